@@ -1,0 +1,211 @@
+package nb
+
+import (
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
+)
+
+// keyBuf is room for nearly every key, so that building one does not allocate
+// before it is turned into a string.
+type keyBuf [160]byte
+
+// VppInterfaceKey is the key of a VPP interface.
+func VppInterfaceKey(name string) string {
+	return clean(VppInterfacePrefix + name)
+}
+
+// BridgeDomainKey is the key of a bridge domain.
+func BridgeDomainKey(name string) string {
+	return clean(BridgeDomainPrefix + name)
+}
+
+// FIBKey is the key of an L2 FIB entry.
+func FIBKey(bd, mac string) string {
+	return clean(FIBPrefix + bd + "/mac/" + mac)
+}
+
+// XConnectKey is the key of a cross-connect, named by its receiving interface.
+func XConnectKey(rx string) string {
+	return clean(XConnectPrefix + rx)
+}
+
+// ARPKey is the key of a neighbour of a VPP interface.
+func ARPKey(ifName, ip string) string {
+	return clean(ARPPrefix + ifName + "/" + ip)
+}
+
+// RouteKey is the key of a VPP route. The destination is reduced to its network;
+// one that cannot be parsed is kept as it is, and so is the gateway.
+func RouteKey(r *vpp_l3.Route) string {
+	var buf keyBuf
+	b := appendRouteHead(buf[:0], r.GetOutgoingInterface(), r.GetVrfId())
+	b = appendNetwork(b, r.GetDstNetwork())
+	if gw := r.GetNextHopAddr(); gw != "" {
+		b = append(b, "/gw/"...)
+		b = append(b, gw...)
+	}
+	return cleanBytes(b)
+}
+
+// RouteKeyFor is the key of a VPP route given by its parts. dst must be valid;
+// outIf may be empty and gw invalid when the route has none.
+func RouteKeyFor(outIf string, vrf uint32, dst netip.Prefix, gw netip.Addr) string {
+	var buf keyBuf
+	b := appendRouteHead(buf[:0], outIf, vrf)
+	b = dst.Masked().AppendTo(b)
+	if gw.IsValid() {
+		b = append(b, "/gw/"...)
+		b = gw.AppendTo(b)
+	}
+	return cleanBytes(b)
+}
+
+// RouteVrfPrefix is the common prefix of the keys of the routes of one table that
+// name no outgoing interface.
+func RouteVrfPrefix(vrf uint32) string {
+	var buf keyBuf
+	b := append(buf[:0], RoutePrefix+"vrf/"...)
+	b = strconv.AppendUint(b, uint64(vrf), 10)
+	return string(append(b, '/'))
+}
+
+func appendRouteHead(b []byte, outIf string, vrf uint32) []byte {
+	b = append(b, RoutePrefix...)
+	if outIf != "" {
+		b = append(b, "if/"...)
+		b = append(b, outIf...)
+		b = append(b, '/')
+	}
+	b = append(b, "vrf/"...)
+	b = strconv.AppendUint(b, uint64(vrf), 10)
+	return append(b, "/dst/"...)
+}
+
+// VrfTableKey is the key of a VPP table.
+func VrfTableKey(id uint32, proto vpp_l3.VrfTable_Protocol) string {
+	var buf keyBuf
+	b := append(buf[:0], VrfTablePrefix+"id/"...)
+	b = strconv.AppendUint(b, uint64(id), 10)
+	b = append(b, "/protocol/"...)
+	switch proto {
+	case vpp_l3.VrfTable_IPV4:
+		b = append(b, "IPV4"...)
+	case vpp_l3.VrfTable_IPV6:
+		b = append(b, "IPV6"...)
+	default:
+		b = strconv.AppendInt(b, int64(proto), 10)
+	}
+	return string(b)
+}
+
+// DNat44Key is the key of a group of destination-NAT mappings.
+func DNat44Key(label string) string {
+	return clean(DNat44Prefix + label)
+}
+
+// Nat44InterfaceKey is the key of an interface's NAT44 role.
+func Nat44InterfaceKey(name string) string {
+	return clean(Nat44InterfacePrefix + name)
+}
+
+// Nat44AddressPoolKey is the key of a NAT44 pool: its name or, when it has none,
+// its table and addresses.
+func Nat44AddressPoolKey(p *vpp_nat.Nat44AddressPool) string {
+	if name := p.GetName(); name != "" {
+		return clean(Nat44AddressPoolPrefix + name)
+	}
+	var buf keyBuf
+	b := append(buf[:0], Nat44AddressPoolPrefix+"vrf/"...)
+	b = strconv.AppendUint(b, uint64(p.GetVrfId()), 10)
+	b = append(b, "/address/"...)
+	b = append(b, p.GetFirstIp()...)
+	if last := p.GetLastIp(); last != "" && last != p.GetFirstIp() {
+		b = append(b, '-')
+		b = append(b, last...)
+	}
+	return cleanBytes(b)
+}
+
+// ACLKey is the key of an ACL.
+func ACLKey(name string) string {
+	return clean(ACLPrefix + name)
+}
+
+// LinuxInterfaceKey is the key of a Linux interface.
+func LinuxInterfaceKey(name string) string {
+	return clean(LinuxInterfacePrefix + name)
+}
+
+// LinuxARPKey is the key of a neighbour of a Linux interface.
+func LinuxARPKey(ifName, ip string) string {
+	return clean(LinuxARPPrefix + ifName + "/" + ip)
+}
+
+// LinuxRouteKey is the key of a Linux route. The destination is treated as in
+// RouteKey.
+func LinuxRouteKey(dst, outIf string) string {
+	var buf keyBuf
+	b := append(buf[:0], LinuxRoutePrefix...)
+	b = appendNetwork(b, dst)
+	b = append(b, '/')
+	b = append(b, outIf...)
+	return cleanBytes(b)
+}
+
+// appendNetwork appends "ip/masklen" of the network of dst, or dst itself when it
+// is not an address with a mask.
+func appendNetwork(b []byte, dst string) []byte {
+	p, err := netip.ParsePrefix(dst)
+	if err != nil {
+		return append(b, dst...)
+	}
+	return p.Masked().AppendTo(b)
+}
+
+// clean does to a key what path.Join would have done to its parts.
+func clean(key string) string {
+	if isClean(key) {
+		return key
+	}
+	return path.Clean(key)
+}
+
+func cleanBytes(b []byte) string {
+	if isClean(b) {
+		return string(b)
+	}
+	return path.Clean(string(b))
+}
+
+// isClean reports whether path.Clean would surely leave a key alone. Keys start
+// with a letter, so a slash followed by nothing, a slash or a dot is all there is
+// to look for.
+func isClean[T string | []byte](key T) bool {
+	for i := range len(key) {
+		if key[i] != '/' {
+			continue
+		}
+		if i+1 == len(key) || key[i+1] == '/' || key[i+1] == '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// orInvalid keeps an empty name from making a key look like another one.
+func orInvalid(name string) string {
+	if name == "" {
+		return invalidPart
+	}
+	return name
+}
+
+// isUnder reports whether key is prefix and a name.
+func isUnder(key, prefix string) bool {
+	return len(key) > len(prefix) && strings.HasPrefix(key, prefix)
+}

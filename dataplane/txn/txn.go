@@ -1,0 +1,199 @@
+// Package txn is the transaction that the controller commits once per event, and the record of what became of it.
+//
+// A transaction says which northbound values (dataplane/nb) are desired; whoever applies it (dataplane/scheduler, or one of
+// the two-phase drivers) works out the difference. The package is the seam between plugins and dataplanes and holds
+// nothing but data and one interface.
+package txn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Kind says what the values of a transaction are compared with.
+type Kind int
+
+const (
+	// Update changes the values that are named and leaves all others.
+	Update Kind = iota
+	// UpstreamResync replaces the whole desired state; the cached view of the dataplane is trusted.
+	UpstreamResync
+	// FullResync replaces the whole desired state after the dataplane has been dumped.
+	FullResync
+	// DownstreamResync keeps the desired state, dumps the dataplane and repairs it.
+	DownstreamResync
+)
+
+// String names the kind.
+func (k Kind) String() string {
+	switch k {
+	case Update:
+		return "update"
+	case UpstreamResync:
+		return "upstream-resync"
+	case FullResync:
+		return "full-resync"
+	case DownstreamResync:
+		return "downstream-resync"
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
+
+// KV is one value of a transaction; a nil Value means that the key is not desired any more (Update only).
+type KV struct {
+	Key   string
+	Value proto.Message
+}
+
+// Txn is one transaction. Values must not be changed after they have been handed over; sub-messages that did not change
+// should be shared with the previous value, since that makes their comparison free.
+type Txn struct {
+	Kind        Kind
+	Description string // the event, for the history
+	SeqNum      uint64 // of the event; 0 when there is none
+	Values      []KV   // the last entry of a key counts
+	// Revert undoes the whole transaction when any of its operations fails or any of its values stays pending for a
+	// reason other than one that existed before.
+	Revert bool
+	// NoRetry leaves failed values alone: they are not retried in the background.
+	NoRetry bool
+}
+
+// Op is one operation on one value, planned or executed.
+type Op struct {
+	Wave   int
+	Action Action
+	Key    string
+	Err    string        `json:",omitempty"`
+	Took   time.Duration `json:",omitempty"`
+}
+
+// Action is what an operation does.
+type Action string
+
+// The actions.
+const (
+	Create   Action = "create"
+	Modify   Action = "update"
+	Recreate Action = "recreate"
+	Delete   Action = "delete"
+)
+
+// String prints the operation as one line.
+func (o Op) String() string {
+	s := fmt.Sprintf("%3d %-8s %s", o.Wave, o.Action, o.Key)
+	if o.Err != "" {
+		s += "  ! " + o.Err
+	}
+	return s
+}
+
+// Record is what became of a transaction.
+type Record struct {
+	SeqNum      uint64 // of the record, ascending
+	EventSeqNum uint64
+	Kind        Kind
+	Description string
+	Start       time.Time
+	PlanTime    time.Duration
+	ExecTime    time.Duration
+	Planned     []Op
+	Executed    []Op
+	Pending     []string `json:",omitempty"` // keys touched by the transaction that wait for a dependency
+	Reverted    bool     `json:",omitempty"`
+	Failed      []KeyError
+}
+
+// String prints the record as an operator would read it.
+func (r *Record) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#%d %s: %s (planned %d, executed %d, failed %d)\n", r.SeqNum, r.Kind, r.Description,
+		len(r.Planned), len(r.Executed), len(r.Failed))
+	for _, op := range r.Executed {
+		b.WriteString(op.String())
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// KeyError is the failure of one value.
+type KeyError struct {
+	Key       string
+	Retriable bool // it will be retried in the background
+	Err       error
+}
+
+// Error implements error.
+func (e KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e KeyError) Unwrap() error { return e.Err }
+
+// MarshalText prints the error in records rendered as JSON.
+func (e KeyError) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
+
+// Error is returned by Commit when values failed; errors.As finds it and its KeyErrors.
+type Error struct {
+	Failed   []KeyError
+	Reverted bool // everything that the transaction had done was undone
+	// RevertErr is set when undoing failed too: the dataplane needs a resync.
+	RevertErr error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	msgs := make([]string, 0, len(e.Failed)+1)
+	for i, f := range e.Failed {
+		if i == 3 {
+			msgs = append(msgs, fmt.Sprintf("and %d more", len(e.Failed)-i))
+			break
+		}
+		msgs = append(msgs, f.Error())
+	}
+	if e.RevertErr != nil {
+		msgs = append(msgs, "revert failed: "+e.RevertErr.Error())
+	}
+	return strings.Join(msgs, "; ")
+}
+
+// Unwrap gives the single errors.
+func (e *Error) Unwrap() []error {
+	errs := make([]error, 0, len(e.Failed)+1)
+	for _, f := range e.Failed {
+		errs = append(errs, f)
+	}
+	if e.RevertErr != nil {
+		errs = append(errs, e.RevertErr)
+	}
+	return errs
+}
+
+// Escalate is true when at least one failure cannot be repaired by retrying its value alone.
+func (e *Error) Escalate() bool {
+	if e.RevertErr != nil {
+		return true
+	}
+	for _, f := range e.Failed {
+		if !f.Retriable {
+			return true
+		}
+	}
+	return false
+}
+
+// ErrClosed is returned by Commit after the dataplane has been closed.
+var ErrClosed = errors.New("dataplane is closed")
+
+// Applier applies transactions, one at a time.
+type Applier interface {
+	// Commit applies t and waits until it is done. The record is returned in any case in which the transaction was
+	// looked at; the error is a *Error when single values failed, else says why nothing was done.
+	Commit(ctx context.Context, t *Txn) (*Record, error)
+	// Plan says what Commit would do, without doing it (dry run).
+	Plan(ctx context.Context, t *Txn) ([]Op, error)
+}

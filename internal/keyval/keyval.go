@@ -1,0 +1,27 @@
+// Package keyval is the narrow view of a key-value database that plugins use: typed values under string keys. It stands in
+// for cn-infra's keyval (docs/adr/0001); internal/clusterdb implements it on etcd.
+package keyval
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// ProtoBroker reads and writes protobuf values (stored as JSON) below a prefix.
+type ProtoBroker interface {
+	// Put writes value under key.
+	Put(ctx context.Context, key string, value proto.Message) error
+	// GetValue reads key into value; found is false when there is none.
+	GetValue(ctx context.Context, key string, value proto.Message) (found bool, rev int64, err error)
+	// ListKeys lists the keys below prefix.
+	ListKeys(ctx context.Context, prefix string) ([]string, error)
+	// Delete removes key; existed says whether there was a value.
+	Delete(ctx context.Context, key string) (existed bool, err error)
+}
+
+// KvProtoPlugin hands out brokers.
+type KvProtoPlugin interface {
+	// NewBroker returns a broker that puts prefix before every key.
+	NewBroker(prefix string) ProtoBroker
+}

@@ -1,0 +1,111 @@
+// Package lifecycle runs the agent's background work as named jobs. Every goroutine of the agent belongs to a Group, has a
+// name that shows up in logs and a context that ends it; a Group stops its jobs in reverse order of start and says which
+// one did not stop in time. There are no bare go statements elsewhere (test/arch).
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Group is a set of named jobs. The zero value is not usable; call NewGroup.
+type Group struct {
+	log    *slog.Logger
+	parent context.Context
+
+	mu      sync.Mutex
+	jobs    []*job
+	stopped bool
+	failed  chan error
+}
+
+type job struct {
+	name   string
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// NewGroup is an empty group whose jobs' contexts derive from ctx.
+func NewGroup(ctx context.Context, log *slog.Logger) *Group {
+	return &Group{log: log, parent: ctx, failed: make(chan error, 1)}
+}
+
+// Go starts run as the job called name. run must return soon after its context is cancelled. An error other than the
+// context's own is logged and reported on Failed; a panic is reported as an error of the job.
+func (g *Group) Go(name string, run func(ctx context.Context) error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped {
+		return
+	}
+	ctx, cancel := context.WithCancel(g.parent)
+	j := &job{name: name, cancel: cancel, done: make(chan struct{})}
+	g.jobs = append(g.jobs, j)
+	go func() {
+		defer close(j.done)
+		defer cancel()
+		if err := guard(ctx, run); err != nil && !errors.Is(err, context.Canceled) {
+			g.report(name, err)
+		}
+	}()
+}
+
+func guard(ctx context.Context, run func(ctx context.Context) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return run(ctx)
+}
+
+func (g *Group) report(name string, err error) {
+	err = fmt.Errorf("job %s: %w", name, err)
+	g.log.Error("job failed", "job", name, "error", err)
+	select {
+	case g.failed <- err:
+	default:
+	}
+}
+
+// Failed delivers the first error of a job.
+func (g *Group) Failed() <-chan error { return g.failed }
+
+// Stop cancels the jobs in reverse order of start, waiting for each; jobs started afterwards do not run. It returns an
+// error that names the jobs which were still running when timeout (for all of them together) was over.
+func (g *Group) Stop(timeout time.Duration) error {
+	g.mu.Lock()
+	g.stopped = true
+	jobs := g.jobs
+	g.jobs = nil
+	g.mu.Unlock()
+
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	var errs []error
+	expired := false
+	for i := len(jobs) - 1; i >= 0; i-- {
+		j := jobs[i]
+		j.cancel()
+		if expired {
+			select {
+			case <-j.done:
+			default:
+				errs = append(errs, fmt.Errorf("job %s did not stop within %s", j.name, timeout))
+			}
+			continue
+		}
+		select {
+		case <-j.done:
+		case <-deadline.C:
+			expired = true
+			errs = append(errs, fmt.Errorf("job %s did not stop within %s", j.name, timeout))
+		}
+	}
+	return errors.Join(errs...)
+}
