@@ -1,0 +1,59 @@
+# Contiv: everything a developer or a CI machine does, by name. `make help` lists it.
+
+SHELL       := /bin/bash
+export PATH := $(PATH):/usr/local/go/bin
+BIN         := bin
+GOFLAGS_STATIC := -trimpath -ldflags '-s -w'
+SUDO        := $(if $(filter 0,$(shell id -u)),,sudo)
+# PKGS narrows test, race and bench: make test PKGS=./plugins/...
+PKGS        ?= ./...
+
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the binaries into bin/
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/...
+
+.PHONY: demo
+demo: deps build ## two pods wired by the CNI binary through the agent ping each other; uses VPP if there is one
+	$(SUDO) $(BIN)/contiv-demo -bin $(BIN)
+
+.PHONY: test
+test: deps ## vet and run all tests (root; tests against real VPP are skipped with a line where there is none)
+	go vet $(PKGS)
+	CGO_ENABLED=0 go build -o $(BIN)/ ./cmd/...
+	go test -timeout 20m $(PKGS)
+
+.PHONY: race
+race: deps ## run all tests with the race detector
+	go test -race -timeout 30m $(PKGS)
+
+.PHONY: bench
+bench: deps build ## benchmarks as ratios measured side by side in one run
+	$(SUDO) $(BIN)/contiv-bench -bin $(BIN)
+
+.PHONY: fuzz
+fuzz: ## fuzz CNI stdin, configuration and REST input, FUZZTIME each (default 30s)
+	hack/fuzz.sh $(or $(FUZZTIME),30s)
+
+.PHONY: lint
+lint: ## gofmt, vet and the house rules (test/arch)
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
+	go vet ./...
+	go test ./test/arch
+
+.PHONY: gen
+gen: ## regenerate the protobuf code (needs protoc)
+	dataplane/nb/gen.sh
+	plugins/nodesync/vppnode/gen.sh
+
+.PHONY: images
+images: ## build the container images (needs a container engine)
+	docker/build.sh
+
+.PHONY: deps
+deps: ## install the Debian packages and Go modules that the targets need
+	@hack/deps.sh

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Installs what build, tests and demo need on a Debian 12 machine. Says nothing when everything is there.
+set -eu
+missing=
+for pair in ip:iproute2 ping:iputils-ping iptables:iptables ethtool:ethtool gcc:gcc nsenter:util-linux git:git; do
+	command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
+done
+if [ -n "$missing" ]; then
+	echo "installing:$missing"
+	sudo=
+	[ "$(id -u)" = 0 ] || sudo=sudo
+	$sudo apt-get update -qq
+	# shellcheck disable=SC2086
+	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq $missing >/dev/null
+fi
+command -v go >/dev/null 2>&1 || {
+	echo "Go 1.26 is needed: install it from https://go.dev/dl/ into /usr/local/go" >&2
+	exit 1
+}
+go mod download

@@ -1,0 +1,116 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/containernetworking/cni/libcni"
+	cnitypes "github.com/containernetworking/cni/pkg/types"
+	cnicurrent "github.com/containernetworking/cni/pkg/types/100"
+)
+
+// CNI calls the CNI binary as a container runtime does.
+type CNI struct {
+	cni  *libcni.CNIConfig
+	list *libcni.NetworkConfigList
+}
+
+// NewCNI takes the binaries from binDirs and a network configuration list as JSON; results are cached in cacheDir.
+func NewCNI(binDirs []string, cacheDir string, conflist []byte) (*CNI, error) {
+	list, err := libcni.NetworkConfFromBytes(conflist)
+	if err != nil {
+		return nil, fmt.Errorf("network configuration list: %w", err)
+	}
+	return &CNI{cni: libcni.NewCNIConfigWithCacheDir(binDirs, cacheDir, nil), list: list}, nil
+}
+
+// Conflist is a network configuration list with contiv-cni alone.
+func Conflist(agentSocket string) []byte {
+	data, _ := json.Marshal(map[string]any{
+		"cniVersion": "1.1.0",
+		"name":       "contiv",
+		"plugins":    []any{map[string]any{"type": "contiv-cni", "agentSocket": agentSocket}},
+	})
+	return data
+}
+
+// Pod is a pod of the testbed: a namespace and what CNI says of it.
+type Pod struct {
+	*Namespace
+	ContainerID string
+	Args        [][2]string
+	IPs         []netip.Addr
+	Gateways    []netip.Addr
+}
+
+func (p *Pod) runtimeConf() *libcni.RuntimeConf {
+	return &libcni.RuntimeConf{ContainerID: p.ContainerID, NetNS: p.Path(), IfName: "eth0", Args: p.Args}
+}
+
+// Add runs CNI ADD and remembers the addresses.
+func (c *CNI) Add(ctx context.Context, p *Pod) (*cnicurrent.Result, error) {
+	res, err := c.cni.AddNetworkList(ctx, c.list, p.runtimeConf())
+	if err != nil {
+		return nil, fmt.Errorf("CNI ADD %s: %w", p.Name, describe(err))
+	}
+	result, err := cnicurrent.NewResultFromResult(res)
+	if err != nil {
+		return nil, fmt.Errorf("CNI ADD %s: result: %w", p.Name, err)
+	}
+	p.IPs, p.Gateways = nil, nil
+	for _, ip := range result.IPs {
+		if addr, ok := netip.AddrFromSlice(ip.Address.IP); ok {
+			p.IPs = append(p.IPs, addr.Unmap())
+		}
+		if gw, ok := netip.AddrFromSlice(ip.Gateway); ok {
+			p.Gateways = append(p.Gateways, gw.Unmap())
+		}
+	}
+	return result, nil
+}
+
+// Del runs CNI DEL.
+func (c *CNI) Del(ctx context.Context, p *Pod) error {
+	if err := c.cni.DelNetworkList(ctx, c.list, p.runtimeConf()); err != nil {
+		return fmt.Errorf("CNI DEL %s: %w", p.Name, describe(err))
+	}
+	return nil
+}
+
+// Check runs CNI CHECK.
+func (c *CNI) Check(ctx context.Context, p *Pod) error {
+	if err := c.cni.CheckNetworkList(ctx, c.list, p.runtimeConf()); err != nil {
+		return fmt.Errorf("CNI CHECK %s: %w", p.Name, describe(err))
+	}
+	return nil
+}
+
+// Status runs CNI STATUS.
+func (c *CNI) Status(ctx context.Context) error {
+	if err := c.cni.GetStatusNetworkList(ctx, c.list); err != nil {
+		return fmt.Errorf("CNI STATUS: %w", describe(err))
+	}
+	return nil
+}
+
+// GC runs CNI GC with the given pods as the valid ones.
+func (c *CNI) GC(ctx context.Context, valid ...*Pod) error {
+	args := &libcni.GCArgs{}
+	for _, p := range valid {
+		args.ValidAttachments = append(args.ValidAttachments, cnitypes.GCAttachment{ContainerID: p.ContainerID, IfName: "eth0"})
+	}
+	if err := c.cni.GCNetworkList(ctx, c.list, args); err != nil {
+		return fmt.Errorf("CNI GC: %w", describe(err))
+	}
+	return nil
+}
+
+// describe adds the details that libcni's error text leaves out.
+func describe(err error) error {
+	if e, ok := err.(*cnitypes.Error); ok && e.Details != "" {
+		return fmt.Errorf("%w (%s)", err, e.Details)
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// VPP is a running VPP, or what plays it.
+type VPP interface {
+	// Socket is the API socket.
+	Socket() string
+	// Kill ends it as kill -9 does; Restart starts it again on the same sockets.
+	Kill() error
+	Restart() error
+	// Stop ends it and removes its files.
+	Stop() error
+}
+
+// Node is one node of the testbed.
+type Node struct {
+	*Namespace
+	Dir   string // everything the node writes
+	VPP   VPP    // nil with another dataplane
+	Agent *Process
+	CNI   *CNI
+
+	opts NodeOptions
+	pods int
+}
+
+// NodeOptions say what a node is made of.
+type NodeOptions struct {
+	Name   string // of the namespace and of the node
+	BinDir string // where contiv-agent and contiv-cni are
+	Config string // contiv.conf; defaults when empty
+	// StartVPP starts VPP in the node's namespace; nil for none.
+	StartVPP func(ctx context.Context, netns, dir string) (VPP, error)
+	// Dataplane is the agent's --dataplane ("vpp" when empty).
+	Dataplane string
+	// AgentArgs are further arguments of the agent.
+	AgentArgs []string
+	AgentEnv  []string
+	// Conflist is the CNI configuration list; contiv-cni alone when nil.
+	Conflist []byte
+	// CNIBinDirs are searched for plugins after BinDir.
+	CNIBinDirs []string
+}
+
+// NewNode makes the node's namespace and directory and starts VPP; the agent is started by StartAgent.
+func NewNode(ctx context.Context, opts NodeOptions) (*Node, error) {
+	ns, err := NewNamespace(ctx, opts.Name)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Namespace: ns, opts: opts}
+	if err := n.prepare(ctx); err != nil {
+		return nil, errors.Join(err, n.Close(ctx))
+	}
+	return n, nil
+}
+
+func (n *Node) prepare(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "contiv-"+n.Name+"-")
+	if err != nil {
+		return err
+	}
+	n.Dir = dir
+	if n.opts.Config != "" {
+		if err := os.WriteFile(n.configFile(), []byte(n.opts.Config), 0o644); err != nil {
+			return err
+		}
+	}
+	conflist := n.opts.Conflist
+	if conflist == nil {
+		conflist = Conflist(n.CNISocket())
+	}
+	n.CNI, err = NewCNI(append([]string{n.opts.BinDir}, n.opts.CNIBinDirs...), filepath.Join(dir, "cni-cache"), conflist)
+	if err != nil {
+		return err
+	}
+	if n.opts.StartVPP == nil {
+		return nil
+	}
+	n.VPP, err = n.opts.StartVPP(ctx, n.Name, filepath.Join(dir, "vpp"))
+	return err
+}
+
+func (n *Node) configFile() string { return filepath.Join(n.Dir, "contiv.conf") }
+
+// CNISocket is where the agent serves CNI requests.
+func (n *Node) CNISocket() string { return filepath.Join(n.Dir, "run", "cni.sock") }
+
+func (n *Node) agentArgs() []string {
+	args := []string{
+		"--node-name=" + n.Name,
+		"--run-dir=" + filepath.Join(n.Dir, "run"),
+		"--data-dir=" + filepath.Join(n.Dir, "data"),
+		"--cni-socket=" + n.CNISocket(),
+	}
+	if n.opts.Config != "" {
+		args = append(args, "--config="+n.configFile())
+	}
+	dataplane := n.opts.Dataplane
+	if dataplane == "" {
+		dataplane = "vpp"
+	}
+	args = append(args, "--dataplane="+dataplane)
+	if n.VPP != nil {
+		args = append(args, "--vpp-socket="+n.VPP.Socket())
+	}
+	return append(args, n.opts.AgentArgs...)
+}
+
+// StartAgent starts the agent and waits until it is ready.
+func (n *Node) StartAgent(ctx context.Context) error {
+	cmd := n.Command(context.WithoutCancel(ctx), filepath.Join(n.opts.BinDir, "contiv-agent"), n.agentArgs()...)
+	cmd.Env = append(os.Environ(), n.opts.AgentEnv...)
+	p, err := start(cmd, n.Dir, "agent")
+	if err != nil {
+		return err
+	}
+	n.Agent = p
+	return n.WaitReady(ctx)
+}
+
+// WaitReady waits until the agent's /readiness says so.
+func (n *Node) WaitReady(ctx context.Context) error {
+	err := Eventually(ctx, 10*time.Millisecond, func() error {
+		if !n.Agent.Running() {
+			return errors.New("the agent has ended")
+		}
+		_, err := n.Get(ctx, "/readiness")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("agent of %s: %w; the end of %s:\n%s", n.Name, err, n.Agent.LogFile, tail(n.Agent.LogFile, 20))
+	}
+	return nil
+}
+
+// RESTSocket is the unix socket on which the agent also serves REST, so that a client need not be in its namespace.
+func (n *Node) RESTSocket() string { return filepath.Join(n.Dir, "run", "rest.sock") }
+
+// Get asks the agent's REST API.
+func (n *Node) Get(ctx context.Context, path string) (string, error) {
+	return n.rest(ctx, http.MethodGet, path)
+}
+
+// Post calls the agent's REST API.
+func (n *Node) Post(ctx context.Context, path string) (string, error) {
+	return n.rest(ctx, http.MethodPost, path)
+}
+
+func (n *Node) rest(ctx context.Context, method, path string) (string, error) {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", n.RESTSocket())
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode/100 != 2 {
+		return string(body), fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, strings.TrimSpace(string(body)))
+	}
+	return string(body), nil
+}
+
+// GetJSON asks the agent's REST API and decodes the answer.
+func (n *Node) GetJSON(ctx context.Context, path string, into any) error {
+	body, err := n.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(body), into)
+}
+
+// NewPod makes the namespace of a pod; AddPod also wires it.
+func (n *Node) NewPod(ctx context.Context, name string) (*Pod, error) {
+	ns, err := NewNamespace(ctx, n.Name+"-"+name)
+	if err != nil {
+		return nil, err
+	}
+	n.pods++
+	return &Pod{
+		Namespace: ns, ContainerID: fmt.Sprintf("%s-%s-%d-%d", n.Name, name, os.Getpid(), n.pods),
+		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", name}},
+	}, nil
+}
+
+// AddPod makes a pod and wires it by CNI ADD.
+func (n *Node) AddPod(ctx context.Context, name string) (*Pod, error) {
+	p, err := n.NewPod(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := n.CNI.Add(ctx, p); err != nil {
+		return nil, errors.Join(err, p.Delete(ctx))
+	}
+	return p, nil
+}
+
+// DeletePod runs CNI DEL and removes the namespace.
+func (n *Node) DeletePod(ctx context.Context, p *Pod) error {
+	return errors.Join(n.CNI.Del(ctx, p), p.Delete(ctx))
+}
+
+// Close stops everything and removes the node's files.
+func (n *Node) Close(ctx context.Context) error {
+	var errs []error
+	if n.Agent != nil && n.Agent.Running() {
+		errs = append(errs, n.Agent.Stop(10*time.Second))
+	}
+	if n.VPP != nil {
+		errs = append(errs, n.VPP.Stop())
+	}
+	errs = append(errs, n.Namespace.Delete(ctx))
+	if n.Dir != "" {
+		errs = append(errs, os.RemoveAll(n.Dir))
+	}
+	return errors.Join(errs...)
+}
+
+func tail(file string, lines int) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return strings.Join(all, "\n")
+}

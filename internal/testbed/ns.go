@@ -1,0 +1,111 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const netnsDir = "/run/netns"
+
+// Namespace is a named network namespace.
+type Namespace struct {
+	Name string
+}
+
+// NewNamespace creates a namespace with lo up.
+func NewNamespace(ctx context.Context, name string) (*Namespace, error) {
+	if err := run(ctx, "ip", "netns", "add", name); err != nil {
+		return nil, err
+	}
+	ns := &Namespace{Name: name}
+	if _, err := ns.Run(ctx, "ip", "link", "set", "lo", "up"); err != nil {
+		_ = ns.Delete(ctx)
+		return nil, err
+	}
+	return ns, nil
+}
+
+// Path is the namespace's file.
+func (ns *Namespace) Path() string { return filepath.Join(netnsDir, ns.Name) }
+
+// Delete removes the name; the namespace goes with its last process.
+func (ns *Namespace) Delete(ctx context.Context) error {
+	return run(ctx, "ip", "netns", "del", ns.Name)
+}
+
+// Command is a command that runs inside the namespace but sees the machine's own file systems.
+func (ns *Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + ns.Path(), name}, args...)...)
+}
+
+// Run runs a command inside the namespace and returns its standard output.
+func (ns *Namespace) Run(ctx context.Context, name string, args ...string) (string, error) {
+	return output(ns.Command(ctx, name, args...))
+}
+
+// PingResult is the summary of a ping.
+type PingResult struct {
+	Sent, Received int
+	RTT            string // min/avg/max/mdev in ms, as ping prints it
+}
+
+// Lost is the number of packets without an answer.
+func (r PingResult) Lost() int { return r.Sent - r.Received }
+
+// String is "5 sent, 5 received, rtt …".
+func (r PingResult) String() string {
+	s := fmt.Sprintf("%d sent, %d received", r.Sent, r.Received)
+	if r.RTT != "" {
+		s += ", min/avg/max/mdev " + r.RTT + " ms"
+	}
+	return s
+}
+
+var (
+	pingCounts = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
+	pingRTT    = regexp.MustCompile(`= ([0-9./]+) ms`)
+)
+
+// ParsePing reads what ping printed.
+func ParsePing(out string) (PingResult, error) {
+	m := pingCounts.FindStringSubmatch(out)
+	if m == nil {
+		return PingResult{}, fmt.Errorf("ping printed no summary: %q", out)
+	}
+	sent, _ := strconv.Atoi(m[1])
+	received, _ := strconv.Atoi(m[2])
+	r := PingResult{Sent: sent, Received: received}
+	if m := pingRTT.FindStringSubmatch(out); m != nil {
+		r.RTT = m[1]
+	}
+	return r, nil
+}
+
+// Ping sends count echo requests from the namespace, interval seconds apart. Lost packets are not an error.
+func (ns *Namespace) Ping(ctx context.Context, dst string, count int, interval string) (PingResult, error) {
+	cmd := ns.Command(ctx, "ping", "-n", "-q", "-c", strconv.Itoa(count), "-i", interval, "-W", "1", dst)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run() // ping's exit code says no more than its summary
+	return ParsePing(out.String())
+}
+
+func run(ctx context.Context, name string, args ...string) error {
+	_, err := output(exec.CommandContext(ctx, name, args...))
+	return err
+}
+
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}

@@ -1,0 +1,95 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Process is a running program whose output goes to a file.
+type Process struct {
+	Name    string
+	LogFile string
+	cmd     *exec.Cmd
+	exited  chan error
+}
+
+// start runs cmd; its output is appended to dir/name.log. The process dies with the testbed's own.
+func start(cmd *exec.Cmd, dir, name string) (*Process, error) {
+	p := &Process{Name: name, LogFile: filepath.Join(dir, name+".log"), cmd: cmd, exited: make(chan error, 1)}
+	log, err := os.OpenFile(p.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("log of %s: %w", name, err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	waitFor(p)
+	return p, nil
+}
+
+// waitFor reaps the process; it ends with it.
+func waitFor(p *Process) {
+	go func() { p.exited <- p.cmd.Wait() }() //lint:allow go: bound to the child process, joined by Kill and Stop
+}
+
+// PID is the process's ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill sends SIGKILL and waits until the process is gone.
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 5*time.Second) }
+
+// Stop sends SIGTERM and waits; a process that does not end within the timeout is killed, which is an error.
+func (p *Process) Stop(timeout time.Duration) error { return p.end(syscall.SIGTERM, timeout) }
+
+func (p *Process) end(sig syscall.Signal, timeout time.Duration) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal %s: %w", p.Name, err)
+	}
+	select {
+	case <-p.exited:
+		p.exited <- nil
+		return nil
+	case <-time.After(timeout):
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+	p.exited <- nil
+	return fmt.Errorf("%s did not end within %s of %s; see %s", p.Name, timeout, sig, p.LogFile)
+}
+
+// Running is false once the process has ended by itself.
+func (p *Process) Running() bool {
+	select {
+	case err := <-p.exited:
+		p.exited <- err
+		return false
+	default:
+		return true
+	}
+}
+
+// Eventually polls until ok returns nil, or gives its last error when the context ends.
+func Eventually(ctx context.Context, every time.Duration, ok func() error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		err := ok()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("gave up waiting: %w", err)
+		case <-tick.C:
+		}
+	}
+}

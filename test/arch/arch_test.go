@@ -1,0 +1,270 @@
+// Package arch holds the house rules as tests. Each rule says why it exists and what to do instead.
+package arch
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const module = "contiv.dev/vswitch"
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+	GoFiles    []string
+}
+
+// packages lists the module's packages with `go list`.
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,GoFiles", module+"/...")
+	cmd.Dir = filepath.Join("..", "..")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		all = append(all, p)
+	}
+}
+
+// importRule: only packages below one of allowed may import packages below target.
+type importRule struct {
+	target  string // import path prefix
+	allowed []string
+	why     string
+}
+
+var importRules = []importRule{
+	{"go.fd.io/govpp", []string{"dataplane/vpp"},
+		"one place knows VPP's binary API; express the configuration as a northbound value (dataplane/nb) instead"},
+	{"k8s.io/client-go", []string{"internal/kube"},
+		"one place watches the API server; take a KubeStateChange instead"},
+	{module + "/dataplane/vpp", []string{"dataplane/vpp", "cmd", "test", "internal/testbed", "plugins/ipnet"},
+		"plugins emit northbound values and do not know which dataplane applies them (plugins/ipnet only names the channel type of its documented GoVPP interface)"},
+	{module + "/dataplane/scheduler", []string{"dataplane", "cmd", "test"},
+		"plugins commit through dataplane/txn, so that other dataplanes fit behind the same seam"},
+	{module + "/dataplane/netlink", []string{"dataplane", "cmd", "test", "internal/testbed"},
+		"plugins emit northbound values; the Linux side is programmed by the scheduler"},
+	{"google.golang.org/grpc", []string{"internal/clusterdb"},
+		"only the etcd client needs gRPC; the CNI protocol is internal/cniapi (docs/adr/0004)"},
+}
+
+// below says whether path is prefix or inside it.
+func below(path, prefix string) bool {
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, imp := range p.Imports {
+			for _, r := range importRules {
+				if below(imp, r.target) && !belowAny(p.ImportPath, r.allowed) {
+					t.Errorf("%s imports %s: %s", p.ImportPath, imp, r.why)
+				}
+			}
+		}
+	}
+}
+
+func belowAny(path string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if below(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestCNIBinaryIsThin: the binary is exec'd for every pod.
+func TestCNIBinaryIsThin(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath != "cmd/contiv-cni" {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if below(imp, module) && imp != module+"/internal/cniapi" {
+				t.Errorf("cmd/contiv-cni imports %s: it may only use internal/cniapi and the CNI libraries, because it is started for every pod", imp)
+			}
+		}
+	}
+}
+
+// TestControllerKnowsNoPlugin: the event loop does not depend on what it dispatches to.
+func TestControllerKnowsNoPlugin(t *testing.T) {
+	for _, p := range packages(t) {
+		if !below(p.ImportPath, "plugins/controller") {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if below(imp, module+"/plugins") && !below(imp, module+"/plugins/controller") {
+				t.Errorf("%s imports %s: the controller must not know any plugin", p.ImportPath, imp)
+			}
+		}
+	}
+}
+
+// TestPackageDoc: a newcomer reads the package comment first.
+func TestPackageDoc(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(p.GoFiles) == 0 || strings.Contains(p.Dir, "dataplane/nb/") || strings.HasSuffix(p.ImportPath, "vppnode") {
+			continue // generated
+		}
+		if !hasPackageDoc(t, p) {
+			t.Errorf("%s has no package comment: add a doc.go that says why the package exists and how it fits", p.ImportPath)
+		}
+	}
+}
+
+func hasPackageDoc(t *testing.T, p pkg) bool {
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// sourceRule forbids a piece of syntax outside the files in allowed (path prefix -> reason).
+type sourceRule struct {
+	name    string
+	match   func(ast.Node) bool
+	allowed map[string]string
+	instead string
+}
+
+func sourceRules() []sourceRule {
+	return []sourceRule{
+		{
+			name:    "go statement",
+			match:   func(n ast.Node) bool { _, ok := n.(*ast.GoStmt); return ok },
+			instead: "start a named job with internal/lifecycle",
+			allowed: map[string]string{
+				"internal/lifecycle/":            "the one place that starts goroutines",
+				"internal/testbed/process.go":    "reaps a child process, joined by Stop and Kill",
+				"internal/cniapi/":               "one goroutine per accepted connection, joined by Serve",
+				"dataplane/vpp/vppfake/":         "one reader per connection, joined by Close",
+				"dataplane/vpp/vpptest/":         "reaps the VPP process, joined by Kill and Stop",
+				"dataplane/vpp/conn/":            "the reader of one connection, joined when the connection ends",
+				"dataplane/netlink/":             "workers of one wave, joined by Flush",
+				"test/":                          "measures with concurrent callers",
+				"internal/clusterdb/embedded.go": "etcd's own start, joined by Close",
+			},
+		},
+		{
+			name: "init function",
+			match: func(n ast.Node) bool {
+				f, ok := n.(*ast.FuncDecl)
+				return ok && f.Recv == nil && f.Name.Name == "init"
+			},
+			instead: "construct explicitly in cmd/contiv-agent/wire.go",
+		},
+	}
+}
+
+func TestSourceRules(t *testing.T) {
+	rules := sourceRules()
+	eachSource(t, func(path string, f *ast.File, fset *token.FileSet) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			for _, r := range rules {
+				if n != nil && r.match(n) && !allowedIn(path, r.allowed) {
+					t.Errorf("%s:%d: %s: %s", path, fset.Position(n.Pos()).Line, r.name, r.instead)
+				}
+			}
+			return true
+		})
+	})
+}
+
+func allowedIn(path string, allowed map[string]string) bool {
+	for prefix := range allowed {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestFunctionLength: a function is read at once. 80 lines is the limit, not the aim.
+func TestFunctionLength(t *testing.T) {
+	eachSource(t, func(path string, f *ast.File, fset *token.FileSet) {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > 80 {
+				t.Errorf("%s: %s has %d lines; split it (limit 80)", path, fn.Name.Name, n)
+			}
+		}
+	})
+}
+
+// eachSource parses every hand-written, non-test Go file that git knows or that is new.
+func eachSource(t *testing.T, visit func(path string, f *ast.File, fset *token.FileSet)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		visit(filepath.ToSlash(rel), f, fset)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMakefileTargetsAreDocumented: `make help` is the list of what can be done.
+func TestMakefileTargetsAreDocumented(t *testing.T) {
+	out, err := exec.Command("cat", filepath.Join("..", "..", "Makefile")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := regexp.MustCompile(`^([a-z][a-z-]*):`)
+	for sc := bufio.NewScanner(strings.NewReader(string(out))); sc.Scan(); {
+		if m := target.FindStringSubmatch(sc.Text()); m != nil && !strings.Contains(sc.Text(), "## ") {
+			t.Errorf("Makefile target %s has no ## description", m[1])
+		}
+	}
+}
