@@ -1,0 +1,258 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
+)
+
+// Config says where and for whom the server listens.
+type Config struct {
+	// Address is host:port; beyond loopback it needs CertFile, KeyFile and TokenFile. Empty: no TCP.
+	Address string
+	// CertFile and KeyFile are the server's TLS certificate and key.
+	CertFile, KeyFile string
+	// TokenFile holds the bearer token that clients must show on TCP.
+	TokenFile string
+	// Socket is a unix socket that only the agent's user may open. Empty: none.
+	Socket string
+}
+
+// The names of the flags that Config's fields come from, for error messages.
+const (
+	flagAddress = "--http"
+	flagTLS     = "--http-cert and --http-key"
+	flagToken   = "--http-token-file"
+)
+
+// Server serves what plugins register. It implements rest.HTTPHandlers.
+type Server struct {
+	cfg   Config
+	log   *slog.Logger
+	token []byte
+	mux   *http.ServeMux
+
+	mu    sync.Mutex
+	paths map[string][]string // guarded by mu; methods by path
+}
+
+var _ rest.HTTPHandlers = (*Server)(nil)
+
+// New checks the configuration; nothing listens before Start.
+func New(cfg Config, log *slog.Logger) (*Server, error) {
+	s := &Server{cfg: cfg, log: log.With("component", "rest"), mux: http.NewServeMux(), paths: map[string][]string{}}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	s.mux.HandleFunc("/", s.index)
+	return s, nil
+}
+
+// validate fails closed: what is not certainly loopback needs TLS and a token.
+func (s *Server) validate() error {
+	if (s.cfg.CertFile == "") != (s.cfg.KeyFile == "") {
+		return fmt.Errorf("%s: give both or none", flagTLS)
+	}
+	if s.cfg.TokenFile != "" {
+		token, err := os.ReadFile(s.cfg.TokenFile)
+		if err != nil {
+			return fmt.Errorf("%s: %w", flagToken, err)
+		}
+		s.token = []byte(strings.TrimSpace(string(token)))
+		if len(s.token) < 16 {
+			return fmt.Errorf("%s: the token in %s has %d characters; use at least 16", flagToken, s.cfg.TokenFile, len(s.token))
+		}
+	}
+	if s.cfg.Address == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(s.cfg.Address)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w; use host:port", flagAddress, s.cfg.Address, err)
+	}
+	if isLoopback(host) {
+		return nil
+	}
+	if s.cfg.CertFile == "" || s.token == nil {
+		return fmt.Errorf("%s %s is not a loopback address: set %s and %s, or bind to 127.0.0.1",
+			flagAddress, s.cfg.Address, flagTLS, flagToken)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// RegisterHTTPHandler implements rest.HTTPHandlers. Registering a path twice is a programming error and panics, as in
+// net/http.
+func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, methods ...string) {
+	if len(methods) == 0 {
+		methods = []string{http.MethodGet}
+	}
+	s.mu.Lock()
+	s.paths[path] = methods
+	s.mu.Unlock()
+	s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		allowed := slices.Contains(methods, r.Method) || r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet)
+		if !allowed {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s does not support %s; use %s", path, r.Method, strings.Join(methods, " or ")))
+			return
+		}
+		handler(w, r)
+	})
+}
+
+// index lists what there is, and answers 404 for everything else.
+func (s *Server) index(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/" {
+		WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; GET / lists what there is", r.URL.Path))
+		return
+	}
+	s.mu.Lock()
+	lines := make([]string, 0, len(s.paths))
+	for path, methods := range s.paths {
+		lines = append(lines, fmt.Sprintf("%-8s %s", strings.Join(methods, ","), path))
+	}
+	s.mu.Unlock()
+	slices.Sort(lines)
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
+}
+
+// WriteError answers with {"error": "…"}.
+func WriteError(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+}
+
+// Start listens and serves as jobs of the group.
+func (s *Server) Start(jobs *lifecycle.Group) error {
+	if s.cfg.Address != "" {
+		l, err := s.listenTCP()
+		if err != nil {
+			return err
+		}
+		s.serve(jobs, "rest", l, s.authenticate(s.guard(s.mux)))
+	}
+	if s.cfg.Socket != "" {
+		l, err := listenUnix(s.cfg.Socket)
+		if err != nil {
+			return err
+		}
+		s.serve(jobs, "rest socket", l, s.guard(s.mux))
+	}
+	return nil
+}
+
+func (s *Server) listenTCP() (net.Listener, error) {
+	l, err := net.Listen("tcp", s.cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; is another agent running?", flagAddress, err)
+	}
+	if s.cfg.CertFile == "" {
+		return l, nil
+	}
+	cert, err := tls.LoadX509KeyPair(s.cfg.CertFile, s.cfg.KeyFile)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", flagTLS, err), l.Close())
+	}
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}), nil
+}
+
+// listenUnix makes a socket for the agent's user only. A socket that an earlier agent left behind is replaced.
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("REST socket: %w", err)
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("REST socket %s: another agent is serving it", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("REST socket: remove the stale one: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("REST socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("REST socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, h http.Handler) {
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	jobs.Go(name, func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, func() {
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			if srv.Shutdown(grace) != nil {
+				_ = srv.Close()
+			}
+		})
+		defer stop()
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+}
+
+// guard limits bodies, logs requests and turns a panic of a handler into an answer.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		r.Body = http.MaxBytesReader(w, r.Body, 8<<20)
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("REST handler panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				WriteError(w, http.StatusInternalServerError, errors.New("internal error; the agent's log has the details"))
+			}
+			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "took", time.Since(start))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authenticate asks for the token when there is one.
+func (s *Server) authenticate(next http.Handler) http.Handler {
+	if s.token == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok || subtle.ConstantTimeCompare([]byte(got), s.token) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			WriteError(w, http.StatusUnauthorized, errors.New("missing or wrong bearer token"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
