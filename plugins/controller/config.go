@@ -1,0 +1,191 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is the content of controller.conf; the names are contiv's. Read it over DefaultConfig, then call Validate (New
+// does).
+type Config struct {
+	RetryConfig   `yaml:",inline"`
+	HealingConfig `yaml:",inline"`
+	HistoryConfig `yaml:",inline"`
+	WatchConfig   `yaml:",inline"`
+
+	// StartupResyncDeadline is how long after Start the node may take for its start-up resync before that is an error in
+	// the log and the reason of not being ready.
+	StartupResyncDeadline Duration `yaml:"startupResyncDeadline" json:"startupResyncDeadline"`
+	// EnableVerification makes the controller compare, after each event, what updates have built with what a resync
+	// builds. For tests and debugging: every event costs a whole recomputation.
+	EnableVerification bool `yaml:"enableVerification" json:"enableVerification"`
+	// EventQueueSize bounds the main queue and the queue of follow-ups, each.
+	EventQueueSize int `yaml:"eventQueueSize" json:"eventQueueSize"`
+	// ShutdownDeadline bounds Close.
+	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline"`
+}
+
+// RetryConfig is about values that failed and are retried one by one. The controller itself only looks at EnableRetry
+// (txn.Txn.NoRetry); the rest is for whoever applies transactions.
+type RetryConfig struct {
+	EnableRetry           bool     `yaml:"enableRetry" json:"enableRetry"`
+	DelayRetry            Duration `yaml:"delayRetry" json:"delayRetry"`
+	MaxRetryAttempts      int      `yaml:"maxRetryAttempts" json:"maxRetryAttempts"`
+	EnableExpBackoffRetry bool     `yaml:"enableExpBackoffRetry" json:"enableExpBackoffRetry"`
+}
+
+// HealingConfig is about resyncs that the controller starts by itself.
+type HealingConfig struct {
+	// EnablePeriodicHealing turns on a downstream resync every PeriodicHealingInterval.
+	EnablePeriodicHealing   bool     `yaml:"enablePeriodicHealing" json:"enablePeriodicHealing"`
+	PeriodicHealingInterval Duration `yaml:"periodicHealingInterval" json:"periodicHealingInterval"`
+	// DelayAfterErrorHealing passes between an error and the full resync that heals it. It doubles with every healing
+	// that fails, up to MaxHealingDelay.
+	DelayAfterErrorHealing Duration `yaml:"delayAfterErrorHealing" json:"delayAfterErrorHealing"`
+	MaxHealingDelay        Duration `yaml:"maxHealingDelay" json:"maxHealingDelay"`
+}
+
+// HistoryConfig is about the event history.
+type HistoryConfig struct {
+	RecordEventHistory bool `yaml:"recordEventHistory" json:"recordEventHistory"`
+	// EventHistoryAgeLimit and PermanentlyRecordedInitPeriod are minutes when given as plain numbers, as in contiv.
+	EventHistoryAgeLimit Minutes `yaml:"eventHistoryAgeLimit" json:"eventHistoryAgeLimit"`
+	// PermanentlyRecordedInitPeriod is the time after the start whose records do not age.
+	PermanentlyRecordedInitPeriod Minutes `yaml:"permanentlyRecordedInitPeriod" json:"permanentlyRecordedInitPeriod"`
+	// EventHistoryLimit bounds the number of records; up to half of them are of the initial period.
+	EventHistoryLimit int `yaml:"eventHistoryLimit" json:"eventHistoryLimit"`
+}
+
+// WatchConfig is for whoever watches the cluster's database; the controller does not look at it.
+type WatchConfig struct {
+	DelayLocalResync        Duration `yaml:"delayLocalResync" json:"delayLocalResync"`
+	RemoteDBProbingInterval Duration `yaml:"remoteDBProbingInterval" json:"remoteDBProbingInterval"`
+}
+
+// DefaultConfig has contiv's defaults.
+func DefaultConfig() Config {
+	return Config{
+		RetryConfig: RetryConfig{
+			EnableRetry:           true,
+			DelayRetry:            Duration(time.Second),
+			MaxRetryAttempts:      3,
+			EnableExpBackoffRetry: true,
+		},
+		HealingConfig: HealingConfig{
+			PeriodicHealingInterval: Duration(time.Minute),
+			DelayAfterErrorHealing:  Duration(5 * time.Second),
+			MaxHealingDelay:         Duration(5 * time.Minute),
+		},
+		HistoryConfig: HistoryConfig{
+			RecordEventHistory:            true,
+			EventHistoryAgeLimit:          Minutes(24 * time.Hour),
+			PermanentlyRecordedInitPeriod: Minutes(time.Hour),
+			EventHistoryLimit:             2000,
+		},
+		WatchConfig: WatchConfig{
+			DelayLocalResync:        Duration(5 * time.Second),
+			RemoteDBProbingInterval: Duration(3 * time.Second),
+		},
+		StartupResyncDeadline: Duration(30 * time.Second),
+		EventQueueSize:        1000,
+		ShutdownDeadline:      Duration(10 * time.Second),
+	}
+}
+
+// Validate reports every field that cannot be worked with, by its name in the file.
+func (c *Config) Validate() error {
+	var errs []error
+	positive := func(name string, d time.Duration) {
+		if d <= 0 {
+			errs = append(errs, fmt.Errorf("%s: must be positive, is %s", name, d))
+		}
+	}
+	positive("startupResyncDeadline", time.Duration(c.StartupResyncDeadline))
+	positive("shutdownDeadline", time.Duration(c.ShutdownDeadline))
+	positive("delayAfterErrorHealing", time.Duration(c.DelayAfterErrorHealing))
+	positive("delayLocalResync", time.Duration(c.DelayLocalResync))
+	positive("remoteDBProbingInterval", time.Duration(c.RemoteDBProbingInterval))
+	if c.MaxHealingDelay < c.DelayAfterErrorHealing {
+		errs = append(errs, fmt.Errorf("maxHealingDelay: %s is less than delayAfterErrorHealing (%s)",
+			time.Duration(c.MaxHealingDelay), time.Duration(c.DelayAfterErrorHealing)))
+	}
+	if c.EnablePeriodicHealing {
+		positive("periodicHealingInterval", time.Duration(c.PeriodicHealingInterval))
+	}
+	if c.EnableRetry {
+		positive("delayRetry", time.Duration(c.DelayRetry))
+		if c.MaxRetryAttempts < 0 {
+			errs = append(errs, fmt.Errorf("maxRetryAttempts: must not be negative, is %d", c.MaxRetryAttempts))
+		}
+	}
+	if c.RecordEventHistory {
+		positive("eventHistoryAgeLimit", time.Duration(c.EventHistoryAgeLimit))
+		if c.PermanentlyRecordedInitPeriod < 0 {
+			errs = append(errs, fmt.Errorf("permanentlyRecordedInitPeriod: must not be negative, is %s",
+				time.Duration(c.PermanentlyRecordedInitPeriod)))
+		}
+		if c.EventHistoryLimit < 2 {
+			errs = append(errs, fmt.Errorf("eventHistoryLimit: must be at least 2, is %d", c.EventHistoryLimit))
+		}
+	}
+	if c.EventQueueSize < 1 {
+		errs = append(errs, fmt.Errorf("eventQueueSize: must be at least 1, is %d", c.EventQueueSize))
+	}
+	return errors.Join(errs...)
+}
+
+// Duration is a time.Duration that reads "1m30s" as well as a plain number of nanoseconds (what contiv's files have).
+type Duration time.Duration
+
+// Minutes is a time.Duration that reads "1m30s" as well as a plain number of minutes.
+type Minutes time.Duration
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	return parseDuration((*time.Duration)(d), time.Nanosecond, func(v any) error { return json.Unmarshal(b, v) })
+}
+
+// UnmarshalYAML is the unmarshaler that all YAML libraries in use know.
+func (d *Duration) UnmarshalYAML(unmarshal func(any) error) error {
+	return parseDuration((*time.Duration)(d), time.Nanosecond, unmarshal)
+}
+
+// MarshalText prints the duration the way it is read.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Minutes) UnmarshalJSON(b []byte) error {
+	return parseDuration((*time.Duration)(m), time.Minute, func(v any) error { return json.Unmarshal(b, v) })
+}
+
+// UnmarshalYAML is the unmarshaler that all YAML libraries in use know.
+func (m *Minutes) UnmarshalYAML(unmarshal func(any) error) error {
+	return parseDuration((*time.Duration)(m), time.Minute, unmarshal)
+}
+
+// MarshalText prints the duration the way it is read.
+func (m Minutes) MarshalText() ([]byte, error) { return []byte(time.Duration(m).String()), nil }
+
+func parseDuration(to *time.Duration, unit time.Duration, unmarshal func(any) error) error {
+	var n int64
+	if err := unmarshal(&n); err == nil {
+		d := time.Duration(n) * unit
+		if d/unit != time.Duration(n) {
+			return fmt.Errorf("duration %d × %s is too long", n, unit)
+		}
+		*to = d
+		return nil
+	}
+	var text string
+	if err := unmarshal(&text); err != nil {
+		return fmt.Errorf("neither a number nor a duration such as \"1m30s\": %w", err)
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("not a duration such as \"1m30s\": %w", err)
+	}
+	*to = d
+	return nil
+}

@@ -1,0 +1,248 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// HealingType is the reason of a HealingResync.
+type HealingType int
+
+const (
+	// Periodic healing repairs the dataplane every now and then, without asking plugins.
+	Periodic HealingType = iota
+	// AfterError healing recomputes everything after something went wrong.
+	AfterError
+)
+
+// String names the reason.
+func (t HealingType) String() string {
+	if t == AfterError {
+		return "after error"
+	}
+	return "periodic"
+}
+
+// HealingResync is a resync that the controller starts by itself.
+type HealingResync struct {
+	nonBlocking
+	Type HealingType
+	// Cause is what is healed; nil if Periodic.
+	Cause error
+}
+
+// GetName implements api.Event.
+func (ev *HealingResync) GetName() string { return "Healing Resync" }
+
+// String implements api.Event.
+func (ev *HealingResync) String() string {
+	if ev.Cause != nil {
+		cause := []rune(oneLine(ev.Cause.Error()))
+		if len(cause) > 200 { // it is in the history of the event that failed in full
+			cause = append(cause[:200], '…')
+		}
+		return fmt.Sprintf("%s %s: %s", ev.GetName(), ev.Type, string(cause))
+	}
+	return fmt.Sprintf("%s (%s)", ev.GetName(), ev.Type)
+}
+
+// Method is DownstreamResync for periodic healing, else FullResync.
+func (ev *HealingResync) Method() api.EventMethodType {
+	if ev.Type == Periodic {
+		return api.DownstreamResync
+	}
+	return api.FullResync
+}
+
+// VerificationResync runs every Resync into a transaction that is compared and thrown away (Config.EnableVerification).
+type VerificationResync struct {
+	nonBlocking
+	// Verified is the sequence number of the event after which this verification runs.
+	Verified uint64
+}
+
+// GetName implements api.Event.
+func (ev *VerificationResync) GetName() string { return "Verification Resync" }
+
+// String implements api.Event.
+func (ev *VerificationResync) String() string {
+	return fmt.Sprintf("%s after #%d", ev.GetName(), ev.Verified)
+}
+
+// Method is UpstreamResync.
+func (ev *VerificationResync) Method() api.EventMethodType { return api.UpstreamResync }
+
+// DataplaneReconnect says that the connection to the dataplane is new, so what is configured there is unknown.
+type DataplaneReconnect struct {
+	nonBlocking
+	// Reason is e.g. "VPP restarted".
+	Reason string
+}
+
+// GetName implements api.Event.
+func (ev *DataplaneReconnect) GetName() string { return "Dataplane Reconnect" }
+
+// String implements api.Event.
+func (ev *DataplaneReconnect) String() string { return ev.GetName() + ": " + ev.Reason }
+
+// Method is DownstreamResync; when it fails, healing does a FullResync.
+func (ev *DataplaneReconnect) Method() api.EventMethodType { return api.DownstreamResync }
+
+// Shutdown is the last event: plugins undo what must not outlive the agent.
+type Shutdown struct{ waiter }
+
+func newShutdown() *Shutdown { return &Shutdown{waiter: newWaiter()} }
+
+// GetName implements api.Event.
+func (ev *Shutdown) GetName() string { return "Shutdown" }
+
+// String implements api.Event.
+func (ev *Shutdown) String() string { return ev.GetName() }
+
+// Method is Update.
+func (ev *Shutdown) Method() api.EventMethodType { return api.Update }
+
+// TransactionType is BestEffort.
+func (ev *Shutdown) TransactionType() api.UpdateTransactionType { return api.BestEffort }
+
+// Direction is Forward.
+func (ev *Shutdown) Direction() api.UpdateDirectionType { return api.Forward }
+
+// IsBlocking is true: Close waits.
+func (ev *Shutdown) IsBlocking() bool { return true }
+
+// ResyncRequest is a resync that an operator asked for.
+type ResyncRequest struct {
+	waiter
+	method api.EventMethodType
+	record *EventRecord
+}
+
+// GetName implements api.Event.
+func (ev *ResyncRequest) GetName() string { return "Resync Request" }
+
+// String implements api.Event.
+func (ev *ResyncRequest) String() string { return fmt.Sprintf("%s (%s)", ev.GetName(), ev.method) }
+
+// Method is what was asked for.
+func (ev *ResyncRequest) Method() api.EventMethodType { return ev.method }
+
+// IsBlocking is true.
+func (ev *ResyncRequest) IsBlocking() bool { return true }
+
+func (ev *ResyncRequest) setRecord(r *EventRecord) { ev.record = r }
+
+// ExternalConfigChange changes configuration that comes from outside of the plugins and that is merged over theirs.
+type ExternalConfigChange struct {
+	waiter
+	// Source names who gives the configuration; of two sources the one whose name sorts later wins.
+	Source string
+	// UpdatedKVs has the new values; nil removes a value of this source.
+	UpdatedKVs api.KeyValuePairs
+	blocking   bool
+}
+
+// NewExternalConfigChange makes the event. Values are handed over and must not be changed any more. If blocking, Wait
+// returns the outcome.
+func NewExternalConfigChange(source string, updated api.KeyValuePairs, blocking bool) *ExternalConfigChange {
+	return &ExternalConfigChange{waiter: newWaiter(), Source: source, UpdatedKVs: updated, blocking: blocking}
+}
+
+// GetName implements api.Event.
+func (ev *ExternalConfigChange) GetName() string { return "External Config Change" }
+
+// String implements api.Event.
+func (ev *ExternalConfigChange) String() string {
+	keys := make([]string, 0, len(ev.UpdatedKVs))
+	for key := range ev.UpdatedKVs {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	if len(keys) > 3 {
+		keys = append(keys[:3], fmt.Sprintf("and %d more", len(keys)-3))
+	}
+	return fmt.Sprintf("%s by %s: %s", ev.GetName(), ev.Source, strings.Join(keys, ", "))
+}
+
+// Method is Update.
+func (ev *ExternalConfigChange) Method() api.EventMethodType { return api.Update }
+
+// TransactionType is BestEffort.
+func (ev *ExternalConfigChange) TransactionType() api.UpdateTransactionType { return api.BestEffort }
+
+// Direction is Forward.
+func (ev *ExternalConfigChange) Direction() api.UpdateDirectionType { return api.Forward }
+
+// IsBlocking says whether somebody waits.
+func (ev *ExternalConfigChange) IsBlocking() bool { return ev.blocking }
+
+// ExternalConfigResync replaces everything that one source has given.
+type ExternalConfigResync struct {
+	waiter
+	Source   string
+	KVs      api.KeyValuePairs
+	blocking bool
+}
+
+// NewExternalConfigResync makes the event; see NewExternalConfigChange.
+func NewExternalConfigResync(source string, kvs api.KeyValuePairs, blocking bool) *ExternalConfigResync {
+	return &ExternalConfigResync{waiter: newWaiter(), Source: source, KVs: kvs, blocking: blocking}
+}
+
+// GetName implements api.Event.
+func (ev *ExternalConfigResync) GetName() string { return "External Config Resync" }
+
+// String implements api.Event.
+func (ev *ExternalConfigResync) String() string {
+	return fmt.Sprintf("%s by %s (%d values)", ev.GetName(), ev.Source, len(ev.KVs))
+}
+
+// Method is UpstreamResync.
+func (ev *ExternalConfigResync) Method() api.EventMethodType { return api.UpstreamResync }
+
+// IsBlocking says whether somebody waits.
+func (ev *ExternalConfigResync) IsBlocking() bool { return ev.blocking }
+
+// cloneKVs copies the map (not the messages) without its nil values.
+func cloneKVs(kvs map[string]proto.Message) map[string]proto.Message {
+	out := make(map[string]proto.Message, len(kvs))
+	for k, v := range kvs {
+		if v != nil {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// nonBlocking is embedded by events that nobody waits for.
+type nonBlocking struct{}
+
+// IsBlocking is false.
+func (nonBlocking) IsBlocking() bool { return false }
+
+// Done does nothing.
+func (nonBlocking) Done(error) {}
+
+// waiter is embedded by events that may be waited for.
+type waiter struct{ result chan error }
+
+func newWaiter() waiter { return waiter{result: make(chan error, 1)} }
+
+// Done implements api.Event.
+func (w waiter) Done(err error) {
+	select {
+	case w.result <- err:
+	default: // an event that was not made by its constructor has nobody who waits
+	}
+}
+
+// Wait returns what the event ended with. Only one caller may wait.
+func (w waiter) Wait() error { return <-w.result }
+
+// oneLine keeps multi-line errors out of one-line texts.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/txn"
+)
+
+// healer decides when to heal. It has no timer: it is told the time and says when it wants to be asked again.
+type healer struct {
+	cfg     HealingConfig
+	cause   error     // what has to be healed; nil when all is well
+	due     time.Time // when the pending healing is to run
+	failed  int       // healings that have failed in a row
+	lastErr error     // of the last of these
+
+	nextPeriodic time.Time
+}
+
+// need asks for a healing because of err. At most one is pending; the first cause is kept.
+func (h *healer) need(now time.Time, err error) {
+	if h.cause != nil {
+		return
+	}
+	h.cause = err
+	h.due = now.Add(h.delay())
+}
+
+// start takes the pending healing, which runs now.
+func (h *healer) start() *HealingResync {
+	ev := &HealingResync{Type: AfterError, Cause: h.cause}
+	h.cause = nil
+	return ev
+}
+
+// failedAgain is told that a healing has failed.
+func (h *healer) failedAgain(err error) {
+	h.failed++
+	h.lastErr = err
+}
+
+// healed is told that a full resync has succeeded.
+func (h *healer) healed() {
+	h.cause, h.lastErr, h.failed = nil, nil, 0
+}
+
+// hurry makes a pending healing run now: what it waits for may have come.
+func (h *healer) hurry(now time.Time) {
+	if h.cause != nil {
+		h.due = now
+	}
+}
+
+// delay doubles with each failure up to the maximum.
+func (h *healer) delay() time.Duration {
+	d, limit := time.Duration(h.cfg.DelayAfterErrorHealing), time.Duration(h.cfg.MaxHealingDelay)
+	for range h.failed {
+		if d >= limit/2 {
+			return limit
+		}
+		d *= 2
+	}
+	return min(d, limit)
+}
+
+// schedulePeriodic starts the next interval.
+func (h *healer) schedulePeriodic(now time.Time) {
+	if h.cfg.EnablePeriodicHealing {
+		h.nextPeriodic = now.Add(time.Duration(h.cfg.PeriodicHealingInterval))
+	}
+}
+
+// deadline is when healing has to run next; zero when never.
+func (h *healer) deadline() time.Time {
+	return earliest(h.afterErrorDue(), h.nextPeriodic)
+}
+
+func (h *healer) afterErrorDue() time.Time {
+	if h.cause == nil {
+		return time.Time{}
+	}
+	return h.due
+}
+
+// take returns the healing that has to run now, or nil.
+func (h *healer) take(now time.Time) *HealingResync {
+	if h.cause != nil && !now.Before(h.due) {
+		return h.start()
+	}
+	if !h.nextPeriodic.IsZero() && !now.Before(h.nextPeriodic) {
+		h.schedulePeriodic(now)
+		return &HealingResync{Type: Periodic}
+	}
+	return nil
+}
+
+// earliest of two times, where zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// panicError is a panic in Commit: nobody knows what was done.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// commitResult is what the controller has to know of the end of a commit.
+type commitResult struct {
+	err      error
+	refused  bool // the transaction was not looked at: nothing of it was done
+	escalate bool // some value failed that nobody retries
+	undone   bool // for Txn.Revert: nothing of it is left in the dataplane
+}
+
+// classify interprets the error of Commit. Failures of keys for which externalOnly holds are not the agent's to heal.
+func classify(err error, externalOnly func(key string) bool) commitResult {
+	var te *txn.Error
+	var pe *panicError
+	switch {
+	case err == nil:
+		return commitResult{}
+	case errors.As(err, &pe):
+		return commitResult{err: err, refused: true}
+	case !errors.As(err, &te):
+		return commitResult{err: err, refused: true, undone: true}
+	}
+	res := commitResult{err: err, undone: te.Reverted && te.RevertErr == nil}
+	if te.Escalate() {
+		res.escalate = te.RevertErr != nil
+		for _, failed := range te.Failed {
+			if !failed.Retriable && !externalOnly(failed.Key) {
+				res.escalate = true
+			}
+		}
+	}
+	return res
+}

@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// health is whether the node can be relied on, as of the last event.
+type health struct {
+	notReady  string // why; empty if ready
+	unhealthy string // why; empty if healthy
+}
+
+// health tells how the core is.
+func (c *core) health() health {
+	switch {
+	case c.fatal != nil:
+		reason := "fatal error: " + oneLine(c.fatal.Error())
+		return health{notReady: reason, unhealthy: reason}
+	case c.startup.phase != running && c.startup.late && c.startup.err == nil:
+		return health{notReady: fmt.Sprintf("start-up resync: no snapshot of the cluster's state within %s",
+			time.Duration(c.cfg.StartupResyncDeadline))}
+	case c.startup.phase == waitingForState:
+		return health{notReady: "start-up resync: waiting for a snapshot of the cluster's state"}
+	case c.startup.phase == startupIncomplete:
+		return health{notReady: "start-up resync has failed and is being repeated: " + errText(c.startup.err)}
+	case c.healer.lastErr != nil:
+		return health{notReady: fmt.Sprintf("healing has failed %d times: %s", c.healer.failed,
+			errText(c.healer.lastErr))}
+	}
+	return health{}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return "unknown error"
+	}
+	return oneLine(err.Error())
+}
+
+// status publishes health to other goroutines.
+type status struct {
+	current atomic.Pointer[health]
+	closed  atomic.Bool
+}
+
+func (s *status) set(h health) {
+	if old := s.current.Load(); old == nil || *old != h {
+		s.current.Store(&h)
+	}
+}
+
+func (s *status) close() { s.closed.Store(true) }
+
+// Ready tells whether the node's configuration is in place, and if not why.
+func (c *Controller) Ready() (bool, string) {
+	if c.status.closed.Load() {
+		return false, "event loop has ended"
+	}
+	h := c.status.current.Load()
+	return h.notReady == "", h.notReady
+}
+
+// Healthy is false after an api.FatalError, when restarting the agent (never VPP) may help, until a full resync succeeds.
+func (c *Controller) Healthy() (bool, string) {
+	h := c.status.current.Load()
+	return h.unhealthy == "", h.unhealthy
+}
+
+func (c *Controller) ready() bool {
+	ok, _ := c.Ready()
+	return ok
+}

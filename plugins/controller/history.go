@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// EventRecord is what is remembered of an event. A record that has been published is never changed.
+type EventRecord struct {
+	SeqNum          uint64
+	ProcessingStart time.Time
+	ProcessingEnd   time.Time
+	IsFollowUp      bool
+	FollowUpTo      uint64 `json:",omitempty"`
+	Name            string
+	Description     string
+	Method          string
+	Handlers        []HandlerRecord
+	// TxnError is the error of the commit, Error everything that went wrong (what Done was called with).
+	TxnError string      `json:",omitempty"`
+	Error    string      `json:",omitempty"`
+	Txn      *txn.Record `json:",omitempty"`
+}
+
+// HandlerRecord is one call of a handler.
+type HandlerRecord struct {
+	Handler string
+	Revert  bool   `json:",omitempty"`
+	Change  string `json:",omitempty"`
+	Error   string `json:",omitempty"`
+}
+
+func newRecord(seqNum, followUpTo uint64, ev api.Event, now time.Time) *EventRecord {
+	return &EventRecord{
+		SeqNum:          seqNum,
+		ProcessingStart: now,
+		IsFollowUp:      followUpTo != 0,
+		FollowUpTo:      followUpTo,
+		Name:            ev.GetName(),
+		Description:     ev.String(),
+		Method:          ev.Method().String(),
+		Handlers:        []HandlerRecord{},
+	}
+}
+
+func (r *EventRecord) addHandler(name string, revert bool, change string, err error) {
+	hr := HandlerRecord{Handler: name, Revert: revert, Change: change}
+	if err != nil {
+		hr.Error = err.Error()
+	}
+	r.Handlers = append(r.Handlers, hr)
+}
+
+// String prints the record as an operator would read it.
+func (r *EventRecord) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#%d %s +%s %s", r.SeqNum, r.ProcessingStart.UTC().Format("2006-01-02T15:04:05.000Z"),
+		r.ProcessingEnd.Sub(r.ProcessingStart).Round(time.Microsecond), r.body())
+	return b.String()
+}
+
+// body is the record without its number and times.
+func (r *EventRecord) body() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s] %s", r.Method, oneLine(r.Description))
+	if r.IsFollowUp {
+		fmt.Fprintf(&b, " (follow-up to #%d)", r.FollowUpTo)
+	}
+	b.WriteByte('\n')
+	for _, h := range r.Handlers {
+		name := h.Handler
+		if h.Revert {
+			name = "revert " + name
+		}
+		fmt.Fprintf(&b, "    %s:", name)
+		if h.Change != "" {
+			b.WriteString(" " + oneLine(h.Change))
+		}
+		if h.Error != "" {
+			b.WriteString(" ! " + oneLine(h.Error))
+		}
+		b.WriteByte('\n')
+	}
+	if r.Txn != nil {
+		for line := range strings.Lines(strings.TrimRight(r.Txn.String(), "\n")) {
+			b.WriteString("    txn " + strings.TrimRight(line, "\n") + "\n")
+		}
+	}
+	if r.TxnError != "" {
+		b.WriteString("    txn ! " + oneLine(r.TxnError) + "\n")
+	}
+	if r.Error != "" {
+		b.WriteString("    ! " + oneLine(r.Error) + "\n")
+	}
+	return b.String()
+}
+
+// history is the bounded memory of events. The records of the initial period, where most of what matters happens, do not
+// age.
+type history struct {
+	cfg HistoryConfig
+
+	mu      sync.Mutex
+	started time.Time      // guarded by mu
+	initial []*EventRecord // guarded by mu
+	recent  []*EventRecord // guarded by mu; oldest first
+}
+
+func newHistory(cfg HistoryConfig) *history { return &history{cfg: cfg} }
+
+// start begins the initial period.
+func (h *history) start(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started = now
+}
+
+// add appends a record, which must not be changed any more.
+func (h *history) add(r *EventRecord) {
+	if !h.cfg.RecordEventHistory {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	initialEnd := h.started.Add(time.Duration(h.cfg.PermanentlyRecordedInitPeriod))
+	if r.ProcessingStart.Before(initialEnd) && len(h.initial) < h.cfg.EventHistoryLimit/2 {
+		h.initial = append(h.initial, r)
+		return
+	}
+	h.recent = append(h.recent, r)
+	h.forgetLocked(r.ProcessingEnd)
+}
+
+// forgetLocked drops what is too old or too much.
+func (h *history) forgetLocked(now time.Time) {
+	horizon := now.Add(-time.Duration(h.cfg.EventHistoryAgeLimit))
+	n := max(0, len(h.initial)+len(h.recent)-h.cfg.EventHistoryLimit)
+	for n < len(h.recent) && h.recent[n].ProcessingEnd.Before(horizon) {
+		n++
+	}
+	clear(h.recent[:n]) // the array lives on for a while, the records need not
+	h.recent = h.recent[n:]
+}
+
+// snapshot gives the records as of now, in ascending order.
+func (h *history) snapshot(now time.Time) []*EventRecord {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgetLocked(now)
+	return slices.Concat(h.initial, h.recent)
+}

@@ -1,0 +1,342 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// Deps is what the controller works with.
+type Deps struct {
+	Log     *slog.Logger
+	Applier txn.Applier
+	// Jobs runs the loop.
+	Jobs *lifecycle.Group
+	// HTTP is where the REST handlers are registered; none if nil.
+	HTTP rest.HTTPHandlers
+	// Metrics is where the metrics are registered; nowhere if nil.
+	Metrics prometheus.Registerer
+	// Now is the clock of records and decisions; time.Now if nil. Timers are always the runtime's.
+	Now func() time.Time
+	// OnVerificationError is called from the loop when a verification fails; for tests.
+	OnVerificationError func(error)
+}
+
+// Controller is the event loop. It implements api.EventLoop and api.ConfigRetriever.
+type Controller struct {
+	cfg     Config
+	deps    Deps
+	queue   *queue
+	history *history
+	metrics *metrics
+	status  status
+	stopped chan struct{} // closed when the loop has ended
+
+	// What only the loop touches once it is started (but for core.store).
+	core     *core
+	shutdown bool // the Shutdown event has been handled
+	ended    bool // and what followed from it too
+
+	mu       sync.Mutex
+	started  bool               // guarded by mu
+	cancel   context.CancelFunc // guarded by mu; ends the loop
+	closing  sync.Once
+	closeErr error // guarded by closing
+}
+
+// New makes a controller. Events may be pushed right away; they are handled after Start.
+func New(cfg Config, deps Deps) (*Controller, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("controller config: %w", err)
+	}
+	if deps.Applier == nil || deps.Jobs == nil {
+		return nil, errors.New("controller: Deps.Applier and Deps.Jobs are required")
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	c := &Controller{
+		cfg:     cfg,
+		deps:    deps,
+		core:    newCore(cfg, deps.Log),
+		history: newHistory(cfg.HistoryConfig),
+		stopped: make(chan struct{}),
+	}
+	c.queue = newQueue(cfg.EventQueueSize, c.core.admits)
+	c.status.set(c.core.health())
+	var err error
+	if c.metrics, err = newMetrics(deps.Metrics, c.queue.length, c.ready); err != nil {
+		return nil, fmt.Errorf("controller metrics: %w", err)
+	}
+	return c, nil
+}
+
+// Start starts the loop. The order of handlers is the order in which they see events.
+func (c *Controller) Start(handlers ...api.EventHandler) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.started {
+		return errors.New("controller: started twice")
+	}
+	names := map[string]struct{}{}
+	for i, h := range handlers {
+		if h == nil {
+			return fmt.Errorf("controller: handler %d is nil", i)
+		}
+		if _, dup := names[h.String()]; dup {
+			return fmt.Errorf("controller: two handlers are called %q", h)
+		}
+		names[h.String()] = struct{}{}
+	}
+	c.started = true
+	c.core.handlers = handlers
+	c.core.start(c.deps.Now())
+	c.history.start(c.deps.Now())
+	if c.deps.HTTP != nil {
+		c.registerREST(c.deps.HTTP)
+	}
+	c.deps.Jobs.Go("controller", c.run)
+	return nil
+}
+
+// Close lets the plugins handle a Shutdown event, after what is queued already, and ends the loop. When that takes longer
+// than Config.ShutdownDeadline, the loop is cancelled and Close says so. Events that will not be handled any more get
+// Done(api.ErrClosed).
+func (c *Controller) Close() error {
+	c.closing.Do(func() { c.closeErr = c.close() })
+	return c.closeErr
+}
+
+func (c *Controller) close() error {
+	defer c.discardAll()
+	c.mu.Lock()
+	started := c.started
+	c.started = true // and cannot be started any more
+	c.mu.Unlock()
+	if !started {
+		c.status.close()
+		return nil
+	}
+	deadline := time.NewTimer(time.Duration(c.cfg.ShutdownDeadline))
+	defer deadline.Stop()
+	shutdown := newShutdown()
+	if err := c.queue.pushLast(shutdown); err != nil { // the loop has ended by itself
+		return nil
+	}
+	select {
+	case <-c.stopped:
+	case <-deadline.C:
+		c.mu.Lock()
+		if c.cancel != nil {
+			c.cancel()
+		}
+		c.mu.Unlock()
+		return fmt.Errorf("controller did not shut down within %s", time.Duration(c.cfg.ShutdownDeadline))
+	}
+	if err := shutdown.Wait(); err != nil && !errors.Is(err, api.ErrClosed) {
+		return fmt.Errorf("shutdown: %w", err)
+	}
+	return nil
+}
+
+// PushEvent implements api.EventLoop. A blocking event waits for room in a full queue, up to half a minute. It must not be
+// called from inside a handler with a blocking event.
+func (c *Controller) PushEvent(event api.Event) error { return c.queue.push(event) }
+
+// PushFollowUp implements api.EventLoop.
+func (c *Controller) PushFollowUp(cause, event api.Event) error {
+	return c.queue.pushFollowUp(cause, event)
+}
+
+// GetConfig implements api.ConfigRetriever. It may be called from anywhere.
+func (c *Controller) GetConfig(key string) proto.Message { return c.core.store.get(key) }
+
+// DataplaneReconnected tells the controller that the dataplane may have lost what was configured, e.g. because VPP has
+// restarted. It never blocks and never fails for lack of room. What was queued before is handled afterwards.
+func (c *Controller) DataplaneReconnected(reason string) error {
+	return c.queue.pushReconnect(&DataplaneReconnect{Reason: reason})
+}
+
+// Resync makes the loop run a resync and waits for it. The record is nil if the resync did not run.
+func (c *Controller) Resync(ctx context.Context, method api.EventMethodType) (*EventRecord, error) {
+	if !method.IsResync() {
+		return nil, fmt.Errorf("%s is not a resync", method)
+	}
+	ev := &ResyncRequest{waiter: newWaiter(), method: method}
+	if err := c.queue.push(ev); err != nil {
+		return nil, err
+	}
+	select {
+	case err := <-ev.result:
+		return ev.record, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("resync is queued but has not ended: %w", ctx.Err())
+	}
+}
+
+// EventHistory gives the recorded events in ascending order. Records must not be changed.
+func (c *Controller) EventHistory() []*EventRecord { return c.history.snapshot(c.deps.Now()) }
+
+// run is the loop.
+func (c *Controller) run(ctx context.Context) error {
+	defer close(c.stopped)
+	defer c.discardAll()
+	defer c.status.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.mu.Lock()
+	c.cancel = cancel
+	c.mu.Unlock()
+
+	for !c.ended && ctx.Err() == nil {
+		if !c.step(ctx) && !c.ended {
+			c.wait(ctx)
+		}
+	}
+	return nil
+}
+
+// step handles the next event; it returns false when there is none.
+func (c *Controller) step(ctx context.Context) bool {
+	it := c.queue.nextFollowUp()
+	if it == nil && c.shutdown {
+		c.ended = true
+		return false
+	}
+	if it == nil {
+		it = c.next()
+	}
+	if it == nil {
+		return false
+	}
+	c.handle(ctx, it)
+	c.shutdown = c.shutdown || it.last
+	return true
+}
+
+// next takes the next event that is not a follow-up, be it the controller's own or from the queue.
+func (c *Controller) next() *item {
+	ev := c.core.due(c.deps.Now())
+	c.status.set(c.core.health())
+	if ev != nil {
+		return &item{ev: ev}
+	}
+	it, superseded := c.queue.next()
+	for _, old := range superseded {
+		c.deps.Log.Debug("event is superseded by a snapshot", "event", old.ev.String())
+		c.done(old.ev, nil)
+	}
+	return it
+}
+
+// wait returns when there may be something to do.
+func (c *Controller) wait(ctx context.Context) {
+	var timeout <-chan time.Time
+	if at := c.core.deadline(); !at.IsZero() {
+		timer := time.NewTimer(at.Sub(c.deps.Now()))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-c.queue.wake:
+	case <-timeout:
+	}
+}
+
+// handle processes one event from beginning to end.
+func (c *Controller) handle(ctx context.Context, it *item) {
+	c.queue.begin(it.ev, c.core.seqNum+1)
+	t := c.core.begin(it.ev, it.followUpTo, c.deps.Now())
+	rec, err := c.commit(ctx, t.txn)
+	pushed := c.queue.mark()
+	out := c.core.finish(t, rec, err, c.deps.Now)
+	if !out.dropFollowUps {
+		pushed = 0
+	}
+	dropped := c.queue.end(pushed)
+
+	c.publish(t, out)
+	for _, followUp := range dropped {
+		c.done(followUp.ev, ErrCauseReverted)
+	}
+	if ev, ok := it.ev.(interface{ setRecord(*EventRecord) }); ok {
+		ev.setRecord(t.record)
+	}
+	c.done(it.ev, out.err)
+}
+
+// done calls Done. The loop must survive an event that cannot take it.
+func (c *Controller) done(ev api.Event, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.deps.Log.Error("Done of an event panicked", "event", ev.GetName(), "panic", fmt.Sprint(r))
+		}
+	}()
+	ev.Done(err)
+}
+
+// commit applies t. A panic in the dataplane must not end the loop: it is an error after which a full resync follows.
+func (c *Controller) commit(ctx context.Context, t *txn.Txn) (rec *txn.Record, err error) {
+	if t == nil {
+		return nil, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			c.deps.Log.Error("commit panicked", "event", t.SeqNum, "panic", fmt.Sprint(r),
+				"stack", string(debug.Stack()))
+			err = &panicError{value: r}
+		}
+	}()
+	return c.deps.Applier.Commit(ctx, t)
+}
+
+// publish tells the world of an event that has been handled.
+func (c *Controller) publish(t *turn, out outcome) {
+	r := t.record
+	c.history.add(r)
+	c.status.set(c.core.health())
+	_, healing := t.ev.(*HealingResync)
+	c.metrics.handled(r, out, healing)
+
+	took := r.ProcessingEnd.Sub(r.ProcessingStart)
+	switch {
+	case out.verificationErr != nil:
+		c.deps.Log.Error("verification failed", "event", r.SeqNum, "description", r.Description, "took", took,
+			"error", out.verificationErr)
+		if c.deps.OnVerificationError != nil {
+			c.deps.OnVerificationError(out.verificationErr)
+		}
+	case out.err != nil:
+		c.deps.Log.Info("event failed", "event", r.SeqNum, "method", r.Method, "description", oneLine(r.Description),
+			"took", took, "result", out.result, "error", oneLine(out.err.Error()))
+	case t.update == nil:
+		c.deps.Log.Info("event handled", "event", r.SeqNum, "method", r.Method, "description", oneLine(r.Description),
+			"took", took)
+	default:
+		c.deps.Log.Debug("event handled", "event", r.SeqNum, "method", r.Method, "description", oneLine(r.Description),
+			"took", took)
+	}
+}
+
+// discardAll closes the queue and tells those who wait for what is in it.
+func (c *Controller) discardAll() {
+	for _, it := range c.queue.close() {
+		c.done(it.ev, api.ErrClosed)
+	}
+}
