@@ -1,0 +1,98 @@
+package contivconf
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// parsePrefixes reads a list of networks, at most one per family. With hosts they are addresses with a prefix length that
+// must not be the network's own address; without, they must be. ok is false when any is faulty.
+func parsePrefixes(field, text string, hosts bool, bad *faults) (list []netip.Prefix, ok bool) {
+	ok = true
+	seen := map[IPVersion]bool{}
+	for _, part := range elements(text) {
+		p, err := parsePrefix(part, hosts)
+		if err != nil {
+			bad.add(field, "%s", err)
+			ok = false
+			continue
+		}
+		v := VersionOf(p.Addr())
+		if seen[v] {
+			bad.add(field, "%q has more than one %s element; give at most one per family", text, v)
+			ok = false
+			continue
+		}
+		seen[v] = true
+		list = append(list, p)
+	}
+	return list, ok
+}
+
+func parsePrefix(text string, host bool) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+			return netip.Prefix{}, fmt.Errorf("%q has no prefix length; write it as address/length, e.g. %s/24", text, a)
+		}
+		return netip.Prefix{}, fmt.Errorf("%q is not address/length; write it like 10.1.0.0/16 or fd10:1::/48", text)
+	}
+	if err := checkUnicast(p.Addr()); err != nil {
+		return netip.Prefix{}, err
+	}
+	switch {
+	case !host && p != p.Masked():
+		return netip.Prefix{}, fmt.Errorf("%s is an address inside a network; write the network, %s", p, p.Masked())
+	case host && !usable(p.Addr(), p):
+		return netip.Prefix{}, fmt.Errorf("%s is the network's own or its broadcast address; use one between them", p)
+	}
+	return p, nil
+}
+
+// parseAddrs reads a list of addresses, at most one per family.
+func parseAddrs(field, text string, bad *faults) []netip.Addr {
+	var list []netip.Addr
+	for _, part := range elements(text) {
+		a, err := netip.ParseAddr(part)
+		switch {
+		case err != nil || a.Zone() != "":
+			bad.add(field, "%q is not an IP address; write it like 192.168.16.1", part)
+		case checkUnicast(a) != nil:
+			bad.add(field, "%s", checkUnicast(a))
+		case addrOf(list, VersionOf(a)).IsValid():
+			bad.add(field, "%q has more than one %s address; give at most one per family", text, VersionOf(a))
+		default:
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+func checkUnicast(a netip.Addr) error {
+	switch {
+	case a.Is4In6():
+		return fmt.Errorf("%s is an IPv4 address in IPv6 clothes; write %s", a, a.Unmap())
+	case a.IsMulticast(), a.IsLoopback():
+		return fmt.Errorf("%s is a multicast or loopback address; use a unicast one", a)
+	case a.IsUnspecified():
+		return fmt.Errorf("%s is not an address of anything; use a unicast one", a)
+	}
+	return nil
+}
+
+// usable says whether a host in network p can have the address: not the network's own nor (IPv4) its broadcast address,
+// unless the network is too small to have those.
+func usable(a netip.Addr, p netip.Prefix) bool {
+	hostBits := p.Addr().BitLen() - p.Bits()
+	if !p.Contains(a) {
+		return false
+	}
+	if hostBits <= 1 {
+		return true
+	}
+	if a == p.Masked().Addr() {
+		return false
+	}
+	next := a.Next()
+	return a.Is6() || (next.IsValid() && p.Contains(next))
+}

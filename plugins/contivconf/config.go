@@ -1,0 +1,214 @@
+package contivconf
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Env is what New has to know about this machine.
+type Env struct {
+	// NodeName selects the node's section.
+	NodeName string
+	// HasVhostNet tells whether the node can have TAP interfaces (VPP opens /dev/vhost-net for them). It is asked only when
+	// useTAPInterfaces is not set; nil means no.
+	HasVhostNet func() bool
+}
+
+// Config is the effective configuration of this node; it implements API and never changes.
+type Config struct {
+	iface    InterfaceConfig
+	routing  RoutingConfig
+	neighbor NeighborScanConfig
+	ipam     IPAMConfig
+	node     NodeConfig
+}
+
+var _ API = (*Config)(nil)
+
+// New merges the file with defaults and with the section of the node, and checks the result. The error joins all faults, each
+// a *FieldError. A faulty section of another node is an error too: the file is the same everywhere, and it is right or wrong.
+func New(file File, env Env) (*Config, error) {
+	var bad faults
+	c := &Config{
+		iface:    interfaceConfig(file.InterfaceOptions, env, &bad),
+		routing:  routingConfig(file.RoutingOptions, &bad),
+		neighbor: neighborScanConfig(file.NeighborScanOptions, &bad),
+	}
+	checkUnsupported(file, &bad)
+	nets := ipamConfig(file.IPAMConfig, c.routing.NodeToNodeTransport, &bad)
+	c.ipam = nets.config
+	if f, ok := c.ipam.Family(IPv6); ok && c.iface.MTUSize < minMTUIPv6 {
+		bad.add("mtuSize", "%d is too small for IPv6 (pods have %s); use %d or more", c.iface.MTUSize, f.PodSubnetCIDR, minMTUIPv6)
+	}
+	c.node = nodeConfig(file, nets, env.NodeName, &bad)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Default is the configuration of a node without contiv.conf.
+func Default(env Env) *Config {
+	c, err := New(File{}, env)
+	if err != nil {
+		panic(fmt.Sprintf("contivconf: the defaults are invalid: %v", err)) // a test calls it
+	}
+	return c
+}
+
+// Interface implements API.
+func (c *Config) Interface() InterfaceConfig { return c.iface }
+
+// Routing implements API.
+func (c *Config) Routing() RoutingConfig { return c.routing }
+
+// NeighborScan implements API.
+func (c *Config) NeighborScan() NeighborScanConfig { return c.neighbor }
+
+// IPAM implements API.
+func (c *Config) IPAM() IPAMConfig { return c.ipam.clone() }
+
+// Node implements API.
+func (c *Config) Node() NodeConfig { return c.node.clone() }
+
+// String is the effective configuration as one line of JSON.
+func (c *Config) String() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// MarshalJSON writes the effective configuration with contiv's option names. The result is itself a valid contiv.conf that
+// gives the same configuration on this node; contivCIDR appears as the networks that it was split into.
+func (c *Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.file()) }
+
+// MarshalJSON writes the options of the section ipamConfig, with contivCIDR expanded.
+func (c IPAMConfig) MarshalJSON() ([]byte, error) { return json.Marshal(c.options()) }
+
+func (c *Config) file() File {
+	node := c.node
+	section := NodeSection{
+		NodeName:           &node.NodeName,
+		MainVPPInterface:   new(node.MainVPPInterface.section()),
+		NatExternalTraffic: &node.NatExternalTraffic,
+		Gateway:            addrList(node.Gateways),
+	}
+	for _, i := range node.OtherVPPInterfaces {
+		section.OtherVPPInterfaces = append(section.OtherVPPInterfaces, i.section())
+	}
+	if node.NodeName == "" {
+		section.NodeName = nil
+	}
+	iface, routing, scan := c.iface, c.routing, c.neighbor
+	return File{
+		NatExternalTraffic: &node.NatExternalTraffic,
+		EnablePacketTrace:  &node.EnablePacketTrace,
+		InterfaceOptions: InterfaceOptions{
+			MTUSize:                    &iface.MTUSize,
+			UseTAPInterfaces:           &iface.UseTAPInterfaces,
+			TAPInterfaceVersion:        &iface.TAPInterfaceVersion,
+			TAPv2RxRingSize:            &iface.TAPv2RxRingSize,
+			TAPv2TxRingSize:            &iface.TAPv2TxRingSize,
+			Vmxnet3RxRingSize:          &iface.Vmxnet3RxRingSize,
+			Vmxnet3TxRingSize:          &iface.Vmxnet3TxRingSize,
+			InterfaceRxMode:            new(string(iface.InterfaceRxMode)),
+			TCPChecksumOffloadDisabled: &iface.TCPChecksumOffloadDisabled,
+			EnableGSO:                  &iface.EnableGSO,
+		},
+		RoutingOptions: RoutingOptions{
+			MainVRFID:             &routing.MainVRFID,
+			PodVRFID:              &routing.PodVRFID,
+			NodeToNodeTransport:   new(string(routing.NodeToNodeTransport)),
+			RouteServiceCIDRToVPP: &routing.RouteServiceCIDRToVPP,
+		},
+		NeighborScanOptions: NeighborScanOptions{
+			ScanIPNeighbors:          &scan.ScanIPNeighbors,
+			IPNeighborScanInterval:   &scan.IPNeighborScanInterval,
+			IPNeighborStaleThreshold: &scan.IPNeighborStaleThreshold,
+		},
+		IPAMConfig: c.ipam.reachable().options(),
+		NodeConfig: nodeSections(section),
+	}
+}
+
+// nodeSections leaves the section out when there is no node name to put it under.
+func nodeSections(s NodeSection) []NodeSection {
+	if s.NodeName == nil {
+		return nil
+	}
+	return []NodeSection{s}
+}
+
+func (i VPPInterface) section() InterfaceSection {
+	s := InterfaceSection{IP: prefixList(i.IPs)}
+	if i.InterfaceName != "" {
+		s.InterfaceName = &i.InterfaceName
+	}
+	if i.UseDHCP {
+		s.UseDHCP = &i.UseDHCP
+	}
+	return s
+}
+
+// reachable leaves out the default gateways that only nodes with addresses of their own can reach: the file has this node's
+// section only, which has its gateways anyway.
+func (c IPAMConfig) reachable() IPAMConfig {
+	c.DefaultGateway = slices.DeleteFunc(slices.Clone(c.DefaultGateway), func(gw netip.Addr) bool {
+		network := prefixOf(c.NodeInterconnectCIDR, VersionOf(gw))
+		return network.IsValid() && !usable(gw, network)
+	})
+	return c
+}
+
+func (c IPAMConfig) options() IPAMOptions {
+	return IPAMOptions{
+		ServiceCIDR:                   prefixList(c.ServiceCIDR),
+		NodeInterconnectDHCP:          &c.NodeInterconnectDHCP,
+		PodSubnetCIDR:                 prefixList(c.PodSubnetCIDR),
+		PodSubnetOneNodePrefixLen:     (*Lengths)(&c.PodSubnetOneNodePrefixLen),
+		VPPHostSubnetCIDR:             prefixList(c.VPPHostSubnetCIDR),
+		VPPHostSubnetOneNodePrefixLen: (*Lengths)(&c.VPPHostSubnetOneNodePrefixLen),
+		NodeInterconnectCIDR:          prefixList(c.NodeInterconnectCIDR),
+		VxlanCIDR:                     prefixList(c.VxlanCIDR),
+		DefaultGateway:                addrList(c.DefaultGateway),
+	}
+}
+
+func (c IPAMConfig) clone() IPAMConfig {
+	for _, list := range []*[]netip.Prefix{&c.ContivCIDR, &c.ServiceCIDR, &c.PodSubnetCIDR, &c.VPPHostSubnetCIDR,
+		&c.NodeInterconnectCIDR, &c.VxlanCIDR} {
+		*list = slices.Clone(*list)
+	}
+	c.PodSubnetOneNodePrefixLen = slices.Clone(c.PodSubnetOneNodePrefixLen)
+	c.VPPHostSubnetOneNodePrefixLen = slices.Clone(c.VPPHostSubnetOneNodePrefixLen)
+	c.DefaultGateway = slices.Clone(c.DefaultGateway)
+	return c
+}
+
+func (c NodeConfig) clone() NodeConfig {
+	c.MainVPPInterface.IPs = slices.Clone(c.MainVPPInterface.IPs)
+	c.OtherVPPInterfaces = slices.Clone(c.OtherVPPInterfaces)
+	for i := range c.OtherVPPInterfaces {
+		c.OtherVPPInterfaces[i].IPs = slices.Clone(c.OtherVPPInterfaces[i].IPs)
+	}
+	c.Gateways = slices.Clone(c.Gateways)
+	return c
+}
+
+func prefixList(list []netip.Prefix) *string {
+	if len(list) == 0 {
+		return nil
+	}
+	return new(joinComma(list, netip.Prefix.String))
+}
+
+func addrList(list []netip.Addr) *string {
+	if len(list) == 0 {
+		return nil
+	}
+	return new(joinComma(list, netip.Addr.String))
+}

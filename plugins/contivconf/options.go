@@ -1,0 +1,192 @@
+package contivconf
+
+import (
+	"math"
+	"math/bits"
+)
+
+// The defaults of contiv.conf which are not networks.
+const (
+	defaultMTU             = 1450
+	defaultTAPRingSize     = 256
+	defaultVmxnet3RingSize = 1024
+	defaultSTNSocket       = "/var/run/contiv/stn.sock"
+
+	minMTU     = 576
+	minMTUIPv6 = 1280
+	maxMTU     = 9216
+	maxTAPRing = 32768
+)
+
+// or is the option's value, or def when it is not set.
+func or[T any](option *T, def T) T {
+	if option == nil {
+		return def
+	}
+	return *option
+}
+
+// orNonZero is or for options of which contiv takes zero to mean the default.
+func orNonZero[T comparable](option *T, def T) T {
+	var zero T
+	if option == nil || *option == zero {
+		return def
+	}
+	return *option
+}
+
+func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
+	c := InterfaceConfig{
+		MTUSize:                    orNonZero(o.MTUSize, defaultMTU),
+		TAPInterfaceVersion:        orNonZero(o.TAPInterfaceVersion, 2),
+		TAPv2RxRingSize:            orNonZero(o.TAPv2RxRingSize, defaultTAPRingSize),
+		TAPv2TxRingSize:            orNonZero(o.TAPv2TxRingSize, defaultTAPRingSize),
+		Vmxnet3RxRingSize:          orNonZero(o.Vmxnet3RxRingSize, defaultVmxnet3RingSize),
+		Vmxnet3TxRingSize:          orNonZero(o.Vmxnet3TxRingSize, defaultVmxnet3RingSize),
+		InterfaceRxMode:            RxMode(orNonZero(o.InterfaceRxMode, string(RxModeDefault))),
+		TCPChecksumOffloadDisabled: or(o.TCPChecksumOffloadDisabled, true),
+		EnableGSO:                  or(o.EnableGSO, true),
+	}
+	if o.UseTAPInterfaces != nil {
+		c.UseTAPInterfaces = *o.UseTAPInterfaces
+	} else if env.HasVhostNet != nil {
+		c.UseTAPInterfaces = env.HasVhostNet()
+	}
+	if c.MTUSize < minMTU || c.MTUSize > maxMTU {
+		bad.add("mtuSize", "%d is out of range; use %d to %d, and leave 50 bytes for VXLAN", c.MTUSize, minMTU, maxMTU)
+	}
+	switch c.TAPInterfaceVersion {
+	case 2:
+	case 1:
+		bad.add("tapInterfaceVersion", "version 1 does not exist in VPP any more; remove the option or use 2")
+	default:
+		bad.add("tapInterfaceVersion", "there is no version %d; use 2", c.TAPInterfaceVersion)
+	}
+	checkRing(bad, "tapv2RxRingSize", c.TAPv2RxRingSize)
+	checkRing(bad, "tapv2TxRingSize", c.TAPv2TxRingSize)
+	if c.Vmxnet3RxRingSize != defaultVmxnet3RingSize {
+		bad.unsupported("vmxnet3RxRingSize", "the vmxnet3 driver", "remove the option")
+	}
+	if c.Vmxnet3TxRingSize != defaultVmxnet3RingSize {
+		bad.unsupported("vmxnet3TxRingSize", "the vmxnet3 driver", "remove the option")
+	}
+	switch c.InterfaceRxMode {
+	case RxModeDefault, RxModePolling, RxModeInterrupt, RxModeAdaptive:
+	default:
+		bad.add("interfaceRxMode", "there is no mode %q; use default, polling, interrupt or adaptive", c.InterfaceRxMode)
+	}
+	return c
+}
+
+func checkRing(bad *faults, field string, size uint16) {
+	if bits.OnesCount16(size) != 1 || size > maxTAPRing {
+		bad.add(field, "%d is not a size of a ring; use a power of two up to %d", size, maxTAPRing)
+	}
+}
+
+func routingConfig(o RoutingOptions, bad *faults) RoutingConfig {
+	c := RoutingConfig{
+		MainVRFID:             or(o.MainVRFID, 0),
+		PodVRFID:              or(o.PodVRFID, 1),
+		NodeToNodeTransport:   Transport(orNonZero(o.NodeToNodeTransport, string(TransportVXLAN))),
+		RouteServiceCIDRToVPP: or(o.RouteServiceCIDRToVPP, false),
+	}
+	if c.MainVRFID == c.PodVRFID {
+		bad.add("podVRFID", "is %d, the same as mainVRFID; give the two VRFs different IDs", c.PodVRFID)
+	}
+	// VPP uses the highest number for "no table".
+	if c.MainVRFID == math.MaxUint32 {
+		bad.add("mainVRFID", "%d is reserved by VPP; use a lower number", c.MainVRFID)
+	}
+	if c.PodVRFID == math.MaxUint32 {
+		bad.add("podVRFID", "%d is reserved by VPP; use a lower number", c.PodVRFID)
+	}
+	switch c.NodeToNodeTransport {
+	case TransportVXLAN, TransportNoOverlay:
+	case TransportSRv6:
+		bad.unsupported("nodeToNodeTransport", "srv6", "use vxlan or nooverlay")
+	default:
+		bad.add("nodeToNodeTransport", "there is no transport %q; use vxlan or nooverlay", c.NodeToNodeTransport)
+	}
+	for _, flag := range []struct {
+		field string
+		set   *bool
+	}{
+		{"useSRv6ForServices", o.UseSRv6ForServices},
+		{"useSRv6ForServiceFunctionChaining", o.UseSRv6ForServiceFunctionChaining},
+		{"useDX6ForSrv6NodetoNodeTransport", o.UseDX6ForSrv6NodetoNodeTransport},
+	} {
+		if or(flag.set, false) {
+			bad.unsupported(flag.field, "SRv6", "remove the option or set it to false")
+		}
+	}
+	return c
+}
+
+func neighborScanConfig(o NeighborScanOptions, bad *faults) NeighborScanConfig {
+	c := NeighborScanConfig{
+		ScanIPNeighbors:          or(o.ScanIPNeighbors, true),
+		IPNeighborScanInterval:   orNonZero(o.IPNeighborScanInterval, 1),
+		IPNeighborStaleThreshold: orNonZero(o.IPNeighborStaleThreshold, 4),
+	}
+	if c.ScanIPNeighbors && c.IPNeighborStaleThreshold < c.IPNeighborScanInterval {
+		bad.add("ipNeighborStaleThreshold", "%d min is shorter than ipNeighborScanInterval (%d min), so that neighbours would go "+
+			"stale between two scans; make it at least as long", c.IPNeighborStaleThreshold, c.IPNeighborScanInterval)
+	}
+	return c
+}
+
+// checkUnsupported refuses what contiv has and we do not have yet; what is set to its default is fine.
+func checkUnsupported(f File, bad *faults) {
+	const noSTN = "give VPP an interface of its own and remove the option"
+	if or(f.StealFirstNIC, false) {
+		bad.unsupported("stealFirstNIC", "stealing the NIC (STN)", noSTN)
+	}
+	if or(f.StealInterface, "") != "" {
+		bad.unsupported("stealInterface", "stealing the NIC (STN)", noSTN)
+	}
+	if v := or(f.StnSocketFile, ""); v != "" && v != defaultSTNSocket {
+		bad.unsupported("stnSocketFile", "stealing the NIC (STN)", "remove the option")
+	}
+	if v := or(f.StnVersion, 0); v != 0 && v != 2 {
+		bad.unsupported("stnVersion", "stealing the NIC (STN)", "remove the option")
+	}
+	if !or(f.CrdNodeConfigurationDisabled, true) {
+		bad.unsupported("crdNodeConfigurationDisabled", "configuration of nodes by NodeConfig resources",
+			"remove the option and use nodeConfig in this file")
+	}
+	if or(f.IPAMConfig.UseExternalIPAM, false) {
+		bad.unsupported("ipamConfig.useExternalIPAM", "external IPAM", "remove the option or set it to false")
+	}
+	checkSRv6(f.IPAMConfig.SRv6, bad)
+}
+
+func checkSRv6(o *SRv6Options, bad *faults) {
+	if o == nil {
+		return
+	}
+	for _, s := range []struct {
+		name     string
+		value    *string
+		standard string
+	}{
+		{"servicePolicyBSIDSubnetCIDR", o.ServicePolicyBSIDSubnetCIDR, "8fff::/16"},
+		{"servicePodLocalSIDSubnetCIDR", o.ServicePodLocalSIDSubnetCIDR, "9300::/16"},
+		{"serviceHostLocalSIDSubnetCIDR", o.ServiceHostLocalSIDSubnetCIDR, "9300::/16"},
+		{"serviceNodeLocalSIDSubnetCIDR", o.ServiceNodeLocalSIDSubnetCIDR, "9000::/16"},
+		{"nodeToNodePodLocalSIDSubnetCIDR", o.NodeToNodePodLocalSIDSubnetCIDR, "9501::/16"},
+		{"nodeToNodeHostLocalSIDSubnetCIDR", o.NodeToNodeHostLocalSIDSubnetCIDR, "9500::/16"},
+		{"nodeToNodePodPolicySIDSubnetCIDR", o.NodeToNodePodPolicySIDSubnetCIDR, "8501::/16"},
+		{"nodeToNodeHostPolicySIDSubnetCIDR", o.NodeToNodeHostPolicySIDSubnetCIDR, "8500::/16"},
+		{"sfcPolicyBSIDSubnetCIDR", o.SfcPolicyBSIDSubnetCIDR, "8eee::/16"},
+		{"sfcServiceFunctionSIDSubnetCIDR", o.SfcServiceFunctionSIDSubnetCIDR, "9600::/16"},
+		{"sfcEndLocalSIDSubnetCIDR", o.SfcEndLocalSIDSubnetCIDR, "9310::/16"},
+	} {
+		if v := or(s.value, ""); v != "" && v != s.standard {
+			bad.unsupported("ipamConfig.srv6."+s.name, "SRv6", "remove the section srv6")
+		}
+	}
+	if v := or(o.SfcIDLengthUsedInSidForServiceFunction, 0); v != 0 && v != 16 {
+		bad.unsupported("ipamConfig.srv6.sfcIDLengthUsedInSidForServiceFunction", "SRv6", "remove the section srv6")
+	}
+}

@@ -1,0 +1,294 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// NodeSync is what ipam needs of nodesync.
+type NodeSync interface {
+	// GetNodeID is this node's ID.
+	GetNodeID() uint32
+}
+
+// PodManager is what ipam needs of podmanager.
+type PodManager interface {
+	// LocalAttachments returns all attachments of this node in the order of their Seq.
+	LocalAttachments() []*podmanager.Attachment
+}
+
+// Deps are the dependencies of IPAM.
+type Deps struct {
+	infra.PluginDeps
+	ContivConf contivconf.API
+	NodeSync   NodeSync
+	PodManager PodManager
+	// HTTPHandlers may be nil.
+	HTTPHandlers rest.HTTPHandlers
+}
+
+// IPAM implements API and is a handler of the event loop. What it answers may be asked from other goroutines as well.
+type IPAM struct {
+	Deps
+	families []subnets
+	cluster  ClusterSubnets
+	excluded []netip.Addr
+
+	mu     sync.Mutex // guards what is below; handlers write, the REST handler reads
+	alloc  *allocations
+	pods   map[podmanager.AttachmentID]podmanager.PodID
+	nodeID uint32
+
+	// adding is the attachment of the AddPod that was handled last, if it had no addresses before; only the event loop uses it
+	adding *podmanager.AttachmentID
+}
+
+var (
+	_ API               = (*IPAM)(nil)
+	_ api.EventHandler  = (*IPAM)(nil)
+	_ api.DataDescriber = (*IPAM)(nil)
+)
+
+// NewPlugin is an IPAM that knows all nodes' networks but hands out addresses only after the start-up resync.
+func NewPlugin(deps Deps) *IPAM {
+	if deps.PluginName == "" {
+		deps.SetName("ipam")
+	}
+	conf := deps.ContivConf.IPAM()
+	p := &IPAM{
+		Deps: deps,
+		cluster: ClusterSubnets{
+			Pods: conf.PodSubnetCIDR, VPPHost: conf.VPPHostSubnetCIDR, NodeInterconnect: conf.NodeInterconnectCIDR,
+			Vxlan: conf.VxlanCIDR, Services: conf.ServiceCIDR,
+		},
+		excluded: conf.DefaultGateway,
+		alloc:    newAllocations(nil),
+		pods:     map[podmanager.AttachmentID]podmanager.PodID{},
+	}
+	for _, v := range conf.Families() {
+		f, _ := conf.Family(v)
+		p.families = append(p.families, subnets{conf: f})
+	}
+	if deps.HTTPHandlers != nil {
+		deps.HTTPHandlers.RegisterHTTPHandler(allocationsPath, p.serveAllocations)
+	}
+	return p
+}
+
+// HandlesEvent selects resyncs and the events of pods.
+func (p *IPAM) HandlesEvent(event api.Event) bool {
+	switch event.(type) {
+	case *podmanager.AddPod, *podmanager.DeletePod:
+		return true
+	}
+	return event.Method().IsResync()
+}
+
+// Resync learns the allocated addresses from the attachments that podmanager has kept. An attachment with an address that it
+// must not have (after a change of subnets) is reported and left out: failing would keep the whole node from starting, and
+// with it the DEL that gets rid of the attachment.
+func (p *IPAM) Resync(_ api.Event, _ api.KubeStateData, resyncCount int, _ api.ResyncOperations) error {
+	nodeID := p.NodeSync.GetNodeID()
+	own, err := p.PodSubnets(nodeID)
+	if err != nil {
+		return fmt.Errorf("pod subnet of this node: %w", err)
+	}
+	p.adding = nil
+	next := newAllocations(own)
+	pods := map[podmanager.AttachmentID]podmanager.PodID{}
+	for _, a := range p.PodManager.LocalAttachments() {
+		if len(a.Addresses) == 0 {
+			continue
+		}
+		if err := next.learn(a.ID, a.Addresses); err != nil {
+			p.Logger().Error("pod is left without connection: delete it, to have it created anew", "pod", a.Pod.String(), "error", err)
+		}
+		pods[a.ID] = a.Pod
+		next.goOnAfter(next.byID[a.ID]) // the last one counts: attachments come in the order in which they were added
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if resyncCount > 1 {
+		next.inherit(p.alloc)
+	}
+	p.alloc, p.pods, p.nodeID = next, pods, nodeID
+	return nil
+}
+
+// Update remembers whose addresses have to be given back if AddPod fails, and gives those of DeletePod back.
+func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch ev := event.(type) {
+	case *podmanager.AddPod:
+		p.adding = nil
+		if len(p.alloc.byID[ev.Attachment.ID]) == 0 {
+			p.adding = &ev.Attachment.ID
+		}
+		p.pods[ev.Attachment.ID] = ev.Attachment.Pod
+	case *podmanager.DeletePod:
+		delete(p.pods, ev.Attachment.ID)
+		if addrs := p.alloc.release(ev.Attachment.ID); len(addrs) > 0 {
+			return "release " + joinAddrs(addrs), nil
+		}
+	}
+	return "", nil
+}
+
+// Revert gives back the addresses that were allocated while the failed AddPod was handled. An ADD that repeated an earlier
+// one keeps them: the pod still has them.
+func (p *IPAM) Revert(event api.Event) error {
+	ev, ok := event.(*podmanager.AddPod)
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.adding != nil && *p.adding == ev.Attachment.ID {
+		p.alloc.release(ev.Attachment.ID)
+		delete(p.pods, ev.Attachment.ID)
+	}
+	p.adding = nil
+	return nil
+}
+
+// Available says which subnet has no address left for another pod. It may be called from any goroutine.
+func (p *IPAM) Available() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pool := range p.alloc.pools {
+		if pool.used >= pool.size {
+			return fmt.Errorf("%w: pod subnet %s", ErrExhausted, pool.subnet)
+		}
+	}
+	return nil
+}
+
+// DescribeInternalData lists the allocations, for the comparison after a verification resync.
+func (p *IPAM) DescribeInternalData() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lines := make([]string, 0, len(p.alloc.byID))
+	for id, addrs := range p.alloc.byID {
+		lines = append(lines, id.String()+" "+joinAddrs(addrs))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func joinAddrs(addrs []netip.Addr) string {
+	parts := make([]string, 0, len(addrs))
+	for _, a := range addrs {
+		parts = append(parts, a.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// NodeIPs implements NodeSubnets.
+func (p *IPAM) NodeIPs(nodeID uint32) ([]netip.Prefix, error) {
+	return perFamily(p.families, func(s subnets) (netip.Prefix, bool, error) {
+		if !s.conf.NodeInterconnectCIDR.IsValid() {
+			return netip.Prefix{}, false, nil // DHCP
+		}
+		ip, err := s.nodeIP(nodeID, p.excluded...)
+		return ip, true, err
+	})
+}
+
+// VxlanIPs implements NodeSubnets.
+func (p *IPAM) VxlanIPs(nodeID uint32) ([]netip.Prefix, error) {
+	return perFamily(p.families, func(s subnets) (netip.Prefix, bool, error) {
+		ip, err := s.vxlanIP(nodeID)
+		return ip, true, err
+	})
+}
+
+// HostInterconnect implements NodeSubnets.
+func (p *IPAM) HostInterconnect(nodeID uint32) ([]HostLink, error) {
+	return perFamily(p.families, func(s subnets) (HostLink, bool, error) {
+		link, err := s.hostLink(nodeID)
+		return link, true, err
+	})
+}
+
+// PodSubnets implements NodeSubnets.
+func (p *IPAM) PodSubnets(nodeID uint32) ([]PodSubnet, error) {
+	return perFamily(p.families, func(s subnets) (PodSubnet, bool, error) {
+		subnet, err := s.podSubnet(nodeID)
+		return subnet, true, err
+	})
+}
+
+// perFamily collects one value of each family, without those that do not have one.
+func perFamily[T any](families []subnets, value func(subnets) (v T, has bool, err error)) ([]T, error) {
+	out := make([]T, 0, len(families))
+	for _, s := range families {
+		v, has, err := value(s)
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// ClusterSubnets implements NodeSubnets. The caller must not change the lists.
+func (p *IPAM) ClusterSubnets() ClusterSubnets { return p.cluster }
+
+// NodeIDOf implements NodeSubnets.
+func (p *IPAM) NodeIDOf(podIP netip.Addr) (uint32, bool) {
+	for _, s := range p.families {
+		if id, ok := s.nodeIDOf(podIP.Unmap()); ok {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// AllocatePodIPs implements PodAddresses.
+func (p *IPAM) AllocatePodIPs(id podmanager.AttachmentID) ([]netip.Addr, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.alloc.pools) == 0 {
+		return nil, fmt.Errorf("address for %s: the start-up resync has not run yet: %w", id, podmanager.ErrTryAgain)
+	}
+	addrs, err := p.alloc.allocate(id)
+	if err != nil {
+		return nil, fmt.Errorf("address for %s: %w", id, err)
+	}
+	return slices.Clone(addrs), nil
+}
+
+// ReleasePodIPs implements PodAddresses.
+func (p *IPAM) ReleasePodIPs(id podmanager.AttachmentID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alloc.release(id)
+}
+
+// PodIPs implements PodAddresses.
+func (p *IPAM) PodIPs(id podmanager.AttachmentID) []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.alloc.byID[id])
+}
+
+// AttachmentOf implements PodAddresses.
+func (p *IPAM) AttachmentOf(ip netip.Addr) (podmanager.AttachmentID, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id, ok := p.alloc.byIP[ip.Unmap()]
+	return id, ok
+}

@@ -1,0 +1,88 @@
+package nodesync
+
+import (
+	"net"
+
+	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/keyval"
+	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/contivconf"
+	controller "contiv.dev/vswitch/plugins/controller/api"
+)
+
+// API defines methods provided by NodeSync for use by other plugins.
+type API interface {
+	// GetNodeID returns the integer ID allocated for this node.
+	// The method is thread-safe, but should not be called before the startup resync.
+	GetNodeID() uint32
+
+	// PublishNodeIPs can be used to publish update about currently assigned
+	// node IPs of the given IP version on the VPP-side.
+	// The method is efficient enough that it can be called during every resync
+	// - only if something has really changed an update will be sent.
+	// The method should be called only from within the main event loop (not thread
+	// safe) and not before the startup resync.
+	PublishNodeIPs(addresses contivconf.IPsWithNetworks, version contivconf.IPVersion) error
+
+	// GetAllNodes returns information about all nodes in the cluster.
+	// The method should be called only from within the main event loop (not thread
+	// safe) and not before the startup resync.
+	GetAllNodes() Nodes // node name -> node info
+}
+
+// Nodes is a map of node info. Key is the node name.
+type Nodes map[string]*Node
+
+// Node represents a single node in the cluster. Values are immutable.
+type Node struct {
+	ID              uint32
+	Name            string
+	VppIPAddresses  contivconf.IPsWithNetworks
+	MgmtIPAddresses []net.IP
+}
+
+// ClusterWideDB defines API that a DB client must provide for NodeSync to be able to allocate node IP and to publish node IPs
+// to other nodes.
+type ClusterWideDB interface {
+	// OnConnect registers callback to be triggered once the (first) connection
+	// to DB is established. If the connection is already established, the callback
+	// should be called immediately (synchronously).
+	OnConnect(callback func() error)
+
+	// NewBroker creates a new instance of DB broker prefixing all keys with the
+	// given prefix.
+	NewBroker(prefix string) keyval.ProtoBroker
+
+	// PutIfNotExists atomically puts given key-value pair into DB if there
+	// is no value set for the key.
+	PutIfNotExists(key string, value []byte) (succeeded bool, err error)
+
+	// Close closes connection to DB and releases all allocated resources.
+	Close() error
+}
+
+// Deps lists dependencies of NodeSync.
+type Deps struct {
+	infra.PluginDeps
+	ServiceLabel servicelabel.ReaderAPI
+	EventLoop    controller.EventLoop
+	DB           ClusterWideDB
+}
+
+// Option is a function that can be used in NewPlugin to customize NodeSync.
+type Option func(*NodeSync)
+
+// UseDeps returns Option that can inject custom dependencies.
+func UseDeps(f func(*Deps)) Option {
+	return func(ns *NodeSync) { f(&ns.Deps) }
+}
+
+// UsePreferredID makes the allocation of a new ID try first the one that the node had before the cluster database lost its
+// data, if it remembers one: its running pods have addresses that follow from it.
+func UsePreferredID(remembered func() (id uint32, ok bool)) Option {
+	return func(ns *NodeSync) { ns.state.preferred = remembered }
+}
+
+// DefaultPlugin is a default instance of NodeSync. It is part of the documented API and the exception to the rule that there
+// are no package-level variables; the agent does not use it.
+var DefaultPlugin = *NewPlugin()
