@@ -15,16 +15,16 @@ help: ## list the targets
 .PHONY: build
 build: ## build the binaries into bin/
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 
 .PHONY: demo
 demo: deps build ## two pods wired by the CNI binary through the agent ping each other; uses VPP if there is one
-	$(SUDO) $(BIN)/contiv-demo -bin $(BIN)
+	$(SUDO) $(BIN)/demo -bin $(BIN)
 
 .PHONY: test
 test: deps ## vet and run all tests (root; tests against real VPP are skipped with a line where there is none)
 	go vet $(PKGS)
-	CGO_ENABLED=0 go build -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 go build -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 	go test -timeout 20m $(PKGS)
 
 .PHONY: race
@@ -33,7 +33,7 @@ race: deps ## run all tests with the race detector
 
 .PHONY: bench
 bench: deps build ## benchmarks as ratios measured side by side in one run
-	$(SUDO) $(BIN)/contiv-bench -bin $(BIN)
+	$(SUDO) $(BIN)/bench -bin $(BIN)
 
 .PHONY: fuzz
 fuzz: ## fuzz CNI stdin, configuration and REST input, FUZZTIME each (default 30s)

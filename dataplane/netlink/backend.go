@@ -34,7 +34,7 @@ type Backend struct {
 	netnsDir string
 	timeout  time.Duration
 
-	tapDevice func(vppIfName string) (hostDev string, ok bool)
+	tapDevice func(vppIfName string) (hostDev string, inPlace, ok bool)
 	pool      VethPool
 
 	open  map[string]*nsHandle // by path; closed at the end of Flush, all but the agent's own

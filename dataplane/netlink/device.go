@@ -39,13 +39,13 @@ func (b *Backend) placeTap(v *iface) error {
 	if l, err := to.sock.link(name); err == nil && l.alias == tagOf(v.GetName()) {
 		return b.place(v, to, l, name, to, nil)
 	}
-	dev, known := "", false
+	dev, inPlace, known := "", false, false
 	if b.tapDevice != nil {
-		dev, known = b.tapDevice(v.GetTap().GetVppTapIfName())
+		dev, inPlace, known = b.tapDevice(v.GetTap().GetVppTapIfName())
 	}
 	// A TAP whose own name was taken when it came back from a namespace waits under its spare name.
 	for _, candidate := range []string{dev, spareName(v.GetName())} {
-		if candidate == "" {
+		if candidate == "" || inPlace {
 			continue
 		}
 		l, err := host.sock.link(candidate)
@@ -72,12 +72,19 @@ func (b *Backend) placeTap(v *iface) error {
 	return fmt.Errorf("its device %q is neither in the agent's namespace nor in %s: %w", dev, to, errNoLink)
 }
 
-// deleteTap gives the Linux end of a TAP back to the agent's namespace, where VPP made it.
+// deleteTap gives the Linux end of a TAP back to the agent's namespace, where VPP made it. One that VPP made in its place stays
+// there, down: moving it would cost more than anything else on this path, and it goes with its VPP interface.
 func (b *Backend) deleteTap(v *iface) error {
+	if b.tapDevice != nil {
+		if _, inPlace, ok := b.tapDevice(v.GetTap().GetVppTapIfName()); ok && inPlace {
+			b.forget(v.GetName())
+			return nil
+		}
+	}
 	err := b.onDevice(v.GetName(), func(h *nsHandle, d *device) error {
 		names := []string{spareName(v.GetName())}
 		if b.tapDevice != nil {
-			if dev, ok := b.tapDevice(v.GetTap().GetVppTapIfName()); ok && dev != "" {
+			if dev, _, ok := b.tapDevice(v.GetTap().GetVppTapIfName()); ok && dev != "" {
 				names = []string{dev, names[0]}
 			}
 		}

@@ -43,9 +43,9 @@ func newWorld(t testing.TB) *world {
 	h := fnv.New32a()
 	fmt.Fprint(h, t.Name(), os.Getpid())
 	w := &world{t: t, id: fmt.Sprintf("%06x", h.Sum32()&0xffffff), taps: map[string]string{}}
-	w.deps.TapDevice = func(vppIfName string) (string, bool) {
+	w.deps.TapDevice = func(vppIfName string) (string, bool, bool) {
 		dev, ok := w.taps[vppIfName]
-		return dev, ok
+		return dev, false, ok
 	}
 	w.start()
 	t.Cleanup(w.stop)

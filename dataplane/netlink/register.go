@@ -11,9 +11,10 @@ import (
 type Deps struct {
 	// Backend carries out the operations; it must be flushed by the scheduler. Required.
 	Backend *Backend
-	// TapDevice gives the device, in the agent's namespace, that VPP made for a TAP interface. It is called on the
-	// scheduler's goroutine. Without it no TAP is found there.
-	TapDevice func(vppIfName string) (hostDev string, ok bool)
+	// TapDevice gives the device that VPP made for a TAP interface: in the agent's namespace, or (inPlace) in the one that the
+	// interface's own value names, from where it is not moved. It is called on the scheduler's goroutine. Without it no TAP is
+	// found in the agent's namespace.
+	TapDevice func(vppIfName string) (hostDev string, inPlace, ok bool)
 	// Pool has VETH pairs that are ready. Optional.
 	Pool VethPool
 }

@@ -10,26 +10,18 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
-)
 
-// VPP is a running VPP, or what plays it.
-type VPP interface {
-	// Socket is the API socket.
-	Socket() string
-	// Kill ends it as kill -9 does; Restart starts it again on the same sockets.
-	Kill() error
-	Restart() error
-	// Stop ends it and removes its files.
-	Stop() error
-}
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
 
 // Node is one node of the testbed.
 type Node struct {
 	*Namespace
-	Dir   string // everything the node writes
-	VPP   VPP    // nil with another dataplane
+	Dir   string       // everything the node writes
+	VPP   *vpptest.VPP // nil with another dataplane
 	Agent *Process
 	CNI   *CNI
 
@@ -42,8 +34,8 @@ type NodeOptions struct {
 	Name   string // of the namespace and of the node
 	BinDir string // where contiv-agent and contiv-cni are
 	Config string // contiv.conf; defaults when empty
-	// StartVPP starts VPP in the node's namespace; nil for none.
-	StartVPP func(ctx context.Context, netns, dir string) (VPP, error)
+	// VPP is what VPP to start in the node's namespace; nil for none.
+	VPP *vpptest.Options
 	// Dataplane is the agent's --dataplane ("vpp" when empty).
 	Dataplane string
 	// AgentArgs are further arguments of the agent.
@@ -87,10 +79,12 @@ func (n *Node) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.opts.StartVPP == nil {
+	if n.opts.VPP == nil {
 		return nil
 	}
-	n.VPP, err = n.opts.StartVPP(ctx, n.Name, filepath.Join(dir, "vpp"))
+	vpp := *n.opts.VPP
+	vpp.Netns = n.Name
+	n.VPP, err = vpptest.Launch(ctx, vpp)
 	return err
 }
 
@@ -232,7 +226,7 @@ func (n *Node) Close(ctx context.Context) error {
 		errs = append(errs, n.Agent.Stop(10*time.Second))
 	}
 	if n.VPP != nil {
-		errs = append(errs, n.VPP.Stop())
+		n.VPP.Stop()
 	}
 	errs = append(errs, n.Namespace.Delete(ctx))
 	if n.Dir != "" {
@@ -251,4 +245,29 @@ func tail(file string, lines int) string {
 		all = all[len(all)-lines:]
 	}
 	return strings.Join(all, "\n")
+}
+
+// Metric is the value of a metric without labels, or the sum over all its label values.
+func (n *Node) Metric(ctx context.Context, name string) (float64, error) {
+	body, err := n.Get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum, found := 0.0, false
+	for line := range strings.Lines(body) {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || rest == "" || (rest[0] != ' ' && rest[0] != '{') {
+			continue
+		}
+		fields := strings.Fields(line)
+		v, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %s: %w", name, err)
+		}
+		sum, found = sum+v, true
+	}
+	if !found {
+		return 0, fmt.Errorf("the agent has no metric %s", name)
+	}
+	return sum, nil
 }

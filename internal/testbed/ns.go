@@ -109,3 +109,6 @@ func output(cmd *exec.Cmd) (string, error) {
 	}
 	return stdout.String(), nil
 }
+
+// RemoveLink removes a link of the present namespace, if it is there.
+func RemoveLink(ctx context.Context, name string) { _ = run(ctx, "ip", "link", "del", name) }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/plugins/nodesync/vppnode"
+)
+
+// clusterDB is the cluster database, the node's own copy of it, and the watcher that turns both into events.
+type clusterDB struct {
+	*clusterdb.DB
+	local   *clusterdb.LocalCopy
+	watcher *clusterdb.Watcher
+}
+
+func (a *agent) newDB(ctx context.Context) (*clusterDB, error) {
+	log := a.log.With("component", "clusterdb")
+	db, err := clusterdb.Open(ctx, clusterdb.Config{
+		Endpoints: a.opts.etcd.endpoints, CAFile: a.opts.etcd.ca, CertFile: a.opts.etcd.cert, KeyFile: a.opts.etcd.key,
+		InsecureTransport: a.opts.etcd.insecure,
+		Embedded:          clusterdb.EmbeddedConfig{DataDir: filepath.Join(a.opts.dataDir, "etcd")},
+	}, log)
+	if err != nil {
+		return nil, err
+	}
+	local, err := clusterdb.OpenLocalCopy(filepath.Join(a.opts.dataDir, "cluster-state.db"), log)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &clusterDB{DB: db, local: local, watcher: clusterdb.NewWatcher(clusterdb.WatcherDeps{
+		DB: db, Events: a.controller, Local: local, Log: log, Resources: resources(),
+	})}, nil
+}
+
+// resources are the kinds of shared state that plugins are told about.
+func resources() []clusterdb.Resource {
+	return []clusterdb.Resource{{
+		Keyword: "allocatedIDs", KeyPrefix: "allocatedIDs/", New: func() proto.Message { return &vppnode.VppNode{} },
+	}}
+}
+
+// start begins to watch; the first snapshot is the start-up resync.
+func (d *clusterDB) start(jobs *lifecycle.Group) { jobs.Go("cluster database", d.watcher.Run) }
+
+// Close ends the client, and etcd if it is embedded.
+func (d *clusterDB) Close() error { return errors.Join(d.DB.Close(), d.local.Close()) }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// registerHealth serves /liveness, /readiness and /metrics.
+func (a *agent) registerHealth() {
+	a.registerMetrics()
+	a.http.RegisterHTTPHandler("/liveness", func(w http.ResponseWriter, _ *http.Request) {
+		if ok, reason := a.controller.Healthy(); !ok {
+			httpapi.WriteError(w, http.StatusServiceUnavailable, errors.New(reason))
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	a.http.RegisterHTTPHandler("/readiness", func(w http.ResponseWriter, _ *http.Request) {
+		if err := a.ready(); err != nil {
+			httpapi.WriteError(w, http.StatusServiceUnavailable, err)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+}
+
+// ready says why pods cannot be served.
+func (a *agent) ready() error {
+	if ok, reason := a.controller.Ready(); !ok {
+		return errors.New(reason)
+	}
+	return a.dataplane.alive()
+}
+
+// cniChecks are what CNI STATUS, CHECK and GC look at.
+func (a *agent) cniChecks() podmanager.Checks {
+	return podmanager.Checks{
+		Health: []podmanager.HealthCheck{
+			{Name: "dataplane", Check: func(context.Context) error {
+				if err := a.dataplane.alive(); err != nil {
+					return fmt.Errorf("%w: %w", podmanager.ErrLimitedConnectivity, err)
+				}
+				return nil
+			}},
+			{Name: "agent", Check: func(context.Context) error { return a.ready() }},
+			{Name: "addresses", Check: func(context.Context) error { return a.ipam.Available() }},
+		},
+		Verifier: verifier{a},
+		Prune: func(ctx context.Context) error {
+			_, err := a.controller.Resync(ctx, api.DownstreamResync)
+			return err
+		},
+	}
+}
+
+// verifier answers CNI CHECK from the state of the values that belong to the attachment.
+type verifier struct{ a *agent }
+
+// CheckAttachment implements podmanager.Verifier.
+func (v verifier) CheckAttachment(_ context.Context, att *podmanager.Attachment) error {
+	return v.a.dataplane.check(v.a.ipnet.KeysOf(att.ID))
+}

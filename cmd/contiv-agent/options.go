@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+)
+
+type flag = pflag.Flag
+
+// options are the agent's flags.
+type options struct {
+	config    string
+	nodeName  string
+	runDir    string
+	dataDir   string
+	dataplane string
+	vppSocket string
+	cniSocket string
+	http      string
+	httpCert  string
+	httpKey   string
+	httpToken string
+	logLevel  string
+	etcd      etcdOptions
+	warmPool  int
+	verify    bool
+}
+
+type etcdOptions struct {
+	endpoints []string
+	ca        string
+	cert      string
+	key       string
+	insecure  bool
+}
+
+const (
+	dataplaneAuto = "auto"
+	dataplaneVPP  = "vpp"
+	dataplaneFake = "fake"
+)
+
+func defaultOptions() *options {
+	return &options{
+		nodeName: os.Getenv("MICROSERVICE_LABEL"), runDir: "/run/contiv", dataDir: "/var/lib/contiv",
+		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: "127.0.0.1:9999", logLevel: "info", warmPool: 8,
+	}
+}
+
+func (o *options) register(f *pflag.FlagSet) {
+	f.StringVar(&o.config, "config", o.config, "contiv.conf; defaults hold without one")
+	f.StringVar(&o.nodeName, "node-name", o.nodeName, "name of this node (default: MICROSERVICE_LABEL, else the host name)")
+	f.StringVar(&o.runDir, "run-dir", o.runDir, "sockets and the records of attached pods; must not outlive a reboot")
+	f.StringVar(&o.dataDir, "data-dir", o.dataDir, "embedded etcd and the local copy of the cluster's state")
+	f.StringVar(&o.dataplane, "dataplane", o.dataplane, "vpp, fake (for trials: no packet moves), or auto: vpp")
+	f.StringVar(&o.vppSocket, "vpp-socket", o.vppSocket, "VPP's binary API socket")
+	f.StringVar(&o.cniSocket, "cni-socket", o.cniSocket, "socket for contiv-cni (default: <run-dir>/cni.sock)")
+	f.StringVar(&o.http, "http", o.http, "address of the REST API")
+	f.StringVar(&o.httpCert, "http-cert", o.httpCert, "TLS certificate of the REST API; required beyond loopback")
+	f.StringVar(&o.httpKey, "http-key", o.httpKey, "TLS key of the REST API; required beyond loopback")
+	f.StringVar(&o.httpToken, "http-token-file", o.httpToken, "file with the bearer token of the REST API; required beyond loopback")
+	f.StringSliceVar(&o.etcd.endpoints, "etcd-endpoints", nil, "external etcd, comma separated; without, etcd is embedded")
+	f.StringVar(&o.etcd.ca, "etcd-ca", "", "CA certificate of etcd")
+	f.StringVar(&o.etcd.cert, "etcd-cert", "", "client certificate for etcd")
+	f.StringVar(&o.etcd.key, "etcd-key", "", "key of the client certificate for etcd")
+	f.BoolVar(&o.etcd.insecure, "etcd-insecure-transport", false, "talk to etcd on other machines without TLS")
+	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "interfaces kept ready for new pods (0: none)")
+	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
+	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
+}
+
+// complete fills what depends on other options and checks the rest.
+func (o *options) complete() error {
+	var errs []error
+	if o.nodeName == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("host name: %w; set --node-name", err))
+		}
+		o.nodeName = name
+	}
+	if o.cniSocket == "" {
+		o.cniSocket = filepath.Join(o.runDir, "cni.sock")
+	}
+	switch o.dataplane {
+	case dataplaneAuto:
+		o.dataplane = dataplaneVPP
+	case dataplaneVPP, dataplaneFake:
+	default:
+		errs = append(errs, fmt.Errorf("--dataplane %q: use vpp, fake or auto", o.dataplane))
+	}
+	if o.warmPool < 0 || o.warmPool > 256 {
+		errs = append(errs, fmt.Errorf("--warm-pool %d: must be from 0 to 256", o.warmPool))
+	}
+	for _, dir := range []struct{ flag, path string }{{"run-dir", o.runDir}, {"data-dir", o.dataDir}} {
+		if !filepath.IsAbs(dir.path) {
+			errs = append(errs, fmt.Errorf("--%s %q: must be an absolute path", dir.flag, dir.path))
+			continue
+		}
+		if err := os.MkdirAll(dir.path, 0o700); err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", dir.flag, err))
+		}
+	}
+	return errors.Join(errs...)
+}

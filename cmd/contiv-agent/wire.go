@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/conffile"
+	"contiv.dev/vswitch/plugins/controller"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipam"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/nodesync"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// agent is what the agent is made of, in the order in which it is made. stop undoes it backwards.
+type agent struct {
+	opts     *options
+	log      *slog.Logger
+	jobs     *lifecycle.Group
+	registry *prometheus.Registry
+	http     *httpapi.Server
+	conf     contivconf.API
+	label    servicelabel.Label
+
+	dataplane  *dataplane
+	db         *clusterDB
+	controller *controller.Controller
+	nodesync   *nodesync.NodeSync
+	pods       *podmanager.PodManager
+	ipam       *ipam.IPAM
+	ipnet      *ipnet.IPNet
+}
+
+// stopTimeout bounds an orderly stop.
+const stopTimeout = 10 * time.Second
+
+// run makes the agent, lets it work until ctx ends or a part of it fails, and stops it.
+func run(ctx context.Context, opts *options) (err error) {
+	if err := opts.complete(); err != nil {
+		return err
+	}
+	log, err := newLogger(opts.logLevel)
+	if err != nil {
+		return err
+	}
+	// Jobs end when the agent stops them, in order, and not all at once with ctx.
+	a := &agent{
+		opts: opts, log: log, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: prometheus.NewRegistry(),
+		label: servicelabel.Label(opts.nodeName),
+	}
+	defer func() { err = errors.Join(err, a.stop()) }()
+	if err := a.make(ctx); err != nil {
+		return err
+	}
+	if err := a.start(); err != nil {
+		return err
+	}
+	log.Info("agent started", "node", opts.nodeName, "dataplane", opts.dataplane, "cni", opts.cniSocket, "rest", opts.http)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-a.jobs.Failed():
+		return fmt.Errorf("the agent cannot go on: %w", err)
+	}
+}
+
+// make is THE list of constructors.
+func (a *agent) make(ctx context.Context) (err error) {
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if a.http, err = httpapi.New(httpapi.Config{
+		Address: a.opts.http, CertFile: a.opts.httpCert, KeyFile: a.opts.httpKey, TokenFile: a.opts.httpToken,
+		Socket: filepath.Join(a.opts.runDir, "rest.sock"),
+	}, a.log); err != nil {
+		return err
+	}
+	if a.conf, err = a.loadConfig(); err != nil {
+		return err
+	}
+	if a.dataplane, err = newDataplane(a); err != nil {
+		return fmt.Errorf("dataplane: %w", err)
+	}
+	if a.controller, err = a.newController(); err != nil {
+		return err
+	}
+	if a.db, err = a.newDB(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("cluster database: %w", err)
+	}
+	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
+		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
+	}))
+	if err := a.nodesync.Init(); err != nil {
+		return err
+	}
+	if a.pods, err = podmanager.New(podmanager.Config{
+		Socket: a.opts.cniSocket, StoreDir: filepath.Join(a.opts.runDir, "pods"),
+	}, podmanager.Deps{
+		PluginDeps: a.pluginDeps("podmanager"), EventLoop: a.controller, HTTPHandlers: a.http, Metrics: a.registry,
+	}); err != nil {
+		return err
+	}
+	a.ipam = ipam.NewPlugin(ipam.Deps{
+		PluginDeps: a.pluginDeps("ipam"), ContivConf: a.conf, NodeSync: a.nodesync, PodManager: a.pods, HTTPHandlers: a.http,
+	})
+	a.ipnet = ipnet.NewPlugin(ipnet.UseDeps(func(d *ipnet.Deps) {
+		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.logger("ipnet"), a.controller, a.label, a.conf
+		d.IPAM, d.NodeSync, d.PodManager, d.HTTPHandlers = a.ipam, a.nodesync, a.pods, a.http
+		d.LinuxNsPlugin, d.GoVPP = a.dataplane.hostLinks, a.dataplane.vpp
+	}))
+	return a.ipnet.Init()
+}
+
+// handlers are the plugins in the order in which they see events.
+func (a *agent) handlers() []api.EventHandler {
+	return []api.EventHandler{a.nodesync, a.pods, a.ipam, a.ipnet}
+}
+
+func (a *agent) loadConfig() (contivconf.API, error) {
+	env := contivconf.Env{
+		NodeName: a.opts.nodeName,
+		HasVhostNet: func() bool {
+			_, err := os.Stat("/dev/vhost-net")
+			return err == nil && a.opts.dataplane == dataplaneVPP
+		},
+	}
+	if a.opts.config == "" {
+		return contivconf.Default(env), nil
+	}
+	return conffile.LoadFile(a.opts.config, env)
+}
+
+func (a *agent) newController() (*controller.Controller, error) {
+	cfg := controller.DefaultConfig()
+	cfg.EnableVerification = a.opts.verify
+	return controller.New(cfg, controller.Deps{
+		Log: a.logger("controller"), Applier: a.dataplane.scheduler, Jobs: a.jobs, HTTP: a.http, Metrics: a.registry,
+	})
+}
+
+// start sets everything going, from the dataplane up; requests are taken last.
+func (a *agent) start() error {
+	a.registerHealth()
+	if err := a.dataplane.start(a); err != nil {
+		return fmt.Errorf("dataplane: %w", err)
+	}
+	if err := a.controller.Start(a.handlers()...); err != nil {
+		return err
+	}
+	a.dataplane.awaitVPP(a.log)
+	a.db.start(a.jobs)
+	if err := a.http.Start(a.jobs); err != nil {
+		return err
+	}
+	checks := a.cniChecks()
+	a.jobs.Go("cni", func(ctx context.Context) error { return a.pods.Serve(ctx, checks) })
+	return nil
+}
+
+// stop ends everything in the opposite order: first what takes requests, last what carries them out.
+func (a *agent) stop() error {
+	var errs []error
+	if a.controller != nil {
+		errs = append(errs, a.controller.Close())
+	}
+	if a.ipnet != nil {
+		errs = append(errs, a.ipnet.Close())
+	}
+	if a.nodesync != nil {
+		errs = append(errs, a.nodesync.Close())
+	}
+	errs = append(errs, a.jobs.Stop(stopTimeout))
+	if a.db != nil {
+		errs = append(errs, a.db.Close())
+	}
+	if a.dataplane != nil {
+		errs = append(errs, a.dataplane.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (a *agent) logger(plugin string) *slog.Logger { return a.log.With("plugin", plugin) }
+
+func (a *agent) pluginDeps(name string) infra.PluginDeps {
+	return infra.PluginDeps{PluginName: name, Log: a.logger(name)}
+}
+
+// metricsHandler serves the registry.
+func (a *agent) registerMetrics() {
+	h := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{})
+	a.http.RegisterHTTPHandler("/metrics", h.ServeHTTP)
+}

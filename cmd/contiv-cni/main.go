@@ -1,0 +1,32 @@
+// Command contiv-cni is the CNI plugin of Contiv. The container runtime executes it for every pod; it passes what it is
+// asked on to contiv-agent (package internal/cniapi) and prints what the agent answers in the version of the specification
+// that the network configuration wants: 0.3.1, 0.4.0, 1.0.0 or 1.1.0.
+//
+// Its part of a network configuration, every key but type being optional:
+//
+//	{
+//	  "type": "contiv-cni",
+//	  "agentSocket": "/run/contiv/cni.sock",
+//	  "mtu": 1450,                              (default: the agent's)
+//	  "timeout": "20s",                         (of one command)
+//	  "logFile": "/var/log/contiv-cni.log",     (default: no log)
+//	  "dns": {"nameservers": ["10.96.0.10"]},
+//	  "capabilities": {"dns": true}
+//	}
+//
+// It allocates no addresses itself: "ipam" is the agent's business and has to be absent.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/version"
+)
+
+func main() {
+	p := &plugin{ask: askAgent, appendLog: appendLine, stdout: os.Stdout}
+	skel.PluginMainFuncs(p.funcs(context.Background()), version.PluginSupports("0.3.1", "0.4.0", "1.0.0", "1.1.0"),
+		"contiv-cni: the CNI plugin of Contiv; it is executed by the container runtime")
+}

@@ -1,0 +1,397 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/txn"
+)
+
+// batch is one transaction, or one background retry, while it is worked on.
+type batch struct {
+	s   *Scheduler
+	t   *txn.Txn
+	rec *txn.Record
+
+	nodes  []*node // of the values put, nil where the key says nothing
+	saved  []saved
+	failed []txn.KeyError
+	undo   error // why undoing failed
+	ran    bool  // there was a plan, and it was carried out
+}
+
+// saved is what a northbound value was before the transaction.
+type saved struct {
+	n       *node
+	desired any
+	invalid bool
+	state   State
+	err     error
+}
+
+var (
+	errNoKind  = errors.New("no kind is registered for this key")
+	errPending = errors.New("waits for a dependency")
+)
+
+func (s *Scheduler) newBatch(t *txn.Txn) *batch {
+	s.graph.begin()
+	s.plan.run++
+	return &batch{s: s, t: t, rec: &txn.Record{
+		EventSeqNum: t.SeqNum, Kind: t.Kind, Description: t.Description, Start: time.Now(),
+	}}
+}
+
+// commit applies a transaction.
+func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
+	b := s.newBatch(t)
+	if !b.load() {
+		b.rec.Reverted = true
+		return b.rec, b.finish()
+	}
+	b.refresh(ctx)
+	if len(b.failed) == 0 || !t.Revert {
+		b.runPlan(ctx)
+	}
+	b.revert(ctx)
+	return b.rec, b.finish()
+}
+
+// dryRun plans a transaction and puts everything back as it was.
+func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
+	g := s.graph
+	stale := make([]bool, len(s.reg.kinds))
+	for i, k := range s.reg.kinds {
+		stale[i] = k.stale
+	}
+	g.dry = true
+	b := s.newBatch(t)
+	if b.load() {
+		b.refresh(ctx)
+		b.makePlan(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.restore()
+	g.forgetDumps()
+	g.dry = false
+	for i, k := range s.reg.kinds {
+		k.stale = stale[i]
+	}
+	s.collect(g.touched)
+	return b.rec, b.err()
+}
+
+// load makes the values of the transaction the desired ones. It is false when nothing was changed: a value is invalid and the
+// transaction is to be done completely or not at all.
+func (b *batch) load() bool {
+	s, g := b.s, b.s.graph
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.t.Kind == txn.DownstreamResync {
+		return true
+	}
+	b.find()
+	errs := b.validate()
+	if len(b.failed) > 0 && (b.t.Revert || g.dry) {
+		return false
+	}
+	for i, n := range b.nodes {
+		if n == nil {
+			continue
+		}
+		if errs != nil && errs[i] != nil {
+			g.reject(n, errs[i])
+			continue
+		}
+		b.save(n)
+		if v := b.t.Values[i].Value; v != nil {
+			g.want(n, v)
+		} else {
+			g.want(n, nil)
+		}
+	}
+	if b.t.Kind != txn.Update {
+		b.dropOthers()
+	}
+	b.failed = append(b.failed, g.problems...)
+	return true
+}
+
+// find finds the nodes of the values. Only the last value of a key counts.
+func (b *batch) find() {
+	g := b.s.graph
+	b.nodes = make([]*node, len(b.t.Values))
+	for i := range b.t.Values {
+		kv := &b.t.Values[i]
+		n := g.nodes[kv.Key]
+		if n == nil || n.kind == nil {
+			k := g.reg.kindOf(kv.Key)
+			if k == nil {
+				if kv.Value != nil {
+					b.failed = append(b.failed, txn.KeyError{Key: kv.Key, Err: errNoKind})
+				}
+				continue
+			}
+			if kv.Value == nil {
+				continue
+			}
+			n = g.obtain(kv.Key, k)
+			g.touch(n)
+		}
+		if n.kind.prefix == "" {
+			b.failed = append(b.failed, txn.KeyError{Key: kv.Key, Err: fmt.Errorf("the key belongs to items of kind %s, which are derived", n.kind.name)})
+			continue
+		}
+		if n.marks.txn == g.batch {
+			b.nodes[n.marks.txnPos] = nil
+		}
+		n.marks.txn, n.marks.txnPos = g.batch, int32(i)
+		b.nodes[i] = n
+	}
+}
+
+// validate finds the errors of the values; nil when there are none.
+func (b *batch) validate() (errs []error) {
+	for i, n := range b.nodes {
+		v := b.t.Values[i].Value
+		if n == nil || v == nil || n.kind.same(n.desired, v) {
+			continue
+		}
+		if err := n.kind.calls.validate(n.key, v); err != nil {
+			if errs == nil {
+				errs = make([]error, len(b.nodes))
+			}
+			errs[i] = err
+			b.failed = append(b.failed, txn.KeyError{Key: n.key, Err: err})
+		}
+	}
+	return errs
+}
+
+// dropOthers drops the desires that a resync does not name.
+func (b *batch) dropOthers() {
+	g := b.s.graph
+	for _, k := range g.reg.kinds {
+		if k.prefix == "" {
+			continue
+		}
+		for _, n := range k.nodes {
+			if n.marks.txn != g.batch && (n.desired != nil || n.flags&flagInvalid != 0) {
+				b.save(n)
+				g.want(n, nil)
+			}
+		}
+	}
+}
+
+func (b *batch) save(n *node) {
+	if b.t.Revert || b.s.graph.dry {
+		b.saved = append(b.saved, saved{n: n, desired: n.desired, invalid: n.flags&flagInvalid != 0, state: n.state, err: n.err})
+	}
+}
+
+// restore puts the desires back, in reverse, so that items which moved move back.
+func (b *batch) restore() {
+	for i := len(b.saved) - 1; i >= 0; i-- {
+		sv := &b.saved[i]
+		b.s.graph.want(sv.n, sv.desired)
+		if sv.invalid {
+			sv.n.flags |= flagInvalid
+			sv.n.err, sv.n.state = sv.err, sv.state
+		}
+	}
+}
+
+// refresh dumps the dataplane if the transaction asks for it.
+func (b *batch) refresh(ctx context.Context) {
+	if b.t.Kind != txn.FullResync && b.t.Kind != txn.DownstreamResync {
+		return
+	}
+	s := b.s
+	s.mu.Lock()
+	for _, k := range s.reg.kinds {
+		k.stale = k.calls.dump != nil
+	}
+	clear(s.graph.problems)
+	s.graph.problems = s.graph.problems[:0]
+	s.mu.Unlock()
+	for _, k := range s.dump(ctx, s.reg.kinds) {
+		b.failed = append(b.failed, txn.KeyError{Key: k.label(), Err: k.dumpE})
+	}
+	b.failed = append(b.failed, s.graph.problems...)
+	s.graph.touchAll()
+}
+
+// makePlan plans, after the values of which nothing is known and that matter have been dumped.
+func (b *batch) makePlan(ctx context.Context) {
+	s := b.s
+	start := time.Now()
+	for !s.plan.make(s.graph.touched) {
+		s.dump(ctx, s.plan.unresolved)
+	}
+	b.rec.PlanTime += time.Since(start)
+	b.recordPlan()
+}
+
+func (b *batch) recordPlan() {
+	p := &b.s.plan
+	b.rec.Planned = slices.Grow(b.rec.Planned, len(p.ops))
+	begin := 0
+	for wave, end := range p.ends {
+		for i := begin; i < end; i++ {
+			if po := &p.ops[i]; po.act != actRelink {
+				b.rec.Planned = append(b.rec.Planned, txn.Op{Wave: wave, Action: po.act.name(), Key: po.n.key})
+			}
+		}
+		begin = end
+	}
+}
+
+// runPlan plans what the touched values need, does it, and sets the states of all that took part.
+func (b *batch) runPlan(ctx context.Context) {
+	s := b.s
+	b.makePlan(ctx)
+	start := time.Now()
+	b.rec.Executed = slices.Grow(b.rec.Executed, len(s.plan.ops))
+	x := s.execute(ctx, b.rec)
+	b.rec.ExecTime += time.Since(start)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range x.failed {
+		b.fail(f.n, f.err)
+	}
+	for _, n := range s.plan.nodes {
+		b.settle(n)
+	}
+	b.ran = true
+	s.stats.count(x)
+}
+
+func (b *batch) fail(n *node, err error) {
+	again := b.s.scheduleRetry(n, err, b.t.NoRetry)
+	b.failed = append(b.failed, txn.KeyError{Key: n.key, Retriable: again, Err: err})
+}
+
+// settle sets the state of a node after a run.
+func (b *batch) settle(n *node) {
+	switch {
+	case n.kind == nil || n.p.flags&planFailed != 0:
+	case n.p.flags&planFrozen != 0:
+		b.settleFrozen(n)
+	case n.flags&flagInvalid != 0:
+		n.state = Invalid
+	case n.desired == nil:
+		n.state, n.err, n.retry = Removed, nil, nil
+		if n.applied != nil {
+			n.state = Discovered
+		}
+	case n.applied != nil && n.p.flags&(planMake|planDone) != planMake:
+		n.state, n.err, n.retry = Configured, nil, nil
+	default:
+		n.state, n.err, n.retry = Pending, nil, nil
+	}
+}
+
+// settleFrozen handles a value of which nothing is known because its kind could not be dumped. When the dump of a resync
+// failed, that was reported for the kind.
+func (b *batch) settleFrozen(n *node) {
+	if n.kind.stale && b.t.Kind != txn.Update {
+		n.state, n.err = Unknown, n.kind.dumpE
+		return
+	}
+	err := fmt.Errorf("dump of kind %s: %w", n.kind.name, n.kind.dumpE)
+	n.err = err
+	b.fail(n, err)
+}
+
+// revert undoes the transaction if that was asked for and something did not work.
+func (b *batch) revert(ctx context.Context) {
+	if !b.t.Revert {
+		return
+	}
+	s := b.s
+	if len(b.failed) == 0 {
+		b.failPending()
+	}
+	if len(b.failed) == 0 {
+		return
+	}
+	before := b.failed
+	b.failed = nil
+	again := append(slices.Clone(s.graph.touched), s.plan.nodes...)
+	s.mu.Lock()
+	s.graph.begin()
+	b.restore()
+	for _, n := range again {
+		if n.kind != nil && n.state != Configured {
+			s.graph.touch(n)
+		}
+	}
+	s.mu.Unlock()
+	s.plan.run++
+	b.runPlan(ctx)
+	b.rec.Reverted = true
+	if len(b.failed) > 0 {
+		b.undo = &txn.Error{Failed: b.failed}
+	}
+	for i := range before {
+		before[i].Retriable = false // it is not desired any more
+	}
+	b.failed = before
+}
+
+// failPending reports the values of the transaction that were not pending before and are now.
+func (b *batch) failPending() {
+	pending := func(n *node) {
+		b.failed = append(b.failed, txn.KeyError{Key: n.key, Err: fmt.Errorf("%w: %s", errPending, n.waits())})
+	}
+	for i := range b.saved {
+		if sv := &b.saved[i]; sv.n.state == Pending && sv.state != Pending && sv.n.desired != nil {
+			pending(sv.n)
+		}
+	}
+}
+
+// finish forgets what is of no interest any more and files the record.
+func (b *batch) finish() error {
+	s := b.s
+	s.mu.Lock()
+	if b.ran {
+		for _, n := range s.plan.nodes {
+			if n.state == Pending && n.desired != nil {
+				b.rec.Pending = append(b.rec.Pending, n.key)
+			}
+		}
+		s.collect(s.plan.nodes)
+	}
+	s.collect(s.graph.touched)
+	s.stats.finish(b)
+	s.mu.Unlock()
+	b.rec.Failed = b.failed
+	s.hist.add(b.rec)
+	err := b.err()
+	if err != nil {
+		s.log.Warn("transaction failed", "record", b.rec.SeqNum, "kind", b.t.Kind, "description", b.t.Description,
+			"failed", len(b.failed), "reverted", b.rec.Reverted, "error", err)
+	}
+	return err
+}
+
+// err is what the transaction's author is told.
+func (b *batch) err() error {
+	if len(b.failed) == 0 && b.undo == nil {
+		return nil
+	}
+	return &txn.Error{Failed: b.failed, Reverted: b.rec.Reverted, RevertErr: b.undo}
+}
+
+func (s *Scheduler) collect(nodes []*node) {
+	for _, n := range nodes {
+		s.graph.collect(n)
+	}
+}

@@ -1,0 +1,66 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+)
+
+// ErrRetriable marks errors of operations that may succeed later; see Retry.
+var ErrRetriable = errors.New("may succeed later")
+
+// errBackendBug is the outcome of an operation that its backend never ended; whether it was done is not known.
+var errBackendBug = OutcomeUnknown(errors.New("backend bug: the operation did not end by the end of the flush"))
+
+// Retry marks err as one that may go away without any change of configuration. Retry(nil) is nil.
+func Retry(err error) error {
+	if err == nil {
+		return nil
+	}
+	return retryError{err}
+}
+
+type retryError struct{ error }
+
+func (e retryError) Unwrap() error        { return e.error }
+func (e retryError) Retriable() bool      { return true }
+func (e retryError) Is(target error) bool { return target == ErrRetriable }
+
+// OutcomeUnknown marks err as one after which nobody knows whether the operation was done: a lost reply, a timeout, a
+// disconnect. OutcomeUnknown(nil) is nil.
+func OutcomeUnknown(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unknownError{err}
+}
+
+type unknownError struct{ error }
+
+func (e unknownError) Unwrap() error        { return e.error }
+func (e unknownError) Retriable() bool      { return true }
+func (e unknownError) OutcomeUnknown() bool { return true }
+
+// IsOutcomeUnknown is true when err, or an error that it wraps, implements OutcomeUnknown() bool and answers yes.
+func IsOutcomeUnknown(err error) bool {
+	var u interface{ OutcomeUnknown() bool }
+	return errors.As(err, &u) && u.OutcomeUnknown()
+}
+
+// IsRetriable is the default for Kind.Retriable: errors that implement Retriable() bool decide for themselves; deadlines, lost
+// replies and the temporary errors of the operating system are retriable; all others are not.
+func IsRetriable(err error) bool {
+	var r interface{ Retriable() bool }
+	if errors.As(err, &r) {
+		return r.Retriable()
+	}
+	if errors.Is(err, ErrRetriable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Temporary() || errno == syscall.EBUSY || errno == syscall.ENOBUFS || errno == syscall.ENOMEM
+	}
+	return IsOutcomeUnknown(err)
+}

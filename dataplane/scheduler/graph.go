@@ -1,0 +1,396 @@
+package scheduler
+
+import (
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/txn"
+)
+
+// node is one value: a northbound one, an item that a parent derives, or (kind == nil) only a name that others wait for.
+type node struct {
+	key     string
+	kind    *kind
+	desired any // nil: not desired
+	applied any // nil: absent, as far as is known
+	err     error
+
+	edges []edge // what it depends on
+	rdeps []rdep // what depends on it
+	users int32  // rdeps whose applied value holds on to this one
+
+	state   State
+	flags   nodeFlags
+	kindPos int32
+	retry   *retry
+
+	marks marks
+	p     scratch
+}
+
+type nodeFlags uint8
+
+const (
+	// flagUnknown: the outcome of the last operation is not known; applied is what may be there.
+	flagUnknown nodeFlags = 1 << iota
+	// flagRemake: applied may or may not be there and cannot be dumped; it has to be deleted and created.
+	flagRemake
+	// flagInvalid: the last value put was rejected; desired is the one before, if any.
+	flagInvalid
+)
+
+// marks say in which batch, transaction or dump a node was last seen, which spares sets.
+type marks struct {
+	batch  uint32 // touched
+	stamp  uint32 // a dependency of the value being linked
+	item   uint32 // emitted by the derivation in progress
+	txn    uint32 // put by the transaction
+	txnPos int32  // as its value number …
+	dump   uint32 // seen by the dump
+}
+
+// edge is a dependency. An edge is kept as long as the desired or the applied value needs it.
+type edge struct {
+	to   *node
+	pos  int32 // in to.rdeps
+	bits edgeBits
+}
+
+type edgeBits uint8
+
+const (
+	edgeWant   edgeBits = 1 << iota // of the desired value
+	edgeHave                        // of the applied value
+	edgeParent                      // to the value that derives this one
+)
+
+// rdep is the other end of n.edges[idx].
+type rdep struct {
+	n   *node
+	idx int32
+}
+
+func (r rdep) edge() *edge { return &r.n.edges[r.idx] }
+
+// unknown says that nothing may be done with the node before its kind has been dumped.
+func (n *node) unknown() bool { return n.flags&flagUnknown != 0 || n.kind != nil && n.kind.stale }
+
+// present says that others may depend on the node.
+func (n *node) present() bool { return n.applied != nil && n.flags&flagRemake == 0 && !n.unknown() }
+
+// usable says that others may be built on the node: it is present, and to stay.
+func (n *node) usable() bool { return n.present() && (n.desired != nil || n.flags&flagInvalid != 0) }
+
+// parent is the value that derives the node, or nil.
+func (n *node) parent() *node {
+	for i := range n.edges {
+		if n.edges[i].bits&edgeParent != 0 {
+			return n.edges[i].to
+		}
+	}
+	return nil
+}
+
+// settled says that the applied value is as good as the desired one. Both exist.
+func (n *node) settled() bool {
+	return n.kind.same(n.desired, n.applied) || n.kind.calls.equal(n.key, n.desired, n.applied)
+}
+
+// graph holds all values. It changes desires and links; what to do about them is the planner's business.
+type graph struct {
+	reg     *registry
+	nodes   map[string]*node
+	touched []*node // whose desired or applied value may have changed in this batch
+
+	batch, stamp, items, puts, dumps uint32 // see marks
+
+	depBuf []string
+	addDep func(dep string)
+
+	parent   *node          // whose items are being derived
+	problems []txn.KeyError // of items
+	dry      bool           // a dry run: all that is changed will be put back
+	undo     []undoApplied  // what a dry run learned from dumps
+	put      func(kind, key string, item any)
+	drop     func(key string)
+	dropRest func(kind, key string, item any)
+}
+
+func newGraph(reg *registry) *graph {
+	g := &graph{reg: reg, nodes: map[string]*node{}}
+	g.addDep = func(dep string) { g.depBuf = append(g.depBuf, dep) }
+	g.put = g.putItem
+	g.drop = g.dropItem
+	g.dropRest = g.dropStaleItem
+	return g
+}
+
+// begin starts a batch.
+func (g *graph) begin() {
+	g.batch++
+	clear(g.touched)
+	g.touched = g.touched[:0]
+	g.problems = g.problems[:0]
+}
+
+func (g *graph) touch(n *node) {
+	if n.marks.batch != g.batch {
+		n.marks.batch = g.batch
+		g.touched = append(g.touched, n)
+	}
+}
+
+func (g *graph) touchAll() {
+	for _, k := range g.reg.kinds {
+		for _, n := range k.nodes {
+			g.touch(n)
+		}
+	}
+}
+
+// name finds the node of key or makes one without a kind.
+func (g *graph) name(key string) *node {
+	n := g.nodes[key]
+	if n == nil {
+		n = &node{key: key}
+		g.nodes[key] = n
+	}
+	return n
+}
+
+// obtain finds or makes the node of a value.
+func (g *graph) obtain(key string, k *kind) *node {
+	n := g.name(key)
+	if n.kind == nil {
+		n.kind = k
+		n.kindPos = int32(len(k.nodes))
+		k.nodes = append(k.nodes, n)
+	}
+	return n
+}
+
+// collect forgets the node if it is of no interest any more.
+func (g *graph) collect(n *node) {
+	if n.kind == nil || n.desired != nil || n.applied != nil || n.retry != nil || n.flags&(flagInvalid|flagUnknown) != 0 {
+		return
+	}
+	for i := len(n.edges) - 1; i >= 0; i-- {
+		g.unlink(n, i)
+	}
+	k := n.kind
+	last := len(k.nodes) - 1
+	k.nodes[n.kindPos] = k.nodes[last]
+	k.nodes[n.kindPos].kindPos = n.kindPos
+	k.nodes[last] = nil
+	k.nodes = k.nodes[:last]
+	n.kind, n.err, n.state, n.flags = nil, nil, Nonexistent, 0
+	g.collectName(n)
+}
+
+func (g *graph) collectName(n *node) {
+	if n.kind == nil && len(n.rdeps) == 0 && g.nodes[n.key] == n {
+		delete(g.nodes, n.key)
+	}
+}
+
+// want changes the desired value of n, its dependencies and its items. The value is valid; nil means not desired.
+func (g *graph) want(n *node, v any) {
+	from := n.desired
+	n.flags &^= flagInvalid
+	if !g.dry {
+		n.retry = nil
+	}
+	if v == nil {
+		n.desired = nil
+		g.unwant(n)
+		g.touch(n)
+		return
+	}
+	if from != nil && n.kind.same(from, v) {
+		if n.state != Configured {
+			g.touch(n)
+		}
+		return
+	}
+	n.desired = v
+	g.relink(n, v, edgeWant)
+	g.touch(n)
+	if n.kind.calls.derive != nil {
+		g.derive(n, from, v)
+		if from == nil && n.applied != nil {
+			g.touchItems(n)
+		}
+	}
+}
+
+// touchItems touches the items of n that are applied: those that should have gone together with n, which could not be deleted
+// and is wanted again, have to go alone.
+func (g *graph) touchItems(n *node) {
+	for _, r := range n.rdeps {
+		if r.edge().bits&(edgeParent|edgeHave) == edgeParent|edgeHave {
+			g.touch(r.n)
+		}
+	}
+}
+
+// unwant drops the items of n and what its desired value depends on. Items are dropped from the end: unlinking moves the last
+// entry, which was seen already, to the place of the one that goes.
+func (g *graph) unwant(n *node) {
+	if n.kind.calls.derive != nil {
+		for i := len(n.rdeps) - 1; i >= 0; i-- {
+			if i >= len(n.rdeps) {
+				continue
+			}
+			if r := n.rdeps[i]; r.edge().bits&(edgeParent|edgeWant) == edgeParent|edgeWant {
+				g.want(r.n, nil)
+			}
+		}
+	}
+	for i := len(n.edges) - 1; i >= 0; i-- {
+		g.clearBits(n, i, edgeWant)
+	}
+}
+
+// reject notes that the value put for n is not valid. The value before it stays.
+func (g *graph) reject(n *node, err error) {
+	n.flags |= flagInvalid
+	n.err = err
+	n.state = Invalid
+	n.retry = nil
+	g.touch(n)
+}
+
+// relink makes the edges of n with the given bit those of v. The edge to the parent is left alone.
+func (g *graph) relink(n *node, v any, bit edgeBits) {
+	g.listDeps(n, v)
+	if g.linked(n, bit) {
+		return
+	}
+	g.stamp++
+	stamp := g.stamp
+	if n.edges == nil {
+		n.edges = make([]edge, 0, len(g.depBuf))
+	}
+	for _, dep := range g.depBuf {
+		d := g.name(dep)
+		if d.marks.stamp != stamp {
+			d.marks.stamp = stamp
+			g.link(n, d, bit)
+		}
+	}
+	for i := len(n.edges) - 1; i >= 0; i-- {
+		if e := &n.edges[i]; e.to.marks.stamp != stamp && e.bits&edgeParent == 0 {
+			g.clearBits(n, i, bit)
+		}
+	}
+}
+
+// listDeps fills depBuf with what v depends on, its parent aside.
+func (g *graph) listDeps(n *node, v any) {
+	g.depBuf = g.depBuf[:0]
+	if n.kind.calls.deps == nil {
+		return
+	}
+	n.kind.calls.deps(n.key, v, g.addDep)
+	if p := n.parent(); p != nil {
+		g.depBuf = slices.DeleteFunc(g.depBuf, func(dep string) bool { return dep == p.key })
+	}
+}
+
+// linked says whether depBuf names just the edges with the given bit, in order: the usual case of a changed value.
+func (g *graph) linked(n *node, bit edgeBits) bool {
+	j := 0
+	for i := range n.edges {
+		e := &n.edges[i]
+		if e.bits&bit == 0 || e.bits&edgeParent != 0 {
+			continue
+		}
+		if j == len(g.depBuf) || g.depBuf[j] != e.to.key {
+			return false
+		}
+		j++
+	}
+	return j == len(g.depBuf)
+}
+
+// link adds bits to the edge from n to d.
+func (g *graph) link(n, d *node, bits edgeBits) {
+	for i := range n.edges {
+		if n.edges[i].to == d {
+			g.setBits(&n.edges[i], bits)
+			return
+		}
+	}
+	n.edges = append(n.edges, edge{to: d, pos: int32(len(d.rdeps))})
+	d.rdeps = append(d.rdeps, rdep{n: n, idx: int32(len(n.edges) - 1)})
+	g.setBits(&n.edges[len(n.edges)-1], bits)
+}
+
+func (g *graph) setBits(e *edge, bits edgeBits) {
+	if bits&edgeHave != 0 && e.bits&edgeHave == 0 {
+		e.to.users++
+	}
+	e.bits |= bits
+}
+
+// clearBits removes bits from edge i of n, and the edge if nobody needs it then. Edges that come after i stay where they are
+// or take its place.
+func (g *graph) clearBits(n *node, i int, bits edgeBits) {
+	e := &n.edges[i]
+	if bits&edgeHave != 0 && e.bits&edgeHave != 0 {
+		e.to.users--
+	}
+	e.bits &^= bits
+	if e.bits&(edgeWant|edgeHave) == 0 {
+		g.unlink(n, i)
+	}
+}
+
+// unlink removes edge i of n.
+func (g *graph) unlink(n *node, i int) {
+	e := n.edges[i]
+	d := e.to
+	last := len(d.rdeps) - 1
+	moved := d.rdeps[last]
+	d.rdeps[e.pos] = moved
+	moved.edge().pos = e.pos
+	d.rdeps[last] = rdep{}
+	d.rdeps = d.rdeps[:last]
+
+	last = len(n.edges) - 1
+	if i != last {
+		n.edges[i] = n.edges[last]
+		r := &n.edges[i]
+		r.to.rdeps[r.pos].idx = int32(i)
+	}
+	n.edges[last] = edge{}
+	n.edges = n.edges[:last]
+	g.collectName(d)
+}
+
+// setApplied makes the desired value of n the applied one.
+func (g *graph) setApplied(n *node) {
+	n.applied = n.desired
+	for i := len(n.edges) - 1; i >= 0; i-- {
+		if n.edges[i].bits&edgeWant != 0 {
+			g.setBits(&n.edges[i], edgeHave)
+		} else {
+			g.clearBits(n, i, edgeHave)
+		}
+	}
+}
+
+// setAbsent forgets the applied value of n.
+func (g *graph) setAbsent(n *node) {
+	n.applied = nil
+	n.flags &^= flagUnknown | flagRemake
+	for i := len(n.edges) - 1; i >= 0; i-- {
+		g.clearBits(n, i, edgeHave)
+	}
+}
+
+// hold makes n keep what either of its values depends on, since one of them is there but nobody knows which.
+func (g *graph) hold(n *node) {
+	for i := range n.edges {
+		g.setBits(&n.edges[i], edgeHave)
+	}
+}

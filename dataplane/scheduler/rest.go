@@ -1,0 +1,343 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/internal/rest"
+)
+
+// maxBody bounds the body of the dry run's request.
+const maxBody = 16 << 20
+
+// RegisterREST publishes the scheduler's REST handlers.
+func (s *Scheduler) RegisterREST(h rest.HTTPHandlers) {
+	h.RegisterHTTPHandler("/scheduler/dump", s.restDump)
+	h.RegisterHTTPHandler("/scheduler/txn-history", s.restHistory)
+	h.RegisterHTTPHandler("/scheduler/status", s.restStatus)
+	h.RegisterHTTPHandler("/scheduler/graph", s.restGraph)
+	h.RegisterHTTPHandler("/scheduler/downstream-resync", s.restResync, http.MethodPost)
+	h.RegisterHTTPHandler("/scheduler/plan", s.restPlan, http.MethodPost)
+}
+
+// restError is how a request's failure is told.
+type restError struct {
+	Error     string   `json:"error"`
+	Parameter string   `json:"parameter,omitempty"`
+	Failed    []string `json:"failed,omitempty"`
+}
+
+// paramError is a fault of one parameter, or of one place in the body.
+type paramError struct {
+	param string
+	err   error
+}
+
+func (e *paramError) Error() string { return e.param + ": " + e.err.Error() }
+func (e *paramError) Unwrap() error { return e.err }
+
+func (s *Scheduler) answerError(w http.ResponseWriter, err error) {
+	code, body := http.StatusInternalServerError, restError{Error: err.Error()}
+	var pe *paramError
+	var te *txn.Error
+	switch {
+	case errors.As(err, &pe):
+		code, body.Parameter = http.StatusBadRequest, pe.param
+	case errors.As(err, &te):
+		for _, f := range te.Failed {
+			body.Failed = append(body.Failed, f.Error())
+		}
+	case errors.Is(err, txn.ErrClosed):
+		code = http.StatusServiceUnavailable
+	}
+	s.answer(w, code, body)
+}
+
+func (s *Scheduler) answer(w http.ResponseWriter, code int, body any) {
+	text, err := json.MarshalIndent(body, "", "  ")
+	if err != nil {
+		code, text = http.StatusInternalServerError, []byte(`{"error": "the answer cannot be encoded"}`)
+		s.log.Error("REST answer cannot be encoded", "error", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	s.write(w, append(text, '\n'))
+}
+
+// write sends the body. If the client is gone there is nobody left to tell.
+func (s *Scheduler) write(w http.ResponseWriter, text []byte) {
+	if _, err := w.Write(text); err != nil {
+		s.log.Debug("REST client went away", "error", err)
+	}
+}
+
+// params reads the query, whose names must be among the known ones.
+func params(r *http.Request, known ...string) (map[string]string, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, &paramError{param: "query", err: err}
+	}
+	out := map[string]string{}
+next:
+	for name, values := range r.Form {
+		for _, k := range known {
+			if name == k {
+				out[name] = values[0]
+				continue next
+			}
+		}
+		return nil, &paramError{param: name, err: fmt.Errorf("unknown parameter, known are %s", strings.Join(known, ", "))}
+	}
+	return out, nil
+}
+
+// filter reads the parameters that choose values.
+func (s *Scheduler) filter(p map[string]string) (Filter, error) {
+	f := Filter{Kind: p["kind"], Key: p["key"], KeyPrefix: p["key-prefix"]}
+	if f.Kind != "" && s.reg.byName[f.Kind] == nil {
+		return f, &paramError{param: "kind", err: fmt.Errorf("no such kind: %q", f.Kind)}
+	}
+	if text := p["state"]; text != "" {
+		for _, one := range strings.Split(text, ",") {
+			var st State
+			if err := st.UnmarshalText([]byte(strings.ToUpper(one))); err != nil {
+				return f, &paramError{param: "state", err: err}
+			}
+			f.States = append(f.States, st)
+		}
+	}
+	return f, nil
+}
+
+// restValue is one value of a dump.
+type restValue struct {
+	Key     string          `json:"key"`
+	Kind    string          `json:"kind"`
+	Parent  string          `json:"parent,omitempty"`
+	State   State           `json:"state"`
+	Desired json.RawMessage `json:"desired,omitempty"`
+	Applied json.RawMessage `json:"applied,omitempty"`
+}
+
+// restDump: GET /scheduler/dump?kind=&key-prefix=&state=&view=desired|applied|both
+func (s *Scheduler) restDump(w http.ResponseWriter, r *http.Request) {
+	p, err := params(r, "kind", "key", "key-prefix", "state", "view")
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	f, err := s.filter(p)
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	view := p["view"]
+	switch view {
+	case "":
+		view = "both"
+	case "desired", "applied", "both":
+	default:
+		s.answerError(w, &paramError{param: "view", err: fmt.Errorf("%q is none of desired, applied, both", view)})
+		return
+	}
+	out := []restValue{}
+	for _, v := range s.Dump(f) {
+		rv := restValue{Key: v.Key, Kind: v.Kind, Parent: v.Parent, State: v.State}
+		if view != "applied" {
+			rv.Desired = valueJSON(v.Desired)
+		}
+		if view != "desired" {
+			rv.Applied = valueJSON(v.Applied)
+		}
+		if rv.Desired != nil || rv.Applied != nil {
+			out = append(out, rv)
+		}
+	}
+	s.answer(w, http.StatusOK, out)
+}
+
+// valueJSON prints a value as it would stand in etcd; what has no JSON is printed as Go does.
+func valueJSON(v any) json.RawMessage {
+	if v == nil {
+		return nil
+	}
+	var text []byte
+	var err error
+	if m, ok := v.(proto.Message); ok {
+		text, err = protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	} else {
+		text, err = json.Marshal(v)
+	}
+	if err != nil {
+		text = []byte(strconv.QuoteToASCII(fmt.Sprintf("%+v", v)))
+		if !json.Valid(text) {
+			text = []byte(`"?"`)
+		}
+	}
+	return text
+}
+
+// restHistory: GET /scheduler/txn-history?seq-num=&since=&until=&format=text|json
+func (s *Scheduler) restHistory(w http.ResponseWriter, r *http.Request) {
+	p, err := params(r, "seq-num", "since", "until", "format")
+	var f HistoryFilter
+	if err == nil {
+		f, err = historyFilter(p)
+	}
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	records := s.History(f)
+	switch p["format"] {
+	case "", "text":
+		var b strings.Builder
+		for _, rec := range records {
+			writeRecord(&b, rec)
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		s.write(w, []byte(b.String()))
+	case "json":
+		if records == nil {
+			records = []*txn.Record{}
+		}
+		s.answer(w, http.StatusOK, records)
+	default:
+		s.answerError(w, &paramError{param: "format", err: fmt.Errorf("%q is none of text, json", p["format"])})
+	}
+}
+
+// writeRecord prints a record: what was done, and what was planned if that is something else.
+func writeRecord(b *strings.Builder, rec *txn.Record) {
+	fmt.Fprintf(b, "%s event %d, plan %s, exec %s\n", rec.Start.Format(time.RFC3339Nano), rec.EventSeqNum, rec.PlanTime, rec.ExecTime)
+	b.WriteString(rec.String())
+	for _, f := range rec.Failed {
+		fmt.Fprintf(b, "  failed  %s (retry: %t)\n", f.Error(), f.Retriable)
+	}
+	for _, key := range rec.Pending {
+		fmt.Fprintf(b, "  pending %s\n", key)
+	}
+	done := map[string]int{}
+	for _, op := range rec.Executed {
+		done[string(op.Action)+op.Key]++
+	}
+	for _, op := range rec.Planned {
+		id := string(op.Action) + op.Key
+		if done[id]--; done[id] < 0 {
+			fmt.Fprintf(b, "  not done %s\n", op.String())
+		}
+	}
+	b.WriteByte('\n')
+}
+
+func historyFilter(p map[string]string) (f HistoryFilter, err error) {
+	if text := p["seq-num"]; text != "" {
+		if f.SeqNum, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return f, &paramError{param: "seq-num", err: err}
+		}
+	}
+	if f.Since, err = instant(p, "since"); err != nil {
+		return f, err
+	}
+	f.Until, err = instant(p, "until")
+	return f, err
+}
+
+// instant reads a time: RFC 3339 or seconds since 1970.
+func instant(p map[string]string, name string) (time.Time, error) {
+	text := p[name]
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if sec, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return time.Unix(sec, 0), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, &paramError{param: name, err: err}
+	}
+	return t, nil
+}
+
+// restStatus: GET /scheduler/status?key=&key-prefix=&kind=&state=
+func (s *Scheduler) restStatus(w http.ResponseWriter, r *http.Request) {
+	p, err := params(r, "key", "key-prefix", "kind", "state")
+	var f Filter
+	if err == nil {
+		f, err = s.filter(p)
+	}
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	values := s.Status(f)
+	if values == nil {
+		values = []ValueStatus{}
+	}
+	s.answer(w, http.StatusOK, struct {
+		Counts map[State]int
+		Stats  Stats
+		Values []ValueStatus
+	}{s.Counts(), s.Stats(), values})
+}
+
+// restGraph: GET /scheduler/graph?kind=&key-prefix=&state=
+func (s *Scheduler) restGraph(w http.ResponseWriter, r *http.Request) {
+	p, err := params(r, "kind", "key", "key-prefix", "state")
+	var f Filter
+	if err == nil {
+		f, err = s.filter(p)
+	}
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/vnd.graphviz; charset=utf-8")
+	if err := WriteDot(w, s.Graph(f)); err != nil {
+		s.log.Debug("REST client went away", "error", err)
+	}
+}
+
+// restResync: POST /scheduler/downstream-resync
+func (s *Scheduler) restResync(w http.ResponseWriter, r *http.Request) {
+	if _, err := params(r); err != nil {
+		s.answerError(w, err)
+		return
+	}
+	rec, err := s.Commit(r.Context(), &txn.Txn{Kind: txn.DownstreamResync, Description: "REST request"})
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	s.answer(w, http.StatusOK, rec)
+}
+
+// restPlan: POST /scheduler/plan with {"values": [{"key": …, "value": {…} or null}]}
+func (s *Scheduler) restPlan(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Decode == nil {
+		s.answer(w, http.StatusNotImplemented, restError{Error: "values cannot be decoded here"})
+		return
+	}
+	t, err := s.decodePlan(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	ops, err := s.Plan(r.Context(), t)
+	if err != nil {
+		s.answerError(w, err)
+		return
+	}
+	if ops == nil {
+		ops = []txn.Op{}
+	}
+	s.answer(w, http.StatusOK, ops)
+}

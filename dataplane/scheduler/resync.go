@@ -1,0 +1,219 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var errDumpBug = errors.New("backend bug: the dump did not end by the end of the flush")
+
+// dumped is what the dump of one kind brought.
+type dumped struct {
+	kind *kind
+	keys []string
+	vals []any
+	over bool
+	err  error
+}
+
+// dump dumps the kinds, all at once, and corrects the applied values: all of them for a kind of which nothing is known (stale),
+// otherwise only those that an operation left unknown. It returns the kinds that could not be dumped; their values stay as
+// they were.
+func (s *Scheduler) dump(ctx context.Context, kinds []*kind) (failed []*kind) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.DumpTimeout)
+	defer cancel()
+	dumps := make([]dumped, 0, len(kinds))
+	for _, k := range kinds {
+		if k.calls.dump != nil {
+			dumps = append(dumps, dumped{kind: k})
+		}
+	}
+	for i := range dumps {
+		dumps[i].start(ctx, s)
+	}
+	for _, b := range s.cfg.Backends {
+		b.Flush(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range dumps {
+		d := &dumps[i]
+		if !d.over {
+			d.over, d.err = true, errDumpBug
+		}
+		if d.err != nil {
+			d.kind.tried, d.kind.dumpE = s.plan.run, d.err
+			s.log.Warn("dump failed", "kind", d.kind.name, "error", d.err)
+			failed = append(failed, d.kind)
+		}
+	}
+	for i := range dumps {
+		if dumps[i].err == nil {
+			s.graph.correct(&dumps[i])
+		}
+	}
+	s.stats.Dumps += uint64(len(dumps))
+	return failed
+}
+
+func (d *dumped) start(ctx context.Context, s *Scheduler) {
+	op := &DumpOp{
+		ctx: ctx,
+		done: func(err error) {
+			if d.over {
+				s.log.Error("backend bug: a dump ended twice or too late", "kind", d.kind.name, "error", err)
+				return
+			}
+			d.over, d.err = true, err
+		},
+		desired: d.kind.eachExpected,
+	}
+	d.kind.calls.dump(op, func(key string, v any) {
+		if d.over {
+			s.log.Error("backend bug: a dump went on after its end", "kind", d.kind.name, "key", key)
+			return
+		}
+		d.keys, d.vals = append(d.keys, key), append(d.vals, v)
+	})
+}
+
+// eachExpected visits the values which are desired or, failing that, applied.
+func (k *kind) eachExpected(visit func(key string, v any)) {
+	for _, n := range k.nodes {
+		switch {
+		case n.desired != nil:
+			visit(n.key, n.desired)
+		case n.applied != nil:
+			visit(n.key, n.applied)
+		}
+	}
+}
+
+// undoApplied is what was applied before a dry run's dump.
+type undoApplied struct {
+	n       *node
+	applied any
+	held    []heldEdge
+	flags   nodeFlags
+	state   State
+}
+
+// heldEdge is a dependency of an applied value.
+type heldEdge struct {
+	to   string
+	bits edgeBits
+}
+
+// correct makes the dumped values the applied ones.
+func (g *graph) correct(d *dumped) {
+	k := d.kind
+	all := k.stale
+	k.stale = false
+	g.dumps++
+	for i, key := range d.keys {
+		n := g.nodes[key]
+		if !all && (n == nil || n.kind != k || n.flags&flagUnknown == 0) {
+			continue
+		}
+		if n = g.obtain(key, k); n.kind != k {
+			g.problem(key, fmt.Errorf("dumped as kind %s, but the key is one of kind %s", k.name, n.kind.name))
+			continue
+		}
+		n.marks.dump = g.dumps
+		g.found(n, d.vals[i])
+	}
+	for _, n := range k.nodes {
+		if n.marks.dump == g.dumps || !all && n.flags&flagUnknown == 0 {
+			continue
+		}
+		if n.applied != nil || n.flags&flagUnknown != 0 {
+			g.lost(n, all)
+		} else if n.state != Configured {
+			g.touch(n) // nothing could be done about it before
+		}
+	}
+}
+
+// found notes that v is there.
+func (g *graph) found(n *node, v any) {
+	g.remember(n)
+	g.touch(n)
+	n.flags &^= flagUnknown | flagRemake
+	if n.desired != nil && n.kind.calls.equal(n.key, n.desired, v) {
+		g.setApplied(n)
+		return
+	}
+	g.setFound(n, v)
+	if n.desired == nil && n.flags&flagInvalid == 0 {
+		n.state = Discovered
+	}
+}
+
+// setFound makes v, which is not the desired value, the applied one.
+func (g *graph) setFound(n *node, v any) {
+	n.applied = v
+	if n.kind.prefix == "" && n.parent() == nil && n.kind.calls.parent != nil {
+		if key := n.kind.calls.parent(n.key, v); key != "" {
+			g.link(n, g.name(key), edgeParent|edgeHave)
+		}
+	}
+	for i := range n.edges {
+		if n.edges[i].bits&edgeParent != 0 {
+			g.setBits(&n.edges[i], edgeHave)
+		}
+	}
+	g.relink(n, v, edgeHave)
+}
+
+// lost notes that the dump of its kind did not find n. Of what used n, values that cannot be dumped are lost too; unless
+// everything is being dumped (all) nothing is known any more about the rest.
+func (g *graph) lost(n *node, all bool) {
+	g.remember(n)
+	g.touch(n)
+	g.setAbsent(n)
+	if n.desired != nil {
+		n.state = Missing
+	}
+	for i := len(n.rdeps) - 1; i >= 0; i-- {
+		if i >= len(n.rdeps) || n.rdeps[i].edge().bits&edgeHave == 0 {
+			continue
+		}
+		m := n.rdeps[i].n
+		switch {
+		case m.kind.calls.dump == nil:
+			g.lost(m, all)
+		case !all && !m.unknown():
+			g.remember(m)
+			g.touch(m)
+			m.flags |= flagUnknown
+		}
+	}
+}
+
+func (g *graph) remember(n *node) {
+	if !g.dry {
+		return
+	}
+	u := undoApplied{n: n, applied: n.applied, flags: n.flags, state: n.state}
+	for i := range n.edges {
+		if e := &n.edges[i]; e.bits&edgeHave != 0 {
+			u.held = append(u.held, heldEdge{to: e.to.key, bits: e.bits &^ edgeWant})
+		}
+	}
+	g.undo = append(g.undo, u)
+}
+
+// forgetDumps puts the applied values back as they were before a dry run, after the desired ones.
+func (g *graph) forgetDumps() {
+	for i := len(g.undo) - 1; i >= 0; i-- {
+		u := &g.undo[i]
+		g.setAbsent(u.n)
+		for _, h := range u.held {
+			g.link(u.n, g.name(h.to), h.bits)
+		}
+		u.n.applied, u.n.flags, u.n.state = u.applied, u.flags, u.state
+	}
+	clear(g.undo)
+	g.undo = g.undo[:0]
+}

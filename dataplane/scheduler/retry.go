@@ -1,0 +1,132 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/txn"
+)
+
+func (p RetryPolicy) withDefaults() RetryPolicy {
+	if p.First <= 0 {
+		p.First = time.Second
+	}
+	if p.Max <= 0 {
+		p.Max = time.Minute
+	}
+	if p.Attempts == 0 {
+		p.Attempts = 10
+	}
+	return p
+}
+
+// delay is the time before retry number attempt (from 1).
+func (p RetryPolicy) delay(attempt int) time.Duration {
+	d := p.First
+	for i := 1; i < attempt && d < p.Max; i++ {
+		d *= 2
+	}
+	return min(d, p.Max)
+}
+
+// retry is the plan to try a node again.
+type retry struct {
+	attempt int
+	due     time.Time
+}
+
+// retryQueue holds the nodes to be tried again. An entry counts only while it is the one that its node has.
+type retryQueue []retryEntry
+
+type retryEntry struct {
+	n *node
+	r *retry
+}
+
+// earliest says when the first retry is due.
+func (q *retryQueue) earliest() (due time.Time, ok bool) {
+	*q = slices.DeleteFunc(*q, func(e retryEntry) bool { return e.n.retry != e.r })
+	for _, e := range *q {
+		if !ok || e.r.due.Before(due) {
+			due, ok = e.r.due, true
+		}
+	}
+	return due, ok
+}
+
+// take removes and returns the nodes that are due, by key. Those that are almost due come along: one plan is better than many.
+func (q *retryQueue) take(now time.Time, slack time.Duration) []*node {
+	var due []*node
+	now = now.Add(slack)
+	*q = slices.DeleteFunc(*q, func(e retryEntry) bool {
+		if e.n.retry != e.r {
+			return true
+		}
+		if e.r.due.After(now) {
+			return false
+		}
+		due = append(due, e.n)
+		return true
+	})
+	slices.SortFunc(due, func(a, b *node) int { return strings.Compare(a.key, b.key) })
+	return due
+}
+
+// scheduleRetry decides whether n, which failed with err, will be tried again; it sets the state of n.
+func (s *Scheduler) scheduleRetry(n *node, err error, never bool) bool {
+	attempt := 1
+	if n.retry != nil {
+		attempt = n.retry.attempt + 1
+	}
+	n.retry = nil
+	n.state = Failed
+	if never || !s.retriable(n, err) || s.cfg.Retry.Attempts > 0 && attempt > s.cfg.Retry.Attempts {
+		if n.flags&flagUnknown != 0 {
+			n.state = Unknown
+		}
+		return false
+	}
+	n.state = Retrying
+	if n.unknown() {
+		n.state = Unknown
+	}
+	n.retry = &retry{attempt: attempt, due: time.Now().Add(s.cfg.Retry.delay(attempt))}
+	s.retries = append(s.retries, retryEntry{n: n, r: n.retry})
+	return true
+}
+
+func (s *Scheduler) retriable(n *node, err error) bool {
+	var blocked *blockedError
+	if errors.As(err, &blocked) {
+		return blocked.retry
+	}
+	return IsOutcomeUnknown(err) || n.kind.calls.retriable(err)
+}
+
+// retryDue tries again what is due.
+func (s *Scheduler) retryDue(ctx context.Context, now time.Time) {
+	due := s.retries.take(now, s.cfg.Retry.First/10)
+	if len(due) == 0 {
+		return
+	}
+	b := s.newBatch(&txn.Txn{Kind: txn.Update, Description: fmt.Sprintf("retry of %d values", len(due))})
+	for _, n := range due {
+		s.graph.touch(n)
+	}
+	b.runPlan(ctx)
+	err := b.finish()
+	var e *txn.Error
+	if s.cfg.Report == nil || !errors.As(err, &e) {
+		return
+	}
+	for _, f := range e.Failed {
+		if !f.Retriable {
+			s.cfg.Report(b.rec, e)
+			return
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// Config is what a scheduler is made of.
+type Config struct {
+	// Backends are flushed, in this order, at the end of each wave.
+	Backends []Backend
+	// Jobs runs the scheduler's goroutine.
+	Jobs *lifecycle.Group
+	// Retry bounds the background retries of failed values.
+	Retry RetryPolicy
+	// History bounds the records that are kept.
+	History HistoryLimits
+	// DumpTimeout bounds the dump of all kinds; 1 minute when zero.
+	DumpTimeout time.Duration
+	// Report is told about background retries that ended with values which will not be retried again. It runs on the
+	// scheduler's goroutine and must not commit there. Optional.
+	Report func(rec *txn.Record, err *txn.Error)
+	// Decode reads a value of the dry run's REST request. Optional: without it there is no dry run over REST.
+	Decode func(key string, data []byte) (proto.Message, error)
+}
+
+// RetryPolicy bounds the background retries of failed values.
+type RetryPolicy struct {
+	// First is the delay before the first retry, doubled for each further one up to Max. Defaults: 1 s and 1 min.
+	First, Max time.Duration
+	// Attempts is the number of retries after which a value is FAILED and reported. Default: 10; negative: no end.
+	Attempts int
+}
+
+// Scheduler is the engine. All methods may be called from any goroutine; those that wait must not be called from the
+// functions of a kind.
+type Scheduler struct {
+	cfg  Config
+	log  *slog.Logger
+	reg  registry
+	hist *history
+
+	// Owned by the scheduler's goroutine: it alone writes, holding mu while it does; others read under mu.
+	mu    sync.RWMutex
+	graph *graph
+	stats Stats
+
+	// Owned by the scheduler's goroutine.
+	plan    planner
+	retries retryQueue
+
+	qmu     sync.Mutex
+	queue   []*request
+	started bool
+	closed  bool
+	wake    chan struct{}
+	done    chan struct{} // closed when the goroutine has ended
+}
+
+// request is a transaction on its way to the scheduler's goroutine.
+type request struct {
+	txn *txn.Txn
+	dry bool
+
+	rec  *txn.Record
+	err  error
+	done chan struct{}
+}
+
+// New is a scheduler without kinds; it does nothing before Start.
+func New(cfg Config, log *slog.Logger) *Scheduler {
+	if cfg.DumpTimeout == 0 {
+		cfg.DumpTimeout = time.Minute
+	}
+	cfg.Retry = cfg.Retry.withDefaults()
+	s := &Scheduler{
+		cfg:  cfg,
+		log:  log,
+		reg:  registry{byName: map[string]*kind{}},
+		hist: newHistory(cfg.History),
+		wake: make(chan struct{}, 1),
+		done: make(chan struct{}),
+	}
+	s.graph = newGraph(&s.reg)
+	return s
+}
+
+func (s *Scheduler) register(k *kind) error {
+	s.qmu.Lock()
+	defer s.qmu.Unlock()
+	if s.started {
+		return fmt.Errorf("kind %s: registered after start", k.name)
+	}
+	return s.reg.add(k)
+}
+
+// Start begins to apply transactions, those that were committed before included.
+func (s *Scheduler) Start() error {
+	s.qmu.Lock()
+	defer s.qmu.Unlock()
+	switch {
+	case s.closed:
+		return txn.ErrClosed
+	case s.started:
+		return errors.New("scheduler was started before")
+	case s.cfg.Jobs == nil:
+		return errors.New("scheduler needs a group of jobs")
+	}
+	s.started = true
+	s.reg.freeze()
+	s.plan.init(s.graph, s.reg.levels)
+	s.cfg.Jobs.Go("scheduler", s.loop)
+	return nil
+}
+
+// Close lets the running transaction finish, refuses those that wait with txn.ErrClosed, and ends the background retries.
+func (s *Scheduler) Close() {
+	s.qmu.Lock()
+	s.closed = true
+	started := s.started
+	s.qmu.Unlock()
+	s.signal()
+	if started {
+		<-s.done
+	}
+	s.refuse()
+}
+
+// Commit implements txn.Applier. When ctx ends, waiting does: the transaction is applied nevertheless and can be found in
+// the history.
+func (s *Scheduler) Commit(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
+	return s.request(ctx, &request{txn: t, done: make(chan struct{})})
+}
+
+// Plan implements txn.Applier. Resyncs are planned against a dump of the dataplane.
+func (s *Scheduler) Plan(ctx context.Context, t *txn.Txn) ([]txn.Op, error) {
+	rec, err := s.request(ctx, &request{txn: t, dry: true, done: make(chan struct{})})
+	if rec == nil {
+		return nil, err
+	}
+	return rec.Planned, err
+}
+
+func (s *Scheduler) request(ctx context.Context, r *request) (*txn.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("nothing was committed: %w", err)
+	}
+	s.qmu.Lock()
+	if s.closed {
+		s.qmu.Unlock()
+		return nil, txn.ErrClosed
+	}
+	s.queue = append(s.queue, r)
+	s.qmu.Unlock()
+	s.signal()
+	select {
+	case <-r.done:
+		return r.rec, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("transaction goes on, but nobody waits for it: %w", ctx.Err())
+	}
+}
+
+func (s *Scheduler) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the oldest request; stop is true when there must not be any more.
+func (s *Scheduler) next() (r *request, stop bool) {
+	s.qmu.Lock()
+	defer s.qmu.Unlock()
+	if s.closed {
+		return nil, true
+	}
+	if len(s.queue) == 0 {
+		return nil, false
+	}
+	r = s.queue[0]
+	s.queue[0] = nil
+	s.queue = s.queue[1:]
+	return r, false
+}
+
+// refuse ends the requests that were never looked at.
+func (s *Scheduler) refuse() {
+	s.qmu.Lock()
+	queue := s.queue
+	s.queue = nil
+	s.qmu.Unlock()
+	for _, r := range queue {
+		r.err = txn.ErrClosed
+		close(r.done)
+	}
+}
+
+// loop is the scheduler's goroutine.
+func (s *Scheduler) loop(ctx context.Context) error {
+	defer s.refuse()
+	defer close(s.done)
+	defer func() {
+		s.qmu.Lock()
+		s.closed = true
+		s.qmu.Unlock()
+	}()
+	// A transaction that has begun is finished: half of one is worse than a late stop, and every operation has a deadline.
+	work := context.WithoutCancel(ctx)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if err := s.drain(ctx, work); err != nil {
+			return nil //nolint:nilerr // being told to stop is no failure
+		}
+		due, ok := s.retries.earliest()
+		var fire <-chan time.Time
+		if ok {
+			timer.Reset(max(0, time.Until(due)))
+			fire = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+		case <-fire:
+			s.retryDue(work, time.Now())
+		}
+	}
+}
+
+// drain serves the requests that wait.
+func (s *Scheduler) drain(ctx, work context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, stop := s.next()
+		switch {
+		case stop:
+			return txn.ErrClosed
+		case r == nil:
+			return nil
+		}
+		s.serve(work, r)
+	}
+}
+
+// serve applies one request, and answers it even if a kind panics, which ends the scheduler.
+func (s *Scheduler) serve(ctx context.Context, r *request) {
+	r.err = txn.ErrClosed
+	defer close(r.done)
+	if r.dry {
+		r.rec, r.err = s.dryRun(ctx, r.txn)
+		return
+	}
+	r.rec, r.err = s.commit(ctx, r.txn)
+}

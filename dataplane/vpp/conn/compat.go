@@ -1,0 +1,91 @@
+package conn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/api"
+)
+
+// IncompatibleError is a VPP that lacks messages which the agent needs. It names them all.
+type IncompatibleError struct {
+	Version string   // that VPP's, if it could tell
+	Missing []string // messages it does not have: a plugin is not loaded, or another version
+	Differ  []string // messages it has with another layout: another version
+	Needed  int      // how many messages were checked
+}
+
+func (e *IncompatibleError) Error() string {
+	var b strings.Builder
+	version := e.Version
+	if version == "" {
+		version = "of unknown version"
+	}
+	fmt.Fprintf(&b, "VPP %s does not suit this agent, which needs VPP 25.10 (%d of %d messages do not match)",
+		version, len(e.Missing)+len(e.Differ), e.Needed)
+	if len(e.Missing) > 0 {
+		fmt.Fprintf(&b, "; missing (plugin not loaded or other version): %s", strings.Join(e.Missing, ", "))
+	}
+	if len(e.Differ) > 0 {
+		fmt.Fprintf(&b, "; with another layout (other version): %s", strings.Join(e.Differ, ", "))
+	}
+	b.WriteString("; install VPP 25.10 and its plugins from FD.io's release repository " +
+		"(https://packagecloud.io/fdio/release) and see that VPP's startup.conf does not disable the plugins")
+	return b.String()
+}
+
+// check compares VPP's message table with the messages required and their answers.
+func (reg registry) check(ids map[string]uint16, required []api.Message, version string) error {
+	have := map[string]bool{} // by name
+	for key := range ids {
+		if i := strings.LastIndexByte(key, '_'); i > 0 {
+			have[key[:i]] = true
+		}
+	}
+	answers := map[string]string{} // name to name_crc of what we know
+	for key, typ := range reg {
+		answers[typ.name] = key
+	}
+	e := &IncompatibleError{Version: version}
+	seen := map[string]bool{}
+	verify := func(name, key string) {
+		if key == "" || seen[key] {
+			return
+		}
+		seen[key] = true
+		e.Needed++
+		if _, ok := ids[key]; ok {
+			return
+		}
+		if have[name] {
+			e.Differ = append(e.Differ, key)
+		} else {
+			e.Missing = append(e.Missing, key)
+		}
+	}
+	for _, m := range required {
+		name := m.GetMessageName()
+		verify(name, messageKey(m))
+		verify(name+"_reply", answers[name+"_reply"])
+		if base, version, ok := cutDump(name); ok {
+			details := base + "_details" + version
+			if answers[details] == "" {
+				details = base + version + "_details"
+			}
+			verify(details, answers[details])
+		}
+	}
+	if len(e.Missing)+len(e.Differ) == 0 {
+		return nil
+	}
+	slices.Sort(e.Missing)
+	slices.Sort(e.Differ)
+	return e
+}
+
+// cutDump splits the name of a dump: ip_route_v2_dump has no version behind _dump, acl_dump_v2 would.
+func cutDump(name string) (base, version string, ok bool) {
+	base, version, ok = strings.Cut(name, "_dump")
+	return base, version, ok
+}

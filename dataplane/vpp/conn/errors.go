@@ -1,0 +1,108 @@
+package conn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.fd.io/govpp/api"
+)
+
+// The ways in which a request ends without VPP's answer. Compare with errors.Is; the errors returned also implement
+// OutcomeUnknown (VPP may or may not have carried it out) and Retriable (the same request may succeed later).
+var (
+	// ErrDisconnected: there is no connection to VPP, or it was lost before the answer came.
+	ErrDisconnected = errors.New("not connected to VPP")
+	// ErrNotResponding: VPP is frozen. It is an ErrDisconnected.
+	ErrNotResponding = fmt.Errorf("VPP is not responding: %w", ErrDisconnected)
+	// ErrTimeout: VPP did not answer in time.
+	ErrTimeout = errors.New("no answer from VPP in time")
+	// ErrCanceled: the caller gave up waiting.
+	ErrCanceled = errors.New("request given up")
+	// ErrClosed: the Conn was closed.
+	ErrClosed = fmt.Errorf("connection closed: %w", ErrDisconnected)
+	// ErrNeverSend: the request would abort VPP (see guard.go) and was not sent.
+	ErrNeverSend = errors.New("request would abort VPP, not sent")
+	// ErrUnknownMessage: the connected VPP does not have the message, or has another version of it.
+	ErrUnknownMessage = errors.New("message unknown to this VPP")
+)
+
+// RetvalError is VPP's refusal of a request.
+type RetvalError struct {
+	Message string // name of the request
+	Retval  int32
+}
+
+func (e *RetvalError) Error() string {
+	return fmt.Sprintf("%s: %v", e.Message, api.RetvalToVPPApiError(e.Retval))
+}
+
+// Unwrap gives govpp's error of the return value.
+func (e *RetvalError) Unwrap() error { return api.RetvalToVPPApiError(e.Retval) }
+
+// OutcomeUnknown is false: VPP has answered.
+func (e *RetvalError) OutcomeUnknown() bool { return false }
+
+// Retriable is true for the return values which say that VPP could not do it now: it was busy, or the host refused a
+// system call (an interface that is still on its way into VPP's namespace, no memory, no device).
+func (e *RetvalError) Retriable() bool {
+	switch code := api.VPPApiError(e.Retval); code {
+	case api.EAGAIN, api.BUSY, api.BFD_EAGAIN, api.QUEUE_FULL:
+		return true
+	default:
+		return code <= api.SYSCALL_ERROR_1 && code >= api.SYSCALL_ERROR_10
+	}
+}
+
+// IsRetval says whether err is VPP's refusal with one of codes, or with any if none is given.
+func IsRetval(err error, codes ...api.VPPApiError) bool {
+	var refused *RetvalError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	return len(codes) == 0 || slices.Contains(codes, api.VPPApiError(refused.Retval))
+}
+
+// OutcomeUnknown says whether err leaves open if VPP has carried the request out.
+func OutcomeUnknown(err error) bool {
+	var e interface{ OutcomeUnknown() bool }
+	return errors.As(err, &e) && e.OutcomeUnknown()
+}
+
+// Retriable says whether the request that ended with err may succeed later, unchanged.
+func Retriable(err error) bool {
+	var e interface{ Retriable() bool }
+	return errors.As(err, &e) && e.Retriable()
+}
+
+// RequestError is a request that ended without VPP's answer.
+type RequestError struct {
+	Message string        // name of the request
+	Sent    bool          // it was sent, so VPP may have carried it out
+	After   time.Duration // since it was sent
+	Err     error         // one of the sentinels, or wraps it
+}
+
+func (e *RequestError) Error() string {
+	switch {
+	case e.Sent:
+		return fmt.Sprintf("%s: %v (sent %s before, outcome unknown)", e.Message, e.Err, e.After.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("%s: %v", e.Message, e.Err)
+}
+
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// OutcomeUnknown is true for a request that was sent.
+func (e *RequestError) OutcomeUnknown() bool { return e.Sent }
+
+// Retriable is true unless the request itself is at fault.
+func (e *RequestError) Retriable() bool {
+	return !errors.Is(e.Err, ErrNeverSend) && !errors.Is(e.Err, ErrUnknownMessage) && !errors.Is(e.Err, errEncode)
+}
+
+var (
+	errEncode = errors.New("cannot encode")
+	errDecode = errors.New("cannot decode VPP's answer")
+)

@@ -1,0 +1,288 @@
+package conn
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/memclnt"
+	"go.fd.io/govpp/binapi/vpe"
+	"go.uber.org/goleak"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is a VPP that answers each request with success, unless the test says otherwise.
+type server struct {
+	t      *testing.T
+	path   string
+	types  registry
+	ids    map[string]uint16
+	byID   map[uint16]*msgType
+	listen *net.UnixListener
+	done   sync.WaitGroup
+
+	mu       sync.Mutex
+	cond     *sync.Cond
+	conns    map[*net.UnixConn]bool
+	received map[string]int
+	frozen   bool
+	// answer, if set, says what to send for a request; ok false: the default.
+	answer func(req api.Message) (replies []api.Message, ok bool)
+	pid    uint32
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{
+		t: t, path: filepath.Join(t.TempDir(), "api.sock"), types: newRegistry(), ids: map[string]uint16{},
+		byID: map[uint16]*msgType{}, conns: map[*net.UnixConn]bool{}, received: map[string]int{}, pid: 42,
+	}
+	s.cond = sync.NewCond(&s.mu)
+	next := uint16(100)
+	for key, typ := range s.types {
+		s.ids[key], s.byID[next] = next, typ
+		next++
+	}
+	s.start()
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *server) start() {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.path, Net: "unix"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.listen = l
+	s.done.Go(func() {
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns[c] = true
+			s.mu.Unlock()
+			s.done.Go(func() { s.serve(c) })
+		}
+	})
+}
+
+// drop closes the connections, as a network would; stop also goes away.
+func (s *server) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.Close()
+	}
+	clear(s.conns)
+}
+
+func (s *server) stop() {
+	s.listen.Close()
+	s.freeze(false)
+	s.drop()
+	s.done.Wait()
+}
+
+func (s *server) freeze(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = on
+	s.cond.Broadcast()
+}
+
+func (s *server) count(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.received[name]
+}
+
+func (s *server) reply(f func(req api.Message) ([]api.Message, bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = f
+}
+
+func (s *server) serve(c *net.UnixConn) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for {
+		var head [frameHeader]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return
+		}
+		data := make([]byte, binary.BigEndian.Uint32(head[8:]))
+		if _, err := io.ReadFull(r, data); err != nil {
+			return
+		}
+		if id := binary.BigEndian.Uint16(data); id == registerID {
+			s.write(c, s.table(), 0)
+			continue
+		}
+		typ := s.byID[binary.BigEndian.Uint16(data)]
+		req, err := typ.decode(data)
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		s.handle(c, req, binary.BigEndian.Uint32(data[6:]))
+	}
+}
+
+func (s *server) table() api.Message {
+	reply := &memclnt.SockclntCreateReply{Index: 7}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, id := range s.ids {
+		reply.MessageTable = append(reply.MessageTable, memclnt.MessageTableEntry{Index: id, Name: key + "\x13"})
+	}
+	return reply
+}
+
+func (s *server) handle(c *net.UnixConn, req api.Message, context uint32) {
+	name := req.GetMessageName()
+	s.mu.Lock()
+	s.received[name]++
+	for s.frozen {
+		s.cond.Wait()
+	}
+	answer := s.answer
+	s.mu.Unlock()
+	if answer != nil {
+		if replies, ok := answer(req); ok {
+			for _, m := range replies {
+				s.write(c, m, context)
+			}
+			return
+		}
+	}
+	switch req.(type) {
+	case *memclnt.ControlPing:
+		s.write(c, &memclnt.ControlPingReply{VpePID: s.pid}, context)
+	case *vpe.ShowVersion:
+		s.write(c, &vpe.ShowVersionReply{Program: "vpe", Version: "25.10-test"}, context)
+	default:
+		if m := s.zero(name + "_reply"); m != nil {
+			s.write(c, m, context)
+		}
+	}
+}
+
+func (s *server) zero(name string) api.Message {
+	for _, typ := range s.types {
+		if typ.name == name {
+			return reflect.New(typ.typ).Interface().(api.Message)
+		}
+	}
+	return nil
+}
+
+// event sends m to everybody.
+func (s *server) event(m api.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		s.write(c, m, 0)
+	}
+}
+
+func (s *server) write(c *net.UnixConn, m api.Message, context uint32) {
+	body := m.(coder)
+	kind := m.GetMessageType()
+	msg := make([]byte, header(kind)+body.Size())
+	binary.BigEndian.PutUint16(msg, s.ids[messageKey(m)])
+	switch kind {
+	case api.RequestMessage:
+		binary.BigEndian.PutUint32(msg[6:], context)
+	case api.ReplyMessage:
+		binary.BigEndian.PutUint32(msg[2:], context)
+	}
+	if _, err := body.Marshal(msg[header(kind):]); err != nil {
+		s.t.Error(err)
+	}
+	s.raw(c, msg)
+}
+
+func (s *server) raw(c *net.UnixConn, msg []byte) {
+	frame := make([]byte, frameHeader, frameHeader+len(msg))
+	binary.BigEndian.PutUint32(frame[8:], uint32(len(msg)))
+	c.Write(append(frame, msg...)) // the client may be gone
+}
+
+// client is a Conn with its states.
+type client struct {
+	*Conn
+	t      *testing.T
+	states chan State
+	jobs   *lifecycle.Group
+}
+
+func newClient(t *testing.T, cfg Config) *client {
+	log := slog.New(slog.DiscardHandler)
+	c := &client{Conn: New(cfg, log), t: t, states: make(chan State, 1000), jobs: lifecycle.NewGroup(t.Context(), log)}
+	c.OnChange(func(s State) { c.states <- s })
+	c.Start(c.jobs)
+	t.Cleanup(func() {
+		c.Close()
+		if err := c.jobs.Stop(5 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// connect is a client in its first session.
+func connect(t *testing.T, s *server, cfg Config) *client {
+	t.Helper()
+	cfg.Socket = s.path
+	if cfg.Reconnect == 0 {
+		cfg.Reconnect = 5 * time.Millisecond
+	}
+	c := newClient(t, cfg)
+	c.expect(Connected)
+	return c
+}
+
+// expect waits for a status, skipping others.
+func (c *client) expect(status Status) State {
+	c.t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		select {
+		case s := <-c.states:
+			if s.Status == status {
+				return s
+			}
+		case <-timeout:
+			c.t.Fatalf("not %v; now %+v", status, c.State())
+		}
+	}
+}
+
+// outcome counts how requests ended.
+type outcome struct {
+	answered int
+	errs     []error
+}
+
+func (o *outcome) done(_ api.Message, err error) {
+	if err != nil {
+		o.errs = append(o.errs, err)
+		return
+	}
+	o.answered++
+}
+
+func flush(l *Lane) { l.Flush(context.Background()) }

@@ -1,0 +1,361 @@
+package vpp
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/memif"
+
+	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+func tap(name string, change ...func(*vpp_interfaces.Interface)) *vpp_interfaces.Interface {
+	v := &vpp_interfaces.Interface{
+		Name: name, Type: vpp_interfaces.Interface_TAP, Enabled: true,
+		Link: &vpp_interfaces.Interface_Tap{Tap: &vpp_interfaces.TapLink{}},
+	}
+	for _, c := range change {
+		c(v)
+	}
+	return v
+}
+
+func afPacket(name, dev string) *vpp_interfaces.Interface {
+	return &vpp_interfaces.Interface{
+		Name: name, Type: vpp_interfaces.Interface_AF_PACKET, Enabled: true, PhysAddress: "02:fe:00:00:00:01",
+		Link: &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: dev}},
+	}
+}
+
+func TestTap(t *testing.T) {
+	needs := []api.Message{&interfaces.SwInterfaceSetRxPlacement{}}
+	onVPPNeeding(t, vpptest.Options{Vhostshim: true}, needs, func(t *testing.T, g *target) {
+		roundTrip(t, g, Deps{},
+			values{
+				tap("tap-a", withIP("10.1.0.1/24"), func(v *vpp_interfaces.Interface) {
+					v.PhysAddress = "02:fe:00:00:00:0a"
+					v.GetTap().HostIfName, v.GetTap().RxRingSize = "cvtest0", 512
+				}),
+				tap("tap-b", func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso, v.Mtu = true, 1450 }),
+				tap("tap-c", func(v *vpp_interfaces.Interface) {
+					v.RxModes = []*vpp_interfaces.Interface_RxMode{{DefaultMode: true, Mode: vpp_interfaces.Interface_RxMode_ADAPTIVE}}
+				}),
+			},
+			values{
+				tap("tap-a", withIP("10.1.0.1/24"), func(v *vpp_interfaces.Interface) {
+					v.PhysAddress = "02:fe:00:00:00:1a"
+					v.GetTap().HostIfName = "cvtest0"
+				}),
+				tap("tap-b"),
+				tap("tap-c", func(v *vpp_interfaces.Interface) {
+					v.RxModes = []*vpp_interfaces.Interface_RxMode{{Queue: 0, Mode: vpp_interfaces.Interface_RxMode_POLLING}}
+					v.RxPlacements = []*vpp_interfaces.Interface_RxPlacement{{Queue: 0, MainThread: true}}
+				}),
+			},
+		)
+	})
+}
+
+// A pod keeps its device when VPP dies, and the new VPP attaches to it.
+func TestTapSurvivesVPP(t *testing.T) {
+	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
+	ns := "cvtest-pod"
+	_ = exec.Command("ip", "netns", "del", ns).Run() // a leftover
+	run(t, "ip netns add "+ns)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
+	podMAC, _ := net.ParseMAC("02:fe:00:00:01:01")
+	moved := false
+	deps := Deps{
+		LinuxTap: func(name string) (string, string, bool) {
+			return "/var/run/netns/" + ns, "eth0", moved && name == "pod"
+		},
+		LinuxTapMAC: func(string) (net.HardwareAddr, bool) {
+			return podMAC, true
+		},
+	}
+	a := newAgent(t, &target{socket: v.Socket(), real: v}, deps)
+	config := values{
+		tap("pod", withIP("10.1.0.1/24"), func(v *vpp_interfaces.Interface) { v.PhysAddress = "02:fe:00:00:00:01" }),
+		&vpp_l3.ARPEntry{Interface: "pod", IpAddress: "10.1.0.2", PhysAddress: podMAC.String(), Static: true},
+	}
+	a.resync(config...)
+	dev, inPlace, ok := a.idx.TapPlace("pod")
+	if !ok || inPlace {
+		t.Fatal("no device of the TAP")
+	}
+	run(t, fmt.Sprintf("ip link set %s netns %s name eth0 address %s", dev, ns, podMAC))
+	run(t, "ip -n "+ns+" addr add 10.1.0.2/24 dev eth0 && ip -n "+ns+" link set eth0 up && ip -n "+ns+
+		" neigh replace 10.1.0.1 lladdr 02:fe:00:00:00:01 dev eth0")
+	moved = true
+	run(t, "ip netns exec "+ns+" ping -c 2 -W 2 10.1.0.1")
+
+	a.mustNotWrite("moved", config)
+	if err := v.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitNewBoot()
+	run(t, "ip -n "+ns+" link show eth0")
+	a.resync(config...)
+	run(t, "ip netns exec "+ns+" ping -c 2 -W 2 10.1.0.1")
+	if out := run(t, "ip -n "+ns+" link show eth0"); !strings.Contains(out, podMAC.String()) {
+		t.Errorf("the pod's hardware address has changed:\n%s", out)
+	}
+	if _, inPlace, ok := a.idx.TapPlace("pod"); !ok || !inPlace {
+		t.Error("the device is not known to be inside the pod")
+	}
+	a.mustNotWrite("attached", config)
+	a.stop()
+	a = newAgent(t, &target{socket: v.Socket(), real: v}, deps)
+	a.mustNotWrite("restarted agent", config)
+	a.commit(txn.Update, deletions(t, config)...)
+	if err := exec.Command("ip", "-n", ns, "link", "show", "eth0").Run(); err == nil {
+		t.Error("the device is still there after the TAP was deleted")
+	}
+}
+
+// A TAP whose Linux end is made in the pod's namespace at once.
+func TestTapInPlace(t *testing.T) {
+	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
+	ns := "cvtest-inplace"
+	_ = exec.Command("ip", "netns", "del", ns).Run() // a leftover
+	run(t, "ip netns add "+ns)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
+	pod := func(ns, dev string) *vpp_interfaces.Interface {
+		return tap("pod", func(v *vpp_interfaces.Interface) {
+			v.GetTap().ToMicroservice, v.GetTap().HostIfName = "/var/run/netns/"+ns, dev
+		})
+	}
+	g := &target{socket: v.Socket(), real: v}
+	roundTrip(t, g, Deps{}, values{pod(ns, "eth0")})
+	a := newAgent(t, g, Deps{})
+	a.resync(pod(ns, ""))
+	a.mustNotWrite("no name", values{pod(ns, "")})
+	a.resync(pod(ns, "eth0"))
+	run(t, "ip -n "+ns+" link show eth0")
+	if dev, inPlace, ok := a.idx.TapPlace("pod"); dev != "eth0" || !inPlace || !ok {
+		t.Errorf("device %q %t %t", dev, inPlace, ok)
+	}
+	a.commit(txn.Update, deletions(t, values{pod(ns, "eth0")})...)
+}
+
+// awaitNewBoot waits for the session with a restarted VPP.
+func (a *agent) awaitNewBoot() {
+	a.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		if s := a.conn.State(); s.Connected() && s.Session > 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatal("no new session with VPP")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestTapWithoutVhost(t *testing.T) {
+	v := vpptest.Start(t, vpptest.Options{})
+	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
+	_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(t, values{tap("pod")}), NoRetry: true})
+	if err == nil {
+		t.Skip("this kernel has vhost-net")
+	}
+	if !strings.Contains(err.Error(), "useTAPInterfaces: false") {
+		t.Errorf("the error does not tell what to do: %v", err)
+	}
+}
+
+func TestAfPacket(t *testing.T) {
+	veth(t, "cvtesta0", "cvtesta1")
+	veth(t, "cvtestb0", "cvtestb1")
+	device := func(logical string) (string, bool) { return "cvtestb0", logical == "veth-b" }
+	byName := &vpp_interfaces.Interface{
+		Name: "by-name", Type: vpp_interfaces.Interface_AF_PACKET, Enabled: true,
+		Link: &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{LinuxInterface: "veth-b"}},
+	}
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		a, b := afPacket("a", "cvtesta0"), afPacket("a", "cvtesta1")
+		b.PhysAddress = "02:fe:00:00:00:02"
+		roundTrip(t, g, Deps{}, values{a}, values{b})
+		_ = byName
+		if dev, err := (&kinds{deps: Deps{LinuxDevice: device}}).afPacketDevice(byName); dev != "cvtestb0" || err != nil {
+			t.Errorf("device %q, %v", dev, err)
+		}
+	})
+}
+
+// An interface that VPP still has on a device is dead if its peer has gone: it is made anew.
+func TestAfPacketLeftover(t *testing.T) {
+	veth(t, "cvtesta0", "cvtesta1")
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		a := newAgent(t, g, Deps{})
+		a.invoke(AfPacketRequest("cvtesta0", AfPacketRings{}), &af_packet.AfPacketCreateV3Reply{})
+		a.resync(afPacket("a", "cvtesta0"))
+		a.mustNotWrite("after", values{afPacket("a", "cvtesta0")})
+		_, err := a.s.Commit(t.Context(), &txn.Txn{
+			Kind: txn.Update, Values: kvs(t, values{afPacket("b", "cvtesta0")}), NoRetry: true,
+		})
+		if err == nil || !strings.Contains(err.Error(), "in use by interface a") {
+			t.Errorf("a second interface on the same device: %v", err)
+		}
+	})
+}
+
+func memifOf(name, socket string, id uint32, master bool) *vpp_interfaces.Interface {
+	return &vpp_interfaces.Interface{
+		Name: name, Type: vpp_interfaces.Interface_MEMIF, Enabled: true, PhysAddress: "02:fe:00:00:02:01",
+		Link: &vpp_interfaces.Interface_Memif{Memif: &vpp_interfaces.MemifLink{
+			Id: id, Master: master, SocketFilename: socket, Secret: "secret", RingSize: 512, RxQueues: 1, TxQueues: 1,
+		}},
+		RxModes: []*vpp_interfaces.Interface_RxMode{{DefaultMode: true, Mode: vpp_interfaces.Interface_RxMode_INTERRUPT}},
+	}
+}
+
+func TestMemif(t *testing.T) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		dir := t.TempDir()
+		one, two := filepath.Join(dir, "one.sock"), filepath.Join(dir, "two.sock")
+		plain := memifOf("plain", "", 5, true)
+		plain.GetMemif().Mode, plain.PhysAddress = vpp_interfaces.MemifLink_IP, ""
+		roundTrip(t, g, Deps{},
+			values{memifOf("m1", one, 1, true), memifOf("m2", one, 2, true), memifOf("s1", two, 1, false), plain},
+			values{memifOf("m1", two, 1, true), memifOf("m2", one, 3, true)},
+		)
+		a := newAgent(t, g, Deps{})
+		count := 0
+		conn.Dump(a.lane, &memif.MemifSocketFilenameDump{}, func(*memif.MemifSocketFilenameDetails) { count++ }, func(error) {})
+		a.lane.Flush(t.Context())
+		if count > 1 { // the default one
+			t.Errorf("%d sockets are left", count)
+		}
+	})
+}
+
+// The queues of a memif come with its peer, in VPP's default mode.
+func TestMemifRxModeAfterPeer(t *testing.T) {
+	dir := t.TempDir()
+	v1, v2 := vpptest.Start(t, vpptest.Options{}), vpptest.Start(t, vpptest.Options{})
+	a1 := newAgent(t, &target{socket: v1.Socket(), real: v1}, Deps{})
+	a2 := newAgent(t, &target{socket: v2.Socket(), real: v2}, Deps{})
+	socket := filepath.Join(dir, "memif.sock")
+	master, slave := memifOf("m", socket, 1, true), memifOf("s", socket, 1, false)
+	a1.resync(master)
+	a2.resync(slave)
+	index, _ := a1.idx.IfIndex("m")
+	modes := func() (modes []interface_types.RxMode) {
+		conn.Dump(a1.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: interface_types.InterfaceIndex(index)},
+			func(d *interfaces.SwInterfaceRxPlacementDetails) { modes = append(modes, d.Mode) }, func(error) {})
+		a1.lane.Flush(t.Context())
+		return modes
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for len(modes()) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the memifs do not connect")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if m := modes()[0]; m != interface_types.RX_MODE_API_POLLING {
+		t.Logf("VPP's mode after the peer has connected: %s", m)
+	}
+	reqs := a1.idx.RxModeRequests(index)
+	if len(reqs) != 1 {
+		t.Fatalf("%d requests to set the modes again", len(reqs))
+	}
+	for _, req := range reqs {
+		a1.invoke(req, &interfaces.SwInterfaceSetRxModeReply{})
+	}
+	if m := modes()[0]; m != interface_types.RX_MODE_API_INTERRUPT {
+		t.Errorf("mode %s", m)
+	}
+	a1.mustNotWrite("connected", values{master})
+}
+
+func TestPhysical(t *testing.T) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		other := newAgent(t, g, Deps{})
+		var reply interfaces.CreateLoopbackInstanceReply
+		other.invoke(&interfaces.CreateLoopbackInstance{IsSpecified: true, UserInstance: 7}, &reply)
+		nic := func(change ...func(*vpp_interfaces.Interface)) *vpp_interfaces.Interface {
+			return loop("loop7", "02:00:00:00:00:07", append(change, func(v *vpp_interfaces.Interface) {
+				v.Type = vpp_interfaces.Interface_DPDK
+			})...)
+		}
+		a := newAgent(t, g, Deps{})
+		before := vppState(t, a)
+		with := nic(withIP("10.1.0.1/24"), func(v *vpp_interfaces.Interface) { v.Mtu = 1600 })
+		a.resync(with)
+		a.mustNotWrite("resync", values{with})
+		a.commit(txn.Update, deletions(t, values{with})...)
+		if after := vppState(t, a); after != before {
+			t.Errorf("VPP is not as before:\n%s", diffText(before, after))
+		}
+		roundTripKeepsMAC := nic(inTable(0))
+		a.resync(roundTripKeepsMAC)
+		a.stop()
+		a = newAgent(t, g, Deps{})
+		a.mustNotWrite("restarted agent", values{roundTripKeepsMAC})
+	})
+}
+
+func TestPhysicalMissing(t *testing.T) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		a := newAgent(t, g, Deps{})
+		nic := &vpp_interfaces.Interface{Name: "GigabitEthernet0/8/0", Type: vpp_interfaces.Interface_DPDK}
+		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.Update, Values: kvs(t, values{nic}), NoRetry: true})
+		if err == nil || !strings.Contains(err.Error(), "start-up configuration") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Addresses: adding one that is there is fine, one that overlaps is not.
+func TestAddressInUse(t *testing.T) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		a := newAgent(t, g, Deps{})
+		a.resync(loop("a", "", withIP("10.1.0.1/24")))
+		other := loop("b", "", withIP("10.1.0.2/24"))
+		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.Update, Values: kvs(t, values{other}), NoRetry: true})
+		if !conn.IsRetval(err, api.ADDRESS_IN_USE) {
+			t.Errorf("an overlapping address: %v", err)
+		}
+		index, _ := a.idx.IfIndex("a")
+		a.invoke(addressRequest(index, mustPrefix("10.9.0.1/24"), true), &interfaces.SwInterfaceAddDelAddressReply{})
+		a.commit(txn.Update, kvs(t, values{loop("a", "", withIP("10.1.0.1/24", "10.9.0.1/24"))})...)
+	})
+}
+
+// A VPP that was restarted gets everything again.
+func TestVPPRestart(t *testing.T) {
+	v := vpptest.Start(t, vpptest.Options{})
+	g := &target{socket: v.Socket(), real: v}
+	a := newAgent(t, g, Deps{})
+	config := all(tables(1, "pod"), values{
+		loop("gw", "02:00:00:00:01:01", inTable(1), withIP("10.1.0.1/24")), loop("pod", "", inTable(1), unnumberedTo("gw")),
+		&vpp_l3.Route{VrfId: 1, DstNetwork: "10.15.0.1/32", NextHopAddr: "10.15.0.1", OutgoingInterface: "pod"},
+	})
+	a.resync(config...)
+	want := vppState(t, a)
+	if err := v.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitNewBoot()
+	a.resync(config...)
+	if got := vppState(t, a); got != want {
+		t.Errorf("the new VPP is not like the old one:\n%s", diffText(want, got))
+	}
+	a.mustNotWrite("after", config)
+}

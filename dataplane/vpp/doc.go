@@ -1,0 +1,23 @@
+// Package vpp holds the descriptors of VPP's objects: how each northbound value of dataplane/nb becomes requests of VPP's
+// binary API, and how what VPP has becomes northbound values again.
+//
+// One file per object. A descriptor is a scheduler.Kind: validate, equal, dependencies, create, update, delete, dump. It
+// starts requests on a conn.Lane and ends its operation in the reply's callback, so all operations of a wave are in flight
+// together. See docs/adding-a-vpp-object.md.
+//
+// # Ownership
+//
+// Nothing is kept on disk. What is ours is found by the marks that we leave in VPP: the tag of an interface and of a bridge
+// domain, the name of a table (tags.go). Objects without a mark of their own belong to what they hang on: addresses to
+// their interface, routes to their table (only those whose source is the API), L2 FIB entries to their bridge domain.
+// Everything else in VPP is never touched.
+//
+// What VPP cannot tell (the secret of a memif, the size of an af_packet ring) is taken from the desired value when a dump
+// is compared: a dump completes its values with it, and so a restart with nothing changed writes nothing.
+//
+// # Interfaces
+//
+// The value of an interface is the interface itself, created down, with its tag and hardware address. The rest of it are
+// derived items, each a value of its own kind: table (per address family), addresses, unnumbered, MTU, receive modes and
+// placement and, last, the link going up.
+package vpp

@@ -1,0 +1,174 @@
+package vpp
+
+import (
+	"fmt"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// AfPacketRings sizes the rings that an af_packet interface shares with the kernel. VPP's own default costs 79 MB for each
+// interface and stops VPP for 0.4 s while it is made.
+type AfPacketRings struct {
+	FrameSize uint32 // a power of two; at least what a packet needs: 2048 for an MTU up to about 1900
+	RxFrames  uint32 // to VPP, in each of 160 blocks
+	TxFrames  uint32 // from VPP
+}
+
+// DefaultAfPacketRings cost 5.6 MB an interface. Making one takes 32 to 55 ms, most of which the kernel waits for itself:
+// smaller rings do not save time, and twice as large ones do not cost more of it but 10.7 MB.
+func DefaultAfPacketRings() AfPacketRings {
+	return AfPacketRings{FrameSize: 2048, RxFrames: 16, TxFrames: 256}
+}
+
+func afPacketType() *ifType {
+	return &ifType{
+		mtu:      9000,
+		rxMode:   interface_types.RX_MODE_API_INTERRUPT,
+		validate: validateAfPacket,
+		deps: func(v *vpp_interfaces.Interface, add func(string)) {
+			if name := v.GetAfpacket().GetLinuxInterface(); name != "" {
+				add(nb.LinuxInterfaceKey(name))
+			}
+		},
+		create: createAfPacket,
+		equal:  equalAfPacket,
+		read: func(_ *kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+			v.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: s.hostDev}}
+			return s.hostDev != ""
+		},
+		remove: func(k *kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+			k.deleteAfPacket(e.hostDev, done)
+		},
+	}
+}
+
+func validateAfPacket(v *vpp_interfaces.Interface, f *faults) {
+	link := v.GetAfpacket()
+	if link.GetHostIfName() == "" && link.GetLinuxInterface() == "" {
+		f.add("afpacket.host_if_name", "is empty, and so is afpacket.linux_interface")
+	}
+	f.device("afpacket.host_if_name", link.GetHostIfName())
+}
+
+// AfPacketRequest attaches VPP to a Linux device. Version 3 with the mode given is the only one that works; of the flags,
+// only the bypass of the queueing discipline is safe across an overlay (see reference/vpp-25.10.md).
+func AfPacketRequest(dev string, rings AfPacketRings) *af_packet.AfPacketCreateV3 {
+	return &af_packet.AfPacketCreateV3{
+		Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, UseRandomHwAddr: true, HostIfName: dev,
+		RxFrameSize: rings.FrameSize, TxFrameSize: rings.FrameSize,
+		RxFramesPerBlock: rings.RxFrames, TxFramesPerBlock: rings.TxFrames,
+		Flags:       af_packet.AF_PACKET_API_FLAG_QDISC_BYPASS,
+		NumRxQueues: 1, NumTxQueues: 1,
+	}
+}
+
+func createAfPacket(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+	dev, err := k.afPacketDevice(v)
+	if err != nil {
+		done(made{}, err)
+		return
+	}
+	if k.deps.Pool != nil {
+		if index, ok := k.deps.Pool.ClaimAfPacket(dev); ok {
+			done(made{index: index, hostDev: dev}, nil)
+			return
+		}
+	}
+	req := AfPacketRequest(dev, k.deps.AfPacket)
+	if v.PhysAddress != "" {
+		req.UseRandomHwAddr, req.HwAddr = false, mac(v.PhysAddress)
+	}
+	k.tryAfPacket(req, true, func(index uint32, err error) {
+		done(made{index: index, hostDev: dev, hasMAC: v.PhysAddress != ""}, err)
+	})
+}
+
+// tryAfPacket makes the interface. One that VPP still has for the device is a leftover: its peer may have gone with its
+// namespace, and then it would stay dead. It is deleted first.
+func (k *kinds) tryAfPacket(req *af_packet.AfPacketCreateV3, again bool, done func(uint32, error)) {
+	conn.Call(k.lane, req, func(r *af_packet.AfPacketCreateV3Reply, err error) {
+		switch {
+		case err == nil:
+			done(uint32(r.SwIfIndex), nil)
+		case again && conn.IsRetval(err, api.IF_ALREADY_EXISTS):
+			k.replaceAfPacket(req, done)
+		case conn.IsRetval(err, api.INVALID_INTERFACE):
+			done(none, &absentError{fmt.Errorf("%w: there is no device %s in VPP's network namespace", err, req.HostIfName)})
+		default:
+			done(none, err)
+		}
+	})
+}
+
+func (k *kinds) replaceAfPacket(req *af_packet.AfPacketCreateV3, done func(uint32, error)) {
+	if name, ok := k.idx.byDevice(req.HostIfName); ok {
+		done(none, fmt.Errorf("device %s is in use by interface %s", req.HostIfName, name))
+		return
+	}
+	k.deleteAfPacket(req.HostIfName, func(err error) {
+		if err != nil {
+			done(none, fmt.Errorf("remove what VPP had on device %s before: %w", req.HostIfName, err))
+			return
+		}
+		k.tryAfPacket(req, false, done)
+	})
+}
+
+// absentError is a device that is not there yet.
+type absentError struct{ error }
+
+func (e *absentError) Unwrap() error { return e.error }
+
+// Retriable is true: the device may come.
+func (e *absentError) Retriable() bool { return true }
+
+// deleteAfPacket goes by device; SYSCALL_ERROR_1 is VPP's way of saying that it has none of that name.
+func (k *kinds) deleteAfPacket(dev string, done func(error)) {
+	conn.Call(k.lane, &af_packet.AfPacketDelete{HostIfName: dev}, func(_ *af_packet.AfPacketDeleteReply, err error) {
+		if conn.IsRetval(err, api.SYSCALL_ERROR_1) {
+			err = nil
+		}
+		done(err)
+	})
+}
+
+func (k *kinds) afPacketDevice(v *vpp_interfaces.Interface) (string, error) {
+	link := v.GetAfpacket()
+	if link.GetLinuxInterface() == "" {
+		return link.GetHostIfName(), nil
+	}
+	dev, ok := k.linuxDevice(link.GetLinuxInterface())
+	if !ok {
+		return "", &absentError{fmt.Errorf("no Linux device for afpacket.linux_interface %s", link.GetLinuxInterface())}
+	}
+	if len(dev) > 15 {
+		return "", fmt.Errorf("%q is not a Linux device name", dev)
+	}
+	return dev, nil
+}
+
+func (k *kinds) linuxDevice(name string) (string, bool) {
+	if k.deps.LinuxDevice == nil {
+		return "", false
+	}
+	return k.deps.LinuxDevice(name)
+}
+
+// equalAfPacket compares devices. A dump has only the device's name; which Linux interface that is may not be known yet.
+func equalAfPacket(k *kinds, desired, applied *vpp_interfaces.Interface) bool {
+	d, a := desired.GetAfpacket(), applied.GetAfpacket()
+	if d.GetLinuxInterface() == a.GetLinuxInterface() {
+		return d.GetLinuxInterface() != "" || d.GetHostIfName() == a.GetHostIfName()
+	}
+	if d.GetLinuxInterface() == "" || a.GetLinuxInterface() != "" {
+		return false
+	}
+	dev, known := k.linuxDevice(d.GetLinuxInterface())
+	return !known || dev == a.GetHostIfName()
+}

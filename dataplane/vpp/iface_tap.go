@@ -1,0 +1,241 @@
+package vpp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ethernet_types"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/tapv2"
+
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+const (
+	tapRing       = 256 // VPP's default
+	tapRingMax    = 32768
+	namespaceMax  = 63
+	netnsDirRun   = "/run/netns/"
+	netnsDirVar   = "/var/run/netns/"
+	tapNamePrefix = "cvt-"
+)
+
+// A TAP's Linux end is made in the network namespace that tap.to_microservice names (a path, or a name below /run/netns), under
+// the name tap.host_if_name; else in VPP's own, from where the Linux side moves it. Made in place it costs VPP 2-3 ms and the
+// kernel no move, which takes up to 20 ms of RCU grace periods.
+//
+// TAPs are persistent: when VPP dies the pod keeps its device, with addresses and routes, and the new VPP attaches to it.
+// Deleting a TAP removes the device, too.
+func tapType() *ifType {
+	return &ifType{
+		mtu:      9000,
+		rxMode:   interface_types.RX_MODE_API_INTERRUPT,
+		validate: validateTap,
+		create:   createTap,
+		equal:    equalTap,
+		read:     readTap,
+		remove: func(k *kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+			conn.Call(k.lane, &tapv2.TapDeleteV2{SwIfIndex: interface_types.InterfaceIndex(e.index)},
+				func(_ *tapv2.TapDeleteV2Reply, err error) { done(err) })
+		},
+	}
+}
+
+func validateTap(v *vpp_interfaces.Interface, f *faults) {
+	t := v.GetTap()
+	f.device("tap.host_if_name", t.GetHostIfName())
+	for field, n := range map[string]uint32{"tap.rx_ring_size": t.GetRxRingSize(), "tap.tx_ring_size": t.GetTxRingSize()} {
+		if !isPowerOf2(n) || n > tapRingMax {
+			f.add(field, "%d is not a power of two up to %d", n, tapRingMax)
+		}
+	}
+	if ns := t.GetToMicroservice(); len(shortNamespace(ns)) > namespaceMax {
+		f.add("tap.to_microservice", "the path of the network namespace %s is longer than the %d bytes that VPP keeps", ns, namespaceMax)
+	}
+	if t.GetVersion() > 2 {
+		f.add("tap.version", "%d: VPP has version 2 only", t.GetVersion())
+	}
+	if t.GetEnableTunnel() && v.PhysAddress != "" {
+		f.add("phys_address", "a tunnel (tap.enable_tunnel) has none")
+	}
+}
+
+// TapSpec is what the makers of TAPs need to know.
+type TapSpec struct {
+	RxRing, TxRing uint32 // 0: VPP's default, 256
+	GSO            bool
+	Tunnel         bool
+}
+
+func tapSpec(t *vpp_interfaces.TapLink) TapSpec {
+	return TapSpec{
+		RxRing: t.GetRxRingSize(), TxRing: t.GetTxRingSize(), GSO: t.GetEnableGso(), Tunnel: t.GetEnableTunnel(),
+	}.Normal()
+}
+
+// Normal is the spec with VPP's defaults filled in.
+func (s TapSpec) Normal() TapSpec {
+	if s.RxRing == 0 {
+		s.RxRing = tapRing
+	}
+	if s.TxRing == 0 {
+		s.TxRing = tapRing
+	}
+	return s
+}
+
+// TapRequest makes a persistent TAP with a Linux device called dev in VPP's network namespace.
+func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
+	flags := tapv2.TAP_API_FLAG_PERSIST
+	if spec.GSO {
+		flags |= tapv2.TAP_API_FLAG_GSO
+	}
+	if spec.Tunnel {
+		flags |= tapv2.TAP_API_FLAG_TUN
+	}
+	return &tapv2.TapCreateV3{
+		ID: none, UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1,
+		RxRingSz: uint16(spec.RxRing), TxRingSz: uint16(spec.TxRing),
+		TapFlags: flags, HostIfNameSet: true, HostIfName: dev, Tag: tag,
+	}
+}
+
+func createTap(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+	link := v.GetTap()
+	spec := tapSpec(link)
+	dev := link.GetHostIfName()
+	end, attach := k.tapEnd(v.Name)
+	if !attach && dev == "" && link.GetToMicroservice() == "" && k.deps.Pool != nil {
+		if index, dev, ok := k.deps.Pool.ClaimTap(spec); ok {
+			done(made{index: index, hostDev: dev}, nil)
+			return
+		}
+	}
+	if dev == "" {
+		dev = tapDeviceName(v.Name)
+	}
+	req := TapRequest(spec, dev, tagOf(v.Name))
+	if v.PhysAddress != "" {
+		req.UseRandomMac, req.MacAddress = false, mac(v.PhysAddress)
+	}
+	m := made{hostDev: dev, hasMAC: v.PhysAddress != ""}
+	if ns := link.GetToMicroservice(); ns != "" && !attach {
+		req.HostNamespaceSet, req.HostNamespace, m.moved = true, shortNamespace(ns), true
+	}
+	if attach {
+		if err := end.addTo(req); err != nil {
+			done(made{}, err)
+			return
+		}
+		m.hostDev, m.moved = end.device, end.namespace != ""
+	}
+	conn.Call(k.lane, req, func(r *tapv2.TapCreateV3Reply, err error) {
+		if err != nil {
+			done(made{}, explainTap(err))
+			return
+		}
+		m.index, m.tagged = uint32(r.SwIfIndex), true
+		done(m, nil)
+	})
+}
+
+// tapEnd is where the Linux end of a TAP has been left by a VPP that is gone.
+type tapEnd struct {
+	namespace string // path; empty for VPP's own
+	device    string
+	mac       net.HardwareAddr
+}
+
+func (k *kinds) tapEnd(name string) (end tapEnd, ok bool) {
+	if k.deps.LinuxTap == nil {
+		return end, false
+	}
+	if end.namespace, end.device, ok = k.deps.LinuxTap(name); ok && k.deps.LinuxTapMAC != nil {
+		end.mac, _ = k.deps.LinuxTapMAC(name)
+	}
+	return end, ok && end.device != ""
+}
+
+// addTo makes a request attach to the device instead of making one. VPP gives the device a random hardware address unless
+// it is told one, which would break the static neighbour entries for it.
+func (e tapEnd) addTo(req *tapv2.TapCreateV3) error {
+	ns := shortNamespace(e.namespace)
+	if len(ns) > namespaceMax {
+		return fmt.Errorf("the path of the network namespace %s is longer than the %d bytes that VPP keeps", ns, namespaceMax)
+	}
+	req.TapFlags |= tapv2.TAP_API_FLAG_ATTACH
+	req.HostIfName = e.device
+	if ns != "" {
+		req.HostNamespaceSet, req.HostNamespace = true, ns
+	}
+	if len(e.mac) == 6 {
+		req.HostMacAddrSet, req.HostMacAddr = true, ethernet_types.NewMacAddress(e.mac)
+	}
+	return nil
+}
+
+// shortNamespace leaves out the directory where VPP looks for names.
+func shortNamespace(path string) string {
+	for _, dir := range []string{netnsDirVar, netnsDirRun} {
+		if name, ok := strings.CutPrefix(path, dir); ok && !strings.Contains(name, "/") {
+			return name
+		}
+	}
+	return path
+}
+
+func explainTap(err error) error {
+	if conn.IsRetval(err, api.SYSCALL_ERROR_1) {
+		return fmt.Errorf("%w: VPP could not open /dev/vhost-net: load the kernel module vhost_net and give the vswitch "+
+			"container the device, or set useTAPInterfaces: false", err)
+	}
+	return err
+}
+
+// tapDeviceName is a device name that no other interface has: the Linux side renames it when it moves it into the pod.
+func tapDeviceName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return tapNamePrefix + hex.EncodeToString(sum[:])[:15-len(tapNamePrefix)]
+}
+
+func equalTap(_ *kinds, desired, applied *vpp_interfaces.Interface) bool {
+	d, a := desired.GetTap(), applied.GetTap()
+	if d == a {
+		return true
+	}
+	if tapSpec(d) != tapSpec(a) {
+		return false
+	}
+	if ns := a.GetToMicroservice(); ns != "" {
+		// Without a namespace of its own, the device was moved there by the Linux side, which may have renamed it.
+		return d.GetToMicroservice() == "" ||
+			shortNamespace(ns) == shortNamespace(d.GetToMicroservice()) &&
+				(d.GetHostIfName() == "" || d.GetHostIfName() == a.GetHostIfName())
+	}
+	return d.GetToMicroservice() != "" ||
+		(d.GetHostIfName() == "" || a.GetHostIfName() == "" || d.GetHostIfName() == a.GetHostIfName())
+}
+
+func readTap(_ *kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+	if s.tap == nil {
+		return false
+	}
+	link := &vpp_interfaces.TapLink{
+		Version:      2,
+		RxRingSize:   uint32(s.tap.RxRingSz),
+		TxRingSize:   uint32(s.tap.TxRingSz),
+		EnableGso:    s.tap.TapFlags&tapv2.TAP_API_FLAG_GSO != 0,
+		EnableTunnel: s.tap.TapFlags&tapv2.TAP_API_FLAG_TUN != 0,
+	}
+	link.HostIfName, link.ToMicroservice = s.tap.HostIfName, s.tap.HostNamespace
+	if link.EnableTunnel {
+		v.PhysAddress = ""
+	}
+	v.Link = &vpp_interfaces.Interface_Tap{Tap: link}
+	return true
+}

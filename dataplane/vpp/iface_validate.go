@@ -1,0 +1,108 @@
+package vpp
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+)
+
+const (
+	minMTU = 68
+	maxMTU = 65535
+)
+
+func (k *kinds) validateInterface(v *vpp_interfaces.Interface) error {
+	var f faults
+	f.name("name", v.Name)
+	k.long.add(v.Name)
+	t := k.types[v.Type]
+	if t == nil {
+		f.add("type", "%s is not supported", v.Type)
+		return f.err()
+	}
+	if v.PhysAddress != "" {
+		if _, err := parseMAC(v.PhysAddress); err != nil {
+			f.add("phys_address", "%v", err)
+		}
+	}
+	if v.Mtu != 0 && (v.Mtu < minMTU || v.Mtu > maxMTU) {
+		f.add("mtu", "%d is not between %d and %d", v.Mtu, minMTU, maxMTU)
+	}
+	if v.SetDhcpClient {
+		f.add("set_dhcp_client", "is not supported; configure the address")
+	}
+	validateAddresses(v, &f)
+	validateQueues(v, &f)
+	if t.validate != nil {
+		t.validate(v, &f)
+	}
+	return f.err()
+}
+
+func validateAddresses(v *vpp_interfaces.Interface, f *faults) {
+	from := v.GetUnnumbered().GetInterfaceWithIp()
+	switch {
+	case v.Unnumbered == nil:
+	case from == "":
+		f.add("unnumbered.interface_with_ip", "is empty")
+	case from == v.Name:
+		f.add("unnumbered.interface_with_ip", "is the interface itself")
+	case len(v.IpAddresses) > 0:
+		f.add("ip_addresses", "an unnumbered interface has none of its own")
+	}
+	seen := make(map[netip.Prefix]bool, len(v.IpAddresses))
+	for i, a := range v.IpAddresses {
+		field := "ip_addresses[" + strconv.Itoa(i) + "]"
+		p, err := netip.ParsePrefix(a)
+		switch {
+		case strings.HasPrefix(a, nb.AllocRefPrefix):
+			f.add(field, "references to allocated addresses are not supported")
+		case err != nil:
+			f.add(field, "%q is not an address with a mask length", a)
+		case p.Addr().Is4In6():
+			f.add(field, "%q is an IPv4 address written as IPv6", a)
+		case p.Addr().IsLinkLocalUnicast() && p.Addr().Is6():
+			f.add(field, "%q: VPP assigns link-local addresses itself", a)
+		case p.Addr().IsUnspecified() || p.Addr().IsMulticast():
+			f.add(field, "%q is not an address of an interface", a)
+		case seen[p]:
+			f.add(field, "%q is there twice", a)
+		}
+		seen[p] = true
+	}
+}
+
+func validateQueues(v *vpp_interfaces.Interface, f *faults) {
+	for i, m := range v.RxModes {
+		field := "rx_modes[" + strconv.Itoa(i) + "].mode"
+		if m.Mode < vpp_interfaces.Interface_RxMode_POLLING || m.Mode > vpp_interfaces.Interface_RxMode_DEFAULT {
+			f.add(field, "%s is not a receive mode", m.Mode)
+		}
+		if v.Type == vpp_interfaces.Interface_AF_PACKET && m.Mode == vpp_interfaces.Interface_RxMode_ADAPTIVE {
+			f.add(field, "an af_packet interface has no adaptive mode")
+		}
+	}
+	if len(v.RxModes) > 0 && v.Type == vpp_interfaces.Interface_SUB_INTERFACE {
+		f.add("rx_modes", "a sub-interface has no queues; set it on its parent")
+	}
+	queues := map[uint32]bool{}
+	for i, p := range v.RxPlacements {
+		if queues[p.Queue] {
+			f.add("rx_placements["+strconv.Itoa(i)+"].queue", "%d is placed twice", p.Queue)
+		}
+		queues[p.Queue] = true
+	}
+	if len(v.RxPlacements) > 0 && v.Type == vpp_interfaces.Interface_SUB_INTERFACE {
+		f.add("rx_placements", "a sub-interface has no queues; set it on its parent")
+	}
+}
+
+// rxModeOf translates a receive mode.
+func rxModeOf(m vpp_interfaces.Interface_RxMode_Type) interface_types.RxMode {
+	return interface_types.RxMode(m) // the numbers are VPP's
+}

@@ -1,0 +1,121 @@
+package vpp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_neighbor"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+func (k *kinds) neighbourKind() scheduler.Kind[*vpp_l3.ARPEntry] {
+	return scheduler.Kind[*vpp_l3.ARPEntry]{
+		Name: "vpp-neighbour", Prefix: nb.ARPPrefix, Rank: scheduler.RankNeighbour,
+		Validate: func(_ string, v *vpp_l3.ARPEntry) error { return validateNeighbour(v) },
+		Equal: func(_ string, desired, applied *vpp_l3.ARPEntry) bool {
+			return desired.Static == applied.Static && sameMAC(desired.PhysAddress, applied.PhysAddress)
+		},
+		Deps: func(_ string, v *vpp_l3.ARPEntry, add func(string)) { add(nb.VppInterfaceKey(v.Interface)) },
+		Create: func(op *scheduler.Op, _ string, v *vpp_l3.ARPEntry) {
+			k.putNeighbour(op, v, true)
+		},
+		Update: func(op *scheduler.Op, _ string, _, v *vpp_l3.ARPEntry) { k.putNeighbour(op, v, true) },
+		// A static entry never becomes a dynamic one.
+		CanUpdate: func(_ string, applied, desired *vpp_l3.ARPEntry) bool { return desired.Static || !applied.Static },
+		Delete: func(op *scheduler.Op, _ string, v *vpp_l3.ARPEntry) {
+			k.putNeighbour(op, v, false)
+		},
+		Dump: k.dumpNeighbours,
+	}
+}
+
+func validateNeighbour(v *vpp_l3.ARPEntry) error {
+	var f faults
+	f.name("interface", v.Interface)
+	if a := addr(v.IpAddress); !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
+		f.add("ip_address", "%q is not the address of a neighbour", v.IpAddress)
+	}
+	if _, err := parseMAC(v.PhysAddress); err != nil {
+		f.add("phys_address", "%v", err)
+	}
+	return f.err()
+}
+
+func (k *kinds) putNeighbour(op *scheduler.Op, v *vpp_l3.ARPEntry, add bool) {
+	what := "delete"
+	if add {
+		what = "add"
+	}
+	o := object{what + " neighbour", v.IpAddress + " of interface " + v.Interface}
+	index, ok := k.idx.IfIndex(v.Interface)
+	switch {
+	case !ok && add:
+		k.missing(op, o, v.Interface)
+		return
+	case !ok:
+		gone(op)
+		return
+	}
+	req := &ip_neighbor.IPNeighborAddDel{IsAdd: add, Neighbor: ip_neighbor.IPNeighbor{
+		SwIfIndex: interface_types.InterfaceIndex(index), MacAddress: mac(v.PhysAddress), IPAddress: toAddress(addr(v.IpAddress)),
+	}}
+	if v.Static {
+		req.Neighbor.Flags = ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC
+	}
+	if add {
+		k.do(op, o, req)
+		return
+	}
+	k.do(op, o, req, api.NO_SUCH_ENTRY, api.INVALID_SW_IF_INDEX)
+}
+
+// dumpNeighbours emits the static entries on our interfaces. Dynamic ones are what VPP has learned, unless they are wanted.
+func (k *kinds) dumpNeighbours(op *scheduler.DumpOp, emit func(string, *vpp_l3.ARPEntry)) {
+	type id struct {
+		ifName string
+		ip     netip.Addr
+	}
+	keys := map[id]string{}
+	op.EachDesired(func(key string, v any) {
+		n := v.(*vpp_l3.ARPEntry)
+		keys[id{n.Interface, addr(n.IpAddress)}] = key
+	})
+	fail := func(err error) { op.Done(fmt.Errorf("vpp: dump neighbours: %w", err)) }
+	k.snapshot(op, func(_ *ifSnapshot, err error) {
+		if err != nil {
+			fail(err)
+			return
+		}
+		both := join(2, func(err error) {
+			if err != nil {
+				fail(err)
+				return
+			}
+			op.Done(nil)
+		})
+		for _, v6 := range []bool{false, true} {
+			req := &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: family(v6)}
+			conn.Dump(k.lane, req, func(d *ip_neighbor.IPNeighborDetails) {
+				name, ours := k.idx.NameByIndex(uint32(d.Neighbor.SwIfIndex))
+				a := fromAddress(d.Neighbor.IPAddress)
+				key, wanted := keys[id{name, a}]
+				static := d.Neighbor.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0
+				if !ours || (!static && !wanted) {
+					return
+				}
+				if !wanted {
+					key = nb.ARPKey(name, a.String())
+				}
+				emit(key, &vpp_l3.ARPEntry{
+					Interface: name, IpAddress: a.String(), PhysAddress: d.Neighbor.MacAddress.String(), Static: static,
+				})
+			}, both)
+		}
+	})
+}

@@ -1,0 +1,327 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// Config of a pool.
+type Config struct {
+	// Size is the number of interfaces to keep ready. 0: none.
+	Size int
+	// Tap is what the TAPs are like.
+	Tap vpp.TapSpec
+	// Veths makes pairs of devices. With it the pool has pairs and af_packet interfaces, without it TAPs.
+	Veths Veths
+	// AfPacket sizes the rings of af_packet interfaces; vpp.DefaultAfPacketRings when zero.
+	AfPacket vpp.AfPacketRings
+	// Busy says whether a transaction is under way. Optional.
+	Busy func() bool
+	// Quiet is the time without a claim before the pool is filled again; default 300 ms. Pods tend to come together.
+	Quiet time.Duration
+	// Pace is the least time between two interfaces; default 50 ms.
+	Pace time.Duration
+	// Unclaimed is how long a pair may be taken without its af_packet interface being claimed; default 1 min.
+	Unclaimed time.Duration
+	Log       *slog.Logger
+}
+
+// Veth is a pair of devices in VPP's network namespace.
+type Veth struct{ Pod, Host string }
+
+// Veths makes pairs.
+type Veths interface {
+	// List gives the pairs that were made and not taken yet.
+	List() ([]Veth, error)
+	// Make makes a pair: host end up, offloads set as for a pod.
+	Make() (Veth, error)
+	// Delete removes a pair; removing what is gone succeeds.
+	Delete(Veth) error
+}
+
+// Pool hands out interfaces. It is a vpp.Pool and a netlink.VethPool; its methods may be called from any goroutine.
+type Pool struct {
+	cfg  Config
+	conn *conn.Conn
+	lane *conn.Lane // of the goroutine that runs Run
+	wake chan struct{}
+	log  *slog.Logger
+
+	failures int // in a row; of the goroutine that runs Run
+
+	mu      sync.Mutex
+	session uint64 // in which ready and taken were true
+	ready   []item
+	taken   map[string]takenItem // af_packet interfaces by host device
+	claimed time.Time            // the last time
+}
+
+type item struct {
+	index uint32
+	dev   string // in Linux: of a TAP, or the host end
+	pod   string // the pod end of a pair
+}
+
+type takenItem struct {
+	item
+	since time.Time
+}
+
+var _ vpp.Pool = (*Pool)(nil)
+
+// New is an empty pool. It is filled while Run runs.
+func New(c *conn.Conn, cfg Config) *Pool {
+	def := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+	}
+	def(&cfg.Quiet, 300*time.Millisecond)
+	def(&cfg.Pace, 50*time.Millisecond)
+	def(&cfg.Unclaimed, time.Minute)
+	if cfg.AfPacket == (vpp.AfPacketRings{}) {
+		cfg.AfPacket = vpp.DefaultAfPacketRings()
+	}
+	cfg.Tap = cfg.Tap.Normal()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Pool{
+		cfg: cfg, conn: c, lane: c.Lane(), wake: make(chan struct{}, 1), taken: map[string]takenItem{},
+		log: cfg.Log.With("component", "vpp-pool"),
+	}
+	c.OnChange(func(conn.State) { p.nudge() })
+	return p
+}
+
+func (p *Pool) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Ready is the number of interfaces that are ready.
+func (p *Pool) Ready() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ready)
+}
+
+// ClaimTap hands out a TAP if the pool has some like that.
+func (p *Pool) ClaimTap(spec vpp.TapSpec) (swIfIndex uint32, hostDev string, ok bool) {
+	if p.cfg.Veths != nil || spec.Normal() != p.cfg.Tap {
+		return 0, "", false
+	}
+	i, ok := p.take()
+	return i.index, i.dev, ok
+}
+
+// TakeVeth hands out a pair whose host end VPP is attached to. Whoever takes it makes the interface of it next, which
+// ClaimAfPacket hands out.
+func (p *Pool) TakeVeth() (podEnd, hostEnd string, ok bool) {
+	if p.cfg.Veths == nil {
+		return "", "", false
+	}
+	i, ok := p.take()
+	return i.pod, i.dev, ok
+}
+
+// ClaimAfPacket hands out the interface on the host end of a pair that was taken.
+func (p *Pool) ClaimAfPacket(hostDev string) (swIfIndex uint32, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, ok := p.taken[hostDev]
+	if !ok || !p.currentLocked() {
+		return 0, false
+	}
+	delete(p.taken, hostDev)
+	p.claimed = time.Now()
+	return t.index, true
+}
+
+func (p *Pool) take() (item, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claimed = time.Now()
+	if len(p.ready) == 0 || !p.currentLocked() {
+		return item{}, false
+	}
+	i := p.ready[0]
+	p.ready = p.ready[1:]
+	if i.pod != "" {
+		p.taken[i.dev] = takenItem{i, p.claimed}
+	}
+	p.nudge()
+	return i, true
+}
+
+// currentLocked says whether what the pool knows is still true: VPP may just have been restarted.
+func (p *Pool) currentLocked() bool {
+	s := p.conn.State()
+	return s.Connected() && s.Session == p.session
+}
+
+// Run fills the pool until ctx ends.
+func (p *Pool) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		wait, err := p.step(ctx)
+		if err != nil {
+			p.sleep(ctx, p.backOff(ctx, err), nil)
+			continue
+		}
+		// A claim is no reason to hurry: what has to pass first is in wait.
+		var wake <-chan struct{}
+		if wait == idle {
+			wake = p.wake
+		}
+		p.sleep(ctx, wait, wake)
+	}
+	return ctx.Err()
+}
+
+const (
+	idle       = 10 * time.Second
+	maxBackOff = time.Minute
+)
+
+// step does one thing, if there is any to do, and says when to look again.
+func (p *Pool) step(ctx context.Context) (time.Duration, error) {
+	s := p.conn.State()
+	if !s.Connected() {
+		return idle, nil
+	}
+	p.mu.Lock()
+	known := p.session == s.Session
+	p.mu.Unlock()
+	if !known {
+		if err := p.adopt(ctx, s.Session); err != nil {
+			return 0, fmt.Errorf("find the pool's interfaces in VPP: %w", err)
+		}
+	}
+	if wait := p.quiet(); wait > 0 {
+		return wait, nil
+	}
+	if t, ok := p.unclaimed(); ok {
+		return 0, p.remove(ctx, t.item)
+	}
+	switch n := p.Ready(); {
+	case n < p.cfg.Size:
+		took, err := p.add(ctx, s.Session)
+		p.failuresEnd(err)
+		return max(p.cfg.Pace, 4*took), err
+	case n > p.cfg.Size:
+		if i, ok := p.drop(); ok {
+			return p.cfg.Pace, p.delete(ctx, i)
+		}
+	}
+	return idle, nil
+}
+
+func (p *Pool) failuresEnd(err error) {
+	if err == nil {
+		p.failures = 0
+	}
+}
+
+// quiet is how long to leave VPP to others.
+func (p *Pool) quiet() time.Duration {
+	if p.cfg.Busy != nil && p.cfg.Busy() {
+		return p.cfg.Pace
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cfg.Quiet - time.Since(p.claimed)
+}
+
+// unclaimed is an af_packet interface whose pair was taken, and which nobody wants.
+func (p *Pool) unclaimed() (takenItem, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for dev, t := range p.taken {
+		if time.Since(t.since) > p.cfg.Unclaimed {
+			delete(p.taken, dev)
+			return t, true
+		}
+	}
+	return takenItem{}, false
+}
+
+func (p *Pool) drop() (item, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ready) == 0 {
+		return item{}, false
+	}
+	i := p.ready[len(p.ready)-1]
+	p.ready = p.ready[:len(p.ready)-1]
+	return i, true
+}
+
+func (p *Pool) put(session uint64, i item) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == session {
+		p.ready = append(p.ready, i)
+	}
+}
+
+// backOff logs the first failure of a row and says how long to wait.
+func (p *Pool) backOff(ctx context.Context, err error) time.Duration {
+	if ctx.Err() != nil || errors.Is(err, conn.ErrDisconnected) {
+		return p.cfg.Pace
+	}
+	if p.failures == 0 {
+		p.log.Warn("cannot keep interfaces ready; pods will get new ones", "error", err)
+	}
+	p.failures++
+	return min(time.Second<<min(p.failures-1, 6), maxBackOff)
+}
+
+func (p *Pool) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
+}
+
+// Clean deletes everything of the pool, in VPP and in Linux. It is for an agent that goes for good, after Run has ended.
+func (p *Pool) Clean(ctx context.Context) error {
+	if err := p.adopt(ctx, p.conn.State().Session); err != nil {
+		return fmt.Errorf("find the pool's interfaces in VPP: %w", err)
+	}
+	p.mu.Lock()
+	ready, taken := p.ready, p.taken
+	p.ready, p.taken = nil, map[string]takenItem{}
+	p.mu.Unlock()
+	var errs []error
+	for _, i := range ready {
+		errs = append(errs, p.delete(ctx, i))
+	}
+	for _, t := range taken {
+		errs = append(errs, p.remove(ctx, t.item))
+	}
+	if p.cfg.Veths != nil {
+		errs = append(errs, p.deletePairs())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Pool) deletePairs() error {
+	pairs, err := p.cfg.Veths.List()
+	errs := []error{err}
+	for _, v := range pairs {
+		errs = append(errs, p.cfg.Veths.Delete(v))
+	}
+	return errors.Join(errs...)
+}

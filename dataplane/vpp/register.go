@@ -1,0 +1,129 @@
+package vpp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
+	"go.fd.io/govpp/binapi/arp"
+	"go.fd.io/govpp/binapi/fib"
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/ip_neighbor"
+	"go.fd.io/govpp/binapi/l2"
+	"go.fd.io/govpp/binapi/memif"
+	"go.fd.io/govpp/binapi/tapv2"
+	"go.fd.io/govpp/binapi/vxlan"
+
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// Deps is what the kinds need of others. All functions are called on the scheduler's goroutine.
+type Deps struct {
+	// Lane carries the requests; the scheduler flushes it. Required.
+	Lane *conn.Lane
+	// Index is filled by the kinds, for others to look things up. Required.
+	Index *Index
+	// LinuxDevice is the device, in VPP's network namespace, of a logical Linux interface.
+	LinuxDevice func(logical string) (dev string, ok bool)
+	// LinuxTap says where the Linux end of a TAP is now, so that a new VPP can attach to it: the path of the network
+	// namespace (empty for VPP's own) and the device.
+	LinuxTap func(vppIfName string) (netnsPath, dev string, ok bool)
+	// LinuxTapMAC is the hardware address of that end. VPP sets one when it attaches: without this, a random one.
+	LinuxTapMAC func(vppIfName string) (net.HardwareAddr, bool)
+	// AfPacket sizes the rings of af_packet interfaces; DefaultAfPacketRings when zero.
+	AfPacket AfPacketRings
+	// Pool has interfaces that are ready. Optional.
+	Pool Pool
+	// Log is for what is not an error of a value. Optional.
+	Log *slog.Logger
+}
+
+// Pool has interfaces that were made ahead. What it hands out is the caller's; only tag and addresses remain to be set.
+type Pool interface {
+	// ClaimTap hands out a TAP made as spec says; hostDev is its device in VPP's network namespace.
+	ClaimTap(spec TapSpec) (swIfIndex uint32, hostDev string, ok bool)
+	// ClaimAfPacket hands out the interface that is attached to a device.
+	ClaimAfPacket(hostDev string) (swIfIndex uint32, ok bool)
+}
+
+// Register adds the kinds of all VPP objects of this package.
+func Register(s *scheduler.Scheduler, deps Deps) error {
+	if deps.Lane == nil || deps.Index == nil {
+		return errors.New("vpp: Deps.Lane and Deps.Index are required")
+	}
+	k := newKinds(deps)
+	for _, err := range []error{
+		scheduler.Register(s, k.tableKind()),
+		scheduler.Register(s, k.interfaceKind()),
+		scheduler.Register(s, k.ifTableKind()),
+		scheduler.Register(s, k.ifAddressKind()),
+		scheduler.Register(s, k.ifHasIPKind()),
+		scheduler.Register(s, k.ifUnnumberedKind()),
+		scheduler.Register(s, k.ifMTUKind()),
+		scheduler.Register(s, k.ifRxModesKind()),
+		scheduler.Register(s, k.ifPlacementKind()),
+		scheduler.Register(s, k.bridgeKind()),
+		scheduler.Register(s, k.memberKind()),
+		scheduler.Register(s, k.bridgeARPKind()),
+		scheduler.Register(s, k.xconnectKind()),
+		scheduler.Register(s, k.neighbourKind()),
+		scheduler.Register(s, k.fibKind()),
+		scheduler.Register(s, k.proxyARPKind()),
+		scheduler.Register(s, k.proxyIfKind()),
+		scheduler.Register(s, k.proxyRangeKind()),
+		scheduler.Register(s, k.scanKind()),
+		scheduler.Register(s, k.routeKind()),
+		scheduler.Register(s, k.ifUpKind()),
+	} {
+		if err != nil {
+			return fmt.Errorf("register the VPP kinds: %w", err)
+		}
+	}
+	return nil
+}
+
+func newKinds(deps Deps) *kinds {
+	if deps.AfPacket == (AfPacketRings{}) {
+		deps.AfPacket = DefaultAfPacketRings()
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	return &kinds{
+		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
+		long: longNames{}, sockets: map[string]socketWait{}, log: deps.Log,
+	}
+}
+
+// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected.
+func Messages() []api.Message {
+	return []api.Message{
+		&af_packet.AfPacketCreateV3{}, &af_packet.AfPacketDelete{}, &af_packet.AfPacketDump{},
+		&arp.ProxyArpAddDel{}, &arp.ProxyArpDump{}, &arp.ProxyArpIntfcDump{}, &arp.ProxyArpIntfcEnableDisable{},
+		&fib.FibSourceDump{},
+		&interfaces.CreateLoopbackInstance{}, &interfaces.DeleteLoopback{},
+		&interfaces.CreateVlanSubif{}, &interfaces.DeleteSubif{},
+		&interfaces.HwInterfaceSetMtu{}, &interfaces.SwInterfaceSetMtu{},
+		&interfaces.SwInterfaceAddDelAddress{}, &interfaces.SwInterfaceDump{}, &interfaces.SwInterfaceGetTable{},
+		&interfaces.SwInterfaceRxPlacementDump{}, &interfaces.SwInterfaceSetFlags{},
+		&interfaces.SwInterfaceSetMacAddress{}, &interfaces.SwInterfaceSetRxMode{},
+		&interfaces.SwInterfaceSetRxPlacement{}, &interfaces.SwInterfaceSetTable{},
+		&interfaces.SwInterfaceSetUnnumbered{}, &interfaces.SwInterfaceTagAddDel{},
+		&ip.IPAddressDump{}, &ip.IPRouteAddDelV2{}, &ip.IPRouteV2Dump{}, &ip.IPTableAddDelV2{}, &ip.IPTableDump{},
+		&ip.IPUnnumberedDump{}, &ip.SetIPFlowHashV3{},
+		&ip_neighbor.IPNeighborAddDel{}, &ip_neighbor.IPNeighborConfig{}, &ip_neighbor.IPNeighborConfigGet{},
+		&ip_neighbor.IPNeighborDump{},
+		&l2.BdIPMacAddDel{}, &l2.BdIPMacDump{}, &l2.BridgeDomainAddDelV2{}, &l2.BridgeDomainDump{},
+		&l2.BridgeDomainSetMacAge{}, &l2.BridgeFlags{}, &l2.L2FibTableDump{}, &l2.L2InterfaceVlanTagRewrite{},
+		&l2.L2XconnectDump{}, &l2.L2fibAddDel{}, &l2.SwInterfaceSetL2Bridge{}, &l2.SwInterfaceSetL2Xconnect{},
+		&memif.MemifCreateV2{}, &memif.MemifDelete{}, &memif.MemifDump{}, &memif.MemifSocketFilenameAddDelV2{},
+		&memif.MemifSocketFilenameDump{},
+		&tapv2.SwInterfaceTapV2Dump{}, &tapv2.TapCreateV3{}, &tapv2.TapDeleteV2{},
+		&vxlan.VxlanAddDelTunnelV3{}, &vxlan.VxlanTunnelV2Dump{},
+	}
+}

@@ -1,0 +1,245 @@
+package vpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/memif"
+	"go.fd.io/govpp/binapi/tapv2"
+	"go.fd.io/govpp/binapi/vxlan"
+
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// ifSnapshot is all that VPP tells of our interfaces. The kinds of an interface and of its items are dumped from one.
+type ifSnapshot struct {
+	ours    []*ifState // ascending sw_if_index
+	byIndex map[uint32]*ifState
+
+	all        map[uint32]*interfaces.SwInterfaceDetails
+	taps       map[uint32]*tapv2.SwInterfaceTapV2Details
+	afPackets  map[uint32]string
+	memifs     map[uint32]*memif.MemifDetails
+	sockets    map[uint32]string
+	vxlans     map[uint32]*vxlan.VxlanTunnelV2Details
+	unnumbered map[uint32]uint32
+	queues     map[uint32][]*interfaces.SwInterfaceRxPlacementDetails
+}
+
+// ifState is one interface of ours in VPP.
+type ifState struct {
+	name    string
+	kind    ifKind
+	details *interfaces.SwInterfaceDetails
+
+	hostDev    string // of an af_packet interface or a TAP
+	tap        *tapv2.SwInterfaceTapV2Details
+	memif      *memif.MemifDetails
+	socketFile string
+	vxlan      *vxlan.VxlanTunnelV2Details
+
+	vrf4, vrf6 uint32
+	addresses  []netip.Prefix
+	unnumbered string // the interface whose addresses it has
+	queues     []*interfaces.SwInterfaceRxPlacementDetails
+}
+
+func (s *ifState) up() bool { return s.details.Flags&interface_types.IF_STATUS_API_FLAG_ADMIN_UP != 0 }
+
+// mtu is the MTU, or 0 if it is VPP's default.
+func (s *ifState) mtu(t *ifType) uint32 {
+	if s.details.Mtu[0] == t.mtu {
+		return 0
+	}
+	return s.details.Mtu[0]
+}
+
+// snapshots keeps the snapshot of the resync under way, so that one is enough for all kinds.
+type snapshots struct {
+	ctx     context.Context
+	current *ifSnapshot
+	waiting []func(*ifSnapshot, error)
+}
+
+// forget is called before anything is written.
+func (s *snapshots) forget() { s.ctx, s.current = nil, nil }
+
+// snapshot takes a snapshot, or shares one that was taken in the same resync.
+func (k *kinds) snapshot(op *scheduler.DumpOp, done func(*ifSnapshot, error)) {
+	ctx := op.Context()
+	if k.snap.current != nil && k.snap.ctx == ctx && ctx.Done() != nil {
+		done(k.snap.current, nil)
+		return
+	}
+	k.snap.waiting = append(k.snap.waiting, done)
+	if len(k.snap.waiting) > 1 {
+		return
+	}
+	k.snap.forget()
+	s := &ifSnapshot{
+		byIndex: map[uint32]*ifState{}, all: map[uint32]*interfaces.SwInterfaceDetails{},
+		taps: map[uint32]*tapv2.SwInterfaceTapV2Details{}, afPackets: map[uint32]string{},
+		memifs: map[uint32]*memif.MemifDetails{}, sockets: map[uint32]string{},
+		vxlans: map[uint32]*vxlan.VxlanTunnelV2Details{}, unnumbered: map[uint32]uint32{},
+		queues: map[uint32][]*interfaces.SwInterfaceRxPlacementDetails{},
+	}
+	k.collect(s, func(err error) {
+		waiting := k.snap.waiting
+		k.snap.waiting = nil
+		if err != nil {
+			s, err = nil, fmt.Errorf("vpp: dump interfaces: %w", err)
+		} else {
+			k.snap.ctx, k.snap.current = ctx, s
+		}
+		for _, done := range waiting {
+			done(s, err)
+		}
+	})
+}
+
+// collect dumps what comes in one piece, and then what has to be asked of each interface of ours.
+func (k *kinds) collect(s *ifSnapshot, done func(error)) {
+	const dumps = 8
+	part := join(dumps, func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		k.build(s)
+		k.collectEach(s, done)
+	})
+	optional := func(err error) { // of plugins that may not be loaded
+		if errors.Is(err, conn.ErrUnknownMessage) {
+			err = nil
+		}
+		part(err)
+	}
+	all := interface_types.InterfaceIndex(none)
+	conn.Dump(k.lane, &interfaces.SwInterfaceDump{SwIfIndex: all},
+		func(d *interfaces.SwInterfaceDetails) { s.all[uint32(d.SwIfIndex)] = d }, part)
+	conn.Dump(k.lane, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: all},
+		func(d *tapv2.SwInterfaceTapV2Details) { s.taps[d.SwIfIndex] = d }, part)
+	conn.Dump(k.lane, &af_packet.AfPacketDump{},
+		func(d *af_packet.AfPacketDetails) { s.afPackets[uint32(d.SwIfIndex)] = d.HostIfName }, optional)
+	conn.Dump(k.lane, &memif.MemifDump{},
+		func(d *memif.MemifDetails) { s.memifs[uint32(d.SwIfIndex)] = d }, optional)
+	conn.Dump(k.lane, &memif.MemifSocketFilenameDump{},
+		func(d *memif.MemifSocketFilenameDetails) { s.sockets[d.SocketID] = d.SocketFilename }, optional)
+	conn.Dump(k.lane, &vxlan.VxlanTunnelV2Dump{SwIfIndex: all},
+		func(d *vxlan.VxlanTunnelV2Details) { s.vxlans[uint32(d.SwIfIndex)] = d }, optional)
+	conn.Dump(k.lane, &ip.IPUnnumberedDump{SwIfIndex: all},
+		func(d *ip.IPUnnumberedDetails) { s.unnumbered[uint32(d.SwIfIndex)] = uint32(d.IPSwIfIndex) }, part)
+	conn.Dump(k.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: all},
+		func(d *interfaces.SwInterfaceRxPlacementDetails) {
+			s.queues[uint32(d.SwIfIndex)] = append(s.queues[uint32(d.SwIfIndex)], d)
+		}, part)
+}
+
+// build finds our interfaces and makes the index agree.
+func (k *kinds) build(s *ifSnapshot) {
+	var entries []*ifEntry
+	for index, d := range s.all {
+		short, ours := nameOfTag(d.Tag)
+		if !ours || index == 0 {
+			continue
+		}
+		st := s.state(k.long.full(short), index, d)
+		s.byIndex[index] = st
+		s.ours = append(s.ours, st)
+		e := &ifEntry{name: st.name, index: index, kind: st.kind, hostDev: st.hostDev}
+		if st.tap != nil {
+			e.moved = st.tap.HostNamespace != ""
+		}
+		if st.memif != nil {
+			e.socket = st.memif.SocketID
+		}
+		if st.kind == vpp_interfaces.Interface_SUB_INTERFACE {
+			e.rewrite = tagRewrite(index, &vpp_interfaces.SubInterface{
+				TagRwOption: vpp_interfaces.SubInterface_TagRewriteOptions(d.VtrOp),
+				PushDot1Q:   d.VtrPushDot1q != 0, Tag1: d.VtrTag1, Tag2: d.VtrTag2,
+			})
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(s.ours, func(a, b *ifState) int { return int(a.details.SwIfIndex) - int(b.details.SwIfIndex) })
+	k.idx.replace(entries)
+	for index, from := range s.unnumbered {
+		if st := s.byIndex[index]; st != nil {
+			st.unnumbered, _ = k.idx.NameByIndex(from)
+		}
+	}
+}
+
+func (s *ifSnapshot) state(name string, index uint32, d *interfaces.SwInterfaceDetails) *ifState {
+	st := &ifState{name: name, details: d, queues: s.queues[index], kind: vpp_interfaces.Interface_UNDEFINED_TYPE}
+	switch {
+	case isNICTag(d.Tag):
+		st.kind = vpp_interfaces.Interface_DPDK
+	case d.Type == interface_types.IF_API_TYPE_SUB:
+		st.kind = vpp_interfaces.Interface_SUB_INTERFACE
+	case d.InterfaceDevType == loopbackDevice:
+		st.kind = vpp_interfaces.Interface_SOFTWARE_LOOPBACK
+	case s.taps[index] != nil:
+		st.kind, st.tap, st.hostDev = kindTap, s.taps[index], s.taps[index].HostIfName
+	case s.afPackets[index] != "":
+		st.kind, st.hostDev = vpp_interfaces.Interface_AF_PACKET, s.afPackets[index]
+	case s.memifs[index] != nil:
+		st.kind, st.memif = vpp_interfaces.Interface_MEMIF, s.memifs[index]
+		if st.memif.SocketID != 0 {
+			st.socketFile = s.sockets[st.memif.SocketID]
+		}
+	case s.vxlans[index] != nil:
+		st.kind, st.vxlan = vpp_interfaces.Interface_VXLAN_TUNNEL, s.vxlans[index]
+	}
+	return st
+}
+
+// collectEach asks for tables and addresses, which VPP tells only one interface at a time.
+func (k *kinds) collectEach(s *ifSnapshot, done func(error)) {
+	if len(s.ours) == 0 {
+		done(nil)
+		return
+	}
+	part := join(4*len(s.ours), done)
+	still := func(err error) { // the interface may have gone meanwhile
+		if conn.IsRetval(err, api.INVALID_SW_IF_INDEX) {
+			err = nil
+		}
+		part(err)
+	}
+	for _, st := range s.ours {
+		index := st.details.SwIfIndex
+		for _, v6 := range []bool{false, true} {
+			conn.Call(k.lane, &interfaces.SwInterfaceGetTable{SwIfIndex: index, IsIPv6: v6},
+				func(r *interfaces.SwInterfaceGetTableReply, err error) {
+					if err == nil {
+						st.setTable(v6, r.VrfID)
+					}
+					still(err)
+				})
+			conn.Dump(k.lane, &ip.IPAddressDump{SwIfIndex: index, IsIPv6: v6},
+				func(d *ip.IPAddressDetails) {
+					st.addresses = append(st.addresses, fromPrefix(ip_types.Prefix(d.Prefix)))
+				}, still)
+		}
+	}
+}
+
+func (s *ifState) setTable(v6 bool, id uint32) {
+	if v6 {
+		s.vrf6 = id
+	} else {
+		s.vrf4 = id
+	}
+}

@@ -1,0 +1,336 @@
+package vppfake
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Config of a Fake. The zero value is a VPP 25.10 with vhost-net that answers whatever it is asked.
+type Config struct {
+	// Seed of all randomness: message ids, random MACs, faults with a probability.
+	Seed uint64
+	// Version is what show_version says; default "25.10-fake".
+	Version string
+	// Host is told of TAP and af_packet interfaces; nil: nobody is, and any host interface name is taken to exist.
+	Host Host
+	// NoVhost makes TAP creation fail with -11, as on a kernel without /dev/vhost-net.
+	NoVhost bool
+	// RestartAfter is how long a fake stays down after a crash (by Crash, a fault, or a request that aborts VPP): 0
+	// restarts at once, a negative value leaves it down until Boot.
+	RestartAfter time.Duration
+	// Log receives refused messages and crashes; default: nothing.
+	Log *slog.Logger
+}
+
+// Refusal is a message the fake did not answer, as VPP would not have, and why.
+type Refusal struct {
+	Message string // name, or "id 4711" where there is none
+	Reason  string
+}
+
+// errDown is what packet and state functions return while the fake is not running.
+var errDown = errors.New("vppfake: not running")
+
+// Fake is one fake VPP. Its methods may be called from any goroutine.
+type Fake struct {
+	// Faults are the faults to inject. They survive a crash.
+	Faults *Faults
+
+	cfg Config
+	log *slog.Logger
+	ctx context.Context
+	end context.CancelFunc
+	wg  sync.WaitGroup
+
+	mu       sync.Mutex // guards the rest; held while a request is handled, as VPP's main thread is busy with it
+	idle     *sync.Cond // signalled when frozen, stalls or st change
+	st       *state     // nil while down
+	rng      *rand.Rand
+	socket   string
+	listener net.Listener
+	sessions map[*session]struct{}
+	nextConn uint32
+	boots    uint32
+	frozen   bool
+	stalls   int
+	tally    tally
+	wires    map[string]wireEnd // by interface name or tag
+}
+
+// tally is what a fake has seen since it was made or since ResetCounts.
+type tally struct {
+	requests map[string]uint64
+	writes   uint64
+	refused  []Refusal
+	crashes  []string
+}
+
+// New makes a fake VPP that is up but has no socket yet. Close it.
+func New(cfg Config) *Fake {
+	if cfg.Version == "" {
+		cfg.Version = "25.10-fake"
+	}
+	log := cfg.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	f := &Fake{
+		cfg: cfg, log: log, ctx: ctx, end: end,
+		rng:      rand.New(rand.NewPCG(cfg.Seed, 0x7670_7066)),
+		sessions: map[*session]struct{}{},
+		wires:    map[string]wireEnd{},
+		tally:    tally{requests: map[string]uint64{}},
+	}
+	f.idle = sync.NewCond(&f.mu)
+	f.Faults = &Faults{rng: rand.New(rand.NewPCG(cfg.Seed, 0x6661_756c))}
+	f.bootLocked()
+	return f
+}
+
+// Listen serves the API on a unix socket, in the background, until Close. A stale socket file is removed first.
+func (f *Fake) Listen(socket string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.socket != "" {
+		return fmt.Errorf("vppfake: already listening on %s", f.socket)
+	}
+	f.socket = socket
+	if f.st == nil {
+		return nil // Boot will listen
+	}
+	return f.listenLocked()
+}
+
+// Serve is Listen until ctx ends, then Close.
+func (f *Fake) Serve(ctx context.Context, socket string) error {
+	if err := f.Listen(socket); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-f.ctx.Done():
+	}
+	return f.Close()
+}
+
+// Close ends the fake and waits for its goroutines. It may be called twice.
+func (f *Fake) Close() error {
+	f.mu.Lock()
+	f.end()
+	f.killLocked()
+	socket := f.socket
+	f.mu.Unlock()
+	f.wg.Wait()
+	if socket != "" {
+		os.Remove(socket) //nolint:errcheck // may never have been made
+	}
+	return nil
+}
+
+// Socket is the path the fake listens on.
+func (f *Fake) Socket() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.socket
+}
+
+func (f *Fake) listenLocked() error {
+	os.Remove(f.socket) //nolint:errcheck // a predecessor's, if any
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: f.socket, Net: "unix"})
+	if err != nil {
+		return fmt.Errorf("vppfake: %w", err)
+	}
+	l.SetUnlinkOnClose(false) // VPP's socket file outlives it
+	f.listener = l
+	f.wg.Go(func() { f.accept(l) })
+	return nil
+}
+
+func (f *Fake) accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		if f.listener != l {
+			f.mu.Unlock()
+			conn.Close()
+			return
+		}
+		f.nextConn++
+		s := newSession(f, conn, 1<<31|f.nextConn)
+		f.sessions[s] = struct{}{}
+		f.wg.Go(s.read)
+		f.wg.Go(s.write)
+		f.mu.Unlock()
+	}
+}
+
+// drop forgets a session whose connection is over.
+func (f *Fake) drop(s *session) {
+	f.mu.Lock()
+	delete(f.sessions, s)
+	if f.st != nil {
+		f.st.forget(s)
+	}
+	finishing := s.isFinishing()
+	f.mu.Unlock()
+	if !finishing {
+		s.close()
+	}
+}
+
+// Kill ends the fake VPP as kill -9 does: all state and connections are gone, connecting is refused.
+func (f *Fake) Kill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.killLocked()
+}
+
+// Boot starts a killed fake VPP with empty state.
+func (f *Fake) Boot() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.st != nil || f.ctx.Err() != nil {
+		return nil
+	}
+	f.bootLocked()
+	if f.socket == "" {
+		return nil
+	}
+	return f.listenLocked()
+}
+
+// Crash is Kill, and Boot after Config.RestartAfter.
+func (f *Fake) Crash() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.crashLocked("Crash called")
+}
+
+func (f *Fake) crashLocked(reason string) {
+	if f.st == nil {
+		return
+	}
+	f.log.Warn("fake VPP crashed", "reason", reason)
+	f.tally.crashes = append(f.tally.crashes, reason)
+	f.killLocked()
+	switch after := f.cfg.RestartAfter; {
+	case after < 0 || f.ctx.Err() != nil:
+	case after == 0:
+		f.bootLocked()
+		if f.socket != "" {
+			f.reportLocked(f.listenLocked())
+		}
+	default:
+		f.wg.Go(func() { f.bootAfter(after) })
+	}
+}
+
+func (f *Fake) bootAfter(after time.Duration) {
+	select {
+	case <-time.After(after):
+		err := f.Boot()
+		f.mu.Lock()
+		f.reportLocked(err)
+		f.mu.Unlock()
+	case <-f.ctx.Done():
+	}
+}
+
+func (f *Fake) reportLocked(err error) {
+	if err != nil {
+		f.log.Error("fake VPP does not come back", "error", err)
+		f.tally.crashes = append(f.tally.crashes, err.Error())
+	}
+}
+
+func (f *Fake) killLocked() {
+	if f.listener != nil {
+		f.listener.Close()
+		f.listener = nil
+	}
+	for s := range f.sessions {
+		s.close()
+	}
+	clear(f.sessions)
+	f.collectLocked()
+	f.st = nil
+	f.idle.Broadcast()
+}
+
+func (f *Fake) bootLocked() {
+	f.boots++
+	f.frozen = false
+	f.st = newState(f.cfg, f.rng, f.boots)
+}
+
+// Freeze stops the fake as SIGSTOP stops VPP: connections stay, connecting succeeds, nothing is answered.
+func (f *Fake) Freeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frozen = true
+}
+
+// Unfreeze lets a frozen fake go on with what it has been sent meanwhile.
+func (f *Fake) Unfreeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frozen = false
+	f.idle.Broadcast()
+}
+
+// stallLocked makes the main thread busy for d.
+func (f *Fake) stallLocked(d time.Duration) {
+	f.stalls++
+	f.wg.Go(func() {
+		select {
+		case <-time.After(d):
+		case <-f.ctx.Done():
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.stalls--
+		f.idle.Broadcast()
+	})
+}
+
+// waitLocked waits until the main thread is free; false: the session or the fake is gone.
+func (f *Fake) waitLocked(s *session) bool {
+	for (f.frozen || f.stalls > 0) && f.st != nil && f.ctx.Err() == nil {
+		f.idle.Wait()
+	}
+	_, open := f.sessions[s]
+	return open && f.st != nil
+}
+
+// Boots is the number of times this fake has started; PID of VPP is different after each.
+func (f *Fake) Boots() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return int(f.boots)
+}
+
+func (f *Fake) refuse(r Refusal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuseLocked(r)
+}
+
+func (f *Fake) refuseLocked(r Refusal) {
+	f.log.Warn("refused", "message", r.Message, "reason", r.Reason)
+	f.tally.refused = append(f.tally.refused, r)
+}
+
+// peerIndex is the client index in a request.
+func peerIndex(msg []byte) uint32 { return binary.BigEndian.Uint32(msg[2:]) }

@@ -1,0 +1,160 @@
+package vppfake
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"go.fd.io/govpp/binapi/ethernet_types"
+)
+
+// MAC is an Ethernet address.
+type MAC = ethernet_types.MacAddress
+
+// IP protocols that a walk looks at.
+const (
+	ProtoICMP   = 1
+	ProtoTCP    = 6
+	ProtoUDP    = 17
+	ProtoICMPv6 = 58
+)
+
+// Packet is what travels through a walk: an Ethernet frame with an IP packet or an ARP message in it.
+type Packet struct {
+	EthSrc, EthDst MAC
+	VLAN           []uint16 // outer tag first
+
+	Src, Dst         netip.Addr
+	Proto            uint8
+	SrcPort, DstPort uint16 // TCP, UDP
+	TTL              uint8  // 0 in a packet to be sent means 64
+	DF               bool
+	Size             int // bytes behind the TCP, UDP or ICMP header
+
+	ARP   *ARP   // instead of the IP packet
+	VXLAN *VXLAN // in UDP, instead of Size
+}
+
+// ARP is an ARP request or reply.
+type ARP struct {
+	Reply                bool
+	SenderMAC, TargetMAC MAC
+	SenderIP, TargetIP   netip.Addr
+}
+
+// VXLAN is a frame in a tunnel.
+type VXLAN struct {
+	VNI   uint32
+	Inner Packet
+}
+
+// IPLen is the length of the IP packet, headers included.
+func (p Packet) IPLen() int {
+	n := 20
+	if p.Dst.Is6() {
+		n = 40
+	}
+	switch p.Proto {
+	case ProtoTCP:
+		n += 20
+	case ProtoUDP, ProtoICMP, ProtoICMPv6:
+		n += 8
+	}
+	if p.VXLAN != nil {
+		return n + 8 + p.VXLAN.Inner.frameLen()
+	}
+	return n + p.Size
+}
+
+func (p Packet) frameLen() int {
+	n := 14 + 4*len(p.VLAN)
+	if p.ARP != nil {
+		return n + 28
+	}
+	return n + p.IPLen()
+}
+
+// String is the packet on one line.
+func (p Packet) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s > %s", p.EthSrc, p.EthDst)
+	for _, tag := range p.VLAN {
+		fmt.Fprintf(&b, " vlan %d", tag)
+	}
+	switch {
+	case p.ARP != nil && p.ARP.Reply:
+		fmt.Fprintf(&b, " ARP %s is at %s", p.ARP.SenderIP, p.ARP.SenderMAC)
+	case p.ARP != nil:
+		fmt.Fprintf(&b, " ARP who has %s tell %s", p.ARP.TargetIP, p.ARP.SenderIP)
+	default:
+		fmt.Fprintf(&b, " %s > %s proto %d ttl %d", hostPort(p.Src, p.SrcPort), hostPort(p.Dst, p.DstPort), p.Proto, p.TTL)
+	}
+	if p.VXLAN != nil {
+		fmt.Fprintf(&b, " vni %d [%s]", p.VXLAN.VNI, p.VXLAN.Inner)
+	}
+	return b.String()
+}
+
+func hostPort(a netip.Addr, port uint16) string {
+	if port == 0 {
+		return a.String()
+	}
+	return netip.AddrPortFrom(a, port).String()
+}
+
+// flow is what multipath is chosen by: the same for all packets of a connection, the same in every run. VPP's choice is
+// as stable but not the same one.
+func (p Packet) flow() uint64 {
+	h := uint64(14695981039346656037)
+	mix := func(bytes ...byte) {
+		for _, c := range bytes {
+			h = (h ^ uint64(c)) * 1099511628211
+		}
+	}
+	mix(p.Src.AsSlice()...)
+	mix(p.Dst.AsSlice()...)
+	mix(p.Proto, byte(p.SrcPort>>8), byte(p.SrcPort), byte(p.DstPort>>8), byte(p.DstPort))
+	return h ^ h>>32
+}
+
+// Delivery is one place where a packet has arrived.
+type Delivery struct {
+	Fake *Fake
+	// Interface is the name of the interface the packet left by; "" if Local.
+	Interface string
+	// Tag is that interface's tag.
+	Tag string
+	// Local: the packet is for VPP itself.
+	Local  bool
+	Packet Packet
+	// Fragments: the packet left in pieces, being longer than the interface's MTU.
+	Fragments bool
+}
+
+// Result is what became of a packet.
+type Result struct {
+	Out []Delivery
+	// Drops are the reasons of all drops; a flooded packet may be delivered and dropped.
+	Drops []string
+	// Walk tells the way, a line a step.
+	Walk []string
+}
+
+// Delivered is the one delivery, if there is exactly one and nothing was dropped.
+func (r Result) Delivered() (Delivery, bool) {
+	if len(r.Out) != 1 || len(r.Drops) > 0 {
+		return Delivery{}, false
+	}
+	return r.Out[0], true
+}
+
+// Dropped is the reason, if the packet arrived nowhere.
+func (r Result) Dropped() (string, bool) {
+	if len(r.Out) > 0 || len(r.Drops) == 0 {
+		return "", false
+	}
+	return strings.Join(r.Drops, "; "), true
+}
+
+// String is the whole walk.
+func (r Result) String() string { return strings.Join(r.Walk, "\n") }

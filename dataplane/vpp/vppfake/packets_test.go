@@ -1,0 +1,193 @@
+package vppfake_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/pg"
+	"go.fd.io/govpp/binapi/vlib"
+
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// Packet contract: the same packets are put into packet-generator interfaces of the real VPP and of the fake; what comes
+// out, and where, must be the same. What VPP sends of its own accord (ARP requests, neighbour discovery, ICMP errors,
+// echo replies) is left out on both sides.
+
+const ports = 4
+
+// packetScript is a script with four packet-generator interfaces, pg0 to pg3, sw_if_index 1 to 4, up, with MACs
+// 02:00:00:00:0f:00 to :03.
+type packetScript struct {
+	*script
+	inject func(port int, p vppfake.Packet) []string
+}
+
+type packetScenario struct {
+	name string
+	run  func(*packetScript)
+}
+
+func portMAC(n int) vppfake.MAC { return vppfake.MAC{2, 0, 0, 0, 0x0f, byte(n)} }
+
+// hostMAC is that of the n-th machine behind the ports.
+func hostMAC(n int) vppfake.MAC { return vppfake.MAC{2, 0, 0, 0, 0x0a, byte(n)} }
+
+func newPacketScript(s *script) *packetScript {
+	ps := &packetScript{script: s}
+	for n := range ports {
+		s.do(&pg.PgCreateInterfaceV3{InterfaceID: index(n)})
+		s.do(&interfaces.SwInterfaceSetMacAddress{SwIfIndex: index(n + 1), MacAddress: portMAC(n)})
+		s.up(index(n + 1))
+	}
+	s.out.Reset()
+	return ps
+}
+
+// send puts a packet into a port and writes down what comes out where.
+func (ps *packetScript) send(port int, p vppfake.Packet) {
+	ps.t.Helper()
+	if p.TTL == 0 {
+		p.TTL = 64
+	}
+	out := ps.inject(port, p)
+	slices.Sort(out)
+	if len(out) == 0 {
+		out = []string{"nothing"}
+	}
+	ps.line("send pg%d %s\n  %s", port, p, strings.Join(out, "\n  "))
+}
+
+func (ps *packetScript) cli(cmd string) string {
+	ps.t.Helper()
+	reply := &vlib.CliInbandReply{}
+	if err := ps.conn.Invoke(ps.t.Context(), &vlib.CliInband{Cmd: cmd}, reply); err != nil || reply.Retval != 0 {
+		ps.t.Fatalf("%s: %v %d %s", cmd, err, reply.Retval, reply.Reply)
+	}
+	return reply.Reply
+}
+
+// seen is a packet as the contract writes it: without a tunnel's source port.
+func seen(port string, p vppfake.Packet) string {
+	if p.VXLAN != nil {
+		p.SrcPort = 0
+	}
+	return fmt.Sprintf("%s: %s size %d", port, p, p.Size)
+}
+
+// realInject uses VPP's packet generator; what comes out is read from pcap files.
+func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []string {
+	dir := t.TempDir()
+	count := 0
+	return func(port int, p vppfake.Packet) []string {
+		t.Helper()
+		count++
+		in := filepath.Join(dir, fmt.Sprintf("in%d.pcap", count))
+		if err := writePcap(in, encode(p)); err != nil {
+			t.Fatal(err)
+		}
+		outFile := func(n int) string { return filepath.Join(dir, fmt.Sprintf("out%d-%d.pcap", count, n)) }
+		for n := range ports {
+			ps.cli(fmt.Sprintf("packet-generator capture pg%d pcap %s count 1000", n, outFile(n)))
+		}
+		stream := fmt.Sprintf("s%d", count)
+		ps.cli(fmt.Sprintf("packet-generator new pcap %s source pg%d name %s limit 1", in, port, stream))
+		ps.cli("packet-generator enable-stream " + stream)
+		for range 200 {
+			if !strings.Contains(ps.cli("show packet-generator"), "Yes") {
+				break
+			}
+		}
+		time.Sleep(10 * time.Millisecond) // for the frame to pass through the graph; VPP tells nobody
+		ps.cli("packet-generator delete " + stream)
+		var out []string
+		for n := range ports {
+			ps.cli(fmt.Sprintf("packet-generator capture pg%d disable", n))
+			for _, frame := range readPcap(outFile(n)) {
+				got, err := decode(frame)
+				if err == nil && !ownTraffic(frame, got) {
+					out = append(out, seen(fmt.Sprintf("pg%d", n), got))
+				}
+			}
+		}
+		return out
+	}
+}
+
+// ownTraffic is what VPP sends of its own accord.
+func ownTraffic(frame []byte, p vppfake.Packet) bool {
+	if p.ARP != nil {
+		return !p.ARP.Reply && p.ARP.SenderMAC[3] != 0 || !p.ARP.Reply && p.ARP.SenderMAC[4] == 0x0f
+	}
+	return p.EthDst[0] == 0x33 || isError(frame, p)
+}
+
+// fakeInject walks the packet through the fake.
+func fakeInject(t *testing.T, f *vppfake.Fake) func(int, vppfake.Packet) []string {
+	return func(port int, p vppfake.Packet) []string {
+		t.Helper()
+		r, err := f.Send(fmt.Sprintf("pg%d", port), p)
+		if err != nil {
+			t.Fatalf("send %s: %v\n%s", p, err, r)
+		}
+		var out []string
+		for _, d := range r.Out {
+			if !d.Local {
+				out = append(out, seen(d.Interface, d.Packet))
+			}
+		}
+		return out
+	}
+}
+
+func packetGolden(name string) string { return filepath.Join("testdata", "packets", name+".txt") }
+
+func TestPacketsFake(t *testing.T) {
+	for _, sc := range packetScenarios() {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			f := startFake(t, vppfake.Config{Seed: 1})
+			ps := newPacketScript(&script{t: t, conn: dial(t, f.Socket())})
+			ps.inject = fakeInject(t, f)
+			sc.run(ps)
+			want, err := os.ReadFile(packetGolden(sc.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ps.out.String(); got != string(want) {
+				t.Errorf("fake differs from VPP (-VPP +fake):\n%s", diff(string(want), got))
+			}
+		})
+	}
+}
+
+func TestPacketsVPP(t *testing.T) {
+	for _, sc := range packetScenarios() {
+		t.Run(sc.name, func(t *testing.T) {
+			ps := newPacketScript(&script{t: t, conn: dial(t, startVPP(t))})
+			ps.inject = realInject(t, ps)
+			sc.run(ps)
+			checkGolden(t, packetGolden(sc.name), ps.out.String())
+		})
+	}
+}
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+// udp is a packet from the n-th machine to a port's MAC.
+func udp(host, port int, src, dst string) vppfake.Packet {
+	return vppfake.Packet{EthSrc: hostMAC(host), EthDst: portMAC(port), Src: addr(src), Dst: addr(dst), Proto: vppfake.ProtoUDP,
+		SrcPort: 1000, DstPort: 2000, Size: 40}
+}
+
+func whoHas(host int, sender, target string) vppfake.Packet {
+	return vppfake.Packet{EthSrc: hostMAC(host), EthDst: vppfake.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		ARP: &vppfake.ARP{SenderMAC: hostMAC(host), SenderIP: addr(sender), TargetIP: addr(target)}}
+}

@@ -1,0 +1,149 @@
+package vppfake
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+)
+
+// maxMessage bounds one request. VPP has no such bound; nothing that speaks this API comes near it.
+const maxMessage = 16 << 20
+
+// flushAt is how many bytes of replies are collected at most before the writer is woken.
+const flushAt = 64 << 10
+
+// session is one client connection. Its reader hands requests to the fake one by one; its writer sends what has been
+// collected in out, which grows without bound, as VPP's output vector does: a client that writes a thousand requests
+// before it reads a reply must not deadlock.
+type session struct {
+	fake  *Fake
+	conn  net.Conn
+	index uint32 // the handle the client puts into its requests
+
+	mu        sync.Mutex // guards the rest
+	out       []byte
+	finishing bool // close once out is written
+	closed    bool
+	wake      chan struct{}
+}
+
+func newSession(f *Fake, conn net.Conn, index uint32) *session {
+	return &session{fake: f, conn: conn, index: index, wake: make(chan struct{}, 1)}
+}
+
+// read hands requests to the fake until the connection or the fake ends.
+func (s *session) read() {
+	defer s.fake.drop(s)
+	r := bufio.NewReaderSize(s.conn, 64<<10)
+	var header [frameHeader]byte
+	body := make([]byte, 4096)
+	for {
+		if _, err := io.ReadFull(r, header[:]); err != nil {
+			return
+		}
+		n := int(binary.BigEndian.Uint32(header[8:]))
+		if n > maxMessage {
+			s.fake.refuse(Refusal{Reason: "message longer than 16 MiB"})
+			return
+		}
+		if n > len(body) {
+			body = make([]byte, n)
+		}
+		if _, err := io.ReadFull(r, body[:n]); err != nil {
+			return
+		}
+		if !s.fake.dispatch(s, body[:n]) {
+			return
+		}
+		if r.Buffered() < frameHeader {
+			s.flush()
+		}
+	}
+}
+
+// write sends what is collected, until close.
+func (s *session) write() {
+	var spare []byte
+	for range s.wake {
+		s.mu.Lock()
+		out, last := s.out, s.finishing
+		s.out = spare[:0]
+		s.mu.Unlock()
+		_, err := s.conn.Write(out)
+		if err != nil || last {
+			s.close()
+			return
+		}
+		spare = out
+	}
+}
+
+// post collects one message for the client.
+func (s *session) post(id uint16, context uint32, msg message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.finishing {
+		return
+	}
+	s.out = appendFrame(s.out, id, context, msg)
+	if len(s.out) >= flushAt {
+		s.wakeLocked()
+	}
+}
+
+// postRetval collects a reply whose first field, the return value, is overwritten.
+func (s *session) postRetval(id uint16, context uint32, msg message, retval int32) {
+	frame := appendFrame(nil, id, context, msg)
+	binary.BigEndian.PutUint32(frame[frameHeader+headerSize(msg):], uint32(retval))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && !s.finishing {
+		s.out = append(s.out, frame...)
+	}
+}
+
+// flush has the writer send what is collected.
+func (s *session) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && len(s.out) > 0 {
+		s.wakeLocked()
+	}
+}
+
+func (s *session) wakeLocked() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finish closes the connection after what is collected has been sent.
+func (s *session) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.finishing = true
+		s.wakeLocked()
+	}
+}
+
+// close ends the connection and both goroutines.
+func (s *session) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	close(s.wake)
+	s.conn.Close()
+}
+
+func (s *session) isFinishing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.finishing && !s.closed
+}

@@ -1,0 +1,166 @@
+package vppfake
+
+import (
+	"math/rand/v2"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ethernet_types"
+)
+
+// Return values of VPP's API (src/vnet/error.h) that the fake gives.
+const (
+	rvUnspecified        = int32(api.UNSPECIFIED)                     // -1
+	rvInvalidSwIfIndex   = int32(api.INVALID_SW_IF_INDEX)             // -2
+	rvNoSuchFIB          = int32(api.NO_SUCH_FIB)                     // -3
+	rvNoSuchEntry        = int32(api.NO_SUCH_ENTRY)                   // -6
+	rvInvalidValue       = int32(api.INVALID_VALUE)                   // -7
+	rvUnimplemented      = int32(api.UNIMPLEMENTED)                   // -9
+	rvInvalidSwIfIndex2  = int32(api.INVALID_SW_IF_INDEX_2)           // -10
+	rvSyscall1           = int32(api.SYSCALL_ERROR_1)                 // -11
+	rvSyscall2           = int32(api.SYSCALL_ERROR_2)                 // -12
+	rvSyscall3           = int32(api.SYSCALL_ERROR_3)                 // -13
+	rvFeatureDisabled    = int32(api.FEATURE_DISABLED)                // -30
+	rvRegistration       = int32(api.INVALID_REGISTRATION)            // -31
+	rvNoPaths            = int32(-52)                                 // NO_PATHS_IN_ROUTE
+	rvNoMatchingIf       = int32(api.NO_MATCHING_INTERFACE)           // -54
+	rvInvalidVlan        = int32(api.INVALID_VLAN)                    // -55
+	rvVlanExists         = int32(api.VLAN_ALREADY_EXISTS)             // -56
+	rvAddressLength      = int32(api.ADDRESS_LENGTH_MISMATCH)         // -59
+	rvAddressNotFound    = int32(api.ADDRESS_NOT_FOUND_FOR_INTERFACE) // -60
+	rvAddressUndeletable = int32(api.ADDRESS_NOT_DELETABLE)           // -61
+	rvIP6NotEnabled      = int32(api.IP6_NOT_ENABLED)                 // -62
+	rvSubifExists        = int32(api.SUBIF_ALREADY_EXISTS)            // -68
+	rvInvalidInterface   = int32(api.INVALID_INTERFACE)               // -71
+	rvInvalidArgument    = int32(api.INVALID_ARGUMENT)                // -73
+	rvUnexpectedState    = int32(api.UNEXPECTED_INTF_STATE)           // -74
+	rvTunnelExists       = int32(api.TUNNEL_EXIST)                    // -75
+	rvInvalidDecapNext   = int32(api.INVALID_DECAP_NEXT)              // -76
+	rvIfExists           = int32(api.IF_ALREADY_EXISTS)               // -79
+	rvValueExists        = int32(api.VALUE_EXIST)                     // -81
+	rvSameSrcDst         = int32(api.SAME_SRC_DST)                    // -82
+	rvInvalidSubif       = int32(api.INVALID_SUB_SW_IF_INDEX)         // -98
+	rvAddressInUse       = int32(api.ADDRESS_IN_USE)                  // -105
+	rvAddressFound       = int32(api.ADDRESS_FOUND_FOR_INTERFACE)     // -114
+	rvEntryExists        = int32(api.ENTRY_ALREADY_EXISTS)            // -116
+	rvBDExists           = int32(api.BD_ALREADY_EXISTS)               // -119
+	rvBDInUse            = int32(api.BD_IN_USE)                       // -120
+	rvBDNotModifiable    = int32(api.BD_NOT_MODIFIABLE)               // -121
+	rvBDTooBig           = int32(api.BD_ID_EXCEED_MAX)                // -122
+	rvUnsupported        = int32(api.UNSUPPORTED)                     // -126
+	rvDuplicateAddress   = int32(api.DUPLICATE_IF_ADDRESS)            // -127
+	rvInitFailed         = int32(api.INIT_FAILED)                     // -144
+	rvInstanceInUse      = int32(api.INSTANCE_IN_USE)                 // -147
+	rvHasBVI             = int32(api.BD_ALREADY_HAS_BVI)              // -152
+	rvPrefixLength       = int32(-171)                                // INVALID_PREFIX_LENGTH
+)
+
+type mac = ethernet_types.MacAddress
+
+// none is VPP's ~0: no index, no table.
+const none = ^uint32(0)
+
+// objectKind is one kind of VPP objects: how its messages get into the table, how its objects appear in Fake.Dump (nil: they
+// appear with those of another family).
+type objectKind struct {
+	register func(*table)
+	dump     func(*state, *dumper)
+}
+
+// objectKinds is THE list of what this VPP can do: a new kind of objects is a file and a line here.
+func objectKinds() []objectKind {
+	return []objectKind{
+		{registerControl, nil},
+		{registerInterfaces, dumpInterfaces},
+		{registerLoopbacks, nil},
+		{registerSubInterfaces, nil},
+		{registerAfPacket, nil},
+		{registerTap, nil},
+		{registerMemif, dumpMemifSockets},
+		{registerVxlan, nil},
+		{registerAddresses, nil},
+		{registerTables, dumpTables},
+		{registerRoutes, nil},
+		{registerNeighbors, dumpNeighbors},
+		{registerProxyARP, dumpProxyARP},
+		{registerBridges, dumpBridges},
+		{registerXconnect, nil},
+		{registerFeatures, nil},
+		{registerPG, nil},
+		{registerFatal, nil},
+	}
+}
+
+// state is all that a crash takes away. The fake's mutex guards it.
+type state struct {
+	cfg   Config
+	rng   *rand.Rand
+	boot  uint32
+	table *table
+
+	ifs      interfaces
+	loops    pool
+	taps     map[uint32]*iface
+	hosts    map[string]*iface
+	memif    memifs
+	vxlan    vxlans
+	ip       ipState
+	l2       l2State
+	features map[featureKey]bool
+}
+
+func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
+	st := &state{
+		cfg: cfg, rng: rng, boot: boot, table: newTable(),
+		taps:     map[uint32]*iface{},
+		hosts:    map[string]*iface{},
+		features: map[featureKey]bool{},
+	}
+	for _, fam := range objectKinds() {
+		fam.register(st.table)
+	}
+	st.table.number(rng)
+	st.ip.init()
+	st.l2.init()
+	st.memif.init()
+	st.vxlan.init()
+	st.ifs.watchers = map[*session]uint32{}
+	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})
+	local.hw.owner = local
+	return st
+}
+
+// forget drops what a client that is gone had subscribed to.
+func (st *state) forget(s *session) { delete(st.ifs.watchers, s) }
+
+// randomMAC is 02:fe and four random bytes, as VPP makes them.
+func (st *state) randomMAC() mac {
+	r := st.rng.Uint32()
+	return mac{2, 0xfe, byte(r >> 24), byte(r >> 16), byte(r >> 8), byte(r)}
+}
+
+// pool hands out small numbers as VPP's bitmap allocators do: the lowest that is free.
+type pool struct{ used map[uint32]bool }
+
+func (p *pool) take(want uint32) bool {
+	if p.used == nil {
+		p.used = map[uint32]bool{}
+	}
+	if p.used[want] {
+		return false
+	}
+	p.used[want] = true
+	return true
+}
+
+func (p *pool) lowest() uint32 {
+	for i := uint32(0); ; i++ {
+		if p.take(i) {
+			return i
+		}
+	}
+}
+
+func (p *pool) free(i uint32) { delete(p.used, i) }
+
+// lcg is VPP's random_u32 with a seed that starts at 0: the ids it makes up are always the same.
+func lcg(seed uint32) uint32 { return 1664525*seed + 1013904223 }

@@ -1,0 +1,66 @@
+package vpptest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// config is the startup.conf. No hugepages are needed or touched.
+func (v *VPP) config() string {
+	var b strings.Builder
+	section := func(name string, lines ...string) {
+		fmt.Fprintf(&b, "%s {\n", name)
+		for _, line := range lines {
+			if line != "" {
+				fmt.Fprintf(&b, "  %s\n", line)
+			}
+		}
+		b.WriteString("}\n")
+	}
+	section("unix", "nodaemon", "nosyslog", "nocolor", "nobanner", "log "+v.path("vpp.log"),
+		"runtime-dir "+v.dir, "cli-listen "+v.CLISocket(), "cli-no-pager")
+	section("socksvr", "socket-name "+v.Socket())
+	counters := ""
+	if v.opts.PerNodeCounters {
+		counters = "per-node-counters on"
+	}
+	section("statseg", "socket-name "+v.StatsSocket(), counters)
+	section("api-segment", "prefix "+v.prefix)
+	section("memory", fmt.Sprintf("main-heap-size %dM", v.opts.HeapMB))
+	section("buffers", "page-size default", fmt.Sprintf("buffers-per-numa %d", v.opts.Buffers))
+	if v.opts.Workers > 0 {
+		section("cpu", fmt.Sprintf("workers %d", v.opts.Workers))
+	}
+	section("plugins", v.plugins()...)
+	b.WriteString(v.opts.Config)
+	return b.String()
+}
+
+// plugins finds VPP's plugins beside the binary, and says which to load: linux_cp and npt66 are off by default, dpdk wants
+// hugepages.
+func (v *VPP) plugins() []string {
+	var lines []string
+	prefix := filepath.Dir(filepath.Dir(v.bin))
+	for _, dir := range []string{"lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64", "lib"} {
+		path := filepath.Join(prefix, dir, "vpp_plugins")
+		if _, err := os.Stat(path); err == nil {
+			lines = append(lines, "path "+path)
+			break
+		}
+	}
+	enable := func(names ...string) {
+		for _, name := range names {
+			lines = append(lines, fmt.Sprintf("plugin %s_plugin.so { enable }", strings.TrimSuffix(name, "_plugin.so")))
+		}
+	}
+	if v.opts.FewPlugins != nil {
+		lines = append(lines, "plugin default { disable }")
+		enable(v.opts.FewPlugins...)
+		return lines
+	}
+	lines = append(lines, "plugin dpdk_plugin.so { disable }")
+	enable("linux_cp", "npt66")
+	return lines
+}

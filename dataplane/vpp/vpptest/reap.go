@@ -1,0 +1,53 @@
+package vpptest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// claim notes which process runs and for whom, for reap.
+func (v *VPP) claim() error {
+	note := fmt.Sprintf("%d %d\n", os.Getpid(), v.proc.Pid)
+	if err := os.WriteFile(v.path("owner"), []byte(note), 0o644); err != nil {
+		return fmt.Errorf("note VPP's owner: %w", err)
+	}
+	return nil
+}
+
+// reap ends the instances of test processes that died without Stop (a test's time-out, a kill), and removes their
+// directories. The process must still carry the directory in its command line.
+func reap() {
+	notes, _ := filepath.Glob("/tmp/vpp-*/owner") // the pattern is well formed
+	for _, note := range notes {
+		data, err := os.ReadFile(note)
+		if err != nil {
+			continue
+		}
+		var owner, vpp int
+		if n, _ := fmt.Sscan(string(data), &owner, &vpp); n != 2 || syscall.Kill(owner, 0) == nil {
+			continue
+		}
+		dir := filepath.Dir(note)
+		cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(vpp) + "/cmdline")
+		if err == nil && bytes.Contains(cmdline, []byte(filepath.Join(dir, "startup.conf"))) {
+			_ = syscall.Kill(vpp, syscall.SIGKILL) // it may just have ended
+		}
+		shm, _ := filepath.Glob("/dev/shm/" + segmentPrefix(owner, dir) + "*")
+		for _, path := range shm {
+			_ = os.Remove(path) // somebody else may be reaping
+		}
+		if strings.HasPrefix(dir, "/tmp/vpp-") {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// segmentPrefix names an instance's shared memory.
+func segmentPrefix(owner int, dir string) string {
+	return "vpptest-" + strconv.Itoa(owner) + "-" + filepath.Base(dir)
+}

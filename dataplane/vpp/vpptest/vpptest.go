@@ -1,0 +1,272 @@
+// Package vpptest runs private VPP instances: each has its own directory, sockets and shared memory names, so that any
+// number run side by side, in tests (Start) as well as in benchmarks and demonstrations (Launch). It needs root, as VPP
+// does.
+package vpptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ErrNoVPP: there is no VPP to run.
+var ErrNoVPP = errors.New("real VPP not found (VPP_PREFIX or PATH)")
+
+// Options of an instance. The zero value is a small VPP in the present network namespace.
+type Options struct {
+	Netns           string        // name of the network namespace (ip netns) to run in
+	Vhostshim       bool          // stand in for /dev/vhost-net, for TAPs where the kernel has none
+	HeapMB          int           // main heap; default 256
+	Buffers         int           // buffers per NUMA node; default 16384
+	Workers         int           // worker threads
+	PerNodeCounters bool          // counters per graph node in the statistics
+	FewPlugins      []string      // if not nil, only these plugins are loaded ("acl", "nat", …): starts faster
+	Config          string        // more lines of startup.conf
+	StartTimeout    time.Duration // until the API answers; default 20 s
+	Dir             string        // where to live; default a new directory in /tmp, removed by Stop
+}
+
+// VPP is an instance.
+type VPP struct {
+	opts    Options
+	bin     string
+	dir     string
+	ownDir  bool
+	prefix  string
+	preload string
+	proc    *os.Process
+}
+
+// Find is the path of the vpp binary: $VPP_PREFIX/bin/vpp, else vpp in PATH.
+func Find() (bin string, ok bool) {
+	if prefix := os.Getenv("VPP_PREFIX"); prefix != "" {
+		bin = filepath.Join(prefix, "bin", "vpp")
+		info, err := os.Stat(bin)
+		return bin, err == nil && info.Mode().IsRegular()
+	}
+	bin, err := exec.LookPath("vpp")
+	return bin, err == nil
+}
+
+// Start runs an instance until the end of the test, which is skipped where there is no VPP.
+func Start(t testing.TB, opts Options) *VPP {
+	t.Helper()
+	v, err := Launch(t.Context(), opts)
+	if errors.Is(err, ErrNoVPP) {
+		t.Skip(err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("VPP's log:\n%s", v.Log())
+		}
+		v.Stop()
+	})
+	return v
+}
+
+// Launch runs an instance until Stop.
+func Launch(ctx context.Context, opts Options) (*VPP, error) {
+	bin, ok := Find()
+	if !ok {
+		return nil, fmt.Errorf("%w: real-VPP tests need an installed VPP 25.10", ErrNoVPP)
+	}
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("%w: found %s, but running it needs root", ErrNoVPP, bin)
+	}
+	reap()
+	opts.setDefaults()
+	v := &VPP{opts: opts, bin: bin, dir: opts.Dir}
+	if v.dir == "" {
+		dir, err := os.MkdirTemp("/tmp", "vpp-")
+		if err != nil {
+			return nil, fmt.Errorf("directory for VPP: %w", err)
+		}
+		v.dir, v.ownDir = dir, true
+	}
+	v.prefix = segmentPrefix(os.Getpid(), v.dir)
+	err := v.prepare(ctx)
+	if err == nil {
+		err = v.Run(ctx)
+	}
+	if err != nil {
+		v.Stop()
+		return nil, err
+	}
+	return v, nil
+}
+
+func (o *Options) setDefaults() {
+	def := func(n *int, to int) {
+		if *n <= 0 {
+			*n = to
+		}
+	}
+	def(&o.HeapMB, 256)
+	def(&o.Buffers, 16384)
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = 20 * time.Second
+	}
+}
+
+func (v *VPP) prepare(ctx context.Context) error {
+	if v.opts.Vhostshim {
+		shim, err := Vhostshim(ctx)
+		if err != nil {
+			return err
+		}
+		v.preload = shim
+	}
+	if err := os.MkdirAll(v.dir, 0o755); err != nil {
+		return fmt.Errorf("directory for VPP: %w", err)
+	}
+	if err := os.WriteFile(v.path("startup.conf"), []byte(v.config()), 0o644); err != nil {
+		return fmt.Errorf("startup.conf: %w", err)
+	}
+	return nil
+}
+
+func (v *VPP) path(name string) string { return filepath.Join(v.dir, name) }
+
+// Socket is the API's socket.
+func (v *VPP) Socket() string { return v.path("api.sock") }
+
+// StatsSocket is the socket of the statistics segment.
+func (v *VPP) StatsSocket() string { return v.path("stats.sock") }
+
+// CLISocket is the socket of vppctl.
+func (v *VPP) CLISocket() string { return v.path("cli.sock") }
+
+// Dir is the instance's directory.
+func (v *VPP) Dir() string { return v.dir }
+
+// PID is the running process, 0 if there is none.
+func (v *VPP) PID() int {
+	if v.proc == nil {
+		return 0
+	}
+	return v.proc.Pid
+}
+
+// Log is what the process has written.
+func (v *VPP) Log() string {
+	var all strings.Builder
+	for _, name := range []string{"out.log", "vpp.log"} {
+		data, err := os.ReadFile(v.path(name))
+		if err == nil {
+			all.Write(data)
+		}
+	}
+	return all.String()
+}
+
+// Run starts the process after Kill or Term and waits for its API.
+func (v *VPP) Run(ctx context.Context) error {
+	if v.proc != nil {
+		return errors.New("VPP runs already")
+	}
+	v.clean()
+	out, err := os.OpenFile(v.path("out.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("VPP's log: %w", err)
+	}
+	defer out.Close()
+	cmd := v.command()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start VPP: %w", err)
+	}
+	v.proc = cmd.Process
+	err = v.claim()
+	if err == nil {
+		err = v.await(ctx)
+	}
+	if err != nil {
+		log := v.Log()
+		v.Kill()
+		return fmt.Errorf("start VPP: %w\n%s", err, log)
+	}
+	return nil
+}
+
+func (v *VPP) command() *exec.Cmd {
+	args := []string{v.bin, "-c", v.path("startup.conf")}
+	if v.preload != "" {
+		args = append([]string{"env", "LD_PRELOAD=" + v.preload}, args...)
+	}
+	if v.opts.Netns != "" {
+		args = append([]string{"ip", "netns", "exec", v.opts.Netns}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = v.dir
+	// The terminal's signals are for the test, which then stops VPP itself.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// Kill ends the process at once (SIGKILL), as a crash would: sockets and shared memory stay behind.
+func (v *VPP) Kill() { v.signal(syscall.SIGKILL) }
+
+// Term ends the process in order (SIGTERM).
+func (v *VPP) Term() { v.signal(syscall.SIGTERM) }
+
+func (v *VPP) signal(s syscall.Signal) {
+	if v.proc == nil {
+		return
+	}
+	_ = v.proc.Signal(syscall.SIGCONT) // in case it was frozen
+	_ = v.proc.Signal(s)
+	_, _ = v.proc.Wait() // the exit status is the signal's
+	v.proc = nil
+}
+
+// Freeze stops the process without ending it (SIGSTOP).
+func (v *VPP) Freeze() error { return v.proc.Signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (v *VPP) Thaw() error { return v.proc.Signal(syscall.SIGCONT) }
+
+// Restart kills the process and starts a new one.
+func (v *VPP) Restart(ctx context.Context) error {
+	v.Kill()
+	return v.Run(ctx)
+}
+
+// Stop ends the process and removes all it leaves behind.
+func (v *VPP) Stop() {
+	v.Kill()
+	v.clean()
+	if v.ownDir {
+		_ = os.RemoveAll(v.dir) // a leftover in /tmp is no reason to fail
+	}
+}
+
+// clean removes what a killed VPP leaves.
+func (v *VPP) clean() {
+	leftovers := []string{v.Socket(), v.StatsSocket(), v.CLISocket(), v.path("cli.pid")}
+	shm, _ := filepath.Glob("/dev/shm/" + v.prefix + "*") // the pattern is well formed
+	for _, path := range append(leftovers, shm...) {
+		_ = os.Remove(path) // may not exist
+	}
+}
+
+// CLI runs a debug command and returns what it prints.
+func (v *VPP) CLI(command string) (string, error) {
+	vppctl := filepath.Join(filepath.Dir(v.bin), "vppctl")
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, vppctl, "-s", v.CLISocket(), command).CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("vppctl %s: %w: %s", command, err, out)
+	}
+	return strings.ReplaceAll(string(out), "\r", ""), nil
+}

@@ -1,0 +1,146 @@
+package vpptest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestFind(t *testing.T) {
+	t.Setenv("VPP_PREFIX", t.TempDir())
+	if bin, ok := Find(); ok {
+		t.Errorf("found %s in an empty prefix", bin)
+	}
+	_, err := Launch(t.Context(), Options{})
+	if !errors.Is(err, ErrNoVPP) || !strings.Contains(err.Error(), "real VPP not found (VPP_PREFIX or PATH): ") {
+		t.Error(err)
+	}
+	skipped := t.Run("skips", func(t *testing.T) { Start(t, Options{}) })
+	if !skipped {
+		t.Error("Start must skip, not fail")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	prefix := t.TempDir()
+	plugins := filepath.Join(prefix, "lib", "x86_64-linux-gnu", "vpp_plugins")
+	if err := os.MkdirAll(plugins, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{Workers: 2, PerNodeCounters: true, HeapMB: 128, Buffers: 1000, Config: "logging { default-log-level debug }\n"}
+	opts.setDefaults()
+	v := &VPP{opts: opts, bin: filepath.Join(prefix, "bin", "vpp"), dir: "/tmp/vpp-x", prefix: "p"}
+	for _, want := range []string{
+		"nodaemon", "socket-name /tmp/vpp-x/api.sock", "path " + plugins, "page-size default", "buffers-per-numa 1000",
+		"main-heap-size 128M", "workers 2", "per-node-counters on", "api-segment {\n  prefix p\n", "dpdk_plugin.so { disable }",
+		"linux_cp_plugin.so { enable }", "logging {",
+	} {
+		if !strings.Contains(v.config(), want) {
+			t.Errorf("no %q in\n%s", want, v.config())
+		}
+	}
+	v.opts.FewPlugins = []string{"acl"}
+	if c := v.config(); !strings.Contains(c, "plugin default { disable }\n  plugin acl_plugin.so { enable }") {
+		t.Error(c)
+	}
+}
+
+func TestInstances(t *testing.T) {
+	a := Start(t, Options{FewPlugins: []string{}})
+	b := Start(t, Options{FewPlugins: []string{}})
+	if a.PID() == b.PID() || a.PID() == 0 {
+		t.Error(a.PID(), b.PID())
+	}
+	out, err := a.CLI("show version verbose")
+	if err != nil || !strings.Contains(out, fmt.Sprint(a.PID())) {
+		t.Error(out, err)
+	}
+	if _, err := a.CLI("create loopback interface"); err != nil {
+		t.Error(err)
+	}
+	if err := a.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := a.CLI("show interface"); err != nil || strings.Contains(out, "loop0") {
+		t.Error(out, err)
+	}
+	a.Term()
+	if a.PID() != 0 {
+		t.Error("runs after Term")
+	}
+	if err := a.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := a.Run(t.Context()); err == nil {
+		t.Error("ran twice")
+	}
+	dir, prefix := b.Dir(), b.prefix
+	b.Stop()
+	b.Stop()
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("left", dir)
+	}
+	if shm, _ := filepath.Glob("/dev/shm/" + prefix + "*"); len(shm) != 0 {
+		t.Error("left", shm)
+	}
+}
+
+func TestBrokenConfig(t *testing.T) {
+	if _, ok := Find(); !ok {
+		t.Skip(ErrNoVPP)
+	}
+	_, err := Launch(t.Context(), Options{FewPlugins: []string{}, Config: "nonsense { }\n"})
+	if err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("the error must show VPP's complaint: %v", err)
+	}
+}
+
+// What a killed test leaves behind goes away when the next instance starts.
+func TestReap(t *testing.T) {
+	dir, err := os.MkdirTemp("/tmp", "vpp-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan := exec.Command("sh", "-c", "sleep 60; true", filepath.Join(dir, "startup.conf"))
+	orphan.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
+	owner := exec.Command("true")
+	if err := owner.Run(); err != nil {
+		t.Fatal(err)
+	}
+	note := fmt.Sprintf("%d %d\n", owner.Process.Pid, orphan.Process.Pid)
+	if err := os.WriteFile(filepath.Join(dir, "owner"), []byte(note), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	reap()
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("left", dir)
+	}
+	if err := orphan.Wait(); err == nil {
+		t.Error("the orphan ended by itself")
+	}
+	_ = syscall.Kill(-orphan.Process.Pid, syscall.SIGKILL) // its sleep
+}
+
+func TestVhostshim(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc")
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for range 2 {
+		lib, err := Vhostshim(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(lib); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package clusterdb
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The defaults of Config.
+const (
+	defaultOpTimeout     = 5 * time.Second
+	defaultProbeInterval = 3 * time.Second
+	probeTimeout         = 2 * time.Second
+	// maxSocketPath is what the kernel takes as the path of a unix socket, less one for the final zero.
+	maxSocketPath = 107
+)
+
+// Config says which database to use. The names in errors are those of contiv's etcd.conf.
+type Config struct {
+	// Endpoints of the operator's etcd, "host:port" or URLs. When there are none the agent runs its own etcd, see Embedded.
+	Endpoints []string
+	// CAFile, CertFile and KeyFile are PEM files: whom to trust, and who we are. CertFile and KeyFile go together.
+	CAFile, CertFile, KeyFile string
+	// InsecureTransport must be set to talk to etcd at other machines without TLS.
+	InsecureTransport bool
+	// OperationTimeout bounds each call; 5 s when zero.
+	OperationTimeout time.Duration
+	// ProbeInterval is how often the connection is checked; 3 s when zero.
+	ProbeInterval time.Duration
+
+	Embedded EmbeddedConfig
+}
+
+// EmbeddedConfig is about the etcd in the agent's own process.
+type EmbeddedConfig struct {
+	// DataDir has the database; it survives restarts.
+	DataDir string
+	// Listen is the loopback address for clients, e.g. "127.0.0.1:2379", with port 0 for a free one. When it is empty, clients
+	// use the socket DataDir/etcd.sock, which only root can reach.
+	Listen string
+}
+
+// UsesEmbedded is true when the agent is to run its own etcd.
+func (c Config) UsesEmbedded() bool { return len(c.Endpoints) == 0 }
+
+// withDefaults fills what is not set.
+func (c Config) withDefaults() Config {
+	if c.OperationTimeout == 0 {
+		c.OperationTimeout = defaultOpTimeout
+	}
+	if c.ProbeInterval == 0 {
+		c.ProbeInterval = defaultProbeInterval
+	}
+	return c
+}
+
+// Validate reports everything that is wrong, each fault with the name of its field.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("etcd "+field+": "+format, args...))
+	}
+	if c.OperationTimeout < 0 {
+		bad("operation-timeout", "%s is negative; use a few seconds", c.OperationTimeout)
+	}
+	if c.ProbeInterval < 0 {
+		bad("probe-interval", "%s is negative; use a few seconds", c.ProbeInterval)
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		bad("cert-file", "cert-file and key-file go together; set both or none")
+	}
+	if c.UsesEmbedded() {
+		c.validateEmbedded(bad)
+	} else {
+		for _, e := range c.Endpoints {
+			c.validateEndpoint(e, bad)
+		}
+		if _, err := c.tlsConfig(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validateEmbedded(bad func(field, format string, args ...any)) {
+	if c.CAFile != "" || c.CertFile != "" {
+		bad("endpoints", "TLS files are set, but no endpoints; add the endpoints, or remove the files to use the embedded etcd")
+	}
+	if c.Embedded.DataDir == "" {
+		bad("data-dir", "is missing; set the directory of the embedded etcd, or set endpoints to use an etcd of yours")
+		return
+	}
+	if c.Embedded.Listen == "" {
+		if path := c.socketPath(); len(path) > maxSocketPath {
+			bad("data-dir", "the path of the socket %s is too long (%d of %d characters); use a shorter directory or set the listen "+
+				"address 127.0.0.1:0", path, len(path), maxSocketPath)
+		}
+		return
+	}
+	host, _, err := net.SplitHostPort(c.Embedded.Listen)
+	if err != nil {
+		bad("listen", "%q is not host:port; write it like 127.0.0.1:0", c.Embedded.Listen)
+	} else if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		bad("listen", "%q is not a loopback address, and the embedded etcd has no authentication; use 127.0.0.1", c.Embedded.Listen)
+	}
+}
+
+func (c Config) socketPath() string {
+	path := filepath.Join(c.Embedded.DataDir, "etcd.sock")
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+func (c Config) validateEndpoint(endpoint string, bad func(field, format string, args ...any)) {
+	text := endpoint
+	if !strings.Contains(text, "://") {
+		text = c.scheme() + "://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || (u.Scheme != "unix" && (u.Hostname() == "" || u.Port() == "")):
+		bad("endpoints", "%q is not host:port or a URL; write it like https://etcd-1:2379", endpoint)
+	case u.Scheme == "unix":
+	case u.Scheme != "http" && u.Scheme != "https":
+		bad("endpoints", "%q has the scheme %s; use https or http", endpoint, u.Scheme)
+	case u.Scheme == "http" && c.usesTLSFiles():
+		bad("endpoints", "%q is http although TLS files are set; use https", endpoint)
+	case u.Scheme == "http" && !c.InsecureTransport && !isLoopback(u.Hostname()):
+		bad("endpoints", "%q is not encrypted, so anybody on the path could reconfigure the cluster; set ca-file, cert-file and "+
+			"key-file, or insecure-transport if that is what you want", endpoint)
+	}
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+func (c Config) usesTLSFiles() bool { return c.CAFile != "" || c.CertFile != "" || c.KeyFile != "" }
+
+// scheme is the one of endpoints that are written without.
+func (c Config) scheme() string {
+	if c.usesTLSFiles() {
+		return "https"
+	}
+	return "http"
+}
+
+// tlsConfig is nil when no endpoint is encrypted.
+func (c Config) tlsConfig() (*tls.Config, error) {
+	encrypted := c.usesTLSFiles()
+	for _, e := range c.Endpoints {
+		encrypted = encrypted || strings.HasPrefix(e, "https://")
+	}
+	if !encrypted {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	var errs []error
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		pool := x509.NewCertPool()
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("etcd ca-file: %w", err))
+		case !pool.AppendCertsFromPEM(pem):
+			errs = append(errs, fmt.Errorf("etcd ca-file: %s has no certificate in PEM form", c.CAFile))
+		}
+		out.RootCAs = pool
+	}
+	if c.CertFile != "" && c.KeyFile != "" {
+		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("etcd cert-file or key-file: %w", err))
+		}
+		out.Certificates = []tls.Certificate{cert}
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,259 @@
+package clusterdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"contiv.dev/vswitch/internal/keyval"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+const (
+	// probeKey is read to find out whether the database answers; it never exists. The name is contiv's.
+	probeKey = "/probe-etcd-connection"
+	// minRetry is the first pause after a failure; pauses double up to a limit, with jitter.
+	minRetry    = 200 * time.Millisecond
+	stopTimeout = 10 * time.Second
+)
+
+// DB is a client of etcd. All methods are safe for concurrent use, and all calls end within the configured time.
+type DB struct {
+	conf     Config
+	log      *slog.Logger
+	embedded *Embedded
+	client   *clientv3.Client
+	jobs     *lifecycle.Group
+	closing  atomic.Bool
+
+	mu        sync.Mutex
+	connected bool
+	// losses counts how often a connection was lost; a watcher compares it to find out that it may have missed something.
+	losses    uint64
+	clusterID uint64
+	revision  int64
+	onConnect []func() error // called on the first connection, then nil
+	ever      bool
+	changed   chan struct{} // closed and replaced when connected changes
+}
+
+var _ keyval.KvProtoPlugin = (*DB)(nil)
+
+// Open starts the embedded etcd if there are no endpoints, and a client. It does not wait for the operator's etcd: whether
+// that answers shows in Connected.
+func Open(ctx context.Context, conf Config, log *slog.Logger) (*DB, error) {
+	if err := conf.Validate(); err != nil {
+		return nil, err
+	}
+	db := &DB{conf: conf.withDefaults(), log: log, changed: make(chan struct{})}
+	endpoints := db.conf.Endpoints
+	if db.conf.UsesEmbedded() {
+		e, err := StartEmbedded(ctx, db.conf, log)
+		if err != nil {
+			return nil, err
+		}
+		db.embedded = e
+		endpoints = []string{e.Endpoint()}
+	}
+	if err := db.connect(endpoints); err != nil {
+		db.closeEmbedded()
+		return nil, err
+	}
+	db.jobs = lifecycle.NewGroup(ctx, log)
+	db.jobs.Go("etcd-probe", db.probe)
+	return db, nil
+}
+
+func (db *DB) connect(endpoints []string) error {
+	tlsConf, err := db.conf.tlsConfig()
+	if err != nil {
+		return err
+	}
+	db.client, err = clientv3.New(clientv3.Config{
+		Endpoints:            endpoints,
+		TLS:                  tlsConf,
+		Logger:               newZap(db.log, &db.closing),
+		DialTimeout:          db.conf.OperationTimeout,
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 5 * time.Second,
+		MaxUnaryRetries:      2, // bounded by the operation's time anyway
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: minRetry, Multiplier: 1.6, Jitter: 0.3, MaxDelay: db.conf.ProbeInterval},
+			MinConnectTimeout: probeTimeout,
+		})},
+	})
+	if err != nil {
+		return fmt.Errorf("etcd endpoints: client for %v: %w", endpoints, err)
+	}
+	return nil
+}
+
+// Close ends the client and the embedded etcd.
+func (db *DB) Close() error {
+	if !db.closing.CompareAndSwap(false, true) {
+		return nil
+	}
+	err := db.jobs.Stop(stopTimeout)
+	if closeErr := db.client.Close(); closeErr != nil && !errors.Is(closeErr, context.Canceled) {
+		err = errors.Join(err, fmt.Errorf("closing the etcd client: %w", closeErr))
+	}
+	db.closeEmbedded()
+	return err
+}
+
+func (db *DB) closeEmbedded() {
+	if db.embedded != nil {
+		db.embedded.Close()
+	}
+}
+
+// Connected says whether the database answered the last time.
+func (db *DB) Connected() bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.connected
+}
+
+// OnConnect registers callback to be triggered once the first connection is established; immediately if it is already.
+func (db *DB) OnConnect(callback func() error) {
+	db.mu.Lock()
+	if !db.ever {
+		db.onConnect = append(db.onConnect, callback)
+		db.mu.Unlock()
+		return
+	}
+	db.mu.Unlock()
+	db.runCallback(callback)
+}
+
+func (db *DB) runCallback(callback func() error) {
+	if err := callback(); err != nil {
+		db.log.Error("callback on connection to etcd failed", "error", err)
+	}
+}
+
+// report notes whether the database has just answered. Errors that are the caller's own do not count.
+func (db *DB) report(err error) {
+	if err != nil && db.closing.Load() {
+		return
+	}
+	db.mu.Lock()
+	now := err == nil
+	if now == db.connected {
+		db.mu.Unlock()
+		return
+	}
+	db.connected = now
+	var callbacks []func() error
+	if now {
+		callbacks, db.onConnect, db.ever = db.onConnect, nil, true
+	} else {
+		db.losses++
+	}
+	close(db.changed)
+	db.changed = make(chan struct{})
+	db.mu.Unlock()
+
+	if now {
+		db.log.Info("connected to etcd")
+	} else {
+		db.log.Warn("the connection to etcd is lost; the node works on with what it knows", "error", err)
+	}
+	for _, c := range callbacks {
+		db.runCallback(c)
+	}
+}
+
+// observe looks at the header of an answer: if it is another cluster's, or an older one's, the data has been replaced while
+// nobody looked, and a watch would wait for revisions to come that have been.
+func (db *DB) observe(h *etcdserverpb.ResponseHeader) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	replaced := db.clusterID != 0 && (h.ClusterId != db.clusterID || h.Revision < db.revision)
+	db.clusterID, db.revision = h.ClusterId, h.Revision
+	if !replaced {
+		return
+	}
+	db.log.Warn("etcd has lost its data or has been replaced")
+	db.losses++
+	close(db.changed)
+	db.changed = make(chan struct{})
+}
+
+// state is the number of losses so far, whether there is a connection, and a channel that is closed when that changes.
+func (db *DB) state() (losses uint64, connected bool, changed <-chan struct{}) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.losses, db.connected, db.changed
+}
+
+// probe is the job that finds out whether the database answers.
+func (db *DB) probe(ctx context.Context) error {
+	retry := minRetry
+	for {
+		callCtx, cancel := context.WithTimeout(ctx, min(probeTimeout, db.conf.OperationTimeout))
+		resp, err := db.client.Get(callCtx, probeKey, clientv3.WithKeysOnly())
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			db.observe(resp.Header)
+		}
+		db.report(err)
+		pause := db.conf.ProbeInterval
+		if err == nil {
+			retry = minRetry
+		} else {
+			pause, retry = jitter(retry), min(2*retry, db.conf.ProbeInterval)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// jitter is a duration between half of d and one and a half.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// PutIfNotExists atomically puts the pair if there is no value for the key. If it fails with an error, the value may have been
+// written all the same.
+func (db *DB) PutIfNotExists(key string, value []byte) (succeeded bool, err error) {
+	return db.putIf(db.client.Ctx(), clientv3.Compare(clientv3.CreateRevision(key), "=", 0), key, value)
+}
+
+// PutIfRevision atomically puts the pair if the key still has the revision at which it was read.
+func (db *DB) PutIfRevision(ctx context.Context, key string, rev int64, value []byte) (succeeded bool, err error) {
+	return db.putIf(ctx, clientv3.Compare(clientv3.ModRevision(key), "=", rev), key, value)
+}
+
+func (db *DB) putIf(ctx context.Context, cond clientv3.Cmp, key string, value []byte) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, db.conf.OperationTimeout)
+	defer cancel()
+	resp, err := db.client.Txn(ctx).If(cond).Then(clientv3.OpPut(key, string(value))).Commit()
+	if err != nil {
+		return false, fmt.Errorf("etcd: conditional put of %s: %w", key, err)
+	}
+	return resp.Succeeded, nil
+}

@@ -1,0 +1,9 @@
+// Package clusterdb is the agent's access to what the nodes of a cluster share: an etcd of the operator's, or one that the
+// agent runs in its own process, which is the default and serves a single machine.
+//
+// DB is a client of either. Its calls are bounded in time; a lost connection is survived silently and shows in Connected.
+//
+// Watcher brings the shared state into the event loop: a complete snapshot (DBResync) on start and whenever the connection was
+// lost or the watch fell behind, single changes (KubeStateChange) in between. It keeps a copy of the state on the node's disk
+// (LocalCopy), from which the agent starts when the database does not answer.
+package clusterdb

@@ -1,0 +1,166 @@
+package clusterdb
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// localLockTimeout bounds the wait for another process that has the file open.
+const localLockTimeout = time.Second
+
+// stateBucket has the values of the database by key, without the common prefix.
+const stateBucket = "cluster-state"
+
+// LocalCopy is the node's copy of the shared state, in a bbolt file.
+type LocalCopy struct {
+	path string
+	log  *slog.Logger
+	db   *bolt.DB
+}
+
+// OpenLocalCopy opens the file or creates it. It holds nothing that cannot be had from the database again, so a damaged file
+// is replaced by an empty one.
+func OpenLocalCopy(path string, log *slog.Logger) (*LocalCopy, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("local copy of the cluster state: %w", err)
+	}
+	l := &LocalCopy{path: path, log: log}
+	err := l.open()
+	if err != nil && !errors.Is(err, bolterrors.ErrTimeout) && !errors.Is(err, os.ErrPermission) {
+		log.Warn("the local copy of the cluster state is damaged; starting with an empty one", "path", path, "error", err)
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("local copy of the cluster state: %w", err)
+		}
+		err = l.open()
+	}
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("local copy of the cluster state: %s is in use by another agent; stop it", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("local copy of the cluster state: %w", err)
+	}
+	return l, nil
+}
+
+// open opens the file and checks it. bbolt finds out about damage only where it reads, and then by panicking, or by a memory
+// fault if the file is shorter than it says.
+func (l *LocalCopy) open() (err error) {
+	faults := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(faults)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("reading %s: %v", l.path, r)
+		}
+	}()
+	l.db, err = bolt.Open(l.path, 0o600, &bolt.Options{Timeout: localLockTimeout})
+	if err != nil {
+		return err
+	}
+	err = l.db.View(l.check)
+	if err == nil {
+		err = l.db.Update(func(tx *bolt.Tx) error {
+			_, err := tx.CreateBucketIfNotExists([]byte(stateBucket))
+			return err
+		})
+	}
+	if err != nil {
+		return errors.Join(err, l.db.Close())
+	}
+	return nil
+}
+
+func (l *LocalCopy) check(tx *bolt.Tx) error {
+	info, err := os.Stat(l.path)
+	if err != nil {
+		return err
+	}
+	if info.Size() < tx.Size() {
+		return fmt.Errorf("the file has %d bytes instead of %d", info.Size(), tx.Size())
+	}
+	var first error
+	for err := range tx.Check() { // to the end, for the sake of its goroutine
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Load returns all values by key.
+func (l *LocalCopy) Load() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	err := l.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(stateBucket)).ForEach(func(k, v []byte) error {
+			out[string(k)] = append([]byte(nil), v...)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("local copy of the cluster state: reading %s: %w", l.path, err)
+	}
+	return out, nil
+}
+
+// Replace makes the copy have exactly the given values.
+func (l *LocalCopy) Replace(values map[string][]byte) error {
+	return l.update(func(tx *bolt.Tx) error {
+		if err := tx.DeleteBucket([]byte(stateBucket)); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket([]byte(stateBucket))
+		if err != nil {
+			return err
+		}
+		for k, v := range values {
+			if err := b.Put([]byte(k), v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Apply changes single values; a nil value deletes.
+func (l *LocalCopy) Apply(changes map[string][]byte) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	return l.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte(stateBucket))
+		for k, v := range changes {
+			var err error
+			if v == nil {
+				err = b.Delete([]byte(k))
+			} else {
+				err = b.Put([]byte(k), v)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (l *LocalCopy) update(change func(*bolt.Tx) error) error {
+	if err := l.db.Update(change); err != nil {
+		return fmt.Errorf("local copy of the cluster state: writing %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (l *LocalCopy) Close() error {
+	if err := l.db.Close(); err != nil {
+		return fmt.Errorf("local copy of the cluster state: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package clusterdb
+
+import (
+	"log/slog"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// mirror is the decoded state as it was pushed last; it knows the previous values and drops what is not news.
+type mirror struct {
+	resources []Resource
+	log       *slog.Logger
+	values    map[string]mirrored
+}
+
+type mirrored struct {
+	value proto.Message
+	rev   int64
+}
+
+func newMirror(resources []Resource, log *slog.Logger) *mirror {
+	return &mirror{resources: resources, log: log, values: map[string]mirrored{}}
+}
+
+// resourceOf finds the resource of a key; nil for keys of no interest.
+func (m *mirror) resourceOf(key string) *Resource {
+	for i := range m.resources {
+		if strings.HasPrefix(key, m.resources[i].KeyPrefix) {
+			return &m.resources[i]
+		}
+	}
+	return nil
+}
+
+// decode decodes a value. One that cannot be decoded is as good as absent.
+func (m *mirror) decode(r *Resource, kv keyValue) proto.Message {
+	value := r.New()
+	if err := decode(kv.value, value); err != nil {
+		m.log.Error("a value of the cluster state cannot be read and is ignored", "key", kv.key, "error", err)
+		return nil
+	}
+	return value
+}
+
+// reset makes the mirror have exactly the given values, and returns them by resource. All resources are in the result, so that
+// "none" differs from "not known".
+func (m *mirror) reset(kvs []keyValue) api.KubeStateData {
+	m.values = make(map[string]mirrored, len(kvs))
+	out := make(api.KubeStateData, len(m.resources))
+	for _, r := range m.resources {
+		out[r.Keyword] = api.KeyValuePairs{}
+	}
+	for _, kv := range kvs {
+		r := m.resourceOf(kv.key)
+		if r == nil {
+			continue
+		}
+		if value := m.decode(r, kv); value != nil {
+			m.values[kv.key] = mirrored{value, kv.rev}
+			out[r.Keyword][kv.key] = value
+		}
+	}
+	return out
+}
+
+// apply takes a change and returns the event for it; nil when it is of no interest or nothing new.
+func (m *mirror) apply(kv keyValue) *api.KubeStateChange {
+	r := m.resourceOf(kv.key)
+	prev := m.values[kv.key]
+	if r == nil || kv.rev <= prev.rev {
+		return nil
+	}
+	var next proto.Message
+	if kv.value != nil {
+		next = m.decode(r, kv)
+	}
+	m.values[kv.key] = mirrored{next, kv.rev}
+	if next == nil {
+		delete(m.values, kv.key)
+	}
+	if (prev.value == nil && next == nil) || (prev.value != nil && next != nil && proto.Equal(prev.value, next)) {
+		return nil
+	}
+	return &api.KubeStateChange{
+		Resource: r.Keyword, Key: kv.key, PrevValue: prev.value, NewValue: next, PrevRev: prev.rev, Rev: kv.rev,
+	}
+}

@@ -1,0 +1,265 @@
+package clusterdb
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+func TestWatch(t *testing.T) {
+	db := openEmbedded(t, t.TempDir())
+	put(t, db, 1, "a")
+	events := newSink()
+	local := localCopy(t, localPath(t))
+	w, _ := watch(t, db, local, events)
+	events.want(t, "resync local=false [1=a]")
+	put(t, db, 2, "b")
+	events.want(t, "allocatedIDs allocatedIDs/2: none -> 2=b")
+	put(t, db, 2, "c")
+	events.want(t, "allocatedIDs allocatedIDs/2: 2=b -> 2=c")
+	put(t, db, 2, "c") // nothing new
+	b := db.NewBroker(KSRPrefix)
+	if err := b.Put(t.Context(), "something/else", node(9, "x")); err != nil { // of no interest
+		t.Fatal(err)
+	}
+	if _, err := b.Delete(t.Context(), "allocatedIDs/1"); err != nil {
+		t.Fatal(err)
+	}
+	events.want(t, "allocatedIDs allocatedIDs/1: 1=a -> none")
+	// a value that cannot be read is as good as absent
+	if _, err := db.client.Put(t.Context(), KSRPrefix+"allocatedIDs/2", "garbage"); err != nil {
+		t.Fatal(err)
+	}
+	events.want(t, "allocatedIDs allocatedIDs/2: 2=c -> none")
+	put(t, db, 3, "d")
+	events.want(t, "allocatedIDs allocatedIDs/3: none -> 3=d")
+	w.RequestResync()
+	events.want(t, "resync local=false [3=d]")
+	events.wantNone(t)
+
+	values, err := local.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, k := range []string{"allocatedIDs/1", "allocatedIDs/2", "allocatedIDs/3", "something/else"} {
+		if values[k] != nil {
+			keys = append(keys, k)
+		}
+	}
+	if want := []string{"allocatedIDs/2", "allocatedIDs/3", "something/else"}; !reflect.DeepEqual(keys, want) || len(values) != 3 {
+		t.Errorf("local copy has %v, want %v", keys, want)
+	}
+}
+
+// TestReconnect: one resync after the server was away, however long; nothing while it is.
+func TestReconnect(t *testing.T) {
+	s := newServer(t)
+	s.start()
+	db := s.client()
+	events := newSink()
+	watch(t, db, nil, events)
+	events.want(t, "resync local=false []")
+	put(t, db, 1, "a")
+	events.want(t, "allocatedIDs allocatedIDs/1: none -> 1=a")
+	for range 2 {
+		s.stop()
+		until(t, "loss", func() bool { return !db.Connected() })
+		events.wantNone(t)
+		s.start()
+		events.want(t, "resync local=false [1=a]")
+		events.wantNone(t)
+	}
+	put(t, db, 2, "b")
+	events.want(t, "allocatedIDs allocatedIDs/2: none -> 2=b")
+}
+
+// TestDataLost: the server comes back empty. A watch that went on from its revision would hear nothing for long.
+func TestDataLost(t *testing.T) {
+	s := newServer(t)
+	s.conf.Embedded.Listen = freeAddress(t)
+	s.start()
+	conf := testConf()
+	conf.Endpoints = []string{s.conf.Embedded.Listen}
+	db := open(t, conf)
+	events := newSink()
+	watch(t, db, nil, events)
+	events.want(t, "resync local=false []")
+	for i := range uint32(5) {
+		put(t, db, i+1, "a")
+		events.want(t, fmt.Sprintf("allocatedIDs allocatedIDs/%d: none -> %d=a", i+1, i+1))
+	}
+	until(t, "connection", db.Connected)
+	s.stop()
+	s.wipe()
+	s.start()
+	events.want(t, "resync local=false []")
+	put(t, db, 1, "b")
+	events.want(t, "allocatedIDs allocatedIDs/1: none -> 1=b")
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	s := newServer(t)
+	s.conf.Embedded.Listen = "127.0.0.1:0"
+	s.start()
+	defer s.stop()
+	return s.e.Endpoint()
+}
+
+// TestCompaction: the revision to go on from does not exist any more.
+func TestCompaction(t *testing.T) {
+	db := openEmbedded(t, t.TempDir())
+	put(t, db, 1, "a")
+	put(t, db, 1, "b")
+	resp, err := db.client.Get(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.client.Compact(t.Context(), resp.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatcher(WatcherDeps{DB: db, Events: newSink(), Resources: nodeResource(), Log: quiet()})
+	if err := w.watch(t.Context(), 1, 0); err == nil {
+		t.Error("watching from a compacted revision works")
+	}
+}
+
+// TestQueueFull: changes that find no room lead to a resync.
+func TestQueueFull(t *testing.T) {
+	db := openEmbedded(t, t.TempDir())
+	events := newSink()
+	events.full <- struct{}{} // the resync itself is repeated
+	watch(t, db, nil, events)
+	events.want(t, "resync local=false []")
+	events.full <- struct{}{}
+	put(t, db, 1, "a")
+	events.want(t, "resync local=false [1=a]")
+	put(t, db, 2, "b")
+	events.want(t, "allocatedIDs allocatedIDs/2: none -> 2=b")
+}
+
+func TestClosedLoopEndsTheWatcher(t *testing.T) {
+	db := openEmbedded(t, t.TempDir())
+	w := NewWatcher(WatcherDeps{DB: db, Events: &sink{closed: true}, Resources: nodeResource(), Log: quiet()})
+	if err := w.Run(t.Context()); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// TestStartWithoutServer: from the local copy, once; then from the server.
+func TestStartWithoutServer(t *testing.T) {
+	path := localPath(t)
+	s := newServer(t)
+	s.start()
+	db := s.client()
+	events := newSink()
+	local := localCopy(t, path)
+	_, stop := watch(t, db, local, events)
+	events.want(t, "resync local=false []")
+	put(t, db, 4, "me")
+	events.want(t, "allocatedIDs allocatedIDs/4: none -> 4=me")
+	stop()
+	s.stop()
+
+	db = s.client() // the agent's restart
+	watch(t, db, local, events)
+	events.want(t, "resync local=true [4=me]")
+	events.wantNone(t)
+	s.start()
+	events.want(t, "resync local=false [4=me]")
+	put(t, db, 5, "x")
+	events.want(t, "allocatedIDs allocatedIDs/5: none -> 5=x")
+}
+
+func TestStartWithoutAnything(t *testing.T) {
+	s := newServer(t)
+	events := newSink()
+	db := s.client()
+	watch(t, db, localCopy(t, localPath(t)), events)
+	events.wantNone(t)
+	time.Sleep(200 * time.Millisecond)
+	events.wantNone(t)
+	s.start()
+	events.want(t, "resync local=false []")
+}
+
+func TestLargeSnapshot(t *testing.T) {
+	db := openEmbedded(t, t.TempDir())
+	for i := 0; i < 2500; i += 100 {
+		var ops []clientv3.Op
+		for j := range 100 {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("%sallocatedIDs/%d", KSRPrefix, 1000+i+j), `{"id":1}`))
+		}
+		if _, err := db.client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	if _, err := db.list(t.Context(), KSRPrefix, func(keyValue) { n++ }); err != nil || n != 2500 {
+		t.Errorf("%d values, %v", n, err)
+	}
+}
+
+func TestLocalCopySurvivesDamage(t *testing.T) {
+	values := map[string][]byte{}
+	for i := range 2000 {
+		values[fmt.Sprintf("k%d", i)] = []byte(`{"some":"value of some length to fill pages"}`)
+	}
+	for name, damage := range map[string]func(data []byte) []byte{
+		"garbage":   func([]byte) []byte { return []byte("this is not a database") },
+		"empty":     func([]byte) []byte { return nil },
+		"truncated": func(d []byte) []byte { return d[:len(d)/2] },
+		"holes": func(d []byte) []byte {
+			for i := 3 * os.Getpagesize(); i < len(d); i++ {
+				d[i] = 0xa5
+			}
+			return d
+		},
+		"none": func(d []byte) []byte { return d },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := localPath(t)
+			l, err := OpenLocalCopy(path, quiet())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Replace(values); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, damage(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l = localCopy(t, path)
+			got, err := l.Load()
+			if err != nil || (len(got) == 0) != (name != "none") {
+				t.Errorf("%d values, %v", len(got), err)
+			}
+			if err := l.Apply(map[string][]byte{"a": []byte("1"), "k1": nil}); err != nil {
+				t.Error(err)
+			}
+			if err := l.Apply(nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestLocalCopyInUse(t *testing.T) {
+	path := localPath(t)
+	localCopy(t, path)
+	if _, err := OpenLocalCopy(path, quiet()); err == nil {
+		t.Error("a file in use was opened")
+	}
+}

@@ -1,0 +1,84 @@
+package ipnet
+
+import (
+	"net"
+
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/keyval"
+	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipam"
+	"contiv.dev/vswitch/plugins/nodesync"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// Deps groups the dependencies of the plugin.
+type Deps struct {
+	infra.PluginDeps
+	EventLoop     api.EventLoop
+	ServiceLabel  servicelabel.ReaderAPI
+	ContivConf    contivconf.API
+	IPAM          ipam.API
+	NodeSync      nodesync.API
+	PodManager    podmanager.API
+	DeviceManager DeviceManager // nil: pods get no device interfaces
+	VPPIfPlugin   VPPInterfaces // nil: no DHCP leases
+	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
+	GoVPP         GoVPP         // nil where there is no VPP
+	HTTPHandlers  rest.HTTPHandlers
+	RemoteDB      keyval.KvProtoPlugin // nil: nothing of ipnet's is stored
+}
+
+// GoVPP is the interface of the VPP connection, declared here so that packages which import ipnet for its constants do not
+// depend on the connection's construction.
+type GoVPP interface {
+	// NewAPIChannel returns a new API channel for communication with VPP via govpp.
+	NewAPIChannel() (conn.Channel, error)
+	// NewAPIChannelBuffered returns a new API channel for communication with VPP via govpp.
+	NewAPIChannelBuffered(reqChanBufSize, replyChanBufSize int) (conn.Channel, error)
+}
+
+// DeviceManager allocates devices (memif sockets) to pods.
+type DeviceManager interface {
+	// ReleaseDevices gives back what a container had.
+	ReleaseDevices(containerID string) error
+}
+
+// VPPInterfaces tells of what VPP itself learns about its interfaces.
+type VPPInterfaces interface {
+	// WatchDHCPLeases calls back, from any goroutine, for every lease of the interface with the given logical name.
+	WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error
+}
+
+// HostLinks tells of the host's network stack.
+type HostLinks interface {
+	// HostIPs lists the addresses of the host's own interfaces: without loopback, container bridges and our own links.
+	HostIPs() ([]net.IP, error)
+	// WatchHostIPs calls back, from any goroutine, after HostIPs has changed.
+	WatchHostIPs(callback func())
+}
+
+// Option customises a new plugin.
+type Option func(*IPNet)
+
+// UseDeps changes the dependencies of a new plugin.
+func UseDeps(f func(*Deps)) Option {
+	return func(n *IPNet) { f(&n.Deps) }
+}
+
+// DefaultPlugin is a default instance of IPNet. It belongs to the documented API; the agent makes its own instance
+// (cmd/contiv-agent/wire.go).
+var DefaultPlugin = *NewPlugin()
+
+// NewPlugin creates the plugin; Init must be called before the event loop starts.
+func NewPlugin(opts ...Option) *IPNet {
+	n := &IPNet{state: &state{}}
+	n.PluginName = "ipnet"
+	for _, o := range opts {
+		o(n)
+	}
+	return n
+}

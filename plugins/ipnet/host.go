@@ -1,0 +1,91 @@
+package ipnet
+
+import (
+	"net/netip"
+
+	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+)
+
+// hostLinkNames are the logical names of the VPP–host link's two ends.
+func (s *settings) hostLinkNames() (inVPP, inLinux string) {
+	if s.useTAP {
+		return HostInterconnectTAPinVPPLogicalName, HostInterconnectTAPinLinuxLogicalName
+	}
+	return hostAfPacketInVPP, hostVethInLinux
+}
+
+// hostInterconnect renders the link between VPP and the host's network stack.
+func (s *settings) hostInterconnect(v *values) {
+	inVPP, inLinux := s.hostLinkNames()
+	vppMAC, hostMAC := nodeMAC(macHostLinkVPP, s.nodeID).String(), nodeMAC(macHostLinkLinux, s.nodeID).String()
+	var vppIPs, hostIPs []string
+	for _, l := range s.hostLinks {
+		vppIPs, hostIPs = append(vppIPs, l.VPP.String()), append(hostIPs, l.Host.String())
+	}
+	vppIf := &vpp_interfaces.Interface{
+		Name: inVPP, Enabled: true, PhysAddress: vppMAC, IpAddresses: vppIPs, Vrf: s.mainVRF, Mtu: s.mtu, RxModes: s.rxModes(),
+	}
+	linuxIf := &linux_interfaces.Interface{
+		Name: inLinux, HostIfName: HostInterconnectTAPinLinuxHostName, Enabled: true, PhysAddress: hostMAC,
+		IpAddresses: hostIPs, Mtu: s.mtu,
+	}
+	if s.useTAP {
+		vppIf.Type = vpp_interfaces.Interface_TAP
+		vppIf.Link = &vpp_interfaces.Interface_Tap{Tap: s.tapLink(HostInterconnectTAPinLinuxHostName)}
+		linuxIf.Type = linux_interfaces.Interface_TAP_TO_VPP
+		linuxIf.Link = &linux_interfaces.Interface_Tap{Tap: &linux_interfaces.TapLink{VppTapIfName: inVPP}}
+	} else {
+		vppIf.Type = vpp_interfaces.Interface_AF_PACKET
+		vppIf.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{LinuxInterface: hostVethInVPP}}
+		linuxIf.Type = linux_interfaces.Interface_VETH
+		linuxIf.Link = vethTo(hostVethInVPP)
+		v.put(&linux_interfaces.Interface{
+			Name: hostVethInVPP, Type: linux_interfaces.Interface_VETH, HostIfName: hostVethInVPPName, Enabled: true,
+			Mtu: s.mtu, Link: vethTo(inLinux),
+		})
+	}
+	v.put(vppIf, linuxIf)
+	for _, l := range s.hostLinks {
+		v.put(
+			&vpp_l3.ARPEntry{Interface: inVPP, IpAddress: l.Host.Addr().String(), PhysAddress: hostMAC, Static: true},
+			&linux_l3.ARPEntry{Interface: inLinux, IpAddress: l.VPP.Addr().String(), HwAddress: vppMAC},
+		)
+	}
+}
+
+// hostRoutes renders what VPP and the host know of each other's networks.
+func (s *settings) hostRoutes(v *values) {
+	inVPP, inLinux := s.hostLinkNames()
+	for _, l := range s.hostLinks {
+		vppIP, hostIP := l.VPP.Addr(), l.Host.Addr()
+		towardsVPP := familyOnly(s.cluster.Pods, vppIP)
+		if s.overlay {
+			towardsVPP = append(towardsVPP, familyOnly(s.cluster.VPPHost, vppIP)...)
+		}
+		if s.routeServices {
+			towardsVPP = append(towardsVPP, familyOnly(s.cluster.Services, vppIP)...)
+		}
+		for _, dst := range towardsVPP {
+			v.linuxRoute(dst, vppIP, inLinux)
+		}
+		for _, addr := range s.hostIPs {
+			if addr.Is4() == hostIP.Is4() {
+				v.route(s.mainVRF, hostPrefix(addr), hostIP, inVPP)
+			}
+		}
+	}
+}
+
+// familyOnly picks the prefixes of addr's family.
+func familyOnly(ps []netip.Prefix, addr netip.Addr) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range ps {
+		if p.Addr().Is4() == addr.Is4() {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package ipnet
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"net"
+
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+const (
+	hostVethInLinux    = "veth-vpp1" // VETH mode: logical name of the host's end
+	hostVethInVPP      = "veth-vpp2" // VETH mode: logical name of the end that VPP attaches to
+	hostVethInVPPName  = "vpp2"      // its physical name
+	hostAfPacketInVPP  = "afpacket-vpp2"
+	podGwLoopName      = "podGwLoop"
+	loopbackNICName    = "loopbackNIC"
+	vrfMain            = "mainVRF"
+	vrfPod             = "podVRF"
+	maxLogicalName     = 63 // what VPP stores as an interface tag, less our own prefix (dataplane/vpp)
+	maxContainerIDPart = 40
+)
+
+// hostMACs are the prefixes of deterministic MAC addresses; four bytes of node ID follow.
+var (
+	macHostLinkVPP   = [2]byte{0x34, 0x3c}
+	macHostLinkLinux = [2]byte{0x34, 0x3e}
+	macPod           = [2]byte{0x02, 0xfe}
+)
+
+// nodeMAC is prefix followed by the node ID, big-endian.
+func nodeMAC(prefix [2]byte, nodeID uint32) net.HardwareAddr {
+	mac := make(net.HardwareAddr, 6)
+	copy(mac, prefix[:])
+	binary.BigEndian.PutUint32(mac[2:], nodeID)
+	return mac
+}
+
+// podMAC is 02:fe and the FNV-1a-32 hash of the container ID (with the interface name, unless it is eth0).
+func podMAC(id podmanager.AttachmentID) net.HardwareAddr {
+	h := fnv.New32a()
+	h.Write([]byte(id.ContainerID))
+	if id.IfName != defaultIfName {
+		h.Write([]byte("/" + id.IfName))
+	}
+	return nodeMAC(macPod, h.Sum32())
+}
+
+// vppSideMAC is the MAC address of VPP's end of a pod link: the complement of the pod's last four bytes.
+func vppSideMAC(pod net.HardwareAddr) net.HardwareAddr {
+	mac := append(net.HardwareAddr(nil), pod...)
+	for i := 2; i < len(mac); i++ {
+		mac[i] = ^mac[i]
+	}
+	return mac
+}
+
+// defaultIfName is the interface name that needs no mention in logical names.
+const defaultIfName = "eth0"
+
+// podIfSuffix tells the interfaces of attachments apart: the container ID, shortened with a hash when it is long (they
+// are random, but tests and hand-made ones need not be), and the interface name unless it is eth0.
+func podIfSuffix(id podmanager.AttachmentID) string {
+	cid := id.ContainerID
+	if len(cid) > maxContainerIDPart {
+		h := fnv.New64a()
+		h.Write([]byte(cid))
+		cid = cid[:maxContainerIDPart-12] + "-" + hex12(h.Sum64())[:11]
+	}
+	if id.IfName != defaultIfName {
+		cid += "-" + id.IfName
+	}
+	return cid
+}
+
+// hostDevName is a device name (15 characters at most) that no other attachment has.
+func hostDevName(id podmanager.AttachmentID) string {
+	h := fnv.New64a()
+	h.Write([]byte(id.String()))
+	return "vpp" + hex12(h.Sum64())
+}
+
+func hex12(v uint64) string {
+	const digits = "0123456789abcdef"
+	var b [12]byte
+	for i := range b {
+		b[i] = digits[v&0xf]
+		v >>= 4
+	}
+	return string(b[:])
+}
+
+// podIfNames are the logical names of the interfaces that connect one attachment.
+type podIfNames struct {
+	vpp       string // in VPP
+	linux     string // in the pod
+	linuxPeer string // VETH mode: the veth end that VPP attaches to
+	hostDev   string // VETH mode: its device name, unless the dataplane takes a pair from its pool
+	loop      string // the pod's own loopback
+}
+
+func podNames(id podmanager.AttachmentID, tap bool) podIfNames {
+	s := podIfSuffix(id)
+	if tap {
+		return podIfNames{vpp: "vpp-tap-" + s, linux: "linux-tap-" + s, loop: "loop-" + s}
+	}
+	return podIfNames{vpp: "afpacket-" + s, linux: "veth1-" + s, linuxPeer: "veth2-" + s, hostDev: hostDevName(id), loop: "loop-" + s}
+}

@@ -1,0 +1,276 @@
+package ipnet
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// IPNet plugin builds configuration to be applied by the dataplane for VPP-based IP network connectivity between
+// Kubernetes pods and nodes.
+type IPNet struct {
+	Deps
+	*state
+}
+
+var (
+	_ API              = (*IPNet)(nil)
+	_ api.EventHandler = (*IPNet)(nil)
+)
+
+// state is the plugin's own state. Only the event loop touches it, but for what says otherwise.
+type state struct {
+	hostIPsDump HostLinkIPsDumpClb
+	settings    *settings // of the last resync; nil before the first
+	leased      netip.Prefix
+	pods        map[podmanager.AttachmentID]*podLink
+	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
+
+	mu   sync.RWMutex // guards what follows, which is read from any goroutine
+	byIf map[string]podmanager.PodID
+	keys map[podmanager.AttachmentID][]string // of the values that wire an attachment
+}
+
+// hostIPsChange is the event of changed addresses on the host's own interfaces.
+type hostIPsChange struct{}
+
+func (hostIPsChange) GetName() string             { return "Host IPs Change" }
+func (hostIPsChange) String() string              { return "Host IPs Change" }
+func (hostIPsChange) Method() api.EventMethodType { return api.UpstreamResync }
+func (hostIPsChange) IsBlocking() bool            { return false }
+func (hostIPsChange) Done(error)                  {}
+
+// Init initializes attributes/callbacks used to access the plugin-external state. Internal state is initialized later by
+// the first resync.
+func (n *IPNet) Init() error {
+	n.pods = map[podmanager.AttachmentID]*podLink{}
+	n.byIf = map[string]podmanager.PodID{}
+	n.keys = map[podmanager.AttachmentID][]string{}
+	if n.LinuxNsPlugin != nil {
+		n.hostIPsDump = n.LinuxNsPlugin.HostIPs
+		n.LinuxNsPlugin.WatchHostIPs(func() { n.push(hostIPsChange{}) })
+	}
+	main := n.ContivConf.Node().MainVPPInterface
+	if main.UseDHCP && n.VPPIfPlugin != nil {
+		err := n.VPPIfPlugin.WatchDHCPLeases(main.InterfaceName, func(ip net.IP, network *net.IPNet, gw net.IP) {
+			n.push(&NodeIPv4Change{NodeIP: ip, NodeIPNet: network, DefaultGw: gw})
+		})
+		if err != nil {
+			return fmt.Errorf("watch DHCP leases of %s: %w", main.InterfaceName, err)
+		}
+	}
+	if n.HTTPHandlers != nil {
+		n.HTTPHandlers.RegisterHTTPHandler(ipamPath, n.serveIPAM)
+	}
+	return nil
+}
+
+func (n *IPNet) push(ev api.Event) {
+	if err := n.EventLoop.PushEvent(ev); err != nil {
+		n.Logger().Warn("event lost; the next resync makes up for it", "event", ev.String(), "error", err)
+	}
+}
+
+// Close is called by the plugin infra upon agent cleanup. Nothing is removed from the dataplane: pods stay connected
+// while the agent is away.
+func (n *IPNet) Close() error { return nil }
+
+// HandlesEvent selects:
+//   - any Resync event (extra action for NodeIPv4Change)
+//   - AddPod and DeletePod (CNI)
+func (n *IPNet) HandlesEvent(event api.Event) bool {
+	if event.Method().IsResync() {
+		return true
+	}
+	switch event.(type) {
+	case *podmanager.AddPod, *podmanager.DeletePod:
+		return true
+	}
+	return false
+}
+
+// Resync is called by Controller to handle event that requires full re-synchronization. For startup resync, resyncCount is
+// 1. Higher counter values identify run-time resync.
+func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.ResyncOperations) error {
+	if change, ok := event.(*NodeIPv4Change); ok {
+		n.leased = leasedPrefix(change)
+	}
+	s, err := n.gather()
+	if err != nil {
+		return err
+	}
+	base, err := s.renderNode()
+	if err != nil {
+		return err
+	}
+	pods, podErr := n.renderPods(s)
+	for _, v := range base {
+		txn.Put(v.key, v.msg)
+	}
+	for _, p := range sortedPods(pods) {
+		for _, v := range p.values {
+			txn.Put(v.key, v.msg)
+		}
+	}
+	n.settings = s
+	n.setPods(pods)
+	n.report.Store(s.ipamReport())
+	n.publish(s)
+	return podErr
+}
+
+// leasedPrefix is the address of a lease with its network; the zero value when the lease is gone.
+func leasedPrefix(change *NodeIPv4Change) netip.Prefix {
+	addr, ok := netip.AddrFromSlice(change.NodeIP)
+	if !ok || change.NodeIPNet == nil {
+		return netip.Prefix{}
+	}
+	ones, _ := change.NodeIPNet.Mask.Size()
+	return netip.PrefixFrom(addr.Unmap(), ones)
+}
+
+// renderPods renders every attachment that has addresses. One that has none was interrupted before it got any: its ADD is
+// repeated by the runtime, or its DEL follows.
+func (n *IPNet) renderPods(s *settings) (map[podmanager.AttachmentID]*podLink, error) {
+	pods := map[podmanager.AttachmentID]*podLink{}
+	var failed []string
+	for _, a := range n.PodManager.LocalAttachments() {
+		addrs := n.IPAM.PodIPs(a.ID)
+		if len(addrs) == 0 {
+			continue
+		}
+		p, err := s.newPodLink(a, addrs)
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("pod %s: %v", a.Pod, err))
+			continue
+		}
+		pods[a.ID] = p
+	}
+	if len(failed) > 0 {
+		return pods, fmt.Errorf("pods not rendered: %s", strings.Join(failed, "; "))
+	}
+	return pods, nil
+}
+
+func sortedPods(pods map[podmanager.AttachmentID]*podLink) []*podLink {
+	return slices.SortedFunc(maps.Values(pods), func(a, b *podLink) int {
+		return strings.Compare(a.attachment.ID.String(), b.attachment.ID.String())
+	})
+}
+
+func (n *IPNet) setPods(pods map[podmanager.AttachmentID]*podLink) {
+	byIf := make(map[string]podmanager.PodID, len(pods))
+	keys := make(map[podmanager.AttachmentID][]string, len(pods))
+	for id, p := range pods {
+		byIf[p.names.vpp] = p.attachment.Pod
+		keys[id] = p.keys()
+	}
+	n.pods = pods
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.byIf, n.keys = byIf, keys
+}
+
+// publish tells the other nodes this node's addresses; nothing is sent when they have not changed.
+func (n *IPNet) publish(s *settings) {
+	for _, version := range []contivconf.IPVersion{contivconf.IPv4, contivconf.IPv6} {
+		var ips contivconf.IPsWithNetworks
+		for _, p := range s.nodeIPs {
+			if contivconf.VersionOf(p.Addr()) == version {
+				ips = append(ips, &contivconf.IPWithNetwork{Version: version, Address: p.Addr(), Network: p.Masked()})
+			}
+		}
+		if err := n.NodeSync.PublishNodeIPs(ips, version); err != nil {
+			n.Logger().Warn("addresses of this node not published", "version", version.String(), "error", err)
+		}
+	}
+}
+
+// Update is called for AddPod and DeletePod (CNI).
+func (n *IPNet) Update(event api.Event, txn api.UpdateOperations) (change string, err error) {
+	switch ev := event.(type) {
+	case *podmanager.AddPod:
+		return n.addPod(ev, txn)
+	case *podmanager.DeletePod:
+		return n.deletePod(ev, txn), nil
+	}
+	return "", nil
+}
+
+// addPod wires an attachment. A repeated ADD renders the same values again, which changes nothing in the dataplane.
+func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string, error) {
+	a := ev.Attachment
+	addrs, err := n.IPAM.AllocatePodIPs(a.ID)
+	if err != nil {
+		return "", fmt.Errorf("pod %s: allocate addresses: %w: %w", a.Pod, podmanager.ErrTryAgain, err)
+	}
+	prefixes := make([]netip.Prefix, len(addrs))
+	for i, addr := range addrs {
+		prefixes[i] = hostPrefix(addr)
+	}
+	if !slices.Equal(a.Addresses, prefixes) {
+		// Before anything reaches the dataplane: an address that is in use must never be unknown after a crash.
+		if err := n.PodManager.SetAddresses(a.ID, prefixes); err != nil {
+			return "", fmt.Errorf("pod %s: record its addresses: %w", a.Pod, err)
+		}
+	}
+	p, err := n.settings.newPodLink(a, addrs)
+	if err != nil {
+		return "", fmt.Errorf("pod %s: %w", a.Pod, err)
+	}
+	for _, v := range p.values {
+		txn.Put(v.key, v.msg)
+	}
+	n.remember(p)
+	n.settings.fill(ev, p)
+	return fmt.Sprintf("connect pod %s with %v", a.Pod, addrs), nil
+}
+
+func (n *IPNet) deletePod(ev *podmanager.DeletePod, txn api.UpdateOperations) string {
+	p := n.pods[ev.Attachment.ID]
+	if p == nil {
+		return ""
+	}
+	for _, v := range p.values {
+		txn.Delete(v.key)
+	}
+	n.forget(p)
+	return "disconnect pod " + ev.Attachment.Pod.String()
+}
+
+func (n *IPNet) remember(p *podLink) {
+	n.pods[p.attachment.ID] = p
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.byIf[p.names.vpp] = p.attachment.Pod
+	n.keys[p.attachment.ID] = p.keys()
+}
+
+func (n *IPNet) forget(p *podLink) {
+	delete(n.pods, p.attachment.ID)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.byIf, p.names.vpp)
+	delete(n.keys, p.attachment.ID)
+}
+
+// Revert is called for AddPod. A repeated ADD found the pod connected; that stays.
+func (n *IPNet) Revert(event api.Event) error {
+	ev, ok := event.(*podmanager.AddPod)
+	if !ok || len(ev.Attachment.Addresses) > 0 {
+		return nil
+	}
+	if p := n.pods[ev.Attachment.ID]; p != nil {
+		n.forget(p)
+	}
+	return nil
+}

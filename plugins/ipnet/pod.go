@@ -1,0 +1,148 @@
+package ipnet
+
+import (
+	"net"
+	"net/netip"
+
+	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
+	linux_namespace "contiv.dev/vswitch/dataplane/nb/linux/namespace"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// podLink is everything that is known of one attachment when it is rendered.
+type podLink struct {
+	attachment *podmanager.Attachment
+	names      podIfNames
+	addrs      []netip.Addr // one per family
+	mac        net.HardwareAddr
+	vppMAC     net.HardwareAddr
+	mtu        uint32
+	values     []value
+}
+
+// newPodLink renders the wiring of one attachment.
+func (s *settings) newPodLink(a *podmanager.Attachment, addrs []netip.Addr) (*podLink, error) {
+	mac := podMAC(a.ID)
+	p := &podLink{
+		attachment: a, names: podNames(a.ID, s.useTAP), addrs: addrs,
+		mac: mac, vppMAC: vppSideMAC(mac), mtu: uint32(a.MTU),
+	}
+	if p.mtu == 0 {
+		p.mtu = s.mtu
+	}
+	var v values
+	s.podLoopback(&v, p)
+	if s.useTAP {
+		s.podTAP(&v, p)
+	} else {
+		s.podVETH(&v, p)
+	}
+	for _, addr := range addrs {
+		s.podAddress(&v, p, addr)
+	}
+	p.values = v.list
+	return p, v.err
+}
+
+func (p *podLink) keys() []string {
+	keys := make([]string, len(p.values))
+	for i, v := range p.values {
+		keys[i] = v.key
+	}
+	return keys
+}
+
+func (p *podLink) namespace() *linux_namespace.NetNamespace {
+	return &linux_namespace.NetNamespace{Type: linux_namespace.NetNamespace_FD, Reference: p.attachment.Netns}
+}
+
+func (p *podLink) podAddresses() []string {
+	out := make([]string, len(p.addrs))
+	for i, addr := range p.addrs {
+		out[i] = hostPrefix(addr).String()
+	}
+	return out
+}
+
+// podLoopback brings up the pod's own lo.
+func (s *settings) podLoopback(v *values, p *podLink) {
+	v.put(&linux_interfaces.Interface{
+		Name: p.names.loop, Type: linux_interfaces.Interface_LOOPBACK, Namespace: p.namespace(), Enabled: true,
+	})
+}
+
+// vppPodInterface has what both ways of wiring share on VPP's side.
+func (s *settings) vppPodInterface(p *podLink) *vpp_interfaces.Interface {
+	return &vpp_interfaces.Interface{
+		Name: p.names.vpp, Enabled: true, PhysAddress: p.vppMAC.String(), Mtu: p.mtu, Vrf: s.podVRF,
+		Unnumbered: &vpp_interfaces.Interface_Unnumbered{InterfaceWithIp: podGwLoopName},
+		RxModes:    s.rxModes(),
+	}
+}
+
+func (s *settings) podTAP(v *values, p *podLink) {
+	tap := s.vppPodInterface(p)
+	tap.Type = vpp_interfaces.Interface_TAP
+	// VPP makes the Linux end where it belongs: nothing is faster, and moving a device is slow.
+	link := s.tapLink(p.attachment.ID.IfName)
+	link.ToMicroservice = p.attachment.Netns
+	tap.Link = &vpp_interfaces.Interface_Tap{Tap: link}
+	v.put(tap, &linux_interfaces.Interface{
+		Name: p.names.linux, Type: linux_interfaces.Interface_TAP_TO_VPP, Namespace: p.namespace(),
+		HostIfName: p.attachment.ID.IfName, Enabled: true, IpAddresses: p.podAddresses(),
+		PhysAddress: p.mac.String(), Mtu: p.mtu,
+		Link: &linux_interfaces.Interface_Tap{Tap: &linux_interfaces.TapLink{VppTapIfName: p.names.vpp}},
+	})
+}
+
+func (s *settings) podVETH(v *values, p *podLink) {
+	afpacket := s.vppPodInterface(p)
+	afpacket.Type = vpp_interfaces.Interface_AF_PACKET
+	afpacket.Link = &vpp_interfaces.Interface_Afpacket{
+		Afpacket: &vpp_interfaces.AfpacketLink{LinuxInterface: p.names.linuxPeer},
+	}
+	v.put(&linux_interfaces.Interface{
+		Name: p.names.linux, Type: linux_interfaces.Interface_VETH, Namespace: p.namespace(),
+		HostIfName: p.attachment.ID.IfName, Enabled: true, IpAddresses: p.podAddresses(),
+		PhysAddress: p.mac.String(), Mtu: p.mtu, Link: vethTo(p.names.linuxPeer),
+	}, &linux_interfaces.Interface{
+		Name: p.names.linuxPeer, Type: linux_interfaces.Interface_VETH, HostIfName: p.names.hostDev, Enabled: true, Mtu: p.mtu,
+		Link: vethTo(p.names.linux),
+	}, afpacket)
+}
+
+// podAddress puts neighbours and routes of one family: nothing is resolved at run time, on neither side.
+func (s *settings) podAddress(v *values, p *podLink, addr netip.Addr) {
+	gw := s.podGateway(addr)
+	v.put(
+		&vpp_l3.ARPEntry{Interface: p.names.vpp, IpAddress: addr.String(), PhysAddress: p.mac.String(), Static: true},
+		&linux_l3.ARPEntry{Interface: p.names.linux, IpAddress: gw.String(), HwAddress: p.vppMAC.String()},
+		&linux_l3.Route{OutgoingInterface: p.names.linux, Scope: linux_l3.Route_LINK, DstNetwork: hostPrefix(gw).String()},
+	)
+	v.route(s.podVRF, hostPrefix(addr), addr, p.names.vpp)
+	v.linuxRoute(anyPrefix(gw), gw, p.names.linux)
+}
+
+// vethTo is the link of a veth end. Checksum offload is off: VPP's af_packet would receive packets whose checksum nobody
+// ever fills in (shared/reference/vpp-25.10.md).
+func vethTo(peer string) *linux_interfaces.Interface_Veth {
+	return &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{
+		PeerIfName: peer, TxChecksumOffloading: linux_interfaces.VethLink_CHKSM_OFFLOAD_DISABLED,
+	}}
+}
+
+// fill writes the wiring into the event, from which the CNI result is made.
+func (s *settings) fill(ev *podmanager.AddPod, p *podLink) {
+	ev.Interfaces = []podmanager.PodInterface{{
+		Name: p.attachment.ID.IfName, MAC: p.mac.String(), MTU: int(p.mtu), Sandbox: p.attachment.Netns,
+	}}
+	ev.IPs, ev.Routes = nil, nil
+	for _, addr := range p.addrs {
+		gw := s.podGateway(addr)
+		ev.IPs = append(ev.IPs, podmanager.PodIP{Address: hostPrefix(addr), Gateway: gw, Interface: 0})
+		ev.Routes = append(ev.Routes, podmanager.PodRoute{Dst: anyPrefix(addr), GW: gw})
+	}
+}

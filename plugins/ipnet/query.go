@@ -1,0 +1,93 @@
+package ipnet
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// GetPodIfNames looks up logical interface names that correspond to the interfaces associated with the given POD name.
+func (n *IPNet) GetPodIfNames(podNamespace string, podName string) (vppIfName, linuxIfName, loopIfName string, exists bool) {
+	a, ok := n.PodManager.Current(podmanager.PodID{Namespace: podNamespace, Name: podName})
+	if !ok {
+		return "", "", "", false
+	}
+	p := n.pods[a.ID]
+	if p == nil {
+		return "", "", "", false
+	}
+	return p.names.vpp, p.names.linux, p.names.loop, true
+}
+
+// GetPodByIf looks up podName and podNamespace that is associated with logical interface name. The method can be called
+// from outside of the main event loop.
+func (n *IPNet) GetPodByIf(ifName string) (podNamespace string, podName string, exists bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	id, ok := n.byIf[ifName]
+	return id.Namespace, id.Name, ok
+}
+
+// GetNodeIP returns the IP+network address of this node; nil before it is known.
+func (n *IPNet) GetNodeIP() (ip net.IP, network *net.IPNet) {
+	if n.settings == nil || len(n.settings.nodeIPs) == 0 {
+		return nil, nil
+	}
+	first := n.settings.nodeIPs[0]
+	return toNetIP(first.Addr()), toIPNet(first)
+}
+
+// GetHostIPs returns all IP addresses of this node present in the host network namespace (Linux).
+func (n *IPNet) GetHostIPs() []net.IP {
+	if n.settings == nil {
+		return nil
+	}
+	out := make([]net.IP, len(n.settings.hostIPs))
+	for i, addr := range n.settings.hostIPs {
+		out[i] = toNetIP(addr)
+	}
+	return out
+}
+
+// GetHostInterconnectIfName returns the name of the TAP/AF_PACKET interface interconnecting VPP with the host stack.
+func (n *IPNet) GetHostInterconnectIfName() string {
+	if n.settings == nil {
+		return ""
+	}
+	name, _ := n.settings.hostLinkNames()
+	return name
+}
+
+// GetVxlanBVIIfName returns the name of an BVI interface facing towards VXLAN tunnels to other hosts. Returns an empty
+// string if VXLAN is not used (in no overlay mode).
+func (n *IPNet) GetVxlanBVIIfName() string {
+	if n.settings == nil || !n.settings.overlay {
+		return ""
+	}
+	return VxlanBVIInterfaceName
+}
+
+// StateToString returns human-readable string representation of the ipnet plugin internal state. The method cannot be
+// called String(), otherwise it overloads the Stringer from PluginDeps.
+func (n IPNet) StateToString() string {
+	var b strings.Builder
+	if s := n.settings; s != nil {
+		fmt.Fprintf(&b, "node %d %s\n", s.nodeID, s.nodeIPs)
+	}
+	for _, p := range sortedPods(n.pods) {
+		fmt.Fprintf(&b, "pod %s %s %s %v\n", p.attachment.Pod, p.attachment.ID, p.names.vpp, p.addrs)
+	}
+	return b.String()
+}
+
+// DescribeInternalData lets the controller's verification mode compare updates with resyncs.
+func (n *IPNet) DescribeInternalData() string { return n.StateToString() }
+
+// KeysOf lists the keys of the northbound values that wire an attachment. The method can be called from any goroutine.
+func (n *IPNet) KeysOf(id podmanager.AttachmentID) []string {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.keys[id]
+}

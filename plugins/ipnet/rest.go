@@ -1,0 +1,45 @@
+package ipnet
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+const ipamPath = "/contiv/v1/ipam"
+
+// ipamReport is the documented answer of GET /contiv/v1/ipam. With two address families it shows the first (IPv4); GET
+// /contiv/v1/ipam/allocations has both.
+type ipamReport struct {
+	NodeID            uint32 `json:"nodeId"`
+	NodeName          string `json:"nodeName"`
+	NodeIP            string `json:"nodeIP"`
+	PodSubnetThisNode string `json:"podSubnetThisNode"`
+	VppHostNetwork    string `json:"vppHostNetwork"`
+}
+
+func (s *settings) ipamReport() *ipamReport {
+	r := &ipamReport{NodeID: s.nodeID, NodeName: s.nodeName}
+	if len(s.nodeIPs) > 0 {
+		r.NodeIP = s.nodeIPs[0].Addr().String()
+	}
+	if len(s.podSubnets) > 0 {
+		r.PodSubnetThisNode = s.podSubnets[0].Subnet.String()
+	}
+	if len(s.hostLinks) > 0 {
+		r.VppHostNetwork = s.hostLinks[0].Subnet.String()
+	}
+	return r
+}
+
+func (n *IPNet) serveIPAM(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	report := n.report.Load()
+	if report == nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"error": "the start-up resync has not run yet: is the cluster database reachable?"}` + "\n"))
+		return
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(report)
+}

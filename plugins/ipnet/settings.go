@@ -1,0 +1,147 @@
+package ipnet
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/ipam"
+)
+
+// settings is everything that rendering depends on, gathered once per resync, so that the render functions are pure.
+type settings struct {
+	nodeID   uint32
+	nodeName string
+
+	useTAP         bool
+	gso            bool
+	rxRing, txRing uint32
+	rxMode         contivconf.RxMode
+	mtu            uint32
+
+	mainVRF, podVRF uint32
+	overlay         bool // nodes are connected by VXLAN
+	routeServices   bool // Linux sends service traffic to VPP
+	scan            contivconf.NeighborScanConfig
+
+	mainIf   contivconf.VPPInterface // as configured
+	otherIfs []contivconf.VPPInterface
+	gateways []netip.Addr
+	nodeIPs  []netip.Prefix // of the main interface; empty while DHCP has not answered
+
+	hostLinks  []ipam.HostLink
+	podSubnets []ipam.PodSubnet
+	vxlanIPs   []netip.Prefix
+	cluster    ipam.ClusterSubnets
+	hostIPs    []netip.Addr // of the host's own interfaces
+}
+
+// gather asks the other plugins for what rendering needs.
+func (n *IPNet) gather() (*settings, error) {
+	conf := n.ContivConf
+	ifc, routing, node, ipamConf := conf.Interface(), conf.Routing(), conf.Node(), conf.IPAM()
+	s := &settings{
+		nodeID: n.NodeSync.GetNodeID(), nodeName: n.ServiceLabel.GetAgentLabel(),
+		useTAP: ifc.UseTAPInterfaces, gso: ifc.EnableGSO, rxMode: ifc.InterfaceRxMode, mtu: ifc.MTUSize,
+		rxRing: uint32(ifc.TAPv2RxRingSize), txRing: uint32(ifc.TAPv2TxRingSize),
+		mainVRF: routing.MainVRFID, podVRF: routing.PodVRFID, routeServices: routing.RouteServiceCIDRToVPP,
+		overlay: routing.NodeToNodeTransport == contivconf.TransportVXLAN,
+		scan:    conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
+		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
+	}
+	var err error
+	if s.podSubnets, err = n.IPAM.PodSubnets(s.nodeID); err != nil {
+		return nil, fmt.Errorf("pod subnet of this node: %w", err)
+	}
+	if s.hostLinks, err = n.IPAM.HostInterconnect(s.nodeID); err != nil {
+		return nil, fmt.Errorf("VPP–host subnet of this node: %w", err)
+	}
+	if s.overlay {
+		if s.vxlanIPs, err = n.IPAM.VxlanIPs(s.nodeID); err != nil {
+			return nil, fmt.Errorf("VXLAN address of this node: %w", err)
+		}
+	}
+	if s.nodeIPs, err = n.nodeIPs(s.nodeID, node.MainVPPInterface, ipamConf); err != nil {
+		return nil, fmt.Errorf("interconnect address of this node: %w", err)
+	}
+	if s.hostIPs, err = n.dumpHostIPs(); err != nil {
+		return nil, fmt.Errorf("addresses of the host: %w", err)
+	}
+	return s, nil
+}
+
+// nodeIPs are the configured addresses of the main interface, else the leased one, else those derived from the node ID.
+func (n *IPNet) nodeIPs(nodeID uint32, main contivconf.VPPInterface, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
+	switch {
+	case len(main.IPs) > 0:
+		return main.IPs, nil
+	case main.UseDHCP:
+		if n.leased.IsValid() {
+			return []netip.Prefix{n.leased}, nil
+		}
+		return nil, nil
+	case len(conf.NodeInterconnectCIDR) == 0:
+		return nil, nil
+	}
+	return n.IPAM.NodeIPs(nodeID)
+}
+
+// dumpHostIPs lists the host's addresses, both families, without duplicates.
+func (n *IPNet) dumpHostIPs() ([]netip.Addr, error) {
+	if n.hostIPsDump == nil {
+		return nil, nil
+	}
+	ips, err := n.hostIPsDump()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]netip.Addr, 0, len(ips))
+	for _, ip := range ips {
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			out = append(out, addr.Unmap())
+		}
+	}
+	return out, nil
+}
+
+// podGateway is the pod gateway of addr's family.
+func (s *settings) podGateway(addr netip.Addr) netip.Addr {
+	for _, p := range s.podSubnets {
+		if p.Gateway.Is4() == addr.Is4() {
+			return p.Gateway
+		}
+	}
+	return netip.Addr{}
+}
+
+// rxModes is the configured rx mode, or none: then the dataplane chooses what suits the kind of interface.
+func (s *settings) rxModes() []*vpp_interfaces.Interface_RxMode {
+	mode := vpp_interfaces.Interface_RxMode_UNKNOWN
+	switch s.rxMode {
+	case contivconf.RxModePolling:
+		mode = vpp_interfaces.Interface_RxMode_POLLING
+	case contivconf.RxModeInterrupt:
+		mode = vpp_interfaces.Interface_RxMode_INTERRUPT
+	case contivconf.RxModeAdaptive:
+		mode = vpp_interfaces.Interface_RxMode_ADAPTIVE
+	default:
+		return nil
+	}
+	return []*vpp_interfaces.Interface_RxMode{{DefaultMode: true, Mode: mode}}
+}
+
+func (s *settings) tapLink(hostIfName string) *vpp_interfaces.TapLink {
+	return &vpp_interfaces.TapLink{
+		Version: 2, HostIfName: hostIfName, RxRingSize: s.rxRing, TxRingSize: s.txRing, EnableGso: s.gso,
+	}
+}
+
+// toNetIP and toIPNet translate to the documented API, which is older than netip.
+func toNetIP(addr netip.Addr) net.IP { return addr.AsSlice() }
+
+func toIPNet(p netip.Prefix) *net.IPNet {
+	m := p.Masked()
+	return &net.IPNet{IP: m.Addr().AsSlice(), Mask: net.CIDRMask(m.Bits(), m.Addr().BitLen())}
+}

@@ -1,0 +1,80 @@
+package ipnet
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+)
+
+// value is one northbound value under its key.
+type value struct {
+	key string
+	msg proto.Message
+}
+
+// values collects what a render function produces; the first error is kept, so that rendering code stays free of error
+// handling.
+type values struct {
+	list []value
+	err  error
+}
+
+func (v *values) put(msgs ...proto.Message) {
+	for _, msg := range msgs {
+		key, err := nb.Key(msg)
+		if err != nil {
+			v.err = errors.Join(v.err, fmt.Errorf("northbound value without a key: %w", err))
+			continue
+		}
+		v.list = append(v.list, value{key: key, msg: msg})
+	}
+}
+
+// route puts an intra-VRF route; an invalid gw means directly connected.
+func (v *values) route(vrf uint32, dst netip.Prefix, gw netip.Addr, outIf string) {
+	r := &vpp_l3.Route{VrfId: vrf, DstNetwork: dst.String(), OutgoingInterface: outIf}
+	if gw.IsValid() {
+		r.NextHopAddr = gw.String()
+	}
+	v.put(r)
+}
+
+// interVRF puts a route that continues the lookup in another table.
+func (v *values) interVRF(from uint32, dst netip.Prefix, to uint32) {
+	v.put(&vpp_l3.Route{Type: vpp_l3.Route_INTER_VRF, VrfId: from, DstNetwork: dst.String(), ViaVrfId: to})
+}
+
+// drop puts a route that discards.
+func (v *values) drop(vrf uint32, dst netip.Prefix) {
+	v.put(&vpp_l3.Route{Type: vpp_l3.Route_DROP, VrfId: vrf, DstNetwork: dst.String()})
+}
+
+// linuxRoute puts a Linux route via gw.
+func (v *values) linuxRoute(dst netip.Prefix, gw netip.Addr, outIf string) {
+	v.put(&linux_l3.Route{OutgoingInterface: outIf, Scope: linux_l3.Route_GLOBAL, DstNetwork: dst.String(), GwAddr: gw.String()})
+}
+
+// hostPrefix is the /32 or /128 of addr.
+func hostPrefix(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
+
+// anyPrefix is the default destination of addr's family.
+func anyPrefix(addr netip.Addr) netip.Prefix {
+	if addr.Is4() {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+}
+
+func prefixStrings(ps []netip.Prefix) []string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = p.String()
+	}
+	return out
+}

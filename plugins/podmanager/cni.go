@@ -1,0 +1,174 @@
+package podmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"contiv.dev/vswitch/internal/cniapi"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// Handle answers one CNI request. An error is always a *cniapi.Error.
+func (p *PodManager) Handle(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
+	start := time.Now()
+	res, err := p.dispatch(ctx, checks, req)
+	if err != nil {
+		err = cniError(req, err)
+	}
+	took := time.Since(start)
+	p.metrics.request(req.Command, err, took)
+	switch {
+	case err == nil:
+		p.Logger().Debug("CNI request done", "request", req.String(), "took", took)
+	case req.Command == cniapi.Status: // asked every few seconds; the runtime shows it
+		p.Logger().Debug("CNI request failed", "request", req.String(), "took", took, "error", err)
+	default:
+		p.Logger().Warn("CNI request failed", "request", req.String(), "took", took, "error", err)
+	}
+	return res, err
+}
+
+func (p *PodManager) dispatch(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
+	switch req.Command {
+	case cniapi.Add:
+		return p.add(ctx, req)
+	case cniapi.Del:
+		return nil, p.del(ctx, req)
+	case cniapi.Check:
+		return nil, p.check(ctx, checks, req)
+	case cniapi.GC:
+		return nil, p.collect(ctx, checks, req)
+	case cniapi.Status:
+		return nil, p.status(ctx, checks)
+	}
+	return nil, cniapi.Errorf(cniapi.CodeProtocol, "unknown command %q", req.Command)
+}
+
+// cniError gives err a code, and says what failed.
+func cniError(req *cniapi.Request, err error) *cniapi.Error {
+	var e *cniapi.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	e = cniapi.Errorf(cniapi.CodeInternal, "%s: %s", req, err.Error())
+	switch {
+	case errors.Is(err, api.ErrClosed), errors.Is(err, context.Canceled):
+		e.Code, e.Retry = cniapi.CodeTryAgain, true
+		e.Details = "contiv-agent is stopping"
+	case errors.Is(err, ErrTryAgain), errors.Is(err, api.ErrQueueFull), errors.Is(err, context.DeadlineExceeded):
+		e.Code = cniapi.CodeTryAgain
+	}
+	return e
+}
+
+func requestID(req *cniapi.Request) AttachmentID {
+	return AttachmentID{ContainerID: req.ContainerID, IfName: req.IfName}
+}
+
+func requestPod(req *cniapi.Request) PodID {
+	if req.Pod.Name == "" {
+		return PodID{Name: req.ContainerID}
+	}
+	return PodID{Namespace: req.Pod.Namespace, Name: req.Pod.Name}
+}
+
+// add connects a pod. The same ADD again gives the same result; the same ID for another sandbox or pod means that the runtime
+// has given up on the former without telling.
+func (p *PodManager) add(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) {
+	o, err := p.acquire(ctx, requestID(req))
+	if err != nil {
+		return nil, err
+	}
+	defer p.release(o)
+	inode, _ := p.sys.netns(req.Netns)
+	a := p.lookup(o.id)
+	if a != nil && !sameSandbox(a, req, inode) {
+		p.Logger().Warn("attachment replaced: its ID is used for another sandbox", "attachment", a.ID.String(),
+			"pod", a.Pod.String(), "newPod", requestPod(req).String(), "newNetns", req.Netns)
+		ev, err := p.startDelete(o, a)
+		if err == nil {
+			err = p.finishDelete(ctx, ev)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("delete what was known under this ID: %w", err)
+		}
+		a = nil
+	}
+	if a == nil {
+		a = &Attachment{
+			ID: o.id, Pod: requestPod(req), PodUID: req.Pod.UID, Netns: req.Netns, NetnsInode: inode,
+			MTU: req.Network.MTU, Network: req.Network.Name, Seq: p.nextSeq(),
+		}
+	}
+	ev, err := p.runAdd(ctx, o, a)
+	if err != nil {
+		return nil, p.explainWaiting(err)
+	}
+	return buildResult(ev, req.Network.DNS)
+}
+
+func sameSandbox(a *Attachment, req *cniapi.Request, inode uint64) bool {
+	return a.Pod == requestPod(req) && a.Netns == req.Netns &&
+		(a.NetnsInode == inode || a.NetnsInode == 0 || inode == 0)
+}
+
+// explainWaiting says why nothing happens while the agent starts.
+func (p *PodManager) explainWaiting(err error) error {
+	if p.isResynced() || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("contiv-agent is starting and has not configured this node yet: %w", err)
+}
+
+func (p *PodManager) isResynced() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resynced
+}
+
+// del disconnects a pod. What is not known is not connected.
+func (p *PodManager) del(ctx context.Context, req *cniapi.Request) error {
+	o, err := p.acquire(ctx, requestID(req))
+	if err != nil {
+		return err
+	}
+	defer p.release(o)
+	a := p.lookup(o.id)
+	if a == nil {
+		return nil
+	}
+	ev, err := p.startDelete(o, a)
+	if err != nil {
+		return err
+	}
+	return p.explainWaiting(p.finishDelete(ctx, ev))
+}
+
+// buildResult is the CNI result of an ADD.
+func buildResult(ev *AddPod, dns cniapi.DNS) (*cniapi.Result, error) {
+	a := ev.Attachment
+	res := &cniapi.Result{DNS: dns}
+	inSandbox := false
+	for _, i := range ev.Interfaces {
+		inSandbox = inSandbox || i.Sandbox != ""
+		res.Interfaces = append(res.Interfaces, cniapi.Interface{Name: i.Name, MAC: i.MAC, MTU: i.MTU, Sandbox: i.Sandbox})
+	}
+	if !inSandbox {
+		return nil, fmt.Errorf("pod %s: no plugin has given it an interface (is ipnet running?)", a.Pod)
+	}
+	for _, ip := range ev.IPs {
+		if ip.Interface < 0 || ip.Interface >= len(res.Interfaces) || !ip.Address.IsValid() {
+			return nil, fmt.Errorf("pod %s: address %s has no interface %d; report this as a bug", a.Pod, ip.Address, ip.Interface)
+		}
+		res.IPs = append(res.IPs, cniapi.IP{Interface: ip.Interface, Address: ip.Address, Gateway: ip.Gateway})
+	}
+	for _, r := range ev.Routes {
+		if !r.Dst.IsValid() {
+			return nil, fmt.Errorf("pod %s: a route has no destination; report this as a bug", a.Pod)
+		}
+		res.Routes = append(res.Routes, cniapi.Route{Dst: r.Dst, GW: r.GW})
+	}
+	return res, nil
+}

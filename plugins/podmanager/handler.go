@@ -1,0 +1,101 @@
+package podmanager
+
+import (
+	"fmt"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// HandlesEvent implements api.EventHandler.
+func (p *PodManager) HandlesEvent(event api.Event) bool {
+	switch event.(type) {
+	case *AddPod, *DeletePod:
+		return true
+	}
+	return event.Method().IsResync()
+}
+
+// Resync implements api.EventHandler. The attachments are there already, and podmanager configures nothing itself.
+func (p *PodManager) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resynced = true
+	return nil
+}
+
+// Update implements api.EventHandler.
+func (p *PodManager) Update(event api.Event, _ api.UpdateOperations) (string, error) {
+	switch ev := event.(type) {
+	case *AddPod:
+		return p.updateAdd(ev)
+	case *DeletePod:
+		return p.updateDelete(ev)
+	}
+	return "", nil
+}
+
+func (p *PodManager) updateAdd(ev *AddPod) (string, error) {
+	a := ev.Attachment
+	ev.begun, ev.prev = true, p.lookup(a.ID)
+	p.metrics.stage(stageQueue, ev)
+	if ev.prev != nil && ev.prev.Seq == a.Seq {
+		ev.Attachment = ev.prev // with the addresses that it has got by now
+		return "", nil
+	}
+	if a.Seq == 0 { // pushed by somebody else than Handle
+		numbered := *a
+		numbered.Seq = p.nextSeq()
+		a, ev.Attachment = &numbered, &numbered
+	}
+	if err := p.store.write(a); err != nil {
+		return "", fmt.Errorf("pod %s: record its attachment %s: %w", a.Pod, a.ID, err)
+	}
+	p.set(a)
+	return fmt.Sprintf("remember attachment %s of pod %s", a.ID, a.Pod), nil
+}
+
+// updateDelete runs after all other handlers. The attachment is forgotten even if its file cannot be removed: the next agent
+// finds that its namespace is gone.
+func (p *PodManager) updateDelete(ev *DeletePod) (string, error) {
+	a := ev.Attachment
+	if known := p.lookup(a.ID); known == nil || known.Seq != a.Seq {
+		return "", nil
+	}
+	return fmt.Sprintf("forget attachment %s of pod %s", a.ID, a.Pod), p.forget(a)
+}
+
+func (p *PodManager) forget(a *Attachment) error {
+	p.mu.Lock()
+	delete(p.attachments, a.ID)
+	p.mu.Unlock()
+	if err := p.store.remove(a.ID); err != nil {
+		return fmt.Errorf("pod %s: forget its attachment %s: %w", a.Pod, a.ID, err)
+	}
+	return nil
+}
+
+// Revert implements api.EventHandler: of a failed ADD nothing remains, unless it repeated an earlier one.
+func (p *PodManager) Revert(event api.Event) error {
+	ev, ok := event.(*AddPod)
+	if !ok || !ev.begun || p.lookup(ev.Attachment.ID) == ev.prev {
+		return nil
+	}
+	if ev.prev == nil {
+		return p.forget(ev.Attachment)
+	}
+	p.set(ev.prev)
+	if err := p.store.write(ev.prev); err != nil {
+		return fmt.Errorf("pod %s: restore its attachment %s: %w", ev.prev.Pod, ev.prev.ID, err)
+	}
+	return nil
+}
+
+// DescribeInternalData implements api.DataDescriber.
+func (p *PodManager) DescribeInternalData() string {
+	var b strings.Builder
+	for _, a := range p.LocalAttachments() {
+		fmt.Fprintf(&b, "%s pod %s netns %s addresses %v mtu %d seq %d\n", a.ID, a.Pod, a.Netns, a.Addresses, a.MTU, a.Seq)
+	}
+	return b.String()
+}

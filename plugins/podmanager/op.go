@@ -1,0 +1,114 @@
+package podmanager
+
+import (
+	"context"
+	"fmt"
+
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// op is the right to do something about one attachment. The request that takes it holds it, and so does every event that the
+// request pushes, until it is done: it outlives a caller that gives up.
+type op struct {
+	id      AttachmentID
+	holders int           // protected by PodManager.mu
+	free    chan struct{} // closed when the last holder is done
+}
+
+// acquire waits until nothing else is done about the attachment.
+func (p *PodManager) acquire(ctx context.Context, id AttachmentID) (*op, error) {
+	for {
+		o, busy := p.tryAcquire(id)
+		if busy == nil {
+			return o, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("an earlier request for attachment %s is still being handled: %w", id, ctx.Err())
+		}
+	}
+}
+
+// tryAcquire returns a channel to wait for if something is being done already.
+func (p *PodManager) tryAcquire(id AttachmentID) (o *op, busy <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o := p.ops[id]; o != nil {
+		return nil, o.free
+	}
+	o = &op{id: id, holders: 1, free: make(chan struct{})}
+	p.ops[id] = o
+	return o, nil
+}
+
+func (p *PodManager) hold(o *op) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o.holders++
+}
+
+func (p *PodManager) release(o *op) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.holders--; o.holders == 0 {
+		delete(p.ops, o.id)
+		close(o.free)
+	}
+}
+
+// push queues ev, which holds o until it is done.
+func (p *PodManager) push(o *op, ev api.Event) error {
+	p.hold(o)
+	err := p.EventLoop.PushEvent(ev)
+	if err != nil {
+		p.release(o) // Done will not be called
+	}
+	return err
+}
+
+// wait waits for the outcome of a pushed event.
+func wait(ctx context.Context, result <-chan error) error {
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("it goes on in the background: %w", ctx.Err())
+	}
+}
+
+// runAdd handles a in the event loop; the returned event holds the outcome.
+func (p *PodManager) runAdd(ctx context.Context, o *op, a *Attachment) (*AddPod, error) {
+	ev := NewAddPod(a)
+	ev.onDone = func(error) {
+		p.metrics.stage(stageHandle, ev)
+		p.release(o)
+	}
+	p.metrics.stage("", ev)
+	if err := p.push(o, ev); err != nil {
+		return nil, err
+	}
+	return ev, wait(ctx, ev.Result())
+}
+
+// startDelete begins to delete a.
+func (p *PodManager) startDelete(o *op, a *Attachment) (*DeletePod, error) {
+	ev := NewDeletePod(a)
+	ev.onDone = func(error) { p.release(o) }
+	return ev, p.push(o, ev)
+}
+
+// finishDelete waits for the deletion. It has succeeded when the attachment is not wanted any more: what the dataplane could
+// not remove, because the namespace has vanished for example, is not the runtime's business.
+func (p *PodManager) finishDelete(ctx context.Context, ev *DeletePod) error {
+	err := wait(ctx, ev.Result())
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if known := p.lookup(ev.Attachment.ID); known != nil && known.Seq == ev.Attachment.Seq {
+		return err
+	}
+	p.Logger().Warn("pod deleted, but not everything of it could be removed", "pod", ev.Attachment.Pod.String(),
+		"attachment", ev.Attachment.ID.String(), "error", err)
+	return nil
+}

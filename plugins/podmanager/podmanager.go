@@ -1,0 +1,196 @@
+package podmanager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/internal/cniapi"
+	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// DefaultStoreDir is where attachments are kept unless configured otherwise.
+const DefaultStoreDir = "/run/contiv/pods"
+
+// Config configures the plugin; the zero value is good.
+type Config struct {
+	// Socket is where contiv-cni finds the agent (default cniapi.DefaultSocket).
+	Socket string
+	// StoreDir is the directory of the attachment store (default DefaultStoreDir). It should not survive a reboot.
+	StoreDir string
+}
+
+// EventLoop is what podmanager needs of the controller.
+type EventLoop interface {
+	PushEvent(event api.Event) error
+}
+
+// Deps is what the plugin works with.
+type Deps struct {
+	infra.PluginDeps
+	EventLoop EventLoop
+	// HTTPHandlers is where the REST handlers are registered; none if nil.
+	HTTPHandlers rest.HTTPHandlers
+	// Metrics is where the metrics are registered; nowhere if nil.
+	Metrics prometheus.Registerer
+}
+
+// PodManager is the plugin. It implements API and api.EventHandler.
+type PodManager struct {
+	Deps
+	cfg     Config
+	sys     system
+	store   *store
+	metrics *metrics
+
+	mu          sync.Mutex                   // protects all the following
+	attachments map[AttachmentID]*Attachment // written by the event loop only
+	ops         map[AttachmentID]*op         // what is being done
+	lastSeq     uint64
+	resynced    bool // the start-up resync has reached us
+}
+
+// New makes the plugin with the attachments of the agent before, except for those whose sandbox is certainly gone.
+func New(cfg Config, deps Deps) (*PodManager, error) { return newPodManager(cfg, deps, realSystem()) }
+
+func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
+	if deps.EventLoop == nil {
+		return nil, errors.New("podmanager: Deps.EventLoop is required")
+	}
+	cfg.Socket = cmp.Or(cfg.Socket, cniapi.DefaultSocket)
+	cfg.StoreDir = cmp.Or(cfg.StoreDir, DefaultStoreDir)
+	if deps.PluginName == "" {
+		deps.SetName("podmanager")
+	}
+	p := &PodManager{
+		Deps:        deps,
+		cfg:         cfg,
+		sys:         sys,
+		store:       &store{dir: cfg.StoreDir, bootID: sys.bootID, log: deps.Logger()},
+		attachments: map[AttachmentID]*Attachment{},
+		ops:         map[AttachmentID]*op{},
+	}
+	known, err := p.store.loadAll()
+	if err != nil {
+		return nil, fmt.Errorf("podmanager: %w", err)
+	}
+	for _, a := range known {
+		p.lastSeq = max(p.lastSeq, a.Seq)
+		if reason := p.goneBecause(a); reason != "" {
+			p.Logger().Info("attachment dropped", "attachment", a.ID.String(), "pod", a.Pod.String(), "reason", reason)
+			if err := p.store.remove(a.ID); err != nil {
+				p.Logger().Warn("attachment not removed from the store", "attachment", a.ID.String(), "error", err)
+			}
+			continue
+		}
+		p.attachments[a.ID] = a
+	}
+	if p.metrics, err = newMetrics(deps.Metrics, p.count); err != nil {
+		return nil, fmt.Errorf("podmanager: metrics: %w", err)
+	}
+	if deps.HTTPHandlers != nil {
+		deps.HTTPHandlers.RegisterHTTPHandler(podsPath, p.servePods, "GET")
+	}
+	return p, nil
+}
+
+// goneBecause says why the sandbox of an attachment certainly does not exist any more; when in doubt it does.
+func (p *PodManager) goneBecause(a *Attachment) string {
+	if a.NetnsInode == 0 {
+		return "" // we never saw it, so not seeing it now tells nothing
+	}
+	inode, state := p.sys.netns(a.Netns)
+	switch {
+	case state == netnsGone:
+		return "network namespace " + a.Netns + " is gone"
+	case state == netnsSeen && inode != a.NetnsInode:
+		return "network namespace " + a.Netns + " is another one now"
+	}
+	return ""
+}
+
+func (p *PodManager) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.attachments)
+}
+
+func (p *PodManager) lookup(id AttachmentID) *Attachment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.attachments[id]
+}
+
+func (p *PodManager) set(a *Attachment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.attachments[a.ID] = a
+	p.lastSeq = max(p.lastSeq, a.Seq)
+}
+
+func (p *PodManager) nextSeq() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastSeq++
+	return p.lastSeq
+}
+
+// LocalAttachments implements API. It may be called from any goroutine.
+func (p *PodManager) LocalAttachments() []*Attachment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*Attachment, 0, len(p.attachments))
+	for _, a := range p.attachments {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b *Attachment) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	return all
+}
+
+// Current implements API. It may be called from any goroutine.
+func (p *PodManager) Current(pod PodID) (*Attachment, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var newest *Attachment
+	for _, a := range p.attachments {
+		if a.Pod == pod && (newest == nil || a.Seq > newest.Seq) {
+			newest = a
+		}
+	}
+	return newest, newest != nil
+}
+
+// SetAddresses implements API.
+func (p *PodManager) SetAddresses(id AttachmentID, addrs []netip.Prefix) error {
+	known := p.lookup(id)
+	if known == nil {
+		return fmt.Errorf("set addresses of attachment %s: it does not exist", id)
+	}
+	a := *known
+	a.Addresses = slices.Clone(addrs)
+	if err := p.store.write(&a); err != nil {
+		return fmt.Errorf("set addresses of attachment %s: %w", id, err)
+	}
+	p.set(&a)
+	return nil
+}
+
+// Serve answers contiv-cni until ctx ends; it is to be run as a job. It may begin before the start-up resync: pods that are
+// added meanwhile wait for it.
+func (p *PodManager) Serve(ctx context.Context, checks Checks) error {
+	server := cniapi.NewServer(cniapi.ServerConfig{Socket: p.cfg.Socket, Log: p.Logger()})
+	return server.Serve(ctx, func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) {
+		return p.Handle(ctx, checks, req)
+	})
+}

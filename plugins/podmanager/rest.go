@@ -1,0 +1,46 @@
+package podmanager
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+)
+
+const podsPath = "/contiv/v1/pods"
+
+// podInfo is an attachment as REST shows it.
+type podInfo struct {
+	Namespace   string         `json:"namespace"`
+	Name        string         `json:"name"`
+	UID         string         `json:"uid,omitempty"`
+	ContainerID string         `json:"containerID"`
+	Interface   string         `json:"interface"`
+	Netns       string         `json:"netns"`
+	Network     string         `json:"network"`
+	Addresses   []netip.Prefix `json:"addresses"`
+	MTU         int            `json:"mtu,omitempty"`
+	Current     bool           `json:"current"` // the newest of its pod
+}
+
+// servePods lists the attachments in the order in which they came.
+func (p *PodManager) servePods(w http.ResponseWriter, _ *http.Request) {
+	all := p.LocalAttachments()
+	newest := map[PodID]*Attachment{}
+	for _, a := range all {
+		newest[a.Pod] = a
+	}
+	list := make([]podInfo, len(all))
+	for i, a := range all {
+		list[i] = podInfo{
+			Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: a.PodUID, ContainerID: a.ID.ContainerID, Interface: a.ID.IfName,
+			Netns: a.Netns, Network: a.Network, Addresses: append([]netip.Prefix{}, a.Addresses...), MTU: a.MTU,
+			Current: newest[a.Pod] == a,
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(list); err != nil {
+		p.Logger().Debug("list of pods not sent", "error", err)
+	}
+}

@@ -1,0 +1,168 @@
+package podmanager
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"contiv.dev/vswitch/internal/cniapi"
+)
+
+const (
+	storeVersion  = 1
+	recordSuffix  = ".json"
+	tempSuffix    = ".tmp"
+	corruptSuffix = ".corrupt"
+)
+
+// store keeps one file per attachment. Only the event loop uses it, once the plugin is made.
+type store struct {
+	dir    string
+	bootID string
+	log    *slog.Logger
+}
+
+// record is the content of a file.
+type record struct {
+	Version      int            `json:"version"`
+	ContainerID  string         `json:"containerID"`
+	IfName       string         `json:"ifName"`
+	PodNamespace string         `json:"podNamespace,omitempty"`
+	PodName      string         `json:"podName"`
+	PodUID       string         `json:"podUID,omitempty"`
+	Netns        string         `json:"netns"`
+	NetnsInode   uint64         `json:"netnsInode,omitempty"`
+	Addresses    []netip.Prefix `json:"addresses,omitempty"`
+	MTU          int            `json:"mtu,omitempty"`
+	Network      string         `json:"network,omitempty"`
+	Seq          uint64         `json:"seq"`
+	BootID       string         `json:"bootID,omitempty"`
+}
+
+func newRecord(a *Attachment, bootID string) *record {
+	return &record{
+		Version: storeVersion, ContainerID: a.ID.ContainerID, IfName: a.ID.IfName,
+		PodNamespace: a.Pod.Namespace, PodName: a.Pod.Name, PodUID: a.PodUID,
+		Netns: a.Netns, NetnsInode: a.NetnsInode, Addresses: a.Addresses,
+		MTU: a.MTU, Network: a.Network, Seq: a.Seq, BootID: bootID,
+	}
+}
+
+func (r *record) attachment() *Attachment {
+	return &Attachment{
+		ID:    AttachmentID{ContainerID: r.ContainerID, IfName: r.IfName},
+		Pod:   PodID{Namespace: r.PodNamespace, Name: r.PodName},
+		Netns: r.Netns, NetnsInode: r.NetnsInode, Addresses: r.Addresses,
+		MTU: r.MTU, Network: r.Network, PodUID: r.PodUID, Seq: r.Seq,
+	}
+}
+
+// fileName of an attachment: an ID cannot have an '@', so it is unambiguous.
+func fileName(id AttachmentID) string { return id.ContainerID + "@" + id.IfName + recordSuffix }
+
+// write replaces the file at once. It is not synced to disk: it has to survive the agent, not the machine.
+func (s *store) write(a *Attachment) error {
+	data, err := json.Marshal(newRecord(a, s.bootID))
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	path := filepath.Join(s.dir, fileName(a.ID))
+	if err = os.WriteFile(path+tempSuffix, data, 0o600); err == nil {
+		err = os.Rename(path+tempSuffix, path)
+	}
+	if err != nil {
+		_ = os.Remove(path + tempSuffix)
+		return fmt.Errorf("write (make sure that %s is writable and has room): %w", s.dir, err)
+	}
+	return nil
+}
+
+func (s *store) remove(id AttachmentID) error {
+	err := os.Remove(filepath.Join(s.dir, fileName(id)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// loadAll reads what the agent before has left. A file that makes no sense is put aside.
+func (s *store) loadAll() ([]*Attachment, error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create attachment store: %w", err)
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("read attachment store: %w", err)
+	}
+	var all []*Attachment
+	for _, e := range entries {
+		path := filepath.Join(s.dir, e.Name())
+		if strings.HasSuffix(e.Name(), tempSuffix) {
+			_ = os.Remove(path) // the agent was killed before the rename
+			continue
+		}
+		if !strings.HasSuffix(e.Name(), recordSuffix) {
+			continue
+		}
+		r, err := s.load(path)
+		if err != nil {
+			s.quarantine(path, err)
+			continue
+		}
+		if r.BootID != "" && s.bootID != "" && r.BootID != s.bootID {
+			s.log.Info("attachment dropped", "attachment", r.attachment().ID.String(), "reason", "the machine has been rebooted")
+			_ = os.Remove(path)
+			continue
+		}
+		all = append(all, r.attachment())
+	}
+	return all, nil
+}
+
+func (s *store) load(path string) (*record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseRecord(filepath.Base(path), data)
+}
+
+// parseRecord checks everything that is relied upon later.
+func parseRecord(name string, data []byte) (*record, error) {
+	r := &record{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, err
+	}
+	if r.Version != storeVersion {
+		return nil, fmt.Errorf("version %d is not known", r.Version)
+	}
+	req := cniapi.Request{Version: cniapi.Version, Command: cniapi.Add, ContainerID: r.ContainerID, IfName: r.IfName, Netns: r.Netns}
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if want := fileName(r.attachment().ID); name != want {
+		return nil, fmt.Errorf("content belongs into %s", want)
+	}
+	if r.PodName == "" {
+		return nil, errors.New("no pod name")
+	}
+	for _, addr := range r.Addresses {
+		if !addr.IsValid() {
+			return nil, errors.New("an address is invalid")
+		}
+	}
+	return r, nil
+}
+
+func (s *store) quarantine(path string, reason error) {
+	s.log.Error("attachment file is corrupt and put aside; its pod has to be deleted", "file", path+corruptSuffix, "error", reason)
+	if err := os.Rename(path, path+corruptSuffix); err != nil {
+		s.log.Error("corrupt attachment file cannot be renamed", "file", path, "error", err)
+	}
+}

@@ -1,0 +1,27 @@
+package podmanager
+
+import (
+	"os"
+	"strings"
+)
+
+// netnsState is what is known of a network namespace.
+type netnsState int
+
+const (
+	netnsUnknown netnsState = iota // cannot be told
+	netnsSeen
+	netnsGone // certainly
+)
+
+// system is what podmanager asks of the operating system.
+type system struct {
+	netns func(path string) (inode uint64, state netnsState)
+	// bootID is another one after a reboot; empty if unknown.
+	bootID string
+}
+
+func realSystem() system {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // absent elsewhere than on Linux
+	return system{netns: lookNetns, bootID: strings.TrimSpace(string(id))}
+}

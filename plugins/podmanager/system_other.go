@@ -1,0 +1,6 @@
+//go:build !linux
+
+package podmanager
+
+// lookNetns knows no network namespaces here.
+func lookNetns(string) (inode uint64, state netnsState) { return 0, netnsUnknown }
