@@ -25,6 +25,7 @@ type dataplane struct {
 	vpp       *conn.Conn
 	fake      *vppfake.Fake // nil with a real VPP
 	linux     *netlink.Backend
+	trash     *vpp.Trash
 	scheduler *scheduler.Scheduler
 	hostLinks *hostLinks
 }
@@ -43,9 +44,10 @@ func newDataplane(a *agent) (*dataplane, error) {
 		Backends: []scheduler.Backend{lane, d.linux}, Jobs: a.jobs, Decode: decodeValue,
 	}, a.log.With("component", "scheduler"))
 	index := vpp.NewIndex()
+	d.trash = vpp.NewTrash(d.vpp, a.log)
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
-		LinuxTapMAC: d.linux.LinuxTapMAC, Log: a.log,
+		LinuxTapMAC: d.linux.LinuxTapMAC, Trash: d.trash, Log: a.log,
 	}); err != nil {
 		return nil, err
 	}
@@ -84,6 +86,7 @@ func (d *dataplane) start(a *agent) error {
 	if err := d.scheduler.Start(); err != nil {
 		return err
 	}
+	a.jobs.Go("vpp trash", d.trash.Run)
 	a.jobs.Go("host addresses", d.hostLinks.watch)
 	return nil
 }

@@ -73,12 +73,12 @@ func (b *Backend) placeTap(v *iface) error {
 }
 
 // deleteTap gives the Linux end of a TAP back to the agent's namespace, where VPP made it. One that VPP made in its place stays
-// there, down: moving it would cost more than anything else on this path, and it goes with its VPP interface.
+// there, only its name is made free: moving it would cost more than anything else on this path, and it goes with its VPP
+// interface.
 func (b *Backend) deleteTap(v *iface) error {
 	if b.tapDevice != nil {
 		if _, inPlace, ok := b.tapDevice(v.GetTap().GetVppTapIfName()); ok && inPlace {
-			b.forget(v.GetName())
-			return nil
+			return b.freeName(v)
 		}
 	}
 	err := b.onDevice(v.GetName(), func(h *nsHandle, d *device) error {
@@ -92,6 +92,24 @@ func (b *Backend) deleteTap(v *iface) error {
 	})
 	if err := unlessGone(err); err != nil {
 		return fmt.Errorf("give the Linux end of TAP %s back: %w", v.GetTap().GetVppTapIfName(), err)
+	}
+	b.forget(v.GetName())
+	return nil
+}
+
+// freeName renames a device that stays where it is.
+func (b *Backend) freeName(v *iface) error {
+	err := b.onDevice(v.GetName(), func(h *nsHandle, d *device) error {
+		spec := linkSpec{index: d.index, nsFD: -1, name: spareName(v.GetName())}
+		err := h.sock.exec(setLink(spec))
+		if errors.Is(err, unix.EBUSY) { // before Linux 6.2 a link must be down for it
+			spec.down = true
+			err = h.sock.exec(setLink(spec))
+		}
+		return err
+	})
+	if err := unlessGone(err); err != nil {
+		return fmt.Errorf("free the name of %s: %w", v.GetName(), err)
 	}
 	b.forget(v.GetName())
 	return nil

@@ -125,6 +125,7 @@ func (b *batch) load() bool {
 func (b *batch) find() {
 	g := b.s.graph
 	b.nodes = make([]*node, len(b.t.Values))
+	g.touched = slices.Grow(g.touched, len(b.t.Values))
 	for i := range b.t.Values {
 		kv := &b.t.Values[i]
 		n := g.nodes[kv.Key]
@@ -139,7 +140,10 @@ func (b *batch) find() {
 			if kv.Value == nil {
 				continue
 			}
-			n = g.obtain(kv.Key, k)
+			if n == nil {
+				n = g.add(kv.Key)
+			}
+			g.classify(n, k)
 			g.touch(n)
 		}
 		if n.kind.prefix == "" {

@@ -263,7 +263,7 @@ func TestRetry(t *testing.T) {
 		if _, err = r.commit(update(kv("b/1", &obj{Rev: 1}))); err == nil {
 			t.Error("no error")
 		}
-		r.m.fault = nil
+		r.m.sync(func() { r.m.fault = nil })
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		r.expectThings("a/1", "b/1")
@@ -275,7 +275,7 @@ func TestRetry(t *testing.T) {
 		if _, err = r.commit(tx); !errors.As(err, &te) || !te.Escalate() {
 			t.Errorf("error: %v", err)
 		}
-		r.m.fault = nil
+		r.m.sync(func() { r.m.fault = nil })
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		r.expectState("b/2", Failed)
@@ -317,13 +317,16 @@ func testUnknown(t *testing.T, action string, done bool) {
 	}
 	r.expectState("a/1", Unknown)
 	r.expectState("c/1", Pending)
-	if r.m.fault = nil; len(r.m.dumps) != 0 {
-		t.Errorf("dumped %v", r.m.dumps)
-	}
-	r.m.log = nil
+	r.m.sync(func() {
+		r.m.fault, r.m.log = nil, nil
+		if len(r.m.dumps) != 0 {
+			t.Errorf("dumped %v", r.m.dumps)
+		}
+	})
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
 	r.check()
+	r.m.sync(func() {}) // for the race detector
 	if len(r.m.dumps) != 1 || r.m.dumps[0] != "a" {
 		t.Errorf("dumped %v", r.m.dumps)
 	}
@@ -394,9 +397,9 @@ func TestRevert(t *testing.T) {
 	if d := diff(r.m.actual(), before); d != "" {
 		t.Errorf("not reverted:\n%s", d)
 	}
-	if n := len(r.retries); n != 0 {
-		if _, ok := r.retries.earliest(); ok {
-			t.Error("a retry is left")
+	for _, st := range r.Status(Filter{}) {
+		if st.RetryAt != nil {
+			t.Errorf("a retry is left: %+v", st)
 		}
 	}
 	r.m.fault = nil

@@ -132,11 +132,24 @@ func (x *execution) used(n *node) bool {
 		return true
 	}
 	for _, r := range n.rdeps {
-		if p.impliedBy(r) && r.n.users > 0 {
+		if p.impliedBy(r) && x.heldBy(r.n) != nil {
 			return true
 		}
 	}
 	return false
+}
+
+// heldBy is a value that holds on to an implied item and does not go together with the same parent; nil if there is none.
+func (x *execution) heldBy(item *node) *node {
+	if item.users == 0 {
+		return nil
+	}
+	for _, r := range item.rdeps {
+		if r.edge().bits&edgeHave != 0 && !(x.s.plan.has(r.n, planImplied) && x.s.plan.siblings(item, r.n)) {
+			return r.n
+		}
+	}
+	return nil
 }
 
 // finish makes the outcome of an operation the state of its value.
@@ -238,7 +251,7 @@ func (x *execution) fail(n *node, err error) {
 func (x *execution) blocked(n *node) error {
 	for _, r := range n.rdeps {
 		m := r.n
-		if r.edge().bits&edgeHave == 0 || x.s.plan.impliedBy(r) && m.users == 0 {
+		if r.edge().bits&edgeHave == 0 || x.s.plan.impliedBy(r) && x.heldBy(m) == nil {
 			continue
 		}
 		return &blockedError{user: m.key, cause: m.err, retry: m.err == nil || x.s.retriable(m, m.err)}

@@ -149,23 +149,33 @@ func (g *graph) touchAll() {
 
 // name finds the node of key or makes one without a kind.
 func (g *graph) name(key string) *node {
-	n := g.nodes[key]
-	if n == nil {
-		n = &node{key: key}
-		g.nodes[key] = n
+	if n := g.nodes[key]; n != nil {
+		return n
+	}
+	return g.add(key)
+}
+
+// add makes the node of a key that has none.
+func (g *graph) add(key string) *node {
+	n := &node{key: key}
+	g.nodes[key] = n
+	return n
+}
+
+// obtain finds or makes the node of a value. The node may turn out to be of another kind.
+func (g *graph) obtain(key string, k *kind) *node {
+	n := g.name(key)
+	if n.kind == nil {
+		g.classify(n, k)
 	}
 	return n
 }
 
-// obtain finds or makes the node of a value.
-func (g *graph) obtain(key string, k *kind) *node {
-	n := g.name(key)
-	if n.kind == nil {
-		n.kind = k
-		n.kindPos = int32(len(k.nodes))
-		k.nodes = append(k.nodes, n)
-	}
-	return n
+// classify gives a node that was only a name a kind.
+func (g *graph) classify(n *node, k *kind) {
+	n.kind = k
+	n.kindPos = int32(len(k.nodes))
+	k.nodes = append(k.nodes, n)
 }
 
 // collect forgets the node if it is of no interest any more.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +65,7 @@ type fault struct {
 // mock is a dataplane that keeps state and checks the order of operations. It is its scheduler's backend.
 type mock struct {
 	t       testing.TB
+	mu      sync.Mutex // taken by operations, and by tests that change the mock while retries may run
 	things  map[string]thing
 	queue   []func()
 	log     []string // operations, with their outcome
@@ -92,9 +94,18 @@ func (m *mock) Flush(context.Context) {
 	}
 }
 
+// sync changes the mock while retries may run.
+func (m *mock) sync(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
 // do carries out an operation, at once or when flushed.
 func (m *mock) do(op *Op, action, key string, effect func()) {
 	run := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		var f *fault
 		if m.fault != nil {
 			f = m.fault(action, key)
@@ -165,8 +176,10 @@ func (m *mock) remove(op *Op, key string) {
 }
 
 func (m *mock) dump(op *DumpOp, kind string, emit func(key string, t thing)) {
-	m.dumps = append(m.dumps, kind)
 	run := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.dumps = append(m.dumps, kind)
 		var err error
 		if m.dumpErr != nil {
 			err = m.dumpErr(kind)

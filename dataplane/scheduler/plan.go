@@ -69,6 +69,7 @@ const (
 	planFrozen                          // nothing is known about it, nor can be found out
 	planImplied                         // goes together with its parent
 	planLeaving                         // nobody is in its way any more
+	planLetGo                           // has let go of the items that go together with the same parent
 	planOrdered                         // has its place among those that go
 	planForced                          // goes although others use it: a cycle
 	planDone                            // carried out
@@ -237,7 +238,7 @@ func (p *planner) remove(n *node) {
 func (p *planner) close() {
 	for p.seen < len(p.nodes) || p.spread < len(p.removed) {
 		for ; p.seen < len(p.nodes); p.seen++ {
-			if n := p.nodes[p.seen]; n.desired != nil && n.state != Configured && n.p.flags&planFrozen == 0 {
+			if n := p.nodes[p.seen]; n.state != Configured && n.p.flags&planFrozen == 0 {
 				p.awaken(n)
 			}
 		}
@@ -247,7 +248,7 @@ func (p *planner) close() {
 	}
 }
 
-// awaken enters the values that may have been waiting for n, which was not as it should be.
+// awaken enters the values that may have been waiting for n, which was not as it should be: it may come now, or not at all.
 func (p *planner) awaken(n *node) {
 	for _, r := range n.rdeps {
 		if m := r.n; m.desired != nil && m.state != Configured && r.edge().bits&edgeWant != 0 {
@@ -275,26 +276,27 @@ func (p *planner) takeDown(n *node) {
 	}
 }
 
-// cyclic says whether n would depend on itself.
+// cyclic says whether n would depend on itself: through desires, which never can be met, or through applied values that were
+// to be changed and could not, so that neither could be deleted before the other.
 func (p *planner) cyclic(n *node) bool {
 	p.g.stamp++
-	return p.reaches(n, n)
+	return p.reaches(n, n, edgeWant)
 }
 
-func (p *planner) reaches(from, to *node) bool {
+func (p *planner) reaches(from, to *node, bits edgeBits) bool {
 	for i := range from.edges {
 		e := &from.edges[i]
-		if e.bits&edgeWant == 0 {
+		if e.bits&bits == 0 {
 			continue
 		}
 		if e.to == to {
 			return true
 		}
-		if e.to.desired == nil || e.to.marks.stamp == p.g.stamp {
+		if e.to.marks.stamp == p.g.stamp {
 			continue
 		}
 		e.to.marks.stamp = p.g.stamp
-		if p.reaches(e.to, to) {
+		if p.reaches(e.to, to, edgeWant|edgeHave) {
 			return true
 		}
 	}

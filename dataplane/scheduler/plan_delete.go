@@ -61,7 +61,19 @@ func (p *planner) leave(n *node) {
 		p.push(n)
 		return
 	}
+	// Its parent takes it along together with the siblings that it holds on to: it is in nobody's way there.
+	n.p.flags |= planLetGo
+	for i := range n.edges {
+		if e := &n.edges[i]; e.bits&edgeHave != 0 && p.siblings(n, e.to) {
+			p.release(e.to)
+		}
+	}
 	p.release(n.parent())
+}
+
+// siblings says whether n and d are removed items of the same parent, of a kind that goes together with it.
+func (p *planner) siblings(n, d *node) bool {
+	return d != n && p.has(d, planRemove) && d.kind.implied && d.parent() != nil && d.parent() == n.parent()
 }
 
 func (p *planner) release(d *node) {
@@ -78,7 +90,7 @@ func (p *planner) gone(n *node) {
 		if e.bits&edgeHave == 0 || !p.has(e.to, planRemove) || e.to == n {
 			continue
 		}
-		if implied && e.bits&edgeParent != 0 {
+		if implied && e.bits&edgeParent != 0 || n.p.flags&planLetGo != 0 && p.siblings(n, e.to) {
 			continue // see leave
 		}
 		p.release(e.to)

@@ -209,7 +209,7 @@ func (f faultPlan) arm(m *mock) {
 	}
 }
 
-func disarm(m *mock) { m.fault, m.dumpErr = nil, nil }
+func disarm(m *mock) { m.sync(func() { m.fault, m.dumpErr = nil, nil }) }
 
 type randomRun struct {
 	seed   uint64
@@ -232,15 +232,10 @@ func (c randomRun) run(t *testing.T) {
 	resync := c.faults.fatal || c.faults.dumps > 0
 	for i := range c.steps {
 		if !healthy {
-			c.faults.arm(m)
+			m.sync(func() { c.faults.arm(m) })
 		}
 		tx, next := w.step()
-		m.log = append(m.log, fmt.Sprintf("--- %d: %s revert=%t", i, tx.Kind, tx.Revert))
-		for _, x := range tx.Values {
-			if v, ok := x.Value.(*obj); ok {
-				m.log = append(m.log, fmt.Sprintf("    put %s rev%d hard%d %v %v", x.Key, v.Rev, v.Hard, v.Deps, v.Items))
-			}
-		}
+		m.sync(func() { m.note(i, tx) })
 		if w.rnd.IntN(3) == 0 {
 			c.checkPlan(r, tx)
 		}
@@ -275,6 +270,16 @@ func (c randomRun) run(t *testing.T) {
 		r.must(&txn.Txn{Kind: txn.DownstreamResync})
 	}
 	c.finish(t, r, w)
+}
+
+// note writes a transaction to the log.
+func (m *mock) note(i int, tx *txn.Txn) {
+	m.log = append(m.log, fmt.Sprintf("--- %d: %s revert=%t", i, tx.Kind, tx.Revert))
+	for _, x := range tx.Values {
+		if v, ok := x.Value.(*obj); ok {
+			m.log = append(m.log, fmt.Sprintf("    put %s rev%d hard%d %v %v", x.Key, v.Rev, v.Hard, v.Deps, v.Items))
+		}
+	}
 }
 
 // checkPlan checks that a dry run has no effect.

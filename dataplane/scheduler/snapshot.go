@@ -54,20 +54,24 @@ type GraphNode struct {
 	Deps   []string // the parent not included
 }
 
-// each visits the values that a filter keeps, by kind and key, under the lock.
+// each visits the values that a filter keeps, in no particular order, under the lock.
 func (s *Scheduler) each(f Filter, visit func(n *node)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if f.Key != "" {
+		if n := s.graph.nodes[f.Key]; n != nil && n.kind != nil && f.keeps(n) {
+			visit(n)
+		}
+		return
+	}
 	for _, k := range s.reg.kinds {
-		var nodes []*node
+		if f.Kind != "" && k.name != f.Kind {
+			continue
+		}
 		for _, n := range k.nodes {
 			if f.keeps(n) {
-				nodes = append(nodes, n)
+				visit(n)
 			}
-		}
-		slices.SortFunc(nodes, func(a, b *node) int { return cmp.Compare(a.key, b.key) })
-		for _, n := range nodes {
-			visit(n)
 		}
 	}
 }
@@ -82,6 +86,7 @@ func (s *Scheduler) Dump(f Filter) []Value {
 		}
 		out = append(out, v)
 	})
+	slices.SortFunc(out, func(a, b Value) int { return cmp.Compare(a.Key, b.Key) })
 	return out
 }
 
@@ -102,6 +107,7 @@ func (s *Scheduler) Status(f Filter) []ValueStatus {
 		}
 		out = append(out, v)
 	})
+	slices.SortFunc(out, func(a, b ValueStatus) int { return cmp.Compare(a.Key, b.Key) })
 	return out
 }
 
@@ -134,6 +140,7 @@ func (s *Scheduler) Graph(f Filter) []GraphNode {
 		slices.Sort(v.Deps)
 		out = append(out, v)
 	})
+	slices.SortFunc(out, func(a, b GraphNode) int { return cmp.Compare(a.Key, b.Key) })
 	return out
 }
 

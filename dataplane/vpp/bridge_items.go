@@ -2,6 +2,7 @@ package vpp
 
 import (
 	"net/netip"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ethernet_types"
@@ -200,8 +201,11 @@ func (k *kinds) bridgeARPKind() scheduler.Kind[bridgeARP] {
 	kind.Update = func(op *scheduler.Op, _ string, _, v bridgeARP) { put(op, v, true) }
 	kind.Delete = func(op *scheduler.Op, _ string, v bridgeARP) { put(op, v, false) }
 	kind.Dump = func(op *scheduler.DumpOp, emit func(string, bridgeARP)) {
+		wanted := false
+		op.EachDesired(func(string, any) { wanted = true })
 		k.eachBridge(func(found []*l2.BridgeDomainDetails, err error) {
-			if err != nil || len(found) == 0 {
+			wanted = wanted || slices.ContainsFunc(found, func(d *l2.BridgeDomainDetails) bool { return d.ArpTerm })
+			if err != nil || !wanted {
 				op.Done(err)
 				return
 			}

@@ -41,8 +41,7 @@ func afPacket(name, dev string) *vpp_interfaces.Interface {
 }
 
 func TestTap(t *testing.T) {
-	needs := []api.Message{&interfaces.SwInterfaceSetRxPlacement{}}
-	onVPPNeeding(t, vpptest.Options{Vhostshim: true}, needs, func(t *testing.T, g *target) {
+	onVPP(t, vpptest.Options{Vhostshim: true}, func(t *testing.T, g *target) {
 		roundTrip(t, g, Deps{},
 			values{
 				tap("tap-a", withIP("10.1.0.1/24"), func(v *vpp_interfaces.Interface) {
@@ -62,9 +61,21 @@ func TestTap(t *testing.T) {
 				tap("tap-b"),
 				tap("tap-c", func(v *vpp_interfaces.Interface) {
 					v.RxModes = []*vpp_interfaces.Interface_RxMode{{Queue: 0, Mode: vpp_interfaces.Interface_RxMode_POLLING}}
-					v.RxPlacements = []*vpp_interfaces.Interface_RxPlacement{{Queue: 0, MainThread: true}}
 				}),
 			},
+		)
+	})
+}
+
+func TestRxPlacement(t *testing.T) {
+	placed := func(p ...*vpp_interfaces.Interface_RxPlacement) values {
+		return values{tap("tap-a", func(v *vpp_interfaces.Interface) { v.RxPlacements = p })}
+	}
+	needs := []api.Message{&interfaces.SwInterfaceSetRxPlacement{}}
+	onVPPNeeding(t, vpptest.Options{Vhostshim: true, Workers: 1}, needs, func(t *testing.T, g *target) {
+		roundTrip(t, g, Deps{},
+			placed(&vpp_interfaces.Interface_RxPlacement{Queue: 0, Worker: 0}),
+			placed(&vpp_interfaces.Interface_RxPlacement{Queue: 0, MainThread: true}),
 		)
 	})
 }
@@ -124,6 +135,50 @@ func TestTapSurvivesVPP(t *testing.T) {
 	if err := exec.Command("ip", "-n", ns, "link", "show", "eth0").Run(); err == nil {
 		t.Error("the device is still there after the TAP was deleted")
 	}
+}
+
+// Two pods as contiv wires them: unnumbered in the pod table, /32 routes, static neighbours. They reach each other and the
+// gateway with the first packet.
+func TestPodsReachEachOther(t *testing.T) {
+	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
+	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
+	config := all(tables(1, "pod"), values{loop("gw", "02:fe:00:00:00:aa", inTable(1), withIP("10.1.1.1/32", "fd00:1::1/128"))})
+	for i := 1; i <= 2; i++ {
+		ns := fmt.Sprintf("cvtest-pod%d", i)
+		_ = exec.Command("ip", "netns", "del", ns).Run() // a leftover
+		run(t, "ip netns add "+ns)
+		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
+		name, mac := fmt.Sprintf("pod%d", i), fmt.Sprintf("02:fe:00:00:01:0%d", i)
+		config = append(config, tap(name, inTable(1), unnumberedTo("gw"), func(v *vpp_interfaces.Interface) {
+			v.PhysAddress = fmt.Sprintf("02:fe:00:00:02:0%d", i)
+			v.GetTap().ToMicroservice, v.GetTap().HostIfName = "/var/run/netns/"+ns, "eth0"
+		}))
+		for _, ip := range []string{fmt.Sprintf("10.1.1.1%d", i), fmt.Sprintf("fd00:1::1%d", i)} {
+			bits := 32
+			if strings.Contains(ip, "::") {
+				bits = 128
+			}
+			config = append(config,
+				&vpp_l3.ARPEntry{Interface: name, IpAddress: ip, PhysAddress: mac, Static: true},
+				&vpp_l3.Route{
+					VrfId: 1, DstNetwork: fmt.Sprintf("%s/%d", ip, bits), NextHopAddr: ip, OutgoingInterface: name,
+				})
+		}
+	}
+	a.resync(config...)
+	for i := 1; i <= 2; i++ {
+		in := fmt.Sprintf("ip -n cvtest-pod%d ", i)
+		run(t, fmt.Sprintf("%[1]slink set eth0 address 02:fe:00:00:01:0%[2]d up && "+
+			"%[1]saddr add 10.1.1.1%[2]d/32 dev eth0 && %[1]saddr add fd00:1::1%[2]d/128 dev eth0 nodad && "+
+			"%[1]sneigh replace 10.1.1.1 lladdr 02:fe:00:00:02:0%[2]d dev eth0 && "+
+			"%[1]sneigh replace fd00:1::1 lladdr 02:fe:00:00:02:0%[2]d dev eth0 && "+
+			"%[1]sroute add 10.1.1.1 dev eth0 scope link && %[1]sroute add default via 10.1.1.1 && "+
+			"%[1]s-6 route add fd00:1::1 dev eth0 && %[1]s-6 route add default via fd00:1::1", in, i))
+	}
+	for _, ip := range []string{"10.1.1.1", "10.1.1.12", "fd00:1::1", "fd00:1::12"} {
+		run(t, "ip netns exec cvtest-pod1 ping -c 1 -W 2 "+ip)
+	}
+	a.commit(txn.Update, deletions(t, config)...)
 }
 
 // A TAP whose Linux end is made in the pod's namespace at once.

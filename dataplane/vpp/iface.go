@@ -12,7 +12,6 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/scheduler"
-	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
 type ifKind = vpp_interfaces.Interface_Type
@@ -131,14 +130,17 @@ func (k *kinds) finishInterface(op *scheduler.Op, v *vpp_interfaces.Interface, m
 		return
 	}
 	done := join(len(reqs), func(err error) {
-		if err == nil || conn.OutcomeUnknown(err) {
-			op.Done(err)
+		if err == nil {
+			op.Done(nil)
 			return
 		}
 		// Half an interface is none: trying again would make a second one.
 		e := k.idx.entry(v.Name)
 		k.idx.remove(v.Name)
-		k.types[v.Type].remove(k, e, v, func(error) { op.Done(err) })
+		k.types[v.Type].remove(k, e, v, func(left error) {
+			k.uncertain[v.Name] = left != nil
+			op.Done(err)
+		})
 	})
 	for _, req := range reqs {
 		k.send(ifObject("set up", v.Name), req, done)
@@ -182,14 +184,17 @@ func (k *kinds) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	}
 	k.snap.forget()
 	k.idx.remove(v.Name) // from here on VPP may use the number again
-	k.types[e.kind].remove(k, e, v, func(err error) {
+	removed := func(err error) {
 		if err != nil && !isFine(err, ifGone) {
 			k.idx.add(e)
 			op.Done(ifObject("delete", v.Name).wrap(err))
 			return
 		}
 		op.Done(nil)
-	})
+	}
+	if !k.throwAway(e, removed) {
+		k.types[e.kind].remove(k, e, v, removed)
+	}
 }
 
 // ifGone is what VPP says of an interface that it does not have.

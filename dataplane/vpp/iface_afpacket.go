@@ -84,20 +84,20 @@ func createAfPacket(k *kinds, v *vpp_interfaces.Interface, done func(made, error
 	if v.PhysAddress != "" {
 		req.UseRandomHwAddr, req.HwAddr = false, mac(v.PhysAddress)
 	}
-	k.tryAfPacket(req, true, func(index uint32, err error) {
+	k.tryAfPacket(v.Name, req, true, func(index uint32, err error) {
 		done(made{index: index, hostDev: dev, hasMAC: v.PhysAddress != ""}, err)
 	})
 }
 
 // tryAfPacket makes the interface. One that VPP still has for the device is a leftover: its peer may have gone with its
 // namespace, and then it would stay dead. It is deleted first.
-func (k *kinds) tryAfPacket(req *af_packet.AfPacketCreateV3, again bool, done func(uint32, error)) {
+func (k *kinds) tryAfPacket(name string, req *af_packet.AfPacketCreateV3, again bool, done func(uint32, error)) {
 	conn.Call(k.lane, req, func(r *af_packet.AfPacketCreateV3Reply, err error) {
 		switch {
 		case err == nil:
 			done(uint32(r.SwIfIndex), nil)
 		case again && conn.IsRetval(err, api.IF_ALREADY_EXISTS):
-			k.replaceAfPacket(req, done)
+			k.replaceAfPacket(name, req, done)
 		case conn.IsRetval(err, api.INVALID_INTERFACE):
 			done(none, &absentError{fmt.Errorf("%w: there is no device %s in VPP's network namespace", err, req.HostIfName)})
 		default:
@@ -106,9 +106,9 @@ func (k *kinds) tryAfPacket(req *af_packet.AfPacketCreateV3, again bool, done fu
 	})
 }
 
-func (k *kinds) replaceAfPacket(req *af_packet.AfPacketCreateV3, done func(uint32, error)) {
-	if name, ok := k.idx.byDevice(req.HostIfName); ok {
-		done(none, fmt.Errorf("device %s is in use by interface %s", req.HostIfName, name))
+func (k *kinds) replaceAfPacket(name string, req *af_packet.AfPacketCreateV3, done func(uint32, error)) {
+	if other, ok := k.idx.byDevice(req.HostIfName); ok && other != name {
+		done(none, fmt.Errorf("device %s is in use by interface %s", req.HostIfName, other))
 		return
 	}
 	k.deleteAfPacket(req.HostIfName, func(err error) {
@@ -116,7 +116,7 @@ func (k *kinds) replaceAfPacket(req *af_packet.AfPacketCreateV3, done func(uint3
 			done(none, fmt.Errorf("remove what VPP had on device %s before: %w", req.HostIfName, err))
 			return
 		}
-		k.tryAfPacket(req, false, done)
+		k.tryAfPacket(name, req, false, done)
 	})
 }
 

@@ -48,6 +48,7 @@ type (
 		VRF        uint32
 		V4, V6     bool // it has addresses of the family
 		Unnumbered bool
+		Parent     string // of a sub-interface; VPP does not bring it up before
 	}
 )
 
@@ -88,7 +89,7 @@ func (k *kinds) deriveInterface(v *vpp_interfaces.Interface, put func(kind, key 
 	}
 	k.deriveQueues(v, put)
 	if v.Enabled {
-		up := ifUp{If: v.Name, VRF: vrf, Unnumbered: v.Unnumbered != nil}
+		up := ifUp{If: v.Name, VRF: vrf, Unnumbered: v.Unnumbered != nil, Parent: v.GetSub().GetParentName()}
 		for _, p := range prefixes {
 			up.V4, up.V6 = up.V4 || p.Addr().Is4(), up.V6 || !p.Addr().Is4()
 		}
@@ -333,6 +334,9 @@ func (k *kinds) ifUpKind() scheduler.Kind[ifUp] {
 		}
 		if v.Unnumbered {
 			add(nb.UnnumberedKey(v.If))
+		}
+		if v.Parent != "" {
+			add(nb.LinkStateKey(v.Parent, true))
 		}
 	}
 	kind.Parent = func(_ string, v ifUp) string { return nb.VppInterfaceKey(v.If) }

@@ -34,8 +34,11 @@ func (k *kinds) fibKind() scheduler.Kind[*vpp_l2.FIBEntry] {
 				gone(op)
 				return
 			}
-			// interface 0: whichever the entry has
-			k.do(op, fibObject("delete", v), &l2.L2fibAddDel{Mac: mac(v.PhysAddress), BdID: bd}, api.NO_SUCH_ENTRY)
+			req := &l2.L2fibAddDel{Mac: mac(v.PhysAddress), BdID: bd} // interface 0: whichever the entry has
+			if index, ok := k.idx.IfIndex(v.OutgoingInterface); ok && v.Action == vpp_l2.FIBEntry_FORWARD {
+				req.SwIfIndex = interface_types.InterfaceIndex(index)
+			}
+			k.do(op, fibObject("delete", v), req, api.NO_SUCH_ENTRY)
 		},
 		Dump: k.dumpFIB,
 	}

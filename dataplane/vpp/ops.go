@@ -21,7 +21,9 @@ type kinds struct {
 	long  longNames
 	// sockets are the memif sockets whose numbers are being asked for.
 	sockets map[string]socketWait
-	log     *slog.Logger
+	// uncertain are the interfaces that VPP may have without their tag. All but loopbacks are found by what they are.
+	uncertain map[string]bool
+	log       *slog.Logger
 }
 
 // object names what a request is about, for errors: "route 10.0.0.0/8 in table 1".

@@ -39,6 +39,8 @@ type Deps struct {
 	AfPacket AfPacketRings
 	// Pool has interfaces that are ready. Optional.
 	Pool Pool
+	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
+	Trash *Trash
 	// Log is for what is not an error of a value. Optional.
 	Log *slog.Logger
 }
@@ -96,7 +98,7 @@ func newKinds(deps Deps) *kinds {
 	}
 	return &kinds{
 		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
-		long: longNames{}, sockets: map[string]socketWait{}, log: deps.Log,
+		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]bool{}, log: deps.Log,
 	}
 }
 

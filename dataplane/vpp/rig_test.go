@@ -108,6 +108,8 @@ func newAgent(t *testing.T, g *target, deps Deps) *agent {
 	cfg := conn.Config{Socket: g.socket}
 	if g.real != nil {
 		cfg.Require = Messages()
+	} else {
+		cfg.RequestTimeout = 300 * time.Millisecond
 	}
 	c := conn.New(cfg, log)
 	c.Start(jobs)

@@ -205,19 +205,11 @@ func TestBridgeDomain(t *testing.T) {
 		return &vpp_l2.BridgeDomain_Interface{Name: name, SplitHorizonGroup: shg}
 	}
 	bvi := &vpp_l2.BridgeDomain_Interface{Name: "bvi", BridgedVirtualInterface: true}
-	needs := []api.Message{&l2.BdIPMacAddDel{}, &l2.BdIPMacDump{}, &l2.BridgeDomainSetMacAge{}}
-	arp := func(ip, mac string) *vpp_l2.BridgeDomain_ArpTerminationEntry {
-		return &vpp_l2.BridgeDomain_ArpTerminationEntry{IpAddress: ip, PhysAddress: mac}
-	}
-	onVPPNeeding(t, vpptest.Options{}, needs, func(t *testing.T, g *target) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		roundTrip(t, g, Deps{},
 			all(base, values{
 				&vpp_l2.BridgeDomain{
 					Name: "bd1", Forward: true, Interfaces: []*vpp_l2.BridgeDomain_Interface{bvi, member("m1", 1), member("m2", 1)},
-					ArpTermination: true,
-					ArpTerminationTable: []*vpp_l2.BridgeDomain_ArpTerminationEntry{
-						arp("10.1.0.9", "02:00:00:00:00:99"), arp("fd00::9", "02:00:00:00:00:98"),
-					},
 				},
 				&vpp_l2.BridgeDomain{Name: "bd2", Forward: true, Learn: true, Flood: true, UnknownUnicastFlood: true, MacAge: 5},
 				&vpp_l2.FIBEntry{BridgeDomain: "bd1", PhysAddress: "02:00:00:00:AA:01", OutgoingInterface: "m1", StaticConfig: true},
@@ -226,17 +218,35 @@ func TestBridgeDomain(t *testing.T) {
 			}),
 			all(base, values{ // flags, members and entries change
 				&vpp_l2.BridgeDomain{
-					Name: "bd1", Forward: true, Learn: true, MacAge: 9,
+					Name: "bd1", Forward: true, Learn: true,
 					Interfaces: []*vpp_l2.BridgeDomain_Interface{bvi, member("m2", 2), member("m3", 0)},
-					ArpTerminationTable: []*vpp_l2.BridgeDomain_ArpTerminationEntry{
-						arp("10.1.0.9", "02:00:00:00:00:97"),
-					},
 				},
-				&vpp_l2.BridgeDomain{Name: "bd2", Forward: true, Interfaces: []*vpp_l2.BridgeDomain_Interface{member("m1", 0)}},
+				&vpp_l2.BridgeDomain{
+					Name: "bd2", Forward: true, MacAge: 5, Interfaces: []*vpp_l2.BridgeDomain_Interface{member("m1", 0)},
+				},
 				&vpp_l2.FIBEntry{BridgeDomain: "bd1", PhysAddress: "02:00:00:00:aa:02", OutgoingInterface: "m3", StaticConfig: true},
 				&vpp_l2.FIBEntry{BridgeDomain: "bd2", PhysAddress: "02:00:00:00:aa:03", OutgoingInterface: "m1", StaticConfig: true},
 			}),
 			all(base, values{&vpp_l2.BridgeDomain{Name: "bd1", Forward: true}}),
+		)
+	})
+}
+
+func TestBridgeARPTermination(t *testing.T) {
+	bd := func(on bool, age uint32, table ...*vpp_l2.BridgeDomain_ArpTerminationEntry) values {
+		return values{&vpp_l2.BridgeDomain{
+			Name: "bd1", Forward: true, ArpTermination: on, MacAge: age, ArpTerminationTable: table,
+		}}
+	}
+	entry := func(ip, mac string) *vpp_l2.BridgeDomain_ArpTerminationEntry {
+		return &vpp_l2.BridgeDomain_ArpTerminationEntry{IpAddress: ip, PhysAddress: mac}
+	}
+	needs := []api.Message{&l2.BdIPMacAddDel{}, &l2.BdIPMacDump{}, &l2.BridgeDomainSetMacAge{}}
+	onVPPNeeding(t, vpptest.Options{}, needs, func(t *testing.T, g *target) {
+		roundTrip(t, g, Deps{},
+			bd(true, 0, entry("10.1.0.9", "02:00:00:00:00:99"), entry("fd00::9", "02:00:00:00:00:98")),
+			bd(false, 7, entry("10.1.0.9", "02:00:00:00:00:97")),
+			bd(true, 0),
 		)
 	})
 }

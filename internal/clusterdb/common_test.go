@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -48,16 +47,21 @@ func open(t *testing.T, conf Config) *DB {
 	return db
 }
 
-// server is an etcd which a test can stop and start again on the same address.
+// server is an etcd which a test can stop and start again on the same address. Clients reach it through a proxy, because etcd
+// lets open streams finish when it stops, for seconds, and an etcd that dies does not.
 type server struct {
-	t    *testing.T
-	conf Config
-	e    *Embedded
+	t     *testing.T
+	conf  Config
+	e     *Embedded
+	proxy *proxy
+	dir   string
 }
+
+func (s *server) address() string { return filepath.Join(s.dir, "proxy.sock") }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{t: t}
+	s := &server{t: t, dir: t.TempDir()}
 	s.conf.Embedded.DataDir = t.TempDir()
 	t.Cleanup(s.stop)
 	return s
@@ -70,12 +74,15 @@ func (s *server) start() {
 		s.t.Fatal(err)
 	}
 	s.e = e
+	s.proxy = newProxy(s.t, s.address(), strings.TrimPrefix(e.Endpoint(), "unix://"))
 }
 
 func (s *server) stop() {
-	if s.e != nil {
-		s.e.Close()
+	if s.e == nil {
+		return
 	}
+	s.proxy.close()
+	s.e.Close()
 	s.e = nil
 }
 
@@ -88,7 +95,7 @@ func (s *server) wipe() {
 // client is a DB that uses the server as the operator's etcd, by the address it has now.
 func (s *server) client() *DB {
 	conf := testConf()
-	conf.Endpoints = []string{"unix://" + s.conf.socketPath()}
+	conf.Endpoints = []string{"unix://" + s.address()}
 	return open(s.t, conf)
 }
 

@@ -174,17 +174,34 @@ func (db *DB) report(err error) {
 	}
 }
 
-// observe looks at the header of an answer: if it is another cluster's, or an older one's, the data has been replaced while
-// nobody looked, and a watch would wait for revisions to come that have been.
-func (db *DB) observe(h *etcdserverpb.ResponseHeader) {
+// knownRevision is the highest revision that an answer had so far; 0 when there was none.
+func (db *DB) knownRevision() int64 {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	replaced := db.clusterID != 0 && (h.ClusterId != db.clusterID || h.Revision < db.revision)
-	db.clusterID, db.revision = h.ClusterId, h.Revision
+	return db.revision
+}
+
+// saw notes the revision of an answer.
+func (db *DB) saw(rev int64) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.revision = max(db.revision, rev)
+}
+
+// checkHistory looks at the answer to a probe, which was sent when known was the highest revision: if it is another cluster's,
+// or of an earlier revision, the data has been replaced while nobody looked, and a watch would wait for revisions to come
+// which it takes for past.
+func (db *DB) checkHistory(h *etcdserverpb.ResponseHeader, known int64) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	replaced := db.clusterID != 0 && (h.ClusterId != db.clusterID || h.Revision < known)
+	db.clusterID = h.ClusterId
 	if !replaced {
+		db.revision = max(db.revision, h.Revision)
 		return
 	}
 	db.log.Warn("etcd has lost its data or has been replaced")
+	db.revision = h.Revision
 	db.losses++
 	close(db.changed)
 	db.changed = make(chan struct{})
@@ -201,6 +218,7 @@ func (db *DB) state() (losses uint64, connected bool, changed <-chan struct{}) {
 func (db *DB) probe(ctx context.Context) error {
 	retry := minRetry
 	for {
+		known := db.knownRevision()
 		callCtx, cancel := context.WithTimeout(ctx, min(probeTimeout, db.conf.OperationTimeout))
 		resp, err := db.client.Get(callCtx, probeKey, clientv3.WithKeysOnly())
 		cancel()
@@ -208,7 +226,7 @@ func (db *DB) probe(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err == nil {
-			db.observe(resp.Header)
+			db.checkHistory(resp.Header, known)
 		}
 		db.report(err)
 		pause := db.conf.ProbeInterval

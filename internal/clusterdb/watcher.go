@@ -209,6 +209,7 @@ func (w *Watcher) watch(ctx context.Context, rev int64, losses uint64) error {
 			if err := resp.Err(); err != nil {
 				return fmt.Errorf("watch: %w", err)
 			}
+			w.DB.saw(resp.Header.Revision)
 			if err := w.apply(resp.Events); err != nil {
 				return err
 			}

@@ -81,11 +81,8 @@ func TestReconnect(t *testing.T) {
 // TestDataLost: the server comes back empty. A watch that went on from its revision would hear nothing for long.
 func TestDataLost(t *testing.T) {
 	s := newServer(t)
-	s.conf.Embedded.Listen = freeAddress(t)
 	s.start()
-	conf := testConf()
-	conf.Endpoints = []string{s.conf.Embedded.Listen}
-	db := open(t, conf)
+	db := s.client()
 	events := newSink()
 	watch(t, db, nil, events)
 	events.want(t, "resync local=false []")
@@ -100,15 +97,6 @@ func TestDataLost(t *testing.T) {
 	events.want(t, "resync local=false []")
 	put(t, db, 1, "b")
 	events.want(t, "allocatedIDs allocatedIDs/1: none -> 1=b")
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	s := newServer(t)
-	s.conf.Embedded.Listen = "127.0.0.1:0"
-	s.start()
-	defer s.stop()
-	return s.e.Endpoint()
 }
 
 // TestCompaction: the revision to go on from does not exist any more.

@@ -1,20 +1,26 @@
 package testbed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"os"
 
 	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/invoke"
 	cnitypes "github.com/containernetworking/cni/pkg/types"
 	cnicurrent "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
 )
 
 // CNI calls the CNI binary as a container runtime does.
 type CNI struct {
-	cni  *libcni.CNIConfig
-	list *libcni.NetworkConfigList
+	cni      *libcni.CNIConfig
+	list     *libcni.NetworkConfigList
+	binDirs  []string
+	cacheDir string
 }
 
 // NewCNI takes the binaries from binDirs and a network configuration list as JSON; results are cached in cacheDir.
@@ -23,7 +29,40 @@ func NewCNI(binDirs []string, cacheDir string, conflist []byte) (*CNI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network configuration list: %w", err)
 	}
-	return &CNI{cni: libcni.NewCNIConfigWithCacheDir(binDirs, cacheDir, nil), list: list}, nil
+	return &CNI{
+		cni: libcni.NewCNIConfigWithCacheDir(binDirs, cacheDir, nil), list: list, binDirs: binDirs, cacheDir: cacheDir,
+	}, nil
+}
+
+// runIn makes plugins run in a namespace.
+func (c *CNI) runIn(ns *Namespace) {
+	c.cni = libcni.NewCNIConfigWithCacheDir(c.binDirs, c.cacheDir, &nsExec{
+		RawExec: &invoke.RawExec{Stderr: os.Stderr}, ns: ns,
+	})
+}
+
+// nsExec runs plugins in a network namespace.
+type nsExec struct {
+	*invoke.RawExec
+	version.PluginDecoder
+	ns *Namespace
+}
+
+// ExecPlugin implements invoke.Exec.
+func (e *nsExec) ExecPlugin(ctx context.Context, plugin string, stdin []byte, environ []string) ([]byte, error) {
+	cmd := e.ns.Command(ctx, plugin)
+	cmd.Env, cmd.Stdin = environ, bytes.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if err == nil {
+		return stdout.Bytes(), nil
+	}
+	failure := &cnitypes.Error{}
+	if json.Unmarshal(stdout.Bytes(), failure) == nil && failure.Msg != "" {
+		return nil, failure
+	}
+	return nil, fmt.Errorf("%s: %w: %s", plugin, err, stderr.String())
 }
 
 // Conflist is a network configuration list with contiv-cni alone.
@@ -41,12 +80,14 @@ type Pod struct {
 	*Namespace
 	ContainerID string
 	Args        [][2]string
-	IPs         []netip.Addr
-	Gateways    []netip.Addr
+	// Capabilities are the runtime's arguments for plugins that declare them, for example portMappings.
+	Capabilities map[string]any
+	IPs          []netip.Addr
+	Gateways     []netip.Addr
 }
 
 func (p *Pod) runtimeConf() *libcni.RuntimeConf {
-	return &libcni.RuntimeConf{ContainerID: p.ContainerID, NetNS: p.Path(), IfName: "eth0", Args: p.Args}
+	return &libcni.RuntimeConf{ContainerID: p.ContainerID, NetNS: p.Path(), IfName: "eth0", Args: p.Args, CapabilityArgs: p.Capabilities}
 }
 
 // Add runs CNI ADD and remembers the addresses.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
@@ -26,7 +27,7 @@ type Node struct {
 	CNI   *CNI
 
 	opts NodeOptions
-	pods int
+	pods atomic.Int64
 }
 
 // NodeOptions say what a node is made of.
@@ -45,6 +46,9 @@ type NodeOptions struct {
 	Conflist []byte
 	// CNIBinDirs are searched for plugins after BinDir.
 	CNIBinDirs []string
+	// CNIInNode runs the plugins in the node's namespace, as a runtime does. Ours does not care, those that change the
+	// host's network do.
+	CNIInNode bool
 }
 
 // NewNode makes the node's namespace and directory and starts VPP; the agent is started by StartAgent.
@@ -78,6 +82,9 @@ func (n *Node) prepare(ctx context.Context) error {
 	n.CNI, err = NewCNI(append([]string{n.opts.BinDir}, n.opts.CNIBinDirs...), filepath.Join(dir, "cni-cache"), conflist)
 	if err != nil {
 		return err
+	}
+	if n.opts.CNIInNode {
+		n.CNI.runIn(n.Namespace)
 	}
 	if n.opts.VPP == nil {
 		return nil
@@ -116,6 +123,14 @@ func (n *Node) agentArgs() []string {
 
 // StartAgent starts the agent and waits until it is ready.
 func (n *Node) StartAgent(ctx context.Context) error {
+	if err := n.LaunchAgent(ctx); err != nil {
+		return err
+	}
+	return n.WaitReady(ctx)
+}
+
+// LaunchAgent starts the agent.
+func (n *Node) LaunchAgent(ctx context.Context) error {
 	cmd := n.Command(context.WithoutCancel(ctx), filepath.Join(n.opts.BinDir, "contiv-agent"), n.agentArgs()...)
 	cmd.Env = append(os.Environ(), n.opts.AgentEnv...)
 	p, err := start(cmd, n.Dir, "agent")
@@ -123,8 +138,11 @@ func (n *Node) StartAgent(ctx context.Context) error {
 		return err
 	}
 	n.Agent = p
-	return n.WaitReady(ctx)
+	return nil
 }
+
+// LogTail is the end of what the agent has logged.
+func (n *Node) LogTail(lines int) string { return tail(filepath.Join(n.Dir, "agent.log"), lines) }
 
 // WaitReady waits until the agent's /readiness says so.
 func (n *Node) WaitReady(ctx context.Context) error {
@@ -195,9 +213,8 @@ func (n *Node) NewPod(ctx context.Context, name string) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.pods++
 	return &Pod{
-		Namespace: ns, ContainerID: fmt.Sprintf("%s-%s-%d-%d", n.Name, name, os.Getpid(), n.pods),
+		Namespace: ns, ContainerID: fmt.Sprintf("%s-%s-%d-%d", n.Name, name, os.Getpid(), n.pods.Add(1)),
 		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", name}},
 	}, nil
 }
@@ -243,6 +260,12 @@ func tail(file string, lines int) string {
 	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	if len(all) > lines {
 		all = all[len(all)-lines:]
+	}
+	const most = 400 // of a line that repeats everything
+	for i, line := range all {
+		if len(line) > most {
+			all[i] = line[:most] + " …"
+		}
 	}
 	return strings.Join(all, "\n")
 }

@@ -60,7 +60,7 @@ type l2Port struct {
 
 const maxBridgeID = 1<<24 - 1
 
-func (s *l2State) init() {
+func (s *l2State) start() {
 	s.bds = map[uint32]*bridge{}
 	s.fib = map[macKey]macEntry{}
 	s.newBridge(0, 0)

@@ -44,25 +44,30 @@ type Fake struct {
 	// Faults are the faults to inject. They survive a crash.
 	Faults *Faults
 
-	cfg Config
-	log *slog.Logger
-	ctx context.Context
-	end context.CancelFunc
-	wg  sync.WaitGroup
+	cfg  Config
+	log  *slog.Logger
+	done chan struct{} // closed by Close
+	wg   sync.WaitGroup
 
-	mu       sync.Mutex // guards the rest; held while a request is handled, as VPP's main thread is busy with it
-	idle     *sync.Cond // signalled when frozen, stalls or st change
-	st       *state     // nil while down
-	rng      *rand.Rand
+	mu     sync.Mutex // guards the rest; held while a request is handled, as VPP's main thread is busy with it
+	idle   *sync.Cond // signalled when frozen, stalls or st change
+	st     *state     // nil while down
+	rng    *rand.Rand
+	server server
+	boots  uint32
+	frozen bool
+	stalls int
+	closed bool
+	tally  tally
+	wires  map[string]wireEnd // by interface name or tag
+}
+
+// server is the socket's side of a fake.
+type server struct {
 	socket   string
 	listener net.Listener
 	sessions map[*session]struct{}
-	nextConn uint32
-	boots    uint32
-	frozen   bool
-	stalls   int
-	tally    tally
-	wires    map[string]wireEnd // by interface name or tag
+	accepted uint32
 }
 
 // tally is what a fake has seen since it was made or since ResetCounts.
@@ -82,13 +87,12 @@ func New(cfg Config) *Fake {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	ctx, end := context.WithCancel(context.Background())
 	f := &Fake{
-		cfg: cfg, log: log, ctx: ctx, end: end,
-		rng:      rand.New(rand.NewPCG(cfg.Seed, 0x7670_7066)),
-		sessions: map[*session]struct{}{},
-		wires:    map[string]wireEnd{},
-		tally:    tally{requests: map[string]uint64{}},
+		cfg: cfg, log: log, done: make(chan struct{}),
+		rng:    rand.New(rand.NewPCG(cfg.Seed, 0x7670_7066)),
+		server: server{sessions: map[*session]struct{}{}},
+		wires:  map[string]wireEnd{},
+		tally:  tally{requests: map[string]uint64{}},
 	}
 	f.idle = sync.NewCond(&f.mu)
 	f.Faults = &Faults{rng: rand.New(rand.NewPCG(cfg.Seed, 0x6661_756c))}
@@ -100,10 +104,10 @@ func New(cfg Config) *Fake {
 func (f *Fake) Listen(socket string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.socket != "" {
-		return fmt.Errorf("vppfake: already listening on %s", f.socket)
+	if f.server.socket != "" {
+		return fmt.Errorf("vppfake: already listening on %s", f.server.socket)
 	}
-	f.socket = socket
+	f.server.socket = socket
 	if f.st == nil {
 		return nil // Boot will listen
 	}
@@ -117,7 +121,7 @@ func (f *Fake) Serve(ctx context.Context, socket string) error {
 	}
 	select {
 	case <-ctx.Done():
-	case <-f.ctx.Done():
+	case <-f.done:
 	}
 	return f.Close()
 }
@@ -125,9 +129,12 @@ func (f *Fake) Serve(ctx context.Context, socket string) error {
 // Close ends the fake and waits for its goroutines. It may be called twice.
 func (f *Fake) Close() error {
 	f.mu.Lock()
-	f.end()
+	if !f.closed {
+		f.closed = true
+		close(f.done)
+	}
 	f.killLocked()
-	socket := f.socket
+	socket := f.server.socket
 	f.mu.Unlock()
 	f.wg.Wait()
 	if socket != "" {
@@ -140,17 +147,17 @@ func (f *Fake) Close() error {
 func (f *Fake) Socket() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.socket
+	return f.server.socket
 }
 
 func (f *Fake) listenLocked() error {
-	os.Remove(f.socket) //nolint:errcheck // a predecessor's, if any
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: f.socket, Net: "unix"})
+	os.Remove(f.server.socket) //nolint:errcheck // a predecessor's, if any
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: f.server.socket, Net: "unix"})
 	if err != nil {
 		return fmt.Errorf("vppfake: %w", err)
 	}
 	l.SetUnlinkOnClose(false) // VPP's socket file outlives it
-	f.listener = l
+	f.server.listener = l
 	f.wg.Go(func() { f.accept(l) })
 	return nil
 }
@@ -162,14 +169,14 @@ func (f *Fake) accept(l net.Listener) {
 			return
 		}
 		f.mu.Lock()
-		if f.listener != l {
+		if f.server.listener != l {
 			f.mu.Unlock()
 			conn.Close()
 			return
 		}
-		f.nextConn++
-		s := newSession(f, conn, 1<<31|f.nextConn)
-		f.sessions[s] = struct{}{}
+		f.server.accepted++
+		s := newSession(f, conn, 1<<31|f.server.accepted)
+		f.server.sessions[s] = struct{}{}
 		f.wg.Go(s.read)
 		f.wg.Go(s.write)
 		f.mu.Unlock()
@@ -179,13 +186,12 @@ func (f *Fake) accept(l net.Listener) {
 // drop forgets a session whose connection is over.
 func (f *Fake) drop(s *session) {
 	f.mu.Lock()
-	delete(f.sessions, s)
+	delete(f.server.sessions, s)
 	if f.st != nil {
 		f.st.forget(s)
 	}
-	finishing := s.isFinishing()
 	f.mu.Unlock()
-	if !finishing {
+	if !s.isFinishing() {
 		s.close()
 	}
 }
@@ -201,11 +207,11 @@ func (f *Fake) Kill() {
 func (f *Fake) Boot() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.st != nil || f.ctx.Err() != nil {
+	if f.st != nil || f.closed {
 		return nil
 	}
 	f.bootLocked()
-	if f.socket == "" {
+	if f.server.socket == "" {
 		return nil
 	}
 	return f.listenLocked()
@@ -226,10 +232,10 @@ func (f *Fake) crashLocked(reason string) {
 	f.tally.crashes = append(f.tally.crashes, reason)
 	f.killLocked()
 	switch after := f.cfg.RestartAfter; {
-	case after < 0 || f.ctx.Err() != nil:
+	case after < 0 || f.closed:
 	case after == 0:
 		f.bootLocked()
-		if f.socket != "" {
+		if f.server.socket != "" {
 			f.reportLocked(f.listenLocked())
 		}
 	default:
@@ -244,7 +250,7 @@ func (f *Fake) bootAfter(after time.Duration) {
 		f.mu.Lock()
 		f.reportLocked(err)
 		f.mu.Unlock()
-	case <-f.ctx.Done():
+	case <-f.done:
 	}
 }
 
@@ -256,14 +262,14 @@ func (f *Fake) reportLocked(err error) {
 }
 
 func (f *Fake) killLocked() {
-	if f.listener != nil {
-		f.listener.Close()
-		f.listener = nil
+	if f.server.listener != nil {
+		f.server.listener.Close()
+		f.server.listener = nil
 	}
-	for s := range f.sessions {
+	for s := range f.server.sessions {
 		s.close()
 	}
-	clear(f.sessions)
+	clear(f.server.sessions)
 	f.collectLocked()
 	f.st = nil
 	f.idle.Broadcast()
@@ -296,7 +302,7 @@ func (f *Fake) stallLocked(d time.Duration) {
 	f.wg.Go(func() {
 		select {
 		case <-time.After(d):
-		case <-f.ctx.Done():
+		case <-f.done:
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -307,10 +313,10 @@ func (f *Fake) stallLocked(d time.Duration) {
 
 // waitLocked waits until the main thread is free; false: the session or the fake is gone.
 func (f *Fake) waitLocked(s *session) bool {
-	for (f.frozen || f.stalls > 0) && f.st != nil && f.ctx.Err() == nil {
+	for (f.frozen || f.stalls > 0) && f.st != nil && !f.closed {
 		f.idle.Wait()
 	}
-	_, open := f.sessions[s]
+	_, open := f.server.sessions[s]
 	return open && f.st != nil
 }
 

@@ -237,12 +237,13 @@ func (f *fib) freeIfUnused() {
 		return
 	}
 	f.onFree(f)
-	for _, e := range f.entries {
+	entries := f.entries
+	f.entries, f.byLen = map[netip.Prefix]*fibEntry{}, [129]int{} // before what follows comes back here
+	for _, e := range entries {
 		for _, s := range e.sources {
 			f.releaseAll(s.paths)
 		}
 	}
-	clear(f.entries)
 }
 
 func (e *fibEntry) source(src source) *entrySource {

@@ -170,7 +170,7 @@ func (st *state) newTap(t *tap) *iface {
 		hw.queues[n] = interface_types.RX_MODE_API_POLLING
 	}
 	t.tx, t.rx = ringSize(t.tx), ringSize(t.rx)
-	hw.driver = driver{linkFollowsAdmin: true, setMTU: true, flags: false, detail: t, remove: removeTap, describe: func(*iface) []string {
+	hw.driver = driver{linkFollowsAdmin: true, setMTU: true, flags: true, detail: t, remove: removeTap, describe: func(*iface) []string {
 		return []string{fmt.Sprintf("host %s/%s mtu %d rings %d/%d flags %d", t.host.Namespace, t.host.Name, t.host.MTU, t.rx, t.tx, t.flags)}
 	}}
 	i := st.create(&iface{name: name, tag: q.Tag, hw: hw})

@@ -29,7 +29,7 @@ type memifPort struct {
 	zeroCopy   bool
 }
 
-func (m *memifs) init() {
+func (m *memifs) start() {
 	m.sockets = map[uint32]*memifSocket{0: {file: "/run/vpp/memif.sock", ifs: map[uint32]*iface{}}}
 }
 

@@ -16,11 +16,13 @@ func registerRoutes(t *table) {
 		if src == 0 {
 			src = srcAPI
 		}
-		rv, stats := c.routeAddDel(q.IsAdd, q.IsMultipath, q.Route.TableID, q.Route.Prefix, q.Route.Paths, src)
+		rv, stats := c.routeAddDel(q, src)
 		return &ip.IPRouteAddDelV2Reply{Retval: rv, StatsIndex: stats}
 	})
 	on(t, writes, func(c *call, q *ip.IPRouteAddDel) *ip.IPRouteAddDelReply {
-		rv, stats := c.routeAddDel(q.IsAdd, q.IsMultipath, q.Route.TableID, q.Route.Prefix, q.Route.Paths, srcAPI)
+		r := q.Route
+		rv, stats := c.routeAddDel(&ip.IPRouteAddDelV2{IsAdd: q.IsAdd, IsMultipath: q.IsMultipath,
+			Route: ip.IPRouteV2{TableID: r.TableID, Prefix: r.Prefix, Paths: r.Paths}}, srcAPI)
 		return &ip.IPRouteAddDelReply{Retval: rv, StatsIndex: stats}
 	})
 	dump(t, func(c *call, q *ip.IPRouteV2Dump, send func(*ip.IPRouteV2Details)) {
@@ -30,14 +32,14 @@ func registerRoutes(t *table) {
 		c.eachRoute(q.Table, 0, func(e *fibEntry) { send(&ip.IPRouteDetails{Route: withoutSource(e.api())}) })
 	})
 	on(t, reads, func(c *call, q *ip.IPRouteLookupV2) *ip.IPRouteLookupV2Reply {
-		e, rv := c.routeLookup(q.TableID, q.Prefix.Address.Af == 1, netAddr(q.Prefix.Address), q.Prefix.Len, q.Exact != 0)
+		e, rv := c.routeLookup(q.TableID, q.Prefix, q.Exact != 0)
 		if rv != 0 {
 			return &ip.IPRouteLookupV2Reply{Retval: rv}
 		}
 		return &ip.IPRouteLookupV2Reply{Route: e.api()}
 	})
 	on(t, reads, func(c *call, q *ip.IPRouteLookup) *ip.IPRouteLookupReply {
-		e, rv := c.routeLookup(q.TableID, q.Prefix.Address.Af == 1, netAddr(q.Prefix.Address), q.Prefix.Len, q.Exact != 0)
+		e, rv := c.routeLookup(q.TableID, q.Prefix, q.Exact != 0)
 		if rv != 0 {
 			return &ip.IPRouteLookupReply{Retval: rv}
 		}
@@ -45,9 +47,10 @@ func registerRoutes(t *table) {
 	})
 }
 
-func (st *state) routeAddDel(add, multi bool, table uint32, prefix ip_types.Prefix, in []fib_types.FibPath, src source) (rv int32, stats uint32) {
+func (st *state) routeAddDel(q *ip.IPRouteAddDelV2, src source) (rv int32, stats uint32) {
+	add, multi, prefix, in := q.IsAdd, q.IsMultipath, q.Route.Prefix, q.Route.Paths
 	addr := netAddr(prefix.Address)
-	t := st.ip.tables[family(addr)][table]
+	t := st.ip.tables[family(addr)][q.Route.TableID]
 	if t == nil {
 		return rvNoSuchFIB, 0
 	}
@@ -191,12 +194,13 @@ func (st *state) eachRoute(q ip.IPTable, src source, f func(*fibEntry)) {
 	}
 }
 
-func (st *state) routeLookup(table uint32, isIP6 bool, addr netip.Addr, bits uint8, exact bool) (*fibEntry, int32) {
-	t := st.ip.tables[familyOf(isIP6)][table]
+func (st *state) routeLookup(table uint32, prefix ip_types.Prefix, exact bool) (*fibEntry, int32) {
+	addr := netAddr(prefix.Address)
+	t := st.ip.tables[family(addr)][table]
 	if t == nil {
 		return nil, rvNoSuchFIB
 	}
-	n := min(int(bits), addr.BitLen())
+	n := min(int(prefix.Len), addr.BitLen())
 	if !exact {
 		return t.longest(addr, n, nil), 0
 	}

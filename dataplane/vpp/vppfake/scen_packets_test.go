@@ -6,6 +6,7 @@ import (
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip_neighbor"
 	"go.fd.io/govpp/binapi/l2"
+	"go.fd.io/govpp/binapi/pg"
 
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
@@ -25,6 +26,8 @@ func packetScenarios() []packetScenario {
 		{"subif", subifPackets},
 		{"mtu", mtuPackets},
 		{"xconnect", xconnectPackets},
+		{"reuse", reusePackets},
+		{"unnumbered", unnumberedPackets},
 	}
 }
 
@@ -343,6 +346,51 @@ func subifPackets(ps *packetScript) {
 	ask := whoHas(1, "10.1.0.2", "10.1.0.1")
 	ask.VLAN = []uint16{100}
 	ps.send(0, ask)
+}
+
+// reusePackets: an interface is deleted, the next one gets its index; what of its neighbours and routes?
+func reusePackets(ps *packetScript) {
+	ps.addr(1, "10.1.0.1/24")
+	ps.addr(2, "10.2.0.1/24")
+	ps.host(2, "10.2.0.2", 2)
+	ps.route(true, 0, "10.50.0.0/16", via("10.2.0.2", 2))
+	ps.route(true, 0, "10.51.0.0/16", via("10.2.0.2", 0))
+	ps.send(0, udp(1, 0, "10.1.0.2", "10.50.0.1"))
+	ps.do(&pg.PgDeleteInterface{SwIfIndex: 2})
+	ps.send(0, udp(1, 0, "10.1.0.2", "10.50.0.1"))
+	ps.send(0, udp(1, 0, "10.1.0.2", "10.2.0.2"))
+	ps.do(&pg.PgCreateInterfaceV3{InterfaceID: 1})
+	ps.do(&interfaces.SwInterfaceSetMacAddress{SwIfIndex: 2, MacAddress: portMAC(1)})
+	ps.up(2)
+	ps.addr(2, "10.2.0.1/24")
+	ps.send(0, udp(1, 0, "10.1.0.2", "10.2.0.2"))
+	ps.send(0, udp(1, 0, "10.1.0.2", "10.50.0.1"))
+	ps.send(0, udp(1, 0, "10.1.0.2", "10.51.0.1"))
+	ps.note("the route again")
+	ps.route(true, 0, "10.50.0.0/16", via("10.2.0.2", 2))
+	ps.send(0, udp(1, 0, "10.1.0.2", "10.50.0.1"))
+}
+
+// unnumberedPackets: a borrower of addresses, whose lender goes down and away.
+func unnumberedPackets(ps *packetScript) {
+	loop := ps.loopUp()
+	ps.addr(loop, "10.1.1.1/24")
+	ps.do(&interfaces.SwInterfaceSetUnnumbered{SwIfIndex: loop, UnnumberedSwIfIndex: 1, IsAdd: true})
+	ps.addr(2, "10.2.0.1/24")
+	ps.host(2, "10.2.0.2", 2)
+	ps.note("neighbour within the lender's prefix, without a route")
+	ps.host(1, "10.1.1.2", 1)
+	ps.send(1, udp(2, 1, "10.2.0.2", "10.1.1.2"))
+	ps.send(0, udp(1, 0, "10.1.1.2", "10.2.0.2"))
+	ps.send(0, whoHas(1, "10.1.1.2", "10.1.1.1"))
+	ps.note("lender down")
+	ps.down(loop)
+	ps.send(0, udp(1, 0, "10.1.1.2", "10.2.0.2"))
+	ps.send(0, whoHas(1, "10.1.1.2", "10.1.1.1"))
+	ps.note("no longer borrowing")
+	ps.up(loop)
+	ps.do(&interfaces.SwInterfaceSetUnnumbered{SwIfIndex: loop, UnnumberedSwIfIndex: 1})
+	ps.send(0, udp(1, 0, "10.1.1.2", "10.2.0.2"))
 }
 
 func mtuPackets(ps *packetScript) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // maxMessage bounds one request. VPP has no such bound; nothing that speaks this API comes near it.
@@ -126,6 +127,7 @@ func (s *session) finish() {
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.finishing = true
+		s.conn.SetWriteDeadline(time.Now().Add(time.Second)) //nolint:errcheck // a client that does not read is left
 		s.wakeLocked()
 	}
 }

@@ -119,10 +119,10 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 		fam.register(st.table)
 	}
 	st.table.number(rng)
-	st.ip.init()
-	st.l2.init()
-	st.memif.init()
-	st.vxlan.init()
+	st.ip.start()
+	st.l2.start()
+	st.memif.start()
+	st.vxlan.start()
 	st.ifs.watchers = map[*session]uint32{}
 	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})
 	local.hw.owner = local

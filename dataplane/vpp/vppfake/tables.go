@@ -23,7 +23,7 @@ type ipState struct {
 	proxyOn   map[uint32]bool // interface index; VPP forgets to clear it
 }
 
-func (s *ipState) init() {
+func (s *ipState) start() {
 	s.sources = builtinSources()
 	for i := range s.prio {
 		s.prio[i] = 255

@@ -41,7 +41,7 @@ const (
 	vxlanDecapMax = 3
 )
 
-func (v *vxlans) init() { v.tunnels = map[vxlanKey]*iface{} }
+func (v *vxlans) start() { v.tunnels = map[vxlanKey]*iface{} }
 
 func registerVxlan(t *table) {
 	on(t, writes, vxlanAddDel)

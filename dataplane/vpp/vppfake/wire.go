@@ -65,6 +65,19 @@ func (f *Fake) SendIndex(index uint32, p Packet) (Result, error) {
 	})
 }
 
+// Index is the sw_if_index of the interface with the name or tag.
+func (f *Fake) Index(ifName string) (index uint32, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.st == nil {
+		return 0, false
+	}
+	if i := f.st.named(ifName); i != nil {
+		return i.index, true
+	}
+	return 0, false
+}
+
 // flight is a packet on a wire.
 type flight struct {
 	to     *Fake

@@ -1,0 +1,108 @@
+package vpp
+
+import (
+	"errors"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/nb/vpp/l2"
+	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// node is a bit of everything.
+func node() values {
+	return all(tables(1, "pod"), values{
+		loop("gw", "02:00:00:00:01:01", inTable(1), withIP("10.1.0.1/24", "fd00:1::1/64")),
+		loop("pod-1", "", inTable(1), unnumberedTo("gw")),
+		loop("bvi", "02:00:00:00:01:02", inTable(1), withIP("10.2.0.1/24")),
+		tap("tap-1", inTable(1), unnumberedTo("gw")),
+		memifOf("memif-1", "/run/m.sock", 1, true),
+		&vpp_interfaces.Interface{
+			Name: "vxlan-2", Type: vpp_interfaces.Interface_VXLAN_TUNNEL, Enabled: true,
+			Link: &vpp_interfaces.Interface_Vxlan{
+				Vxlan: &vpp_interfaces.VxlanLink{SrcAddress: "10.9.0.1", DstAddress: "10.9.0.2", Vni: 10},
+			},
+		},
+		&vpp_interfaces.Interface{
+			Name: "sub", Type: vpp_interfaces.Interface_SUB_INTERFACE, Enabled: true,
+			Link: &vpp_interfaces.Interface_Sub{Sub: &vpp_interfaces.SubInterface{ParentName: "pod-1", SubId: 7}},
+		},
+		&vpp_l2.BridgeDomain{Name: "bd", Forward: true, Interfaces: []*vpp_l2.BridgeDomain_Interface{
+			{Name: "bvi", BridgedVirtualInterface: true}, {Name: "vxlan-2", SplitHorizonGroup: 1},
+		}},
+		&vpp_l2.FIBEntry{BridgeDomain: "bd", PhysAddress: "02:00:00:00:02:02", OutgoingInterface: "vxlan-2", StaticConfig: true},
+		&vpp_l3.ARPEntry{Interface: "bvi", IpAddress: "10.2.0.2", PhysAddress: "02:00:00:00:02:02", Static: true},
+		&vpp_l3.Route{VrfId: 1, DstNetwork: "10.3.0.0/16", NextHopAddr: "10.2.0.2", OutgoingInterface: "bvi"},
+		&vpp_l3.Route{VrfId: 1, DstNetwork: "0.0.0.0/0", Type: vpp_l3.Route_INTER_VRF},
+		&vpp_l3.Route{DstNetwork: "10.3.0.0/16", Type: vpp_l3.Route_INTER_VRF, ViaVrfId: 1},
+	})
+}
+
+// Whatever goes wrong on the way, a resync without faults ends in what is desired, and deleting it leaves nothing.
+func TestFaults(t *testing.T) {
+	faults := map[string]vppfake.Fault{
+		"refused":                 {Message: "*", WritesOnly: true, Retval: -1, Probability: 0.15},
+		"lost connection, before": {Message: "*", WritesOnly: true, Disconnect: true, Probability: 0.05},
+		"lost connection, after":  {Message: "*", WritesOnly: true, ApplyThenDisconnect: true, Probability: 0.05},
+		"lost reply":              {Message: "*", WritesOnly: true, LostReply: true, Probability: 0.05},
+		"crash":                   {Message: "*", WritesOnly: true, Crash: true, Probability: 0.03},
+	}
+	for name, fault := range faults {
+		for seed := range uint64(6) {
+			t.Run(name+" "+strconv.FormatUint(seed, 10), func(t *testing.T) {
+				f := vppfake.New(vppfake.Config{Seed: seed})
+				t.Cleanup(func() { f.Close() })
+				socket := filepath.Join(t.TempDir(), "api.sock")
+				if err := f.Listen(socket); err != nil {
+					t.Fatal(err)
+				}
+				a := newAgent(t, &target{socket: socket, fake: f}, Deps{})
+				a.resync()
+				before := vppState(t, a)
+				desired := kvs(t, node())
+				f.Faults.Add(fault)
+				for _, kind := range []txn.Kind{txn.Update, txn.FullResync, txn.FullResync} {
+					// fails, or not
+					_, _ = a.s.Commit(t.Context(), &txn.Txn{Kind: kind, Values: desired, NoRetry: true})
+					a.awaitConnection()
+				}
+				f.Faults.Clear()
+				a.settle(desired)
+				a.mustNotWrite("healed", node())
+
+				f.Faults.Add(fault)
+				_, _ = a.s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, NoRetry: true})
+				f.Faults.Clear()
+				a.settle(nil)
+				if after := vppState(t, a); after != before {
+					t.Errorf("VPP is not as before:\n%s", diffText(before, after))
+				}
+			})
+		}
+	}
+}
+
+// settle resyncs. The end of a connection may not have been noticed yet.
+func (a *agent) settle(desired []txn.KV) {
+	a.t.Helper()
+	var err error
+	for range 5 {
+		a.awaitConnection()
+		var rec *txn.Record
+		rec, err = a.s.Commit(a.t.Context(), &txn.Txn{Kind: txn.FullResync, Values: desired, NoRetry: true})
+		if err == nil && len(rec.Pending) == 0 {
+			return
+		}
+		if !errors.Is(err, conn.ErrDisconnected) {
+			a.t.Fatalf("%v, pending %s\n%s", err, rec.Pending, rec)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	a.t.Fatal(err)
+}

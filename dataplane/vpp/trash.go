@@ -1,0 +1,213 @@
+package vpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/tapv2"
+
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// TrashTagPrefix starts the tags of interfaces that are only waiting to be deleted.
+const TrashTagPrefix = "contiv-trash:"
+
+const (
+	trashQuiet = time.Second           // no deletion before nothing was thrown away for so long
+	trashPace  = 10 * time.Millisecond // between two deletions, for others to get a turn
+	trashMax   = 256                   // what may wait; beyond it nobody's quiet is respected
+	trashIdle  = 10 * time.Second
+)
+
+// Trash deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40
+// ms, while the kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod does the latter, and
+// a job the former once nobody is waiting. An interface in the trash is down and in nobody's way. The mark is in VPP, so an
+// agent that is restarted finds the trash again; a VPP that is restarted has none.
+type Trash struct {
+	conn *conn.Conn
+	lane *conn.Lane // of the goroutine that runs Run
+	log  *slog.Logger
+	wake chan struct{}
+
+	mu      sync.Mutex
+	session uint64 // in which items are true
+	items   []trashItem
+	thrown  time.Time // the last time
+}
+
+type trashItem struct {
+	index uint32
+	tap   bool
+	dev   string // of an af_packet interface
+}
+
+// NewTrash is an empty trash; Run empties it.
+func NewTrash(c *conn.Conn, log *slog.Logger) *Trash {
+	t := &Trash{conn: c, lane: c.Lane(), log: log.With("component", "vpp-trash"), wake: make(chan struct{}, 1)}
+	c.OnChange(func(conn.State) { t.nudge() })
+	return t
+}
+
+func (t *Trash) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Waiting is the number of interfaces in the trash.
+func (t *Trash) Waiting() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.items)
+}
+
+func (t *Trash) add(i trashItem) {
+	t.mu.Lock()
+	t.items = append(t.items, i)
+	t.thrown = time.Now()
+	t.mu.Unlock()
+	t.nudge()
+}
+
+// throwAway takes the interface down and marks it. It says false for kinds that are deleted fast enough.
+func (k *kinds) throwAway(e *ifEntry, done func(error)) bool {
+	if k.deps.Trash == nil {
+		return false
+	}
+	item := trashItem{index: e.index, tap: e.kind == vpp_interfaces.Interface_TAP, dev: e.hostDev}
+	if !item.tap && e.kind != vpp_interfaces.Interface_AF_PACKET {
+		return false
+	}
+	both := join(2, func(err error) {
+		if err == nil {
+			k.deps.Trash.add(item)
+		}
+		done(err)
+	})
+	k.lane.Request(&interfaces.SwInterfaceSetFlags{SwIfIndex: interface_types.InterfaceIndex(e.index)},
+		func(_ api.Message, err error) { both(err) })
+	tag := TrashTagPrefix + shortName(e.name, TrashTagPrefix)
+	k.lane.Request(tagRequest(e.index, tag), func(_ api.Message, err error) { both(err) })
+	return true
+}
+
+// Run empties the trash until ctx ends.
+func (t *Trash) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		wait, err := t.step(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, conn.ErrDisconnected) {
+			t.log.Warn("an interface of a deleted pod stays in VPP for now", "error", err)
+			wait = time.Second
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-t.wake:
+			if wait < trashIdle { // something is waiting already, and so is its time
+				select {
+				case <-timer.C:
+				case <-ctx.Done():
+				}
+			}
+		}
+		timer.Stop()
+	}
+	return ctx.Err()
+}
+
+// step deletes one interface, if its time has come, and says when to look again.
+func (t *Trash) step(ctx context.Context) (time.Duration, error) {
+	s := t.conn.State()
+	if !s.Connected() {
+		return trashIdle, nil
+	}
+	if err := t.adopt(ctx, s.Session); err != nil {
+		return trashQuiet, err
+	}
+	item, wait := t.next()
+	if wait > 0 {
+		return wait, nil
+	}
+	if err := t.delete(ctx, item); err != nil {
+		t.mu.Lock()
+		t.items = append(t.items, item)
+		t.mu.Unlock()
+		return trashQuiet, err
+	}
+	return trashPace, nil
+}
+
+// next takes out the oldest item, or says how long to wait.
+func (t *Trash) next() (trashItem, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.items) == 0 {
+		return trashItem{}, trashIdle
+	}
+	if wait := trashQuiet - time.Since(t.thrown); wait > 0 && len(t.items) <= trashMax {
+		return trashItem{}, wait
+	}
+	item := t.items[0]
+	t.items = t.items[1:]
+	return item, 0
+}
+
+func (t *Trash) delete(ctx context.Context, i trashItem) error {
+	var req api.Message = &af_packet.AfPacketDelete{HostIfName: i.dev}
+	if i.tap {
+		req = &tapv2.TapDeleteV2{SwIfIndex: interface_types.InterfaceIndex(i.index)}
+	}
+	var err error
+	t.lane.Request(req, func(_ api.Message, e error) { err = e })
+	t.lane.Flush(ctx)
+	if err != nil && !isFine(err, ifGone) && !conn.IsRetval(err, api.SYSCALL_ERROR_1) {
+		return fmt.Errorf("delete interface %d (device %q): %w", i.index, i.dev, err)
+	}
+	return nil
+}
+
+// adopt finds the trash of a session that is new to this agent: an earlier agent may have left it.
+func (t *Trash) adopt(ctx context.Context, session uint64) error {
+	t.mu.Lock()
+	known := t.session == session
+	t.mu.Unlock()
+	if known {
+		return nil
+	}
+	found := map[uint32]bool{}
+	devices := map[uint32]string{}
+	var errs []error
+	end := func(err error) { errs = append(errs, err) }
+	all := interface_types.InterfaceIndex(none)
+	conn.Dump(t.lane, &interfaces.SwInterfaceDump{SwIfIndex: all}, func(d *interfaces.SwInterfaceDetails) {
+		if strings.HasPrefix(d.Tag, TrashTagPrefix) {
+			found[uint32(d.SwIfIndex)] = true
+		}
+	}, end)
+	conn.Dump(t.lane, &af_packet.AfPacketDump{},
+		func(d *af_packet.AfPacketDetails) { devices[uint32(d.SwIfIndex)] = d.HostIfName }, end)
+	t.lane.Flush(ctx)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("find interfaces to delete: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.session, t.items = session, nil
+	for index := range found {
+		dev, isAfPacket := devices[index]
+		t.items = append(t.items, trashItem{index: index, tap: !isAfPacket, dev: dev})
+	}
+	return nil
+}

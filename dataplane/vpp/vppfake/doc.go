@@ -1,0 +1,60 @@
+// Package vppfake is a fake VPP 25.10: it speaks the binary API over its unix socket, keeps state, answers with the return
+// codes of the real one, walks packets through that state, and breaks when told to. Any govpp client connects to it
+// unchanged.
+//
+//	f := vppfake.New(vppfake.Config{Seed: 1})
+//	defer f.Close()
+//	err := f.Listen(socket)              // connect govpp to socket, configure
+//	r, err := f.Send("pod-1", packet)    // what would become of this packet?
+//	f.Faults.Add(vppfake.Fault{Message: "ip_route_add_del_v2", Nth: 3, Retval: -7})
+//	f.Crash()                            // state gone, connections dropped, started again
+//	text := f.Dump()                     // the whole state, to compare
+//
+// # A fake, held to the real thing
+//
+// testdata/contract has what a real VPP 25.10 answered to lists of requests, field by field, and testdata/packets what came
+// out of its packet generator. TestContractFake and TestPacketsFake compare the fake with them, everywhere;
+// TestContractVPP and TestPacketsVPP compare the real VPP with them, where there is one (root, vpp on PATH). A difference
+// is a bug of the fake. After adding a scenario, or for another VPP:
+//
+//	go test ./dataplane/vpp/vppfake -run 'VPP$' -args -update
+//
+// So oddities are VPP's, for example: delete_loopback on a sub-interface deletes its parent; deleting an address with a
+// wrong prefix length succeeds and leaves the connected route behind; a static neighbour outlives its interface and belongs
+// to the next one with that index; MAC table entries outlive ports and bridge domains; routes keep the host bits of their
+// first prefix; sw_interface_set_l2_bridge makes a bridge domain that is not there.
+//
+// # Adding a kind of objects
+//
+// One file, with a register function that enters the messages (on, dump, event) and, if the objects are not part of an
+// interface, a dump function for Fake.Dump; one line in objectKinds; one scenario in the contract. If packets meet the
+// objects, one place in the walk_ files. A request whose list is counted by a u32 needs counted (a test says so).
+//
+// # What it refuses
+//
+// A message without a handler is not in the message table: govpp fails at once, as with a VPP that lacks the plugin.
+// Whatever still arrives without a handler, truncated, or under another client's index is ignored, as VPP does, and kept in
+// Refused. A walk that comes to something the fake does not model ends with ErrNotUnderstood.
+//
+// Requests that abort VPP (cnat_translation_update without paths, sr_policy_add_v2 without SIDs, memif_create in
+// punt-inject mode) crash the fake: everybody's state and connections are gone, see Crashes.
+//
+// # Limits
+//
+//   - API: what objectKinds lists. No ACL, NAT, cnat, SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
+//     tables. MFIBs of a table are not kept. ip_table_replace, address replace, ARP termination entries: no.
+//   - Tables: fe80::/10 as VPP shows it, without the link-local tables behind it.
+//   - Attributes of hardware that VPP asks the driver for (speed, duplex, host MTU) are 0 or fixed. A memif has no peer:
+//     its link stays down. A host device or network namespace exists unless Config.Host says no.
+//   - Time: neighbours do not age, MAC table entries are not scanned away after a flush, ARP and ND are not sent. An
+//     unresolved next hop is a drop ("no adjacency").
+//   - Events come once per request; VPP may merge those of several requests.
+//   - Stats indices are numbers without meaning. feature_enable_disable knows the arcs, not the features of each.
+//   - Packets: the choice among equal paths is deterministic but not VPP's; ICMP errors and echo replies are not made;
+//     packets longer than the MTU are marked as fragmented or dropped, not cut up; a packet on an interface that is down is
+//     dropped (VPP's packet generator puts it in all the same). IPv6 neighbour discovery is not answered.
+//   - One thread, one worker; rx placement is always thread 0.
+//
+// Goroutines: an accept loop, and a reader and a writer for each connection; Close ends and awaits them all. One mutex is
+// VPP's main thread. A walk over several fakes locks one at a time.
+package vppfake

@@ -1,0 +1,73 @@
+package clusterdb
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// proxy passes connections between two unix sockets on, until it cuts them all.
+type proxy struct {
+	listener net.Listener
+	target   string
+	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  []net.Conn
+	closed bool
+}
+
+func newProxy(t *testing.T, path, target string) *proxy {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, target: target}
+	p.wg.Go(p.accept)
+	return p
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", p.target)
+		if err != nil || !p.add(client, server) {
+			_ = client.Close()
+			continue
+		}
+		p.wg.Go(func() { pass(client, server) })
+		p.wg.Go(func() { pass(server, client) })
+	}
+}
+
+func (p *proxy) add(client, server net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = server.Close()
+		return false
+	}
+	p.conns = append(p.conns, client, server)
+	return true
+}
+
+func pass(from, to net.Conn) {
+	_, _ = io.Copy(to, from)
+	_, _ = from.Close(), to.Close()
+}
+
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// cniTimes are the sorted durations of ADDs and DELs.
+type cniTimes struct{ add, del []time.Duration }
+
+// benchCNI runs ADD and DEL of ours and of bridge + host-local in turns, so that noise hits both.
+func benchCNI(ctx context.Context, e *env) error {
+	opts := testbed.NodeOptions{
+		Name: "contiv-bench", BinDir: e.bin, Dataplane: "fake", Config: "useTAPInterfaces: false\n",
+		AgentArgs: []string{"--warm-pool=64"},
+	}
+	if e.vpp {
+		opts.Dataplane, opts.VPP = "vpp", &vpptest.Options{Buffers: 65536}
+	}
+	node, err := testbed.NewNode(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer node.Close(context.WithoutCancel(ctx))
+	if err := node.StartAgent(ctx); err != nil {
+		return err
+	}
+	peer, closePeer, err := newPeer(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer closePeer()
+	for _, callers := range []int{1, 10, 50} {
+		if err := compareCNI(ctx, node, peer, callers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compareCNI(ctx context.Context, node *testbed.Node, peer *testbed.CNI, callers int) error {
+	const rounds = 4
+	perRound := max(callers, 10)
+	var ours, theirs cniTimes
+	for range rounds {
+		o, err := cniRound(ctx, node, node.CNI, callers, perRound)
+		if err != nil {
+			return fmt.Errorf("ours, %d callers: %w", callers, err)
+		}
+		t, err := cniRound(ctx, node, peer, callers, perRound)
+		if err != nil {
+			return fmt.Errorf("bridge, %d callers: %w", callers, err)
+		}
+		ours.merge(o)
+		theirs.merge(t)
+	}
+	ours.sort()
+	theirs.sort()
+	for _, row := range []struct {
+		op           string
+		ours, theirs []time.Duration
+	}{{"ADD", ours.add, theirs.add}, {"DEL", ours.del, theirs.del}} {
+		for _, p := range []int{50, 99} {
+			o, t := percentile(row.ours, p), percentile(row.theirs, p)
+			ratio(fmt.Sprintf("%2d callers %s p%d (%s / %s)", callers, row.op, p, ms(o), ms(t)), o, t)
+		}
+	}
+	return nil
+}
+
+func (c *cniTimes) merge(o cniTimes) {
+	c.add, c.del = append(c.add, o.add...), append(c.del, o.del...)
+}
+
+func (c *cniTimes) sort() {
+	slices.Sort(c.add)
+	slices.Sort(c.del)
+}
+
+// cniRound adds n pods with the given number of concurrent callers, then deletes them. The namespaces are made before and
+// removed after the clock runs.
+func cniRound(ctx context.Context, node *testbed.Node, cni *testbed.CNI, callers, n int) (cniTimes, error) {
+	pods := make([]*testbed.Pod, n)
+	defer func() {
+		for _, p := range pods {
+			if p != nil {
+				_ = p.Delete(context.WithoutCancel(ctx))
+			}
+		}
+	}()
+	for i := range pods {
+		p, err := node.NewPod(ctx, fmt.Sprintf("p%d", i))
+		if err != nil {
+			return cniTimes{}, err
+		}
+		pods[i] = p
+	}
+	add, err := concurrently(callers, pods, func(p *testbed.Pod) error { _, err := cni.Add(ctx, p); return err })
+	if err != nil {
+		return cniTimes{}, err
+	}
+	del, err := concurrently(callers, pods, func(p *testbed.Pod) error { return cni.Del(ctx, p) })
+	return cniTimes{add: add, del: del}, err
+}
+
+// concurrently calls do for each pod from a number of goroutines and times each call.
+func concurrently(callers int, pods []*testbed.Pod, do func(*testbed.Pod) error) ([]time.Duration, error) {
+	took, errs := make([]time.Duration, len(pods)), make([]error, len(pods))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for i := range next {
+				start := time.Now()
+				errs[i] = do(pods[i])
+				took[i] = time.Since(start)
+			}
+		})
+	}
+	for i := range pods {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return took, errors.Join(errs...)
+}
+
+// newPeer is bridge + host-local of containernetworking/plugins in a network of its own.
+func newPeer(ctx context.Context, e *env) (*testbed.CNI, func(), error) {
+	if _, err := os.Stat(filepath.Join(e.plugins, "bridge")); err != nil {
+		return nil, nil, fmt.Errorf("the peer's plugins: %w; make bench builds them", err)
+	}
+	dir, err := os.MkdirTemp("", "contiv-bench-peer-")
+	if err != nil {
+		return nil, nil, err
+	}
+	const bridge = "cbenchbr0"
+	conflist, _ := json.Marshal(map[string]any{
+		"cniVersion": "1.0.0", "name": "bench-bridge",
+		"plugins": []any{map[string]any{
+			"type": "bridge", "bridge": bridge, "isGateway": true,
+			"ipam": map[string]any{
+				"type": "host-local", "dataDir": filepath.Join(dir, "ipam"),
+				"ranges": [][]any{{map[string]any{"subnet": "10.99.0.0/16"}}},
+				"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
+			},
+		}},
+	})
+	cni, err := testbed.NewCNI([]string{e.plugins}, filepath.Join(dir, "cache"), conflist)
+	cleanup := func() {
+		testbed.RemoveLink(context.WithoutCancel(ctx), bridge)
+		_ = os.RemoveAll(dir)
+	}
+	if err != nil {
+		cleanup()
+		return nil, nil, err
+	}
+	return cni, cleanup, nil
+}

@@ -1,0 +1,103 @@
+// Command bench prints Contiv's figures as ratios that are measured side by side in one run: against the raw floor, a peer or
+// the naive way. Absolute times are printed for orientation only; the machines are noisy. It needs root.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+// bench is one benchmark.
+type bench struct {
+	name string
+	what string
+	run  func(ctx context.Context, env *env) error
+}
+
+// env is what the benchmarks share.
+type env struct {
+	bin     string // our binaries
+	plugins string // containernetworking/plugins
+	vpp     bool   // there is a real VPP
+	pods    int    // of the reconcile benchmark
+}
+
+func main() {
+	e := &env{}
+	flag.StringVar(&e.bin, "bin", "bin", "directory of contiv-agent and contiv-cni; the peers' plugins are in its cni-plugins")
+	flag.IntVar(&e.pods, "pods", 1000, "pods of the reconcile benchmark")
+	only := flag.String("only", "", "comma separated names of benchmarks; all when empty")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, e, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, e *env, only string) (err error) {
+	if e.bin, err = filepath.Abs(e.bin); err != nil {
+		return err
+	}
+	e.plugins = filepath.Join(e.bin, "cni-plugins")
+	path, found := vpptest.Find()
+	e.vpp = found
+	if found {
+		fmt.Println("VPP:", path)
+	} else {
+		fmt.Println("VPP: none found (VPP_PREFIX or PATH); the benchmarks against it are left out, the fake carries the rest")
+	}
+	names := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
+	for _, b := range benches() {
+		if len(names) > 0 && !slices.Contains(names, b.name) {
+			continue
+		}
+		fmt.Printf("\n== %s: %s\n", b.name, b.what)
+		start := time.Now()
+		if err := b.run(ctx, e); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		fmt.Printf("   (took %.1fs)\n", time.Since(start).Seconds())
+	}
+	return nil
+}
+
+func benches() []bench {
+	return []bench{
+		{"plan", "8 000 flat interfaces and one member among 2 000, scheduler alone", benchPlan},
+		{"routes", "10 000 routes into VPP: scheduler, raw pipelined govpp, one call at a time", benchRoutes},
+		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
+		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
+	}
+}
+
+// ratio prints ours against another figure.
+func ratio(what string, ours, theirs time.Duration) {
+	fmt.Printf("   %-44s %8.2fx\n", what, float64(ours)/float64(theirs))
+}
+
+// percentile is the p-th percentile of sorted durations.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, len(sorted)*p/100)]
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+
+func hasVhost() bool {
+	_, err := os.Stat("/dev/vhost-net")
+	return err == nil
+}

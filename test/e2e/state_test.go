@@ -1,0 +1,239 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// baseline is what a node has before it has any pod.
+type baseline struct {
+	vpp   []string // tags of VPP's interfaces
+	links []string // devices of the node's namespace
+}
+
+func (r *rig) takeBaseline() baseline {
+	r.t.Helper()
+	var b baseline
+	for _, i := range r.vppInterfaces() {
+		b.vpp = append(b.vpp, i.label())
+	}
+	for _, l := range r.links() {
+		b.links = append(b.links, l.Name)
+	}
+	return b
+}
+
+// vppInterface is an interface as VPP has it.
+type vppInterface struct {
+	name, tag string
+	up        bool
+	mac       string
+}
+
+// label is the tag, or the name where there is none.
+func (i vppInterface) label() string {
+	if i.tag == "" {
+		return i.name
+	}
+	return i.tag
+}
+
+// pooled says that it is nobody's, on purpose.
+func (i vppInterface) pooled() bool {
+	return strings.HasPrefix(i.tag, "contiv-pool:") || strings.HasPrefix(i.tag, "contiv-trash:")
+}
+
+// vppInterfaces asks VPP, or the agent's fake of it, itself.
+func (r *rig) vppInterfaces() []vppInterface {
+	r.t.Helper()
+	socket := filepath.Join(r.Dir, "run", "vpp-fake.sock")
+	if r.VPP != nil {
+		socket = r.VPP.Socket()
+	}
+	log := slog.New(slog.DiscardHandler)
+	jobs := lifecycle.NewGroup(r.ctx, log)
+	c := conn.New(conn.Config{Socket: socket, Client: "e2e"}, log)
+	lane := c.Lane()
+	c.Start(jobs)
+	defer func() {
+		c.Close()
+		r.check(jobs.Stop(5 * time.Second))
+	}()
+	r.within(5*time.Second, "connect to VPP", func() error {
+		if s := c.State(); !s.Connected() {
+			return fmt.Errorf("%s: %w", s.Status, s.Err)
+		}
+		return nil
+	})
+	var list []vppInterface
+	var failed error
+	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)},
+		func(d *interfaces.SwInterfaceDetails) {
+			list = append(list, vppInterface{
+				name: d.InterfaceName, tag: d.Tag, mac: d.L2Address.String(), up: d.Flags&interface_types.IF_STATUS_API_FLAG_ADMIN_UP != 0,
+			})
+		}, func(err error) { failed = err })
+	lane.Flush(r.ctx)
+	r.must(failed)
+	return list
+}
+
+// link is a device as ip prints it.
+type link struct {
+	Name  string `json:"ifname"`
+	Alias string `json:"ifalias"`
+	Group string `json:"group"`
+	MAC   string `json:"address"`
+}
+
+// pooled says that a device waits for a pod.
+func (l link) pooled() bool {
+	return strings.HasPrefix(l.Name, "cvp-") || l.Group != "" && l.Group != "default"
+}
+
+func (r *rig) links() []link {
+	r.t.Helper()
+	out, err := r.Run(r.ctx, "ip", "-j", "link")
+	r.must(err)
+	var list []link
+	r.must(json.Unmarshal([]byte(out), &list))
+	return list
+}
+
+// allocations are the addresses on record by container.
+func (r *rig) allocations() map[string][]string {
+	r.t.Helper()
+	var report struct {
+		Pods []struct {
+			Container string
+			IPs       []string
+		}
+	}
+	r.must(r.GetJSON(r.ctx, "/contiv/v1/ipam/allocations", &report))
+	all := map[string][]string{}
+	for _, p := range report.Pods {
+		all[p.Container] = p.IPs
+	}
+	return all
+}
+
+// onlyPods says that the node has what these pods need and nothing else: on record, in VPP and in its namespace.
+func (r *rig) onlyPods(pods []*testbed.Pod) {
+	r.t.Helper()
+	r.check(r.findOthers(pods))
+}
+
+func (r *rig) findOthers(pods []*testbed.Pod) error {
+	r.t.Helper()
+	var wrong []string
+	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
+	of := map[string]*testbed.Pod{}
+	for _, p := range pods {
+		of[p.ContainerID] = p
+	}
+	allocated := r.allocations()
+	for id, ips := range allocated {
+		if of[id] == nil {
+			bad("address %v is leaked by %s", ips, id)
+		} else if want := addrStrings(of[id].IPs); !slices.Equal(ips, want) {
+			bad("%s has %v on record and was told %v", id, ips, want)
+		}
+	}
+	for id := range of {
+		if allocated[id] == nil {
+			bad("%s has no address on record", id)
+		}
+	}
+	owner := func(label string) bool {
+		return slices.ContainsFunc(pods, func(p *testbed.Pod) bool { return strings.HasSuffix(label, "-"+p.ContainerID) })
+	}
+	owned := 0
+	for _, i := range r.vppInterfaces() {
+		switch {
+		case owner(i.tag):
+			owned++
+			if !i.up {
+				bad("interface %s (%s) is down", i.name, i.tag)
+			}
+		case !slices.Contains(r.base.vpp, i.label()) && !i.pooled():
+			bad("interface %s (tag %q) is left in VPP", i.name, i.tag)
+		}
+	}
+	if owned != len(pods) {
+		bad("VPP has %d interfaces for %d pods", owned, len(pods))
+	}
+	for _, l := range r.links() {
+		if !slices.Contains(r.base.links, l.Name) && !owner(l.Alias) && !l.pooled() {
+			bad("device %s (alias %q) is left in the node", l.Name, l.Alias)
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%s", strings.Join(wrong, "\n"))
+	}
+	return nil
+}
+
+func addrStrings(addrs []netip.Addr) []string {
+	out := make([]string, len(addrs))
+	for i, a := range addrs {
+		out[i] = a.String()
+	}
+	return out
+}
+
+// executed are all operations that the scheduler has carried out since the agent started.
+func (r *rig) executed() []string {
+	r.t.Helper()
+	var records []txn.Record
+	r.must(r.GetJSON(r.ctx, "/scheduler/txn-history?format=json", &records))
+	var ops []string
+	for _, rec := range records {
+		for _, op := range rec.Executed {
+			ops = append(ops, fmt.Sprintf("%s: %s", rec.Description, op.String()))
+		}
+	}
+	return ops
+}
+
+func (r *rig) writes() float64 {
+	r.t.Helper()
+	n, err := r.Metric(r.ctx, "contiv_vpp_writes_total")
+	r.must(err)
+	return n
+}
+
+// identity is what must not change while a pod lives.
+func (r *rig) identity(p *testbed.Pod) string {
+	r.t.Helper()
+	out, err := p.Run(r.ctx, "ip", "-j", "addr", "show", "eth0")
+	r.must(err)
+	var list []struct {
+		MAC   string `json:"address"`
+		Addrs []struct {
+			Local string `json:"local"`
+			Scope string `json:"scope"`
+		} `json:"addr_info"`
+	}
+	r.must(json.Unmarshal([]byte(out), &list))
+	id := list[0].MAC
+	for _, a := range list[0].Addrs {
+		if a.Scope == "global" {
+			id += " " + a.Local
+		}
+	}
+	return id
+}
