@@ -32,8 +32,13 @@ race: deps ## run all tests with the race detector
 	go test -race -timeout 30m $(PKGS)
 
 .PHONY: bench
-bench: deps build ## benchmarks as ratios measured side by side in one run
+bench: deps build peers ## benchmarks as ratios measured side by side in one run
 	$(SUDO) $(BIN)/bench -bin $(BIN)
+
+.PHONY: peers
+peers: ## build the CNI plugins that benchmarks and tests use beside ours
+	@mkdir -p $(BIN)/cni-plugins
+	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/cni-plugins/ $$(go list tool | grep containernetworking/plugins)
 
 .PHONY: fuzz
 fuzz: ## fuzz CNI stdin, configuration and REST input, FUZZTIME each (default 30s)

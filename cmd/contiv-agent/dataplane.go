@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
@@ -37,17 +40,25 @@ func newDataplane(a *agent) (*dataplane, error) {
 		socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
 		d.fake = vppfake.New(vppfake.Config{Log: a.log})
 	}
-	d.vpp = conn.New(conn.Config{Socket: socket, Require: vpp.Messages()}, a.log)
+	d.vpp = conn.New(conn.Config{
+		Socket: socket, Require: vpp.Messages(), RequestTimeout: vppSilence, HealthTimeout: vppSilence,
+	}, a.log)
 	lane := d.vpp.Lane()
 	d.linux = netlink.NewBackend(netlink.Config{Log: a.log})
 	d.scheduler = scheduler.New(scheduler.Config{
 		Backends: []scheduler.Backend{lane, d.linux}, Jobs: a.jobs, Decode: decodeValue,
+		// What was retried in vain may need something that only a look at the whole dataplane finds.
+		Report: func(_ *txn.Record, err *txn.Error) {
+			if err := a.controller.DataplaneReconnected("gave up retrying: " + err.Error()); err != nil {
+				a.log.Warn("repair of the dataplane not queued", "error", err)
+			}
+		},
 	}, a.log.With("component", "scheduler"))
 	index := vpp.NewIndex()
 	d.trash = vpp.NewTrash(d.vpp, a.log)
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
-		LinuxTapMAC: d.linux.LinuxTapMAC, Trash: d.trash, Log: a.log,
+		LinuxTapMAC: d.linux.LinuxTapMAC, Trash: d.trash,
 	}); err != nil {
 		return nil, err
 	}
@@ -55,7 +66,7 @@ func newDataplane(a *agent) (*dataplane, error) {
 		return nil, err
 	}
 	d.scheduler.RegisterREST(a.http)
-	return d, a.registry.Register(vppCollector{d.vpp})
+	return d, errors.Join(a.registry.Register(vppCollector{d.vpp}), a.registry.Register(schedulerCollector{d.scheduler}))
 }
 
 // decodeValue reads a northbound value of a dry run.
@@ -90,6 +101,10 @@ func (d *dataplane) start(a *agent) error {
 	a.jobs.Go("host addresses", d.hostLinks.watch)
 	return nil
 }
+
+// vppSilence is how long VPP may say nothing before it counts as frozen. Its main thread stands still while the kernel makes
+// the rings of af_packet interfaces, for seconds on a loaded machine.
+const vppSilence = 10 * time.Second
 
 // vppPatience is how long the start-up waits for VPP. Without VPP the agent starts too, but says a lot about what fails.
 const vppPatience = 2 * time.Second
@@ -134,8 +149,9 @@ func (d *dataplane) alive() error {
 	return nil
 }
 
-// check says which of the values are not in the dataplane as they should be.
-func (d *dataplane) check(keys []string) error {
+// check says which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them
+// may have been changed by somebody else since.
+func (d *dataplane) check(ctx context.Context, keys []string) error {
 	var errs []error
 	for _, key := range keys {
 		status := d.scheduler.Status(scheduler.Filter{Key: key})
@@ -146,7 +162,28 @@ func (d *dataplane) check(keys []string) error {
 			errs = append(errs, fmt.Errorf("%s is %s %s", key, status[0].State, status[0].Error))
 		}
 	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	repairs, err := d.scheduler.Plan(ctx, &txn.Txn{Kind: txn.DownstreamResync, Description: "CNI CHECK"})
+	if err != nil {
+		return fmt.Errorf("compare with the dataplane: %w", err)
+	}
+	for _, op := range repairs {
+		if slices.Contains(keys, op.Key) || slices.Contains(keys, d.parent(op.Key)) {
+			errs = append(errs, fmt.Errorf("%s is not in the dataplane as it should be (%s is due); a downstream resync repairs it",
+				op.Key, op.Action))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// parent is the key of the value that the item under key is a part of, if it is one.
+func (d *dataplane) parent(key string) string {
+	for _, v := range d.scheduler.Dump(scheduler.Filter{Key: key}) {
+		return v.Parent
+	}
+	return ""
 }
 
 // hostLinks implements ipnet.HostLinks on the host monitor.

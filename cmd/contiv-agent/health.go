@@ -59,10 +59,10 @@ func (a *agent) cniChecks() podmanager.Checks {
 	}
 }
 
-// verifier answers CNI CHECK from the state of the values that belong to the attachment.
+// verifier answers CNI CHECK: are the values that belong to the attachment in the dataplane as they should be?
 type verifier struct{ a *agent }
 
 // CheckAttachment implements podmanager.Verifier.
-func (v verifier) CheckAttachment(_ context.Context, att *podmanager.Attachment) error {
-	return v.a.dataplane.check(v.a.ipnet.KeysOf(att.ID))
+func (v verifier) CheckAttachment(ctx context.Context, att *podmanager.Attachment) error {
+	return v.a.dataplane.check(ctx, v.a.ipnet.KeysOf(att.ID))
 }

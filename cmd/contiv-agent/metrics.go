@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
@@ -32,4 +33,37 @@ func (c vppCollector) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(descWrites, prometheus.CounterValue, float64(c.conn.Writes()))
 	out <- prometheus.MustNewConstMetric(descConnected, prometheus.GaugeValue, connected)
 	out <- prometheus.MustNewConstMetric(descSessions, prometheus.CounterValue, float64(state.Session))
+}
+
+// schedulerCollector exports what the scheduler did and what state its values are in.
+type schedulerCollector struct{ s *scheduler.Scheduler }
+
+var (
+	descOps    = prometheus.NewDesc("contiv_scheduler_operations_total", "Operations on the dataplane.", []string{"action"}, nil)
+	descFailed = prometheus.NewDesc("contiv_scheduler_operations_failed_total", "Operations that failed.", nil, nil)
+	descTxns   = prometheus.NewDesc("contiv_scheduler_transactions_total", "Transactions, retries included.", nil, nil)
+	descValues = prometheus.NewDesc("contiv_scheduler_values", "Values by state.", []string{"state"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c schedulerCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descOps, descFailed, descTxns, descValues} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c schedulerCollector) Collect(out chan<- prometheus.Metric) {
+	stats := c.s.Stats()
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	counter(descOps, uint64(stats.Creates), "create")
+	counter(descOps, uint64(stats.Updates), "update")
+	counter(descOps, uint64(stats.Deletes), "delete")
+	counter(descFailed, uint64(stats.OpsFailed))
+	counter(descTxns, uint64(stats.Txns))
+	for state, n := range c.s.Counts() {
+		out <- prometheus.MustNewConstMetric(descValues, prometheus.GaugeValue, float64(n), state.String())
+	}
 }

@@ -40,6 +40,11 @@ var (
 func (s *Scheduler) newBatch(t *txn.Txn) *batch {
 	s.graph.begin()
 	s.plan.run++
+	for _, backend := range s.cfg.Backends {
+		if p, ok := backend.(Pinner); ok {
+			p.Pin()
+		}
+	}
 	return &batch{s: s, t: t, rec: &txn.Record{
 		EventSeqNum: t.SeqNum, Kind: t.Kind, Description: t.Description, Start: time.Now(),
 	}}
@@ -147,7 +152,8 @@ func (b *batch) find() {
 			g.touch(n)
 		}
 		if n.kind.prefix == "" {
-			b.failed = append(b.failed, txn.KeyError{Key: kv.Key, Err: fmt.Errorf("the key belongs to items of kind %s, which are derived", n.kind.name)})
+			b.failed = append(b.failed, txn.KeyError{Key: kv.Key,
+				Err: fmt.Errorf("the key belongs to items of kind %s, which are derived", n.kind.name)})
 			continue
 		}
 		if n.marks.txn == g.batch {

@@ -157,7 +157,8 @@ func TestItemMoves(t *testing.T) {
 
 func TestImpliedByParent(t *testing.T) {
 	r := newRig(t, newMock(t), nil)
-	v := &obj{Items: []item{{Name: "x", Implied: true}, {Name: "y", Implied: true, Deps: []string{"b/1"}}, {Name: "z", Implied: true, Deps: []string{"b/2"}}}}
+	v := &obj{Items: []item{{Name: "x", Implied: true}, {Name: "y", Implied: true, Deps: []string{"b/1"}},
+		{Name: "z", Implied: true, Deps: []string{"b/2"}}}}
 	r.must(update(kv("b/1", &obj{}), kv("b/2", deps("p/1")), kv("p/1", v), kv("c/1", deps("item:p/1:x"))))
 	// x goes with its parent, after what depends on it; y too, before its own dependency; but z is in the way of b/2, which
 	// is in the way of the parent.

@@ -157,4 +157,8 @@ type Backend interface {
 	Flush(ctx context.Context)
 }
 
+// Pinner is a Backend whose other side may be replaced by another process (VPP is restarted). Pin is called where a transaction
+// begins: until the next Pin, nothing that was computed for one process must reach the next one.
+type Pinner interface{ Pin() }
+
 var _ txn.Applier = (*Scheduler)(nil)

@@ -445,8 +445,10 @@ func (g *graph) check() error {
 			if e.bits&edgeHave != 0 {
 				users[e.to]++
 			}
-			if e.bits&edgeHave != 0 && n.applied == nil || e.bits&edgeWant != 0 && n.desired == nil && n.flags&flagInvalid == 0 {
-				bad("%s -> %s: bits %b with desired %t, applied %t, flags %b, state %s", key, e.to.key, e.bits, n.desired != nil, n.applied != nil, n.flags, n.state)
+			want, have := e.bits&edgeWant != 0, e.bits&edgeHave != 0
+			if have && n.applied == nil || want && n.desired == nil && n.flags&flagInvalid == 0 {
+				bad("%s -> %s: bits %b with desired %t, applied %t, flags %b, state %s", key, e.to.key, e.bits,
+					n.desired != nil, n.applied != nil, n.flags, n.state)
 			}
 			if e.bits&(edgeWant|edgeHave) == 0 {
 				bad("%s -> %s: useless edge", key, e.to.key)

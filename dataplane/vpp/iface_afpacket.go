@@ -116,6 +116,7 @@ func (k *kinds) replaceAfPacket(name string, req *af_packet.AfPacketCreateV3, do
 			done(none, fmt.Errorf("remove what VPP had on device %s before: %w", req.HostIfName, err))
 			return
 		}
+		k.log.Info("removed what VPP had on a device before", "device", req.HostIfName, "interface", name)
 		k.tryAfPacket(name, req, false, done)
 	})
 }

@@ -155,10 +155,19 @@ func (k *kinds) tapEnd(name string) (end tapEnd, ok bool) {
 	if k.deps.LinuxTap == nil {
 		return end, false
 	}
-	if end.namespace, end.device, ok = k.deps.LinuxTap(name); ok && k.deps.LinuxTapMAC != nil {
+	end.namespace, end.device, ok = k.deps.LinuxTap(name)
+	if !ok || end.device == "" {
+		return end, false
+	}
+	if k.deps.LinuxTapMAC != nil {
 		end.mac, _ = k.deps.LinuxTapMAC(name)
 	}
-	return end, ok && end.device != ""
+	if end.mac == nil && end.namespace == "" {
+		if dev, err := net.InterfaceByName(end.device); err == nil {
+			end.mac = dev.HardwareAddr
+		}
+	}
+	return end, true
 }
 
 // addTo makes a request attach to the device instead of making one. VPP gives the device a random hardware address unless

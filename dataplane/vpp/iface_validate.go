@@ -36,6 +36,9 @@ func (k *kinds) validateInterface(v *vpp_interfaces.Interface) error {
 	if v.SetDhcpClient {
 		f.add("set_dhcp_client", "is not supported; configure the address")
 	}
+	if v.GetIp6Nd().GetAddressAutoconfig() || v.GetIp6Nd().GetInstallDefaultRoutes() {
+		f.add("ip6_nd", "is not supported; configure the address and the route")
+	}
 	validateAddresses(v, &f)
 	validateQueues(v, &f)
 	if t.validate != nil {

@@ -14,6 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
+// neighbourKind: for each neighbour VPP itself adds a host route to the table of the interface, behind all routes of ours.
 func (k *kinds) neighbourKind() scheduler.Kind[*vpp_l3.ARPEntry] {
 	return scheduler.Kind[*vpp_l3.ARPEntry]{
 		Name: "vpp-neighbour", Prefix: nb.ARPPrefix, Rank: scheduler.RankNeighbour,

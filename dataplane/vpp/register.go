@@ -33,16 +33,17 @@ type Deps struct {
 	// LinuxTap says where the Linux end of a TAP is now, so that a new VPP can attach to it: the path of the network
 	// namespace (empty for VPP's own) and the device.
 	LinuxTap func(vppIfName string) (netnsPath, dev string, ok bool)
-	// LinuxTapMAC is the hardware address of that end. VPP sets one when it attaches: without this, a random one.
+	// LinuxTapMAC is the hardware address of that end. VPP sets one when it attaches: if it is not known, a random one, and
+	// static neighbour entries for the pod are wrong from then on. Needed for ends in other network namespaces.
 	LinuxTapMAC func(vppIfName string) (net.HardwareAddr, bool)
 	// AfPacket sizes the rings of af_packet interfaces; DefaultAfPacketRings when zero.
 	AfPacket AfPacketRings
 	// Pool has interfaces that are ready. Optional.
 	Pool Pool
-	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
-	Trash *Trash
 	// Log is for what is not an error of a value. Optional.
 	Log *slog.Logger
+	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
+	Trash *Trash
 }
 
 // Pool has interfaces that were made ahead. What it hands out is the caller's; only tag and addresses remain to be set.
@@ -98,7 +99,8 @@ func newKinds(deps Deps) *kinds {
 	}
 	return &kinds{
 		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
-		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]bool{}, log: deps.Log,
+		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]bool{},
+		log: deps.Log.With("component", "vpp-kinds"),
 	}
 }
 

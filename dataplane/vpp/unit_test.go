@@ -85,6 +85,9 @@ func TestValidateInterface(t *testing.T) {
 		{"mtu", base, func(v *vpp_interfaces.Interface) { v.Mtu = 20 }},
 		{"mtu", base, func(v *vpp_interfaces.Interface) { v.Mtu = 70000 }},
 		{"set_dhcp_client", base, func(v *vpp_interfaces.Interface) { v.SetDhcpClient = true }},
+		{"ip6_nd", base, func(v *vpp_interfaces.Interface) {
+			v.Ip6Nd = &vpp_interfaces.Interface_IP6ND{AddressAutoconfig: true}
+		}},
 		{"ip_addresses[0]", base, withIP("10.1.0.1")}, {"ip_addresses[0]", base, withIP("10.1.0.1/33")},
 		{"ip_addresses[1]", base, withIP("10.1.0.1/24", "10.1.0.1/24")}, {"ip_addresses[0]", base, withIP("alloc:net")},
 		{"ip_addresses[0]", base, withIP("fe80::1/64")}, {"ip_addresses[0]", base, withIP("::ffff:10.1.0.1/120")},

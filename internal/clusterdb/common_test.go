@@ -22,7 +22,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // testConf makes everything quicker than in production.
 func testConf() Config {
-	return Config{OperationTimeout: 5 * time.Second, ProbeInterval: 50 * time.Millisecond}
+	return Config{OperationTimeout: 5 * time.Second, ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond}
 }
 
 // openEmbedded is a DB on an embedded etcd in dir.

@@ -17,7 +17,7 @@ import (
 const (
 	defaultOpTimeout     = 5 * time.Second
 	defaultProbeInterval = 3 * time.Second
-	probeTimeout         = 2 * time.Second
+	defaultProbeTimeout  = 2 * time.Second
 	// maxSocketPath is what the kernel takes as the path of a unix socket, less one for the final zero.
 	maxSocketPath = 107
 )
@@ -34,6 +34,8 @@ type Config struct {
 	OperationTimeout time.Duration
 	// ProbeInterval is how often the connection is checked; 3 s when zero.
 	ProbeInterval time.Duration
+	// ProbeTimeout is how long a check may take before the connection counts as lost; 2 s when zero.
+	ProbeTimeout time.Duration
 
 	Embedded EmbeddedConfig
 }
@@ -58,6 +60,9 @@ func (c Config) withDefaults() Config {
 	if c.ProbeInterval == 0 {
 		c.ProbeInterval = defaultProbeInterval
 	}
+	if c.ProbeTimeout == 0 {
+		c.ProbeTimeout = defaultProbeTimeout
+	}
 	return c
 }
 
@@ -72,6 +77,9 @@ func (c Config) Validate() error {
 	}
 	if c.ProbeInterval < 0 {
 		bad("probe-interval", "%s is negative; use a few seconds", c.ProbeInterval)
+	}
+	if c.ProbeTimeout < 0 {
+		bad("probe-timeout", "%s is negative; use a few seconds", c.ProbeTimeout)
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		bad("cert-file", "cert-file and key-file go together; set both or none")

@@ -53,6 +53,7 @@ func TestValidate(t *testing.T) {
 		{Config{Endpoints: remote, CertFile: garbage, KeyFile: garbage}, "etcd cert-file or key-file: "},
 		{Config{Endpoints: remote, OperationTimeout: -1}, "etcd operation-timeout: "},
 		{Config{Endpoints: remote, ProbeInterval: -1}, "etcd probe-interval: "},
+		{Config{Endpoints: remote, ProbeTimeout: -1}, "etcd probe-timeout: "},
 	} {
 		err := tc.conf.Validate()
 		if (err == nil) != (tc.want == "") || (err != nil && !strings.Contains(err.Error(), tc.want)) {

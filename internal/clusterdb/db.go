@@ -89,7 +89,7 @@ func (db *DB) connect(endpoints []string) error {
 		MaxUnaryRetries:      2, // bounded by the operation's time anyway
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: minRetry, Multiplier: 1.6, Jitter: 0.3, MaxDelay: db.conf.ProbeInterval},
-			MinConnectTimeout: probeTimeout,
+			MinConnectTimeout: db.conf.ProbeTimeout,
 		})},
 	})
 	if err != nil {
@@ -219,7 +219,7 @@ func (db *DB) probe(ctx context.Context) error {
 	retry := minRetry
 	for {
 		known := db.knownRevision()
-		callCtx, cancel := context.WithTimeout(ctx, min(probeTimeout, db.conf.OperationTimeout))
+		callCtx, cancel := context.WithTimeout(ctx, min(db.conf.ProbeTimeout, db.conf.OperationTimeout))
 		resp, err := db.client.Get(callCtx, probeKey, clientv3.WithKeysOnly())
 		cancel()
 		if ctx.Err() != nil {

@@ -48,7 +48,7 @@ var (
 	_ controller.EventHandler = (*NodeSync)(nil)
 )
 
-// NewPlugin creates a new Plugin with the provides Options.
+// NewPlugin creates a new plugin with the provided options.
 func NewPlugin(opts ...Option) *NodeSync {
 	ns := &NodeSync{state: &state{
 		sources:   newSources(),

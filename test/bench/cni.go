@@ -20,13 +20,27 @@ type cniTimes struct{ add, del []time.Duration }
 
 // benchCNI runs ADD and DEL of ours and of bridge + host-local in turns, so that noise hits both.
 func benchCNI(ctx context.Context, e *env) error {
-	opts := testbed.NodeOptions{
+	veth := testbed.NodeOptions{
 		Name: "contiv-bench", BinDir: e.bin, Dataplane: "fake", Config: "useTAPInterfaces: false\n",
 		AgentArgs: []string{"--warm-pool=64"},
 	}
-	if e.vpp {
-		opts.Dataplane, opts.VPP = "vpp", &vpptest.Options{Buffers: 65536}
+	if !e.vpp {
+		fmt.Println("   pods: VETH; VPP: the fake")
+		return benchCNIOn(ctx, e, veth)
 	}
+	tap := veth
+	tap.Dataplane, tap.Config = "vpp", "useTAPInterfaces: true\n"
+	tap.VPP = &vpptest.Options{Buffers: 65536, Vhostshim: !hasVhost()}
+	fmt.Println("   pods: TAP, the default where the kernel has vhost-net (here:", map[bool]string{true: "it has)", false: "a stand-in)"}[hasVhost()])
+	if err := benchCNIOn(ctx, e, tap); err != nil {
+		return err
+	}
+	veth.Dataplane, veth.VPP = "vpp", &vpptest.Options{Buffers: 65536}
+	fmt.Println("   pods: VETH and AF_PACKET")
+	return benchCNIOn(ctx, e, veth)
+}
+
+func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions) error {
 	node, err := testbed.NewNode(ctx, opts)
 	if err != nil {
 		return err

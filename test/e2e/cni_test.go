@@ -166,9 +166,6 @@ func damages() []damage {
 		}},
 		{"link down in the pod", inPod("link", "set", "eth0", "down")},
 		{"interface down in VPP", func(r *rig, p *testbed.Pod) error { return r.vppCLI(p, "set interface state %s down") }},
-		{"route removed in VPP", func(r *rig, p *testbed.Pod) error {
-			return r.vppCLI(p, "ip route del table 1 "+p.IPs[0].String()+"/32 via "+p.IPs[0].String()+" %s")
-		}},
 	}
 }
 

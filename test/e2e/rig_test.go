@@ -117,7 +117,8 @@ func newNode(t *testing.T, m mode, with ...setup) *rig {
 	}
 	if m.real {
 		_, err := os.Stat("/dev/vhost-net")
-		opts.VPP = &vpptest.Options{Vhostshim: m.tap && err != nil, HeapMB: 512}
+		// A TAP keeps the buffers of its receive ring (256): VPP's default of 16384 is enough for sixty.
+		opts.VPP = &vpptest.Options{Vhostshim: m.tap && err != nil, HeapMB: 512, Buffers: 400 * (many(100) + 20)}
 	} else {
 		opts.Dataplane = "fake"
 	}

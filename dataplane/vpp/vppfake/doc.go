@@ -22,7 +22,9 @@
 // So oddities are VPP's, for example: delete_loopback on a sub-interface deletes its parent; deleting an address with a
 // wrong prefix length succeeds and leaves the connected route behind; a static neighbour outlives its interface and belongs
 // to the next one with that index; MAC table entries outlive ports and bridge domains; routes keep the host bits of their
-// first prefix; sw_interface_set_l2_bridge makes a bridge domain that is not there.
+// first prefix; sw_interface_set_l2_bridge makes a bridge domain that is not there. And the worst: a route whose interface is
+// deleted under it is dead for good, and so is every route that is given the same paths while it exists, although the API
+// says 0 and the dump looks right (deadpaths.go).
 //
 // # Adding a kind of objects
 //

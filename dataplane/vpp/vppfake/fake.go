@@ -54,12 +54,17 @@ type Fake struct {
 	st     *state     // nil while down
 	rng    *rand.Rand
 	server server
-	boots  uint32
-	frozen bool
-	stalls int
-	closed bool
+	life   life
 	tally  tally
 	wires  map[string]wireEnd // by interface name or tag
+}
+
+// life is what a fake goes through.
+type life struct {
+	boots  uint32
+	frozen bool
+	stalls int // Delay faults being served
+	closed bool
 }
 
 // server is the socket's side of a fake.
@@ -129,8 +134,8 @@ func (f *Fake) Serve(ctx context.Context, socket string) error {
 // Close ends the fake and waits for its goroutines. It may be called twice.
 func (f *Fake) Close() error {
 	f.mu.Lock()
-	if !f.closed {
-		f.closed = true
+	if !f.life.closed {
+		f.life.closed = true
 		close(f.done)
 	}
 	f.killLocked()
@@ -207,7 +212,7 @@ func (f *Fake) Kill() {
 func (f *Fake) Boot() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.st != nil || f.closed {
+	if f.st != nil || f.life.closed {
 		return nil
 	}
 	f.bootLocked()
@@ -232,7 +237,7 @@ func (f *Fake) crashLocked(reason string) {
 	f.tally.crashes = append(f.tally.crashes, reason)
 	f.killLocked()
 	switch after := f.cfg.RestartAfter; {
-	case after < 0 || f.closed:
+	case after < 0 || f.life.closed:
 	case after == 0:
 		f.bootLocked()
 		if f.server.socket != "" {
@@ -276,29 +281,29 @@ func (f *Fake) killLocked() {
 }
 
 func (f *Fake) bootLocked() {
-	f.boots++
-	f.frozen = false
-	f.st = newState(f.cfg, f.rng, f.boots)
+	f.life.boots++
+	f.life.frozen = false
+	f.st = newState(f.cfg, f.rng, f.life.boots)
 }
 
 // Freeze stops the fake as SIGSTOP stops VPP: connections stay, connecting succeeds, nothing is answered.
 func (f *Fake) Freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.frozen = true
+	f.life.frozen = true
 }
 
 // Unfreeze lets a frozen fake go on with what it has been sent meanwhile.
 func (f *Fake) Unfreeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.frozen = false
+	f.life.frozen = false
 	f.idle.Broadcast()
 }
 
 // stallLocked makes the main thread busy for d.
 func (f *Fake) stallLocked(d time.Duration) {
-	f.stalls++
+	f.life.stalls++
 	f.wg.Go(func() {
 		select {
 		case <-time.After(d):
@@ -306,14 +311,14 @@ func (f *Fake) stallLocked(d time.Duration) {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.stalls--
+		f.life.stalls--
 		f.idle.Broadcast()
 	})
 }
 
 // waitLocked waits until the main thread is free; false: the session or the fake is gone.
 func (f *Fake) waitLocked(s *session) bool {
-	for (f.frozen || f.stalls > 0) && f.st != nil && !f.closed {
+	for (f.life.frozen || f.life.stalls > 0) && f.st != nil && !f.life.closed {
 		f.idle.Wait()
 	}
 	_, open := f.server.sessions[s]
@@ -324,7 +329,7 @@ func (f *Fake) waitLocked(s *session) bool {
 func (f *Fake) Boots() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return int(f.boots)
+	return int(f.life.boots)
 }
 
 func (f *Fake) refuse(r Refusal) {

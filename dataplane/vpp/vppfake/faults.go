@@ -136,7 +136,7 @@ func (r *Rule) hitLocked(e *entry, q message) bool {
 // beforeLocked does what the fault does before the handler runs. done: the handler must not run; open: the session is alive.
 func (f *Fake) beforeLocked(c *call, e *entry, fault Fault) (done, open bool) {
 	if fault.Freeze {
-		f.frozen = true
+		f.life.frozen = true
 	}
 	if fault.Delay > 0 {
 		f.stallLocked(fault.Delay)

@@ -31,6 +31,7 @@ type fib struct {
 	entries map[netip.Prefix]*fibEntry
 	byLen   [129]int // entries per prefix length
 	prio    *[256]uint8
+	dead    deadLists
 	nextLB  uint32
 	onFree  func(*fib)
 }
@@ -159,8 +160,11 @@ func (f *fib) entry(shown netip.Prefix) *fibEntry {
 func (f *fib) set(shown netip.Prefix, src source, flags entryFlags, paths []path) *fibEntry {
 	e := f.entry(shown)
 	sortPaths(paths)
+	if src != srcAdjacency {
+		paths = f.dead.share(paths)
+	}
 	for i := range paths {
-		f.hold(&paths[i])
+		hold(&paths[i])
 	}
 	if s := e.source(src); s != nil {
 		f.releaseAll(s.paths)
@@ -199,8 +203,11 @@ func (f *fib) collect(e *fibEntry) {
 	}
 }
 
-// hold takes what a path refers to: the entry of its next hop, the table it looks up in.
-func (f *fib) hold(p *path) {
+// hold takes what a path refers to: its interface, the entry of its next hop, the table it looks up in.
+func hold(p *path) {
+	if p.ifc != nil {
+		p.ifc.paths++
+	}
 	switch p.class() {
 	case recursive:
 		p.table.track(p.nh)
@@ -210,8 +217,12 @@ func (f *fib) hold(p *path) {
 }
 
 func (f *fib) releaseAll(paths []path) {
+	f.dead.release(paths)
 	for i := range paths {
 		p := &paths[i]
+		if p.ifc != nil {
+			p.ifc.paths--
+		}
 		switch p.class() {
 		case recursive:
 			p.table.untrack(p.nh)

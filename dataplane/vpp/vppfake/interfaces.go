@@ -16,6 +16,7 @@ type iface struct {
 	tag   string
 	up    bool
 	gone  bool // deleted; routes may still point here
+	paths int  // of routes that do
 	mtu   [4]uint32
 	sub   *subInterface // nil for the hardware interface's own
 	hw    *hardware     // shared by its sub-interfaces
@@ -85,6 +86,7 @@ func (st *state) create(i *iface) *iface {
 	for family := range i.ip {
 		i.ip[family] = ipPort{table: st.ip.tables[family][0]}
 	}
+	st.adopt(i)
 	st.noteEvent(i, func(*interfaces_api.SwInterfaceEvent) {})
 	if i.hw.linkUp && i.sub == nil {
 		st.noteEvent(i, linkUp)
@@ -112,6 +114,8 @@ func (st *state) delete(i *iface) {
 	if i.sub == nil && i.hw.driver.remove != nil {
 		i.hw.driver.remove(st, i)
 	}
+	st.bury(i)
+	st.orphan(i)
 	i.gone = true
 	st.ifs.all[i.index] = nil
 	st.ifs.free = append(st.ifs.free, i.index)

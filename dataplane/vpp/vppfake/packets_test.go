@@ -65,13 +65,24 @@ func (ps *packetScript) send(port int, p vppfake.Packet) {
 	ps.line("send pg%d %s\n  %s", port, p, strings.Join(out, "\n  "))
 }
 
+// cli has VPP do something by command.
 func (ps *packetScript) cli(cmd string) string {
 	ps.t.Helper()
-	reply := &vlib.CliInbandReply{}
-	if err := ps.conn.Invoke(ps.t.Context(), &vlib.CliInband{Cmd: cmd}, reply); err != nil || reply.Retval != 0 {
-		ps.t.Fatalf("%s: %v %d %s", cmd, err, reply.Retval, reply.Reply)
+	reply := ps.try(cmd)
+	if reply.Retval != 0 {
+		ps.t.Fatalf("%s: %d %s", cmd, reply.Retval, reply.Reply)
 	}
 	return reply.Reply
+}
+
+// try is cli for what may fail: a port may be gone.
+func (ps *packetScript) try(cmd string) *vlib.CliInbandReply {
+	ps.t.Helper()
+	reply := &vlib.CliInbandReply{}
+	if err := ps.conn.Invoke(ps.t.Context(), &vlib.CliInband{Cmd: cmd}, reply); err != nil {
+		ps.t.Fatalf("%s: %v", cmd, err)
+	}
+	return reply
 }
 
 // seen is a packet as the contract writes it: without a tunnel's source port.
@@ -95,7 +106,7 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 		}
 		outFile := func(n int) string { return filepath.Join(dir, fmt.Sprintf("out%d-%d.pcap", count, n)) }
 		for n := range ports {
-			ps.cli(fmt.Sprintf("packet-generator capture pg%d pcap %s count 1000", n, outFile(n)))
+			ps.try(fmt.Sprintf("packet-generator capture pg%d pcap %s count 1000", n, outFile(n)))
 		}
 		stream := fmt.Sprintf("s%d", count)
 		ps.cli(fmt.Sprintf("packet-generator new pcap %s source pg%d name %s limit 1", in, port, stream))
@@ -109,7 +120,7 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 		ps.cli("packet-generator delete " + stream)
 		var out []string
 		for n := range ports {
-			ps.cli(fmt.Sprintf("packet-generator capture pg%d disable", n))
+			ps.try(fmt.Sprintf("packet-generator capture pg%d disable", n))
 			for _, frame := range readPcap(outFile(n)) {
 				got, err := decode(frame)
 				if err == nil && !ownTraffic(frame, got) {

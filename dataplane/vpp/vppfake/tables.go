@@ -21,6 +21,8 @@ type ipState struct {
 	config    [2]neighborConfig
 	proxies   []proxyRange
 	proxyOn   map[uint32]bool // interface index; VPP forgets to clear it
+	dead      deadLists
+	orphans   map[uint32]bool // indices of deleted interfaces that have left neighbours behind
 }
 
 func (s *ipState) start() {
@@ -31,7 +33,7 @@ func (s *ipState) start() {
 	for _, src := range s.sources {
 		s.prio[src.ID] = src.Priority
 	}
-	s.proxyOn = map[uint32]bool{}
+	s.proxyOn, s.orphans, s.dead = map[uint32]bool{}, map[uint32]bool{}, deadLists{}
 	for family := range s.tables {
 		s.tables[family] = map[uint32]*fib{}
 		s.neighbors[family] = map[neighborKey]*neighbor{}
@@ -61,7 +63,7 @@ func (s *ipState) newTable(family int, id uint32, name string) *fib {
 	if name == "" {
 		name = fmt.Sprintf("ipv%d-VRF:%d", []int{4, 6}[family], id)
 	}
-	t := &fib{family: family, id: id, name: name, entries: map[netip.Prefix]*fibEntry{}, prio: &s.prio,
+	t := &fib{family: family, id: id, name: name, entries: map[netip.Prefix]*fibEntry{}, prio: &s.prio, dead: s.dead,
 		onFree: func(t *fib) { delete(s.tables[t.family], t.id) }}
 	s.tables[family][id] = t
 	drop := func(prefix string, src source) {

@@ -106,7 +106,7 @@ func (w *walk) land(fl flight) {
 	f := fl.to
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.st == nil || f.frozen {
+	if f.st == nil || f.life.frozen {
 		w.err = errDown
 		return
 	}
