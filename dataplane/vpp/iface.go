@@ -192,7 +192,7 @@ func (k *kinds) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 		}
 		op.Done(nil)
 	}
-	if !k.throwAway(e, removed) {
+	if !k.throwAway(e, v, removed) {
 		k.types[e.kind].remove(k, e, v, removed)
 	}
 }

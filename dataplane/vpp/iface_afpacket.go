@@ -84,6 +84,7 @@ func createAfPacket(k *kinds, v *vpp_interfaces.Interface, done func(made, error
 	if v.PhysAddress != "" {
 		req.UseRandomHwAddr, req.HwAddr = false, mac(v.PhysAddress)
 	}
+	k.clearDevice(v.Name, dev)
 	k.tryAfPacket(v.Name, req, true, func(index uint32, err error) {
 		done(made{index: index, hostDev: dev, hasMAC: v.PhysAddress != ""}, err)
 	})

@@ -134,6 +134,7 @@ func createTap(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
 		}
 		m.hostDev, m.moved = end.device, end.namespace != ""
 	}
+	k.clearDevice(v.Name, req.HostIfName)
 	conn.Call(k.lane, req, func(r *tapv2.TapCreateV3Reply, err error) {
 		if err != nil {
 			done(made{}, explainTap(err))

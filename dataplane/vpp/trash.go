@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,16 +40,33 @@ type Trash struct {
 	log  *slog.Logger
 	wake chan struct{}
 
+	deleting sync.Mutex // held while one is deleted; taken before mu
+
 	mu      sync.Mutex
 	session uint64 // in which items are true
 	items   []trashItem
+	current trashItem // is being deleted
 	thrown  time.Time // the last time
 }
 
 type trashItem struct {
+	name  string // the logical one
 	index uint32
 	tap   bool
-	dev   string // of an af_packet interface
+	dev   string // in Linux
+	moved bool   // not in VPP's network namespace
+}
+
+// on says whether the interface holds the device on which another is to be made.
+func (i trashItem) on(name, dev string) bool {
+	return i.name == name || (i.dev == dev && dev != "" && !i.moved)
+}
+
+func (i trashItem) request() api.Message {
+	if i.tap {
+		return &tapv2.TapDeleteV2{SwIfIndex: interface_types.InterfaceIndex(i.index)}
+	}
+	return &af_packet.AfPacketDelete{HostIfName: i.dev}
 }
 
 // NewTrash is an empty trash; Run empties it.
@@ -80,25 +98,78 @@ func (t *Trash) add(i trashItem) {
 	t.nudge()
 }
 
-// throwAway takes the interface down and marks it. It says false for kinds that are deleted fast enough.
-func (k *kinds) throwAway(e *ifEntry, done func(error)) bool {
+// takeBack takes out what holds the device on which an interface is to be made. What the trash is just deleting is waited for.
+func (t *Trash) takeBack(name, dev string) []trashItem {
+	t.deleting.Lock()
+	defer t.deleting.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var taken []trashItem
+	t.items = slices.DeleteFunc(t.items, func(i trashItem) bool {
+		if !i.on(name, dev) {
+			return false
+		}
+		taken = append(taken, i)
+		return true
+	})
+	return taken
+}
+
+// holds says whether takeBack would find anything, without waiting.
+func (t *Trash) holds(name, dev string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current.on(name, dev) || slices.ContainsFunc(t.items, func(i trashItem) bool { return i.on(name, dev) })
+}
+
+// clearDevice deletes an interface in the trash whose device is needed again, before the next request. VPP would make a second
+// queue of a TAP's device for a second interface, and delete an af_packet interface by the name of its device, whichever it is.
+func (k *kinds) clearDevice(name, dev string) {
+	t := k.deps.Trash
+	if t == nil || !t.holds(name, dev) {
+		return
+	}
+	for _, i := range t.takeBack(name, dev) {
+		k.lane.Request(i.request(), func(_ api.Message, err error) {
+			if err != nil && !isGone(err) {
+				k.log.Warn("an interface that was to be deleted is in the way", "interface", name, "device", dev, "error", err)
+			}
+		})
+	}
+}
+
+func isGone(err error) bool { return isFine(err, ifGone) || conn.IsRetval(err, api.SYSCALL_ERROR_1) }
+
+// throwAway takes the interface down, takes from it what others may want (its addresses, its tables) and marks it. It says
+// false for kinds that are deleted fast enough.
+func (k *kinds) throwAway(e *ifEntry, v *vpp_interfaces.Interface, done func(error)) bool {
 	if k.deps.Trash == nil {
 		return false
 	}
-	item := trashItem{index: e.index, tap: e.kind == vpp_interfaces.Interface_TAP, dev: e.hostDev}
+	item := trashItem{name: e.name, index: e.index, tap: e.kind == vpp_interfaces.Interface_TAP, dev: e.hostDev, moved: e.moved}
 	if !item.tap && e.kind != vpp_interfaces.Interface_AF_PACKET {
 		return false
 	}
-	both := join(2, func(err error) {
+	index := interface_types.InterfaceIndex(e.index)
+	reqs := []api.Message{
+		&interfaces.SwInterfaceSetFlags{SwIfIndex: index},
+		&interfaces.SwInterfaceSetUnnumbered{UnnumberedSwIfIndex: index},
+		&interfaces.SwInterfaceAddDelAddress{SwIfIndex: index, DelAll: true},
+		tagRequest(e.index, TrashTagPrefix+shortName(e.name, TrashTagPrefix)),
+	}
+	if v.Vrf != 0 {
+		reqs = append(reqs, &interfaces.SwInterfaceSetTable{SwIfIndex: index},
+			&interfaces.SwInterfaceSetTable{SwIfIndex: index, IsIPv6: true})
+	}
+	all := join(len(reqs), func(err error) {
 		if err == nil {
 			k.deps.Trash.add(item)
 		}
 		done(err)
 	})
-	k.lane.Request(&interfaces.SwInterfaceSetFlags{SwIfIndex: interface_types.InterfaceIndex(e.index)},
-		func(_ api.Message, err error) { both(err) })
-	tag := TrashTagPrefix + shortName(e.name, TrashTagPrefix)
-	k.lane.Request(tagRequest(e.index, tag), func(_ api.Message, err error) { both(err) })
+	for _, req := range reqs {
+		k.lane.Request(req, func(_ api.Message, err error) { all(err) })
+	}
 	return true
 }
 
@@ -136,14 +207,18 @@ func (t *Trash) step(ctx context.Context) (time.Duration, error) {
 	if err := t.adopt(ctx, s.Session); err != nil {
 		return trashQuiet, err
 	}
+	t.deleting.Lock()
+	defer t.deleting.Unlock()
 	item, wait := t.next()
 	if wait > 0 {
 		return wait, nil
 	}
-	if err := t.delete(ctx, item); err != nil {
-		t.mu.Lock()
+	err := t.delete(ctx, item)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current = trashItem{}
+	if err != nil {
 		t.items = append(t.items, item)
-		t.mu.Unlock()
 		return trashQuiet, err
 	}
 	return trashPace, nil
@@ -159,20 +234,16 @@ func (t *Trash) next() (trashItem, time.Duration) {
 	if wait := trashQuiet - time.Since(t.thrown); wait > 0 && len(t.items) <= trashMax {
 		return trashItem{}, wait
 	}
-	item := t.items[0]
+	t.current = t.items[0]
 	t.items = t.items[1:]
-	return item, 0
+	return t.current, 0
 }
 
 func (t *Trash) delete(ctx context.Context, i trashItem) error {
-	var req api.Message = &af_packet.AfPacketDelete{HostIfName: i.dev}
-	if i.tap {
-		req = &tapv2.TapDeleteV2{SwIfIndex: interface_types.InterfaceIndex(i.index)}
-	}
 	var err error
-	t.lane.Request(req, func(_ api.Message, e error) { err = e })
+	t.lane.Request(i.request(), func(_ api.Message, e error) { err = e })
 	t.lane.Flush(ctx)
-	if err != nil && !isFine(err, ifGone) && !conn.IsRetval(err, api.SYSCALL_ERROR_1) {
+	if err != nil && !isGone(err) {
 		return fmt.Errorf("delete interface %d (device %q): %w", i.index, i.dev, err)
 	}
 	return nil
@@ -186,16 +257,19 @@ func (t *Trash) adopt(ctx context.Context, session uint64) error {
 	if known {
 		return nil
 	}
-	found := map[uint32]bool{}
+	found := map[uint32]string{}
 	devices := map[uint32]string{}
+	taps := map[uint32]*tapv2.SwInterfaceTapV2Details{}
 	var errs []error
 	end := func(err error) { errs = append(errs, err) }
 	all := interface_types.InterfaceIndex(none)
 	conn.Dump(t.lane, &interfaces.SwInterfaceDump{SwIfIndex: all}, func(d *interfaces.SwInterfaceDetails) {
-		if strings.HasPrefix(d.Tag, TrashTagPrefix) {
-			found[uint32(d.SwIfIndex)] = true
+		if name, ok := strings.CutPrefix(d.Tag, TrashTagPrefix); ok {
+			found[uint32(d.SwIfIndex)] = name
 		}
 	}, end)
+	conn.Dump(t.lane, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: all},
+		func(d *tapv2.SwInterfaceTapV2Details) { taps[d.SwIfIndex] = d }, end)
 	conn.Dump(t.lane, &af_packet.AfPacketDump{},
 		func(d *af_packet.AfPacketDetails) { devices[uint32(d.SwIfIndex)] = d.HostIfName }, end)
 	t.lane.Flush(ctx)
@@ -205,9 +279,12 @@ func (t *Trash) adopt(ctx context.Context, session uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.session, t.items = session, nil
-	for index := range found {
-		dev, isAfPacket := devices[index]
-		t.items = append(t.items, trashItem{index: index, tap: !isAfPacket, dev: dev})
+	for index, name := range found {
+		i := trashItem{name: name, index: index, dev: devices[index]}
+		if tap := taps[index]; tap != nil {
+			i.tap, i.dev, i.moved = true, tap.HostIfName, tap.HostNamespace != ""
+		}
+		t.items = append(t.items, i)
 	}
 	return nil
 }

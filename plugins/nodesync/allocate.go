@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -83,4 +84,20 @@ func (ns *NodeSync) claim(ctx context.Context, id uint32) (bool, error) {
 		return there.GetName() == record.GetName(), nil
 	}
 	return false, err
+}
+
+// RememberedID looks for the node's ID in a copy of the shared state, by key below the common prefix, that was kept from
+// earlier. It is meant for UsePreferredID, and to be called before the copy is replaced.
+func RememberedID(values map[string][]byte, nodeName string) (id uint32, ok bool) {
+	s := newSources()
+	for key, value := range values {
+		var record vppnode.VppNode
+		if path.Dir(key) != allocatedIDs || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, &record) != nil {
+			continue
+		}
+		if id, ok := idOf(key, &record); ok {
+			s.records[id] = &record
+		}
+	}
+	return s.ownID(nodeName)
 }

@@ -467,3 +467,15 @@ func TestStoredForm(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestRememberedID(t *testing.T) {
+	values := map[string][]byte{
+		"allocatedIDs/7": []byte(`{"id":7,"name":"a","field_of_the_future":1}`), "allocatedIDs/8": []byte(`{"name":"b"}`),
+		"allocatedIDs/9": []byte("garbage"), "allocatedIDs/x": []byte(`{"name":"a"}`), "other/1": []byte(`{"name":"a"}`),
+	}
+	for name, want := range map[string]uint32{"a": 7, "b": 8, "c": 0} {
+		if id, ok := RememberedID(values, name); id != want || ok != (want != 0) {
+			t.Errorf("%s: %d, %v, want %d", name, id, ok, want)
+		}
+	}
+}
