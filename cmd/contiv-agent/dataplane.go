@@ -19,6 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
@@ -28,6 +29,8 @@ type dataplane struct {
 	fake      *vppfake.Fake // nil with a real VPP
 	linux     *netlink.Backend
 	trash     *vpp.Trash
+	janitor   *netlink.Janitor
+	pool      *pool.Pool // nil: none
 	scheduler *scheduler.Scheduler
 	hostLinks *hostLinks
 }
@@ -54,14 +57,17 @@ func newDataplane(a *agent) (*dataplane, error) {
 		},
 	}, a.log.With("component", "scheduler"))
 	index := vpp.NewIndex()
-	d.trash = vpp.NewTrash(d.vpp, a.log)
+	d.trash, d.janitor = vpp.NewTrash(d.vpp, a.log), netlink.NewJanitor(a.log)
+	d.pool = newPool(a, d.vpp)
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
-		LinuxTapMAC: d.linux.LinuxTapMAC, Trash: d.trash,
+		LinuxTapMAC: d.linux.LinuxTapMAC, Trash: d.trash, Pool: d.vppPool(),
 	}); err != nil {
 		return nil, err
 	}
-	if err := netlink.Register(d.scheduler, netlink.Deps{Backend: d.linux, TapDevice: index.TapPlace}); err != nil {
+	if err := netlink.Register(d.scheduler, netlink.Deps{
+		Backend: d.linux, TapDevice: index.TapPlace, Janitor: d.janitor, Pool: d.vethPool(),
+	}); err != nil {
 		return nil, err
 	}
 	d.scheduler.RegisterREST(a.http)
@@ -97,6 +103,10 @@ func (d *dataplane) start(a *agent) error {
 		return err
 	}
 	a.jobs.Go("vpp trash", d.trash.Run)
+	a.jobs.Go("netlink janitor", d.janitor.Run)
+	if d.pool != nil {
+		a.jobs.Go("warm pool", d.pool.Run)
+	}
 	a.jobs.Go("host addresses", d.hostLinks.watch)
 	return nil
 }

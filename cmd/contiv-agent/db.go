@@ -17,6 +17,7 @@ type clusterDB struct {
 	*clusterdb.DB
 	local   *clusterdb.LocalCopy
 	watcher *clusterdb.Watcher
+	before  map[string][]byte // what the local copy had at start
 }
 
 func (a *agent) newDB(ctx context.Context) (*clusterDB, error) {
@@ -33,7 +34,11 @@ func (a *agent) newDB(ctx context.Context) (*clusterDB, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &clusterDB{DB: db, local: local, watcher: clusterdb.NewWatcher(clusterdb.WatcherDeps{
+	before, err := local.Load()
+	if err != nil {
+		log.Warn("the local copy of the cluster state cannot be read", "error", err)
+	}
+	return &clusterDB{DB: db, local: local, before: before, watcher: clusterdb.NewWatcher(clusterdb.WatcherDeps{
 		DB: db, Events: a.controller, Local: local, Log: log, Resources: resources(),
 	})}, nil
 }

@@ -102,7 +102,7 @@ func (a *agent) make(ctx context.Context) (err error) {
 	}
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
-	}))
+	}), nodesync.UsePreferredID(func() (uint32, bool) { return nodesync.RememberedID(a.db.before, a.opts.nodeName) }))
 	if err := a.nodesync.Init(); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type Backend struct {
 
 	tapDevice func(vppIfName string) (hostDev string, inPlace, ok bool)
 	pool      VethPool
+	janitor   *Janitor
 
 	open  map[string]*nsHandle // by path; closed at the end of Flush, all but the agent's own
 	rbuf  []byte               // shared by the sockets

@@ -100,13 +100,7 @@ func (b *Backend) deleteTap(v *iface) error {
 // freeName renames a device that stays where it is.
 func (b *Backend) freeName(v *iface) error {
 	err := b.onDevice(v.GetName(), func(h *nsHandle, d *device) error {
-		spec := linkSpec{index: d.index, nsFD: -1, name: spareName(v.GetName())}
-		err := h.sock.exec(setLink(spec))
-		if errors.Is(err, unix.EBUSY) { // before Linux 6.2 a link must be down for it
-			spec.down = true
-			err = h.sock.exec(setLink(spec))
-		}
-		return err
+		return rename(h, linkSpec{index: d.index, nsFD: -1, name: spareName(v.GetName())})
 	})
 	if err := unlessGone(err); err != nil {
 		return fmt.Errorf("free the name of %s: %w", v.GetName(), err)

@@ -85,6 +85,16 @@ func updateOffloads(h *nsHandle, dev string, v *iface, present offloads) error {
 	return set("gso", ethtoolSetGSO, want.tx)
 }
 
+// checksumsOff turns checksum and segmentation offload towards the device off, as updateOffloads does.
+func (s *sock) checksumsOff(dev string) error {
+	for _, cmd := range []uint32{ethtoolSetTX, ethtoolSetTSO, ethtoolSetGSO} {
+		if _, err := s.ethtool(dev, cmd, 0); err != nil {
+			return fmt.Errorf("turn offloads of %s off: %w", dev, err)
+		}
+	}
+	return nil
+}
+
 // offloadSetting is how a present state is dumped.
 func offloadSetting(on bool) offload {
 	if on {

@@ -15,6 +15,8 @@ type Deps struct {
 	// interface's own value names, from where it is not moved. It is called on the scheduler's goroutine. Without it no TAP is
 	// found in the agent's namespace.
 	TapDevice func(vppIfName string) (hostDev string, inPlace, ok bool)
+	// Janitor removes VETH pairs later. Optional: without it they are removed at once.
+	Janitor *Janitor
 	// Pool has VETH pairs that are ready. Optional.
 	Pool VethPool
 }
@@ -25,7 +27,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 	if b == nil {
 		return errors.New("netlink: Deps.Backend is missing; make one with NewBackend")
 	}
-	b.tapDevice, b.pool = deps.TapDevice, deps.Pool
+	b.tapDevice, b.pool, b.janitor = deps.TapDevice, deps.Pool, deps.Janitor
 	for _, err := range []error{
 		scheduler.Register(s, b.linkKind()),
 		scheduler.Register(s, b.upKind()),

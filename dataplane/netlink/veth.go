@@ -230,6 +230,10 @@ func (b *Backend) removePairs(tasks []*task, ends map[endKey]*task) {
 		}
 	}
 	host, err := b.enter("")
+	if err == nil && b.janitor != nil && len(doomed) > 0 {
+		b.throwAway(host, doomed)
+		return
+	}
 	if err != nil || len(doomed) < 2 {
 		return
 	}

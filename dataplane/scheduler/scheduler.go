@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -57,6 +58,8 @@ type Scheduler struct {
 	// Owned by the scheduler's goroutine.
 	plan    planner
 	retries retryQueue
+
+	serving atomic.Bool // a request is being served
 
 	qmu     sync.Mutex
 	queue   []*request
@@ -255,8 +258,17 @@ func (s *Scheduler) drain(ctx, work context.Context) error {
 	}
 }
 
+// Busy says whether a transaction waits or is under way: background work on the same dataplane had better wait.
+func (s *Scheduler) Busy() bool {
+	s.qmu.Lock()
+	defer s.qmu.Unlock()
+	return len(s.queue) > 0 || s.serving.Load()
+}
+
 // serve applies one request, and answers it even if a kind panics, which ends the scheduler.
 func (s *Scheduler) serve(ctx context.Context, r *request) {
+	s.serving.Store(true)
+	defer s.serving.Store(false)
 	r.err = txn.ErrClosed
 	defer close(r.done)
 	if r.dry {

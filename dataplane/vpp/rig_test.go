@@ -103,6 +103,12 @@ type agent struct {
 
 func newAgent(t *testing.T, g *target, deps Deps) *agent {
 	t.Helper()
+	return newAgentWith(t, g, func(*conn.Conn) Deps { return deps })
+}
+
+// newAgentWith is newAgent for dependencies that need the connection.
+func newAgentWith(t *testing.T, g *target, make func(*conn.Conn) Deps) *agent {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(context.Background(), log)
 	cfg := conn.Config{Socket: g.socket}
@@ -114,6 +120,7 @@ func newAgent(t *testing.T, g *target, deps Deps) *agent {
 	c := conn.New(cfg, log)
 	c.Start(jobs)
 	a := &agent{t: t, conn: c, lane: c.Lane(), idx: NewIndex()}
+	deps := make(c)
 	deps.Lane, deps.Index = a.lane, a.idx
 	a.s = scheduler.New(scheduler.Config{Backends: []scheduler.Backend{a.lane}, Jobs: jobs}, log)
 	if err := Register(a.s, deps); err != nil {

@@ -239,10 +239,19 @@ func (t *Trash) next() (trashItem, time.Duration) {
 	return t.current, 0
 }
 
+// delete deletes an interface if it is still what it was when it was thrown away.
 func (t *Trash) delete(ctx context.Context, i trashItem) error {
 	var err error
-	t.lane.Request(i.request(), func(_ api.Message, e error) { err = e })
+	marked := false
+	look := &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(i.index)}
+	conn.Dump(t.lane, look, func(d *interfaces.SwInterfaceDetails) {
+		marked = marked || (uint32(d.SwIfIndex) == i.index && strings.HasPrefix(d.Tag, TrashTagPrefix))
+	}, func(e error) { err = e })
 	t.lane.Flush(ctx)
+	if err == nil && marked {
+		t.lane.Request(i.request(), func(_ api.Message, e error) { err = e })
+		t.lane.Flush(ctx)
+	}
 	if err != nil && !isGone(err) {
 		return fmt.Errorf("delete interface %d (device %q): %w", i.index, i.dev, err)
 	}

@@ -44,6 +44,8 @@ type NodeOptions struct {
 	AgentEnv  []string
 	// Conflist is the CNI configuration list; contiv-cni alone when nil.
 	Conflist []byte
+	// ConflistOf makes the list when the agent's socket is known; it goes before Conflist.
+	ConflistOf func(agentSocket string) []byte
 	// CNIBinDirs are searched for plugins after BinDir.
 	CNIBinDirs []string
 	// CNIInNode runs the plugins in the node's namespace, as a runtime does. Ours does not care, those that change the
@@ -76,7 +78,10 @@ func (n *Node) prepare(ctx context.Context) error {
 		}
 	}
 	conflist := n.opts.Conflist
-	if conflist == nil {
+	switch {
+	case n.opts.ConflistOf != nil:
+		conflist = n.opts.ConflistOf(n.CNISocket())
+	case conflist == nil:
 		conflist = Conflist(n.CNISocket())
 	}
 	n.CNI, err = NewCNI(append([]string{n.opts.BinDir}, n.opts.CNIBinDirs...), filepath.Join(dir, "cni-cache"), conflist)

@@ -126,9 +126,9 @@ func (ns *Namespace) onThread(f func() error) error {
 }
 
 // PingOnce sends one echo request of size bytes (the IP packet, 0: ping's default), with the don't-fragment bit, and says
-// what is wrong if no answer comes within a second.
+// what is wrong if no answer comes soon. It is for polling.
 func (ns *Namespace) PingOnce(ctx context.Context, dst string, size int) error {
-	args := []string{"-n", "-c", "1", "-W", "1", "-M", "do"}
+	args := []string{"-n", "-c", "1", "-W", "0.3", "-M", "do"}
 	if size > 0 {
 		headers := 28
 		if strings.Contains(dst, ":") {

@@ -94,8 +94,8 @@ func (p *IPAM) HandlesEvent(event api.Event) bool {
 }
 
 // Resync learns the allocated addresses from the attachments that podmanager has kept. An attachment with an address that it
-// must not have (after a change of subnets) is reported and left out: failing would keep the whole node from starting, and
-// with it the DEL that gets rid of the attachment.
+// must not have (after a change of subnets) is reported, and keeps it unless another one has it too: failing would keep the
+// whole node from starting, and with it the DEL that gets rid of the attachment.
 func (p *IPAM) Resync(_ api.Event, _ api.KubeStateData, resyncCount int, _ api.ResyncOperations) error {
 	nodeID := p.NodeSync.GetNodeID()
 	own, err := p.PodSubnets(nodeID)
@@ -110,7 +110,7 @@ func (p *IPAM) Resync(_ api.Event, _ api.KubeStateData, resyncCount int, _ api.R
 			continue
 		}
 		if err := next.learn(a.ID, a.Addresses); err != nil {
-			p.Logger().Error("pod is left without connection: delete it, to have it created anew", "pod", a.Pod.String(), "error", err)
+			p.Logger().Error("pod has an unexpected address: delete it, to have it created anew", "pod", a.Pod.String(), "error", err)
 		}
 		pods[a.ID] = a.Pod
 		next.goOnAfter(next.byID[a.ID]) // the last one counts: attachments come in the order in which they were added

@@ -59,7 +59,7 @@ func (r *rig) packetSizes(a, b *testbed.Pod) {
 	r.t.Helper()
 	const mtu = 1450
 	to := b.IPs[0].String()
-	r.check(a.PingOnce(r.ctx, to, mtu))
+	r.within(3*time.Second, "a packet of the MTU arrives", func() error { return a.PingOnce(r.ctx, to, mtu) })
 	if err := a.PingOnce(r.ctx, to, mtu+1); err == nil || !strings.Contains(err.Error(), "too long") {
 		r.t.Errorf("a packet of %d bytes is not reported as too long: %v", mtu+1, err)
 	}

@@ -293,11 +293,11 @@ func code(err error) uint {
 func (r *rig) wantCode(err error, want uint, words ...string) {
 	r.t.Helper()
 	if code(err) != want {
-		r.t.Errorf("code %d, want %d: %v", code(err), want, err)
+		r.t.Errorf("code %d, want %d: %.600v", code(err), want, err)
 	}
 	for _, w := range words {
 		if err == nil || !strings.Contains(err.Error(), w) {
-			r.t.Errorf("the error does not mention %q: %v", w, err)
+			r.t.Errorf("the error does not mention %q: %.600v", w, err)
 		}
 	}
 }

@@ -235,7 +235,8 @@ func (f *Fake) crashLocked(reason string) {
 	}
 	f.log.Warn("fake VPP crashed", "reason", reason)
 	f.tally.crashes = append(f.tally.crashes, reason)
-	f.killLocked()
+	sessions := f.downLocked()
+	defer hangUp(sessions) // after a restart at once, so that who sees the connection end can connect again
 	switch after := f.cfg.RestartAfter; {
 	case after < 0 || f.life.closed:
 	case after == 0:
@@ -266,18 +267,26 @@ func (f *Fake) reportLocked(err error) {
 	}
 }
 
-func (f *Fake) killLocked() {
+func (f *Fake) killLocked() { hangUp(f.downLocked()) }
+
+// downLocked takes the fake down but for its connections, which it returns.
+func (f *Fake) downLocked() map[*session]struct{} {
 	if f.server.listener != nil {
 		f.server.listener.Close()
 		f.server.listener = nil
 	}
-	for s := range f.server.sessions {
-		s.close()
-	}
-	clear(f.server.sessions)
+	sessions := f.server.sessions
+	f.server.sessions = map[*session]struct{}{}
 	f.collectLocked()
 	f.st = nil
 	f.idle.Broadcast()
+	return sessions
+}
+
+func hangUp(sessions map[*session]struct{}) {
+	for s := range sessions {
+		s.close()
+	}
 }
 
 func (f *Fake) bootLocked() {

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/pool"
+)
+
+// newPool keeps VETH pairs ready with VPP attached to them: making an af_packet interface takes 30 to 100 ms. Pods by TAP need
+// no pool, VPP makes those in place in 2 ms (docs/adr/0005).
+func newPool(a *agent, c *conn.Conn) *pool.Pool {
+	ifc := a.conf.Interface()
+	if a.opts.warmPool == 0 || ifc.UseTAPInterfaces {
+		return nil
+	}
+	return pool.New(c, pool.Config{
+		Size: a.opts.warmPool, Veths: veths{netlink.NewPairs(ifc.MTUSize)}, Log: a.log,
+		Busy: func() bool { return a.dataplane != nil && a.dataplane.scheduler.Busy() },
+	})
+}
+
+// veths makes pairs for the pool.
+type veths struct{ pairs *netlink.Pairs }
+
+// List implements pool.Veths.
+func (v veths) List() ([]pool.Veth, error) {
+	pairs, err := v.pairs.List()
+	out := make([]pool.Veth, len(pairs))
+	for i, p := range pairs {
+		out[i] = pool.Veth(p)
+	}
+	return out, err
+}
+
+// Make implements pool.Veths.
+func (v veths) Make() (pool.Veth, error) {
+	p, err := v.pairs.Make()
+	return pool.Veth(p), err
+}
+
+// Delete implements pool.Veths.
+func (v veths) Delete(p pool.Veth) error { return v.pairs.Delete(netlink.Pair(p)) }
+
+// vppPool and vethPool are the pool as the kinds see it: an interface that is nil when there is none.
+func (d *dataplane) vppPool() vpp.Pool {
+	if d.pool == nil {
+		return nil
+	}
+	return d.pool
+}
+
+func (d *dataplane) vethPool() netlink.VethPool {
+	if d.pool == nil {
+		return nil
+	}
+	return d.pool
+}

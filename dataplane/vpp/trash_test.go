@@ -1,0 +1,104 @@
+package vpp
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+// inTrash is the number of interfaces in VPP that wait to be deleted.
+func inTrash(a *agent) (n int) {
+	lane := a.conn.Lane()
+	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+		func(d *interfaces.SwInterfaceDetails) {
+			if strings.HasPrefix(d.Tag, TrashTagPrefix) {
+				n++
+			}
+		}, func(error) {})
+	lane.Flush(a.t.Context())
+	return n
+}
+
+// emptied runs a trash until VPP has nothing of it any more.
+func emptied(t *testing.T, a *agent, trash *Trash) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = trash.Run(ctx) // ends with ctx
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	deadline := time.Now().Add(10 * time.Second)
+	for inTrash(a) > 0 || trash.Waiting() > 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the trash is not emptied")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// An interface that is made again where one in the trash still is must be the only one there, and stay.
+func TestTrash(t *testing.T) {
+	veth(t, "cvtesta0", "cvtesta1")
+	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
+	g := &target{socket: v.Socket(), real: v}
+	deps := Deps{}
+	a := newAgentWith(t, g, func(c *conn.Conn) Deps {
+		deps.Trash = NewTrash(c, slog.New(slog.DiscardHandler))
+		return deps
+	})
+	a.resync()
+	before := vppState(t, a)
+	dev := func(name, dev string, rings uint32) *vpp_interfaces.Interface {
+		return tap(name, withIP("10.1.0.1/24"), inTable(1), func(v *vpp_interfaces.Interface) {
+			v.GetTap().HostIfName, v.GetTap().RxRingSize = dev, rings
+		})
+	}
+	af := func(name string) *vpp_interfaces.Interface {
+		v := afPacket(name, "cvtesta0")
+		v.IpAddresses = []string{"10.2.0.1/24"}
+		return v
+	}
+	one := all(tables(1, "pod"), values{dev("tap-a", "cvtest0", 256), tap("tap-b"), af("af-a")})
+	two := all(tables(1, "pod"), values{
+		dev("tap-a", "cvtest0", 512), // made anew: other rings
+		tap("tap-b", func(v *vpp_interfaces.Interface) { v.GetTap().RxRingSize = 512 }),
+		af("af-b"), // another name on the same device
+	})
+	a.resync(one...)
+	a.resync(two...)
+	if n := inTrash(a); n > 0 {
+		t.Errorf("%d interfaces in the trash are on devices that are used again", n)
+	}
+	emptied(t, a, deps.Trash)
+	a.mustNotWrite("after", two)
+
+	// deleted, and made again before they are gone
+	a.commit(txn.Update, deletions(t, two)...)
+	if n := inTrash(a); n != 3 {
+		t.Errorf("%d interfaces in the trash", n)
+	}
+	other := all(tables(1, "pod"), values{dev("tap-x", "cvtest0", 256), af("af-x")})
+	a.commit(txn.Update, kvs(t, other)...)
+	emptied(t, a, deps.Trash)
+	a.mustNotWrite("again", other)
+	a.commit(txn.Update, deletions(t, other)...)
+	emptied(t, a, deps.Trash)
+	if after := vppState(t, a); after != before {
+		t.Errorf("VPP is not as before:\n%s", diffText(before, after))
+	}
+}
