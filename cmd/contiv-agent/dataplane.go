@@ -57,7 +57,7 @@ func newDataplane(a *agent) (*dataplane, error) {
 		},
 	}, a.log.With("component", "scheduler"))
 	index := vpp.NewIndex()
-	d.trash, d.janitor = vpp.NewTrash(d.vpp, a.log), netlink.NewJanitor(a.log)
+	d.trash, d.janitor = vpp.NewTrash(d.vpp, d.scheduler.Idle, a.log), netlink.NewJanitor(a.log)
 	d.pool = newPool(a, d.vpp)
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,

@@ -88,12 +88,12 @@ const (
 	RankTable      = 20 // VRF tables
 	RankInterface  = 30 // VPP interfaces, created down
 	RankIfVRF      = 40 // their table
+	RankIfSetting  = 40 // MTU, rx mode, …: in nobody's way, so they share the wave
 	RankIfAddr     = 50 // their addresses, unnumbered
-	RankIfSetting  = 55 // MTU, rx mode, …
 	RankBridge     = 60 // bridge domains
 	RankMember     = 65 // bridge domain members
 	RankNeighbour  = 70 // ARP, ND, L2 FIB, proxy ARP
-	RankRoute      = 75
+	RankRoute      = 70
 	RankFeature    = 80 // ACL, NAT
 	RankLinkUp     = 90 // VPP links up
 	RankPodLink    = 95 // Linux ends, last: a pod sees its link when everything behind it is in place

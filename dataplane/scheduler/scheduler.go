@@ -59,7 +59,8 @@ type Scheduler struct {
 	plan    planner
 	retries retryQueue
 
-	serving atomic.Bool // a request is being served
+	serving atomic.Bool  // a request is being served
+	served  atomic.Int64 // when the last one had been, in Unix ns
 
 	qmu     sync.Mutex
 	queue   []*request
@@ -265,10 +266,21 @@ func (s *Scheduler) Busy() bool {
 	return len(s.queue) > 0 || s.serving.Load()
 }
 
+// Idle is how long there has been no transaction.
+func (s *Scheduler) Idle() time.Duration {
+	if s.Busy() {
+		return 0
+	}
+	return time.Duration(time.Now().UnixNano() - s.served.Load())
+}
+
 // serve applies one request, and answers it even if a kind panics, which ends the scheduler.
 func (s *Scheduler) serve(ctx context.Context, r *request) {
 	s.serving.Store(true)
-	defer s.serving.Store(false)
+	defer func() {
+		s.served.Store(time.Now().UnixNano())
+		s.serving.Store(false)
+	}()
 	r.err = txn.ErrClosed
 	defer close(r.done)
 	if r.dry {

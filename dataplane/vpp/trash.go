@@ -24,7 +24,7 @@ import (
 const TrashTagPrefix = "contiv-trash:"
 
 const (
-	trashQuiet = time.Second           // no deletion before nothing was thrown away for so long
+	trashQuiet = time.Second           // no deletion before nothing was done for so long
 	trashPace  = 10 * time.Millisecond // between two deletions, for others to get a turn
 	trashMax   = 256                   // what may wait; beyond it nobody's quiet is respected
 	trashIdle  = 10 * time.Second
@@ -39,6 +39,7 @@ type Trash struct {
 	lane *conn.Lane // of the goroutine that runs Run
 	log  *slog.Logger
 	wake chan struct{}
+	idle func() time.Duration // how long nobody has wanted anything of VPP
 
 	deleting sync.Mutex // held while one is deleted; taken before mu
 
@@ -69,9 +70,10 @@ func (i trashItem) request() api.Message {
 	return &af_packet.AfPacketDelete{HostIfName: i.dev}
 }
 
-// NewTrash is an empty trash; Run empties it.
-func NewTrash(c *conn.Conn, log *slog.Logger) *Trash {
-	t := &Trash{conn: c, lane: c.Lane(), log: log.With("component", "vpp-trash"), wake: make(chan struct{}, 1)}
+// NewTrash is an empty trash; Run empties it, when nobody has wanted anything of VPP for a while. Without idle only what is
+// thrown away counts.
+func NewTrash(c *conn.Conn, idle func() time.Duration, log *slog.Logger) *Trash {
+	t := &Trash{conn: c, lane: c.Lane(), log: log.With("component", "vpp-trash"), wake: make(chan struct{}, 1), idle: idle}
 	c.OnChange(func(conn.State) { t.nudge() })
 	return t
 }
@@ -231,7 +233,11 @@ func (t *Trash) next() (trashItem, time.Duration) {
 	if len(t.items) == 0 {
 		return trashItem{}, trashIdle
 	}
-	if wait := trashQuiet - time.Since(t.thrown); wait > 0 && len(t.items) <= trashMax {
+	quiet := time.Since(t.thrown)
+	if t.idle != nil {
+		quiet = min(quiet, t.idle())
+	}
+	if wait := trashQuiet - quiet; wait > 0 && len(t.items) <= trashMax {
 		return trashItem{}, wait
 	}
 	t.current = t.items[0]

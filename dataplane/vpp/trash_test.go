@@ -58,7 +58,7 @@ func TestTrash(t *testing.T) {
 	g := &target{socket: v.Socket(), real: v}
 	deps := Deps{}
 	a := newAgentWith(t, g, func(c *conn.Conn) Deps {
-		deps.Trash = NewTrash(c, slog.New(slog.DiscardHandler))
+		deps.Trash = NewTrash(c, nil, slog.New(slog.DiscardHandler))
 		return deps
 	})
 	a.resync()

@@ -3,6 +3,7 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -168,3 +169,26 @@ func output(cmd *exec.Cmd) (string, error) {
 
 // RemoveLink removes a link of the present namespace, if it is there.
 func RemoveLink(ctx context.Context, name string) { _ = run(ctx, "ip", "link", "del", name) }
+
+// Clean removes what an interrupted run has left: the namespaces whose names start with prefix, and all processes in them.
+func Clean(ctx context.Context, prefix string) error {
+	out, err := output(exec.CommandContext(ctx, "ip", "netns", "list"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for line := range strings.Lines(out) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		pids, err := output(exec.CommandContext(ctx, "ip", "netns", "pids", name))
+		if err == nil {
+			for pid := range strings.FieldsSeq(pids) {
+				_ = run(ctx, "kill", "-9", pid) // it may have ended meanwhile
+			}
+		}
+		errs = append(errs, run(ctx, "ip", "netns", "del", name))
+	}
+	return errors.Join(errs...)
+}

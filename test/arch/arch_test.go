@@ -165,7 +165,7 @@ func sourceRules() []sourceRule {
 			instead: "start a named job with internal/lifecycle",
 			allowed: map[string]string{
 				"internal/lifecycle/":            "the one place that starts goroutines",
-				"internal/testbed/process.go":    "reaps a child process, joined by Stop and Kill",
+				"internal/testbed/":              "reaps child processes, joined by Stop and Kill",
 				"internal/cniapi/":               "one goroutine per accepted connection, joined by Serve",
 				"dataplane/vpp/vppfake/":         "one reader per connection, joined by Close",
 				"dataplane/vpp/vpptest/":         "reaps the VPP process, joined by Kill and Stop",

@@ -13,7 +13,7 @@ import (
 // they are too, or TAPs where the kernel has vhost-net.
 func benchReconcile(ctx context.Context, e *env) error {
 	opts := testbed.NodeOptions{
-		Name: "contiv-rec", BinDir: e.bin, Dataplane: "fake",
+		Name: "contiv-bench-rec", BinDir: e.bin, Dataplane: "fake",
 		Config: "useTAPInterfaces: false\nipamConfig:\n  podSubnetOneNodePrefixLen: 20\n", AgentArgs: []string{"--warm-pool=0"},
 	}
 	if e.vpp {

@@ -50,6 +50,9 @@ func run(ctx context.Context, bin, pods string) (err error) {
 	opts, real := nodeOptions(bin, pods)
 	d := &demo{real: real}
 	start := time.Now()
+	if err := testbed.Clean(ctx, opts.Name); err != nil {
+		return fmt.Errorf("remove what an interrupted demo has left: %w", err)
+	}
 	if d.node, err = testbed.NewNode(ctx, opts); err != nil {
 		return err
 	}

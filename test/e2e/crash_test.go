@@ -96,6 +96,7 @@ func (r *rig) waitReady() {
 func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 	r.t.Helper()
 	r.waitReady()
+	r.quiet()
 	var lost testbed.PingResult
 	pinged := make(chan error, 1)
 	go func() {

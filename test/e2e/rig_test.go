@@ -58,6 +58,7 @@ type rig struct {
 	ctx  context.Context
 	mode mode
 	base baseline
+	pods []*testbed.Pod // to be removed
 }
 
 // setup changes what a node is made of.
@@ -145,6 +146,7 @@ func limit(t *testing.T) time.Duration {
 
 func (r *rig) close() {
 	if r.t.Failed() {
+		r.inspect()
 		r.t.Logf("the end of the agent's log:\n%s", r.LogTail(60))
 		if r.VPP != nil {
 			log := strings.Split(r.VPP.Log(), "\n")
@@ -153,9 +155,30 @@ func (r *rig) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
+	for _, p := range r.pods {
+		if _, err := os.Stat(p.Path()); err == nil {
+			r.check(p.Delete(ctx))
+		}
+	}
 	if err := r.Close(ctx); err != nil {
 		r.t.Errorf("close: %v", err)
 	}
+}
+
+// inspect runs the shell command in CONTIV_E2E_INSPECT in the node of a test that has failed, for whoever looks for the reason.
+// It finds VPP's command line in $VPPCTL.
+func (r *rig) inspect() {
+	command := os.Getenv("CONTIV_E2E_INSPECT")
+	if command == "" {
+		return
+	}
+	cmd := r.Command(r.ctx, "sh", "-c", command)
+	cmd.Env = append(os.Environ(), "NODE="+r.Name)
+	if r.VPP != nil {
+		cmd.Env = append(cmd.Env, "VPPCTL=vppctl -s "+r.VPP.CLISocket())
+	}
+	out, err := cmd.CombinedOutput()
+	r.t.Logf("%s: %v\n%s", command, err, out)
 }
 
 func (r *rig) must(err error) {
@@ -187,11 +210,7 @@ func (r *rig) pod(name string) *testbed.Pod {
 	r.t.Helper()
 	p, err := r.NewPod(r.ctx, name)
 	r.must(err)
-	r.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = p.Delete(ctx) // the test may have done it
-	})
+	r.pods = append(r.pods, p)
 	return p
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -102,7 +103,7 @@ type link struct {
 
 // pooled says that a device waits for a pod.
 func (l link) pooled() bool {
-	return strings.HasPrefix(l.Name, "cvp-") || l.Group != "" && l.Group != "default"
+	return strings.HasPrefix(l.Name, "cvp-") || strings.HasPrefix(l.Alias, "contiv-pool:") || l.Group != "" && l.Group != "default"
 }
 
 func (r *rig) links() []link {
@@ -214,6 +215,21 @@ func (r *rig) writes() float64 {
 	n, err := r.Metric(r.ctx, "contiv_vpp_writes_total")
 	r.must(err)
 	return n
+}
+
+// quiet waits until nothing is written to VPP any more: the warm pool is full.
+func (r *rig) quiet() {
+	r.t.Helper()
+	last, since := r.writes(), time.Now()
+	r.within(20*time.Second, "VPP is left in peace", func() error {
+		if n := r.writes(); n != last {
+			last, since = n, time.Now()
+		}
+		if time.Since(since) < 700*time.Millisecond {
+			return errors.New("something is still written")
+		}
+		return nil
+	})
 }
 
 // identity is what must not change while a pod lives.

@@ -91,7 +91,7 @@ func (r *rig) addAtLast(p *testbed.Pod) error {
 			return nil
 		}
 		if code(err) != codeTryAgain {
-			r.t.Errorf("code %d of an ADD while VPP is away, want %d: %v", code(err), codeTryAgain, brief(err))
+			r.t.Errorf("code %d of an ADD while VPP is away, want %d: %.300v", code(err), codeTryAgain, err)
 		}
 		return errors.Join(brief(err), r.CNI.Del(r.ctx, p))
 	})
