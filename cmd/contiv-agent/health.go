@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/controller/api"
@@ -33,9 +34,20 @@ func (a *agent) registerHealth() {
 // ready says why pods cannot be served.
 func (a *agent) ready() error {
 	if ok, reason := a.controller.Ready(); !ok {
+		if !a.db.Connected() {
+			return fmt.Errorf("%s; etcd does not answer (%s)", reason, a.etcdName())
+		}
 		return errors.New(reason)
 	}
 	return a.dataplane.alive()
+}
+
+// etcdName says which etcd an operator has to look at.
+func (a *agent) etcdName() string {
+	if len(a.opts.etcd.endpoints) == 0 {
+		return "embedded, in " + a.opts.dataDir
+	}
+	return strings.Join(a.opts.etcd.endpoints, ", ")
 }
 
 // cniChecks are what CNI STATUS, CHECK and GC look at.

@@ -1,6 +1,7 @@
 package vppfake
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -14,7 +15,9 @@ type l2State struct {
 	indices pool               // VPP keys the MAC table by the domain's index, which the next domain gets
 	fib     map[macKey]macEntry
 	bvis    pool
-	seed    uint32 // of the ids VPP makes up
+	// rewrites are those of VLAN tags, by the index of the interface.
+	rewrites map[uint32]tagRewrite
+	seed     uint32 // of the ids VPP makes up
 }
 
 // bridge is one bridge domain.
@@ -24,6 +27,7 @@ type bridge struct {
 	macAge    uint8
 	tag       string
 	bvi, fwd  *iface
+	arp       map[netip.Addr]mac // for ARP termination
 	members   []*iface
 }
 
@@ -63,6 +67,7 @@ const maxBridgeID = 1<<24 - 1
 func (s *l2State) start() {
 	s.bds = map[uint32]*bridge{}
 	s.fib = map[macKey]macEntry{}
+	s.rewrites = map[uint32]tagRewrite{}
 	s.newBridge(0, 0)
 }
 
@@ -89,6 +94,7 @@ func registerBridges(t *table) {
 	})
 	dump(t, bridgeDump)
 	on(t, writes, bridgeFlags)
+	on(t, writes, setMacAge)
 	on(t, writes, setL2Bridge)
 	on(t, writes, l2fibAddDel)
 	dump(t, l2fibDump)
@@ -158,6 +164,18 @@ func bridgeFlags(c *call, q *l2.BridgeFlags) *l2.BridgeFlagsReply {
 	return &l2.BridgeFlagsReply{ResultingFeatureBitmap: b.features}
 }
 
+func setMacAge(c *call, q *l2.BridgeDomainSetMacAge) *l2.BridgeDomainSetMacAgeReply {
+	b := c.l2.bds[q.BdID]
+	switch {
+	case q.BdID == 0:
+		return &l2.BridgeDomainSetMacAgeReply{Retval: rvBDNotModifiable}
+	case b == nil:
+		return &l2.BridgeDomainSetMacAgeReply{Retval: rvNoSuchEntry}
+	}
+	b.macAge = q.MacAge
+	return &l2.BridgeDomainSetMacAgeReply{}
+}
+
 func bridgeDump(c *call, q *l2.BridgeDomainDump, send func(*l2.BridgeDomainDetails)) {
 	if uint32(q.SwIfIndex) != none {
 		return // VPP: not implemented
@@ -192,7 +210,7 @@ func setL2Bridge(c *call, q *l2.SwInterfaceSetL2Bridge) *l2.SwInterfaceSetL2Brid
 		return &l2.SwInterfaceSetL2BridgeReply{Retval: rvInvalidSwIfIndex}
 	}
 	if !q.Enable {
-		c.leaveL2(i)
+		c.backToL3(i)
 		return &l2.SwInterfaceSetL2BridgeReply{}
 	}
 	b := c.l2.bds[q.BdID]
@@ -250,7 +268,25 @@ func (b *bridge) insert(i *iface) {
 	b.members = slices.Insert(b.members, n, i)
 }
 
-// leaveL2 puts an interface back into layer 3.
+// dropL2 takes an interface that is deleted out of layer 2. With one half of a cross-connect goes the other.
+func (st *state) dropL2(i *iface) {
+	if i.l2.xconn {
+		if peer := st.iface(interface_types.InterfaceIndex(i.l2.peer)); peer != nil {
+			st.backToL3(peer)
+		}
+	}
+	if i.inL2() {
+		st.backToL3(i)
+	}
+}
+
+// backToL3 puts an interface back into layer 3.
+func (st *state) backToL3(i *iface) {
+	st.leaveL2(i)
+	delete(st.l2.rewrites, i.index)
+}
+
+// leaveL2 takes an interface out of its bridge domain or cross-connect, into another.
 func (st *state) leaveL2(i *iface) {
 	b := i.l2.bd
 	i.l2 = l2Port{}
@@ -284,7 +320,7 @@ func l2fibAddDel(c *call, q *l2.L2fibAddDel) *l2.L2fibAddDelReply {
 	key := macKey{b.index, q.Mac}
 	if !q.IsAdd {
 		e, ok := c.l2.fib[key]
-		if !ok || !e.filter && e.ifx != uint32(q.SwIfIndex) {
+		if !ok || q.SwIfIndex != 0 && e.ifx != uint32(q.SwIfIndex) { // 0: whatever the entry has
 			return &l2.L2fibAddDelReply{Retval: rvNoSuchEntry}
 		}
 		delete(c.l2.fib, key)
@@ -356,10 +392,12 @@ func setXconnect(c *call, q *l2.SwInterfaceSetL2Xconnect) *l2.SwInterfaceSetL2Xc
 	if i == nil || q.Enable && peer == nil {
 		return &l2.SwInterfaceSetL2XconnectReply{Retval: rvInvalidSwIfIndex}
 	}
-	c.leaveL2(i)
-	if q.Enable {
-		i.l2 = l2Port{xconn: true, peer: peer.index}
+	if !q.Enable {
+		c.backToL3(i)
+		return &l2.SwInterfaceSetL2XconnectReply{}
 	}
+	c.leaveL2(i)
+	i.l2 = l2Port{xconn: true, peer: peer.index}
 	return &l2.SwInterfaceSetL2XconnectReply{}
 }
 
@@ -369,6 +407,9 @@ func dumpBridges(st *state, d *dumper) {
 			continue
 		}
 		d.add("bridge %d %q features %#x age %d", id, b.tag, b.features&(featFlags|featUuFwd), b.macAge)
+		for ip, m := range b.arp {
+			d.add("bridge %d arp %s is at %s", id, ip, m)
+		}
 		for _, key := range b.macs(&st.l2) {
 			e := st.l2.fib[key]
 			if e.learned {
@@ -391,6 +432,9 @@ func (st *state) dumpPort(i *iface, d *dumper) {
 		d.add("bridge %d port %s shg %d bvi %v", b.id, i.label(), i.l2.shg, b.bvi == i)
 	case i.l2.xconn:
 		d.add("xconnect %s -> %s", i.label(), st.iface(interface_types.InterfaceIndex(i.l2.peer)).label())
+	}
+	if r, ok := st.l2.rewrites[i.index]; ok {
+		d.add("interface %s: vlan tag rewrite %d dot1q %v tags %d %d", i.label(), r.op, r.dot1q, r.tag1, r.tag2)
 	}
 	for fam := range i.ip {
 		if t := i.ip[fam].table; t.id != 0 {

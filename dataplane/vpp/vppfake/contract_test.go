@@ -36,14 +36,15 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(), l2Scenarios(), tunnelScenarios(), miscScenarios())
+	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(), 
+		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios())
 }
 
 func TestContractFake(t *testing.T) {
 	for _, sc := range scenarios() {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			f := startFake(t, vppfake.Config{Seed: 1, Host: noNamespaces{}})
+			f := startFake(t, vppfake.Config{Seed: 1, Host: noNamespaces{}, Workers: sc.workers()})
 			want, err := os.ReadFile(goldenPath(sc.name))
 			if err != nil {
 				t.Fatal(err)
@@ -63,7 +64,7 @@ func TestContractFake(t *testing.T) {
 func TestContractVPP(t *testing.T) {
 	for _, sc := range scenarios() {
 		t.Run(sc.name, func(t *testing.T) {
-			checkGolden(t, goldenPath(sc.name), transcript(t, startVPP(t), sc))
+			checkGolden(t, goldenPath(sc.name), transcript(t, startVPP(t, sc.workers()), sc))
 		})
 	}
 }

@@ -34,9 +34,7 @@ func registerControl(t *table) {
 	on(t, reads, func(*call, *vpe.ShowVpeSystemTime) *vpe.ShowVpeSystemTimeReply {
 		return &vpe.ShowVpeSystemTimeReply{VpeSystemTime: vpe_types.Timestamp(float64(time.Now().UnixNano()) / 1e9)}
 	})
-	on(t, reads, func(c *call, _ *vlib.ShowThreads) *vlib.ShowThreadsReply {
-		return &vlib.ShowThreadsReply{Count: 1, ThreadData: []vlib.ThreadData{{Name: "vpp_main", PID: c.pid()}}}
-	})
+	on(t, reads, showThreads)
 	on(t, reads, func(c *call, q *vlib.CliInband) *vlib.CliInbandReply {
 		text, ok := c.cli(strings.Join(strings.Fields(q.Cmd), " "))
 		if !ok {
@@ -65,6 +63,14 @@ func sockclntDelete(c *call, q *memclnt.SockclntDelete) *memclnt.SockclntDeleteR
 	}
 	c.hangup = true
 	return &memclnt.SockclntDeleteReply{Response: 1}
+}
+
+func showThreads(c *call, _ *vlib.ShowThreads) *vlib.ShowThreadsReply {
+	r := &vlib.ShowThreadsReply{Count: uint32(1 + c.cfg.Workers), ThreadData: []vlib.ThreadData{{Name: "vpp_main", PID: c.pid()}}}
+	for n := range c.cfg.Workers {
+		r.ThreadData = append(r.ThreadData, vlib.ThreadData{ID: uint32(n + 1), Name: fmt.Sprintf("vpp_wk_%d", n), Type: "workers", PID: c.pid()})
+	}
+	return r
 }
 
 func apiVersions(c *call, _ *memclnt.APIVersions) *memclnt.APIVersionsReply {

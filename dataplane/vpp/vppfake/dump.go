@@ -39,6 +39,9 @@ func dumpTables(st *state, d *dumper) {
 		version := []int{4, 6}[fam]
 		for _, t := range st.ip.tables[fam] {
 			d.add("table ip%d %d %q locked %v", version, t.id, t.name, t.api)
+			if t.hash != defaultFlowHash {
+				d.add("table ip%d %d flow hash %s", version, t.id, t.hash)
+			}
 			for _, e := range t.entries {
 				for _, s := range e.sources {
 					if s.source == srcSpecial || s.source == srcDefaultRoute {

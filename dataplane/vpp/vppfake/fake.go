@@ -23,6 +23,8 @@ type Config struct {
 	Host Host
 	// NoVhost makes TAP creation fail with -11, as on a kernel without /dev/vhost-net.
 	NoVhost bool
+	// Workers is the number of worker threads. They only serve receive queues, on paper.
+	Workers int
 	// RestartAfter is how long a fake stays down after a crash (by Crash, a fault, or a request that aborts VPP): 0
 	// restarts at once, a negative value leaves it down until Boot.
 	RestartAfter time.Duration

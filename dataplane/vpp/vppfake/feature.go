@@ -3,9 +3,7 @@ package vppfake
 import (
 	"maps"
 
-	"go.fd.io/govpp/binapi/cnat"
 	"go.fd.io/govpp/binapi/feature"
-	"go.fd.io/govpp/binapi/sr"
 )
 
 // featureKey is a feature of an arc on an interface.
@@ -52,24 +50,4 @@ func featureEnableDisable(c *call, q *feature.FeatureEnableDisable) *feature.Fea
 
 func (st *state) dropFeatures(i *iface) {
 	maps.DeleteFunc(st.features, func(k featureKey, _ bool) bool { return k.ifx == i.index })
-}
-
-// registerFatal registers requests of which VPP 25.10 dies. Whatever else they may ask for, the fake refuses.
-func registerFatal(t *table) {
-	on(t, writes, func(c *call, q *cnat.CnatTranslationUpdate) *cnat.CnatTranslationUpdateReply {
-		if len(q.Translation.Paths) == 0 {
-			c.die("cnat_translation_update without paths")
-			return nil
-		}
-		c.refuse(q, "no cnat in the fake")
-		return &cnat.CnatTranslationUpdateReply{Retval: rvUnimplemented}
-	}).counted(32, 49)
-	on(t, writes, func(c *call, q *sr.SrPolicyAddV2) *sr.SrPolicyAddV2Reply {
-		if q.Sids.NumSids == 0 { // in insertion mode VPP reads beyond the empty list and may live
-			c.die("sr_policy_add_v2 without SIDs")
-			return nil
-		}
-		c.refuse(q, "no segment routing in the fake")
-		return &sr.SrPolicyAddV2Reply{Retval: rvUnimplemented}
-	})
 }

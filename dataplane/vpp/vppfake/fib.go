@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"go.fd.io/govpp/binapi/fib_types"
+	"go.fd.io/govpp/binapi/ip"
 )
 
 // source is where an entry of a FIB comes from; of several the one with the lowest priority counts.
@@ -33,6 +34,7 @@ type fib struct {
 	prio    *[256]uint8
 	dead    deadLists
 	nextLB  uint32
+	hash    ip.IPFlowHashConfigV2 // kept, not used: walks choose among paths in their own way
 	onFree  func(*fib)
 }
 

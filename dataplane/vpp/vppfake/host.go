@@ -59,15 +59,12 @@ func createAfPacket(c *call, q *af_packet.AfPacketCreateV3) *af_packet.AfPacketC
 	if h := c.cfg.Host; h != nil && h.OpenAfPacket(name) != nil {
 		return &af_packet.AfPacketCreateV3Reply{Retval: rvInvalidInterface}
 	}
-	hw := &hardware{devType: "af-packet", linkUp: true, queues: make([]interface_types.RxMode, max(1, q.NumRxQueues))}
+	hw := &hardware{devType: "af-packet", linkUp: true, queues: c.newQueues(int(q.NumRxQueues), interface_types.RX_MODE_API_INTERRUPT)}
 	if q.Mode == af_packet.AF_PACKET_API_MODE_ETHERNET {
 		hw.ethernet, hw.mac, hw.macTold = true, q.HwAddr, !q.UseRandomHwAddr
 		if q.UseRandomHwAddr {
 			hw.mac = c.randomMAC()
 		}
-	}
-	for n := range hw.queues {
-		hw.queues[n] = interface_types.RX_MODE_API_INTERRUPT
 	}
 	hw.driver = driver{linkFollowsAdmin: true, setMTU: true, detail: afPacketName(name), remove: func(st *state, _ *iface) {
 		delete(st.hosts, name)
@@ -159,15 +156,13 @@ func (st *state) tapRequest(q *tapv2.TapCreateV3, id uint32) TapRequest {
 
 func (st *state) newTap(t *tap) *iface {
 	q := t.request
-	hw := &hardware{devType: "virtio", linkUp: true, ethernet: true, mac: q.MacAddress, macTold: !q.UseRandomMac, queues: make([]interface_types.RxMode, max(1, q.NumRxQueues))}
+	hw := &hardware{devType: "virtio", linkUp: true, ethernet: true, mac: q.MacAddress, macTold: !q.UseRandomMac,
+		queues: st.newQueues(int(q.NumRxQueues), interface_types.RX_MODE_API_POLLING)}
 	name := fmt.Sprintf("tap%d", t.id)
 	if q.TapFlags&tapv2.TAP_API_FLAG_TUN != 0 {
 		hw.ethernet, hw.macTold, name = false, false, fmt.Sprintf("tun%d", t.id)
 	} else if q.UseRandomMac {
 		hw.mac = st.randomMAC()
-	}
-	for n := range hw.queues {
-		hw.queues[n] = interface_types.RX_MODE_API_POLLING
 	}
 	t.tx, t.rx = ringSize(t.tx), ringSize(t.rx)
 	hw.driver = driver{linkFollowsAdmin: true, setMTU: true, flags: true, detail: t, remove: removeTap, describe: func(*iface) []string {

@@ -17,8 +17,6 @@ func registerInterfaces(t *table) {
 	on(t, writes, setMAC)
 	on(t, reads, getMAC)
 	on(t, writes, setPromisc)
-	on(t, writes, setRxMode)
-	dump(t, rxPlacementDump)
 	on(t, reads, wantEvents)
 	event[interfaces_api.SwInterfaceEvent](t)
 }
@@ -26,7 +24,7 @@ func registerInterfaces(t *table) {
 func swInterfaceDump(c *call, q *interfaces_api.SwInterfaceDump, send func(*interfaces_api.SwInterfaceDetails)) {
 	if !q.NameFilterValid && uint32(q.SwIfIndex) != none && q.SwIfIndex != 0 {
 		if i := c.iface(q.SwIfIndex); i != nil {
-			send(i.details())
+			send(c.details(i))
 		}
 		return
 	}
@@ -35,11 +33,11 @@ func swInterfaceDump(c *call, q *interfaces_api.SwInterfaceDump, send func(*inte
 		if q.NameFilterValid && !strings.Contains(strings.ToLower(i.name), filter) {
 			continue
 		}
-		send(i.details())
+		send(c.details(i))
 	}
 }
 
-func (i *iface) details() *interfaces_api.SwInterfaceDetails {
+func (st *state) details(i *iface) *interfaces_api.SwInterfaceDetails {
 	d := &interfaces_api.SwInterfaceDetails{
 		SwIfIndex:        interface_types.InterfaceIndex(i.index),
 		SupSwIfIndex:     i.hw.owner.index,
@@ -50,6 +48,7 @@ func (i *iface) details() *interfaces_api.SwInterfaceDetails {
 		InterfaceDevType: i.hw.devType,
 		Tag:              i.tag,
 	}
+	st.l2.rewrites[i.index].describe(d)
 	if s := i.sub; s != nil {
 		d.Type = interface_types.IF_API_TYPE_SUB
 		d.SubID = s.id
@@ -167,36 +166,6 @@ func setPromisc(c *call, q *interfaces_api.SwInterfaceSetPromisc) *interfaces_ap
 		rv = rvUnspecified // ~0 of a driver without the callback; VPP gives it for af_packet and loopbacks
 	}
 	return &interfaces_api.SwInterfaceSetPromiscReply{Retval: rv}
-}
-
-func setRxMode(c *call, q *interfaces_api.SwInterfaceSetRxMode) *interfaces_api.SwInterfaceSetRxModeReply {
-	i := c.iface(q.SwIfIndex)
-	switch {
-	case i == nil:
-		return &interfaces_api.SwInterfaceSetRxModeReply{Retval: rvInvalidSwIfIndex}
-	case i.sub != nil:
-		return &interfaces_api.SwInterfaceSetRxModeReply{Retval: rvInvalidValue}
-	case q.QueueIDValid && int64(q.QueueID) >= int64(len(i.hw.queues)):
-		return &interfaces_api.SwInterfaceSetRxModeReply{Retval: rvUnimplemented}
-	}
-	for n := range i.hw.queues {
-		if !q.QueueIDValid || q.QueueID == uint32(n) {
-			i.hw.queues[n] = q.Mode
-		}
-	}
-	return &interfaces_api.SwInterfaceSetRxModeReply{}
-}
-
-func rxPlacementDump(c *call, q *interfaces_api.SwInterfaceRxPlacementDump, send func(*interfaces_api.SwInterfaceRxPlacementDetails)) {
-	for _, i := range c.live() {
-		if i.sub != nil || uint32(q.SwIfIndex) != none && uint32(q.SwIfIndex) != i.index {
-			continue
-		}
-		for n, mode := range i.hw.queues {
-			send(&interfaces_api.SwInterfaceRxPlacementDetails{
-				SwIfIndex: interface_types.InterfaceIndex(i.index), QueueID: uint32(n), Mode: mode})
-		}
-	}
 }
 
 func wantEvents(c *call, q *interfaces_api.WantInterfaceEvents) *interfaces_api.WantInterfaceEventsReply {

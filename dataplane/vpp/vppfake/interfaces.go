@@ -36,7 +36,7 @@ type hardware struct {
 	ethernet bool
 	linkUp   bool
 	linkMTU  uint16
-	queues   []interface_types.RxMode
+	queues   []rxQueue
 	driver   driver
 }
 
@@ -104,7 +104,7 @@ func (st *state) delete(i *iface) {
 		}
 	}
 	st.setAdmin(i, false)
-	st.leaveL2(i)
+	st.dropL2(i)
 	st.dropAddresses(i)
 	for family := range i.ip {
 		st.bind(i, family, st.ip.tables[family][0])

@@ -182,7 +182,7 @@ func TestPacketsFake(t *testing.T) {
 func TestPacketsVPP(t *testing.T) {
 	for _, sc := range packetScenarios() {
 		t.Run(sc.name, func(t *testing.T) {
-			ps := newPacketScript(&script{t: t, conn: dial(t, startVPP(t))})
+			ps := newPacketScript(&script{t: t, conn: dial(t, startVPP(t, 0))})
 			ps.inject = realInject(t, ps)
 			sc.run(ps)
 			checkGolden(t, packetGolden(sc.name), ps.out.String())

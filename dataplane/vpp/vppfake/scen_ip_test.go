@@ -61,7 +61,24 @@ func addressScenarios() []scenario {
 		{"unnumbered", unnumbered},
 		{"ip6_enable", ip6Enable},
 		{"table", tables},
+		{"flow_hash", flowHashes},
 	}
+}
+
+func flowHashes(s *script) {
+	set := func(table uint32, af ip_types.AddressFamily, hash ip.IPFlowHashConfigV2) {
+		s.do(&ip.SetIPFlowHashV3{TableID: table, Af: af, FlowHashConfig: hash})
+	}
+	set(0, ip_types.ADDRESS_IP4, ip.IP_API_V2_FLOW_HASH_SRC_IP)
+	set(0, ip_types.ADDRESS_IP6, ip.IP_API_V2_FLOW_HASH_SRC_IP|ip.IP_API_V2_FLOW_HASH_SYMETRIC)
+	set(0, ip_types.ADDRESS_IP6, 0)
+	set(0, ip_types.ADDRESS_IP6, ip.IPFlowHashConfigV2(none))
+	set(0, 2, ip.IP_API_V2_FLOW_HASH_SRC_IP)
+	set(5, ip_types.ADDRESS_IP4, ip.IP_API_V2_FLOW_HASH_SRC_IP)
+	set(none, ip_types.ADDRESS_IP4, ip.IP_API_V2_FLOW_HASH_SRC_IP)
+	s.table(5, false)
+	set(5, ip_types.ADDRESS_IP4, ip.IP_API_V2_FLOW_HASH_SRC_IP)
+	set(5, ip_types.ADDRESS_IP6, ip.IP_API_V2_FLOW_HASH_SRC_IP)
 }
 
 func addresses4(s *script) {

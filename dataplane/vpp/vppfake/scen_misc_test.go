@@ -18,6 +18,7 @@ import (
 	"go.fd.io/govpp/binapi/memif"
 	"go.fd.io/govpp/binapi/pg"
 	"go.fd.io/govpp/binapi/sr"
+	"go.fd.io/govpp/binapi/sr_types"
 	"go.fd.io/govpp/binapi/vlib"
 	"go.fd.io/govpp/binapi/vpe"
 )
@@ -34,10 +35,28 @@ func miscScenarios() []scenario {
 		{"fatal_sr", func(s *script) {
 			s.fatal(&sr.SrPolicyAddV2{BsidAddr: ip6("fd00::1"), IsEncap: true, EncapSrc: ip6("fd00::9")})
 		}},
+		{"fatal_sr_v1", func(s *script) { s.fatal(&sr.SrPolicyAdd{BsidAddr: ip6("fd00::1"), IsEncap: true}) }},
+		{"sr_policy", srPolicies},
+		{"fatal_memif_v1", func(s *script) {
+			s.fatal(&memif.MemifCreate{Mode: memif.MEMIF_MODE_API_PUNT_INJECT, ID: 7, RingSize: 1024, BufferSize: 2048})
+		}},
 		{"fatal_memif", func(s *script) {
 			s.fatal(&memif.MemifCreateV2{Mode: memif.MEMIF_MODE_API_PUNT_INJECT, ID: 7, RingSize: 1024, BufferSize: 2048})
 		}},
 	}
+}
+
+// srPolicies asks for what VPP refuses before it looks at the SIDs, and for policies that are not there.
+func srPolicies(s *script) {
+	i := s.loopUp()
+	s.addr(i, "fd00::1/128")
+	s.do(&sr.SrPolicyAddV2{BsidAddr: ip6("fd00::1"), IsEncap: true})
+	s.do(&sr.SrPolicyAddV2{BsidAddr: ip6("fd00::2"), IsEncap: true, FibTable: 5})
+	s.do(&sr.SrPolicyAdd{BsidAddr: ip6("fd00::1"), FibTable: none})
+	s.do(&sr.SrPolicyAdd{BsidAddr: ip6("fd00::2"), FibTable: 5})
+	s.do(&sr.SrPolicyMod{BsidAddr: ip6("fd00::2"), Operation: sr_types.SR_POLICY_OP_API_ADD})
+	s.do(&sr.SrPolicyModV2{BsidAddr: ip6("fd00::2"), Operation: sr_types.SR_POLICY_OP_API_ADD})
+	s.do(&sr.SrPolicyDel{BsidAddr: ip6("fd00::2")})
 }
 
 func control(s *script) {

@@ -32,12 +32,14 @@ const (
 	rvSubifExists        = int32(api.SUBIF_ALREADY_EXISTS)            // -68
 	rvInvalidInterface   = int32(api.INVALID_INTERFACE)               // -71
 	rvInvalidArgument    = int32(api.INVALID_ARGUMENT)                // -73
+	rvVlanTagCount       = int32(api.INVALID_VLAN_TAG_COUNT)          // -72
 	rvUnexpectedState    = int32(api.UNEXPECTED_INTF_STATE)           // -74
 	rvTunnelExists       = int32(api.TUNNEL_EXIST)                    // -75
 	rvInvalidDecapNext   = int32(api.INVALID_DECAP_NEXT)              // -76
 	rvIfExists           = int32(api.IF_ALREADY_EXISTS)               // -79
 	rvValueExists        = int32(api.VALUE_EXIST)                     // -81
 	rvSameSrcDst         = int32(api.SAME_SRC_DST)                    // -82
+	rvAddressFamily      = int32(api.INVALID_ADDRESS_FAMILY)          // -97
 	rvInvalidSubif       = int32(api.INVALID_SUB_SW_IF_INDEX)         // -98
 	rvAddressInUse       = int32(api.ADDRESS_IN_USE)                  // -105
 	rvAddressFound       = int32(api.ADDRESS_FOUND_FOR_INTERFACE)     // -114
@@ -71,6 +73,7 @@ func objectKinds() []objectKind {
 	return []objectKind{
 		{registerControl, nil},
 		{registerInterfaces, dumpInterfaces},
+		{registerQueues, nil},
 		{registerLoopbacks, nil},
 		{registerSubInterfaces, nil},
 		{registerAfPacket, nil},
@@ -83,7 +86,9 @@ func objectKinds() []objectKind {
 		{registerNeighbors, dumpNeighbors},
 		{registerProxyARP, dumpProxyARP},
 		{registerBridges, dumpBridges},
+		{registerARPTermination, nil},
 		{registerXconnect, nil},
+		{registerTagRewrite, nil},
 		{registerFeatures, nil},
 		{registerPG, nil},
 		{registerFatal, nil},
@@ -98,6 +103,7 @@ type state struct {
 	table *table
 
 	ifs      interfaces
+	queues   uint32 // made so far, to spread them over the workers
 	loops    pool
 	taps     map[uint32]*iface
 	hosts    map[string]*iface

@@ -9,6 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/fib_types"
 	interfaces_api "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/ip_types"
 )
 
 // ipState is what VPP keeps for IP: the tables, neighbours, proxy ARP.
@@ -63,7 +64,7 @@ func (s *ipState) newTable(family int, id uint32, name string) *fib {
 	if name == "" {
 		name = fmt.Sprintf("ipv%d-VRF:%d", []int{4, 6}[family], id)
 	}
-	t := &fib{family: family, id: id, name: name, entries: map[netip.Prefix]*fibEntry{}, prio: &s.prio, dead: s.dead,
+	t := &fib{family: family, id: id, name: name, entries: map[netip.Prefix]*fibEntry{}, prio: &s.prio, dead: s.dead, hash: defaultFlowHash,
 		onFree: func(t *fib) { delete(s.tables[t.family], t.id) }}
 	s.tables[family][id] = t
 	drop := func(prefix string, src source) {
@@ -114,6 +115,7 @@ func registerTables(t *table) {
 		}
 	})
 	on(t, writes, setTable)
+	on(t, writes, setFlowHash)
 	on(t, reads, getTable)
 	dump(t, func(c *call, _ *fib_api.FibSourceDump, send func(*fib_api.FibSourceDetails)) {
 		for _, s := range c.ip.sources {
@@ -189,6 +191,22 @@ func setTable(c *call, q *interfaces_api.SwInterfaceSetTable) *interfaces_api.Sw
 		c.bind(i, family, t)
 	}
 	return &interfaces_api.SwInterfaceSetTableReply{Retval: rv}
+}
+
+// defaultFlowHash is a new table's.
+const defaultFlowHash = ip.IP_API_V2_FLOW_HASH_SRC_IP | ip.IP_API_V2_FLOW_HASH_DST_IP | ip.IP_API_V2_FLOW_HASH_SRC_PORT |
+	ip.IP_API_V2_FLOW_HASH_DST_PORT | ip.IP_API_V2_FLOW_HASH_PROTO | ip.IP_API_V2_FLOW_HASH_FLOW_LABEL
+
+func setFlowHash(c *call, q *ip.SetIPFlowHashV3) *ip.SetIPFlowHashV3Reply {
+	if q.Af != ip_types.ADDRESS_IP4 && q.Af != ip_types.ADDRESS_IP6 {
+		return &ip.SetIPFlowHashV3Reply{Retval: rvAddressFamily}
+	}
+	t := c.ip.tables[familyOf(q.Af == ip_types.ADDRESS_IP6)][q.TableID]
+	if t == nil {
+		return &ip.SetIPFlowHashV3Reply{Retval: rvNoSuchFIB}
+	}
+	t.hash = q.FlowHashConfig
+	return &ip.SetIPFlowHashV3Reply{}
 }
 
 // bind puts an interface into a table.

@@ -22,6 +22,9 @@ func (w *walk) crossConnect(i *iface, p Packet) {
 		w.drop("peer %s of the cross-connect is not in layer 2", peer.label())
 		return
 	}
+	if !w.keepsTags(i) || !w.keepsTags(peer) {
+		return
+	}
 	w.step("cross-connect %s to %s", i.label(), peer.label())
 	w.output(peer, p)
 }
@@ -30,7 +33,7 @@ func (w *walk) crossConnect(i *iface, p Packet) {
 func (w *walk) bridge(in *iface, p Packet, shg uint8) {
 	b := in.l2.bd
 	fromBVI := b.bvi == in
-	if !w.step("bridge %d from %s", b.id, in.label()) {
+	if !w.step("bridge %d from %s", b.id, in.label()) || !w.keepsTags(in) {
 		return
 	}
 	if b.has(featLearn) && !fromBVI && !w.learn(b, in, p.EthSrc) {
@@ -43,6 +46,10 @@ func (w *walk) bridge(in *iface, p Packet, shg uint8) {
 		}
 		if b.has(featArpTerm) && p.ARP != nil && b.has(featArpUfwd) {
 			w.unknown("ARP unicast forwarding in bridge %d", b.id)
+			return
+		}
+		if b.terminates(p) {
+			w.unknown("ARP termination of %s in bridge %d", p.ARP.TargetIP, b.id)
 			return
 		}
 		w.flood(b, in, p, shg, featFlood)
@@ -122,7 +129,7 @@ func (w *walk) flood(b *bridge, in *iface, p Packet, shg uint8, feature uint32) 
 // bridgeOut is l2-output, to a port or to the BVI.
 func (w *walk) bridgeOut(b *bridge, out *iface, p Packet, shg uint8) {
 	switch {
-	case w.err != nil:
+	case w.err != nil, !w.keepsTags(out):
 	case b.bvi == out:
 		w.toBVI(out, p)
 	case shg != 0 && out.l2.shg == shg:

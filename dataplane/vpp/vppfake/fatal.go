@@ -1,0 +1,53 @@
+package vppfake
+
+import (
+	"net/netip"
+
+	"go.fd.io/govpp/binapi/cnat"
+	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/sr"
+)
+
+// registerFatal registers requests of which VPP 25.10 dies. Whatever else they may ask for, the fake refuses; so there are
+// no policies that the other sr_policy messages could find.
+func registerFatal(t *table) {
+	on(t, writes, func(c *call, q *cnat.CnatTranslationUpdate) *cnat.CnatTranslationUpdateReply {
+		if len(q.Translation.Paths) == 0 {
+			c.die("cnat_translation_update without paths")
+			return nil
+		}
+		c.refuse(q, "no cnat in the fake")
+		return &cnat.CnatTranslationUpdateReply{Retval: rvUnimplemented}
+	}).counted(32, 49)
+	on(t, writes, func(c *call, q *sr.SrPolicyAdd) *sr.SrPolicyAddReply {
+		return &sr.SrPolicyAddReply{Retval: c.addPolicy(q, q.BsidAddr, q.FibTable, q.Sids.NumSids)}
+	})
+	on(t, writes, func(c *call, q *sr.SrPolicyAddV2) *sr.SrPolicyAddV2Reply {
+		return &sr.SrPolicyAddV2Reply{Retval: c.addPolicy(q, q.BsidAddr, q.FibTable, q.Sids.NumSids)}
+	})
+	on(t, writes, func(*call, *sr.SrPolicyMod) *sr.SrPolicyModReply { return &sr.SrPolicyModReply{Retval: rvUnspecified} })
+	on(t, writes, func(*call, *sr.SrPolicyModV2) *sr.SrPolicyModV2Reply {
+		return &sr.SrPolicyModV2Reply{Retval: rvUnspecified}
+	})
+	on(t, writes, func(*call, *sr.SrPolicyDel) *sr.SrPolicyDelReply { return &sr.SrPolicyDelReply{Retval: rvUnspecified} })
+}
+
+// addPolicy looks at the table before it dies of the empty list.
+func (c *call) addPolicy(q message, bsid ip_types.IP6Address, table uint32, sids uint8) int32 {
+	if table == none {
+		table = 0
+	}
+	t := c.ip.tables[ip6][table]
+	if t == nil {
+		return rvSyscall3
+	}
+	if t.entries[netip.PrefixFrom(netip.AddrFrom16(bsid), 128)] != nil {
+		return rvSyscall2
+	}
+	if sids == 0 { // in insertion mode VPP reads beyond the empty list and may live
+		c.die(q.GetMessageName() + " without SIDs")
+		return 0
+	}
+	c.refuse(q, "no segment routing in the fake")
+	return rvUnimplemented
+}
