@@ -71,8 +71,7 @@ func TestRxPlacement(t *testing.T) {
 	placed := func(p ...*vpp_interfaces.Interface_RxPlacement) values {
 		return values{tap("tap-a", func(v *vpp_interfaces.Interface) { v.RxPlacements = p })}
 	}
-	needs := []api.Message{&interfaces.SwInterfaceSetRxPlacement{}}
-	onVPPNeeding(t, vpptest.Options{Vhostshim: true, Workers: 1}, needs, func(t *testing.T, g *target) {
+	onVPP(t, vpptest.Options{Vhostshim: true, Workers: 1}, func(t *testing.T, g *target) {
 		roundTrip(t, g, Deps{},
 			placed(&vpp_interfaces.Interface_RxPlacement{Queue: 0, Worker: 0}),
 			placed(&vpp_interfaces.Interface_RxPlacement{Queue: 0, MainThread: true}),

@@ -40,21 +40,12 @@ type target struct {
 // onVPP runs a test against the fake and against the real VPP.
 func onVPP(t *testing.T, opts vpptest.Options, run func(t *testing.T, g *target)) {
 	t.Helper()
-	onVPPNeeding(t, opts, nil, run)
-}
-
-// onVPPNeeding is onVPP for a test whose messages a fake may not have yet.
-func onVPPNeeding(t *testing.T, opts vpptest.Options, needs []api.Message, run func(t *testing.T, g *target)) {
-	t.Helper()
 	t.Run("fake", func(t *testing.T) {
-		f := vppfake.New(vppfake.Config{Seed: 1})
+		f := vppfake.New(vppfake.Config{Seed: 1, Workers: opts.Workers})
 		t.Cleanup(func() { f.Close() })
 		socket := filepath.Join(t.TempDir(), "api.sock")
 		if err := f.Listen(socket); err != nil {
 			t.Fatal(err)
-		}
-		if err := lacks(t, socket, needs); err != nil {
-			t.Skipf("the fake is not complete: %v", err)
 		}
 		run(t, &target{name: "fake", socket: socket, fake: f})
 		for _, r := range f.Refused() {
@@ -65,30 +56,6 @@ func onVPPNeeding(t *testing.T, opts vpptest.Options, needs []api.Message, run f
 		v := vpptest.Start(t, opts)
 		run(t, &target{name: "real", socket: v.Socket(), cli: v.CLI, real: v})
 	})
-}
-
-// lacks says which of the messages the VPP does not have.
-func lacks(t *testing.T, socket string, needs []api.Message) error {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	jobs := lifecycle.NewGroup(t.Context(), log)
-	c := conn.New(conn.Config{Socket: socket, Require: needs}, log)
-	c.Start(jobs)
-	defer func() {
-		c.Close()
-		_ = jobs.Stop(time.Second) // ends with Close
-	}()
-	for range 200 {
-		s := c.State()
-		if s.Connected() {
-			return nil
-		}
-		if s.Err != nil && strings.Contains(s.Err.Error(), "missing") {
-			return s.Err
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return c.State().Err
 }
 
 // agent is an agent with the kinds and nothing else. It keeps nothing that a restarted one would not have.
@@ -111,10 +78,8 @@ func newAgentWith(t *testing.T, g *target, make func(*conn.Conn) Deps) *agent {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(context.Background(), log)
-	cfg := conn.Config{Socket: g.socket}
-	if g.real != nil {
-		cfg.Require = Messages()
-	} else {
+	cfg := conn.Config{Socket: g.socket, Require: Messages()}
+	if g.fake != nil {
 		cfg.RequestTimeout = 300 * time.Millisecond
 	}
 	c := conn.New(cfg, log)

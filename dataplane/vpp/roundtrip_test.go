@@ -3,9 +3,6 @@ package vpp
 import (
 	"testing"
 
-	"go.fd.io/govpp/api"
-	"go.fd.io/govpp/binapi/ip"
-	"go.fd.io/govpp/binapi/l2"
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
@@ -106,7 +103,7 @@ func TestTablesOfInterfaces(t *testing.T) {
 }
 
 func TestFlowHash(t *testing.T) {
-	onVPPNeeding(t, vpptest.Options{}, []api.Message{&ip.SetIPFlowHashV3{}}, func(t *testing.T, g *target) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		hash := &vpp_l3.VrfTable_FlowHashSettings{UseSrcIp: true, Symmetric: true}
 		roundTrip(t, g, Deps{},
 			values{
@@ -241,8 +238,7 @@ func TestBridgeARPTermination(t *testing.T) {
 	entry := func(ip, mac string) *vpp_l2.BridgeDomain_ArpTerminationEntry {
 		return &vpp_l2.BridgeDomain_ArpTerminationEntry{IpAddress: ip, PhysAddress: mac}
 	}
-	needs := []api.Message{&l2.BdIPMacAddDel{}, &l2.BdIPMacDump{}, &l2.BridgeDomainSetMacAge{}}
-	onVPPNeeding(t, vpptest.Options{}, needs, func(t *testing.T, g *target) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		roundTrip(t, g, Deps{},
 			bd(true, 0, entry("10.1.0.9", "02:00:00:00:00:99"), entry("fd00::9", "02:00:00:00:00:98")),
 			bd(false, 7, entry("10.1.0.9", "02:00:00:00:00:97")),
@@ -305,7 +301,7 @@ func TestSubInterface(t *testing.T) {
 	push := func(s *vpp_interfaces.SubInterface) {
 		s.TagRwOption, s.PushDot1Q, s.Tag1 = vpp_interfaces.SubInterface_TRANSLATE11, true, 300
 	}
-	onVPPNeeding(t, vpptest.Options{}, []api.Message{&l2.L2InterfaceVlanTagRewrite{}}, func(t *testing.T, g *target) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		withAddress := sub(100, nil)
 		withAddress.IpAddresses = []string{"10.100.0.1/24"}
 		roundTrip(t, g, Deps{},

@@ -36,7 +36,7 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(), 
+	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(),
 		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios())
 }
 

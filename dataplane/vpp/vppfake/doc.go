@@ -21,10 +21,12 @@
 //
 // So oddities are VPP's, for example: delete_loopback on a sub-interface deletes its parent; deleting an address with a
 // wrong prefix length succeeds and leaves the connected route behind; a static neighbour outlives its interface and belongs
-// to the next one with that index; MAC table entries outlive ports and bridge domains; routes keep the host bits of their
-// first prefix; sw_interface_set_l2_bridge makes a bridge domain that is not there. And the worst: a route whose interface is
-// deleted under it is dead for good, and so is every route that is given the same paths while it exists, although the API
-// says 0 and the dump looks right (deadpaths.go).
+// to the next one with that index; MAC table entries outlive ports and bridge domains; VLAN tag rewriting outlives an
+// interface that is deleted in layer 3; with one half of a cross-connect goes the other, even out of a bridge domain that it
+// has moved to; routes keep the host bits of their first prefix; sw_interface_set_l2_bridge makes a bridge domain that is not
+// there. And the worst: a route whose interface is deleted under it is dead for good, and so is every route that is given the
+// same paths while it exists, although the API says 0 and the dump looks right
+// (deadpaths.go).
 //
 // # Adding a kind of objects
 //
@@ -38,13 +40,13 @@
 // Whatever still arrives without a handler, truncated, or under another client's index is ignored, as VPP does, and kept in
 // Refused. A walk that comes to something the fake does not model ends with ErrNotUnderstood.
 //
-// Requests that abort VPP (cnat_translation_update without paths, sr_policy_add_v2 without SIDs, memif_create in
-// punt-inject mode) crash the fake: everybody's state and connections are gone, see Crashes.
+// Requests that abort VPP (cnat_translation_update without paths, sr_policy_add and _v2 without SIDs, memif_create
+// in punt-inject mode) crash the fake: everybody's state and connections are gone, see Crashes.
 //
 // # Limits
 //
 //   - API: what objectKinds lists. No ACL, NAT, cnat, SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
-//     tables. MFIBs of a table are not kept. ip_table_replace, address replace, ARP termination entries: no.
+//     tables. MFIBs of a table are not kept. ip_table_replace, address replace: no.
 //   - Tables: fe80::/10 as VPP shows it, without the link-local tables behind it.
 //   - Attributes of hardware that VPP asks the driver for (speed, duplex, host MTU) are 0 or fixed. A memif has no peer:
 //     its link stays down. A host device or network namespace exists unless Config.Host says no.
@@ -55,7 +57,9 @@
 //   - Packets: the choice among equal paths is deterministic but not VPP's; ICMP errors and echo replies are not made;
 //     packets longer than the MTU are marked as fragmented or dropped, not cut up; a packet on an interface that is down is
 //     dropped (VPP's packet generator puts it in all the same). IPv6 neighbour discovery is not answered.
-//   - One thread, one worker; rx placement is always thread 0.
+//   - Worker threads only serve receive queues, on paper (Config.Workers). Fake.Dump leaves out receive modes and placements.
+//   - VLAN tag rewriting and ARP termination are kept, but a walk that comes to them does not go on. Flow hashes are kept.
+//   - create_subif takes flags that VPP refuses: no tags, one tag that may be any.
 //
 // Goroutines: an accept loop, and a reader and a writer for each connection; Close ends and awaits them all. One mutex is
 // VPP's main thread. A walk over several fakes locks one at a time.

@@ -103,13 +103,12 @@ func (s *script) rewrite(i index, op, dot1q, tag1, tag2 uint32) {
 
 func (s *script) iface(i index) { s.dump(&interfaces.SwInterfaceDump{SwIfIndex: i}) }
 
-// tagged makes sub-interfaces of all sorts of i, without tags, with one and with two.
+// tagged makes sub-interfaces of i, without tags, with one and with two, of all sorts that VPP takes.
 func (s *script) tagged(i index) []index {
 	const one, two, exact = interface_types.SUB_IF_API_FLAG_ONE_TAG, interface_types.SUB_IF_API_FLAG_TWO_TAGS, interface_types.SUB_IF_API_FLAG_EXACT_MATCH
 	var all []index
 	for n, flags := range []interface_types.SubIfFlags{
-		interface_types.SUB_IF_API_FLAG_NO_TAGS, interface_types.SUB_IF_API_FLAG_DEFAULT,
-		one | exact, one | interface_types.SUB_IF_API_FLAG_OUTER_VLAN_ID_ANY, one | interface_types.SUB_IF_API_FLAG_DOT1AD,
+		interface_types.SUB_IF_API_FLAG_DEFAULT, one | exact, one | interface_types.SUB_IF_API_FLAG_DOT1AD,
 		two | exact, two | interface_types.SUB_IF_API_FLAG_INNER_VLAN_ID_ANY, two | interface_types.SUB_IF_API_FLAG_OUTER_VLAN_ID_ANY,
 	} {
 		q := &interfaces.CreateSubif{SwIfIndex: i, SubID: uint32(200 + n), SubIfFlags: flags}
@@ -135,7 +134,7 @@ func tagRewrites(s *script) {
 		s.interfaces()
 	}
 	s.note("odd values")
-	sub := subs[3]
+	sub := subs[2]
 	s.rewrite(sub, 6, 7, 0x11234, 0x25678)
 	s.iface(sub)
 	s.rewrite(sub, 2, 0, 5000, 0)
@@ -152,7 +151,7 @@ func tagRewrites(s *script) {
 	s.rewrite(0, 3, 0, 7, 0)
 	s.iface(sub)
 	s.do(&memif.MemifCreateV2{Role: memif.MEMIF_ROLE_API_MASTER, ID: 6, Mode: memif.MEMIF_MODE_API_IP, RingSize: 1024, BufferSize: 2048})
-	s.rewrite(10, 1, 0, 7, 0)
+	s.rewrite(8, 1, 0, 7, 0)
 	s.interfaces()
 }
 

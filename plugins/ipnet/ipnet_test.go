@@ -1,0 +1,428 @@
+package ipnet
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/conffile"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipam"
+	"contiv.dev/vswitch/plugins/nodesync"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// toyNodes is node 1 of a cluster of one.
+type toyNodes struct{ published contivconf.IPsWithNetworks }
+
+func (*toyNodes) GetNodeID() uint32           { return 1 }
+func (*toyNodes) GetAllNodes() nodesync.Nodes { return nil }
+func (n *toyNodes) PublishNodeIPs(ips contivconf.IPsWithNetworks, _ contivconf.IPVersion) error {
+	n.published = append(n.published, ips...)
+	return nil
+}
+
+// toyPods keeps attachments in memory.
+type toyPods struct {
+	list []*podmanager.Attachment
+	fail error
+}
+
+func (p *toyPods) LocalAttachments() []*podmanager.Attachment { return p.list }
+
+func (p *toyPods) Current(pod podmanager.PodID) (*podmanager.Attachment, bool) {
+	for i := len(p.list) - 1; i >= 0; i-- {
+		if p.list[i].Pod == pod {
+			return p.list[i], true
+		}
+	}
+	return nil, false
+}
+
+func (p *toyPods) SetAddresses(id podmanager.AttachmentID, addrs []netip.Prefix) error {
+	if p.fail != nil {
+		return p.fail
+	}
+	i := slices.IndexFunc(p.list, func(a *podmanager.Attachment) bool { return a.ID == id })
+	if i < 0 {
+		return errors.New("no such attachment")
+	}
+	a := *p.list[i]
+	a.Addresses = addrs
+	p.list[i] = &a
+	return nil
+}
+
+// desired is a transaction that becomes the desired state.
+type desired map[string]proto.Message
+
+func (d desired) Put(key string, v proto.Message) { d[key] = v }
+func (d desired) Get(key string) proto.Message    { return d[key] }
+func (d desired) Delete(key string)               { delete(d, key) }
+
+// node is an ipnet with real ipam and configuration.
+type node struct {
+	t     *testing.T
+	n     *IPNet
+	ipam  *ipam.IPAM
+	nodes *toyNodes
+	pods  *toyPods
+	want  desired
+}
+
+func newNode(t *testing.T, config string) *node {
+	t.Helper()
+	conf, err := conffile.Load([]byte(config), contivconf.Env{NodeName: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &node{t: t, nodes: &toyNodes{}, pods: &toyPods{}, want: desired{}}
+	w.ipam = ipam.NewPlugin(ipam.Deps{ContivConf: conf, NodeSync: w.nodes, PodManager: w.pods})
+	w.n = NewPlugin(UseDeps(func(d *Deps) {
+		d.ServiceLabel, d.ContivConf, d.IPAM = servicelabel.Label("n1"), conf, w.ipam
+		d.NodeSync, d.PodManager = w.nodes, w.pods
+	}))
+	if err := w.n.Init(); err != nil {
+		t.Fatal(err)
+	}
+	w.n.hostIPsDump = func() ([]net.IP, error) { return []net.IP{net.ParseIP("192.0.2.10")}, nil }
+	w.resync()
+	return w
+}
+
+func (w *node) resync() {
+	w.t.Helper()
+	ev := api.NewDBResync()
+	w.want = desired{}
+	for _, h := range []api.EventHandler{w.ipam, w.n} {
+		if err := h.Resync(ev, nil, 1, w.want); err != nil {
+			w.t.Fatalf("%s: %v", h, err)
+		}
+	}
+}
+
+// add is a CNI ADD as the controller dispatches it.
+func (w *node) add(name string) *podmanager.AddPod {
+	w.t.Helper()
+	a := &podmanager.Attachment{
+		ID: podmanager.AttachmentID{ContainerID: "c-" + name, IfName: "eth0"}, Netns: "/run/netns/" + name,
+		Pod: podmanager.PodID{Namespace: "default", Name: name}, Seq: uint64(len(w.pods.list) + 1),
+	}
+	w.pods.list = append(w.pods.list, a)
+	ev := podmanager.NewAddPod(a)
+	for _, h := range []api.EventHandler{w.ipam, w.n} {
+		if _, err := h.Update(ev, w.want); err != nil {
+			w.t.Fatalf("%s: %v", h, err)
+		}
+	}
+	return ev
+}
+
+// apply programs the desired state into a fake VPP.
+func (w *node) apply() *vppfake.Fake {
+	t := w.t
+	t.Helper()
+	fake := vppfake.New(vppfake.Config{Seed: 1})
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	if err := fake.Listen(socket); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	jobs := lifecycle.NewGroup(t.Context(), log)
+	c := conn.New(conn.Config{Socket: socket}, log)
+	c.Start(jobs)
+	lane := c.Lane()
+	s := scheduler.New(scheduler.Config{Backends: []scheduler.Backend{lane}, Jobs: jobs}, log)
+	devices := func(logical string) (string, bool) { return "dev-" + logical[:min(10, len(logical))], true }
+	if err := vpp.Register(s, vpp.Deps{Lane: lane, Index: vpp.NewIndex(), LinuxDevice: devices}); err != nil {
+		t.Fatal(err)
+	}
+	for _, prefix := range []string{nb.LinuxInterfacePrefix, nb.LinuxARPPrefix, nb.LinuxRoutePrefix} {
+		registerLinux(t, s, prefix)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(); c.Close(); _ = jobs.Stop(5 * time.Second); _ = fake.Close() })
+	for end := time.Now().Add(5 * time.Second); !c.State().Connected(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the fake does not answer")
+		}
+	}
+	var kvs []txn.KV
+	for key, v := range w.want {
+		kvs = append(kvs, txn.KV{Key: key, Value: v})
+	}
+	rec, err := s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs})
+	if err != nil || len(rec.Pending) > 0 {
+		t.Fatalf("commit: %v, pending %v", err, rec.Pending)
+	}
+	if rec, err = s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs}); err != nil || len(rec.Executed) > 0 {
+		t.Fatalf("a second resync with nothing changed: %v\n%s", err, rec)
+	}
+	return fake
+}
+
+// registerLinux stands in for dataplane/netlink: here the packets of interest are VPP's.
+func registerLinux(t *testing.T, s *scheduler.Scheduler, prefix string) {
+	t.Helper()
+	err := scheduler.Register(s, scheduler.Kind[proto.Message]{
+		Name: prefix, Prefix: prefix, Rank: scheduler.RankHostLink,
+		Equal:  func(_ string, a, b proto.Message) bool { return proto.Equal(a, b) },
+		Create: func(op *scheduler.Op, _ string, _ proto.Message) { op.Done(nil) },
+		Delete: func(op *scheduler.Op, _ string, _ proto.Message) { op.Done(nil) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	dualTAP  = "useTAPInterfaces: true\nipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n"
+	dualVETH = "useTAPInterfaces: false\nipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n"
+)
+
+func mac(t *testing.T, hw net.HardwareAddr) (m vppfake.MAC) {
+	t.Helper()
+	if copy(m[:], hw) != 6 {
+		t.Fatalf("%s is no MAC address", hw)
+	}
+	return m
+}
+
+func TestWhatHappensToPackets(t *testing.T) {
+	for name, config := range map[string]string{"tap": dualTAP, "veth": dualVETH, "no overlay": dualTAP + "\nnodeToNodeTransport: nooverlay\n"} {
+		t.Run(name, func(t *testing.T) {
+			w := newNode(t, config)
+			a, b := w.add("a"), w.add("b")
+			fake := w.apply()
+			podA, podB := w.n.pods[a.Attachment.ID], w.n.pods[b.Attachment.ID]
+			inVPP, _ := w.n.settings.hostLinkNames()
+			for i, family := range []string{"v4", "v6"} {
+				host := w.n.settings.hostLinks[i].Host.Addr()
+				for _, tc := range []struct {
+					what    string
+					dst     netip.Addr
+					out     string // interface; "" = dropped
+					wantMAC net.HardwareAddr
+				}{
+					{"to the other pod", b.IPs[i].Address.Addr(), podB.names.vpp, podB.mac},
+					{"to itself", a.IPs[i].Address.Addr(), podA.names.vpp, podA.mac},
+					{"to the host's end of the link", host, inVPP, nodeMAC(macHostLinkLinux, 1)},
+					{"to a pod address that nobody has", a.IPs[i].Address.Addr().Next().Next().Next(), "", nil},
+					{"to the outside, without a default gateway", outside(i), "", nil},
+				} {
+					got, err := fake.Send("cv:"+podA.names.vpp, vppfake.Packet{
+						EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.vppMAC), Src: a.IPs[i].Address.Addr(), Dst: tc.dst,
+						Proto: vppfake.ProtoUDP, SrcPort: 1000, DstPort: 2000, Size: 100,
+					})
+					if err != nil {
+						t.Fatalf("%s %s: %v", family, tc.what, err)
+					}
+					check(t, family+" "+tc.what, got, tc.out, tc.wantMAC)
+				}
+			}
+			// the host's own address is reached through the link, from a pod
+			got, err := fake.Send("cv:"+podA.names.vpp, vppfake.Packet{
+				EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.vppMAC), Src: a.IPs[0].Address.Addr(),
+				Dst: netip.MustParseAddr("192.0.2.10"), Proto: vppfake.ProtoUDP, Size: 10,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, "to the host's own address", got, inVPP, nodeMAC(macHostLinkLinux, 1))
+			// and a pod is reached from the host
+			got, err = fake.Send("cv:"+inVPP, vppfake.Packet{
+				EthSrc: mac(t, nodeMAC(macHostLinkLinux, 1)), EthDst: mac(t, nodeMAC(macHostLinkVPP, 1)),
+				Src: w.n.settings.hostLinks[0].Host.Addr(), Dst: b.IPs[0].Address.Addr(), Proto: vppfake.ProtoTCP, Size: 10,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, "from the host", got, podB.names.vpp, podB.mac)
+		})
+	}
+}
+
+func outside(family int) netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("2001:db8::1")}[family]
+}
+
+func check(t *testing.T, what string, got vppfake.Result, out string, hw net.HardwareAddr) {
+	t.Helper()
+	if out == "" {
+		if _, dropped := got.Dropped(); !dropped {
+			t.Errorf("%s: delivered, want a drop:\n%s", what, strings.Join(got.Walk, "\n"))
+		}
+		return
+	}
+	d, ok := got.Delivered()
+	if !ok || !strings.HasSuffix(d.Tag, out) || d.Packet.EthDst != mac(t, hw) {
+		t.Errorf("%s: %+v, want it delivered on %s to %s:\n%s", what, got.Out, out, hw, strings.Join(got.Walk, "\n"))
+	}
+}
+
+// Updates must lead where a resync leads, in any order; and back.
+func TestUpdatesEqualResync(t *testing.T) {
+	w := newNode(t, dualTAP)
+	before := texts(w.want)
+	w.add("a")
+	b := w.add("b")
+	w.add("c")
+	updated := texts(w.want)
+	w.resync()
+	if got := texts(w.want); !slices.Equal(got, updated) {
+		t.Errorf("a resync gives\n%s\nupdates gave\n%s", strings.Join(got, "\n"), strings.Join(updated, "\n"))
+	}
+	for _, a := range slices.Clone(w.pods.list) {
+		ev := podmanager.NewDeletePod(a)
+		for _, h := range []api.EventHandler{w.n, w.ipam} {
+			if _, err := h.Update(ev, w.want); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := texts(w.want); !slices.Equal(got, before) {
+		t.Errorf("after all pods are gone\n%s\nremains, want\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
+	}
+	if _, _, ok := w.n.GetPodByIf(podNames(b.Attachment.ID, true).vpp); ok {
+		t.Error("a deleted pod is still found by its interface")
+	}
+}
+
+func texts(d desired) []string {
+	var out []string
+	for key, v := range d {
+		data, _ := nb.MarshalJSON(v)
+		out = append(out, key+" "+string(data))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestAddResult(t *testing.T) {
+	w := newNode(t, dualTAP)
+	ev := w.add("a")
+	if len(ev.IPs) != 2 || ev.IPs[0].Address.Bits() != 32 || ev.IPs[1].Address.Bits() != 128 {
+		t.Errorf("addresses %v, want a /32 and a /128", ev.IPs)
+	}
+	if len(ev.Interfaces) != 1 || ev.Interfaces[0].Sandbox != "/run/netns/a" || ev.Interfaces[0].Name != "eth0" {
+		t.Errorf("interfaces %+v, want eth0 in the sandbox", ev.Interfaces)
+	}
+	if got := ev.IPs[0].Gateway.String(); got != "10.1.1.1" {
+		t.Errorf("gateway %s, want 10.1.1.1", got)
+	}
+	if len(ev.Routes) != 2 || ev.Routes[0].Dst.Bits() != 0 {
+		t.Errorf("routes %v, want a default route of each family", ev.Routes)
+	}
+	first := ev.IPs[0].Address
+	again := podmanager.NewAddPod(w.pods.list[0])
+	if _, err := w.n.Update(again, w.want); err != nil || again.IPs[0].Address != first {
+		t.Errorf("a repeated ADD: %v, %v, want %s again", again.IPs, err, first)
+	}
+	if err := w.n.Revert(again); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, ok := w.n.GetPodIfNames("default", "a"); !ok {
+		t.Error("reverting a repeated ADD disconnected the pod")
+	}
+}
+
+func TestFailedAddLeavesNothing(t *testing.T) {
+	w := newNode(t, dualTAP)
+	w.pods.fail = errors.New("disk full")
+	a := &podmanager.Attachment{ID: podmanager.AttachmentID{ContainerID: "c", IfName: "eth0"}, Netns: "/run/netns/x"}
+	ev := podmanager.NewAddPod(a)
+	if _, err := w.ipam.Update(ev, w.want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.n.Update(ev, w.want); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Fatalf("error %v, want that of the store", err)
+	}
+	for _, h := range []api.EventHandler{w.n, w.ipam} {
+		if err := h.Revert(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.ipam.PodIPs(a.ID); len(got) != 0 {
+		t.Errorf("addresses %v are lost", got)
+	}
+	if len(w.n.pods) != 0 || len(w.n.KeysOf(a.ID)) != 0 {
+		t.Error("ipnet still knows the pod")
+	}
+}
+
+func TestREST(t *testing.T) {
+	w := newNode(t, "useTAPInterfaces: false\n")
+	rec := httptest.NewRecorder()
+	w.n.serveIPAM(rec, httptest.NewRequest("GET", ipamPath, nil))
+	var got map[string]any
+	if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"nodeId": 1.0, "nodeName": "n1", "nodeIP": "192.168.16.1", "podSubnetThisNode": "10.1.1.0/24", "vppHostNetwork": "172.30.1.0/24",
+	}
+	if len(got) != len(want) {
+		t.Errorf("keys %v, want exactly those of %v", got, want)
+	}
+	for key, v := range want {
+		if got[key] != v {
+			t.Errorf("%s: %v, want %v", key, got[key], v)
+		}
+	}
+	if len(w.nodes.published) != 1 || w.nodes.published[0].Address.String() != "192.168.16.1" {
+		t.Errorf("published %v, want the interconnect address", w.nodes.published)
+	}
+	fresh := NewPlugin()
+	rec = httptest.NewRecorder()
+	fresh.serveIPAM(rec, httptest.NewRequest("GET", ipamPath, nil))
+	if rec.Code != 503 {
+		t.Errorf("before the start-up resync: %d, want 503", rec.Code)
+	}
+}
+
+func TestNamesAndMACs(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 4)
+	seen := map[string]bool{}
+	for _, id := range []podmanager.AttachmentID{
+		{ContainerID: long, IfName: "eth0"}, {ContainerID: long, IfName: "eth1"},
+		{ContainerID: long[:63] + "x", IfName: "eth0"}, {ContainerID: "short", IfName: "eth0"},
+	} {
+		for _, tap := range []bool{true, false} {
+			n := podNames(id, tap)
+			for _, name := range []string{n.vpp, n.linux} {
+				if len(name) > 60 || seen[name] {
+					t.Errorf("%v: name %q is too long or not unique", id, name)
+				}
+				seen[name] = true
+			}
+			if len(n.hostDev) > 15 {
+				t.Errorf("%v: device name %q is too long", id, n.hostDev)
+			}
+		}
+		m := podMAC(id)
+		if m[0]&1 != 0 || m.String()[:5] != "02:fe" || slices.Equal(m, vppSideMAC(m)) {
+			t.Errorf("%v: MAC %s", id, m)
+		}
+	}
+}
