@@ -165,8 +165,20 @@ func (w *world) stop() error {
 	return err
 }
 
+// firstPID and the number of the boot are the fake's process ID.
+const firstPID = 1000
+
 // settled says why the node is not as it should be.
 func (w *world) settled() error {
+	if s := w.vpp.State(); !s.Connected() || int(s.PID) != firstPID+w.fake.Boots() {
+		return errors.New("the present VPP is not connected")
+	}
+	// What VPP's arrival has queued comes first. This resync itself trusts what is known, so it heals nothing in VPP.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := w.ctl.Resync(ctx, api.UpstreamResync); err != nil {
+		return err
+	}
 	if ok, why := w.ctl.Ready(); !ok {
 		return errors.New(why)
 	}

@@ -187,7 +187,7 @@ func TestAbortingRequest(t *testing.T) {
 			sc.run(s)
 		}
 	}
-	if len(f.Crashes()) != 3 || f.Boots() != 4 {
+	if len(f.Crashes()) != 5 || f.Boots() != 6 {
 		t.Errorf("crashes %v, boots %d", f.Crashes(), f.Boots())
 	}
 }

@@ -235,3 +235,29 @@ func TestLocalDelivery(t *testing.T) {
 		t.Errorf("%v %+v\n%s", err, d, r)
 	}
 }
+
+// Walks end where a bridge domain answers ARP itself or VLAN tags are rewritten.
+func TestBridgeNotUnderstood(t *testing.T) {
+	f, conn := client(t, vppfake.Config{})
+	s := newPacketScript(&script{t: t, conn: conn})
+	s.bd(7)
+	must(t, conn, &l2.BridgeFlags{BdID: 7, IsSet: true, Flags: l2.BRIDGE_API_FLAG_ARP_TERM | l2.BRIDGE_API_FLAG_FLOOD | l2.BRIDGE_API_FLAG_UU_FLOOD})
+	for i := range index(2) {
+		s.bridge(1+i, 7, l2.L2_API_PORT_TYPE_NORMAL, 0)
+	}
+	must(t, conn, &l2.BdIPMacAddDel{IsAdd: true, Entry: l2.BdIPMac{BdID: 7, IP: address("10.1.0.9"), Mac: mac("02:00:00:00:00:99")}})
+	try := func(p vppfake.Packet, understood bool) {
+		t.Helper()
+		if r, err := f.Send("pg0", p); errors.Is(err, vppfake.ErrNotUnderstood) == understood {
+			t.Errorf("%v\n%s", err, r)
+		}
+	}
+	try(whoHas(1, "10.1.0.1", "10.1.0.8"), true)
+	try(whoHas(1, "10.1.0.1", "10.1.0.9"), false)
+	try(udp(1, 2, "10.1.0.1", "10.1.0.9"), true)
+	s.rewrite(2, 1, 1, 100, 0)
+	try(udp(1, 2, "10.1.0.1", "10.1.0.9"), false)
+	s.rewrite(2, 0, 0, 0, 0)
+	s.rewrite(1, 1, 1, 100, 0)
+	try(udp(1, 2, "10.1.0.1", "10.1.0.9"), false)
+}
