@@ -29,6 +29,7 @@ type dataplane struct {
 	fake      *vppfake.Fake // nil with a real VPP
 	linux     *netlink.Backend
 	trash     *vpp.Trash
+	buffers   *vpp.Buffers
 	janitor   *netlink.Janitor
 	pool      *pool.Pool // nil: none
 	scheduler *scheduler.Scheduler
@@ -58,7 +59,7 @@ func newDataplane(a *agent) (*dataplane, error) {
 	}, a.log.With("component", "scheduler"))
 	index := vpp.NewIndex()
 	d.trash, d.janitor = vpp.NewTrash(d.vpp, d.scheduler.Idle, a.log), netlink.NewJanitor(a.log)
-	d.pool = newPool(a, d.vpp)
+	d.pool, d.buffers = newPool(a, d.vpp), vpp.NewBuffers(d.vpp, a.log)
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
 		LinuxTapMAC: d.linux.LinuxTapMAC, Trash: d.trash, Pool: d.vppPool(),
@@ -71,7 +72,7 @@ func newDataplane(a *agent) (*dataplane, error) {
 		return nil, err
 	}
 	d.scheduler.RegisterREST(a.http)
-	return d, errors.Join(a.registry.Register(vppCollector{d.vpp}), a.registry.Register(schedulerCollector{d.scheduler}))
+	return d, errors.Join(a.registry.Register(vppCollector{d.vpp, d.buffers}), a.registry.Register(schedulerCollector{d.scheduler}))
 }
 
 // decodeValue reads a northbound value of a dry run.
@@ -103,6 +104,7 @@ func (d *dataplane) start(a *agent) error {
 		return err
 	}
 	a.jobs.Go("vpp trash", d.trash.Run)
+	a.jobs.Go("vpp buffers", d.buffers.Run)
 	a.jobs.Go("netlink janitor", d.janitor.Run)
 	if d.pool != nil {
 		a.jobs.Go("warm pool", d.pool.Run)

@@ -4,14 +4,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
 // vppCollector exports the counters of the VPP connection.
-type vppCollector struct{ conn *conn.Conn }
+type vppCollector struct {
+	conn    *conn.Conn
+	buffers *vpp.Buffers
+}
 
 var (
 	descWrites    = prometheus.NewDesc("contiv_vpp_writes_total", "Requests sent to VPP that change its state.", nil, nil)
+	descBuffers   = prometheus.NewDesc("contiv_vpp_buffers", "Packet buffers of VPP's fullest pool.", []string{"state"}, nil)
 	descConnected = prometheus.NewDesc("contiv_vpp_connected", "1 while VPP can be programmed.", nil, nil)
 	descSessions  = prometheus.NewDesc("contiv_vpp_sessions_total", "Times that VPP was connected.", nil, nil)
 )
@@ -21,6 +26,7 @@ func (c vppCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- descWrites
 	out <- descConnected
 	out <- descSessions
+	out <- descBuffers
 }
 
 // Collect implements prometheus.Collector.
@@ -32,6 +38,10 @@ func (c vppCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(descWrites, prometheus.CounterValue, float64(c.conn.Writes()))
 	out <- prometheus.MustNewConstMetric(descConnected, prometheus.GaugeValue, connected)
+	if total, free := c.buffers.Counts(); total > 0 {
+		out <- prometheus.MustNewConstMetric(descBuffers, prometheus.GaugeValue, float64(free), "free")
+		out <- prometheus.MustNewConstMetric(descBuffers, prometheus.GaugeValue, float64(total-free), "used")
+	}
 	out <- prometheus.MustNewConstMetric(descSessions, prometheus.CounterValue, float64(state.Session))
 }
 

@@ -44,7 +44,7 @@ func (s *Scheduler) dump(ctx context.Context, kinds []*kind) (failed []*kind) {
 		}
 		if d.err != nil {
 			d.kind.tried, d.kind.dumpE = s.plan.run, d.err
-			s.log.Warn("dump failed", "kind", d.kind.name, "error", d.err)
+			s.log.Debug("dump failed", "kind", d.kind.name, "error", d.err)
 			failed = append(failed, d.kind)
 		}
 	}

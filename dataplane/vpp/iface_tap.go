@@ -101,7 +101,9 @@ func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
 	return &tapv2.TapCreateV3{
 		ID: none, UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1,
 		RxRingSz: uint16(spec.RxRing), TxRingSz: uint16(spec.TxRing),
-		TapFlags: flags, HostIfNameSet: true, HostIfName: dev, Tag: tag,
+		TapFlags: flags, HostIfNameSet: true, HostIfName: dev,
+		// VPP keeps the tag without its end, and dumps what lies behind it in memory, too.
+		Tag: tag + "\x00",
 	}
 }
 

@@ -16,6 +16,9 @@ func newZap(log *slog.Logger, hush *atomic.Bool) *zap.Logger {
 	return zap.New(slogCore{log: log, hush: hush}, zap.WithFatalHook(zapcore.WriteThenGoexit))
 }
 
+// firstStart is what etcd says, as an error, whenever it starts with an empty directory.
+const firstStart = "failed to update storage version"
+
 // slogCore is a zapcore.Core on top of slog.
 type slogCore struct {
 	log  *slog.Logger
@@ -49,7 +52,11 @@ func (c slogCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zap
 
 // Write implements zapcore.Core.
 func (c slogCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	c.log.Log(context.Background(), c.level(entry.Level), "etcd: "+entry.Message, attrs(fields)...) // zap has no context
+	level := c.level(entry.Level)
+	if entry.Message == firstStart {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "etcd: "+entry.Message, attrs(fields)...) // zap has no context
 	return nil
 }
 

@@ -57,10 +57,16 @@ func cniError(req *cniapi.Request, err error) *cniapi.Error {
 	case errors.Is(err, api.ErrClosed), errors.Is(err, context.Canceled):
 		e.Code, e.Retry = cniapi.CodeTryAgain, true
 		e.Details = "contiv-agent is stopping"
-	case errors.Is(err, ErrTryAgain), errors.Is(err, api.ErrQueueFull), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrTryAgain), errors.Is(err, api.ErrQueueFull), errors.Is(err, context.DeadlineExceeded), retriable(err):
 		e.Code = cniapi.CodeTryAgain
 	}
 	return e
+}
+
+// retriable says whether the dataplane holds that the same may succeed later, as when VPP is away.
+func retriable(err error) bool {
+	var r interface{ Retriable() bool }
+	return errors.As(err, &r) && r.Retriable()
 }
 
 func requestID(req *cniapi.Request) AttachmentID {

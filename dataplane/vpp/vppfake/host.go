@@ -2,6 +2,7 @@ package vppfake
 
 import (
 	"fmt"
+	"strings"
 
 	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -168,7 +169,7 @@ func (st *state) newTap(t *tap) *iface {
 	hw.driver = driver{linkFollowsAdmin: true, setMTU: true, flags: true, detail: t, remove: removeTap, describe: func(*iface) []string {
 		return []string{fmt.Sprintf("host %s/%s mtu %d rings %d/%d flags %d", t.host.Namespace, t.host.Name, t.host.MTU, t.rx, t.tx, t.flags)}
 	}}
-	i := st.create(&iface{name: name, tag: q.Tag, hw: hw})
+	i := st.create(&iface{name: name, tag: tapTag(q.Tag), hw: hw})
 	st.taps[t.id] = i
 	return i
 }
@@ -209,4 +210,16 @@ func dumpTaps(c *call, q *tapv2.SwInterfaceTapV2Dump, send func(*tapv2.SwInterfa
 			DevName: i.name, HostIfName: t.host.Name, HostNamespace: t.host.Namespace, HostBridge: t.host.Bridge,
 		})
 	}
+}
+
+// tapTag is what VPP dumps as the tag of a TAP that was made with one: it keeps the bytes but not their end, so that a tag
+// without a zero of its own is followed by whatever is in memory.
+func tapTag(tag string) string {
+	if tag == "" {
+		return ""
+	}
+	if name, ok := strings.CutSuffix(tag, "\x00"); ok {
+		return name
+	}
+	return tag + "\x04"
 }

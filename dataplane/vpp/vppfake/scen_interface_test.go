@@ -251,7 +251,7 @@ func afPackets(s *script) {
 }
 
 func taps(s *script) {
-	s.do(&tapv2.TapCreateV3{ID: none, UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1, TxRingSz: 256, RxRingSz: 256, Tag: "pod-1"})
+	s.do(&tapv2.TapCreateV3{ID: none, UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1, TxRingSz: 256, RxRingSz: 256, Tag: "pod-1\x00"})
 	s.do(&tapv2.TapCreateV3{ID: 5, MacAddress: mac("02:00:00:00:00:21"), NumRxQueues: 1, NumTxQueues: 1, TxRingSz: 512, RxRingSz: 1024,
 		HostIfNameSet: true, HostIfName: "myhost", HostMtuSet: true, HostMtuSize: 1450, HostMacAddrSet: true, HostMacAddr: mac("02:00:00:00:00:22")})
 	s.do(&tapv2.TapCreateV3{ID: 5, UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1, TxRingSz: 256, RxRingSz: 256})

@@ -33,7 +33,7 @@ func newNode(t *testing.T, n int) *node {
 	peer := 3 - n
 	node.table(1, false)
 	for _, name := range []string{"uplink", "pod"} { // sw_if_index 1 and 2
-		must(t, conn, &tapv2.TapCreateV3{ID: none, MacAddress: portMAC(10*n + len(name)), HostIfNameSet: true, HostIfName: name, Tag: name})
+		must(t, conn, &tapv2.TapCreateV3{ID: none, MacAddress: portMAC(10*n + len(name)), HostIfNameSet: true, HostIfName: name, Tag: name + "\x00"})
 	}
 	node.up(1)
 	node.addr(1, fmt.Sprintf("192.168.16.%d/24", n))
