@@ -62,7 +62,7 @@ func newDataplane(a *agent) (*dataplane, error) {
 	d.pool, d.buffers = newPool(a, d.vpp), vpp.NewBuffers(d.vpp, a.log)
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
-		LinuxTapMAC: d.linux.LinuxTapMAC, Trash: d.trash, Pool: d.vppPool(),
+		LinuxTapMAC: d.linux.LinuxTapMAC, Isolate: netlink.Isolate, Trash: d.trash, Pool: d.vppPool(),
 	}); err != nil {
 		return nil, err
 	}

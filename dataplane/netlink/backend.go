@@ -43,10 +43,12 @@ type Backend struct {
 	tasks []*task
 	dumps []*dumpTask
 	heal  map[string]bool // interfaces that lost an IPv4 address or their MAC in this flush
+	aside []asideTap      // devices that were put aside last
 
-	mu    sync.RWMutex
-	links map[string]*device // guarded by mu; by logical name
-	taps  map[string]string  // guarded by mu; logical name of the Linux end by that of the VPP end
+	mu        sync.RWMutex
+	links     map[string]*device // guarded by mu; by logical name
+	taps      map[string]string  // guarded by mu; logical name of the Linux end by that of the VPP end
+	attaching map[string]bool    // guarded by mu; Linux ends of TAPs, by logical name, to which VPP was about to attach
 }
 
 // NewBackend is a backend that is not registered with a scheduler yet; its look-ups find nothing until it is.
@@ -61,6 +63,8 @@ func NewBackend(cfg Config) *Backend {
 		heal:     map[string]bool{},
 		links:    map[string]*device{},
 		taps:     map[string]string{},
+
+		attaching: map[string]bool{},
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -131,6 +135,7 @@ func (b *Backend) Flush(ctx context.Context) {
 		b.dumps = nil
 		b.runDumps(ctx, dumps)
 	}
+	b.healAttached()
 }
 
 func (b *Backend) runTasks(ctx context.Context, tasks []*task) {

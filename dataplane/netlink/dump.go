@@ -176,6 +176,8 @@ func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]
 			}
 		}
 	}
+	b.lookAside(s)
+	b.sweepAside(s)
 	for _, sp := range s.order {
 		for _, l := range sp.links {
 			if sp == host && l.kind == "veth" && l.alias == "" && l.group == GroupNew {

@@ -33,6 +33,10 @@ type world struct {
 	jobs *lifecycle.Group
 	deps Deps
 	taps map[string]string // made by "VPP"
+
+	inPlace bool           // "VPP" makes TAPs where they belong
+	vppDead bool           // it is, or has been since it was last looked at
+	attach  func(v string) // called when it makes an interface
 }
 
 func newWorld(t testing.TB) *world {
@@ -45,7 +49,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{t: t, id: fmt.Sprintf("%06x", h.Sum32()&0xffffff), taps: map[string]string{}}
 	w.deps.TapDevice = func(vppIfName string) (string, bool, bool) {
 		dev, ok := w.taps[vppIfName]
-		return dev, false, ok
+		return dev, w.inPlace, ok
 	}
 	w.start()
 	t.Cleanup(w.stop)
@@ -64,7 +68,7 @@ func (w *world) start() {
 	if err := Register(w.s, w.deps); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := scheduler.Register(w.s, fakeVPP()); err != nil {
+	if err := scheduler.Register(w.s, w.fakeVPP()); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := w.s.Start(); err != nil {
@@ -86,15 +90,24 @@ func (w *world) restart() {
 	w.start()
 }
 
-// fakeVPP stands in for VPP's interfaces, on which TAPs depend. They survive restarts of the agent, so they are always there.
-func fakeVPP() scheduler.Kind[*vpp_interfaces.Interface] {
-	ok := func(op *scheduler.Op, _ string, _ *vpp_interfaces.Interface) { op.Done(nil) }
+// fakeVPP stands in for VPP's interfaces, on which TAPs depend. They survive restarts of the agent, so they are always there
+// unless vppDead says otherwise.
+func (w *world) fakeVPP() scheduler.Kind[*vpp_interfaces.Interface] {
 	return scheduler.Kind[*vpp_interfaces.Interface]{
 		Name: "fake-vpp", Prefix: nb.VppInterfacePrefix, Rank: scheduler.RankInterface,
-		Equal:  func(string, *vpp_interfaces.Interface, *vpp_interfaces.Interface) bool { return true },
-		Create: ok, Delete: ok,
+		Equal: func(string, *vpp_interfaces.Interface, *vpp_interfaces.Interface) bool { return true },
+		Create: func(op *scheduler.Op, _ string, v *vpp_interfaces.Interface) {
+			if w.attach != nil {
+				w.attach(v.GetName())
+			}
+			op.Done(nil)
+		},
+		Delete: func(op *scheduler.Op, _ string, _ *vpp_interfaces.Interface) { op.Done(nil) },
 		Dump: func(op *scheduler.DumpOp, emit func(string, *vpp_interfaces.Interface)) {
-			op.EachDesired(func(key string, v any) { emit(key, v.(*vpp_interfaces.Interface)) })
+			if !w.vppDead {
+				op.EachDesired(func(key string, v any) { emit(key, v.(*vpp_interfaces.Interface)) })
+			}
+			w.vppDead = false
 			op.Done(nil)
 		},
 	}

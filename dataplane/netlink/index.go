@@ -26,7 +26,7 @@ type device struct {
 	pooled  bool
 	ipv6    bool // its IPv6 sysctls are set
 
-	// What the kernel drops together with the last IPv4 address, to put it back.
+	// What the kernel drops together with the last IPv4 address or a change of the MAC, to put it back.
 	routes map[string]routeSpec
 	neighs map[netip.Addr]net.HardwareAddr
 }
@@ -53,14 +53,16 @@ func (b *Backend) LinuxDevice(logical string) (dev string, ok bool) {
 	return d.name, true
 }
 
-// LinuxTap says where the Linux end of the TAP of a VPP interface is now; netnsPath is empty for the agent's namespace.
+// LinuxTap says where the Linux end of the TAP of a VPP interface is now, for VPP to attach to it; netnsPath is empty for the
+// agent's namespace. As attaching costs the device its neighbours, the next flush that finds it attached puts them back.
 func (b *Backend) LinuxTap(vppIfName string) (netnsPath, dev string, ok bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	d := b.links[b.taps[vppIfName]]
 	if d == nil {
 		return "", "", false
 	}
+	b.attaching[d.logical] = true
 	return d.path, d.name, true
 }
 
@@ -97,6 +99,7 @@ func (b *Backend) forget(logical string) {
 		delete(b.taps, d.vppTap)
 	}
 	delete(b.links, logical)
+	delete(b.attaching, logical)
 }
 
 // replaceIndex makes links everything that is known, keeping what a dump does not tell.

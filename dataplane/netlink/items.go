@@ -1,6 +1,7 @@
 package netlink
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -127,31 +128,70 @@ func (b *Backend) removeAddress(v *address) error {
 	return nil
 }
 
-// healAll puts back the IPv4 routes and the neighbours of interfaces which lost an address or changed their MAC: the kernel
-// drops them with the last address, neighbours with the MAC too, although they are still wanted.
+// healAll puts back the routes and the neighbours of interfaces which lost an address or changed their MAC: the kernel drops
+// them with the last IPv4 address, neighbours with the MAC too, although they are still wanted.
 func (b *Backend) healAll() {
 	for logical := range b.heal {
 		delete(b.heal, logical)
-		err := unlessGone(b.onDevice(logical, func(h *nsHandle, d *device) error {
-			for _, viaGateway := range []bool{false, true} {
-				for _, r := range d.routes {
-					if r.dst.Addr().Is4() && r.gw.IsValid() == viaGateway {
-						if err := putRoute(h, d.index, r, unix.NLM_F_REPLACE); err != nil {
-							return err
-						}
-					}
-				}
+		b.healLink(logical)
+	}
+}
+
+// healAttached does it for the TAPs to which VPP has attached again. That sets their MAC, be it the one that they have already,
+// and happens after a dump has found all their neighbours in place.
+func (b *Backend) healAttached() {
+	for logical, vppTap := range b.attachingTaps() {
+		if b.tapDevice != nil && vppTap != "" {
+			if _, _, there := b.tapDevice(vppTap); !there {
+				continue // not yet
 			}
-			for ip, mac := range d.neighs {
-				if err := h.sock.exec(newNeigh(d.index, ip, mac)); err != nil {
+		}
+		b.mu.Lock()
+		delete(b.attaching, logical)
+		b.mu.Unlock()
+		b.healLink(logical)
+	}
+}
+
+// attachingTaps are the Linux ends to which VPP is about to attach, with the names of their VPP ends; nil for none.
+func (b *Backend) attachingTaps() map[string]string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if len(b.attaching) == 0 {
+		return nil
+	}
+	taps := make(map[string]string, len(b.attaching))
+	for logical := range b.attaching {
+		taps[logical] = ""
+		if d := b.links[logical]; d != nil {
+			taps[logical] = d.vppTap
+		}
+	}
+	return taps
+}
+
+func (b *Backend) healLink(logical string) {
+	err := unlessGone(b.onDevice(logical, func(h *nsHandle, d *device) error {
+		for _, viaGateway := range []bool{false, true} {
+			for _, r := range d.routes {
+				if r.gw.IsValid() != viaGateway {
+					continue
+				}
+				err := requestRoute(h, d.index, &r, unix.NLM_F_EXCL)
+				if err != nil && !errors.Is(err, unix.EEXIST) { // most are still there
 					return err
 				}
 			}
-			return nil
-		}))
-		if err != nil {
-			b.log.Warn("routes lost with an address could not be put back; a resync will", "interface", logical, "error", err)
 		}
+		for ip, mac := range d.neighs {
+			if err := h.sock.exec(newNeigh(d.index, ip, mac)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err != nil {
+		b.log.Warn("routes or neighbours that were lost could not be put back; a resync will", "interface", logical, "error", err)
 	}
 }
 

@@ -124,18 +124,24 @@ func (b *Backend) queueRoute(op *scheduler.Op, key string, v *linux_l3.Route, fl
 	})
 }
 
-// putRoute adds a route. A gateway that no route leads to is taken to be on the link.
+// putRoute adds a route, or replaces one to the same destination on the same device.
 func putRoute(h *nsHandle, index int32, r routeSpec, flags int) error {
-	err := h.sock.exec(newRoute(index, r, flags))
+	err := requestRoute(h, index, &r, flags)
+	if flags == unix.NLM_F_EXCL && errors.Is(err, unix.EEXIST) {
+		return replaceRoute(h, index, r)
+	}
+	return err
+}
+
+// requestRoute asks the kernel for a route. A gateway that no route leads to is taken to be on the link.
+func requestRoute(h *nsHandle, index int32, r *routeSpec, flags int) error {
+	err := h.sock.exec(newRoute(index, *r, flags))
 	unreachable := errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EINVAL)
 	if r.gw.IsValid() && unreachable {
 		r.onlink = true
-		if again := h.sock.exec(newRoute(index, r, flags)); again == nil || errors.Is(again, unix.EEXIST) {
+		if again := h.sock.exec(newRoute(index, *r, flags)); again == nil || errors.Is(again, unix.EEXIST) {
 			err = again
 		}
-	}
-	if flags == unix.NLM_F_EXCL && errors.Is(err, unix.EEXIST) {
-		return replaceRoute(h, index, r)
 	}
 	return err
 }

@@ -42,6 +42,7 @@ type linkSpec struct {
 	group *uint32
 	up    bool
 	down  bool
+	noARP bool
 }
 
 // setLink changes an existing link. With an index and a name the link is renamed; with nsFD it moves first.
@@ -60,6 +61,10 @@ func (s linkSpec) addTo(req *nl.NetlinkRequest, add func(nl.NetlinkRequestData))
 	}
 	if s.up {
 		msg.Flags |= unix.IFF_UP
+	}
+	if s.noARP {
+		msg.Change |= unix.IFF_NOARP
+		msg.Flags |= unix.IFF_NOARP
 	}
 	add(msg)
 	if s.nsFD >= 0 {

@@ -22,6 +22,10 @@ type linkInfo struct {
 	mac    net.HardwareAddr
 	mtu    uint32
 	group  uint32
+
+	// Of a TUN or TAP that can have several queues, how many are held open by processes.
+	multiQueue bool
+	queues     uint32
 }
 
 type addrInfo struct {
@@ -121,8 +125,11 @@ func parseLink(payload []byte) (linkInfo, bool, error) {
 			l.group = u32(v)
 		case unix.IFLA_LINKINFO:
 			_ = attributes(v, 0, func(typ uint16, v []byte) {
-				if typ == nl.IFLA_INFO_KIND {
+				switch {
+				case typ == nl.IFLA_INFO_KIND: // comes before the data
 					l.kind = cString(v)
+				case typ == nl.IFLA_INFO_DATA && l.kind == "tun":
+					l.addQueues(v)
 				}
 			})
 		}
@@ -132,6 +139,16 @@ func parseLink(payload []byte) (linkInfo, bool, error) {
 		l.flags = u32(payload[8:])
 	}
 	return l, true, err
+}
+
+// addQueues counts the queues of a TUN or TAP.
+func (l *linkInfo) addQueues(data []byte) {
+	_ = attributes(data, 0, func(typ uint16, v []byte) {
+		if typ == unix.IFLA_TUN_NUM_QUEUES || typ == unix.IFLA_TUN_NUM_DISABLED_QUEUES {
+			l.multiQueue = true
+			l.queues += u32(v)
+		}
+	})
 }
 
 func parseAddr(payload []byte) (addrInfo, bool, error) {

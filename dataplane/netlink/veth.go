@@ -46,7 +46,7 @@ func (b *Backend) createEnd(end *vethEnd) error {
 	}
 	spare, err := host.sock.link(spareName(end.name))
 	switch {
-	case err == nil && spare.alias == tagPeer+end.name:
+	case err == nil && spare.kind == "veth" && spare.alias == tagPeer+end.name:
 		return b.adoptSpare(end, host, spare)
 	case err != nil && !errors.Is(err, errNoLink):
 		return fmt.Errorf("look for the spare end of %s: %w", end.name, err)

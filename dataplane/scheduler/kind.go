@@ -69,6 +69,11 @@ type Kind[V any] struct {
 	// kinds are dumped by their own kind. Required for kinds that survive in the dataplane.
 	Dump func(op *DumpOp, emit func(key string, v V))
 
+	// Leftover says that a dumped value is what remains of an operation that did not end well and goes under a key that
+	// nobody desires. It is removed whenever a dump finds it; other values that nobody knew of are only looked at in resyncs.
+	// Optional.
+	Leftover func(key string, v V) bool
+
 	// Retriable says whether an operation that failed with err may succeed later without any change of configuration.
 	// Optional: default is IsRetriable.
 	Retriable func(err error) bool

@@ -40,6 +40,7 @@ type kindCalls struct {
 	dump       func(op *DumpOp, emit func(key string, v any))
 	retriable  func(err error) bool
 	parent     func(key string, v any) string
+	leftover   func(key string, v any) bool
 }
 
 // same says whether two values of the kind are one and the same without looking inside.
@@ -128,6 +129,9 @@ func eraseOptional[V any](k Kind[V], c *kindCalls) {
 		c.dump = func(op *DumpOp, emit func(key string, v any)) {
 			k.Dump(op, func(key string, v V) { emit(key, v) })
 		}
+	}
+	if k.Leftover != nil {
+		c.leftover = func(key string, v any) bool { return k.Leftover(key, v.(V)) }
 	}
 	if k.Parent != nil {
 		c.parent = func(key string, v any) string { return k.Parent(key, v.(V)) }

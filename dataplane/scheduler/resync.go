@@ -113,7 +113,7 @@ func (g *graph) correct(d *dumped) {
 	g.dumps++
 	for i, key := range d.keys {
 		n := g.nodes[key]
-		if !all && (n == nil || n.kind != k || n.flags&flagUnknown == 0) {
+		if !all && (n == nil || n.kind != k || n.flags&flagUnknown == 0) && !d.leftover(i) {
 			continue
 		}
 		if n = g.obtain(key, k); n.kind != k {
@@ -148,6 +148,12 @@ func (g *graph) found(n *node, v any) {
 	if n.desired == nil && n.flags&flagInvalid == 0 {
 		n.state = Discovered
 	}
+}
+
+// leftover says whether the i-th value is one that a dump removes whatever it was made for.
+func (d *dumped) leftover(i int) bool {
+	is := d.kind.calls.leftover
+	return is != nil && is(d.keys[i], d.vals[i])
 }
 
 // setFound makes v, which is not the desired value, the applied one.

@@ -3,6 +3,7 @@ package vpp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.fd.io/govpp/api"
@@ -12,6 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
 type ifKind = vpp_interfaces.Interface_Type
@@ -47,6 +49,7 @@ type made struct {
 	hasMAC  bool // VPP has been told the hardware address
 	socket  uint32
 	restore *nicState
+	broken  error // it is there, but not as it should be
 }
 
 func ifTypes() map[ifKind]*ifType {
@@ -84,6 +87,7 @@ func (k *kinds) interfaceKind() scheduler.Kind[*vpp_interfaces.Interface] {
 		Delete:     func(op *scheduler.Op, _ string, v *vpp_interfaces.Interface) { k.deleteInterface(op, v) },
 		Derive:     func(_ string, v *vpp_interfaces.Interface, put func(string, string, any)) { k.deriveInterface(v, put) },
 		Dump:       k.dumpInterfaces,
+		Leftover:   func(_ string, v *vpp_interfaces.Interface) bool { return isLeftover(v.Name) },
 		DeriveDiff: nil, // an interface has a handful of items
 	}
 }
@@ -105,6 +109,9 @@ func (k *kinds) createInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 	t := k.types[v.Type]
 	t.create(k, v, func(m made, err error) {
 		if err != nil {
+			if conn.OutcomeUnknown(err) {
+				k.suspect(v, m.hostDev)
+			}
 			op.Done(o.wrap(err))
 			return
 		}
@@ -112,6 +119,10 @@ func (k *kinds) createInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 			name: v.Name, index: m.index, kind: v.Type, hostDev: m.hostDev, moved: m.moved,
 			socket: m.socket, rewrite: tagRewrite(m.index, v.GetSub()), restore: m.restore,
 		})
+		if m.broken != nil {
+			k.undoCreate(op, v, k.idx.entry(v.Name), o.wrap(m.broken))
+			return
+		}
 		k.finishInterface(op, v, m)
 	})
 }
@@ -131,16 +142,14 @@ func (k *kinds) finishInterface(op *scheduler.Op, v *vpp_interfaces.Interface, m
 	}
 	done := join(len(reqs), func(err error) {
 		if err == nil {
+			err = k.isolate(v, m.hostDev)
+		}
+		if err == nil {
+			delete(k.uncertain, v.Name)
 			op.Done(nil)
 			return
 		}
-		// Half an interface is none: trying again would make a second one.
-		e := k.idx.entry(v.Name)
-		k.idx.remove(v.Name)
-		k.types[v.Type].remove(k, e, v, func(left error) {
-			k.uncertain[v.Name] = left != nil
-			op.Done(err)
-		})
+		k.undoCreate(op, v, k.idx.entry(v.Name), err)
 	})
 	for _, req := range reqs {
 		k.send(ifObject("set up", v.Name), req, done)
@@ -190,6 +199,7 @@ func (k *kinds) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 			op.Done(ifObject("delete", v.Name).wrap(err))
 			return
 		}
+		k.leftoverGone(e)
 		op.Done(nil)
 	}
 	if !k.throwAway(e, v, removed) {
@@ -200,7 +210,7 @@ func (k *kinds) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 // ifGone is what VPP says of an interface that it does not have.
 var ifGone = []api.VPPApiError{api.INVALID_SW_IF_INDEX, api.INVALID_SW_IF_INDEX_2, api.NO_SUCH_ENTRY}
 
-// dumpInterfaces emits the interfaces that carry our tag. An interface in which a type does not recognise itself (made by
+// dumpInterfaces emits the interfaces that carry our tag, and leftovers. An interface in which a type does not recognise itself (made by
 // hand, with our tag) is left out.
 func (k *kinds) dumpInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_interfaces.Interface)) {
 	k.snapshot(op, func(s *ifSnapshot, err error) {
@@ -208,7 +218,7 @@ func (k *kinds) dumpInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_inte
 			op.Done(err)
 			return
 		}
-		for _, st := range s.ours {
+		for _, st := range slices.Concat(s.ours, s.leftovers) {
 			if v := k.readInterface(st); v != nil {
 				emit(nb.VppInterfaceKey(v.Name), v)
 			}

@@ -108,7 +108,8 @@ func (k *kinds) tryAfPacket(name string, req *af_packet.AfPacketCreateV3, again 
 }
 
 func (k *kinds) replaceAfPacket(name string, req *af_packet.AfPacketCreateV3, done func(uint32, error)) {
-	if other, ok := k.idx.byDevice(req.HostIfName); ok && other != name {
+	other, ok := k.idx.byDevice(req.HostIfName)
+	if ok && other != name && !isLeftover(other) {
 		done(none, fmt.Errorf("device %s is in use by interface %s", req.HostIfName, other))
 		return
 	}
@@ -117,6 +118,7 @@ func (k *kinds) replaceAfPacket(name string, req *af_packet.AfPacketCreateV3, do
 			done(none, fmt.Errorf("remove what VPP had on device %s before: %w", req.HostIfName, err))
 			return
 		}
+		k.idx.remove(other)
 		k.log.Info("removed what VPP had on a device before", "device", req.HostIfName, "interface", name)
 		k.tryAfPacket(name, req, false, done)
 	})
@@ -173,4 +175,12 @@ func equalAfPacket(k *kinds, desired, applied *vpp_interfaces.Interface) bool {
 	}
 	dev, known := k.linuxDevice(d.GetLinuxInterface())
 	return !known || dev == a.GetHostIfName()
+}
+
+// isolate keeps the host off the device of an af_packet interface, if the device is one of ours (a NIC is not).
+func (k *kinds) isolate(v *vpp_interfaces.Interface, dev string) error {
+	if k.deps.Isolate == nil || v.GetAfpacket().GetLinuxInterface() == "" {
+		return nil
+	}
+	return ifObject("isolate", v.Name).wrap(k.deps.Isolate(dev))
 }

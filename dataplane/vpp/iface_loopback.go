@@ -27,42 +27,10 @@ func loopbackType() *ifType {
 }
 
 // createLoopback gives every loopback a hardware address of its own. VPP gives all the first ones of all nodes the same; and
-// a loopback has nothing else by which it can be found when the reply to its creation was lost, before it got its tag.
+// a loopback has nothing else by which it can be found when the reply to its creation was lost, before it got its tag
+// (leftovers.go).
 func createLoopback(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
-	address := loopbackMAC(v)
-	if k.uncertain[v.Name] {
-		k.findLoopback(v.Name, address, done)
-		return
-	}
-	req := &interfaces.CreateLoopbackInstance{MacAddress: address}
-	conn.Call(k.lane, req, func(r *interfaces.CreateLoopbackInstanceReply, err error) {
-		if err != nil {
-			k.uncertain[v.Name] = conn.OutcomeUnknown(err)
-			done(made{}, err)
-			return
-		}
-		done(made{index: uint32(r.SwIfIndex), hasMAC: true}, nil)
-	})
-}
-
-// findLoopback takes over a loopback that may have been made already, or else makes it.
-func (k *kinds) findLoopback(name string, address ethernet_types.MacAddress, done func(made, error)) {
-	found := none
-	all := &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)}
-	conn.Dump(k.lane, all, func(d *interfaces.SwInterfaceDetails) {
-		if d.InterfaceDevType == loopbackDevice && d.Tag == "" && d.L2Address == address {
-			found = uint32(d.SwIfIndex)
-		}
-	}, func(err error) {
-		if err == nil {
-			delete(k.uncertain, name)
-		}
-		if err != nil || found != none {
-			done(made{index: found, hasMAC: true}, err)
-			return
-		}
-		createLoopback(k, &vpp_interfaces.Interface{Name: name, PhysAddress: address.String()}, done)
-	})
+	k.tryLoopback(loopbackMAC(v), 0, done)
 }
 
 func loopbackMAC(v *vpp_interfaces.Interface) ethernet_types.MacAddress {

@@ -125,7 +125,12 @@ func (k *kinds) adoptable(index uint32, cause error) error {
 	if index == none {
 		return cause
 	}
-	if name, ok := k.idx.NameByIndex(index); ok {
+	name, ok := k.idx.NameByIndex(index)
+	if ok && isLeftover(name) {
+		k.idx.remove(name)
+		return nil
+	}
+	if ok {
 		return fmt.Errorf("%w: it is interface %s", cause, name)
 	}
 	return nil

@@ -71,7 +71,9 @@ func createSubIf(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) 
 			done(made{index: index}, err)
 			return
 		}
-		conn.Call(k.lane, rewrite, func(_ *l2.L2InterfaceVlanTagRewriteReply, err error) { done(made{index: index}, err) })
+		conn.Call(k.lane, rewrite, func(_ *l2.L2InterfaceVlanTagRewriteReply, err error) {
+			done(made{index: index, broken: err}, nil)
+		})
 	}
 	req := &interfaces.CreateVlanSubif{SwIfIndex: interface_types.InterfaceIndex(parent), VlanID: s.GetSubId()}
 	conn.Call(k.lane, req, func(r *interfaces.CreateVlanSubifReply, err error) {

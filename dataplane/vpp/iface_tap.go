@@ -139,7 +139,7 @@ func createTap(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
 	k.clearDevice(v.Name, req.HostIfName)
 	conn.Call(k.lane, req, func(r *tapv2.TapCreateV3Reply, err error) {
 		if err != nil {
-			done(made{}, explainTap(err))
+			done(made{hostDev: m.hostDev}, explainTap(err))
 			return
 		}
 		m.index, m.tagged = uint32(r.SwIfIndex), true

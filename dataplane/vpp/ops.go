@@ -21,8 +21,8 @@ type kinds struct {
 	long  longNames
 	// sockets are the memif sockets whose numbers are being asked for.
 	sockets map[string]socketWait
-	// uncertain are the interfaces that VPP may have without their tag. All but loopbacks are found by what they are.
-	uncertain map[string]bool
+	// uncertain are the interfaces that VPP may have without their tag, by name; see leftovers.go.
+	uncertain map[string]suspect
 	log       *slog.Logger
 }
 

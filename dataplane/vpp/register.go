@@ -36,6 +36,9 @@ type Deps struct {
 	// LinuxTapMAC is the hardware address of that end. VPP sets one when it attaches: if it is not known, a random one, and
 	// static neighbour entries for the pod are wrong from then on. Needed for ends in other network namespaces.
 	LinuxTapMAC func(vppIfName string) (net.HardwareAddr, bool)
+	// Isolate keeps the host's network stack off a device of ours which an af_packet interface is on. It is called when VPP has
+	// everything it needs, since VPP gives the device its own hardware address. Needed for VETH pods.
+	Isolate func(dev string) error
 	// AfPacket sizes the rings of af_packet interfaces; DefaultAfPacketRings when zero.
 	AfPacket AfPacketRings
 	// Pool has interfaces that are ready. Optional.
@@ -99,7 +102,7 @@ func newKinds(deps Deps) *kinds {
 	}
 	return &kinds{
 		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
-		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]bool{},
+		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]suspect{},
 		log: deps.Log.With("component", "vpp-kinds"),
 	}
 }

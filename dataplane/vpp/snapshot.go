@@ -26,6 +26,8 @@ import (
 type ifSnapshot struct {
 	ours    []*ifState // ascending sw_if_index
 	byIndex map[uint32]*ifState
+	// leftovers are ours, too, but half made: see leftovers.go. They have nothing but themselves.
+	leftovers []*ifState
 
 	all        map[uint32]*interfaces.SwInterfaceDetails
 	taps       map[uint32]*tapv2.SwInterfaceTapV2Details
@@ -157,28 +159,35 @@ func (k *kinds) build(s *ifSnapshot) {
 		st := s.state(k.long.full(short), index, d)
 		s.byIndex[index] = st
 		s.ours = append(s.ours, st)
-		e := &ifEntry{name: st.name, index: index, kind: st.kind, hostDev: st.hostDev}
-		if st.tap != nil {
-			e.moved = st.tap.HostNamespace != ""
-		}
-		if st.memif != nil {
-			e.socket = st.memif.SocketID
-		}
-		if st.kind == vpp_interfaces.Interface_SUB_INTERFACE {
-			e.rewrite = tagRewrite(index, &vpp_interfaces.SubInterface{
-				TagRwOption: vpp_interfaces.SubInterface_TagRewriteOptions(d.VtrOp),
-				PushDot1Q:   d.VtrPushDot1q != 0, Tag1: d.VtrTag1, Tag2: d.VtrTag2,
-			})
-		}
-		entries = append(entries, e)
+		entries = append(entries, s.entry(st))
 	}
 	slices.SortFunc(s.ours, func(a, b *ifState) int { return int(a.details.SwIfIndex) - int(b.details.SwIfIndex) })
 	k.idx.replace(entries)
+	k.findLeftovers(s)
 	for index, from := range s.unnumbered {
 		if st := s.byIndex[index]; st != nil {
 			st.unnumbered, _ = k.idx.NameByIndex(from)
 		}
 	}
+}
+
+// entry is what the index keeps of an interface.
+func (s *ifSnapshot) entry(st *ifState) *ifEntry {
+	d := st.details
+	e := &ifEntry{name: st.name, index: uint32(d.SwIfIndex), kind: st.kind, hostDev: st.hostDev}
+	if st.tap != nil {
+		e.moved = st.tap.HostNamespace != ""
+	}
+	if st.memif != nil {
+		e.socket = st.memif.SocketID
+	}
+	if st.kind == vpp_interfaces.Interface_SUB_INTERFACE {
+		e.rewrite = tagRewrite(e.index, &vpp_interfaces.SubInterface{
+			TagRwOption: vpp_interfaces.SubInterface_TagRewriteOptions(d.VtrOp),
+			PushDot1Q:   d.VtrPushDot1q != 0, Tag1: d.VtrTag1, Tag2: d.VtrTag2,
+		})
+	}
+	return e
 }
 
 func (s *ifSnapshot) state(name string, index uint32, d *interfaces.SwInterfaceDetails) *ifState {

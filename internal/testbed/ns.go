@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -52,44 +51,6 @@ func (ns *Namespace) Command(ctx context.Context, name string, args ...string) *
 // Run runs a command inside the namespace and returns its standard output.
 func (ns *Namespace) Run(ctx context.Context, name string, args ...string) (string, error) {
 	return output(ns.Command(ctx, name, args...))
-}
-
-// PingResult is the summary of a ping.
-type PingResult struct {
-	Sent, Received int
-	RTT            string // min/avg/max/mdev in ms, as ping prints it
-}
-
-// Lost is the number of packets without an answer.
-func (r PingResult) Lost() int { return r.Sent - r.Received }
-
-// String is "5 sent, 5 received, rtt …".
-func (r PingResult) String() string {
-	s := fmt.Sprintf("%d sent, %d received", r.Sent, r.Received)
-	if r.RTT != "" {
-		s += ", min/avg/max/mdev " + r.RTT + " ms"
-	}
-	return s
-}
-
-var (
-	pingCounts = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
-	pingRTT    = regexp.MustCompile(`= ([0-9./]+) ms`)
-)
-
-// ParsePing reads what ping printed.
-func ParsePing(out string) (PingResult, error) {
-	m := pingCounts.FindStringSubmatch(out)
-	if m == nil {
-		return PingResult{}, fmt.Errorf("ping printed no summary: %q", out)
-	}
-	sent, _ := strconv.Atoi(m[1])
-	received, _ := strconv.Atoi(m[2])
-	r := PingResult{Sent: sent, Received: received}
-	if m := pingRTT.FindStringSubmatch(out); m != nil {
-		r.RTT = m[1]
-	}
-	return r, nil
 }
 
 // Do runs f on a thread that is in the namespace: sockets that f makes belong to it. f must not leave work to other
@@ -142,15 +103,6 @@ func (ns *Namespace) PingOnce(ctx context.Context, dst string, size int) error {
 		return fmt.Errorf("ping %s from %s: %w: %s", dst, ns.Name, err, strings.Join(strings.Fields(string(out)), " "))
 	}
 	return nil
-}
-
-// Ping sends count echo requests from the namespace, interval seconds apart. Lost packets are not an error.
-func (ns *Namespace) Ping(ctx context.Context, dst string, count int, interval string) (PingResult, error) {
-	cmd := ns.Command(ctx, "ping", "-n", "-q", "-c", strconv.Itoa(count), "-i", interval, "-W", "1", dst)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	_ = cmd.Run() // ping's exit code says no more than its summary
-	return ParsePing(out.String())
 }
 
 func run(ctx context.Context, name string, args ...string) error {

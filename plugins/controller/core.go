@@ -126,6 +126,7 @@ type turn struct {
 	externalErr error             // external configuration that cannot be merged: not the agent's fault
 	stopped     bool              // by an AbortEventError or a FatalError: not committed
 	fatal       error
+	repair      error          // why the dataplane has to be compared with what is desired
 	before      map[int]string // for verification: internal data of handlers
 }
 
@@ -249,6 +250,8 @@ func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time
 		heal, out.dropFollowUps = c.finishRevertible(t, res)
 	case t.update != nil:
 		heal = c.finishUpdate(t, res)
+	case isRepair(t.ev):
+		c.finishRepair(t, res)
 	default:
 		heal = c.finishResync(t, res)
 		out.dropFollowUps = c.startup.phase != running
@@ -305,6 +308,9 @@ func (c *core) finishUpdate(t *turn, res commitResult) error {
 		// Not an error of some value: the dataplane has not even seen the transaction, and nobody will retry it.
 		return res.err
 	case t.update.TransactionType() == api.BestEffortIgnoreErrors:
+		if res.escalate { // what could not be removed must not stay for good
+			t.repair = res.err
+		}
 		return nil
 	case handlerErr != nil:
 		return handlerErr
@@ -337,6 +343,9 @@ func (c *core) finishResync(t *turn, res commitResult) error {
 		heal = res.err
 	}
 	if t.ev.Method() == api.DownstreamResync {
+		if heal == nil {
+			c.healer.repair.over()
+		}
 		return heal
 	}
 	if t.txn != nil && !res.refused {
@@ -357,6 +366,16 @@ func (c *core) finishResync(t *turn, res commitResult) error {
 	return heal
 }
 
+// finishRepair completes a repair. One that fails is repeated, later and later; it takes nothing else with it.
+func (c *core) finishRepair(t *turn, res commitResult) {
+	if !res.refused && !res.escalate {
+		c.healer.repair.over()
+		return
+	}
+	t.repair = res.err
+	c.healer.repair.failed++
+}
+
 // conclude draws the consequences of an event.
 func (c *core) conclude(t *turn, heal error, now time.Time) {
 	if t.fatal != nil {
@@ -370,6 +389,9 @@ func (c *core) conclude(t *turn, heal error, now time.Time) {
 	}
 	if heal != nil && c.fatal == nil {
 		c.healer.need(now, heal)
+	}
+	if t.repair != nil {
+		c.healer.repair.need(now, t.repair, c.healer.cfg)
 	}
 	if _, reconnect := t.ev.(*DataplaneReconnect); reconnect && heal == nil {
 		c.healer.hurry(now) // what failed while the dataplane was away must not wait for the backoff

@@ -35,7 +35,7 @@ func TestTransactionsSayWhatTheyAre(t *testing.T) {
 	for _, test := range []struct {
 		typ             api.UpdateTransactionType
 		revert, noRetry bool
-	}{{api.BestEffort, false, false}, {api.BestEffortIgnoreErrors, false, true}, {api.RevertOnFailure, true, true}} {
+	}{{api.BestEffort, false, false}, {api.BestEffortIgnoreErrors, false, false}, {api.RevertOnFailure, true, true}} {
 		ev := newPing(test.typ.String(), false)
 		ev.txnType = test.typ
 		s.push(ev)

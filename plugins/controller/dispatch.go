@@ -78,7 +78,7 @@ func (c *core) runUpdate(t *turn) {
 	t.txn = &txn.Txn{
 		Kind:    txn.Update,
 		Revert:  revertible,
-		NoRetry: !c.cfg.EnableRetry || t.update.TransactionType() != api.BestEffort,
+		NoRetry: !c.cfg.EnableRetry || revertible,
 	}
 	t.txn.Values, t.externalErr = c.external.values(t.tx, extra, c.store.get)
 	c.recordExternalErr(t)

@@ -49,7 +49,9 @@
 // the other handlers, commits, and joins the errors. A handler that fails in a resync keeps the configuration that it had,
 // rather than losing it; in the start-up resync, where there is none to keep, nothing is committed.
 //
-// Values that failed and are retried by the dataplane are nobody else's business. Whatever else went wrong is healed by a
+// Values that failed and are retried by the dataplane are nobody else's business. What BestEffortIgnoreErrors could not remove,
+// and nobody retries, is removed by a downstream resync, with backoff, while the node stays ready. Whatever else went wrong is
+// healed by a
 // full resync after DelayAfterErrorHealing; a healing that fails makes the node unready and is repeated with backoff until
 // one succeeds. After a FatalError updates are refused until a full resync (from the database or POST /controller/resync)
 // succeeds; nothing ever stops VPP or ends the process.

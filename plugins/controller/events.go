@@ -18,12 +18,17 @@ const (
 	Periodic HealingType = iota
 	// AfterError healing recomputes everything after something went wrong.
 	AfterError
+	// Repair looks for what could not be removed from the dataplane, without asking plugins.
+	Repair
 )
 
 // String names the reason.
 func (t HealingType) String() string {
-	if t == AfterError {
+	switch t {
+	case AfterError:
 		return "after error"
+	case Repair:
+		return "repair"
 	}
 	return "periodic"
 }
@@ -32,7 +37,7 @@ func (t HealingType) String() string {
 type HealingResync struct {
 	nonBlocking
 	Type HealingType
-	// Cause is what is healed; nil if Periodic.
+	// Cause is what is healed or repaired; nil if Periodic.
 	Cause error
 }
 
@@ -51,12 +56,17 @@ func (ev *HealingResync) String() string {
 	return fmt.Sprintf("%s (%s)", ev.GetName(), ev.Type)
 }
 
-// Method is DownstreamResync for periodic healing, else FullResync.
+// Method is FullResync after an error, else DownstreamResync.
 func (ev *HealingResync) Method() api.EventMethodType {
-	if ev.Type == Periodic {
-		return api.DownstreamResync
+	if ev.Type == AfterError {
+		return api.FullResync
 	}
-	return api.FullResync
+	return api.DownstreamResync
+}
+
+func isRepair(ev api.Event) bool {
+	h, ok := ev.(*HealingResync)
+	return ok && h.Type == Repair
 }
 
 // VerificationResync runs every Resync into a transaction that is compared and thrown away (Config.EnableVerification).

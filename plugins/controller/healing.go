@@ -15,6 +15,7 @@ type healer struct {
 	due     time.Time // when the pending healing is to run
 	failed  int       // healings that have failed in a row
 	lastErr error     // of the last of these
+	repair  repair
 
 	nextPeriodic time.Time
 }
@@ -44,6 +45,40 @@ func (h *healer) failedAgain(err error) {
 // healed is told that a full resync has succeeded.
 func (h *healer) healed() {
 	h.cause, h.lastErr, h.failed = nil, nil, 0
+	h.repair.over()
+}
+
+// repair is a pending look at the dataplane for what could not be removed. Unlike a healing it says nothing about the node.
+type repair struct {
+	cause  error // nil when there is nothing to repair
+	due    time.Time
+	failed int // repairs that have failed in a row
+}
+
+// need asks for a repair because of err. At most one is pending; the first cause is kept.
+func (r *repair) need(now time.Time, err error, cfg HealingConfig) {
+	if r.cause == nil {
+		r.cause, r.due = err, now.Add(cfg.delay(r.failed))
+	}
+}
+
+func (r *repair) over() { *r = repair{} }
+
+// take returns the repair if it has to run now, or nil.
+func (r *repair) take(now time.Time) *HealingResync {
+	if r.cause == nil || now.Before(r.due) {
+		return nil
+	}
+	ev := &HealingResync{Type: Repair, Cause: r.cause}
+	r.cause = nil
+	return ev
+}
+
+func (r *repair) deadline() time.Time {
+	if r.cause == nil {
+		return time.Time{}
+	}
+	return r.due
 }
 
 // hurry makes a pending healing run now: what it waits for may have come.
@@ -54,9 +89,11 @@ func (h *healer) hurry(now time.Time) {
 }
 
 // delay doubles with each failure up to the maximum.
-func (h *healer) delay() time.Duration {
-	d, limit := time.Duration(h.cfg.DelayAfterErrorHealing), time.Duration(h.cfg.MaxHealingDelay)
-	for range h.failed {
+func (h *healer) delay() time.Duration { return h.cfg.delay(h.failed) }
+
+func (c HealingConfig) delay(failed int) time.Duration {
+	d, limit := time.Duration(c.DelayAfterErrorHealing), time.Duration(c.MaxHealingDelay)
+	for range failed {
 		if d >= limit/2 {
 			return limit
 		}
@@ -74,7 +111,7 @@ func (h *healer) schedulePeriodic(now time.Time) {
 
 // deadline is when healing has to run next; zero when never.
 func (h *healer) deadline() time.Time {
-	return earliest(h.afterErrorDue(), h.nextPeriodic)
+	return earliest(earliest(h.afterErrorDue(), h.repair.deadline()), h.nextPeriodic)
 }
 
 func (h *healer) afterErrorDue() time.Time {
@@ -88,6 +125,9 @@ func (h *healer) afterErrorDue() time.Time {
 func (h *healer) take(now time.Time) *HealingResync {
 	if h.cause != nil && !now.Before(h.due) {
 		return h.start()
+	}
+	if ev := h.repair.take(now); ev != nil {
+		return ev
 	}
 	if !h.nextPeriodic.IsZero() && !now.Before(h.nextPeriodic) {
 		h.schedulePeriodic(now)

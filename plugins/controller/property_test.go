@@ -207,9 +207,8 @@ func (w *walk) commitFault(t *txn.Txn) fault {
 	if w.quiet || w.rng.Float64() >= 2*w.rate {
 		return fault{}
 	}
-	ignored := t.Kind == txn.Update && t.NoRetry && !t.Revert
 	switch n := w.rng.IntN(8); {
-	case n == 0 || ignored:
+	case n == 0:
 		return fault{refuse: errors.New("injected refusal")}
 	case n == 1:
 		return fault{panics: true}
@@ -237,7 +236,7 @@ func (w *walk) settle() {
 	if ok, _ := w.c.Healthy(); !ok || w.c.core.startup.phase == waitingForState {
 		w.push(dbResync(w.kube))
 	}
-	for n := 0; !w.c.core.healer.afterErrorDue().IsZero(); n++ {
+	for n := 0; !earliest(w.c.core.healer.afterErrorDue(), w.c.core.healer.repair.deadline()).IsZero(); n++ {
 		if n > 10 {
 			w.t.Fatal("healing does not end")
 		}

@@ -161,7 +161,7 @@ func (d *demo) ping(ctx context.Context) error {
 		{"pod a -> host ", a.Namespace, hostIP},
 		{"host  -> pod b", d.node.Namespace, b.IPs[0].String()},
 	} {
-		r, err := leg.from.Ping(ctx, leg.to, 5, "0.02")
+		r, err := leg.from.Ping(ctx, leg.to, 5, 20*time.Millisecond)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (d *demo) restartAgent(ctx context.Context) error {
 	if d.real {
 		pinging = make(chan testbed.PingResult, 1)
 		go func() {
-			r, err := d.pods[0].Ping(ctx, d.pods[1].IPs[0].String(), 400, "0.01")
+			r, err := d.pods[0].Ping(ctx, d.pods[1].IPs[0].String(), 400, 10*time.Millisecond)
 			if err != nil {
 				failed <- err
 				return

@@ -100,7 +100,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 	var lost testbed.PingResult
 	pinged := make(chan error, 1)
 	go func() {
-		got, err := pods[0].Ping(r.ctx, pods[1].IPs[0].String(), 100, "0.01")
+		got, err := pods[0].Ping(r.ctx, pods[1].IPs[0].String(), 100, 10*time.Millisecond)
 		lost = got
 		pinged <- err
 	}()

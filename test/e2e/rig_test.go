@@ -289,7 +289,7 @@ func (r *rig) ring(d time.Duration, pods []*testbed.Pod) error {
 // reaches says that every one of several pings is answered.
 func (r *rig) reaches(from *testbed.Namespace, to string) {
 	r.t.Helper()
-	got, err := from.Ping(r.ctx, to, 5, "0.02")
+	got, err := from.Ping(r.ctx, to, 5, 20*time.Millisecond)
 	r.must(err)
 	if got.Lost() > 0 {
 		r.t.Errorf("%s -> %s: %s", from.Name, to, got)

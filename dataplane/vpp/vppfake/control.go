@@ -15,6 +15,9 @@ import (
 // firstPID is the process id VPP has after its first boot.
 const firstPID = 1000
 
+// pingName is the message that clients send behind a dump, to see its end.
+const pingName = "control_ping"
+
 func registerControl(t *table) {
 	create := on(t, reads, sockclntCreate)
 	create.fixed, create.id = true, sockclntCreateID

@@ -33,7 +33,7 @@ type Fault struct {
 	Delay time.Duration
 	// Retval answers with this error and does nothing. Not for dumps: their replies have no room for it.
 	Retval int32
-	// LostReply applies the request and sends no reply.
+	// LostReply applies the request and sends no reply; for a dump, the reply to the next ping is not sent either.
 	LostReply bool
 	// Disconnect closes the connection, the request is not applied.
 	Disconnect bool

@@ -23,6 +23,8 @@ type session struct {
 	conn  net.Conn
 	index uint32 // the handle the client puts into its requests
 
+	lostPings int // pings that will not be answered; guarded by the fake's mutex
+
 	mu        sync.Mutex // guards the rest
 	out       []byte
 	finishing bool // close once out is written

@@ -40,7 +40,8 @@ type UpdateTransactionType int
 const (
 	// BestEffort keeps what succeeded; what failed is retried per value and escalates to a healing resync.
 	BestEffort UpdateTransactionType = iota
-	// BestEffortIgnoreErrors keeps what succeeded and never heals (for deletions of things that may be gone).
+	// BestEffortIgnoreErrors keeps what succeeded and asks for no healing (for deletions of things that may be gone). What
+	// failed is retried per value, and when that is of no use the dataplane is repaired later, without asking plugins.
 	BestEffortIgnoreErrors
 	// RevertOnFailure undoes everything, in handlers and in the dataplane, and reports the first error.
 	RevertOnFailure

@@ -1,0 +1,32 @@
+package netlink
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net"
+	"time"
+)
+
+// Isolate keeps the host's network stack off a VETH end that VPP reads through an AF_PACKET socket. The kernel sees every frame
+// that VPP sees; without this it would answer ARP there and take in what is addressed to the end's hardware address, which
+// VPP sets to its own: a pod could talk to the host past VPP, and everything for the host would arrive twice. So the end does
+// not speak ARP and has an address that nobody uses. It may be called from any goroutine.
+func Isolate(dev string) error {
+	s, err := newSock(5*time.Second, nil)
+	if err != nil {
+		return fmt.Errorf("keep the host off %s: %w", dev, err)
+	}
+	defer s.close()
+	if err := s.exec(setLink(linkSpec{nsFD: -1, name: dev, mac: unusedMAC(dev), noARP: true})); err != nil {
+		return fmt.Errorf("keep the host off %s: %w", dev, err)
+	}
+	return nil
+}
+
+// unusedMAC is a locally administered address that no pod and no VPP interface has: their second byte differs.
+func unusedMAC(dev string) net.HardwareAddr {
+	h := fnv.New32a()
+	h.Write([]byte(dev))
+	sum := h.Sum32()
+	return net.HardwareAddr{0x02, 0xfd, byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}
+}

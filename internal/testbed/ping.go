@@ -1,0 +1,137 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
+)
+
+// pingPatience is how long the last answers may take. The ping program waits no longer than its interval for them, and so
+// calls packets lost that VPP delivers 50 ms later, after it has made an interface.
+const pingPatience = 2 * time.Second
+
+// PingResult is what became of a series of echo requests.
+type PingResult struct {
+	Sent, Received int // answers are counted once
+	Duplicates     int
+	Min, Avg, Max  time.Duration
+}
+
+// Lost is the number of requests without an answer.
+func (r PingResult) Lost() int { return r.Sent - r.Received }
+
+// String is "5 sent, 5 received, …".
+func (r PingResult) String() string {
+	s := fmt.Sprintf("%d sent, %d received", r.Sent, r.Received)
+	if r.Duplicates > 0 {
+		s += fmt.Sprintf(", %d duplicates", r.Duplicates)
+	}
+	if r.Received > 0 {
+		ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+		s += fmt.Sprintf(", min/avg/max %.2f/%.2f/%.2f ms", ms(r.Min), ms(r.Avg), ms(r.Max))
+	}
+	return s
+}
+
+// echo is one family's echo protocol.
+type echo struct {
+	network, any   string
+	request, reply icmp.Type
+	number         int
+}
+
+func echoFor(dst netip.Addr) echo {
+	if dst.Is4() {
+		return echo{"ip4:icmp", "0.0.0.0", ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply, 1}
+	}
+	return echo{"ip6:ipv6-icmp", "::", ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply, 58}
+}
+
+// Ping sends count echo requests from the namespace, one every interval. Lost packets are not an error.
+func (ns *Namespace) Ping(ctx context.Context, dst string, count int, interval time.Duration) (PingResult, error) {
+	to, err := netip.ParseAddr(dst)
+	if err != nil {
+		return PingResult{}, fmt.Errorf("ping: %w", err)
+	}
+	e := echoFor(to)
+	var conn *icmp.PacketConn
+	if err := ns.Do(func() (err error) { conn, err = icmp.ListenPacket(e.network, e.any); return err }); err != nil {
+		return PingResult{}, fmt.Errorf("ping from %s: %w", ns.Name, err)
+	}
+	defer conn.Close()
+	p := &pinger{echo: e, conn: conn, id: int(time.Now().UnixNano() & 0xffff), sent: make([]time.Time, 0, count)}
+	return p.run(ctx, &net.IPAddr{IP: to.AsSlice()}, count, interval)
+}
+
+type pinger struct {
+	echo
+	conn *icmp.PacketConn
+	id   int
+	sent []time.Time // by sequence number
+	rtts map[int]time.Duration
+	dups int
+}
+
+// run sends and receives in turns: until the next packet is due it listens.
+func (p *pinger) run(ctx context.Context, to net.Addr, count int, interval time.Duration) (PingResult, error) {
+	p.rtts = map[int]time.Duration{}
+	next := time.Now()
+	for len(p.sent) < count && ctx.Err() == nil {
+		m := icmp.Message{Type: p.request, Body: &icmp.Echo{ID: p.id, Seq: len(p.sent), Data: make([]byte, 56)}}
+		data, err := m.Marshal(nil)
+		if err != nil {
+			return PingResult{}, err
+		}
+		p.sent = append(p.sent, time.Now())
+		_, _ = p.conn.WriteTo(data, to) // a packet that cannot be sent is a lost one
+		next = next.Add(interval)
+		p.listen(next, count)
+	}
+	p.listen(time.Now().Add(pingPatience), count)
+	return p.result(), ctx.Err()
+}
+
+// listen takes answers until the deadline, or until all have come.
+func (p *pinger) listen(deadline time.Time, count int) {
+	_ = p.conn.SetReadDeadline(deadline)
+	buf := make([]byte, 1500)
+	for len(p.rtts) < count {
+		n, _, err := p.conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		m, err := icmp.ParseMessage(p.number, buf[:n])
+		if err != nil || m.Type != p.reply {
+			continue
+		}
+		body, ok := m.Body.(*icmp.Echo)
+		if !ok || body.ID != p.id || body.Seq >= len(p.sent) {
+			continue
+		}
+		if _, dup := p.rtts[body.Seq]; dup {
+			p.dups++
+			continue
+		}
+		p.rtts[body.Seq] = time.Since(p.sent[body.Seq])
+	}
+}
+
+func (p *pinger) result() PingResult {
+	r := PingResult{Sent: len(p.sent), Received: len(p.rtts), Duplicates: p.dups}
+	var all []time.Duration
+	for _, d := range p.rtts {
+		all = append(all, d)
+		r.Avg += d
+	}
+	if len(all) > 0 {
+		r.Min, r.Max, r.Avg = slices.Min(all), slices.Max(all), r.Avg/time.Duration(len(all))
+	}
+	return r
+}
