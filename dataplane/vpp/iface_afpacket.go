@@ -132,13 +132,23 @@ func (e *absentError) Unwrap() error { return e.error }
 // Retriable is true: the device may come.
 func (e *absentError) Retriable() bool { return true }
 
-// deleteAfPacket goes by device; SYSCALL_ERROR_1 is VPP's way of saying that it has none of that name.
+// deleteAfPacket goes by device; SYSCALL_ERROR_1 is VPP's way of saying that it has none of that name. That code may also mean
+// something else, so VPP is asked.
 func (k *kinds) deleteAfPacket(dev string, done func(error)) {
 	conn.Call(k.lane, &af_packet.AfPacketDelete{HostIfName: dev}, func(_ *af_packet.AfPacketDeleteReply, err error) {
-		if conn.IsRetval(err, api.SYSCALL_ERROR_1) {
-			err = nil
+		if !conn.IsRetval(err, api.SYSCALL_ERROR_1) {
+			done(err)
+			return
 		}
-		done(err)
+		there := false
+		conn.Dump(k.lane, &af_packet.AfPacketDump{}, func(d *af_packet.AfPacketDetails) {
+			there = there || d.HostIfName == dev
+		}, func(dumpErr error) {
+			if !there || dumpErr != nil {
+				err = dumpErr
+			}
+			done(err)
+		})
 	})
 }
 

@@ -71,6 +71,7 @@ func (k *kinds) deriveInterface(v *vpp_interfaces.Interface, put func(kind, key 
 		put(kindIfTable, nb.InterfaceVrfKey(v.Name, vrf, nb.IPv4), ifTable{If: v.Name, VRF: vrf})
 		put(kindIfTable, nb.InterfaceVrfKey(v.Name, vrf, nb.IPv6), ifTable{If: v.Name, VRF: vrf, V6: true})
 	}
+	put(kindIfPlace, placeKey(v.Name), ifPlace{If: v.Name, VRF: vrf})
 	prefixes := make([]netip.Prefix, 0, len(v.IpAddresses))
 	for _, a := range v.IpAddresses {
 		if p, err := netip.ParsePrefix(a); err == nil {

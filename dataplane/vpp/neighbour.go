@@ -22,7 +22,10 @@ func (k *kinds) neighbourKind() scheduler.Kind[*vpp_l3.ARPEntry] {
 		Equal: func(_ string, desired, applied *vpp_l3.ARPEntry) bool {
 			return desired.Static == applied.Static && sameMAC(desired.PhysAddress, applied.PhysAddress)
 		},
-		Deps: func(_ string, v *vpp_l3.ARPEntry, add func(string)) { add(nb.VppInterfaceKey(v.Interface)) },
+		Deps: func(_ string, v *vpp_l3.ARPEntry, add func(string)) {
+			add(nb.VppInterfaceKey(v.Interface))
+			add(placeKey(v.Interface))
+		},
 		Create: func(op *scheduler.Op, _ string, v *vpp_l3.ARPEntry) {
 			k.putNeighbour(op, v, true)
 		},

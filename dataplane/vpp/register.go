@@ -67,6 +67,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		scheduler.Register(s, k.tableKind()),
 		scheduler.Register(s, k.interfaceKind()),
 		scheduler.Register(s, k.ifTableKind()),
+		scheduler.Register(s, k.ifPlaceKind()),
 		scheduler.Register(s, k.ifAddressKind()),
 		scheduler.Register(s, k.ifHasIPKind()),
 		scheduler.Register(s, k.ifUnnumberedKind()),

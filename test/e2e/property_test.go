@@ -23,12 +23,15 @@ import (
 )
 
 // TestAnyOrderEndsTheSame: whatever pods come and go, whatever fails and crashes meanwhile, in the end VPP has what an agent
-// would configure that finds a new VPP.
+// would configure that finds a new VPP. CONTIV_E2E_SEQUENCE=<seed> repeats one story, CONTIV_E2E_BUDGET=10m tells more of them.
 func TestAnyOrderEndsTheSame(t *testing.T) {
 	rng := random(t)
 	budget := 25 * time.Second
 	if testing.Short() {
 		budget = 5 * time.Second
+	}
+	if d, err := time.ParseDuration(os.Getenv("CONTIV_E2E_BUDGET")); err == nil {
+		budget = d
 	}
 	var mu sync.Mutex
 	kinds := map[string]int{}

@@ -225,7 +225,7 @@ func (r *rig) quiet() {
 		if n := r.writes(); n != last {
 			last, since = n, time.Now()
 		}
-		if time.Since(since) < 700*time.Millisecond {
+		if time.Since(since) < 1500*time.Millisecond {
 			return errors.New("something is still written")
 		}
 		return nil

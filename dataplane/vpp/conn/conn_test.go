@@ -305,7 +305,7 @@ func TestMutating(t *testing.T) {
 		"ip_route_v2_dump": false, "control_ping": false, "show_version": false, "want_interface_events": false,
 		"lcp_itf_pair_get_v2": false, "sw_interface_get_table": false, "nat44_show_running_config": false,
 		"ip_route_lookup_v2": false, "classify_table_ids": false,
-		"ip_route_add_del_v2": true, "sw_interface_set_flags": true, "acl_add_replace": true, "cli_inband": true,
+		"ip_route_add_del_v2": true, "sw_interface_set_flags": true, "acl_add_replace": true, "cli_inband": false,
 		"acl_plugin_use_hash_lookup_set": true, "punt_socket_register": true,
 	} {
 		if Mutating(name) != want {

@@ -61,6 +61,9 @@ func (c *Conn) supervise(ctx context.Context) error {
 	for ctx.Err() == nil {
 		t, who, err := c.connect(ctx)
 		if ctx.Err() != nil {
+			if err == nil {
+				t.fail(ctx.Err()) // or else the reader waits for it for ever
+			}
 			break
 		}
 		if err != nil {
