@@ -47,7 +47,7 @@ const (
 func defaultOptions() *options {
 	return &options{
 		nodeName: os.Getenv("MICROSERVICE_LABEL"), runDir: "/run/contiv", dataDir: "/var/lib/contiv",
-		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: "127.0.0.1:9999", logLevel: "info", warmPool: 8,
+		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: "127.0.0.1:9999", logLevel: "info",
 	}
 }
 
@@ -68,7 +68,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.etcd.cert, "etcd-cert", "", "client certificate for etcd")
 	f.StringVar(&o.etcd.key, "etcd-key", "", "key of the client certificate for etcd")
 	f.BoolVar(&o.etcd.insecure, "etcd-insecure-transport", false, "talk to etcd on other machines without TLS")
-	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "interfaces kept ready for new pods (0: none)")
+	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
 	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
 }
