@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/cnat"
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/memclnt"
+	"go.fd.io/govpp/binapi/vlib"
 	"go.fd.io/govpp/binapi/vpe"
 )
 
@@ -305,7 +306,7 @@ func TestMutating(t *testing.T) {
 		"ip_route_v2_dump": false, "control_ping": false, "show_version": false, "want_interface_events": false,
 		"lcp_itf_pair_get_v2": false, "sw_interface_get_table": false, "nat44_show_running_config": false,
 		"ip_route_lookup_v2": false, "classify_table_ids": false,
-		"ip_route_add_del_v2": true, "sw_interface_set_flags": true, "acl_add_replace": true, "cli_inband": false,
+		"ip_route_add_del_v2": true, "sw_interface_set_flags": true, "acl_add_replace": true, "cli_inband": true,
 		"acl_plugin_use_hash_lookup_set": true, "punt_socket_register": true,
 	} {
 		if Mutating(name) != want {
@@ -326,5 +327,18 @@ func TestBigMessages(t *testing.T) {
 		if err := c.Invoke(t.Context(), new(memclnt.GetAPIJSON), &reply); err != nil || reply.JSON != long {
 			t.Fatal(len(reply.JSON), err)
 		}
+	}
+}
+
+// A command line counts as a write unless it only shows something.
+func TestCommandLinesAreWritesUnlessTheyShow(t *testing.T) {
+	var c counters
+	c.countInvoked("cli_inband", &vlib.CliInband{Cmd: "show buffers"})
+	if n := c.writes.Load(); n != 0 {
+		t.Errorf("show buffers counts as %d writes", n)
+	}
+	c.countInvoked("cli_inband", &vlib.CliInband{Cmd: "set interface state tap0 down"})
+	if n := c.writes.Load(); n != 1 {
+		t.Errorf("a command that changes VPP counts as %d writes, want 1", n)
 	}
 }

@@ -2,8 +2,12 @@ package conn
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/vlib"
 )
 
 // Direction says which way a traced message went.
@@ -41,6 +45,15 @@ func (t tally) count() {
 	if t.writes != nil {
 		t.writes.Add(1)
 	}
+}
+
+// countInvoked counts one request. The command line may do anything, but "show …" changes nothing.
+func (c *counters) countInvoked(name string, req api.Message) {
+	t := c.of(name)
+	if cli, ok := req.(*vlib.CliInband); ok && strings.HasPrefix(cli.Cmd, "show ") {
+		t.writes = nil
+	}
+	t.count()
 }
 
 func (c *counters) of(name string) tally {

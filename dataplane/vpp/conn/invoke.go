@@ -70,7 +70,7 @@ func (c *calls) invoke(ctx context.Context, t *transport, req, reply api.Message
 		return &RequestError{Message: name, Err: err}
 	}
 	start := time.Now()
-	c.conn.counters.of(name).count()
+	c.conn.counters.countInvoked(name, req)
 	c.trace(Sent, req, 0, nil)
 	m, err := c.await(ctx, t, frame, ch)
 	if err != nil {
