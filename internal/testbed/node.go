@@ -37,6 +37,8 @@ type NodeOptions struct {
 	Config string // contiv.conf; defaults when empty
 	// VPP is what VPP to start in the node's namespace; nil for none.
 	VPP *vpptest.Options
+	// BeforeVPP is called when the namespace is there and VPP is not started yet, to plug NICs in.
+	BeforeVPP func(ctx context.Context, ns *Namespace) error
 	// Dataplane is the agent's --dataplane ("vpp" when empty).
 	Dataplane string
 	// AgentArgs are further arguments of the agent.
@@ -90,6 +92,11 @@ func (n *Node) prepare(ctx context.Context) error {
 	}
 	if n.opts.CNIInNode {
 		n.CNI.runIn(n.Namespace)
+	}
+	if n.opts.BeforeVPP != nil {
+		if err := n.opts.BeforeVPP(ctx, n.Namespace); err != nil {
+			return err
+		}
 	}
 	if n.opts.VPP == nil {
 		return nil

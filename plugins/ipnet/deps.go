@@ -18,6 +18,7 @@ import (
 // Deps groups the dependencies of the plugin.
 type Deps struct {
 	infra.PluginDeps
+	Dataplane     Dataplane
 	EventLoop     api.EventLoop
 	ServiceLabel  servicelabel.ReaderAPI
 	ContivConf    contivconf.API

@@ -17,6 +17,12 @@ func (s *settings) hostLinkNames() (inVPP, inLinux string) {
 	return hostAfPacketInVPP, hostVethInLinux
 }
 
+// hostIf implements wiring.
+func (vppWiring) hostIf(s *settings) string {
+	name, _ := s.hostLinkNames()
+	return name
+}
+
 // hostInterconnect renders the link between VPP and the host's network stack.
 func (s *settings) hostInterconnect(v *values) {
 	inVPP, inLinux := s.hostLinkNames()
@@ -61,14 +67,14 @@ func (s *settings) hostRoutes(v *values) {
 	inVPP, inLinux := s.hostLinkNames()
 	for _, l := range s.hostLinks {
 		vppIP, hostIP := l.VPP.Addr(), l.Host.Addr()
-		towardsVPP := familyOnly(s.cluster.Pods, vppIP)
-		if s.overlay {
-			towardsVPP = append(towardsVPP, familyOnly(s.cluster.VPPHost, vppIP)...)
-		}
+		towardsVPP := familyOnly(s.transport.ViaVPP(&s.local), vppIP)
 		if s.routeServices {
 			towardsVPP = append(towardsVPP, familyOnly(s.cluster.Services, vppIP)...)
 		}
 		for _, dst := range towardsVPP {
+			if dst == l.Subnet {
+				continue // a cluster of one node: connected
+			}
 			v.linuxRoute(dst, vppIP, inLinux)
 		}
 		for _, addr := range s.hostIPs {

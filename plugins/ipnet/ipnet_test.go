@@ -232,7 +232,7 @@ func TestWhatHappensToPackets(t *testing.T) {
 					{"to the outside, without a default gateway", outside(i), "", nil},
 				} {
 					got, err := fake.Send("cv:"+podA.names.vpp, vppfake.Packet{
-						EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.vppMAC), Src: a.IPs[i].Address.Addr(), Dst: tc.dst,
+						EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.peerMAC), Src: a.IPs[i].Address.Addr(), Dst: tc.dst,
 						Proto: vppfake.ProtoUDP, SrcPort: 1000, DstPort: 2000, Size: 100,
 					})
 					if err != nil {
@@ -243,7 +243,7 @@ func TestWhatHappensToPackets(t *testing.T) {
 			}
 			// the host's own address is reached through the link, from a pod
 			got, err := fake.Send("cv:"+podA.names.vpp, vppfake.Packet{
-				EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.vppMAC), Src: a.IPs[0].Address.Addr(),
+				EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.peerMAC), Src: a.IPs[0].Address.Addr(),
 				Dst: netip.MustParseAddr("192.0.2.10"), Proto: vppfake.ProtoUDP, Size: 10,
 			})
 			if err != nil {
@@ -421,7 +421,7 @@ func TestNamesAndMACs(t *testing.T) {
 			}
 		}
 		m := podMAC(id)
-		if m[0]&1 != 0 || m.String()[:5] != "02:fe" || slices.Equal(m, vppSideMAC(m)) {
+		if m[0]&1 != 0 || m.String()[:5] != "02:fe" || slices.Equal(m, peerMAC(m)) {
 			t.Errorf("%v: MAC %s", id, m)
 		}
 	}

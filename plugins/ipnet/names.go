@@ -46,8 +46,8 @@ func podMAC(id podmanager.AttachmentID) net.HardwareAddr {
 	return nodeMAC(macPod, h.Sum32())
 }
 
-// vppSideMAC is the MAC address of VPP's end of a pod link: the complement of the pod's last four bytes.
-func vppSideMAC(pod net.HardwareAddr) net.HardwareAddr {
+// peerMAC is the MAC address of the other end of a pod link: the complement of the pod's last four bytes.
+func peerMAC(pod net.HardwareAddr) net.HardwareAddr {
 	mac := append(net.HardwareAddr(nil), pod...)
 	for i := 2; i < len(mac); i++ {
 		mac[i] = ^mac[i]
@@ -97,6 +97,14 @@ type podIfNames struct {
 	linuxPeer string // VETH mode: the veth end that VPP attaches to
 	hostDev   string // VETH mode: its device name, unless the dataplane takes a pair from its pool
 	loop      string // the pod's own loopback
+}
+
+// ifName is the name by which the interface's pod is looked up: the one in VPP, or the host's end without VPP.
+func (n podIfNames) ifName() string {
+	if n.vpp != "" {
+		return n.vpp
+	}
+	return n.linuxPeer
 }
 
 func podNames(id podmanager.AttachmentID, tap bool) podIfNames {

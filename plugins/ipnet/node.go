@@ -1,21 +1,21 @@
 package ipnet
 
 import (
-	"net/netip"
+	"strings"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 )
 
-// renderNode renders everything of this node that does not depend on pods or on other nodes.
-func (s *settings) renderNode() ([]value, error) {
+// node renders everything of this node that does not depend on pods or on other nodes.
+func (vppWiring) node(s *settings) ([]value, error) {
 	var v values
 	s.vrfTables(&v)
 	s.mainInterface(&v)
 	s.hostInterconnect(&v)
 	s.hostRoutes(&v)
 	s.podGatewayLoopback(&v)
-	s.interVRFRoutes(&v)
+	s.betweenVRFs(&v)
 	s.neighborScan(&v)
 	return v.list, v.err
 }
@@ -41,16 +41,15 @@ func (s *settings) mainIfName() string {
 	return loopbackNICName
 }
 
-// mainInterface puts the main NIC, or a loopback in its place, and the other configured NICs. The MTU of physical NICs is
-// the administrator's.
+// mainInterface puts the main NIC, or a loopback in its place, and the other configured NICs. The MTU of NICs is the
+// administrator's.
 func (s *settings) mainInterface(v *values) {
 	main := &vpp_interfaces.Interface{
 		Name: s.mainIfName(), Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, Vrf: s.mainVRF,
 		IpAddresses: prefixStrings(s.nodeIPs),
 	}
 	if s.mainIf.InterfaceName != "" {
-		main.Type = vpp_interfaces.Interface_DPDK
-		main.RxModes = s.rxModes()
+		s.nic(main)
 		main.SetDhcpClient = s.mainIf.UseDHCP
 	}
 	v.put(main)
@@ -58,10 +57,24 @@ func (s *settings) mainInterface(v *values) {
 		v.route(s.mainVRF, anyPrefix(gw), gw, main.Name)
 	}
 	for _, other := range s.otherIfs {
-		v.put(&vpp_interfaces.Interface{
-			Name: other.InterfaceName, Type: vpp_interfaces.Interface_DPDK, Enabled: true, Vrf: s.mainVRF,
-			IpAddresses: prefixStrings(other.IPs), SetDhcpClient: other.UseDHCP, RxModes: s.rxModes(),
-		})
+		ifc := &vpp_interfaces.Interface{
+			Name: other.InterfaceName, Enabled: true, Vrf: s.mainVRF, IpAddresses: prefixStrings(other.IPs), SetDhcpClient: other.UseDHCP,
+		}
+		s.nic(ifc)
+		v.put(ifc)
+	}
+}
+
+// afPacketName is how VPP names an interface on a Linux device, and how contiv.conf asks for one: with "host-eth1", VPP shares
+// eth1 by an AF_PACKET socket, and the node needs neither DPDK nor hugepages.
+const afPacketName = "host-"
+
+// nic makes ifc the interface on a NIC: one of DPDK's, unless its name says otherwise.
+func (s *settings) nic(ifc *vpp_interfaces.Interface) {
+	ifc.Type, ifc.RxModes = vpp_interfaces.Interface_DPDK, s.rxModes()
+	if device, ok := strings.CutPrefix(ifc.Name, afPacketName); ok {
+		ifc.Type = vpp_interfaces.Interface_AF_PACKET
+		ifc.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: device}}
 	}
 }
 
@@ -76,41 +89,12 @@ func (s *settings) podGatewayLoopback(v *values) {
 	v.put(lo)
 }
 
-// interVRFRoutes connects the pod VRF with the main VRF. With an overlay the main VRF sends everything that belongs to pods
-// or to VPP–host links of any node into the pod VRF, which knows the nodes; what no node owns is dropped there, so that it
-// cannot loop through the default route.
-func (s *settings) interVRFRoutes(v *values) {
+// betweenVRFs sends what pods send to the outside into the main VRF. What the main VRF sends to pods is the transport's matter.
+func (s *settings) betweenVRFs(v *values) {
 	for _, p := range s.podSubnets {
 		v.interVRF(s.podVRF, anyPrefix(p.Gateway), s.mainVRF)
-		if !s.overlay {
-			v.interVRF(s.mainVRF, p.Subnet, s.podVRF)
-			v.drop(s.podVRF, p.Subnet)
-		}
 	}
-	if !s.overlay {
-		return
-	}
-	for _, l := range s.hostLinks {
-		v.interVRF(s.podVRF, l.Subnet, s.mainVRF)
-	}
-	for _, aggregates := range [][]netip.Prefix{s.cluster.Pods, s.cluster.VPPHost} {
-		for _, dst := range aggregates {
-			if !s.ownHostSubnet(dst) {
-				v.interVRF(s.mainVRF, dst, s.podVRF)
-				v.drop(s.podVRF, dst)
-			}
-		}
-	}
-}
-
-// ownHostSubnet is true when an aggregate is no larger than this node's slice of it (a cluster of one node).
-func (s *settings) ownHostSubnet(dst netip.Prefix) bool {
-	for _, l := range s.hostLinks {
-		if l.Subnet == dst {
-			return true
-		}
-	}
-	return false
+	v.put(s.transport.Node(&s.local)...)
 }
 
 // neighborScan makes VPP forget neighbours that have gone; only those of NICs, since ours are static.

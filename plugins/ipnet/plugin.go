@@ -1,6 +1,7 @@
 package ipnet
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
@@ -33,6 +35,8 @@ type state struct {
 	settings    *settings // of the last resync; nil before the first
 	leased      netip.Prefix
 	pods        map[podmanager.AttachmentID]*podLink
+	peers       map[string]*peer           // by node name
+	mesh        []value                    // what all peers share
 	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
 
 	mu   sync.RWMutex // guards what follows, which is read from any goroutine
@@ -87,12 +91,13 @@ func (n *IPNet) Close() error { return nil }
 // HandlesEvent selects:
 //   - any Resync event (extra action for NodeIPv4Change)
 //   - AddPod and DeletePod (CNI)
+//   - NodeUpdate of other nodes
 func (n *IPNet) HandlesEvent(event api.Event) bool {
 	if event.Method().IsResync() {
 		return true
 	}
 	switch event.(type) {
-	case *podmanager.AddPod, *podmanager.DeletePod:
+	case *podmanager.AddPod, *podmanager.DeletePod, *nodesync.NodeUpdate:
 		return true
 	}
 	return false
@@ -108,24 +113,30 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	if err != nil {
 		return err
 	}
-	base, err := s.renderNode()
+	base, err := s.wiring.node(s)
 	if err != nil {
 		return err
 	}
 	pods, podErr := n.renderPods(s)
-	for _, v := range base {
+	peers, mesh, peerErr := n.renderPeers(s)
+	for _, v := range slices.Concat(base, mesh) {
 		txn.Put(v.key, v.msg)
+	}
+	for _, p := range peers {
+		for _, v := range p.values {
+			txn.Put(v.key, v.msg)
+		}
 	}
 	for _, p := range sortedPods(pods) {
 		for _, v := range p.values {
 			txn.Put(v.key, v.msg)
 		}
 	}
-	n.settings = s
+	n.settings, n.peers, n.mesh = s, peers, mesh
 	n.setPods(pods)
 	n.report.Store(s.ipamReport())
 	n.publish(s)
-	return podErr
+	return errors.Join(podErr, peerErr)
 }
 
 // leasedPrefix is the address of a lease with its network; the zero value when the lease is gone.
@@ -171,7 +182,7 @@ func (n *IPNet) setPods(pods map[podmanager.AttachmentID]*podLink) {
 	byIf := make(map[string]podmanager.PodID, len(pods))
 	keys := make(map[podmanager.AttachmentID][]string, len(pods))
 	for id, p := range pods {
-		byIf[p.names.vpp] = p.attachment.Pod
+		byIf[p.names.ifName()] = p.attachment.Pod
 		keys[id] = p.keys()
 	}
 	n.pods = pods
@@ -195,13 +206,15 @@ func (n *IPNet) publish(s *settings) {
 	}
 }
 
-// Update is called for AddPod and DeletePod (CNI).
+// Update is called for AddPod and DeletePod (CNI), and for NodeUpdate.
 func (n *IPNet) Update(event api.Event, txn api.UpdateOperations) (change string, err error) {
 	switch ev := event.(type) {
 	case *podmanager.AddPod:
 		return n.addPod(ev, txn)
 	case *podmanager.DeletePod:
 		return n.deletePod(ev, txn), nil
+	case *nodesync.NodeUpdate:
+		return n.updatePeer(ev, txn)
 	}
 	return "", nil
 }
@@ -251,7 +264,7 @@ func (n *IPNet) remember(p *podLink) {
 	n.pods[p.attachment.ID] = p
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.byIf[p.names.vpp] = p.attachment.Pod
+	n.byIf[p.names.ifName()] = p.attachment.Pod
 	n.keys[p.attachment.ID] = p.keys()
 }
 
@@ -259,7 +272,7 @@ func (n *IPNet) forget(p *podLink) {
 	delete(n.pods, p.attachment.ID)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.byIf, p.names.vpp)
+	delete(n.byIf, p.names.ifName())
 	delete(n.keys, p.attachment.ID)
 }
 

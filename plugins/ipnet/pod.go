@@ -18,7 +18,7 @@ type podLink struct {
 	names      podIfNames
 	addrs      []netip.Addr // one per family
 	mac        net.HardwareAddr
-	vppMAC     net.HardwareAddr
+	peerMAC    net.HardwareAddr // of the other end of the pod's link
 	mtu        uint32
 	values     []value
 }
@@ -26,22 +26,16 @@ type podLink struct {
 // newPodLink renders the wiring of one attachment.
 func (s *settings) newPodLink(a *podmanager.Attachment, addrs []netip.Addr) (*podLink, error) {
 	mac := podMAC(a.ID)
-	p := &podLink{
-		attachment: a, names: podNames(a.ID, s.useTAP), addrs: addrs,
-		mac: mac, vppMAC: vppSideMAC(mac), mtu: uint32(a.MTU),
-	}
+	p := &podLink{attachment: a, addrs: addrs, mac: mac, peerMAC: peerMAC(mac), mtu: uint32(a.MTU)}
+	p.names = s.wiring.names(s, p)
 	if p.mtu == 0 {
 		p.mtu = s.mtu
 	}
 	var v values
 	s.podLoopback(&v, p)
-	if s.useTAP {
-		s.podTAP(&v, p)
-	} else {
-		s.podVETH(&v, p)
-	}
+	s.wiring.pod(s, &v, p)
 	for _, addr := range addrs {
-		s.podAddress(&v, p, addr)
+		s.podSide(&v, p, addr)
 	}
 	p.values = v.list
 	return p, v.err
@@ -67,6 +61,24 @@ func (p *podLink) podAddresses() []string {
 	return out
 }
 
+// names implements wiring.
+func (vppWiring) names(s *settings, p *podLink) podIfNames {
+	return podNames(p.attachment.ID, s.useTAP)
+}
+
+// pod implements wiring: the pod's interface is in the pod VRF, unnumbered, with a static neighbour and a route per address.
+func (vppWiring) pod(s *settings, v *values, p *podLink) {
+	if s.useTAP {
+		s.podTAP(v, p)
+	} else {
+		s.podVETH(v, p)
+	}
+	for _, addr := range p.addrs {
+		v.put(&vpp_l3.ARPEntry{Interface: p.names.vpp, IpAddress: addr.String(), PhysAddress: p.mac.String(), Static: true})
+		v.route(s.podVRF, hostPrefix(addr), addr, p.names.vpp)
+	}
+}
+
 // podLoopback brings up the pod's own lo.
 func (s *settings) podLoopback(v *values, p *podLink) {
 	v.put(&linux_interfaces.Interface{
@@ -77,7 +89,7 @@ func (s *settings) podLoopback(v *values, p *podLink) {
 // vppPodInterface has what both ways of wiring share on VPP's side.
 func (s *settings) vppPodInterface(p *podLink) *vpp_interfaces.Interface {
 	return &vpp_interfaces.Interface{
-		Name: p.names.vpp, Enabled: true, PhysAddress: p.vppMAC.String(), Mtu: p.mtu, Vrf: s.podVRF,
+		Name: p.names.vpp, Enabled: true, PhysAddress: p.peerMAC.String(), Mtu: p.mtu, Vrf: s.podVRF,
 		Unnumbered: &vpp_interfaces.Interface_Unnumbered{InterfaceWithIp: podGwLoopName},
 		RxModes:    s.rxModes(),
 	}
@@ -114,15 +126,13 @@ func (s *settings) podVETH(v *values, p *podLink) {
 	}, afpacket)
 }
 
-// podAddress puts neighbours and routes of one family: nothing is resolved at run time, on neither side.
-func (s *settings) podAddress(v *values, p *podLink, addr netip.Addr) {
+// podSide puts what one family needs inside the pod: nothing is resolved at run time.
+func (s *settings) podSide(v *values, p *podLink, addr netip.Addr) {
 	gw := s.podGateway(addr)
 	v.put(
-		&vpp_l3.ARPEntry{Interface: p.names.vpp, IpAddress: addr.String(), PhysAddress: p.mac.String(), Static: true},
-		&linux_l3.ARPEntry{Interface: p.names.linux, IpAddress: gw.String(), HwAddress: p.vppMAC.String()},
+		&linux_l3.ARPEntry{Interface: p.names.linux, IpAddress: gw.String(), HwAddress: p.peerMAC.String()},
 		&linux_l3.Route{OutgoingInterface: p.names.linux, Scope: linux_l3.Route_LINK, DstNetwork: hostPrefix(gw).String()},
 	)
-	v.route(s.podVRF, hostPrefix(addr), addr, p.names.vpp)
 	v.linuxRoute(anyPrefix(gw), gw, p.names.linux)
 }
 

@@ -2,7 +2,9 @@ package ipnet
 
 import (
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 
 	"contiv.dev/vswitch/plugins/podmanager"
@@ -56,17 +58,16 @@ func (n *IPNet) GetHostInterconnectIfName() string {
 	if n.settings == nil {
 		return ""
 	}
-	name, _ := n.settings.hostLinkNames()
-	return name
+	return n.settings.wiring.hostIf(n.settings)
 }
 
 // GetVxlanBVIIfName returns the name of an BVI interface facing towards VXLAN tunnels to other hosts. Returns an empty
 // string if VXLAN is not used (in no overlay mode).
 func (n *IPNet) GetVxlanBVIIfName() string {
-	if n.settings == nil || !n.settings.overlay {
+	if n.settings == nil {
 		return ""
 	}
-	return VxlanBVIInterfaceName
+	return n.settings.transport.BVI()
 }
 
 // StateToString returns human-readable string representation of the ipnet plugin internal state. The method cannot be
@@ -77,7 +78,10 @@ func (n IPNet) StateToString() string {
 		fmt.Fprintf(&b, "node %d %s\n", s.nodeID, s.nodeIPs)
 	}
 	for _, p := range sortedPods(n.pods) {
-		fmt.Fprintf(&b, "pod %s %s %s %v\n", p.attachment.Pod, p.attachment.ID, p.names.vpp, p.addrs)
+		fmt.Fprintf(&b, "pod %s %s %s %v\n", p.attachment.Pod, p.attachment.ID, p.names.ifName(), p.addrs)
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.peers)) {
+		fmt.Fprintf(&b, "peer %s %d %s\n", name, n.peers[name].node.ID, n.peers[name].node.IPs)
 	}
 	return b.String()
 }

@@ -8,6 +8,8 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipam"
+	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/plugins/nodesync"
 )
 
 // settings is everything that rendering depends on, gathered once per resync, so that the render functions are pure.
@@ -22,7 +24,6 @@ type settings struct {
 	mtu            uint32
 
 	mainVRF, podVRF uint32
-	overlay         bool // nodes are connected by VXLAN
 	routeServices   bool // Linux sends service traffic to VPP
 	scan            contivconf.NeighborScanConfig
 
@@ -33,9 +34,13 @@ type settings struct {
 
 	hostLinks  []ipam.HostLink
 	podSubnets []ipam.PodSubnet
-	vxlanIPs   []netip.Prefix
 	cluster    ipam.ClusterSubnets
 	hostIPs    []netip.Addr // of the host's own interfaces
+
+	nat       bool // traffic of pods to the outside gets the node's address
+	wiring    wiring
+	transport transport.Transport
+	local     transport.Local // what transports know of this node
 }
 
 // gather asks the other plugins for what rendering needs.
@@ -47,21 +52,18 @@ func (n *IPNet) gather() (*settings, error) {
 		useTAP: ifc.UseTAPInterfaces, gso: ifc.EnableGSO, rxMode: ifc.InterfaceRxMode, mtu: ifc.MTUSize,
 		rxRing: uint32(ifc.TAPv2RxRingSize), txRing: uint32(ifc.TAPv2TxRingSize),
 		mainVRF: routing.MainVRFID, podVRF: routing.PodVRFID, routeServices: routing.RouteServiceCIDRToVPP,
-		overlay: routing.NodeToNodeTransport == contivconf.TransportVXLAN,
-		scan:    conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
+		nat: node.NatExternalTraffic, wiring: n.Dataplane.wiring(), scan: conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
 		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
 	}
 	var err error
+	if s.transport, err = n.Dataplane.transport(routing.NodeToNodeTransport); err != nil {
+		return nil, err
+	}
 	if s.podSubnets, err = n.IPAM.PodSubnets(s.nodeID); err != nil {
 		return nil, fmt.Errorf("pod subnet of this node: %w", err)
 	}
 	if s.hostLinks, err = n.IPAM.HostInterconnect(s.nodeID); err != nil {
 		return nil, fmt.Errorf("VPP–host subnet of this node: %w", err)
-	}
-	if s.overlay {
-		if s.vxlanIPs, err = n.IPAM.VxlanIPs(s.nodeID); err != nil {
-			return nil, fmt.Errorf("VXLAN address of this node: %w", err)
-		}
 	}
 	if s.nodeIPs, err = n.nodeIPs(s.nodeID, node.MainVPPInterface, ipamConf); err != nil {
 		return nil, fmt.Errorf("interconnect address of this node: %w", err)
@@ -69,6 +71,12 @@ func (n *IPNet) gather() (*settings, error) {
 	if s.hostIPs, err = n.dumpHostIPs(); err != nil {
 		return nil, fmt.Errorf("addresses of the host: %w", err)
 	}
+	own := &nodesync.Node{ID: s.nodeID, Name: s.nodeName}
+	if s.local.Node, err = n.transportNode(own, s.nodeIPs); err != nil {
+		return nil, err
+	}
+	s.local.MainVRF, s.local.PodVRF, s.local.MainIf, s.local.PodMTU = s.mainVRF, s.podVRF, s.mainIfName(), s.mtu
+	s.local.ClusterPods, s.local.ClusterHosts = s.cluster.Pods, s.cluster.VPPHost
 	return s, nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
-	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
 // value is one northbound value under its key.
@@ -38,21 +38,12 @@ func (v *values) put(msgs ...proto.Message) {
 
 // route puts an intra-VRF route; an invalid gw means directly connected.
 func (v *values) route(vrf uint32, dst netip.Prefix, gw netip.Addr, outIf string) {
-	r := &vpp_l3.Route{VrfId: vrf, DstNetwork: dst.String(), OutgoingInterface: outIf}
-	if gw.IsValid() {
-		r.NextHopAddr = gw.String()
-	}
-	v.put(r)
+	v.put(transport.Route(vrf, dst, gw, outIf))
 }
 
 // interVRF puts a route that continues the lookup in another table.
 func (v *values) interVRF(from uint32, dst netip.Prefix, to uint32) {
-	v.put(&vpp_l3.Route{Type: vpp_l3.Route_INTER_VRF, VrfId: from, DstNetwork: dst.String(), ViaVrfId: to})
-}
-
-// drop puts a route that discards.
-func (v *values) drop(vrf uint32, dst netip.Prefix) {
-	v.put(&vpp_l3.Route{Type: vpp_l3.Route_DROP, VrfId: vrf, DstNetwork: dst.String()})
+	v.put(transport.InterVRF(from, dst, to))
 }
 
 // linuxRoute puts a Linux route via gw.
@@ -75,6 +66,15 @@ func prefixStrings(ps []netip.Prefix) []string {
 	out := make([]string, len(ps))
 	for i, p := range ps {
 		out[i] = p.String()
+	}
+	return out
+}
+
+// messages are the values without their keys.
+func messages(list []value) []proto.Message {
+	out := make([]proto.Message, len(list))
+	for i, v := range list {
+		out[i] = v.msg
 	}
 	return out
 }

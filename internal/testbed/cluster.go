@@ -1,0 +1,183 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+)
+
+// Cluster is a number of nodes on two networks, each a bridge in a namespace of its own: one that connects nodes (NIC of every
+// node: UplinkNIC) and one for management (MgmtNIC). They share an etcd, which is reached by a socket and so by no network.
+type Cluster struct {
+	Underlay *Namespace
+	Nodes    []*Node
+
+	opts ClusterOptions
+	dir  string
+	etcd *clusterdb.Embedded
+}
+
+// The NICs of a node.
+const (
+	UplinkNIC = "eth1"
+	MgmtNIC   = "eth0"
+)
+
+// UplinkMTU is the MTU of the network that connects nodes.
+const UplinkMTU = 1500
+
+// ClusterOptions say what a cluster is made of.
+type ClusterOptions struct {
+	Name  string // short; starts the names of all namespaces
+	Nodes int
+	// Node are the options of each node; name and etcd are filled in.
+	Node NodeOptions
+	// ConfigOf is contiv.conf of the i-th node (from 0).
+	ConfigOf func(i int) string
+	// Addressed gives the uplink NICs addresses, as the operator of Linux nodes does: UplinkAddress.
+	Addressed bool
+}
+
+// NewCluster makes the networks, etcd and the nodes, and starts what StartAgent starts in each.
+func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
+	c := &Cluster{opts: opts}
+	if err := c.prepare(ctx); err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
+	}
+	for range opts.Nodes {
+		if _, err := c.AddNode(ctx); err != nil {
+			return nil, errors.Join(err, c.Close(ctx))
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) prepare(ctx context.Context) (err error) {
+	if c.dir, err = os.MkdirTemp("", "contiv-"+c.opts.Name+"-"); err != nil {
+		return err
+	}
+	if c.Underlay, err = NewNamespace(ctx, c.opts.Name+"-net"); err != nil {
+		return err
+	}
+	for _, bridge := range []string{"uplink", "mgmt"} {
+		_, err := c.Underlay.Run(ctx, "ip", "link", "add", bridge, "up", "mtu", fmt.Sprint(UplinkMTU), "type", "bridge")
+		if err != nil {
+			return err
+		}
+	}
+	return c.StartEtcd(ctx)
+}
+
+// StartEtcd starts etcd, with what it had before.
+func (c *Cluster) StartEtcd(ctx context.Context) (err error) {
+	c.etcd, err = clusterdb.StartEmbedded(ctx, c.etcdConfig(), slog.New(slog.DiscardHandler))
+	return err
+}
+
+// StopEtcd stops etcd.
+func (c *Cluster) StopEtcd() {
+	if c.etcd != nil {
+		c.etcd.Close()
+		c.etcd = nil
+	}
+}
+
+// EtcdDir is where etcd has its data.
+func (c *Cluster) EtcdDir() string { return filepath.Join(c.dir, "etcd") }
+
+func (c *Cluster) etcdConfig() clusterdb.Config {
+	return clusterdb.Config{Embedded: clusterdb.EmbeddedConfig{DataDir: c.EtcdDir()}}
+}
+
+// UplinkAddress is the address of the i-th node (from 0) on the network that connects nodes.
+func UplinkAddress(i int) (v4, v6 string) {
+	return fmt.Sprintf("192.168.16.%d", 101+i), fmt.Sprintf("fd00:16::%x", 101+i)
+}
+
+// MgmtAddress is the address of the i-th node (from 0) on the management network.
+func MgmtAddress(i int) string { return fmt.Sprintf("10.99.0.%d", 101+i) }
+
+// AddNode adds a node to the cluster, with an agent.
+func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
+	i := len(c.Nodes)
+	opts := c.opts.Node
+	opts.Name = fmt.Sprintf("%s-n%d", c.opts.Name, i+1)
+	if c.opts.ConfigOf != nil {
+		opts.Config = c.opts.ConfigOf(i)
+	}
+	opts.AgentArgs = append([]string{"--etcd-endpoints=unix://" + filepath.Join(c.EtcdDir(), "etcd.sock")}, opts.AgentArgs...)
+	opts.BeforeVPP = func(ctx context.Context, ns *Namespace) error { return c.plug(ctx, ns, i) }
+	n, err := NewNode(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	c.Nodes = append(c.Nodes, n)
+	start, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return n, n.StartAgent(start)
+}
+
+// plug connects a node's namespace with both networks.
+func (c *Cluster) plug(ctx context.Context, ns *Namespace, i int) error {
+	for nic, bridge := range map[string]string{UplinkNIC: "uplink", MgmtNIC: "mgmt"} {
+		port := portName(bridge, i)
+		if _, err := c.Underlay.Run(ctx, "ip", "link", "add", port, "mtu", fmt.Sprint(UplinkMTU), "type", "veth",
+			"peer", "name", nic, "mtu", fmt.Sprint(UplinkMTU), "netns", ns.Name); err != nil {
+			return err
+		}
+		if _, err := c.Underlay.Run(ctx, "ip", "link", "set", port, "master", bridge, "up"); err != nil {
+			return err
+		}
+		if _, err := ns.Run(ctx, "ip", "link", "set", nic, "up"); err != nil {
+			return err
+		}
+	}
+	addrs := []string{MgmtNIC + " " + MgmtAddress(i) + "/24"}
+	if c.opts.Addressed {
+		v4, v6 := UplinkAddress(i)
+		addrs = append(addrs, UplinkNIC+" "+v4+"/24", UplinkNIC+" "+v6+"/64 nodad")
+	}
+	for _, a := range addrs {
+		nic, addr, _ := strings.Cut(a, " ")
+		if _, err := ns.Run(ctx, "ip", append([]string{"addr", "add", "dev", nic}, strings.Fields(addr)...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func portName(bridge string, i int) string { return fmt.Sprintf("%s%d", bridge, i+1) }
+
+// Cut takes the i-th node (from 0) off the network that connects nodes; Mend connects it again.
+func (c *Cluster) Cut(ctx context.Context, i int) error { return c.setPort(ctx, i, "down") }
+
+// Mend undoes Cut.
+func (c *Cluster) Mend(ctx context.Context, i int) error { return c.setPort(ctx, i, "up") }
+
+func (c *Cluster) setPort(ctx context.Context, i int, state string) error {
+	_, err := c.Underlay.Run(ctx, "ip", "link", "set", portName("uplink", i), state)
+	return err
+}
+
+// Close stops everything and removes it.
+func (c *Cluster) Close(ctx context.Context) error {
+	var errs []error
+	for _, n := range c.Nodes {
+		errs = append(errs, n.Close(ctx))
+	}
+	c.StopEtcd()
+	if c.Underlay != nil {
+		errs = append(errs, c.Underlay.Delete(ctx))
+	}
+	if c.dir != "" {
+		errs = append(errs, os.RemoveAll(c.dir))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,148 @@
+package ipnet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/plugins/nodesync"
+)
+
+// peer is another node as it was rendered last.
+type peer struct {
+	node   *transport.Node
+	values []value
+}
+
+// renderPeers renders all other nodes. One that cannot be rendered is reported and left out: it must not cut off the others.
+func (n *IPNet) renderPeers(s *settings) (map[string]*peer, []value, error) {
+	nodes := n.NodeSync.GetAllNodes()
+	peers := make(map[string]*peer, len(nodes))
+	var came []*transport.Node
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if name == s.nodeName {
+			continue
+		}
+		p, err := n.renderPeer(s, nodes[name])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		peers[name] = p
+		came = append(came, p.node)
+	}
+	var v values
+	v.put(s.transport.Mesh(&s.local, nil, nil, came)...)
+	return peers, v.list, errors.Join(append(errs, v.err)...)
+}
+
+func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
+	if node.ID == s.nodeID {
+		return nil, fmt.Errorf("node %s claims the ID %d of this node; it is not connected until one of the two has another ID",
+			node.Name, node.ID)
+	}
+	ips := make([]netip.Prefix, 0, len(node.VppIPAddresses))
+	for _, ip := range node.VppIPAddresses {
+		ips = append(ips, netip.PrefixFrom(ip.Address, ip.Network.Bits()))
+	}
+	t, err := n.transportNode(node, ips)
+	if err != nil {
+		return nil, err
+	}
+	var v values
+	v.put(s.transport.Peer(&s.local, &t)...)
+	if v.err != nil {
+		return nil, fmt.Errorf("node %s: %w", node.Name, v.err)
+	}
+	return &peer{node: &t, values: v.list}, nil
+}
+
+// transportNode works out what transports have to know of a node.
+func (n *IPNet) transportNode(node *nodesync.Node, ips []netip.Prefix) (t transport.Node, err error) {
+	t = transport.Node{ID: node.ID, Name: node.Name, IPs: ips}
+	pods, err := n.IPAM.PodSubnets(node.ID)
+	if err != nil {
+		return t, fmt.Errorf("pod subnet of node %s: %w", node.Name, err)
+	}
+	hosts, err := n.IPAM.HostInterconnect(node.ID)
+	if err != nil {
+		return t, fmt.Errorf("VPP–host subnet of node %s: %w", node.Name, err)
+	}
+	if t.Overlay, err = n.IPAM.VxlanIPs(node.ID); err != nil {
+		return t, fmt.Errorf("VXLAN address of node %s: %w", node.Name, err)
+	}
+	for _, p := range pods {
+		t.Pods = append(t.Pods, p.Subnet)
+	}
+	for _, h := range hosts {
+		t.Hosts = append(t.Hosts, h.Subnet)
+	}
+	for _, ip := range node.MgmtIPAddresses {
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			t.MgmtIPs = append(t.MgmtIPs, addr.Unmap())
+		}
+	}
+	return t, nil
+}
+
+// updatePeer connects a node that joined, disconnects one that left, or does the difference for one that changed.
+func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (string, error) {
+	if ev.NodeName == n.settings.nodeName {
+		return "", nil
+	}
+	before, now := n.peers[ev.NodeName], (*peer)(nil)
+	if ev.NewState != nil {
+		var err error
+		if now, err = n.renderPeer(n.settings, ev.NewState); err != nil {
+			return "", err
+		}
+	}
+	mesh, err := n.meshWithout(before, now)
+	if err != nil {
+		return "", err
+	}
+	kept := map[string]bool{}
+	if now != nil {
+		for _, v := range now.values {
+			kept[v.key] = true
+			txn.Put(v.key, v.msg)
+		}
+		n.peers[ev.NodeName] = now
+	} else {
+		delete(n.peers, ev.NodeName)
+	}
+	if before != nil {
+		for _, v := range before.values {
+			if !kept[v.key] {
+				txn.Delete(v.key)
+			}
+		}
+	}
+	for _, v := range mesh {
+		txn.Put(v.key, v.msg)
+	}
+	n.mesh = mesh
+	if now == nil {
+		return "disconnect node " + ev.NodeName, nil
+	}
+	return fmt.Sprintf("connect node %s with ID %d at %v", ev.NodeName, now.node.ID, now.node.IPs), nil
+}
+
+// meshWithout renders what all peers share when before has gone and now is there, each nil for none.
+func (n *IPNet) meshWithout(before, now *peer) ([]value, error) {
+	var left, came []*transport.Node
+	if before != nil {
+		left = append(left, before.node)
+	}
+	if now != nil {
+		came = append(came, now.node)
+	}
+	var v values
+	v.put(n.settings.transport.Mesh(&n.settings.local, messages(n.mesh), left, came)...)
+	return v.list, v.err
+}

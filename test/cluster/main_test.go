@@ -1,0 +1,182 @@
+// Package cluster tests several nodes together: agents as real processes on nodes that are network namespaces, joined by
+// bridges, with VPP or the Linux dataplane. The tests need root and touch nothing of the machine's own network namespace.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+const prefix = "cvc"
+
+var binDir string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "cluster: skipped: network namespaces need root")
+		return 0
+	}
+	dir, err := os.MkdirTemp("", prefix+"-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binDir = dir
+	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "cluster: go build: %v\n%s", err, out)
+		return 1
+	}
+	if _, ok := vpptest.Find(); !ok {
+		fmt.Fprintf(os.Stderr, "cluster: %v: VPP is skipped\n", vpptest.ErrNoVPP)
+	}
+	return m.Run()
+}
+
+// mode is a dataplane and a transport.
+type mode struct {
+	dataplane string // vpp or linux
+	transport string
+}
+
+func (m mode) String() string { return m.dataplane + "-" + m.transport }
+
+var modes = []mode{{"vpp", "vxlan"}, {"vpp", "nooverlay"}}
+
+// world is a cluster under test.
+type world struct {
+	*testbed.Cluster
+	t    *testing.T
+	ctx  context.Context
+	mode mode
+	pods []*testbed.Pod
+}
+
+func newWorld(t *testing.T, m mode, nodes int) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
+	opts := testbed.ClusterOptions{
+		Name: name, Nodes: nodes, Addressed: m.dataplane == "linux",
+		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: m.dataplane},
+		ConfigOf: func(i int) string { return configOf(m, fmt.Sprintf("%s-n%d", name, i+1)) },
+	}
+	if m.dataplane == "vpp" {
+		if _, ok := vpptest.Find(); !ok {
+			t.Skip(vpptest.ErrNoVPP)
+		}
+		_, err := os.Stat("/dev/vhost-net")
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384}
+	}
+	c, err := testbed.NewCluster(ctx, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{Cluster: c, t: t, ctx: ctx, mode: m}
+	t.Cleanup(w.close)
+	return w
+}
+
+func configOf(m mode, node string) string {
+	nic := "host-" + testbed.UplinkNIC
+	if m.dataplane == "linux" {
+		nic = testbed.UplinkNIC
+	}
+	return "nodeToNodeTransport: " + m.transport + "\nuseTAPInterfaces: true\n" +
+		"ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n" +
+		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
+}
+
+func (w *world) close() {
+	if w.t.Failed() {
+		for _, n := range w.Nodes {
+			w.inspect(n)
+			w.t.Logf("the end of the agent's log of %s:\n%s", n.Name, n.LogTail(15))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, p := range w.pods {
+		_ = p.Delete(ctx) // may be gone
+	}
+	if err := w.Close(ctx); err != nil {
+		w.t.Errorf("close: %v", err)
+	}
+}
+
+// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, for whoever looks for the reason of a failure.
+func (w *world) inspect(n *testbed.Node) {
+	command := os.Getenv("CONTIV_E2E_INSPECT")
+	if command == "" {
+		return
+	}
+	cmd := n.Command(w.ctx, "sh", "-c", command)
+	cmd.Env = append(os.Environ(), "NODE="+n.Name, "REST="+n.RESTSocket())
+	if n.VPP != nil {
+		cmd.Env = append(cmd.Env, "VPPCTL=vppctl -s "+n.VPP.CLISocket())
+	}
+	out, err := cmd.CombinedOutput()
+	w.t.Logf("%s: %s: %v\n%s", n.Name, command, err, out)
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		text := err.Error()
+		w.t.Fatal(text[:min(len(text), 2000)])
+	}
+}
+
+// pod adds a pod to a node.
+func (w *world) pod(n *testbed.Node, name string) *testbed.Pod {
+	w.t.Helper()
+	p, err := n.AddPod(w.ctx, name)
+	w.must(err)
+	w.pods = append(w.pods, p)
+	return p
+}
+
+// reach waits until a ping from ns to dst is answered.
+func (w *world) reach(ns *testbed.Namespace, dst string) error {
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	defer cancel()
+	return testbed.Eventually(ctx, 50*time.Millisecond, func() error { return ns.PingOnce(ctx, dst, 0) })
+}
+
+// mesh: every pod reaches every other pod, in every family.
+func (w *world) mesh(pods []*testbed.Pod) {
+	w.t.Helper()
+	var errs []error
+	for _, from := range pods {
+		for _, to := range pods {
+			if from == to {
+				continue
+			}
+			for _, ip := range to.IPs {
+				errs = append(errs, w.reach(from.Namespace, ip.String()))
+			}
+		}
+	}
+	w.must(errors.Join(errs...))
+}
+
+// each runs a test once per mode.
+func each(t *testing.T, test func(t *testing.T, m mode)) {
+	for _, m := range modes {
+		t.Run(strings.ReplaceAll(m.String(), " ", "-"), func(t *testing.T) { test(t, m) })
+	}
+}
