@@ -70,7 +70,7 @@ func keyAndPrefix(m proto.Message) (key, prefix string) {
 	case *linux_l3.Route:
 		return LinuxRouteKey(m.GetDstNetwork(), m.GetOutgoingInterface()), LinuxRoutePrefix
 	}
-	return "", ""
+	return driverKey(m)
 }
 
 // New is an empty message of the kind that key belongs to.
@@ -112,6 +112,9 @@ func New(key string) (proto.Message, error) {
 		return new(linux_l3.ARPEntry), nil
 	case isUnder(key, LinuxRoutePrefix):
 		return new(linux_l3.Route), nil
+	}
+	if m := newDriver(key); m != nil {
+		return m, nil
 	}
 	return nil, fmt.Errorf("nb: key %q is of no known kind", key)
 }

@@ -1,0 +1,221 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/internal/health"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// Driver is a dataplane driver: New, RegisterManager and AddSource, Start, messages, Stop. SendMessage, RecvMessage,
+// QueueStatus, Inspect, Start and Stop are safe for concurrent use.
+type Driver struct {
+	cfg    Config
+	log    *slog.Logger
+	clock  Clock
+	health *health.Reporter
+	jobs   *lifecycle.Group
+
+	input   chan any
+	inspect chan inspection
+	status  *statusQueue
+
+	stopping chan struct{} // closed: takes no more messages
+	quit     chan struct{} // closed: the loop is to end
+	ended    chan struct{} // closed: the loop has ended
+	senders  sync.RWMutex  // held for reading while a message is being sent
+
+	mu       sync.Mutex // of the following
+	started  bool
+	stopped  bool
+	managers []*slot   // the loop's own from Start on
+	sources  []*source // likewise
+
+	loop loop
+}
+
+// source is a further input of the loop.
+type source struct {
+	name string
+	ch   <-chan any // nil once it was closed
+	size interface{ Observe(float64) }
+}
+
+type inspection struct {
+	f    func()
+	done chan error
+}
+
+// New makes a driver that does nothing yet.
+func New(cfg Config) *Driver {
+	cfg = cfg.withDefaults()
+	d := &Driver{
+		cfg: cfg, log: cfg.Log.With("driver", cfg.Name), clock: cfg.Clock,
+		jobs:  lifecycle.NewGroup(context.Background(), cfg.Log),
+		input: make(chan any, inputCapacity), inspect: make(chan inspection), status: newStatusQueue(),
+		stopping: make(chan struct{}), quit: make(chan struct{}), ended: make(chan struct{}),
+		health: cfg.Health.Register(cfg.Name, health.HealthReport{Live: true, Ready: true}, cfg.HealthTimeout),
+	}
+	var err error
+	if d.loop.metrics, err = newMetrics(cfg.Metrics, cfg.Name); err != nil {
+		d.log.Error("metrics are incomplete", "error", err)
+	}
+	return d
+}
+
+// RegisterManager adds a manager behind those that are there. After Start it is too late: the driver then is never ready,
+// because the manager has missed messages.
+func (d *Driver) RegisterManager(m Manager) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.started {
+		d.late(fmt.Errorf("manager %T was registered after Start: register it before", m))
+		return
+	}
+	d.managers = append(d.managers, newSlot(m))
+}
+
+// AddSource makes ch a further input: each of its messages goes to all managers and causes an apply. Closing ch ends the
+// input. After Start it is too late, as for managers.
+func (d *Driver) AddSource(name string, ch <-chan any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.started {
+		d.late(fmt.Errorf("source %s was added after Start: add it before", name))
+		return
+	}
+	size, err := d.loop.metrics.sourceBatch(d.cfg.Metrics, name)
+	if err != nil {
+		d.log.Error("metrics are incomplete", "error", err)
+	}
+	d.sources = append(d.sources, &source{name: name, ch: ch, size: size})
+}
+
+// late hands a defect of the caller to the loop, which from then on is not ready.
+func (d *Driver) late(err error) {
+	d.jobs.Go(d.cfg.Name+" misuse", func(context.Context) error {
+		return d.Inspect(func() { d.loop.defect(err) })
+	})
+}
+
+// Start starts the loop and returns. A second Start does nothing.
+func (d *Driver) Start() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.started || d.stopped {
+		return
+	}
+	d.started = true
+	d.jobs.Go(d.cfg.Name, func(ctx context.Context) error {
+		defer close(d.ended)
+		d.loop.init(d)
+		d.loop.run(ctx)
+		return nil
+	})
+}
+
+// Stop ends the driver in order: no more messages are taken, an apply that is running is completed, Flushes that are still
+// waiting get ErrStopped, and the health report turns to not ready. The dataplane is left as it is: traffic goes on. Messages
+// that were not applied are dropped. When ctx ends first, the apply's context is cancelled, and the error says so. Stop may be
+// called more than once.
+func (d *Driver) Stop(ctx context.Context) error {
+	d.mu.Lock()
+	first := !d.stopped
+	d.stopped = true
+	running := d.started
+	d.mu.Unlock()
+	if first {
+		close(d.stopping)
+		// From here on SendMessage refuses; those that wait for room give up. Behind them the input is complete.
+		d.senders.Lock()
+		d.senders.Unlock() //nolint:staticcheck // a barrier
+		close(d.quit)
+		if !running {
+			d.loop.d = d
+			d.loop.refuse()
+			d.health.Report(health.HealthReport{Live: true, Detail: "stopped"})
+			close(d.ended)
+		}
+	}
+	select {
+	case <-d.ended:
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("driver %s: stop: an apply or a manager does not end: %w", d.cfg.Name, ctx.Err()),
+			d.jobs.Stop(0))
+	}
+	return d.jobs.Stop(time.Second)
+}
+
+// SendMessage hands msg to the loop: a message of package proto, one that a manager of this driver knows, or a Flush. The
+// message must not be changed afterwards. It waits while 100 messages are pending, so managers must not call it. The only
+// errors are ErrStopped and that there is no message.
+func (d *Driver) SendMessage(msg any) error {
+	if msg == nil {
+		return errors.New("driver: SendMessage without a message")
+	}
+	d.senders.RLock()
+	defer d.senders.RUnlock()
+	select {
+	case <-d.stopping:
+		return ErrStopped
+	default:
+	}
+	select {
+	case d.input <- msg:
+		return nil
+	case <-d.stopping:
+		return ErrStopped
+	case <-d.ended:
+		return ErrStopped
+	}
+}
+
+// RecvMessage waits for the next status message and returns it: ProcessStatusUpdate and what was queued with QueueStatus.
+// After Stop it returns what is pending and then ErrStopped.
+func (d *Driver) RecvMessage() (any, error) {
+	for {
+		if msg, ok := d.status.take(); ok {
+			return msg, nil
+		}
+		select {
+		case <-d.status.wake:
+		case <-d.ended:
+			if msg, ok := d.status.take(); ok {
+				return msg, nil
+			}
+			return nil, ErrStopped
+		}
+	}
+}
+
+// QueueStatus makes msg what RecvMessage returns for key, in place of an older message for key that was not read yet. A nil
+// msg takes that one back. key is any comparable value: an endpoint's identity. QueueStatus never waits.
+func (d *Driver) QueueStatus(key any, msg any) { d.status.put(key, msg) }
+
+// Inspect runs f on the loop's goroutine between two passes, so that f may look at what managers hold; it waits until f is
+// done. The loop does nothing else meanwhile. Before Start it waits for Start.
+func (d *Driver) Inspect(f func()) error {
+	in := inspection{f: f, done: make(chan error, 1)}
+	select {
+	case d.inspect <- in:
+	case <-d.stopping:
+		return ErrStopped
+	case <-d.ended:
+		return ErrStopped
+	}
+	select {
+	case err := <-in.done:
+		return err
+	case <-d.ended:
+		return ErrStopped
+	}
+}
+
+// Progress tells that the loop is alive though a pass takes long. It is for Apply and managers, on the loop's goroutine:
+// another one's progress would say nothing about the loop.
+func (d *Driver) Progress() { d.loop.reportProgress() }

@@ -1,0 +1,62 @@
+package driver
+
+import (
+	"container/list"
+	"sync"
+)
+
+// statusQueue keeps the latest message per key until it is read, in the order in which the keys first came. Writing never
+// waits for the reader, and what the reader has not seen takes no more than one message per key.
+type statusQueue struct {
+	mu    sync.Mutex
+	order list.List // of *status
+	byKey map[any]*list.Element
+	wake  chan struct{} // holds a token while there may be something to take
+}
+
+type status struct{ key, msg any }
+
+func newStatusQueue() *statusQueue {
+	return &statusQueue{byKey: map[any]*list.Element{}, wake: make(chan struct{}, 1)}
+}
+
+// put makes msg the message of key; nil takes back what is pending.
+func (q *statusQueue) put(key, msg any) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	el, pending := q.byKey[key]
+	switch {
+	case msg == nil && pending:
+		q.order.Remove(el)
+		delete(q.byKey, key)
+	case msg == nil:
+	case pending:
+		el.Value = &status{key, msg}
+	default:
+		q.byKey[key] = q.order.PushBack(&status{key, msg})
+		q.signal()
+	}
+}
+
+// take removes the oldest key's message.
+func (q *statusQueue) take() (any, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	el := q.order.Front()
+	if el == nil {
+		return nil, false
+	}
+	s := q.order.Remove(el).(*status)
+	delete(q.byKey, s.key)
+	if q.order.Len() > 0 {
+		q.signal() // another reader may be waiting
+	}
+	return s.msg, true
+}
+
+func (q *statusQueue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,149 @@
+package driver
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestThrottle: ten changes in a row are each applied at once, then there is one apply per 100 ms however many changes.
+func TestThrottle(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.stop()
+		r.begin() // costs the first of ten
+		for i := range 300 {
+			r.send(host(i))
+			synctest.Wait()
+			if i == 8 && len(r.applies) != 9 {
+				t.Fatalf("%d applies for the first nine changes", len(r.applies))
+			}
+			if i >= 9 {
+				r.pass(10 * time.Millisecond)
+			}
+		}
+		synctest.Wait()
+		for i, at := range r.applies[9:] {
+			if want := time.Duration(i+1) * refillInterval; at != want {
+				t.Fatalf("apply %d at %s, want %s", 9+i, at, want)
+			}
+		}
+		if n := len(r.applies); n != 9+29 {
+			t.Errorf("%d applies in 2.91 s, want 38", n)
+		}
+		r.pass(time.Second)
+		if len(r.actual) != 300 {
+			t.Errorf("%d hosts applied, want 300", len(r.actual))
+		}
+	})
+}
+
+// TestThrottleRefills: after a rest there is a burst of ten again, not more.
+func TestThrottleRefills(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.stop()
+		r.begin()
+		for range 3 {
+			r.pass(time.Hour)
+			r.applies = nil
+			for i := range 20 {
+				r.send(host(i))
+				synctest.Wait()
+			}
+			if len(r.applies) != 10 {
+				t.Errorf("a burst of %d applies, want 10", len(r.applies))
+			}
+		}
+	})
+}
+
+// TestSlowAppliesLeaveTime: under a flood, applies of 200 ms are at least 400 ms apart; when they are fast again, so is the
+// pace.
+func TestSlowAppliesLeaveTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.stop()
+		r.begin()
+		took := 200 * time.Millisecond
+		r.apply = func(context.Context) ApplyResult { time.Sleep(took); return ApplyResult{} }
+		flood := func(d time.Duration) {
+			for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+				r.send(host(0))
+			}
+			synctest.Wait()
+		}
+		flood(4 * time.Second)
+		for i := 4; i < len(r.applies); i++ {
+			if gap := r.applies[i] - r.applies[i-1]; gap < 2*took {
+				t.Errorf("apply %d came %s after the one before", i, gap)
+			}
+		}
+		if n := len(r.applies); n < 10 || n > 13 {
+			t.Errorf("%d applies in 4 s, want about 11", n)
+		}
+		_ = r.d.Inspect(func() { took = time.Millisecond; r.applies = nil })
+		flood(2 * time.Second)
+		if n := len(r.applies); n < 18 || n > 31 {
+			t.Errorf("%d applies in 2 s after they became fast, want 10 per second and at most one burst", n)
+		}
+	})
+}
+
+// TestOneSlowApplyDoesNotDelayTheNext: the cold start takes long; the first pod after it must not wait for that.
+func TestOneSlowApplyDoesNotDelayTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.stop()
+		r.begin()
+		r.apply = func(context.Context) ApplyResult {
+			if len(r.applies) == 1 {
+				time.Sleep(3 * time.Second)
+			}
+			return ApplyResult{}
+		}
+		r.send(host(1))
+		synctest.Wait()
+		r.send(host(2))
+		if err := <-r.flush(); err != nil {
+			t.Fatal(err)
+		}
+		r.expectApplies(0, 3*time.Second)
+	})
+}
+
+// TestBucketBound: whatever is asked for when, in a window of time no more is granted than a full bucket and the refill.
+func TestBucketBound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		now := time.Unix(1000, 0)
+		b := newBucket(now)
+		var taken []time.Time
+		for range 300 {
+			now = now.Add(time.Duration(rng.ExpFloat64() * float64(40*time.Millisecond)))
+			if b.take(now) {
+				taken = append(taken, now)
+				continue
+			}
+			if at := b.next(); !at.After(now) {
+				t.Fatalf("no token at %v though the next was promised for %v", now, at)
+			} else if rng.IntN(2) == 0 {
+				now = at
+				if !b.take(now) {
+					t.Fatal("no token when it was promised")
+				}
+				taken = append(taken, now)
+			}
+		}
+		for i := range taken {
+			for j := i; j < len(taken); j++ {
+				window := taken[j].Sub(taken[i])
+				if n, most := j-i+1, bucketSize+1+int(window/refillInterval); n > most {
+					t.Fatalf("%d applies within %s, at most %d are allowed", n, window, most)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/scheduler"
+)
+
+// Driver is what the feed needs of a driver.
+type Driver interface {
+	// SendMessage queues a message; it blocks while the driver's queue is full.
+	SendMessage(msg any) error
+	// RecvMessage waits for a status message. It fails after the driver has been stopped.
+	RecvMessage() (any, error)
+	// Flush waits until all messages sent before have been applied; the error says that not all of it could be written. The
+	// driver goes on trying.
+	Flush(ctx context.Context) error
+}
+
+// Config configures a Feed.
+type Config struct {
+	Driver Driver
+	Log    *slog.Logger
+	// LinkKey names the value that brings up the link of an endpoint. Its status cannot be up before. Optional.
+	LinkKey func(id *proto.WorkloadEndpointID) string
+	// ApplyTimeout bounds the wait for a batch, UpTimeout the wait for endpoints to come up. Defaults 20 s and 5 s.
+	ApplyTimeout, UpTimeout time.Duration
+}
+
+// Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, but for Run.
+type Feed struct {
+	cfg    Config
+	told   map[string]pb.Message // what the driver has been told and not been told to forget
+	synced bool                  // InSync was sent
+	ops    []queued
+	ups    []waiting
+
+	mu      sync.Mutex
+	status  map[string]string // guarded by mu; of endpoints, by the key of workload-up
+	changed chan struct{}     // guarded by mu; closed, and made anew, when status has changed
+}
+
+// queued is an operation of the wave: the driver is told msg.
+type queued struct {
+	op  *scheduler.Op
+	key string
+	msg pb.Message // announces; nil: told no more
+	out any        // what is sent
+}
+
+// waiting is an operation that ends when an endpoint is up.
+type waiting struct {
+	op  *scheduler.Op
+	key string
+}
+
+var _ scheduler.Backend = (*Feed)(nil)
+
+// New is a feed for a driver that has not been told anything.
+func New(cfg Config) *Feed {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ApplyTimeout <= 0 {
+		cfg.ApplyTimeout = 20 * time.Second
+	}
+	if cfg.UpTimeout <= 0 {
+		cfg.UpTimeout = 5 * time.Second
+	}
+	return &Feed{cfg: cfg, told: map[string]pb.Message{}, status: map[string]string{}, changed: make(chan struct{})}
+}
+
+// Run takes the driver's status messages until the driver is stopped. It is a job.
+func (f *Feed) Run(ctx context.Context) error {
+	for {
+		msg, err := f.cfg.Driver.RecvMessage()
+		if err != nil {
+			if ctx.Err() == nil {
+				f.cfg.Log.Debug("the driver reports no more", "error", err)
+			}
+			return nil
+		}
+		switch m := msg.(type) {
+		case *proto.WorkloadEndpointStatusUpdate:
+			f.report(upKey(m.GetId()), m.GetStatus().GetStatus())
+		case *proto.WorkloadEndpointStatusRemove:
+			f.report(upKey(m.GetId()), "")
+		}
+	}
+}
+
+func (f *Feed) report(key, status string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if status == "" {
+		delete(f.status, key)
+	} else {
+		f.status[key] = status
+	}
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// statusOf is the status of an endpoint, and what to wait on for another one.
+func (f *Feed) statusOf(key string) (string, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status[key], f.changed
+}
+
+// Flush implements scheduler.Backend.
+func (f *Feed) Flush(ctx context.Context) {
+	ops, ups := f.ops, f.ups
+	f.ops, f.ups = nil, nil
+	if len(ops) > 0 {
+		f.send(ctx, ops)
+	}
+	f.awaitUp(ctx, ups)
+}
+
+// send hands over a batch and waits until it has been applied.
+func (f *Feed) send(ctx context.Context, ops []queued) {
+	var failed error
+	for i, q := range ops {
+		if failed == nil {
+			if err := f.cfg.Driver.SendMessage(q.out); err != nil {
+				failed = fmt.Errorf("tell the driver of %s: %w", q.key, err)
+			}
+		}
+		if failed != nil {
+			q.op.Done(failed)
+			ops[i].op = nil
+			continue
+		}
+		if q.msg == nil {
+			delete(f.told, q.key)
+		} else {
+			f.told[q.key] = q.msg
+		}
+		f.synced = f.synced || q.key == nb.DriverInSyncKey
+	}
+	if failed == nil && f.synced {
+		flush, cancel := context.WithTimeout(ctx, f.cfg.ApplyTimeout)
+		defer cancel()
+		if err := f.cfg.Driver.Flush(flush); err != nil {
+			failed = fmt.Errorf("the driver could not apply all of its state, and goes on trying: %w", err)
+			f.cfg.Log.Warn("not everything is programmed", "error", err)
+		}
+	}
+	for _, q := range ops {
+		switch {
+		case q.op == nil:
+		case failed != nil && mustBeApplied(q):
+			q.op.Done(scheduler.Retry(failed))
+		default:
+			q.op.Done(nil)
+		}
+	}
+}
+
+// mustBeApplied: a pod whose endpoint is perhaps not programmed must not come up. Everything else is the driver's to repair.
+func mustBeApplied(q queued) bool {
+	_, ok := q.msg.(*proto.WorkloadEndpointUpdate)
+	return ok
+}
+
+// awaitUp waits until all endpoints are up, or the time is over.
+func (f *Feed) awaitUp(ctx context.Context, ups []waiting) {
+	if len(ups) == 0 {
+		return
+	}
+	deadline := time.NewTimer(f.cfg.UpTimeout)
+	defer deadline.Stop()
+	for _, w := range ups {
+		w.op.Done(f.await(ctx, w.key, deadline.C))
+	}
+}
+
+func (f *Feed) await(ctx context.Context, key string, deadline <-chan time.Time) error {
+	for {
+		status, changed := f.statusOf(key)
+		if status == "up" {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			return scheduler.Retry(fmt.Errorf("the endpoint is %q after %s; GET /linux/dataplane has the reason", orUnknown(status),
+				f.cfg.UpTimeout))
+		case <-ctx.Done():
+			return scheduler.Retry(ctx.Err())
+		}
+	}
+}
+
+func orUnknown(status string) string {
+	if status == "" {
+		return "not reported"
+	}
+	return status
+}

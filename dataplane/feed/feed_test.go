@@ -1,0 +1,297 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// toyDriver notes what it is told. An endpoint goes up when the driver is in sync and the endpoint's link is up.
+type toyDriver struct {
+	mu      sync.Mutex
+	told    []string // one word per message, "flush" for a flush
+	ids     map[string]*proto.WorkloadEndpointID
+	linkUp  map[string]bool
+	synced  bool
+	flushes error // the outcome of a flush
+	reports chan any
+}
+
+func newToyDriver() *toyDriver {
+	return &toyDriver{ids: map[string]*proto.WorkloadEndpointID{}, linkUp: map[string]bool{}, reports: make(chan any, 100)}
+}
+
+func (d *toyDriver) SendMessage(msg any) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name := string(msg.(pb.Message).ProtoReflect().Descriptor().Name())
+	switch m := msg.(type) {
+	case *proto.WorkloadEndpointUpdate:
+		d.ids[m.GetId().GetEndpointId()] = m.GetId()
+		name += " " + m.GetId().GetEndpointId()
+	case *proto.WorkloadEndpointRemove:
+		delete(d.ids, m.GetId().GetEndpointId())
+		name += " " + m.GetId().GetEndpointId()
+	case *proto.InSync:
+		d.synced = true
+	}
+	d.told = append(d.told, name)
+	d.reportLocked()
+	return nil
+}
+
+func (d *toyDriver) reportLocked() {
+	for ep, id := range d.ids {
+		if d.synced && d.linkUp[ep] {
+			d.reports <- &proto.WorkloadEndpointStatusUpdate{Id: id, Status: &proto.EndpointStatus{Status: "up"}}
+		}
+	}
+}
+
+func (d *toyDriver) RecvMessage() (any, error) {
+	msg, ok := <-d.reports
+	if !ok {
+		return nil, io.EOF
+	}
+	return msg, nil
+}
+
+func (d *toyDriver) Flush(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.told = append(d.told, "flush")
+	return d.flushes
+}
+
+// take gives what the driver was told since the last call.
+func (d *toyDriver) take() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	told := d.told
+	d.told = nil
+	return told
+}
+
+// rig is a scheduler with a driver behind a feed, and links that come up at once.
+type rig struct {
+	t      *testing.T
+	driver *toyDriver
+	feed   *Feed
+	s      *scheduler.Scheduler
+}
+
+const linkPrefix = "link/"
+
+func newRig(t *testing.T, driver *toyDriver) *rig {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	jobs := lifecycle.NewGroup(t.Context(), log)
+	f := New(Config{
+		Driver: driver, Log: log, UpTimeout: 200 * time.Millisecond,
+		LinkKey: func(id *proto.WorkloadEndpointID) string { return linkPrefix + id.GetEndpointId() },
+	})
+	s := scheduler.New(scheduler.Config{Backends: []scheduler.Backend{f}, Jobs: jobs}, log)
+	if err := Register(s, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := scheduler.Register(s, scheduler.Kind[pb.Message]{
+		Name: "link", Prefix: linkPrefix, Rank: scheduler.RankPodLink,
+		Equal: func(string, pb.Message, pb.Message) bool { return true },
+		Create: func(op *scheduler.Op, key string, _ pb.Message) {
+			driver.mu.Lock()
+			defer driver.mu.Unlock()
+			driver.linkUp[strings.TrimPrefix(key, linkPrefix)] = true
+			driver.told = append(driver.told, key)
+			driver.reportLocked()
+			op.Done(nil)
+		},
+		Delete: func(op *scheduler.Op, _ string, _ pb.Message) { op.Done(nil) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	jobs.Go("feed", f.Run)
+	t.Cleanup(func() {
+		s.Close()
+		close(driver.reports)
+		if err := jobs.Stop(5 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	return &rig{t: t, driver: driver, feed: f, s: s}
+}
+
+func endpoint(name string) *proto.WorkloadEndpointUpdate {
+	return &proto.WorkloadEndpointUpdate{
+		Id:       &proto.WorkloadEndpointID{OrchestratorId: "contiv", WorkloadId: "default/" + name, EndpointId: name},
+		Endpoint: &proto.WorkloadEndpoint{State: "active", Name: "cali" + name, ProfileIds: []string{"p"}},
+	}
+}
+
+func values(t *testing.T, link bool, msgs ...pb.Message) []txn.KV {
+	t.Helper()
+	var out []txn.KV
+	for _, m := range msgs {
+		key, err := nb.Key(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, txn.KV{Key: key, Value: m})
+		if ep, ok := m.(*proto.WorkloadEndpointUpdate); ok && link {
+			out = append(out, txn.KV{Key: linkPrefix + ep.GetId().GetEndpointId(), Value: &proto.InSync{}})
+		}
+	}
+	return out
+}
+
+func base() []pb.Message {
+	return []pb.Message{
+		&proto.InSync{}, &proto.RouteUpdate{Dst: "10.1.2.0/24"}, &proto.ActiveProfileUpdate{Id: &proto.ProfileID{Name: "p"}},
+		&proto.VXLANTunnelEndpointUpdate{Node: "n2"},
+	}
+}
+
+func (r *rig) commit(kind txn.Kind, revert bool, kvs []txn.KV) error {
+	r.t.Helper()
+	_, err := r.s.Commit(r.t.Context(), &txn.Txn{Kind: kind, Values: kvs, Revert: revert})
+	return err
+}
+
+// TestNothingIsAppliedBeforeEverythingIsTold: InSync comes behind all that is known at the start, links of pods behind that.
+func TestNothingIsAppliedBeforeEverythingIsTold(t *testing.T) {
+	r := newRig(t, newToyDriver())
+	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {
+		t.Fatal(err)
+	}
+	got := r.driver.take()
+	order := []string{"ActiveProfileUpdate", "RouteUpdate", "WorkloadEndpointUpdate a", "InSync", "flush", "link/a"}
+	last := -1
+	for _, what := range order {
+		i := slices.Index(got, what)
+		if i <= last {
+			t.Fatalf("%s comes at %d, want it behind %d: %q", what, i, last, got)
+		}
+		last = i
+	}
+	if i := slices.Index(got, "flush"); i < slices.Index(got, "InSync") {
+		t.Errorf("waited for the driver before it was in sync: %q", got)
+	}
+	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.driver.take(); len(got) > 0 {
+		t.Errorf("a resync with nothing changed told the driver %q", got)
+	}
+}
+
+// TestAddAndDelete: policy is in force before the pod's link is up, the transaction ends when the endpoint is up.
+func TestAddAndDelete(t *testing.T) {
+	r := newRig(t, newToyDriver())
+	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
+		t.Fatal(err)
+	}
+	r.driver.take()
+	if err := r.commit(txn.Update, true, values(t, true, endpoint("a"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.driver.take(), []string{"WorkloadEndpointUpdate a", "flush", "link/a"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if status, _ := r.feed.statusOf(upKey(endpoint("a").GetId())); status != "up" {
+		t.Errorf("the transaction ended with the endpoint %q", status)
+	}
+	gone := values(t, true, endpoint("a"))
+	for i := range gone {
+		gone[i].Value = nil
+	}
+	if err := r.commit(txn.Update, false, gone); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.driver.take(), []string{"WorkloadEndpointRemove a", "flush"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// TestEndpointThatStaysDown: the pod is not reported as connected, and nothing of it stays.
+func TestEndpointThatStaysDown(t *testing.T) {
+	r := newRig(t, newToyDriver())
+	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
+		t.Fatal(err)
+	}
+	r.driver.mu.Lock()
+	r.driver.synced = false // so nothing comes up
+	r.driver.mu.Unlock()
+	err := r.commit(txn.Update, true, values(t, true, endpoint("a")))
+	if err == nil || !strings.Contains(err.Error(), "the endpoint is \"not reported\" after 200ms") {
+		t.Errorf("error %v", err)
+	}
+	if _, left := r.feed.told[nb.DriverWorkloadKey(endpoint("a").GetId())]; left || len(r.driver.ids) > 0 {
+		t.Error("the driver still has the endpoint")
+	}
+}
+
+// TestApplyFails: an endpoint that may not be programmed is an error of the pod; everything else is the driver's to repair.
+func TestApplyFails(t *testing.T) {
+	r := newRig(t, newToyDriver())
+	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
+		t.Fatal(err)
+	}
+	r.driver.mu.Lock()
+	r.driver.flushes = errors.New("kernel said no")
+	r.driver.mu.Unlock()
+	if err := r.commit(txn.Update, false, values(t, true, &proto.RouteUpdate{Dst: "10.1.3.0/24"})); err != nil {
+		t.Errorf("a route that the driver goes on trying: %v", err)
+	}
+	err := r.commit(txn.Update, true, values(t, true, endpoint("a")))
+	if err == nil || !strings.Contains(err.Error(), "kernel said no") {
+		t.Errorf("error %v", err)
+	}
+	var failed *txn.Error
+	if !errors.As(err, &failed) || !failed.Reverted || !scheduler.IsRetriable(failed.Failed[0].Err) {
+		t.Errorf("error %#v, want one that was reverted and may go away", err)
+	}
+}
+
+// TestRestart: a new agent knows nothing of what an earlier one told the driver, which is in the same process and so new as well.
+func TestRestart(t *testing.T) {
+	all := func(t *testing.T) []txn.KV {
+		var eps []pb.Message
+		for i := range 50 {
+			eps = append(eps, endpoint(fmt.Sprint("e", i)))
+		}
+		return values(t, true, append(base(), eps...)...)
+	}
+	for range 2 {
+		r := newRig(t, newToyDriver())
+		if err := r.commit(txn.FullResync, false, all(t)); err != nil {
+			t.Fatal(err)
+		}
+		got := r.driver.take()
+		flushes := 0
+		for _, what := range got {
+			if what == "flush" {
+				flushes++
+			}
+		}
+		if len(r.driver.ids) != 50 || flushes != 1 {
+			t.Errorf("%d endpoints by %d batches, want 50 by one", len(r.driver.ids), flushes)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package feed
+
+import (
+	"fmt"
+	"strings"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/scheduler"
+)
+
+// Ranks: what is referred to comes before what refers to it; pods' links come up (scheduler.RankPodLink) when the driver has all
+// that concerns them.
+const (
+	rankSet    = scheduler.RankHostLink
+	rankPolicy = scheduler.RankTable
+	rankRoute  = scheduler.RankRoute
+	rankPod    = scheduler.RankFeature
+	rankSynced = scheduler.RankFeature + 5
+	rankUp     = scheduler.RankPodRoute + 1
+)
+
+// upKind is the name of the derived kind.
+const upKind = "driver-workload-up"
+
+// upKey is the key of the item workload-up of an endpoint.
+func upKey(id *proto.WorkloadEndpointID) string {
+	return nb.DriverWorkloadUpState + strings.TrimPrefix(nb.DriverWorkloadKey(id), nb.DriverWorkloadPrefix)
+}
+
+// kind is a kind of messages; remove makes the message that takes one back.
+type kind struct {
+	name, prefix string
+	rank         int
+	remove       func(m pb.Message) any
+}
+
+func kinds() []kind {
+	return []kind{
+		{"driver-ip-set", nb.DriverIPSetPrefix, rankSet, func(m pb.Message) any {
+			return &proto.IPSetRemove{Id: m.(*proto.IPSetUpdate).GetId()}
+		}},
+		{"driver-profile", nb.DriverProfilePrefix, rankPolicy, func(m pb.Message) any {
+			return &proto.ActiveProfileRemove{Id: m.(*proto.ActiveProfileUpdate).GetId()}
+		}},
+		{"driver-policy", nb.DriverPolicyPrefix, rankPolicy, func(m pb.Message) any {
+			return &proto.ActivePolicyRemove{Id: m.(*proto.ActivePolicyUpdate).GetId()}
+		}},
+		{"driver-host", nb.DriverHostPrefix, rankPolicy, func(m pb.Message) any {
+			return &proto.HostMetadataRemove{Hostname: m.(*proto.HostMetadataUpdate).GetHostname()}
+		}},
+		{"driver-pool", nb.DriverPoolPrefix, rankPolicy, func(m pb.Message) any {
+			return &proto.IPAMPoolRemove{Id: m.(*proto.IPAMPoolUpdate).GetId()}
+		}},
+		{"driver-vtep", nb.DriverVTEPPrefix, rankPolicy, func(m pb.Message) any {
+			return &proto.VXLANTunnelEndpointRemove{Node: m.(*proto.VXLANTunnelEndpointUpdate).GetNode()}
+		}},
+		{"driver-route", nb.DriverRoutePrefix, rankRoute, func(m pb.Message) any {
+			return &proto.RouteRemove{Dst: m.(*proto.RouteUpdate).GetDst()}
+		}},
+		{"driver-in-sync", nb.DriverInSyncKey, rankSynced, func(pb.Message) any { return nil }},
+	}
+}
+
+// Register adds the kinds of the driver's messages to a scheduler, of which f is a backend.
+func Register(s *scheduler.Scheduler, f *Feed) error {
+	for _, k := range kinds() {
+		if err := scheduler.Register(s, f.kind(k)); err != nil {
+			return fmt.Errorf("register %s: %w", k.name, err)
+		}
+	}
+	workload := f.kind(kind{"driver-workload", nb.DriverWorkloadPrefix, rankPod, func(m pb.Message) any {
+		return &proto.WorkloadEndpointRemove{Id: m.(*proto.WorkloadEndpointUpdate).GetId()}
+	}})
+	workload.Derive = func(_ string, m pb.Message, put func(kind, itemKey string, item any)) {
+		id := m.(*proto.WorkloadEndpointUpdate).GetId()
+		put(upKind, upKey(id), id)
+	}
+	if err := scheduler.Register(s, workload); err != nil {
+		return fmt.Errorf("register endpoints: %w", err)
+	}
+	if err := scheduler.Register(s, f.upKind()); err != nil {
+		return fmt.Errorf("register the state of endpoints: %w", err)
+	}
+	return nil
+}
+
+func (f *Feed) kind(k kind) scheduler.Kind[pb.Message] {
+	tell := func(op *scheduler.Op, key string, m pb.Message) {
+		f.ops = append(f.ops, queued{op: op, key: key, msg: m, out: m})
+	}
+	return scheduler.Kind[pb.Message]{
+		Name: k.name, Prefix: k.prefix, Rank: k.rank,
+		Equal:  func(_ string, desired, applied pb.Message) bool { return pb.Equal(desired, applied) },
+		Create: tell,
+		Update: func(op *scheduler.Op, key string, _, desired pb.Message) { tell(op, key, desired) },
+		Delete: func(op *scheduler.Op, key string, m pb.Message) {
+			out := k.remove(m)
+			if out == nil {
+				op.Done(nil) // InSync cannot be taken back
+				return
+			}
+			f.ops = append(f.ops, queued{op: op, key: key, out: out})
+		},
+		Dump: func(op *scheduler.DumpOp, emit func(key string, m pb.Message)) {
+			for key, m := range f.told {
+				if strings.HasPrefix(key, k.prefix) {
+					emit(key, m)
+				}
+			}
+			op.Done(nil)
+		},
+	}
+}
+
+// upKind is there when the driver says that the endpoint is up.
+func (f *Feed) upKind() scheduler.Kind[*proto.WorkloadEndpointID] {
+	return scheduler.Kind[*proto.WorkloadEndpointID]{
+		Name: upKind, Rank: rankUp, ImpliedByParent: true,
+		Equal: func(string, *proto.WorkloadEndpointID, *proto.WorkloadEndpointID) bool { return true },
+		Deps: func(_ string, id *proto.WorkloadEndpointID, add func(dep string)) {
+			if f.cfg.LinkKey != nil {
+				add(f.cfg.LinkKey(id))
+			}
+		},
+		Create: func(op *scheduler.Op, key string, _ *proto.WorkloadEndpointID) {
+			f.ups = append(f.ups, waiting{op: op, key: key})
+		},
+		Delete: func(op *scheduler.Op, _ string, _ *proto.WorkloadEndpointID) { op.Done(nil) },
+		Dump: func(op *scheduler.DumpOp, emit func(key string, id *proto.WorkloadEndpointID)) {
+			for key, m := range f.told {
+				if ep, ok := m.(*proto.WorkloadEndpointUpdate); ok && strings.HasPrefix(key, nb.DriverWorkloadPrefix) {
+					if status, _ := f.statusOf(upKey(ep.GetId())); status == "up" {
+						emit(upKey(ep.GetId()), ep.GetId())
+					}
+				}
+			}
+			op.Done(nil)
+		},
+	}
+}

@@ -1,0 +1,136 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// HealthReport is one part's, or in a summary the whole process's, state.
+type HealthReport struct {
+	Live  bool
+	Ready bool
+	// Detail says in one line what an operator should know; with a yes it may be empty.
+	Detail string
+}
+
+// HealthAggregator joins reports. The zero value is ready for use; a nil aggregator takes reports and forgets them. Safe for
+// concurrent use.
+type HealthAggregator struct {
+	mu        sync.Mutex
+	reporters map[string]*Reporter
+}
+
+// NewHealthAggregator is an aggregator without reporters, whose summary is live and ready.
+func NewHealthAggregator() *HealthAggregator { return &HealthAggregator{} }
+
+// Reporter is one part's side of the aggregator. A nil Reporter reports to nobody.
+type Reporter struct {
+	of       *HealthAggregator
+	name     string
+	declares HealthReport
+	timeout  time.Duration
+
+	// Guarded by of.mu.
+	last HealthReport
+	at   time.Time // zero: has not reported yet
+}
+
+// Register makes a reporter called name, replacing an older one of that name. declares tells which of the answers the part
+// gives; the others do not depend on it. A report counts for timeout (≤ 0: until the next one).
+func (a *HealthAggregator) Register(name string, declares HealthReport, timeout time.Duration) *Reporter {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.reporters == nil {
+		a.reporters = map[string]*Reporter{}
+	}
+	r := &Reporter{of: a, name: name, declares: declares, timeout: timeout}
+	a.reporters[name] = r
+	return r
+}
+
+// Report replaces the part's report and starts its timeout anew.
+func (r *Reporter) Report(report HealthReport) {
+	if r == nil {
+		return
+	}
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	r.last, r.at = report, time.Now()
+}
+
+// Close takes the reporter out of the aggregate, unless another of its name has replaced it.
+func (r *Reporter) Close() {
+	if r == nil {
+		return
+	}
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	if r.of.reporters[r.name] == r {
+		delete(r.of.reporters, r.name)
+	}
+}
+
+// Summary is the conjunction of all reports. Detail has a line for every part: its name, its answers and its own detail.
+func (a *HealthAggregator) Summary() HealthReport {
+	sum := HealthReport{Live: true, Ready: true}
+	if a == nil {
+		return sum
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	var lines []string
+	parts := slices.SortedFunc(maps.Values(a.reporters), func(x, y *Reporter) int { return cmp.Compare(x.name, y.name) })
+	for _, r := range parts {
+		report := r.effective(now)
+		sum.Live = sum.Live && (report.Live || !r.declares.Live)
+		sum.Ready = sum.Ready && (report.Ready || !r.declares.Ready)
+		lines = append(lines, r.line(report))
+	}
+	sum.Detail = strings.Join(lines, "\n")
+	return sum
+}
+
+// effective is the last report, or a refusal that says why it does not count.
+func (r *Reporter) effective(now time.Time) HealthReport {
+	if r.at.IsZero() {
+		return HealthReport{Detail: "has not reported yet"}
+	}
+	if age := now.Sub(r.at); r.timeout > 0 && age > r.timeout {
+		return HealthReport{Detail: fmt.Sprintf("hangs: silent for %s, allowed are %s; last said: %s",
+			age.Round(time.Second), r.timeout, cmp.Or(r.last.Detail, "nothing special"))}
+	}
+	return r.last
+}
+
+func (r *Reporter) line(report HealthReport) string {
+	var words []string
+	for _, answer := range []struct {
+		declared, given bool
+		yes, no         string
+	}{
+		{r.declares.Live, report.Live, "live", "not live"},
+		{r.declares.Ready, report.Ready, "ready", "not ready"},
+	} {
+		switch {
+		case !answer.declared:
+		case answer.given:
+			words = append(words, answer.yes)
+		default:
+			words = append(words, answer.no)
+		}
+	}
+	line := r.name + ": " + strings.Join(words, ", ")
+	if report.Detail != "" {
+		line += " (" + report.Detail + ")"
+	}
+	return line
+}
