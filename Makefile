@@ -17,9 +17,11 @@ build: ## build the binaries into bin/
 	@mkdir -p $(BIN)
 	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 
+NODES ?= 1
+
 .PHONY: demo
-demo: deps build ## two pods wired by the CNI binary through the agent ping each other; uses VPP if there is one
-	$(SUDO) $(BIN)/demo -bin $(BIN)
+demo: deps build ## pods wired by the CNI binary through the agent ping each other; NODES=3 for a cluster; VPP if there is one
+	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES)
 
 .PHONY: test
 test: deps ## vet and run all tests (root; tests against real VPP are skipped with a line where there is none)
@@ -53,6 +55,7 @@ lint: ## gofmt, vet and the house rules (test/arch)
 .PHONY: gen
 gen: ## regenerate the protobuf code (needs protoc)
 	dataplane/nb/gen.sh
+	dataplane/proto/gen.sh
 	plugins/nodesync/vppnode/gen.sh
 
 .PHONY: images
