@@ -12,7 +12,8 @@ func (l *loop) mayApply() bool {
 	if !l.dirty || !l.mayWrite() {
 		return false
 	}
-	if !l.bucket.take(l.d.clock.Now()) {
+	awaited := len(l.flushes) > 0 || l.d.hurried.Load() > 0
+	if !l.bucket.take(l.d.clock.Now()) && !awaited {
 		if !l.throttled {
 			l.d.log.Debug("applies are being throttled", "interval", l.bucket.interval)
 			l.throttled = true

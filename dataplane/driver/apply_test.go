@@ -240,29 +240,3 @@ func TestFlushWithoutReader(t *testing.T) {
 		}
 	})
 }
-
-func TestFlushWaitsForTheThrottle(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t, nil)
-		defer r.stop()
-		r.begin()
-		for i := range bucketSize - 1 {
-			r.send(host(i))
-			if err := <-r.flush(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if since := time.Since(r.start); since != 0 {
-			t.Fatalf("with tokens, Flushes took %s", since)
-		}
-		r.send(host(100))
-		done := r.flush()
-		synctest.Wait()
-		if got := pending(done); got != "waiting" {
-			t.Fatalf("Flush without a token: %s", got)
-		}
-		if err := <-done; err != nil || time.Since(r.start) != refillInterval {
-			t.Errorf("Flush: %v after %s, want 100 ms", err, time.Since(r.start))
-		}
-	})
-}

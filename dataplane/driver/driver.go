@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"contiv.dev/vswitch/internal/health"
@@ -29,6 +30,7 @@ type Driver struct {
 	quit     chan struct{} // closed: the loop is to end
 	ended    chan struct{} // closed: the loop has ended
 	senders  sync.RWMutex  // held for reading while a message is being sent
+	hurried  atomic.Int32  // how many callers want no throttle
 
 	mu       sync.Mutex // of the following
 	started  bool
@@ -214,6 +216,14 @@ func (d *Driver) Inspect(f func()) error {
 	case <-d.ended:
 		return ErrStopped
 	}
+}
+
+// Expedite suspends the throttle until release is called: somebody waits for something that will take several applies, each of
+// which the last one's outcome brings about (an endpoint that comes up). A Flush is never throttled.
+func (d *Driver) Expedite() (release func()) {
+	d.hurried.Add(1)
+	_ = d.Inspect(func() {}) // wakes a loop that is waiting for a token; a stopped one need not wake
+	return sync.OnceFunc(func() { d.hurried.Add(-1) })
 }
 
 // Progress tells that the loop is alive though a pass takes long. It is for Apply and managers, on the loop's goroutine:

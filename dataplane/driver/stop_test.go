@@ -133,7 +133,7 @@ func TestEveryFlushIsAnsweredOnce(t *testing.T) {
 			var applied, failed, stopped atomic.Int64
 			for s := range 8 {
 				wg.Go(func() {
-					for i := range 40 {
+					for i := range 1000 {
 						msg := host(s*1000 + i)
 						done := make(chan error, 2)
 						if errors.Join(r.d.SendMessage(msg), r.d.SendMessage(Flush{Done: done})) != nil {

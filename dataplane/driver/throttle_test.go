@@ -147,3 +147,49 @@ func TestBucketBound(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyWaitsForTheThrottle: what is flushed is applied at once, and so is everything while somebody has asked for it.
+func TestNobodyWaitsForTheThrottle(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.stop()
+		r.begin()
+		began := time.Now()
+		for i := range 100 {
+			r.send(host(i))
+			done := make(chan error, 1)
+			r.send(Flush{Done: done})
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("100 flushes took %s of waiting", took)
+		}
+		before := len(r.applies)
+		r.send(host(1000))
+		synctest.Wait()
+		if len(r.applies) != before {
+			t.Fatal("a change nobody waits for was applied with an empty bucket")
+		}
+		release := r.d.Expedite()
+		synctest.Wait()
+		if len(r.applies) != before+1 {
+			t.Errorf("%d applies after Expedite, want the one that was waiting", len(r.applies)-before)
+		}
+		r.send(host(1001))
+		synctest.Wait()
+		if len(r.applies) != before+2 {
+			t.Error("a change is throttled though somebody waits")
+		}
+		release()
+		release() // harmless
+		for i := range 5 {
+			r.send(host(2000 + i))
+			synctest.Wait()
+		}
+		if n := len(r.applies) - before - 2; n > 1 {
+			t.Errorf("%d applies after release, want the throttle back", n)
+		}
+	})
+}

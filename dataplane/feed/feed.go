@@ -23,6 +23,8 @@ type Driver interface {
 	// Flush waits until all messages sent before have been applied; the error says that not all of it could be written. The
 	// driver goes on trying.
 	Flush(ctx context.Context) error
+	// Expedite suspends the driver's throttle until release is called.
+	Expedite() (release func())
 }
 
 // Config configures a Feed.
@@ -177,6 +179,7 @@ func (f *Feed) awaitUp(ctx context.Context, ups []waiting) {
 	if len(ups) == 0 {
 		return
 	}
+	defer f.cfg.Driver.Expedite()()
 	deadline := time.NewTimer(f.cfg.UpTimeout)
 	defer deadline.Stop()
 	for _, w := range ups {

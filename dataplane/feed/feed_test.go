@@ -78,6 +78,8 @@ func (d *toyDriver) Flush(context.Context) error {
 	return d.flushes
 }
 
+func (d *toyDriver) Expedite() (release func()) { return func() {} }
+
 // take gives what the driver was told since the last call.
 func (d *toyDriver) take() []string {
 	d.mu.Lock()

@@ -1,0 +1,257 @@
+package ipset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+const (
+	// A set of which at least rebuildMin members and half of all differ is rebuilt and swapped in.
+	rebuildMin = 1024
+	// destroyBudget is how long ApplyDestroys goes on destroying before it leaves the rest for later.
+	destroyBudget = 100 * time.Millisecond
+	// A set that cannot be destroyed is tried destroyTries times, then at the next Resync.
+	destroyTries = 20
+	// destroyAgain is when ApplyDestroys is worth another call: nf_tables lets go of sets a little after its commit.
+	destroyAgain = 100 * time.Millisecond
+)
+
+// Result is the outcome of an apply. See table.Result.
+type Result struct {
+	Err    error
+	Broken map[string]error
+	Again  time.Duration
+	Writes int
+}
+
+func (r *Result) broken(m *set, err error) {
+	if r.Broken == nil {
+		r.Broken = map[string]error{}
+	}
+	r.Broken[m.object()] = err
+}
+
+// ApplyUpdates makes sets and changes their members. On Err it is not known what the kernel has; the next call finds out.
+func (s *Sets) ApplyUpdates() Result {
+	writes := 0
+	for attempt := 0; ; attempt++ {
+		r, stale := s.update()
+		writes += r.Writes
+		if stale && attempt < 2 {
+			continue // somebody else has made or destroyed one of our sets
+		}
+		r.Writes = writes
+		s.metrics.counts(len(s.have), len(s.have)+s.others)
+		return r
+	}
+}
+
+// update is one attempt. stale is true when a set was, or was not, in the kernel contrary to what was known.
+func (s *Sets) update() (r Result, stale bool) {
+	maps.Copy(s.dirty, s.broken)
+	clear(s.broken)
+	if err := s.sync(); err != nil {
+		s.forget()
+		return Result{Err: err}, false
+	}
+	j := s.plan(&r)
+	if err := j.run(&r); err != nil {
+		s.forget()
+		r.Err = fmt.Errorf("program sets: %w", err)
+	}
+	return r, j.stale
+}
+
+// sync lists what is not known of the kernel.
+func (s *Sets) sync() error {
+	if !s.listed {
+		if err := s.list(); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.sorted() {
+		h, ok := s.have[m.name]
+		switch {
+		case m.known && ok:
+		case !ok, !m.fits(h):
+			m.empty()
+		default:
+			if err := s.compare(m); err != nil {
+				return err
+			}
+		}
+		if s.right(m) {
+			delete(s.dirty, m)
+		}
+	}
+	return nil
+}
+
+// right is true when the kernel has the set as desired.
+func (s *Sets) right(m *set) bool {
+	h, ok := s.have[m.name]
+	return ok && m.fits(h) && h.max == m.max && !m.pending()
+}
+
+// list finds out which sets there are. All of ours that are desired become unknown; the others are doomed.
+func (s *Sets) list() error {
+	s.have, s.others, s.doomed = map[string]header{}, 0, map[string]int{}
+	err := s.kernel.headers(func(h header) {
+		if mine, _ := ours(h.name); mine {
+			s.have[h.name] = h
+			s.doomed[h.name] = 0
+		} else {
+			s.others++
+		}
+	})
+	s.metrics.call(1, err)
+	if err != nil {
+		return err
+	}
+	for _, m := range s.sets {
+		m.forget()
+		s.name(m)
+		s.dirty[m] = struct{}{}
+	}
+	s.listed = true
+	return nil
+}
+
+// compare reads the set's members. A second reading, for the members that the kernel lacks, is needed only when there are any.
+func (s *Sets) compare(m *set) error {
+	m.forget()
+	seen, surplus := 0, map[member]struct{}{}
+	err := s.members(m, func(x member) {
+		if _, ok := m.members[x]; ok {
+			seen++
+		} else {
+			surplus[x] = struct{}{}
+		}
+	})
+	lacks := map[member]struct{}{}
+	if err == nil && seen != len(m.members) {
+		for x := range m.members {
+			lacks[x] = struct{}{}
+		}
+		err = s.members(m, func(x member) { delete(lacks, x) })
+	}
+	if errors.Is(err, errNoEntry) {
+		delete(s.have, m.name)
+		m.empty()
+		return nil
+	}
+	if err == nil {
+		m.known, m.surplus, m.lacks = true, surplus, lacks
+	}
+	return err
+}
+
+func (s *Sets) members(m *set, each func(member)) error {
+	err := s.kernel.members(m.name, each)
+	s.metrics.call(1, err)
+	return err
+}
+
+// exchange is kernel.exchange, counted.
+func (s *Sets) exchange(reqs []request) ([]error, error) {
+	if len(reqs) == 0 {
+		return nil, nil
+	}
+	errs, err := s.kernel.exchange(reqs)
+	lines := 0
+	for i := range reqs {
+		lines += max(1, len(reqs[i].members))
+	}
+	s.metrics.call(lines, errors.Join(append(errs, err)...))
+	return errs, err
+}
+
+// destroyable says whether ApplyDestroys would try something.
+func (s *Sets) destroyable() bool {
+	for _, tries := range s.doomed {
+		if tries < destroyTries {
+			return true
+		}
+	}
+	return false
+}
+
+// ApplyDestroys destroys what is not desired any more. It belongs after the rules that referred to it.
+func (s *Sets) ApplyDestroys() Result {
+	var r Result
+	if !s.listed || !s.destroyable() {
+		return r
+	}
+	var names []string
+	for name, tries := range s.doomed {
+		if tries < destroyTries {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	start := s.now()
+	for batch := 1; len(names) > 0; {
+		began := s.now()
+		n := min(batch, len(names))
+		if err := s.destroy(names[:n], &r); err != nil {
+			s.forget()
+			r.Err = fmt.Errorf("destroy sets: %w", err)
+			return r
+		}
+		names = names[n:]
+		switch now := s.now(); {
+		case now.Sub(start) >= destroyBudget:
+			names = nil
+		case now.Sub(began) < destroyBudget/20:
+			batch *= 2
+		default:
+			batch = 1
+		}
+	}
+	if s.destroyable() {
+		r.Again = destroyAgain
+	}
+	s.metrics.counts(len(s.have), len(s.have)+s.others)
+	return r
+}
+
+func (s *Sets) destroy(names []string, r *Result) error {
+	reqs := make([]request, len(names))
+	for i, name := range names {
+		reqs[i] = request{op: opDestroy, name: name}
+	}
+	errs, err := s.exchange(reqs)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		if errs[i] != nil && !errors.Is(errs[i], errNoEntry) {
+			s.doomed[name]++
+			s.log.Debug("set cannot be destroyed yet", "set", name, "error", errs[i])
+			if s.doomed[name] == destroyTries {
+				s.log.Warn("set is not used by us any more but cannot be destroyed", "set", name, "error", errs[i])
+			}
+			continue
+		}
+		delete(s.doomed, name)
+		delete(s.have, name)
+		r.Writes++
+	}
+	return nil
+}
+
+// tempName is a name that no set has.
+func (s *Sets) tempName(f table.Family) string {
+	for {
+		s.temps++
+		name := fmt.Sprintf("%s%d", tempPrefix(f), s.temps)
+		if _, ok := s.have[name]; !ok {
+			return name
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package ipset
+
+import (
+	"fmt"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// set is one desired set, and what is known of the kernel's: members without lacks and with surplus.
+type set struct {
+	family table.Family
+	id     string
+	name   string
+	typ    table.SetType
+	max    int
+
+	members map[member]why
+	invalid map[table.Member]error // desired, but impossible
+
+	known   bool // lacks and surplus are true
+	lacks   map[member]struct{}
+	surplus map[member]struct{}
+}
+
+func newSet(f table.Family, d table.Set) *set {
+	m := &set{family: f, id: d.ID, name: Name(f, d.ID), members: map[member]why{}}
+	m.describe(d)
+	return m
+}
+
+func (m *set) describe(d table.Set) {
+	if d.Type != m.typ {
+		m.forget()
+	}
+	m.typ, m.max = d.Type, d.Max
+	if m.max <= 0 {
+		m.max = table.DefaultMaxSet
+	}
+}
+
+// object is how the set is called in results.
+func (m *set) object() string { return fmt.Sprintf("set v%d %s", m.family, m.id) }
+
+// forget notes that the kernel's members are not known.
+func (m *set) forget() { m.known, m.lacks, m.surplus = false, nil, nil }
+
+// empty notes that the kernel's set is empty (or not there yet).
+func (m *set) empty() {
+	m.known, m.surplus = true, map[member]struct{}{}
+	m.lacks = make(map[member]struct{}, len(m.members))
+	for x := range m.members {
+		m.lacks[x] = struct{}{}
+	}
+}
+
+// synced notes that the kernel's set is as desired.
+func (m *set) synced() {
+	m.known, m.lacks, m.surplus = true, map[member]struct{}{}, map[member]struct{}{}
+}
+
+// pending says whether there is something to do for the set.
+func (m *set) pending() bool {
+	return !m.known || len(m.lacks) > 0 || len(m.surplus) > 0 || m.invalid != nil || len(m.members) > m.max
+}
+
+// fits says whether the kernel's set can hold the members, whatever its maximum.
+func (m *set) fits(h header) bool { return h.typ == kernelType(m.typ) && h.family == m.family }
+
+// replace makes members all that is desired.
+func (m *set) replace(members []table.Member) {
+	old := m.members
+	m.members, m.invalid = make(map[member]why, len(members)), nil
+	for _, x := range members {
+		m.convert(x, func(c member, w why) { m.members[c] |= w })
+	}
+	if !m.known {
+		return
+	}
+	lacks, surplus := map[member]struct{}{}, map[member]struct{}{}
+	inKernel := func(x member) bool {
+		if _, ok := old[x]; ok {
+			_, lacking := m.lacks[x]
+			return !lacking
+		}
+		_, left := m.surplus[x]
+		return left
+	}
+	for x := range m.members {
+		if !inKernel(x) {
+			lacks[x] = struct{}{}
+		}
+	}
+	for x := range old {
+		if m.members[x] == 0 && inKernel(x) {
+			surplus[x] = struct{}{}
+		}
+	}
+	for x := range m.surplus {
+		if m.members[x] == 0 {
+			surplus[x] = struct{}{}
+		}
+	}
+	m.lacks, m.surplus = lacks, surplus
+}
+
+// convert calls use with what x is in the kernel, or notes that it is impossible.
+func (m *set) convert(x table.Member, use func(member, why)) {
+	c, all, err := convert(m.family, m.typ, x)
+	switch {
+	case err != nil:
+		if m.invalid == nil {
+			m.invalid = map[table.Member]error{}
+		}
+		m.invalid[x] = err
+	case all:
+		for _, h := range halves() {
+			use(h, halfOfAll)
+		}
+	default:
+		use(c, explicit)
+	}
+}
+
+// want adds a member.
+func (m *set) want(x table.Member) {
+	m.convert(x, func(c member, w why) {
+		before := m.members[c]
+		m.members[c] = before | w
+		if before != 0 || !m.known {
+			return
+		}
+		if _, ok := m.surplus[c]; ok {
+			delete(m.surplus, c)
+		} else {
+			m.lacks[c] = struct{}{}
+		}
+	})
+}
+
+// unwant removes a member.
+func (m *set) unwant(x table.Member) {
+	if _, ok := m.invalid[x]; ok {
+		if delete(m.invalid, x); len(m.invalid) == 0 {
+			m.invalid = nil
+		}
+		return
+	}
+	if _, _, err := convert(m.family, m.typ, x); err != nil {
+		return
+	}
+	m.convert(x, func(c member, w why) {
+		before := m.members[c]
+		if before&^w != 0 || before == 0 {
+			if before != 0 {
+				m.members[c] = before &^ w
+			}
+			return
+		}
+		delete(m.members, c)
+		if !m.known {
+			return
+		}
+		if _, ok := m.lacks[c]; ok {
+			delete(m.lacks, c)
+		} else {
+			m.surplus[c] = struct{}{}
+		}
+	})
+}
+
+// impossible is why the set cannot be programmed as desired, before the kernel is asked.
+func (m *set) impossible() error {
+	for _, err := range m.invalid {
+		return err
+	}
+	if len(m.members) > m.max {
+		return fmt.Errorf("%d members are more than the %d it may have (raise MaxIPSetSize)", len(m.members), m.max)
+	}
+	if kernelType(m.typ) == "" {
+		return fmt.Errorf("sets of type %d are not known here", m.typ)
+	}
+	return nil
+}

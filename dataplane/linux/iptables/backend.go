@@ -1,0 +1,281 @@
+package iptables
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/ipset"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// Backend is a table.Backend. It is used by one goroutine.
+type Backend struct {
+	env    *env
+	log    *slog.Logger
+	sets   *ipset.Sets
+	layers []*layer // family by family, in the order of table.Layer
+	names  int      // sets.Names when the layers were last applied
+	// others are the layers of the variant that is not in use, until what an earlier process has left there is removed.
+	others []*layer
+}
+
+// New finds the iptables programs and opens the socket for sets. It reads, but writes nothing.
+func New(ctx context.Context, cfg Config) (*Backend, error) {
+	return newBackend(ctx, cfg, system{cfg.NS})
+}
+
+func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	t, err := findTools(ctx, r, cfg.Variant)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("register iptables metrics: %w", err)
+	}
+	sets, err := ipset.New(ipset.Config{NS: cfg.NS, Log: cfg.Log, Metrics: cfg.Metrics, Now: cfg.Clock.Now})
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{log: cfg.Log, sets: sets}
+	b.env = &env{cfg: cfg, log: cfg.Log, runner: r, tools: t, metrics: m, sets: sets}
+	b.layers = allLayers(b.env)
+	if other, ok := otherTools(ctx, r, t); ok {
+		env := *b.env
+		env.tools = other
+		if env.metrics, err = newMetrics(nil); err != nil { // what is removed there does not count as ours
+			return nil, err
+		}
+		b.others = allLayers(&env)
+	}
+	return b, nil
+}
+
+// allLayers are the layers family by family.
+func allLayers(e *env) []*layer {
+	var out []*layer
+	for _, f := range []table.Family{table.IPv4, table.IPv6} {
+		for l := range layerNames {
+			out = append(out, newLayer(e, f, table.Layer(l)))
+		}
+	}
+	return out
+}
+
+// Name is "iptables".
+func (b *Backend) Name() string { return "iptables" }
+
+// Variant is the variant in use, nft or legacy.
+func (b *Backend) Variant() Variant { return b.env.tools.variant }
+
+// Close lets go of the socket for sets.
+func (b *Backend) Close() error { return b.sets.Close() }
+
+// layer is the layer's state; nil for a family or layer that there is not.
+func (b *Backend) layer(f table.Family, l table.Layer) *layer {
+	i := int(l)
+	if f == table.IPv6 {
+		i += len(layerNames)
+	}
+	if f != table.IPv4 && f != table.IPv6 || int(l) >= len(layerNames) {
+		b.log.Error("no such layer", "family", f, "layer", l)
+		return nil
+	}
+	return b.layers[i]
+}
+
+// SetChains adds chains or replaces them whole.
+func (b *Backend) SetChains(f table.Family, l table.Layer, chains ...table.Chain) {
+	if t := b.layer(f, l); t != nil {
+		for _, c := range chains {
+			c.Rules = slices.Clone(c.Rules)
+			t.set(c.Name, &source{chain: c})
+		}
+	}
+}
+
+// SetDispatch adds a dispatch chain or changes it.
+func (b *Backend) SetDispatch(f table.Family, l table.Layer, d table.Dispatch) {
+	if t := b.layer(f, l); t != nil {
+		d.Chains = maps.Clone(d.Chains)
+		d.Default = slices.Clone(d.Default)
+		t.set(d.Name, &source{dispatch: &d})
+	}
+}
+
+// DeleteChains removes chains and dispatch chains.
+func (b *Backend) DeleteChains(f table.Family, l table.Layer, names ...string) {
+	if t := b.layer(f, l); t != nil {
+		for _, n := range names {
+			t.remove(n)
+		}
+	}
+}
+
+// SetHook replaces the rules at a hook.
+func (b *Backend) SetHook(f table.Family, l table.Layer, h table.Hook, rules ...table.Rule) {
+	if t := b.layer(f, l); t != nil && int(h) < len(hookNames) {
+		t.setHook(h, rules)
+	}
+}
+
+// ReplaceSet adds a set or replaces all of it.
+func (b *Backend) ReplaceSet(f table.Family, s table.Set, members []table.Member) {
+	b.sets.Replace(f, s, members)
+}
+
+// ChangeSet adds and removes members of a set.
+func (b *Backend) ChangeSet(f table.Family, id string, add, remove []table.Member) {
+	b.sets.Change(f, id, add, remove)
+}
+
+// DeleteSet removes a set.
+func (b *Backend) DeleteSet(f table.Family, id string) { b.sets.Delete(f, id) }
+
+// Resync makes the next Apply compare with the kernel.
+func (b *Backend) Resync(sets, chains bool) {
+	if sets {
+		b.sets.Resync()
+	}
+	if chains {
+		for _, t := range b.layers {
+			t.have = nil
+		}
+	}
+}
+
+// Pending is true when Apply would have something to do.
+func (b *Backend) Pending() bool {
+	now := b.env.cfg.Clock.Now()
+	return b.sets.Pending() || slices.ContainsFunc(b.layers, func(t *layer) bool { return t.pending(now) })
+}
+
+// Apply writes what differs: sets, then chains and hooks, then deletions of sets.
+func (b *Backend) Apply(ctx context.Context) table.Result {
+	var res table.Result
+	if b.addSets(&res, b.sets.ApplyUpdates()); res.Err != nil {
+		return res // rules may need sets that are not there; those in the kernel stay as they are
+	}
+	// A set that cannot be made takes the chains that need it with it; one that is called something else now, too.
+	setsMatter := len(res.Broken) > 0 || b.names != b.sets.Names()
+	b.names = b.sets.Names()
+	for _, t := range b.layers {
+		t.dirty = t.dirty || setsMatter
+		t.prepare(b.env.cfg.Clock.Now())
+	}
+	b.applyLayers(ctx, b.layers, &res)
+	if res.Err == nil && b.others != nil {
+		// Ours are in place: those of the other variant can go.
+		if b.applyLayers(ctx, b.others, &res); res.Err == nil {
+			b.others = nil
+		}
+	}
+	if res.Err == nil {
+		b.addSets(&res, b.sets.ApplyDestroys())
+	}
+	b.wakeUp(&res)
+	return res
+}
+
+func (b *Backend) applyLayers(ctx context.Context, layers []*layer, res *table.Result) {
+	for _, family := range [][]*layer{layers[:len(layerNames)], layers[len(layerNames):]} {
+		readAhead(ctx, family)
+	}
+	for _, t := range layers {
+		if err := t.apply(ctx, res); err != nil && !b.absent(t, err) {
+			res.Err = errors.Join(res.Err, err)
+		}
+	}
+}
+
+// readAhead reads a family's layers at once if more than one must be read. iptables-nft-save loads all of them in any case,
+// which takes most of its time. If it fails, each layer reads for itself, and tells.
+func readAhead(ctx context.Context, family []*layer) {
+	env := family[0].env
+	if env.tools.variant != VariantNFT {
+		return
+	}
+	parsers := map[string]*saveParser{}
+	for _, t := range family {
+		if t.have == nil {
+			parsers["*"+string(t.name)] = t.parser()
+		}
+	}
+	if len(parsers) < 2 {
+		return
+	}
+	var now *saveParser
+	odd := false // some table cannot be shown; which, it tells when it is read by itself
+	err := env.save(ctx, family[0].family, func(l []byte) {
+		switch {
+		case len(l) == 0:
+		case l[0] == '#':
+			odd = odd || bytes.Contains(l, []byte(incompatible))
+		case l[0] == '*':
+			now = parsers[string(l)]
+			fallthrough
+		default:
+			if now != nil {
+				now.line(l)
+			}
+		}
+	})
+	if err != nil {
+		env.metrics.saveErrors.Inc()
+		return
+	}
+	for _, t := range family {
+		// Nothing said of a table means that there is none yet. Where it matters, it is asked for by its name.
+		if p := parsers["*"+string(t.name)]; p != nil && (p.begun || !odd && t.untouched()) && t.learn(p) == nil {
+			t.ahead = true
+		}
+	}
+}
+
+// absent is true when a layer of which nothing is desired cannot be read: a node without IPv6, say.
+func (b *Backend) absent(t *layer, err error) bool {
+	if len(t.chains)+len(t.hooks) > 0 || !errors.Is(err, errRead) {
+		return false
+	}
+	t.have, t.dirty = newKernelState(), false
+	b.log.Info("leftovers of an earlier process are not looked for", "error", err)
+	return true
+}
+
+func (b *Backend) addSets(res *table.Result, r ipset.Result) {
+	res.Err = errors.Join(res.Err, r.Err)
+	res.Writes += r.Writes
+	again(res, r.Again)
+	for name, err := range r.Broken {
+		if res.Broken == nil {
+			res.Broken = map[string]error{}
+		}
+		res.Broken[name] = err
+	}
+}
+
+// wakeUp sets when to look at the kernel again.
+func (b *Backend) wakeUp(res *table.Result) {
+	now := b.env.cfg.Clock.Now()
+	for _, t := range b.layers {
+		if at := t.checks.next(); !at.IsZero() {
+			again(res, max(at.Sub(now), time.Millisecond))
+		}
+	}
+}
+
+func again(res *table.Result, d time.Duration) {
+	if d > 0 && (res.Again == 0 || d < res.Again) {
+		res.Again = d
+	}
+}

@@ -1,0 +1,230 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// stepClock is the real time, moved on by tests.
+type stepClock struct {
+	realClock
+	ahead time.Duration
+}
+
+func (c *stepClock) Now() time.Time { return c.realClock.Now().Add(c.ahead) }
+
+func ruleset(n *netns, v Variant) string {
+	return n.sh(fmt.Sprintf("iptables-%s-save -t filter | grep -v '^[#:]'", v))
+}
+
+func basics(b *Backend) {
+	b.SetChains(4, table.Filter, numberedChain("cali-a", 1, 2), numberedChain("cali-b", 3))
+	b.SetHook(4, table.Filter, table.Forward, jump("cali-a"), jump("cali-b"))
+}
+
+// What others do to our rules in the kernel is repaired at the next look, and theirs stay.
+func TestClobberedInTheKernel(t *testing.T) {
+	variants(t, func(t *testing.T, v Variant) {
+		n := newNS(t)
+		clock := &stepClock{}
+		b := n.open(Config{Variant: v, Clock: clock})
+		tool := "iptables-" + string(v)
+		n.sh(tool + " -N THEIRS; " + tool + " -A FORWARD -s 192.0.2.1 -j THEIRS")
+		before := ruleset(n, v)
+		basics(b)
+		apply(t, b)
+		want := ruleset(n, v)
+		for _, vandal := range []string{
+			tool + " -F cali-a",
+			tool + " -F FORWARD; " + tool + " -F cali-a; " + tool + " -X cali-a; " + tool + " -A FORWARD -s 192.0.2.1 -j THEIRS",
+			tool + " -D cali-a 1; " + tool + " -I cali-b -j ACCEPT",
+			"printf '*filter\\n:THEIRS - [0:0]\\n-A FORWARD -s 192.0.2.1 -j THEIRS\\nCOMMIT\\n' | " + tool + "-restore",
+		} {
+			n.sh(vandal)
+			clock.ahead += time.Minute
+			if r := apply(t, b); r.Writes == 0 {
+				t.Errorf("%s: not noticed", vandal)
+			}
+			if got := ruleset(n, v); got != want {
+				t.Errorf("%s\nleft  %s\nwant %s", vandal, got, want)
+			}
+		}
+		n.sh(tool + " -I FORWARD -s 192.0.2.9 -j ACCEPT")
+		clock.ahead += time.Minute
+		apply(t, b)
+		forward := n.sh(tool + "-save -t filter | grep 'A FORWARD'")
+		if first, _, _ := strings.Cut(forward, "\n"); !strings.Contains(first, "cali-a") || !strings.Contains(forward, "192.0.2.9") {
+			t.Errorf("a foreign rule is above ours, or lost:\n%s", forward)
+		}
+		n.sh(tool + " -D FORWARD -s 192.0.2.9 -j ACCEPT")
+		apply(t, n.open(Config{Variant: v}))
+		if got := ruleset(n, v); got != before {
+			t.Errorf("uninstalled: %s\nwant %s", got, before)
+		}
+	})
+}
+
+// A chain that the kernel refuses (it may not be led to from FORWARD) is isolated, whatever the variant says about lines.
+func TestRefusedByTheKernel(t *testing.T) {
+	variants(t, func(t *testing.T, v Variant) {
+		n := newNS(t)
+		b := n.open(Config{Variant: v})
+		var hooks []table.Rule
+		for i := range 20 {
+			c := numberedChain(fmt.Sprintf("cali-%d", i), i)
+			if i%9 == 4 {
+				c.Rules = append(c.Rules, table.Rule{Match: table.Match{NoReversePath: true}, Actions: act(table.Accept)})
+			}
+			b.SetChains(4, table.Filter, c)
+			hooks = append(hooks, jump(c.Name))
+		}
+		b.SetHook(4, table.Filter, table.Forward, hooks...)
+		for range 2 {
+			r := b.Apply(context.Background())
+			want := []string{"chain v4 filter cali-13", "chain v4 filter cali-4"}
+			if r.Err != nil || !slices.Equal(sortedKeys(r.Broken), want) {
+				t.Fatalf("result %+v", r)
+			}
+		}
+		rules := ruleset(n, v)
+		if got := strings.Count(rules, "-j DROP"); got != 20 {
+			t.Errorf("%d chains drop: %s", got, rules)
+		}
+		if strings.Contains(rules, "rpfilter") || strings.Count(rules, "-A FORWARD") != 20 {
+			t.Errorf("rules: %s", rules)
+		}
+		b.SetChains(4, table.Filter, numberedChain("cali-4", 4), numberedChain("cali-13", 13))
+		apply(t, b)
+	})
+}
+
+// While somebody holds the lock nothing is written; afterwards everything is.
+func TestLockHeldBySomebodyElse(t *testing.T) {
+	if !(system{}).has("iptables-legacy-restore") {
+		t.Skip("SKIPPED: iptables-legacy-restore is not installed")
+	}
+	n := newNS(t)
+	path := filepath.Join(t.TempDir(), "xtables.lock")
+	b := n.open(Config{Variant: VariantLegacy, LockFilePath: path, LockTimeout: time.Second})
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	basics(b)
+	start := time.Now()
+	r := b.Apply(context.Background())
+	if !errors.Is(r.Err, errLocked) || !strings.Contains(r.Err.Error(), path) {
+		t.Fatalf("result %+v", r)
+	}
+	if d := time.Since(start); d < 900*time.Millisecond || d > 4*time.Second {
+		t.Errorf("waited %v for a lock that may take a second", d)
+	}
+	if rules := ruleset(n, VariantLegacy); strings.Contains(rules, "cali") {
+		t.Errorf("rules: %s", rules)
+	}
+	f.Close()
+	apply(t, b)
+	if rules := ruleset(n, VariantLegacy); !strings.Contains(rules, "cali-a") {
+		t.Errorf("rules: %s", rules)
+	}
+}
+
+// The variant that has rules is used, so that ours and kube-proxy's meet.
+func TestAutoVariant(t *testing.T) {
+	variants(t, func(t *testing.T, v Variant) {
+		n := newNS(t)
+		n.sh("iptables-" + string(v) + " -A FORWARD -s 192.0.2.1 -j DROP")
+		if got := n.open(Config{}).Variant(); got != v {
+			t.Errorf("chose %s", got)
+		}
+	})
+	n := newNS(t)
+	want := VariantLegacy
+	if strings.Contains(n.sh("iptables --version"), "nf_tables") {
+		want = VariantNFT
+	}
+	if got := n.open(Config{}).Variant(); got != want {
+		t.Errorf("with no rules chose %s; iptables is %s", got, want)
+	}
+	if names := n.sh("cat /proc/thread-self/net/ip_tables_names 2>/dev/null || true"); names != "" {
+		t.Errorf("asking has set up legacy tables: %s", names)
+	}
+}
+
+// When the variant changes, the rules move, and sets that they use stay; those of others stay where they are.
+func TestVariantChanges(t *testing.T) {
+	n := newNS(t)
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		if !(system{}).has("iptables-" + string(v) + "-restore") {
+			t.Skipf("SKIPPED: iptables-%s-restore is not installed", v)
+		}
+		n.sh("iptables-" + string(v) + " -A FORWARD -s 192.0.2.1 -j DROP")
+	}
+	for i := range 4 {
+		v, other := VariantNFT, VariantLegacy
+		if i%2 == 1 {
+			v, other = other, v
+		}
+		b := n.open(Config{Variant: v})
+		basics(b)
+		b.ReplaceSet(4, table.Set{ID: "s", Type: table.SetIP}, []table.Member{{Net: nets("10.0.0.1/32")[0]}})
+		b.SetChains(4, table.Filter, table.Chain{Name: "cali-b", Rules: []table.Rule{
+			{Match: table.Match{SrcSets: []string{"s"}}, Actions: act(table.Drop)}}})
+		if r := apply(t, b); i > 0 && r.Writes > 30 {
+			t.Errorf("step %d: %d writes", i, r.Writes)
+		}
+		if rules := ruleset(n, v); !strings.Contains(rules, "cali-a") || !strings.Contains(rules, "192.0.2.1") {
+			t.Errorf("step %d: %s has %s", i, v, rules)
+		}
+		if rules := ruleset(n, other); strings.Contains(rules, "cali-") || !strings.Contains(rules, "192.0.2.1") {
+			t.Errorf("step %d: %s still has %s", i, other, rules)
+		}
+		if names := n.sh("ipset list -n"); strings.TrimSpace(names) != "cv40s" {
+			t.Errorf("step %d: sets %s", i, names)
+		}
+		before := ruleset(n, v)
+		if apply(t, b); ruleset(n, v) != before {
+			t.Error("a second apply has changed something")
+		}
+	}
+}
+
+// A rule that moves to another set's type does so without a moment in which the set is empty, and the old set goes.
+func TestSetChangesType(t *testing.T) {
+	variants(t, func(t *testing.T, v Variant) {
+		n := newNS(t)
+		b := n.open(Config{Variant: v})
+		b.SetChains(4, table.Filter, table.Chain{Name: "cali-a", Rules: []table.Rule{
+			{Match: table.Match{SrcSets: []string{"s"}}, Actions: act(table.Drop)}}})
+		b.SetHook(4, table.Filter, table.Forward, jump("cali-a"))
+		for i, typ := range []table.SetType{table.SetIP, table.SetNet, table.SetIP, table.SetNet} {
+			b.ReplaceSet(4, table.Set{ID: "s", Type: typ}, []table.Member{{Net: nets("10.0.0.1/32")[0]}})
+			r := apply(t, b)
+			for tries := 0; r.Again > 0 && r.Again < 500*time.Millisecond; tries++ {
+				if tries > 20 {
+					t.Fatal("the old set does not go")
+				}
+				time.Sleep(r.Again)
+				r = apply(t, b)
+			}
+			sets := strings.Fields(n.sh("ipset list -n"))
+			if len(sets) != 1 || !strings.Contains(ruleset(n, v), "--match-set "+sets[0]+" src") {
+				t.Errorf("step %d: sets %v, rules %s", i, sets, ruleset(n, v))
+			}
+		}
+	})
+}

@@ -1,0 +1,300 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/ipset"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// env is what all layers share.
+type env struct {
+	cfg     Config
+	log     *slog.Logger
+	runner  runner
+	tools   tools
+	metrics *metrics
+	sets    *ipset.Sets
+	slowest time.Duration // run of a program so far
+}
+
+// took notes how long a program took: looking at the kernel more often than twice that would be all that the agent does.
+func (e *env) took(d time.Duration) { e.slowest = max(e.slowest, d) }
+
+// save runs iptables-save.
+func (e *env) save(ctx context.Context, f table.Family, line func([]byte), args ...string) error {
+	e.metrics.saveCalls.Inc()
+	began := e.cfg.Clock.Now()
+	defer func() { e.took(e.cfg.Clock.Now().Sub(began)) }()
+	return e.runner.run(ctx, command{program: e.tools.program(f, "-save"), args: args, env: e.lockEnv(), line: line})
+}
+
+// layer is one table of iptables in one family: what is desired, and what is known of the kernel's.
+type layer struct {
+	*env
+	family table.Family
+	name   layerName
+	lower  lowerer
+
+	chains map[string]*source
+	hooks  map[table.Hook][]table.Rule
+	dirty  bool // the desired state has changed since it was last written
+
+	have    *kernelState       // nil: not known
+	plan    *plan              // what was last aimed at
+	refused map[string]refused // chains that the kernel did not take
+	stuck   map[string]error   // chains that could not be removed
+	checks  checks
+	looking bool // this apply is to see whether somebody has changed the table
+	ahead   bool // have was read for this apply, before its turn
+	// lookedAround is true after the table was read: what others hold may have become free.
+	lookedAround bool
+}
+
+func newLayer(e *env, f table.Family, l table.Layer) *layer {
+	t := &layer{
+		env: e, family: f, name: layerNames[l],
+		lower: lowerer{
+			family: f, layer: l, scratch: e.cfg.ScratchMarks, random: e.tools.version.atLeast(restoreLocks),
+			helpers: e.cfg.ChainPrefixes[0],
+			setName: func(id string) string { return e.sets.Name(f, id) },
+		},
+		chains: map[string]*source{}, hooks: map[table.Hook][]table.Rule{}, dirty: true,
+		refused: map[string]refused{}, stuck: map[string]error{},
+	}
+	t.checks = checks{refresh: e.cfg.RefreshInterval, first: e.cfg.PostWriteCheckInterval}
+	return t
+}
+
+func (t *layer) set(name string, s *source) {
+	t.chains[name] = s
+	t.dirty = true
+}
+
+func (t *layer) remove(name string) {
+	if _, ok := t.chains[name]; ok {
+		delete(t.chains, name)
+		t.dirty = true
+	}
+}
+
+func (t *layer) setHook(h table.Hook, rules []table.Rule) {
+	if len(rules) == 0 {
+		delete(t.hooks, h)
+	} else {
+		t.hooks[h] = slices.Clone(rules)
+	}
+	t.dirty = true
+}
+
+// pending is true when apply would have something to do.
+func (t *layer) pending(now time.Time) bool { return t.dirty || t.have == nil || t.checks.due(now) }
+
+// troubled is true when something could not be programmed, and is to be tried again.
+func (t *layer) troubled() bool {
+	return t.plan != nil && len(t.plan.broken)+len(t.plan.badHooks)+len(t.refused)+len(t.stuck) > 0
+}
+
+// object is how a chain is called in results.
+func (t *layer) object(kind, name string) string {
+	return fmt.Sprintf("%s v%d %s %s", kind, t.family, t.name, name)
+}
+
+// apply makes the kernel's table as desired.
+func (t *layer) apply(ctx context.Context, res *table.Result) error {
+	now := t.cfg.Clock.Now()
+	if !t.ahead && !t.pending(now) && !t.troubled() {
+		return nil
+	}
+	if t.unused() {
+		t.have, t.dirty = newKernelState(), false
+		t.checks.seen(now)
+		return nil
+	}
+	wrote, err := t.converge(ctx)
+	res.Writes += wrote
+	now = t.cfg.Clock.Now()
+	if err != nil {
+		t.have = nil
+		return fmt.Errorf("program %s %s: %w", t.program(""), t.name, err)
+	}
+	t.dirty = false
+	t.checks.done(now, wrote > 0, t.looking, 2*t.slowest)
+	if t.looking && wrote > 0 {
+		t.log.Warn("rules were changed by somebody else; repaired", "table", t.name, "family", t.family, "writes", wrote)
+	}
+	t.report(res)
+	t.count(wrote)
+	return nil
+}
+
+// prepare drops what is known of the kernel's table when it is time to look at it again.
+func (t *layer) prepare(now time.Time) {
+	due := t.checks.due(now)
+	t.looking = due && !t.dirty && t.have != nil
+	if due {
+		t.have = nil
+	}
+}
+
+// unused is true when nothing is desired here and there can be nothing of ours either. It is asked before the first reading,
+// since reading makes the kernel set up a table of the legacy variant.
+func (t *layer) unused() bool {
+	return t.have == nil && t.untouched() && t.tools.variant == VariantLegacy && !legacyTables(t.runner, t.family)[t.name]
+}
+
+// untouched is true while nothing is desired here, and nothing was.
+func (t *layer) untouched() bool {
+	return len(t.hooks) == 0 && (t.plan == nil || len(t.plan.units)+len(t.plan.hooks) == 0)
+}
+
+func (t *layer) program(what string) string { return t.tools.program(t.family, what) }
+
+// report tells what could not be programmed.
+func (t *layer) report(res *table.Result) {
+	note := func(kind string, m map[string]error) {
+		for name, err := range m {
+			if res.Broken == nil {
+				res.Broken = map[string]error{}
+			}
+			res.Broken[t.object(kind, name)] = err
+		}
+	}
+	note("chain", t.plan.broken)
+	note("hook", t.plan.badHooks)
+	note("chain", t.stuck)
+}
+
+func (t *layer) count(wrote int) {
+	labels := []string{strconv.Itoa(int(t.family)), string(t.name)}
+	rules := 0
+	for _, hashes := range t.have.chains {
+		rules += len(hashes)
+	}
+	t.metrics.chains.WithLabelValues(labels...).Set(float64(len(t.have.chains)))
+	t.metrics.rules.WithLabelValues(labels...).Set(float64(rules))
+	t.metrics.lines.WithLabelValues(labels...).Add(float64(wrote))
+}
+
+// makePlan works out what the table should look like; chains in good are tried although the kernel has refused them.
+func (t *layer) makePlan(good func(chain string) bool) *plan {
+	avoid := map[string]refused{}
+	for name, r := range t.refused {
+		if good == nil || !good(name) {
+			avoid[name] = r
+		}
+	}
+	alien := map[string]bool{}
+	if t.have != nil {
+		alien = t.have.alien
+	}
+	p := &planner{
+		lower: t.lower, layer: t.name, chains: t.chains, alien: alien, refused: avoid,
+		usable: func(set string) bool { return t.sets.Usable(t.family, set) },
+	}
+	return p.run(t.hooks)
+}
+
+// forgetOldRefusals drops those of chains that have changed or gone.
+func (t *layer) forgetOldRefusals() {
+	maps.DeleteFunc(t.refused, func(name string, r refused) bool {
+		src := t.chains[name]
+		return src == nil || !src.lowered || src.fingerprint() != r.fingerprint || t.plan.pieces[name] == nil
+	})
+	maps.DeleteFunc(t.stuck, func(name string, _ error) bool {
+		_, there := t.have.chains[name]
+		return !there || t.plan.pieces[name] != nil
+	})
+}
+
+// differ compares the present plan with the kernel.
+func (t *layer) differ(fresh bool) *differ {
+	return &differ{
+		plan: t.plan, have: t.have, fresh: fresh, mode: t.cfg.InsertMode,
+		stub: func(chain string) *piece { return stub(t.name, chain) },
+		goes: func(chain string) bool { return t.stuck[chain] == nil },
+	}
+}
+
+// parser reads this table's part of what iptables-save says.
+func (t *layer) parser() *saveParser {
+	known := func(string) bool { return false }
+	if t.plan != nil {
+		before := t.plan.pieces
+		known = func(chain string) bool { return before[chain] != nil }
+	}
+	return newSaveParser(t.cfg.ChainPrefixes, known)
+}
+
+// read asks the kernel for the table.
+func (t *layer) read(ctx context.Context) error {
+	p := t.parser()
+	err := t.save(ctx, t.family, p.line, "-t", string(t.name))
+	if err == nil {
+		err = t.learn(p)
+	}
+	if err != nil {
+		t.metrics.saveErrors.Inc()
+	}
+	return err
+}
+
+// learn takes over what was read.
+func (t *layer) learn(p *saveParser) (err error) {
+	if t.have, err = p.state(); err != nil {
+		return err
+	}
+	t.checks.seen(t.cfg.Clock.Now())
+	t.lookedAround = true
+	return nil
+}
+
+// write runs iptables-restore. What it has changed is noted.
+func (t *layer) write(ctx context.Context, r *restore) error {
+	if r == nil {
+		return nil
+	}
+	release, err := t.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	t.metrics.restoreCalls.Inc()
+	began := t.cfg.Clock.Now()
+	err = t.runner.run(ctx, command{
+		program: t.program("-restore"), args: append([]string{"--noflush"}, t.lockArgs()...), env: t.lockEnv(),
+		input: r.text.Bytes(),
+	})
+	t.took(t.cfg.Clock.Now().Sub(began))
+	if err != nil {
+		t.metrics.restoreErrors.Inc()
+		if heldByOthers(err) {
+			return fmt.Errorf("%w %s: %w", errLocked, t.cfg.LockFilePath, err)
+		}
+		return err
+	}
+	r.applyTo(t.have)
+	return nil
+}
+
+// probe writes nothing; if it fails, nothing can be written at all.
+func (t *layer) probe(ctx context.Context) error {
+	r := &restore{}
+	r.line(owner{}, "*", string(t.name))
+	r.line(owner{}, "COMMIT")
+	return t.write(ctx, r)
+}
+
+// ended is the program's failure, nil if err is something else.
+func ended(err error) *exitError {
+	var exit *exitError
+	errors.As(err, &exit)
+	return exit
+}

@@ -1,0 +1,89 @@
+package iptables
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// netns is a fresh namespace.
+type netns struct {
+	*testbed.Namespace
+	ns *nsdo.Namespace
+	t  testing.TB
+}
+
+var nsNumber atomic.Int32
+
+func newNS(t testing.TB) *netns {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: needs root to make network namespaces")
+	}
+	ctx := context.Background()
+	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("cvipt-%d-%d", os.Getpid(), nsNumber.Add(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := nsdo.Open(ns.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		h.Close()
+		if err := ns.Delete(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return &netns{ns, h, t}
+}
+
+func (n *netns) sh(line string) string {
+	n.t.Helper()
+	out, err := n.Run(context.Background(), "sh", "-ec", line)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return out
+}
+
+var testMarks = [2]uint32{0x10000, 0x20000}
+
+func (n *netns) open(cfg Config) *Backend {
+	n.t.Helper()
+	cfg.NS, cfg.ScratchMarks = n.ns, testMarks
+	b, err := New(context.Background(), cfg)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// variants runs f with each variant that is installed.
+func variants(t *testing.T, f func(t *testing.T, v Variant)) {
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			if !(system{}).has("iptables-" + string(v) + "-restore") {
+				t.Skipf("SKIPPED: iptables-%s-restore is not installed", v)
+			}
+			f(t, v)
+		})
+	}
+}
+
+// apply must succeed with everything in place.
+func apply(t testing.TB, b *Backend) table.Result {
+	t.Helper()
+	r := b.Apply(context.Background())
+	if r.Err != nil || len(r.Broken) > 0 {
+		t.Fatalf("apply: %v, broken %v", r.Err, r.Broken)
+	}
+	return r
+}
