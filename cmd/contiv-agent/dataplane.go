@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
-	"slices"
 	"sync"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -17,39 +14,52 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
-	"contiv.dev/vswitch/dataplane/vpp"
-	"contiv.dev/vswitch/dataplane/vpp/conn"
-	"contiv.dev/vswitch/dataplane/vpp/pool"
-	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// dataplane is VPP (or its fake), Linux, and the scheduler that programs both.
+// dataplane is the scheduler and what it programs: the pods' and the host's links by netlink, and what moves the packets.
 type dataplane struct {
-	vpp       *conn.Conn
-	fake      *vppfake.Fake // nil with a real VPP
+	mover
 	linux     *netlink.Backend
-	trash     *vpp.Trash
-	buffers   *vpp.Buffers
 	janitor   *netlink.Janitor
-	pool      *pool.Pool // nil: none
 	scheduler *scheduler.Scheduler
 	hostLinks *hostLinks
 }
 
+// mover is what moves the packets: VPP (vpp.go), or the host's own stack (linux.go).
+type mover interface {
+	// backends are flushed by the scheduler before netlink is.
+	backends() []scheduler.Backend
+	// register adds the kinds, those of netlink among them.
+	register(d *dataplane) error
+	// start connects.
+	start(a *agent) error
+	// await gives what was started a moment to be there before the first resync.
+	await(log *slog.Logger)
+	// alive says why it cannot be programmed.
+	alive() error
+	// roomForPods says why it cannot take more pods.
+	roomForPods() error
+	// close ends our side; what is programmed stays.
+	close() error
+}
+
 func newDataplane(a *agent) (*dataplane, error) {
-	d := &dataplane{hostLinks: &hostLinks{monitor: netlink.NewHostMonitor(a.log)}}
-	socket := a.opts.vppSocket
-	if a.opts.dataplane == dataplaneFake {
-		socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
-		d.fake = vppfake.New(vppfake.Config{Log: a.log})
+	d := &dataplane{
+		hostLinks: &hostLinks{monitor: netlink.NewHostMonitor(a.log)}, linux: netlink.NewBackend(netlink.Config{Log: a.log}),
+		janitor: netlink.NewJanitor(a.log),
 	}
-	d.vpp = conn.New(conn.Config{
-		Socket: socket, Require: vpp.Messages(), RequestTimeout: vppSilence, HealthTimeout: vppSilence,
-	}, a.log)
-	lane := d.vpp.Lane()
-	d.linux = netlink.NewBackend(netlink.Config{Log: a.log})
+	var err error
+	if a.opts.dataplane == dataplaneLinux {
+		d.mover, err = newLinuxMover(a)
+	} else {
+		d.mover = newVPPMover(a)
+	}
+	if err != nil {
+		return nil, err
+	}
 	d.scheduler = scheduler.New(scheduler.Config{
-		Backends: []scheduler.Backend{lane, d.linux}, Jobs: a.jobs, Decode: decodeValue,
+		Backends: append(d.backends(), d.linux), Jobs: a.jobs, Decode: decodeValue,
 		// What was retried in vain may need something that only a look at the whole dataplane finds.
 		Report: func(_ *txn.Record, err *txn.Error) {
 			if err := a.controller.DataplaneReconnected("gave up retrying: " + err.Error()); err != nil {
@@ -57,22 +67,11 @@ func newDataplane(a *agent) (*dataplane, error) {
 			}
 		},
 	}, a.log.With("component", "scheduler"))
-	index := vpp.NewIndex()
-	d.trash, d.janitor = vpp.NewTrash(d.vpp, d.scheduler.Idle, a.log), netlink.NewJanitor(a.log)
-	d.pool, d.buffers = newPool(a, d.vpp), vpp.NewBuffers(d.vpp, a.log)
-	if err := vpp.Register(d.scheduler, vpp.Deps{
-		Lane: lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
-		LinuxTapMAC: d.linux.LinuxTapMAC, Isolate: netlink.Isolate, Trash: d.trash, Pool: d.vppPool(),
-	}); err != nil {
-		return nil, err
-	}
-	if err := netlink.Register(d.scheduler, netlink.Deps{
-		Backend: d.linux, TapDevice: index.TapPlace, Janitor: d.janitor, Pool: d.vethPool(),
-	}); err != nil {
+	if err := d.register(d); err != nil {
 		return nil, err
 	}
 	d.scheduler.RegisterREST(a.http)
-	return d, errors.Join(a.registry.Register(vppCollector{d.vpp, d.buffers}), a.registry.Register(schedulerCollector{d.scheduler}))
+	return d, a.registry.Register(schedulerCollector{d.scheduler})
 }
 
 // decodeValue reads a northbound value of a dry run.
@@ -84,80 +83,25 @@ func decodeValue(key string, data []byte) (proto.Message, error) {
 	return msg, nb.UnmarshalJSON(data, msg)
 }
 
-// start connects to VPP; whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
+// start connects; whenever what moves the packets is a new one, or one whose state is in doubt, the controller repairs it.
 func (d *dataplane) start(a *agent) error {
-	if d.fake != nil {
-		if err := d.fake.Listen(filepath.Join(a.opts.runDir, "vpp-fake.sock")); err != nil {
-			return fmt.Errorf("fake: %w", err)
-		}
+	if err := d.mover.start(a); err != nil {
+		return err
 	}
-	d.vpp.OnChange(func(s conn.State) {
-		if !s.Connected() {
-			return
-		}
-		if err := a.controller.DataplaneReconnected(fmt.Sprintf("VPP %s, pid %d", s.Version, s.PID)); err != nil {
-			a.log.Warn("resync after VPP came back not queued", "error", err)
-		}
-	})
-	d.vpp.Start(a.jobs)
 	if err := d.scheduler.Start(); err != nil {
 		return err
 	}
-	a.jobs.Go("vpp trash", d.trash.Run)
-	a.jobs.Go("vpp buffers", d.buffers.Run)
 	a.jobs.Go("netlink janitor", d.janitor.Run)
-	if d.pool != nil {
-		a.jobs.Go("warm pool", d.pool.Run)
-	}
 	a.jobs.Go("host addresses", d.hostLinks.watch)
 	return nil
 }
 
-// vppSilence is how long VPP may say nothing before it counts as frozen. Its main thread stands still while the kernel makes
-// the rings of af_packet interfaces, for seconds on a loaded machine.
-const vppSilence = 10 * time.Second
-
-// vppPatience is how long the start-up waits for VPP. Without VPP the agent starts too, but says a lot about what fails.
-const vppPatience = 2 * time.Second
-
-// awaitVPP gives VPP a moment to be there before the first resync.
-func (d *dataplane) awaitVPP(log *slog.Logger) {
-	connected := make(chan struct{}, 1)
-	d.vpp.OnChange(func(s conn.State) {
-		if s.Connected() {
-			select {
-			case connected <- struct{}{}:
-			default:
-			}
-		}
-	})
-	if d.alive() == nil {
-		return
-	}
-	select {
-	case <-connected:
-	case <-time.After(vppPatience):
-		log.Warn("VPP is not there yet; starting without", "error", d.alive())
-	}
-}
-
-// close ends the dataplane's own parts; VPP and Linux keep what they have.
+// close ends the dataplane's own parts; what is programmed stays.
 func (d *dataplane) close() error {
 	d.scheduler.Close()
-	d.vpp.Close()
+	err := d.mover.close()
 	d.linux.Close()
-	if d.fake != nil {
-		return d.fake.Close()
-	}
-	return nil
-}
-
-// alive says why the dataplane cannot be programmed.
-func (d *dataplane) alive() error {
-	if s := d.vpp.State(); !s.Connected() {
-		return fmt.Errorf("VPP is %s: %w", s.Status, s.Err)
-	}
-	return nil
+	return err
 }
 
 // check says which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them
@@ -176,25 +120,15 @@ func (d *dataplane) check(ctx context.Context, keys []string) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	repairs, err := d.scheduler.Plan(ctx, &txn.Txn{Kind: txn.DownstreamResync, Description: "CNI CHECK"})
+	repairs, err := d.scheduler.Check(ctx, keys)
 	if err != nil {
 		return fmt.Errorf("compare with the dataplane: %w", err)
 	}
 	for _, op := range repairs {
-		if slices.Contains(keys, op.Key) || slices.Contains(keys, d.parent(op.Key)) {
-			errs = append(errs, fmt.Errorf("%s is not in the dataplane as it should be (%s is due); a downstream resync repairs it",
-				op.Key, op.Action))
-		}
+		errs = append(errs, fmt.Errorf("%s is not in the dataplane as it should be (%s is due); a downstream resync repairs it",
+			op.Key, op.Action))
 	}
 	return errors.Join(errs...)
-}
-
-// parent is the key of the value that the item under key is a part of, if it is one.
-func (d *dataplane) parent(key string) string {
-	for _, v := range d.scheduler.Dump(scheduler.Filter{Key: key}) {
-		return v.Parent
-	}
-	return ""
 }
 
 // hostLinks implements ipnet.HostLinks on the host monitor.
@@ -216,6 +150,12 @@ func (h *hostLinks) HostIPs() ([]net.IP, error) {
 		ips[i] = a.Prefix.Addr().AsSlice()
 	}
 	return ips, nil
+}
+
+// NIC implements ipnet.HostLinks.
+func (h *hostLinks) NIC(name string) (ipnet.NIC, error) {
+	nic, err := h.monitor.NIC(context.Background(), name) // bounded by the monitor's own timeout
+	return ipnet.NIC{Name: nic.Name, Addresses: nic.Addresses, MTU: uint32(nic.MTU), MAC: nic.MAC}, err
 }
 
 // WatchHostIPs implements ipnet.HostLinks.

@@ -61,7 +61,7 @@ func (a *agent) cniChecks() podmanager.Checks {
 				return nil
 			}},
 			{Name: "agent", Check: func(context.Context) error { return a.ready() }},
-			{Name: "buffers", Check: func(context.Context) error { return a.dataplane.buffers.Low() }},
+			{Name: "room", Check: func(context.Context) error { return a.dataplane.roomForPods() }},
 			{Name: "addresses", Check: func(context.Context) error { return a.ipam.Available() }},
 		},
 		Verifier: verifier{a},

@@ -27,6 +27,7 @@ type options struct {
 	logLevel  string
 	etcd      etcdOptions
 	warmPool  int
+	filter    string
 	verify    bool
 }
 
@@ -39,9 +40,10 @@ type etcdOptions struct {
 }
 
 const (
-	dataplaneAuto = "auto"
-	dataplaneVPP  = "vpp"
-	dataplaneFake = "fake"
+	dataplaneAuto  = "auto"
+	dataplaneVPP   = "vpp"
+	dataplaneLinux = "linux"
+	dataplaneFake  = "fake"
 )
 
 func defaultOptions() *options {
@@ -56,7 +58,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.nodeName, "node-name", o.nodeName, "name of this node (default: MICROSERVICE_LABEL, else the host name)")
 	f.StringVar(&o.runDir, "run-dir", o.runDir, "sockets and the records of attached pods; must not outlive a reboot")
 	f.StringVar(&o.dataDir, "data-dir", o.dataDir, "embedded etcd and the local copy of the cluster's state")
-	f.StringVar(&o.dataplane, "dataplane", o.dataplane, "vpp, fake (for trials: no packet moves), or auto: vpp")
+	f.StringVar(&o.dataplane, "dataplane", o.dataplane, "vpp, linux (the kernel's own stack), fake (for trials: no packet moves), or auto: "+
+		"vpp where its socket is, else linux")
 	f.StringVar(&o.vppSocket, "vpp-socket", o.vppSocket, "VPP's binary API socket")
 	f.StringVar(&o.cniSocket, "cni-socket", o.cniSocket, "socket for contiv-cni (default: <run-dir>/cni.sock)")
 	f.StringVar(&o.http, "http", o.http, "address of the REST API")
@@ -69,6 +72,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.etcd.key, "etcd-key", "", "key of the client certificate for etcd")
 	f.BoolVar(&o.etcd.insecure, "etcd-insecure-transport", false, "talk to etcd on other machines without TLS")
 	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
+	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
 	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
 }
@@ -88,10 +92,13 @@ func (o *options) complete() error {
 	}
 	switch o.dataplane {
 	case dataplaneAuto:
-		o.dataplane = dataplaneVPP
-	case dataplaneVPP, dataplaneFake:
+		o.dataplane = dataplaneLinux
+		if _, err := os.Stat(o.vppSocket); err == nil {
+			o.dataplane = dataplaneVPP
+		}
+	case dataplaneVPP, dataplaneLinux, dataplaneFake:
 	default:
-		errs = append(errs, fmt.Errorf("--dataplane %q: use vpp, fake or auto", o.dataplane))
+		errs = append(errs, fmt.Errorf("--dataplane %q: use vpp, linux, fake or auto", o.dataplane))
 	}
 	if o.warmPool < 0 || o.warmPool > 256 {
 		errs = append(errs, fmt.Errorf("--warm-pool %d: must be from 0 to 256", o.warmPool))

@@ -43,16 +43,16 @@ func (v veths) Make() (pool.Veth, error) {
 func (v veths) Delete(p pool.Veth) error { return v.pairs.Delete(netlink.Pair(p)) }
 
 // vppPool and vethPool are the pool as the kinds see it: an interface that is nil when there is none.
-func (d *dataplane) vppPool() vpp.Pool {
-	if d.pool == nil {
+func (m *vppMover) vppPool() vpp.Pool {
+	if m.pool == nil {
 		return nil
 	}
-	return d.pool
+	return m.pool
 }
 
-func (d *dataplane) vethPool() netlink.VethPool {
-	if d.pool == nil {
+func (m *vppMover) vethPool() netlink.VethPool {
+	if m.pool == nil {
 		return nil
 	}
-	return d.pool
+	return m.pool
 }

@@ -119,7 +119,13 @@ func (a *agent) make(ctx context.Context) (err error) {
 	a.ipnet = ipnet.NewPlugin(ipnet.UseDeps(func(d *ipnet.Deps) {
 		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.logger("ipnet"), a.controller, a.label, a.conf
 		d.IPAM, d.NodeSync, d.PodManager, d.HTTPHandlers = a.ipam, a.nodesync, a.pods, a.http
-		d.LinuxNsPlugin, d.GoVPP = a.dataplane.hostLinks, a.dataplane.vpp
+		d.LinuxNsPlugin, d.MgmtIPs = a.dataplane.hostLinks, a.nodesync
+		switch m := a.dataplane.mover.(type) {
+		case *vppMover:
+			d.GoVPP = m.conn
+		case *linuxMover:
+			d.Dataplane = ipnet.DataplaneLinux
+		}
 	}))
 	return a.ipnet.Init()
 }
@@ -160,7 +166,7 @@ func (a *agent) start() error {
 	if err := a.controller.Start(a.handlers()...); err != nil {
 		return err
 	}
-	a.dataplane.awaitVPP(a.log)
+	a.dataplane.await(a.log)
 	a.db.start(a.jobs)
 	if err := a.http.Start(a.jobs); err != nil {
 		return err

@@ -94,11 +94,15 @@ func (b *Backend) queueDump(op *scheduler.DumpOp, links bool, run func(s *snapsh
 	b.dumps = append(b.dumps, &dumpTask{links: links, run: run, done: op.Done})
 }
 
-// eachDevice visits the devices that are known, by name.
-func (b *Backend) eachDevice(visit func(d *device) error) error {
+// eachDevice visits the devices that a dump is about, by name: those that are known or, for a partial dump, those whose values
+// are asked for.
+func (b *Backend) eachDevice(asked map[string]bool, visit func(d *device) error) error {
 	b.mu.RLock()
 	links := maps.Clone(b.links)
 	b.mu.RUnlock()
+	if asked != nil {
+		maps.DeleteFunc(links, func(name string, _ *device) bool { return !asked[name] })
+	}
 	for _, name := range slices.Sorted(maps.Keys(links)) {
 		if err := visit(links[name]); err != nil {
 			return err
@@ -114,6 +118,10 @@ func (b *Backend) dumpLinks(op *scheduler.DumpOp, emit func(key string, v *iface
 			desired[i.GetName()] = i
 		}
 	})
+	if op.Partial() {
+		b.queueDump(op, true, func(s *snapshot) error { return b.lookAtLinks(s, desired, emit) })
+		return
+	}
 	b.queueDump(op, true, func(s *snapshot) error {
 		found, err := b.findLinks(s, desired)
 		if err != nil {
@@ -262,6 +270,7 @@ func (s *snapshot) peerName(f foundLink, expected string) string {
 }
 
 func (b *Backend) dumpUp(op *scheduler.DumpOp, emit func(key string, v *linkUp)) {
+	asked := askedFor(op)
 	desired := map[string]bool{}
 	op.EachDesired(func(_ string, v any) {
 		if u, ok := v.(*linkUp); ok {
@@ -269,7 +278,7 @@ func (b *Backend) dumpUp(op *scheduler.DumpOp, emit func(key string, v *linkUp))
 		}
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(func(d *device) error {
+		return b.eachDevice(asked, func(d *device) error {
 			sp, err := s.of(d, "links", func(*space) error { return nil })
 			if sp == nil || err != nil {
 				return err
@@ -285,6 +294,7 @@ func (b *Backend) dumpUp(op *scheduler.DumpOp, emit func(key string, v *linkUp))
 }
 
 func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *address)) {
+	asked := askedFor(op)
 	type id struct {
 		logical string
 		prefix  netip.Prefix
@@ -300,7 +310,7 @@ func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *addre
 		}
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(func(d *device) error {
+		return b.eachDevice(asked, func(d *device) error {
 			sp, err := s.of(d, "addresses", func(sp *space) (err error) { sp.addrs, err = sp.h.sock.addrs(); return err })
 			if sp == nil || err != nil {
 				return err
@@ -325,8 +335,9 @@ func (b *Backend) dumpAddrs(op *scheduler.DumpOp, emit func(key string, v *addre
 }
 
 func (b *Backend) dumpRoutes(op *scheduler.DumpOp, emit func(key string, v *linux_l3.Route)) {
+	asked := askedFor(op)
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(func(d *device) error {
+		return b.eachDevice(asked, func(d *device) error {
 			sp, err := s.of(d, "routes", func(sp *space) (err error) { sp.routes, err = sp.h.sock.routes(Protocol); return err })
 			if sp == nil || err != nil {
 				return err
@@ -368,6 +379,7 @@ func routeValue(logical string, r routeSpec) *linux_l3.Route {
 }
 
 func (b *Backend) dumpNeighs(op *scheduler.DumpOp, emit func(key string, v *linux_l3.ARPEntry)) {
+	asked := askedFor(op)
 	type id struct {
 		logical string
 		ip      netip.Addr
@@ -383,7 +395,7 @@ func (b *Backend) dumpNeighs(op *scheduler.DumpOp, emit func(key string, v *linu
 		}
 	})
 	b.queueDump(op, false, func(s *snapshot) error {
-		return b.eachDevice(func(d *device) error {
+		return b.eachDevice(asked, func(d *device) error {
 			sp, err := s.of(d, "neighbours", func(sp *space) (err error) { sp.neighs, err = sp.h.sock.neighs(); return err })
 			if sp == nil || err != nil {
 				return err

@@ -116,7 +116,7 @@ func isHosts(l linkInfo) bool {
 	if l.flags&unix.IFF_LOOPBACK != 0 || strings.HasPrefix(l.alias, tagPrefix) || strings.HasPrefix(l.alias, tagPeer) {
 		return false
 	}
-	for _, prefix := range []string{"docker", "virbr", "vpp"} {
+	for _, prefix := range []string{"docker", "virbr", "vpp", "cali", "contiv-"} {
 		if strings.HasPrefix(l.name, prefix) {
 			return false
 		}

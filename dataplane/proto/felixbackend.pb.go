@@ -3585,8 +3585,9 @@ func (*DataplaneInSync) Descriptor() ([]byte, []int) {
 type HostMetadataUpdate struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Hostname string                 `protobuf:"bytes,1,opt,name=hostname,proto3" json:"hostname,omitempty"`
-	// Address without prefix length; empty if unknown.
+	// Addresses without prefix length; empty if unknown.
 	Ipv4Addr      string `protobuf:"bytes,2,opt,name=ipv4_addr,json=ipv4Addr,proto3" json:"ipv4_addr,omitempty"`
+	Ipv6Addr      string `protobuf:"bytes,3,opt,name=ipv6_addr,json=ipv6Addr,proto3" json:"ipv6_addr,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3631,6 +3632,13 @@ func (x *HostMetadataUpdate) GetHostname() string {
 func (x *HostMetadataUpdate) GetIpv4Addr() string {
 	if x != nil {
 		return x.Ipv4Addr
+	}
+	return ""
+}
+
+func (x *HostMetadataUpdate) GetIpv6Addr() string {
+	if x != nil {
+		return x.Ipv6Addr
 	}
 	return ""
 }
@@ -5410,10 +5418,11 @@ const file_felixbackend_proto_rawDesc = "" +
 	"public_key\x18\x01 \x01(\tR\tpublicKey\x12/\n" +
 	"\n" +
 	"ip_version\x18\x02 \x01(\x0e2\x10.felix.IPVersionR\tipVersion\"\x11\n" +
-	"\x0fDataplaneInSync\"S\n" +
+	"\x0fDataplaneInSync\"p\n" +
 	"\x12HostMetadataUpdate\x12\x1a\n" +
 	"\bhostname\x18\x01 \x01(\tR\bhostname\x12\x1b\n" +
-	"\tipv4_addr\x18\x02 \x01(\tR\bipv4AddrJ\x04\b\x03\x10\x06\"M\n" +
+	"\tipv4_addr\x18\x02 \x01(\tR\bipv4Addr\x12\x1b\n" +
+	"\tipv6_addr\x18\x03 \x01(\tR\bipv6AddrJ\x04\b\x04\x10\x06\"M\n" +
 	"\x12HostMetadataRemove\x12\x1a\n" +
 	"\bhostname\x18\x01 \x01(\tR\bhostname\x12\x1b\n" +
 	"\tipv4_addr\x18\x02 \x01(\tR\bipv4Addr\"D\n" +

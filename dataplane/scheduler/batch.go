@@ -40,11 +40,7 @@ var (
 func (s *Scheduler) newBatch(t *txn.Txn) *batch {
 	s.graph.begin()
 	s.plan.run++
-	for _, backend := range s.cfg.Backends {
-		if p, ok := backend.(Pinner); ok {
-			p.Pin()
-		}
-	}
+	s.pin()
 	return &batch{s: s, t: t, rec: &txn.Record{
 		EventSeqNum: t.SeqNum, Kind: t.Kind, Description: t.Description, Start: time.Now(),
 	}}
@@ -53,6 +49,9 @@ func (s *Scheduler) newBatch(t *txn.Txn) *batch {
 // commit applies a transaction.
 func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
 	b := s.newBatch(t)
+	if err := s.strangers(); err != nil && t.Revert && t.Kind == txn.Update {
+		return nil, &strangeError{err}
+	}
 	if !b.load() {
 		b.rec.Reverted = true
 		return b.rec, b.finish()
@@ -62,7 +61,7 @@ func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 		b.runPlan(ctx)
 	}
 	b.revert(ctx)
-	return b.rec, b.finish()
+	return b.rec, b.explain(b.finish())
 }
 
 // dryRun plans a transaction and puts everything back as it was.
@@ -234,6 +233,7 @@ func (b *batch) refresh(ctx context.Context) {
 	}
 	b.failed = append(b.failed, s.graph.problems...)
 	s.graph.touchAll()
+	s.meetPeers()
 }
 
 // makePlan plans, after the values of which nothing is known and that matter have been dumped.

@@ -66,7 +66,8 @@ type Kind[V any] struct {
 	DeriveDiff func(key string, from, to V, put func(kind, itemKey string, item any), del func(itemKey string))
 
 	// Dump emits the values of this kind that are in the dataplane and are ours, and then calls op.Done. Items of derived
-	// kinds are dumped by their own kind. Required for kinds that survive in the dataplane.
+	// kinds are dumped by their own kind. It should look only at what is asked for when op.Partial says so. Required for kinds
+	// that survive in the dataplane.
 	Dump func(op *DumpOp, emit func(key string, v V))
 
 	// Leftover says that a dumped value is what remains of an operation that did not end well and goes under a key that
@@ -133,6 +134,7 @@ type DumpOp struct {
 	ctx     context.Context
 	done    func(err error)
 	desired func(visit func(key string, v any))
+	partial bool
 }
 
 // NewDumpOp is a dump that calls done when it ends, for tests of kinds without a scheduler; desired serves EachDesired and may
@@ -151,6 +153,10 @@ func (d *DumpOp) Context() context.Context { return d.ctx }
 // backends that can only find objects where they expect them (network namespaces).
 func (d *DumpOp) EachDesired(visit func(key string, v any)) { d.desired(visit) }
 
+// Partial says that nothing is asked for but the values which EachDesired visits. The kind may emit others, too, but had better
+// not look for them; it must not conclude anything from what it does not look at.
+func (d *DumpOp) Partial() bool { return d.partial }
+
 // Done ends the dump.
 func (d *DumpOp) Done(err error) { d.done(err) }
 
@@ -165,5 +171,13 @@ type Backend interface {
 // Pinner is a Backend whose other side may be replaced by another process (VPP is restarted). Pin is called where a transaction
 // begins: until the next Pin, nothing that was computed for one process must reach the next one.
 type Pinner interface{ Pin() }
+
+// Peer is a Pinner that tells which process it is pinned to. A transaction that fails on another one than the dataplane was last
+// dumped from says nothing about its values: its error is retriable (see peers.go).
+type Peer interface {
+	Pinner
+	// Peer names the process; alive is false when there is none, or when it was lost since Pin.
+	Peer() (name string, alive bool)
+}
 
 var _ txn.Applier = (*Scheduler)(nil)

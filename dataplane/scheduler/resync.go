@@ -11,6 +11,7 @@ var errDumpBug = errors.New("backend bug: the dump did not end by the end of the
 // dumped is what the dump of one kind brought.
 type dumped struct {
 	kind *kind
+	only []*node // the values that are asked for; nil: all
 	keys []string
 	vals []any
 	over bool
@@ -59,7 +60,7 @@ func (s *Scheduler) dump(ctx context.Context, kinds []*kind) (failed []*kind) {
 
 func (d *dumped) start(ctx context.Context, s *Scheduler) {
 	op := &DumpOp{
-		ctx: ctx,
+		ctx: ctx, partial: d.only != nil,
 		done: func(err error) {
 			if d.over {
 				s.log.Error("backend bug: a dump ended twice or too late", "kind", d.kind.name, "error", err)
@@ -68,6 +69,13 @@ func (d *dumped) start(ctx context.Context, s *Scheduler) {
 			d.over, d.err = true, err
 		},
 		desired: d.kind.eachExpected,
+	}
+	if d.only != nil {
+		op.desired = func(visit func(key string, v any)) {
+			for _, n := range d.only {
+				visit(n.key, n.desired)
+			}
+		}
 	}
 	d.kind.calls.dump(op, func(key string, v any) {
 		if d.over {

@@ -58,6 +58,7 @@ type Scheduler struct {
 	// Owned by the scheduler's goroutine.
 	plan    planner
 	retries retryQueue
+	peers   []string // of the backends, as of the last dump of everything; empty where not known
 
 	serving atomic.Bool  // a request is being served
 	served  atomic.Int64 // when the last one had been, in Unix ns
@@ -72,8 +73,9 @@ type Scheduler struct {
 
 // request is a transaction on its way to the scheduler's goroutine.
 type request struct {
-	txn *txn.Txn
-	dry bool
+	txn   *txn.Txn
+	dry   bool
+	check []string // keys to compare with the dataplane, instead of a transaction
 
 	rec  *txn.Record
 	err  error
@@ -148,6 +150,19 @@ func (s *Scheduler) Commit(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 // Plan implements txn.Applier. Resyncs are planned against a dump of the dataplane.
 func (s *Scheduler) Plan(ctx context.Context, t *txn.Txn) ([]txn.Op, error) {
 	rec, err := s.request(ctx, &request{txn: t, dry: true, done: make(chan struct{})})
+	if rec == nil {
+		return nil, err
+	}
+	return rec.Planned, err
+}
+
+// Check compares the values under keys, and their items, with the dataplane, which is asked for them alone. It returns what is
+// due to make them as they should be; nothing is done about it. Keys that are not desired are of no interest.
+func (s *Scheduler) Check(ctx context.Context, keys []string) ([]txn.Op, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	rec, err := s.request(ctx, &request{check: keys, done: make(chan struct{})})
 	if rec == nil {
 		return nil, err
 	}
@@ -283,6 +298,10 @@ func (s *Scheduler) serve(ctx context.Context, r *request) {
 	}()
 	r.err = txn.ErrClosed
 	defer close(r.done)
+	if r.check != nil {
+		r.rec, r.err = s.check(ctx, r.check)
+		return
+	}
 	if r.dry {
 		r.rec, r.err = s.dryRun(ctx, r.txn)
 		return

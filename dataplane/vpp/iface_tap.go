@@ -3,6 +3,7 @@ package vpp
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -26,8 +27,8 @@ const (
 )
 
 // A TAP's Linux end is made in the network namespace that tap.to_microservice names (a path, or a name below /run/netns), under
-// the name tap.host_if_name; else in VPP's own, from where the Linux side moves it. Made in place it costs VPP 2-3 ms and the
-// kernel no move, which takes up to 20 ms of RCU grace periods.
+// the name tap.host_if_name; else in VPP's own, from where the Linux side moves it. Made in place it costs the kernel no move,
+// which takes up to 20 ms of RCU grace periods. The Linux side makes the device and VPP attaches to it (Deps.MakeTap).
 //
 // TAPs are persistent: when VPP dies the pod keeps its device, with addresses and routes, and the new VPP attaches to it.
 // Deleting a TAP removes the device, too.
@@ -137,14 +138,33 @@ func createTap(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
 		m.hostDev, m.moved = end.device, end.namespace != ""
 	}
 	k.clearDevice(v.Name, req.HostIfName)
+	drop, err := k.makeTapEnd(req, !attach)
+	if err != nil {
+		done(made{}, err)
+		return
+	}
 	conn.Call(k.lane, req, func(r *tapv2.TapCreateV3Reply, err error) {
 		if err != nil {
-			done(made{hostDev: m.hostDev}, explainTap(err))
+			done(made{hostDev: m.hostDev}, errors.Join(explainTap(err), drop()))
 			return
 		}
 		m.index, m.tagged = uint32(r.SwIfIndex), true
 		done(m, nil)
 	})
+}
+
+// makeTapEnd makes the device that VPP would make inside another namespace. VPP finds it there and does the rest as for one of
+// its own. drop removes it again, unless VPP has it.
+func (k *kinds) makeTapEnd(req *tapv2.TapCreateV3, isNew bool) (drop func() error, err error) {
+	drop = func() error { return nil }
+	if !isNew || !req.HostNamespaceSet || k.deps.MakeTap == nil {
+		return drop, nil
+	}
+	made, err := k.deps.MakeTap(req.HostNamespace, req.HostIfName, req.TapFlags&tapv2.TAP_API_FLAG_TUN != 0)
+	if err != nil || !made {
+		return drop, err
+	}
+	return func() error { return k.deps.DropTap(req.HostNamespace, req.HostIfName) }, nil
 }
 
 // tapEnd is where the Linux end of a TAP has been left by a VPP that is gone.

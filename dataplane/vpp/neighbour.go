@@ -91,20 +91,20 @@ func (k *kinds) dumpNeighbours(op *scheduler.DumpOp, emit func(string, *vpp_l3.A
 		keys[id{n.Interface, addr(n.IpAddress)}] = key
 	})
 	fail := func(err error) { op.Done(fmt.Errorf("vpp: dump neighbours: %w", err)) }
-	k.snapshot(op, func(_ *ifSnapshot, err error) {
+	k.snapshot(op, func(s *ifSnapshot, err error) {
 		if err != nil {
 			fail(err)
 			return
 		}
-		both := join(2, func(err error) {
+		reqs := neighbourDumps(op, s)
+		part := join(len(reqs)+1, func(err error) {
 			if err != nil {
 				fail(err)
 				return
 			}
 			op.Done(nil)
 		})
-		for _, v6 := range []bool{false, true} {
-			req := &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: family(v6)}
+		for _, req := range reqs {
 			conn.Dump(k.lane, req, func(d *ip_neighbor.IPNeighborDetails) {
 				name, ours := k.idx.NameByIndex(uint32(d.Neighbor.SwIfIndex))
 				a := fromAddress(d.Neighbor.IPAddress)
@@ -119,7 +119,26 @@ func (k *kinds) dumpNeighbours(op *scheduler.DumpOp, emit func(string, *vpp_l3.A
 				emit(key, &vpp_l3.ARPEntry{
 					Interface: name, IpAddress: a.String(), PhysAddress: d.Neighbor.MacAddress.String(), Static: static,
 				})
-			}, both)
+			}, part)
 		}
+		part(nil)
 	})
+}
+
+// neighbourDumps ask for all neighbours, or for those of the interfaces that a partial dump is about.
+func neighbourDumps(op *scheduler.DumpOp, s *ifSnapshot) []*ip_neighbor.IPNeighborDump {
+	on := []interface_types.InterfaceIndex{interface_types.InterfaceIndex(none)}
+	if op.Partial() {
+		on = on[:0]
+		for _, st := range s.ours {
+			on = append(on, st.details.SwIfIndex)
+		}
+	}
+	var reqs []*ip_neighbor.IPNeighborDump
+	for _, index := range on {
+		for _, v6 := range []bool{false, true} {
+			reqs = append(reqs, &ip_neighbor.IPNeighborDump{SwIfIndex: index, Af: family(v6)})
+		}
+	}
+	return reqs
 }

@@ -36,6 +36,11 @@ type Deps struct {
 	// LinuxTapMAC is the hardware address of that end. VPP sets one when it attaches: if it is not known, a random one, and
 	// static neighbour entries for the pod are wrong from then on. Needed for ends in other network namespaces.
 	LinuxTapMAC func(vppIfName string) (net.HardwareAddr, bool)
+	// MakeTap makes the Linux end of a TAP ahead, in the network namespace where it is to be (a path, or a name below
+	// /run/netns), for VPP to attach to; made is false when VPP had better make it. DropTap removes it when VPP did not take it.
+	// Optional, both or none: without them VPP makes the device, which may take it 20 ms.
+	MakeTap func(netns, dev string, tun bool) (made bool, err error)
+	DropTap func(netns, dev string) error
 	// Isolate keeps the host's network stack off a device of ours which an af_packet interface is on. It is called when VPP has
 	// everything it needs, since VPP gives the device its own hardware address. Needed for VETH pods.
 	Isolate func(dev string) error

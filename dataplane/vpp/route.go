@@ -198,6 +198,7 @@ func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route
 			return
 		}
 		r := &routeDump{k: k, keys: desiredRoutes(op), emit: emit}
+		asked := tablesOf(op)
 		both := join(2, func(err error) {
 			if err != nil {
 				fail(err)
@@ -217,11 +218,31 @@ func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route
 			}
 		}, both)
 		conn.Dump(k.lane, &ip.IPTableDump{}, func(d *ip.IPTableDetails) {
-			if _, ours := nameOfTag(d.Table.Name); ours || d.Table.TableID == 0 {
+			_, ours := nameOfTag(d.Table.Name)
+			if (ours || d.Table.TableID == 0) && asked(d.Table) {
 				r.tables = append(r.tables, d.Table)
 			}
 		}, both)
 	})
+}
+
+// tablesOf says which tables a dump has to look into: all, unless it is a partial one.
+func tablesOf(op *scheduler.DumpOp) func(ip.IPTable) bool {
+	if !op.Partial() {
+		return func(ip.IPTable) bool { return true }
+	}
+	type id struct {
+		table uint32
+		v6    bool
+	}
+	wanted := map[id]bool{}
+	op.EachDesired(func(_ string, v any) {
+		r := v.(*vpp_l3.Route)
+		if dst, err := netip.ParsePrefix(r.DstNetwork); err == nil {
+			wanted[id{r.VrfId, dst.Addr().Is6()}] = true
+		}
+	})
+	return func(t ip.IPTable) bool { return wanted[id{t.TableID, t.IsIP6}] }
 }
 
 // desiredRoutes maps the keys that a dump makes to those under which the values are desired, where they differ: a key has the

@@ -79,6 +79,10 @@ func (s *snapshots) forget() { s.ctx, s.current = nil, nil }
 
 // snapshot takes a snapshot, or shares one that was taken in the same resync.
 func (k *kinds) snapshot(op *scheduler.DumpOp, done func(*ifSnapshot, error)) {
+	if op.Partial() {
+		k.partialSnapshot(op, done)
+		return
+	}
 	ctx := op.Context()
 	if k.snap.current != nil && k.snap.ctx == ctx && ctx.Done() != nil {
 		done(k.snap.current, nil)
@@ -89,13 +93,7 @@ func (k *kinds) snapshot(op *scheduler.DumpOp, done func(*ifSnapshot, error)) {
 		return
 	}
 	k.snap.forget()
-	s := &ifSnapshot{
-		byIndex: map[uint32]*ifState{}, all: map[uint32]*interfaces.SwInterfaceDetails{},
-		taps: map[uint32]*tapv2.SwInterfaceTapV2Details{}, afPackets: map[uint32]string{},
-		memifs: map[uint32]*memif.MemifDetails{}, sockets: map[uint32]string{},
-		vxlans: map[uint32]*vxlan.VxlanTunnelV2Details{}, unnumbered: map[uint32]uint32{},
-		queues: map[uint32][]*interfaces.SwInterfaceRxPlacementDetails{},
-	}
+	s := newIfSnapshot()
 	k.collect(s, func(err error) {
 		waiting := k.snap.waiting
 		k.snap.waiting = nil
@@ -108,6 +106,16 @@ func (k *kinds) snapshot(op *scheduler.DumpOp, done func(*ifSnapshot, error)) {
 			done(s, err)
 		}
 	})
+}
+
+func newIfSnapshot() *ifSnapshot {
+	return &ifSnapshot{
+		byIndex: map[uint32]*ifState{}, all: map[uint32]*interfaces.SwInterfaceDetails{},
+		taps: map[uint32]*tapv2.SwInterfaceTapV2Details{}, afPackets: map[uint32]string{},
+		memifs: map[uint32]*memif.MemifDetails{}, sockets: map[uint32]string{},
+		vxlans: map[uint32]*vxlan.VxlanTunnelV2Details{}, unnumbered: map[uint32]uint32{},
+		queues: map[uint32][]*interfaces.SwInterfaceRxPlacementDetails{},
+	}
 }
 
 // collect dumps what comes in one piece, and then what has to be asked of each interface of ours.
@@ -132,8 +140,7 @@ func (k *kinds) collect(s *ifSnapshot, done func(error)) {
 		func(d *interfaces.SwInterfaceDetails) { s.all[uint32(d.SwIfIndex)] = d }, part)
 	conn.Dump(k.lane, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: all},
 		func(d *tapv2.SwInterfaceTapV2Details) { s.taps[d.SwIfIndex] = d }, part)
-	conn.Dump(k.lane, &af_packet.AfPacketDump{},
-		func(d *af_packet.AfPacketDetails) { s.afPackets[uint32(d.SwIfIndex)] = d.HostIfName }, optional)
+	k.collectAfPackets(s, optional)
 	conn.Dump(k.lane, &memif.MemifDump{},
 		func(d *memif.MemifDetails) { s.memifs[uint32(d.SwIfIndex)] = d }, optional)
 	conn.Dump(k.lane, &memif.MemifSocketFilenameDump{},
@@ -146,6 +153,11 @@ func (k *kinds) collect(s *ifSnapshot, done func(error)) {
 		func(d *interfaces.SwInterfaceRxPlacementDetails) {
 			s.queues[uint32(d.SwIfIndex)] = append(s.queues[uint32(d.SwIfIndex)], d)
 		}, part)
+}
+
+func (k *kinds) collectAfPackets(s *ifSnapshot, done func(error)) {
+	conn.Dump(k.lane, &af_packet.AfPacketDump{},
+		func(d *af_packet.AfPacketDetails) { s.afPackets[uint32(d.SwIfIndex)] = d.HostIfName }, done)
 }
 
 // build finds our interfaces and makes the index agree.

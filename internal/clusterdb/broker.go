@@ -83,6 +83,12 @@ type keyValue struct {
 
 // list visits all pairs below prefix as they are at one revision, which it returns. Each page is a bounded call.
 func (db *DB) list(ctx context.Context, prefix string, visit func(keyValue), opts ...clientv3.OpOption) (rev int64, err error) {
+	return db.listAt(ctx, prefix, 0, visit, opts...)
+}
+
+// listAt is list as it was at a revision; zero is now.
+func (db *DB) listAt(ctx context.Context, prefix string, rev int64, visit func(keyValue), opts ...clientv3.OpOption) (
+	int64, error) {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		page := append([]clientv3.OpOption{

@@ -52,6 +52,16 @@ type EmbeddedConfig struct {
 // UsesEmbedded is true when the agent is to run its own etcd.
 func (c Config) UsesEmbedded() bool { return len(c.Endpoints) == 0 }
 
+// private is true if the database cannot be another machine's.
+func (c Config) private() bool {
+	for _, e := range c.Endpoints {
+		if !strings.HasPrefix(e, "unix:") {
+			return false
+		}
+	}
+	return true
+}
+
 // withDefaults fills what is not set.
 func (c Config) withDefaults() Config {
 	if c.OperationTimeout == 0 {

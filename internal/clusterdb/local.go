@@ -19,6 +19,9 @@ const localLockTimeout = time.Second
 // stateBucket has the values of the database by key, without the common prefix.
 const stateBucket = "cluster-state"
 
+// ownBucket has what is the node's own: it is not part of the shared state, and stays when that is replaced.
+const ownBucket = "own"
+
 // LocalCopy is the node's copy of the shared state, in a bbolt file.
 type LocalCopy struct {
 	path string
@@ -26,8 +29,9 @@ type LocalCopy struct {
 	db   *bolt.DB
 }
 
-// OpenLocalCopy opens the file or creates it. It holds nothing that cannot be had from the database again, so a damaged file
-// is replaced by an empty one.
+// OpenLocalCopy opens the file or creates it. What it holds of the shared state can be had from the database again, and what
+// is the node's own is found there too unless the database loses its data at the same time; so a damaged file is replaced by
+// an empty one.
 func OpenLocalCopy(path string, log *slog.Logger) (*LocalCopy, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("local copy of the cluster state: %w", err)
@@ -68,7 +72,8 @@ func (l *LocalCopy) open() (err error) {
 	if err == nil {
 		err = l.db.Update(func(tx *bolt.Tx) error {
 			_, err := tx.CreateBucketIfNotExists([]byte(stateBucket))
-			return err
+			_, ownErr := tx.CreateBucketIfNotExists([]byte(ownBucket))
+			return errors.Join(err, ownErr)
 		})
 	}
 	if err != nil {
@@ -148,6 +153,25 @@ func (l *LocalCopy) Apply(changes map[string][]byte) error {
 		}
 		return nil
 	})
+}
+
+// LoadOwn reads a value of the node's own; nil if there is none.
+func (l *LocalCopy) LoadOwn(key string) (value []byte, err error) {
+	err = l.db.View(func(tx *bolt.Tx) error {
+		if v := tx.Bucket([]byte(ownBucket)).Get([]byte(key)); v != nil {
+			value = append([]byte{}, v...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the node's own data: reading %s of %s: %w", key, l.path, err)
+	}
+	return value, nil
+}
+
+// SaveOwn writes a value of the node's own; it is on the disk when SaveOwn returns.
+func (l *LocalCopy) SaveOwn(key string, value []byte) error {
+	return l.update(func(tx *bolt.Tx) error { return tx.Bucket([]byte(ownBucket)).Put([]byte(key), value) })
 }
 
 func (l *LocalCopy) update(change func(*bolt.Tx) error) error {

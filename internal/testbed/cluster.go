@@ -41,6 +41,8 @@ type ClusterOptions struct {
 	Node NodeOptions
 	// ConfigOf is contiv.conf of the i-th node (from 0).
 	ConfigOf func(i int) string
+	// Unstarted leaves the agents to be started.
+	Unstarted bool
 	// Addressed gives the uplink NICs addresses, as the operator of Linux nodes does: UplinkAddress.
 	Addressed bool
 }
@@ -104,11 +106,14 @@ func UplinkAddress(i int) (v4, v6 string) {
 // MgmtAddress is the address of the i-th node (from 0) on the management network.
 func MgmtAddress(i int) string { return fmt.Sprintf("10.99.0.%d", 101+i) }
 
+// NodeName is the name of the i-th node (from 0) of a cluster.
+func NodeName(cluster string, i int) string { return fmt.Sprintf("%s-n%d", cluster, i+1) }
+
 // AddNode adds a node to the cluster, with an agent.
 func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 	i := len(c.Nodes)
 	opts := c.opts.Node
-	opts.Name = fmt.Sprintf("%s-n%d", c.opts.Name, i+1)
+	opts.Name = NodeName(c.opts.Name, i)
 	if c.opts.ConfigOf != nil {
 		opts.Config = c.opts.ConfigOf(i)
 	}
@@ -119,6 +124,9 @@ func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 		return nil, err
 	}
 	c.Nodes = append(c.Nodes, n)
+	if c.opts.Unstarted {
+		return n, nil
+	}
 	start, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return n, n.StartAgent(start)

@@ -176,22 +176,27 @@ func (n *Node) RESTSocket() string { return filepath.Join(n.Dir, "run", "rest.so
 
 // Get asks the agent's REST API.
 func (n *Node) Get(ctx context.Context, path string) (string, error) {
-	return n.rest(ctx, http.MethodGet, path)
+	return n.rest(ctx, http.MethodGet, path, "")
 }
 
 // Post calls the agent's REST API.
 func (n *Node) Post(ctx context.Context, path string) (string, error) {
-	return n.rest(ctx, http.MethodPost, path)
+	return n.rest(ctx, http.MethodPost, path, "")
 }
 
-func (n *Node) rest(ctx context.Context, method, path string) (string, error) {
+// PostJSON calls the agent's REST API with a body.
+func (n *Node) PostJSON(ctx context.Context, path, body string) (string, error) {
+	return n.rest(ctx, http.MethodPost, path, body)
+}
+
+func (n *Node) rest(ctx context.Context, method, path, body string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", n.RESTSocket())
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
@@ -200,14 +205,14 @@ func (n *Node) rest(ctx context.Context, method, path string) (string, error) {
 		return "", err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return "", err
 	}
 	if resp.StatusCode/100 != 2 {
-		return string(body), fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, strings.TrimSpace(string(body)))
+		return string(answer), fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, strings.TrimSpace(string(answer)))
 	}
-	return string(body), nil
+	return string(answer), nil
 }
 
 // GetJSON asks the agent's REST API and decodes the answer.

@@ -108,7 +108,7 @@ func (c *Config) file() File {
 		NatExternalTraffic: &node.NatExternalTraffic,
 		EnablePacketTrace:  &node.EnablePacketTrace,
 		InterfaceOptions: InterfaceOptions{
-			MTUSize:                    &iface.MTUSize,
+			MTUSize:                    unlessDefault(&iface.MTUSize, iface.MTUIsDefault),
 			UseTAPInterfaces:           &iface.UseTAPInterfaces,
 			TAPInterfaceVersion:        &iface.TAPInterfaceVersion,
 			TAPv2RxRingSize:            &iface.TAPv2RxRingSize,
@@ -211,4 +211,12 @@ func addrList(list []netip.Addr) *string {
 		return nil
 	}
 	return new(joinComma(list, netip.Addr.String))
+}
+
+// unlessDefault leaves out an option whose default is worked out on the node.
+func unlessDefault[T any](option *T, isDefault bool) *T {
+	if isDefault {
+		return nil
+	}
+	return option
 }

@@ -38,6 +38,7 @@ func orNonZero[T comparable](option *T, def T) T {
 func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
 	c := InterfaceConfig{
 		MTUSize:                    orNonZero(o.MTUSize, defaultMTU),
+		MTUIsDefault:               o.MTUSize == nil || *o.MTUSize == 0,
 		TAPInterfaceVersion:        orNonZero(o.TAPInterfaceVersion, 2),
 		TAPv2RxRingSize:            orNonZero(o.TAPv2RxRingSize, defaultTAPRingSize),
 		TAPv2TxRingSize:            orNonZero(o.TAPv2TxRingSize, defaultTAPRingSize),

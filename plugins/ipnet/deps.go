@@ -2,6 +2,7 @@ package ipnet
 
 import (
 	"net"
+	"net/netip"
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/internal/infra"
@@ -29,6 +30,7 @@ type Deps struct {
 	VPPIfPlugin   VPPInterfaces // nil: no DHCP leases
 	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
 	GoVPP         GoVPP         // nil where there is no VPP
+	MgmtIPs       MgmtPublisher // nil: the host's addresses are not told to other nodes
 	HTTPHandlers  rest.HTTPHandlers
 	RemoteDB      keyval.KvProtoPlugin // nil: nothing of ipnet's is stored
 }
@@ -54,12 +56,28 @@ type VPPInterfaces interface {
 	WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error
 }
 
+// MgmtPublisher tells other nodes the addresses by which this node is managed, which its pods' peers must reach, too.
+type MgmtPublisher interface {
+	// PublishMgmtIPs sends nothing when the addresses have not changed. Event loop only.
+	PublishMgmtIPs(addresses []netip.Addr) error
+}
+
 // HostLinks tells of the host's network stack.
 type HostLinks interface {
 	// HostIPs lists the addresses of the host's own interfaces: without loopback, container bridges and our own links.
 	HostIPs() ([]net.IP, error)
+	// NIC describes a NIC; with "", the one that has the default route. The zero NIC: there is none.
+	NIC(name string) (NIC, error)
 	// WatchHostIPs calls back, from any goroutine, after HostIPs has changed.
 	WatchHostIPs(callback func())
+}
+
+// NIC is a network interface of the host.
+type NIC struct {
+	Name      string
+	Addresses []netip.Prefix
+	MTU       uint32
+	MAC       net.HardwareAddr
 }
 
 // Option customises a new plugin.

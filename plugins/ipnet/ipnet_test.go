@@ -3,6 +3,7 @@ package ipnet
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -31,11 +32,15 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// toyNodes is node 1 of a cluster of one.
-type toyNodes struct{ published contivconf.IPsWithNetworks }
+// toyNodes is a cluster.
+type toyNodes struct {
+	id        uint32
+	all       nodesync.Nodes
+	published contivconf.IPsWithNetworks
+}
 
-func (*toyNodes) GetNodeID() uint32           { return 1 }
-func (*toyNodes) GetAllNodes() nodesync.Nodes { return nil }
+func (n *toyNodes) GetNodeID() uint32           { return n.id }
+func (n *toyNodes) GetAllNodes() nodesync.Nodes { return n.all }
 func (n *toyNodes) PublishNodeIPs(ips contivconf.IPsWithNetworks, _ contivconf.IPVersion) error {
 	n.published = append(n.published, ips...)
 	return nil
@@ -91,14 +96,20 @@ type node struct {
 
 func newNode(t *testing.T, config string) *node {
 	t.Helper()
-	conf, err := conffile.Load([]byte(config), contivconf.Env{NodeName: "n1"})
+	return newNodeWithID(t, config, 1)
+}
+
+func newNodeWithID(t *testing.T, config string, id uint32) *node {
+	t.Helper()
+	name := fmt.Sprintf("n%d", id)
+	conf, err := conffile.Load([]byte(config), contivconf.Env{NodeName: name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &node{t: t, nodes: &toyNodes{}, pods: &toyPods{}, want: desired{}}
+	w := &node{t: t, nodes: &toyNodes{id: id, all: nodesync.Nodes{}}, pods: &toyPods{}, want: desired{}}
 	w.ipam = ipam.NewPlugin(ipam.Deps{ContivConf: conf, NodeSync: w.nodes, PodManager: w.pods})
 	w.n = NewPlugin(UseDeps(func(d *Deps) {
-		d.ServiceLabel, d.ContivConf, d.IPAM = servicelabel.Label("n1"), conf, w.ipam
+		d.ServiceLabel, d.ContivConf, d.IPAM = servicelabel.Label(name), conf, w.ipam
 		d.NodeSync, d.PodManager = w.nodes, w.pods
 	}))
 	if err := w.n.Init(); err != nil {
@@ -111,7 +122,7 @@ func newNode(t *testing.T, config string) *node {
 
 func (w *node) resync() {
 	w.t.Helper()
-	ev := api.NewDBResync()
+	ev := w.event()
 	w.want = desired{}
 	for _, h := range []api.EventHandler{w.ipam, w.n} {
 		if err := h.Resync(ev, nil, 1, w.want); err != nil {
@@ -119,6 +130,8 @@ func (w *node) resync() {
 		}
 	}
 }
+
+func (w *node) event() api.Event { return api.NewDBResync() }
 
 // add is a CNI ADD as the controller dispatches it.
 func (w *node) add(name string) *podmanager.AddPod {

@@ -204,6 +204,12 @@ func (n *IPNet) publish(s *settings) {
 			n.Logger().Warn("addresses of this node not published", "version", version.String(), "error", err)
 		}
 	}
+	if n.MgmtIPs == nil {
+		return
+	}
+	if err := n.MgmtIPs.PublishMgmtIPs(s.hostIPs); err != nil {
+		n.Logger().Warn("addresses of this node's host not published", "error", err)
+	}
 }
 
 // Update is called for AddPod and DeletePod (CNI), and for NodeUpdate.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -31,6 +32,8 @@ type settings struct {
 	otherIfs []contivconf.VPPInterface
 	gateways []netip.Addr
 	nodeIPs  []netip.Prefix // of the main interface; empty while DHCP has not answered
+
+	nics map[string]NIC // Linux NICs behind configured interfaces, by the names of those
 
 	hostLinks  []ipam.HostLink
 	podSubnets []ipam.PodSubnet
@@ -65,7 +68,10 @@ func (n *IPNet) gather() (*settings, error) {
 	if s.hostLinks, err = n.IPAM.HostInterconnect(s.nodeID); err != nil {
 		return nil, fmt.Errorf("VPP–host subnet of this node: %w", err)
 	}
-	if s.nodeIPs, err = n.nodeIPs(s.nodeID, node.MainVPPInterface, ipamConf); err != nil {
+	if err := n.gatherNICs(s); err != nil {
+		return nil, err
+	}
+	if s.nodeIPs, err = n.nodeIPs(s, ipamConf); err != nil {
 		return nil, fmt.Errorf("interconnect address of this node: %w", err)
 	}
 	if s.hostIPs, err = n.dumpHostIPs(); err != nil {
@@ -75,17 +81,60 @@ func (n *IPNet) gather() (*settings, error) {
 	if s.local.Node, err = n.transportNode(own, s.nodeIPs); err != nil {
 		return nil, err
 	}
+	if err := n.checkMTU(s, ifc.MTUIsDefault); err != nil {
+		return nil, err
+	}
 	s.local.MainVRF, s.local.PodVRF, s.local.MainIf, s.local.PodMTU = s.mainVRF, s.podVRF, s.mainIfName(), s.mtu
 	s.local.ClusterPods, s.local.ClusterHosts = s.cluster.Pods, s.cluster.VPPHost
 	return s, nil
 }
 
-// nodeIPs are the configured addresses of the main interface, else the leased one, else those derived from the node ID.
-func (n *IPNet) nodeIPs(nodeID uint32, main contivconf.VPPInterface, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
+// nic looks at the Linux NIC behind a configured one; on Linux, without a name, at that with the default route. VPP may have a
+// NIC that Linux does not see: then it is the zero NIC.
+func (n *IPNet) nic(name string) (NIC, error) {
+	if n.LinuxNsPlugin == nil {
+		return NIC{}, nil
+	}
+	if n.Dataplane == DataplaneVPP {
+		device, ok := strings.CutPrefix(name, afPacketName)
+		if !ok {
+			return NIC{}, nil
+		}
+		name = device
+	}
+	nic, err := n.LinuxNsPlugin.NIC(name)
+	if err != nil {
+		return NIC{}, fmt.Errorf("NIC %s: %w", name, err)
+	}
+	return nic, nil
+}
+
+// gatherNICs looks at the NICs that are configured, by their names in VPP.
+func (n *IPNet) gatherNICs(s *settings) (err error) {
+	s.nics = map[string]NIC{}
+	if s.nics[s.mainIf.InterfaceName], err = n.nic(s.mainIf.InterfaceName); err != nil {
+		return err
+	}
+	for _, other := range s.otherIfs {
+		if s.nics[other.InterfaceName], err = n.nic(other.InterfaceName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uplink is the Linux NIC behind the main interface.
+func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
+
+// nodeIPs are the configured addresses of the main interface, else the leased one, else those derived from the node ID. On
+// Linux, NICs are the operator's business: they have the addresses that they have.
+func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
-	case len(main.IPs) > 0:
-		return main.IPs, nil
-	case main.UseDHCP:
+	case n.Dataplane == DataplaneLinux:
+		return s.uplink().Addresses, nil
+	case len(s.mainIf.IPs) > 0:
+		return s.mainIf.IPs, nil
+	case s.mainIf.UseDHCP:
 		if n.leased.IsValid() {
 			return []netip.Prefix{n.leased}, nil
 		}
@@ -93,7 +142,39 @@ func (n *IPNet) nodeIPs(nodeID uint32, main contivconf.VPPInterface, conf contiv
 	case len(conf.NodeInterconnectCIDR) == 0:
 		return nil, nil
 	}
-	return n.IPAM.NodeIPs(nodeID)
+	return n.IPAM.NodeIPs(s.nodeID)
+}
+
+// minMTU is what IPv4 (RFC 791) and IPv6 (RFC 8200) ask of a link.
+const (
+	minMTU     = 576
+	minMTUIPv6 = 1280
+)
+
+// checkMTU makes pods' packets fit into the uplink's: a configured MTU must, a default one is replaced by what fits.
+func (n *IPNet) checkMTU(s *settings, isDefault bool) error {
+	uplinkMTU := s.uplink().MTU
+	if uplinkMTU == 0 {
+		return nil
+	}
+	overhead := uint32(s.transport.Overhead(&s.local))
+	least := uint32(minMTU)
+	if len(s.podSubnets) > 0 && !s.podSubnets[len(s.podSubnets)-1].Subnet.Addr().Is4() {
+		least = minMTUIPv6
+	}
+	if uplinkMTU < overhead+least {
+		return fmt.Errorf("the uplink's MTU of %d leaves less than %d bytes for pods' packets (%d are the overlay's); raise it",
+			uplinkMTU, least, overhead)
+	}
+	fits := uplinkMTU - overhead
+	switch {
+	case isDefault:
+		s.mtu = fits
+	case s.mtu > fits:
+		return fmt.Errorf("mtuSize %d does not fit: packets on the uplink may have %d bytes, of which the overlay takes %d; "+
+			"use %d or less, or leave mtuSize out", s.mtu, uplinkMTU, overhead, fits)
+	}
+	return nil
 }
 
 // dumpHostIPs lists the host's addresses, both families, without duplicates.

@@ -49,10 +49,17 @@ func (d Dataplane) transport(name contivconf.Transport) (transport.Transport, er
 		return vxlan.VPP{}, nil
 	case choice{DataplaneVPP, contivconf.TransportNoOverlay}:
 		return nooverlay.VPP{}, nil
+	case choice{DataplaneLinux, contivconf.TransportVXLAN}:
+		return vxlan.Linux{}, nil
+	case choice{DataplaneLinux, contivconf.TransportNoOverlay}:
+		return nooverlay.Linux{}, nil
 	}
 	return nil, fmt.Errorf("nodeToNodeTransport %s: this dataplane has no such transport; use vxlan or nooverlay", name)
 }
 
 func (d Dataplane) wiring() wiring {
+	if d == DataplaneLinux {
+		return linuxWiring{}
+	}
 	return vppWiring{}
 }

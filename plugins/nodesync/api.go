@@ -2,9 +2,11 @@ package nodesync
 
 import (
 	"net"
+	"time"
 
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/keyval"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	controller "contiv.dev/vswitch/plugins/controller/api"
@@ -78,9 +80,40 @@ func UseDeps(f func(*Deps)) Option {
 }
 
 // UsePreferredID makes the allocation of a new ID try first the one that the node had before the cluster database lost its
-// data, if it remembers one: its running pods have addresses that follow from it.
+// data, if it remembers one: its running pods have addresses that follow from it. UseIdentity does the same and more.
 func UsePreferredID(remembered func() (id uint32, ok bool)) Option {
 	return func(ns *NodeSync) { ns.state.preferred = remembered }
+}
+
+// UseIdentity makes the node keep a UUID and its claim of an ID in store, by which it proves that it is itself: it keeps its
+// ID whatever becomes of the cluster database, and of two machines with one name the second is found out. Without it a node
+// is known by its name alone.
+func UseIdentity(store IdentityStore) Option {
+	return func(ns *NodeSync) { ns.state.identityStore = store }
+}
+
+// Times are how long things take on purpose. Zero is the default, a negative time is none.
+type Times struct {
+	// Quarantine is how long the ID of a node that is gone is not given to another one: pods, routes and connection tables
+	// elsewhere still have addresses that follow from it. 10 minutes; in whole seconds.
+	Quarantine time.Duration
+	// Probation is how long a node that claims an ID for the first time in its life waits before it uses it, so that nodes
+	// of which a wiped or restored database knows nothing can take theirs back. It should be longer than a connection to
+	// the database takes to come back. 10 s; none if the database serves this machine only.
+	Probation time.Duration
+	// Hold is for how long nodes that the database has forgotten, although nobody released them, still count as there.
+	// 10 minutes.
+	Hold time.Duration
+}
+
+// UseTimes replaces the default times.
+func UseTimes(times Times) Option {
+	return func(ns *NodeSync) { ns.state.times = times }
+}
+
+// UseHTTP serves the REST operations of this package: the list of nodes, and the release of the ID of a node that is gone.
+func UseHTTP(handlers rest.HTTPHandlers) Option {
+	return func(ns *NodeSync) { ns.state.http = handlers }
 }
 
 // DefaultPlugin is a default instance of NodeSync. It is part of the documented API and the exception to the rule that there

@@ -1,14 +1,25 @@
 // Package nodesync gives each node of the cluster a number and tells nodes about each other.
 //
 // The node ID is the first free positive integer. It is claimed by putting the node's record under
-// /vnf-agent/contiv-ksr/allocatedIDs/<id> in the cluster database, atomically and only if there is none; two nodes never get
-// the same one. After a restart a node finds its record by its name, in the database or in the node's own copy of it. All of
-// the node's networks follow from the ID (package ipam), so without an ID nothing can be configured: then the resync is
-// aborted, and comes again once the database is back.
+// /vnf-agent/contiv-ksr/allocatedIDs/<id> in the cluster database, atomically and only if the ID is free. A node that finds
+// others doing the same queues (queue.go), so that hundreds of nodes that start together have their IDs at once and without
+// gaps. All of the node's networks follow from the ID (package ipam), so without an ID nothing can be configured: then the
+// resync is aborted, and comes again once the database is back.
 //
-// The record also carries the addresses of the node's vswitch, which Kubernetes does not know. They are published by a job of
-// its own, because the event loop must not wait for the database. It writes the record only where there is none or where the
-// record is this node's own, with compare-and-swap, until it has been written.
+// An ID has one right owner, whatever becomes of the database (docs/adr/0006). A node keeps a UUID and its claim on its own
+// disk (IdentityStore). The claim has a generation, which grows whenever the ID changes hands, and a time; of two claims the
+// one with the higher generation is right, then the older one (claim.go). A node whose record was lost, or replaced by a claim
+// that is not right, puts its own back, which is the job of the keeper. A node that is not right is told by a FatalError that
+// says what to do, and gets a new ID when its agent is restarted. A node that claims its first ID waits for a probation before
+// it uses it, so that others can object.
 //
-// Records of other nodes arrive as events of the database watcher. Every change that matters to others becomes a NodeUpdate.
+// Release leaves a record that says whose the ID was, and a key that etcd deletes after the quarantine; only then the ID is
+// free. So nobody's clock has to be right. Nodes that a wiped or restored database has forgotten, although nobody released
+// them, count as there until they are back (hold.go).
+//
+// The record also carries the addresses of the node's vswitch, which Kubernetes does not know, and those for its management.
+// Records of other nodes arrive as events of the database watcher; every change that matters becomes a NodeUpdate, at a cost
+// that does not depend on how many nodes there are. Records that make no sense are reported and skipped.
+//
+// The event loop waits for the database only to get an ID. Everything else is done by jobs.
 package nodesync

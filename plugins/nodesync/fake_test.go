@@ -3,6 +3,7 @@ package nodesync
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -10,34 +11,22 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"contiv.dev/vswitch/internal/clusterdb/castest"
 	"contiv.dev/vswitch/internal/keyval"
 	"contiv.dev/vswitch/internal/servicelabel"
 	controller "contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-var errDown = errors.New("database is down")
-
 // fakeDB is a database shared by the nodes of a test.
-type fakeDB struct {
-	mu       sync.Mutex
-	values   map[string]string
-	revs     map[string]int64
-	rev      int64
-	writes   int
-	down     bool
-	loseNext bool             // the next PutIfNotExists is done, but its answer gets lost
-	beforeOp func(key string) // runs before each PutIfNotExists and PutIfRevision, unlocked
-}
+type fakeDB struct{ *castest.Memory }
 
-func newFakeDB() *fakeDB {
-	return &fakeDB{values: map[string]string{}, revs: map[string]int64{}}
-}
+func newFakeDB() *fakeDB { return &fakeDB{castest.NewMemory()} }
 
 // client is one node's connection; it is connected from the start unless away.
 type client struct {
 	*fakeDB
-	away bool
+	away, shared bool
 }
 
 func (c *client) OnConnect(callback func() error) {
@@ -48,54 +37,13 @@ func (c *client) OnConnect(callback func() error) {
 
 func (c *client) NewBroker(prefix string) keyval.ProtoBroker { return &broker{c.fakeDB, prefix} }
 
+func (c *client) PutIfNotExists(key string, value []byte) (bool, error) {
+	return false, errors.New("nodesync must use transactions if there are any")
+}
+
 func (c *client) Close() error { return nil }
 
-func (db *fakeDB) hook(key string) {
-	db.mu.Lock()
-	f := db.beforeOp
-	db.mu.Unlock()
-	if f != nil {
-		f(key)
-	}
-}
-
-func (db *fakeDB) set(key, value string) {
-	db.rev++
-	db.values[key], db.revs[key] = value, db.rev
-	db.writes++
-}
-
-func (db *fakeDB) PutIfNotExists(key string, value []byte) (bool, error) {
-	db.hook(key)
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.down {
-		return false, errDown
-	}
-	if _, exists := db.values[key]; exists {
-		return false, nil
-	}
-	db.set(key, string(value))
-	if db.loseNext {
-		db.loseNext = false
-		return false, context.DeadlineExceeded
-	}
-	return true, nil
-}
-
-func (db *fakeDB) PutIfRevision(_ context.Context, key string, rev int64, value []byte) (bool, error) {
-	db.hook(key)
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.down {
-		return false, errDown
-	}
-	if db.revs[key] != rev {
-		return false, nil
-	}
-	db.set(key, string(value))
-	return true, nil
-}
+func (c *client) Private() bool { return !c.shared }
 
 func (db *fakeDB) put(t *testing.T, record *vppnode.VppNode) {
 	t.Helper()
@@ -103,74 +51,66 @@ func (db *fakeDB) put(t *testing.T, record *vppnode.VppNode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.set(ksrPrefix+recordKey(record.GetId()), string(value))
+	db.Put(fullKey(record.GetId()), value)
 }
 
 func (db *fakeDB) get(t *testing.T, id uint32) *vppnode.VppNode {
 	t.Helper()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	value, ok := db.values[ksrPrefix+recordKey(id)]
-	if !ok {
+	for _, v := range db.records(t) {
+		if v.GetId() == id {
+			return v
+		}
+	}
+	return nil
+}
+
+func (db *fakeDB) records(t *testing.T) map[string]*vppnode.VppNode {
+	t.Helper()
+	values, _, err := db.List(context.Background(), ksrPrefix+allocatedIDs)
+	if errors.Is(err, castest.ErrDown) {
 		return nil
 	}
-	var record vppnode.VppNode
-	if err := protojson.Unmarshal([]byte(value), &record); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &record
+	out := map[string]*vppnode.VppNode{}
+	for _, v := range values {
+		var record vppnode.VppNode
+		if protojson.Unmarshal(v.Value, &record) == nil {
+			out[strings.TrimPrefix(v.Key, ksrPrefix)] = &record
+		}
+	}
+	return out
 }
 
 // snapshot is what the database watcher would hand to a resync.
 func (db *fakeDB) snapshot(t *testing.T) controller.KubeStateData {
 	t.Helper()
-	db.mu.Lock()
-	defer db.mu.Unlock()
 	kvs := controller.KeyValuePairs{}
-	for key, value := range db.values {
-		var record vppnode.VppNode
-		if err := protojson.Unmarshal([]byte(value), &record); err != nil {
-			t.Fatal(err)
-		}
-		kvs[strings.TrimPrefix(key, ksrPrefix)] = &record
+	for key, record := range db.records(t) {
+		kvs[key] = record
 	}
 	return controller.KubeStateData{allocatedIDs: kvs}
 }
 
-func (db *fakeDB) setDown(down bool) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.down = down
-}
-
-func (db *fakeDB) writeCount() int {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.writes
-}
-
+// broker is for clients without transactions.
 type broker struct {
 	db     *fakeDB
 	prefix string
 }
 
-func (b *broker) Put(context.Context, string, proto.Message) error {
-	return errors.New("nodesync must not write without comparing")
+func (b *broker) Put(_ context.Context, key string, value proto.Message) error {
+	data, err := protojson.Marshal(value)
+	b.db.Put(b.prefix+key, data)
+	return err
 }
 
-func (b *broker) GetValue(_ context.Context, key string, value proto.Message) (bool, int64, error) {
-	b.db.mu.Lock()
-	defer b.db.mu.Unlock()
-	if b.db.down {
-		return false, 0, errDown
+func (b *broker) GetValue(ctx context.Context, key string, value proto.Message) (bool, int64, error) {
+	v, err := b.db.Get(ctx, b.prefix+key)
+	if err != nil || v.Rev == 0 {
+		return false, 0, err
 	}
-	text, ok := b.db.values[b.prefix+key]
-	if !ok {
-		return false, 0, nil
-	}
-	return true, b.db.revs[b.prefix+key], protojson.Unmarshal([]byte(text), value)
+	return true, v.Rev, protojson.Unmarshal(v.Value, value)
 }
 
 func (b *broker) ListKeys(context.Context, string) ([]string, error) {
@@ -179,19 +119,63 @@ func (b *broker) ListKeys(context.Context, string) ([]string, error) {
 
 func (b *broker) Delete(context.Context, string) (bool, error) { return false, errors.ErrUnsupported }
 
-// loop remembers the follow-up events.
+// memoryIdentity is an IdentityStore.
+type memoryIdentity struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	err    error
+}
+
+func (m *memoryIdentity) LoadOwn(key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[key], m.err
+}
+
+func (m *memoryIdentity) SaveOwn(key string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil {
+		m.values = map[string][]byte{}
+	}
+	m.values[key] = value
+	return m.err
+}
+
+// loop remembers the events.
 type loop struct {
+	mu      sync.Mutex
+	pushed  []controller.Event
 	updates []*NodeUpdate
 	causes  []controller.Event
 	err     error
 }
 
-func (l *loop) PushEvent(controller.Event) error { return errors.New("NodeUpdate must be a follow-up") }
+func (l *loop) PushEvent(ev controller.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := ev.(*NodeUpdate); ok {
+		return errors.New("NodeUpdate must be a follow-up")
+	}
+	if l.err == nil {
+		l.pushed = append(l.pushed, ev)
+	}
+	return l.err
+}
 
 func (l *loop) PushFollowUp(cause, event controller.Event) error {
 	l.causes = append(l.causes, cause)
 	l.updates = append(l.updates, event.(*NodeUpdate))
 	return l.err
+}
+
+// events returns the pushed events and forgets them.
+func (l *loop) events() []controller.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.pushed
+	l.pushed = nil
+	return out
 }
 
 // take returns the events so far as text and forgets them.
@@ -210,14 +194,26 @@ type testNode struct {
 	t    *testing.T
 	db   *client
 	loop *loop
+	disk *memoryIdentity
+	logs *strings.Builder
 }
 
+// newNode is a node that keeps no identity.
 func newNode(t *testing.T, name string, db *fakeDB, opts ...Option) *testNode {
 	t.Helper()
-	n := &testNode{t: t, db: &client{fakeDB: db}, loop: &loop{}}
+	n := &testNode{t: t, db: &client{fakeDB: db}, loop: &loop{}, logs: &strings.Builder{}}
 	n.NodeSync = NewPlugin(append([]Option{UseDeps(func(d *Deps) {
+		d.Log = slog.New(slog.NewTextHandler(n.logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		d.ServiceLabel, d.DB, d.EventLoop = servicelabel.Label(name), n.db, n.loop
 	})}, opts...)...)
+	return n
+}
+
+// newMachine is a node that keeps its identity on disk.
+func newMachine(t *testing.T, name string, db *fakeDB, disk *memoryIdentity, opts ...Option) *testNode {
+	t.Helper()
+	n := newNode(t, name, db, append([]Option{UseIdentity(disk)}, opts...)...)
+	n.disk = disk
 	return n
 }
 
@@ -244,6 +240,13 @@ func (n *testNode) mustResync() {
 	n.t.Helper()
 	if err := n.resync(); err != nil {
 		n.t.Fatalf("Resync: %v", err)
+	}
+}
+
+func (n *testNode) wantID(want uint32) {
+	n.t.Helper()
+	if got := n.GetNodeID(); got != want {
+		n.t.Errorf("ID %d, want %d", got, want)
 	}
 }
 

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"net/http"
 	"sync/atomic"
 	"time"
 
+	"contiv.dev/vswitch/internal/clusterdb/cas"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/contivconf"
 	controller "contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
@@ -30,17 +31,28 @@ type NodeSync struct {
 
 // state is what NodeSync knows.
 type state struct {
+	// set by options
+	preferred     func() (uint32, bool)
+	identityStore IdentityStore
+	times         Times
+	http          rest.HTTPHandlers
+
 	nodeID    atomic.Uint32
 	connected atomic.Bool // the database has answered at least once
-	preferred func() (uint32, bool)
 	jobs      *lifecycle.Group
-	publisher *publisher
+	store     cas.Store
+	keeper    *keeper
+	holds     *holds
 
 	// used by the event loop only
-	sources sources
-	nodes   Nodes
+	identity *identity
+	claim    claim
+	loss     *lossError // why the ID is not this node's any more
+	sources  sources
+	nodes    Nodes
 	// published is what PublishNodeIPs was called with last, per IP version
-	published map[contivconf.IPVersion]contivconf.IPsWithNetworks
+	published     map[contivconf.IPVersion]contivconf.IPsWithNetworks
+	publishedMgmt []string
 }
 
 var (
@@ -51,7 +63,7 @@ var (
 // NewPlugin creates a new plugin with the provided options.
 func NewPlugin(opts ...Option) *NodeSync {
 	ns := &NodeSync{state: &state{
-		sources:   newSources(),
+		sources:   newSources(0),
 		nodes:     Nodes{},
 		published: map[contivconf.IPVersion]contivconf.IPsWithNetworks{},
 	}}
@@ -62,27 +74,63 @@ func NewPlugin(opts ...Option) *NodeSync {
 	return ns
 }
 
-// Init starts the job that publishes the node's record.
+// Init reads the node's identity and starts the jobs.
 func (ns *NodeSync) Init() error {
 	if ns.ServiceLabel == nil || ns.EventLoop == nil || ns.DB == nil {
 		return errors.New("nodesync: ServiceLabel, EventLoop or DB is missing in Deps")
 	}
-	if ns.ServiceLabel.GetAgentLabel() == "" {
+	name := ns.ServiceLabel.GetAgentLabel()
+	if name == "" {
 		return errors.New("nodesync: the node has no name; set the node name")
 	}
 	s := ns.state
-	s.publisher = newPublisher(ns.DB, ns.ServiceLabel.GetAgentLabel(), ns.Logger())
-	// The documented API has no context to derive from; Close ends the job.
+	var err error
+	if s.identity, err = loadIdentity(s.identityStore, name, ns.Logger()); err != nil {
+		return fmt.Errorf("nodesync: %w", err)
+	}
+	s.store = storeOf(ns.DB)
+	s.times = s.times.complete(ns.DB)
+	s.holds = newHolds(s.times.Hold)
+	s.keeper = &keeper{
+		store: s.store, me: s.identity.self(), quarantine: s.times.Quarantine, log: ns.Logger(), wake: make(chan struct{}, 1),
+		lost: func(loss *lossError) error { return ns.EventLoop.PushEvent(&idLost{loss}) },
+	}
+	// The documented API has no context to derive from; Close ends the jobs.
 	s.jobs = lifecycle.NewGroup(context.Background(), ns.Logger())
-	s.jobs.Go("nodesync-publish", s.publisher.run)
+	s.jobs.Go("nodesync-keeper", s.keeper.run)
+	s.jobs.Go("nodesync-holds", func(ctx context.Context) error { return s.holds.run(ctx, ns.EventLoop.PushEvent) })
 	ns.DB.OnConnect(func() error {
 		s.connected.Store(true)
 		return nil
 	})
+	if s.http != nil {
+		s.http.RegisterHTTPHandler(nodesPath, ns.serveNodes)
+		s.http.RegisterHTTPHandler(releasePath, ns.serveRelease, http.MethodPost)
+	}
 	return nil
 }
 
-// Close stops publishing.
+// complete fills the times that are not set with what suits the database.
+func (t Times) complete(db ClusterWideDB) Times {
+	private := true
+	if p, ok := db.(interface{ Private() bool }); ok {
+		private = p.Private()
+	}
+	_, transactions := db.(cas.Store)
+	set := func(value *time.Duration, byDefault time.Duration, sensible bool) {
+		if *value == 0 && sensible {
+			*value = byDefault
+		}
+		*value = max(*value, 0)
+	}
+	set(&t.Quarantine, 10*time.Minute, transactions)
+	set(&t.Probation, 10*time.Second, !private)
+	// Without transactions nobody leaves the memory of a release behind, so a record that is gone means that.
+	set(&t.Hold, 10*time.Minute, transactions)
+	return t
+}
+
+// Close stops the jobs.
 func (ns *NodeSync) Close() error {
 	if ns.state.jobs == nil {
 		return nil
@@ -95,8 +143,11 @@ func (ns *NodeSync) Close() error {
 
 // HandlesEvent selects database events - specifically DB entries related to node information.
 func (ns *NodeSync) HandlesEvent(event controller.Event) bool {
-	if change, ok := event.(*controller.KubeStateChange); ok {
-		return change.Resource == allocatedIDs
+	switch ev := event.(type) {
+	case *controller.KubeStateChange:
+		return ev.Resource == allocatedIDs
+	case *idLost, *holdOver:
+		return true
 	}
 	return event.Method().IsResync()
 }
@@ -106,157 +157,53 @@ func (ns *NodeSync) HandlesEvent(event controller.Event) bool {
 func (ns *NodeSync) Resync(event controller.Event, kubeStateData controller.KubeStateData, _ int,
 	_ controller.ResyncOperations) error {
 	s := ns.state
-	mgmtIPs := s.sources.mgmtIPs
-	s.sources = newSources()
-	s.sources.mgmtIPs = mgmtIPs
-	s.sources.load(kubeStateData)
+	ns.load(kubeStateData)
+	if s.loss != nil {
+		return controller.NewFatalError(s.loss)
+	}
 	if s.nodeID.Load() == 0 {
-		if err := ns.start(); err != nil {
-			s.nodes = s.sources.nodes()
+		resync, _ := event.(*controller.DBResync)
+		if err := ns.start(resync != nil && resync.Local); err != nil {
 			return err
 		}
 	}
-	s.nodes = s.sources.nodes()
 	return ns.checkOwnRecord()
 }
 
-// start finds or allocates this node's ID. Without one nothing can be configured, so failing aborts the event.
-func (ns *NodeSync) start() error {
-	s, name := ns.state, ns.ServiceLabel.GetAgentLabel()
-	id, known := s.sources.ownID(name)
-	if !known {
-		var err error
-		if id, err = ns.allocateID(); err != nil {
-			return controller.NewAbortEventError(err)
-		}
-		s.sources.records[id] = &vppnode.VppNode{Id: id, Name: name}
-	}
-	s.nodeID.Store(id)
-	for _, ip := range addressesOf(s.sources.records[id]) {
-		s.published[ip.Version] = append(s.published[ip.Version], ip)
-	}
-	ns.Logger().Info("this node has its ID", "node", name, "id", id, "new", !known)
-	ns.publish()
-	return nil
-}
-
-// checkOwnRecord looks at what the database says about this node's ID: the record must be there and be this node's.
-func (ns *NodeSync) checkOwnRecord() error {
-	id, name := ns.GetNodeID(), ns.ServiceLabel.GetAgentLabel()
-	record := ns.state.sources.records[id]
-	if owner := record.GetName(); record != nil && owner != name {
-		return controller.NewFatalError(fmt.Errorf("node ID %d of this node (%s) has been taken by node %s, probably because the "+
-			"cluster database lost its data: the pods of both have the same addresses; delete the pods of one node and restart its "+
-			"agent", id, name, owner))
-	}
-	if record == nil || !slices.Equal(addressTexts(addressesOf(record)), addressTexts(ns.ownAddresses())) {
-		ns.publish() // it was lost, or changed by somebody else
-	}
-	return nil
-}
-
-// Update is called for KubeStateChange.
-func (ns *NodeSync) Update(event controller.Event, _ controller.UpdateOperations) (changeDescription string, err error) {
-	change, ok := event.(*controller.KubeStateChange)
-	if !ok || change.Resource != allocatedIDs {
-		return "", nil
-	}
+// load takes the records of a snapshot. Those that are broken, and values of another type, are skipped.
+func (ns *NodeSync) load(data controller.KubeStateData) {
 	s := ns.state
-	prev, _ := change.PrevValue.(*vppnode.VppNode)
-	next, _ := change.NewValue.(*vppnode.VppNode)
-	id, ok := idOf(change.Key, next)
-	if !ok {
-		return "", fmt.Errorf("the key %s of a node's record does not end in a node ID", change.Key)
-	}
-	affected := map[string]bool{}
-	for _, record := range []*vppnode.VppNode{prev, s.sources.records[id], next} {
-		if record != nil {
-			affected[record.GetName()] = true
+	before := s.sources.broken
+	s.sources = newSources(len(data[allocatedIDs]))
+	for key, value := range data[allocatedIDs] {
+		if record, ok := value.(*vppnode.VppNode); ok {
+			if _, err := s.sources.set(key, record); err != nil && before[key] != err.Error() {
+				ns.reportBroken(key, err)
+			}
 		}
 	}
-	if next == nil {
-		delete(s.sources.records, id)
-	} else {
-		s.sources.records[id] = next
+	nodes := make(Nodes, len(s.sources.byName))
+	for name := range s.sources.byName {
+		nodes[name] = s.sources.node(name)
 	}
-	changeDescription, err = ns.updateNodes(event, slices.Sorted(maps.Keys(affected)))
-	if id == ns.GetNodeID() {
-		err = errors.Join(err, ns.checkOwnRecord())
+	if own := s.nodes[ns.ServiceLabel.GetAgentLabel()]; own != nil && nodes[own.Name] == nil {
+		nodes[own.Name] = own // whatever the database says: this node is there
 	}
-	return changeDescription, err
+	if s.holds != nil {
+		s.holds.keep(s.nodes, nodes, &s.sources)
+	}
+	s.nodes = nodes
 }
 
-// updateNodes puts the named nodes together anew and tells the other plugins about those that have changed.
-func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string, error) {
-	s := ns.state
-	changes := 0
-	var errs []error
-	for _, name := range names {
-		prev, next := s.nodes[name], s.sources.node(name)
-		if next == nil {
-			delete(s.nodes, name)
-		} else {
-			s.nodes[name] = next
-		}
-		if name == ns.ServiceLabel.GetAgentLabel() || sameNode(prev, next) {
-			continue
-		}
-		changes++
-		if err := ns.EventLoop.PushFollowUp(cause, &NodeUpdate{NodeName: name, PrevState: prev, NewState: next}); err != nil {
-			errs = append(errs, fmt.Errorf("update of node %s: %w", name, err))
-		}
-	}
-	if changes == 0 {
-		return "", errors.Join(errs...)
-	}
-	return fmt.Sprintf("%d node update(s)", changes), errors.Join(errs...)
+func (ns *NodeSync) reportBroken(key string, err error) {
+	ns.Logger().Error("a record in the cluster database is broken and is skipped", "key", key, "error", err)
 }
-
-// Revert is NOOP - plugin handles only BestEffort events.
-func (ns *NodeSync) Revert(controller.Event) error { return nil }
 
 // GetNodeID returns the integer ID allocated for this node.
 // The method is thread-safe, but should not be called before the startup resync.
 func (ns *NodeSync) GetNodeID() uint32 { return ns.state.nodeID.Load() }
 
-// GetAllNodes returns information about all nodes in the cluster.
+// GetAllNodes returns information about all nodes in the cluster. It is the caller's copy.
 // Methods should not be called before the startup resync.
 // The method should be called only from within the main event loop (not thread safe) and not before the startup resync.
-func (ns *NodeSync) GetAllNodes() Nodes { return maps.Clone(ns.state.nodes) }
-
-// PublishNodeIPs can be used to publish update about currently assigned
-// node IPs of the given IP version on the VPP-side.
-// The method is efficient enough that it can be called during every resync
-// - only if something has really changed an update will be sent.
-// The method should be called only from within the main event loop (not thread
-// safe) and not before the startup resync.
-func (ns *NodeSync) PublishNodeIPs(addresses contivconf.IPsWithNetworks, version contivconf.IPVersion) error {
-	if ns.GetNodeID() == 0 {
-		return errors.New("node addresses cannot be published before the start-up resync: the node has no ID yet")
-	}
-	if err := checkAddresses(addresses, version); err != nil {
-		return err
-	}
-	s := ns.state
-	wanted := sorted(slices.Clone(addresses))
-	if slices.Equal(addressTexts(s.published[version]), addressTexts(wanted)) {
-		return nil
-	}
-	s.published[version] = wanted
-	ns.publish()
-	return nil
-}
-
-// ownAddresses are the addresses of both versions.
-func (ns *NodeSync) ownAddresses() contivconf.IPsWithNetworks {
-	return slices.Concat(ns.state.published[contivconf.IPv4], ns.state.published[contivconf.IPv6])
-}
-
-// publish hands the node's record over to the job that writes it.
-func (ns *NodeSync) publish() {
-	ns.state.publisher.want(&vppnode.VppNode{
-		Id:          ns.GetNodeID(),
-		Name:        ns.ServiceLabel.GetAgentLabel(),
-		IpAddresses: addressTexts(ns.ownAddresses()),
-	})
-}
+func (ns *NodeSync) GetAllNodes() Nodes { return copyNodes(ns.state.nodes) }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"contiv.dev/vswitch/internal/clusterdb/cas"
+	"contiv.dev/vswitch/internal/clusterdb/castest"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	controller "contiv.dev/vswitch/plugins/controller/api"
@@ -28,6 +30,13 @@ func ips(list ...string) contivconf.IPsWithNetworks {
 
 func record(id uint32, name string, addrs ...string) *vppnode.VppNode {
 	return &vppnode.VppNode{Id: id, Name: name, IpAddresses: addrs}
+}
+
+// owned is a record with a proof.
+func owned(id uint32, name string, generation uint32, addrs ...string) *vppnode.VppNode {
+	return &vppnode.VppNode{
+		Id: id, Name: name, Uuid: "uuid-" + name, Generation: generation, ClaimedMs: time.Now().UnixMilli(), IpAddresses: addrs,
+	}
 }
 
 func TestFirstFreeID(t *testing.T) {
@@ -66,8 +75,8 @@ func TestRestartFindsOwnRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if got := db.writeCount(); got != 1 {
-			t.Errorf("%d writes, want only the one of the test", got)
+		if got := db.Commits(); got != 0 {
+			t.Errorf("%d writes, want none", got)
 		}
 	})
 }
@@ -103,7 +112,7 @@ func TestManyNodesAtOnce(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
-		db.loseNext = true
+		db.LoseAnswers(1)
 		n := newNode(t, "a", db)
 		defer n.start()()
 		n.mustResync()
@@ -128,11 +137,11 @@ func TestNoDatabaseAtStart(t *testing.T) {
 			t.Error("PublishNodeIPs works without an ID")
 		}
 		n.state.connected.Store(true)
-		db.setDown(true)
-		if err := n.resync(); !errors.Is(err, errDown) || !errors.As(err, &abort) {
+		db.SetDown(true)
+		if err := n.resync(); !errors.Is(err, castest.ErrDown) || !errors.As(err, &abort) {
 			t.Errorf("error %v, want the database's", err)
 		}
-		db.setDown(false)
+		db.SetDown(false)
 		n.mustResync()
 		if n.GetNodeID() != 1 {
 			t.Errorf("ID %d", n.GetNodeID())
@@ -146,7 +155,7 @@ func TestLocalCopy(t *testing.T) {
 		db := newFakeDB()
 		n := newNode(t, "a", db)
 		n.db.away = true
-		db.setDown(true)
+		db.SetDown(true)
 		defer n.start()()
 		ev := &controller.DBResync{Local: true, KubeState: controller.KubeStateData{allocatedIDs: {
 			recordKey(5): record(5, "a", "192.168.16.5/24"),
@@ -158,7 +167,7 @@ func TestLocalCopy(t *testing.T) {
 			t.Errorf("ID %d, want 5", got)
 		}
 		time.Sleep(time.Minute)
-		db.setDown(false)
+		db.SetDown(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := db.get(t, 5); got.GetName() != "a" || !reflect.DeepEqual(got.GetIpAddresses(), []string{"192.168.16.5/24"}) {
@@ -195,12 +204,13 @@ func TestStolenID(t *testing.T) {
 		defer n.start()()
 		n.mustResync()
 		synctest.Wait()
-		db.put(t, record(1, "thief"))
+		db.put(t, owned(1, "thief", 2))
 		var fatal *controller.FatalError
-		if err := n.resync(); !errors.As(err, &fatal) || !strings.Contains(err.Error(), "node ID 1 of this node (a) has been taken by node thief") {
+		err := n.resync()
+		if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "the ID 1 of this node (a) is the node thief's") {
 			t.Errorf("Resync: %v", err)
 		}
-		if err := n.change(1, record(1, "a"), record(1, "thief")); !errors.As(err, &fatal) {
+		if err := n.change(1, record(1, "a"), owned(1, "thief", 2)); !errors.As(err, &fatal) {
 			t.Errorf("Update: %v", err)
 		}
 		if err := n.PublishNodeIPs(ips("192.168.16.1/24"), contivconf.IPv4); err != nil {
@@ -221,7 +231,7 @@ func TestPublish(t *testing.T) {
 		defer n.start()()
 		n.mustResync()
 		synctest.Wait()
-		writes := db.writeCount()
+		writes := db.Commits()
 		publish := func(version contivconf.IPVersion, list ...string) {
 			t.Helper()
 			if err := n.PublishNodeIPs(ips(list...), version); err != nil {
@@ -243,7 +253,7 @@ func TestPublish(t *testing.T) {
 			n.mustResync()
 		}
 		synctest.Wait()
-		if got := db.writeCount() - writes; got != 2 {
+		if got := db.Commits() - writes; got != 2 {
 			t.Errorf("%d writes, want 2", got)
 		}
 		publish(contivconf.IPv4, "192.168.16.1/25") // the mask counts
@@ -261,7 +271,7 @@ func TestPublishSurvivesOutage(t *testing.T) {
 		defer n.start()()
 		n.mustResync()
 		synctest.Wait()
-		db.setDown(true)
+		db.SetDown(true)
 		before := time.Now()
 		for _, ip := range []string{"10.0.0.1/24", "10.0.0.2/24", "10.0.0.3/24"} {
 			if err := n.PublishNodeIPs(ips(ip), contivconf.IPv4); err != nil {
@@ -272,7 +282,7 @@ func TestPublishSurvivesOutage(t *testing.T) {
 			t.Errorf("PublishNodeIPs waited %s", d)
 		}
 		time.Sleep(time.Hour)
-		db.setDown(false)
+		db.SetDown(false)
 		time.Sleep(2 * maxBackoff)
 		synctest.Wait()
 		if got := db.get(t, 1).GetIpAddresses(); !reflect.DeepEqual(got, []string{"10.0.0.3/24"}) {
@@ -289,9 +299,7 @@ func TestPublishComparesAndSwaps(t *testing.T) {
 		defer n.start()()
 		n.mustResync()
 		synctest.Wait()
-		db.mu.Lock()
-		db.beforeOp = func(string) { db.put(t, record(1, "thief")) }
-		db.mu.Unlock()
+		db.BeforeCommit(func([]cas.Change) { db.put(t, owned(1, "thief", 2)) })
 		if err := n.PublishNodeIPs(ips("10.0.0.1/24"), contivconf.IPv4); err != nil {
 			t.Fatal(err)
 		}
@@ -314,9 +322,7 @@ func TestRecordRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		db.mu.Lock()
-		delete(db.values, ksrPrefix+recordKey(1))
-		db.mu.Unlock()
+		db.Delete(fullKey(1))
 		if err := n.change(1, record(1, "a", "10.0.0.1/24"), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -395,9 +401,12 @@ func TestUpdatesEqualResync(t *testing.T) {
 		if got := n.GetAllNodes(); !reflect.DeepEqual(got, updated) {
 			t.Errorf("after updates %v, after resync %v", updated, got)
 		}
+		updated = n.GetAllNodes()
 		updated["x"] = &Node{}
-		if n.GetAllNodes()["x"] != nil {
-			t.Error("GetAllNodes gives away the internal map")
+		updated["b"].VppIPAddresses[0].Version = 77
+		updated["b"].ID = 77
+		if all := n.GetAllNodes(); all["x"] != nil || all["b"].ID == 77 || all["b"].VppIPAddresses[0].Version == 77 {
+			t.Error("GetAllNodes gives away what is internal")
 		}
 	})
 }
@@ -411,9 +420,6 @@ func TestEvents(t *testing.T) {
 		if got := n.HandlesEvent(ev); got != want {
 			t.Errorf("HandlesEvent(%s) = %v", ev.GetName(), got)
 		}
-	}
-	if _, err := n.Update(own, nil); err == nil {
-		t.Error("a key without an ID is accepted")
 	}
 	if err := n.Revert(own); err != nil {
 		t.Error(err)

@@ -2,16 +2,12 @@ package nodesync
 
 import (
 	"fmt"
-	"maps"
-	"net"
-	"net/netip"
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
-	"contiv.dev/vswitch/plugins/contivconf"
-	controller "contiv.dev/vswitch/plugins/controller/api"
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
@@ -20,146 +16,144 @@ const (
 	ksrPrefix = "/vnf-agent/contiv-ksr/"
 	// allocatedIDs is the resource of VppNode records, and the beginning of their keys below ksrPrefix.
 	allocatedIDs = "allocatedIDs"
+	// guardPrefix is where IDs in quarantine have a key that the database itself deletes when it is over. It is outside of
+	// what the nodes watch.
+	guardPrefix = "/contiv-quarantine/node/"
 )
 
 // recordKey is the key of the record of a node ID below ksrPrefix.
 func recordKey(id uint32) string { return allocatedIDs + "/" + strconv.FormatUint(uint64(id), 10) }
 
-// sources is what is known about nodes, by where it comes from. A Node is put together from all of them.
-type sources struct {
-	// records are the VppNode records by node ID.
-	records map[uint32]*vppnode.VppNode
-	// mgmtIPs will be filled from the resource "node" of Kubernetes; nothing does so yet.
-	mgmtIPs map[string][]net.IP
-}
+// fullKey is the key of the record of a node ID.
+func fullKey(id uint32) string { return ksrPrefix + recordKey(id) }
 
-func newSources() sources {
-	return sources{records: map[uint32]*vppnode.VppNode{}, mgmtIPs: map[string][]net.IP{}}
-}
+func guardKey(id uint32) string { return guardPrefix + strconv.FormatUint(uint64(id), 10) }
 
-// load takes the records of a snapshot. Values of another type are skipped.
-func (s *sources) load(data controller.KubeStateData) {
-	for key, value := range data[allocatedIDs] {
-		if record, ok := value.(*vppnode.VppNode); ok {
-			if id, ok := idOf(key, record); ok {
-				s.records[id] = record
-			}
-		}
-	}
-}
-
-// idOf is the ID that a record is for. The key decides: it is what claims the ID.
-func idOf(key string, record *vppnode.VppNode) (uint32, bool) {
+// idInKey is the ID that a key is for; zero if it is none.
+func idInKey(key string) uint32 {
 	id, err := strconv.ParseUint(path.Base(key), 10, 32)
-	if err != nil {
-		return record.GetId(), record.GetId() != 0
+	if err != nil || strconv.FormatUint(id, 10) != path.Base(key) {
+		return 0
 	}
-	return uint32(id), id != 0
+	return uint32(id)
 }
 
-// ownID finds the record of the node called name.
-func (s *sources) ownID(name string) (uint32, bool) {
-	id, ok := uint32(0), false
-	for other, record := range s.records {
-		if record.GetName() == name && (!ok || other < id) {
-			id, ok = other, true
+// encode is the stored form of a record: JSON with the field names of the message.
+func encode(record *vppnode.VppNode) ([]byte, error) {
+	data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(record)
+	if err != nil {
+		return nil, fmt.Errorf("record of node %s: %w", record.GetName(), err)
+	}
+	return data, nil
+}
+
+// decode reads the stored form; fields of later versions are ignored.
+func decode(data []byte) (*vppnode.VppNode, error) {
+	record := &vppnode.VppNode{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, record); err != nil {
+		return nil, fmt.Errorf("record of a node: %w", err)
+	}
+	return record, nil
+}
+
+// check says what makes a record useless; nil if nothing does.
+func check(key string, record *vppnode.VppNode) error {
+	id := idInKey(key)
+	switch {
+	case id == 0:
+		return fmt.Errorf("the key %s does not end in a node ID; delete it", key)
+	case record.GetName() == "":
+		return fmt.Errorf("%s has no node name; delete it if no node has the ID %d", key, id)
+	case record.GetId() != 0 && record.GetId() != id:
+		return fmt.Errorf("%s says that it is for the ID %d; delete it if no node has the ID %d", key, record.GetId(), id)
+	}
+	return nil
+}
+
+// sources is what is known about nodes from their records. Changing one costs the same however many there are.
+type sources struct {
+	// records are the useful records by node ID, those of released IDs among them.
+	records map[uint32]*vppnode.VppNode
+	// byName has the IDs that are claimed in the name of a node: one, unless it left a record of an earlier life behind.
+	byName map[string][]uint32
+	// broken says by key what is wrong with records that are skipped.
+	broken map[string]string
+}
+
+func newSources(size int) sources {
+	return sources{
+		records: make(map[uint32]*vppnode.VppNode, size), byName: make(map[string][]uint32, size), broken: map[string]string{},
+	}
+}
+
+// set takes a new value of a record, nil if it was deleted, and returns the names of the nodes it concerns. An error says
+// why it is skipped; then the ID counts as having no record.
+func (s *sources) set(key string, record *vppnode.VppNode) (names []string, err error) {
+	delete(s.broken, key)
+	if record != nil {
+		if err = check(key, record); err != nil {
+			s.broken[key] = err.Error()
+			record = nil
 		}
 	}
-	return id, ok
+	id := idInKey(key)
+	if id == 0 {
+		return nil, err
+	}
+	if old := s.records[id]; old != nil {
+		names = append(names, old.GetName())
+		s.unname(old.GetName(), id)
+		delete(s.records, id)
+	}
+	if record != nil {
+		s.records[id] = record
+		if name := record.GetName(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		if !isReleased(record) {
+			s.byName[record.GetName()] = append(s.byName[record.GetName()], id)
+		}
+	}
+	return names, err
 }
 
-// node puts together what is known about the node called name; nil when it has no record. If a node has left an older
-// record behind, the lower ID counts, as it does when the node itself looks for its ID.
+func (s *sources) unname(name string, id uint32) {
+	ids := slices.DeleteFunc(s.byName[name], func(other uint32) bool { return other == id })
+	if len(ids) == 0 {
+		delete(s.byName, name)
+		return
+	}
+	s.byName[name] = ids
+}
+
+// idOf is the ID of the node called name. If it has left an older record behind, the claim that was made last counts, and of
+// claims without a time the lowest ID.
+func (s *sources) idOf(name string) (uint32, bool) {
+	var best uint32
+	for _, id := range s.byName[name] {
+		at, bestAt := s.records[id].GetClaimedMs(), s.records[best].GetClaimedMs()
+		if best == 0 || at > bestAt || (at == bestAt && id < best) {
+			best = id
+		}
+	}
+	return best, best != 0
+}
+
+// ownID is the ID of the record that is this node's.
+func (s *sources) ownID(me self) (uint32, bool) {
+	var own sources
+	own.records = s.records
+	own.byName = map[string][]uint32{me.name: slices.DeleteFunc(slices.Clone(s.byName[me.name]), func(id uint32) bool {
+		return !me.owns(s.records[id])
+	})}
+	return own.idOf(me.name)
+}
+
+// node puts together what is known about the node called name; nil when it has no record.
 func (s *sources) node(name string) *Node {
-	id, ok := s.ownID(name)
+	id, ok := s.idOf(name)
 	if !ok {
 		return nil
 	}
-	return s.combine(id, name)
-}
-
-func (s *sources) combine(id uint32, name string) *Node {
-	return &Node{
-		ID: id, Name: name, VppIPAddresses: addressesOf(s.records[id]), MgmtIPAddresses: s.mgmtIPs[name],
-	}
-}
-
-// nodes puts together what is known about all nodes.
-func (s *sources) nodes() Nodes {
-	out := make(Nodes, len(s.records))
-	for _, id := range slices.Sorted(maps.Keys(s.records)) {
-		if name := s.records[id].GetName(); out[name] == nil {
-			out[name] = s.combine(id, name)
-		}
-	}
-	return out
-}
-
-// freeID is the lowest ID that has no record and is not in tried.
-func (s *sources) freeID(tried map[uint32]bool) uint32 {
-	id := uint32(1)
-	for s.records[id] != nil || tried[id] {
-		id++
-	}
-	return id
-}
-
-// addressesOf reads the addresses of a record; those that cannot be read are left out.
-func addressesOf(record *vppnode.VppNode) contivconf.IPsWithNetworks {
-	texts := record.GetIpAddresses()
-	if len(texts) == 0 && record.GetIpAddress() != "" {
-		texts = []string{record.GetIpAddress()}
-	}
-	var out contivconf.IPsWithNetworks
-	for _, text := range texts {
-		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil {
-			out = append(out, &contivconf.IPWithNetwork{
-				Version: contivconf.VersionOf(p.Addr()), Address: p.Addr(), Network: p.Masked(),
-			})
-		}
-	}
-	return sorted(out)
-}
-
-// sorted orders addresses: IPv4 before IPv6, then by value.
-func sorted(list contivconf.IPsWithNetworks) contivconf.IPsWithNetworks {
-	slices.SortFunc(list, func(a, b *contivconf.IPWithNetwork) int {
-		if a.Version != b.Version {
-			return int(a.Version) - int(b.Version)
-		}
-		return a.Address.Compare(b.Address)
-	})
-	return list
-}
-
-// addressTexts writes addresses as they are stored: with the prefix length of their network.
-func addressTexts(list contivconf.IPsWithNetworks) []string {
-	out := make([]string, 0, len(list))
-	for _, ip := range list {
-		out = append(out, netip.PrefixFrom(ip.Address, ip.Network.Bits()).String())
-	}
-	return out
-}
-
-// sameNode compares what others need to know of a node. The prefix lengths of addresses count.
-func sameNode(a, b *Node) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.ID == b.ID &&
-		slices.Equal(addressTexts(a.VppIPAddresses), addressTexts(b.VppIPAddresses)) &&
-		slices.EqualFunc(a.MgmtIPAddresses, b.MgmtIPAddresses, net.IP.Equal)
-}
-
-// checkAddresses refuses addresses that could not be read back.
-func checkAddresses(list contivconf.IPsWithNetworks, version contivconf.IPVersion) error {
-	for _, ip := range list {
-		switch {
-		case ip == nil || !ip.Address.IsValid() || !ip.Network.IsValid():
-			return fmt.Errorf("node address %+v has no address or no network", ip)
-		case contivconf.VersionOf(ip.Address) != version:
-			return fmt.Errorf("node address %s is published as %s", ip.Address, version)
-		}
-	}
-	return nil
+	return nodeOf(id, s.records[id])
 }

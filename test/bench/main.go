@@ -31,12 +31,14 @@ type env struct {
 	plugins string // containernetworking/plugins
 	vpp     bool   // there is a real VPP
 	pods    int    // of the reconcile benchmark
+	nodes   int    // of the nodes benchmark
 }
 
 func main() {
 	e := &env{}
 	flag.StringVar(&e.bin, "bin", "bin", "directory of contiv-agent and contiv-cni; the peers' plugins are in its cni-plugins")
 	flag.IntVar(&e.pods, "pods", 1000, "pods of the reconcile benchmark")
+	flag.IntVar(&e.nodes, "nodes", 5000, "nodes of the nodes benchmark")
 	only := flag.String("only", "", "comma separated names of benchmarks; all when empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -82,6 +84,7 @@ func benches() []bench {
 		{"plan", "8 000 flat interfaces and one member among 2 000, scheduler alone", benchPlan},
 		{"routes", "10 000 routes into VPP: scheduler, raw pipelined govpp, one call at a time", benchRoutes},
 		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
+		{"nodes", "one agent in a cluster of many nodes: start, memory, a node that joins", benchNodes},
 		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
 	}
 }

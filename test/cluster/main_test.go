@@ -54,7 +54,7 @@ type mode struct {
 
 func (m mode) String() string { return m.dataplane + "-" + m.transport }
 
-var modes = []mode{{"vpp", "vxlan"}, {"vpp", "nooverlay"}}
+var modes = []mode{{"vpp", "vxlan"}, {"vpp", "nooverlay"}, {"linux", "vxlan"}, {"linux", "nooverlay"}}
 
 // world is a cluster under test.
 type world struct {

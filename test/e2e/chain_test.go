@@ -30,7 +30,7 @@ func chained(o *testbed.NodeOptions) {
 
 // TestHostPort: a port of the node leads to the pod.
 func TestHostPort(t *testing.T) {
-	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
+	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m, chained)
 		if _, err := r.Run(r.ctx, "iptables", "-t", "nat", "-N", "E2E"); err != nil {
 			t.Skipf("iptables cannot be used here: %v", err)
@@ -52,7 +52,7 @@ func TestHostPort(t *testing.T) {
 		var c net.Conn
 		r.within(10*time.Second, "connect to the node's port", func() error {
 			return r.Do(func() (err error) {
-				c, err = net.DialTimeout("tcp", hostIP+":8080", time.Second)
+				c, err = net.DialTimeout("tcp", r.hostIP()+":8080", time.Second)
 				return err
 			})
 		})
@@ -63,7 +63,7 @@ func TestHostPort(t *testing.T) {
 		r.must(r.CNI.Del(r.ctx, p))
 		r.onlyPods(nil)
 		err = r.Do(func() error {
-			c, err := net.DialTimeout("tcp", hostIP+":8080", time.Second)
+			c, err := net.DialTimeout("tcp", r.hostIP()+":8080", time.Second)
 			if err == nil {
 				c.Close()
 			}

@@ -20,7 +20,7 @@ const (
 	codeLimited  = 51
 )
 
-var allModes = []mode{tap, veth, fake}
+var allModes = []mode{tap, veth, fake, linux}
 
 func TestRepeatedRequests(t *testing.T) {
 	each(t, allModes, func(t *testing.T, m mode) {
@@ -124,7 +124,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestNoAddressLeft(t *testing.T) {
-	each(t, []mode{tap, fake}, func(t *testing.T, m mode) {
+	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m, config("ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16\n  podSubnetOneNodePrefixLen: 29\n"))
 		pods := r.add("a", "b", "c", "d") // 8 less network, gateway, NAT loopback and broadcast
 		late := r.pod("late")
@@ -185,7 +185,7 @@ func (r *rig) vppCLI(p *testbed.Pod, command string) error {
 
 // TestCheck: CHECK sees what is wrong with a pod, a downstream resync repairs it.
 func TestCheck(t *testing.T) {
-	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
+	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b")
 		a, b := pods[0], pods[1]

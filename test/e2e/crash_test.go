@@ -25,7 +25,7 @@ func random(t *testing.T) *rand.Rand {
 
 // TestAgentKilled kills the agent at random moments while pods come, and starts it again at once.
 func TestAgentKilled(t *testing.T) {
-	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
+	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		rng := random(t)
 		pods := make([]*testbed.Pod, many(40))
@@ -106,7 +106,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 	}()
 	took := r.restart()
 	if n := r.writes(); n != 0 {
-		r.t.Errorf("a restart with nothing changed makes %.0f requests that change VPP", n)
+		r.t.Errorf("a restart with nothing changed makes %.0f writes to the dataplane", n)
 	}
 	ops := r.executed()
 	for i, op := range ops {
@@ -123,7 +123,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 
 // TestAgentRestart: pods keep their connections.
 func TestAgentRestart(t *testing.T) {
-	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
+	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b", "c")
 		r.must(r.ring(5*time.Second, pods))

@@ -47,7 +47,7 @@ func (e *etcd) stop() {
 
 // TestEtcdAway: a node without an ID waits for etcd and says so; a node that has one goes on without.
 func TestEtcdAway(t *testing.T) {
-	each(t, []mode{tap, fake}, func(t *testing.T, m mode) {
+	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
 		db := newEtcd(t)
 		r := newNode(t, m, db.endpoint())
 		r.must(r.LaunchAgent(r.ctx))

@@ -17,17 +17,15 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
-const hostIP = "172.30.1.2"
-
 func TestTwoPods(t *testing.T) {
-	each(t, []mode{veth, tap}, func(t *testing.T, m mode) {
+	each(t, []mode{veth, tap, linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b")
 		a, b := pods[0], pods[1]
 		r.reaches(a.Namespace, b.IPs[0].String())
 		r.reaches(b.Namespace, a.IPs[0].String())
-		r.reaches(a.Namespace, hostIP)
-		r.reaches(b.Namespace, hostIP)
+		r.reaches(a.Namespace, r.hostIP())
+		r.reaches(b.Namespace, r.hostIP())
 		r.reaches(r.Namespace, a.IPs[0].String())
 		r.reaches(r.Namespace, b.IPs[0].String())
 		r.packetSizes(a, b)
@@ -37,7 +35,7 @@ func TestTwoPods(t *testing.T) {
 		}{
 			{a.Namespace, b.Namespace, b.IPs[0].String()},
 			{b.Namespace, a.Namespace, a.IPs[0].String()},
-			{a.Namespace, r.Namespace, hostIP},
+			{a.Namespace, r.Namespace, r.hostIP()},
 			{r.Namespace, a.Namespace, a.IPs[0].String()},
 		} {
 			took, err := transfer(leg.from, leg.to, leg.addr, 1<<20)
@@ -131,8 +129,8 @@ func exchange(c net.Conn, n int) error {
 }
 
 func TestManyPodsAtOnce(t *testing.T) {
-	each(t, []mode{tap, veth, fake}, func(t *testing.T, m mode) {
-		n := many(map[mode]int{tap: 100, veth: 30, fake: 100}[m])
+	each(t, []mode{tap, veth, fake, linux, iptables}, func(t *testing.T, m mode) {
+		n := many(map[mode]int{tap: 100, veth: 30, fake: 100, linux: 100, iptables: 50}[m])
 		r := newRig(t, m)
 		start := time.Now()
 		pods := r.addMany(n, 10)

@@ -23,12 +23,17 @@ type mode struct {
 	name string
 	real bool // packets move
 	tap  bool
+	// linux: the host's own stack carries them, and there is no VPP.
+	linux bool
 }
 
 var (
 	veth = mode{name: "veth", real: true}
 	tap  = mode{name: "tap", real: true, tap: true}
 	fake = mode{name: "fake"}
+
+	linux    = mode{name: "linux", real: true, linux: true}
+	iptables = mode{name: "linux-iptables", real: true, linux: true}
 )
 
 // each runs a test once per mode.
@@ -46,7 +51,7 @@ func needs(t *testing.T, m mode) {
 	if !isRoot {
 		t.Skip("network namespaces need root")
 	}
-	if _, ok := vpptest.Find(); m.real && !ok {
+	if _, ok := vpptest.Find(); m.real && !m.linux && !ok {
 		t.Skip(vpptest.ErrNoVPP)
 	}
 }
@@ -116,11 +121,17 @@ func newNode(t *testing.T, m mode, with ...setup) *rig {
 		Name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), rigs.Add(1)), BinDir: binDir,
 		Config: fmt.Sprintf("useTAPInterfaces: %t\n", m.tap),
 	}
-	if m.real {
+	switch {
+	case m.linux:
+		opts.Dataplane, opts.BeforeVPP = "linux", plugNIC
+		if m == iptables {
+			opts.AgentArgs = append(opts.AgentArgs, "--linux-backend=iptables")
+		}
+	case m.real:
 		_, err := os.Stat("/dev/vhost-net")
 		// A TAP keeps the buffers of its receive ring (256): VPP's default of 16384 is enough for sixty.
 		opts.VPP = &vpptest.Options{Vhostshim: m.tap && err != nil, HeapMB: 512, Buffers: 400 * (many(100) + 20)}
-	} else {
+	default:
 		opts.Dataplane = "fake"
 	}
 	for _, s := range with {
@@ -133,6 +144,25 @@ func newNode(t *testing.T, m mode, with ...setup) *rig {
 	r := &rig{Node: node, t: t, ctx: ctx, mode: m}
 	t.Cleanup(r.close)
 	return r
+}
+
+// plugNIC gives a node a NIC, as any node has one. This one leads nowhere.
+func plugNIC(ctx context.Context, ns *testbed.Namespace) error {
+	for _, args := range []string{"link add eth0 type veth peer name cable", "link set cable up", "link set eth0 up",
+		"addr add 192.0.2.10/24 dev eth0"} {
+		if _, err := ns.Run(ctx, "ip", strings.Fields(args)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hostIP is the address by which pods reach their host.
+func (r *rig) hostIP() string {
+	if r.mode.linux {
+		return "10.1.1.1"
+	}
+	return "172.30.1.2"
 }
 
 // limit is how long one node may live: the test's own deadline must not be reached, or nothing is cleaned up.

@@ -37,7 +37,7 @@ func TestVPPKilled(t *testing.T) {
 				t.Errorf("%s was %s and is %s", pods[i].Name, before[i], after)
 			}
 		}
-		r.reaches(pods[0].Namespace, hostIP)
+		r.reaches(pods[0].Namespace, r.hostIP())
 		r.reaches(r.Namespace, pods[n-1].IPs[0].String())
 		r.onlyPods(pods)
 		r.restartsQuietly(pods)

@@ -171,6 +171,12 @@ func (l *Lane) Pin() {
 	l.bound = pinned
 }
 
+// Peer implements scheduler.Peer: the VPP process that the lane is pinned to, by its boot ID.
+func (l *Lane) Peer() (boot string, alive bool) {
+	l.bind()
+	return l.session.boot, l.session.err() == nil
+}
+
 // bind ties a batch of requests to the present session. If that ends, the rest of the batch fails: it was computed for
 // that VPP process and must not reach a new one.
 func (l *lane) bind() {

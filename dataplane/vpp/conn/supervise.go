@@ -15,15 +15,16 @@ import (
 // session is a time of being Connected.
 type session struct {
 	t     *transport
+	boot  string // of the VPP process; empty for none
 	ping  uint16 // number of control_ping
 	once  sync.Once
 	done  chan struct{}
 	cause error // valid after done; wraps ErrDisconnected
 }
 
-func newSession(t *transport) *session {
+func newSession(t *transport, boot string) *session {
 	ping, _ := t.number(new(memclnt.ControlPing)) // checked in identify
-	return &session{t: t, ping: ping, done: make(chan struct{})}
+	return &session{t: t, boot: boot, ping: ping, done: make(chan struct{})}
 }
 
 func endedSession(cause error) *session {
@@ -211,7 +212,7 @@ func (c *Conn) thaw(ctx context.Context, t *transport) error {
 // begin announces a session.
 func (c *Conn) begin(t *transport, who peer) {
 	c.counters.connects.Add(1)
-	c.session.Store(newSession(t))
+	c.session.Store(newSession(t, who.boot))
 	c.change(func(s *State) {
 		s.NewBoot = who.boot != s.BootID
 		s.Status, s.Err = Connected, nil

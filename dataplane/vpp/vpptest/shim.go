@@ -4,44 +4,76 @@ import (
 	"context"
 	"crypto/sha256"
 	_ "embed" // for the shim's source
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/vpp/epollshim"
 )
 
 //go:embed vhostshim/vhostshim.c
 var vhostshimSource string
 
+// preloads are the libraries to preload into VPP, as LD_PRELOAD has them.
+func (v *VPP) preloads(ctx context.Context) (string, error) {
+	var libs []string
+	if v.opts.Vhostshim {
+		lib, err := Vhostshim(ctx)
+		if err != nil {
+			return "", err
+		}
+		libs = append(libs, lib)
+	}
+	if !v.opts.Stock {
+		lib, err := compile(ctx, "epollshim", epollshim.Source)
+		if err != nil && !errors.Is(err, exec.ErrNotFound) {
+			return "", err
+		}
+		if err == nil { // without a compiler VPP is as it comes
+			libs = append(libs, lib)
+		}
+	}
+	return strings.Join(libs, ":"), nil
+}
+
 // Vhostshim is the path of the library that stands in for /dev/vhost-net, compiled on first use (gcc).
 func Vhostshim(ctx context.Context) (string, error) {
+	return compile(ctx, "vhostshim", vhostshimSource)
+}
+
+// compile is the path of the library made of a C source; the result is kept.
+func compile(ctx context.Context, name, content string) (string, error) {
+	wrap := func(err error) error { return fmt.Errorf("%s: %w", name, err) }
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = os.TempDir()
 	}
 	dir := filepath.Join(base, "contiv-vpptest")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("vhostshim: %w", err)
+		return "", wrap(err)
 	}
-	lib := filepath.Join(dir, fmt.Sprintf("vhostshim-%x.so", sha256.Sum256([]byte(vhostshimSource))))
+	lib := filepath.Join(dir, fmt.Sprintf("%s-%x.so", name, sha256.Sum256([]byte(content))))
 	if _, err := os.Stat(lib); err == nil {
 		return lib, nil
 	}
 	work, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
-		return "", fmt.Errorf("vhostshim: %w", err)
+		return "", wrap(err)
 	}
 	defer os.RemoveAll(work)
-	source, built := filepath.Join(work, "vhostshim.c"), filepath.Join(work, "vhostshim.so")
-	if err := os.WriteFile(source, []byte(vhostshimSource), 0o644); err != nil {
-		return "", fmt.Errorf("vhostshim: %w", err)
+	source, built := filepath.Join(work, name+".c"), filepath.Join(work, name+".so")
+	if err := os.WriteFile(source, []byte(content), 0o644); err != nil {
+		return "", wrap(err)
 	}
 	out, err := exec.CommandContext(ctx, "gcc", "-O2", "-shared", "-fPIC", "-o", built, source, "-ldl", "-lpthread").CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("vhostshim: gcc: %w: %s", err, out)
+		return "", wrap(fmt.Errorf("gcc: %w: %s", err, out))
 	}
 	if err := os.Rename(built, lib); err != nil { // whoever is first wins; the content is the same
-		return "", fmt.Errorf("vhostshim: %w", err)
+		return "", wrap(err)
 	}
 	return lib, nil
 }

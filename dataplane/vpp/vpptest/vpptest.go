@@ -23,6 +23,7 @@ var ErrNoVPP = errors.New("real VPP not found (VPP_PREFIX or PATH)")
 type Options struct {
 	Netns           string        // name of the network namespace (ip netns) to run in
 	Vhostshim       bool          // stand in for /dev/vhost-net, for TAPs where the kernel has none
+	Stock           bool          // without epollshim, as VPP comes
 	HeapMB          int           // main heap; default 256
 	Buffers         int           // buffers per NUMA node; default 16384
 	Workers         int           // worker threads
@@ -119,12 +120,9 @@ func (o *Options) setDefaults() {
 }
 
 func (v *VPP) prepare(ctx context.Context) error {
-	if v.opts.Vhostshim {
-		shim, err := Vhostshim(ctx)
-		if err != nil {
-			return err
-		}
-		v.preload = shim
+	var err error
+	if v.preload, err = v.preloads(ctx); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
 		return fmt.Errorf("directory for VPP: %w", err)

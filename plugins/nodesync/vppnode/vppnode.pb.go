@@ -4,8 +4,8 @@
 // 	protoc        v3.21.12
 // source: vppnode.proto
 
-// The record of a node in the cluster database: the claim of a node ID, and the addresses of the node's vswitch. It is stored
-// under /vnf-agent/contiv-ksr/allocatedIDs/<id> in JSON encoding. The fields are contiv's.
+// The record of a node in the cluster database: the claim of a node ID, and the addresses of the node. It is stored under
+// /vnf-agent/contiv-ksr/allocatedIDs/<id> in JSON encoding. The fields 1 to 4 are contiv's.
 
 package vppnode
 
@@ -24,7 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// VppNode is what a node running a vswitch tells the others.
+// VppNode is what a node running a vswitch tells the others. A record with released_ms is not a node's any more: it says to
+// whom the ID belonged, until somebody else claims it.
 type VppNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID of the node, unique in the cluster; the same as in the key.
@@ -34,7 +35,17 @@ type VppNode struct {
 	// Obsolete: the only address, with prefix length. Read when ip_addresses is empty, never written.
 	IpAddress string `protobuf:"bytes,3,opt,name=ip_address,json=ipAddress,proto3" json:"ip_address,omitempty"`
 	// Addresses of the node on the side of VPP, with prefix lengths.
-	IpAddresses   []string `protobuf:"bytes,4,rep,name=ip_addresses,json=ipAddresses,proto3" json:"ip_addresses,omitempty"`
+	IpAddresses []string `protobuf:"bytes,4,rep,name=ip_addresses,json=ipAddresses,proto3" json:"ip_addresses,omitempty"`
+	// UUID of the machine that owns the ID, which only that machine has on its disk. Empty in contiv's records.
+	Uuid string `protobuf:"bytes,5,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	// How often the ID has changed hands; of two claims of one ID the higher generation is right. Zero in contiv's records.
+	Generation uint32 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	// When the ID was claimed, in milliseconds since 1970 by the clock of the claimer.
+	ClaimedMs int64 `protobuf:"varint,7,opt,name=claimed_ms,json=claimedMs,proto3" json:"claimed_ms,omitempty"`
+	// Addresses of the node for management, without prefix length.
+	MgmtAddresses []string `protobuf:"bytes,8,rep,name=mgmt_addresses,json=mgmtAddresses,proto3" json:"mgmt_addresses,omitempty"`
+	// When the ID was released, in milliseconds since 1970 by the clock of who did it; zero if it was not.
+	ReleasedMs    int64 `protobuf:"varint,9,opt,name=released_ms,json=releasedMs,proto3" json:"released_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,17 +108,61 @@ func (x *VppNode) GetIpAddresses() []string {
 	return nil
 }
 
+func (x *VppNode) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *VppNode) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *VppNode) GetClaimedMs() int64 {
+	if x != nil {
+		return x.ClaimedMs
+	}
+	return 0
+}
+
+func (x *VppNode) GetMgmtAddresses() []string {
+	if x != nil {
+		return x.MgmtAddresses
+	}
+	return nil
+}
+
+func (x *VppNode) GetReleasedMs() int64 {
+	if x != nil {
+		return x.ReleasedMs
+	}
+	return 0
+}
+
 var File_vppnode_proto protoreflect.FileDescriptor
 
 const file_vppnode_proto_rawDesc = "" +
 	"\n" +
-	"\rvppnode.proto\x12\avppnode\"o\n" +
+	"\rvppnode.proto\x12\avppnode\"\x8a\x02\n" +
 	"\aVppNode\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
 	"ip_address\x18\x03 \x01(\tR\tipAddress\x12!\n" +
-	"\fip_addresses\x18\x04 \x03(\tR\vipAddressesB5Z3contiv.dev/vswitch/plugins/nodesync/vppnode;vppnodeb\x06proto3"
+	"\fip_addresses\x18\x04 \x03(\tR\vipAddresses\x12\x12\n" +
+	"\x04uuid\x18\x05 \x01(\tR\x04uuid\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x06 \x01(\rR\n" +
+	"generation\x12\x1d\n" +
+	"\n" +
+	"claimed_ms\x18\a \x01(\x03R\tclaimedMs\x12%\n" +
+	"\x0emgmt_addresses\x18\b \x03(\tR\rmgmtAddresses\x12\x1f\n" +
+	"\vreleased_ms\x18\t \x01(\x03R\n" +
+	"releasedMsB5Z3contiv.dev/vswitch/plugins/nodesync/vppnode;vppnodeb\x06proto3"
 
 var (
 	file_vppnode_proto_rawDescOnce sync.Once

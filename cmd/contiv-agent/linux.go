@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/dataplane/feed"
+	intdataplane "contiv.dev/vswitch/dataplane/linux"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/sysctl"
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/internal/health"
+	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/plugins/ipnet"
+)
+
+// linuxMover is the host's own stack, programmed by the in-process driver.
+type linuxMover struct {
+	driver *intdataplane.InternalDataplane
+	feed   *feed.Feed
+	health *health.HealthAggregator
+	ipv6   bool
+	writes atomic.Int64 // of the last look
+}
+
+func newLinuxMover(a *agent) (*linuxMover, error) {
+	_, err := os.Stat("/proc/sys/net/ipv6")
+	m := &linuxMover{health: health.NewHealthAggregator(), ipv6: err == nil}
+	m.driver, err = intdataplane.New(intdataplane.Config{
+		IPv6Enabled: m.ipv6, HealthAggregator: m.health,
+		// A pod's source address is checked by our own rules, whatever the host's setting.
+		IgnoreLooseRPF:                 true,
+		IPSetsRefreshInterval:          90 * time.Second,
+		RouteRefreshInterval:           90 * time.Second,
+		IptablesRefreshInterval:        180 * time.Second,
+		IptablesPostWriteCheckInterval: time.Second,
+		IptablesLockTimeout:            10 * time.Second,
+		RulesConfig: rules.Config{
+			Hostname: a.opts.nodeName, WorkloadIfacePrefixes: []string{ipnet.WorkloadIfPrefix}, Backend: a.opts.filter,
+			// Pods reach their node, as they do with VPP; the node's own firewall is its administrator's matter.
+			EndpointToHostAction: "ACCEPT", VXLANEnabled: true,
+		},
+	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry})
+	if err != nil {
+		return nil, fmt.Errorf("Linux driver: %w", err)
+	}
+	m.feed = feed.New(feed.Config{Driver: m.driver, Log: a.log.With("component", "feed"), LinkKey: ipnet.EndpointLinkKey})
+	a.http.RegisterHTTPHandler("/linux/dataplane", m.serveDump)
+	return m, a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "contiv_linux_writes_total", Help: "Objects (rules, chains, sets, members, routes) written to the kernel.",
+	}, m.countWrites))
+}
+
+// backends implements mover.
+func (m *linuxMover) backends() []scheduler.Backend { return []scheduler.Backend{m.feed} }
+
+// register implements mover.
+func (m *linuxMover) register(d *dataplane) error {
+	if err := feed.Register(d.scheduler, m.feed); err != nil {
+		return err
+	}
+	return netlink.Register(d.scheduler, netlink.Deps{Backend: d.linux, Janitor: d.janitor})
+}
+
+// start implements mover. A node forwards; the kernel does not by default.
+func (m *linuxMover) start(a *agent) error {
+	if err := m.forward(); err != nil {
+		return err
+	}
+	m.driver.Start()
+	a.jobs.Go("driver status", func(ctx context.Context) error {
+		// Reports end when the driver does.
+		release := context.AfterFunc(ctx, func() {
+			if err := m.close(); err != nil {
+				a.log.Warn("the Linux driver does not end", "error", err)
+			}
+		})
+		defer release()
+		return m.feed.Run(ctx)
+	})
+	return nil
+}
+
+// forward writes only what is not so already: writing has side effects on other parameters.
+func (m *linuxMover) forward() error {
+	w := sysctl.Writer{}
+	keys := []string{"net/ipv4/ip_forward"}
+	if m.ipv6 {
+		keys = append(keys, "net/ipv6/conf/all/forwarding")
+	}
+	for _, key := range keys {
+		if now, err := w.Get(key); err == nil && now == "1" {
+			continue
+		}
+		if err := w.Set(key, "1"); err != nil {
+			return fmt.Errorf("this node does not forward packets: %w", err)
+		}
+	}
+	return nil
+}
+
+// await implements mover: the driver needs no waiting for.
+func (m *linuxMover) await(*slog.Logger) {}
+
+// alive implements mover.
+func (m *linuxMover) alive() error {
+	if now := m.health.Summary(); !now.Ready || !now.Live {
+		return errors.New("Linux driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
+	}
+	return nil
+}
+
+// roomForPods implements mover.
+func (m *linuxMover) roomForPods() error { return nil }
+
+// close implements mover.
+func (m *linuxMover) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	return m.driver.Stop(ctx)
+}
+
+// countWrites is the driver's count, or that of the last look while the driver is stopped.
+func (m *linuxMover) countWrites() float64 {
+	if dump, err := m.driver.Dump(); err == nil {
+		m.writes.Store(int64(dump.Writes))
+	}
+	return float64(m.writes.Load())
+}
+
+func (m *linuxMover) serveDump(w http.ResponseWriter, _ *http.Request) {
+	dump, err := m.driver.Dump()
+	if err != nil {
+		httpapi.WriteError(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(dump) // the client is gone
+}

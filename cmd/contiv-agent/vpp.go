@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/pool"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// vppMover is VPP, or its fake.
+type vppMover struct {
+	conn    *conn.Conn
+	lane    *conn.Lane
+	fake    *vppfake.Fake // nil with a real VPP
+	socket  string
+	trash   *vpp.Trash
+	buffers *vpp.Buffers
+	pool    *pool.Pool // nil: none
+}
+
+func newVPPMover(a *agent) *vppMover {
+	m := &vppMover{socket: a.opts.vppSocket}
+	if a.opts.dataplane == dataplaneFake {
+		m.socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
+		m.fake = vppfake.New(vppfake.Config{Log: a.log})
+	}
+	m.conn = conn.New(conn.Config{
+		Socket: m.socket, Require: vpp.Messages(), RequestTimeout: vppSilence, HealthTimeout: vppSilence,
+	}, a.log)
+	m.lane = m.conn.Lane()
+	m.pool, m.buffers = newPool(a, m.conn), vpp.NewBuffers(m.conn, a.log)
+	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
+	return m
+}
+
+// backends implements mover.
+func (m *vppMover) backends() []scheduler.Backend { return []scheduler.Backend{m.lane} }
+
+// register implements mover.
+func (m *vppMover) register(d *dataplane) error {
+	index := vpp.NewIndex()
+	if err := vpp.Register(d.scheduler, vpp.Deps{
+		Lane: m.lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
+		LinuxTapMAC: d.linux.LinuxTapMAC, MakeTap: d.linux.MakeTap, DropTap: d.linux.DropTap,
+		Isolate: netlink.Isolate, Trash: m.trash, Pool: m.vppPool(),
+	}); err != nil {
+		return err
+	}
+	return netlink.Register(d.scheduler, netlink.Deps{
+		Backend: d.linux, TapDevice: index.TapPlace, Janitor: d.janitor, Pool: m.vethPool(),
+	})
+}
+
+// start implements mover: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
+func (m *vppMover) start(a *agent) error {
+	if m.fake != nil {
+		if err := m.fake.Listen(m.socket); err != nil {
+			return fmt.Errorf("fake: %w", err)
+		}
+	}
+	m.conn.OnChange(func(s conn.State) {
+		if !s.Connected() {
+			return
+		}
+		if err := a.controller.DataplaneReconnected(fmt.Sprintf("VPP %s, pid %d", s.Version, s.PID)); err != nil {
+			a.log.Warn("resync after VPP came back not queued", "error", err)
+		}
+	})
+	m.conn.Start(a.jobs)
+	a.jobs.Go("vpp trash", m.trash.Run)
+	a.jobs.Go("vpp buffers", m.buffers.Run)
+	if m.pool != nil {
+		a.jobs.Go("warm pool", m.pool.Run)
+	}
+	return a.registry.Register(vppCollector{m.conn, m.buffers})
+}
+
+// vppSilence is how long VPP may say nothing before it counts as frozen. Its main thread stands still while the kernel makes
+// the rings of af_packet interfaces, for seconds on a loaded machine.
+const vppSilence = 10 * time.Second
+
+// vppPatience is how long the start-up waits for VPP. Without VPP the agent starts too, but says a lot about what fails.
+const vppPatience = 2 * time.Second
+
+// await implements mover.
+func (m *vppMover) await(log *slog.Logger) {
+	connected := make(chan struct{}, 1)
+	m.conn.OnChange(func(s conn.State) {
+		if s.Connected() {
+			select {
+			case connected <- struct{}{}:
+			default:
+			}
+		}
+	})
+	if m.alive() == nil {
+		return
+	}
+	select {
+	case <-connected:
+	case <-time.After(vppPatience):
+		log.Warn("VPP is not there yet; starting without", "error", m.alive())
+	}
+}
+
+// alive implements mover.
+func (m *vppMover) alive() error {
+	if s := m.conn.State(); !s.Connected() {
+		return fmt.Errorf("VPP is %s: %w", s.Status, s.Err)
+	}
+	return nil
+}
+
+// roomForPods implements mover.
+func (m *vppMover) roomForPods() error { return m.buffers.Low() }
+
+// close implements mover.
+func (m *vppMover) close() error {
+	m.conn.Close()
+	if m.fake != nil {
+		return m.fake.Close()
+	}
+	return nil
+}

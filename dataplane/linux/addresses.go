@@ -1,0 +1,67 @@
+package intdataplane
+
+import (
+	"log/slog"
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// hostIPManager keeps the set of the node's own addresses: those of all interfaces that are not workloads'.
+type hostIPManager struct {
+	family     table.Family
+	isWorkload func(iface string) bool
+	out        setSink
+	log        *slog.Logger
+
+	addrs map[string][]netip.Addr // by interface
+	dirty bool
+}
+
+func newHostIPManager(f table.Family, isWorkload func(string) bool, out setSink, log *slog.Logger) *hostIPManager {
+	return &hostIPManager{family: f, isWorkload: isWorkload, out: out, log: log, addrs: map[string][]netip.Addr{}, dirty: true}
+}
+
+// OnUpdate takes *ifaceAddrs.
+func (m *hostIPManager) OnUpdate(msg any) {
+	update, is := msg.(*ifaceAddrs)
+	if !is || m.isWorkload(update.Name) {
+		return
+	}
+	if m.addrs[update.Name] = update.Addrs; update.Addrs == nil {
+		delete(m.addrs, update.Name)
+	}
+	m.dirty = true
+}
+
+// CompleteDeferredWork rewrites the set; the backend finds out what has changed.
+func (m *hostIPManager) CompleteDeferredWork() error {
+	if !m.dirty {
+		return nil
+	}
+	m.dirty = false
+	var members []table.Member
+	for _, addrs := range m.addrs {
+		for _, a := range addrs {
+			if a = a.WithZone("").Unmap(); familyOf(a) == m.family {
+				members = append(members, table.Member{Net: hostNet(a)})
+			}
+		}
+	}
+	m.out.ReplaceSet(m.family, table.Set{ID: rules.SetThisHost, Type: table.SetIP}, unique(members))
+	return nil
+}
+
+// unique removes repeats, in no order.
+func unique(members []table.Member) []table.Member {
+	seen := make(map[table.Member]bool, len(members))
+	out := members[:0]
+	for _, m := range members {
+		if !seen[m] {
+			seen[m] = true
+			out = append(out, m)
+		}
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package intdataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// progress is what the applies have come to.
+type progress struct {
+	log       *slog.Logger
+	prepared  bool             // the namespace's own parameters are written
+	essential map[string]bool  // chains without which nothing is protected
+	broken    map[string]error // objects that the kernel does not have as desired
+	isolated  []error          // what else went wrong and concerns single objects
+	reported  string           // what was logged of the two
+	writes    int
+	gauge     prometheus.Gauge
+}
+
+func (p *progress) init(metrics prometheus.Registerer, log *slog.Logger) {
+	p.log = log
+	p.essential = map[string]bool{}
+	p.gauge = prometheus.NewGauge(prometheus.GaugeOpts{Name: "felix_int_dataplane_broken_objects",
+		Help: "Objects that cannot be programmed as desired; see the agent's log or its dump."})
+	if metrics == nil {
+		return
+	}
+	if err := metrics.Register(p.gauge); err != nil {
+		log.Warn("metrics are incomplete", "error", err)
+	}
+}
+
+// noteEssential collects the chains that every packet meets.
+func (p *progress) noteEssential(families []*familyManagers, render rules.RuleRenderer) {
+	for _, m := range families {
+		for _, l := range []table.Layer{table.Raw, table.Mangle, table.Filter} {
+			for _, c := range render.StaticChains(m.family, l) {
+				p.essential[objectName(m.family, l, c.Name)] = true
+			}
+			for _, d := range render.HostDispatch(l, nil) {
+				p.essential[objectName(m.family, l, d.Name)] = true
+			}
+		}
+		for _, d := range render.WorkloadDispatch(nil) {
+			p.essential[objectName(m.family, table.Filter, d.Name)] = true
+		}
+	}
+}
+
+// apply is the tail of phase two: what the managers have noted is written, in an order that leaves no hole.
+func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
+	p := &d.progress
+	p.isolated = nil
+	if err := d.prepare(); err != nil {
+		return driver.ApplyResult{Err: err}
+	}
+	again, err := d.applyRules(ctx)
+	if err != nil {
+		// Without its rules nothing may be opened: routes and status wait.
+		return driver.ApplyResult{Err: err, Again: again}
+	}
+	d.loop.Progress()
+	for _, m := range d.families {
+		p.isolate(m.endpoints.configureInterfaces())
+	}
+	for _, m := range d.families {
+		p.isolate(d.routes[m.family].Apply(ctx))
+		again = earliest(again, d.routes[m.family].Again())
+	}
+	d.loop.Progress()
+	p.isolate(d.vxlan.apply(ctx))
+	d.reportStatus()
+	if len(p.isolated)+len(p.broken) > 0 {
+		again = earliest(again, d.options.RetryInterval)
+	}
+	p.report()
+	return driver.ApplyResult{Again: again}
+}
+
+// report logs what single objects have failed, when that is news.
+func (p *progress) report() {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(p.broken)) {
+		text += fmt.Sprintf("%s: %v\n", name, p.broken[name])
+	}
+	if err := errors.Join(p.isolated...); err != nil {
+		text += err.Error()
+	}
+	if text != "" && text != p.reported {
+		p.log.Warn("single objects could not be programmed; all others are", "error", text)
+	}
+	p.reported = text
+}
+
+// isolate takes note of an error that concerns single objects.
+func (p *progress) isolate(err error) {
+	if err != nil {
+		p.isolated = append(p.isolated, err)
+	}
+}
+
+// earliest is the sooner of two times, of which 0 means never.
+func earliest(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// prepare makes the node a router whose new interfaces check where packets come from. It is done with the first apply.
+func (d *InternalDataplane) prepare() error {
+	if d.progress.prepared {
+		return nil
+	}
+	list := []parameter{{"net/ipv4/conf/default/rp_filter", "1"}, {"net/ipv4/ip_forward", "1"}}
+	if d.config.IPv6Enabled {
+		list = append(list, parameter{"net/ipv6/conf/all/forwarding", "1"})
+	}
+	for _, p := range list {
+		if err := d.parts.sysctls.Set(p.path, p.value); err != nil {
+			return fmt.Errorf("make the node a router: %w", err)
+		}
+	}
+	d.progress.prepared = true
+	return nil
+}
+
+// applyRules writes sets, chains and hooks. A set that the kernel refuses closes the rules that need it, and one that it has
+// taken after all opens them: they are rendered and written again at once, which is three times for a set that the kernel takes
+// only while nothing refers to it.
+func (d *InternalDataplane) applyRules(ctx context.Context) (again time.Duration, err error) {
+	p := &d.progress
+	for range 4 {
+		result := d.backend.Apply(ctx)
+		p.writes += result.Writes
+		again = result.Again
+		if result.Err != nil {
+			return again, fmt.Errorf("rules: %w", result.Err)
+		}
+		p.broken = result.Broken
+		p.gauge.Set(float64(len(p.broken)))
+		if !d.refused(result.Broken) {
+			return again, p.essentialFault()
+		}
+		for _, m := range d.families {
+			if err := m.policies.CompleteDeferredWork(); err != nil {
+				return again, err
+			}
+		}
+	}
+	return earliest(again, d.options.RetryInterval), p.essentialFault() // it goes to and fro: leave it for now
+}
+
+// refused tells the set managers which sets the kernel does not have. It returns whether that is news.
+func (d *InternalDataplane) refused(broken map[string]error) bool {
+	news := false
+	for _, m := range d.families {
+		sets := map[string]error{}
+		for name, err := range broken {
+			if id, is := strings.CutPrefix(name, fmt.Sprintf("set v%d ", m.family)); is {
+				sets[id] = err
+			}
+		}
+		news = m.ipsets.refusedByKernel(sets) || news
+	}
+	return news
+}
+
+// essentialFault is what is broken and concerns everybody.
+func (p *progress) essentialFault() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(p.broken)) {
+		if p.essential[name] || strings.HasPrefix(name, "hook") {
+			errs = append(errs, fmt.Errorf("%s: %w", name, p.broken[name]))
+		}
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("rules that every packet meets: %w", errors.Join(errs...))
+	}
+	return nil
+}
+
+func (d *InternalDataplane) reportStatus() {
+	var families []map[any]condition
+	for _, m := range d.families {
+		families = append(families, m.endpoints.conditions(d.progress.broken))
+	}
+	d.combiner.apply(families...)
+}

@@ -1,0 +1,116 @@
+package conntrack
+
+import (
+	"bytes"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+)
+
+// From linux/netfilter/nfnetlink_conntrack.h and, for the filter's flags, net/netfilter/nf_conntrack_netlink.c.
+const (
+	msgGet    = unix.NFNL_SUBSYS_CTNETLINK<<8 | 1 // IPCTNL_MSG_CT_GET
+	msgDelete = unix.NFNL_SUBSYS_CTNETLINK<<8 | 2 // IPCTNL_MSG_CT_DELETE
+
+	ctaTupleOrig  = 1
+	ctaTupleReply = 2
+	ctaID         = 12
+	ctaZone       = 18
+	ctaFilter     = 25
+
+	ctaTupleIP  = 1
+	ctaTupleSrc = 1 // CTA_IP_V4_SRC
+	ctaTupleDst = 2 // CTA_IP_V4_DST
+
+	filterOrigFlags  = 1
+	filterReplyFlags = 2
+	filterIPSrc      = 1 << 0
+	filterIPDst      = 1 << 1
+
+	sizeofNfGenMsg = 4
+	// A deletion looks at the message's family only if it has this version.
+	familyVersion = 1
+)
+
+func nfGenMsg(af uint8) []byte { return []byte{af, familyVersion, 0, 0} }
+
+// putFlush removes all IPv4 connections whose tuple has an address as source or destination. The filter says which part of the
+// tuple counts; a kernel that does not know the filter finds the tuple incomplete and refuses.
+func putFlush(b *rtnl.Batch, tuple uint16, a netip.Addr, source bool) {
+	attr, flag := uint16(ctaTupleDst), uint32(filterIPDst)
+	if source {
+		attr, flag = ctaTupleSrc, filterIPSrc
+	}
+	b.Begin(msgDelete, 0, nfGenMsg(unix.AF_INET))
+	b.Nest(tuple|unix.NLA_F_NESTED, func() {
+		b.Nest(ctaTupleIP|unix.NLA_F_NESTED, func() { b.Addr(attr, a) })
+	})
+	b.Nest(ctaFilter|unix.NLA_F_NESTED, func() {
+		which := uint16(filterOrigFlags)
+		if tuple == ctaTupleReply {
+			which = filterReplyFlags
+		}
+		b.Uint32(which, flag)
+	})
+}
+
+func putList(b *rtnl.Batch, af uint8) { b.Begin(msgGet, 0, nfGenMsg(af)) }
+
+// entry is a connection: the attributes that name it, as they came, and the addresses of both directions.
+type entry struct {
+	orig, id, zone []byte
+	addrs          []netip.Addr
+}
+
+func (e entry) hasAny(addrs map[netip.Addr]bool) bool {
+	for _, a := range e.addrs {
+		if addrs[a] {
+			return true
+		}
+	}
+	return false
+}
+
+// putDelete removes one connection, and by its ID no later one that looks the same.
+func putDelete(b *rtnl.Batch, af uint8, e entry) {
+	b.Begin(msgDelete, 0, nfGenMsg(af))
+	b.Attr(ctaTupleOrig|unix.NLA_F_NESTED, e.orig)
+	if e.id != nil {
+		b.Attr(ctaID, e.id)
+	}
+	if e.zone != nil {
+		b.Attr(ctaZone, e.zone)
+	}
+}
+
+func parseEntry(payload []byte) (e entry, ok bool) {
+	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+		switch typ {
+		case ctaTupleOrig:
+			e.orig = bytes.Clone(v)
+			e.addAddrs(v)
+		case ctaTupleReply:
+			e.addAddrs(v)
+		case ctaID:
+			e.id = bytes.Clone(v)
+		case ctaZone:
+			e.zone = bytes.Clone(v)
+		}
+	})
+	return e, ok && e.orig != nil
+}
+
+func (e *entry) addAddrs(tuple []byte) {
+	rtnl.Attributes(tuple, 0, func(typ uint16, v []byte) {
+		if typ != ctaTupleIP {
+			return
+		}
+		rtnl.Attributes(v, 0, func(_ uint16, v []byte) {
+			if a := rtnl.Addr(v); a.IsValid() {
+				e.addrs = append(e.addrs, a)
+			}
+		})
+	})
+}

@@ -1,0 +1,300 @@
+package intdataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/health"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// driverName is the health reporter's, and part of metrics' names.
+const driverName = "int_dataplane"
+
+// Manager is the logic for one kind of object, see dataplane/driver.
+type Manager = driver.Manager
+
+// InternalDataplane implements an in-process Felix dataplane driver on the Linux kernel's packet filter. It communicates with
+// the datastore-facing part via the Send/RecvMessage methods, which operate on the protobuf-defined API objects. Its methods
+// may be called from any goroutine; RegisterManager before Start.
+type InternalDataplane struct {
+	config  Config
+	options Options
+	log     *slog.Logger
+	jobs    *lifecycle.Group
+	failure atomic.Pointer[error] // why there is no driver
+
+	// What follows is nil if there is none. Below loop, it belongs to the loop's goroutine once Start was called.
+	loop     *driver.Driver
+	started  atomic.Bool
+	parts    parts
+	backend  *ledger
+	routes   map[table.Family]routeTable
+	families []*familyManagers
+	vxlan    *vxlanManager
+	combiner *statusCombiner
+	progress progress
+
+	closeBackend, closeRest sync.Once
+}
+
+// NewIntDataplaneDriver makes a driver of the process's own network namespace. It reads what the kernel can do and writes
+// nothing. If the driver cannot work (a configuration that makes no sense, no packet filter), its health is neither live nor
+// ready and SendMessage returns the reason.
+func NewIntDataplaneDriver(config Config) *InternalDataplane {
+	log := slog.Default()
+	d, err := New(config, Options{Log: log})
+	if err != nil {
+		d = &InternalDataplane{config: config, log: log, jobs: lifecycle.NewGroup(context.Background(), log)}
+		d.fail(err)
+	}
+	return d
+}
+
+// New makes a driver. The error names the field of the configuration that is wrong, or what the kernel lacks.
+func New(config Config, options Options) (*InternalDataplane, error) {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	orElse(&options.RetryInterval, defaultRetry)
+	config, err := config.withDefaults()
+	if err == nil {
+		err = config.validate()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("configuration of the Linux dataplane: %w", err)
+	}
+	p, err := realParts(context.Background(), config, options)
+	if err != nil {
+		return nil, fmt.Errorf("Linux dataplane: %w", err)
+	}
+	return assemble(config, options, p)
+}
+
+// assemble puts a driver together from its parts. config is complete and valid.
+func assemble(config Config, options Options, p parts) (*InternalDataplane, error) {
+	render := config.RuleRendererOverride
+	if render == nil {
+		var err error
+		if render, err = rules.NewRenderer(config.RulesConfig); err != nil {
+			return nil, err
+		}
+	}
+	d := &InternalDataplane{config: config, options: options, log: options.Log, parts: p,
+		jobs: lifecycle.NewGroup(context.Background(), options.Log), backend: newLedger(p.backend),
+		routes: map[table.Family]routeTable{}}
+	d.loop = driver.New(d.loopConfig())
+	d.combiner = newStatusCombiner(d.loop.QueueStatus)
+	d.progress.init(options.Metrics, d.log)
+	for _, f := range config.families() {
+		d.routes[f] = p.routes(f, config.RulesConfig.IsWorkloadIface)
+		managers := newFamilyManagers(f, config, render, d)
+		managers.programStatic(d.backend, render)
+		managers.register(d.loop)
+		d.families = append(d.families, managers)
+	}
+	d.progress.noteEssential(d.families, render)
+	d.vxlan = newVXLANManager(config.RulesConfig, p.vxlan, d.log)
+	d.loop.RegisterManager(d.vxlan)
+	d.loop.RegisterManager(&ipvsCheck{enabled: config.RulesConfig.KubeIPVSSupportEnabled, restart: config.ConfigChangedRestartCallback, log: d.log})
+	d.loop.RegisterManager(routeLinks{d.routes})
+	d.loop.AddSource("interfaces", p.monitor.Updates())
+	return d, nil
+}
+
+func (d *InternalDataplane) loopConfig() driver.Config {
+	c := d.config
+	return driver.Config{
+		Name: driverName, Log: d.log, Clock: d.options.Clock, RetryInterval: d.options.RetryInterval,
+		StatusReportingInterval: c.StatusReportingInterval, Health: c.HealthAggregator,
+		PostInSync: d.inSync, HangAfter: c.DebugSimulateDataplaneHangAfter, Metrics: d.options.Metrics,
+		Refresh: []driver.Refresh{
+			{Name: "IP sets", Interval: c.IPSetsRefreshInterval, Fire: func() { d.backend.Resync(true, false) }},
+			{Name: "rules", Interval: c.IptablesRefreshInterval, Fire: func() { d.backend.Resync(false, true) }},
+			{Name: "routes", Interval: c.RouteRefreshInterval, Fire: d.resyncRoutes},
+		},
+		Gates: []func() bool{d.interfacesKnown},
+		Apply: d.apply,
+	}
+}
+
+// interfacesKnown says whether the managers have heard of all interfaces. It is asked by the loop, which is the only one to
+// take updates from the monitor: none left means that all were heard.
+func (d *InternalDataplane) interfacesKnown() bool {
+	return d.parts.monitor.Listed() && len(d.parts.monitor.Updates()) == 0
+}
+
+// inSync follows the first apply.
+func (d *InternalDataplane) inSync() {
+	if d.parts.ipip != nil {
+		d.jobs.Go("IPIP device", d.parts.ipip)
+	}
+	d.jobs.Go("sweep", func(ctx context.Context) error {
+		if err := d.sweepOthers(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("rules that another backend has left may be there still; they hinder, they do not open", "error", err)
+		}
+		return nil
+	})
+	if d.config.PostInSyncCallback != nil {
+		d.config.PostInSyncCallback()
+	}
+}
+
+// sweepOthers removes what the backends that are not in use have left, from before RulesConfig.Backend was changed. It comes
+// when ours is in place. A backend that the machine does not have has left nothing.
+func (d *InternalDataplane) sweepOthers(ctx context.Context) error {
+	var errs []error
+	for _, open := range d.parts.others {
+		backend, err := open(ctx)
+		if err != nil {
+			d.log.Debug("a backend that is not in use is not there", "error", err)
+			continue
+		}
+		result := backend.Apply(ctx)
+		errs = append(errs, result.Err, backend.Close())
+		if result.Writes > 0 {
+			d.log.Info("removed what another backend had left", "backend", backend.Name(), "objects", result.Writes)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (d *InternalDataplane) resyncRoutes() {
+	for _, routes := range d.routes {
+		routes.Resync()
+	}
+	d.vxlan.resync = true
+}
+
+// fail makes the driver one that does not work.
+func (d *InternalDataplane) fail(err error) {
+	d.failure.Store(&err)
+	d.log.Error("the Linux dataplane does not work", "error", err)
+	reporter := d.config.HealthAggregator.Register(driverName, health.HealthReport{Live: true, Ready: true}, 0)
+	reporter.Report(health.HealthReport{Detail: err.Error()})
+}
+
+func (d *InternalDataplane) failed() error {
+	if err := d.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// RegisterManager adds a manager behind the driver's own. It must be called before Start.
+func (d *InternalDataplane) RegisterManager(mgr Manager) {
+	if d.loop != nil {
+		d.loop.RegisterManager(mgr)
+	}
+}
+
+// Start starts the loop and the interface monitor, and returns. Nothing is written to the kernel before the messages have
+// said InSync.
+func (d *InternalDataplane) Start() {
+	if d.failed() == nil {
+		if err := d.checkReversePath(); err != nil {
+			d.fail(err)
+		}
+	}
+	if err := d.failed(); err != nil {
+		d.log.Error("not started", "error", err)
+		return
+	}
+	if d.started.Swap(true) {
+		return
+	}
+	d.jobs.Go("interface monitor", d.parts.monitor.Run)
+	d.loop.Start()
+}
+
+// checkReversePath refuses a kernel that lets workloads use each other's addresses.
+func (d *InternalDataplane) checkReversePath() error {
+	const path = "net/ipv4/conf/all/rp_filter"
+	value, err := d.parts.sysctls.Get(path)
+	if err != nil {
+		return fmt.Errorf("reverse path check: %w", err)
+	}
+	if value != "2" {
+		return nil
+	}
+	if d.config.IgnoreLooseRPF {
+		d.log.Warn("the kernel's reverse path check is loose; IgnoreLooseRPF is set, so the driver starts all the same", "sysctl", path)
+		return nil
+	}
+	return fmt.Errorf("%s is 2 (loose), so the kernel does not check where packets come from: set it to 0 or 1, or set IgnoreLooseRPF", path)
+}
+
+// SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the
+// driver does not work or was stopped.
+func (d *InternalDataplane) SendMessage(msg interface{}) error {
+	if err := d.failed(); err != nil {
+		return err
+	}
+	return d.loop.SendMessage(msg)
+}
+
+// RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
+// The error says that there will be none.
+func (d *InternalDataplane) RecvMessage() (interface{}, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	return d.loop.RecvMessage()
+}
+
+// Flush returns when all messages that were sent before are applied, or with the error of the apply that should have done it.
+// What is wrong with a single object is not in the error: it is in that endpoint's status, or in Dump. Before InSync it waits
+// for the first apply.
+func (d *InternalDataplane) Flush(ctx context.Context) error {
+	done := make(chan error, 1)
+	if err := d.SendMessage(driver.Flush{Done: done}); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("flush of the Linux dataplane: %w", ctx.Err())
+	}
+}
+
+// Expedite suspends the throttle until release is called: somebody waits for an endpoint to come up.
+func (d *InternalDataplane) Expedite() (release func()) {
+	if d.loop == nil {
+		return func() {}
+	}
+	return d.loop.Expedite()
+}
+
+// Stop ends the loop; an apply that is running is completed. The kernel is left as it is: filtering and forwarding go on.
+func (d *InternalDataplane) Stop(ctx context.Context) error {
+	if d.loop == nil {
+		return nil
+	}
+	err := d.halt(ctx)
+	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close()) })
+	return err
+}
+
+// halt ends all that runs, and lets go of everything but the backend.
+func (d *InternalDataplane) halt(ctx context.Context) error {
+	err := errors.Join(d.loop.Stop(ctx), d.jobs.Stop(stopTimeout))
+	d.closeRest.Do(func() {
+		for _, routes := range d.routes {
+			err = errors.Join(err, routes.Close())
+		}
+		err = errors.Join(err, d.vxlan.close())
+	})
+	return err
+}
+
+// stopTimeout is how long background jobs may take to end.
+const stopTimeout = 5 * time.Second

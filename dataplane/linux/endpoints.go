@@ -1,0 +1,288 @@
+package intdataplane
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// endpointManager keeps one family's chains, dispatch and routes of workload and host endpoints, and the kernel parameters of
+// workloads' interfaces. An endpoint that cannot be programmed is cut off and has the status "error"; others are not touched.
+//
+// Of several workloads that claim one interface the lowest id has it and the others wait: a workload that is deleted and made
+// anew under the same interface name is announced before the old one is gone.
+type endpointManager struct {
+	family   table.Family
+	config   rules.Config
+	render   rules.RuleRenderer
+	out      chainSink
+	routes   routeSink
+	sysctls  sysctlSink
+	policies *policyManager
+	log      *slog.Logger
+
+	workloads map[workloadID]*workload
+	claims    map[string]map[workloadID]*workload // by interface
+	active    map[string]*workload                // what the interface's chains are for
+	touched   map[string]bool                     // interfaces whose claims have changed
+	namesNew  bool                                // the set of interfaces has changed
+
+	hosts      map[hostID]*proto.HostEndpoint
+	addrs      map[string][]netip.Addr // of the node's own interfaces
+	hostsDirty bool
+	resolved   map[string]hostID
+	hostShown  map[table.Layer]map[string]shownHost
+	hostNamed  map[table.Layer][]string // interfaces in the dispatch chains; absent before the first time
+
+	up          map[string]int // interfaces that are up, by index
+	unset       map[string]bool
+	ifaceFaults map[string]error
+
+	marks   *markPool
+	markErr error
+	marked  bool
+}
+
+// shownHost is what the backend has.
+type shownHost struct {
+	host  rules.Host
+	names []string
+}
+
+type endpointParts struct {
+	render   rules.RuleRenderer
+	out      chainSink
+	routes   routeSink
+	sysctls  sysctlSink
+	policies *policyManager
+	log      *slog.Logger
+}
+
+func newEndpointManager(f table.Family, c rules.Config, p endpointParts) *endpointManager {
+	return &endpointManager{
+		family: f, config: c, render: p.render, out: p.out, routes: p.routes, sysctls: p.sysctls, policies: p.policies, log: p.log,
+		workloads: map[workloadID]*workload{}, claims: map[string]map[workloadID]*workload{}, active: map[string]*workload{},
+		touched: map[string]bool{}, namesNew: true,
+		hosts: map[hostID]*proto.HostEndpoint{}, addrs: map[string][]netip.Addr{}, hostsDirty: true,
+		hostShown: map[table.Layer]map[string]shownHost{table.Raw: {}, table.Mangle: {}, table.Filter: {}},
+		hostNamed: map[table.Layer][]string{},
+		up:        map[string]int{}, unset: map[string]bool{}, ifaceFaults: map[string]error{},
+		marks: newMarkPool(c.IptablesMarkEndpoint, c.IptablesMarkNonCaliEndpoint),
+	}
+}
+
+// OnUpdate takes updates and removals of endpoints and news of interfaces.
+func (m *endpointManager) OnUpdate(msg any) {
+	switch msg := msg.(type) {
+	case *proto.WorkloadEndpointUpdate:
+		m.setWorkload(workloadIDOf(msg.GetId()), newWorkload(m.family, m.config, msg))
+	case *proto.WorkloadEndpointRemove:
+		m.setWorkload(workloadIDOf(msg.GetId()), nil)
+	case *proto.HostEndpointUpdate:
+		m.hosts[hostID(msg.GetId().GetEndpointId())] = msg.GetEndpoint()
+		m.hostsDirty = true
+	case *proto.HostEndpointRemove:
+		delete(m.hosts, hostID(msg.GetId().GetEndpointId()))
+		m.hostsDirty = true
+	case *ifaceState:
+		m.ifaceChanged(msg)
+	case *ifaceAddrs:
+		if !m.config.IsWorkloadIface(msg.Name) {
+			m.addrsChanged(msg)
+		}
+	}
+}
+
+func (m *endpointManager) addrsChanged(msg *ifaceAddrs) {
+	if msg.Addrs == nil {
+		delete(m.addrs, msg.Name)
+	} else {
+		var list []netip.Addr
+		for _, a := range msg.Addrs {
+			list = append(list, a.WithZone("").Unmap())
+		}
+		m.addrs[msg.Name] = list
+	}
+	m.hostsDirty = true
+}
+
+// setWorkload replaces an endpoint; nil removes it.
+func (m *endpointManager) setWorkload(id workloadID, w *workload) {
+	old := m.workloads[id]
+	if old == nil && w == nil {
+		m.log.Warn("removal of an endpoint that is not known is ignored", "endpoint", id)
+		return
+	}
+	if old != nil && !old.stray {
+		m.touched[old.iface] = true
+		if delete(m.claims[old.iface], id); len(m.claims[old.iface]) == 0 {
+			delete(m.claims, old.iface)
+		}
+	}
+	if w == nil {
+		delete(m.workloads, id)
+		return
+	}
+	m.workloads[id] = w
+	if w.fault != nil {
+		m.log.Error("endpoint cannot be programmed", "endpoint", id, "family", int(m.family), "error", w.fault)
+	}
+	if w.stray {
+		return
+	}
+	m.touched[w.iface] = true
+	if m.claims[w.iface] == nil {
+		m.claims[w.iface] = map[workloadID]*workload{}
+	}
+	m.claims[w.iface][id] = w
+}
+
+// owner is the endpoint that an interface belongs to.
+func (m *endpointManager) owner(iface string) *workload {
+	var best *workload
+	for _, w := range m.claims[iface] {
+		if best == nil || w.id.compare(best.id) < 0 {
+			best = w
+		}
+	}
+	return best
+}
+
+// CompleteDeferredWork brings chains and routes in line with the endpoints, and then the policies' chains.
+func (m *endpointManager) CompleteDeferredWork() error {
+	for _, iface := range slices.Sorted(maps.Keys(m.touched)) {
+		m.program(iface)
+	}
+	clear(m.touched)
+	if m.hostsDirty {
+		m.programHosts()
+		m.hostsDirty = false
+	}
+	m.programMarks()
+	if m.namesNew {
+		for _, d := range m.render.WorkloadDispatch(slices.Sorted(maps.Keys(m.active))) {
+			m.out.SetDispatch(m.family, table.Filter, d)
+		}
+		m.namesNew = false
+	}
+	return errors.Join(m.markErr, m.policies.CompleteDeferredWork())
+}
+
+func ownerName(iface string) string  { return "workload " + iface }
+func routeClass(iface string) string { return "ep/" + iface }
+
+func (m *endpointManager) program(iface string) {
+	w, before := m.owner(iface), m.active[iface]
+	if w == nil {
+		if before != nil {
+			m.withdraw(iface)
+		}
+		return
+	}
+	ep, refs := w.chains()
+	m.policies.use(ownerName(iface), refs)
+	m.out.SetChains(m.family, table.Filter, m.render.WorkloadChains(m.family, ep)...)
+	if targets := w.routes(); len(targets) > 0 {
+		m.routes.SetRoutes(routeClass(iface), targets)
+	} else {
+		m.routes.DeleteClass(routeClass(iface))
+	}
+	if before == nil {
+		m.namesNew, m.marked = true, false
+		m.unset[iface] = true
+	}
+	m.active[iface] = w
+}
+
+// withdraw removes what an interface had.
+func (m *endpointManager) withdraw(iface string) {
+	m.policies.use(ownerName(iface), nil)
+	m.out.DeleteChains(m.family, table.Filter, m.workloadChainNames(iface)...)
+	m.routes.DeleteClass(routeClass(iface))
+	delete(m.active, iface)
+	delete(m.unset, iface)
+	delete(m.ifaceFaults, iface)
+	m.namesNew, m.marked = true, false
+}
+
+func (m *endpointManager) workloadChainNames(iface string) []string {
+	return []string{rules.IfaceChain(rules.WorkloadToEndpointPfx, iface), rules.IfaceChain(rules.WorkloadFromEndpointPfx, iface)}
+}
+
+func hostOwnerName(l table.Layer, iface string) string { return fmt.Sprintf("host %d %s", l, iface) }
+
+// programHosts compares what host endpoints need with what they have.
+func (m *endpointManager) programHosts() {
+	m.resolved = resolveHosts(m.hosts, m.addrs)
+	for l, wanted := range hostLayers(m.hosts, m.resolved) {
+		shown := m.hostShown[l]
+		for iface, was := range shown {
+			if _, stays := wanted[iface]; !stays {
+				m.policies.use(hostOwnerName(l, iface), nil)
+				m.out.DeleteChains(m.family, l, was.names...)
+				delete(shown, iface)
+			}
+		}
+		for iface, w := range wanted {
+			if was, is := shown[iface]; is && reflect.DeepEqual(was.host, w.host) {
+				continue
+			}
+			m.policies.use(hostOwnerName(l, iface), w.refs)
+			now := shownHost{host: w.host}
+			for _, chain := range m.render.HostChains(l, w.host) {
+				m.out.SetChains(m.family, l, chain)
+				now.names = append(now.names, chain.Name)
+			}
+			shown[iface] = now
+		}
+		m.dispatchHosts(l, slices.Sorted(maps.Keys(shown)))
+	}
+}
+
+func (m *endpointManager) dispatchHosts(l table.Layer, ifaces []string) {
+	if before, done := m.hostNamed[l]; done && slices.Equal(before, ifaces) {
+		return
+	}
+	m.hostNamed[l] = ifaces
+	for _, d := range m.render.HostDispatch(l, ifaces) {
+		m.out.SetDispatch(m.family, l, d)
+	}
+	if l == table.Filter {
+		m.marked = false
+	}
+}
+
+// programMarks keeps the chains of endpoint marks, which kube-ipvs needs.
+func (m *endpointManager) programMarks() {
+	if m.marked || !m.config.KubeIPVSSupportEnabled {
+		return
+	}
+	m.marked = true
+	before := slices.Collect(maps.Keys(m.marks.byName))
+	isHost := map[string]bool{}
+	names := slices.Collect(maps.Keys(m.active))
+	for iface := range m.hostShown[table.Filter] {
+		isHost[iface] = true
+		names = append(names, iface)
+	}
+	var marks map[string]uint32
+	marks, m.markErr = m.marks.assign(names)
+	rendered := m.render.MarkChains(marks, isHost)
+	m.out.SetChains(m.family, rendered.Layer, rendered.Chains...)
+	for _, d := range rendered.Dispatches {
+		m.out.SetDispatch(m.family, rendered.Layer, d)
+	}
+	for _, iface := range before {
+		if _, stays := marks[iface]; !stays {
+			m.out.DeleteChains(m.family, table.Filter, rules.IfaceChain(rules.SetEndpointMarkPfx, iface))
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package intdataplane
+
+import (
+	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// familyManagers are the managers of one family, in the order in which they hear of things.
+type familyManagers struct {
+	family      table.Family
+	ipsets      *ipsetsManager
+	hostIPs     *hostIPManager
+	policies    *policyManager
+	endpoints   *endpointManager
+	floatingIPs *floatingIPManager
+	masq        *masqManager
+	nodeSets    *nodeSetsManager
+	nodeRoutes  *nodeRouteManager
+}
+
+func newFamilyManagers(f table.Family, c Config, render rules.RuleRenderer, d *InternalDataplane) *familyManagers {
+	log, out := d.log, d.backend
+	external, _ := c.externalNets() // validated
+	m := &familyManagers{family: f}
+	m.ipsets = newIPSetsManager(f, c.MaxIPSetSize, out, log)
+	m.hostIPs = newHostIPManager(f, c.RulesConfig.IsWorkloadIface, out, log)
+	m.policies = newPolicyManager(f, render, out, m.ipsets.lookup, log)
+	m.ipsets.changed = m.policies.setChanged
+	m.endpoints = newEndpointManager(f, c.RulesConfig, endpointParts{render: render, out: out, routes: d.routes[f],
+		sysctls: d.parts.sysctls, policies: m.policies, log: log})
+	m.floatingIPs = newFloatingIPManager(f, render, out, log)
+	m.masq = newMasqManager(f, render, out, out, log)
+	m.nodeSets = newNodeSetsManager(f, external, out, log)
+	m.nodeRoutes = newNodeRouteManager(f, c.RulesConfig, d.routes[f], log)
+	return m
+}
+
+func (m *familyManagers) managers() []driver.Manager {
+	return []driver.Manager{m.ipsets, m.hostIPs, m.policies, m.endpoints, m.floatingIPs, m.masq, m.nodeSets, m.nodeRoutes}
+}
+
+func (m *familyManagers) register(loop *driver.Driver) {
+	for _, manager := range m.managers() {
+		loop.RegisterManager(manager)
+	}
+}
+
+// layers are all of them.
+func layers() []table.Layer { return []table.Layer{table.Raw, table.Mangle, table.NAT, table.Filter} }
+
+// programStatic notes what depends on the configuration only.
+func (m *familyManagers) programStatic(out table.Backend, render rules.RuleRenderer) {
+	for _, l := range layers() {
+		out.SetChains(m.family, l, render.StaticChains(m.family, l)...)
+		for hook, list := range render.Hooks(l) {
+			out.SetHook(m.family, l, hook, list...)
+		}
+	}
+}
+
+// routeLinks tells the route tables which links there are.
+type routeLinks struct{ tables map[table.Family]routeTable }
+
+// OnUpdate takes *ifaceState.
+func (r routeLinks) OnUpdate(msg any) {
+	if state, is := msg.(*ifaceState); is {
+		for _, t := range r.tables {
+			t.OnIfaceStateChanged(state.Name, state.Index, state.State == ifacemonitor.StateUp)
+		}
+	}
+}
+
+// CompleteDeferredWork has nothing to do.
+func (r routeLinks) CompleteDeferredWork() error { return nil }

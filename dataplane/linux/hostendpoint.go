@@ -1,0 +1,107 @@
+package intdataplane
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// hostID is proto.HostEndpointID as a key.
+type hostID string
+
+func (id hostID) message() *proto.HostEndpointID {
+	return &proto.HostEndpointID{EndpointId: string(id)}
+}
+
+// wants says whether a host endpoint would take an interface of the node with these addresses: by its name, or without a
+// name by an address.
+func wants(ep *proto.HostEndpoint, iface string, addrs []netip.Addr) bool {
+	if ep.GetName() != "" {
+		return ep.GetName() == iface
+	}
+	for _, list := range [][]string{ep.GetExpectedIpv4Addrs(), ep.GetExpectedIpv6Addrs()} {
+		for _, text := range list {
+			a, err := netip.ParseAddr(text)
+			if err == nil && slices.Contains(addrs, a.Unmap()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// resolveHosts finds the endpoint of each interface of the node: among those that want it, the lowest id. The endpoint for
+// all interfaces, again the lowest id, is under rules.AllInterfaces.
+func resolveHosts(endpoints map[hostID]*proto.HostEndpoint, addrs map[string][]netip.Addr) map[string]hostID {
+	resolved := map[string]hostID{}
+	for _, id := range slices.Sorted(maps.Keys(endpoints)) {
+		ep := endpoints[id]
+		if ep.GetName() == rules.AllInterfaces {
+			if _, taken := resolved[rules.AllInterfaces]; !taken {
+				resolved[rules.AllInterfaces] = id
+			}
+			continue
+		}
+		for iface, list := range addrs {
+			if _, taken := resolved[iface]; !taken && wants(ep, iface, list) {
+				resolved[iface] = id
+			}
+		}
+	}
+	return resolved
+}
+
+// hostWanted is what a host endpoint needs in one layer.
+type hostWanted struct {
+	host rules.Host
+	refs []chainRef
+}
+
+// hostLayers are what the resolved endpoints need, by layer and interface. All have chains in layer Filter, whoever has
+// untracked policies also in Raw, whoever has policies before DNAT in Mangle; the one for all interfaces is for the latter only.
+func hostLayers(endpoints map[hostID]*proto.HostEndpoint, resolved map[string]hostID) map[table.Layer]map[string]hostWanted {
+	layers := map[table.Layer]map[string]hostWanted{table.Raw: {}, table.Mangle: {}, table.Filter: {}}
+	for iface, id := range resolved {
+		ep := endpoints[id]
+		if hasPolicies(ep.GetPreDnatTiers()) {
+			layers[table.Mangle][iface] = hostIn(table.Mangle, iface, ep.GetPreDnatTiers())
+		}
+		if iface == rules.AllInterfaces {
+			continue
+		}
+		if hasPolicies(ep.GetUntrackedTiers()) {
+			layers[table.Raw][iface] = hostIn(table.Raw, iface, ep.GetUntrackedTiers())
+		}
+		layers[table.Filter][iface] = hostFilter(iface, ep)
+	}
+	return layers
+}
+
+func hasPolicies(tiers []*proto.TierInfo) bool {
+	return slices.ContainsFunc(tiers, func(t *proto.TierInfo) bool { return len(t.GetIngressPolicies())+len(t.GetEgressPolicies()) > 0 })
+}
+
+func hostIn(l table.Layer, iface string, tiers []*proto.TierInfo) hostWanted {
+	w := hostWanted{host: rules.Host{Iface: iface}}
+	w.host.From, w.refs = direction(l, tiers, nil, true, nil)
+	if l != table.Mangle { // before DNAT there is no way out
+		w.host.To, w.refs = direction(l, tiers, nil, false, w.refs)
+	}
+	return w
+}
+
+func hostFilter(iface string, ep *proto.HostEndpoint) hostWanted {
+	w := hostWanted{host: rules.Host{Iface: iface}}
+	w.host.From, w.refs = direction(table.Filter, ep.GetTiers(), ep.GetProfileIds(), true, nil)
+	w.host.To, w.refs = direction(table.Filter, ep.GetTiers(), ep.GetProfileIds(), false, w.refs)
+	var forward rules.Direction
+	forward, w.refs = direction(table.Filter, ep.GetForwardTiers(), nil, true, w.refs)
+	w.host.ForwardFrom = forward.Tiers
+	forward, w.refs = direction(table.Filter, ep.GetForwardTiers(), nil, false, w.refs)
+	w.host.ForwardTo = forward.Tiers
+	return w
+}

@@ -1,0 +1,154 @@
+package ifacemonitor
+
+import (
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+)
+
+// view is what has been told so far. Its methods take in what the kernel says and return what is to be told. It does no I/O.
+type view struct {
+	excludes []*regexp.Regexp
+	links    map[int]*link
+	names    map[string]int
+	addrs    map[int]map[address]bool // of links that are not known as well: notifications may come in any order
+}
+
+type link struct {
+	index    int
+	name     string
+	state    State
+	excluded bool
+	told     []netip.Addr // nil: nothing yet
+}
+
+// address is what makes the kernel take two addresses of a link for different ones.
+type address struct {
+	prefix netip.Prefix
+	peer   netip.Addr
+}
+
+func newView(excludes []*regexp.Regexp) *view {
+	return &view{excludes: excludes, links: map[int]*link{}, names: map[string]int{}, addrs: map[int]map[address]bool{}}
+}
+
+// linkChanged takes in that a link is there.
+func (v *view) linkChanged(l rtnl.Link) (out []any) {
+	state := StateDown
+	if l.Up() {
+		state = StateUp
+	}
+	if owner, taken := v.names[l.Name]; taken && owner != l.Index {
+		out = v.forget(owner) // its going or renaming was lost, or comes later in this listing
+	}
+	known := v.links[l.Index]
+	if known != nil && known.name != l.Name {
+		out = append(out, v.forget(l.Index)...)
+		known = nil
+	}
+	if known == nil {
+		known = &link{index: l.Index, name: l.Name, excluded: v.isExcluded(l.Name)}
+		v.links[l.Index], v.names[l.Name] = known, l.Index
+	}
+	if known.state != state {
+		known.state = state
+		out = append(out, known.stateUpdate())
+	}
+	return append(out, v.tellAddrs(known)...)
+}
+
+// linkGone takes in that a link is no more.
+func (v *view) linkGone(index int) []any {
+	delete(v.addrs, index)
+	return v.forget(index)
+}
+
+// forget tells that a link's name is gone.
+func (v *view) forget(index int) []any {
+	l := v.links[index]
+	if l == nil {
+		return nil
+	}
+	delete(v.links, index)
+	delete(v.names, l.name)
+	out := []any{&IfaceStateUpdate{Name: l.name, State: StateAbsent, Index: index}}
+	if !l.excluded {
+		out = append(out, &IfaceAddrsUpdate{Name: l.name})
+	}
+	return out
+}
+
+// addrChanged takes in that a link has, or has no longer, an address.
+func (v *view) addrChanged(a rtnl.Address, there bool) []any {
+	key := address{a.Prefix, a.Peer}
+	switch {
+	case !there:
+		delete(v.addrs[a.Index], key)
+	case v.addrs[a.Index] == nil:
+		v.addrs[a.Index] = map[address]bool{key: true}
+	default:
+		v.addrs[a.Index][key] = true
+	}
+	if l := v.links[a.Index]; l != nil {
+		return v.tellAddrs(l)
+	}
+	return nil
+}
+
+// tellAddrs tells the addresses of a link if they differ from what was told.
+func (v *view) tellAddrs(l *link) []any {
+	if l.excluded {
+		return nil
+	}
+	now := make([]netip.Addr, 0, len(v.addrs[l.index]))
+	for a := range v.addrs[l.index] {
+		now = append(now, a.prefix.Addr())
+	}
+	slices.SortFunc(now, netip.Addr.Compare)
+	now = slices.Compact(now) // one address may be there with several lengths
+	if l.told != nil && slices.Equal(now, l.told) {
+		return nil
+	}
+	l.told = now
+	return []any{&IfaceAddrsUpdate{Name: l.name, Addrs: slices.Clone(now)}}
+}
+
+// listed takes in a full listing. lost says that notifications were lost before it: what is up is then told again.
+func (v *view) listed(links []rtnl.Link, addrs []rtnl.Address, lost bool) (out []any) {
+	there := map[int]bool{}
+	for _, l := range links {
+		there[l.Index] = true
+	}
+	for _, index := range slices.Sorted(maps.Keys(v.links)) {
+		if !there[index] {
+			out = append(out, v.forget(index)...)
+		}
+	}
+	v.addrs = map[int]map[address]bool{}
+	for _, a := range addrs {
+		if v.addrs[a.Index] == nil {
+			v.addrs[a.Index] = map[address]bool{}
+		}
+		v.addrs[a.Index][address{a.Prefix, a.Peer}] = true
+	}
+	for _, l := range links {
+		before := v.links[l.Index]
+		wasUp := before != nil && before.name == l.Name && before.state == StateUp
+		if lost && wasUp && l.Up() {
+			out = append(out, before.stateUpdate())
+		}
+		out = append(out, v.linkChanged(l)...)
+	}
+	return out
+}
+
+func (v *view) isExcluded(name string) bool {
+	return slices.ContainsFunc(v.excludes, func(re *regexp.Regexp) bool { return re.MatchString(name) })
+}
+
+func (l *link) stateUpdate() *IfaceStateUpdate {
+	return &IfaceStateUpdate{Name: l.name, State: l.state, Index: l.index}
+}

@@ -1,0 +1,75 @@
+package intdataplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// ifaceChanged keeps track of which interfaces are up. A workload's interface that has come up, or was replaced by another of
+// its name, needs its kernel parameters.
+func (m *endpointManager) ifaceChanged(msg *ifaceState) {
+	index, was := m.up[msg.Name]
+	if msg.State != ifacemonitor.StateUp {
+		delete(m.up, msg.Name)
+		delete(m.ifaceFaults, msg.Name)
+		return
+	}
+	m.up[msg.Name] = msg.Index
+	if m.active[msg.Name] != nil && (!was || index != msg.Index) {
+		m.unset[msg.Name] = true
+	}
+}
+
+// parameter is a kernel parameter of an interface, below /proc/sys.
+type parameter struct{ path, value string }
+
+// parameters makes the interface a gateway for one workload: it answers ARP and neighbour solicitations for every address,
+// forwards, and takes packets only from where they would be routed back to.
+func parameters(f table.Family, iface string) []parameter {
+	if f == table.IPv6 {
+		return []parameter{
+			{"net/ipv6/conf/" + iface + "/proxy_ndp", "1"},
+			{"net/ipv6/conf/" + iface + "/forwarding", "1"},
+		}
+	}
+	return []parameter{
+		{"net/ipv4/conf/" + iface + "/rp_filter", "1"},
+		{"net/ipv4/conf/" + iface + "/route_localnet", "1"},
+		{"net/ipv4/neigh/" + iface + "/proxy_delay", "0"},
+		{"net/ipv4/conf/" + iface + "/proxy_arp", "1"},
+		{"net/ipv4/conf/" + iface + "/forwarding", "1"},
+	}
+}
+
+// configureInterfaces writes the parameters of the workloads' interfaces that need them. It comes after the rules: an
+// interface must not forward before it is filtered. Those that fail are tried again at the next apply.
+func (m *endpointManager) configureInterfaces() error {
+	var errs []error
+	for _, iface := range slices.Sorted(maps.Keys(m.unset)) {
+		if _, up := m.up[iface]; !up {
+			continue
+		}
+		if err := m.configure(iface); err != nil {
+			m.ifaceFaults[iface] = err
+			errs = append(errs, fmt.Errorf("interface %s: %w", iface, err))
+			continue
+		}
+		delete(m.unset, iface)
+		delete(m.ifaceFaults, iface)
+	}
+	return errors.Join(errs...)
+}
+
+func (m *endpointManager) configure(iface string) error {
+	for _, p := range parameters(m.family, iface) {
+		if err := m.sysctls.Set(p.path, p.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package intdataplane
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// ipsetsManager keeps one family's share of the sets that the messages name. A set that cannot be programmed as asked (too
+// many members, a member that makes no sense, or the kernel refuses it) is isolated: it is taken out of the kernel and
+// reported as not usable, so that the policies that need it are rendered closed; everything else goes on.
+type ipsetsManager struct {
+	family table.Family
+	max    int
+	out    setSink
+	log    *slog.Logger
+
+	sets map[string]*ipset
+	// changed is told about sets that have become usable, or no longer are, or changed their type.
+	changed func(id string)
+}
+
+type ipset struct {
+	kind    table.SetType
+	members map[table.Member]struct{}
+	bad     map[string]error // members of the messages that make no sense
+	refused error            // by the kernel
+	shown   bool             // the backend has it
+}
+
+func newIPSetsManager(f table.Family, max int, out setSink, log *slog.Logger) *ipsetsManager {
+	return &ipsetsManager{family: f, max: max, out: out, log: log, sets: map[string]*ipset{}, changed: func(string) {}}
+}
+
+// OnUpdate takes *proto.IPSetUpdate, *proto.IPSetDeltaUpdate and *proto.IPSetRemove.
+func (m *ipsetsManager) OnUpdate(msg any) {
+	switch msg := msg.(type) {
+	case *proto.IPSetUpdate:
+		m.replace(msg)
+	case *proto.IPSetDeltaUpdate:
+		m.change(msg)
+	case *proto.IPSetRemove:
+		m.remove(msg.GetId())
+	}
+}
+
+// CompleteDeferredWork has nothing to do: the backend batches.
+func (m *ipsetsManager) CompleteDeferredWork() error { return nil }
+
+func (m *ipsetsManager) replace(msg *proto.IPSetUpdate) {
+	id := msg.GetId()
+	s := &ipset{kind: table.SetType(msg.GetType()), members: make(map[table.Member]struct{}, len(msg.GetMembers())), bad: map[string]error{}}
+	for _, text := range msg.GetMembers() {
+		if member, ok := m.parse(s, text); ok {
+			s.members[member] = struct{}{}
+		}
+	}
+	old := m.sets[id]
+	if old != nil {
+		s.shown = old.shown
+	}
+	m.sets[id] = s
+	if m.fault(s) == nil {
+		m.show(id, s)
+	} else {
+		m.hide(id, s)
+	}
+	if old == nil || old.kind != s.kind || (m.fault(old) == nil) != (m.fault(s) == nil) {
+		m.changed(id)
+	}
+	m.report(id, old, s)
+}
+
+// parse reads a member; false means that it is not for this family or makes no sense.
+func (m *ipsetsManager) parse(s *ipset, text string) (table.Member, bool) {
+	member, err := parseMember(s.kind, text)
+	if err != nil {
+		s.bad[text] = err
+		return table.Member{}, false
+	}
+	return member, familyOf(member.Net.Addr()) == m.family
+}
+
+func (m *ipsetsManager) change(msg *proto.IPSetDeltaUpdate) {
+	s := m.sets[msg.GetId()]
+	if s == nil {
+		m.log.Warn("change of an IP set that is not known is ignored", "set", msg.GetId())
+		return
+	}
+	before := m.fault(s)
+	var add, remove []table.Member
+	for _, text := range msg.GetAddedMembers() {
+		if member, ok := m.parse(s, text); ok {
+			s.members[member] = struct{}{}
+			add = append(add, member)
+		}
+	}
+	for _, text := range msg.GetRemovedMembers() {
+		delete(s.bad, text)
+		member, err := parseMember(s.kind, text)
+		if err == nil && familyOf(member.Net.Addr()) == m.family {
+			delete(s.members, member)
+			remove = append(remove, member)
+		}
+	}
+	// Members are added before they are removed: one that is in both lists is gone.
+	add = slices.DeleteFunc(add, func(a table.Member) bool { _, stays := s.members[a]; return !stays })
+	m.follow(msg.GetId(), s, before, add, remove)
+}
+
+// follow brings the backend to where the set is after a change, which before found it with the fault before.
+func (m *ipsetsManager) follow(id string, s *ipset, before error, add, remove []table.Member) {
+	after := m.fault(s)
+	switch {
+	case after != nil:
+		m.hide(id, s)
+	case before != nil:
+		m.show(id, s)
+	case len(add)+len(remove) > 0:
+		m.out.ChangeSet(m.family, id, add, remove)
+	}
+	if (before == nil) != (after == nil) {
+		m.changed(id)
+		m.log.Info("IP set", "set", id, "family", int(m.family), "fault", after)
+	}
+}
+
+func (m *ipsetsManager) remove(id string) {
+	s := m.sets[id]
+	if s == nil {
+		m.log.Warn("removal of an IP set that is not known is ignored", "set", id)
+		return
+	}
+	m.hide(id, s)
+	delete(m.sets, id)
+	m.changed(id)
+}
+
+func (m *ipsetsManager) show(id string, s *ipset) {
+	m.out.ReplaceSet(m.family, table.Set{ID: id, Type: s.kind, Max: m.max}, slices.Collect(maps.Keys(s.members)))
+	s.shown = true
+}
+
+func (m *ipsetsManager) hide(id string, s *ipset) {
+	if s.shown {
+		m.out.DeleteSet(m.family, id)
+		s.shown = false
+	}
+}
+
+// fault is why a set cannot be used, nil if it can. A set that the kernel refused stays with the backend, which tries again.
+func (m *ipsetsManager) fault(s *ipset) error {
+	switch {
+	case s.kind > table.SetNet:
+		return fmt.Errorf("unknown set type %d", s.kind)
+	case len(s.members) > m.max:
+		return fmt.Errorf("%d members are more than MaxIPSetSize %d; rules that need the set block instead", len(s.members), m.max)
+	case len(s.bad) > 0:
+		text := slices.Min(slices.Collect(maps.Keys(s.bad)))
+		return fmt.Errorf("member %q: %w", text, s.bad[text])
+	}
+	return nil
+}
+
+func (m *ipsetsManager) report(id string, old, s *ipset) {
+	if err := m.fault(s); err != nil && (old == nil || m.fault(old) == nil) {
+		m.log.Error("IP set cannot be programmed", "set", id, "family", int(m.family), "error", err)
+	}
+}
+
+// lookup returns the type of a set that rules may refer to.
+func (m *ipsetsManager) lookup(id string) (table.SetType, bool) {
+	s := m.sets[id]
+	if s == nil || s.refused != nil || m.fault(s) != nil {
+		return 0, false
+	}
+	return s.kind, true
+}
+
+// refusedByKernel takes note of the sets that the last Apply could not program. It returns whether anything has changed.
+func (m *ipsetsManager) refusedByKernel(refused map[string]error) bool {
+	changed := false
+	for id, s := range m.sets {
+		err := refused[id]
+		if (err == nil) != (s.refused == nil) {
+			changed = true
+			s.refused = err
+			m.changed(id)
+			m.log.Warn("the kernel on an IP set", "set", id, "family", int(m.family), "refused", err)
+			continue
+		}
+		s.refused = err
+	}
+	return changed
+}
+
+// faults are the sets that cannot be used, each with its reason.
+func (m *ipsetsManager) faults() map[string]string {
+	out := map[string]string{}
+	for id, s := range m.sets {
+		if err := m.fault(s); err != nil {
+			out[id] = err.Error()
+		} else if s.refused != nil {
+			out[id] = s.refused.Error()
+		}
+	}
+	return out
+}

@@ -1,0 +1,36 @@
+package intdataplane
+
+import (
+	"log/slog"
+
+	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
+)
+
+// ipvsCheck watches for kube-proxy's IPVS mode, which needs other rules than the driver has started with.
+type ipvsCheck struct {
+	enabled bool // the rules are for kube-ipvs
+	restart func()
+	log     *slog.Logger
+	seen    bool
+}
+
+// OnUpdate takes *ifaceState.
+func (c *ipvsCheck) OnUpdate(msg any) {
+	state, is := msg.(*ifaceState)
+	if !is || state.Name != KubeIPVSInterface {
+		return
+	}
+	up := state.State == ifacemonitor.StateUp
+	changed := up && !c.enabled || !up && c.enabled && c.seen
+	c.seen = c.seen || up
+	if !changed {
+		return
+	}
+	c.log.Info("kube-ipvs has come or gone: the rules must be others", "interface", KubeIPVSInterface, "state", state.State)
+	if c.restart != nil {
+		c.restart()
+	}
+}
+
+// CompleteDeferredWork has nothing to do.
+func (c *ipvsCheck) CompleteDeferredWork() error { return nil }

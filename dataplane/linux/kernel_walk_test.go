@@ -1,0 +1,345 @@
+package intdataplane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/tabletest"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// netns makes a namespace that goes with the test.
+func netns(t testing.TB, name string) *nsdo.Namespace {
+	t.Helper()
+	tabletest.NeedRoot(t)
+	name = fmt.Sprintf("intdp-%d-%s", os.Getpid(), name)
+	runIn(t, nil, "ip", "netns", "add", name)
+	ns, err := nsdo.Open("/run/netns/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ns.Close()
+		runIn(t, nil, "ip", "netns", "del", name)
+	})
+	runIn(t, ns, "ip", "link", "set", "lo", "up")
+	return ns
+}
+
+// stepper is a driver on a real kernel whose loop does not run: step does what the loop would, without its throttle. It hears
+// of no interfaces but those that it is told of.
+type stepper struct {
+	t testing.TB
+	d *InternalDataplane
+}
+
+func newStepper(t testing.TB, config Config, ns *nsdo.Namespace) *stepper {
+	t.Helper()
+	config.RulesConfig.Hostname = "node1"
+	d, err := New(config, Options{NS: ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stepper{t, d}
+}
+
+func (s *stepper) step(msgs ...any) {
+	s.t.Helper()
+	var managers []Manager
+	for _, family := range s.d.families {
+		managers = append(managers, family.managers()...)
+	}
+	managers = append(managers, s.d.vxlan, routeLinks{s.d.routes})
+	for _, msg := range msgs {
+		for _, m := range managers {
+			m.OnUpdate(msg)
+		}
+	}
+	for _, m := range managers {
+		if err := m.CompleteDeferredWork(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if result := s.d.apply(context.Background()); result.Err != nil || len(s.d.progress.broken)+len(s.d.progress.isolated) > 0 {
+		s.t.Fatalf("%v, broken: %v, isolated: %v", result.Err, s.d.progress.broken, s.d.progress.isolated)
+	}
+}
+
+func (s *stepper) stop() {
+	if err := s.d.Stop(context.Background()); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// TestKernelPermutations: a driver that goes from world to world has the same kernel as one that is started anew in each world
+// on what the last one has left, and as one that has never seen anything else.
+func TestKernelPermutations(t *testing.T) {
+	var worlds []world
+	all := scenarios()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, w := range all[name] {
+			w = maps.Clone(w)
+			// There are no such interfaces here, nor nodes.
+			maps.DeleteFunc(w, func(key string, _ any) bool {
+				return strings.HasPrefix(key, "link") || strings.HasPrefix(key, "vtep node1")
+			})
+			worlds = append(worlds, w)
+		}
+	}
+	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
+		t.Run(backend, func(t *testing.T) {
+			config := permuted
+			config.RulesConfig.Backend = backend
+			config.RulesConfig.IPIPEnabled = false
+			walked, restarted := netns(t, "walk"), netns(t, "restart")
+			walker := newStepper(t, config, walked)
+			defer walker.stop()
+			random := rand.New(rand.NewPCG(42, 1))
+			before := world{}
+			for i := range 14 {
+				next := worlds[random.IntN(len(worlds))]
+				msgs := change(before, next, random)
+				random.Shuffle(len(msgs), func(i, j int) { msgs[i], msgs[j] = msgs[j], msgs[i] })
+				walker.step(msgs...)
+				before = next
+				fresh := newStepper(t, config, restarted)
+				fresh.step(change(nil, next, random)...)
+				fresh.stop()
+				got, want := kernelText(t, walked, backend), kernelText(t, restarted, backend)
+				if i == 13 {
+					never := netns(t, "fresh")
+					s := newStepper(t, config, never)
+					s.step(change(nil, next, random)...)
+					s.stop()
+					if direct := kernelText(t, never, backend); direct != want {
+						t.Errorf("restarts differ from a start:\n%s", difference(direct, want))
+					}
+				}
+				if got != want {
+					t.Fatalf("step %d: the kernel differs from that of a restarted driver:\n%s", i, difference(want, got))
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkEndpointAdd is a pod that comes to a node with 200 others and 200 policies: chains, dispatch and routes.
+func BenchmarkEndpointAdd(b *testing.B) {
+	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
+		b.Run(backend, func(b *testing.B) {
+			s := newStepper(b, Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend}}, netns(b, "bench"))
+			defer s.stop()
+			msgs := []any{openProfile()}
+			for i := range 200 {
+				name := fmt.Sprintf("p%d", i)
+				var list []*proto.Rule
+				for port := range 10 {
+					list = append(list, tcpPort("allow", int32(port+1)))
+				}
+				msgs = append(msgs, policy(name, list...), endpoint(name, fmt.Sprintf("cali%d", i), i+1, spread200(i), withTiers(ingress(name))))
+			}
+			s.step(msgs...)
+			b.ResetTimer()
+			for i := range b.N {
+				s.step(endpoint("new", "calinew", 250, spread200(1000+i), withTiers(ingress(fmt.Sprintf("p%d", i%200)))))
+				b.StopTimer()
+				s.step(gone("new"))
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// BenchmarkStart is a node with 500 pods and 5000 policies of 10 rules, in both families: the first start and, in
+// ms/restart, one that finds everything in place.
+func BenchmarkStart(b *testing.B) {
+	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
+		b.Run(backend, func(b *testing.B) {
+			msgs := []any{openProfile()}
+			for i := range 500 {
+				var names []string
+				for p := range 10 {
+					name := fmt.Sprintf("policy-%d-%d", i, p)
+					var list []*proto.Rule
+					for port := range 10 {
+						list = append(list, tcpPort("allow", int32(port+1)))
+					}
+					names = append(names, name)
+					msgs = append(msgs, policy(name, list...))
+				}
+				msgs = append(msgs, endpoint(fmt.Sprintf("pod%d", i), fmt.Sprintf("cali%d", i), 1, spread200(i), withTiers(ingress(names...))))
+			}
+			var restart time.Duration
+			for range b.N {
+				b.StopTimer()
+				config, ns := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend}}, netns(b, "bench")
+				b.StartTimer()
+				s := newStepper(b, config, ns)
+				s.step(msgs...)
+				b.StopTimer()
+				s.stop()
+				began := time.Now()
+				again := newStepper(b, config, ns)
+				again.step(msgs...)
+				restart += time.Since(began)
+				if again.d.progress.writes > 0 {
+					b.Errorf("the restart wrote %d objects", again.d.progress.writes)
+				}
+				again.stop()
+			}
+			b.ReportMetric(float64(restart.Milliseconds())/float64(b.N), "ms/restart")
+		})
+	}
+}
+
+// spread200 gives endpoint i addresses of its own.
+func spread200(i int) func(*proto.WorkloadEndpoint) {
+	return func(ep *proto.WorkloadEndpoint) {
+		ep.Ipv4Nets = []string{fmt.Sprintf("10.66.%d.%d/32", i/250%250, i%250)}
+		ep.Ipv6Nets = []string{fmt.Sprintf("fd00:66::%x/128", i)}
+	}
+}
+
+// BenchmarkSetMember is one member that comes to a set of 1000.
+func BenchmarkSetMember(b *testing.B) {
+	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
+		b.Run(backend, func(b *testing.B) {
+			s := newStepper(b, Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend}}, netns(b, "bench"))
+			defer s.stop()
+			set := ipSet("s")
+			for i := range 1000 {
+				set.Members = append(set.Members, fmt.Sprintf("10.0.%d.%d", i/250, i%250))
+			}
+			s.step(openProfile(), set, policy("p", fromSet("allow", "s")), endpoint("a", "calia", 1, withTiers(ingress("p"))))
+			b.ResetTimer()
+			for i := range b.N {
+				member := []string{fmt.Sprintf("10.1.%d.%d", i/250%250, i%250)}
+				s.step(&proto.IPSetDeltaUpdate{Id: "s", AddedMembers: member})
+				b.StopTimer()
+				s.step(&proto.IPSetDeltaUpdate{Id: "s", RemovedMembers: member})
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// twoNodes are two nodes with a pod each, joined by one link:
+//
+//	pod a eth0 ── calia (node 1) eth0 ── eth0 (node 2) calib ── eth0 pod b
+func twoNodes(t *testing.T) (nodes, pods [2]*nsdo.Namespace) {
+	for i, name := range []string{"1", "2"} {
+		nodes[i], pods[i] = netns(t, "node"+name), netns(t, "pod"+name)
+	}
+	ip := func(ns *nsdo.Namespace, args string) { runIn(t, ns, "ip", strings.Fields(args)...) }
+	path := func(name string) string { return fmt.Sprintf("intdp-%d-%s", os.Getpid(), name) }
+	ip(nodes[0], "link add eth0 type veth peer name eth0 netns "+path("node2"))
+	for i, suffix := range []string{"a", "b"} {
+		n := i + 1
+		host := "cali" + suffix
+		ip(nodes[i], "link set eth0 up")
+		ip(nodes[i], fmt.Sprintf("addr add 192.0.2.%d/24 dev eth0", n))
+		ip(nodes[i], fmt.Sprintf("link add %s address 02:00:00:00:00:ff type veth peer name eth0 address 02:00:00:00:00:0%d netns %s", host, n, path(fmt.Sprintf("pod%d", n))))
+		ip(nodes[i], "link set "+host+" up")
+		ip(pods[i], "link set eth0 up")
+		ip(pods[i], fmt.Sprintf("addr add 10.65.%d.%d/32 dev eth0", i, n))
+		ip(pods[i], "route add 169.254.1.1 dev eth0 scope link")
+		ip(pods[i], "route add default via 169.254.1.1 dev eth0")
+		ip(pods[i], "neigh add 169.254.1.1 lladdr 02:00:00:00:00:ff dev eth0 nud permanent")
+		ip(pods[i], fmt.Sprintf("-6 addr add fd00:65:%d::%d/128 dev eth0 nodad", i, n))
+		ip(pods[i], "-6 route add default via fe80::1 dev eth0")
+		ip(pods[i], "-6 neigh add fe80::1 lladdr 02:00:00:00:00:ff dev eth0 nud permanent")
+	}
+	return nodes, pods
+}
+
+// TestKernelNodeToNode: pods of two nodes reach each other through VXLAN, and directly where the nodes share a net.
+func TestKernelNodeToNode(t *testing.T) {
+	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
+		t.Run(backend, func(t *testing.T) {
+			nodes, pods := twoNodes(t)
+			var drivers [2]*InternalDataplane
+			for i := range nodes {
+				config := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend, Hostname: fmt.Sprintf("node%d", i+1), VXLANEnabled: true}}
+				d, err := New(config, Options{NS: nodes[i], RetryInterval: 200 * time.Millisecond})
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.Start()
+				t.Cleanup(func() {
+					if err := d.Stop(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
+				drivers[i] = d
+			}
+			send := func(i int, msgs ...any) {
+				t.Helper()
+				for _, msg := range msgs {
+					if err := drivers[i].SendMessage(msg); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := drivers[i].Flush(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range drivers {
+				send(i, nodeMessages(i)...)
+			}
+			ping := func(what, dst string) {
+				t.Helper()
+				eventually(t, what, func() bool {
+					return pods[0].Do(func() error { return exec.Command("ping", "-n", "-c", "1", "-W", "1", dst).Run() }) == nil
+				})
+			}
+			ping("IPv4 by VXLAN", "10.65.1.2")
+			ping("IPv6 by VXLAN", "fd00:65:1::2")
+			if route := runIn(t, nodes[0], "ip", "route", "get", "10.65.1.2"); !strings.Contains(route, "contiv-vxlan") {
+				t.Errorf("route: %s", route)
+			}
+			if err := pods[0].Do(func() error { return exec.Command("ping", "-n", "-c", "1", "-W", "1", "10.65.0.9").Run() }); err == nil {
+				t.Error("an address of this node that no pod has answers")
+			}
+			for i := range drivers {
+				send(i, remote(fmt.Sprintf("10.65.%d.0/24", 1-i), fmt.Sprintf("node%d", 2-i), fmt.Sprintf("192.0.2.%d", 2-i), proto.IPPoolType_VXLAN, sameSubnet))
+			}
+			ping("directly", "10.65.1.2")
+			if route := runIn(t, nodes[0], "ip", "route", "get", "10.65.1.2"); !strings.Contains(route, "via 192.0.2.2 dev eth0") {
+				t.Errorf("route: %s", route)
+			}
+		})
+	}
+}
+
+// nodeMessages are what node i (0 or 1) of twoNodes is told.
+func nodeMessages(i int) []any {
+	msgs := []any{openProfile(), &proto.InSync{}}
+	own := endpoint("pod", []string{"calia", "calib"}[i], i+1, func(ep *proto.WorkloadEndpoint) {
+		ep.Ipv4Nets = []string{fmt.Sprintf("10.65.%d.%d/32", i, i+1)}
+		ep.Ipv6Nets = []string{fmt.Sprintf("fd00:65:%d::%d/128", i, i+1)}
+	})
+	for n := range 2 {
+		name := fmt.Sprintf("node%d", n+1)
+		parent := fmt.Sprintf("192.0.2.%d", n+1)
+		msgs = append(msgs, &proto.HostMetadataUpdate{Hostname: name, Ipv4Addr: parent},
+			vtep(name, fmt.Sprintf("66:00:00:00:00:0%d", n+1), fmt.Sprintf("10.65.%d.0", n), fmt.Sprintf("fd00:65:%d::", n), parent))
+		for _, dst := range []string{fmt.Sprintf("10.65.%d.0/24", n), fmt.Sprintf("fd00:65:%d::/64", n)} {
+			r := remote(dst, name, parent, proto.IPPoolType_VXLAN)
+			if n == i {
+				r.Types = proto.RouteUpdate_TYPES_LOCAL_WORKLOAD
+			}
+			msgs = append(msgs, r)
+		}
+	}
+	return append(msgs, own)
+}

@@ -1,0 +1,66 @@
+package nft
+
+import (
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// ahead makes new sets, with their members, in transactions of their own, and takes them out of the plans. It is for
+// amounts that no single transaction can take. Rules never see a set that is half filled: those that use it come later.
+func (b *Backend) ahead(plans [2]*plan) (writes int, err error) {
+	for _, p := range plans {
+		if p.clear || p.f.rebuild {
+			continue
+		}
+		var rest []*set
+		for _, s := range p.sets {
+			if s.present || !s.effective() {
+				rest = append(rest, s)
+				continue
+			}
+			n, err := b.makeSet(p, s)
+			writes += n
+			if err != nil {
+				return writes, err
+			}
+		}
+		p.sets = rest
+	}
+	return writes, nil
+}
+
+// makeSet makes one set: itself first, then its members, some at a time.
+func (b *Backend) makeSet(p *plan, s *set) (writes int, err error) {
+	t := newBatch(b.table, b.cmd.seq+1)
+	if p.create {
+		t.newTable(p.f)
+	}
+	t.newSet(s)
+	add := t.elements(s.f, unix.NFT_MSG_NEWSETELEM, s.name, s)
+	flush := func() {
+		add.close()
+		if err == nil && !t.empty() {
+			err = b.commit(t)
+		}
+		if err == nil && p.create {
+			p.create, p.f.present = false, true
+		}
+		writes += t.writes
+		t = newBatch(b.table, b.cmd.seq+1)
+		add = t.elements(s.f, unix.NFT_MSG_NEWSETELEM, s.name, s)
+	}
+	s.eachElement(func(m table.Member) {
+		add.member(s, m)
+		if len(t.b) > b.maxBatch {
+			flush()
+		}
+	})
+	flush()
+	if err != nil {
+		b.known = false // it may be half filled: read what is there
+		return writes, err
+	}
+	s.present, s.typ, s.ops, s.refill = true, s.spec.Type, nil, false
+	return writes, nil
+}

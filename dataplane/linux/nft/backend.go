@@ -1,0 +1,344 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// Options say where and how a Backend works.
+type Options struct {
+	NS    *nsdo.Namespace // nil: the process's own
+	Log   *slog.Logger    // nil: silent
+	Table string          // name of the tables; default "contiv"
+	// Watch is how often an Apply is asked for to see whether another program has touched the tables; default 1 s, negative
+	// never. Such an Apply costs some microseconds.
+	Watch time.Duration
+}
+
+// Backend is a table.Backend on nf_tables. It is for one goroutine.
+type Backend struct {
+	log      *slog.Logger
+	ns       *nsdo.Namespace
+	table    string
+	watch    time.Duration
+	families [2]*family
+
+	cmd    *conn   // for transactions and listings
+	events *events // who else writes
+
+	gen       uint32 // the generation of the kernel's rule set in which what we noted is true
+	known     bool   // what the kernel has was read, and gen is valid
+	resync    bool   // Resync was called
+	unaudited bool   // we have written since what the kernel has was read
+	maxBatch  int    // bytes of a transaction beyond which members of new sets go ahead in their own
+}
+
+var _ table.Backend = (*Backend)(nil)
+
+// DefaultTable is the name of our tables, one in family ip and one in ip6.
+const DefaultTable = "contiv"
+
+// Open opens a backend. Nothing is read or written before the first Apply. The error says that there is no nf_tables here.
+func Open(opts Options) (*Backend, error) {
+	b := &Backend{
+		log: opts.Log, ns: opts.NS, table: opts.Table, watch: opts.Watch, maxBatch: maxBatch,
+		families: [2]*family{newFamily(table.IPv4), newFamily(table.IPv6)},
+	}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	if b.table == "" {
+		b.table = DefaultTable
+	}
+	if b.watch == 0 {
+		b.watch = time.Second
+	}
+	if err := b.connect(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Backend) connect() (err error) {
+	if b.cmd != nil {
+		return nil
+	}
+	if b.events, err = watchEvents(b.ns, b.table); err != nil {
+		return err
+	}
+	if b.cmd, err = dial(b.ns); err != nil {
+		b.events.close()
+		return err
+	}
+	return nil
+}
+
+// Close closes the sockets. The kernel keeps its rules.
+func (b *Backend) Close() error {
+	if b.cmd != nil {
+		b.cmd.close()
+		b.events.close()
+		b.cmd, b.events, b.known = nil, nil, false
+	}
+	return nil
+}
+
+// Name implements table.Backend.
+func (b *Backend) Name() string { return "nftables" }
+
+func (b *Backend) family(f table.Family) *family {
+	if f == table.IPv6 {
+		return b.families[1]
+	}
+	return b.families[0]
+}
+
+// SetChains implements table.Backend.
+func (b *Backend) SetChains(f table.Family, l table.Layer, chains ...table.Chain) {
+	for _, c := range chains {
+		b.family(f).node(l, c.Name).setRules(c.Rules)
+	}
+}
+
+// SetDispatch implements table.Backend.
+func (b *Backend) SetDispatch(f table.Family, l table.Layer, d table.Dispatch) {
+	b.family(f).node(l, d.Name).setDispatch(d)
+}
+
+// DeleteChains implements table.Backend.
+func (b *Backend) DeleteChains(f table.Family, l table.Layer, names ...string) {
+	fam := b.family(f)
+	for _, name := range names {
+		if n := fam.nodes[layerName(l)+"-"+name]; n != nil {
+			n.unwant()
+		}
+	}
+}
+
+// SetHook implements table.Backend.
+func (b *Backend) SetHook(f table.Family, l table.Layer, h table.Hook, rules ...table.Rule) {
+	b.family(f).hook(l, h).setRules(rules)
+}
+
+// ReplaceSet implements table.Backend.
+func (b *Backend) ReplaceSet(f table.Family, spec table.Set, members []table.Member) {
+	fam := b.family(f)
+	s := fam.set(spec.ID)
+	s.replace(spec, members)
+	fam.dirtySets[s] = struct{}{}
+}
+
+// ChangeSet implements table.Backend.
+func (b *Backend) ChangeSet(f table.Family, id string, add, remove []table.Member) {
+	fam := b.family(f)
+	if s := fam.sets[id]; s != nil && s.wanted {
+		s.change(add, remove)
+		fam.dirtySets[s] = struct{}{}
+	}
+}
+
+// DeleteSet implements table.Backend.
+func (b *Backend) DeleteSet(f table.Family, id string) {
+	fam := b.family(f)
+	if s := fam.sets[id]; s != nil {
+		s.wanted = false
+		fam.dirtySets[s] = struct{}{}
+	}
+}
+
+// Resync implements table.Backend. Chains and sets are compared together: reading either means reading the table.
+func (b *Backend) Resync(sets, chains bool) { b.resync = b.resync || sets || chains }
+
+// Pending implements table.Backend. It also is true when another program has touched the tables.
+func (b *Backend) Pending() bool {
+	if !b.known || b.resync {
+		return true
+	}
+	for _, f := range b.families {
+		if len(f.dirtyNodes)+len(f.dirtySets) > 0 {
+			return true
+		}
+	}
+	return b.events.drain() != nil || b.events.touched
+}
+
+// Apply implements table.Backend: everything that changed goes to the kernel in one transaction.
+func (b *Backend) Apply(ctx context.Context) table.Result {
+	res := table.Result{Broken: map[string]error{}}
+	b.retryBroken()
+	for attempt := 0; ; attempt++ {
+		writes, err := b.attempt(ctx)
+		if err == nil {
+			res.Writes = writes
+			break
+		}
+		if attempt < maxAttempts && ctx.Err() == nil && b.learn(err) {
+			continue
+		}
+		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", b.table, b.ns, err)
+		break
+	}
+	b.finish(&res)
+	return res
+}
+
+// maxAttempts bounds how often one Apply tries. Each attempt finds all that the kernel can find at once.
+const maxAttempts = 20
+
+// retryBroken forgets what the kernel refused earlier: it may have changed its mind.
+func (b *Backend) retryBroken() {
+	for _, f := range b.families {
+		for n := range f.brokenNodes {
+			n.kernelErr = nil
+		}
+		for s := range f.brokenSets {
+			s.kernelErr = nil
+		}
+	}
+}
+
+// attempt brings the kernel up to date, if nothing comes in the way.
+func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := b.connect(); err != nil {
+		return 0, err
+	}
+	if err := b.sync(); err != nil {
+		return 0, err
+	}
+	var affected [2]map[*node]struct{}
+	var plans [2]*plan
+	for i, f := range b.families {
+		affected[i] = f.resolve()
+		plans[i] = f.plan(affected[i])
+	}
+	writes, err = b.transact(plans)
+	if err != nil {
+		b.keepDirty(affected)
+		return 0, err
+	}
+	for i, f := range b.families {
+		plans[i].done()
+		f.tidy(affected[i])
+	}
+	return writes, nil
+}
+
+// keepDirty makes the next attempt look again at what this one looked at.
+func (b *Backend) keepDirty(affected [2]map[*node]struct{}) {
+	for i, f := range b.families {
+		for n := range affected[i] {
+			f.touch(n)
+		}
+	}
+}
+
+// learn takes what can be learnt from a failure; false if trying again makes no sense.
+func (b *Backend) learn(err error) bool {
+	var refused *refusal
+	switch {
+	case errors.Is(err, errStale):
+		b.events.suspect = true
+		return true
+	case errors.Is(err, errDumpChanged):
+		return true
+	case errors.As(err, &refused):
+		return b.isolate(refused)
+	}
+	// A socket that failed is replaced, and what the kernel has is read again.
+	_ = b.Close()
+	return false
+}
+
+// isolate marks what the kernel refuses as broken. Sets go first: rules that use them fail with them.
+func (b *Backend) isolate(r *refusal) bool {
+	sets := false
+	for o := range r.objects {
+		_, isSet := o.(*set)
+		sets = sets || isSet && !o.failed()
+	}
+	learnt := false
+	for o, err := range r.objects {
+		s, isSet := o.(*set)
+		if o.failed() || sets != isSet {
+			continue
+		}
+		o.fail(err)
+		learnt = true
+		if isSet {
+			s.f.dirtySets[s] = struct{}{}
+		} else {
+			n := o.(*node)
+			n.f.touch(n)
+		}
+	}
+	return learnt
+}
+
+// finish tells what is broken, and when to come back.
+func (b *Backend) finish(res *table.Result) {
+	for _, f := range b.families {
+		for s := range f.brokenSets {
+			res.Broken[s.key()] = s.broken
+		}
+		for n := range f.brokenNodes {
+			res.Broken[n.key()] = n.why()
+		}
+	}
+	if len(res.Broken) == 0 {
+		res.Broken = nil
+	}
+	if res.Err == nil && b.watch > 0 {
+		res.Again = b.watch
+	}
+}
+
+// maxBatch is what one datagram may have, so that the kernel finds memory for it.
+const maxBatch = 128 << 20
+
+// transact sends the plans as one transaction. What is too large for one is split: new sets, which nothing uses yet, go first.
+func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
+	t := newBatch(b.table, b.cmd.seq+1)
+	for _, p := range plans {
+		p.write(t)
+	}
+	if t.empty() {
+		return 0, nil
+	}
+	if len(t.b) > b.maxBatch {
+		if ahead, err := b.ahead(plans); ahead > 0 || err != nil {
+			if err != nil {
+				return 0, err
+			}
+			rest, err := b.transact(plans)
+			return ahead + rest, err
+		}
+	}
+	if err := b.commit(t); err != nil {
+		return 0, err
+	}
+	return t.writes, nil
+}
+
+// commit sends a transaction and notes the generation that it makes.
+func (b *Backend) commit(t *batch) error {
+	b.events.pause() // our own changes are no news
+	err := b.cmd.commit(t, b.gen)
+	b.events.resume()
+	if err != nil {
+		return err
+	}
+	b.unaudited = true
+	if b.gen++; b.gen == 0 {
+		b.gen = 1 // as the kernel does
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package nft
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the kernel has, as it lists it. Byte slices are only valid during the call that hands them over.
+
+type listedChain struct {
+	name     string
+	hook     bool
+	num      uint32
+	priority int32
+	typ      string
+}
+
+type listedRule struct {
+	exprs, udata []byte
+}
+
+type listedSet struct {
+	name                             string
+	flags, keyType, keyLen, dataType uint32
+}
+
+type listedElem struct {
+	key   []byte
+	flags uint32
+	code  int32  // of a verdict map
+	chain string // of a verdict map
+}
+
+// lister lists one family's table.
+type lister struct {
+	c     *conn
+	table string
+	proto uint8
+}
+
+// tableFlags says whether the table is there, and its flags.
+func (l lister) tableFlags() (present bool, flags uint32, err error) {
+	err = l.c.get(unix.NFT_MSG_GETTABLE, 0, l.proto, func(w *buffer) { w.str(unix.NFTA_TABLE_NAME, l.table) },
+		func(a []byte) { present, flags = true, be32(attr(a, unix.NFTA_TABLE_FLAGS)) })
+	if errors.Is(err, unix.ENOENT) {
+		return false, 0, nil
+	}
+	return present, flags, l.wrap("table", err)
+}
+
+func (l lister) wrap(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("list %s of nf_tables table %s: %w", what, l.table, err)
+	}
+	return nil
+}
+
+func (l lister) chains(each func(listedChain)) error {
+	err := l.c.get(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, l.proto, nil, func(a []byte) {
+		var c listedChain
+		table := ""
+		eachAttr(a, func(typ uint16, v []byte) {
+			switch typ {
+			case unix.NFTA_CHAIN_TABLE:
+				table = text(v)
+			case unix.NFTA_CHAIN_NAME:
+				c.name = text(v)
+			case unix.NFTA_CHAIN_TYPE:
+				c.typ = text(v)
+			case unix.NFTA_CHAIN_HOOK:
+				c.hook, c.num = true, be32(attr(v, unix.NFTA_HOOK_HOOKNUM))
+				c.priority = int32(be32(attr(v, unix.NFTA_HOOK_PRIORITY)))
+			}
+		})
+		if table == l.table { // the kernel lists those of all tables
+			each(c)
+		}
+	})
+	return l.wrap("chains", err)
+}
+
+// rules lists the rules of a chain. Chain by chain, because the kernel begins again with the first rule for every some 60 that
+// it lists.
+func (l lister) rules(chain string, each func(listedRule)) error {
+	err := l.c.get(unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP, l.proto,
+		func(w *buffer) {
+			w.str(unix.NFTA_RULE_TABLE, l.table)
+			w.str(unix.NFTA_RULE_CHAIN, chain)
+		},
+		func(a []byte) {
+			var r listedRule
+			eachAttr(a, func(typ uint16, v []byte) {
+				switch typ {
+				case unix.NFTA_RULE_EXPRESSIONS:
+					r.exprs = v
+				case unix.NFTA_RULE_USERDATA:
+					r.udata = v
+				}
+			})
+			each(r)
+		})
+	return l.wrap("rules", err)
+}
+
+func (l lister) sets(each func(listedSet)) error {
+	err := l.c.get(unix.NFT_MSG_GETSET, unix.NLM_F_DUMP, l.proto,
+		func(w *buffer) { w.str(unix.NFTA_SET_TABLE, l.table) },
+		func(a []byte) {
+			var s listedSet
+			eachAttr(a, func(typ uint16, v []byte) {
+				switch typ {
+				case unix.NFTA_SET_NAME:
+					s.name = text(v)
+				case unix.NFTA_SET_FLAGS:
+					s.flags = be32(v)
+				case unix.NFTA_SET_KEY_TYPE:
+					s.keyType = be32(v)
+				case unix.NFTA_SET_KEY_LEN:
+					s.keyLen = be32(v)
+				case unix.NFTA_SET_DATA_TYPE:
+					s.dataType = be32(v)
+				}
+			})
+			each(s)
+		})
+	return l.wrap("sets", err)
+}
+
+func (l lister) elements(set string, each func(listedElem)) error {
+	err := l.c.get(unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, l.proto,
+		func(w *buffer) {
+			w.str(unix.NFTA_SET_ELEM_LIST_TABLE, l.table)
+			w.str(unix.NFTA_SET_ELEM_LIST_SET, set)
+		},
+		func(a []byte) {
+			eachAttr(attr(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, v []byte) { each(elementOf(v)) })
+		})
+	return l.wrap("elements of set "+set, err)
+}
+
+func elementOf(b []byte) (e listedElem) {
+	eachAttr(b, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.NFTA_SET_ELEM_KEY:
+			e.key = attr(v, unix.NFTA_DATA_VALUE)
+		case unix.NFTA_SET_ELEM_FLAGS:
+			e.flags = be32(v)
+		case unix.NFTA_SET_ELEM_DATA:
+			verdict := attr(v, unix.NFTA_DATA_VERDICT)
+			e.code = int32(be32(attr(verdict, unix.NFTA_VERDICT_CODE)))
+			e.chain = text(attr(verdict, unix.NFTA_VERDICT_CHAIN))
+		}
+	})
+	return e
+}

@@ -1,0 +1,333 @@
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// object is what can be broken: a set or a node.
+type object interface {
+	key() string    // as in table.Result.Broken
+	fail(err error) // the kernel refuses it
+	failed() bool
+}
+
+// family is one of the two tables: what is desired in it and what the kernel has.
+type family struct {
+	id              table.Family
+	proto           uint8 // NFPROTO_…
+	addrType        uint32
+	portUnreachable uint8
+
+	nodes map[string]*node // by the kernel's name of the chain
+	sets  map[string]*set  // by ID
+	lists map[string]*list // by the kernel's name
+
+	dirtyNodes  map[*node]struct{}
+	dirtySets   map[*set]struct{}
+	dirtyLists  map[*list]struct{}
+	brokenNodes map[*node]struct{}
+	brokenSets  map[*set]struct{}
+
+	present bool // the kernel has the table
+	rebuild bool // what it has there is not ours to understand: it is made anew, all at once
+	// Sets and maps in our table that belong to nothing we know.
+	strays []string
+}
+
+func newFamily(id table.Family) *family {
+	f := &family{
+		id: id, proto: unix.NFPROTO_IPV4, addrType: typeIPv4, portUnreachable: 3,
+		nodes: map[string]*node{}, sets: map[string]*set{},
+		dirtyNodes: map[*node]struct{}{}, dirtySets: map[*set]struct{}{},
+		lists: map[string]*list{}, dirtyLists: map[*list]struct{}{},
+		brokenNodes: map[*node]struct{}{}, brokenSets: map[*set]struct{}{},
+	}
+	if id == table.IPv6 {
+		f.proto, f.addrType, f.portUnreachable = unix.NFPROTO_IPV6, typeIPv6, 4
+	}
+	return f
+}
+
+// node is a chain: one of the caller's, one that dispatches, or the base chain of a hook.
+type node struct {
+	f     *family
+	layer table.Layer
+	name  string // the caller's
+	chain string // the kernel's
+	base  *baseHook
+	fork  *fork // of dispatch chains
+
+	wanted bool
+	rules  []table.Rule // of dispatch chains: those for other interfaces
+
+	compiled *compiled          // of rules; only during an Apply
+	mentions map[*node]struct{} // that the rules name
+	uses     map[*set]struct{}  // that the rules name
+	users    map[*node]struct{} // that name this one, by rule or by interface
+
+	// The graph of what really leads where: nothing leads out of what is broken.
+	out    map[*node]int      // chains that this one leads to, and by how many ways
+	byRule map[*node]bool     // those of them that a rule leads to
+	in     map[*node]struct{} // chains that lead to this one
+	refs   int                // how many of those are live
+	live   bool               // packets can get here, so it is programmed
+
+	broken, kernelErr error
+
+	present bool               // in the kernel
+	hashes  []ruleHash         // of the kernel's rules
+	lists   map[*list]struct{} // that the content has, while the chain is live
+	force   bool               // the rules must be written anew: what they name is made anew
+	elems   *kernelElems       // the kernel's map of a dispatch chain, nil if there is none
+}
+
+// kernelElems is a verdict map: interface → the kernel's name of a chain, "" for a drop.
+type kernelElems map[string]string
+
+// fork is what a dispatch chain has besides rules.
+type fork struct {
+	byOut   bool
+	want    map[string]string   // interface → chain, as desired
+	to      map[string]*node    // interface → chain that it really leads to; not there if it is missing
+	changed map[string]struct{} // interfaces to look at
+	missing map[string]struct{} // interfaces whose chain is not there
+}
+
+// baseHook is where the kernel calls a base chain.
+type baseHook struct {
+	hook     table.Hook
+	num      uint32
+	priority int32
+	typ      string
+}
+
+var layerNames = [...]string{table.Raw: "raw", table.Mangle: "mangle", table.NAT: "nat", table.Filter: "filter"}
+
+var hookNames = [...]string{
+	table.Prerouting: "prerouting", table.Input: "input", table.Forward: "forward", table.Output: "output",
+	table.Postrouting: "postrouting",
+}
+
+// key names nodes as in "chain v4 filter cali-x" and "hook v4 filter forward".
+func (n *node) key() string {
+	kind := "chain"
+	if n.base != nil {
+		kind = "hook"
+	}
+	return fmt.Sprintf("%s v%d %s %s", kind, n.f.id, layerName(n.layer), n.name)
+}
+
+func (n *node) fail(err error) { n.kernelErr = err }
+
+func (n *node) failed() bool { return n.kernelErr != nil }
+
+// mapName is the kernel's name of a dispatch chain's map.
+func (n *node) mapName() string { return mapPrefix + n.chain }
+
+const (
+	mapPrefix  = "map-"
+	setPrefix  = "set-"
+	hookPrefix = "hook-"
+)
+
+func layerName(l table.Layer) string {
+	if int(l) < len(layerNames) {
+		return layerNames[l]
+	}
+	return fmt.Sprintf("layer%d", l)
+}
+
+func hookName(h table.Hook) string {
+	if int(h) < len(hookNames) {
+		return hookNames[h]
+	}
+	return fmt.Sprintf("hook%d", h)
+}
+
+// node is the chain of a name, made if it is not known.
+func (f *family) node(l table.Layer, name string) *node {
+	chain := layerName(l) + "-" + name
+	n := f.nodes[chain]
+	if n == nil {
+		n = newNode(f, l, name, chain)
+	}
+	return n
+}
+
+// hook is the base chain of a hook, made if it is not known.
+func (f *family) hook(l table.Layer, h table.Hook) *node {
+	chain := hookPrefix + layerName(l) + "-" + hookName(h)
+	n := f.nodes[chain]
+	if n == nil {
+		n = newNode(f, l, hookName(h), chain)
+		n.base = baseHookOf(l, h)
+	}
+	return n
+}
+
+func newNode(f *family, l table.Layer, name, chain string) *node {
+	n := &node{
+		f: f, layer: l, name: name, chain: chain, mentions: map[*node]struct{}{}, uses: map[*set]struct{}{},
+		users: map[*node]struct{}{}, out: map[*node]int{}, in: map[*node]struct{}{},
+	}
+	f.nodes[chain] = n
+	return n
+}
+
+// baseHookOf is how a layer is called at a hook: with the priorities of iptables. num is noHook where iptables has no such hook.
+func baseHookOf(l table.Layer, h table.Hook) *baseHook {
+	b := &baseHook{hook: h, num: uint32(h), typ: "filter"} // table.Hook is numbered as enum nf_inet_hooks
+	var allowed hooks
+	switch l {
+	case table.Raw:
+		b.priority, allowed = -300, hooksOf(table.Prerouting, table.Output)
+	case table.Mangle:
+		b.priority, allowed = -150, hooksOf(table.Prerouting, table.Input, table.Forward, table.Output, table.Postrouting)
+		if h == table.Output {
+			b.typ = "route" // looks for a route again when the mark has changed
+		}
+	case table.NAT:
+		b.typ, b.priority, allowed = "nat", -100, hooksOf(table.Prerouting, table.Input, table.Output, table.Postrouting)
+		if h == table.Input || h == table.Postrouting {
+			b.priority = 100
+		}
+	case table.Filter:
+		allowed = hooksOf(table.Input, table.Forward, table.Output)
+	}
+	if h > table.Postrouting || allowed&(1<<h) == 0 {
+		b.num = noHook
+	}
+	return b
+}
+
+const noHook = ^uint32(0)
+
+// set is the set of an ID, made if it is not known.
+func (f *family) set(id string) *set {
+	s := f.sets[id]
+	if s == nil {
+		s = &set{f: f, id: id, name: setPrefix + id, users: map[*node]struct{}{}}
+		f.sets[id] = s
+	}
+	return s
+}
+
+func (f *family) touch(n *node) { f.dirtyNodes[n] = struct{}{} }
+
+// setRules makes n a chain with these rules.
+func (n *node) setRules(rules []table.Rule) {
+	if n.fork != nil {
+		n.dropFork()
+	}
+	n.want()
+	n.rules = rules
+	n.f.touch(n)
+}
+
+// want notes that the chain is there; those that name it look at it again.
+func (n *node) want() {
+	if !n.wanted {
+		n.wanted = true
+		n.wakeUsers()
+	}
+}
+
+func (n *node) wakeUsers() {
+	for u := range n.users {
+		n.f.touch(u)
+		if u.fork != nil {
+			u.fork.recheck(n.name)
+		}
+	}
+}
+
+// recheck looks again at the interfaces that lead to a chain.
+func (k *fork) recheck(chain string) {
+	for iface, c := range k.want {
+		if c == chain {
+			k.changed[iface] = struct{}{}
+		}
+	}
+}
+
+// unwant notes that the chain is not there any more.
+func (n *node) unwant() {
+	if !n.wanted {
+		return
+	}
+	if n.fork != nil {
+		n.dropFork()
+	}
+	n.wanted, n.rules = false, nil
+	n.f.touch(n)
+	n.wakeUsers()
+}
+
+func (n *node) dropFork() {
+	for iface := range n.fork.want {
+		n.lead(iface, nil)
+	}
+	n.fork = nil
+}
+
+// setDispatch makes n a dispatch chain; what did not change costs a comparison.
+func (n *node) setDispatch(d table.Dispatch) {
+	n.want()
+	n.f.touch(n)
+	n.rules = d.Default
+	if n.fork == nil {
+		n.fork = &fork{want: map[string]string{}, to: map[string]*node{}, changed: map[string]struct{}{},
+			missing: map[string]struct{}{}}
+		if n.elems != nil {
+			for iface := range *n.elems {
+				n.fork.changed[iface] = struct{}{}
+			}
+		}
+	}
+	k := n.fork
+	k.byOut = d.ByOut
+	for iface, chain := range d.Chains {
+		if was, ok := k.want[iface]; !ok || was != chain {
+			k.want[iface] = chain
+			k.changed[iface] = struct{}{}
+		}
+	}
+	if len(k.want) == len(d.Chains) {
+		return
+	}
+	for iface := range k.want {
+		if _, ok := d.Chains[iface]; !ok {
+			delete(k.want, iface)
+			k.changed[iface] = struct{}{}
+		}
+	}
+}
+
+// why is the reason why n, or a part of it, is not programmed.
+func (n *node) why() error {
+	if n.broken != nil || n.fork == nil || len(n.fork.missing) == 0 {
+		return n.broken
+	}
+	var errs []error
+	for iface := range n.fork.missing {
+		errs = append(errs, fmt.Errorf("interface %q: there is no chain %q, or no such interface can be", iface, n.fork.want[iface]))
+	}
+	slices.SortFunc(errs, func(a, b error) int { return cmpString(a.Error(), b.Error()) })
+	return errors.Join(errs[:min(len(errs), 5)]...)
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

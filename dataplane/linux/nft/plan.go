@@ -1,0 +1,396 @@
+package nft
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// plan is what one Apply changes in one family's table, and what is to be noted when the kernel has done it.
+type plan struct {
+	f       *family
+	rewrite []rewrite // chains whose rules are replaced, new ones among them
+	remove  []*node   // chains that go
+	forks   []*node   // dispatch chains whose map changes
+	dropMap []*node   // chains whose map goes
+	sets    []*set    // sets that come, change or go
+	create  bool      // the table
+	lists   []*list   // that come or go
+	clear   bool      // the table goes, with all there is in it
+}
+
+// rewrite is a chain with its new content.
+type rewrite struct {
+	n        *node
+	programs []program
+}
+
+// plan compares what is desired with what the kernel has.
+func (f *family) plan(affected map[*node]struct{}) *plan {
+	p := &plan{f: f}
+	if f.rebuild {
+		f.forget()
+	}
+	for n := range affected {
+		p.node(n)
+	}
+	for s := range f.dirtySets {
+		if s.needsWrite() {
+			p.sets = append(p.sets, s)
+		}
+	}
+	for l := range f.dirtyLists {
+		if l.present != (l.users > 0) {
+			p.lists = append(p.lists, l)
+		}
+	}
+	slices.SortFunc(p.rewrite, func(a, b rewrite) int { return cmpString(a.n.chain, b.n.chain) })
+	slices.SortFunc(p.sets, func(a, b *set) int { return cmpString(a.id, b.id) })
+	p.create = !f.present && (len(p.rewrite) > 0 || len(p.sets) > 0)
+	p.clear = f.present && f.nothing()
+	return p
+}
+
+// nothing is true if the kernel is to have no table. Most times the first object says that it is.
+func (f *family) nothing() bool {
+	for _, n := range f.nodes {
+		if n.live {
+			return false
+		}
+	}
+	for _, s := range f.sets {
+		if s.effective() {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *plan) node(n *node) {
+	if !n.live {
+		n.useLists(nil)
+		if n.present {
+			p.remove = append(p.remove, n)
+		}
+		if n.elems != nil {
+			p.dropMap = append(p.dropMap, n)
+		}
+		return
+	}
+	programs := n.content()
+	n.useLists(programs)
+	if !n.present || n.force || !sameHashes(programs, n.hashes) {
+		p.rewrite = append(p.rewrite, rewrite{n, programs})
+	}
+	switch hasMap := n.fork != nil && n.broken == nil; {
+	case hasMap && (n.elems == nil || n.mapDiffers()):
+		p.forks = append(p.forks, n)
+	case !hasMap && n.elems != nil:
+		p.dropMap = append(p.dropMap, n)
+	}
+}
+
+// content are the programs of a live chain. A broken one drops everything.
+func (n *node) content() []program {
+	if n.broken != nil {
+		return compile(n, []table.Rule{{Actions: []table.Action{{Verb: table.Drop}}, Comment: "broken: see the agent's log"}}).programs
+	}
+	if n.fork == nil {
+		return n.compiled.programs
+	}
+	c := &compiler{n: n}
+	key := uint32(unix.NFT_META_IIFNAME)
+	if n.fork.byOut {
+		key = unix.NFT_META_OIFNAME
+	}
+	c.meta(key, reg1)
+	c.verdictMap(n.mapName())
+	c.emit("")
+	return append(c.out.programs, n.compiled.programs...)
+}
+
+func sameHashes(programs []program, hashes []ruleHash) bool {
+	return slices.EqualFunc(programs, hashes, func(p program, h ruleHash) bool { return p.hash == h })
+}
+
+// verdictOf is where the kernel is to send the packets of an interface; ok is false if it is not in the map.
+func (n *node) verdictOf(iface string) (chain string, ok bool) {
+	if _, ok := n.fork.want[iface]; !ok || iface == "" || len(iface) > unix.IFNAMSIZ-1 {
+		return "", false
+	}
+	if t := n.fork.to[iface]; t != nil {
+		return t.chain, true
+	}
+	return "", true
+}
+
+func (n *node) mapDiffers() bool {
+	for iface := range n.fork.changed {
+		want, ok := n.verdictOf(iface)
+		have, there := (*n.elems)[iface]
+		if ok != there || want != have {
+			return true
+		}
+	}
+	return false
+}
+
+// needsWrite is true when the kernel's set is not as it is to be.
+func (s *set) needsWrite() bool {
+	if s.effective() != s.present {
+		return true
+	}
+	return s.present && (s.typ != s.spec.Type || s.refill || len(s.ops) > 0)
+}
+
+// write adds the plan to a transaction. The order lets go of things before they are removed, and makes them before they
+// are used.
+func (p *plan) write(b *batch) {
+	f := p.f
+	if p.clear || f.rebuild {
+		b.delTable(f)
+		b.writes++
+	}
+	if p.clear {
+		return
+	}
+	if p.create || f.rebuild {
+		b.newTable(f)
+	}
+	p.writeRemovals(b)
+	for _, s := range p.sets {
+		if s.effective() {
+			b.fillSet(s)
+		}
+	}
+	for _, l := range p.lists {
+		if !l.present {
+			b.newList(f, l)
+		}
+	}
+	for i := range p.rewrite {
+		if n := p.rewrite[i].n; !n.present {
+			b.newChain(n)
+		}
+	}
+	for _, n := range p.forks {
+		b.fillMap(n)
+	}
+	for i := range p.rewrite {
+		r := &p.rewrite[i]
+		b.newRules(r.n, r.programs)
+		if len(r.programs) == 0 {
+			b.writes += len(r.n.hashes)
+		}
+	}
+}
+
+func (p *plan) writeRemovals(b *batch) {
+	for i := range p.rewrite {
+		if n := p.rewrite[i].n; n.present && len(n.hashes) > 0 {
+			b.flushChain(n)
+		}
+	}
+	for _, n := range p.remove {
+		if len(n.hashes) > 0 {
+			b.flushChain(n)
+		}
+	}
+	for _, n := range p.dropMap {
+		b.delSet(p.f, n.mapName(), n)
+	}
+	for _, n := range p.forks {
+		b.drainMap(n)
+	}
+	for _, n := range p.remove {
+		b.delChain(n)
+	}
+	for _, name := range p.f.strays {
+		b.delSet(p.f, name, nil)
+	}
+	for _, l := range p.lists {
+		if l.present {
+			b.delSet(p.f, l.name, nil)
+		}
+	}
+	for _, s := range p.sets {
+		if s.present && (!s.effective() || s.typ != s.spec.Type) {
+			b.delSet(p.f, s.name, s)
+		}
+	}
+}
+
+// fillSet makes a set or changes it.
+func (b *batch) fillSet(s *set) {
+	switch {
+	case !s.present || s.typ != s.spec.Type:
+		b.newSet(s)
+		b.addAll(s)
+	case s.refill:
+		b.flushSet(s)
+		b.addAll(s)
+	default:
+		del := b.elements(s.f, unix.NFT_MSG_DELSETELEM, s.name, s)
+		for m, lacks := range s.ops {
+			if !lacks {
+				del.member(s, m)
+			}
+		}
+		del.close()
+		add := b.elements(s.f, unix.NFT_MSG_NEWSETELEM, s.name, s)
+		for m, lacks := range s.ops {
+			if lacks {
+				add.member(s, m)
+			}
+		}
+		add.close()
+	}
+}
+
+func (b *batch) addAll(s *set) {
+	add := b.elements(s.f, unix.NFT_MSG_NEWSETELEM, s.name, s)
+	s.eachElement(func(m table.Member) { add.member(s, m) })
+	add.close()
+}
+
+// drainMap removes the interfaces that go or whose verdict changes.
+func (b *batch) drainMap(n *node) {
+	if n.elems == nil {
+		return
+	}
+	e := b.elements(n.f, unix.NFT_MSG_DELSETELEM, n.mapName(), n)
+	for iface := range n.fork.changed {
+		want, ok := n.verdictOf(iface)
+		if have, there := (*n.elems)[iface]; there && (!ok || want != have) {
+			e.ifaceOnly(iface)
+		}
+	}
+	e.close()
+}
+
+// fillMap makes a dispatch chain's map or adds what is new.
+func (b *batch) fillMap(n *node) {
+	if n.elems == nil {
+		b.newMap(n)
+	}
+	e := b.elements(n.f, unix.NFT_MSG_NEWSETELEM, n.mapName(), n)
+	n.eachNew(func(iface, chain string) { e.verdictFor(iface, chain) })
+	e.close()
+}
+
+// eachNew calls f for the interfaces that the kernel's map does not have, or not so.
+func (n *node) eachNew(f func(iface, chain string)) {
+	if n.elems == nil {
+		for iface := range n.fork.want {
+			if chain, ok := n.verdictOf(iface); ok {
+				f(iface, chain)
+			}
+		}
+		return
+	}
+	for iface := range n.fork.changed {
+		want, ok := n.verdictOf(iface)
+		if have, there := (*n.elems)[iface]; ok && (!there || want != have) {
+			f(iface, want)
+		}
+	}
+}
+
+// done notes that the kernel has carried out the plan.
+func (p *plan) done() {
+	f := p.f
+	if p.clear {
+		f.forget()
+		f.present = false
+		p.rewrite, p.forks, p.sets, p.lists = nil, nil, nil, nil
+	}
+	f.present = f.present || p.create || f.rebuild && !p.clear
+	f.rebuild, f.strays = false, nil
+	for i := range p.rewrite {
+		n := p.rewrite[i].n
+		n.present, n.force = true, false
+		n.hashes = make([]ruleHash, len(p.rewrite[i].programs))
+		for j := range n.hashes {
+			n.hashes[j] = p.rewrite[i].programs[j].hash
+		}
+	}
+	for _, n := range p.remove {
+		n.present, n.hashes, n.force = false, nil, false
+	}
+	for _, n := range p.dropMap {
+		n.elems = nil
+	}
+	for _, n := range p.forks {
+		n.noteMap()
+	}
+	for _, l := range p.lists {
+		l.present = l.users > 0
+	}
+	for _, s := range p.sets {
+		s.present, s.typ = s.effective(), s.spec.Type
+		s.ops, s.refill = nil, false
+	}
+}
+
+// noteMap notes that the kernel's map is as desired.
+func (n *node) noteMap() {
+	if n.elems == nil {
+		all := make(kernelElems, len(n.fork.want))
+		n.eachNew(func(iface, chain string) { all[iface] = chain })
+		n.elems = &all
+		return
+	}
+	for iface := range n.fork.changed {
+		if chain, ok := n.verdictOf(iface); ok {
+			(*n.elems)[iface] = chain
+		} else {
+			delete(*n.elems, iface)
+		}
+	}
+}
+
+// forget notes that the kernel has nothing of ours.
+func (f *family) forget() {
+	f.strays = nil
+	for _, n := range f.nodes {
+		n.present, n.hashes, n.elems, n.force = false, nil, nil, false
+	}
+	for _, s := range f.sets {
+		s.present, s.ops, s.refill = false, nil, false
+	}
+	for _, l := range f.lists {
+		l.present = false
+	}
+}
+
+// tidy clears what only an Apply needs, and lets go of what is neither desired nor there.
+func (f *family) tidy(affected map[*node]struct{}) {
+	for n := range affected {
+		n.compiled = nil
+		if n.fork != nil && n.broken == nil {
+			clear(n.fork.changed)
+		}
+		if !n.wanted && !n.present && n.elems == nil && len(n.users) == 0 && len(n.in) == 0 {
+			delete(f.nodes, n.chain)
+		}
+	}
+	for s := range f.dirtySets {
+		if s.wanted || s.present {
+			continue
+		}
+		s.flat, s.nets, s.odd = nil, netTrie{}, nil
+		if len(s.users) == 0 {
+			delete(f.sets, s.id)
+		}
+	}
+	for l := range f.dirtyLists {
+		if l.users == 0 && !l.present {
+			delete(f.lists, l.name)
+		}
+	}
+	clear(f.dirtyLists)
+	clear(f.dirtyNodes)
+	clear(f.dirtySets)
+}

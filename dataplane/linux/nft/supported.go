@@ -1,0 +1,155 @@
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// Supported is nil if the kernel has all that this package uses of nf_tables. Nothing is changed: what is needed is asked for
+// in a transaction that the kernel cannot complete, and so undoes.
+func Supported(ns *nsdo.Namespace) error {
+	c, err := dial(ns)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for _, id := range []table.Family{table.IPv4, table.IPv6} {
+		for attempt := 0; ; attempt++ {
+			err := probe(c, newFamily(id))
+			if errors.Is(err, errStale) && attempt < maxAttempts {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("the kernel's nf_tables cannot do all that IPv%d needs: %w; use the iptables backend", id, err)
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// feature is something that the kernel may not have.
+type feature struct {
+	name string
+	err  error
+}
+
+func (f *feature) key() string { return f.name }
+
+func (f *feature) fail(err error) { f.err = err }
+
+func (f *feature) failed() bool { return f.err != nil }
+
+const probeTable = "contiv-probe"
+
+func probe(c *conn, f *family) error {
+	gen, err := c.generation()
+	if err != nil {
+		return err
+	}
+	b := newBatch(probeTable, c.seq+1)
+	b.begin(f, unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, &feature{name: "tables"})
+	b.end()
+	probeSets(b, f)
+	if err := probeRules(b, f); err != nil {
+		return err
+	}
+	end := &feature{name: "end"} // fails always: nobody has such a set
+	b.delSet(f, "never", end)
+	err = c.commit(b, gen)
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		return cmpErr(err, errors.New("a transaction that must fail did not"))
+	}
+	if !errors.Is(refused.objects[end], unix.ENOENT) {
+		return fmt.Errorf("the transaction ended with %w", cmpErr(refused.other, refused.objects[end], errLost))
+	}
+	for o, err := range refused.objects {
+		if o != end {
+			return fmt.Errorf("%s: %w", o.key(), err)
+		}
+	}
+	return refused.other
+}
+
+// probeSets asks for every kind of set.
+func probeSets(b *batch, f *family) {
+	for _, t := range []table.SetType{table.SetIP, table.SetIPAndPort, table.SetNet} {
+		s := f.set(fmt.Sprintf("probe%d", t))
+		s.replace(table.Set{ID: s.id, Type: t}, nil)
+		typ, size := keyType(f, t)
+		b.begin(f, unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, &feature{name: fmt.Sprintf("sets of type %d", t)})
+		b.str(unix.NFTA_SET_NAME, s.name)
+		b.u32(unix.NFTA_SET_FLAGS, setFlags(t))
+		b.u32(unix.NFTA_SET_KEY_TYPE, typ)
+		b.u32(unix.NFTA_SET_KEY_LEN, size)
+		b.sets++
+		b.u32(unix.NFTA_SET_ID, b.sets)
+		b.end()
+	}
+	b.newMap(f.node(table.Filter, "probe"))
+}
+
+// probeRules asks for every hook and every expression.
+func probeRules(b *batch, f *family) error {
+	to := netip.IPv4Unspecified().Next()
+	if f.id == table.IPv6 {
+		to = netip.IPv6LinkLocalAllNodes()
+	}
+	ports := []table.PortRange{{First: 1, Last: 2}}
+	action := func(verbs ...table.Action) []table.Action { return verbs }
+	for _, p := range []struct {
+		name string
+		l    table.Layer
+		h    table.Hook
+		rule table.Rule
+	}{
+		{"prefixes, ports", table.Filter, table.Forward, table.Rule{Match: table.Match{Protocol: 6, DstPorts: ports, NotSrcPorts: ports,
+			SrcNets: []netip.Prefix{netip.PrefixFrom(to, 8)}}, Actions: action(table.Action{Verb: table.Accept})}},
+		{"sets in rules", table.Filter, table.Forward, table.Rule{Match: table.Match{Protocol: 6, SrcSets: []string{"probe0"},
+			NotDstSets: []string{"probe2"}, DstPortSets: []string{"probe1"}}, Actions: action(table.Action{Verb: table.Drop})}},
+		{"connection tracking", table.Filter, table.Forward, table.Rule{Match: table.Match{CT: table.CTNew, DNATed: true,
+			CTOrigDst: []netip.Prefix{netip.PrefixFrom(to, to.BitLen())}}, Actions: action(table.Action{Verb: table.Return})}},
+		{"fib", table.Raw, table.Prerouting, table.Rule{Match: table.Match{NoReversePath: true, Dst: table.AddrLocal}}},
+		{"fib of the outgoing interface", table.NAT, table.Postrouting, table.Rule{Match: table.Match{SrcNotOnOut: true}}},
+		{"notrack", table.Raw, table.Output, table.Rule{Actions: action(table.Action{Verb: table.NoTrack})}},
+		{"marks and log", table.Mangle, table.Output, table.Rule{Match: table.Match{MarkMask: 1, Mark: 1},
+			Actions: action(table.Action{Verb: table.SetMark, Mark: 1, Mask: 1}, table.Action{Verb: table.Log, Prefix: "x"})}},
+		{"reject", table.Filter, table.Input, table.Rule{Actions: action(table.Action{Verb: table.Reject})}},
+		{"dnat", table.NAT, table.Prerouting, table.Rule{Match: table.Match{Protocol: 6}, Actions: action(table.Action{Verb: table.DNAT, To: to,
+			Ports: ports[0]})}},
+		{"snat", table.NAT, table.Postrouting, table.Rule{Actions: action(table.Action{Verb: table.SNAT, To: to, FullRandom: true})}},
+		{"masquerade", table.NAT, table.Postrouting, table.Rule{Actions: action(table.Action{Verb: table.Masquerade, FullRandom: true})}},
+	} {
+		n := f.hook(p.l, p.h)
+		who := &feature{name: p.name}
+		if err := probeRule(b, n, p.rule, who); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// probeRule asks for a chain, unless it has been asked for, and a rule in it, on behalf of a feature.
+func probeRule(b *batch, n *node, r table.Rule, who object) error {
+	content := compile(n, []table.Rule{r})
+	if content.err != nil {
+		return content.err
+	}
+	at := len(b.blame)
+	if !n.present {
+		b.newChain(n)
+		n.present = true
+	}
+	b.newRules(n, content.programs)
+	for i := at; i < len(b.blame); i++ {
+		b.blame[i] = who
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package intdataplane
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/routetable"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// The classes of routes that are not an endpoint's.
+const (
+	classVXLAN  = "vxlan"  // to other nodes' workloads through the VXLAN device
+	classIPIP   = "ipip"   // through tunl0
+	classDirect = "direct" // by way of the other node itself
+	classBlocks = "blocks" // what belongs to this node and is nobody's
+)
+
+// nodeRouteManager keeps one family's routes to the workloads of other nodes, and blackholes this node's own blocks, so that
+// packets to an address in them that no workload has do not go to the default gateway and back.
+type nodeRouteManager struct {
+	family     table.Family
+	config     rules.Config
+	isWorkload func(iface string) bool
+	out        routeSink
+	log        *slog.Logger
+
+	routes map[netip.Prefix]*proto.RouteUpdate
+	vteps  map[string]netip.Addr // nodes' tunnel addresses of the family
+	parent map[string]netip.Addr // nodes' addresses in the underlay
+	hosts  map[string]netip.Addr
+	addrs  map[string][]netip.Addr // of this node's interfaces
+	dirty  bool
+	// waiting says which routes lack something, and what.
+	waiting map[netip.Prefix]string
+}
+
+func newNodeRouteManager(f table.Family, c rules.Config, out routeSink, log *slog.Logger) *nodeRouteManager {
+	return &nodeRouteManager{family: f, config: c, isWorkload: c.IsWorkloadIface, out: out, log: log,
+		routes: map[netip.Prefix]*proto.RouteUpdate{}, vteps: map[string]netip.Addr{}, parent: map[string]netip.Addr{},
+		hosts: map[string]netip.Addr{}, addrs: map[string][]netip.Addr{}, dirty: true, waiting: map[netip.Prefix]string{}}
+}
+
+// OnUpdate takes updates and removals of routes, VTEPs and nodes, and the addresses of interfaces.
+func (m *nodeRouteManager) OnUpdate(msg any) {
+	switch msg := msg.(type) {
+	case *proto.RouteUpdate:
+		m.setRoute(msg.GetDst(), msg)
+	case *proto.RouteRemove:
+		m.setRoute(msg.GetDst(), nil)
+	case *proto.VXLANTunnelEndpointUpdate:
+		addr, parent := msg.GetIpv4Addr(), msg.GetParentDeviceIp()
+		if m.family == table.IPv6 {
+			addr, parent = msg.GetIpv6Addr(), msg.GetParentDeviceIpv6()
+		}
+		m.set(m.vteps, msg.GetNode(), addr)
+		m.set(m.parent, msg.GetNode(), parent)
+	case *proto.VXLANTunnelEndpointRemove:
+		m.set(m.vteps, msg.GetNode(), "")
+		m.set(m.parent, msg.GetNode(), "")
+	case *proto.HostMetadataUpdate:
+		addr := msg.GetIpv4Addr()
+		if m.family == table.IPv6 {
+			addr = msg.GetIpv6Addr()
+		}
+		m.set(m.hosts, msg.GetHostname(), addr)
+	case *proto.HostMetadataRemove:
+		m.set(m.hosts, msg.GetHostname(), "")
+	case *ifaceAddrs:
+		m.setAddrs(msg)
+	}
+}
+
+func (m *nodeRouteManager) setAddrs(msg *ifaceAddrs) {
+	if m.isWorkload(msg.Name) || slices.Equal(m.addrs[msg.Name], msg.Addrs) {
+		return
+	}
+	if m.addrs[msg.Name] = msg.Addrs; msg.Addrs == nil {
+		delete(m.addrs, msg.Name)
+	}
+	m.dirty = true
+}
+
+func (m *nodeRouteManager) set(list map[string]netip.Addr, node, text string) {
+	a, err := netip.ParseAddr(text)
+	if a = a.Unmap(); err != nil || familyOf(a) != m.family {
+		a = netip.Addr{}
+	}
+	if list[node] == a {
+		return
+	}
+	if list[node] = a; !a.IsValid() {
+		delete(list, node)
+	}
+	m.dirty = true
+}
+
+func (m *nodeRouteManager) setRoute(dst string, r *proto.RouteUpdate) {
+	p, err := rules.ParseNet(dst)
+	if err != nil {
+		m.log.Error("route is ignored", "destination", dst, "error", err)
+		return
+	}
+	if familyOf(p.Addr()) != m.family {
+		return
+	}
+	if m.routes[p] = r; r == nil {
+		delete(m.routes, p)
+	}
+	m.dirty = true
+}
+
+// CompleteDeferredWork computes all classes; the route table finds out what has changed.
+func (m *nodeRouteManager) CompleteDeferredWork() error {
+	if !m.dirty {
+		return nil
+	}
+	m.dirty = false
+	before := m.waiting
+	m.waiting = map[netip.Prefix]string{}
+	classes := map[string][]routeTarget{classVXLAN: nil, classIPIP: nil, classDirect: nil, classBlocks: nil}
+	for _, dst := range slices.SortedFunc(maps.Keys(m.routes), comparePrefixes) {
+		class, target, lacks := m.target(dst, m.routes[dst])
+		switch {
+		case lacks != "":
+			m.waiting[dst] = lacks
+			if before[dst] != lacks {
+				m.log.Info("route waits", "destination", dst, "for", lacks)
+			}
+		case class != "":
+			classes[class] = append(classes[class], target)
+		}
+	}
+	for class, targets := range classes {
+		if len(targets) == 0 {
+			m.out.DeleteClass(class)
+		} else {
+			m.out.SetRoutes(class, targets)
+		}
+	}
+	return nil
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	if c := a.Addr().Compare(b.Addr()); c != 0 {
+		return c
+	}
+	return a.Bits() - b.Bits()
+}
+
+// target decides about one route. An empty class means that there is nothing to program, lacks what there is to wait for.
+func (m *nodeRouteManager) target(dst netip.Prefix, r *proto.RouteUpdate) (class string, t routeTarget, lacks string) {
+	if r.Is(proto.RouteUpdate_TYPES_REMOTE_WORKLOAD) && r.GetDstNodeName() != m.config.Hostname {
+		return m.remote(dst, r)
+	}
+	if r.Is(proto.RouteUpdate_TYPES_LOCAL_WORKLOAD) && !dst.IsSingleIP() {
+		return classBlocks, routeTarget{CIDR: dst, Type: routetable.Blackhole}, ""
+	}
+	return "", routeTarget{}, ""
+}
+
+func (m *nodeRouteManager) remote(dst netip.Prefix, r *proto.RouteUpdate) (string, routeTarget, string) {
+	node := r.GetDstNodeName()
+	direct := r.GetSameSubnet() || r.GetIpPoolType() == proto.IPPoolType_NO_ENCAP
+	switch {
+	case direct:
+		return m.direct(dst, r)
+	case r.GetIpPoolType() == proto.IPPoolType_VXLAN && !m.config.VXLANEnabled:
+		return "", routeTarget{}, "RulesConfig.VXLANEnabled"
+	case r.GetIpPoolType() == proto.IPPoolType_VXLAN:
+		gw, known := m.vteps[node]
+		if !known {
+			return "", routeTarget{}, fmt.Sprintf("the VTEP of node %s", node)
+		}
+		if _, known := m.vteps[m.config.Hostname]; !known {
+			return "", routeTarget{}, "this node's VTEP"
+		}
+		return classVXLAN, routeTarget{CIDR: dst, Iface: m.config.VXLANDevice, GW: gw, OnLink: true}, ""
+	case r.GetIpPoolType() == proto.IPPoolType_IPIP && m.family == table.IPv4:
+		if !m.config.IPIPEnabled {
+			return "", routeTarget{}, "RulesConfig.IPIPEnabled"
+		}
+		gw, err := parseAddr(r.GetDstNodeIp(), m.family)
+		if err != nil {
+			return "", routeTarget{}, fmt.Sprintf("an address of node %s", node)
+		}
+		return classIPIP, routeTarget{CIDR: dst, Iface: rules.IPIPDevice, GW: gw, OnLink: true}, ""
+	}
+	return "", routeTarget{}, ""
+}
+
+// direct routes by way of the other node, which is on the link that has this node's own address.
+func (m *nodeRouteManager) direct(dst netip.Prefix, r *proto.RouteUpdate) (string, routeTarget, string) {
+	gw, err := parseAddr(r.GetDstNodeIp(), m.family)
+	if err != nil {
+		return "", routeTarget{}, fmt.Sprintf("an address of node %s", r.GetDstNodeName())
+	}
+	iface := m.uplink()
+	if iface == "" {
+		return "", routeTarget{}, "the interface that has this node's address"
+	}
+	return classDirect, routeTarget{CIDR: dst, Iface: iface, GW: gw}, ""
+}
+
+// uplink is the interface with this node's address, "" if that is not known.
+func (m *nodeRouteManager) uplink() string {
+	for _, own := range []netip.Addr{m.hosts[m.config.Hostname], m.parent[m.config.Hostname]} {
+		if !own.IsValid() {
+			continue
+		}
+		for _, iface := range slices.Sorted(maps.Keys(m.addrs)) {
+			if slices.ContainsFunc(m.addrs[iface], func(a netip.Addr) bool { return a.WithZone("").Unmap() == own }) {
+				return iface
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package intdataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/conntrack"
+	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
+	"contiv.dev/vswitch/dataplane/linux/iptables"
+	"contiv.dev/vswitch/dataplane/linux/nft"
+	"contiv.dev/vswitch/dataplane/linux/routetable"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/sysctl"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/linux/tunnel"
+)
+
+// parts is what the driver writes to and hears from. Tests replace it.
+type parts struct {
+	backend table.Backend
+	// others opens the backends that are not used, to remove what they have left.
+	others []func(ctx context.Context) (table.Backend, error)
+	// routes makes a route table. ownsIface nil: it has no patience with routes that nobody asked for.
+	routes  func(f table.Family, ownsIface func(string) bool) routeTable
+	vxlan   func(underlay table.Family) vxlanDevice
+	ipip    func(ctx context.Context) error // keeps tunl0 until ctx ends; nil: not wanted
+	sysctls kernelParameters
+	monitor interfaceMonitor
+}
+
+// routeTable is routetable.Table.
+type routeTable interface {
+	routeSink
+	OnIfaceStateChanged(name string, index int, up bool)
+	Resync()
+	Apply(ctx context.Context) error
+	Again() time.Duration
+	Close() error
+}
+
+// kernelParameters is sysctl.Writer.
+type kernelParameters interface {
+	sysctlSink
+	Get(path string) (string, error)
+}
+
+// interfaceMonitor is ifacemonitor.Monitor.
+type interfaceMonitor interface {
+	Run(ctx context.Context) error
+	Updates() <-chan any
+	Listed() bool
+}
+
+// realParts are those of the kernel. Nothing is written.
+func realParts(ctx context.Context, c Config, o Options) (parts, error) {
+	backend, err := newBackend(ctx, c, o)
+	if err != nil {
+		return parts{}, err
+	}
+	p := parts{
+		backend: backend,
+		routes: func(f table.Family, owns func(string) bool) routeTable {
+			return routetable.New(routeConfig(f, owns, c, o))
+		},
+		vxlan: func(underlay table.Family) vxlanDevice {
+			return tunnel.NewVXLAN(vxlanConfig(underlay, c, o))
+		},
+		sysctls: sysctl.Writer{NS: o.NS},
+		monitor: ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),
+	}
+	for name, open := range map[string]func(context.Context, Config, Options) (table.Backend, error){"nftables": newNFT, "iptables": newIptables} {
+		if o.Backend == nil && name != backend.Name() {
+			quiet := o
+			quiet.Metrics = nil // they are those of the backend in use
+			p.others = append(p.others, func(ctx context.Context) (table.Backend, error) { return open(ctx, c, quiet) })
+		}
+	}
+	if c.RulesConfig.IPIPEnabled {
+		p.ipip = tunnel.NewIPIP(ipipConfig(c, o)).Run
+	}
+	return p, nil
+}
+
+func routeConfig(f table.Family, owns func(string) bool, c Config, o Options) routetable.Config {
+	return routetable.Config{Family: f, Protocol: c.RulesConfig.RouteProtocol, OwnsIface: owns,
+		Timeout: c.NetlinkTimeout, Grace: o.RouteGrace, NS: o.NS, Log: o.Log,
+		Conntrack: func(ctx context.Context, addrs []netip.Addr) error { return conntrack.Delete(ctx, o.NS, addrs...) }}
+}
+
+func vxlanConfig(underlay table.Family, c Config, o Options) tunnel.VXLANConfig {
+	return tunnel.VXLANConfig{Device: c.RulesConfig.VXLANDevice, VNI: uint32(c.RulesConfig.VXLANVNI),
+		Port: uint16(c.RulesConfig.VXLANPort), MTU: c.RulesConfig.VXLANMTU, Family: underlay,
+		Protocol: c.RulesConfig.RouteProtocol, Timeout: c.NetlinkTimeout, NS: o.NS, Log: o.Log}
+}
+
+func ipipConfig(c Config, o Options) tunnel.IPIPConfig {
+	return tunnel.IPIPConfig{Device: rules.IPIPDevice, MTU: c.IPIPMTU, Address: c.RulesConfig.IPIPTunnelAddress,
+		Timeout: c.NetlinkTimeout, NS: o.NS, Log: o.Log}
+}
+
+func iptablesConfig(c Config, o Options) iptables.Config {
+	return iptables.Config{
+		NS: o.NS, Log: o.Log, Metrics: o.Metrics,
+		InsertMode:             iptables.InsertMode(c.IptablesInsertMode),
+		ScratchMarks:           [2]uint32{c.RulesConfig.IptablesMarkScratch0, c.RulesConfig.IptablesMarkScratch1},
+		ChainPrefixes:          []string{rules.ChainPrefix},
+		RefreshInterval:        -1, // the driver's own timer does it, for any backend
+		PostWriteCheckInterval: c.IptablesPostWriteCheckInterval,
+		LockFilePath:           c.IptablesLockFilePath,
+		LockTimeout:            c.IptablesLockTimeout,
+		LockProbeInterval:      c.IptablesLockProbeInterval,
+	}
+}
+
+// newBackend makes the backend that the configuration names.
+func newBackend(ctx context.Context, c Config, o Options) (table.Backend, error) {
+	if o.Backend != nil {
+		return o.Backend, nil
+	}
+	switch c.RulesConfig.Backend {
+	case rules.BackendNFT:
+		return newNFT(ctx, c, o)
+	case rules.BackendIptables:
+		return newIptables(ctx, c, o)
+	}
+	backend, errNFT := newNFT(ctx, c, o)
+	if errNFT == nil {
+		return backend, nil
+	}
+	o.Log.Info("nftables cannot be used, so iptables is", "reason", errNFT)
+	backend, errIptables := newIptables(ctx, c, o)
+	if errIptables != nil {
+		return nil, fmt.Errorf("no packet filter can be used: %w", errors.Join(errNFT, errIptables))
+	}
+	return backend, nil
+}
+
+func newNFT(_ context.Context, _ Config, o Options) (table.Backend, error) {
+	backend, err := nft.Open(nft.Options{NS: o.NS, Log: o.Log})
+	if err != nil {
+		return nil, fmt.Errorf("nftables: %w", err)
+	}
+	return backend, nil
+}
+
+func newIptables(ctx context.Context, c Config, o Options) (table.Backend, error) {
+	backend, err := iptables.New(ctx, iptablesConfig(c, o))
+	if err != nil {
+		return nil, fmt.Errorf("iptables: %w", err)
+	}
+	return backend, nil
+}

@@ -1,0 +1,246 @@
+package intdataplane
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// policyKey names a policy as endpoints refer to it: by tier and name.
+type policyKey struct{ Tier, Name string }
+
+func keyOfPolicy(id *proto.PolicyID, tier string) policyKey {
+	if id.GetTier() != "" {
+		tier = id.GetTier()
+	}
+	if tier == "" {
+		tier = rules.DefaultTier
+	}
+	return policyKey{Tier: tier, Name: id.GetName()}
+}
+
+// ruleList is one direction of a policy, or of a profile (which has no tier).
+type ruleList struct {
+	Profile bool
+	Policy  policyKey // of a profile: Name only
+	Inbound bool
+}
+
+func (r ruleList) chain() string {
+	switch {
+	case r.Profile && r.Inbound:
+		return rules.ProfileChainName(rules.ProfileInboundPfx, r.Policy.Name)
+	case r.Profile:
+		return rules.ProfileChainName(rules.ProfileOutboundPfx, r.Policy.Name)
+	case r.Inbound:
+		return rules.PolicyChainName(rules.PolicyInboundPfx, r.Policy.Tier, r.Policy.Name)
+	}
+	return rules.PolicyChainName(rules.PolicyOutboundPfx, r.Policy.Tier, r.Policy.Name)
+}
+
+// chainRef is a chain that an endpoint's chain jumps to.
+type chainRef struct {
+	Layer table.Layer
+	Rules ruleList
+}
+
+// policyManager keeps one family's chains of policies and profiles: those that some endpoint refers to, in the layers in
+// which it does. What is referred to and not known is a chain that drops.
+type policyManager struct {
+	family table.Family
+	render rules.RuleRenderer
+	out    chainSink
+	log    *slog.Logger
+	lookup func(id string) (table.SetType, bool)
+
+	known map[ruleList][]*proto.Rule
+	tiers map[policyID]policyKey // as they were announced: a removal may lack the tier
+
+	uses  map[string][]chainRef // by owner
+	count map[chainRef]int
+	// layers of each list that is in use
+	layers map[ruleList]map[table.Layer]bool
+
+	setUsers map[string]map[ruleList]bool // who needs a set
+	needs    map[ruleList][]string        // which sets a list that is in use needs
+	problems map[ruleList][]rules.Problem
+	dirty    map[ruleList]bool
+}
+
+type policyID struct{ tier, name, namespace, kind string }
+
+func newPolicyManager(f table.Family, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool), log *slog.Logger) *policyManager {
+	return &policyManager{family: f, render: render, out: out, log: log, lookup: lookup,
+		known: map[ruleList][]*proto.Rule{}, tiers: map[policyID]policyKey{},
+		uses: map[string][]chainRef{}, count: map[chainRef]int{}, layers: map[ruleList]map[table.Layer]bool{},
+		setUsers: map[string]map[ruleList]bool{}, needs: map[ruleList][]string{},
+		problems: map[ruleList][]rules.Problem{}, dirty: map[ruleList]bool{}}
+}
+
+// OnUpdate takes *proto.ActivePolicyUpdate, *proto.ActivePolicyRemove, *proto.ActiveProfileUpdate, *proto.ActiveProfileRemove.
+func (m *policyManager) OnUpdate(msg any) {
+	switch msg := msg.(type) {
+	case *proto.ActivePolicyUpdate:
+		key := keyOfPolicy(msg.GetId(), msg.GetPolicy().GetTier())
+		if before, moved := m.tiers[idOf(msg.GetId())]; moved && before != key {
+			m.forget(false, before)
+		}
+		m.tiers[idOf(msg.GetId())] = key
+		m.learn(false, key, msg.GetPolicy().GetInboundRules(), msg.GetPolicy().GetOutboundRules())
+	case *proto.ActivePolicyRemove:
+		key, announced := m.tiers[idOf(msg.GetId())]
+		if !announced {
+			m.log.Warn("removal of a policy that is not known is ignored", "policy", msg.GetId().GetName())
+			return
+		}
+		delete(m.tiers, idOf(msg.GetId()))
+		m.forget(false, key)
+	case *proto.ActiveProfileUpdate:
+		key := policyKey{Name: msg.GetId().GetName()}
+		m.learn(true, key, msg.GetProfile().GetInboundRules(), msg.GetProfile().GetOutboundRules())
+	case *proto.ActiveProfileRemove:
+		m.forget(true, policyKey{Name: msg.GetId().GetName()})
+	}
+}
+
+func idOf(id *proto.PolicyID) policyID {
+	return policyID{id.GetTier(), id.GetName(), id.GetNamespace(), id.GetKind()}
+}
+
+func (m *policyManager) learn(profile bool, key policyKey, inbound, outbound []*proto.Rule) {
+	in, out := ruleList{profile, key, true}, ruleList{profile, key, false}
+	m.known[in], m.known[out] = inbound, outbound
+	m.dirty[in], m.dirty[out] = true, true
+}
+
+func (m *policyManager) forget(profile bool, key policyKey) {
+	for _, inbound := range []bool{true, false} {
+		list := ruleList{profile, key, inbound}
+		delete(m.known, list)
+		m.dirty[list] = true
+	}
+}
+
+// setChanged re-renders what needs a set.
+func (m *policyManager) setChanged(id string) {
+	for list := range m.setUsers[id] {
+		m.dirty[list] = true
+	}
+}
+
+// use says which chains an owner refers to; nil when it is gone. The chains are there after the next CompleteDeferredWork.
+func (m *policyManager) use(owner string, refs []chainRef) {
+	before := m.uses[owner]
+	for _, ref := range refs {
+		if m.count[ref]++; m.count[ref] > 1 {
+			continue
+		}
+		if m.layers[ref.Rules] == nil {
+			m.layers[ref.Rules] = map[table.Layer]bool{}
+		}
+		m.layers[ref.Rules][ref.Layer] = true
+		m.dirty[ref.Rules] = true
+	}
+	for _, ref := range before {
+		if m.count[ref]--; m.count[ref] > 0 {
+			continue
+		}
+		delete(m.count, ref)
+		delete(m.layers[ref.Rules], ref.Layer)
+		m.out.DeleteChains(m.family, ref.Layer, ref.Rules.chain())
+		m.dirty[ref.Rules] = true
+	}
+	if m.uses[owner] = refs; len(refs) == 0 {
+		delete(m.uses, owner)
+	}
+}
+
+// CompleteDeferredWork renders the chains that have changed and are in use.
+func (m *policyManager) CompleteDeferredWork() error {
+	for list := range m.dirty {
+		m.program(list)
+	}
+	clear(m.dirty)
+	return nil
+}
+
+func (m *policyManager) program(list ruleList) {
+	layers := m.layers[list]
+	if len(layers) == 0 {
+		delete(m.layers, list)
+		delete(m.problems, list)
+		m.noteSets(list, nil)
+		return
+	}
+	ruleset, known := m.known[list]
+	chain := table.Chain{Name: list.chain(), Rules: []table.Rule{{Actions: []table.Action{{Verb: table.Drop}}, Comment: "Not known yet"}}}
+	var problems []rules.Problem
+	if known {
+		chain, problems = m.render.PolicyChain(m.family, list.chain(), ruleset, rules.Env{Set: m.lookup})
+	}
+	m.noteSets(list, ruleset)
+	for layer := range layers {
+		m.out.SetChains(m.family, layer, chain)
+	}
+	m.noteProblems(list, problems)
+}
+
+func (m *policyManager) noteProblems(list ruleList, problems []rules.Problem) {
+	if same := slices.EqualFunc(problems, m.problems[list], func(a, b rules.Problem) bool { return a.String() == b.String() }); !same {
+		for _, p := range problems {
+			m.log.Error("policy rule blocks more than it was asked to", "policy", list.Policy.Name, "tier", list.Policy.Tier,
+				"profile", list.Profile, "inbound", list.Inbound, "family", int(m.family), "problem", p.String())
+		}
+	}
+	if m.problems[list] = problems; len(problems) == 0 {
+		delete(m.problems, list)
+	}
+}
+
+// noteSets keeps track of who needs which set.
+func (m *policyManager) noteSets(list ruleList, ruleset []*proto.Rule) {
+	for _, id := range m.needs[list] {
+		if delete(m.setUsers[id], list); len(m.setUsers[id]) == 0 {
+			delete(m.setUsers, id)
+		}
+	}
+	delete(m.needs, list)
+	ids := map[string]bool{}
+	for _, r := range ruleset {
+		for _, group := range [][]string{r.GetSrcIpSetIds(), r.GetDstIpSetIds(), r.GetNotSrcIpSetIds(), r.GetNotDstIpSetIds(),
+			r.GetSrcNamedPortIpSetIds(), r.GetDstNamedPortIpSetIds(), r.GetNotSrcNamedPortIpSetIds(),
+			r.GetNotDstNamedPortIpSetIds(), r.GetDstIpPortSetIds()} {
+			for _, id := range group {
+				ids[id] = true
+			}
+		}
+	}
+	for id := range ids {
+		if m.setUsers[id] == nil {
+			m.setUsers[id] = map[ruleList]bool{}
+		}
+		m.setUsers[id][list] = true
+	}
+	if len(ids) > 0 {
+		m.needs[list] = slices.Collect(maps.Keys(ids))
+	}
+}
+
+// missing returns the names of the chains that an owner refers to and nobody has announced.
+func (m *policyManager) missing(owner string) []string {
+	var names []string
+	for _, ref := range m.uses[owner] {
+		if _, known := m.known[ref.Rules]; !known && !slices.Contains(names, ref.Rules.Policy.Name) {
+			names = append(names, ref.Rules.Policy.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// chainsOf returns the chains that an owner refers to, by layer.
+func (m *policyManager) chainsOf(owner string) []chainRef { return m.uses[owner] }

@@ -1,0 +1,130 @@
+package routetable
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+const (
+	flushTries = 3
+	flushPause = 100 * time.Millisecond // between tries
+	stopLimit  = 5 * time.Second
+)
+
+// flusher forgets the connections of addresses in a background job, in the order in which they were given up.
+type flusher struct {
+	name    string
+	forget  func(ctx context.Context, addrs []netip.Addr) error
+	log     *slog.Logger
+	group   *lifecycle.Group
+	started bool
+	wake    chan struct{} // capacity 1
+
+	mu      sync.Mutex
+	queued  []netip.Addr
+	waiting map[netip.Addr]*pass // queued or under way
+	next    *pass
+}
+
+// pass is one call of forget; done is closed after it.
+type pass struct{ done chan struct{} }
+
+func newFlusher(name string, forget func(context.Context, []netip.Addr) error, log *slog.Logger) *flusher {
+	return &flusher{
+		name: name, forget: forget, log: log, group: lifecycle.NewGroup(context.Background(), log),
+		wake: make(chan struct{}, 1), waiting: map[netip.Addr]*pass{},
+	}
+}
+
+// add queues an address. One that is being worked at is queued again: it may have got new connections.
+func (f *flusher) add(addrs []netip.Addr) {
+	if len(addrs) == 0 {
+		return
+	}
+	f.mu.Lock()
+	if f.next == nil {
+		f.next = &pass{make(chan struct{})}
+	}
+	for _, a := range addrs {
+		if f.waiting[a] != f.next {
+			f.waiting[a] = f.next
+			f.queued = append(f.queued, a)
+		}
+	}
+	f.mu.Unlock()
+	if !f.started {
+		f.started = true
+		f.group.Go(f.name, f.run)
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pending is closed when the connections of an address have been forgotten; nil if that is so already.
+func (f *flusher) pending(a netip.Addr) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.waiting[a]; p != nil {
+		return p.done
+	}
+	return nil
+}
+
+func (f *flusher) stop() error { return f.group.Stop(stopLimit) }
+
+func (f *flusher) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.wake:
+		}
+		f.mu.Lock()
+		addrs, p := f.queued, f.next
+		f.queued, f.next = nil, nil
+		f.mu.Unlock()
+		if p == nil {
+			continue
+		}
+		f.work(ctx, addrs)
+		f.mu.Lock()
+		for _, a := range addrs {
+			if f.waiting[a] == p {
+				delete(f.waiting, a)
+			}
+		}
+		f.mu.Unlock()
+		close(p.done)
+	}
+}
+
+// work forgets connections. If that fails for good they stay: the address's next owner is not kept off the network for it.
+func (f *flusher) work(ctx context.Context, addrs []netip.Addr) {
+	var err error
+	for try := 1; try <= flushTries; try++ {
+		if err = f.forget(ctx, addrs); err == nil {
+			return
+		}
+		t := time.NewTimer(flushPause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		f.log.Error("connections of removed addresses could not be forgotten; the next owners of the addresses may see packets "+
+			"of them: remove them with conntrack -D", "addresses", addrs, "error", err)
+	}
+}

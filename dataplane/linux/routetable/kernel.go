@@ -1,0 +1,129 @@
+package routetable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// mac is a hardware address.
+type mac [6]byte
+
+// neighKey names a neighbour.
+type neighKey struct {
+	index int
+	ip    netip.Addr
+}
+
+// verb is what an op does.
+type verb uint8
+
+const (
+	delRoute verb = iota
+	delNeigh
+	setNeigh
+	addRoute     // fails with EEXIST if there is one for the same destination and metric
+	replaceRoute // takes the place of one for the same destination and metric
+)
+
+// op is one write.
+type op struct {
+	verb  verb
+	route route
+	neigh neighKey
+	mac   mac
+}
+
+// kernel is the part of rtnetlink that a table needs. Listings are those of the table's family.
+type kernel interface {
+	// Routes lists the main table's routes of a protocol and of a link, or with 0 of all.
+	Routes(protocol uint8, index int) ([]route, error)
+	// Neighbours lists the permanent neighbours of a protocol of a link, or with index 0 of all links.
+	Neighbours(protocol uint8, index int) (map[neighKey]mac, error)
+	// Exec carries out writes in order, each whether or not others fail; failed is nil or has an entry per op. After an err
+	// nothing is known, and the kernel is to be closed.
+	Exec(ctx context.Context, protocol uint8, ops []op) (failed []error, err error)
+	Close()
+}
+
+// socket is the kernel of a namespace.
+type socket struct {
+	conn   *rtnl.Conn
+	family uint8
+	batch  rtnl.Batch
+}
+
+func openSocket(ns *nsdo.Namespace, family uint8, timeout time.Duration) (kernel, error) {
+	conn, err := rtnl.Dial(ns, unix.NETLINK_ROUTE, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &socket{conn: conn, family: family}, nil
+}
+
+func (s *socket) Close() { s.conn.Close() }
+
+func (s *socket) Routes(protocol uint8, index int) ([]route, error) {
+	s.batch.Reset()
+	listRoutes(&s.batch, s.family, protocol, index)
+	routes, err := rtnl.List(s.conn, &s.batch, func(payload []byte) (route, bool) {
+		r, keep := parseRoute(payload)
+		return r, keep && (protocol == 0 || r.protocol == protocol) && (index == 0 || r.index == index)
+	})
+	if errors.Is(err, unix.ENOENT) { // the kernel has not made the main table yet
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	return routes, nil
+}
+
+func (s *socket) Neighbours(protocol uint8, index int) (map[neighKey]mac, error) {
+	s.batch.Reset()
+	s.batch.GetNeighbours(s.family, index)
+	list, err := rtnl.List(s.conn, &s.batch, func(payload []byte) (rtnl.Neighbour, bool) {
+		n, ok := rtnl.ParseNeighbour(payload)
+		return n, ok && n.Protocol == protocol && n.State&unix.NUD_PERMANENT != 0 && (index == 0 || n.Index == index)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list neighbours: %w", err)
+	}
+	out := make(map[neighKey]mac, len(list))
+	for _, n := range list {
+		var m mac // of another length: none of ours, and not equal to any
+		if len(n.MAC) == len(m) {
+			m = mac(n.MAC)
+		}
+		out[neighKey{n.Index, n.Addr}] = m
+	}
+	return out, nil
+}
+
+func (s *socket) Exec(ctx context.Context, protocol uint8, ops []op) ([]error, error) {
+	s.batch.Reset()
+	for i := range ops {
+		o := &ops[i]
+		switch o.verb {
+		case delRoute:
+			dropRoute(&s.batch, o.route)
+		case addRoute:
+			putRoute(&s.batch, o.route, unix.NLM_F_EXCL)
+		case replaceRoute:
+			putRoute(&s.batch, o.route, unix.NLM_F_REPLACE)
+		case delNeigh:
+			s.batch.DelNeighbour(o.neigh.index, o.neigh.ip)
+		case setNeigh:
+			s.batch.NewNeighbour(o.neigh.index, o.neigh.ip, net.HardwareAddr(o.mac[:]), protocol)
+		}
+	}
+	return s.conn.Do(ctx, &s.batch)
+}

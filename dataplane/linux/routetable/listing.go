@@ -1,0 +1,158 @@
+package routetable
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxVerify is how many links are listed one by one; for more of them everything is listed once.
+const maxVerify = 8
+
+// look compares with the kernel what has to be: everything, or the links that have come up again.
+func (t *Table) look() error {
+	if t.resync || len(t.verify) > maxVerify {
+		if err := t.lookAt(0); err != nil {
+			return err
+		}
+		t.resync = false
+		clear(t.verify)
+		return nil
+	}
+	for index := range t.verify {
+		if !t.usable(index) {
+			continue
+		}
+		if err := t.lookAt(index); err != nil {
+			return err
+		}
+		delete(t.verify, index)
+	}
+	return nil
+}
+
+// lookAt lists the routes and neighbours of a link, or with index 0 of all.
+func (t *Table) lookAt(index int) error {
+	began := t.now()
+	protocol := t.protocol
+	if t.cfg.RemoveExternal {
+		protocol = 0
+	}
+	routes, err := t.kernel.Routes(protocol, index)
+	if err != nil {
+		return fmt.Errorf("IPv%d: %w", t.cfg.Family, err)
+	}
+	neighs, err := t.kernel.Neighbours(t.protocol, index)
+	if err != nil {
+		return fmt.Errorf("IPv%d: %w", t.cfg.Family, err)
+	}
+	t.takeRoutes(index, routes)
+	t.takeNeighbours(index, neighs)
+	t.log.Debug("routes are listed", "family", t.cfg.Family, "link", index, "routes", len(routes), "neighbours", len(neighs),
+		"took", t.now().Sub(began))
+	return nil
+}
+
+func (t *Table) takeRoutes(index int, routes []route) {
+	var were []*entry
+	for _, e := range t.entries {
+		if e.there && (index == 0 || e.actual.index == index) {
+			e.there = false
+		}
+		were = append(were, e)
+	}
+	strays := t.strays[:0]
+	for _, r := range t.strays {
+		if index != 0 && r.index != index {
+			strays = append(strays, r)
+		}
+	}
+	t.strays = strays
+	for _, r := range routes {
+		if t.isOurs(r) {
+			t.takeRoute(r)
+		}
+	}
+	for _, e := range were {
+		if e.differs() {
+			t.markTodo(e)
+		}
+	}
+}
+
+// takeRoute notes that the kernel has a route. The entry has room for one; the others are in excess.
+func (t *Table) takeRoute(r route) {
+	if t.seen[r.index].IsZero() {
+		t.seen[r.index] = t.now()
+	}
+	usual := r.metric == t.metric() && r.tos == 0 && !r.odd &&
+		(r.typ == unix.RTN_UNICAST || r.typ == unix.RTN_BLACKHOLE || r.typ == unix.RTN_THROW)
+	if !usual {
+		t.strays = append(t.strays, r)
+		return
+	}
+	e := t.entryOf(r.dst)
+	switch {
+	case !e.there:
+		e.actual, e.there = r, true
+	case e.wanted && r == e.goal:
+		t.strays = append(t.strays, e.actual)
+		e.actual = r
+	default:
+		t.strays = append(t.strays, r)
+	}
+	if e.wanted && e.actual == e.goal && e.goal.host() {
+		e.served, e.servedBy = true, e.servant()
+	}
+	if e.differs() {
+		t.markTodo(e)
+	}
+}
+
+// isOurs says whether a route is for us to remove.
+func (t *Table) isOurs(r route) bool {
+	if r.protocol == t.protocol {
+		return true
+	}
+	switch {
+	case !t.cfg.RemoveExternal || t.cfg.OwnsIface == nil || r.index == 0:
+		return false
+	case r.protocol == unix.RTPROT_KERNEL, r.protocol == unix.RTPROT_REDIRECT, r.protocol == unix.RTPROT_RA:
+		return false
+	case r.dst.Addr().IsLinkLocalUnicast(), r.dst.Addr().IsMulticast():
+		return false
+	}
+	name, told := t.names[r.index]
+	return told && t.cfg.OwnsIface(name)
+}
+
+// graceEnd is until when a route that nobody asked for is left alone; zero: it is not.
+func (t *Table) graceEnd(r route) time.Time {
+	if t.cfg.OwnsIface == nil || r.index == 0 {
+		return time.Time{}
+	}
+	if name, told := t.names[r.index]; told && !t.cfg.OwnsIface(name) {
+		return time.Time{}
+	}
+	return t.seen[r.index].Add(t.cfg.Grace)
+}
+
+func (t *Table) takeNeighbours(index int, found map[neighKey]mac) {
+	for key, n := range t.neighs {
+		if index == 0 || key.index == index {
+			n.there = false
+		}
+	}
+	for key, m := range found {
+		n := t.neighbourOf(key)
+		n.there, n.actual = true, m
+	}
+	for key, n := range t.neighs {
+		if n.differs() {
+			t.neighDo[key] = n
+		} else {
+			t.neighDone(n)
+		}
+	}
+}

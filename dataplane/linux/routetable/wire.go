@@ -1,0 +1,159 @@
+package routetable
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// ipv6Metric is what the kernel gives an IPv6 route that asks for no metric (IP6_RT_PRIO_USER). IPv4 has 0.
+const ipv6Metric = 1024
+
+const rtaNHID = 30 // RTA_NH_ID, Linux 5.3: a route by a next hop object
+
+// route is a route as the kernel sees it. It is comparable.
+type route struct {
+	dst      netip.Prefix
+	typ      uint8 // RTN_…
+	protocol uint8 // RTPROT_…
+	tos      uint8
+	metric   uint32
+	index    int // of the link; 0 for what has none
+	gw       netip.Addr
+	onLink   bool
+	src      netip.Addr
+	mtu      uint32
+	odd      bool // has what we never ask for, as several next hops
+}
+
+// host says whether the route is to a single address, which may have connections.
+func (r route) host() bool { return r.dst.IsSingleIP() && r.typ == unix.RTN_UNICAST }
+
+func afOf(f table.Family) uint8 {
+	if f == table.IPv6 {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
+}
+
+func rtMsg(r route, scope uint8) []byte {
+	h := make([]byte, unix.SizeofRtMsg)
+	h[0], h[1] = rtnl.FamilyOf(r.dst.Addr()), uint8(r.dst.Bits())
+	h[3] = r.tos
+	h[4], h[5], h[6], h[7] = unix.RT_TABLE_MAIN, r.protocol, scope, r.typ
+	if r.onLink {
+		binary.NativeEndian.PutUint32(h[8:], unix.RTNH_F_ONLINK)
+	}
+	return h
+}
+
+// scopeOf is how far away IPv4 takes the destination to be; IPv6 does not care.
+func scopeOf(r route) uint8 {
+	if r.typ == unix.RTN_UNICAST && !r.gw.IsValid() && r.dst.Addr().Is4() {
+		return unix.RT_SCOPE_LINK
+	}
+	return unix.RT_SCOPE_UNIVERSE
+}
+
+// putRoute adds a route. How says what to do with another one for the same destination and metric: NLM_F_EXCL to fail,
+// NLM_F_REPLACE to take its place.
+func putRoute(b *rtnl.Batch, r route, how uint16) {
+	b.Begin(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|how, rtMsg(r, scopeOf(r)))
+	addSelectors(b, r)
+	if r.src.IsValid() {
+		b.Addr(unix.RTA_PREFSRC, r.src)
+	}
+	if r.mtu > 0 {
+		b.Nest(unix.RTA_METRICS, func() { b.Uint32(unix.RTAX_MTU, r.mtu) })
+	}
+}
+
+// dropRoute removes exactly this route.
+func dropRoute(b *rtnl.Batch, r route) {
+	r.onLink = false
+	b.Begin(unix.RTM_DELROUTE, 0, rtMsg(r, unix.RT_SCOPE_NOWHERE)) // of any scope
+	if r.odd {
+		r.index, r.gw = 0, netip.Addr{}
+	}
+	addSelectors(b, r)
+}
+
+func addSelectors(b *rtnl.Batch, r route) {
+	if r.dst.Bits() > 0 {
+		b.Addr(unix.RTA_DST, r.dst.Addr())
+	}
+	if r.index > 0 {
+		b.Uint32(unix.RTA_OIF, uint32(r.index))
+	}
+	if r.gw.IsValid() {
+		b.Addr(unix.RTA_GATEWAY, r.gw)
+	}
+	if r.metric > 0 {
+		b.Uint32(unix.RTA_PRIORITY, r.metric)
+	}
+}
+
+// listRoutes asks for the main table's routes of a family: of one protocol and one link, or with 0 of all. Kernels before 4.20
+// answer with all of them.
+func listRoutes(b *rtnl.Batch, family, protocol uint8, index int) {
+	h := make([]byte, unix.SizeofRtMsg)
+	h[0], h[5] = family, protocol
+	b.Begin(unix.RTM_GETROUTE, 0, h)
+	b.Uint32(unix.RTA_TABLE, unix.RT_TABLE_MAIN)
+	if index > 0 {
+		b.Uint32(unix.RTA_OIF, uint32(index))
+	}
+}
+
+// parseRoute reads a route of the main table. keep is false for others, and for the kernel's caches.
+func parseRoute(payload []byte) (r route, keep bool) {
+	var dst netip.Addr
+	mainTable := len(payload) > 4 && payload[4] == unix.RT_TABLE_MAIN
+	ok := rtnl.Attributes(payload, unix.SizeofRtMsg, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.RTA_DST:
+			dst = rtnl.Addr(v)
+		case unix.RTA_GATEWAY:
+			r.gw = rtnl.Addr(v)
+		case unix.RTA_OIF:
+			r.index = int(rtnl.Uint32(v))
+		case unix.RTA_PRIORITY:
+			r.metric = rtnl.Uint32(v)
+		case unix.RTA_PREFSRC:
+			r.src = rtnl.Addr(v)
+		case unix.RTA_TABLE:
+			mainTable = rtnl.Uint32(v) == unix.RT_TABLE_MAIN
+		case unix.RTA_METRICS:
+			rtnl.Attributes(v, 0, func(typ uint16, v []byte) {
+				if typ == unix.RTAX_MTU {
+					r.mtu = rtnl.Uint32(v)
+				} else {
+					r.odd = true
+				}
+			})
+		case unix.RTA_MULTIPATH, unix.RTA_VIA, unix.RTA_SRC, unix.RTA_ENCAP, rtaNHID:
+			r.odd = true
+		}
+	})
+	if !ok || !mainTable {
+		return r, false
+	}
+	if !dst.IsValid() {
+		dst = netip.IPv4Unspecified()
+		if payload[0] == unix.AF_INET6 {
+			dst = netip.IPv6Unspecified()
+		}
+	}
+	flags := binary.NativeEndian.Uint32(payload[8:])
+	r.dst = netip.PrefixFrom(dst, int(payload[1]))
+	r.tos, r.protocol, r.typ = payload[3], payload[5], payload[7]
+	r.onLink = flags&unix.RTNH_F_ONLINK != 0
+	if r.typ != unix.RTN_UNICAST {
+		r.index = 0 // IPv6 says lo
+	}
+	return r, r.dst.IsValid() && flags&unix.RTM_F_CLONED == 0
+}

@@ -1,0 +1,303 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// What Config.Backend may be.
+const (
+	BackendAuto     = "auto" // nftables where the kernel can, else iptables
+	BackendNFT      = "nft"
+	BackendIptables = "iptables"
+)
+
+// Config is what the rules depend on. Fields that Felix has are named as in Felix.
+type Config struct {
+	// Hostname is this node's name in the messages; "" stands for the machine's.
+	Hostname string
+
+	// WorkloadIfacePrefixes are the beginnings of workload interfaces' names. Whatever has such a name and no endpoint is cut off.
+	WorkloadIfacePrefixes []string
+
+	// The mark bits that are ours. The first four are single bits; Endpoint is a field of bits that holds a number for each
+	// endpoint (kube-ipvs only), in which NonCaliEndpoint is the number for everything that is no endpoint.
+	IptablesMarkAccept          uint32
+	IptablesMarkPass            uint32
+	IptablesMarkScratch0        uint32
+	IptablesMarkScratch1        uint32
+	IptablesMarkEndpoint        uint32
+	IptablesMarkNonCaliEndpoint uint32
+
+	KubeNodePortRanges     []table.PortRange
+	KubeIPVSSupportEnabled bool
+
+	OpenStackMetadataIP          netip.Addr
+	OpenStackMetadataPort        uint16
+	OpenStackSpecialCasesEnabled bool
+
+	VXLANEnabled       bool
+	VXLANPort          int        // UDP; default 4789
+	VXLANVNI           int        // default 10
+	VXLANDevice        string     // default "contiv-vxlan"
+	VXLANMTU           int        // 0: what the parent device allows
+	VXLANTunnelAddress netip.Addr // of the local VTEP, if known before the messages say it
+
+	IPIPEnabled       bool
+	IPIPTunnelAddress netip.Addr
+
+	IptablesLogPrefix    string // of rules with action "log"; default "calico-packet"
+	EndpointToHostAction string // DROP (default), ACCEPT or RETURN: what happens to a workload's packets to the node
+
+	IptablesFilterAllowAction string // ACCEPT (default) or RETURN
+	IptablesMangleAllowAction string // ACCEPT (default) or RETURN
+
+	// The ports of the node that no host policy can close. nil stands for Felix's lists, an empty list for none.
+	FailsafeInboundHostPorts  []ProtoPort
+	FailsafeOutboundHostPorts []ProtoPort
+
+	DisableConntrackInvalid bool
+
+	NATPortRange                       table.PortRange // zero: any
+	IptablesNATOutgoingInterfaceFilter string          // interface, or prefix with '+'
+
+	Backend       string // BackendAuto (default), BackendNFT, BackendIptables
+	RouteProtocol int    // the protocol number of our routes; default 202
+}
+
+// ProtoPort is a port of a protocol, of any address or of Net's ("" any).
+type ProtoPort struct {
+	Net      string // CIDR
+	Protocol string // tcp, udp, sctp
+	Port     uint16
+}
+
+// The defaults. Marks are the top bits of Felix's default IptablesMarkMask 0xffff0000, in Felix's order.
+const (
+	defaultMarkAccept   = 0x00010000
+	defaultMarkPass     = 0x00020000
+	defaultMarkScratch0 = 0x00040000
+	defaultMarkScratch1 = 0x00080000
+	defaultMarkEndpoint = 0xfff00000
+	defaultMarkNonCali  = 0x00100000
+
+	defaultRouteProtocol = 202
+	defaultVXLANPort     = 4789
+	defaultVXLANVNI      = 10
+	defaultVXLANDevice   = "contiv-vxlan"
+	defaultLogPrefix     = "calico-packet"
+)
+
+// WithDefaults fills in what is not set.
+func (c Config) WithDefaults() Config {
+	if len(c.WorkloadIfacePrefixes) == 0 {
+		c.WorkloadIfacePrefixes = []string{"cali"}
+	}
+	if c.IptablesMarkAccept|c.IptablesMarkPass|c.IptablesMarkScratch0|c.IptablesMarkScratch1|c.IptablesMarkEndpoint == 0 {
+		c.IptablesMarkAccept, c.IptablesMarkPass = defaultMarkAccept, defaultMarkPass
+		c.IptablesMarkScratch0, c.IptablesMarkScratch1 = defaultMarkScratch0, defaultMarkScratch1
+		c.IptablesMarkEndpoint, c.IptablesMarkNonCaliEndpoint = defaultMarkEndpoint, defaultMarkNonCali
+	}
+	setDefault(&c.VXLANPort, defaultVXLANPort)
+	setDefault(&c.VXLANVNI, defaultVXLANVNI)
+	setDefault(&c.VXLANDevice, defaultVXLANDevice)
+	setDefault(&c.IptablesLogPrefix, defaultLogPrefix)
+	setDefault(&c.EndpointToHostAction, "DROP")
+	setDefault(&c.IptablesFilterAllowAction, "ACCEPT")
+	setDefault(&c.IptablesMangleAllowAction, "ACCEPT")
+	setDefault(&c.Backend, BackendAuto)
+	setDefault(&c.RouteProtocol, defaultRouteProtocol)
+	if c.FailsafeInboundHostPorts == nil {
+		c.FailsafeInboundHostPorts = append(portList("tcp", 22), append(portList("udp", 68), clusterPorts()...)...)
+	}
+	if c.FailsafeOutboundHostPorts == nil {
+		c.FailsafeOutboundHostPorts = append(portList("udp", 53, 67), clusterPorts()...)
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// clusterPorts are BGP and etcd, without which a node drops out of its cluster.
+func clusterPorts() []ProtoPort { return portList("tcp", 179, 2379, 2380, 6666, 6667) }
+
+func portList(protocol string, ports ...uint16) []ProtoPort {
+	var list []ProtoPort
+	for _, port := range ports {
+		list = append(list, ProtoPort{Protocol: protocol, Port: port})
+	}
+	return list
+}
+
+// Validate returns all that is wrong with the configuration, each error naming its field. It wants defaults filled in.
+func (c Config) Validate() error {
+	return errors.Join(c.checkPrefixes(), c.checkMarks(), c.checkActions(), c.checkPorts(), c.checkTunnels())
+}
+
+func fieldError(field, format string, args ...any) error {
+	return fmt.Errorf("RulesConfig.%s: %s", field, fmt.Sprintf(format, args...))
+}
+
+func (c Config) checkPrefixes() error {
+	if len(c.WorkloadIfacePrefixes) == 0 {
+		return fieldError("WorkloadIfacePrefixes", "is empty; name at least one beginning, such as \"cali\"")
+	}
+	var errs []error
+	for _, prefix := range c.WorkloadIfacePrefixes {
+		if !IfaceNameOK(prefix) {
+			errs = append(errs, fieldError("WorkloadIfacePrefixes", "%q cannot begin an interface's name (1 to 15 characters, no / or space)", prefix))
+		}
+	}
+	if filter := c.IptablesNATOutgoingInterfaceFilter; filter != "" && !IfaceNameOK(strings.TrimSuffix(filter, "+")) {
+		errs = append(errs, fieldError("IptablesNATOutgoingInterfaceFilter", "%q is no interface's name", filter))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkMarks() error {
+	var errs []error
+	var used uint32
+	mark := func(field string, value uint32, single bool) {
+		switch {
+		case value == 0:
+			errs = append(errs, fieldError(field, "is zero; it must be a bit of its own"))
+		case single && bits.OnesCount32(value) != 1:
+			errs = append(errs, fieldError(field, "%#x has %d bits; it must have one", value, bits.OnesCount32(value)))
+		case used&value != 0:
+			errs = append(errs, fieldError(field, "%#x overlaps with another mark of ours", value))
+		}
+		used |= value
+	}
+	mark("IptablesMarkAccept", c.IptablesMarkAccept, true)
+	mark("IptablesMarkPass", c.IptablesMarkPass, true)
+	mark("IptablesMarkScratch0", c.IptablesMarkScratch0, true)
+	mark("IptablesMarkScratch1", c.IptablesMarkScratch1, true)
+	if !c.KubeIPVSSupportEnabled {
+		return errors.Join(errs...)
+	}
+	mark("IptablesMarkEndpoint", c.IptablesMarkEndpoint, false)
+	if non := c.IptablesMarkNonCaliEndpoint; non == 0 || non&^c.IptablesMarkEndpoint != 0 {
+		errs = append(errs, fieldError("IptablesMarkNonCaliEndpoint", "%#x is not a number inside IptablesMarkEndpoint %#x", non, c.IptablesMarkEndpoint))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkActions() error {
+	var errs []error
+	oneOf := func(field, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			errs = append(errs, fieldError(field, "%q is not one of %s", value, strings.Join(allowed, ", ")))
+		}
+	}
+	oneOf("EndpointToHostAction", c.EndpointToHostAction, "DROP", "ACCEPT", "RETURN")
+	oneOf("IptablesFilterAllowAction", c.IptablesFilterAllowAction, "ACCEPT", "RETURN")
+	oneOf("IptablesMangleAllowAction", c.IptablesMangleAllowAction, "ACCEPT", "RETURN")
+	oneOf("Backend", c.Backend, BackendAuto, BackendNFT, BackendIptables)
+	if len(c.IptablesLogPrefix) > maxLogPrefix {
+		errs = append(errs, fieldError("IptablesLogPrefix", "%q is longer than %d characters", c.IptablesLogPrefix, maxLogPrefix))
+	}
+	return errors.Join(errs...)
+}
+
+// maxLogPrefix is what fits into xt_LOG's 30 bytes beside the ": " that follows.
+const maxLogPrefix = 27
+
+func (c Config) checkPorts() error {
+	var errs []error
+	for i, p := range c.FailsafeInboundHostPorts {
+		errs = append(errs, p.check(fmt.Sprintf("FailsafeInboundHostPorts[%d]", i)))
+	}
+	for i, p := range c.FailsafeOutboundHostPorts {
+		errs = append(errs, p.check(fmt.Sprintf("FailsafeOutboundHostPorts[%d]", i)))
+	}
+	for i, r := range c.KubeNodePortRanges {
+		if r.First == 0 || r.First > r.Last {
+			errs = append(errs, fieldError(fmt.Sprintf("KubeNodePortRanges[%d]", i), "%d-%d is no range of ports", r.First, r.Last))
+		}
+	}
+	if r := c.NATPortRange; r != (table.PortRange{}) && (r.First == 0 || r.First > r.Last) {
+		errs = append(errs, fieldError("NATPortRange", "%d-%d is no range of ports", r.First, r.Last))
+	}
+	return errors.Join(errs...)
+}
+
+func (p ProtoPort) check(field string) error {
+	switch p.Protocol {
+	case "tcp", "udp", "sctp":
+	default:
+		return fieldError(field, "protocol %q is not tcp, udp or sctp", p.Protocol)
+	}
+	if p.Port == 0 {
+		return fieldError(field, "port 0 does not exist")
+	}
+	if p.Net != "" {
+		if _, err := netip.ParsePrefix(p.Net); err != nil {
+			return fieldError(field, "net: %v", err)
+		}
+	}
+	return nil
+}
+
+func (c Config) checkTunnels() error {
+	var errs []error
+	if c.VXLANPort < 1 || c.VXLANPort > 65535 {
+		errs = append(errs, fieldError("VXLANPort", "%d is no port", c.VXLANPort))
+	}
+	if c.VXLANVNI < 1 || c.VXLANVNI >= 1<<24 {
+		errs = append(errs, fieldError("VXLANVNI", "%d is not in 1..16777215", c.VXLANVNI))
+	}
+	if !IfaceNameOK(c.VXLANDevice) {
+		errs = append(errs, fieldError("VXLANDevice", "%q is no interface's name", c.VXLANDevice))
+	}
+	for _, prefix := range c.WorkloadIfacePrefixes {
+		if strings.HasPrefix(c.VXLANDevice, prefix) {
+			errs = append(errs, fieldError("VXLANDevice", "%q begins like a workload's interface (%q)", c.VXLANDevice, prefix))
+		}
+	}
+	if c.VXLANMTU != 0 && (c.VXLANMTU < 576 || c.VXLANMTU > 65535) {
+		errs = append(errs, fieldError("VXLANMTU", "%d is not in 576..65535", c.VXLANMTU))
+	}
+	if c.RouteProtocol <= reservedRouteProtocols || c.RouteProtocol > 255 {
+		errs = append(errs, fieldError("RouteProtocol", "%d is not in %d..255; lower numbers belong to the kernel", c.RouteProtocol, reservedRouteProtocols+1))
+	}
+	if c.IPIPTunnelAddress.IsValid() && !c.IPIPTunnelAddress.Is4() {
+		errs = append(errs, fieldError("IPIPTunnelAddress", "%s is not IPv4", c.IPIPTunnelAddress))
+	}
+	if c.OpenStackMetadataIP.IsValid() && !c.OpenStackMetadataIP.Is4() {
+		errs = append(errs, fieldError("OpenStackMetadataIP", "%s is not IPv4", c.OpenStackMetadataIP))
+	}
+	return errors.Join(errs...)
+}
+
+// reservedRouteProtocols is RTPROT_STATIC: up to it, protocol numbers have meanings to the kernel and to administrators.
+const reservedRouteProtocols = 4
+
+// IfaceNameOK says whether the kernel would take the name (dev_valid_name), and whether it is safe as part of a /proc path.
+func IfaceNameOK(name string) bool {
+	return name != "" && len(name) <= 15 && name != "." && name != ".." && !strings.ContainsAny(name, "/: \t\r\n\v\f\x00")
+}
+
+// IsWorkloadIface says whether the name begins like a workload's interface.
+func (c Config) IsWorkloadIface(name string) bool {
+	return slices.ContainsFunc(c.WorkloadIfacePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// markBits are all bits that we ever change.
+func (c Config) markBits() uint32 {
+	all := c.IptablesMarkAccept | c.IptablesMarkPass | c.IptablesMarkScratch0 | c.IptablesMarkScratch1
+	if c.KubeIPVSSupportEnabled {
+		all |= c.IptablesMarkEndpoint
+	}
+	return all
+}

@@ -1,0 +1,47 @@
+package rules
+
+import (
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+func (r *renderer) WorkloadDispatch(ifaces []string) []table.Dispatch {
+	// The end of the chain is for interfaces that are a workload's by name, and nobody's by what we were told.
+	unknown := []table.Rule{rule(table.Match{}, "Unknown interface", act(table.Drop))}
+	return []table.Dispatch{
+		dispatch(ChainFromWorkloadDispatch, WorkloadFromEndpointPfx, false, ifaces, unknown),
+		dispatch(ChainToWorkloadDispatch, WorkloadToEndpointPfx, true, ifaces, unknown),
+	}
+}
+
+func (r *renderer) HostDispatch(l table.Layer, ifaces []string) []table.Dispatch {
+	chain := func(name, prefix string, byOut bool) table.Dispatch {
+		var others []table.Rule
+		if slices.Contains(ifaces, AllInterfaces) {
+			others = []table.Rule{rule(table.Match{}, "", goTo(IfaceChain(prefix, AllInterfaces)))}
+		}
+		return dispatch(name, prefix, byOut, ifaces, others)
+	}
+	from := chain(ChainDispatchFromHostEndpoint, HostFromEndpointPfx, false)
+	if l == table.Mangle {
+		return []table.Dispatch{from}
+	}
+	both := []table.Dispatch{from, chain(ChainDispatchToHostEndpoint, HostToEndpointPfx, true)}
+	if l == table.Filter {
+		both = append(both,
+			chain(ChainDispatchFromHostEndpointForward, HostFromEndpointForwardPfx, false),
+			chain(ChainDispatchToHostEndpointForward, HostToEndpointForwardPfx, true))
+	}
+	return both
+}
+
+func dispatch(name, prefix string, byOut bool, ifaces []string, others []table.Rule) table.Dispatch {
+	d := table.Dispatch{Name: name, ByOut: byOut, Chains: map[string]string{}, Default: others}
+	for _, iface := range ifaces {
+		if iface != AllInterfaces {
+			d.Chains[iface] = IfaceChain(prefix, iface)
+		}
+	}
+	return d
+}

@@ -1,0 +1,191 @@
+package rules
+
+import (
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// Tier is what one tier says in one direction: chains' names, see PolicyChainName. Empty tiers do not count.
+type Tier struct {
+	Name     string
+	Policies []string
+	// PassAtEnd sends packets that no policy decided about on to the next tier; otherwise they are dropped.
+	PassAtEnd bool
+}
+
+// Direction is what applies to the packets of an endpoint in one direction.
+type Direction struct {
+	Tiers    []Tier
+	Profiles []string // chains' names
+}
+
+// Workload is an endpoint on a workload's interface.
+type Workload struct {
+	Iface string
+	Up    bool // admin state; a workload that is down neither sends nor receives
+	// Sources are what the workload may send from, of any family.
+	Sources []netip.Prefix
+	To      Direction
+	From    Direction
+}
+
+// Host is a host endpoint on one interface of the node, or on AllInterfaces. In layer Raw its policies are untracked ones,
+// in layer Mangle those before DNAT.
+type Host struct {
+	Iface string
+	To    Direction // leaving the node by the interface
+	From  Direction
+	// ForwardTo and ForwardFrom apply to what the node passes on. Layer Filter only.
+	ForwardTo, ForwardFrom []Tier
+}
+
+// kind is how the chain of an endpoint ends.
+type kind uint8
+
+const (
+	normal    kind = iota // policies, then profiles, then drop
+	forward               // policies; allow if there is none
+	untracked             // policies; accepted packets are not tracked
+	preDNAT               // policies
+)
+
+// endpointChain is a chain of an endpoint in the making.
+type endpointChain struct {
+	*renderer
+	kind  kind
+	allow table.Verb
+	rules []table.Rule
+}
+
+func (c *endpointChain) add(m table.Match, comment string, actions ...table.Action) {
+	c.rules = append(c.rules, rule(m, comment, actions...))
+}
+
+func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
+	to := &endpointChain{renderer: r, allow: r.filterAllow}
+	from := &endpointChain{renderer: r, allow: r.filterAllow}
+	if ep.Up {
+		to.body(ep.To, "")
+		from.checkSource(f, ep.Sources)
+		from.dropTunnelled()
+		from.body(ep.From, "")
+	} else {
+		to.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))
+		from.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))
+	}
+	return []table.Chain{
+		{Name: IfaceChain(WorkloadToEndpointPfx, ep.Iface), Rules: to.rules},
+		{Name: IfaceChain(WorkloadFromEndpointPfx, ep.Iface), Rules: from.rules},
+	}
+}
+
+// checkSource drops what does not come from one of the workload's own addresses: the reverse path check alone lets a
+// workload use any address that is routed to it, and is not there at all where an administrator has set it to loose.
+// Neighbour discovery needs link-local addresses and, for duplicate address detection, none.
+func (c *endpointChain) checkSource(f table.Family, sources []netip.Prefix) {
+	var own []netip.Prefix
+	for _, p := range sources {
+		if p.Addr().Is4() == (f == table.IPv4) {
+			own = append(own, p)
+		}
+	}
+	if f == table.IPv6 {
+		own = append(own, netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("::/128"))
+	}
+	c.add(table.Match{NotSrcNets: own}, "Not the workload's address", act(table.Drop))
+}
+
+// dropTunnelled keeps workloads from talking to other nodes' tunnel ends, which would take them for a node.
+func (c *endpointChain) dropTunnelled() {
+	if c.VXLANEnabled {
+		c.add(dport(protoUDP, uint16(c.VXLANPort)), "VXLAN from a workload", act(table.Drop))
+	}
+	if c.IPIPEnabled {
+		c.add(table.Match{Protocol: protoIPIP}, "IPIP from a workload", act(table.Drop))
+	}
+}
+
+// body is what all chains of endpoints have.
+func (c *endpointChain) body(d Direction, failsafe string) {
+	if c.kind != untracked {
+		c.connections()
+	}
+	if failsafe != "" {
+		c.add(table.Match{}, "", jump(failsafe))
+	}
+	c.add(table.Match{}, "", clearMark(c.IptablesMarkAccept))
+	tiers := c.tiers(d.Tiers)
+	switch {
+	case c.kind == forward && tiers == 0:
+		c.add(table.Match{}, "No policy applies to forwarded traffic", setMark(c.IptablesMarkAccept), act(table.Return))
+	case c.kind == normal:
+		for _, profile := range d.Profiles {
+			c.add(table.Match{}, "", jump(profile))
+			c.add(marked(c.IptablesMarkAccept), "Return if profile accepted", act(table.Return))
+		}
+		c.add(table.Match{}, "Drop if no profile matched", act(table.Drop))
+	}
+}
+
+// connections lets pass what belongs to a connection that was let through, and drops what belongs to none and starts none.
+func (c *endpointChain) connections() {
+	if c.allow == table.Accept {
+		c.add(established(), "", act(table.Accept))
+	} else {
+		c.add(established(), "", setMark(c.IptablesMarkAccept), act(c.allow))
+	}
+	if !c.DisableConntrackInvalid {
+		c.add(table.Match{CT: table.CTInvalid}, "", act(table.Drop))
+	}
+}
+
+// tiers renders the tiers in order and returns how many have policies. A packet leaves a tier accepted, dropped, or passed
+// to the next one.
+func (c *endpointChain) tiers(tiers []Tier) int {
+	accept, pass := c.IptablesMarkAccept, c.IptablesMarkPass
+	n := 0
+	for _, tier := range tiers {
+		if len(tier.Policies) == 0 {
+			continue
+		}
+		n++
+		c.add(table.Match{}, "Start of tier "+tier.Name, clearMark(pass))
+		for _, policy := range tier.Policies {
+			c.add(unmarked(pass), "", jump(policy))
+			if c.kind == untracked {
+				c.add(marked(accept), "", act(table.NoTrack))
+			}
+			c.add(marked(accept), "Return if policy accepted", act(table.Return))
+		}
+		if !tier.PassAtEnd && (c.kind == normal || c.kind == forward) {
+			c.add(unmarked(pass), "End of tier "+tier.Name+": drop if no policy passed the packet", act(table.Drop))
+		}
+	}
+	return n
+}
+
+func (r *renderer) HostChains(l table.Layer, ep Host) []table.Chain {
+	chain := func(prefix string, k kind, allow table.Verb, d Direction, failsafe string) table.Chain {
+		c := &endpointChain{renderer: r, kind: k, allow: allow}
+		c.body(d, failsafe)
+		return table.Chain{Name: IfaceChain(prefix, ep.Iface), Rules: c.rules}
+	}
+	switch l {
+	case table.Filter:
+		return []table.Chain{
+			chain(HostToEndpointPfx, normal, r.filterAllow, ep.To, ChainFailsafeOut),
+			chain(HostFromEndpointPfx, normal, r.filterAllow, ep.From, ChainFailsafeIn),
+			chain(HostToEndpointForwardPfx, forward, r.filterAllow, Direction{Tiers: ep.ForwardTo}, ""),
+			chain(HostFromEndpointForwardPfx, forward, r.filterAllow, Direction{Tiers: ep.ForwardFrom}, ""),
+		}
+	case table.Raw:
+		return []table.Chain{
+			chain(HostToEndpointPfx, untracked, table.Accept, ep.To, ChainFailsafeOut),
+			chain(HostFromEndpointPfx, untracked, table.Accept, ep.From, ChainFailsafeIn),
+		}
+	case table.Mangle:
+		return []table.Chain{chain(HostFromEndpointPfx, preDNAT, r.mangleAllow, ep.From, ChainFailsafeIn)}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// With kube-ipvs, packets to a service come in by INPUT and go out by OUTPUT, where the interface that they came by is
+// forgotten. The endpoint mark remembers it in between.
+
+// forwardCheck finds out whether kube-ipvs will send a packet on, and has it marked if so.
+func (r *renderer) forwardCheck() table.Chain {
+	list := []table.Rule{rule(established(), "", act(table.Return))}
+	for _, protocol := range []uint8{protoTCP, protoUDP} {
+		if len(r.KubeNodePortRanges) == 0 {
+			break
+		}
+		m := table.Match{Protocol: protocol, DstPorts: r.KubeNodePortRanges, DstSets: []string{SetThisHost}}
+		list = append(list, rule(m, "To a node port", goTo(ChainDispatchSetEndpointMark)))
+	}
+	return table.Chain{Name: ChainForwardCheck, Rules: append(list,
+		rule(table.Match{NotDstSets: []string{SetThisHost}}, "To a service", goTo(ChainDispatchSetEndpointMark)))}
+}
+
+// forwardEndpointMark is what FORWARD would have done, by the mark.
+func (r *renderer) forwardEndpointMark() table.Chain {
+	foreign := table.Match{Mark: r.IptablesMarkNonCaliEndpoint, MarkMask: r.IptablesMarkEndpoint, MarkNot: true}
+	list := []table.Rule{rule(foreign, "", jump(ChainDispatchFromEndpointMark))}
+	for _, prefix := range r.WorkloadIfacePrefixes {
+		list = append(list, rule(out(prefix), "", jump(ChainToWorkloadDispatch)))
+	}
+	return table.Chain{Name: ChainForwardEndpointMark, Rules: append(list,
+		rule(table.Match{}, "", jump(ChainDispatchToHostEndpointForward)),
+		rule(table.Match{}, "", clearMark(r.IptablesMarkEndpoint)),
+		rule(marked(r.IptablesMarkAccept), "Policy explicitly accepted the packet", act(r.filterAllow)))}
+}
+
+func (r *renderer) MarkChains(marks map[string]uint32, hosts map[string]bool) LayerChains {
+	if !r.KubeIPVSSupportEnabled {
+		return LayerChains{Layer: table.Filter}
+	}
+	mask := r.IptablesMarkEndpoint
+	set := table.Dispatch{Name: ChainDispatchSetEndpointMark, Chains: map[string]string{}}
+	from := table.Chain{Name: ChainDispatchFromEndpointMark}
+	var chains []table.Chain
+	for _, iface := range slices.Sorted(maps.Keys(marks)) {
+		name := IfaceChain(SetEndpointMarkPfx, iface)
+		chains = append(chains, table.Chain{Name: name, Rules: []table.Rule{
+			rule(table.Match{}, "", table.Action{Verb: table.SetMark, Mark: marks[iface], Mask: mask})}})
+		set.Chains[iface] = name
+		prefix := WorkloadFromEndpointPfx
+		if hosts[iface] {
+			prefix = HostFromEndpointForwardPfx
+		}
+		from.Rules = append(from.Rules, rule(table.Match{Mark: marks[iface], MarkMask: mask}, "", goTo(IfaceChain(prefix, iface))))
+	}
+	for _, prefix := range r.WorkloadIfacePrefixes {
+		set.Default = append(set.Default, rule(in(prefix), "Unknown endpoint", act(table.Drop)))
+	}
+	set.Default = append(set.Default, rule(table.Match{}, "No endpoint",
+		table.Action{Verb: table.SetMark, Mark: r.IptablesMarkNonCaliEndpoint, Mask: mask}))
+	from.Rules = append(from.Rules, rule(table.Match{}, "Unknown endpoint", act(table.Drop)))
+	return LayerChains{Layer: table.Filter, Chains: append(chains, from), Dispatches: []table.Dispatch{set}}
+}

@@ -1,0 +1,113 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// ChainPrefix begins the name of every chain of ours.
+const ChainPrefix = "cali-"
+
+// The chains whose names do not depend on the configuration. A name may occur in several layers.
+const (
+	ChainInput       = "cali-INPUT"
+	ChainForward     = "cali-FORWARD"
+	ChainOutput      = "cali-OUTPUT"
+	ChainPrerouting  = "cali-PREROUTING"
+	ChainPostrouting = "cali-POSTROUTING"
+
+	ChainFailsafeIn  = "cali-failsafe-in"
+	ChainFailsafeOut = "cali-failsafe-out"
+
+	ChainNATOutgoing = "cali-nat-outgoing"
+	ChainFIPDnat     = "cali-fip-dnat"
+	ChainFIPSnat     = "cali-fip-snat"
+
+	ChainWorkloadToHost       = "cali-wl-to-host"
+	ChainFromWorkloadDispatch = "cali-from-wl-dispatch"
+	ChainToWorkloadDispatch   = "cali-to-wl-dispatch"
+
+	ChainDispatchToHostEndpoint          = "cali-to-host-endpoint"
+	ChainDispatchFromHostEndpoint        = "cali-from-host-endpoint"
+	ChainDispatchToHostEndpointForward   = "cali-to-hep-forward"
+	ChainDispatchFromHostEndpointForward = "cali-from-hep-forward"
+
+	ChainDispatchSetEndpointMark  = "cali-set-endpoint-mark"
+	ChainDispatchFromEndpointMark = "cali-from-endpoint-mark"
+	ChainForwardCheck             = "cali-forward-check"
+	ChainForwardEndpointMark      = "cali-forward-endpoint-mark"
+)
+
+// The beginnings of the chains of one policy, profile or interface.
+const (
+	PolicyInboundPfx   = "cali-pi-"
+	PolicyOutboundPfx  = "cali-po-"
+	ProfileInboundPfx  = "cali-pri-"
+	ProfileOutboundPfx = "cali-pro-"
+
+	WorkloadToEndpointPfx   = "cali-tw-"
+	WorkloadFromEndpointPfx = "cali-fw-"
+	SetEndpointMarkPfx      = "cali-sm-"
+
+	HostToEndpointPfx          = "cali-th-"
+	HostFromEndpointPfx        = "cali-fh-"
+	HostToEndpointForwardPfx   = "cali-thfw-"
+	HostFromEndpointForwardPfx = "cali-fhfw-"
+)
+
+// The IDs of the sets that the driver itself fills.
+const (
+	SetAllPools   = "all-ipam-pools"  // nets of all pools
+	SetMasqPools  = "masq-ipam-pools" // nets of the pools that masquerade
+	SetAllHosts   = "all-hosts-net"   // addresses of all nodes, and nets of nodes outside of the cluster
+	SetThisHost   = "this-host"       // addresses of this node
+	SetVXLANPeers = "all-vxlan-net"   // addresses that other nodes' VXLAN packets come from
+)
+
+// AllInterfaces is the name of a host endpoint that stands for every interface of the node.
+const AllInterfaces = "*"
+
+// allInterfacesSuffix takes the place of an interface's name in the chain of the endpoint for all of them; longer than any
+// interface's name, so it is nobody else's.
+const allInterfacesSuffix = "any-interface-at-all"
+
+// maxChainName is iptables' limit (XT_EXTENSION_MAXNAMELEN less the terminator).
+const maxChainName = 28
+
+// ChainName is prefix followed by what name stands for: name itself if the whole is short and made of letters, digits and
+// ". _ - /" only, else "_" and a hash of it. Different names never give equal chains, short of a collision of 100 bits.
+func ChainName(prefix, name string) string {
+	if len(prefix)+len(name) <= maxChainName && !strings.HasPrefix(name, "_") && plain(name) {
+		return prefix + name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return prefix + "_" + base64.RawURLEncoding.EncodeToString(sum[:])[:maxChainName-1-len(prefix)]
+}
+
+func plain(name string) bool {
+	for _, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && c != '.' && c != '_' && c != '-' && c != '/' {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// IfaceChain is the chain of prefix for an interface, or for AllInterfaces.
+func IfaceChain(prefix, iface string) string {
+	if iface == AllInterfaces {
+		iface = allInterfacesSuffix
+	}
+	return ChainName(prefix, iface)
+}
+
+// LayerChains are chains and dispatch chains of one layer.
+type LayerChains struct {
+	Layer      table.Layer
+	Chains     []table.Chain
+	Dispatches []table.Dispatch
+}

@@ -1,0 +1,76 @@
+package rules
+
+import (
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// metadataService is where a workload asks for its metadata (OpenStack, EC2).
+const metadataService = "169.254.169.254"
+
+func (r *renderer) natPrerouting(f table.Family) table.Chain {
+	list := []table.Rule{rule(table.Match{}, "", jump(ChainFIPDnat))}
+	if f == table.IPv4 && r.OpenStackMetadataIP.IsValid() {
+		m := dport(protoTCP, 80)
+		m.DstNets = []netip.Prefix{host(netip.MustParseAddr(metadataService))}
+		list = append(list, rule(m, "OpenStack metadata", table.Action{Verb: table.DNAT, To: r.OpenStackMetadataIP,
+			Ports: table.PortRange{First: r.OpenStackMetadataPort, Last: r.OpenStackMetadataPort}}))
+	}
+	return table.Chain{Name: ChainPrerouting, Rules: list}
+}
+
+func (r *renderer) natOutput() table.Chain {
+	return table.Chain{Name: ChainOutput, Rules: []table.Rule{rule(table.Match{}, "", jump(ChainFIPDnat))}}
+}
+
+func (r *renderer) natPostrouting(f table.Family) table.Chain {
+	list := []table.Rule{rule(table.Match{}, "", jump(ChainFIPSnat)), rule(table.Match{}, "", jump(ChainNATOutgoing))}
+	// What the node itself sends through a tunnel must have the tunnel's address, or the answer takes another way.
+	tunnel := func(device string) table.Rule {
+		m := table.Match{OutIface: device, SrcNotOnOut: true, Src: table.AddrLocal}
+		return rule(m, "The node's own packets take the tunnel's address", act(table.Masquerade))
+	}
+	if r.IPIPEnabled && r.IPIPTunnelAddress.IsValid() && f == table.IPv4 {
+		list = append(list, tunnel(IPIPDevice))
+	}
+	if r.VXLANEnabled {
+		list = append(list, tunnel(r.VXLANDevice))
+	}
+	return table.Chain{Name: ChainPostrouting, Rules: list}
+}
+
+// IPIPDevice is the kernel's own IPIP device.
+const IPIPDevice = "tunl0"
+
+func (r *renderer) NATOutgoing(active bool) table.Chain {
+	chain := table.Chain{Name: ChainNATOutgoing}
+	if !active {
+		return chain
+	}
+	m := table.Match{SrcSets: []string{SetMasqPools}, NotDstSets: []string{SetAllPools}, OutIface: r.IptablesNATOutgoingInterfaceFilter}
+	if r.NATPortRange != (table.PortRange{}) {
+		// The verdict ends the walk: Felix's RETURN after each of them is for packets that there are none of.
+		for _, protocol := range []uint8{protoTCP, protoUDP} {
+			m.Protocol = protocol
+			chain.Rules = append(chain.Rules, rule(m, "", table.Action{Verb: table.Masquerade, Ports: r.NATPortRange}))
+		}
+		m.Protocol = 0
+	}
+	chain.Rules = append(chain.Rules, rule(m, "", act(table.Masquerade)))
+	return chain
+}
+
+func (r *renderer) FloatingIPs(dnat, snat []NATPair) []table.Chain {
+	to, from := table.Chain{Name: ChainFIPDnat}, table.Chain{Name: ChainFIPSnat}
+	for _, p := range dnat {
+		m := table.Match{DstNets: []netip.Prefix{host(p.External)}}
+		to.Rules = append(to.Rules, rule(m, "", table.Action{Verb: table.DNAT, To: p.Internal}))
+	}
+	for _, p := range snat {
+		// A workload that talks to its own floating IP must not see its own address as the source.
+		own := []netip.Prefix{host(p.Internal)}
+		from.Rules = append(from.Rules, rule(table.Match{SrcNets: own, DstNets: own}, "", table.Action{Verb: table.SNAT, To: p.External}))
+	}
+	return []table.Chain{to, from}
+}

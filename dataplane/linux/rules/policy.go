@@ -1,0 +1,133 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// Env is what rules refer to.
+type Env struct {
+	// Set returns the type of a set of the family, and false if there is no such set or it cannot be programmed.
+	Set func(id string) (table.SetType, bool)
+}
+
+// Problem is why a rule blocks more than it was asked to.
+type Problem struct {
+	Rule  int // position in its list, from 0
+	Cause string
+	// Sets are the sets that the rule would need. The problem may go away when they change.
+	Sets []string
+}
+
+func (p Problem) String() string { return fmt.Sprintf("rule %d: %s", p.Rule, p.Cause) }
+
+// PolicyChainName is the chain of a policy of a tier under one of the prefixes PolicyInboundPfx and PolicyOutboundPfx. A
+// policy of tier "default" keeps its name; others are hashed together with the tier's.
+func PolicyChainName(prefix, tier, name string) string {
+	if tier == "" || tier == DefaultTier {
+		return ChainName(prefix, name)
+	}
+	return ChainName(prefix, tier+"\x00"+name) // NUL occurs in no name, and forces the hash
+}
+
+// DefaultTier is the tier of policies that do not say otherwise.
+const DefaultTier = "default"
+
+// ProfileChainName is the chain of a profile under one of the prefixes ProfileInboundPfx and ProfileOutboundPfx.
+func ProfileChainName(prefix, name string) string { return ChainName(prefix, name) }
+
+func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule, env Env) (table.Chain, []Problem) {
+	chain := table.Chain{Name: name}
+	var problems []Problem
+	for i, in := range rules {
+		if in == nil || !forFamily(in, f) {
+			continue
+		}
+		m := newMatcher(f, in, env)
+		if m.never {
+			continue
+		}
+		rendered, cause := r.policyRules(in, m)
+		chain.Rules = append(chain.Rules, rendered...)
+		if cause != "" {
+			problems = append(problems, Problem{Rule: i, Cause: cause, Sets: m.badSets})
+		}
+	}
+	return chain, problems
+}
+
+// policyRules renders one rule, closed if it has to be. The string says why it had to be.
+func (r *renderer) policyRules(in *proto.Rule, m *matcher) ([]table.Rule, string) {
+	comment := ""
+	if id := in.GetRuleId(); id != "" {
+		comment = "rule " + id
+	}
+	if len(m.problems) == 0 {
+		actions, known := r.policyActions(in.GetAction())
+		cause := ""
+		if !known {
+			cause = fmt.Sprintf("unknown action %q: drops what it matches", in.GetAction())
+		}
+		var list []table.Rule
+		for _, match := range m.matches() {
+			list = append(list, rule(match, comment, actions...))
+		}
+		return list, cause
+	}
+	cause := strings.Join(m.problems, ", ")
+	switch actionOf(in.GetAction()) {
+	case "allow":
+		return nil, cause + ": the rule allows nothing"
+	case "log":
+		return nil, cause + ": the rule logs nothing"
+	}
+	// What can be matched bounds the harm.
+	var list []table.Rule
+	for _, match := range m.matches() {
+		list = append(list, rule(match, comment, act(table.Drop)))
+	}
+	return list, cause + ": the rule drops whatever the rest of it matches"
+}
+
+// actionOf brings the names of an action together.
+func actionOf(action string) string {
+	switch a := strings.ToLower(action); a {
+	case "":
+		return "allow"
+	case "next-tier":
+		return "pass"
+	default:
+		return a
+	}
+}
+
+func (r *renderer) policyActions(action string) ([]table.Action, bool) {
+	switch actionOf(action) {
+	case "allow":
+		return []table.Action{setMark(r.IptablesMarkAccept), act(table.Return)}, true
+	case "pass":
+		return []table.Action{setMark(r.IptablesMarkPass), act(table.Return)}, true
+	case "deny":
+		return []table.Action{act(table.Drop)}, true
+	case "log":
+		return []table.Action{{Verb: table.Log, Prefix: r.IptablesLogPrefix + ": "}}, true
+	}
+	return []table.Action{act(table.Drop)}, false
+}
+
+// forFamily says whether a rule is about a family at all: by its IP version, or because each net of some list is of the
+// other one (Felix's reading; so a rule "not from 2001:db8::/32" does not concern IPv4).
+func forFamily(in *proto.Rule, f table.Family) bool {
+	if v := in.GetIpVersion(); v != proto.IPVersion_ANY && int(v) != int(f) {
+		return false
+	}
+	for _, nets := range [][]string{in.GetSrcNet(), in.GetDstNet(), in.GetNotSrcNet(), in.GetNotDstNet()} {
+		if onlyOther(nets, f) {
+			return false
+		}
+	}
+	return true
+}

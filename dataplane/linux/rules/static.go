@@ -1,0 +1,261 @@
+package rules
+
+import (
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+func (r *renderer) Hooks(l table.Layer) map[table.Hook][]table.Rule {
+	to := func(chain string) []table.Rule { return []table.Rule{rule(table.Match{}, "", jump(chain))} }
+	switch l {
+	case table.Raw:
+		return map[table.Hook][]table.Rule{table.Prerouting: to(ChainPrerouting), table.Output: to(ChainOutput)}
+	case table.Mangle:
+		return map[table.Hook][]table.Rule{table.Prerouting: to(ChainPrerouting)}
+	case table.NAT:
+		return map[table.Hook][]table.Rule{
+			table.Prerouting: to(ChainPrerouting), table.Postrouting: to(ChainPostrouting), table.Output: to(ChainOutput)}
+	case table.Filter:
+		return map[table.Hook][]table.Rule{
+			table.Input: to(ChainInput), table.Forward: to(ChainForward), table.Output: to(ChainOutput)}
+	}
+	return nil
+}
+
+func (r *renderer) StaticChains(f table.Family, l table.Layer) []table.Chain {
+	switch l {
+	case table.Raw:
+		return append(r.failsafeChains(f, l), r.rawPrerouting(f), r.rawOutput())
+	case table.Mangle:
+		return append(r.failsafeChains(f, l), r.manglePrerouting())
+	case table.NAT:
+		return []table.Chain{r.natPrerouting(f), r.natOutput(), r.natPostrouting(f)}
+	case table.Filter:
+		chains := append(r.failsafeChains(f, l), r.filterInput(f), r.filterForward(), r.filterOutput(f), r.workloadToHost(f))
+		if r.KubeIPVSSupportEnabled {
+			chains = append(chains, r.forwardCheck(), r.forwardEndpointMark())
+		}
+		return chains
+	}
+	return nil
+}
+
+func (r *renderer) rawPrerouting(f table.Family) table.Chain {
+	fromWorkload := r.IptablesMarkScratch0
+	list := []table.Rule{rule(table.Match{}, "", clearMark(r.markBits()))}
+	for _, prefix := range r.WorkloadIfacePrefixes {
+		list = append(list, rule(in(prefix), "", setMark(fromWorkload)))
+	}
+	if f == table.IPv6 {
+		m := marked(fromWorkload)
+		m.NoReversePath = true
+		list = append(list, rule(m, "Source not routed back to the workload", act(table.Drop)))
+	} else {
+		// Workloads' interfaces have route_localnet, for the sake of DNAT to the loopback; asking for it directly is no good.
+		m := marked(fromWorkload)
+		m.DstNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		list = append(list, rule(m, "The node's loopback", act(table.Drop)))
+	}
+	return table.Chain{Name: ChainPrerouting, Rules: append(list,
+		rule(unmarked(fromWorkload), "", jump(ChainDispatchFromHostEndpoint)),
+		rule(marked(r.IptablesMarkAccept), "Untracked policy accepted the packet", act(table.Accept)))}
+}
+
+func (r *renderer) rawOutput() table.Chain {
+	return table.Chain{Name: ChainOutput, Rules: []table.Rule{
+		rule(table.Match{}, "", clearMark(r.markBits())),
+		rule(table.Match{}, "", jump(ChainDispatchToHostEndpoint)),
+		rule(marked(r.IptablesMarkAccept), "Untracked policy accepted the packet", act(table.Accept))}}
+}
+
+func (r *renderer) manglePrerouting() table.Chain {
+	return table.Chain{Name: ChainPrerouting, Rules: []table.Rule{
+		rule(established(), "", act(r.mangleAllow)),
+		rule(marked(r.IptablesMarkAccept), "Accepted before", act(r.mangleAllow)),
+		rule(table.Match{}, "", jump(ChainDispatchFromHostEndpoint)),
+		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.mangleAllow))}}
+}
+
+func (r *renderer) filterForward() table.Chain {
+	accept := r.IptablesMarkAccept
+	list := []table.Rule{
+		rule(table.Match{}, "", clearMark(r.markBits()&^accept)),
+		rule(unmarked(accept), "", jump(ChainDispatchFromHostEndpointForward)),
+	}
+	for _, prefix := range r.WorkloadIfacePrefixes {
+		list = append(list, rule(in(prefix), "", jump(ChainFromWorkloadDispatch)))
+	}
+	// After the loop: a packet must have come through the policy of the workload that sent it, whatever the prefixes, before
+	// that of the one that gets it.
+	for _, prefix := range r.WorkloadIfacePrefixes {
+		list = append(list, rule(out(prefix), "", jump(ChainToWorkloadDispatch)))
+	}
+	return table.Chain{Name: ChainForward, Rules: append(list,
+		rule(table.Match{}, "", jump(ChainDispatchToHostEndpointForward)),
+		rule(marked(accept), "Policy explicitly accepted the packet", act(r.filterAllow)))}
+}
+
+func (r *renderer) filterInput(f table.Family) table.Chain {
+	list := r.tunnelInput(f)
+	if r.KubeIPVSSupportEnabled {
+		list = append(list, rule(table.Match{}, "", jump(ChainForwardCheck)),
+			rule(table.Match{MarkMask: r.IptablesMarkEndpoint, MarkNot: true}, "kube-ipvs will forward it", act(table.Return)))
+	}
+	for _, prefix := range r.WorkloadIfacePrefixes {
+		list = append(list, rule(in(prefix), "", goTo(ChainWorkloadToHost)))
+	}
+	return table.Chain{Name: ChainInput, Rules: append(list,
+		rule(marked(r.IptablesMarkAccept), "", act(r.filterAllow)),
+		rule(table.Match{}, "", clearMark(r.markBits())),
+		rule(table.Match{}, "", jump(ChainDispatchFromHostEndpoint)),
+		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.filterAllow)))}
+}
+
+// tunnelInput lets in tunnelled packets of other nodes and of nobody else: whoever can send them is inside the pod network.
+func (r *renderer) tunnelInput(f table.Family) []table.Rule {
+	var list []table.Rule
+	if r.IPIPEnabled && f == table.IPv4 {
+		list = append(list,
+			rule(table.Match{Protocol: protoIPIP, SrcSets: []string{SetAllHosts}, Dst: table.AddrLocal}, "IPIP from other nodes", act(r.filterAllow)),
+			rule(table.Match{Protocol: protoIPIP}, "IPIP from strangers", act(table.Drop)))
+	}
+	if r.VXLANEnabled {
+		m := dport(protoUDP, uint16(r.VXLANPort))
+		m.Dst = table.AddrLocal
+		for _, set := range []string{SetAllHosts, SetVXLANPeers} {
+			m.SrcSets = []string{set}
+			list = append(list, rule(m, "VXLAN from other nodes", act(r.filterAllow)))
+		}
+		m.SrcSets = nil
+		list = append(list, rule(m, "VXLAN from strangers", act(table.Drop)))
+	}
+	return list
+}
+
+func (r *renderer) filterOutput(f table.Family) table.Chain {
+	list := []table.Rule{rule(marked(r.IptablesMarkAccept), "", act(r.filterAllow))}
+	if r.KubeIPVSSupportEnabled {
+		list = append(list, rule(table.Match{MarkMask: r.IptablesMarkEndpoint, MarkNot: true}, "", goTo(ChainForwardEndpointMark)))
+	}
+	for _, prefix := range r.WorkloadIfacePrefixes {
+		list = append(list, rule(out(prefix), "The node may always reach its workloads", act(table.Return)))
+	}
+	list = append(list, r.tunnelOutput(f)...)
+	return table.Chain{Name: ChainOutput, Rules: append(list,
+		rule(table.Match{}, "", clearMark(r.markBits())),
+		rule(table.Match{}, "", jump(ChainDispatchToHostEndpoint)),
+		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.filterAllow)))}
+}
+
+func (r *renderer) tunnelOutput(f table.Family) []table.Rule {
+	var list []table.Rule
+	if r.IPIPEnabled && f == table.IPv4 {
+		list = append(list, rule(table.Match{Protocol: protoIPIP, DstSets: []string{SetAllHosts}, Src: table.AddrLocal},
+			"IPIP to other nodes", act(r.filterAllow)))
+	}
+	if r.VXLANEnabled {
+		m := dport(protoUDP, uint16(r.VXLANPort))
+		m.Src = table.AddrLocal
+		for _, set := range []string{SetAllHosts, SetVXLANPeers} {
+			m.DstSets = []string{set}
+			list = append(list, rule(m, "VXLAN to other nodes", act(r.filterAllow)))
+		}
+	}
+	return list
+}
+
+// neighbourDiscovery are the ICMPv6 types without which a workload cannot find its gateway: multicast listener query,
+// report and done, router solicitation, neighbour solicitation and advertisement (RFC 2710, RFC 4861).
+func neighbourDiscovery() []uint8 { return []uint8{130, 131, 132, 133, 135, 136} }
+
+// routerAdvertisement is for the node itself, never from a workload.
+const routerAdvertisement = 134
+
+func acceptNeighbours(kinds []uint8) []table.Rule {
+	var list []table.Rule
+	for _, kind := range kinds {
+		m := table.Match{Protocol: protoICMPv6, ICMP: &table.ICMP{Type: kind, AnyCode: true}}
+		list = append(list, rule(m, "", act(table.Accept)))
+	}
+	return list
+}
+
+func (r *renderer) workloadToHost(f table.Family) table.Chain {
+	var list []table.Rule
+	if f == table.IPv6 {
+		list = acceptNeighbours(neighbourDiscovery())
+	}
+	list = append(list, r.openStack(f)...)
+	list = append(list, rule(table.Match{}, "", jump(ChainFromWorkloadDispatch)),
+		rule(table.Match{}, "EndpointToHostAction", act(verbOf(r.EndpointToHostAction))))
+	return table.Chain{Name: ChainWorkloadToHost, Rules: list}
+}
+
+// openStack are the services that an OpenStack compute node offers to its workloads whatever their policy.
+func (r *renderer) openStack(f table.Family) []table.Rule {
+	if !r.OpenStackSpecialCasesEnabled {
+		return nil
+	}
+	var list []table.Rule
+	client, server := uint16(68), uint16(67)
+	if f == table.IPv6 {
+		client, server = 546, 547
+	} else if r.OpenStackMetadataIP.IsValid() {
+		m := dport(protoTCP, r.OpenStackMetadataPort)
+		m.DstNets = []netip.Prefix{host(r.OpenStackMetadataIP)}
+		list = append(list, rule(m, "OpenStack metadata", act(table.Accept)))
+	}
+	dhcp := dport(protoUDP, server)
+	dhcp.SrcPorts = []table.PortRange{{First: client, Last: client}}
+	return append(list, rule(dhcp, "DHCP", act(table.Accept)), rule(dport(protoUDP, 53), "DNS", act(table.Accept)))
+}
+
+func (r *renderer) failsafeChains(f table.Family, l table.Layer) []table.Chain {
+	here := func(ports []ProtoPort, out bool) []table.Rule {
+		var list []table.Rule
+		for _, p := range ports {
+			list = append(list, rule(p.match(out, false), "", act(table.Accept)))
+		}
+		return list
+	}
+	chainIn := table.Chain{Name: ChainFailsafeIn, Rules: here(r.FailsafeInboundHostPorts, false)}
+	chainOut := table.Chain{Name: ChainFailsafeOut, Rules: here(r.FailsafeOutboundHostPorts, true)}
+	if f == table.IPv6 {
+		// A port that stays open is of no use to those who cannot find the node.
+		chainIn.Rules = append(chainIn.Rules, acceptNeighbours(append(neighbourDiscovery(), routerAdvertisement))...)
+		chainOut.Rules = append(chainOut.Rules, acceptNeighbours(neighbourDiscovery())...)
+	}
+	if l == table.Mangle {
+		return []table.Chain{chainIn}
+	}
+	if l == table.Raw {
+		// Nothing is tracked yet: without the answers, a do-not-track policy would see half of the connection.
+		for _, p := range r.FailsafeOutboundHostPorts {
+			chainIn.Rules = append(chainIn.Rules, rule(p.match(false, true), "answers", act(table.Accept)))
+		}
+		for _, p := range r.FailsafeInboundHostPorts {
+			chainOut.Rules = append(chainOut.Rules, rule(p.match(true, true), "answers", act(table.Accept)))
+		}
+	}
+	return []table.Chain{chainIn, chainOut}
+}
+
+// match matches packets to the port, or with answer those that come from it. The net is that of the other side: out says
+// that packets leave the node.
+func (p ProtoPort) match(out, answer bool) table.Match {
+	number, _ := protocolNumber(p.Protocol)
+	m := dport(number, p.Port)
+	if answer {
+		m = sport(number, p.Port)
+	}
+	if p.Net != "" {
+		nets := []netip.Prefix{netip.MustParsePrefix(p.Net).Masked()} // Validate has parsed it
+		if out {
+			m.DstNets = nets
+		} else {
+			m.SrcNets = nets
+		}
+	}
+	return m
+}

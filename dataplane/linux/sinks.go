@@ -1,0 +1,39 @@
+package intdataplane
+
+import (
+	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
+	"contiv.dev/vswitch/dataplane/linux/routetable"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// The messages that tell about the node's interfaces, and what is desired of a route.
+type (
+	ifaceState  = ifacemonitor.IfaceStateUpdate
+	ifaceAddrs  = ifacemonitor.IfaceAddrsUpdate
+	routeTarget = routetable.Target
+)
+
+// What the managers need of the programming layer. table.Backend and routetable.Table have it.
+
+type chainSink interface {
+	SetChains(f table.Family, l table.Layer, chains ...table.Chain)
+	SetDispatch(f table.Family, l table.Layer, d table.Dispatch)
+	DeleteChains(f table.Family, l table.Layer, names ...string)
+}
+
+type setSink interface {
+	ReplaceSet(f table.Family, s table.Set, members []table.Member)
+	ChangeSet(f table.Family, id string, add, remove []table.Member)
+	DeleteSet(f table.Family, id string)
+}
+
+// routeSink keeps the routes of one family, by who wants them.
+type routeSink interface {
+	SetRoutes(class string, targets []routeTarget)
+	DeleteClass(class string)
+}
+
+// sysctlSink writes a kernel parameter; path is relative to /proc/sys.
+type sysctlSink interface {
+	Set(path, value string) error
+}

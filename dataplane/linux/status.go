@@ -1,0 +1,159 @@
+package intdataplane
+
+import (
+	"fmt"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// What an endpoint's status may be, least wanted first. The empty one is that of an endpoint that is gone.
+const (
+	statusGone  = ""
+	statusError = "error"
+	statusDown  = "down"
+	statusUp    = "up"
+)
+
+// condition is a status and, unless it is up, the reason.
+type condition struct{ Status, Reason string }
+
+// worse orders conditions: error before down before up; gone says nothing.
+func (c condition) worse(than condition) bool {
+	rank := map[string]int{statusError: 0, statusDown: 1, statusUp: 2, statusGone: 3}
+	return rank[c.Status] < rank[than.Status]
+}
+
+// conditions are those of all endpoints of the family, by workloadID and hostID. broken are the objects that the kernel
+// does not have as desired, as table.Result names them.
+func (m *endpointManager) conditions(broken map[string]error) map[any]condition {
+	out := make(map[any]condition, len(m.workloads)+len(m.hosts))
+	for id, w := range m.workloads {
+		out[id] = m.workloadCondition(w, broken)
+	}
+	ifaces := map[hostID][]string{}
+	for iface, id := range m.resolved {
+		ifaces[id] = append(ifaces[id], iface)
+	}
+	for id := range m.hosts {
+		out[id] = m.hostCondition(ifaces[id], broken)
+	}
+	return out
+}
+
+func (m *endpointManager) workloadCondition(w *workload, broken map[string]error) condition {
+	if w.fault != nil {
+		return condition{statusError, w.fault.Error()}
+	}
+	if now := m.active[w.iface]; now != w {
+		return condition{statusDown, fmt.Sprintf("interface %s belongs to endpoint %v, which has the lower id", w.iface, now.id)}
+	}
+	if err := m.ifaceFaults[w.iface]; err != nil {
+		return condition{statusError, err.Error()}
+	}
+	if reason := m.brokenChains(ownerName(w.iface), table.Filter, m.workloadChainNames(w.iface), broken); reason != "" {
+		return condition{statusError, reason}
+	}
+	if !w.active {
+		return condition{statusDown, "admin state is not active"}
+	}
+	if _, up := m.up[w.iface]; !up {
+		return condition{statusDown, fmt.Sprintf("interface %s is not up", w.iface)}
+	}
+	return condition{Status: statusUp}
+}
+
+// brokenChains is why an owner's chains are not as they should be, "" if they are.
+func (m *endpointManager) brokenChains(owner string, l table.Layer, names []string, broken map[string]error) string {
+	if missing := m.policies.missing(owner); len(missing) > 0 {
+		return fmt.Sprintf("policies or profiles not known: %s", strings.Join(missing, ", "))
+	}
+	if len(broken) == 0 {
+		return ""
+	}
+	for _, name := range names {
+		if err := broken[objectName(m.family, l, name)]; err != nil {
+			return fmt.Sprintf("chain %s: %v", name, err)
+		}
+	}
+	for _, ref := range m.policies.chainsOf(owner) {
+		if err := broken[objectName(m.family, ref.Layer, ref.Rules.chain())]; err != nil {
+			return fmt.Sprintf("chain %s: %v", ref.Rules.chain(), err)
+		}
+	}
+	return ""
+}
+
+// objectName is how table.Result names a chain.
+func objectName(f table.Family, l table.Layer, chain string) string {
+	return fmt.Sprintf("chain v%d %s %s", f, [...]string{"raw", "mangle", "nat", "filter"}[l], chain)
+}
+
+func (m *endpointManager) hostCondition(ifaces []string, broken map[string]error) condition {
+	if len(ifaces) == 0 {
+		return condition{statusError, "no interface of the node has the name or an expected address"}
+	}
+	result := condition{Status: statusUp}
+	for _, iface := range ifaces {
+		for l, shown := range m.hostShown {
+			if reason := m.brokenChains(hostOwnerName(l, iface), l, shown[iface].names, broken); reason != "" {
+				return condition{statusError, reason}
+			}
+		}
+		if _, up := m.up[iface]; !up && iface != rules.AllInterfaces {
+			result = condition{statusDown, fmt.Sprintf("interface %s is not up", iface)}
+		}
+	}
+	return result
+}
+
+// statusCombiner joins what the families say about each endpoint, and reports what has changed.
+type statusCombiner struct {
+	queue func(key, msg any)
+	sent  map[any]condition
+}
+
+func newStatusCombiner(queue func(key, msg any)) *statusCombiner {
+	return &statusCombiner{queue: queue, sent: map[any]condition{}}
+}
+
+// apply reports the conditions of all endpoints: one map for each family.
+func (c *statusCombiner) apply(families ...map[any]condition) {
+	now := map[any]condition{}
+	for _, conditions := range families {
+		for key, cond := range conditions {
+			if had, has := now[key]; !has || cond.worse(had) {
+				now[key] = cond
+			}
+		}
+	}
+	for key, cond := range now {
+		if c.sent[key].Status != cond.Status {
+			c.queue(key, statusMessage(key, cond.Status))
+		}
+	}
+	for key := range c.sent {
+		if _, stays := now[key]; !stays {
+			c.queue(key, statusMessage(key, statusGone))
+		}
+	}
+	c.sent = now
+}
+
+func statusMessage(key any, status string) any {
+	switch id := key.(type) {
+	case workloadID:
+		if status == statusGone {
+			return &proto.WorkloadEndpointStatusRemove{Id: id.message()}
+		}
+		return &proto.WorkloadEndpointStatusUpdate{Id: id.message(), Status: &proto.EndpointStatus{Status: status}}
+	case hostID:
+		if status == statusGone {
+			return &proto.HostEndpointStatusRemove{Id: id.message()}
+		}
+		return &proto.HostEndpointStatusUpdate{Id: id.message(), Status: &proto.EndpointStatus{Status: status}}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package sysctl
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+func TestNamespace(t *testing.T) {
+	a, b := nettest.New(t), nettest.New(t)
+	for _, ns := range []*nettest.NS{a, b} {
+		ns.IP("link add cali.0 type veth peer name peer")
+	}
+	w := Writer{NS: a.Namespace}
+	for _, s := range []struct {
+		f              table.Family
+		tree           Tree
+		key, value, at string
+	}{
+		{table.IPv4, Conf, "rp_filter", "1", "net/ipv4/conf/cali.0/rp_filter"},
+		{table.IPv4, Conf, "route_localnet", "1", "net/ipv4/conf/cali.0/route_localnet"},
+		{table.IPv4, Conf, "proxy_arp", "1", "net/ipv4/conf/cali.0/proxy_arp"},
+		{table.IPv4, Neigh, "proxy_delay", "0", "net/ipv4/neigh/cali.0/proxy_delay"},
+		{table.IPv6, Conf, "proxy_ndp", "1", "net/ipv6/conf/cali.0/proxy_ndp"},
+		{table.IPv6, Conf, "forwarding", "1", "net/ipv6/conf/cali.0/forwarding"},
+	} {
+		before, err := Writer{NS: b.Namespace}.Get(s.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := w.SetIface(s.f, s.tree, "cali.0", s.key, s.value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := w.Get(s.at); err != nil || got != s.value {
+			t.Errorf("%s is %q, %v", s.at, got, err)
+		}
+		if got := strings.TrimSpace(a.Run("cat /proc/sys/" + s.at)); got != s.value {
+			t.Errorf("%s is %q", s.at, got)
+		}
+		if got, _ := (Writer{NS: b.Namespace}).Get(s.at); got != before {
+			t.Errorf("%s of another namespace went from %s to %s", s.at, before, got)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	ns := nettest.New(t)
+	w := Writer{NS: ns.Namespace}
+	for _, f := range []table.Family{table.IPv4, table.IPv6} {
+		err := w.SetIface(f, Conf, "gone", "forwarding", "1")
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "conf/gone/forwarding") || !strings.Contains(err.Error(), ns.Name) {
+			t.Error(err)
+		}
+	}
+	if err := w.SetIface(table.IPv4, Conf, "lo", "rp_filter", "many"); err == nil || !strings.Contains(err.Error(), "many") {
+		t.Error(err)
+	}
+	if _, err := w.Get("net/ipv4/nothing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestPaths: names come from outside, and must not lead elsewhere.
+func TestPaths(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "net/ipv4/conf/lo/rp_filter")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := Writer{Root: filepath.Join(root, "net")}
+	for _, path := range []string{"../net/ipv4/conf/lo/rp_filter", "/etc/passwd", "", "ipv4/\x00"} {
+		if err := w.Set(path, "1"); err == nil {
+			t.Errorf("%q was written to", path)
+		}
+	}
+	w.Root = root
+	for _, iface := range []string{"", ".", "..", "../lo", "a/b", "lo\x00"} {
+		if err := w.SetIface(table.IPv4, Conf, iface, "rp_filter", "1"); err == nil {
+			t.Errorf("%q was taken for an interface", iface)
+		}
+	}
+	if err := w.SetIface(table.IPv4, Conf, "eth9", "rp_filter", "1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "net/ipv4/conf/eth9")); err == nil {
+		t.Error("a file was made")
+	}
+	if err := w.SetIface(table.IPv4, Conf, "lo", "rp_filter", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Get("net/ipv4/conf/lo/rp_filter"); err != nil || !strings.HasPrefix(got, "1") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestOnlyWhatDiffers: what is right already is not written, as /proc/sys may be read-only.
+func TestOnlyWhatDiffers(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "key")
+	if err := os.WriteFile(file, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Writer{Root: root}).Set("key", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(file); string(b) != "1\n" {
+		t.Errorf("the file was written to: %q", b)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (Writer{Root: root}).Get("key"); got != "" || err != nil {
+		t.Errorf("an empty one: %q, %v", got, err)
+	}
+}
+
+func BenchmarkSetIface(b *testing.B) {
+	ns := nettest.New(b)
+	w := Writer{NS: ns.Namespace}
+	for b.Loop() {
+		if err := w.SetIface(table.IPv4, Conf, "lo", "rp_filter", "1"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

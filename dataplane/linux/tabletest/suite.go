@@ -1,0 +1,185 @@
+package tabletest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// OpenFunc opens a backend that works in a namespace. Every call makes a new object, as a new process would.
+type OpenFunc func(t *testing.T, ns *nsdo.Namespace) table.Backend
+
+// Run tests what a backend does to packets. A backend that has a method Dump() (string, error) is asked for the kernel's
+// state in a form that does not depend on how it came about; for others it is taken from iptables-save and ipset.
+func Run(t *testing.T, open func(t *testing.T, ns *nsdo.Namespace) table.Backend) {
+	NeedRoot(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *rig)
+	}{
+		{"Matches", testMatches},
+		{"RandomMatches", testRandomMatches},
+		{"Interfaces", testInterfaces},
+		{"Addresses", testAddressTypes},
+		{"Conntrack", testConntrack},
+		{"ReversePath", testReversePath},
+		{"Walk", testWalk},
+		{"Actions", testActions},
+		{"Dispatch", testDispatch},
+		{"DispatchDelta", testDispatchDelta},
+		{"DNAT", testDNAT},
+		{"SNAT", testSNAT},
+		{"Sets", testSets},
+		{"SetChanges", testSetChanges},
+		{"LargeSet", testLargeSet},
+		{"SwapChain", testSwapChain},
+		{"SwapSet", testSwapSet},
+		{"Restart", testRestart},
+		{"Leftovers", testLeftovers},
+		{"Foreign", testForeign},
+		{"Flushed", testFlushed},
+		{"SetOverMax", testSetOverMax},
+		{"BadChain", testBadChain},
+		{"RandomEdits", testRandomEdits},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := NewNet(t, Options{})
+			test.run(t, &rig{t: t, net: n, open: open, b: openBackend(t, open, n.Host.NS)})
+		})
+	}
+}
+
+func openBackend(t *testing.T, open OpenFunc, ns *nsdo.Namespace) table.Backend {
+	t.Helper()
+	b := open(t, ns)
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return b
+}
+
+// rig is a network and the backend that programs its host.
+type rig struct {
+	t    *testing.T
+	net  *Net
+	open OpenFunc
+	b    table.Backend
+}
+
+func (r *rig) pod(i int) *Node { return r.net.Pods[i-1] }
+
+// restart replaces the backend by a new one, as if the process had ended and been started again.
+func (r *rig) restart() {
+	r.t.Helper()
+	r.b = openBackend(r.t, r.open, r.net.Host.NS)
+}
+
+// apply applies and wants everything to be written.
+func (r *rig) apply() table.Result {
+	r.t.Helper()
+	res := r.tryApply()
+	if res.Err != nil || len(res.Broken) > 0 {
+		r.t.Fatalf("apply: error %v, broken %v", res.Err, res.Broken)
+	}
+	return res
+}
+
+func (r *rig) tryApply() table.Result {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	return r.b.Apply(ctx)
+}
+
+// broken applies and wants exactly the named objects to be broken.
+func (r *rig) broken(want ...string) {
+	r.t.Helper()
+	res := r.tryApply()
+	got := slices.Sorted(maps.Keys(res.Broken))
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		r.t.Fatalf("broken objects %v (error %v), want %v", res.Broken, res.Err, want)
+	}
+	for name, err := range res.Broken {
+		if err == nil {
+			r.t.Errorf("%s is broken without a reason", name)
+		}
+	}
+}
+
+// families runs a test for both families; the names of subtests are v4 and v6.
+func (r *rig) families(test func(f table.Family)) {
+	t := r.t
+	for _, f := range []table.Family{table.IPv4, table.IPv6} {
+		t.Run(fmt.Sprintf("v%d", f), func(t *testing.T) {
+			r.t = t
+			defer func() { r.t = nil }()
+			test(f)
+		})
+		r.t = t
+	}
+}
+
+func both(do func(f table.Family)) {
+	do(table.IPv4)
+	do(table.IPv6)
+}
+
+// Shorthands for rules.
+
+func rule(m table.Match, actions ...table.Action) table.Rule {
+	return table.Rule{Match: m, Actions: actions}
+}
+
+func accept(m table.Match) table.Rule { return rule(m, table.Action{Verb: table.Accept}) }
+func drop(m table.Match) table.Rule   { return rule(m, table.Action{Verb: table.Drop}) }
+func jump(m table.Match, chain string) table.Rule {
+	return rule(m, table.Action{Verb: table.Jump, Chain: chain})
+}
+func gotoChain(m table.Match, chain string) table.Rule {
+	return rule(m, table.Action{Verb: table.Goto, Chain: chain})
+}
+func returns(m table.Match) table.Rule { return rule(m, table.Action{Verb: table.Return}) }
+func mark(m table.Match, value, mask uint32) table.Rule {
+	return rule(m, table.Action{Verb: table.SetMark, Mark: value, Mask: mask})
+}
+
+func chain(name string, rules ...table.Rule) table.Chain {
+	return table.Chain{Name: name, Rules: rules}
+}
+
+// any is the match of all packets.
+var always = table.Match{}
+
+// icmpProto is the family's ICMP.
+func icmpProto(f table.Family) uint8 {
+	if f == table.IPv4 {
+		return 1
+	}
+	return 58
+}
+
+// host is a full-length prefix.
+func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// anywhere is the i-th (from 1) address of the net of that index.
+func anywhere(f table.Family, net, i int) netip.Addr {
+	b := Anywhere(f)[net].Addr().AsSlice()
+	b[len(b)-1] = byte(i)
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+// outgoing makes what pod 1 sends through the host walk a chain of layer filter; everything else passes.
+func (r *rig) outgoing(f table.Family, name string) {
+	r.b.SetHook(f, table.Filter, table.Forward, jump(table.Match{InIface: "cali1"}, name))
+}

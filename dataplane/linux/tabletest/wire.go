@@ -1,0 +1,274 @@
+package tabletest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// makeNamespace makes a namespace with a free name of the given pattern, with lo up.
+func makeNamespace(pattern string) (string, *nsdo.Namespace, error) {
+	name := ""
+	for i := 0; ; i++ {
+		name = fmt.Sprintf(pattern, i)
+		if _, err := os.Stat(filepath.Join("/run/netns", name)); os.IsNotExist(err) {
+			break
+		}
+	}
+	if err := onOwnThread(func() error {
+		h, err := netns.NewNamed(name)
+		if err != nil {
+			return err
+		}
+		return h.Close()
+	}); err != nil {
+		return "", nil, fmt.Errorf("make namespace %s: %w", name, err)
+	}
+	ns, err := nsdo.Open(filepath.Join("/run/netns", name))
+	if err != nil {
+		return "", nil, err
+	}
+	return name, ns, ns.Do(prepareNamespace)
+}
+
+// onOwnThread runs f, which may change the namespace of its thread, and comes back.
+func onOwnThread(f func() error) error {
+	runtime.LockOSThread()
+	own, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer own.Close()
+	err = f()
+	if back := netns.Set(own); back != nil {
+		return errors.Join(err, back) // the thread stays locked and dies
+	}
+	runtime.UnlockOSThread()
+	return err
+}
+
+func removeNamespace(name string) {
+	path := filepath.Join("/run/netns", name)
+	_ = unix.Unmount(path, unix.MNT_DETACH)
+	_ = os.Remove(path)
+}
+
+// prepareNamespace switches off what gets in the way: duplicate address detection, reverse path filters that are not the
+// test's, and the limits on ICMP errors.
+func prepareNamespace() error {
+	for path, value := range map[string]string{
+		"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
+		"ipv4/icmp_ratelimit": "0", "ipv4/icmp_msgs_per_sec": "100000", "ipv4/icmp_msgs_burst": "100000",
+		"ipv6/icmp/ratelimit": "0", "ipv6/conf/all/forwarding": "1", "ipv6/conf/default/accept_dad": "0",
+		"ipv6/conf/all/accept_dad": "0", "ipv6/ip_nonlocal_bind": "1", // for Anywhere
+	} {
+		if err := os.WriteFile("/proc/sys/net/"+path, []byte(value), 0); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(lo)
+}
+
+const (
+	hostMAC  = "ee:ee:ee:ee:ee:ee"
+	outMAC   = "02:00:00:00:07:02"
+	hostUpIf = "eth0"
+)
+
+// gateways that pods send everything to; they exist only as static neighbours.
+func gateway(f table.Family) netip.Addr {
+	if f == table.IPv4 {
+		return netip.MustParseAddr("169.254.1.1")
+	}
+	return netip.MustParseAddr("fe80::1")
+}
+
+// veth makes a pair of the host's interface and the node's eth0, both up.
+func (n *Net) veth(node *Node, hostIf, mac string) error {
+	node.Iface, node.MAC = hostIf, mac
+	nodeMAC, err := net.ParseMAC(mac)
+	if err != nil {
+		return err
+	}
+	ours, _ := net.ParseMAC(hostMAC)
+	there, err := os.Open(node.Path())
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr = hostIf, ours
+	if err := n.Host.NS.Do(func() error {
+		if err := netlink.LinkAdd(&netlink.Veth{
+			LinkAttrs: attrs, PeerName: "eth0", PeerHardwareAddr: nodeMAC, PeerNamespace: netlink.NsFd(int(there.Fd())),
+		}); err != nil {
+			return fmt.Errorf("veth %s: %w", hostIf, err)
+		}
+		return up(hostIf)
+	}); err != nil {
+		return err
+	}
+	return node.NS.Do(func() error { return up("eth0") })
+}
+
+func up(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+func (n *Net) wireOutside() error {
+	if err := n.veth(n.Outside, hostUpIf, outMAC); err != nil {
+		return err
+	}
+	n.Host.MAC = hostMAC
+	if err := n.Host.NS.Do(func() error {
+		return errors.Join(eachFamily(func(f table.Family) error {
+			out := n.Outside.Addr(f)
+			return errors.Join(addAddr(hostUpIf, n.Host.Addr(f), bitsOnLink(f)), addNeigh(hostUpIf, out, outMAC),
+				addRoute(hostUpIf, netip.PrefixFrom(unspecified(f), 0), out, netip.Addr{}))
+		})...)
+	}); err != nil {
+		return err
+	}
+	return n.Outside.NS.Do(func() error {
+		return errors.Join(eachFamily(func(f table.Family) error {
+			host := n.Host.Addr(f)
+			errs := []error{addAddr("eth0", n.Outside.Addr(f), bitsOnLink(f)), addNeigh("eth0", host, hostMAC),
+				addRoute("eth0", netip.PrefixFrom(unspecified(f), 0), host, netip.Addr{})}
+			for _, p := range Anywhere(f) {
+				errs = append(errs, addLocal(p))
+			}
+			return errors.Join(errs...)
+		})...)
+	})
+}
+
+// wirePod connects a pod as Calico does: a full-length address, everything through a gateway on the link.
+func (n *Net) wirePod(pod *Node, i int, noRoutes bool) error {
+	hostIf := fmt.Sprintf("cali%d", i)
+	if err := n.veth(pod, hostIf, fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&0xff)); err != nil {
+		return err
+	}
+	if err := pod.NS.Do(func() error {
+		return errors.Join(eachFamily(func(f table.Family) error {
+			a, gw := pod.Addr(f), gateway(f)
+			return errors.Join(addAddr("eth0", a, a.BitLen()), addNeigh("eth0", gw, hostMAC),
+				addRoute("eth0", netip.PrefixFrom(unspecified(f), 0), gw, netip.Addr{}))
+		})...)
+	}); err != nil || noRoutes {
+		return err
+	}
+	return n.Host.NS.Do(func() error {
+		return errors.Join(eachFamily(func(f table.Family) error {
+			a := pod.Addr(f)
+			return errors.Join(addNeigh(hostIf, a, pod.MAC),
+				addRoute(hostIf, netip.PrefixFrom(a, a.BitLen()), netip.Addr{}, n.Host.Addr(f)))
+		})...)
+	})
+}
+
+func eachFamily(f func(table.Family) error) []error { return []error{f(table.IPv4), f(table.IPv6)} }
+
+func bitsOnLink(f table.Family) int {
+	if f == table.IPv4 {
+		return 24
+	}
+	return 64
+}
+
+func unspecified(f table.Family) netip.Addr {
+	if f == table.IPv4 {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func addAddr(dev string, a netip.Addr, bits int) error {
+	link, err := netlink.LinkByName(dev)
+	if err != nil {
+		return err
+	}
+	flags := 0
+	if a.Is6() {
+		flags = unix.IFA_F_NODAD
+	}
+	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, bits)), Flags: flags}); err != nil {
+		return fmt.Errorf("address %s on %s: %w", a, dev, err)
+	}
+	return nil
+}
+
+func addNeigh(dev string, a netip.Addr, mac string) error {
+	link, err := netlink.LinkByName(dev)
+	if err != nil {
+		return err
+	}
+	hw, err := net.ParseMAC(mac)
+	if err != nil {
+		return err
+	}
+	return netlink.NeighSet(&netlink.Neigh{
+		LinkIndex: link.Attrs().Index, State: netlink.NUD_PERMANENT, IP: a.AsSlice(), HardwareAddr: hw,
+	})
+}
+
+// addRoute adds a route over dev, by way of gw if valid, else on the link.
+func addRoute(dev string, dst netip.Prefix, gw, src netip.Addr) error {
+	link, err := netlink.LinkByName(dev)
+	if err != nil {
+		return err
+	}
+	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(dst)}
+	switch {
+	case gw.IsValid():
+		r.Gw, r.Flags = gw.AsSlice(), int(netlink.FLAG_ONLINK)
+	case dst.Addr().Is4():
+		r.Scope = netlink.SCOPE_LINK
+	}
+	if src.IsValid() {
+		r.Src = src.AsSlice()
+	}
+	if err := netlink.RouteAdd(r); err != nil {
+		return fmt.Errorf("route %s dev %s: %w", dst, dev, err)
+	}
+	return nil
+}
+
+// addLocal makes every address of p one of the namespace's own.
+func addLocal(p netip.Prefix) error {
+	link, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	err = netlink.RouteAdd(&netlink.Route{
+		LinkIndex: link.Attrs().Index, Dst: ipNet(p), Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL,
+		Scope: netlink.SCOPE_HOST,
+	})
+	if err != nil {
+		return fmt.Errorf("local %s: %w", p, err)
+	}
+	return nil
+}

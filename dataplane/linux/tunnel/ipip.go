@@ -1,0 +1,152 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+)
+
+const (
+	ipipPeriod = 10 * time.Second
+	ipipRetry  = time.Second
+)
+
+// IPIP keeps the IPIP device. Its methods belong to one goroutine.
+type IPIP struct {
+	cfg    IPIPConfig
+	open   func() (kernel, error)
+	kernel kernel                                     // nil: not connected
+	pause  func(context.Context, time.Duration) error // until ctx ends
+}
+
+// NewIPIP is a keeper of the IPIP device. It does no I/O before Run or Apply.
+func NewIPIP(cfg IPIPConfig) *IPIP {
+	if cfg.Device == "" {
+		cfg.Device = DefaultIPIPDevice
+	}
+	if cfg.MTU == 0 {
+		cfg.MTU = DefaultIPIPMTU
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &IPIP{cfg: cfg, open: func() (kernel, error) { return openSocket(cfg.NS, cfg.Timeout) }, pause: pause}
+}
+
+// Run keeps the device until ctx ends: a job. It looks at the device every 10 s, and 1 s after an error, which it logs when
+// it is not the last one's.
+func (t *IPIP) Run(ctx context.Context) error {
+	defer t.disconnect()
+	last := ""
+	for {
+		wait := ipipPeriod
+		err := t.Apply(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		switch {
+		case err == nil:
+			last = ""
+		case err.Error() != last:
+			last = err.Error()
+			t.cfg.Log.Warn("the IPIP device is not as it should be; trying again", "device", t.cfg.Device, "error", err)
+		}
+		if err != nil {
+			wait = ipipRetry
+		}
+		if err := t.pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// Apply makes the device as desired, once. ErrNoDriver if the kernel does not know IPIP.
+func (t *IPIP) Apply(ctx context.Context) error {
+	if t.kernel == nil {
+		k, err := t.open()
+		if err != nil {
+			return err
+		}
+		t.kernel = k
+	}
+	err := t.apply(ctx)
+	if errors.Is(err, rtnl.ErrUnknown) {
+		t.disconnect()
+	}
+	return err
+}
+
+func (t *IPIP) disconnect() {
+	if t.kernel != nil {
+		t.kernel.Close()
+		t.kernel = nil
+	}
+}
+
+func (t *IPIP) apply(ctx context.Context) error {
+	l, err := t.device(ctx)
+	if err != nil {
+		return err
+	}
+	if l.Kind != "ipip" && l.Kind != "" { // the kernel's own tunl0 has a kind, too, but old kernels do not tell it
+		return fmt.Errorf("link %s is not an IPIP tunnel but of kind %s; remove it", l.Name, l.Kind)
+	}
+	if err := setLink(ctx, t.kernel, l, t.cfg.MTU, nil); err != nil {
+		return err
+	}
+	var want []netip.Prefix
+	if t.cfg.Address.IsValid() {
+		want = []netip.Prefix{netip.PrefixFrom(t.cfg.Address, t.cfg.Address.BitLen())}
+	}
+	return setAddresses(ctx, t.kernel, l, want)
+}
+
+// device finds the device or makes it. The kernel makes its tunl0 by itself when the driver is loaded, which asking for a
+// device of that kind does.
+func (t *IPIP) device(ctx context.Context) (rtnl.Link, error) {
+	l, found, err := t.kernel.Link(t.cfg.Device)
+	if err != nil || found {
+		return l, err
+	}
+	err = one(ctx, t.kernel, func(b *rtnl.Batch) {
+		b.NewLink()
+		b.Text(unix.IFLA_IFNAME, t.cfg.Device)
+		b.Nest(unix.IFLA_LINKINFO, func() { b.Text(unix.IFLA_INFO_KIND, "ipip") })
+	})
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return l, fmt.Errorf("make IPIP device %s: %w (module ipip); use another encapsulation", t.cfg.Device, ErrNoDriver)
+	case err != nil && !errors.Is(err, unix.EEXIST): // tunl0 came with the driver
+		return l, fmt.Errorf("make IPIP device %s: %w", t.cfg.Device, err)
+	}
+	l, found, err = t.kernel.Link(t.cfg.Device)
+	if err == nil && !found {
+		err = errVanished(t.cfg.Device)
+	}
+	return l, err
+}
+
+func errVanished(device string) error {
+	return fmt.Errorf("tunnel device %s was gone as soon as it was there; does something else remove it?", device)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

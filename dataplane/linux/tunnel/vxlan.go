@@ -1,0 +1,316 @@
+package tunnel
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/routetable"
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// Encapsulation, in bytes of the link's MTU.
+const (
+	overIPv4 = 50 // 20 IP, 8 UDP, 8 VXLAN, 14 Ethernet
+	overIPv6 = 70
+)
+
+// VXLAN keeps a VXLAN device. It is used by one goroutine.
+type VXLAN struct {
+	cfg    VXLANConfig
+	log    *slog.Logger
+	open   func() (kernel, error)
+	kernel kernel // nil: not connected
+
+	local []VTEP
+	seen  rtnl.Link // the device as it was left; Index 0: not there
+
+	fdb    delta[mac, netip.Addr]
+	neighs delta[netip.Addr, mac]
+	bad    []error // of VTEPs that cannot be programmed
+	resync bool
+}
+
+// NewVXLAN is a keeper of a device. It does no I/O before Apply.
+func NewVXLAN(cfg VXLANConfig) *VXLAN {
+	if cfg.Device == "" {
+		cfg.Device = DefaultVXLANDevice
+	}
+	cfg.VNI = cmp.Or(cfg.VNI, DefaultVNI)
+	cfg.Port = cmp.Or(cfg.Port, DefaultPort)
+	cfg.Protocol = cmp.Or(cfg.Protocol, routetable.DefaultProtocol)
+	cfg.Family = cmp.Or(cfg.Family, table.IPv4)
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &VXLAN{
+		cfg: cfg, log: cfg.Log, open: func() (kernel, error) { return openSocket(cfg.NS, cfg.Timeout) },
+		fdb: newDelta[mac, netip.Addr](), neighs: newDelta[netip.Addr, mac](), resync: true,
+	}
+}
+
+// SetLocal says what the device itself is to have: one VTEP, or one per family with the same MAC and ParentAddr. None: the
+// device is to be removed.
+func (v *VXLAN) SetLocal(local ...VTEP) { v.local, v.seen = slices.Clone(local), rtnl.Link{} }
+
+// SetVTEPs replaces the list of the other nodes' ends. Where two contradict each other, the node whose name is lower counts.
+func (v *VXLAN) SetVTEPs(vteps []VTEP) {
+	sorted := slices.Clone(vteps)
+	slices.SortFunc(sorted, func(x, y VTEP) int {
+		return cmp.Or(strings.Compare(x.Node, y.Node), x.TunnelAddr.Compare(y.TunnelAddr), bytes.Compare(x.MAC, y.MAC),
+			x.ParentAddr.Compare(y.ParentAddr))
+	})
+	v.bad = nil
+	fdb, neighs := map[mac]netip.Addr{}, map[netip.Addr]mac{}
+	for _, vtep := range sorted {
+		if err := v.check(vtep); err != nil {
+			v.bad = append(v.bad, err)
+			continue
+		}
+		m, parent, inner := mac(vtep.MAC), vtep.ParentAddr.Unmap(), vtep.TunnelAddr.Unmap()
+		if to, taken := fdb[m]; taken && to != parent {
+			v.bad = append(v.bad, fmt.Errorf("VTEP of node %s: MAC %s is another node's, at %s", vtep.Node, vtep.MAC, to))
+			continue
+		}
+		if other, taken := neighs[inner]; taken && other != m {
+			v.bad = append(v.bad, fmt.Errorf("VTEP of node %s: tunnel address %s is another node's", vtep.Node, inner))
+			continue
+		}
+		fdb[m] = parent
+		if inner.IsValid() {
+			neighs[inner] = m
+		}
+	}
+	v.fdb.want(fdb)
+	v.neighs.want(neighs)
+}
+
+func (v *VXLAN) check(vtep VTEP) error {
+	switch parent := vtep.ParentAddr.Unmap(); {
+	case len(vtep.MAC) != 6 || vtep.MAC[0]&1 != 0 || bytes.Equal(vtep.MAC, make([]byte, 6)):
+		return fmt.Errorf("VTEP of node %s: %q is not the MAC of a station", vtep.Node, vtep.MAC.String())
+	case !parent.IsValid() || parent.Is4() != (v.cfg.Family == table.IPv4) || parent.IsUnspecified() || parent.IsMulticast():
+		return fmt.Errorf("VTEP of node %s: %s is not an IPv%d unicast address of the underlay", vtep.Node, parent, v.cfg.Family)
+	}
+	return nil
+}
+
+// Device is the name of the device, as routes name it.
+func (v *VXLAN) Device() string { return v.cfg.Device }
+
+// Resync makes the next Apply compare addresses, forwarding entries and neighbours with the kernel's. Whether the device is as
+// it was is looked at by every Apply.
+func (v *VXLAN) Resync() { v.resync = true }
+
+// OnIfaceStateChanged is to be called with what the interface monitor tells: a device that was down has lost its neighbours.
+func (v *VXLAN) OnIfaceStateChanged(name string) {
+	if name == v.cfg.Device {
+		v.resync = true
+	}
+}
+
+// Close closes the socket. The device stays.
+func (v *VXLAN) Close() error {
+	if v.kernel != nil {
+		v.kernel.Close()
+		v.kernel = nil
+	}
+	return nil
+}
+
+// Apply writes what differs. A VTEP that cannot be programmed is named by the error and does not keep the others from it.
+func (v *VXLAN) Apply(ctx context.Context) error {
+	if v.kernel == nil {
+		k, err := v.open()
+		if err != nil {
+			return err
+		}
+		v.kernel, v.resync = k, true
+	}
+	err := v.apply(ctx)
+	if errors.Is(err, rtnl.ErrUnknown) || ctx.Err() != nil {
+		v.Close()
+	}
+	return err
+}
+
+func (v *VXLAN) apply(ctx context.Context) error {
+	l, found, err := v.kernel.Link(v.cfg.Device)
+	if err != nil {
+		return err
+	}
+	if len(v.local) == 0 {
+		return v.remove(ctx, l, found)
+	}
+	if v.resync || !found || !sameLink(l, v.seen) {
+		if err := v.keepDevice(ctx, l, found); err != nil {
+			return err
+		}
+		v.resync = true // a device that was down, or had another MAC, has lost its neighbours
+	}
+	errs := slices.Clone(v.bad)
+	if v.resync {
+		if err := v.look(); err != nil {
+			return err
+		}
+		v.resync = false
+	}
+	failed, err := v.write(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(append(errs, failed...)...)
+}
+
+func (v *VXLAN) remove(ctx context.Context, l rtnl.Link, found bool) error {
+	v.seen, v.resync = rtnl.Link{}, true
+	if !found || l.Kind != "vxlan" || parseVXLAN(l.Data).vni != v.cfg.VNI {
+		return nil
+	}
+	err := one(ctx, v.kernel, func(b *rtnl.Batch) { b.DelLink(l.Index) })
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove VXLAN device %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+func sameLink(x, y rtnl.Link) bool {
+	return x.Index == y.Index && x.Flags&unix.IFF_UP == y.Flags&unix.IFF_UP && x.MTU == y.MTU && bytes.Equal(x.MAC, y.MAC) &&
+		bytes.Equal(x.Data, y.Data)
+}
+
+// keepDevice makes the device be there and as desired, and notes how it is then.
+func (v *VXLAN) keepDevice(ctx context.Context, l rtnl.Link, found bool) error {
+	v.seen = rtnl.Link{}
+	own := v.local[0]
+	if err := v.check(own); err != nil {
+		return err
+	}
+	want := vxlanParams{vni: v.cfg.VNI, port: v.cfg.Port, local: own.ParentAddr.Unmap()}
+	if found && l.Kind != "vxlan" {
+		return fmt.Errorf("link %s is not a VXLAN device but of kind %q; remove it or configure another name", l.Name, l.Kind)
+	}
+	mtu, err := v.mtu(want.local)
+	if err != nil {
+		return err
+	}
+	if have := parseVXLAN(l.Data); found && have != want {
+		v.log.Info("the VXLAN device is made anew", "device", l.Name, "had", fmt.Sprintf("%+v", have), "want", fmt.Sprintf("%+v", want))
+		if err := one(ctx, v.kernel, func(b *rtnl.Batch) { b.DelLink(l.Index) }); err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("remove VXLAN device %s, which has other parameters: %w", l.Name, err)
+		}
+		found = false
+	}
+	if !found {
+		if l, err = v.makeDevice(ctx, want, mtu, own.MAC); err != nil {
+			return err
+		}
+	}
+	if err := setLink(ctx, v.kernel, l, mtu, own.MAC); err != nil {
+		return err
+	}
+	var addrs []netip.Prefix
+	for _, vtep := range v.local {
+		if a := vtep.TunnelAddr.Unmap(); a.IsValid() {
+			addrs = append(addrs, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	if err := setAddresses(ctx, v.kernel, l, addrs); err != nil {
+		return err
+	}
+	v.seen, found, err = v.kernel.Link(v.cfg.Device)
+	if err == nil && !found {
+		err = errVanished(v.cfg.Device)
+	}
+	return err
+}
+
+func (v *VXLAN) makeDevice(ctx context.Context, p vxlanParams, mtu int, m net.HardwareAddr) (rtnl.Link, error) {
+	err := one(ctx, v.kernel, func(b *rtnl.Batch) { putVXLAN(b, v.cfg.Device, p, mtu, m) })
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return rtnl.Link{}, fmt.Errorf("make VXLAN device %s: %w (module vxlan)", v.cfg.Device, ErrNoDriver)
+	case errors.Is(err, unix.EEXIST):
+		return rtnl.Link{}, fmt.Errorf("make VXLAN device %s: %w; another device has VNI %d on port %d: remove it, or configure "+
+			"another VNI", v.cfg.Device, err, p.vni, p.port)
+	case err != nil:
+		return rtnl.Link{}, fmt.Errorf("make VXLAN device %s: %w", v.cfg.Device, err)
+	}
+	l, found, err := v.kernel.Link(v.cfg.Device)
+	if err == nil && !found {
+		err = errVanished(v.cfg.Device)
+	}
+	return l, err
+}
+
+// mtu is what the device is to have; 0 if it is not known yet, since no link has the local address.
+func (v *VXLAN) mtu(local netip.Addr) (int, error) {
+	if v.cfg.MTU > 0 {
+		return v.cfg.MTU, nil
+	}
+	addrs, err := v.kernel.Addresses(0)
+	if err != nil {
+		return 0, err
+	}
+	at := slices.IndexFunc(addrs, func(a rtnl.Address) bool { return a.Prefix.Addr() == local })
+	if at < 0 {
+		return 0, nil
+	}
+	links, err := v.kernel.Links()
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range links {
+		if l.Index != addrs[at].Index {
+			continue
+		}
+		if v.cfg.Family == table.IPv6 {
+			return l.MTU - overIPv6, nil
+		}
+		return l.MTU - overIPv4, nil
+	}
+	return 0, nil
+}
+
+// look reads what the device has. All of it is ours, the device being ours.
+func (v *VXLAN) look() error {
+	entries, err := v.kernel.Forwarding(v.seen.Index)
+	if err != nil {
+		return fmt.Errorf("VXLAN device %s: %w", v.cfg.Device, err)
+	}
+	fdb := map[mac]netip.Addr{}
+	for _, e := range entries {
+		if len(e.MAC) == 6 {
+			m := mac(e.MAC)
+			if _, several := fdb[m]; several || e.VNI != 0 && e.VNI != v.cfg.VNI || e.State&unix.NUD_PERMANENT == 0 {
+				fdb[m] = netip.Addr{} // not as we write it
+				continue
+			}
+			fdb[m] = e.Addr
+		}
+	}
+	neighs, err := v.kernel.Neighbours(v.seen.Index)
+	if err != nil {
+		return fmt.Errorf("VXLAN device %s: %w", v.cfg.Device, err)
+	}
+	have := map[netip.Addr]mac{}
+	for _, n := range neighs {
+		if n.State&unix.NUD_PERMANENT != 0 && len(n.MAC) == 6 {
+			have[n.Addr] = mac(n.MAC)
+		}
+	}
+	v.fdb.found(fdb)
+	v.neighs.found(have)
+	return nil
+}

@@ -1,0 +1,98 @@
+package tunnel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+)
+
+// maxErrors is how many failed entries an error names.
+const maxErrors = 8
+
+// writes are requests, with what to note when each of them has succeeded.
+type writes struct {
+	batch rtnl.Batch
+	notes []note
+}
+
+type note struct {
+	done func()
+	what string
+	gone bool // a deletion: it is as well if there is nothing
+}
+
+func (w *writes) add(n note) { w.notes = append(w.notes, n) }
+
+// write writes the forwarding entries and neighbours that differ: first what is to go, as a tunnel address may have moved from
+// one node to another.
+func (v *VXLAN) write(ctx context.Context) (failed []error, err error) {
+	w := &writes{}
+	v.planForwarding(w)
+	v.planNeighbours(w)
+	if len(w.notes) == 0 {
+		return nil, nil
+	}
+	results, err := v.kernel.Do(ctx, &w.batch)
+	if err != nil {
+		return nil, fmt.Errorf("write to VXLAN device %s: %w", v.cfg.Device, err)
+	}
+	more := 0
+	for i, n := range w.notes {
+		var err error
+		if results != nil {
+			err = results[i]
+		}
+		switch {
+		case err == nil, n.gone && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)):
+			n.done()
+		case errors.Is(err, unix.ENODEV): // the device went: the next Apply makes it anew
+			v.seen = rtnl.Link{}
+			more++
+		case len(failed) < maxErrors:
+			failed = append(failed, fmt.Errorf("VXLAN device %s: %s: %w", v.cfg.Device, n.what, err))
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		failed = append(failed, fmt.Errorf("VXLAN device %s: %d more entries were not written", v.cfg.Device, more))
+	}
+	return failed, nil
+}
+
+func (v *VXLAN) planForwarding(w *writes) {
+	put, drop := v.fdb.pending(func(x, y mac) int { return bytes.Compare(x[:], y[:]) })
+	for _, m := range drop {
+		w.batch.DelForwarding(v.seen.Index, net.HardwareAddr(m[:]), netip.Addr{})
+		w.add(note{func() { v.fdb.written(m) }, fmt.Sprintf("remove forwarding to %x", m), true})
+	}
+	for _, m := range put {
+		to := v.fdb.desired[m]
+		if have, ok := v.fdb.actual[m]; ok && !have.IsValid() { // cannot be replaced: see look
+			w.batch.DelForwarding(v.seen.Index, net.HardwareAddr(m[:]), netip.Addr{})
+			w.add(note{func() {}, fmt.Sprintf("remove wrong forwarding to %x", m), true})
+		}
+		w.batch.NewForwarding(v.seen.Index, net.HardwareAddr(m[:]), to)
+		w.add(note{func() { v.fdb.written(m) }, fmt.Sprintf("forward %s to %s", net.HardwareAddr(m[:]), to), false})
+	}
+}
+
+func (v *VXLAN) planNeighbours(w *writes) {
+	put, drop := v.neighs.pending(netip.Addr.Compare)
+	for _, ip := range drop {
+		w.batch.DelNeighbour(v.seen.Index, ip)
+		w.add(note{func() { v.neighs.written(ip) }, fmt.Sprintf("remove neighbour %s", ip), true})
+	}
+	for _, ip := range put {
+		m := v.neighs.desired[ip]
+		w.batch.NewNeighbour(v.seen.Index, ip, net.HardwareAddr(m[:]), uint8(v.cfg.Protocol))
+		w.add(note{func() { v.neighs.written(ip) }, fmt.Sprintf("neighbour %s at %s", ip, net.HardwareAddr(m[:])), false})
+	}
+}

@@ -1,0 +1,42 @@
+package intdataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// Uninstall stops the driver and removes all that is ours from the kernel, also what an earlier process has left: routes and
+// neighbours, the VXLAN device, then rules and sets. Kernel parameters stay, and so does tunl0, which is the kernel's own. The
+// driver cannot be used afterwards.
+func (d *InternalDataplane) Uninstall(ctx context.Context) error {
+	if d.loop == nil {
+		return fmt.Errorf("uninstall: %w", d.failed())
+	}
+	errs := []error{d.halt(ctx)}
+	// Routes first: what is no longer filtered must no longer be reached.
+	for _, f := range []table.Family{table.IPv4, table.IPv6} {
+		routes := d.parts.routes(f, nil)
+		errs = append(errs, routes.Apply(ctx), routes.Close())
+	}
+	device := d.parts.vxlan(table.IPv4)
+	device.SetLocal()
+	device.SetVTEPs(nil)
+	errs = append(errs, device.Apply(ctx), device.Close())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("uninstall: the rules are left as they are, since not everything else is gone: %w", err)
+	}
+	d.backend.takeBack()
+	result := d.backend.Apply(ctx)
+	err := errors.Join(result.Err, d.sweepOthers(ctx))
+	for name, reason := range result.Broken {
+		err = errors.Join(err, fmt.Errorf("%s: %w", name, reason))
+	}
+	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close()) })
+	if err != nil {
+		return fmt.Errorf("uninstall: rules: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package intdataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/linux/tunnel"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// vxlanDevice keeps the device and its entries for the other nodes. *tunnel.VXLAN is one.
+type vxlanDevice interface {
+	SetLocal(local ...tunnel.VTEP)
+	SetVTEPs(vteps []tunnel.VTEP)
+	Resync()
+	Apply(ctx context.Context) error
+	Close() error
+}
+
+// vxlanManager keeps the VXLAN device, which is one for both families, over one of them: that of this node's own VTEP, IPv4 if
+// it has both. Without an own VTEP there is no device.
+type vxlanManager struct {
+	hostname string
+	name     string // of the device
+	enabled  bool
+	make     func(underlay table.Family) vxlanDevice
+	log      *slog.Logger
+
+	vteps    map[string]*proto.VXLANTunnelEndpointUpdate
+	dirty    bool
+	device   vxlanDevice
+	underlay table.Family
+	resync   bool
+	gone     bool // VXLAN is off, and the device of an earlier time was removed
+}
+
+func newVXLANManager(c rules.Config, makeDevice func(table.Family) vxlanDevice, log *slog.Logger) *vxlanManager {
+	return &vxlanManager{hostname: c.Hostname, name: c.VXLANDevice, enabled: c.VXLANEnabled, make: makeDevice, log: log,
+		vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, dirty: true}
+}
+
+// OnUpdate takes *proto.VXLANTunnelEndpointUpdate and *proto.VXLANTunnelEndpointRemove.
+func (m *vxlanManager) OnUpdate(msg any) {
+	switch msg := msg.(type) {
+	case *proto.VXLANTunnelEndpointUpdate:
+		m.vteps[msg.GetNode()] = msg
+		m.dirty = true
+	case *proto.VXLANTunnelEndpointRemove:
+		delete(m.vteps, msg.GetNode())
+		m.dirty = true
+	case *ifaceState:
+		m.resync = m.resync || msg.Name == m.name // what the kernel had for the device went with it
+	}
+}
+
+// CompleteDeferredWork tells the device what it is to be. A VTEP that makes no sense is in the error; the others work.
+func (m *vxlanManager) CompleteDeferredWork() error {
+	if !m.dirty {
+		return nil
+	}
+	underlay := table.IPv4
+	own := m.vteps[m.hostname]
+	if own != nil && own.GetParentDeviceIp() == "" && own.GetParentDeviceIpv6() != "" {
+		underlay = table.IPv6
+	}
+	if m.device == nil || underlay != m.underlay {
+		if m.device != nil {
+			if err := m.device.Close(); err != nil {
+				return fmt.Errorf("VXLAN device: %w", err)
+			}
+		}
+		m.device, m.underlay = m.make(underlay), underlay
+	}
+	m.dirty = false
+	var local, others []tunnel.VTEP
+	for _, node := range slices.Sorted(maps.Keys(m.vteps)) {
+		list, err := vtepsOf(m.vteps[node], underlay)
+		if err != nil {
+			m.log.Error("VTEP is ignored", "node", node, "error", err)
+			continue
+		}
+		if node == m.hostname {
+			local = list
+		} else {
+			others = append(others, list...)
+		}
+	}
+	if !m.enabled || len(local) == 0 {
+		local, others = nil, nil
+	}
+	m.device.SetLocal(local...)
+	m.device.SetVTEPs(others)
+	return nil
+}
+
+// apply writes the device and its entries.
+func (m *vxlanManager) apply(ctx context.Context) error {
+	if m.device == nil || m.gone {
+		return nil
+	}
+	if m.resync {
+		m.resync = false
+		m.device.Resync()
+	}
+	if err := m.device.Apply(ctx); err != nil {
+		return fmt.Errorf("VXLAN device: %w", err)
+	}
+	m.gone = !m.enabled
+	return nil
+}
+
+func (m *vxlanManager) close() error {
+	if m.device == nil {
+		return nil
+	}
+	return m.device.Close()
+}
+
+// vtepsOf are a node's ends, one for each family that it has a tunnel address of.
+func vtepsOf(msg *proto.VXLANTunnelEndpointUpdate, underlay table.Family) ([]tunnel.VTEP, error) {
+	parentText, macText := msg.GetParentDeviceIp(), msg.GetMac()
+	if underlay == table.IPv6 {
+		parentText = msg.GetParentDeviceIpv6()
+		if msg.GetMacV6() != "" {
+			macText = msg.GetMacV6()
+		}
+	}
+	parent, err := parseAddr(parentText, underlay)
+	if err != nil {
+		return nil, fmt.Errorf("parent device: %w", err)
+	}
+	mac, err := net.ParseMAC(macText)
+	if err != nil {
+		return nil, fmt.Errorf("MAC %q: %w", macText, err)
+	}
+	var list []tunnel.VTEP
+	for f, text := range map[table.Family]string{table.IPv4: msg.GetIpv4Addr(), table.IPv6: msg.GetIpv6Addr()} {
+		if text == "" {
+			continue
+		}
+		a, err := parseAddr(text, f)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, tunnel.VTEP{Node: msg.GetNode(), MAC: mac, TunnelAddr: a, ParentAddr: parent})
+	}
+	if len(list) == 0 {
+		return nil, errors.New("has no tunnel address")
+	}
+	slices.SortFunc(list, func(a, b tunnel.VTEP) int { return a.TunnelAddr.Compare(b.TunnelAddr) })
+	return list, nil
+}

@@ -1,0 +1,178 @@
+package intdataplane
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// workloadID is proto.WorkloadEndpointID as a key.
+type workloadID struct{ Orchestrator, Workload, Endpoint string }
+
+func workloadIDOf(id *proto.WorkloadEndpointID) workloadID {
+	return workloadID{id.GetOrchestratorId(), id.GetWorkloadId(), id.GetEndpointId()}
+}
+
+func (id workloadID) message() *proto.WorkloadEndpointID {
+	return &proto.WorkloadEndpointID{OrchestratorId: id.Orchestrator, WorkloadId: id.Workload, EndpointId: id.Endpoint}
+}
+
+func (id workloadID) String() string {
+	return strings.Join([]string{id.Orchestrator, id.Workload, id.Endpoint}, "/")
+}
+
+func (id workloadID) compare(other workloadID) int {
+	return cmp.Or(cmp.Compare(id.Orchestrator, other.Orchestrator), cmp.Compare(id.Workload, other.Workload),
+		cmp.Compare(id.Endpoint, other.Endpoint))
+}
+
+// workload is one family's view of a workload endpoint.
+type workload struct {
+	id       workloadID
+	iface    string
+	active   bool
+	mac      net.HardwareAddr
+	nets     []netip.Prefix // its addresses
+	spoof    []netip.Prefix // what else it may send from
+	floating []netip.Addr
+	tiers    []*proto.TierInfo
+	profiles []string
+	// fault is why the endpoint cannot be programmed. It then gets chains that drop and no routes.
+	fault error
+	// stray says that the interface cannot be a workload's, so there are no chains either.
+	stray bool
+}
+
+func newWorkload(f table.Family, c rules.Config, msg *proto.WorkloadEndpointUpdate) *workload {
+	ep := msg.GetEndpoint()
+	w := &workload{id: workloadIDOf(msg.GetId()), iface: ep.GetName(), active: ep.GetState() == "active",
+		tiers: ep.GetTiers(), profiles: ep.GetProfileIds()}
+	if !rules.IfaceNameOK(w.iface) {
+		w.stray, w.fault = true, fmt.Errorf("interface %q: not a name that the kernel takes", w.iface)
+		return w
+	}
+	if !c.IsWorkloadIface(w.iface) {
+		w.stray, w.fault = true, fmt.Errorf("interface %s: does not begin with any of WorkloadIfacePrefixes %q, so it cannot be protected",
+			w.iface, c.WorkloadIfacePrefixes)
+		return w
+	}
+	nets := ep.GetIpv4Nets()
+	if f == table.IPv6 {
+		nets = ep.GetIpv6Nets()
+	}
+	var errs [4]error
+	w.nets, errs[0] = parseNets(nets, f)
+	w.spoof, errs[1] = parseNets(ep.GetAllowSpoofedSourcePrefixes(), 0)
+	w.floating, errs[2] = externalAddrs(natInfos(ep, f), f)
+	if ep.GetMac() != "" {
+		w.mac, errs[3] = net.ParseMAC(ep.GetMac())
+	}
+	w.fault = errors.Join(errs[:]...)
+	return w
+}
+
+// parseNets parses nets that must be of a family; 0: of any.
+func parseNets(texts []string, f table.Family) ([]netip.Prefix, error) {
+	var nets []netip.Prefix
+	for _, text := range texts {
+		p, err := rules.ParseNet(text)
+		if err != nil {
+			return nil, fmt.Errorf("net %q: %w", text, err)
+		}
+		if f != 0 && familyOf(p.Addr()) != f {
+			return nil, fmt.Errorf("net %q is not IPv%d", text, f)
+		}
+		nets = append(nets, p)
+	}
+	return nets, nil
+}
+
+func natInfos(ep *proto.WorkloadEndpoint, f table.Family) []*proto.NatInfo {
+	if f == table.IPv6 {
+		return ep.GetIpv6Nat()
+	}
+	return ep.GetIpv4Nat()
+}
+
+func externalAddrs(nats []*proto.NatInfo, f table.Family) ([]netip.Addr, error) {
+	var addrs []netip.Addr
+	for _, nat := range nats {
+		a, err := parseAddr(nat.GetExtIp(), f)
+		if err != nil {
+			return nil, fmt.Errorf("floating IP: %w", err)
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, nil
+}
+
+// parseAddr parses an address that must be of a family.
+func parseAddr(text string, f table.Family) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("address %q: %w", text, err)
+	}
+	if a = a.Unmap(); familyOf(a) != f || a.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("address %q is not IPv%d", text, f)
+	}
+	return a, nil
+}
+
+// routes are the routes to the workload's own addresses and its floating ones.
+func (w *workload) routes() []routeTarget {
+	if !w.active || w.fault != nil {
+		return nil
+	}
+	var targets []routeTarget
+	for _, p := range w.nets {
+		targets = append(targets, routeTarget{CIDR: p, Iface: w.iface, MAC: w.mac})
+	}
+	for _, a := range w.floating {
+		targets = append(targets, routeTarget{CIDR: hostNet(a), Iface: w.iface, MAC: w.mac})
+	}
+	return targets
+}
+
+// chains is what to render, and the chains that it refers to.
+func (w *workload) chains() (rules.Workload, []chainRef) {
+	ep := rules.Workload{Iface: w.iface, Up: w.active && w.fault == nil, Sources: append(w.nets[:len(w.nets):len(w.nets)], w.spoof...)}
+	if !ep.Up {
+		return ep, nil
+	}
+	var refs []chainRef
+	ep.To, refs = direction(table.Filter, w.tiers, w.profiles, true, refs)
+	ep.From, refs = direction(table.Filter, w.tiers, w.profiles, false, refs)
+	return ep, refs
+}
+
+// direction translates tiers and profiles for packets to a workload, or from outside into the node (inbound), or the other
+// way. It adds the chains to refs.
+func direction(l table.Layer, tiers []*proto.TierInfo, profiles []string, inbound bool, refs []chainRef) (rules.Direction, []chainRef) {
+	var d rules.Direction
+	for _, tier := range tiers {
+		names := tier.GetEgressPolicies()
+		if inbound {
+			names = tier.GetIngressPolicies()
+		}
+		t := rules.Tier{Name: tier.GetName(), PassAtEnd: strings.EqualFold(tier.GetDefaultAction(), "pass")}
+		for _, name := range names {
+			list := ruleList{Policy: policyKey{Tier: cmp.Or(tier.GetName(), rules.DefaultTier), Name: name}, Inbound: inbound}
+			t.Policies = append(t.Policies, list.chain())
+			refs = append(refs, chainRef{l, list})
+		}
+		d.Tiers = append(d.Tiers, t)
+	}
+	for _, name := range profiles {
+		list := ruleList{Profile: true, Policy: policyKey{Name: name}, Inbound: inbound}
+		d.Profiles = append(d.Profiles, list.chain())
+		refs = append(refs, chainRef{l, list})
+	}
+	return d, refs
+}

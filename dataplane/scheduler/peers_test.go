@@ -1,0 +1,93 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/txn"
+)
+
+// peer is a backend whose other side may be replaced.
+type peer struct {
+	present string // the process that is there now; empty for none
+	pinned  string
+}
+
+func (p *peer) Flush(context.Context)  {}
+func (p *peer) Pin()                   { p.pinned = p.present }
+func (p *peer) Peer() (string, bool)   { return p.pinned, p.pinned != "" && p.pinned == p.present }
+func isRetriable(err error) bool       { return err != nil && IsRetriable(err) }
+func isOfValues(err error) bool        { var e *txn.Error; return errors.As(err, &e) }
+func revert(values ...txn.KV) *txn.Txn { return &txn.Txn{Values: values, Revert: true, NoRetry: true} }
+
+// Whatever a transaction fails with says nothing about its values when the process is not the one that was dumped.
+func TestReplacedPeer(t *testing.T) {
+	fatal := errors.New("no such table")
+	m := newMock(t)
+	p := &peer{present: "1"}
+	r := newRig(t, m, func(c *Config) { c.Backends = append(c.Backends, p) })
+	failing := func(hit func()) func() {
+		m.fault = func(action, key string) *fault {
+			if action != "create" || key != "a/bad" {
+				return nil
+			}
+			hit()
+			return &fault{err: fatal}
+		}
+		return func() { m.fault = nil }
+	}
+	heal := failing(func() {})
+	if _, err := r.commit(revert(kv("a/bad", &obj{}))); isRetriable(err) || !isOfValues(err) {
+		t.Errorf("before any resync: %v", err)
+	}
+	r.must(&txn.Txn{Kind: txn.FullResync, Values: []txn.KV{kv("a/1", &obj{})}})
+	if _, err := r.commit(revert(kv("a/bad", &obj{}))); isRetriable(err) || !errors.Is(err, fatal) {
+		t.Errorf("the process that was dumped: %v", err)
+	}
+
+	p.present = "2"
+	m.log = nil
+	rec, err := r.commit(revert(kv("a/2", &obj{})))
+	if !isRetriable(err) || isOfValues(err) || rec != nil || len(m.log) > 0 {
+		t.Errorf("all or nothing, on a process that nobody knows: %v, record %v, operations %q", err, rec, m.log)
+	}
+	if _, err := r.commit(update(kv("a/bad", &obj{}))); !isRetriable(err) || !errors.Is(err, fatal) || !isOfValues(err) {
+		t.Errorf("on a process that nobody knows: %v", err)
+	}
+	r.must(update(kv("a/3", &obj{}))) // what works needs no excuse
+	heal()
+	r.must(&txn.Txn{Kind: txn.DownstreamResync})
+	if m.log = nil; r.must(revert(kv("a/2", &obj{}))) == nil || !slices.Equal(m.log, []string{"create a/2"}) {
+		t.Errorf("after the resync: %q", m.log)
+	}
+
+	heal = failing(func() { p.present = "3" })
+	defer heal()
+	r.must(update(kv("a/bad", nil)))
+	_, err = r.commit(revert(kv("a/bad", &obj{})))
+	if !isRetriable(err) || !errors.Is(err, fatal) || !isOfValues(err) {
+		t.Errorf("replaced in the middle: %v", err)
+	}
+	r.must(&txn.Txn{Kind: txn.DownstreamResync})
+	p.present = ""
+	if _, err := r.commit(update(kv("a/bad", &obj{}))); !isRetriable(err) {
+		t.Errorf("there is no process: %v", err)
+	}
+	p.present = "3"
+	if _, err := r.commit(&txn.Txn{Kind: txn.FullResync, Values: []txn.KV{kv("a/bad", &obj{})}}); isRetriable(err) {
+		t.Errorf("the same process again: %v", err)
+	}
+}
+
+// A value that does not validate is wrong on any process.
+func TestInvalidValueOnReplacedPeer(t *testing.T) {
+	p := &peer{present: "1"}
+	r := newRig(t, newMock(t), func(c *Config) { c.Backends = append(c.Backends, p) })
+	r.must(&txn.Txn{Kind: txn.FullResync})
+	p.present = ""
+	if _, err := r.commit(revert(kv("a/1", &obj{Bad: true}))); err == nil || isRetriable(err) {
+		t.Errorf("%v: want an error that is final", err)
+	}
+}

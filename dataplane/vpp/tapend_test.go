@@ -1,0 +1,127 @@
+package vpp
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.fd.io/govpp/api"
+
+	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+// tapMaker records what the Linux side is asked for.
+type tapMaker struct {
+	calls []string
+	made  bool
+	err   error
+}
+
+func (m *tapMaker) deps() Deps {
+	return Deps{
+		MakeTap: func(netns, dev string, tun bool) (bool, error) {
+			m.calls = append(m.calls, "make "+netns+" "+dev+map[bool]string{true: " tun"}[tun])
+			return m.made, m.err
+		},
+		DropTap: func(netns, dev string) error {
+			m.calls = append(m.calls, "drop "+netns+" "+dev)
+			return nil
+		},
+	}
+}
+
+func podTap(ns, dev string) *vpp_interfaces.Interface {
+	return tap("pod", func(v *vpp_interfaces.Interface) {
+		v.GetTap().ToMicroservice, v.GetTap().HostIfName = ns, dev
+	})
+}
+
+// The Linux side is asked for the device before VPP, and takes it back when VPP refuses.
+func TestTapEndMadeAhead(t *testing.T) {
+	f := vppfake.New(vppfake.Config{})
+	t.Cleanup(func() { f.Close() })
+	g := &target{fake: f, socket: filepath.Join(t.TempDir(), "api.sock")}
+	if err := f.Listen(g.socket); err != nil {
+		t.Fatal(err)
+	}
+	m := &tapMaker{made: true}
+	a := newAgent(t, g, m.deps())
+	expect := func(when string, want ...string) {
+		t.Helper()
+		if !slices.Equal(m.calls, want) {
+			t.Errorf("%s: the Linux side was asked for %q, want %q", when, m.calls, want)
+		}
+		m.calls = nil
+	}
+	try := func(v *vpp_interfaces.Interface) error {
+		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(t, values{v}), NoRetry: true})
+		return err
+	}
+	a.resync(podTap("/run/netns/pod", "eth0"))
+	expect("made", "make pod eth0")
+	a.mustNotWrite("again", values{podTap("/run/netns/pod", "eth0")})
+	expect("nothing to do")
+	a.resync(tap("host"))
+	expect("a TAP in VPP's own namespace")
+
+	refused := f.Faults.Add(vppfake.Fault{Message: "tap_create_v3", Retval: int32(api.SYSCALL_ERROR_2)})
+	if try(podTap("pod", "eth0")) == nil {
+		t.Error("VPP refused, and there is no error")
+	}
+	expect("refused", "make pod eth0", "drop pod eth0")
+	m.made = false
+	if try(podTap("pod", "eth1")) == nil {
+		t.Error("VPP refused, and there is no error")
+	}
+	expect("refused what is not ours to remove", "make pod eth1")
+	refused.Remove()
+
+	m.err = errors.New("no such namespace")
+	if err := try(podTap("pod", "eth2")); !errors.Is(err, m.err) {
+		t.Errorf("%v, want %v", err, m.err)
+	}
+	expect("failed", "make pod eth2")
+	if refused.Hits() != 2 {
+		t.Errorf("VPP was asked %d times", refused.Hits())
+	}
+}
+
+// With the real Linux side and the real VPP: the device carries packets without the kernel's queueing disciplines, and goes
+// with the TAP.
+func TestTapEndOnRealVPP(t *testing.T) {
+	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
+	ns := "cvtest-ahead"
+	_ = exec.Command("ip", "netns", "del", ns).Run() // a leftover
+	run(t, "ip netns add "+ns)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
+	linux := netlink.NewBackend(netlink.Config{})
+	t.Cleanup(linux.Close)
+	deps := Deps{
+		MakeTap: func(netns, dev string, tun bool) (bool, error) {
+			defer linux.Flush(t.Context())
+			return linux.MakeTap(netns, dev, tun)
+		},
+		DropTap: linux.DropTap,
+	}
+	g := &target{socket: v.Socket(), real: v}
+	pod := podTap("/var/run/netns/"+ns, "eth0")
+	pod.IpAddresses = []string{"10.1.0.1/24"}
+	a := newAgent(t, g, deps)
+	a.resync(pod)
+	a.mustNotWrite("made", values{pod})
+	if out := run(t, "ip -n "+ns+" link show eth0"); !strings.Contains(out, "qdisc noqueue") || !strings.Contains(out, ",UP") {
+		t.Errorf("the device is not as it was made: %s", out)
+	}
+	run(t, "ip -n "+ns+" addr add 10.1.0.2/24 dev eth0 && ip netns exec "+ns+" ping -c 2 -W 2 10.1.0.1")
+	a.commit(txn.Update, deletions(t, values{pod})...)
+	if err := exec.Command("ip", "-n", ns, "link", "show", "eth0").Run(); err == nil {
+		t.Error("the device is still there after the TAP was deleted")
+	}
+}

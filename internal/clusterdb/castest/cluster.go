@@ -1,0 +1,213 @@
+package castest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+)
+
+// readyTimeout bounds the start of the members.
+const readyTimeout = 30 * time.Second
+
+// Cluster is an etcd of some members in the process of the test, all on loopback and without syncing to disk.
+type Cluster struct {
+	t       testing.TB
+	dir     string
+	members []*member
+	backups int
+}
+
+type member struct {
+	name         string
+	client, peer url.URL
+	etcd         *embed.Etcd // nil when it is stopped
+}
+
+// NewCluster starts n members and stops them at the end of the test.
+func NewCluster(t testing.TB, n int) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, dir: t.TempDir()}
+	for i := range n {
+		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i), client: freeURL(t), peer: freeURL(t)})
+	}
+	t.Cleanup(c.StopAll)
+	c.StartAll()
+	return c
+}
+
+// freeURL is an address that nobody listens at. Somebody else may take it before it is used, which the test then says.
+func freeURL(t testing.TB) url.URL {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return url.URL{Scheme: "http", Host: l.Addr().String()}
+}
+
+// Endpoints are the addresses of all members, whether they run or not.
+func (c *Cluster) Endpoints() []string {
+	var out []string
+	for _, m := range c.members {
+		out = append(out, m.client.Host)
+	}
+	return out
+}
+
+// StartAll starts the members that do not run and waits until they serve.
+func (c *Cluster) StartAll() {
+	c.t.Helper()
+	for _, m := range c.members {
+		if m.etcd == nil {
+			c.launch(m)
+		}
+	}
+	for _, m := range c.members {
+		c.await(m)
+	}
+}
+
+// Start starts one member.
+func (c *Cluster) Start(i int) {
+	c.t.Helper()
+	c.launch(c.members[i])
+	c.await(c.members[i])
+}
+
+func (c *Cluster) launch(m *member) {
+	c.t.Helper()
+	conf := embed.NewConfig()
+	conf.Name, conf.Dir = m.name, filepath.Join(c.dir, m.name)
+	conf.ListenClientUrls, conf.AdvertiseClientUrls = []url.URL{m.client}, []url.URL{m.client}
+	conf.ListenPeerUrls, conf.AdvertisePeerUrls = []url.URL{m.peer}, []url.URL{m.peer}
+	var initial []string
+	for _, other := range c.members {
+		initial = append(initial, other.name+"="+other.peer.String())
+	}
+	conf.InitialCluster = strings.Join(initial, ",")
+	conf.TickMs, conf.ElectionMs = 50, 500
+	conf.UnsafeNoFsync = true // a test does not lose power
+	conf.EnableGRPCGateway = false
+	conf.LogLevel = "panic"
+	conf.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	etcd, err := embed.StartEtcd(conf)
+	if err != nil {
+		c.t.Fatalf("etcd member %s: %v", m.name, err)
+	}
+	m.etcd = etcd
+}
+
+func (c *Cluster) await(m *member) {
+	c.t.Helper()
+	select {
+	case <-m.etcd.Server.ReadyNotify():
+	case <-time.After(readyTimeout):
+		c.t.Fatalf("etcd member %s is not ready after %s", m.name, readyTimeout)
+	}
+}
+
+// Stop stops one member.
+func (c *Cluster) Stop(i int) {
+	m := c.members[i]
+	if m.etcd != nil {
+		m.etcd.Close()
+		m.etcd = nil
+	}
+}
+
+// StopAll stops all members.
+func (c *Cluster) StopAll() {
+	for i := range c.members {
+		c.Stop(i)
+	}
+}
+
+// Leader is the index of the member that leads.
+func (c *Cluster) Leader() int {
+	for i, m := range c.members {
+		if m.etcd != nil && m.etcd.Server.MemberID() == m.etcd.Server.Leader() {
+			return i
+		}
+	}
+	return 0
+}
+
+// Wipe makes the members, which must be stopped, start with nothing.
+func (c *Cluster) Wipe() {
+	c.t.Helper()
+	for _, m := range c.members {
+		if err := os.RemoveAll(filepath.Join(c.dir, m.name)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// Save copies the data of the members, which must be stopped, and returns where to.
+func (c *Cluster) Save() string {
+	c.t.Helper()
+	c.backups++
+	to := filepath.Join(c.dir, fmt.Sprintf("backup-%d", c.backups))
+	for _, m := range c.members {
+		if err := os.CopyFS(filepath.Join(to, m.name), os.DirFS(filepath.Join(c.dir, m.name))); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// Restore replaces the data of the members, which must be stopped, by a copy that Save has made.
+func (c *Cluster) Restore(backup string) {
+	c.t.Helper()
+	c.Wipe()
+	if err := os.CopyFS(c.dir, os.DirFS(backup)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Open is a client of all members, or of the endpoints if there are any.
+func (c *Cluster) Open(endpoints ...string) *clusterdb.DB {
+	c.t.Helper()
+	if len(endpoints) == 0 {
+		endpoints = c.Endpoints()
+	}
+	db, err := clusterdb.Open(context.Background(), clusterdb.Config{
+		Endpoints: endpoints, InsecureTransport: true, OperationTimeout: 3 * time.Second,
+		ProbeInterval: 200 * time.Millisecond, ProbeTimeout: time.Second,
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			c.t.Errorf("closing a client: %v", err)
+		}
+	})
+	return db
+}
+
+// Link is a way to one member of the cluster that can be cut: for what a node experiences that is cut off.
+type Link struct{ *proxy }
+
+// NewLink opens a way to the i-th member.
+func (c *Cluster) NewLink(i int) *Link {
+	c.t.Helper()
+	p, err := newProxy(c.members[i].client.Host)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(p.close)
+	return &Link{p}
+}

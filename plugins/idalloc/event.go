@@ -1,0 +1,69 @@
+package idalloc
+
+import (
+	"fmt"
+
+	controller "contiv.dev/vswitch/plugins/controller/api"
+)
+
+// Allocated is the event that follows when GetOrAllocateID has returned ErrPending or another error and the label has its ID
+// now; and when the ID of a label that this node uses has changed, which only happens if the database has lost data. While it
+// is handled GetOrAllocateID has the answer for those who come after idalloc.
+type Allocated struct {
+	Pool  string
+	Label string
+	ID    uint32
+	// PrevID is the ID that the label had; zero if it had none, the same if it was confirmed.
+	PrevID uint32
+	// Err is why there is no ID yet; then ID is zero. It is tried again.
+	Err error
+
+	owner string
+}
+
+// released is the event by which the job tells that the ID of a label has been given up.
+type released struct {
+	Allocated
+}
+
+var (
+	_ controller.UpdateEvent = (*Allocated)(nil)
+	_ controller.UpdateEvent = (*released)(nil)
+)
+
+// GetName implements controller.Event.
+func (ev *Allocated) GetName() string { return "ID Allocated" }
+
+// String implements controller.Event.
+func (ev *Allocated) String() string {
+	switch {
+	case ev.Err != nil:
+		return fmt.Sprintf("%s: pool %s, %s: %v", ev.GetName(), ev.Pool, ev.Label, ev.Err)
+	case ev.PrevID != 0 && ev.PrevID != ev.ID:
+		return fmt.Sprintf("%s: pool %s, %s: %d instead of %d", ev.GetName(), ev.Pool, ev.Label, ev.ID, ev.PrevID)
+	}
+	return fmt.Sprintf("%s: pool %s, %s: %d", ev.GetName(), ev.Pool, ev.Label, ev.ID)
+}
+
+// Method is Update.
+func (ev *Allocated) Method() controller.EventMethodType { return controller.Update }
+
+// TransactionType is BestEffort.
+func (ev *Allocated) TransactionType() controller.UpdateTransactionType { return controller.BestEffort }
+
+// Direction is Forward: idalloc before those who wait for the ID.
+func (ev *Allocated) Direction() controller.UpdateDirectionType { return controller.Forward }
+
+// IsBlocking returns false.
+func (ev *Allocated) IsBlocking() bool { return false }
+
+// Done is NOOP: nobody waits.
+func (ev *Allocated) Done(error) {}
+
+// GetName implements controller.Event.
+func (ev *released) GetName() string { return "ID Released" }
+
+// String implements controller.Event.
+func (ev *released) String() string {
+	return fmt.Sprintf("%s: pool %s, %s", ev.GetName(), ev.Pool, ev.Label)
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Regenerates idallocation.pb.go from idallocation.proto; needs protoc.
+set -eu
+cd "$(dirname "$0")"
+plugin=$(mktemp)
+trap 'rm -f "$plugin"' EXIT
+printf '#!/bin/sh\nexec go tool protoc-gen-go "$@"\n' > "$plugin"
+chmod +x "$plugin"
+protoc --plugin=protoc-gen-go="$plugin" --go_out=. --go_opt=paths=source_relative idallocation.proto

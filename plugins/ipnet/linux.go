@@ -1,0 +1,110 @@
+package ipnet
+
+import (
+	"contiv.dev/vswitch/dataplane/nb"
+	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// Without VPP the host's own stack routes. A pod is connected by a veth pair; its route, its neighbour, the check of its source
+// address and its policy are the driver's (dataplane/linux), which learns of the pod as a workload endpoint:
+//
+//	  pod                    host
+//	+--------+    veth     +------------------------------------------+
+//	| eth0   |-------------| cali…      /32 per pod       contiv-vxlan |--- other nodes
+//	| /32    |             | lo: pod gateway .1                 NIC    |
+//	+--------+             +------------------------------------------+
+const (
+	// WorkloadIfPrefix starts the names of the host's ends of pod links. The driver drops what comes from, or goes to, an
+	// interface with such a name that is not an endpoint's.
+	WorkloadIfPrefix = "cali"
+	// allowAll is the profile of endpoints that no policy selects.
+	allowAll     = "contiv-allow"
+	orchestrator = "contiv"
+)
+
+var _ wiring = linuxWiring{}
+
+// names implements wiring.
+func (linuxWiring) names(_ *settings, p *podLink) podIfNames {
+	n := podNames(p.attachment.ID, false)
+	n.vpp, n.hostDev = "", WorkloadIfPrefix+n.hostDev[len(n.hostDev)-11:]
+	return n
+}
+
+// hostIf implements wiring: pods are connected to the host's stack itself.
+func (linuxWiring) hostIf(*settings) string { return "" }
+
+// node implements wiring.
+func (linuxWiring) node(s *settings) ([]value, error) {
+	var v values
+	s.podGatewayOnLo(&v)
+	anything := []*proto.Rule{{Action: "allow"}}
+	v.put(&proto.ActiveProfileUpdate{
+		Id: &proto.ProfileID{Name: allowAll}, Profile: &proto.Profile{InboundRules: anything, OutboundRules: anything},
+	})
+	for _, cidr := range s.cluster.Pods {
+		v.put(&proto.IPAMPoolUpdate{Id: cidr.String(), Pool: &proto.IPAMPool{Cidr: cidr.String(), Masquerade: s.nat}})
+	}
+	v.put(s.transport.Node(&s.local)...)
+	// The driver writes nothing before it knows everything: this comes after all other values (see dataplane/feed).
+	v.put(&proto.InSync{})
+	return v.list, v.err
+}
+
+// podGatewayOnLo gives the pods' gateway address to the host. Besides answering pings it is the source address of what the host
+// itself sends to pods, on this node and on others, so that the answers find their way back through the pod network.
+func (s *settings) podGatewayOnLo(v *values) {
+	lo := &linux_interfaces.Interface{
+		Name: podGwLoopName, Type: linux_interfaces.Interface_LOOPBACK, HostIfName: "lo", Enabled: true,
+	}
+	for _, p := range s.podSubnets {
+		lo.IpAddresses = append(lo.IpAddresses, hostPrefix(p.Gateway).String())
+	}
+	v.put(lo)
+}
+
+// pod implements wiring.
+func (linuxWiring) pod(s *settings, v *values, p *podLink) {
+	v.put(&linux_interfaces.Interface{
+		Name: p.names.linux, Type: linux_interfaces.Interface_VETH, Namespace: p.namespace(),
+		HostIfName: p.attachment.ID.IfName, Enabled: true, IpAddresses: p.podAddresses(),
+		PhysAddress: p.mac.String(), Mtu: p.mtu, Link: plainVethTo(p.names.linuxPeer),
+	}, &linux_interfaces.Interface{
+		Name: p.names.linuxPeer, Type: linux_interfaces.Interface_VETH, HostIfName: p.names.hostDev, Enabled: true, Mtu: p.mtu,
+		PhysAddress: p.peerMAC.String(), Link: plainVethTo(p.names.linux),
+	}, endpointOf(p))
+}
+
+// plainVethTo is the link of a veth end between Linux and Linux.
+func plainVethTo(peer string) *linux_interfaces.Interface_Veth {
+	return &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{PeerIfName: peer}}
+}
+
+// endpointOf is an attachment as the driver sees it.
+func endpointOf(p *podLink) *proto.WorkloadEndpointUpdate {
+	ep := &proto.WorkloadEndpoint{
+		State: "active", Name: p.names.hostDev, Mac: p.mac.String(), ProfileIds: []string{allowAll},
+	}
+	for _, addr := range p.addrs {
+		if addr.Is4() {
+			ep.Ipv4Nets = append(ep.Ipv4Nets, hostPrefix(addr).String())
+		} else {
+			ep.Ipv6Nets = append(ep.Ipv6Nets, hostPrefix(addr).String())
+		}
+	}
+	return &proto.WorkloadEndpointUpdate{Id: endpointID(p.attachment), Endpoint: ep}
+}
+
+func endpointID(a *podmanager.Attachment) *proto.WorkloadEndpointID {
+	return &proto.WorkloadEndpointID{
+		OrchestratorId: orchestrator, WorkloadId: a.Pod.Namespace + "/" + a.Pod.Name, EndpointId: podIfSuffix(a.ID),
+	}
+}
+
+// EndpointLinkKey is the key of the northbound value that brings up the link of an endpoint's pod: its status cannot be up
+// before. The other direction of names is podNames.
+func EndpointLinkKey(id *proto.WorkloadEndpointID) string {
+	return nb.LinuxInterfaceStateKey("veth1-"+id.GetEndpointId(), true)
+}

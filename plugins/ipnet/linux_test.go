@@ -1,0 +1,104 @@
+package ipnet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// newLinuxNode is node 1 of a cluster without VPP.
+func newLinuxNode(t *testing.T, config string) *node {
+	t.Helper()
+	w := newNode(t, config)
+	w.n.Dataplane, w.n.LinuxNsPlugin = DataplaneLinux, toyHost{1500}
+	w.resync()
+	return w
+}
+
+// TestLinuxUpdatesEqualResync: pods and nodes that come and go lead where a resync leads, and back.
+func TestLinuxUpdatesEqualResync(t *testing.T) {
+	for _, transport := range []string{"vxlan", "nooverlay"} {
+		t.Run(transport, func(t *testing.T) {
+			w := newLinuxNode(t, dualTAP+"nodeToNodeTransport: "+transport+"\n")
+			before := texts(w.want)
+			w.add("a")
+			w.node("n2", toyNode(2, "192.0.2.2/24", "fd00:16::2/64"))
+			w.add("b")
+			w.node("n3", toyNode(3))
+			w.node("n2", toyNode(2, "192.0.2.9/24"))
+			updated := texts(w.want)
+			w.resync()
+			if got := texts(w.want); !slices.Equal(got, updated) {
+				t.Errorf("a resync gives\n%s\nupdates gave\n%s", strings.Join(got, "\n"), strings.Join(updated, "\n"))
+			}
+			for _, name := range []string{"n2", "n3"} {
+				w.node(name, nil)
+			}
+			for _, a := range slices.Clone(w.pods.list) {
+				ev := podmanager.NewDeletePod(a)
+				for _, h := range []api.EventHandler{w.n, w.ipam} {
+					if _, err := h.Update(ev, w.want); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if got := texts(w.want); !slices.Equal(got, before) {
+				t.Errorf("after all is gone\n%s\nremains, want\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
+			}
+		})
+	}
+}
+
+// TestLinuxPod: a pod has its addresses and its gateway; the driver knows it as an endpoint on the host's end of its link, whose
+// name begins as those of all workloads do.
+func TestLinuxPod(t *testing.T) {
+	w := newLinuxNode(t, dualTAP)
+	ev := w.add("a")
+	if len(ev.IPs) != 2 || !ev.IPs[0].Gateway.IsValid() {
+		t.Errorf("addresses %+v", ev.IPs)
+	}
+	p := w.n.pods[ev.Attachment.ID]
+	id := endpointID(ev.Attachment)
+	ep, ok := w.want[nb.DriverWorkloadKey(id)].(*proto.WorkloadEndpointUpdate)
+	if !ok {
+		t.Fatalf("the driver is not told of the pod: %s", strings.Join(texts(w.want), "\n"))
+	}
+	if got, want := ep.Endpoint.Ipv4Nets, []string{ev.IPs[0].Address.String()}; !slices.Equal(got, want) {
+		t.Errorf("addresses of the endpoint %q, want %q", got, want)
+	}
+	host, ok := w.want[nb.LinuxInterfaceKey(p.names.linuxPeer)].(*linux_interfaces.Interface)
+	if !ok || host.HostIfName != ep.Endpoint.Name || !strings.HasPrefix(ep.Endpoint.Name, WorkloadIfPrefix) || len(ep.Endpoint.Name) > 15 {
+		t.Errorf("endpoint on %q, the host's end of the link is %+v", ep.Endpoint.Name, host)
+	}
+	if got, want := EndpointLinkKey(id), nb.LinuxInterfaceStateKey(p.names.linux, true); got != want {
+		t.Errorf("the endpoint waits for %s, want %s", got, want)
+	}
+	if _, ok := w.want[nb.DriverInSyncKey]; !ok {
+		t.Error("the driver is never told that it knows everything")
+	}
+	if _, name, ok := w.n.GetPodByIf(p.names.linuxPeer); !ok || name != "a" {
+		t.Errorf("the pod of %s is %q", p.names.linuxPeer, name)
+	}
+}
+
+// TestLinuxHostNames: no two attachments share a device.
+func TestLinuxHostNames(t *testing.T) {
+	w := newLinuxNode(t, "")
+	seen := map[string]podmanager.AttachmentID{}
+	for i := range 2000 {
+		id := podmanager.AttachmentID{ContainerID: fmt.Sprintf("%064x", i), IfName: []string{"eth0", "net1"}[i%2]}
+		p := &podLink{attachment: &podmanager.Attachment{ID: id}}
+		dev := linuxWiring{}.names(w.n.settings, p).hostDev
+		if other, taken := seen[dev]; taken {
+			t.Fatalf("%s is the device of %s and %s", dev, id, other)
+		}
+		seen[dev] = id
+	}
+}

@@ -1,0 +1,167 @@
+package ipnet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/nodesync"
+)
+
+const uplink = "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1}\n" +
+	"- nodeName: n2\n  mainVPPInterface: {interfaceName: host-eth1}\n"
+
+// toyNode is a node as nodesync tells of it, with the addresses that follow from its ID.
+func toyNode(id uint32, ips ...string) *nodesync.Node {
+	n := &nodesync.Node{ID: id, Name: fmt.Sprintf("n%d", id)}
+	if ips == nil {
+		ips = []string{fmt.Sprintf("192.168.16.%d/24", id)}
+	}
+	for _, s := range ips {
+		p := netip.MustParsePrefix(s)
+		n.VppIPAddresses = append(n.VppIPAddresses, &contivconf.IPWithNetwork{
+			Version: contivconf.VersionOf(p.Addr()), Address: p.Addr(), Network: p.Masked(),
+		})
+	}
+	n.MgmtIPAddresses = []net.IP{net.IPv4(10, 99, 0, byte(id))}
+	return n
+}
+
+// node tells the plugin of a change; nil is no node.
+func (w *node) node(name string, to *nodesync.Node) {
+	w.t.Helper()
+	ev := &nodesync.NodeUpdate{NodeName: name, PrevState: w.nodes.all[name], NewState: to}
+	if to == nil {
+		delete(w.nodes.all, name)
+	} else {
+		w.nodes.all[name] = to
+	}
+	if _, err := w.n.Update(ev, w.want); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// resolved is what ARP and ND find out between NICs, which the fake does not do.
+func (w *node) resolved(peer uint32) {
+	nicMAC := func(id uint32) string { return net.HardwareAddr{2, 0, 0, 0, 0, byte(id)}.String() }
+	nic := w.want[nb.VppInterfaceKey("host-eth1")].(*vpp_interfaces.Interface)
+	nic.PhysAddress = nicMAC(w.nodes.id)
+	for _, ip := range toyNode(peer, fmt.Sprintf("192.168.16.%d/24", peer), fmt.Sprintf("fd00:192:168:16::%d/112", peer)).VppIPAddresses {
+		arp := &vpp_l3.ARPEntry{Interface: nic.Name, IpAddress: ip.Address.String(), PhysAddress: nicMAC(peer), Static: true}
+		key, err := nb.Key(arp)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.want[key] = arp
+	}
+}
+
+// TestPacketsBetweenNodes: two nodes' VPPs, joined by a wire, carry packets from pod to pod, to the other node's host and to its
+// management address; what no node has is dropped.
+func TestPacketsBetweenNodes(t *testing.T) {
+	for _, transport := range []string{"vxlan", "nooverlay"} {
+		t.Run(transport, func(t *testing.T) {
+			config := dualTAP + "nodeToNodeTransport: " + transport + "\n" + uplink
+			one, two := newNodeWithID(t, config, 1), newNodeWithID(t, config, 2)
+			one.node("n2", toyNode(2, "192.168.16.2/24", "fd00:192:168:16::2/112"))
+			two.node("n1", toyNode(1, "192.168.16.1/24", "fd00:192:168:16::1/112"))
+			two.n.hostIPsDump = func() ([]net.IP, error) { return []net.IP{net.IPv4(10, 99, 0, 2)}, nil }
+			two.resync()
+			a, b := one.add("a"), two.add("b")
+			one.resolved(2)
+			two.resolved(1)
+			fakeOne, fakeTwo := one.apply(), two.apply()
+			vppfake.Wire(fakeOne, "cv:host-eth1", fakeTwo, "cv:host-eth1")
+			podA, podB := one.n.pods[a.Attachment.ID], two.n.pods[b.Attachment.ID]
+			inVPP, _ := two.n.settings.hostLinkNames()
+			for i, family := range []string{"v4", "v6"} {
+				cases := []struct {
+					what string
+					dst  netip.Addr
+					out  string
+					mac  net.HardwareAddr
+				}{
+					{"to the pod of the other node", b.IPs[i].Address.Addr(), podB.names.vpp, podB.mac},
+					{"to the other node's host", two.n.settings.hostLinks[i].Host.Addr(), inVPP, nodeMAC(macHostLinkLinux, 2)},
+					{"to a pod the other node does not have", b.IPs[i].Address.Addr().Next(), "", nil},
+				}
+				if i == 0 {
+					cases = append(cases, cases[0])
+					cases[3].what, cases[3].dst, cases[3].out = "to its management address", netip.MustParseAddr("10.99.0.2"), inVPP
+					cases[3].mac = nodeMAC(macHostLinkLinux, 2)
+				}
+				for _, tc := range cases {
+					p := vppfake.Packet{
+						EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.peerMAC), Src: a.IPs[i].Address.Addr(), Dst: tc.dst,
+						Proto: vppfake.ProtoUDP, SrcPort: 1000, DstPort: 2000, Size: 100,
+					}
+					got, err := fakeOne.Send("cv:"+podA.names.vpp, p)
+					if err != nil {
+						t.Fatal(err)
+					}
+					check(t, family+" "+tc.what, got, tc.out, tc.mac)
+				}
+			}
+		})
+	}
+}
+
+// TestPeersInAnyOrder: whatever nodes do, and in whatever order, updates lead where a resync leads.
+func TestPeersInAnyOrder(t *testing.T) {
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		config := dualTAP + uplink
+		if seed%2 == 1 {
+			config += "nodeToNodeTransport: nooverlay\n"
+		}
+		w := newNodeWithID(t, config, 1)
+		w.add("a")
+		for range 60 {
+			id := uint32(2 + rnd.IntN(12))
+			name := fmt.Sprintf("n%d", id)
+			switch rnd.IntN(4) {
+			case 0:
+				if w.nodes.all[name] != nil {
+					w.node(name, nil)
+				}
+			case 1:
+				w.node(name, toyNode(id, fmt.Sprintf("192.168.16.%d/24", 100+rnd.IntN(100))))
+			case 2:
+				n := toyNode(id)
+				n.VppIPAddresses = nil // it has not published its address yet
+				w.node(name, n)
+			default:
+				w.node(name, toyNode(id))
+			}
+		}
+		updated := texts(w.want)
+		w.resync()
+		if got := texts(w.want); !slices.Equal(got, updated) {
+			t.Fatalf("seed %d: a resync gives\n%s\nupdates gave\n%s", seed, strings.Join(got, "\n"), strings.Join(updated, "\n"))
+		}
+	}
+}
+
+// TestNodeWithOurID: a node that claims our ID is not connected, and cuts off nobody else.
+func TestNodeWithOurID(t *testing.T) {
+	w := newNodeWithID(t, dualTAP+uplink, 1)
+	twin := toyNode(1, "192.168.16.77/24")
+	twin.Name = "twin"
+	w.nodes.all["twin"], w.nodes.all["n2"] = twin, toyNode(2)
+	err := w.n.Resync(w.event(), nil, 2, w.want)
+	if err == nil || !strings.Contains(err.Error(), "twin claims the ID 1 of this node") {
+		t.Errorf("error %v", err)
+	}
+	if w.n.peers["n2"] == nil || w.n.peers["twin"] != nil {
+		t.Errorf("peers %v", w.n.peers)
+	}
+}

@@ -1,0 +1,98 @@
+package nodesync
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+)
+
+// IdentityStore keeps what is the node's own and proves that it is itself. It must survive a restart of the agent and of the
+// machine, and must not be shared between nodes.
+type IdentityStore interface {
+	// LoadOwn reads a value; nil if there is none.
+	LoadOwn(key string) ([]byte, error)
+	// SaveOwn writes a value; it is safe when SaveOwn returns.
+	SaveOwn(key string, value []byte) error
+}
+
+// identityKey is where the identity is in the IdentityStore.
+const identityKey = "node-identity"
+
+// identity is a node's memory of itself.
+type identity struct {
+	UUID string `json:"uuid"`
+	// Name is the node's name when the identity was made. Another one means that the disk is a copy of another node's.
+	Name string `json:"name"`
+	// Claim is the ID of the node; nil before it has one, and after it has lost it.
+	Claim *claim `json:"claim,omitempty"`
+	// Rival is the UUID of the machine that has taken this node's ID under this node's name, empty if none has.
+	Rival string `json:"rival,omitempty"`
+
+	store IdentityStore // nil: nothing is kept, and there is no UUID
+}
+
+func (i *identity) self() self { return self{name: i.Name, uuid: i.UUID} }
+
+// loadIdentity reads the node's identity or makes one.
+func loadIdentity(store IdentityStore, name string, log *slog.Logger) (*identity, error) {
+	if store == nil {
+		return &identity{Name: name}, nil
+	}
+	data, err := store.LoadOwn(identityKey)
+	if err != nil {
+		return nil, fmt.Errorf("identity of node %s: %w", name, err)
+	}
+	known := &identity{store: store}
+	switch {
+	case data == nil:
+	case json.Unmarshal(data, known) != nil || known.UUID == "":
+		log.Warn("the identity of this node cannot be read; it gets a new one", "node", name)
+	case known.Name != name:
+		log.Error("this node's data are another node's: the disk was copied, or the node was renamed. It gets an identity and "+
+			"an ID of its own; if it was renamed, release the ID of the old name and delete the pods of this node",
+			"node", name, "dataOf", known.Name, "uuid", known.UUID)
+	default:
+		return known, nil
+	}
+	fresh := &identity{UUID: newUUID(), Name: name, store: store}
+	return fresh, fresh.save()
+}
+
+// newUUID is a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// save writes the identity.
+func (i *identity) save() error {
+	if i.store == nil {
+		return nil
+	}
+	data, err := json.Marshal(i)
+	if err == nil {
+		err = i.store.SaveOwn(identityKey, data)
+	}
+	if err != nil {
+		return fmt.Errorf("identity of node %s: %w", i.Name, err)
+	}
+	return nil
+}
+
+// remember keeps the claim.
+func (i *identity) remember(c claim) error {
+	if i.Claim != nil && *i.Claim == c {
+		return nil
+	}
+	i.Claim, i.Rival = &c, ""
+	return i.save()
+}
+
+// forget gives the claim up. rival is the UUID of the machine that has it now under the same name, or empty.
+func (i *identity) forget(rival string) error {
+	i.Claim, i.Rival = nil, rival
+	return i.save()
+}

@@ -1,0 +1,181 @@
+package nodesync
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/clusterdb/cas"
+	"contiv.dev/vswitch/plugins/nodesync/vppnode"
+)
+
+// How the keeper retries: after a failed attempt it waits, twice as long each time, with jitter so that the nodes of a
+// cluster do not fall upon a recovering database at once.
+const (
+	minBackoff  = 100 * time.Millisecond
+	maxBackoff  = 30 * time.Second
+	keepTimeout = 5 * time.Second
+)
+
+// errChanged means that somebody else wrote between reading and writing.
+var errChanged = errors.New("it has changed meanwhile")
+
+// keeper makes the database have this node's record, and takes the ID back if the database has lost or mixed up what it
+// knew. Only the newest record counts. It is a job: the event loop does not wait for the database.
+type keeper struct {
+	store cas.Store
+	me    self
+	// quarantine is for records of earlier lives of this node.
+	quarantine time.Duration
+	log        *slog.Logger
+	// lost is told that the ID is another node's, or released. An error means that it has to be told again.
+	lost func(*lossError) error
+	wake chan struct{}
+
+	mu     sync.Mutex
+	record *vppnode.VppNode // to be in the database; nil when there is nothing to do
+	stale  []uint32         // IDs of records of earlier lives, to be released
+}
+
+// want makes record the one to be in the database, and records of this node under other IDs superfluous. It does not wait.
+func (k *keeper) want(record *vppnode.VppNode, stale []uint32) {
+	k.mu.Lock()
+	k.record, k.stale = record, stale
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *keeper) wanted() (*vppnode.VppNode, []uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.record, k.stale
+}
+
+// done forgets the record unless there is a newer one.
+func (k *keeper) done(record *vppnode.VppNode) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.record == record {
+		k.record, k.stale = nil, nil
+	}
+}
+
+func (k *keeper) run(ctx context.Context) error {
+	backoff := minBackoff
+	for {
+		record, stale := k.wanted()
+		var pause <-chan time.Time
+		if record != nil {
+			err := k.keep(ctx, record, stale)
+			if err == nil {
+				k.done(record)
+				backoff = minBackoff
+				continue
+			}
+			if ctx.Err() == nil {
+				k.log.Debug("the node's record is not in the cluster database yet", "node", k.me.name, "id", record.GetId(),
+					"retryIn", backoff, "error", err)
+			}
+			pause = time.After(backoff/2 + rand.N(backoff))
+			backoff = min(2*backoff, maxBackoff)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.wake:
+		case <-pause:
+		}
+	}
+}
+
+// keep does what is to be done for one record. If the ID is lost, telling so is all.
+func (k *keeper) keep(ctx context.Context, record *vppnode.VppNode, stale []uint32) error {
+	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	err := k.write(ctx, record)
+	if loss := (*lossError)(nil); errors.As(err, &loss) {
+		return k.lost(loss)
+	}
+	if err != nil {
+		return err
+	}
+	for _, id := range stale {
+		if err := releaseIf(ctx, k.store, id, k.quarantine, func(r *vppnode.VppNode) bool { return k.me.owns(r) }); err != nil {
+			return fmt.Errorf("record of an earlier life of this node: %w", err)
+		}
+	}
+	return nil
+}
+
+// write makes the database have the record, unless the ID is another node's.
+func (k *keeper) write(ctx context.Context, record *vppnode.VppNode) error {
+	key := fullKey(record.GetId())
+	v, err := k.store.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	var there *vppnode.VppNode
+	if v.Rev != 0 {
+		if there, err = decode(v.Value); err != nil {
+			k.log.Error("the record of this node's ID cannot be read and is replaced", "key", key, "value", string(v.Value),
+				"error", err)
+		}
+	}
+	c := k.me.claimOf(record.GetId(), record)
+	switch judge(k.me, c, there) {
+	case released, lost:
+		return &lossError{me: k.me, claim: c, there: there}
+	case newer:
+		record = proto.CloneOf(record)
+		record.Generation = there.GetGeneration()
+	case contested:
+		k.log.Warn("another machine with the name of this node wants its ID; this node is alive and keeps it", "id", c.ID,
+			"node", k.me.name, "uuid", k.me.uuid, "otherUUID", there.GetUuid())
+		record = proto.CloneOf(record)
+		record.Generation = there.GetGeneration() + 1
+	case weaker:
+		k.log.Warn("the cluster database has the ID of this node by a claim that does not hold: probably it has lost data; this "+
+			"node puts its own record back", "id", c.ID, "node", k.me.name, "found", there.GetName(),
+			"generation", there.GetGeneration())
+	}
+	value, err := encode(record)
+	if err != nil {
+		return err
+	}
+	if there != nil && proto.Equal(there, record) || bytes.Equal(v.Value, value) {
+		return nil
+	}
+	i, _, err := k.store.CommitFirst(ctx, cas.Change{
+		If: []cas.Cond{{Key: key, Rev: v.Rev}}, Do: []cas.Write{{Key: key, Value: value}},
+	})
+	if err != nil {
+		return err
+	}
+	if i == cas.None {
+		return fmt.Errorf("writing %s: %w", key, errChanged)
+	}
+	return nil
+}
+
+// staleIDs are the IDs of this node's records but the one that counts.
+func (s *sources) staleIDs(me self, id uint32) []uint32 {
+	var out []uint32
+	for _, other := range s.byName[me.name] {
+		if other != id && me.owns(s.records[other]) {
+			out = append(out, other)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,82 @@
+package nodesync
+
+import (
+	"fmt"
+	"time"
+
+	controller "contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/nodesync/vppnode"
+)
+
+// lossError says that this node has lost its ID, to whom, and what to do.
+type lossError struct {
+	me    self
+	claim claim
+	there *vppnode.VppNode // the record as it is now
+}
+
+// Error implements error.
+func (e *lossError) Error() string {
+	id, node := e.claim.ID, e.me.name
+	switch {
+	case isReleased(e.there) && e.me.owns(e.there):
+		return fmt.Sprintf("the ID %d of this node (%s) was released at %s: other nodes do not know it any more; if the node is "+
+			"to stay, restart its agent, which then gets the same ID again unless it was given away", id, node,
+			time.UnixMilli(e.there.GetReleasedMs()).UTC().Format(time.RFC3339))
+	case e.there.GetName() == node:
+		return fmt.Sprintf("another machine with the name of this node (%s) has taken its ID %d: the UUID of the other is %s, of "+
+			"this one %s; give one of them another name, or switch the wrong one off", node, id, e.there.GetUuid(), e.me.uuid)
+	}
+	return fmt.Sprintf("the ID %d of this node (%s) is the node %s's by an older or newer claim, probably because the cluster "+
+		"database lost data: the pods of both nodes would have the same addresses; restart the agent of this node, which then gets a new ID, "+
+		"and delete its pods that have addresses of the old one (ipam reports them), so that they are created anew", id, node,
+		e.there.GetName())
+}
+
+// rival is the UUID of the other machine, if it has this one's name.
+func (e *lossError) rival() string {
+	if isReleased(e.there) || e.there.GetName() != e.me.name {
+		return ""
+	}
+	return e.there.GetUuid()
+}
+
+// idLost is the event by which the keeper tells the event loop.
+type idLost struct{ loss *lossError }
+
+var _ controller.UpdateEvent = (*idLost)(nil)
+
+// GetName implements controller.Event.
+func (ev *idLost) GetName() string { return "Node ID Lost" }
+
+// String implements controller.Event.
+func (ev *idLost) String() string { return ev.GetName() + ": " + ev.loss.Error() }
+
+// Method is Update.
+func (ev *idLost) Method() controller.EventMethodType { return controller.Update }
+
+// TransactionType is BestEffort.
+func (ev *idLost) TransactionType() controller.UpdateTransactionType { return controller.BestEffort }
+
+// Direction is Forward.
+func (ev *idLost) Direction() controller.UpdateDirectionType { return controller.Forward }
+
+// IsBlocking returns false.
+func (ev *idLost) IsBlocking() bool { return false }
+
+// Done is NOOP: nobody waits.
+func (ev *idLost) Done(error) {}
+
+// lose gives the ID up for good: the node remembers it, so that after a restart it gets a new one.
+func (ns *NodeSync) lose(loss *lossError) error {
+	s := ns.state
+	if s.loss == nil {
+		s.loss = loss
+		s.keeper.want(nil, nil)
+		ns.Logger().Error("this node has lost its ID", "id", loss.claim.ID, "error", loss)
+		if err := s.identity.forget(loss.rival()); err != nil {
+			return controller.NewFatalError(fmt.Errorf("%w; and this cannot be remembered: %w", loss, err))
+		}
+	}
+	return controller.NewFatalError(s.loss)
+}

@@ -1,0 +1,127 @@
+package nodesync
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/plugins/nodesync/vppnode"
+)
+
+const (
+	// nodesPath lists the nodes as the cluster database has them.
+	nodesPath = "/contiv/v1/nodes"
+	// releasePath releases the ID of a node that is gone: POST {"name": "worker-7"}.
+	releasePath = "/contiv/v1/nodes/release"
+	// restTimeout bounds the calls of the database on behalf of a request.
+	restTimeout = 15 * time.Second
+	maxBody     = 4096
+)
+
+// NodeReport is a node in the answer to GET /contiv/v1/nodes.
+type NodeReport struct {
+	ID         uint32    `json:"id"`
+	Name       string    `json:"name"`
+	State      string    `json:"state"` // "claimed", "quarantine", "released"
+	UUID       string    `json:"uuid,omitempty"`
+	Generation uint32    `json:"generation"`
+	Claimed    time.Time `json:"claimed,omitzero"`
+	Released   time.Time `json:"released,omitzero"`
+	VPPIPs     []string  `json:"vppIPs"`
+	MgmtIPs    []string  `json:"mgmtIPs"`
+	Problems   []string  `json:"problems,omitempty"`
+}
+
+// nodesReport is the answer to GET /contiv/v1/nodes.
+type nodesReport struct {
+	Nodes []NodeReport `json:"nodes"`
+	// Broken says by key what is wrong with records that are skipped.
+	Broken map[string]string `json:"broken"`
+}
+
+func (v *view) report() nodesReport {
+	out := nodesReport{Nodes: make([]NodeReport, 0, len(v.records)), Broken: v.broken}
+	for _, id := range slices.Sorted(maps.Keys(v.records)) {
+		out.Nodes = append(out.Nodes, v.nodeReport(id, v.records[id]))
+	}
+	return out
+}
+
+func (v *view) nodeReport(id uint32, r *vppnode.VppNode) NodeReport {
+	n := NodeReport{
+		ID: id, Name: r.GetName(), State: "claimed", UUID: r.GetUuid(), Generation: r.GetGeneration(),
+		VPPIPs: addressTexts(addressesOf(r)), MgmtIPs: append([]string{}, r.GetMgmtAddresses()...),
+	}
+	if r.GetClaimedMs() != 0 {
+		n.Claimed = time.UnixMilli(r.GetClaimedMs()).UTC()
+	}
+	if isReleased(r) {
+		n.State, n.Released = "released", time.UnixMilli(r.GetReleasedMs()).UTC()
+		if v.guard[id] != 0 {
+			n.State = "quarantine"
+		}
+	}
+	if bad := badAddresses(r); len(bad) > 0 {
+		n.Problems = append(n.Problems, "cannot be read as addresses: "+strings.Join(bad, ", "))
+	}
+	if len(v.byName[r.GetName()]) > 1 && !isReleased(r) {
+		n.Problems = append(n.Problems, fmt.Sprintf("the node has more than one ID: %v", v.byName[r.GetName()]))
+	}
+	return n
+}
+
+func (ns *NodeSync) serveNodes(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), restTimeout)
+	defer cancel()
+	v, err := readView(ctx, ns.state.store)
+	if err != nil {
+		ns.fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	ns.answer(w, http.StatusOK, v.report())
+}
+
+func (ns *NodeSync) serveRelease(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), restTimeout)
+	defer cancel()
+	var request struct {
+		Name string `json:"name"`
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		err = json.Unmarshal(body, &request)
+	}
+	if err != nil || request.Name == "" {
+		ns.fail(w, http.StatusBadRequest, errors.New(`send {"name": "<name of the node>"}`))
+		return
+	}
+	switch err := ns.ReleaseNodeID(ctx, request.Name); {
+	case err == nil:
+		ns.answer(w, http.StatusOK, map[string]string{"released": request.Name})
+	case errors.Is(err, ErrNoSuchNode):
+		ns.fail(w, http.StatusNotFound, err)
+	case errors.Is(err, ErrOwnNode):
+		ns.fail(w, http.StatusConflict, err)
+	default:
+		ns.fail(w, http.StatusServiceUnavailable, err)
+	}
+}
+
+func (ns *NodeSync) answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		ns.Logger().Debug("the client went away", "error", err)
+	}
+}
+
+func (ns *NodeSync) fail(w http.ResponseWriter, status int, err error) {
+	ns.answer(w, status, map[string]string{"error": err.Error()})
+}
