@@ -57,6 +57,7 @@ gen: ## regenerate the protobuf code (needs protoc)
 	dataplane/nb/gen.sh
 	dataplane/proto/gen.sh
 	plugins/nodesync/vppnode/gen.sh
+	plugins/idalloc/idallocation/gen.sh
 
 .PHONY: images
 images: ## build the container images (needs a container engine)

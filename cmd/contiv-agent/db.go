@@ -9,6 +9,8 @@ import (
 
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/plugins/idalloc"
+	"contiv.dev/vswitch/plugins/idalloc/idallocation"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
@@ -47,6 +49,8 @@ func (a *agent) newDB(ctx context.Context) (*clusterDB, error) {
 func resources() []clusterdb.Resource {
 	return []clusterdb.Resource{{
 		Keyword: "allocatedIDs", KeyPrefix: "allocatedIDs/", New: func() proto.Message { return &vppnode.VppNode{} },
+	}, {
+		Keyword: idalloc.Keyword, KeyPrefix: idalloc.KeyPrefix, New: func() proto.Message { return &idallocation.Entry{} },
 	}}
 }
 

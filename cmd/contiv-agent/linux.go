@@ -115,7 +115,8 @@ func (m *linuxMover) await(*slog.Logger) {}
 
 // alive implements mover.
 func (m *linuxMover) alive() error {
-	if now := m.health.Summary(); !now.Ready || !now.Live {
+	// Before it is in sync it waits for the first resync, of which the controller tells.
+	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
 		return errors.New("Linux driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
 	}
 	return nil

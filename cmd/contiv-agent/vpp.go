@@ -23,10 +23,11 @@ type vppMover struct {
 	trash   *vpp.Trash
 	buffers *vpp.Buffers
 	pool    *pool.Pool // nil: none
+	index   *vpp.Index
 }
 
 func newVPPMover(a *agent) *vppMover {
-	m := &vppMover{socket: a.opts.vppSocket}
+	m := &vppMover{socket: a.opts.vppSocket, index: vpp.NewIndex()}
 	if a.opts.dataplane == dataplaneFake {
 		m.socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
 		m.fake = vppfake.New(vppfake.Config{Log: a.log})
@@ -45,16 +46,15 @@ func (m *vppMover) backends() []scheduler.Backend { return []scheduler.Backend{m
 
 // register implements mover.
 func (m *vppMover) register(d *dataplane) error {
-	index := vpp.NewIndex()
 	if err := vpp.Register(d.scheduler, vpp.Deps{
-		Lane: m.lane, Index: index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
+		Lane: m.lane, Index: m.index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
 		LinuxTapMAC: d.linux.LinuxTapMAC, MakeTap: d.linux.MakeTap, DropTap: d.linux.DropTap,
 		Isolate: netlink.Isolate, Trash: m.trash, Pool: m.vppPool(),
 	}); err != nil {
 		return err
 	}
 	return netlink.Register(d.scheduler, netlink.Deps{
-		Backend: d.linux, TapDevice: index.TapPlace, Janitor: d.janitor, Pool: m.vethPool(),
+		Backend: d.linux, TapDevice: m.index.TapPlace, Janitor: d.janitor, Pool: m.vethPool(),
 	})
 }
 
@@ -76,6 +76,7 @@ func (m *vppMover) start(a *agent) error {
 	m.conn.Start(a.jobs)
 	a.jobs.Go("vpp trash", m.trash.Run)
 	a.jobs.Go("vpp buffers", m.buffers.Run)
+	a.jobs.Go("vpp memif modes", vpp.NewRxModeKeeper(m.conn, m.index, a.log).Run)
 	if m.pool != nil {
 		a.jobs.Go("warm pool", m.pool.Run)
 	}

@@ -21,6 +21,7 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/idalloc"
 	"contiv.dev/vswitch/plugins/ipam"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/nodesync"
@@ -42,6 +43,7 @@ type agent struct {
 	controller *controller.Controller
 	nodesync   *nodesync.NodeSync
 	pods       *podmanager.PodManager
+	idalloc    *idalloc.IDAlloc
 	ipam       *ipam.IPAM
 	ipnet      *ipnet.IPNet
 }
@@ -102,8 +104,15 @@ func (a *agent) make(ctx context.Context) (err error) {
 	}
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
-	}), nodesync.UsePreferredID(func() (uint32, bool) { return nodesync.RememberedID(a.db.before, a.opts.nodeName) }))
+	}), nodesync.UsePreferredID(func() (uint32, bool) { return nodesync.RememberedID(a.db.before, a.opts.nodeName) }),
+		nodesync.UseIdentity(a.db.local), nodesync.UseHTTP(a.http))
 	if err := a.nodesync.Init(); err != nil {
+		return err
+	}
+	a.idalloc = idalloc.NewPlugin(idalloc.Deps{
+		PluginDeps: a.pluginDeps("idalloc"), ServiceLabel: a.label, EventLoop: a.controller, DB: a.db, HTTPHandlers: a.http,
+	})
+	if err := a.idalloc.Init(); err != nil {
 		return err
 	}
 	if a.pods, err = podmanager.New(podmanager.Config{
@@ -132,7 +141,7 @@ func (a *agent) make(ctx context.Context) (err error) {
 
 // handlers are the plugins in the order in which they see events.
 func (a *agent) handlers() []api.EventHandler {
-	return []api.EventHandler{a.nodesync, a.pods, a.ipam, a.ipnet}
+	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet}
 }
 
 func (a *agent) loadConfig() (contivconf.API, error) {
@@ -184,6 +193,9 @@ func (a *agent) stop() error {
 	}
 	if a.ipnet != nil {
 		errs = append(errs, a.ipnet.Close())
+	}
+	if a.idalloc != nil {
+		errs = append(errs, a.idalloc.Close())
 	}
 	if a.nodesync != nil {
 		errs = append(errs, a.nodesync.Close())

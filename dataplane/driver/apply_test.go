@@ -240,3 +240,23 @@ func TestFlushWithoutReader(t *testing.T) {
 		}
 	})
 }
+
+// TestRefreshOnDemand: on demand, everything is compared at once, whatever the intervals.
+func TestRefreshOnDemand(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		fired := 0
+		r := newRig(t, func(_ *rig, cfg *Config) {
+			cfg.Refresh = []Refresh{{Name: "a", Fire: func() { fired++ }}, {Name: "b", Interval: time.Hour, Fire: func() { fired++ }}}
+		})
+		defer r.stop()
+		r.begin()
+		before := len(r.applies)
+		if err := r.d.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if fired != 2 || len(r.applies) != before+1 {
+			t.Errorf("%d of 2 refreshes, %d applies", fired, len(r.applies)-before)
+		}
+	})
+}

@@ -226,6 +226,15 @@ func (d *Driver) Expedite() (release func()) {
 	return sync.OnceFunc(func() { d.hurried.Add(-1) })
 }
 
+// Refresh fires all refreshes now, also those whose interval is off: the next apply, which is due, compares everything.
+func (d *Driver) Refresh() error {
+	return d.Inspect(func() {
+		for _, r := range d.cfg.Refresh {
+			d.loop.refresh(r)
+		}
+	})
+}
+
 // Progress tells that the loop is alive though a pass takes long. It is for Apply and managers, on the loop's goroutine:
 // another one's progress would say nothing about the loop.
 func (d *Driver) Progress() { d.loop.reportProgress() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "google.golang.org/protobuf/proto"
@@ -23,6 +24,8 @@ type Driver interface {
 	// Flush waits until all messages sent before have been applied; the error says that not all of it could be written. The
 	// driver goes on trying.
 	Flush(ctx context.Context) error
+	// Refresh makes the driver compare everything with the kernel, without waiting for it.
+	Refresh() error
 	// Expedite suspends the driver's throttle until release is called.
 	Expedite() (release func())
 }
@@ -41,7 +44,7 @@ type Config struct {
 type Feed struct {
 	cfg    Config
 	told   map[string]pb.Message // what the driver has been told and not been told to forget
-	synced bool                  // InSync was sent
+	synced atomic.Bool           // InSync was sent
 	ops    []queued
 	ups    []waiting
 
@@ -111,6 +114,10 @@ func (f *Feed) report(key, status string) {
 	f.changed = make(chan struct{})
 }
 
+// Synced says whether the driver has been told that it knows everything. Before that it is idle on purpose. It may be called
+// from any goroutine.
+func (f *Feed) Synced() bool { return f.synced.Load() }
+
 // statusOf is the status of an endpoint, and what to wait on for another one.
 func (f *Feed) statusOf(key string) (string, <-chan struct{}) {
 	f.mu.Lock()
@@ -147,9 +154,11 @@ func (f *Feed) send(ctx context.Context, ops []queued) {
 		} else {
 			f.told[q.key] = q.msg
 		}
-		f.synced = f.synced || q.key == nb.DriverInSyncKey
+		if q.key == nb.DriverInSyncKey {
+			f.synced.Store(true)
+		}
 	}
-	if failed == nil && f.synced {
+	if failed == nil && f.synced.Load() {
 		flush, cancel := context.WithTimeout(ctx, f.cfg.ApplyTimeout)
 		defer cancel()
 		if err := f.cfg.Driver.Flush(flush); err != nil {

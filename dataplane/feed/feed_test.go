@@ -29,7 +29,9 @@ type toyDriver struct {
 	linkUp  map[string]bool
 	synced  bool
 	flushes error // the outcome of a flush
-	reports chan any
+
+	refreshed int
+	reports   chan any
 }
 
 func newToyDriver() *toyDriver {
@@ -76,6 +78,13 @@ func (d *toyDriver) Flush(context.Context) error {
 	defer d.mu.Unlock()
 	d.told = append(d.told, "flush")
 	return d.flushes
+}
+
+func (d *toyDriver) Refresh() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refreshed++
+	return nil
 }
 
 func (d *toyDriver) Expedite() (release func()) { return func() {} }
@@ -200,6 +209,9 @@ func TestNothingIsAppliedBeforeEverythingIsTold(t *testing.T) {
 	}
 	if got := r.driver.take(); len(got) > 0 {
 		t.Errorf("a resync with nothing changed told the driver %q", got)
+	}
+	if r.driver.refreshed != 1 {
+		t.Errorf("two resyncs made the driver look %d times, want once: at the first one it knew nothing", r.driver.refreshed)
 	}
 }
 

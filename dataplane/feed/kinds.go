@@ -74,6 +74,17 @@ func Register(s *scheduler.Scheduler, f *Feed) error {
 	workload := f.kind(kind{"driver-workload", nb.DriverWorkloadPrefix, rankPod, func(m pb.Message) any {
 		return &proto.WorkloadEndpointRemove{Id: m.(*proto.WorkloadEndpointUpdate).GetId()}
 	}})
+	dump := workload.Dump
+	workload.Dump = func(op *scheduler.DumpOp, emit func(key string, m pb.Message)) {
+		// Whoever dumps wants to know the truth, which is the kernel's: the driver looks, and repairs.
+		if f.synced.Load() {
+			if err := f.cfg.Driver.Refresh(); err != nil {
+				op.Done(fmt.Errorf("compare with the kernel: %w", err))
+				return
+			}
+		}
+		dump(op, emit)
+	}
 	workload.Derive = func(_ string, m pb.Message, put func(kind, itemKey string, item any)) {
 		id := m.(*proto.WorkloadEndpointUpdate).GetId()
 		put(upKind, upKey(id), id)

@@ -8,7 +8,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// hostIPManager keeps the set of the node's own addresses: those of all interfaces that are not workloads'.
+// hostIPManager keeps the set of the node's own addresses: those of all interfaces that are not workloads'. Link-local addresses
+// are left out: nobody reaches the node by them through a rule, and they come and go with every interface.
 type hostIPManager struct {
 	family     table.Family
 	isWorkload func(iface string) bool
@@ -44,7 +45,7 @@ func (m *hostIPManager) CompleteDeferredWork() error {
 	var members []table.Member
 	for _, addrs := range m.addrs {
 		for _, a := range addrs {
-			if a = a.WithZone("").Unmap(); familyOf(a) == m.family {
+			if a = a.WithZone("").Unmap(); familyOf(a) == m.family && !a.IsLinkLocalUnicast() {
 				members = append(members, table.Member{Net: hostNet(a)})
 			}
 		}

@@ -18,35 +18,35 @@ func TestAPI(t *testing.T) {
 		t.Errorf("KubeIPVSInterface is %q", name)
 	}
 	var (
-		ipv6                                          bool
-		override                                      rules.RuleRenderer
-		mtu, setSize                                  int
-		looseRPF                                      bool
-		sets, routes, refresh, postWrite, lock, probe time.Duration
-		netlink, status, hang                         time.Duration
-		insert, lockFile                              string
-		restart, inSync                               func()
-		aggregator                                    *health.HealthAggregator
-		external                                      []string
-		_                                                                                                       = rules.Config{}
-		_                                                                                                       = ifacemonitor.Config{}
-		_                                             func(intdataplane.Config) *intdataplane.InternalDataplane = intdataplane.NewIntDataplaneDriver
+		ipv6, looseRPF                     bool
+		override                           rules.RuleRenderer
+		mtu, setSize                       int
+		sets, routes, refresh, postWrite   time.Duration
+		lock, probe, netlink, status, hang time.Duration
+		insert, lockFile                   string
+		restart, inSync                    func()
+		aggregator                         *health.HealthAggregator
+		external                           []string
+		_                                  ifacemonitor.Config
 	)
+	var construct func(intdataplane.Config) *intdataplane.InternalDataplane = intdataplane.NewIntDataplaneDriver
 	// Unkeyed, so that order, number and types of the fields count.
 	config := intdataplane.Config{ipv6, override, mtu, looseRPF, setSize, sets, routes, refresh, postWrite, insert, lockFile, lock,
 		probe, netlink, rules.Config{}, ifacemonitor.Config{}, status, restart, inSync, aggregator, hang, external}
-	_ = intdataplane.Config{IPv6Enabled: ipv6, RuleRendererOverride: override, IPIPMTU: mtu, IgnoreLooseRPF: looseRPF, MaxIPSetSize: setSize,
-		IPSetsRefreshInterval: sets, RouteRefreshInterval: routes, IptablesRefreshInterval: refresh, IptablesPostWriteCheckInterval: postWrite,
-		IptablesInsertMode: insert, IptablesLockFilePath: lockFile, IptablesLockTimeout: lock, IptablesLockProbeInterval: probe,
-		NetlinkTimeout: netlink, RulesConfig: rules.Config{}, IfaceMonitorConfig: ifacemonitor.Config{}, StatusReportingInterval: status,
-		ConfigChangedRestartCallback: restart, PostInSyncCallback: inSync, HealthAggregator: aggregator,
-		DebugSimulateDataplaneHangAfter: hang, ExternalNodesCidrs: external}
+	_ = intdataplane.Config{IPv6Enabled: ipv6, RuleRendererOverride: override, IPIPMTU: mtu, IgnoreLooseRPF: looseRPF}
+	_ = intdataplane.Config{MaxIPSetSize: setSize, IPSetsRefreshInterval: sets, RouteRefreshInterval: routes}
+	_ = intdataplane.Config{IptablesRefreshInterval: refresh, IptablesPostWriteCheckInterval: postWrite}
+	_ = intdataplane.Config{IptablesInsertMode: insert, IptablesLockFilePath: lockFile, IptablesLockTimeout: lock}
+	_ = intdataplane.Config{IptablesLockProbeInterval: probe, NetlinkTimeout: netlink, RulesConfig: rules.Config{}}
+	_ = intdataplane.Config{IfaceMonitorConfig: ifacemonitor.Config{}, StatusReportingInterval: status}
+	_ = intdataplane.Config{ConfigChangedRestartCallback: restart, PostInSyncCallback: inSync, HealthAggregator: aggregator}
+	_ = intdataplane.Config{DebugSimulateDataplaneHangAfter: hang, ExternalNodesCidrs: external}
 
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	defer slog.SetDefault(before)
 	config.RulesConfig.Backend = "nonsense" // no kernel is asked
-	var d *intdataplane.InternalDataplane = intdataplane.NewIntDataplaneDriver(config)
+	var d *intdataplane.InternalDataplane = construct(config)
 	var manager intdataplane.Manager = noManager{}
 	d.RegisterManager(manager)
 	d.Start()

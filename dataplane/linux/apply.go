@@ -63,12 +63,12 @@ func (p *progress) noteEssential(families []*familyManagers, render rules.RuleRe
 func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 	p := &d.progress
 	p.isolated = nil
-	if err := d.prepare(); err != nil {
-		return driver.ApplyResult{Err: err}
-	}
 	again, err := d.applyRules(ctx)
+	if err == nil {
+		err = d.prepare()
+	}
 	if err != nil {
-		// Without its rules nothing may be opened: routes and status wait.
+		// Without its rules nothing may be opened: forwarding, routes and status wait.
 		return driver.ApplyResult{Err: err, Again: again}
 	}
 	d.loop.Progress()
@@ -76,17 +76,37 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 		p.isolate(m.endpoints.configureInterfaces())
 	}
 	for _, m := range d.families {
-		p.isolate(d.routes[m.family].Apply(ctx))
+		err = errors.Join(err, d.applyRoutes(ctx, m))
 		again = earliest(again, d.routes[m.family].Again())
 	}
 	d.loop.Progress()
 	p.isolate(d.vxlan.apply(ctx))
+	if err != nil {
+		return driver.ApplyResult{Err: err, Again: again}
+	}
 	d.reportStatus()
 	if len(p.isolated)+len(p.broken) > 0 {
 		again = earliest(again, d.options.RetryInterval)
 	}
 	p.report()
 	return driver.ApplyResult{Again: again}
+}
+
+// applyRoutes writes a family's routes. Routes that fail are those endpoints' trouble, and named by the error; one that names
+// none is everybody's.
+func (d *InternalDataplane) applyRoutes(ctx context.Context, m *familyManagers) error {
+	err := d.routes[m.family].Apply(ctx)
+	m.endpoints.routeFault = ""
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if !strings.Contains(text, "/") && !strings.Contains(text, " link ") {
+		return fmt.Errorf("routes: %w", err)
+	}
+	m.endpoints.routeFault = text
+	d.progress.isolate(err)
+	return nil
 }
 
 // report logs what single objects have failed, when that is news.
@@ -119,7 +139,8 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// prepare makes the node a router whose new interfaces check where packets come from. It is done with the first apply.
+// prepare makes the node a router whose new interfaces check where packets come from. It is done with the first apply, when the
+// rules are there.
 func (d *InternalDataplane) prepare() error {
 	if d.progress.prepared {
 		return nil

@@ -20,14 +20,16 @@ func TestConfigDefaults(t *testing.T) {
 		t.Errorf("the defaults are not valid: %v", err)
 	}
 	hostname, _ := os.Hostname()
-	if c.RulesConfig.Hostname != hostname || c.IPIPMTU != 1440 || c.MaxIPSetSize != 1048576 || c.IptablesInsertMode != "insert" || c.NetlinkTimeout != 10*time.Second {
+	if c.RulesConfig.Hostname != hostname || c.IPIPMTU != 1440 || c.MaxIPSetSize != 1048576 ||
+		c.IptablesInsertMode != "insert" || c.NetlinkTimeout != 10*time.Second {
 		t.Errorf("%+v", c)
 	}
 	if c.IPSetsRefreshInterval != 0 || c.RouteRefreshInterval != 0 || c.IptablesRefreshInterval != 0 {
 		t.Error("a refresh that was not asked for")
 	}
 	excludes := c.IfaceMonitorConfig.InterfaceExcludes
-	if len(excludes) != 1 || !excludes[0].MatchString("kube-ipvs0") || excludes[0].MatchString("kube-ipvs01") || c.IfaceMonitorConfig.ResyncInterval != 10*time.Second {
+	if len(excludes) != 1 || !excludes[0].MatchString("kube-ipvs0") || excludes[0].MatchString("kube-ipvs01") ||
+		c.IfaceMonitorConfig.ResyncInterval != 10*time.Second {
 		t.Errorf("interface monitor: %+v", c.IfaceMonitorConfig)
 	}
 }
@@ -35,24 +37,29 @@ func TestConfigDefaults(t *testing.T) {
 // TestConfigReachesItsPart: each field that only passes through gets to where it belongs.
 func TestConfigReachesItsPart(t *testing.T) {
 	c, err := Config{IPIPMTU: 1400, NetlinkTimeout: 3 * time.Second, IptablesPostWriteCheckInterval: 4 * time.Second,
-		IptablesInsertMode: "append", IptablesLockFilePath: "/tmp/lock", IptablesLockTimeout: 5 * time.Second, IptablesLockProbeInterval: 6 * time.Millisecond,
-		RulesConfig: rules.Config{RouteProtocol: 77, VXLANVNI: 7, VXLANPort: 8472, VXLANMTU: 1300, VXLANDevice: "vx", IPIPTunnelAddress: addr("10.0.0.1"),
+		IptablesInsertMode: "append", IptablesLockFilePath: "/tmp/lock", IptablesLockTimeout: 5 * time.Second,
+		IptablesLockProbeInterval: 6 * time.Millisecond,
+		RulesConfig: rules.Config{RouteProtocol: 77, VXLANVNI: 7, VXLANPort: 8472, VXLANMTU: 1300, VXLANDevice: "vx",
+			IPIPTunnelAddress:  addr("10.0.0.1"),
 			IptablesMarkAccept: 1, IptablesMarkPass: 2, IptablesMarkScratch0: 4, IptablesMarkScratch1: 8}}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := Options{RouteGrace: 9 * time.Second}
-	if r := routeConfig(table.IPv6, nil, c, o); r.Family != table.IPv6 || r.Protocol != 77 || r.Timeout != 3*time.Second || r.Grace != 9*time.Second || r.Conntrack == nil {
+	if r := routeConfig(table.IPv6, nil, c, o); r.Family != table.IPv6 || r.Protocol != 77 || r.Timeout != 3*time.Second ||
+		r.Grace != 9*time.Second || r.Conntrack == nil {
 		t.Errorf("routes: %+v", r)
 	}
-	if v := vxlanConfig(table.IPv4, c, o); v.Device != "vx" || v.VNI != 7 || v.Port != 8472 || v.MTU != 1300 || v.Family != table.IPv4 || v.Protocol != 77 || v.Timeout != 3*time.Second {
+	if v := vxlanConfig(table.IPv4, c, o); v.Device != "vx" || v.VNI != 7 || v.Port != 8472 || v.MTU != 1300 ||
+		v.Family != table.IPv4 || v.Protocol != 77 || v.Timeout != 3*time.Second {
 		t.Errorf("VXLAN: %+v", v)
 	}
 	if i := ipipConfig(c, o); i.MTU != 1400 || i.Address != netip.MustParseAddr("10.0.0.1") || i.Device != "tunl0" {
 		t.Errorf("IPIP: %+v", i)
 	}
-	want := iptables.Config{InsertMode: iptables.Append, ScratchMarks: [2]uint32{4, 8}, RefreshInterval: -1, PostWriteCheckInterval: 4 * time.Second,
-		LockFilePath: "/tmp/lock", LockTimeout: 5 * time.Second, LockProbeInterval: 6 * time.Millisecond}
+	want := iptables.Config{InsertMode: iptables.Append, ScratchMarks: [2]uint32{4, 8}, RefreshInterval: -1,
+		PostWriteCheckInterval: 4 * time.Second,
+		LockFilePath:           "/tmp/lock", LockTimeout: 5 * time.Second, LockProbeInterval: 6 * time.Millisecond}
 	got := iptablesConfig(c, o)
 	if got.InsertMode != want.InsertMode || got.ScratchMarks != want.ScratchMarks || got.RefreshInterval != want.RefreshInterval ||
 		got.PostWriteCheckInterval != want.PostWriteCheckInterval || got.LockFilePath != want.LockFilePath ||

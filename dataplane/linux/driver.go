@@ -104,7 +104,8 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 	d.progress.noteEssential(d.families, render)
 	d.vxlan = newVXLANManager(config.RulesConfig, p.vxlan, d.log)
 	d.loop.RegisterManager(d.vxlan)
-	d.loop.RegisterManager(&ipvsCheck{enabled: config.RulesConfig.KubeIPVSSupportEnabled, restart: config.ConfigChangedRestartCallback, log: d.log})
+	d.loop.RegisterManager(&ipvsCheck{enabled: config.RulesConfig.KubeIPVSSupportEnabled,
+		restart: config.ConfigChangedRestartCallback, log: d.log})
 	d.loop.RegisterManager(routeLinks{d.routes})
 	d.loop.AddSource("interfaces", p.monitor.Updates())
 	return d, nil
@@ -226,10 +227,11 @@ func (d *InternalDataplane) checkReversePath() error {
 		return nil
 	}
 	if d.config.IgnoreLooseRPF {
-		d.log.Warn("the kernel's reverse path check is loose; IgnoreLooseRPF is set, so the driver starts all the same", "sysctl", path)
+		d.log.Warn("the kernel's reverse path check is loose; the driver starts, as IgnoreLooseRPF says", "sysctl", path)
 		return nil
 	}
-	return fmt.Errorf("%s is 2 (loose), so the kernel does not check where packets come from: set it to 0 or 1, or set IgnoreLooseRPF", path)
+	return fmt.Errorf("%s is 2 (loose), so the kernel does not check where packets come from: set it to 0 or 1, "+
+		"or set IgnoreLooseRPF", path)
 }
 
 // SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the
@@ -264,6 +266,14 @@ func (d *InternalDataplane) Flush(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("flush of the Linux dataplane: %w", ctx.Err())
 	}
+}
+
+// Refresh makes the driver compare all of the kernel's state with what is desired, and repair it. It does not wait for that.
+func (d *InternalDataplane) Refresh() error {
+	if d.loop == nil {
+		return nil
+	}
+	return d.loop.Refresh()
 }
 
 // Expedite suspends the throttle until release is called: somebody waits for an endpoint to come up.

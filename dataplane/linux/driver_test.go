@@ -163,9 +163,12 @@ func TestRefreshIntervals(t *testing.T) {
 		set  func(*Config)
 		done func(*bench) bool
 	}{
-		"IPSetsRefreshInterval":   {func(c *Config) { c.IPSetsRefreshInterval = 20 * time.Millisecond }, func(b *bench) bool { return b.fake.Resyncs >= 2 }},
-		"IptablesRefreshInterval": {func(c *Config) { c.IptablesRefreshInterval = 20 * time.Millisecond }, func(b *bench) bool { return b.fake.Resyncs >= 2 }},
-		"RouteRefreshInterval":    {func(c *Config) { c.RouteRefreshInterval = 20 * time.Millisecond }, func(b *bench) bool { return b.routes[4].resyncs >= 2 && b.routes[6].resyncs >= 2 }},
+		"IPSetsRefreshInterval": {func(c *Config) { c.IPSetsRefreshInterval = 20 * time.Millisecond },
+			func(b *bench) bool { return b.fake.Resyncs >= 2 }},
+		"IptablesRefreshInterval": {func(c *Config) { c.IptablesRefreshInterval = 20 * time.Millisecond },
+			func(b *bench) bool { return b.fake.Resyncs >= 2 }},
+		"RouteRefreshInterval": {func(c *Config) { c.RouteRefreshInterval = 20 * time.Millisecond },
+			func(b *bench) bool { return b.routes[4].resyncs >= 2 && b.routes[6].resyncs >= 2 }},
 	} {
 		config := both
 		c.set(&config)
@@ -403,7 +406,7 @@ func TestDump(t *testing.T) {
 	}
 	b.start()
 	b.send(openProfile(), endpoint("a", "calia", 1), hostEndpoint("h", "eth9"), &proto.InSync{})
-	b.routes[4].fail = errors.New("route trouble")
+	b.routes[4].fail = errors.New("route 10.9.9.9/32 trouble")
 	if err := b.flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -411,10 +414,12 @@ func TestDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dump.Backend != "fake" || len(dump.Endpoints) != 4 || dump.Writes == 0 || !strings.Contains(strings.Join(dump.Errors, ""), "route trouble") {
+	if dump.Backend != "fake" || len(dump.Endpoints) != 4 || dump.Writes == 0 || !strings.Contains(strings.Join(dump.Errors,
+		""), "trouble") {
 		t.Errorf("%+v", dump)
 	}
-	if e := dump.Endpoints[2]; e.ID != "k8s/a/eth0" || e.Interface != "calia" || e.Status != "down" || !strings.Contains(e.Reason, "not up") {
+	if e := dump.Endpoints[2]; e.ID != "k8s/a/eth0" || e.Interface != "calia" || e.Status != "down" ||
+		!strings.Contains(e.Reason, "not up") {
 		t.Errorf("%+v", e)
 	}
 }

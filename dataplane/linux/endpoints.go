@@ -46,6 +46,8 @@ type endpointManager struct {
 	unset       map[string]bool
 	ifaceFaults map[string]error
 
+	routeFault string // the routes that the last apply could not write
+
 	marks   *markPool
 	markErr error
 	marked  bool

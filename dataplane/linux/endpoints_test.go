@@ -23,7 +23,8 @@ func TestWorkloadComesAndGoes(t *testing.T) {
 		b.expect("out", packet("calia", "eth0", c[1], c[0], 80), "accept")
 		b.expect("spoofed", packet("calia", "eth0", c[0], c[1], 80), "drop")
 	}
-	if got, want := b.routes[4].text(), "ep/calia: 10.65.0.1/32 dev=calia mac=02:00:00:00:00:01 gw=invalid IP onlink=false type=0"; got != want {
+	if got, want := b.routes[4].text(),
+		"ep/calia: 10.65.0.1/32 dev=calia mac=02:00:00:00:00:01 gw=invalid IP onlink=false type=0"; got != want {
 		t.Errorf("routes:\n%s\nwant:\n%s", got, want)
 	}
 	if !strings.Contains(b.routes[6].text(), "fd00:65::1/128 dev=calia mac=02:00:00:00:00:01") {
@@ -88,6 +89,28 @@ func TestParametersThatFail(t *testing.T) {
 	b.sysctls.fail = nil
 	b.must(ifUp("calia", 5))
 	b.expectStatus(wlKey("a"), "up")
+}
+
+func TestRoutesThatFail(t *testing.T) {
+	b := newBench(t, both)
+	b.must(openProfile(), ifUp("calia", 1), ifUp("calib", 2), ifUp("calic", 3))
+	b.routes[4].fail = errors.New("add route 10.65.0.1/32 dev calia: file exists\nset neighbour 10.65.0.3 of link calic: no buffer")
+	if err := b.step(endpoint("a", "calia", 1), endpoint("b", "calib", 2), endpoint("c", "calic", 3)); err != nil {
+		t.Fatalf("single routes are everybody's trouble: %v", err)
+	}
+	b.expectStatus(wlKey("a"), "error")
+	b.expectStatus(wlKey("b"), "up")
+	b.expectStatus(wlKey("c"), "error")
+	b.routes[4].fail = nil
+	b.must()
+	b.expectStatus(wlKey("a"), "up")
+	b.routes[4].fail = errors.New("list routes: timeout")
+	if err := b.step(endpoint("d", "calid", 4), ifUp("calid", 4)); err == nil {
+		t.Error("the route table does not work, and nobody is told")
+	}
+	if status, reported := b.status[wlKey("d")]; reported {
+		t.Errorf("status %q without routes", status)
+	}
 }
 
 // TestOrder: filtered, then forwarding, then reachable.
@@ -259,7 +282,8 @@ func TestEndpointsThatMakeNoSense(t *testing.T) {
 		"floating IP":         func(ep *proto.WorkloadEndpoint) { ep.Ipv4Nat = []*proto.NatInfo{{ExtIp: "x", IntIp: "10.65.0.1"}} },
 	} {
 		b := newBench(t, both)
-		b.must(openProfile(), endpoint("a", "calia", 1, change), endpoint("b", "calib", 2), ifUp("calia", 1), ifUp("calib", 2), ifUp("eth0", 3))
+		b.must(openProfile(), endpoint("a", "calia", 1, change), endpoint("b", "calib", 2), ifUp("calia", 1), ifUp("calib", 2),
+			ifUp("eth0", 3))
 		if b.status[wlKey("a")] != "error" || b.status[wlKey("b")] != "up" {
 			t.Errorf("%s: status %v, want error, and up for the other endpoint", name, b.status)
 		}
@@ -291,13 +315,15 @@ func TestFamiliesAreIndependent(t *testing.T) {
 
 func TestKubeIPVSMarks(t *testing.T) {
 	b := newBench(t, ipvsConfig)
-	b.must(openProfile(), endpoint("a", "calia", 1), endpoint("b", "calib", 2), ifAddrs("eth0", "192.0.2.1"), hostEndpoint("h", "eth0"))
+	b.must(openProfile(), endpoint("a", "calia", 1), endpoint("b", "calib", 2), ifAddrs("eth0", "192.0.2.1"),
+		hostEndpoint("h", "eth0"))
 	service := packet("calia", "", "10.65.0.1", "10.96.0.1", 80)
 	out, err := b.fake.Send(service)
 	if err != nil || out.Packet.Mark == 0 {
 		t.Fatalf("%v, %+v: want a mark", err, out)
 	}
-	next := rulestest.Packet{Out: "calib", Src: addr("10.65.0.1"), Dst: addr("10.65.0.2"), Proto: 6, DstPort: 80, Mark: out.Packet.Mark}
+	next := rulestest.Packet{Out: "calib", Src: addr("10.65.0.1"), Dst: addr("10.65.0.2"), Proto: 6, DstPort: 80,
+		Mark: out.Packet.Mark}
 	through, err := b.fake.SendFrom(table.Filter, next)
 	if err != nil || through.Verdict != "accept" {
 		t.Errorf("%v, %+v: want accept", err, through)

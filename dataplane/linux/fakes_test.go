@@ -62,7 +62,8 @@ func (r *fakeRoutes) text() string {
 	var lines []string
 	for class, targets := range r.kernel {
 		for _, t := range targets {
-			lines = append(lines, fmt.Sprintf("%s: %v dev=%s mac=%v gw=%v onlink=%v type=%v", class, t.CIDR, t.Iface, t.MAC, t.GW, t.OnLink, t.Type))
+			lines = append(lines, fmt.Sprintf("%s: %v dev=%s mac=%v gw=%v onlink=%v type=%v", class, t.CIDR, t.Iface, t.MAC, t.GW,
+				t.OnLink, t.Type))
 		}
 	}
 	slices.Sort(lines)
@@ -288,8 +289,9 @@ func wlKey(name string) workloadID { return workloadIDOf(wlID(name)) }
 
 // endpoint is a workload with addresses 10.65.0.n and fd00:65::n, whose profile lets it do everything.
 func endpoint(name, iface string, n int, change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
-	ep := &proto.WorkloadEndpoint{State: "active", Name: iface, Mac: fmt.Sprintf("02:00:00:00:00:%02x", n), ProfileIds: []string{"open"},
-		Ipv4Nets: []string{fmt.Sprintf("10.65.0.%d/32", n)}, Ipv6Nets: []string{fmt.Sprintf("fd00:65::%x/128", n)}}
+	ep := &proto.WorkloadEndpoint{State: "active", Name: iface, Mac: fmt.Sprintf("02:00:00:00:00:%02x", n),
+		ProfileIds: []string{"open"},
+		Ipv4Nets:   []string{fmt.Sprintf("10.65.0.%d/32", n)}, Ipv6Nets: []string{fmt.Sprintf("fd00:65::%x/128", n)}}
 	for _, f := range change {
 		f(ep)
 	}
@@ -310,11 +312,13 @@ func ingress(policies ...string) *proto.TierInfo {
 
 func openProfile() *proto.ActiveProfileUpdate {
 	all := []*proto.Rule{{Action: "allow"}}
-	return &proto.ActiveProfileUpdate{Id: &proto.ProfileID{Name: "open"}, Profile: &proto.Profile{InboundRules: all, OutboundRules: all}}
+	return &proto.ActiveProfileUpdate{Id: &proto.ProfileID{Name: "open"}, Profile: &proto.Profile{InboundRules: all,
+		OutboundRules: all}}
 }
 
 func policy(name string, inbound ...*proto.Rule) *proto.ActivePolicyUpdate {
-	return &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "default", Name: name}, Policy: &proto.Policy{InboundRules: inbound}}
+	return &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "default", Name: name},
+		Policy: &proto.Policy{InboundRules: inbound}}
 }
 
 func noPolicy(name string) *proto.ActivePolicyRemove {

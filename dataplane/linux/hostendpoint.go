@@ -62,7 +62,7 @@ type hostWanted struct {
 }
 
 // hostLayers are what the resolved endpoints need, by layer and interface. All have chains in layer Filter, whoever has
-// untracked policies also in Raw, whoever has policies before DNAT in Mangle; the one for all interfaces is for the latter only.
+// untracked policies also in Raw, whoever has policies before DNAT in Mangle; the one for all interfaces in Mangle only.
 func hostLayers(endpoints map[hostID]*proto.HostEndpoint, resolved map[string]hostID) map[table.Layer]map[string]hostWanted {
 	layers := map[table.Layer]map[string]hostWanted{table.Raw: {}, table.Mangle: {}, table.Filter: {}}
 	for iface, id := range resolved {
@@ -82,7 +82,9 @@ func hostLayers(endpoints map[hostID]*proto.HostEndpoint, resolved map[string]ho
 }
 
 func hasPolicies(tiers []*proto.TierInfo) bool {
-	return slices.ContainsFunc(tiers, func(t *proto.TierInfo) bool { return len(t.GetIngressPolicies())+len(t.GetEgressPolicies()) > 0 })
+	return slices.ContainsFunc(tiers, func(t *proto.TierInfo) bool {
+		return len(t.GetIngressPolicies())+len(t.GetEgressPolicies()) > 0
+	})
 }
 
 func hostIn(l table.Layer, iface string, tiers []*proto.TierInfo) hostWanted {

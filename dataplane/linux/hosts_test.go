@@ -55,20 +55,26 @@ func TestHostEndpointResolution(t *testing.T) {
 		endpoints []any
 		want      map[string]string // by interface
 	}{
-		"by address":                 {[]any{hostEndpoint("h", "", expecting("192.0.2.1"))}, map[string]string{"eth0": "h"}},
-		"by IPv6 address":            {[]any{hostEndpoint("h", "", func(ep *proto.HostEndpoint) { ep.ExpectedIpv6Addrs = []string{"2001:db8::2"} })}, map[string]string{"eth1": "h"}},
-		"by address of two":          {[]any{hostEndpoint("h", "", expecting("192.0.2.1", "192.0.2.2"))}, map[string]string{"eth0": "h", "eth1": "h"}},
+		"by address": {[]any{hostEndpoint("h", "", expecting("192.0.2.1"))}, map[string]string{"eth0": "h"}},
+		"by IPv6 address": {[]any{hostEndpoint("h", "",
+			func(ep *proto.HostEndpoint) { ep.ExpectedIpv6Addrs = []string{"2001:db8::2"} })}, map[string]string{"eth1": "h"}},
+		"by address of two": {[]any{hostEndpoint("h", "", expecting("192.0.2.1", "192.0.2.2"))},
+			map[string]string{"eth0": "h", "eth1": "h"}},
 		"another name, fitting addr": {[]any{hostEndpoint("h", "eth7", expecting("192.0.2.1"))}, map[string]string{}},
-		"lowest id by name":          {[]any{hostEndpoint("h2", "eth0"), hostEndpoint("h1", "eth0")}, map[string]string{"eth0": "h1"}},
-		"lowest id by address":       {[]any{hostEndpoint("h2", "eth0"), hostEndpoint("h1", "", expecting("192.0.2.1"))}, map[string]string{"eth0": "h1"}},
-		"lowest id by name again":    {[]any{hostEndpoint("h1", "eth0"), hostEndpoint("h2", "", expecting("192.0.2.1"))}, map[string]string{"eth0": "h1"}},
-		"interface without address":  {[]any{hostEndpoint("h", "eth9")}, map[string]string{"eth9": "h"}},
-		"unknown interface":          {[]any{hostEndpoint("h", "eth8")}, map[string]string{}},
-		"workload's interface":       {[]any{hostEndpoint("h", "cali1")}, map[string]string{}},
-		"all":                        {[]any{hostEndpoint("h", "*"), hostEndpoint("g", "*")}, map[string]string{"*": "g"}},
+		"lowest id by name": {[]any{hostEndpoint("h2", "eth0"), hostEndpoint("h1", "eth0")},
+			map[string]string{"eth0": "h1"}},
+		"lowest id by address": {[]any{hostEndpoint("h2", "eth0"), hostEndpoint("h1", "", expecting("192.0.2.1"))},
+			map[string]string{"eth0": "h1"}},
+		"lowest id by name again": {[]any{hostEndpoint("h1", "eth0"), hostEndpoint("h2", "", expecting("192.0.2.1"))},
+			map[string]string{"eth0": "h1"}},
+		"interface without address": {[]any{hostEndpoint("h", "eth9")}, map[string]string{"eth9": "h"}},
+		"unknown interface":         {[]any{hostEndpoint("h", "eth8")}, map[string]string{}},
+		"workload's interface":      {[]any{hostEndpoint("h", "cali1")}, map[string]string{}},
+		"all":                       {[]any{hostEndpoint("h", "*"), hostEndpoint("g", "*")}, map[string]string{"*": "g"}},
 	} {
 		b := newBench(t, both)
-		b.must(ifAddrs("eth0", "192.0.2.1"), ifAddrs("eth1", "192.0.2.2", "2001:db8::2"), ifAddrs("eth9"), ifAddrs("cali1", "10.0.0.1"))
+		b.must(ifAddrs("eth0", "192.0.2.1"), ifAddrs("eth1", "192.0.2.2", "2001:db8::2"), ifAddrs("eth9"), ifAddrs("cali1",
+			"10.0.0.1"))
 		b.must(c.endpoints...)
 		for _, family := range b.d.families {
 			got := family.endpoints.resolved
@@ -85,7 +91,8 @@ func TestHostEndpointResolution(t *testing.T) {
 
 func TestHostEndpointWithTwoInterfaces(t *testing.T) {
 	b := newBench(t, both)
-	b.must(hostEndpoint("h", "", expecting("192.0.2.1", "192.0.2.2")), ifAddrs("eth0", "192.0.2.1"), ifAddrs("eth1", "192.0.2.2"), ifUp("eth0", 1))
+	b.must(hostEndpoint("h", "", expecting("192.0.2.1", "192.0.2.2")), ifAddrs("eth0", "192.0.2.1"), ifAddrs("eth1",
+		"192.0.2.2"), ifUp("eth0", 1))
 	b.expectStatus(hostID("h"), "down")
 	b.must(ifUp("eth1", 2))
 	b.expectStatus(hostID("h"), "up")
@@ -93,7 +100,8 @@ func TestHostEndpointWithTwoInterfaces(t *testing.T) {
 
 func TestHostEndpointTakesOver(t *testing.T) {
 	b := newBench(t, both)
-	b.must(policy("p", tcpPort("allow", 443)), ifAddrs("eth0", "192.0.2.1"), ifUp("eth0", 1), hostEndpoint("h2", "eth0"), hostEndpoint("h1", "eth0", hostPolicy("p")))
+	b.must(policy("p", tcpPort("allow", 443)), ifAddrs("eth0", "192.0.2.1"), ifUp("eth0", 1), hostEndpoint("h2", "eth0"),
+		hostEndpoint("h1", "eth0", hostPolicy("p")))
 	b.expect("lowest id's policy", packet("eth0", "", "1.1.1.1", "192.0.2.1", 443), "accept")
 	b.expectStatus(hostID("h2"), "error")
 	b.must(hostGone("h1"))

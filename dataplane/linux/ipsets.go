@@ -53,7 +53,8 @@ func (m *ipsetsManager) CompleteDeferredWork() error { return nil }
 
 func (m *ipsetsManager) replace(msg *proto.IPSetUpdate) {
 	id := msg.GetId()
-	s := &ipset{kind: table.SetType(msg.GetType()), members: make(map[table.Member]struct{}, len(msg.GetMembers())), bad: map[string]error{}}
+	s := &ipset{kind: table.SetType(msg.GetType()), bad: map[string]error{},
+		members: make(map[table.Member]struct{}, len(msg.GetMembers()))}
 	for _, text := range msg.GetMembers() {
 		if member, ok := m.parse(s, text); ok {
 			s.members[member] = struct{}{}

@@ -31,9 +31,12 @@ func TestIPSetMembers(t *testing.T) {
 		v4, v6   string
 		describe string
 	}{
-		{proto.IPSetUpdate_IP, []string{"10.0.0.1", "fd00::1", "10.0.0.2/32"}, "10.0.0.1/32/0:0 10.0.0.2/32/0:0", "fd00::1/128/0:0", "addresses"},
-		{proto.IPSetUpdate_NET, []string{"10.0.0.0/8", "fd00::/16", "0.0.0.0/0"}, "0.0.0.0/0/0:0 10.0.0.0/8/0:0", "fd00::/16/0:0", "nets"},
-		{proto.IPSetUpdate_IP_AND_PORT, []string{"10.0.0.1,tcp:80", "fd00::1,udp:53", "10.0.0.1,sctp:9"}, "10.0.0.1/32/132:9 10.0.0.1/32/6:80", "fd00::1/128/17:53", "ports"},
+		{proto.IPSetUpdate_IP, []string{"10.0.0.1", "fd00::1", "10.0.0.2/32"}, "10.0.0.1/32/0:0 10.0.0.2/32/0:0",
+			"fd00::1/128/0:0", "addresses"},
+		{proto.IPSetUpdate_NET, []string{"10.0.0.0/8", "fd00::/16", "0.0.0.0/0"}, "0.0.0.0/0/0:0 10.0.0.0/8/0:0",
+			"fd00::/16/0:0", "nets"},
+		{proto.IPSetUpdate_IP_AND_PORT, []string{"10.0.0.1,tcp:80", "fd00::1,udp:53", "10.0.0.1,sctp:9"},
+			"10.0.0.1/32/132:9 10.0.0.1/32/6:80", "fd00::1/128/17:53", "ports"},
 	} {
 		b := newBench(t, both)
 		b.must(&proto.IPSetUpdate{Id: "s", Type: c.kind, Members: c.members})
@@ -49,7 +52,8 @@ func TestIPSetMembers(t *testing.T) {
 func TestIPSetDelta(t *testing.T) {
 	b := newBench(t, both)
 	b.must(ipSet("s", "10.0.0.1", "10.0.0.2"))
-	b.must(&proto.IPSetDeltaUpdate{Id: "s", AddedMembers: []string{"10.0.0.3", "10.0.0.4", "fd00::1"}, RemovedMembers: []string{"10.0.0.1", "10.0.0.4", "10.9.9.9"}})
+	b.must(&proto.IPSetDeltaUpdate{Id: "s", AddedMembers: []string{"10.0.0.3", "10.0.0.4", "fd00::1"},
+		RemovedMembers: []string{"10.0.0.1", "10.0.0.4", "10.9.9.9"}})
 	if got, want := b.setText(4, "s"), "10.0.0.2/32/0:0 10.0.0.3/32/0:0"; got != want {
 		t.Errorf("after a delta: %q, want %q (added first, then removed)", got, want)
 	}
@@ -162,7 +166,8 @@ func TestIPSetThatIsBusy(t *testing.T) {
 
 func TestIPSetIsMissingWhenItsPolicyComes(t *testing.T) {
 	b := newBench(t, both)
-	b.must(openProfile(), policy("from-peers", fromSet("allow", "peers")), endpoint("a", "calia", 1, withTiers(ingress("from-peers"))))
+	b.must(openProfile(), policy("from-peers", fromSet("allow", "peers")), endpoint("a", "calia", 1,
+		withTiers(ingress("from-peers"))))
 	b.expect("no set", packet("eth0", "calia", "198.51.100.1", "10.65.0.1", 80), "drop")
 	b.must(ipSet("peers", "198.51.100.1"))
 	b.expect("the set came later", packet("eth0", "calia", "198.51.100.1", "10.65.0.1", 80), "accept")

@@ -204,7 +204,10 @@ func byChain(lines []string) string {
 		}
 		return line
 	}
-	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" || strings.HasPrefix(line, "#") || line == "COMMIT" })
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		return line == "" || strings.HasPrefix(line, "#") ||
+			line == "COMMIT"
+	})
 	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(key(a), key(b)) })
 	return strings.Join(lines, "\n")
 }
@@ -254,11 +257,13 @@ func (n *node) open() []any {
 
 func TestKernelPolicyMatrix(t *testing.T) {
 	onBothBackends(t, Config{}, func(t *testing.T, n *node) {
-		peers := &proto.IPSetUpdate{Id: "pods", Type: proto.IPSetUpdate_NET, Members: []string{n.addr(1, 4).String() + "/32", n.addr(1, 6).String() + "/128"}}
+		peers := &proto.IPSetUpdate{Id: "pods", Type: proto.IPSetUpdate_NET, Members: []string{n.addr(1, 4).String() + "/32",
+			n.addr(1, 6).String() + "/128"}}
 		web := policy("web", &proto.Rule{Action: "allow", SrcIpSetIds: []string{"pods"}, Protocol: udp(), DstPorts: ports(80)},
 			&proto.Rule{Action: "pass", Protocol: udp(), DstPorts: ports(90)})
-		second := &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "second", Name: "deny-3"}, Policy: &proto.Policy{InboundRules: []*proto.Rule{
-			{Action: "deny", SrcNet: []string{n.addr(3, 4).String() + "/32", n.addr(3, 6).String() + "/128"}}, {Action: "next-tier"}}}}
+		second := &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "second", Name: "deny-3"},
+			Policy: &proto.Policy{InboundRules: []*proto.Rule{
+				{Action: "deny", SrcNet: []string{n.addr(3, 4).String() + "/32", n.addr(3, 6).String() + "/128"}}, {Action: "next-tier"}}}}
 		tiers := withTiers(ingress("web"), &proto.TierInfo{Name: "second", IngressPolicies: []string{"deny-3"}})
 		closed := func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = nil }
 		n.apply(openProfile(), peers, web, second, n.pod(1), n.pod(2, tiers), n.pod(3), &proto.InSync{})
@@ -275,7 +280,8 @@ func TestKernelPolicyMatrix(t *testing.T) {
 				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[1].TCP(out, 80), Why: "egress by profile"},
 				tabletest.Case{Want: tabletest.Pass, Probe: n.Outside.TCP(n.addr(1, f), 80), Why: "open pod"},
 				tabletest.Case{Want: tabletest.Pass, Probe: n.Host.UDP(two, 7), Why: "the node may always reach its workloads"},
-				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].TCP(n.Host.Addr(f), 80), Why: "workload to node: EndpointToHostAction"})
+				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].TCP(n.Host.Addr(f), 80),
+					Why: "workload to node: EndpointToHostAction"})
 		})
 		n.apply(n.pod(2, closed), &proto.IPSetDeltaUpdate{Id: "pods", AddedMembers: []string{n.addr(3, 4).String() + "/32"}})
 		bothFamilies(func(f table.Family) {
@@ -348,8 +354,10 @@ func TestKernelUntrackedAndPreDNAT(t *testing.T) {
 		both := func(rules ...*proto.Rule) *proto.Policy {
 			return &proto.Policy{InboundRules: rules, OutboundRules: rules}
 		}
-		u := &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Name: "u"}, Policy: both(&proto.Rule{Action: "deny", Protocol: udp(), DstPorts: ports(81)},
-			&proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}, &proto.Rule{Action: "allow", Protocol: udp(), SrcPorts: ports(80)})}
+		u := &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Name: "u"}, Policy: both(&proto.Rule{Action: "deny", Protocol: udp(),
+			DstPorts: ports(81)},
+			&proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}, &proto.Rule{Action: "allow", Protocol: udp(),
+				SrcPorts: ports(80)})}
 		pre := policy("pre", &proto.Rule{Action: "deny", Protocol: udp(), DstPorts: ports(91)})
 		tiers := []*proto.TierInfo{{Name: "default", IngressPolicies: []string{"u"}, EgressPolicies: []string{"u"}}}
 		n.apply(append(n.open(), u, pre, hostEndpoint("up", n.Outside.Iface, func(ep *proto.HostEndpoint) {
@@ -374,21 +382,27 @@ func TestKernelMasqueradeAndFloatingIPs(t *testing.T) {
 			ep.Ipv4Nat = []*proto.NatInfo{{ExtIp: external[4].String(), IntIp: n.addr(1, 4).String()}}
 			ep.Ipv6Nat = []*proto.NatInfo{{ExtIp: external[6].String(), IntIp: n.addr(1, 6).String()}}
 		})
-		n.apply(openProfile(), one, n.pod(2), ipPool("four", "10.65.0.0/16", true), ipPool("six", "fd00:65::/64", true), &proto.InSync{})
+		n.apply(openProfile(), one, n.pod(2), ipPool("four", "10.65.0.0/16", true), ipPool("six", "fd00:65::/64", true),
+			&proto.InSync{})
 		n.up("pod1", "pod2")
 		bothFamilies(func(f table.Family) {
 			far := tabletest.Anywhere(f)[0].Addr().Next()
 			n.Expect(t, tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(far, 80), SeenAs: n.Host.Addr(f), Why: "masqueraded"},
 				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(n.addr(2, f), 80), Why: "inside the pool"},
-				tabletest.Case{Want: tabletest.Pass, Probe: n.Outside.UDP(external[f], 80).ArrivesAt(n.addr(1, f), 80), Why: "floating IP from outside"},
-				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[1].UDP(external[f], 80).ArrivesAt(n.addr(1, f), 80), Why: "floating IP from a pod"},
-				tabletest.Case{Want: tabletest.Pass, Probe: n.Host.UDP(external[f], 80).ArrivesAt(n.addr(1, f), 80), Why: "floating IP from the node"},
-				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(external[f], 81).ArrivesAt(n.addr(1, f), 81), SeenAs: external[f], Why: "hairpin"})
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Outside.UDP(external[f], 80).ArrivesAt(n.addr(1, f), 80),
+					Why: "floating IP from outside"},
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[1].UDP(external[f], 80).ArrivesAt(n.addr(1, f), 80),
+					Why: "floating IP from a pod"},
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Host.UDP(external[f], 80).ArrivesAt(n.addr(1, f), 80),
+					Why: "floating IP from the node"},
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(external[f], 81).ArrivesAt(n.addr(1, f), 81),
+					SeenAs: external[f], Why: "hairpin"})
 		})
 		n.apply(n.pod(1), ipPool("four", "10.65.0.0/16", false))
 		far := tabletest.Anywhere(4)[0].Addr().Next()
 		n.Expect(t, tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(far, 82), Why: "no longer masqueraded"},
-			tabletest.Case{Want: tabletest.Drop, Probe: n.Outside.UDP(external[4], 83).ArrivesAt(n.addr(1, 4), 83), Why: "no floating IP"})
+			tabletest.Case{Want: tabletest.Drop, Probe: n.Outside.UDP(external[4], 83).ArrivesAt(n.addr(1, 4), 83),
+				Why: "no floating IP"})
 	})
 }
 
@@ -400,15 +414,18 @@ func TestKernelSpoofedSources(t *testing.T) {
 		n.run("sysctl", "-w", "net.ipv4.conf."+n.Pods[0].Iface+".rp_filter=0")
 		bothFamilies(func(f table.Family) {
 			n.Expect(t,
-				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.Outside.Addr(f), 80).FromAddr(n.addr(2, f)), Why: "another pod's address"},
-				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.addr(3, f), 80).FromAddr(n.Outside.Addr(f)), Why: "outside's address"},
+				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.Outside.Addr(f), 80).FromAddr(n.addr(2, f)),
+					Why: "another pod's address"},
+				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.addr(3, f), 80).FromAddr(n.Outside.Addr(f)),
+					Why: "outside's address"},
 				tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.Host.Addr(f), 80).FromAddr(n.addr(2, f)), Why: "to the node"},
 				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(n.Outside.Addr(f), 80), Why: "its own"})
 		})
 		n.apply(n.pod(1, func(ep *proto.WorkloadEndpoint) {
 			ep.AllowSpoofedSourcePrefixes = []string{n.Outside.Addr(4).String() + "/32"}
 		}))
-		n.Expect(t, tabletest.Case{Want: tabletest.Arrive, Probe: n.Pods[0].UDP(n.addr(3, 4), 80).FromAddr(n.Outside.Addr(4)), Why: "allowed to"})
+		n.Expect(t, tabletest.Case{Want: tabletest.Arrive, Probe: n.Pods[0].UDP(n.addr(3, 4), 80).FromAddr(n.Outside.Addr(4)),
+			Why: "allowed to"})
 	})
 }
 
@@ -433,29 +450,30 @@ func TestKernelNothingBeforeInSync(t *testing.T) {
 }
 
 func TestKernelFlushedByAnother(t *testing.T) {
-	onBothBackends(t, Config{IptablesRefreshInterval: 500 * time.Millisecond, RouteRefreshInterval: 500 * time.Millisecond}, func(t *testing.T, n *node) {
-		n.apply(openProfile(), n.pod(1), n.pod(2, func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = nil }), &proto.InSync{})
-		n.up("pod1", "pod2")
-		want := n.kernel()
-		if n.config.RulesConfig.Backend == rules.BackendNFT {
-			n.run("nft", "flush", "ruleset")
-		} else {
-			for _, cmd := range []string{"iptables", "ip6tables"} {
-				for _, l := range []string{"raw", "mangle", "nat", "filter"} {
-					n.run(cmd, "-t", l, "-F")
+	onBothBackends(t, Config{IptablesRefreshInterval: 500 * time.Millisecond, RouteRefreshInterval: 500 * time.Millisecond},
+		func(t *testing.T, n *node) {
+			n.apply(openProfile(), n.pod(1), n.pod(2, func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = nil }), &proto.InSync{})
+			n.up("pod1", "pod2")
+			want := n.kernel()
+			if n.config.RulesConfig.Backend == rules.BackendNFT {
+				n.run("nft", "flush", "ruleset")
+			} else {
+				for _, cmd := range []string{"iptables", "ip6tables"} {
+					for _, l := range []string{"raw", "mangle", "nat", "filter"} {
+						n.run(cmd, "-t", l, "-F")
+					}
 				}
 			}
-		}
-		n.run("ip", "route", "flush", "proto", "202")
-		healed := func() bool { return n.kernel() == want }
-		for end := time.Now().Add(5 * time.Second); !healed(); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not healed:\n%s", difference(want, n.kernel()))
+			n.run("ip", "route", "flush", "proto", "202")
+			healed := func() bool { return n.kernel() == want }
+			for end := time.Now().Add(5 * time.Second); !healed(); time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("not healed:\n%s", difference(want, n.kernel()))
+				}
 			}
-		}
-		n.Expect(t, tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.addr(2, 4), 80), Why: "default deny"},
-			tabletest.Case{Want: tabletest.Pass, Probe: n.Host.UDP(n.addr(1, 4), 80), Why: "route"})
-	})
+			n.Expect(t, tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.addr(2, 4), 80), Why: "default deny"},
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Host.UDP(n.addr(1, 4), 80), Why: "route"})
+		})
 }
 
 // guarded is a stream that must all arrive, and one of which nothing may.
@@ -465,7 +483,10 @@ func (n *node) guarded(during func()) {
 	allowed6 := n.Stream(n.t, n.Pods[0].UDP(n.addr(2, 6), 80), time.Millisecond)
 	denied := n.Stream(n.t, n.Pods[0].UDP(n.addr(2, 4), 99), time.Millisecond)
 	during()
-	eventually(n.t, "the streams have sent enough", func() bool { return min(allowed.Sent(), allowed6.Sent(), denied.Sent()) >= 100 })
+	eventually(n.t, "the streams have sent enough", func() bool {
+		return min(allowed.Sent(), allowed6.Sent(),
+			denied.Sent()) >= 100
+	})
 	for name, stream := range map[string]*tabletest.Stream{"IPv4": allowed, "IPv6": allowed6} {
 		if sent, arrived := stream.Stop(); arrived != sent {
 			n.t.Errorf("%s stream: %d of %d packets arrived", name, arrived, sent)
@@ -479,7 +500,8 @@ func (n *node) guarded(during func()) {
 // web are pods of which the second takes UDP to port 80 only.
 func (n *node) web() []any {
 	return []any{openProfile(), policy("web", &proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}),
-		n.pod(1), n.pod(2, withTiers(ingress("web"))), n.pod(3), ipPool("four", "10.65.0.0/16", true), ipSet("s", "10.0.0.1", "fd00::1"), &proto.InSync{}}
+		n.pod(1), n.pod(2, withTiers(ingress("web"))), n.pod(3), ipPool("four", "10.65.0.0/16", true), ipSet("s", "10.0.0.1",
+			"fd00::1"), &proto.InSync{}}
 }
 
 func TestKernelRestartUnderTraffic(t *testing.T) {
@@ -511,7 +533,7 @@ func TestKernelPolicySwapsUnderTraffic(t *testing.T) {
 		n.up("pod1", "pod2", "pod3")
 		allow := &proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}
 		n.guarded(func() {
-			for i := range 10 {
+			for i := range 20 {
 				// The same intent in many forms, so that nothing stays where it was.
 				set := ipSet(fmt.Sprintf("set%d", i), n.addr(1, 4).String(), n.addr(1, 6).String())
 				forms := [][]*proto.Rule{
@@ -532,7 +554,8 @@ func TestKernelPolicySwapsUnderTraffic(t *testing.T) {
 func TestKernelSetOverItsLimit(t *testing.T) {
 	onBothBackends(t, Config{MaxIPSetSize: 4}, func(t *testing.T, n *node) {
 		one, three := n.addr(1, 4).String(), n.addr(3, 4).String()
-		n.apply(openProfile(), ipSet("peers", one), policy("p", fromSet("allow", "peers")), policy("q", fromSet("deny", "peers"), &proto.Rule{Action: "allow"}),
+		n.apply(openProfile(), ipSet("peers", one), policy("p", fromSet("allow", "peers")), policy("q", fromSet("deny",
+			"peers"), &proto.Rule{Action: "allow"}),
 			n.pod(1), n.pod(2, withTiers(ingress("p"))), n.pod(3, withTiers(ingress("q"))), &proto.InSync{})
 		n.up("pod1", "pod2", "pod3")
 		usable := []tabletest.Case{{Want: tabletest.Pass, Probe: n.Pods[0].UDP(n.addr(2, 4), 80), Why: "allowed by the set"},
@@ -544,7 +567,8 @@ func TestKernelSetOverItsLimit(t *testing.T) {
 			tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[1].UDP(n.addr(3, 4), 81), Why: "denies everything"},
 			tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[1].UDP(n.addr(1, 4), 81), Why: "others go on"})
 		n.apply(&proto.IPSetDeltaUpdate{Id: "peers", RemovedMembers: []string{three, "10.0.0.1"}})
-		usable[0].Probe, usable[1].Probe, usable[2].Probe = n.Pods[0].UDP(n.addr(2, 4), 82), n.Pods[0].UDP(n.addr(3, 4), 82), n.Pods[1].UDP(n.addr(3, 4), 82)
+		usable[0].Probe, usable[1].Probe, usable[2].Probe = n.Pods[0].UDP(n.addr(2, 4), 82), n.Pods[0].UDP(n.addr(3, 4), 82),
+			n.Pods[1].UDP(n.addr(3, 4), 82)
 		n.Expect(t, usable...)
 	})
 }
@@ -638,7 +662,8 @@ func TestKernelBackendSwitch(t *testing.T) {
 		})
 		eventually(t, "the other backend's rules are gone", func() bool {
 			nft, ipt := n.run("nft", "list", "tables"), n.run("iptables-save")
-			return strings.Contains(nft, "contiv") == (other == rules.BackendNFT) && strings.Contains(ipt, "cali-") == (other == rules.BackendIptables)
+			return strings.Contains(nft, "contiv") == (other == rules.BackendNFT) && strings.Contains(ipt,
+				"cali-") == (other == rules.BackendIptables)
 		})
 		n.Expect(t, tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(n.addr(2, 4), 80), Why: "allowed"},
 			tabletest.Case{Want: tabletest.Drop, Probe: n.Pods[0].UDP(n.addr(2, 4), 81), Why: "denied"})

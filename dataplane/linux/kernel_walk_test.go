@@ -3,6 +3,7 @@ package intdataplane
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -18,11 +19,18 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
+// nsName is a name that no other test of the machine uses.
+func nsName(t testing.TB, name string) string {
+	h := fnv.New32a()
+	h.Write([]byte(t.Name()))
+	return fmt.Sprintf("intdp-%d-%x-%s", os.Getpid(), h.Sum32(), name)
+}
+
 // netns makes a namespace that goes with the test.
 func netns(t testing.TB, name string) *nsdo.Namespace {
 	t.Helper()
 	tabletest.NeedRoot(t)
-	name = fmt.Sprintf("intdp-%d-%s", os.Getpid(), name)
+	name = nsName(t, name)
 	runIn(t, nil, "ip", "netns", "add", name)
 	ns, err := nsdo.Open("/run/netns/" + name)
 	if err != nil {
@@ -98,6 +106,7 @@ func TestKernelPermutations(t *testing.T) {
 	}
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
 			config := permuted
 			config.RulesConfig.Backend = backend
 			config.RulesConfig.IPIPEnabled = false
@@ -146,7 +155,8 @@ func BenchmarkEndpointAdd(b *testing.B) {
 				for port := range 10 {
 					list = append(list, tcpPort("allow", int32(port+1)))
 				}
-				msgs = append(msgs, policy(name, list...), endpoint(name, fmt.Sprintf("cali%d", i), i+1, spread200(i), withTiers(ingress(name))))
+				msgs = append(msgs, policy(name, list...), endpoint(name, fmt.Sprintf("cali%d", i), i+1, spread200(i),
+					withTiers(ingress(name))))
 			}
 			s.step(msgs...)
 			b.ResetTimer()
@@ -177,12 +187,14 @@ func BenchmarkStart(b *testing.B) {
 					names = append(names, name)
 					msgs = append(msgs, policy(name, list...))
 				}
-				msgs = append(msgs, endpoint(fmt.Sprintf("pod%d", i), fmt.Sprintf("cali%d", i), 1, spread200(i), withTiers(ingress(names...))))
+				msgs = append(msgs, endpoint(fmt.Sprintf("pod%d", i), fmt.Sprintf("cali%d", i), 1, spread200(i),
+					withTiers(ingress(names...))))
 			}
 			var restart time.Duration
-			for range b.N {
+			for i := range b.N {
 				b.StopTimer()
-				config, ns := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend}}, netns(b, "bench")
+				config, ns := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend}}, netns(b,
+					fmt.Sprintf("bench%d-%d", b.N, i))
 				b.StartTimer()
 				s := newStepper(b, config, ns)
 				s.step(msgs...)
@@ -241,14 +253,15 @@ func twoNodes(t *testing.T) (nodes, pods [2]*nsdo.Namespace) {
 		nodes[i], pods[i] = netns(t, "node"+name), netns(t, "pod"+name)
 	}
 	ip := func(ns *nsdo.Namespace, args string) { runIn(t, ns, "ip", strings.Fields(args)...) }
-	path := func(name string) string { return fmt.Sprintf("intdp-%d-%s", os.Getpid(), name) }
+	path := func(name string) string { return nsName(t, name) }
 	ip(nodes[0], "link add eth0 type veth peer name eth0 netns "+path("node2"))
 	for i, suffix := range []string{"a", "b"} {
 		n := i + 1
 		host := "cali" + suffix
 		ip(nodes[i], "link set eth0 up")
 		ip(nodes[i], fmt.Sprintf("addr add 192.0.2.%d/24 dev eth0", n))
-		ip(nodes[i], fmt.Sprintf("link add %s address 02:00:00:00:00:ff type veth peer name eth0 address 02:00:00:00:00:0%d netns %s", host, n, path(fmt.Sprintf("pod%d", n))))
+		ip(nodes[i], fmt.Sprintf("link add %s address 02:00:00:00:00:ff type veth peer name eth0 address 02:00:00:00:00:0%d netns %s",
+			host, n, path(fmt.Sprintf("pod%d", n))))
 		ip(nodes[i], "link set "+host+" up")
 		ip(pods[i], "link set eth0 up")
 		ip(pods[i], fmt.Sprintf("addr add 10.65.%d.%d/32 dev eth0", i, n))
@@ -266,10 +279,12 @@ func twoNodes(t *testing.T) (nodes, pods [2]*nsdo.Namespace) {
 func TestKernelNodeToNode(t *testing.T) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
 			nodes, pods := twoNodes(t)
 			var drivers [2]*InternalDataplane
 			for i := range nodes {
-				config := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend, Hostname: fmt.Sprintf("node%d", i+1), VXLANEnabled: true}}
+				config := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend, Hostname: fmt.Sprintf("node%d", i+1),
+					VXLANEnabled: true}}
 				d, err := New(config, Options{NS: nodes[i], RetryInterval: 200 * time.Millisecond})
 				if err != nil {
 					t.Fatal(err)
@@ -307,11 +322,15 @@ func TestKernelNodeToNode(t *testing.T) {
 			if route := runIn(t, nodes[0], "ip", "route", "get", "10.65.1.2"); !strings.Contains(route, "contiv-vxlan") {
 				t.Errorf("route: %s", route)
 			}
-			if err := pods[0].Do(func() error { return exec.Command("ping", "-n", "-c", "1", "-W", "1", "10.65.0.9").Run() }); err == nil {
+			if err := pods[0].Do(func() error {
+				return exec.Command("ping", "-n", "-c", "1", "-W", "1",
+					"10.65.0.9").Run()
+			}); err == nil {
 				t.Error("an address of this node that no pod has answers")
 			}
 			for i := range drivers {
-				send(i, remote(fmt.Sprintf("10.65.%d.0/24", 1-i), fmt.Sprintf("node%d", 2-i), fmt.Sprintf("192.0.2.%d", 2-i), proto.IPPoolType_VXLAN, sameSubnet))
+				send(i, remote(fmt.Sprintf("10.65.%d.0/24", 1-i), fmt.Sprintf("node%d", 2-i), fmt.Sprintf("192.0.2.%d", 2-i),
+					proto.IPPoolType_VXLAN, sameSubnet))
 			}
 			ping("directly", "10.65.1.2")
 			if route := runIn(t, nodes[0], "ip", "route", "get", "10.65.1.2"); !strings.Contains(route, "via 192.0.2.2 dev eth0") {

@@ -22,7 +22,8 @@ var (
 )
 
 func remote(dst, node, nodeIP string, pool proto.IPPoolType, change ...func(*proto.RouteUpdate)) *proto.RouteUpdate {
-	r := &proto.RouteUpdate{Types: proto.RouteUpdate_TYPES_REMOTE_WORKLOAD, Dst: dst, DstNodeName: node, DstNodeIp: nodeIP, IpPoolType: pool}
+	r := &proto.RouteUpdate{Types: proto.RouteUpdate_TYPES_REMOTE_WORKLOAD, Dst: dst, DstNodeName: node, DstNodeIp: nodeIP,
+		IpPoolType: pool}
 	for _, f := range change {
 		f(r)
 	}
@@ -60,7 +61,8 @@ func TestNodeRoutes(t *testing.T) {
 	if got := b.routes[6].text(); got != want6 {
 		t.Errorf("IPv6:\n%s\nwant:\n%s", got, want6)
 	}
-	b.must(&proto.RouteRemove{Dst: "10.65.1.0/26"}, &proto.RouteRemove{Dst: "10.65.0.0/26"}, &proto.RouteRemove{Dst: "10.99.0.0/26"})
+	b.must(&proto.RouteRemove{Dst: "10.65.1.0/26"}, &proto.RouteRemove{Dst: "10.65.0.0/26"},
+		&proto.RouteRemove{Dst: "10.99.0.0/26"})
 	if text := b.routes[4].text(); strings.Contains(text, "vxlan") || strings.Contains(text, "blocks") {
 		t.Errorf("removed routes are left: %s", text)
 	}
@@ -112,7 +114,8 @@ func TestVTEPs(t *testing.T) {
 	if len(b.vxlan.local) != 2 || len(b.vxlan.others) != 2 || b.vxlan.underlay != table.IPv4 {
 		t.Fatalf("%+v, want two ends of each node, over IPv4", b.vxlan)
 	}
-	if got := b.vxlan.others[0]; got.Node != "node2" || got.TunnelAddr != addr("10.65.1.0") || got.ParentAddr != addr("192.0.2.2") || got.MAC.String() != "66:00:00:00:00:02" {
+	if got := b.vxlan.others[0]; got.Node != "node2" || got.TunnelAddr != addr("10.65.1.0") ||
+		got.ParentAddr != addr("192.0.2.2") || got.MAC.String() != "66:00:00:00:00:02" {
 		t.Errorf("other end: %+v", got)
 	}
 	b.must(&proto.VXLANTunnelEndpointRemove{Node: "node1"})
@@ -120,7 +123,8 @@ func TestVTEPs(t *testing.T) {
 		t.Errorf("after the own VTEP went: %+v", b.vxlan)
 	}
 	six := newBench(t, tunnels)
-	six.must(&proto.VXLANTunnelEndpointUpdate{Node: "node1", MacV6: "66:00:00:00:00:01", Ipv6Addr: "fd00:65::", ParentDeviceIpv6: "2001:db8::1"})
+	six.must(&proto.VXLANTunnelEndpointUpdate{Node: "node1", MacV6: "66:00:00:00:00:01", Ipv6Addr: "fd00:65::",
+		ParentDeviceIpv6: "2001:db8::1"})
 	if six.vxlan.underlay != table.IPv6 || len(six.vxlan.local) != 1 {
 		t.Errorf("a node with IPv6 only: %+v", six.vxlan)
 	}
@@ -139,8 +143,10 @@ func TestNodeSets(t *testing.T) {
 	config := tunnels
 	config.ExternalNodesCidrs = []string{"198.51.100.0/24", "2001:db8:9::/48"}
 	b := newBench(t, config)
-	b.must(&proto.HostMetadataUpdate{Hostname: "node2", Ipv4Addr: "192.0.2.2"}, &proto.HostMetadataUpdate{Hostname: "node3", Ipv4Addr: "192.0.2.2"},
-		&proto.HostMetadataUpdate{Hostname: "bad", Ipv4Addr: "nonsense"}, vtep("node4", "66:00:00:00:00:04", "10.65.4.0", "", "192.0.2.4"))
+	b.must(&proto.HostMetadataUpdate{Hostname: "node2", Ipv4Addr: "192.0.2.2"}, &proto.HostMetadataUpdate{Hostname: "node3",
+		Ipv4Addr: "192.0.2.2"},
+		&proto.HostMetadataUpdate{Hostname: "bad", Ipv4Addr: "nonsense"}, vtep("node4", "66:00:00:00:00:04", "10.65.4.0", "",
+			"192.0.2.4"))
 	if got, want := b.setText(4, "all-hosts-net"), "192.0.2.2/32/0:0 198.51.100.0/24/0:0"; got != want {
 		t.Errorf("IPv4: %q, want %q", got, want)
 	}
@@ -152,7 +158,8 @@ func TestNodeSets(t *testing.T) {
 		p.Local = append(p.Local, addr("192.0.2.1"))
 		return b.verdict(p)
 	}
-	for src, want := range map[string]string{"192.0.2.2": "accept", "192.0.2.4": "accept", "198.51.100.7": "accept", "192.0.2.5": "drop"} {
+	for src, want := range map[string]string{"192.0.2.2": "accept", "192.0.2.4": "accept", "198.51.100.7": "accept",
+		"192.0.2.5": "drop"} {
 		if got := vxlan(src); got != want {
 			t.Errorf("VXLAN from %s: %s, want %s", src, got, want)
 		}

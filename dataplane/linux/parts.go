@@ -71,7 +71,8 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 		sysctls: sysctl.Writer{NS: o.NS},
 		monitor: ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),
 	}
-	for name, open := range map[string]func(context.Context, Config, Options) (table.Backend, error){"nftables": newNFT, "iptables": newIptables} {
+	opens := map[string]func(context.Context, Config, Options) (table.Backend, error){"nftables": newNFT, "iptables": newIptables}
+	for name, open := range opens {
 		if o.Backend == nil && name != backend.Name() {
 			quiet := o
 			quiet.Metrics = nil // they are those of the backend in use
@@ -139,6 +140,9 @@ func newBackend(ctx context.Context, c Config, o Options) (table.Backend, error)
 }
 
 func newNFT(_ context.Context, _ Config, o Options) (table.Backend, error) {
+	if err := nft.Supported(o.NS); err != nil {
+		return nil, fmt.Errorf("nftables: %w", err)
+	}
 	backend, err := nft.Open(nft.Options{NS: o.NS, Log: o.Log})
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)

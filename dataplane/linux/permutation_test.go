@@ -119,8 +119,10 @@ func asDelta(old, now any, random *rand.Rand) any {
 
 // scenarios are sequences of worlds.
 func scenarios() map[string][]world {
-	base := worldOf(openProfile(), ipSet("peers", "198.51.100.1"), policy("p", fromSet("allow", "peers"), tcpPort("pass", 9)), policy("q", tcpPort("deny", 80)),
-		endpoint("a", "calia", 1, withTiers(ingress("p"), &proto.TierInfo{Name: "default", IngressPolicies: []string{"q"}, EgressPolicies: []string{"q"}})),
+	base := worldOf(openProfile(), ipSet("peers", "198.51.100.1"), policy("p", fromSet("allow", "peers"), tcpPort("pass",
+		9)), policy("q", tcpPort("deny", 80)),
+		endpoint("a", "calia", 1, withTiers(ingress("p"), &proto.TierInfo{Name: "default", IngressPolicies: []string{"q"},
+			EgressPolicies: []string{"q"}})),
 		endpoint("b", "calib", 2), ifUp("calia", 1), ifUp("calib", 2), ifUp("eth0", 3), ifAddrs("eth0", "192.0.2.1", "2001:db8::1"),
 		ipPool("pool", "10.65.0.0/16", true))
 	with := func(w world, msgs ...any) world {
@@ -145,22 +147,35 @@ func scenarios() map[string][]world {
 		ep.PreDnatTiers, ep.ForwardTiers = []*proto.TierInfo{ingress("q")}, []*proto.TierInfo{ingress("p")}
 	}
 	nodes := with(base, ownVTEP, peerVTEP, &proto.HostMetadataUpdate{Hostname: "node2", Ipv4Addr: "192.0.2.2"},
-		remote("10.65.1.0/26", "node2", "192.0.2.2", proto.IPPoolType_VXLAN), remote("10.65.2.0/26", "node2", "192.0.2.2", proto.IPPoolType_NO_ENCAP),
+		remote("10.65.1.0/26", "node2", "192.0.2.2", proto.IPPoolType_VXLAN), remote("10.65.2.0/26", "node2", "192.0.2.2",
+			proto.IPPoolType_NO_ENCAP),
 		&proto.RouteUpdate{Types: proto.RouteUpdate_TYPES_LOCAL_WORKLOAD, Dst: "10.65.0.0/26"})
 	return map[string][]world{
-		"sets": {base, with(base, ipSet("peers", "198.51.100.2", "fd00::1")), with(base, ipSet("peers", "1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4", "1.1.1.5")),
-			with(base, ipSet("peers", "bad", "1.1.1.1")), with(base, &proto.IPSetUpdate{Id: "peers", Type: proto.IPSetUpdate_NET, Members: []string{"1.0.0.0/8"}})},
-		"set goes first":     {base, without(base, "set peers"), base, without(base, "policy p", "set peers")},
-		"policies":           {base, with(base, policy("p", tcpPort("allow", 7))), without(base, "policy q"), with(base, policy("q", fromSet("deny", "gone")))},
-		"one interface":      {base, with(base, endpoint("c", "calia", 3)), with(base, endpoint("0", "calia", 4)), with(without(base, "workload a"), endpoint("c", "calia", 3))},
-		"interfaces swapped": {base, with(base, endpoint("a", "calib", 1), endpoint("b", "calia", 2)), base, with(base, endpoint("a", "calib", 1))},
-		"links":              {base, without(base, "link calia"), with(base, ifDown("calib")), with(base, ifUp("calia", 9))},
-		"states":             {base, with(base, endpoint("a", "calia", 1, func(ep *proto.WorkloadEndpoint) { ep.State = "down" })), with(base, endpoint("a", "eth0", 1)), with(base, endpoint("a", "calia", 5, floating("203.0.113.9", "10.65.0.5")))},
-		"floating conflict":  {with(base, endpoint("a", "calia", 1, floating("203.0.113.9", "10.65.0.1")), endpoint("b", "calib", 2, floating("203.0.113.9", "10.65.0.2"))), base, with(base, endpoint("b", "calib", 2, floating("203.0.113.9", "10.65.0.2", "203.0.113.8", "10.65.0.2")))},
-		"hosts": {with(base, hostEndpoint("h", "eth0", host)), with(base, hostEndpoint("h", "eth0"), hostEndpoint("g", "", expecting("192.0.2.1"), host)),
+		"sets": {base, with(base, ipSet("peers", "198.51.100.2", "fd00::1")), with(base, ipSet("peers", "1.1.1.1", "1.1.1.2",
+			"1.1.1.3", "1.1.1.4", "1.1.1.5")),
+			with(base, ipSet("peers", "bad", "1.1.1.1")), with(base, &proto.IPSetUpdate{Id: "peers", Type: proto.IPSetUpdate_NET,
+				Members: []string{"1.0.0.0/8"}})},
+		"set goes first": {base, without(base, "set peers"), base, without(base, "policy p", "set peers")},
+		"policies": {base, with(base, policy("p", tcpPort("allow", 7))), without(base, "policy q"), with(base,
+			policy("q", fromSet("deny", "gone")))},
+		"one interface": {base, with(base, endpoint("c", "calia", 3)), with(base, endpoint("0", "calia", 4)),
+			with(without(base, "workload a"), endpoint("c", "calia", 3))},
+		"interfaces swapped": {base, with(base, endpoint("a", "calib", 1), endpoint("b", "calia", 2)), base, with(base,
+			endpoint("a", "calib", 1))},
+		"links": {base, without(base, "link calia"), with(base, ifDown("calib")), with(base, ifUp("calia", 9))},
+		"states": {base, with(base, endpoint("a", "calia", 1,
+			func(ep *proto.WorkloadEndpoint) { ep.State = "down" })), with(base, endpoint("a", "eth0", 1)), with(base,
+			endpoint("a", "calia", 5, floating("203.0.113.9", "10.65.0.5")))},
+		"floating conflict": {with(base, endpoint("a", "calia", 1, floating("203.0.113.9", "10.65.0.1")), endpoint("b",
+			"calib", 2, floating("203.0.113.9", "10.65.0.2"))), base, with(base, endpoint("b", "calib", 2, floating("203.0.113.9",
+			"10.65.0.2", "203.0.113.8", "10.65.0.2")))},
+		"hosts": {with(base, hostEndpoint("h", "eth0", host)), with(base, hostEndpoint("h", "eth0"), hostEndpoint("g", "",
+			expecting("192.0.2.1"), host)),
 			with(base, hostEndpoint("h", "*", host)), without(base, "addrs eth0")},
-		"pools": {base, with(base, ipPool("pool", "10.65.0.0/16", false)), with(base, ipPool("pool", "fd00:65::/48", true), ipPool("other", "10.65.0.0/16", true)), without(base, "pool pool")},
-		"nodes": {nodes, without(nodes, "vtep node2"), without(nodes, "addrs eth0", "vtep node1"), with(nodes, ifAddrs("eth1", "192.0.2.1"), ifAddrs("eth0", "10.0.0.1")),
+		"pools": {base, with(base, ipPool("pool", "10.65.0.0/16", false)), with(base, ipPool("pool", "fd00:65::/48", true),
+			ipPool("other", "10.65.0.0/16", true)), without(base, "pool pool")},
+		"nodes": {nodes, without(nodes, "vtep node2"), without(nodes, "addrs eth0", "vtep node1"), with(nodes, ifAddrs("eth1",
+			"192.0.2.1"), ifAddrs("eth0", "10.0.0.1")),
 			with(nodes, remote("10.65.1.0/26", "node2", "192.0.2.2", proto.IPPoolType_VXLAN, sameSubnet)), base},
 	}
 }
@@ -196,7 +211,8 @@ func plans(worlds []world, random *rand.Rand) []plan {
 		{name: "forward", worlds: worlds}, {name: "reversed", worlds: reversed}, {name: "squashed", worlds: worlds, squash: true},
 		{name: "reversed, squashed", worlds: reversed, squash: true}, {name: "split", worlds: worlds, split: true},
 		{name: "with empty worlds", worlds: empties}, {name: "with empty worlds, squashed", worlds: empties, squash: true},
-		{name: "mixed, shuffled", worlds: mixed, shuffle: true}, {name: "mixed, shuffled, split", worlds: mixed, shuffle: true, split: true},
+		{name: "mixed, shuffled", worlds: mixed, shuffle: true}, {name: "mixed, shuffled, split", worlds: mixed, shuffle: true,
+			split: true},
 		{name: "back to nothing", worlds: append(slices.Clone(worlds), world{})},
 	}
 }
@@ -205,6 +221,7 @@ func plans(worlds []world, random *rand.Rand) []plan {
 func TestPermutations(t *testing.T) {
 	for name, worlds := range scenarios() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range uint64(2) {
 				random := rand.New(rand.NewPCG(seed, 7))
 				for _, p := range plans(worlds, random) {

@@ -73,7 +73,8 @@ type policyManager struct {
 
 type policyID struct{ tier, name, namespace, kind string }
 
-func newPolicyManager(f table.Family, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool), log *slog.Logger) *policyManager {
+func newPolicyManager(f table.Family, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool),
+	log *slog.Logger) *policyManager {
 	return &policyManager{family: f, render: render, out: out, log: log, lookup: lookup,
 		known: map[ruleList][]*proto.Rule{}, tiers: map[policyID]policyKey{},
 		uses: map[string][]chainRef{}, count: map[chainRef]int{}, layers: map[ruleList]map[table.Layer]bool{},
@@ -177,7 +178,8 @@ func (m *policyManager) program(list ruleList) {
 		return
 	}
 	ruleset, known := m.known[list]
-	chain := table.Chain{Name: list.chain(), Rules: []table.Rule{{Actions: []table.Action{{Verb: table.Drop}}, Comment: "Not known yet"}}}
+	chain := table.Chain{Name: list.chain(), Rules: []table.Rule{
+		{Actions: []table.Action{{Verb: table.Drop}}, Comment: "Not known yet"}}}
 	var problems []rules.Problem
 	if known {
 		chain, problems = m.render.PolicyChain(m.family, list.chain(), ruleset, rules.Env{Set: m.lookup})
@@ -190,7 +192,8 @@ func (m *policyManager) program(list ruleList) {
 }
 
 func (m *policyManager) noteProblems(list ruleList, problems []rules.Problem) {
-	if same := slices.EqualFunc(problems, m.problems[list], func(a, b rules.Problem) bool { return a.String() == b.String() }); !same {
+	same := func(a, b rules.Problem) bool { return a.String() == b.String() }
+	if !slices.EqualFunc(problems, m.problems[list], same) {
 		for _, p := range problems {
 			m.log.Error("policy rule blocks more than it was asked to", "policy", list.Policy.Name, "tier", list.Policy.Tier,
 				"profile", list.Profile, "inbound", list.Inbound, "family", int(m.family), "problem", p.String())

@@ -42,8 +42,9 @@ func TestOnlyReferredPoliciesHaveChains(t *testing.T) {
 func TestPolicyChainsAreInTheLayersThatUseThem(t *testing.T) {
 	b := newBench(t, Config{})
 	tiers := []*proto.TierInfo{{Name: "default", IngressPolicies: []string{"p"}, EgressPolicies: []string{"p"}}}
-	b.must(policy("p", tcpPort("allow", 80)), ifAddrs("eth0", "192.0.2.1"), &proto.HostEndpointUpdate{Id: &proto.HostEndpointID{EndpointId: "h"},
-		Endpoint: &proto.HostEndpoint{Name: "eth0", UntrackedTiers: tiers, PreDnatTiers: tiers}})
+	b.must(policy("p", tcpPort("allow", 80)), ifAddrs("eth0", "192.0.2.1"),
+		&proto.HostEndpointUpdate{Id: &proto.HostEndpointID{EndpointId: "h"},
+			Endpoint: &proto.HostEndpoint{Name: "eth0", UntrackedTiers: tiers, PreDnatTiers: tiers}})
 	for layer, want := range map[string]string{"raw": "in out", "mangle": "in", "filter": ""} {
 		got := ""
 		if len(b.chains(layer+" cali-pi-p")) > 0 {
@@ -90,7 +91,8 @@ func TestMissingPolicyDropsAndShows(t *testing.T) {
 
 func TestPoliciesOfEqualNameInTwoTiers(t *testing.T) {
 	b := newBench(t, Config{})
-	second := &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "other", Name: "p"}, Policy: &proto.Policy{InboundRules: []*proto.Rule{tcpPort("allow", 80)}}}
+	second := &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "other", Name: "p"},
+		Policy: &proto.Policy{InboundRules: []*proto.Rule{tcpPort("allow", 80)}}}
 	tiers := withTiers(ingress("p"), &proto.TierInfo{Name: "other", IngressPolicies: []string{"p"}})
 	b.must(openProfile(), policy("p", tcpPort("pass", 80), tcpPort("pass", 81)), second, endpoint("a", "calia", 1, tiers))
 	b.expect("both tiers", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 80), "accept")
@@ -101,7 +103,8 @@ func TestPoliciesOfEqualNameInTwoTiers(t *testing.T) {
 func TestPolicyWithoutTierInItsID(t *testing.T) {
 	b := newBench(t, Config{})
 	id := &proto.PolicyID{Name: "p", Namespace: "ns", Kind: "NetworkPolicy"}
-	b.must(openProfile(), &proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: "sec", InboundRules: []*proto.Rule{tcpPort("allow", 80)}}},
+	b.must(openProfile(), &proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: "sec",
+		InboundRules: []*proto.Rule{tcpPort("allow", 80)}}},
 		endpoint("a", "calia", 1, withTiers(&proto.TierInfo{Name: "sec", IngressPolicies: []string{"p"}})))
 	b.expect("allowed", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 80), "accept")
 	b.must(&proto.ActivePolicyRemove{Id: id})
@@ -110,7 +113,8 @@ func TestPolicyWithoutTierInItsID(t *testing.T) {
 
 func TestUnknownActionBlocksAndIsReported(t *testing.T) {
 	b := newBench(t, both)
-	b.must(openProfile(), policy("p", tcpPort("quarantine", 80), &proto.Rule{Action: "allow"}), endpoint("a", "calia", 1, withTiers(ingress("p"))), ifUp("calia", 1))
+	b.must(openProfile(), policy("p", tcpPort("quarantine", 80), &proto.Rule{Action: "allow"}), endpoint("a", "calia", 1,
+		withTiers(ingress("p"))), ifUp("calia", 1))
 	b.expect("matched", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 80), "drop")
 	b.expect("not matched", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 81), "accept")
 	found := false
@@ -125,14 +129,16 @@ func TestUnknownActionBlocksAndIsReported(t *testing.T) {
 // TestBrokenPolicyChainIsIsolated: one chain that the kernel refuses is its endpoints' trouble only.
 func TestBrokenPolicyChainIsIsolated(t *testing.T) {
 	b := newBench(t, both)
-	b.must(openProfile(), policy("p", tcpPort("allow", 80)), policy("q", tcpPort("allow", 80)), ifUp("calia", 1), ifUp("calib", 2), ifUp("calic", 3))
+	b.must(openProfile(), policy("p", tcpPort("allow", 80)), policy("q", tcpPort("allow", 80)), ifUp("calia", 1),
+		ifUp("calib", 2), ifUp("calic", 3))
 	b.fake.Break = func(object string) error {
 		if object == "chain v4 filter cali-pi-p" {
 			return errors.New("the kernel does not like it")
 		}
 		return nil
 	}
-	if err := b.step(endpoint("a", "calia", 1, withTiers(ingress("p"))), endpoint("b", "calib", 2, withTiers(ingress("q")))); err != nil {
+	if err := b.step(endpoint("a", "calia", 1, withTiers(ingress("p"))), endpoint("b", "calib", 2,
+		withTiers(ingress("q")))); err != nil {
 		t.Fatal(err)
 	}
 	b.expectStatus(wlKey("a"), "error")

@@ -42,7 +42,8 @@ func TestMasquerade(t *testing.T) {
 	if b.setText(4, "all-ipam-pools") != "10.66.0.0/16/0:0" {
 		t.Errorf("IPv4 pools: %s", b.setText(4, "all-ipam-pools"))
 	}
-	b.must(&proto.IPAMPoolRemove{Id: "a"}, &proto.IPAMPoolRemove{Id: "b"}, &proto.IPAMPoolRemove{Id: "c"}, &proto.IPAMPoolRemove{Id: "unknown"})
+	b.must(&proto.IPAMPoolRemove{Id: "a"}, &proto.IPAMPoolRemove{Id: "b"}, &proto.IPAMPoolRemove{Id: "c"},
+		&proto.IPAMPoolRemove{Id: "unknown"})
 	if b.setText(4, "all-ipam-pools")+b.setText(6, "masq-ipam-pools") != "" {
 		t.Error("pools are left")
 	}
@@ -77,7 +78,8 @@ func TestFloatingIPs(t *testing.T) {
 	if got := b.snat("calia", "calia", "10.65.0.1", "203.0.113.9"); got != "203.0.113.5" {
 		t.Errorf("hairpin takes %q, want the lowest", got)
 	}
-	if text := b.routes[4].text(); !strings.Contains(text, "203.0.113.9/32 dev=calia") || !strings.Contains(text, "203.0.113.5/32 dev=calia") {
+	if text := b.routes[4].text(); !strings.Contains(text, "203.0.113.9/32 dev=calia") || !strings.Contains(text,
+		"203.0.113.5/32 dev=calia") {
 		t.Errorf("routes: %s", text)
 	}
 	// Another workload wants one of them: the lower internal address has it.
@@ -97,11 +99,12 @@ func TestFloatingIPs(t *testing.T) {
 
 func TestThisHost(t *testing.T) {
 	b := newBench(t, both)
-	b.must(ifAddrs("eth0", "192.0.2.1", "2001:db8::1", "fe80::1"), ifAddrs("eth1", "192.0.2.1", "192.0.2.2"), ifAddrs("calia", "10.0.0.1"))
+	b.must(ifAddrs("eth0", "192.0.2.1", "2001:db8::1", "fe80::1"), ifAddrs("eth1", "192.0.2.1", "192.0.2.2"),
+		ifAddrs("calia", "10.0.0.1"))
 	if got, want := b.setText(4, "this-host"), "192.0.2.1/32/0:0 192.0.2.2/32/0:0"; got != want {
 		t.Errorf("IPv4: %q, want %q", got, want)
 	}
-	if got, want := b.setText(6, "this-host"), "2001:db8::1/128/0:0 fe80::1/128/0:0"; got != want {
+	if got, want := b.setText(6, "this-host"), "2001:db8::1/128/0:0"; got != want {
 		t.Errorf("IPv6: %q, want %q", got, want)
 	}
 	b.must(&ifaceAddrs{Name: "eth0"})

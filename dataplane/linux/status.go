@@ -2,6 +2,7 @@ package intdataplane
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -56,6 +57,9 @@ func (m *endpointManager) workloadCondition(w *workload, broken map[string]error
 	if reason := m.brokenChains(ownerName(w.iface), table.Filter, m.workloadChainNames(w.iface), broken); reason != "" {
 		return condition{statusError, reason}
 	}
+	if m.routeFailed(w) {
+		return condition{statusError, m.routeFault}
+	}
 	if !w.active {
 		return condition{statusDown, "admin state is not active"}
 	}
@@ -63,6 +67,15 @@ func (m *endpointManager) workloadCondition(w *workload, broken map[string]error
 		return condition{statusDown, fmt.Sprintf("interface %s is not up", w.iface)}
 	}
 	return condition{Status: statusUp}
+}
+
+// routeFailed says whether what went wrong with routes names one of the workload's, or a neighbour on its link.
+func (m *endpointManager) routeFailed(w *workload) bool {
+	if m.routeFault == "" {
+		return false
+	}
+	named := func(t routeTarget) bool { return strings.Contains(m.routeFault, " "+t.CIDR.String()) }
+	return slices.ContainsFunc(w.routes(), named) || strings.Contains(m.routeFault, " link "+w.iface+":")
 }
 
 // brokenChains is why an owner's chains are not as they should be, "" if they are.

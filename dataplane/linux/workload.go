@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -59,7 +60,8 @@ func newWorkload(f table.Family, c rules.Config, msg *proto.WorkloadEndpointUpda
 		return w
 	}
 	if !c.IsWorkloadIface(w.iface) {
-		w.stray, w.fault = true, fmt.Errorf("interface %s: does not begin with any of WorkloadIfacePrefixes %q, so it cannot be protected",
+		w.stray = true
+		w.fault = fmt.Errorf("interface %s: does not begin with any of WorkloadIfacePrefixes %q, so it cannot be protected",
 			w.iface, c.WorkloadIfacePrefixes)
 		return w
 	}
@@ -142,7 +144,7 @@ func (w *workload) routes() []routeTarget {
 
 // chains is what to render, and the chains that it refers to.
 func (w *workload) chains() (rules.Workload, []chainRef) {
-	ep := rules.Workload{Iface: w.iface, Up: w.active && w.fault == nil, Sources: append(w.nets[:len(w.nets):len(w.nets)], w.spoof...)}
+	ep := rules.Workload{Iface: w.iface, Up: w.active && w.fault == nil, Sources: slices.Concat(w.nets, w.spoof)}
 	if !ep.Up {
 		return ep, nil
 	}
@@ -154,7 +156,8 @@ func (w *workload) chains() (rules.Workload, []chainRef) {
 
 // direction translates tiers and profiles for packets to a workload, or from outside into the node (inbound), or the other
 // way. It adds the chains to refs.
-func direction(l table.Layer, tiers []*proto.TierInfo, profiles []string, inbound bool, refs []chainRef) (rules.Direction, []chainRef) {
+func direction(l table.Layer, tiers []*proto.TierInfo, profiles []string, inbound bool,
+	refs []chainRef) (rules.Direction, []chainRef) {
 	var d rules.Direction
 	for _, tier := range tiers {
 		names := tier.GetEgressPolicies()
@@ -163,7 +166,8 @@ func direction(l table.Layer, tiers []*proto.TierInfo, profiles []string, inboun
 		}
 		t := rules.Tier{Name: tier.GetName(), PassAtEnd: strings.EqualFold(tier.GetDefaultAction(), "pass")}
 		for _, name := range names {
-			list := ruleList{Policy: policyKey{Tier: cmp.Or(tier.GetName(), rules.DefaultTier), Name: name}, Inbound: inbound}
+			key := policyKey{Tier: cmp.Or(tier.GetName(), rules.DefaultTier), Name: name}
+			list := ruleList{Policy: key, Inbound: inbound}
 			t.Policies = append(t.Policies, list.chain())
 			refs = append(refs, chainRef{l, list})
 		}

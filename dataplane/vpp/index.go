@@ -130,7 +130,7 @@ func (x *Index) BridgeDomain(name string) (uint32, bool) {
 }
 
 // RxModeRequests sets the receive modes of a memif again. VPP makes its queues anew, in their default mode, each time the
-// peer connects: whoever listens for the links of interfaces going up sends these.
+// peer connects: RxModeKeeper, which listens for the links of interfaces going up, sends these.
 func (x *Index) RxModeRequests(swIfIndex uint32) []*interfaces.SwInterfaceSetRxMode {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -126,7 +126,7 @@ func Messages() []api.Message {
 		&interfaces.SwInterfaceRxPlacementDump{}, &interfaces.SwInterfaceSetFlags{},
 		&interfaces.SwInterfaceSetMacAddress{}, &interfaces.SwInterfaceSetRxMode{},
 		&interfaces.SwInterfaceSetRxPlacement{}, &interfaces.SwInterfaceSetTable{},
-		&interfaces.SwInterfaceSetUnnumbered{}, &interfaces.SwInterfaceTagAddDel{},
+		&interfaces.SwInterfaceSetUnnumbered{}, &interfaces.SwInterfaceTagAddDel{}, &interfaces.WantInterfaceEvents{},
 		&ip.IPAddressDump{}, &ip.IPRouteAddDelV2{}, &ip.IPRouteV2Dump{}, &ip.IPTableAddDelV2{}, &ip.IPTableDump{},
 		&ip.IPUnnumberedDump{}, &ip.SetIPFlowHashV3{},
 		&ip_neighbor.IPNeighborAddDel{}, &ip_neighbor.IPNeighborConfig{}, &ip_neighbor.IPNeighborConfigGet{},

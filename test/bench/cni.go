@@ -49,6 +49,9 @@ func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions) error {
 	if err := node.StartAgent(ctx); err != nil {
 		return err
 	}
+	if err := poolIsFull(ctx, node); err != nil {
+		return err
+	}
 	peer, closePeer, err := newPeer(ctx, e)
 	if err != nil {
 		return err
@@ -60,6 +63,26 @@ func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions) error {
 		}
 	}
 	return nil
+}
+
+// poolIsFull waits until nothing is written to VPP any more: a node that has just started is not what pods usually meet.
+func poolIsFull(ctx context.Context, node *testbed.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	last, since := -1.0, time.Now()
+	return testbed.Eventually(ctx, 100*time.Millisecond, func() error {
+		n, err := node.Metric(ctx, "contiv_vpp_writes_total")
+		if err != nil {
+			return err
+		}
+		if n != last {
+			last, since = n, time.Now()
+		}
+		if time.Since(since) < 2*time.Second {
+			return errors.New("the warm pool is still being filled")
+		}
+		return nil
+	})
 }
 
 func compareCNI(ctx context.Context, node *testbed.Node, peer *testbed.CNI, callers int) error {

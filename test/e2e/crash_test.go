@@ -54,6 +54,7 @@ func TestAgentKilled(t *testing.T) {
 		}()
 		kills := r.killUntil(done, rng)
 		t.Logf("%d pods added, %d failed, %d kills, %.2f s", len(alive), failed, kills, time.Since(start).Seconds())
+		r.waitReady() // the last kill may have been a moment ago
 		r.within(20*time.Second, "nothing but the pods is left", func() error { return r.findOthers(alive) })
 		r.must(r.ring(20*time.Second, alive))
 		r.restartsQuietly(alive)

@@ -67,7 +67,8 @@ func TestView(t *testing.T) {
 	expect(t, "renamed", v.linkChanged(lnk(2, "eth1", up)), "eth0/2 absent, eth0 no more addresses, eth1/2 up, eth1 [10.0.0.1]")
 	expect(t, "address before its link", v.addrChanged(addrOf(7, "10.0.0.7/32"), true), "")
 	expect(t, "its link", v.linkChanged(lnk(7, "cali7", 0)), "cali7/7 down, cali7 [10.0.0.7]")
-	expect(t, "name taken over", v.linkChanged(lnk(8, "cali7", up)), "cali7/7 absent, cali7 no more addresses, cali7/8 up, cali7 []")
+	expect(t, "name taken over", v.linkChanged(lnk(8, "cali7", up)),
+		"cali7/7 absent, cali7 no more addresses, cali7/8 up, cali7 []")
 	expect(t, "gone", v.linkGone(7), "")
 	expect(t, "gone too", v.linkGone(8), "cali7/8 absent, cali7 no more addresses")
 	expect(t, "address of what is gone", v.addrChanged(addrOf(8, "10.0.0.8/32"), false), "")
@@ -128,7 +129,9 @@ func TestViewRandom(t *testing.T) {
 		for range 100 {
 			lost := rnd.IntN(4) == 0
 			index, name := 1+rnd.IntN(5), fmt.Sprintf("link%d", rnd.IntN(5))
-			taken := slices.ContainsFunc(slices.Collect(maps.Values(links)), func(l rtnl.Link) bool { return l.Name == name && l.Index != index })
+			taken := slices.ContainsFunc(slices.Collect(maps.Values(links)), func(l rtnl.Link) bool {
+				return l.Name == name && l.Index != index
+			})
 			_, there := links[index]
 			a := addrOf(index, fmt.Sprintf("10.0.0.%d/%d", rnd.IntN(3), 31+rnd.IntN(2)))
 			var news []any

@@ -128,7 +128,7 @@ func (c *compiler) targets(r *table.Rule) (err error) {
 		if a := &r.Actions[i]; a.Verb == table.Jump || a.Verb == table.Goto {
 			target := c.n.f.node(c.n.layer, a.Chain)
 			c.out.targets = append(c.out.targets, target)
-			if !target.wanted {
+			if !target.usable() {
 				err = fmt.Errorf("there is no chain %q to go to", a.Chain)
 			}
 		}

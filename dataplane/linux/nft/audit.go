@@ -102,7 +102,7 @@ func (a *auditor) compare() {
 		was := a.was[n]
 		same := n.present == was.present && slices.Equal(n.hashes, was.hashes) && (n.elems == nil) == (was.elems == nil)
 		if !same || a.f.rebuild {
-			a.f.touch(n)
+			n.touch()
 		}
 		a.compareMap(n)
 	}
@@ -114,7 +114,7 @@ func (a *auditor) compare() {
 	for _, s := range a.f.sets {
 		was := a.wasSet[s]
 		if s.present != was.present || s.typ != was.typ || s.needsWrite() || a.f.rebuild {
-			a.f.dirtySets[s] = struct{}{}
+			s.touch()
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (a *auditor) compareMap(n *node) {
 		}
 	}
 	if len(k.changed) > before {
-		a.f.touch(n)
+		n.touch()
 	}
 }
 
@@ -203,7 +203,7 @@ func (a *auditor) set(ls listedSet) error {
 		a.f.strays = append(a.f.strays, ls.name)
 		return nil
 	}
-	s := a.f.set(id)
+	s := a.f.set(swapColon(id))
 	s.present = true
 	if s.typ, ok = typeOf(a.f, ls); !ok {
 		a.f.rebuild = true

@@ -2,13 +2,12 @@ package nft
 
 import (
 	"context"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
-
-	"contiv.dev/vswitch/dataplane/linux/table"
-	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // Options say where and how a Backend works.
@@ -32,11 +31,12 @@ type Backend struct {
 	cmd    *conn   // for transactions and listings
 	events *events // who else writes
 
-	gen       uint32 // the generation of the kernel's rule set in which what we noted is true
-	known     bool   // what the kernel has was read, and gen is valid
-	resync    bool   // Resync was called
-	unaudited bool   // we have written since what the kernel has was read
-	maxBatch  int    // bytes of a transaction beyond which members of new sets go ahead in their own
+	gen       uint32    // the generation of the kernel's rule set in which what we noted is true
+	known     bool      // what the kernel has was read, and gen is valid
+	resync    bool      // Resync was called
+	unaudited bool      // we have written since what the kernel has was read
+	retried   time.Time // when what the kernel refused was last tried again
+	maxBatch  int       // bytes of a transaction beyond which members of new sets go ahead in their own
 }
 
 var _ table.Backend = (*Backend)(nil)
@@ -131,7 +131,7 @@ func (b *Backend) ReplaceSet(f table.Family, spec table.Set, members []table.Mem
 	fam := b.family(f)
 	s := fam.set(spec.ID)
 	s.replace(spec, members)
-	fam.dirtySets[s] = struct{}{}
+	s.touch()
 }
 
 // ChangeSet implements table.Backend.
@@ -139,7 +139,7 @@ func (b *Backend) ChangeSet(f table.Family, id string, add, remove []table.Membe
 	fam := b.family(f)
 	if s := fam.sets[id]; s != nil && s.wanted {
 		s.change(add, remove)
-		fam.dirtySets[s] = struct{}{}
+		s.touch()
 	}
 }
 
@@ -148,7 +148,7 @@ func (b *Backend) DeleteSet(f table.Family, id string) {
 	fam := b.family(f)
 	if s := fam.sets[id]; s != nil {
 		s.wanted = false
-		fam.dirtySets[s] = struct{}{}
+		s.touch()
 	}
 }
 
@@ -165,7 +165,7 @@ func (b *Backend) Pending() bool {
 			return true
 		}
 	}
-	return b.events.drain() != nil || b.events.touched
+	return b.events.drain() != nil || b.events.touched || b.events.suspect
 }
 
 // Apply implements table.Backend: everything that changed goes to the kernel in one transaction.
@@ -191,11 +191,21 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 // maxAttempts bounds how often one Apply tries. Each attempt finds all that the kernel can find at once.
 const maxAttempts = 20
 
+// retryAfter is how long the kernel is left alone with what it refused, when nothing else is to be done.
+const retryAfter = 10 * time.Second
+
 // retryBroken forgets what the kernel refused earlier: it may have changed its mind.
 func (b *Backend) retryBroken() {
+	if !b.Pending() && time.Since(b.retried) < retryAfter {
+		return
+	}
+	b.retried = time.Now()
 	for _, f := range b.families {
 		for n := range f.brokenNodes {
 			n.kernelErr = nil
+			if n.hopeless {
+				n.setHopeless(false)
+			}
 		}
 		for s := range f.brokenSets {
 			s.kernelErr = nil
@@ -234,9 +244,9 @@ func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
 
 // keepDirty makes the next attempt look again at what this one looked at.
 func (b *Backend) keepDirty(affected [2]map[*node]struct{}) {
-	for i, f := range b.families {
-		for n := range affected[i] {
-			f.touch(n)
+	for _, nodes := range affected {
+		for n := range nodes {
+			n.touch()
 		}
 	}
 }
@@ -251,36 +261,11 @@ func (b *Backend) learn(err error) bool {
 	case errors.Is(err, errDumpChanged):
 		return true
 	case errors.As(err, &refused):
-		return b.isolate(refused)
+		return refused.isolate()
 	}
 	// A socket that failed is replaced, and what the kernel has is read again.
 	_ = b.Close()
 	return false
-}
-
-// isolate marks what the kernel refuses as broken. Sets go first: rules that use them fail with them.
-func (b *Backend) isolate(r *refusal) bool {
-	sets := false
-	for o := range r.objects {
-		_, isSet := o.(*set)
-		sets = sets || isSet && !o.failed()
-	}
-	learnt := false
-	for o, err := range r.objects {
-		s, isSet := o.(*set)
-		if o.failed() || sets != isSet {
-			continue
-		}
-		o.fail(err)
-		learnt = true
-		if isSet {
-			s.f.dirtySets[s] = struct{}{}
-		} else {
-			n := o.(*node)
-			n.f.touch(n)
-		}
-	}
-	return learnt
 }
 
 // finish tells what is broken, and when to come back.

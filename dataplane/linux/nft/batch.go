@@ -48,7 +48,8 @@ func (b *batch) empty() bool { return len(b.blame) == 1 }
 func (b *batch) close(gen uint32) []byte {
 	binary.BigEndian.PutUint32(b.b[genIDAt:], gen)
 	b.addFlags(b.last, unix.NLM_F_ACK)
-	at := b.message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, b.first+uint32(len(b.blame)), unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
+	seq := b.first + uint32(len(b.blame))
+	at := b.message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, seq, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
 	b.endMessage(at)
 	return b.b
 }
@@ -63,6 +64,7 @@ var (
 // refusal is a transaction that the kernel did not carry out because of some of its messages.
 type refusal struct {
 	objects map[object]error // those to blame; the first error of each
+	order   []object         // in which they were met
 	other   error            // of a message that is on nobody's behalf
 }
 
@@ -98,6 +100,7 @@ func (c *conn) commit(b *batch, gen uint32) error {
 				r.other = cmpErr(r.other, err)
 			case r.objects[b.blame[i]] == nil:
 				r.objects[b.blame[i]] = err
+				r.order = append(r.order, b.blame[i])
 			}
 			return nil
 		})

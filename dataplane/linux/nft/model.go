@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +16,7 @@ type object interface {
 	key() string    // as in table.Result.Broken
 	fail(err error) // the kernel refuses it
 	failed() bool
+	touch() // it is looked at again
 }
 
 // family is one of the two tables: what is desired in it and what the kernel has.
@@ -32,6 +34,7 @@ type family struct {
 	dirtySets   map[*set]struct{}
 	dirtyLists  map[*list]struct{}
 	brokenNodes map[*node]struct{}
+	picky       map[*node]struct{} // chains that cannot be called from all hooks of their layer
 	brokenSets  map[*set]struct{}
 
 	present bool // the kernel has the table
@@ -46,7 +49,7 @@ func newFamily(id table.Family) *family {
 		nodes: map[string]*node{}, sets: map[string]*set{},
 		dirtyNodes: map[*node]struct{}{}, dirtySets: map[*set]struct{}{},
 		lists: map[string]*list{}, dirtyLists: map[*list]struct{}{},
-		brokenNodes: map[*node]struct{}{}, brokenSets: map[*set]struct{}{},
+		picky: map[*node]struct{}{}, brokenNodes: map[*node]struct{}{}, brokenSets: map[*set]struct{}{},
 	}
 	if id == table.IPv6 {
 		f.proto, f.addrType, f.portUnreachable = unix.NFPROTO_IPV6, typeIPv6, 4
@@ -72,13 +75,15 @@ type node struct {
 	users    map[*node]struct{} // that name this one, by rule or by interface
 
 	// The graph of what really leads where: nothing leads out of what is broken.
-	out    map[*node]int      // chains that this one leads to, and by how many ways
-	byRule map[*node]bool     // those of them that a rule leads to
-	in     map[*node]struct{} // chains that lead to this one
-	refs   int                // how many of those are live
-	live   bool               // packets can get here, so it is programmed
+	out     map[*node]int      // chains that this one leads to, and by how many ways
+	byRule  map[*node]bool     // those of them that a rule leads to
+	in      map[*node]struct{} // chains that lead to this one
+	refs    int                // how many of those are live
+	live    bool               // packets can get here, so it is programmed
+	allowed hooks              // from which packets may come, by what the rules do
 
 	broken, kernelErr error
+	hopeless          bool // the kernel refuses even a chain that drops
 
 	present bool               // in the kernel
 	hashes  []ruleHash         // of the kernel's rules
@@ -180,30 +185,44 @@ func newNode(f *family, l table.Layer, name, chain string) *node {
 	return n
 }
 
-// baseHookOf is how a layer is called at a hook: with the priorities of iptables. num is noHook where iptables has no such hook.
+// baseHookOf is how a layer is called at a hook: with the priorities of iptables. num is noHook where iptables has no such
+// hook.
 func baseHookOf(l table.Layer, h table.Hook) *baseHook {
 	b := &baseHook{hook: h, num: uint32(h), typ: "filter"} // table.Hook is numbered as enum nf_inet_hooks
 	var allowed hooks
 	switch l {
 	case table.Raw:
-		b.priority, allowed = -300, hooksOf(table.Prerouting, table.Output)
+		b.priority = -300
 	case table.Mangle:
-		b.priority, allowed = -150, hooksOf(table.Prerouting, table.Input, table.Forward, table.Output, table.Postrouting)
+		b.priority = -150
 		if h == table.Output {
 			b.typ = "route" // looks for a route again when the mark has changed
 		}
 	case table.NAT:
-		b.typ, b.priority, allowed = "nat", -100, hooksOf(table.Prerouting, table.Input, table.Output, table.Postrouting)
+		b.typ, b.priority = "nat", -100
 		if h == table.Input || h == table.Postrouting {
 			b.priority = 100
 		}
-	case table.Filter:
-		allowed = hooksOf(table.Input, table.Forward, table.Output)
 	}
-	if h > table.Postrouting || allowed&(1<<h) == 0 {
+	if h > table.Postrouting || layerHooks(l)&(1<<h) == 0 {
 		b.num = noHook
 	}
 	return b
+}
+
+// layerHooks are the hooks that call a layer.
+func layerHooks(l table.Layer) hooks {
+	switch l {
+	case table.Raw:
+		return hooksOf(table.Prerouting, table.Output)
+	case table.Mangle:
+		return hooksOf(table.Prerouting, table.Input, table.Forward, table.Output, table.Postrouting)
+	case table.NAT:
+		return hooksOf(table.Prerouting, table.Input, table.Output, table.Postrouting)
+	case table.Filter:
+		return hooksOf(table.Input, table.Forward, table.Output)
+	}
+	return 0
 }
 
 const noHook = ^uint32(0)
@@ -212,13 +231,16 @@ const noHook = ^uint32(0)
 func (f *family) set(id string) *set {
 	s := f.sets[id]
 	if s == nil {
-		s = &set{f: f, id: id, name: setPrefix + id, users: map[*node]struct{}{}}
+		s = &set{f: f, id: id, name: setPrefix + swapColon(id), users: map[*node]struct{}{}}
 		f.sets[id] = s
 	}
 	return s
 }
 
-func (f *family) touch(n *node) { f.dirtyNodes[n] = struct{}{} }
+func (n *node) touch() { n.f.dirtyNodes[n] = struct{}{} }
+
+// swapColon exchanges : and /, and is its own inverse. The nft tool takes no names with a colon, which many sets' IDs have.
+func swapColon(s string) string { return strings.NewReplacer(":", "/", "/", ":").Replace(s) }
 
 // setRules makes n a chain with these rules.
 func (n *node) setRules(rules []table.Rule) {
@@ -227,8 +249,11 @@ func (n *node) setRules(rules []table.Rule) {
 	}
 	n.want()
 	n.rules = rules
-	n.f.touch(n)
+	n.touch()
 }
+
+// usable is true if others may lead here.
+func (n *node) usable() bool { return n.wanted && !n.hopeless }
 
 // want notes that the chain is there; those that name it look at it again.
 func (n *node) want() {
@@ -240,7 +265,7 @@ func (n *node) want() {
 
 func (n *node) wakeUsers() {
 	for u := range n.users {
-		n.f.touch(u)
+		u.touch()
 		if u.fork != nil {
 			u.fork.recheck(n.name)
 		}
@@ -265,7 +290,7 @@ func (n *node) unwant() {
 		n.dropFork()
 	}
 	n.wanted, n.rules = false, nil
-	n.f.touch(n)
+	n.touch()
 	n.wakeUsers()
 }
 
@@ -279,7 +304,7 @@ func (n *node) dropFork() {
 // setDispatch makes n a dispatch chain; what did not change costs a comparison.
 func (n *node) setDispatch(d table.Dispatch) {
 	n.want()
-	n.f.touch(n)
+	n.touch()
 	n.rules = d.Default
 	if n.fork == nil {
 		n.fork = &fork{want: map[string]string{}, to: map[string]*node{}, changed: map[string]struct{}{},

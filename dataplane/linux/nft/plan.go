@@ -46,11 +46,22 @@ func (f *family) plan(affected map[*node]struct{}) *plan {
 			p.lists = append(p.lists, l)
 		}
 	}
-	slices.SortFunc(p.rewrite, func(a, b rewrite) int { return cmpString(a.n.chain, b.n.chain) })
+	slices.SortFunc(p.rewrite, func(a, b rewrite) int { return a.n.compare(b.n) })
 	slices.SortFunc(p.sets, func(a, b *set) int { return cmpString(a.id, b.id) })
 	p.create = !f.present && (len(p.rewrite) > 0 || len(p.sets) > 0)
 	p.clear = f.present && f.nothing()
 	return p
+}
+
+// compare puts hooks before what they lead to: so the kernel blames the latter for what is wrong with a walk.
+func (n *node) compare(o *node) int {
+	if (n.base == nil) != (o.base == nil) {
+		if n.base != nil {
+			return -1
+		}
+		return 1
+	}
+	return cmpString(n.chain, o.chain)
 }
 
 // nothing is true if the kernel is to have no table. Most times the first object says that it is.
@@ -95,7 +106,8 @@ func (p *plan) node(n *node) {
 // content are the programs of a live chain. A broken one drops everything.
 func (n *node) content() []program {
 	if n.broken != nil {
-		return compile(n, []table.Rule{{Actions: []table.Action{{Verb: table.Drop}}, Comment: "broken: see the agent's log"}}).programs
+		closed := table.Rule{Actions: []table.Action{{Verb: table.Drop}}, Comment: "broken, see the agent's log"}
+		return compile(n, []table.Rule{closed}).programs
 	}
 	if n.fork == nil {
 		return n.compiled.programs

@@ -83,7 +83,7 @@ func (r *resolver) sets() {
 // analyze looks at a node's content and at what it names.
 func (r *resolver) analyze(n *node) {
 	n.compiled, n.broken = nil, nil
-	content := compiled{}
+	content := compiled{allowed: anyHook}
 	if n.wanted {
 		content = compile(n, n.rules)
 		n.broken = cmpErr(n.kernelErr, content.err, n.impossible())
@@ -95,6 +95,7 @@ func (r *resolver) analyze(n *node) {
 		r.relink(n, content.targets)
 	}
 	n.remember(content)
+	r.pick(n, content.allowed)
 	r.note(n)
 }
 
@@ -188,7 +189,7 @@ func (r *resolver) relinkFork(n *node) {
 		}
 		target := n.f.node(n.layer, name)
 		target.users[n] = struct{}{}
-		if !target.wanted || iface == "" || len(iface) > unix.IFNAMSIZ-1 {
+		if !target.usable() || iface == "" || len(iface) > unix.IFNAMSIZ-1 {
 			k.missing[iface] = struct{}{}
 			r.lead(n, iface, nil)
 			continue
@@ -271,7 +272,7 @@ func (r *resolver) settle(affected map[*node]struct{}) {
 	for len(r.flipped) > 0 {
 		for n := range r.flipped {
 			delete(r.flipped, n)
-			live := n.refs > 0 || n.base != nil && n.wanted && len(n.rules) > 0
+			live := n.refs > 0 || n.base != nil && n.usable() && len(n.rules) > 0
 			if live == n.live {
 				continue
 			}
@@ -363,38 +364,56 @@ func (r *resolver) fault(n *node, err error) {
 	r.note(n)
 }
 
-// checkHooks breaks chains that packets get to from hooks at which the kernel does not allow what they do.
+// checkHooks breaks chains that packets get to from hooks at which the kernel does not allow what they do. Those that packets
+// get to only by way of another such chain are fine once that is broken; so what comes out does not depend on the order.
 func (r *resolver) checkHooks(affected map[*node]struct{}) {
-	for n := range affected {
-		if !n.live || n.compiled == nil || n.compiled.allowed == anyHook {
-			continue
-		}
-		for h, from := range n.from() {
-			if n.compiled.allowed&h == 0 {
-				r.fault(n, fmt.Errorf("packets come here from %s, where the kernel does not allow what its rules do", from.key()))
-				break
+	for {
+		wrong := map[*node]*node{} // → the hook from which packets must not come
+		for n := range r.f.picky {
+			if from := n.wrongHook(nil); n.live && n.broken == nil && from != nil {
+				wrong[n] = from
 			}
 		}
+		if len(wrong) == 0 {
+			return
+		}
+		for n := range wrong {
+			if from := n.wrongHook(wrong); from != nil {
+				err := fmt.Errorf("packets come here from %s, where the kernel does not allow what its rules do", from.key())
+				r.fault(n, err)
+				affected[n] = struct{}{}
+			}
+		}
+		r.settle(affected)
 	}
-	r.settle(affected)
 }
 
-// from are the hooks from which packets get to n.
-func (n *node) from() map[hooks]*node {
-	found := map[hooks]*node{}
+// pick notes from which hooks a node's rules allow packets to come, if they could come from others.
+func (r *resolver) pick(n *node, allowed hooks) {
+	n.allowed = allowed
+	if n.wanted && layerHooks(n.layer)&^allowed != 0 {
+		r.f.picky[n] = struct{}{}
+	} else {
+		delete(r.f.picky, n)
+	}
+}
+
+// wrongHook is a hook from which packets get to n, though its rules do not allow that, by a way that does not lead through
+// the nodes in without. nil if there is none.
+func (n *node) wrongHook(without map[*node]*node) *node {
 	seen := map[*node]bool{n: true}
 	for list := []*node{n}; len(list) > 0; {
 		at := list[len(list)-1]
 		list = list[:len(list)-1]
-		if at.base != nil {
-			found[1<<at.base.hook] = at
+		if at.base != nil && n.allowed&(1<<at.base.hook) == 0 {
+			return at
 		}
 		for up := range at.in {
-			if up.live && !seen[up] {
+			if _, avoid := without[up]; up.live && !seen[up] && !avoid {
 				seen[up] = true
 				list = append(list, up)
 			}
 		}
 	}
-	return found
+	return nil
 }

@@ -49,6 +49,8 @@ func (s *set) fail(err error) { s.kernelErr = err }
 
 func (s *set) failed() bool { return s.kernelErr != nil }
 
+func (s *set) touch() { s.f.dirtySets[s] = struct{}{} }
+
 // interval is true for sets whose elements are intervals.
 func interval(t table.SetType) bool { return t == table.SetNet }
 

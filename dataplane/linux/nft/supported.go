@@ -46,6 +46,8 @@ func (f *feature) fail(err error) { f.err = err }
 
 func (f *feature) failed() bool { return f.err != nil }
 
+func (f *feature) touch() {}
+
 const probeTable = "contiv-probe"
 
 func probe(c *conn, f *family) error {
@@ -96,41 +98,48 @@ func probeSets(b *batch, f *family) {
 	b.newMap(f.node(table.Filter, "probe"))
 }
 
-// probeRules asks for every hook and every expression.
-func probeRules(b *batch, f *family) error {
-	to := netip.IPv4Unspecified().Next()
-	if f.id == table.IPv6 {
+// wanted is a rule that needs a feature.
+type wanted struct {
+	name string
+	l    table.Layer
+	h    table.Hook
+	m    table.Match
+	do   []table.Action
+}
+
+// wantedRules need every expression, hook and type of chain.
+func wantedRules(f table.Family) []wanted {
+	to := netip.AddrFrom4([4]byte{192, 0, 2, 1})
+	if f == table.IPv6 {
 		to = netip.IPv6LinkLocalAllNodes()
 	}
-	ports := []table.PortRange{{First: 1, Last: 2}}
-	action := func(verbs ...table.Action) []table.Action { return verbs }
-	for _, p := range []struct {
-		name string
-		l    table.Layer
-		h    table.Hook
-		rule table.Rule
-	}{
-		{"prefixes, ports", table.Filter, table.Forward, table.Rule{Match: table.Match{Protocol: 6, DstPorts: ports, NotSrcPorts: ports,
-			SrcNets: []netip.Prefix{netip.PrefixFrom(to, 8)}}, Actions: action(table.Action{Verb: table.Accept})}},
-		{"sets in rules", table.Filter, table.Forward, table.Rule{Match: table.Match{Protocol: 6, SrcSets: []string{"probe0"},
-			NotDstSets: []string{"probe2"}, DstPortSets: []string{"probe1"}}, Actions: action(table.Action{Verb: table.Drop})}},
-		{"connection tracking", table.Filter, table.Forward, table.Rule{Match: table.Match{CT: table.CTNew, DNATed: true,
-			CTOrigDst: []netip.Prefix{netip.PrefixFrom(to, to.BitLen())}}, Actions: action(table.Action{Verb: table.Return})}},
-		{"fib", table.Raw, table.Prerouting, table.Rule{Match: table.Match{NoReversePath: true, Dst: table.AddrLocal}}},
-		{"fib of the outgoing interface", table.NAT, table.Postrouting, table.Rule{Match: table.Match{SrcNotOnOut: true}}},
-		{"notrack", table.Raw, table.Output, table.Rule{Actions: action(table.Action{Verb: table.NoTrack})}},
-		{"marks and log", table.Mangle, table.Output, table.Rule{Match: table.Match{MarkMask: 1, Mark: 1},
-			Actions: action(table.Action{Verb: table.SetMark, Mark: 1, Mask: 1}, table.Action{Verb: table.Log, Prefix: "x"})}},
-		{"reject", table.Filter, table.Input, table.Rule{Actions: action(table.Action{Verb: table.Reject})}},
-		{"dnat", table.NAT, table.Prerouting, table.Rule{Match: table.Match{Protocol: 6}, Actions: action(table.Action{Verb: table.DNAT, To: to,
-			Ports: ports[0]})}},
-		{"snat", table.NAT, table.Postrouting, table.Rule{Actions: action(table.Action{Verb: table.SNAT, To: to, FullRandom: true})}},
-		{"masquerade", table.NAT, table.Postrouting, table.Rule{Actions: action(table.Action{Verb: table.Masquerade, FullRandom: true})}},
-	} {
-		n := f.hook(p.l, p.h)
-		who := &feature{name: p.name}
-		if err := probeRule(b, n, p.rule, who); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+	ports, nets := []table.PortRange{{First: 1, Last: 2}}, []netip.Prefix{netip.PrefixFrom(to, 8)}
+	verb := func(a table.Action) []table.Action { return []table.Action{a} }
+	return []wanted{
+		{"nets and ports", table.Filter, table.Forward,
+			table.Match{Protocol: 6, DstPorts: ports, NotSrcPorts: ports, SrcNets: nets}, verb(table.Action{Verb: table.Accept})},
+		{"sets in rules", table.Filter, table.Forward, table.Match{Protocol: 6, SrcSets: []string{"probe0"},
+			NotDstSets: []string{"probe2"}, DstPortSets: []string{"probe1"}}, verb(table.Action{Verb: table.Drop})},
+		{"connection tracking", table.Filter, table.Forward,
+			table.Match{CT: table.CTNew, DNATed: true, CTOrigDst: nets}, verb(table.Action{Verb: table.Return})},
+		{"fib", table.Raw, table.Prerouting, table.Match{NoReversePath: true, Dst: table.AddrLocal}, nil},
+		{"fib of the outgoing interface", table.NAT, table.Postrouting, table.Match{SrcNotOnOut: true}, nil},
+		{"notrack", table.Raw, table.Output, table.Match{}, verb(table.Action{Verb: table.NoTrack})},
+		{"marks", table.Mangle, table.Output, table.Match{MarkMask: 1}, verb(table.Action{Verb: table.SetMark, Mark: 1, Mask: 1})},
+		{"log", table.Mangle, table.Prerouting, table.Match{InIface: "x+"}, verb(table.Action{Verb: table.Log, Prefix: "x"})},
+		{"reject", table.Filter, table.Input, table.Match{}, verb(table.Action{Verb: table.Reject})},
+		{"dnat", table.NAT, table.Prerouting, table.Match{Protocol: 6},
+			verb(table.Action{Verb: table.DNAT, To: to, Ports: ports[0]})},
+		{"snat", table.NAT, table.Postrouting, table.Match{}, verb(table.Action{Verb: table.SNAT, To: to, FullRandom: true})},
+		{"masquerade", table.NAT, table.Postrouting, table.Match{}, verb(table.Action{Verb: table.Masquerade, FullRandom: true})},
+	}
+}
+
+func probeRules(b *batch, f *family) error {
+	for _, w := range wantedRules(f.id) {
+		r := table.Rule{Match: w.m, Actions: w.do}
+		if err := probeRule(b, f.hook(w.l, w.h), r, &feature{name: w.name}); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func common(a, b netip.Prefix) netip.Prefix {
 // covers says whether a contains b or is it.
 func covers(a, b netip.Prefix) bool { return a.Bits() <= b.Bits() && a.Contains(b.Addr()) }
 
-// insert adds a prefix, which must be masked. covered is true if another member contains it. added is false if it is one already.
+// insert adds a prefix, which must be masked. covered is true if another member contains it. added is false if it is there.
 func (t *netTrie) insert(p netip.Prefix) (added, covered bool) {
 	at := &t.root
 	for *at != nil {

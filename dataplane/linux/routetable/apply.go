@@ -305,7 +305,7 @@ func (t *Table) putHeld(ctx context.Context, w *work) error {
 // failClashes gives up, for this time, routes that something has got in the way of again.
 func (w *work) failClashes(t *Table) {
 	for _, e := range w.clashes {
-		w.fail(fmt.Errorf("add route %s: %w", t.describe(e.goal), unix.EEXIST))
+		w.fail(fmt.Errorf("add route %s: %w; what is in its way is looked at next time", t.describe(e.goal), unix.EEXIST))
 	}
 	w.clashes = nil
 }

@@ -245,7 +245,8 @@ func TestKernelForeign(t *testing.T) {
 		tab.OnIfaceStateChanged("cali0", index, true)
 		tab.SetRoutes("x", []Target{to("cali0", n[0]), to("cali0", n[1]), to("cali0", n[2])})
 		err := tab.Apply(ctx)
-		if err == nil || !strings.Contains(err.Error(), "routing protocol 4 has one for "+n[0]) || strings.Contains(err.Error(), n[1]) {
+		if err == nil || !strings.Contains(err.Error(), "routing protocol 4 has one for "+n[0]) ||
+			strings.Contains(err.Error(), n[1]) {
 			t.Errorf("error %v", err)
 		}
 		lines := func(proto string) int { return len(strings.Split(shown(ns, ip+"route show proto "+proto), "\n")) }
@@ -351,6 +352,30 @@ func TestKernelErrors(t *testing.T) {
 	wantShown(t, ns, "route show proto 202", "10.0.0.1 dev cali0 scope link", "10.0.0.2 dev cali0 scope link")
 	ns.IP("addr add 192.0.2.9/24 dev cali0")
 	mustApply(t, tab)
+}
+
+// TestTentativeSource: IPv6 does not take a source address before duplicate detection is over. It is said, and done later.
+func TestTentativeSource(t *testing.T) {
+	ns := nettest.New(t)
+	index := pair(t, ns, "cali0", "peer0")
+	tab := realTable(t, ns, Config{Family: table.IPv6})
+	tab.OnIfaceStateChanged("cali0", index, true)
+	tab.SetRoutes("x", []Target{
+		{CIDR: prefix("fd01::/64"), Iface: "cali0", Src: netip.MustParseAddr("fd99::5")}, to("cali0", "fd00::1/128"),
+	})
+	ns.IP("addr add fd99::5/64 dev cali0")
+	err := tab.Apply(ctx)
+	if err == nil || !strings.Contains(err.Error(), "fd99::5 an address of this node, and past duplicate detection") {
+		t.Errorf("error %v", err)
+	}
+	wantShown(t, ns, "-6 route show proto 202", "fd00::1 dev cali0 metric 1024")
+	for limit := time.Now().Add(5 * time.Second); tab.Apply(ctx) != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("the route does not come")
+		}
+	}
+	wantShown(t, ns, "-6 route show proto 202", "fd00::1 dev cali0 metric 1024",
+		"fd01::/64 dev cali0 src fd99::5 metric 1024")
 }
 
 // TestConntrack: the connections of a removed address are forgotten before somebody else gets it, all others stay.

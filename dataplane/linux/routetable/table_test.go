@@ -173,7 +173,8 @@ func TestForeignRoutesStay(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "routing protocol 4 has one for 10.0.0.1/32 over link eth0") {
 		t.Errorf("error %v", err)
 	}
-	wantState(t, f, "10.0.0.1/32 dev 2 proto 4", "10.0.0.2/32 dev 1 proto 202", "10.0.0.3/32 dev 1 proto 202", "10.0.0.9/32 dev 1 proto 4")
+	wantState(t, f, "10.0.0.1/32 dev 2 proto 4", "10.0.0.2/32 dev 1 proto 202", "10.0.0.3/32 dev 1 proto 202",
+		"10.0.0.9/32 dev 1 proto 4")
 	f.routes = slices.DeleteFunc(f.routes, func(r route) bool { return r.index == 2 })
 	mustApply(t, tab)
 	tab.DeleteClass("x")
@@ -414,17 +415,21 @@ type model struct {
 	want  map[string][]Target
 	index map[string]int // 0: the link is not there
 	last  int
+
+	foreign map[netip.Prefix]bool // routes of others that are in our way for a while
 }
 
 func TestRandom(t *testing.T) {
 	for seed := range uint64(1000) {
-		m := &model{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), f: newFake(t), want: map[string][]Target{}, index: map[string]int{}}
+		m := &model{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), f: newFake(t), want: map[string][]Target{}, index: map[string]int{},
+			foreign: map[netip.Prefix]bool{}}
 		m.tab = fakeTable(m.f, Config{})
 		m.f.routes = []route{{dst: prefix("10.9.9.9/32"), typ: unix.RTN_UNICAST, protocol: unix.RTPROT_STATIC}}
 		for range 60 {
 			m.step()
 		}
 		m.f.fail, m.f.lose, m.f.failList, m.f.before = nil, nil, nil, nil
+		m.removeForeign()
 		for range 2 { // the first one may find that what it noted is wrong
 			mustApply(t, m.tab)
 			m.tab.Resync()
@@ -464,7 +469,9 @@ var linkNames = []string{"a", "b", "c"}
 func (m *model) step() {
 	name := linkNames[m.rnd.IntN(len(linkNames))]
 	index := m.index[name]
-	switch m.rnd.IntN(10) {
+	switch m.rnd.IntN(11) {
+	case 7:
+		m.addForeign()
 	case 0, 1, 2:
 		class := fmt.Sprintf("class%d", m.rnd.IntN(3))
 		m.want[class] = m.targets()
@@ -493,7 +500,7 @@ func (m *model) step() {
 			m.tab.OnIfaceStateChanged(name, index, false)
 		}
 	case 6: // somebody removes a route of ours
-		if n := len(m.f.routes); n > 1 {
+		if n := len(m.f.routes); m.f.routes[n-1].protocol == DefaultProtocol {
 			m.f.routes = slices.Delete(m.f.routes, n-1, n)
 			m.tab.Resync()
 		}
@@ -507,9 +514,33 @@ func (m *model) step() {
 			return nil
 		}
 		if err := m.tab.Apply(ctx); err != nil && !errors.Is(err, unix.ENOMEM) && !errors.Is(err, errFault) &&
-			!strings.Contains(err.Error(), "proto") {
+			!errors.Is(err, unix.EEXIST) && !strings.Contains(err.Error(), "routing protocol 4 has one") {
 			m.t.Error(err)
 		}
+	}
+}
+
+// addForeign lets somebody add a route where there is none.
+func (m *model) addForeign() {
+	dst := prefix(fmt.Sprintf("10.0.0.%d/32", m.rnd.IntN(6)))
+	if !slices.ContainsFunc(m.f.routes, func(r route) bool { return r.dst == dst }) {
+		m.f.routes = append(m.f.routes, route{dst: dst, typ: unix.RTN_UNICAST, protocol: unix.RTPROT_STATIC, index: 99})
+		m.foreign[dst] = true
+		m.tab.Resync() // what we note as written may be what is not there any more
+	}
+}
+
+// removeForeign lets them remove their routes, all of which must still be there.
+func (m *model) removeForeign() {
+	m.f.routes = slices.DeleteFunc(m.f.routes, func(r route) bool {
+		theirs := r.index == 99 && m.foreign[r.dst]
+		if theirs {
+			delete(m.foreign, r.dst)
+		}
+		return theirs
+	})
+	if len(m.foreign) > 0 {
+		m.t.Errorf("routes of others are gone: %v", m.foreign)
 	}
 }
 

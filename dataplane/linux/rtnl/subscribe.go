@@ -22,8 +22,8 @@ type Events struct {
 	buf  []byte
 }
 
-// Subscribe receives the notifications of some groups (unix.RTNLGRP_…) of a namespace from now on. buffer is the size in bytes
-// of what the kernel keeps for us.
+// Subscribe receives the notifications of some groups (unix.RTNLGRP_…) of a namespace from now on. buffer is the size in
+// bytes of what the kernel keeps for us.
 func Subscribe(ns *nsdo.Namespace, buffer int, groups ...int) (*Events, error) {
 	fd := -1
 	err := ns.Do(func() (err error) {

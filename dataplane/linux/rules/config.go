@@ -156,7 +156,8 @@ func (c Config) checkPrefixes() error {
 	var errs []error
 	for _, prefix := range c.WorkloadIfacePrefixes {
 		if !IfaceNameOK(prefix) {
-			errs = append(errs, fieldError("WorkloadIfacePrefixes", "%q cannot begin an interface's name (1 to 15 characters, no / or space)", prefix))
+			errs = append(errs, fieldError("WorkloadIfacePrefixes",
+				"%q cannot begin an interface's name (1 to 15 characters, no / or space)", prefix))
 		}
 	}
 	if filter := c.IptablesNATOutgoingInterfaceFilter; filter != "" && !IfaceNameOK(strings.TrimSuffix(filter, "+")) {
@@ -188,7 +189,8 @@ func (c Config) checkMarks() error {
 	}
 	mark("IptablesMarkEndpoint", c.IptablesMarkEndpoint, false)
 	if non := c.IptablesMarkNonCaliEndpoint; non == 0 || non&^c.IptablesMarkEndpoint != 0 {
-		errs = append(errs, fieldError("IptablesMarkNonCaliEndpoint", "%#x is not a number inside IptablesMarkEndpoint %#x", non, c.IptablesMarkEndpoint))
+		errs = append(errs, fieldError("IptablesMarkNonCaliEndpoint", "%#x is not a number inside IptablesMarkEndpoint %#x",
+			non, c.IptablesMarkEndpoint))
 	}
 	return errors.Join(errs...)
 }
@@ -269,7 +271,8 @@ func (c Config) checkTunnels() error {
 		errs = append(errs, fieldError("VXLANMTU", "%d is not in 576..65535", c.VXLANMTU))
 	}
 	if c.RouteProtocol <= reservedRouteProtocols || c.RouteProtocol > 255 {
-		errs = append(errs, fieldError("RouteProtocol", "%d is not in %d..255; lower numbers belong to the kernel", c.RouteProtocol, reservedRouteProtocols+1))
+		errs = append(errs, fieldError("RouteProtocol", "%d is not in %d..255; lower numbers belong to the kernel",
+			c.RouteProtocol, reservedRouteProtocols+1))
 	}
 	if c.IPIPTunnelAddress.IsValid() && !c.IPIPTunnelAddress.Is4() {
 		errs = append(errs, fieldError("IPIPTunnelAddress", "%s is not IPv4", c.IPIPTunnelAddress))

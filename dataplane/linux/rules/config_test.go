@@ -57,7 +57,10 @@ func TestValidateNamesTheField(t *testing.T) {
 		"EndpointToHostAction":        func(c *rules.Config) { c.EndpointToHostAction = "drop" },
 		"IptablesFilterAllowAction":   func(c *rules.Config) { c.IptablesFilterAllowAction = "DROP" },
 		"IptablesMangleAllowAction":   func(c *rules.Config) { c.IptablesMangleAllowAction = "DROP" },
-		"FailsafeInboundHostPorts[0]": func(c *rules.Config) { c.FailsafeInboundHostPorts = []rules.ProtoPort{{Protocol: "icmp", Port: 1}} },
+		"FailsafeInboundHostPorts[0]": func(c *rules.Config) {
+			c.FailsafeInboundHostPorts = []rules.ProtoPort{{Protocol: "icmp",
+				Port: 1}}
+		},
 		"FailsafeOutboundHostPorts[0]": func(c *rules.Config) {
 			c.FailsafeOutboundHostPorts = []rules.ProtoPort{{Protocol: "tcp", Port: 1, Net: "x"}}
 		},
@@ -97,7 +100,8 @@ func TestChainNames(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, tier := range []string{"", "a", "a/b"} {
-		for _, name := range []string{"b/c", "c", "_c", "a b", "a;b", strings.Repeat("x", 20), strings.Repeat("x", 21), strings.Repeat("x", 300), "Ünïcode", ""} {
+		for _, name := range []string{"b/c", "c", "_c", "a b", "a;b", strings.Repeat("x", 20), strings.Repeat("x", 21),
+			strings.Repeat("x", 300), "Ünïcode", ""} {
 			chain := rules.PolicyChainName(rules.PolicyOutboundPfx, tier, name)
 			if len(chain) > 28 {
 				t.Errorf("%q/%q: %s is longer than 28 characters", tier, name, chain)
@@ -113,7 +117,8 @@ func TestChainNames(t *testing.T) {
 			seen[chain] = tier + "/" + name
 		}
 	}
-	if a, b := rules.PolicyChainName(rules.PolicyInboundPfx, "", "x"), rules.PolicyChainName(rules.PolicyInboundPfx, "default", "x"); a != b {
+	if a, b := rules.PolicyChainName(rules.PolicyInboundPfx, "", "x"), rules.PolicyChainName(rules.PolicyInboundPfx,
+		"default", "x"); a != b {
 		t.Errorf("no tier is %s, tier default is %s; want the same", a, b)
 	}
 	for _, prefix := range []string{rules.HostToEndpointForwardPfx, rules.WorkloadFromEndpointPfx} {

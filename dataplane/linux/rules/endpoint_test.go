@@ -48,7 +48,8 @@ func TestWorkloadPolicies(t *testing.T) {
 func TestAdminDown(t *testing.T) {
 	n := newNode(t, rules.Config{})
 	for _, f := range families {
-		chains := n.r.WorkloadChains(f, rules.Workload{Iface: "caliweb", Sources: []netip.Prefix{one(webAddr[f])}, To: n.openProfile(), From: n.openProfile()})
+		chains := n.r.WorkloadChains(f, rules.Workload{Iface: "caliweb", Sources: []netip.Prefix{one(webAddr[f])},
+			To: n.openProfile(), From: n.openProfile()})
 		n.fake.SetChains(f, table.Filter, chains...)
 	}
 	n.workloads = []string{"caliweb"}
@@ -81,19 +82,23 @@ func TestSpoofedSources(t *testing.T) {
 	n.expect("the node's loopback", tcp("caliweb", "", webAddr[4], netip.MustParseAddr("127.0.0.1"), 80), "drop")
 	for _, kind := range []uint8{130, 131, 132, 133, 135, 136} {
 		for _, src := range []string{"::", "fe80::1"} {
-			nd := rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr("ff02::1"), Proto: 58, ICMPType: kind}
+			nd := rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr("ff02::1"), Proto: 58,
+				ICMPType: kind}
 			n.expect("neighbour discovery", nd, "accept")
 		}
 	}
-	n.expect("redirects are not neighbour discovery", rulestest.Packet{In: "caliweb", Src: webAddr[6], Dst: nodeAddr[6], Proto: 58, ICMPType: 137}, "drop")
+	n.expect("redirects are not neighbour discovery", rulestest.Packet{In: "caliweb", Src: webAddr[6], Dst: nodeAddr[6],
+		Proto: 58, ICMPType: 137}, "drop")
 }
 
 func TestTiers(t *testing.T) {
 	n := newNode(t, rules.Config{})
-	first := n.policy(rules.PolicyInboundPfx, "first", allowTCP(1), &proto.Rule{Action: "next-tier", Protocol: protocol("tcp"), DstPorts: ports(2, 3, 4)},
+	first := n.policy(rules.PolicyInboundPfx, "first", allowTCP(1), &proto.Rule{Action: "next-tier",
+		Protocol: protocol("tcp"), DstPorts: ports(2, 3, 4)},
 		&proto.Rule{Action: "deny", Protocol: protocol("tcp"), DstPorts: ports(5)})
 	skipped := n.policy(rules.PolicyInboundPfx, "skipped", allowTCP(2), allowTCP(4), allowTCP(6))
-	second := n.policy(rules.PolicyInboundPfx, "second", allowTCP(2), &proto.Rule{Action: "pass", Protocol: protocol("tcp"), DstPorts: ports(3)})
+	second := n.policy(rules.PolicyInboundPfx, "second", allowTCP(2), &proto.Rule{Action: "pass", Protocol: protocol("tcp"),
+		DstPorts: ports(3)})
 	profile := n.policy(rules.ProfileInboundPfx, "profile", allowTCP(3), allowTCP(7), allowTCP(5))
 	n.workload("caliweb", webAddr, rules.Direction{
 		Tiers:    []rules.Tier{tier("one", first, skipped), tier("empty"), tier("two", second)},
@@ -176,7 +181,9 @@ func TestTunnelledPacketsOfWorkloads(t *testing.T) {
 	n := newNode(t, rules.Config{VXLANEnabled: true, IPIPEnabled: true})
 	n.workload("caliweb", webAddr, n.openProfile(), n.openProfile())
 	n.apply()
-	n.expect("VXLAN", rulestest.Packet{In: "caliweb", Out: "eth0", Src: webAddr[4], Dst: peerAddr[4], Proto: 17, DstPort: 4789}, "drop")
+	n.expect("VXLAN", rulestest.Packet{In: "caliweb", Out: "eth0", Src: webAddr[4], Dst: peerAddr[4], Proto: 17,
+		DstPort: 4789}, "drop")
 	n.expect("IPIP", rulestest.Packet{In: "caliweb", Out: "eth0", Src: webAddr[4], Dst: peerAddr[4], Proto: 4}, "drop")
-	n.expect("other UDP", rulestest.Packet{In: "caliweb", Out: "eth0", Src: webAddr[4], Dst: peerAddr[4], Proto: 17, DstPort: 53}, "accept")
+	n.expect("other UDP", rulestest.Packet{In: "caliweb", Out: "eth0", Src: webAddr[4], Dst: peerAddr[4], Proto: 17,
+		DstPort: 53}, "accept")
 }

@@ -25,14 +25,16 @@ func TestHostEndpoint(t *testing.T) {
 		n.expect("failsafe out: DNS", rulestest.Packet{Out: "eth0", Src: own, Dst: far, Proto: 17, DstPort: 53}, "accept")
 		n.expect("no profile, no policy out", tcp("", "eth0", own, far, 80), "drop")
 		n.expect("another interface", tcp("eth1", "", far, own, 444), "pass")
-		n.expect("forwarded to a workload: host policy that is not for forwarding", tcp("eth0", "caliweb", far, webAddr[f], 444), "accept")
+		n.expect("forwarded to a workload: host policy that is not for forwarding", tcp("eth0", "caliweb", far, webAddr[f],
+			444), "accept")
 	}
 }
 
 func TestHostEndpointCanBeFound(t *testing.T) {
 	n := newNode(t, rules.Config{})
 	n.host(table.Filter, rules.Host{Iface: "eth0"})
-	n.host(table.Raw, rules.Host{Iface: "eth0", From: rules.Direction{Tiers: []rules.Tier{tier("t", n.policy(rules.PolicyInboundPfx, "deny", &proto.Rule{Action: "deny"}))}}})
+	n.host(table.Raw, rules.Host{Iface: "eth0", From: rules.Direction{Tiers: []rules.Tier{tier("t",
+		n.policy(rules.PolicyInboundPfx, "deny", &proto.Rule{Action: "deny"}))}}})
 	n.apply()
 	icmp := func(kind uint8) rulestest.Packet {
 		return rulestest.Packet{In: "eth0", Src: peerAddr[6], Dst: nodeAddr[6], Proto: 58, ICMPType: kind}
@@ -42,15 +44,18 @@ func TestHostEndpointCanBeFound(t *testing.T) {
 	}
 	n.expect("redirect", icmp(137), "drop")
 	n.expect("echo", icmp(128), "drop")
-	n.expect("solicitation by the node", rulestest.Packet{Out: "eth0", Src: nodeAddr[6], Dst: peerAddr[6], Proto: 58, ICMPType: 135}, "accept")
-	n.expect("advertisement of a router by the node", rulestest.Packet{Out: "eth0", Src: nodeAddr[6], Dst: peerAddr[6], Proto: 58, ICMPType: 134}, "drop")
+	n.expect("solicitation by the node", rulestest.Packet{Out: "eth0", Src: nodeAddr[6], Dst: peerAddr[6], Proto: 58,
+		ICMPType: 135}, "accept")
+	n.expect("advertisement of a router by the node", rulestest.Packet{Out: "eth0", Src: nodeAddr[6], Dst: peerAddr[6],
+		Proto: 58, ICMPType: 134}, "drop")
 }
 
 func TestHostForwardPolicy(t *testing.T) {
 	n := newNode(t, rules.Config{})
 	closed := n.policy(rules.PolicyInboundPfx, "fwd", allowTCP(80))
 	out := n.policy(rules.PolicyOutboundPfx, "fwd", allowTCP(443))
-	n.host(table.Filter, rules.Host{Iface: "eth0", ForwardFrom: []rules.Tier{tier("t", closed)}, ForwardTo: []rules.Tier{tier("t", out)}})
+	n.host(table.Filter, rules.Host{Iface: "eth0", ForwardFrom: []rules.Tier{tier("t", closed)},
+		ForwardTo: []rules.Tier{tier("t", out)}})
 	n.workload("caliweb", webAddr, n.openProfile(), n.openProfile())
 	n.apply()
 	n.expect("forward in allowed", tcp("eth0", "caliweb", farAddr[4], webAddr[4], 80), "accept")
@@ -86,7 +91,8 @@ func TestUntrackedPolicyHasTheLastWord(t *testing.T) {
 	in := n.policy(rules.PolicyInboundPfx, "u", allowTCP(5000))
 	n.host(table.Raw, rules.Host{Iface: "eth0", From: rules.Direction{Tiers: []rules.Tier{tier("t", in)}}})
 	closed := n.policy(rules.PolicyInboundPfx, "f", &proto.Rule{Action: "deny"})
-	n.host(table.Filter, rules.Host{Iface: "eth0", ForwardFrom: []rules.Tier{tier("t", closed)}, From: rules.Direction{Tiers: []rules.Tier{tier("t", closed)}}})
+	n.host(table.Filter, rules.Host{Iface: "eth0", ForwardFrom: []rules.Tier{tier("t", closed)},
+		From: rules.Direction{Tiers: []rules.Tier{tier("t", closed)}}})
 	n.host(table.Mangle, rules.Host{Iface: "eth0", From: rules.Direction{Tiers: []rules.Tier{tier("t", closed)}}})
 	n.apply()
 	n.expect("to the node", tcp("eth0", "", farAddr[4], nodeAddr[4], 5000), "accept")
@@ -133,8 +139,10 @@ func TestTunnelInput(t *testing.T) {
 		n.expect("VXLAN from a node", vxlan(peerAddr[f]), "accept")
 		n.expect("VXLAN from a VTEP", vxlan(farAddr[f]), "accept")
 		n.expect("VXLAN from a stranger", vxlan(dbAddr[f]), "drop")
-		n.expect("VXLAN to a node", rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790}, "accept")
-		n.expect("VXLAN to a stranger", rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: dbAddr[f], Proto: 17, DstPort: 4790}, "drop")
+		n.expect("VXLAN to a node", rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790},
+			"accept")
+		n.expect("VXLAN to a stranger", rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: dbAddr[f], Proto: 17,
+			DstPort: 4790}, "drop")
 		if f == table.IPv4 {
 			n.expect("IPIP from a node", rulestest.Packet{In: "eth0", Src: peerAddr[f], Dst: nodeAddr[f], Proto: 4}, "accept")
 			n.expect("IPIP from a stranger", rulestest.Packet{In: "eth0", Src: farAddr[f], Dst: nodeAddr[f], Proto: 4}, "drop")
@@ -144,7 +152,8 @@ func TestTunnelInput(t *testing.T) {
 }
 
 func TestOpenStack(t *testing.T) {
-	n := newNode(t, rules.Config{OpenStackSpecialCasesEnabled: true, OpenStackMetadataIP: nodeAddr[4], OpenStackMetadataPort: 8775})
+	n := newNode(t, rules.Config{OpenStackSpecialCasesEnabled: true, OpenStackMetadataIP: nodeAddr[4],
+		OpenStackMetadataPort: 8775})
 	n.workload("caliweb", webAddr, n.openProfile(), rules.Direction{})
 	n.apply()
 	meta := n.send(tcp("caliweb", "", webAddr[4], netip.MustParseAddr("169.254.169.254"), 80))
@@ -152,7 +161,8 @@ func TestOpenStack(t *testing.T) {
 		t.Errorf("metadata: %+v, want accepted at the node's port 8775", meta)
 	}
 	udp := func(src, dst string, from, to uint16) rulestest.Packet {
-		return rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(dst), Proto: 17, SrcPort: from, DstPort: to}
+		return rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(dst), Proto: 17,
+			SrcPort: from, DstPort: to}
 	}
 	n.expect("DHCP", udp("0.0.0.0", "255.255.255.255", 68, 67), "accept")
 	n.expect("DHCPv6", udp("fe80::1", "ff02::1:2", 546, 547), "accept")
@@ -161,7 +171,8 @@ func TestOpenStack(t *testing.T) {
 }
 
 func TestKubeIPVS(t *testing.T) {
-	n := newNode(t, rules.Config{KubeIPVSSupportEnabled: true, EndpointToHostAction: "RETURN", KubeNodePortRanges: []table.PortRange{{First: 30000, Last: 32767}}})
+	n := newNode(t, rules.Config{KubeIPVSSupportEnabled: true, EndpointToHostAction: "RETURN",
+		KubeNodePortRanges: []table.PortRange{{First: 30000, Last: 32767}}})
 	closed := n.policy(rules.PolicyOutboundPfx, "closed", allowTCP(80))
 	n.workload("caliweb", webAddr, n.openProfile(), rules.Direction{Tiers: []rules.Tier{tier("t", closed)}})
 	n.workload("calidb", dbAddr, n.openProfile(), n.openProfile())
@@ -173,7 +184,8 @@ func TestKubeIPVS(t *testing.T) {
 		if arrived.Verdict != "accept" {
 			return arrived.Verdict
 		}
-		next := rulestest.Packet{Out: out, Src: p.Src, Dst: dst, Proto: 6, SrcPort: 40000, DstPort: 80, Mark: arrived.Packet.Mark, CT: table.CTNew}
+		next := rulestest.Packet{Out: out, Src: p.Src, Dst: dst, Proto: 6, SrcPort: 40000, DstPort: 80,
+			Mark: arrived.Packet.Mark, CT: table.CTNew}
 		return n.sendMarked(next)
 	}
 	if got := through(tcp("caliweb", "", webAddr[4], service, 80), "calidb", dbAddr[4]); got != "accept" {

@@ -41,19 +41,18 @@ func (m *matcher) problem(format string, args ...any) {
 	m.problems = append(m.problems, fmt.Sprintf(format, args...))
 }
 
-// matches are the matches, any of which the rule is for: one, or one for each protocol that has ports.
-func (m *matcher) matches() []table.Match {
+// appendTo appends what the rule is rendered to: one rule, or one for each protocol that has ports.
+func (m *matcher) appendTo(list []table.Rule, comment string, actions []table.Action) []table.Rule {
 	if !m.anyPortProtocol {
-		return []table.Match{m.match}
+		return append(list, table.Rule{Match: m.match, Actions: actions, Comment: comment})
 	}
-	var list []table.Match
 	for _, protocol := range []uint8{protoTCP, protoUDP, protoSCTP} {
 		if protocol == m.match.NotProtocol {
 			continue
 		}
 		one := m.match
 		one.Protocol, one.NotProtocol = protocol, 0
-		list = append(list, one)
+		list = append(list, table.Rule{Match: one, Actions: actions, Comment: comment})
 	}
 	return list
 }

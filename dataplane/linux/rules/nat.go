@@ -48,7 +48,8 @@ func (r *renderer) NATOutgoing(active bool) table.Chain {
 	if !active {
 		return chain
 	}
-	m := table.Match{SrcSets: []string{SetMasqPools}, NotDstSets: []string{SetAllPools}, OutIface: r.IptablesNATOutgoingInterfaceFilter}
+	m := table.Match{SrcSets: []string{SetMasqPools}, NotDstSets: []string{SetAllPools},
+		OutIface: r.IptablesNATOutgoingInterfaceFilter}
 	if r.NATPortRange != (table.PortRange{}) {
 		// The verdict ends the walk: Felix's RETURN after each of them is for packets that there are none of.
 		for _, protocol := range []uint8{protoTCP, protoUDP} {
@@ -70,7 +71,8 @@ func (r *renderer) FloatingIPs(dnat, snat []NATPair) []table.Chain {
 	for _, p := range snat {
 		// A workload that talks to its own floating IP must not see its own address as the source.
 		own := []netip.Prefix{host(p.Internal)}
-		from.Rules = append(from.Rules, rule(table.Match{SrcNets: own, DstNets: own}, "", table.Action{Verb: table.SNAT, To: p.External}))
+		hairpin := table.Match{SrcNets: own, DstNets: own}
+		from.Rules = append(from.Rules, rule(hairpin, "", table.Action{Verb: table.SNAT, To: p.External}))
 	}
 	return []table.Chain{to, from}
 }

@@ -41,7 +41,8 @@ func TestNATOutgoing(t *testing.T) {
 }
 
 func TestNATOutgoingOptions(t *testing.T) {
-	n := masqNode(t, rules.Config{IptablesNATOutgoingInterfaceFilter: "eth0", NATPortRange: table.PortRange{First: 32768, Last: 40000}}, true)
+	n := masqNode(t, rules.Config{IptablesNATOutgoingInterfaceFilter: "eth0", NATPortRange: table.PortRange{First: 32768,
+		Last: 40000}}, true)
 	if out := n.send(tcp("caliweb", "eth1", webAddr[4], farAddr[4], 80)); out.SNAT != "" {
 		t.Errorf("by another interface than the filter's: SNAT %q, want none", out.SNAT)
 	}
@@ -70,7 +71,8 @@ func TestFloatingIPs(t *testing.T) {
 	if out := n.send(tcp("", "caliweb", nodeAddr[4], farAddr[4], 80)); out.Packet.Dst != webAddr[4] {
 		t.Errorf("from the node: to %v, want the workload", out.Packet.Dst)
 	}
-	if out := n.send(tcp("caliweb", "caliweb", webAddr[4], farAddr[4], 80)); out.Packet.Dst != webAddr[4] || out.SNAT != farAddr[4].String() {
+	if out := n.send(tcp("caliweb", "caliweb", webAddr[4], farAddr[4], 80)); out.Packet.Dst != webAddr[4] ||
+		out.SNAT != farAddr[4].String() {
 		t.Errorf("hairpin: to %v, SNAT %q, want DNAT and SNAT", out.Packet.Dst, out.SNAT)
 	}
 	if out := n.send(tcp("caliweb", "eth0", webAddr[4], peerAddr[4], 80)); out.SNAT != "" {

@@ -14,11 +14,14 @@ import (
 
 // The addresses of the tests. web and db are workloads of this node.
 var (
-	nodeAddr = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("192.0.2.1"), table.IPv6: netip.MustParseAddr("2001:db8::1")}
-	webAddr  = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("10.1.0.1"), table.IPv6: netip.MustParseAddr("fd00::1")}
-	dbAddr   = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("10.1.0.2"), table.IPv6: netip.MustParseAddr("fd00::2")}
-	farAddr  = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("198.51.100.9"), table.IPv6: netip.MustParseAddr("2001:db8:f::9")}
-	peerAddr = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("192.0.2.2"), table.IPv6: netip.MustParseAddr("2001:db8::2")}
+	nodeAddr = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("192.0.2.1"),
+		table.IPv6: netip.MustParseAddr("2001:db8::1")}
+	webAddr = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("10.1.0.1"), table.IPv6: netip.MustParseAddr("fd00::1")}
+	dbAddr  = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("10.1.0.2"), table.IPv6: netip.MustParseAddr("fd00::2")}
+	farAddr = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("198.51.100.9"),
+		table.IPv6: netip.MustParseAddr("2001:db8:f::9")}
+	peerAddr = map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("192.0.2.2"),
+		table.IPv6: netip.MustParseAddr("2001:db8::2")}
 )
 
 var families = []table.Family{table.IPv4, table.IPv6}

@@ -40,7 +40,7 @@ const DefaultTier = "default"
 func ProfileChainName(prefix, name string) string { return ChainName(prefix, name) }
 
 func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule, env Env) (table.Chain, []Problem) {
-	chain := table.Chain{Name: name}
+	chain := table.Chain{Name: name, Rules: make([]table.Rule, 0, len(rules))}
 	var problems []Problem
 	for i, in := range rules {
 		if in == nil || !forFamily(in, f) {
@@ -50,8 +50,8 @@ func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule,
 		if m.never {
 			continue
 		}
-		rendered, cause := r.policyRules(in, m)
-		chain.Rules = append(chain.Rules, rendered...)
+		var cause string
+		chain.Rules, cause = r.policyRule(chain.Rules, in, m)
 		if cause != "" {
 			problems = append(problems, Problem{Rule: i, Cause: cause, Sets: m.badSets})
 		}
@@ -59,37 +59,28 @@ func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule,
 	return chain, problems
 }
 
-// policyRules renders one rule, closed if it has to be. The string says why it had to be.
-func (r *renderer) policyRules(in *proto.Rule, m *matcher) ([]table.Rule, string) {
+// policyRule appends one rule, closed if it has to be. The string says why it had to be.
+func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]table.Rule, string) {
 	comment := ""
 	if id := in.GetRuleId(); id != "" {
-		comment = "rule " + id
+		comment = Comment("rule " + id)
 	}
 	if len(m.problems) == 0 {
 		actions, known := r.policyActions(in.GetAction())
-		cause := ""
 		if !known {
-			cause = fmt.Sprintf("unknown action %q: drops what it matches", in.GetAction())
+			return m.appendTo(list, comment, actions), fmt.Sprintf("unknown action %q: drops what it matches", in.GetAction())
 		}
-		var list []table.Rule
-		for _, match := range m.matches() {
-			list = append(list, rule(match, comment, actions...))
-		}
-		return list, cause
+		return m.appendTo(list, comment, actions), ""
 	}
 	cause := strings.Join(m.problems, ", ")
 	switch actionOf(in.GetAction()) {
 	case "allow":
-		return nil, cause + ": the rule allows nothing"
+		return list, cause + ": the rule allows nothing"
 	case "log":
-		return nil, cause + ": the rule logs nothing"
+		return list, cause + ": the rule logs nothing"
 	}
 	// What can be matched bounds the harm.
-	var list []table.Rule
-	for _, match := range m.matches() {
-		list = append(list, rule(match, comment, act(table.Drop)))
-	}
-	return list, cause + ": the rule drops whatever the rest of it matches"
+	return m.appendTo(list, comment, []table.Action{act(table.Drop)}), cause + ": the rule drops whatever the rest of it matches"
 }
 
 // actionOf brings the names of an action together.

@@ -21,7 +21,8 @@ func verdict(t *testing.T, r *proto.Rule, p rulestest.Packet, sets ...func(*node
 	}
 	chain := n.policy(rules.PolicyInboundPfx, "one", r)
 	problems := n.problems
-	n.workload("caliweb", webAddr, rules.Direction{Tiers: []rules.Tier{tier("t", chain)}, Profiles: n.openProfile().Profiles}, n.openProfile())
+	n.workload("caliweb", webAddr, rules.Direction{Tiers: []rules.Tier{tier("t", chain)},
+		Profiles: n.openProfile().Profiles}, n.openProfile())
 	n.apply()
 	out := n.send(p)
 	if out.Verdict == "accept" && !out.Accepted {
@@ -91,7 +92,8 @@ func matchCases() []matchCase {
 		{"protocol number", &proto.Rule{Protocol: number(17)}, list(udpToWeb(80)), list(toWeb(4))},
 		{"not protocol", &proto.Rule{NotProtocol: tcpName}, list(udpToWeb(80)), list(toWeb(4))},
 		{"source net", &proto.Rule{SrcNet: []string{"198.51.100.0/24"}}, list(toWeb(4)), list(from("198.51.101.1"), toWeb(6))},
-		{"source nets of both families", &proto.Rule{SrcNet: []string{"198.51.100.0/24", "fd01::/16"}}, list(toWeb(4), from("fd01::1")), list(toWeb(6))},
+		{"source nets of both families", &proto.Rule{SrcNet: []string{"198.51.100.0/24", "fd01::/16"}}, list(toWeb(4),
+			from("fd01::1")), list(toWeb(6))},
 		{"address without length", &proto.Rule{SrcNet: []string{"198.51.100.9"}}, list(toWeb(4)), list(from("198.51.100.10"))},
 		{"not source net", &proto.Rule{NotSrcNet: []string{"198.51.100.0/24"}}, list(from("198.51.101.1")), list(toWeb(4), toWeb(6))},
 		{"net without exception", &proto.Rule{SrcNet: []string{"198.0.0.0/8"}, NotSrcNet: []string{"198.51.100.8/30"}},
@@ -101,25 +103,38 @@ func matchCases() []matchCase {
 		{"ports", &proto.Rule{Protocol: tcpName, DstPorts: []*proto.PortRange{{First: 70, Last: 79}, {First: 90, Last: 90}}},
 			list(toPort(70), toPort(79), toPort(90)), list(toPort(80), toPort(69))},
 		{"not ports", &proto.Rule{Protocol: tcpName, NotDstPorts: ports(80, 81)}, list(toPort(82)), list(toPort(80), toPort(81))},
-		{"source ports", &proto.Rule{Protocol: tcpName, SrcPorts: ports(40000)}, list(toWeb(4)), list(with(toWeb(4), func(p *rulestest.Packet) { p.SrcPort = 1 }))},
-		{"not source ports", &proto.Rule{Protocol: tcpName, NotSrcPorts: ports(40000)}, list(with(toWeb(4), func(p *rulestest.Packet) { p.SrcPort = 1 })), list(toWeb(4))},
+		{"source ports", &proto.Rule{Protocol: tcpName, SrcPorts: ports(40000)}, list(toWeb(4)), list(with(toWeb(4),
+			func(p *rulestest.Packet) { p.SrcPort = 1 }))},
+		{"not source ports", &proto.Rule{Protocol: tcpName, NotSrcPorts: ports(40000)}, list(with(toWeb(4),
+			func(p *rulestest.Packet) { p.SrcPort = 1 })), list(toWeb(4))},
 		{"source sets, all of them", &proto.Rule{SrcIpSetIds: []string{"far", "net"}}, list(toWeb(4)), list(from("198.51.100.10"))},
-		{"not source sets, none of them", &proto.Rule{NotSrcIpSetIds: []string{"far", "empty"}}, list(from("198.51.100.10")), list(toWeb(4))},
+		{"not source sets, none of them", &proto.Rule{NotSrcIpSetIds: []string{"far", "empty"}}, list(from("198.51.100.10")),
+			list(toWeb(4))},
 		{"empty set", &proto.Rule{SrcIpSetIds: []string{"empty"}}, nil, list(toWeb(4))},
 		{"destination set", &proto.Rule{DstIpSetIds: []string{"web"}}, list(toWeb(4)), list(toWeb(6))},
 		{"not destination set", &proto.Rule{NotDstIpSetIds: []string{"web"}}, list(toWeb(6)), list(toWeb(4))},
-		{"named port or number", &proto.Rule{Protocol: tcpName, DstPorts: ports(99), DstNamedPortIpSetIds: []string{"http"}}, list(toPort(80), toPort(99)), list(toPort(81))},
-		{"not named port", &proto.Rule{Protocol: tcpName, NotDstNamedPortIpSetIds: []string{"http"}}, list(toPort(81)), list(toPort(80))},
-		{"service", &proto.Rule{DstIpPortSetIds: []string{"http"}}, list(toPort(80), udpToWeb(53)), list(toPort(53), udpToWeb(80), icmpToWeb(4, 8, 0))},
-		{"service, one protocol", &proto.Rule{Protocol: tcpName, DstIpPortSetIds: []string{"http"}}, list(toPort(80)), list(udpToWeb(53))},
-		{"service, not one protocol", &proto.Rule{NotProtocol: tcpName, DstIpPortSetIds: []string{"http"}}, list(udpToWeb(53)), list(toPort(80))},
+		{"named port or number", &proto.Rule{Protocol: tcpName, DstPorts: ports(99), DstNamedPortIpSetIds: []string{"http"}},
+			list(toPort(80), toPort(99)), list(toPort(81))},
+		{"not named port", &proto.Rule{Protocol: tcpName, NotDstNamedPortIpSetIds: []string{"http"}}, list(toPort(81)),
+			list(toPort(80))},
+		{"service", &proto.Rule{DstIpPortSetIds: []string{"http"}}, list(toPort(80), udpToWeb(53)), list(toPort(53),
+			udpToWeb(80), icmpToWeb(4, 8, 0))},
+		{"service, one protocol", &proto.Rule{Protocol: tcpName, DstIpPortSetIds: []string{"http"}}, list(toPort(80)),
+			list(udpToWeb(53))},
+		{"service, not one protocol", &proto.Rule{NotProtocol: tcpName, DstIpPortSetIds: []string{"http"}}, list(udpToWeb(53)),
+			list(toPort(80))},
 		{"ICMP", &proto.Rule{Protocol: protocol("icmp")}, list(icmpToWeb(4, 8, 0)), list(toWeb(4))},
-		{"ICMP type", &proto.Rule{Protocol: protocol("icmp"), Icmp: &proto.Rule_IcmpType{IcmpType: 8}}, list(icmpToWeb(4, 8, 3)), list(icmpToWeb(4, 0, 0), icmpToWeb(6, 8, 0))},
-		{"ICMP type of either family", &proto.Rule{Icmp: &proto.Rule_IcmpType{IcmpType: 8}}, list(icmpToWeb(4, 8, 3), icmpToWeb(6, 8, 0)), list(toWeb(4))},
-		{"ICMP code", &proto.Rule{Protocol: protocol("ICMPv6"), Icmp: &proto.Rule_IcmpTypeCode{IcmpTypeCode: &proto.IcmpTypeAndCode{Type: 1, Code: 4}}},
+		{"ICMP type", &proto.Rule{Protocol: protocol("icmp"), Icmp: &proto.Rule_IcmpType{IcmpType: 8}}, list(icmpToWeb(4, 8,
+			3)), list(icmpToWeb(4, 0, 0), icmpToWeb(6, 8, 0))},
+		{"ICMP type of either family", &proto.Rule{Icmp: &proto.Rule_IcmpType{IcmpType: 8}}, list(icmpToWeb(4, 8, 3),
+			icmpToWeb(6, 8, 0)), list(toWeb(4))},
+		{"ICMP code", &proto.Rule{Protocol: protocol("ICMPv6"),
+			Icmp: &proto.Rule_IcmpTypeCode{IcmpTypeCode: &proto.IcmpTypeAndCode{Type: 1, Code: 4}}},
 			list(icmpToWeb(6, 1, 4)), list(icmpToWeb(6, 1, 3), icmpToWeb(4, 1, 4))},
-		{"not ICMP type", &proto.Rule{Protocol: protocol("icmp"), NotIcmp: &proto.Rule_NotIcmpType{NotIcmpType: 8}}, list(icmpToWeb(4, 0, 0)), list(icmpToWeb(4, 8, 0))},
-		{"not ICMP code", &proto.Rule{Protocol: protocol("icmp"), NotIcmp: &proto.Rule_NotIcmpTypeCode{NotIcmpTypeCode: &proto.IcmpTypeAndCode{Type: 3, Code: 4}}},
+		{"not ICMP type", &proto.Rule{Protocol: protocol("icmp"), NotIcmp: &proto.Rule_NotIcmpType{NotIcmpType: 8}},
+			list(icmpToWeb(4, 0, 0)), list(icmpToWeb(4, 8, 0))},
+		{"not ICMP code", &proto.Rule{Protocol: protocol("icmp"),
+			NotIcmp: &proto.Rule_NotIcmpTypeCode{NotIcmpTypeCode: &proto.IcmpTypeAndCode{Type: 3, Code: 4}}},
 			list(icmpToWeb(4, 3, 1)), list(icmpToWeb(4, 3, 4))},
 	}
 }
@@ -130,12 +145,14 @@ func usualSets(n *node) {
 	n.withSet("net", table.SetNet, table.Member{Net: netip.MustParsePrefix("198.51.100.0/24")})
 	n.withSet("web", table.SetIP, table.Member{Net: one(webAddr[4])})
 	n.withSet("empty", table.SetIP)
-	n.withSet("http", table.SetIPAndPort, table.Member{Net: one(webAddr[4]), Proto: 6, Port: 80}, table.Member{Net: one(webAddr[4]), Proto: 17, Port: 53})
+	n.withSet("http", table.SetIPAndPort, table.Member{Net: one(webAddr[4]), Proto: 6, Port: 80},
+		table.Member{Net: one(webAddr[4]), Proto: 17, Port: 53})
 }
 
 func TestMatches(t *testing.T) {
 	for _, c := range matchCases() {
-		for action, want := range map[string][2]string{"allow": {"accept", "drop"}, "": {"accept", "drop"}, "pass": {"accept", "drop"}, "next-tier": {"accept", "drop"}} {
+		for action, want := range map[string][2]string{"allow": {"accept", "drop"}, "": {"accept", "drop"}, "pass": {"accept",
+			"drop"}, "next-tier": {"accept", "drop"}} {
 			c.rule.Action = action
 			for i, packets := range [][]rulestest.Packet{c.yes, c.not} {
 				for _, p := range packets {

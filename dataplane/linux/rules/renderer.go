@@ -54,7 +54,8 @@ func NewRenderer(c Config) (RuleRenderer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &renderer{Config: c, filterAllow: verbOf(c.IptablesFilterAllowAction), mangleAllow: verbOf(c.IptablesMangleAllowAction)}, nil
+	return &renderer{Config: c,
+		filterAllow: verbOf(c.IptablesFilterAllowAction), mangleAllow: verbOf(c.IptablesMangleAllowAction)}, nil
 }
 
 func verbOf(action string) table.Verb {

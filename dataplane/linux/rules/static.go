@@ -117,7 +117,8 @@ func (r *renderer) tunnelInput(f table.Family) []table.Rule {
 	var list []table.Rule
 	if r.IPIPEnabled && f == table.IPv4 {
 		list = append(list,
-			rule(table.Match{Protocol: protoIPIP, SrcSets: []string{SetAllHosts}, Dst: table.AddrLocal}, "IPIP from other nodes", act(r.filterAllow)),
+			rule(table.Match{Protocol: protoIPIP, SrcSets: []string{SetAllHosts}, Dst: table.AddrLocal},
+				"IPIP from other nodes", act(r.filterAllow)),
 			rule(table.Match{Protocol: protoIPIP}, "IPIP from strangers", act(table.Drop)))
 	}
 	if r.VXLANEnabled {

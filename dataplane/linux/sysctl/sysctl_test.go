@@ -56,7 +56,8 @@ func TestErrors(t *testing.T) {
 	w := Writer{NS: ns.Namespace}
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
 		err := w.SetIface(f, Conf, "gone", "forwarding", "1")
-		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "conf/gone/forwarding") || !strings.Contains(err.Error(), ns.Name) {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "conf/gone/forwarding") ||
+			!strings.Contains(err.Error(), ns.Name) {
 			t.Error(err)
 		}
 	}

@@ -12,7 +12,8 @@ func TestNet(t *testing.T) {
 	n := NewNet(t, Options{})
 	both(func(f table.Family) {
 		p1, p2, o := n.Pods[0], n.Pods[1].Addr(f), n.Outside.Addr(f)
-		n.Expect(t, Case{Want: Pass, Probe: p1.UDP(p2, 1)}, Case{Want: Pass, Probe: p1.TCP(p2, 1)}, Case{Want: Pass, Probe: p1.Ping(p2)},
+		n.Expect(t, Case{Want: Pass, Probe: p1.UDP(p2, 1)}, Case{Want: Pass, Probe: p1.TCP(p2, 1)},
+			Case{Want: Pass, Probe: p1.Ping(p2)},
 			Case{Want: Pass, Probe: p1.SCTP(p2, 1)}, Case{Want: Arrive, Probe: p1.Message(p2, 200, 7)},
 			Case{Want: Pass, Probe: p1.UDP(o, 1)}, Case{Want: Pass, Probe: p1.TCP(anywhere(f, 0, 5), 1).FromPort(7777)},
 			Case{Want: Pass, Probe: n.Host.TCP(p2, 1)}, Case{Want: Pass, Probe: p1.UDP(n.Host.Addr(f), 1)},
@@ -31,11 +32,14 @@ func TestNet(t *testing.T) {
 		}`)
 	both(func(f table.Family) {
 		p1, p2 := n.Pods[0], n.Pods[1].Addr(f)
-		n.Expect(t, Case{Want: Drop, Probe: p1.UDP(p2, 10)}, Case{Want: Drop, Probe: p1.TCP(p2, 10)}, Case{Want: Drop, Probe: p1.Ping(p2)},
+		n.Expect(t, Case{Want: Drop, Probe: p1.UDP(p2, 10)}, Case{Want: Drop, Probe: p1.TCP(p2, 10)},
+			Case{Want: Drop, Probe: p1.Ping(p2)},
 			Case{Want: Drop, Probe: p1.SCTP(p2, 10)}, Case{Want: Refuse, Probe: p1.UDP(p2, 11)},
-			Case{Want: Refuse, Probe: p1.TCP(p2, 12)}, Case{Want: Arrive, Probe: p1.UDP(p2, 13)}, Case{Want: Pass, Probe: p1.TCP(p2, 13)},
+			Case{Want: Refuse, Probe: p1.TCP(p2, 12)}, Case{Want: Arrive, Probe: p1.UDP(p2, 13)},
+			Case{Want: Pass, Probe: p1.TCP(p2, 13)},
 			Case{Want: Pass, Probe: p1.UDP(n.Outside.Addr(f), 1), SeenAs: n.Host.Addr(f)})
-		if o, err := n.Send(p1.UDP(p2, 13), 300*time.Millisecond, func(o Outcome) bool { return o.Answered }); err != nil || o.Answered {
+		o, err := n.Send(p1.UDP(p2, 13), 300*time.Millisecond, func(o Outcome) bool { return o.Answered })
+		if err != nil || o.Answered {
 			t.Errorf("the answer was dropped, yet: %v, %v", o, err)
 		}
 	})
@@ -48,7 +52,8 @@ func TestStream(t *testing.T) {
 	for s.Sent() < 100 {
 		time.Sleep(time.Millisecond)
 	}
-	n.Host.command(t, "nft", "add table ip byhand; add chain ip byhand forwarded { type filter hook forward priority 0; policy drop; }")
+	n.Host.command(t, "nft",
+		"add table ip byhand; add chain ip byhand forwarded { type filter hook forward priority 0; policy drop; }")
 	for at := s.Sent(); s.Sent() < at+100; {
 		time.Sleep(time.Millisecond)
 	}

@@ -157,7 +157,7 @@ func chain(name string, rules ...table.Rule) table.Chain {
 	return table.Chain{Name: name, Rules: rules}
 }
 
-// any is the match of all packets.
+// always matches all packets.
 var always = table.Match{}
 
 // icmpProto is the family's ICMP.

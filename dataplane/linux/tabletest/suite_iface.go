@@ -59,7 +59,8 @@ func testAddressTypes(t *testing.T, r *rig) {
 			drop(port(5, table.Match{Src: table.AddrLocal, SrcNotOnOut: true})), drop(port(6, table.Match{SrcNotOnOut: true}))))
 	})
 	r.apply()
-	extra := map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("10.99.0.1"), table.IPv6: netip.MustParseAddr("fd00:99::1")}
+	extra := map[table.Family]netip.Addr{table.IPv4: netip.MustParseAddr("10.99.0.1"),
+		table.IPv6: netip.MustParseAddr("fd00:99::1")}
 	for _, a := range extra {
 		if err := r.net.Host.NS.Do(func() error { return addAddr("lo", a, a.BitLen()) }); err != nil {
 			t.Fatal(err)
@@ -168,7 +169,8 @@ func testDispatchDelta(t *testing.T, r *rig) {
 	}
 	if err := r.net.Host.NS.Do(func() error {
 		a := r.pod(3).Addr(f)
-		return joinErrors(up("cali-later"), addNeigh("cali-later", a, r.pod(3).MAC), addRoute("cali-later", host(a), netip.Addr{}, netip.Addr{}))
+		return joinErrors(up("cali-later"), addNeigh("cali-later", a,
+			r.pod(3).MAC), addRoute("cali-later", host(a), netip.Addr{}, netip.Addr{}))
 	}); err != nil {
 		t.Fatal(err)
 	}

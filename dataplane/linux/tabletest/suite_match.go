@@ -206,7 +206,8 @@ func portCases() []makeCase {
 		},
 		func(r *rig, f table.Family, to netip.Addr) matchCase {
 			p := r.pod(1)
-			m := table.Match{Protocol: 6, DstPorts: []table.PortRange{{First: 80, Last: 82}, {First: 82, Last: 90}, {First: 65535, Last: 65535}}}
+			m := table.Match{Protocol: 6, DstPorts: []table.PortRange{{First: 80, Last: 82}, {First: 82, Last: 90},
+				{First: 65535, Last: 65535}}}
 			return matchCase{"overlapping dst ports", m, []Probe{p.TCP(to, 80), p.TCP(to, 82), p.TCP(to, 90), p.TCP(to, 65535)},
 				[]Probe{p.TCP(to, 79), p.TCP(to, 91), p.TCP(to, 65534), p.UDP(to, 80)}}
 		},
@@ -224,7 +225,8 @@ func portCases() []makeCase {
 		},
 		func(r *rig, f table.Family, to netip.Addr) matchCase {
 			p := r.pod(1)
-			m := table.Match{Protocol: 17, SrcPorts: []table.PortRange{{First: 1, Last: 7100}}, NotSrcPorts: []table.PortRange{{First: 7099, Last: 7100}}}
+			m := table.Match{Protocol: 17, SrcPorts: []table.PortRange{{First: 1, Last: 7100}},
+				NotSrcPorts: []table.PortRange{{First: 7099, Last: 7100}}}
 			return matchCase{"src ports", m, []Probe{p.UDP(to, 5).FromPort(7098)},
 				[]Probe{p.UDP(to, 5).FromPort(7099), p.UDP(to, 5).FromPort(7101)}}
 		},
@@ -256,7 +258,8 @@ func portSetCases() []makeCase {
 				[]Probe{r.pod(1).UDP(to, 1).FromPort(7004), r.pod(2).UDP(to, 1).FromPort(7000)}}
 		},
 		func(r *rig, f table.Family, to netip.Addr) matchCase {
-			m := table.Match{Protocol: 17, NotSrcPortSets: []string{"srcport"}, NotSrcPorts: []table.PortRange{{First: 7005, Last: 7006}}}
+			m := table.Match{Protocol: 17, NotSrcPortSets: []string{"srcport"},
+				NotSrcPorts: []table.PortRange{{First: 7005, Last: 7006}}}
 			return matchCase{"neither ports nor port set", m,
 				[]Probe{r.pod(1).UDP(to, 1).FromPort(7008), r.pod(2).UDP(to, 1).FromPort(7000)},
 				[]Probe{r.pod(1).UDP(to, 3).FromPort(7000), r.pod(2).UDP(to, 1).FromPort(7005)}}
@@ -278,7 +281,8 @@ func portSetCases() []makeCase {
 				DstPortSets: []string{id}, DstPorts: []table.PortRange{{First: 54, Last: 54}}}
 			p := r.pod(1)
 			return matchCase{"alternatives on both sides", m,
-				[]Probe{p.UDP(to, 53).FromPort(7000), p.UDP(to, 54).FromPort(7000), p.UDP(to, 53).FromPort(7010), p.UDP(to, 54).FromPort(7010)},
+				[]Probe{p.UDP(to, 53).FromPort(7000), p.UDP(to, 54).FromPort(7000), p.UDP(to, 53).FromPort(7010),
+					p.UDP(to, 54).FromPort(7010)},
 				[]Probe{p.UDP(to, 55).FromPort(7000), p.UDP(to, 53).FromPort(7011), p.UDP(to, 55).FromPort(7011)}}
 		},
 	}

@@ -19,7 +19,8 @@ func testDNAT(t *testing.T, r *rig) {
 			rule(to(1, table.Match{}), table.Action{Verb: table.DNAT, To: a2}),
 			rule(to(2, table.Match{Protocol: 17, DstPorts: []table.PortRange{{First: 80, Last: 80}}}),
 				table.Action{Verb: table.DNAT, To: a2, Ports: table.PortRange{First: 8080, Last: 8080}}),
-			rule(to(3, table.Match{Protocol: 6}), table.Action{Verb: table.DNAT, To: a2, Ports: table.PortRange{First: 9000, Last: 9000}})))
+			rule(to(3, table.Match{Protocol: 6}),
+				table.Action{Verb: table.DNAT, To: a2, Ports: table.PortRange{First: 9000, Last: 9000}})))
 		r.b.SetHook(f, table.NAT, table.Prerouting, jump(always, "dnat"))
 		r.b.SetHook(f, table.NAT, table.Output, jump(always, "dnat"))
 		orig := table.Match{CTOrigDst: []netip.Prefix{host(anywhere(f, 0, 2))}, CT: table.CTNew}

@@ -92,7 +92,8 @@ func testForeign(t *testing.T, r *rig) {
 	r.apply()
 	check := func() {
 		t.Helper()
-		r.net.Expect(t, Case{Want: Drop, Probe: r.pod(2).UDP(anywhere(f, 0, 7), 1)}, Case{Want: Drop, Probe: r.pod(2).UDP(anywhere(f, 0, 8), 1)},
+		r.net.Expect(t, Case{Want: Drop, Probe: r.pod(2).UDP(anywhere(f, 0, 7), 1)},
+			Case{Want: Drop, Probe: r.pod(2).UDP(anywhere(f, 0, 8), 1)},
 			Case{Want: Pass, Probe: r.pod(2).UDP(anywhere(f, 0, 9), 1), SeenAs: h.Addr(f)})
 	}
 	check()
@@ -104,7 +105,8 @@ func testForeign(t *testing.T, r *rig) {
 	check()
 	r.restart()
 	r.apply() // everything of ours goes
-	r.net.Expect(t, Case{Want: Drop, Probe: r.pod(1).UDP(anywhere(f, 0, 7), 1)}, Case{Want: Drop, Probe: r.pod(1).UDP(anywhere(f, 0, 8), 1)},
+	r.net.Expect(t, Case{Want: Drop, Probe: r.pod(1).UDP(anywhere(f, 0, 7), 1)},
+		Case{Want: Drop, Probe: r.pod(1).UDP(anywhere(f, 0, 8), 1)},
 		Case{Want: Pass, Probe: r.pod(1).UDP(anywhere(f, 0, 2), 1)})
 	if out := h.command(t, "iptables", "-S", "FORWARD"); strings.Count(out, "FOREIGN") != 1 {
 		t.Errorf("the foreign jump is not there once:\n%s", out)
@@ -138,7 +140,8 @@ func testFlushed(t *testing.T, r *rig) {
 	r.b.Resync(true, true)
 	r.applyLoop()
 	r.apply()
-	r.net.Expect(t, Case{Want: Drop, Probe: r.pod(2).UDP(anywhere(f, 0, 1), 1)}, Case{Want: Pass, Probe: r.pod(1).UDP(anywhere(f, 0, 1), 1)},
+	r.net.Expect(t, Case{Want: Drop, Probe: r.pod(2).UDP(anywhere(f, 0, 1), 1)},
+		Case{Want: Pass, Probe: r.pod(1).UDP(anywhere(f, 0, 1), 1)},
 		Case{Want: Drop, Probe: r.pod(1).UDP(anywhere(f, 0, 2), 1)})
 }
 

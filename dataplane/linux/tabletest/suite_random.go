@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
@@ -21,11 +22,14 @@ type model struct {
 const (
 	modelChains = 8
 	modelSets   = 4
-	editRounds  = 40
+	editRounds  = 150
+	minRounds   = 20
+	editTime    = 4 * time.Second // of a backend that needs processes for every change
 )
 
 func modelSet(i int) table.Set {
-	return table.Set{ID: fmt.Sprintf("m%d", i), Type: [...]table.SetType{table.SetIP, table.SetIPAndPort, table.SetNet, table.SetNet}[i]}
+	return table.Set{ID: fmt.Sprintf("m%d", i), Type: [...]table.SetType{table.SetIP, table.SetIPAndPort, table.SetNet,
+		table.SetNet}[i]}
 }
 
 // testRandomEdits: whatever the order of edits and applies, the kernel ends up with what one build makes.
@@ -37,14 +41,15 @@ func testRandomEdits(t *testing.T, r *rig) {
 	for i := range modelSets {
 		m.replaceSet(r.b, i)
 	}
-	for round := range editRounds {
+	start := time.Now()
+	for round := 0; round < editRounds && (round < minRounds || time.Since(start) < editTime); round++ {
 		for range 1 + m.rng.IntN(5) {
 			m.edit(r.b)
 		}
 		if round%3 != 0 {
 			r.apply()
 		}
-		if round == editRounds/2 {
+		if round == minRounds/2 {
 			r.restart()
 			m.tell(r.b)
 		}

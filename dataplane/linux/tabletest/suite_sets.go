@@ -48,7 +48,8 @@ func testSets(t *testing.T, r *rig) {
 	// What was covered by a larger net is still there when that goes.
 	r.b.ChangeSet(f, "s", nil, nets("203.0.113.0/28"))
 	r.apply()
-	r.expectDst([]string{"203.0.113.4", "203.0.113.5", "203.0.113.7", "203.0.113.16"}, []string{"203.0.113.3", "203.0.113.8", "203.0.113.1"})
+	r.expectDst([]string{"203.0.113.4", "203.0.113.5", "203.0.113.7", "203.0.113.16"}, []string{"203.0.113.3", "203.0.113.8",
+		"203.0.113.1"})
 	r.b.ChangeSet(f, "s", nets("203.0.113.0/24"), nets("203.0.113.4/30", "9.9.9.9/32"))
 	r.apply()
 	r.expectDst([]string{"203.0.113.4", "203.0.113.200"}, []string{"198.51.100.1"})
@@ -68,7 +69,8 @@ func (r *rig) ipv6Sets() {
 	r.setRule(f, "s")
 	r.b.ChangeSet(f, "s", nil, nets("8000::/1"))
 	r.apply()
-	r.expectDst([]string{"fd00:203::1", "fd00:203::3", "fd00:203::8", "fd00:203::f"}, []string{"fd00:203::4", "fd00:203::10", "fd00:198::1"})
+	r.expectDst([]string{"fd00:203::1", "fd00:203::3", "fd00:203::8", "fd00:203::f"}, []string{"fd00:203::4", "fd00:203::10",
+		"fd00:198::1"})
 	r.b.ChangeSet(f, "s", nets("8000::/1"), nets("fd00:203::8/125"))
 	r.apply()
 	r.expectDst([]string{"fd00:203::1", "fd00:198::1", "fd00:203::a"}, nil)
@@ -157,7 +159,8 @@ func testSetOverMax(t *testing.T, r *rig) {
 	r.apply()
 	r.expectDst([]string{"203.0.113.1", "203.0.113.9", "198.51.100.1"}, []string{"203.0.113.3"})
 
-	r.b.ReplaceSet(f, table.Set{ID: "big", Type: table.SetIP, Max: 3}, nets("203.0.113.1/32", "203.0.113.2/32", "203.0.113.3/32", "203.0.113.4/32"))
+	r.b.ReplaceSet(f, table.Set{ID: "big", Type: table.SetIP, Max: 3}, nets("203.0.113.1/32", "203.0.113.2/32",
+		"203.0.113.3/32", "203.0.113.4/32"))
 	r.b.ChangeSet(f, "other", nets("203.0.113.10/32"), nil)
 	res := r.tryApply()
 	if res.Broken["set v4 big"] == nil {

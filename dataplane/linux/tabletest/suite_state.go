@@ -104,10 +104,13 @@ func testSwapSet(t *testing.T, r *rig) {
 // sample is a desired state that uses everything once.
 func (r *rig) sample() {
 	both(func(f table.Family) {
-		r.b.ReplaceSet(f, table.Set{ID: "s-ip", Type: table.SetIP}, []table.Member{{Net: host(anywhere(f, 0, 1))}, {Net: host(anywhere(f, 0, 3))}})
+		r.b.ReplaceSet(f, table.Set{ID: "s-ip", Type: table.SetIP}, []table.Member{{Net: host(anywhere(f, 0, 1))},
+			{Net: host(anywhere(f, 0, 3))}})
 		r.b.ReplaceSet(f, table.Set{ID: "s-net", Type: table.SetNet}, []table.Member{
-			{Net: Anywhere(f)[1]}, {Net: host(anywhere(f, 1, 1))}, {Net: netip.PrefixFrom(anywhere(f, 0, 200), anywhere(f, 0, 0).BitLen()-3).Masked()}})
-		r.b.ReplaceSet(f, table.Set{ID: "s-port", Type: table.SetIPAndPort}, []table.Member{{Net: host(anywhere(f, 0, 4)), Proto: 17, Port: 1}})
+			{Net: Anywhere(f)[1]}, {Net: host(anywhere(f, 1, 1))},
+			{Net: netip.PrefixFrom(anywhere(f, 0, 200), anywhere(f, 0, 0).BitLen()-3).Masked()}})
+		r.b.ReplaceSet(f,
+			table.Set{ID: "s-port", Type: table.SetIPAndPort}, []table.Member{{Net: host(anywhere(f, 0, 4)), Proto: 17, Port: 1}})
 		r.b.SetChains(f, table.Filter,
 			chain("policy", accept(table.Match{CT: table.CTEstablished | table.CTRelated}), jump(table.Match{InIface: "cali+"}, "from")),
 			chain("pod-1", jump(always, "rules"), drop(always)), chain("pod-2", accept(always)),
@@ -120,7 +123,8 @@ func (r *rig) sample() {
 			Chains: map[string]string{"cali1": "pod-1", "cali2": "pod-2"}})
 		r.b.SetHook(f, table.Filter, table.Forward, jump(always, "policy"))
 		r.b.SetHook(f, table.NAT, table.Postrouting, jump(table.Match{OutIface: "eth0"}, "masq"))
-		r.b.SetChains(f, table.NAT, chain("masq", rule(table.Match{SrcNets: []netip.Prefix{host(r.pod(2).Addr(f))}}, table.Action{Verb: table.Masquerade})))
+		r.b.SetChains(f, table.NAT, chain("masq", rule(table.Match{SrcNets: []netip.Prefix{host(r.pod(2).Addr(f))}},
+			table.Action{Verb: table.Masquerade})))
 		r.b.SetHook(f, table.Raw, table.Prerouting, mark(always, 0, 0xffff0000))
 	})
 }
@@ -133,7 +137,8 @@ func (r *rig) expectSample() {
 		a := func(i int) netip.Addr { return anywhere(f, 0, i) }
 		r.net.Expect(r.t, Case{Want: Pass, Probe: p1.UDP(a(1), 1)}, Case{Want: Drop, Probe: p1.UDP(a(2), 1)},
 			Case{Want: Pass, Probe: p1.UDP(anywhere(f, 1, 9), 1)}, Case{Want: Pass, Probe: p1.UDP(a(4), 1)},
-			Case{Want: Drop, Probe: p1.UDP(a(4), 2)}, Case{Want: Pass, Probe: p1.TCP(a(5), 85)}, Case{Want: Drop, Probe: p1.TCP(a(5), 89)},
+			Case{Want: Drop, Probe: p1.UDP(a(4), 2)}, Case{Want: Pass, Probe: p1.TCP(a(5), 85)},
+			Case{Want: Drop, Probe: p1.TCP(a(5), 89)},
 			Case{Want: Pass, Probe: p2.UDP(a(2), 1), SeenAs: r.net.Host.Addr(f)}, Case{Want: Drop, Probe: p3.UDP(a(1), 1)})
 	})
 }
@@ -218,7 +223,8 @@ func testBadChain(t *testing.T, r *rig) {
 		"translates in a layer that does not": {rule(always, table.Action{Verb: table.DNAT, To: netip.MustParseAddr("10.0.0.1")})},
 	}
 	f := table.IPv4
-	r.b.SetHook(f, table.Filter, table.Forward, accept(table.Match{CT: table.CTEstablished}), jump(table.Match{InIface: "cali+"}, "from"))
+	r.b.SetHook(f, table.Filter, table.Forward, accept(table.Match{CT: table.CTEstablished}),
+		jump(table.Match{InIface: "cali+"}, "from"))
 	for name, rules := range bad {
 		t.Run(name, func(t *testing.T) {
 			r.t = t

@@ -77,7 +77,8 @@ func testWalk(t *testing.T, r *rig) {
 		r.net.Expect(r.t,
 			Case{Want: Drop, Probe: p.UDP(a(1), 1), Why: "end of a jump's chain"},
 			Case{Want: Pass, Probe: p.UDP(a(2), 1), Why: "end of a goto's chain"},
-			Case{Want: Pass, Probe: p.UDP(a(3), 1), Why: "goto in a jump"}, Case{Want: Drop, Probe: p.TCP(a(3), 1), Why: "goto in a jump"},
+			Case{Want: Pass, Probe: p.UDP(a(3), 1), Why: "goto in a jump"}, Case{Want: Drop, Probe: p.TCP(a(3), 1),
+				Why: "goto in a jump"},
 			Case{Want: Drop, Probe: p.UDP(a(4), 1), Why: "return"},
 			Case{Want: Pass, Probe: p.UDP(a(5), 1), Why: "return"}, Case{Want: Drop, Probe: p.TCP(a(5), 1), Why: "no return"},
 			Case{Want: Pass, Probe: p.UDP(a(6), 1), Why: "three deep"}, Case{Want: Drop, Probe: p.TCP(a(6), 1), Why: "three deep"},
@@ -117,8 +118,10 @@ func testActions(t *testing.T, r *rig) {
 	r.families(func(f table.Family) {
 		p := r.pod(1)
 		a := func(i int) netip.Addr { return anywhere(f, 0, i) }
-		r.net.Expect(r.t, Case{Want: Pass, Probe: p.UDP(a(1), 1), Why: "mark"}, Case{Want: Pass, Probe: p.UDP(a(2), 1), Why: "masked mark"},
-			Case{Want: Pass, Probe: p.UDP(a(3), 1), Why: "mark, log and jump"}, Case{Want: Pass, Probe: p.UDP(a(4), 1), Why: "mark and return"},
+		r.net.Expect(r.t, Case{Want: Pass, Probe: p.UDP(a(1), 1), Why: "mark"}, Case{Want: Pass, Probe: p.UDP(a(2), 1),
+			Why: "masked mark"},
+			Case{Want: Pass, Probe: p.UDP(a(3), 1), Why: "mark, log and jump"}, Case{Want: Pass, Probe: p.UDP(a(4), 1),
+				Why: "mark and return"},
 			Case{Want: Refuse, Probe: p.UDP(a(5), 1)}, Case{Want: Refuse, Probe: p.TCP(a(5), 1)},
 			Case{Want: Pass, Probe: p.UDP(a(6), 1), Why: "no action"}, Case{Want: Drop, Probe: p.UDP(a(7), 1), Why: "log"},
 			Case{Want: Pass, Probe: p.UDP(a(8), 1), Why: "whole mark"})

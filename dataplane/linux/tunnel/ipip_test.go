@@ -135,7 +135,8 @@ func TestIPIP(t *testing.T) {
 		{"the driver makes it", fakeKernel{auto: true}, "10.1.0.1", "up=true mtu=1440 10.1.0.1/32", "new set add"},
 		{"all well", fakeKernel{link: &upLink, addrs: []rtnl.Address{address("10.1.0.1/32")}}, "10.1.0.1",
 			"up=true mtu=1440 10.1.0.1/32", ""},
-		{"down, other MTU and address", fakeKernel{link: &down, addrs: []rtnl.Address{address("10.1.0.2/32"), address("10.1.0.1/24")}},
+		{"down, other MTU and address",
+			fakeKernel{link: &down, addrs: []rtnl.Address{address("10.1.0.2/32"), address("10.1.0.1/24")}},
 			"10.1.0.1", "up=true mtu=1440 10.1.0.1/32", "set del del add"},
 		{"no address", fakeKernel{link: &upLink, addrs: []rtnl.Address{address("10.1.0.1/32")}}, "", "up=true mtu=1440 ", "del"},
 		{"another link's address", fakeKernel{link: &upLink, addrs: []rtnl.Address{

@@ -62,7 +62,15 @@ func NewVXLAN(cfg VXLANConfig) *VXLAN {
 
 // SetLocal says what the device itself is to have: one VTEP, or one per family with the same MAC and ParentAddr. None: the
 // device is to be removed.
-func (v *VXLAN) SetLocal(local ...VTEP) { v.local, v.seen = slices.Clone(local), rtnl.Link{} }
+func (v *VXLAN) SetLocal(local ...VTEP) {
+	if !slices.EqualFunc(v.local, local, sameVTEP) {
+		v.local, v.seen = slices.Clone(local), rtnl.Link{}
+	}
+}
+
+func sameVTEP(x, y VTEP) bool {
+	return x.Node == y.Node && bytes.Equal(x.MAC, y.MAC) && x.TunnelAddr == y.TunnelAddr && x.ParentAddr == y.ParentAddr
+}
 
 // SetVTEPs replaces the list of the other nodes' ends. Where two contradict each other, the node whose name is lower counts.
 func (v *VXLAN) SetVTEPs(vteps []VTEP) {
@@ -206,8 +214,9 @@ func (v *VXLAN) keepDevice(ctx context.Context, l rtnl.Link, found bool) error {
 		return err
 	}
 	if have := parseVXLAN(l.Data); found && have != want {
-		v.log.Info("the VXLAN device is made anew", "device", l.Name, "had", fmt.Sprintf("%+v", have), "want", fmt.Sprintf("%+v", want))
-		if err := one(ctx, v.kernel, func(b *rtnl.Batch) { b.DelLink(l.Index) }); err != nil && !errors.Is(err, unix.ENODEV) {
+		v.log.Info("the VXLAN device is made anew", "device", l.Name, "had", have, "want", want)
+		err := one(ctx, v.kernel, func(b *rtnl.Batch) { b.DelLink(l.Index) })
+		if err != nil && !errors.Is(err, unix.ENODEV) {
 			return fmt.Errorf("remove VXLAN device %s, which has other parameters: %w", l.Name, err)
 		}
 		found = false

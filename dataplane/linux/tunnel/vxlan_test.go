@@ -65,7 +65,8 @@ var notMTU = strings.NewReplacer("minmtu ", "", "maxmtu ", "")
 
 // state is what the kernel has of the device.
 func state(ns *nettest.NS, dev string) string {
-	link := regexp.MustCompile(`\bmtu \d+|,UP|link/ether \S+|id \d+ |local \S+|dstport \d+|nolearning|inet6? \S+ scope (global|host)`)
+	link := regexp.MustCompile(`\bmtu \d+|,UP|link/ether \S+|id \d+ |` +
+		`local \S+|dstport \d+|nolearning|inet6? \S+ scope (global|host)`)
 	out := link.FindAllString(notMTU.Replace(ns.IP("-d addr show dev "+dev)), -1)
 	fdb := strings.Split(strings.TrimSpace(ns.Run("bridge fdb show dev "+dev)), "\n")
 	for i := range fdb {
@@ -169,7 +170,8 @@ func TestDisturbed(t *testing.T) {
 		{"mac", []string{"ip link set contiv-vxlan address 02:00:00:00:00:99"}, false},
 		{"removed", []string{"ip link del contiv-vxlan"}, false},
 		{"address gone", []string{"ip addr del 10.1.1.0/32 dev contiv-vxlan"}, true},
-		{"another address", []string{"ip addr add 10.7.7.7/24 dev contiv-vxlan", "ip addr add fd07::7/64 dev contiv-vxlan nodad"}, true},
+		{"another address", []string{"ip addr add 10.7.7.7/24 dev contiv-vxlan",
+			"ip addr add fd07::7/64 dev contiv-vxlan nodad"}, true},
 		{"fdb gone", []string{"bridge fdb del 02:00:00:00:00:02 dev contiv-vxlan"}, true},
 		{"fdb elsewhere", []string{"bridge fdb replace 02:00:00:00:00:02 dst 192.168.0.77 dev contiv-vxlan"}, true},
 		{"fdb twice", []string{"bridge fdb append 02:00:00:00:00:02 dst 192.168.0.77 dev contiv-vxlan"}, true},
@@ -326,8 +328,8 @@ func TestTraffic(t *testing.T) {
 			if f == table.IPv6 {
 				size = 1430 - 28
 			}
-			a.Run(fmt.Sprintf("ping -c1 -W2 -s %d -M do 10.1.1.0", size)) // the largest that fits
-			a.Run("ping -6 -c1 -W2 fd01::1:1")
+			a.Run(fmt.Sprintf("ping -c1 -w5 -s %d -M do 10.1.1.0", size)) // the largest that fits
+			a.Run("ping -6 -c1 -w5 fd01::1:1")                            // the kernel takes a moment to know an IPv6 address as its own
 		})
 	}
 }
@@ -422,4 +424,43 @@ func (f *faulty) Do(ctx context.Context, b *rtnl.Batch) ([]error, error) {
 		return nil, fmt.Errorf("%w: %w", errInjected, rtnl.ErrUnknown)
 	}
 	return failed, err
+}
+
+// BenchmarkNodes: a cluster of 1000 other nodes.
+func BenchmarkNodes(b *testing.B) {
+	vteps := make([]VTEP, 1000)
+	for i := range vteps {
+		hi, lo := byte(i>>8), byte(i)
+		vteps[i] = VTEP{
+			Node: fmt.Sprint("n", i), MAC: net.HardwareAddr{2, 0, 0, 1, hi, lo},
+			TunnelAddr: netip.AddrFrom4([4]byte{10, 2, hi, lo}), ParentAddr: netip.AddrFrom4([4]byte{192, 168, hi + 1, lo}),
+		}
+	}
+	b.Run("cold", func(b *testing.B) {
+		ns, v, _ := node(b)
+		for b.Loop() {
+			b.StopTimer()
+			_ = ns.Try("ip link del contiv-vxlan")
+			b.StartTimer()
+			v.SetVTEPs(vteps)
+			apply(b, v)
+		}
+	})
+	b.Run("resync", func(b *testing.B) {
+		_, v, _ := node(b)
+		v.SetVTEPs(vteps)
+		apply(b, v)
+		for b.Loop() {
+			v.Resync()
+			apply(b, v)
+		}
+	})
+	b.Run("nothing", func(b *testing.B) {
+		_, v, _ := node(b)
+		v.SetVTEPs(vteps)
+		apply(b, v)
+		for b.Loop() {
+			apply(b, v)
+		}
+	})
 }

@@ -42,7 +42,8 @@ func newState() state {
 }
 
 func (s state) clone() state {
-	c := state{chains: maps.Clone(s.chains), dispatches: map[key]table.Dispatch{}, hooks: maps.Clone(s.hooks), sets: map[setKey]set{}}
+	c := newState()
+	c.chains, c.hooks = maps.Clone(s.chains), maps.Clone(s.hooks)
 	for k, d := range s.dispatches {
 		d.Chains = maps.Clone(d.Chains)
 		c.dispatches[k] = d
@@ -277,7 +278,8 @@ func RuleText(r table.Rule) string {
 }
 
 func actionText(a table.Action) string {
-	names := []string{"?", "mark", "notrack", "log", "jump", "goto", "return", "accept", "drop", "reject", "dnat", "snat", "masquerade"}
+	names := []string{"?", "mark", "notrack", "log", "jump", "goto", "return",
+		"accept", "drop", "reject", "dnat", "snat", "masquerade"}
 	s := names[a.Verb]
 	switch a.Verb {
 	case table.SetMark:

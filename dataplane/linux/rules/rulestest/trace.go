@@ -54,7 +54,8 @@ type step struct {
 // Send carries a packet through the node: forwarded if it has both interfaces, delivered with In only, sent with Out only.
 // An unknown piece of a rule is an error.
 func (f *Fake) Send(p Packet) (Outcome, error) {
-	steps := []step{{table.Raw, table.Output}, {table.NAT, table.Output}, {table.Filter, table.Output}, {table.NAT, table.Postrouting}}
+	steps := []step{{table.Raw, table.Output}, {table.NAT, table.Output}, {table.Filter, table.Output},
+		{table.NAT, table.Postrouting}}
 	if p.In != "" {
 		steps = []step{{table.Raw, table.Prerouting}, {table.Mangle, table.Prerouting}, {table.NAT, table.Prerouting}}
 		if p.Out != "" {
@@ -232,7 +233,8 @@ func (w *walker) matchAddresses(m table.Match) bool {
 		}
 		return !slices.ContainsFunc(notSets, func(id string) bool { return w.inSet(id, a) })
 	}
-	return side(p.Src, m.SrcNets, m.NotSrcNets, m.SrcSets, m.NotSrcSets) && side(p.Dst, m.DstNets, m.NotDstNets, m.DstSets, m.NotDstSets)
+	return side(p.Src, m.SrcNets, m.NotSrcNets, m.SrcSets, m.NotSrcSets) &&
+		side(p.Dst, m.DstNets, m.NotDstNets, m.DstSets, m.NotDstSets)
 }
 
 func inNets(a netip.Addr, nets []netip.Prefix) bool {

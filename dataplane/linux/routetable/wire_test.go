@@ -1,0 +1,41 @@
+package routetable
+
+import (
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+)
+
+// TestWire: what is written is read back the same.
+func TestWire(t *testing.T) {
+	a := netip.MustParseAddr
+	for _, r := range []route{
+		{dst: prefix("0.0.0.0/0"), typ: unix.RTN_UNICAST, protocol: 202, index: 7, gw: a("10.0.0.1")},
+		{dst: prefix("10.0.0.1/32"), typ: unix.RTN_UNICAST, protocol: 202, index: 7, src: a("10.0.0.9"), mtu: 1400},
+		{dst: prefix("10.0.0.0/8"), typ: unix.RTN_BLACKHOLE, protocol: 202},
+		{dst: prefix("::/0"), typ: unix.RTN_UNICAST, protocol: 202, index: 7, gw: a("fe80::1"), metric: 1024, onLink: true},
+		{dst: prefix("fd00::1/128"), typ: unix.RTN_THROW, protocol: 202, metric: 1024},
+	} {
+		var b rtnl.Batch
+		putRoute(&b, r, unix.NLM_F_EXCL)
+		rtnl.Messages(b.Bytes(), func(typ, flags uint16, _ uint32, payload []byte) {
+			if got, keep := parseRoute(payload); !keep || got != r || typ != unix.RTM_NEWROUTE || flags&unix.NLM_F_EXCL == 0 {
+				t.Errorf("%+v comes back as %+v", r, got)
+			}
+		})
+	}
+}
+
+func FuzzParseRoute(f *testing.F) {
+	var b rtnl.Batch
+	putRoute(&b, route{dst: prefix("fd00::1/128"), typ: 1, index: 7, gw: netip.MustParseAddr("fe80::1"), mtu: 1400}, 0)
+	f.Add(b.Bytes()[unix.SizeofNlMsghdr:])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if r, keep := parseRoute(data); keep && !r.dst.IsValid() {
+			t.Error(r)
+		}
+	})
+}
