@@ -50,6 +50,7 @@ func defaultOptions() *options {
 	return &options{
 		nodeName: os.Getenv("MICROSERVICE_LABEL"), runDir: "/run/contiv", dataDir: "/var/lib/contiv",
 		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: "127.0.0.1:9999", logLevel: "info",
+		warmPool: 8,
 	}
 }
 

@@ -223,15 +223,15 @@ func (d *InternalDataplane) checkReversePath() error {
 	if err != nil {
 		return fmt.Errorf("reverse path check: %w", err)
 	}
-	if value != "2" {
+	if value == "0" || value == "1" {
 		return nil
 	}
 	if d.config.IgnoreLooseRPF {
 		d.log.Warn("the kernel's reverse path check is loose; the driver starts, as IgnoreLooseRPF says", "sysctl", path)
 		return nil
 	}
-	return fmt.Errorf("%s is 2 (loose), so the kernel does not check where packets come from: set it to 0 or 1, "+
-		"or set IgnoreLooseRPF", path)
+	return fmt.Errorf("%s is %s (loose), so the kernel does not check where packets come from: set it to 0 or 1, "+
+		"or set IgnoreLooseRPF", path, value)
 }
 
 // SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the

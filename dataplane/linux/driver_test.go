@@ -404,9 +404,9 @@ func TestDump(t *testing.T) {
 	if _, err := b.d.Dump(); err == nil {
 		t.Error("Dump before Start: no error")
 	}
+	b.routes[4].fail = errors.New("route 10.9.9.9/32 trouble")
 	b.start()
 	b.send(openProfile(), endpoint("a", "calia", 1), hostEndpoint("h", "eth9"), &proto.InSync{})
-	b.routes[4].fail = errors.New("route 10.9.9.9/32 trouble")
 	if err := b.flush(); err != nil {
 		t.Fatal(err)
 	}

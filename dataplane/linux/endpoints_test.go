@@ -94,7 +94,8 @@ func TestParametersThatFail(t *testing.T) {
 func TestRoutesThatFail(t *testing.T) {
 	b := newBench(t, both)
 	b.must(openProfile(), ifUp("calia", 1), ifUp("calib", 2), ifUp("calic", 3))
-	b.routes[4].fail = errors.New("add route 10.65.0.1/32 dev calia: file exists\nset neighbour 10.65.0.3 of link calic: no buffer")
+	b.routes[4].fail = errors.Join(errors.New("add route 10.65.0.1/32 dev calia: file exists"),
+		errors.New("set neighbour 10.65.0.3 of link calic: no buffer"))
 	if err := b.step(endpoint("a", "calia", 1), endpoint("b", "calib", 2), endpoint("c", "calic", 3)); err != nil {
 		t.Fatalf("single routes are everybody's trouble: %v", err)
 	}

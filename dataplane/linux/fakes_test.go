@@ -80,8 +80,14 @@ type fakeVXLAN struct {
 
 func (v *fakeVXLAN) SetLocal(local ...tunnel.VTEP) { v.local = local }
 func (v *fakeVXLAN) SetVTEPs(vteps []tunnel.VTEP)  { v.others = vteps }
-func (v *fakeVXLAN) Resync()                       {}
-func (v *fakeVXLAN) Close() error                  { return nil }
+func (v *fakeVXLAN) SetNode(node string, ends ...tunnel.VTEP) {
+	v.others = slices.DeleteFunc(slices.Clone(v.others), func(e tunnel.VTEP) bool { return e.Node == node })
+	v.others = slices.SortedFunc(slices.Values(append(v.others, ends...)), func(x, y tunnel.VTEP) int {
+		return strings.Compare(x.Node, y.Node)
+	})
+}
+func (v *fakeVXLAN) Resync()      {}
+func (v *fakeVXLAN) Close() error { return nil }
 func (v *fakeVXLAN) Apply(context.Context) error {
 	v.applied++
 	return v.fail

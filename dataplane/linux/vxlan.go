@@ -19,6 +19,7 @@ import (
 type vxlanDevice interface {
 	SetLocal(local ...tunnel.VTEP)
 	SetVTEPs(vteps []tunnel.VTEP)
+	SetNode(node string, ends ...tunnel.VTEP)
 	Resync()
 	Apply(ctx context.Context) error
 	Close() error
@@ -34,16 +35,18 @@ type vxlanManager struct {
 	log      *slog.Logger
 
 	vteps    map[string]*proto.VXLANTunnelEndpointUpdate
-	dirty    bool
+	dirty    bool            // everything is to be looked at
+	changed  map[string]bool // the other nodes that are
 	device   vxlanDevice
 	underlay table.Family
+	active   bool // there is a device: VXLAN is on, and this node has a VTEP
 	resync   bool
 	gone     bool // VXLAN is off, and the device of an earlier time was removed
 }
 
 func newVXLANManager(c rules.Config, makeDevice func(table.Family) vxlanDevice, log *slog.Logger) *vxlanManager {
 	return &vxlanManager{hostname: c.Hostname, name: c.VXLANDevice, enabled: c.VXLANEnabled, make: makeDevice, log: log,
-		vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, dirty: true}
+		vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, changed: map[string]bool{}, dirty: true}
 }
 
 // OnUpdate takes *proto.VXLANTunnelEndpointUpdate and *proto.VXLANTunnelEndpointRemove.
@@ -51,20 +54,50 @@ func (m *vxlanManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.VXLANTunnelEndpointUpdate:
 		m.vteps[msg.GetNode()] = msg
-		m.dirty = true
+		m.note(msg.GetNode())
 	case *proto.VXLANTunnelEndpointRemove:
 		delete(m.vteps, msg.GetNode())
-		m.dirty = true
+		m.note(msg.GetNode())
 	case *ifaceState:
 		m.resync = m.resync || msg.Name == m.name // what the kernel had for the device went with it
 	}
 }
 
-// CompleteDeferredWork tells the device what it is to be. A VTEP that makes no sense is in the error; the others work.
+// note remembers that a node's VTEP has changed; that of this node concerns everything.
+func (m *vxlanManager) note(node string) {
+	m.changed[node] = true
+	m.dirty = m.dirty || node == m.hostname
+}
+
+// CompleteDeferredWork tells the device what it is to be. A VTEP that makes no sense is ignored; the others work.
 func (m *vxlanManager) CompleteDeferredWork() error {
-	if !m.dirty {
+	defer clear(m.changed)
+	if m.dirty {
+		return m.completeAll()
+	}
+	if !m.active {
 		return nil
 	}
+	for node := range m.changed {
+		m.device.SetNode(node, m.ends(node)...)
+	}
+	return nil
+}
+
+// ends are a node's; none of a node that is gone, or whose VTEP makes no sense.
+func (m *vxlanManager) ends(node string) []tunnel.VTEP {
+	msg := m.vteps[node]
+	if msg == nil {
+		return nil
+	}
+	list, err := vtepsOf(msg, m.underlay)
+	if err != nil {
+		m.log.Error("VTEP is ignored", "node", node, "error", err)
+	}
+	return list
+}
+
+func (m *vxlanManager) completeAll() error {
 	underlay := table.IPv4
 	own := m.vteps[m.hostname]
 	if own != nil && own.GetParentDeviceIp() == "" && own.GetParentDeviceIpv6() != "" {
@@ -81,18 +114,14 @@ func (m *vxlanManager) CompleteDeferredWork() error {
 	m.dirty = false
 	var local, others []tunnel.VTEP
 	for _, node := range slices.Sorted(maps.Keys(m.vteps)) {
-		list, err := vtepsOf(m.vteps[node], underlay)
-		if err != nil {
-			m.log.Error("VTEP is ignored", "node", node, "error", err)
-			continue
-		}
-		if node == m.hostname {
+		if list := m.ends(node); node == m.hostname {
 			local = list
 		} else {
 			others = append(others, list...)
 		}
 	}
-	if !m.enabled || len(local) == 0 {
+	m.active = m.enabled && len(local) > 0
+	if !m.active {
 		local, others = nil, nil
 	}
 	m.device.SetLocal(local...)

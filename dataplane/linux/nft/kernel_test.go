@@ -150,6 +150,9 @@ func TestTampering(t *testing.T) {
 		"add chain ip contiv theirs; add rule ip contiv theirs drop; add rule ip contiv filter-other jump theirs",
 		"add chain ip contiv theirs { type filter hook input priority 5; policy drop; }",
 		"add set ip contiv theirs { type inet_service; }; add rule ip contiv filter-other tcp dport @theirs drop",
+		"delete chain ip contiv hook-raw-prerouting; add chain ip contiv hook-raw-prerouting; add set ip contiv " + "list-45 " +
+			"{ type inet_service; flags constant,interval; }",
+		"add set ip contiv list-0123 { type inet_service; flags constant,interval; elements = { 7-9 }; }",
 		"add set ip contiv set-theirs { type inet_service; flags interval; }",
 		"add table ip contiv { flags dormant; }",
 		"flush table ip contiv",
@@ -379,6 +382,17 @@ func TestHooksMatter(t *testing.T) {
 	}
 	b.SetHook(f, table.NAT, table.Postrouting)
 	mustApply(t, b)
+	// Only the first chain on the way is broken: nothing comes from there to the other one then.
+	masq := table.Rule{Actions: do(table.Action{Verb: table.Masquerade})}
+	b.SetChains(f, table.NAT, table.Chain{Name: "first", Rules: []table.Rule{{Actions: jump("second")}, masq}},
+		table.Chain{Name: "second", Rules: []table.Rule{masq}})
+	b.SetHook(f, table.NAT, table.Output, table.Rule{Actions: jump("first")})
+	b.SetHook(f, table.NAT, table.Postrouting, table.Rule{Actions: jump("second")})
+	if res := b.Apply(t.Context()); len(res.Broken) != 1 || res.Broken["chain v4 nat first"] == nil {
+		t.Fatalf("error %v, broken %v", res.Err, res.Broken)
+	}
+	b.SetHook(f, table.NAT, table.Output)
+	mustApply(t, b)
 	b.SetHook(f, table.NAT, table.Forward, dnat)
 	if res := b.Apply(t.Context()); len(res.Broken) != 1 || res.Broken["hook v4 nat forward"] == nil {
 		t.Fatalf("error %v, broken %v", res.Err, res.Broken)
@@ -454,8 +468,20 @@ func TestSplit(t *testing.T) {
 	b.maxBatch = 2000
 	everything(b)
 	manySets(b, 30)
+	c, err := dial(n.Host.NS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	before, err := c.generation()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if res := mustApply(t, b); res.Writes < 600 {
 		t.Errorf("%d writes", res.Writes)
+	}
+	if after, err := c.generation(); err != nil || after-before < 30 {
+		t.Errorf("%d transactions, error %v", after-before, err)
 	}
 	fresh := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	one := open(t, fresh.Host.NS)
@@ -505,8 +531,12 @@ func TestNothingStays(t *testing.T) {
 	b := open(t, n.Host.NS)
 	for round := range 5 {
 		everything(b)
-		b.SetChains(table.IPv4, table.Filter, table.Chain{Name: fmt.Sprintf("unreachable-%d", round)})
-		mustApply(t, b)
+		b.SetChains(table.IPv4, table.Filter, table.Chain{Name: fmt.Sprintf("unreachable-%d", round)},
+			table.Chain{Name: "other", Rules: []table.Rule{{Match: table.Match{SrcSets: []string{"none"}}, Actions: jump("none")}}})
+		b.SetDispatch(table.IPv4, table.Filter, table.Dispatch{Name: "from", Chains: map[string]string{"x": "none-either"}})
+		if res := b.Apply(t.Context()); res.Err != nil || len(res.Broken) != 2 {
+			t.Fatalf("error %v, broken %v", res.Err, res.Broken)
+		}
 		for _, l := range []table.Layer{table.Raw, table.NAT, table.Filter} {
 			for _, h := range []table.Hook{table.Prerouting, table.Forward, table.Postrouting} {
 				b.SetHook(table.IPv4, l, h)

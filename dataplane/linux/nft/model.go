@@ -72,7 +72,7 @@ type node struct {
 	compiled *compiled          // of rules; only during an Apply
 	mentions map[*node]struct{} // that the rules name
 	uses     map[*set]struct{}  // that the rules name
-	users    map[*node]struct{} // that name this one, by rule or by interface
+	users    map[*node]int      // that name this one, by rules (which count once) and by interfaces
 
 	// The graph of what really leads where: nothing leads out of what is broken.
 	out     map[*node]int      // chains that this one leads to, and by how many ways
@@ -99,6 +99,7 @@ type kernelElems map[string]string
 type fork struct {
 	byOut   bool
 	want    map[string]string   // interface → chain, as desired
+	named   map[string]*node    // interface → that chain
 	to      map[string]*node    // interface → chain that it really leads to; not there if it is missing
 	changed map[string]struct{} // interfaces to look at
 	missing map[string]struct{} // interfaces whose chain is not there
@@ -179,7 +180,7 @@ func (f *family) hook(l table.Layer, h table.Hook) *node {
 func newNode(f *family, l table.Layer, name, chain string) *node {
 	n := &node{
 		f: f, layer: l, name: name, chain: chain, mentions: map[*node]struct{}{}, uses: map[*set]struct{}{},
-		users: map[*node]struct{}{}, out: map[*node]int{}, in: map[*node]struct{}{},
+		users: map[*node]int{}, out: map[*node]int{}, in: map[*node]struct{}{},
 	}
 	f.nodes[chain] = n
 	return n
@@ -189,7 +190,6 @@ func newNode(f *family, l table.Layer, name, chain string) *node {
 // hook.
 func baseHookOf(l table.Layer, h table.Hook) *baseHook {
 	b := &baseHook{hook: h, num: uint32(h), typ: "filter"} // table.Hook is numbered as enum nf_inet_hooks
-	var allowed hooks
 	switch l {
 	case table.Raw:
 		b.priority = -300
@@ -253,7 +253,9 @@ func (n *node) setRules(rules []table.Rule) {
 }
 
 // usable is true if others may lead here.
-func (n *node) usable() bool { return n.wanted && !n.hopeless }
+func (n *node) usable() bool {
+	return n.wanted && !n.hopeless && (n.base == nil || n.base.num != noHook)
+}
 
 // want notes that the chain is there; those that name it look at it again.
 func (n *node) want() {
@@ -294,11 +296,38 @@ func (n *node) unwant() {
 	n.wakeUsers()
 }
 
+// dropFork makes n a chain that does not dispatch any more.
 func (n *node) dropFork() {
-	for iface := range n.fork.want {
+	for iface, target := range n.fork.named {
+		n.nameFor(iface, nil)
 		n.lead(iface, nil)
+		target.touch()
 	}
 	n.fork = nil
+}
+
+// nameFor notes which chain an interface names, whether that is there or not; nil for none.
+func (n *node) nameFor(iface string, target *node) {
+	was := n.fork.named[iface]
+	if was == target {
+		return
+	}
+	if was != nil {
+		was.unused(n)
+		delete(n.fork.named, iface)
+	}
+	if target != nil {
+		n.fork.named[iface] = target
+		target.users[n]++
+	}
+}
+
+// unused notes that n names this node by one way less.
+func (n *node) unused(by *node) {
+	if n.users[by]--; n.users[by] <= 0 {
+		delete(n.users, by)
+		n.touch() // it may be nobody's
+	}
 }
 
 // setDispatch makes n a dispatch chain; what did not change costs a comparison.
@@ -307,8 +336,8 @@ func (n *node) setDispatch(d table.Dispatch) {
 	n.touch()
 	n.rules = d.Default
 	if n.fork == nil {
-		n.fork = &fork{want: map[string]string{}, to: map[string]*node{}, changed: map[string]struct{}{},
-			missing: map[string]struct{}{}}
+		n.fork = &fork{want: map[string]string{}, named: map[string]*node{}, to: map[string]*node{},
+			changed: map[string]struct{}{}, missing: map[string]struct{}{}}
 		if n.elems != nil {
 			for iface := range *n.elems {
 				n.fork.changed[iface] = struct{}{}

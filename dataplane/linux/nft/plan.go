@@ -384,6 +384,11 @@ func (f *family) tidy(affected map[*node]struct{}) {
 		if n.fork != nil && n.broken == nil {
 			clear(n.fork.changed)
 		}
+	}
+	for n := range f.dirtyNodes {
+		affected[n] = struct{}{}
+	}
+	for n := range affected {
 		if !n.wanted && !n.present && n.elems == nil && len(n.users) == 0 && len(n.in) == 0 {
 			delete(f.nodes, n.chain)
 		}

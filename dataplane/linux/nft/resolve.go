@@ -126,31 +126,26 @@ func (n *node) remember(c compiled) {
 	for m := range n.mentions {
 		if !slices.Contains(c.targets, m) {
 			delete(n.mentions, m)
-			n.unuse(m)
+			m.unused(n)
 		}
 	}
 	for _, m := range c.targets {
-		n.mentions[m] = struct{}{}
-		m.users[n] = struct{}{}
+		if _, ok := n.mentions[m]; !ok {
+			n.mentions[m] = struct{}{}
+			m.users[n]++
+		}
 	}
 	for s := range n.uses {
 		if !slices.Contains(c.sets, s) {
 			delete(n.uses, s)
 			delete(s.users, n)
+			s.touch() // it may be nobody's
 		}
 	}
 	for _, s := range c.sets {
 		n.uses[s] = struct{}{}
 		s.users[n] = struct{}{}
 	}
-}
-
-// unuse takes n off the users of m if neither a rule nor an interface leads there.
-func (n *node) unuse(m *node) {
-	if _, ok := n.mentions[m]; ok || n.out[m] > 0 {
-		return
-	}
-	delete(m.users, n)
 }
 
 // relink makes the rules' ways those to targets, and looks at a dispatch chain's changed interfaces.
@@ -184,11 +179,12 @@ func (r *resolver) relinkFork(n *node) {
 		delete(k.missing, iface)
 		name, ok := k.want[iface]
 		if !ok {
+			n.nameFor(iface, nil)
 			r.lead(n, iface, nil)
 			continue
 		}
 		target := n.f.node(n.layer, name)
-		target.users[n] = struct{}{}
+		n.nameFor(iface, target)
 		if !target.usable() || iface == "" || len(iface) > unix.IFNAMSIZ-1 {
 			k.missing[iface] = struct{}{}
 			r.lead(n, iface, nil)
@@ -224,13 +220,11 @@ const (
 func (n *node) lead(iface string, target *node) {
 	if was := n.fork.to[iface]; was != nil {
 		n.unlink(was, ifaceWay)
-		n.unuse(was)
 	}
 	delete(n.fork.to, iface)
 	if target != nil {
 		n.fork.to[iface] = target
 		n.link(target, ifaceWay)
-		target.users[n] = struct{}{}
 	}
 }
 

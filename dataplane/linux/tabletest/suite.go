@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T, ns *nsdo.Namespace) table.Backend
 		{"Conntrack", testConntrack},
 		{"ReversePath", testReversePath},
 		{"Walk", testWalk},
+		{"Once", testOnce},
 		{"Actions", testActions},
 		{"Dispatch", testDispatch},
 		{"DispatchDelta", testDispatchDelta},

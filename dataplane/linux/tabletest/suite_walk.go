@@ -127,3 +127,30 @@ func testActions(t *testing.T, r *rig) {
 			Case{Want: Pass, Probe: p.UDP(a(8), 1), Why: "whole mark"})
 	})
 }
+
+// testOnce: a packet for which several alternatives of a match hold meets the rule's actions once.
+func testOnce(t *testing.T, r *rig) {
+	r.families(func(f table.Family) {
+		to := anywhere(f, 0, 1)
+		in := func(ports ...uint16) (list []table.Member) {
+			for _, p := range ports {
+				list = append(list, table.Member{Net: host(to), Proto: 17, Port: p})
+			}
+			return list
+		}
+		r.b.ReplaceSet(f, table.Set{ID: "once-a", Type: table.SetIPAndPort}, in(5, 6))
+		r.b.ReplaceSet(f, table.Set{ID: "once-b", Type: table.SetIPAndPort}, in(5, 7))
+		m := table.Match{Protocol: 17, DstPortSets: []string{"once-a", "once-b"},
+			DstPorts: []table.PortRange{{First: 1, Last: 5}, {First: 20, Last: 22}, {First: 30, Last: 30}}}
+		r.b.SetChains(f, table.Filter,
+			chain("policy", mark(always, 0, onceMark), jump(m, "once"), accept(table.Match{Mark: onceMark, MarkMask: onceMark}),
+				drop(always)),
+			chain("once", drop(table.Match{Mark: onceMark, MarkMask: onceMark}), mark(always, onceMark, onceMark)))
+		r.outgoing(f, "policy")
+		r.apply()
+		p := r.pod(1)
+		r.net.Expect(r.t, Case{Want: Pass, Probe: p.UDP(to, 5), Why: "ports and both sets"}, Case{Want: Pass, Probe: p.UDP(to, 6)},
+			Case{Want: Pass, Probe: p.UDP(to, 7)}, Case{Want: Pass, Probe: p.UDP(to, 4)}, Case{Want: Pass, Probe: p.UDP(to, 21)},
+			Case{Want: Drop, Probe: p.UDP(to, 8)}, Case{Want: Pass, Probe: p.UDP(to, 30)}, Case{Want: Drop, Probe: p.TCP(to, 5)})
+	})
+}

@@ -36,6 +36,26 @@ func (d *delta[K, V]) replace(which *map[K]V, all map[K]V) {
 	}
 }
 
+// set changes what is desired of one key.
+func (d *delta[K, V]) set(k K, v V) {
+	d.desired[k] = v
+	if have, ok := d.actual[k]; ok && have == v {
+		delete(d.todo, k)
+	} else {
+		d.todo[k] = struct{}{}
+	}
+}
+
+// unset makes a key undesired.
+func (d *delta[K, V]) unset(k K) {
+	delete(d.desired, k)
+	if _, ok := d.actual[k]; ok {
+		d.todo[k] = struct{}{}
+	} else {
+		delete(d.todo, k)
+	}
+}
+
 // pending are the keys to be written and to be removed, each sorted.
 func (d *delta[K, V]) pending(compare func(x, y K) int) (put, drop []K) {
 	for k := range d.todo {

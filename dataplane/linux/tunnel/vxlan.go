@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +34,8 @@ type VXLAN struct {
 	local []VTEP
 	seen  rtnl.Link // the device as it was left; Index 0: not there
 
+	nodes nodes // the other nodes' ends
+
 	fdb    delta[mac, netip.Addr]
 	neighs delta[netip.Addr, mac]
 	bad    []error // of VTEPs that cannot be programmed
@@ -56,7 +57,7 @@ func NewVXLAN(cfg VXLANConfig) *VXLAN {
 	}
 	return &VXLAN{
 		cfg: cfg, log: cfg.Log, open: func() (kernel, error) { return openSocket(cfg.NS, cfg.Timeout) },
-		fdb: newDelta[mac, netip.Addr](), neighs: newDelta[netip.Addr, mac](), resync: true,
+		nodes: newNodes(), fdb: newDelta[mac, netip.Addr](), neighs: newDelta[netip.Addr, mac](), resync: true,
 	}
 }
 
@@ -70,38 +71,6 @@ func (v *VXLAN) SetLocal(local ...VTEP) {
 
 func sameVTEP(x, y VTEP) bool {
 	return x.Node == y.Node && bytes.Equal(x.MAC, y.MAC) && x.TunnelAddr == y.TunnelAddr && x.ParentAddr == y.ParentAddr
-}
-
-// SetVTEPs replaces the list of the other nodes' ends. Where two contradict each other, the node whose name is lower counts.
-func (v *VXLAN) SetVTEPs(vteps []VTEP) {
-	sorted := slices.Clone(vteps)
-	slices.SortFunc(sorted, func(x, y VTEP) int {
-		return cmp.Or(strings.Compare(x.Node, y.Node), x.TunnelAddr.Compare(y.TunnelAddr), bytes.Compare(x.MAC, y.MAC),
-			x.ParentAddr.Compare(y.ParentAddr))
-	})
-	v.bad = nil
-	fdb, neighs := map[mac]netip.Addr{}, map[netip.Addr]mac{}
-	for _, vtep := range sorted {
-		if err := v.check(vtep); err != nil {
-			v.bad = append(v.bad, err)
-			continue
-		}
-		m, parent, inner := mac(vtep.MAC), vtep.ParentAddr.Unmap(), vtep.TunnelAddr.Unmap()
-		if to, taken := fdb[m]; taken && to != parent {
-			v.bad = append(v.bad, fmt.Errorf("VTEP of node %s: MAC %s is another node's, at %s", vtep.Node, vtep.MAC, to))
-			continue
-		}
-		if other, taken := neighs[inner]; taken && other != m {
-			v.bad = append(v.bad, fmt.Errorf("VTEP of node %s: tunnel address %s is another node's", vtep.Node, inner))
-			continue
-		}
-		fdb[m] = parent
-		if inner.IsValid() {
-			neighs[inner] = m
-		}
-	}
-	v.fdb.want(fdb)
-	v.neighs.want(neighs)
 }
 
 func (v *VXLAN) check(vtep VTEP) error {

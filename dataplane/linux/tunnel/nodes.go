@@ -1,0 +1,136 @@
+package tunnel
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// nodes are the other nodes' ends by node, and how many nodes lay claim to a MAC address or a tunnel address.
+type nodes struct {
+	ends   map[string][]VTEP
+	macs   map[mac]int
+	tunnel map[netip.Addr]int
+}
+
+func newNodes() nodes {
+	return nodes{map[string][]VTEP{}, map[mac]int{}, map[netip.Addr]int{}}
+}
+
+// set replaces a node's ends.
+func (n *nodes) set(node string, ends []VTEP) {
+	n.count(n.ends[node], -1)
+	n.count(ends, 1)
+	if n.ends[node] = ends; len(ends) == 0 {
+		delete(n.ends, node)
+	}
+}
+
+// count adds or removes the claims of one node.
+func (n *nodes) count(ends []VTEP, by int) {
+	macs, addrs := map[mac]bool{}, map[netip.Addr]bool{}
+	for _, e := range ends {
+		if len(e.MAC) == len(mac{}) {
+			macs[mac(e.MAC)] = true
+		}
+		addrs[e.TunnelAddr.Unmap()] = true
+	}
+	for m := range macs {
+		if n.macs[m] += by; n.macs[m] == 0 {
+			delete(n.macs, m)
+		}
+	}
+	for a := range addrs {
+		if n.tunnel[a] += by; n.tunnel[a] == 0 {
+			delete(n.tunnel, a)
+		}
+	}
+}
+
+// shared says whether several nodes lay claim to what these ends have.
+func (n *nodes) shared(ends []VTEP) bool {
+	return slices.ContainsFunc(ends, func(e VTEP) bool {
+		return len(e.MAC) == len(mac{}) && n.macs[mac(e.MAC)] > 1 || n.tunnel[e.TunnelAddr.Unmap()] > 1
+	})
+}
+
+// SetNode replaces the ends of one other node; none: it is gone. The cost is that of the node, unless nodes contradict each
+// other.
+func (v *VXLAN) SetNode(node string, ends ...VTEP) {
+	old := v.nodes.ends[node]
+	if slices.EqualFunc(old, ends, sameVTEP) {
+		return
+	}
+	tricky := len(v.bad) > 0 || v.nodes.shared(old)
+	v.nodes.set(node, slices.Clone(ends))
+	tricky = tricky || v.nodes.shared(ends) || slices.ContainsFunc(ends, func(e VTEP) bool { return v.check(e) != nil })
+	if tricky {
+		v.rebuild()
+		return
+	}
+	for _, e := range old {
+		v.fdb.unset(mac(e.MAC))
+		v.neighs.unset(e.TunnelAddr.Unmap())
+	}
+	for _, e := range ends {
+		v.fdb.set(mac(e.MAC), e.ParentAddr.Unmap())
+		if inner := e.TunnelAddr.Unmap(); inner.IsValid() {
+			v.neighs.set(inner, mac(e.MAC))
+		}
+	}
+}
+
+// SetVTEPs replaces the list of the other nodes' ends. Where two contradict each other, the node whose name is lower counts.
+func (v *VXLAN) SetVTEPs(vteps []VTEP) {
+	v.nodes = newNodes()
+	byNode := map[string][]VTEP{}
+	for _, e := range vteps {
+		byNode[e.Node] = append(byNode[e.Node], e)
+	}
+	for node, ends := range byNode {
+		v.nodes.set(node, ends)
+	}
+	v.rebuild()
+}
+
+// rebuild works out from scratch what all nodes need.
+func (v *VXLAN) rebuild() {
+	v.bad = nil
+	fdb, neighs := map[mac]netip.Addr{}, map[netip.Addr]mac{}
+	for _, node := range slices.Sorted(maps.Keys(v.nodes.ends)) {
+		ends := slices.SortedFunc(slices.Values(v.nodes.ends[node]), func(x, y VTEP) int {
+			return cmp.Or(strings.Compare(x.Node, y.Node), x.TunnelAddr.Compare(y.TunnelAddr), bytes.Compare(x.MAC, y.MAC),
+				x.ParentAddr.Compare(y.ParentAddr))
+		})
+		for _, vtep := range ends {
+			if err := v.claim(vtep, fdb, neighs); err != nil {
+				v.bad = append(v.bad, err)
+			}
+		}
+	}
+	v.fdb.want(fdb)
+	v.neighs.want(neighs)
+}
+
+// claim adds what an end needs, unless it makes no sense or another node has it.
+func (v *VXLAN) claim(vtep VTEP, fdb map[mac]netip.Addr, neighs map[netip.Addr]mac) error {
+	if err := v.check(vtep); err != nil {
+		return err
+	}
+	m, parent, inner := mac(vtep.MAC), vtep.ParentAddr.Unmap(), vtep.TunnelAddr.Unmap()
+	if to, taken := fdb[m]; taken && to != parent {
+		return fmt.Errorf("VTEP of node %s: MAC %s is another node's, at %s", vtep.Node, vtep.MAC, to)
+	}
+	if other, taken := neighs[inner]; taken && other != m {
+		return fmt.Errorf("VTEP of node %s: tunnel address %s is another node's", vtep.Node, inner)
+	}
+	fdb[m] = parent
+	if inner.IsValid() {
+		neighs[inner] = m
+	}
+	return nil
+}

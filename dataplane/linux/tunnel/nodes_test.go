@@ -1,0 +1,71 @@
+package tunnel
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// TestNodesOneByOne: nodes that come, change and go one by one, some of which contradict others or make no sense, lead where the
+// whole list leads.
+func TestNodesOneByOne(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		one, all := NewVXLAN(VXLANConfig{Family: table.IPv4}), NewVXLAN(VXLANConfig{Family: table.IPv4})
+		now := map[string][]VTEP{}
+		for range 60 {
+			node := fmt.Sprintf("n%d", rnd.IntN(8))
+			ends := randomEnds(rnd, node)
+			now[node] = ends
+			one.SetNode(node, ends...)
+			var list []VTEP
+			for _, e := range now {
+				list = append(list, e...)
+			}
+			all.SetVTEPs(list)
+			if !maps.Equal(one.fdb.desired, all.fdb.desired) || !maps.Equal(one.neighs.desired, all.neighs.desired) {
+				t.Fatalf("seed %d, after %s:\n%v %v\nwant\n%v %v", seed, node, one.fdb.desired, one.neighs.desired,
+					all.fdb.desired, all.neighs.desired)
+			}
+			if len(one.bad) != len(all.bad) {
+				t.Fatalf("seed %d: %d ends are refused, want %d", seed, len(one.bad), len(all.bad))
+			}
+			for m := range one.fdb.todo { // what is written is not to be written again
+				one.fdb.written(m)
+			}
+			for a := range one.neighs.todo {
+				one.neighs.written(a)
+			}
+			if !maps.Equal(one.fdb.actual, one.fdb.desired) || !maps.Equal(one.neighs.actual, one.neighs.desired) {
+				t.Fatalf("seed %d: what was to be written leads to %v %v", seed, one.fdb.actual, one.neighs.actual)
+			}
+		}
+	}
+}
+
+func randomEnds(rnd *rand.Rand, node string) []VTEP {
+	if rnd.IntN(4) == 0 {
+		return nil
+	}
+	id := byte(rnd.IntN(10)) // sometimes another node's
+	e := VTEP{
+		Node: node, MAC: net.HardwareAddr{2, 0, 0, 0, 0, id}, TunnelAddr: netip.AddrFrom4([4]byte{10, 0, 0, byte(rnd.IntN(10))}),
+		ParentAddr: netip.AddrFrom4([4]byte{192, 0, 2, id}),
+	}
+	switch rnd.IntN(10) {
+	case 0:
+		e.MAC = nil
+	case 1:
+		e.ParentAddr = netip.Addr{}
+	case 2:
+		e.ParentAddr = netip.AddrFrom4([4]byte{192, 0, 2, 200})
+	}
+	second := e
+	second.TunnelAddr = netip.MustParseAddr(fmt.Sprintf("fd00::%x", id))
+	return []VTEP{e, second}[:1+rnd.IntN(2)]
+}
