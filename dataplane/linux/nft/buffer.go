@@ -67,11 +67,6 @@ func (w *buffer) u32(typ uint16, v uint32) {
 	w.b = binary.BigEndian.AppendUint32(w.b, v)
 }
 
-func (w *buffer) u64(typ uint16, v uint64) {
-	w.head(typ, 8)
-	w.b = binary.BigEndian.AppendUint64(w.b, v)
-}
-
 func (w *buffer) u8(typ uint16, v uint8) {
 	w.head(typ, 1)
 	w.b = append(w.b, v, 0, 0, 0)

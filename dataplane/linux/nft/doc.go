@@ -7,7 +7,7 @@
 //	hook-filter-forward     the base chain of a hook, with iptables' priorities; holds the hook's rules
 //	filter-cali-fw-cali1    a chain of a layer
 //	map-filter-cali-from-wl the verdict map of a dispatch chain, interface → chain
-//	set-s:abc               a set; nets as intervals that do not overlap (trie.go)
+//	set-s/abc               the set s:abc; nets as intervals that do not overlap (trie.go)
 //	list-3f2a…              a long list of nets or ports that rules have in common (choice.go)
 //
 // How it works, file by file:
@@ -23,6 +23,7 @@
 //	set.go, trie.go, lists.go
 //	                       members of sets, and how the kernel's differ
 //	plan.go, write.go      plan: the difference; in which order it is written
+//	isolate.go             whom to blame when the kernel refuses something
 //	batch.go, conn.go, buffer.go
 //	                       transactions and the codec. Every message has an object to blame by its sequence number
 //

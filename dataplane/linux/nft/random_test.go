@@ -25,7 +25,8 @@ type world struct {
 var worldLayers = []table.Layer{table.Filter, table.NAT}
 
 func (w *world) set(i int) table.Set {
-	return table.Set{ID: fmt.Sprintf("s%d", i), Type: [...]table.SetType{table.SetIP, table.SetNet, table.SetIPAndPort}[i%3], Max: 6}
+	types := []table.SetType{table.SetIP, table.SetNet, table.SetIPAndPort}
+	return table.Set{ID: fmt.Sprintf("s%d", i), Type: types[i%3], Max: 6}
 }
 
 func (w *world) rule(after int) table.Rule {

@@ -72,10 +72,8 @@ func probe(c *conn, f *family) error {
 	if !errors.Is(refused.objects[end], unix.ENOENT) {
 		return fmt.Errorf("the transaction ended with %w", cmpErr(refused.other, refused.objects[end], errLost))
 	}
-	for o, err := range refused.objects {
-		if o != end {
-			return fmt.Errorf("%s: %w", o.key(), err)
-		}
+	if first := refused.order[0]; first != end { // others may only fail because of it
+		return fmt.Errorf("%s: %w", first.key(), refused.objects[first])
 	}
 	return refused.other
 }

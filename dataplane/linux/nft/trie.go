@@ -104,15 +104,6 @@ func contract(at **trieNode) {
 	}
 }
 
-// has says whether p is a member.
-func (t *netTrie) has(p netip.Prefix) bool {
-	n := t.root
-	for n != nil && n.net != p && covers(n.net, p) {
-		n = n.child[bit(p.Addr(), n.net.Bits())]
-	}
-	return n != nil && n.net == p && n.member
-}
-
 // inside calls f for the members that p contains and that no other member inside p contains; p itself does not count.
 func (t *netTrie) inside(p netip.Prefix, f func(netip.Prefix)) {
 	n := t.root
