@@ -155,7 +155,7 @@ func (h *hostLinks) HostIPs() ([]net.IP, error) {
 // NIC implements ipnet.HostLinks.
 func (h *hostLinks) NIC(name string) (ipnet.NIC, error) {
 	nic, err := h.monitor.NIC(context.Background(), name) // bounded by the monitor's own timeout
-	return ipnet.NIC{Name: nic.Name, Addresses: nic.Addresses, MTU: uint32(nic.MTU), MAC: nic.MAC}, err
+	return ipnet.NIC{Name: nic.Name, Addresses: nic.Addresses, MTU: uint32(nic.MTU)}, err
 }
 
 // WatchHostIPs implements ipnet.HostLinks.

@@ -49,7 +49,7 @@ func (m *vppMover) register(d *dataplane) error {
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: m.lane, Index: m.index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
 		LinuxTapMAC: d.linux.LinuxTapMAC, MakeTap: d.linux.MakeTap, DropTap: d.linux.DropTap,
-		Isolate: netlink.Isolate, Trash: m.trash, Pool: m.vppPool(),
+		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, Pool: m.vppPool(),
 	}); err != nil {
 		return err
 	}

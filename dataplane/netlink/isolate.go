@@ -1,10 +1,13 @@
 package netlink
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
 	"time"
+
+	"github.com/vishvananda/netlink"
 )
 
 // Isolate keeps the host's network stack off a VETH end that VPP reads through an AF_PACKET socket. The kernel sees every frame
@@ -19,6 +22,20 @@ func Isolate(dev string) error {
 	defer s.close()
 	if err := s.exec(setLink(linkSpec{nsFD: -1, name: dev, mac: unusedMAC(dev), noARP: true})); err != nil {
 		return fmt.Errorf("keep the host off %s: %w", dev, err)
+	}
+	return nil
+}
+
+// Share lets VPP use a NIC of the host through an AF_PACKET socket beside the host itself. VPP has a hardware address of its own
+// there, so the NIC must take frames for other addresses than its own; the host's stack ignores those. It may be called from
+// any goroutine.
+func Share(dev string) error {
+	link, err := netlink.LinkByName(dev)
+	if err != nil {
+		return fmt.Errorf("share NIC %s with VPP: %w", dev, err)
+	}
+	if err := errors.Join(netlink.SetPromiscOn(link), netlink.LinkSetUp(link)); err != nil {
+		return fmt.Errorf("share NIC %s with VPP: make it promiscuous and bring it up: %w", dev, err)
 	}
 	return nil
 }

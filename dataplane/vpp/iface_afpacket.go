@@ -187,8 +187,11 @@ func equalAfPacket(k *kinds, desired, applied *vpp_interfaces.Interface) bool {
 	return !known || dev == a.GetHostIfName()
 }
 
-// isolate keeps the host off the device of an af_packet interface, if the device is one of ours (a NIC is not).
+// isolate keeps the host off the device of an af_packet interface, if the device is one of ours; a NIC is shared with the host.
 func (k *kinds) isolate(v *vpp_interfaces.Interface, dev string) error {
+	if v.GetAfpacket().GetHostIfName() != "" && v.GetAfpacket().GetLinuxInterface() == "" && k.deps.Share != nil {
+		return ifObject("share", v.Name).wrap(k.deps.Share(dev))
+	}
 	if k.deps.Isolate == nil || v.GetAfpacket().GetLinuxInterface() == "" {
 		return nil
 	}

@@ -44,6 +44,8 @@ type Deps struct {
 	// Isolate keeps the host's network stack off a device of ours which an af_packet interface is on. It is called when VPP has
 	// everything it needs, since VPP gives the device its own hardware address. Needed for VETH pods.
 	Isolate func(dev string) error
+	// Share prepares a NIC of the host which an af_packet interface is on, so that both may use it. Optional.
+	Share func(dev string) error
 	// AfPacket sizes the rings of af_packet interfaces; DefaultAfPacketRings when zero.
 	AfPacket AfPacketRings
 	// Pool has interfaces that are ready. Optional.

@@ -77,7 +77,6 @@ type NIC struct {
 	Name      string
 	Addresses []netip.Prefix
 	MTU       uint32
-	MAC       net.HardwareAddr
 }
 
 // Option customises a new plugin.

@@ -46,6 +46,13 @@ func podMAC(id podmanager.AttachmentID) net.HardwareAddr {
 	return nodeMAC(macPod, h.Sum32())
 }
 
+// sharedNICMAC is the MAC address that VPP has on a NIC which it shares with the host: 02:fb and a hash of node and NIC.
+func sharedNICMAC(node, nic string) net.HardwareAddr {
+	h := fnv.New32a()
+	h.Write([]byte(node + "/" + nic))
+	return nodeMAC([2]byte{0x02, 0xfb}, h.Sum32())
+}
+
 // peerMAC is the MAC address of the other end of a pod link: the complement of the pod's last four bytes.
 func peerMAC(pod net.HardwareAddr) net.HardwareAddr {
 	mac := append(net.HardwareAddr(nil), pod...)

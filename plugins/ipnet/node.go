@@ -75,9 +75,9 @@ func (s *settings) nic(ifc *vpp_interfaces.Interface) {
 	if device, ok := strings.CutPrefix(ifc.Name, afPacketName); ok {
 		ifc.Type = vpp_interfaces.Interface_AF_PACKET
 		ifc.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: device}}
-		// The NIC takes no frames for other addresses than its own; and a new address with each start of VPP would leave the
-		// other nodes with neighbours that do not exist.
-		ifc.PhysAddress = s.nics[ifc.Name].MAC.String()
+		// An address of its own, so that the host's stack leaves VPP's frames alone; and always the same one, since another with
+		// each start of VPP would leave the other nodes with neighbours that do not exist.
+		ifc.PhysAddress = sharedNICMAC(s.nodeName, device).String()
 	}
 }
 

@@ -76,7 +76,7 @@ func TestMTU(t *testing.T) {
 			t.Errorf("pods have another MTU than %d: %s", want, out)
 		}
 		for _, ip := range pods[1].IPs {
-			w.must(pods[0].PingOnce(w.ctx, ip.String(), want))
+			w.within(5*time.Second, "a packet of the MTU arrives", func() error { return pods[0].PingOnce(w.ctx, ip.String(), want) })
 			if err := pods[0].PingOnce(w.ctx, ip.String(), want+1); err == nil || !strings.Contains(err.Error(), "message too long") {
 				t.Errorf("a packet of %d bytes to %s is not refused: %v", want+1, ip, err)
 			}

@@ -50,11 +50,15 @@ func run(m *testing.M) int {
 type mode struct {
 	dataplane string // vpp or linux
 	transport string
+	sharedNIC bool // VPP shares the NIC that the host has its address on
 }
 
 func (m mode) String() string { return m.dataplane + "-" + m.transport }
 
-var modes = []mode{{"vpp", "vxlan"}, {"vpp", "nooverlay"}, {"linux", "vxlan"}, {"linux", "nooverlay"}}
+var modes = []mode{
+	{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
+	{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
+}
 
 // world is a cluster under test.
 type world struct {
@@ -93,8 +97,11 @@ func newWorld(t *testing.T, m mode, nodes int) *world {
 
 func configOf(m mode, node string) string {
 	nic := "host-" + testbed.UplinkNIC
-	if m.dataplane == "linux" {
+	switch {
+	case m.dataplane == "linux":
 		nic = testbed.UplinkNIC
+	case m.sharedNIC:
+		nic = "host-" + testbed.MgmtNIC
 	}
 	return "nodeToNodeTransport: " + m.transport + "\nuseTAPInterfaces: true\n" +
 		"ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n" +

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"contiv.dev/vswitch/internal/testbed"
 )
@@ -28,4 +29,27 @@ func TestMesh(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSharedNIC: on a node with one NIC, VPP and the host both use it. The host does not notice when VPP dies, or never comes.
+func TestSharedNIC(t *testing.T) {
+	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", sharedNIC: true}, 2)
+	pods := w.podPerNode()
+	w.mesh(pods)
+	host := testbed.MgmtAddress(1)
+	w.must(w.reach(w.Nodes[0].Namespace, host))
+	pinged := make(chan outcome, 1)
+	go func() {
+		r, err := w.Nodes[0].Ping(w.ctx, host, 200, 10*time.Millisecond)
+		pinged <- outcome{r, err}
+	}()
+	w.Nodes[1].VPP.Kill()
+	time.Sleep(time.Second)
+	w.must(w.Nodes[1].VPP.Run(w.ctx))
+	r := <-pinged
+	w.must(r.err)
+	if r.Lost() > 0 || r.Duplicates > 0 {
+		t.Errorf("the host behind a NIC whose VPP is restarted: %s", r.PingResult)
+	}
+	w.mesh(pods)
 }
