@@ -8,7 +8,7 @@ import (
 )
 
 // newPool keeps VETH pairs ready with VPP attached to them: making an af_packet interface takes 30 to 100 ms. Pods by TAP need
-// no pool, VPP makes those in place in 2 ms (docs/adr/0005).
+// no pool, those are made in place in 1 ms (docs/adr/0005).
 func newPool(a *agent, c *conn.Conn) *pool.Pool {
 	ifc := a.conf.Interface()
 	if a.opts.warmPool == 0 || ifc.UseTAPInterfaces {

@@ -66,6 +66,9 @@ var importRules = []importRule{
 		"plugins commit through dataplane/txn, so that other dataplanes fit behind the same seam"},
 	{module + "/dataplane/netlink", []string{"dataplane", "cmd", "test", "internal/testbed"},
 		"plugins emit northbound values; the Linux side is programmed by the scheduler"},
+	{module + "/dataplane/linux", []string{"dataplane", "cmd", "test"},
+		"plugins emit the messages of dataplane/proto and do not know which driver takes them"},
+	{module + "/dataplane/driver", []string{"dataplane"}, "only drivers stand on the two-phase loop"},
 	{"google.golang.org/grpc", []string{"internal/clusterdb"},
 		"only the etcd client needs gRPC; the CNI protocol is internal/cniapi (docs/adr/0004)"},
 }

@@ -24,6 +24,11 @@ func benchCNI(ctx context.Context, e *env) error {
 		Name: "contiv-bench", BinDir: e.bin, Dataplane: "fake", Config: "useTAPInterfaces: false\n",
 		AgentArgs: []string{"--warm-pool=64"},
 	}
+	linux := testbed.NodeOptions{Name: "contiv-bench", BinDir: e.bin, Dataplane: "linux", BeforeVPP: plugNIC}
+	fmt.Println("   dataplane: Linux, nftables")
+	if err := benchCNIOn(ctx, e, linux); err != nil {
+		return err
+	}
 	if !e.vpp {
 		fmt.Println("   pods: VETH; VPP: the fake")
 		return benchCNIOn(ctx, e, veth)
@@ -69,9 +74,13 @@ func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions) error {
 func poolIsFull(ctx context.Context, node *testbed.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	metric := "contiv_vpp_writes_total"
+	if _, err := node.Metric(ctx, metric); err != nil {
+		metric = "contiv_linux_writes_total"
+	}
 	last, since := -1.0, time.Now()
 	return testbed.Eventually(ctx, 100*time.Millisecond, func() error {
-		n, err := node.Metric(ctx, "contiv_vpp_writes_total")
+		n, err := node.Metric(ctx, metric)
 		if err != nil {
 			return err
 		}

@@ -15,32 +15,34 @@ import (
 // maxAudits bounds how often the kernel is read until it does not change meanwhile.
 const maxAudits = 10
 
-// audit reads what the kernel has and notes where it differs from what we thought. What was read is of one generation.
+// audit reads what the kernel has and notes where it differs from what we thought. Others may write to their own tables
+// meanwhile, but not to ours.
 func (b *Backend) audit() error {
 	for range maxAudits {
-		before, err := b.cmd.generation()
+		gen, err := b.cmd.generation()
 		if err != nil {
 			return err
 		}
 		_ = b.events.drain()
 		b.events.touched, b.events.suspect = false, false
-		failed := error(nil)
+		var failed error
 		for _, f := range b.families {
 			failed = cmpErr(failed, f.load(lister{b.cmd, b.table, f.proto}))
 		}
-		after, err := b.cmd.generation()
+		b.gen = gen
+		untouched, err := b.catchUp()
 		switch {
 		case err != nil:
 			return err
-		case before != after || errors.Is(failed, errDumpChanged):
-			continue
+		case !untouched:
+			continue // what was read may be of different generations
 		case failed != nil:
 			return failed
 		}
-		b.gen, b.known, b.resync, b.unaudited = after, true, false, false
+		b.known, b.resync, b.unaudited = true, false, false
 		return nil
 	}
-	return errDumpChanged
+	return errors.New("our tables were changed by another program whenever they were read; which program is it?")
 }
 
 // load notes what the kernel has in the family's table.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -76,6 +77,7 @@ func (b *Backend) connect() (err error) {
 		b.events.close()
 		return err
 	}
+	b.events.own = b.cmd.port
 	return nil
 }
 
@@ -292,6 +294,7 @@ const maxBatch = 128 << 20
 // transact sends the plans as one transaction. What is too large for one is split: new sets, which nothing uses yet, go first.
 func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	t := newBatch(b.table, b.cmd.seq+1)
+	t.b = slices.Grow(t.b, plans[0].size()+plans[1].size())
 	for _, p := range plans {
 		p.write(t)
 	}
@@ -313,11 +316,25 @@ func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	return t.writes, nil
 }
 
-// commit sends a transaction and notes the generation that it makes.
-func (b *Backend) commit(t *batch) error {
-	b.events.pause() // our own changes are no news
-	err := b.cmd.commit(t, b.gen)
-	b.events.resume()
+// quietBatch is the number of messages in a transaction from which on we do not want to be told of it.
+const quietBatch = 1000
+
+// commit sends a transaction and notes the generation that it makes. If others have written to their own tables since the last
+// look, it is sent again as it is.
+func (b *Backend) commit(t *batch) (err error) {
+	data := t.close()
+	for range maxAttempts {
+		if err = b.commitOnce(t, data); !errors.Is(err, errStale) {
+			break
+		}
+		untouched, failed := b.catchUp()
+		if failed != nil {
+			return failed
+		}
+		if !untouched {
+			return errStale
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -326,4 +343,12 @@ func (b *Backend) commit(t *batch) error {
 		b.gen = 1 // as the kernel does
 	}
 	return nil
+}
+
+func (b *Backend) commitOnce(t *batch, data []byte) error {
+	if len(t.blame) > quietBatch {
+		b.events.pause()
+		defer b.events.resume()
+	}
+	return b.cmd.commit(t, data, b.gen)
 }

@@ -44,9 +44,8 @@ func (b *batch) end() { b.endMessage(b.open) }
 
 func (b *batch) empty() bool { return len(b.blame) == 1 }
 
-// close ends the transaction: the kernel takes it only in generation gen, and acknowledges its last message.
-func (b *batch) close(gen uint32) []byte {
-	binary.BigEndian.PutUint32(b.b[genIDAt:], gen)
+// close ends the transaction, of which the kernel is to acknowledge the last message.
+func (b *batch) close() []byte {
 	b.addFlags(b.last, unix.NLM_F_ACK)
 	seq := b.first + uint32(len(b.blame))
 	at := b.message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, seq, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
@@ -75,9 +74,10 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("nf_tables refuses the transaction: %v", r.other)
 }
 
-// commit sends a transaction that is valid in generation gen. The error is errStale, a *refusal, or of the socket.
-func (c *conn) commit(b *batch, gen uint32) error {
-	data := b.close(gen)
+// commit sends a closed transaction, which the kernel takes only in generation gen. The error is errStale, a *refusal, or of
+// the socket.
+func (c *conn) commit(b *batch, data []byte, gen uint32) error {
+	binary.BigEndian.PutUint32(data[genIDAt:], gen)
 	if err := c.send(data); err != nil {
 		return err
 	}

@@ -51,19 +51,35 @@ type compiler struct {
 	lists []*list // of the program being built
 	n     *node
 	out   compiled
-	hash  []byte // scratch
-	slab  []byte // what programs keep
+	*scratch
+}
+
+// scratch is memory that the compilers of a family use one after the other.
+type scratch struct {
+	exprs, hash []byte
+	slab        []byte // what programs keep
 }
 
 // compile renders rules that belong to chain n.
 func compile(n *node, rules []table.Rule) compiled {
-	c := &compiler{n: n}
-	c.out.allowed = anyHook
+	c := newCompiler(n)
 	for i := range rules {
 		if err := c.rule(&rules[i]); err != nil && c.out.err == nil {
 			c.out.err = fmt.Errorf("rule %d: %w", i+1, err)
 		}
 	}
+	return c.finish()
+}
+
+func newCompiler(n *node) *compiler {
+	c := &compiler{n: n, scratch: &n.f.scratch}
+	c.b = c.scratch.exprs
+	c.out.allowed = anyHook
+	return c
+}
+
+func (c *compiler) finish() compiled {
+	c.scratch.exprs = c.b[:0]
 	return c.out
 }
 
@@ -117,7 +133,7 @@ func (c *compiler) emit(comment string) {
 	c.out.programs = append(c.out.programs, p)
 }
 
-const slabSize = 16 << 10
+const slabSize = 64 << 10
 
 // keep copies bytes to where they stay.
 func (c *compiler) keep(b []byte) []byte {

@@ -15,6 +15,7 @@ import (
 // be read at once.
 type conn struct {
 	fd     int
+	port   uint32 // the kernel's name of the socket, which is in what it tells others of our transactions
 	seq    uint32
 	sndbuf int // what the kernel was told last
 	rbuf   []byte
@@ -50,6 +51,11 @@ func newConn() (*conn, error) {
 		unix.Close(fd)
 		return nil, err
 	}
+	own, err := unix.Getsockname(fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
 	tv := unix.NsecToTimeval(ioTimeout.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 		unix.Close(fd)
@@ -59,7 +65,11 @@ func newConn() (*conn, error) {
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, rcvbuf)
-	return &conn{fd: fd, seq: uint32(time.Now().UnixNano()), rbuf: make([]byte, readBuffer)}, nil
+	c := &conn{fd: fd, seq: uint32(time.Now().UnixNano()), rbuf: make([]byte, readBuffer)}
+	if sa, ok := own.(*unix.SockaddrNetlink); ok {
+		c.port = sa.Pid
+	}
+	return c, nil
 }
 
 func (c *conn) close() { unix.Close(c.fd) }
@@ -104,7 +114,7 @@ func (c *conn) receive(flags int, each func(h header, payload []byte) error) err
 // header is what matters of a message's header.
 type header struct {
 	typ, flags uint16
-	seq        uint32
+	seq, port  uint32
 }
 
 func eachMessage(b []byte, each func(h header, payload []byte) error) error {
@@ -113,7 +123,8 @@ func eachMessage(b []byte, each func(h header, payload []byte) error) error {
 		if size < unix.SizeofNlMsghdr || size > len(b) {
 			return fmt.Errorf("nf_tables: message of %d bytes in a datagram of %d", size, len(b))
 		}
-		h := header{binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint16(b[6:]), binary.NativeEndian.Uint32(b[8:])}
+		h := header{binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint16(b[6:]),
+			binary.NativeEndian.Uint32(b[8:]), binary.NativeEndian.Uint32(b[12:])}
 		if err := each(h, b[unix.SizeofNlMsghdr:size]); err != nil {
 			return err
 		}
@@ -122,7 +133,7 @@ func eachMessage(b []byte, each func(h header, payload []byte) error) error {
 	return nil
 }
 
-// errDumpChanged: what was being listed changed meanwhile.
+// errDumpChanged: something changed while it was listed, not necessarily that of which was asked. All has been listed.
 var errDumpChanged = errors.New("changed while it was listed")
 
 // errDone ends a request.

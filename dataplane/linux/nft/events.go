@@ -9,15 +9,15 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// events listens to what other programs change in nf_tables. It is read when it is asked, without a goroutine. While we
-// write ourselves it does not listen: who else wrote in that time shows by the generation, which counts all transactions.
+// events listens to what is changed in nf_tables. It is read when it is asked, without a goroutine.
 type events struct {
 	*conn
 	table string
+	own   uint32 // port of the socket of which the changes are our own
 
 	touched bool   // another program has changed our tables
 	suspect bool   // one may have
-	seen    uint32 // the last generation whose changes have all been told
+	seen    uint32 // the last generation of which all changes have been told
 }
 
 func watchEvents(ns *nsdo.Namespace, table string) (*events, error) {
@@ -33,6 +33,8 @@ func watchEvents(ns *nsdo.Namespace, table string) (*events, error) {
 	return e, nil
 }
 
+// pause stops listening, for a transaction of ours that is so large that telling us of it would take long. Who else writes
+// meanwhile shows by the generation.
 func (e *events) pause() {
 	_ = unix.SetsockoptInt(e.fd, unix.SOL_NETLINK, unix.NETLINK_DROP_MEMBERSHIP, unix.NFNLGRP_NFTABLES)
 }
@@ -70,6 +72,9 @@ func (e *events) note(h header, payload []byte) {
 		e.seen = be32(attr(payload[4:], unix.NFTA_GEN_ID))
 		return
 	}
+	if h.port == e.own {
+		return
+	}
 	family := payload[0]
 	ours := family == unix.NFPROTO_IPV4 || family == unix.NFPROTO_IPV6
 	if ours && text(attr(payload[4:], 1)) == e.table { // NFTA_*_TABLE are all 1
@@ -90,17 +95,11 @@ func (c *conn) generation() (gen uint32, err error) {
 // if others have written to their own tables, a look at what was told of that.
 func (b *Backend) sync() error {
 	if b.known {
-		gen, err := b.cmd.generation()
+		untouched, err := b.catchUp()
 		if err != nil {
 			return err
 		}
-		err = b.events.drain()
-		foreign := gen != b.gen
-		touched := b.events.touched || b.events.suspect || err != nil
-		switch {
-		case foreign && !touched && b.events.seen == gen:
-			b.gen = gen // all that happened since was told, and was not about us
-		case foreign || touched:
+		if !untouched {
 			b.log.Info("another program has changed nf_tables, reading our tables again", "table", b.table)
 			b.known = false
 		}
@@ -110,4 +109,40 @@ func (b *Backend) sync() error {
 		}
 	}
 	return b.audit()
+}
+
+// catchUp makes b.gen the present generation if nothing since then was about our tables; else it returns false.
+func (b *Backend) catchUp() (untouched bool, err error) {
+	gen, err := b.cmd.generation()
+	if err != nil {
+		return false, err
+	}
+	if gen == b.gen {
+		err := b.events.drain()
+		return err == nil && !b.events.touched && !b.events.suspect, nil
+	}
+	if !b.events.reach(gen) {
+		return false, nil
+	}
+	b.gen = b.events.seen
+	return true, nil
+}
+
+// tellTime is how long the kernel may take to tell the rest of a transaction whose generation has begun, in milliseconds.
+const tellTime = 20
+
+// reach reads until all changes up to a generation have been told; false if one of them was about our tables, or may have been.
+func (e *events) reach(gen uint32) bool {
+	for {
+		if err := e.drain(); err != nil || e.touched || e.suspect {
+			return false
+		}
+		if int32(e.seen-gen) >= 0 {
+			return true
+		}
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(e.fd), Events: unix.POLLIN}}, tellTime)
+		if err != nil && !errors.Is(err, unix.EINTR) || ready == 0 {
+			return false // it was not told: we did not listen then
+		}
+	}
 }

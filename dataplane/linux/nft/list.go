@@ -51,34 +51,54 @@ func (l lister) tableFlags() (present bool, flags uint32, err error) {
 }
 
 func (l lister) wrap(what string, err error) error {
+	if errors.Is(err, errDumpChanged) {
+		return nil // what changed is elsewhere, or the generation and the events will tell
+	}
 	if err != nil {
 		return fmt.Errorf("list %s of nf_tables table %s: %w", what, l.table, err)
 	}
 	return nil
 }
 
+// maxListings bounds how often a listing is begun again.
+const maxListings = 50
+
+// chains lists the table's chains. The kernel can only list those of all tables, and may leave some out when those change
+// meanwhile: then it is asked again.
 func (l lister) chains(each func(listedChain)) error {
-	err := l.c.get(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, l.proto, nil, func(a []byte) {
-		var c listedChain
-		table := ""
-		eachAttr(a, func(typ uint16, v []byte) {
-			switch typ {
-			case unix.NFTA_CHAIN_TABLE:
-				table = text(v)
-			case unix.NFTA_CHAIN_NAME:
-				c.name = text(v)
-			case unix.NFTA_CHAIN_TYPE:
-				c.typ = text(v)
-			case unix.NFTA_CHAIN_HOOK:
-				c.hook, c.num = true, be32(attr(v, unix.NFTA_HOOK_HOOKNUM))
-				c.priority = int32(be32(attr(v, unix.NFTA_HOOK_PRIORITY)))
+	for range maxListings {
+		var list []listedChain
+		err := l.c.get(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, l.proto, nil, func(a []byte) {
+			if c, table := chainOf(a); table == l.table {
+				list = append(list, c)
 			}
 		})
-		if table == l.table { // the kernel lists those of all tables
+		if errors.Is(err, errDumpChanged) {
+			continue
+		}
+		for _, c := range list {
 			each(c)
 		}
+		return l.wrap("chains", err)
+	}
+	return fmt.Errorf("list chains of nf_tables: %w", errDumpChanged)
+}
+
+func chainOf(a []byte) (c listedChain, table string) {
+	eachAttr(a, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.NFTA_CHAIN_TABLE:
+			table = text(v)
+		case unix.NFTA_CHAIN_NAME:
+			c.name = text(v)
+		case unix.NFTA_CHAIN_TYPE:
+			c.typ = text(v)
+		case unix.NFTA_CHAIN_HOOK:
+			c.hook, c.num = true, be32(attr(v, unix.NFTA_HOOK_HOOKNUM))
+			c.priority = int32(be32(attr(v, unix.NFTA_HOOK_PRIORITY)))
+		}
 	})
-	return l.wrap("chains", err)
+	return c, table
 }
 
 // rules lists the rules of a chain. Chain by chain, because the kernel begins again with the first rule for every some 60 that

@@ -37,6 +37,8 @@ type family struct {
 	picky       map[*node]struct{} // chains that cannot be called from all hooks of their layer
 	brokenSets  map[*set]struct{}
 
+	scratch scratch
+
 	present bool // the kernel has the table
 	rebuild bool // what it has there is not ours to understand: it is made anew, all at once
 	// Sets and maps in our table that belong to nothing we know.

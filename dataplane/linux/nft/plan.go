@@ -112,7 +112,7 @@ func (n *node) content() []program {
 	if n.fork == nil {
 		return n.compiled.programs
 	}
-	c := &compiler{n: n}
+	c := newCompiler(n)
 	key := uint32(unix.NFT_META_IIFNAME)
 	if n.fork.byOut {
 		key = unix.NFT_META_OIFNAME
@@ -120,7 +120,7 @@ func (n *node) content() []program {
 	c.meta(key, reg1)
 	c.verdictMap(n.mapName())
 	c.emit("")
-	return append(c.out.programs, n.compiled.programs...)
+	return append(c.finish().programs, n.compiled.programs...)
 }
 
 func sameHashes(programs []program, hashes []ruleHash) bool {
@@ -156,6 +156,18 @@ func (s *set) needsWrite() bool {
 	}
 	return s.present && (s.typ != s.spec.Type || s.refill || len(s.ops) > 0)
 }
+
+// size is about how many bytes the plan takes in a transaction.
+func (p *plan) size() (n int) {
+	for i := range p.rewrite {
+		for j := range p.rewrite[i].programs {
+			n += len(p.rewrite[i].programs[j].exprs) + ruleOverhead
+		}
+	}
+	return n
+}
+
+const ruleOverhead = 200 // headers, names and user data of a rule; and a share of its chain
 
 // write adds the plan to a transaction. The order lets go of things before they are removed, and makes them before they
 // are used.
@@ -407,6 +419,7 @@ func (f *family) tidy(affected map[*node]struct{}) {
 			delete(f.lists, l.name)
 		}
 	}
+	f.scratch.slab = nil // programs that are gone need not be kept by one that stays
 	clear(f.dirtyLists)
 	clear(f.dirtyNodes)
 	clear(f.dirtySets)

@@ -64,7 +64,7 @@ func probe(c *conn, f *family) error {
 	}
 	end := &feature{name: "end"} // fails always: nobody has such a set
 	b.delSet(f, "never", end)
-	err = c.commit(b, gen)
+	err = c.commit(b, b.close(), gen)
 	var refused *refusal
 	if !errors.As(err, &refused) {
 		return cmpErr(err, errors.New("a transaction that must fail did not"))
