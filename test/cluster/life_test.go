@@ -131,6 +131,8 @@ func TestRandomKills(t *testing.T) {
 		pods := w.podPerNode()
 		w.mesh(pods)
 		rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+		sent, lost := map[string]int{}, map[string]int{}
+		defer func() { t.Logf("sent by what was killed: %v, lost: %v", sent, lost) }()
 		for i := range kills() {
 			n := w.Nodes[rnd.IntN(len(w.Nodes))]
 			stream := w.stream(pods[i%2], pods[(i+1)%2], 150)
@@ -140,12 +142,17 @@ func TestRandomKills(t *testing.T) {
 				r := <-stream
 				w.must(r.err)
 				w.mesh(pods)
-				t.Logf("VPP of %s killed: %s", n.Name, r.PingResult)
+				sent["VPP"], lost["VPP"] = sent["VPP"]+r.Sent, lost["VPP"]+r.Lost()
 				continue
 			}
 			w.must(n.Agent.Kill())
 			w.must(n.StartAgent(w.ctx))
-			w.lost(stream, 0)
+			r := <-stream
+			w.must(r.err)
+			sent["agent"], lost["agent"] = sent["agent"]+r.Sent, lost["agent"]+r.Lost()
+			if r.Lost() > 0 {
+				t.Errorf("agent of %s killed: %s", n.Name, r.PingResult)
+			}
 		}
 	})
 }

@@ -71,7 +71,7 @@ type world struct {
 
 func newWorld(t *testing.T, m mode, nodes int) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+time.Duration(kills())*4*time.Second)
 	t.Cleanup(cancel)
 	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
 	opts := testbed.ClusterOptions{
