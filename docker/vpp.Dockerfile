@@ -1,4 +1,9 @@
-# VPP 25.10 as FD.io packages it.
+# VPP 25.10 as FD.io packages it, with a remedy for its event loop: see dataplane/vpp/epollshim and docs/adr/0005.
+FROM debian:12-slim AS epollshim
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+COPY dataplane/vpp/epollshim/src/epollshim.c /
+RUN gcc -O2 -shared -fPIC -o /epollshim.so /epollshim.c
+
 FROM debian:12-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates curl gnupg \
@@ -8,5 +13,7 @@ RUN apt-get update \
  && apt-get update \
  && apt-get install -y --no-install-recommends 'vpp=25.10*' 'vpp-plugin-core=25.10*' \
  && rm -rf /var/lib/apt/lists/*
+COPY --from=epollshim /epollshim.so /usr/lib/contiv/epollshim.so
+ENV LD_PRELOAD=/usr/lib/contiv/epollshim.so
 COPY docker/startup.conf /etc/vpp/startup.conf
 ENTRYPOINT ["/usr/bin/vpp", "-c", "/etc/vpp/startup.conf"]

@@ -83,6 +83,7 @@ func benches() []bench {
 	return []bench{
 		{"plan", "8 000 flat interfaces and one member among 2 000, scheduler alone", benchPlan},
 		{"routes", "10 000 routes into VPP: scheduler, raw pipelined govpp, one call at a time", benchRoutes},
+		{"linux", "the Linux dataplane: rules, sets and routes beside the tools and the raw netlink floor", benchLinux},
 		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
 		{"nodes", "one agent in a cluster of many nodes: start, memory, a node that joins", benchNodes},
 		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
