@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -533,7 +535,7 @@ func TestKernelPolicySwapsUnderTraffic(t *testing.T) {
 		n.up("pod1", "pod2", "pod3")
 		allow := &proto.Rule{Action: "allow", Protocol: udp(), DstPorts: ports(80)}
 		n.guarded(0, func() {
-			for i := range map[string]int{rules.BackendNFT: 100, rules.BackendIptables: 8}[n.config.RulesConfig.Backend] {
+			for i := range swaps(n.config.RulesConfig.Backend) {
 				// The same intent in many forms, so that nothing stays where it was.
 				set := ipSet(fmt.Sprintf("set%d", i), n.addr(1, 4).String(), n.addr(1, 6).String())
 				forms := [][]*proto.Rule{
@@ -549,6 +551,14 @@ func TestKernelPolicySwapsUnderTraffic(t *testing.T) {
 			}
 		})
 	})
+}
+
+// swaps is how many rounds of three applies the test makes; CONTIV_POLICY_SWAPS asks for more.
+func swaps(backend string) int {
+	if n, err := strconv.Atoi(os.Getenv("CONTIV_POLICY_SWAPS")); err == nil && n > 0 {
+		return n
+	}
+	return map[string]int{rules.BackendNFT: 100, rules.BackendIptables: 8}[backend]
 }
 
 func TestKernelSetOverItsLimit(t *testing.T) {
