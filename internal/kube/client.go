@@ -1,0 +1,114 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Default limits of requests to the API server. The agent has seven watches and little else.
+const (
+	defaultQPS   = 20
+	defaultBurst = 40
+)
+
+// protobufType is how the API server encodes fastest.
+const protobufType = "application/vnd.kubernetes.protobuf"
+
+// Config says how to reach the API server.
+type Config struct {
+	// Kubeconfig is the path of a kubeconfig file; empty: the service account of the pod that the agent runs in.
+	Kubeconfig string
+	// Server replaces the address of the API server, e.g. "https://192.0.2.1:6443". Without it a pod goes to the service
+	// "kubernetes", which at boot needs the very service proxy that waits for the API server.
+	Server string
+	// QPS and Burst limit the requests per second; 20 and 40 when zero.
+	QPS   float32
+	Burst int
+	// UserAgent names the agent in the API server's logs.
+	UserAgent string
+}
+
+// Client reads the API server. It knows the three API groups that the agent uses and no other, so that the types of all of
+// Kubernetes are not part of the agent.
+type Client struct {
+	groups map[schema.GroupVersion]rest.Interface
+	host   string
+}
+
+// NewClient makes a client; it does not connect yet.
+func NewClient(cfg Config) (*Client, error) {
+	rc, err := restConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	httpClient, err := rest.HTTPClientFor(rc)
+	if err != nil {
+		return nil, fmt.Errorf("Kubernetes API client: %w", err)
+	}
+	return newClient(rc, httpClient)
+}
+
+func restConfig(cfg Config) (rc *rest.Config, err error) {
+	if cfg.Kubeconfig == "" {
+		if rc, err = rest.InClusterConfig(); err != nil {
+			return nil, fmt.Errorf("no kubeconfig is given and this is no pod with a service account: %w", err)
+		}
+		if cfg.Server != "" {
+			rc.Host = cfg.Server
+		}
+	} else if rc, err = clientcmd.BuildConfigFromFlags(cfg.Server, cfg.Kubeconfig); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
+	}
+	rc.QPS, rc.Burst, rc.UserAgent = cfg.QPS, cfg.Burst, cfg.UserAgent
+	if rc.QPS == 0 {
+		rc.QPS = defaultQPS
+	}
+	if rc.Burst == 0 {
+		rc.Burst = defaultBurst
+	}
+	if rc.UserAgent == "" {
+		rc.UserAgent = "contiv-agent"
+	}
+	rc.AcceptContentTypes, rc.ContentType = protobufType+",application/json", protobufType
+	return rc, nil
+}
+
+func newClient(rc *rest.Config, httpClient *http.Client) (*Client, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("Kubernetes API client: %w", err)
+		}
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	c := &Client{groups: map[schema.GroupVersion]rest.Interface{}, host: rc.Host}
+	for _, gv := range []schema.GroupVersion{
+		corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion,
+	} {
+		group := rest.CopyConfig(rc)
+		group.GroupVersion, group.APIPath = &gv, "/apis"
+		if gv.Group == "" {
+			group.APIPath = "/api"
+		}
+		group.NegotiatedSerializer = codecs.WithoutConversion()
+		client, err := rest.RESTClientForConfigAndClient(group, httpClient)
+		if err != nil {
+			return nil, fmt.Errorf("Kubernetes API client for %s: %w", gv, err)
+		}
+		c.groups[gv] = client
+	}
+	return c, nil
+}

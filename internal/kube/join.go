@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"maps"
+	"sync"
+
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// Join makes one stream of events out of those of several sources, each of which has its own part of the cluster's state: the
+// event loop takes a DBResync for everything there is. The first one is pushed when every part has delivered its own; later
+// on a part's resync is pushed together with what the others told last.
+type Join struct {
+	sink EventSink
+
+	mu    sync.Mutex // held while an event is pushed, so that what is pushed is in order
+	parts []*Part    // guarded by mu
+}
+
+// Part is the sink of one source.
+type Part struct {
+	join     *Join
+	identity bool
+	known    bool              // guarded by join.mu
+	local    bool              // guarded by join.mu; the snapshot is a local copy
+	state    api.KubeStateData // guarded by join.mu; nil before known
+}
+
+// NewJoin joins parts into sink.
+func NewJoin(sink EventSink) *Join { return &Join{sink: sink} }
+
+// NewPart adds a part; all are added before the first event. identity is true for the part whose local copy makes the joined
+// snapshot a local one: the cluster database, from which nodes have their identity.
+func (j *Join) NewPart(identity bool) *Part {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := &Part{join: j, identity: identity}
+	j.parts = append(j.parts, p)
+	return p
+}
+
+// PushEvent implements EventSink. After an error nothing has happened; ErrQueueFull is worth another try.
+func (p *Part) PushEvent(event api.Event) error {
+	p.join.mu.Lock()
+	defer p.join.mu.Unlock()
+	switch ev := event.(type) {
+	case *api.DBResync:
+		return p.resyncLocked(ev)
+	case *api.KubeStateChange:
+		return p.changeLocked(ev)
+	}
+	return p.join.sink.PushEvent(event)
+}
+
+func (p *Part) resyncLocked(ev *api.DBResync) error {
+	before := *p
+	p.known, p.local = true, ev.Local
+	p.state = make(api.KubeStateData, len(ev.KubeState))
+	for resource, kvs := range ev.KubeState {
+		p.state[resource] = maps.Clone(kvs)
+	}
+	if !p.join.readyLocked() {
+		return nil
+	}
+	all := &api.DBResync{KubeState: api.KubeStateData{}}
+	for _, part := range p.join.parts {
+		all.Local = all.Local || (part.identity && part.local)
+		for resource, kvs := range part.state {
+			all.KubeState[resource] = maps.Clone(kvs)
+		}
+	}
+	if err := p.join.sink.PushEvent(all); err != nil {
+		p.known, p.local, p.state = before.known, before.local, before.state
+		return err
+	}
+	return nil
+}
+
+// changeLocked pushes a change. Before the first joined snapshot it is enough to remember it.
+func (p *Part) changeLocked(ev *api.KubeStateChange) error {
+	if p.join.readyLocked() {
+		if err := p.join.sink.PushEvent(ev); err != nil {
+			return err
+		}
+	}
+	if p.state == nil {
+		return nil // in the snapshot that is to come
+	}
+	kvs := p.state[ev.Resource]
+	if kvs == nil {
+		kvs = api.KeyValuePairs{}
+		p.state[ev.Resource] = kvs
+	}
+	if ev.NewValue == nil {
+		delete(kvs, ev.Key)
+	} else {
+		kvs[ev.Key] = ev.NewValue
+	}
+	return nil
+}
+
+func (j *Join) readyLocked() bool {
+	for _, p := range j.parts {
+		if !p.known {
+			return false
+		}
+	}
+	return true
+}

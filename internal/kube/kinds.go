@@ -1,0 +1,93 @@
+package kube
+
+import (
+	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"contiv.dev/vswitch/internal/kube/model"
+)
+
+// kind is a resource of the API and what becomes of it.
+type kind struct {
+	keyword  string // of events
+	resource string // plural name in the API
+	group    schema.GroupVersion
+	// Selectors keep at the server what is of no interest.
+	labelSelector, fieldSelector string
+	// optional: servers may be too old to know the resource.
+	optional bool
+	// object is an empty object of the resource.
+	object runtime.Object
+	// convert gives nil for an object that is of no interest.
+	convert func(obj any) proto.Message
+}
+
+// kinds is THE list of what is watched. annotations are the prefixes of the annotations of pods that are kept.
+func kinds(annotations []string, in *interner) []*kind {
+	const notForeign = "!" + proxyNameLabel
+	return []*kind{
+		{keyword: model.NodeKeyword, resource: "nodes", group: corev1.SchemeGroupVersion, object: &corev1.Node{},
+			convert: convertWith(func(o *corev1.Node) *model.Node { return convertNode(o) })},
+		{keyword: model.NamespaceKeyword, resource: "namespaces", group: corev1.SchemeGroupVersion, object: &corev1.Namespace{},
+			convert: convertWith(func(o *corev1.Namespace) *model.Namespace { return convertNamespace(o) })},
+		{keyword: model.PodKeyword, resource: "pods", group: corev1.SchemeGroupVersion, object: &corev1.Pod{},
+			fieldSelector: "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed),
+			convert:       convertWith(func(o *corev1.Pod) *model.Pod { return convertPod(o, annotations) })},
+		{keyword: model.PolicyKeyword, resource: "networkpolicies", group: networkingv1.SchemeGroupVersion,
+			object: &networkingv1.NetworkPolicy{}, convert: convertWith(convertPolicy)},
+		{keyword: model.ServiceKeyword, resource: "services", group: corev1.SchemeGroupVersion, object: &corev1.Service{},
+			labelSelector: notForeign, convert: convertWith(convertService)},
+		{keyword: model.EndpointSliceKeyword, resource: "endpointslices", group: discoveryv1.SchemeGroupVersion,
+			object:        &discoveryv1.EndpointSlice{},
+			labelSelector: discoveryv1.LabelServiceName + "," + notForeign + ",!" + headlessLabel,
+			convert:       convertWith(in.convertSlice)},
+		{keyword: model.ServiceCIDRKeyword, resource: "servicecidrs", group: networkingv1.SchemeGroupVersion, optional: true,
+			object: &networkingv1.ServiceCIDR{}, convert: convertWith(convertServiceCIDR)},
+	}
+}
+
+// message is a pointer to a generated message.
+type message[M any] interface {
+	*M
+	proto.Message
+}
+
+// convertWith makes a conversion between two types one from any object; objects of another type are of no interest.
+func convertWith[O, M any, P message[M]](convert func(O) P) func(any) proto.Message {
+	return func(obj any) proto.Message {
+		o, ok := obj.(O)
+		if !ok {
+			return nil
+		}
+		if m := convert(o); m != nil {
+			return m
+		}
+		return nil
+	}
+}
+
+// object is what a reflector keeps until its list is complete, and hands over: an object of the API, converted. The methods
+// of metav1.Object, by which reflectors know objects, are those of the embedded metadata.
+type object struct {
+	metav1.ObjectMeta
+	msg proto.Message // nil: of no interest
+}
+
+// transform converts what a reflector gets, so that even the first list does not exist as API objects.
+func (k *kind) transform(obj any) (any, error) {
+	meta, ok := obj.(metav1.Object)
+	if _, done := obj.(*object); done || !ok {
+		return obj, nil
+	}
+	return &object{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: meta.GetName(), Namespace: meta.GetNamespace(), ResourceVersion: meta.GetResourceVersion(),
+		},
+		msg: k.convert(obj),
+	}, nil
+}

@@ -1,0 +1,294 @@
+package kube
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// mirror is the state of the cluster as it is known now, and how it differs from what the event loop has been told. It does
+// no I/O and knows no clock.
+//
+// Until the first snapshot is taken nothing is a difference. After a local snapshot differences are only known once every
+// kind is complete: then the whole state is compared with the local one.
+type mirror struct {
+	limit int           // differences above which a resync is cheaper
+	saved bool          // there is a local copy
+	wake  chan struct{} // has a token when next may have something new
+
+	mu      sync.Mutex
+	kinds   map[string]*mirrored     // by keyword; guarded by mu
+	told    bool                     // a snapshot has been taken; guarded by mu
+	base    map[string]proto.Message // what a local snapshot told, until it can be compared; guarded by mu
+	order   []string                 // keys of prev in the order of their first change, and gaps; guarded by mu
+	prev    map[string]proto.Message // by key of what differs: what the loop has been told (nil: nothing); guarded by mu
+	resync  bool                     // a snapshot is due; guarded by mu
+	unsaved map[string]bool          // keys that differ from the local copy; guarded by mu
+	counts  counts                   // guarded by mu
+}
+
+// mirrored is one kind of objects.
+type mirrored struct {
+	complete bool
+	values   map[string]proto.Message
+}
+
+// counts are totals since the start.
+type counts struct {
+	changed, same, lists uint64
+}
+
+func newMirror(keywords []string, limit int) *mirror {
+	m := &mirror{
+		limit: limit, wake: make(chan struct{}, 1), kinds: map[string]*mirrored{}, prev: map[string]proto.Message{},
+		unsaved: map[string]bool{},
+	}
+	for _, keyword := range keywords {
+		m.kinds[keyword] = &mirrored{values: map[string]proto.Message{}}
+	}
+	return m
+}
+
+// set takes the present value of one object; nil: there is none.
+func (m *mirror) set(keyword, key string, value proto.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.setLocked(m.kinds[keyword], key, value)
+	m.overflowLocked()
+	m.signal()
+}
+
+// replace takes all objects of a kind, and the kind is complete.
+func (m *mirror) replace(keyword string, values map[string]proto.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.kinds[keyword]
+	m.counts.lists++
+	for key := range k.values {
+		if values[key] == nil {
+			m.setLocked(k, key, nil)
+		}
+	}
+	for key, value := range values {
+		m.setLocked(k, key, value)
+	}
+	k.complete = true
+	if m.base != nil && m.completeLocked() {
+		m.compareLocked()
+	}
+	m.overflowLocked()
+	m.signal()
+}
+
+// setLocked changes one value and notes the difference. A change that changes nothing leaves the old message in place, since
+// others share it.
+func (m *mirror) setLocked(k *mirrored, key string, value proto.Message) {
+	old := k.values[key]
+	if equal(old, value) {
+		m.counts.same++
+		return
+	}
+	m.counts.changed++
+	if value == nil {
+		delete(k.values, key)
+	} else {
+		k.values[key] = value
+	}
+	if m.saved {
+		m.unsaved[key] = true
+	}
+	if m.told && m.base == nil && !m.resync {
+		m.differLocked(key, old, value)
+	}
+}
+
+// differLocked notes that the value of a key changes from old to value.
+func (m *mirror) differLocked(key string, old, value proto.Message) {
+	told, known := m.prev[key]
+	switch {
+	case !known:
+		m.prev[key] = old
+		m.order = append(m.order, key)
+	case equal(told, value): // back to what it was
+		delete(m.prev, key)
+	}
+}
+
+// compareLocked turns the difference to a local snapshot into changes.
+func (m *mirror) compareLocked() {
+	base := m.base
+	m.base = nil
+	for _, k := range m.kinds {
+		for key, value := range k.values {
+			if old := base[key]; !equal(old, value) {
+				m.differLocked(key, old, value)
+			}
+			delete(base, key)
+		}
+	}
+	for key, old := range base {
+		m.differLocked(key, old, nil)
+	}
+}
+
+// overflowLocked gives up single changes when there are too many of them. Gaps in order are keys, too, but old ones.
+func (m *mirror) overflowLocked() {
+	if len(m.prev) > m.limit {
+		m.resyncLocked()
+	}
+	if len(m.order) > 2*len(m.prev)+m.limit {
+		kept, seen := m.order[:0], make(map[string]bool, len(m.prev))
+		for _, key := range m.order {
+			if _, differs := m.prev[key]; differs && !seen[key] {
+				seen[key] = true
+				kept = append(kept, key)
+			}
+		}
+		m.order = kept
+	}
+}
+
+func (m *mirror) resyncLocked() {
+	m.resync = true
+	m.order, m.prev = nil, map[string]proto.Message{}
+}
+
+// requestResync makes a snapshot due.
+func (m *mirror) requestResync() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.told && m.base == nil {
+		m.resyncLocked()
+	}
+	m.signal()
+}
+
+// next takes the next event for the loop; nil when there is none. The caller sees to it that the event arrives.
+func (m *mirror) next() api.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.completeLocked() {
+		return nil
+	}
+	if !m.told || m.resync {
+		m.told, m.resync = true, false
+		return &api.DBResync{KubeState: m.snapshotLocked()}
+	}
+	for len(m.order) > 0 {
+		key := m.order[0]
+		m.order[0] = ""
+		m.order = m.order[1:]
+		prev, differs := m.prev[key]
+		if !differs {
+			continue
+		}
+		delete(m.prev, key)
+		keyword := model.KeywordOf(key)
+		ev := &api.KubeStateChange{Resource: keyword, Key: key, PrevValue: prev}
+		if value := m.kinds[keyword].values[key]; value != nil {
+			ev.NewValue = value
+		}
+		return ev
+	}
+	return nil
+}
+
+// local takes a local snapshot if nothing has been told yet.
+func (m *mirror) local(values map[string]proto.Message) *api.DBResync {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.told {
+		return nil
+	}
+	m.told = true
+	m.base = values
+	ev := &api.DBResync{Local: true, KubeState: api.KubeStateData{}}
+	for keyword := range m.kinds {
+		ev.KubeState[keyword] = api.KeyValuePairs{}
+	}
+	for key, value := range values {
+		ev.KubeState[model.KeywordOf(key)][key] = value
+	}
+	if m.completeLocked() {
+		m.compareLocked()
+		m.overflowLocked()
+		m.signal()
+	}
+	return ev
+}
+
+func (m *mirror) snapshotLocked() api.KubeStateData {
+	data := make(api.KubeStateData, len(m.kinds))
+	for keyword, k := range m.kinds {
+		kvs := make(api.KeyValuePairs, len(k.values))
+		for key, value := range k.values {
+			kvs[key] = value
+		}
+		data[keyword] = kvs
+	}
+	return data
+}
+
+// missing lists the kinds that have never been complete.
+func (m *mirror) missing() (keywords []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for keyword, k := range m.kinds {
+		if !k.complete {
+			keywords = append(keywords, keyword)
+		}
+	}
+	return keywords
+}
+
+func (m *mirror) completeLocked() bool {
+	for _, k := range m.kinds {
+		if !k.complete {
+			return false
+		}
+	}
+	return true
+}
+
+// takeUnsaved returns the values that have changed since it was called last (nil: deleted), once everything is complete:
+// before that the local copy is better than what is known.
+func (m *mirror) takeUnsaved() map[string]proto.Message {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.unsaved) == 0 || !m.completeLocked() {
+		return nil
+	}
+	out := make(map[string]proto.Message, len(m.unsaved))
+	for key := range m.unsaved {
+		out[key] = m.kinds[model.KeywordOf(key)].values[key]
+	}
+	m.unsaved = map[string]bool{}
+	return out
+}
+
+// notSaved takes values back that could not be saved.
+func (m *mirror) notSaved(values map[string]proto.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range values {
+		m.unsaved[key] = true
+	}
+}
+
+func (m *mirror) signal() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// equal compares two values of one key, each of which may be nil.
+func equal(a, b proto.Message) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return proto.Equal(a, b)
+}

@@ -1,0 +1,560 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+func schemaOf(version, kind string) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(version, kind)
+}
+
+// loop is an event loop that remembers, and checks that changes begin where the last one ended.
+type loop struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	full    bool
+	state   map[string]proto.Message
+	events  []string
+	resyncs []*api.DBResync
+	news    chan struct{}
+}
+
+func newLoop(t *testing.T) *loop { return &loop{t: t, news: make(chan struct{}, 1)} }
+
+func (l *loop) PushEvent(event api.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.full {
+		return api.ErrQueueFull
+	}
+	switch ev := event.(type) {
+	case *api.DBResync:
+		l.state = map[string]proto.Message{}
+		for resource, kvs := range ev.KubeState {
+			for key, value := range kvs {
+				if model.KeywordOf(key) != resource {
+					l.t.Errorf("%s is among %s", key, resource)
+				}
+				l.state[key] = value
+			}
+		}
+		l.resyncs = append(l.resyncs, ev)
+		l.events = append(l.events, fmt.Sprintf("resync local=%t", ev.Local))
+	case *api.KubeStateChange:
+		if l.state == nil {
+			l.t.Errorf("%s before the first resync", ev)
+			return nil
+		}
+		if !equal(l.state[ev.Key], ev.PrevValue) {
+			l.t.Errorf("%s: previous value is %v, it was told to be %v", ev.Key, ev.PrevValue, l.state[ev.Key])
+		}
+		if ev.NewValue == nil {
+			delete(l.state, ev.Key)
+		} else {
+			l.state[ev.Key] = ev.NewValue
+		}
+		l.events = append(l.events, strings.TrimPrefix(ev.String(), "Kubernetes State Change: "))
+	}
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// await waits until the condition holds of the events so far.
+func (l *loop) await(what string, cond func(events []string, state map[string]proto.Message) bool) {
+	l.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		l.mu.Lock()
+		ok := cond(l.events, l.state)
+		events := slices.Clone(l.events)
+		l.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-l.news:
+		case <-time.After(20 * time.Millisecond):
+		case <-deadline:
+			l.t.Fatalf("waited in vain for %s; events: %q", what, events)
+		}
+	}
+}
+
+func (l *loop) awaitKey(key string) proto.Message {
+	l.t.Helper()
+	l.await(key, func(_ []string, s map[string]proto.Message) bool { return s[key] != nil })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state[key]
+}
+
+func (l *loop) awaitGone(key string) {
+	l.t.Helper()
+	l.await(key+" gone", func(_ []string, s map[string]proto.Message) bool { return s != nil && s[key] == nil })
+}
+
+// take returns the events and forgets them.
+func (l *loop) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.events
+	l.events = nil
+	return out
+}
+
+func (l *loop) setFull(full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.full = full
+}
+
+// copyInMemory is a local copy.
+type copyInMemory struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	writes int
+	fail   error
+}
+
+func (c *copyInMemory) Load() (map[string][]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.values), c.fail
+}
+
+func (c *copyInMemory) Apply(changes map[string][]byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fail != nil {
+		return c.fail
+	}
+	if c.values == nil {
+		c.values = map[string][]byte{}
+	}
+	for k, v := range changes {
+		c.writes++
+		if v == nil {
+			delete(c.values, k)
+		} else {
+			c.values[k] = v
+		}
+	}
+	return nil
+}
+
+func (c *copyInMemory) written() (int, map[string][]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes, maps.Clone(c.values)
+}
+
+type rig struct {
+	*Source
+	api  *fakeAPI
+	loop *loop
+	stop func()
+}
+
+// run starts a source on a fake server.
+func run(t *testing.T, f *fakeAPI, change func(*Deps)) *rig {
+	t.Helper()
+	l := newLoop(t)
+	deps := Deps{
+		Client: f.client(), Events: l, Log: slog.New(slog.DiscardHandler), LocalDelay: 10 * time.Second,
+		SaveInterval: 20 * time.Millisecond,
+	}
+	if change != nil {
+		change(&deps)
+	}
+	s, err := NewSource(deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
+	s.Start(jobs)
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			if err := jobs.Stop(5 * time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return &rig{Source: s, api: f, loop: l, stop: stop}
+}
+
+func pod(name, ip string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": name}},
+		Spec:       corev1.PodSpec{NodeName: "n1"},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}},
+	}
+}
+
+func podKey(name string) string { return model.Key(model.PodKeyword, "default", name) }
+
+func TestSnapshotThenChanges(t *testing.T) {
+	for _, streams := range []bool{true, false} {
+		t.Run(fmt.Sprintf("streams=%t", streams), func(t *testing.T) {
+			f := newFakeAPI(t)
+			f.streams = streams
+			f.put(pod("a", "10.1.0.1"))
+			f.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+			f.put(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}})
+			f.put(&discoveryv1.EndpointSlice{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "s-1", Namespace: "default", Labels: map[string]string{discoveryv1.LabelServiceName: "s"},
+				},
+				AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}},
+			})
+			r := run(t, f, nil)
+			if ip := r.loop.awaitKey(podKey("a")).(*model.Pod).Ips[0]; ip != "10.1.0.1" {
+				t.Errorf("address %s", ip)
+			}
+			if got := r.loop.take(); !slices.Equal(got, []string{"resync local=false"}) {
+				t.Fatalf("events %q", got)
+			}
+			if n := r.loop.resyncs[0].KubeState; len(n) != 7 || len(n["endpointslice"]) != 1 ||
+				len(n["policy"]) != 1 || len(n["node"]) != 1 {
+				t.Errorf("snapshot %v", n)
+			}
+
+			f.put(pod("b", "10.1.0.2"))
+			r.loop.awaitKey(podKey("b"))
+			f.put(pod("a", "10.1.0.9"))
+			r.loop.await("new address", func(_ []string, s map[string]proto.Message) bool {
+				return s[podKey("a")].(*model.Pod).Ips[0] == "10.1.0.9"
+			})
+			f.remove(pod("b", ""))
+			r.loop.awaitGone(podKey("b"))
+			want := []string{podKey("b") + " added", podKey("a") + " changed", podKey("b") + " deleted"}
+			if got := r.loop.take(); !slices.Equal(got, want) {
+				t.Errorf("events %q, want %q", got, want)
+			}
+			if synced, missing := r.Synced(); !synced {
+				t.Errorf("missing %q", missing)
+			}
+		})
+	}
+}
+
+// TestMeaninglessChanges: a node's heartbeat or a pod's readiness is no event.
+func TestMeaninglessChanges(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(pod("a", "10.1.0.1"))
+	r := run(t, f, nil)
+	r.loop.awaitKey(podKey("a"))
+	r.loop.take()
+	for i := range 5 {
+		p := pod("a", "10.1.0.1")
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Message: strings.Repeat("x", i)}}
+		p.Annotations = map[string]string{"not": strings.Repeat("kept", i)}
+		f.put(p)
+	}
+	f.put(pod("b", "10.1.0.2")) // after all of these
+	r.loop.awaitKey(podKey("b"))
+	if got := r.loop.take(); !slices.Equal(got, []string{podKey("b") + " added"}) {
+		t.Errorf("events %q", got)
+	}
+}
+
+// TestBrokenWatch: after a break the watch goes on where it was, without a new list; nothing is lost and nothing repeated.
+func TestBrokenWatch(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(pod("a", "10.1.0.1"))
+	r := run(t, f, nil)
+	r.loop.awaitKey(podKey("a"))
+	f.put(pod("b", "10.1.0.2"))
+	r.loop.awaitKey(podKey("b"))
+	r.loop.take()
+	f.set(func() { f.lists = map[string]int{} })
+	f.set(func() { f.status = http.StatusTooManyRequests })
+	f.breakWatches()
+	f.put(pod("c", "10.1.0.3"))
+	f.remove(pod("a", ""))
+	f.set(func() { f.status = 0 })
+	r.loop.awaitKey(podKey("c"))
+	r.loop.awaitGone(podKey("a"))
+	if got := r.loop.take(); !slices.Equal(got, []string{podKey("c") + " added", podKey("a") + " deleted"}) {
+		t.Errorf("events %q", got)
+	}
+	f.set(func() {
+		if f.lists["pods"] != 0 {
+			t.Errorf("%d new lists", f.lists["pods"])
+		}
+	})
+}
+
+// TestExpiredWatch: the history that the watch would go on from is gone (410), and with it deletions that nobody saw. A new
+// list becomes exactly the differences.
+func TestExpiredWatch(t *testing.T) {
+	for _, streams := range []bool{true, false} {
+		t.Run(fmt.Sprintf("streams=%t", streams), func(t *testing.T) {
+			f := newFakeAPI(t)
+			f.streams = streams
+			for _, name := range []string{"a", "b", "c"} {
+				f.put(pod(name, "10.1.0.1"))
+			}
+			r := run(t, f, nil)
+			r.loop.awaitKey(podKey("c"))
+			r.loop.take()
+			f.set(func() { f.status = http.StatusServiceUnavailable })
+			f.breakWatches()
+			f.remove(pod("a", ""))
+			f.put(pod("b", "10.1.0.77"))
+			f.put(pod("d", "10.1.0.4"))
+			f.forget()
+			f.set(func() { f.status = 0 })
+			r.loop.awaitKey(podKey("d"))
+			r.loop.awaitGone(podKey("a"))
+			got := r.loop.take()
+			slices.Sort(got)
+			want := []string{podKey("a") + " deleted", podKey("b") + " changed", podKey("d") + " added"}
+			if !slices.Equal(got, want) {
+				t.Errorf("events %q, want %q", got, want)
+			}
+			if err := r.Connected(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestManyChangesAreOneResync: changes that pile up beyond a limit are replaced by one snapshot.
+func TestManyChangesAreOneResync(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(pod("a", "10.1.0.1"))
+	r := run(t, f, func(d *Deps) { d.ResyncAbove = 20 })
+	r.loop.awaitKey(podKey("a"))
+	r.loop.take()
+	r.loop.setFull(true)
+	for i := range 50 {
+		f.put(pod(fmt.Sprint("p", i), "10.1.0.1"))
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for len(r.Source.mirror.snapshot().Values(model.PodKeyword)) < 51 && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	r.loop.setFull(false)
+	r.loop.awaitKey(podKey("p49"))
+	if got := r.loop.take(); got[len(got)-1] != "resync local=false" || len(got) > 3 {
+		t.Errorf("events %q, want one resync", got)
+	}
+}
+
+// TestFullQueue: what cannot be delivered waits, and changes of one object become one.
+func TestFullQueue(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(pod("a", "10.1.0.1"))
+	r := run(t, f, nil)
+	r.loop.awaitKey(podKey("a"))
+	r.loop.take()
+	r.loop.setFull(true)
+	f.put(pod("first", "10.1.0.1")) // in the hands of the job that delivers
+	for i := range 10 {
+		f.put(pod("a", fmt.Sprint("10.1.1.", i)))
+		f.put(pod("shortlived", "10.1.0.1"))
+		f.remove(pod("shortlived", ""))
+	}
+	f.put(pod("last", "10.1.0.1"))
+	deadline := time.Now().Add(5 * time.Second)
+	for r.Source.mirror.snapshot().Values(model.PodKeyword)[podKey("last")] == nil && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	r.loop.setFull(false)
+	r.loop.awaitKey(podKey("last"))
+	got := r.loop.take()
+	want := []string{podKey("first") + " added", podKey("a") + " changed", podKey("last") + " added"}
+	// The job may have had some of them in its hands when the queue became full.
+	if len(got) > len(want)+2 || got[len(got)-1] != want[2] {
+		t.Errorf("events %q, want about %q", got, want)
+	}
+}
+
+func TestAPIAwayAtStart(t *testing.T) {
+	f := newFakeAPI(t)
+	for _, name := range []string{"a", "b", "c"} {
+		f.put(pod(name, "10.1.0.1"))
+	}
+	local := &copyInMemory{}
+	withLocal := func(d *Deps) { d.Local, d.LocalDelay = local, 10*time.Millisecond }
+	r := run(t, f, func(d *Deps) { withLocal(d); d.LocalDelay = 10 * time.Second })
+	r.loop.awaitKey(podKey("c"))
+	r.stop() // saves
+	writes, values := local.written()
+	if writes != 3 || values[podKey("a")] == nil {
+		t.Fatalf("%d writes, %d values", writes, len(values))
+	}
+
+	f.set(func() { f.status = http.StatusServiceUnavailable })
+	r = run(t, f, withLocal)
+	r.loop.awaitKey(podKey("c"))
+	if got := r.loop.take(); !slices.Equal(got, []string{"resync local=true"}) {
+		t.Fatalf("events %q", got)
+	}
+	if err := r.Connected(); err == nil {
+		t.Error("connected to a server that is not there")
+	}
+	f.remove(pod("a", ""))
+	f.put(pod("d", "10.1.0.4"))
+	f.set(func() { f.status = 0 })
+	r.loop.awaitKey(podKey("d"))
+	r.loop.awaitGone(podKey("a"))
+	got := r.loop.take()
+	slices.Sort(got)
+	if want := []string{podKey("a") + " deleted", podKey("d") + " added"}; !slices.Equal(got, want) {
+		t.Errorf("events %q, want the difference %q", got, want)
+	}
+	r.stop()
+	if writes, values := local.written(); writes != 5 || values[podKey("a")] != nil || values[podKey("d")] == nil {
+		t.Errorf("%d writes, values %v", writes, slices.Sorted(maps.Keys(values)))
+	}
+
+	r = run(t, f, func(d *Deps) { withLocal(d); d.LocalDelay = 10 * time.Second })
+	r.loop.awaitKey(podKey("d"))
+	r.stop()
+	if writes, _ := local.written(); writes != 5 {
+		t.Errorf("a restart with nothing changed wrote %d values", writes-5)
+	}
+}
+
+// TestBoltCopy: the local copy that the agent has is good for it, a value that cannot be read included.
+func TestBoltCopy(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(pod("a", "10.1.0.1"))
+	path := filepath.Join(t.TempDir(), "kube.db")
+	open := func() *clusterdb.LocalCopy {
+		local, err := clusterdb.OpenLocalCopy(path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return local
+	}
+	local := open()
+	r := run(t, f, func(d *Deps) { d.Local = local })
+	r.loop.awaitKey(podKey("a"))
+	r.stop()
+	if err := local.Apply(map[string][]byte{podKey("b"): {0xff}, "from/a/later/version": {1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := local.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.set(func() { f.status = http.StatusServiceUnavailable })
+	local = open()
+	r = run(t, f, func(d *Deps) { d.Local, d.LocalDelay = local, time.Millisecond })
+	r.loop.awaitKey(podKey("a"))
+	if len(r.loop.state) != 1 || !r.loop.resyncs[0].Local {
+		t.Errorf("state %v", r.loop.state)
+	}
+	r.stop()
+	if err := local.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoCopy: without a copy the agent waits, and starts as soon as the server answers.
+func TestNoCopy(t *testing.T) {
+	f := newFakeAPI(t)
+	f.put(pod("a", "10.1.0.1"))
+	f.set(func() { f.status = http.StatusServiceUnavailable })
+	r := run(t, f, func(d *Deps) { d.LocalDelay = time.Millisecond })
+	time.Sleep(50 * time.Millisecond)
+	if got := r.loop.take(); len(got) != 0 {
+		t.Fatalf("events %q", got)
+	}
+	f.set(func() { f.status = 0 })
+	r.loop.awaitKey(podKey("a"))
+}
+
+// TestStopWhileAway: a reflector that waits for its next attempt ends at once.
+func TestStopWhileAway(t *testing.T) {
+	for _, fromStart := range []bool{true, false} {
+		f := newFakeAPI(t)
+		f.set(func() {
+			if fromStart {
+				f.status = http.StatusTooManyRequests
+			}
+		})
+		r := run(t, f, nil)
+		if !fromStart {
+			r.loop.await("resync", func(ev []string, _ map[string]proto.Message) bool { return len(ev) == 1 })
+			f.set(func() { f.status = http.StatusTooManyRequests })
+			f.breakWatches()
+		}
+		for deadline := time.Now().Add(5 * time.Second); r.Connected() == nil && time.Now().Before(deadline); {
+			time.Sleep(5 * time.Millisecond)
+		}
+		start := time.Now()
+		r.stop()
+		if d := time.Since(start); d > 300*time.Millisecond {
+			t.Errorf("from the start: %t: stopping took %s", fromStart, d)
+		}
+	}
+}
+
+// TestOldServer: a server without ServiceCIDRs is good enough; one that forbids pods is not, and it is said which.
+func TestOldServer(t *testing.T) {
+	f := newFakeAPI(t)
+	f.set(func() { f.absent["servicecidrs"] = true })
+	f.put(pod("a", "10.1.0.1"))
+	r := run(t, f, nil)
+	r.loop.awaitKey(podKey("a"))
+	if err := r.Connected(); err != nil {
+		t.Error(err)
+	}
+	f.set(func() { f.absent["pods"] = true })
+	r = run(t, f, nil)
+	deadline := time.Now().Add(5 * time.Second)
+	for r.Connected() == nil && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := r.Connected(); err == nil || !strings.Contains(err.Error(), "pods") {
+		t.Errorf("connected: %v", err)
+	}
+}
+
+// TestSelectors: what is of no interest does not leave the server.
+func TestSelectors(t *testing.T) {
+	f := newFakeAPI(t)
+	r := run(t, f, nil)
+	r.loop.await("resync", func(ev []string, _ map[string]proto.Message) bool { return len(ev) == 1 })
+	f.set(func() {
+		for resource, part := range map[string]string{
+			"pods":           "fieldSelector=status.phase%21%3DSucceeded",
+			"services":       "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name",
+			"endpointslices": "service.kubernetes.io%2Fheadless", "nodes": "allowWatchBookmarks=true",
+		} {
+			if !strings.Contains(f.queries[resource], part) {
+				t.Errorf("%s: query %s has no %s", resource, f.queries[resource], part)
+			}
+		}
+	})
+}

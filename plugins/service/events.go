@@ -1,0 +1,243 @@
+package service
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/nodesync"
+	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/service/processor"
+)
+
+const zoneLabel = "topology.kubernetes.io/zone"
+
+// Resync implements api.EventHandler.
+func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, txn api.ResyncOperations) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.txn = Txn{resync: txn}
+	defer func() { p.txn = Txn{} }()
+
+	nodes := model.Values[*model.Node](data, model.NodeKeyword)
+	p.nodes = newAddresses()
+	for _, node := range nodes {
+		p.nodes.kube[node.GetName()] = addrsOf(node)
+	}
+	for name, node := range p.NodeSync.GetAllNodes() {
+		p.nodes.vpp[name] = vppAddrs(node)
+	}
+	p.nodes.host = p.hostIPs()
+	own := nodes[model.Key(model.NodeKeyword, "", p.own())]
+	return p.processor.Resync(&processor.Snapshot{
+		Services:       maps.Values(model.Values[*model.Service](data, model.ServiceKeyword)),
+		Slices:         maps.Values(model.Values[*model.EndpointSlice](data, model.EndpointSliceKeyword)),
+		Zone:           own.GetLabels()[zoneLabel],
+		Nodes:          p.nodes.all(p.own()),
+		NodeInterfaces: p.nodeInterfaces(),
+		LocalPods:      p.localPods(nil),
+	})
+}
+
+// Update implements api.EventHandler.
+func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.txn = Txn{update: txn}
+	defer func() { p.txn = Txn{} }()
+	switch ev := event.(type) {
+	case *api.KubeStateChange:
+		change, err = p.kubeChange(ev)
+	case *nodesync.NodeUpdate:
+		change, err = p.nodeUpdate(ev)
+	case *podmanager.AddPod:
+		change, err = p.processor.SetInterfaces(p.nodeInterfaces(), p.localPods(nil))
+	case *podmanager.DeletePod:
+		change, err = p.processor.SetInterfaces(p.nodeInterfaces(), p.localPods(ev.Attachment))
+	}
+	if len(p.txn.notes) > 0 {
+		change = strings.TrimPrefix(change+": "+strings.Join(p.txn.notes, ", "), ": ")
+	}
+	return change, err
+}
+
+// Revert implements api.EventHandler: of the events that can be undone, AddPod is the one that changes something here.
+func (p *Plugin) Revert(event api.Event) error {
+	ev, ok := event.(*podmanager.AddPod)
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.txn = Txn{}
+	_, err := p.processor.SetInterfaces(p.nodeInterfaces(), p.localPods(ev.Attachment))
+	return err
+}
+
+func (p *Plugin) kubeChange(ev *api.KubeStateChange) (change string, err error) {
+	switch ev.Resource {
+	case model.ServiceKeyword:
+		prev, next := model.Change[*model.Service](ev)
+		if next == nil {
+			return p.processor.DeleteService(svcmodel.ID{Namespace: prev.GetNamespace(), Name: prev.GetName()})
+		}
+		return p.processor.UpdateService(next)
+	case model.EndpointSliceKeyword:
+		return p.processor.UpdateSlice(model.Change[*model.EndpointSlice](ev))
+	case model.NodeKeyword:
+		prev, next := model.Change[*model.Node](ev)
+		return p.kubeNode(prev, next)
+	}
+	return "", nil
+}
+
+func (p *Plugin) kubeNode(prev, next *model.Node) (change string, err error) {
+	name := next.GetName()
+	if next == nil {
+		name = prev.GetName()
+		delete(p.nodes.kube, name)
+	} else {
+		p.nodes.kube[name] = addrsOf(next)
+	}
+	change, err = p.processor.SetNode(name, p.nodes.of(name, p.own()))
+	if name != p.own() || err != nil {
+		return change, err
+	}
+	zoneChange, err := p.processor.SetZone(next.GetLabels()[zoneLabel])
+	return strings.Trim(change+"; "+zoneChange, "; "), err
+}
+
+func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) {
+	if ev.NodeName == p.own() {
+		p.nodes.host = p.hostIPs() // what this node tells of itself begins with the host's addresses
+	}
+	if ev.NewState == nil {
+		delete(p.nodes.vpp, ev.NodeName)
+	} else {
+		p.nodes.vpp[ev.NodeName] = vppAddrs(ev.NewState)
+	}
+	return p.processor.SetNode(ev.NodeName, p.nodes.of(ev.NodeName, p.own()))
+}
+
+func (p *Plugin) own() string { return p.ServiceLabel.GetAgentLabel() }
+
+// addresses are the addresses of nodes by name, by who says so.
+type addresses struct {
+	kube, vpp map[string][]netip.Addr
+	host      []netip.Addr // of this node's host stack
+}
+
+func newAddresses() addresses {
+	return addresses{kube: map[string][]netip.Addr{}, vpp: map[string][]netip.Addr{}}
+}
+
+func (a *addresses) of(name, own string) []netip.Addr {
+	out := slices.Concat(a.kube[name], a.vpp[name])
+	if name == own {
+		out = append(out, a.host...)
+	}
+	return out
+}
+
+func (a *addresses) all(own string) map[string][]netip.Addr {
+	out := map[string][]netip.Addr{own: a.of(own, own)}
+	for _, names := range []map[string][]netip.Addr{a.kube, a.vpp} {
+		for name := range names {
+			out[name] = a.of(name, own)
+		}
+	}
+	return out
+}
+
+func addrsOf(node *model.Node) []netip.Addr {
+	out := make([]netip.Addr, 0, len(node.GetAddresses()))
+	for _, text := range node.GetAddresses() {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			out = append(out, addr)
+		}
+	}
+	return out
+}
+
+func vppAddrs(node *nodesync.Node) []netip.Addr {
+	out := make([]netip.Addr, 0, len(node.VppIPAddresses)+len(node.MgmtIPAddresses))
+	for _, ip := range node.VppIPAddresses {
+		out = append(out, ip.Address.Unmap())
+	}
+	for _, ip := range node.MgmtIPAddresses {
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			out = append(out, addr.Unmap())
+		}
+	}
+	return out
+}
+
+func (p *Plugin) hostIPs() []netip.Addr {
+	var out []netip.Addr
+	for _, ip := range p.IPNet.GetHostIPs() {
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			out = append(out, addr.Unmap())
+		}
+	}
+	return out
+}
+
+// localPods are the pods of this node but for the one with an attachment that is going.
+func (p *Plugin) localPods(but *podmanager.Attachment) []processor.LocalPod {
+	all := p.PodManager.LocalAttachments()
+	out := make([]processor.LocalPod, 0, len(all))
+	for _, a := range all {
+		if but != nil && a.ID == but.ID {
+			continue
+		}
+		current, ok := p.PodManager.Current(a.Pod)
+		if !ok || current.ID != a.ID {
+			continue // an older sandbox of the pod
+		}
+		name, _, _, ok := p.IPNet.GetPodIfNames(a.Pod.Namespace, a.Pod.Name)
+		if !ok {
+			continue
+		}
+		pod := processor.LocalPod{Interface: name}
+		for _, prefix := range a.Addresses {
+			pod.Addresses = append(pod.Addresses, prefix.Addr())
+		}
+		out = append(out, pod)
+	}
+	return out
+}
+
+// nodeInterfaces are the ways to and from other nodes, the outside and the host's stack.
+func (p *Plugin) nodeInterfaces() (n processor.NodeInterfaces) {
+	conf := p.ContivConf.Node()
+	main, bvi, host := conf.MainVPPInterface.InterfaceName, p.IPNet.GetVxlanBVIIfName(), p.IPNet.GetHostInterconnectIfName()
+	n.Frontends = []string{main, bvi, host}
+	for _, other := range conf.OtherVPPInterfaces {
+		n.Frontends = append(n.Frontends, other.InterfaceName)
+	}
+	n.Backends = []string{bvi, host}
+	if bvi == "" { // no overlay: other nodes' pods are behind the uplink
+		n.Backends = []string{main, host}
+	}
+	none := func(name string) bool { return name == "" }
+	n.Frontends, n.Backends = slices.DeleteFunc(n.Frontends, none), slices.DeleteFunc(n.Backends, none)
+	return n
+}
+
+// discard takes the operations of an event that is being undone.
+type discard struct{}
+
+// Put implements api.ResyncOperations.
+func (discard) Put(string, proto.Message) {}
+
+// Get implements api.ResyncOperations.
+func (discard) Get(string) proto.Message { return nil }
+
+// Delete implements api.UpdateOperations.
+func (discard) Delete(string) {}

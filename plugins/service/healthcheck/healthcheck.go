@@ -1,0 +1,210 @@
+// Package healthcheck answers load balancers. A service with externalTrafficPolicy Local has a healthCheckNodePort: at this
+// port of every node a load balancer asks over HTTP whether the node has endpoints of the service, and sends traffic only to
+// nodes that have. The answers are those of kube-proxy: 200 or 503, with a JSON body and a header with the number of
+// endpoints.
+package healthcheck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+const (
+	// weightHeader tells load balancers that can make use of it how many endpoints there are.
+	weightHeader = "X-Load-Balancing-Endpoint-Weight"
+	minRetry     = 100 * time.Millisecond
+	maxRetry     = 30 * time.Second
+	stopTimeout  = 2 * time.Second
+	readTimeout  = 5 * time.Second
+)
+
+// Config says how to answer.
+type Config struct {
+	// Healthy says whether the dataplane can serve at all; nil: it can.
+	Healthy func() bool
+	// Address to listen at; empty: all addresses of the host.
+	Address string
+	Log     *slog.Logger
+}
+
+// Server listens at the ports of services. Its methods do not block and may be called from anywhere.
+type Server struct {
+	cfg Config
+
+	mu       sync.Mutex
+	services map[svcmodel.ID]*endpoint // guarded by mu
+	closed   bool                      // guarded by mu
+}
+
+// endpoint is the port of one service.
+type endpoint struct {
+	cfg  *Config
+	id   svcmodel.ID
+	port uint16
+	jobs *lifecycle.Group
+
+	mu    sync.Mutex
+	local int   // guarded by mu
+	err   error // why the port is not served; guarded by mu
+}
+
+// New is a Server without services.
+func New(cfg Config) *Server {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{cfg: cfg, services: map[svcmodel.ID]*endpoint{}}
+}
+
+// Set says that a service is to be answered for on a port.
+func (s *Server) Set(id svcmodel.ID, port uint16, localEndpoints int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	e := s.services[id]
+	if e != nil && e.port != port {
+		e.stop()
+		e = nil
+	}
+	if e == nil {
+		e = &endpoint{cfg: &s.cfg, id: id, port: port, jobs: lifecycle.NewGroup(context.Background(), s.cfg.Log)}
+		s.services[id] = e
+		e.jobs.Go("healthcheck-"+strconv.Itoa(int(port)), e.run)
+	}
+	e.mu.Lock()
+	e.local = localEndpoints
+	e.mu.Unlock()
+}
+
+// Delete says that a service is not to be answered for any more.
+func (s *Server) Delete(id svcmodel.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.services[id]; e != nil {
+		e.stop()
+		delete(s.services, id)
+	}
+}
+
+// Close stops answering.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	var errs []error
+	for id, e := range s.services {
+		errs = append(errs, e.jobs.Stop(stopTimeout))
+		delete(s.services, id)
+	}
+	return errors.Join(errs...)
+}
+
+// Failing says for which services the port cannot be served, and why.
+func (s *Server) Failing() map[svcmodel.ID]error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[svcmodel.ID]error{}
+	for id, e := range s.services {
+		e.mu.Lock()
+		if e.err != nil {
+			out[id] = e.err
+		}
+		e.mu.Unlock()
+	}
+	return out
+}
+
+// stop ends the endpoint. Connections are cut, so that it takes no time.
+func (e *endpoint) stop() {
+	if err := e.jobs.Stop(stopTimeout); err != nil {
+		e.cfg.Log.Error("the health check port of a service is still served", "service", e.id, "port", e.port, "error", err)
+	}
+}
+
+// run serves the port until ctx ends. A port that is taken may become free, so it goes on trying.
+func (e *endpoint) run(ctx context.Context) error {
+	for retry := minRetry; ; retry = min(2*retry, maxRetry) {
+		err := e.serve(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e.failed(err)
+		timer := time.NewTimer(retry)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+func (e *endpoint) serve(ctx context.Context) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(e.cfg.Address, strconv.Itoa(int(e.port))))
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: e, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout}
+	defer context.AfterFunc(ctx, func() { srv.Close() })()
+	e.failed(nil)
+	return srv.Serve(l)
+}
+
+// failed notes why the port is not served; nil: it is. It logs once.
+func (e *endpoint) failed(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil && e.err == nil {
+		e.cfg.Log.Error("the health check port of a service cannot be served, so that its load balancer will avoid this node; "+
+			"find out who uses the port", "service", e.id, "port", e.port, "error", err)
+	}
+	e.err = err
+}
+
+// answer is the body of an answer, as kube-proxy gives it.
+type answer struct {
+	Service             service `json:"service"`
+	LocalEndpoints      int     `json:"localEndpoints"`
+	ServiceProxyHealthy bool    `json:"serviceProxyHealthy"`
+}
+
+type service struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// ServeHTTP implements http.Handler.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	e.mu.Lock()
+	local := e.local
+	e.mu.Unlock()
+	healthy := e.cfg.Healthy == nil || e.cfg.Healthy()
+	body, err := json.Marshal(answer{service{e.id.Namespace, e.id.Name}, local, healthy})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set(weightHeader, strconv.Itoa(local))
+	status := http.StatusOK
+	if local == 0 || !healthy {
+		status = http.StatusServiceUnavailable
+	}
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintln(w, string(body)) // a client that is gone needs no answer
+}

@@ -1,0 +1,127 @@
+package healthcheck
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+)
+
+// freePort is a port that nobody uses at the moment.
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+// get asks until somebody answers.
+func get(t *testing.T, port uint16) (*http.Response, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
+		if err == nil {
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp, string(body)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	var sick atomic.Bool
+	s := New(Config{Address: "127.0.0.1", Healthy: func() bool { return !sick.Load() }})
+	id, port := svcmodel.ID{Namespace: "ns", Name: "web"}, freePort(t)
+	for _, c := range []struct {
+		local  int
+		sick   bool
+		status int
+	}{
+		{2, false, 200}, {0, false, 503}, {1, true, 503}, {1, false, 200},
+	} {
+		s.Set(id, port, c.local)
+		sick.Store(c.sick)
+		resp, body := get(t, port)
+		if resp.StatusCode != c.status || resp.Header.Get(weightHeader) != fmt.Sprint(c.local) {
+			t.Errorf("%+v: status %d, headers %v", c, resp.StatusCode, resp.Header)
+		}
+		var got map[string]any
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("map[localEndpoints:%d service:map[name:web namespace:ns] serviceProxyHealthy:%t]", c.local, !c.sick)
+		if fmt.Sprint(got) != want {
+			t.Errorf("body %v, want %s", got, want)
+		}
+	}
+	other := freePort(t)
+	s.Set(id, other, 1) // the port changes
+	get(t, other)
+	refused(t, port)
+	s.Delete(id)
+	s.Delete(id)
+	refused(t, other)
+	s.Set(id, port, 1)
+	get(t, port)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	refused(t, port)
+	s.Set(id, port, 1)
+	refused(t, port)
+}
+
+func refused(t *testing.T, port uint16) {
+	t.Helper()
+	if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		c.Close()
+		t.Errorf("port %d is still served", port)
+	}
+}
+
+// TestPortTaken: a port that somebody else uses is reported, and served as soon as it is free.
+func TestPortTaken(t *testing.T) {
+	port := freePort(t)
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Address: "127.0.0.1"})
+	defer func() { _ = s.Close() }()
+	id := svcmodel.ID{Namespace: "ns", Name: "web"}
+	s.Set(id, port, 1)
+	for deadline := time.Now().Add(5 * time.Second); s.Failing()[id] == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no failure reported")
+		}
+	}
+	if err := s.Failing()[id]; !strings.Contains(err.Error(), "address already in use") {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if resp, _ := get(t, port); resp.StatusCode != 200 {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+	if err := s.Failing()[id]; err != nil {
+		t.Error(err)
+	}
+}

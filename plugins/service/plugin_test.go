@@ -1,0 +1,337 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/nodesync"
+	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
+)
+
+// fakeNode is what the plugin asks of ipnet, nodesync and podmanager.
+type fakeNode struct {
+	nodes nodesync.Nodes
+	hosts []net.IP
+	pods  []*podmanager.Attachment
+	bvi   string
+}
+
+func (f *fakeNode) GetPodIfNames(ns, name string) (vpp, linux, loop string, exists bool) {
+	return "tap-" + ns + "-" + name, "", "", true
+}
+func (f *fakeNode) GetHostIPs() []net.IP                       { return f.hosts }
+func (f *fakeNode) GetHostInterconnectIfName() string          { return "tap-vpp2" }
+func (f *fakeNode) GetVxlanBVIIfName() string                  { return f.bvi }
+func (f *fakeNode) GetAllNodes() nodesync.Nodes                { return f.nodes }
+func (f *fakeNode) LocalAttachments() []*podmanager.Attachment { return f.pods }
+func (f *fakeNode) Current(pod podmanager.PodID) (*podmanager.Attachment, bool) {
+	for _, a := range slices.Backward(f.pods) {
+		if a.Pod == pod {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+type handlers map[string]http.HandlerFunc
+
+func (h handlers) RegisterHTTPHandler(path string, handler http.HandlerFunc, _ ...string) {
+	h[path] = handler
+}
+
+// ops is a transaction.
+type ops map[string]proto.Message
+
+func (o ops) Put(key string, value proto.Message) { o[key] = value }
+func (o ops) Get(key string) proto.Message        { return o[key] }
+func (o ops) Delete(key string)                   { delete(o, key) }
+
+func attachment(container, pod string, addrs ...string) *podmanager.Attachment {
+	a := &podmanager.Attachment{
+		ID: podmanager.AttachmentID{ContainerID: container, IfName: "eth0"}, Pod: podmanager.PodID{Namespace: "ns", Name: pod},
+	}
+	for _, addr := range addrs {
+		a.Addresses = append(a.Addresses, netip.MustParsePrefix(addr))
+	}
+	return a
+}
+
+func vppNode(name, ip string) *nodesync.Node {
+	p := netip.MustParsePrefix(ip)
+	return &nodesync.Node{Name: name, VppIPAddresses: contivconf.IPsWithNetworks{
+		{Version: contivconf.VersionOf(p.Addr()), Address: p.Addr(), Network: p.Masked()},
+	}, MgmtIPAddresses: []net.IP{net.ParseIP("172.16.0." + name[1:])}}
+}
+
+func kubeNode(name, zone string) *model.Node {
+	return &model.Node{Name: name, Addresses: []string{"192.0.2." + name[1:]}, Labels: map[string]string{zoneLabel: zone}}
+}
+
+func newPlugin(t *testing.T, f *fakeNode) (*Plugin, *rendertest.Recorder, handlers) {
+	t.Helper()
+	h := handlers{}
+	p := New(Deps{
+		ServiceLabel: servicelabel.Label("n1"), ContivConf: contivconf.Default(contivconf.Env{NodeName: "n1"}), IPNet: f, NodeSync: f,
+		PodManager: f, HTTPHandlers: h, HealthCheckAddress: "127.0.0.1",
+	})
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := rendertest.New(t)
+	p.RegisterRenderer(r)
+	return p, r, h
+}
+
+func service(name string) *model.Service {
+	return &model.Service{
+		Name: name, Namespace: "ns", ClusterIps: []string{"10.96.0.1"}, Ports: []*model.ServicePort{{Name: "http", Port: 80,
+			NodePort: 30000}},
+	}
+}
+
+func slice(name, service string, addrs ...string) *model.EndpointSlice {
+	s := &model.EndpointSlice{Name: name, Namespace: "ns", Service: service, Ports: []*model.EndpointPort{{Name: "http",
+		Port: 8080}}}
+	b := model.NewSliceBuilder(s, len(addrs))
+	for _, addr := range addrs {
+		addr, node, _ := strings.Cut(addr, "@")
+		b.Add(netip.MustParseAddr(addr), model.CondReady|model.CondServing, &model.Place{Node: node, ForZones: []string{"z-" + node}})
+	}
+	return s
+}
+
+func key(m proto.Message) string {
+	switch m := m.(type) {
+	case *model.Service:
+		return model.Key(model.ServiceKeyword, m.Namespace, m.Name)
+	case *model.EndpointSlice:
+		return model.Key(model.EndpointSliceKeyword, m.Namespace, m.Name)
+	case *model.Node:
+		return model.Key(model.NodeKeyword, "", m.Name)
+	}
+	panic(m)
+}
+
+func data(values ...proto.Message) api.KubeStateData {
+	out := api.KubeStateData{}
+	for _, v := range values {
+		keyword := model.KeywordOf(key(v))
+		if out[keyword] == nil {
+			out[keyword] = api.KeyValuePairs{}
+		}
+		out[keyword][key(v)] = v
+	}
+	return out
+}
+
+func changeOf(prev, next proto.Message) *api.KubeStateChange {
+	ev := &api.KubeStateChange{PrevValue: prev, NewValue: next}
+	if next != nil {
+		ev.Key = key(next)
+	} else {
+		ev.Key = key(prev)
+	}
+	ev.Resource = model.KeywordOf(ev.Key)
+	return ev
+}
+
+// TestUpdatesEqualResync: events lead to what a resync of the same state leads to.
+func TestUpdatesEqualResync(t *testing.T) {
+	f := &fakeNode{bvi: "vxlanBVI", hosts: []net.IP{net.ParseIP("172.30.1.2")}, nodes: nodesync.Nodes{"n1": vppNode("n1",
+		"192.168.16.1/24")}}
+	p, r, _ := newPlugin(t, f)
+	if err := p.Resync(api.NewDBResync(), data(kubeNode("n1", "z-n2")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.String(); got != "nodes {172.16.0.1, 172.30.1.2, 192.0.2.1, 192.168.16.1} local "+
+		"{172.16.0.1, 172.30.1.2, 192.0.2.1, 192.168.16.1} frontends {tap-vpp2, vxlanBVI} backends {tap-vpp2, vxlanBVI}\n" {
+		t.Errorf("after the first resync: %s", got)
+	}
+	f.pods = []*podmanager.Attachment{attachment("c0", "old", "10.1.1.9/32"), attachment("c1", "web", "10.1.1.2/32"),
+		attachment("c2", "web", "10.1.1.3/32")}
+	f.nodes = nodesync.Nodes{"n1": vppNode("n1", "192.168.16.1/24"), "n2": vppNode("n2", "192.168.16.2/24")}
+	f.hosts = nil
+	s1, e1, n1 := service("s"), slice("s-1", "s", "10.1.1.3@n1", "10.1.2.2@n2", "192.168.16.2@n2"), kubeNode("n1", "z-n1")
+	for _, ev := range []api.Event{
+		&podmanager.AddPod{Attachment: f.pods[2]},
+		changeOf(nil, s1), changeOf(nil, e1),
+		changeOf(nil, kubeNode("n2", "z-n2")), changeOf(nil, kubeNode("n3", "")), changeOf(kubeNode("n3", ""), nil),
+		&nodesync.NodeUpdate{NodeName: "n2", NewState: f.nodes["n2"]},
+		&nodesync.NodeUpdate{NodeName: "n4", NewState: vppNode("n4", "192.168.16.4/24")},
+		&nodesync.NodeUpdate{NodeName: "n4", PrevState: vppNode("n4", "192.168.16.4/24")},
+		&nodesync.NodeUpdate{NodeName: "n1", PrevState: f.nodes["n1"], NewState: f.nodes["n1"]},
+		changeOf(kubeNode("n1", "z-n2"), n1),
+		changeOf(nil, service("gone")), changeOf(service("gone"), nil),
+	} {
+		if !p.HandlesEvent(ev) {
+			t.Fatalf("%s is not handled", ev)
+		}
+		change, err := p.Update(ev, ops{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change == "" {
+			t.Errorf("%s: no change reported", ev)
+		}
+	}
+	fresh, fr, _ := newPlugin(t, f)
+	if err := fresh.Resync(api.NewDBResync(), data(s1, e1, n1, kubeNode("n2", "z-n2")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.String(), fr.String(); got != want {
+		t.Errorf("after updates\n%safter a resync\n%s", got, want)
+	}
+	if got, want := p.DescribeInternalData(), fresh.DescribeInternalData(); got != want {
+		t.Errorf("after updates\n%safter a resync\n%s", got, want)
+	}
+	var got []string
+	for _, b := range r.Services[svcmodel.ID{Namespace: "ns", Name: "s"}].Backends["http"] {
+		got = append(got, b.String())
+	}
+	if !slices.Equal(got, []string{"10.1.1.3:8080 local"}) { // the node's zone has one of its own
+		t.Errorf("backends %q", got)
+	}
+	if !r.Backend.Has("tap-ns-web") || r.Backend.Has("tap-ns-old") || !r.Frontend.Has("tap-ns-old") {
+		t.Errorf("backends %s frontends %s", r.Backend, r.Frontend)
+	}
+}
+
+// TestAddPodReverted: an ADD that fails later on leaves nothing behind, nor does a DEL.
+func TestAddPodReverted(t *testing.T) {
+	f := &fakeNode{}
+	p, r, _ := newPlugin(t, f)
+	if err := p.Resync(api.NewDBResync(), data(service("s"), slice("s", "s", "10.1.1.2@n1")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	before := r.String()
+	f.pods = []*podmanager.Attachment{attachment("c1", "web", "10.1.1.2/32")}
+	ev := &podmanager.AddPod{Attachment: f.pods[0]}
+	add := func() {
+		t.Helper()
+		if change, err := p.Update(ev, ops{}); err != nil || change != "frontend interfaces; backend interfaces" {
+			t.Fatalf("%q %v", change, err)
+		}
+		if !r.Frontend.Has("tap-ns-web") || !r.Backend.Has("tap-ns-web") {
+			t.Errorf("after ADD: %s", r)
+		}
+	}
+	add()
+	if err := p.Revert(ev); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.String(); got != before {
+		t.Errorf("after the revert %s, before %s", got, before)
+	}
+	add()
+	if _, err := p.Update(&podmanager.DeletePod{Attachment: f.pods[0]}, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.String(); got != before {
+		t.Errorf("after DEL %s, before ADD %s", got, before)
+	}
+}
+
+// putter is a renderer that uses the transaction.
+type putter struct {
+	*rendertest.Recorder
+	txn *Txn
+}
+
+func (p *putter) AddService(s *renderer.ContivService) error {
+	p.txn.Update("mapping of "+s.ID.Name).Put("svc/"+s.ID.Name, &model.Service{})
+	return nil
+}
+
+func (p *putter) Resync(ev *renderer.ResyncEventData) error {
+	for _, s := range ev.Services {
+		p.txn.Resync().Put("svc/"+s.ID.Name, &model.Service{})
+	}
+	return nil
+}
+
+// TestTransaction: renderers reach the transaction of the event, and nothing outside of events.
+func TestTransaction(t *testing.T) {
+	p, _, _ := newPlugin(t, &fakeNode{})
+	r := &putter{rendertest.New(t), p.Txn()}
+	p.RegisterRenderer(r)
+	txn := ops{}
+	if err := p.Resync(api.NewDBResync(), data(service("a")), 1, txn); err != nil || txn["svc/a"] == nil {
+		t.Errorf("%v %v", err, txn)
+	}
+	txn = ops{}
+	change, err := p.Update(changeOf(nil, service("b")), txn)
+	if err != nil || txn["svc/b"] == nil || len(txn) != 1 || change != "add service ns/b: mapping of b" {
+		t.Errorf("%q %v %v", change, err, txn)
+	}
+	p.Txn().Update("").Put("x", &model.Service{})
+	p.Txn().Resync().Put("x", &model.Service{})
+	if len(txn) != 1 {
+		t.Errorf("an event's transaction can be reached after the event: %v", txn)
+	}
+}
+
+// TestRendererFailure: a renderer's error is the event's.
+func TestRendererFailure(t *testing.T) {
+	p, r, _ := newPlugin(t, &fakeNode{})
+	r.Err = errors.New("no room")
+	if err := p.Resync(api.NewDBResync(), nil, 1, ops{}); !errors.Is(err, r.Err) {
+		t.Error(err)
+	}
+	if _, err := p.Update(changeOf(nil, service("b")), ops{}); !errors.Is(err, r.Err) {
+		t.Error(err)
+	}
+}
+
+func TestHandledEvents(t *testing.T) {
+	p, _, _ := newPlugin(t, &fakeNode{})
+	for resource, want := range map[string]bool{"service": true, "endpointslice": true, "node": true, "pod": false,
+		"policy": false} {
+		if got := p.HandlesEvent(&api.KubeStateChange{Resource: resource}); got != want {
+			t.Errorf("%s: %t", resource, got)
+		}
+	}
+}
+
+func TestREST(t *testing.T) {
+	p, _, h := newPlugin(t, &fakeNode{})
+	lb := service("lb")
+	lb.Type, lb.ExternalLocal, lb.HealthCheckNodePort = model.Service_LOAD_BALANCER, true, 0
+	if err := p.Resync(api.NewDBResync(), data(service("a"), lb, slice("a", "a", "10.1.1.2@n1")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	get := func(query string) (out []serviceReport) {
+		w := httptest.NewRecorder()
+		h[servicesPath](w, httptest.NewRequest(http.MethodGet, servicesPath+query, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if all := get(""); len(all) != 2 || all[0].Name != "a" {
+		t.Errorf("%+v", all)
+	}
+	if one := get("?namespace=ns&name=a"); len(one) != 1 || one[0].Ports[0].Backends[0] != "10.1.1.2:8080 local" {
+		t.Errorf("%+v", one)
+	}
+	if none := get("?name=nobody"); len(none) != 0 {
+		t.Errorf("%+v", none)
+	}
+}

@@ -1,0 +1,218 @@
+package processor
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// compute makes the value of a service; nil if there is nothing to balance, or if that is somebody else's job. local are the
+// addresses of backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
+func (p *Processor) compute(s *service) (value *renderer.ContivService, local []netip.Addr, localReady int) {
+	o := s.object
+	if o == nil || o.GetProxyName() != "" || o.GetHeadless() || o.GetType() == model.Service_EXTERNAL_NAME {
+		return nil, nil, 0
+	}
+	value = renderer.NewContivService()
+	value.ID = s.id
+	clusterIPs := addrs(o.GetClusterIps())
+	if len(clusterIPs) == 0 {
+		return nil, nil, 0
+	}
+	value.ClusterIPs = renderer.FromAddrs(clusterIPs...)
+	p.external(value, o)
+	value.SessionAffinityTimeout = o.GetSessionAffinityTimeout()
+	value.InternalTrafficPolicy = policy(o.GetInternalLocal())
+	value.TrafficPolicy = policy(o.GetExternalLocal())
+	nodePort := false
+	for _, port := range o.GetPorts() {
+		nodePort = nodePort || port.GetNodePort() != 0
+	}
+	if !nodePort && len(value.ExternalIPs.Addrs()) == 0 { // there is but one kind of traffic
+		value.TrafficPolicy = value.InternalTrafficPolicy
+	}
+	if o.GetType() == model.Service_LOAD_BALANCER && o.GetExternalLocal() {
+		value.HealthCheckNodePort = uint16(o.GetHealthCheckNodePort())
+	}
+	ready := localCount{}
+	for _, port := range o.GetPorts() {
+		if !validPort(port) {
+			continue
+		}
+		p.addPort(value, s, port, &ready)
+	}
+	return value, p.localPods(value), ready.max()
+}
+
+// external fills in the addresses outside of the cluster. A family in which the service has no ClusterIP has no endpoints
+// either, so that addresses of that family are left alone.
+func (p *Processor) external(value *renderer.ContivService, o *model.Service) {
+	var all, lb []netip.Addr
+	served := func(addr netip.Addr) bool {
+		return slices.ContainsFunc(value.ClusterIPs.Addrs(), func(c netip.Addr) bool { return c.Is6() == addr.Is6() })
+	}
+	if !p.cfg.IgnoreExternalIPs {
+		all = slices.DeleteFunc(addrs(o.GetExternalIps()), func(a netip.Addr) bool { return !served(a) })
+	}
+	if o.GetType() == model.Service_LOAD_BALANCER {
+		for _, in := range o.GetIngress() {
+			addr, err := netip.ParseAddr(in.GetIp())
+			if err == nil && !in.GetProxy() && served(addr) {
+				lb = append(lb, addr)
+			}
+		}
+	}
+	value.ExternalIPs = renderer.FromAddrs(append(all, lb...)...)
+	if len(lb) == 0 {
+		return
+	}
+	value.LoadBalancerIPs = renderer.FromAddrs(lb...)
+	if o.GetSourceRangesSet() {
+		value.LoadBalancerSourceRanges, value.SourceRangesSet = sourceRanges(o.GetSourceRanges())
+	}
+}
+
+// sourceRanges reads networks. One of length 0 means anybody.
+func sourceRanges(texts []string) (ranges []netip.Prefix, restricted bool) {
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+		case prefix.Bits() == 0:
+			return nil, false
+		default:
+			ranges = append(ranges, prefix)
+		}
+	}
+	slices.SortFunc(ranges, netip.Prefix.Compare)
+	return ranges, true
+}
+
+// addPort fills in a port and what serves it.
+func (p *Processor) addPort(value *renderer.ContivService, s *service, port *model.ServicePort, ready *localCount) {
+	name := port.GetName()
+	value.Ports[name] = &renderer.ServicePort{
+		Protocol: protocol(port), Port: uint16(port.GetPort()), NodePort: uint16(port.GetNodePort()),
+	}
+	here := topology{node: p.cfg.NodeName, zone: p.zone}
+	var list []*renderer.ServiceBackend
+	var reachable renderer.Families
+	for _, ipv6 := range []bool{false, true} {
+		if !hasFamily(value.ClusterIPs, ipv6) {
+			continue
+		}
+		u := usesOf(value, port, ipv6)
+		all := candidates(p.scratch.candidates, s.slices, port, ipv6, p.cfg.NodeName)
+		p.scratch.candidates = all
+		choose(all, u, here, &p.scratch.choice)
+		list = backends(list, all, &p.scratch.choice, p.nodes.has)
+		if p.scratch.choice.reachable && u.local {
+			reachable |= renderer.FamilyOf(ipv6)
+		}
+		if value.HealthCheckNodePort != 0 {
+			ready.add(all, ipv6)
+		}
+	}
+	if len(list) > 0 {
+		value.Backends[name] = list
+	}
+	if reachable != 0 {
+		if value.Reachable == nil {
+			value.Reachable = map[string]renderer.Families{}
+		}
+		value.Reachable[name] = reachable
+	}
+}
+
+// scratch is memory that is used again and again.
+type scratch struct {
+	candidates []candidate
+	choice     choice
+}
+
+// usesOf says which policies apply to traffic to a port, as kube-proxy does (UsesClusterEndpoints, UsesLocalEndpoints).
+func usesOf(value *renderer.ContivService, port *model.ServicePort, ipv6 bool) uses {
+	external := port.GetNodePort() != 0 || hasFamily(value.ExternalIPs, ipv6)
+	internalLocal := value.InternalTrafficPolicy == renderer.NodeLocal
+	return uses{
+		cluster: !internalLocal || external,
+		local:   internalLocal || (external && value.TrafficPolicy == renderer.NodeLocal),
+	}
+}
+
+// localPods lists the addresses of backends that are pods of this node, sorted.
+func (p *Processor) localPods(value *renderer.ContivService) []netip.Addr {
+	var out []netip.Addr
+	for _, list := range value.Backends {
+		for _, b := range list {
+			if b.Local && !b.HostNetwork {
+				out = append(out, b.Addr())
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// localCount counts the local ready endpoints by address, per family: with two families every pod has two addresses.
+type localCount [2]map[netip.Addr]bool
+
+func (c *localCount) add(all []candidate, ipv6 bool) {
+	i := 0
+	if ipv6 {
+		i = 1
+	}
+	for k := range all {
+		if all[k].local && all[k].ep.Ready() {
+			if c[i] == nil {
+				c[i] = map[netip.Addr]bool{}
+			}
+			c[i][all[k].addr] = true
+		}
+	}
+}
+
+func (c *localCount) max() int { return max(len(c[0]), len(c[1])) }
+
+// protocol is 0 for what cannot be balanced.
+func protocol(port *model.ServicePort) renderer.ProtocolType {
+	switch port.GetProtocol() {
+	case model.Protocol_TCP:
+		return renderer.TCP
+	case model.Protocol_UDP:
+		return renderer.UDP
+	case model.Protocol_SCTP:
+		return renderer.SCTP
+	}
+	return 0
+}
+
+// validPort is true for ports that the API server would accept. The state may come from a file.
+func validPort(port *model.ServicePort) bool {
+	return protocol(port) != 0 && port.GetPort() > 0 && port.GetPort() <= math.MaxUint16 && port.GetNodePort() <= math.MaxUint16
+}
+
+func policy(local bool) renderer.TrafficPolicyType {
+	if local {
+		return renderer.NodeLocal
+	}
+	return renderer.ClusterWide
+}
+
+func hasFamily(set *renderer.IPAddresses, ipv6 bool) bool {
+	return slices.ContainsFunc(set.Addrs(), func(a netip.Addr) bool { return a.Is6() == ipv6 })
+}
+
+// addrs reads addresses; texts that are none are left out.
+func addrs(texts []string) []netip.Addr {
+	out := make([]netip.Addr, 0, len(texts))
+	for _, text := range texts {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			out = append(out, addr.Unmap())
+		}
+	}
+	return out
+}

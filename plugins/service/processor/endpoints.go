@@ -1,0 +1,222 @@
+package processor
+
+import (
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// candidate is an endpoint of one port of a service.
+type candidate struct {
+	addr  netip.Addr
+	port  uint16
+	local bool
+	ep    model.Endpoint
+}
+
+// rank orders endpoints with one address. There are two of them while an endpoint is moved from slice to slice, or when the
+// address of a pod that is going has been given to another one: then the new pod is meant.
+func (c *candidate) rank() int {
+	rank := 0
+	if c.ep.Conditions&model.CondTerminating == 0 {
+		rank += 8
+	}
+	if c.ep.Ready() {
+		rank += 4
+	}
+	if c.ep.ServingTerminating() {
+		rank += 2
+	}
+	if c.local {
+		rank++
+	}
+	return rank
+}
+
+// candidates collects the endpoints of a port in one family: sorted by address and port, without repetition. Slices give the
+// port's number by the name of the port, each its own.
+func candidates(buf []candidate, slicesOf []*model.EndpointSlice, port *model.ServicePort, ipv6 bool, node string) []candidate {
+	out := buf[:0]
+	sorted := true
+	for _, slice := range slicesOf {
+		if slice.GetIpv6() != ipv6 {
+			continue
+		}
+		for _, sp := range slice.GetPorts() {
+			if sp.GetName() != port.GetName() || sp.GetProtocol() != port.GetProtocol() {
+				continue
+			}
+			for i := range slice.Len() {
+				ep := slice.At(i)
+				c := candidate{addr: ep.Addr, port: uint16(sp.GetPort()), local: ep.Place.GetNode() == node, ep: ep}
+				if n := len(out); n > 0 && compare(&out[n-1], &c) >= 0 {
+					sorted = false
+				}
+				out = append(out, c)
+			}
+		}
+	}
+	if sorted {
+		return out
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int {
+		if c := compare(&a, &b); c != 0 {
+			return c
+		}
+		return b.rank() - a.rank() // the best of equals comes first and stays
+	})
+	return slices.CompactFunc(out, func(a, b candidate) bool { return compare(&a, &b) == 0 })
+}
+
+func compare(a, b *candidate) int {
+	if c := a.addr.Compare(b.addr); c != 0 {
+		return c
+	}
+	return int(a.port) - int(b.port)
+}
+
+// uses says for which policies a port needs endpoints. Even with externalTrafficPolicy Local clients inside of the cluster
+// are served cluster-wide.
+type uses struct {
+	cluster, local bool
+}
+
+// topology is where this node is.
+type topology struct {
+	node, zone string
+}
+
+// choice is which endpoints serve a port.
+type choice struct {
+	cluster, local []bool // by index of candidates
+	reachable      bool   // something in the cluster serves the port
+}
+
+// choose decides which endpoints serve, by kube-proxy's rules: the ready ones, of which hints may prefer some; if no ready one
+// is left anywhere, those that still serve while they terminate. For local traffic the same is decided among the local ones.
+func choose(all []candidate, u uses, t topology, ch *choice) {
+	ch.reset(len(all))
+	var ready, localReady bool
+	for i := range all {
+		c := &all[i]
+		ready = ready || c.ep.Ready()
+		localReady = localReady || (c.local && c.ep.Ready())
+		ch.reachable = ch.reachable || c.ep.Ready() || c.ep.ServingTerminating()
+	}
+	prefer := preference(all, t)
+	for i := range all {
+		c := &all[i]
+		switch {
+		case ready:
+			ch.cluster[i] = c.ep.Ready() && prefer.allows(c, t)
+		default:
+			ch.cluster[i] = c.ep.ServingTerminating()
+		}
+		switch {
+		case !c.local:
+		case localReady:
+			ch.local[i] = c.ep.Ready()
+		default:
+			ch.local[i] = c.ep.ServingTerminating()
+		}
+		ch.cluster[i] = ch.cluster[i] && u.cluster
+		ch.local[i] = ch.local[i] && u.local
+	}
+}
+
+func (ch *choice) reset(n int) {
+	ch.cluster = slices.Grow(ch.cluster[:0], n)[:n]
+	ch.local = slices.Grow(ch.local[:0], n)[:n]
+	clear(ch.cluster)
+	clear(ch.local)
+	ch.reachable = false
+}
+
+// hintMode is which hints are followed.
+type hintMode int
+
+const (
+	noHints hintMode = iota
+	nodeHints
+	zoneHints
+)
+
+// preference follows hints only if all ready endpoints have them and some are for here: else following them would mean that
+// there is less to choose from than those who gave the hints have reckoned with.
+func preference(all []candidate, t topology) hintMode {
+	allNode, allZone, forNode, forZone := true, true, false, false
+	for i := range all {
+		c := &all[i]
+		if !c.ep.Ready() {
+			continue
+		}
+		place := c.ep.Place
+		allNode = allNode && len(place.GetForNodes()) > 0
+		allZone = allZone && len(place.GetForZones()) > 0
+		if !allNode && !allZone {
+			return noHints
+		}
+		forNode = forNode || place.HintsNode(t.node)
+		forZone = forZone || place.HintsZone(t.zone)
+	}
+	switch {
+	case allNode && forNode:
+		return nodeHints
+	case allZone && forZone:
+		return zoneHints
+	}
+	return noHints
+}
+
+func (m hintMode) allows(c *candidate, t topology) bool {
+	switch m {
+	case nodeHints:
+		return c.ep.Place.HintsNode(t.node)
+	case zoneHints:
+		return c.ep.Place.HintsZone(t.zone)
+	}
+	return true
+}
+
+// backends makes the backends of the chosen endpoints and appends them to out. There are as few allocations as can be: a
+// cluster has hundreds of thousands.
+func backends(out []*renderer.ServiceBackend, all []candidate, ch *choice,
+	isNode func(netip.Addr) bool) []*renderer.ServiceBackend {
+	n := 0
+	for i := range all {
+		if ch.cluster[i] || ch.local[i] {
+			n++
+		}
+	}
+	if n == 0 {
+		return out
+	}
+	slab := make([]renderer.ServiceBackend, 0, n)
+	bytes := make([]byte, 0, n*all[0].addr.BitLen()/8)
+	out = slices.Grow(out, n)
+	for i := range all {
+		if !ch.cluster[i] && !ch.local[i] {
+			continue
+		}
+		c := &all[i]
+		start := len(bytes)
+		bytes = appendAddr(bytes, c.addr)
+		slab = append(slab, renderer.ServiceBackend{
+			IP: bytes[start:len(bytes):len(bytes)], Port: c.port, Local: c.local, HostNetwork: isNode(c.addr),
+			LocalPolicyOnly: !ch.cluster[i],
+		})
+		out = append(out, &slab[len(slab)-1])
+	}
+	return out
+}
+
+func appendAddr(b []byte, addr netip.Addr) []byte {
+	if addr.Is4() {
+		a := addr.As4()
+		return append(b, a[:]...)
+	}
+	a := addr.As16()
+	return append(b, a[:]...)
+}

@@ -1,0 +1,151 @@
+package processor
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// nodes are the addresses of the nodes of the cluster.
+type nodes struct {
+	nodePorts []netip.Prefix // see Config.NodePortAddresses
+	own       string         // name of this node
+	byName    map[string][]netip.Addr
+	used      map[netip.Addr]int    // by how many nodes
+	ports     *renderer.IPAddresses // those that take traffic for node ports
+	local     *renderer.IPAddresses // those of them that are this node's
+}
+
+func newNodes(cfg Config) nodes {
+	return nodes{
+		nodePorts: cfg.NodePortAddresses, own: cfg.NodeName, byName: map[string][]netip.Addr{}, used: map[netip.Addr]int{},
+		ports: renderer.NewIPAddresses(), local: renderer.NewIPAddresses(),
+	}
+}
+
+// has says whether an address is a node's, so that a backend there uses the node's network.
+func (n *nodes) has(addr netip.Addr) bool { return n.used[addr] > 0 }
+
+// set takes the addresses of a node; none: there is no such node. moved are those that were not a node's and are now, or the
+// other way round.
+func (n *nodes) set(name string, addrs []netip.Addr) (moved map[netip.Addr]bool) {
+	addrs = renderer.FromAddrs(addrs...).Addrs()
+	old := n.byName[name]
+	if slices.Equal(old, addrs) {
+		return nil
+	}
+	moved = map[netip.Addr]bool{}
+	for _, addr := range addrs {
+		if n.used[addr]++; n.used[addr] == 1 {
+			moved[addr] = true
+		}
+	}
+	for _, addr := range old {
+		if n.used[addr]--; n.used[addr] == 0 {
+			delete(n.used, addr)
+			moved[addr] = true
+		}
+	}
+	if n.byName[name] = addrs; len(addrs) == 0 {
+		delete(n.byName, name)
+	}
+	if name == n.own {
+		n.local = renderer.FromAddrs(slices.DeleteFunc(slices.Clone(addrs), n.notForNodePorts)...)
+	}
+	n.movePorts(moved)
+	return moved
+}
+
+// movePorts brings ports up to date without sorting it anew.
+func (n *nodes) movePorts(moved map[netip.Addr]bool) {
+	list := slices.Clone(n.ports.Addrs())
+	changed := false
+	for addr := range moved {
+		if n.notForNodePorts(addr) {
+			continue
+		}
+		i, found := slices.BinarySearchFunc(list, addr, netip.Addr.Compare)
+		switch {
+		case n.has(addr) && !found:
+			list, changed = slices.Insert(list, i, addr), true
+		case !n.has(addr) && found:
+			list, changed = slices.Delete(list, i, i+1), true
+		}
+	}
+	if changed {
+		n.ports = renderer.FromSorted(list)
+	}
+}
+
+func (n *nodes) notForNodePorts(addr netip.Addr) bool {
+	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified() {
+		return true
+	}
+	return len(n.nodePorts) > 0 && !slices.ContainsFunc(n.nodePorts, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// SetNode takes the addresses of a node of the cluster; none: there is no such node any more.
+func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err error) {
+	oldPorts, oldLocal := p.nodes.ports, p.nodes.local
+	moved := p.nodes.set(name, addrs)
+	var changes []string
+	var errs []error
+	portsChanged, localChanged := !oldPorts.Equal(p.nodes.ports), !oldLocal.Equal(p.nodes.local)
+	if portsChanged || localChanged {
+		changes = append(changes, fmt.Sprintf("addresses of node %s", name))
+		errs = append(errs, p.tellNodes(portsChanged, localChanged))
+	}
+	if len(moved) > 0 {
+		text, err := p.refreshAll(func(s *service) bool { return s.outside && s.hasBackend(moved) })
+		changes, errs = append(changes, text), append(errs, err)
+	}
+	return joinChanges(changes), errors.Join(errs...)
+}
+
+func (p *Processor) tellNodes(portsChanged, localChanged bool) error {
+	var services []*renderer.ContivService
+	for _, s := range p.all {
+		if s.HasNodePort() {
+			services = append(services, s)
+		}
+	}
+	return p.each(func(r renderer.ServiceRendererAPI) error {
+		var errs []error
+		if l, ok := r.(renderer.LocalNodeIPsRenderer); ok && localChanged {
+			errs = append(errs, l.UpdateLocalNodeIPs(p.nodes.local, services))
+		}
+		if portsChanged {
+			errs = append(errs, r.UpdateNodePortServices(p.nodes.ports, services))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// anyOutside is true if a backend is at an address that may be a node's.
+func (p *Processor) anyOutside(value *renderer.ContivService) bool {
+	outside := func(b *renderer.ServiceBackend) bool {
+		addr := b.Addr()
+		return !slices.ContainsFunc(p.cfg.PodNetworks, func(n netip.Prefix) bool { return n.Contains(addr) })
+	}
+	for _, list := range value.Backends {
+		if slices.ContainsFunc(list, outside) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *service) hasBackend(addrs map[netip.Addr]bool) bool {
+	if s.value == nil {
+		return false
+	}
+	for _, list := range s.value.Backends {
+		if slices.ContainsFunc(list, func(b *renderer.ServiceBackend) bool { return addrs[b.Addr()] }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,285 @@
+package processor
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// Config is what does not change while the agent runs.
+type Config struct {
+	// NodeName is the name of this node in Kubernetes.
+	NodeName string
+	// IgnoreExternalIPs turns spec.externalIPs off, with which anybody who may make services can take traffic to any address
+	// (CVE-2020-8554). Addresses of load balancers stay.
+	IgnoreExternalIPs bool
+	// NodePortAddresses are the networks in which a node's address must be to take traffic for node ports; none: all are.
+	NodePortAddresses []netip.Prefix
+	// PodNetworks are the networks of pods, in which no node has an address. Without them a change of a node's addresses costs
+	// more.
+	PodNetworks []netip.Prefix
+}
+
+// HealthChecks is told how many local endpoints the services have that load balancers ask about.
+type HealthChecks interface {
+	// Set says that the service is to be answered for on the node's port.
+	Set(id svcmodel.ID, port uint16, localEndpoints int)
+	// Delete says that it is not any more.
+	Delete(id svcmodel.ID)
+}
+
+// Processor holds the state of services. Its methods are not safe for concurrent use.
+type Processor struct {
+	cfg       Config
+	health    HealthChecks // nil: nobody asks
+	renderers []renderer.ServiceRendererAPI
+
+	services map[svcmodel.ID]*service
+	rendered []*service // services that renderers know, in no order
+	all      []*renderer.ContivService
+	zone     string
+	nodes    nodes
+	ifs      interfaces
+	scratch  scratch
+}
+
+// service is one service, or endpoints that wait for theirs.
+type service struct {
+	id       svcmodel.ID
+	object   *model.Service         // nil: there are only endpoints
+	slices   []*model.EndpointSlice // by name
+	value    *renderer.ContivService
+	index    int          // in Processor.rendered and all, if value is not nil
+	outside  bool         // some backend may be at a node's address
+	local    []netip.Addr // addresses of backends that are local pods, sorted
+	checked  bool         // HealthChecks knows the service
+	answered answer       // what it knows
+}
+
+type answer struct {
+	port  uint16
+	local int
+}
+
+// New is a Processor without any state. health may be nil.
+func New(cfg Config, health HealthChecks) *Processor {
+	return &Processor{
+		cfg: cfg, health: health, services: map[svcmodel.ID]*service{},
+		nodes: newNodes(cfg), ifs: newInterfaces(),
+	}
+}
+
+// RegisterRenderer adds a renderer; all are added before the first change.
+func (p *Processor) RegisterRenderer(r renderer.ServiceRendererAPI) {
+	p.renderers = append(p.renderers, r)
+}
+
+// Services are the services that renderers know, by ID.
+func (p *Processor) Services() []*renderer.ContivService {
+	out := slices.Clone(p.all)
+	slices.SortFunc(out, func(a, b *renderer.ContivService) int { return a.ID.Compare(b.ID) })
+	return out
+}
+
+// UpdateService takes a new or changed service. The text says what came of it; empty: nothing.
+func (p *Processor) UpdateService(object *model.Service) (change string, err error) {
+	s := p.service(serviceID(object))
+	s.object = object
+	return p.refresh(s)
+}
+
+// DeleteService takes the deletion of a service.
+func (p *Processor) DeleteService(id svcmodel.ID) (change string, err error) {
+	s := p.services[id]
+	if s == nil {
+		return "", nil
+	}
+	s.object = nil
+	return p.refresh(s)
+}
+
+// UpdateSlice takes a change of a slice; prev is nil if it is new, next is nil if it is gone.
+func (p *Processor) UpdateSlice(prev, next *model.EndpointSlice) (change string, err error) {
+	var changes []string
+	var errs []error
+	if prev != nil && (next == nil || sliceOwner(prev) != sliceOwner(next)) {
+		if s := p.services[sliceOwner(prev)]; s != nil {
+			s.removeSlice(prev)
+			text, err := p.refresh(s)
+			changes, errs = append(changes, text), append(errs, err)
+		}
+	}
+	if next != nil {
+		s := p.service(sliceOwner(next))
+		s.setSlice(next)
+		text, err := p.refresh(s)
+		changes, errs = append(changes, text), append(errs, err)
+	}
+	return joinChanges(changes), errors.Join(errs...)
+}
+
+// SetZone says in which topology zone this node is.
+func (p *Processor) SetZone(zone string) (change string, err error) {
+	if p.zone == zone {
+		return "", nil
+	}
+	p.zone = zone
+	text, err := p.refreshAll(func(*service) bool { return true })
+	return joinChanges([]string{"zone " + zone, text}), err
+}
+
+func serviceID(object *model.Service) svcmodel.ID {
+	return svcmodel.ID{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+func sliceOwner(slice *model.EndpointSlice) svcmodel.ID {
+	return svcmodel.ID{Namespace: slice.GetNamespace(), Name: slice.GetService()}
+}
+
+func joinChanges(changes []string) string {
+	return strings.Join(slices.DeleteFunc(changes, func(s string) bool { return s == "" }), "; ")
+}
+
+func (p *Processor) service(id svcmodel.ID) *service {
+	s := p.services[id]
+	if s == nil {
+		s = &service{id: id}
+		p.services[id] = s
+	}
+	return s
+}
+
+func (s *service) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(s.slices, name, func(e *model.EndpointSlice, name string) int {
+		return strings.Compare(e.GetName(), name)
+	})
+}
+
+func (s *service) setSlice(slice *model.EndpointSlice) {
+	i, found := s.find(slice.GetName())
+	if found {
+		s.slices[i] = slice
+		return
+	}
+	s.slices = slices.Insert(s.slices, i, slice)
+}
+
+func (s *service) removeSlice(slice *model.EndpointSlice) {
+	if i, found := s.find(slice.GetName()); found {
+		s.slices = slices.Delete(s.slices, i, i+1)
+	}
+}
+
+// refresh recomputes a service and tells whoever has to know.
+func (p *Processor) refresh(s *service) (change string, err error) {
+	if s.object == nil && len(s.slices) == 0 {
+		delete(p.services, s.id)
+	}
+	value, local, localReady := p.compute(s)
+	p.tellHealth(s, value, localReady)
+	before := p.ifs.backends()
+	p.ifs.use(s.local, -1)
+	p.ifs.use(local, +1)
+	s.local = local
+	s.outside = value != nil && p.anyOutside(value)
+	old := s.value
+	if old != nil && value != nil && old.Equal(value) {
+		return "", nil
+	}
+	after := p.ifs.backends()
+	if value == nil {
+		change, err = p.remove(s)
+		return change, errors.Join(err, p.tellBackends(before, after))
+	}
+	err = p.tellBackends(before, after)
+	if old == nil {
+		s.value, s.index = value, len(p.all)
+		p.rendered, p.all = append(p.rendered, s), append(p.all, value)
+		return "add service " + s.id.String(), errors.Join(err, p.each(func(r renderer.ServiceRendererAPI) error {
+			return r.AddService(value)
+		}))
+	}
+	s.value, p.all[s.index] = value, value
+	others := p.others(s)
+	return "update service " + s.id.String(), errors.Join(err, p.each(func(r renderer.ServiceRendererAPI) error {
+		return r.UpdateService(old, value, others)
+	}))
+}
+
+// remove takes a service from the renderers, if they have it.
+func (p *Processor) remove(s *service) (change string, err error) {
+	old := s.value
+	if old == nil {
+		return "", nil
+	}
+	others := p.others(s) // s is the last one now
+	s.value = nil
+	p.rendered[s.index], p.all[s.index] = nil, nil
+	p.rendered, p.all = p.rendered[:s.index], p.all[:s.index]
+	return "delete service " + s.id.String(), p.each(func(r renderer.ServiceRendererAPI) error {
+		return r.DeleteService(old, others)
+	})
+}
+
+// others lists all rendered services but s, at no cost: s is moved to the end.
+func (p *Processor) others(s *service) []*renderer.ContivService {
+	last := len(p.all) - 1
+	moved := p.rendered[last]
+	p.rendered[s.index], p.rendered[last] = moved, s
+	p.all[s.index], p.all[last] = p.all[last], p.all[s.index]
+	moved.index, s.index = s.index, last
+	return p.all[:last:last]
+}
+
+// each calls all renderers, whatever one of them says.
+func (p *Processor) each(call func(r renderer.ServiceRendererAPI) error) error {
+	var errs []error
+	for _, r := range p.renderers {
+		errs = append(errs, call(r))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Processor) tellHealth(s *service, value *renderer.ContivService, localReady int) {
+	if p.health == nil {
+		return
+	}
+	if value == nil || value.HealthCheckNodePort == 0 {
+		if s.checked {
+			p.health.Delete(s.id)
+		}
+		s.checked = false
+		return
+	}
+	now := answer{value.HealthCheckNodePort, localReady}
+	if !s.checked || s.answered != now {
+		p.health.Set(s.id, now.port, now.local)
+	}
+	s.checked, s.answered = true, now
+}
+
+// refreshAll recomputes the services for which affected is true.
+func (p *Processor) refreshAll(affected func(s *service) bool) (change string, err error) {
+	var errs []error
+	n := 0
+	for _, s := range p.services {
+		if s.object == nil || !affected(s) {
+			continue
+		}
+		text, err := p.refresh(s)
+		if text != "" {
+			n++
+		}
+		errs = append(errs, err)
+	}
+	if n > 0 {
+		change = fmt.Sprintf("%d services changed", n)
+	}
+	return change, errors.Join(errs...)
+}

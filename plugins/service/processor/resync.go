@@ -1,0 +1,101 @@
+package processor
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// Snapshot is everything that a Processor is told, at one moment.
+type Snapshot struct {
+	Services       iter.Seq[*model.Service]
+	Slices         iter.Seq[*model.EndpointSlice]
+	Zone           string
+	Nodes          map[string][]netip.Addr // addresses by name of the node
+	NodeInterfaces NodeInterfaces
+	LocalPods      []LocalPod
+}
+
+// Resync forgets everything, takes the snapshot and resyncs the renderers. Services about which nothing is new keep their
+// values, which renderers can tell by the pointers.
+func (p *Processor) Resync(snap *Snapshot) error {
+	before := p.services
+	p.services = make(map[svcmodel.ID]*service, len(before))
+	p.rendered, p.all = nil, nil
+	p.zone = snap.Zone
+	p.nodes = newNodes(p.cfg)
+	for name, addrs := range snap.Nodes {
+		p.nodes.set(name, addrs)
+	}
+	p.ifs = newInterfaces()
+	p.ifs.set(snap.NodeInterfaces, slices.Clone(snap.LocalPods))
+	for object := range snap.Services {
+		p.service(serviceID(object)).object = object
+	}
+	for slice := range snap.Slices {
+		p.service(sliceOwner(slice)).setSlice(slice)
+	}
+	for id, s := range p.services {
+		p.adopt(s, before[id])
+	}
+	for id, s := range before {
+		if s.checked && (p.services[id] == nil || !p.services[id].checked) {
+			p.health.Delete(id)
+		}
+	}
+	ev := p.resyncEvent()
+	return p.each(func(r renderer.ServiceRendererAPI) error { return r.Resync(ev) })
+}
+
+// adopt computes a service of a snapshot; old is what was known before, or nil.
+func (p *Processor) adopt(s, old *service) {
+	value, local, localReady := p.compute(s)
+	if old != nil {
+		s.checked, s.answered = old.checked, old.answered
+		if value != nil && old.value != nil && old.value.Equal(value) {
+			value = old.value
+		}
+	}
+	if value == nil || value.HealthCheckNodePort == 0 {
+		s.checked = false // Resync tells of those that were
+	} else {
+		p.tellHealth(s, value, localReady)
+	}
+	p.ifs.use(local, +1)
+	s.local = local
+	s.outside = value != nil && p.anyOutside(value)
+	if value != nil {
+		s.value, s.index = value, len(p.all)
+		p.rendered, p.all = append(p.rendered, s), append(p.all, value)
+	}
+}
+
+func (p *Processor) resyncEvent() *renderer.ResyncEventData {
+	ev := renderer.NewResyncEventData()
+	ev.NodeIPs, ev.LocalNodeIPs = p.nodes.ports, p.nodes.local
+	ev.Services = p.Services()
+	ev.FrontendIfs, ev.BackendIfs = p.ifs.frontends(), p.ifs.backends()
+	return ev
+}
+
+// String describes all that renderers have been told. It is the same after updates as after a resync.
+func (p *Processor) String() string {
+	var b strings.Builder
+	ev := p.resyncEvent()
+	fmt.Fprintf(&b, "zone %q nodes %s local %s\nfrontends %s\nbackends %s\n",
+		p.zone, ev.NodeIPs, ev.LocalNodeIPs, ev.FrontendIfs, ev.BackendIfs)
+	for _, s := range ev.Services {
+		fmt.Fprintln(&b, s)
+		for _, name := range slices.Sorted(maps.Keys(s.Reachable)) {
+			fmt.Fprintf(&b, "  reachable %s %d\n", name, s.Reachable[name])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,172 @@
+package renderer
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// This file is not part of the documented API: it is how all renderers read a service.
+
+// Families is a set of address families.
+type Families uint8
+
+// The families.
+const (
+	FamilyIPv4 Families = 1 << iota
+	FamilyIPv6
+)
+
+// FamilyOf is the family of an address.
+func FamilyOf(ipv6 bool) Families {
+	if ipv6 {
+		return FamilyIPv6
+	}
+	return FamilyIPv4
+}
+
+// Has says whether the family is in the set.
+func (f Families) Has(ipv6 bool) bool { return f&FamilyOf(ipv6) != 0 }
+
+// Verdict is what becomes of traffic to a port of a service.
+type Verdict int
+
+const (
+	// Balance traffic over the backends.
+	Balance Verdict = iota
+	// Drop traffic without an answer: only this node has no backend, so the client should find out by itself, or its load
+	// balancer by the health check.
+	Drop
+	// Reject traffic with a TCP reset or an ICMP error: nothing serves the port.
+	Reject
+)
+
+// String names the verdict.
+func (v Verdict) String() string {
+	switch v {
+	case Balance:
+		return "balance"
+	case Drop:
+		return "drop"
+	case Reject:
+		return "reject"
+	}
+	return "INVALID"
+}
+
+// Select has the backends of a port for traffic under a policy, to an address of a family.
+func (cs *ContivService) Select(port string, policy TrafficPolicyType, ipv6 bool) ([]*ServiceBackend, Verdict) {
+	all := cs.Backends[port]
+	n := 0
+	for _, b := range all {
+		if b.serves(policy, ipv6) {
+			n++
+		}
+	}
+	switch {
+	case n == len(all) && n > 0:
+		return all, Balance
+	case n == 0 && (cs.Reachable[port].Has(ipv6) || slices.ContainsFunc(all, func(b *ServiceBackend) bool {
+		return b.isIPv6() == ipv6
+	})):
+		return nil, Drop
+	case n == 0:
+		return nil, Reject
+	}
+	out := make([]*ServiceBackend, 0, n)
+	for _, b := range all {
+		if b.serves(policy, ipv6) {
+			out = append(out, b)
+		}
+	}
+	return out, Balance
+}
+
+func (sb *ServiceBackend) serves(policy TrafficPolicyType, ipv6 bool) bool {
+	if sb.isIPv6() != ipv6 {
+		return false
+	}
+	if policy == NodeLocal {
+		return sb.Local
+	}
+	return !sb.LocalPolicyOnly
+}
+
+func (sb *ServiceBackend) isIPv6() bool { return sb.IP.To4() == nil }
+
+// Addr is the address of the backend.
+func (sb *ServiceBackend) Addr() netip.Addr {
+	addr, _ := netip.AddrFromSlice(sb.IP)
+	return addr.Unmap()
+}
+
+// SourceRanges are the networks of a family from which LoadBalancerIPs of that family may be used; restricted is false if
+// everybody may. If the service has ranges but none of this family then nobody may: the service says who may, and these are
+// not among them. (kube-proxy takes each family by itself, and lets everybody in.)
+func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restricted bool) {
+	if !cs.SourceRangesSet {
+		return nil, false
+	}
+	for _, p := range cs.LoadBalancerSourceRanges {
+		if p.Addr().Is6() == ipv6 {
+			ranges = append(ranges, p)
+		}
+	}
+	return ranges, true
+}
+
+// Equal compares all there is of two services.
+func (cs *ContivService) Equal(other *ContivService) bool {
+	return cs.equalHead(other) && equalPorts(cs.Ports, other.Ports) && equalReachable(cs.Reachable, other.Reachable) &&
+		equalBackends(cs.Backends, other.Backends)
+}
+
+func (cs *ContivService) equalHead(other *ContivService) bool {
+	return cs.ID == other.ID && cs.TrafficPolicy == other.TrafficPolicy &&
+		cs.InternalTrafficPolicy == other.InternalTrafficPolicy &&
+		cs.SessionAffinityTimeout == other.SessionAffinityTimeout &&
+		cs.HealthCheckNodePort == other.HealthCheckNodePort && cs.SourceRangesSet == other.SourceRangesSet &&
+		cs.ClusterIPs.Equal(other.ClusterIPs) && cs.ExternalIPs.Equal(other.ExternalIPs) &&
+		cs.LoadBalancerIPs.Equal(other.LoadBalancerIPs) &&
+		slices.Equal(cs.LoadBalancerSourceRanges, other.LoadBalancerSourceRanges)
+}
+
+func equalPorts(a, b map[string]*ServicePort) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, port := range a {
+		if b[name] == nil || *port != *b[name] {
+			return false
+		}
+	}
+	return true
+}
+
+func equalReachable(a, b map[string]Families) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, f := range a {
+		if b[name] != f {
+			return false
+		}
+	}
+	return true
+}
+
+func equalBackends(a, b map[string][]*ServiceBackend) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, backends := range a {
+		if !slices.EqualFunc(backends, b[name], equalBackend) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalBackend(a, b *ServiceBackend) bool {
+	return a == b || a.Port == b.Port && a.Local == b.Local && a.HostNetwork == b.HostNetwork &&
+		a.LocalPolicyOnly == b.LocalPolicyOnly && a.IP.Equal(b.IP)
+}

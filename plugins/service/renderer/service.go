@@ -1,0 +1,199 @@
+package renderer
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+)
+
+// ContivService is a less-abstract, free of indirect references representation of K8s Service. It has:
+//   - endpoints combined with services
+//   - the full list of IP addresses on which the service should be exposed on this node
+type ContivService struct {
+	// ID uniquely identifies service across all namespaces.
+	ID svcmodel.ID
+
+	// TrafficPolicy decides if traffic is routed cluster-wide or node-local only. Of a service with an
+	// InternalTrafficPolicy of its own it is the policy for traffic from outside of the cluster.
+	TrafficPolicy TrafficPolicyType
+
+	// SessionAffinityTimeout max session sticky time (in seconds) if client IP based session affinity
+	// is enabled, 0 if disabled
+	SessionAffinityTimeout uint32
+
+	// ClusterIPs is a set of all IP addresses on which the service
+	// should be exposed within the cluster (aside from node IPs for NodePorts, which
+	// are provided separately via the ServiceRendererAPI.UpdateNodePortServices()
+	// method).
+	ClusterIPs *IPAddresses
+
+	// ExternalIPs is a set of all IP addresses on which the service
+	// should be exposed outside of the cluster (e.g. external load-balancer IPs).
+	ExternalIPs *IPAddresses
+
+	// Ports is a map of all ports exposed for this service.
+	Ports map[string]*ServicePort
+
+	// Backends map external service ports with corresponding backends (= endpoints).
+	Backends map[string][]*ServiceBackend
+
+	// What follows is not part of the documented API.
+
+	// InternalTrafficPolicy decides for traffic to ClusterIPs.
+	InternalTrafficPolicy TrafficPolicyType
+
+	// LoadBalancerIPs are those of ExternalIPs that belong to a load balancer; nil: none.
+	LoadBalancerIPs *IPAddresses
+
+	// LoadBalancerSourceRanges are the networks from which LoadBalancerIPs may be used if SourceRangesSet.
+	LoadBalancerSourceRanges []netip.Prefix
+	SourceRangesSet          bool
+
+	// HealthCheckNodePort is the node's port at which load balancers ask for local endpoints; 0: none. The service plugin
+	// serves it itself.
+	HealthCheckNodePort uint16
+
+	// Reachable says for each port for which families something in the cluster serves it, be it on other nodes only.
+	Reachable map[string]Families
+}
+
+// NewContivService is a constructor for ContivService.
+func NewContivService() *ContivService {
+	return &ContivService{
+		ClusterIPs:  NewIPAddresses(),
+		ExternalIPs: NewIPAddresses(),
+		Ports:       map[string]*ServicePort{},
+		Backends:    map[string][]*ServiceBackend{},
+	}
+}
+
+// HasNodePort returns true if service is also exposed on the Node IP.
+func (cs ContivService) HasNodePort() bool {
+	for _, port := range cs.Ports {
+		if port.NodePort != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// String converts ContivService into a human-readable string.
+func (cs ContivService) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ContivService %s <Traffic-Policy:%s InternalPolicy:%s Affinity-Timeout:%ds ClusterIPs:%s ExternalIPs:%s",
+		cs.ID, cs.TrafficPolicy, cs.InternalTrafficPolicy, cs.SessionAffinityTimeout, cs.ClusterIPs, cs.ExternalIPs)
+	if cs.LoadBalancerIPs != nil {
+		fmt.Fprintf(&b, " LoadBalancerIPs:%s", cs.LoadBalancerIPs)
+	}
+	if cs.SourceRangesSet {
+		fmt.Fprintf(&b, " SourceRanges:%s", cs.LoadBalancerSourceRanges)
+	}
+	if cs.HealthCheckNodePort != 0 {
+		fmt.Fprintf(&b, " HealthCheckNodePort:%d", cs.HealthCheckNodePort)
+	}
+	b.WriteString(" Ports:{")
+	for i, name := range slices.Sorted(maps.Keys(cs.Ports)) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s=%s->%v", name, cs.Ports[name], cs.Backends[name])
+	}
+	b.WriteString("}>")
+	return b.String()
+}
+
+// ServicePort contains information on service's port.
+type ServicePort struct {
+	Protocol ProtocolType /* protocol type */
+	Port     uint16       /* port that will be exposed by this service */
+	NodePort uint16       /* port on which this service is exposed for Node IP (0 if none) */
+}
+
+// String converts ServicePort into a human-readable string.
+func (sp ServicePort) String() string {
+	if sp.NodePort == 0 {
+		return fmt.Sprintf("%s:%d", sp.Protocol, sp.Port)
+	}
+	return fmt.Sprintf("%s:%d(node:%d)", sp.Protocol, sp.Port, sp.NodePort)
+}
+
+// ServiceBackend represents a single service backend (= endpoint).
+type ServiceBackend struct {
+	IP          net.IP /* internal IP address of the backend */
+	Port        uint16 /* backend-local port on which the service listens */
+	Local       bool   /* true if the backend is deployed on this node (can be leveraged for smart load-balancing) */
+	HostNetwork bool   /* true if the backend uses host networking */
+
+	// LocalPolicyOnly backends serve only traffic that has to stay on the node, and are not used for other traffic, for
+	// which there are better ones. It is not part of the documented API.
+	LocalPolicyOnly bool
+}
+
+// String converts Backend into a human-readable string.
+func (sb ServiceBackend) String() string {
+	flags := ""
+	if sb.Local {
+		flags += " local"
+	}
+	if sb.HostNetwork {
+		flags += " host-network"
+	}
+	if sb.LocalPolicyOnly {
+		flags += " local-policy-only"
+	}
+	return net.JoinHostPort(sb.IP.String(), fmt.Sprint(sb.Port)) + flags
+}
+
+// ProtocolType is either TCP or UDP (or SCTP, which is an addition).
+type ProtocolType int
+
+const (
+	// TCP protocol.
+	TCP ProtocolType = 6
+
+	// UDP protocol.
+	UDP ProtocolType = 17
+
+	// SCTP protocol. It is not part of the documented API.
+	SCTP ProtocolType = 132
+)
+
+// String converts ProtocolType into a human-readable string.
+func (pt ProtocolType) String() string {
+	switch pt {
+	case TCP:
+		return "TCP"
+	case UDP:
+		return "UDP"
+	case SCTP:
+		return "SCTP"
+	}
+	return "INVALID"
+}
+
+// TrafficPolicyType is either Cluster-wide routing or Node-local only routing.
+type TrafficPolicyType int
+
+const (
+	// ClusterWide allows to load-balance traffic across all backends.
+	ClusterWide TrafficPolicyType = 0
+
+	// NodeLocal allows to load-balance traffic only across node-local backends.
+	NodeLocal TrafficPolicyType = 1
+)
+
+// String converts TrafficPolicyType into a human-readable string.
+func (tpt TrafficPolicyType) String() string {
+	switch tpt {
+	case ClusterWide:
+		return "Cluster-wide"
+	case NodeLocal:
+		return "Node-local"
+	}
+	return "INVALID"
+}

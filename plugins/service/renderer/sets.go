@@ -1,0 +1,122 @@
+package renderer
+
+import (
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// IPAddresses is a set of IP addresses.
+type IPAddresses struct {
+	list []netip.Addr // sorted, IPv4 before IPv6, without IPv4-mapped addresses
+}
+
+// NewIPAddresses is a constructor for IPAddresses.
+func NewIPAddresses(addrs ...net.IP) *IPAddresses {
+	list := make([]netip.Addr, 0, len(addrs))
+	for _, ip := range addrs {
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			list = append(list, addr)
+		}
+	}
+	return FromAddrs(list...)
+}
+
+// FromAddrs is NewIPAddresses for netip. It is not part of the documented API.
+func FromAddrs(addrs ...netip.Addr) *IPAddresses {
+	list := make([]netip.Addr, 0, len(addrs))
+	for _, addr := range addrs {
+		if addr.IsValid() {
+			list = append(list, addr.Unmap().WithZone(""))
+		}
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return &IPAddresses{list: slices.Compact(list)}
+}
+
+// FromSorted is FromAddrs for addresses that are sorted and without repetition, and that the set may keep. It is not part of
+// the documented API.
+func FromSorted(addrs []netip.Addr) *IPAddresses { return &IPAddresses{list: addrs} }
+
+// Copy creates a deep copy of the set.
+func (addrs *IPAddresses) Copy() *IPAddresses {
+	if addrs == nil {
+		return nil
+	}
+	return &IPAddresses{list: slices.Clone(addrs.list)}
+}
+
+// Has returns true if the given IP address is in the set.
+func (addrs *IPAddresses) Has(addr net.IP) bool {
+	a, ok := netip.AddrFromSlice(addr)
+	return ok && addrs.Contains(a)
+}
+
+// Contains is Has for netip. It is not part of the documented API.
+func (addrs *IPAddresses) Contains(addr netip.Addr) bool {
+	if addrs == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(addrs.list, addr.Unmap(), netip.Addr.Compare)
+	return found
+}
+
+// List returns the set as a slice which can be iterated through.
+func (addrs *IPAddresses) List() []net.IP {
+	all := addrs.Addrs()
+	out := make([]net.IP, len(all))
+	for i, addr := range all {
+		out[i] = addr.AsSlice()
+	}
+	return out
+}
+
+// Addrs is List for netip: sorted, IPv4 before IPv6, not to be changed. It is not part of the documented API.
+func (addrs *IPAddresses) Addrs() []netip.Addr {
+	if addrs == nil {
+		return nil
+	}
+	return addrs.list
+}
+
+// Equal compares two sets; nil is the empty set. It is not part of the documented API.
+func (addrs *IPAddresses) Equal(other *IPAddresses) bool {
+	return slices.Equal(addrs.Addrs(), other.Addrs())
+}
+
+// String converts a set of IP addresses into a human-readable string.
+func (addrs IPAddresses) String() string {
+	texts := make([]string, len(addrs.list))
+	for i, addr := range addrs.list {
+		texts[i] = addr.String()
+	}
+	return "{" + strings.Join(texts, ", ") + "}"
+}
+
+// Interfaces is a set of interface names.
+type Interfaces map[string]struct{}
+
+// NewInterfaces is a constructor for Interfaces.
+func NewInterfaces(ifNames ...string) Interfaces {
+	ifs := make(Interfaces, len(ifNames))
+	for _, name := range ifNames {
+		ifs[name] = struct{}{}
+	}
+	return ifs
+}
+
+// Copy creates a deep copy of the set.
+func (ifs Interfaces) Copy() Interfaces { return maps.Clone(ifs) }
+
+// Has returns true if the given interface name is in the set.
+func (ifs Interfaces) Has(ifName string) bool {
+	_, has := ifs[ifName]
+	return has
+}
+
+// String converts a set of interface names into a human-readable string.
+func (ifs Interfaces) String() string {
+	return "{" + strings.Join(slices.Sorted(maps.Keys(ifs)), ", ") + "}"
+}
