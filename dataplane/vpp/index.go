@@ -193,6 +193,17 @@ func (x *Index) replace(entries []*ifEntry) {
 	}
 }
 
+// clear forgets everything: it was of another VPP process, whose numbers mean nothing to this one, or something else. A bridge
+// domain that does not exist, for one, VPP makes when an interface joins it.
+func (x *Index) clear() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.byName)
+	clear(x.byIf)
+	clear(x.bds)
+	clear(x.bdName)
+}
+
 func (x *Index) bdNameOf(id uint32) (string, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -70,6 +70,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		return errors.New("vpp: Deps.Lane and Deps.Index are required")
 	}
 	k := newKinds(deps)
+	deps.Lane.OnBoot(deps.Index.clear)
 	for _, err := range []error{
 		scheduler.Register(s, k.tableKind()),
 		scheduler.Register(s, k.interfaceKind()),

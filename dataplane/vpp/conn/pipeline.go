@@ -18,6 +18,8 @@ type lane struct {
 	session *session // what the present batch is bound to
 	bound   binding
 	routes  map[string]*route // by message name, for the session
+	boot    string            // of the VPP process that was last met
+	onBoot  func()            // called when another one is met; may be nil
 	flight  flight            // sent and unanswered
 	out     outbox            // encoded and unsent
 	inbox   []delivery        // taken from the mailbox; those before read are handled
@@ -190,7 +192,17 @@ func (l *lane) bind() {
 	}
 	l.session, l.routes = s, map[string]*route{}
 	l.out = outbox{frames: l.out.frames[:0]}
+	if s.boot == "" || s.boot == l.boot {
+		return
+	}
+	if l.boot = s.boot; l.onBoot != nil {
+		l.onBoot()
+	}
 }
+
+// OnBoot sets what is called, on the lane's goroutine, before the first request to a VPP process other than the last one: numbers
+// that the last one gave out mean nothing, or something else.
+func (l *Lane) OnBoot(f func()) { l.onBoot = f }
 
 func (l *lane) route(m api.Message) *route {
 	name := m.GetMessageName()
