@@ -177,6 +177,19 @@ func (f *Feed) send(ctx context.Context, ops []queued) {
 	}
 }
 
+// refresh makes the driver look at the kernel, and waits until it has repaired what it can. What it cannot is no error of the dump.
+func (f *Feed) refresh(ctx context.Context) error {
+	if err := f.cfg.Driver.Refresh(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.cfg.ApplyTimeout)
+	defer cancel()
+	if err := f.cfg.Driver.Flush(ctx); err != nil {
+		f.cfg.Log.Warn("not everything could be repaired", "error", err)
+	}
+	return nil
+}
+
 // mustBeApplied: a pod whose endpoint is perhaps not programmed must not come up. Everything else is the driver's to repair.
 func mustBeApplied(q queued) bool {
 	_, ok := q.msg.(*proto.WorkloadEndpointUpdate)

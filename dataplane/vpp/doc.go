@@ -10,7 +10,9 @@
 // Nothing is kept on disk. What is ours is found by the marks that we leave in VPP: the tag of an interface and of a bridge
 // domain, the name of a table (tags.go). Objects without a mark of their own belong to what they hang on: addresses to
 // their interface, routes to their table (only those whose source is the API), L2 FIB entries to their bridge domain.
-// Everything else in VPP is never touched.
+// NAT mappings carry their DNat44 in their tag (nat_tag.go); the settings of NAT, its pool and its interfaces are all ours.
+// The address and the default route of a DHCP lease belong to the DHCP client (dhcp.go). Everything else in VPP is never
+// touched.
 //
 // What VPP cannot tell (the secret of a memif, the size of an af_packet ring) is taken from the desired value when a dump
 // is compared: a dump completes its values with it, and so a restart with nothing changed writes nothing.

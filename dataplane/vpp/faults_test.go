@@ -10,6 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/nb/vpp/l2"
 	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
@@ -41,6 +42,16 @@ func node() values {
 		&vpp_l3.Route{VrfId: 1, DstNetwork: "10.3.0.0/16", NextHopAddr: "10.2.0.2", OutgoingInterface: "bvi"},
 		&vpp_l3.Route{VrfId: 1, DstNetwork: "0.0.0.0/0", Type: vpp_l3.Route_INTER_VRF},
 		&vpp_l3.Route{DstNetwork: "10.3.0.0/16", Type: vpp_l3.Route_INTER_VRF, ViaVrfId: 1},
+		&vpp_interfaces.Interface{Name: "nic", Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, SetDhcpClient: true},
+	}, natOn(), values{
+		natIf("tap-1", true, true, false), natIf("bvi", true, true, false), natIf("nic", false, true, true),
+		&vpp_nat.Nat44AddressPool{VrfId: none, FirstIp: "10.9.0.1", LastIp: "10.9.0.3"},
+		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: none, FirstIp: "192.0.2.254", TwiceNat: true},
+		dnat("default/web", with(port("10.96.0.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080"), self),
+			port("10.96.0.1:53/udp", "10.1.0.2:53@1")),
+		dnat("default/sticky", with(port("10.96.0.2:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080*3"), sticky(30))),
+		dnat("identities", &vpp_nat.DNat44_IdentityMapping{IpAddress: "10.9.0.1"},
+			&vpp_nat.DNat44_IdentityMapping{IpAddress: "10.9.0.1", VrfId: 1}),
 	})
 }
 

@@ -233,7 +233,7 @@ func (k *kinds) readInterface(s *ifState) *vpp_interfaces.Interface {
 		return nil
 	}
 	v := &vpp_interfaces.Interface{
-		Name: s.name, Type: s.kind, Enabled: s.up(), Mtu: s.mtu(t), Vrf: s.vrf4,
+		Name: s.name, Type: s.kind, Enabled: s.up(), Mtu: s.mtu(t), Vrf: s.vrf4, SetDhcpClient: s.dhcp,
 	}
 	if !t.noMAC {
 		v.PhysAddress = s.details.L2Address.String()

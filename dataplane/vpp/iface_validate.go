@@ -33,18 +33,34 @@ func (k *kinds) validateInterface(v *vpp_interfaces.Interface) error {
 	if v.Mtu != 0 && (v.Mtu < minMTU || v.Mtu > maxMTU) {
 		f.add("mtu", "%d is not between %d and %d", v.Mtu, minMTU, maxMTU)
 	}
-	if v.SetDhcpClient {
-		f.add("set_dhcp_client", "is not supported; configure the address")
-	}
 	if v.GetIp6Nd().GetAddressAutoconfig() || v.GetIp6Nd().GetInstallDefaultRoutes() {
 		f.add("ip6_nd", "is not supported; configure the address and the route")
 	}
 	validateAddresses(v, &f)
+	validateDHCP(v, &f)
 	validateQueues(v, &f)
 	if t.validate != nil {
 		t.validate(v, &f)
 	}
 	return f.err()
+}
+
+// validateDHCP: a client takes all IPv4 addresses of its interface for its own.
+func validateDHCP(v *vpp_interfaces.Interface, f *faults) {
+	if !v.SetDhcpClient {
+		return
+	}
+	if v.Unnumbered != nil {
+		f.add("set_dhcp_client", "an unnumbered interface has no addresses of its own")
+	}
+	if v.Type == vpp_interfaces.Interface_VXLAN_TUNNEL {
+		f.add("set_dhcp_client", "a tunnel has no DHCP server behind it")
+	}
+	for _, a := range v.IpAddresses {
+		if p, err := netip.ParsePrefix(a); err == nil && p.Addr().Is4() {
+			f.add("set_dhcp_client", "is set, and so is the address %s", a)
+		}
+	}
 }
 
 func validateAddresses(v *vpp_interfaces.Interface, f *faults) {

@@ -82,6 +82,9 @@ func (k *kinds) deriveInterface(v *vpp_interfaces.Interface, put func(kind, key 
 	if len(prefixes) > 0 {
 		put(kindIfHasIP, nb.HasIPAddressKey(v.Name), ifHasIP{If: v.Name, Addresses: addressList(prefixes)})
 	}
+	if v.SetDhcpClient {
+		put(kindIfDHCP, dhcpKey(v.Name), ifDHCP{If: v.Name, VRF: vrf})
+	}
 	if from := v.GetUnnumbered().GetInterfaceWithIp(); from != "" {
 		put(kindIfUnnumbered, nb.UnnumberedKey(v.Name), ifUnnumbered{If: v.Name, From: from, VRF: vrf})
 	}

@@ -24,6 +24,7 @@ type kinds struct {
 	// uncertain are the interfaces that VPP may have without their tag, by name; see leftovers.go.
 	uncertain map[string]suspect
 	log       *slog.Logger
+	nat       natState
 }
 
 // object names what a request is about, for errors: "route 10.0.0.0/8 in table 1".

@@ -42,6 +42,12 @@ func interfaceOf(v any) string {
 		return v.If
 	case ifUp:
 		return v.If
+	case ifDHCP:
+		return v.If
+	case *natMapping:
+		return v.External.If
+	case natIdentity:
+		return v.External.If
 	}
 	return ""
 }
@@ -63,7 +69,7 @@ func (k *kinds) partialSnapshot(op *scheduler.DumpOp, done func(*ifSnapshot, err
 		done(s, nil)
 		return
 	}
-	part := join(len(entries), func(err error) {
+	part := join(len(entries)+1, func(err error) {
 		if err != nil {
 			done(nil, fmt.Errorf("vpp: look at interfaces: %w", err))
 			return
@@ -72,6 +78,12 @@ func (k *kinds) partialSnapshot(op *scheduler.DumpOp, done func(*ifSnapshot, err
 			k.recognise(s, e)
 		}
 		k.collectEach(s, func(err error) { done(s, err) })
+	})
+	k.collectDHCP(s, func(err error) {
+		if errors.Is(err, conn.ErrUnknownMessage) {
+			err = nil
+		}
+		part(err)
 	})
 	for _, e := range entries {
 		k.collectOne(s, e, part)

@@ -9,7 +9,6 @@ import (
 	"go.fd.io/govpp/api"
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
-	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
@@ -32,6 +31,24 @@ func somePods(n int) (node values, pods []values) {
 	return node, pods
 }
 
+// due is what looking at values finds to be done about them.
+func due(t *testing.T, a *agent, v values) string {
+	t.Helper()
+	var keys []string
+	for _, kv := range kvs(t, v) {
+		keys = append(keys, kv.Key)
+	}
+	ops, err := a.s.Check(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, op := range ops {
+		all = append(all, string(op.Action)+" "+op.Key)
+	}
+	return strings.Join(all, "\n")
+}
+
 // Looking at one pod finds what somebody has changed about it, and about nothing else, and asks about nothing else.
 func TestCheckOfOnePod(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
@@ -42,26 +59,10 @@ func TestCheckOfOnePod(t *testing.T) {
 			desired = append(desired, p...)
 		}
 		a.resync(desired...)
-		due := func(values []proto.Message) string {
-			t.Helper()
-			var keys []string
-			for _, kv := range kvs(t, values) {
-				keys = append(keys, kv.Key)
-			}
-			ops, err := a.s.Check(t.Context(), keys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var all []string
-			for _, op := range ops {
-				all = append(all, string(op.Action)+" "+op.Key)
-			}
-			return strings.Join(all, "\n")
-		}
 		if g.fake != nil {
 			g.fake.ResetCounts()
 		}
-		if d := due(pods[3]); d != "" {
+		if d := due(t, a, pods[3]); d != "" {
 			t.Errorf("all is well, and due is\n%s", d)
 		}
 		if g.fake != nil {
@@ -86,17 +87,17 @@ func TestCheckOfOnePod(t *testing.T) {
 		want := []string{
 			"create " + nb.LinkStateKey("pod-3", true), "create " + nb.UnnumberedKey("pod-3"),
 		}
-		got := due(pods[3])
+		got := due(t, a, pods[3])
 		for _, w := range want {
 			if !slices.Contains(strings.Split(got, "\n"), w) {
 				t.Errorf("due is\n%s\nwithout %s", got, w)
 			}
 		}
-		if d := due(pods[4]); d != "" {
+		if d := due(t, a, pods[4]); d != "" {
 			t.Errorf("due for another pod:\n%s", d)
 		}
 		a.resync(desired...)
-		if d := due(pods[3]); d != "" {
+		if d := due(t, a, pods[3]); d != "" {
 			t.Errorf("after a resync due is\n%s", d)
 		}
 		a.mustNotWrite("checked", desired)

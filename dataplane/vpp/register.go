@@ -9,12 +9,15 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/binapi/arp"
+	"go.fd.io/govpp/binapi/dhcp"
+	"go.fd.io/govpp/binapi/feature"
 	"go.fd.io/govpp/binapi/fib"
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/ip_neighbor"
 	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/memif"
+	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/tapv2"
 	"go.fd.io/govpp/binapi/vxlan"
 
@@ -54,6 +57,8 @@ type Deps struct {
 	Log *slog.Logger
 	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
 	Trash *Trash
+	// NAT is what can be set of NAT44; zeros are VPP's defaults.
+	NAT NATSettings
 }
 
 // Pool has interfaces that were made ahead. What it hands out is the caller's; only tag and addresses remain to be set.
@@ -93,6 +98,15 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		scheduler.Register(s, k.proxyRangeKind()),
 		scheduler.Register(s, k.scanKind()),
 		scheduler.Register(s, k.routeKind()),
+		scheduler.Register(s, k.ifDHCPKind()),
+		scheduler.Register(s, k.natGlobalKind()),
+		scheduler.Register(s, k.natTimeoutsKind()),
+		scheduler.Register(s, k.natInterfaceKind()),
+		scheduler.Register(s, k.natPoolKind()),
+		scheduler.Register(s, k.natAddressKind()),
+		scheduler.Register(s, k.dnatKind()),
+		scheduler.Register(s, k.natMappingKind()),
+		scheduler.Register(s, k.natIdentityKind()),
 		scheduler.Register(s, k.ifUpKind()),
 	} {
 		if err != nil {
@@ -109,10 +123,12 @@ func newKinds(deps Deps) *kinds {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
+	deps.NAT.setDefaults()
 	return &kinds{
 		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
 		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]suspect{},
 		log: deps.Log.With("component", "vpp-kinds"),
+		nat: natState{places: map[string][]natBackend{}, inAndOut: map[string]bool{}},
 	}
 }
 
@@ -121,6 +137,8 @@ func Messages() []api.Message {
 	return []api.Message{
 		&af_packet.AfPacketCreateV3{}, &af_packet.AfPacketDelete{}, &af_packet.AfPacketDump{},
 		&arp.ProxyArpAddDel{}, &arp.ProxyArpDump{}, &arp.ProxyArpIntfcDump{}, &arp.ProxyArpIntfcEnableDisable{},
+		&dhcp.DHCPClientConfig{}, &dhcp.DHCPClientDump{}, &dhcp.DHCPComplEvent{},
+		&feature.FeatureEnableDisable{}, &feature.FeatureIsEnabled{},
 		&fib.FibSourceDump{},
 		&interfaces.CreateLoopbackInstance{}, &interfaces.DeleteLoopback{},
 		&interfaces.CreateVlanSubif{}, &interfaces.DeleteSubif{},
@@ -139,6 +157,13 @@ func Messages() []api.Message {
 		&l2.L2XconnectDump{}, &l2.L2fibAddDel{}, &l2.SwInterfaceSetL2Bridge{}, &l2.SwInterfaceSetL2Xconnect{},
 		&memif.MemifCreateV2{}, &memif.MemifDelete{}, &memif.MemifDump{}, &memif.MemifSocketFilenameAddDelV2{},
 		&memif.MemifSocketFilenameDump{},
+		&nat44_ed.Nat44AddDelAddressRange{}, &nat44_ed.Nat44AddDelIdentityMapping{}, &nat44_ed.Nat44AddDelLbStaticMapping{},
+		&nat44_ed.Nat44AddDelStaticMappingV2{}, &nat44_ed.Nat44AddressDump{}, &nat44_ed.Nat44DelSession{},
+		&nat44_ed.Nat44EdAddDelOutputInterface{}, &nat44_ed.Nat44EdOutputInterfaceGet{}, &nat44_ed.Nat44EdPluginEnableDisable{},
+		&nat44_ed.Nat44ForwardingEnableDisable{}, &nat44_ed.Nat44IdentityMappingDump{}, &nat44_ed.Nat44InterfaceAddDelFeature{},
+		&nat44_ed.Nat44InterfaceDump{}, &nat44_ed.Nat44LbStaticMappingAddDelLocal{}, &nat44_ed.Nat44LbStaticMappingDump{},
+		&nat44_ed.Nat44ShowRunningConfig{}, &nat44_ed.Nat44StaticMappingDump{}, &nat44_ed.Nat44UserSessionV3Dump{},
+		&nat44_ed.NatSetTimeouts{}, &nat44_ed.NatWorkerDump{},
 		&tapv2.SwInterfaceTapV2Dump{}, &tapv2.TapCreateV3{}, &tapv2.TapDeleteV2{},
 		&vxlan.VxlanAddDelTunnelV3{}, &vxlan.VxlanTunnelV2Dump{},
 	}

@@ -236,6 +236,7 @@ func vppState(t *testing.T, a *agent) string {
 	conn.Dump(lane, &l2.BridgeDomainDump{BdID: none, SwIfIndex: interface_types.InterfaceIndex(none)},
 		func(d *l2.BridgeDomainDetails) { add("bridge domain %q %d members", d.BdTag, len(d.SwIfDetails)) }, end)
 	conn.Dump(lane, &l2.L2XconnectDump{}, func(d *l2.L2XconnectDetails) { add("xconnect %v", *d) }, end)
+	natLines(lane, add, end)
 	for _, v6 := range []bool{false, true} {
 		conn.Dump(lane, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: family(v6)},
 			func(d *ip_neighbor.IPNeighborDetails) { add("neighbour %v", d.Neighbor) }, end)

@@ -9,6 +9,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/af_packet"
+	"go.fd.io/govpp/binapi/dhcp"
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
@@ -37,6 +38,7 @@ type ifSnapshot struct {
 	vxlans     map[uint32]*vxlan.VxlanTunnelV2Details
 	unnumbered map[uint32]uint32
 	queues     map[uint32][]*interfaces.SwInterfaceRxPlacementDetails
+	dhcp       map[uint32]*dhcp.DHCPClientDetails
 }
 
 // ifState is one interface of ours in VPP.
@@ -50,6 +52,9 @@ type ifState struct {
 	memif      *memif.MemifDetails
 	socketFile string
 	vxlan      *vxlan.VxlanTunnelV2Details
+
+	dhcp  bool // it has a client
+	lease netip.Prefix
 
 	vrf4, vrf6 uint32
 	addresses  []netip.Prefix
@@ -114,13 +119,13 @@ func newIfSnapshot() *ifSnapshot {
 		taps: map[uint32]*tapv2.SwInterfaceTapV2Details{}, afPackets: map[uint32]string{},
 		memifs: map[uint32]*memif.MemifDetails{}, sockets: map[uint32]string{},
 		vxlans: map[uint32]*vxlan.VxlanTunnelV2Details{}, unnumbered: map[uint32]uint32{},
-		queues: map[uint32][]*interfaces.SwInterfaceRxPlacementDetails{},
+		queues: map[uint32][]*interfaces.SwInterfaceRxPlacementDetails{}, dhcp: map[uint32]*dhcp.DHCPClientDetails{},
 	}
 }
 
 // collect dumps what comes in one piece, and then what has to be asked of each interface of ours.
 func (k *kinds) collect(s *ifSnapshot, done func(error)) {
-	const dumps = 8
+	const dumps = 9
 	part := join(dumps, func(err error) {
 		if err != nil {
 			done(err)
@@ -147,6 +152,7 @@ func (k *kinds) collect(s *ifSnapshot, done func(error)) {
 		func(d *memif.MemifSocketFilenameDetails) { s.sockets[d.SocketID] = d.SocketFilename }, optional)
 	conn.Dump(k.lane, &vxlan.VxlanTunnelV2Dump{SwIfIndex: all},
 		func(d *vxlan.VxlanTunnelV2Details) { s.vxlans[uint32(d.SwIfIndex)] = d }, optional)
+	k.collectDHCP(s, optional)
 	conn.Dump(k.lane, &ip.IPUnnumberedDump{SwIfIndex: all},
 		func(d *ip.IPUnnumberedDetails) { s.unnumbered[uint32(d.SwIfIndex)] = uint32(d.IPSwIfIndex) }, part)
 	conn.Dump(k.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: all},
@@ -158,6 +164,11 @@ func (k *kinds) collect(s *ifSnapshot, done func(error)) {
 func (k *kinds) collectAfPackets(s *ifSnapshot, done func(error)) {
 	conn.Dump(k.lane, &af_packet.AfPacketDump{},
 		func(d *af_packet.AfPacketDetails) { s.afPackets[uint32(d.SwIfIndex)] = d.HostIfName }, done)
+}
+
+func (k *kinds) collectDHCP(s *ifSnapshot, done func(error)) {
+	conn.Dump(k.lane, &dhcp.DHCPClientDump{},
+		func(d *dhcp.DHCPClientDetails) { s.dhcp[uint32(d.Client.SwIfIndex)] = d }, done)
 }
 
 // build finds our interfaces and makes the index agree.
@@ -204,6 +215,9 @@ func (s *ifSnapshot) entry(st *ifState) *ifEntry {
 
 func (s *ifSnapshot) state(name string, index uint32, d *interfaces.SwInterfaceDetails) *ifState {
 	st := &ifState{name: name, details: d, queues: s.queues[index], kind: vpp_interfaces.Interface_UNDEFINED_TYPE}
+	if client := s.dhcp[index]; client != nil {
+		st.dhcp, st.lease = true, leasedPrefix(&client.Lease)
+	}
 	switch {
 	case isNICTag(d.Tag):
 		st.kind = vpp_interfaces.Interface_DPDK
@@ -251,7 +265,10 @@ func (k *kinds) collectEach(s *ifSnapshot, done func(error)) {
 				})
 			conn.Dump(k.lane, &ip.IPAddressDump{SwIfIndex: index, IsIPv6: v6},
 				func(d *ip.IPAddressDetails) {
-					st.addresses = append(st.addresses, fromPrefix(ip_types.Prefix(d.Prefix)))
+					// The client may have got its address after it was asked: whatever IPv4 there is is its own.
+					if p := fromPrefix(ip_types.Prefix(d.Prefix)); !st.dhcp || p.Addr().Is6() {
+						st.addresses = append(st.addresses, p)
+					}
 				}, still)
 		}
 	}

@@ -84,7 +84,9 @@ func TestValidateInterface(t *testing.T) {
 		{"phys_address", base, func(v *vpp_interfaces.Interface) { v.PhysAddress = "02:00:00:00:00:00:00:01" }},
 		{"mtu", base, func(v *vpp_interfaces.Interface) { v.Mtu = 20 }},
 		{"mtu", base, func(v *vpp_interfaces.Interface) { v.Mtu = 70000 }},
-		{"set_dhcp_client", base, func(v *vpp_interfaces.Interface) { v.SetDhcpClient = true }},
+		{"set_dhcp_client", base, func(v *vpp_interfaces.Interface) {
+			v.SetDhcpClient, v.IpAddresses = true, []string{"10.1.0.1/24"}
+		}},
 		{"ip6_nd", base, func(v *vpp_interfaces.Interface) {
 			v.Ip6Nd = &vpp_interfaces.Interface_IP6ND{AddressAutoconfig: true}
 		}},

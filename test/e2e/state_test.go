@@ -107,7 +107,8 @@ type link struct {
 
 // pooled says that a device waits for a pod.
 func (l link) pooled() bool {
-	return strings.HasPrefix(l.Name, "cvp-") || strings.HasPrefix(l.Alias, "contiv-pool:") || l.Group != "" && l.Group != "default"
+	return strings.HasPrefix(l.Name, "cvp-") || l.Alias == "" && (strings.HasPrefix(l.Name, "cvq") || strings.HasPrefix(l.Name, "cvh")) ||
+		strings.HasPrefix(l.Alias, "contiv-pool:") || l.Group != "" && l.Group != "default"
 }
 
 func (r *rig) links() []link {

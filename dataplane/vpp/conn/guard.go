@@ -5,6 +5,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/cnat"
+	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/sr"
 	"go.fd.io/govpp/binapi/sr_types"
 )
@@ -13,6 +14,7 @@ import (
 func guarded() []api.Message {
 	return []api.Message{
 		new(cnat.CnatTranslationUpdate), new(sr.SrPolicyAdd), new(sr.SrPolicyAddV2), new(sr.SrPolicyMod), new(sr.SrPolicyModV2),
+		new(nat44_ed.Nat44AddDelLbStaticMapping),
 	}
 }
 
@@ -24,6 +26,8 @@ func neverSend(req api.Message) error {
 		if len(m.Translation.Paths) == 0 {
 			return fmt.Errorf("%w: a cnat translation needs a path", ErrNeverSend)
 		}
+	case *nat44_ed.Nat44AddDelLbStaticMapping:
+		return checkLocals(m)
 	case *sr.SrPolicyAdd:
 		return checkSids(m.Sids)
 	case *sr.SrPolicyAddV2:
@@ -36,6 +40,22 @@ func neverSend(req api.Message) error {
 		if m.Operation == sr_types.SR_POLICY_OP_API_ADD {
 			return checkSids(m.Sids)
 		}
+	}
+	return nil
+}
+
+// checkLocals: VPP counts them, and adds up their weights, in eight bits. With more than it can count it loops until its
+// memory is full; with a sum of 0 it divides by that at the first packet.
+func checkLocals(m *nat44_ed.Nat44AddDelLbStaticMapping) error {
+	sum := 0
+	for _, l := range m.Locals {
+		sum += int(l.Probability)
+	}
+	switch {
+	case len(m.Locals) > 255:
+		return fmt.Errorf("%w: a NAT44 mapping with %d backends; VPP counts 255", ErrNeverSend, len(m.Locals))
+	case m.IsAdd && len(m.Locals) > 0 && (sum == 0 || sum > 255):
+		return fmt.Errorf("%w: a NAT44 mapping with weights of %d in all; VPP adds up 1 to 255", ErrNeverSend, sum)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/lcp"
 	"go.fd.io/govpp/binapi/memclnt"
+	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/sr"
 	"go.fd.io/govpp/binapi/sr_types"
 )
@@ -371,6 +372,12 @@ func TestNeverSend(t *testing.T) {
 		refuse bool
 	}{
 		{&cnat.CnatTranslationUpdate{}, true},
+		{&nat44_ed.Nat44AddDelLbStaticMapping{IsAdd: true, Locals: make([]nat44_ed.Nat44LbAddrPort, 256)}, true},
+		{&nat44_ed.Nat44AddDelLbStaticMapping{IsAdd: true, Locals: make([]nat44_ed.Nat44LbAddrPort, 2)}, true},
+		{&nat44_ed.Nat44AddDelLbStaticMapping{IsAdd: true,
+			Locals: []nat44_ed.Nat44LbAddrPort{{Probability: 128}, {Probability: 128}}}, true},
+		{&nat44_ed.Nat44AddDelLbStaticMapping{IsAdd: true,
+			Locals: []nat44_ed.Nat44LbAddrPort{{Probability: 128}, {Probability: 127}}}, false},
 		{&cnat.CnatTranslationUpdate{Translation: cnat.CnatTranslation{Paths: []cnat.CnatEndpointTuple{{}}}}, false},
 		{&sr.SrPolicyAdd{}, true},
 		{&sr.SrPolicyAdd{Sids: one}, false},

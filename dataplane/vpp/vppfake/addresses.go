@@ -105,6 +105,7 @@ func (st *state) addAddress(i *iface, addr netip.Addr, bits int) int32 {
 	}
 	p := netip.PrefixFrom(addr, bits)
 	port.addrs = append(port.addrs, p)
+	st.natAddressChanged(i, p, true)
 	if fam == ip6 {
 		st.enable6(i)
 	}
@@ -121,7 +122,9 @@ func (st *state) delAddress(i *iface, addr netip.Addr, bits int) int32 {
 	if n < 0 {
 		return rvAddressNotFound
 	}
+	gone := port.addrs[n]
 	port.addrs = slices.Delete(port.addrs, n, n+1)
+	st.natAddressChanged(i, gone, false)
 	if i.up && bits <= addr.BitLen() {
 		st.delConnected(i, netip.PrefixFrom(addr, bits))
 	}

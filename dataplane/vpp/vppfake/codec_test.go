@@ -76,8 +76,18 @@ func encodeL4(p vppfake.Packet) []byte {
 		be.PutUint16(b, p.SrcPort)
 		be.PutUint16(b[2:], p.DstPort)
 		b[12], b[13] = 0x50, 0x02
+		if p.Flags != 0 {
+			b[13] = p.Flags
+		}
 	case vppfake.ProtoICMP:
 		b = []byte{8, 0, 0, 0, 0, 1, 0, 1}
+		if p.EchoReply {
+			b[0] = 0
+		}
+		if p.Echo != 0 {
+			be.PutUint16(b[4:], p.Echo)
+		}
+		be.PutUint16(b[2:], ^sum(append(b, payload...)))
 	case vppfake.ProtoICMPv6:
 		b = []byte{128, 0, 0, 0, 0, 1, 0, 1}
 	}
@@ -154,6 +164,14 @@ func decodeL4(p *vppfake.Packet, b []byte) error {
 	case vppfake.ProtoUDP:
 		p.SrcPort, p.DstPort = be.Uint16(b), be.Uint16(b[2:])
 	}
+	if p.Proto == vppfake.ProtoTCP && b[13] != 0x02 {
+		p.Flags = b[13]
+	}
+	if p.Proto == vppfake.ProtoICMP {
+		if p.EchoReply = b[0] == 0; be.Uint16(b[4:]) != 1 {
+			p.Echo = be.Uint16(b[4:])
+		}
+	}
 	p.Size = len(b) - header
 	if p.Proto == vppfake.ProtoUDP && p.DstPort == 4789 {
 		inner, err := decode(b[16:])
@@ -168,7 +186,8 @@ func decodeL4(p *vppfake.Packet, b []byte) error {
 func isError(b []byte, p vppfake.Packet) bool {
 	switch p.Proto {
 	case vppfake.ProtoICMP:
-		return b[len(b)-p.Size-8] != 8
+		kind := b[len(b)-p.Size-8]
+		return kind != 8 && (kind != 0 || p.Src.As4()[3] == 1) // VPP's own addresses end in 1
 	case vppfake.ProtoICMPv6:
 		return b[len(b)-p.Size-8] != 128
 	}

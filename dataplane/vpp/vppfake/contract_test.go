@@ -37,7 +37,7 @@ type scenario struct {
 
 func scenarios() []scenario {
 	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(),
-		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios())
+		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios())
 }
 
 func TestContractFake(t *testing.T) {
@@ -211,6 +211,7 @@ func fold(line string) string {
 		{`02:fe:[0-9a-f:]{11}`, "02:fe:RANDOM"},
 		{`"[^"]*/memif.sock"`, `"RUN/memif.sock"`},
 		{`VpePID:[0-9]+`, "VpePID:PID"},
+		{` (LastHeard|TimeSinceLastHeard):[0-9]+`, ""},
 	} {
 		line = regexp.MustCompile(f.pattern).ReplaceAllString(line, f.instead)
 	}

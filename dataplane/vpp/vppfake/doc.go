@@ -41,11 +41,13 @@
 // Refused. A walk that comes to something the fake does not model ends with ErrNotUnderstood.
 //
 // Requests that abort VPP (cnat_translation_update without paths, sr_policy_add and _v2 without SIDs, memif_create
-// in punt-inject mode) crash the fake: everybody's state and connections are gone, see Crashes.
+// in punt-inject mode, a balanced NAT mapping of more than 255 backends, disabling NAT under balanced mappings) crash the
+// fake: everybody's state and connections are gone, see Crashes. So does a packet for a NAT mapping whose weights add up to
+// a multiple of 256.
 //
 // # Limits
 //
-//   - API: what objectKinds lists. No ACL, NAT, cnat, SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
+//   - API: what objectKinds lists. No ACL, cnat, SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
 //     tables. MFIBs of a table are not kept. ip_table_replace, address replace: no.
 //   - Tables: fe80::/10 as VPP shows it, without the link-local tables behind it.
 //   - Attributes of hardware that VPP asks the driver for (speed, duplex, host MTU) are 0 or fixed. A memif has no peer:
@@ -58,6 +60,10 @@
 //     packets longer than the MTU are marked as fragmented or dropped, not cut up; a packet on an interface that is down is
 //     dropped (VPP's packet generator puts it in all the same). IPv6 neighbour discovery is not answered.
 //   - Worker threads only serve receive queues, on paper (Config.Workers). Fake.Dump leaves out receive modes and placements.
+//   - NAT: NAT44-ED, with VPP's own random choices of ports and backends when Config.Workers is at most 1. Sessions do not
+//     age and are not reused when the limit is reached; fragments, ICMP errors and protocols other than TCP, UDP and echo do
+//     not pass it; there is no handing over between worker threads.
+//   - DHCP: only what the API knows. Fake.Lease plays the server.
 //   - VLAN tag rewriting and ARP termination are kept, but a walk that comes to them does not go on. Flow hashes are kept.
 //   - create_subif takes flags that VPP refuses: no tags, one tag that may be any.
 //

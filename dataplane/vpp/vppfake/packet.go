@@ -29,7 +29,10 @@ type Packet struct {
 	SrcPort, DstPort uint16 // TCP, UDP
 	TTL              uint8  // 0 in a packet to be sent means 64
 	DF               bool
-	Size             int // bytes behind the TCP, UDP or ICMP header
+	Size             int    // bytes behind the TCP, UDP or ICMP header
+	Flags            uint8  // of TCP; 0 stands for SYN alone, the first packet of a connection
+	Echo             uint16 // identifier of an ICMP echo; 0 stands for 1
+	EchoReply        bool   // of ICMP, instead of a request
 
 	ARP   *ARP   // instead of the IP packet
 	VXLAN *VXLAN // in UDP, instead of Size
@@ -89,10 +92,48 @@ func (p Packet) String() string {
 	default:
 		fmt.Fprintf(&b, " %s > %s proto %d ttl %d", hostPort(p.Src, p.SrcPort), hostPort(p.Dst, p.DstPort), p.Proto, p.TTL)
 	}
+	if p.Flags != 0 {
+		fmt.Fprintf(&b, " flags %#x", p.Flags)
+	}
+	if p.Echo != 0 {
+		fmt.Fprintf(&b, " id %d", p.Echo)
+	}
+	if p.EchoReply {
+		b.WriteString(" reply")
+	}
 	if p.VXLAN != nil {
 		fmt.Fprintf(&b, " vni %d [%s]", p.VXLAN.VNI, p.VXLAN.Inner)
 	}
 	return b.String()
+}
+
+// TCP flags.
+const (
+	FlagFIN = 1 << iota
+	FlagSYN
+	FlagRST
+	FlagPSH
+	FlagACK
+)
+
+func (p Packet) tcpFlags() uint8 {
+	if p.Flags == 0 {
+		return FlagSYN
+	}
+	return p.Flags
+}
+
+func (p Packet) echoID() uint16 {
+	if p.Echo == 0 {
+		return 1
+	}
+	return p.Echo
+}
+
+func (p *Packet) setEchoID(id uint16) {
+	if p.Echo = id; id == 1 {
+		p.Echo = 0
+	}
 }
 
 func hostPort(a netip.Addr, port uint16) string {

@@ -154,6 +154,10 @@ func featuresScenario(s *script) {
 	s.do(&feature.FeatureIsEnabled{SwIfIndex: 9, ArcName: "ip4-unicast", FeatureName: "x"})
 }
 
+func (s *script) enabled(i index, arc, name string) {
+	s.do(&feature.FeatureIsEnabled{SwIfIndex: i, ArcName: arc, FeatureName: name})
+}
+
 func bviInterface(s *script) {
 	s.do(&l2.BviCreate{UserInstance: none})
 	s.do(&l2.BviCreate{UserInstance: 7, Mac: mac("02:00:00:00:00:07")})

@@ -12,7 +12,7 @@ import (
 )
 
 func packetScenarios() []packetScenario {
-	return []packetScenario{
+	return append(natPacketScenarios(), []packetScenario{
 		{"routed", routedPackets},
 		{"routed6", routedPackets6},
 		{"vrf", vrfPackets},
@@ -28,7 +28,7 @@ func packetScenarios() []packetScenario {
 		{"xconnect", xconnectPackets},
 		{"reuse", reusePackets},
 		{"unnumbered", unnumberedPackets},
-	}
+	}...)
 }
 
 func (ps *packetScript) host(i index, ip string, n int) {

@@ -54,6 +54,8 @@ const (
 	rvInstanceInUse      = int32(api.INSTANCE_IN_USE)                 // -147
 	rvHasBVI             = int32(api.BD_ALREADY_HAS_BVI)              // -152
 	rvPrefixLength       = int32(-171)                                // INVALID_PREFIX_LENGTH
+	rvAlreadyDisabled    = int32(-169)                                // FEATURE_ALREADY_DISABLED
+	rvAlreadyEnabled     = int32(-170)                                // FEATURE_ALREADY_ENABLED
 )
 
 type mac = ethernet_types.MacAddress
@@ -90,6 +92,8 @@ func objectKinds() []objectKind {
 		{registerXconnect, nil},
 		{registerTagRewrite, nil},
 		{registerFeatures, nil},
+		{registerNAT, dumpNAT},
+		{registerDHCP, dumpDHCP},
 		{registerPG, nil},
 		{registerFatal, nil},
 	}
@@ -112,6 +116,8 @@ type state struct {
 	ip       ipState
 	l2       l2State
 	features map[featureKey]bool
+	nat      nat
+	dhcp     []*dhcpClient
 }
 
 func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
@@ -129,6 +135,7 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	st.l2.start()
 	st.memif.start()
 	st.vxlan.start()
+	st.nat.start()
 	st.ifs.watchers = map[*session]uint32{}
 	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})
 	local.hw.owner = local

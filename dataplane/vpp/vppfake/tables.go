@@ -214,6 +214,9 @@ func (st *state) bind(i *iface, family int, t *fib) {
 	old := i.ip[family].table
 	i.ip[family].table = t
 	t.refs++
+	if family == ip4 && old != nil {
+		st.rebindNAT(i, old, t)
+	}
 	if old != nil {
 		old.refs--
 		old.freeIfUnused()

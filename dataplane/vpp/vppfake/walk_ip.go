@@ -42,12 +42,20 @@ func (w *walk) network(i *iface, p Packet) {
 		return
 	}
 	for key := range w.features {
-		if key.ifx == i.index {
+		if key.ifx == i.index && !isNATFeature(key) {
 			w.unknown("feature %s of %s on %s", key.feature, key.arc, i.name)
 			return
 		}
 	}
-	w.lookup(i, p, i.ip[fam].table)
+	w.rx = i
+	table := i.ip[fam].table
+	if fam == ip4 {
+		var goOn bool
+		if table, goOn = w.natInput(i, &p); !goOn {
+			return
+		}
+	}
+	w.lookup(i, p, table)
 }
 
 // ipEnabled: VPP takes IP packets only where there is an address, its own or borrowed, or IPv6 has been enabled.
@@ -232,7 +240,9 @@ func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
 		return
 	}
 	p.VLAN = nil
-	w.output(out, p)
+	if w.natOutput(out, &p) {
+		w.output(out, p)
+	}
 }
 
 // arp answers a request, or takes a reply for what it is worth: nothing, the fake does not resolve.

@@ -117,6 +117,9 @@ func (w *walk) land(fl flight) {
 	}
 	w.state, w.fake = f.st, f
 	w.input(i, fl.packet)
+	if w.dead != "" {
+		f.crashLocked(w.dead)
+	}
 }
 
 // walk is one packet's way, with its copies. It works on one fake at a time.
@@ -124,8 +127,10 @@ type walk struct {
 	*state
 	fake    *Fake
 	steps   int
-	over    bool // given up: too many steps
-	lookups int  // since the packet came in by an interface
+	over    bool   // given up: too many steps
+	lookups int    // since the packet came in by an interface
+	rx      *iface // by which it came in
+	dead    string // VPP would have died of the packet: why
 	flights []flight
 	result  Result
 	err     error
@@ -180,6 +185,7 @@ func (w *walk) input(i *iface, p Packet) {
 		i = sub
 		w.step("vlan %v is %s", p.VLAN, i.label())
 	}
+	w.rx = i
 	switch {
 	case !i.up:
 		w.drop("%s is down", i.label())
@@ -249,6 +255,7 @@ func (w *walk) output(i *iface, p Packet) {
 // loopBack: what leaves by a BVI comes into its bridge domain; what leaves by any other loopback comes back in.
 func (w *walk) loopBack(i *iface, p Packet) {
 	if b := i.l2.bd; b != nil && b.bvi == i {
+		w.rx = i
 		w.bridge(i, p, i.l2.shg)
 		return
 	}

@@ -1,0 +1,584 @@
+package vppfake
+
+import (
+	"net/netip"
+
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/nat_types"
+)
+
+// nat is NAT44, endpoint-dependent (the plugin nat44-ed), of a VPP without worker threads.
+type nat struct {
+	on         bool
+	limit      uint32 // sessions
+	inside     *fib
+	outside    *fib
+	vrfs       [2]uint32 // of inside and outside, as asked for
+	forwarding bool
+	timeouts   nat_types.NatTimeouts
+	buckets    uint32
+
+	pool  []natAddress
+	twice []natAddress // for the source of twice-NAT sessions
+
+	ports   []*natPort // in, out or both
+	outputs []*natPort // with output feature
+	fibs    []natFIB   // tables with NAT interfaces, by number of roles
+	outFibs []natFIB   // those with outside ones, in VPP's order
+	regs    []natReg
+	reass   map[natReass]int
+
+	mappings slots[natMapping]
+	byExt    map[natExt]*natMapping
+	byLocal  map[natLocal]*natMapping
+	resolve  []*natResolve
+
+	sessions slots[natSession]
+	flows    map[natKey]*natSession
+	affinity map[natClient]natSticky
+	lists    int    // of clients, one for each mapping with affinity ever made
+	seed     uint32 // of random_u32
+}
+
+// natPort is an interface with NAT.
+type natPort struct {
+	ifx     uint32
+	in, out bool
+}
+
+// natFIB is a table with the number of interfaces that NAT counts in it.
+type natFIB struct {
+	table *fib
+	refs  int
+}
+
+// natReass counts who needs an interface's shallow reassembly, in a direction.
+type natReass struct {
+	ifx    uint32
+	output bool
+}
+
+// Names of the features, all on the arc of unicast packets that come in or of packets that go out.
+const (
+	arcIn, arcOut   = "ip4-unicast", "ip4-output"
+	featIn2out      = "nat-pre-in2out"
+	featOut2in      = "nat-pre-out2in"
+	featClassify    = "nat44-ed-classify"
+	featOutput      = "nat-pre-in2out-output"
+	featReass       = "ip4-sv-reassembly-feature"
+	featReassOutput = "ip4-sv-reassembly-output-feature"
+)
+
+// defaultNATSessions is what VPP takes for 0.
+const defaultNATSessions = 63 * 1024
+
+func (n *nat) start() {
+	n.reass = map[natReass]int{}
+	n.clear()
+}
+
+// clear forgets what goes when NAT is turned off.
+func (n *nat) clear() {
+	n.mappings, n.sessions = slots[natMapping]{}, slots[natSession]{}
+	n.byExt, n.byLocal = map[natExt]*natMapping{}, map[natLocal]*natMapping{}
+	n.flows, n.affinity = map[natKey]*natSession{}, map[natClient]natSticky{}
+	n.resolve = nil
+}
+
+func registerNAT(t *table) {
+	on(t, writes, natEnable)
+	on(t, writes, func(c *call, q *nat44_ed.Nat44ForwardingEnableDisable) *nat44_ed.Nat44ForwardingEnableDisableReply {
+		c.nat.forwarding = q.Enable
+		if c.nat.on && !q.Enable {
+			c.dropSessions(func(s *natSession) bool { return s.bypass })
+		}
+		return &nat44_ed.Nat44ForwardingEnableDisableReply{}
+	})
+	on(t, writes, func(c *call, q *nat44_ed.NatSetTimeouts) *nat44_ed.NatSetTimeoutsReply {
+		c.nat.timeouts = nat_types.NatTimeouts{UDP: q.UDP, TCPEstablished: q.TCPEstablished, TCPTransitory: q.TCPTransitory,
+			ICMP: q.ICMP}
+		return &nat44_ed.NatSetTimeoutsReply{}
+	})
+	on(t, reads, natRunningConfig)
+	dump(t, func(*call, *nat44_ed.NatWorkerDump, func(*nat44_ed.NatWorkerDetails)) {}) // no workers, or one: none are listed
+	on(t, writes, natFeature)
+	dump(t, func(c *call, _ *nat44_ed.Nat44InterfaceDump, send func(*nat44_ed.Nat44InterfaceDetails)) {
+		for _, p := range c.nat.ports {
+			send(&nat44_ed.Nat44InterfaceDetails{SwIfIndex: interface_types.InterfaceIndex(p.ifx), Flags: p.flags()})
+		}
+	})
+	on(t, writes, natOutputFeature)
+	details := t.add(new(nat44_ed.Nat44EdOutputInterfaceDetails))
+	on(t, reads, func(c *call, _ *nat44_ed.Nat44EdOutputInterfaceGet) *nat44_ed.Nat44EdOutputInterfaceGetReply {
+		for _, p := range c.nat.outputs {
+			c.send(details, &nat44_ed.Nat44EdOutputInterfaceDetails{SwIfIndex: interface_types.InterfaceIndex(p.ifx)})
+		}
+		return &nat44_ed.Nat44EdOutputInterfaceGetReply{Cursor: none}
+	})
+	on(t, writes, natAddressRange)
+	dump(t, natAddressDump)
+	registerNATMappings(t)
+	registerNATSessions(t)
+}
+
+func (p *natPort) flags() (f nat_types.NatConfigFlags) {
+	if p.in {
+		f |= nat_types.NAT_IS_INSIDE
+	}
+	if p.out {
+		f |= nat_types.NAT_IS_OUTSIDE
+	}
+	return f
+}
+
+func natEnable(c *call, q *nat44_ed.Nat44EdPluginEnableDisable) *nat44_ed.Nat44EdPluginEnableDisableReply {
+	n := &c.nat
+	var rv int32
+	switch {
+	case !q.Enable && !n.on:
+		rv = rvAlreadyDisabled
+	case !q.Enable:
+		rv = c.natDisable()
+	case q.Flags&(nat44_ed.NAT44_IS_STATIC_MAPPING_ONLY|nat44_ed.NAT44_IS_CONNECTION_TRACKING) != 0:
+		rv = rvUnsupported
+	case n.on:
+		rv = rvAlreadyEnabled
+	default:
+		n.on, n.forwarding = true, false
+		if n.limit = q.Sessions; n.limit == 0 {
+			n.limit = defaultNATSessions
+		}
+		n.buckets = hashBuckets(n.limit)
+		n.vrfs = [2]uint32{q.InsideVrf, q.OutsideVrf}
+		n.inside, n.outside = c.lockTable(q.InsideVrf), c.lockTable(q.OutsideVrf)
+		n.timeouts = nat_types.NatTimeouts{UDP: 300, TCPEstablished: 7440, TCPTransitory: 240, ICMP: 60}
+	}
+	return &nat44_ed.Nat44EdPluginEnableDisableReply{Retval: rv}
+}
+
+// natDisable: VPP unlocks table 0 once for each load-balancing mapping that is left, which has never locked it, and so may
+// free the default table: all packets are lost from then on, and the API still says 0. The fake dies of it, so that nobody
+// overlooks it.
+func (c *call) natDisable() int32 {
+	n := &c.nat
+	for m := range n.mappings.all() {
+		if m.lb {
+			c.die("nat44_ed_plugin_enable_disable with load-balancing mappings: VPP frees table 0")
+			return 0
+		}
+	}
+	for _, a := range n.pool {
+		c.natRegs(a.addr, false)
+	}
+	for m := range n.mappings.all() {
+		c.natRegs(m.ext, false)
+		c.unlockMapping(m)
+	}
+	for _, p := range append([]*natPort{}, n.ports...) {
+		if p.in {
+			c.delNATPort(p.ifx, true)
+		}
+		if p.out {
+			c.delNATPort(p.ifx, false)
+		}
+	}
+	for _, p := range append([]*natPort{}, n.outputs...) {
+		c.delNATOutput(p.ifx)
+	}
+	for _, a := range append(n.pool, n.twice...) {
+		c.unlockTable(a.table)
+	}
+	n.pool, n.twice = nil, nil
+	n.clear()
+	n.on, n.forwarding, n.limit, n.vrfs = false, false, 0, [2]uint32{}
+	return 0
+}
+
+// hashBuckets is nat_calc_bihash_buckets.
+func hashBuckets(sessions uint32) uint32 {
+	n := uint64(float64(sessions) / 2.5)
+	low := uint64(1)
+	for low*2 < n {
+		low *= 2
+	}
+	if high := low * 2; high-n < n-low {
+		return uint32(high)
+	}
+	return uint32(low)
+}
+
+func natRunningConfig(c *call, _ *nat44_ed.Nat44ShowRunningConfig) *nat44_ed.Nat44ShowRunningConfigReply {
+	n := &c.nat
+	return &nat44_ed.Nat44ShowRunningConfigReply{InsideVrf: n.vrfs[0], OutsideVrf: n.vrfs[1], Sessions: n.limit,
+		TranslationBuckets: n.buckets, ForwardingEnabled: n.forwarding, IpfixLoggingEnabled: true, Timeouts: n.timeouts,
+		Flags: nat44_ed.NAT44_IS_ENDPOINT_DEPENDENT}
+}
+
+// lockTable finds the IPv4 table, or makes it, and holds it.
+func (st *state) lockTable(id uint32) *fib {
+	t := st.ip.tables[ip4][id]
+	if t == nil {
+		t = st.ip.newTable(ip4, id, "")
+	}
+	t.refs++
+	return t
+}
+
+func (st *state) unlockTable(t *fib) {
+	if t != nil {
+		t.refs--
+		t.freeIfUnused()
+	}
+}
+
+// feature turns a feature of an interface on or off.
+func (st *state) feature(ifx uint32, arc, name string, on bool) {
+	key := featureKey{ifx, arc, name}
+	if on {
+		st.features[key] = true
+	} else {
+		delete(st.features, key)
+	}
+}
+
+func (st *state) reassemble(ifx uint32, output, on bool) {
+	key, arc, name := natReass{ifx, output}, arcIn, featReass
+	if output {
+		arc, name = arcOut, featReassOutput
+	}
+	if on {
+		st.nat.reass[key]++
+	} else {
+		st.nat.reass[key]--
+	}
+	if st.nat.reass[key] <= 0 {
+		delete(st.nat.reass, key)
+	}
+	st.feature(ifx, arc, name, st.nat.reass[key] > 0)
+}
+
+func findPort(list []*natPort, ifx uint32) *natPort {
+	for _, p := range list {
+		if p.ifx == ifx {
+			return p
+		}
+	}
+	return nil
+}
+
+func natFeature(c *call, q *nat44_ed.Nat44InterfaceAddDelFeature) *nat44_ed.Nat44InterfaceAddDelFeatureReply {
+	var rv int32
+	inside := q.Flags&nat_types.NAT_IS_INSIDE != 0
+	switch {
+	case c.iface(q.SwIfIndex) == nil:
+		rv = rvInvalidSwIfIndex
+	case !c.nat.on:
+		rv = rvUnsupported
+	case q.IsAdd:
+		rv = c.addNATPort(uint32(q.SwIfIndex), inside)
+	default:
+		rv = c.delNATPort(uint32(q.SwIfIndex), inside)
+	}
+	return &nat44_ed.Nat44InterfaceAddDelFeatureReply{Retval: rv}
+}
+
+func preFeature(inside bool) string {
+	if inside {
+		return featIn2out
+	}
+	return featOut2in
+}
+
+func (st *state) addNATPort(ifx uint32, inside bool) int32 {
+	n := &st.nat
+	if findPort(n.outputs, ifx) != nil {
+		return rvValueExists
+	}
+	p := findPort(n.ports, ifx)
+	switch {
+	case p != nil && (inside && p.in || !inside && p.out):
+		return 0
+	case p != nil:
+		st.feature(ifx, arcIn, preFeature(!inside), false)
+		st.feature(ifx, arcIn, featClassify, true)
+	default:
+		st.feature(ifx, arcIn, preFeature(inside), true)
+		p = &natPort{ifx: ifx}
+		n.ports = append(n.ports, p)
+	}
+	st.reassemble(ifx, false, true)
+	table := st.ifs.all[ifx].ip[ip4].table
+	countFIB(&n.fibs, table, 1)
+	if inside {
+		p.in = true
+		return 0
+	}
+	p.out = true
+	countFIB(&n.outFibs, table, 1)
+	st.natOutside(ifx, true)
+	return 0
+}
+
+// natOutside puts the addresses that NAT has into the table of an outside interface, so that VPP answers ARP for them, and
+// ties the addresses of the pool to the interface that has them.
+func (st *state) natOutside(ifx uint32, add bool) {
+	n := &st.nat
+	for k := range n.pool {
+		st.natReg(n.pool[k].addr, ifx, add)
+	}
+	for m := range n.mappings.all() {
+		st.natReg(m.ext, ifx, add)
+	}
+	if add {
+		st.bindPool(ifx)
+	}
+}
+
+// delNATPort: the role is taken from an interface that has both; an interface with one role is removed whatever the role asked
+// for, and then keeps the feature of the one it had.
+func (st *state) delNATPort(ifx uint32, inside bool) int32 {
+	n := &st.nat
+	p := findPort(n.ports, ifx)
+	if p == nil {
+		return rvNoSuchEntry
+	}
+	st.reassemble(ifx, false, false)
+	if p.in && p.out {
+		st.feature(ifx, arcIn, featClassify, false)
+		st.feature(ifx, arcIn, preFeature(!inside), true)
+		p.in, p.out = p.in && !inside, p.out && inside
+	} else {
+		st.feature(ifx, arcIn, preFeature(inside), false)
+		n.ports = removePort(n.ports, p)
+	}
+	table := st.ifs.all[ifx].ip[ip4].table
+	st.leaveFIB(table)
+	if !inside {
+		countFIB(&n.outFibs, table, -1)
+		st.natOutside(ifx, false)
+	}
+	return 0
+}
+
+func removePort(list []*natPort, p *natPort) []*natPort {
+	for k := range list {
+		if list[k] == p {
+			return append(list[:k:k], list[k+1:]...)
+		}
+	}
+	return list
+}
+
+// countFIB changes the count of a table. One that falls to zero is removed as VPP removes from a vector: the last one takes
+// its place.
+func countFIB(list *[]natFIB, table *fib, by int) (gone bool) {
+	for k := range *list {
+		f := &(*list)[k]
+		if f.table != table {
+			continue
+		}
+		if f.refs += by; f.refs > 0 {
+			return false
+		}
+		last := len(*list) - 1
+		(*list)[k] = (*list)[last]
+		*list = (*list)[:last]
+		return true
+	}
+	if by > 0 {
+		*list = append(*list, natFIB{table, by})
+	}
+	return false
+}
+
+// leaveFIB: when the last NAT interface has left a table, the sessions of that table are void.
+func (st *state) leaveFIB(table *fib) {
+	if !countFIB(&st.nat.fibs, table, -1) {
+		return
+	}
+	for s := range st.nat.sessions.all() {
+		if s.in.table == table || s.out.table == table {
+			s.expired = true
+		}
+	}
+}
+
+func natOutputFeature(c *call, q *nat44_ed.Nat44EdAddDelOutputInterface) *nat44_ed.Nat44EdAddDelOutputInterfaceReply {
+	var rv int32
+	ifx := uint32(q.SwIfIndex)
+	switch {
+	case c.iface(q.SwIfIndex) == nil:
+		rv = rvInvalidSwIfIndex
+	case !c.nat.on:
+		rv = rvUnsupported
+	case !q.IsAdd:
+		rv = c.delNATOutput(ifx)
+	case findPort(c.nat.ports, ifx) != nil || findPort(c.nat.outputs, ifx) != nil:
+		rv = rvValueExists
+	default:
+		c.setNATOutput(ifx, true)
+		c.nat.outputs = append(c.nat.outputs, &natPort{ifx: ifx, in: true, out: true})
+		table := c.iface(q.SwIfIndex).ip[ip4].table
+		countFIB(&c.nat.fibs, table, 1)
+		countFIB(&c.nat.outFibs, table, 1)
+		c.natOutside(ifx, true)
+	}
+	return &nat44_ed.Nat44EdAddDelOutputInterfaceReply{Retval: rv}
+}
+
+func (st *state) setNATOutput(ifx uint32, on bool) {
+	st.reassemble(ifx, false, on)
+	st.reassemble(ifx, true, on)
+	st.feature(ifx, arcIn, featOut2in, on)
+	st.feature(ifx, arcOut, featOutput, on)
+}
+
+func (st *state) delNATOutput(ifx uint32) int32 {
+	p := findPort(st.nat.outputs, ifx)
+	if p == nil {
+		return rvNoSuchEntry
+	}
+	st.setNATOutput(ifx, false)
+	st.nat.outputs = removePort(st.nat.outputs, p)
+	table := st.ifs.all[ifx].ip[ip4].table
+	st.leaveFIB(table)
+	countFIB(&st.nat.outFibs, table, -1)
+	st.natOutside(ifx, false)
+	return 0
+}
+
+// forgetNAT is NAT's part in the deletion of an interface.
+func (st *state) forgetNAT(i *iface) {
+	if p := findPort(st.nat.ports, i.index); p != nil {
+		in, out := p.in, p.out
+		if in {
+			st.delNATPort(i.index, true)
+		}
+		if out {
+			st.delNATPort(i.index, false)
+		}
+	}
+	st.delNATOutput(i.index)
+}
+
+// rebindNAT follows an interface into another table.
+func (st *state) rebindNAT(i *iface, from, to *fib) {
+	n := &st.nat
+	for _, list := range [][]*natPort{n.ports, n.outputs} {
+		if p := findPort(list, i.index); n.on && p != nil && p.out && from != to && len(n.outFibs) > 0 {
+			countFIB(&n.outFibs, from, -1)
+			countFIB(&n.outFibs, to, 1)
+		}
+	}
+}
+
+func dumpNAT(st *state, d *dumper) {
+	n := &st.nat
+	if !n.on {
+		return
+	}
+	d.add("nat44 sessions %d forwarding %v vrfs %v timeouts %v", n.limit, n.forwarding, n.vrfs, n.timeouts)
+	for _, list := range []struct {
+		what string
+		all  []natAddress
+	}{{"pool", n.pool}, {"twice-nat pool", n.twice}} {
+		for _, a := range list.all {
+			d.add("nat44 %s %s", list.what, a)
+		}
+	}
+	for _, p := range n.ports {
+		d.add("nat44 interface %s in %v out %v", st.ifs.all[p.ifx].label(), p.in, p.out)
+	}
+	for _, p := range n.outputs {
+		d.add("nat44 interface %s output feature", st.ifs.all[p.ifx].label())
+	}
+	for m := range n.mappings.all() {
+		d.add("nat44 mapping %s", m)
+	}
+	for _, r := range n.resolve {
+		d.add("nat44 mapping of interface %s: %+v tag %q", st.ifs.all[r.ifx].label(), r.spec.local, r.spec.tag)
+	}
+}
+
+// natFeatures are what NAT wants to do with packets that come in by an interface, in VPP's order.
+func (st *state) natFeatures(ifx uint32) (names []string) {
+	for _, name := range []string{featIn2out, featOut2in, featClassify} {
+		if st.features[featureKey{ifx, arcIn, name}] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isNATFeature: the walk knows what these do.
+func isNATFeature(k featureKey) bool {
+	switch k.feature {
+	case featIn2out, featOut2in, featClassify, featReass:
+		return k.arc == arcIn
+	case featOutput, featReassOutput:
+		return k.arc == arcOut
+	}
+	return false
+}
+
+func toIP4(a netip.Addr) ip_types.IP4Address { return a.As4() }
+
+func fromIP4(a ip_types.IP4Address) netip.Addr { return netip.AddrFrom4(a) }
+
+// slots is a VPP pool: the element that was freed last is used first.
+type slots[T any] struct {
+	elems []slot[T]
+	free  []int
+}
+
+type slot[T any] struct {
+	value *T
+	old   *T // what was here before it was freed: VPP does not wipe it
+}
+
+func (p *slots[T]) add(v *T) int {
+	if n := len(p.free); n > 0 {
+		at := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.elems[at] = slot[T]{value: v}
+		return at
+	}
+	p.elems = append(p.elems, slot[T]{value: v})
+	return len(p.elems) - 1
+}
+
+func (p *slots[T]) remove(v *T) {
+	for at := range p.elems {
+		if p.elems[at].value == v {
+			p.elems[at] = slot[T]{old: v}
+			p.free = append(p.free, at)
+			return
+		}
+	}
+}
+
+func (p *slots[T]) len() int { return len(p.elems) - len(p.free) }
+
+// all visits the elements in order; they may be removed meanwhile.
+func (p *slots[T]) all() func(yield func(*T) bool) {
+	return func(yield func(*T) bool) {
+		for _, e := range p.elems {
+			if e.value != nil && !yield(e.value) {
+				return
+			}
+		}
+	}
+}
+
+// at is what a reader finds who does not ask whether the element is free; nil beyond the end.
+func (p *slots[T]) at(index int) *T {
+	if index >= len(p.elems) {
+		return nil
+	}
+	if e := p.elems[index]; e.value != nil {
+		return e.value
+	}
+	return p.elems[index].old
+}

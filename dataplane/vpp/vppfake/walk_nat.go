@@ -1,0 +1,593 @@
+package vppfake
+
+import (
+	"net/netip"
+
+	"go.fd.io/govpp/binapi/nat_types"
+)
+
+// natPortAttempts is how often VPP tries to find a free port.
+const natPortAttempts = 10
+
+// natPacket is a packet on its way through NAT.
+type natPacket struct {
+	*Packet
+	key   natKey
+	rx    uint32 // sw_if_index it came by
+	table *fib   // where it will be looked up
+	out   bool   // it is on its way out: translated behind the lookup
+	tx    uint32 // then: where to
+}
+
+// verdict of a step of NAT.
+type verdict int
+
+const (
+	pass verdict = iota
+	drop
+)
+
+// natInput is NAT before the lookup; false: the packet goes no further. It returns the table for the lookup.
+func (w *walk) natInput(i *iface, p *Packet) (table *fib, goOn bool) {
+	table = i.ip[ip4].table
+	names := w.natFeatures(i.index)
+	if len(names) == 0 {
+		return table, true
+	}
+	if len(names) > 1 || !w.features[featureKey{i.index, arcIn, featReass}] {
+		w.unknown("features %v of NAT on %s", names, i.name)
+		return nil, false
+	}
+	q, ok := w.natPacket(p, table)
+	if !ok {
+		return nil, false
+	}
+	q.rx, q.tx = i.index, none
+	result := drop
+	switch names[0] {
+	case featIn2out:
+		result = w.in2out(q)
+	case featOut2in:
+		result = w.out2in(q)
+	default:
+		if w.classify(q) {
+			result = w.in2out(q)
+		} else {
+			result = w.out2in(q)
+		}
+	}
+	return q.table, result == pass
+}
+
+func (w *walk) natPacket(p *Packet, table *fib) (*natPacket, bool) {
+	q := &natPacket{Packet: p, table: table, key: natKey{src: p.Src, dst: p.Dst, table: table, proto: p.Proto}}
+	switch p.Proto {
+	case ProtoTCP, ProtoUDP:
+		q.key.srcPort, q.key.dstPort = p.SrcPort, p.DstPort
+	case ProtoICMP:
+		q.key.srcPort, q.key.dstPort = p.echoID(), p.echoID()
+	default:
+		w.unknown("NAT of protocol %d", p.Proto)
+		return nil, false
+	}
+	return q, true
+}
+
+// natOutput is NAT on the way out by an interface with the output feature; false: the packet goes no further.
+func (w *walk) natOutput(out *iface, p *Packet) bool {
+	if !w.features[featureKey{out.index, arcOut, featOutput}] || family(p.Dst) != ip4 {
+		return true
+	}
+	if w.rx == nil {
+		w.unknown("NAT of a packet of VPP's own on %s", out.name)
+		return false
+	}
+	q, ok := w.natPacket(p, w.rx.ip[ip4].table)
+	if !ok {
+		return false
+	}
+	q.rx, q.tx, q.out = w.rx.index, out.index, true
+	return w.in2out(q) == pass
+}
+
+// classify says whether a packet on an interface that is both inside and outside goes the way of in2out.
+func (w *walk) classify(q *natPacket) bool {
+	n := &w.nat
+	if q.Proto != ProtoICMP {
+		if s := n.flows[q.key]; s != nil {
+			return s.i2o.match == q.key
+		}
+	}
+	for _, a := range n.pool {
+		if a.addr == q.Dst {
+			return false
+		}
+	}
+	if m := n.byExt[natExt{q.Dst, 0, 0}]; m != nil {
+		return m.local == m.ext
+	}
+	if m := n.byExt[natExt{q.Dst, q.key.dstPort, q.Proto}]; m != nil {
+		return m.local == m.ext
+	}
+	return true
+}
+
+// opening: of TCP only the first packet makes a session.
+func (q *natPacket) opening() bool {
+	return q.Proto != ProtoTCP || q.tcpFlags()&(FlagSYN|FlagACK) == FlagSYN
+}
+
+func (w *walk) natDrop(format string, args ...any) verdict {
+	w.drop("NAT: "+format, args...)
+	return drop
+}
+
+// translate rewrites the packet.
+func (w *walk) translate(q *natPacket, s *natSession, f *natFlow) verdict {
+	n := 14
+	if !q.out {
+		n = 0
+	}
+	s.packets++
+	s.bytes += uint64(q.IPLen() + n)
+	q.Src, q.Dst = f.to.src, f.to.dst
+	switch {
+	case q.Proto != ProtoICMP:
+		q.SrcPort, q.DstPort = f.to.srcPort, f.to.dstPort
+	case f.echo:
+		q.setEchoID(f.to.srcPort)
+	}
+	if f.table != nil && !q.out {
+		q.table = f.table
+	}
+	w.step("NAT: %s", *q.Packet)
+	return pass
+}
+
+// live is the session of a flow, unless it is void.
+func (w *walk) liveSession(key natKey) *natSession {
+	s := w.nat.flows[key]
+	if s != nil && s.expired {
+		w.dropSession(s)
+		return nil
+	}
+	return s
+}
+
+// out2in is nat44-ed-out2in with its slow path.
+func (w *walk) out2in(q *natPacket) verdict {
+	if q.TTL == 1 {
+		return w.natDrop("ttl expired")
+	}
+	s := w.liveSession(q.key)
+	if s == nil {
+		return w.out2inSlow(q)
+	}
+	switch {
+	case s.o2i.match == q.key:
+		return w.translate(q, s, &s.o2i)
+	case s.i2o.match == q.key && (s.twice || w.nat.forwarding):
+		return w.translate(q, s, &s.i2o)
+	case q.toDHCPClient():
+		return pass
+	case w.nat.forwarding:
+		w.dropSession(s)
+	}
+	return w.natDrop("flow does not match its session")
+}
+
+// toDHCPClient: answers of DHCP servers are left alone.
+func (q *natPacket) toDHCPClient() bool { return q.Proto == ProtoUDP && q.DstPort == 68 }
+
+func (w *walk) out2inSlow(q *natPacket) verdict {
+	m := w.natMatch(q.Dst, q.key.dstPort, q.Proto)
+	icmp := q.Proto == ProtoICMP
+	switch {
+	case m == nil && !icmp && q.toDHCPClient():
+		return pass
+	case m == nil && !w.nat.forwarding:
+		if icmp && w.ownAddress(q.rx, q.Dst) {
+			return pass
+		}
+		return w.natDrop("no translation")
+	case m == nil:
+		w.bypass(q)
+		return pass
+	case icmp && !q.EchoReply && !m.has(nat_types.NAT_IS_ADDR_ONLY):
+		return w.natDrop("unsupported ICMP type")
+	}
+	to, ok := w.chooseLocal(q, m)
+	switch {
+	case !ok && w.err != nil:
+		return drop
+	case m.identity:
+		return pass
+	case !q.opening():
+		return w.natDrop("not the first packet of a connection")
+	}
+	return w.mapSession(q, m, to)
+}
+
+func (w *walk) ownAddress(ifx uint32, a netip.Addr) bool {
+	for _, p := range w.addresses(w.ifs.all[ifx], ip4) {
+		if p.Addr() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// natMatch is the mapping for an external address.
+func (w *walk) natMatch(a netip.Addr, port uint16, proto uint8) *natMapping {
+	if m := w.nat.byExt[natExt{a, port, proto}]; m != nil {
+		return m
+	}
+	return w.nat.byExt[natExt{a, 0, 0}]
+}
+
+// chooseLocal is where a mapping leads to for this packet.
+func (w *walk) chooseLocal(q *natPacket, m *natMapping) (natEnd, bool) {
+	if !m.lb {
+		to := natEnd{m.local, m.localPort, m.table}
+		if m.has(nat_types.NAT_IS_ADDR_ONLY) {
+			to.port = q.key.dstPort
+		}
+		return to, true
+	}
+	client := natClient{q.Src, natExt{q.Dst, q.key.dstPort, q.Proto}}
+	if m.affinity != 0 {
+		if sticky, ok := w.nat.affinity[client]; ok {
+			l := m.locals.at(int(sticky.place))
+			if l == nil {
+				w.crash("NAT: affinity to backend %d of %d: VPP reads beyond its list", sticky.place, m.locals.len())
+				return natEnd{}, false
+			}
+			return natEnd{l.addr, l.port, l.table}, true
+		}
+	}
+	var sum uint8
+	for l := range m.locals.all() {
+		sum = l.upTo
+	}
+	if sum == 0 {
+		w.crash("NAT: the weights of %s:%d add up to 0: VPP divides by it", m.ext, m.extPort)
+		return natEnd{}, false
+	}
+	index := m.pick(1 + w.nat.random()%uint32(sum))
+	l := m.locals.at(index)
+	if m.affinity != 0 {
+		w.nat.affinity[client] = natSticky{uint8(index), m.clients}
+	}
+	return natEnd{l.addr, l.port, l.table}, true
+}
+
+// pick is VPP's binary search for the first backend whose sum of weights reaches r.
+func (m *natMapping) pick(r uint32) int {
+	var live []int
+	for at := range m.locals.elems {
+		if m.locals.elems[at].value != nil {
+			live = append(live, at)
+		}
+	}
+	lo, hi := 0, len(live)-1
+	for lo < hi {
+		mid := (hi-lo)/2 + lo
+		if r > uint32(m.locals.at(live[mid]).upTo) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return live[lo]
+}
+
+// full: no more sessions.
+func (w *walk) full() bool { return w.nat.sessions.len() >= int(w.nat.limit) }
+
+// mapSession is the first packet to a mapping.
+func (w *walk) mapSession(q *natPacket, m *natMapping, to natEnd) verdict {
+	if w.full() {
+		return w.natDrop("maximum sessions exceeded")
+	}
+	icmp := q.Proto == ProtoICMP
+	s := &natSession{in: to, out: natEnd{q.Dst, q.key.dstPort, q.key.table}, ext: natEnd{addr: q.Src, port: q.key.srcPort},
+		proto: q.Proto, static: true, lb: m.lb && !icmp}
+	if icmp {
+		s.ext.port = 0
+	}
+	w.nat.sessions.add(s)
+	s.o2i = natFlow{match: q.key, to: q.key, table: to.table, echo: icmp}
+	s.o2i.to.dst, s.o2i.to.dstPort = to.addr, to.port
+	s.i2o = natFlow{echo: icmp, match: natKey{src: to.addr, srcPort: to.port, dst: q.Src, dstPort: q.key.srcPort,
+		table: to.table, proto: q.Proto}}
+	if icmp {
+		s.o2i.to.srcPort, s.i2o.match.dstPort = to.port, to.port
+	}
+	twice := m.has(nat_types.NAT_IS_TWICE_NAT) || m.has(nat_types.NAT_IS_SELF_TWICE_NAT) && q.Src == to.addr
+	if twice && !icmp {
+		a := w.twiceAddress(m, to)
+		if a == nil {
+			w.dropSession(s)
+			return w.natDrop("out of ports")
+		}
+		s.twice, s.extNAT = true, natEnd{addr: a.addr, port: w.nat.randomPort()}
+		s.i2o.match.dst, s.i2o.match.dstPort = s.extNAT.addr, s.extNAT.port
+		s.o2i.to.src, s.o2i.to.srcPort = s.extNAT.addr, s.extNAT.port
+	}
+	s.i2o.to = s.i2o.match
+	s.i2o.to.src, s.i2o.to.srcPort = q.Dst, q.key.dstPort
+	if s.twice {
+		s.i2o.to.dst, s.i2o.to.dstPort = q.Src, q.key.srcPort
+	}
+	w.nat.flows[s.o2i.match], w.nat.flows[s.i2o.match] = s, s
+	return w.translate(q, s, &s.o2i)
+}
+
+// twiceAddress is the address of the twice-NAT pool for a backend.
+func (w *walk) twiceAddress(m *natMapping, to natEnd) *natAddress {
+	pool := w.nat.twice
+	if len(pool) == 0 {
+		return nil
+	}
+	for k := range pool {
+		if m.pool.IsValid() && pool[k].addr == m.pool {
+			return &pool[k]
+		}
+	}
+	raw := to.addr.As4()
+	first := int((uint32(raw[3])<<24 | uint32(raw[2])<<16 | uint32(raw[1])<<8 | uint32(raw[0])) % uint32(len(pool)))
+	var shared *natAddress
+	for k := range pool {
+		a := &pool[(first+k)%len(pool)]
+		switch a.table {
+		case to.table:
+			return a
+		case nil:
+			shared = a
+		}
+	}
+	return shared
+}
+
+// bypass is a packet that has nothing to do with NAT: with forwarding VPP keeps a session even for it.
+func (w *walk) bypass(q *natPacket) {
+	back := natKey{src: q.key.dst, srcPort: q.key.dstPort, dst: q.key.src, dstPort: q.key.srcPort, table: q.key.table,
+		proto: q.Proto}
+	s := w.nat.flows[back]
+	if s == nil {
+		if w.full() {
+			return
+		}
+		s = &natSession{bypass: true, proto: q.Proto, ext: natEnd{addr: q.Src, port: q.key.srcPort},
+			out: natEnd{q.Dst, q.key.dstPort, q.key.table}, i2o: natFlow{match: back, to: back, table: q.key.table}}
+		s.in = s.out
+		w.nat.sessions.add(s)
+		w.nat.flows[back] = s
+	}
+	s.packets++
+}
+
+// in2out is nat44-ed-in2out and nat44-ed-in2out-output with their slow paths.
+func (w *walk) in2out(q *natPacket) verdict {
+	if !q.out && q.TTL == 1 {
+		return w.natDrop("ttl expired")
+	}
+	if q.out && w.nat.forwarding {
+		key := q.key
+		key.table = w.ip.tables[ip4][0]
+		if s := w.nat.flows[key]; s != nil && s.bypass {
+			s.packets++
+			s.bytes += uint64(q.IPLen() + 14)
+			return pass
+		}
+	}
+	s := w.liveSession(q.key)
+	switch {
+	case s == nil:
+		return w.in2outSlow(q)
+	case s.i2o.match == q.key:
+		return w.translate(q, s, &s.i2o)
+	case s.hairpin && s.o2i.match == q.key:
+		return w.translate(q, s, &s.o2i)
+	}
+	w.dropSession(s)
+	return w.natDrop("flow does not match its session")
+}
+
+func (w *walk) in2outSlow(q *natPacket) verdict {
+	if q.out && w.leaveOutput(q) || !q.out && w.leaveInput(q) {
+		return pass
+	}
+	if q.out && q.Proto == ProtoUDP && q.DstPort == 67 && q.Dst == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return pass
+	}
+	if w.full() {
+		return w.natDrop("maximum sessions exceeded")
+	}
+	m := w.natSource(q.Src, q.key.srcPort, q.key.table, q.Proto)
+	switch {
+	case m != nil && m.identity:
+		return pass
+	case !q.opening():
+		return w.natDrop("not the first packet of a connection")
+	}
+	return w.sourceSession(q, m)
+}
+
+// leaveInput is nat44_ed_not_translate.
+func (w *walk) leaveInput(q *natPacket) bool {
+	back := natKey{src: q.key.dst, srcPort: q.key.dstPort, dst: q.key.src, dstPort: q.key.srcPort, table: w.nat.outside,
+		proto: q.Proto}
+	if m := w.natMatch(q.Dst, q.key.dstPort, q.Proto); m != nil || w.nat.flows[back] != nil {
+		if m != nil && m.lb && m.affinity != 0 {
+			w.crash("NAT: to %s:%d, with affinity, by an interface that is only inside: VPP follows a null pointer", q.Dst, q.DstPort)
+		} else if m != nil && m.lb {
+			_, _ = w.chooseLocal(q, m) // VPP draws a backend although it only wants to know whether there is one
+		}
+		return false
+	}
+	switch {
+	case w.nat.forwarding, w.ownAddress(q.rx, q.Dst):
+		return true
+	}
+	return !w.resolvable(q.Dst)
+}
+
+// resolvable: the tables of outside interfaces lead to an outside interface.
+func (w *walk) resolvable(a netip.Addr) bool {
+	for _, f := range w.nat.outFibs {
+		if ifx := f.table.lookup(a, (*fibEntry).installed).resolving(); ifx != none {
+			if p := findPort(w.nat.ports, ifx); p != nil && p.out {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leaveOutput is nat44_ed_not_translate_output_feature.
+func (w *walk) leaveOutput(q *natPacket) bool {
+	key := q.key
+	key.table = w.ifs.all[q.tx].ip[ip4].table
+	if w.nat.flows[key] != nil {
+		return true
+	}
+	back := natKey{src: q.key.dst, srcPort: q.key.dstPort, dst: q.key.src, dstPort: q.key.srcPort, table: q.key.table,
+		proto: q.Proto}
+	s := w.nat.flows[back]
+	return s != nil && !s.bypass && findPort(w.nat.outputs, q.rx) == nil
+}
+
+// natSource is the mapping for a local address.
+func (w *walk) natSource(a netip.Addr, port uint16, table *fib, proto uint8) *natMapping {
+	for _, t := range []*fib{table, w.nat.inside, w.nat.outside} {
+		if m := w.nat.byLocal[natLocal{natExt{a, port, proto}, t}]; m != nil {
+			return m
+		}
+		if m := w.nat.byLocal[natLocal{natExt{a, 0, 0}, t}]; m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// outTable is get_tx_fib_index.
+func (w *walk) outTable(a netip.Addr) *fib {
+	for _, f := range w.nat.outFibs {
+		if e := f.table.lookup(a, (*fibEntry).installed); e != nil && e.resolving() != none {
+			return f.table
+		}
+	}
+	return w.nat.outside
+}
+
+// sourceSession is the first packet of a connection whose source is translated.
+func (w *walk) sourceSession(q *natPacket, m *natMapping) verdict {
+	tx := w.outTable(q.Dst)
+	icmp := q.Proto == ProtoICMP
+	s := &natSession{in: natEnd{q.Src, q.key.srcPort, q.key.table}, proto: q.Proto, static: m != nil,
+		ext: natEnd{addr: q.Dst, port: q.key.dstPort}}
+	daddr, dport := q.Dst, q.key.dstPort
+	if other := w.natMatch(q.Dst, q.key.dstPort, q.Proto); other != nil {
+		s.hairpin, daddr = true, other.local
+		if dport = other.localPort; other.has(nat_types.NAT_IS_ADDR_ONLY) {
+			dport = q.key.dstPort
+		}
+	}
+	w.nat.sessions.add(s)
+	s.o2i = natFlow{table: q.key.table, echo: icmp, match: natKey{src: daddr, srcPort: dport, table: tx, proto: q.Proto}}
+	if m != nil {
+		s.out = natEnd{m.ext, m.extPort, tx}
+		if m.has(nat_types.NAT_IS_ADDR_ONLY) {
+			s.out.port = q.key.srcPort
+		}
+		s.o2i.match.dst, s.o2i.match.dstPort = s.out.addr, s.out.port
+		if icmp {
+			s.o2i.match.srcPort = s.out.port
+		}
+	} else if !w.allocate(q, s, tx) {
+		w.dropSession(s)
+		return w.natDrop("out of ports")
+	}
+	s.o2i.to = s.o2i.match
+	s.o2i.to.src, s.o2i.to.dst, s.o2i.to.dstPort = q.Dst, q.Src, q.key.srcPort
+	if icmp {
+		s.o2i.to.srcPort = q.key.srcPort
+	}
+	s.i2o = natFlow{match: q.key, to: q.key, table: tx, echo: icmp}
+	s.i2o.to.src, s.i2o.to.srcPort, s.i2o.to.dst = s.out.addr, s.out.port, daddr
+	if !icmp {
+		s.i2o.to.dstPort = dport
+	}
+	w.nat.flows[s.o2i.match], w.nat.flows[s.i2o.match] = s, s
+	return w.translate(q, s, &s.i2o)
+}
+
+// allocate finds an address of the pool and a free port.
+func (w *walk) allocate(q *natPacket, s *natSession, tx *fib) bool {
+	a := w.poolAddress(q)
+	if a == nil {
+		return false
+	}
+	n := &w.nat
+	port := q.key.srcPort
+	if port < 1024 {
+		port = n.randomPort()
+	}
+	for range natPortAttempts {
+		key := s.o2i.match
+		key.dst, key.dstPort = a.addr, port
+		if q.Proto == ProtoICMP {
+			key.srcPort = port
+		}
+		if n.flows[key] == nil && n.byExt[natExt{a.addr, port, q.Proto}] == nil {
+			s.o2i.match = key
+			s.out = natEnd{a.addr, port, tx}
+			return true
+		}
+		port = n.randomPort()
+	}
+	return false
+}
+
+// poolAddress is VPP's choice of an address: one that is tied to the way out, else one of the table, else one of no table.
+func (w *walk) poolAddress(q *natPacket) *natAddress {
+	pool := w.nat.pool
+	if len(pool) == 0 {
+		return nil
+	}
+	raw := q.Src.As4()
+	le := uint32(raw[3])<<24 | uint32(raw[2])<<16 | uint32(raw[1])<<8 | uint32(raw[0])
+	first := int((le + le>>8 + le>>16 + le>>24) % uint32(len(pool)))
+	var tied, ours, shared *natAddress
+	for k := range pool {
+		a := &pool[(first+k)%len(pool)]
+		switch {
+		case a.table == q.key.table:
+			near := a.net.IsValid() && a.net.Contains(q.Dst)
+			if q.out && a.ifx == q.tx {
+				tied = a
+			} else if q.out {
+				near = false
+			}
+			if near {
+				return a
+			}
+			ours = a
+		case a.table == nil:
+			shared = a
+		}
+	}
+	for _, a := range []*natAddress{tied, ours, shared} {
+		if a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// crash: VPP would have died of this packet.
+func (w *walk) crash(format string, args ...any) {
+	w.unknown(format, args...)
+	w.dead = w.err.Error()
+}
