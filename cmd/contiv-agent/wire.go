@@ -131,7 +131,7 @@ func (a *agent) make(ctx context.Context) (err error) {
 		d.LinuxNsPlugin, d.MgmtIPs = a.dataplane.hostLinks, a.nodesync
 		switch m := a.dataplane.mover.(type) {
 		case *vppMover:
-			d.GoVPP = m.conn
+			d.GoVPP, d.VPPIfPlugin = m.conn, m.leases
 		case *linuxMover:
 			d.Dataplane = ipnet.DataplaneLinux
 		}

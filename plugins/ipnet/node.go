@@ -50,7 +50,9 @@ func (s *settings) mainInterface(v *values) {
 	}
 	if s.mainIf.InterfaceName != "" {
 		s.nic(main)
-		main.SetDhcpClient = s.mainIf.UseDHCP
+	}
+	if main.SetDhcpClient = s.mainIf.UseDHCP; main.SetDhcpClient {
+		main.IpAddresses = nil // VPP's DHCP client puts the leased one there
 	}
 	v.put(main)
 	for _, gw := range s.gateways {

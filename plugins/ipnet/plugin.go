@@ -63,6 +63,9 @@ func (n *IPNet) Init() error {
 		n.hostIPsDump = n.LinuxNsPlugin.HostIPs
 		n.LinuxNsPlugin.WatchHostIPs(func() { n.push(hostIPsChange{}) })
 	}
+	if n.Dataplane == DataplaneVPP && n.ContivConf.Node().NatExternalTraffic {
+		n.Logger().Info("natExternalTraffic has no effect on VPP yet: pods' packets leave with their own addresses")
+	}
 	main := n.ContivConf.Node().MainVPPInterface
 	if main.UseDHCP && n.VPPIfPlugin != nil {
 		err := n.VPPIfPlugin.WatchDHCPLeases(main.InterfaceName, func(ip net.IP, network *net.IPNet, gw net.IP) {

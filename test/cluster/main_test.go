@@ -50,6 +50,7 @@ func run(m *testing.M) int {
 type mode struct {
 	dataplane string // vpp or linux
 	transport string
+	dhcp      bool // the main interface has its address from a DHCP server
 	sharedNIC bool // VPP shares the NIC that the host has its address on
 }
 
@@ -105,7 +106,8 @@ func configOf(m mode, node string) string {
 	}
 	return "nodeToNodeTransport: " + m.transport + "\nuseTAPInterfaces: true\n" +
 		"ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n" +
-		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
+		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n" +
+		map[bool]string{true: "    useDHCP: true\n"}[m.dhcp]
 }
 
 func (w *world) close() {

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDHCP: nodes whose main interfaces have their addresses from a DHCP server tell each other; with CONTIV_CLUSTER_SLOW, the
+// network is then renumbered, and they find each other again.
+func TestDHCP(t *testing.T) {
+	if _, err := exec.LookPath("dnsmasq"); err != nil {
+		t.Skip("there is no DHCP server here: install dnsmasq-base")
+	}
+	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", dhcp: true}, 2)
+	stop := w.serveDHCP("172.20.0")
+	w.within(20*time.Second, "both nodes have a lease", func() error { return w.leasedFrom("172.20.0.") })
+	pods := w.podPerNode()
+	w.mesh(pods)
+	defer func() { stop() }()
+	if os.Getenv("CONTIV_CLUSTER_SLOW") == "" {
+		return // a lease lasts two minutes at least; dataplane/vpp tests a change of address with shorter ones
+	}
+	stop()
+	stop = w.serveDHCP("172.21.0")
+	w.within(150*time.Second, "both nodes have a new lease", func() error { return w.leasedFrom("172.21.0.") })
+	w.mesh(pods)
+}
+
+// serveDHCP hands out addresses of a /24 on the network that connects nodes, for two minutes each, which is the least that dnsmasq
+// knows; clients ask again after half of it.
+func (w *world) serveDHCP(network string) (stop func()) {
+	w.t.Helper()
+	_, err := w.Underlay.Run(w.ctx, "ip", "addr", "add", network+".1/24", "dev", "uplink")
+	w.must(err)
+	ctx, cancel := context.WithCancel(w.ctx)
+	cmd := w.Underlay.Command(ctx, "dnsmasq", "--no-daemon", "--port=0", "--conf-file=/dev/null", "--interface=uplink", "--dhcp-authoritative",
+		"--dhcp-range="+network+".10,"+network+".50,2m", "--dhcp-leasefile="+filepath.Join(w.t.TempDir(), "leases"))
+	w.must(cmd.Start())
+	return func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+		_, _ = w.Underlay.Run(w.ctx, "ip", "addr", "del", network+".1/24", "dev", "uplink")
+	}
+}
+
+// leasedFrom says which node has no address that begins so.
+func (w *world) leasedFrom(prefix string) error {
+	for _, n := range w.Nodes {
+		var report struct{ NodeIP string }
+		if err := n.GetJSON(w.ctx, "/contiv/v1/ipam", &report); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(report.NodeIP, prefix) {
+			return fmt.Errorf("%s has %q", n.Name, report.NodeIP)
+		}
+	}
+	return nil
+}
