@@ -4,6 +4,7 @@ import (
 	"net"
 
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipnet/transport/vxlan"
 )
 
 // The VPP - Host interconnect.
@@ -19,7 +20,7 @@ const (
 )
 
 // VxlanBVIInterfaceName is the name of the VXLAN BVI interface.
-const VxlanBVIInterfaceName = "vxlanBVI"
+const VxlanBVIInterfaceName = vxlan.BVI
 
 // API defines methods provided by IPNet plugin for use by other plugins to query IPv4 network-related information. Apart
 // from GetPodByIf, these methods should not be accessed from outside of the main event loop!

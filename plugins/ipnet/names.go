@@ -1,10 +1,10 @@
 package ipnet
 
 import (
-	"encoding/binary"
 	"hash/fnv"
 	"net"
 
+	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
@@ -30,10 +30,7 @@ var (
 
 // nodeMAC is prefix followed by the node ID, big-endian.
 func nodeMAC(prefix [2]byte, nodeID uint32) net.HardwareAddr {
-	mac := make(net.HardwareAddr, 6)
-	copy(mac, prefix[:])
-	binary.BigEndian.PutUint32(mac[2:], nodeID)
-	return mac
+	return transport.NodeMAC(prefix, nodeID)
 }
 
 // podMAC is 02:fe and the FNV-1a-32 hash of the container ID (with the interface name, unless it is eth0).

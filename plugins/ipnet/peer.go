@@ -96,6 +96,11 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 		return "", nil
 	}
 	before, now := n.peers[ev.NodeName], (*peer)(nil)
+	if before != nil && n.owners[before.node.ID] != ev.NodeName {
+		// Another node has taken the ID over, and with it everything that follows from it.
+		delete(n.peers, ev.NodeName)
+		before = nil
+	}
 	if ev.NewState != nil {
 		var err error
 		if now, err = n.renderPeer(n.settings, ev.NewState); err != nil {
@@ -112,11 +117,14 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 			kept[v.key] = true
 			txn.Put(v.key, v.msg)
 		}
-		n.peers[ev.NodeName] = now
+		n.peers[ev.NodeName], n.owners[now.node.ID] = now, ev.NodeName
 	} else {
 		delete(n.peers, ev.NodeName)
 	}
 	if before != nil {
+		if now == nil || now.node.ID != before.node.ID {
+			delete(n.owners, before.node.ID)
+		}
 		for _, v := range before.values {
 			if !kept[v.key] {
 				txn.Delete(v.key)

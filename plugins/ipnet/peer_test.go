@@ -165,3 +165,25 @@ func TestNodeWithOurID(t *testing.T) {
 		t.Errorf("peers %v", w.n.peers)
 	}
 }
+
+// TestIDChangesHands: the node that takes over the ID of one that leaves is connected, in whatever order others hear of the two.
+func TestIDChangesHands(t *testing.T) {
+	for _, leavesFirst := range []bool{true, false} {
+		w := newNodeWithID(t, dualTAP+uplink, 1)
+		w.node("n2", toyNode(2))
+		heir := toyNode(2, "192.168.16.99/24")
+		heir.Name = "heir"
+		if leavesFirst {
+			w.node("n2", nil)
+			w.node("heir", heir)
+		} else {
+			w.node("heir", heir)
+			w.node("n2", nil)
+		}
+		updated := texts(w.want)
+		w.resync()
+		if got := texts(w.want); !slices.Equal(got, updated) {
+			t.Errorf("leaves first: %t: a resync gives\n%s\nupdates gave\n%s", leavesFirst, strings.Join(got, "\n"), strings.Join(updated, "\n"))
+		}
+	}
+}

@@ -36,6 +36,7 @@ type state struct {
 	leased      netip.Prefix
 	pods        map[podmanager.AttachmentID]*podLink
 	peers       map[string]*peer           // by node name
+	owners      map[uint32]string          // the peer that has an ID, by ID
 	mesh        []value                    // what all peers share
 	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
 
@@ -136,6 +137,10 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 		}
 	}
 	n.settings, n.peers, n.mesh = s, peers, mesh
+	n.owners = make(map[uint32]string, len(peers))
+	for name, p := range peers {
+		n.owners[p.node.ID] = name
+	}
 	n.setPods(pods)
 	n.report.Store(s.ipamReport())
 	n.publish(s)

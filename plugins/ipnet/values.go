@@ -52,7 +52,7 @@ func (v *values) linuxRoute(dst netip.Prefix, gw netip.Addr, outIf string) {
 }
 
 // hostPrefix is the /32 or /128 of addr.
-func hostPrefix(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
+func hostPrefix(addr netip.Addr) netip.Prefix { return transport.HostPrefix(addr) }
 
 // anyPrefix is the default destination of addr's family.
 func anyPrefix(addr netip.Addr) netip.Prefix {
