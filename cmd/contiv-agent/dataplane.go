@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/service"
 )
 
 // dataplane is the scheduler and what it programs: the pods' and the host's links by netlink, and what moves the packets.
@@ -32,6 +33,8 @@ type mover interface {
 	backends() []scheduler.Backend
 	// register adds the kinds, those of netlink among them.
 	register(d *dataplane) error
+	// renderServices gives the service plugin its renderers.
+	renderServices(a *agent, p *service.Plugin) error
 	// start connects.
 	start(a *agent) error
 	// await gives what was started a moment to be there before the first resync.

@@ -22,7 +22,7 @@ type clusterDB struct {
 	before  map[string][]byte // what the local copy had at start
 }
 
-func (a *agent) newDB(ctx context.Context) (*clusterDB, error) {
+func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*clusterDB, error) {
 	log := a.log.With("component", "clusterdb")
 	db, err := clusterdb.Open(ctx, clusterdb.Config{
 		Endpoints: a.opts.etcd.endpoints, CAFile: a.opts.etcd.ca, CertFile: a.opts.etcd.cert, KeyFile: a.opts.etcd.key,
@@ -41,7 +41,7 @@ func (a *agent) newDB(ctx context.Context) (*clusterDB, error) {
 		log.Warn("the local copy of the cluster state cannot be read", "error", err)
 	}
 	return &clusterDB{DB: db, local: local, before: before, watcher: clusterdb.NewWatcher(clusterdb.WatcherDeps{
-		DB: db, Events: a.controller, Local: local, Log: log, Resources: resources(),
+		DB: db, Events: events, Local: local, Log: log, Resources: resources(),
 	})}, nil
 }
 

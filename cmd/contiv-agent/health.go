@@ -37,6 +37,9 @@ func (a *agent) ready() error {
 		if !a.db.Connected() {
 			return fmt.Errorf("%s; etcd does not answer (%s)", reason, a.etcdName())
 		}
+		if err := a.kube.connected(); err != nil {
+			return fmt.Errorf("%s; %w", reason, err)
+		}
 		return errors.New(reason)
 	}
 	return a.dataplane.alive()

@@ -23,6 +23,7 @@ import (
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/service"
 )
 
 // linuxMover is the host's own stack, programmed by the in-process driver.
@@ -72,6 +73,9 @@ func (m *linuxMover) register(d *dataplane) error {
 	}
 	return netlink.Register(d.scheduler, netlink.Deps{Backend: d.linux, Janitor: d.janitor})
 }
+
+// renderServices implements mover.
+func (m *linuxMover) renderServices(*agent, *service.Plugin) error { return nil }
 
 // start implements mover. A node forwards; the kernel does not by default.
 func (m *linuxMover) start(a *agent) error {

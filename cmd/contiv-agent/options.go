@@ -29,6 +29,9 @@ type options struct {
 	warmPool  int
 	filter    string
 	verify    bool
+
+	kubernetes kubernetesOptions
+	services   serviceOptions
 }
 
 type etcdOptions struct {
@@ -50,7 +53,7 @@ func defaultOptions() *options {
 	return &options{
 		nodeName: os.Getenv("MICROSERVICE_LABEL"), runDir: "/run/contiv", dataDir: "/var/lib/contiv",
 		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: "127.0.0.1:9999", logLevel: "info",
-		warmPool: 8,
+		warmPool: 8, kubernetes: kubernetesOptions{mode: kubernetesAuto},
 	}
 }
 
@@ -74,6 +77,13 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.etcd.insecure, "etcd-insecure-transport", false, "talk to etcd on other machines without TLS")
 	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
 	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
+	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
+		"with a kubeconfig or in a pod with a service account")
+	f.StringVar(&o.kubernetes.kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
+	f.StringVar(&o.kubernetes.server, "kubernetes-server", "", "URL of the API server, for a node that has no service addresses yet")
+	f.BoolVar(&o.services.ignoreExternalIPs, "ignore-external-ips", false, "do not serve spec.externalIPs of services (CVE-2020-8554)")
+	f.StringSliceVar(&o.services.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that take "+
+		"traffic for node ports (default: all)")
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
 	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
 }
@@ -104,6 +114,7 @@ func (o *options) complete() error {
 	if o.warmPool < 0 || o.warmPool > 256 {
 		errs = append(errs, fmt.Errorf("--warm-pool %d: must be from 0 to 256", o.warmPool))
 	}
+	errs = append(errs, o.kubernetes.complete(), o.services.complete())
 	for _, dir := range []struct{ flag, path string }{{"run-dir", o.runDir}, {"data-dir", o.dataDir}} {
 		if !filepath.IsAbs(dir.path) {
 			errs = append(errs, fmt.Errorf("--%s %q: must be an absolute path", dir.flag, dir.path))

@@ -12,6 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/plugins/service"
 )
 
 // vppMover is VPP, or its fake.
@@ -59,6 +60,9 @@ func (m *vppMover) register(d *dataplane) error {
 		Backend: d.linux, TapDevice: m.index.TapPlace, Janitor: d.janitor, Pool: m.vethPool(),
 	})
 }
+
+// renderServices implements mover.
+func (m *vppMover) renderServices(*agent, *service.Plugin) error { return nil }
 
 // start implements mover: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
 func (m *vppMover) start(a *agent) error {

@@ -15,6 +15,7 @@ import (
 
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -26,6 +27,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/service"
 )
 
 // agent is what the agent is made of, in the order in which it is made. stop undoes it backwards.
@@ -46,6 +48,8 @@ type agent struct {
 	idalloc    *idalloc.IDAlloc
 	ipam       *ipam.IPAM
 	ipnet      *ipnet.IPNet
+	services   *service.Plugin
+	kube       *kubeState // nil: no Kubernetes
 }
 
 // stopTimeout bounds an orderly stop.
@@ -99,8 +103,15 @@ func (a *agent) make(ctx context.Context) (err error) {
 	if a.controller, err = a.newController(); err != nil {
 		return err
 	}
-	if a.db, err = a.newDB(context.WithoutCancel(ctx)); err != nil {
+	// What the cluster database and Kubernetes tell becomes one stream of events.
+	state := kube.NewJoin(a.controller)
+	if a.db, err = a.newDB(context.WithoutCancel(ctx), state.NewPart(true)); err != nil {
 		return fmt.Errorf("cluster database: %w", err)
+	}
+	if a.opts.kubernetes.mode == kubernetesOn {
+		if a.kube, err = a.newKube(state.NewPart(false)); err != nil {
+			return fmt.Errorf("Kubernetes: %w", err)
+		}
 	}
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
@@ -136,12 +147,16 @@ func (a *agent) make(ctx context.Context) (err error) {
 			d.Dataplane = ipnet.DataplaneLinux
 		}
 	}))
-	return a.ipnet.Init()
+	if err := a.ipnet.Init(); err != nil {
+		return err
+	}
+	a.services, err = a.newServices()
+	return err
 }
 
 // handlers are the plugins in the order in which they see events.
 func (a *agent) handlers() []api.EventHandler {
-	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet}
+	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services}
 }
 
 func (a *agent) loadConfig() (contivconf.API, error) {
@@ -177,6 +192,7 @@ func (a *agent) start() error {
 	}
 	a.dataplane.await(a.log)
 	a.db.start(a.jobs)
+	a.kube.start(a.jobs)
 	if err := a.http.Start(a.jobs); err != nil {
 		return err
 	}
@@ -191,6 +207,9 @@ func (a *agent) stop() error {
 	if a.controller != nil {
 		errs = append(errs, a.controller.Close())
 	}
+	if a.services != nil {
+		errs = append(errs, a.services.Close())
+	}
 	if a.ipnet != nil {
 		errs = append(errs, a.ipnet.Close())
 	}
@@ -200,7 +219,7 @@ func (a *agent) stop() error {
 	if a.nodesync != nil {
 		errs = append(errs, a.nodesync.Close())
 	}
-	errs = append(errs, a.jobs.Stop(stopTimeout))
+	errs = append(errs, a.jobs.Stop(stopTimeout), a.kube.Close())
 	if a.db != nil {
 		errs = append(errs, a.db.Close())
 	}
