@@ -26,6 +26,7 @@ type vppMover struct {
 	pool    *pool.Pool // nil: none
 	index   *vpp.Index
 	leases  *vpp.Leases
+	nics    *vpp.NICs
 }
 
 func newVPPMover(a *agent) *vppMover {
@@ -39,6 +40,7 @@ func newVPPMover(a *agent) *vppMover {
 	}, a.log)
 	m.lane = m.conn.Lane()
 	m.pool, m.buffers = newPool(a, m.conn), vpp.NewBuffers(m.conn, a.log)
+	m.nics = vpp.NewNICs(m.conn)
 	m.leases = vpp.NewLeases(m.conn, m.index, a.log)
 	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
@@ -83,6 +85,7 @@ func (m *vppMover) start(a *agent) error {
 	a.jobs.Go("vpp trash", m.trash.Run)
 	a.jobs.Go("vpp buffers", m.buffers.Run)
 	a.jobs.Go("vpp DHCP leases", m.leases.Run)
+	a.jobs.Go("vpp NICs", m.nics.Run)
 	a.jobs.Go("vpp memif modes", vpp.NewRxModeKeeper(m.conn, m.index, a.log).Run)
 	if m.pool != nil {
 		a.jobs.Go("warm pool", m.pool.Run)

@@ -142,7 +142,7 @@ func (a *agent) make(ctx context.Context) (err error) {
 		d.LinuxNsPlugin, d.MgmtIPs = a.dataplane.hostLinks, a.nodesync
 		switch m := a.dataplane.mover.(type) {
 		case *vppMover:
-			d.GoVPP, d.VPPIfPlugin = m.conn, m.leases
+			d.GoVPP, d.VPPIfPlugin, d.VPPNICs = m.conn, m.leases, m.nics
 		case *linuxMover:
 			d.Dataplane = ipnet.DataplaneLinux
 		}

@@ -28,6 +28,7 @@ type Deps struct {
 	PodManager    podmanager.API
 	DeviceManager DeviceManager // nil: pods get no device interfaces
 	VPPIfPlugin   VPPInterfaces // nil: no DHCP leases
+	VPPNICs       VPPNICs       // nil: the main interface is the one that is configured, or none
 	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
 	GoVPP         GoVPP         // nil where there is no VPP
 	MgmtIPs       MgmtPublisher // nil: the host's addresses are not told to other nodes
@@ -54,6 +55,14 @@ type DeviceManager interface {
 type VPPInterfaces interface {
 	// WatchDHCPLeases calls back, from any goroutine, for every lease of the interface with the given logical name.
 	WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error
+}
+
+// VPPNICs tells which NICs VPP has by its start-up configuration.
+type VPPNICs interface {
+	// Names lists them in VPP's order.
+	Names() ([]string, error)
+	// Watch calls back, from any goroutine, when Names would give another answer than it gave last.
+	Watch(callback func())
 }
 
 // MgmtPublisher tells other nodes the addresses by which this node is managed, which its pods' peers must reach, too.

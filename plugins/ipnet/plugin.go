@@ -34,6 +34,7 @@ type state struct {
 	hostIPsDump HostLinkIPsDumpClb
 	settings    *settings // of the last resync; nil before the first
 	leased      netip.Prefix
+	watched     string // the interface of which leases are told
 	pods        map[podmanager.AttachmentID]*podLink
 	peers       map[string]*peer           // by node name
 	owners      map[uint32]string          // the peer that has an ID, by ID
@@ -54,6 +55,31 @@ func (hostIPsChange) Method() api.EventMethodType { return api.UpstreamResync }
 func (hostIPsChange) IsBlocking() bool            { return false }
 func (hostIPsChange) Done(error)                  {}
 
+// nicsChange is the event of a VPP that has other NICs than was thought, while the first of them is the main interface.
+type nicsChange struct{}
+
+func (nicsChange) GetName() string             { return "VPP NICs Change" }
+func (nicsChange) String() string              { return "VPP NICs Change" }
+func (nicsChange) Method() api.EventMethodType { return api.UpstreamResync }
+func (nicsChange) IsBlocking() bool            { return false }
+func (nicsChange) Done(error)                  {}
+
+// watchLeases asks to be told of the main interface's leases, once.
+func (n *IPNet) watchLeases(s *settings) error {
+	name := s.mainIf.InterfaceName
+	if !s.mainIf.UseDHCP || n.VPPIfPlugin == nil || name == "" || name == n.watched {
+		return nil
+	}
+	err := n.VPPIfPlugin.WatchDHCPLeases(name, func(ip net.IP, network *net.IPNet, gw net.IP) {
+		n.push(&NodeIPv4Change{NodeIP: ip, NodeIPNet: network, DefaultGw: gw})
+	})
+	if err != nil {
+		return fmt.Errorf("watch DHCP leases of %s: %w", name, err)
+	}
+	n.watched = name
+	return nil
+}
+
 // Init initializes attributes/callbacks used to access the plugin-external state. Internal state is initialized later by
 // the first resync.
 func (n *IPNet) Init() error {
@@ -67,14 +93,8 @@ func (n *IPNet) Init() error {
 	if n.Dataplane == DataplaneVPP && n.ContivConf.Node().NatExternalTraffic {
 		n.Logger().Info("natExternalTraffic has no effect on VPP yet: pods' packets leave with their own addresses")
 	}
-	main := n.ContivConf.Node().MainVPPInterface
-	if main.UseDHCP && n.VPPIfPlugin != nil {
-		err := n.VPPIfPlugin.WatchDHCPLeases(main.InterfaceName, func(ip net.IP, network *net.IPNet, gw net.IP) {
-			n.push(&NodeIPv4Change{NodeIP: ip, NodeIPNet: network, DefaultGw: gw})
-		})
-		if err != nil {
-			return fmt.Errorf("watch DHCP leases of %s: %w", main.InterfaceName, err)
-		}
+	if n.VPPNICs != nil {
+		n.VPPNICs.Watch(func() { n.push(nicsChange{}) })
 	}
 	if n.HTTPHandlers != nil {
 		n.HTTPHandlers.RegisterHTTPHandler(ipamPath, n.serveIPAM)
@@ -115,6 +135,9 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	}
 	s, err := n.gather()
 	if err != nil {
+		return err
+	}
+	if err := n.watchLeases(s); err != nil {
 		return err
 	}
 	base, err := s.wiring.node(s)

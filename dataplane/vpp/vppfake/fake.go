@@ -23,6 +23,8 @@ type Config struct {
 	Host Host
 	// NoVhost makes TAP creation fail with -11, as on a kernel without /dev/vhost-net.
 	NoVhost bool
+	// NICs are the names of the NICs that VPP has by its start-up configuration. No packet comes by them.
+	NICs []string
 	// Workers is the number of worker threads. They only serve receive queues, on paper.
 	Workers int
 	// RestartAfter is how long a fake stays down after a crash (by Crash, a fault, or a request that aborts VPP): 0

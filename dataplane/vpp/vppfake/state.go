@@ -139,6 +139,9 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	st.ifs.watchers = map[*session]uint32{}
 	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})
 	local.hw.owner = local
+	for _, name := range cfg.NICs {
+		st.create(&iface{name: name, hw: &hardware{devType: "dpdk", ethernet: true, linkUp: true, mac: st.randomMAC()}})
+	}
 	return st
 }
 

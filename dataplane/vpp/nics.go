@@ -1,0 +1,142 @@
+package vpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// nicsTimeout bounds a look at VPP's interfaces.
+const nicsTimeout = 5 * time.Second
+
+// nicTypes are the device classes of VPP that stand for hardware (sw_interface_details: interface_dev_type). TAPs share the class of
+// VirtIO NICs and are told apart by their names.
+func nicTypes() []string {
+	return []string{
+		"dpdk", "RDMA interface", "VMXNET3 interface", "Adaptive Virtual Function (AVF) interface",
+		"Infrastructure Data Path Function (IDPF) interface", "iavf", "ena", "octeon", "mvpp2",
+	}
+}
+
+// NICs tells which NICs VPP has by its start-up configuration. They stay the same as long as that VPP runs.
+type NICs struct {
+	conn *conn.Conn
+
+	mu        sync.Mutex
+	boot      uint32 // PID of the VPP that names are of; 0: none yet
+	names     []string
+	callbacks []func()
+	told      []string // what Names answered last
+	asked     bool
+	wake      chan struct{}
+}
+
+// NewNICs asks nothing before Names or Run.
+func NewNICs(c *conn.Conn) *NICs {
+	n := &NICs{conn: c, wake: make(chan struct{}, 1)}
+	c.OnChange(func(s conn.State) {
+		if s.Connected() {
+			select {
+			case n.wake <- struct{}{}:
+			default:
+			}
+		}
+	})
+	return n
+}
+
+// Names lists the NICs by index. It asks VPP once per VPP. While VPP is away it answers what is known, which may be nothing;
+// Watch tells when that turns out to be wrong.
+func (n *NICs) Names() ([]string, error) {
+	names, err := n.look()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked, n.told = true, names
+	return slices.Clone(names), err
+}
+
+// Watch calls back, from any goroutine, when Names would not answer any more what it has answered.
+func (n *NICs) Watch(callback func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.callbacks = append(n.callbacks, callback)
+}
+
+// Run compares after each start of VPP, until ctx ends.
+func (n *NICs) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.wake:
+		}
+		for _, call := range n.changed() {
+			call()
+		}
+	}
+}
+
+func (n *NICs) changed() []func() {
+	names, err := n.look()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil || !n.asked || slices.Equal(names, n.told) {
+		return nil
+	}
+	return slices.Clone(n.callbacks)
+}
+
+// look asks VPP if it is another one than that which was asked before.
+func (n *NICs) look() ([]string, error) {
+	state := n.conn.State()
+	n.mu.Lock()
+	boot, names := n.boot, n.names
+	n.mu.Unlock()
+	if !state.Connected() || boot == state.PID {
+		return names, nil
+	}
+	found, err := n.dump()
+	if err != nil {
+		if errors.Is(err, conn.ErrDisconnected) {
+			return names, nil
+		}
+		return names, fmt.Errorf("which NICs VPP has: %w", err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.boot, n.names = state.PID, found
+	return found, nil
+}
+
+func (n *NICs) dump() ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), nicsTimeout)
+	defer cancel()
+	lane := n.conn.Lane()
+	var out []string
+	var failed error
+	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+		func(d *interfaces.SwInterfaceDetails) {
+			if isNIC(d) {
+				out = append(out, d.InterfaceName)
+			}
+		}, func(err error) { failed = err })
+	lane.Flush(ctx)
+	return out, failed
+}
+
+func isNIC(d *interfaces.SwInterfaceDetails) bool {
+	if d.Type != interface_types.IF_API_TYPE_HARDWARE || d.SupSwIfIndex != uint32(d.SwIfIndex) {
+		return false
+	}
+	return slices.Contains(nicTypes(), d.InterfaceDevType) ||
+		d.InterfaceDevType == "virtio" && strings.HasPrefix(d.InterfaceName, "virtio-")
+}

@@ -1,0 +1,62 @@
+package vpp
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+)
+
+// What the agent makes is no NIC, whatever its kind.
+func TestNoNICs(t *testing.T) {
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		a := newAgent(t, g, Deps{})
+		a.resync(loop("a", "", withIP("10.1.0.1/24")), &vpp_interfaces.Interface{
+			Name: "v", Type: vpp_interfaces.Interface_VXLAN_TUNNEL, Enabled: true,
+			Link: &vpp_interfaces.Interface_Vxlan{Vxlan: &vpp_interfaces.VxlanLink{
+				SrcAddress: "10.1.0.1", DstAddress: "10.1.0.2", Vni: 10,
+			}},
+		})
+		if names, err := NewNICs(a.conn).Names(); err != nil || len(names) > 0 {
+			t.Errorf("NICs %v, %v", names, err)
+		}
+	})
+}
+
+// The NICs are those of the present VPP; who asked while there was another one, or none, is told.
+func TestNICs(t *testing.T) {
+	f := vppfake.New(vppfake.Config{NICs: []string{"GigabitEthernet0/8/0", "GigabitEthernet0/9/0"}})
+	t.Cleanup(func() { f.Close() })
+	g := &target{name: "fake", socket: filepath.Join(t.TempDir(), "api.sock"), fake: f}
+	if err := f.Listen(g.socket); err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, g, Deps{})
+	n := NewNICs(a.conn)
+	for range 2 {
+		if names, err := n.Names(); err != nil || !slices.Equal(names, []string{"GigabitEthernet0/8/0", "GigabitEthernet0/9/0"}) {
+			t.Errorf("NICs %v, %v", names, err)
+		}
+	}
+	called := make(chan struct{}, 1)
+	n.Watch(func() { called <- struct{}{} })
+	if calls := n.changed(); len(calls) > 0 {
+		t.Error("told of a change that there was not")
+	}
+	n.mu.Lock()
+	n.boot, n.told, n.names = 0, nil, nil // as if VPP had been away
+	n.mu.Unlock()
+	for _, call := range n.changed() {
+		call()
+	}
+	select {
+	case <-called:
+	case <-time.After(time.Second):
+		t.Error("not told that VPP has other NICs than was said")
+	}
+}
