@@ -45,6 +45,8 @@ type ClusterOptions struct {
 	Unstarted bool
 	// Addressed gives the uplink NICs addresses, as the operator of Linux nodes does: UplinkAddress.
 	Addressed bool
+	// NoIPv4 leaves out the IPv4 ones.
+	NoIPv4 bool
 }
 
 // NewCluster makes the networks, etcd and the nodes, and starts what StartAgent starts in each.
@@ -150,7 +152,10 @@ func (c *Cluster) plug(ctx context.Context, ns *Namespace, i int) error {
 	addrs := []string{MgmtNIC + " " + MgmtAddress(i) + "/24"}
 	if c.opts.Addressed {
 		v4, v6 := UplinkAddress(i)
-		addrs = append(addrs, UplinkNIC+" "+v4+"/24", UplinkNIC+" "+v6+"/64 nodad")
+		addrs = append(addrs, UplinkNIC+" "+v6+"/64 nodad")
+		if !c.opts.NoIPv4 {
+			addrs = append(addrs, UplinkNIC+" "+v4+"/24")
+		}
 	}
 	for _, a := range addrs {
 		nic, addr, _ := strings.Cut(a, " ")

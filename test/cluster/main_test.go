@@ -52,9 +52,12 @@ type mode struct {
 	transport string
 	dhcp      bool // the main interface has its address from a DHCP server
 	sharedNIC bool // VPP shares the NIC that the host has its address on
+	ipv6      bool // nodes have only IPv6 addresses on the network that connects them
 }
 
-func (m mode) String() string { return m.dataplane + "-" + m.transport }
+func (m mode) String() string {
+	return m.dataplane + "-" + m.transport + map[bool]string{true: "-ipv6"}[m.ipv6]
+}
 
 var modes = []mode{
 	{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
@@ -78,7 +81,7 @@ func newWorld(t *testing.T, m mode, nodes int) *world {
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: nodes, Addressed: m.dataplane == "linux",
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: m.dataplane},
-		ConfigOf: func(i int) string { return configOf(m, fmt.Sprintf("%s-n%d", name, i+1)) },
+		ConfigOf: func(i int) string { return configOf(m, testbed.NodeName(name, i), i) }, NoIPv4: m.ipv6,
 	}
 	if m.dataplane == "vpp" {
 		if _, ok := vpptest.Find(); !ok {
@@ -96,7 +99,7 @@ func newWorld(t *testing.T, m mode, nodes int) *world {
 	return w
 }
 
-func configOf(m mode, node string) string {
+func configOf(m mode, node string, i int) string {
 	nic := "host-" + testbed.UplinkNIC
 	switch {
 	case m.dataplane == "linux":
@@ -104,10 +107,19 @@ func configOf(m mode, node string) string {
 	case m.sharedNIC:
 		nic = "host-" + testbed.MgmtNIC
 	}
+	address := ""
+	if m.ipv6 && m.dataplane == "vpp" {
+		_, v6 := testbed.UplinkAddress(i)
+		address = "    ip: " + v6 + "/64\n"
+	}
+	pods, prefix := "10.1.0.0/16,fd10:1::/48", "24,64"
+	if m.ipv6 && m.transport == "nooverlay" { // IPv4 has no way then
+		pods, prefix = "fd10:1::/48", "64"
+	}
 	return "nodeToNodeTransport: " + m.transport + "\nuseTAPInterfaces: true\n" +
-		"ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n" +
+		"ipamConfig:\n  podSubnetCIDR: " + pods + "\n  podSubnetOneNodePrefixLen: " + prefix + "\n" +
 		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n" +
-		map[bool]string{true: "    useDHCP: true\n"}[m.dhcp]
+		map[bool]string{true: "    useDHCP: true\n"}[m.dhcp] + address
 }
 
 func (w *world) close() {

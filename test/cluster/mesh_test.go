@@ -31,6 +31,17 @@ func TestMesh(t *testing.T) {
 	})
 }
 
+// TestIPv6Underlay: three nodes that are connected by IPv6 alone; over an overlay, their pods have both families.
+func TestIPv6Underlay(t *testing.T) {
+	for _, m := range modes {
+		m.ipv6 = true
+		t.Run(m.String(), func(t *testing.T) {
+			w := newWorld(t, m, 3)
+			w.mesh(w.podPerNode())
+		})
+	}
+}
+
 // TestSharedNIC: on a node with one NIC, VPP and the host both use it. The host does not notice when VPP dies, or never comes.
 func TestSharedNIC(t *testing.T) {
 	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", sharedNIC: true}, 2)
