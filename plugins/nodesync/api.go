@@ -104,6 +104,9 @@ type Times struct {
 	// Hold is for how long nodes that the database has forgotten, although nobody released them, still count as there.
 	// 10 minutes.
 	Hold time.Duration
+	// Departed is for how long a node's Node object may be missing in Kubernetes before its ID is released. 10 minutes; one
+	// node waits a little longer than another.
+	Departed time.Duration
 }
 
 // UseTimes replaces the default times.

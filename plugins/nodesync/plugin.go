@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/clusterdb/cas"
+	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -43,6 +44,7 @@ type state struct {
 	store     cas.Store
 	keeper    *keeper
 	holds     *holds
+	departed  *departures
 
 	// used by the event loop only
 	identity *identity
@@ -91,6 +93,7 @@ func (ns *NodeSync) Init() error {
 	s.store = storeOf(ns.DB)
 	s.times = s.times.complete(ns.DB)
 	s.holds = newHolds(s.times.Hold)
+	s.departed = newDepartures(name, s.times.Departed)
 	s.keeper = &keeper{
 		store: s.store, me: s.identity.self(), quarantine: s.times.Quarantine, log: ns.Logger(), wake: make(chan struct{}, 1),
 		lost: func(loss *lossError) error { return ns.EventLoop.PushEvent(&idLost{loss}) },
@@ -99,6 +102,7 @@ func (ns *NodeSync) Init() error {
 	s.jobs = lifecycle.NewGroup(context.Background(), ns.Logger())
 	s.jobs.Go("nodesync-keeper", s.keeper.run)
 	s.jobs.Go("nodesync-holds", func(ctx context.Context) error { return s.holds.run(ctx, ns.EventLoop.PushEvent) })
+	s.jobs.Go("nodesync-departed", func(ctx context.Context) error { return s.departed.run(ctx, ns.ReleaseNodeID, ns.Logger()) })
 	ns.DB.OnConnect(func() error {
 		s.connected.Store(true)
 		return nil
@@ -125,6 +129,7 @@ func (t Times) complete(db ClusterWideDB) Times {
 	}
 	set(&t.Quarantine, 10*time.Minute, transactions)
 	set(&t.Probation, 10*time.Second, !private)
+	set(&t.Departed, 10*time.Minute, true)
 	// Without transactions nobody leaves the memory of a release behind, so a record that is gone means that.
 	set(&t.Hold, 10*time.Minute, transactions)
 	return t
@@ -141,11 +146,11 @@ func (ns *NodeSync) Close() error {
 	return nil
 }
 
-// HandlesEvent selects database events - specifically DB entries related to node information.
+// HandlesEvent selects database events - specifically DB entries related to node information - and nodes of Kubernetes.
 func (ns *NodeSync) HandlesEvent(event controller.Event) bool {
 	switch ev := event.(type) {
 	case *controller.KubeStateChange:
-		return ev.Resource == allocatedIDs
+		return ev.Resource == allocatedIDs || ev.Resource == model.NodeKeyword
 	case *idLost, *holdOver:
 		return true
 	}
@@ -158,6 +163,7 @@ func (ns *NodeSync) Resync(event controller.Event, kubeStateData controller.Kube
 	_ controller.ResyncOperations) error {
 	s := ns.state
 	ns.load(kubeStateData)
+	s.departed.load(kubeStateData, s.nodes)
 	if s.loss != nil {
 		return controller.NewFatalError(s.loss)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"contiv.dev/vswitch/internal/kube/model"
 	controller "contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
@@ -21,8 +22,11 @@ func (ns *NodeSync) Update(event controller.Event, _ controller.UpdateOperations
 		}
 		return ns.updateNodes(event, names)
 	case *controller.KubeStateChange:
-		if ev.Resource == allocatedIDs {
+		switch ev.Resource {
+		case allocatedIDs:
 			return ns.updateRecord(ev)
+		case model.NodeKeyword:
+			ns.state.departed.update(ev, ns.state.nodes)
 		}
 	}
 	return "", nil
@@ -80,6 +84,9 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 			delete(s.nodes, name)
 		} else {
 			s.nodes[name] = next
+		}
+		if s.departed != nil {
+			s.departed.judge(name, next != nil)
 		}
 		if sameNode(prev, next) || (name == ns.ServiceLabel.GetAgentLabel() && (prev == nil || sameMgmtIPs(prev, next))) {
 			continue

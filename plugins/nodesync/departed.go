@@ -1,0 +1,155 @@
+package nodesync
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	controller "contiv.dev/vswitch/plugins/controller/api"
+)
+
+// departures are the nodes that have an ID and are no nodes of Kubernetes. A Node object may be deleted for a moment, to have it
+// made anew; if it stays away, the node is gone for good, and its ID is released. Every agent would do that. Each waits a
+// little longer than it has to, by a time of its own, and so the others find it done.
+type departures struct {
+	after time.Duration // 0: nothing is released
+	own   string
+	now   func() time.Time
+
+	// used by the event loop only
+	kube map[string]bool // nodes of Kubernetes; none before this one is among them
+
+	mu   sync.Mutex
+	due  map[string]time.Time // by node name
+	wake chan struct{}
+}
+
+func newDepartures(own string, after time.Duration) *departures {
+	return &departures{
+		own: own, after: after, now: time.Now, kube: map[string]bool{}, due: map[string]time.Time{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// known says whether Kubernetes tells of nodes; what does not know this one does not know the others either.
+func (d *departures) known() bool { return d.after > 0 && d.kube[d.own] }
+
+// load takes a snapshot.
+func (d *departures) load(data controller.KubeStateData, nodes Nodes) {
+	clear(d.kube)
+	for _, node := range model.Values[*model.Node](data, model.NodeKeyword) {
+		d.kube[node.GetName()] = true
+	}
+	d.judgeAll(nodes)
+}
+
+// update takes a change of a Node object.
+func (d *departures) update(ev *controller.KubeStateChange, nodes Nodes) {
+	prev, next := model.Change[*model.Node](ev)
+	name := prev.GetName()
+	if next != nil {
+		name = next.GetName()
+		d.kube[name] = true
+	} else {
+		delete(d.kube, name)
+	}
+	if name == d.own {
+		d.judgeAll(nodes)
+		return
+	}
+	d.judge(name, nodes[name] != nil)
+}
+
+func (d *departures) judgeAll(nodes Nodes) {
+	d.mu.Lock()
+	for name := range d.due {
+		if nodes[name] == nil {
+			delete(d.due, name)
+		}
+	}
+	d.mu.Unlock()
+	for name := range nodes {
+		d.judge(name, true)
+	}
+}
+
+// judge decides about one node; claimed: it has an ID.
+func (d *departures) judge(name string, claimed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.known() || !claimed || d.kube[name] || name == d.own {
+		delete(d.due, name)
+		return
+	}
+	if _, waits := d.due[name]; !waits {
+		d.due[name] = d.now().Add(d.after + rand.N(d.after/4+1))
+		d.nudge()
+	}
+}
+
+func (d *departures) nudge() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// first is the node whose time is over, or how long the next one has; 0: none waits.
+func (d *departures) first() (name string, wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	for n, due := range d.due {
+		left := due.Sub(now)
+		if left <= 0 {
+			return n, 0
+		}
+		if wait == 0 || left < wait {
+			wait = left
+		}
+	}
+	return "", wait
+}
+
+// run releases those that are due, until ctx ends.
+func (d *departures) run(ctx context.Context, release func(context.Context, string) error, log *slog.Logger) error {
+	for {
+		name, wait := d.first()
+		if name != "" {
+			log.Info("this node is not in Kubernetes any more: its ID is released", "node", name)
+			err := release(ctx, name)
+			if err != nil && !errors.Is(err, ErrNoSuchNode) {
+				log.Warn("release failed; it is tried again", "node", name, "error", err)
+			}
+			d.done(name, err)
+			continue
+		}
+		var timer <-chan time.Time
+		if wait > 0 {
+			timer = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer:
+		case <-d.wake:
+		}
+	}
+}
+
+// done forgets the node, or after a failure puts it off. The record's change comes back as an event.
+func (d *departures) done(name string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, waits := d.due[name]; !waits {
+		return
+	}
+	if err == nil || errors.Is(err, ErrNoSuchNode) {
+		delete(d.due, name)
+		return
+	}
+	d.due[name] = d.now().Add(max(d.after/10, minBackoff))
+}
