@@ -127,7 +127,7 @@ func TestEtcdWiped(t *testing.T) {
 // away. CONTIV_CLUSTER_KILLS makes it last longer.
 func TestRandomKills(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
-		w := newWorld(t, m, 2)
+		w := newWorld(t, m, 3)
 		pods := w.podPerNode()
 		w.mesh(pods)
 		rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
@@ -135,7 +135,7 @@ func TestRandomKills(t *testing.T) {
 		defer func() { t.Logf("sent by what was killed: %v, lost: %v", sent, lost) }()
 		for i := range kills() {
 			n := w.Nodes[rnd.IntN(len(w.Nodes))]
-			stream := w.stream(pods[i%2], pods[(i+1)%2], 150)
+			stream := w.stream(pods[i%3], pods[(i+1)%3], 150)
 			if m.dataplane == "vpp" && i%3 == 2 {
 				n.VPP.Kill()
 				w.must(n.VPP.Run(w.ctx))
