@@ -12,16 +12,10 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// peer is another node as it was rendered last.
-type peer struct {
-	node   *transport.Node
-	values []value
-}
-
 // renderPeers renders all other nodes. One that cannot be rendered is reported and left out: it must not cut off the others.
-func (n *IPNet) renderPeers(s *settings) (map[string]*peer, []value, error) {
+func (n *IPNet) renderPeers(s *settings) (peers, []value, error) {
 	nodes := n.NodeSync.GetAllNodes()
-	peers := make(map[string]*peer, len(nodes))
+	all := newPeers(len(nodes))
 	var came []*transport.Node
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
@@ -33,12 +27,12 @@ func (n *IPNet) renderPeers(s *settings) (map[string]*peer, []value, error) {
 			errs = append(errs, err)
 			continue
 		}
-		peers[name] = p
+		all.set(name, p)
 		came = append(came, p.node)
 	}
 	var v values
 	v.put(s.transport.Mesh(&s.local, nil, nil, came)...)
-	return peers, v.list, errors.Join(append(errs, v.err)...)
+	return all, v.list, errors.Join(append(errs, v.err)...)
 }
 
 func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
@@ -95,40 +89,22 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 	if ev.NodeName == n.settings.nodeName {
 		return "", nil
 	}
-	before, now := n.peers[ev.NodeName], (*peer)(nil)
-	if before != nil && n.owners[before.node.ID] != ev.NodeName {
-		// Another node has taken the ID over, and with it everything that follows from it.
-		delete(n.peers, ev.NodeName)
-		before = nil
-	}
+	before, now := n.peers.byName[ev.NodeName], (*peer)(nil)
 	if ev.NewState != nil {
 		var err error
 		if now, err = n.renderPeer(n.settings, ev.NewState); err != nil {
 			return "", err
 		}
 	}
-	mesh, err := n.meshWithout(before, now)
+	mesh, err := n.meshWithout(n.peers.owner(before), now)
 	if err != nil {
 		return "", err
 	}
-	kept := map[string]bool{}
-	if now != nil {
-		for _, v := range now.values {
-			kept[v.key] = true
-			txn.Put(v.key, v.msg)
-		}
-		n.peers[ev.NodeName], n.owners[now.node.ID] = now, ev.NodeName
-	} else {
-		delete(n.peers, ev.NodeName)
-	}
-	if before != nil {
-		if now == nil || now.node.ID != before.node.ID {
-			delete(n.owners, before.node.ID)
-		}
-		for _, v := range before.values {
-			if !kept[v.key] {
-				txn.Delete(v.key)
-			}
+	for key, v := range n.peers.set(ev.NodeName, now) {
+		if v == nil {
+			txn.Delete(key)
+		} else {
+			txn.Put(key, v)
 		}
 	}
 	for _, v := range mesh {

@@ -161,7 +161,7 @@ func TestNodeWithOurID(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "twin claims the ID 1 of this node") {
 		t.Errorf("error %v", err)
 	}
-	if w.n.peers["n2"] == nil || w.n.peers["twin"] != nil {
+	if w.n.peers.byName["n2"] == nil || w.n.peers.byName["twin"] != nil {
 		t.Errorf("peers %v", w.n.peers)
 	}
 }
@@ -184,6 +184,36 @@ func TestIDChangesHands(t *testing.T) {
 		w.resync()
 		if got := texts(w.want); !slices.Equal(got, updated) {
 			t.Errorf("leaves first: %t: a resync gives\n%s\nupdates gave\n%s", leavesFirst, strings.Join(got, "\n"), strings.Join(updated, "\n"))
+		}
+	}
+}
+
+// TestSharedManagementAddress: of two nodes with one management address, by somebody's mistake, one is reached by it as long as
+// any of them is there, the same one in whatever order they came.
+func TestSharedManagementAddress(t *testing.T) {
+	shared := func(id uint32, name string) *nodesync.Node {
+		n := toyNode(id)
+		n.Name, n.MgmtIPAddresses = name, []net.IP{net.ParseIP("198.51.100.7")}
+		return n
+	}
+	for _, order := range []string{"ab-b", "ba-b", "ab-a", "ba-a", "ab", "ba", "ab-a-b"} {
+		w := newNodeWithID(t, dualTAP+uplink, 1)
+		leaves := false
+		for _, c := range order {
+			name := string(c)
+			switch {
+			case c == '-':
+				leaves = true
+			case leaves:
+				w.node(name, nil)
+			default:
+				w.node(name, shared(map[string]uint32{"a": 2, "b": 3}[name], name))
+			}
+		}
+		updated := texts(w.want)
+		w.resync()
+		if got := texts(w.want); !slices.Equal(got, updated) {
+			t.Errorf("%s: a resync gives\n%s\nupdates gave\n%s", order, strings.Join(got, "\n"), strings.Join(updated, "\n"))
 		}
 	}
 }

@@ -36,8 +36,7 @@ type state struct {
 	leased      netip.Prefix
 	watched     string // the interface of which leases are told
 	pods        map[podmanager.AttachmentID]*podLink
-	peers       map[string]*peer           // by node name
-	owners      map[uint32]string          // the peer that has an ID, by ID
+	peers       peers
 	mesh        []value                    // what all peers share
 	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
 
@@ -149,10 +148,8 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	for _, v := range slices.Concat(base, mesh) {
 		txn.Put(v.key, v.msg)
 	}
-	for _, p := range peers {
-		for _, v := range p.values {
-			txn.Put(v.key, v.msg)
-		}
+	for key, v := range peers.values() {
+		txn.Put(key, v)
 	}
 	for _, p := range sortedPods(pods) {
 		for _, v := range p.values {
@@ -160,10 +157,6 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 		}
 	}
 	n.settings, n.peers, n.mesh = s, peers, mesh
-	n.owners = make(map[uint32]string, len(peers))
-	for name, p := range peers {
-		n.owners[p.node.ID] = name
-	}
 	n.setPods(pods)
 	n.report.Store(s.ipamReport())
 	n.publish(s)

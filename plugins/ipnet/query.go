@@ -80,8 +80,8 @@ func (n IPNet) StateToString() string {
 	for _, p := range sortedPods(n.pods) {
 		fmt.Fprintf(&b, "pod %s %s %s %v\n", p.attachment.Pod, p.attachment.ID, p.names.ifName(), p.addrs)
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.peers)) {
-		fmt.Fprintf(&b, "peer %s %d %s\n", name, n.peers[name].node.ID, n.peers[name].node.IPs)
+	for _, name := range slices.Sorted(maps.Keys(n.peers.byName)) {
+		fmt.Fprintf(&b, "peer %s %d %s\n", name, n.peers.byName[name].node.ID, n.peers.byName[name].node.IPs)
 	}
 	return b.String()
 }

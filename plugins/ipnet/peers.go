@@ -1,0 +1,109 @@
+package ipnet
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/plugins/ipnet/transport"
+)
+
+// peer is another node as it was rendered last.
+type peer struct {
+	node   *transport.Node
+	values []value
+}
+
+// value is what the peer wants under the key; nil: nothing.
+func (p *peer) value(key string) proto.Message {
+	for _, v := range p.values {
+		if v.key == key {
+			return v.msg
+		}
+	}
+	return nil
+}
+
+// peers are all other nodes. Two of them may want the same value: those that share a management address, which is somebody's
+// mistake, or the old and the new owner of an ID, until the former is heard to leave. Then the owner's counts, else that of
+// the greatest name, in whatever order they came.
+type peers struct {
+	byName map[string]*peer
+	owners map[uint32]string // the peer that has an ID, by ID
+	wanted map[string]int    // by how many peers, by key
+}
+
+func newPeers(n int) peers {
+	return peers{byName: make(map[string]*peer, n), owners: make(map[uint32]string, n), wanted: make(map[string]int, 4*n)}
+}
+
+// owner is p if it still has its ID, else nil: another node has taken it over, and with it everything that follows from it.
+func (ps *peers) owner(p *peer) *peer {
+	if p == nil || ps.byName[ps.owners[p.node.ID]] != p {
+		return nil
+	}
+	return p
+}
+
+// set replaces a peer; nil: it has gone. It returns what its keys have to be now; nil: they are to be deleted.
+func (ps *peers) set(name string, now *peer) map[string]proto.Message {
+	before := ps.byName[name]
+	changes := map[string]proto.Message{}
+	if before != nil {
+		ps.want(before, -1, changes)
+		if ps.owner(before) != nil {
+			delete(ps.owners, before.node.ID)
+		}
+		delete(ps.byName, name)
+	}
+	if now != nil {
+		ps.want(now, +1, changes)
+		ps.byName[name], ps.owners[now.node.ID] = now, name
+	}
+	for key := range changes {
+		changes[key] = ps.winner(key, now)
+	}
+	return changes
+}
+
+func (ps *peers) want(p *peer, n int, changes map[string]proto.Message) {
+	for _, v := range p.values {
+		if ps.wanted[v.key] += n; ps.wanted[v.key] == 0 {
+			delete(ps.wanted, v.key)
+		}
+		changes[v.key] = nil
+	}
+}
+
+// winner decides what a key has to be. Looking at all peers is for the rare case of several that want it.
+func (ps *peers) winner(key string, now *peer) (v proto.Message) {
+	switch {
+	case ps.wanted[key] == 0:
+		return nil
+	case ps.wanted[key] == 1 && now != nil && now.value(key) != nil:
+		return now.value(key)
+	}
+	best, owns := "", false
+	for name, p := range ps.byName {
+		wanted := p.value(key)
+		o := ps.owner(p) != nil
+		if wanted == nil || v != nil && (owns && !o || owns == o && name < best) {
+			continue
+		}
+		v, best, owns = wanted, name, o
+	}
+	return v
+}
+
+// values are what all peers want, by key.
+func (ps *peers) values() map[string]proto.Message {
+	all := make(map[string]proto.Message, len(ps.wanted))
+	for _, p := range ps.byName {
+		for _, v := range p.values {
+			if ps.wanted[v.key] == 1 {
+				all[v.key] = v.msg
+			} else if all[v.key] == nil {
+				all[v.key] = ps.winner(v.key, nil)
+			}
+		}
+	}
+	return all
+}
