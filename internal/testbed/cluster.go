@@ -22,6 +22,7 @@ type Cluster struct {
 	opts ClusterOptions
 	dir  string
 	etcd *clusterdb.Embedded
+	slow map[int]*slowLine // what delays a node's uplink
 }
 
 // The NICs of a node.
@@ -51,7 +52,7 @@ type ClusterOptions struct {
 
 // NewCluster makes the networks, etcd and the nodes, and starts what StartAgent starts in each.
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
-	c := &Cluster{opts: opts}
+	c := &Cluster{opts: opts, slow: map[int]*slowLine{}}
 	if err := c.prepare(ctx); err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
@@ -182,6 +183,9 @@ func (c *Cluster) setPort(ctx context.Context, i int, state string) error {
 // Close stops everything and removes it.
 func (c *Cluster) Close(ctx context.Context) error {
 	var errs []error
+	for _, line := range c.slow {
+		errs = append(errs, line.stop())
+	}
 	for _, n := range c.Nodes {
 		errs = append(errs, n.Close(ctx))
 	}

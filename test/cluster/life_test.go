@@ -223,3 +223,29 @@ func (w *world) within(d time.Duration, what string, ok func() error) {
 		w.t.Fatalf("%s: %v", what, err)
 	}
 }
+
+// TestSlowUplink: nodes far apart: everything works, and only takes longer.
+func TestSlowUplink(t *testing.T) {
+	const delay = 40 * time.Millisecond
+	each(t, func(t *testing.T, m mode) {
+		w := newWorld(t, m, 2)
+		pods := w.podPerNode()
+		w.mesh(pods)
+		w.must(w.Delay(w.ctx, 1, delay))
+		w.mesh(pods)
+		late := w.pod(w.Nodes[1], "late")
+		w.mesh([]*testbed.Pod{pods[0], late})
+		far, err := pods[0].Ping(w.ctx, late.IPs[0].String(), 20, 10*time.Millisecond)
+		w.must(err)
+		if far.Lost() > 0 || far.Min < 2*delay {
+			t.Errorf("over a slow line: %s", far)
+		}
+		w.must(w.Delay(w.ctx, 1, 0))
+		w.mesh(pods)
+		near, err := pods[0].Ping(w.ctx, late.IPs[0].String(), 20, 10*time.Millisecond)
+		w.must(err)
+		if near.Lost() > 0 || near.Min > delay {
+			t.Errorf("over a fast line: %s", near)
+		}
+	})
+}
