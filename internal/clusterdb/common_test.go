@@ -123,6 +123,8 @@ func (s *sink) PushEvent(ev api.Event) error {
 
 func describe(ev api.Event) string {
 	switch ev := ev.(type) {
+	case *gatedResync:
+		return ev.String()
 	case *api.DBResync:
 		var parts []string
 		for i := range 100 {
@@ -235,4 +237,26 @@ func until(t *testing.T, what string, cond func() bool) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// gatedSink also tells what snapshots have of the resource "gated".
+type gatedSink struct{ *sink }
+
+func (s *gatedSink) PushEvent(ev api.Event) error {
+	if resync, ok := ev.(*api.DBResync); ok {
+		ev = &gatedResync{resync}
+	}
+	return s.sink.PushEvent(ev)
+}
+
+type gatedResync struct{ *api.DBResync }
+
+func (ev *gatedResync) String() string {
+	var parts []string
+	for i := range 10 {
+		if v := ev.KubeState["gated"][fmt.Sprintf("gated/%d", i)]; v != nil {
+			parts = append(parts, text(v))
+		}
+	}
+	return fmt.Sprintf("%s gated [%s]", describe(ev.DBResync), strings.Join(parts, " "))
 }

@@ -8,4 +8,9 @@
 // lost or the watch fell behind, single changes (KubeStateChange) in between. It keeps a copy of the state on the node's disk
 // (LocalCopy), from which the agent starts when the database does not answer. Beside the copy LocalCopy keeps what is the node's
 // own, such as its identity: that is not replaced with the state.
+//
+// A resource that somebody else brings as a whole (Resource.Complete; package relay does so with Kubernetes' state) counts
+// only while it is marked as complete: an etcd that has lost it changes nothing on the nodes until it is filled again.
+//
+// Those who write such state have Campaign, by which one of several leads, and Follow, which tells it what others change.
 package clusterdb

@@ -1,6 +1,7 @@
 package clusterdb
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -115,22 +116,32 @@ func (l *LocalCopy) Load() (map[string][]byte, error) {
 }
 
 // Replace makes the copy have exactly the given values.
-func (l *LocalCopy) Replace(values map[string][]byte) error {
-	return l.update(func(tx *bolt.Tx) error {
-		if err := tx.DeleteBucket([]byte(stateBucket)); err != nil {
-			return err
+func (l *LocalCopy) Replace(values map[string][]byte) error { return l.ReplaceBut(values, nil) }
+
+// ReplaceBut makes the copy have exactly the given values, but for the keys of which keep (nil: none) is true: these stay as
+// they are. When there is no difference nothing is written.
+func (l *LocalCopy) ReplaceBut(values map[string][]byte, keep func(key string) bool) error {
+	changes := make(map[string][]byte)
+	for key, value := range values {
+		if keep == nil || !keep(key) {
+			changes[key] = append([]byte{}, value...) // nil would delete
 		}
-		b, err := tx.CreateBucket([]byte(stateBucket))
-		if err != nil {
-			return err
-		}
-		for k, v := range values {
-			if err := b.Put([]byte(k), v); err != nil {
-				return err
+	}
+	err := l.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(stateBucket)).ForEach(func(k, v []byte) error {
+			key := string(k)
+			if value, stays := changes[key]; stays && bytes.Equal(value, v) {
+				delete(changes, key)
+			} else if !stays && (keep == nil || !keep(key)) {
+				changes[key] = nil
 			}
-		}
-		return nil
+			return nil
+		})
 	})
+	if err != nil {
+		return fmt.Errorf("local copy of the cluster state: reading %s: %w", l.path, err)
+	}
+	return l.Apply(changes)
 }
 
 // Apply changes single values; a nil value deletes.

@@ -14,6 +14,7 @@ type mirror struct {
 	resources []Resource
 	log       *slog.Logger
 	values    map[string]mirrored
+	gates     gates
 }
 
 type mirrored struct {
@@ -22,7 +23,7 @@ type mirrored struct {
 }
 
 func newMirror(resources []Resource, log *slog.Logger) *mirror {
-	return &mirror{resources: resources, log: log, values: map[string]mirrored{}}
+	return &mirror{resources: resources, log: log, values: map[string]mirrored{}, gates: newGates(resources)}
 }
 
 // resourceOf finds the resource of a key; nil for keys of no interest.
@@ -37,30 +38,47 @@ func (m *mirror) resourceOf(key string) *Resource {
 
 // decode decodes a value. One that cannot be decoded is as good as absent.
 func (m *mirror) decode(r *Resource, kv keyValue) proto.Message {
-	value := r.New()
-	if err := decode(kv.value, value); err != nil {
+	value, err := r.decode(kv.value)
+	if err != nil {
 		m.log.Error("a value of the cluster state cannot be read and is ignored", "key", kv.key, "error", err)
 		return nil
 	}
 	return value
 }
 
+// decode reads a stored value.
+func (r *Resource) decode(data []byte) (proto.Message, error) {
+	if r.Decode != nil {
+		return r.Decode(data)
+	}
+	value := r.New()
+	return value, decode(data, value)
+}
+
 // reset makes the mirror have exactly the given values, and returns them by resource. All resources are in the result, so that
-// "none" differs from "not known".
+// "none" differs from "not known". Of resources that are not complete in kvs it keeps what it has.
 func (m *mirror) reset(kvs []keyValue) api.KubeStateData {
+	before := m.values
 	m.values = make(map[string]mirrored, len(kvs))
+	m.gates.reset(kvs)
 	out := make(api.KubeStateData, len(m.resources))
 	for _, r := range m.resources {
 		out[r.Keyword] = api.KeyValuePairs{}
 	}
 	for _, kv := range kvs {
 		r := m.resourceOf(kv.key)
-		if r == nil {
+		if r == nil || !m.gates.open(r) {
 			continue
 		}
 		if value := m.decode(r, kv); value != nil {
 			m.values[kv.key] = mirrored{value, kv.rev}
 			out[r.Keyword][kv.key] = value
+		}
+	}
+	for key, kept := range before {
+		if r := m.resourceOf(key); !m.gates.open(r) {
+			m.values[key] = kept
+			out[r.Keyword][key] = kept.value
 		}
 	}
 	return out
@@ -70,7 +88,7 @@ func (m *mirror) reset(kvs []keyValue) api.KubeStateData {
 func (m *mirror) apply(kv keyValue) *api.KubeStateChange {
 	r := m.resourceOf(kv.key)
 	prev := m.values[kv.key]
-	if r == nil || kv.rev <= prev.rev {
+	if r == nil || kv.rev <= prev.rev || !m.gates.open(r) {
 		return nil
 	}
 	var next proto.Message

@@ -13,6 +13,6 @@
 //
 // The event loop takes snapshots as a whole. Join makes one snapshot of those of etcd and of Kubernetes.
 //
-// Messages are protobuf, so that they can also travel through etcd as contiv-ksr's did: whoever writes them under model.Key
-// lets agents follow etcd (a clusterdb.Resource per model.Keywords) instead of the API server. There is no such writer yet.
+// Messages are protobuf, so that they can also travel through etcd as contiv-ksr's did: package relay takes the events of one
+// Source and writes them under model.Key, and agents follow etcd instead of the API server.
 package kube

@@ -16,13 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/internal/testbed/kubeapi"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
@@ -133,7 +133,7 @@ func newAgentParts(t *testing.T, f *fakeAPI) *agentParts {
 }
 
 // randomObject is a service or a slice of a small set.
-func randomObject(r *rand.Rand) metav1.Object {
+func randomObject(r *rand.Rand) kubeapi.Object {
 	name := fmt.Sprint("s", r.IntN(6))
 	if r.IntN(3) == 0 {
 		return &corev1.Service{
@@ -166,14 +166,12 @@ func expected(t *testing.T, f *fakeAPI) string {
 	p.RegisterRenderer(r)
 	services, slicesOf := map[string]*model.Service{}, map[string]*model.EndpointSlice{}
 	in := &interner{}
-	f.set(func() {
-		for key, obj := range f.objects["services"] {
-			services[key] = convertService(obj.(*corev1.Service))
-		}
-		for key, obj := range f.objects["endpointslices"] {
-			slicesOf[key] = in.convertSlice(obj.(*discoveryv1.EndpointSlice))
-		}
-	})
+	for key, obj := range f.Objects("services") {
+		services[key] = convertService(obj.(*corev1.Service))
+	}
+	for key, obj := range f.Objects("endpointslices") {
+		slicesOf[key] = in.convertSlice(obj.(*discoveryv1.EndpointSlice))
+	}
 	err := p.Resync(&processor.Snapshot{
 		Services: maps.Values(services), Slices: maps.Values(slicesOf),
 		NodeInterfaces: processor.NodeInterfaces{Frontends: []string{"tap"}, Backends: []string{"tap"}},
@@ -194,24 +192,24 @@ func TestFromServerToRenderer(t *testing.T) {
 		for range 60 {
 			obj := randomObject(rnd)
 			if rnd.IntN(4) == 0 {
-				f.removeIfThere(obj)
+				f.remove(obj)
 			} else {
-				f.put(obj.(runtime.Object))
+				f.put(obj)
 			}
 			switch rnd.IntN(40) {
 			case 0:
-				f.breakWatches()
+				f.BreakWatches()
 			case 1:
-				f.forget()
-				f.breakWatches()
+				f.Forget()
+				f.BreakWatches()
 			}
 		}
 		if round%3 == 2 {
-			f.set(func() { f.status = http.StatusServiceUnavailable })
-			f.breakWatches()
+			f.Fail(http.StatusServiceUnavailable)
+			f.BreakWatches()
 			f.put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("away", round), Namespace: "ns"},
 				Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9"}})
-			f.set(func() { f.status = 0 })
+			f.Fail(0)
 		}
 		want := expected(t, f)
 		deadline := time.Now().Add(10 * time.Second)

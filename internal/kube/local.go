@@ -42,16 +42,14 @@ func (s *Source) loadLocal() map[string]proto.Message {
 	}
 	values := make(map[string]proto.Message, len(raw))
 	for key, data := range raw {
-		value := model.New(model.KeywordOf(key))
-		if value == nil {
+		keyword := model.KeywordOf(key)
+		if model.New(keyword) == nil {
 			continue // from a later version
 		}
-		if err := proto.Unmarshal(data, value); err != nil {
+		value, err := decode(keyword, data, s.in)
+		if err != nil {
 			s.Log.Warn("a value of the local copy of the Kubernetes state cannot be read and is ignored", "key", key, "error", err)
 			continue
-		}
-		if slice, ok := value.(*model.EndpointSlice); ok {
-			s.in.slice(slice)
 		}
 		values[key] = value
 	}
@@ -118,7 +116,7 @@ func (w *writer) changes(values map[string]proto.Message) (map[string][]byte, er
 			changes[key] = nil
 			continue
 		}
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(value)
+		data, err := Encode(value)
 		if err != nil {
 			return nil, err
 		}

@@ -224,7 +224,7 @@ func TestSnapshotThenChanges(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streams=%t", streams), func(t *testing.T) {
 			f := newFakeAPI(t)
-			f.streams = streams
+			f.StreamLists(streams)
 			f.put(pod("a", "10.1.0.1"))
 			f.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 			f.put(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}})
@@ -294,22 +294,20 @@ func TestBrokenWatch(t *testing.T) {
 	f.put(pod("b", "10.1.0.2"))
 	r.loop.awaitKey(podKey("b"))
 	r.loop.take()
-	f.set(func() { f.lists = map[string]int{} })
-	f.set(func() { f.status = http.StatusTooManyRequests })
-	f.breakWatches()
+	f.ForgetAsked()
+	f.Fail(http.StatusTooManyRequests)
+	f.BreakWatches()
 	f.put(pod("c", "10.1.0.3"))
 	f.remove(pod("a", ""))
-	f.set(func() { f.status = 0 })
+	f.Fail(0)
 	r.loop.awaitKey(podKey("c"))
 	r.loop.awaitGone(podKey("a"))
 	if got := r.loop.take(); !slices.Equal(got, []string{podKey("c") + " added", podKey("a") + " deleted"}) {
 		t.Errorf("events %q", got)
 	}
-	f.set(func() {
-		if f.lists["pods"] != 0 {
-			t.Errorf("%d new lists", f.lists["pods"])
-		}
-	})
+	if lists, _, _ := f.Asked("pods"); lists != 0 {
+		t.Errorf("%d new lists", lists)
+	}
 }
 
 // TestExpiredWatch: the history that the watch would go on from is gone (410), and with it deletions that nobody saw. A new
@@ -318,20 +316,20 @@ func TestExpiredWatch(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streams=%t", streams), func(t *testing.T) {
 			f := newFakeAPI(t)
-			f.streams = streams
+			f.StreamLists(streams)
 			for _, name := range []string{"a", "b", "c"} {
 				f.put(pod(name, "10.1.0.1"))
 			}
 			r := run(t, f, nil)
 			r.loop.awaitKey(podKey("c"))
 			r.loop.take()
-			f.set(func() { f.status = http.StatusServiceUnavailable })
-			f.breakWatches()
+			f.Fail(http.StatusServiceUnavailable)
+			f.BreakWatches()
 			f.remove(pod("a", ""))
 			f.put(pod("b", "10.1.0.77"))
 			f.put(pod("d", "10.1.0.4"))
-			f.forget()
-			f.set(func() { f.status = 0 })
+			f.Forget()
+			f.Fail(0)
 			r.loop.awaitKey(podKey("d"))
 			r.loop.awaitGone(podKey("a"))
 			got := r.loop.take()
@@ -339,6 +337,10 @@ func TestExpiredWatch(t *testing.T) {
 			want := []string{podKey("a") + " deleted", podKey("b") + " changed", podKey("d") + " added"}
 			if !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
+			}
+			deadline := time.Now().Add(5 * time.Second) // the other resources come back in their own time
+			for r.Connected() != nil && time.Now().Before(deadline) {
+				time.Sleep(5 * time.Millisecond)
 			}
 			if err := r.Connected(); err != nil {
 				t.Error(err)
@@ -414,7 +416,7 @@ func TestAPIAwayAtStart(t *testing.T) {
 		t.Fatalf("%d writes, %d values", writes, len(values))
 	}
 
-	f.set(func() { f.status = http.StatusServiceUnavailable })
+	f.Fail(http.StatusServiceUnavailable)
 	r = run(t, f, withLocal)
 	r.loop.awaitKey(podKey("c"))
 	if got := r.loop.take(); !slices.Equal(got, []string{"resync local=true"}) {
@@ -425,7 +427,7 @@ func TestAPIAwayAtStart(t *testing.T) {
 	}
 	f.remove(pod("a", ""))
 	f.put(pod("d", "10.1.0.4"))
-	f.set(func() { f.status = 0 })
+	f.Fail(0)
 	r.loop.awaitKey(podKey("d"))
 	r.loop.awaitGone(podKey("a"))
 	got := r.loop.take()
@@ -468,7 +470,7 @@ func TestBoltCopy(t *testing.T) {
 	if err := local.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f.set(func() { f.status = http.StatusServiceUnavailable })
+	f.Fail(http.StatusServiceUnavailable)
 	local = open()
 	r = run(t, f, func(d *Deps) { d.Local, d.LocalDelay = local, time.Millisecond })
 	r.loop.awaitKey(podKey("a"))
@@ -485,13 +487,13 @@ func TestBoltCopy(t *testing.T) {
 func TestNoCopy(t *testing.T) {
 	f := newFakeAPI(t)
 	f.put(pod("a", "10.1.0.1"))
-	f.set(func() { f.status = http.StatusServiceUnavailable })
+	f.Fail(http.StatusServiceUnavailable)
 	r := run(t, f, func(d *Deps) { d.LocalDelay = time.Millisecond })
 	time.Sleep(50 * time.Millisecond)
 	if got := r.loop.take(); len(got) != 0 {
 		t.Fatalf("events %q", got)
 	}
-	f.set(func() { f.status = 0 })
+	f.Fail(0)
 	r.loop.awaitKey(podKey("a"))
 }
 
@@ -499,16 +501,14 @@ func TestNoCopy(t *testing.T) {
 func TestStopWhileAway(t *testing.T) {
 	for _, fromStart := range []bool{true, false} {
 		f := newFakeAPI(t)
-		f.set(func() {
-			if fromStart {
-				f.status = http.StatusTooManyRequests
-			}
-		})
+		if fromStart {
+			f.Fail(http.StatusTooManyRequests)
+		}
 		r := run(t, f, nil)
 		if !fromStart {
 			r.loop.await("resync", func(ev []string, _ map[string]proto.Message) bool { return len(ev) == 1 })
-			f.set(func() { f.status = http.StatusTooManyRequests })
-			f.breakWatches()
+			f.Fail(http.StatusTooManyRequests)
+			f.BreakWatches()
 		}
 		for deadline := time.Now().Add(5 * time.Second); r.Connected() == nil && time.Now().Before(deadline); {
 			time.Sleep(5 * time.Millisecond)
@@ -524,14 +524,14 @@ func TestStopWhileAway(t *testing.T) {
 // TestOldServer: a server without ServiceCIDRs is good enough; one that forbids pods is not, and it is said which.
 func TestOldServer(t *testing.T) {
 	f := newFakeAPI(t)
-	f.set(func() { f.absent["servicecidrs"] = true })
+	f.SetAbsent("servicecidrs", true)
 	f.put(pod("a", "10.1.0.1"))
 	r := run(t, f, nil)
 	r.loop.awaitKey(podKey("a"))
 	if err := r.Connected(); err != nil {
 		t.Error(err)
 	}
-	f.set(func() { f.absent["pods"] = true })
+	f.SetAbsent("pods", true)
 	r = run(t, f, nil)
 	deadline := time.Now().Add(5 * time.Second)
 	for r.Connected() == nil && time.Now().Before(deadline) {
@@ -547,15 +547,13 @@ func TestSelectors(t *testing.T) {
 	f := newFakeAPI(t)
 	r := run(t, f, nil)
 	r.loop.await("resync", func(ev []string, _ map[string]proto.Message) bool { return len(ev) == 1 })
-	f.set(func() {
-		for resource, part := range map[string]string{
-			"pods":           "fieldSelector=status.phase%21%3DSucceeded",
-			"services":       "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name",
-			"endpointslices": "service.kubernetes.io%2Fheadless", "nodes": "allowWatchBookmarks=true",
-		} {
-			if !strings.Contains(f.queries[resource], part) {
-				t.Errorf("%s: query %s has no %s", resource, f.queries[resource], part)
-			}
+	for resource, part := range map[string]string{
+		"pods":           "fieldSelector=status.phase%21%3DSucceeded",
+		"services":       "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name",
+		"endpointslices": "service.kubernetes.io%2Fheadless", "nodes": "allowWatchBookmarks=true",
+	} {
+		if _, _, query := f.Asked(resource); !strings.Contains(query, part) {
+			t.Errorf("%s: query %s has no %s", resource, query, part)
 		}
-	})
+	}
 }

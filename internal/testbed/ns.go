@@ -20,6 +20,7 @@ const netnsDir = "/run/netns"
 // Namespace is a named network namespace.
 type Namespace struct {
 	Name string
+	File string // where it is not /run/netns/Name
 }
 
 // NewNamespace creates a namespace with lo up.
@@ -36,7 +37,12 @@ func NewNamespace(ctx context.Context, name string) (*Namespace, error) {
 }
 
 // Path is the namespace's file.
-func (ns *Namespace) Path() string { return filepath.Join(netnsDir, ns.Name) }
+func (ns *Namespace) Path() string {
+	if ns.File != "" {
+		return ns.File
+	}
+	return filepath.Join(netnsDir, ns.Name)
+}
 
 // Delete removes the name; the namespace goes with its last process.
 func (ns *Namespace) Delete(ctx context.Context) error {

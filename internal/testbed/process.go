@@ -93,3 +93,6 @@ func Eventually(ctx context.Context, every time.Duration, ok func() error) error
 		}
 	}
 }
+
+// Start runs a command, for example one of a namespace; its output is appended to dir/name.log.
+func Start(cmd *exec.Cmd, dir, name string) (*Process, error) { return start(cmd, dir, name) }

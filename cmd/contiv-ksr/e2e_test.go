@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/clusterdb/cas"
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/kubeapi"
+)
+
+// world is an API server, etcd, two replicas of contiv-ksr and an agent, all as processes in the namespace of one node but for
+// the API server and etcd, which are the test's.
+type world struct {
+	*testing.T
+	ctx      context.Context
+	node     *testbed.Node
+	api      *kubeapi.Server
+	etcd     *clusterdb.DB
+	endpoint string // of etcd
+	replicas []*testbed.Process
+}
+
+const apiAddress = "127.0.0.1:6443"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: network namespaces need root")
+	}
+	w := &world{T: t, ctx: t.Context()}
+	bin := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", bin+"/", "-ldflags=-s -w",
+		"contiv.dev/vswitch/cmd/contiv-agent", ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	w.startEtcd()
+	w.must(testbed.Clean(w.ctx, "ksr-"))
+	var err error
+	w.node, err = testbed.NewNode(w.ctx, testbed.NodeOptions{
+		Name: "ksr-n1", BinDir: bin, Dataplane: "fake", AgentArgs: []string{"--kubernetes=relay", "--etcd-endpoints=" + w.endpoint},
+	})
+	w.must(err)
+	t.Cleanup(func() { w.must(w.node.Close(context.WithoutCancel(w.ctx))) })
+	w.startAPI()
+	for i := range 2 {
+		w.startReplica(bin, i)
+	}
+	t.Cleanup(func() {
+		for _, p := range w.replicas {
+			if p.Running() {
+				w.must(p.Stop(10 * time.Second))
+			}
+		}
+	})
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) startEtcd() {
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := clusterdb.StartEmbedded(w.ctx, clusterdb.Config{
+		Embedded: clusterdb.EmbeddedConfig{DataDir: w.TempDir()},
+	}, quiet)
+	w.must(err)
+	w.Cleanup(server.Close)
+	w.endpoint = server.Endpoint()
+	w.etcd, err = clusterdb.Open(w.ctx, clusterdb.Config{Endpoints: []string{w.endpoint}}, quiet)
+	w.must(err)
+	w.Cleanup(func() { w.must(w.etcd.Close()) })
+}
+
+func (w *world) startAPI() {
+	w.api = kubeapi.New()
+	w.Cleanup(w.api.Close)
+	_, err := w.node.Run(w.ctx, "ip", "link", "set", "lo", "up")
+	w.must(err)
+	w.must(w.node.Do(func() error {
+		l, err := net.Listen("tcp", apiAddress)
+		if err == nil {
+			w.api.Serve(l)
+		}
+		return err
+	}))
+	w.must(os.WriteFile(filepath.Join(w.node.Dir, "kubeconfig"), kubeapi.Kubeconfig(apiAddress), 0o600))
+}
+
+func httpAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 9191+i) }
+
+func (w *world) startReplica(bin string, i int) {
+	name := fmt.Sprintf("ksr-%d", i)
+	cmd := w.node.Command(context.WithoutCancel(w.ctx), filepath.Join(bin, "contiv-ksr"), "--name="+name, "--lease-ttl=2s",
+		"--http="+httpAddress(i), "--kubeconfig="+filepath.Join(w.node.Dir, "kubeconfig"))
+	cmd.Env = append(os.Environ(), "CONTIV_ETCD_ENDPOINTS="+w.endpoint)
+	p, err := testbed.Start(cmd, w.node.Dir, name)
+	w.must(err)
+	w.replicas = append(w.replicas, p)
+}
+
+// get asks a replica's HTTP server.
+func (w *world) get(i int, path string) (body string, err error) {
+	err = w.node.Do(func() error {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+		conn, err := net.Dial("tcp", httpAddress(i)) // in this thread, and so in the node's namespace
+		if err != nil {
+			return err
+		}
+		client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+		resp, err := client.Get("http://ksr" + path)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		data, err := io.ReadAll(resp.Body)
+		body = string(data)
+		if err == nil && resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s: %s", resp.Status, body)
+		}
+		return err
+	})
+	return body, err
+}
+
+// leader is which replica leads; -1: none, or it is not known.
+func (w *world) leader() int {
+	for i := range w.replicas {
+		if body, err := w.get(i, "/metrics"); err == nil && strings.Contains(body, "contiv_ksr_leader 1") {
+			return i
+		}
+	}
+	return -1
+}
+
+// services are the names of the agent's services with the number of backends of each.
+func (w *world) services() (out []string, err error) {
+	var report []struct {
+		Name  string
+		Ports []struct{ Backends []string }
+	}
+	if err := w.node.GetJSON(w.ctx, "/contiv/v1/services", &report); err != nil {
+		return nil, err
+	}
+	for _, s := range report {
+		for _, p := range s.Ports {
+			out = append(out, fmt.Sprintf("%s=%d", s.Name, len(p.Backends)))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (w *world) eventually(what string, ok func() error) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+	defer cancel()
+	if err := testbed.Eventually(ctx, 20*time.Millisecond, ok); err != nil {
+		w.Fatalf("%s: %v; the agent's log:\n%s", what, err, w.node.LogTail(20))
+	}
+}
+
+func (w *world) awaitServices(want ...string) {
+	w.Helper()
+	w.eventually("services", func() error {
+		got, err := w.services()
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("%q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+func (w *world) putService(i int, backends ...string) {
+	w.Helper()
+	s := kubeapi.Service(fmt.Sprintf("s%d", i), []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 1, byte(i)})},
+		kubeapi.Port(corev1.ProtocolTCP, 80))
+	var endpoints []discoveryv1.Endpoint
+	for _, b := range backends {
+		endpoints = append(endpoints, kubeapi.Endpoint("ksr-n1", netip.MustParseAddr(b)))
+	}
+	w.must(w.api.Put(s, kubeapi.Slice(s, discoveryv1.AddressTypeIPv4, 8080, endpoints...)))
+}
+
+// wipe deletes all that the cluster shares.
+func (w *world) wipe() {
+	keys, _, err := w.etcd.Keys(w.ctx, clusterdb.KSRPrefix, 0)
+	w.must(err)
+	var c cas.Change
+	for _, k := range keys {
+		c.Do = append(c.Do, cas.Write{Key: k.Key})
+	}
+	_, _, err = w.etcd.CommitFirst(w.ctx, c)
+	w.must(err)
+}
+
+// TestRelay: an agent without an API server has the services, hears of changes when the leader is killed, and keeps them when
+// etcd is wiped, with and without a relay that fills it again, also across a restart.
+func TestRelay(t *testing.T) {
+	w := newWorld(t)
+	w.putService(1, "10.1.1.2", "10.1.1.3")
+	w.putService(2, "10.1.1.4")
+	w.must(w.node.StartAgent(w.ctx))
+	w.awaitServices("s1=2", "s2=1")
+	w.eventually("readiness of both replicas", func() error {
+		_, err0 := w.get(0, "/readiness")
+		_, err1 := w.get(1, "/readiness")
+		_, err2 := w.get(1, "/liveness")
+		return errors.Join(err0, err1, err2)
+	})
+
+	leader := w.leader()
+	if leader < 0 {
+		t.Fatal("none leads")
+	}
+	w.must(w.replicas[leader].Kill())
+	w.putService(2, "10.1.1.4", "10.1.1.5", "10.1.1.6")
+	w.awaitServices("s1=2", "s2=3")
+	other := w.leader()
+	if other == leader || other < 0 {
+		t.Errorf("%d leads after the end of %d", other, leader)
+	}
+
+	w.wipe()
+	w.putService(3, "10.1.1.9")
+	w.awaitServices("s1=2", "s2=3", "s3=1")
+	w.must(w.replicas[other].Stop(10 * time.Second)) // the last one
+	before, err := w.node.Metric(w.ctx, "contiv_scheduler_operations_total")
+	w.must(err)
+	w.wipe()
+	w.eventually("the agent sees that the state is missing", func() error {
+		complete, err := w.node.Metric(w.ctx, "contiv_kube_relay_complete")
+		if err == nil && complete != 0 {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	w.awaitServices("s1=2", "s2=3", "s3=1")
+	after, err := w.node.Metric(w.ctx, "contiv_scheduler_operations_total")
+	if err != nil || after != before {
+		t.Errorf("%v operations of the dataplane because etcd was wiped; %v", after-before, err)
+	}
+	w.must(w.node.Agent.Kill())
+	w.must(w.node.StartAgent(w.ctx))
+	w.awaitServices("s1=2", "s2=3", "s3=1")
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/kube"
+)
+
+// options are the flags. Those that the agent has, too, are called the same.
+type options struct {
+	name       string
+	kubernetes kube.Config
+	etcd       clusterdb.Config
+	http       httpapi.Config
+	leaseTTL   time.Duration
+	resync     time.Duration
+	logLevel   string
+}
+
+// minLeaseTTL is the shortest lease that an etcd with its usual timing keeps.
+const minLeaseTTL = 2 * time.Second
+
+func defaultOptions() *options {
+	return &options{
+		name: os.Getenv("POD_NAME"), http: httpapi.Config{Address: "127.0.0.1:9191"}, leaseTTL: 10 * time.Second,
+		resync: 5 * time.Minute, logLevel: "info",
+	}
+}
+
+func (o *options) register(f *pflag.FlagSet) {
+	f.StringVar(&o.name, "name", o.name, "name of this replica (default: POD_NAME, else the host name)")
+	f.StringVar(&o.kubernetes.Kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
+	f.StringVar(&o.kubernetes.Server, "kubernetes-server", "", "URL of the API server, where there are no service addresses yet")
+	f.StringSliceVar(&o.etcd.Endpoints, "etcd-endpoints", nil, "the etcd that the agents use, comma separated")
+	f.StringVar(&o.etcd.CAFile, "etcd-ca", "", "CA certificate of etcd")
+	f.StringVar(&o.etcd.CertFile, "etcd-cert", "", "client certificate for etcd")
+	f.StringVar(&o.etcd.KeyFile, "etcd-key", "", "key of the client certificate for etcd")
+	f.BoolVar(&o.etcd.InsecureTransport, "etcd-insecure-transport", false, "talk to etcd on other machines without TLS")
+	f.StringVar(&o.http.Address, "http", o.http.Address, "address of /liveness, /readiness and /metrics")
+	f.StringVar(&o.http.CertFile, "http-cert", "", "TLS certificate of the HTTP server; required beyond loopback")
+	f.StringVar(&o.http.KeyFile, "http-key", "", "TLS key of the HTTP server; required beyond loopback")
+	f.StringVar(&o.http.TokenFile, "http-token-file", "", "file with the bearer token of the server; required beyond loopback")
+	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "how long a leader that died keeps the other replicas waiting")
+	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often all of the state in etcd is compared")
+	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
+}
+
+// complete fills what depends on the machine and checks the rest.
+func (o *options) complete() error {
+	var errs []error
+	if o.name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("host name: %w; set --name", err))
+		}
+		o.name = name
+	}
+	o.kubernetes.UserAgent = "contiv-ksr/" + o.name
+	if len(o.etcd.Endpoints) == 0 {
+		errs = append(errs, errors.New("--etcd-endpoints is missing: give the etcd that the agents use"))
+	}
+	if o.leaseTTL < minLeaseTTL {
+		errs = append(errs, fmt.Errorf("--lease-ttl %s: must be at least %s", o.leaseTTL, minLeaseTTL))
+	}
+	if o.resync < time.Second {
+		errs = append(errs, fmt.Errorf("--resync-interval %s: must be at least 1s", o.resync))
+	}
+	return errors.Join(errs...)
+}

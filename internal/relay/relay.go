@@ -1,0 +1,302 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/clusterdb/cas"
+	"contiv.dev/vswitch/internal/kube"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// The times of a Relay, unless told otherwise.
+const (
+	defaultLeaseTTL       = 10 * time.Second
+	defaultResyncInterval = 5 * time.Minute
+	defaultSettle         = 2 * time.Second
+	// checkInterval is how often the leader looks whether it is still fit to lead.
+	checkInterval = 2 * time.Second
+	// maxValue is the most that one value may have; etcd takes 1.5 MiB in a transaction.
+	maxValue = 1 << 20
+	minRetry = 200 * time.Millisecond
+	maxRetry = 15 * time.Second
+)
+
+// Deps are what a Relay works with.
+type Deps struct {
+	DB      *clusterdb.DB
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // nil: none
+	// Name shows operators who leads.
+	Name string
+	// Fresh is nil while the API server tells what changes; one that hears nothing leaves the leadership to others. nil: always.
+	Fresh func() error
+	// LeaseTTL is how long a leader that died keeps the others waiting; 10 s when zero.
+	LeaseTTL time.Duration
+	// ResyncInterval is how often all of etcd's state is compared; 5 min when zero.
+	ResyncInterval time.Duration
+	// Settle is how long nobody else may have changed anything before the state is marked as complete: who deletes it piece by
+	// piece would otherwise delete the rest of it under agents that take it for complete. 2 s when zero.
+	Settle time.Duration
+}
+
+// Relay writes the state of Kubernetes to etcd. It is the sink of a kube.Source; Run is its job.
+type Relay struct {
+	Deps
+	table   *table
+	arrived chan struct{} // closed when the state is known
+	stats   stats
+	leading atomic.Bool
+}
+
+// Reasons to give the leadership up, or to read all of etcd's state again.
+var (
+	errDeposed = errors.New("another one leads")
+	errStale   = errors.New("the API server does not answer this replica")
+	errResync  = errors.New("a comparison with etcd is due")
+)
+
+// New is a Relay for Run.
+func New(deps Deps) (*Relay, error) {
+	if deps.LeaseTTL == 0 {
+		deps.LeaseTTL = defaultLeaseTTL
+	}
+	if deps.ResyncInterval == 0 {
+		deps.ResyncInterval = defaultResyncInterval
+	}
+	if deps.Settle == 0 {
+		deps.Settle = defaultSettle
+	}
+	if deps.Fresh == nil {
+		deps.Fresh = func() error { return nil }
+	}
+	r := &Relay{Deps: deps, table: newTable(), arrived: make(chan struct{})}
+	if deps.Metrics != nil {
+		if err := deps.Metrics.Register(&collector{r}); err != nil {
+			return nil, fmt.Errorf("metrics of the relay: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// PushEvent implements kube.EventSink. Nothing waits in a queue: what has not been written yet is overtaken by what is newer.
+func (r *Relay) PushEvent(event api.Event) error {
+	switch ev := event.(type) {
+	case *api.DBResync:
+		r.resync(ev)
+	case *api.KubeStateChange:
+		key := clusterdb.KSRPrefix + ev.Key
+		if ev.NewValue == nil {
+			r.table.remove(key)
+		} else if data, ok := r.encode(key, ev.NewValue); ok {
+			r.table.set(key, data)
+		} else {
+			r.table.refuse(key)
+		}
+	}
+	return nil
+}
+
+func (r *Relay) resync(ev *api.DBResync) {
+	want, refused := map[string]string{}, map[string]bool{}
+	for _, kvs := range ev.KubeState {
+		for name, value := range kvs {
+			key := clusterdb.KSRPrefix + name
+			if data, ok := r.encode(key, value); ok {
+				want[key] = data
+			} else {
+				refused[key] = true
+			}
+		}
+	}
+	first := !r.table.known()
+	r.table.setAll(want, refused)
+	if first {
+		close(r.arrived)
+	}
+}
+
+// encode is not ok for a value that cannot be written. That is not known to happen, since Kubernetes keeps the same objects,
+// and more of them, in an etcd of its own.
+func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {
+	encoded, err := kube.Encode(value)
+	if err == nil && len(encoded) > maxValue {
+		err = fmt.Errorf("it has %d bytes, and etcd takes %d", len(encoded), maxValue)
+	}
+	if err != nil {
+		r.Log.Error("an object cannot be relayed; agents keep what they know of it, and until it is changed or deleted the state "+
+			"is not marked as complete", "key", key, "error", err)
+		return "", false
+	}
+	return string(encoded), true
+}
+
+// Leading says whether this replica leads.
+func (r *Relay) Leading() bool { return r.leading.Load() }
+
+// Run campaigns, leads and campaigns again until ctx ends. Who does not know the state does not campaign.
+func (r *Relay) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.arrived:
+	}
+	for retry := minRetry; ; {
+		err := r.term(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, errDeposed) || errors.Is(err, clusterdb.ErrLeaseEnded) {
+			retry = minRetry
+		}
+		r.Log.Debug("not leading", "error", err, "retryIn", retry)
+		if err := pause(ctx, retry); err != nil {
+			return err
+		}
+		retry = min(2*retry, maxRetry)
+	}
+}
+
+// term is one campaign, and if it is won what comes of it.
+func (r *Relay) term(ctx context.Context) error {
+	if err := r.Fresh(); err != nil {
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
+	leadership, err := r.DB.Campaign(ctx, electionPrefix, r.Name, r.LeaseTTL)
+	if err != nil {
+		return err
+	}
+	defer leadership.Resign()
+	ctx, cancel := leadership.Bind(ctx)
+	defer cancel()
+	r.leading.Store(true)
+	defer r.leading.Store(false)
+	r.stats.terms.Add(1)
+	r.Log.Info("this replica writes the state of Kubernetes to etcd", "name", r.Name)
+	err = r.lead(ctx, leadership.Fence)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	r.Log.Info("this replica does not write any more", "name", r.Name, "reason", err)
+	return err
+}
+
+// lead keeps etcd as it should be until the leadership ends.
+func (r *Relay) lead(ctx context.Context, fence cas.Cond) error {
+	defer r.table.forget()
+	for retry := minRetry; ; {
+		progress, err := r.follow(ctx, fence)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errDeposed), errors.Is(err, errStale):
+			return err
+		case errors.Is(err, errResync):
+			retry = minRetry
+			continue
+		}
+		if progress {
+			retry = minRetry
+		}
+		r.stats.failures.Add(1)
+		r.Log.Debug("etcd cannot be written or followed", "error", err, "retryIn", retry)
+		if err := pause(ctx, retry); err != nil {
+			return err
+		}
+		retry = min(2*retry, maxRetry)
+	}
+}
+
+// follow compares all of etcd's state with what it should be, writes what differs, and goes on with what changes on either
+// side. progress is true if something was written or heard.
+func (r *Relay) follow(ctx context.Context, fence cas.Cond) (progress bool, err error) {
+	var values []cas.Value
+	feed, err := r.DB.Follow(ctx, statePrefix, func(v cas.Value) { values = append(values, v) })
+	if err != nil {
+		return false, err
+	}
+	defer feed.Close()
+	check := newChecks(r)
+	if suspicious := r.table.load(values); suspicious {
+		check.disturbed()
+	}
+	values = nil
+	r.stats.compared.Add(1)
+	for {
+		wrote, err := r.write(ctx, fence, check.settled())
+		if err != nil {
+			return progress, err
+		}
+		if err := check.due(); err != nil {
+			return true, err
+		}
+		waitCtx, cancel := context.WithTimeout(ctx, check.pause())
+		changes, err := feed.Next(waitCtx, r.table.wake)
+		cancel()
+		if err != nil && (!errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
+			return progress, err
+		}
+		if foreign := r.table.observe(changes); foreign {
+			check.disturbed()
+		}
+		progress = progress || wrote || len(changes) > 0
+	}
+}
+
+// write writes one batch, or the marker if that is all that is missing and settled is true.
+func (r *Relay) write(ctx context.Context, fence cas.Cond, settled bool) (wrote bool, err error) {
+	writes := r.table.next()
+	marker := false
+	if writes == nil && settled && r.table.markerDue() {
+		value, err := json.Marshal(struct {
+			Since time.Time `json:"since"`
+			By    string    `json:"by"`
+		}{time.Now().UTC().Truncate(time.Second), r.Name})
+		if err != nil {
+			return false, err
+		}
+		writes, marker = []cas.Write{{Key: markerKey, Value: value}}, true
+	}
+	if writes == nil {
+		return false, nil
+	}
+	index, rev, err := r.DB.CommitFirst(ctx, cas.Change{If: []cas.Cond{fence}, Do: writes})
+	if err != nil {
+		return false, err
+	}
+	if index == cas.None {
+		return false, errDeposed
+	}
+	r.stats.count(writes)
+	if marker {
+		r.table.marked()
+	} else {
+		r.table.written(writes, rev)
+	}
+	return true, nil
+}
+
+// jitter is d or up to a half more.
+func jitter(d time.Duration) time.Duration { return d + rand.N(d/2+1) }
+
+// pause waits for d or a little longer, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(jitter(d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,287 @@
+package relay
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"contiv.dev/vswitch/internal/clusterdb/cas"
+)
+
+// Limits of one write: etcd takes 128 operations and 1.5 MiB.
+const (
+	maxOps   = 100
+	maxBytes = 512 << 10
+)
+
+// table is what the state is to be and what etcd has of it. Keys are etcd's. It does no I/O and knows no clock.
+type table struct {
+	wake chan struct{} // has a token when next or markerDue may have something new
+
+	mu     sync.Mutex
+	want   map[string]string // guarded by mu; nil: not known yet
+	have   map[string]stored // guarded by mu; nil: not known
+	marker bool              // guarded by mu; etcd has the marker
+	// dirty are the keys that differ, with their place in the order of first differences.
+	dirty   map[string]uint64 // guarded by mu
+	order   []place           // guarded by mu; with gaps: places that dirty does not know any more
+	places  uint64            // guarded by mu; so many there have been
+	refused map[string]bool   // guarded by mu; keys whose values cannot be written
+	foreign uint64            // guarded by mu; changes that somebody else made
+}
+
+// stored is a value in etcd. gone is one that we have deleted at rev, until etcd has confirmed it in its feed.
+type stored struct {
+	data string
+	rev  int64
+	gone bool
+}
+
+type place struct {
+	key    string
+	number uint64
+}
+
+func newTable() *table {
+	return &table{wake: make(chan struct{}, 1), dirty: map[string]uint64{}, refused: map[string]bool{}}
+}
+
+// setAll takes the complete state, but for the values of the keys in refused, which cannot be written.
+func (t *table) setAll(want map[string]string, refused map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.want, t.refused = want, refused
+	t.compareLocked()
+}
+
+// set takes the value of one key.
+func (t *table) set(key, data string) {
+	t.change(key, func() { t.want[key] = data })
+}
+
+// remove says that a key is to be gone.
+func (t *table) remove(key string) { t.change(key, func() {}) }
+
+// refuse says that a key has a value that cannot be written.
+func (t *table) refuse(key string) {
+	t.change(key, func() { t.refused[key] = true })
+}
+
+// change replaces what a key is to be.
+func (t *table) change(key string, to func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.want == nil {
+		return // in the snapshot that is to come
+	}
+	delete(t.refused, key)
+	delete(t.want, key)
+	to()
+	t.refreshLocked(key)
+	t.signalLocked()
+}
+
+// load takes what etcd has. It is suspicious if there is something, but not the marker: somebody may be deleting it just now.
+func (t *table) load(values []cas.Value) (suspicious bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.have = make(map[string]stored, len(values))
+	t.marker = false
+	for _, v := range values {
+		t.storeLocked(v.Key, string(v.Value), v.Rev)
+	}
+	t.compareLocked()
+	return len(values) > 0 && !t.marker
+}
+
+// forget is for what etcd has not being known any more.
+func (t *table) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.have, t.marker = nil, false
+	t.compareLocked()
+}
+
+// observe takes changes in etcd, our own among them. It says whether somebody else's are, too.
+func (t *table) observe(changes []cas.Value) (foreign bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.have == nil {
+		return false
+	}
+	for _, c := range changes {
+		had := t.have[c.Key]
+		switch {
+		case c.Key == markerKey:
+			t.marker = c.Value != nil
+			foreign = foreign || !t.marker
+			continue
+		case c.Rev < had.rev:
+			continue // we have changed it since
+		case c.Rev == had.rev:
+			if had.gone {
+				delete(t.have, c.Key)
+			}
+			continue
+		case c.Value == nil:
+			delete(t.have, c.Key)
+		default:
+			t.storeLocked(c.Key, string(c.Value), c.Rev)
+		}
+		foreign = true
+		t.foreign++
+		t.refreshLocked(c.Key)
+	}
+	t.signalLocked()
+	return foreign
+}
+
+// next is what is to be written now, as much as goes at once; nil: nothing is.
+func (t *table) next() []cas.Write {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []cas.Write
+	size := 0
+	for _, p := range t.order {
+		if t.dirty[p.key] != p.number {
+			continue
+		}
+		w := cas.Write{Key: p.key}
+		if data, there := t.want[p.key]; there {
+			w.Value = []byte(data)
+		}
+		size += len(w.Key) + len(w.Value)
+		if len(out) == maxOps || (len(out) > 0 && size > maxBytes) {
+			break
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// written says that etcd has taken what next gave, at a revision.
+func (t *table) written(writes []cas.Write, rev int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range writes {
+		if w.Value == nil {
+			t.have[w.Key] = stored{rev: rev, gone: true}
+		} else {
+			t.storeLocked(w.Key, string(w.Value), rev)
+		}
+		t.refreshLocked(w.Key)
+	}
+	t.trimLocked()
+	t.signalLocked()
+}
+
+// markerDue is true if everything is written but the marker.
+func (t *table) markerDue() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.markerDueLocked()
+}
+
+func (t *table) markerDueLocked() bool {
+	return t.want != nil && t.have != nil && !t.marker && len(t.dirty) == 0 && len(t.refused) == 0
+}
+
+// marked says that the marker is written.
+func (t *table) marked() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marker = true
+}
+
+// known is true once the state has been told.
+func (t *table) known() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.want != nil
+}
+
+// storeLocked notes a value of etcd. One that is as it should be shares its memory with what it should be.
+func (t *table) storeLocked(key, data string, rev int64) {
+	if key == markerKey {
+		t.marker = true
+		return
+	}
+	if want := t.want[key]; want == data {
+		data = want
+	}
+	t.have[key] = stored{data: data, rev: rev}
+}
+
+// compareLocked finds all differences, in the order of keys.
+func (t *table) compareLocked() {
+	t.dirty, t.order, t.places = map[string]uint64{}, nil, 0
+	if t.want == nil || t.have == nil {
+		return
+	}
+	var keys []string
+	for key := range t.want {
+		if t.differsLocked(key) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range t.have {
+		if _, wanted := t.want[key]; !wanted && t.differsLocked(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, strings.Compare)
+	for _, key := range keys {
+		t.refreshLocked(key)
+	}
+	t.signalLocked()
+}
+
+// differsLocked is true if a key is to be written. A value that cannot be written leaves what is there: an old rule is better
+// than none.
+func (t *table) differsLocked(key string) bool {
+	want, wanted := t.want[key]
+	have, there := t.have[key]
+	there = there && !have.gone
+	if t.refused[key] {
+		return false
+	}
+	return wanted != there || want != have.data
+}
+
+// refreshLocked notes whether a key differs.
+func (t *table) refreshLocked(key string) {
+	if t.want == nil || t.have == nil {
+		return
+	}
+	_, known := t.dirty[key]
+	differs := t.differsLocked(key)
+	switch {
+	case differs && !known:
+		t.places++
+		t.dirty[key] = t.places
+		t.order = append(t.order, place{key, t.places})
+	case !differs && known:
+		delete(t.dirty, key)
+	}
+}
+
+// trimLocked drops the gaps at the head of the order, and all of them when they are most of it.
+func (t *table) trimLocked() {
+	gap := func(p place) bool { return t.dirty[p.key] != p.number }
+	for len(t.order) > 0 && gap(t.order[0]) {
+		t.order = t.order[1:]
+	}
+	if len(t.order) > 2*len(t.dirty)+maxOps {
+		t.order = slices.DeleteFunc(t.order, gap)
+	}
+}
+
+func (t *table) signalLocked() {
+	if len(t.dirty) == 0 && !t.markerDueLocked() {
+		return
+	}
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}

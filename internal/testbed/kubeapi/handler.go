@@ -1,0 +1,182 @@
+package kubeapi
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// request is what a URL asks for.
+type request struct {
+	resource, namespace, name string
+	query                     url.Values
+	codec                     codec
+}
+
+// parse reads /api/v1/… and /apis/<group>/<version>/…, with or without a namespace.
+func parse(r *http.Request) request {
+	req := request{query: r.URL.Query(), codec: jsonCodec{}}
+	if strings.Contains(r.Header.Get("Accept"), protobufType) {
+		req.codec = protobufCodec{}
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	skip := 2
+	if parts[0] == "apis" {
+		skip = 3
+	}
+	if len(parts) <= skip {
+		return req
+	}
+	parts = parts[skip:]
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		req.namespace, parts = parts[1], parts[2:]
+	}
+	req.resource = parts[0]
+	if len(parts) > 1 {
+		req.name = parts[1]
+	}
+	return req
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	req := parse(r)
+	s.mu.Lock()
+	status, t := s.status, s.tables[req.resource]
+	if t != nil && t.absent {
+		t = nil
+	}
+	if t != nil && r.Method == http.MethodGet {
+		t.Query = r.URL.RawQuery
+	}
+	s.mu.Unlock()
+	switch {
+	case status != 0:
+		s.fail(w, req, status, "the test says so")
+	case r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == "/livez":
+		_, _ = io.WriteString(w, "ok") // a client that is gone needs no answer, here and below
+	case r.URL.Path == "/version":
+		_ = json.NewEncoder(w).Encode(map[string]string{"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
+	case r.Method != http.MethodGet:
+		accept(w, r)
+	case t == nil:
+		s.fail(w, req, http.StatusNotFound, "no resource "+req.resource)
+	case req.name != "":
+		s.get(w, req, t)
+	default:
+		s.listOrWatch(w, r, req, t)
+	}
+}
+
+// accept takes what clients write (events, leases, status), and gives it back.
+func accept(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+	if r.Method == http.MethodPost {
+		w.WriteHeader(http.StatusCreated)
+	}
+	_, _ = io.Copy(w, r.Body)
+}
+
+func statusOf(code int, message string) *metav1.Status {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden,
+		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid, http.StatusGone: metav1.StatusReasonExpired,
+		http.StatusBadRequest:         metav1.StatusReasonBadRequest,
+		http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+	}
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reasons[code],
+		Code: int32(code), Message: message,
+	}
+}
+
+func (s *Server) fail(w http.ResponseWriter, req request, code int, message string) {
+	w.Header().Set("Content-Type", req.codec.contentType(false))
+	w.WriteHeader(code)
+	_ = req.codec.status(w, statusOf(code, message))
+}
+
+func (s *Server) get(w http.ResponseWriter, req request, t *table) {
+	s.mu.Lock()
+	it := t.objects[req.namespace+"/"+req.name]
+	s.mu.Unlock()
+	if it == nil {
+		s.fail(w, req, http.StatusNotFound, req.resource+" "+req.name+" not found")
+		return
+	}
+	w.Header().Set("Content-Type", req.codec.contentType(false))
+	_ = req.codec.object(w, it)
+}
+
+func (s *Server) listOrWatch(w http.ResponseWriter, r *http.Request, req request, t *table) {
+	sel, err := newSelection(req.namespace, req.query)
+	if err != nil {
+		s.fail(w, req, http.StatusBadRequest, err.Error())
+		return
+	}
+	if watch, _ := strconv.ParseBool(req.query.Get("watch")); watch {
+		s.watch(w, r, req, t, sel)
+		return
+	}
+	s.list(w, req, t, sel)
+}
+
+// list answers with all objects, or with a part of them and where it goes on. Later parts are of the time when they are
+// asked for; the client's watch goes from the time of the first and tells what has changed.
+func (s *Server) list(w http.ResponseWriter, req request, t *table, sel selection) {
+	rv, behind, err := position(req.query.Get("continue"))
+	if err != nil {
+		s.fail(w, req, http.StatusBadRequest, err.Error())
+		return
+	}
+	limit, _ := strconv.Atoi(req.query.Get("limit")) // none is 0: all
+	s.mu.Lock()
+	if behind == "" {
+		rv = s.rv
+	}
+	t.Lists++
+	forgotten := rv < t.compact
+	items, more := t.after(behind, limit, sel)
+	s.mu.Unlock()
+	if forgotten {
+		s.fail(w, req, http.StatusGone, "the list has expired")
+		return
+	}
+	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(rv, 10)}
+	if more {
+		meta.Continue = token(rv, items[len(items)-1].key)
+	}
+	w.Header().Set("Content-Type", req.codec.contentType(false))
+	buf := bufio.NewWriterSize(w, 1<<16)
+	if req.codec.list(buf, t.kind, meta, items) == nil {
+		_ = buf.Flush()
+	}
+}
+
+// token says where a list goes on: its revision and the last key.
+func token(rv int64, key string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", rv, key))
+}
+
+func position(token string) (rv int64, key string, err error) {
+	if token == "" {
+		return 0, "", nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return 0, "", fmt.Errorf("continue: %w", err)
+	}
+	revision, key, _ := strings.Cut(string(data), " ")
+	if rv, err = strconv.ParseInt(revision, 10, 64); err != nil || key == "" {
+		return 0, "", fmt.Errorf("continue: %q is no token of this server", token)
+	}
+	return rv, key, nil
+}

@@ -1,0 +1,51 @@
+package kubeapi
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is an object of the API.
+type Object interface {
+	metav1.Object
+	runtime.Object
+	Marshal() ([]byte, error) // as protobuf
+}
+
+// kind is a resource that is served.
+type kind struct {
+	resource string
+	schema.GroupVersionKind
+	example Object
+}
+
+// kinds is THE list of what is served.
+func kinds() []kind {
+	core, discovery, networking := corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
+	return []kind{
+		{"pods", core.WithKind("Pod"), &corev1.Pod{}},
+		{"nodes", core.WithKind("Node"), &corev1.Node{}},
+		{"namespaces", core.WithKind("Namespace"), &corev1.Namespace{}},
+		{"services", core.WithKind("Service"), &corev1.Service{}},
+		{"configmaps", core.WithKind("ConfigMap"), &corev1.ConfigMap{}},
+		{"endpointslices", discovery.WithKind("EndpointSlice"), &discoveryv1.EndpointSlice{}},
+		{"networkpolicies", networking.WithKind("NetworkPolicy"), &networkingv1.NetworkPolicy{}},
+		{"servicecidrs", networking.WithKind("ServiceCIDR"), &networkingv1.ServiceCIDR{}},
+		{"leases", coordinationv1.SchemeGroupVersion.WithKind("Lease"), &coordinationv1.Lease{}},
+	}
+}
+
+// tableOf finds the table of an object.
+func (s *Server) tableOf(obj Object) (*table, bool) {
+	for _, t := range s.tables {
+		if sameType(t.kind.example, obj) {
+			return t, true
+		}
+	}
+	return nil, false
+}

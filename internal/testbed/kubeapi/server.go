@@ -1,0 +1,144 @@
+package kubeapi
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Server is the API server.
+type Server struct {
+	mu      sync.Mutex
+	rv      int64             // guarded by mu, as what follows
+	tables  map[string]*table // by resource
+	breaker chan struct{}     // closed and replaced to end all watches
+	lists   bool              // watch lists are not supported: clients have to list
+	status  int               // answer every request with this instead
+	cut     bool
+	conns   map[net.Conn]struct{}
+
+	http *http.Server
+	work sync.WaitGroup
+}
+
+// New makes a server without objects that listens nowhere.
+func New() *Server {
+	s := &Server{rv: 100, tables: map[string]*table{}, breaker: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	for _, k := range kinds() {
+		s.tables[k.resource] = &table{kind: k, objects: map[string]*item{}, changed: make(chan struct{})}
+	}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.connState}
+	return s
+}
+
+// Serve answers at a listener until Close.
+func (s *Server) Serve(l net.Listener) {
+	s.work.Go(func() {
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			_ = l.Close() // clients see that nobody answers
+		}
+	})
+}
+
+// Close ends everything.
+func (s *Server) Close() {
+	s.BreakWatches()
+	_ = s.http.Close() // errors of listeners that are closed already
+	s.work.Wait()
+}
+
+// connState knows the connections, and refuses them while the server is cut off.
+func (s *Server) connState(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		if s.cut {
+			_ = conn.Close() // the client sees it
+			return
+		}
+		s.conns[conn] = struct{}{}
+	case http.StateClosed, http.StateHijacked:
+		delete(s.conns, conn)
+	}
+}
+
+// Cut makes the server unreachable: connections are closed, and so are new ones. Restore undoes it.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = true
+	for conn := range s.conns {
+		_ = conn.Close()
+	}
+	clear(s.conns)
+}
+
+// Restore undoes Cut.
+func (s *Server) Restore() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = false
+}
+
+// Fail answers every request with a status code; 0 for as it should be.
+func (s *Server) Fail(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status
+}
+
+// BreakWatches ends all watches; clients may come back at once.
+func (s *Server) BreakWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.breaker)
+	s.breaker = make(chan struct{})
+}
+
+// Forget compacts the history: watches from before now get 410 Gone.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tables {
+		t.history, t.compact = nil, s.rv
+	}
+}
+
+// StreamLists says whether lists can be had from a watch (sendInitialEvents), as they can at first.
+func (s *Server) StreamLists(can bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists = !can
+}
+
+// SetAbsent makes a resource unknown to the server, or known again.
+func (s *Server) SetAbsent(resource string, absent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tables[resource]; t != nil {
+		t.absent = absent
+	}
+}
+
+// Asked is what clients have asked of a resource.
+func (s *Server) Asked(resource string) (lists, watches int, query string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tables[resource]
+	if t == nil {
+		return 0, 0, ""
+	}
+	return t.Lists, t.Watches, t.Query
+}
+
+// ForgetAsked counts from zero.
+func (s *Server) ForgetAsked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tables {
+		t.requests = requests{}
+	}
+}

@@ -1,0 +1,141 @@
+package whoami
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// Answer is what a server says.
+type Answer struct {
+	Server string
+	Local  netip.AddrPort // at which the server got it
+	Client netip.AddrPort // whom the server sees
+}
+
+// The two ways in which nobody answers.
+var (
+	ErrRejected = errors.New("rejected")
+	ErrDropped  = errors.New("dropped")
+)
+
+// Conn is a connection, or a series of UDP packets of one client port.
+type Conn struct {
+	conn    net.Conn
+	lines   *bufio.Reader
+	timeout time.Duration
+}
+
+// Dial connects from a namespace. UDP "connects" always.
+func Dial(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (*Conn, error) {
+	return DialFrom(ctx, ns, network, nil, to, timeout)
+}
+
+// DialFrom is Dial with the client's address (nil: any).
+func DialFrom(ctx context.Context, ns *testbed.Namespace, network string, from net.Addr, to netip.AddrPort,
+	timeout time.Duration,
+) (*Conn, error) {
+	var conn net.Conn
+	err := ns.Do(func() (err error) {
+		// A timeout by a context would leave the connecting to another thread.
+		d := net.Dialer{Timeout: timeout, LocalAddr: from, KeepAlive: -1, Control: noticeErrors}
+		conn, err = d.DialContext(ctx, network, to.String())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s %s from %s: %w", network, to, ns.Name, fate(err))
+	}
+	return &Conn{conn: conn, lines: bufio.NewReader(conn), timeout: timeout}, nil
+}
+
+// noticeErrors makes a UDP socket take notice of all ICMP errors, not only of closed ports.
+func noticeErrors(network, _ string, raw syscall.RawConn) (err error) {
+	level, option := unix.SOL_IP, unix.IP_RECVERR
+	switch network {
+	case "udp4":
+	case "udp6":
+		level, option = unix.SOL_IPV6, unix.IPV6_RECVERR
+	default:
+		return nil
+	}
+	if failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, 1) }); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// fate tells rejection from silence.
+func fate(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, unix.ETIMEDOUT), isTimeout(err):
+		return fmt.Errorf("%w: %w", ErrDropped, err)
+	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH),
+		errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	return err
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// Ask asks who is there.
+func (c *Conn) Ask() (Answer, error) {
+	if err := c.conn.SetDeadline(time.Now().Add(c.timeout)); err != nil {
+		return Answer{}, err
+	}
+	// EPERM: the kernel has dropped the packet on its way out; whether it was rejected is what reading tells.
+	if _, err := c.conn.Write([]byte("who\n")); err != nil && !errors.Is(err, unix.EPERM) {
+		return Answer{}, fmt.Errorf("ask %s: %w", c.conn.RemoteAddr(), fate(err))
+	}
+	line, err := c.lines.ReadString('\n')
+	if err != nil {
+		return Answer{}, fmt.Errorf("ask %s: %w", c.conn.RemoteAddr(), fate(err))
+	}
+	var a Answer
+	var texts [2]string
+	if _, err := fmt.Sscan(line, &a.Server, &texts[0], &texts[1]); err != nil {
+		return Answer{}, fmt.Errorf("ask %s: answer %q: %w", c.conn.RemoteAddr(), line, err)
+	}
+	for i, into := range []*netip.AddrPort{&a.Local, &a.Client} {
+		addr, err := netip.ParseAddrPort(texts[i])
+		if err != nil {
+			return Answer{}, fmt.Errorf("ask %s: answer %q: %w", c.conn.RemoteAddr(), line, err)
+		}
+		*into = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	}
+	return a, nil
+}
+
+// LocalAddr is the client's address.
+func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
+
+// Close ends the connection at once: nothing of it waits anywhere, so that many can be made.
+func (c *Conn) Close() error {
+	if tcp, ok := c.conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // else it ends slowly
+	}
+	return c.conn.Close()
+}
+
+// Ask connects, asks once and closes.
+func Ask(ctx context.Context, ns *testbed.Namespace, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
+	c, err := Dial(ctx, ns, network, to, timeout)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer c.Close()
+	return c.Ask()
+}

@@ -1,0 +1,53 @@
+package whoami
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// TestFates: an answer names the server and the client; a closed port is a rejection; an address that nobody has is silence.
+func TestFates(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	ctx := context.Background()
+	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("whoami%d", os.Getpid()%100000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Delete(ctx)
+	for _, args := range [][]string{
+		{"link", "add", "sink", "up", "type", "veth", "peer", "name", "far"}, {"link", "set", "far", "up"},
+		{"addr", "add", "192.0.2.1/24", "dev", "sink"},
+		{"neigh", "add", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", "sink"},
+	} {
+		if _, err := ns.Run(ctx, "ip", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Serve(ns, "me", 8080)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, network := range []string{"tcp", "udp"} {
+		for _, addr := range []string{"127.0.0.1:8080", "[::1]:8080"} {
+			a, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), time.Second)
+			if err != nil || a.Server != "me" || a.Local.Port() != 8080 || !a.Client.Addr().IsLoopback() {
+				t.Errorf("%s %s: %+v, %v", network, addr, a, err)
+			}
+		}
+		for addr, want := range map[string]error{"127.0.0.1:1": ErrRejected, "[::1]:1": ErrRejected, "192.0.2.9:1": ErrDropped} {
+			if _, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), 200*time.Millisecond); !errors.Is(err, want) {
+				t.Errorf("%s %s: %v, want %v", network, addr, err, want)
+			}
+		}
+	}
+}
