@@ -57,7 +57,7 @@ func Describe(m proto.Message) string {
 	case *linux_l3.Route:
 		return fmt.Sprintf("Linux route %s%s dev %s", m.GetDstNetwork(), opt(" via ", m.GetGwAddr()), m.GetOutgoingInterface())
 	}
-	return kindOf(m)
+	return describeCnat(m)
 }
 
 func describeInterface(m *vpp_interfaces.Interface) string {
@@ -133,6 +133,8 @@ func describeRoute(m *vpp_l3.Route) string {
 	switch m.GetType() {
 	case vpp_l3.Route_DROP:
 		b.WriteString(" drop")
+	case vpp_l3.Route_REJECT:
+		b.WriteString(" reject")
 	case vpp_l3.Route_INTER_VRF:
 		fmt.Fprintf(&b, " by table %d", m.GetViaVrfId())
 	}

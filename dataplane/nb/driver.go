@@ -18,6 +18,7 @@ const (
 	DriverPoolPrefix      = driverPrefix + "pool/"
 	DriverRoutePrefix     = driverPrefix + "route/"
 	DriverVTEPPrefix      = driverPrefix + "vtep/"
+	DriverServicePrefix   = driverPrefix + "service/"
 	DriverInSyncKey       = driverPrefix + "in-sync"
 	DriverWorkloadUpState = "contiv/driver/workload-up/" // prefix of derived keys
 )
@@ -46,6 +47,8 @@ func driverKey(m pb.Message) (key, prefix string) {
 		return clean(DriverRoutePrefix + m.GetDst()), DriverRoutePrefix
 	case *proto.VXLANTunnelEndpointUpdate:
 		return clean(DriverVTEPPrefix + m.GetNode()), DriverVTEPPrefix
+	case *proto.BalancedServiceUpdate:
+		return clean(DriverServicePrefix + m.GetNamespace() + "/" + m.GetName()), DriverServicePrefix
 	case *proto.InSync:
 		return DriverInSyncKey, ""
 	}
@@ -73,6 +76,8 @@ func newDriver(key string) pb.Message {
 		return new(proto.RouteUpdate)
 	case isUnder(key, DriverVTEPPrefix):
 		return new(proto.VXLANTunnelEndpointUpdate)
+	case isUnder(key, DriverServicePrefix):
+		return new(proto.BalancedServiceUpdate)
 	}
 	return nil
 }

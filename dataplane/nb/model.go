@@ -70,6 +70,9 @@ func keyAndPrefix(m proto.Message) (key, prefix string) {
 	case *linux_l3.Route:
 		return LinuxRouteKey(m.GetDstNetwork(), m.GetOutgoingInterface()), LinuxRoutePrefix
 	}
+	if key, prefix := cnatKey(m); key != "" || prefix != "" {
+		return key, prefix
+	}
 	return driverKey(m)
 }
 
@@ -112,6 +115,9 @@ func New(key string) (proto.Message, error) {
 		return new(linux_l3.ARPEntry), nil
 	case isUnder(key, LinuxRoutePrefix):
 		return new(linux_l3.Route), nil
+	}
+	if m := newCnat(key); m != nil {
+		return m, nil
 	}
 	if m := newDriver(key); m != nil {
 		return m, nil

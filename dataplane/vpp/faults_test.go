@@ -48,7 +48,7 @@ func node() values {
 		&vpp_nat.Nat44AddressPool{VrfId: none, FirstIp: "10.9.0.1", LastIp: "10.9.0.3"},
 		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: none, FirstIp: "192.0.2.254", TwiceNat: true},
 		dnat("default/web", with(port("10.96.0.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080"), self),
-			port("10.96.0.1:53/udp", "10.1.0.2:53@1")),
+			port("10.96.0.1:53/udp", "10.1.0.2:53")), // in table 0: see forgetBalanced for others
 		dnat("default/sticky", with(port("10.96.0.2:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080*3"), sticky(30))),
 		dnat("identities", &vpp_nat.DNat44_IdentityMapping{IpAddress: "10.9.0.1"},
 			&vpp_nat.DNat44_IdentityMapping{IpAddress: "10.9.0.1", VrfId: 1}),

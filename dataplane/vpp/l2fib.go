@@ -154,8 +154,11 @@ func (k *kinds) readFIB(s *ifSnapshot, bd *l2.BridgeDomainDetails, d *l2.L2FibTa
 	if !ours || (!d.StaticMac && !wanted) {
 		return nil
 	}
-	if st := s.byIndex[uint32(d.SwIfIndex)]; d.BviMac && !wanted && d.SwIfIndex == bd.BviSwIfIndex && st.details.L2Address == d.Mac {
-		return nil
+	if d.BviMac && !wanted && d.SwIfIndex == bd.BviSwIfIndex {
+		// A snapshot for a few values need not have the BVI; nobody asks for its entry then.
+		if st := s.byIndex[uint32(d.SwIfIndex)]; st == nil || st.details.L2Address == d.Mac {
+			return nil
+		}
 	}
 	v.OutgoingInterface, v.StaticConfig, v.BridgedVirtualInterface = name, d.StaticMac, d.BviMac
 	return v

@@ -1,6 +1,7 @@
 package vpp
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 
@@ -164,35 +165,74 @@ func (k *kinds) addBalanced(v *natMapping, places []natBackend, done func(error)
 	k.send(mappingObject("add", v), req, done)
 }
 
-// changeBalanced changes a mapping in place where VPP can, that is where backends come, and where backends of UDP go; VPP ends
-// the sessions of a backend that goes. For TCP that would break its connections, which a service must not: they are only to get
-// no new ones. So the mapping is made anew, and its sessions are kept.
+// changeBalanced changes a mapping in place where VPP can without harm, that is where backends come. When it takes one away
+// VPP ends all sessions to its address and port, those of other protocols and services included. But connections of TCP are to
+// go on, only to get no new ones; so the mapping is made anew, and its sessions are kept. Those of UDP, which would go on for
+// as long as the client sends, are ended one by one.
 func (k *kinds) changeBalanced(op *scheduler.Op, key string, applied, desired *natMapping) {
 	before := k.placesOf(key, applied)
 	after := k.places(key, before, desired)
 	udp := desired.External.Proto == protoUDP
 	if desired.sameButBackends(applied) && desired.Affinity == 0 && !k.nat.handoff {
-		if steps, ok := natSteps(before, after); ok && (udp || !lost(steps)) {
+		if steps, ok := natSteps(before, after); ok && !lost(steps) {
 			k.step(op, desired, steps)
 			return
 		}
 	}
-	both := join(2, op.Done)
-	if udp && (k.nat.handoff || goes(applied, desired)) {
-		k.deleteBalanced(applied, both)
+	gone := goneBackends(applied, desired)
+	both := join(2, func(err error) {
+		if err != nil || !udp || k.nat.handoff {
+			op.Done(err)
+			return
+		}
+		k.endSessions(applied, gone, op.Done)
+	})
+	if udp && k.nat.handoff {
+		k.deleteBalanced(applied, both) // sessions cannot be found by themselves
 	} else {
 		k.forgetBalanced(applied, both)
 	}
 	k.addBalanced(desired, after, both)
 }
 
-// goes says whether a backend is there no more.
-func goes(applied, desired *natMapping) bool {
+// goneBackends are those that are there no more.
+func goneBackends(applied, desired *natMapping) (gone []natBackend) {
 	still := make(map[natTarget]bool, len(desired.Backends))
 	for _, b := range desired.Backends {
 		still[b.target()] = true
 	}
-	return slices.ContainsFunc(applied.Backends, func(b natBackend) bool { return !still[b.target()] })
+	for _, b := range applied.Backends {
+		if !still[b.target()] {
+			gone = append(gone, b)
+		}
+	}
+	return gone
+}
+
+// endSessions ends the sessions of a mapping that lead to the backends.
+func (k *kinds) endSessions(m *natMapping, to []natBackend, done func(error)) {
+	var errs []error
+	pending := 1
+	end := func(err error) {
+		if err != nil {
+			errs = append(errs, mappingObject("end sessions of", m).wrap(err))
+		}
+		if pending--; pending == 0 {
+			done(errors.Join(errs...))
+		}
+	}
+	for _, b := range to {
+		t := NATTarget{Addr: b.Addr, Port: b.Port, Proto: m.External.Proto, VRF: b.VRF,
+			External: netip.AddrPortFrom(m.External.Addr, m.External.Port)}
+		pending++
+		conn.Dump(k.lane, &nat44_ed.Nat44UserSessionV3Dump{IPAddress: b.Addr.As4()}, func(d *nat44_ed.Nat44UserSessionV3Details) {
+			if t.matches(d) {
+				pending++
+				endNATSession(k.lane, d, t.VRF, func(_ bool, err error) { end(err) })
+			}
+		}, end)
+	}
+	end(nil)
 }
 
 func (k *kinds) step(op *scheduler.Op, v *natMapping, steps []natStep) {
@@ -216,11 +256,21 @@ func (k *kinds) step(op *scheduler.Op, v *natMapping, steps []natStep) {
 // removeBalanced: connections of TCP outlive their service, as they do elsewhere. With affinity VPP must forget the
 // clients, and so their connections.
 func (k *kinds) removeBalanced(v *natMapping, done func(error)) {
-	if v.External.Proto == protoTCP && v.Affinity == 0 {
+	udp := v.External.Proto == protoUDP
+	switch {
+	case v.Affinity != 0, udp && k.nat.handoff:
+		k.deleteBalanced(v, done)
+	case udp:
+		k.forgetBalanced(v, func(err error) {
+			if err != nil {
+				done(err)
+				return
+			}
+			k.endSessions(v, v.Backends, done)
+		})
+	default:
 		k.forgetBalanced(v, done)
-		return
 	}
-	k.deleteBalanced(v, done)
 }
 
 // deleteBalanced deletes a mapping with the sessions of its backends, those of other mappings to them included.

@@ -43,11 +43,12 @@ func natWeights(asked []uint32) []uint8 {
 		return weights
 	}
 	total := 0
+	times := natScale(sum)
 	for i, p := range asked {
 		switch {
 		case p == 0:
 		case sum <= natMaxBackends:
-			weights[i] = uint8(p)
+			weights[i] = uint8(uint64(p) * times)
 		default:
 			weights[i] = uint8(max(1, uint64(p)*natMaxBackends/sum))
 		}
@@ -59,6 +60,19 @@ func natWeights(asked []uint32) []uint8 {
 		total--
 	}
 	return weights
+}
+
+// natScale is by how much probabilities are multiplied. VPP takes a backend by the remainder of a random number whose lowest
+// bit simply alternates, and twice-NAT takes a second one for the port: of two backends of weight 1, one would get all connections.
+// Greater weights let the higher bits decide. There are few steps, because other weights are another mapping to VPP; and
+// they are odd, so that each backend has a share of both the even and the odd remainders.
+func natScale(sum uint64) uint64 {
+	for _, times := range []uint64{17, 7, 3} {
+		if sum*times <= natMaxBackends {
+			return times
+		}
+	}
+	return 1
 }
 
 func sortBackends(list []natBackend) {

@@ -73,7 +73,12 @@ func (n *NATFlusher) Flush(ctx context.Context, targets ...NATTarget) (ended int
 		conn.Dump(n.lane, &nat44_ed.Nat44UserSessionV3Dump{IPAddress: a.As4()}, func(d *nat44_ed.Nat44UserSessionV3Details) {
 			for _, t := range list {
 				if t.matches(d) {
-					n.end(d, t.VRF, &ended, note)
+					endNATSession(n.lane, d, t.VRF, func(ok bool, err error) {
+						if ok {
+							ended++
+						}
+						note(err)
+					})
 					return
 				}
 			}
@@ -93,9 +98,9 @@ func (t NATTarget) matches(d *nat44_ed.Nat44UserSessionV3Details) bool {
 	return t.External == netip.AddrPort{} || t.External == netip.AddrPortFrom(netip.AddrFrom4(d.OutsideIPAddress), d.OutsidePort)
 }
 
-// end ends one session. VPP finds it by its side behind NAT, where with twice-NAT the client has another address. It may have
-// ended by itself.
-func (n *NATFlusher) end(d *nat44_ed.Nat44UserSessionV3Details, vrf uint32, ended *int, note func(error)) {
+// endNATSession ends one session. VPP finds it by its side behind NAT, where with twice-NAT the client has another address. It
+// may have ended by itself.
+func endNATSession(lane *conn.Lane, d *nat44_ed.Nat44UserSessionV3Details, vrf uint32, done func(ended bool, err error)) {
 	req := &nat44_ed.Nat44DelSession{
 		Address: d.InsideIPAddress, Port: d.InsidePort, Protocol: uint8(d.Protocol), VrfID: vrf, Flags: nat_types.NAT_IS_INSIDE,
 		ExtHostAddress: d.ExtHostAddress, ExtHostPort: d.ExtHostPort,
@@ -103,14 +108,12 @@ func (n *NATFlusher) end(d *nat44_ed.Nat44UserSessionV3Details, vrf uint32, ende
 	if d.Flags&nat_types.NAT_IS_TWICE_NAT != 0 {
 		req.ExtHostAddress, req.ExtHostPort = d.ExtHostNatAddress, d.ExtHostNatPort
 	}
-	n.lane.Request(req, func(_ api.Message, err error) {
+	lane.Request(req, func(_ api.Message, err error) {
 		if conn.IsRetval(err, api.NO_SUCH_ENTRY) {
+			done(false, nil)
 			return
 		}
-		if err == nil {
-			*ended++
-		}
-		note(err)
+		done(err == nil, err)
 	})
 }
 

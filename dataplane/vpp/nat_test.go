@@ -274,15 +274,15 @@ func TestNATCheck(t *testing.T) {
 	})
 }
 
-// In tables of their own; TCP mappings would leave references to them behind.
+// In tables of their own. Mappings that keep their sessions would leave references to them behind; those with affinity do not.
 func TestNATTables(t *testing.T) {
 	base := all(natOn(), tables(1, "pod"), tables(2, "other"))
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		roundTrip(t, g, Deps{},
-			all(base, values{dnat("s", port("10.96.0.1:80/udp", "10.1.1.2:53@1", "10.1.1.2:53@2", "10.1.1.2:53")),
+			all(base, values{dnat("s", with(port("10.96.0.1:80/udp", "10.1.1.2:53@1", "10.1.1.2:53@2", "10.1.1.2:53"), sticky(60))),
 				dnat("ids", &idMapping{IpAddress: "10.9.0.1", VrfId: 1}, &idMapping{IpAddress: "10.9.0.1", VrfId: 2},
 					&idMapping{IpAddress: "10.9.0.1"})}),
-			all(base, values{dnat("s", port("10.96.0.1:80/udp", "10.1.1.2:53@2")),
+			all(base, values{dnat("other", with(port("10.96.0.2:80/udp", "10.1.1.2:53@2"), sticky(60))),
 				dnat("ids", &idMapping{IpAddress: "10.9.0.1", VrfId: 1})}),
 		)
 	})
@@ -698,16 +698,16 @@ func TestNATFlush(t *testing.T) {
 	other := backend("10.1.1.3", 53, 17)
 	other.External = netip.MustParseAddrPort("10.96.0.2:80")
 	flush(0, other)
-	flush(5, backend("10.1.1.3", 53, 17))
+	flush(6, backend("10.1.1.3", 53, 17))
 	flush(0, backend("10.1.1.3", 53, 17))
-	flush(6, backend("10.1.1.4", 0, 0), backend("10.1.1.2", 0, vppfake.ProtoTCP)) // one of them twice-NAT
+	flush(5, backend("10.1.1.4", 0, 0), backend("10.1.1.2", 0, vppfake.ProtoTCP)) // one of them twice-NAT
 	if left := f.Sessions(); len(left) > 0 {
 		t.Error(left)
 	}
 }
 
 func TestNATSessionCounts(t *testing.T) {
-	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat", "af_packet", "memif", "dhcp", "vxlan"}})
+	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat", "cnat", "af_packet", "memif", "dhcp", "vxlan"}})
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{NAT: NATSettings{Sessions: 4321}})
 	n := NewNATSessions(v.StatsSocket(), slog.New(slog.DiscardHandler))
 	n.look()
@@ -723,5 +723,66 @@ func TestNATSessionCounts(t *testing.T) {
 	n.look()
 	if used, limit := n.Counts(); used != 0 || limit != 0 {
 		t.Errorf("%d of %d", used, limit)
+	}
+}
+
+// A backend that a UDP service loses keeps the connections that it has by TCP, and by other services.
+func TestNATKeepsOtherSessions(t *testing.T) {
+	f, a, base := natWorld(t)
+	config := func(backends ...string) values {
+		return all(base, values{
+			dnat("lost", port("10.96.0.1:80/udp", backends...)), dnat("tcp", port("10.96.0.1:80/tcp", "10.1.1.3:53")),
+			dnat("other", port("10.96.0.2:80/udp", "10.1.1.3:53")),
+		})
+	}
+	a.resync(config("10.1.1.3:53")...)
+	other := natPacket(vppfake.ProtoUDP, 1001, 0)
+	other.Dst = netip.MustParseAddr("10.96.0.2")
+	reaches := func(what string, p vppfake.Packet, want int) {
+		t.Helper()
+		if got := connect(t, f, p); got != want {
+			t.Errorf("%s: pod %d, want %d", what, got, want)
+		}
+	}
+	tcp, udp := natPacket(vppfake.ProtoTCP, 1000, 0), natPacket(vppfake.ProtoUDP, 1000, 0)
+	reaches("TCP", tcp, 2)
+	reaches("UDP", udp, 2)
+	reaches("another service", other, 2)
+	tcp.Flags = vppfake.FlagACK
+	for _, left := range [][]string{{"10.1.1.4:53"}, {"10.1.1.5:53"}} {
+		a.commit(txn.Update, kvs(t, config(left...))...)
+		reaches("TCP", tcp, 2)
+	}
+	reaches("UDP", udp, 4)
+	a.commit(txn.Update, deletions(t, values{dnat("lost")})...)
+	reaches("TCP", tcp, 2)
+	if n := len(f.Sessions()); n != 2 {
+		t.Errorf("%d sessions, want those of TCP and of the other service: %v", n, f.Sessions())
+	}
+}
+
+// With twice-NAT VPP takes two random numbers for a connection, of which the lowest bits alternate: still all are used.
+func TestNATSpreadWithTwiceNAT(t *testing.T) {
+	f, a, base := natWorld(t)
+	for _, n := range []int{2, 4, 7} {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf("10.1.1.%d:8080", i+3))
+		}
+		hidden := func(m *statMapping) { m.TwiceNat = vpp_nat.DNat44_StaticMapping_ENABLED }
+		a.resync(all(base, values{dnat("s", with(port("10.96.0.1:80/udp", list...), hidden))})...)
+		count := map[int]int{}
+		for c := range uint16(1000) {
+			count[connect(t, f, natPacket(vppfake.ProtoUDP, 1000+c, 0))]++
+		}
+		for pod, c := range count {
+			if c < 500/n || c > 1500/n {
+				t.Errorf("%d backends, pod %d: %d of 1000", n, pod, c)
+			}
+		}
+		if len(count) != n {
+			t.Errorf("%d backends: %v", n, count)
+		}
+		a.resync(base...)
 	}
 }

@@ -25,6 +25,7 @@ type kinds struct {
 	uncertain map[string]suspect
 	log       *slog.Logger
 	nat       natState
+	cnat      cnatState
 }
 
 // object names what a request is about, for errors: "route 10.0.0.0/8 in table 1".

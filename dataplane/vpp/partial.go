@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 	"go.fd.io/govpp/binapi/vxlan"
 
+	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/scheduler"
@@ -44,6 +45,8 @@ func interfaceOf(v any) string {
 		return v.If
 	case ifDHCP:
 		return v.If
+	case *vpp_cnat.Interface:
+		return v.Name
 	case *natMapping:
 		return v.External.If
 	case natIdentity:

@@ -9,6 +9,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/binapi/arp"
+	"go.fd.io/govpp/binapi/cnat"
 	"go.fd.io/govpp/binapi/dhcp"
 	"go.fd.io/govpp/binapi/feature"
 	"go.fd.io/govpp/binapi/fib"
@@ -107,6 +108,9 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		scheduler.Register(s, k.dnatKind()),
 		scheduler.Register(s, k.natMappingKind()),
 		scheduler.Register(s, k.natIdentityKind()),
+		scheduler.Register(s, k.cnatTranslationKind()),
+		scheduler.Register(s, k.cnatInterfaceKind()),
+		scheduler.Register(s, k.cnatSourceKind()),
 		scheduler.Register(s, k.ifUpKind()),
 	} {
 		if err != nil {
@@ -127,8 +131,9 @@ func newKinds(deps Deps) *kinds {
 	return &kinds{
 		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
 		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]suspect{},
-		log: deps.Log.With("component", "vpp-kinds"),
-		nat: natState{places: map[string][]natBackend{}, inAndOut: map[string]bool{}},
+		log:  deps.Log.With("component", "vpp-kinds"),
+		nat:  natState{places: map[string][]natBackend{}, inAndOut: map[string]bool{}},
+		cnat: cnatState{ids: map[string]uint32{}},
 	}
 }
 
@@ -137,6 +142,8 @@ func Messages() []api.Message {
 	return []api.Message{
 		&af_packet.AfPacketCreateV3{}, &af_packet.AfPacketDelete{}, &af_packet.AfPacketDump{},
 		&arp.ProxyArpAddDel{}, &arp.ProxyArpDump{}, &arp.ProxyArpIntfcDump{}, &arp.ProxyArpIntfcEnableDisable{},
+		&cnat.CnatGetSnatAddresses{}, &cnat.CnatSetSnatAddresses{}, &cnat.CnatSetSnatPolicy{}, &cnat.CnatSnatPolicyAddDelIf{},
+		&cnat.CnatTranslationDel{}, &cnat.CnatTranslationDump{}, &cnat.CnatTranslationUpdate{},
 		&dhcp.DHCPClientConfig{}, &dhcp.DHCPClientDump{}, &dhcp.DHCPComplEvent{},
 		&feature.FeatureEnableDisable{}, &feature.FeatureIsEnabled{},
 		&fib.FibSourceDump{},

@@ -135,6 +135,7 @@ func TestRoutes(t *testing.T) {
 				&vpp_l3.Route{DstNetwork: "10.14.0.0/16", Type: vpp_l3.Route_INTER_VRF, ViaVrfId: 1, NextHopAddr: "10.1.0.5"},
 				&vpp_l3.Route{VrfId: 1, DstNetwork: "10.13.0.0/16", Type: vpp_l3.Route_DROP},
 				&vpp_l3.Route{VrfId: 1, DstNetwork: "fd00:13::/32", Type: vpp_l3.Route_DROP},
+				&vpp_l3.Route{DstNetwork: "10.96.0.0/12", Type: vpp_l3.Route_REJECT},
 				&vpp_l3.Route{VrfId: 1, DstNetwork: "10.15.0.1/32", NextHopAddr: "10.15.0.1", OutgoingInterface: "a"},
 			}),
 			all(base, values{ // one path less, another weight, another type

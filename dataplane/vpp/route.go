@@ -68,6 +68,10 @@ func validateRoute(v *vpp_l3.Route) error {
 			f.add("via_vrf_id", "%d is vrf_id, too: the route would lead back to its own table", v.ViaVrfId)
 		}
 	case vpp_l3.Route_DROP:
+	case vpp_l3.Route_REJECT:
+		if v.VrfId != 0 { // VPP takes local0, of table 0, for the interface of such a route, and dies of it in another table
+			f.add("type", "VPP 25.10 can reject in table 0 only: route to an address that table 0 rejects")
+		}
 	default:
 		f.add("type", "%d is not known", v.Type)
 	}
@@ -107,7 +111,7 @@ func sameRoute(a, b *vpp_l3.Route) bool {
 	if a.Type != b.Type || a.VrfId != b.VrfId || !sameAddr(a.NextHopAddr, b.NextHopAddr) {
 		return false
 	}
-	if a.Type == vpp_l3.Route_DROP {
+	if a.Type == vpp_l3.Route_DROP || a.Type == vpp_l3.Route_REJECT {
 		return true
 	}
 	return a.OutgoingInterface == b.OutgoingInterface && routeWeight(a) == routeWeight(b) && a.Preference == b.Preference &&
@@ -143,6 +147,8 @@ func (k *kinds) putRoute(op *scheduler.Op, what string, v *vpp_l3.Route, add boo
 	switch v.Type {
 	case vpp_l3.Route_DROP:
 		p.Type, p.Weight, p.Preference = fib_types.FIB_API_PATH_TYPE_DROP, 1, 0
+	case vpp_l3.Route_REJECT: // with the code that makes connect fail at once for UDP, too
+		p.Type, p.Weight, p.Preference = fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT, 1, 0
 	case vpp_l3.Route_INTER_VRF:
 		p.TableID = v.ViaVrfId
 		p.Nh.Address = nextHop(v.NextHopAddr)
@@ -305,6 +311,9 @@ func (r *routeDump) route(table uint32, dst netip.Prefix, p *fib_types.FibPath) 
 	switch p.Type {
 	case fib_types.FIB_API_PATH_TYPE_DROP:
 		v.Type, v.Weight, v.Preference = vpp_l3.Route_DROP, 0, 0
+		return v
+	case fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT:
+		v.Type, v.Weight, v.Preference = vpp_l3.Route_REJECT, 0, 0
 		return v
 	case fib_types.FIB_API_PATH_TYPE_NORMAL:
 	default:

@@ -77,6 +77,7 @@ func (c *calls) invoke(ctx context.Context, t *transport, req, reply api.Message
 		err = &RequestError{Message: name, Sent: true, After: time.Since(start), Err: err}
 	} else if retval := m.typ.refusal(m.msg); retval != 0 {
 		err = &RetvalError{Message: name, Retval: retval}
+		_ = assign(reply, m.msg) // what VPP says about it, in cli_inband for one
 	}
 	if err != nil {
 		c.trace(Received, req, time.Since(start), err)

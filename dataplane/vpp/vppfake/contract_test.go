@@ -37,7 +37,7 @@ type scenario struct {
 
 func scenarios() []scenario {
 	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(),
-		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios())
+		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios(), cnatScenarios())
 }
 
 func TestContractFake(t *testing.T) {

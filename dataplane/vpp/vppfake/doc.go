@@ -47,7 +47,7 @@
 //
 // # Limits
 //
-//   - API: what objectKinds lists. No ACL, cnat, SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
+//   - API: what objectKinds lists. No ACL, SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
 //     tables. MFIBs of a table are not kept. ip_table_replace, address replace: no.
 //   - Tables: fe80::/10 as VPP shows it, without the link-local tables behind it.
 //   - Attributes of hardware that VPP asks the driver for (speed, duplex, host MTU) are 0 or fixed. A memif has no peer:
@@ -63,6 +63,9 @@
 //   - NAT: NAT44-ED, with VPP's own random choices of ports and backends when Config.Workers is at most 1. Sessions do not
 //     age and are not reused when the limit is reached; fragments, ICMP errors and protocols other than TCP, UDP and echo do
 //     not pass it; there is no handing over between worker threads.
+//   - cnat: by features of interfaces; a packet that only the route of a service's address would translate is not understood.
+//     That route is not shown, unlike VPP's. No excepted prefixes, addresses of interfaces, SCTP or ICMP errors; sessions
+//     do not age. With several backends the choice is deterministic, but not VPP's.
 //   - DHCP: only what the API knows. Fake.Lease plays the server.
 //   - VLAN tag rewriting and ARP termination are kept, but a walk that comes to them does not go on. Flow hashes are kept.
 //   - create_subif takes flags that VPP refuses: no tags, one tag that may be any.

@@ -3,7 +3,6 @@ package vppfake
 import (
 	"net/netip"
 
-	"go.fd.io/govpp/binapi/cnat"
 	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/sr"
 )
@@ -11,14 +10,6 @@ import (
 // registerFatal registers requests of which VPP 25.10 dies. Whatever else they may ask for, the fake refuses; so there are
 // no policies that the other sr_policy messages could find.
 func registerFatal(t *table) {
-	on(t, writes, func(c *call, q *cnat.CnatTranslationUpdate) *cnat.CnatTranslationUpdateReply {
-		if len(q.Translation.Paths) == 0 {
-			c.die("cnat_translation_update without paths")
-			return nil
-		}
-		c.refuse(q, "no cnat in the fake")
-		return &cnat.CnatTranslationUpdateReply{Retval: rvUnimplemented}
-	}).counted(32, 49)
 	on(t, writes, func(c *call, q *sr.SrPolicyAdd) *sr.SrPolicyAddReply {
 		return &sr.SrPolicyAddReply{Retval: c.addPolicy(q, q.BsidAddr, q.FibTable, q.Sids.NumSids)}
 	})

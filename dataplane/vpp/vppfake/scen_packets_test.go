@@ -12,7 +12,7 @@ import (
 )
 
 func packetScenarios() []packetScenario {
-	return append(natPacketScenarios(), []packetScenario{
+	return append(append(natPacketScenarios(), cnatPacketScenarios()...), []packetScenario{
 		{"routed", routedPackets},
 		{"routed6", routedPackets6},
 		{"vrf", vrfPackets},

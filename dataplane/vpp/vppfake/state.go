@@ -93,6 +93,7 @@ func objectKinds() []objectKind {
 		{registerTagRewrite, nil},
 		{registerFeatures, nil},
 		{registerNAT, dumpNAT},
+		{registerCnat, dumpCnat},
 		{registerDHCP, dumpDHCP},
 		{registerPG, nil},
 		{registerFatal, nil},
@@ -117,6 +118,7 @@ type state struct {
 	l2       l2State
 	features map[featureKey]bool
 	nat      nat
+	cnat     cnatState
 	dhcp     []*dhcpClient
 }
 
@@ -136,6 +138,7 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	st.memif.start()
 	st.vxlan.start()
 	st.nat.start()
+	st.cnat.start()
 	st.ifs.watchers = map[*session]uint32{}
 	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})
 	local.hw.owner = local

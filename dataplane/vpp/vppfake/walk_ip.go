@@ -42,13 +42,14 @@ func (w *walk) network(i *iface, p Packet) {
 		return
 	}
 	for key := range w.features {
-		if key.ifx == i.index && !isNATFeature(key) {
+		if key.ifx == i.index && !isNATFeature(key) && !isCnatFeature(key) {
 			w.unknown("feature %s of %s on %s", key.feature, key.arc, i.name)
 			return
 		}
 	}
 	w.rx = i
 	table := i.ip[fam].table
+	w.cnatInput(i, &p)
 	if fam == ip4 {
 		var goOn bool
 		if table, goOn = w.natInput(i, &p); !goOn {
@@ -67,6 +68,9 @@ func (w *walk) ipEnabled(i *iface, fam int) bool {
 func (w *walk) lookup(i *iface, p Packet, t *fib) {
 	if w.lookups++; w.lookups > maxLookups {
 		w.drop("more than %d lookups", maxLookups)
+		return
+	}
+	if !w.cnatRoute(&p, t) {
 		return
 	}
 	e := t.lookup(p.Dst, (*fibEntry).installed)
@@ -142,11 +146,17 @@ func (p *path) resolves(depth int) bool {
 	_, paths := e.best()
 	for n := range paths {
 		via := &paths[n]
-		if via.linkUp() && via.class() != special && (via.class() != recursive || via.resolves(depth-1)) {
+		if via.linkUp() && (via.class() != special || via.rejects()) &&
+			(via.class() != recursive || via.resolves(depth-1)) {
 			return true
 		}
 	}
 	return false
+}
+
+// rejects: unlike one that drops, such a path is something to resolve by.
+func (p *path) rejects() bool {
+	return p.kind == fib_types.FIB_API_PATH_TYPE_ICMP_UNREACH || p.kind == fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT
 }
 
 // take follows one path.
@@ -240,7 +250,7 @@ func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
 		return
 	}
 	p.VLAN = nil
-	if w.natOutput(out, &p) {
+	if w.cnatOutput(out, &p) && w.natOutput(out, &p) {
 		w.output(out, p)
 	}
 }

@@ -27,6 +27,8 @@ const (
 	Route_INTRA_VRF Route_RouteType = 0
 	Route_INTER_VRF Route_RouteType = 1
 	Route_DROP      Route_RouteType = 2
+	// Drop, and tell the sender (ICMP: administratively prohibited). An addition to vpp-agent's model.
+	Route_REJECT Route_RouteType = 3
 )
 
 // Enum value maps for Route_RouteType.
@@ -35,11 +37,13 @@ var (
 		0: "INTRA_VRF",
 		1: "INTER_VRF",
 		2: "DROP",
+		3: "REJECT",
 	}
 	Route_RouteType_value = map[string]int32{
 		"INTRA_VRF": 0,
 		"INTER_VRF": 1,
 		"DROP":      2,
+		"REJECT":    3,
 	}
 )
 
@@ -176,7 +180,7 @@ var File_ligato_vpp_l3_route_proto protoreflect.FileDescriptor
 
 const file_ligato_vpp_l3_route_proto_rawDesc = "" +
 	"\n" +
-	"\x19ligato/vpp/l3/route.proto\x12\rligato.vpp.l3\"\xd1\x02\n" +
+	"\x19ligato/vpp/l3/route.proto\x12\rligato.vpp.l3\"\xdd\x02\n" +
 	"\x05Route\x122\n" +
 	"\x04type\x18\n" +
 	" \x01(\x0e2\x1e.ligato.vpp.l3.Route.RouteTypeR\x04type\x12\x15\n" +
@@ -190,11 +194,13 @@ const file_ligato_vpp_l3_route_proto_rawDesc = "" +
 	"preference\x18\a \x01(\rR\n" +
 	"preference\x12\x1c\n" +
 	"\n" +
-	"via_vrf_id\x18\b \x01(\rR\bviaVrfId\"3\n" +
+	"via_vrf_id\x18\b \x01(\rR\bviaVrfId\"?\n" +
 	"\tRouteType\x12\r\n" +
 	"\tINTRA_VRF\x10\x00\x12\r\n" +
 	"\tINTER_VRF\x10\x01\x12\b\n" +
-	"\x04DROP\x10\x02B/Z-contiv.dev/vswitch/dataplane/nb/vpp/l3;vpp_l3b\x06proto3"
+	"\x04DROP\x10\x02\x12\n" +
+	"\n" +
+	"\x06REJECT\x10\x03B/Z-contiv.dev/vswitch/dataplane/nb/vpp/l3;vpp_l3b\x06proto3"
 
 var (
 	file_ligato_vpp_l3_route_proto_rawDescOnce sync.Once

@@ -1,0 +1,26 @@
+package vpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.fd.io/govpp/binapi/vlib"
+
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// CLI runs one line on VPP's command line and gives what it prints. What VPP does not understand is an error with its text.
+func CLI(ctx context.Context, c *conn.Conn, command string) (string, error) {
+	var reply vlib.CliInbandReply
+	err := c.Invoke(ctx, &vlib.CliInband{Cmd: command}, &reply)
+	var refused *conn.RetvalError
+	if errors.As(err, &refused) && strings.TrimSpace(reply.Reply) != "" {
+		return "", fmt.Errorf("%q: %s", command, strings.TrimSpace(reply.Reply))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", command, err)
+	}
+	return reply.Reply, nil
+}
