@@ -60,6 +60,10 @@ func kinds() []kind {
 		{"driver-route", nb.DriverRoutePrefix, rankRoute, func(m pb.Message) any {
 			return &proto.RouteRemove{Dst: m.(*proto.RouteUpdate).GetDst()}
 		}},
+		{"driver-service", nb.DriverServicePrefix, rankPolicy, func(m pb.Message) any {
+			s := m.(*proto.BalancedServiceUpdate)
+			return &proto.BalancedServiceRemove{Namespace: s.GetNamespace(), Name: s.GetName()}
+		}},
 		{"driver-in-sync", nb.DriverInSyncKey, rankSynced, func(pb.Message) any { return nil }},
 	}
 }

@@ -72,6 +72,8 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 		return driver.ApplyResult{Err: err, Again: again}
 	}
 	d.loop.Progress()
+	again = earliest(again, d.applyServices(ctx))
+	d.loop.Progress()
 	for _, m := range d.families {
 		p.isolate(m.endpoints.configureInterfaces())
 	}
@@ -90,6 +92,23 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 	}
 	p.report()
 	return driver.ApplyResult{Again: again}
+}
+
+// applyServices writes services. What fails there is no reason to leave pods without routes.
+func (d *InternalDataplane) applyServices(ctx context.Context) time.Duration {
+	p := &d.progress
+	result := d.services.apply(ctx)
+	p.writes += result.Writes
+	if result.Err != nil {
+		p.isolate(fmt.Errorf("services: %w", result.Err))
+	}
+	if len(result.Broken) > 0 {
+		broken := maps.Clone(result.Broken)
+		maps.Copy(broken, p.broken)
+		p.broken = broken
+		p.gauge.Set(float64(len(p.broken)))
+	}
+	return result.Again
 }
 
 // applyRoutes writes a family's routes. Routes that fail are those endpoints' trouble, and named by the error; one that names

@@ -1,5 +1,5 @@
 // Package intdataplane is the in-process Linux dataplane driver: it takes the messages of dataplane/proto (IP sets, policies,
-// endpoints, pools, routes to other nodes, tunnel ends) and makes the kernel do what they say, with nftables or with iptables
+// endpoints, pools, routes to other nodes, tunnel ends, services) and makes the kernel do what they say, with nftables or with iptables
 // and ipsets. It is the dataplane of a machine without VPP.
 //
 // # Phases
@@ -9,7 +9,7 @@
 // said InSync and the interfaces are known, and then throttles, every manager completes its work and the result is written, in
 // an order that leaves no hole:
 //
-//	rules and sets (table.Backend; nftables: one transaction) → interfaces' parameters → routes → tunnels → status
+//	rules and sets (table.Backend; nftables: one transaction) → services → interfaces' parameters → routes → tunnels → status
 //
 // So a workload's route, without which it gets no packet, comes after its policy, and its status "up" after both. An interface
 // that looks like a workload's and has no endpoint is cut off from the first apply on.
@@ -17,7 +17,8 @@
 // # Managers
 //
 // Per family, in this order: IP sets, this node's addresses, policies, endpoints, floating IPs, masquerading, the nodes'
-// addresses, routes to nodes; then one for the VXLAN device. They know the programming layer as small interfaces (sinks.go), so
+// addresses, routes to nodes; then one for the VXLAN device and one for services (package balance is their model, nft.Services
+// and servicechains.go program them, docs/adr/0011). They know the programming layer as small interfaces (sinks.go), so
 // that their tests run on rulestest.Fake.
 //
 // # Faults

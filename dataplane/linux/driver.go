@@ -41,6 +41,8 @@ type InternalDataplane struct {
 	families []*familyManagers
 	vxlan    *vxlanManager
 	combiner *statusCombiner
+	services *serviceManager
+	flows    *flowSweeper
 	progress progress
 
 	closeBackend, closeRest sync.Once
@@ -104,6 +106,9 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 	d.progress.noteEssential(d.families, render)
 	d.vxlan = newVXLANManager(config.RulesConfig, p.vxlan, d.log)
 	d.loop.RegisterManager(d.vxlan)
+	d.flows = newFlowSweeper(p.flows, d.log)
+	d.services = newServiceManager(config.families(), d.serviceProgrammer(render), d.flows, d.log)
+	d.loop.RegisterManager(d.services)
 	d.loop.RegisterManager(&ipvsCheck{enabled: config.RulesConfig.KubeIPVSSupportEnabled,
 		restart: config.ConfigChangedRestartCallback, log: d.log})
 	d.loop.RegisterManager(routeLinks{d.routes})
@@ -119,7 +124,7 @@ func (d *InternalDataplane) loopConfig() driver.Config {
 		PostInSync: d.inSync, HangAfter: c.DebugSimulateDataplaneHangAfter, Metrics: d.options.Metrics,
 		Refresh: []driver.Refresh{
 			{Name: "IP sets", Interval: c.IPSetsRefreshInterval, Fire: func() { d.backend.Resync(true, false) }},
-			{Name: "rules", Interval: c.IptablesRefreshInterval, Fire: func() { d.backend.Resync(false, true) }},
+			{Name: "rules", Interval: c.IptablesRefreshInterval, Fire: d.resyncRules},
 			{Name: "routes", Interval: c.RouteRefreshInterval, Fire: d.resyncRoutes},
 		},
 		Gates: []func() bool{d.interfacesKnown},
@@ -175,6 +180,21 @@ func (d *InternalDataplane) resyncRoutes() {
 	d.vxlan.resync = true
 }
 
+func (d *InternalDataplane) resyncRules() {
+	d.backend.Resync(false, true)
+	if d.services.to != nil {
+		d.services.to.Resync()
+	}
+}
+
+// serviceProgrammer is the one that goes with the backend.
+func (d *InternalDataplane) serviceProgrammer(render rules.RuleRenderer) serviceProgrammer {
+	if d.parts.services != nil {
+		return d.parts.services
+	}
+	return newChainServices(d.config.families(), d.config.RulesConfig.IptablesMarkMasquerade, render, d.backend)
+}
+
 // fail makes the driver one that does not work.
 func (d *InternalDataplane) fail(err error) {
 	d.failure.Store(&err)
@@ -213,6 +233,9 @@ func (d *InternalDataplane) Start() {
 		return
 	}
 	d.jobs.Go("interface monitor", d.parts.monitor.Run)
+	if d.parts.flows != nil {
+		d.jobs.Go("stale connections", d.flows.run)
+	}
 	d.loop.Start()
 }
 
@@ -290,7 +313,7 @@ func (d *InternalDataplane) Stop(ctx context.Context) error {
 		return nil
 	}
 	err := d.halt(ctx)
-	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close()) })
+	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close(), d.services.close()) })
 	return err
 }
 

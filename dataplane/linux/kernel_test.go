@@ -29,6 +29,8 @@ type node struct {
 	config Config
 	d      *InternalDataplane
 
+	serving sync.WaitGroup // processes in pods
+
 	mu     sync.Mutex
 	status map[string]string // by workload, or host endpoint
 }

@@ -67,7 +67,7 @@ func (s *stepper) step(msgs ...any) {
 	for _, family := range s.d.families {
 		managers = append(managers, family.managers()...)
 	}
-	managers = append(managers, s.d.vxlan, routeLinks{s.d.routes})
+	managers = append(managers, s.d.vxlan, routeLinks{s.d.routes}, s.d.services)
 	for _, msg := range msgs {
 		for _, m := range managers {
 			m.OnUpdate(msg)

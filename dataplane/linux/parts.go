@@ -21,14 +21,25 @@ import (
 // parts is what the driver writes to and hears from. Tests replace it.
 type parts struct {
 	backend table.Backend
+	// services programs services; nil: chains of the backend do.
+	services serviceProgrammer
+	// flows removes stale connections; nil: does not.
+	flows removeFlows
 	// others opens the backends that are not used, to remove what they have left.
-	others []func(ctx context.Context) (table.Backend, error)
+	others []func(ctx context.Context) (leftover, error)
 	// routes makes a route table. ownsIface nil: it has no patience with routes that nobody asked for.
 	routes  func(f table.Family, ownsIface func(string) bool) routeTable
 	vxlan   func(underlay table.Family) vxlanDevice
 	ipip    func(ctx context.Context) error // keeps tunl0 until ctx ends; nil: not wanted
 	sysctls kernelParameters
 	monitor interfaceMonitor
+}
+
+// leftover is what may have been written by a backend that is not in use now.
+type leftover interface {
+	Name() string
+	Apply(ctx context.Context) table.Result
+	Close() error
 }
 
 // routeTable is routetable.Table.
@@ -68,6 +79,9 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 		vxlan: func(underlay table.Family) vxlanDevice {
 			return tunnel.NewVXLAN(vxlanConfig(underlay, c, o))
 		},
+		flows: func(ctx context.Context, protocols []uint8, stale func(conntrack.Flow) bool) (int, error) {
+			return conntrack.DeleteFlows(ctx, o.NS, protocols, stale)
+		},
 		sysctls: sysctl.Writer{NS: o.NS},
 		monitor: ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),
 	}
@@ -76,13 +90,31 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 		if o.Backend == nil && name != backend.Name() {
 			quiet := o
 			quiet.Metrics = nil // they are those of the backend in use
-			p.others = append(p.others, func(ctx context.Context) (table.Backend, error) { return open(ctx, c, quiet) })
+			p.others = append(p.others, func(ctx context.Context) (leftover, error) { return open(ctx, c, quiet) })
 		}
+	}
+	if err := p.withServices(o); err != nil {
+		return parts{}, errors.Join(err, backend.Close())
 	}
 	if c.RulesConfig.IPIPEnabled {
 		p.ipip = tunnel.NewIPIP(ipipConfig(c, o)).Run
 	}
 	return p, nil
+}
+
+// withServices adds what programs services: nf_tables by itself, iptables by chains of the backend.
+func (p *parts) withServices(o Options) error {
+	open := func() (*nft.Services, error) { return nft.OpenServices(nft.Options{NS: o.NS, Log: o.Log}) }
+	if p.backend.Name() != "nftables" {
+		p.others = append(p.others, func(context.Context) (leftover, error) { return open() })
+		return nil
+	}
+	services, err := open()
+	if err != nil {
+		return fmt.Errorf("services: %w", err)
+	}
+	p.services = nftServices{services}
+	return nil
 }
 
 func routeConfig(f table.Family, owns func(string) bool, c Config, o Options) routetable.Config {

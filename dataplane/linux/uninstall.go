@@ -28,13 +28,14 @@ func (d *InternalDataplane) Uninstall(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("uninstall: the rules are left as they are, since not everything else is gone: %w", err)
 	}
+	gone := d.services.uninstall(ctx)
 	d.backend.takeBack()
 	result := d.backend.Apply(ctx)
-	err := errors.Join(result.Err, d.sweepOthers(ctx))
+	err := errors.Join(gone, result.Err, d.sweepOthers(ctx))
 	for name, reason := range result.Broken {
 		err = errors.Join(err, fmt.Errorf("%s: %w", name, reason))
 	}
-	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close()) })
+	d.closeBackend.Do(func() { err = errors.Join(err, d.backend.Close(), d.services.close()) })
 	if err != nil {
 		return fmt.Errorf("uninstall: rules: %w", err)
 	}

@@ -5,6 +5,8 @@
 // use none of felix's code; run gen.sh after a change. Fields of newer peers that we do not carry are reserved, never
 // re-used, and skipped when they arrive. Units and shapes are on the fields.
 //
+// service.proto is ours alone: services with their backends, for a driver that balances them.
+//
 // A driver in this process gets the payloads themselves, as pointers (*WorkloadEndpointUpdate, …), and must not change
 // them: the sender may keep them. ToDataplane and FromDataplane frame them for a driver elsewhere.
 //

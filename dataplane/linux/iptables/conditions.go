@@ -350,5 +350,24 @@ func (l *lowerer) other(c *conditions, m table.Match) error {
 	if m.NoReversePath {
 		c.always("-m rpfilter --invert")
 	}
+	return l.services(c, m)
+}
+
+// services are what only services need. They come last: a client is noted only if all else holds.
+func (l *lowerer) services(c *conditions, m table.Match) error {
+	if m.OneIn > 1 {
+		c.always(fmt.Sprintf("-m statistic --mode random --probability %.10f", 1/float64(m.OneIn)))
+	}
+	if m.Client == nil {
+		return nil
+	}
+	if err := word("list of clients", m.Client.List, 100); err != nil {
+		return err
+	}
+	if m.Client.Note {
+		c.always("-m recent --name " + m.Client.List + " --rsource --set")
+	} else {
+		c.always(fmt.Sprintf("-m recent --name %s --rsource --rcheck --seconds %d --reap", m.Client.List, max(m.Client.Seconds, 1)))
+	}
 	return nil
 }

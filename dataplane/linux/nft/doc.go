@@ -32,5 +32,7 @@
 // A broken chain drops everything; a chain that needs a broken set is broken too. Every rule carries a hash of what it does in
 // its user data: that is how a restart finds that nothing has to be written.
 //
+// Services are apart from all this, in tables of their own: services.go and the files whose names begin so.
+//
 // The owner flag of tables is not used, because the rules have to survive the process.
 package nft

@@ -29,6 +29,7 @@ type listedSet struct {
 type listedElem struct {
 	key   []byte
 	flags uint32
+	data  []byte // of a map of values
 	code  int32  // of a verdict map
 	chain string // of a verdict map
 }
@@ -168,6 +169,7 @@ func elementOf(b []byte) (e listedElem) {
 		case unix.NFTA_SET_ELEM_FLAGS:
 			e.flags = be32(v)
 		case unix.NFTA_SET_ELEM_DATA:
+			e.data = attr(v, unix.NFTA_DATA_VALUE)
 			verdict := attr(v, unix.NFTA_DATA_VERDICT)
 			e.code = int32(be32(attr(verdict, unix.NFTA_VERDICT_CODE)))
 			e.chain = text(attr(verdict, unix.NFTA_VERDICT_CHAIN))

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"contiv.dev/vswitch/dataplane/linux/balance"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/internal/nsdo"
 )
@@ -22,6 +24,9 @@ func Supported(ns *nsdo.Namespace) error {
 	for _, id := range []table.Family{table.IPv4, table.IPv6} {
 		for attempt := 0; ; attempt++ {
 			err := probe(c, newFamily(id))
+			if err == nil {
+				err = probeServices(c, id)
+			}
 			if errors.Is(err, errStale) && attempt < maxAttempts {
 				continue
 			}
@@ -49,6 +54,45 @@ func (f *feature) failed() bool { return f.err != nil }
 func (f *feature) touch() {}
 
 const probeTable = "contiv-probe"
+
+// probeServices asks for a table with a service that needs all there is.
+func probeServices(c *conn, id table.Family) error {
+	gen, err := c.generation()
+	if err != nil {
+		return err
+	}
+	f := newBalancer(id)
+	b := newBatch(probeTable, c.seq+1)
+	f.add(&service{Service: probeService(id)})
+	f.write(b)
+	end := &feature{name: "end"} // fails always: nobody has such a set
+	b.delSet(f.f, "never", end)
+	err = c.commit(b, b.close(), gen)
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		return cmpErr(err, errors.New("a transaction that must fail did not"))
+	}
+	if refused.other != nil {
+		return fmt.Errorf("services: %w", refused.other)
+	}
+	for o, err := range refused.objects {
+		if o != object(end) {
+			return fmt.Errorf("services: %w", err)
+		}
+	}
+	return nil
+}
+
+func probeService(id table.Family) *balance.Service {
+	g := &balance.Group{ID: 1}
+	front := balance.Frontend{Key: balance.Key{Addr: netip.IPv4Unspecified(), Proto: 6, Port: 1}, Inside: g, Outside: g,
+		Masquerade: balance.Always, Restricted: true}
+	if id == table.IPv6 {
+		front.Addr = netip.IPv6Unspecified()
+	}
+	return &balance.Service{Name: "probe", Affinity: time.Second, Ports: []balance.Port{{Family: id, Proto: 6,
+		Frontends: []balance.Frontend{front}}}}
+}
 
 func probe(c *conn, f *family) error {
 	gen, err := c.generation()

@@ -28,11 +28,14 @@ type Config struct {
 
 	// The mark bits that are ours. The first four are single bits; Endpoint is a field of bits that holds a number for each
 	// endpoint (kube-ipvs only), in which NonCaliEndpoint is the number for everything that is no endpoint.
-	IptablesMarkAccept          uint32
-	IptablesMarkPass            uint32
-	IptablesMarkScratch0        uint32
-	IptablesMarkScratch1        uint32
-	IptablesMarkEndpoint        uint32
+	IptablesMarkAccept   uint32
+	IptablesMarkPass     uint32
+	IptablesMarkScratch0 uint32
+	IptablesMarkScratch1 uint32
+	IptablesMarkEndpoint uint32
+	// IptablesMarkMasquerade is a bit that says of a new connection to a service that it must seem to come from the node. With
+	// iptables only. Default 0x4000, which is kube-proxy's for the same.
+	IptablesMarkMasquerade      uint32
 	IptablesMarkNonCaliEndpoint uint32
 
 	KubeNodePortRanges     []table.PortRange
@@ -87,6 +90,8 @@ const (
 	defaultMarkEndpoint = 0xfff00000
 	defaultMarkNonCali  = 0x00100000
 
+	defaultMarkMasquerade = 0x00004000
+
 	defaultRouteProtocol = 202
 	defaultVXLANPort     = 4789
 	defaultVXLANVNI      = 10
@@ -98,6 +103,9 @@ const (
 func (c Config) WithDefaults() Config {
 	if len(c.WorkloadIfacePrefixes) == 0 {
 		c.WorkloadIfacePrefixes = []string{"cali"}
+	}
+	if c.IptablesMarkMasquerade == 0 {
+		c.IptablesMarkMasquerade = defaultMarkMasquerade
 	}
 	if c.IptablesMarkAccept|c.IptablesMarkPass|c.IptablesMarkScratch0|c.IptablesMarkScratch1|c.IptablesMarkEndpoint == 0 {
 		c.IptablesMarkAccept, c.IptablesMarkPass = defaultMarkAccept, defaultMarkPass
@@ -184,6 +192,7 @@ func (c Config) checkMarks() error {
 	mark("IptablesMarkPass", c.IptablesMarkPass, true)
 	mark("IptablesMarkScratch0", c.IptablesMarkScratch0, true)
 	mark("IptablesMarkScratch1", c.IptablesMarkScratch1, true)
+	mark("IptablesMarkMasquerade", c.IptablesMarkMasquerade, true)
 	if !c.KubeIPVSSupportEnabled {
 		return errors.Join(errs...)
 	}

@@ -91,6 +91,19 @@ type Match struct {
 	DNATed bool
 	// CTOrigDst matches the destination that the connection's first packet asked for, before translation.
 	CTOrigDst []netip.Prefix
+
+	// OneIn holds for one in so many packets, at random; 0: do not care. Client is below. Only the iptables backend has these
+	// two, for services, which nf_tables has another way for.
+	OneIn  uint32
+	Client *Client
+}
+
+// Client is a list of clients by source address, in the kernel. The condition holds for those that were noted in the last
+// Seconds; or with Note, for all, who are noted.
+type Client struct {
+	List    string // at most 100 characters
+	Seconds uint32
+	Note    bool
 }
 
 // PortRange is First..Last, both included.

@@ -1,0 +1,116 @@
+package conntrack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// Flow is what a connection was made to, and who answers.
+type Flow struct {
+	Proto   uint8
+	To      netip.AddrPort // before translation
+	Answers netip.AddrPort // after it
+}
+
+// DeleteFlows removes all connections of some protocols that are stale, in both families. It lists all connections of those
+// protocols.
+func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, protocols []uint8, stale func(Flow) bool) (removed int, err error) {
+	for _, af := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		n, err := deleteFlows(ctx, ns, af, protocols, stale)
+		removed += n
+		if err != nil {
+			return removed, fmt.Errorf("forget stale connections in %s: %w", ns, err)
+		}
+	}
+	return removed, nil
+}
+
+func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, protocols []uint8, stale func(Flow) bool) (int, error) {
+	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
+		return 0, nil // no netfilter, no connections
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	wanted := [256]bool{}
+	for _, p := range protocols {
+		wanted[p] = true
+	}
+	var list, del rtnl.Batch
+	putList(&list, af)
+	if _, err := c.Dump(&list, func(_ uint16, payload []byte) {
+		flow, ok := parseFlow(payload, &wanted)
+		if !ok || !stale(flow) {
+			return
+		}
+		if e, ok := parseEntry(payload); ok {
+			putDelete(&del, af, e)
+		}
+	}); err != nil {
+		return 0, err
+	}
+	failed, err := c.Do(ctx, &del)
+	if err != nil {
+		return 0, err
+	}
+	return del.Len(), firstError(failed) // ENOENT: it ended meanwhile
+}
+
+const (
+	ctaTupleProto   = 2
+	ctaProtoNum     = 1
+	ctaProtoSrcPort = 2
+	ctaProtoDstPort = 3
+)
+
+// tuple is one direction of a connection.
+type tuple struct {
+	src, dst         netip.Addr
+	proto            uint8
+	srcPort, dstPort uint16
+}
+
+func parseFlow(payload []byte, wanted *[256]bool) (f Flow, ok bool) {
+	var orig, reply tuple
+	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+		switch typ {
+		case ctaTupleOrig:
+			orig = parseTuple(v)
+		case ctaTupleReply:
+			reply = parseTuple(v)
+		}
+	})
+	f = Flow{Proto: orig.proto, To: netip.AddrPortFrom(orig.dst, orig.dstPort),
+		Answers: netip.AddrPortFrom(reply.src, reply.srcPort)}
+	return f, ok && wanted[orig.proto] && orig.dst.IsValid() && reply.src.IsValid()
+}
+
+func parseTuple(b []byte) (t tuple) {
+	rtnl.Attributes(b, 0, func(typ uint16, v []byte) {
+		rtnl.Attributes(v, 0, func(field uint16, v []byte) {
+			switch {
+			case typ == ctaTupleIP && field == ctaTupleSrc, typ == ctaTupleIP && field == 3: // CTA_IP_V6_SRC
+				t.src = rtnl.Addr(v)
+			case typ == ctaTupleIP && field == ctaTupleDst, typ == ctaTupleIP && field == 4: // CTA_IP_V6_DST
+				t.dst = rtnl.Addr(v)
+			case typ == ctaTupleProto && field == ctaProtoNum && len(v) > 0:
+				t.proto = v[0]
+			case typ == ctaTupleProto && field == ctaProtoSrcPort && len(v) > 1:
+				t.srcPort = binary.BigEndian.Uint16(v)
+			case typ == ctaTupleProto && field == ctaProtoDstPort && len(v) > 1:
+				t.dstPort = binary.BigEndian.Uint16(v)
+			}
+		})
+	})
+	return t
+}

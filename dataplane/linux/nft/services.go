@@ -1,0 +1,273 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// ServicesTable is the name of the tables of services, one in family ip and one in ip6.
+const ServicesTable = "contiv-services"
+
+// Services programs services. They have tables of their own, so that neither policy nor services make the kernel look at the
+// other again when rules change, and in them almost everything is an element of a map:
+//
+//	frontends   address . protocol . port → masquerade . group      what pods and the node itself get
+//	outside     the same, for others, where that is not the same
+//	counts      group → 0 . size and shard . seconds of affinity
+//	pick        size and shard . seconds → goto the chain that draws a backend
+//	backends-n  group . index → address . port
+//	affinity    group . client → address . port, with a timeout, filled by the kernel
+//
+// A change of endpoints is elements of backends, and of counts if the size, which is a power of two, is another.
+type Services struct {
+	log      *slog.Logger
+	link     *Backend // for its sockets: transactions, and who else writes
+	services map[string]*service
+	families [2]*balancer
+
+	known, resync bool
+	failed        map[string]*service // that the kernel has refused
+	retried       time.Time
+}
+
+// service is one service and whether the kernel takes it.
+type service struct {
+	*balance.Service
+	err error
+}
+
+func (s *service) key() string    { return "service " + s.Name }
+func (s *service) fail(err error) { s.err = err }
+func (s *service) failed() bool   { return s.err != nil }
+func (s *service) touch()         {}
+
+// OpenServices opens the tables of services. Nothing is read or written before the first Apply. Of opts, Table is ignored.
+func OpenServices(opts Options) (*Services, error) {
+	opts.Table = ServicesTable
+	link, err := Open(opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Services{log: link.log, link: link, services: map[string]*service{}, failed: map[string]*service{},
+		families: [2]*balancer{newBalancer(table.IPv4), newBalancer(table.IPv6)}}, nil
+}
+
+// Close closes the sockets. The kernel keeps its tables.
+func (s *Services) Close() error { return s.link.Close() }
+
+// Set adds a service or replaces it.
+func (s *Services) Set(svc *balance.Service) {
+	s.Delete(svc.Name)
+	now := &service{Service: svc}
+	s.services[svc.Name] = now
+	for _, b := range s.families {
+		b.add(now)
+	}
+}
+
+// Delete removes a service.
+func (s *Services) Delete(name string) {
+	old := s.services[name]
+	if old == nil {
+		return
+	}
+	delete(s.services, name)
+	if s.failed[name] != nil {
+		delete(s.failed, name) // withdrawn already
+		return
+	}
+	s.withdraw(old)
+}
+
+func (s *Services) withdraw(svc *service) {
+	for _, b := range s.families {
+		b.remove(svc)
+	}
+}
+
+// SetPods says which nets are those of pods.
+func (s *Services) SetPods(f table.Family, nets []netip.Prefix) {
+	for _, b := range s.families {
+		if b.f.id == f {
+			b.pods = netSpans(f, nets)
+		}
+	}
+}
+
+// Resync makes the next Apply compare with the kernel what is noted as programmed.
+func (s *Services) Resync() { s.resync = true }
+
+// Pending is true when Apply would have something to do, also because another program has touched the tables.
+func (s *Services) Pending() bool {
+	if !s.known {
+		return true
+	}
+	for _, b := range s.families {
+		if b.pending() {
+			return true
+		}
+	}
+	return s.link.events.drain() != nil || s.link.events.touched || s.link.events.suspect
+}
+
+// Apply writes what differs in one transaction. A service that the kernel refuses is left out, and is in Broken.
+func (s *Services) Apply(ctx context.Context) table.Result {
+	res := table.Result{}
+	s.retry()
+	for attempt := 0; ; attempt++ {
+		writes, err := s.attempt(ctx)
+		if err == nil {
+			res.Writes = writes
+			break
+		}
+		if attempt < maxAttempts && ctx.Err() == nil && s.learn(err) {
+			continue
+		}
+		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", ServicesTable, s.link.ns, err)
+		break
+	}
+	for name, svc := range s.failed {
+		if res.Broken == nil {
+			res.Broken = map[string]error{}
+		}
+		res.Broken["service "+name] = svc.err
+	}
+	if res.Err == nil && s.link.watch > 0 {
+		res.Again = s.link.watch
+	}
+	return res
+}
+
+// retry gives services that the kernel has refused another chance.
+func (s *Services) retry() {
+	if len(s.failed) == 0 || time.Since(s.retried) < retryAfter {
+		return
+	}
+	s.retried = time.Now()
+	for name, svc := range s.failed {
+		delete(s.failed, name)
+		svc.err = nil
+		for _, b := range s.families {
+			b.add(svc)
+		}
+	}
+}
+
+func (s *Services) attempt(ctx context.Context) (writes int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := s.link.connect(); err != nil {
+		return 0, err
+	}
+	if err := s.sync(); err != nil {
+		return 0, err
+	}
+	t := newBatch(ServicesTable, s.link.cmd.seq+1)
+	for _, b := range s.families {
+		b.write(t)
+	}
+	if !t.empty() {
+		if err := s.link.commit(t); err != nil {
+			return 0, err
+		}
+	}
+	for _, b := range s.families {
+		b.done()
+	}
+	return t.writes, nil
+}
+
+// sync makes what we noted of the kernel true again, if it may not be.
+func (s *Services) sync() error {
+	if s.known && s.link.cmd != nil {
+		untouched, err := s.link.catchUp()
+		if err != nil {
+			return err
+		}
+		if !untouched {
+			s.log.Info("another program has changed nf_tables, reading the services' tables again")
+			s.known = false
+		}
+		if s.known && (!s.resync || !s.link.unaudited) {
+			s.resync = false
+			return nil
+		}
+	}
+	for range maxAudits {
+		untouched, err := s.audit()
+		if err != nil {
+			return err
+		}
+		if untouched {
+			s.known, s.resync, s.link.unaudited = true, false, false
+			return nil
+		}
+	}
+	return errors.New("the tables of services were changed by another program whenever they were read; which program is it?")
+}
+
+// audit reads what the kernel has.
+func (s *Services) audit() (untouched bool, err error) {
+	gen, err := s.link.cmd.generation()
+	if err != nil {
+		return false, err
+	}
+	_ = s.link.events.drain()
+	s.link.events.touched, s.link.events.suspect = false, false
+	for _, b := range s.families {
+		if err := b.load(lister{s.link.cmd, ServicesTable, b.f.proto}); err != nil {
+			return false, err
+		}
+	}
+	s.link.gen = gen
+	return s.link.catchUp()
+}
+
+// learn takes what can be learnt from a failure; false if trying again makes no sense.
+func (s *Services) learn(err error) bool {
+	var refused *refusal
+	switch {
+	case errors.Is(err, errStale):
+		s.link.events.suspect = true
+		return true
+	case errors.Is(err, errDumpChanged):
+		return true
+	case errors.As(err, &refused):
+		s.known = false // what was to be repaired is found out again
+		return s.isolate(refused)
+	}
+	_ = s.link.Close()
+	s.known = false
+	return false
+}
+
+// isolate leaves out the services that the kernel refuses.
+func (s *Services) isolate(r *refusal) bool {
+	learnt := false
+	for o, err := range r.objects {
+		svc, is := o.(*service)
+		if !is || s.services[svc.Name] != svc || s.failed[svc.Name] != nil {
+			continue
+		}
+		svc.err = err
+		s.failed[svc.Name] = svc
+		s.withdraw(svc)
+		s.log.Warn("the kernel refuses a service, which is left out", "service", svc.Name, "error", err)
+		learnt = true
+	}
+	if learnt {
+		s.retried = time.Now()
+	}
+	return learnt
+}
+
+// Name is "services".
+func (s *Services) Name() string { return "services in nf_tables" }

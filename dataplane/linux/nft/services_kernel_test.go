@@ -1,0 +1,156 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// What packets meet is shown by the tests of package intdataplane, on this and on iptables.
+
+// svcOf is a service of one TCP port with a cluster IP and backends; none: it is rejected.
+func svcOf(t testing.TB, name, vip string, affinity uint32, backends ...string) *balance.Service {
+	t.Helper()
+	g := &proto.BalancedGroup{Ports: []uint32{80}}
+	if len(backends) == 0 {
+		g.Verdict = proto.BalancedGroup_REJECT
+	}
+	for _, b := range backends {
+		g.Addresses = append(g.Addresses, netip.MustParseAddr(b).AsSlice()...)
+	}
+	a := netip.MustParseAddr(vip)
+	s, err := balance.Parse(&proto.BalancedServiceUpdate{Namespace: "ns", Name: name, AffinitySeconds: affinity,
+		Ports: []*proto.BalancedPort{{Name: "p", Protocol: 6, Ipv6: a.Is6(), Everywhere: g,
+			Frontends: []*proto.BalancedFrontend{{Address: a.AsSlice(), Port: 80}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func openServices(t testing.TB, ns *nettest.NS) *Services {
+	t.Helper()
+	s, err := OpenServices(Options{NS: ns.Namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	s.SetPods(table.IPv4, []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.2.0.0/16")})
+	s.SetPods(table.IPv6, []netip.Prefix{netip.MustParsePrefix("fd00::/16")})
+	s.Set(svcOf(t, "a", "10.96.0.1", 0, "10.1.0.1", "10.1.0.2"))
+	s.Set(svcOf(t, "b", "fd01::1", 100, "fd00::1", "fd00::2"))
+	s.Set(svcOf(t, "c", "10.96.0.3", 0))
+	s.Set(svcOf(t, "d", "10.96.0.4", 10800, "10.1.0.1"))
+	return s
+}
+
+func (s *Services) mustApply(t testing.TB) int {
+	t.Helper()
+	res := s.Apply(context.Background())
+	if res.Err != nil || len(res.Broken) > 0 {
+		t.Fatalf("%+v", res)
+	}
+	return res.Writes
+}
+
+// TestServicesListing: the nft tool can list the table, though it cannot say all that its rules do.
+func TestServicesListing(t *testing.T) {
+	ns := nettest.New(t)
+	if openServices(t, ns).mustApply(t) == 0 {
+		t.Fatal("nothing was written")
+	}
+	listing := ns.Run("nft list ruleset")
+	for _, want := range []string{"10.96.0.1 . tcp . 80", "fd00::2 . 80", "10.1.0.0-10.2.255.255", "map @backends-"} {
+		if !strings.Contains(listing, want) {
+			t.Errorf("%q is not in the listing:\n%s", want, listing)
+		}
+	}
+}
+
+// TestServicesSettle: what is in place is not written again, by this process or the next, and what is damaged is.
+func TestServicesSettle(t *testing.T) {
+	ns := nettest.New(t)
+	s := openServices(t, ns)
+	s.mustApply(t)
+	if n := s.mustApply(t); n != 0 || s.Pending() {
+		t.Errorf("the second apply wrote %d objects, pending %v", n, s.Pending())
+	}
+	s.Set(svcOf(t, "a", "10.96.0.1", 0, "10.1.0.1", "10.1.0.2"))
+	if n := s.mustApply(t); n != 0 {
+		t.Errorf("the same service again made %d writes", n)
+	}
+	if n := openServices(t, ns).mustApply(t); n != 0 {
+		t.Errorf("a restart wrote %d objects", n)
+	}
+	before := ns.Run("nft list ruleset")
+	for _, damage := range []string{
+		"flush chain ip contiv-services nat-output",
+		"flush set ip contiv-services cluster-ips",
+		"flush set ip6 contiv-services pods",
+		"delete element ip contiv-services frontends { 10.96.0.1 . tcp . 80 }",
+		"add element ip contiv-services dropped { 10.96.0.1 . tcp . 80 }",
+		"add element ip contiv-services backends-3 { 0x1 . 0x2 . 0x3 : 10.9.9.9 . 99 }",
+		"add element ip contiv-services backends-0 { 0x1 . 0x2 . 0x3 : 10.9.9.9 . 99 }",
+		"add set ip contiv-services other { type ipv4_addr; }",
+		"delete table ip6 contiv-services",
+		"flush ruleset",
+	} {
+		ns.Run("nft " + damage)
+		if !s.Pending() {
+			t.Errorf("%s: not noticed", damage)
+		}
+		if s.mustApply(t) == 0 {
+			t.Errorf("%s: nothing was written", damage)
+		}
+		if after := ns.Run("nft list ruleset"); sortedLines(after) != sortedLines(before) {
+			t.Errorf("%s: not repaired:\n%s", damage, after)
+		}
+	}
+	for _, name := range []string{"ns/a", "ns/b", "ns/c", "ns/d"} {
+		s.Delete(name)
+	}
+	s.mustApply(t)
+	if left := ns.Run("nft list ruleset"); strings.TrimSpace(left) != "" {
+		t.Errorf("no service, but\n%s", left)
+	}
+}
+
+func sortedLines(text string) string {
+	var out []string
+	for word := range strings.FieldsSeq(strings.ReplaceAll(text, ",", " ")) {
+		out = append(out, word)
+	}
+	return strings.Join(slices.Sorted(slices.Values(out)), " ")
+}
+
+// TestServicesRefused: a service that the kernel refuses is left out and tried again later; others are served.
+func TestServicesRefused(t *testing.T) {
+	ns := nettest.New(t)
+	s := openServices(t, ns)
+	if !s.learn(&refusal{objects: map[object]error{s.services["ns/a"]: errors.New("no")}}) {
+		t.Fatal("there was something to learn")
+	}
+	res := s.Apply(context.Background())
+	listing := ns.Run("nft list ruleset")
+	if res.Err != nil || len(res.Broken) != 1 || res.Broken["service ns/a"] == nil ||
+		strings.Contains(listing, "10.96.0.1 ") || !strings.Contains(listing, "10.96.0.4 . tcp") {
+		t.Errorf("%+v\n%s", res, listing)
+	}
+	s.retried = time.Now().Add(-retryAfter)
+	s.mustApply(t)
+	if listing := ns.Run("nft list ruleset"); !strings.Contains(listing, "10.96.0.1 . tcp") {
+		t.Errorf("not tried again:\n%s", listing)
+	}
+	if s.learn(&refusal{objects: map[object]error{}, other: errors.New("no")}) {
+		t.Error("nobody is to blame, so there is nothing to try again")
+	}
+}

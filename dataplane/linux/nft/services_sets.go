@@ -1,0 +1,131 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// mapID is one of the sets and maps of a table of services.
+type mapID uint8
+
+const (
+	mapPods mapID = iota
+	mapFrontends
+	mapOutside
+	mapCounts
+	mapPick
+	mapPickOutside
+	mapSticky
+	mapAffinity
+	mapHairpin
+	mapClusterIPs
+	mapReject
+	mapDrop
+	mapRejectOutside
+	mapDropOutside
+	mapSources
+	mapBackends // the first of several
+	numMaps     = mapBackends + shards
+)
+
+// shards is in how many maps the backends are, by their group's number: the kernel lists a map in a time that grows with the
+// square of its size (250,000 elements: 7 s), because it finds the place to go on by counting.
+const shards = 8
+
+func shardOf(group uint64) uint32 { return uint32(group % shards) }
+
+// mapDef is how the kernel is told of a set or map.
+type mapDef struct {
+	id                               mapID
+	name                             string
+	flags, keyType, keyLen, dataType uint32
+	dataLen, maxSize                 uint32
+}
+
+const (
+	typeMark = 19 // a number as nft shows it; groups are two of them
+	// maxAffinity bounds how many clients' backends are remembered in a family; clients beyond are served without affinity.
+	maxAffinity = 1 << 20
+)
+
+func concat(types ...uint32) (t uint32) {
+	for _, one := range types {
+		t = t<<typeBits | one
+	}
+	return t
+}
+
+// mapDefs are all sets and maps of a family.
+func mapDefs(f *family) []mapDef {
+	a, addr := uint32(addressBytes(f.id)), f.addrType
+	front, frontLen := concat(addr, typeProto, typePort), a+8
+	group, number3 := concat(typeMark, typeMark), concat(typeMark, typeMark, typeMark)
+	defs := []mapDef{
+		{id: mapPods, name: "pods", flags: unix.NFT_SET_INTERVAL, keyType: addr, keyLen: a},
+		{id: mapFrontends, name: "frontends", keyType: front, keyLen: frontLen, dataType: number3, dataLen: 12},
+		{id: mapOutside, name: "outside", keyType: front, keyLen: frontLen, dataType: number3, dataLen: 12},
+		{id: mapCounts, name: "counts", keyType: group, keyLen: 8, dataType: number3, dataLen: 12},
+		{id: mapPick, name: "pick", keyType: group, keyLen: 8, dataType: dataVerdict},
+		{id: mapPickOutside, name: "pick-outside", keyType: group, keyLen: 8, dataType: dataVerdict},
+		{id: mapSticky, name: "sticky", keyType: concat(typeMark, typeMark, addr, typePort), keyLen: 12 + a},
+		{id: mapAffinity, name: "affinity", flags: unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL, maxSize: maxAffinity,
+			keyType: concat(typeMark, typeMark, addr), keyLen: a + 8, dataType: concat(addr, typePort), dataLen: a + 4},
+		{id: mapHairpin, name: "hairpin", keyType: concat(addr, addr), keyLen: 2 * a},
+		{id: mapClusterIPs, name: "cluster-ips", keyType: addr, keyLen: a},
+		{id: mapReject, name: "refused", keyType: front, keyLen: frontLen},
+		{id: mapDrop, name: "dropped", keyType: front, keyLen: frontLen},
+		{id: mapRejectOutside, name: "refused-outside", keyType: front, keyLen: frontLen},
+		{id: mapDropOutside, name: "dropped-outside", keyType: front, keyLen: frontLen},
+		{id: mapSources, name: "sources", keyType: front, keyLen: frontLen, dataType: dataVerdict},
+	}
+	for i := range mapID(shards) {
+		defs = append(defs, mapDef{id: mapBackends + i, name: fmt.Sprintf("backends-%d", i), keyType: number3, keyLen: 12,
+			dataType: concat(addr, typePort), dataLen: a + 4})
+	}
+	for i := range defs {
+		if defs[i].dataType != 0 {
+			defs[i].flags |= unix.NFT_SET_MAP
+		}
+	}
+	return defs
+}
+
+// Keys and values as the kernel has them: every field begins at a multiple of four bytes. Numbers of ours are in the machine's
+// byte order, as numgen makes them.
+
+func frontKey(k balance.Key) string {
+	b := append(k.Addr.AsSlice(), k.Proto, 0, 0, 0)
+	b = binary.BigEndian.AppendUint16(b, k.Port)
+	return string(append(b, 0, 0))
+}
+
+func appendGroup(b []byte, id uint64) []byte { return binary.BigEndian.AppendUint64(b, id) }
+
+func groupKey(id uint64) string { return string(appendGroup(nil, id)) }
+
+func frontValue(g *balance.Group, m balance.Masquerade) string {
+	return string(appendGroup(host32(uint32(m)), g.ID))
+}
+
+// pickKey is what leads to the chain that draws a backend.
+func pickKey(p picker) string { return string(append(host32(p.bits<<8|p.shard), host32(p.seconds)...)) }
+
+func countValue(p picker) string { return string(host32(0)) + pickKey(p) }
+
+func appendBackendKey(b []byte, id uint64, index int) []byte {
+	return binary.NativeEndian.AppendUint32(appendGroup(b, id), uint32(index))
+}
+
+func appendBackend(b []byte, g *balance.Group, i int) []byte {
+	b = append(b, g.AddrBytes(i)...)
+	b = binary.BigEndian.AppendUint16(b, g.Port(i))
+	return append(b, 0, 0)
+}
+
+// addrRegs is how many 32-bit registers an address takes.
+func addrRegs(f table.Family) uint32 { return uint32(addressBytes(f)) / 4 }

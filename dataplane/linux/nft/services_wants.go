@@ -1,0 +1,333 @@
+package nft
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"net/netip"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// balancer is one family's table: what is desired in it, and what the kernel has.
+type balancer struct {
+	f    *family
+	defs []mapDef
+
+	claims  map[elem]*claim        // what services want to be in maps
+	actual  map[elem]string        // what is
+	dirty   map[elem]struct{}      // where the two may differ
+	groups  map[uint64]*groupState // lists of backends
+	changed map[uint64]struct{}    // groups that may differ
+	chains  map[string]*leaf       // that elements lead to, by name
+	pods    spans
+	static  map[string][]program
+	// standard is how many claims there always are.
+	standard int
+
+	present, rebuild bool
+	chainsDirty      bool                  // chains may differ
+	podsThere        string                // the kernel's, as podsKey has them
+	rules            map[string][]ruleHash // of the kernel's chains
+}
+
+// elem is an element of a map or set, of backends excepted.
+type elem struct {
+	m   mapID
+	key string
+}
+
+// claim is who wants an element. Two services may want the same one with different values (an external address that both
+// name): the first by name gets it. Of shared elements everybody wants the same value.
+type claim struct {
+	value  string
+	owner  *service
+	others map[*service]string
+	users  int // of a shared element
+}
+
+func (m mapID) shared() bool {
+	return m == mapPick || m == mapPickOutside || m == mapHairpin || m == mapClusterIPs
+}
+
+// groupState is a group as desired and as programmed; nil: not there.
+type groupState struct {
+	want, have *balance.Group
+	owner      *service
+	repair     *repair // the kernel's is neither
+}
+
+// repair is what to do to a group that was found in disorder.
+type repair struct {
+	surplus []string // keys
+	missing []int    // indexes
+}
+
+// leaf is a chain that elements lead to, there as long as one does.
+type leaf struct {
+	users    int
+	programs []program
+}
+
+func newBalancer(id table.Family) *balancer {
+	b := &balancer{f: newFamily(id), claims: map[elem]*claim{}, actual: map[elem]string{}, dirty: map[elem]struct{}{},
+		groups: map[uint64]*groupState{}, changed: map[uint64]struct{}{}, chains: map[string]*leaf{},
+		rules: map[string][]ruleHash{}}
+	b.defs = mapDefs(b.f)
+	b.pods = spans{size: addressBytes(id)}
+	b.static = b.staticChains()
+	b.addStandard()
+	return b
+}
+
+// add and remove note what a service wants.
+func (b *balancer) add(svc *service) {
+	elems, groups := b.wants(svc)
+	for e, value := range elems {
+		b.claim(svc, e, value)
+	}
+	for _, g := range groups {
+		st := b.groups[g.ID]
+		if st == nil {
+			st = &groupState{}
+			b.groups[g.ID] = st
+		}
+		st.want, st.owner = g, svc
+		b.changed[g.ID] = struct{}{}
+	}
+}
+
+func (b *balancer) remove(svc *service) {
+	elems, groups := b.wants(svc)
+	for e := range elems {
+		b.release(svc, e)
+	}
+	for _, g := range groups {
+		if st := b.groups[g.ID]; st != nil && st.owner == svc {
+			st.want = nil
+			b.changed[g.ID] = struct{}{}
+		}
+	}
+}
+
+// wants are the elements and groups of a service in this family.
+func (b *balancer) wants(svc *service) (map[elem]string, []*balance.Group) {
+	w := needs{elems: map[elem]string{}, groups: map[uint64]*balance.Group{}, affinity: svc.Affinity}
+	for i := range svc.Ports {
+		if svc.Ports[i].Family == b.f.id {
+			for j := range svc.Ports[i].Frontends {
+				w.frontend(&svc.Ports[i].Frontends[j])
+			}
+		}
+	}
+	return w.elems, w.list
+}
+
+// needs collects what a service wants.
+type needs struct {
+	elems    map[elem]string
+	groups   map[uint64]*balance.Group
+	list     []*balance.Group
+	affinity time.Duration
+}
+
+func (w *needs) put(m mapID, key, value string) {
+	if _, has := w.elems[elem{m, key}]; !has {
+		w.elems[elem{m, key}] = value
+	}
+}
+
+func (w *needs) frontend(f *balance.Frontend) {
+	key := frontKey(f.Key)
+	if f.Cluster {
+		w.put(mapClusterIPs, string(f.Addr.AsSlice()), "")
+	}
+	w.target(key, f.Inside, f.Masquerade, mapFrontends, mapReject, mapDrop, false)
+	if f.Outside != f.Inside {
+		w.target(key, f.Outside, f.Masquerade, mapOutside, mapRejectOutside, mapDropOutside, true)
+	}
+	if f.Restricted {
+		w.put(mapSources, key, joinNets(f.Sources))
+	}
+}
+
+func (w *needs) target(key string, g *balance.Group, m balance.Masquerade, to, reject, drop mapID, outside bool) {
+	switch g.Verdict {
+	case balance.Reject:
+		w.put(reject, key, "")
+		return
+	case balance.Drop:
+		w.put(drop, key, "")
+		return
+	}
+	p := picker{outside: outside, bits: bitsFor(g.Len()), shard: shardOf(g.ID), seconds: uint32(w.affinity / time.Second)}
+	pick := mapPick
+	if outside {
+		pick = mapPickOutside
+	}
+	w.put(to, key, frontValue(g, m))
+	w.put(pick, pickKey(p), p.chain())
+	if w.groups[g.ID] != nil {
+		return
+	}
+	w.groups[g.ID] = g
+	w.list = append(w.list, g)
+	w.put(mapCounts, groupKey(g.ID), countValue(p))
+	for _, a := range g.Own() {
+		w.put(mapHairpin, string(append(a.AsSlice(), a.AsSlice()...)), "")
+	}
+	if w.affinity > 0 {
+		for i := range g.Len() {
+			w.put(mapSticky, string(appendBackend(appendGroup(nil, g.ID), g, i)), "")
+		}
+	}
+}
+
+// picker is a way to choose a backend: one of up to 1<<bits, which are in a shard.
+type picker struct {
+	outside              bool
+	bits, shard, seconds uint32
+}
+
+// bitsFor is how many bits a number below n has.
+func bitsFor(n int) uint32 { return uint32(bits.Len(uint(max(n, 1) - 1))) }
+
+// standardBits is up to which size of groups there always are chains to draw from them. A chain that comes or goes makes the
+// kernel wait for all processors, some 25 ms; elements alone do not.
+const standardBits = 7
+
+// addStandard claims what is there whatever services are.
+func (b *balancer) addStandard() {
+	for shard := range uint32(shards) {
+		for bits := range uint32(standardBits + 1) {
+			p := picker{bits: bits, shard: shard}
+			b.claim(&service{Service: &balance.Service{}}, elem{mapPick, pickKey(p)}, p.chain())
+			b.standard++
+		}
+	}
+}
+
+func (p picker) chain() string {
+	name := "pick"
+	if p.outside {
+		name = "outside"
+	}
+	return fmt.Sprintf("%s-%d-%d-%d", name, p.shard, 1<<p.bits, p.seconds)
+}
+
+func joinNets(nets []netip.Prefix) string {
+	texts := make([]string, len(nets))
+	for i, n := range nets {
+		texts[i] = n.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// sourcesChain is the chain that lets in what comes from some nets.
+func sourcesChain(nets string) string {
+	h := fnv.New64a()
+	h.Write([]byte(nets))
+	return fmt.Sprintf("from-%016x", h.Sum64())
+}
+
+func (b *balancer) claim(svc *service, e elem, value string) {
+	c := b.claims[e]
+	switch {
+	case c == nil:
+		b.claims[e] = &claim{value: value, owner: svc, users: 1}
+		b.lead(e, value, 1)
+	case e.m.shared():
+		c.users++
+		return
+	case svc.Name < c.owner.Name:
+		c.other(c.owner, c.value)
+		b.change(e, c, svc, value)
+	default:
+		c.other(svc, value)
+		return
+	}
+	b.dirty[e] = struct{}{}
+}
+
+func (c *claim) other(svc *service, value string) {
+	if c.others == nil {
+		c.others = map[*service]string{}
+	}
+	c.others[svc] = value
+}
+
+func (b *balancer) change(e elem, c *claim, owner *service, value string) {
+	b.lead(e, c.value, -1)
+	c.owner, c.value = owner, value
+	b.lead(e, value, 1)
+}
+
+func (b *balancer) release(svc *service, e elem) {
+	c := b.claims[e]
+	if c == nil {
+		return
+	}
+	if c.users--; e.m.shared() && c.users > 0 {
+		return
+	}
+	if !e.m.shared() && c.owner != svc {
+		delete(c.others, svc)
+		return
+	}
+	b.dirty[e] = struct{}{}
+	var next *service
+	for other := range c.others {
+		if next == nil || other.Name < next.Name {
+			next = other
+		}
+	}
+	if next == nil {
+		b.lead(e, c.value, -1)
+		delete(b.claims, e)
+		return
+	}
+	value := c.others[next]
+	delete(c.others, next)
+	b.change(e, c, next, value)
+}
+
+// lead notes that an element leads to its chain, or does no more.
+func (b *balancer) lead(e elem, value string, n int) {
+	if e.m != mapPick && e.m != mapPickOutside && e.m != mapSources {
+		return
+	}
+	name := leafOf(e.m, value)
+	l := b.chains[name]
+	if l == nil {
+		l = &leaf{programs: b.leafPrograms(e, value)}
+		b.chains[name], b.chainsDirty = l, true
+	}
+	if l.users += n; l.users == 0 {
+		delete(b.chains, name)
+		b.chainsDirty = true
+	}
+}
+
+// leafOf is the chain that an element of a verdict map leads to.
+func leafOf(m mapID, value string) string {
+	if m == mapSources {
+		return sourcesChain(value)
+	}
+	return value
+}
+
+// pending is true if the kernel may have something else.
+func (b *balancer) pending() bool {
+	return len(b.dirty)+len(b.changed) > 0 || b.rebuild || b.present && b.podsThere != b.podsKey()
+}
+
+func (b *balancer) podsKey() string {
+	var key []byte
+	for i := range b.pods.list {
+		key = append(append(key, b.pods.list[i].first[:b.pods.size]...), b.pods.list[i].last[:b.pods.size]...)
+	}
+	return string(key)
+}

@@ -1,0 +1,357 @@
+package nft
+
+import (
+	"maps"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// write adds to a transaction what the kernel lacks or has too much.
+func (b *balancer) write(t *batch) {
+	if b.rebuild || b.nothing() {
+		if b.present {
+			t.delTable(b.f)
+			t.writes++
+		}
+		b.forget()
+		if b.nothing() {
+			return
+		}
+	}
+	if !b.present {
+		t.newTable(b.f)
+		for i := range b.defs {
+			b.newMap(t, &b.defs[i])
+		}
+	}
+	gone := b.writeChains(t)
+	b.writePods(t)
+	b.writeElems(t)
+	b.writeGroups(t)
+	for _, name := range gone {
+		t.begin(b.f, unix.NFT_MSG_DELRULE, 0, nil)
+		t.str(unix.NFTA_RULE_CHAIN, name)
+		t.end()
+		t.begin(b.f, unix.NFT_MSG_DELCHAIN, 0, nil)
+		t.str(unix.NFTA_CHAIN_NAME, name)
+		t.end()
+		t.writes++
+	}
+}
+
+// nothing is true if the kernel is to have no table: there is no service of this family.
+func (b *balancer) nothing() bool { return len(b.claims) == b.standard }
+
+// forget notes that the kernel has nothing.
+func (b *balancer) forget() {
+	b.present, b.rebuild, b.chainsDirty, b.podsThere = false, false, true, ""
+	clear(b.actual)
+	clear(b.rules)
+	clear(b.dirty)
+	for e := range b.claims {
+		b.dirty[e] = struct{}{}
+	}
+	for id, st := range b.groups {
+		st.have, st.repair = nil, nil
+		b.changed[id] = struct{}{}
+	}
+}
+
+func (b *balancer) newMap(t *batch, d *mapDef) {
+	t.begin(b.f, unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE|unix.NLM_F_EXCL, nil)
+	t.str(unix.NFTA_SET_NAME, d.name)
+	t.u32(unix.NFTA_SET_FLAGS, d.flags)
+	t.u32(unix.NFTA_SET_KEY_TYPE, d.keyType)
+	t.u32(unix.NFTA_SET_KEY_LEN, d.keyLen)
+	if d.dataType != 0 {
+		t.u32(unix.NFTA_SET_DATA_TYPE, d.dataType)
+		t.u32(unix.NFTA_SET_DATA_LEN, d.dataLen)
+	}
+	if d.maxSize > 0 {
+		at := t.nest(unix.NFTA_SET_DESC)
+		t.u32(unix.NFTA_SET_DESC_SIZE, d.maxSize)
+		t.endNest(at)
+	}
+	t.sets++
+	t.u32(unix.NFTA_SET_ID, t.sets)
+	t.end()
+	t.writes++
+}
+
+// desiredChains are the rules of all chains.
+func (b *balancer) desiredChains() map[string][]program {
+	want := maps.Clone(b.static)
+	for name, l := range b.chains {
+		want[name] = l.programs
+	}
+	return want
+}
+
+// writeChains makes chains and their rules, and returns those that are to go when nothing leads to them any more.
+func (b *balancer) writeChains(t *batch) (gone []string) {
+	if !b.chainsDirty {
+		return nil
+	}
+	want := b.desiredChains()
+	var rewrite []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		have, there := b.rules[name]
+		if there && sameHashes(want[name], have) {
+			continue
+		}
+		rewrite = append(rewrite, name)
+		if there {
+			t.begin(b.f, unix.NFT_MSG_DELRULE, 0, nil)
+			t.str(unix.NFTA_RULE_CHAIN, name)
+			t.end()
+			continue
+		}
+		b.newChain(t, name)
+	}
+	for _, name := range rewrite {
+		for i := range want[name] {
+			newRule(t, b.f, name, &want[name][i])
+		}
+	}
+	for name := range b.rules {
+		if _, wanted := want[name]; !wanted {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+func (b *balancer) newChain(t *batch, name string) {
+	t.begin(b.f, unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE|unix.NLM_F_EXCL, nil)
+	t.str(unix.NFTA_CHAIN_NAME, name)
+	for _, h := range serviceHooks() {
+		if h.name == name {
+			at := t.nest(unix.NFTA_CHAIN_HOOK)
+			t.u32(unix.NFTA_HOOK_HOOKNUM, h.num)
+			t.u32(unix.NFTA_HOOK_PRIORITY, uint32(h.priority))
+			t.endNest(at)
+			t.u32(unix.NFTA_CHAIN_POLICY, codeAccept)
+			t.str(unix.NFTA_CHAIN_TYPE, h.typ)
+		}
+	}
+	t.end()
+	t.writes++
+}
+
+func newRule(t *batch, f *family, chain string, p *program) {
+	t.begin(f, unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, nil)
+	t.str(unix.NFTA_RULE_CHAIN, chain)
+	at := t.nest(unix.NFTA_RULE_EXPRESSIONS)
+	t.b = append(t.b, p.exprs...)
+	t.endNest(at)
+	t.bytes(unix.NFTA_RULE_USERDATA, p.udata)
+	t.end()
+	t.writes++
+}
+
+// writePods replaces the nets of pods.
+func (b *balancer) writePods(t *batch) {
+	if b.podsThere == b.podsKey() {
+		return
+	}
+	name := b.defs[mapPods].name
+	if b.podsThere != "" {
+		t.begin(b.f, unix.NFT_MSG_DELSETELEM, 0, nil)
+		t.str(unix.NFTA_SET_ELEM_LIST_SET, name)
+		t.end()
+	}
+	list := t.elements(b.f, unix.NFT_MSG_NEWSETELEM, name, nil)
+	for i := range b.pods.list {
+		list.span(b.pods, &b.pods.list[i])
+	}
+	list.close()
+	t.writes++
+}
+
+// writeElems writes the elements that differ: first what goes, then what comes.
+func (b *balancer) writeElems(t *batch) {
+	var del, add [numMaps][]elem
+	for e := range b.dirty {
+		c := b.claims[e]
+		value, there := b.actual[e]
+		have := there && c != nil && value == c.kernelValue(e.m)
+		if there && !have {
+			del[e.m] = append(del[e.m], e)
+		}
+		if c != nil && !have {
+			add[e.m] = append(add[e.m], e)
+		}
+	}
+	for m := range numMaps {
+		list := t.elements(b.f, unix.NFT_MSG_DELSETELEM, b.defs[m].name, nil)
+		for _, e := range del[m] {
+			at := list.begin()
+			list.keyAttr([]byte(e.key))
+			t.endNest(at)
+			t.writes++
+		}
+		list.close()
+	}
+	for m := range numMaps {
+		b.addElems(t, m, add[m])
+	}
+}
+
+// addElems adds elements, each in the name of the service that wants it.
+func (b *balancer) addElems(t *batch, m mapID, elems []elem) {
+	slices.SortFunc(elems, func(x, y elem) int {
+		return cmpString(b.claims[x].owner.Name, b.claims[y].owner.Name)
+	})
+	list := t.elements(b.f, unix.NFT_MSG_NEWSETELEM, b.defs[m].name, nil)
+	for _, e := range elems {
+		c := b.claims[e]
+		if list.who != object(c.owner) {
+			list.close()
+			list.who = c.owner
+		}
+		at := list.begin()
+		list.keyAttr([]byte(e.key))
+		switch {
+		case b.defs[m].dataType == dataVerdict:
+			t.verdict(unix.NFTA_SET_ELEM_DATA, unix.NFT_GOTO, leafOf(m, c.value))
+		case b.defs[m].dataType != 0:
+			value := t.nest(unix.NFTA_SET_ELEM_DATA)
+			t.bytes(unix.NFTA_DATA_VALUE, []byte(c.value))
+			t.endNest(value)
+		}
+		t.endNest(at)
+		t.writes++
+	}
+	list.close()
+}
+
+// kernelValue is what the kernel's element has.
+func (c *claim) kernelValue(m mapID) string {
+	if m == mapSources {
+		return sourcesChain(c.value)
+	}
+	return c.value
+}
+
+// writeGroups writes the backends that differ.
+func (b *balancer) writeGroups(t *batch) {
+	var byShard [shards][]uint64
+	for id := range b.changed {
+		byShard[shardOf(id)] = append(byShard[shardOf(id)], id)
+	}
+	for i, ids := range byShard {
+		name := b.defs[int(mapBackends)+i].name
+		b.deleteBackends(t, t.elements(b.f, unix.NFT_MSG_DELSETELEM, name, nil), ids)
+		b.addBackends(t, t.elements(b.f, unix.NFT_MSG_NEWSETELEM, name, nil), ids)
+	}
+}
+
+func (b *balancer) deleteBackends(t *batch, del *elements, ids []uint64) {
+	for _, id := range ids {
+		b.groups[id].eachGone(id, func(k []byte) {
+			at := del.begin()
+			del.keyAttr(k)
+			t.endNest(at)
+			t.writes++
+		})
+	}
+	del.close()
+}
+
+func (b *balancer) addBackends(t *batch, add *elements, ids []uint64) {
+	var key, value []byte
+	for _, id := range ids {
+		st := b.groups[id]
+		if st.want == nil {
+			continue
+		}
+		add.close()
+		add.who = st.owner
+		st.eachNew(func(i int) {
+			key, value = appendBackendKey(key[:0], id, i), appendBackend(value[:0], st.want, i)
+			at := add.begin()
+			add.keyAttr(key)
+			data := t.nest(unix.NFTA_SET_ELEM_DATA)
+			t.bytes(unix.NFTA_DATA_VALUE, value)
+			t.endNest(data)
+			t.endNest(at)
+			t.writes++
+		})
+	}
+	add.close()
+}
+
+// eachGone are the keys of backends that the kernel has and is not to have there.
+func (st *groupState) eachGone(id uint64, each func(key []byte)) {
+	if st.repair != nil {
+		for _, key := range st.repair.surplus {
+			each([]byte(key))
+		}
+		return
+	}
+	if st.have == nil {
+		return
+	}
+	var key []byte
+	for i := range st.have.Len() {
+		if st.want == nil || !st.want.Same(st.have, i) {
+			key = appendBackendKey(key[:0], id, i)
+			each(key)
+		}
+	}
+}
+
+// eachNew are the indexes of backends that the kernel lacks.
+func (st *groupState) eachNew(each func(i int)) {
+	if st.repair != nil {
+		for _, i := range st.repair.missing {
+			each(i)
+		}
+		return
+	}
+	for i := range st.want.Len() {
+		if st.have == nil || !st.want.Same(st.have, i) {
+			each(i)
+		}
+	}
+}
+
+// done notes that the kernel has all that was written.
+func (b *balancer) done() {
+	if b.nothing() {
+		b.forget()
+		clear(b.changed)
+		clear(b.groups)
+		return
+	}
+	b.present, b.podsThere = true, b.podsKey()
+	for e := range b.dirty {
+		if c := b.claims[e]; c != nil {
+			b.actual[e] = c.kernelValue(e.m)
+		} else {
+			delete(b.actual, e)
+		}
+	}
+	clear(b.dirty)
+	for id := range b.changed {
+		st := b.groups[id]
+		if st.have, st.repair = st.want, nil; st.have == nil {
+			delete(b.groups, id)
+		}
+	}
+	clear(b.changed)
+	if !b.chainsDirty {
+		return
+	}
+	b.chainsDirty = false
+	clear(b.rules)
+	for name, programs := range b.desiredChains() {
+		hashes := make([]ruleHash, len(programs))
+		for i := range programs {
+			hashes[i] = programs[i].hash
+		}
+		b.rules[name] = hashes
+	}
+}

@@ -1,0 +1,374 @@
+package intdataplane
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// webService is a service with a cluster IP at pods of the test.
+func (n *node) webService(name string, i int, pods ...int) *lb {
+	s := newLB(name)
+	bothFamilies(func(f table.Family) { s.port(f, n.pods(f, pods...), nil, front(cluster, vip(f, i), 80)) })
+	return s
+}
+
+func at(f table.Family, i int) netip.AddrPort { return netip.AddrPortFrom(vip(f, i), 80) }
+
+// restart is a new process that finds what the last one has left.
+func (n *node) restart(msgs ...any) {
+	n.t.Helper()
+	n.stop()
+	n.start()
+	n.apply(append(append(podPools(), msgs...), n.open()...)...)
+	n.up("pod1", "pod2", "pod3")
+}
+
+// TestServiceAffinity: a client stays with its backend, over a restart, until that is gone, and then stays with another.
+func TestServiceAffinity(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		sticky := func(pods ...int) *proto.BalancedServiceUpdate {
+			return n.webService("sticky", 1, pods...).affinity(3600).m
+		}
+		n.apply(sticky(1, 2, 3))
+		first := map[table.Family]string{}
+		same := func(why string) {
+			bothFamilies(func(f table.Family) {
+				for range 12 {
+					got, err := ask(n.Outside, "tcp", at(f, 1))
+					if err != nil || got.by != first[f] {
+						t.Errorf("%s: %q, %v, want %s", why, got.by, err, first[f])
+						return
+					}
+				}
+			})
+		}
+		meet := func() {
+			bothFamilies(func(f table.Family) {
+				got, err := ask(n.Outside, "tcp", at(f, 1))
+				if err != nil {
+					t.Error(err)
+				}
+				first[f] = got.by
+			})
+		}
+		meet()
+		same("at first")
+		n.restart(sticky(1, 2, 3))
+		same("after a restart")
+		left := slices.DeleteFunc([]int{1, 2, 3}, func(i int) bool { return first[4] == fmt.Sprintf("pod%d", i) })
+		n.apply(sticky(left...))
+		gone := first[4]
+		meet()
+		if first[4] == gone {
+			t.Errorf("%s is gone and still answers", gone)
+		}
+		same("with another backend")
+		n.apply(sticky(1, 2, 3))
+		same("now that the first is back")
+	})
+}
+
+// TestServiceAffinityEnds: after its timeout a client may meet any backend.
+func TestServiceAffinityEnds(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		n.apply(n.webService("sticky", 1, 1, 2, 3).affinity(1).m)
+		got, err := ask(n.Outside, "tcp", at(4, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// 1.3 seconds without a connection end it.
+		for range 4 {
+			time.Sleep(1300 * time.Millisecond)
+			next, err := ask(n.Outside, "tcp", at(4, 1))
+			if err == nil && next.by != got.by {
+				return
+			}
+		}
+		t.Error("the client met the same backend five times, though it came rarely enough; by chance this is 1 in 81")
+	})
+}
+
+// TestServiceDatagrams: clients that go on sending UDP from the same port leave a backend that is gone, and find the first one
+// of a service that had none.
+func TestServiceDatagrams(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		bothFamilies(func(f table.Family) {
+			n.apply(n.webService("dns", 1, 2).m)
+			conn, err := dial(n.Pods[0], "udp", at(f, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			meets := func(why, pod string) {
+				eventually(t, why, func() bool {
+					got, err := askOver(conn, "udp")
+					return err == nil && got.by == pod
+				})
+			}
+			meets("the backend", "pod2")
+			n.apply(n.webService("dns", 1, 3).m)
+			meets("the backend is another", "pod3")
+			none := newLB("dns")
+			bothFamilies(func(f table.Family) {
+				none.port(f, nobody(proto.BalancedGroup_REJECT), nil, front(cluster, vip(f, 1), 80))
+			})
+			n.apply(none.m)
+			eventually(t, "nobody serves", func() bool { _, err := askOver(conn, "udp"); return errors.Is(err, errRefused) })
+			n.apply(n.webService("dns", 1, 1, 2).m, n.webService("dns", 1, 2).m)
+			meets("the first backend", "pod2")
+		})
+	})
+}
+
+// TestServiceRestart: with nothing changed an agent's restart writes nothing, and neither open nor new connections notice.
+func TestServiceRestart(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		var all []any
+		for i := range 20 {
+			all = append(all, n.webService(fmt.Sprintf("s%d", i), i+1, 2, 3).affinity(uint32(i%2*3600)).m)
+		}
+		n.apply(all...)
+		var failed, done atomic.Int64
+		stop := make(chan struct{})
+		bothFamilies(func(f table.Family) {
+			n.serving.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if _, err := ask(n.Pods[0], "tcp", at(f, 1)); err != nil {
+						failed.Add(1)
+					}
+					done.Add(1)
+				}
+			})
+		})
+		held, err := dial(n.Pods[0], "udp", at(4, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		before, err := askOver(held, "udp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			n.restart(all...)
+			if dump, err := n.d.Dump(); err != nil || dump.Writes != 0 {
+				t.Errorf("restart: %v, %d objects were written, want none", err, dump.Writes)
+			}
+			n.apply(all...)
+			if dump, err := n.d.Dump(); err != nil || dump.Writes != 0 {
+				t.Errorf("the same again: %v, %d objects were written, want none", err, dump.Writes)
+			}
+		}
+		if after, err := askOver(held, "udp"); err != nil || after.by != before.by {
+			t.Errorf("the open flow went from %s to %s, %v", before.by, after.by, err)
+		}
+		eventually(t, "connections were made", func() bool { return done.Load() > 50 })
+		close(stop)
+		if failed.Load() > 0 {
+			t.Errorf("%d of %d connections failed", failed.Load(), done.Load())
+		}
+	})
+}
+
+// TestServiceSpread: connections are spread evenly (chi-square with 2 degrees of freedom; 18.4 is one in 10,000).
+func TestServiceSpread(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		n.apply(n.webService("web", 1, 1, 2, 3).m)
+		bothFamilies(func(f table.Family) {
+			const total = 600
+			met := map[string]float64{}
+			for range total {
+				got, err := ask(n.Outside, "udp", at(f, 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				met[got.by]++
+			}
+			chi := 0.0
+			for _, pod := range []string{"pod1", "pod2", "pod3"} {
+				d := met[pod] - total/3
+				chi += d * d / (total / 3)
+			}
+			if chi > 18.4 {
+				t.Errorf("IPv%d: %v, chi-square %.1f", f, met, chi)
+			}
+		})
+	})
+}
+
+// TestServicePolicy: a pod's policy sees the backend's port and, of pods, the client itself.
+func TestServicePolicy(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		rule := tcpPort("allow", podPort)
+		rule.SrcNet = []string{n.addr(1, 4).String() + "/32", n.addr(1, 6).String() + "/128"}
+		n.apply(policy("web", rule), n.pod(2, withTiers(ingress("web"))), n.webService("web", 1, 2).m)
+		n.up("pod2")
+		bothFamilies(func(f table.Family) {
+			n.expectBy("tcp", "allowed", n.Pods[0], at(f, 1), want{by: []string{"pod2"}})
+			n.expectBy("tcp", "not allowed", n.Pods[2], at(f, 1), want{err: errSilence})
+		})
+	})
+}
+
+// TestServiceFaults: a service that makes no sense is left out and told of; one that claims another's address gets it when the
+// other has gone; SCTP is taken; what somebody else removes comes back.
+func TestServiceFaults(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		bad := n.webService("bad", 9, 1)
+		bad.m.Ports[0].Protocol = 1
+		sctp := n.webService("sctp", 8, 1)
+		for _, p := range sctp.m.Ports {
+			p.Protocol = 132
+		}
+		n.apply(bad.m, n.webService("b", 1, 2).m, n.webService("a", 1, 3).m, sctp.m)
+		bothFamilies(func(f table.Family) {
+			n.expect("the first by name", n.Pods[0], at(f, 1), want{by: []string{"pod3"}})
+			n.expect("not served", n.Pods[0], netip.AddrPortFrom(vip(f, 8), 81), want{err: errRefused})
+		})
+		dump, err := n.d.Dump()
+		if err != nil || !strings.Contains(dump.Broken["service default/bad"], "protocol 1") || len(dump.Broken) != 1 {
+			t.Errorf("broken: %v, %v", dump.Broken, err)
+		}
+		n.apply(&proto.BalancedServiceRemove{Namespace: "default", Name: "a"},
+			&proto.BalancedServiceRemove{Namespace: "default", Name: "bad"})
+		n.expect("the other", n.Pods[0], at(4, 1), want{by: []string{"pod2"}})
+		if n.config.RulesConfig.Backend == rules.BackendNFT {
+			n.run("nft", "delete", "table", "ip", "contiv-services")
+			for i := range 8 {
+				n.run("nft", "flush", "map", "ip6", "contiv-services", fmt.Sprint("backends-", i))
+			}
+		} else {
+			n.run("iptables", "-t", "nat", "-F", chainServicesIn)
+			n.run("ip6tables", "-t", "nat", "-F", chainServicesIn)
+		}
+		bothFamilies(func(f table.Family) {
+			eventually(t, "it is repaired", func() bool {
+				got, err := ask(n.Pods[0], "udp", at(f, 1))
+				return err == nil && got.by == "pod2"
+			})
+		})
+		n.apply(&proto.BalancedServiceRemove{Namespace: "default", Name: "b"},
+			&proto.BalancedServiceRemove{Namespace: "default", Name: "sctp"})
+		if text := n.kernel(); strings.Contains(text, "services") || strings.Contains(text, "cali-s") {
+			t.Errorf("no service is left, but:\n%s", text)
+		}
+	})
+}
+
+// randomService is any service of a small world, in which they change a lot and get into each other's way.
+func randomService(random *rand.Rand) *proto.BalancedServiceUpdate {
+	s := newLB(fmt.Sprintf("s%d", random.IntN(8)))
+	group := func(f table.Family) *proto.BalancedGroup {
+		g := &proto.BalancedGroup{Ports: []uint32{8080}}
+		for i := range 6 {
+			if random.IntN(2) == 0 {
+				a := netip.AddrFrom4([4]byte{10, 65, 0, byte(i + 1)})
+				if f == table.IPv6 {
+					a = netip.MustParseAddr(fmt.Sprintf("fd00:65::%x", i+1))
+				}
+				g.Addresses = append(g.Addresses, a.AsSlice()...)
+			}
+		}
+		if len(g.Addresses) == 0 {
+			return nobody(proto.BalancedGroup_Verdict(1 + random.IntN(2)))
+		}
+		if random.IntN(2) == 0 {
+			g.Own = g.Addresses
+		}
+		return g
+	}
+	bothFamilies(func(f table.Family) {
+		if random.IntN(4) == 0 {
+			return
+		}
+		var fronts []*proto.BalancedFrontend
+		for i := range 4 {
+			if random.IntN(2) == 0 {
+				fr := front(proto.BalancedFrontend_Source(random.IntN(3)), vip(f, i+1), uint32(80+random.IntN(2)))
+				if fr.Source != cluster && random.IntN(3) == 0 {
+					fr.Restricted, fr.SourceRanges = true, []string{"192.0.2.0/24", "198.51.100.0/24"}[:random.IntN(3)]
+					if f == table.IPv6 {
+						fr.SourceRanges = nil
+					}
+				}
+				fronts = append(fronts, fr)
+			}
+		}
+		s.port(f, group(f), group(f), fronts...)
+	})
+	return s.affinity(uint32(random.IntN(3) * 60)).m
+}
+
+// TestServiceRandom: any way to a state ends in the same kernel as a start in it, and a start on it writes nothing.
+func TestServiceRandom(t *testing.T) {
+	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			config := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend}}
+			walked := netns(t, "walk")
+			walker := newStepper(t, config, walked)
+			defer walker.stop()
+			random := rand.New(rand.NewPCG(7, 7))
+			world := map[string]*proto.BalancedServiceUpdate{}
+			steps := map[string]int{rules.BackendNFT: 120, rules.BackendIptables: 12}[backend]
+			walker.step(podPools()...)
+			for i := range steps {
+				var msgs []any
+				for range random.IntN(6) {
+					m := randomService(random)
+					if world[m.Name] != nil && random.IntN(4) == 0 {
+						delete(world, m.Name)
+						msgs = append(msgs, &proto.BalancedServiceRemove{Namespace: m.Namespace, Name: m.Name})
+					} else {
+						world[m.Name] = m
+						msgs = append(msgs, m)
+					}
+				}
+				walker.step(msgs...)
+				if i%(steps/4) == steps/4-1 {
+					compareWithStart(t, config, walked, world)
+				}
+			}
+		})
+	}
+}
+
+func compareWithStart(t *testing.T, config Config, walked *nsdo.Namespace, world map[string]*proto.BalancedServiceUpdate) {
+	t.Helper()
+	msgs := podPools()
+	for _, m := range world {
+		msgs = append(msgs, m)
+	}
+	started := netns(t, fmt.Sprint("fresh", time.Now().UnixNano()%1000000))
+	fresh := newStepper(t, config, started)
+	fresh.step(msgs...)
+	fresh.stop()
+	backend := config.RulesConfig.Backend
+	want, got := kernelText(t, started, backend), kernelText(t, walked, backend)
+	if got != want {
+		t.Fatalf("the kernel differs from that of a start:\n%s", difference(want, got))
+	}
+	again := newStepper(t, config, walked)
+	again.step(msgs...)
+	if again.d.progress.writes != 0 {
+		t.Errorf("a start on what is there wrote %d objects", again.d.progress.writes)
+	}
+	again.stop()
+}
