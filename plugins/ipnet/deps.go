@@ -33,7 +33,9 @@ type Deps struct {
 	GoVPP         GoVPP         // nil where there is no VPP
 	MgmtIPs       MgmtPublisher // nil: the host's addresses are not told to other nodes
 	HTTPHandlers  rest.HTTPHandlers
-	RemoteDB      keyval.KvProtoPlugin // nil: nothing of ipnet's is stored
+	// ServesServices: VPP serves Kubernetes services, so the host sends what is for them, and for VPP's own address, to VPP.
+	ServesServices bool
+	RemoteDB       keyval.KvProtoPlugin // nil: nothing of ipnet's is stored
 }
 
 // GoVPP is the interface of the VPP connection, declared here so that packages which import ipnet for its constants do not

@@ -2,6 +2,7 @@ package ipnet
 
 import (
 	"net/netip"
+	"slices"
 
 	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
@@ -71,6 +72,9 @@ func (s *settings) hostRoutes(v *values) {
 		if s.routeServices {
 			towardsVPP = append(towardsVPP, familyOnly(s.cluster.Services, vppIP)...)
 		}
+		if s.servesServices {
+			towardsVPP = append(towardsVPP, familyOnly(s.behindUplink(), vppIP)...)
+		}
 		for _, dst := range towardsVPP {
 			if dst == l.Subnet {
 				continue // a cluster of one node: connected
@@ -83,6 +87,23 @@ func (s *settings) hostRoutes(v *values) {
 			}
 		}
 	}
+}
+
+// behindUplink are the networks of the main interface, as far as the host is not in them itself: then only VPP's address. Node
+// ports are served there, and VPP, of this node and of others, has such an address when it sends the host what a client sends
+// that the host could not answer by itself.
+func (s *settings) behindUplink() []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range s.nodeIPs {
+		switch {
+		case slices.Contains(s.hostIPs, p.Addr()):
+		case slices.ContainsFunc(s.hostIPs, p.Contains):
+			out = append(out, hostPrefix(p.Addr()))
+		default:
+			out = append(out, p.Masked())
+		}
+	}
+	return out
 }
 
 // familyOnly picks the prefixes of addr's family.

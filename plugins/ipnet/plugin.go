@@ -89,8 +89,9 @@ func (n *IPNet) Init() error {
 		n.hostIPsDump = n.LinuxNsPlugin.HostIPs
 		n.LinuxNsPlugin.WatchHostIPs(func() { n.push(hostIPsChange{}) })
 	}
-	if n.Dataplane == DataplaneVPP && n.ContivConf.Node().NatExternalTraffic {
-		n.Logger().Info("natExternalTraffic has no effect on VPP yet: pods' packets leave with their own addresses")
+	if n.Dataplane == DataplaneVPP && n.ContivConf.Node().NatExternalTraffic &&
+		n.ContivConf.Routing().NodeToNodeTransport == contivconf.TransportNoOverlay {
+		n.Logger().Info("natExternalTraffic has no effect on VPP without an overlay: pods' packets leave with their own addresses")
 	}
 	if n.VPPNICs != nil {
 		n.VPPNICs.Watch(func() { n.push(nicsChange{}) })

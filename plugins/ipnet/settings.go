@@ -27,6 +27,7 @@ type settings struct {
 
 	mainVRF, podVRF uint32
 	routeServices   bool // Linux sends service traffic to VPP
+	servesServices  bool // VPP serves it
 	scan            contivconf.NeighborScanConfig
 
 	mainIf   contivconf.VPPInterface // as configured
@@ -55,7 +56,8 @@ func (n *IPNet) gather() (*settings, error) {
 		nodeID: n.NodeSync.GetNodeID(), nodeName: n.ServiceLabel.GetAgentLabel(),
 		useTAP: ifc.UseTAPInterfaces, gso: ifc.EnableGSO, rxMode: ifc.InterfaceRxMode, mtu: ifc.MTUSize,
 		rxRing: uint32(ifc.TAPv2RxRingSize), txRing: uint32(ifc.TAPv2TxRingSize),
-		mainVRF: routing.MainVRFID, podVRF: routing.PodVRFID, routeServices: routing.RouteServiceCIDRToVPP,
+		mainVRF: routing.MainVRFID, podVRF: routing.PodVRFID,
+		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices,
 		nat: node.NatExternalTraffic, wiring: n.Dataplane.wiring(), scan: conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
 		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -122,7 +123,8 @@ func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) 
 	} else {
 		p.nodes.vpp[ev.NodeName] = vppAddrs(ev.NewState)
 	}
-	return p.processor.SetNode(ev.NodeName, p.nodes.of(ev.NodeName, p.own()))
+	change, err = p.processor.SetNode(ev.NodeName, p.nodes.of(ev.NodeName, p.own()))
+	return change, errors.Join(err, p.processor.NodeChanged())
 }
 
 func (p *Plugin) own() string { return p.ServiceLabel.GetAgentLabel() }

@@ -105,6 +105,16 @@ func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err
 	return joinChanges(changes), errors.Join(errs...)
 }
 
+// NodeChanged tells renderers that something else than its addresses may be new of a node.
+func (p *Processor) NodeChanged() error {
+	return p.each(func(r renderer.ServiceRendererAPI) error {
+		if n, ok := r.(renderer.NodesRenderer); ok {
+			return n.UpdateNodes()
+		}
+		return nil
+	})
+}
+
 func (p *Processor) tellNodes(portsChanged, localChanged bool) error {
 	var services []*renderer.ContivService
 	for _, s := range p.all {

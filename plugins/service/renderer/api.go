@@ -42,3 +42,10 @@ type LocalNodeIPsRenderer interface {
 	// called for the same reason. npServices are all services with node ports.
 	UpdateLocalNodeIPs(localNodeIPs *IPAddresses, npServices []*ContivService) error
 }
+
+// NodesRenderer is implemented by renderers for which it matters how addresses of nodes are reached. It is an addition to the
+// documented API.
+type NodesRenderer interface {
+	// UpdateNodes is called when something is new of a node that is not told otherwise, after the other methods.
+	UpdateNodes() error
+}

@@ -1,0 +1,53 @@
+package ipnet
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// TestNodes are two nodes with a pod each, for tests of what other packages add to a node.
+type TestNodes struct {
+	one, two *node
+	PodA     TestPod // on the first
+	PodB     TestPod // on the second
+}
+
+// TestPod is a pod.
+type TestPod struct {
+	If      string // logical name of its interface in VPP
+	Addr    netip.Addr
+	MAC     net.HardwareAddr
+	PeerMAC net.HardwareAddr
+}
+
+// NewTestNodes makes the nodes, which know each other.
+func NewTestNodes(t *testing.T) *TestNodes {
+	t.Helper()
+	n := &TestNodes{one: newNodeWithID(t, dualTAP+uplink, 1), two: newNodeWithID(t, dualTAP+uplink, 2)}
+	n.one.node("n2", toyNode(2))
+	n.two.node("n1", toyNode(1))
+	pod := func(w *node, name string) TestPod {
+		ev := w.add(name)
+		link := w.n.pods[ev.Attachment.ID]
+		return TestPod{link.names.vpp, ev.IPs[0].Address.Addr(), link.mac, link.peerMAC}
+	}
+	n.PodA, n.PodB = pod(n.one, "a"), pod(n.two, "b")
+	n.one.resolved(2)
+	n.two.resolved(1)
+	return n
+}
+
+// First is the plugin of the first node, and its desired state, to which others may add before Apply.
+func (n *TestNodes) First() (*IPNet, map[string]proto.Message) { return n.one.n, n.one.want }
+
+// Apply programs both nodes into fakes that are joined by a wire.
+func (n *TestNodes) Apply() (one, two *vppfake.Fake) {
+	one, two = n.one.apply(), n.two.apply()
+	vppfake.Wire(one, "cv:host-eth1", two, "cv:host-eth1")
+	return one, two
+}

@@ -1,0 +1,96 @@
+package ipnet
+
+import (
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/nb"
+)
+
+// NATNode is what address translation by VPP has to know of this node. All addresses are IPv4 ones.
+type NATNode struct {
+	// Uplink is the logical name of the main NIC; empty: there is none.
+	Uplink string
+	// Address is that of the main interface; invalid while there is none.
+	Address netip.Addr
+	// Outside: what pods send to the outside by the uplink gets Address. Without an overlay it does not: VPP translates by
+	// interface, and the uplink carries what pods of different nodes send each other, too.
+	Outside bool
+	// Loopback is the address of this node's pod network that no pod has.
+	Loopback netip.Addr
+	// HostLink is VPP's address on the link to the host, HostIf the logical name of the host's end.
+	HostLink netip.Addr
+	HostIf   string
+	// Services are the networks of cluster IPs.
+	Services []netip.Prefix
+	// MainVRF and PodVRF are VPP's tables.
+	MainVRF, PodVRF uint32
+}
+
+// Way is how VPP reaches an address.
+type Way struct {
+	// VRF is the table from which the address is reached, and by whose interfaces its answers come.
+	VRF uint32
+	// Abroad: whoever has the address may not find back to a pod or to the host, or not through this VPP.
+	Abroad bool
+}
+
+// NATNode describes this node; false while nothing is known, or when pods have no IPv4. Event loop only.
+func (n *IPNet) NATNode() (NATNode, bool) {
+	s := n.settings
+	if s == nil {
+		return NATNode{}, false
+	}
+	out := NATNode{Uplink: s.mainIf.InterfaceName, MainVRF: s.mainVRF, PodVRF: s.podVRF}
+	for _, p := range s.podSubnets {
+		if p.Subnet.Addr().Is4() {
+			out.Loopback = p.NATLoopback
+		}
+	}
+	for _, l := range s.hostLinks {
+		if l.VPP.Addr().Is4() {
+			out.HostLink = l.VPP.Addr()
+			_, out.HostIf = s.hostLinkNames()
+		}
+	}
+	for _, p := range s.nodeIPs {
+		if p.Addr().Is4() && !out.Address.IsValid() {
+			out.Address = p.Addr()
+		}
+	}
+	for _, p := range s.cluster.Services {
+		if p.Addr().Is4() {
+			out.Services = append(out.Services, p)
+		}
+	}
+	out.Outside = s.nat && out.Uplink != "" && out.Address.IsValid() && s.transport.BVI() != ""
+	return out, out.Loopback.IsValid()
+}
+
+// WayTo says how VPP reaches an address. Event loop only.
+func (n *IPNet) WayTo(addr netip.Addr) Way {
+	s := n.settings
+	if s == nil {
+		return Way{}
+	}
+	in := func(list []netip.Prefix) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) })
+	}
+	overlay := s.transport.BVI() != ""
+	switch {
+	case in(s.local.Pods):
+		return Way{VRF: s.podVRF}
+	case slices.Contains(s.hostIPs, addr), in(s.local.Hosts):
+		return Way{VRF: s.mainVRF, Abroad: true}
+	case overlay && (in(s.cluster.Pods) || in(s.cluster.VPPHost) || n.peers.reachedByOverlay(s, addr)):
+		return Way{VRF: s.podVRF}
+	case in(s.cluster.Pods), in(s.cluster.VPPHost):
+		return Way{VRF: s.mainVRF}
+	}
+	return Way{VRF: s.mainVRF, Abroad: true}
+}
+
+// reachedByOverlay: transports route the addresses of other nodes' hosts through the pod VRF.
+func (ps *peers) reachedByOverlay(s *settings, addr netip.Addr) bool {
+	return ps.wanted[nb.RouteKeyFor("", s.mainVRF, hostPrefix(addr), netip.Addr{})] > 0
+}

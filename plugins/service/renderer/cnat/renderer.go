@@ -1,0 +1,291 @@
+package cnat
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// Txn is the transaction of the event that is being handled.
+type Txn interface {
+	Update(note string) api.UpdateOperations
+	Resync() api.ResyncOperations
+}
+
+// Network tells how VPP is connected.
+type Network interface {
+	// CnatNode describes the node; false: there is nothing of the family.
+	CnatNode(ipv6 bool) (ipnet.CnatNode, bool)
+}
+
+// Deps are what the renderer needs.
+type Deps struct {
+	NodeName string // two nodes use different backends of a service that has more of them than a translation can have
+	Network  Network
+	Txn      Txn
+	Families renderer.Families // 0: IPv6
+	Log      *slog.Logger
+}
+
+// Renderer is the renderer. Its methods are called by the event loop only.
+type Renderer struct {
+	Deps
+	*state
+}
+
+var (
+	_ renderer.ServiceRendererAPI   = (*Renderer)(nil)
+	_ renderer.LocalNodeIPsRenderer = (*Renderer)(nil)
+)
+
+// state is what has been rendered.
+type state struct {
+	node      map[bool]ipnet.CnatNode // by ipv6; families that there are
+	nodePorts []netip.Addr
+	nodeIPs   *renderer.IPAddresses // of all nodes
+	frontends renderer.Interfaces
+	services  map[svcmodel.ID]*service
+	claims    map[vip][]svcmodel.ID // services that want it, sorted; the first one has it
+	fences    map[netip.Addr]int    // addresses that must not leave by the uplink, by number of services
+	have      map[vip]*vpp_cnat.Translation
+}
+
+// service is a service as it was rendered. A nil translation is one without backends: nobody else serves its place.
+type service struct {
+	translations map[vip]*vpp_cnat.Translation
+	fences       []netip.Addr
+}
+
+// vip is what a client sends to.
+type vip struct {
+	addr  netip.Addr
+	port  uint16
+	proto renderer.ProtocolType
+}
+
+// New is a renderer without any state.
+func New(deps Deps) *Renderer {
+	if deps.Families == 0 {
+		deps.Families = renderer.FamilyIPv6
+	}
+	return &Renderer{Deps: deps, state: newState()}
+}
+
+func newState() *state {
+	return &state{
+		node: map[bool]ipnet.CnatNode{}, nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
+		claims: map[vip][]svcmodel.ID{}, fences: map[netip.Addr]int{}, have: map[vip]*vpp_cnat.Translation{},
+	}
+}
+
+// Resync implements ServiceRendererAPI.
+func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
+	r.state = newState()
+	for _, ipv6 := range []bool{false, true} {
+		node, ok := r.Network.CnatNode(ipv6)
+		if !ok || !r.Families.Has(ipv6) {
+			continue
+		}
+		if node.MainVRF != 0 {
+			return fmt.Errorf("cnat: mainVRFID is %d, and VPP's cnat knows table 0 only; set it to 0 in contiv.conf", node.MainVRF)
+		}
+		r.node[ipv6] = node
+	}
+	if len(r.node) == 0 {
+		return nil
+	}
+	out := &output{put: r.Txn.Resync().Put, remove: func(string) {}}
+	r.nodeIPs, r.frontends = ev.NodeIPs, ev.FrontendIfs
+	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
+	r.putNode(out)
+	for name := range r.allInterfaces(r.frontends) {
+		out.Put(r.iface(name))
+	}
+	vips := map[vip]bool{}
+	for _, s := range ev.Services {
+		r.claim(out, s.ID, r.render(s), vips)
+	}
+	r.settle(out, vips)
+	return errors.Join(out.errs...)
+}
+
+// output is the transaction, and what went wrong with it.
+type output struct {
+	put    func(key string, value proto.Message)
+	remove func(key string)
+	errs   []error
+}
+
+func (o *output) key(msg proto.Message) (string, bool) {
+	key, err := nb.Key(msg)
+	if err != nil {
+		o.errs = append(o.errs, fmt.Errorf("cnat: northbound value without a key: %w", err))
+	}
+	return key, err == nil
+}
+
+// Put adds a value.
+func (o *output) Put(msg proto.Message) {
+	if key, ok := o.key(msg); ok {
+		o.put(key, msg)
+	}
+}
+
+// Remove removes the value that has the key of msg.
+func (o *output) Remove(msg proto.Message) {
+	if key, ok := o.key(msg); ok {
+		o.remove(key)
+	}
+}
+
+func (r *Renderer) update() *output {
+	txn := r.Txn.Update("")
+	return &output{put: txn.Put, remove: txn.Delete}
+}
+
+// AddService implements ServiceRendererAPI.
+func (r *Renderer) AddService(s *renderer.ContivService) error {
+	return r.change([]*renderer.ContivService{s})
+}
+
+// UpdateService implements ServiceRendererAPI.
+func (r *Renderer) UpdateService(_, s *renderer.ContivService, _ []*renderer.ContivService) error {
+	return r.change([]*renderer.ContivService{s})
+}
+
+// DeleteService implements ServiceRendererAPI.
+func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.ContivService) error {
+	if r.services[s.ID] == nil {
+		return nil
+	}
+	out, vips := r.update(), map[vip]bool{}
+	r.claim(out, s.ID, &service{}, vips)
+	delete(r.services, s.ID)
+	r.settle(out, vips)
+	return errors.Join(out.errs...)
+}
+
+// UpdateLocalNodeIPs implements LocalNodeIPsRenderer.
+func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []*renderer.ContivService) error {
+	addrs := r.nodePortAddresses(local)
+	if slices.Equal(addrs, r.nodePorts) {
+		return nil
+	}
+	r.nodePorts = addrs
+	return r.change(npServices)
+}
+
+// UpdateNodePortServices implements ServiceRendererAPI: node ports are served at this node's addresses only, but an external
+// address that is a node's is not fenced.
+func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*renderer.ContivService) error {
+	if len(r.node) == 0 {
+		return nil
+	}
+	out := r.update()
+	before := r.nodeIPs
+	r.nodeIPs = nodeIPs
+	for addr := range r.fences {
+		switch was, is := before.Contains(addr), nodeIPs.Contains(addr); {
+		case was && !is:
+			r.fence(addr, out.Put)
+		case !was && is:
+			r.fence(addr, out.Remove)
+		}
+	}
+	return errors.Join(out.errs...)
+}
+
+// UpdateLocalFrontendIfs implements ServiceRendererAPI.
+func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
+	if len(r.node) == 0 {
+		return nil
+	}
+	out := r.update()
+	before, after := r.allInterfaces(r.frontends), r.allInterfaces(now)
+	r.frontends = now
+	for name := range before {
+		if !after.Has(name) {
+			out.Remove(r.iface(name))
+		}
+	}
+	for name := range after {
+		if !before.Has(name) {
+			out.Put(r.iface(name))
+		}
+	}
+	return errors.Join(out.errs...)
+}
+
+// UpdateLocalBackendIfs implements ServiceRendererAPI: they are frontends, too.
+func (r *Renderer) UpdateLocalBackendIfs(_, _ renderer.Interfaces) error { return nil }
+
+// change renders services that are new or changed.
+func (r *Renderer) change(services []*renderer.ContivService) error {
+	if len(r.node) == 0 || len(services) == 0 {
+		return nil
+	}
+	out, vips := r.update(), map[vip]bool{}
+	for _, s := range services {
+		r.claim(out, s.ID, r.render(s), vips)
+	}
+	r.settle(out, vips)
+	return errors.Join(out.errs...)
+}
+
+// claim takes a service in a new form, and notes the places that may have changed. A place that several services want is
+// that of the one with the smallest name.
+func (r *Renderer) claim(out *output, id svcmodel.ID, now *service, vips map[vip]bool) {
+	old := r.services[id]
+	if old == nil {
+		old = &service{}
+	}
+	for v := range old.translations {
+		if _, still := now.translations[v]; !still {
+			r.claims[v] = slices.DeleteFunc(r.claims[v], func(other svcmodel.ID) bool { return other == id })
+		}
+		vips[v] = true
+	}
+	for v := range now.translations {
+		if i, found := slices.BinarySearchFunc(r.claims[v], id, svcmodel.ID.Compare); !found {
+			r.claims[v] = slices.Insert(r.claims[v], i, id)
+		}
+		vips[v] = true
+	}
+	r.services[id] = now
+	r.refence(out, old.fences, now.fences)
+}
+
+// settle puts what has changed of places.
+func (r *Renderer) settle(out *output, vips map[vip]bool) {
+	for v := range vips {
+		var want *vpp_cnat.Translation
+		if list := r.claims[v]; len(list) > 0 {
+			want = r.services[list[0]].translations[v]
+			if len(list) > 1 {
+				r.Log.Debug("several services have this address and port", "address", v.addr, "port", v.port,
+					"served", list[0].String(), "not served", list[1].String())
+			}
+		} else {
+			delete(r.claims, v)
+		}
+		switch have := r.have[v]; {
+		case want == nil && have != nil:
+			out.Remove(have)
+			delete(r.have, v)
+		case want != nil && (have == nil || !proto.Equal(want, have)):
+			out.Put(want)
+			r.have[v] = want
+		}
+	}
+}

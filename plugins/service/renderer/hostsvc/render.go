@@ -1,0 +1,128 @@
+package hostsvc
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// render makes the message of a service. It depends on its arguments only, not on the order of anything in them.
+func render(s *renderer.ContivService, nodeIPs []netip.Addr) *proto.BalancedServiceUpdate {
+	m := message(s)
+	m.AffinitySeconds = s.SessionAffinityTimeout
+	for _, name := range slices.Sorted(maps.Keys(s.Ports)) {
+		for _, ipv6 := range []bool{false, true} {
+			if p := renderPort(s, name, ipv6, nodeIPs); len(p.Frontends) > 0 {
+				m.Ports = append(m.Ports, p)
+			}
+		}
+	}
+	return m
+}
+
+func renderPort(s *renderer.ContivService, name string, ipv6 bool, nodeIPs []netip.Addr) *proto.BalancedPort {
+	port := s.Ports[name]
+	p := &proto.BalancedPort{Name: name, Protocol: uint32(port.Protocol), Ipv6: ipv6}
+	clusterIPs := ofFamily(s.ClusterIPs.Addrs(), ipv6)
+	for _, addr := range clusterIPs {
+		p.Frontends = append(p.Frontends, &proto.BalancedFrontend{Address: addr.AsSlice(), Port: uint32(port.Port),
+			HereOnly: s.InternalTrafficPolicy == renderer.NodeLocal})
+	}
+	source := proto.BalancedFrontend_EXTERNAL
+	if s.TrafficPolicy == renderer.NodeLocal {
+		source = proto.BalancedFrontend_EXTERNAL_LOCAL
+	}
+	ranges, restricted := sources(s, ipv6)
+	for _, addr := range ofFamily(s.ExternalIPs.Addrs(), ipv6) {
+		f := &proto.BalancedFrontend{Address: addr.AsSlice(), Port: uint32(port.Port), Source: source}
+		if restricted && s.LoadBalancerIPs.Contains(addr) {
+			f.Restricted, f.SourceRanges = true, ranges
+		}
+		p.Frontends = append(p.Frontends, f)
+	}
+	if port.NodePort != 0 && len(clusterIPs) > 0 {
+		for _, addr := range ofFamily(nodeIPs, ipv6) {
+			if !addr.IsLoopback() {
+				p.Frontends = append(p.Frontends,
+					&proto.BalancedFrontend{Address: addr.AsSlice(), Port: uint32(port.NodePort), Source: source})
+			}
+		}
+	}
+	if slices.ContainsFunc(p.Frontends, func(f *proto.BalancedFrontend) bool { return !f.HereOnly }) {
+		p.Everywhere = group(s, name, renderer.ClusterWide, ipv6)
+	}
+	if slices.ContainsFunc(p.Frontends, func(f *proto.BalancedFrontend) bool {
+		return f.HereOnly || f.Source == proto.BalancedFrontend_EXTERNAL_LOCAL
+	}) {
+		p.Here = group(s, name, renderer.NodeLocal, ipv6)
+	}
+	return p
+}
+
+func ofFamily(addrs []netip.Addr, ipv6 bool) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return a.Is6() != ipv6 })
+}
+
+// sources are the nets from which load balancer addresses may be used. A node that has such an address as its own uses it as
+// the source of what it sends there.
+func sources(s *renderer.ContivService, ipv6 bool) (texts []string, restricted bool) {
+	ranges, restricted := s.SourceRanges(ipv6)
+	if !restricted {
+		return nil, false
+	}
+	for _, net := range ranges {
+		texts = append(texts, net.String())
+	}
+	for _, addr := range ofFamily(s.LoadBalancerIPs.Addrs(), ipv6) {
+		texts = append(texts, netip.PrefixFrom(addr, addr.BitLen()).String())
+	}
+	return texts, true
+}
+
+// backend is what counts of a renderer.ServiceBackend.
+type backend struct {
+	addr netip.AddrPort
+	own  bool // a pod of this node
+}
+
+func group(s *renderer.ContivService, port string, policy renderer.TrafficPolicyType, ipv6 bool) *proto.BalancedGroup {
+	selected, verdict := s.Select(port, policy, ipv6)
+	switch verdict {
+	case renderer.Drop:
+		return &proto.BalancedGroup{Verdict: proto.BalancedGroup_DROP}
+	case renderer.Reject:
+		return &proto.BalancedGroup{Verdict: proto.BalancedGroup_REJECT}
+	}
+	list := make([]backend, len(selected))
+	for i, b := range selected {
+		list[i] = backend{netip.AddrPortFrom(b.Addr(), b.Port), b.Local && !b.HostNetwork}
+	}
+	slices.SortFunc(list, func(a, b backend) int { return a.addr.Compare(b.addr) })
+	list = slices.CompactFunc(list, func(a, b backend) bool { return a.addr == b.addr })
+	size := 4
+	if ipv6 {
+		size = 16
+	}
+	g := &proto.BalancedGroup{Addresses: make([]byte, 0, len(list)*size)}
+	same := true
+	for _, b := range list {
+		a := b.addr.Addr().As16()
+		g.Addresses = append(g.Addresses, a[16-size:]...)
+		if b.own {
+			g.Own = append(g.Own, a[16-size:]...)
+		}
+		same = same && b.addr.Port() == list[0].addr.Port()
+	}
+	if same {
+		g.Ports = []uint32{uint32(list[0].addr.Port())}
+		return g
+	}
+	g.Ports = make([]uint32, len(list))
+	for i, b := range list {
+		g.Ports[i] = uint32(b.addr.Port())
+	}
+	return g
+}

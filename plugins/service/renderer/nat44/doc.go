@@ -1,0 +1,29 @@
+// Package nat44 renders services for VPP's NAT44 (endpoint-dependent), IPv4.
+//
+//	client ──> interface with NAT ── DNat44 of the service: address and port ──> backend's address, in the backend's table
+//	answer <── session                                                       <──
+//
+// One DNat44 per service, labelled namespace/name, has a mapping for each of its addresses and ports; the dataplane works out
+// what of a mapping changes. What is the node's: NAT itself, the interfaces, the pools, the identities (node.go). Every
+// interface behind which a client or a backend may be translates both ways ("in and out"): pods, the way to other nodes, the
+// host. The uplink is one of them, or, with natExternalTraffic and an overlay, translates what leaves by it to the node's
+// address (output feature). Then the node's own address, and those of load balancers, are identities: what has been translated
+// at the way in must not be translated once more.
+//
+// The client's address is replaced (twice-NAT) where the answer would not come back through this VPP: for traffic from outside
+// that may go to backends on other nodes (externalTrafficPolicy Cluster), for backends in the host's own stack or beyond the
+// uplink (Way.Abroad), and when a backend reaches itself (self-twice-NAT).
+//
+// What nothing serves is rejected by a route: the networks of cluster IPs end in VPP, and so do external addresses.
+//
+// What NAT44 cannot do, and what becomes of it:
+//   - SCTP: no mapping; rejected like an unused port.
+//   - loadBalancerSourceRanges: NAT does not look at the source. A load balancer's address with ranges is not served at all.
+//   - externalTrafficPolicy Local for clients in the cluster: they get what outside clients get, that is local backends only.
+//   - Drop (somebody else has a backend) is the same as Reject.
+//   - more than 255 backends: each node uses 255 of them, not all nodes the same.
+//
+// The agent makes the renderer with New, registers it with the service plugin (RegisterRenderer), and tells ipnet that VPP
+// serves services (Deps.ServesServices): cmd/contiv-agent/nat.go. Deps.HostPorts is dataplane/hostports. A second renderer serves
+// IPv6. docs/adr/0009 says why things are as they are.
+package nat44

@@ -1,0 +1,120 @@
+package nat44_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// TestRestartAndChanges: what becomes of clients when the agent is restarted and when backends come and go.
+func TestRestartAndChanges(t *testing.T) {
+	w := newWorld(t, 1, "")
+	client, a, b, c := w.pod(0, "client"), w.pod(0, "a"), w.pod(0, "b"), w.pod(0, "c")
+	web := w.service("web", "10.96.0.10", nodePort(30080), a, b)
+	w.service("sticky", "10.96.0.11", func(s *corev1.Service) {
+		seconds := int32(600)
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+	}, a, b, c)
+	w.reaches(client, "tcp", "10.96.0.10:80", a, b)
+
+	chosen := w.sticks(client, "10.96.0.11:80", "")
+	open := map[string]*call{}
+	for _, network := range []string{"tcp", "udp"} {
+		for _, s := range []*server{a, b} {
+			open[network+s.name] = w.connectTo(client, network, "10.96.0.10:80", s.name)
+		}
+	}
+	writes := w.restart()
+	if writes != 0 {
+		t.Errorf("the restarted agent makes %v writes", writes)
+	}
+	w.sticks(client, "10.96.0.11:80", chosen)
+	for name, conn := range open {
+		if now, _, err := conn.ask(); err != nil || name[3:] != now {
+			t.Errorf("%s is with %q after the restart: %v", name, now, err)
+		}
+	}
+
+	w.endpoints(web, b, c)
+	w.reaches(client, "tcp", "10.96.0.10:80", b, c)
+	for name, want := range map[string]string{"tcpa": "a", "tcpb": "b", "udpb": "b"} {
+		if now, _, err := open[name].ask(); err != nil || now != want {
+			t.Errorf("%s is with %q after a has gone: %v", name, now, err)
+		}
+	}
+	if now, _, err := open["udpa"].ask(); err != nil || now != "b" && now != "c" {
+		t.Errorf("UDP that was with a, which has gone, is with %q: %v", now, err)
+	}
+	w.sticks(client, "10.96.0.11:80", chosen)
+	w.must(w.api.Delete(web))
+	w.refused(client, "tcp", "10.96.0.10:80")
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+}
+
+// sticks makes connections that all have to reach one server, if want says so that one.
+func (w *world) sticks(from *server, to, want string) string {
+	w.t.Helper()
+	for range 10 {
+		var name string
+		w.must(w.eventually(func() (err error) {
+			name, _, err = askOnce(from.Namespace, "tcp", to)
+			return err
+		}))
+		if want == "" {
+			want = name
+		}
+		if name != want {
+			w.t.Errorf("from %s to %s: %s, before %s", from.name, to, name, want)
+		}
+	}
+	return want
+}
+
+// connectTo is a connection that has reached a server.
+func (w *world) connectTo(from *server, network, to, name string) (c *call) {
+	w.t.Helper()
+	w.must(w.eventually(func() error {
+		conn, err := dial(from.Namespace, network, to)
+		if err != nil {
+			return err
+		}
+		if reached, _, err := conn.ask(); err != nil || reached != name {
+			_ = conn.Close()
+			return fmt.Errorf("%s instead of %s: %w", reached, name, err)
+		}
+		c = conn
+		return nil
+	}))
+	return c
+}
+
+// restart kills the first node's agent and starts it again. The result is how many requests that change VPP it has made when
+// it has seen everything.
+func (w *world) restart() float64 {
+	w.t.Helper()
+	n := w.Nodes[0]
+	w.must(n.Agent.Kill())
+	w.must(n.StartAgent(w.ctx))
+	last, since := -1.0, time.Now()
+	w.must(testbed.Eventually(w.ctx, 50*time.Millisecond, func() error {
+		writes, err := n.Metric(w.ctx, "contiv_vpp_writes_total")
+		if err != nil {
+			return err
+		}
+		if writes != last {
+			last, since = writes, time.Now()
+		}
+		if time.Since(since) < 1500*time.Millisecond {
+			return fmt.Errorf("%v writes, not settled", writes)
+		}
+		return nil
+	}))
+	return last
+}

@@ -1,0 +1,142 @@
+package nat44
+
+import (
+	"cmp"
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+
+	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// mostBackends is how many backends a mapping of VPP can have.
+const mostBackends = 255
+
+// mapping is one address and port of a service. One without backends is there to claim its place: nobody else serves it.
+type mapping struct {
+	external external
+	backends []*vpp_nat.DNat44_StaticMapping_LocalIP
+	hide     bool // the client's address
+	affinity uint32
+}
+
+func (m *mapping) value() *vpp_nat.DNat44_StaticMapping {
+	v := &vpp_nat.DNat44_StaticMapping{
+		ExternalIp: m.external.addr.String(), ExternalPort: uint32(m.external.port), LocalIps: m.backends,
+		TwiceNat: vpp_nat.DNat44_StaticMapping_SELF, SessionAffinity: m.affinity,
+	}
+	if m.hide {
+		v.TwiceNat = vpp_nat.DNat44_StaticMapping_ENABLED
+	}
+	if m.external.proto == renderer.UDP {
+		v.Protocol = vpp_nat.DNat44_UDP
+	}
+	return v
+}
+
+// rendering is a service while its mappings are being made.
+type rendering struct {
+	r     *Renderer
+	value *renderer.ContivService
+	out   *service
+	seen  map[external]bool
+}
+
+// render makes the mappings of a service.
+func (r *Renderer) render(value *renderer.ContivService) *service {
+	g := &rendering{r: r, value: value, out: &service{value: value}, seen: map[external]bool{}}
+	for _, name := range slices.Sorted(maps.Keys(value.Ports)) {
+		port := value.Ports[name]
+		if port.Protocol != renderer.TCP && port.Protocol != renderer.UDP {
+			g.out.sctp = true
+			continue
+		}
+		g.port(name, port)
+	}
+	g.out.fences = g.fences()
+	return g.out
+}
+
+func (g *rendering) port(name string, port *renderer.ServicePort) {
+	inside, insideAbroad := g.backends(name, g.value.InternalTrafficPolicy)
+	for _, addr := range onlyIPv4(g.value.ClusterIPs) {
+		g.add(external{addr, port.Port, port.Protocol}, inside, insideAbroad)
+	}
+	outside, outsideAbroad := inside, insideAbroad
+	if g.value.TrafficPolicy != g.value.InternalTrafficPolicy {
+		outside, outsideAbroad = g.backends(name, g.value.TrafficPolicy)
+	}
+	hide := outsideAbroad || g.value.TrafficPolicy == renderer.ClusterWide
+	for _, addr := range onlyIPv4(g.value.ExternalIPs) {
+		backends := outside
+		if _, restricted := g.value.SourceRanges(false); restricted && g.value.LoadBalancerIPs.Contains(addr) {
+			backends, g.out.closed = nil, true // NAT cannot look who it is
+		}
+		g.add(external{addr, port.Port, port.Protocol}, backends, hide)
+	}
+	if port.NodePort == 0 {
+		return
+	}
+	for _, addr := range g.r.nodePorts {
+		g.add(external{addr, port.NodePort, port.Protocol}, outside, hide)
+	}
+}
+
+func (g *rendering) add(e external, backends []*vpp_nat.DNat44_StaticMapping_LocalIP, hide bool) {
+	if g.seen[e] {
+		return
+	}
+	g.seen[e] = true
+	g.out.mappings = append(g.out.mappings, mapping{e, backends, hide, g.value.SessionAffinityTimeout})
+}
+
+// backends are those that a port has for traffic under a policy. abroad: some of them would not answer through this VPP.
+func (g *rendering) backends(port string, policy renderer.TrafficPolicyType) (
+	list []*vpp_nat.DNat44_StaticMapping_LocalIP, abroad bool) {
+	selected, _ := g.value.Select(port, policy, false)
+	selected = g.r.some(selected)
+	seen := make(map[netip.AddrPort]bool, len(selected))
+	for _, b := range selected {
+		at := netip.AddrPortFrom(b.Addr(), b.Port)
+		if seen[at] || at.Addr().IsUnspecified() {
+			continue
+		}
+		seen[at] = true
+		way := g.r.Network.WayTo(at.Addr())
+		abroad = abroad || way.Abroad
+		g.out.abroad = g.out.abroad || way.Abroad || b.HostNetwork
+		list = append(list, &vpp_nat.DNat44_StaticMapping_LocalIP{
+			VrfId: way.VRF, LocalIp: at.Addr().String(), LocalPort: uint32(at.Port()), Probability: 1,
+		})
+	}
+	return list, abroad
+}
+
+// some picks as many backends as VPP can take. The choice depends on the backends' own addresses, so that one that comes or
+// goes does not change the others, and on the node, so that all backends are used by some node.
+func (r *Renderer) some(all []*renderer.ServiceBackend) []*renderer.ServiceBackend {
+	if len(all) <= mostBackends {
+		return all
+	}
+	score := func(b *renderer.ServiceBackend) uint64 {
+		h := fnv.New64a()
+		h.Write([]byte(r.NodeName))
+		h.Write(b.IP)
+		h.Write([]byte{byte(b.Port >> 8), byte(b.Port)})
+		return h.Sum64()
+	}
+	out := slices.Clone(all)
+	slices.SortFunc(out, func(a, b *renderer.ServiceBackend) int { return cmp.Compare(score(a), score(b)) })
+	return out[:mostBackends]
+}
+
+func onlyIPv4(addrs *renderer.IPAddresses) []netip.Addr {
+	all := addrs.Addrs()
+	n := slices.IndexFunc(all, netip.Addr.Is6) // IPv4 goes first
+	if n < 0 {
+		return all
+	}
+	return all[:n]
+}

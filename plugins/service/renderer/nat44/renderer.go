@@ -1,0 +1,291 @@
+package nat44
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// Txn is the transaction of the event that is being handled.
+type Txn interface {
+	Update(note string) api.UpdateOperations
+	Resync() api.ResyncOperations
+}
+
+// Network tells how VPP is connected.
+type Network interface {
+	// NATNode describes the node; false: there is no IPv4.
+	NATNode() (ipnet.NATNode, bool)
+	// WayTo says how VPP reaches an address.
+	WayTo(addr netip.Addr) ipnet.Way
+}
+
+// HostPorts makes the host hand what it gets for node ports at its own addresses to VPP.
+type HostPorts interface {
+	// SetNodePorts is called when something is new: the host is to send what is for these ports, at these addresses of its own,
+	// to an address of VPP.
+	SetNodePorts(tcp, udp []uint16, at []netip.Addr, to netip.Addr)
+}
+
+// Deps are what the renderer needs.
+type Deps struct {
+	NodeName string // two nodes use different backends of a service that has more of them than VPP can take
+	Network  Network
+	Txn      Txn
+	Log      *slog.Logger
+	// HostPorts: nil for none. It is told of services that an event changes before the event's transaction is committed; until
+	// then VPP refuses what comes.
+	HostPorts HostPorts
+}
+
+// Renderer is the renderer. Its methods are called by the event loop only.
+type Renderer struct {
+	Deps
+	*state
+}
+
+var (
+	_ renderer.ServiceRendererAPI   = (*Renderer)(nil)
+	_ renderer.LocalNodeIPsRenderer = (*Renderer)(nil)
+	_ renderer.NodesRenderer        = (*Renderer)(nil)
+)
+
+// state is what has been rendered.
+type state struct {
+	node      ipnet.NATNode
+	on        bool // the node has IPv4, and is known
+	nodePorts []netip.Addr
+	nodeIPs   *renderer.IPAddresses // of all nodes
+	frontends renderer.Interfaces
+	services  map[svcmodel.ID]*service
+	before    map[svcmodel.ID]*service   // those before a resync, while it lasts
+	claims    map[external][]svcmodel.ID // services that want it, sorted; the first one has it
+	fences    map[netip.Addr]int         // addresses that must not leave by the uplink, by number of services
+	ports     map[hostPort]int           // node ports, by number of services
+	told      bool                       // HostPorts knows them
+	put       func(msg proto.Message)
+	remove    func(msg proto.Message)
+}
+
+// service is a service as it was rendered.
+type service struct {
+	value    *renderer.ContivService
+	mappings []mapping
+	fences   []netip.Addr
+	abroad   bool            // some backend is not a pod
+	closed   bool            // an address is not served, since NAT cannot tell who may use it
+	sctp     bool            // a port is not served, since NAT does not balance its protocol
+	dnat     *vpp_nat.DNat44 // nil: none
+}
+
+// New is a renderer without any state.
+func New(deps Deps) *Renderer {
+	return &Renderer{Deps: deps, state: newState()}
+}
+
+func newState() *state {
+	return &state{
+		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
+		claims: map[external][]svcmodel.ID{}, fences: map[netip.Addr]int{}, ports: map[hostPort]int{},
+	}
+}
+
+// Resync implements ServiceRendererAPI.
+func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
+	before := r.services
+	r.state = newState()
+	r.before = before
+	defer func() { r.before = nil }()
+	if r.node, r.on = r.Network.NATNode(); !r.on {
+		return nil
+	}
+	txn := r.Txn.Resync()
+	var errs []error
+	r.put = func(msg proto.Message) { errs = append(errs, withKey(msg, func(key string) { txn.Put(key, msg) })) }
+	r.remove = func(proto.Message) {}
+	r.nodeIPs, r.frontends = ev.NodeIPs, ev.FrontendIfs
+	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
+	for _, msg := range r.nodeValues() {
+		r.put(msg)
+	}
+	for name := range r.frontends {
+		r.putInterface(name)
+	}
+	r.putUplink()
+	for _, s := range ev.Services {
+		r.claim(s)
+	}
+	for _, s := range r.services {
+		r.emit(s)
+	}
+	r.tellHost()
+	return errors.Join(errs...)
+}
+
+// begin makes the transaction of an update the one that values go into.
+func (r *Renderer) begin(errs *[]error) {
+	txn := r.Txn.Update("")
+	r.put = func(msg proto.Message) {
+		*errs = append(*errs, withKey(msg, func(key string) { txn.Put(key, msg) }))
+	}
+	r.remove = func(msg proto.Message) { *errs = append(*errs, withKey(msg, txn.Delete)) }
+}
+
+func withKey(msg proto.Message, use func(key string)) error {
+	key, err := nb.Key(msg)
+	if err != nil {
+		return fmt.Errorf("nat44: northbound value without a key: %w", err)
+	}
+	use(key)
+	return nil
+}
+
+// AddService implements ServiceRendererAPI.
+func (r *Renderer) AddService(s *renderer.ContivService) error {
+	return r.change([]*renderer.ContivService{s})
+}
+
+// UpdateService implements ServiceRendererAPI.
+func (r *Renderer) UpdateService(_, s *renderer.ContivService, _ []*renderer.ContivService) error {
+	return r.change([]*renderer.ContivService{s})
+}
+
+// DeleteService implements ServiceRendererAPI.
+func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.ContivService) error {
+	if !r.on {
+		return nil
+	}
+	var errs []error
+	r.begin(&errs)
+	old := r.services[s.ID]
+	if old == nil {
+		return nil
+	}
+	delete(r.services, s.ID)
+	heirs := r.release(s.ID, old)
+	if old.dnat != nil {
+		r.remove(old.dnat)
+	}
+	for _, id := range heirs {
+		r.emit(r.services[id])
+	}
+	r.tellHost()
+	return errors.Join(errs...)
+}
+
+// UpdateLocalNodeIPs implements LocalNodeIPsRenderer.
+func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []*renderer.ContivService) error {
+	if !r.on {
+		return nil
+	}
+	addrs := r.nodePortAddresses(local)
+	if slices.Equal(addrs, r.nodePorts) {
+		return nil
+	}
+	r.nodePorts, r.told = addrs, false
+	return r.change(npServices)
+}
+
+// UpdateNodePortServices implements ServiceRendererAPI: node ports are served at this node's addresses only, but an external
+// address that is a node's is not fenced.
+func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*renderer.ContivService) error {
+	if !r.on {
+		return nil
+	}
+	var errs []error
+	r.begin(&errs)
+	before := r.nodeIPs
+	r.nodeIPs = nodeIPs
+	for addr := range r.fences {
+		if was, is := before.Contains(addr), nodeIPs.Contains(addr); was != is {
+			r.putFence(addr, !is)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// UpdateNodes implements NodesRenderer: another table may lead to backends that are not pods.
+func (r *Renderer) UpdateNodes() error {
+	if !r.on {
+		return nil
+	}
+	var affected []*renderer.ContivService
+	for _, s := range r.services {
+		if s.abroad {
+			affected = append(affected, s.value)
+		}
+	}
+	return r.change(affected)
+}
+
+// UpdateLocalFrontendIfs implements ServiceRendererAPI.
+func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
+	if !r.on {
+		return nil
+	}
+	var errs []error
+	r.begin(&errs)
+	before := r.frontends
+	r.frontends = now
+	for name := range before {
+		if !now.Has(name) && name != r.node.Uplink {
+			r.remove(bothWays(name))
+		}
+	}
+	for name := range now {
+		if !before.Has(name) {
+			r.putInterface(name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// UpdateLocalBackendIfs implements ServiceRendererAPI: they are frontends, too.
+func (r *Renderer) UpdateLocalBackendIfs(_, _ renderer.Interfaces) error { return nil }
+
+// change renders services that are new or changed.
+func (r *Renderer) change(services []*renderer.ContivService) error {
+	if !r.on {
+		return nil
+	}
+	var errs []error
+	r.begin(&errs)
+	affected := map[svcmodel.ID]bool{}
+	for _, s := range services {
+		for _, id := range r.claim(s) {
+			affected[id] = true
+		}
+		affected[s.ID] = true
+	}
+	for id := range affected {
+		r.emit(r.services[id])
+	}
+	r.tellHost()
+	return errors.Join(errs...)
+}
+
+// emit puts the value of a service, if it is not the one that is there.
+func (r *Renderer) emit(s *service) {
+	if s == nil {
+		return
+	}
+	now := r.dnat(s)
+	switch {
+	case now == nil && s.dnat != nil:
+		r.remove(s.dnat)
+	case now != nil && (s.dnat == nil || !proto.Equal(now, s.dnat)):
+		r.put(now)
+	}
+	s.dnat = now
+}
