@@ -169,6 +169,13 @@ func (s *Scheduler) Check(ctx context.Context, keys []string) ([]txn.Op, error) 
 	return rec.Planned, err
 }
 
+// QueueLength is how many requests wait for those before them.
+func (s *Scheduler) QueueLength() int {
+	s.qmu.Lock()
+	defer s.qmu.Unlock()
+	return len(s.queue)
+}
+
 func (s *Scheduler) request(ctx context.Context, r *request) (*txn.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("nothing was committed: %w", err)

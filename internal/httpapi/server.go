@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/subtle"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -46,7 +45,7 @@ const (
 type Server struct {
 	cfg   Config
 	log   *slog.Logger
-	token []byte
+	token *tokenFile // nil: none is asked for
 	mux   *http.ServeMux
 
 	mu    sync.Mutex
@@ -71,14 +70,11 @@ func (s *Server) validate() error {
 		return fmt.Errorf("%s: give both or none", flagTLS)
 	}
 	if s.cfg.TokenFile != "" {
-		token, err := os.ReadFile(s.cfg.TokenFile)
+		token, err := openToken(s.cfg.TokenFile, s.log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", flagToken, err)
 		}
-		s.token = []byte(strings.TrimSpace(string(token)))
-		if len(s.token) < 16 {
-			return fmt.Errorf("%s: the token in %s has %d characters; use at least 16", flagToken, s.cfg.TokenFile, len(s.token))
-		}
+		s.token = token
 	}
 	if s.cfg.Address == "" {
 		return nil
@@ -119,6 +115,11 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 		if !allowed {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
 			WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s does not support %s; use %s", path, r.Method, strings.Join(methods, " or ")))
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && !Trusted(r) {
+			WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s",
+				r.Method, path, s.cfg.Socket, flagToken))
 			return
 		}
 		handler(w, r)
@@ -162,7 +163,7 @@ func (s *Server) Start(jobs *lifecycle.Group) error {
 		if err != nil {
 			return err
 		}
-		s.serve(jobs, "rest socket", l, s.guard(s.mux))
+		s.serve(jobs, "rest socket", l, trust(s.guard(s.mux)))
 	}
 	return nil
 }
@@ -175,11 +176,11 @@ func (s *Server) listenTCP() (net.Listener, error) {
 	if s.cfg.CertFile == "" {
 		return l, nil
 	}
-	cert, err := tls.LoadX509KeyPair(s.cfg.CertFile, s.cfg.KeyFile)
+	certs, err := openCertificate(s.cfg.CertFile, s.cfg.KeyFile, s.log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", flagTLS, err), l.Close())
 	}
-	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}), nil
+	return tls.NewListener(l, &tls.Config{GetCertificate: certs.get, MinVersion: tls.VersionTLS12}), nil
 }
 
 // listenUnix makes a socket for the agent's user only. A socket that an earlier agent left behind is replaced.
@@ -237,22 +238,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			}
 			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "took", time.Since(start))
 		}()
-		next.ServeHTTP(w, r)
-	})
-}
-
-// authenticate asks for the token when there is one.
-func (s *Server) authenticate(next http.Handler) http.Handler {
-	if s.token == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok || subtle.ConstantTimeCompare([]byte(got), s.token) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			WriteError(w, http.StatusUnauthorized, errors.New("missing or wrong bearer token"))
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }

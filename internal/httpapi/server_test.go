@@ -27,6 +27,13 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
+// record is the status that h answers.
+func record(h http.Handler, method, path string) int {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w.Code
+}
+
 func TestRefusesToListenBeyondLoopbackUnprotected(t *testing.T) {
 	token := write(t, "token", "0123456789abcdef0123")
 	for _, tc := range []struct {

@@ -30,6 +30,8 @@ type Deps struct {
 	Metrics prometheus.Registerer
 	// Now is the clock of records and decisions; time.Now if nil. Timers are always the runtime's.
 	Now func() time.Time
+	// OnEventHandled is called from the loop when an event has been handled and its transaction applied; err is what Done gets.
+	OnEventHandled func(ev api.Event, start, end time.Time, err error)
 	// OnVerificationError is called from the loop when a verification fails; for tests.
 	OnVerificationError func(error)
 }
@@ -313,6 +315,9 @@ func (c *Controller) publish(t *turn, out outcome) {
 	c.status.set(c.core.health())
 	_, healing := t.ev.(*HealingResync)
 	c.metrics.handled(r, out, healing)
+	if c.deps.OnEventHandled != nil {
+		c.deps.OnEventHandled(t.ev, r.ProcessingStart, r.ProcessingEnd, out.err)
+	}
 
 	took := r.ProcessingEnd.Sub(r.ProcessingStart)
 	switch {

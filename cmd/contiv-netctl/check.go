@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/internal/netctl/validate"
+	"contiv.dev/vswitch/plugins/statscollector"
+)
+
+// gather asks an agent for its view of the cluster.
+func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
+	v := &validate.View{}
+	var nodes client.Nodes
+	err := errors.Join(
+		a.Get(ctx, diag.AgentPath, &v.Info),
+		a.Get(ctx, client.NodesPath, &nodes),
+		a.Get(ctx, podsPath, &v.Pods),
+		a.Get(ctx, "/contiv/v1/ipam/allocations", &v.Allocations),
+		a.Get(ctx, statscollector.PodsPath, &v.Kube),
+		a.Get(ctx, "/scheduler/dump", &v.Values),
+		a.Post(ctx, diag.CheckPath, struct{}{}, &v.Check),
+	)
+	v.Nodes = nodes.Nodes
+	if err != nil || v.Info.Dataplane != "linux" {
+		return v, err
+	}
+	v.Kernel = &diag.Kernel{}
+	return v, a.Get(ctx, diag.KernelPath, v.Kernel)
+}
+
+// views are those of nodes; one that did not answer has its error instead.
+func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.View {
+	var out []*validate.View
+	for _, answer := range client.Each(ctx, c, nodes, gather) {
+		v := answer.Value
+		if v == nil {
+			v = &validate.View{}
+		}
+		v.Node = answer.Node
+		if answer.Err != nil {
+			v.Error = answer.Err.Error()
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// checkReport is the answer of check.
+type checkReport struct {
+	Nodes    int                `json:"nodes"`
+	Values   int                `json:"valuesCompared"`
+	Findings []validate.Finding `json:"findings"`
+}
+
+func (n *netctl) check() *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Compare all nodes' views, and each dataplane with what is programmed", Args: cobra.NoArgs,
+		Long: "check compares what nodes say of each other (IDs, tunnel ends, ARP and forwarding entries, routes to pods), of " +
+			"their pods " +
+			"(runtime, addresses, dataplane, Kubernetes), and what is in each dataplane with what was programmed. It changes " +
+			"nothing.\n" +
+			"The exit status is 1 when something was found.",
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
+			all := views(ctx, c, nil)
+			rep := checkReport{Nodes: len(all), Findings: validate.Cluster(all)}
+			for _, v := range all {
+				rep.Values += v.Check.Checked
+			}
+			for key, problem := range c.Nodes().Broken {
+				rep.Findings = append(rep.Findings, validate.Finding{About: "node", Object: key, Text: problem})
+			}
+			t := table.Table{Header: []string{"NODE", "ABOUT", "OBJECT", "FINDING"}}
+			for _, f := range rep.Findings {
+				t.Add(f.Node, f.About, f.Object, f.Text)
+			}
+			if n.format != table.Text || len(rep.Findings) > 0 {
+				if err := table.Write(cmd.OutOrStdout(), n.format, rep, t); err != nil {
+					return err
+				}
+			}
+			if n.format == table.Text {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d nodes, %d values compared, %d findings\n", rep.Nodes, rep.Values, len(rep.Findings))
+			}
+			if len(rep.Findings) > 0 {
+				return errFound
+			}
+			return nil
+		}),
+	}
+}
+
+// notThere tells whether an agent has no such path, as with another dataplane.
+func notThere(err error) bool {
+	var e *client.Error
+	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden)
+}

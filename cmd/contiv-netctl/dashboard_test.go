@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// dashboardMetrics are the names of all metrics that the Grafana dashboard asks for.
+func (w *world) dashboardMetrics() []string {
+	w.t.Helper()
+	data, err := os.ReadFile("../../docs/observability/contiv-dashboard.json")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		w.t.Fatal(err)
+	}
+	name := regexp.MustCompile(`\b(contiv|kubeproxy)_[a-z0-9_]+`)
+	var out []string
+	for _, p := range d.Panels {
+		for _, t := range p.Targets {
+			found := name.FindAllString(t.Expr, -1)
+			if len(found) == 0 {
+				w.t.Errorf("panel %q: %s asks for none of our metrics", p.Title, t.Expr)
+			}
+			out = append(out, found...)
+		}
+	}
+	return out
+}
+
+// metrics: what the dashboard asks for is what the agent has, and a pod's packets are counted as its own.
+func (w *world) metrics(other string) {
+	n := w.Nodes[0]
+	var missing []error
+	err := testbed.Eventually(w.ctx, 100*time.Millisecond, func() error {
+		text, err := n.Get(w.ctx, "/metrics")
+		if err != nil {
+			return err
+		}
+		missing = nil
+		for _, name := range w.dashboardMetrics() {
+			if !strings.HasPrefix(name, "contiv_"+other+"_") && !regexp.MustCompile(`(?m)^`+name+`[ {]`).MatchString(text) {
+				missing = append(missing, fmt.Errorf("the dashboard asks for %s, which the agent does not have", name))
+			}
+		}
+		for _, metric := range []string{"receive_packets_total", "transmit_bytes_total"} {
+			if !regexp.MustCompile(`contiv_interface_` + metric + `{interface="",namespace="default",pod="a"} [1-9]`).MatchString(text) {
+				missing = append(missing, fmt.Errorf("pod a has sent and received, and contiv_interface_%s does not say so", metric))
+			}
+		}
+		return errors.Join(missing...)
+	})
+	if err != nil {
+		w.t.Error(errors.Join(missing...))
+	}
+}

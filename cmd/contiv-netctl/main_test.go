@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// prefix begins the names of all namespaces that these tests make.
+const prefix = "ntc"
+
+var binDir string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Geteuid() != 0 {
+		return m.Run() // the tests that need root say so
+	}
+	dir, err := os.MkdirTemp("", prefix+"-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binDir = dir
+	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni",
+		"contiv.dev/vswitch/cmd/contiv-netctl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "contiv-netctl: go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// world is a cluster of two nodes whose agents are reached from each other by TLS, and three pods: a and b on the first
+// node, c on the second.
+type world struct {
+	*testbed.Cluster
+	t       *testing.T
+	ctx     context.Context
+	dir     string
+	a, b, c *testbed.Pod
+}
+
+func newWorld(t *testing.T, dataplane, transport string) *world {
+	t.Helper()
+	return newKubeWorld(t, dataplane, transport, "", nil)
+}
+
+// newKubeWorld is a world whose agents use a kubeconfig, if it is not empty; before is called for each node before its agent
+// starts.
+func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before func(*testbed.Node) error) *world {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, dir: t.TempDir()}
+	w.credentials()
+	name := fmt.Sprintf("%s%s%s%d", prefix, dataplane[:1], transport[:1]+mark(kubeconfig), os.Getpid()%10000)
+	opts := testbed.ClusterOptions{
+		Name: name, Nodes: 2, Addressed: dataplane == "linux",
+		Node: testbed.NodeOptions{BinDir: binDir, Dataplane: dataplane, AgentArgs: []string{
+			"--http=0.0.0.0:9999", "--http-cert=" + w.dir + "/tls.crt", "--http-key=" + w.dir + "/tls.key",
+			"--http-token-file=" + w.dir + "/token",
+		}},
+		ConfigOf: func(i int) string {
+			nic := map[string]string{"vpp": "host-eth1", "linux": "eth1"}[dataplane]
+			return "nodeToNodeTransport: " + transport + "\nuseTAPInterfaces: true\nipamConfig:\n  podSubnetCIDR: " +
+				"10.1.0.0/16,fd10:1::/48\n" +
+				"  podSubnetOneNodePrefixLen: 24,64\nnodeConfig:\n- nodeName: " + testbed.NodeName(name, i) +
+				"\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
+		},
+	}
+	if dataplane == "vpp" {
+		if _, ok := vpptest.Find(); !ok {
+			t.Skip(vpptest.ErrNoVPP)
+		}
+		_, err := os.Stat("/dev/vhost-net")
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384}
+	}
+	opts.Unstarted = true
+	if kubeconfig != "" {
+		opts.Node.AgentArgs = append(opts.Node.AgentArgs, "--kubeconfig="+kubeconfig)
+	}
+	cluster, err := testbed.NewCluster(ctx, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Cluster = cluster
+	t.Cleanup(w.close)
+	for _, n := range cluster.Nodes {
+		if before != nil {
+			err = before(n)
+		}
+		if err = errors.Join(err, n.StartAgent(ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.a, w.b, w.c = w.pod(0, "a"), w.pod(0, "b"), w.pod(1, "c")
+	for _, p := range []*testbed.Pod{w.b, w.c} {
+		if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+			return w.a.PingOnce(ctx, p.IPs[0].String(),
+				0)
+		}); err != nil {
+			t.Fatalf("before anything is tested, a does not reach %s: %v", p.Name, err)
+		}
+	}
+	return w
+}
+
+// mark tells the namespaces of worlds with Kubernetes from those without.
+func mark(kubeconfig string) string {
+	if kubeconfig == "" {
+		return ""
+	}
+	return "k"
+}
+
+var errNothing = errors.New("nothing yet")
+
+// until runs the command until its answer is as wanted.
+func (w *world) until(ok bool, args []string, texts ...string) {
+	w.t.Helper()
+	out, got := "", false
+	ctx, cancel := context.WithTimeout(w.ctx, 15*time.Second)
+	defer cancel()
+	err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+		out, got = w.netctl(args...)
+		for _, text := range texts {
+			if got != ok || !strings.Contains(out, text) {
+				return errNothing
+			}
+		}
+		return nil
+	})
+	for _, text := range texts {
+		if err != nil || got != ok || !strings.Contains(out, text) {
+			w.t.Fatalf("contiv-netctl %s: no %q, or success is not %t, in\n%s", strings.Join(args, " "), text, ok, out)
+		}
+	}
+}
+
+func (w *world) pod(node int, name string) *testbed.Pod {
+	w.t.Helper()
+	p, err := w.Nodes[node].AddPod(w.ctx, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if w.t.Failed() {
+		for _, n := range w.Nodes {
+			w.t.Logf("the end of the agent's log of %s:\n%s", n.Name, n.LogTail(40))
+		}
+	}
+	for _, p := range []*testbed.Pod{w.a, w.b, w.c} {
+		if p != nil {
+			_ = p.Delete(ctx) // may be gone
+		}
+	}
+	if err := w.Close(ctx); err != nil {
+		w.t.Errorf("close: %v", err)
+	}
+}
+
+// credentials are a certificate for all agents and their token.
+func (w *world) credentials() {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{client.SharedName}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		"token":   []byte(theToken + "\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), data, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+const theToken = "a-token-that-nobody-guesses"
+
+// netctl runs the command on the first node, as its root would.
+func (w *world) netctl(args ...string) (out string, ok bool) {
+	w.t.Helper()
+	n := w.Nodes[0]
+	cmd := n.Command(w.ctx, filepath.Join(binDir, "contiv-netctl"), append([]string{"--socket=" + n.RESTSocket()}, args...)...)
+	data, err := cmd.CombinedOutput()
+	return string(data), err == nil
+}
+
+// want runs the command and looks for texts in its answer.
+func (w *world) want(ok bool, args []string, texts ...string) string {
+	w.t.Helper()
+	out, got := w.netctl(args...)
+	if got != ok {
+		w.t.Errorf("contiv-netctl %s: success %t, want %t:\n%s", strings.Join(args, " "), got, ok, out)
+	}
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			w.t.Errorf("contiv-netctl %s: no %q in\n%s", strings.Join(args, " "), text, out)
+		}
+	}
+	return out
+}
+
+// node runs a command on a node.
+func (w *world) node(i int, command string) {
+	w.t.Helper()
+	if out, err := w.Nodes[i].Run(w.ctx, "sh", "-c", command); err != nil {
+		w.t.Fatalf("%s: %v %s", command, err, out)
+	}
+}
+
+// vpp runs a command on a node's VPP.
+func (w *world) vpp(i int, command string) string {
+	w.t.Helper()
+	out, err := w.Nodes[i].VPP.CLI(command)
+	if err != nil {
+		w.t.Fatalf("%s: %v", command, err)
+	}
+	return out
+}
+
+// repair makes a node's dataplane as it should be.
+func (w *world) repair(i int) {
+	w.t.Helper()
+	if _, err := w.Nodes[i].Post(w.ctx, "/controller/resync"); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/netctl/bundle"
+	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/validate"
+)
+
+// reportPaths are what a report has of each agent. None of them shows secrets; the bundle looks for them all the same.
+func reportPaths() map[string]string {
+	return map[string]string{
+		"agent.json": diag.AgentPath, "nodes.json": client.NodesPath, "pods.json": podsPath, "ipam.json": "/contiv/v1/ipam",
+		"allocations.json": "/contiv/v1/ipam/allocations", "services.json": "/contiv/v1/services",
+		"kubernetes-pods.json": "/contiv/v1/kubernetes/pods", "events.txt": "/controller/event-history?format=text",
+		"scheduler-dump.json": "/scheduler/dump", "scheduler-status.json": "/scheduler/status",
+		"transactions.txt": "/scheduler/txn-history", "metrics.txt": "/metrics", "readiness.txt": "/readiness",
+		"linux-dataplane.json": "/linux/dataplane", "kernel.json": diag.KernelPath,
+	}
+}
+
+// reportCommands are what a report has of VPP.
+func reportCommands() []string {
+	return []string{
+		"show version", "show interface", "show interface " +
+			"address", "show hardware-interfaces", "show errors", "show runtime", "show buffers",
+		"show memory main-heap", "show threads", "show plugins", "show ip fib summary", "show ip6 fib summary", "show ip neighbors",
+		"show ip6 neighbors", "show vxlan tunnel", "show bridge-domain", "show l2fib all", "show nat44 " +
+			"summary", "show cnat translation",
+		"show logging", "show api clients",
+	}
+}
+
+// material is what a node has given, by file name. What could not be had is there with its error.
+type material map[string]string
+
+func collect(ctx context.Context, a *client.Agent) (material, error) {
+	m := material{}
+	for file, path := range reportPaths() {
+		text, err := a.GetText(ctx, path)
+		if notThere(err) {
+			continue
+		}
+		if err != nil {
+			m[file+".error"] = err.Error() + "\n"
+			continue
+		}
+		m[file] = text
+	}
+	for _, command := range reportCommands() {
+		var reply diag.CLIReply
+		err := a.Post(ctx, diag.CLIPath, diag.CLIRequest{Command: command}, &reply)
+		if notThere(err) {
+			break // no VPP
+		}
+		file := "vpp/" + strings.ReplaceAll(strings.TrimPrefix(command, "show "), " ", "-")
+		if err != nil {
+			m[file+".error"] = err.Error() + "\n"
+			continue
+		}
+		m[file+".txt"] = reply.Output
+	}
+	return m, nil
+}
+
+func (n *netctl) report() *cobra.Command {
+	file := ""
+	cmd := &cobra.Command{
+		Use: "report [NODE...]", Short: "Collect a support bundle of all nodes", ValidArgsFunction: n.completeNodes,
+		Long: "report writes what agents and VPP say, and what check finds, into a tar.gz. Tokens, passwords and keys are not " +
+			"in it: " +
+			"agents do not show them, and what looks like one is blacked out.",
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			if file == "" {
+				file = "contiv-report-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"
+			}
+			out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return fmt.Errorf("report: %w; choose another file with --file", err)
+			}
+			failed, err := writeReport(ctx, out, c, args)
+			if err = errors.Join(err, out.Close()); err != nil {
+				return fmt.Errorf("report: %w", err)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), file)
+			return failed
+		}),
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "where to write (default: contiv-report-<time>.tar.gz here)")
+	return cmd
+}
+
+// writeReport also tells which nodes are missing, since a report of the others is worth having.
+func writeReport(ctx context.Context, out io.Writer, c *client.Cluster, nodes []string) (failed, err error) {
+	b := bundle.New(out, time.Now())
+	answers := client.Each(ctx, c, nodes, collect)
+	for _, a := range answers {
+		if a.Err != nil {
+			a.Value = material{"error.txt": a.Err.Error() + "\n"}
+		}
+		for file, text := range a.Value {
+			if err := b.Add("nodes/"+a.Node+"/"+file, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	findings, err := json.MarshalIndent(validate.Cluster(views(ctx, c, nodes)), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Add("check.json", string(findings)+"\n"); err != nil {
+		return nil, err
+	}
+	return client.Failed(answers), b.Close()
+}

@@ -1,0 +1,420 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/plugins/nodesync"
+)
+
+// warn tells of agents that did not answer, beside the answers of the others.
+func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
+	failed := 0
+	for _, a := range answers {
+		if a.Err != nil {
+			failed++
+			fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: node %s: %v\n", a.Node, a.Err)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d nodes did not answer", failed, len(answers))
+	}
+	return nil
+}
+
+func get[T any](path string) func(context.Context, *client.Agent) (T, error) {
+	return func(ctx context.Context, a *client.Agent) (v T, err error) {
+		err = a.Get(ctx, path, &v)
+		return v, err
+	}
+}
+
+// nodeFlag is --node of commands that ask one node, or all.
+func (n *netctl) nodeFlag(cmd *cobra.Command, into *string, help string) {
+	cmd.Flags().StringVar(into, "node", "", help)
+	_ = cmd.RegisterFlagCompletionFunc("node", n.completeNodes) // fails only for a flag that is not there
+}
+
+func one(node string) []string {
+	if node == "" {
+		return nil
+	}
+	return []string{node}
+}
+
+// nodeRow is a node as the cluster and as its own agent see it.
+type nodeRow struct {
+	nodesync.NodeReport
+	Agent *diag.AgentInfo `json:"agent,omitempty"`
+	Error string          `json:"error,omitempty"`
+}
+
+func (n *netctl) nodes() *cobra.Command {
+	return &cobra.Command{
+		Use: "nodes", Short: "List the nodes, and how their agents are", Args: cobra.NoArgs,
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
+			infos := map[string]client.Answer[diag.AgentInfo]{}
+			for _, a := range client.Each(ctx, c, nil, get[diag.AgentInfo](diag.AgentPath)) {
+				infos[a.Node] = a
+			}
+			t := table.Table{Header: []string{"ID", "NAME", "STATE", "VPP-IP", "MGMT-IP", "DATAPLANE", "TRANSPORT", "READY", "STARTED",
+				"VERSION"}}
+			var rows []nodeRow
+			for _, node := range c.Nodes().Nodes {
+				row := nodeRow{NodeReport: node}
+				cells := []string{fmt.Sprint(node.ID), node.Name, node.State, strings.Join(node.VPPIPs, ","), strings.Join(node.MgmtIPs,
+					",")}
+				a, asked := infos[node.Name]
+				switch {
+				case !asked:
+					cells = append(cells, "", "", "", "", "")
+				case a.Err != nil:
+					row.Error = a.Err.Error()
+					cells = append(cells, "", "", "no answer", "", "")
+				default:
+					row.Agent = &a.Value
+					ready := "yes"
+					if len(a.Value.Problems) > 0 {
+						ready = "no: " + strings.Join(a.Value.Problems, "; ")
+					}
+					cells = append(cells, a.Value.Dataplane, a.Value.Transport, ready, a.Value.Started, a.Value.Version)
+				}
+				rows = append(rows, row)
+				t.Add(cells...)
+			}
+			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
+				return err
+			}
+			for key, problem := range c.Nodes().Broken {
+				fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: record %s: %s\n", key, problem)
+			}
+			return nil
+		}),
+	}
+}
+
+// podRow is a pod and the node that it is on.
+type podRow struct {
+	Node        string         `json:"node"`
+	Namespace   string         `json:"namespace"`
+	Name        string         `json:"name"`
+	Addresses   []netip.Prefix `json:"addresses"`
+	Interface   string         `json:"interface"`
+	ContainerID string         `json:"containerID"`
+	Netns       string         `json:"netns"`
+	Current     bool           `json:"current"`
+}
+
+type podList struct {
+	pods    []podRow
+	answers []client.Answer[[]podRow]
+}
+
+const podsPath = "/contiv/v1/pods"
+
+// allPods asks for the pods of nodes; of all, when none is given.
+func allPods(ctx context.Context, c *client.Cluster, nodes []string) podList {
+	out := podList{pods: []podRow{}, answers: client.Each(ctx, c, nodes, get[[]podRow](podsPath))}
+	for _, a := range out.answers {
+		for _, p := range a.Value {
+			p.Node = a.Node
+			out.pods = append(out.pods, p)
+		}
+	}
+	return out
+}
+
+func (n *netctl) pods() *cobra.Command {
+	return &cobra.Command{
+		Use: "pods [NODE]", Short: "List the pods that are " +
+			"connected", Args: cobra.MaximumNArgs(1), ValidArgsFunction: n.completeNodes,
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			list := allPods(ctx, c, args)
+			t := table.Table{Header: []string{"NAMESPACE", "NAME", "NODE", "IP", "INTERFACE", "CONTAINER"}}
+			for _, p := range list.pods {
+				var ips []string
+				for _, a := range p.Addresses {
+					ips = append(ips, a.Addr().String())
+				}
+				t.Add(p.Namespace, p.Name, p.Node, strings.Join(ips, ","), p.Interface, p.ContainerID[:min(13, len(p.ContainerID))])
+			}
+			if err := table.Write(cmd.OutOrStdout(), n.format, list.pods, t); err != nil {
+				return err
+			}
+			return warn(cmd, list.answers)
+		}),
+	}
+}
+
+// ipamRow is what a node has of the cluster's addresses.
+type ipamRow struct {
+	NodeID            uint32      `json:"nodeId"`
+	NodeName          string      `json:"nodeName"`
+	NodeIP            string      `json:"nodeIP"`
+	PodSubnetThisNode string      `json:"podSubnetThisNode"`
+	VppHostNetwork    string      `json:"vppHostNetwork"`
+	Subnets           []ipamUsage `json:"subnets"`
+}
+
+type ipamUsage struct {
+	Subnet     string
+	Used, Free int
+}
+
+func (n *netctl) ipam() *cobra.Command {
+	return &cobra.Command{
+		Use: "ipam [NODE]", Short: "Show the nodes' subnets and how full they " +
+			"are", Args: cobra.MaximumNArgs(1), ValidArgsFunction: n.completeNodes,
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			answers := client.Each(ctx, c, args, askIPAM)
+			t := table.Table{Header: []string{"ID", "NODE", "NODE-IP", "POD-SUBNET", "USED", "FREE", "VPP-HOST-NETWORK"}}
+			rows := []ipamRow{}
+			for _, a := range answers {
+				if a.Err != nil {
+					continue
+				}
+				rows = append(rows, a.Value)
+				for _, s := range a.Value.Subnets {
+					t.Add(fmt.Sprint(a.Value.NodeID), a.Value.NodeName, a.Value.NodeIP, s.Subnet, fmt.Sprint(s.Used), fmt.Sprint(s.Free),
+						a.Value.VppHostNetwork)
+				}
+			}
+			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
+				return err
+			}
+			return warn(cmd, answers)
+		}),
+	}
+}
+
+func askIPAM(ctx context.Context, a *client.Agent) (row ipamRow, err error) {
+	if err := a.Get(ctx, "/contiv/v1/ipam", &row); err != nil {
+		return row, err
+	}
+	var allocations struct{ Subnets []ipamUsage }
+	err = a.Get(ctx, "/contiv/v1/ipam/allocations", &allocations)
+	row.Subnets = allocations.Subnets
+	return row, err
+}
+
+// serviceRow is a service as a node's dataplane has it.
+type serviceRow struct {
+	Namespace, Name                          string
+	ClusterIPs, ExternalIPs, LoadBalancerIPs []string
+	TrafficPolicy, InternalTrafficPolicy     string
+	SessionAffinityTimeout                   uint32 `json:",omitempty"`
+	HealthCheckNodePort                      uint16 `json:",omitempty"`
+	HealthCheckError                         string `json:",omitempty"`
+	Ports                                    []struct {
+		Name, Protocol string
+		Port           uint16
+		NodePort       uint16 `json:",omitempty"`
+		Backends       []string
+	}
+}
+
+func (n *netctl) services() *cobra.Command {
+	node := ""
+	cmd := &cobra.Command{
+		Use: "services [NAMESPACE[/NAME]]", Short: "List services as a node's dataplane has them", Args: cobra.MaximumNArgs(1),
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			agent, err := c.Agent(node)
+			if err != nil {
+				return err
+			}
+			q := url.Values{}
+			if len(args) > 0 {
+				namespace, name, _ := strings.Cut(args[0], "/")
+				q.Set("namespace", namespace)
+				q.Set("name", name)
+			}
+			var rows []serviceRow
+			if err := agent.Get(ctx, "/contiv/v1/services?"+q.Encode(), &rows); err != nil {
+				return err
+			}
+			t := table.Table{Header: []string{"NAMESPACE", "NAME", "CLUSTER-IP", "PORT", "NODE-PORT", "BACKENDS"}}
+			for _, s := range rows {
+				for _, p := range s.Ports {
+					nodePort := ""
+					if p.NodePort != 0 {
+						nodePort = fmt.Sprint(p.NodePort)
+					}
+					t.Add(s.Namespace, s.Name, strings.Join(s.ClusterIPs, ","), fmt.Sprintf("%d/%s", p.Port, p.Protocol), nodePort,
+						shortened(p.Backends, 4))
+				}
+			}
+			return table.Write(cmd.OutOrStdout(), n.format, rows, t)
+		}),
+	}
+	n.nodeFlag(cmd, &node, "whose view (default: this node)")
+	return cmd
+}
+
+// shortened lists the first few.
+func shortened(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ",")
+	}
+	return fmt.Sprintf("%s,… (%d)", strings.Join(list[:most], ","), len(list))
+}
+
+func (n *netctl) vppcli() *cobra.Command {
+	write := false
+	cmd := &cobra.Command{
+		Use: "vppcli NODE COMMAND...", Short: "Run a command of VPP's debug CLI on a node", Args: cobra.MinimumNArgs(2),
+		Long: "vppcli runs a command of VPP's debug CLI, one that only reads unless --write is given and the agent allows it " +
+			"(--vpp-cli-write). Words have to be written in full.\nNODE may be \"-\" for this node.",
+		Example:           "  contiv-netctl vppcli worker-1 show interface\n  contiv-netctl vppcli - show ip fib table 1 10.1.2.0/24",
+		ValidArgsFunction: n.completeNodes,
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			agent, err := c.Agent(strings.TrimPrefix(args[0], "-"))
+			if err != nil {
+				return err
+			}
+			var reply diag.CLIReply
+			if err := agent.Post(ctx, diag.CLIPath, diag.CLIRequest{Command: strings.Join(args[1:], " "), Write: write},
+				&reply); err != nil {
+				return err
+			}
+			if n.format != table.Text {
+				return table.Value(cmd.OutOrStdout(), n.format, reply)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), reply.Output)
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&write, "write", false, "the command may change VPP's state")
+	return cmd
+}
+
+// value is a value of the scheduler's dump.
+type value struct {
+	Key     string          `json:"key"`
+	Kind    string          `json:"kind"`
+	Parent  string          `json:"parent,omitempty"`
+	State   string          `json:"state"`
+	Desired json.RawMessage `json:"desired,omitempty"`
+	Applied json.RawMessage `json:"applied,omitempty"`
+}
+
+func (n *netctl) dump() *cobra.Command {
+	node, q, full := "", map[string]*string{}, false
+	cmd := &cobra.Command{
+		Use: "dump [KIND]", Short: "Show what a node has programmed", Args: cobra.MaximumNArgs(1),
+		Example: "  contiv-netctl dump vpp-route --node worker-1\n  contiv-netctl dump --state FAILED,PENDING\n  contiv-netctl " +
+			"dump -o yaml --key-prefix config/vpp/v2/interfaces/",
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			agent, err := c.Agent(node)
+			if err != nil {
+				return err
+			}
+			query := url.Values{}
+			for name, v := range q {
+				query.Set(name, *v)
+			}
+			if len(args) > 0 {
+				query.Set("kind", args[0])
+			}
+			values := []value{}
+			if err := agent.Get(ctx, "/scheduler/dump?"+query.Encode(), &values); err != nil {
+				return err
+			}
+			t := table.Table{Header: []string{"KIND", "STATE", "KEY", "VALUE"}}
+			for _, v := range values {
+				text := string(v.Applied)
+				if text == "" {
+					text = string(v.Desired)
+				}
+				if !full && len(text) > 100 {
+					text = text[:100] + "…"
+				}
+				t.Add(v.Kind, v.State, v.Key, text)
+			}
+			return table.Write(cmd.OutOrStdout(), n.format, values, t)
+		}),
+	}
+	for name, help := range map[string]string{
+		"state": "only values in these states (CONFIGURED, PENDING, FAILED, …)", "key-prefix": "only keys that begin with this",
+		"view": "desired, applied or both",
+	} {
+		q[name] = cmd.Flags().String(name, "", help)
+	}
+	cmd.Flags().BoolVar(&full, "full", false, "do not cut values in the table")
+	n.nodeFlag(cmd, &node, "which node (default: this one)")
+	return cmd
+}
+
+// event is a record of the agent's event history.
+type event struct {
+	SeqNum          uint64
+	ProcessingStart time.Time
+	ProcessingEnd   time.Time
+	Name            string
+	Description     string
+	Method          string
+	Error           string `json:",omitempty"`
+}
+
+func (n *netctl) events() *cobra.Command {
+	node, last, detail := "", 20, false
+	cmd := &cobra.Command{
+		Use: "events [NUMBER]", Short: "Show what a node's agent has handled", Args: cobra.MaximumNArgs(1),
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			agent, err := c.Agent(node)
+			if err != nil {
+				return err
+			}
+			query := "last=" + strconv.Itoa(last)
+			if len(args) > 0 {
+				query, detail = "seq-num="+url.QueryEscape(args[0]), true
+			}
+			path := "/controller/event-history?" + query
+			if detail && n.format == table.Text {
+				text, err := agent.GetText(ctx, path+"&format=text")
+				if err != nil {
+					return err
+				}
+				_, err = io.WriteString(cmd.OutOrStdout(), text)
+				return err
+			}
+			var raw json.RawMessage
+			if err := agent.Get(ctx, path, &raw); err != nil {
+				return err
+			}
+			if n.format != table.Text {
+				return table.Value(cmd.OutOrStdout(), n.format, raw)
+			}
+			return printEvents(cmd.OutOrStdout(), raw)
+		}),
+	}
+	cmd.Flags().IntVar(&last, "last", last, "how many")
+	cmd.Flags().BoolVar(&detail, "detail", false, "with what each plugin did, and the operations")
+	n.nodeFlag(cmd, &node, "which node (default: this one)")
+	return cmd
+}
+
+func printEvents(w io.Writer, raw json.RawMessage) error {
+	var records []event
+	if err := json.Unmarshal(raw, &records); err != nil {
+		return fmt.Errorf("event history: %w", err)
+	}
+	t := table.Table{Header: []string{"NUMBER", "TIME", "TOOK", "METHOD", "EVENT", "ERROR"}}
+	for _, r := range records {
+		took := r.ProcessingEnd.Sub(r.ProcessingStart).Round(10 * time.Microsecond)
+		problem, _, _ := strings.Cut(r.Error, "\n")
+		t.Add(fmt.Sprint(r.SeqNum), r.ProcessingStart.Local().Format("15:04:05.000"), took.String(), r.Method, r.Description, problem)
+	}
+	return table.Write(w, table.Text, nil, t)
+}

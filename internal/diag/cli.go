@@ -1,0 +1,54 @@
+package diag
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// cliTimeout bounds a command: "show ip fib" of a large cluster takes seconds.
+const cliTimeout = 20 * time.Second
+
+// CLI runs one line on VPP's command line.
+type CLI func(ctx context.Context, command string) (string, error)
+
+// serveCLI: POST /vpp/cli {"command": "show interface"}
+func (s *Service) serveCLI(w http.ResponseWriter, r *http.Request) {
+	var req CLIRequest
+	if !s.read(w, r, &req) {
+		return
+	}
+	if err := s.mayRun(req); err != nil {
+		s.fail(w, http.StatusForbidden, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), cliTimeout)
+	defer cancel()
+	if req.Write {
+		s.Log.Warn("VPP CLI command that may write", "command", req.Command)
+	}
+	out, err := s.CLI(ctx, req.Command)
+	if err != nil {
+		s.fail(w, http.StatusBadGateway, fmt.Errorf("VPP: %w", err))
+		return
+	}
+	s.answer(w, CLIReply{Output: out})
+}
+
+// mayRun: to write, both the caller and the agent's configuration have to want it.
+func (s *Service) mayRun(req CLIRequest) error {
+	if s.CLI == nil {
+		return fmt.Errorf("this node has no VPP: its dataplane is %s", s.Info.Dataplane)
+	}
+	if err := plainText(req.Command); err != nil {
+		return err
+	}
+	if !req.Write {
+		return ReadOnly(req.Command)
+	}
+	if !s.Info.CLIWrite {
+		return fmt.Errorf("the agent of %s lets nobody change VPP by its command line: start it with --vpp-cli-write", s.Info.Node)
+	}
+	return nil
+}

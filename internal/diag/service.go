@@ -1,0 +1,124 @@
+package diag
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"contiv.dev/vswitch/internal/rest"
+)
+
+// maxBody bounds requests.
+const maxBody = 16 << 10
+
+// Pod is an attached pod of this node.
+type Pod struct {
+	Namespace, Name string
+	Netns           string
+	Addresses       []netip.Addr
+	Device          string // the node's end without VPP; empty with VPP
+}
+
+// Deps are what a Service works with.
+type Deps struct {
+	Log  *slog.Logger
+	HTTP rest.HTTPHandlers
+	Info AgentInfo // what does not change
+	// Ready says why the agent is not ready.
+	Ready func() error
+	// CLI is VPP's command line; nil without VPP.
+	CLI CLI
+	// Interfaces are those of VPP that are ours, or nil.
+	Interfaces func() []Interface
+	// Pods are the pods of this node.
+	Pods func() []Pod
+	// Check compares the dataplane with what is programmed.
+	Check func(ctx context.Context) (CheckReply, error)
+}
+
+// Service serves the requests of contiv-netctl.
+type Service struct {
+	Deps
+
+	mu       sync.Mutex
+	stop     context.CancelFunc // guarded by mu: ends the recording; nil when there is none
+	recorder string             // guarded by mu: its ID
+	number   int                // guarded by mu: of recordings so far
+}
+
+// New registers the handlers.
+func New(deps Deps) *Service {
+	s := &Service{Deps: deps}
+	deps.HTTP.RegisterHTTPHandler(AgentPath, s.serveAgent)
+	deps.HTTP.RegisterHTTPHandler(CLIPath, s.serveCLI, http.MethodPost)
+	deps.HTTP.RegisterHTTPHandler(ProbePath, s.serveProbe, http.MethodPost)
+	deps.HTTP.RegisterHTTPHandler(TracePath, s.serveTrace, http.MethodPost)
+	deps.HTTP.RegisterHTTPHandler(TraceStopPath, s.serveTraceStop, http.MethodPost)
+	deps.HTTP.RegisterHTTPHandler(CheckPath, s.serveCheck, http.MethodPost)
+	deps.HTTP.RegisterHTTPHandler(KernelPath, s.serveKernel)
+	return s
+}
+
+func (s *Service) serveAgent(w http.ResponseWriter, _ *http.Request) {
+	info := s.Info
+	if err := s.Ready(); err != nil {
+		info.Problems = []string{err.Error()}
+	}
+	s.answer(w, info)
+}
+
+func (s *Service) serveCheck(w http.ResponseWriter, r *http.Request) {
+	reply, err := s.Check(r.Context())
+	if err != nil {
+		s.fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	s.answer(w, reply)
+}
+
+// pod is the current attachment of a pod of this node.
+func (s *Service) pod(namespace, name string) (Pod, error) {
+	for _, p := range s.Pods() {
+		if p.Namespace == namespace && p.Name == name {
+			return p, nil
+		}
+	}
+	return Pod{}, fmt.Errorf("node %s has no pod %s/%s; contiv-netctl pods lists those that there are", s.Info.Node, namespace,
+		name)
+}
+
+func (s *Service) read(w http.ResponseWriter, r *http.Request, into any) bool {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		s.fail(w, http.StatusBadRequest, fmt.Errorf("request: %w", err))
+		return false
+	}
+	return true
+}
+
+func (s *Service) answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		s.Log.Debug("the client went away", "error", err)
+	}
+}
+
+func (s *Service) fail(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}); err != nil {
+		s.Log.Debug("the client went away", "error", err)
+	}
+}
+
+// errBusy: recordings share VPP's one trace buffer.
+var errBusy = errors.New("somebody else is tracing on this node; try again when they are done")

@@ -1,0 +1,130 @@
+package diag
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	// traceTimeout ends a recording that nobody ends.
+	traceTimeout = 60 * time.Second
+	// traceGrace is for what cleans up after a recording whose client is gone.
+	traceGrace   = 10 * time.Second
+	tracePackets = 200
+)
+
+// recording is a tracer at work. finish stops it, takes everything back and tells what was found.
+type recording interface {
+	finish(ctx context.Context) (*Capture, error)
+}
+
+// serveTrace records until POST /contiv/v1/trace/stop, or until the client goes away. The answer is two lines: the first says
+// that packets are recorded from now on, the second has them.
+func (s *Service) serveTrace(w http.ResponseWriter, r *http.Request) {
+	var req TraceRequest
+	if !s.read(w, r, &req) {
+		return
+	}
+	if err := req.validate(); err != nil {
+		s.fail(w, http.StatusBadRequest, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), traceTimeout)
+	defer cancel()
+	id, err := s.begin(cancel)
+	if err != nil {
+		s.fail(w, http.StatusConflict, err)
+		return
+	}
+	defer s.end()
+	rec, err := s.startRecording(ctx, req)
+	if err != nil {
+		s.fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	enc, flush := json.NewEncoder(w), http.NewResponseController(w)
+	if enc.Encode(TraceEvent{ID: id}) == nil && flush.Flush() == nil {
+		<-ctx.Done()
+	}
+	clean, done := context.WithTimeout(context.WithoutCancel(ctx), traceGrace)
+	defer done()
+	capture, err := rec.finish(clean)
+	ev := TraceEvent{Capture: capture}
+	if err != nil {
+		ev.Error = err.Error()
+	}
+	if err := enc.Encode(ev); err != nil {
+		s.Log.Debug("the client went away", "error", err)
+	}
+}
+
+func (r *TraceRequest) validate() error {
+	if r.Packets == 0 {
+		r.Packets = tracePackets
+	}
+	switch {
+	case !r.Source.IsValid() || !r.Dest.IsValid() || r.Source.Is4() != r.Dest.Is4():
+		return fmt.Errorf("source %s and destination %s: give two addresses of one family", r.Source, r.Dest)
+	case r.Packets < 1 || r.Packets > 1000:
+		return fmt.Errorf("%d packets: must be from 1 to 1000", r.Packets)
+	}
+	return checkProto(r.Proto, r.Port)
+}
+
+func checkProto(proto string, port uint16) error {
+	switch {
+	case proto == protoICMP && port == 0, (proto == protoTCP || proto == protoUDP) && port != 0:
+		return nil
+	}
+	return fmt.Errorf("protocol %q with port %d: use icmp without a port, or tcp or udp with one", proto, port)
+}
+
+func (s *Service) startRecording(ctx context.Context, req TraceRequest) (recording, error) {
+	if s.CLI != nil {
+		return startVPPTrace(ctx, s, req)
+	}
+	return startNftTrace(ctx, s, req)
+}
+
+// begin makes the caller the one who traces.
+func (s *Service) begin(stop context.CancelFunc) (id string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop != nil {
+		return "", errBusy
+	}
+	s.number++
+	s.stop, s.recorder = stop, strconv.Itoa(s.number)
+	return s.recorder, nil
+}
+
+func (s *Service) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = nil
+}
+
+// serveTraceStop: POST /contiv/v1/trace/stop {"id": "1"}
+func (s *Service) serveTraceStop(w http.ResponseWriter, r *http.Request) {
+	var ev TraceEvent
+	if !s.read(w, r, &ev) {
+		return
+	}
+	s.mu.Lock()
+	stop := s.stop
+	if s.recorder != ev.ID {
+		stop = nil
+	}
+	s.mu.Unlock()
+	if stop == nil {
+		s.fail(w, http.StatusNotFound, fmt.Errorf("no recording %q is going on", ev.ID))
+		return
+	}
+	stop()
+	s.answer(w, ev)
+}

@@ -1,0 +1,123 @@
+package diag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// inputNodes are the nodes by which packets come into VPP; which of them there are depends on the plugins.
+func inputNodes() []string {
+	return []string{"virtio-input", "af-packet-input", "memif-input", "dpdk-input", "vhost-user-input", "avf-input", "rdma-input",
+		"vmxnet3-input"}
+}
+
+// vppTrace is VPP's packet tracer at work.
+type vppTrace struct {
+	s       *Service
+	before  map[errorKey]uint64
+	packets int
+}
+
+// startVPPTrace empties the trace buffer and asks every input node for its next packets. VPP cannot filter by inner addresses,
+// so that the client has to find its packets among them.
+func startVPPTrace(ctx context.Context, s *Service, req TraceRequest) (recording, error) {
+	t := &vppTrace{s: s, packets: req.Packets}
+	text, err := s.CLI(ctx, "show errors")
+	if err != nil {
+		return nil, fmt.Errorf("VPP: %w", err)
+	}
+	t.before = parseErrors(text)
+	if _, err := s.CLI(ctx, "clear trace"); err != nil {
+		return nil, fmt.Errorf("VPP: %w", err)
+	}
+	var refused []error
+	for _, node := range inputNodes() {
+		if _, err := s.CLI(ctx, fmt.Sprintf("trace add %s %d", node, req.Packets)); err != nil {
+			refused = append(refused, fmt.Errorf("%s: %w", node, err))
+		}
+	}
+	if len(refused) == len(inputNodes()) {
+		return nil, fmt.Errorf("VPP traces nothing: %w", errors.Join(refused...))
+	}
+	return t, nil
+}
+
+// finish implements recording.
+func (t *vppTrace) finish(ctx context.Context) (*Capture, error) {
+	text, err := t.s.CLI(ctx, fmt.Sprintf("show trace max %d", len(inputNodes())*t.packets))
+	_, cleared := t.s.CLI(ctx, "clear trace")
+	if err = errors.Join(err, cleared); err != nil {
+		return nil, fmt.Errorf("VPP: %w", err)
+	}
+	c := &Capture{Dataplane: "vpp", Text: text, Errors: []ErrorCount{}}
+	if c.Interfaces, err = t.interfaces(ctx); err != nil {
+		return nil, err
+	}
+	after, err := t.s.CLI(ctx, "show errors")
+	if err != nil {
+		return nil, fmt.Errorf("VPP: %w", err)
+	}
+	for key, n := range parseErrors(after) {
+		if n > t.before[key] {
+			c.Errors = append(c.Errors, ErrorCount{Where: key.node, Reason: key.reason, Count: n - t.before[key]})
+		}
+	}
+	return c, nil
+}
+
+// interfaces are all that VPP has, with our names for those that are ours.
+func (t *vppTrace) interfaces(ctx context.Context) ([]Interface, error) {
+	text, err := t.s.CLI(ctx, "show interface")
+	if err != nil {
+		return nil, fmt.Errorf("VPP: %w", err)
+	}
+	known := map[uint32]Interface{}
+	for _, i := range t.s.Interfaces() {
+		known[i.Index] = i
+	}
+	out := []Interface{}
+	for index, name := range parseInterfaces(text) {
+		i := known[index]
+		i.Index, i.Name = index, name
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// parseInterfaces reads name and index of the lines of "show interface" that begin with a name.
+func parseInterfaces(text string) map[uint32]string {
+	out := map[uint32]string{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if strings.HasPrefix(line, " ") || len(fields) < 3 {
+			continue
+		}
+		if n, err := strconv.ParseUint(fields[1], 10, 32); err == nil {
+			out[uint32(n)] = fields[0]
+		}
+	}
+	return out
+}
+
+type errorKey struct{ node, reason string }
+
+// parseErrors reads "show errors": count, node, reason (of several words, cut at 30 characters), severity.
+func parseErrors(text string) map[errorKey]uint64 {
+	out := map[errorKey]uint64{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 {
+			continue
+		}
+		n, err := strconv.ParseUint(fields[0], 10, 64)
+		if err != nil {
+			continue
+		}
+		// Threads have lines of their own.
+		out[errorKey{fields[1], strings.Join(fields[2:len(fields)-1], " ")}] += n
+	}
+	return out
+}

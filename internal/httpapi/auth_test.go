@@ -1,0 +1,202 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+const testToken = "0123456789abcdef"
+
+// writePair makes a self-signed certificate with the given serial number.
+func writePair(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "contiv-agent"}, DNSNames: []string{"contiv-agent"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	replace(t, certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	replace(t, keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}))
+	return certFile, keyFile
+}
+
+// replace writes by renaming, as a Secret's volume does.
+func replace(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remote is a server with TLS and a token.
+type remote struct {
+	address, certFile, keyFile, tokenFile, socket string
+}
+
+func startRemote(t *testing.T) remote {
+	t.Helper()
+	dir := t.TempDir()
+	r := remote{tokenFile: filepath.Join(dir, "token"), socket: filepath.Join(dir, "rest.sock")}
+	r.certFile, r.keyFile = writePair(t, dir, 1)
+	replace(t, r.tokenFile, []byte(testToken+"\n"))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = free.Addr().String()
+	_ = free.Close()
+	s, err := New(Config{
+		Address: r.address, CertFile: r.certFile, KeyFile: r.keyFile, TokenFile: r.tokenFile, Socket: r.socket,
+	}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret reason") }
+	for _, path := range []string{LivenessPath, ReadinessPath, "/thing"} {
+		s.RegisterHTTPHandler(path, answer)
+	}
+	s.RegisterHTTPHandler("/write", answer, http.MethodPost)
+	jobs := lifecycle.NewGroup(t.Context(), quiet())
+	t.Cleanup(func() { _ = jobs.Stop(5 * time.Second) })
+	if err := s.Start(jobs); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ask returns status, body and the serial number of the server's certificate.
+func ask(t *testing.T, method, url, token, socket string) (status int, body string, serial int64) {
+	t.Helper()
+	transport := &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the serial number is what is looked at
+	}
+	if socket != "" {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := (&http.Client{Transport: transport, Timeout: 5 * time.Second}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.TLS != nil {
+		serial = resp.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	return resp.StatusCode, string(data), serial
+}
+
+func TestRemoteCallersNeedTheTokenAndProbesGetNoReason(t *testing.T) {
+	r := startRemote(t)
+	for _, tc := range []struct {
+		method, path, token string
+		status              int
+		reason              bool // the handler's text is in the answer
+	}{
+		{"GET", "/thing", testToken, 200, true},
+		{"GET", "/thing", "", 401, false},
+		{"GET", "/thing", testToken + "x", 401, false},
+		{"POST", "/write", testToken, 200, true},
+		{"POST", "/write", "", 401, false},
+		{"GET", ReadinessPath, "", 200, false},
+		{"GET", LivenessPath, "", 200, false},
+		{"GET", ReadinessPath, "wrong", 401, false},
+		{"GET", ReadinessPath, testToken, 200, true},
+	} {
+		status, body, _ := ask(t, tc.method, "https://"+r.address+tc.path, tc.token, "")
+		if status != tc.status || (body == "secret reason") != tc.reason {
+			t.Errorf("%s %s with token %q: %d %q, want %d", tc.method, tc.path, tc.token, status, body, tc.status)
+		}
+	}
+	if status, _, _ := ask(t, "POST", "http://agent/write", "", r.socket); status != 200 {
+		t.Errorf("POST on the root-only socket: %d", status)
+	}
+}
+
+func TestLoopbackWithoutTokenMayOnlyLook(t *testing.T) {
+	s, err := New(Config{Address: "127.0.0.1:0"}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := false
+	s.RegisterHTTPHandler("/both", func(http.ResponseWriter, *http.Request) { called = true }, http.MethodGet, http.MethodPost)
+	h := s.authenticate(s.guard(s.mux))
+	if w := record(h, "POST", "/both"); w != 403 || called {
+		t.Errorf("POST by anybody on the node: %d, handler called: %t", w, called)
+	}
+	if w := record(h, "GET", "/both"); w != 200 || !called {
+		t.Errorf("GET: %d", w)
+	}
+	if w := record(trust(s.guard(s.mux)), "POST", "/both"); w != 200 {
+		t.Errorf("POST by a trusted caller: %d", w)
+	}
+}
+
+func TestCertificateAndTokenAreReplacedWithoutRestart(t *testing.T) {
+	r := startRemote(t)
+	url := "https://" + r.address + "/thing"
+	dir := filepath.Dir(r.certFile)
+	writePair(t, dir, 2)
+	replace(t, r.tokenFile, []byte("another-token-of-24-chars"))
+	if status, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); status != 200 || serial != 2 {
+		t.Errorf("new token: %d, certificate %d", status, serial)
+	}
+	if status, _, _ := ask(t, "GET", url, testToken, ""); status != 401 {
+		t.Errorf("the old token still opens: %d", status)
+	}
+	// What cannot be used leaves what there was.
+	replace(t, r.certFile, []byte("not a certificate"))
+	replace(t, r.tokenFile, []byte("short"))
+	if status, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); status != 200 || serial != 2 {
+		t.Errorf("with broken files: %d, certificate %d, want the last good ones", status, serial)
+	}
+	if status, _, _ := ask(t, "GET", url, "short", ""); status != 401 {
+		t.Errorf("a token that is too short opens: %d", status)
+	}
+	writePair(t, dir, 3)
+	if _, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); serial != 3 {
+		t.Errorf("certificate %d after the repair, want 3", serial)
+	}
+}

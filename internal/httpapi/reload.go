@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// minToken is the shortest token that is taken.
+const minToken = 16
+
+// stamp tells a file from its replacement.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+func stampOf(path string) (stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stamp{info.ModTime(), info.Size()}, nil
+}
+
+// certificate is a key pair in two files.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu     sync.Mutex
+	pair   *tls.Certificate // guarded by mu
+	stamps [2]stamp         // guarded by mu: of the files that pair, or the last error, comes from
+}
+
+func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
+	stamps, err := c.look()
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	c.pair, c.stamps = &pair, stamps
+	return c, nil
+}
+
+func (c *certificate) look() (stamps [2]stamp, err error) {
+	for i, path := range []string{c.certFile, c.keyFile} {
+		if stamps[i], err = stampOf(path); err != nil {
+			return stamps, err
+		}
+	}
+	return stamps, nil
+}
+
+// get is called for every handshake. While one of two files is replaced they do not match: the old pair is good until they do.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stamps, err := c.look()
+	if err == nil && stamps == c.stamps {
+		return c.pair, nil
+	}
+	if err == nil {
+		c.stamps = stamps
+		var pair tls.Certificate
+		if pair, err = tls.LoadX509KeyPair(c.certFile, c.keyFile); err == nil {
+			c.pair = &pair
+			c.log.Info("certificate of the REST API replaced", "file", c.certFile)
+			return c.pair, nil
+		}
+	}
+	c.log.Warn("new certificate of the REST API cannot be used; the old one stays", "file", c.certFile, "error", err)
+	return c.pair, nil
+}
+
+// tokenFile is the bearer token in a file.
+type tokenFile struct {
+	path string
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	token string // guarded by mu
+	stamp stamp  // guarded by mu
+}
+
+func openToken(path string, log *slog.Logger) (*tokenFile, error) {
+	t := &tokenFile{path: path, log: log}
+	at, err := stampOf(path)
+	if err != nil {
+		return nil, err
+	}
+	if t.token, err = readToken(path); err != nil {
+		return nil, err
+	}
+	t.stamp = at
+	return t, nil
+}
+
+func readToken(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if len(token) < minToken {
+		return "", fmt.Errorf("the token in %s has %d characters; use at least %d", path, len(token), minToken)
+	}
+	return token, nil
+}
+
+// current is the token as of now. A file that is gone or cannot be used leaves the last good one.
+func (t *tokenFile) current() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, err := stampOf(t.path)
+	if err == nil && at == t.stamp {
+		return t.token
+	}
+	if err == nil {
+		t.stamp = at
+		var token string
+		if token, err = readToken(t.path); err == nil {
+			t.token = token
+			return token
+		}
+	}
+	t.log.Warn("new token of the REST API cannot be used; the old one stays", "error", err)
+	return t.token
+}

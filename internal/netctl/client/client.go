@@ -1,0 +1,294 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/internal/diag"
+)
+
+const (
+	// SharedName is the name that a certificate for all agents has.
+	SharedName = "contiv-agent"
+	// maxAnswer bounds what is read of an agent: the dump of a large node.
+	maxAnswer = 512 << 20
+)
+
+// Agent is the agent of one node.
+type Agent struct {
+	Name  string // of the node; empty while not known
+	where string
+	base  string
+	token string
+	http  *http.Client
+}
+
+// Local is the agent behind a unix socket.
+func Local(socket string) *Agent {
+	return &Agent{where: socket, base: "http://agent", http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}}
+}
+
+// Credentials are what other nodes' agents want.
+type Credentials struct {
+	CAFile, TokenFile string
+	ServerName        string // instead of node name, address and SharedName
+	// Plain talks HTTP: only to a loopback address, where nothing can be overheard.
+	Plain bool
+}
+
+// Remote is the agent at host:port.
+func Remote(node, address string, cred Credentials) (*Agent, error) {
+	a := &Agent{Name: node, where: address, base: "https://" + address}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("address of an agent %q: %w; use host:port", address, err)
+	}
+	if cred.TokenFile != "" {
+		token, err := os.ReadFile(cred.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("token for the agents: %w", err)
+		}
+		a.token = strings.TrimSpace(string(token))
+	}
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second}
+	a.http = &http.Client{Transport: transport}
+	if cred.Plain {
+		addr, err := netip.ParseAddr(host)
+		if host != "localhost" && (err != nil || !addr.IsLoopback()) {
+			return nil, fmt.Errorf("agent at %s: without TLS only a loopback address is talked to", address)
+		}
+		a.base = "http://" + address
+		return a, nil
+	}
+	names := []string{cred.ServerName}
+	if cred.ServerName == "" {
+		names = []string{node, host, SharedName}
+	}
+	transport.TLSClientConfig, err = verifying(cred.CAFile, names)
+	return a, err
+}
+
+// verifying accepts certificates of the CA (of the system, without a file) for any of the names.
+func verifying(caFile string, names []string) (*tls.Config, error) {
+	var roots *x509.CertPool
+	if caFile != "" {
+		pem, err := os.ReadFile(caFile)
+		if err != nil {
+			return nil, fmt.Errorf("CA certificate of the agents: %w", err)
+		}
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("CA certificate of the agents: %s has no certificate", caFile)
+		}
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// Go checks one name only, so that the check is made here: chain and name, as it would.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			opts := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+			for _, c := range state.PeerCertificates[1:] {
+				opts.Intermediates.AddCert(c)
+			}
+			leaf := state.PeerCertificates[0]
+			if _, err := leaf.Verify(opts); err != nil {
+				return err
+			}
+			var errs []error
+			for _, name := range names {
+				err := leaf.VerifyHostname(name)
+				if name != "" && err == nil {
+					return nil
+				}
+				errs = append(errs, err)
+			}
+			return errors.Join(errs...)
+		},
+	}, nil
+}
+
+// String names the agent in messages.
+func (a *Agent) String() string {
+	if a.Name == "" {
+		return a.where
+	}
+	return a.Name + " (" + a.where + ")"
+}
+
+// Error is an answer that is an error.
+type Error struct {
+	Agent  string
+	Path   string
+	Status int
+	Text   string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("agent %s: %s: %s (%d)", e.Agent, e.Path, e.Text, e.Status)
+}
+
+// GetText asks for a path.
+func (a *Agent) GetText(ctx context.Context, path string) (string, error) {
+	return a.do(ctx, http.MethodGet, path, nil)
+}
+
+// Get asks for a path and decodes the answer.
+func (a *Agent) Get(ctx context.Context, path string, into any) error {
+	body, err := a.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	return a.decode(path, body, into)
+}
+
+// Post sends a request and decodes the answer.
+func (a *Agent) Post(ctx context.Context, path string, request, into any) error {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	body, err := a.do(ctx, http.MethodPost, path, data)
+	if err != nil || into == nil {
+		return err
+	}
+	return a.decode(path, body, into)
+}
+
+func (a *Agent) decode(path, body string, into any) error {
+	if err := json.Unmarshal([]byte(body), into); err != nil {
+		return fmt.Errorf("agent %s: %s: answer: %w", a, path, err)
+	}
+	return nil
+}
+
+func (a *Agent) do(ctx context.Context, method, path string, body []byte) (string, error) {
+	resp, err := a.send(ctx, method, path, body)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return "", fmt.Errorf("agent %s: %s: %w", a, path, err)
+	}
+	return string(answer), nil
+}
+
+// send gives the answer, if it is none of an error.
+func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("agent %s does not answer: %w", a, plain(err))
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil, fmt.Errorf("agent %s: %s: %w", a, path, err)
+	}
+	var told struct {
+		Error string `json:"error"`
+	}
+	e := &Error{Agent: a.String(), Path: path, Status: resp.StatusCode, Text: strings.TrimSpace(string(text))}
+	if json.Unmarshal(text, &told) == nil && told.Error != "" {
+		e.Text = told.Error
+	}
+	return nil, e
+}
+
+// plain is the cause, without the URL, which is made up for a socket.
+func plain(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		if _, ok := err.(*net.OpError); ok {
+			return err
+		}
+		err = inner
+	}
+}
+
+// Recording is a trace that an agent is making.
+type Recording struct {
+	agent *Agent
+	body  io.ReadCloser
+	lines *bufio.Reader
+	id    string
+}
+
+// Trace begins to record packets; it returns when they are recorded.
+func (a *Agent) Trace(ctx context.Context, req diag.TraceRequest) (*Recording, error) {
+	data, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := a.send(ctx, http.MethodPost, diag.TracePath, data)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{agent: a, body: resp.Body, lines: bufio.NewReader(resp.Body)}
+	ev, err := r.next()
+	if err != nil {
+		_ = r.body.Close()
+		return nil, err
+	}
+	r.id = ev.ID
+	return r, nil
+}
+
+func (r *Recording) next() (ev diag.TraceEvent, err error) {
+	line, err := r.lines.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &ev)
+	}
+	if err == nil && ev.Error != "" {
+		err = errors.New(ev.Error)
+	}
+	if err != nil {
+		err = fmt.Errorf("agent %s: trace: %w", r.agent, err)
+	}
+	return ev, err
+}
+
+// Stop ends the recording and gives what was recorded.
+func (r *Recording) Stop(ctx context.Context) (*diag.Capture, error) {
+	defer r.body.Close()
+	if err := r.agent.Post(ctx, diag.TraceStopPath, diag.TraceEvent{ID: r.id}, nil); err != nil {
+		return nil, err
+	}
+	ev, err := r.next()
+	if err == nil && ev.Capture == nil {
+		err = fmt.Errorf("agent %s: trace: it recorded nothing", r.agent)
+	}
+	return ev.Capture, err
+}

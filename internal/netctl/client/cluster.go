@@ -1,0 +1,219 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/plugins/nodesync"
+)
+
+// NodesPath lists the nodes of the cluster.
+const NodesPath = "/contiv/v1/nodes"
+
+// defaultPort is where agents listen unless something else is known.
+const defaultPort = "9999"
+
+// Options say how agents are reached; what is empty is asked of the first agent.
+type Options struct {
+	Socket string // of the local agent
+	Server string // host:port of the first agent, instead of the local one
+	Port   string // of the other agents
+	Credentials
+}
+
+// Nodes is the answer to GET NodesPath.
+type Nodes struct {
+	Nodes  []nodesync.NodeReport `json:"nodes"`
+	Broken map[string]string     `json:"broken"`
+}
+
+// Cluster are the agents of a cluster.
+type Cluster struct {
+	opts  Options
+	first *Agent
+	info  diag.AgentInfo // of the first
+	nodes Nodes
+}
+
+// Open asks the first agent what it is and which nodes there are. Without etcd there is only the first one's own node.
+func Open(ctx context.Context, opts Options) (*Cluster, error) {
+	c := &Cluster{opts: opts}
+	if opts.Server == "" {
+		c.first = Local(opts.Socket)
+	} else {
+		var err error
+		if c.first, err = Remote("", opts.Server, opts.Credentials); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.first.Get(ctx, diag.AgentPath, &c.info); err != nil {
+		if opts.Server == "" {
+			err = fmt.Errorf("%w; is the agent running on this node, is this root? "+
+				"--socket and --server say where else to look", err)
+		}
+		return nil, err
+	}
+	c.first.Name = c.info.Node
+	if err := c.first.Get(ctx, NodesPath, &c.nodes); err != nil {
+		c.nodes.Nodes = []nodesync.NodeReport{{Name: c.info.Node, State: "claimed"}}
+		c.nodes.Broken = map[string]string{"": err.Error()}
+	}
+	return c, nil
+}
+
+// First is the agent that was asked, and what it is.
+func (c *Cluster) First() (*Agent, diag.AgentInfo) { return c.first, c.info }
+
+// Nodes are the nodes as the first agent sees them.
+func (c *Cluster) Nodes() Nodes { return c.nodes }
+
+// Names are the names of the nodes that exist.
+func (c *Cluster) Names() []string {
+	var out []string
+	for _, n := range c.nodes.Nodes {
+		if n.State == "claimed" {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// Agent is that of a node, given by name or by any of its addresses; empty: the first one.
+func (c *Cluster) Agent(node string) (*Agent, error) {
+	if node == "" || node == c.info.Node {
+		return c.first, nil
+	}
+	for i := range c.nodes.Nodes {
+		n := &c.nodes.Nodes[i]
+		if n.State == "claimed" && (n.Name == node || hasAddress(n, node)) {
+			if n.Name == c.info.Node {
+				return c.first, nil
+			}
+			return c.remote(n)
+		}
+	}
+	return nil, fmt.Errorf("there is no node %q; the cluster has %s", node, strings.Join(c.Names(), ", "))
+}
+
+func hasAddress(n *nodesync.NodeReport, text string) bool {
+	want, err := netip.ParseAddr(text)
+	if err != nil {
+		return false
+	}
+	for _, list := range [][]string{n.MgmtIPs, n.VPPIPs} {
+		for _, a := range list {
+			if got, ok := parse(a); ok && got == want {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// parse reads an address with or without a prefix length.
+func parse(text string) (netip.Addr, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Addr(), true
+	}
+	a, err := netip.ParseAddr(text)
+	return a, err == nil
+}
+
+// remote reaches a node by its management address, which its host stack has; else by its address in the network of nodes, which
+// is the host's own where there is no VPP.
+func (c *Cluster) remote(n *nodesync.NodeReport) (*Agent, error) {
+	for _, list := range [][]string{n.MgmtIPs, n.VPPIPs} {
+		for _, text := range list {
+			if addr, ok := parse(text); ok {
+				cred, port, err := c.access()
+				if err != nil {
+					return nil, fmt.Errorf("node %s: %w", n.Name, err)
+				}
+				return Remote(n.Name, net.JoinHostPort(addr.String(), port), cred)
+			}
+		}
+	}
+	return nil, fmt.Errorf("node %s has told no address at which its agent could be reached", n.Name)
+}
+
+// access completes the options by how the first agent is itself reached.
+func (c *Cluster) access() (Credentials, string, error) {
+	cred, port := c.opts.Credentials, c.opts.Port
+	host, own, err := net.SplitHostPort(c.info.Access.Address)
+	if port == "" {
+		port = defaultPort
+		if err == nil {
+			port = own
+		}
+	}
+	if cred.TokenFile == "" {
+		cred.TokenFile = c.info.Access.TokenFile
+	}
+	if cred.CAFile == "" {
+		cred.CAFile = c.info.Access.CAFile
+	}
+	if addr, parseErr := netip.ParseAddr(host); cred.TokenFile == "" && (host == "localhost" || parseErr == nil &&
+		addr.IsLoopback()) {
+		return cred, port, fmt.Errorf("agents listen on %s only: start them with --http on an address of the node, --http-cert, "+
+			"--http-key and --http-token-file to reach them from here", c.info.Access.Address)
+	}
+	return cred, port, nil
+}
+
+// Answer is what a node answered.
+type Answer[T any] struct {
+	Node  string
+	Value T
+	Err   error
+}
+
+// parallel is how many agents are asked at once.
+const parallel = 16
+
+// Each asks the agents of nodes (of all, when none is given) at once. The answers are in the order of the nodes; an agent that
+// does not answer is one of them.
+func Each[T any](ctx context.Context, c *Cluster, nodes []string, ask func(context.Context, *Agent) (T, error)) []Answer[T] {
+	if len(nodes) == 0 {
+		nodes = c.Names()
+	}
+	out := make([]Answer[T], len(nodes))
+	jobs := lifecycle.NewGroup(ctx, slog.New(slog.DiscardHandler))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for i, node := range nodes {
+		wg.Add(1)
+		jobs.Go(node, func(ctx context.Context) error {
+			defer wg.Done()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			out[i].Node = node
+			agent, err := c.Agent(node)
+			if err != nil {
+				out[i].Err = err
+				return nil
+			}
+			out[i].Node = agent.Name
+			out[i].Value, out[i].Err = ask(ctx, agent)
+			return nil
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// Failed joins the errors of answers.
+func Failed[T any](answers []Answer[T]) error {
+	var errs []error
+	for _, a := range answers {
+		errs = append(errs, a.Err)
+	}
+	return errors.Join(errs...)
+}

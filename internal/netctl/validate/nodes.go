@@ -1,0 +1,98 @@
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/nodesync"
+)
+
+// identify finds each node in its own list.
+func (s *state) identify() {
+	for _, n := range s.sorted() {
+		for i := range n.Nodes {
+			if r := &n.Nodes[i]; r.Name == n.Node && r.State == "claimed" {
+				n.report, n.ips, n.mgmt = r, addrs(r.VPPIPs), addrs(r.MgmtIPs)
+			}
+		}
+		if n.report == nil {
+			s.find(n.Node, "node", n.Node, "has no ID in its own list of nodes: it cannot reach etcd, or its ID was released")
+		}
+	}
+}
+
+// nodes: all see the same ones, ready, and each with an ID and addresses of its own.
+func (s *state) nodes() {
+	owners := map[netip.Addr]string{}
+	ids := map[uint32]string{}
+	for _, n := range s.sorted() {
+		for _, p := range n.Info.Problems {
+			s.find(n.Node, "node", n.Node, "is not ready: "+p)
+		}
+		if n.report == nil {
+			continue
+		}
+		for _, p := range n.report.Problems {
+			s.find(n.Node, "node", n.Node, p)
+		}
+		if other, taken := ids[n.report.ID]; taken {
+			s.find(n.Node, "node", n.Node, fmt.Sprintf("has the ID %d, which %s has too: their pods get the same addresses",
+				n.report.ID, other))
+		}
+		ids[n.report.ID] = n.Node
+		for _, ip := range n.ips {
+			if other, taken := owners[ip]; taken {
+				s.find(n.Node, "node", n.Node, fmt.Sprintf("has the address %s, which %s has too", ip, other))
+			}
+			owners[ip] = n.Node
+		}
+		if len(n.ips) == 0 {
+			s.find(n.Node, "node", n.Node, "has told no address in the network of nodes: others cannot reach its pods")
+		}
+	}
+	s.sameView()
+}
+
+// sameView: what nodes say of each node must be the same.
+func (s *state) sameView() {
+	said := map[string]map[string][]string{} // node → what is said → by whom
+	list := s.sorted()
+	for _, n := range list {
+		for i := range n.Nodes {
+			r := &n.Nodes[i]
+			if r.State != "claimed" {
+				continue
+			}
+			what := summary(r)
+			if said[r.Name] == nil {
+				said[r.Name] = map[string][]string{}
+			}
+			said[r.Name][what] = append(said[r.Name][what], n.Node)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		versions := said[name]
+		seen := 0
+		for _, by := range versions {
+			seen += len(by)
+		}
+		if len(versions) == 1 && seen == len(list) {
+			continue
+		}
+		var parts []string
+		for _, what := range slices.Sorted(maps.Keys(versions)) {
+			parts = append(parts, fmt.Sprintf("%s, says %s", what, strings.Join(versions[what], " and ")))
+		}
+		if seen < len(list) {
+			parts = append(parts, fmt.Sprintf("%d of %d nodes do not know it", len(list)-seen, len(list)))
+		}
+		s.find(name, "node", name, "is not seen alike: "+strings.Join(parts, "; "))
+	}
+}
+
+func summary(r *nodesync.NodeReport) string {
+	return fmt.Sprintf("ID %d at %s", r.ID, strings.Join(slices.Sorted(slices.Values(r.VPPIPs)), " "))
+}

@@ -1,0 +1,139 @@
+package statscollector
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// DefaultMaxPods is above what Kubernetes puts on a node.
+const DefaultMaxPods = 512
+
+// otherPods are the pods beyond the limit, all together.
+const otherPods = "(other)"
+
+// Counters are those of one interface, seen from the dataplane: received is what the pod has sent.
+type Counters struct {
+	// Namespace and Pod are empty for an interface that belongs to no pod, which Interface names then.
+	Namespace, Pod, Interface string
+	RxPackets, RxBytes        uint64
+	TxPackets, TxBytes        uint64
+	Drops, Errors, NoBuffer   uint64
+}
+
+// Source reads the counters of all interfaces that are the agent's.
+type Source func() ([]Counters, error)
+
+// family is one metric.
+type family struct {
+	desc  *prometheus.Desc
+	value func(*Counters) uint64
+}
+
+func newFamily(name, help string, value func(*Counters) uint64) family {
+	return family{prometheus.NewDesc("contiv_interface_"+name, help, []string{"namespace", "pod", "interface"}, nil), value}
+}
+
+// Interfaces is a prometheus.Collector of interface counters.
+type Interfaces struct {
+	read     Source
+	max      int
+	log      *slog.Logger
+	families []family
+	up       *prometheus.Desc
+}
+
+// NewInterfaces collects from a source; pods above max are added up.
+func NewInterfaces(read Source, max int, log *slog.Logger) *Interfaces {
+	return &Interfaces{
+		read: read, max: max, log: log,
+		families: []family{
+			newFamily("receive_bytes_total", "Bytes received from the pod, or by the node's interface.",
+				func(c *Counters) uint64 { return c.RxBytes }),
+			newFamily("receive_packets_total", "Packets received from the pod, or by the node's interface.",
+				func(c *Counters) uint64 { return c.RxPackets }),
+			newFamily("transmit_bytes_total", "Bytes sent to the pod, or by the node's interface.",
+				func(c *Counters) uint64 { return c.TxBytes }),
+			newFamily("transmit_packets_total", "Packets sent to the pod, or by the node's interface.",
+				func(c *Counters) uint64 { return c.TxPackets }),
+			newFamily("drops_total", "Packets dropped that came by the interface.", func(c *Counters) uint64 { return c.Drops }),
+			newFamily("errors_total", "Errors of the interface.", func(c *Counters) uint64 { return c.Errors }),
+			newFamily("no_buffer_total", "Packets lost because there was no buffer for them.",
+				func(c *Counters) uint64 { return c.NoBuffer }),
+		},
+		up: prometheus.NewDesc("contiv_interface_counters_up", "1 when the interface counters can be read.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (i *Interfaces) Describe(out chan<- *prometheus.Desc) {
+	for _, f := range i.families {
+		out <- f.desc
+	}
+	out <- i.up
+}
+
+// Collect implements prometheus.Collector.
+func (i *Interfaces) Collect(out chan<- prometheus.Metric) {
+	list, err := i.read()
+	up := 1.0
+	if err != nil {
+		up = 0
+		i.log.Debug("interface counters cannot be read", "error", err)
+	}
+	out <- prometheus.MustNewConstMetric(i.up, prometheus.GaugeValue, up)
+	for _, c := range bounded(list, i.max) {
+		for _, f := range i.families {
+			out <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue, float64(f.value(&c)), c.Namespace, c.Pod, c.Interface)
+		}
+	}
+}
+
+// series is what a series is named by.
+type series struct{ namespace, pod, ifName string }
+
+// bounded adds up what has one name: the sandboxes of one pod, and pods beyond the limit (the last by name, so that the others
+// keep their series). Interfaces of nodes are few.
+func bounded(list []Counters, max int) []Counters {
+	byName := map[series]*Counters{}
+	add := func(name series, c *Counters) {
+		sum := byName[name]
+		if sum == nil {
+			sum = &Counters{Namespace: name.namespace, Pod: name.pod, Interface: name.ifName}
+			byName[name] = sum
+		}
+		sum.RxPackets, sum.RxBytes = sum.RxPackets+c.RxPackets, sum.RxBytes+c.RxBytes
+		sum.TxPackets, sum.TxBytes = sum.TxPackets+c.TxPackets, sum.TxBytes+c.TxBytes
+		sum.Drops, sum.Errors, sum.NoBuffer = sum.Drops+c.Drops, sum.Errors+c.Errors, sum.NoBuffer+c.NoBuffer
+	}
+	sorted := slices.SortedFunc(slices.Values(list), func(a, b Counters) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Interface, b.Interface))
+	})
+	pods := map[series]struct{}{}
+	for _, c := range sorted {
+		name := series{c.Namespace, c.Pod, ""}
+		switch {
+		case c.Pod == "":
+			name = series{ifName: c.Interface}
+		case len(pods) < max:
+			pods[name] = struct{}{}
+		default:
+			if _, ok := pods[name]; !ok {
+				name = series{pod: otherPods}
+			}
+		}
+		add(name, &c)
+	}
+	out := make([]Counters, 0, len(byName))
+	for _, name := range slices.SortedFunc(maps.Keys(byName), compareSeries) {
+		out = append(out, *byName[name])
+	}
+	return out
+}
+
+func compareSeries(a, b series) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pod, b.pod), cmp.Compare(a.ifName, b.ifName))
+}

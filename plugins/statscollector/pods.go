@@ -1,0 +1,126 @@
+package statscollector
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// PodsPath lists this node's pods as Kubernetes has them.
+const PodsPath = "/contiv/v1/kubernetes/pods"
+
+// KubePods is the answer to GET PodsPath.
+type KubePods struct {
+	// Known is false while nothing has come from Kubernetes.
+	Known bool      `json:"known"`
+	Pods  []KubePod `json:"pods"`
+}
+
+// KubePod is a pod of this node as Kubernetes has it.
+type KubePod struct {
+	Namespace   string   `json:"namespace"`
+	Name        string   `json:"name"`
+	UID         string   `json:"uid,omitempty"`
+	IPs         []string `json:"ips"`
+	HostNetwork bool     `json:"hostNetwork,omitempty"`
+	Terminating bool     `json:"terminating,omitempty"`
+}
+
+// Plugin keeps what Kubernetes says of this node's pods.
+type Plugin struct {
+	node    string
+	watched bool // whether Kubernetes is watched
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	synced bool               // guarded by mu: a snapshot has come
+	pods   map[string]KubePod // guarded by mu; by key
+}
+
+// NewPlugin keeps the pods of the node; watched tells whether Kubernetes is there at all.
+func NewPlugin(node string, watched bool, http rest.HTTPHandlers, log *slog.Logger) *Plugin {
+	p := &Plugin{node: node, watched: watched, log: log, pods: map[string]KubePod{}}
+	http.RegisterHTTPHandler(PodsPath, p.servePods)
+	return p
+}
+
+// String implements api.EventHandler.
+func (p *Plugin) String() string { return "statscollector" }
+
+// HandlesEvent implements api.EventHandler. What the pods of other nodes do is no matter here.
+func (p *Plugin) HandlesEvent(ev api.Event) bool {
+	change, ok := ev.(*api.KubeStateChange)
+	if !ok {
+		return ev.Method().IsResync()
+	}
+	return change.Resource == model.PodKeyword && (p.isOurs(change.NewValue) || p.isOurs(change.PrevValue))
+}
+
+func (p *Plugin) isOurs(value proto.Message) bool {
+	pod, ok := value.(*model.Pod)
+	return ok && pod.GetNodeName() == p.node
+}
+
+// Resync implements api.EventHandler.
+func (p *Plugin) Resync(_ api.Event, kubeStateData api.KubeStateData, _ int, _ api.ResyncOperations) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.synced = true
+	clear(p.pods)
+	for key, value := range kubeStateData[model.PodKeyword] {
+		if pod, ok := value.(*model.Pod); ok {
+			p.putLocked(key, pod)
+		}
+	}
+	return nil
+}
+
+// Update implements api.EventHandler.
+func (p *Plugin) Update(event api.Event, _ api.UpdateOperations) (string, error) {
+	change, ok := event.(*api.KubeStateChange)
+	if !ok {
+		return "", nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pods, change.Key)
+	if pod, ok := change.NewValue.(*model.Pod); ok {
+		p.putLocked(change.Key, pod)
+	}
+	return "", nil
+}
+
+// Revert implements api.EventHandler: changes of Kubernetes are facts.
+func (p *Plugin) Revert(api.Event) error { return nil }
+
+func (p *Plugin) putLocked(key string, pod *model.Pod) {
+	if !p.isOurs(pod) {
+		return
+	}
+	p.pods[key] = KubePod{
+		Namespace: pod.GetNamespace(), Name: pod.GetName(), UID: pod.GetUid(), IPs: append([]string{}, pod.GetIps()...),
+		HostNetwork: pod.GetHostNetwork(), Terminating: pod.GetTerminating(),
+	}
+}
+
+func (p *Plugin) servePods(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	out := KubePods{Known: p.synced && p.watched, Pods: []KubePod{}}
+	for _, key := range slices.Sorted(maps.Keys(p.pods)) {
+		out.Pods = append(out.Pods, p.pods[key])
+	}
+	p.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(out); err != nil {
+		p.log.Debug("the client went away", "path", PodsPath, "error", err)
+	}
+}

@@ -1,0 +1,189 @@
+package statscollector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func TestCountersAreNamedByPodAndBounded(t *testing.T) {
+	var list []Counters
+	read := func() ([]Counters, error) { return list, nil }
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(NewInterfaces(read, 2, quiet()))
+	want := func(lines ...string) {
+		t.Helper()
+		if got := gathered(t, reg, "contiv_interface_receive_bytes_total"); !slices.Equal(got, lines) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(lines, "\n"))
+		}
+	}
+	series := func(namespace, pod, ifName string, n int) string {
+		return fmt.Sprintf("interface=%q namespace=%q pod=%q %d", ifName, namespace, pod, n)
+	}
+	list = []Counters{
+		{Interface: "host-eth1", RxBytes: 7}, {Namespace: "x", Pod: "a", Interface: "t1", RxBytes: 1},
+		{Namespace: "x", Pod: "a", Interface: "t2", RxBytes: 2}, {Namespace: "x", Pod: "b", Interface: "t3", RxBytes: 4},
+	}
+	want(series("x", "a", "", 3), series("x", "b", "", 4), series("", "", "host-eth1", 7))
+	for i := range 1000 { // more pods than the limit are one series
+		list = append(list, Counters{Namespace: "y", Pod: fmt.Sprint(i), Interface: fmt.Sprint(i), RxBytes: 1})
+	}
+	want(series("", otherPods, "", 1000), series("x", "a", "", 3), series("x", "b", "", 4), series("", "", "host-eth1", 7))
+	list = list[:1] // what is gone is gone
+	want(series("", "", "host-eth1", 7))
+}
+
+func TestUnreadableCountersAreSaidToBe(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(NewInterfaces(func() ([]Counters, error) { return nil, errors.New("no socket") }, 1, quiet()))
+	if got := gathered(t, reg, "contiv_interface_counters_up"); !slices.Equal(got, []string{"0"}) {
+		t.Errorf("counters up: %q", got)
+	}
+}
+
+// gathered are the samples of a metric: labels and value.
+func gathered(t *testing.T, reg *prometheus.Registry, name string) (out []string) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			text := ""
+			for _, l := range m.GetLabel() {
+				text += fmt.Sprintf("%s=%q ", l.GetName(), l.GetValue())
+			}
+			out = append(out, text+fmt.Sprint(m.GetCounter().GetValue()+m.GetGauge().GetValue()))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// observed is how many observations the histogram called name has.
+func observed(t *testing.T, reg *prometheus.Registry, name string) (count uint64, sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			h := f.GetMetric()[0].GetHistogram()
+			return h.GetSampleCount(), h.GetSampleSum()
+		}
+	}
+	t.Fatalf("no histogram %s", name)
+	return 0, 0
+}
+
+func TestProgrammingLatencyIsThatOfTheChange(t *testing.T) {
+	start := time.UnixMilli(1_800_000_000_000)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	slice := func(trigger time.Time) *model.EndpointSlice {
+		return &model.EndpointSlice{TriggerMs: trigger.UnixMilli()}
+	}
+	const name = "kubeproxy_network_programming_duration_seconds"
+	for _, tc := range []struct {
+		what string
+		ev   *api.KubeStateChange
+		err  error
+		want uint64
+	}{
+		{"a pod changed 3 s before", &api.KubeStateChange{Resource: "endpointslice", NewValue: slice(at(7))}, nil, 1},
+		{"the slice changed for another reason", &api.KubeStateChange{
+			Resource: "endpointslice", PrevValue: slice(at(7)), NewValue: slice(at(7))}, nil, 0},
+		{"a new trigger", &api.KubeStateChange{Resource: "endpointslice", PrevValue: slice(at(2)), NewValue: slice(at(7))}, nil, 1},
+		{"before the agent's start", &api.KubeStateChange{Resource: "endpointslice", NewValue: slice(at(-50))}, nil, 0},
+		{"in the future", &api.KubeStateChange{Resource: "endpointslice", NewValue: slice(at(99))}, nil, 0},
+		{"no trigger", &api.KubeStateChange{Resource: "endpointslice", NewValue: &model.EndpointSlice{}}, nil, 0},
+		{"deleted", &api.KubeStateChange{Resource: "endpointslice", PrevValue: slice(at(7))}, nil, 0},
+		{"not programmed", &api.KubeStateChange{Resource: "endpointslice", NewValue: slice(at(7))}, errors.New("refused"), 0},
+		{"a pod", &api.KubeStateChange{Resource: "pod", NewValue: &model.Pod{}}, nil, 0},
+	} {
+		reg := prometheus.NewRegistry()
+		p, err := NewProgramming(reg, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.EventHandled(tc.ev, at(9), at(10), tc.err)
+		n, sum := observed(t, reg, name)
+		if n != tc.want || n == 1 && sum != 3 {
+			t.Errorf("%s: %d observations, sum %g; want %d of 3 s", tc.what, n, sum, tc.want)
+		}
+		syncs, _ := observed(t, reg, "kubeproxy_sync_proxy_rules_duration_seconds")
+		if service := tc.ev.Resource != "pod"; service != (syncs == 1) {
+			t.Errorf("%s: %d syncs", tc.what, syncs)
+		}
+	}
+}
+
+func TestResyncIsAFullSync(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	p, err := NewProgramming(reg, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	p.EventHandled(api.NewDBResync(), now, now.Add(time.Second), nil)
+	if n, sum := observed(t, reg, "kubeproxy_sync_full_proxy_rules_duration_seconds"); n != 1 || sum != 1 {
+		t.Errorf("%d full syncs, %g s", n, sum)
+	}
+}
+
+type mux map[string]http.HandlerFunc
+
+func (m mux) RegisterHTTPHandler(path string, h http.HandlerFunc, _ ...string) { m[path] = h }
+
+func TestPodsOfThisNode(t *testing.T) {
+	m := mux{}
+	p := NewPlugin("n1", true, m, quiet())
+	get := func() (out KubePods) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		m[PodsPath](w, httptest.NewRequest(http.MethodGet, PodsPath, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if get().Known {
+		t.Error("pods are known before anything has come from Kubernetes")
+	}
+	here := &model.Pod{Name: "a", Namespace: "x", NodeName: "n1", Ips: []string{"10.1.1.2"}}
+	there := &model.Pod{Name: "b", Namespace: "x", NodeName: "n2"}
+	if err := p.Resync(nil, api.KubeStateData{"pod": {"a": here, "b": there}}, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if out := get(); !out.Known || len(out.Pods) != 1 || out.Pods[0].Name != "a" || out.Pods[0].IPs[0] != "10.1.1.2" {
+		t.Errorf("after the snapshot: %+v", out)
+	}
+	if p.HandlesEvent(&api.KubeStateChange{Resource: "pod", NewValue: there}) {
+		t.Error("a pod of another node is an event for this one")
+	}
+	gone := &api.KubeStateChange{Resource: "pod", Key: "a", PrevValue: here}
+	if !p.HandlesEvent(gone) {
+		t.Error("the end of a pod is no event")
+	}
+	if _, err := p.Update(gone, nil); err != nil || len(get().Pods) != 0 {
+		t.Errorf("the pod is gone: %+v %v", get(), err)
+	}
+}
