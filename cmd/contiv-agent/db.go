@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/relay"
 	"contiv.dev/vswitch/plugins/idalloc"
 	"contiv.dev/vswitch/plugins/idalloc/idallocation"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
+
+// relaySaveDelay is how late the relayed state of Kubernetes may reach the local copy, as when it comes from the API server.
+const relaySaveDelay = 5 * time.Second
 
 // clusterDB is the cluster database, the node's own copy of it, and the watcher that turns both into events.
 type clusterDB struct {
@@ -40,8 +45,13 @@ func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*cluster
 	if err != nil {
 		log.Warn("the local copy of the cluster state cannot be read", "error", err)
 	}
+	kinds, ignore := resources(), relay.KeyPrefix // others may relay
+	if a.opts.kubernetes.mode == kubernetesRelay {
+		kinds, ignore = append(kinds, relay.Resources()...), ""
+	}
 	return &clusterDB{DB: db, local: local, before: before, watcher: clusterdb.NewWatcher(clusterdb.WatcherDeps{
-		DB: db, Events: events, Local: local, Log: log, Resources: resources(),
+		DB: db, Events: events, Local: local, Log: log, Resources: kinds, Ignore: ignore,
+		SaveDelay: relaySaveDelay,
 	})}, nil
 }
 

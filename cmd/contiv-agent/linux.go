@@ -24,6 +24,7 @@ import (
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
 )
 
 // linuxMover is the host's own stack, programmed by the in-process driver.
@@ -75,7 +76,10 @@ func (m *linuxMover) register(d *dataplane) error {
 }
 
 // renderServices implements mover.
-func (m *linuxMover) renderServices(*agent, *service.Plugin) error { return nil }
+func (m *linuxMover) renderServices(a *agent, p *service.Plugin) error {
+	p.RegisterRenderer(hostsvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")}))
+	return nil
+}
 
 // start implements mover. A node forwards; the kernel does not by default.
 func (m *linuxMover) start(a *agent) error {

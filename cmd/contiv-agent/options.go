@@ -29,9 +29,12 @@ type options struct {
 	warmPool  int
 	filter    string
 	verify    bool
+	diag      diagOptions
 
 	kubernetes kubernetesOptions
 	services   serviceOptions
+	nat        natOptions
+	cnat       cnatOptions
 }
 
 type etcdOptions struct {
@@ -70,6 +73,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.httpCert, "http-cert", o.httpCert, "TLS certificate of the REST API; required beyond loopback")
 	f.StringVar(&o.httpKey, "http-key", o.httpKey, "TLS key of the REST API; required beyond loopback")
 	f.StringVar(&o.httpToken, "http-token-file", o.httpToken, "file with the bearer token of the REST API; required beyond loopback")
+	o.diag.register(f)
 	f.StringSliceVar(&o.etcd.endpoints, "etcd-endpoints", nil, "external etcd, comma separated; without, etcd is embedded")
 	f.StringVar(&o.etcd.ca, "etcd-ca", "", "CA certificate of etcd")
 	f.StringVar(&o.etcd.cert, "etcd-cert", "", "client certificate for etcd")
@@ -78,12 +82,14 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
 	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
-		"with a kubeconfig or in a pod with a service account")
+		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, to which contiv-ksr writes")
 	f.StringVar(&o.kubernetes.kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
 	f.StringVar(&o.kubernetes.server, "kubernetes-server", "", "URL of the API server, for a node that has no service addresses yet")
 	f.BoolVar(&o.services.ignoreExternalIPs, "ignore-external-ips", false, "do not serve spec.externalIPs of services (CVE-2020-8554)")
 	f.StringSliceVar(&o.services.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that take "+
 		"traffic for node ports (default: all)")
+	o.nat.register(f)
+	o.cnat.register(f)
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
 	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
 }

@@ -7,16 +7,19 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/service"
 )
 
-// kubeState is where the state of Kubernetes comes from.
+// kubeState is where the state of Kubernetes comes from: the API server, or contiv-ksr through etcd.
 type kubeState struct {
 	source *kube.Source
 	local  *clusterdb.LocalCopy
+	relay  *clusterdb.Watcher // instead of source and local
 }
 
 // kubernetesOptions say how to reach the API server.
@@ -46,9 +49,10 @@ func (o *serviceOptions) complete() error {
 }
 
 const (
-	kubernetesAuto = "auto"
-	kubernetesOn   = "on"
-	kubernetesOff  = "off"
+	kubernetesAuto  = "auto"
+	kubernetesOn    = "on"
+	kubernetesOff   = "off"
+	kubernetesRelay = "relay"
 )
 
 // serviceAccountToken is there in every pod that has a service account.
@@ -67,14 +71,39 @@ func (o *kubernetesOptions) complete() error {
 		if o.kubeconfig != "" {
 			return errors.New("--kubeconfig with --kubernetes=off: leave one of them out")
 		}
+	case kubernetesRelay:
+		if o.kubeconfig != "" || o.server != "" {
+			return errors.New("--kubernetes=relay takes everything from etcd: leave --kubeconfig and --kubernetes-server out")
+		}
 	default:
-		return fmt.Errorf("--kubernetes %q: use on, off or auto", o.mode)
+		return fmt.Errorf("--kubernetes %q: use on, off, auto or relay", o.mode)
 	}
 	return nil
 }
 
-// newKube makes the source of the state of Kubernetes.
-func (a *agent) newKube(events kube.EventSink) (*kubeState, error) {
+// newKube makes the source of the state of Kubernetes; nil if there is none.
+func (a *agent) newKube(state *kube.Join) (*kubeState, error) {
+	switch a.opts.kubernetes.mode {
+	case kubernetesOn:
+		return a.newKubeSource(state.NewPart(false))
+	case kubernetesRelay: // comes with the rest of the cluster's state
+		if len(a.opts.etcd.endpoints) == 0 {
+			return nil, errors.New("--kubernetes=relay needs the etcd that contiv-ksr writes to: set --etcd-endpoints")
+		}
+		k := &kubeState{relay: a.db.watcher}
+		return k, a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "contiv_kube_relay_complete", Help: "1 while etcd has the complete state of Kubernetes.",
+		}, func() float64 {
+			if _, err := k.relay.Incomplete(); err != nil {
+				return 0
+			}
+			return 1
+		}))
+	}
+	return nil, nil
+}
+
+func (a *agent) newKubeSource(events kube.EventSink) (*kubeState, error) {
 	client, err := kube.NewClient(kube.Config{
 		Kubeconfig: a.opts.kubernetes.kubeconfig, Server: a.opts.kubernetes.server, UserAgent: "contiv-agent/" + a.opts.nodeName,
 	})
@@ -97,7 +126,7 @@ func (a *agent) newKube(events kube.EventSink) (*kubeState, error) {
 
 // start begins to watch; without Kubernetes (nil) the node has pods but no services.
 func (k *kubeState) start(jobs *lifecycle.Group) {
-	if k != nil {
+	if k != nil && k.source != nil {
 		k.source.Start(jobs)
 	}
 }
@@ -107,12 +136,16 @@ func (k *kubeState) connected() error {
 	if k == nil {
 		return nil
 	}
+	if k.relay != nil {
+		_, err := k.relay.Incomplete()
+		return err
+	}
 	return k.source.Connected()
 }
 
 // Close closes the local copy; the jobs have ended before.
 func (k *kubeState) Close() error {
-	if k == nil {
+	if k == nil || k.local == nil {
 		return nil
 	}
 	return k.local.Close()

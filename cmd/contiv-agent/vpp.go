@@ -27,10 +27,12 @@ type vppMover struct {
 	index   *vpp.Index
 	leases  *vpp.Leases
 	nics    *vpp.NICs
+	nat     vpp.NATSettings
+	natUsed *vpp.NATSessions
 }
 
 func newVPPMover(a *agent) *vppMover {
-	m := &vppMover{socket: a.opts.vppSocket, index: vpp.NewIndex()}
+	m := &vppMover{socket: a.opts.vppSocket, index: vpp.NewIndex(), nat: a.opts.nat.settings()}
 	if a.opts.dataplane == dataplaneFake {
 		m.socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
 		m.fake = vppfake.New(vppfake.Config{Log: a.log})
@@ -42,6 +44,7 @@ func newVPPMover(a *agent) *vppMover {
 	m.pool, m.buffers = newPool(a, m.conn), vpp.NewBuffers(m.conn, a.log)
 	m.nics = vpp.NewNICs(m.conn)
 	m.leases = vpp.NewLeases(m.conn, m.index, a.log)
+	m.natUsed = vpp.NewNATSessions(statsSocket(m.socket), a.log)
 	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
 }
@@ -54,7 +57,7 @@ func (m *vppMover) register(d *dataplane) error {
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: m.lane, Index: m.index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
 		LinuxTapMAC: d.linux.LinuxTapMAC, MakeTap: d.linux.MakeTap, DropTap: d.linux.DropTap,
-		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, Pool: m.vppPool(),
+		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, Pool: m.vppPool(), NAT: m.nat,
 	}); err != nil {
 		return err
 	}
@@ -64,7 +67,13 @@ func (m *vppMover) register(d *dataplane) error {
 }
 
 // renderServices implements mover.
-func (m *vppMover) renderServices(*agent, *service.Plugin) error { return nil }
+func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
+	if !a.opts.cnat.ipv4 {
+		a.renderIPv4Services(p)
+	}
+	a.renderCnatServices(p)
+	return nil
+}
 
 // start implements mover: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
 func (m *vppMover) start(a *agent) error {
@@ -89,6 +98,10 @@ func (m *vppMover) start(a *agent) error {
 	a.jobs.Go("vpp memif modes", vpp.NewRxModeKeeper(m.conn, m.index, a.log).Run)
 	if m.pool != nil {
 		a.jobs.Go("warm pool", m.pool.Run)
+	}
+	a.jobs.Go("vpp NAT sessions", m.natUsed.Run)
+	if err := a.registry.Register(natCollector{m.natUsed}); err != nil {
+		return err
 	}
 	return a.registry.Register(vppCollector{m.conn, m.buffers})
 }

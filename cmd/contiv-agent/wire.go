@@ -28,6 +28,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/statscollector"
 )
 
 // agent is what the agent is made of, in the order in which it is made. stop undoes it backwards.
@@ -49,6 +50,7 @@ type agent struct {
 	ipam       *ipam.IPAM
 	ipnet      *ipnet.IPNet
 	services   *service.Plugin
+	stats      *statscollector.Plugin
 	kube       *kubeState // nil: no Kubernetes
 }
 
@@ -108,10 +110,8 @@ func (a *agent) make(ctx context.Context) (err error) {
 	if a.db, err = a.newDB(context.WithoutCancel(ctx), state.NewPart(true)); err != nil {
 		return fmt.Errorf("cluster database: %w", err)
 	}
-	if a.opts.kubernetes.mode == kubernetesOn {
-		if a.kube, err = a.newKube(state.NewPart(false)); err != nil {
-			return fmt.Errorf("Kubernetes: %w", err)
-		}
+	if a.kube, err = a.newKube(state); err != nil {
+		return fmt.Errorf("Kubernetes: %w", err)
 	}
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
@@ -142,7 +142,7 @@ func (a *agent) make(ctx context.Context) (err error) {
 		d.LinuxNsPlugin, d.MgmtIPs = a.dataplane.hostLinks, a.nodesync
 		switch m := a.dataplane.mover.(type) {
 		case *vppMover:
-			d.GoVPP, d.VPPIfPlugin, d.VPPNICs = m.conn, m.leases, m.nics
+			d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
 		case *linuxMover:
 			d.Dataplane = ipnet.DataplaneLinux
 		}
@@ -150,13 +150,15 @@ func (a *agent) make(ctx context.Context) (err error) {
 	if err := a.ipnet.Init(); err != nil {
 		return err
 	}
-	a.services, err = a.newServices()
-	return err
+	if a.services, err = a.newServices(); err != nil {
+		return err
+	}
+	return a.registerDiagnosis()
 }
 
 // handlers are the plugins in the order in which they see events.
 func (a *agent) handlers() []api.EventHandler {
-	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services}
+	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.stats}
 }
 
 func (a *agent) loadConfig() (contivconf.API, error) {
@@ -176,8 +178,13 @@ func (a *agent) loadConfig() (contivconf.API, error) {
 func (a *agent) newController() (*controller.Controller, error) {
 	cfg := controller.DefaultConfig()
 	cfg.EnableVerification = a.opts.verify
+	observe, err := a.measureProgramming()
+	if err != nil {
+		return nil, err
+	}
 	return controller.New(cfg, controller.Deps{
 		Log: a.logger("controller"), Applier: a.dataplane.scheduler, Jobs: a.jobs, HTTP: a.http, Metrics: a.registry,
+		OnEventHandled: observe,
 	})
 }
 

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/cnat"
+)
+
+// cnatOptions say what VPP's cnat serves; IPv6 it always does.
+type cnatOptions struct {
+	ipv4 bool
+}
+
+func (o *cnatOptions) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.ipv4, "cnat-ipv4", false, "with VPP: services are served by cnat for IPv4, too, instead of by NAT44; "+
+		"natExternalTraffic has no effect then")
+}
+
+// renderCnatServices makes VPP's cnat serve services.
+func (a *agent) renderCnatServices(p *service.Plugin) {
+	families := renderer.FamilyIPv6
+	if a.opts.cnat.ipv4 {
+		families |= renderer.FamilyIPv4
+	}
+	p.RegisterRenderer(cnat.New(cnat.Deps{
+		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Families: families, Log: a.log.With("component", "cnat"),
+	}))
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/vishvananda/netlink"
+
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/statscollector"
+)
+
+// diagOptions are for whoever looks for faults.
+type diagOptions struct {
+	cliWrite bool
+	caFile   string
+}
+
+func (o *diagOptions) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.cliWrite, "vpp-cli-write", false, "let authorised callers of the REST API change VPP by its command line")
+	f.StringVar(&o.caFile, "http-ca", "", "CA certificate by which contiv-netctl on this node knows the agents of others "+
+		"(default: --http-cert)")
+}
+
+// registerDiagnosis serves contiv-netctl and makes the metrics of interfaces.
+func (a *agent) registerDiagnosis() error {
+	a.stats = statscollector.NewPlugin(a.opts.nodeName, a.kube != nil, a.http, a.logger("statscollector"))
+	deps := diag.Deps{
+		Log: a.log.With("component", "diag"), HTTP: a.http, Ready: a.ready, Pods: a.diagPods, Check: a.dataplane.checkAll,
+		Info: diag.AgentInfo{
+			Node: a.opts.nodeName, Dataplane: a.opts.dataplane, Version: version(), Started: time.Now().UTC().Format(time.RFC3339),
+			Transport: string(a.conf.Routing().NodeToNodeTransport), CLIWrite: a.opts.diag.cliWrite,
+			Access: diag.Access{
+				Address: a.opts.http, TLS: a.opts.httpCert != "", CAFile: a.opts.diag.caFile, TokenFile: a.opts.httpToken,
+			},
+		},
+	}
+	if deps.Info.Access.CAFile == "" {
+		deps.Info.Access.CAFile = a.opts.httpCert
+	}
+	if m, ok := a.dataplane.mover.(*vppMover); ok && m.fake == nil {
+		deps.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
+		deps.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
+	}
+	diag.New(deps)
+	return a.registry.Register(statscollector.NewInterfaces(a.readCounters, statscollector.DefaultMaxPods,
+		a.logger("statscollector")))
+}
+
+// measureProgramming measures how long services take to the dataplane.
+func (a *agent) measureProgramming() (func(api.Event, time.Time, time.Time, error), error) {
+	p, err := statscollector.NewProgramming(a.registry, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return p.EventHandled, nil
+}
+
+// version is the module's version and the commit that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v += " " + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}
+
+// diagPods are the current attachments.
+func (a *agent) diagPods() []diag.Pod {
+	devices := map[string]string{}
+	if m, ok := a.dataplane.mover.(*linuxMover); ok {
+		devices = m.devices()
+	}
+	var out []diag.Pod
+	for _, at := range slices.Backward(a.pods.LocalAttachments()) { // the newest of a pod first
+		p := diag.Pod{Namespace: at.Pod.Namespace, Name: at.Pod.Name, Netns: at.Netns,
+			Device: devices[at.Pod.Namespace+"/"+at.Pod.Name]}
+		for _, prefix := range at.Addresses {
+			p.Addresses = append(p.Addresses, prefix.Addr())
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// vppInterfaces are the interfaces of ours that VPP has.
+func (a *agent) vppInterfaces(m *vppMover) []diag.Interface {
+	var out []diag.Interface
+	for name, index := range m.index.Interfaces() {
+		i := diag.Interface{Index: index, Logical: name}
+		if namespace, pod, ok := a.ipnet.GetPodByIf(name); ok {
+			i.Pod = namespace + "/" + pod
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// readCounters are those of all interfaces that are ours.
+func (a *agent) readCounters() ([]statscollector.Counters, error) {
+	m, ok := a.dataplane.mover.(*vppMover)
+	if !ok {
+		return a.kernelCounters()
+	}
+	if m.fake != nil {
+		return nil, nil // no packet moves
+	}
+	counters, err := vpp.ReadIfCounters(statsSocket(m.socket))
+	if err != nil {
+		return nil, err
+	}
+	var out []statscollector.Counters
+	for _, c := range counters {
+		name, ours := m.index.NameByIndex(c.Index)
+		if !ours {
+			continue
+		}
+		s := statscollector.Counters{
+			Interface: name, RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
+			Drops: c.Drops, Errors: c.RxErrors + c.TxErrors, NoBuffer: c.RxNoBuffer + c.RxMiss,
+		}
+		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// kernelCounters are those of the devices of pods, of the overlay and of the main interface.
+func (a *agent) kernelCounters() ([]statscollector.Counters, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	main := a.conf.Node().MainVPPInterface.InterfaceName
+	pods := map[string]diag.Pod{}
+	for _, p := range a.diagPods() {
+		if p.Device != "" {
+			pods[p.Device] = p
+		}
+	}
+	var out []statscollector.Counters
+	for _, l := range links {
+		pod, isPod := pods[l.Attrs().Name]
+		n := l.Attrs().Statistics
+		if n == nil || !isPod && l.Attrs().Name != main && l.Type() != "vxlan" {
+			continue
+		}
+		out = append(out, statscollector.Counters{
+			Namespace: pod.Namespace, Pod: pod.Name, Interface: l.Attrs().Name,
+			RxPackets: n.RxPackets, RxBytes: n.RxBytes, TxPackets: n.TxPackets, TxBytes: n.TxBytes,
+			Drops: n.RxDropped + n.TxDropped, Errors: n.RxErrors + n.TxErrors, NoBuffer: n.RxMissedErrors + n.RxFifoErrors,
+		})
+	}
+	return out, nil
+}
+
+// devices are the devices of workload endpoints by namespace/name of the pod.
+func (m *linuxMover) devices() map[string]string {
+	out := map[string]string{}
+	dump, err := m.driver.Dump()
+	if err != nil {
+		return out // stopped, or not started yet
+	}
+	for _, e := range dump.Endpoints {
+		if parts := strings.SplitN(e.ID, "/", 4); len(parts) == 4 { // orchestrator/namespace/pod/sandbox
+			out[parts[1]+"/"+parts[2]] = e.Interface
+		}
+	}
+	return out
+}
+
+// checkAll compares everything that is programmed with what is in the dataplane.
+func (d *dataplane) checkAll(ctx context.Context) (diag.CheckReply, error) {
+	var keys []string
+	for _, v := range d.scheduler.Status(scheduler.Filter{}) {
+		keys = append(keys, v.Key)
+	}
+	reply := diag.CheckReply{Checked: len(keys), Repairs: []diag.Repair{}}
+	ops, err := d.scheduler.Check(ctx, keys)
+	if err != nil {
+		return reply, err
+	}
+	for _, op := range ops {
+		reply.Repairs = append(reply.Repairs, diag.Repair{Key: op.Key, Action: string(op.Action)})
+	}
+	return reply, nil
+}

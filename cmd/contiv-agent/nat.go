@@ -1,0 +1,99 @@
+package main
+
+import (
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+
+	"contiv.dev/vswitch/dataplane/hostports"
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer/nat44"
+)
+
+// natOptions are the limits of VPP's NAT; zeros are VPP's own.
+type natOptions struct {
+	sessions                uint32
+	udp, tcp, opening, icmp time.Duration
+}
+
+func (o *natOptions) register(f *pflag.FlagSet) {
+	f.Uint32Var(&o.sessions, "nat-sessions", 0, "NAT sessions that each of VPP's workers may have; counts when VPP starts "+
+		"(0: VPP's default)")
+	f.DurationVar(&o.udp, "nat-udp-timeout", 0, "silence after which VPP may forget a UDP session (0: VPP's default)")
+	f.DurationVar(&o.tcp, "nat-tcp-timeout", 0, "the same for an established TCP connection")
+	f.DurationVar(&o.opening, "nat-tcp-transitory-timeout", 0, "the same for a TCP connection that opens or closes")
+	f.DurationVar(&o.icmp, "nat-icmp-timeout", 0, "the same for pings")
+}
+
+func (o *natOptions) settings() vpp.NATSettings {
+	seconds := func(d time.Duration) uint32 { return uint32(d / time.Second) }
+	return vpp.NATSettings{
+		Sessions: o.sessions, UDP: seconds(o.udp), TCPEstablished: seconds(o.tcp), TCPTransitory: seconds(o.opening),
+		ICMP: seconds(o.icmp),
+	}
+}
+
+// statsSocket is VPP's statistics socket: where its API socket is.
+func statsSocket(apiSocket string) string {
+	return filepath.Join(filepath.Dir(apiSocket), "stats.sock")
+}
+
+// renderIPv4Services makes VPP's NAT serve services, and translate what pods send to the outside.
+func (a *agent) renderIPv4Services(p *service.Plugin) {
+	p.RegisterRenderer(nat44.New(nat44.Deps{
+		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44"),
+		HostPorts: a.newHostPorts(),
+	}))
+}
+
+// hostPorts passes node ports on to the host's own stack.
+type hostPorts struct{ *hostports.Keeper }
+
+// newHostPorts is nil where no services are served, or no packets move.
+func (a *agent) newHostPorts() nat44.HostPorts {
+	if a.kube == nil || a.opts.dataplane != dataplaneVPP {
+		return nil
+	}
+	k := hostports.New(a.log)
+	a.jobs.Go("host node ports", k.Run)
+	return hostPorts{k}
+}
+
+// SetNodePorts implements nat44.HostPorts.
+func (h hostPorts) SetNodePorts(tcp, udp []uint16, at []netip.Addr, to netip.Addr) {
+	wanted := hostports.Ports{At: at, To: to, Link: ipnet.HostInterconnectTAPinLinuxHostName}
+	for _, port := range tcp {
+		wanted.Ports = append(wanted.Ports, hostports.Port{Proto: "tcp", Port: port})
+	}
+	for _, port := range udp {
+		wanted.Ports = append(wanted.Ports, hostports.Port{Proto: "udp", Port: port})
+	}
+	h.Set(wanted)
+}
+
+// natCollector exports how many NAT sessions there are.
+type natCollector struct{ sessions *vpp.NATSessions }
+
+var (
+	descNATSessions = prometheus.NewDesc("contiv_vpp_nat_sessions", "NAT sessions of VPP, of all its workers.", nil, nil)
+	descNATLimit    = prometheus.NewDesc("contiv_vpp_nat_sessions_limit", "NAT sessions that each worker of VPP may have.",
+		nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c natCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- descNATSessions
+	out <- descNATLimit
+}
+
+// Collect implements prometheus.Collector.
+func (c natCollector) Collect(out chan<- prometheus.Metric) {
+	used, limit := c.sessions.Counts()
+	out <- prometheus.MustNewConstMetric(descNATSessions, prometheus.GaugeValue, float64(used))
+	out <- prometheus.MustNewConstMetric(descNATLimit, prometheus.GaugeValue, float64(limit))
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRelayOptions: the relay is etcd, and nothing else is asked.
+func TestRelayOptions(t *testing.T) {
+	for _, o := range []kubernetesOptions{
+		{mode: kubernetesRelay, kubeconfig: "/etc/kubeconfig"}, {mode: kubernetesRelay, server: "https://192.0.2.1:6443"},
+	} {
+		if err := o.complete(); err == nil || !strings.Contains(err.Error(), "--kubernetes=relay") {
+			t.Errorf("%+v: error %v", o, err)
+		}
+	}
+	o := kubernetesOptions{mode: kubernetesRelay}
+	if err := o.complete(); err != nil || o.mode != kubernetesRelay {
+		t.Errorf("mode %q, error %v", o.mode, err)
+	}
+	a := &agent{opts: &options{kubernetes: o}} // with an etcd of its own, to which nobody relays
+	if _, err := a.newKube(nil); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
+		t.Errorf("error %v", err)
+	}
+}
