@@ -60,8 +60,12 @@ gen: ## regenerate the protobuf code (needs protoc)
 	plugins/idalloc/idallocation/gen.sh
 
 .PHONY: images
-images: ## build the container images (needs a container engine)
-	docker/build.sh
+images: ## pack the container images into bin/images, without a container engine (docker/build.sh: with one)
+	go run ./hack/images
+
+.PHONY: manifests
+manifests: ## make k8s/contiv-vpp.yaml and the chart's schema from the chart
+	go run ./hack/manifests
 
 .PHONY: deps
 deps: ## install the Debian packages and Go modules that the targets need

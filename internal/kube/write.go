@@ -65,7 +65,8 @@ func (c *Client) SetNodeCondition(ctx context.Context, name string, want ...Node
 	if err != nil {
 		return fmt.Errorf("conditions of node %s: %w", name, err)
 	}
-	err = c.core().Patch(types.StrategicMergePatchType).Resource("nodes").Name(name).SubResource("status").Body(patch).Do(ctx).Error()
+	err = c.core().Patch(types.StrategicMergePatchType).
+		Resource("nodes").Name(name).SubResource("status").Body(patch).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("set conditions of node %s: %w", name, err)
 	}
@@ -100,7 +101,8 @@ func (c *Client) WriteEvent(ctx context.Context, e NodeEvent) error {
 	if apierrors.IsAlreadyExists(err) {
 		var patch []byte
 		if patch, err = json.Marshal(map[string]any{"lastTimestamp": now}); err == nil {
-			err = c.core().Patch(types.MergePatchType).Namespace(ev.Namespace).Resource("events").Name(ev.Name).Body(patch).Do(ctx).Error()
+			err = c.core().Patch(types.MergePatchType).
+				Namespace(ev.Namespace).Resource("events").Name(ev.Name).Body(patch).Do(ctx).Error()
 		}
 	}
 	if err != nil {

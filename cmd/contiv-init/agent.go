@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// starter starts the agent with the addresses of etcd.
+type starter struct {
+	*common
+	service  string
+	members  int
+	patience time.Duration
+	cache    string
+}
+
+func agentCommand(c *common) *cobra.Command {
+	s := &starter{common: c}
+	cmd := &cobra.Command{
+		Use:   "agent -- AGENT [ARGUMENT...]",
+		Short: "Find etcd through the API server, and become the agent",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			endpoints, err := s.endpoints(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return become(args, []string{"CONTIV_ETCD_ENDPOINTS=" + endpoints})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.service, "service", "contiv-etcd", "service that lists etcd's members")
+	f.IntVar(&s.members, "members", 1, "their number")
+	f.DurationVar(&s.patience, "patience", 10*time.Second, "how long to wait for all of them, or for the API server, "+
+		"before doing with fewer, or with those of the last start")
+	f.StringVar(&s.cache, "cache", "/var/lib/contiv/etcd-endpoints", "file with those of the last start")
+	return cmd
+}
+
+// endpoints asks the API server. When it is away, or not all members are there, those of the last start do: a node must start
+// without the API server. Without either it waits.
+func (s *starter) endpoints(ctx context.Context) (string, error) {
+	k, err := s.client()
+	if err != nil {
+		return "", err
+	}
+	patient, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	all, err := awaitEndpoints(patient, s.common, k, s.service, s.members, netip.Addr{})
+	if err != nil && ctx.Err() == nil {
+		if last, err := os.ReadFile(s.cache); err == nil && len(last) > 0 {
+			s.log.Warn("etcd's members are those of the last start", "endpoints", string(last))
+			return string(last), nil
+		}
+		all, err = awaitEndpoints(ctx, s.common, k, s.service, 1, netip.Addr{})
+	}
+	if err != nil {
+		return "", fmt.Errorf("addresses of etcd: %w", err)
+	}
+	var urls []string
+	for _, e := range all {
+		urls = append(urls, etcdURL(e.Addr, etcdClientPort))
+	}
+	text := strings.Join(urls, ",")
+	if err := s.remember(text); err != nil {
+		s.log.Warn("etcd's members are not remembered for a start without the API server", "error", err)
+	}
+	return text, nil
+}
+
+func (s *starter) remember(text string) error {
+	tmp := s.cache + ".tmp"
+	return errors.Join(os.MkdirAll(filepath.Dir(s.cache), 0o700), os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, s.cache))
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/cniinstall"
+	"contiv.dev/vswitch/internal/kube"
+)
+
+// The pace of looking until the agent is ready, and how long an answer may take.
+const (
+	untilReady = 100 * time.Millisecond
+	asking     = 5 * time.Second
+)
+
+type cniOptions struct {
+	*common
+	install   cniinstall.Install
+	rest      string
+	condition bool
+	interval  time.Duration // of looking, once all is in place
+
+	told string // the last thing that was logged about what does not work
+}
+
+func (o *cniOptions) places(cmd *cobra.Command) {
+	f, i := cmd.Flags(), &o.install
+	f.StringVar(&i.BinDir, "cni-bin-dir", "/opt/cni/bin", "the runtime's CNI plugins")
+	f.StringVar(&i.ConfDir, "cni-conf-dir", "/etc/cni/net.d", "the runtime's CNI configurations")
+	f.StringVar(&i.Conflist, "conflist", "10-contiv.conflist", "name of ours among them")
+}
+
+func cniCommand(c *common) *cobra.Command {
+	o := &cniOptions{common: c}
+	cmd := &cobra.Command{
+		Use:   "cni",
+		Short: "Install the CNI plugin, and its configuration once the agent is ready; keep both in place",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.places(cmd)
+	f, i := cmd.Flags(), &o.install
+	f.StringVar(&i.Source, "source", "/usr/local/bin", "where the plugins come from")
+	f.StringSliceVar(&i.Binaries, "binaries", []string{"contiv-cni", "loopback", "portmap"}, "the plugins")
+	f.StringVar(&i.List.Version, "cni-version", "1.0.0",
+		"the oldest CNI version to accept; runtimes take the newest that they know")
+	f.StringVar(&i.List.AgentSocket, "agent-cni-socket", "/run/contiv/cni.sock", "the agent's CNI socket, as the host has it")
+	f.BoolVar(&i.List.Portmap, "portmap", true, "host ports by the portmap plugin")
+	f.StringVar(&o.rest, "agent-socket", "/run/contiv/rest.sock", "the agent's REST socket")
+	f.DurationVar(&o.interval, "interval", 10*time.Second, "how often to look whether all is still in place")
+	f.BoolVar(&o.condition, "node-condition", true,
+		"tell the API server when the node's network is there (NetworkUnavailable=False)")
+	return cmd
+}
+
+func uninstallCommand(c *common) *cobra.Command {
+	o := &cniOptions{common: c}
+	cmd := &cobra.Command{
+		Use:   "uninstall-cni",
+		Short: "Remove our CNI configuration and plugin; pods that run keep what they have",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return o.install.Remove() },
+	}
+	o.places(cmd)
+	return cmd
+}
+
+// run installs, and repairs what others remove or change. It ends with ctx only.
+func (o *cniOptions) run(ctx context.Context) error {
+	if err := o.install.List.Validate(); err != nil {
+		return err
+	}
+	var client *kube.Client
+	if o.condition {
+		var err error
+		if client, err = o.client(); err != nil {
+			return err
+		}
+	}
+	ready := false
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		err := o.step(ctx, client, &ready)
+		o.log1(err)
+		if err == nil {
+			timer.Reset(o.interval)
+		} else {
+			timer.Reset(untilReady)
+		}
+	}
+}
+
+// step does what is to be done now: the plugins, and once the agent is or was ready the configuration and the condition.
+func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool) error {
+	changed, err := o.install.PutBinaries()
+	if err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		o.log.Info("CNI plugins installed", "plugins", changed, "in", o.install.BinDir)
+	}
+	if !*ready {
+		if err := agentReady(ctx, o.rest); err != nil {
+			return err
+		}
+		*ready = true
+	}
+	if changed, err := o.install.PutConflist(); err != nil {
+		return err
+	} else if changed {
+		o.log.Info("CNI configuration written", "file", o.install.Conflist, "in", o.install.ConfDir)
+	}
+	if client == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	node, err := o.nodeName()
+	if err != nil {
+		return err
+	}
+	return client.SetNodeCondition(ctx, node, kube.NodeCondition{
+		Type: conditionNetwork, Reason: "ContivIsReady", Message: "the vswitch serves pods on this node",
+	})
+}
+
+// log1 logs what does not work once, and not at each attempt.
+func (o *cniOptions) log1(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != o.told {
+		o.log.Info("waiting", "for", text)
+	}
+	o.told = text
+}
+
+// agentReady asks the agent.
+func agentReady(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+		DisableKeepAlives: true,
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/readiness", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return errors.New("agent is not ready: " + strings.TrimSpace(string(text)))
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/etcdpki"
+	"contiv.dev/vswitch/internal/kube"
+)
+
+// The ports of our etcd, which differ from those of the cluster's own on the same machine.
+const (
+	etcdClientPort  = 12379
+	etcdPeerPort    = 12380
+	etcdMetricsPort = 12381
+)
+
+// etcdMember is the common name in the certificates of members. The agents' are of the same CA, and must not pass for members.
+const etcdMember = "contiv-etcd-member"
+
+// The keys of the Secrets, as those of type kubernetes.io/tls have them.
+const (
+	caCert  = "ca.crt"
+	caKey   = "ca.key"
+	tlsCert = "tls.crt"
+	tlsKey  = "tls.key"
+)
+
+const askAgain = 500 * time.Millisecond
+
+// certsCommand makes the Secrets: the CA with its key for the members of etcd, a client certificate for the agents.
+func certsCommand(c *common) *cobra.Command {
+	var ca, client string
+	cmd := &cobra.Command{
+		Use:   "etcd-certs",
+		Short: "Make the Secrets with etcd's CA and the agents' certificate, unless they are there",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			k, err := c.client()
+			if err != nil {
+				return err
+			}
+			return makeSecrets(cmd.Context(), k, c.namespace, ca, client)
+		},
+	}
+	cmd.Flags().StringVar(&ca, "ca-secret", "contiv-etcd-ca", "name of the CA's Secret")
+	cmd.Flags().StringVar(&client, "client-secret", "contiv-etcd-client", "name of the agents' Secret")
+	return cmd
+}
+
+// makeSecrets can be repeated, and run twice at a time: the first CA stays, and what it certifies follows.
+func makeSecrets(ctx context.Context, k *kube.Client, namespace, caName, clientName string) error {
+	ca, err := etcdpki.NewCA("contiv-etcd")
+	if err != nil {
+		return err
+	}
+	if _, err := k.CreateSecret(ctx, namespace, caName, nil, map[string][]byte{caCert: ca.Cert, caKey: ca.Key}); err != nil {
+		return err
+	}
+	data, ok, err := k.Secret(ctx, namespace, caName)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("secret %s/%s was removed just now; run this again", namespace, caName)
+	}
+	ca = etcdpki.Pair{Cert: data[caCert], Key: data[caKey]}
+	agent, err := ca.Issue(etcdpki.Leaf{Name: "contiv-agent", Client: true})
+	if err != nil {
+		return fmt.Errorf("secret %s/%s: %w", namespace, caName, err)
+	}
+	_, err = k.CreateSecret(ctx, namespace, clientName, nil, map[string][]byte{
+		caCert: ca.Cert, tlsCert: agent.Cert, tlsKey: agent.Key,
+	})
+	return err
+}
+
+// member is one of etcd's.
+type member struct {
+	*common
+	name    string
+	addr    string
+	service string
+	members int
+	dataDir string
+	caDir   string
+	tlsDir  string
+}
+
+func etcdCommand(c *common) *cobra.Command {
+	m := &member{common: c}
+	cmd := &cobra.Command{
+		Use:   "etcd -- ETCD [ARGUMENT...]",
+		Short: "Become a member of the vswitch's etcd",
+		Args:  cobra.MinimumNArgs(1),
+		RunE:  func(cmd *cobra.Command, args []string) error { return m.run(cmd.Context(), args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&m.name, "name", os.Getenv("CONTIV_POD_NAME"), "name of the member: of its pod")
+	f.StringVar(&m.addr, "address", os.Getenv("CONTIV_POD_IP"), "its address")
+	f.StringVar(&m.service, "service", "contiv-etcd", "service that lists all members")
+	f.IntVar(&m.members, "members", 1, "their number")
+	f.StringVar(&m.dataDir, "data-dir", "/var/lib/etcd", "where it keeps its data, in a folder of its name")
+	f.StringVar(&m.caDir, "ca-dir", "/etc/contiv/etcd-ca", "CA with key")
+	f.StringVar(&m.tlsDir, "tls-dir", "/run/etcd-tls", "where its own certificate goes")
+	return cmd
+}
+
+func (m *member) run(ctx context.Context, args []string) error {
+	addr, err := netip.ParseAddr(m.addr)
+	if err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	if err := m.certify(addr); err != nil {
+		return err
+	}
+	// One that has been a member knows the others.
+	cluster := ""
+	if _, err := os.Stat(filepath.Join(m.dataDir, m.name, "member")); errors.Is(err, os.ErrNotExist) {
+		k, err := m.client()
+		if err != nil {
+			return err
+		}
+		all, err := awaitEndpoints(ctx, m.common, k, m.service, m.members, addr)
+		if err != nil {
+			return err
+		}
+		cluster = initialCluster(all)
+	}
+	// The manifest's own arguments come last and win.
+	return become(slices.Concat(args[:1], m.arguments(addr, cluster), args[1:]), nil)
+}
+
+// certify issues the member's certificate.
+func (m *member) certify(addr netip.Addr) error {
+	cert, err := os.ReadFile(filepath.Join(m.caDir, caCert))
+	if err != nil {
+		return fmt.Errorf("etcd CA: %w", err)
+	}
+	key, err := os.ReadFile(filepath.Join(m.caDir, caKey))
+	if err != nil {
+		return fmt.Errorf("etcd CA: %w", err)
+	}
+	own, err := etcdpki.Pair{Cert: cert, Key: key}.Issue(etcdpki.Leaf{
+		Name: etcdMember, Servers: []string{"localhost", m.name},
+		Addrs: []netip.Addr{addr, netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}, Client: true,
+	})
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{caCert: cert, tlsCert: own.Cert, tlsKey: own.Key} {
+		if err := os.WriteFile(filepath.Join(m.tlsDir, name), data, 0o600); err != nil {
+			return fmt.Errorf("certificate of %s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// arguments are etcd's.
+func (m *member) arguments(addr netip.Addr, cluster string) []string {
+	file := func(name string) string { return filepath.Join(m.tlsDir, name) }
+	client, peer := etcdURL(addr, etcdClientPort), etcdURL(addr, etcdPeerPort)
+	args := []string{
+		"--name=" + m.name, "--data-dir=" + filepath.Join(m.dataDir, m.name),
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		fmt.Sprintf("--listen-metrics-urls=http://127.0.0.1:%d", etcdMetricsPort),
+		"--client-cert-auth", "--trusted-ca-file=" + file(caCert), "--cert-file=" + file(tlsCert), "--key-file=" + file(tlsKey),
+		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + file(caCert), "--peer-cert-file=" + file(tlsCert),
+		"--peer-key-file=" + file(tlsKey), "--peer-cert-allowed-cn=" + etcdMember,
+		// On a node with several addresses a peer comes from any of them; its certificate says who it is.
+		"--peer-skip-client-san-verification",
+		"--auto-compaction-mode=periodic", "--auto-compaction-retention=1h", "--log-level=warn",
+	}
+	if cluster != "" {
+		args = append(args, "--initial-cluster="+cluster, "--initial-cluster-token=contiv-etcd", "--initial-cluster-state=new")
+	}
+	return args
+}
+
+// initialCluster names the members in the same order everywhere.
+func initialCluster(all []kube.Endpoint) string {
+	var parts []string
+	for _, e := range all {
+		parts = append(parts, e.Pod+"="+etcdURL(e.Addr, etcdPeerPort))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+func etcdURL(addr netip.Addr, port uint16) string {
+	return "https://" + netip.AddrPortFrom(addr, port).String()
+}
+
+// awaitEndpoints waits until the service has n pods, and gives one address of each: of the family of like, if it is valid.
+func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, service string, n int,
+	like netip.Addr) ([]kube.Endpoint, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+		}
+		ask, cancel := context.WithTimeout(ctx, asking)
+		all, err := k.Endpoints(ask, c.namespace, service)
+		cancel()
+		if all = onePerPod(all, like); err == nil && len(all) >= n {
+			return all, nil
+		}
+		why := fmt.Sprintf("service %s/%s has %d of %d members", c.namespace, service, len(all), n)
+		if err != nil {
+			why = err.Error()
+		}
+		if why != told {
+			c.log.Info("waiting", "for", why)
+		}
+		told = why
+		timer.Reset(askAgain)
+	}
+}
+
+func onePerPod(all []kube.Endpoint, like netip.Addr) []kube.Endpoint {
+	var out []kube.Endpoint
+	for _, e := range all {
+		known := slices.ContainsFunc(out, func(o kube.Endpoint) bool { return o.Pod == e.Pod })
+		if !known && (!like.IsValid() || like.Is4() == e.Addr.Is4()) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// become replaces this process by another program.
+func become(argv, env []string) error {
+	bin, err := exec.LookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	if err := syscall.Exec(bin, argv, append(os.Environ(), env...)); err != nil {
+		return fmt.Errorf("run %s: %w", bin, err)
+	}
+	return nil
+}

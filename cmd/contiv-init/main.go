@@ -1,0 +1,78 @@
+// Command contiv-init is what the manifests run around VPP and the agent: pre-flight, the CNI installer, etcd's certificates,
+// and the starters of etcd and of the agent, which find each other's addresses through the API server, because neither
+// services nor DNS work before the network does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/kube"
+)
+
+// errLacking: the node lacks something; it has been said what.
+var errLacking = errors.New("this node lacks what the vswitch needs; see above")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand().ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "contiv-init:", err)
+	if errors.Is(err, errLacking) {
+		os.Exit(3)
+	}
+	os.Exit(1)
+}
+
+// common are the options of all commands.
+type common struct {
+	kubeconfig string
+	server     string
+	node       string
+	namespace  string
+	log        *slog.Logger
+}
+
+func newCommand() *cobra.Command {
+	c := &common{log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	cmd := &cobra.Command{
+		Use: "contiv-init", Short: "Installs what the vswitch needs on a node", SilenceUsage: true, SilenceErrors: true,
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
+	f.StringVar(&c.server, "kubernetes-server", os.Getenv("CONTIV_KUBERNETES_SERVER"),
+		"URL of the API server, for a node that has "+
+			"no service addresses yet")
+	f.StringVar(&c.node, "node-name", os.Getenv("CONTIV_NODE_NAME"), "name of this node")
+	f.StringVar(&c.namespace, "namespace", os.Getenv("CONTIV_NAMESPACE"), "namespace of the vswitch")
+	cmd.AddCommand(preflightCommand(c), cniCommand(c), uninstallCommand(c), certsCommand(c), etcdCommand(c), agentCommand(c),
+		copyCommand())
+	return cmd
+}
+
+// client makes a client of the API server.
+func (c *common) client() (*kube.Client, error) {
+	return kube.NewClient(kube.Config{Kubeconfig: c.kubeconfig, Server: c.server, UserAgent: "contiv-init"})
+}
+
+// nodeName is the node's name, the host's own by default.
+func (c *common) nodeName() (string, error) {
+	if c.node != "" {
+		return c.node, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("host name: %w; set --node-name", err)
+	}
+	return name, nil
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/kube"
+	"contiv.dev/vswitch/internal/preflight"
+	"contiv.dev/vswitch/internal/vppsup"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/conffile"
+)
+
+// The conditions of a node that are ours to set. Kubernetes taints nodes whose network is unavailable; clouds let nodes begin
+// so.
+const (
+	conditionPreflight = "ContivPreflight"
+	conditionNetwork   = "NetworkUnavailable"
+	component          = "contiv"
+)
+
+// reportTimeout bounds telling the API server.
+const reportTimeout = 15 * time.Second
+
+type preflightOptions struct {
+	*common
+	dataplane string
+	config    string
+	rest      string
+	report    bool
+	limit     int64 // MB
+	wants     preflight.Wants
+	places    preflight.Places
+}
+
+func preflightCommand(c *common) *cobra.Command {
+	o := &preflightOptions{common: c, places: preflight.Places{Root: "/"}}
+	cmd := &cobra.Command{
+		Use:   "preflight",
+		Short: "Say what this node lacks",
+		Long: "preflight says what this node lacks, and what to do about it. Exit status 0: nothing (there may be warnings); " +
+			"3: something, pods could not be served; 1: preflight itself did not work.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dataplane, "dataplane", "linux", "vpp or linux")
+	f.StringVar(&o.config, "config", "", "contiv.conf; defaults hold without one")
+	f.IntVar(&o.wants.Settings.HeapMB, "heap-mb", 512, "VPP's main heap")
+	f.IntVar(&o.wants.Settings.Buffers, "buffers", 65536, "VPP's packet buffers per NUMA node")
+	f.StringVar(&o.wants.Hugepages, "hugepages", vppsup.HugepagesAuto, "packet buffers in hugepages: on, off or auto")
+	f.Int64Var(&o.limit, "hugepages-limit-mb", -1, "what VPP's container may take of the node's hugepages; -1: no limit")
+	f.StringVar(&o.rest, "http", "127.0.0.1:9999", "address of the agent's REST API")
+	f.StringVar(&o.places.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "the runtime's CNI configurations")
+	f.StringVar(&o.wants.Conflist, "conflist", "10-contiv.conflist", "name of ours among them")
+	f.StringVar(&o.places.AgentSocket, "agent-socket", "/run/contiv/rest.sock", "the agent's, to know whether it runs already")
+	f.StringVar(&o.places.VPPSocket, "vpp-socket", "/run/vpp/api.sock", "VPP's, to know whether it runs already")
+	f.BoolVar(&o.report, "report", false, "tell the API server: an Event, and the condition "+conditionPreflight+" of the node")
+	return cmd
+}
+
+func (o *preflightOptions) run(cmd *cobra.Command) error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	facts := preflight.Gather(o.places)
+	var err error
+	if facts.Features, err = preflight.Probe(cmd.Context(), o.log); err != nil {
+		return err
+	}
+	found := preflight.Check(facts, o.wants)
+	preflight.Print(cmd.OutOrStdout(), found)
+	if o.report {
+		// Whether pods can be served is not the API server's to decide.
+		if err := o.tell(cmd.Context(), found); err != nil {
+			o.log.Warn("the result is not in the cluster", "error", err)
+		}
+	}
+	if preflight.Failed(found) {
+		return errLacking
+	}
+	return nil
+}
+
+// complete finds out what the node is to do.
+func (o *preflightOptions) complete() error {
+	switch o.dataplane {
+	case "vpp":
+		o.wants.VPP = true
+	case "linux":
+	default:
+		return fmt.Errorf("--dataplane %q: use vpp or linux", o.dataplane)
+	}
+	name, err := o.nodeName()
+	if err != nil {
+		return err
+	}
+	conf := contivconf.Default(contivconf.Env{NodeName: name})
+	if o.config != "" {
+		if conf, err = conffile.LoadFile(o.config, contivconf.Env{NodeName: name}); err != nil {
+			return err
+		}
+	}
+	o.wants.HugepageLimit = o.limit << 20
+	o.wants.NICs = vppsup.NICsOf(conf.Node())
+	o.wants.LinuxNIC = strings.TrimPrefix(conf.Node().MainVPPInterface.InterfaceName, "host-")
+	o.wants.VXLAN = conf.Routing().NodeToNodeTransport == contivconf.TransportVXLAN
+	rest, err := netip.ParseAddrPort(o.rest)
+	if err != nil {
+		return fmt.Errorf("--http: %w", err)
+	}
+	o.wants.Ports = []preflight.Port{{Number: int(rest.Port()), For: "the agent's REST API", Flag: "agent.http"}}
+	return nil
+}
+
+// tell writes the Event and the condition. A node that passes gets no Event: nothing happened.
+func (o *preflightOptions) tell(ctx context.Context, found []preflight.Finding) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	client, err := o.client()
+	if err != nil {
+		return err
+	}
+	node, err := o.nodeName()
+	if err != nil {
+		return err
+	}
+	conditions := []kube.NodeCondition{{
+		Type: conditionPreflight, Status: true, Reason: "NothingLacking", Message: "the node has everything that the vswitch needs",
+	}}
+	if len(found) > 0 {
+		event := kube.NodeEvent{
+			Node: node, Component: component, Reason: "PreflightWarning", Message: preflight.Summary(found), Warning: true,
+		}
+		conditions[0].Reason, conditions[0].Message = "Warnings", event.Message
+		if preflight.Failed(found) {
+			event.Reason = "PreflightFailed"
+			conditions[0].Status, conditions[0].Reason = false, "Lacking"
+			conditions = append(conditions, kube.NodeCondition{
+				Type: conditionNetwork, Status: true, Reason: "ContivPreflightFailed", Message: event.Message,
+			})
+		}
+		if err := client.WriteEvent(ctx, event); err != nil {
+			return err
+		}
+	}
+	return client.SetNodeCondition(ctx, node, conditions...)
+}

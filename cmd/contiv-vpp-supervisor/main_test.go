@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// printed is what the command prints, or why it does not.
+func printed(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := newCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetArgs(append([]string{"--print", "--vpp=/bin/sh", "--hugepages=off", "--node-name=a"}, args...))
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestStartupConf: the NIC of this node's section of contiv.conf is VPP's, that of another node is not; the extra configuration
+// is there, and may be absent.
+func TestStartupConf(t *testing.T) {
+	conf := file(t, `
+nodeConfig:
+- {nodeName: a, mainVPPInterface: {interfaceName: GigabitEthernet0/8/0}}
+- {nodeName: b, mainVPPInterface: {interfaceName: GigabitEthernet0/9/0}}
+`)
+	text, err := printed(t, "--config="+conf, "--extra-config="+file(t, "cnat { session-max-age 5 }"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"dev 0000:00:08.0", "cnat { session-max-age 5 }", "socket-name /run/vpp/api.sock"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "0000:00:09.0") {
+		t.Errorf("the other node's NIC in\n%s", text)
+	}
+	if text, err = printed(t, "--extra-config=/nowhere"); err != nil || !strings.Contains(text, "dpdk_plugin.so { disable }") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// TestFaults: what is wrong is told before VPP is started.
+func TestFaults(t *testing.T) {
+	for _, tc := range []struct{ flag, want string }{
+		{"--vpp=/nowhere/vpp", "--vpp"}, {"--preload=/nowhere.so", "--preload"}, {"--config=/nowhere", "contiv.conf"},
+		{"--config=" + file(t, "mtuSise: 1"), "mtuSise"}, {"--heap-mb=1", "--heap-mb 1"},
+		{"--extra-config=" + file(t, "nat44 {"), "as many"}, {"--hugepages=maybe", "maybe"},
+	} {
+		if _, err := printed(t, tc.flag); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.flag, err)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+// Command images builds the container images without a container engine: static binaries, packed by internal/imagepack into
+// docker-archives. `make images` runs it.
+//
+//	images [-out bin/images] [-version 0.1.0] [agent|vpp]...
+//
+// The agent's image is built anywhere; VPP's from the VPP of this machine, if there is one (docker/vpp.Dockerfile builds it
+// from FD.io's packages).
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"contiv.dev/vswitch/internal/imagepack"
+)
+
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func main() {
+	out := flag.String("out", "bin/images", "directory for the archives")
+	version := flag.String("version", "", "tag (default: appVersion of the chart)")
+	flag.Parse()
+	if err := run(*out, *version, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, version string, names []string) (err error) {
+	if version == "" {
+		if version, err = appVersion(); err != nil {
+			return err
+		}
+	}
+	if len(names) == 0 {
+		names = []string{"agent", "vpp"}
+	}
+	work, err := os.MkdirTemp("", "images")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for _, name := range names {
+		var image imagepack.Image
+		switch name {
+		case "agent":
+			image, err = agentImage(work)
+		case "vpp":
+			image, err = vppImage(work)
+			if errors.Is(err, exec.ErrNotFound) && len(names) > 1 {
+				fmt.Println("vpp: skipped, no VPP on this machine; docker/vpp.Dockerfile builds the image with a container engine")
+				continue
+			}
+		default:
+			err = fmt.Errorf("no image %s; there are agent and vpp", name)
+		}
+		if err != nil {
+			return err
+		}
+		image.Tag, image.Arch, image.Path = "docker.io/contiv/"+name+":"+version, runtime.GOARCH, searchPath
+		image.Files = append(image.Files, skeleton()...)
+		if err := write(image, filepath.Join(out, name+".tar")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appVersion is in the chart, so that manifests and images agree.
+func appVersion() (string, error) {
+	chart, err := os.ReadFile("k8s/contiv-vpp/Chart.yaml")
+	if err != nil {
+		return "", err
+	}
+	m := regexp.MustCompile(`(?m)^appVersion: "([^"]+)"`).FindSubmatch(chart)
+	if m == nil {
+		return "", errors.New("k8s/contiv-vpp/Chart.yaml has no appVersion in quotes")
+	}
+	return string(m[1]), nil
+}
+
+// skeleton is what every root has.
+func skeleton() []imagepack.File {
+	return []imagepack.File{
+		{Path: "tmp", Dir: true, Mode: 0o1777}, {Path: "run", Dir: true}, {Path: "dev", Dir: true}, {Path: "proc", Dir: true},
+		{Path: "sys", Dir: true}, {Path: "var/run", Link: "/run"}, {Path: "var/lib", Dir: true},
+		{Path: "etc/passwd", Data: []byte("root:x:0:0:root:/:/\nnonroot:x:65532:65532:nonroot:/:/\n"), Mode: 0o644},
+		{Path: "etc/group", Data: []byte("root:x:0:\nnonroot:x:65532:\nvpp:x:999:\n"), Mode: 0o644},
+	}
+}
+
+func write(image imagepack.Image, path string) error {
+	var b bytes.Buffer
+	digest, err := image.Write(&b)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	fmt.Printf("%s  %s  %s  %d MB\n", path, image.Tag, digest, b.Len()>>20)
+	return nil
+}
+
+// build compiles packages into dir, the same way everywhere.
+func build(dir string, packages ...string) error {
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", dir + "/"}, packages...)
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// binaries are all files of a directory, for /usr/local/bin.
+func binaries(dir string) ([]imagepack.File, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []imagepack.File
+	for _, e := range entries {
+		files = append(files, imagepack.File{Path: "usr/local/bin/" + e.Name(), Source: filepath.Join(dir, e.Name())})
+	}
+	return files, nil
+}
+
+func agentImage(work string) (imagepack.Image, error) {
+	dir := filepath.Join(work, "agent")
+	const plugins = "github.com/containernetworking/plugins/plugins/"
+	packages := []string{"./cmd/contiv-agent", "./cmd/contiv-cni", "./cmd/contiv-init", plugins + "meta/portmap",
+		plugins + "main/loopback"}
+	if _, err := os.Stat("cmd/contiv-netctl"); err == nil {
+		packages = append(packages, "./cmd/contiv-netctl")
+	}
+	if err := build(dir, packages...); err != nil {
+		return imagepack.Image{}, err
+	}
+	files, err := binaries(dir)
+	return imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-agent"}, Files: files}, err
+}
+
+// vppImage holds the machine's VPP, the libraries that it needs, and the supervisor.
+func vppImage(work string) (imagepack.Image, error) {
+	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-vpp-supervisor"}}
+	bin, err := exec.LookPath("vpp")
+	if err != nil {
+		return image, err
+	}
+	dir := filepath.Join(work, "vpp")
+	if err := build(dir, "./cmd/contiv-vpp-supervisor"); err != nil {
+		return image, err
+	}
+	if image.Files, err = binaries(dir); err != nil {
+		return image, err
+	}
+	shim := filepath.Join(work, "epollshim.so")
+	gcc := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-o", shim, "dataplane/vpp/epollshim/src/epollshim.c", "-ldl")
+	if out, err := gcc.CombinedOutput(); err != nil {
+		return image, fmt.Errorf("epollshim: %w: %s", err, out)
+	}
+	image.Files = append(image.Files, imagepack.File{Path: "usr/lib/contiv/epollshim.so", Source: shim})
+	programs, err := vppFiles(bin)
+	if err != nil {
+		return image, err
+	}
+	seen := map[string]bool{}
+	for _, program := range programs {
+		libs, err := libraries(program)
+		if err != nil {
+			return image, err
+		}
+		for _, path := range append(libs, program) {
+			if !seen[path] {
+				seen[path] = true
+				image.Files = append(image.Files, imagepack.File{Path: strings.TrimPrefix(path, "/"), Source: path})
+			}
+		}
+	}
+	return image, nil
+}
+
+// vppFiles are VPP, vppctl and the plugins.
+func vppFiles(bin string) ([]string, error) {
+	files := []string{bin}
+	if ctl := filepath.Join(filepath.Dir(bin), "vppctl"); exists(ctl) {
+		files = append(files, ctl)
+	}
+	prefix := filepath.Dir(filepath.Dir(bin))
+	for _, lib := range []string{"lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib"} {
+		plugins := filepath.Join(prefix, lib, "vpp_plugins")
+		if !exists(plugins) {
+			continue
+		}
+		err := filepath.WalkDir(plugins, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				files = append(files, path)
+			}
+			return err
+		})
+		return files, err
+	}
+	return nil, fmt.Errorf("%s: its plugins are not found below %s/lib", bin, prefix)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// libraries are the shared libraries that a program needs, by the names under which the loader looks for them.
+func libraries(program string) ([]string, error) {
+	out, err := exec.Command("ldd", program).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ldd %s: %w", program, err)
+	}
+	var libs []string
+	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
+		fields := strings.Fields(sc.Text())
+		switch {
+		case strings.Contains(sc.Text(), "not found"):
+			return nil, fmt.Errorf("%s: library %s is missing on this machine", program, fields[0])
+		case len(fields) >= 3 && fields[1] == "=>":
+			libs = append(libs, fields[2])
+		case len(fields) > 0 && strings.HasPrefix(fields[0], "/"):
+			libs = append(libs, fields[0]) // the loader itself
+		}
+	}
+	return libs, nil
+}

@@ -1,0 +1,147 @@
+package cniinstall
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Install describes what is to be where.
+type Install struct {
+	Source   string   // directory with the binaries
+	Binaries []string // their names
+	BinDir   string   // the runtime's directory of plugins
+	ConfDir  string   // the runtime's directory of configurations
+	Conflist string   // name of our configuration list
+	List     List
+}
+
+// List is what the configuration list says.
+type List struct {
+	Version     string // the least that the runtime may know
+	AgentSocket string
+	Portmap     bool // host ports by the portmap plugin
+}
+
+// versions are those that the plugin speaks, for runtimes that choose.
+func versions() []string { return []string{"0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
+
+// Validate says what the runtime could not take.
+func (l List) Validate() error {
+	if !slices.Contains(versions(), l.Version) {
+		return fmt.Errorf("CNI version %q: use one of %v", l.Version, versions())
+	}
+	if !filepath.IsAbs(l.AgentSocket) {
+		return fmt.Errorf("the agent's socket %q: must be an absolute path", l.AgentSocket)
+	}
+	return nil
+}
+
+// Render is the configuration list. Runtimes that know cniVersions take the highest version that they know; older ones take
+// cniVersion.
+func (l List) Render() ([]byte, error) {
+	plugins := []map[string]any{{"type": "contiv-cni", "agentSocket": l.AgentSocket}}
+	if l.Portmap {
+		plugins = append(plugins, map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}})
+	}
+	text, err := json.MarshalIndent(map[string]any{
+		"name": "contiv", "cniVersion": l.Version, "cniVersions": versions()[slices.Index(versions(),
+			l.Version):], "plugins": plugins,
+	}, "", "  ")
+	return append(text, '\n'), err
+}
+
+// PutBinaries installs the binaries that are not there yet or differ, and says which.
+func (i Install) PutBinaries() (changed []string, err error) {
+	for _, name := range i.Binaries {
+		put, err := putFile(filepath.Join(i.Source, name), filepath.Join(i.BinDir, name))
+		if err != nil {
+			return changed, fmt.Errorf("install %s in %s: %w", name, i.BinDir, err)
+		}
+		if put {
+			changed = append(changed, name)
+		}
+	}
+	return changed, nil
+}
+
+// PutConflist writes the configuration list unless it is there already.
+func (i Install) PutConflist() (changed bool, err error) {
+	text, err := i.List.Render()
+	if err != nil {
+		return false, fmt.Errorf("CNI configuration: %w", err)
+	}
+	path := filepath.Join(i.ConfDir, i.Conflist)
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, text) {
+		return false, nil
+	}
+	if err := replace(path, 0o644, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+		return false, fmt.Errorf("CNI configuration %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// Remove takes the configuration list away, so that the node is not Ready any more, and then our own binary. The reference
+// plugins stay: others may use them.
+func (i Install) Remove() error {
+	var errs []error
+	for _, path := range []string{filepath.Join(i.ConfDir, i.Conflist), filepath.Join(i.BinDir, "contiv-cni")} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// putFile copies an executable unless the same is there.
+func putFile(from, to string) (changed bool, err error) {
+	same, err := equal(from, to)
+	if err != nil || same {
+		return false, err
+	}
+	src, err := os.Open(from)
+	if err != nil {
+		return false, err
+	}
+	defer src.Close()
+	return true, replace(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
+}
+
+// equal compares two files; a missing second one differs.
+func equal(a, b string) (bool, error) {
+	x, err := os.ReadFile(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := os.ReadFile(b)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return bytes.Equal(x, y), err
+}
+
+// replace writes a file beside its place, makes sure that it is on the disk, and renames it. Its name begins with a dot and
+// ends in .tmp, so that no runtime takes it for a configuration.
+func replace(path string, mode os.FileMode, write func(io.Writer) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err := errors.Join(write(f), f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

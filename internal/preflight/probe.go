@@ -1,0 +1,148 @@
+package preflight
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// For says which dataplane needs a feature.
+type For int
+
+// The dataplanes.
+const (
+	ForBoth For = iota
+	ForVPP
+	ForLinux
+	ForVXLAN // on Linux, between nodes by VXLAN
+)
+
+// Feature is something that the kernel can do, or not.
+type Feature struct {
+	Name     string
+	For      For
+	Optional bool
+	Err      string // why not; empty: it can
+	Remedy   string
+}
+
+// probeTimeout is long: modules may have to be loaded.
+const probeTimeout = 20 * time.Second
+
+// Probe tries the kernel's features in a network namespace of its own, which loads modules as real use does. It needs root.
+func Probe(ctx context.Context, log *slog.Logger) ([]Feature, error) {
+	jobs := lifecycle.NewGroup(ctx, log)
+	done := make(chan []Feature, 1)
+	jobs.Go("probe", func(context.Context) error {
+		// Never unlocked: the thread ends with the job, and takes the namespace along.
+		runtime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("network namespace for trials: %w; run as root", err)
+		}
+		done <- try()
+		return nil
+	})
+	select {
+	case features := <-done:
+		return features, nil
+	case err := <-jobs.Failed():
+		return nil, err
+	case <-time.After(probeTimeout):
+		return nil, errors.New("the kernel does not answer; look at dmesg")
+	}
+}
+
+func try() []Feature {
+	link := func(l netlink.Link) func() error { return func() error { return netlink.LinkAdd(l) } }
+	trials := []struct {
+		Feature
+		try func() error
+	}{
+		{Feature{Name: "veth", Remedy: "run modprobe veth"},
+			link(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "pf0"}, PeerName: "pf1"})},
+		{Feature{Name: "VXLAN", For: ForVXLAN, Remedy: "run modprobe vxlan, or set nodeToNodeTransport: nooverlay in contiv.conf"},
+			link(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "pf2"}, VxlanId: 10, Port: vxlanPort})},
+		{Feature{Name: "nf_tables", For: ForLinux, Remedy: "run modprobe nf_tables; the kernel must be 5.2 or later"},
+			askNetfilter(unix.NFNL_SUBSYS_NFTABLES, unix.NFT_MSG_GETGEN)},
+		{Feature{Name: "connection tracking", For: ForLinux, Remedy: "run modprobe nf_conntrack_netlink"},
+			askNetfilter(unix.NFNL_SUBSYS_CTNETLINK, ctGetStats)},
+		{Feature{Name: "AF_PACKET", For: ForVPP, Remedy: "run modprobe af_packet"}, tryPacket},
+		{Feature{Name: "/dev/net/tun", For: ForVPP, Optional: true, Remedy: "run modprobe tun; without, pods are wired by VETH"},
+			readable("/dev/net/tun")},
+		{Feature{Name: "/dev/vhost-net", For: ForVPP, Optional: true,
+			Remedy: "run modprobe vhost_net; without, pods are wired by VETH, " +
+				"which is slower"}, readable("/dev/vhost-net")},
+	}
+	var out []Feature
+	for _, t := range trials {
+		if err := t.try(); err != nil {
+			t.Err = err.Error()
+		}
+		out = append(out, t.Feature)
+	}
+	return out
+}
+
+func readable(path string) func() error {
+	return func() error {
+		_, err := os.Stat(path)
+		return err
+	}
+}
+
+func tryPacket() error {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// ctGetStats is IPCTNL_MSG_CT_GET_STATS.
+const ctGetStats = 5
+
+// askNetfilter asks a part of netfilter something harmless, which loads its module.
+func askNetfilter(subsystem, message uint16) func() error {
+	return func() error { return ask(subsystem<<8 | message) }
+}
+
+func ask(kind uint16) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	const header, nfgen = unix.NLMSG_HDRLEN, 4
+	msg := make([]byte, header+nfgen)
+	order := binary.NativeEndian
+	order.PutUint32(msg, uint32(len(msg)))
+	order.PutUint16(msg[4:], kind)
+	order.PutUint16(msg[6:], unix.NLM_F_REQUEST|unix.NLM_F_ACK)
+	if err := unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}); err != nil {
+		return err
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil {
+		return err
+	}
+	if n >= header+4 && order.Uint16(answer[4:]) == unix.NLMSG_ERROR {
+		if errno := -int32(order.Uint32(answer[header:])); errno != 0 {
+			return unix.Errno(errno)
+		}
+	}
+	return nil
+}

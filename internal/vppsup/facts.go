@@ -1,0 +1,84 @@
+package vppsup
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The ways to choose hugepages.
+const (
+	HugepagesAuto = "auto" // when there are enough of them
+	HugepagesOn   = "on"
+	HugepagesOff  = "off"
+)
+
+// hugepageDir is where the kernel tells about pages of 2 MB.
+const hugepageDir = "sys/kernel/mm/hugepages/hugepages-2048kB"
+
+const hugepageBytes = 2 << 20
+
+// FreeHugepages are the node's, in bytes. root is "/", but in tests.
+func FreeHugepages(root string) int64 {
+	free, err := readInt(filepath.Join(root, hugepageDir, "free_hugepages"))
+	if err != nil {
+		return 0
+	}
+	return free * hugepageBytes
+}
+
+// ownHugepages is what of the node's free hugepages this process may take.
+func ownHugepages(root string) int64 {
+	bytes := FreeHugepages(root)
+	// A container without hugepages among its resources may use none; which file says so depends on the cgroup version.
+	for _, limit := range []string{"sys/fs/cgroup/hugetlb.2MB.max", "sys/fs/cgroup/hugetlb/hugetlb.2MB.limit_in_bytes"} {
+		if n, err := readInt(filepath.Join(root, limit)); err == nil {
+			bytes = min(bytes, n)
+		}
+	}
+	return bytes
+}
+
+// numaNodes is how often VPP makes its buffers.
+func numaNodes(root string) int64 {
+	nodes, err := filepath.Glob(filepath.Join(root, "sys/devices/system/node/node[0-9]*"))
+	if err != nil || len(nodes) == 0 {
+		return 1
+	}
+	return int64(len(nodes))
+}
+
+// chooseHugepages says whether the buffers go into hugepages.
+func chooseHugepages(mode, root string, s Settings) (bool, error) {
+	need, have := numaNodes(root)*s.BufferMemory(), ownHugepages(root)
+	switch mode {
+	case HugepagesOff:
+		return false, nil
+	case HugepagesAuto:
+		return have >= need, nil
+	case HugepagesOn:
+		if have < need {
+			return false, fmt.Errorf("--hugepages on: %d buffers need %d MB of hugepages, this container may take %d MB; "+
+				"set vm.nr_hugepages on the node and hugepages-2Mi among the container's resources, or ask for fewer buffers",
+				s.Buffers, need>>20, have>>20)
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("--hugepages %q: use on, off or auto", mode)
+}
+
+// readInt reads a number; "max" is the largest.
+func readInt(path string) (int64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "max" {
+		return math.MaxInt64, nil
+	}
+	return strconv.ParseInt(text, 10, 64)
+}

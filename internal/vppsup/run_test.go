@@ -1,0 +1,256 @@
+package vppsup
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+// rig is a supervisor that runs as a process of its own.
+type rig struct {
+	t   *testing.T
+	cfg Config
+	cmd *exec.Cmd
+	log *buffer
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// start runs a supervisor in the network namespace, if one is named.
+func start(t *testing.T, cfg Config, netns string) *rig {
+	t.Helper()
+	cfg.Socket = filepath.Join(cfg.Settings.RunDir, "supervisor.sock")
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{os.Args[0]}
+	if netns != "" {
+		args = append([]string{"ip", "netns", "exec", netns}, args...)
+	}
+	r := &rig{t: t, cfg: cfg, cmd: exec.Command(args[0], args[1:]...), log: &buffer{}}
+	r.cmd.Env = append(os.Environ(), asSupervisor+"="+string(text))
+	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Kill()
+		_ = r.cmd.Wait()
+		if t.Failed() {
+			t.Logf("supervisor:\n%s", r.log)
+		}
+	})
+	return r
+}
+
+// await polls until the status is as wanted.
+func (r *rig) await(what string, ok func(Status) bool) Status {
+	r.t.Helper()
+	var s Status
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		s, _ = Health(r.t.Context(), r.cfg.Socket)
+		if ok(s) {
+			return s
+		}
+	}
+	r.t.Fatalf("not %s, but %+v", what, s)
+	return s
+}
+
+// ends waits for the supervisor's own end.
+func (r *rig) ends() error {
+	r.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- r.cmd.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(15 * time.Second):
+		r.t.Fatal("the supervisor does not end")
+		return nil
+	}
+}
+
+func gone(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
+
+// realVPP is a configuration of a small VPP in a namespace of its own.
+func realVPP(t *testing.T) (cfg Config, netns string) {
+	t.Helper()
+	bin, ok := vpptest.Find()
+	if !ok || os.Geteuid() != 0 {
+		t.Skip("real VPP: needs VPP 25.10 (VPP_PREFIX or PATH) and root")
+	}
+	netns = fmt.Sprintf("vsup%d", os.Getpid())
+	if out, err := exec.Command("ip", "netns", "add", netns).CombinedOutput(); err != nil {
+		t.Fatalf("ip netns add: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", netns).Run() })
+	dir, err := os.MkdirTemp("", "vsup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := Settings{RunDir: dir, HeapMB: 256, Buffers: 16384, Prefix: netns}
+	for _, lib := range []string{"x86_64-linux-gnu", "aarch64-linux-gnu"} {
+		path := filepath.Join(filepath.Dir(filepath.Dir(bin)), "lib", lib, "vpp_plugins")
+		if _, err := os.Stat(path); err == nil {
+			s.Plugins = path
+		}
+	}
+	return Config{Bin: bin, Settings: s, Hugepages: HugepagesOff, Frozen: 2 * time.Second, Grace: 5 * time.Second}, netns
+}
+
+// TestRealVPPIsBackInASecond: a killed VPP answers its API again within a second; a frozen one is killed and comes back;
+// SIGTERM ends both, and nothing stays behind.
+func TestRealVPPIsBackInASecond(t *testing.T) {
+	cfg, netns := realVPP(t)
+	r := start(t, cfg, netns)
+	s := r.await("up", func(s Status) bool { return s.State == Up })
+	var slowest time.Duration
+	for round := range 5 {
+		// Each life but the last counts as stable, as it would be on a node.
+		killed := time.Now()
+		if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		old := s.PID
+		s = r.await("back", func(s Status) bool { return s.State == Up && s.PID != old })
+		took := time.Since(killed)
+		t.Logf("kill -9 %d: API answers again after %s (by the supervisor's clock %s)", round+1,
+			took.Round(time.Millisecond), s.LastOutage.Round(time.Millisecond))
+		if round < 2 { // later ones wait: this VPP does not stay up
+			slowest = max(slowest, took)
+		}
+		if s.LastExit != "killed by SIGKILL" {
+			t.Errorf("last exit %q", s.LastExit)
+		}
+	}
+	if slowest > time.Second {
+		t.Errorf("back after %s, want less than a second", slowest)
+	}
+	old := s.PID
+	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s = r.await("back from a freeze", func(s Status) bool { return s.State == Up && s.PID != old })
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ends(); err != nil {
+		t.Errorf("end: %v", err)
+	}
+	if !gone(s.PID) || !gone(old) {
+		t.Error("VPP outlived its supervisor")
+	}
+}
+
+// TestVPPDiesWithItsSupervisor: a VPP that nobody supervises would be in the next one's way.
+func TestVPPDiesWithItsSupervisor(t *testing.T) {
+	cfg, netns := realVPP(t)
+	r := start(t, cfg, netns)
+	s := r.await("up", func(s Status) bool { return s.State == Up })
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.ends() // killed
+	for end := time.Now().Add(5 * time.Second); !gone(s.PID); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("VPP outlived its supervisor")
+		}
+	}
+}
+
+// script is a supervisor of a shell script in VPP's place.
+func script(t *testing.T, body string, change func(*Config)) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "vpp")
+	if err := os.WriteFile(bin, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{
+		Bin: bin, Hugepages: HugepagesOff, Grace: 200 * time.Millisecond,
+		Settings: Settings{RunDir: dir, HeapMB: 256, Buffers: 16384, Prefix: filepath.Base(dir)},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return start(t, cfg, "")
+}
+
+// TestCrashLoop: a VPP that does not stay up is tried again, at a pace that does not hurt.
+func TestCrashLoop(t *testing.T) {
+	r := script(t, "exit 3\n", nil)
+	s := r.await("four starts", func(s Status) bool { return s.Starts >= 4 })
+	if s.State == Up || s.LastExit != "exit status 3" {
+		t.Errorf("%+v", s)
+	}
+	if n := r.await("slower", func(s Status) bool { return s.Starts >= 5 }); n.Starts > 8 {
+		t.Errorf("%d starts already", n.Starts)
+	}
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ends(); err != nil {
+		t.Errorf("a supervisor without VPP ends with %v", err)
+	}
+}
+
+// TestStubborn: what does not end by SIGTERM is killed after the grace; orphans of VPP are reaped.
+func TestStubborn(t *testing.T) {
+	r := script(t, "trap '' TERM\n(sleep 0.05 &)\necho started\nwhile :; do sleep 0.1; done\n", nil)
+	s := r.await("running", func(s Status) bool { return s.State == Starting && strings.Contains(r.log.String(), "started") })
+	time.Sleep(200 * time.Millisecond) // the orphan ends
+	out, err := exec.Command("ps", "--ppid", fmt.Sprint(r.cmd.Process.Pid), "-o", "stat=").Output()
+	if err != nil || strings.Contains(string(out), "Z") {
+		t.Errorf("children of the supervisor: %q, %v; want no zombie", out, err)
+	}
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ends(); err != nil {
+		t.Errorf("end: %v", err)
+	}
+	if !gone(s.PID) {
+		t.Error("it lives")
+	}
+	if !strings.Contains(r.log.String(), "did not end in time") {
+		t.Error("the log does not say that it was killed")
+	}
+}
+
+// TestPreload: the library is preloaded into VPP only, and VPP gets the configuration file.
+func TestPreload(t *testing.T) {
+	r := script(t, `echo "preload=$LD_PRELOAD args=$*"; exec sleep 60`, func(c *Config) { c.Preload = "/nowhere/shim.so" })
+	r.await("running", func(s Status) bool { return strings.Contains(r.log.String(), "args=") })
+	if want := "preload=/nowhere/shim.so args=-c " + r.cfg.Settings.RunDir + "/startup.conf"; !strings.Contains(r.log.String(),
+		want) {
+		t.Errorf("log has not %q", want)
+	}
+}

@@ -1,0 +1,119 @@
+package vppsup
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// The limits of what may be asked for.
+const (
+	minHeapMB, maxHeapMB   = 128, 1 << 20
+	minBuffers, maxBuffers = 4096, 16 << 20
+	maxWorkers             = 256
+	// bufferBytes is what a packet buffer takes: 2048 of data, and headers.
+	bufferBytes = 2496
+)
+
+// Settings are what startup.conf is made of.
+type Settings struct {
+	RunDir    string // of the sockets
+	HeapMB    int
+	Buffers   int // per NUMA node
+	Workers   int // threads that move packets; 0: the main thread does
+	Hugepages bool
+	Plugins   string // directory; empty: VPP's own
+	Prefix    string // of shared memory, for a second VPP on the host; empty: none
+	NICs      []NIC
+	Extra     string // further sections, as they are
+}
+
+// APISocket is VPP's binary API.
+func (s Settings) APISocket() string { return filepath.Join(s.RunDir, "api.sock") }
+
+// sockets are what a killed VPP leaves behind, and the next one would stumble over.
+func (s Settings) sockets() []string {
+	return []string{s.APISocket(), filepath.Join(s.RunDir, "cli.sock"), filepath.Join(s.RunDir, "stats.sock")}
+}
+
+// BufferMemory is what the packet buffers of a NUMA node take, in bytes.
+func (s Settings) BufferMemory() int64 { return int64(s.Buffers) * bufferBytes }
+
+// Validate says all that is wrong.
+func (s Settings) Validate() error {
+	var errs []error
+	within := func(what string, n, least, most int) {
+		if n < least || n > most {
+			errs = append(errs, fmt.Errorf("%s %d: must be from %d to %d", what, n, least, most))
+		}
+	}
+	within("--heap-mb", s.HeapMB, minHeapMB, maxHeapMB)
+	within("--buffers", s.Buffers, minBuffers, maxBuffers)
+	within("--workers", s.Workers, 0, maxWorkers)
+	if !filepath.IsAbs(s.RunDir) || strings.ContainsAny(s.RunDir, " \t\n{}") {
+		errs = append(errs, fmt.Errorf("--run-dir %q: must be an absolute path without blanks", s.RunDir))
+	}
+	if strings.Count(s.Extra, "{") != strings.Count(s.Extra, "}") {
+		errs = append(errs, errors.New("the extra configuration has not as many { as }; VPP would not start"))
+	}
+	return errors.Join(errs...)
+}
+
+// Render is startup.conf.
+func (s Settings) Render() string {
+	var b strings.Builder
+	section := func(name string, lines ...string) {
+		fmt.Fprintf(&b, "%s {\n", name)
+		for _, line := range lines {
+			if line != "" {
+				fmt.Fprintf(&b, "  %s\n", line)
+			}
+		}
+		b.WriteString("}\n")
+	}
+	b.WriteString("# Written by contiv-vpp-supervisor at each start: changes go into contiv.conf or the extra configuration.\n")
+	section("unix", "nodaemon", "nosyslog", "nocolor", "nobanner", "runtime-dir "+s.RunDir,
+		"cli-listen "+filepath.Join(s.RunDir, "cli.sock"), "cli-no-pager")
+	section("socksvr", "socket-name "+s.APISocket())
+	section("statseg", "socket-name "+filepath.Join(s.RunDir, "stats.sock"))
+	if s.Prefix != "" {
+		section("api-segment", "prefix "+s.Prefix)
+	}
+	section("memory", fmt.Sprintf("main-heap-size %dM", s.HeapMB))
+	// Without page-size VPP would change the host's number of hugepages.
+	page := "page-size default"
+	if s.Hugepages {
+		page = "page-size default-hugepage"
+	}
+	section("buffers", page, fmt.Sprintf("buffers-per-numa %d", s.Buffers))
+	if s.Workers > 0 {
+		section("cpu", fmt.Sprintf("workers %d", s.Workers))
+	}
+	s.dpdk(section)
+	if extra := strings.TrimSpace(s.Extra); extra != "" {
+		b.WriteString(extra + "\n")
+	}
+	return b.String()
+}
+
+// dpdk gives VPP the PCI devices that it is to have; without any the plugin is off, since it takes what it finds.
+func (s Settings) dpdk(section func(string, ...string)) {
+	var plugins, devices []string
+	if s.Plugins != "" {
+		plugins = append(plugins, "path "+s.Plugins)
+	}
+	for _, nic := range s.NICs {
+		if nic.Driver == DPDK {
+			devices = append(devices, "dev "+nic.PCI)
+		}
+	}
+	if len(devices) == 0 {
+		plugins = append(plugins, "plugin dpdk_plugin.so { disable }")
+	} else {
+		section("dpdk", append([]string{"uio-driver vfio-pci"}, devices...)...)
+	}
+	if len(plugins) > 0 {
+		section("plugins", plugins...)
+	}
+}

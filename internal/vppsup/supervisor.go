@@ -1,0 +1,266 @@
+package vppsup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// Config of a Supervisor.
+type Config struct {
+	Bin       string // VPP
+	Preload   string // library to preload into VPP; empty: none
+	Settings  Settings
+	Hugepages string        // HugepagesAuto, …
+	Socket    string        // of health
+	Frozen    time.Duration // a VPP that is silent for so long is killed; 0: never
+	Grace     time.Duration // for VPP to end when it is told to
+}
+
+// The pace of the probe: often while something is changing, else once a second.
+const (
+	probeBusy    = 20 * time.Millisecond
+	probeCalm    = time.Second
+	probeTimeout = 5 * time.Second
+)
+
+// Supervisor runs VPP. Its methods other than Status are for one goroutine, locked to its thread.
+type Supervisor struct {
+	cfg   Config
+	log   *slog.Logger
+	board board
+
+	pid      int // 0: none runs
+	started  time.Time
+	ended    time.Time // of the previous process
+	answered time.Time // when the API last did
+	backoff  backoff
+	stopping bool
+	wake     chan struct{} // of the probe: VPP was started
+	killed   bool          // because it was frozen
+}
+
+// New checks the configuration.
+func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
+	if err := cfg.Settings.Validate(); err != nil {
+		return nil, err
+	}
+	huge, err := chooseHugepages(cfg.Hugepages, "/", cfg.Settings)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Settings.Hugepages = huge
+	return &Supervisor{cfg: cfg, log: log, wake: make(chan struct{}, 1),
+		board: board{s: Status{State: Waiting, Since: time.Now()}}}, nil
+}
+
+// Status is what the health socket tells.
+func (s *Supervisor) Status() Status { return s.board.get() }
+
+// StartupConf is VPP's configuration.
+func (s *Supervisor) StartupConf() string { return s.cfg.Settings.Render() }
+
+// Run runs VPP until a signal other than SIGCHLD comes, which is passed on. signals must have SIGCHLD. The caller has locked
+// its goroutine to its thread.
+func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	jobs := lifecycle.NewGroup(ctx, s.log)
+	defer func() {
+		if err := jobs.Stop(probeTimeout + time.Second); err != nil {
+			s.log.Warn("jobs", "error", err)
+		}
+	}()
+	if err := serveHealth(jobs, s.cfg.Socket, s.Status); err != nil {
+		return err
+	}
+	probes := make(chan error)
+	jobs.Go("probe", func(ctx context.Context) error { return s.probe(ctx, probes) })
+	return s.loop(signals, probes, jobs.Failed())
+}
+
+// prepare writes VPP's configuration.
+func (s *Supervisor) prepare() error {
+	if err := adoptOrphans(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.cfg.Settings.RunDir, 0o755); err != nil {
+		return fmt.Errorf("directory of VPP's sockets: %w", err)
+	}
+	if err := os.WriteFile(s.startupConf(), []byte(s.StartupConf()), 0o644); err != nil {
+		return fmt.Errorf("startup.conf: %w", err)
+	}
+	s.log.Info("start-up configuration written", "path", s.startupConf(), "hugepages", s.cfg.Settings.Hugepages,
+		"nics", s.cfg.Settings.NICs)
+	return nil
+}
+
+func (s *Supervisor) loop(signals <-chan os.Signal, probes <-chan error, failed <-chan error) error {
+	next := time.NewTimer(0) // of starting, or, when stopping, of killing
+	defer next.Stop()
+	for {
+		select {
+		case sig := <-signals:
+			if sig == syscall.SIGCHLD {
+				if done := s.children(next); done {
+					return nil
+				}
+			} else if done := s.stop(sig, next); done {
+				return nil
+			}
+		case <-next.C:
+			if s.stopping {
+				s.signal(syscall.SIGKILL, "it did not end in time")
+			} else if s.pid == 0 {
+				s.start(next)
+			}
+		case err := <-probes:
+			s.probed(err, time.Now())
+		case err := <-failed:
+			s.signal(syscall.SIGKILL, "the supervisor cannot go on")
+			return fmt.Errorf("the supervisor cannot go on: %w", err)
+		}
+	}
+}
+
+// start starts VPP; when that is not possible it tries again later.
+func (s *Supervisor) start(next *time.Timer) {
+	s.started = time.Now()
+	pid, err := s.spawn()
+	if err != nil {
+		delay := s.backoff.next(0)
+		s.log.Error("VPP does not start", "error", err, "again-in", delay)
+		next.Reset(max(delay, minDelay))
+		return
+	}
+	s.pid, s.answered, s.killed = pid, time.Time{}, false
+	s.board.change(func(b *Status) { b.State, b.PID, b.Since, b.Starts = Starting, pid, s.started, b.Starts+1 })
+	s.log.Info("VPP started", "pid", pid)
+	select {
+	case s.wake <- struct{}{}:
+	default: // it has not seen the last start yet
+	}
+}
+
+// children handles the end of children; done when that was the end of VPP and it was to end.
+func (s *Supervisor) children(next *time.Timer) (done bool) {
+	for _, e := range reap() {
+		if e.pid != s.pid {
+			s.log.Debug("orphan reaped", "pid", e.pid)
+			continue
+		}
+		s.pid, s.ended = 0, time.Now()
+		lived, how := s.ended.Sub(s.started), describe(e.status)
+		if s.stopping {
+			s.board.change(func(b *Status) { b.State, b.PID, b.Since, b.LastExit = Stopped, 0, s.ended, how })
+			s.log.Info("VPP ended", "how", how)
+			done = true
+			continue
+		}
+		delay := s.backoff.next(lived)
+		s.board.change(func(b *Status) { b.State, b.PID, b.Since, b.LastExit = Waiting, 0, s.ended, how })
+		s.log.Error("VPP crashed", "pid", e.pid, "how", how, "lived", lived.Round(time.Millisecond), "again-in", delay)
+		next.Reset(delay)
+	}
+	return done
+}
+
+// stop passes the signal on; done when there is nobody to pass it to.
+func (s *Supervisor) stop(sig os.Signal, next *time.Timer) (done bool) {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return false
+	}
+	s.stopping = true
+	if s.pid == 0 {
+		return true
+	}
+	s.signal(number, "asked to end")
+	next.Reset(s.cfg.Grace)
+	return false
+}
+
+// signal tells VPP something. The process is ours and not reaped yet, so the number is still its own.
+func (s *Supervisor) signal(sig syscall.Signal, why string) {
+	if s.pid == 0 {
+		return
+	}
+	s.log.Info("signal to VPP", "signal", sig, "why", why)
+	if err := syscall.Kill(s.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		s.log.Error("signal to VPP", "error", err)
+	}
+}
+
+// probe greets VPP again and again.
+func (s *Supervisor) probe(ctx context.Context, results chan<- error) error {
+	timer := time.NewTimer(probeBusy)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		case <-s.wake:
+		}
+		err := greet(s.cfg.Settings.APISocket(), probeTimeout)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case results <- err:
+		}
+		if err == nil {
+			timer.Reset(probeCalm)
+		} else {
+			timer.Reset(probeBusy)
+		}
+	}
+}
+
+// probed takes what the probe found.
+func (s *Supervisor) probed(err error, now time.Time) {
+	if s.pid == 0 || s.stopping {
+		return
+	}
+	state := s.Status().State
+	if err == nil {
+		s.answered = now
+		if state != Up {
+			s.up(state, now)
+		}
+		return
+	}
+	since := s.started
+	if !s.answered.IsZero() {
+		since = s.answered
+		if state == Up {
+			s.board.change(func(b *Status) { b.State, b.Since = Silent, now })
+			s.log.Warn("VPP is silent", "pid", s.pid, "error", err)
+		}
+	}
+	if s.cfg.Frozen > 0 && now.Sub(since) > s.cfg.Frozen && !s.killed {
+		s.killed = true
+		s.signal(syscall.SIGKILL, fmt.Sprintf("frozen: silent for %s", now.Sub(since).Round(time.Second)))
+	}
+}
+
+func (s *Supervisor) up(was State, now time.Time) {
+	outage := time.Duration(0)
+	if was == Starting && !s.ended.IsZero() {
+		outage = now.Sub(s.ended)
+	}
+	s.board.change(func(b *Status) {
+		b.State, b.Since = Up, now
+		if outage > 0 {
+			b.LastOutage = outage
+		}
+	})
+	s.log.Info("VPP is up", "pid", s.pid, "start-took", now.Sub(s.started).Round(time.Millisecond),
+		"outage", outage.Round(time.Millisecond))
+}

@@ -1,0 +1,186 @@
+package vppsup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/conffile"
+)
+
+// asSupervisor makes the test binary a supervisor; the variable holds its Config.
+const asSupervisor = "VPPSUP_TEST_CONFIG"
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(asSupervisor)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	runtime.LockOSThread()
+	if err := supervise(text); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func supervise(text string) error {
+	var cfg Config
+	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
+		return err
+	}
+	sup, err := New(cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM)
+	return sup.Run(context.Background(), signals)
+}
+
+func settings() Settings {
+	return Settings{RunDir: "/run/vpp", HeapMB: 512, Buffers: 65536}
+}
+
+// TestNICsOf: VPP's name of a PCI device tells its address; a name with host- is a NIC that the kernel keeps.
+func TestNICsOf(t *testing.T) {
+	conf, err := conffile.Load([]byte(`
+nodeConfig:
+- nodeName: a
+  mainVPPInterface: {interfaceName: GigabitEthernet0/8/0}
+  otherVPPInterfaces:
+  - {interfaceName: host-eth1, ip: 10.200.0.1/24}
+  - {interfaceName: TenGigabitEthernet1/af/1f/3, ip: 10.201.0.1/24}
+  - {interfaceName: memif1/0, ip: 10.202.0.1/24}
+`), contivconf.Env{NodeName: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(NICsOf(conf.Node()))
+	want := "[{GigabitEthernet0/8/0 dpdk 0000:00:08.0 } {host-eth1 af_packet  eth1} {TenGigabitEthernet1/af/1f/3 dpdk 0001:af:1f.3 }]"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, name := range []string{"", "eth0", "GigabitEthernet0/8", "GigabitEthernet0/8/9", "GigabitEthernet0/3f/0",
+		"GigabitEthernet0/8/0.100"} {
+		if pci, ok := pciOf(name); ok {
+			t.Errorf("%q taken for the PCI device %s", name, pci)
+		}
+	}
+}
+
+// TestRender: VPP gets the PCI devices that it is to have and no others; hugepages are taken only when there are any.
+func TestRender(t *testing.T) {
+	plain := settings().Render()
+	for _, want := range []string{
+		"plugin dpdk_plugin.so { disable }", "page-size default\n", "buffers-per-numa 65536", "socket-name /run/vpp/api.sock", "main-heap-size 512M",
+	} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("%q is missing in\n%s", want, plain)
+		}
+	}
+	for _, not := range []string{"dpdk {", "cpu {", "hugepage", "api-segment"} {
+		if strings.Contains(plain, not) {
+			t.Errorf("%q in\n%s", not, plain)
+		}
+	}
+	s := settings()
+	s.NICs = []NIC{{Driver: DPDK, PCI: "0000:00:08.0"}, {Driver: AFPacket, Linux: "eth1"}}
+	s.Hugepages, s.Workers, s.Extra = true, 2, "nat44 { max 1 }\n\n"
+	full := s.Render()
+	for _, want := range []string{
+		"dpdk {\n  uio-driver vfio-pci\n  dev 0000:00:08.0\n}\n", "page-size default-hugepage", "workers 2", "nat44 { max 1 }\n",
+	} {
+		if !strings.Contains(full, want) {
+			t.Errorf("%q is missing in\n%s", want, full)
+		}
+	}
+	if strings.Contains(full, "disable") || strings.Contains(full, "eth1") {
+		t.Errorf("DPDK is off, or has the kernel's NIC:\n%s", full)
+	}
+}
+
+// TestValidate names every fault at once.
+func TestValidate(t *testing.T) {
+	err := Settings{RunDir: "run", HeapMB: 1, Buffers: 1, Workers: -1, Extra: "a {"}.Validate()
+	for _, want := range []string{"--heap-mb 1", "--buffers 1", "--workers -1", "--run-dir", "extra configuration"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not tell of %s", err, want)
+		}
+	}
+	if err := settings().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBackoff: the first crash costs no wait, a VPP that does not stay up is not started ever faster, and one that did is
+// forgiven.
+func TestBackoff(t *testing.T) {
+	var b backoff
+	var got []time.Duration
+	for range 12 {
+		got = append(got, b.next(time.Second))
+	}
+	if got[0] != 0 || got[1] != 0 || got[2] != minDelay || got[3] != 2*minDelay || got[11] != maxDelay {
+		t.Errorf("waits %v", got)
+	}
+	if d := b.next(stable); d != 0 {
+		t.Errorf("after a stable life: %s", d)
+	}
+}
+
+// node is a root directory with what the kernel says about hugepages.
+func node(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// TestHugepages: they are used when the node has enough and the container may take them; "on" fails with what to do.
+func TestHugepages(t *testing.T) {
+	const free = hugepageDir + "/free_hugepages"
+	for _, tc := range []struct {
+		name, mode string
+		files      map[string]string
+		want       bool
+		err        string
+	}{
+		{"no hugepages", HugepagesAuto, nil, false, ""},
+		{"enough", HugepagesAuto, map[string]string{free: "512\n"}, true, ""},
+		{"not enough", HugepagesAuto, map[string]string{free: "64"}, false, ""},
+		{"container may take none, cgroup v2", HugepagesAuto, map[string]string{free: "512",
+			"sys/fs/cgroup/hugetlb.2MB.max": "0"}, false, ""},
+		{"no limit, cgroup v2", HugepagesAuto, map[string]string{free: "512", "sys/fs/cgroup/hugetlb.2MB.max": "max\n"}, true, ""},
+		{"none, cgroup v1", HugepagesAuto, map[string]string{free: "512",
+			"sys/fs/cgroup/hugetlb/hugetlb.2MB.limit_in_bytes": "0"}, false, ""},
+		{"enough for one NUMA node of two", HugepagesAuto, map[string]string{
+			free: "100", "sys/devices/system/node/node0/x": "", "sys/devices/system/node/node1/x": "",
+		}, false, ""},
+		{"off", HugepagesOff, map[string]string{free: "512"}, false, ""},
+		{"on, none", HugepagesOn, nil, false, "set vm.nr_hugepages"},
+		{"misspelt", "yes", nil, false, `--hugepages "yes"`},
+	} {
+		got, err := chooseHugepages(tc.mode, node(t, tc.files), settings())
+		if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%s: %v, %v", tc.name, got, err)
+		}
+	}
+}

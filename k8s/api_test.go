@@ -1,0 +1,510 @@
+package k8s
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/etcdpki"
+)
+
+// apiServer is a real kube-apiserver with its etcd, in a network namespace of its own.
+type apiServer struct {
+	t     *testing.T
+	bin   string // directory of the binaries
+	dir   string
+	netns string
+}
+
+// startAPI starts one; the test is skipped where the binaries are not built (test/kube/lab/build.sh).
+func startAPI(t *testing.T) *apiServer {
+	t.Helper()
+	cache := os.Getenv("KUBELAB_CACHE")
+	if cache == "" {
+		home, err := os.UserCacheDir()
+		if err != nil {
+			t.Skip("no cache directory with a kube-apiserver: ", err)
+		}
+		cache = filepath.Join(home, "kubelab")
+	}
+	a := &apiServer{t: t, bin: filepath.Join(cache, "bin"), dir: t.TempDir(), netns: fmt.Sprintf("k8sapi%d", os.Getpid())}
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if _, err := os.Stat(filepath.Join(a.bin, name)); err != nil {
+			t.Skipf("real API server: no %s in %s; test/kube/lab/build.sh k8s etcd builds it", name, a.bin)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("real API server: needs root for a network namespace")
+	}
+	a.run("ip", "netns", "add", a.netns)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", a.netns).Run() })
+	a.inside("ip", "link", "set", "lo", "up")
+	a.certify()
+	a.background("etcd", "--data-dir="+a.path("etcd"), "--listen-client-urls=http://127.0.0.1:2379",
+		"--advertise-client-urls=http://127.0.0.1:2379", "--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=error")
+	a.background("kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", "--secure-port=6443", "--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1", "--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC", "--allow-privileged=true",
+		"--client-ca-file="+a.path("ca.crt"), "--tls-cert-file="+a.path("server.crt"), "--tls-private-key-file="+a.path("server.key"),
+		"--service-account-issuer=https://k8s", "--service-account-key-file="+a.path("sa.key"),
+		"--service-account-signing-key-file="+a.path("sa.key"), "--endpoint-reconciler-type=none", "--cert-dir="+a.path("certs"))
+	a.await()
+	return a
+}
+
+func (a *apiServer) path(name string) string { return filepath.Join(a.dir, name) }
+
+// certify makes the PKI: the server, and an administrator.
+func (a *apiServer) certify() {
+	a.t.Helper()
+	ca, err := etcdpki.NewCA("k8s")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	server, err := ca.Issue(etcdpki.Leaf{Name: "server", Servers: []string{"localhost"},
+		Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"ca.crt": ca.Cert, "server.crt": server.Cert, "server.key": server.Key} {
+		a.write(name, data)
+	}
+	a.write("ca.key", ca.Key)
+	a.run("openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", a.path("sa.key"))
+	// The administrator's certificate needs an organisation, which ours have not.
+	a.run("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+		"/O=system:masters/CN=admin",
+		"-keyout", a.path("admin.key"), "-out", a.path("admin.csr"))
+	a.run("openssl", "x509", "-req", "-in", a.path("admin.csr"), "-CA", a.path("ca.crt"), "-CAkey", a.path("ca.key"),
+		"-CAcreateserial",
+		"-days", "1", "-out", a.path("admin.crt"))
+}
+
+func (a *apiServer) write(name string, data []byte) {
+	a.t.Helper()
+	if err := os.WriteFile(a.path(name), data, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *apiServer) run(args ...string) string {
+	a.t.Helper()
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		a.t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func (a *apiServer) command(args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", a.netns}, args...)...)
+}
+
+func (a *apiServer) inside(args ...string) {
+	a.t.Helper()
+	a.run(append([]string{"ip", "netns", "exec", a.netns}, args...)...)
+}
+
+// background starts a binary until the end of the test.
+func (a *apiServer) background(name string, args ...string) {
+	a.t.Helper()
+	a.program(filepath.Join(a.bin, name), args...)
+}
+
+// program starts a program, by its path.
+func (a *apiServer) program(program string, args ...string) {
+	a.t.Helper()
+	cmd, name, t := a.command(append([]string{program}, args...)...), filepath.Base(program), a.t
+	log, err := os.CreateTemp(a.dir, name+".*.log")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, a.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		a.t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = log.Close()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name()) // for the reader of a failure only
+			t.Logf("%s: …%s", name, text[max(0, len(text)-1500):])
+		}
+	})
+}
+
+func (a *apiServer) await() {
+	a.t.Helper()
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		_, err := a.kubectl("", "get", "--raw", "/readyz")
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			a.t.Fatalf("the API server is not ready: %v", err)
+		}
+	}
+}
+
+// kubectl runs as the administrator.
+func (a *apiServer) kubectl(stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(a.t.Context(), 60*time.Second)
+	defer cancel()
+	base := []string{"netns", "exec", a.netns, filepath.Join(a.bin, "kubectl"), "--kubeconfig=/dev/null",
+		"--server=https://127.0.0.1:6443",
+		"--certificate-authority=" + a.path("ca.crt"), "--client-certificate=" + a.path("admin.crt"), "--client-key=" + a.path("admin.key")}
+	cmd := exec.CommandContext(ctx, "ip", append(base, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + a.dir}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.String() + errs.String(), nil
+}
+
+func (a *apiServer) must(stdin string, args ...string) string {
+	a.t.Helper()
+	out, err := a.kubectl(stdin, args...)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return out
+}
+
+// TestRealAPIServer: it takes every variant of the manifests, strictly validated and without a warning; a misspelt field would
+// be refused. The agent's service account may do what the agent does, and nothing more.
+func TestRealAPIServer(t *testing.T) {
+	a := startAPI(t)
+	bin := renderer(t)
+	for name, values := range variants() {
+		text, err := render(t, bin, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := a.kubectl(text, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.Contains(out, "Warning") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	text, err := render(t, bin, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.kubectl(strings.Replace(text, "hostNetwork:", "hostNetworks:", 1), "apply", "--dry-run=server",
+		"--validate=strict", "-f",
+		"-"); err == nil || !strings.Contains(err.Error(), "hostNetworks") {
+		t.Errorf("a misspelt field: %v", err)
+	}
+	a.must(text, "apply", "--validate=strict", "-f", "-")
+	t.Run("RBAC", func(t *testing.T) { a.t = t; a.rbac() })
+	t.Run("contiv-init", func(t *testing.T) { a.t = t; a.contivInit() })
+}
+
+// rbac asks the API server what the service accounts may do.
+func (a *apiServer) rbac() {
+	for _, tc := range []struct {
+		who, verb, what, namespace string
+		may                        bool
+	}{
+		{"contiv-agent", "watch", "pods", "any", true},
+		{"contiv-agent", "watch", "endpointslices.discovery.k8s.io", "any", true},
+		{"contiv-agent", "list", "networkpolicies.networking.k8s.io", "any", true},
+		{"contiv-agent", "list", "servicecidrs.networking.k8s.io", "", true},
+		{"contiv-agent", "patch", "nodes/status", "", true},
+		{"contiv-agent", "create", "events", "default", true},
+		{"contiv-agent", "patch", "nodes", "", false},
+		{"contiv-agent", "delete", "pods", "any", false},
+		{"contiv-agent", "get", "secrets", "kube-system", false},
+		{"contiv-agent", "list", "secrets", "any", false},
+		{"contiv-agent", "create", "events", "any", false},
+		{"contiv-agent", "update", "services", "any", false},
+		{"contiv-etcd-certs", "create", "secrets", "kube-system", true},
+		{"contiv-etcd-certs", "get", "secrets/contiv-etcd-ca", "kube-system", true},
+		{"contiv-etcd-certs", "get", "secrets/other", "kube-system", false},
+		{"contiv-etcd-certs", "list", "secrets", "kube-system", false},
+		{"contiv-etcd-certs", "create", "secrets", "default", false},
+		{"contiv-etcd", "list", "endpointslices.discovery.k8s.io", "kube-system", true},
+		{"contiv-etcd", "list", "endpointslices.discovery.k8s.io", "default", false},
+		{"contiv-etcd", "get", "secrets", "kube-system", false},
+		{"contiv-vpp", "get", "pods", "kube-system", false},
+	} {
+		args := []string{"auth", "can-i", tc.verb, tc.what, "--as=system:serviceaccount:kube-system:" + tc.who}
+		if resource, sub, ok := strings.Cut(tc.what, "/"); ok && sub == "status" {
+			args[3] = resource
+			args = append(args, "--subresource="+sub)
+		}
+		if tc.namespace != "" {
+			args = append(args, "--namespace="+tc.namespace)
+		}
+		out, _ := a.kubectl("", args...) // exit status 1 means no
+		if may := strings.HasPrefix(out, "yes"); may != tc.may {
+			a.t.Errorf("%s may %s %s in %q: %v, want %v (%s)", tc.who, tc.verb, tc.what, tc.namespace, may, tc.may, out)
+		}
+	}
+}
+
+// contivInit runs the real program against the API server, with the service accounts of the manifests.
+func (a *apiServer) contivInit() {
+	a.t.Helper()
+	program := a.path("contiv-init")
+	build := exec.Command("go", "build", "-o", program, "../cmd/contiv-init")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		a.t.Fatalf("build contiv-init: %v\n%s", err, out)
+	}
+	for _, node := range []string{"n1", "n2"} {
+		a.must(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+node+`"}}`, "create", "-f", "-")
+	}
+	a.certs(program)
+	a.conditions(program)
+	a.installer(program)
+	a.etcd(program)
+}
+
+// certs: the Job makes two Secrets; the second run finds them and changes nothing.
+func (a *apiServer) certs(program string) {
+	config := a.kubeconfig("contiv-etcd-certs", "")
+	for range 2 {
+		if out, err := a.command(program, "etcd-certs", "--kubeconfig="+config,
+			"--namespace=kube-system").CombinedOutput(); err != nil {
+			a.t.Fatalf("etcd-certs: %v\n%s", err, out)
+		}
+	}
+	keys := a.must("", "-n", "kube-system", "get", "secret", "contiv-etcd-ca", "contiv-etcd-client", "-o",
+		`jsonpath={range .items[*]}{.metadata.name}{.data}{"\n"}{end}`)
+	for _, want := range []string{`"ca.crt"`, `"ca.key"`, `"tls.crt"`, `"tls.key"`} {
+		if !strings.Contains(keys, want) {
+			a.t.Errorf("no %s in %s", want, keys)
+		}
+	}
+}
+
+// installer: while the agent is not ready there is no configuration; as soon as it is, there is one, and the node's network is
+// available; what somebody removes comes back.
+func (a *apiServer) installer(program string) {
+	a.t.Helper()
+	for _, d := range []string{"src", "bin", "net.d"} {
+		if err := os.MkdirAll(a.path(d), 0o755); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	a.write("src/contiv-cni", []byte("plugin"))
+	socket := a.path("rest.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var ready atomic.Bool
+	asked := make(chan struct{}, 1)
+	agent := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !ready.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+		}
+	})}
+	defer agent.Close()
+	go func() { _ = agent.Serve(l) }() // ends with Close
+	a.program(program, "cni", "--kubeconfig="+a.path("contiv-agent.kubeconfig"), "--node-name=n1", "--source="+a.path("src"),
+		"--binaries=contiv-cni", "--cni-bin-dir="+a.path("bin-cni"), "--cni-conf-dir="+a.path("net.d"), "--agent-socket="+socket, "--interval=300ms")
+	select {
+	case <-asked:
+	case <-time.After(20 * time.Second):
+		a.t.Fatal("the installer does not ask the agent")
+	}
+	conflist := a.path("net.d/10-contiv.conflist")
+	if _, err := os.Stat(conflist); err == nil {
+		a.t.Error("there is a configuration although the agent is not ready")
+	}
+	if text, err := os.ReadFile(a.path("bin-cni/contiv-cni")); err != nil || string(text) != "plugin" {
+		a.t.Errorf("plugin: %q, %v", text, err)
+	}
+	ready.Store(true)
+	a.eventually("a configuration", func() bool { _, err := os.Stat(conflist); return err == nil })
+	a.eventually("NetworkUnavailable=False", func() bool {
+		return a.must("", "get", "node", "n1", "-o",
+			`jsonpath={.status.conditions[?(@.type=="NetworkUnavailable")].status}`) == "False"
+	})
+	if err := os.Remove(conflist); err != nil {
+		a.t.Fatal(err)
+	}
+	a.eventually("the configuration again", func() bool { _, err := os.Stat(conflist); return err == nil })
+}
+
+func (a *apiServer) eventually(what string, ok func() bool) {
+	a.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			a.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// etcd: three members find each other by the service's endpoints, trust each other by certificates that they issue themselves,
+// and form a cluster; the agent's starter finds them, and knows them still when the API server does not answer; a member that
+// restarts asks nobody.
+func (a *apiServer) etcd(program string) {
+	a.t.Helper()
+	ca := a.path("ca-dir")
+	if err := os.MkdirAll(ca, 0o755); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, key := range []string{"ca.crt", "ca.key"} {
+		a.write("ca-dir/"+key, a.secret("contiv-etcd-ca", key))
+	}
+	for _, key := range []string{"ca.crt", "tls.crt", "tls.key"} {
+		a.write("etcd-"+key, a.secret("contiv-etcd-client", key))
+	}
+	config := a.kubeconfig("contiv-etcd", "")
+	var endpoints []string
+	for i := 1; i <= 3; i++ {
+		addr := fmt.Sprintf("10.99.0.%d", i)
+		a.inside("ip", "addr", "add", addr+"/32", "dev", "lo")
+		endpoints = append(endpoints, fmt.Sprintf(`{"addresses":["%s"],"targetRef":{"kind":"Pod","name":"contiv-etcd-%d"}}`, addr, i))
+		tls := a.path(fmt.Sprintf("tls%d", i))
+		if err := os.MkdirAll(tls, 0o755); err != nil {
+			a.t.Fatal(err)
+		}
+		a.program(program, "etcd", "--kubeconfig="+config, "--namespace=kube-system", fmt.Sprintf("--name=contiv-etcd-%d", i),
+			"--address="+addr, "--members=3", "--data-dir="+a.path("members"), "--ca-dir="+ca, "--tls-dir="+tls, "--",
+			filepath.Join(a.bin, "etcd"), fmt.Sprintf("--listen-metrics-urls=http://127.0.0.1:2238%d", i), "--unsafe-no-fsync")
+	}
+	a.must(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"e","namespace":"kube-system",
+"labels":{"kubernetes.io/service-name":"contiv-etcd"}},"endpoints":[`+strings.Join(endpoints, ",")+`]}`, "create", "-f", "-")
+	a.eventually("three members with a leader", func() bool {
+		return a.command("curl", "-fsS", "http://127.0.0.1:22383/readyz").Run() == nil && strings.Contains(a.put(), `"revision"`)
+	})
+	// An agent's certificate is of the same CA; it must not open the door of the members.
+	if out, err := a.command("curl", "-sS", "--max-time", "5", "--cacert", a.path("etcd-ca.crt"), "--cert",
+		a.path("etcd-tls.crt"), "--key",
+		a.path("etcd-tls.key"), "https://10.99.0.1:12380/version").CombinedOutput(); err == nil {
+		a.t.Errorf("a member lets an agent in: %s", out)
+	}
+	starter := func(args ...string) string {
+		cmd := a.command(slices.Concat([]string{program, "agent", "--namespace=kube-system", "--members=3", "--patience=2s",
+			"--cache=" + a.path("endpoints")}, args, []string{"--", "env"})...)
+		out, err := cmd.Output()
+		if err != nil {
+			a.t.Errorf("agent's starter: %v", err)
+		}
+		return string(out)
+	}
+	const want = "CONTIV_ETCD_ENDPOINTS=https://10.99.0.1:12379,https://10.99.0.2:12379,https://10.99.0.3:12379\n"
+	if got := starter("--kubeconfig=" + a.path("contiv-agent.kubeconfig")); !strings.Contains(got, want) {
+		a.t.Errorf("the agent's environment: %s", got)
+	}
+	dead := strings.Replace(string(must(os.ReadFile(a.path("contiv-agent.kubeconfig")))), ":6443", ":1", 1)
+	a.write("dead.kubeconfig", []byte(dead))
+	if got := starter("--kubeconfig=" + a.path("dead.kubeconfig")); !strings.Contains(got, want) {
+		a.t.Errorf("without the API server: %s", got)
+	}
+}
+
+// put writes a key by etcd's JSON gateway with the agents' certificate, and gives the answer.
+func (a *apiServer) put() string {
+	out, _ := a.command("curl", "-sS", "--max-time", "5", "--cacert", a.path("etcd-ca.crt"), "--cert", a.path("etcd-tls.crt"),
+		"--key",
+		a.path("etcd-tls.key"), "https://10.99.0.1:12379/v3/kv/put", "-d", `{"key":"YQ==","value":"YQ=="}`).CombinedOutput() // asked again
+	return string(out)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// secret is a value of a Secret.
+func (a *apiServer) secret(name, key string) []byte {
+	a.t.Helper()
+	text := a.must("", "-n", "kube-system", "get", "secret", name, "-o", "jsonpath={.data."+strings.ReplaceAll(key, ".", `\.`)+"}")
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return data
+}
+
+// conditions: pre-flight that finds something is an Event and a condition of its node; an agent that is ready makes the network
+// available; neither may touch another node.
+func (a *apiServer) conditions(program string) {
+	a.t.Helper()
+	own := a.kubeconfig("contiv-agent", "n1")
+	preflight := func(node, nic string) (string, error) {
+		conf := a.path("contiv.conf")
+		a.write("contiv.conf", []byte("nodeConfig: [{nodeName: "+node+", mainVPPInterface: {interfaceName: "+nic+"}}]"))
+		out, err := a.command(program, "preflight", "--report", "--kubeconfig="+own, "--node-name="+node,
+			"--config="+conf).CombinedOutput()
+		return string(out), err
+	}
+	out, err := preflight("n1", "eth77")
+	if code := exitCode(err); code != 3 || !strings.Contains(out, "no interface eth77") {
+		a.t.Errorf("pre-flight: exit status %d\n%s", code, out)
+	}
+	status := func(node string) string {
+		return a.must("", "get", "node", node, "-o", `jsonpath={range .status.conditions[*]}{.type}={.status} {.reason};{end}`)
+	}
+	if got := status("n1"); got != "ContivPreflight=False Lacking;NetworkUnavailable=True ContivPreflightFailed;" {
+		a.t.Errorf("conditions: %s", got)
+	}
+	events := a.must("", "get", "events", "--field-selector=reason=PreflightFailed", "-o", "jsonpath={.items[*].message}")
+	if !strings.Contains(events, "no interface eth77") {
+		a.t.Errorf("events: %s", events)
+	}
+	if out, err := preflight("n1", "lo"); err != nil {
+		a.t.Errorf("pre-flight: %v\n%s", err, out)
+	}
+	if got := status("n1"); !strings.HasPrefix(got, "ContivPreflight=True") {
+		a.t.Errorf("conditions: %s", got)
+	}
+	out, err = preflight("n2", "eth77")
+	if exitCode(err) != 3 || !strings.Contains(out, "its own node only") || status("n2") != "" {
+		a.t.Errorf("an agent changed another node's status: %q\n%s", status("n2"), out)
+	}
+}
+
+func exitCode(err error) int {
+	if e, ok := err.(*exec.ExitError); ok {
+		return e.ExitCode()
+	}
+	return 0
+}
+
+// kubeconfig is that of a service account, bound to a pod on the node if one is named, as the kubelet would have it.
+func (a *apiServer) kubeconfig(account, node string) string {
+	a.t.Helper()
+	args := []string{"-n", "kube-system", "create", "token", account}
+	if node != "" {
+		a.must(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"agent-`+node+`","namespace":"kube-system"},"spec":{"nodeName":"`+node+
+			`","serviceAccountName":"`+account+`","containers":[{"name":"c","image":"i:1"}]}}`, "create", "-f", "-")
+		args = append(args, "--bound-object-kind=Pod", "--bound-object-name=agent-"+node)
+	}
+	token := strings.TrimSpace(a.must("", args...))
+	name := account + ".kubeconfig"
+	a.write(name, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:6443","certificate-authority":"`+a.path("ca.crt")+`"}}],
+"users":[{"name":"u","user":{"token":"`+token+`"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`))
+	return a.path(name)
+}

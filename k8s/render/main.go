@@ -1,0 +1,88 @@
+// Command render renders the chart k8s/contiv-vpp as `helm template` would, with Helm as a library, into plain manifests. It
+// is a module of its own, so that the product does not depend on Helm.
+//
+//	go run . [-values file.yaml] [-namespace kube-system] CHART > contiv-vpp.yaml
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+func main() {
+	values := flag.String("values", "", "file with values other than the chart's")
+	namespace := flag.String("namespace", "kube-system", "namespace of the vswitch")
+	flag.Parse()
+	if err := run(os.Stdout, flag.Arg(0), *values, *namespace); err != nil {
+		fmt.Fprintln(os.Stderr, "render:", err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, dir, valuesFile, namespace string) error {
+	if dir == "" {
+		return errors.New("name the chart's directory")
+	}
+	chart, err := loader.Load(dir)
+	if err != nil {
+		return fmt.Errorf("chart %s: %w", dir, err)
+	}
+	values := map[string]any{}
+	if valuesFile != "" {
+		if values, err = chartutil.ReadValuesFile(valuesFile); err != nil {
+			return fmt.Errorf("values: %w", err)
+		}
+	}
+	// This checks the values by the chart's schema, too.
+	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{
+		Name: "contiv", Namespace: namespace, IsInstall: true,
+	}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return err
+	}
+	return write(w, files)
+}
+
+// write puts the files in order: what others need first.
+func write(w io.Writer, files map[string]string) error {
+	order := []string{"rbac.yaml", "config.yaml", "etcd.yaml", "vpp.yaml", "agent.yaml"}
+	names := make([]string, 0, len(files))
+	for name := range files {
+		if strings.HasSuffix(name, ".yaml") {
+			if !slices.Contains(order, path.Base(name)) {
+				return fmt.Errorf("%s has no place in the order of manifests; add it to render/main.go", name)
+			}
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return slices.Index(order, path.Base(a)) - slices.Index(order, path.Base(b))
+	})
+	if _, err := fmt.Fprintln(w, "# Made from the chart k8s/contiv-vpp by `make manifests`; do not edit."); err != nil {
+		return err
+	}
+	for _, name := range names {
+		text := strings.TrimSpace(files[name])
+		if text == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s\n", strings.TrimPrefix(text, "---\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

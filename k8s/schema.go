@@ -1,0 +1,64 @@
+package k8s
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/contivconf"
+)
+
+// contivConfSchema is the part of the chart's schema that says what contiv.conf may have: the options of contivconf.File, so
+// that a misspelt one is refused by helm, before it reaches a node.
+func contivConfSchema() map[string]any { return schemaOf(reflect.TypeFor[contivconf.File]()) }
+
+func schemaOf(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return map[string]any{"type": "integer", "minimum": 0, "maximum": uint64(1)<<t.Bits() - 1}
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct {
+			return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
+		}
+	case reflect.Struct:
+		properties := map[string]any{}
+		addOptions(properties, t)
+		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	}
+	return map[string]any{"type": []string{"string", "integer"}} // lengths: 24, or "24,64"
+}
+
+func addOptions(properties map[string]any, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			addOptions(properties, f.Type)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		properties[name] = schemaOf(f.Type)
+	}
+}
+
+// Schema is values.schema.json: the hand-written part (schema.base.json) with contiv.conf's options put in.
+func Schema(base []byte) ([]byte, error) {
+	var schema struct {
+		Schema               string         `json:"$schema"`
+		Type                 string         `json:"type"`
+		AdditionalProperties bool           `json:"additionalProperties"`
+		Definitions          map[string]any `json:"definitions"`
+		Properties           map[string]any `json:"properties"`
+	}
+	if err := json.Unmarshal(base, &schema); err != nil {
+		return nil, err
+	}
+	schema.Properties["contivConf"] = contivConfSchema()
+	text, err := json.MarshalIndent(schema, "", "  ")
+	return append(text, '\n'), err
+}
