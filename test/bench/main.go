@@ -32,6 +32,8 @@ type env struct {
 	vpp     bool   // there is a real VPP
 	pods    int    // of the reconcile benchmark
 	nodes   int    // of the nodes benchmark
+
+	services serviceSizes
 }
 
 func main() {
@@ -39,6 +41,12 @@ func main() {
 	flag.StringVar(&e.bin, "bin", "bin", "directory of contiv-agent and contiv-cni; the peers' plugins are in its cni-plugins")
 	flag.IntVar(&e.pods, "pods", 1000, "pods of the reconcile benchmark")
 	flag.IntVar(&e.nodes, "nodes", 5000, "nodes of the nodes benchmark")
+	flag.IntVar(&e.services.services, "services", 1000, "services of the services benchmark's cold start")
+	flag.IntVar(&e.services.endpoints, "endpoints", 20, "endpoints of each of them")
+	flag.IntVar(&e.services.among, "among", 2000, "services among which one endpoint changes")
+	flag.IntVar(&e.services.changes, "changes", 10, "changes of it")
+	flag.StringVar(&e.services.only, "sides", "", "of the services benchmark: kube-proxy, linux-nft, linux-iptables, "+
+		"vpp (default: all but linux-iptables)")
 	only := flag.String("only", "", "comma separated names of benchmarks; all when empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -51,6 +59,9 @@ func main() {
 
 func run(ctx context.Context, e *env, only string) (err error) {
 	if e.bin, err = filepath.Abs(e.bin); err != nil {
+		return err
+	}
+	if err := e.services.validate(); err != nil {
 		return err
 	}
 	e.plugins = filepath.Join(e.bin, "cni-plugins")
@@ -86,6 +97,7 @@ func benches() []bench {
 		{"linux", "the Linux dataplane: rules, sets and routes beside the tools and the raw netlink floor", benchLinux},
 		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
 		{"nodes", "one agent in a cluster of many nodes: start, memory, a node that joins", benchNodes},
+		{"services", "kube-proxy and us make the same services reachable", benchServices},
 		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
 	}
 }

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/kubeapi"
+)
+
+const kubeProxySide = "kube-proxy"
+
+// findKubeProxy finds the peer.
+func findKubeProxy() string {
+	if path := os.Getenv("KUBE_PROXY"); path != "" {
+		return path
+	}
+	if path, err := exec.LookPath("kube-proxy"); err == nil {
+		return path
+	}
+	home, _ := os.UserHomeDir() // none: a relative path that is not there
+	path := filepath.Join(home, ".cache", "kubelab", "bin", "kube-proxy")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// kubeProxy is kube-proxy in nftables mode.
+type kubeProxy struct {
+	path string
+	ns   *testbed.Namespace
+	dir  string
+}
+
+func (k *kubeProxy) name() string { return kubeProxySide }
+
+func (k *kubeProxy) state() string {
+	out, _ := exec.Command("tail", "-n", "15", filepath.Join(k.dir, "kube-proxy.log")).CombinedOutput()
+	return string(out)
+}
+
+// kubeProxyConfig waits as little as kube-proxy can between syncs (0 would be its default of a second), and leaves parameters
+// of the machine alone that a namespace cannot write.
+const kubeProxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+hostnameOverride: ` + benchNode + `
+clusterCIDR: 10.0.0.0/10
+clientConnection: {kubeconfig: %s}
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+nftables: {minSyncPeriod: 1ms}
+`
+
+func (k *kubeProxy) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namespace, err error) {
+	if k.dir, err = os.MkdirTemp("", "contiv-bench-kube-proxy-"); err != nil {
+		return nil, err
+	}
+	if k.ns, err = testbed.NewNamespace(ctx, benchNode); err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(k.dir, "kubeconfig")
+	if err := errors.Join(os.WriteFile(kubeconfig, kubeapi.Kubeconfig(apiAddress), 0o600),
+		os.WriteFile(filepath.Join(k.dir, "config"), fmt.Appendf(nil, kubeProxyConfig, kubeconfig), 0o600)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(plug(ctx, k.ns), address(ctx, k.ns)); err != nil {
+		return nil, err
+	}
+	far, _ := testbed.UplinkAddress(1)
+	_, err = k.ns.Run(ctx, "ip", "route", "add", podNetwork, "via", far)
+	return k.ns, err
+}
+
+func (k *kubeProxy) start(ctx context.Context) (*testbed.Process, error) {
+	cmd := k.ns.Command(context.WithoutCancel(ctx), k.path, "--config="+filepath.Join(k.dir, "config"))
+	return testbed.Start(cmd, k.dir, "kube-proxy")
+}
+
+func (k *kubeProxy) close(ctx context.Context) error {
+	if k.ns == nil {
+		return nil
+	}
+	return errors.Join(k.ns.Delete(ctx), os.RemoveAll(k.dir))
+}
+
+// agentSide is our agent.
+type agentSide struct {
+	env       *env
+	dataplane string
+	filter    string // of the Linux dataplane
+	node      *testbed.Node
+	etcd      *clusterdb.Embedded
+	dir       string
+}
+
+func (a *agentSide) name() string {
+	if a.filter != "" {
+		return a.dataplane + "-" + a.filter
+	}
+	return a.dataplane
+}
+
+func (a *agentSide) state() string { return a.node.LogTail(15) }
+
+// agentConfig has networks without overlay, so that the other node need not be one of ours.
+const agentConfig = `nodeToNodeTransport: nooverlay
+useTAPInterfaces: true
+ipamConfig:
+  podSubnetCIDR: 10.0.0.0/10
+  podSubnetOneNodePrefixLen: 16
+  serviceCIDR: 10.96.0.0/12
+nodeConfig:
+- nodeName: ` + benchNode + `
+  mainVPPInterface: {interfaceName: %s, ip: %s/24}
+`
+
+func (a *agentSide) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namespace, err error) {
+	if a.dir, err = os.MkdirTemp("", "contiv-bench-services-"); err != nil {
+		return nil, err
+	}
+	socket, err := a.startEtcd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(a.dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, kubeapi.Kubeconfig(apiAddress), 0o600); err != nil {
+		return nil, err
+	}
+	near, _ := testbed.UplinkAddress(0)
+	nic := testbed.UplinkNIC
+	opts := testbed.NodeOptions{
+		Name: benchNode, BinDir: a.env.bin, Dataplane: a.dataplane,
+		AgentArgs: []string{"--etcd-endpoints=" + socket, "--warm-pool=0", "--kubeconfig=" + kubeconfig},
+		BeforeVPP: plug,
+	}
+	switch a.dataplane {
+	case "vpp":
+		nic = "host-" + nic
+		opts.VPP = &vpptest.Options{HeapMB: 2048, Vhostshim: !hasVhost()}
+	default:
+		opts.AgentArgs = append(opts.AgentArgs, "--linux-backend="+a.filter)
+		opts.BeforeVPP = func(ctx context.Context, ns *testbed.Namespace) error {
+			return errors.Join(plug(ctx, ns), address(ctx, ns))
+		}
+	}
+	opts.Config = fmt.Sprintf(agentConfig, nic, near)
+	if a.node, err = testbed.NewNode(ctx, opts); err != nil {
+		return nil, err
+	}
+	return a.node.Namespace, nil
+}
+
+// startEtcd starts etcd with the record of the endpoints' node.
+func (a *agentSide) startEtcd(ctx context.Context) (socket string, err error) {
+	a.etcd, err = clusterdb.StartEmbedded(ctx, clusterdb.Config{Embedded: clusterdb.EmbeddedConfig{DataDir: a.dir}},
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	socket = "unix://" + filepath.Join(a.dir, "etcd.sock")
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{socket}, DialTimeout: 5 * time.Second})
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	far, _ := testbed.UplinkAddress(1)
+	record := fmt.Sprintf(`{"id":2,"name":"%s","ip_addresses":["%s/24"]}`, endpointNode, far)
+	_, err = client.Put(ctx, clusterdb.KSRPrefix+"allocatedIDs/2", record)
+	return socket, err
+}
+
+func (a *agentSide) start(ctx context.Context) (*testbed.Process, error) {
+	err := a.node.LaunchAgent(ctx)
+	return a.node.Agent, err
+}
+
+func (a *agentSide) close(ctx context.Context) error {
+	var errs []error
+	if a.node != nil {
+		errs = append(errs, a.node.Close(ctx))
+	}
+	if a.etcd != nil {
+		a.etcd.Close()
+	}
+	return errors.Join(append(errs, os.RemoveAll(a.dir))...)
+}
+
+// validate refuses sizes that the addresses do not suffice for.
+func (s serviceSizes) validate() error {
+	var wrong []string
+	if s.services < 1 || s.endpoints < 1 || s.changes < 1 {
+		wrong = append(wrong, "numbers below 1")
+	}
+	if max(s.services, s.among) > 1<<16 {
+		wrong = append(wrong, "more than 65536 services")
+	}
+	if len(wrong) > 0 {
+		return errors.New("services benchmark: " + strings.Join(wrong, ", "))
+	}
+	return nil
+}

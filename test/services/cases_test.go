@@ -1,0 +1,153 @@
+package services
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func nodePort(s *corev1.Service, _ int) { s.Spec.Type = corev1.ServiceTypeNodePort }
+
+func nodePortLocal(s *corev1.Service, _ int) {
+	s.Spec.Type, s.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyLocal
+}
+
+func internalLocal(s *corev1.Service, _ int) {
+	local := corev1.ServiceInternalTrafficPolicyLocal
+	s.Spec.InternalTrafficPolicy = &local
+}
+
+func externalIPs(s *corev1.Service, number int) { s.Spec.ExternalIPs = external(number) }
+
+// loadBalancer has an address of each family; ranges are of those who may use them.
+func loadBalancer(ranges ...string) func(*corev1.Service, int) {
+	return func(s *corev1.Service, number int) {
+		s.Spec.Type, s.Spec.LoadBalancerSourceRanges = corev1.ServiceTypeLoadBalancer, ranges
+		for _, ip := range external(number) {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
+		}
+	}
+}
+
+func loadBalancerLocal(s *corev1.Service, number int) {
+	loadBalancer()(s, number)
+	s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+}
+
+func loadBalancerMode(m corev1.LoadBalancerIPMode) func(*corev1.Service, int) {
+	return func(s *corev1.Service, number int) {
+		loadBalancer()(s, number)
+		for i := range s.Status.LoadBalancer.Ingress {
+			s.Status.LoadBalancer.Ingress[i].IPMode = &m
+		}
+	}
+}
+
+func affinity(s *corev1.Service, _ int) {
+	seconds := int32(600)
+	s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+}
+
+func foreignProxy(s *corev1.Service, _ int) {
+	s.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "other"}
+}
+
+func sameZone(s *corev1.Service, _ int) {
+	same := "PreferSameZone"
+	s.Spec.TrafficDistribution = &same
+}
+
+func withSCTP(s *corev1.Service, _ int) {
+	s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "sctp", Protocol: corev1.ProtocolSCTP, Port: 80})
+}
+
+// onVPP is what VPP does otherwise, and why.
+func onVPP(why string, expect ...string) map[string]deviation {
+	return map[string]deviation{"vpp": {why, expect}}
+}
+
+const (
+	sameForAll = "VPP does not tell clients in the cluster from others: externalTrafficPolicy Local is for all"
+	noRanges   = "VPP's NAT does not look at the source: an address for some clients only is served to nobody"
+)
+
+// netOf is the network of one address.
+func netOf(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
+
+// clusterCases are about traffic inside of the cluster.
+func clusterCases() []scenario {
+	return []scenario{
+		{name: "cluster IP", endpoints: []string{"a", "b", "c", "d"}, expect: []string{
+			"p1,p2 any cluster -> a,b,c,d as client", "h1,h2 any cluster -> a,b,c,d"}},
+		{name: "backend on this node", endpoints: []string{"a"}, expect: []string{
+			"p1 any cluster -> a as client", "h1 any cluster -> a"}},
+		{name: "backend on another node", endpoints: []string{"c"}, expect: []string{
+			"p1 any cluster -> c as client", "h1 any cluster -> c"}},
+		{name: "a backend reaches itself", endpoints: []string{"a"}, expect: []string{"a any cluster -> a as node"}},
+		{name: "unused port", endpoints: []string{"a"}, expect: []string{"p1,h1 any cluster:81 -> rejected"}},
+		{name: "no endpoints", expect: []string{"p1,p2,h1 any cluster -> rejected"}},
+		{name: "no ready endpoints", endpoints: []string{"a:notready", "c:dead"}, expect: []string{
+			"p1,h1 any cluster -> rejected"}},
+		{name: "ready endpoints only", endpoints: []string{"a", "b:notready", "c:terminating"}, expect: []string{
+			"p1,p2,h1 any cluster -> a"}},
+		{name: "terminating endpoints if there are no others", endpoints: []string{"a:terminating", "c:terminating", "b:dead"},
+			expect: []string{"p1,h2 any cluster -> a,c"}},
+		{name: "target port by slice", endpoints: []string{"a", "c:other"}, expect: []string{"p1,h1 any cluster -> a,c"}},
+		{name: "host network backend", endpoints: []string{"h1"}, expect: []string{"p1,p2,h2 any cluster -> h1"}},
+		{name: "a host network backend reaches itself", endpoints: []string{"h1"}, expect: []string{"h1 any cluster -> h1"},
+			instead: map[string]deviation{"vpp/6": {
+				"seen, cause not established: the host gets no answer from itself through cnat", []string{"h1 any cluster -> nothing"}}}},
+		{name: "internalTrafficPolicy Local", change: internalLocal, endpoints: []string{"a"}, expect: []string{
+			"p1,h1 any cluster -> a", "p2,h2 any cluster -> dropped"},
+			instead: onVPP("VPP rejects what has no backend here", "p1,h1 any cluster -> a", "p2,h2 any cluster -> rejected")},
+		{name: "session affinity", change: affinity, endpoints: []string{"a", "b", "c", "d"}, expect: []string{
+			"p1,p2,h1 any cluster -> one of a,b,c,d"}},
+		{name: "zone hints", change: sameZone, endpoints: []string{"a:hint=zone1", "c:hint=zone2"}, expect: []string{
+			"p1,h1 any cluster -> a", "p2,h2 any cluster -> c"}},
+		{name: "SCTP beside TCP", change: withSCTP, endpoints: []string{"a"}, expect: []string{"p1,h1 any cluster -> a"}},
+		{name: "another proxy's service", change: foreignProxy, endpoints: []string{"a"}, expect: []string{
+			"p1,h1 any cluster -> nothing"}},
+	}
+}
+
+// externalCases are about traffic to addresses that are known outside of the cluster.
+func externalCases() []scenario {
+	out4, out6 := netOf(outAddrs[0]), netOf(outAddrs[1])
+	return []scenario{
+		{name: "node port", change: nodePort, endpoints: []string{"a", "c"}, expect: []string{
+			"out any node1 -> a,c", "out any node2 -> a,c", "p1 any node1 -> a,c", "p1 any node2 -> a,c", "h1 any node1 -> a,c",
+			"h1 any node2 -> a,c", "p1 any cluster -> a,c"}},
+		{name: "node port without endpoints", change: nodePort, expect: []string{"out,p1 any node1 -> rejected"},
+			instead: onVPP("VPP answers for none of its own ports", "out,p1 any node1 -> nothing")},
+		{name: "node port Local", change: nodePortLocal, endpoints: []string{"a"}, expect: []string{
+			"out any node1 -> a as client", "out any node2 -> dropped", "p2,h2 any node2 -> a", "p1,h1 any node1 -> a"},
+			instead: onVPP(sameForAll, "out any node1 -> a as client", "out,p2,h2 any node2 -> nothing", "p1,h1 any node1 -> a")},
+		{name: "node port Local, the last endpoint terminates", change: nodePortLocal, endpoints: []string{"a:terminating", "c"},
+			expect: []string{"out any node1 -> a as client", "out any node2 -> c as client", "p1 any cluster -> c"}},
+		{name: "external IP", change: externalIPs, endpoints: []string{"a", "c"}, expect: []string{
+			"out any external -> a,c", "p1,p2,h1 any external -> a,c"}},
+		{name: "external IP without endpoints", change: externalIPs, expect: []string{"p1,out any external -> rejected"},
+			instead: onVPP("the address is VPP's own, for whose ports it does not answer", "p1,out any external -> nothing")},
+		{name: "load balancer", change: loadBalancer(), endpoints: []string{"a", "c"}, expect: []string{
+			"out any lb -> a,c", "p1,h1 any lb -> a,c", "out any node2 -> a,c"}},
+		{name: "load balancer Local", change: loadBalancerLocal, endpoints: []string{"a"}, expect: []string{
+			"out any lb -> a as client", "p2,h2 any lb -> a"},
+			instead: onVPP(sameForAll, "out any lb -> a as client", "p1,h1 any lb -> a", "p2,h2 any lb -> nothing")},
+		{name: "load balancer Local, none here", change: loadBalancerLocal, endpoints: []string{"c"}, expect: []string{
+			"out any lb -> dropped", "p1 any lb -> c"}, instead: onVPP(sameForAll, "out,p1 any lb -> nothing", "p2 any lb -> c")},
+		{name: "load balancer with ipMode VIP", change: loadBalancerMode(corev1.LoadBalancerIPModeVIP), endpoints: []string{"a"},
+			expect: []string{"p1,out any lb -> a"}},
+		{name: "load balancer with ipMode Proxy", change: loadBalancerMode(corev1.LoadBalancerIPModeProxy), endpoints: []string{"a"},
+			expect: []string{"p1,out any lb -> nothing"}},
+		{name: "source range that has the client", change: loadBalancer(out4, out6), endpoints: []string{"a"}, expect: []string{
+			"out any lb -> a", "p1 any lb -> dropped", "p1 any cluster -> a"},
+			instead: onVPP(noRanges, "out,p1 any lb -> nothing", "p1 any cluster -> a")},
+		{name: "source range that has not", change: loadBalancer("198.51.100.0/24", "2001:db8:51::/64"), endpoints: []string{"a"},
+			expect:  []string{"out any lb -> dropped", "out any node1 -> a"},
+			instead: onVPP(noRanges, "out any lb -> nothing", "out any node1 -> a")},
+	}
+}
+
+// scenarios is THE list of cases.
+func scenarios() []scenario { return append(clusterCases(), externalCases()...) }

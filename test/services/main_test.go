@@ -1,0 +1,123 @@
+// Package services tests what services do to packets, the same on every dataplane: two nodes with real agents, pods and
+// clients in network namespaces, and a double of the API server (internal/testbed/kubeapi) that says what services there
+// are. What a case expects is written as "client protocol address -> servers". kube-proxy runs the same cases with
+// CONTIV_SERVICES_MODES=kube-proxy: it is what the expectations are measured by.
+//
+// The tests need root and touch nothing of the machine's own network namespace.
+package services
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+const prefix = "cvs"
+
+var binDir string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "services: skipped: network namespaces need root")
+		return 0
+	}
+	// Cases wait most of the time.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, "services:", err)
+		return 1
+	}
+	if binDir = os.Getenv("CONTIV_SERVICES_BIN"); binDir != "" {
+		return m.Run() // with binaries that are there
+	}
+	dir, err := os.MkdirTemp("", prefix+"-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "services:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binDir = dir
+	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "services: go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// mode is what serves services.
+type mode string
+
+// The modes. With kube-proxy, our agents connect the pods on the Linux dataplane and know nothing of Kubernetes.
+const (
+	linuxNFT      mode = "linux-nft"
+	linuxIptables mode = "linux-iptables"
+	vpp           mode = "vpp"
+	kubeProxy     mode = "kube-proxy"
+)
+
+// modesVariable names the modes to run, separated by commas; without it these are our own.
+const modesVariable = "CONTIV_SERVICES_MODES"
+
+func modes() []mode {
+	all := []mode{linuxNFT, linuxIptables, vpp, kubeProxy}
+	only := os.Getenv(modesVariable)
+	if only == "" {
+		return all[:3]
+	}
+	return slices.DeleteFunc(all, func(m mode) bool { return !slices.Contains(strings.Split(only, ","), string(m)) })
+}
+
+// needs skips the test if what the mode needs is not there.
+func (m mode) needs(t *testing.T) {
+	t.Helper()
+	switch m {
+	case vpp:
+		if _, ok := vpptest.Find(); !ok {
+			t.Skip(vpptest.ErrNoVPP)
+		}
+	case linuxNFT, linuxIptables:
+		tool := map[mode]string{linuxNFT: "nft", linuxIptables: "iptables"}[m]
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s: skipped: there is no %s", m, tool)
+		}
+	case kubeProxy:
+		if kubeProxyPath() == "" {
+			t.Skip("kube-proxy: skipped: none found (KUBE_PROXY, PATH, ~/.cache/kubelab/bin)")
+		}
+	}
+}
+
+func kubeProxyPath() string {
+	if path := os.Getenv("KUBE_PROXY"); path != "" {
+		return path
+	}
+	if path, err := exec.LookPath("kube-proxy"); err == nil {
+		return path
+	}
+	home, _ := os.UserHomeDir() // none: a relative path that is not there
+	path := filepath.Join(home, ".cache", "kubelab", "bin", "kube-proxy")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// each runs a test once per mode.
+func each(t *testing.T, test func(t *testing.T, m mode)) {
+	for _, m := range modes() {
+		t.Run(string(m), func(t *testing.T) {
+			m.needs(t)
+			test(t, m)
+		})
+	}
+}

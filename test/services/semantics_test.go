@@ -1,0 +1,92 @@
+package services
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// scenario is a service, its endpoints and what becomes of packets to it.
+type scenario struct {
+	name      string
+	change    func(s *corev1.Service, number int)
+	endpoints []string
+	expect    []string
+	// instead is what a dataplane does otherwise than kube-proxy, and why; by mode ("vpp"), or mode and family ("vpp/6").
+	instead map[string]deviation
+}
+
+// deviation is a documented one.
+type deviation struct {
+	why    string
+	expect []string
+}
+
+// families are how IPv4 and IPv6 are called.
+var families = [2]string{"4", "6"}
+
+// TestServices: every case on every dataplane in both families.
+func TestServices(t *testing.T) {
+	each(t, func(t *testing.T, m mode) {
+		w := newWorld(t, m)
+		all := scenarios()
+		services := make([]*corev1.Service, len(all))
+		for i, sc := range all {
+			services[i] = w.service(fmt.Sprintf("s%d", i), i+1, func(s *corev1.Service) {
+				if sc.change != nil {
+					sc.change(s, i+1)
+				}
+			})
+			w.put(services[i], sc.endpoints...)
+		}
+		w.await("barrier")
+		t.Run("case", func(t *testing.T) {
+			for i, sc := range all {
+				for f, family := range families {
+					t.Run(sc.name+"/"+family, func(t *testing.T) {
+						t.Parallel()
+						w.check(t, services[i], sc, f)
+					})
+				}
+			}
+		})
+	})
+}
+
+// check checks a scenario in one family.
+func (w *world) check(t *testing.T, svc *corev1.Service, sc scenario, family int) {
+	expect := sc.expect
+	for _, where := range []string{string(w.mode), string(w.mode) + "/" + families[family]} {
+		if d, ok := sc.instead[where]; ok {
+			t.Logf("otherwise than kube-proxy: %s", d.why)
+			expect = d.expect
+		}
+	}
+	for _, text := range expect {
+		e, err := parseExpectation(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deadline := time.Now().Add(3 * time.Second)
+		for err = w.meets(svc, e, family); err != nil && time.Now().Before(deadline); err = w.meets(svc, e, family) {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// waitEverywhere is for tests that change something and look at the effect.
+func (w *world) waitEverywhere(svc *corev1.Service, texts ...string) {
+	w.t.Helper()
+	for _, text := range texts {
+		e, err := parseExpectation(text)
+		w.must(err)
+		for f := range families {
+			w.within(10*time.Second, text, func() error { return w.meets(svc, e, f) })
+		}
+	}
+}
