@@ -29,6 +29,13 @@ test: deps ## vet and run all tests (root; tests against real VPP are skipped wi
 	CGO_ENABLED=0 go build -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 	go test -timeout 20m $(PKGS)
 
+CLUSTERS ?= all
+
+.PHONY: e2e
+e2e: deps ## on a real Kubernetes, beside bridge and kube-proxy (root; CLUSTERS=linux,vpp,installed,reference); builds it at first
+	$(SUDO) test/kube/lab/build.sh
+	$(SUDO) env PATH="$$PATH" CONTIV_KUBE=$(CLUSTERS) go test -count=1 -v -timeout 60m ./test/kube
+
 .PHONY: race
 race: deps ## run all tests with the race detector
 	go test -race -timeout 30m $(PKGS)

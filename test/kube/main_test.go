@@ -1,0 +1,79 @@
+// Package kube tests on a real Kubernetes: API server, controllers, scheduler, and nodes with kubelet and containerd, each in
+// namespaces of its own (lab/, scripts). The agent runs in the nodes as it does for users; beside it, for comparison, the
+// reference bridge plugin with kube-proxy. `make e2e` runs it.
+//
+// One test at a time on a machine: the nodes are joined by a bridge in the machine's own network namespace (10.10.0.0/24,
+// fd00:10::/64), ports 6443, 2379 and 2479 are taken.
+package kube
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// binDir has the binaries under test; upgradeDir the same, built differently: another version.
+var binDir, upgradeDir string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if reason := whyNot(); reason != "" {
+		fmt.Fprintln(os.Stderr, "kube: skipped: "+reason)
+		return 0
+	}
+	dir, err := os.MkdirTemp("", "kube-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kube:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binDir, upgradeDir = filepath.Join(dir, "old"), filepath.Join(dir, "new")
+	for to, flags := range map[string]string{binDir: "-s -w", upgradeDir: "-w"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", flags, "-o", to+"/",
+			"contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni", "contiv.dev/vswitch/cmd/contiv-init")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "kube: go build: %v\n%s", err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// whyNot says why there can be no cluster here.
+func whyNot() string {
+	if os.Getenv("CONTIV_KUBE") == "" {
+		return "a real Kubernetes takes the machine's own addresses and ports: make e2e"
+	}
+	if os.Geteuid() != 0 {
+		return "namespaces need root"
+	}
+	for _, name := range []string{"kube-apiserver", "kubelet", "containerd", "etcd"} {
+		if _, err := os.Stat(filepath.Join(cacheDir(), "bin", name)); err != nil {
+			return name + " is not built: test/kube/lab/build.sh"
+		}
+	}
+	return ""
+}
+
+// cacheDir is where lab/build.sh puts what it builds.
+func cacheDir() string {
+	if dir := os.Getenv("KUBELAB_CACHE"); dir != "" {
+		return dir
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = "/root/.cache"
+	}
+	return filepath.Join(base, "kubelab")
+}
+
+// wanted says whether a dataplane is to be tested: CONTIV_KUBE=linux,vpp or all.
+func wanted(name string) bool {
+	list := os.Getenv("CONTIV_KUBE")
+	return list == "all" || strings.Contains(","+list+",", ","+name+",")
+}

@@ -1,0 +1,111 @@
+package kube
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// testPods: pods reach pods of their own node and of others, nodes reach pods, pods reach nodes and what is outside, in both
+// families.
+func testPods(w *world) {
+	pods := w.webPods("mesh", 2)
+	for _, from := range pods {
+		for _, to := range pods {
+			for _, ip := range to.ips() {
+				w.answers(from.Metadata.Name, from.ns, hostPort(ip, webPort), to.Metadata.Name)
+			}
+		}
+	}
+	for _, n := range w.nodes {
+		for _, to := range pods {
+			for _, ip := range to.ips() {
+				w.answers(n.name, n.host, hostPort(ip, webPort), to.Metadata.Name)
+			}
+		}
+	}
+	w.kubectlExec(pods[0], pods[len(pods)-1])
+	w.outwards(pods)
+}
+
+// answers polls until a server answers with its name.
+func (w *world) answers(who string, ns *testbed.Namespace, server, want string) {
+	w.t.Helper()
+	w.within(10*time.Second, who+" reaches "+want+" at "+server, func() error {
+		got, err := askFrom(ns, server, "/hostname")
+		if err == nil && got != want {
+			err = fmt.Errorf("%s answers", got)
+		}
+		return err
+	})
+}
+
+// kubectlExec does it as a user would.
+func (w *world) kubectlExec(from, to *client) {
+	w.t.Helper()
+	out := w.kubectl("exec", from.Metadata.Name, "--", "curl", "-s", "-m", "5", "http://"+hostPort(to.v4(), webPort)+"/hostname")
+	if out != to.Metadata.Name {
+		w.t.Errorf("curl in %s says %q instead of %s", from.Metadata.Name, out, to.Metadata.Name)
+	}
+	if out := w.kubectl("logs", to.Metadata.Name); !strings.Contains(out, "/hostname") {
+		w.t.Errorf("kubectl logs %s does not mention the request: %s", to.Metadata.Name, out)
+	}
+}
+
+// outwards: a server outside of the cluster sees the node's address, not the pod's, to which it would have no way back.
+func (w *world) outwards(pods []*client) {
+	w.t.Helper()
+	for _, at := range []string{"10.10.0.1", "fd00:10::1"} {
+		if (w.setup.reference() || onVPP(w.setup)) && strings.Contains(at, ":") {
+			continue // neither the reference nor VPP translates IPv6
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(at, "0"))
+		w.must(err)
+		srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			host, _, _ := net.SplitHostPort(r.RemoteAddr)
+			_, _ = io.WriteString(rw, host)
+		})}
+		//lint:allow go: ends with the listener
+		go func() { _ = srv.Serve(l) }()
+		for _, p := range pods {
+			n := w.node(p.Spec.NodeName)
+			sources := []string{n.ip(), n.ip6(), n.vppIP(), n.vppIP6()}
+			w.within(10*time.Second, p.Metadata.Name+" reaches "+at, func() error {
+				got, err := askFrom(p.ns, l.Addr().String(), "/")
+				if err == nil && !slices.Contains(sources, got) {
+					err = fmt.Errorf("the server sees %s instead of the node's address, one of %v", got, sources)
+				}
+				return err
+			})
+		}
+		_ = srv.Close()
+	}
+}
+
+// testHostPort: portmap, chained after our plugin, leads a port of the node to a pod.
+func testHostPort(w *world) {
+	const port = 18080
+	pod := webPod("hostport", "hostport", w.nodes[0].name)
+	container := pod["spec"].(object)["containers"].([]any)[0].(object)
+	container["ports"] = []any{object{"containerPort": webPort, "hostPort": port}}
+	w.create(pod)
+	w.t.Cleanup(func() { w.deletePods("hostport") })
+	w.readyPods("hostport", 1)
+	other := w.webPods("hostport-client", 1)
+	server := hostPort(w.nodes[0].ip(), port)
+	w.answers("outside", nil, server, "hostport")
+	w.answers("the other node", w.nodes[1].host, server, "hostport")
+	for _, c := range other {
+		w.answers(c.Metadata.Name, c.ns, server, "hostport")
+	}
+	w.deletePods("hostport")
+	if _, err := net.DialTimeout("tcp", server, time.Second); err == nil {
+		w.t.Error("the port is still open after the pod is gone")
+	}
+}
