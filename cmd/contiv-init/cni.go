@@ -55,6 +55,8 @@ func cniCommand(c *common) *cobra.Command {
 		"the oldest CNI version to accept; runtimes take the newest that they know")
 	f.StringVar(&i.List.AgentSocket, "agent-cni-socket", "/run/contiv/cni.sock", "the agent's CNI socket, as the host has it")
 	f.BoolVar(&i.List.Portmap, "portmap", true, "host ports by the portmap plugin")
+	f.BoolVar(&i.List.MasqueradeAll, "portmap-masquerade", false,
+		"clients of host ports appear with the node's address, as they must where VPP has the uplink")
 	f.StringVar(&o.rest, "agent-socket", "/run/contiv/rest.sock", "the agent's REST socket")
 	f.DurationVar(&o.interval, "interval", 10*time.Second, "how often to look whether all is still in place")
 	f.BoolVar(&o.condition, "node-condition", true,

@@ -26,6 +26,9 @@ type List struct {
 	Version     string // the least that the runtime may know
 	AgentSocket string
 	Portmap     bool // host ports by the portmap plugin
+	// MasqueradeAll makes portmap replace the source of what comes to host ports by the node's address. VPP needs it: without,
+	// a pod's answer to a client outside leaves by VPP's uplink and never meets the translation in the host's stack.
+	MasqueradeAll bool
 }
 
 // versions are those that the plugin speaks, for runtimes that choose.
@@ -47,7 +50,11 @@ func (l List) Validate() error {
 func (l List) Render() ([]byte, error) {
 	plugins := []map[string]any{{"type": "contiv-cni", "agentSocket": l.AgentSocket}}
 	if l.Portmap {
-		plugins = append(plugins, map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}})
+		portmap := map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}}
+		if l.MasqueradeAll {
+			portmap["masqAll"] = true
+		}
+		plugins = append(plugins, portmap)
 	}
 	text, err := json.MarshalIndent(map[string]any{
 		"name": "contiv", "cniVersion": l.Version, "cniVersions": versions()[slices.Index(versions(),

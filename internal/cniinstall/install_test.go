@@ -3,6 +3,7 @@ package cniinstall
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -178,5 +179,25 @@ func TestFaults(t *testing.T) {
 	}
 	if err := (List{Version: "1.0.0", AgentSocket: "x"}).Validate(); err == nil {
 		t.Error("a relative socket is taken")
+	}
+}
+
+// TestMasqueradeAll: only where it is asked for do clients of host ports lose their address. What it does to packets is seen in
+// test/kube.
+func TestMasqueradeAll(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		text, err := List{Version: "1.0.0", AgentSocket: "/a.sock", Portmap: true, MasqueradeAll: all}.Render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct {
+			Plugins []struct {
+				Type    string
+				MasqAll bool
+			}
+		}
+		if err := json.Unmarshal(text, &list); err != nil || len(list.Plugins) != 2 || list.Plugins[1].MasqAll != all {
+			t.Errorf("%t: %v\n%s", all, err, text)
+		}
 	}
 }
