@@ -1,7 +1,7 @@
-# The agent, the CNI plugins and contiv-init. Without a container engine hack/images packs the same files.
-# Pinned by version here; `docker/build.sh` takes digests from the environment (GO_IMAGE, BASE_IMAGE) for releases.
+# The agent with the CNI plugins, contiv-init, contiv-ksr and contiv-netctl. hack/images packs the same without an
+# engine. Pinned by version here; docker/build.sh takes digests from the environment for releases (README.md).
 ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
-ARG BASE_IMAGE=gcr.io/distroless/static-debian12:latest
+ARG DEBIAN_IMAGE=docker.io/library/debian:12-slim
 FROM ${GO_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -9,10 +9,17 @@ RUN go mod download
 COPY . .
 ENV CGO_ENABLED=0
 RUN go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o /out/ \
-    ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-init \
+    ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-init ./cmd/contiv-ksr ./cmd/contiv-netctl \
     github.com/containernetworking/plugins/plugins/meta/portmap github.com/containernetworking/plugins/plugins/main/loopback
 
-FROM ${BASE_IMAGE}
+FROM ${DEBIAN_IMAGE}
+# What the agent runs: nft for host ports on VPP and for traces, iptables for --linux-backend=iptables. apt refuses any
+# other version.
+ARG NFTABLES_VERSION=1.0.6-2+deb12u2
+ARG IPTABLES_VERSION=1.8.9-2
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends "nftables=${NFTABLES_VERSION}" "iptables=${IPTABLES_VERSION}" \
+ && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/ /usr/local/bin/
 # Root, because the agent programs the node's network; the manifests run everything else of this image confined or as 65532.
 USER 0:0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the images with docker or podman. For a release pin the bases: GO_IMAGE, BASE_IMAGE, DEBIAN_IMAGE as name@sha256:…
+# Builds the images with docker or podman. For a release pin the bases: GO_IMAGE, DEBIAN_IMAGE as name@sha256:… (README.md).
 set -eu
 cd "$(dirname "$0")/.."
 engine=$(command -v docker || command -v podman || true)
@@ -10,7 +10,7 @@ engine=$(command -v docker || command -v podman || true)
 version=$(sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
 for image in agent vpp; do
 	set --
-	for arg in GO_IMAGE BASE_IMAGE DEBIAN_IMAGE VPP_VERSION; do
+	for arg in GO_IMAGE DEBIAN_IMAGE NFTABLES_VERSION IPTABLES_VERSION VPP_VERSION; do
 		eval "value=\${$arg:-}"
 		grep -q "^ARG $arg=" "docker/$image.Dockerfile" || continue
 		[ -z "$value" ] || set -- "$@" --build-arg "$arg=$value"

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,10 +22,8 @@ import (
 
 // apiServer is a real kube-apiserver with its etcd, in a network namespace of its own.
 type apiServer struct {
-	t     *testing.T
-	bin   string // directory of the binaries
-	dir   string
-	netns string
+	*machine
+	bin string // directory of the binaries
 }
 
 // startAPI starts one; the test is skipped where the binaries are not built (test/kube/lab/build.sh).
@@ -40,18 +37,13 @@ func startAPI(t *testing.T) *apiServer {
 		}
 		cache = filepath.Join(home, "kubelab")
 	}
-	a := &apiServer{t: t, bin: filepath.Join(cache, "bin"), dir: t.TempDir(), netns: fmt.Sprintf("k8sapi%d", os.Getpid())}
+	a := &apiServer{bin: filepath.Join(cache, "bin")}
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		if _, err := os.Stat(filepath.Join(a.bin, name)); err != nil {
 			t.Skipf("real API server: no %s in %s; test/kube/lab/build.sh k8s etcd builds it", name, a.bin)
 		}
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("real API server: needs root for a network namespace")
-	}
-	a.run("ip", "netns", "add", a.netns)
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", a.netns).Run() })
-	a.inside("ip", "link", "set", "lo", "up")
+	a.machine = newMachine(t, "k8sapi")
 	a.certify()
 	a.background("etcd", "--data-dir="+a.path("etcd"), "--listen-client-urls=http://127.0.0.1:2379",
 		"--advertise-client-urls=http://127.0.0.1:2379", "--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=error")
@@ -60,11 +52,8 @@ func startAPI(t *testing.T) *apiServer {
 		"--client-ca-file="+a.path("ca.crt"), "--tls-cert-file="+a.path("server.crt"), "--tls-private-key-file="+a.path("server.key"),
 		"--service-account-issuer=https://k8s", "--service-account-key-file="+a.path("sa.key"),
 		"--service-account-signing-key-file="+a.path("sa.key"), "--endpoint-reconciler-type=none", "--cert-dir="+a.path("certs"))
-	a.await()
 	return a
 }
-
-func (a *apiServer) path(name string) string { return filepath.Join(a.dir, name) }
 
 // certify makes the PKI: the server, and an administrator.
 func (a *apiServer) certify() {
@@ -92,59 +81,10 @@ func (a *apiServer) certify() {
 		"-days", "1", "-out", a.path("admin.crt"))
 }
 
-func (a *apiServer) write(name string, data []byte) {
-	a.t.Helper()
-	if err := os.WriteFile(a.path(name), data, 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-}
-
-func (a *apiServer) run(args ...string) string {
-	a.t.Helper()
-	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-	if err != nil {
-		a.t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
-func (a *apiServer) command(args ...string) *exec.Cmd {
-	return exec.Command("ip", append([]string{"netns", "exec", a.netns}, args...)...)
-}
-
-func (a *apiServer) inside(args ...string) {
-	a.t.Helper()
-	a.run(append([]string{"ip", "netns", "exec", a.netns}, args...)...)
-}
-
 // background starts a binary until the end of the test.
 func (a *apiServer) background(name string, args ...string) {
 	a.t.Helper()
 	a.program(filepath.Join(a.bin, name), args...)
-}
-
-// program starts a program, by its path.
-func (a *apiServer) program(program string, args ...string) {
-	a.t.Helper()
-	cmd, name, t := a.command(append([]string{program}, args...)...), filepath.Base(program), a.t
-	log, err := os.CreateTemp(a.dir, name+".*.log")
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, a.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		a.t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name()) // for the reader of a failure only
-			t.Logf("%s: …%s", name, text[max(0, len(text)-1500):])
-		}
-	})
 }
 
 func (a *apiServer) await() {
@@ -190,25 +130,14 @@ func (a *apiServer) must(stdin string, args ...string) string {
 // TestRealAPIServer: it takes every variant of the manifests, strictly validated and without a warning; a misspelt field would
 // be refused. The agent's service account may do what the agent does, and nothing more.
 func TestRealAPIServer(t *testing.T) {
+	t.Parallel()
 	a := startAPI(t)
-	bin := renderer(t)
-	for name, values := range variants() {
-		text, err := render(t, bin, values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := a.kubectl(text, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if strings.Contains(out, "Warning") {
-			t.Errorf("%s: %s", name, out)
-		}
-	}
-	text, err := render(t, bin, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs(t) // while it starts
+	a.await()
+	a.must("", "apply", "-f", "testdata/podmonitor-crd.yaml")
+	a.must("", "wait", "--for=condition=Established", "crd/podmonitors.monitoring.coreos.com")
+	t.Run("variants", func(t *testing.T) { a.variants(t) })
+	text := rendered(t, "")
 	if _, err := a.kubectl(strings.Replace(text, "hostNetwork:", "hostNetworks:", 1), "apply", "--dry-run=server",
 		"--validate=strict", "-f",
 		"-"); err == nil || !strings.Contains(err.Error(), "hostNetworks") {
@@ -217,14 +146,28 @@ func TestRealAPIServer(t *testing.T) {
 	a.must(text, "apply", "--validate=strict", "-f", "-")
 	t.Run("RBAC", func(t *testing.T) { a.t = t; a.rbac() })
 	t.Run("contiv-init", func(t *testing.T) { a.t = t; a.contivInit() })
+	t.Run("remote", func(t *testing.T) { a.t = t; a.upgradeKeepsSecrets() })
+}
+
+// variants are all taken.
+func (a *apiServer) variants(t *testing.T) {
+	for name, values := range variants() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := a.kubectl(rendered(t, values), "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+			if err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(out, "Warning") {
+				t.Error(out)
+			}
+		})
+	}
 }
 
 // rbac asks the API server what the service accounts may do.
 func (a *apiServer) rbac() {
-	for _, tc := range []struct {
-		who, verb, what, namespace string
-		may                        bool
-	}{
+	a.permissions([]permission{
 		{"contiv-agent", "watch", "pods", "any", true},
 		{"contiv-agent", "watch", "endpointslices.discovery.k8s.io", "any", true},
 		{"contiv-agent", "list", "networkpolicies.networking.k8s.io", "any", true},
@@ -246,18 +189,40 @@ func (a *apiServer) rbac() {
 		{"contiv-etcd", "list", "endpointslices.discovery.k8s.io", "default", false},
 		{"contiv-etcd", "get", "secrets", "kube-system", false},
 		{"contiv-vpp", "get", "pods", "kube-system", false},
-	} {
-		args := []string{"auth", "can-i", tc.verb, tc.what, "--as=system:serviceaccount:kube-system:" + tc.who}
-		if resource, sub, ok := strings.Cut(tc.what, "/"); ok && sub == "status" {
-			args[3] = resource
-			args = append(args, "--subresource="+sub)
+	})
+}
+
+// permission is what a service account may do, or may not.
+type permission struct {
+	who, verb, what, namespace string
+	may                        bool
+}
+
+// permissions asks for all at once.
+func (a *apiServer) permissions(all []permission) {
+	a.t.Helper()
+	var b strings.Builder
+	for _, p := range all {
+		resource, detail, _ := strings.Cut(p.what, "/")
+		resource, group, _ := strings.Cut(resource, ".")
+		name, sub := detail, ""
+		if detail == "status" {
+			name, sub = "", detail
 		}
-		if tc.namespace != "" {
-			args = append(args, "--namespace="+tc.namespace)
-		}
-		out, _ := a.kubectl("", args...) // exit status 1 means no
-		if may := strings.HasPrefix(out, "yes"); may != tc.may {
-			a.t.Errorf("%s may %s %s in %q: %v, want %v (%s)", tc.who, tc.verb, tc.what, tc.namespace, may, tc.may, out)
+		fmt.Fprintf(&b, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{
+"user":"system:serviceaccount:kube-system:%s",
+"groups":["system:serviceaccounts","system:serviceaccounts:kube-system","system:authenticated"],
+"resourceAttributes":{"verb":%q,"group":%q,"resource":%q,"subresource":%q,"name":%q,"namespace":%q}}}`+"\n---\n",
+			p.who, p.verb, group, resource, sub, name, p.namespace)
+	}
+	answers := strings.Fields(a.must(b.String(), "create", "--validate=strict", "-f", "-",
+		"-o", `jsonpath={.status.allowed}{"\n"}`))
+	if len(answers) != len(all) {
+		a.t.Fatalf("%d questions, %d answers: %v", len(all), len(answers), answers)
+	}
+	for i, p := range all {
+		if may := answers[i] == "true"; may != p.may {
+			a.t.Errorf("%s may %s %s in %q: %v, want %v", p.who, p.verb, p.what, p.namespace, may, p.may)
 		}
 	}
 }
@@ -265,12 +230,7 @@ func (a *apiServer) rbac() {
 // contivInit runs the real program against the API server, with the service accounts of the manifests.
 func (a *apiServer) contivInit() {
 	a.t.Helper()
-	program := a.path("contiv-init")
-	build := exec.Command("go", "build", "-o", program, "../cmd/contiv-init")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		a.t.Fatalf("build contiv-init: %v\n%s", err, out)
-	}
+	program := filepath.Join(programs(a.t), "contiv-init")
 	for _, node := range []string{"n1", "n2"} {
 		a.must(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+node+`"}}`, "create", "-f", "-")
 	}
@@ -278,6 +238,7 @@ func (a *apiServer) contivInit() {
 	a.conditions(program)
 	a.installer(program)
 	a.etcd(program)
+	a.relay() // needs etcd
 }
 
 // certs: the Job makes two Secrets; the second run finds them and changes nothing.
@@ -352,15 +313,6 @@ func (a *apiServer) installer(program string) {
 	a.eventually("the configuration again", func() bool { _, err := os.Stat(conflist); return err == nil })
 }
 
-func (a *apiServer) eventually(what string, ok func() bool) {
-	a.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			a.t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // etcd: three members find each other by the service's endpoints, trust each other by certificates that they issue themselves,
 // and form a cluster; the agent's starter finds them, and knows them still when the API server does not answer; a member that
 // restarts asks nobody.
@@ -393,7 +345,8 @@ func (a *apiServer) etcd(program string) {
 	a.must(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"e","namespace":"kube-system",
 "labels":{"kubernetes.io/service-name":"contiv-etcd"}},"endpoints":[`+strings.Join(endpoints, ",")+`]}`, "create", "-f", "-")
 	a.eventually("three members with a leader", func() bool {
-		return a.command("curl", "-fsS", "http://127.0.0.1:22383/readyz").Run() == nil && strings.Contains(a.put(), `"revision"`)
+		return a.command("curl", "-fsS", "http://127.0.0.1:22383/readyz").Run() == nil &&
+			strings.Contains(a.etcdAPI("put", `{"key":"YQ==","value":"YQ=="}`), `"revision"`)
 	})
 	// An agent's certificate is of the same CA; it must not open the door of the members.
 	if out, err := a.command("curl", "-sS", "--max-time", "5", "--cacert", a.path("etcd-ca.crt"), "--cert",
@@ -421,11 +374,10 @@ func (a *apiServer) etcd(program string) {
 	}
 }
 
-// put writes a key by etcd's JSON gateway with the agents' certificate, and gives the answer.
-func (a *apiServer) put() string {
+// etcdAPI calls etcd's JSON gateway with the agents' certificate, and gives the answer.
+func (a *apiServer) etcdAPI(call, request string) string {
 	out, _ := a.command("curl", "-sS", "--max-time", "5", "--cacert", a.path("etcd-ca.crt"), "--cert", a.path("etcd-tls.crt"),
-		"--key",
-		a.path("etcd-tls.key"), "https://10.99.0.1:12379/v3/kv/put", "-d", `{"key":"YQ==","value":"YQ=="}`).CombinedOutput() // asked again
+		"--key", a.path("etcd-tls.key"), "https://10.99.0.1:12379/v3/kv/"+call, "-d", request).CombinedOutput() // asked again
 	return string(out)
 }
 

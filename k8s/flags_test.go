@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,13 +10,8 @@ import (
 
 // TestFlagsExist: every flag in the manifests is one that the program has. A misspelt one would be found on the nodes only.
 func TestFlagsExist(t *testing.T) {
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", dir+"/", "../cmd/contiv-agent", "../cmd/contiv-init",
-		"../cmd/contiv-vpp-supervisor")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	t.Parallel()
+	dir := programs(t)
 	texts := map[string]string{}
 	help := func(command ...string) string {
 		key := strings.Join(command, " ")
@@ -31,14 +25,9 @@ func TestFlagsExist(t *testing.T) {
 		texts[key] = string(out)
 		return texts[key]
 	}
-	bin := renderer(t)
 	checked := 0
 	for name, values := range variants() {
-		text, err := render(t, bin, values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range documents(t, text) {
+		for _, d := range documents(t, rendered(t, values)) {
 			for _, kind := range []string{"initContainers", "containers"} {
 				list, _ := at(d, "spec", "template", "spec", kind).([]any)
 				for _, c := range list {

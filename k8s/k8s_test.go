@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,36 +17,66 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
 
-// TestMain removes the renderer that the tests share.
+// TestMain makes and removes the directory of the programs that the tests share.
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := buildRenderer(); err == nil {
-		_ = os.RemoveAll(dir)
+	dir, err := os.MkdirTemp("", "k8s-test")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	work = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
-// buildRenderer builds the program of module k8s/render, once per test run, and gives its directory.
-var buildRenderer = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "render")
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.Command("go", "build", "-o", dir+"/", ".")
-	cmd.Dir, cmd.Env = "render", append(os.Environ(), "CGO_ENABLED=0") // whatever the tests have: one build to cache
+// work is the directory of the programs that the tests share.
+var work string
+
+// build builds programs, with one setting whatever the tests have, so that the build cache has them.
+func build(dir string, packages ...string) error {
+	cmd := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", work + "/"}, packages...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("build the renderer: %w\n%s", err, out)
+		return fmt.Errorf("go build %s: %w\n%s", strings.Join(packages, " "), err, out)
 	}
-	return dir, nil
+	return nil
+}
+
+// buildRenderer builds the program of module k8s/render, once.
+var buildRenderer = sync.OnceValue(func() error { return build("render", ".") })
+
+// buildPrograms builds those that the manifests run, once.
+var buildPrograms = sync.OnceValue(func() error {
+	return build(".", "../cmd/contiv-agent", "../cmd/contiv-init", "../cmd/contiv-ksr", "../cmd/contiv-netctl",
+		"../cmd/contiv-vpp-supervisor")
 })
 
 func renderer(t *testing.T) string {
 	t.Helper()
-	dir, err := buildRenderer()
+	if err := buildRenderer(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(work, "render")
+}
+
+// programs is the directory of the programs that the manifests run.
+func programs(t *testing.T) string {
+	t.Helper()
+	if err := buildPrograms(); err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+// rendered is the manifest that values make, which have to be good.
+func rendered(t *testing.T, values string) string {
+	t.Helper()
+	text, err := render(t, renderer(t), values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "render")
+	return text
 }
 
 // render is the manifest that values make; "" for the chart's own.
@@ -75,19 +106,28 @@ func (e *renderError) Error() string { return e.text }
 // variants are values that users choose; each must render, and be taken by an API server.
 func variants() map[string]string {
 	return map[string]string{
-		"default":     "",
-		"linux":       "dataplane: linux",
-		"vpp":         "{dataplane: vpp, vpp: {hugepages2Mi: 256Mi, updateStrategy: RollingUpdate, extraConfig: 'nat44 { }'}}",
-		"three":       "etcd: {replicas: 3}\nkubernetes: {server: 'https://192.0.2.1:6443'}",
-		"external":    "etcd: {mode: external, external: {endpoints: ['https://192.0.2.1:2379'], tlsSecret: etcd}}",
-		"insecure":    "etcd: {mode: external, external: {endpoints: ['http://192.0.2.1:2379'], insecure: true}}",
-		"embedded":    "etcd: {mode: embedded}\npreflight: {enabled: false}\nrbac: {ownNodeOnly: false}\nmaxUnavailable: 10%",
-		"digest":      "images: {agent: {digest: 'sha256:" + strings.Repeat("0a", 32) + "'}, pullSecrets: [mine]}",
-		"contiv.conf": "contivConf: {ipamConfig: {podSubnetOneNodePrefixLen: '24,64', podSubnetCIDR: '10.1.0.0/16,fd10:1::/48'}}",
+		"default":  "",
+		"linux":    "dataplane: linux",
+		"vpp":      "{dataplane: vpp, vpp: {hugepages2Mi: 256Mi, updateStrategy: RollingUpdate, extraConfig: 'nat44 { }'}}",
+		"three":    "etcd: {replicas: 3}\nkubernetes: {server: 'https://192.0.2.1:6443'}",
+		"external": "etcd: {mode: external, external: {endpoints: ['https://192.0.2.1:2379'], tlsSecret: etcd}}",
+		"insecure": "etcd: {mode: external, external: {endpoints: ['http://192.0.2.1:2379'], insecure: true}}",
+		"embedded": "etcd: {mode: embedded}\npreflight: {enabled: false}\nrbac: {ownNodeOnly: false}\nmaxUnavailable: 10%",
+		"digest":   "images: {agent: {digest: 'sha256:" + strings.Repeat("0a", 32) + "'}, pullSecrets: [mine]}",
+		"remote":   "agent: {remote: {enabled: true}}",
+		"given": "agent: {remote: {enabled: true, tlsSecret: mine, tokenSecret: my-token}}\n" +
+			"metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, dashboard: {enabled: true, namespace: default}}",
+		"relay":          "kubernetes: {relay: true, server: 'https://192.0.2.1:6443'}\netcd: {replicas: 3}",
+		"relay-external": relayExternal,
+		"contiv.conf":    "contivConf: {ipamConfig: {podSubnetOneNodePrefixLen: '24,64', podSubnetCIDR: '10.1.0.0/16,fd10:1::/48'}}",
 	}
 }
 
-// TestRenderedManifestIsTheCharts: contiv-vpp.yaml and the schema are what `make manifests` makes.
+// relayExternal is a large cluster with an etcd of its own.
+const relayExternal = "{kubernetes: {relay: true}, ksr: {replicas: 1}, " +
+	"etcd: {mode: external, external: {endpoints: ['https://192.0.2.1:2379'], tlsSecret: etcd}}}"
+
+// TestRenderedManifestIsTheCharts: contiv-vpp.yaml, the schema and the dashboard are what `make manifests` makes.
 func TestRenderedManifestIsTheCharts(t *testing.T) {
 	base, err := os.ReadFile("schema.base.json")
 	if err != nil {
@@ -98,11 +138,12 @@ func TestRenderedManifestIsTheCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "contiv-vpp/values.schema.json", schema)
-	text, err := render(t, renderer(t), "")
+	same(t, "contiv-vpp.yaml", []byte(rendered(t, "")))
+	dashboard, err := os.ReadFile("../docs/observability/contiv-dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "contiv-vpp.yaml", []byte(text))
+	same(t, "contiv-vpp/files/contiv-dashboard.json", dashboard)
 }
 
 func same(t *testing.T, file string, want []byte) {
@@ -153,16 +194,12 @@ func at(v any, path ...any) any {
 // TestVariants: whatever users choose, every variant renders; its contiv.conf is one that the agent takes; containers run as
 // what they need and no more.
 func TestVariants(t *testing.T) {
-	bin := renderer(t)
+	t.Parallel()
 	for name, values := range variants() {
 		t.Run(name, func(t *testing.T) {
-			text, err := render(t, bin, values)
-			if err != nil {
-				t.Fatal(err)
-			}
 			pods := 0
-			for _, d := range documents(t, text) {
-				if d["kind"] == "ConfigMap" {
+			for _, d := range documents(t, rendered(t, values)) {
+				if at(d, "metadata", "name") == "contiv" && d["kind"] == "ConfigMap" {
 					conf, _ := at(d, "data", "contiv.conf").(string)
 					if _, err := conffile.Load([]byte(conf), contivconf.Env{NodeName: "node-1"}); err != nil {
 						t.Errorf("contiv.conf: %v\n%s", err, conf)
@@ -184,7 +221,11 @@ func TestVariants(t *testing.T) {
 // file system that it cannot write.
 func checkPod(t *testing.T, workload, spec any) {
 	t.Helper()
-	if at(spec, "priorityClassName") != "system-node-critical" || at(spec, "hostNetwork") != true {
+	class := "system-node-critical"
+	if workload == "contiv-ksr" {
+		class = "system-cluster-critical"
+	}
+	if at(spec, "priorityClassName") != class || at(spec, "hostNetwork") != true {
 		t.Errorf("%v: %v", workload, spec)
 	}
 	containers, _ := at(spec, "containers").([]any)
@@ -212,17 +253,13 @@ func checkPod(t *testing.T, workload, spec any) {
 // TestDataplanes: on nodes of VPP, VPP and agent have pods of their own, so that an upgrade of one does not restart the other;
 // on Linux there is no VPP; with auto a label decides, and no node has two agents.
 func TestDataplanes(t *testing.T) {
-	bin := renderer(t)
+	t.Parallel()
 	for mode, want := range map[string]string{
 		"linux": "contiv-agent", "vpp": "contiv-vpp contiv-agent", "auto": "contiv-vpp contiv-agent-linux contiv-agent-vpp",
 	} {
-		text, err := render(t, bin, "dataplane: "+mode)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var names []string
 		operators := map[any]any{}
-		for _, d := range documents(t, text) {
+		for _, d := range documents(t, rendered(t, "dataplane: "+mode)) {
 			if d["kind"] != "DaemonSet" {
 				continue
 			}
@@ -242,8 +279,66 @@ func TestDataplanes(t *testing.T) {
 	}
 }
 
+// TestSharedSockets: the agent finds VPP's API and its statistics where VPP's pod puts them, on the node's disk.
+func TestSharedSockets(t *testing.T) {
+	t.Parallel()
+	manifest := rendered(t, "dataplane: vpp")
+	for _, pod := range []struct{ workload, container string }{{"contiv-vpp", "vpp"}, {"contiv-agent", "agent"}} {
+		spec := at(object(t, manifest, "DaemonSet", pod.workload), "spec", "template", "spec")
+		path := ""
+		volumes, _ := at(spec, "volumes").([]any)
+		for _, v := range volumes {
+			if at(v, "name") == "run-vpp" {
+				path, _ = at(v, "hostPath", "path").(string)
+			}
+		}
+		mounts, _ := at(spec, "containers", 0, "volumeMounts").([]any)
+		mounted := slices.ContainsFunc(mounts, func(m any) bool {
+			return at(m, "name") == "run-vpp" && at(m, "mountPath") == "/run/vpp" && at(m, "readOnly") == nil
+		})
+		if path != "/run/vpp" || !mounted || at(spec, "containers", 0, "name") != pod.container {
+			t.Errorf("%s has not the node's /run/vpp: %q, %v", pod.workload, path, mounts)
+		}
+	}
+}
+
+// TestRelay: with the relay, agents know no API server, which they would refuse to start with; replicas of contiv-ksr share no
+// node, and are let onto nodes that have no network yet.
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	manifest := rendered(t, variants()["relay"])
+	for _, name := range []string{"contiv-agent-linux", "contiv-agent-vpp"} {
+		agent := at(object(t, manifest, "DaemonSet", name), "spec", "template", "spec", "containers", 0)
+		line := strings.Join(argv(agent), " ")
+		starter, own, _ := strings.Cut(line, " -- ")
+		if !strings.Contains(starter, "--kubernetes-server=https://192.0.2.1:6443") || strings.Contains(own, "kubernetes-server") ||
+			!strings.Contains(own, "--kubernetes=relay") || strings.Contains(fmt.Sprint(at(agent, "env")), "CONTIV_KUBERNETES_SERVER") {
+			t.Errorf("%s: %s\n%v", name, line, at(agent, "env"))
+		}
+	}
+	if rules := fmt.Sprint(object(t, manifest, "ClusterRole", "contiv-agent")["rules"]); strings.Contains(rules, "watch") {
+		t.Errorf("agents may watch: %s", rules)
+	}
+	during := rendered(t, variants()["relay"]+"\nrbac: {agentWatch: true}")
+	if rules := fmt.Sprint(object(t, during, "ClusterRole", "contiv-agent")["rules"]); !strings.Contains(rules, "endpointslices") {
+		t.Errorf("agents that are not replaced yet may not watch: %s", rules)
+	}
+	spec := at(object(t, manifest, "Deployment", "contiv-ksr"), "spec", "template", "spec")
+	if key := at(spec, "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution", 0, "topologyKey"); key !=
+		"kubernetes.io/hostname" {
+		t.Errorf("replicas on one node: %v", key)
+	}
+	for _, taint := range []string{"node-role.kubernetes.io/control-plane", "node.kubernetes.io/not-ready",
+		"node.kubernetes.io/network-unavailable"} {
+		if !strings.Contains(fmt.Sprint(at(spec, "tolerations")), taint+" operator:Exists") {
+			t.Errorf("%s is not tolerated: %v", taint, at(spec, "tolerations"))
+		}
+	}
+}
+
 // TestSchema: values that would fail on the nodes, or be ignored, are refused with their name.
 func TestSchema(t *testing.T) {
+	t.Parallel()
 	bin := renderer(t)
 	for values, want := range map[string]string{
 		"dataplane: vp":          "dataplane",
@@ -263,6 +358,12 @@ func TestSchema(t *testing.T) {
 		"images: {agent: {digest: abc}}":                                 "digest",
 		"agent: {restPort: 70000}":                                       "restPort",
 		"agent: {extraArgs: [verify]}":                                   "extraArgs",
+		"kubernetes: {relay: true}\netcd: {mode: embedded}":              "etcd.mode",
+		"metrics: {podMonitor: {enabled: true}}":                         "agent.remote.enabled",
+		"metrics: {podMonitor: {interval: soon}}":                        "interval",
+		"agent: {remote: {enabled: yes, tlsSecret: A_B}}":                "tlsSecret",
+		"agent: {remote: {token: abc}}":                                  "token",
+		"ksr: {replicas: 0}":                                             "replicas",
 		"maxUnavailable: 0":                                              "maxUnavailable",
 	} {
 		if _, err := render(t, bin, values); err == nil || !strings.Contains(err.Error(), want) {

@@ -3,12 +3,11 @@
 //
 //	images [-out bin/images] [-version 0.1.0] [agent|vpp]...
 //
-// The agent's image is built anywhere; VPP's from the VPP of this machine, if there is one (docker/vpp.Dockerfile builds it
-// from FD.io's packages).
+// The agent's image has this machine's nft and iptables; VPP's image the VPP of this machine, if there is one
+// (docker/vpp.Dockerfile builds it from FD.io's packages).
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"flag"
@@ -19,7 +18,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strings"
 
 	"contiv.dev/vswitch/internal/imagepack"
 )
@@ -139,19 +137,27 @@ func binaries(dir string) ([]imagepack.File, error) {
 	return files, nil
 }
 
-func agentImage(work string) (imagepack.Image, error) {
-	dir := filepath.Join(work, "agent")
+// agentPrograms are ours and the CNI plugins that ours needs beside it.
+func agentPrograms() []string {
 	const plugins = "github.com/containernetworking/plugins/plugins/"
-	packages := []string{"./cmd/contiv-agent", "./cmd/contiv-cni", "./cmd/contiv-init", plugins + "meta/portmap",
-		plugins + "main/loopback"}
-	if _, err := os.Stat("cmd/contiv-netctl"); err == nil {
-		packages = append(packages, "./cmd/contiv-netctl")
-	}
-	if err := build(dir, packages...); err != nil {
-		return imagepack.Image{}, err
+	return []string{"./cmd/contiv-agent", "./cmd/contiv-cni", "./cmd/contiv-init", "./cmd/contiv-ksr", "./cmd/contiv-netctl",
+		plugins + "meta/portmap", plugins + "main/loopback"}
+}
+
+// agentImage holds the static binaries, and the programs of this machine that the agent runs.
+func agentImage(work string) (imagepack.Image, error) {
+	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-agent"}}
+	dir := filepath.Join(work, "agent")
+	if err := build(dir, agentPrograms()...); err != nil {
+		return image, err
 	}
 	files, err := binaries(dir)
-	return imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-agent"}, Files: files}, err
+	if err != nil {
+		return image, err
+	}
+	tools, err := firewallTools()
+	image.Files = append(files, tools...)
+	return image, err
 }
 
 // vppImage holds the machine's VPP, the libraries that it needs, and the supervisor.
@@ -178,20 +184,9 @@ func vppImage(work string) (imagepack.Image, error) {
 	if err != nil {
 		return image, err
 	}
-	seen := map[string]bool{}
-	for _, program := range programs {
-		libs, err := libraries(program)
-		if err != nil {
-			return image, err
-		}
-		for _, path := range append(libs, program) {
-			if !seen[path] {
-				seen[path] = true
-				image.Files = append(image.Files, imagepack.File{Path: strings.TrimPrefix(path, "/"), Source: path})
-			}
-		}
-	}
-	return image, nil
+	files, err := withLibraries(programs...)
+	image.Files = append(image.Files, files...)
+	return image, err
 }
 
 // vppFiles are VPP, vppctl and the plugins.
@@ -220,25 +215,4 @@ func vppFiles(bin string) ([]string, error) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// libraries are the shared libraries that a program needs, by the names under which the loader looks for them.
-func libraries(program string) ([]string, error) {
-	out, err := exec.Command("ldd", program).Output()
-	if err != nil {
-		return nil, fmt.Errorf("ldd %s: %w", program, err)
-	}
-	var libs []string
-	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
-		fields := strings.Fields(sc.Text())
-		switch {
-		case strings.Contains(sc.Text(), "not found"):
-			return nil, fmt.Errorf("%s: library %s is missing on this machine", program, fields[0])
-		case len(fields) >= 3 && fields[1] == "=>":
-			libs = append(libs, fields[2])
-		case len(fields) > 0 && strings.HasPrefix(fields[0], "/"):
-			libs = append(libs, fields[0]) // the loader itself
-		}
-	}
-	return libs, nil
 }

@@ -1,4 +1,4 @@
-// Command manifests writes what is made from the chart: its schema, and k8s/contiv-vpp.yaml. `make manifests` runs it.
+// Command manifests writes what is made for and from the chart: its schema, its copy of the dashboard, and k8s/contiv-vpp.yaml. `make manifests` runs it.
 package main
 
 import (
@@ -27,6 +27,14 @@ func run(dir string) error {
 		return fmt.Errorf("schema: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "contiv-vpp", "values.schema.json"), schema, 0o644); err != nil {
+		return err
+	}
+	// A chart has no files from outside of its directory.
+	dashboard, err := os.ReadFile("docs/observability/contiv-dashboard.json")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "contiv-vpp", "files", "contiv-dashboard.json"), dashboard, 0o644); err != nil {
 		return err
 	}
 	cmd := exec.Command("go", "run", ".", "../contiv-vpp")

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
@@ -153,6 +154,11 @@ func TestRealVPPIsBackInASecond(t *testing.T) {
 	}
 	if slowest > time.Second {
 		t.Errorf("back after %s, want less than a second", slowest)
+	}
+	// The agent reads the statistics of whichever VPP runs, beside the API's socket.
+	stats := filepath.Join(filepath.Dir(cfg.Settings.APISocket()), "stats.sock")
+	if counters, err := vpp.ReadIfCounters(stats); err != nil || len(counters) == 0 {
+		t.Errorf("statistics in %s: %v, %v", stats, counters, err)
 	}
 	old := s.PID
 	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil {

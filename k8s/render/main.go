@@ -1,7 +1,9 @@
 // Command render renders the chart k8s/contiv-vpp as `helm template` would, with Helm as a library, into plain manifests. It
 // is a module of its own, so that the product does not depend on Helm.
 //
-//	go run . [-values file.yaml] [-namespace kube-system] CHART > contiv-vpp.yaml
+//	go run . [-values file.yaml] [-namespace kube-system] [-kubeconfig FILE] CHART > contiv-vpp.yaml
+//
+// With a kubeconfig templates see what is in the cluster, as with `helm upgrade`; without, nothing.
 package main
 
 import (
@@ -14,26 +16,29 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 func main() {
 	values := flag.String("values", "", "file with values other than the chart's")
 	namespace := flag.String("namespace", "kube-system", "namespace of the vswitch")
+	kubeconfig := flag.String("kubeconfig", "", "cluster that templates look into")
 	flag.Parse()
-	if err := run(os.Stdout, flag.Arg(0), *values, *namespace); err != nil {
+	if err := run(os.Stdout, flag.Arg(0), *values, *namespace, *kubeconfig); err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, dir, valuesFile, namespace string) error {
+func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string) error {
 	if dir == "" {
 		return errors.New("name the chart's directory")
 	}
-	chart, err := loader.Load(dir)
+	loaded, err := loader.Load(dir)
 	if err != nil {
 		return fmt.Errorf("chart %s: %w", dir, err)
 	}
@@ -44,22 +49,33 @@ func run(w io.Writer, dir, valuesFile, namespace string) error {
 		}
 	}
 	// This checks the values by the chart's schema, too.
-	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{
+	all, err := chartutil.ToRenderValues(loaded, values, chartutil.ReleaseOptions{
 		Name: "contiv", Namespace: namespace, IsInstall: true,
 	}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return err
 	}
-	files, err := engine.Render(chart, all)
+	files, err := render(loaded, all, kubeconfig)
 	if err != nil {
 		return err
 	}
 	return write(w, files)
 }
 
+func render(c *chart.Chart, values chartutil.Values, kubeconfig string) (map[string]string, error) {
+	if kubeconfig == "" {
+		return engine.Render(c, values)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+	}
+	return engine.RenderWithClient(c, values, config)
+}
+
 // write puts the files in order: what others need first.
 func write(w io.Writer, files map[string]string) error {
-	order := []string{"rbac.yaml", "config.yaml", "etcd.yaml", "vpp.yaml", "agent.yaml"}
+	order := []string{"rbac.yaml", "config.yaml", "remote.yaml", "etcd.yaml", "ksr.yaml", "vpp.yaml", "agent.yaml", "metrics.yaml"}
 	names := make([]string, 0, len(files))
 	for name := range files {
 		if strings.HasSuffix(name, ".yaml") {

@@ -10,13 +10,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
-{{/* What every pod of ours has. */}}
-{{- define "contiv.pod" -}}
+{{/* What every pod of ours has: there is no other network before it. */}}
+{{- define "contiv.host" -}}
 hostNetwork: true
 dnsPolicy: ClusterFirstWithHostNet
-priorityClassName: {{ .Values.priorityClassName }}
 enableServiceLinks: false
-tolerations: {{- toYaml .Values.tolerations | nindent 0 }}
 {{- with .Values.images.pullSecrets }}
 imagePullSecrets:
 {{- range . }}
@@ -25,12 +23,24 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
-{{/* Who this is and where the API server is. */}}
-{{- define "contiv.env" -}}
+{{/* A pod that each node, or etcd, cannot do without. */}}
+{{- define "contiv.pod" -}}
+{{ include "contiv.host" . }}
+priorityClassName: {{ .Values.priorityClassName }}
+tolerations: {{- toYaml .Values.tolerations | nindent 0 }}
+{{- end -}}
+
+{{/* Who this is. */}}
+{{- define "contiv.identity" -}}
 - name: CONTIV_NODE_NAME
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
 - name: CONTIV_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+{{- end -}}
+
+{{/* Who this is and where the API server is. */}}
+{{- define "contiv.env" -}}
+{{ include "contiv.identity" . }}
 {{- with .Values.kubernetes.server }}
 - name: CONTIV_KUBERNETES_SERVER
   value: {{ . | quote }}
@@ -57,4 +67,47 @@ affinity:
       - matchExpressions:
         - {key: contiv.dev/dataplane, operator: {{ eq $kind "vpp" | ternary "In" "NotIn" }}, values: [vpp]}
 {{- end }}
+{{- end -}}
+
+{{/* What whoever watches Kubernetes, the agents or contiv-ksr for them, may do. */}}
+{{- define "contiv.watch" -}}
+- apiGroups: [""]
+  resources: [pods, nodes, namespaces, services]
+  verbs: [list, watch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies, servicecidrs]
+  verbs: [list, watch]
+{{- end -}}
+
+{{/* Secret with the client certificate for etcd, if there is one. */}}
+{{- define "contiv.etcdSecret" -}}
+{{- if eq .Values.etcd.mode "managed" }}contiv-etcd-client{{ else if eq .Values.etcd.mode "external" }}{{ .Values.etcd.external.tlsSecret }}{{ end -}}
+{{- end -}}
+
+{{/* Flags by which a program reaches etcd; the addresses of a managed one come from contiv-init. */}}
+{{- define "contiv.etcdArgs" -}}
+{{- if eq .Values.etcd.mode "external" }}
+- --etcd-endpoints={{ join "," .Values.etcd.external.endpoints }}
+{{- if .Values.etcd.external.insecure }}
+- --etcd-insecure-transport
+{{- end }}
+{{- end }}
+{{- if include "contiv.etcdSecret" . }}
+- --etcd-ca=/etc/contiv-etcd/ca.crt
+- --etcd-cert=/etc/contiv-etcd/tls.crt
+- --etcd-key=/etc/contiv-etcd/tls.key
+{{- end }}
+{{- end -}}
+
+{{/* The agents' Secrets for callers from elsewhere: the given ones, or those of the chart. */}}
+{{- define "contiv.restTLS" -}}{{ .Values.agent.remote.tlsSecret | default "contiv-rest-tls" }}{{- end -}}
+{{- define "contiv.restToken" -}}{{ .Values.agent.remote.tokenSecret | default "contiv-rest-token" }}{{- end -}}
+
+{{/* The kubelet asks the agent: (list $ "/liveness"). It shows no token, and is told yes or no. */}}
+{{- define "contiv.ask" -}}
+{{- $root := index . 0 -}}
+httpGet: {host: 127.0.0.1, port: {{ $root.Values.agent.restPort }}, path: {{ index . 1 }}{{ if $root.Values.agent.remote.enabled }}, scheme: HTTPS{{ end }}}
 {{- end -}}

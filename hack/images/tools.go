@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/internal/imagepack"
+)
+
+// sbin is where Debian has nft and iptables.
+const sbin = "/usr/sbin"
+
+// firewallTools are nft, for host ports on VPP and for traces, and iptables in both variants, for --linux-backend=iptables.
+func firewallTools() ([]imagepack.File, error) {
+	programs := []string{filepath.Join(sbin, "nft")}
+	var links []imagepack.File
+	for _, variant := range []string{"nft", "legacy"} {
+		multi := "xtables-" + variant + "-multi"
+		programs = append(programs, filepath.Join(sbin, multi))
+		for _, family := range []string{"iptables", "ip6tables"} {
+			for _, verb := range []string{"", "-save", "-restore"} {
+				links = append(links, link(family+"-"+variant+verb, multi))
+				if variant == "nft" { // as Debian has it
+					links = append(links, link(family+verb, multi))
+				}
+			}
+		}
+	}
+	for _, p := range programs {
+		if !exists(p) {
+			return nil, fmt.Errorf("%s is not on this machine: apt-get install nftables iptables (hack/deps.sh)", p)
+		}
+	}
+	matches, err := filepath.Glob("/usr/lib/*/xtables/*.so")
+	if err != nil {
+		return nil, err
+	}
+	files, err := withLibraries(append(programs, matches...)...)
+	return append(files, links...), err
+}
+
+func link(name, target string) imagepack.File {
+	return imagepack.File{Path: strings.TrimPrefix(filepath.Join(sbin, name), "/"), Link: target}
+}
+
+// withLibraries are programs of this machine, where they are here, with all that the loader wants for them.
+func withLibraries(programs ...string) ([]imagepack.File, error) {
+	libs, err := libraries(programs...)
+	if err != nil {
+		return nil, err
+	}
+	all := append(libs, programs...)
+	slices.Sort(all)
+	var files []imagepack.File
+	for _, path := range slices.Compact(all) {
+		files = append(files, imagepack.File{Path: strings.TrimPrefix(path, "/"), Source: path})
+	}
+	return files, nil
+}
+
+// libraries are the shared libraries that programs need, by the names under which the loader looks for them.
+func libraries(programs ...string) ([]string, error) {
+	out, err := exec.Command("ldd", programs...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ldd %s: %w", strings.Join(programs, " "), err)
+	}
+	var libs []string
+	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
+		fields := strings.Fields(sc.Text())
+		switch {
+		case strings.Contains(sc.Text(), "not found"):
+			return nil, fmt.Errorf("library %s is missing on this machine", fields[0])
+		case len(fields) >= 3 && fields[1] == "=>":
+			libs = append(libs, fields[2])
+		case strings.HasSuffix(sc.Text(), ":"): // the program that the next lines are about
+		case len(fields) > 0 && strings.HasPrefix(fields[0], "/"):
+			libs = append(libs, fields[0]) // the loader itself
+		}
+	}
+	return libs, nil
+}
