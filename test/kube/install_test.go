@@ -26,7 +26,7 @@ func (w *world) install() {
 	for tag, from := range map[string]string{agentTag: binDir, upgradeTag: upgradeDir} {
 		plugins := filepath.Join(cacheDir(), "cni-bin")
 		w.pack(dir, agentImage+":"+tag, filepath.Join(from, "contiv-agent"), filepath.Join(from, "contiv-cni"),
-			filepath.Join(from, "contiv-init"), filepath.Join(plugins, "loopback"), filepath.Join(plugins, "portmap"))
+			filepath.Join(from, "contiv-init"), filepath.Join(from, "contiv-netctl"), filepath.Join(plugins, "loopback"), filepath.Join(plugins, "portmap"))
 	}
 	w.pack(dir, etcdImage+":"+etcdTag, filepath.Join(cacheDir(), "bin", "etcd"))
 	// The chart wants etcd on a node of the control plane.
@@ -44,6 +44,7 @@ func (w *world) chart(tag string) {
 	w.must(os.WriteFile(values, fmt.Appendf(nil, `dataplane: linux
 kubernetes: {server: "%s"}
 images: {agent: {tag: "%s"}, etcd: {tag: "%s"}}
+agent: {remote: {enabled: true}}
 contivConf:
   nodeToNodeTransport: vxlan
   ipamConfig:
@@ -55,7 +56,8 @@ contivConf:
     vxlanCIDR: 192.168.30.0/24,fd00:192:168:30::/112
     serviceCIDR: 10.96.0.0/16,fd00:96::/112
 `, apiServer, tag, etcdTag), 0o644))
-	cmd := exec.CommandContext(w.ctx, "go", "run", ".", "-values", values, "../contiv-vpp")
+	cmd := exec.CommandContext(w.ctx, "go", "run", ".", "-values", values, "-kubeconfig", filepath.Join(runDir, "kubeconfig"),
+		"../contiv-vpp")
 	cmd.Dir = renderFolder
 	cmd.Stderr = os.Stderr
 	rendered, err := cmd.Output()
@@ -108,4 +110,35 @@ func testUpgrade(w *world) {
 	}
 	after := w.webPods("after-upgrade", 1)
 	w.answers(pods[0].Metadata.Name, pods[0].ns, hostPort(after[0].v4(), webPort), after[0].Metadata.Name)
+}
+
+// testNetctl: the command line in any agent's pod reaches all nodes, by the chart's certificates and token, and finds no fault.
+func testNetctl(w *world) {
+	pods := w.webPods("asked", 2)
+	agents := strings.Fields(w.kubectl("-n", agentNamespace, "get", "pods", "-l", "app.kubernetes.io/name="+agentsName, "-o", "name"))
+	netctl := func(args ...string) string {
+		return w.kubectl(append([]string{"-n", agentNamespace, "exec", agents[0], "-c", "agent", "--", "contiv-netctl"}, args...)...)
+	}
+	nodes, list := netctl("nodes"), netctl("pods")
+	for _, n := range w.nodes {
+		if line := lineOf(nodes, n.name); !strings.Contains(line, "yes") {
+			w.t.Errorf("netctl nodes: %q", nodes)
+		}
+	}
+	for _, p := range pods {
+		if !strings.Contains(list, p.Metadata.Name) {
+			w.t.Errorf("netctl pods lacks %s:\n%s", p.Metadata.Name, list)
+		}
+	}
+	w.t.Logf("netctl check:\n%s", netctl("check")) // fails if it finds something
+	netctl("ping", "default/"+pods[0].Metadata.Name, "default/"+pods[1].Metadata.Name)
+}
+
+func lineOf(text, word string) string {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, word) {
+			return line
+		}
+	}
+	return ""
 }

@@ -30,6 +30,7 @@ func cases() []testcase {
 		{"dns", testDNS, nil},
 		{"rolling", testRolling, nil},
 		{"agent restart", testAgentRestart, asProcess},
+		{"netctl", testNetctl, installed},
 		{"upgrade", testUpgrade, installed},
 		{"kubelet restart", testKubeletRestart, asProcess},
 		{"VPP kill", testVPPKill, onVPP},

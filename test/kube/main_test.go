@@ -34,7 +34,8 @@ func run(m *testing.M) int {
 	binDir, upgradeDir = filepath.Join(dir, "old"), filepath.Join(dir, "new")
 	for to, flags := range map[string]string{binDir: "-s -w", upgradeDir: "-w"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", flags, "-o", to+"/",
-			"contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni", "contiv.dev/vswitch/cmd/contiv-init")
+			"contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni", "contiv.dev/vswitch/cmd/contiv-init",
+			"contiv.dev/vswitch/cmd/contiv-netctl")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "kube: go build: %v\n%s", err, out)

@@ -58,6 +58,10 @@ func (s *state) linuxRoute(n, p *node, subnet netip.Prefix) {
 	}
 	found := false
 	for _, r := range n.Kernel.Routes {
+		if inside(r.Dst, subnet) {
+			s.find(n.Node, "route", r.Dst, fmt.Sprintf("somebody else's route (%s, protocol %d) takes what is for pods of %s; remove it",
+				r.Type, r.Proto, p.Node))
+		}
 		if r.Dst != subnet.String() || r.Type != "unicast" {
 			continue
 		}
@@ -69,6 +73,12 @@ func (s *state) linuxRoute(n, p *node, subnet netip.Prefix) {
 	if !found {
 		s.find(n.Node, "route", subnet.String(), fmt.Sprintf("there is no route to the pods of %s in the kernel", p.Node))
 	}
+}
+
+// inside says whether a route is for a part of the subnet: no node has such a route to the pods of another.
+func inside(dst string, subnet netip.Prefix) bool {
+	p, err := netip.ParsePrefix(dst)
+	return err == nil && p.Bits() > subnet.Bits() && subnet.Contains(p.Addr())
 }
 
 // reachable is false where the node has no address of the subnet's family, so that it cannot have a route.

@@ -143,6 +143,9 @@ func linuxFaults() []fault {
 				func(e diag.KernelNeighbour) bool { return e.IP == "192.168.30.2" })
 		}, "arp", "n1", "there is no neighbour entry for 192.168.30.2", 0},
 		{"no route", true, func(_ *testing.T, n1, _ *View) { unroute(n1, "10.1.2.0/24") }, "route", "n1", "in the kernel", 0},
+		{"somebody else's route", true, func(_ *testing.T, n1, _ *View) {
+			n1.Kernel.Routes = append(n1.Kernel.Routes, diag.KernelRoute{Dst: "10.1.2.2/32", Type: "blackhole", Proto: 3})
+		}, "route", "n1", "somebody else's route (blackhole, protocol 3) takes what is for pods of n2", 0},
 		{"no route to a pod", true, func(_ *testing.T, n1, _ *View) { unroute(n1, "10.1.1.2/32") }, "route", "n1",
 			"there is no route to pod default/a", 0},
 		{"device down", true, func(_ *testing.T, _, n2 *View) {
