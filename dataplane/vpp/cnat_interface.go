@@ -100,7 +100,8 @@ func (k *kinds) sendAll(op *scheduler.Op, o object, reqs []api.Message, fine ...
 	}
 }
 
-// cnatRole writes the maps. The host's link is in the one of pods, too: what the host sends is its own as a pod's is.
+// cnatRole writes the maps. The host's link is in the one of pods: what the host sends is its own as a pod's is. The map of hosts
+// stays empty: VPP would translate no source on the way to the host, and a host that reaches itself would answer past VPP.
 func cnatRole(index uint32, role vpp_cnat.Interface_Role) []api.Message {
 	set := func(table cnat.CnatSnatPolicyTable, on bool) api.Message {
 		m := &cnat.CnatSnatPolicyAddDelIf{SwIfIndex: interface_types.InterfaceIndex(index), Table: table}
@@ -111,7 +112,7 @@ func cnatRole(index uint32, role vpp_cnat.Interface_Role) []api.Message {
 	}
 	return []api.Message{
 		set(cnat.CNAT_POLICY_POD, role != vpp_cnat.Interface_OUTSIDE),
-		set(cnat.CNAT_POLICY_HOST, role == vpp_cnat.Interface_HOST),
+		set(cnat.CNAT_POLICY_HOST, false),
 	}
 }
 

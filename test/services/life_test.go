@@ -44,7 +44,9 @@ func TestLife(t *testing.T) {
 				continue
 			}
 			t.Run(part.name, func(t *testing.T) {
-				part.run(w.in(t), 100+i)
+				w := w.in(t)
+				w.apart(i)
+				part.run(w, 100+i)
 			})
 		}
 	})
@@ -55,6 +57,21 @@ func (w *world) in(t *testing.T) *world {
 	part := *w
 	part.t = t
 	return &part
+}
+
+// apart gives the clients ports that they have not used in another part. VPP's cnat knows an answer by the client's port and
+// the backend's, for some seconds after the end of a connection as well: one from the same port to another service with the
+// same backend gets no answer. That is a fault with a test of its own, TestFaults of plugins/service/renderer/cnat.
+func (w *world) apart(part int) {
+	w.t.Helper()
+	if w.mode != vpp {
+		return
+	}
+	const first, each = 20000, 6000
+	ports := fmt.Sprintf("net.ipv4.ip_local_port_range=%d %d", first+each*part, first+each*(part+1)-1)
+	for _, client := range []string{"p1", "p2"} {
+		w.run(w.spaces[client], "sysctl", "-qw", ports)
+	}
 }
 
 // at is the address of a service in a family.
@@ -85,14 +102,10 @@ func (w *world) spread(number int) {
 	}
 }
 
-// ask asks once; where connections are known to be lost, once more.
+// ask asks once.
 func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answer {
 	w.t.Helper()
 	a, err := whoami.Ask(w.ctx, w.spaces[client], "tcp", at(svc, family), patience)
-	if err != nil && w.lossy(family) {
-		w.t.Logf("a known fault: %v", err)
-		a, err = whoami.Ask(w.ctx, w.spaces[client], "tcp", at(svc, family), patience)
-	}
 	w.must(err)
 	return a
 }
@@ -172,19 +185,6 @@ func (l *load) count(family int, err error) {
 	l.failed[family] = append(l.failed[family], fmt.Errorf("%s, connection %d: %w", time.Now().Format("05.000"), n, err))
 }
 
-// lossy says that a dataplane is known to lose connections in a family, which is a fault and not a feature: cnat leaves up to
-// ten of 1000 without an answer. The cause is not established. What is lost is logged and not an error.
-func (w *world) lossy(family int) bool { return w.mode == vpp && families[family] == "6" }
-
-// tolerated is how many of 1000 connections may fail. VPP's NAT44 has rejected one of 4262 and one of 4642 while the endpoints
-// of a service changed; that is a fault as well.
-func (w *world) tolerated() int64 {
-	if w.mode == vpp {
-		return 1
-	}
-	return 0
-}
-
 // end stops the load; no connection may have failed.
 func (w *world) end(l *load) {
 	w.t.Helper()
@@ -192,11 +192,11 @@ func (w *world) end(l *load) {
 	l.work.Wait()
 	for f, family := range families {
 		done, failed := l.done[f].Load(), l.failed[f]
-		w.t.Logf("IPv%s: %d connections, %d failed (known to lose some: %t)", family, done, len(failed), w.lossy(f))
+		w.t.Logf("IPv%s: %d connections, %d failed", family, done, len(failed))
 		if done < 100 {
 			w.t.Errorf("IPv%s: only %d connections: that was no load", family, done)
 		}
-		if !w.lossy(f) && int64(len(failed))*1000 > w.tolerated()*done {
+		if len(failed) > 0 {
 			w.t.Errorf("IPv%s: %d of %d connections failed: %v", family, len(failed), done, errors.Join(failed[:min(5, len(failed))]...))
 		}
 	}

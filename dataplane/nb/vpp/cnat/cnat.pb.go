@@ -79,7 +79,7 @@ const (
 	Interface_OUTSIDE Interface_Role = 0
 	// Leads to a pod: sources are kept, unless a pod talks to itself.
 	Interface_POD Interface_Role = 1
-	// Leads to the host's network stack: sources are kept.
+	// Leads to the host's network stack: as for a pod.
 	Interface_HOST Interface_Role = 2
 )
 

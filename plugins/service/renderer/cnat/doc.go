@@ -28,6 +28,8 @@
 //   - Sessions cannot be ended one by one: VPP has only a purge of everything, translations included. A UDP client that goes on
 //     sending from one port, without a pause as long as VPP's session-max-age (30 s by default), stays with a backend that
 //     has gone.
+//   - A client cannot use one port for two services with a backend in common, and where sources are translated, ports that are
+//     in use are given again: VPP 25.10 loses some of many connections (docs/adr/0010, TestFaults).
 //   - It knows VPP's table 0 only: contiv.conf must leave mainVRFID at 0.
 //
 // The agent makes the renderer with New and registers it with the service plugin (RegisterRenderer). Network is ipnet.

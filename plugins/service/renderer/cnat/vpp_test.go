@@ -3,6 +3,7 @@ package cnat_test
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,8 @@ import (
 const (
 	node1 = "fd00:192:168:16::1"
 	node2 = "fd00:192:168:16::2"
+	// hostIP is the first node's on its link to VPP.
+	hostIP = "fd00:172:30:1::2"
 )
 
 func vip(n int) string           { return fmt.Sprintf("fd00:10:96::%x", n) }
@@ -61,10 +64,22 @@ func TestServices(t *testing.T) {
 			w.reaches(a2, network, at(vip(0x15), 80), first)
 		}
 	}
+	w.hostItself(host)
 	w.endpoints(self)
 	for _, from := range []*machine{a, a2, b, host} {
 		w.refused(from, "tcp", at(vip(0x11), 80))
 		w.refused(from, "udp", at(vip(0x11), 80))
+	}
+}
+
+// hostItself: the host reaches a server of its own if it uses the server's address itself.
+func (w *world) hostItself(host *machine) {
+	w.t.Helper()
+	host.ip, host.node = netip.MustParseAddr(hostIP), w.Nodes[0].Name
+	w.service("host", vip(0x16), nil, w.serve(host))
+	for _, network := range []string{"tcp", "udp"} {
+		w.reaches(host, network, at(vip(0x16), 80), "host")
+		w.sees(host, network, at(vip(0x16), 80), node1)
 	}
 }
 
