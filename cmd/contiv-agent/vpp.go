@@ -33,6 +33,7 @@ type vppMover struct {
 
 func newVPPMover(a *agent) *vppMover {
 	m := &vppMover{socket: a.opts.vppSocket, index: vpp.NewIndex(), nat: a.opts.nat.settings()}
+	m.nat.ClusterIPs = a.conf.IPAM().ServiceCIDR
 	if a.opts.dataplane == dataplaneFake {
 		m.socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
 		m.fake = vppfake.New(vppfake.Config{Log: a.log})

@@ -26,6 +26,7 @@ type natMapping struct {
 	Pool     netip.Addr // of twice-NAT; invalid: any
 	Affinity uint32     // seconds; 0: none
 	Backends []natBackend
+	Bridge   bool // stands in for another one while that is made anew; never desired
 }
 
 const (
@@ -136,7 +137,8 @@ func (m *natMapping) same(o *natMapping) bool {
 }
 
 func (m *natMapping) sameButBackends(o *natMapping) bool {
-	return m.Label == o.Label && m.External == o.External && m.Twice == o.Twice && m.Pool == o.Pool && m.Affinity == o.Affinity
+	return m.Label == o.Label && m.External == o.External && m.Twice == o.Twice && m.Pool == o.Pool && m.Affinity == o.Affinity &&
+		m.Bridge == o.Bridge
 }
 
 func validateDNAT(v *vpp_nat.DNat44) error {

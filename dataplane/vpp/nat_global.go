@@ -2,10 +2,12 @@ package vpp
 
 import (
 	"fmt"
+	"net/netip"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/nat_types"
+	"go.fd.io/govpp/binapi/vlib"
 
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
@@ -20,6 +22,8 @@ type NATSettings struct {
 	Sessions uint32
 	// Seconds of silence after which VPP may forget a session.
 	UDP, TCPEstablished, TCPTransitory, ICMP uint32
+	// ClusterIPs are networks of addresses that have no ports but those of services.
+	ClusterIPs []netip.Prefix
 }
 
 func (s *NATSettings) setDefaults() {
@@ -42,6 +46,8 @@ type natState struct {
 	places map[string][]natBackend
 	// handoff: VPP has several workers and hands packets on to the one that has their session.
 	handoff bool
+	// worker: another thread than the one that carries out requests handles packets.
+	worker bool
 	// inAndOut are the interfaces with both roles that VPP itself knows as inside and outside; see natInterfaceKind.
 	inAndOut map[string]bool
 	// warned: VPP has another limit of sessions, and the log says so.
@@ -112,7 +118,7 @@ func validateNATGlobal(v *vpp_nat.Nat44Global) error {
 func (k *kinds) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply, error)) {
 	workers := 0
 	var config *nat44_ed.Nat44ShowRunningConfigReply
-	both := join(2, func(err error) {
+	all := join(3, func(err error) {
 		if err != nil {
 			done(nil, fmt.Errorf("vpp: dump NAT44: %w", err))
 			return
@@ -127,9 +133,13 @@ func (k *kinds) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply, error
 	})
 	conn.Call(k.lane, &nat44_ed.Nat44ShowRunningConfig{}, func(r *nat44_ed.Nat44ShowRunningConfigReply, err error) {
 		config = r
-		both(err)
+		all(err)
 	})
-	conn.Dump(k.lane, &nat44_ed.NatWorkerDump{}, func(*nat44_ed.NatWorkerDetails) { workers++ }, both)
+	conn.Call(k.lane, &vlib.ShowThreads{}, func(r *vlib.ShowThreadsReply, err error) {
+		k.nat.worker = err == nil && r.Count > 1
+		all(err)
+	})
+	conn.Dump(k.lane, &nat44_ed.NatWorkerDump{}, func(*nat44_ed.NatWorkerDetails) { workers++ }, all)
 }
 
 // disableNAT: as long as there are balanced mappings VPP 25.10 must not turn NAT off. For each of them it lets go of table

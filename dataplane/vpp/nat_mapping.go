@@ -47,7 +47,11 @@ func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
 		},
 		CanUpdate: func(_ string, applied, desired *natMapping) bool { return applied.balanced() && desired.balanced() },
 		Delete: func(op *scheduler.Op, key string, v *natMapping) {
-			if !v.balanced() {
+			switch {
+			case v.Bridge:
+				k.forgetBalanced(v, op.Done)
+				return
+			case !v.balanced():
 				k.putPlain(op, v, false)
 				return
 			}
@@ -163,36 +167,6 @@ func (k *kinds) addBalanced(v *natMapping, places []natBackend, done func(error)
 		req.Locals[i] = lbBackend(b)
 	}
 	k.send(mappingObject("add", v), req, done)
-}
-
-// changeBalanced changes a mapping in place where VPP can without harm, that is where backends come. When it takes one away
-// VPP ends all sessions to its address and port, those of other protocols and services included. But connections of TCP are to
-// go on, only to get no new ones; so the mapping is made anew, and its sessions are kept. Those of UDP, which would go on for
-// as long as the client sends, are ended one by one.
-func (k *kinds) changeBalanced(op *scheduler.Op, key string, applied, desired *natMapping) {
-	before := k.placesOf(key, applied)
-	after := k.places(key, before, desired)
-	udp := desired.External.Proto == protoUDP
-	if desired.sameButBackends(applied) && desired.Affinity == 0 && !k.nat.handoff {
-		if steps, ok := natSteps(before, after); ok && !lost(steps) {
-			k.step(op, desired, steps)
-			return
-		}
-	}
-	gone := goneBackends(applied, desired)
-	both := join(2, func(err error) {
-		if err != nil || !udp || k.nat.handoff {
-			op.Done(err)
-			return
-		}
-		k.endSessions(applied, gone, op.Done)
-	})
-	if udp && k.nat.handoff {
-		k.deleteBalanced(applied, both) // sessions cannot be found by themselves
-	} else {
-		k.forgetBalanced(applied, both)
-	}
-	k.addBalanced(desired, after, both)
 }
 
 // goneBackends are those that are there no more.
@@ -326,6 +300,7 @@ func (k *kinds) readBalanced(d *nat44_ed.Nat44LbStaticMappingDetails, mark natMa
 	m := &natMapping{
 		External: natExternal{Addr: netip.AddrFrom4(d.ExternalAddr), Port: d.ExternalPort, Proto: d.Protocol},
 		Twice:    twiceOf(d.Flags),
+		Bridge:   d.ExternalPort == 0,
 	}
 	places := make([]natBackend, len(d.Locals))
 	for i, l := range d.Locals {
@@ -335,7 +310,7 @@ func (k *kinds) readBalanced(d *nat44_ed.Nat44LbStaticMappingDetails, mark natMa
 		}
 	}
 	sortBackends(m.Backends)
-	if mark.affinity != 0 {
+	if mark.affinity != 0 && !m.Bridge {
 		k.nat.places[m.External.key()] = places
 	}
 	return m

@@ -431,49 +431,54 @@ func TestNATCosts(t *testing.T) {
 
 // Whatever the order of changes, VPP ends as after one resync: backends, weights and affinity of a few mappings at random.
 func TestNATRandomChanges(t *testing.T) {
-	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
-		a := newAgent(t, g, Deps{})
-		seed := uint32(1)
-		random := func(n int) int {
-			seed = 1664525*seed + 1013904223
-			return int(seed>>8) % n
-		}
-		desired := func() values {
-			v := natOn()
-			for s := range 6 {
-				var list []string
-				for b := range 8 {
-					if random(3) > 0 {
-						list = append(list, fmt.Sprintf("10.1.1.%d:80*%d", b+1, []int{0, 1, 1, 1, 7, 400}[random(6)]))
-					}
-				}
-				if len(list) == 0 {
-					continue
-				}
-				m := port(fmt.Sprintf("10.96.0.%d:80/%s", s, []string{"tcp", "udp"}[s%2]), list...)
-				if random(4) == 0 {
-					m.SessionAffinity = 30
-				}
-				if random(4) == 0 {
-					self(m)
-				}
-				v = append(v, dnat(fmt.Sprintf("s%d", random(3)*10+s), m))
-			}
-			return v
-		}
-		last := natOn()
-		a.resync(last...)
-		for range 40 {
-			next := desired()
-			a.commit(txn.Update, updates(t, [][]proto.Message{last, next}, 1)...)
-			a.mustNotWrite("after a change", next)
-			last = next
-		}
-		a.stop()
-		a = newAgent(t, g, Deps{})
-		a.mustNotWrite("restarted agent", last)
-		a.resync()
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) { natRandomChanges(t, g, Deps{}) })
+	t.Run("worker", func(t *testing.T) {
+		onVPP(t, vpptest.Options{Workers: 1}, func(t *testing.T, g *target) { natRandomChanges(t, g, Deps{NAT: clusterIPs}) })
 	})
+}
+
+func natRandomChanges(t *testing.T, g *target, deps Deps) {
+	a := newAgent(t, g, deps)
+	seed := uint32(1)
+	random := func(n int) int {
+		seed = 1664525*seed + 1013904223
+		return int(seed>>8) % n
+	}
+	desired := func() values {
+		v := natOn()
+		for s := range 6 {
+			var list []string
+			for b := range 8 {
+				if random(3) > 0 {
+					list = append(list, fmt.Sprintf("10.1.1.%d:80*%d", b+1, []int{0, 1, 1, 1, 7, 400}[random(6)]))
+				}
+			}
+			if len(list) == 0 {
+				continue
+			}
+			m := port(fmt.Sprintf("10.96.0.%d:80/%s", s, []string{"tcp", "udp"}[s%2]), list...)
+			if random(4) == 0 {
+				m.SessionAffinity = 30
+			}
+			if random(4) == 0 {
+				self(m)
+			}
+			v = append(v, dnat(fmt.Sprintf("s%d", random(3)*10+s), m))
+		}
+		return v
+	}
+	last := natOn()
+	a.resync(last...)
+	for range 40 {
+		next := desired()
+		a.commit(txn.Update, updates(t, [][]proto.Message{last, next}, 1)...)
+		a.mustNotWrite("after a change", next)
+		last = next
+	}
+	a.stop()
+	a = newAgent(t, g, deps)
+	a.mustNotWrite("restarted agent", last)
+	a.resync()
 }
 
 var podMAC = vppfake.MAC{2, 0, 0, 0, 2, 1} // VPP's, on all pods' interfaces
@@ -481,13 +486,18 @@ var podMAC = vppfake.MAC{2, 0, 0, 0, 2, 1} // VPP's, on all pods' interfaces
 // natWorld is the fake with a client behind pod 1, backends behind pods 2 to 9, in the main table.
 func natWorld(t *testing.T) (*vppfake.Fake, *agent, values) {
 	t.Helper()
-	f := vppfake.New(vppfake.Config{Seed: 1})
+	return natWorldWith(t, vppfake.Config{Seed: 1}, Deps{})
+}
+
+func natWorldWith(t *testing.T, config vppfake.Config, deps Deps) (*vppfake.Fake, *agent, values) {
+	t.Helper()
+	f := vppfake.New(config)
 	t.Cleanup(func() { f.Close() })
 	g := &target{socket: t.TempDir() + "/api.sock", fake: f}
 	if err := f.Listen(g.socket); err != nil {
 		t.Fatal(err)
 	}
-	a := newAgent(t, g, Deps{})
+	a := newAgent(t, g, deps)
 	base := all(natOn(), values{loop("gw", "", withIP("10.1.1.1/24"))}, values{
 		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: none, FirstIp: "192.0.2.254", TwiceNat: true}})
 	for n := range 9 {

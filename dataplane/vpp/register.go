@@ -20,6 +20,7 @@ import (
 	"go.fd.io/govpp/binapi/memif"
 	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/tapv2"
+	"go.fd.io/govpp/binapi/vlib"
 	"go.fd.io/govpp/binapi/vxlan"
 
 	"contiv.dev/vswitch/dataplane/scheduler"
@@ -172,6 +173,7 @@ func Messages() []api.Message {
 		&nat44_ed.Nat44ShowRunningConfig{}, &nat44_ed.Nat44StaticMappingDump{}, &nat44_ed.Nat44UserSessionV3Dump{},
 		&nat44_ed.NatSetTimeouts{}, &nat44_ed.NatWorkerDump{},
 		&tapv2.SwInterfaceTapV2Dump{}, &tapv2.TapCreateV3{}, &tapv2.TapDeleteV2{},
+		&vlib.ShowThreads{},
 		&vxlan.VxlanAddDelTunnelV3{}, &vxlan.VxlanTunnelV2Dump{},
 	}
 }

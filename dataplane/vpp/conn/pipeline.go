@@ -27,6 +27,8 @@ type lane struct {
 	ended   []ending  // requests that ended here, without VPP
 	backlog []pending // requests of callbacks that wait for room
 	depth   int       // of callbacks now running
+	unread  int       // bytes written since all requests had been answered: VPP may still have to read them
+	held    bool      // write nothing: see Together
 	giveUp  error     // refuse everything: Flush was cancelled
 	timer   *time.Timer
 }
@@ -137,7 +139,7 @@ func (l *lane) send(p pending) {
 	if trace := l.conn.cfg.Trace; trace != nil {
 		trace(Sent, p.req, 0, nil)
 	}
-	if l.out.count >= outboxCount || len(l.out.frames) >= outboxBytes || l.flight.count == 1 {
+	if !l.held && (l.out.count >= outboxCount || len(l.out.frames) >= outboxBytes || l.flight.count == 1) {
 		l.post()
 	}
 }
@@ -231,6 +233,10 @@ func (l *lane) post() {
 	if l.out.count == 0 {
 		return
 	}
+	if l.flight.count == l.out.count {
+		l.unread = 0
+	}
+	l.unread += len(l.out.frames)
 	if l.session.err() == nil {
 		// an error ends the session, and with it the requests
 		_ = l.session.t.send(l.out.frames, l.conn.cfg.RequestTimeout)

@@ -37,6 +37,7 @@ type server struct {
 	cond     *sync.Cond
 	conns    map[*net.UnixConn]bool
 	received map[string]int
+	followed map[string]int // those that were read, 4 kB at a time as VPP does, together with all of the next one
 	frozen   bool
 	// answer, if set, says what to send for a request; ok false: the default.
 	answer func(req api.Message) (replies []api.Message, ok bool)
@@ -47,6 +48,7 @@ func newServer(t *testing.T) *server {
 	s := &server{
 		t: t, path: filepath.Join(t.TempDir(), "api.sock"), types: newRegistry(), ids: map[string]uint16{},
 		byID: map[uint16]*msgType{}, conns: map[*net.UnixConn]bool{}, received: map[string]int{}, pid: 42,
+		followed: map[string]int{},
 	}
 	s.cond = sync.NewCond(&s.mu)
 	next := uint16(100)
@@ -117,7 +119,7 @@ func (s *server) reply(f func(req api.Message) ([]api.Message, bool)) {
 
 func (s *server) serve(c *net.UnixConn) {
 	defer c.Close()
-	r := bufio.NewReader(c)
+	r := bufio.NewReaderSize(c, outboxBytes)
 	for {
 		var head [frameHeader]byte
 		if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -137,8 +139,22 @@ func (s *server) serve(c *net.UnixConn) {
 			s.t.Error(err)
 			return
 		}
+		s.follow(r, req.GetMessageName())
 		s.handle(c, req, binary.BigEndian.Uint32(data[6:]))
 	}
+}
+
+func (s *server) follow(r *bufio.Reader, name string) {
+	if r.Buffered() < frameHeader {
+		return
+	}
+	next, err := r.Peek(frameHeader)
+	if err != nil || r.Buffered() < frameHeader+int(binary.BigEndian.Uint32(next[8:])) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followed[name]++
 }
 
 func (s *server) table() api.Message {

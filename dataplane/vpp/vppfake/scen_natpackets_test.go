@@ -17,6 +17,7 @@ func natPacketScenarios() []packetScenario {
 	return []packetScenario{
 		{"nat_service", natServicePackets},
 		{"nat_backends", natBackendPackets},
+		{"nat_bridge", natBridgePackets},
 		{"nat_hairpin", natHairpinPackets},
 		{"nat_static", natStaticPackets},
 		{"nat_output", natOutputPackets},
@@ -192,6 +193,45 @@ func natBackendPackets(ps *packetScript) {
 	ps.do(del)
 	ps.do(del)
 	ps.sessions("10.1.1.3", "10.1.1.4")
+}
+
+// natBridgePackets: a balanced mapping of no port and no protocol is for all those of its address that have no mapping.
+func natBridgePackets(ps *packetScript) {
+	natNode(ps)
+	a, b := backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.4", 8080, 3, 1)
+	bridge, forget := balanced(true, "10.96.0.10", 0, selfTwice, 0, a, b), identity(false, "10.96.0.10", 0, 1)
+	bridge.ExternalPort, forget.Flags = 0, 0
+	exact := identity(false, "10.96.0.10", 80, 1)
+	exact.Protocol = tcpProto
+	ps.do(balanced(true, "10.96.0.10", tcpProto, selfTwice, 0, a, a))
+	ps.note("the mapping of the port goes first")
+	ps.do(bridge)
+	ps.do(bridge)
+	ps.dump(&nat44_ed.Nat44LbStaticMappingDump{})
+	for n := range uint16(4) {
+		ps.tcp(1, "10.1.1.2", 1000+n, "10.96.0.10", 80)
+	}
+	ps.note("without it the bridge stands in, for other ports and protocols, too")
+	ps.do(exact)
+	for n := range uint16(4) {
+		ps.tcp(1, "10.1.1.2", 1010+n, "10.96.0.10", 80)
+	}
+	ps.tcp(1, "10.1.1.2", 1020, "10.96.0.10", 81)
+	ps.udp(1, "10.1.1.2", 1020, "10.96.0.10", 82)
+	ps.ping(1, "10.1.1.2", "10.96.0.10", 7)
+	ps.tcp(2, "10.1.1.3", 8080, "10.1.1.2", 1010, vppfake.FlagSYN, vppfake.FlagACK)
+	ps.tcp(3, "10.1.1.4", 8080, "10.1.1.2", 1010, vppfake.FlagSYN, vppfake.FlagACK)
+	ps.sessions("10.1.1.3", "10.1.1.4")
+	ps.note("the bridge goes, its connections stay")
+	ps.do(balanced(true, "10.96.0.10", tcpProto, selfTwice, 0, a, b))
+	ps.do(forget)
+	ps.do(forget)
+	ps.dump(&nat44_ed.Nat44LbStaticMappingDump{})
+	for n := range uint16(4) {
+		ps.tcp(1, "10.1.1.2", 1010+n, "10.96.0.10", 80, vppfake.FlagACK)
+	}
+	ps.tcp(1, "10.1.1.2", 1030, "10.96.0.10", 80)
+	ps.tcp(1, "10.1.1.2", 1031, "10.96.0.10", 81)
 }
 
 func natHairpinPackets(ps *packetScript) {

@@ -193,13 +193,13 @@ func (w *walk) out2inSlow(q *natPacket) verdict {
 	case m == nil:
 		w.bypass(q)
 		return pass
-	case icmp && !q.EchoReply && !m.has(nat_types.NAT_IS_ADDR_ONLY):
-		return w.natDrop("unsupported ICMP type")
 	}
 	to, ok := w.chooseLocal(q, m)
 	switch {
 	case !ok && w.err != nil:
 		return drop
+	case icmp && !q.EchoReply && !m.has(nat_types.NAT_IS_ADDR_ONLY):
+		return w.natDrop("unsupported ICMP type")
 	case m.identity:
 		return pass
 	case !q.opening():

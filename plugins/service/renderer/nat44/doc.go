@@ -21,6 +21,7 @@
 //   - loadBalancerSourceRanges: NAT does not look at the source. A load balancer's address with ranges is not served at all.
 //   - externalTrafficPolicy Local for clients in the cluster: they get what outside clients get, that is local backends only.
 //   - Drop (somebody else has a backend) is the same as Reject.
+//   - endpoints of a node port or an external address that change while VPP has workers: a connection of that moment may fail.
 //   - more than 255 backends: each node uses 255 of them, not all nodes the same.
 //
 // The agent makes the renderer with New, registers it with the service plugin (RegisterRenderer), and tells ipnet that VPP

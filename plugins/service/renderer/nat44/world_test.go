@@ -40,7 +40,7 @@ const outsideIP = "192.168.16.200"
 
 const servePort = 8080
 
-func newWorld(t *testing.T, nodes int, config string) *world {
+func newWorld(t *testing.T, nodes int, config string, change ...func(*vpptest.Options)) *world {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: network namespaces need root")
@@ -48,7 +48,7 @@ func newWorld(t *testing.T, nodes int, config string) *world {
 	if _, ok := vpptest.Find(); !ok {
 		t.Skip(vpptest.ErrNoVPP)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	dir, err := binDir()
 	if err != nil {
@@ -60,11 +60,15 @@ func newWorld(t *testing.T, nodes int, config string) *world {
 	}
 	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
 	_, err = os.Stat("/dev/vhost-net")
+	opts := &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384}
+	for _, f := range change {
+		f(opts)
+	}
 	c, err := testbed.NewCluster(ctx, testbed.ClusterOptions{
 		Name: name, Nodes: nodes, Unstarted: true,
 		Node: testbed.NodeOptions{
 			BinDir: dir, Dataplane: "vpp", AgentArgs: []string{"--kubeconfig=" + kubeconfig},
-			VPP: &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384},
+			VPP: opts,
 		},
 		ConfigOf: func(i int) string {
 			return "useTAPInterfaces: true\n" + config + "nodeConfig:\n- nodeName: " + testbed.NodeName(name, i) +
@@ -96,7 +100,7 @@ var binDir = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("CONTIV_BIN"); dir != "" {
 		return dir, nil
 	}
-	dir, err := os.MkdirTemp("", prefix+"-bin-")
+	dir, err := os.MkdirTemp("", binPrefix())
 	if err != nil {
 		return "", err
 	}
@@ -110,12 +114,15 @@ var binDir = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	leftovers, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"-bin-*")) // the pattern is well formed
-	for _, dir := range leftovers {
-		_ = os.RemoveAll(dir) // of this run, or of one that was interrupted
+	ours, _ := filepath.Glob(filepath.Join(os.TempDir(), binPrefix()+"*")) // the pattern is well formed
+	for _, dir := range ours {
+		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }
+
+// binPrefix is of this run: others may be under way.
+func binPrefix() string { return fmt.Sprintf("%s-bin-%d-", prefix, os.Getpid()) }
 
 func (w *world) serveAPI(n *testbed.Node) {
 	w.must(n.Do(func() error {
@@ -131,6 +138,10 @@ func (w *world) close() {
 	if w.t.Failed() {
 		for _, n := range w.Nodes {
 			w.t.Logf("the end of the agent's log of %s:\n%s", n.Name, n.LogTail(15))
+			if n.VPP != nil {
+				log := n.VPP.Log()
+				w.t.Logf("the end of VPP's log:\n%s", log[max(0, len(log)-2000):])
+			}
 			if command := os.Getenv("CONTIV_E2E_INSPECT"); command != "" && n.VPP != nil {
 				cmd := n.Command(w.ctx, "sh", "-c", command)
 				cmd.Env = append(os.Environ(), "NODE="+n.Name, "VPPCTL=vppctl -s "+n.VPP.CLISocket(), "REST="+n.RESTSocket())
