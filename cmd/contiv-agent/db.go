@@ -17,7 +17,7 @@ import (
 )
 
 // relaySaveDelay is how late the relayed state of Kubernetes may reach the local copy, as when it comes from the API server.
-const relaySaveDelay = 5 * time.Second
+const relaySaveDelay = 500 * time.Millisecond
 
 // clusterDB is the cluster database, the node's own copy of it, and the watcher that turns both into events.
 type clusterDB struct {

@@ -26,7 +26,9 @@ func (o *natOptions) register(f *pflag.FlagSet) {
 		"(0: VPP's default)")
 	f.DurationVar(&o.udp, "nat-udp-timeout", 0, "silence after which VPP may forget a UDP session (0: VPP's default)")
 	f.DurationVar(&o.tcp, "nat-tcp-timeout", 0, "the same for an established TCP connection")
-	f.DurationVar(&o.opening, "nat-tcp-transitory-timeout", 0, "the same for a TCP connection that opens or closes")
+	// VPP's own 240 s would be in the way of clients that use a port again: an answer is known by backend, client and port, so
+	// that a closed connection to a service takes the answers of a new one directly to the same backend.
+	f.DurationVar(&o.opening, "nat-tcp-transitory-timeout", 30*time.Second, "the same for a TCP connection that opens or closes")
 	f.DurationVar(&o.icmp, "nat-icmp-timeout", 0, "the same for pings")
 }
 
