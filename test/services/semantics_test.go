@@ -69,7 +69,7 @@ func (w *world) check(t *testing.T, svc *corev1.Service, sc scenario, family int
 		if err != nil {
 			t.Fatal(err)
 		}
-		deadline := time.Now().Add(3 * time.Second)
+		deadline := time.Now().Add(10 * time.Second) // VPP limits the rate of its ICMP errors
 		for err = w.meets(svc, e, family); err != nil && time.Now().Before(deadline); err = w.meets(svc, e, family) {
 			time.Sleep(50 * time.Millisecond)
 		}
