@@ -197,8 +197,9 @@ func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 	}
 	b.forget(pod.name)
 	b.forget(host.name)
-	err = fmt.Errorf("make the VETH pair of %s and %s out of pooled %s and %s: %w", pod.name, host.name, podEnd, hostEnd, err)
-	return true, errors.Join(err, unlessGone(agent.sock.exec(delLink(hostLink.index))))
+	// The pool takes its pairs back when VPP goes away. What is really in the way of the pod's pair, a new one meets, too.
+	b.log.Warn("pooled VETH cannot be used; making a new one", "for", pod.name, "device", hostEnd, "peer", podEnd, "error", err)
+	return false, unlessGone(agent.sock.exec(delLink(hostLink.index)))
 }
 
 func (b *Backend) completePooled(pod, host *vethEnd, podLink, hostLink linkInfo) error {
