@@ -174,5 +174,8 @@ func testDispatchDelta(t *testing.T, r *rig) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := joinErrors(r.net.Host.waitCarrier("cali-later"), r.pod(3).waitCarrier("eth0")); err != nil {
+		t.Fatal(err)
+	}
 	expect(Drop, Pass, Refuse)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -133,6 +134,26 @@ func up(name string) error {
 		return err
 	}
 	return netlink.LinkSetUp(link)
+}
+
+// waitCarrier waits until the kernel sends through an interface again after its peer was down: its link watch takes up to a
+// second to notice a carrier, and until then a packet that the interface is given is lost without a word.
+func (n *Node) waitCarrier(name string) error {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var link netlink.Link
+		err := n.NS.Do(func() (err error) {
+			link, err = netlink.LinkByName(name)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case link.Attrs().OperState == netlink.OperUp:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s of %s is still %s", name, n.Name, link.Attrs().OperState)
+		}
+	}
 }
 
 func (n *Net) wireOutside() error {
