@@ -78,6 +78,8 @@ func describeInterface(m *vpp_interfaces.Interface) string {
 		b.WriteString(opt(" to ", l.Tap.GetHostIfName()))
 	case *vpp_interfaces.Interface_Vxlan:
 		fmt.Fprintf(&b, " vni %d %s to %s", l.Vxlan.GetVni(), l.Vxlan.GetSrcAddress(), l.Vxlan.GetDstAddress())
+	case *vpp_interfaces.Interface_Pipe:
+		b.WriteString(opt(" other end of ", l.Pipe.GetFirstEnd()))
 	}
 	describeAddresses(&b, m.GetIpAddresses())
 	b.WriteString(opt(", addresses of ", m.GetUnnumbered().GetInterfaceWithIp()))

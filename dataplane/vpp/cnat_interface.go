@@ -92,9 +92,14 @@ func cnatIfObject(what string, v *vpp_cnat.Interface) object {
 	return object{what + " cnat on", "interface " + v.Name}
 }
 
-// sendAll starts requests that end op together.
+// sendAll starts requests that end op together. When one of them fails the others may have been done.
 func (k *kinds) sendAll(op *scheduler.Op, o object, reqs []api.Message, fine ...api.VPPApiError) {
-	done := join(len(reqs), op.Done)
+	done := join(len(reqs), func(err error) {
+		if len(reqs) > 1 {
+			err = scheduler.OutcomeUnknown(err)
+		}
+		op.Done(err)
+	})
 	for _, req := range reqs {
 		k.send(o, req, done, fine...)
 	}

@@ -37,13 +37,12 @@ func (k *kinds) cnatSourceKind() scheduler.Kind[*vpp_cnat.SourceNAT] {
 			return addr(desired.Ipv4Address) == addr(applied.Ipv4Address) && addr(desired.Ipv6Address) == addr(applied.Ipv6Address)
 		},
 		Create: func(op *scheduler.Op, _ string, v *vpp_cnat.SourceNAT) {
-			k.sendAll(op, o("set"), []api.Message{&cnat.CnatSetSnatPolicy{Policy: cnat.CNAT_POLICY_K8S}, cnatSources(v)})
+			k.sendInTurn(op, o("set"), &cnat.CnatSetSnatPolicy{Policy: cnat.CNAT_POLICY_K8S}, cnatSources(v))
 		},
 		Update: func(op *scheduler.Op, _ string, _, v *vpp_cnat.SourceNAT) { k.do(op, o("set"), cnatSources(v)) },
 		Delete: func(op *scheduler.Op, _ string, _ *vpp_cnat.SourceNAT) {
-			k.sendAll(op, o("reset"), []api.Message{
-				cnatSources(&vpp_cnat.SourceNAT{}), &cnat.CnatSetSnatPolicy{Policy: cnat.CNAT_POLICY_NONE},
-			})
+			k.sendInTurn(op, o("reset"), cnatSources(&vpp_cnat.SourceNAT{}),
+				&cnat.CnatSetSnatPolicy{Policy: cnat.CNAT_POLICY_NONE})
 		},
 		Dump: func(op *scheduler.DumpOp, emit func(string, *vpp_cnat.SourceNAT)) {
 			conn.Call(k.lane, &cnat.CnatGetSnatAddresses{}, func(r *cnat.CnatGetSnatAddressesReply, err error) {
@@ -59,6 +58,17 @@ func (k *kinds) cnatSourceKind() scheduler.Kind[*vpp_cnat.SourceNAT] {
 			})
 		},
 	}
+}
+
+// sendInTurn sends the second request only when VPP has done the first.
+func (k *kinds) sendInTurn(op *scheduler.Op, o object, first, second api.Message) {
+	k.send(o, first, func(err error) {
+		if err != nil {
+			op.Done(err)
+			return
+		}
+		k.send(o, second, op.Done)
+	})
 }
 
 func specified(a netip.Addr) string {

@@ -2,6 +2,7 @@ package vpp
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
@@ -244,4 +246,85 @@ func mustRefuse(t *testing.T, v proto.Message, text string) {
 	if err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("%v: %v, want something about %q", v, err, text)
 	}
+}
+
+// TestCnatSourceInTurn: an address without the policy would have VPP translate every source, and VPP does not tell the policy. So
+// when the policy is refused, there is no address; when the address is not taken away, the policy stays.
+func TestCnatSourceInTurn(t *testing.T) {
+	f := vppfake.New(vppfake.Config{})
+	t.Cleanup(func() { f.Close() })
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	if err := f.Listen(socket); err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, &target{socket: socket, fake: f}, Deps{})
+	a.resync()
+	const none, both = "policy 0 [0.0.0.0 ::]", "policy 2 [0.0.0.0 fd00:16::1]"
+	wants := kvs(t, values{&vpp_cnat.SourceNAT{Ipv6Address: "fd00:16::1"}})
+	gone := []txn.KV{{Key: wants[0].Key}}
+	for _, c := range []struct {
+		refused string
+		values  []txn.KV
+		want    string
+	}{
+		{"cnat_set_snat_policy", wants, none}, {"", wants, both}, {"cnat_set_snat_addresses", gone, both}, {"", gone, none},
+	} {
+		if c.refused != "" {
+			f.Faults.Add(vppfake.Fault{Message: c.refused, Retval: -56, Nth: 1, Times: 1})
+		}
+		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.Update, Values: c.values, NoRetry: true})
+		if (err != nil) != (c.refused != "") {
+			t.Errorf("refused %q: %v", c.refused, err)
+		}
+		if got := f.Dump(); strings.Contains(got, "cnat source nat") != (c.want != none) ||
+			c.want != none && !strings.Contains(got, c.want) {
+			t.Errorf("refused %q: want %s, VPP has\n%s", c.refused, c.want, got)
+		}
+	}
+}
+
+// TestCnatInterfaceThatStays: when VPP refuses a part of switching cnat off, and the transaction is undone, the rest that was done
+// is undone, too.
+func TestCnatInterfaceThatStays(t *testing.T) {
+	f := vppfake.New(vppfake.Config{})
+	t.Cleanup(func() { f.Close() })
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	if err := f.Listen(socket); err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, &target{socket: socket, fake: f}, Deps{})
+	desired := values{loop("pod", "", withIP("fd00:16::1/64")), &vpp_cnat.Interface{Name: "pod", Ipv6: true, Role: vpp_cnat.Interface_POD}}
+	a.resync(desired...)
+	before := f.Dump()
+	f.Faults.Add(vppfake.Fault{Message: "cnat_snat_policy_add_del_if", Retval: -56, Nth: 1, Times: 1})
+	_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.Update, Revert: true, Values: []txn.KV{{Key: nb.CnatInterfaceKey("pod")}}})
+	if err == nil {
+		t.Fatal("VPP has refused nothing")
+	}
+	if after := f.Dump(); after != before {
+		t.Errorf("what has changed:\n%s", diffText(before, after))
+	}
+}
+
+// An address that a route fences is translated: the route is still seen beneath the translation, and is still ours to remove.
+func TestCnatOverRoute(t *testing.T) {
+	base := values{loop("nic", "", withIP("fd00:16::1/64")), &vpp_l3.Route{DstNetwork: "::/0", OutgoingInterface: "nic", NextHopAddr: "fd00:16::9"},
+		&vpp_l3.Route{DstNetwork: "100::1/128", Type: vpp_l3.Route_REJECT},
+		&vpp_l3.Route{DstNetwork: "fd00:96::/112", NextHopAddr: "100::1"}}
+	fence := &vpp_l3.Route{DstNetwork: "fd00:20::5/128", NextHopAddr: "100::1"}
+	vip := translation("fd00:20::5", 80, "fd00:16::2")
+	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
+		a := newAgent(t, g, Deps{})
+		inNet := translation("fd00:96::1", 80, "fd00:16::2")
+		a.resync(all(base, values{vip, inNet})...)
+		a.mustNotWrite("without a fence", all(base, values{vip, inNet}))
+		a.resync(all(base, values{vip, inNet, fence})...)
+		a.mustNotWrite("with a fence", all(base, values{vip, inNet, fence}))
+		a.stop()
+		a = newAgent(t, g, Deps{})
+		a.mustNotWrite("restarted agent", all(base, values{vip, inNet, fence}))
+		a.resync(all(base, values{fence})...)
+		a.mustNotWrite("without the translation", all(base, values{fence}))
+		a.resync(base...)
+	})
 }

@@ -10,6 +10,7 @@
 // Nothing is kept on disk. What is ours is found by the marks that we leave in VPP: the tag of an interface and of a bridge
 // domain, the name of a table (tags.go). Objects without a mark of their own belong to what they hang on: addresses to
 // their interface, routes to their table (only those whose source is the API), L2 FIB entries to their bridge domain.
+// ACLs carry their name in their tag (acl.go); of an interface's list those of somebody else are kept (acl_interface.go).
 // NAT mappings carry their DNat44 in their tag (nat_tag.go); the settings of NAT, its pool and its interfaces are all ours.
 // Translations of cnat carry our mark in flags that VPP does not use (cnat_translation.go).
 // The address and the default route of a DHCP lease belong to the DHCP client (dhcp.go). Everything else in VPP is never

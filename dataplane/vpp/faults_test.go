@@ -42,6 +42,8 @@ func node() values {
 		&vpp_l3.Route{VrfId: 1, DstNetwork: "10.3.0.0/16", NextHopAddr: "10.2.0.2", OutgoingInterface: "bvi"},
 		&vpp_l3.Route{VrfId: 1, DstNetwork: "0.0.0.0/0", Type: vpp_l3.Route_INTER_VRF},
 		&vpp_l3.Route{DstNetwork: "10.3.0.0/16", Type: vpp_l3.Route_INTER_VRF, ViaVrfId: 1},
+		pipeEndOf("pipe-in", ""), pipeEndOf("pipe-out", "pipe-in", inTable(1), unnumberedTo("gw")),
+		&vpp_l3.Route{DstNetwork: "10.20.0.0/16", OutgoingInterface: "pipe-in"},
 		&vpp_interfaces.Interface{Name: "nic", Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, SetDhcpClient: true},
 	}, natOn(), values{
 		natIf("tap-1", true, true, false), natIf("bvi", true, true, false), natIf("nic", false, true, true),
@@ -52,6 +54,9 @@ func node() values {
 		dnat("default/sticky", with(port("10.96.0.2:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080*3"), sticky(30))),
 		dnat("identities", &vpp_nat.DNat44_IdentityMapping{IpAddress: "10.9.0.1"},
 			&vpp_nat.DNat44_IdentityMapping{IpAddress: "10.9.0.1", VrfId: 1}),
+		aclOf("services", []string{"tap-1", "bvi"}, []string{"bvi"}, allow("10.0.0.0/8", "10.96.0.3/32", 80), denyAll("10.96.0.3/32", 80)),
+		aclOf("more", []string{"tap-1"}, nil, denyAll("fd00:96::1/128", 80)),
+		dnat("default/guarded", guardedBy("services", port("10.96.0.3:80/tcp", "10.1.0.2:8080"))),
 	})
 }
 

@@ -61,6 +61,7 @@ func ifTypes() map[ifKind]*ifType {
 		vpp_interfaces.Interface_MEMIF:             memifType(),
 		vpp_interfaces.Interface_VXLAN_TUNNEL:      vxlanType(),
 		vpp_interfaces.Interface_DPDK:              physicalType(),
+		vpp_interfaces.Interface_PIPE:              pipeType(),
 	}
 }
 

@@ -115,7 +115,8 @@ func (k *kinds) matches(st *ifState, u *suspect) bool {
 		return u.dev != "" && st.hostDev == u.dev
 	case vpp_interfaces.Interface_SOFTWARE_LOOPBACK:
 		return st.details.Tag == "" && st.details.L2Address == loopbackMAC(u.v)
-	case vpp_interfaces.Interface_MEMIF, vpp_interfaces.Interface_VXLAN_TUNNEL, vpp_interfaces.Interface_SUB_INTERFACE:
+	case vpp_interfaces.Interface_MEMIF, vpp_interfaces.Interface_VXLAN_TUNNEL, vpp_interfaces.Interface_SUB_INTERFACE,
+		vpp_interfaces.Interface_PIPE:
 		found := k.readInterface(st)
 		return st.details.Tag == "" && found != nil && k.sameInterface(u.v, found)
 	}

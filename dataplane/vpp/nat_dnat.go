@@ -26,7 +26,8 @@ type natMapping struct {
 	Pool     netip.Addr // of twice-NAT; invalid: any
 	Affinity uint32     // seconds; 0: none
 	Backends []natBackend
-	Bridge   bool // stands in for another one while that is made anew; never desired
+	Bridge   bool   // stands in for another one while that is made anew; never desired
+	Guard    string // the ACL that must be in place before; VPP does not know of it
 }
 
 const (
@@ -108,6 +109,7 @@ func mappingOf(label string, v *vpp_nat.DNat44_StaticMapping) *natMapping {
 	m := &natMapping{
 		Label: label, External: externalOf(v.ExternalInterface, v.ExternalIp, v.ExternalPort, v.Protocol), Twice: v.TwiceNat,
 		Pool: addr(v.TwiceNatPoolIp), Affinity: v.SessionAffinity, Backends: make([]natBackend, 0, len(v.LocalIps)),
+		Guard: v.Guard,
 	}
 	asked := make([]uint32, len(v.LocalIps))
 	for i, l := range v.LocalIps {

@@ -68,6 +68,10 @@ func (k *kinds) natInterfaceKind() scheduler.Kind[*vpp_nat.Nat44Interface] {
 				k.missing(op, natIfObject("enable", v.Name), v.Name)
 				return
 			}
+			if err := k.unguarded(v.Name); err != nil {
+				op.Done(natIfObject("enable", v.Name).wrap(err))
+				return
+			}
 			k.setNATRole(op, v.Name, index, roleOf(v), true)
 		},
 		Delete: func(op *scheduler.Op, _ string, v *vpp_nat.Nat44Interface) {
@@ -121,10 +125,7 @@ func (k *kinds) setNATRole(op *scheduler.Op, name string, index uint32, role nat
 	if !on {
 		what, fine = "disable", ifGone
 	}
-	done := join(len(reqs), op.Done)
-	for _, req := range reqs {
-		k.send(natIfObject(what, name), req, done, fine...)
-	}
+	k.sendAll(op, natIfObject(what, name), reqs, fine...)
 }
 
 // dumpNATInterfaces emits the roles of our interfaces.

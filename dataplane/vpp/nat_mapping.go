@@ -22,7 +22,9 @@ import (
 func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
 	return scheduler.Kind[*natMapping]{
 		Name: kindNATMapping, Rank: scheduler.RankFeature,
-		Equal:  func(_ string, desired, applied *natMapping) bool { return desired.same(applied) },
+		Equal: func(_ string, desired, applied *natMapping) bool {
+			return desired.same(applied) && k.guarded(desired) == nil
+		},
 		Parent: func(_ string, v *natMapping) string { return nb.DNat44Key(v.Label) },
 		Deps: func(_ string, v *natMapping, add func(string)) {
 			add(nb.Nat44GlobalKey)
@@ -36,6 +38,10 @@ func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
 			}
 		},
 		Create: func(op *scheduler.Op, key string, v *natMapping) {
+			if err := k.guarded(v); err != nil {
+				op.Done(mappingObject("add", v).wrap(err))
+				return
+			}
 			if v.balanced() {
 				k.addBalanced(v, k.places(key, nil, v), op.Done)
 				return
@@ -43,6 +49,14 @@ func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
 			k.putPlain(op, v, true)
 		},
 		Update: func(op *scheduler.Op, key string, applied, desired *natMapping) {
+			if err := k.guarded(desired); err != nil {
+				k.withdraw(op, key, applied, err)
+				return
+			}
+			if desired.same(applied) {
+				op.Done(nil)
+				return
+			}
 			k.changeBalanced(op, key, applied, desired)
 		},
 		CanUpdate: func(_ string, applied, desired *natMapping) bool { return applied.balanced() && desired.balanced() },
@@ -207,6 +221,14 @@ func (k *kinds) endSessions(m *natMapping, to []natBackend, done func(error)) {
 		}, end)
 	}
 	end(nil)
+}
+
+// withdraw takes away a mapping that must not be there any longer, for the reason that err gives.
+func (k *kinds) withdraw(op *scheduler.Op, key string, m *natMapping, err error) {
+	both := join(2, op.Done)
+	both(mappingObject("keep", m).wrap(err))
+	delete(k.nat.places, key)
+	k.removeBalanced(m, both)
 }
 
 func (k *kinds) step(op *scheduler.Op, v *natMapping, steps []natStep) {

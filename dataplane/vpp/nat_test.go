@@ -717,7 +717,7 @@ func TestNATFlush(t *testing.T) {
 }
 
 func TestNATSessionCounts(t *testing.T) {
-	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat", "cnat", "af_packet", "memif", "dhcp", "vxlan"}})
+	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat", "cnat", "acl", "af_packet", "memif", "dhcp", "vxlan"}})
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{NAT: NATSettings{Sessions: 4321}})
 	n := NewNATSessions(v.StatsSocket(), slog.New(slog.DiscardHandler))
 	n.look()

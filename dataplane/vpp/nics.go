@@ -2,8 +2,10 @@ package vpp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -18,8 +20,8 @@ import (
 // nicsTimeout bounds a look at VPP's interfaces.
 const nicsTimeout = 5 * time.Second
 
-// nicTypes are the device classes of VPP that stand for hardware (sw_interface_details: interface_dev_type). TAPs share the class of
-// VirtIO NICs and are told apart by their names.
+// nicTypes are the device classes of VPP that stand for hardware (sw_interface_details: interface_dev_type). TAPs share the
+// class of VirtIO NICs and are told apart by their names.
 func nicTypes() []string {
 	return []string{
 		"dpdk", "RDMA interface", "VMXNET3 interface", "Adaptive Virtual Function (AVF) interface",
@@ -27,9 +29,21 @@ func nicTypes() []string {
 	}
 }
 
+// nicsKey is where the names of NICs are in the NICStore.
+const nicsKey = "vpp-nics"
+
+// NICStore keeps what is the node's own.
+type NICStore interface {
+	// LoadOwn reads a value; nil if there is none.
+	LoadOwn(key string) ([]byte, error)
+	SaveOwn(key string, value []byte) error
+}
+
 // NICs tells which NICs VPP has by its start-up configuration. They stay the same as long as that VPP runs.
 type NICs struct {
-	conn *conn.Conn
+	conn  *conn.Conn
+	store NICStore // nil: nothing outlives the agent
+	log   *slog.Logger
 
 	mu        sync.Mutex
 	boot      uint32 // PID of the VPP that names are of; 0: none yet
@@ -52,6 +66,32 @@ func NewNICs(c *conn.Conn) *NICs {
 		}
 	})
 	return n
+}
+
+// Remember makes an agent that starts while VPP is away answer what its predecessor was told. Before Names and Run.
+func (n *NICs) Remember(store NICStore, log *slog.Logger) {
+	n.store, n.log = store, log.With("component", "vpp-nics")
+	data, err := store.LoadOwn(nicsKey)
+	if err == nil && data != nil {
+		err = json.Unmarshal(data, &n.names)
+	}
+	if err != nil {
+		n.log.Warn("which NICs VPP had is not known; they are found when VPP is connected", "error", err)
+	}
+}
+
+// save is for the next agent.
+func (n *NICs) save(names []string) {
+	if n.store == nil {
+		return
+	}
+	data, err := json.Marshal(names)
+	if err == nil {
+		err = n.store.SaveOwn(nicsKey, data)
+	}
+	if err != nil {
+		n.log.Warn("which NICs VPP has is not remembered; an agent that is restarted while VPP is away will not know", "error", err)
+	}
 }
 
 // Names lists the NICs by index. It asks VPP once per VPP. While VPP is away it answers what is known, which may be nothing;
@@ -110,6 +150,9 @@ func (n *NICs) look() ([]string, error) {
 			return names, nil
 		}
 		return names, fmt.Errorf("which NICs VPP has: %w", err)
+	}
+	if !slices.Equal(found, names) {
+		n.save(found)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

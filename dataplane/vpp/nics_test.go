@@ -1,11 +1,13 @@
 package vpp
 
 import (
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 
@@ -59,4 +61,63 @@ func TestNICs(t *testing.T) {
 	case <-time.After(time.Second):
 		t.Error("not told that VPP has other NICs than was said")
 	}
+}
+
+// nicStore is a NICStore in memory.
+type nicStore map[string][]byte
+
+func (s nicStore) LoadOwn(key string) ([]byte, error) { return s[key], nil }
+
+func (s nicStore) SaveOwn(key string, value []byte) error {
+	s[key] = value
+	return nil
+}
+
+// TestNICsAreRemembered: an agent that starts while VPP is away knows VPP's NICs from its predecessor; when VPP has others, it
+// is told.
+func TestNICsAreRemembered(t *testing.T) {
+	store := nicStore{}
+	agentOf := func(nics ...string) (*NICs, *agent) {
+		f := vppfake.New(vppfake.Config{NICs: nics})
+		t.Cleanup(func() { f.Close() })
+		g := &target{name: "fake", socket: filepath.Join(t.TempDir(), "api.sock"), fake: f}
+		if err := f.Listen(g.socket); err != nil {
+			t.Fatal(err)
+		}
+		a := newAgent(t, g, Deps{})
+		n := NewNICs(a.conn)
+		n.Remember(store, slog.New(slog.DiscardHandler))
+		return n, a
+	}
+	names := func(n *NICs, want ...string) {
+		t.Helper()
+		if got, err := n.Names(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("NICs %v, %v, want %v", got, err, want)
+		}
+	}
+	first, _ := agentOf("Gig0", "Gig1")
+	names(first, "Gig0", "Gig1")
+
+	away := NewNICs(conn.New(conn.Config{Socket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.DiscardHandler)))
+	away.Remember(store, slog.New(slog.DiscardHandler))
+	names(away, "Gig0", "Gig1")
+
+	second, a := agentOf("Gig2")
+	connected := second.conn
+	second.conn = away.conn
+	names(second, "Gig0", "Gig1")
+	second.conn = connected
+	told := 0
+	second.Watch(func() { told++ })
+	for _, call := range second.changed() {
+		call()
+	}
+	if names(second, "Gig2"); told != 1 {
+		t.Errorf("told %d times of other NICs", told)
+	}
+	a.stop()
+	away.Remember(store, slog.New(slog.DiscardHandler))
+	names(away, "Gig2")
+	store[nicsKey] = []byte("{")
+	names(func() *NICs { n := NewNICs(away.conn); n.Remember(store, slog.New(slog.DiscardHandler)); return n }())
 }

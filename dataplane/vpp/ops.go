@@ -26,6 +26,7 @@ type kinds struct {
 	log       *slog.Logger
 	nat       natState
 	cnat      cnatState
+	acl       aclState
 }
 
 // object names what a request is about, for errors: "route 10.0.0.0/8 in table 1".

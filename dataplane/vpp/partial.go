@@ -45,6 +45,8 @@ func interfaceOf(v any) string {
 		return v.If
 	case ifDHCP:
 		return v.If
+	case aclBinding:
+		return v.If
 	case *vpp_cnat.Interface:
 		return v.Name
 	case *natMapping:
@@ -145,6 +147,8 @@ func (k *kinds) collectOne(s *ifSnapshot, e *ifEntry, done func(error)) {
 			conn.Dump(k.lane, &memif.MemifSocketFilenameDump{},
 				func(d *memif.MemifSocketFilenameDetails) { s.sockets[d.SocketID] = d.SocketFilename }, done)
 		})
+	case vpp_interfaces.Interface_PIPE:
+		ask(func(done func(error)) { k.collectPipes(s, done) })
 	case vpp_interfaces.Interface_VXLAN_TUNNEL:
 		ask(func(done func(error)) {
 			conn.Dump(k.lane, &vxlan.VxlanTunnelV2Dump{SwIfIndex: index},

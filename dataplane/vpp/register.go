@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/acl"
 	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/binapi/arp"
 	"go.fd.io/govpp/binapi/cnat"
@@ -19,6 +20,7 @@ import (
 	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/memif"
 	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/pipe"
 	"go.fd.io/govpp/binapi/tapv2"
 	"go.fd.io/govpp/binapi/vlib"
 	"go.fd.io/govpp/binapi/vxlan"
@@ -101,6 +103,8 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		scheduler.Register(s, k.scanKind()),
 		scheduler.Register(s, k.routeKind()),
 		scheduler.Register(s, k.ifDHCPKind()),
+		scheduler.Register(s, k.aclKind()),
+		scheduler.Register(s, k.aclInterfaceKind()),
 		scheduler.Register(s, k.natGlobalKind()),
 		scheduler.Register(s, k.natTimeoutsKind()),
 		scheduler.Register(s, k.natInterfaceKind()),
@@ -135,12 +139,15 @@ func newKinds(deps Deps) *kinds {
 		log:  deps.Log.With("component", "vpp-kinds"),
 		nat:  natState{places: map[string][]natBackend{}, inAndOut: map[string]bool{}},
 		cnat: cnatState{ids: map[string]uint32{}},
+		acl:  newACLState(),
 	}
 }
 
 // Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected.
 func Messages() []api.Message {
 	return []api.Message{
+		&acl.ACLAddReplace{}, &acl.ACLDel{}, &acl.ACLDump{}, &acl.ACLInterfaceListDump{}, &acl.ACLInterfaceSetACLList{},
+		&acl.ACLPluginGetConnTableMaxEntries{},
 		&af_packet.AfPacketCreateV3{}, &af_packet.AfPacketDelete{}, &af_packet.AfPacketDump{},
 		&arp.ProxyArpAddDel{}, &arp.ProxyArpDump{}, &arp.ProxyArpIntfcDump{}, &arp.ProxyArpIntfcEnableDisable{},
 		&cnat.CnatGetSnatAddresses{}, &cnat.CnatSetSnatAddresses{}, &cnat.CnatSetSnatPolicy{}, &cnat.CnatSnatPolicyAddDelIf{},
@@ -172,6 +179,7 @@ func Messages() []api.Message {
 		&nat44_ed.Nat44InterfaceDump{}, &nat44_ed.Nat44LbStaticMappingAddDelLocal{}, &nat44_ed.Nat44LbStaticMappingDump{},
 		&nat44_ed.Nat44ShowRunningConfig{}, &nat44_ed.Nat44StaticMappingDump{}, &nat44_ed.Nat44UserSessionV3Dump{},
 		&nat44_ed.NatSetTimeouts{}, &nat44_ed.NatWorkerDump{},
+		&pipe.PipeCreate{}, &pipe.PipeDelete{}, &pipe.PipeDump{},
 		&tapv2.SwInterfaceTapV2Dump{}, &tapv2.TapCreateV3{}, &tapv2.TapDeleteV2{},
 		&vlib.ShowThreads{},
 		&vxlan.VxlanAddDelTunnelV3{}, &vxlan.VxlanTunnelV2Dump{},

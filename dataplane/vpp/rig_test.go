@@ -238,6 +238,7 @@ func vppState(t *testing.T, a *agent) string {
 	conn.Dump(lane, &l2.L2XconnectDump{}, func(d *l2.L2XconnectDetails) { add("xconnect %v", *d) }, end)
 	natLines(lane, add, end)
 	cnatLines(lane, add, end)
+	aclLines(lane, add, end)
 	for _, v6 := range []bool{false, true} {
 		conn.Dump(lane, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: family(v6)},
 			func(d *ip_neighbor.IPNeighborDetails) { add("neighbour %v", d.Neighbor) }, end)

@@ -39,6 +39,7 @@ type ifSnapshot struct {
 	unnumbered map[uint32]uint32
 	queues     map[uint32][]*interfaces.SwInterfaceRxPlacementDetails
 	dhcp       map[uint32]*dhcp.DHCPClientDetails
+	pipes      map[uint32]*pipeEnd
 }
 
 // ifState is one interface of ours in VPP.
@@ -52,6 +53,7 @@ type ifState struct {
 	memif      *memif.MemifDetails
 	socketFile string
 	vxlan      *vxlan.VxlanTunnelV2Details
+	pipe       *pipeEnd
 
 	dhcp  bool // it has a client
 	lease netip.Prefix
@@ -120,12 +122,13 @@ func newIfSnapshot() *ifSnapshot {
 		memifs: map[uint32]*memif.MemifDetails{}, sockets: map[uint32]string{},
 		vxlans: map[uint32]*vxlan.VxlanTunnelV2Details{}, unnumbered: map[uint32]uint32{},
 		queues: map[uint32][]*interfaces.SwInterfaceRxPlacementDetails{}, dhcp: map[uint32]*dhcp.DHCPClientDetails{},
+		pipes: map[uint32]*pipeEnd{},
 	}
 }
 
 // collect dumps what comes in one piece, and then what has to be asked of each interface of ours.
 func (k *kinds) collect(s *ifSnapshot, done func(error)) {
-	const dumps = 9
+	const dumps = 10
 	part := join(dumps, func(err error) {
 		if err != nil {
 			done(err)
@@ -153,6 +156,7 @@ func (k *kinds) collect(s *ifSnapshot, done func(error)) {
 	conn.Dump(k.lane, &vxlan.VxlanTunnelV2Dump{SwIfIndex: all},
 		func(d *vxlan.VxlanTunnelV2Details) { s.vxlans[uint32(d.SwIfIndex)] = d }, optional)
 	k.collectDHCP(s, optional)
+	k.collectPipes(s, optional)
 	conn.Dump(k.lane, &ip.IPUnnumberedDump{SwIfIndex: all},
 		func(d *ip.IPUnnumberedDetails) { s.unnumbered[uint32(d.SwIfIndex)] = uint32(d.IPSwIfIndex) }, part)
 	conn.Dump(k.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: all},
@@ -236,6 +240,8 @@ func (s *ifSnapshot) state(name string, index uint32, d *interfaces.SwInterfaceD
 		}
 	case s.vxlans[index] != nil:
 		st.kind, st.vxlan = vpp_interfaces.Interface_VXLAN_TUNNEL, s.vxlans[index]
+	case s.pipes[index] != nil:
+		st.kind, st.pipe = vpp_interfaces.Interface_PIPE, s.pipes[index]
 	}
 	return st
 }

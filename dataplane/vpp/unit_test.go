@@ -115,6 +115,8 @@ func TestValidateInterface(t *testing.T) {
 		{"vxlan.dst_address", vx, func(v *vpp_interfaces.Interface) { v.GetVxlan().DstAddress = "10.0.0.1" }},
 		{"vxlan.multicast", vx, func(v *vpp_interfaces.Interface) { v.GetVxlan().DstAddress = "239.0.0.1" }},
 		{"vxlan.gpe", vx, func(v *vpp_interfaces.Interface) { v.GetVxlan().Gpe = &vpp_interfaces.VxlanLink_Gpe{} }},
+		{"pipe.first_end", pipeEndOf("p", ""), func(v *vpp_interfaces.Interface) { v.GetPipe().FirstEnd = "p" }},
+		{"phys_address", pipeEndOf("p", ""), func(v *vpp_interfaces.Interface) { v.PhysAddress = "02:00:00:00:00:01" }},
 		{"sub.parent_name", sub, func(v *vpp_interfaces.Interface) { v.GetSub().ParentName = "" }},
 		{"sub.parent_name", sub, func(v *vpp_interfaces.Interface) { v.GetSub().ParentName = "s" }},
 		{"sub.sub_id", sub, func(v *vpp_interfaces.Interface) { v.GetSub().SubId = 4095 }},

@@ -37,7 +37,8 @@ type scenario struct {
 
 func scenarios() []scenario {
 	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(),
-		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios(), cnatScenarios())
+		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios(), cnatScenarios(),
+		aclScenarios())
 }
 
 func TestContractFake(t *testing.T) {

@@ -47,7 +47,7 @@
 //
 // # Limits
 //
-//   - API: what objectKinds lists. No ACL, SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
+//   - API: what objectKinds lists. No SRv6, IPsec, statistics segment, multicast, MPLS, BIER, classify
 //     tables. MFIBs of a table are not kept. ip_table_replace, address replace: no.
 //   - Tables: fe80::/10 as VPP shows it, without the link-local tables behind it.
 //   - Attributes of hardware that VPP asks the driver for (speed, duplex, host MTU) are 0 or fixed. A memif has no peer:

@@ -27,6 +27,8 @@ type Config struct {
 	NICs []string
 	// Workers is the number of worker threads. They only serve receive queues, on paper.
 	Workers int
+	// ACLSessions is how many sessions startup.conf allows for ACLs; default 1024, as vpptest has it.
+	ACLSessions uint64
 	// RestartAfter is how long a fake stays down after a crash (by Crash, a fault, or a request that aborts VPP): 0
 	// restarts at once, a negative value leaves it down until Boot.
 	RestartAfter time.Duration

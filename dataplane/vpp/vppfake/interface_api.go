@@ -51,6 +51,9 @@ func (st *state) details(i *iface) *interfaces_api.SwInterfaceDetails {
 	st.l2.rewrites[i.index].describe(d)
 	if s := i.sub; s != nil {
 		d.Type = interface_types.IF_API_TYPE_SUB
+		if s.pipe {
+			d.Type = interface_types.IF_API_TYPE_PIPE
+		}
 		d.SubID = s.id
 		d.SubOuterVlanID, d.SubInnerVlanID = s.outer, s.inner
 		d.SubIfFlags = s.flags & interface_types.SUB_IF_API_FLAG_MASK_VNET

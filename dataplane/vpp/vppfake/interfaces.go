@@ -55,6 +55,7 @@ type subInterface struct {
 	id           uint32
 	outer, inner uint16
 	flags        interface_types.SubIfFlags
+	pipe         bool // an end of a pipe, which has no VLAN
 }
 
 // interfaces is VPP's pool of software interfaces: an index is reused at once, last freed first.
@@ -112,6 +113,7 @@ func (st *state) delete(i *iface) {
 	}
 	st.flushNeighbors(i.index, -1, false)
 	st.dropFeatures(i)
+	st.dropACLs(i)
 	if i.sub == nil && i.hw.driver.remove != nil {
 		i.hw.driver.remove(st, i)
 	}
@@ -154,7 +156,7 @@ func (st *state) live() []*iface {
 // setAdmin is vnet_sw_interface_set_flags; false: refused.
 func (st *state) setAdmin(i *iface, up bool) bool {
 	owner := i.hw.owner
-	if i.sub != nil && up && !owner.up {
+	if i.sub != nil && up && !owner.up && !i.sub.pipe {
 		return false
 	}
 	if i.up == up {
@@ -175,6 +177,11 @@ func (st *state) setAdmin(i *iface, up bool) bool {
 	}
 	if i.sub == nil && !up && i.hw.linkUp {
 		st.setLink(i, false)
+	}
+	if p, ok := i.hw.driver.detail.(*pipePair); ok && i.sub == nil {
+		for _, end := range p.ends {
+			st.setAdmin(end, up)
+		}
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package vppfake
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -26,10 +27,10 @@ func registerRoutes(t *table) {
 		return &ip.IPRouteAddDelReply{Retval: rv, StatsIndex: stats}
 	})
 	dump(t, func(c *call, q *ip.IPRouteV2Dump, send func(*ip.IPRouteV2Details)) {
-		c.eachRoute(q.Table, source(q.Src), func(e *fibEntry) { send(&ip.IPRouteV2Details{Route: e.api()}) })
+		c.eachRoute(q.Table, source(q.Src), func(r ip.IPRouteV2) { send(&ip.IPRouteV2Details{Route: r}) })
 	})
 	dump(t, func(c *call, q *ip.IPRouteDump, send func(*ip.IPRouteDetails)) {
-		c.eachRoute(q.Table, 0, func(e *fibEntry) { send(&ip.IPRouteDetails{Route: withoutSource(e.api())}) })
+		c.eachRoute(q.Table, 0, func(r ip.IPRouteV2) { send(&ip.IPRouteDetails{Route: withoutSource(r)}) })
 	})
 	on(t, reads, func(c *call, q *ip.IPRouteLookupV2) *ip.IPRouteLookupV2Reply {
 		e, rv := c.routeLookup(q.TableID, q.Prefix, q.Exact != 0)
@@ -182,16 +183,39 @@ func (st *state) decodeNormal(in *fib_types.FibPath, out *path, fam int) int32 {
 	return 0
 }
 
-func (st *state) eachRoute(q ip.IPTable, src source, f func(*fibEntry)) {
+// eachRoute shows the entries whose best source is src, 0 for all. What cnat translates is cnat's, whoever else has a route to
+// it, and shows the paths of that route or else of the one that covers it.
+func (st *state) eachRoute(q ip.IPTable, src source, f func(ip.IPRouteV2)) {
 	t := st.ip.tables[familyOf(q.IsIP6)][q.TableID]
 	if t == nil {
 		return
 	}
 	for _, e := range t.sorted() {
+		if st.translated(t, e.prefix) {
+			continue
+		}
 		if best, _ := e.best(); src == 0 || src == best {
-			f(e)
+			f(e.api())
 		}
 	}
+	if byCnat := st.ip.sourceCalled("cnat"); t.id == 0 && (src == 0 || src == byCnat) {
+		for _, vip := range slices.SortedFunc(maps.Keys(st.cnat.exclusive), netip.Addr.Compare) {
+			if family(vip) != familyOf(q.IsIP6) {
+				continue
+			}
+			if e := t.lookup(vip, nil); e != nil {
+				r := e.api()
+				r.Prefix, r.Src = apiPrefix(hostPrefix(vip)), uint8(byCnat)
+				f(r)
+			}
+		}
+	}
+}
+
+// translated: cnat has the entry of a prefix.
+func (st *state) translated(t *fib, prefix netip.Prefix) bool {
+	_, ok := st.cnat.exclusive[prefix.Addr()]
+	return ok && t.id == 0 && prefix.IsSingleIP()
 }
 
 func (st *state) routeLookup(table uint32, prefix ip_types.Prefix, exact bool) (*fibEntry, int32) {

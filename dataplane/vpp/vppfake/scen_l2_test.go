@@ -6,6 +6,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/memif"
+	"go.fd.io/govpp/binapi/pipe"
 	"go.fd.io/govpp/binapi/vxlan"
 )
 
@@ -157,6 +158,7 @@ func tunnelScenarios() []scenario {
 		{"vxlan", vxlans},
 		{"vxlan6", vxlans6},
 		{"memif", memifs},
+		{"pipe", pipes},
 	}
 }
 
@@ -303,4 +305,53 @@ func memifs(s *script) {
 	sock(false, 0, "")
 	dump()
 	s.dump(&memif.MemifSocketFilenameDump{})
+}
+
+func pipes(s *script) {
+	s.do(&pipe.PipeCreate{IsSpecified: true, UserInstance: 8200})
+	for _, taken := range []uint32{8200, 16 * 1024} { // VPP leaves what is in the answer beside the error to chance
+		r := &pipe.PipeCreateReply{}
+		err := s.conn.Invoke(s.t.Context(), &pipe.PipeCreate{IsSpecified: true, UserInstance: taken}, r)
+		s.line("pipe %d again: retval %d %v", taken, r.Retval, err)
+	}
+	s.do(&pipe.PipeCreate{UserInstance: 77})
+	s.dump(&pipe.PipeDump{})
+	s.interfaces()
+	s.note("an end is up with its parent")
+	s.up(2)
+	s.interfaces()
+	s.down(2)
+	s.up(1)
+	s.interfaces()
+	s.down(2)
+	s.interfaces()
+	s.note("and down with it")
+	s.down(1)
+	s.interfaces()
+	s.up(1)
+	s.down(2)
+	s.do(&interfaces.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: 2, Tag: "first"})
+	s.do(&interfaces.SwInterfaceSetTable{SwIfIndex: 2, VrfID: 7})
+	s.table(7, false)
+	s.do(&interfaces.SwInterfaceSetTable{SwIfIndex: 2, VrfID: 7})
+	s.addr(3, "169.254.1.1/32")
+	s.do(&interfaces.SwInterfaceSetUnnumbered{SwIfIndex: 3, UnnumberedSwIfIndex: 2, IsAdd: true})
+	s.up(2)
+	s.note("routes through it")
+	s.route(true, 7, "0.0.0.0/0", via("0.0.0.0", 2))
+	s.route(true, 7, "10.9.0.0/16", via("10.9.9.9", 2))
+	s.routes(7, false)
+	s.do(&interfaces.SwInterfaceSetMacAddress{SwIfIndex: 2, MacAddress: mac("02:00:00:00:00:55")})
+	s.do(&interfaces.SwInterfaceSetMtu{SwIfIndex: 2, Mtu: []uint32{1400, 0, 0, 0}})
+	s.interfaces()
+	s.note("delete")
+	s.route(false, 7, "0.0.0.0/0", via("0.0.0.0", 2))
+	s.route(false, 7, "10.9.0.0/16", via("10.9.9.9", 2))
+	s.do(&pipe.PipeDelete{SwIfIndex: 99})
+	s.do(&pipe.PipeDelete{SwIfIndex: 1})
+	s.do(&pipe.PipeDelete{SwIfIndex: 1})
+	s.dump(&pipe.PipeDump{})
+	s.interfaces()
+	s.do(&pipe.PipeCreate{IsSpecified: true, UserInstance: 8200})
+	s.interfaces()
 }

@@ -9,6 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/nat_types"
+	"go.fd.io/govpp/binapi/pipe"
 
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
@@ -29,6 +30,7 @@ func natPacketScenarios() []packetScenario {
 		{"nat_limit", natLimitPackets},
 		{"nat_by_hand", natByHandPackets},
 		{"nat_vxlan", natVxlanPackets},
+		{"nat_pipe", natPipePackets},
 	}
 }
 
@@ -551,4 +553,56 @@ func natVxlanPackets(ps *packetScript) {
 	ps.do(identity(true, "192.168.16.1", 4789, 0))
 	ps.send(3, p)
 	ps.dump(&nat44_ed.Nat44UserSessionV3Dump{IPAddress: addr4("10.1.2.9")})
+}
+
+// natPipePackets: the uplink carries what pods of different nodes send each other, so what pods send to the outside is
+// translated on its way through a pipe before it.
+func natPipePackets(ps *packetScript) {
+	natNode(ps)
+	ps.natOut(false, 4)
+	for n := index(1); n <= 4; n++ { // inside for VPP, so that the only outside table is the pipe's; and outside by hand
+		if n < 4 {
+			ps.natIf(false, n, 0)
+		}
+		ps.natIf(true, n, nat_types.NAT_IS_INSIDE)
+		for _, f := range []string{"nat-pre-in2out", "nat44-ed-classify"} {
+			ps.do(&feature.FeatureEnableDisable{SwIfIndex: n, Enable: f == "nat44-ed-classify", ArcName: "ip4-unicast", FeatureName: f})
+		}
+	}
+	ends := ps.do(&pipe.PipeCreate{IsSpecified: true, UserInstance: 8200}).(*pipe.PipeCreateReply)
+	in, out := ends.PipeSwIfIndex[0], ends.PipeSwIfIndex[1]
+	ps.up(ends.SwIfIndex)
+	ps.do(&interfaces.SwInterfaceSetUnnumbered{SwIfIndex: 4, UnnumberedSwIfIndex: out, IsAdd: true})
+	ps.natOut(true, in)
+	ps.route(true, 1, "0.0.0.0/0", via("0.0.0.0", uint32(in)))
+	ps.route(true, 1, "10.1.0.0/16", fibPath{table: 0})
+	ps.route(true, 0, "10.1.2.0/24", via("192.168.16.9", 4))
+	local := backend("10.1.1.3", 8080, 1, 1)
+	ps.do(balanced(true, "192.168.16.1", tcpProto, selfTwice, 0, local, backend("10.1.1.3", 0, 0, 1)))
+	ps.out.Reset()
+	ps.note("pods to the outside")
+	ps.tcp(1, "10.1.1.2", 1500, "192.168.16.9", 80)
+	ps.tcp(2, "10.1.1.3", 1500, "192.168.16.9", 80)
+	ps.udp(1, "10.1.1.2", 1500, "8.8.8.8", 53)
+	ps.ping(1, "10.1.1.2", "8.8.8.8", 3000)
+	ps.note("answers")
+	ps.tcp(4, "192.168.16.9", 80, "192.168.16.1", 1500, vppfake.FlagSYN, vppfake.FlagACK)
+	ps.udp(4, "8.8.8.8", 53, "192.168.16.1", 1500)
+	ps.pong(4, "8.8.8.8", "192.168.16.1", 3000)
+	ps.tcp(1, "10.1.1.2", 1500, "192.168.16.9", 80, vppfake.FlagACK)
+	ps.note("to a pod of another node and back, and the other way round")
+	ps.tcp(1, "10.1.1.2", 1600, "10.1.2.7", 80)
+	ps.tcp(4, "10.1.2.7", 80, "10.1.1.2", 1600, vppfake.FlagSYN, vppfake.FlagACK)
+	ps.udp(4, "10.1.2.7", 1700, "10.1.1.2", 53)
+	ps.udp(1, "10.1.1.2", 53, "10.1.2.7", 1700)
+	ps.note("a node port, whose backend sees the client")
+	ps.tcp(4, "192.168.16.9", 1000, "192.168.16.1", 80)
+	ps.tcp(2, "10.1.1.3", 8080, "192.168.16.9", 1000, vppfake.FlagSYN, vppfake.FlagACK)
+	ps.tcp(4, "192.168.16.9", 1000, "192.168.16.1", 80, vppfake.FlagACK)
+	ps.note("unasked, to a pod: its answer is not taken for one")
+	ps.tcp(4, "192.168.16.9", 1000, "10.1.1.2", 80)
+	ps.tcp(1, "10.1.1.2", 80, "192.168.16.9", 1000, vppfake.FlagSYN, vppfake.FlagACK)
+	ps.udp(4, "192.168.16.9", 1001, "10.1.1.2", 53)
+	ps.udp(1, "10.1.1.2", 53, "192.168.16.9", 1001)
+	ps.sessions("10.1.1.2", "10.1.1.3", "192.168.16.1")
 }

@@ -1,6 +1,8 @@
 package vppfake_test
 
 import (
+	"slices"
+
 	"go.fd.io/govpp/binapi/arp"
 	"go.fd.io/govpp/binapi/fib_types"
 	interfaces "go.fd.io/govpp/binapi/interface"
@@ -12,7 +14,7 @@ import (
 )
 
 func packetScenarios() []packetScenario {
-	return append(append(natPacketScenarios(), cnatPacketScenarios()...), []packetScenario{
+	return append(slices.Concat(natPacketScenarios(), cnatPacketScenarios(), aclPacketScenarios()), []packetScenario{
 		{"routed", routedPackets},
 		{"routed6", routedPackets6},
 		{"vrf", vrfPackets},

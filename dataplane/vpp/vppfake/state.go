@@ -82,6 +82,7 @@ func objectKinds() []objectKind {
 		{registerTap, nil},
 		{registerMemif, dumpMemifSockets},
 		{registerVxlan, nil},
+		{registerPipes, nil},
 		{registerAddresses, nil},
 		{registerTables, dumpTables},
 		{registerRoutes, nil},
@@ -94,6 +95,7 @@ func objectKinds() []objectKind {
 		{registerFeatures, nil},
 		{registerNAT, dumpNAT},
 		{registerCnat, dumpCnat},
+		{registerACL, dumpACL},
 		{registerDHCP, dumpDHCP},
 		{registerPG, nil},
 		{registerFatal, nil},
@@ -114,11 +116,13 @@ type state struct {
 	hosts    map[string]*iface
 	memif    memifs
 	vxlan    vxlans
+	pipes    pool
 	ip       ipState
 	l2       l2State
 	features map[featureKey]bool
 	nat      nat
 	cnat     cnatState
+	acl      aclState
 	dhcp     []*dhcpClient
 }
 
@@ -139,6 +143,7 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	st.vxlan.start()
 	st.nat.start()
 	st.cnat.start()
+	st.acl.start()
 	st.ifs.watchers = map[*session]uint32{}
 	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})
 	local.hw.owner = local

@@ -15,7 +15,7 @@ const (
 
 // layer3 is ethernet-input: a frame for the interface itself, if its MAC says so.
 func (w *walk) layer3(i *iface, p Packet) {
-	if i.hw.ethernet && !isGroup(p.EthDst) && p.EthDst != i.hw.mac {
+	if i.hw.ethernet && i.pipeOf() == nil && !isGroup(p.EthDst) && p.EthDst != i.hw.mac {
 		w.drop("%s: MAC %s is not mine", i.label(), p.EthDst)
 		return
 	}
@@ -50,6 +50,9 @@ func (w *walk) network(i *iface, p Packet) {
 	w.rx = i
 	table := i.ip[fam].table
 	w.cnatInput(i, &p)
+	if !w.aclLets(w.acl.in[i.index], i, &p) {
+		return
+	}
 	if fam == ip4 {
 		var goOn bool
 		if table, goOn = w.natInput(i, &p); !goOn {
@@ -237,7 +240,7 @@ func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
 	}
 	p.TTL--
 	fam := family(p.Dst)
-	if out.hw.ethernet {
+	if out.hw.ethernet && out.pipeOf() == nil {
 		n := w.ip.neighbors[family(nh)][neighborKey{out.index, nh}]
 		if n == nil {
 			w.drop("no adjacency: %s on %s is not resolved", nh, out.label())
@@ -250,7 +253,7 @@ func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
 		return
 	}
 	p.VLAN = nil
-	if w.cnatOutput(out, &p) && w.natOutput(out, &p) {
+	if w.natOutput(out, &p) && w.aclLets(w.acl.out[out.index], out, &p) && w.cnatOutput(out, &p) {
 		w.output(out, p)
 	}
 }

@@ -204,7 +204,7 @@ func (w *walk) input(i *iface, p Packet) {
 // subInterface is the sub-interface of a port that takes a frame with these tags.
 func (w *walk) subInterface(port *iface, tags []uint16) *iface {
 	for _, i := range w.live() {
-		if i.hw != port.hw || i.sub == nil {
+		if i.hw != port.hw || i.sub == nil || i.sub.pipe {
 			continue
 		}
 		if i.sub.flags&(interface_types.SUB_IF_API_FLAG_DEFAULT|interface_types.SUB_IF_API_FLAG_OUTER_VLAN_ID_ANY|
@@ -227,6 +227,10 @@ func (w *walk) output(i *iface, p Packet) {
 	}
 	if !i.up || !i.hw.owner.up {
 		w.drop("%s is down", i.label())
+		return
+	}
+	if pipe := i.pipeOf(); pipe != nil {
+		w.input(pipe.other(i), p)
 		return
 	}
 	if i.sub != nil && i.l2.bd == nil && !i.l2.xconn {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,9 @@ func (v *VPP) config() string {
 		section("cpu", fmt.Sprintf("workers %d", v.opts.Workers))
 	}
 	section("plugins", v.plugins()...)
+	if v.opts.FewPlugins == nil || slices.Contains(v.opts.FewPlugins, "acl") {
+		section("acl-plugin", "connection count max 1024", "connection hash buckets 1024") // as contiv-vpp-supervisor has it
+	}
 	b.WriteString(v.opts.Config)
 	return b.String()
 }

@@ -40,27 +40,30 @@ const (
 	Interface_IPIP_TUNNEL       Interface_Type = 13
 	Interface_WIREGUARD_TUNNEL  Interface_Type = 14
 	Interface_RDMA              Interface_Type = 15
+	// Ours, not vpp-agent's.
+	Interface_PIPE Interface_Type = 1000
 )
 
 // Enum value maps for Interface_Type.
 var (
 	Interface_Type_name = map[int32]string{
-		0:  "UNDEFINED_TYPE",
-		1:  "SUB_INTERFACE",
-		2:  "SOFTWARE_LOOPBACK",
-		3:  "DPDK",
-		4:  "MEMIF",
-		5:  "TAP",
-		6:  "AF_PACKET",
-		7:  "VXLAN_TUNNEL",
-		8:  "IPSEC_TUNNEL",
-		9:  "VMXNET3_INTERFACE",
-		10: "BOND_INTERFACE",
-		11: "GRE_TUNNEL",
-		12: "GTPU_TUNNEL",
-		13: "IPIP_TUNNEL",
-		14: "WIREGUARD_TUNNEL",
-		15: "RDMA",
+		0:    "UNDEFINED_TYPE",
+		1:    "SUB_INTERFACE",
+		2:    "SOFTWARE_LOOPBACK",
+		3:    "DPDK",
+		4:    "MEMIF",
+		5:    "TAP",
+		6:    "AF_PACKET",
+		7:    "VXLAN_TUNNEL",
+		8:    "IPSEC_TUNNEL",
+		9:    "VMXNET3_INTERFACE",
+		10:   "BOND_INTERFACE",
+		11:   "GRE_TUNNEL",
+		12:   "GTPU_TUNNEL",
+		13:   "IPIP_TUNNEL",
+		14:   "WIREGUARD_TUNNEL",
+		15:   "RDMA",
+		1000: "PIPE",
 	}
 	Interface_Type_value = map[string]int32{
 		"UNDEFINED_TYPE":    0,
@@ -79,6 +82,7 @@ var (
 		"IPIP_TUNNEL":       13,
 		"WIREGUARD_TUNNEL":  14,
 		"RDMA":              15,
+		"PIPE":              1000,
 	}
 )
 
@@ -228,7 +232,7 @@ func (x SubInterface_TagRewriteOptions) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SubInterface_TagRewriteOptions.Descriptor instead.
 func (SubInterface_TagRewriteOptions) EnumDescriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{1, 0}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{2, 0}
 }
 
 type MemifLink_MemifMode int32
@@ -277,7 +281,7 @@ func (x MemifLink_MemifMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemifLink_MemifMode.Descriptor instead.
 func (MemifLink_MemifMode) EnumDescriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{2, 0}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{3, 0}
 }
 
 type VxlanLink_Gpe_Protocol int32
@@ -332,7 +336,7 @@ func (x VxlanLink_Gpe_Protocol) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use VxlanLink_Gpe_Protocol.Descriptor instead.
 func (VxlanLink_Gpe_Protocol) EnumDescriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{3, 0, 0}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{4, 0, 0}
 }
 
 // Interface is a VPP interface, identified by its logical name.
@@ -358,6 +362,7 @@ type Interface struct {
 	//	*Interface_Afpacket
 	//	*Interface_Tap
 	//	*Interface_Vxlan
+	//	*Interface_Pipe
 	Link          isInterface_Link `protobuf_oneof:"link"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -529,6 +534,15 @@ func (x *Interface) GetVxlan() *VxlanLink {
 	return nil
 }
 
+func (x *Interface) GetPipe() *PipeLink {
+	if x != nil {
+		if x, ok := x.Link.(*Interface_Pipe); ok {
+			return x.Pipe
+		}
+	}
+	return nil
+}
+
 type isInterface_Link interface {
 	isInterface_Link()
 }
@@ -553,6 +567,11 @@ type Interface_Vxlan struct {
 	Vxlan *VxlanLink `protobuf:"bytes,104,opt,name=vxlan,proto3,oneof"`
 }
 
+type Interface_Pipe struct {
+	// Ours, not vpp-agent's.
+	Pipe *PipeLink `protobuf:"bytes,1000,opt,name=pipe,proto3,oneof"`
+}
+
 func (*Interface_Sub) isInterface_Link() {}
 
 func (*Interface_Memif) isInterface_Link() {}
@@ -562,6 +581,55 @@ func (*Interface_Afpacket) isInterface_Link() {}
 func (*Interface_Tap) isInterface_Link() {}
 
 func (*Interface_Vxlan) isInterface_Link() {}
+
+func (*Interface_Pipe) isInterface_Link() {}
+
+// PipeLink is one end of a pipe: what is sent out by it comes in by the other end. The first end makes the pipe and the second one
+// names it.
+type PipeLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Logical name of the first end; empty in the first end itself.
+	FirstEnd      string `protobuf:"bytes,1,opt,name=first_end,json=firstEnd,proto3" json:"first_end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PipeLink) Reset() {
+	*x = PipeLink{}
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PipeLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PipeLink) ProtoMessage() {}
+
+func (x *PipeLink) ProtoReflect() protoreflect.Message {
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PipeLink.ProtoReflect.Descriptor instead.
+func (*PipeLink) Descriptor() ([]byte, []int) {
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PipeLink) GetFirstEnd() string {
+	if x != nil {
+		return x.FirstEnd
+	}
+	return ""
+}
 
 type SubInterface struct {
 	state         protoimpl.MessageState         `protogen:"open.v1"`
@@ -577,7 +645,7 @@ type SubInterface struct {
 
 func (x *SubInterface) Reset() {
 	*x = SubInterface{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[1]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +657,7 @@ func (x *SubInterface) String() string {
 func (*SubInterface) ProtoMessage() {}
 
 func (x *SubInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[1]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +670,7 @@ func (x *SubInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubInterface.ProtoReflect.Descriptor instead.
 func (*SubInterface) Descriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{1}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SubInterface) GetParentName() string {
@@ -664,7 +732,7 @@ type MemifLink struct {
 
 func (x *MemifLink) Reset() {
 	*x = MemifLink{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[2]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +744,7 @@ func (x *MemifLink) String() string {
 func (*MemifLink) ProtoMessage() {}
 
 func (x *MemifLink) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[2]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +757,7 @@ func (x *MemifLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemifLink.ProtoReflect.Descriptor instead.
 func (*MemifLink) Descriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{2}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MemifLink) GetMode() MemifLink_MemifMode {
@@ -769,7 +837,7 @@ type VxlanLink struct {
 
 func (x *VxlanLink) Reset() {
 	*x = VxlanLink{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[3]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -781,7 +849,7 @@ func (x *VxlanLink) String() string {
 func (*VxlanLink) ProtoMessage() {}
 
 func (x *VxlanLink) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[3]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -794,7 +862,7 @@ func (x *VxlanLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VxlanLink.ProtoReflect.Descriptor instead.
 func (*VxlanLink) Descriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{3}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *VxlanLink) GetSrcAddress() string {
@@ -843,7 +911,7 @@ type AfpacketLink struct {
 
 func (x *AfpacketLink) Reset() {
 	*x = AfpacketLink{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[4]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +923,7 @@ func (x *AfpacketLink) String() string {
 func (*AfpacketLink) ProtoMessage() {}
 
 func (x *AfpacketLink) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[4]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +936,7 @@ func (x *AfpacketLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfpacketLink.ProtoReflect.Descriptor instead.
 func (*AfpacketLink) Descriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{4}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AfpacketLink) GetHostIfName() string {
@@ -900,7 +968,7 @@ type TapLink struct {
 
 func (x *TapLink) Reset() {
 	*x = TapLink{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[5]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +980,7 @@ func (x *TapLink) String() string {
 func (*TapLink) ProtoMessage() {}
 
 func (x *TapLink) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[5]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +993,7 @@ func (x *TapLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TapLink.ProtoReflect.Descriptor instead.
 func (*TapLink) Descriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{5}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TapLink) GetVersion() uint32 {
@@ -987,7 +1055,7 @@ type Interface_IP6ND struct {
 
 func (x *Interface_IP6ND) Reset() {
 	*x = Interface_IP6ND{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[6]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1067,7 @@ func (x *Interface_IP6ND) String() string {
 func (*Interface_IP6ND) ProtoMessage() {}
 
 func (x *Interface_IP6ND) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[6]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1107,7 @@ type Interface_Unnumbered struct {
 
 func (x *Interface_Unnumbered) Reset() {
 	*x = Interface_Unnumbered{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[7]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1119,7 @@ func (x *Interface_Unnumbered) String() string {
 func (*Interface_Unnumbered) ProtoMessage() {}
 
 func (x *Interface_Unnumbered) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[7]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1154,7 @@ type Interface_RxMode struct {
 
 func (x *Interface_RxMode) Reset() {
 	*x = Interface_RxMode{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[8]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1166,7 @@ func (x *Interface_RxMode) String() string {
 func (*Interface_RxMode) ProtoMessage() {}
 
 func (x *Interface_RxMode) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[8]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1214,7 @@ type Interface_RxPlacement struct {
 
 func (x *Interface_RxPlacement) Reset() {
 	*x = Interface_RxPlacement{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[9]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1226,7 @@ func (x *Interface_RxPlacement) String() string {
 func (*Interface_RxPlacement) ProtoMessage() {}
 
 func (x *Interface_RxPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[9]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1273,7 @@ type VxlanLink_Gpe struct {
 
 func (x *VxlanLink_Gpe) Reset() {
 	*x = VxlanLink_Gpe{}
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[10]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1285,7 @@ func (x *VxlanLink_Gpe) String() string {
 func (*VxlanLink_Gpe) ProtoMessage() {}
 
 func (x *VxlanLink_Gpe) ProtoReflect() protoreflect.Message {
-	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[10]
+	mi := &file_ligato_vpp_interfaces_interface_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1298,7 @@ func (x *VxlanLink_Gpe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VxlanLink_Gpe.ProtoReflect.Descriptor instead.
 func (*VxlanLink_Gpe) Descriptor() ([]byte, []int) {
-	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{3, 0}
+	return file_ligato_vpp_interfaces_interface_proto_rawDescGZIP(), []int{4, 0}
 }
 
 func (x *VxlanLink_Gpe) GetDecapVrfId() uint32 {
@@ -1251,7 +1319,7 @@ var File_ligato_vpp_interfaces_interface_proto protoreflect.FileDescriptor
 
 const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\n" +
-	"%ligato/vpp/interfaces/interface.proto\x12\x15ligato.vpp.interfaces\"\x81\r\n" +
+	"%ligato/vpp/interfaces/interface.proto\x12\x15ligato.vpp.interfaces\"\xc4\r\n" +
 	"\tInterface\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x129\n" +
 	"\x04type\x18\x02 \x01(\x0e2%.ligato.vpp.interfaces.Interface.TypeR\x04type\x12\x18\n" +
@@ -1271,7 +1339,8 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\x05memif\x18e \x01(\v2 .ligato.vpp.interfaces.MemifLinkH\x00R\x05memif\x12A\n" +
 	"\bafpacket\x18f \x01(\v2#.ligato.vpp.interfaces.AfpacketLinkH\x00R\bafpacket\x122\n" +
 	"\x03tap\x18g \x01(\v2\x1e.ligato.vpp.interfaces.TapLinkH\x00R\x03tap\x128\n" +
-	"\x05vxlan\x18h \x01(\v2 .ligato.vpp.interfaces.VxlanLinkH\x00R\x05vxlan\x1al\n" +
+	"\x05vxlan\x18h \x01(\v2 .ligato.vpp.interfaces.VxlanLinkH\x00R\x05vxlan\x126\n" +
+	"\x04pipe\x18\xe8\a \x01(\v2\x1f.ligato.vpp.interfaces.PipeLinkH\x00R\x04pipe\x1al\n" +
 	"\x05IP6ND\x12-\n" +
 	"\x12address_autoconfig\x18\x01 \x01(\bR\x11addressAutoconfig\x124\n" +
 	"\x16install_default_routes\x18\x02 \x01(\bR\x14installDefaultRoutes\x1a8\n" +
@@ -1292,7 +1361,7 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\x05queue\x18\x01 \x01(\rR\x05queue\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\rR\x06worker\x12\x1f\n" +
 	"\vmain_thread\x18\x03 \x01(\bR\n" +
-	"mainThread\"\x92\x02\n" +
+	"mainThread\"\x9d\x02\n" +
 	"\x04Type\x12\x12\n" +
 	"\x0eUNDEFINED_TYPE\x10\x00\x12\x11\n" +
 	"\rSUB_INTERFACE\x10\x01\x12\x15\n" +
@@ -1311,8 +1380,11 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\vGTPU_TUNNEL\x10\f\x12\x0f\n" +
 	"\vIPIP_TUNNEL\x10\r\x12\x14\n" +
 	"\x10WIREGUARD_TUNNEL\x10\x0e\x12\b\n" +
-	"\x04RDMA\x10\x0fB\x06\n" +
-	"\x04linkJ\x04\bi\x10qR\x05ipsecR\bvmx_net3R\x04bondR\x03greR\x04gtpuR\x04ipipR\twireguardR\x04rdma\"\xfa\x02\n" +
+	"\x04RDMA\x10\x0f\x12\t\n" +
+	"\x04PIPE\x10\xe8\aB\x06\n" +
+	"\x04linkJ\x04\bi\x10qR\x05ipsecR\bvmx_net3R\x04bondR\x03greR\x04gtpuR\x04ipipR\twireguardR\x04rdma\"'\n" +
+	"\bPipeLink\x12\x1b\n" +
+	"\tfirst_end\x18\x01 \x01(\tR\bfirstEnd\"\xfa\x02\n" +
 	"\fSubInterface\x12\x1f\n" +
 	"\vparent_name\x18\x01 \x01(\tR\n" +
 	"parentName\x12\x15\n" +
@@ -1395,7 +1467,7 @@ func file_ligato_vpp_interfaces_interface_proto_rawDescGZIP() []byte {
 }
 
 var file_ligato_vpp_interfaces_interface_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_ligato_vpp_interfaces_interface_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_ligato_vpp_interfaces_interface_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_ligato_vpp_interfaces_interface_proto_goTypes = []any{
 	(Interface_Type)(0),                 // 0: ligato.vpp.interfaces.Interface.Type
 	(Interface_RxMode_Type)(0),          // 1: ligato.vpp.interfaces.Interface.RxMode.Type
@@ -1403,38 +1475,40 @@ var file_ligato_vpp_interfaces_interface_proto_goTypes = []any{
 	(MemifLink_MemifMode)(0),            // 3: ligato.vpp.interfaces.MemifLink.MemifMode
 	(VxlanLink_Gpe_Protocol)(0),         // 4: ligato.vpp.interfaces.VxlanLink.Gpe.Protocol
 	(*Interface)(nil),                   // 5: ligato.vpp.interfaces.Interface
-	(*SubInterface)(nil),                // 6: ligato.vpp.interfaces.SubInterface
-	(*MemifLink)(nil),                   // 7: ligato.vpp.interfaces.MemifLink
-	(*VxlanLink)(nil),                   // 8: ligato.vpp.interfaces.VxlanLink
-	(*AfpacketLink)(nil),                // 9: ligato.vpp.interfaces.AfpacketLink
-	(*TapLink)(nil),                     // 10: ligato.vpp.interfaces.TapLink
-	(*Interface_IP6ND)(nil),             // 11: ligato.vpp.interfaces.Interface.IP6ND
-	(*Interface_Unnumbered)(nil),        // 12: ligato.vpp.interfaces.Interface.Unnumbered
-	(*Interface_RxMode)(nil),            // 13: ligato.vpp.interfaces.Interface.RxMode
-	(*Interface_RxPlacement)(nil),       // 14: ligato.vpp.interfaces.Interface.RxPlacement
-	(*VxlanLink_Gpe)(nil),               // 15: ligato.vpp.interfaces.VxlanLink.Gpe
+	(*PipeLink)(nil),                    // 6: ligato.vpp.interfaces.PipeLink
+	(*SubInterface)(nil),                // 7: ligato.vpp.interfaces.SubInterface
+	(*MemifLink)(nil),                   // 8: ligato.vpp.interfaces.MemifLink
+	(*VxlanLink)(nil),                   // 9: ligato.vpp.interfaces.VxlanLink
+	(*AfpacketLink)(nil),                // 10: ligato.vpp.interfaces.AfpacketLink
+	(*TapLink)(nil),                     // 11: ligato.vpp.interfaces.TapLink
+	(*Interface_IP6ND)(nil),             // 12: ligato.vpp.interfaces.Interface.IP6ND
+	(*Interface_Unnumbered)(nil),        // 13: ligato.vpp.interfaces.Interface.Unnumbered
+	(*Interface_RxMode)(nil),            // 14: ligato.vpp.interfaces.Interface.RxMode
+	(*Interface_RxPlacement)(nil),       // 15: ligato.vpp.interfaces.Interface.RxPlacement
+	(*VxlanLink_Gpe)(nil),               // 16: ligato.vpp.interfaces.VxlanLink.Gpe
 }
 var file_ligato_vpp_interfaces_interface_proto_depIdxs = []int32{
 	0,  // 0: ligato.vpp.interfaces.Interface.type:type_name -> ligato.vpp.interfaces.Interface.Type
-	11, // 1: ligato.vpp.interfaces.Interface.ip6_nd:type_name -> ligato.vpp.interfaces.Interface.IP6ND
-	12, // 2: ligato.vpp.interfaces.Interface.unnumbered:type_name -> ligato.vpp.interfaces.Interface.Unnumbered
-	13, // 3: ligato.vpp.interfaces.Interface.rx_modes:type_name -> ligato.vpp.interfaces.Interface.RxMode
-	14, // 4: ligato.vpp.interfaces.Interface.rx_placements:type_name -> ligato.vpp.interfaces.Interface.RxPlacement
-	6,  // 5: ligato.vpp.interfaces.Interface.sub:type_name -> ligato.vpp.interfaces.SubInterface
-	7,  // 6: ligato.vpp.interfaces.Interface.memif:type_name -> ligato.vpp.interfaces.MemifLink
-	9,  // 7: ligato.vpp.interfaces.Interface.afpacket:type_name -> ligato.vpp.interfaces.AfpacketLink
-	10, // 8: ligato.vpp.interfaces.Interface.tap:type_name -> ligato.vpp.interfaces.TapLink
-	8,  // 9: ligato.vpp.interfaces.Interface.vxlan:type_name -> ligato.vpp.interfaces.VxlanLink
-	2,  // 10: ligato.vpp.interfaces.SubInterface.tag_rw_option:type_name -> ligato.vpp.interfaces.SubInterface.TagRewriteOptions
-	3,  // 11: ligato.vpp.interfaces.MemifLink.mode:type_name -> ligato.vpp.interfaces.MemifLink.MemifMode
-	15, // 12: ligato.vpp.interfaces.VxlanLink.gpe:type_name -> ligato.vpp.interfaces.VxlanLink.Gpe
-	1,  // 13: ligato.vpp.interfaces.Interface.RxMode.mode:type_name -> ligato.vpp.interfaces.Interface.RxMode.Type
-	4,  // 14: ligato.vpp.interfaces.VxlanLink.Gpe.protocol:type_name -> ligato.vpp.interfaces.VxlanLink.Gpe.Protocol
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 1: ligato.vpp.interfaces.Interface.ip6_nd:type_name -> ligato.vpp.interfaces.Interface.IP6ND
+	13, // 2: ligato.vpp.interfaces.Interface.unnumbered:type_name -> ligato.vpp.interfaces.Interface.Unnumbered
+	14, // 3: ligato.vpp.interfaces.Interface.rx_modes:type_name -> ligato.vpp.interfaces.Interface.RxMode
+	15, // 4: ligato.vpp.interfaces.Interface.rx_placements:type_name -> ligato.vpp.interfaces.Interface.RxPlacement
+	7,  // 5: ligato.vpp.interfaces.Interface.sub:type_name -> ligato.vpp.interfaces.SubInterface
+	8,  // 6: ligato.vpp.interfaces.Interface.memif:type_name -> ligato.vpp.interfaces.MemifLink
+	10, // 7: ligato.vpp.interfaces.Interface.afpacket:type_name -> ligato.vpp.interfaces.AfpacketLink
+	11, // 8: ligato.vpp.interfaces.Interface.tap:type_name -> ligato.vpp.interfaces.TapLink
+	9,  // 9: ligato.vpp.interfaces.Interface.vxlan:type_name -> ligato.vpp.interfaces.VxlanLink
+	6,  // 10: ligato.vpp.interfaces.Interface.pipe:type_name -> ligato.vpp.interfaces.PipeLink
+	2,  // 11: ligato.vpp.interfaces.SubInterface.tag_rw_option:type_name -> ligato.vpp.interfaces.SubInterface.TagRewriteOptions
+	3,  // 12: ligato.vpp.interfaces.MemifLink.mode:type_name -> ligato.vpp.interfaces.MemifLink.MemifMode
+	16, // 13: ligato.vpp.interfaces.VxlanLink.gpe:type_name -> ligato.vpp.interfaces.VxlanLink.Gpe
+	1,  // 14: ligato.vpp.interfaces.Interface.RxMode.mode:type_name -> ligato.vpp.interfaces.Interface.RxMode.Type
+	4,  // 15: ligato.vpp.interfaces.VxlanLink.Gpe.protocol:type_name -> ligato.vpp.interfaces.VxlanLink.Gpe.Protocol
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_ligato_vpp_interfaces_interface_proto_init() }
@@ -1448,6 +1522,7 @@ func file_ligato_vpp_interfaces_interface_proto_init() {
 		(*Interface_Afpacket)(nil),
 		(*Interface_Tap)(nil),
 		(*Interface_Vxlan)(nil),
+		(*Interface_Pipe)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1455,7 +1530,7 @@ func file_ligato_vpp_interfaces_interface_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ligato_vpp_interfaces_interface_proto_rawDesc), len(file_ligato_vpp_interfaces_interface_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

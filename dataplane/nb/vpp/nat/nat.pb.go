@@ -709,8 +709,11 @@ type DNat44_StaticMapping struct {
 	TwiceNatPoolIp    string                            `protobuf:"bytes,8,opt,name=twice_nat_pool_ip,json=twiceNatPoolIp,proto3" json:"twice_nat_pool_ip,omitempty"`
 	// Seconds; 0 disables affinity.
 	SessionAffinity uint32 `protobuf:"varint,7,opt,name=session_affinity,json=sessionAffinity,proto3" json:"session_affinity,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Ours, not vpp-agent's. Name of an ACL that says who may use the address and port: there is no mapping while it is not in
+	// place with a rule that denies them to the rest, on all interfaces that it is for.
+	Guard         string `protobuf:"bytes,1000,opt,name=guard,proto3" json:"guard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DNat44_StaticMapping) Reset() {
@@ -797,6 +800,13 @@ func (x *DNat44_StaticMapping) GetSessionAffinity() uint32 {
 		return x.SessionAffinity
 	}
 	return 0
+}
+
+func (x *DNat44_StaticMapping) GetGuard() string {
+	if x != nil {
+		return x.Guard
+	}
+	return ""
 }
 
 type DNat44_IdentityMapping struct {
@@ -963,13 +973,13 @@ const file_ligato_vpp_nat_nat_proto_rawDesc = "" +
 	"\aAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x15\n" +
 	"\x06vrf_id\x18\x02 \x01(\rR\x05vrfId\x12\x1b\n" +
-	"\ttwice_nat\x18\x03 \x01(\bR\btwiceNat\"\xf7\a\n" +
+	"\ttwice_nat\x18\x03 \x01(\bR\btwiceNat\"\x8e\b\n" +
 	"\x06DNat44\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12E\n" +
 	"\vst_mappings\x18\x02 \x03(\v2$.ligato.vpp.nat.DNat44.StaticMappingR\n" +
 	"stMappings\x12G\n" +
 	"\vid_mappings\x18\x03 \x03(\v2&.ligato.vpp.nat.DNat44.IdentityMappingR\n" +
-	"idMappings\x1a\xe5\x04\n" +
+	"idMappings\x1a\xfc\x04\n" +
 	"\rStaticMapping\x12-\n" +
 	"\x12external_interface\x18\x01 \x01(\tR\x11externalInterface\x12\x1f\n" +
 	"\vexternal_ip\x18\x02 \x01(\tR\n" +
@@ -979,7 +989,8 @@ const file_ligato_vpp_nat_nat_proto_rawDesc = "" +
 	"\bprotocol\x18\x05 \x01(\x0e2\x1f.ligato.vpp.nat.DNat44.ProtocolR\bprotocol\x12N\n" +
 	"\ttwice_nat\x18\x06 \x01(\x0e21.ligato.vpp.nat.DNat44.StaticMapping.TwiceNatModeR\btwiceNat\x12)\n" +
 	"\x11twice_nat_pool_ip\x18\b \x01(\tR\x0etwiceNatPoolIp\x12)\n" +
-	"\x10session_affinity\x18\a \x01(\rR\x0fsessionAffinity\x1a|\n" +
+	"\x10session_affinity\x18\a \x01(\rR\x0fsessionAffinity\x12\x15\n" +
+	"\x05guard\x18\xe8\a \x01(\tR\x05guard\x1a|\n" +
 	"\aLocalIP\x12\x15\n" +
 	"\x06vrf_id\x18\x01 \x01(\rR\x05vrfId\x12\x19\n" +
 	"\blocal_ip\x18\x02 \x01(\tR\alocalIp\x12\x1d\n" +

@@ -1,0 +1,107 @@
+package vpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+
+	"go.fd.io/govpp/adapter"
+	"go.fd.io/govpp/adapter/statsclient"
+	"go.fd.io/govpp/binapi/nat44_ed"
+
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// NATCounters are the packets that came by one interface and that NAT44 has translated, of all workers together.
+type NATCounters struct {
+	Index uint32 // sw_if_index
+	// Out2In went to a service, In2Out came from the backend of one. Drops could not be translated.
+	Out2In, In2Out, Drops uint64
+}
+
+// natStats are NAT44's counters by interface: /nat44-ed/<direction>/<path>/<protocol, or drops>.
+const natStats = "/nat44-ed/"
+
+// ReadNATCounters reads VPP's statistics segment, which does not disturb VPP. Interfaces without NAT have no entry.
+func ReadNATCounters(socket string) ([]NATCounters, error) {
+	if _, err := os.Stat(socket); err != nil {
+		return nil, fmt.Errorf("VPP statistics: %w; is there a statseg section in startup.conf?", err)
+	}
+	c := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(natStatsTimeout))
+	if err := c.Connect(); err != nil {
+		return nil, fmt.Errorf("VPP statistics: %w", err)
+	}
+	entries, err := c.DumpStats("^" + natStats + "(in2out|out2in)/")
+	out := sumNATCounters(entries) // before Disconnect: the entries are VPP's memory, which is unmapped then
+	if err = errors.Join(err, c.Disconnect()); err != nil {
+		return nil, fmt.Errorf("VPP statistics: %w", err)
+	}
+	return out, nil
+}
+
+func sumNATCounters(entries []adapter.StatEntry) []NATCounters {
+	var out []NATCounters
+	for _, e := range entries {
+		data, ok := e.Data.(adapter.SimpleCounterStat)
+		direction, what, found := strings.Cut(strings.TrimPrefix(string(e.Name), natStats), "/")
+		if !ok || !found {
+			continue
+		}
+		for _, worker := range data {
+			for len(out) < len(worker) {
+				out = append(out, NATCounters{Index: uint32(len(out))})
+			}
+			for i, n := range worker {
+				switch {
+				case strings.HasSuffix(what, "/drops"):
+					out[i].Drops += uint64(n)
+				case direction == "in2out":
+					out[i].In2Out += uint64(n)
+				default:
+					out[i].Out2In += uint64(n)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// NATUser is an address behind NAT: a backend of services, or who sends to the outside.
+type NATUser struct {
+	Addr     netip.Addr
+	Sessions int
+}
+
+// NATUsers counts NAT sessions by who is behind NAT. Its methods may be called from any goroutine.
+type NATUsers struct {
+	mu   sync.Mutex
+	lane *conn.Lane
+}
+
+// NewNATUsers uses a lane of its own.
+func NewNATUsers(c *conn.Conn) *NATUsers { return &NATUsers{lane: c.Lane()} }
+
+// Count asks VPP, which walks through all its sessions for the answer and forwards nothing meanwhile: about 50 ns for each
+// (2.6 ms for 50,000, TestNATByPod).
+func (n *NATUsers) Count(ctx context.Context) ([]NATUser, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sum := map[netip.Addr]int{}
+	var failed error
+	conn.Dump(n.lane, &nat44_ed.Nat44UserDump{}, func(d *nat44_ed.Nat44UserDetails) {
+		sum[netip.AddrFrom4(d.IPAddress)] += int(d.Nsessions) + int(d.Nstaticsessions)
+	}, func(err error) { failed = err })
+	n.lane.Flush(ctx)
+	if failed != nil {
+		return nil, fmt.Errorf("vpp: count NAT sessions by user: %w", failed)
+	}
+	out := make([]NATUser, 0, len(sum))
+	for addr, sessions := range sum {
+		out = append(out, NATUser{addr, sessions})
+	}
+	return out, nil
+}
