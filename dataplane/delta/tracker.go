@@ -43,6 +43,23 @@ func (t *Tracker[K, V]) classify(k K) {
 	}
 }
 
+// replace makes all one of the sides.
+func (t *Tracker[K, V]) replace(side *map[K]V, all iter.Seq2[K, V]) {
+	before := *side
+	*side = make(map[K]V, len(before))
+	for k, v := range all {
+		(*side)[k] = v
+	}
+	for k := range *side {
+		t.classify(k)
+	}
+	for k := range before {
+		if _, still := (*side)[k]; !still {
+			t.classify(k)
+		}
+	}
+}
+
 // InSync says that nothing is pending.
 func (t *Tracker[K, V]) InSync() bool { return len(t.updates.m)+len(t.deletes.m) == 0 }
 
@@ -73,6 +90,9 @@ func (d Desired[K, V]) Delete(k K) {
 	d.t.classify(k)
 }
 
+// ReplaceAll wants exactly all.
+func (d Desired[K, V]) ReplaceAll(all iter.Seq2[K, V]) { d.t.replace(&d.t.desired, all) }
+
 // Get is what is wanted for k.
 func (d Desired[K, V]) Get(k K) (V, bool) { v, ok := d.t.desired[k]; return v, ok }
 
@@ -99,21 +119,7 @@ func (d Dataplane[K, V]) Delete(k K) {
 
 // ReplaceAll notes that exactly all is there: the result of a complete listing. A listing that may fail half-way has to be
 // collected first.
-func (d Dataplane[K, V]) ReplaceAll(all iter.Seq2[K, V]) {
-	before := d.t.actual
-	d.t.actual = make(map[K]V, len(before))
-	for k, v := range all {
-		d.t.actual[k] = v
-	}
-	for k := range d.t.actual {
-		d.t.classify(k)
-	}
-	for k := range before {
-		if _, still := d.t.actual[k]; !still {
-			d.t.classify(k)
-		}
-	}
-}
+func (d Dataplane[K, V]) ReplaceAll(all iter.Seq2[K, V]) { d.t.replace(&d.t.actual, all) }
 
 // Get is what is there as k.
 func (d Dataplane[K, V]) Get(k K) (V, bool) { v, ok := d.t.actual[k]; return v, ok }

@@ -31,7 +31,7 @@ func run(t *testing.T, ops []byte, space int) {
 	desired, actual := map[int]int{}, map[int]int{}
 	var history strings.Builder
 	for len(ops) >= 3 {
-		op, k, v := ops[0]%8, int(ops[1])%space, int(ops[2]%4)
+		op, k, v := ops[0]%9, int(ops[1])%space, int(ops[2]%4)
 		ops = ops[3:]
 		fmt.Fprintf(&history, "%d(%d,%d) ", op, k, v)
 		updates, deletes := pendingOf(desired, actual)
@@ -55,6 +55,13 @@ func run(t *testing.T, ops []byte, space int) {
 			}
 			tr.Dataplane().ReplaceAll(maps.All(listing))
 			actual = listing
+		case 8:
+			wanted := map[int]int{}
+			for i := range k {
+				wanted[(i*5+v)%space] = (i + v) % 4
+			}
+			tr.Desired().ReplaceAll(maps.All(wanted))
+			desired = wanted
 		case 6:
 			seen := map[int]int{}
 			tr.PendingUpdates().Apply(func(key, want int) Outcome {

@@ -134,6 +134,9 @@ func (m *endpointManager) setWorkload(id workloadID, w *workload) {
 		return
 	}
 	m.workloads[id] = w
+	if _, up := m.up[w.iface]; up && old != nil && len(old.nets) == 0 && len(w.nets) > 0 {
+		m.unset[w.iface] = true // it may have done without
+	}
 	if w.fault != nil {
 		m.log.Error("endpoint cannot be programmed", "endpoint", id, "family", int(m.family), "error", w.fault)
 	}

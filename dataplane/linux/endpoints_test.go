@@ -2,6 +2,8 @@ package intdataplane
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -89,6 +91,28 @@ func TestParametersThatFail(t *testing.T) {
 	b.sysctls.fail = nil
 	b.must(ifUp("calia", 5))
 	b.expectStatus(wlKey("a"), "up")
+}
+
+// TestInterfaceWithoutIPv6: where the kernel has no IPv6, because the MTU is too small for it, a workload with IPv4 addresses
+// only has its network, and one with IPv6 addresses has not.
+func TestInterfaceWithoutIPv6(t *testing.T) {
+	b := newBench(t, both)
+	b.sysctls.fail = func(path string) error {
+		if strings.Contains(path, "net/ipv6/conf/calia/") {
+			return fmt.Errorf("open /proc/sys/%s: %w", path, fs.ErrNotExist)
+		}
+		return nil
+	}
+	only4 := endpoint("a", "calia", 1)
+	only4.Endpoint.Ipv6Nets = nil
+	b.must(openProfile(), only4, ifUp("calia", 1))
+	b.expectStatus(wlKey("a"), "up")
+	with6 := endpoint("a", "calia", 1)
+	with6.Endpoint.Ipv6Nets = []string{"fd00:65::1/128"}
+	if err := b.step(with6); err != nil {
+		t.Fatal(err)
+	}
+	b.expectStatus(wlKey("a"), "error")
 }
 
 func TestRoutesThatFail(t *testing.T) {

@@ -3,6 +3,7 @@ package intdataplane
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -67,9 +68,20 @@ func (m *endpointManager) configureInterfaces() error {
 
 func (m *endpointManager) configure(iface string) error {
 	for _, p := range parameters(m.family, iface) {
-		if err := m.sysctls.Set(p.path, p.value); err != nil {
+		err := m.sysctls.Set(p.path, p.value)
+		if errors.Is(err, fs.ErrNotExist) && m.withoutIPv6(iface) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// withoutIPv6: the kernel has no IPv6 on an interface whose MTU is less than 1280. A workload without IPv6 addresses is none
+// the worse for it.
+func (m *endpointManager) withoutIPv6(iface string) bool {
+	w := m.active[iface]
+	return m.family == table.IPv6 && w != nil && len(w.nets) == 0
 }

@@ -22,10 +22,14 @@ import (
 
 const podPort = 8080
 
-// serve has pod i answer at a port, in both protocols and families, with its name and the address that it sees.
+// serve has pod i answer at a port, in both protocols and families, with its name and the address that it sees. At other
+// ports than podPort, its name has the port.
 func (n *node) serve(i int, port uint16) {
 	n.t.Helper()
 	name := fmt.Sprintf("pod%d", i)
+	if port != podPort {
+		name = fmt.Sprintf("%s:%d", name, port)
+	}
 	bothFamilies(func(f table.Family) {
 		at := netip.AddrPortFrom(n.addr(i, f), port)
 		if err := n.Pods[i-1].NS.Do(func() error {

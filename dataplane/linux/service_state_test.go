@@ -24,6 +24,20 @@ func (n *node) webService(name string, i int, pods ...int) *lb {
 	return s
 }
 
+// widely gives a service as many backends as asked for, which are ports of the three pods.
+func (n *node) widely(name string, i, backends int) *lb {
+	s := newLB(name)
+	bothFamilies(func(f table.Family) {
+		g := &proto.BalancedGroup{}
+		for k := range backends {
+			g.Addresses = append(g.Addresses, n.addr(k%3+1, f).AsSlice()...)
+			g.Ports = append(g.Ports, podPort+uint32(k/3))
+		}
+		s.port(f, g, nil, front(cluster, vip(f, i), 80))
+	})
+	return s
+}
+
 func at(f table.Family, i int) netip.AddrPort { return netip.AddrPortFrom(vip(f, i), 80) }
 
 // restart is a new process that finds what the last one has left.
@@ -187,27 +201,70 @@ func TestServiceRestart(t *testing.T) {
 	})
 }
 
-// TestServiceSpread: connections are spread evenly (chi-square with 2 degrees of freedom; 18.4 is one in 10,000).
+// TestServiceSpread: connections are spread evenly, whatever number of backends there is, and all of them get some. (Chi-square
+// beyond the limit is one in 10,000 or less.)
 func TestServiceSpread(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
-		n.apply(n.webService("web", 1, 1, 2, 3).m)
+		for i := range 3 {
+			n.serve(i+1, podPort+1)
+			n.serve(i+1, podPort+2)
+		}
+		for _, c := range []struct {
+			backends int
+			limit    float64
+		}{{3, 18.4}, {5, 23.5}, {9, 31.8}} {
+			n.apply(n.widely("web", 1, c.backends).m)
+			bothFamilies(func(f table.Family) {
+				const each = 80
+				met := map[string]float64{}
+				for range each * c.backends {
+					got, err := ask(n.Outside, "udp", at(f, 1))
+					if err != nil {
+						t.Fatal(err)
+					}
+					met[got.by]++
+				}
+				chi := 0.0
+				for _, times := range met {
+					chi += (times - each) * (times - each) / each
+				}
+				if chi > c.limit || len(met) != c.backends {
+					t.Errorf("IPv%d, %d backends: %v, chi-square %.1f", f, c.backends, met, chi)
+				}
+			})
+		}
+	})
+}
+
+// TestServiceAffinityOfMany: clients stay with their backends where there are more than a few.
+func TestServiceAffinityOfMany(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		for i := range 3 {
+			n.serve(i+1, podPort+1)
+			n.serve(i+1, podPort+2)
+		}
+		const services = 20
+		var msgs []any
+		for i := range services {
+			msgs = append(msgs, n.widely(fmt.Sprint("sticky", i), i+1, 9).affinity(3600).m)
+		}
+		n.apply(msgs...)
 		bothFamilies(func(f table.Family) {
-			const total = 600
-			met := map[string]float64{}
-			for range total {
-				got, err := ask(n.Outside, "udp", at(f, 1))
+			met := map[string]bool{}
+			for i := range services {
+				first, err := ask(n.Outside, "udp", at(f, i+1))
 				if err != nil {
 					t.Fatal(err)
 				}
-				met[got.by]++
+				met[first.by] = true
+				for range 4 {
+					if got, err := ask(n.Outside, "udp", at(f, i+1)); err != nil || got.by != first.by {
+						t.Fatalf("IPv%d, service %d: first %s, then %q, %v", f, i, first.by, got.by, err)
+					}
+				}
 			}
-			chi := 0.0
-			for _, pod := range []string{"pod1", "pod2", "pod3"} {
-				d := met[pod] - total/3
-				chi += d * d / (total / 3)
-			}
-			if chi > 18.4 {
-				t.Errorf("IPv%d: %v, chi-square %.1f", f, met, chi)
+			if len(met) < 4 { // by chance this is one in a million
+				t.Errorf("IPv%d: of nine backends only %v are ever met", f, met)
 			}
 		})
 	})
@@ -251,7 +308,7 @@ func TestServiceFaults(t *testing.T) {
 		n.expect("the other", n.Pods[0], at(4, 1), want{by: []string{"pod2"}})
 		if n.config.RulesConfig.Backend == rules.BackendNFT {
 			n.run("nft", "delete", "table", "ip", "contiv-services")
-			for i := range 8 {
+			for i := range 4 {
 				n.run("nft", "flush", "map", "ip6", "contiv-services", fmt.Sprint("backends-", i))
 			}
 		} else {

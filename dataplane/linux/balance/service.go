@@ -84,6 +84,9 @@ func (g *Group) Len() int {
 	return len(g.addrs) / g.size
 }
 
+// AddrSize is how many bytes an address has.
+func (g *Group) AddrSize() int { return g.size }
+
 // AddrBytes is the address of a backend, not to be changed.
 func (g *Group) AddrBytes(i int) []byte { return g.addrs[i*g.size : (i+1)*g.size] }
 

@@ -2,7 +2,6 @@ package nft
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,37 +11,12 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// maxAudits bounds how often the kernel is read until it does not change meanwhile.
-const maxAudits = 10
-
-// audit reads what the kernel has and notes where it differs from what we thought. Others may write to their own tables
-// meanwhile, but not to ours.
-func (b *Backend) audit() error {
-	for range maxAudits {
-		gen, err := b.cmd.generation()
-		if err != nil {
-			return err
-		}
-		_ = b.events.drain()
-		b.events.touched, b.events.suspect = false, false
-		var failed error
-		for _, f := range b.families {
-			failed = cmpErr(failed, f.load(lister{b.cmd, b.table, f.proto}))
-		}
-		b.gen = gen
-		untouched, err := b.catchUp()
-		switch {
-		case err != nil:
-			return err
-		case !untouched:
-			continue // what was read may be of different generations
-		case failed != nil:
-			return failed
-		}
-		b.known, b.resync, b.unaudited = true, false, false
-		return nil
+// load reads what the kernel has and notes where it differs from what we thought.
+func (b *Backend) load() (err error) {
+	for _, f := range b.families {
+		err = cmpErr(err, f.load(lister{b.cmd, b.table, f.proto}))
 	}
-	return errors.New("our tables were changed by another program whenever they were read; which program is it?")
+	return err
 }
 
 // load notes what the kernel has in the family's table.

@@ -2,13 +2,14 @@ package nft
 
 import (
 	"context"
-	"contiv.dev/vswitch/dataplane/linux/table"
-	"contiv.dev/vswitch/internal/nsdo"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // Options say where and how a Backend works.
@@ -19,25 +20,42 @@ type Options struct {
 	// Watch is how often an Apply is asked for to see whether another program has touched the tables; default 1 s, negative
 	// never. Such an Apply costs some microseconds.
 	Watch time.Duration
+	// Beside is a Backend of the same goroutine and namespace whose sockets are to be used. Whichever is closed first closes
+	// them; who is used again opens them again.
+	Beside *Backend
+}
+
+// view opens a table, and is ready to talk to the kernel.
+func (o Options) view() (*view, error) {
+	l := &link{ns: o.NS}
+	if o.Beside != nil {
+		l = o.Beside.link
+	}
+	if err := l.connect(); err != nil {
+		return nil, err
+	}
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return l.view(o.Table, log), nil
+}
+
+// interval is how often an Apply is asked for, 0 if never.
+func (o Options) interval() time.Duration {
+	if o.Watch == 0 {
+		return time.Second
+	}
+	return max(o.Watch, 0)
 }
 
 // Backend is a table.Backend on nf_tables. It is for one goroutine.
 type Backend struct {
-	log      *slog.Logger
-	ns       *nsdo.Namespace
-	table    string
+	*view
 	watch    time.Duration
 	families [2]*family
-
-	cmd    *conn   // for transactions and listings
-	events *events // who else writes
-
-	gen       uint32    // the generation of the kernel's rule set in which what we noted is true
-	known     bool      // what the kernel has was read, and gen is valid
-	resync    bool      // Resync was called
-	unaudited bool      // we have written since what the kernel has was read
-	retried   time.Time // when what the kernel refused was last tried again
-	maxBatch  int       // bytes of a transaction beyond which members of new sets go ahead in their own
+	retried  time.Time // when what the kernel refused was last tried again
+	maxBatch int       // bytes of a transaction beyond which members of new sets go ahead in their own
 }
 
 var _ table.Backend = (*Backend)(nil)
@@ -47,47 +65,20 @@ const DefaultTable = "contiv"
 
 // Open opens a backend. Nothing is read or written before the first Apply. The error says that there is no nf_tables here.
 func Open(opts Options) (*Backend, error) {
-	b := &Backend{
-		log: opts.Log, ns: opts.NS, table: opts.Table, watch: opts.Watch, maxBatch: maxBatch,
-		families: [2]*family{newFamily(table.IPv4), newFamily(table.IPv6)},
+	if opts.Table == "" {
+		opts.Table = DefaultTable
 	}
-	if b.log == nil {
-		b.log = slog.New(slog.DiscardHandler)
-	}
-	if b.table == "" {
-		b.table = DefaultTable
-	}
-	if b.watch == 0 {
-		b.watch = time.Second
-	}
-	if err := b.connect(); err != nil {
+	v, err := opts.view()
+	if err != nil {
 		return nil, err
 	}
-	return b, nil
-}
-
-func (b *Backend) connect() (err error) {
-	if b.cmd != nil {
-		return nil
-	}
-	if b.events, err = watchEvents(b.ns, b.table); err != nil {
-		return err
-	}
-	if b.cmd, err = dial(b.ns); err != nil {
-		b.events.close()
-		return err
-	}
-	b.events.own = b.cmd.port
-	return nil
+	return &Backend{view: v, watch: opts.interval(), maxBatch: maxBatch,
+		families: [2]*family{newFamily(table.IPv4), newFamily(table.IPv6)}}, nil
 }
 
 // Close closes the sockets. The kernel keeps its rules.
 func (b *Backend) Close() error {
-	if b.cmd != nil {
-		b.cmd.close()
-		b.events.close()
-		b.cmd, b.events, b.known = nil, nil, false
-	}
+	b.close()
 	return nil
 }
 
@@ -159,15 +150,12 @@ func (b *Backend) Resync(sets, chains bool) { b.resync = b.resync || sets || cha
 
 // Pending implements table.Backend. It also is true when another program has touched the tables.
 func (b *Backend) Pending() bool {
-	if !b.known || b.resync {
-		return true
-	}
 	for _, f := range b.families {
 		if len(f.dirtyNodes)+len(f.dirtySets) > 0 {
 			return true
 		}
 	}
-	return b.events.drain() != nil || b.events.touched || b.events.suspect
+	return b.resync || b.pending()
 }
 
 // Apply implements table.Backend: everything that changed goes to the kernel in one transaction.
@@ -223,7 +211,7 @@ func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
 	if err := b.connect(); err != nil {
 		return 0, err
 	}
-	if err := b.sync(); err != nil {
+	if err := b.sync(b.load); err != nil {
 		return 0, err
 	}
 	var affected [2]map[*node]struct{}
@@ -258,7 +246,7 @@ func (b *Backend) learn(err error) bool {
 	var refused *refusal
 	switch {
 	case errors.Is(err, errStale):
-		b.events.suspect = true
+		b.suspect = true
 		return true
 	case errors.Is(err, errDumpChanged):
 		return true
@@ -266,7 +254,7 @@ func (b *Backend) learn(err error) bool {
 		return refused.isolate()
 	}
 	// A socket that failed is replaced, and what the kernel has is read again.
-	_ = b.Close()
+	b.close()
 	return false
 }
 
@@ -283,7 +271,7 @@ func (b *Backend) finish(res *table.Result) {
 	if len(res.Broken) == 0 {
 		res.Broken = nil
 	}
-	if res.Err == nil && b.watch > 0 {
+	if res.Err == nil {
 		res.Again = b.watch
 	}
 }
@@ -314,41 +302,4 @@ func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 		return 0, err
 	}
 	return t.writes, nil
-}
-
-// quietBatch is the number of messages in a transaction from which on we do not want to be told of it.
-const quietBatch = 1000
-
-// commit sends a transaction and notes the generation that it makes. If others have written to their own tables since the last
-// look, it is sent again as it is.
-func (b *Backend) commit(t *batch) (err error) {
-	data := t.close()
-	for range maxAttempts {
-		if err = b.commitOnce(t, data); !errors.Is(err, errStale) {
-			break
-		}
-		untouched, failed := b.catchUp()
-		if failed != nil {
-			return failed
-		}
-		if !untouched {
-			return errStale
-		}
-	}
-	if err != nil {
-		return err
-	}
-	b.unaudited = true
-	if b.gen++; b.gen == 0 {
-		b.gen = 1 // as the kernel does
-	}
-	return nil
-}
-
-func (b *Backend) commitOnce(t *batch, data []byte) error {
-	if len(t.blame) > quietBatch {
-		b.events.pause()
-		defer b.events.resume()
-	}
-	return b.cmd.commit(t, data, b.gen)
 }

@@ -246,7 +246,7 @@ func BenchmarkRawFloor(b *testing.B) {
 		b.StopTimer()
 		be := open(b, n.Host.NS)
 		desireBulk(be, 5000)
-		if err := be.sync(); err != nil {
+		if err := be.sync(be.load); err != nil {
 			b.Fatal(err)
 		}
 		f := be.families[0]

@@ -13,7 +13,8 @@
 // How it works, file by file:
 //
 //	backend.go             what the caller sees; Apply = sync, resolve, plan, transact
-//	events.go, audit.go    sync: what the kernel has. The number of its generation, which every transaction of anybody
+//	link.go, events.go, audit.go
+//	                       sync: what the kernel has. The number of its generation, which every transaction of anybody
 //	                       raises, says whether somebody else wrote; events say whether that was about our tables. Only if
 //	                       so, and at the start, and on Resync after own changes, the tables are read (list.go)
 //	model.go, resolve.go   resolve: which chains are broken, which ones packets can get to (only those are programmed). Looks
@@ -32,7 +33,8 @@
 // A broken chain drops everything; a chain that needs a broken set is broken too. Every rule carries a hash of what it does in
 // its user data: that is how a restart finds that nothing has to be written.
 //
-// Services are apart from all this, in tables of their own: services.go and the files whose names begin so.
+// Services are apart from all this, in tables of their own: services.go and the files whose names begin so. They share the
+// sockets: the kernel takes a third longer for a large transaction of which it has to tell somebody, if only ourselves.
 //
 // The owner flag of tables is not used, because the rules have to survive the process.
 package nft

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"contiv.dev/vswitch/dataplane/linux/balance"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 )
@@ -207,9 +208,17 @@ func TestMissedEvents(t *testing.T) {
 	if res := mustApply(t, b); res.Writes == 0 || dump(t, b) != before {
 		t.Errorf("a change that was not told was not found (%d writes)", res.Writes)
 	}
+	// The next change is told, but the one before was not.
+	b.events.pause()
+	nft(t, n, "flush chain ip contiv filter-all")
+	b.events.resume()
+	nft(t, n, "add table ip others")
+	if res := mustApply(t, b); res.Writes == 0 || dump(t, b) != before {
+		t.Errorf("a change before one that was told was not found (%d writes)", res.Writes)
+	}
 	// A change of ours meets a generation that is not the one it was made for.
 	b.events.pause()
-	if err := b.sync(); err != nil {
+	if err := b.sync(b.load); err != nil {
 		t.Fatal(err)
 	}
 	nft(t, n, "flush chain ip contiv filter-all")
@@ -220,6 +229,50 @@ func TestMissedEvents(t *testing.T) {
 	if res := mustApply(t, b); res.Writes == 0 || dump(t, b) != before {
 		t.Error("the table is not as desired")
 	}
+}
+
+// TestTwoTables: tables that share their sockets are each told what others do to them, and not of what we write to the other.
+func TestTwoTables(t *testing.T) {
+	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
+	b := open(t, n.Host.NS)
+	everything(b)
+	mustApply(t, b)
+	s, err := OpenServices(Options{NS: n.Host.NS, Beside: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := func(name string) *balance.Service {
+		var backends []string
+		for i := range 10_000 {
+			backends = append(backends, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
+		}
+		return svcOf(t, name, "10.96.0.1", 0, backends...)
+	}
+	s.Set(many("a"))
+	s.mustApply(t)
+	if b.Pending() || s.Pending() {
+		t.Error("somebody is said to have written")
+	}
+	nft(t, n, "flush chain ip contiv filter-all")
+	s.Delete("ns/a")
+	s.Set(many("b"))
+	s.mustApply(t)
+	if !b.Pending() || s.Pending() {
+		t.Error("a change of the first table was missed, or taken for one of the second")
+	}
+	nft(t, n, "flush map ip contiv-services backends-0; flush map ip contiv-services backends-1;"+
+		"flush map ip contiv-services backends-2; flush map ip contiv-services backends-3")
+	if res := mustApply(t, b); res.Writes == 0 {
+		t.Error("the first table was not repaired")
+	}
+	if !s.Pending() || s.mustApply(t) < 2500 || b.Pending() {
+		t.Error("the second table was not repaired")
+	}
+	b.Close()
+	if writes := s.mustApply(t); writes != 0 || mustApply(t, b).Writes != 0 {
+		t.Error("with new sockets something was written")
+	}
+	s.Close()
 }
 
 // TestTwoWriters: others who write all the time to their own tables do not stop us.

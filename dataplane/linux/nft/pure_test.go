@@ -223,7 +223,8 @@ func TestBounds(t *testing.T) {
 // TestGarbage: whatever comes from the kernel, nothing panics.
 func TestGarbage(t *testing.T) {
 	rng := seeded(t)
-	e := &events{conn: &conn{}, table: DefaultTable}
+	e := &events{conn: &conn{}, to: &link{}}
+	e.to.view(DefaultTable, nil)
 	for range 20_000 {
 		b := make([]byte, rng.IntN(80))
 		for i := range b {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/balance"
@@ -22,19 +22,18 @@ const ServicesTable = "contiv-services"
 //	outside     the same, for others, where that is not the same
 //	counts      group → 0 . size and shard . seconds of affinity
 //	pick        size and shard . seconds → goto the chain that draws a backend
-//	backends-n  group . index → address . port
+//	backends-n  group . block → as many backends as fit, address . port each (services_pick.go)
 //	affinity    group . client → address . port, with a timeout, filled by the kernel
 //
-// A change of endpoints is elements of backends, and of counts if the size, which is a power of two, is another.
+// A change of endpoints is elements of backends, and of counts if the size, which goes in powers of two, is another.
 type Services struct {
-	log      *slog.Logger
-	link     *Backend // for its sockets: transactions, and who else writes
+	*view
+	watch    time.Duration
 	services map[string]*service
 	families [2]*balancer
 
-	known, resync bool
-	failed        map[string]*service // that the kernel has refused
-	retried       time.Time
+	failed  map[string]*service // that the kernel has refused
+	retried time.Time
 }
 
 // service is one service and whether the kernel takes it.
@@ -51,16 +50,19 @@ func (s *service) touch()         {}
 // OpenServices opens the tables of services. Nothing is read or written before the first Apply. Of opts, Table is ignored.
 func OpenServices(opts Options) (*Services, error) {
 	opts.Table = ServicesTable
-	link, err := Open(opts)
+	v, err := opts.view()
 	if err != nil {
 		return nil, err
 	}
-	return &Services{log: link.log, link: link, services: map[string]*service{}, failed: map[string]*service{},
+	return &Services{view: v, watch: opts.interval(), services: map[string]*service{}, failed: map[string]*service{},
 		families: [2]*balancer{newBalancer(table.IPv4), newBalancer(table.IPv6)}}, nil
 }
 
 // Close closes the sockets. The kernel keeps its tables.
-func (s *Services) Close() error { return s.link.Close() }
+func (s *Services) Close() error {
+	s.close()
+	return nil
+}
 
 // Set adds a service or replaces it.
 func (s *Services) Set(svc *balance.Service) {
@@ -106,15 +108,12 @@ func (s *Services) Resync() { s.resync = true }
 
 // Pending is true when Apply would have something to do, also because another program has touched the tables.
 func (s *Services) Pending() bool {
-	if !s.known {
-		return true
-	}
 	for _, b := range s.families {
 		if b.pending() {
 			return true
 		}
 	}
-	return s.link.events.drain() != nil || s.link.events.touched || s.link.events.suspect
+	return s.pending()
 }
 
 // Apply writes what differs in one transaction. A service that the kernel refuses is left out, and is in Broken.
@@ -130,7 +129,7 @@ func (s *Services) Apply(ctx context.Context) table.Result {
 		if attempt < maxAttempts && ctx.Err() == nil && s.learn(err) {
 			continue
 		}
-		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", ServicesTable, s.link.ns, err)
+		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", ServicesTable, s.ns, err)
 		break
 	}
 	for name, svc := range s.failed {
@@ -139,8 +138,8 @@ func (s *Services) Apply(ctx context.Context) table.Result {
 		}
 		res.Broken["service "+name] = svc.err
 	}
-	if res.Err == nil && s.link.watch > 0 {
-		res.Again = s.link.watch
+	if res.Err == nil {
+		res.Again = s.watch
 	}
 	return res
 }
@@ -164,18 +163,19 @@ func (s *Services) attempt(ctx context.Context) (writes int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if err := s.link.connect(); err != nil {
+	if err := s.connect(); err != nil {
 		return 0, err
 	}
-	if err := s.sync(); err != nil {
+	if err := s.sync(s.load); err != nil {
 		return 0, err
 	}
-	t := newBatch(ServicesTable, s.link.cmd.seq+1)
+	t := newBatch(ServicesTable, s.cmd.seq+1)
+	t.b = slices.Grow(t.b, s.families[0].size()+s.families[1].size())
 	for _, b := range s.families {
 		b.write(t)
 	}
 	if !t.empty() {
-		if err := s.link.commit(t); err != nil {
+		if err := s.commit(t); err != nil {
 			return 0, err
 		}
 	}
@@ -185,50 +185,14 @@ func (s *Services) attempt(ctx context.Context) (writes int, err error) {
 	return t.writes, nil
 }
 
-// sync makes what we noted of the kernel true again, if it may not be.
-func (s *Services) sync() error {
-	if s.known && s.link.cmd != nil {
-		untouched, err := s.link.catchUp()
-		if err != nil {
-			return err
-		}
-		if !untouched {
-			s.log.Info("another program has changed nf_tables, reading the services' tables again")
-			s.known = false
-		}
-		if s.known && (!s.resync || !s.link.unaudited) {
-			s.resync = false
-			return nil
-		}
-	}
-	for range maxAudits {
-		untouched, err := s.audit()
-		if err != nil {
-			return err
-		}
-		if untouched {
-			s.known, s.resync, s.link.unaudited = true, false, false
-			return nil
-		}
-	}
-	return errors.New("the tables of services were changed by another program whenever they were read; which program is it?")
-}
-
-// audit reads what the kernel has.
-func (s *Services) audit() (untouched bool, err error) {
-	gen, err := s.link.cmd.generation()
-	if err != nil {
-		return false, err
-	}
-	_ = s.link.events.drain()
-	s.link.events.touched, s.link.events.suspect = false, false
+// load reads what the kernel has.
+func (s *Services) load() error {
 	for _, b := range s.families {
-		if err := b.load(lister{s.link.cmd, ServicesTable, b.f.proto}); err != nil {
-			return false, err
+		if err := b.load(lister{s.cmd, ServicesTable, b.f.proto}); err != nil {
+			return err
 		}
 	}
-	s.link.gen = gen
-	return s.link.catchUp()
+	return nil
 }
 
 // learn takes what can be learnt from a failure; false if trying again makes no sense.
@@ -236,7 +200,7 @@ func (s *Services) learn(err error) bool {
 	var refused *refusal
 	switch {
 	case errors.Is(err, errStale):
-		s.link.events.suspect = true
+		s.suspect = true
 		return true
 	case errors.Is(err, errDumpChanged):
 		return true
@@ -244,8 +208,7 @@ func (s *Services) learn(err error) bool {
 		s.known = false // what was to be repaired is found out again
 		return s.isolate(refused)
 	}
-	_ = s.link.Close()
-	s.known = false
+	s.close()
 	return false
 }
 

@@ -111,13 +111,13 @@ func BenchmarkServicesStart(b *testing.B) {
 
 // floor is how long the kernel takes for the transaction of a start.
 func floor(b *testing.B, s *Services) time.Duration {
-	t := newBatch(ServicesTable, s.link.cmd.seq+1)
+	t := newBatch(ServicesTable, s.cmd.seq+1)
 	for _, f := range s.families {
 		f.rebuild = true
 		f.write(t)
 	}
 	begin := time.Now()
-	if err := s.link.commit(t); err != nil {
+	if err := s.commit(t); err != nil {
 		b.Fatal(err)
 	}
 	return time.Since(begin)

@@ -91,10 +91,14 @@ func (c *ruleset) mapFrom(name string, from, to uint32) {
 
 func (c *ruleset) verdictFrom(name string, from uint32) { c.mapFrom(name, from, unix.NFT_REG_VERDICT) }
 
-func (c *ruleset) cmpReg(reg uint32, value []byte) {
+func (c *ruleset) cmpReg(reg uint32, value []byte, not bool) {
+	op := uint32(unix.NFT_CMP_EQ)
+	if not {
+		op = unix.NFT_CMP_NEQ
+	}
 	c.begin("cmp")
 	c.u32(unix.NFTA_CMP_SREG, reg)
-	c.u32(unix.NFTA_CMP_OP, unix.NFT_CMP_EQ)
+	c.u32(unix.NFTA_CMP_OP, op)
 	c.data(unix.NFTA_CMP_DATA, value)
 	c.end()
 }

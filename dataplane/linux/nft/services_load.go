@@ -2,6 +2,7 @@ package nft
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -71,6 +72,7 @@ func (b *balancer) loadChains(l lister) error {
 
 // loadElems reads the small maps, affinity excepted, which is the kernel's own.
 func (b *balancer) loadElems(l lister) error {
+	there := map[elem]string{}
 	for _, d := range b.defs[:mapBackends] {
 		switch d.id {
 		case mapAffinity:
@@ -86,17 +88,13 @@ func (b *balancer) loadElems(l lister) error {
 			if d.dataType == dataVerdict {
 				value = el.chain
 			}
-			b.actual[e] = value
-			if c := b.claims[e]; c != nil && c.kernelValue(d.id) == value {
-				delete(b.dirty, e)
-			} else {
-				b.dirty[e] = struct{}{}
-			}
+			there[e] = value
 		})
 		if err != nil {
 			return err
 		}
 	}
+	b.elems.Dataplane().ReplaceAll(maps.All(there))
 	return nil
 }
 
@@ -149,7 +147,7 @@ func allZero(key []byte) bool {
 
 // loadGroups reads the backends, and notes of each group which are missing or too many.
 func (b *balancer) loadGroups(l lister) error {
-	seen := map[uint64][]bool{}
+	seen, slots := map[uint64][]bool{}, slotsOf(b.f.id)
 	var value []byte
 	read := func(shard uint32, e listedElem) {
 		if len(e.key) != 12 {
@@ -169,11 +167,11 @@ func (b *balancer) loadGroups(l lister) error {
 		if st.repair == nil {
 			st.repair = &repair{}
 		}
-		if st.want != nil && i < st.want.Len() {
-			value = appendBackend(value[:0], st.want, i)
+		if st.want != nil && i < blocks(st.want, slots) {
+			value = appendBlock(value[:0], st.want, i, slots)
 			if string(value) == string(e.data) {
 				if seen[id] == nil {
-					seen[id] = make([]bool, st.want.Len())
+					seen[id] = make([]bool, blocks(st.want, slots))
 				}
 				seen[id][i] = true
 				return
@@ -198,7 +196,7 @@ func (b *balancer) settle(id uint64, st *groupState, seen []bool) {
 		return
 	}
 	if st.want != nil {
-		for i := range st.want.Len() {
+		for i := range blocks(st.want, slotsOf(b.f.id)) {
 			if seen == nil || !seen[i] {
 				st.repair.missing = append(st.repair.missing, i)
 			}

@@ -2,7 +2,6 @@ package nft
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -159,86 +158,9 @@ func (b *balancer) masqueradeRules() []program {
 		}
 		c.loadOriginalKey()
 		c.mapFrom(c.name(b, mapFrontends), r32(0), r32(8))
-		c.cmpReg(r32(8), host32(uint32(kind)))
+		c.cmpReg(r32(8), host32(uint32(kind)), false)
 		c.masquerade(false, false, natRandomFully)
 		c.emit("")
-	}
-	return c.list
-}
-
-// leafPrograms are the rules of the chain that an element leads to.
-func (b *balancer) leafPrograms(e elem, value string) []program {
-	if e.m == mapSources {
-		return b.sourcesRules(value)
-	}
-	first := binary.NativeEndian.Uint32([]byte(e.key))
-	p := picker{outside: e.m == mapPickOutside, bits: first >> 8, shard: first & 0xff,
-		seconds: binary.NativeEndian.Uint32([]byte(e.key)[4:])}
-	if p.seconds > 0 {
-		return b.affinityRules(p)
-	}
-	c := b.ruleset()
-	c.eachDraw(p, func(n uint32) {
-		c.loadKey(0)
-		c.mapFrom(c.fronts(b, p), r32(0), r32(8))
-		c.random(n, r32(11))
-		c.mapFrom(c.backends(b, p), r32(9), r32(0))
-		c.translate(r32(0))
-		c.emit(fmt.Sprintf("dnat to group . random below %d map @%s", n, c.backends(b, p)))
-	})
-	return c.list
-}
-
-// draws is how often a number is drawn that may be beyond the last backend. Every draw finds one with more than one half, so
-// that one connection in 1,000 at most is left for the last draw, from that half of the backends that is there for sure.
-const draws = 10
-
-// eachDraw calls draw for each rule that draws a number below n. The first to find a backend wins.
-func (c *ruleset) eachDraw(p picker, draw func(n uint32)) {
-	if p.bits > 0 {
-		for range draws {
-			draw(1 << p.bits)
-		}
-		draw(1 << (p.bits - 1))
-		return
-	}
-	draw(1)
-}
-
-// affinityRules send a client to the backend that it had, if that is there still, else to a random one, which is remembered.
-// The last rules are for clients that there is no room to remember.
-func (b *balancer) affinityRules(p picker) []program {
-	c := b.ruleset()
-	affinity := c.name(b, mapAffinity)
-	group := func() { // to 1, 2; what follows it is at 3
-		c.loadKey(8)
-		c.mapFrom(c.fronts(b, p), r32(8), r32(0))
-	}
-	client := func() { // to 9 … behind its group
-		c.mapFrom(c.fronts(b, p), r32(8), r32(8))
-		c.loadSaddr(r32(11))
-	}
-	group()
-	c.loadSaddr(r32(3))
-	c.mapFrom(affinity, r32(1), r32(3))
-	c.lookupFrom(c.name(b, mapSticky), r32(1), false)
-	client()
-	c.remember(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(9), r32(3), p.seconds)
-	c.translate(r32(3))
-	c.emit("group . client map @affinity, if in @sticky")
-	for _, room := range []bool{true, false} {
-		c.eachDraw(p, func(n uint32) {
-			group()
-			c.random(n, r32(3))
-			c.mapFrom(c.backends(b, p), r32(1), r32(3))
-			if room {
-				client()
-				c.remember(affinity, dynsetDelete, r32(9), r32(3), 0)
-				c.remember(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(9), r32(3), p.seconds)
-			}
-			c.translate(r32(3))
-			c.emit(fmt.Sprintf("dnat to group . random below %d map @%s", n, c.backends(b, p)))
-		})
 	}
 	return c.list
 }

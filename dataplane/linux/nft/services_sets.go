@@ -35,7 +35,7 @@ const (
 
 // shards is in how many maps the backends are, by their group's number: the kernel lists a map in a time that grows with the
 // square of its size (250,000 elements: 7 s), because it finds the place to go on by counting.
-const shards = 8
+const shards = 4
 
 func shardOf(group uint64) uint32 { return uint32(group % shards) }
 
@@ -83,9 +83,9 @@ func mapDefs(f *family) []mapDef {
 		{id: mapDropOutside, name: "dropped-outside", keyType: front, keyLen: frontLen},
 		{id: mapSources, name: "sources", keyType: front, keyLen: frontLen, dataType: dataVerdict},
 	}
-	for i := range mapID(shards) {
+	for i := range mapID(shards) { // of a type that nft can show: the first two backends of each block
 		defs = append(defs, mapDef{id: mapBackends + i, name: fmt.Sprintf("backends-%d", i), keyType: number3, keyLen: 12,
-			dataType: concat(addr, typePort), dataLen: a + 4})
+			dataType: concat(addr, typePort, addr, typePort), dataLen: uint32(slotsOf(f.id)) * (a + 4)})
 	}
 	for i := range defs {
 		if defs[i].dataType != 0 {
@@ -112,13 +112,10 @@ func frontValue(g *balance.Group, m balance.Masquerade) string {
 	return string(appendGroup(host32(uint32(m)), g.ID))
 }
 
-// pickKey is what leads to the chain that draws a backend.
-func pickKey(p picker) string { return string(append(host32(p.bits<<8|p.shard), host32(p.seconds)...)) }
-
 func countValue(p picker) string { return string(host32(0)) + pickKey(p) }
 
-func appendBackendKey(b []byte, id uint64, index int) []byte {
-	return binary.NativeEndian.AppendUint32(appendGroup(b, id), uint32(index))
+func appendBlockKey(b []byte, id uint64, block int) []byte {
+	return binary.NativeEndian.AppendUint32(appendGroup(b, id), uint32(block))
 }
 
 func appendBackend(b []byte, g *balance.Group, i int) []byte {

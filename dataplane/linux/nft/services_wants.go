@@ -3,11 +3,11 @@ package nft
 import (
 	"fmt"
 	"hash/fnv"
-	"math/bits"
 	"net/netip"
 	"strings"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/delta"
 	"contiv.dev/vswitch/dataplane/linux/balance"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
@@ -17,12 +17,11 @@ type balancer struct {
 	f    *family
 	defs []mapDef
 
-	claims  map[elem]*claim        // what services want to be in maps
-	actual  map[elem]string        // what is
-	dirty   map[elem]struct{}      // where the two may differ
-	groups  map[uint64]*groupState // lists of backends
-	changed map[uint64]struct{}    // groups that may differ
-	chains  map[string]*leaf       // that elements lead to, by name
+	claims  map[elem]*claim              // what services want to be in maps
+	elems   *delta.Tracker[elem, string] // what follows from that, and what is
+	groups  map[uint64]*groupState       // lists of backends
+	changed map[uint64]struct{}          // groups that may differ
+	chains  map[string]*leaf             // that elements lead to, by name
 	pods    spans
 	static  map[string][]program
 	// standard is how many claims there always are.
@@ -63,17 +62,17 @@ type groupState struct {
 // repair is what to do to a group that was found in disorder.
 type repair struct {
 	surplus []string // keys
-	missing []int    // indexes
+	missing []int    // blocks
 }
 
-// leaf is a chain that elements lead to, there as long as one does.
+// leaf is a chain that elements lead to, by others or at once. It is there as long as one does.
 type leaf struct {
 	users    int
 	programs []program
 }
 
 func newBalancer(id table.Family) *balancer {
-	b := &balancer{f: newFamily(id), claims: map[elem]*claim{}, actual: map[elem]string{}, dirty: map[elem]struct{}{},
+	b := &balancer{f: newFamily(id), claims: map[elem]*claim{}, elems: delta.NewComparable[elem, string](),
 		groups: map[uint64]*groupState{}, changed: map[uint64]struct{}{}, chains: map[string]*leaf{},
 		rules: map[string][]ruleHash{}}
 	b.defs = mapDefs(b.f)
@@ -115,7 +114,8 @@ func (b *balancer) remove(svc *service) {
 
 // wants are the elements and groups of a service in this family.
 func (b *balancer) wants(svc *service) (map[elem]string, []*balance.Group) {
-	w := needs{elems: map[elem]string{}, groups: map[uint64]*balance.Group{}, affinity: svc.Affinity}
+	w := needs{elems: map[elem]string{}, groups: map[uint64]*balance.Group{}, affinity: svc.Affinity,
+		slots: slotsOf(b.f.id)}
 	for i := range svc.Ports {
 		if svc.Ports[i].Family == b.f.id {
 			for j := range svc.Ports[i].Frontends {
@@ -132,6 +132,7 @@ type needs struct {
 	groups   map[uint64]*balance.Group
 	list     []*balance.Group
 	affinity time.Duration
+	slots    int
 }
 
 func (w *needs) put(m mapID, key, value string) {
@@ -163,7 +164,8 @@ func (w *needs) target(key string, g *balance.Group, m balance.Masquerade, to, r
 		w.put(drop, key, "")
 		return
 	}
-	p := picker{outside: outside, bits: bitsFor(g.Len()), shard: shardOf(g.ID), seconds: uint32(w.affinity / time.Second)}
+	p := picker{outside: outside, size: capacity(g.Len(), w.slots), shard: shardOf(g.ID),
+		seconds: uint32(w.affinity / time.Second)}
 	pick := mapPick
 	if outside {
 		pick = mapPickOutside
@@ -186,38 +188,6 @@ func (w *needs) target(key string, g *balance.Group, m balance.Masquerade, to, r
 	}
 }
 
-// picker is a way to choose a backend: one of up to 1<<bits, which are in a shard.
-type picker struct {
-	outside              bool
-	bits, shard, seconds uint32
-}
-
-// bitsFor is how many bits a number below n has.
-func bitsFor(n int) uint32 { return uint32(bits.Len(uint(max(n, 1) - 1))) }
-
-// standardBits is up to which size of groups there always are chains to draw from them. A chain that comes or goes makes the
-// kernel wait for all processors, some 25 ms; elements alone do not.
-const standardBits = 7
-
-// addStandard claims what is there whatever services are.
-func (b *balancer) addStandard() {
-	for shard := range uint32(shards) {
-		for bits := range uint32(standardBits + 1) {
-			p := picker{bits: bits, shard: shard}
-			b.claim(&service{Service: &balance.Service{}}, elem{mapPick, pickKey(p)}, p.chain())
-			b.standard++
-		}
-	}
-}
-
-func (p picker) chain() string {
-	name := "pick"
-	if p.outside {
-		name = "outside"
-	}
-	return fmt.Sprintf("%s-%d-%d-%d", name, p.shard, 1<<p.bits, p.seconds)
-}
-
 func joinNets(nets []netip.Prefix) string {
 	texts := make([]string, len(nets))
 	for i, n := range nets {
@@ -237,7 +207,8 @@ func (b *balancer) claim(svc *service, e elem, value string) {
 	c := b.claims[e]
 	switch {
 	case c == nil:
-		b.claims[e] = &claim{value: value, owner: svc, users: 1}
+		c = &claim{value: value, owner: svc, users: 1}
+		b.claims[e] = c
 		b.lead(e, value, 1)
 	case e.m.shared():
 		c.users++
@@ -249,7 +220,7 @@ func (b *balancer) claim(svc *service, e elem, value string) {
 		c.other(svc, value)
 		return
 	}
-	b.dirty[e] = struct{}{}
+	b.elems.Desired().Set(e, c.kernelValue(e.m))
 }
 
 func (c *claim) other(svc *service, value string) {
@@ -277,7 +248,6 @@ func (b *balancer) release(svc *service, e elem) {
 		delete(c.others, svc)
 		return
 	}
-	b.dirty[e] = struct{}{}
 	var next *service
 	for other := range c.others {
 		if next == nil || other.Name < next.Name {
@@ -287,41 +257,47 @@ func (b *balancer) release(svc *service, e elem) {
 	if next == nil {
 		b.lead(e, c.value, -1)
 		delete(b.claims, e)
+		b.elems.Desired().Delete(e)
 		return
 	}
 	value := c.others[next]
 	delete(c.others, next)
 	b.change(e, c, next, value)
+	b.elems.Desired().Set(e, c.kernelValue(e.m))
 }
 
-// lead notes that an element leads to its chain, or does no more.
+// lead notes that an element leads to its chains, or does no more.
 func (b *balancer) lead(e elem, value string, n int) {
-	if e.m != mapPick && e.m != mapPickOutside && e.m != mapSources {
-		return
-	}
-	name := leafOf(e.m, value)
-	l := b.chains[name]
-	if l == nil {
-		l = &leaf{programs: b.leafPrograms(e, value)}
-		b.chains[name], b.chainsDirty = l, true
-	}
-	if l.users += n; l.users == 0 {
-		delete(b.chains, name)
-		b.chainsDirty = true
+	for _, c := range b.chainsOf(e, value) {
+		l := b.chains[c.name]
+		if l == nil {
+			l = &leaf{programs: c.rules()}
+			b.chains[c.name], b.chainsDirty = l, true
+		}
+		if l.users += n; l.users == 0 {
+			delete(b.chains, c.name)
+			b.chainsDirty = true
+		}
 	}
 }
 
-// leafOf is the chain that an element of a verdict map leads to.
-func leafOf(m mapID, value string) string {
-	if m == mapSources {
-		return sourcesChain(value)
+// chainsOf are the chains that an element of a verdict map leads to.
+func (b *balancer) chainsOf(e elem, value string) []chainRules {
+	switch e.m {
+	case mapPick, mapPickOutside:
+		return b.pickChains(pickerOf(e))
+	case mapSources:
+		return []chainRules{{sourcesChain(value), func() []program { return b.sourcesRules(value) }}}
 	}
-	return value
+	return nil
 }
 
 // pending is true if the kernel may have something else.
 func (b *balancer) pending() bool {
-	return len(b.dirty)+len(b.changed) > 0 || b.rebuild || b.present && b.podsThere != b.podsKey()
+	if b.nothing() {
+		return b.present
+	}
+	return !b.elems.InSync() || len(b.changed) > 0 || b.rebuild || b.present && b.podsThere != b.podsKey()
 }
 
 func (b *balancer) podsKey() string {

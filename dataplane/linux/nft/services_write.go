@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/delta"
 )
 
 // write adds to a transaction what the kernel lacks or has too much.
@@ -29,15 +31,29 @@ func (b *balancer) write(t *batch) {
 	b.writePods(t)
 	b.writeElems(t)
 	b.writeGroups(t)
-	for _, name := range gone {
+	for _, name := range gone { // all before the first chain goes: they lead to each other
 		t.begin(b.f, unix.NFT_MSG_DELRULE, 0, nil)
 		t.str(unix.NFTA_RULE_CHAIN, name)
 		t.end()
+	}
+	for _, name := range gone {
 		t.begin(b.f, unix.NFT_MSG_DELCHAIN, 0, nil)
 		t.str(unix.NFTA_CHAIN_NAME, name)
 		t.end()
 		t.writes++
 	}
+}
+
+// size is about how many bytes write will need.
+func (b *balancer) size() int {
+	const each, perGroup = 80, 60 // an element; what else a group's message has
+	n := (b.elems.PendingUpdates().Len() + b.elems.PendingDeletions().Len()) * (each + perGroup)
+	for id := range b.changed {
+		if st := b.groups[id]; st.want != nil {
+			n += perGroup + blocks(st.want, slotsOf(b.f.id))*each
+		}
+	}
+	return n
 }
 
 // nothing is true if the kernel is to have no table: there is no service of this family.
@@ -46,12 +62,8 @@ func (b *balancer) nothing() bool { return len(b.claims) == b.standard }
 // forget notes that the kernel has nothing.
 func (b *balancer) forget() {
 	b.present, b.rebuild, b.chainsDirty, b.podsThere = false, false, true, ""
-	clear(b.actual)
 	clear(b.rules)
-	clear(b.dirty)
-	for e := range b.claims {
-		b.dirty[e] = struct{}{}
-	}
+	b.elems.Dataplane().ReplaceAll(maps.All(map[elem]string(nil)))
 	for id, st := range b.groups {
 		st.have, st.repair = nil, nil
 		b.changed[id] = struct{}{}
@@ -170,19 +182,24 @@ func (b *balancer) writePods(t *batch) {
 	t.writes++
 }
 
+// claimed is an element that somebody claims.
+type claimed struct {
+	elem
+	*claim
+}
+
 // writeElems writes the elements that differ: first what goes, then what comes.
 func (b *balancer) writeElems(t *batch) {
-	var del, add [numMaps][]elem
-	for e := range b.dirty {
-		c := b.claims[e]
-		value, there := b.actual[e]
-		have := there && c != nil && value == c.kernelValue(e.m)
-		if there && !have {
+	var del [numMaps][]elem
+	var add [numMaps][]claimed
+	for e := range b.elems.PendingDeletions().Iter() {
+		del[e.m] = append(del[e.m], e)
+	}
+	for e := range b.elems.PendingUpdates().Iter() {
+		if _, there := b.elems.Dataplane().Get(e); there {
 			del[e.m] = append(del[e.m], e)
 		}
-		if c != nil && !have {
-			add[e.m] = append(add[e.m], e)
-		}
+		add[e.m] = append(add[e.m], claimed{e, b.claims[e]})
 	}
 	for m := range numMaps {
 		list := t.elements(b.f, unix.NFT_MSG_DELSETELEM, b.defs[m].name, nil)
@@ -200,25 +217,22 @@ func (b *balancer) writeElems(t *batch) {
 }
 
 // addElems adds elements, each in the name of the service that wants it.
-func (b *balancer) addElems(t *batch, m mapID, elems []elem) {
-	slices.SortFunc(elems, func(x, y elem) int {
-		return cmpString(b.claims[x].owner.Name, b.claims[y].owner.Name)
-	})
+func (b *balancer) addElems(t *batch, m mapID, elems []claimed) {
+	slices.SortFunc(elems, func(x, y claimed) int { return cmpString(x.owner.Name, y.owner.Name) })
 	list := t.elements(b.f, unix.NFT_MSG_NEWSETELEM, b.defs[m].name, nil)
 	for _, e := range elems {
-		c := b.claims[e]
-		if list.who != object(c.owner) {
+		if list.who != object(e.owner) {
 			list.close()
-			list.who = c.owner
+			list.who = e.owner
 		}
 		at := list.begin()
 		list.keyAttr([]byte(e.key))
 		switch {
 		case b.defs[m].dataType == dataVerdict:
-			t.verdict(unix.NFTA_SET_ELEM_DATA, unix.NFT_GOTO, leafOf(m, c.value))
+			t.verdict(unix.NFTA_SET_ELEM_DATA, unix.NFT_GOTO, e.kernelValue(m))
 		case b.defs[m].dataType != 0:
 			value := t.nest(unix.NFTA_SET_ELEM_DATA)
-			t.bytes(unix.NFTA_DATA_VALUE, []byte(c.value))
+			t.bytes(unix.NFTA_DATA_VALUE, []byte(e.value))
 			t.endNest(value)
 		}
 		t.endNest(at)
@@ -250,7 +264,7 @@ func (b *balancer) writeGroups(t *batch) {
 
 func (b *balancer) deleteBackends(t *batch, del *elements, ids []uint64) {
 	for _, id := range ids {
-		b.groups[id].eachGone(id, func(k []byte) {
+		b.groups[id].eachGone(id, slotsOf(b.f.id), func(k []byte) {
 			at := del.begin()
 			del.keyAttr(k)
 			t.endNest(at)
@@ -262,6 +276,7 @@ func (b *balancer) deleteBackends(t *batch, del *elements, ids []uint64) {
 
 func (b *balancer) addBackends(t *batch, add *elements, ids []uint64) {
 	var key, value []byte
+	slots := slotsOf(b.f.id)
 	for _, id := range ids {
 		st := b.groups[id]
 		if st.want == nil {
@@ -269,8 +284,8 @@ func (b *balancer) addBackends(t *batch, add *elements, ids []uint64) {
 		}
 		add.close()
 		add.who = st.owner
-		st.eachNew(func(i int) {
-			key, value = appendBackendKey(key[:0], id, i), appendBackend(value[:0], st.want, i)
+		st.eachNew(slots, func(block int) {
+			key, value = appendBlockKey(key[:0], id, block), appendBlock(value[:0], st.want, block, slots)
 			at := add.begin()
 			add.keyAttr(key)
 			data := t.nest(unix.NFTA_SET_ELEM_DATA)
@@ -283,8 +298,8 @@ func (b *balancer) addBackends(t *batch, add *elements, ids []uint64) {
 	add.close()
 }
 
-// eachGone are the keys of backends that the kernel has and is not to have there.
-func (st *groupState) eachGone(id uint64, each func(key []byte)) {
+// eachGone are the keys of blocks that the kernel has and is not to have there.
+func (st *groupState) eachGone(id uint64, slots int, each func(key []byte)) {
 	if st.repair != nil {
 		for _, key := range st.repair.surplus {
 			each([]byte(key))
@@ -295,24 +310,24 @@ func (st *groupState) eachGone(id uint64, each func(key []byte)) {
 		return
 	}
 	var key []byte
-	for i := range st.have.Len() {
-		if st.want == nil || !st.want.Same(st.have, i) {
-			key = appendBackendKey(key[:0], id, i)
+	for i := range blocks(st.have, slots) {
+		if st.want == nil || !sameBlock(st.want, st.have, i, slots) {
+			key = appendBlockKey(key[:0], id, i)
 			each(key)
 		}
 	}
 }
 
-// eachNew are the indexes of backends that the kernel lacks.
-func (st *groupState) eachNew(each func(i int)) {
+// eachNew are the blocks that the kernel lacks.
+func (st *groupState) eachNew(slots int, each func(block int)) {
 	if st.repair != nil {
 		for _, i := range st.repair.missing {
 			each(i)
 		}
 		return
 	}
-	for i := range st.want.Len() {
-		if st.have == nil || !st.want.Same(st.have, i) {
+	for i := range blocks(st.want, slots) {
+		if st.have == nil || !sameBlock(st.want, st.have, i, slots) {
 			each(i)
 		}
 	}
@@ -327,14 +342,8 @@ func (b *balancer) done() {
 		return
 	}
 	b.present, b.podsThere = true, b.podsKey()
-	for e := range b.dirty {
-		if c := b.claims[e]; c != nil {
-			b.actual[e] = c.kernelValue(e.m)
-		} else {
-			delete(b.actual, e)
-		}
-	}
-	clear(b.dirty)
+	b.elems.PendingUpdates().Apply(func(elem, string) delta.Outcome { return delta.Done })
+	b.elems.PendingDeletions().Apply(func(elem, string) delta.Outcome { return delta.Done })
 	for id := range b.changed {
 		st := b.groups[id]
 		if st.have, st.repair = st.want, nil; st.have == nil {

@@ -2,6 +2,7 @@ package tabletest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -117,6 +118,21 @@ func (n *Net) build(opts Options) (err error) {
 		n.Pods = append(n.Pods, pod)
 		if err := n.wirePod(pod, i, opts.NoRoutes); err != nil {
 			return fmt.Errorf("pod %d: %w", i, err)
+		}
+	}
+	return n.await()
+}
+
+// await waits until packets get everywhere. The kernel leaves much of that to work queues, which come late on a busy machine.
+func (n *Net) await() error {
+	for _, node := range append([]*Node{n.Outside}, n.Pods...) {
+		if err := errors.Join(n.Host.waitCarrier(node.Iface), node.waitCarrier("eth0")); err != nil {
+			return err
+		}
+	}
+	for _, node := range n.nodes() {
+		if err := node.waitAddress(node.Addr(table.IPv6)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -136,10 +136,13 @@ func up(name string) error {
 	return netlink.LinkSetUp(link)
 }
 
+// settling is how long the kernel may take to make interfaces and addresses work.
+const settling = 20 * time.Second
+
 // waitCarrier waits until the kernel sends through an interface again after its peer was down: its link watch takes up to a
 // second to notice a carrier, and until then a packet that the interface is given is lost without a word.
 func (n *Node) waitCarrier(name string) error {
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(settling); ; time.Sleep(10 * time.Millisecond) {
 		var link netlink.Link
 		err := n.NS.Do(func() (err error) {
 			link, err = netlink.LinkByName(name)
@@ -152,6 +155,24 @@ func (n *Node) waitCarrier(name string) error {
 			return nil
 		case time.Now().After(deadline):
 			return fmt.Errorf("%s of %s is still %s", name, n.Name, link.Attrs().OperState)
+		}
+	}
+}
+
+// waitAddress waits until an address of the node is its own to the kernel, which takes a new IPv6 address into its routes in
+// the background, even without looking for duplicates.
+func (n *Node) waitAddress(a netip.Addr) error {
+	for deadline := time.Now().Add(settling); ; time.Sleep(10 * time.Millisecond) {
+		var routes []netlink.Route
+		err := n.NS.Do(func() (err error) {
+			routes, err = netlink.RouteGet(a.AsSlice())
+			return err
+		})
+		if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s of %s is not used: routes %v, error %v", a, n.Name, routes, err)
 		}
 	}
 }

@@ -73,13 +73,13 @@ func (v *VXLAN) SetNode(node string, ends ...VTEP) {
 		return
 	}
 	for _, e := range old {
-		v.fdb.unset(mac(e.MAC))
-		v.neighs.unset(e.TunnelAddr.Unmap())
+		v.fdb.Desired().Delete(mac(e.MAC))
+		v.neighs.Desired().Delete(e.TunnelAddr.Unmap())
 	}
 	for _, e := range ends {
-		v.fdb.set(mac(e.MAC), e.ParentAddr.Unmap())
+		v.fdb.Desired().Set(mac(e.MAC), e.ParentAddr.Unmap())
 		if inner := e.TunnelAddr.Unmap(); inner.IsValid() {
-			v.neighs.set(inner, mac(e.MAC))
+			v.neighs.Desired().Set(inner, mac(e.MAC))
 		}
 	}
 }
@@ -112,8 +112,8 @@ func (v *VXLAN) rebuild() {
 			}
 		}
 	}
-	v.fdb.want(fdb)
-	v.neighs.want(neighs)
+	v.fdb.Desired().ReplaceAll(maps.All(fdb))
+	v.neighs.Desired().ReplaceAll(maps.All(neighs))
 }
 
 // claim adds what an end needs, unless it makes no sense or another node has it.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"contiv.dev/vswitch/dataplane/delta"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
@@ -28,24 +29,27 @@ func TestNodesOneByOne(t *testing.T) {
 				list = append(list, e...)
 			}
 			all.SetVTEPs(list)
-			if !maps.Equal(one.fdb.desired, all.fdb.desired) || !maps.Equal(one.neighs.desired, all.neighs.desired) {
-				t.Fatalf("seed %d, after %s:\n%v %v\nwant\n%v %v", seed, node, one.fdb.desired, one.neighs.desired,
-					all.fdb.desired, all.neighs.desired)
+			if got, want := desired(one), desired(all); got != want {
+				t.Fatalf("seed %d, after %s:\n%s\nwant\n%s", seed, node, got, want)
 			}
 			if len(one.bad) != len(all.bad) {
 				t.Fatalf("seed %d: %d ends are refused, want %d", seed, len(one.bad), len(all.bad))
 			}
-			for m := range one.fdb.todo { // what is written is not to be written again
-				one.fdb.written(m)
-			}
-			for a := range one.neighs.todo {
-				one.neighs.written(a)
-			}
-			if !maps.Equal(one.fdb.actual, one.fdb.desired) || !maps.Equal(one.neighs.actual, one.neighs.desired) {
-				t.Fatalf("seed %d: what was to be written leads to %v %v", seed, one.fdb.actual, one.neighs.actual)
+			one.fdb.PendingUpdates().Apply(func(mac, netip.Addr) delta.Outcome { return delta.Done })
+			one.fdb.PendingDeletions().Apply(func(mac, netip.Addr) delta.Outcome { return delta.Done })
+			one.neighs.PendingUpdates().Apply(func(netip.Addr, mac) delta.Outcome { return delta.Done })
+			one.neighs.PendingDeletions().Apply(func(netip.Addr, mac) delta.Outcome { return delta.Done })
+			there := fmt.Sprint(maps.Collect(one.fdb.Dataplane().Iter()), maps.Collect(one.neighs.Dataplane().Iter()))
+			if there != desired(one) {
+				t.Fatalf("seed %d: what was to be written leads to %s", seed, there)
 			}
 		}
 	}
+}
+
+// desired is what a device is to have.
+func desired(v *VXLAN) string {
+	return fmt.Sprint(maps.Collect(v.fdb.Desired().Iter()), maps.Collect(v.neighs.Desired().Iter()))
 }
 
 func randomEnds(rnd *rand.Rand, node string) []VTEP {

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"contiv.dev/vswitch/dataplane/delta"
 	"contiv.dev/vswitch/dataplane/linux/routetable"
 	"contiv.dev/vswitch/dataplane/linux/rtnl"
 	"contiv.dev/vswitch/dataplane/linux/table"
@@ -23,6 +25,9 @@ const (
 	overIPv4 = 50 // 20 IP, 8 UDP, 8 VXLAN, 14 Ethernet
 	overIPv6 = 70
 )
+
+// mac is a hardware address.
+type mac [6]byte
 
 // VXLAN keeps a VXLAN device. It is used by one goroutine.
 type VXLAN struct {
@@ -36,8 +41,8 @@ type VXLAN struct {
 
 	nodes nodes // the other nodes' ends
 
-	fdb    delta[mac, netip.Addr]
-	neighs delta[netip.Addr, mac]
+	fdb    *delta.Tracker[mac, netip.Addr]
+	neighs *delta.Tracker[netip.Addr, mac]
 	bad    []error // of VTEPs that cannot be programmed
 	resync bool
 }
@@ -57,7 +62,8 @@ func NewVXLAN(cfg VXLANConfig) *VXLAN {
 	}
 	return &VXLAN{
 		cfg: cfg, log: cfg.Log, open: func() (kernel, error) { return openSocket(cfg.NS, cfg.Timeout) },
-		nodes: newNodes(), fdb: newDelta[mac, netip.Addr](), neighs: newDelta[netip.Addr, mac](), resync: true,
+		nodes: newNodes(), fdb: delta.NewComparable[mac, netip.Addr](), neighs: delta.NewComparable[netip.Addr, mac](),
+		resync: true,
 	}
 }
 
@@ -288,7 +294,7 @@ func (v *VXLAN) look() error {
 			have[n.Addr] = mac(n.MAC)
 		}
 	}
-	v.fdb.found(fdb)
-	v.neighs.found(have)
+	v.fdb.Dataplane().ReplaceAll(maps.All(fdb))
+	v.neighs.Dataplane().ReplaceAll(maps.All(have))
 	return nil
 }

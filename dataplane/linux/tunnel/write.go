@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -67,32 +69,43 @@ func (v *VXLAN) write(ctx context.Context) (failed []error, err error) {
 	return failed, nil
 }
 
-func (v *VXLAN) planForwarding(w *writes) {
-	put, drop := v.fdb.pending(func(x, y mac) int { return bytes.Compare(x[:], y[:]) })
-	for _, m := range drop {
-		w.batch.DelForwarding(v.seen.Index, net.HardwareAddr(m[:]), netip.Addr{})
-		w.add(note{func() { v.fdb.written(m) }, fmt.Sprintf("remove forwarding to %x", m), true})
+// inOrder are the keys of what is pending, sorted, so that what is written does not depend on chance.
+func inOrder[K, V any](pending iter.Seq2[K, V], compare func(x, y K) int) []K {
+	var keys []K
+	for k := range pending {
+		keys = append(keys, k)
 	}
-	for _, m := range put {
-		to := v.fdb.desired[m]
-		if have, ok := v.fdb.actual[m]; ok && !have.IsValid() { // cannot be replaced: see look
+	slices.SortFunc(keys, compare)
+	return keys
+}
+
+func (v *VXLAN) planForwarding(w *writes) {
+	compare := func(x, y mac) int { return bytes.Compare(x[:], y[:]) }
+	wanted, there := v.fdb.Desired(), v.fdb.Dataplane()
+	for _, m := range inOrder(v.fdb.PendingDeletions().Iter(), compare) {
+		w.batch.DelForwarding(v.seen.Index, net.HardwareAddr(m[:]), netip.Addr{})
+		w.add(note{func() { there.Delete(m) }, fmt.Sprintf("remove forwarding to %x", m), true})
+	}
+	for _, m := range inOrder(v.fdb.PendingUpdates().Iter(), compare) {
+		to, _ := wanted.Get(m)
+		if have, ok := there.Get(m); ok && !have.IsValid() { // cannot be replaced: see look
 			w.batch.DelForwarding(v.seen.Index, net.HardwareAddr(m[:]), netip.Addr{})
 			w.add(note{func() {}, fmt.Sprintf("remove wrong forwarding to %x", m), true})
 		}
 		w.batch.NewForwarding(v.seen.Index, net.HardwareAddr(m[:]), to)
-		w.add(note{func() { v.fdb.written(m) }, fmt.Sprintf("forward %s to %s", net.HardwareAddr(m[:]), to), false})
+		w.add(note{func() { there.Set(m, to) }, fmt.Sprintf("forward %s to %s", net.HardwareAddr(m[:]), to), false})
 	}
 }
 
 func (v *VXLAN) planNeighbours(w *writes) {
-	put, drop := v.neighs.pending(netip.Addr.Compare)
-	for _, ip := range drop {
+	wanted, there := v.neighs.Desired(), v.neighs.Dataplane()
+	for _, ip := range inOrder(v.neighs.PendingDeletions().Iter(), netip.Addr.Compare) {
 		w.batch.DelNeighbour(v.seen.Index, ip)
-		w.add(note{func() { v.neighs.written(ip) }, fmt.Sprintf("remove neighbour %s", ip), true})
+		w.add(note{func() { there.Delete(ip) }, fmt.Sprintf("remove neighbour %s", ip), true})
 	}
-	for _, ip := range put {
-		m := v.neighs.desired[ip]
+	for _, ip := range inOrder(v.neighs.PendingUpdates().Iter(), netip.Addr.Compare) {
+		m, _ := wanted.Get(ip)
 		w.batch.NewNeighbour(v.seen.Index, ip, net.HardwareAddr(m[:]), uint8(v.cfg.Protocol))
-		w.add(note{func() { v.neighs.written(ip) }, fmt.Sprintf("neighbour %s at %s", ip, net.HardwareAddr(m[:])), false})
+		w.add(note{func() { there.Set(ip, m) }, fmt.Sprintf("neighbour %s at %s", ip, net.HardwareAddr(m[:])), false})
 	}
 }

@@ -1,0 +1,69 @@
+package conntrack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// Translated counts connections that are translated, by who is behind the translation: the backend of a service, or who sends
+// to the outside under the node's address. It lists all connections of both families.
+func Translated(ctx context.Context, ns *nsdo.Namespace) (map[netip.Addr]int, error) {
+	out := map[netip.Addr]int{}
+	for _, af := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := countTranslated(ns, af, out); err != nil {
+			return nil, fmt.Errorf("count translated connections in %s: %w", ns, err)
+		}
+	}
+	return out, nil
+}
+
+func countTranslated(ns *nsdo.Namespace, af uint8, out map[netip.Addr]int) error {
+	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
+		return nil // no netfilter, no connections
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var list rtnl.Batch
+	putList(&list, af)
+	_, err = c.Dump(&list, func(_ uint16, payload []byte) {
+		if a, ok := behind(payload); ok {
+			out[a]++
+		}
+	})
+	return err
+}
+
+// behind is who is behind the translation of a connection; false if it is not translated.
+func behind(payload []byte) (a netip.Addr, ok bool) {
+	var orig, reply tuple
+	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+		switch typ {
+		case ctaTupleOrig:
+			orig = parseTuple(v)
+		case ctaTupleReply:
+			reply = parseTuple(v)
+		}
+	})
+	switch {
+	case !ok || !orig.src.IsValid() || !reply.src.IsValid():
+		return a, false
+	case orig.dst != reply.src || orig.dstPort != reply.srcPort: // its destination is
+		return reply.src, true
+	case orig.src != reply.dst || orig.srcPort != reply.dstPort: // its source is
+		return orig.src, true
+	}
+	return a, false
+}
