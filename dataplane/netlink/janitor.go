@@ -10,8 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// janitorQuiet is how long nothing was thrown away before the janitor comes.
-const janitorQuiet = 500 * time.Millisecond
+const (
+	// janitorQuiet is how long nothing was thrown away before the janitor comes.
+	janitorQuiet = 500 * time.Millisecond
+	// janitorLimit is how long it waits for that: where pods come and go all the time, it is never quiet.
+	janitorLimit = 3 * time.Second
+)
 
 // Janitor removes VETH pairs after their owner has gone. The kernel waits 20 ms for RCU to remove a link, but no longer for a
 // hundred in one message: so deleting a pod only marks its pair, by a link group, and a job removes all that are marked. What
@@ -50,10 +54,11 @@ func (j *Janitor) Run(ctx context.Context) error {
 	}
 }
 
-// quiet waits until nothing more is thrown away.
+// quiet waits until nothing more is thrown away, but not for ever.
 func (j *Janitor) quiet(ctx context.Context) error {
-	timer := time.NewTimer(janitorQuiet)
+	timer, limit := time.NewTimer(janitorQuiet), time.NewTimer(janitorLimit)
 	defer timer.Stop()
+	defer limit.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -61,6 +66,8 @@ func (j *Janitor) quiet(ctx context.Context) error {
 		case <-j.wake:
 			timer.Reset(janitorQuiet)
 		case <-timer.C:
+			return nil
+		case <-limit.C:
 			return nil
 		}
 	}

@@ -62,7 +62,7 @@ func (b *Backend) openNS(path string) (*nsHandle, error) {
 	if path == "" {
 		return b.openHost()
 	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := openNSFile(path)
 	if err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOTDIR) {
 			return nil, fmt.Errorf("%s: %w", path, ErrNamespaceGone)
@@ -92,6 +92,19 @@ func (b *Backend) openNS(path string) (*nsHandle, error) {
 		return nil, fmt.Errorf("open a netlink socket in %s: %w", path, err)
 	}
 	return h, nil
+}
+
+// openNSFile opens the file of a namespace and nothing else: to open a FIFO waits for its other end, to open a device may do
+// something.
+func openNSFile(path string) (int, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return -1, err
+	}
+	if fs.Type != unix.NSFS_MAGIC {
+		return -1, fmt.Errorf("not a namespace: %w", ErrNamespaceGone)
+	}
+	return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 }
 
 // openHost opens the namespace the agent runs in.

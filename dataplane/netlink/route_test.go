@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb/linux/l3"
@@ -109,7 +110,11 @@ func TestWhatIsNotANamespace(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{file, file + "/below", file + "-absent", "/proc/999999999/ns/net"} {
+	fifo := file + "-fifo" // nobody will ever open its other end
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, file + "/below", file + "-absent", "/proc/999999999/ns/net", fifo, "/dev/null"} {
 		if _, err := b.enter(path); !errors.Is(err, ErrNamespaceGone) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want ErrNamespaceGone", path, err)
 		}

@@ -20,7 +20,8 @@ func Open(path string) (*Namespace, error) {
 	if path == "" {
 		return nil, nil
 	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	// What is no namespace, a FIFO for example, must not be waited for.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 	}
