@@ -2,15 +2,18 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
 )
 
 // pingPatience is how long the last answers may take. The ping program waits no longer than its interval for them, and so
@@ -66,8 +69,33 @@ func (ns *Namespace) Ping(ctx context.Context, dst string, count int, interval t
 		return PingResult{}, fmt.Errorf("ping from %s: %w", ns.Name, err)
 	}
 	defer conn.Close()
+	if err := roomForAnswers(conn); err != nil {
+		return PingResult{}, fmt.Errorf("ping from %s: %w", ns.Name, err)
+	}
 	p := &pinger{echo: e, conn: conn, id: int(time.Now().UnixNano() & 0xffff), sent: make([]time.Time, 0, count)}
 	return p.run(ctx, &net.IPAddr{IP: to.AsSlice()}, count, interval)
+}
+
+// roomForAnswers has the socket keep what comes while this process does not get the processor: a raw socket sees the answers to
+// all pingers of its namespace, and with the kernel's default it drops what half a second of waiting brings.
+func roomForAnswers(conn *icmp.PacketConn) error {
+	const bytes = 8 << 20
+	var raw syscall.Conn
+	if v4 := conn.IPv4PacketConn(); v4 != nil {
+		raw, _ = v4.PacketConn.(syscall.Conn)
+	} else if v6 := conn.IPv6PacketConn(); v6 != nil {
+		raw, _ = v6.PacketConn.(syscall.Conn)
+	}
+	if raw == nil {
+		return errors.New("the socket's buffer cannot be set")
+	}
+	rc, err := raw.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = rc.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes) })
+	return errors.Join(err, set)
 }
 
 type pinger struct {

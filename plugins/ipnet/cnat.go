@@ -12,6 +12,8 @@ type CnatNode struct {
 	// HostLink is VPP's address on the link to the host. HostIf is the logical name of VPP's end, LinuxIf of the host's.
 	HostLink        netip.Addr
 	HostIf, LinuxIf string
+	// HostOwn is the host's address on that link. Alias is an address that is nobody's, which the host routes to VPP.
+	HostOwn, Alias netip.Addr
 	// Outside are the logical names of the interfaces that lead to other machines, other nodes' pods included.
 	Outside []string
 	// Services are the networks of cluster IPs.
@@ -30,7 +32,12 @@ func (n *IPNet) CnatNode(ipv6 bool) (CnatNode, bool) {
 	out.HostIf, out.LinuxIf = s.hostLinkNames()
 	for _, l := range s.hostLinks {
 		if l.VPP.Addr().Is6() == ipv6 {
-			out.HostLink = l.VPP.Addr()
+			out.HostLink, out.HostOwn = l.VPP.Addr(), l.Host.Addr()
+		}
+	}
+	for _, p := range s.podSubnets {
+		if p.Subnet.Addr().Is6() == ipv6 {
+			out.Alias = p.NATLoopback
 		}
 	}
 	for _, p := range s.nodeIPs {

@@ -35,7 +35,9 @@ type Deps struct {
 	HTTPHandlers  rest.HTTPHandlers
 	// ServesServices: VPP serves Kubernetes services, so the host sends what is for them, and for VPP's own address, to VPP.
 	ServesServices bool
-	RemoteDB       keyval.KvProtoPlugin // nil: nothing of ipnet's is stored
+	// NoNAT44: VPP does not translate what pods send to the outside.
+	NoNAT44  bool
+	RemoteDB keyval.KvProtoPlugin // nil: nothing of ipnet's is stored
 }
 
 // GoVPP is the interface of the VPP connection, declared here so that packages which import ipnet for its constants do not

@@ -20,5 +20,7 @@
 //	+--------+              |  /32 per pod --0/0--> main NIC  |      +--------+
 //	                        +---------------------------------+
 //
+// What pods send to the outside without an overlay makes a detour, for NAT to translate it and nothing else: outside.go.
+//
 // The package serves GET /contiv/v1/ipam.
 package ipnet

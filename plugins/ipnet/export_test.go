@@ -25,10 +25,10 @@ type TestPod struct {
 	PeerMAC net.HardwareAddr
 }
 
-// NewTestNodes makes the nodes, which know each other.
-func NewTestNodes(t *testing.T) *TestNodes {
+// NewTestNodes makes the nodes, which know each other. The configuration is added to that of all.
+func NewTestNodes(t *testing.T, config string) *TestNodes {
 	t.Helper()
-	n := &TestNodes{one: newNodeWithID(t, dualTAP+uplink, 1), two: newNodeWithID(t, dualTAP+uplink, 2)}
+	n := &TestNodes{one: newNodeWithID(t, config+dualTAP+uplink, 1), two: newNodeWithID(t, config+dualTAP+uplink, 2)}
 	n.one.node("n2", toyNode(2))
 	n.two.node("n1", toyNode(1))
 	pod := func(w *node, name string) TestPod {
@@ -44,6 +44,9 @@ func NewTestNodes(t *testing.T) *TestNodes {
 
 // First is the plugin of the first node, and its desired state, to which others may add before Apply.
 func (n *TestNodes) First() (*IPNet, map[string]proto.Message) { return n.one.n, n.one.want }
+
+// ApplyFirst programs the first node into a fake that is joined to nothing.
+func (n *TestNodes) ApplyFirst() *vppfake.Fake { return n.one.apply() }
 
 // Apply programs both nodes into fakes that are joined by a wire.
 func (n *TestNodes) Apply() (one, two *vppfake.Fake) {

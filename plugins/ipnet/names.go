@@ -15,6 +15,8 @@ const (
 	hostAfPacketInVPP  = "afpacket-vpp2"
 	podGwLoopName      = "podGwLoop"
 	loopbackNICName    = "loopbackNIC"
+	outsidePipe        = "outside-pipe"
+	outsidePipeEnd     = "outside-pipe-end"
 	vrfMain            = "mainVRF"
 	vrfPod             = "podVRF"
 	maxLogicalName     = 63 // what VPP stores as an interface tag, less our own prefix (dataplane/vpp)

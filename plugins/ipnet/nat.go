@@ -13,14 +13,17 @@ type NATNode struct {
 	Uplink string
 	// Address is that of the main interface; invalid while there is none.
 	Address netip.Addr
-	// Outside: what pods send to the outside by the uplink gets Address. Without an overlay it does not: VPP translates by
-	// interface, and the uplink carries what pods of different nodes send each other, too.
+	// Outside: what pods send to the outside by the uplink gets Address.
 	Outside bool
+	// Exit is the logical name of the interface where it gets it, on the way out: the uplink, or a pipe before it (outside.go).
+	Exit string
 	// Loopback is the address of this node's pod network that no pod has.
 	Loopback netip.Addr
 	// HostLink is VPP's address on the link to the host, HostIf the logical name of the host's end.
 	HostLink netip.Addr
 	HostIf   string
+	// Host is the host's address there, the source of what it sends to services.
+	Host netip.Addr
 	// Services are the networks of cluster IPs.
 	Services []netip.Prefix
 	// MainVRF and PodVRF are VPP's tables.
@@ -49,7 +52,7 @@ func (n *IPNet) NATNode() (NATNode, bool) {
 	}
 	for _, l := range s.hostLinks {
 		if l.VPP.Addr().Is4() {
-			out.HostLink = l.VPP.Addr()
+			out.HostLink, out.Host = l.VPP.Addr(), l.Host.Addr()
 			_, out.HostIf = s.hostLinkNames()
 		}
 	}
@@ -63,7 +66,10 @@ func (n *IPNet) NATNode() (NATNode, bool) {
 			out.Services = append(out.Services, p)
 		}
 	}
-	out.Outside = s.nat && out.Uplink != "" && out.Address.IsValid() && s.transport.BVI() != ""
+	if out.Exit = out.Uplink; s.piped() {
+		out.Exit = outsidePipe
+	}
+	out.Outside = s.nat && out.Uplink != "" && out.Address.IsValid()
 	return out, out.Loopback.IsValid()
 }
 

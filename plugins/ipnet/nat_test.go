@@ -39,7 +39,7 @@ func TestNATNode(t *testing.T) {
 	}{
 		{natConf, true, "host-eth1"},
 		{natConf + "natExternalTraffic: false\n", false, "host-eth1"},
-		{natConf + "nodeToNodeTransport: nooverlay\n", false, "host-eth1"},
+		{natConf + "nodeToNodeTransport: nooverlay\n", true, "host-eth1"},
 		{"", false, ""},
 	} {
 		w := newNode(t, c.config)

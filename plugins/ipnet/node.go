@@ -16,6 +16,7 @@ func (vppWiring) node(s *settings) ([]value, error) {
 	s.hostRoutes(&v)
 	s.podGatewayLoopback(&v)
 	s.betweenVRFs(&v)
+	s.outsidePipe(&v)
 	s.neighborScan(&v)
 	return v.list, v.err
 }
@@ -97,6 +98,9 @@ func (s *settings) podGatewayLoopback(v *values) {
 // betweenVRFs sends what pods send to the outside into the main VRF. What the main VRF sends to pods is the transport's matter.
 func (s *settings) betweenVRFs(v *values) {
 	for _, p := range s.podSubnets {
+		if p.Gateway.Is4() && s.piped() {
+			continue // outsidePipe
+		}
 		v.interVRF(s.podVRF, anyPrefix(p.Gateway), s.mainVRF)
 	}
 	v.put(s.transport.Node(&s.local)...)

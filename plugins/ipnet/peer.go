@@ -50,6 +50,7 @@ func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
 	}
 	var v values
 	v.put(s.transport.Peer(&s.local, &t)...)
+	s.peerPastPipe(&v, &t)
 	if v.err != nil {
 		return nil, fmt.Errorf("node %s: %w", node.Name, v.err)
 	}
@@ -96,7 +97,7 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 			return "", err
 		}
 	}
-	mesh, err := n.meshWithout(n.peers.owner(before), now)
+	mesh, err := n.meshWithout(before, now, n.peers.rivals(before))
 	if err != nil {
 		return "", err
 	}
@@ -117,11 +118,15 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 	return fmt.Sprintf("connect node %s with ID %d at %v", ev.NodeName, now.node.ID, now.node.IPs), nil
 }
 
-// meshWithout renders what all peers share when before has gone and now is there, each nil for none.
-func (n *IPNet) meshWithout(before, now *peer) ([]value, error) {
+// meshWithout renders what all peers share when before has gone and now is there, each nil for none. What before shared with
+// rivals stays.
+func (n *IPNet) meshWithout(before, now *peer, rivals []*peer) ([]value, error) {
 	var left, came []*transport.Node
 	if before != nil {
 		left = append(left, before.node)
+	}
+	for _, p := range rivals {
+		came = append(came, p.node)
 	}
 	if now != nil {
 		came = append(came, now.node)

@@ -65,8 +65,8 @@ func (w *node) resolved(peer uint32) {
 	}
 }
 
-// TestPacketsBetweenNodes: two nodes' VPPs, joined by a wire, carry packets from pod to pod, to the other node's host and to its
-// management address; what no node has is dropped.
+// TestPacketsBetweenNodes: two nodes' VPPs, joined by a wire, carry packets from pod to pod, to the other node's host and to
+// its management address; what no node has is dropped.
 func TestPacketsBetweenNodes(t *testing.T) {
 	for _, transport := range []string{"vxlan", "nooverlay"} {
 		t.Run(transport, func(t *testing.T) {
@@ -166,7 +166,8 @@ func TestNodeWithOurID(t *testing.T) {
 	}
 }
 
-// TestIDChangesHands: the node that takes over the ID of one that leaves is connected, in whatever order others hear of the two.
+// TestIDChangesHands: the node that takes over the ID of one that leaves is connected, in whatever order others hear of the
+// two.
 func TestIDChangesHands(t *testing.T) {
 	for _, leavesFirst := range []bool{true, false} {
 		w := newNodeWithID(t, dualTAP+uplink, 1)
@@ -184,6 +185,47 @@ func TestIDChangesHands(t *testing.T) {
 		w.resync()
 		if got := texts(w.want); !slices.Equal(got, updated) {
 			t.Errorf("leaves first: %t: a resync gives\n%s\nupdates gave\n%s", leavesFirst, strings.Join(got, "\n"), strings.Join(updated, "\n"))
+		}
+	}
+}
+
+// TestIDComesBack: a node that took over an ID goes again, gives it up, or loses its address, while the former owner is still
+// listed: that one is connected as before.
+func TestIDComesBack(t *testing.T) {
+	for _, transport := range []string{"vxlan", "nooverlay"} {
+		for _, then := range []string{"leaves", "gets another ID", "has no address", "the former one leaves, too"} {
+			w := newNodeWithID(t, dualTAP+uplink+"nodeToNodeTransport: "+transport+"\n", 1)
+			w.node("n2", toyNode(2))
+			before := texts(w.want)
+			heir := func(id uint32, ips ...string) *nodesync.Node {
+				n := toyNode(id, ips...)
+				n.Name = "heir"
+				return n
+			}
+			w.node("heir", heir(2, "192.168.16.99/24"))
+			switch then {
+			case "leaves":
+				w.node("heir", nil)
+			case "gets another ID":
+				w.node("heir", heir(3))
+				w.node("heir", nil)
+			case "has no address":
+				gone := heir(2)
+				gone.VppIPAddresses = nil
+				w.node("heir", gone)
+			default:
+				w.node("heir", nil)
+				w.node("n2", nil)
+				w.node("n2", toyNode(2))
+			}
+			updated := texts(w.want)
+			if !slices.Equal(before, updated) && then != "has no address" { // its management addresses stay
+				t.Errorf("%s, %s: now\n%s\nbefore\n%s", transport, then, strings.Join(updated, "\n"), strings.Join(before, "\n"))
+			}
+			w.resync()
+			if got := texts(w.want); !slices.Equal(got, updated) {
+				t.Errorf("%s, %s: a resync gives\n%s\nupdates gave\n%s", transport, then, strings.Join(got, "\n"), strings.Join(updated, "\n"))
+			}
 		}
 	}
 }

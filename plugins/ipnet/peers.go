@@ -1,6 +1,8 @@
 package ipnet
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/plugins/ipnet/transport"
@@ -27,20 +29,49 @@ func (p *peer) value(key string) proto.Message {
 // the greatest name, in whatever order they came.
 type peers struct {
 	byName map[string]*peer
-	owners map[uint32]string // the peer that has an ID, by ID
-	wanted map[string]int    // by how many peers, by key
+	claims map[uint32][]string // the peers that have, or had, an ID, by ID; the last one came last, and owns it
+	wanted map[string]int      // by how many peers, by key
 }
 
 func newPeers(n int) peers {
-	return peers{byName: make(map[string]*peer, n), owners: make(map[uint32]string, n), wanted: make(map[string]int, 4*n)}
+	return peers{byName: make(map[string]*peer, n), claims: make(map[uint32][]string, n), wanted: make(map[string]int, 4*n)}
 }
 
 // owner is p if it still has its ID, else nil: another node has taken it over, and with it everything that follows from it.
 func (ps *peers) owner(p *peer) *peer {
-	if p == nil || ps.byName[ps.owners[p.node.ID]] != p {
+	if p == nil {
+		return nil
+	}
+	names := ps.claims[p.node.ID]
+	if len(names) == 0 || ps.byName[names[len(names)-1]] != p {
 		return nil
 	}
 	return p
+}
+
+// rivals are the peers that have p's ID, too.
+func (ps *peers) rivals(p *peer) []*peer {
+	if p == nil {
+		return nil
+	}
+	var out []*peer
+	for _, name := range ps.claims[p.node.ID] {
+		if other := ps.byName[name]; other != p {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// claim notes or forgets that the peer with a name has an ID.
+func (ps *peers) claim(name string, id uint32, has bool) {
+	names := slices.DeleteFunc(ps.claims[id], func(n string) bool { return n == name })
+	if has {
+		names = append(names, name)
+	}
+	if ps.claims[id] = names; len(names) == 0 {
+		delete(ps.claims, id)
+	}
 }
 
 // set replaces a peer; nil: it has gone. It returns what its keys have to be now; nil: they are to be deleted.
@@ -49,14 +80,13 @@ func (ps *peers) set(name string, now *peer) map[string]proto.Message {
 	changes := map[string]proto.Message{}
 	if before != nil {
 		ps.want(before, -1, changes)
-		if ps.owner(before) != nil {
-			delete(ps.owners, before.node.ID)
-		}
+		ps.claim(name, before.node.ID, false)
 		delete(ps.byName, name)
 	}
 	if now != nil {
 		ps.want(now, +1, changes)
-		ps.byName[name], ps.owners[now.node.ID] = now, name
+		ps.byName[name] = now
+		ps.claim(name, now.node.ID, true)
 	}
 	for key := range changes {
 		changes[key] = ps.winner(key, now)

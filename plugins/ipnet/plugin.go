@@ -89,9 +89,10 @@ func (n *IPNet) Init() error {
 		n.hostIPsDump = n.LinuxNsPlugin.HostIPs
 		n.LinuxNsPlugin.WatchHostIPs(func() { n.push(hostIPsChange{}) })
 	}
-	if n.Dataplane == DataplaneVPP && n.ContivConf.Node().NatExternalTraffic &&
+	if n.Dataplane == DataplaneVPP && !n.NoNAT44 && n.ContivConf.Node().NatExternalTraffic &&
 		n.ContivConf.Routing().NodeToNodeTransport == contivconf.TransportNoOverlay {
-		n.Logger().Info("natExternalTraffic has no effect on VPP without an overlay: pods' packets leave with their own addresses")
+		n.Logger().Info("pods get the node's address towards the outside; machines outside of the cluster cannot connect to pods " +
+			"by the pods' own IPv4 addresses (set natExternalTraffic to false if they have to)")
 	}
 	if n.VPPNICs != nil {
 		n.VPPNICs.Watch(func() { n.push(nicsChange{}) })

@@ -23,6 +23,15 @@ func (n *IPNet) GetPodIfNames(podNamespace string, podName string) (vppIfName, l
 	return p.names.vpp, p.names.linux, p.names.loop, true
 }
 
+// PodInterface is the logical name of VPP's interface of an attachment, be it the pod's current one or not.
+func (n *IPNet) PodInterface(id podmanager.AttachmentID) (name string, exists bool) {
+	p := n.pods[id]
+	if p == nil {
+		return "", false
+	}
+	return p.names.vpp, true
+}
+
 // GetPodByIf looks up podName and podNamespace that is associated with logical interface name. The method can be called
 // from outside of the main event loop.
 func (n *IPNet) GetPodByIf(ifName string) (podNamespace string, podName string, exists bool) {

@@ -27,7 +27,7 @@ func (d desired) Resync() api.ResyncOperations       { return d }
 
 // TestServicePackets: what becomes of the packets of services at a node as ipnet makes it, with NAT as nat44 makes it.
 func TestServicePackets(t *testing.T) {
-	nodes := ipnet.NewTestNodes(t)
+	nodes := ipnet.NewTestNodes(t, "")
 	a, b := nodes.PodA, nodes.PodB
 	plugin, state := nodes.First()
 	r := nat44.New(nat44.Deps{NodeName: "n1", Network: plugin, Txn: desired(state), Log: slog.New(slog.DiscardHandler)})

@@ -28,6 +28,7 @@ type settings struct {
 	mainVRF, podVRF uint32
 	routeServices   bool // Linux sends service traffic to VPP
 	servesServices  bool // VPP serves it
+	translates      bool // VPP has NAT44
 	scan            contivconf.NeighborScanConfig
 
 	mainIf   contivconf.VPPInterface // as configured
@@ -57,7 +58,7 @@ func (n *IPNet) gather() (*settings, error) {
 		useTAP: ifc.UseTAPInterfaces, gso: ifc.EnableGSO, rxMode: ifc.InterfaceRxMode, mtu: ifc.MTUSize,
 		rxRing: uint32(ifc.TAPv2RxRingSize), txRing: uint32(ifc.TAPv2TxRingSize),
 		mainVRF: routing.MainVRFID, podVRF: routing.PodVRFID,
-		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices,
+		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices, translates: n.Dataplane == DataplaneVPP && !n.NoNAT44,
 		nat: node.NatExternalTraffic, wiring: n.Dataplane.wiring(), scan: conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
 		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
 	}

@@ -38,13 +38,14 @@ type state struct {
 	times         Times
 	http          rest.HTTPHandlers
 
-	nodeID    atomic.Uint32
-	connected atomic.Bool // the database has answered at least once
-	jobs      *lifecycle.Group
-	store     cas.Store
-	keeper    *keeper
-	holds     *holds
-	departed  *departures
+	nodeID     atomic.Uint32
+	connected  atomic.Bool // the database has answered at least once
+	jobs       *lifecycle.Group
+	store      cas.Store
+	keeper     *keeper
+	holds      *holds
+	departed   *departures
+	remembered remembered
 
 	// used by the event loop only
 	identity *identity
@@ -199,6 +200,7 @@ func (ns *NodeSync) load(data controller.KubeStateData) {
 		s.holds.keep(s.nodes, nodes, &s.sources)
 	}
 	s.nodes = nodes
+	s.remembered.replace(nodes)
 }
 
 func (ns *NodeSync) reportBroken(key string, err error) {

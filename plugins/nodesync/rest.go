@@ -44,6 +44,8 @@ type nodesReport struct {
 	Nodes []NodeReport `json:"nodes"`
 	// Broken says by key what is wrong with records that are skipped.
 	Broken map[string]string `json:"broken"`
+	// Stale says that, and why, the answer is from memory: it has no generations, IDs in quarantine or broken records.
+	Stale string `json:"stale,omitempty"`
 }
 
 func (v *view) report() nodesReport {
@@ -80,12 +82,26 @@ func (v *view) nodeReport(id uint32, r *vppnode.VppNode) NodeReport {
 func (ns *NodeSync) serveNodes(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), restTimeout)
 	defer cancel()
-	v, err := readView(ctx, ns.state.store)
-	if err != nil {
-		ns.fail(w, http.StatusServiceUnavailable, err)
+	v, err := ns.readNodes(ctx)
+	if err == nil {
+		ns.answer(w, http.StatusOK, v.report())
 		return
 	}
-	ns.answer(w, http.StatusOK, v.report())
+	if report, ok := ns.state.remembered.report(err); ok {
+		ns.answer(w, http.StatusOK, report)
+		return
+	}
+	ns.fail(w, http.StatusServiceUnavailable, err)
+}
+
+var errAway = errors.New("the connection is lost")
+
+// readNodes does not wait for a database that is known to be away.
+func (ns *NodeSync) readNodes(ctx context.Context) (*view, error) {
+	if db, ok := ns.DB.(interface{ Connected() bool }); ok && !db.Connected() {
+		return nil, errAway
+	}
+	return readView(ctx, ns.state.store)
 }
 
 func (ns *NodeSync) serveRelease(w http.ResponseWriter, r *http.Request) {

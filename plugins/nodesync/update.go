@@ -85,6 +85,7 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 		} else {
 			s.nodes[name] = next
 		}
+		s.remembered.set(name, next)
 		if s.departed != nil {
 			s.departed.judge(name, next != nil)
 		}

@@ -23,7 +23,7 @@ func TestDHCP(t *testing.T) {
 	pods := w.podPerNode()
 	w.mesh(pods)
 	defer func() { stop() }()
-	if os.Getenv("CONTIV_CLUSTER_SLOW") == "" {
+	if !slowTests() {
 		return // a lease lasts two minutes at least; dataplane/vpp tests a change of address with shorter ones
 	}
 	stop()
@@ -31,6 +31,9 @@ func TestDHCP(t *testing.T) {
 	w.within(150*time.Second, "both nodes have a new lease", func() error { return w.leasedFrom("172.21.0.") })
 	w.mesh(pods)
 }
+
+// slowTests: CONTIV_CLUSTER_SLOW asks for what takes minutes of waiting, too.
+func slowTests() bool { return os.Getenv("CONTIV_CLUSTER_SLOW") != "" }
 
 // serveDHCP hands out addresses of a /24 on the network that connects nodes, for two minutes each, which is the least that dnsmasq
 // knows; clients ask again after half of it.

@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/whoami"
+)
+
+const askPort = 8080
+
+// outside makes a machine on the network that connects nodes which is not of the cluster: it has no way to pods.
+func (w *world) outside(address string) netip.Addr {
+	w.t.Helper()
+	_, err := w.Underlay.Run(w.ctx, "ip", "addr", "add", address+"/24", "dev", "uplink")
+	w.must(err)
+	// As on a wire: VPP's af_packet would get packets whose checksums nobody fills in.
+	_, err = w.Underlay.Run(w.ctx, "ethtool", "-K", "uplink", "tx", "off")
+	w.must(err)
+	w.serve(w.Underlay, "outside")
+	return netip.MustParseAddr(address)
+}
+
+func (w *world) serve(ns *testbed.Namespace, name string) {
+	w.t.Helper()
+	s, err := whoami.Serve(ns, name, askPort)
+	w.must(err)
+	w.t.Cleanup(s.Close)
+}
+
+// seen: by TCP and UDP, the server at an address sees whoever asks it from ns under the address want; invalid: the one that it
+// has.
+func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
+	w.t.Helper()
+	for _, network := range []string{"tcp", "udp"} {
+		w.within(20*time.Second, fmt.Sprintf("%s from %s to %s", network, ns.Name, server), func() error {
+			got, err := whoami.Ask(w.ctx, ns, network, netip.AddrPortFrom(server, askPort), time.Second)
+			if err == nil && got.Client.Addr() != want {
+				err = fmt.Errorf("%s sees %s, not %s", got.Server, got.Client, want)
+			}
+			return err
+		})
+	}
+}
+
+// nodeAddress is a node's on the network that connects nodes.
+func (w *world) nodeAddress(n *testbed.Node) netip.Addr {
+	w.t.Helper()
+	var report struct{ NodeIP string }
+	w.must(n.GetJSON(w.ctx, "/contiv/v1/ipam", &report))
+	p, err := netip.ParsePrefix(report.NodeIP)
+	if err != nil {
+		addr, err := netip.ParseAddr(report.NodeIP)
+		w.must(err)
+		return addr
+	}
+	return p.Addr()
+}
+
+// TestOutside: what pods send to the outside has their node's address, whatever connects the nodes; what they send each other,
+// and on VPP to nodes, has their own. Connections outlive the agent, and VPP serves new ones as soon as it is back.
+func TestOutside(t *testing.T) {
+	each(t, func(t *testing.T, m mode) {
+		w := newWorld(t, m, 2)
+		pods := w.podPerNode()
+		w.mesh(pods)
+		out := w.outside("192.168.16.200")
+		for i, p := range pods {
+			w.serve(p.Namespace, p.Name)
+			w.serve(w.Nodes[i].Namespace, w.Nodes[i].Name)
+		}
+		check := func() {
+			w.t.Helper()
+			for i, p := range pods {
+				w.seen(p.Namespace, out, w.nodeAddress(w.Nodes[i]))
+				w.must(w.reach(p.Namespace, out.String()))
+				w.seen(p.Namespace, pods[1-i].IPs[0], p.IPs[0])
+				for j := range w.Nodes {
+					w.must(w.reach(p.Namespace, testbed.MgmtAddress(j)))
+					if m.dataplane == "vpp" {
+						w.seen(p.Namespace, netip.MustParseAddr(testbed.MgmtAddress(j)), p.IPs[0])
+						w.must(w.reach(p.Namespace, w.nodeAddress(w.Nodes[j]).String()))
+					}
+				}
+			}
+		}
+		check()
+		open, err := whoami.Dial(w.ctx, pods[0].Namespace, "tcp", netip.AddrPortFrom(out, askPort), time.Second)
+		w.must(err)
+		defer open.Close()
+		w.must(w.Nodes[0].Agent.Kill())
+		w.must(w.Nodes[0].StartAgent(w.ctx))
+		if _, err := open.Ask(); err != nil {
+			t.Errorf("a connection to the outside, after the agent was killed: %v", err)
+		}
+		if m.dataplane != "vpp" {
+			return
+		}
+		if n, err := w.Nodes[0].Metric(w.ctx, "contiv_vpp_writes_total"); err != nil || n != 0 {
+			t.Errorf("the new agent wrote %v times to VPP, which has all that it should: %v", n, err)
+		}
+		w.Nodes[0].VPP.Kill()
+		w.must(w.Nodes[0].VPP.Run(w.ctx))
+		check()
+	})
+}
+
+// TestOutsideWithDHCP: when the lease changes, what pods send to the outside has the new address.
+func TestOutsideWithDHCP(t *testing.T) {
+	if _, err := exec.LookPath("dnsmasq"); err != nil {
+		t.Skip("there is no DHCP server here: install dnsmasq-base")
+	}
+	for _, transport := range []string{"vxlan", "nooverlay"} {
+		t.Run(transport, func(t *testing.T) {
+			w := newWorld(t, mode{dataplane: "vpp", transport: transport, dhcp: true}, 1)
+			pod := w.pod(w.Nodes[0], "p")
+			stop := w.serveDHCP("172.20.0")
+			defer func() { stop() }()
+			w.within(20*time.Second, "a lease", func() error { return w.leasedFrom("172.20.0.") })
+			check := func(server string) {
+				w.t.Helper()
+				_, err := w.Underlay.Run(w.ctx, "ethtool", "-K", "uplink", "tx", "off")
+				w.must(err)
+				w.seen(pod.Namespace, netip.MustParseAddr(server), w.nodeAddress(w.Nodes[0]))
+				w.must(w.reach(pod.Namespace, server))
+			}
+			w.serve(w.Underlay, "outside")
+			check("172.20.0.1")
+			if !slowTests() {
+				return // a lease lasts two minutes at least
+			}
+			stop()
+			stop = w.serveDHCP("172.21.0")
+			w.within(150*time.Second, "a new lease", func() error { return w.leasedFrom("172.21.0.") })
+			check("172.21.0.1")
+		})
+	}
+}
