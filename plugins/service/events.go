@@ -68,7 +68,8 @@ func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change strin
 	return change, err
 }
 
-// Revert implements api.EventHandler: of the events that can be undone, AddPod is the one that changes something here.
+// Revert implements api.EventHandler: of the events that can be undone, AddPod is the one that changes something here. The pod
+// of an ADD that repeats an earlier one stays.
 func (p *Plugin) Revert(event api.Event) error {
 	ev, ok := event.(*podmanager.AddPod)
 	if !ok {
@@ -77,7 +78,11 @@ func (p *Plugin) Revert(event api.Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.txn = Txn{}
-	_, err := p.processor.SetInterfaces(p.nodeInterfaces(), p.localPods(ev.Attachment))
+	going := ev.Attachment
+	if len(going.Addresses) > 0 {
+		going = nil
+	}
+	_, err := p.processor.SetInterfaces(p.nodeInterfaces(), p.localPods(going))
 	return err
 }
 
@@ -190,19 +195,22 @@ func (p *Plugin) hostIPs() []netip.Addr {
 	return out
 }
 
-// localPods are the pods of this node but for the one with an attachment that is going.
+// localPods are the pods of this node but for the attachment that is going. Of several sandboxes of a pod the newest of the
+// others counts: podmanager takes the one that is going for the current one until its event has been handled by all.
 func (p *Plugin) localPods(but *podmanager.Attachment) []processor.LocalPod {
-	all := p.PodManager.LocalAttachments()
-	out := make([]processor.LocalPod, 0, len(all))
+	all := p.PodManager.LocalAttachments() // the newest last
+	newest := make(map[podmanager.PodID]podmanager.AttachmentID, len(all))
 	for _, a := range all {
-		if but != nil && a.ID == but.ID {
+		if but == nil || a.ID != but.ID {
+			newest[a.Pod] = a.ID
+		}
+	}
+	out := make([]processor.LocalPod, 0, len(newest))
+	for _, a := range all {
+		if newest[a.Pod] != a.ID {
 			continue
 		}
-		current, ok := p.PodManager.Current(a.Pod)
-		if !ok || current.ID != a.ID {
-			continue // an older sandbox of the pod
-		}
-		name, _, _, ok := p.IPNet.GetPodIfNames(a.Pod.Namespace, a.Pod.Name)
+		name, ok := p.IPNet.PodInterface(a.ID)
 		if !ok {
 			continue
 		}

@@ -39,7 +39,8 @@ type Deps struct {
 
 // IPNet is what the plugin uses of ipnet.
 type IPNet interface {
-	GetPodIfNames(podNamespace string, podName string) (vppIfName, linuxIfName, loopIfName string, exists bool)
+	// PodInterface is the logical name of the interface of an attachment.
+	PodInterface(id podmanager.AttachmentID) (name string, exists bool)
 	GetHostIPs() []net.IP
 	GetHostInterconnectIfName() string
 	GetVxlanBVIIfName() string
@@ -52,8 +53,8 @@ type Nodes interface {
 
 // Pods is what the plugin uses of podmanager.
 type Pods interface {
+	// LocalAttachments are in the order in which they were made.
 	LocalAttachments() []*podmanager.Attachment
-	Current(pod podmanager.PodID) (*podmanager.Attachment, bool)
 }
 
 // Plugin is the event handler.

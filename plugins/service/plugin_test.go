@@ -30,24 +30,26 @@ type fakeNode struct {
 	hosts []net.IP
 	pods  []*podmanager.Attachment
 	bvi   string
+	// byContainer names interfaces after their containers instead of their pods.
+	byContainer bool
 }
 
-func (f *fakeNode) GetPodIfNames(ns, name string) (vpp, linux, loop string, exists bool) {
-	return "tap-" + ns + "-" + name, "", "", true
+func (f *fakeNode) PodInterface(id podmanager.AttachmentID) (name string, exists bool) {
+	for _, a := range f.pods {
+		if a.ID == id && f.byContainer {
+			return "tap-" + id.ContainerID, true
+		}
+		if a.ID == id {
+			return "tap-" + a.Pod.Namespace + "-" + a.Pod.Name, true
+		}
+	}
+	return "", false
 }
 func (f *fakeNode) GetHostIPs() []net.IP                       { return f.hosts }
 func (f *fakeNode) GetHostInterconnectIfName() string          { return "tap-vpp2" }
 func (f *fakeNode) GetVxlanBVIIfName() string                  { return f.bvi }
 func (f *fakeNode) GetAllNodes() nodesync.Nodes                { return f.nodes }
 func (f *fakeNode) LocalAttachments() []*podmanager.Attachment { return f.pods }
-func (f *fakeNode) Current(pod podmanager.PodID) (*podmanager.Attachment, bool) {
-	for _, a := range slices.Backward(f.pods) {
-		if a.Pod == pod {
-			return a, true
-		}
-	}
-	return nil, false
-}
 
 type handlers map[string]http.HandlerFunc
 
@@ -223,7 +225,7 @@ func TestAddPodReverted(t *testing.T) {
 	}
 	before := r.String()
 	f.pods = []*podmanager.Attachment{attachment("c1", "web", "10.1.1.2/32")}
-	ev := &podmanager.AddPod{Attachment: f.pods[0]}
+	ev := &podmanager.AddPod{Attachment: attachment("c1", "web")} // an address comes later
 	add := func() {
 		t.Helper()
 		if change, err := p.Update(ev, ops{}); err != nil || change != "frontend interfaces; backend interfaces" {
@@ -246,6 +248,45 @@ func TestAddPodReverted(t *testing.T) {
 	}
 	if got := r.String(); got != before {
 		t.Errorf("after DEL %s, before ADD %s", got, before)
+	}
+}
+
+// TestRepeatedAddReverted: an ADD that repeats an earlier one, and fails, leaves the pod as it was.
+func TestRepeatedAddReverted(t *testing.T) {
+	f := &fakeNode{pods: []*podmanager.Attachment{attachment("c1", "web", "10.1.1.2/32")}}
+	p, r, _ := newPlugin(t, f)
+	if err := p.Resync(api.NewDBResync(), data(service("s"), slice("s", "s", "10.1.1.2@n1")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	before := r.String()
+	ev := &podmanager.AddPod{Attachment: f.pods[0]}
+	if _, err := p.Update(ev, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Revert(ev); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.String(); got != before || !r.Frontend.Has("tap-ns-web") {
+		t.Errorf("after the revert %s, before %s", got, before)
+	}
+}
+
+// TestNewerSandboxGoesFirst: when the newer one of a pod's two sandboxes is deleted, the older one is the pod's again.
+func TestNewerSandboxGoesFirst(t *testing.T) {
+	f := &fakeNode{pods: []*podmanager.Attachment{attachment("c1", "web", "10.1.1.2/32"), attachment("c2", "web", "10.1.1.3/32")}}
+	f.byContainer = true
+	p, r, _ := newPlugin(t, f)
+	if err := p.Resync(api.NewDBResync(), data(service("s")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	if r.Frontend.Has("tap-c1") || !r.Frontend.Has("tap-c2") {
+		t.Errorf("with both: %s", r.Frontend)
+	}
+	if _, err := p.Update(&podmanager.DeletePod{Attachment: f.pods[1]}, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	if !r.Frontend.Has("tap-c1") || r.Frontend.Has("tap-c2") {
+		t.Errorf("after DEL of the newer one: %s", r.Frontend)
 	}
 }
 

@@ -38,6 +38,7 @@ type portReport struct {
 }
 
 func (p *Plugin) registerREST(handlers rest.HTTPHandlers) {
+	handlers.RegisterHTTPHandler(ResolvePath, p.serveResolve)
 	handlers.RegisterHTTPHandler(servicesPath, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		out := p.report(q.Get("namespace"), q.Get("name"))

@@ -24,7 +24,8 @@ const (
 )
 
 // expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp or any; an address is
-// cluster, external, lb, node1 or node2, or the first with a port (cluster:81). The outcome is the servers that answer, all
+// cluster, external, lb, node1 or node2 (by which the outside reaches them), host1 or host2 (as Kubernetes knows them), or the
+// first with a port (cluster:81). The outcome is the servers that answer, all
 // of them and no other; "one of" servers, always the same; rejected; dropped; or nothing (one of the two). As client: the
 // server sees the client's own address. As node: it does not.
 type expectation struct {
@@ -77,6 +78,8 @@ func (w *world) destination(svc *corev1.Service, to string, family int) (netip.A
 		text = svc.Spec.ExternalIPs[family]
 	case "lb":
 		text = svc.Status.LoadBalancer.Ingress[family].IP
+	case "host1", "host2":
+		text, number = w.addrs[where[:1]+where[4:]][family].String(), svc.Spec.Ports[0].NodePort
 	case "node1", "node2":
 		text, number = w.uplinks[where[4]-'1'][family].String(), svc.Spec.Ports[0].NodePort
 	default:

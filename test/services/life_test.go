@@ -113,7 +113,7 @@ func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answe
 // healthCheck: load balancers are told which nodes have endpoints.
 func (w *world) healthCheck(number int) {
 	svc := w.service("health", number, func(s *corev1.Service) {
-		loadBalancerLocal(s, number)
+		loadBalancerLocal()(s, number)
 		s.Spec.HealthCheckNodePort = 32000
 	})
 	w.put(svc, "a")

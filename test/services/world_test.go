@@ -70,7 +70,8 @@ func newWorld(t *testing.T, m mode) *world {
 			w.route(n.Namespace)
 		}
 		// Each rejection tells; the kernel by itself does so once a second.
-		w.run(n.Namespace, "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0")
+		w.run(n.Namespace, "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0",
+			"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1") // the latter two as on every Kubernetes node
 		w.serveAPI(n.Namespace)
 		host := fmt.Sprintf("h%d", i+1)
 		w.spaces[host], w.addrs[host], w.nodeOf[host] = n.Namespace, w.hostAddrs(n, i), n.Name

@@ -27,6 +27,7 @@ const (
 	maxRetry     = 30 * time.Second
 	stopTimeout  = 2 * time.Second
 	readTimeout  = 5 * time.Second
+	maxHeader    = 4 << 10
 )
 
 // Config says how to answer.
@@ -158,7 +159,10 @@ func (e *endpoint) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: e, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout}
+	srv := &http.Server{
+		Handler: e, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout,
+		MaxHeaderBytes: maxHeader, // anybody can connect
+	}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	e.failed(nil)
 	return srv.Serve(l)

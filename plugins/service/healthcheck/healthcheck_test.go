@@ -125,3 +125,26 @@ func TestPortTaken(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLargeRequest: whoever can connect cannot make the agent keep what it sends.
+func TestLargeRequest(t *testing.T) {
+	s := New(Config{Address: "127.0.0.1"})
+	t.Cleanup(func() { _ = s.Close() })
+	port := freePort(t)
+	s.Set(svcmodel.ID{Namespace: "ns", Name: "web"}, port, 1)
+	get(t, port) // it listens
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", port), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Large", strings.Repeat("x", 64<<10))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	resp, err := client.Do(req)
+	if err != nil {
+		return // the connection was cut while we were writing
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %s", resp.Status)
+	}
+}

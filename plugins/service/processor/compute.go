@@ -34,12 +34,12 @@ func (p *Processor) compute(s *service) (value *renderer.ContivService, local []
 	if !nodePort && len(value.ExternalIPs.Addrs()) == 0 { // there is but one kind of traffic
 		value.TrafficPolicy = value.InternalTrafficPolicy
 	}
-	if o.GetType() == model.Service_LOAD_BALANCER && o.GetExternalLocal() {
+	if o.GetType() == model.Service_LOAD_BALANCER && o.GetExternalLocal() && o.GetHealthCheckNodePort() <= math.MaxUint16 {
 		value.HealthCheckNodePort = uint16(o.GetHealthCheckNodePort())
 	}
 	ready := localCount{}
 	for _, port := range o.GetPorts() {
-		if !validPort(port) {
+		if _, dup := value.Ports[port.GetName()]; dup || !validPort(port) {
 			continue
 		}
 		p.addPort(value, s, port, &ready)
@@ -60,7 +60,7 @@ func (p *Processor) external(value *renderer.ContivService, o *model.Service) {
 	if o.GetType() == model.Service_LOAD_BALANCER {
 		for _, in := range o.GetIngress() {
 			addr, err := netip.ParseAddr(in.GetIp())
-			if err == nil && !in.GetProxy() && served(addr) {
+			if addr = addr.Unmap(); err == nil && !in.GetProxy() && served(addr) && !special(addr) {
 				lb = append(lb, addr)
 			}
 		}
@@ -206,13 +206,20 @@ func hasFamily(set *renderer.IPAddresses, ipv6 bool) bool {
 	return slices.ContainsFunc(set.Addrs(), func(a netip.Addr) bool { return a.Is6() == ipv6 })
 }
 
-// addrs reads addresses; texts that are none are left out.
+// addrs reads addresses; texts that are none, and addresses that no service can have, are left out.
 func addrs(texts []string) []netip.Addr {
 	out := make([]netip.Addr, 0, len(texts))
 	for _, text := range texts {
-		if addr, err := netip.ParseAddr(text); err == nil {
+		if addr, err := netip.ParseAddr(text); err == nil && !special(addr.Unmap()) {
 			out = append(out, addr.Unmap())
 		}
 	}
 	return out
+}
+
+// special addresses mean something else than a service. The API server refuses them in the specification of a service, but not
+// in the status that load balancers write.
+func special(a netip.Addr) bool {
+	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	return a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == broadcast
 }

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 
@@ -45,7 +46,7 @@ func candidates(buf []candidate, slicesOf []*model.EndpointSlice, port *model.Se
 			continue
 		}
 		for _, sp := range slice.GetPorts() {
-			if sp.GetName() != port.GetName() || sp.GetProtocol() != port.GetProtocol() {
+			if sp.GetName() != port.GetName() || sp.GetProtocol() != port.GetProtocol() || sp.GetPort() > math.MaxUint16 {
 				continue
 			}
 			for i := range slice.Len() {

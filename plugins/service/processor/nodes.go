@@ -15,14 +15,14 @@ type nodes struct {
 	own       string         // name of this node
 	byName    map[string][]netip.Addr
 	used      map[netip.Addr]int    // by how many nodes
-	ports     *renderer.IPAddresses // those that take traffic for node ports
-	local     *renderer.IPAddresses // those of them that are this node's
+	all       *renderer.IPAddresses // of all nodes
+	local     *renderer.IPAddresses // those of them that are this node's and take traffic for node ports
 }
 
 func newNodes(cfg Config) nodes {
 	return nodes{
 		nodePorts: cfg.NodePortAddresses, own: cfg.NodeName, byName: map[string][]netip.Addr{}, used: map[netip.Addr]int{},
-		ports: renderer.NewIPAddresses(), local: renderer.NewIPAddresses(),
+		all: renderer.NewIPAddresses(), local: renderer.NewIPAddresses(),
 	}
 }
 
@@ -55,16 +55,16 @@ func (n *nodes) set(name string, addrs []netip.Addr) (moved map[netip.Addr]bool)
 	if name == n.own {
 		n.local = renderer.FromAddrs(slices.DeleteFunc(slices.Clone(addrs), n.notForNodePorts)...)
 	}
-	n.movePorts(moved)
+	n.move(moved)
 	return moved
 }
 
-// movePorts brings ports up to date without sorting it anew.
-func (n *nodes) movePorts(moved map[netip.Addr]bool) {
-	list := slices.Clone(n.ports.Addrs())
+// move brings all up to date without sorting it anew.
+func (n *nodes) move(moved map[netip.Addr]bool) {
+	list := slices.Clone(n.all.Addrs())
 	changed := false
 	for addr := range moved {
-		if n.notForNodePorts(addr) {
+		if special(addr) {
 			continue
 		}
 		i, found := slices.BinarySearchFunc(list, addr, netip.Addr.Compare)
@@ -76,12 +76,12 @@ func (n *nodes) movePorts(moved map[netip.Addr]bool) {
 		}
 	}
 	if changed {
-		n.ports = renderer.FromSorted(list)
+		n.all = renderer.FromSorted(list)
 	}
 }
 
 func (n *nodes) notForNodePorts(addr netip.Addr) bool {
-	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified() {
+	if special(addr) {
 		return true
 	}
 	return len(n.nodePorts) > 0 && !slices.ContainsFunc(n.nodePorts, func(p netip.Prefix) bool { return p.Contains(addr) })
@@ -89,14 +89,14 @@ func (n *nodes) notForNodePorts(addr netip.Addr) bool {
 
 // SetNode takes the addresses of a node of the cluster; none: there is no such node any more.
 func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err error) {
-	oldPorts, oldLocal := p.nodes.ports, p.nodes.local
+	oldAll, oldLocal := p.nodes.all, p.nodes.local
 	moved := p.nodes.set(name, addrs)
 	var changes []string
 	var errs []error
-	portsChanged, localChanged := !oldPorts.Equal(p.nodes.ports), !oldLocal.Equal(p.nodes.local)
-	if portsChanged || localChanged {
+	allChanged, localChanged := !oldAll.Equal(p.nodes.all), !oldLocal.Equal(p.nodes.local)
+	if allChanged || localChanged {
 		changes = append(changes, fmt.Sprintf("addresses of node %s", name))
-		errs = append(errs, p.tellNodes(portsChanged, localChanged))
+		errs = append(errs, p.tellNodes(allChanged, localChanged))
 	}
 	if len(moved) > 0 {
 		text, err := p.refreshAll(func(s *service) bool { return s.outside && s.hasBackend(moved) })
@@ -115,7 +115,7 @@ func (p *Processor) NodeChanged() error {
 	})
 }
 
-func (p *Processor) tellNodes(portsChanged, localChanged bool) error {
+func (p *Processor) tellNodes(allChanged, localChanged bool) error {
 	var services []*renderer.ContivService
 	for _, s := range p.all {
 		if s.HasNodePort() {
@@ -127,8 +127,8 @@ func (p *Processor) tellNodes(portsChanged, localChanged bool) error {
 		if l, ok := r.(renderer.LocalNodeIPsRenderer); ok && localChanged {
 			errs = append(errs, l.UpdateLocalNodeIPs(p.nodes.local, services))
 		}
-		if portsChanged {
-			errs = append(errs, r.UpdateNodePortServices(p.nodes.ports, services))
+		if allChanged {
+			errs = append(errs, r.UpdateNodePortServices(p.nodes.all, services))
 		}
 		return errors.Join(errs...)
 	})

@@ -462,7 +462,8 @@ func sorted(in []string) []string {
 	return out
 }
 
-// TestNodes: node addresses, with and without restriction, and backends that turn out to be on a host's network.
+// TestNodes: the addresses of nodes, those of this node that take traffic for node ports (a renderer has to know the others, too,
+// to leave them to their nodes), and backends that turn out to be on a host's network.
 func TestNodes(t *testing.T) {
 	p, r, _ := newTest(t, Config{NodePortAddresses: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}})
 	must := must(t)
@@ -472,14 +473,20 @@ func TestNodes(t *testing.T) {
 	must(p.UpdateService(clusterIP("other")))
 	must(p.UpdateSlice(nil, slice("s", "s", false, tcp("http", 80), ep{addr: "10.9.0.1", cond: ready})))
 	r.Take()
-	addr := func(texts ...string) []netip.Addr { return addrs(texts) }
-	must(p.SetNode(thisNode, addr("192.168.0.1", "127.0.0.1")))
+	addr := func(texts ...string) (out []netip.Addr) {
+		for _, text := range texts {
+			out = append(out, netip.MustParseAddr(text))
+		}
+		return out
+	}
+	must(p.SetNode(thisNode, addr("192.168.0.1", "127.0.0.1", "10.9.0.9")))
 	must(p.SetNode("n2", addr("10.9.0.1", "fe80::1", "192.168.0.2")))
 	must(p.SetNode("n2", addr("192.168.0.2", "10.9.0.1")))
 	must(p.SetNode("n3", addr("192.168.0.2"))) // two nodes with one address, as when one is renamed
 	must(p.SetNode("n2", addr("10.9.0.1")))
 	want := []string{
-		"local node IPs {192.168.0.1}", "node IPs {192.168.0.1}", "node IPs {192.168.0.1, 192.168.0.2}", "update ns/s",
+		"local node IPs {192.168.0.1}", "node IPs {10.9.0.9, 192.168.0.1}",
+		"node IPs {10.9.0.1, 10.9.0.9, 192.168.0.1, 192.168.0.2}", "update ns/s",
 	}
 	if got := r.Take(); !slices.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
@@ -489,7 +496,7 @@ func TestNodes(t *testing.T) {
 	}
 	must(p.SetNode("n2", nil))
 	must(p.SetNode("n3", nil))
-	want = []string{"update ns/s", "node IPs {192.168.0.1}"}
+	want = []string{"node IPs {10.9.0.9, 192.168.0.1, 192.168.0.2}", "update ns/s", "node IPs {10.9.0.9, 192.168.0.1}"}
 	if got := r.Take(); !slices.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
 	}

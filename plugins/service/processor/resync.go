@@ -79,7 +79,7 @@ func (p *Processor) adopt(s, old *service) {
 
 func (p *Processor) resyncEvent() *renderer.ResyncEventData {
 	ev := renderer.NewResyncEventData()
-	ev.NodeIPs, ev.LocalNodeIPs = p.nodes.ports, p.nodes.local
+	ev.NodeIPs, ev.LocalNodeIPs = p.nodes.all, p.nodes.local
 	ev.Services = p.Services()
 	ev.FrontendIfs, ev.BackendIfs = p.ifs.frontends(), p.ifs.backends()
 	return ev

@@ -21,7 +21,7 @@ type ResyncEventData struct {
 	// (VPP specific).
 	BackendIfs Interfaces
 
-	// LocalNodeIPs are those of NodeIPs that are this node's. It is not part of the documented API.
+	// LocalNodeIPs are those of NodeIPs that are this node's and take traffic for node ports. It is not part of the documented API.
 	LocalNodeIPs *IPAddresses
 }
 

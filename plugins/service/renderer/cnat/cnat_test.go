@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
+	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
 	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
@@ -57,6 +58,12 @@ func short(m proto.Message) string {
 			s += " sticky"
 		}
 		return s
+	case *vpp_acl.ACL:
+		var rules []string
+		for _, r := range m.Rules {
+			rules = append(rules, fmt.Sprintf("%s from %s to %s", r.Action, r.IpRule.Ip.SourceNetwork, r.IpRule.Ip.DestinationNetwork))
+		}
+		return strings.Join(rules, "; ") + " on " + strings.Join(m.Interfaces.Ingress, " ")
 	case *vpp_cnat.Interface:
 		return fmt.Sprintf("interface %s %s v4 %t v6 %t", m.Name, m.Role, m.Ipv4, m.Ipv6)
 	case *vpp_cnat.SourceNAT:
@@ -162,9 +169,13 @@ func TestRendering(t *testing.T) {
 		{"cluster IP from elsewhere: fenced", svc("a", func(s *renderer.ContivService) {
 			s.ClusterIPs = ips("fd00:97::1")
 		}), "host fd00:97::1/128 via fd00:17::1 dev vpp1\n" + both("fd00:97::1") + "\nroute fd00:97::1/128 INTRA_VRF 100::1"},
+		{"only other nodes have backends: dropped", svc("a", func(s *renderer.ContivService) {
+			s.InternalTrafficPolicy = renderer.NodeLocal
+			s.Backends["http"] = []*renderer.ServiceBackend{backend("fd00:2::3", false)}
+		}), "DENY from ::/0 to fd00:96::1/128 on bvi nic pod1 tap"},
 		{"source ranges: not served", svc("a", func(s *renderer.ContivService) {
 			s.ExternalIPs, s.LoadBalancerIPs, s.SourceRangesSet = ips("fd00:99::1"), ips("fd00:99::1"), true
-		}), "host fd00:99::1/128 via fd00:17::1 dev vpp1\n" +
+		}), "host fd00:99::1/128 via fd00:17::1 dev vpp1\nDENY from ::/0 to fd00:99::1/128 on bvi nic pod1 tap\n" +
 			"TCP [fd00:96::1]:80 -> [fd00:1::3]:8080 [fd00:2::3]:8080\nroute fd00:99::1/128 INTRA_VRF 100::1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -354,6 +365,7 @@ func randomService(rng *rand.Rand, name string) *renderer.ContivService {
 		s.LoadBalancerIPs = addrs("fd00:99::1")
 		s.SourceRangesSet = rng.IntN(3) == 0
 		s.TrafficPolicy = renderer.TrafficPolicyType(rng.IntN(2))
+		s.InternalTrafficPolicy = renderer.TrafficPolicyType(rng.IntN(2))
 		s.SessionAffinityTimeout = uint32(rng.IntN(2))
 		s.Ports["http"].NodePort = uint16(30080 + rng.IntN(2))
 		s.Ports["dns"] = &renderer.ServicePort{Protocol: renderer.UDP, Port: 53}

@@ -14,7 +14,7 @@
 //
 // What nothing serves has no translation. The networks of cluster IPs, and other addresses of services, are routed by way of an
 // address that VPP's table 0 rejects: nothing of them leaves by the uplink. (A network must not be rejected directly: VPP 25.10
-// dies of translations below such a route.)
+// dies of translations below such a route.) What is to be dropped is in an ACL (package gate).
 //
 // Session affinity: clients with the same address get the same backend as long as it is there (Maglev over the source
 // address), without a time limit. It depends on addresses alone, so a restart should not end it, and a change of backends
@@ -22,9 +22,8 @@
 //
 // What cnat cannot do, and what becomes of it:
 //   - SCTP over IPv6: no translation; rejected like an unused port.
-//   - loadBalancerSourceRanges: a load balancer's address with ranges is not served at all.
+//   - loadBalancerSourceRanges: a load balancer's address with ranges is not served at all: ACLs come behind cnat.
 //   - externalTrafficPolicy Local for clients in the cluster: they get what outside clients get, that is local backends only.
-//   - Drop (only other nodes have a backend) is the same as Reject.
 //   - Sessions cannot be ended one by one: VPP has only a purge of everything, translations included. A UDP client that goes on
 //     sending from one port, without a pause as long as VPP's session-max-age (30 s by default), stays with a backend that
 //     has gone.

@@ -19,6 +19,8 @@ const (
 	rejection4 = "192.0.0.8"
 )
 
+const aclName = "services-cnat"
+
 func rejectionFor(ipv6 bool) string {
 	if ipv6 {
 		return rejection6

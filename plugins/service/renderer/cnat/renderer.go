@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/gate"
 )
 
 // Txn is the transaction of the event that is being handled.
@@ -59,12 +60,16 @@ type state struct {
 	claims    map[vip][]svcmodel.ID // services that want it, sorted; the first one has it
 	fences    map[netip.Addr]int    // addresses that must not leave by the uplink, by number of services
 	have      map[vip]*vpp_cnat.Translation
+	gates     *gate.Gates
+	before    map[svcmodel.ID]*service // those before a resync, while it lasts
 }
 
 // service is a service as it was rendered. A nil translation is one without backends: nobody else serves its place.
 type service struct {
 	translations map[vip]*vpp_cnat.Translation
+	drops        map[vip]bool // of those without backends: what is not rejected, but dropped
 	fences       []netip.Addr
+	closed       bool // an address is not served, since cnat cannot tell who may use it
 }
 
 // vip is what a client sends to.
@@ -86,12 +91,16 @@ func newState() *state {
 	return &state{
 		node: map[bool]ipnet.CnatNode{}, nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
 		claims: map[vip][]svcmodel.ID{}, fences: map[netip.Addr]int{}, have: map[vip]*vpp_cnat.Translation{},
+		gates: gate.New(aclName),
 	}
 }
 
 // Resync implements ServiceRendererAPI.
 func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
+	before := r.services
 	r.state = newState()
+	r.before = before
+	defer func() { r.before = nil }()
 	for _, ipv6 := range []bool{false, true} {
 		node, ok := r.Network.CnatNode(ipv6)
 		if !ok || !r.Families.Has(ipv6) {
@@ -224,6 +233,7 @@ func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
 			out.Put(r.iface(name))
 		}
 	}
+	r.emitGates(out)
 	return errors.Join(out.errs...)
 }
 
@@ -264,6 +274,10 @@ func (r *Renderer) claim(out *output, id svcmodel.ID, now *service, vips map[vip
 	}
 	r.services[id] = now
 	r.refence(out, old.fences, now.fences)
+	if was := r.before[id]; now.closed && !old.closed && (was == nil || !was.closed) {
+		r.Log.Warn("a load balancer's address is not served: VPP's cnat cannot keep to loadBalancerSourceRanges; "+
+			"leave them out, or use the service's other addresses", "service", id.String())
+	}
 }
 
 // settle puts what has changed of places.
@@ -271,13 +285,16 @@ func (r *Renderer) settle(out *output, vips map[vip]bool) {
 	for v := range vips {
 		var want *vpp_cnat.Translation
 		if list := r.claims[v]; len(list) > 0 {
-			want = r.services[list[0]].translations[v]
+			owner := r.services[list[0]]
+			want = owner.translations[v]
+			r.gate(v, owner.drops[v])
 			if len(list) > 1 {
 				r.Log.Debug("several services have this address and port", "address", v.addr, "port", v.port,
 					"served", list[0].String(), "not served", list[1].String())
 			}
 		} else {
 			delete(r.claims, v)
+			r.gate(v, false)
 		}
 		switch have := r.have[v]; {
 		case want == nil && have != nil:
@@ -288,4 +305,19 @@ func (r *Renderer) settle(out *output, vips map[vip]bool) {
 			r.have[v] = want
 		}
 	}
+	r.emitGates(out)
+}
+
+func (r *Renderer) gate(v vip, drop bool) {
+	p := gate.Place{Addr: v.addr, Port: v.port, Proto: v.proto}
+	if drop {
+		r.gates.Set(p, nil)
+	} else {
+		r.gates.Clear(p)
+	}
+}
+
+// emitGates puts the ACL that drops what is neither translated nor rejected.
+func (r *Renderer) emitGates(out *output) {
+	r.gates.Emit(gate.Node{Interfaces: r.allInterfaces(r.frontends)}, out.Put, out.Remove)
 }

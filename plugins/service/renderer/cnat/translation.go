@@ -23,7 +23,9 @@ type rendering struct {
 
 // render makes the translations of a service.
 func (r *Renderer) render(value *renderer.ContivService) *service {
-	g := &rendering{r: r, value: value, out: &service{translations: map[vip]*vpp_cnat.Translation{}}}
+	g := &rendering{r: r, value: value, out: &service{
+		translations: map[vip]*vpp_cnat.Translation{}, drops: map[vip]bool{},
+	}}
 	for ipv6 := range r.node {
 		for _, name := range slices.Sorted(maps.Keys(value.Ports)) {
 			if port := value.Ports[name]; served(port.Protocol, ipv6) {
@@ -49,12 +51,15 @@ func (g *rendering) port(name string, port *renderer.ServicePort, ipv6 bool) {
 	if g.value.TrafficPolicy != g.value.InternalTrafficPolicy {
 		outside = g.backends(name, g.value.TrafficPolicy, ipv6)
 	}
+	_, restricted := g.value.SourceRanges(ipv6)
 	for _, addr := range ofFamily(g.value.ExternalIPs, ipv6) {
-		backends := outside
-		if _, restricted := g.value.SourceRanges(ipv6); restricted && g.value.LoadBalancerIPs.Contains(addr) {
-			backends = nil // cnat cannot look who it is
+		v := vip{addr, port.Port, port.Protocol}
+		if restricted && g.value.LoadBalancerIPs.Contains(addr) && len(outside.backends) > 0 {
+			g.add(v, target{drop: true}) // cnat cannot look who it is
+			g.out.closed = true
+			continue
 		}
-		g.add(vip{addr, port.Port, port.Protocol}, backends)
+		g.add(v, outside)
 	}
 	if port.NodePort == 0 {
 		return
@@ -66,14 +71,25 @@ func (g *rendering) port(name string, port *renderer.ServicePort, ipv6 bool) {
 	}
 }
 
-func (g *rendering) add(v vip, backends []*vpp_cnat.Translation_Backend) {
+// target is what becomes of packets: without backends they are dropped, or rejected.
+type target struct {
+	backends []*vpp_cnat.Translation_Backend
+	drop     bool
+}
+
+func (g *rendering) add(v vip, to target) {
+	backends := to.backends
 	if have, seen := g.out.translations[v]; seen && have != nil {
 		return
 	}
 	if len(backends) == 0 {
 		g.out.translations[v] = nil
+		if to.drop && v.proto != renderer.SCTP {
+			g.out.drops[v] = true
+		}
 		return
 	}
+	delete(g.out.drops, v)
 	t := &vpp_cnat.Translation{
 		Vip: v.addr.String(), Port: uint32(v.port), Backends: backends, Sticky: g.value.SessionAffinityTimeout > 0,
 	}
@@ -87,8 +103,8 @@ func (g *rendering) add(v vip, backends []*vpp_cnat.Translation_Backend) {
 }
 
 // backends are those that a port has for traffic under a policy.
-func (g *rendering) backends(port string, policy renderer.TrafficPolicyType, ipv6 bool) []*vpp_cnat.Translation_Backend {
-	selected, _ := g.value.Select(port, policy, ipv6)
+func (g *rendering) backends(port string, policy renderer.TrafficPolicyType, ipv6 bool) target {
+	selected, verdict := g.value.Select(port, policy, ipv6)
 	addrs := make([]netip.AddrPort, 0, len(selected))
 	for _, b := range selected {
 		if at := netip.AddrPortFrom(b.Addr(), b.Port); at.IsValid() && !at.Addr().IsUnspecified() && at.Port() != 0 {
@@ -101,7 +117,7 @@ func (g *rendering) backends(port string, policy renderer.TrafficPolicyType, ipv
 	for i, at := range addrs {
 		out[i] = &vpp_cnat.Translation_Backend{Ip: at.Addr().String(), Port: uint32(at.Port())}
 	}
-	return out
+	return target{out, verdict == renderer.Drop}
 }
 
 // some picks as many backends as a translation can have. The choice depends on the backends' own addresses, so that one that

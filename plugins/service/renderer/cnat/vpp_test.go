@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"contiv.dev/vswitch/internal/testbed"
 )
 
 // The nodes' addresses for other machines.
@@ -72,7 +74,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// hostItself: the host reaches a server of its own if it uses the server's address itself.
+// hostItself: the host reaches a server of its own that has its address on the link to VPP (for other addresses: test/services).
 func (w *world) hostItself(host *machine) {
 	w.t.Helper()
 	host.ip, host.node = netip.MustParseAddr(hostIP), w.Nodes[0].Name
@@ -138,6 +140,14 @@ func TestServicesIPv4(t *testing.T) {
 			w.reaches(from, network, "10.96.0.10:80", "a", "b")
 		}
 		w.refused(a, network, "10.96.0.10:81")
+	}
+	node := w.Nodes[0]
+	host := &machine{Namespace: node.Namespace, name: "host", ip: netip.MustParseAddr(testbed.MgmtAddress(0)), node: node.Name}
+	w.service("host", "10.96.0.11", nil, w.serve(host))
+	for _, network := range []string{"tcp", "udp"} {
+		w.reaches(a, network, "10.96.0.11:80", "host")
+		w.reaches(b, network, "10.96.0.11:80", "host")
+		w.reaches(&machine{Namespace: node.Namespace, name: "itself"}, network, "10.96.0.11:80", "host")
 	}
 }
 

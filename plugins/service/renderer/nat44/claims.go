@@ -1,12 +1,14 @@
 package nat44
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/gate"
 )
 
 // external is what a client sends to. VPP has one mapping for each, so of several services that want it the one with the
@@ -56,10 +58,6 @@ func (r *Renderer) warn(old, now *service) {
 	if old == nil {
 		old = r.before[now.value.ID]
 	}
-	if now.closed && (old == nil || !old.closed) {
-		r.Log.Warn("a load balancer's address is not served: VPP's NAT cannot keep to loadBalancerSourceRanges; "+
-			"leave them out, or use the service's other addresses", "service", now.value.ID.String())
-	}
 	if now.sctp && (old == nil || !old.sctp) {
 		r.Log.Warn("SCTP is not served: VPP's NAT does not balance it", "service", now.value.ID.String())
 	}
@@ -84,6 +82,7 @@ func (r *Renderer) unclaim(id svcmodel.ID, e external) (heirs []svcmodel.ID) {
 	list = slices.Delete(list, i, i+1)
 	if len(list) == 0 {
 		delete(r.claims, e)
+		r.gate(&mapping{external: e})
 		return nil
 	}
 	r.claims[e] = list
@@ -98,7 +97,9 @@ func (r *Renderer) dnat(s *service) *vpp_nat.DNat44 {
 	var out *vpp_nat.DNat44
 	for i := range s.mappings {
 		m := &s.mappings[i]
-		if r.claims[m.external][0] != s.value.ID {
+		if r.claims[m.external][0] == s.value.ID {
+			r.gate(m)
+		} else {
 			r.Log.Debug("another service has this address and port", "service", s.value.ID.String(),
 				"address", m.external.addr, "port", m.external.port, "owner", r.claims[m.external][0].String())
 			continue
@@ -109,7 +110,27 @@ func (r *Renderer) dnat(s *service) *vpp_nat.DNat44 {
 		if out == nil {
 			out = &vpp_nat.DNat44{Label: s.value.ID.String()}
 		}
-		out.StMappings = append(out.StMappings, m.value())
+		out.StMappings = append(out.StMappings, m.value(r.gates.ACL()))
 	}
 	return out
+}
+
+// gate notes who may use an address and port that is served.
+func (r *Renderer) gate(m *mapping) {
+	p := gate.Place{Addr: m.external.addr, Port: m.external.port, Proto: m.external.proto}
+	if m.gated {
+		r.gates.Set(p, m.from)
+	} else {
+		r.gates.Clear(p)
+	}
+}
+
+// emitGates puts the ACL for them.
+func (r *Renderer) emitGates() {
+	clients := renderer.NewInterfaces()
+	maps.Copy(clients, r.frontends)
+	if r.node.Uplink != "" {
+		clients[r.node.Uplink] = struct{}{}
+	}
+	r.gates.Emit(gate.Node{Interfaces: clients, Host: r.node.Host, Own: r.local}, r.put, r.remove)
 }

@@ -7,7 +7,7 @@
 // what of a mapping changes. What is the node's: NAT itself, the interfaces, the pools, the identities (node.go). Every
 // interface behind which a client or a backend may be translates both ways ("in and out"): pods, the way to other nodes, the
 // host. The uplink is one of them, or, with natExternalTraffic and an overlay, translates what leaves by it to the node's
-// address (output feature). Then the node's own address, and those of load balancers, are identities: what has been translated
+// address (output feature); without an overlay a pipe before the uplink does (NATNode.Exit). Then the node's own address, and those of load balancers, are identities: what has been translated
 // at the way in must not be translated once more.
 //
 // The client's address is replaced (twice-NAT) where the answer would not come back through this VPP: for traffic from outside
@@ -16,11 +16,12 @@
 //
 // What nothing serves is rejected by a route: the networks of cluster IPs end in VPP, and so do external addresses.
 //
+// Who may use an address, and what is dropped instead of rejected, is in an ACL (package gate), and a mapping that not everybody
+// may use is not made before that is in place (Guard).
+//
 // What NAT44 cannot do, and what becomes of it:
 //   - SCTP: no mapping; rejected like an unused port.
-//   - loadBalancerSourceRanges: NAT does not look at the source. A load balancer's address with ranges is not served at all.
 //   - externalTrafficPolicy Local for clients in the cluster: they get what outside clients get, that is local backends only.
-//   - Drop (somebody else has a backend) is the same as Reject.
 //   - endpoints of a node port or an external address that change while VPP has workers: a connection of that moment may fail.
 //   - more than 255 backends: each node uses 255 of them, not all nodes the same.
 //

@@ -2,6 +2,7 @@ package nat44_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,4 +118,67 @@ func (w *world) restart() float64 {
 		return nil
 	}))
 	return last
+}
+
+const balanced = "203.0.113.9"
+
+// onlyFrom is a load balancer's service that some networks may use.
+func onlyFrom(ranges ...string) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		s.Spec.Type, s.Spec.LoadBalancerSourceRanges = corev1.ServiceTypeLoadBalancer, ranges
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: balanced}}
+	}
+}
+
+// TestWhoMayUse: who may use an address is kept to when the agent or VPP is restarted, when pods come and go, and when it
+// changes.
+func TestWhoMayUse(t *testing.T) {
+	w := newWorld(t, 1, "")
+	client, other, a, b := w.pod(0, "client"), w.pod(0, "other"), w.pod(0, "a"), w.pod(0, "b")
+	outside := w.outside()
+	_, err := outside.Run(w.ctx, "ip", "route", "add", balanced, "via", "192.168.16.1")
+	w.must(err)
+	only := func(s *server) string { return s.ip.String() + "/32" }
+	w.service("lb", "10.96.0.10", onlyFrom(only(client)), a, b)
+	at := balanced + ":80"
+	shut := func(when string, clients ...*server) {
+		t.Helper()
+		var all sync.WaitGroup
+		for _, from := range clients {
+			for _, network := range []string{"tcp", "udp"} {
+				all.Go(func() { w.silent(from, network, at) })
+			}
+		}
+		if all.Wait(); t.Failed() {
+			t.Fatal(when)
+		}
+	}
+	w.each("at first", func(network string) { w.reaches(client, network, at, a, b) })
+	shut("at first", other, outside)
+	w.reaches(other, "tcp", "10.96.0.10:80", a, b)
+	open := w.connectTo(client, "tcp", at, "a")
+	defer open.Close()
+	if writes := w.restart(); writes != 0 {
+		t.Errorf("the restarted agent makes %v writes", writes)
+	}
+	late := w.pod(0, "late")
+	w.reaches(late, "tcp", "10.96.0.10:80", a, b)
+	shut("a new pod", late, other)
+	if name, _, err := open.ask(); err != nil || name != "a" {
+		t.Errorf("the open connection is with %q: %v", name, err)
+	}
+	w.service("lb", "10.96.0.10", onlyFrom(only(other)), a, b)
+	w.each("other ranges", func(network string) { w.reaches(other, network, at, a, b) })
+	shut("other ranges", client, late, outside)
+	n := w.Nodes[0]
+	n.VPP.Kill()
+	w.must(n.VPP.Run(w.ctx))
+	w.each("a new VPP", func(network string) { w.reaches(other, network, at, a, b) })
+	shut("a new VPP", client, late, outside)
+	w.service("lb", "10.96.0.10", onlyFrom(), a, b)
+	w.each("everybody", func(network string) {
+		for _, from := range []*server{client, late, outside} {
+			w.reaches(from, network, at, a, b)
+		}
+	})
 }

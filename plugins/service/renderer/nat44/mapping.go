@@ -20,9 +20,11 @@ type mapping struct {
 	backends []*vpp_nat.DNat44_StaticMapping_LocalIP
 	hide     bool // the client's address
 	affinity uint32
+	gated    bool           // only clients in from may use it
+	from     []netip.Prefix // none: without backends packets are dropped instead of rejected
 }
 
-func (m *mapping) value() *vpp_nat.DNat44_StaticMapping {
+func (m *mapping) value(acl string) *vpp_nat.DNat44_StaticMapping {
 	v := &vpp_nat.DNat44_StaticMapping{
 		ExternalIp: m.external.addr.String(), ExternalPort: uint32(m.external.port), LocalIps: m.backends,
 		TwiceNat: vpp_nat.DNat44_StaticMapping_SELF, SessionAffinity: m.affinity,
@@ -32,6 +34,9 @@ func (m *mapping) value() *vpp_nat.DNat44_StaticMapping {
 	}
 	if m.external.proto == renderer.UDP {
 		v.Protocol = vpp_nat.DNat44_UDP
+	}
+	if m.gated {
+		v.Guard = acl
 	}
 	return v
 }
@@ -60,42 +65,65 @@ func (r *Renderer) render(value *renderer.ContivService) *service {
 }
 
 func (g *rendering) port(name string, port *renderer.ServicePort) {
-	inside, insideAbroad := g.backends(name, g.value.InternalTrafficPolicy)
+	inside := g.backends(name, g.value.InternalTrafficPolicy)
+	inside.hide = inside.abroad
 	for _, addr := range onlyIPv4(g.value.ClusterIPs) {
-		g.add(external{addr, port.Port, port.Protocol}, inside, insideAbroad)
+		g.add(external{addr, port.Port, port.Protocol}, inside)
 	}
-	outside, outsideAbroad := inside, insideAbroad
-	if g.value.TrafficPolicy != g.value.InternalTrafficPolicy {
-		outside, outsideAbroad = g.backends(name, g.value.TrafficPolicy)
-	}
-	hide := outsideAbroad || g.value.TrafficPolicy == renderer.ClusterWide
+	outside := g.backends(name, g.value.TrafficPolicy)
+	outside.hide = outside.abroad || g.value.TrafficPolicy == renderer.ClusterWide
+	ranges, restricted := g.value.SourceRanges(false)
 	for _, addr := range onlyIPv4(g.value.ExternalIPs) {
-		backends := outside
-		if _, restricted := g.value.SourceRanges(false); restricted && g.value.LoadBalancerIPs.Contains(addr) {
-			backends, g.out.closed = nil, true // NAT cannot look who it is
+		e := external{addr, port.Port, port.Protocol}
+		if restricted && g.value.LoadBalancerIPs.Contains(addr) {
+			g.add(e, outside.only(ranges))
+			continue
 		}
-		g.add(external{addr, port.Port, port.Protocol}, backends, hide)
+		g.add(e, outside)
 	}
 	if port.NodePort == 0 {
 		return
 	}
 	for _, addr := range g.r.nodePorts {
-		g.add(external{addr, port.NodePort, port.Protocol}, outside, hide)
+		g.add(external{addr, port.NodePort, port.Protocol}, outside)
 	}
 }
 
-func (g *rendering) add(e external, backends []*vpp_nat.DNat44_StaticMapping_LocalIP, hide bool) {
+// target is what becomes of packets.
+type target struct {
+	backends []*vpp_nat.DNat44_StaticMapping_LocalIP
+	abroad   bool // some of them would not answer through this VPP
+	hide     bool // the client's address
+	gated    bool // see mapping
+	from     []netip.Prefix
+}
+
+// only is the same for clients in some networks; what others send is dropped.
+func (t target) only(from []netip.Prefix) target {
+	if len(t.backends) == 0 {
+		return t
+	}
+	t.gated, t.from = true, from
+	if len(from) == 0 {
+		t.backends = nil
+	}
+	return t
+}
+
+func (g *rendering) add(e external, to target) {
 	if g.seen[e] {
 		return
 	}
 	g.seen[e] = true
-	g.out.mappings = append(g.out.mappings, mapping{e, backends, hide, g.value.SessionAffinityTimeout})
+	g.out.mappings = append(g.out.mappings, mapping{
+		external: e, backends: to.backends, hide: to.hide, affinity: g.value.SessionAffinityTimeout, gated: to.gated, from: to.from,
+	})
 }
 
-// backends are those that a port has for traffic under a policy. abroad: some of them would not answer through this VPP.
-func (g *rendering) backends(port string, policy renderer.TrafficPolicyType) (
-	list []*vpp_nat.DNat44_StaticMapping_LocalIP, abroad bool) {
-	selected, _ := g.value.Select(port, policy, false)
+// backends are those that a port has for traffic under a policy.
+func (g *rendering) backends(port string, policy renderer.TrafficPolicyType) (t target) {
+	selected, verdict := g.value.Select(port, policy, false)
+	t.gated = verdict == renderer.Drop
 	selected = g.r.some(selected)
 	seen := make(map[netip.AddrPort]bool, len(selected))
 	for _, b := range selected {
@@ -105,13 +133,13 @@ func (g *rendering) backends(port string, policy renderer.TrafficPolicyType) (
 		}
 		seen[at] = true
 		way := g.r.Network.WayTo(at.Addr())
-		abroad = abroad || way.Abroad
+		t.abroad = t.abroad || way.Abroad
 		g.out.abroad = g.out.abroad || way.Abroad || b.HostNetwork
-		list = append(list, &vpp_nat.DNat44_StaticMapping_LocalIP{
+		t.backends = append(t.backends, &vpp_nat.DNat44_StaticMapping_LocalIP{
 			VrfId: way.VRF, LocalIp: at.Addr().String(), LocalPort: uint32(at.Port()), Probability: 1,
 		})
 	}
-	return list, abroad
+	return t
 }
 
 // some picks as many backends as VPP can take. The choice depends on the backends' own addresses, so that one that comes or

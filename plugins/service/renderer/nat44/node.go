@@ -9,6 +9,7 @@ import (
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
+	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -20,6 +21,7 @@ const (
 	poolAbroad   = "abroad"   // what clients get towards backends that are not pods
 	poolOutside  = "outside"  // what pods get towards the outside
 	fenceVRFName = "natVRF"
+	aclName      = "services-nat44"
 )
 
 // fenceVRF is a table in which there is nothing. A pool's address that is tied to it is nobody's source.
@@ -95,13 +97,15 @@ func (r *Renderer) putInterface(name string) {
 	}
 }
 
-// putUplink: the uplink may be one that the configuration does not name, and then is not among the frontends.
+// putUplink: the uplink may be one that the configuration does not name, and then is not among the frontends. Unless what
+// leaves by it is translated there it is one of the interfaces that translate both ways.
 func (r *Renderer) putUplink() {
-	switch {
-	case r.node.Outside:
-		r.put(&vpp_nat.Nat44Interface{Name: r.node.Uplink, OutputFeature: true})
-	case r.node.Uplink != "":
-		r.put(bothWays(r.node.Uplink))
+	n := &r.node
+	if n.Outside {
+		r.put(&vpp_nat.Nat44Interface{Name: n.Exit, OutputFeature: true})
+	}
+	if n.Uplink != "" && (!n.Outside || n.Exit != n.Uplink) {
+		r.put(bothWays(n.Uplink))
 	}
 }
 
@@ -164,9 +168,10 @@ func (r *Renderer) putFence(addr netip.Addr, on bool) {
 	}
 }
 
-// fenceValues: the host sends what is for the address to VPP. Where the uplink translates sources, the address is an identity, as
-// answers with it leave untranslated, and in the pool, because VPP would otherwise think of packets to it that they leave
-// (scenario nat_nodeport); VPP takes addresses of its pool for its own. Elsewhere a route is enough.
+// fenceValues: the host sends what is for the address to VPP, where a route rejects what no port of the address takes. Where
+// sources are translated on the way to the outside, the address is an identity, as answers with it leave untranslated, and in
+// the pool, because VPP would otherwise think of packets to it that they leave (scenario nat_nodeport). VPP takes addresses of
+// its pool for its own, but routes that it has been given come first.
 func (r *Renderer) fenceValues(addr netip.Addr) []proto.Message {
 	whole := netip.PrefixFrom(addr, addr.BitLen())
 	var out []proto.Message
@@ -176,8 +181,12 @@ func (r *Renderer) fenceValues(addr netip.Addr) []proto.Message {
 			GwAddr: r.node.HostLink.String(),
 		})
 	}
+	out = append(out, reject(r.node.MainVRF, whole))
 	if !r.node.Outside {
-		return append(out, reject(r.node.MainVRF, whole))
+		return out
+	}
+	if r.node.Exit != r.node.Uplink { // nobody could tell a pod whose packet has been translated that it is rejected
+		out = append(out, transport.InterVRF(r.node.PodVRF, whole, r.node.MainVRF))
 	}
 	return append(out,
 		&vpp_nat.Nat44AddressPool{Name: labelFence + addr.String(), VrfId: fenceVRF, FirstIp: addr.String()},

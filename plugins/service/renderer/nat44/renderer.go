@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/gate"
 )
 
 // Txn is the transaction of the event that is being handled.
@@ -67,6 +68,8 @@ type state struct {
 	on        bool // the node has IPv4, and is known
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
+	local     *renderer.IPAddresses // of this node
+	gates     *gate.Gates
 	frontends renderer.Interfaces
 	services  map[svcmodel.ID]*service
 	before    map[svcmodel.ID]*service   // those before a resync, while it lasts
@@ -84,7 +87,6 @@ type service struct {
 	mappings []mapping
 	fences   []netip.Addr
 	abroad   bool            // some backend is not a pod
-	closed   bool            // an address is not served, since NAT cannot tell who may use it
 	sctp     bool            // a port is not served, since NAT does not balance its protocol
 	dnat     *vpp_nat.DNat44 // nil: none
 }
@@ -97,7 +99,7 @@ func New(deps Deps) *Renderer {
 func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		claims: map[external][]svcmodel.ID{}, fences: map[netip.Addr]int{}, ports: map[hostPort]int{},
+		claims: map[external][]svcmodel.ID{}, fences: map[netip.Addr]int{}, ports: map[hostPort]int{}, gates: gate.New(aclName),
 	}
 }
 
@@ -114,7 +116,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	var errs []error
 	r.put = func(msg proto.Message) { errs = append(errs, withKey(msg, func(key string) { txn.Put(key, msg) })) }
 	r.remove = func(proto.Message) {}
-	r.nodeIPs, r.frontends = ev.NodeIPs, ev.FrontendIfs
+	r.nodeIPs, r.local, r.frontends = ev.NodeIPs, ev.LocalNodeIPs, ev.FrontendIfs
 	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
 	for _, msg := range r.nodeValues() {
 		r.put(msg)
@@ -129,6 +131,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	for _, s := range r.services {
 		r.emit(s)
 	}
+	r.emitGates()
 	r.tellHost()
 	return errors.Join(errs...)
 }
@@ -180,6 +183,7 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 	for _, id := range heirs {
 		r.emit(r.services[id])
 	}
+	r.emitGates()
 	r.tellHost()
 	return errors.Join(errs...)
 }
@@ -189,6 +193,7 @@ func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []
 	if !r.on {
 		return nil
 	}
+	r.local = local
 	addrs := r.nodePortAddresses(local)
 	if slices.Equal(addrs, r.nodePorts) {
 		return nil
@@ -248,6 +253,7 @@ func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
 			r.putInterface(name)
 		}
 	}
+	r.emitGates()
 	return errors.Join(errs...)
 }
 
@@ -271,6 +277,7 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 	for id := range affected {
 		r.emit(r.services[id])
 	}
+	r.emitGates()
 	r.tellHost()
 	return errors.Join(errs...)
 }

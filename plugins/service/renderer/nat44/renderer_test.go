@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
+	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
@@ -74,7 +75,8 @@ func newWorld(t testing.TB) *world {
 	addr := netip.MustParseAddr
 	w := &world{t: t, out: &values{}, services: map[svcmodel.ID]*renderer.ContivService{}, ev: renderer.NewResyncEventData()}
 	w.net = &network{far: map[netip.Addr]bool{}, node: ipnet.NATNode{
-		Uplink: "nic", Address: addr("192.168.16.1"), Outside: true, Loopback: addr("10.1.1.254"), HostLink: addr("172.30.1.1"),
+		Uplink: "nic", Exit: "nic", Address: addr("192.168.16.1"), Outside: true, Loopback: addr("10.1.1.254"), HostLink: addr("172.30.1.1"),
+		Host:   addr("172.30.1.2"),
 		HostIf: "host", Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}, PodVRF: 1,
 	}}
 	w.r = w.renderer(w.out)
@@ -230,27 +232,115 @@ func TestMappings(t *testing.T) {
 	w.asResynced()
 }
 
-// A load balancer's address with source ranges is closed, since nobody would look at the source; other addresses are not.
+// acl is the ACL as text: "192.0.2.0/24 > 203.0.113.1/32 TCP 80", "!" in front of what is denied.
+func (w *world) acl() (rules []string, on []string) {
+	v, _ := w.out.state[nb.ACLKey(aclName)].(*vpp_acl.ACL)
+	for _, r := range v.GetRules() {
+		ip := r.IpRule
+		text := fmt.Sprintf("%s > %s ", ip.Ip.SourceNetwork, ip.Ip.DestinationNetwork)
+		if ip.Udp != nil {
+			text += fmt.Sprint("UDP ", ip.Udp.DestinationPortRange.LowerPort)
+		} else {
+			text += fmt.Sprint("TCP ", ip.Tcp.DestinationPortRange.LowerPort)
+		}
+		if r.Action == vpp_acl.ACL_Rule_DENY {
+			text = "!" + text
+		}
+		rules = append(rules, text)
+	}
+	return rules, v.GetInterfaces().GetIngress()
+}
+
+func (w *world) wantACL(want ...string) {
+	w.t.Helper()
+	if got, _ := w.acl(); !slices.Equal(got, want) {
+		w.t.Errorf("the ACL is\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+func withRanges(s *renderer.ContivService, ranges ...string) *renderer.ContivService {
+	s.LoadBalancerIPs, s.SourceRangesSet = s.ExternalIPs, true
+	for _, r := range ranges {
+		s.LoadBalancerSourceRanges = append(s.LoadBalancerSourceRanges, netip.MustParsePrefix(r))
+	}
+	return s
+}
+
+// A load balancer's address with source ranges is guarded; other addresses are not.
 func TestSourceRanges(t *testing.T) {
 	w := newWorld(t)
-	s := withExternal(svc("lb", "10.96.0.1", "10.1.1.2"), "203.0.113.1", "203.0.113.2")
-	s.LoadBalancerIPs = renderer.NewIPAddresses(net.ParseIP("203.0.113.1"))
-	w.set(s)
-	if n := len(w.dnat("lb")); n != 3 {
-		t.Errorf("%d mappings without ranges", n)
+	const plain = "10.96.0.1:80 TCP SELF 10.1.1.2:8080@1"
+	lb := func(ranges ...string) *renderer.ContivService {
+		s := withRanges(withExternal(svc("lb", "10.96.0.1", "10.1.1.2"), "203.0.113.1", "203.0.113.2"), ranges...)
+		s.LoadBalancerIPs = renderer.NewIPAddresses(net.ParseIP("203.0.113.1"))
+		return s
 	}
-	closed := *s
-	closed.SourceRangesSet, closed.LoadBalancerSourceRanges = true, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
-	w.set(&closed)
-	w.wantDNAT("lb", "10.96.0.1:80 TCP SELF 10.1.1.2:8080@1", "203.0.113.2:80 TCP ENABLED 10.1.1.2:8080@1")
-	w.resync()
-	again := closed
-	w.set(&again)
-	if n := strings.Count(w.log.String(), "loadBalancerSourceRanges"); n != 1 {
-		t.Errorf("the operator is told %d times:\n%s", n, w.log.String())
+	guarded := func() (out []string) {
+		v := w.out.state[nb.DNat44Key("ns/lb")].(*vpp_nat.DNat44)
+		for _, m := range v.StMappings {
+			if m.Guard == aclName {
+				out = append(out, m.ExternalIp)
+			} else if m.Guard != "" {
+				t.Errorf("guarded by %s", m.Guard)
+			}
+		}
+		return out
 	}
-	if w.out.state[nb.DNat44Key("address-203.0.113.1")] == nil {
-		t.Error("the closed address is not kept from leaving by the uplink")
+	w.set(lb("198.51.100.0/24", "fd00::/8"))
+	w.wantDNAT("lb", plain, "203.0.113.1:80 TCP ENABLED 10.1.1.2:8080@1", "203.0.113.2:80 TCP ENABLED 10.1.1.2:8080@1")
+	w.wantACL("198.51.100.0/24 > 203.0.113.1/32 TCP 80", "!0.0.0.0/0 > 203.0.113.1/32 TCP 80")
+	if got := guarded(); !slices.Equal(got, []string{"203.0.113.1"}) {
+		t.Errorf("guarded: %s", got)
+	}
+	if _, on := w.acl(); !slices.Equal(on, []string{"bvi", "nic", "pod1"}) {
+		t.Errorf("the ACL is on %s", on)
+	}
+	w.asResynced()
+	if n := w.set(lb("198.51.100.0/25", "192.168.16.0/24")); n != 1 {
+		t.Errorf("%d operations for other ranges", n)
+	}
+	// The host sends with its address on the link to VPP.
+	w.wantACL("198.51.100.0/25 > 203.0.113.1/32 TCP 80", "192.168.16.0/24 > 203.0.113.1/32 TCP 80",
+		"172.30.1.2/32 > 203.0.113.1/32 TCP 80", "!0.0.0.0/0 > 203.0.113.1/32 TCP 80")
+	w.asResynced()
+	w.set(lb("fd00::/8")) // nobody of this family
+	w.wantDNAT("lb", plain, "203.0.113.2:80 TCP ENABLED 10.1.1.2:8080@1")
+	w.wantACL("!0.0.0.0/0 > 203.0.113.1/32 TCP 80")
+	open := lb()
+	open.SourceRangesSet = false
+	w.set(open)
+	if w.out.state[nb.ACLKey(aclName)] != nil || len(guarded()) > 0 {
+		t.Error("something is guarded still")
+	}
+	w.asResynced()
+}
+
+// What only other nodes serve is dropped; what nobody serves is rejected.
+func TestDrops(t *testing.T) {
+	w := newWorld(t)
+	s := svc("s", "10.96.0.1", "10.1.2.2")
+	s.InternalTrafficPolicy, s.TrafficPolicy = renderer.NodeLocal, renderer.NodeLocal
+	s.Ports["web"].NodePort = 30080
+	w.set(withExternal(s, "203.0.113.1"))
+	w.wantDNAT("s")
+	w.wantACL("!0.0.0.0/0 > 10.96.0.1/32 TCP 80", "!0.0.0.0/0 > 10.99.0.1/32 TCP 30080", "!0.0.0.0/0 > 172.30.1.1/32 TCP 30080",
+		"!0.0.0.0/0 > 192.168.16.1/32 TCP 30080", "!0.0.0.0/0 > 203.0.113.1/32 TCP 80")
+	w.asResynced()
+	w.set(withRanges(withExternal(svc("none", "10.96.0.2"), "203.0.113.2"), "198.51.100.0/24"))
+	if got, _ := w.acl(); len(got) != 5 {
+		t.Errorf("nobody serves it: %s", got)
+	}
+	w.remove("s")
+	w.wantACL()
+	var many []*renderer.ContivService
+	for n := range 200 {
+		s := svc(fmt.Sprint("m", n), fmt.Sprintf("10.96.1.%d", n), "10.1.2.2")
+		s.InternalTrafficPolicy = renderer.NodeLocal
+		many = append(many, s)
+		w.set(s)
+	}
+	if got, _ := w.acl(); len(got) >= len(many) {
+		t.Errorf("%d rules", len(got))
 	}
 	w.asResynced()
 }
@@ -331,6 +421,25 @@ func TestNotOutside(t *testing.T) {
 	w.asResynced()
 }
 
+// With a pipe before the uplink the pipe has the output feature, and the uplink is an interface like others.
+func TestThroughAPipe(t *testing.T) {
+	w := newWorld(t)
+	w.net.node.Exit = "pipe"
+	w.resync()
+	w.set(withExternal(svc("s", "10.96.0.1", "10.1.1.2"), "203.0.113.1"))
+	for name, output := range map[string]bool{"pipe": true, "nic": false} {
+		i, _ := w.out.state[nb.Nat44InterfaceKey(name)].(*vpp_nat.Nat44Interface)
+		if i.GetOutputFeature() != output || i.GetNatInside() == output || i.GetNatOutside() == output {
+			t.Errorf("%s: %v", name, i)
+		}
+	}
+	past := nb.RouteKeyFor("", 1, netip.MustParsePrefix("203.0.113.1/32"), netip.Addr{})
+	if w.out.state[past] == nil {
+		t.Error("the external address is not led past the pipe")
+	}
+	w.asResynced()
+}
+
 // A service with more backends than VPP can take has as many as it can, and one more or less changes one of them.
 func TestManyBackends(t *testing.T) {
 	w := newWorld(t)
@@ -398,6 +507,10 @@ func TestRandom(t *testing.T) {
 			}
 			s.Ports["web"].NodePort = uint16(random.IntN(2) * (30000 + random.IntN(3)))
 			s.TrafficPolicy = renderer.TrafficPolicyType(random.IntN(2))
+			s.InternalTrafficPolicy = renderer.TrafficPolicyType(random.IntN(2))
+			if random.IntN(2) == 0 {
+				withRanges(s, pick("198.51.100.0/24", "10.99.0.0/29", "fd00::/8"))
+			}
 			w.set(s)
 		}
 		if step%20 == 0 {

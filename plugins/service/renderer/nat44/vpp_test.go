@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
 )
 
@@ -69,7 +70,8 @@ func TestServices(t *testing.T) {
 	})
 }
 
-// TestNoOverlay: the nodes reach each other's pods by the uplink, where nothing is translated.
+// TestNoOverlay: the nodes reach each other's pods by the uplink, where nothing is translated; what pods send to the outside is, on
+// its way through a pipe.
 func TestNoOverlay(t *testing.T) {
 	w := newWorld(t, 2, "nodeToNodeTransport: nooverlay\n")
 	a, a2, b := w.pod(0, "a"), w.pod(0, "a2"), w.pod(1, "b")
@@ -77,6 +79,10 @@ func TestNoOverlay(t *testing.T) {
 	outside := w.outside()
 	w.service("web", "10.96.0.10", nodePort(30080), a, b)
 	w.service("hosts", "10.96.0.11", nil, h0, h1)
+	w.service("np-local", "10.96.0.13", func(s *corev1.Service) {
+		nodePort(30081)(s)
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}, a)
 	empty := w.service("empty", "10.96.0.12", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.7"} })
 	w.each("services", func(network string) {
 		for _, from := range []*server{a, a2, b, h0, h1} {
@@ -87,7 +93,19 @@ func TestNoOverlay(t *testing.T) {
 		}
 		w.reaches(outside, network, "192.168.16.1:30080", a, b)
 		w.reaches(outside, network, "192.168.16.2:30080", a, b)
+		w.reaches(outside, network, "192.168.16.1:30081", a)
+		w.sees(outside, network, "192.168.16.1:30081", outsideIP)
+		w.silent(outside, network, "192.168.16.2:30081")
 		w.sees(a, network, b.at(servePort), a.ip.String())
+		for _, from := range []*server{a, b} {
+			w.sees(from, network, h0.at(servePort), from.ip.String())
+			w.sees(from, network, h1.at(servePort), from.ip.String())
+		}
+	})
+	w.each("outside", func(network string) {
+		w.sees(a, network, outsideIP+":8080", "192.168.16.1")
+		w.sees(b, network, outsideIP+":8080", "192.168.16.2")
+		w.sees(h0, network, a.at(servePort), "172.30.1.2")
 	})
 	w.endpoints(empty, b)
 	w.each("first backend", func(network string) {
@@ -102,5 +120,28 @@ func nodePort(port int32) func(*corev1.Service) {
 		for i := range s.Spec.Ports {
 			s.Spec.Ports[i].NodePort = port
 		}
+	}
+}
+
+// TestNoOverlayWithWorker: another thread than the one that carries out requests sends packets through the pipe.
+func TestNoOverlayWithWorker(t *testing.T) {
+	w := newWorld(t, 2, "nodeToNodeTransport: nooverlay\n", func(o *vpptest.Options) { o.Workers = 1 })
+	a, a2, b := w.pod(0, "a"), w.pod(0, "a2"), w.pod(1, "b")
+	outside := w.outside()
+	w.service("web", "10.96.0.10", nodePort(30080), a, b)
+	w.each("outside and services", func(network string) {
+		for range 8 {
+			w.sees(a, network, outside.at(servePort), "192.168.16.1")
+			w.sees(a2, network, outside.at(servePort), "192.168.16.1")
+			w.sees(b, network, outside.at(servePort), "192.168.16.2")
+			w.sees(a, network, b.at(servePort), a.ip.String())
+		}
+		for _, from := range []*server{a, a2, b} {
+			w.reaches(from, network, "10.96.0.10:80", a, b)
+		}
+		w.reaches(outside, network, "192.168.16.1:30080", a, b)
+	})
+	for _, from := range []*server{a, b} {
+		w.must(w.eventually(func() error { return from.PingOnce(w.ctx, outsideIP, 0) }))
 	}
 }

@@ -1,0 +1,10 @@
+// Package gate says who may use which address and port of a service, where the dataplane's load balancer does not look at the
+// client: as an ACL on all interfaces by which clients come.
+//
+// For each place there are rules for those who may use it, and then one that denies it to everybody. A place that nobody may use
+// is one whose packets are to be dropped, where VPP would reject what it does not balance (renderer.Drop). Everything else is
+// none of this ACL's business: what no rule matches is let through (dataplane/vpp).
+//
+// VPP looks up ACLs before NAT44 and behind cnat (scenarios acl_before_nat and acl_behind_cnat of vppfake). So with NAT44 a
+// mapping is guarded by the ACL (Guard), and with cnat only what it does not translate can be dropped.
+package gate

@@ -1,0 +1,200 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// ResolvePath says what is to become of a packet to an address and port, as renderers are told:
+// GET ?address=10.96.0.10&port=80&protocol=tcp&source=10.1.1.2
+const ResolvePath = "/contiv/v1/services/resolve"
+
+// The kinds of addresses that services have.
+const (
+	AsClusterIP    = "cluster IP"
+	AsNodePort     = "node port"
+	AsExternalIP   = "external IP"
+	AsLoadBalancer = "load balancer address"
+)
+
+// Resolution is the answer.
+type Resolution struct {
+	Service  string `json:"service"` // namespace/name
+	PortName string `json:"portName,omitempty"`
+	As       string `json:"as"`
+	Policy   string `json:"policy"`
+	// Verdict is balance, reject or drop; Why says why it is not balance.
+	Verdict  string              `json:"verdict"`
+	Why      string              `json:"why,omitempty"`
+	Backends []ResolutionBackend `json:"backends"`
+	// SourceRanges are the networks that may use the address, if only some may.
+	SourceRanges []netip.Prefix `json:"sourceRanges,omitempty"`
+}
+
+// ResolutionBackend is where the packet may go.
+type ResolutionBackend struct {
+	Address     netip.AddrPort `json:"address"`
+	Local       bool           `json:"local,omitempty"`
+	HostNetwork bool           `json:"hostNetwork,omitempty"`
+}
+
+// packet is what is asked for.
+type packet struct {
+	source, dest netip.Addr
+	port         uint16
+	proto        renderer.ProtocolType
+}
+
+func (p *Plugin) serveResolve(w http.ResponseWriter, r *http.Request) {
+	var body any
+	status := http.StatusOK
+	pkt, err := readPacket(r)
+	if err != nil {
+		status = http.StatusBadRequest
+	} else if body, err = p.resolve(pkt); err != nil {
+		status = http.StatusNotFound
+	}
+	if err != nil {
+		body = map[string]string{"error": err.Error()}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		p.Logger().Debug("answering a request failed", "path", ResolvePath, "error", err)
+	}
+}
+
+func readPacket(r *http.Request) (pkt packet, err error) {
+	q := r.URL.Query()
+	if pkt.dest, err = netip.ParseAddr(q.Get("address")); err != nil {
+		return pkt, fmt.Errorf("address: %w", err)
+	}
+	if source := q.Get("source"); source != "" {
+		if pkt.source, err = netip.ParseAddr(source); err != nil {
+			return pkt, fmt.Errorf("source: %w", err)
+		}
+	}
+	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
+	if err != nil || port == 0 {
+		return pkt, fmt.Errorf("port %q: must be from 1 to 65535", q.Get("port"))
+	}
+	for _, proto := range []renderer.ProtocolType{renderer.TCP, renderer.UDP, renderer.SCTP} {
+		if strings.EqualFold(proto.String(), q.Get("protocol")) {
+			pkt.proto = proto
+		}
+	}
+	if pkt.proto == 0 {
+		return pkt, fmt.Errorf("protocol %q: use tcp, udp or sctp", q.Get("protocol"))
+	}
+	pkt.source, pkt.dest, pkt.port = pkt.source.Unmap(), pkt.dest.Unmap(), uint16(port)
+	return pkt, nil
+}
+
+// resolve finds the service that a packet is for.
+func (p *Plugin) resolve(pkt packet) (*Resolution, error) {
+	p.mu.Lock()
+	all := p.processor.Services() // immutable values
+	nodes := p.nodes.all(p.own())
+	p.mu.Unlock()
+	var near []string
+	atNode := slices.ContainsFunc(slices.Collect(maps.Values(nodes)), func(list []netip.Addr) bool {
+		return slices.Contains(list, pkt.dest)
+	})
+	for _, s := range all {
+		as := kindOf(s, pkt.dest)
+		for _, name := range slices.Sorted(maps.Keys(s.Ports)) {
+			port := s.Ports[name]
+			switch {
+			case port.Protocol == pkt.proto && as != "" && port.Port == pkt.port:
+				return p.resolution(s, name, as, pkt, nodes), nil
+			case port.Protocol == pkt.proto && atNode && port.NodePort != 0 && port.NodePort == pkt.port:
+				return p.resolution(s, name, AsNodePort, pkt, nodes), nil
+			case as != "":
+				near = append(near, fmt.Sprintf("%d/%s (%s)", port.Port, port.Protocol, s.ID))
+			}
+		}
+	}
+	text := fmt.Sprintf("no service has port %d/%s at %s", pkt.port, pkt.proto, pkt.dest)
+	if len(near) > 0 {
+		text += "; there are " + strings.Join(near, ", ")
+	}
+	return nil, fmt.Errorf("%s", text)
+}
+
+func kindOf(s *renderer.ContivService, addr netip.Addr) string {
+	has := func(set *renderer.IPAddresses) bool { return set != nil && slices.Contains(set.Addrs(), addr) }
+	switch {
+	case has(s.ClusterIPs):
+		return AsClusterIP
+	case has(s.LoadBalancerIPs):
+		return AsLoadBalancer
+	case has(s.ExternalIPs):
+		return AsExternalIP
+	}
+	return ""
+}
+
+func (p *Plugin) resolution(s *renderer.ContivService, port, as string, pkt packet, nodes map[string][]netip.Addr,
+) *Resolution {
+	policy, setting := s.InternalTrafficPolicy, "internalTrafficPolicy"
+	if as != AsClusterIP {
+		// Pods and nodes are served cluster-wide whatever the policy for clients outside.
+		policy, setting = renderer.ClusterWide, "externalTrafficPolicy"
+		if !p.inside(pkt.source, nodes) {
+			policy = s.TrafficPolicy
+		}
+	}
+	backends, verdict := s.Select(port, policy, pkt.dest.Is6())
+	out := &Resolution{Service: s.ID.String(), PortName: port, As: as, Policy: policy.String(), Verdict: verdict.String(),
+		Backends: []ResolutionBackend{}}
+	for _, b := range backends {
+		out.Backends = append(out.Backends, ResolutionBackend{netip.AddrPortFrom(b.Addr(), b.Port), b.Local, b.HostNetwork})
+	}
+	if as == AsLoadBalancer && s.SourceRangesSet {
+		out.SourceRanges = s.LoadBalancerSourceRanges
+		if pkt.source.IsValid() && !slices.ContainsFunc(out.SourceRanges, func(n netip.Prefix) bool {
+			return n.Contains(pkt.source)
+		}) {
+			out.Verdict, out.Backends = renderer.Drop.String(), []ResolutionBackend{}
+			out.Why = fmt.Sprintf("%s is in none of its loadBalancerSourceRanges %v", pkt.source, s.LoadBalancerSourceRanges)
+			return out
+		}
+	}
+	switch {
+	case verdict == renderer.Drop && policy == renderer.NodeLocal:
+		out.Why = fmt.Sprintf("its %s is Local, and node %s has no endpoint of it", setting, p.own())
+	case verdict != renderer.Balance:
+		out.Why = "it has no ready endpoint for " + familyName(pkt.dest)
+	}
+	return out
+}
+
+func familyName(addr netip.Addr) string {
+	if addr.Is6() {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// inside tells pods and nodes from clients outside of the cluster.
+func (p *Plugin) inside(source netip.Addr, nodes map[string][]netip.Addr) bool {
+	for _, n := range p.ContivConf.IPAM().PodSubnetCIDR {
+		if n.Contains(source) {
+			return true
+		}
+	}
+	for _, list := range nodes {
+		if slices.Contains(list, source) {
+			return true
+		}
+	}
+	return false
+}
