@@ -6,6 +6,7 @@ import (
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/cnat"
+	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 )
 
 // cnatOptions say what VPP's cnat serves; IPv6 it always does.
@@ -19,7 +20,7 @@ func (o *cnatOptions) register(f *pflag.FlagSet) {
 }
 
 // renderCnatServices makes VPP's cnat serve services.
-func (a *agent) renderCnatServices(p *service.Plugin) {
+func (a *agent) renderCnatServices(p *service.Plugin, host *hostPorts) {
 	families := renderer.FamilyIPv6
 	if a.opts.cnat.ipv4 {
 		families |= renderer.FamilyIPv4
@@ -27,4 +28,7 @@ func (a *agent) renderCnatServices(p *service.Plugin) {
 	p.RegisterRenderer(cnat.New(cnat.Deps{
 		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Families: families, Log: a.log.With("component", "cnat"),
 	}))
+	if host != nil {
+		p.RegisterRenderer(hostend.New(hostend.Deps{Network: a.ipnet, Families: families, Set: host.setEnd}))
+	}
 }

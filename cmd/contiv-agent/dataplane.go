@@ -25,6 +25,7 @@ type dataplane struct {
 	janitor   *netlink.Janitor
 	scheduler *scheduler.Scheduler
 	hostLinks *hostLinks
+	lock      *nodeLock
 }
 
 // mover is what moves the packets: VPP (vpp.go), or the host's own stack (linux.go).
@@ -47,12 +48,16 @@ type mover interface {
 	close() error
 }
 
-func newDataplane(a *agent) (*dataplane, error) {
+func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
+	lock, err := lockNode(ctx, a.opts.dataplane, nodeLockName, takeOver)
+	if err != nil {
+		return nil, err
+	}
 	d := &dataplane{
+		lock:      lock,
 		hostLinks: &hostLinks{monitor: netlink.NewHostMonitor(a.log)}, linux: netlink.NewBackend(netlink.Config{Log: a.log}),
 		janitor: netlink.NewJanitor(a.log),
 	}
-	var err error
 	if a.opts.dataplane == dataplaneLinux {
 		d.mover, err = newLinuxMover(a)
 	} else {
@@ -104,7 +109,7 @@ func (d *dataplane) close() error {
 	d.scheduler.Close()
 	err := d.mover.close()
 	d.linux.Close()
-	return err
+	return errors.Join(err, d.lock.release())
 }
 
 // check says which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them

@@ -29,11 +29,9 @@ type clusterDB struct {
 
 func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*clusterDB, error) {
 	log := a.log.With("component", "clusterdb")
-	db, err := clusterdb.Open(ctx, clusterdb.Config{
-		Endpoints: a.opts.etcd.endpoints, CAFile: a.opts.etcd.ca, CertFile: a.opts.etcd.cert, KeyFile: a.opts.etcd.key,
-		InsecureTransport: a.opts.etcd.insecure,
-		Embedded:          clusterdb.EmbeddedConfig{DataDir: filepath.Join(a.opts.dataDir, "etcd")},
-	}, log)
+	cfg := a.opts.etcd
+	cfg.Embedded.DataDir = filepath.Join(a.opts.dataDir, "etcd")
+	db, err := clusterdb.Open(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}

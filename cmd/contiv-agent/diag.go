@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -34,24 +35,28 @@ func (a *agent) registerDiagnosis() error {
 	a.stats = statscollector.NewPlugin(a.opts.nodeName, a.kube != nil, a.http, a.logger("statscollector"))
 	deps := diag.Deps{
 		Log: a.log.With("component", "diag"), HTTP: a.http, Ready: a.ready, Pods: a.diagPods, Check: a.dataplane.checkAll,
+		PodTable: a.conf.Routing().PodVRFID,
 		Info: diag.AgentInfo{
 			Node: a.opts.nodeName, Dataplane: a.opts.dataplane, Version: version(), Started: time.Now().UTC().Format(time.RFC3339),
 			Transport: string(a.conf.Routing().NodeToNodeTransport), CLIWrite: a.opts.diag.cliWrite,
 			Access: diag.Access{
-				Address: a.opts.http, TLS: a.opts.httpCert != "", CAFile: a.opts.diag.caFile, TokenFile: a.opts.httpToken,
+				Address: a.opts.http.Address, TLS: a.opts.http.CertFile != "", CAFile: a.opts.diag.caFile,
+				TokenFile: a.opts.http.TokenFile,
 			},
 		},
 	}
 	if deps.Info.Access.CAFile == "" {
-		deps.Info.Access.CAFile = a.opts.httpCert
+		deps.Info.Access.CAFile = a.opts.http.CertFile
 	}
 	if m, ok := a.dataplane.mover.(*vppMover); ok && m.fake == nil {
 		deps.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
 		deps.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
+		deps.Check = a.checkVPP(vpp.NewTypedRoutes(m.conn))
 	}
 	diag.New(deps)
-	return a.registry.Register(statscollector.NewInterfaces(a.readCounters, statscollector.DefaultMaxPods,
-		a.logger("statscollector")))
+	interfaces := statscollector.NewInterfaces(a.readCounters, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
+		a.logger("statscollector"))
+	return errors.Join(a.countNAT(), a.registry.Register(interfaces))
 }
 
 // measureProgramming measures how long services take to the dataplane.
@@ -122,6 +127,10 @@ func (a *agent) readCounters() ([]statscollector.Counters, error) {
 	if err != nil {
 		return nil, err
 	}
+	nat, err := natCounters(statsSocket(m.socket))
+	if err != nil {
+		return nil, err
+	}
 	var out []statscollector.Counters
 	for _, c := range counters {
 		name, ours := m.index.NameByIndex(c.Index)
@@ -131,6 +140,7 @@ func (a *agent) readCounters() ([]statscollector.Counters, error) {
 		s := statscollector.Counters{
 			Interface: name, RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
 			Drops: c.Drops, Errors: c.RxErrors + c.TxErrors, NoBuffer: c.RxNoBuffer + c.RxMiss,
+			NATOut2In: nat[c.Index].Out2In, NATIn2Out: nat[c.Index].In2Out, NATDrops: nat[c.Index].Drops,
 		}
 		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)
 		out = append(out, s)
@@ -180,6 +190,21 @@ func (m *linuxMover) devices() map[string]string {
 		}
 	}
 	return out
+}
+
+// checkVPP also looks for what the agent must not remove.
+func (a *agent) checkVPP(typed *vpp.TypedRoutes) func(context.Context) (diag.CheckReply, error) {
+	return func(ctx context.Context) (diag.CheckReply, error) {
+		reply, err := a.dataplane.checkAll(ctx)
+		if err != nil {
+			return reply, err
+		}
+		list, err := typed.In(ctx, a.conf.Routing().PodVRFID)
+		for _, dst := range list {
+			reply.TypedRoutes = append(reply.TypedRoutes, dst.String())
+		}
+		return reply, err
+	}
 }
 
 // checkAll compares everything that is programmed with what is in the dataplane.

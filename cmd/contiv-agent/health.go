@@ -4,31 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
-	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// registerHealth serves /liveness, /readiness and /metrics.
-func (a *agent) registerHealth() {
-	a.registerMetrics()
-	a.http.RegisterHTTPHandler("/liveness", func(w http.ResponseWriter, _ *http.Request) {
-		if ok, reason := a.controller.Healthy(); !ok {
-			httpapi.WriteError(w, http.StatusServiceUnavailable, errors.New(reason))
-			return
-		}
-		_, _ = w.Write([]byte("ok\n"))
-	})
-	a.http.RegisterHTTPHandler("/readiness", func(w http.ResponseWriter, _ *http.Request) {
-		if err := a.ready(); err != nil {
-			httpapi.WriteError(w, http.StatusServiceUnavailable, err)
-			return
-		}
-		_, _ = w.Write([]byte("ok\n"))
-	})
+// alive says why the agent has to be replaced.
+func (a *agent) alive() error {
+	if ok, reason := a.controller.Healthy(); !ok {
+		return errors.New(reason)
+	}
+	return nil
 }
 
 // ready says why pods cannot be served.
@@ -47,10 +34,10 @@ func (a *agent) ready() error {
 
 // etcdName says which etcd an operator has to look at.
 func (a *agent) etcdName() string {
-	if len(a.opts.etcd.endpoints) == 0 {
+	if len(a.opts.etcd.Endpoints) == 0 {
 		return "embedded, in " + a.opts.dataDir
 	}
-	return strings.Join(a.opts.etcd.endpoints, ", ")
+	return strings.Join(a.opts.etcd.Endpoints, ", ")
 }
 
 // cniChecks are what CNI STATUS, CHECK and GC look at.

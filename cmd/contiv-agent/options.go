@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
-)
 
-type flag = pflag.Flag
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/daemon"
+	"contiv.dev/vswitch/internal/httpapi"
+)
 
 // options are the agent's flags.
 type options struct {
@@ -20,12 +22,9 @@ type options struct {
 	dataplane string
 	vppSocket string
 	cniSocket string
-	http      string
-	httpCert  string
-	httpKey   string
-	httpToken string
+	http      httpapi.Config
 	logLevel  string
-	etcd      etcdOptions
+	etcd      clusterdb.Config
 	warmPool  int
 	filter    string
 	verify    bool
@@ -35,14 +34,6 @@ type options struct {
 	services   serviceOptions
 	nat        natOptions
 	cnat       cnatOptions
-}
-
-type etcdOptions struct {
-	endpoints []string
-	ca        string
-	cert      string
-	key       string
-	insecure  bool
 }
 
 const (
@@ -55,7 +46,7 @@ const (
 func defaultOptions() *options {
 	return &options{
 		nodeName: os.Getenv("MICROSERVICE_LABEL"), runDir: "/run/contiv", dataDir: "/var/lib/contiv",
-		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: "127.0.0.1:9999", logLevel: "info",
+		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: httpapi.Config{Address: "127.0.0.1:9999"}, logLevel: "info",
 		warmPool: 8, kubernetes: kubernetesOptions{mode: kubernetesAuto},
 	}
 }
@@ -69,39 +60,29 @@ func (o *options) register(f *pflag.FlagSet) {
 		"vpp where its socket is, else linux")
 	f.StringVar(&o.vppSocket, "vpp-socket", o.vppSocket, "VPP's binary API socket")
 	f.StringVar(&o.cniSocket, "cni-socket", o.cniSocket, "socket for contiv-cni (default: <run-dir>/cni.sock)")
-	f.StringVar(&o.http, "http", o.http, "address of the REST API")
-	f.StringVar(&o.httpCert, "http-cert", o.httpCert, "TLS certificate of the REST API; required beyond loopback")
-	f.StringVar(&o.httpKey, "http-key", o.httpKey, "TLS key of the REST API; required beyond loopback")
-	f.StringVar(&o.httpToken, "http-token-file", o.httpToken, "file with the bearer token of the REST API; required beyond loopback")
+	daemon.RegisterHTTP(f, &o.http, "the REST API")
 	o.diag.register(f)
-	f.StringSliceVar(&o.etcd.endpoints, "etcd-endpoints", nil, "external etcd, comma separated; without, etcd is embedded")
-	f.StringVar(&o.etcd.ca, "etcd-ca", "", "CA certificate of etcd")
-	f.StringVar(&o.etcd.cert, "etcd-cert", "", "client certificate for etcd")
-	f.StringVar(&o.etcd.key, "etcd-key", "", "key of the client certificate for etcd")
-	f.BoolVar(&o.etcd.insecure, "etcd-insecure-transport", false, "talk to etcd on other machines without TLS")
+	daemon.RegisterEtcd(f, &o.etcd, "external etcd, comma separated; without, etcd is embedded")
 	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
 	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
 		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, to which contiv-ksr writes")
-	f.StringVar(&o.kubernetes.kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
-	f.StringVar(&o.kubernetes.server, "kubernetes-server", "", "URL of the API server, for a node that has no service addresses yet")
+	daemon.RegisterKubernetes(f, &o.kubernetes.api)
 	f.BoolVar(&o.services.ignoreExternalIPs, "ignore-external-ips", false, "do not serve spec.externalIPs of services (CVE-2020-8554)")
 	f.StringSliceVar(&o.services.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that take "+
 		"traffic for node ports (default: all)")
 	o.nat.register(f)
 	o.cnat.register(f)
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
-	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
+	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 
 // complete fills what depends on other options and checks the rest.
 func (o *options) complete() error {
 	var errs []error
 	if o.nodeName == "" {
-		name, err := os.Hostname()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("host name: %w; set --node-name", err))
-		}
+		name, err := defaultNodeName()
+		errs = append(errs, err)
 		o.nodeName = name
 	}
 	if o.cniSocket == "" {
@@ -117,6 +98,11 @@ func (o *options) complete() error {
 	default:
 		errs = append(errs, fmt.Errorf("--dataplane %q: use vpp, linux, fake or auto", o.dataplane))
 	}
+	switch o.filter {
+	case "auto", "nft", "iptables":
+	default:
+		errs = append(errs, fmt.Errorf("--linux-backend %q: use nft, iptables or auto", o.filter))
+	}
 	if o.warmPool < 0 || o.warmPool > 256 {
 		errs = append(errs, fmt.Errorf("--warm-pool %d: must be from 0 to 256", o.warmPool))
 	}
@@ -130,5 +116,5 @@ func (o *options) complete() error {
 			errs = append(errs, fmt.Errorf("--%s: %w", dir.flag, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.check())...)
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"contiv.dev/vswitch/internal/kube"
 )
 
 // TestRelayOptions: the relay is etcd, and nothing else is asked.
 func TestRelayOptions(t *testing.T) {
 	for _, o := range []kubernetesOptions{
-		{mode: kubernetesRelay, kubeconfig: "/etc/kubeconfig"}, {mode: kubernetesRelay, server: "https://192.0.2.1:6443"},
+		{mode: kubernetesRelay, api: kube.Config{Kubeconfig: "/etc/kubeconfig"}},
+		{mode: kubernetesRelay, api: kube.Config{Server: "https://192.0.2.1:6443"}},
 	} {
 		if err := o.complete(); err == nil || !strings.Contains(err.Error(), "--kubernetes=relay") {
 			t.Errorf("%+v: error %v", o, err)

@@ -24,9 +24,8 @@ type kubeState struct {
 
 // kubernetesOptions say how to reach the API server.
 type kubernetesOptions struct {
-	mode       string
-	kubeconfig string
-	server     string
+	mode string
+	api  kube.Config
 }
 
 // serviceOptions are those of kube-proxy's flags that matter to users.
@@ -63,16 +62,16 @@ func (o *kubernetesOptions) complete() error {
 	switch o.mode {
 	case kubernetesAuto:
 		o.mode = kubernetesOff
-		if _, err := os.Stat(serviceAccountToken); err == nil || o.kubeconfig != "" {
+		if _, err := os.Stat(serviceAccountToken); err == nil || o.api.Kubeconfig != "" {
 			o.mode = kubernetesOn
 		}
 	case kubernetesOn:
 	case kubernetesOff:
-		if o.kubeconfig != "" {
+		if o.api.Kubeconfig != "" {
 			return errors.New("--kubeconfig with --kubernetes=off: leave one of them out")
 		}
 	case kubernetesRelay:
-		if o.kubeconfig != "" || o.server != "" {
+		if o.api.Kubeconfig != "" || o.api.Server != "" {
 			return errors.New("--kubernetes=relay takes everything from etcd: leave --kubeconfig and --kubernetes-server out")
 		}
 	default:
@@ -87,7 +86,7 @@ func (a *agent) newKube(state *kube.Join) (*kubeState, error) {
 	case kubernetesOn:
 		return a.newKubeSource(state.NewPart(false))
 	case kubernetesRelay: // comes with the rest of the cluster's state
-		if len(a.opts.etcd.endpoints) == 0 {
+		if len(a.opts.etcd.Endpoints) == 0 {
 			return nil, errors.New("--kubernetes=relay needs the etcd that contiv-ksr writes to: set --etcd-endpoints")
 		}
 		k := &kubeState{relay: a.db.watcher}
@@ -104,9 +103,9 @@ func (a *agent) newKube(state *kube.Join) (*kubeState, error) {
 }
 
 func (a *agent) newKubeSource(events kube.EventSink) (*kubeState, error) {
-	client, err := kube.NewClient(kube.Config{
-		Kubeconfig: a.opts.kubernetes.kubeconfig, Server: a.opts.kubernetes.server, UserAgent: "contiv-agent/" + a.opts.nodeName,
-	})
+	api := a.opts.kubernetes.api
+	api.UserAgent = "contiv-agent/" + a.opts.nodeName
+	client, err := kube.NewClient(api)
 	if err != nil {
 		return nil, err
 	}

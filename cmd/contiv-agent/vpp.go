@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"contiv.dev/vswitch/dataplane/netlink"
@@ -69,10 +71,11 @@ func (m *vppMover) register(d *dataplane) error {
 
 // renderServices implements mover.
 func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
+	host := a.newHostPorts()
 	if !a.opts.cnat.ipv4 {
-		a.renderIPv4Services(p)
+		a.renderIPv4Services(p, host)
 	}
-	a.renderCnatServices(p)
+	a.renderCnatServices(p, host)
 	return nil
 }
 
@@ -138,9 +141,18 @@ func (m *vppMover) await(log *slog.Logger) {
 // alive implements mover.
 func (m *vppMover) alive() error {
 	if s := m.conn.State(); !s.Connected() {
-		return fmt.Errorf("VPP is %s: %w", s.Status, s.Err)
+		return fmt.Errorf("VPP at %s is %s: %w", m.socket, s.Status, cause(s.Err))
 	}
 	return nil
+}
+
+// cause is the operating system's word, where it has one, without what was tried; the socket is named beside it.
+func cause(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
 }
 
 // roomForPods implements mover.

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube"
@@ -31,7 +30,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// agent is what the agent is made of, in the order in which it is made. stop undoes it backwards.
+// agent is what the agent is made of, in the order in which it is made. Stop undoes it backwards.
 type agent struct {
 	opts     *options
 	log      *slog.Logger
@@ -54,52 +53,43 @@ type agent struct {
 	kube       *kubeState // nil: no Kubernetes
 }
 
+// restSocket is in --run-dir.
+const restSocket = "rest.sock"
+
 // stopTimeout bounds an orderly stop.
 const stopTimeout = 10 * time.Second
 
 // run makes the agent, lets it work until ctx ends or a part of it fails, and stops it.
-func run(ctx context.Context, opts *options) (err error) {
+func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
-	log, err := newLogger(opts.logLevel)
+	log, err := daemon.NewLogger(opts.logLevel)
 	if err != nil {
 		return err
 	}
 	// Jobs end when the agent stops them, in order, and not all at once with ctx.
 	a := &agent{
-		opts: opts, log: log, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: prometheus.NewRegistry(),
+		opts: opts, log: log, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry(),
 		label: servicelabel.Label(opts.nodeName),
 	}
-	defer func() { err = errors.Join(err, a.stop()) }()
-	if err := a.make(ctx); err != nil {
-		return err
-	}
-	if err := a.start(); err != nil {
-		return err
-	}
-	log.Info("agent started", "node", opts.nodeName, "dataplane", opts.dataplane, "cni", opts.cniSocket, "rest", opts.http)
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-a.jobs.Failed():
-		return fmt.Errorf("the agent cannot go on: %w", err)
-	}
+	return daemon.Run(ctx, a, a.jobs, func() {
+		log.Info("agent started", "node", opts.nodeName, "dataplane", opts.dataplane, "cni", opts.cniSocket,
+			"rest", opts.http.Address)
+	})
 }
 
-// make is THE list of constructors.
-func (a *agent) make(ctx context.Context) (err error) {
-	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if a.http, err = httpapi.New(httpapi.Config{
-		Address: a.opts.http, CertFile: a.opts.httpCert, KeyFile: a.opts.httpKey, TokenFile: a.opts.httpToken,
-		Socket: filepath.Join(a.opts.runDir, "rest.sock"),
-	}, a.log); err != nil {
+// Make is THE list of constructors.
+func (a *agent) Make(ctx context.Context) (err error) {
+	web := a.opts.http
+	web.Socket = filepath.Join(a.opts.runDir, restSocket)
+	if a.http, err = httpapi.New(web, a.log); err != nil {
 		return err
 	}
 	if a.conf, err = a.loadConfig(); err != nil {
 		return err
 	}
-	if a.dataplane, err = newDataplane(a); err != nil {
+	if a.dataplane, err = newDataplane(ctx, a); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
 	if a.controller, err = a.newController(); err != nil {
@@ -143,6 +133,8 @@ func (a *agent) make(ctx context.Context) (err error) {
 		switch m := a.dataplane.mover.(type) {
 		case *vppMover:
 			d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
+			d.NoNAT44 = a.opts.cnat.ipv4
+			m.nics.Remember(a.db.local, a.log)
 		case *linuxMover:
 			d.Dataplane = ipnet.DataplaneLinux
 		}
@@ -188,9 +180,9 @@ func (a *agent) newController() (*controller.Controller, error) {
 	})
 }
 
-// start sets everything going, from the dataplane up; requests are taken last.
-func (a *agent) start() error {
-	a.registerHealth()
+// Start sets everything going, from the dataplane up; requests are taken last.
+func (a *agent) Start() error {
+	daemon.ServeHealth(a.http, a.registry, a.alive, a.ready)
 	if err := a.dataplane.start(a); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
@@ -208,8 +200,8 @@ func (a *agent) start() error {
 	return nil
 }
 
-// stop ends everything in the opposite order: first what takes requests, last what carries them out.
-func (a *agent) stop() error {
+// Stop ends everything in the opposite order: first what takes requests, last what carries them out.
+func (a *agent) Stop() error {
 	var errs []error
 	if a.controller != nil {
 		errs = append(errs, a.controller.Close())
@@ -240,10 +232,4 @@ func (a *agent) logger(plugin string) *slog.Logger { return a.log.With("plugin",
 
 func (a *agent) pluginDeps(name string) infra.PluginDeps {
 	return infra.PluginDeps{PluginName: name, Log: a.logger(name)}
-}
-
-// metricsHandler serves the registry.
-func (a *agent) registerMetrics() {
-	h := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{})
-	a.http.RegisterHTTPHandler("/metrics", h.ServeHTTP)
 }

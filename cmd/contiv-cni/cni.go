@@ -90,8 +90,12 @@ func (p *plugin) gc(ctx context.Context, args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
+	valid, err := c.validAttachments()
+	if err != nil {
+		return err
+	}
 	req := &cniapi.Request{Command: cniapi.GC, Network: c.network()}
-	for _, a := range c.ValidAttachments {
+	for _, a := range valid {
 		req.ValidAttachments = append(req.ValidAttachments, cniapi.AttachmentRef{ContainerID: a.ContainerID, IfName: a.IfName})
 	}
 	_, err = p.do(ctx, c, shortPatience, req)

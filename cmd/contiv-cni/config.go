@@ -36,7 +36,9 @@ type config struct {
 	RuntimeConfig map[string]json.RawMessage `json:"runtimeConfig"`
 	PrevResult    *prevResult                `json:"prevResult"`
 
-	ValidAttachments []types.GCAttachment `json:"cni.dev/valid-attachments"`
+	ValidAttachments json.RawMessage `json:"cni.dev/valid-attachments"`
+	// OldAttachments is what version 1.1.0 of the specification called it by mistake.
+	OldAttachments json.RawMessage `json:"cni.dev/attachments"`
 }
 
 // duration is written as "20s" or as a number of seconds.
@@ -160,6 +162,22 @@ func (c *config) applyRuntimeConfig() error {
 		}
 	}
 	return nil
+}
+
+// validAttachments are those that GC keeps. Without the list, which may be empty, it would take away every pod's network.
+func (c *config) validAttachments() (list []types.GCAttachment, err error) {
+	const key = "cni.dev/valid-attachments"
+	text := c.ValidAttachments
+	if text == nil {
+		text = c.OldAttachments
+	}
+	if text == nil {
+		return nil, invalid(key, "is missing, GC needs it")
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, invalid(key, "%s", err.Error())
+	}
+	return list, nil
 }
 
 // network is what the agent gets to know of the configuration.

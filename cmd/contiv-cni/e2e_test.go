@@ -311,6 +311,8 @@ func TestErrorCodes(t *testing.T) {
 		"not JSON":            {"ADD", `{`, full, types.ErrDecodingFailure},
 		"no name":             {"ADD", `{"cniVersion":"1.1.0"}`, full, types.ErrInvalidNetworkConfig},
 		"mtu":                 {"ADD", `{"cniVersion":"1.1.0","name":"n","mtu":1}`, full, types.ErrInvalidNetworkConfig},
+		"GC without a list":   {"GC", `{"cniVersion":"1.1.0","name":"n"}`, nil, types.ErrInvalidNetworkConfig},
+		"GC of no list":       {"GC", `{"cniVersion":"1.1.0","name":"n","cni.dev/valid-attachments":"x"}`, nil, types.ErrInvalidNetworkConfig},
 		"no prevResult":       {"CHECK", `{"cniVersion":"1.1.0","name":"n"}`, full, types.ErrInvalidNetworkConfig},
 	} {
 		if out, code := e.run(tc.command, tc.stdin, tc.vars...); code != tc.code {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +25,7 @@ import (
 
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/clusterdb/cas"
+	"contiv.dev/vswitch/internal/etcdpki"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/internal/testbed/kubeapi"
 )
@@ -36,6 +40,7 @@ type world struct {
 	etcd     *clusterdb.DB
 	endpoint string // of etcd
 	replicas []*testbed.Process
+	roots    *x509.CertPool // by which the replica beyond loopback is known
 }
 
 const apiAddress = "127.0.0.1:6443"
@@ -110,28 +115,73 @@ func (w *world) startAPI() {
 	w.must(os.WriteFile(filepath.Join(w.node.Dir, "kubeconfig"), kubeapi.Kubeconfig(apiAddress), 0o600))
 }
 
-func httpAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 9191+i) }
+func httpAddress(i int) string {
+	if i == remoteReplica {
+		return fmt.Sprintf("0.0.0.0:%d", 9191+i)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", 9191+i)
+}
+
+// credentials are for a replica that is reached from other machines: its certificate, and the token of who may only look.
+func (w *world) credentials() (args []string) {
+	ca, err := etcdpki.NewCA("ca")
+	w.must(err)
+	pair, err := ca.Issue(etcdpki.Leaf{Name: certName, Servers: []string{certName}})
+	w.must(err)
+	w.roots = x509.NewCertPool()
+	w.roots.AppendCertsFromPEM(ca.Cert)
+	for flag, data := range map[string][]byte{"cert": pair.Cert, "key": pair.Key, "read-token-file": []byte(lookToken)} {
+		file := filepath.Join(w.node.Dir, "http-"+flag)
+		w.must(os.WriteFile(file, data, 0o600))
+		args = append(args, "--http-"+flag+"="+file)
+	}
+	return args
+}
+
+const (
+	lookToken = "a-token-that-only-looks"
+	certName  = "contiv-agent" // all programs may have one certificate
+	// remoteReplica is reached from beyond loopback, too.
+	remoteReplica = 1
+)
 
 func (w *world) startReplica(bin string, i int) {
 	name := fmt.Sprintf("ksr-%d", i)
 	cmd := w.node.Command(context.WithoutCancel(w.ctx), filepath.Join(bin, "contiv-ksr"), "--name="+name, "--lease-ttl=2s",
 		"--http="+httpAddress(i), "--kubeconfig="+filepath.Join(w.node.Dir, "kubeconfig"))
+	if i == remoteReplica {
+		cmd.Args = append(cmd.Args, w.credentials()...)
+	}
 	cmd.Env = append(os.Environ(), "CONTIV_ETCD_ENDPOINTS="+w.endpoint)
 	p, err := testbed.Start(cmd, w.node.Dir, name)
 	w.must(err)
 	w.replicas = append(w.replicas, p)
 }
 
-// get asks a replica's HTTP server.
+// get asks a replica's HTTP server, that beyond loopback by TLS and with the token.
 func (w *world) get(i int, path string) (body string, err error) {
+	if i == remoteReplica {
+		return w.ask(i, "https://"+certName+path, lookToken)
+	}
+	return w.ask(i, "http://ksr"+path, "")
+}
+
+func (w *world) ask(i int, url, token string) (body string, err error) {
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, url, nil)
+	w.must(err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	err = w.node.Do(func() error {
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: w.roots},
+		}}
 		conn, err := net.Dial("tcp", httpAddress(i)) // in this thread, and so in the node's namespace
 		if err != nil {
 			return err
 		}
 		client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
-		resp, err := client.Get("http://ksr" + path)
+		resp, err := client.Do(req)
 		if err != nil {
 			return err
 		}
@@ -217,6 +267,24 @@ func (w *world) wipe() {
 	w.must(err)
 }
 
+// dashboard: what the Grafana dashboard asks of contiv-ksr is there.
+func (w *world) dashboard() {
+	w.Helper()
+	text, err := os.ReadFile("../../docs/observability/contiv-dashboard.json")
+	w.must(err)
+	metrics, err := w.get(remoteReplica, "/metrics")
+	w.must(err)
+	names := regexp.MustCompile(`contiv_ksr_[a-z_]+`).FindAllString(string(text), -1)
+	if len(names) == 0 {
+		w.Error("the dashboard asks nothing of contiv-ksr")
+	}
+	for _, name := range names {
+		if !regexp.MustCompile(`(?m)^` + name + `[ {]`).MatchString(metrics) {
+			w.Errorf("the dashboard asks for %s, which contiv-ksr does not have", name)
+		}
+	}
+}
+
 // TestRelay: an agent without an API server has the services, hears of changes when the leader is killed, and keeps them when
 // etcd is wiped, with and without a relay that fills it again, also across a restart.
 func TestRelay(t *testing.T) {
@@ -231,6 +299,14 @@ func TestRelay(t *testing.T) {
 		_, err2 := w.get(1, "/liveness")
 		return errors.Join(err0, err1, err2)
 	})
+
+	for token, want := range map[string]string{"": "401", "a-token-of-somebody": "401"} {
+		if _, err := w.ask(remoteReplica, "https://"+certName+"/metrics", token); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("metrics with the token %q: %v", token, err)
+		}
+	}
+
+	w.dashboard()
 
 	leader := w.leader()
 	if leader < 0 {

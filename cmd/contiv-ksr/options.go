@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/kube"
 )
@@ -36,20 +37,12 @@ func defaultOptions() *options {
 
 func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.name, "name", o.name, "name of this replica (default: POD_NAME, else the host name)")
-	f.StringVar(&o.kubernetes.Kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
-	f.StringVar(&o.kubernetes.Server, "kubernetes-server", "", "URL of the API server, where there are no service addresses yet")
-	f.StringSliceVar(&o.etcd.Endpoints, "etcd-endpoints", nil, "the etcd that the agents use, comma separated")
-	f.StringVar(&o.etcd.CAFile, "etcd-ca", "", "CA certificate of etcd")
-	f.StringVar(&o.etcd.CertFile, "etcd-cert", "", "client certificate for etcd")
-	f.StringVar(&o.etcd.KeyFile, "etcd-key", "", "key of the client certificate for etcd")
-	f.BoolVar(&o.etcd.InsecureTransport, "etcd-insecure-transport", false, "talk to etcd on other machines without TLS")
-	f.StringVar(&o.http.Address, "http", o.http.Address, "address of /liveness, /readiness and /metrics")
-	f.StringVar(&o.http.CertFile, "http-cert", "", "TLS certificate of the HTTP server; required beyond loopback")
-	f.StringVar(&o.http.KeyFile, "http-key", "", "TLS key of the HTTP server; required beyond loopback")
-	f.StringVar(&o.http.TokenFile, "http-token-file", "", "file with the bearer token of the server; required beyond loopback")
+	daemon.RegisterKubernetes(f, &o.kubernetes)
+	daemon.RegisterEtcd(f, &o.etcd, "the etcd that the agents use, comma separated")
+	daemon.RegisterHTTP(f, &o.http, "/liveness, /readiness and /metrics")
 	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "how long a leader that died keeps the other replicas waiting")
 	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often all of the state in etcd is compared")
-	f.StringVar(&o.logLevel, "log-level", o.logLevel, "debug, info, warn or error")
+	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 
 // complete fills what depends on the machine and checks the rest.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/daemon"
 )
 
 func TestOptions(t *testing.T) {
@@ -45,7 +46,7 @@ func TestEnvironment(t *testing.T) {
 	if err := cmd.Flags().Parse([]string{"--lease-ttl=9s"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := fromEnvironment(cmd); err != nil {
+	if err := daemon.FromEnvironment(cmd.Flags()); err != nil {
 		t.Fatal(err)
 	}
 	endpoints, err := cmd.Flags().GetStringSlice("etcd-endpoints")
@@ -54,7 +55,8 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("endpoints %q, lease of %s, %v, %v", endpoints, ttl, err, ttlErr)
 	}
 	t.Setenv("CONTIV_RESYNC_INTERVAL", "often")
-	if err := fromEnvironment(newCommand()); err == nil || !strings.Contains(err.Error(), "CONTIV_RESYNC_INTERVAL") {
+	err = daemon.FromEnvironment(newCommand().Flags())
+	if err == nil || !strings.Contains(err.Error(), "CONTIV_RESYNC_INTERVAL") {
 		t.Errorf("error %v", err)
 	}
 }

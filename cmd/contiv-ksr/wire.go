@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -36,36 +34,22 @@ type ksr struct {
 }
 
 // run works until ctx ends or a part fails. The leadership is given up at once when it stops.
-func run(ctx context.Context, opts *options) (err error) {
+func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
-	log, err := newLogger(opts.logLevel)
+	log, err := daemon.NewLogger(opts.logLevel)
 	if err != nil {
 		return err
 	}
-	k := &ksr{
-		opts: opts, log: log, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: prometheus.NewRegistry(),
-	}
-	defer func() { err = errors.Join(err, k.stop()) }()
-	if err := k.make(ctx); err != nil {
-		return err
-	}
-	if err := k.start(); err != nil {
-		return err
-	}
-	log.Info("contiv-ksr started", "name", opts.name, "etcd", strings.Join(opts.etcd.Endpoints, ","))
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-k.jobs.Failed():
-		return fmt.Errorf("contiv-ksr cannot go on: %w", err)
-	}
+	k := &ksr{opts: opts, log: log, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry()}
+	return daemon.Run(ctx, k, k.jobs, func() {
+		log.Info("contiv-ksr started", "name", opts.name, "etcd", strings.Join(opts.etcd.Endpoints, ","))
+	})
 }
 
-// make is THE list of constructors.
-func (k *ksr) make(ctx context.Context) (err error) {
-	k.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+// Make is THE list of constructors.
+func (k *ksr) Make(ctx context.Context) (err error) {
 	if k.http, err = httpapi.New(k.opts.http, k.log); err != nil {
 		return err
 	}
@@ -89,16 +73,9 @@ func (k *ksr) make(ctx context.Context) (err error) {
 	return err
 }
 
-func (k *ksr) start() error {
-	k.http.RegisterHTTPHandler("/metrics", promhttp.HandlerFor(k.registry, promhttp.HandlerOpts{}).ServeHTTP)
-	k.http.RegisterHTTPHandler("/liveness", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	k.http.RegisterHTTPHandler("/readiness", func(w http.ResponseWriter, _ *http.Request) {
-		if err := k.ready(); err != nil {
-			httpapi.WriteError(w, http.StatusServiceUnavailable, err)
-			return
-		}
-		_, _ = w.Write([]byte("ok\n"))
-	})
+// Start sets everything going.
+func (k *ksr) Start() error {
+	daemon.ServeHealth(k.http, k.registry, func() error { return nil }, k.ready)
 	if err := k.http.Start(k.jobs); err != nil {
 		return err
 	}
@@ -121,8 +98,8 @@ func (k *ksr) ready() error {
 	return nil
 }
 
-// stop ends the jobs, the relay first, and then the client of etcd.
-func (k *ksr) stop() error {
+// Stop ends the jobs, the relay first, and then the client of etcd.
+func (k *ksr) Stop() error {
 	err := k.jobs.Stop(stopTimeout)
 	if k.db != nil {
 		err = errors.Join(err, k.db.Close())

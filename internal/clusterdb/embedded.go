@@ -66,11 +66,18 @@ func (e *Embedded) start(ctx context.Context, conf Config, log *slog.Logger) err
 	if conf.Embedded.Listen == "" {
 		listen = url.URL{Scheme: "unix", Path: conf.socketPath()}
 	}
-	server, err := embed.StartEtcd(embeddedConfig(filepath.Join(dir, "etcd"), listen, newZap(log, &e.closing)))
+	data := filepath.Join(dir, "etcd")
+	err := checkBackend(data)
+	if err == nil {
+		err = recovered(func() (err error) {
+			e.server, err = embed.StartEtcd(embeddedConfig(data, listen, newZap(log, &e.closing)))
+			return err
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("embedded etcd in %s: %w; if its data is damaged, remove the directory (nodes then get new IDs)", dir, err)
 	}
-	e.server = server
+	server := e.server
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	select {

@@ -37,13 +37,12 @@ import (
 // noNode is a node without pods and addresses.
 type noNode struct{}
 
-func (noNode) GetPodIfNames(string, string) (vpp, linux, loop string, exists bool) { return }
-func (noNode) GetHostIPs() []net.IP                                                { return nil }
-func (noNode) GetHostInterconnectIfName() string                                   { return "tap" }
-func (noNode) GetVxlanBVIIfName() string                                           { return "" }
-func (noNode) GetAllNodes() nodesync.Nodes                                         { return nil }
-func (noNode) LocalAttachments() []*podmanager.Attachment                          { return nil }
-func (noNode) Current(podmanager.PodID) (*podmanager.Attachment, bool)             { return nil, false }
+func (noNode) PodInterface(podmanager.AttachmentID) (name string, exists bool) { return }
+func (noNode) GetHostIPs() []net.IP                                            { return nil }
+func (noNode) GetHostInterconnectIfName() string                               { return "tap" }
+func (noNode) GetVxlanBVIIfName() string                                       { return "" }
+func (noNode) GetAllNodes() nodesync.Nodes                                     { return nil }
+func (noNode) LocalAttachments() []*podmanager.Attachment                      { return nil }
 
 // applyNothing is a dataplane without anything.
 type applyNothing struct{}

@@ -40,6 +40,9 @@ func parsePrefix(text string, host bool) (netip.Prefix, error) {
 	if err := checkUnicast(p.Addr()); err != nil {
 		return netip.Prefix{}, err
 	}
+	if r := reservedBy(p); r.IsValid() && !host {
+		return netip.Prefix{}, fmt.Errorf("%s has addresses of %s, which no host can have; use a network of unicast addresses", p, r)
+	}
 	switch {
 	case !host && p != p.Masked():
 		return netip.Prefix{}, fmt.Errorf("%s is an address inside a network; write the network, %s", p, p.Masked())
@@ -78,6 +81,21 @@ func checkUnicast(a netip.Addr) error {
 		return fmt.Errorf("%s is not an address of anything; use a unicast one", a)
 	}
 	return nil
+}
+
+// reservedBy is a network that p overlaps with and of which no host can have an address, or only one that does not leave its
+// link; invalid if there is none.
+func reservedBy(p netip.Prefix) netip.Prefix {
+	reserved := []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3"}
+	if p.Addr().Is6() {
+		reserved = []string{"::/128", "::1/128", "::ffff:0:0/96", "fe80::/10", "ff00::/8"}
+	}
+	for _, text := range reserved {
+		if r := netip.MustParsePrefix(text); r.Overlaps(p) {
+			return r
+		}
+	}
+	return netip.Prefix{}
 }
 
 // usable says whether a host in network p can have the address: not the network's own nor (IPv4) its broadcast address,

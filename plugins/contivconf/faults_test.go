@@ -58,6 +58,11 @@ func TestFaults(t *testing.T) {
 		{`{"ipamConfig":{"vxlanCIDR":"fd00::/112"}}`, "ipamConfig.vxlanCIDR: fd00::/112 is IPv6, but pods have no IPv6 addresses"},
 		{`{"ipamConfig":{"defaultGateway":"fd00::1"}}`, "ipamConfig.defaultGateway: fd00::1 is IPv6, but pods have no"},
 		{`{"ipamConfig":{"nodeInterconnectCIDR":"192.168.16.0/31"}}`, "ipamConfig.nodeInterconnectCIDR: 192.168.16.0/31 has no room"},
+		{`{"ipamConfig":{"podSubnetCIDR":"fe80::/64"}}`, "fe80::/64 has addresses of fe80::/10, which no host can have"},
+		{`{"ipamConfig":{"podSubnetCIDR":"169.254.0.0/16"}}`, "169.254.0.0/16 has addresses of 169.254.0.0/16"},
+		{`{"ipamConfig":{"podSubnetCIDR":"64.0.0.0/2"}}`, "64.0.0.0/2 has addresses of 127.0.0.0/8"},
+		{`{"ipamConfig":{"podSubnetCIDR":"240.0.0.0/8"}}`, "240.0.0.0/8 has addresses of 224.0.0.0/3"},
+		{`{"ipamConfig":{"podSubnetCIDR":"0.1.0.0/16"}}`, "0.1.0.0/16 has addresses of 0.0.0.0/8"},
 		// overlaps name an option that is set
 		{`{"ipamConfig":{"serviceCIDR":"10.0.0.0/8"}}`, "ipamConfig.serviceCIDR: 10.0.0.0/8 overlaps with podSubnetCIDR 10.1.0.0/16 (its default)"},
 		{`{"ipamConfig":{"contivCIDR":"10.96.0.0/14"}}`, "ipamConfig.contivCIDR: 10.96.0.0/16 overlaps with serviceCIDR 10.96.0.0/12 (its default)"},
@@ -78,6 +83,12 @@ func TestFaults(t *testing.T) {
 		{`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"interfaceName":"vmxnet3-0/b/0/0"}}]}`, "nodeConfig[0].mainVPPInterface.interfaceName: the vmxnet3 driver is not supported yet"},
 		{`{"nodeConfig":[{"nodeName":"a","otherVPPInterfaces":[{}]}]}`, "nodeConfig[0].otherVPPInterfaces[0].interfaceName: is missing"},
 		{`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"interfaceName":"e"},"otherVPPInterfaces":[{"interfaceName":"e"}]}]}`, `otherVPPInterfaces[0].interfaceName: "e" is listed twice`},
+		{`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"interfaceName":"eth 0"}}]}`, `mainVPPInterface.interfaceName: "eth 0" is no name`},
+		{`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"interfaceName":"e\n"}}]}`, `interfaceName: "e\n" is no name`},
+		{`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"}},{"nodeName":"b","mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`,
+			"nodeConfig[1].mainVPPInterface.ip: 10.9.0.5 is also the address of nodeConfig[0]"},
+		{`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"},"otherVPPInterfaces":[{"interfaceName":"e","ip":"10.9.0.6/25"}]}]}`,
+			"nodeConfig[0].otherVPPInterfaces[0].ip: 10.9.0.6/25 is in the network of another interface of this node, 10.9.0.5/24"},
 		{`{"nodeConfig":[{"nodeName":"a","gateway":"1.1.1.1"}]}`, "nodeConfig[0].gateway: 1.1.1.1 is not an address that a host of the node's network 192.168.16.0/24 can have"},
 		{`{"nodeConfig":[{"nodeName":"a","gateway":"10.9.0.5","mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`, "nodeConfig[0].gateway: 10.9.0.5 is the node's own address"},
 		{`{"ipamConfig":{"nodeInterconnectDHCP":true},"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"useDHCP":false}}]}`, "nodeConfig[0].mainVPPInterface.useDHCP: is false, but"},
@@ -121,6 +132,19 @@ func TestNoFalseAlarm(t *testing.T) {
 	} {
 		if _, err := New(parse(t, conf), Env{NodeName: "a"}); err != nil {
 			t.Errorf("%s\n  %v", conf, err)
+		}
+	}
+}
+
+// TestOverlapsAreToldOnce: each pair of networks that have an address in common is one fault.
+func TestOverlapsAreToldOnce(t *testing.T) {
+	_, err := New(parse(t, `{"ipamConfig":{"podSubnetCIDR":"fd00::/16"}}`), Env{})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, other := range []string{"serviceCIDR", "vppHostSubnetCIDR", "nodeInterconnectCIDR", "vxlanCIDR"} {
+		if n := strings.Count(err.Error(), "overlaps with "+other); n != 1 {
+			t.Errorf("%s is named %d times in:\n%v", other, n, err)
 		}
 	}
 }

@@ -266,8 +266,9 @@ func (r *ipamReader) checkOverlaps(f FamilyIPAM) {
 	if vxlan := of("vxlanCIDR", f.VxlanCIDR, r.vxlan, true); r.useVxlan || vxlan.given {
 		nets = append(nets, vxlan)
 	}
-	for i, a := range nets {
-		for _, b := range nets[:i] {
+	for i := range nets {
+		for j := range i {
+			a, b := nets[i], nets[j]
 			if !a.p.IsValid() || !b.p.IsValid() || !a.p.Overlaps(b.p) {
 				continue
 			}

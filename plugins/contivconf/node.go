@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // nodeConfig checks all sections and returns what holds for the node called name.
@@ -19,6 +20,7 @@ func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 	mine := global
 	staticNets := []netip.Prefix{}
 	seen := map[string]int{}
+	owners := map[netip.Addr]int{} // of the addresses by which nodes know each other
 	for i, section := range file.NodeConfig {
 		field := fmt.Sprintf("nodeConfig[%d]", i)
 		nodeName := or(section.NodeName, "")
@@ -33,7 +35,12 @@ func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 		node := r.read(global)
 		for _, p := range node.MainVPPInterface.IPs {
 			staticNets = append(staticNets, p.Masked())
+			if first, dup := owners[p.Addr()]; dup {
+				bad.add(field+".mainVPPInterface.ip", "%s is also the address of nodeConfig[%d]; give each node its own", p.Addr(), first)
+			}
+			owners[p.Addr()] = i
 		}
+		checkDisjoint(field, node, bad)
 		if nodeName == name && nodeName != "" {
 			mine = node
 		}
@@ -43,6 +50,20 @@ func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 		checkGatewayWithoutSection(nets, mine, bad)
 	}
 	return mine
+}
+
+// checkDisjoint: VPP takes no two interfaces into overlapping networks.
+func checkDisjoint(field string, node NodeConfig, bad *faults) {
+	seen := slices.Clone(node.MainVPPInterface.IPs)
+	for i, other := range node.OtherVPPInterfaces {
+		for _, p := range other.IPs {
+			if at := slices.IndexFunc(seen, p.Masked().Overlaps); at >= 0 {
+				bad.add(fmt.Sprintf("%s.otherVPPInterfaces[%d].ip", field, i), "%s is in the network of another interface of this node, "+
+					"%s; give each interface a network of its own", p, seen[at])
+			}
+			seen = append(seen, p)
+		}
+	}
 }
 
 // checkGatewayWithoutSection: a gateway that only nodes with addresses of their own can reach is no good for this one.
@@ -121,6 +142,10 @@ func (r nodeReader) iface(path string, s InterfaceSection, globalDHCP bool) VPPI
 	if strings.HasPrefix(out.InterfaceName, "vmxnet3-") {
 		r.bad.unsupported(field+".interfaceName", "the vmxnet3 driver", "use an interface of another driver")
 	}
+	if strings.ContainsFunc(out.InterfaceName, notInNames) || len(out.InterfaceName) > maxInterfaceName {
+		r.bad.add(field+".interfaceName", "%q is no name of an interface; write it as VPP shows it, e.g. GigabitEthernet0/8/0",
+			out.InterfaceName)
+	}
 	out.IPs, _ = parsePrefixes(field+".ip", or(s.IP, ""), true, r.bad)
 	slices.SortFunc(out.IPs, func(a, b netip.Prefix) int { return int(VersionOf(a.Addr())) - int(VersionOf(b.Addr())) })
 	switch {
@@ -133,6 +158,13 @@ func (r nodeReader) iface(path string, s InterfaceSection, globalDHCP bool) VPPI
 		r.checkAddress(field+".ip", p)
 	}
 	return out
+}
+
+// maxInterfaceName is VPP's limit.
+const maxInterfaceName = 63
+
+func notInNames(c rune) bool {
+	return unicode.IsSpace(c) || unicode.IsControl(c) || c == unicode.ReplacementChar
 }
 
 // checkAddress keeps the static addresses of interfaces out of the networks that belong to contiv.

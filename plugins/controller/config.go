@@ -18,6 +18,9 @@ type Config struct {
 	// StartupResyncDeadline is how long after Start the node may take for its start-up resync before that is an error in
 	// the log and the reason of not being ready.
 	StartupResyncDeadline Duration `yaml:"startupResyncDeadline" json:"startupResyncDeadline"`
+	// EventDeadline is how long one event may take until the loop counts as stuck: the node is not ready and not healthy then.
+	// Everything that an event waits for has a deadline of its own, which is much shorter.
+	EventDeadline Duration `yaml:"eventDeadline" json:"eventDeadline"`
 	// EnableVerification makes the controller compare, after each event, what updates have built with what a resync
 	// builds. For tests and debugging: every event costs a whole recomputation.
 	EnableVerification bool `yaml:"enableVerification" json:"enableVerification"`
@@ -89,6 +92,7 @@ func DefaultConfig() Config {
 			RemoteDBProbingInterval: Duration(3 * time.Second),
 		},
 		StartupResyncDeadline: Duration(30 * time.Second),
+		EventDeadline:         Duration(5 * time.Minute),
 		EventQueueSize:        1000,
 		ShutdownDeadline:      Duration(10 * time.Second),
 	}
@@ -103,6 +107,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	positive("startupResyncDeadline", time.Duration(c.StartupResyncDeadline))
+	positive("eventDeadline", time.Duration(c.EventDeadline))
 	positive("shutdownDeadline", time.Duration(c.ShutdownDeadline))
 	positive("delayAfterErrorHealing", time.Duration(c.DelayAfterErrorHealing))
 	positive("delayLocalResync", time.Duration(c.DelayLocalResync))

@@ -43,6 +43,22 @@ func errText(err error) string {
 type status struct {
 	current atomic.Pointer[health]
 	closed  atomic.Bool
+	busy    atomic.Pointer[busy] // nil: nothing is being handled
+}
+
+// busy is what the loop is at.
+type busy struct {
+	event string
+	since time.Time
+}
+
+// stuck says with which event the loop has been for longer than limit; empty if it moves.
+func (s *status) stuck(limit time.Duration) string {
+	b := s.busy.Load()
+	if b == nil || time.Since(b.since) <= limit {
+		return ""
+	}
+	return fmt.Sprintf("the event loop is stuck: %s has been handled for %s", b.event, time.Since(b.since).Round(time.Second))
 }
 
 func (s *status) set(h health) {
@@ -58,12 +74,19 @@ func (c *Controller) Ready() (bool, string) {
 	if c.status.closed.Load() {
 		return false, "event loop has ended"
 	}
+	if reason := c.status.stuck(time.Duration(c.cfg.EventDeadline)); reason != "" {
+		return false, reason
+	}
 	h := c.status.current.Load()
 	return h.notReady == "", h.notReady
 }
 
-// Healthy is false after an api.FatalError, when restarting the agent (never VPP) may help, until a full resync succeeds.
+// Healthy is false when restarting the agent (never VPP) may help: after an api.FatalError until a full resync succeeds, and
+// while the loop is stuck.
 func (c *Controller) Healthy() (bool, string) {
+	if reason := c.status.stuck(time.Duration(c.cfg.EventDeadline)); reason != "" {
+		return false, reason
+	}
 	h := c.status.current.Load()
 	return h.unhealthy == "", h.unhealthy
 }

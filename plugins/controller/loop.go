@@ -264,6 +264,8 @@ func (c *Controller) wait(ctx context.Context) {
 // handle processes one event from beginning to end.
 func (c *Controller) handle(ctx context.Context, it *item) {
 	c.queue.begin(it.ev, c.core.seqNum+1)
+	c.status.busy.Store(&busy{event: it.ev.GetName(), since: time.Now()})
+	defer c.status.busy.Store(nil)
 	t := c.core.begin(it.ev, it.followUpTo, c.deps.Now())
 	rec, err := c.commit(ctx, t.txn)
 	pushed := c.queue.mark()

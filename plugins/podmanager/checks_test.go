@@ -159,3 +159,25 @@ func TestRESTAndMetrics(t *testing.T) {
 		t.Errorf("metrics %v", names)
 	}
 }
+
+// TestRepeatedAddRepairs: an ADD does not say that a pod is connected which is not any more.
+func TestRepeatedAddRepairs(t *testing.T) {
+	r := newRig(t)
+	first := r.add("c1", "web")
+	v := &verifier{err: errors.New("eth0 is gone")}
+	repairs := 0
+	r.check.Verifier = v
+	r.check.Prune = func(context.Context) error { repairs++; return nil }
+	_, err := r.do(addReq("c1", "web"))
+	wantCode(t, err, cniapi.CodeInternal, "delete its sandbox: eth0 is gone")
+	r.check.Prune = func(context.Context) error { repairs++; v.err = nil; return nil }
+	for range 2 { // the second time there is nothing to repair
+		if again, err := r.do(addReq("c1", "web")); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
+			t.Errorf("%+v, %v; want %+v", again, err, first)
+		}
+	}
+	if repairs != 2 {
+		t.Errorf("%d repairs, want one for each ADD that found a fault", repairs)
+	}
+	r.consistent()
+}

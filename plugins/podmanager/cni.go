@@ -33,7 +33,7 @@ func (p *PodManager) Handle(ctx context.Context, checks Checks, req *cniapi.Requ
 func (p *PodManager) dispatch(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
 	switch req.Command {
 	case cniapi.Add:
-		return p.add(ctx, req)
+		return p.add(ctx, checks, req)
 	case cniapi.Del:
 		return nil, p.del(ctx, req)
 	case cniapi.Check:
@@ -82,13 +82,16 @@ func requestPod(req *cniapi.Request) PodID {
 
 // add connects a pod. The same ADD again gives the same result; the same ID for another sandbox or pod means that the runtime
 // has given up on the former without telling.
-func (p *PodManager) add(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) {
+func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
 	o, err := p.acquire(ctx, requestID(req))
 	if err != nil {
 		return nil, err
 	}
 	defer p.release(o)
-	inode, _ := p.sys.netns(req.Netns)
+	inode, state := p.sys.netns(req.Netns)
+	if err := p.checkSandbox(req, inode, state); err != nil {
+		return nil, err
+	}
 	a := p.lookup(o.id)
 	if a != nil && !sameSandbox(a, req, inode) {
 		p.Logger().Warn("attachment replaced: its ID is used for another sandbox", "attachment", a.ID.String(),
@@ -102,6 +105,7 @@ func (p *PodManager) add(ctx context.Context, req *cniapi.Request) (*cniapi.Resu
 		}
 		a = nil
 	}
+	repeated := a != nil
 	if a == nil {
 		a = &Attachment{
 			ID: o.id, Pod: requestPod(req), PodUID: req.Pod.UID, Netns: req.Netns, NetnsInode: inode,
@@ -112,7 +116,37 @@ func (p *PodManager) add(ctx context.Context, req *cniapi.Request) (*cniapi.Resu
 	if err != nil {
 		return nil, p.explainWaiting(err)
 	}
+	if repeated {
+		if err := repair(ctx, checks, ev.Attachment); err != nil {
+			return nil, err
+		}
+	}
 	return buildResult(ev, req.Network.DNS)
+}
+
+// repair makes sure that a pod which was connected before still is: somebody may have removed its interface since.
+func repair(ctx context.Context, checks Checks, a *Attachment) error {
+	if checks.Verifier == nil || checks.Prune == nil || checks.Verifier.CheckAttachment(ctx, a) == nil {
+		return nil
+	}
+	failed := checks.Prune(ctx) // perhaps at what does not belong to this pod
+	if err := checks.Verifier.CheckAttachment(ctx, a); err != nil {
+		return fmt.Errorf("pod %s: it was connected before and cannot be repaired; delete its sandbox: %w", a.Pod,
+			errors.Join(err, failed))
+	}
+	return nil
+}
+
+// checkSandbox refuses what a pod cannot live in before anything is changed. What cannot be told is for the dataplane to find.
+func (p *PodManager) checkSandbox(req *cniapi.Request, inode uint64, state netnsState) error {
+	switch {
+	case state == netnsGone:
+		return cniapi.Errorf(cniapi.CodeInvalidNetns, "%s: network namespace %s does not exist", req, req.Netns)
+	case state == netnsSeen && inode == p.sys.ownNetns:
+		return cniapi.Errorf(cniapi.CodeInvalidNetns, "%s: network namespace %s is contiv-agent's own, the host's; give the pod one "+
+			"of its own, or no CNI (hostNetwork)", req, req.Netns)
+	}
+	return nil
 }
 
 func sameSandbox(a *Attachment, req *cniapi.Request, inode uint64) bool {

@@ -295,6 +295,7 @@ func TestConcurrentRequests(t *testing.T) {
 				req.ValidAttachments = append(req.ValidAttachments, cniapi.AttachmentRef{ContainerID: fmt.Sprintf("c%d", i), IfName: "eth0"})
 			}
 		}
+		r.ns.make(req.Netns)
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -337,4 +338,22 @@ func (r *rig) consistentSoon() {
 		time.Sleep(time.Millisecond)
 	}
 	r.consistent()
+}
+
+// TestAddIntoWhatIsNoSandbox: what no pod can live in is refused at once, with CNI's code for it, and nothing is remembered.
+func TestAddIntoWhatIsNoSandbox(t *testing.T) {
+	r := newRig(t)
+	r.ns.set("/proc/1/ns/net", ownNetns)
+	for _, path := range []string{"/run/netns/absent", "/proc/1/ns/net"} {
+		req := addReq("c1", "web")
+		req.Netns = path
+		_, err := r.pm.Handle(t.Context(), r.check, req)
+		var e *cniapi.Error
+		if !errors.As(err, &e) || e.Code != cniapi.CodeInvalidNetns || !strings.Contains(e.Msg, path) {
+			t.Errorf("%s: %v, want code %d", path, err, cniapi.CodeInvalidNetns)
+		}
+	}
+	if all := r.pm.LocalAttachments(); len(all) != 0 {
+		t.Errorf("attachments %v", all)
+	}
 }

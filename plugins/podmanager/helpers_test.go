@@ -225,6 +225,9 @@ type rig struct {
 	check Checks
 }
 
+// ownNetns is the inode of the agent's own network namespace.
+const ownNetns = 99
+
 // fakeNetns are the network namespaces that exist.
 type fakeNetns struct {
 	mu   sync.Mutex
@@ -242,6 +245,15 @@ func (f *fakeNetns) look(path string) (uint64, netnsState) {
 		return ino, netnsSeen
 	}
 	return 0, netnsGone
+}
+
+// make makes the namespace unless it is there.
+func (f *fakeNetns) make(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ino[path] == 0 {
+		f.ino[path] = uint64(len(f.ino) + 100)
+	}
 }
 
 func (f *fakeNetns) set(path string, ino uint64) {
@@ -262,7 +274,7 @@ func (r *rig) start(gate chan struct{}) {
 	r.t.Helper()
 	r.loop, r.net = newToyLoop(), newToyNet()
 	r.loop.gate = gate
-	pm, err := newPodManager(Config{StoreDir: r.dir}, Deps{EventLoop: r.loop}, system{netns: r.ns.look, bootID: r.ns.boot})
+	pm, err := newPodManager(Config{StoreDir: r.dir}, Deps{EventLoop: r.loop}, system{netns: r.ns.look, ownNetns: ownNetns, bootID: r.ns.boot})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -301,6 +313,9 @@ func (r *rig) do(req *cniapi.Request) (*cniapi.Result, error) {
 }
 
 func (r *rig) doFor(req *cniapi.Request, d time.Duration) (*cniapi.Result, error) {
+	if req.Command == cniapi.Add && strings.HasPrefix(req.Netns, "/run/netns/") {
+		r.ns.make(req.Netns) // runtimes do before they ask
+	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	defer cancel()
 	return r.pm.Handle(ctx, r.check, req)
@@ -308,9 +323,6 @@ func (r *rig) doFor(req *cniapi.Request, d time.Duration) (*cniapi.Result, error
 
 func (r *rig) add(container, pod string) *cniapi.Result {
 	r.t.Helper()
-	if _, state := r.ns.look("/run/netns/" + container); state == netnsGone {
-		r.ns.set("/run/netns/"+container, uint64(len(r.ns.ino)+100))
-	}
 	res, err := r.do(addReq(container, pod))
 	if err != nil {
 		r.t.Fatalf("ADD %s: %v", container, err)

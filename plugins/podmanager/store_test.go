@@ -68,7 +68,9 @@ func (r *rig) writeRecord(rec *record) {
 
 func TestUnseenNamespaceIsNotJudged(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.do(addReq("c1", "web")); err != nil { // the agent does not see its namespace
+	req := addReq("c1", "web")
+	req.Netns = "/hidden/c1" // the agent does not see it
+	if _, err := r.do(req); err != nil {
 		t.Fatal(err)
 	}
 	r.restart()

@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/plugins/controller/api"
@@ -24,9 +25,15 @@ import (
 
 // TestAnyOrderEndsTheSame: whatever pods come and go, whatever fails and crashes meanwhile, in the end VPP has what an agent
 // would configure that finds a new VPP. CONTIV_E2E_SEQUENCE=<seed> repeats one story, CONTIV_E2E_BUDGET=10m tells more of them.
-func TestAnyOrderEndsTheSame(t *testing.T) {
+func TestAnyOrderEndsTheSame(t *testing.T) { anyOrder(t, 15*time.Second, false) }
+
+// TestServicesInAnyOrder: the same with services, their endpoints and the nodes of Kubernetes, such as the API server would
+// refuse among them. After every event what updates have made is what a resync makes. VPP may go, and answers be lost; it does
+// not refuse.
+func TestServicesInAnyOrder(t *testing.T) { anyOrder(t, 10*time.Second, true) }
+
+func anyOrder(t *testing.T, budget time.Duration, services bool) {
 	rng := random(t)
-	budget := 25 * time.Second
 	if testing.Short() {
 		budget = 5 * time.Second
 	}
@@ -48,7 +55,7 @@ func TestAnyOrderEndsTheSame(t *testing.T) {
 		if time.Now().After(end) {
 			return nil
 		}
-		story, err := runSequence(t.TempDir(), seed)
+		story, err := runSequence(t.TempDir(), seed, services)
 		mu.Lock()
 		defer mu.Unlock()
 		done++
@@ -86,7 +93,7 @@ type sequence struct {
 }
 
 // runSequence tells a story and checks how it ends.
-func runSequence(dir string, seed uint64) (story []string, err error) {
+func runSequence(dir string, seed uint64, services bool) (story []string, err error) {
 	defer os.RemoveAll(dir)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	fake := vppfake.New(vppfake.Config{Seed: seed})
@@ -95,12 +102,16 @@ func runSequence(dir string, seed uint64) (story []string, err error) {
 		return nil, err
 	}
 	s := &sequence{rng: rng, useTAP: rng.IntN(2) == 0}
-	if s.world, err = newWorld(dir, fake, &kernel{values: map[string]proto.Message{}}, s.useTAP); err != nil {
+	var kube *objects
+	if services {
+		kube = newObjects(rng)
+	}
+	if s.world, err = newWorld(dir, fake, &kernel{values: map[string]proto.Message{}}, s.useTAP, kube); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	for range 5 + rng.IntN(20) {
+	for range 5 + rng.IntN(35) {
 		if err := s.step(ctx); err != nil {
 			return s.story, errors.Join(err, s.stop())
 		}
@@ -119,7 +130,15 @@ func (s *sequence) tell(format string, args ...any) {
 
 // step does one random thing.
 func (s *sequence) step(ctx context.Context) error {
-	switch n := s.rng.IntN(100); {
+	kinds := 100
+	if s.kube != nil {
+		kinds = 160
+	}
+	switch n := s.rng.IntN(kinds); {
+	case n >= 100:
+		ev := s.kube.change()
+		s.tell("%s", ev)
+		return s.ctl.PushEvent(ev)
 	case n < 40:
 		s.made++
 		id := podmanager.AttachmentID{ContainerID: fmt.Sprintf("c%d", s.made), IfName: "eth0"}
@@ -150,7 +169,11 @@ func (s *sequence) step(ctx context.Context) error {
 // fault is something that goes wrong with one of the next requests.
 func (s *sequence) fault() vppfake.Fault {
 	f := vppfake.Fault{Message: "*", WritesOnly: s.rng.IntN(4) > 0, Nth: 1 + s.rng.IntN(12), Times: 1}
-	switch s.rng.IntN(6) {
+	kind := s.rng.IntN(6)
+	if s.kube != nil {
+		kind = 2 + s.rng.IntN(4)
+	}
+	switch kind {
 	case 0, 1:
 		f.Retval, f.WritesOnly = []int32{-1, -7, -11, -56}[s.rng.IntN(4)], true
 	case 2:
@@ -227,7 +250,7 @@ func (s *sequence) restart() error {
 	if err := s.stop(); err != nil {
 		return err
 	}
-	w, err := newWorld(s.dir, s.fake, s.linux, s.useTAP)
+	w, err := newWorld(s.dir, s.fake, s.linux, s.useTAP, s.kube)
 	if err == nil {
 		s.world = w
 	}
@@ -254,6 +277,9 @@ func (s *sequence) finish(ctx context.Context) error {
 	if len(have) > 0 {
 		return fmt.Errorf("nobody knows of %v", have)
 	}
+	if err := s.verified(); err != nil {
+		return fmt.Errorf("updates do not add up to a resync: %w", err)
+	}
 	fresh, err := s.fromScratch(ctx)
 	if err != nil {
 		return err
@@ -271,7 +297,7 @@ func (s *sequence) fromScratch(ctx context.Context) (string, error) {
 	if err := fake.Listen(filepath.Join(s.dir, "fresh.sock")); err != nil {
 		return "", err
 	}
-	w, err := newWorld(s.dir, fake, &kernel{values: map[string]proto.Message{}}, s.useTAP)
+	w, err := newWorld(s.dir, fake, &kernel{values: map[string]proto.Message{}}, s.useTAP, s.kube)
 	if err != nil {
 		return "", err
 	}
@@ -289,7 +315,13 @@ func (s *sequence) quietRestart(ctx context.Context) error {
 		return fmt.Errorf("after a restart: %w", err)
 	}
 	if n := s.world.vpp.Writes(); n != 0 {
-		return fmt.Errorf("a restart with nothing changed makes %d requests that change VPP", n)
+		var ops []string
+		for _, rec := range s.sched.History(scheduler.HistoryFilter{}) {
+			for _, op := range rec.Executed {
+				ops = append(ops, fmt.Sprintf("%s %s", op.Action, op.Key))
+			}
+		}
+		return fmt.Errorf("a restart with nothing changed makes %d requests that change VPP: %s", n, strings.Join(ops, ", "))
 	}
 	return nil
 }

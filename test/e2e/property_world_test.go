@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -29,6 +30,9 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer/cnat"
+	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 )
 
 // world is the agent in this process, from the event loop down to VPP's socket, without CNI, etcd and the kernel.
@@ -42,6 +46,10 @@ type world struct {
 	ctl   *controller.Controller
 	pods  *podmanager.PodManager
 	ipam  *ipam.IPAM
+	kube  *objects
+
+	mu         sync.Mutex
+	unverified error // updates have built something else than a resync does; guarded by mu
 }
 
 // kernel stands in for Linux: it keeps what it is given.
@@ -80,12 +88,19 @@ func (oneNode) GetNodeID() uint32 { return 1 }
 func (oneNode) PublishNodeIPs(contivconf.IPsWithNetworks, contivconf.IPVersion) error {
 	return nil
 }
-func (oneNode) GetAllNodes() nodesync.Nodes { return nil }
+func (oneNode) GetAllNodes() nodesync.Nodes {
+	var ips contivconf.IPsWithNetworks
+	for _, text := range []string{"192.168.16.1/24", "fd00:192:168:16::1/112"} {
+		p := netip.MustParsePrefix(text)
+		ips = append(ips, &contivconf.IPWithNetwork{Address: p.Addr(), Network: p.Masked()})
+	}
+	return nodesync.Nodes{"node": {ID: 1, Name: "node", VppIPAddresses: ips}}
+}
 
 // newWorld starts an agent on a fake, with the attachments on record in dir.
-func newWorld(dir string, fake *vppfake.Fake, linux *kernel, useTAP bool) (*world, error) {
+func newWorld(dir string, fake *vppfake.Fake, linux *kernel, useTAP bool, kube *objects) (*world, error) {
 	log := slog.New(slog.DiscardHandler)
-	w := &world{dir: dir, fake: fake, linux: linux, jobs: lifecycle.NewGroup(context.Background(), log)}
+	w := &world{dir: dir, fake: fake, linux: linux, kube: kube, jobs: lifecycle.NewGroup(context.Background(), log)}
 	conf, err := contivconf.New(contivconf.File{
 		InterfaceOptions: contivconf.InterfaceOptions{UseTAPInterfaces: &useTAP},
 		IPAMConfig:       contivconf.IPAMOptions{PodSubnetCIDR: new("10.1.0.0/16,fd10:1::/48")},
@@ -98,7 +113,10 @@ func newWorld(dir string, fake *vppfake.Fake, linux *kernel, useTAP bool) (*worl
 	}
 	cfg := controller.DefaultConfig()
 	cfg.DelayAfterErrorHealing, cfg.MaxHealingDelay = controller.Duration(5*time.Millisecond), controller.Duration(40*time.Millisecond)
-	if w.ctl, err = controller.New(cfg, controller.Deps{Log: log, Applier: w.sched, Jobs: w.jobs}); err != nil {
+	cfg.EnableVerification = kube != nil
+	if w.ctl, err = controller.New(cfg, controller.Deps{
+		Log: log, Applier: w.sched, Jobs: w.jobs, OnVerificationError: w.notVerified,
+	}); err != nil {
 		return nil, err
 	}
 	if w.pods, err = podmanager.New(podmanager.Config{StoreDir: filepath.Join(dir, "pods")}, podmanager.Deps{EventLoop: w.ctl}); err != nil {
@@ -110,11 +128,33 @@ func newWorld(dir string, fake *vppfake.Fake, linux *kernel, useTAP bool) (*worl
 	net := ipnet.NewPlugin(ipnet.UseDeps(func(d *ipnet.Deps) {
 		d.EventLoop, d.ServiceLabel, d.ContivConf = w.ctl, servicelabel.Label("node"), conf
 		d.IPAM, d.NodeSync, d.PodManager = w.ipam, oneNode{}, w.pods
+		d.ServesServices = kube != nil
 	}))
 	if err := net.Init(); err != nil {
 		return nil, err
 	}
-	return w, w.start(net)
+	if kube == nil {
+		return w, w.start(api.NewDBResync(), net)
+	}
+	services := service.New(service.Deps{
+		PluginDeps: infra.PluginDeps{PluginName: "service"}, ServiceLabel: servicelabel.Label("node"), ContivConf: conf, IPNet: net,
+		NodeSync: oneNode{}, PodManager: w.pods, HealthCheckAddress: "127.0.0.1",
+	})
+	services.RegisterRenderer(nat44.New(nat44.Deps{NodeName: "node", Network: net, Txn: services.Txn(), Log: log}))
+	services.RegisterRenderer(cnat.New(cnat.Deps{NodeName: "node", Network: net, Txn: services.Txn(), Log: log}))
+	return w, w.start(kube.snapshot(), net, services)
+}
+
+func (w *world) notVerified(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unverified = errors.Join(w.unverified, err)
+}
+
+func (w *world) verified() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unverified
 }
 
 func (w *world) makeDataplane(log *slog.Logger) error {
@@ -144,7 +184,7 @@ func (w *world) makeDataplane(log *slog.Logger) error {
 	)
 }
 
-func (w *world) start(net api.EventHandler) error {
+func (w *world) start(snapshot *api.DBResync, plugins ...api.EventHandler) error {
 	w.vpp.OnChange(func(s conn.State) {
 		if s.Connected() {
 			_ = w.ctl.DataplaneReconnected("VPP") // the loop may have ended
@@ -154,7 +194,8 @@ func (w *world) start(net api.EventHandler) error {
 	if err := w.sched.Start(); err != nil {
 		return err
 	}
-	return errors.Join(w.ctl.Start(w.pods, w.ipam, net), w.ctl.PushEvent(api.NewDBResync()))
+	plugins = append([]api.EventHandler{w.pods, w.ipam}, plugins...)
+	return errors.Join(w.ctl.Start(plugins...), w.ctl.PushEvent(snapshot))
 }
 
 // stop ends the agent; the fake and what is on record stay.

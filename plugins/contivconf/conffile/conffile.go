@@ -4,8 +4,10 @@
 package conffile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"go.yaml.in/yaml/v3"
@@ -19,7 +21,7 @@ const maxSize = 4 << 20
 // LoadFile reads the file at path and returns the configuration of this node. An absent file is an error; to run on defaults
 // use contivconf.Default.
 func LoadFile(path string, env contivconf.Env) (*contivconf.Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("contiv.conf: %w", err)
 	}
@@ -28,6 +30,23 @@ func LoadFile(path string, env contivconf.Env) (*contivconf.Config, error) {
 		return nil, fmt.Errorf("%s is not valid:\n%w", path, err)
 	}
 	return c, nil
+}
+
+// readFile reads no more than the limit and one byte, and no file that may have no end or be waited for.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a file (%s); give the path of the configuration", path, info.Mode())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	return data, errors.Join(err, f.Close())
 }
 
 // Load reads contiv.conf and returns the configuration of this node. The error joins all faults, of form and of meaning.
@@ -45,15 +64,31 @@ func Load(data []byte, env contivconf.Env) (*contivconf.Config, error) {
 func Parse(data []byte) (contivconf.File, error) {
 	var file contivconf.File
 	if len(data) > maxSize {
-		return file, fmt.Errorf("the file has %d bytes, the limit is %d", len(data), maxSize)
+		return file, fmt.Errorf("the file is too large for a configuration: the limit is %d bytes", maxSize)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return file, fmt.Errorf("not YAML: %w", err)
+	doc, err := document(data)
+	if err != nil {
+		return file, err
 	}
 	d := decoder{}
 	if len(doc.Content) > 0 {
 		d.fill(&file, doc.Content[0])
 	}
 	return file, errors.Join(d.errs...)
+}
+
+// document is the only document of the text. What comes after a line "---" would be ignored in silence otherwise.
+func document(data []byte) (doc yaml.Node, err error) {
+	stream := yaml.NewDecoder(bytes.NewReader(data))
+	if err := stream.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		return doc, fmt.Errorf("not YAML: %w", err)
+	}
+	var second yaml.Node
+	switch err := stream.Decode(&second); {
+	case errors.Is(err, io.EOF):
+		return doc, nil
+	case err != nil:
+		return doc, fmt.Errorf("not YAML: %w", err)
+	}
+	return doc, fmt.Errorf("there is a second document (line %d); write all options into one, without \"---\" between them", second.Line)
 }

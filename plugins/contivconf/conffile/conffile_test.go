@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -78,6 +79,8 @@ func TestSyntaxFaults(t *testing.T) {
 		{"ipamConfig: {podSubnetOneNodePrefixLen: x}", `ipamConfig.podSubnetOneNodePrefixLen: "x" is not a prefix length`},
 		{"[]", "contiv.conf: is a list; it must be a section of options"},
 		{"a: [", "not YAML"},
+		{"mtuSize: 1400\n---\npodVRFID: 3", "there is a second document (line 2)"},
+		{"mtuSize: 1400\n---\na: [", "not YAML"},
 		{strings.Repeat("#", maxSize+1), "the limit is"},
 	} {
 		_, err := Load([]byte(tc.conf), contivconf.Env{})
@@ -157,4 +160,17 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("the effective configuration is not valid: %v\n%s", err, c)
 		}
 	})
+}
+
+// TestOnlyFilesAreRead: nobody waits for what has no end.
+func TestOnlyFilesAreRead(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "contiv.conf")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, "/dev/zero", t.TempDir()} {
+		if _, err := LoadFile(path, contivconf.Env{}); err == nil || !strings.Contains(err.Error(), path+" is not a file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }

@@ -1,0 +1,94 @@
+package clusterdb
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDamagedEtcd: whatever page of its database is damaged, the agent is not ended by a panic of etcd's, but says what to do.
+// Where the page is of no use, etcd starts.
+func TestDamagedEtcd(t *testing.T) {
+	dir := t.TempDir()
+	db := openEmbedded(t, dir)
+	for i := range 40 {
+		value := []byte(strings.Repeat(fmt.Sprint(i%10), 1000))
+		if ok, err := db.PutIfNotExists(fmt.Sprintf("/k%d", i), value); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "etcd", "member", "snap", "db")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, told := os.Getpagesize(), 0
+	for from := 0; from < len(good); from += page {
+		if isZero(good[from : from+page]) {
+			continue // never used
+		}
+		bad := append([]byte{}, good...)
+		for i := from; i < from+page; i++ {
+			bad[i] = 0xa5
+		}
+		if damaged(t, path, bad) {
+			told++
+		}
+	}
+	if !damaged(t, path, good[:5*page]) {
+		t.Error("a file that has lost its end was taken for a good one")
+	}
+	if told < 3 {
+		t.Errorf("damage was found %d times only", told)
+	}
+	if damaged(t, path, good) {
+		t.Error("the undamaged file was refused")
+	}
+}
+
+// damaged says whether the check, before etcd, refuses the file. The error names it.
+func damaged(t *testing.T, path string, data []byte) bool {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := checkBackend(filepath.Join(filepath.Dir(path), "..", ".."))
+	if err != nil && !strings.Contains(err.Error(), "snap/db") {
+		t.Errorf("the error does not name the file: %v", err)
+	}
+	return err != nil
+}
+
+// TestDamagedEtcdSaysWhatToDo to the one who starts the agent.
+func TestDamagedEtcdSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	db := openEmbedded(t, dir)
+	put(t, db, 1, "a")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "etcd", "member", "snap", "db")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 2 * os.Getpagesize(); i < len(data); i++ {
+		data[i] = 0xa5
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conf := testConf()
+	conf.Embedded.DataDir = dir
+	if _, err := Open(t.Context(), conf, quiet()); err == nil || !strings.Contains(err.Error(), "remove the directory") ||
+		!strings.Contains(err.Error(), path) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func isZero(data []byte) bool { return len(strings.Trim(string(data), "\x00")) == 0 }

@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/clusterdb"
+	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/kube"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// TestFlags: flags come from the command line, then from the environment, then from the defaults.
+func TestFlags(t *testing.T) {
+	web, etcd, api, level := httpapi.Config{Address: "127.0.0.1:1"}, clusterdb.Config{}, kube.Config{}, "info"
+	ran := false
+	cmd := Command("contiv-x", "short", "about", func(context.Context) error { ran = true; return nil })
+	RegisterHTTP(cmd.Flags(), &web, "something")
+	RegisterEtcd(cmd.Flags(), &etcd, "an etcd")
+	RegisterKubernetes(cmd.Flags(), &api)
+	RegisterLogLevel(cmd.Flags(), &level)
+	t.Setenv("CONTIV_ETCD_ENDPOINTS", "https://a:2379,https://b:2379")
+	t.Setenv("CONTIV_LOG_LEVEL", "warn")
+	cmd.SetArgs([]string{"--log-level=debug", "--http-read-token-file=/t"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil || !ran {
+		t.Fatalf("%v, ran: %t", err, ran)
+	}
+	if len(etcd.Endpoints) != 2 || level != "debug" || web.Address != "127.0.0.1:1" || web.ReadTokenFile != "/t" {
+		t.Errorf("etcd %v, level %s, http %+v", etcd, level, web)
+	}
+	t.Setenv("CONTIV_ETCD_INSECURE_TRANSPORT", "perhaps")
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "CONTIV_ETCD_INSECURE_TRANSPORT") {
+		t.Errorf("a variable that makes no sense: %v", err)
+	}
+	t.Setenv("CONTIV_ETCD_INSECURE_TRANSPORT", "false")
+	t.Setenv("CONTIV_ETCD_ENDPOINTS", "")
+	cmd = Command("contiv-x", "short", "about", func(context.Context) error { t.Error("it ran"); return nil })
+	RegisterEtcd(cmd.Flags(), &clusterdb.Config{}, "an etcd")
+	cmd.SetArgs(nil)
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
+		t.Errorf("endpoints that were not filled in: %v", err)
+	}
+	if _, err := NewLogger("loud"); err == nil || !strings.Contains(err.Error(), "use debug, info") {
+		t.Errorf("log level: %v", err)
+	}
+}
+
+// program notes what is done with it.
+type program struct {
+	did       []string
+	makeFails error
+}
+
+func (p *program) Make(context.Context) error { p.did = append(p.did, "make"); return p.makeFails }
+func (p *program) Start() error               { p.did = append(p.did, "start"); return nil }
+func (p *program) Stop() error                { p.did = append(p.did, "stop"); return nil }
+
+func TestRunStopsInAnyCase(t *testing.T) {
+	group := func() *lifecycle.Group {
+		return lifecycle.NewGroup(context.Background(), slog.New(slog.DiscardHandler))
+	}
+	broken := errors.New("broken")
+	p := &program{makeFails: broken}
+	if err := Run(t.Context(), p, group(), func() { t.Error("it has not started") }); !errors.Is(err, broken) ||
+		!slices.Equal(p.did, []string{"make", "stop"}) {
+		t.Errorf("what cannot be made: %v, %v", err, p.did)
+	}
+	jobs := group()
+	p = &program{}
+	err := Run(t.Context(), p, jobs, func() { jobs.Go("job", func(context.Context) error { return broken }) })
+	if !errors.Is(err, broken) || !slices.Equal(p.did, []string{"make", "start", "stop"}) {
+		t.Errorf("a job that fails: %v, %v", err, p.did)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p = &program{}
+	if err := Run(ctx, p, group(), cancel); err != nil || p.did[len(p.did)-1] != "stop" {
+		t.Errorf("told to end: %v, %v", err, p.did)
+	}
+}
+
+// hanging does not stop.
+type hanging struct{ program }
+
+func (h *hanging) Stop() error { select {} }
+
+// TestStopIsBounded: what hangs does not keep the process, which says so, from ending.
+func TestStopIsBounded(t *testing.T) {
+	stderr := os.Stderr
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stderr = null // of the goroutines
+	defer func() { os.Stderr = stderr; _ = null.Close() }()
+	if err := stop(&hanging{}, 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not stop within 10ms") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHealth: probes say what is wrong, and metrics are there.
+func TestHealth(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "rest.sock")
+	server, err := httpapi.New(httpapi.Config{Socket: socket}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ServeHealth(server, NewRegistry(), func() error { return nil }, func() error { return errors.New("etcd is away") })
+	jobs := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = jobs.Stop(5 * time.Second) })
+	if err := server.Start(jobs); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
+	for path, want := range map[string]string{"/liveness": "ok", "/readiness": "etcd is away", "/metrics": "process_open_fds"} {
+		resp, err := client.Get("http://x" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) || (resp.StatusCode == 200) != (path != "/readiness") {
+			t.Errorf("%s: %d %.200s %v", path, resp.StatusCode, body, err)
+		}
+	}
+}
