@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/internal/netctl/validate"
+	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
@@ -19,17 +22,24 @@ import (
 func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 	v := &validate.View{}
 	var nodes client.Nodes
-	err := errors.Join(
-		a.Get(ctx, diag.AgentPath, &v.Info),
-		a.Get(ctx, client.NodesPath, &nodes),
-		a.Get(ctx, podsPath, &v.Pods),
-		a.Get(ctx, "/contiv/v1/ipam/allocations", &v.Allocations),
-		a.Get(ctx, statscollector.PodsPath, &v.Kube),
-		a.Get(ctx, "/scheduler/dump", &v.Values),
-		a.Post(ctx, diag.CheckPath, struct{}{}, &v.Check),
-	)
-	v.Nodes = nodes.Nodes
-	if err != nil || v.Info.Dataplane != "linux" {
+	var errs []error
+	for _, ask := range []func() error{
+		func() error { return a.Get(ctx, diag.AgentPath, &v.Info) },
+		func() error { return a.Get(ctx, client.NodesPath, &nodes) },
+		func() error { return a.Get(ctx, podsPath, &v.Pods) },
+		func() error { return a.Get(ctx, "/contiv/v1/ipam/allocations", &v.Allocations) },
+		func() error { return a.Get(ctx, statscollector.PodsPath, &v.Kube) },
+		func() error { return a.Get(ctx, "/scheduler/dump", &v.Values) },
+		func() error { return a.Post(ctx, diag.CheckPath, struct{}{}, &v.Check) },
+	} {
+		err := ask()
+		if client.Away(err) {
+			return v, err
+		}
+		errs = append(errs, err)
+	}
+	v.Nodes, v.Stale = nodes.Nodes, nodes.Stale
+	if err := errors.Join(errs...); err != nil || v.Info.Dataplane != "linux" {
 		return v, err
 	}
 	v.Kernel = &diag.Kernel{}
@@ -45,12 +55,43 @@ func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.V
 			v = &validate.View{}
 		}
 		v.Node = answer.Node
-		if answer.Err != nil {
+		switch {
+		case client.Away(answer.Err):
+			v.Error = answer.Err.Error() + lookFor(ctx, c, answer.Node)
+		case answer.Err != nil && len(v.Info.Problems) > 0: // of which the error follows
+			v.Error = "is not ready: " + strings.Join(v.Info.Problems, "; ")
+		case answer.Err != nil:
 			v.Error = answer.Err.Error()
 		}
 		out = append(out, v)
 	}
 	return out
+}
+
+// lookFor says whether a node whose agent does not answer is there at all, as far as the first agent's node can tell.
+func lookFor(ctx context.Context, c *client.Cluster, node string) string {
+	first, info := c.First()
+	at := slices.IndexFunc(c.Nodes().Nodes, func(n nodesync.NodeReport) bool { return n.Name == node && n.State == "claimed" })
+	if at < 0 || node == info.Node {
+		return ""
+	}
+	n := &c.Nodes().Nodes[at]
+	var asked []string
+	for _, addr := range nodePlace(node, slices.Concat(n.MgmtIPs, n.VPPIPs)).addrs {
+		if addr.Is6() || slices.Contains(asked, addr.String()) {
+			continue
+		}
+		var res diag.ProbeResult
+		if err := first.Post(ctx, diag.ProbePath, diag.ProbeRequest{To: addr, Proto: "icmp"}, &res); err != nil {
+			return "" // who may only look cannot find out
+		}
+		if res.Received > 0 {
+			return fmt.Sprintf("; the node answers a ping of %s at %s: look for its agent there", info.Node, addr)
+		}
+		asked = append(asked, addr.String())
+	}
+	return fmt.Sprintf("; nor does the node answer pings of %s at %s: it is off, or cut off from there", info.Node,
+		strings.Join(asked, " and "))
 }
 
 // checkReport is the answer of check.

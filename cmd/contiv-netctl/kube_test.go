@@ -1,10 +1,7 @@
 package main
 
 import (
-	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,21 +16,7 @@ import (
 // measured from the change that the endpoint slice names.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
-	api, address := kubeapi.New(), "127.0.0.1:6443"
-	t.Cleanup(api.Close)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, kubeapi.Kubeconfig(address), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w := newKubeWorld(t, "linux", "vxlan", kubeconfig, func(n *testbed.Node) error {
-		return n.Do(func() error {
-			l, err := net.Listen("tcp", address)
-			if err == nil {
-				api.Serve(l)
-			}
-			return err
-		})
-	})
+	w, api := withAPI(t, "linux")
 	put := func(objs ...kubeapi.Object) {
 		t.Helper()
 		if err := api.Put(objs...); err != nil {

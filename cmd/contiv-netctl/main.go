@@ -2,7 +2,8 @@
 // has happened, what becomes of a packet, and whether all nodes agree.
 //
 // It asks the agents (internal/netctl/client) and prints what they say. main.go has the command and its flags, show.go what
-// lists, probe.go ping and trace, check.go check and report.
+// lists, place.go what is sent to, probe.go ping, trace.go and tracer.go trace, and the other commands are in files of their
+// names.
 package main
 
 import (
@@ -69,8 +70,8 @@ func newCommand() *cobra.Command {
 	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "for the whole command")
 	// It fails only for a flag that is not there.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(table.Formats(), cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
-		n.check(), n.report())
+	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
+		n.check(), n.resync(), n.report())
 	return root
 }
 

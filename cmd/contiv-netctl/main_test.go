@@ -77,17 +77,23 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	w := &world{t: t, ctx: ctx, dir: t.TempDir()}
 	w.credentials()
 	name := fmt.Sprintf("%s%s%s%d", prefix, dataplane[:1], transport[:1]+mark(kubeconfig), os.Getpid()%10000)
+	filter := "nft"
+	if dataplane == iptables {
+		dataplane, filter = "linux", iptables
+	}
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: 2, Addressed: dataplane == "linux",
 		Node: testbed.NodeOptions{BinDir: binDir, Dataplane: dataplane, AgentArgs: []string{
 			"--http=0.0.0.0:9999", "--http-cert=" + w.dir + "/tls.crt", "--http-key=" + w.dir + "/tls.key",
-			"--http-token-file=" + w.dir + "/token",
+			"--http-token-file=" + w.dir + "/token", "--nat-sessions-by-pod=5s",
+			"--linux-backend=" + filter,
 		}},
 		ConfigOf: func(i int) string {
 			nic := map[string]string{"vpp": "host-eth1", "linux": "eth1"}[dataplane]
 			return "nodeToNodeTransport: " + transport + "\nuseTAPInterfaces: true\nipamConfig:\n  podSubnetCIDR: " +
 				"10.1.0.0/16,fd10:1::/48\n" +
-				"  podSubnetOneNodePrefixLen: 24,64\nnodeConfig:\n- nodeName: " + testbed.NodeName(name, i) +
+				"  podSubnetOneNodePrefixLen: 24,64\n  serviceCIDR: 10.96.0.0/12,fd10:96::/112\n" +
+				"nodeConfig:\n- nodeName: " + testbed.NodeName(name, i) +
 				"\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
 		},
 	}
@@ -127,6 +133,9 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	}
 	return w
 }
+
+// iptables stands for the Linux dataplane with the other filter.
+const iptables = "iptables"
 
 // mark tells the namespaces of worlds with Kubernetes from those without.
 func mark(kubeconfig string) string {

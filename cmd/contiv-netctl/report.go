@@ -15,7 +15,9 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/netctl/bundle"
 	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/internal/netctl/validate"
+	"contiv.dev/vswitch/plugins/statscollector"
 )
 
 // reportPaths are what a report has of each agent. None of them shows secrets; the bundle looks for them all the same.
@@ -23,7 +25,8 @@ func reportPaths() map[string]string {
 	return map[string]string{
 		"agent.json": diag.AgentPath, "nodes.json": client.NodesPath, "pods.json": podsPath, "ipam.json": "/contiv/v1/ipam",
 		"allocations.json": "/contiv/v1/ipam/allocations", "services.json": "/contiv/v1/services",
-		"kubernetes-pods.json": "/contiv/v1/kubernetes/pods", "events.txt": "/controller/event-history?format=text",
+		"kubernetes-pods.json": "/contiv/v1/kubernetes/pods", "nat.json": statscollector.NATPath,
+		"events.txt":          "/controller/event-history?format=text",
 		"scheduler-dump.json": "/scheduler/dump", "scheduler-status.json": "/scheduler/status",
 		"transactions.txt": "/scheduler/txn-history", "metrics.txt": "/metrics", "readiness.txt": "/readiness",
 		"linux-dataplane.json": "/linux/dataplane", "kernel.json": diag.KernelPath,
@@ -49,6 +52,9 @@ func collect(ctx context.Context, a *client.Agent) (material, error) {
 	m := material{}
 	for file, path := range reportPaths() {
 		text, err := a.GetText(ctx, path)
+		if client.Away(err) {
+			return nil, err
+		}
 		if notThere(err) {
 			continue
 		}
@@ -92,6 +98,9 @@ func (n *netctl) report() *cobra.Command {
 			failed, err := writeReport(ctx, out, c, args)
 			if err = errors.Join(err, out.Close()); err != nil {
 				return fmt.Errorf("report: %w", err)
+			}
+			if n.format != table.Text {
+				return errors.Join(table.Value(cmd.OutOrStdout(), n.format, map[string]string{"file": file}), failed)
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), file)
 			return failed

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -82,7 +83,7 @@ func (n *netctl) nodes() *cobra.Command {
 					cells = append(cells, "", "", "", "", "")
 				case a.Err != nil:
 					row.Error = a.Err.Error()
-					cells = append(cells, "", "", "no answer", "", "")
+					cells = append(cells, "", "", noAnswer(a.Err), "", "")
 				default:
 					row.Agent = &a.Value
 					ready := "yes"
@@ -97,12 +98,24 @@ func (n *netctl) nodes() *cobra.Command {
 			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
 				return err
 			}
+			if stale := c.Nodes().Stale; stale != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "contiv-netctl: "+stale)
+			}
 			for key, problem := range c.Nodes().Broken {
 				fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: record %s: %s\n", key, problem)
 			}
 			return nil
 		}),
 	}
+}
+
+// noAnswer is why an agent did not answer, in a few words.
+func noAnswer(err error) string {
+	var u *client.Unreachable
+	if errors.As(err, &u) {
+		return "no answer: " + u.Cause.Error()
+	}
+	return "no answer"
 }
 
 // podRow is a pod and the node that it is on.
@@ -122,7 +135,10 @@ type podList struct {
 	answers []client.Answer[[]podRow]
 }
 
-const podsPath = "/contiv/v1/pods"
+const (
+	podsPath     = "/contiv/v1/pods"
+	servicesPath = "/contiv/v1/services"
+)
 
 // allPods asks for the pods of nodes; of all, when none is given.
 func allPods(ctx context.Context, c *client.Cluster, nodes []string) podList {
@@ -241,7 +257,7 @@ func (n *netctl) services() *cobra.Command {
 				q.Set("name", name)
 			}
 			var rows []serviceRow
-			if err := agent.Get(ctx, "/contiv/v1/services?"+q.Encode(), &rows); err != nil {
+			if err := agent.Get(ctx, servicesPath+"?"+q.Encode(), &rows); err != nil {
 				return err
 			}
 			t := table.Table{Header: []string{"NAMESPACE", "NAME", "CLUSTER-IP", "PORT", "NODE-PORT", "BACKENDS"}}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -244,6 +245,73 @@ func TestTracingRulesMarkBothDirections(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+func TestTracingRulesFollowAServiceToItsBackends(t *testing.T) {
+	req := TraceRequest{Source: netip.MustParseAddr("10.1.1.2"), Dest: netip.MustParseAddr("10.96.0.1"), Proto: "udp", Port: 53,
+		Service: true, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.2.2:5353"), netip.MustParseAddrPort("10.1.2.3:53")}}
+	if err := req.validate(); err != nil {
+		t.Fatal(err)
+	}
+	text := tracingRules(req)
+	for _, rule := range []string{
+		"ip saddr 10.1.1.2 ip daddr 10.96.0.1 udp dport 53 meta nftrace set 1",
+		"ip saddr 10.1.1.2 ip daddr . udp dport { 10.1.2.2 . 5353, 10.1.2.3 . 53 } meta nftrace set 1",
+		"ip daddr 10.1.1.2 ip saddr . udp sport { 10.1.2.2 . 5353, 10.1.2.3 . 53 } meta nftrace set 1",
+		"fib daddr type local ip saddr . udp sport",
+	} {
+		if strings.Count(text, rule) != 2 {
+			t.Errorf("no %q in both hooks of\n%s", rule, text)
+		}
+	}
+	req.OtherSources = []netip.Addr{netip.MustParseAddr("192.0.2.1"), req.Source}
+	if rule := "ip saddr { 10.1.1.2, 192.0.2.1 } ip daddr 10.96.0.1"; !strings.Contains(tracingRules(req), rule) {
+		t.Errorf("no %q", rule)
+	}
+	for name, change := range map[string]func(*TraceRequest){
+		"not a service":           func(r *TraceRequest) { r.Service = false },
+		"echo requests":           func(r *TraceRequest) { r.Proto, r.Port = "icmp", 0 },
+		"no port":                 func(r *TraceRequest) { r.Backends = []netip.AddrPort{netip.MustParseAddrPort("10.1.2.2:0")} },
+		"another source's family": func(r *TraceRequest) { r.OtherSources = []netip.Addr{netip.MustParseAddr("fd::2")} },
+		"another family":          func(r *TraceRequest) { r.Backends = []netip.AddrPort{netip.MustParseAddrPort("[fd::1]:53")} },
+		"too many":                func(r *TraceRequest) { r.Backends = make([]netip.AddrPort, MaxBackends+1) },
+	} {
+		bad := req
+		if change(&bad); bad.validate() == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// TestListener: whether somebody listens to traced packets is read of what the kernel says of sockets.
+func TestListener(t *testing.T) {
+	const text = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n" +
+		"00000000f1e2c7d1 0   4711       00000100 7        0        0     2        0        1\n" +
+		"00000000f1e2c7d2 12  4711       00000000 7        0        0     2        0        2\n" +
+		"00000000f1e2c7d3 12  4711       00000100 96       0        0     2        0        3\n"
+	for inode, want := range map[string]bool{"1": false, "2": false, "3": true, "4": false} {
+		listens, unread := findListener(text, map[string]bool{inode: true})
+		if listens != want || want && unread != 96 {
+			t.Errorf("socket %s: listens %t, %d bytes unread", inode, listens, unread)
+		}
+	}
+	if listens, _, err := listener(os.Getpid()); listens || err != nil {
+		t.Errorf("this test listens: %t, %v", listens, err)
+	}
+}
+
+func TestVPPsRouteToTheReceiver(t *testing.T) {
+	const text = "ipv4-VRF:1, fib_index:1, flow hash:[src dst ] epoch:0 flags:none locks:[CLI:1, ]\n" +
+		"10.1.2.2/32 fib:1 index:14 locks:2\n  CLI refs:1 entry-flags:no-attached-export, src-flags:added,contributing,active,\n" +
+		"    path-list:[26] locks:2 flags:shared, uPRF-list:14 len:0 itfs:[]\n" +
+		"  API refs:1 src-flags:added,\n\n forwarding:   unicast-ip4-chain\n" +
+		"  [@0]: dpo-load-balance: [proto:ip4 index:15 buckets:1 uRPF:14 to:[0:0]]\n    [0] [@0]: dpo-drop ip4\n"
+	if e, ok := parseFIB(text); !ok || e != (fibEntry{"10.1.2.2/32", "CLI", "dpo-drop ip4"}) {
+		t.Errorf("%+v, %t", e, ok)
+	}
+	if e, ok := parseFIB("nothing"); ok {
+		t.Errorf("%+v", e)
 	}
 }
 

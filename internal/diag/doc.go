@@ -9,7 +9,8 @@
 //     Without --vpp-cli-write a line therefore has to match a grammar of whole words (grammar.go), else it is refused.
 //   - probe.go: echo requests, TCP connections and datagrams, from a pod's network namespace or the node's.
 //   - trace.go: one recording at a time, for as long as its request lives: nothing is left behind when the client is gone.
-//     vpptrace.go records by VPP's packet tracer, nfttrace.go by the kernel's (nft monitor trace), with the kernel's own
-//     answers on routes and neighbours, since nf_tables does not see what routing drops.
+//     vpptrace.go records by VPP's packet tracer, nfttrace.go by the kernel's (nft monitor trace; nftlisten.go knows when
+//     that tool listens). Beside it are the answers of those who route (facts.go, vppfib.go), since a trace does not say why
+//     a packet was not sent, or whose route it took.
 //   - kernel.go: routes, neighbours and forwarding entries as the kernel has them.
 package diag

@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -30,7 +33,8 @@ func readKernel() (*Kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
 	}
-	k := &Kernel{Routes: []KernelRoute{}, Neighbours: []KernelNeighbour{}, Forwarding: []KernelForward{}, Links: []KernelLink{}}
+	k := &Kernel{NotForwarding: notForwarding(),
+		Routes: []KernelRoute{}, Neighbours: []KernelNeighbour{}, Forwarding: []KernelForward{}, Links: []KernelLink{}}
 	names := map[int]string{}
 	for _, l := range links {
 		names[l.Attrs().Index] = l.Attrs().Name
@@ -67,6 +71,24 @@ func readKernel() (*Kernel, error) {
 		}
 	}
 	return k, nil
+}
+
+// forwardingOf are the files that say whether packets are passed on.
+func forwardingOf(family string) string {
+	if family == "IPv6" {
+		return "net/ipv6/conf/all/forwarding"
+	}
+	return "net/ipv4/ip_forward"
+}
+
+// notForwarding are the families whose packets the kernel does not pass on; one that it does not have is none of them.
+func notForwarding() (out []string) {
+	for _, family := range []string{"IPv4", "IPv6"} {
+		if text, err := os.ReadFile("/proc/sys/" + forwardingOf(family)); err == nil && strings.TrimSpace(string(text)) == "0" {
+			out = append(out, family)
+		}
+	}
+	return out
 }
 
 func (k *Kernel) addForwarding(l netlink.Link, names map[int]string) error {
@@ -158,7 +180,11 @@ func way(where string, dst, src netip.Addr, in string) []Fact {
 	defer h.Close()
 	routes, err := h.RouteGetWithOptions(dst.AsSlice(), opts)
 	if err != nil || len(routes) == 0 {
-		return []Fact{{Where: where, What: "route", Text: fmt.Sprintf("to %s: %s", dst, noRoute(err)), Problem: true}}
+		text := noRoute(err)
+		if family := familyOf(dst); in != "" && slices.Contains(notForwarding(), family) {
+			text = fmt.Sprintf("the node passes no %s packets on (%s is 0)", family, forwardingOf(family))
+		}
+		return []Fact{{Where: where, What: "route", Text: fmt.Sprintf("to %s: %s", dst, text), Problem: true}}
 	}
 	r := routes[0]
 	f := Fact{Where: where, What: "route", Text: fmt.Sprintf("to %s: %s", dst, routeType(r.Type))}
@@ -181,6 +207,13 @@ func way(where string, dst, src netip.Addr, in string) []Fact {
 		facts = append(facts, Fact{Where: where, What: "link", Text: link.Attrs().Name + " is down", Problem: true})
 	}
 	return append(facts, neighbourFact(h, where, link, next)...)
+}
+
+func familyOf(addr netip.Addr) string {
+	if addr.Is6() {
+		return "IPv6"
+	}
+	return "IPv4"
 }
 
 func neighbourFact(h *netlink.Handle, where string, link netlink.Link, next netip.Addr) []Fact {

@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
-
-	"contiv.dev/vswitch/internal/nsdo"
 )
 
 const (
@@ -18,8 +17,11 @@ const (
 	traceTable = "contiv-trace"
 	// traceText is how much of the recording is kept.
 	traceText = 1 << 20
-	// settle is what the kernel needs to bring the last events to the listener, which cannot be waited for in another way.
+	// settle is how long nothing more must come for the recording to be complete: there is no last event.
 	settle = 150 * time.Millisecond
+	// listenTimeout is how long the tool may take to listen, and to print what it has heard.
+	listenTimeout = 5 * time.Second
+	listenPoll    = 5 * time.Millisecond
 )
 
 // nftTrace is the kernel's packet tracing at work. A nil monitor says that there is no nft tool: then only facts are told.
@@ -49,11 +51,46 @@ func startNftTrace(ctx context.Context, s *Service, req TraceRequest) (recording
 	if err := t.monitor.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("nft monitor trace: %w", err), runNft(ctx, nft, "delete table inet "+traceTable))
 	}
-	pause(ctx, settle) // until the tool listens, of which it does not tell
+	if err := t.awaitListening(ctx); err != nil {
+		_, errFinish := t.finish(context.WithoutCancel(ctx))
+		return nil, errors.Join(err, errFinish)
+	}
 	return t, nil
 }
 
-// tracingRules mark the packets of a flow, both ways, before any other rule sees them.
+// awaitListening waits until the tool hears of packets.
+func (t *nftTrace) awaitListening(ctx context.Context) error {
+	for deadline := time.Now().Add(listenTimeout); ; {
+		listens, _, err := listener(t.monitor.Process.Pid)
+		switch {
+		case err != nil:
+			return fmt.Errorf("nft monitor trace: %w", err)
+		case listens:
+			return nil
+		case time.Now().After(deadline) || !pause(ctx, listenPoll):
+			return errors.New("nft monitor trace does not begin to listen")
+		}
+	}
+}
+
+// awaitQuiet waits until the tool has read and printed all.
+func (t *nftTrace) awaitQuiet(ctx context.Context) {
+	last, since := t.out.written.Load(), time.Now()
+	for deadline := time.Now().Add(listenTimeout); time.Now().Before(deadline) && pause(ctx, listenPoll); {
+		_, unread, err := listener(t.monitor.Process.Pid)
+		now := t.out.written.Load()
+		if err == nil && (unread > 0 || now != last) {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) > settle {
+			return
+		}
+	}
+}
+
+// tracingRules mark the packets of a flow, both ways, before any other rule sees them. A packet keeps the mark when it is
+// translated, also by iptables, whose rules are not seen; its answer comes from the backend, to the sender or to an address of
+// the node that stands for it.
 func tracingRules(req TraceRequest) string {
 	family := "ip"
 	if req.Dest.Is6() {
@@ -68,13 +105,42 @@ func tracingRules(req TraceRequest) string {
 	default:
 		there, back = "meta l4proto icmp", "meta l4proto icmp"
 	}
+	from := sources(req)
 	rules := fmt.Sprintf("%[1]s saddr %[2]s %[1]s daddr %[3]s %[4]s meta nftrace set 1\n"+
-		"%[1]s saddr %[3]s %[5]s meta nftrace set 1\n", family, req.Source, req.Dest, there, back)
+		"%[1]s saddr %[3]s %[5]s meta nftrace set 1\n", family, from, req.Dest, there, back)
+	if len(req.Backends) > 0 {
+		var ends []string
+		for _, b := range req.Backends {
+			ends = append(ends, fmt.Sprintf("%s . %d", b.Addr(), b.Port()))
+		}
+		set := "{ " + strings.Join(ends, ", ") + " }"
+		rules += fmt.Sprintf("%[1]s saddr %[2]s %[1]s daddr . %[3]s dport %[4]s meta nftrace set 1\n"+
+			"%[1]s daddr %[2]s %[1]s saddr . %[3]s sport %[4]s meta nftrace set 1\n"+
+			"fib daddr type local %[1]s saddr . %[3]s sport %[4]s meta nftrace set 1\n", family, from, req.Proto, set)
+	}
 	text := "add table inet " + traceTable + "\ndelete table inet " + traceTable + "\ntable inet " + traceTable + " {\n"
 	for _, hook := range []string{"prerouting", "output"} {
 		text += "chain " + hook + " {\ntype filter hook " + hook + " priority -450\n" + rules + "}\n"
 	}
+	// These have no rules, but show the packet as it is after all others, whoever made them.
+	for _, hook := range []string{"forward", "input", "postrouting"} {
+		text += "chain " + hook + " {\ntype filter hook " + hook + " priority 450\n}\n"
+	}
 	return text + "}\n"
+}
+
+// sources is an address, or a set of those that the packet may have.
+func sources(req TraceRequest) string {
+	if len(req.OtherSources) == 0 {
+		return req.Source.String()
+	}
+	list := []string{req.Source.String()}
+	for _, a := range req.OtherSources {
+		if !slices.Contains(list, a.String()) {
+			list = append(list, a.String())
+		}
+	}
+	return "{ " + strings.Join(list, ", ") + " }"
 }
 
 func runNft(ctx context.Context, nft, script string) error {
@@ -91,7 +157,7 @@ func (t *nftTrace) finish(ctx context.Context) (*Capture, error) {
 	c := &Capture{Dataplane: "linux", Errors: []ErrorCount{}, Interfaces: []Interface{}, Notes: t.notes}
 	var err error
 	if t.monitor != nil {
-		pause(ctx, settle)
+		t.awaitQuiet(ctx)
 		err = runNft(ctx, t.monitor.Path, "delete table inet "+traceTable)
 		_ = t.monitor.Process.Kill()
 		_ = t.monitor.Wait() // says that it was killed
@@ -108,40 +174,21 @@ func (t *nftTrace) finish(ctx context.Context) (*Capture, error) {
 			c.Errors = append(c.Errors, ErrorCount{Where: name, Reason: "dropped by the device", Count: n - t.drops[name]})
 		}
 	}
-	c.Facts = t.facts()
+	c.Facts = append(podFacts(t.s, t.req), nodeFacts(t.s, t.req)...)
 	return c, err
-}
-
-// facts asks the kernel what it does with the packet: in the sending pod, and on this node.
-func (t *nftTrace) facts() []Fact {
-	var facts []Fact
-	in := ""
-	if pod, err := t.s.pod(t.req.Namespace, t.req.Pod); err == nil {
-		in = pod.Device
-		ns, err := nsdo.Open(pod.Netns)
-		if err != nil {
-			return []Fact{{Where: "pod", What: "namespace", Text: err.Error(), Problem: true}}
-		}
-		defer ns.Close()
-		if err := ns.Do(func() error { facts = append(facts, way("pod", t.req.Dest, netip.Addr{}, "")...); return nil }); err != nil {
-			facts = append(facts, Fact{Where: "pod", What: "namespace", Text: err.Error(), Problem: true})
-		}
-	}
-	if in == "" { // the packet comes from another node
-		return append(facts, way("node", t.req.Dest, netip.Addr{}, "")...)
-	}
-	return append(facts, way("node", t.req.Dest, t.req.Source, in)...)
 }
 
 // limited keeps the beginning of what is written to it.
 type limited struct {
 	bytes.Buffer
-	max int
-	cut bool
+	max     int
+	cut     bool
+	written atomic.Int64 // what came so far, kept or not
 }
 
 // Write implements io.Writer.
 func (l *limited) Write(b []byte) (int, error) {
+	l.written.Add(int64(len(b)))
 	if room := l.max - l.Len(); room < len(b) {
 		l.cut = true
 		l.Buffer.Write(b[:max(room, 0)])

@@ -34,6 +34,8 @@ type Deps struct {
 	Ready func() error
 	// CLI is VPP's command line; nil without VPP.
 	CLI CLI
+	// PodTable is the number of VPP's routing table of pods.
+	PodTable uint32
 	// Interfaces are those of VPP that are ours, or nil.
 	Interfaces func() []Interface
 	// Pods are the pods of this node.

@@ -3,6 +3,7 @@ package diag
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -15,6 +16,9 @@ const (
 	// traceGrace is for what cleans up after a recording whose client is gone.
 	traceGrace   = 10 * time.Second
 	tracePackets = 200
+	// MaxBackends is how many backends of a service a request may name.
+	MaxBackends     = 256
+	maxOtherSources = 64
 )
 
 // recording is a tracer at work. finish stops it, takes everything back and tells what was found.
@@ -72,6 +76,22 @@ func (r *TraceRequest) validate() error {
 		return fmt.Errorf("source %s and destination %s: give two addresses of one family", r.Source, r.Dest)
 	case r.Packets < 1 || r.Packets > 1000:
 		return fmt.Errorf("%d packets: must be from 1 to 1000", r.Packets)
+	case len(r.Backends) > 0 && (!r.Service || r.Proto == protoICMP):
+		return errors.New("backends: give them with service, and tcp or udp")
+	case len(r.OtherSources) > maxOtherSources:
+		return fmt.Errorf("%d other sources: must be at most %d", len(r.OtherSources), maxOtherSources)
+	case len(r.Backends) > MaxBackends:
+		return fmt.Errorf("%d backends: must be at most %d", len(r.Backends), MaxBackends)
+	}
+	for _, a := range r.OtherSources {
+		if !a.IsValid() || a.Is4() != r.Dest.Is4() {
+			return fmt.Errorf("other source %s: must be an address of the destination's family", a)
+		}
+	}
+	for _, b := range r.Backends {
+		if !b.IsValid() || b.Port() == 0 || b.Addr().Is4() != r.Dest.Is4() {
+			return fmt.Errorf("backend %s: must be address and port, of the destination's family", b)
+		}
 	}
 	return checkProto(r.Proto, r.Port)
 }

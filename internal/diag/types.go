@@ -72,14 +72,19 @@ type ProbeResult struct {
 
 // TraceRequest is the body of POST TracePath: which packets to record, in both directions.
 type TraceRequest struct {
-	Source  netip.Addr `json:"source"`
-	Dest    netip.Addr `json:"dest"`
-	Proto   string     `json:"proto"` // icmp, tcp, udp
-	Port    uint16     `json:"port,omitempty"`
-	Packets int        `json:"packets,omitempty"` // VPP: how many of each input node; 200
+	Source netip.Addr `json:"source"`
+	Dest   netip.Addr `json:"dest"`
+	Proto  string     `json:"proto"` // icmp, tcp, udp
+	Port   uint16     `json:"port,omitempty"`
+	// OtherSources are addresses that nodes on the way may put in the place of Source.
+	OtherSources []netip.Addr `json:"otherSources,omitempty"`
+	Packets      int          `json:"packets,omitempty"` // VPP: how many of each input node; 200
 	// From is the pod of this node that sends, if one does: its side of the way is looked at too.
 	Namespace string `json:"namespace,omitempty"`
 	Pod       string `json:"pod,omitempty"`
+	// Service says that Dest is an address of a service, which a node translates to one of Backends before it routes.
+	Service  bool             `json:"service,omitempty"`
+	Backends []netip.AddrPort `json:"backends,omitempty"`
 }
 
 // TraceEvent is one line of the answer to POST TracePath: the first says that recording has begun, the second what it has
@@ -123,6 +128,8 @@ type Fact struct {
 	What    string `json:"what"`  // "route", "neighbour"
 	Text    string `json:"text"`
 	Problem bool   `json:"problem,omitempty"` // a packet is lost here
+	// Backend is where the packet is going, for a packet to a service that may go to one of several.
+	Backend string `json:"backend,omitempty"`
 }
 
 // Repair is a difference between what is programmed and what is in the dataplane.
@@ -135,6 +142,8 @@ type Repair struct {
 type CheckReply struct {
 	Checked int      `json:"checked"` // values
 	Repairs []Repair `json:"repairs"`
+	// TypedRoutes are routes to pods that somebody has typed in at VPP's command line: they go before the agent's.
+	TypedRoutes []string `json:"typedRoutes,omitempty"`
 }
 
 // Kernel is the answer to GET KernelPath.
@@ -143,6 +152,8 @@ type Kernel struct {
 	Neighbours []KernelNeighbour `json:"neighbours"`
 	Forwarding []KernelForward   `json:"forwarding"`
 	Links      []KernelLink      `json:"links"`
+	// NotForwarding are the families whose packets this node does not pass on.
+	NotForwarding []string `json:"notForwarding,omitempty"`
 }
 
 // KernelRoute is a unicast route of the main table.

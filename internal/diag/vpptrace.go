@@ -17,6 +17,7 @@ func inputNodes() []string {
 // vppTrace is VPP's packet tracer at work.
 type vppTrace struct {
 	s       *Service
+	req     TraceRequest
 	before  map[errorKey]uint64
 	packets int
 }
@@ -24,7 +25,7 @@ type vppTrace struct {
 // startVPPTrace empties the trace buffer and asks every input node for its next packets. VPP cannot filter by inner addresses,
 // so that the client has to find its packets among them.
 func startVPPTrace(ctx context.Context, s *Service, req TraceRequest) (recording, error) {
-	t := &vppTrace{s: s, packets: req.Packets}
+	t := &vppTrace{s: s, req: req, packets: req.Packets}
 	text, err := s.CLI(ctx, "show errors")
 	if err != nil {
 		return nil, fmt.Errorf("VPP: %w", err)
@@ -56,6 +57,7 @@ func (t *vppTrace) finish(ctx context.Context) (*Capture, error) {
 	if c.Interfaces, err = t.interfaces(ctx); err != nil {
 		return nil, err
 	}
+	c.Facts = append(podFacts(t.s, t.req), t.fibFacts(ctx)...)
 	after, err := t.s.CLI(ctx, "show errors")
 	if err != nil {
 		return nil, fmt.Errorf("VPP: %w", err)

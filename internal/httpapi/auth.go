@@ -30,16 +30,20 @@ func trust(next http.Handler) http.Handler {
 	})
 }
 
-// authenticate asks for the token when there is one.
+// authenticate asks for a token when there is one. Who shows the token that only reads is not trusted, and so may look. If
+// both are the same, which New refuses and a replaced file may bring about, it only reads.
 func (s *Server) authenticate(next http.Handler) http.Handler {
-	if s.token == nil {
+	if s.token == nil && s.readToken == nil {
 		return next
 	}
 	trusted := trust(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, shown := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		reads, writes := s.readToken.is(got), s.token.is(got)
 		switch {
-		case shown && sameToken(got, s.token.current()):
+		case shown && reads:
+			next.ServeHTTP(w, r)
+		case shown && writes:
 			trusted.ServeHTTP(w, r)
 		case !shown && (r.URL.Path == LivenessPath || r.URL.Path == ReadinessPath):
 			next.ServeHTTP(&statusOnly{ResponseWriter: w}, r)
@@ -49,6 +53,9 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// is tells whether a caller has shown this token; where there is none, nobody has.
+func (t *tokenFile) is(got string) bool { return t != nil && sameToken(got, t.current()) }
 
 // sameToken takes the same time whatever the caller has shown, of whatever length.
 func sameToken(got, want string) bool {

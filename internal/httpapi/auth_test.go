@@ -15,13 +15,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-const testToken = "0123456789abcdef"
+const (
+	testToken = "0123456789abcdef"
+	lookToken = "may-only-look-0123"
+)
 
 // writePair makes a self-signed certificate with the given serial number.
 func writePair(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
@@ -61,15 +65,17 @@ func replace(t *testing.T, path string, data []byte) {
 
 // remote is a server with TLS and a token.
 type remote struct {
-	address, certFile, keyFile, tokenFile, socket string
+	address, certFile, keyFile, tokenFile, readTokenFile, socket string
 }
 
 func startRemote(t *testing.T) remote {
 	t.Helper()
 	dir := t.TempDir()
-	r := remote{tokenFile: filepath.Join(dir, "token"), socket: filepath.Join(dir, "rest.sock")}
+	r := remote{tokenFile: filepath.Join(dir, "token"), readTokenFile: filepath.Join(dir, "read-token"),
+		socket: filepath.Join(dir, "rest.sock")}
 	r.certFile, r.keyFile = writePair(t, dir, 1)
 	replace(t, r.tokenFile, []byte(testToken+"\n"))
+	replace(t, r.readTokenFile, []byte(lookToken+"\n"))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +83,8 @@ func startRemote(t *testing.T) remote {
 	r.address = free.Addr().String()
 	_ = free.Close()
 	s, err := New(Config{
-		Address: r.address, CertFile: r.certFile, KeyFile: r.keyFile, TokenFile: r.tokenFile, Socket: r.socket,
+		Address: r.address, CertFile: r.certFile, KeyFile: r.keyFile, TokenFile: r.tokenFile,
+		ReadTokenFile: r.readTokenFile, Socket: r.socket,
 	}, quiet())
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +94,7 @@ func startRemote(t *testing.T) remote {
 		s.RegisterHTTPHandler(path, answer)
 	}
 	s.RegisterHTTPHandler("/write", answer, http.MethodPost)
+	s.RegisterHTTPHandler("/both", answer, http.MethodGet, http.MethodPut, http.MethodDelete)
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
 	t.Cleanup(func() { _ = jobs.Stop(5 * time.Second) })
 	if err := s.Start(jobs); err != nil {
@@ -144,6 +152,12 @@ func TestRemoteCallersNeedTheTokenAndProbesGetNoReason(t *testing.T) {
 		{"GET", LivenessPath, "", 200, false},
 		{"GET", ReadinessPath, "wrong", 401, false},
 		{"GET", ReadinessPath, testToken, 200, true},
+		{"GET", "/thing", lookToken, 200, true},
+		{"GET", ReadinessPath, lookToken, 200, true},
+		{"POST", "/write", lookToken, 403, false},
+		{"PUT", "/both", lookToken, 403, false},
+		{"DELETE", "/both", lookToken, 403, false},
+		{"PUT", "/both", testToken, 200, true},
 	} {
 		status, body, _ := ask(t, tc.method, "https://"+r.address+tc.path, tc.token, "")
 		if status != tc.status || (body == "secret reason") != tc.reason {
@@ -198,5 +212,34 @@ func TestCertificateAndTokenAreReplacedWithoutRestart(t *testing.T) {
 	writePair(t, dir, 3)
 	if _, _, serial := ask(t, "GET", url, "another-token-of-24-chars", ""); serial != 3 {
 		t.Errorf("certificate %d after the repair, want 3", serial)
+	}
+}
+
+func TestTokenThatOnlyReads(t *testing.T) {
+	r := startRemote(t)
+	url := "https://" + r.address
+	// Somebody puts the operator's token into the other file, too: it is no more than what that file is for.
+	replace(t, r.readTokenFile, []byte(testToken+"\n"))
+	if status, _, _ := ask(t, "POST", url+"/write", testToken, ""); status != 403 {
+		t.Errorf("a token that only reads writes: %d", status)
+	}
+	if status, _, _ := ask(t, "GET", url+"/thing", testToken, ""); status != 200 {
+		t.Errorf("it does not read: %d", status)
+	}
+	if status, _, _ := ask(t, "GET", url+"/thing", lookToken, ""); status != 401 {
+		t.Errorf("the replaced token still opens: %d", status)
+	}
+	cfg := Config{Address: r.address, CertFile: r.certFile, KeyFile: r.keyFile, TokenFile: r.tokenFile,
+		ReadTokenFile: r.readTokenFile}
+	if _, err := New(cfg, quiet()); err == nil || !strings.Contains(err.Error(), "same token") {
+		t.Errorf("both tokens are the same: %v", err)
+	}
+	cfg.TokenFile = ""
+	if _, err := New(cfg, quiet()); err != nil {
+		t.Errorf("only a token that reads, for metrics: %v", err)
+	}
+	cfg.Address, cfg.ReadTokenFile = "0.0.0.0:0", ""
+	if _, err := New(cfg, quiet()); err == nil {
+		t.Error("beyond loopback without any token")
 	}
 }

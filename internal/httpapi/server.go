@@ -24,29 +24,32 @@ import (
 
 // Config says where and for whom the server listens.
 type Config struct {
-	// Address is host:port; beyond loopback it needs CertFile, KeyFile and TokenFile. Empty: no TCP.
+	// Address is host:port; beyond loopback it needs CertFile, KeyFile and a token. Empty: no TCP.
 	Address string
 	// CertFile and KeyFile are the server's TLS certificate and key.
 	CertFile, KeyFile string
-	// TokenFile holds the bearer token that clients must show on TCP.
-	TokenFile string
+	// TokenFile holds the bearer token of callers on TCP that may do everything, ReadTokenFile of those that may only look,
+	// such as Prometheus.
+	TokenFile, ReadTokenFile string
 	// Socket is a unix socket that only the agent's user may open. Empty: none.
 	Socket string
 }
 
 // The names of the flags that Config's fields come from, for error messages.
 const (
-	flagAddress = "--http"
-	flagTLS     = "--http-cert and --http-key"
-	flagToken   = "--http-token-file"
+	flagAddress   = "--http"
+	flagTLS       = "--http-cert and --http-key"
+	flagToken     = "--http-token-file"
+	flagReadToken = "--http-read-token-file"
 )
 
 // Server serves what plugins register. It implements rest.HTTPHandlers.
 type Server struct {
-	cfg   Config
-	log   *slog.Logger
-	token *tokenFile // nil: none is asked for
-	mux   *http.ServeMux
+	cfg Config
+	log *slog.Logger
+	mux *http.ServeMux
+	// token and readToken are nil where there is none; without both, none is asked for.
+	token, readToken *tokenFile
 
 	mu    sync.Mutex
 	paths map[string][]string // guarded by mu; methods by path
@@ -69,12 +72,8 @@ func (s *Server) validate() error {
 	if (s.cfg.CertFile == "") != (s.cfg.KeyFile == "") {
 		return fmt.Errorf("%s: give both or none", flagTLS)
 	}
-	if s.cfg.TokenFile != "" {
-		token, err := openToken(s.cfg.TokenFile, s.log)
-		if err != nil {
-			return fmt.Errorf("%s: %w", flagToken, err)
-		}
-		s.token = token
+	if err := s.openTokens(); err != nil {
+		return err
 	}
 	if s.cfg.Address == "" {
 		return nil
@@ -86,9 +85,29 @@ func (s *Server) validate() error {
 	if isLoopback(host) {
 		return nil
 	}
-	if s.cfg.CertFile == "" || s.token == nil {
-		return fmt.Errorf("%s %s is not a loopback address: set %s and %s, or bind to 127.0.0.1",
-			flagAddress, s.cfg.Address, flagTLS, flagToken)
+	if s.cfg.CertFile == "" || s.token == nil && s.readToken == nil {
+		return fmt.Errorf("%s %s is not a loopback address: set %s, and %s or %s, or bind to 127.0.0.1",
+			flagAddress, s.cfg.Address, flagTLS, flagToken, flagReadToken)
+	}
+	return nil
+}
+
+func (s *Server) openTokens() error {
+	for _, t := range []struct {
+		flag, path string
+		into       **tokenFile
+	}{{flagToken, s.cfg.TokenFile, &s.token}, {flagReadToken, s.cfg.ReadTokenFile, &s.readToken}} {
+		if t.path == "" {
+			continue
+		}
+		token, err := openToken(t.path, s.log)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.flag, err)
+		}
+		*t.into = token
+	}
+	if s.token != nil && s.readToken.is(s.token.current()) {
+		return fmt.Errorf("%s and %s have the same token: make another one for those who may only look", flagToken, flagReadToken)
 	}
 	return nil
 }
@@ -118,8 +137,8 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && !Trusted(r) {
-			WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s",
-				r.Method, path, s.cfg.Socket, flagToken))
+			WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s "+
+				"(that of %s only reads)", r.Method, path, s.cfg.Socket, flagToken, flagReadToken))
 			return
 		}
 		handler(w, r)

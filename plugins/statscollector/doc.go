@@ -6,6 +6,9 @@
 // on the node: what has gone is gone from the next answer, and above a limit pods are added up under "(other)", so that a
 // broken node cannot flood Prometheus.
 //
+// NAT (nat.go): translated packets by pod are among the interface counters with VPP. Sessions by pod cost something to
+// count, so that they are metrics only where the agent is told so; contiv-netctl nat asks for them in any case.
+//
 // Programming latency (programming.go) has the names of kube-proxy's metrics, so that dashboards, alerts and the SLO of
 // Kubernetes ("network programming latency") apply as they are. The controller reports every event when its transaction has
 // been applied.

@@ -22,6 +22,9 @@ type Counters struct {
 	RxPackets, RxBytes        uint64
 	TxPackets, TxBytes        uint64
 	Drops, Errors, NoBuffer   uint64
+	// Of the packets that VPP's NAT44 translated, and that came from the pod: to services, from a backend, and those that it
+	// could not translate. The kernel does not count them.
+	NATOut2In, NATIn2Out, NATDrops uint64
 }
 
 // Source reads the counters of all interfaces that are the agent's.
@@ -34,7 +37,11 @@ type family struct {
 }
 
 func newFamily(name, help string, value func(*Counters) uint64) family {
-	return family{prometheus.NewDesc("contiv_interface_"+name, help, []string{"namespace", "pod", "interface"}, nil), value}
+	return named("contiv_interface_"+name, help, value)
+}
+
+func named(name, help string, value func(*Counters) uint64) family {
+	return family{prometheus.NewDesc(name, help, []string{"namespace", "pod", "interface"}, nil), value}
 }
 
 // Interfaces is a prometheus.Collector of interface counters.
@@ -46,9 +53,9 @@ type Interfaces struct {
 	up       *prometheus.Desc
 }
 
-// NewInterfaces collects from a source; pods above max are added up.
-func NewInterfaces(read Source, max int, log *slog.Logger) *Interfaces {
-	return &Interfaces{
+// NewInterfaces collects from a source; pods above max are added up. nat says that the source counts translated packets.
+func NewInterfaces(read Source, max int, nat bool, log *slog.Logger) *Interfaces {
+	i := &Interfaces{
 		read: read, max: max, log: log,
 		families: []family{
 			newFamily("receive_bytes_total", "Bytes received from the pod, or by the node's interface.",
@@ -66,6 +73,16 @@ func NewInterfaces(read Source, max int, log *slog.Logger) *Interfaces {
 		},
 		up: prometheus.NewDesc("contiv_interface_counters_up", "1 when the interface counters can be read.", nil, nil),
 	}
+	if nat {
+		i.families = append(i.families,
+			named("contiv_vpp_nat_to_services_packets_total", "Packets that the pod sent to services and NAT44 translated.",
+				func(c *Counters) uint64 { return c.NATOut2In }),
+			named("contiv_vpp_nat_as_backend_packets_total", "Packets that the pod sent as the backend of a service and NAT44 "+
+				"translated.", func(c *Counters) uint64 { return c.NATIn2Out }),
+			named("contiv_vpp_nat_drops_total", "Packets of the pod that NAT44 dropped.",
+				func(c *Counters) uint64 { return c.NATDrops }))
+	}
+	return i
 }
 
 // Describe implements prometheus.Collector.
@@ -108,6 +125,7 @@ func bounded(list []Counters, max int) []Counters {
 		sum.RxPackets, sum.RxBytes = sum.RxPackets+c.RxPackets, sum.RxBytes+c.RxBytes
 		sum.TxPackets, sum.TxBytes = sum.TxPackets+c.TxPackets, sum.TxBytes+c.TxBytes
 		sum.Drops, sum.Errors, sum.NoBuffer = sum.Drops+c.Drops, sum.Errors+c.Errors, sum.NoBuffer+c.NoBuffer
+		sum.NATOut2In, sum.NATIn2Out, sum.NATDrops = sum.NATOut2In+c.NATOut2In, sum.NATIn2Out+c.NATIn2Out, sum.NATDrops+c.NATDrops
 	}
 	sorted := slices.SortedFunc(slices.Values(list), func(a, b Counters) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Interface, b.Interface))

@@ -24,7 +24,7 @@ func TestCountersAreNamedByPodAndBounded(t *testing.T) {
 	var list []Counters
 	read := func() ([]Counters, error) { return list, nil }
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(NewInterfaces(read, 2, quiet()))
+	reg.MustRegister(NewInterfaces(read, 2, true, quiet()))
 	want := func(lines ...string) {
 		t.Helper()
 		if got := gathered(t, reg, "contiv_interface_receive_bytes_total"); !slices.Equal(got, lines) {
@@ -43,13 +43,21 @@ func TestCountersAreNamedByPodAndBounded(t *testing.T) {
 		list = append(list, Counters{Namespace: "y", Pod: fmt.Sprint(i), Interface: fmt.Sprint(i), RxBytes: 1})
 	}
 	want(series("", otherPods, "", 1000), series("x", "a", "", 3), series("x", "b", "", 4), series("", "", "host-eth1", 7))
+	list = append(list, Counters{Namespace: "x", Pod: "a", NATOut2In: 3, NATIn2Out: 4, NATDrops: 5},
+		Counters{Namespace: "x", Pod: "a", NATOut2In: 30})
+	for metric, n := range map[string]int{"to_services_packets": 33, "as_backend_packets": 4, "drops": 5} {
+		if got := gathered(t, reg, "contiv_vpp_nat_"+metric+"_total"); !slices.Contains(got, series("x", "a", "", n)) {
+			t.Errorf("%s: %q", metric, got)
+		}
+	}
 	list = list[:1] // what is gone is gone
 	want(series("", "", "host-eth1", 7))
 }
 
 func TestUnreadableCountersAreSaidToBe(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(NewInterfaces(func() ([]Counters, error) { return nil, errors.New("no socket") }, 1, quiet()))
+	reg.MustRegister(NewInterfaces(func() ([]Counters, error) { return nil, errors.New("no socket") }, 1, false,
+		quiet()))
 	if got := gathered(t, reg, "contiv_interface_counters_up"); !slices.Equal(got, []string{"0"}) {
 		t.Errorf("counters up: %q", got)
 	}

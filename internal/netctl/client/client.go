@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"contiv.dev/vswitch/internal/diag"
@@ -25,6 +26,8 @@ const (
 	SharedName = "contiv-agent"
 	// maxAnswer bounds what is read of an agent: the dump of a large node.
 	maxAnswer = 512 << 20
+	// dialTimeout is for an agent that is there; one that is not must not hold up the others' answers.
+	dialTimeout = 3 * time.Second
 )
 
 // Agent is the agent of one node.
@@ -67,8 +70,7 @@ func Remote(node, address string, cred Credentials) (*Agent, error) {
 		}
 		a.token = strings.TrimSpace(string(token))
 	}
-	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 5 * time.Second}
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout}
 	a.http = &http.Client{Transport: transport}
 	if cred.Plain {
 		addr, err := netip.ParseAddr(host)
@@ -204,7 +206,7 @@ func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*ht
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("agent %s does not answer: %w", a, plain(err))
+		return nil, &Unreachable{Agent: a.String(), Cause: plain(err)}
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
@@ -224,18 +226,42 @@ func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*ht
 	return nil, e
 }
 
-// plain is the cause, without the URL, which is made up for a socket.
+// Unreachable says that an agent gave no answer at all.
+type Unreachable struct {
+	Agent string
+	Cause error
+}
+
+// Error implements error.
+func (u *Unreachable) Error() string {
+	return fmt.Sprintf("agent %s does not answer: %v", u.Agent, u.Cause)
+}
+
+// Unwrap implements errors.
+func (u *Unreachable) Unwrap() error { return u.Cause }
+
+// Away tells whether an error says that the agent gave no answer, in which case asking it for more is of no use.
+func Away(err error) bool {
+	var u *Unreachable
+	return errors.As(err, &u)
+}
+
+// plain is the cause, without URL and address, which the caller knows.
 func plain(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return errors.New("no answer in time")
+	}
+	for _, known := range []syscall.Errno{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENOENT,
+		syscall.EACCES, syscall.EPERM} {
+		if errors.Is(err, known) {
+			return known
 		}
-		if _, ok := err.(*net.OpError); ok {
-			return err
-		}
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
 	}
+	return err
 }
 
 // Recording is a trace that an agent is making.

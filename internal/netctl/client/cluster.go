@@ -33,6 +33,8 @@ type Options struct {
 type Nodes struct {
 	Nodes  []nodesync.NodeReport `json:"nodes"`
 	Broken map[string]string     `json:"broken"`
+	// Stale says that, and why, this is what the agent remembers: etcd does not answer.
+	Stale string `json:"stale,omitempty"`
 }
 
 // Cluster are the agents of a cluster.
@@ -55,16 +57,16 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 		}
 	}
 	if err := c.first.Get(ctx, diag.AgentPath, &c.info); err != nil {
-		if opts.Server == "" {
-			err = fmt.Errorf("%w; is the agent running on this node, is this root? "+
-				"--socket and --server say where else to look", err)
+		if opts.Server == "" && Away(err) {
+			err = fmt.Errorf("%w; is the agent running on this node, is this root? --socket says where another agent's socket "+
+				"is, and --server asks another node's agent", err)
 		}
 		return nil, err
 	}
 	c.first.Name = c.info.Node
 	if err := c.first.Get(ctx, NodesPath, &c.nodes); err != nil {
 		c.nodes.Nodes = []nodesync.NodeReport{{Name: c.info.Node, State: "claimed"}}
-		c.nodes.Broken = map[string]string{"": err.Error()}
+		c.nodes.Stale = "only this node is known: " + err.Error()
 	}
 	return c, nil
 }

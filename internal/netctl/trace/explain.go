@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"contiv.dev/vswitch/internal/diag"
@@ -21,10 +22,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
 		return Verdict{Delivered: true, Answered: true, Text: fmt.Sprintf("delivered and answered in %.2f ms", probe.RTTMs[0])}
 	}
-	told := ""
-	if probe != nil && len(probe.Errors) > 0 {
-		told = "; the sender noticed: " + strings.Join(probe.Errors, ", ")
-	}
+	told := noticed(probe)
 	if v, lost := lostOn(from, from.There, "the packet"); lost {
 		v.Text += told
 		return v
@@ -42,6 +40,13 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	}
 	v := Verdict{Delivered: true, Lost: to.Node}
 	switch {
+	case probe != nil && slices.Contains(probe.Errors, refused) && strings.HasPrefix(to.There.Out, "pod "):
+		v.Text = fmt.Sprintf("delivered to %s on %s, which refused it: nothing listens on that port there", to.There.Out, to.Node)
+	case to.Back.Outcome == NotSeen && firstProblem(to.Facts) != "":
+		v.Delivered = false
+		v.Text = fmt.Sprintf("was to go to %s on %s, but: %s", orElse(to.There.Out, "its receiver"), to.Node, firstProblem(to.Facts))
+	case to.Back.Outcome == NotSeen && to.There.Outcome == Local:
+		v.Text = fmt.Sprintf("delivered to the node %s itself, which has sent no answer", to.Node)
 	case to.Back.Outcome == NotSeen && !strings.HasPrefix(to.There.Out, "pod "):
 		v.Delivered = false
 		v.Text = fmt.Sprintf("left %s by %s, and no answer came back", to.Node, orElse(to.There.Out, "an interface"))
@@ -58,6 +63,9 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	case from.Back.Outcome == Dropped:
 		v.Lost = from.Node
 		v.Text = fmt.Sprintf("delivered, but the answer was dropped on %s: %s", from.Node, from.Back.Reason)
+	case from.Back.Outcome == Unknown:
+		v.Lost = from.Node
+		v.Text = fmt.Sprintf("delivered, but the answer, which came back to %s, was lost there: %s", from.Node, unseenDrop)
 	default:
 		v.Lost = from.Node
 		v.Text = "delivered, and an answer was sent back, but the sender did not take it"
@@ -66,11 +74,46 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	return v
 }
 
+// LostBefore says whether, and how, a packet that was not answered ends on a node that was only to pass it on.
+func LostBefore(s Side, probe *diag.ProbeResult) (Verdict, bool) {
+	if probe != nil && probe.Received > 0 {
+		return Verdict{}, false
+	}
+	v, lost := lostOn(s, s.There, "the packet")
+	v.Text += noticed(probe)
+	return v, lost
+}
+
+// ExplainHalf is Explain where nothing was recorded on the receiver's node.
+func ExplainHalf(from Side, to string, probe *diag.ProbeResult, missing string) Verdict {
+	if probe != nil && probe.Received > 0 {
+		return Verdict{Delivered: true, Answered: true, Text: fmt.Sprintf("delivered and answered in %.2f ms", probe.RTTMs[0])}
+	}
+	v, lost := lostOn(from, from.There, "the packet")
+	if !lost {
+		v = Verdict{Lost: "beyond " + from.Node, Text: fmt.Sprintf("%s sent the packet to %s by %s, and no answer came back; "+
+			"nothing was recorded on the other node: %s", from.Node, to, orElse(from.There.Out, "an interface"), missing)}
+	}
+	v.Text += noticed(probe)
+	return v
+}
+
+// unseenDrop is what becomes of packets between two rules.
+const unseenDrop = "no rule of nf_tables dropped it, so the kernel's routing did, its check of the source (rp_filter) or " +
+	"iptables-legacy: does a route of somebody else's lead elsewhere?"
+
+// refused is what a sender notices of a TCP reset.
+const refused = "connection refused"
+
 // lostOn says whether and why a packet ends on a node.
 func lostOn(s Side, p Path, what string) (Verdict, bool) {
 	switch p.Outcome {
 	case Dropped:
-		return Verdict{Lost: s.Node, Text: fmt.Sprintf("%s was dropped on %s: %s", what, s.Node, p.Reason)}, true
+		text := fmt.Sprintf("%s was dropped on %s: %s", what, s.Node, p.Reason)
+		if problem := firstProblem(s.Facts); problem != "" {
+			text += "; " + problem
+		}
+		return Verdict{Lost: s.Node, Text: text}, true
 	case NotSeen:
 		text := fmt.Sprintf("%s never came to the dataplane of %s", what, s.Node)
 		if problem := firstProblem(s.Facts); problem != "" {
@@ -78,9 +121,8 @@ func lostOn(s Side, p Path, what string) (Verdict, bool) {
 		}
 		return Verdict{Lost: s.Node, Text: text}, true
 	case Unknown: // seen by rules, then no more: the kernel's routing
-		if problem := firstProblem(s.Facts); problem != "" {
-			return Verdict{Lost: s.Node, Text: fmt.Sprintf("%s was lost on %s: %s", what, s.Node, problem)}, true
-		}
+		return Verdict{Lost: s.Node, Text: fmt.Sprintf("%s was lost on %s: %s", what, s.Node, orElse(firstProblem(s.Facts),
+			unseenDrop))}, true
 	}
 	return Verdict{}, false
 }

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"contiv.dev/vswitch/internal/diag"
@@ -14,8 +15,25 @@ type nftLine struct {
 	text                     string
 }
 
-// own is the table that only marks packets.
-const ownTable = "contiv-trace"
+const (
+	// ownTable only marks packets, before all other tables.
+	ownTable = "contiv-trace"
+	// ourTable has the driver's rules, servicesTable those of services.
+	ourTable, servicesTable = "contiv", "contiv-services"
+	// ourChains begins the names of chains that the driver makes by iptables.
+	ourChains = "cali-"
+)
+
+// minor says whether a rule of ours only leads to others.
+func minor(l nftLine, verdict string) bool {
+	switch {
+	case l.table == ourTable || strings.HasPrefix(l.chain, ourChains): // by nftables, or by iptables
+		return verdict != "accept" && verdict != "drop"
+	case l.table == servicesTable:
+		return verdict == "return" || verdict == "continue"
+	}
+	return strings.HasPrefix(verdict, "jump "+ourChains)
+}
 
 func parseNft(text string) []nftLine {
 	var out []nftLine
@@ -29,23 +47,32 @@ func parseNft(text string) []nftLine {
 	return out
 }
 
-// readNft picks the packet of the flow that came farthest; the kernel gives all lines of a packet one number.
-func readNft(c *diag.Capture, f Flow, answer bool) Path {
-	lines := map[string][]nftLine{}
-	var order []string
-	for _, l := range parseNft(c.Text) {
-		if lines[l.id] == nil {
-			order = append(order, l.id)
+// nftPackets sorts lines by packet. The kernel gives all lines of a packet one number, and gives that to a later packet
+// again; each packet begins in the table that marks it.
+func nftPackets(lines []nftLine) [][]nftLine {
+	var out [][]nftLine
+	at := map[string]int{} // number → place of the packet that has it now
+	for _, l := range lines {
+		i, known := at[l.id]
+		if !known || l.table == ownTable && l.kind == "packet:" && (l.chain == "prerouting" || l.chain == "output") {
+			i = len(out)
+			at[l.id] = i
+			out = append(out, nil)
 		}
-		lines[l.id] = append(lines[l.id], l)
+		out[i] = append(out[i], l)
 	}
+	return out
+}
+
+// readNft picks the packet of the flow that came farthest.
+func readNft(c *diag.Capture, f Flow, answer bool) Path {
 	n := newNames(c.Interfaces)
 	best := Path{Outcome: NotSeen, Hops: []Hop{}}
-	for _, id := range order {
-		if !nftCarries(lines[id], f, answer) {
+	for _, lines := range nftPackets(parseNft(c.Text)) {
+		if !nftCarries(lines, f, answer) {
 			continue
 		}
-		if path := nftPath(lines[id], n); len(path.Hops) > len(best.Hops) {
+		if path := nftPath(lines, n); len(path.Hops) > len(best.Hops) {
 			best = path
 		}
 	}
@@ -53,17 +80,12 @@ func readNft(c *diag.Capture, f Flow, answer bool) Path {
 }
 
 func nftCarries(lines []nftLine, f Flow, answer bool) bool {
-	family := "ip"
-	if f.Dest.Is6() {
-		family = "ip6"
-	}
 	for _, l := range lines {
 		if l.kind != "packet:" {
 			continue
 		}
-		text := " " + l.text + " "
-		if strings.Contains(text, " "+family+" daddr "+f.Dest.String()+" ") &&
-			(answer || strings.Contains(text, " "+family+" saddr "+f.Source.String()+" ")) {
+		e, ok := nftEnds(l.text)
+		if ok && e.Dest.Addr() == f.Dest && (answer || e.Source.Addr() == f.Source) && (f.Port == 0 || e.Dest.Port() == f.Port) {
 			return true
 		}
 	}
@@ -79,14 +101,19 @@ func nftPath(lines []nftLine, n names) Path {
 	for _, l := range lines {
 		stage := l.family + " " + l.table + " " + l.chain
 		if l.kind == "packet:" {
+			if e, ok := nftEnds(l.text); ok {
+				if path.Left = e; !path.Came.valid() {
+					path.Came = e
+				}
+			}
 			for _, m := range device.FindAllStringSubmatch(l.text, -1) {
 				switch {
 				case m[1] == "iif" && in == "":
 					in = m[2]
-					path.Hops = append(path.Hops, Hop{"received", "received from " + n.of(in)})
+					path.Hops = append(path.Hops, Hop{Stage: "received", What: "received from " + n.of(in)})
 				case m[1] == "oif" && path.Out != n.of(m[2]):
 					path.Out = n.of(m[2])
-					path.Hops = append(path.Hops, Hop{"routed", "leaves by " + path.Out})
+					path.Hops = append(path.Hops, Hop{Stage: "routed", What: "leaves by " + path.Out})
 				}
 			}
 			continue
@@ -96,17 +123,22 @@ func nftPath(lines []nftLine, n names) Path {
 		}
 		switch {
 		case l.kind == "rule":
-			path.Hops = append(path.Hops, Hop{stage, l.text})
-			if m := verdict.FindStringSubmatch(l.text); m != nil && m[1] == "drop" {
+			m := verdict.FindStringSubmatch(l.text)
+			path.Hops = append(path.Hops, Hop{Stage: stage, What: l.text, Minor: m != nil && minor(l, m[1])})
+			if m != nil && m[1] == "drop" {
 				path.Outcome, path.Reason = Dropped, "rule in "+stage+": "+l.text
 			}
 		case l.kind == "policy" && l.text == "drop":
-			path.Hops = append(path.Hops, Hop{stage, "policy drop"})
+			path.Hops = append(path.Hops, Hop{Stage: stage, What: "policy drop"})
 			path.Outcome, path.Reason = Dropped, "the policy of "+stage
 		}
 	}
-	if path.Outcome == Unknown && path.Out != "" {
+	switch {
+	case path.Outcome != Unknown:
+	case path.Out != "":
 		path.Outcome = Sent
+	case slices.ContainsFunc(lines, func(l nftLine) bool { return l.table == ownTable && l.chain == "input" }):
+		path.Outcome = Local
 	}
 	return path
 }

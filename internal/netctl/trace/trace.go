@@ -15,8 +15,10 @@ type Flow struct {
 	Port   uint16     `json:"port,omitempty"`
 }
 
-// reverse is the direction of answers. Their source may be another address than was asked, if that was a service's.
-func (f Flow) reverse() Flow { return Flow{Source: f.Dest, Dest: f.Source, Proto: f.Proto} }
+// answer is the direction of answers to a packet. Their source may be another address than was asked, if that was a service's.
+func (f Flow) answer(there Path) Flow {
+	return Flow{Source: f.Dest, Dest: f.Source, Proto: f.Proto, Port: there.Came.Source.Port()}
+}
 
 // Outcome is what became of a packet on a node.
 type Outcome string
@@ -34,6 +36,8 @@ const (
 type Hop struct {
 	Stage string `json:"stage"` // node of VPP's graph, or table and chain
 	What  string `json:"what"`
+	// Minor hops are our own rules that only lead to others.
+	Minor bool `json:"minor,omitempty"`
 }
 
 // Path is one packet on one node.
@@ -42,6 +46,9 @@ type Path struct {
 	Outcome Outcome `json:"outcome"`
 	Out     string  `json:"out,omitempty"`    // the pod, or the interface, to which it was sent
 	Reason  string  `json:"reason,omitempty"` // why it was dropped
+	// Came and Left are the packet's addresses when it came to the node and when it left, which translation makes differ.
+	Came Ends `json:"came,omitzero"`
+	Left Ends `json:"left,omitzero"`
 }
 
 // Side is what one node has recorded.
@@ -63,7 +70,8 @@ func Read(node string, c *diag.Capture, f Flow) Side {
 	if c.Dataplane == "linux" {
 		read = readNft
 	}
-	s.There, s.Back = read(c, f, false), read(c, f.reverse(), true)
+	s.There = read(c, f, false)
+	s.Back = read(c, f.answer(s.There), true)
 	return s
 }
 

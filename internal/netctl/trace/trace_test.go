@@ -123,6 +123,15 @@ func TestExplain(t *testing.T) {
 			"a", "dropped on a"},
 		{"to the outside", Side{Node: "a", There: sent, Back: unseen}, Side{Node: "a", There: sent, Back: unseen}, 0, false, "a",
 			"left a by eth1, and no answer"},
+		{"link of the pod down", Side{Node: "a", There: sent}, Side{Node: "b", There: toPod, Back: unseen,
+			Facts: []diag.Fact{{Where: "node", What: "link", Text: "cali1 is down", Problem: true}}}, 0, false, "b",
+			"was to go to pod default/c (tap1) on b, but: link of the node cali1 is down"},
+		{"answer lost by the kernel", Side{Node: "a", There: sent, Back: Path{Outcome: Unknown}}, Side{Node: "b", There: toPod,
+			Back: sent}, 0, true, "a", "came back to a, was lost there: no rule of nf_tables dropped it"},
+		{"lost by the kernel", Side{Node: "a", There: Path{Outcome: Unknown}}, Side{Node: "b", There: unseen}, 0, false, "a",
+			"lost on a: no rule of nf_tables dropped it"},
+		{"to the node itself", Side{Node: "a", There: Path{Outcome: Local}, Back: unseen}, Side{Node: "a",
+			There: Path{Outcome: Local}, Back: unseen}, 0, true, "a", "delivered to the node a itself"},
 		{"same node", Side{Node: "a", There: toPod, Back: unseen}, Side{Node: "a", There: toPod, Back: unseen}, 0, true, "a",
 			"no answer"},
 	} {
@@ -141,6 +150,8 @@ func FuzzParsers(f *testing.F) {
 		for _, dataplane := range []string{"vpp", "linux"} {
 			s := Read("n", &diag.Capture{Dataplane: dataplane, Text: text, Interfaces: interfaces()}, flow)
 			Explain(s, s, nil)
+			s = Read("n", &diag.Capture{Dataplane: dataplane, Text: text, Interfaces: interfaces()}, toService)
+			ExplainService(&Service{}, s, &s, nil)
 		}
 	})
 }

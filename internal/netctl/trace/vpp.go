@@ -52,6 +52,7 @@ func readVPP(c *diag.Capture, f Flow, answer bool) Path {
 		}
 		if path := p.path(n); len(path.Hops) > len(best.Hops) {
 			best = path
+			best.Came, best.Left = p.ends(f.vppProto())
 		}
 	}
 	return best
@@ -59,10 +60,7 @@ func readVPP(c *diag.Capture, f Flow, answer bool) Path {
 
 // carries looks for "ICMP: 10.1.1.2 -> 10.1.1.3", and with a port for "TCP: 4711 -> 80" after it.
 func (p vppPacket) carries(f Flow, answer bool) bool {
-	proto := strings.ToUpper(f.Proto)
-	if proto == "ICMP" && f.Dest.Is6() {
-		proto = "ICMP6"
-	}
+	proto := f.vppProto()
 	want := []string{proto + ": " + f.Source.String() + " -> " + f.Dest.String()}
 	if answer {
 		want = []string{proto + ": ", " -> " + f.Dest.String()}
@@ -82,6 +80,15 @@ func (p vppPacket) carries(f Flow, answer bool) bool {
 		}
 	}
 	return found && ports
+}
+
+// vppProto is VPP's name of the protocol.
+func (f Flow) vppProto() string {
+	proto := strings.ToUpper(f.Proto)
+	if proto == "ICMP" && f.Dest.Is6() {
+		return "ICMP6"
+	}
+	return proto
 }
 
 func portLine(line, proto string, port uint16) bool {
@@ -124,7 +131,7 @@ func (p vppPacket) what(i int, n names) string {
 		return "routed: " + fieldAfter(line, "fib", "FIB index")
 	case h.node == "ip4-rewrite", h.node == "ip6-rewrite":
 		if _, via, ok := strings.Cut(line, " : "); ok {
-			via, _, _ = strings.Cut(via, ":")
+			via, _, _ = strings.Cut(via, ": mtu:") // IPv6 addresses have colons, too
 			return n.renamed("forwarded: " + via)
 		}
 	case strings.HasSuffix(h.node, "-output") && n.known(strings.TrimSuffix(h.node, "-output")):

@@ -2,7 +2,11 @@ package validate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+
+	"contiv.dev/vswitch/internal/diag"
 )
 
 // drift: what a node has programmed is there, and in the state it should be in.
@@ -15,21 +19,97 @@ func (s *state) drift(n *node) {
 			s.find(n.Node, "value", v.Key, "waits for something that it depends on")
 		}
 	}
-	for _, r := range n.Check.Repairs {
-		what := map[string]string{
-			"create": "is missing in the dataplane", "update": "is other than programmed", "delete": "is in the dataplane and " +
-				"should not be",
-		}[r.Action]
-		if what == "" {
-			what = "differs (" + r.Action + " is due)"
-		}
-		s.find(n.Node, "drift", r.Key, fmt.Sprintf("%s %s; POST /scheduler/downstream-resync repairs it", object(r.Key), what))
+	for _, dst := range n.Check.TypedRoutes {
+		s.find(n.Node, "route", dst, "somebody has typed in this route at VPP's command line, in the table of pods; it goes before the "+
+			"agent's: remove it there (ip route del)")
 	}
+	of := map[string][]diag.Repair{}
+	for _, r := range n.Check.Repairs {
+		of[n.podOf(r.Key)] = append(of[n.podOf(r.Key)], r)
+	}
+	for _, pod := range slices.Sorted(maps.Keys(of)) {
+		if list := of[pod]; pod != "" && len(list) > 1 {
+			s.podDrift(n, pod, list)
+			continue
+		}
+		for _, r := range of[pod] {
+			if isUp(r) {
+				s.find(n.Node, "drift", r.Key, fmt.Sprintf("interface%s is down; %s", ofPod(pod), n.resync()))
+				continue
+			}
+			s.find(n.Node, "drift", r.Key, fmt.Sprintf("%s%s %s; %s", object(r.Key), ofPod(pod), actionText(r.Action), n.resync()))
+		}
+	}
+}
+
+func (n *node) resync() string { return "contiv-netctl resync " + n.Node + " repairs it" }
+
+func actionText(action string) string {
+	switch action {
+	case "create":
+		return "is missing in the dataplane"
+	case "update":
+		return "is other than programmed"
+	case "delete":
+		return "is in the dataplane and should not be"
+	}
+	return "differs (" + action + " is due)"
+}
+
+func ofPod(pod string) string {
+	if pod == "" {
+		return ""
+	}
+	return " of pod " + pod
+}
+
+// podDrift is one finding for what has mostly one cause: with a pod's interface its addresses, routes and neighbours go.
+func (s *state) podDrift(n *node, pod string, list []diag.Repair) {
+	f := Finding{Node: n.Node, About: "drift", Object: "pod " + pod}
+	down := false
+	var words []string
+	for _, r := range list {
+		f.Keys = append(f.Keys, r.Key)
+		down = down || isUp(r)
+		if word := object(r.Key); !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	if down {
+		f.Text = "its interface is down: "
+	}
+	slices.Sort(words)
+	f.Text += fmt.Sprintf("%d of its values are not in the dataplane as programmed (%s); %s", len(list), strings.Join(words, ", "),
+		n.resync())
+	s.findings = append(s.findings, f)
+}
+
+// isUp tells the repair of an interface that is down.
+func isUp(r diag.Repair) bool {
+	return r.Action == "create" && (strings.HasPrefix(r.Key, "linux/interface/state/") || strings.HasPrefix(r.Key,
+		"vpp/interface/") && strings.HasSuffix(r.Key, "/link-state/UP"))
+}
+
+// idInNames is how much of a container's ID is in the names of its interfaces, at least.
+const idInNames = 28
+
+// podOf is the pod that a value belongs to, by the container's ID in its key; empty: none.
+func (n *node) podOf(key string) (pod string) {
+	longest := 0
+	for i := range n.Pods {
+		id := n.Pods[i].ContainerID
+		id = id[:min(len(id), idInNames)]
+		if len(id) > longest && strings.Contains(key, id) {
+			longest, pod = len(id), n.Pods[i].id()
+		}
+	}
+	return pod
 }
 
 // object says what a key stands for.
 func object(key string) string {
 	for _, k := range []struct{ part, word string }{
+		{"/address/static/", "address"}, {"/workload-up/", "endpoint"},
 		{"/arp/", "ARP entry"}, {"/l2/v2/fib/", "forwarding entry"}, {"/route/", "route"}, {"bridge-domain", "bridge domain"},
 		{"/interfaces/vxlan", "tunnel end"}, {"vpp/bd/", "bridge domain's member"}, {"/interface", "interface"}, {"/nat",
 			"NAT entry"},

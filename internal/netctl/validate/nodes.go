@@ -29,8 +29,17 @@ func (s *state) nodes() {
 	owners := map[netip.Addr]string{}
 	ids := map[uint32]string{}
 	for _, n := range s.sorted() {
+		if n.Stale != "" {
+			s.find(n.Node, "etcd", "etcd", n.Stale)
+		}
 		for _, p := range n.Info.Problems {
 			s.find(n.Node, "node", n.Node, "is not ready: "+p)
+		}
+		if n.Kernel != nil {
+			for _, family := range n.Kernel.NotForwarding {
+				s.find(n.Node, "node", n.Node, fmt.Sprintf("does not pass %s packets on: somebody has set the kernel's forwarding to 0; "+
+					"set it to 1 again (sysctl), or restart the agent", family))
+			}
 		}
 		if n.report == nil {
 			continue

@@ -23,11 +23,10 @@ func (s *state) overlay(n *node) {
 		return
 	}
 	for _, p := range s.peers(n) {
-		if p.Info.Dataplane == dataplaneLinux { // another way of tunnelling
-			s.find(n.Node, "tunnel", p.Node, "has another dataplane ("+p.Info.Dataplane+" instead of "+n.Info.Dataplane+")")
+		tunnel := s.tunnelTo(n, p)
+		if p.Info.Dataplane == dataplaneLinux { // it has no interfaces of VPP to compare with; linuxOverlay looks at its side
 			continue
 		}
-		tunnel := s.tunnelTo(n, p)
 		s.arp(n, p)
 		s.fib(n, p, tunnel)
 	}
@@ -48,7 +47,9 @@ func (s *state) tunnelTo(n, p *node) (name string) {
 		if !slices.Contains(n.ips, addr(i.Vxlan.Src)) {
 			s.find(n.Node, "tunnel", i.Name, fmt.Sprintf("begins at %s, which is no address of this node (%v)", i.Vxlan.Src, n.ips))
 		}
-		s.otherEnd(n, p, i)
+		if p.Info.Dataplane != dataplaneLinux {
+			s.otherEnd(n, p, i)
+		}
 	}
 	if name == "" {
 		s.find(n.Node, "tunnel", p.Node, fmt.Sprintf("there is no tunnel to %s, whose address is %v", p.Node, p.ips))

@@ -64,7 +64,36 @@ type fault struct {
 }
 
 func faults() []fault {
-	return slices.Concat(nodeFaults(), vppFaults(), linuxFaults(), podFaults())
+	return slices.Concat(nodeFaults(), driftFaults(), vppFaults(), linuxFaults(), podFaults())
+}
+
+// driftFaults: what has one cause is one finding, which names the pod and not only a key.
+func driftFaults() []fault {
+	repairs := func(keys ...string) func(*testing.T, *View, *View) {
+		return func(t *testing.T, n1, _ *View) {
+			id := n1.Pods[0].ContainerID
+			for _, key := range keys {
+				n1.Check.Repairs = append(n1.Check.Repairs, diag.Repair{Key: strings.ReplaceAll(key, "ID", id), Action: "create"})
+			}
+		}
+	}
+	return []fault{
+		{"a pod's interface down", false, repairs("linux/interface/state/linux-tap-ID/UP",
+			"config/linux/l3/v2/arp/linux-tap-ID/10.1.1.1", "config/linux/l3/v2/route/0.0.0.0/0/linux-tap-ID"), "drift", "n1",
+			"its interface is down: 3 of its values are not in the dataplane as programmed (ARP entry, interface, route); " +
+				"contiv-netctl resync n1 repairs it", 0},
+		{"some of a pod's values", false, repairs("config/linux/l3/v2/route/0.0.0.0/0/linux-tap-ID",
+			"config/linux/l3/v2/route/10.1.1.1/32/linux-tap-ID"), "drift", "n1", "2 of its values", 0},
+		{"one of a pod's values", false, repairs("config/linux/l3/v2/route/0.0.0.0/0/linux-tap-ID"), "drift", "n1", "route of pod " +
+			"default/", 0},
+		{"VPP's side down", false, repairs("vpp/interface/vpp-tap-ID/link-state/UP"), "drift", "n1", "interface of pod default/", 0},
+		{"a route typed in", false, func(_ *testing.T, n1, _ *View) { n1.Check.TypedRoutes = []string{"10.1.2.2/32"} }, "route",
+			"n1", "somebody has typed in this route", 0},
+		{"etcd away", false, func(_ *testing.T, n1, _ *View) { n1.Stale = "etcd does not answer" }, "etcd", "n1",
+			"etcd does not answer", 0},
+		{"not forwarding", true, func(_ *testing.T, n1, _ *View) { n1.Kernel.NotForwarding = []string{"IPv6"} }, "node", "n1",
+			"does not pass IPv6 packets on", 0},
+	}
 }
 
 func nodeFaults() []fault {

@@ -17,6 +17,7 @@ type View struct {
 	Error       string                  `json:"error,omitempty"` // why the view is not there, or not complete
 	Info        diag.AgentInfo          `json:"agent"`
 	Nodes       []nodesync.NodeReport   `json:"nodes"`
+	Stale       string                  `json:"stale,omitempty"` // why Nodes is what the agent remembers
 	Pods        []Pod                   `json:"pods"`
 	Allocations Allocations             `json:"allocations"`
 	Kube        statscollector.KubePods `json:"kubernetes"`
@@ -58,10 +59,12 @@ type Value struct {
 // Finding is a fault.
 type Finding struct {
 	Node string `json:"node"`
-	// About is what kind of thing is wrong: node, value, drift, tunnel, arp, fib, route, pod, address.
+	// About is what kind of thing is wrong: node, etcd, value, drift, tunnel, arp, fib, route, pod, address.
 	About  string `json:"about"`
 	Object string `json:"object"`
 	Text   string `json:"text"`
+	// Keys are the values that it is about, if it is about several.
+	Keys []string `json:"keys,omitempty"`
 }
 
 // state is the cluster, prepared for comparing.
@@ -201,7 +204,9 @@ func Cluster(views []*View) []Finding {
 	slices.SortStableFunc(s.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.About, b.About), cmp.Compare(a.Object, b.Object))
 	})
-	return slices.Compact(s.findings)
+	return slices.CompactFunc(s.findings, func(a, b Finding) bool {
+		return a.Node == b.Node && a.About == b.About && a.Object == b.Object && a.Text == b.Text
+	})
 }
 
 func (s *state) sorted() []*node {

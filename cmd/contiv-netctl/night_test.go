@@ -1,0 +1,128 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNight: one thing is broken at a time, and the commands say what, in a line and before anybody loses patience.
+func TestNight(t *testing.T) {
+	for _, dataplane := range []string{"linux", "vpp"} {
+		t.Run(dataplane, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, dataplane, "vxlan")
+			w.agentDown()
+			if w.vppRuns() {
+				w.vppDown()
+				w.routeOfOthers()
+			} else {
+				w.forwardingOff()
+			}
+			w.etcdDown()
+			w.nodeAway()
+			w.podDown()
+		})
+	}
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) agentDown() {
+	second := w.Nodes[1].Name
+	w.must(w.Nodes[1].Agent.Kill())
+	w.want(true, []string{"nodes"}, "no answer: connection refused")
+	w.want(false, []string{"check"}, "connection refused; the node answers a ping of "+w.Nodes[0].Name+" at 10.99.0.102: look "+
+		"for its agent there", "1 findings")
+	w.want(false, []string{"ping", "a", "c"}, `"c" is not known to the 1 of 2 nodes that answer`, second)
+	w.want(true, []string{"ping", "a", w.c.IPs[0].String(), "-c", "1"}, "1 answered")
+	file := filepath.Join(w.dir, "down.tar.gz")
+	w.want(false, []string{"report", "-f", file}, "connection refused")
+	if text := unpack(w.t, file)["nodes/"+second+"/error.txt"]; !strings.Contains(text, "connection refused") {
+		w.t.Errorf("the bundle does not say why %s is missing: %q", second, text)
+	}
+	w.must(w.Nodes[1].StartAgent(w.ctx))
+	w.until(true, []string{"check"}, "0 findings")
+}
+
+func (w *world) vppDown() {
+	w.Nodes[1].VPP.Kill()
+	w.until(true, []string{"nodes"}, "no: VPP at ")
+	w.want(false, []string{"check"}, "is not ready: VPP at ", "connection refused", "1 findings")
+	out := w.want(false, []string{"trace", "a", "c"}, "nothing was recorded on the other node")
+	if strings.Count(out, "connection refused") != 1 {
+		w.t.Errorf("trace repeats itself:\n%s", out)
+	}
+	w.must(w.Nodes[1].VPP.Restart(w.ctx))
+	w.until(true, []string{"check"}, "0 findings")
+	w.until(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
+}
+
+// routeOfOthers: what somebody has typed in goes before the agent's routes.
+func (w *world) routeOfOthers() {
+	route := w.c.IPs[0].String() + "/32 table 1 via drop"
+	w.vpp(0, "ip route add "+route)
+	w.want(false, []string{"check"}, "somebody has typed in this route", "1 findings")
+	w.want(false, []string{"trace", "a", "c"}, "programmed by CLI", "somebody has typed it in", "dropped on "+w.Nodes[0].Name)
+	w.vpp(0, "ip route del "+route)
+	w.want(true, []string{"trace", "a", "c"}, "programmed by API", "delivered and answered")
+}
+
+func (w *world) forwardingOff() {
+	w.node(0, "sysctl -qw net.ipv4.ip_forward=0")
+	w.want(false, []string{"check"}, "does not pass IPv4 packets on", "1 findings")
+	w.want(false, []string{"trace", "a", "c"}, "net/ipv4/ip_forward is 0")
+	w.node(0, "sysctl -qw net.ipv4.ip_forward=1")
+	w.want(true, []string{"trace", "a", "c"}, "delivered and answered")
+}
+
+// etcdDown: everybody goes on with what they know.
+func (w *world) etcdDown() {
+	w.StopEtcd()
+	w.until(true, []string{"nodes"}, "etcd does not answer", w.Nodes[1].Name, "10.99.0.102")
+	w.want(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
+	w.want(false, []string{"check"}, "etcd does not answer")
+	w.must(w.StartEtcd(w.ctx))
+	w.until(true, []string{"check"}, "0 findings")
+}
+
+func (w *world) nodeAway() {
+	set := func(state string) {
+		for _, port := range []string{"uplink2", "mgmt2"} {
+			_, err := w.Underlay.Run(w.ctx, "ip", "link", "set", port, state)
+			w.must(err)
+		}
+	}
+	set("down")
+	start := time.Now()
+	w.want(false, []string{"check"}, "nor does the node answer pings of "+w.Nodes[0].Name+" at 10.99.0.102 and 192.168.16.",
+		"it is off, or cut off from there", "1 findings")
+	if took := time.Since(start); took > 15*time.Second {
+		w.t.Errorf("check took %s because of one node that is away", took)
+	}
+	set("up")
+	w.until(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
+	w.until(true, []string{"check"}, "0 findings")
+}
+
+// podDown: an interface that is down in the pod is one finding, and not one for each route.
+func (w *world) podDown() {
+	second := w.Nodes[1].Name
+	_, err := w.c.Run(w.ctx, "ip", "link", "set", "eth0", "down")
+	w.must(err)
+	out := w.want(false, []string{"check"}, "pod default/c", "its interface is down", "contiv-netctl resync "+second, "1 findings")
+	if !strings.Contains(out, "route") {
+		w.t.Errorf("check does not say what else is gone:\n%s", out)
+	}
+	w.want(false, []string{"trace", "a", "c"}, "was to go to pod default/c", "receiving pod")
+	w.want(false, []string{"trace", "c", "a"}, "route of the pod to "+w.a.IPs[0].String()+": no route")
+	w.want(true, []string{"resync", second}, "compared and repaired")
+	w.want(true, []string{"check"}, "0 findings")
+	w.want(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/table"
+)
+
+// resyncPath compares the dataplane with what is programmed, and writes what differs.
+const resyncPath = "/controller/resync?method=downstream"
+
+func (n *netctl) resync() *cobra.Command {
+	return &cobra.Command{
+		Use: "resync NODE...", Short: "Let nodes repair their dataplanes", Args: cobra.MinimumNArgs(1),
+		Long: "resync compares the dataplane of nodes with what is programmed, and writes what differs and nothing else. Traffic " +
+			"does not notice.\nNODE may be \"-\" for this node.",
+		ValidArgsFunction: n.completeNodes,
+		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			_, info := c.First()
+			for i := range args {
+				if args[i] == "-" {
+					args[i] = info.Node
+				}
+			}
+			answers := client.Each(ctx, c, args, func(ctx context.Context, a *client.Agent) (struct{}, error) {
+				return struct{}{}, a.Post(ctx, resyncPath, struct{}{}, nil)
+			})
+			done := []string{}
+			for _, a := range answers {
+				if a.Err == nil {
+					done = append(done, a.Node)
+				}
+			}
+			if err := n.printResync(cmd.OutOrStdout(), done); err != nil {
+				return err
+			}
+			return warn(cmd, answers)
+		}),
+	}
+}
+
+func (n *netctl) printResync(w io.Writer, nodes []string) error {
+	if n.format != table.Text {
+		return table.Value(w, n.format, map[string][]string{"resynced": nodes})
+	}
+	for _, node := range nodes {
+		fmt.Fprintf(w, "node %s is compared and repaired\n", node)
+	}
+	return nil
+}

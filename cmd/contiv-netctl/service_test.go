@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/internal/testbed/whoami"
+)
+
+// withAPI is a world whose agents watch an API server of the test's own.
+func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
+	t.Helper()
+	api, address := kubeapi.New(), "127.0.0.1:6443"
+	t.Cleanup(api.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, kubeapi.Kubeconfig(address), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newKubeWorld(t, dataplane, "vxlan", kubeconfig, func(n *testbed.Node) error {
+		return n.Do(func() error {
+			l, err := net.Listen("tcp", address)
+			if err == nil {
+				api.Serve(l)
+			}
+			return err
+		})
+	}), api
+}
+
+// TestServices: trace says which backend a packet to a service goes to, follows it there, or says why there is none.
+func TestServices(t *testing.T) {
+	for _, dataplane := range []string{"linux", iptables, "vpp"} {
+		t.Run(dataplane, func(t *testing.T) {
+			t.Parallel()
+			w, api := withAPI(t, dataplane)
+			w.services(api)
+		})
+	}
+}
+
+// endpoints puts a service and its slices, of both families.
+func (w *world) endpoints(api *kubeapi.Server, s *corev1.Service, to ...*testbed.Pod) {
+	w.t.Helper()
+	objs := []kubeapi.Object{s}
+	for i, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		var list []discoveryv1.Endpoint
+		for _, p := range to {
+			node := w.Nodes[0].Name
+			if p == w.c {
+				node = w.Nodes[1].Name
+			}
+			list = append(list, kubeapi.Endpoint(node, p.IPs[i]))
+		}
+		objs = append(objs, kubeapi.Slice(s, family, 8080, list...))
+	}
+	if err := api.Put(objs...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) service(name string, i int, change func(*corev1.Service)) *corev1.Service {
+	s := kubeapi.Service(name, []netip.Addr{
+		netip.MustParseAddr(fmt.Sprintf("10.96.0.%d", i)), netip.MustParseAddr(fmt.Sprintf("fd10:96::%d", i)),
+	}, kubeapi.Port(corev1.ProtocolTCP, 80))
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func (w *world) services(api *kubeapi.Server) {
+	first, second := w.Nodes[0].Name, w.Nodes[1].Name
+	for _, p := range []*testbed.Pod{w.b, w.c} {
+		server, err := whoami.Serve(p.Namespace, p.Name, 8080)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(server.Close)
+	}
+	local := corev1.ServiceInternalTrafficPolicyLocal
+	w.endpoints(api, w.service("far", 11, nil), w.c)
+	w.endpoints(api, w.service("near", 12, nil), w.b)
+	w.endpoints(api, w.service("none", 13, nil))
+	w.endpoints(api, w.service("local", 14, func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = &local }), w.c)
+	w.endpoints(api, w.service("both", 15, nil), w.b, w.c)
+	w.endpoints(api, w.service("self", 16, nil), w.a)
+	w.endpoints(api, w.service("port", 17, func(s *corev1.Service) {
+		s.Spec.Type, s.Spec.Ports[0].NodePort = corev1.ServiceTypeNodePort, 30080
+	}), w.b)
+	w.endpoints(api, w.service("limited", 18, func(s *corev1.Service) {
+		s.Spec.Type, s.Spec.LoadBalancerSourceRanges = corev1.ServiceTypeLoadBalancer, []string{"198.51.100.0/24"}
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}}
+	}), w.b)
+	w.until(true, []string{"services"}, "far", "near", "none", "local", "both", "self", "port", "limited")
+	w.until(true, []string{"ping", "a", "svc/far", "-c", "1"}, "1 sent, 1 answered")
+
+	for _, family := range []string{"4", "6"} {
+		flags := []string{}
+		if family == "6" {
+			flags = []string{"-6"}
+		}
+		backend := func(p *testbed.Pod) string {
+			return netip.AddrPortFrom(netip.MustParseAddr(p.IPs[len(flags)].String()), 8080).String()
+		}
+		w.until(true, append([]string{"ping", "a", "svc/both", "-c", "1"}, flags...), "1 sent, 1 answered")
+		w.want(true, append([]string{"trace", "a", "svc/far"}, flags...), "cluster IP, 1 endpoints", "translated",
+			"node "+second, "delivered to pod default/c ("+backend(w.c)+" on "+second+") and answered", "the answer, on node "+second)
+		w.want(false, append([]string{"trace", "a", "svc/none:80"}, flags...), "service default/none has nobody for the packet on "+
+			first+": it has no ready endpoint")
+		if family == "6" && !w.vppRuns() {
+			continue // the kernel's traces of both families are alike
+		}
+		w.want(true, append([]string{"trace", "a", "near"}, flags...), "delivered to pod default/b ("+backend(w.b)+" on "+first)
+		w.want(false, append([]string{"trace", "a", "svc/local"}, flags...), "internalTrafficPolicy is Local, and node "+first+
+			" has no endpoint")
+		w.want(true, append([]string{"trace", "c", "svc/local"}, flags...), "delivered to pod default/c")
+		w.bothBackends(flags)
+		// Nobody listens where the service leads.
+		w.want(false, append([]string{"trace", "b", "svc/self"}, flags...), "chose the backend pod default/a",
+			"nothing listens on that port")
+	}
+	var rep traceReport
+	text := w.want(true, []string{"trace", "a", "10.96.0.11:80", "-o", "json"})
+	if err := json.Unmarshal([]byte(text), &rep); err != nil || len(rep.Sides) != 2 || rep.Service.Pod != "default/c" ||
+		rep.Sides[1].Back.Outcome != "sent" || rep.Sides[0].There.Left.Dest != rep.Service.Chosen {
+		w.t.Errorf("trace -o json: %v\n%s", err, text)
+	}
+	w.want(false, []string{"trace", "a", "203.0.113.9:80"}, "load balancer address",
+		w.a.IPs[0].String()+" is in none of its loadBalancerSourceRanges [198.51.100.0/24]")
+	// The other node's node port leads back to a pod of this node.
+	w.want(true, []string{"trace", "a", w.nodeIP(1) + ":30080"}, "service default/port, node port", "delivered to pod default/b")
+	w.natByPod()
+	w.want(true, []string{"trace", "a", "10.96.0.11"}, "svc/default/far")
+	w.want(false, []string{"trace", "a", "svc/far:81"}, "has no such port; it has 80/TCP")
+	w.want(false, []string{"trace", "a", "svc/nobody"}, "serves no service default/nobody")
+	w.want(false, []string{"ping", "a", "nobody"}, "no connected pod", "serves no service")
+}
+
+// bothBackends: of several backends the one that was chosen is shown, on its node.
+func (w *world) bothBackends(flags []string) {
+	w.t.Helper()
+	seen := map[string]bool{}
+	for range 40 {
+		out := w.want(true, append([]string{"trace", "a", "svc/both"}, flags...), "2 endpoints", "delivered to pod default/")
+		for _, p := range []string{"b", "c"} {
+			if strings.Contains(out, "delivered to pod default/"+p) {
+				seen[p] = true
+			}
+		}
+		if len(seen) == 2 {
+			return
+		}
+	}
+	w.t.Errorf("40 connections to two backends went to %v", seen)
+}
+
+// natByPod: who has the sessions, and with VPP who has sent how much to services.
+func (w *world) natByPod() {
+	w.t.Helper()
+	var rows []natRow
+	text := w.want(true, []string{"nat", w.Nodes[0].Name, "-o", "json"})
+	if err := json.Unmarshal([]byte(text), &rows); err != nil || len(rows) != 1 || rows[0].Error != "" {
+		w.t.Fatalf("%v %s", err, text)
+	}
+	sessions, packets := map[string]int{}, map[string]uint64{}
+	for _, s := range rows[0].Sessions {
+		sessions[s.Pod] = s.Sessions
+	}
+	for _, p := range rows[0].Packets {
+		packets[p.Pod] = p.ToServices
+	}
+	if sessions["b"] == 0 || sessions[""] == 0 {
+		w.t.Errorf("there were connections to pod b, and to pods elsewhere: %s", text)
+	}
+	if w.vppRuns() && packets["a"] == 0 {
+		w.t.Errorf("pod a has sent to services: %s", text)
+	}
+	w.want(true, []string{"nat"}, w.Nodes[1].Name, "(other nodes)", "SESSIONS")
+}
+
+// nodeIP is a node's address in the network of nodes.
+func (w *world) nodeIP(i int) string {
+	if w.vppRuns() {
+		return fmt.Sprintf("192.168.16.%d", i+1)
+	}
+	v4, _ := testbed.UplinkAddress(i)
+	return v4
+}
+
+func (w *world) vppRuns() bool { return w.Nodes[0].VPP != nil }

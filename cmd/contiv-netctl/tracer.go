@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/trace"
+	"contiv.dev/vswitch/plugins/service"
+)
+
+// maxBackendNodes bounds on how many nodes is recorded where a packet may go to one of many backends.
+const maxBackendNodes = 16
+
+// tracer records while one probe is sent.
+type tracer struct {
+	way
+	cluster *client.Cluster
+	flags   probeFlags
+	packets int
+	report  traceReport
+
+	nodes    []string // on which is recorded, the sender's first
+	captures []*diag.Capture
+}
+
+func (t *tracer) run(ctx context.Context) error {
+	if err := t.resolve(ctx); err != nil {
+		return err
+	}
+	t.chooseNodes()
+	if err := t.record(ctx); err != nil {
+		return err
+	}
+	t.explain()
+	return nil
+}
+
+// resolve asks the sender's node whether the destination is a service's.
+func (t *tracer) resolve(ctx context.Context) error {
+	f := t.report.Flow
+	if f.Port == 0 {
+		return nil
+	}
+	query := url.Values{
+		"address": {f.Dest.String()}, "port": {strconv.Itoa(int(f.Port))}, "protocol": {f.Proto}, "source": {f.Source.String()},
+	}
+	s := &trace.Service{}
+	err := t.agent.Get(ctx, service.ResolvePath+"?"+query.Encode(), &s.Resolution)
+	if notThere(err) {
+		return nil
+	}
+	if err == nil {
+		t.report.Service = s
+	}
+	return err
+}
+
+// chooseNodes: the sender's, and that of the receiver or those of backends.
+func (t *tracer) chooseNodes() {
+	t.nodes = []string{t.from.node}
+	add := func(node string) {
+		if node != "" && !slices.Contains(t.nodes, node) && len(t.nodes) <= maxBackendNodes {
+			t.nodes = append(t.nodes, node)
+		}
+	}
+	if t.report.Service == nil {
+		add(t.to.node)
+		return
+	}
+	add(t.nodePortAt())
+	for _, b := range t.report.Service.Backends {
+		node, _ := t.locate(b.Address.Addr())
+		add(node)
+	}
+}
+
+// nodePortAt is the node whose node port the packet is for: where there is no VPP, that node chooses the backend.
+func (t *tracer) nodePortAt() (node string) {
+	if s := t.report.Service; s != nil && s.As == service.AsNodePort {
+		node, _ = t.locate(t.report.Flow.Dest)
+	}
+	return node
+}
+
+// locate finds the node, and the pod, that has an address.
+func (t *tracer) locate(addr netip.Addr) (node, pod string) {
+	p, err := find(t.cluster, t.pods, addr.String())
+	if err == nil && p.pod != nil {
+		return p.node, p.pod.Namespace + "/" + p.pod.Name
+	}
+	for _, n := range t.cluster.Nodes().Nodes {
+		if slices.Contains(t.addrsOf(n.Name), addr) {
+			return n.Name, ""
+		}
+	}
+	return "", ""
+}
+
+// maxOwn bounds the addresses of nodes in a request.
+const maxOwn = 32
+
+// addrsOf are the addresses of a node.
+func (t *tracer) addrsOf(node string) []netip.Addr {
+	for _, n := range t.cluster.Nodes().Nodes {
+		if n.Name == node && n.State == "claimed" {
+			return nodePlace(n.Name, slices.Concat(n.MgmtIPs, n.VPPIPs)).addrs
+		}
+	}
+	return nil
+}
+
+// request is what a node is to record.
+func (t *tracer) request(node string) diag.TraceRequest {
+	f := t.report.Flow
+	req := diag.TraceRequest{Source: f.Source, Dest: f.Dest, Proto: f.Proto, Port: f.Port, Packets: t.packets}
+	if node == t.from.node {
+		req.Namespace, req.Pod = t.from.pod.Namespace, t.from.pod.Name
+	}
+	for _, on := range []string{t.from.node, t.nodePortAt()} { // they may put their own address in the place of the pod's
+		for _, a := range t.addrsOf(on) {
+			if a.Is4() == f.Dest.Is4() && len(req.OtherSources) < maxOwn {
+				req.OtherSources = append(req.OtherSources, a)
+			}
+		}
+	}
+	if t.report.Service == nil {
+		return req
+	}
+	req.Service = true
+	for _, b := range t.report.Service.Backends {
+		at, _ := t.locate(b.Address.Addr())
+		if (node == t.from.node || node == t.nodePortAt() || at == node) && len(req.Backends) < diag.MaxBackends {
+			req.Backends = append(req.Backends, b.Address)
+		}
+	}
+	return req
+}
+
+// record traces on the nodes while one probe is sent. A receiver's node that cannot record is no reason to give up.
+func (t *tracer) record(ctx context.Context) error {
+	recordings := make([]*client.Recording, len(t.nodes))
+	t.captures = make([]*diag.Capture, len(t.nodes))
+	var errs []error
+	for i, node := range t.nodes {
+		agent, err := t.cluster.Agent(node)
+		if err == nil {
+			recordings[i], err = agent.Trace(ctx, t.request(node))
+		}
+		switch {
+		case err != nil && i == 0:
+			errs = append(errs, err)
+		case err != nil:
+			t.missing = errors.Join(t.missing, err)
+		}
+	}
+	if len(errs) == 0 {
+		t.report.Probe = &diag.ProbeResult{}
+		err := t.agent.Post(ctx, diag.ProbePath, t.flags.request(t.from, t.report.Flow.Dest), t.report.Probe)
+		errs = append(errs, err)
+	}
+	for i, r := range recordings {
+		if r == nil {
+			continue
+		}
+		capture, err := r.Stop(ctx)
+		if i == 0 {
+			errs = append(errs, err)
+		} else {
+			t.missing = errors.Join(t.missing, err)
+		}
+		t.captures[i] = capture
+	}
+	return errors.Join(errs...)
+}
+
+// explain puts the nodes' parts together.
+func (t *tracer) explain() {
+	rep := &t.report
+	from := trace.Read(t.nodes[0], t.captures[0], rep.Flow)
+	rep.Sides = []trace.Side{from}
+	if rep.Service == nil {
+		for i, c := range t.captures[1:] {
+			if c == nil {
+				rep.Verdict = trace.ExplainHalf(from, rep.To, rep.Probe, t.whyMissing())
+				return
+			}
+			rep.Sides = append(rep.Sides, trace.Read(t.nodes[i+1], c, from.Onward(rep.Flow)))
+		}
+		rep.Verdict = trace.Explain(rep.Sides[0], rep.Sides[len(rep.Sides)-1], rep.Probe)
+		return
+	}
+	t.explainService()
+}
+
+// explainService follows the packet to the node that chooses a backend, and to that of the backend.
+func (t *tracer) explainService() {
+	rep, s := &t.report, t.report.Service
+	vip := netip.AddrPortFrom(rep.Flow.Dest, rep.Flow.Port)
+	chosen, ok := trace.ChosenBy(rep.Sides[0], vip)
+	if at := slices.Index(t.nodes, t.nodePortAt()); !ok && at > 0 && t.captures[at] != nil {
+		rep.Sides = append(rep.Sides, trace.Read(t.nodes[at], t.captures[at], rep.Sides[0].Onward(rep.Flow)))
+		chosen, ok = trace.ChosenBy(rep.Sides[1], vip)
+	}
+	by := len(rep.Sides) - 1
+	to := -1
+	if ok {
+		s.Chosen = chosen
+		s.Node, s.Pod = t.locate(chosen.Addr())
+		to = t.side(s, by)
+	}
+	for i := range rep.Sides {
+		rep.Sides[i].Backend(s.Chosen)
+	}
+	switch v, lost := trace.LostBefore(rep.Sides[0], rep.Probe); {
+	case by > 0 && lost:
+		rep.Verdict = v
+	case to < 0:
+		rep.Verdict = trace.ExplainService(s, rep.Sides[by], nil, rep.Probe)
+	default:
+		rep.Verdict = trace.ExplainService(s, rep.Sides[by], &rep.Sides[to], rep.Probe)
+	}
+}
+
+// whyMissing says why nothing was recorded on a node.
+func (t *tracer) whyMissing() string {
+	if t.missing == nil {
+		return "which node that is, is not known"
+	}
+	return strings.ReplaceAll(t.missing.Error(), "\n", "; ")
+}
+
+// side is the place of the chosen backend's node in the report, if that of who has chosen it is by; -1 if nothing was recorded
+// there.
+func (t *tracer) side(s *trace.Service, by int) int {
+	rep := &t.report
+	if s.Node == rep.Sides[by].Node {
+		return by
+	}
+	at := slices.Index(t.nodes, s.Node)
+	if at < 0 || t.captures[at] == nil {
+		s.Missing = t.whyMissing()
+		return -1
+	}
+	left := rep.Sides[by].There.Left
+	rep.Sides = append(rep.Sides, trace.Read(s.Node, t.captures[at], trace.Flow{
+		Source: left.Source.Addr(), Dest: s.Chosen.Addr(), Proto: rep.Flow.Proto, Port: s.Chosen.Port(),
+	}))
+	return len(rep.Sides) - 1
+}

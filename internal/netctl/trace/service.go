@@ -1,0 +1,118 @@
+package trace
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/service"
+)
+
+// Service is the service that the packet is for, as the sender's node knows it.
+type Service struct {
+	service.Resolution
+	// Chosen is the backend that the sender's node has chosen; not valid while it is not known.
+	Chosen netip.AddrPort `json:"chosen"`
+	// Node and Pod are where it is, as far as that is known.
+	Node string `json:"node,omitempty"`
+	Pod  string `json:"pod,omitempty"`
+	// Missing says why nothing was recorded there.
+	Missing string `json:"missing,omitempty"`
+}
+
+// ChosenBy is where a packet to vip went by what the sender's node has recorded.
+func ChosenBy(from Side, vip netip.AddrPort) (backend netip.AddrPort, ok bool) {
+	backend = from.There.Left.Dest
+	return backend, backend.IsValid() && backend != vip
+}
+
+// Backend reduces facts to those about the chosen backend, and those that are about none.
+func (s *Side) Backend(chosen netip.AddrPort) {
+	s.Facts = slices.DeleteFunc(slices.Clone(s.Facts), func(f diag.Fact) bool {
+		return f.Backend != "" && f.Backend != chosen.Addr().String()
+	})
+}
+
+// where is "pod default/c (10.1.2.2:8080 on node n2)".
+func (s *Service) where() string {
+	text := s.Chosen.String()
+	if s.Node != "" {
+		text += " on " + s.Node
+	}
+	if s.Pod != "" {
+		return "pod " + s.Pod + " (" + text + ")"
+	}
+	return text
+}
+
+// ExplainService follows a packet to a service: to is the node of the chosen backend, nil if that is not known or nothing was
+// recorded there.
+func ExplainService(s *Service, from Side, to *Side, probe *diag.ProbeResult) Verdict {
+	if probe != nil && probe.Received > 0 {
+		text := fmt.Sprintf("delivered and answered in %.2f ms", probe.RTTMs[0])
+		if s.Chosen.IsValid() {
+			text = fmt.Sprintf("delivered to %s and answered in %.2f ms", s.where(), probe.RTTMs[0])
+		}
+		return Verdict{Delivered: true, Answered: true, Text: text}
+	}
+	v, known := s.notServed(from, probe)
+	if known {
+		return v
+	}
+	if to == nil && s.Chosen.IsValid() {
+		return s.withBackend(ExplainHalf(from, "it", probe, s.Missing), from)
+	}
+	if to == nil {
+		to = &from
+	}
+	return s.withBackend(Explain(from, *to, probe), from)
+}
+
+// withBackend says which backend was chosen, and whether it should have been.
+func (s *Service) withBackend(v Verdict, from Side) Verdict {
+	if !s.Chosen.IsValid() {
+		return v
+	}
+	v.Text = fmt.Sprintf("%s chose the backend %s of %s: %s", from.Node, s.where(), s.Service, v.Text)
+	if !slices.ContainsFunc(s.Backends, func(b service.ResolutionBackend) bool { return b.Address == s.Chosen }) {
+		v.Text += "; that is no endpoint of the service (any more)"
+	}
+	return v
+}
+
+// notServed is about packets that the sender's node takes to no backend.
+func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) {
+	if s.Chosen.IsValid() {
+		return Verdict{}, false
+	}
+	told := noticed(probe)
+	seen := ""
+	if from.There.Outcome == Dropped {
+		seen = " (" + from.There.Reason + ")"
+	}
+	switch {
+	case s.As == service.AsNodePort && s.Verdict == "balance" && from.There.Outcome == Sent:
+		return Verdict{}, false // another node may choose
+	case s.Verdict != "balance":
+		return Verdict{Lost: from.Node, Text: fmt.Sprintf("service %s has nobody for the packet on %s: %s%s%s", s.Service, from.Node,
+			s.Why, seen, told)}, true
+	case from.There.Outcome == NotSeen:
+		return Verdict{}, false // it never came to the node's dataplane
+	}
+	why := "; contiv-netctl check and dump say what is programmed"
+	if len(s.SourceRanges) > 0 {
+		why = "; it has loadBalancerSourceRanges, and VPP serves an address that has some to nobody (plugins/service/README.md, D)"
+	}
+	return Verdict{Lost: from.Node, Text: fmt.Sprintf("%s did not translate the packet, though service %s has %d endpoints for "+
+		"it%s%s%s", from.Node, s.Service, len(s.Backends), seen, why, told)}, true
+}
+
+// noticed is what the sender noticed instead of an answer.
+func noticed(probe *diag.ProbeResult) string {
+	if probe == nil || len(probe.Errors) == 0 {
+		return ""
+	}
+	return "; the sender noticed: " + strings.Join(probe.Errors, ", ")
+}
