@@ -118,10 +118,16 @@ func variants() map[string]string {
 		"given": "agent: {remote: {enabled: true, tlsSecret: mine, tokenSecret: my-token}}\n" +
 			"metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, dashboard: {enabled: true, namespace: default}}",
 		"relay":          "kubernetes: {relay: true, server: 'https://192.0.2.1:6443'}\netcd: {replicas: 3}",
+		"relay-remote":   relayRemote,
 		"relay-external": relayExternal,
+		"bare":           "{tolerations: [], ksr: {tolerations: []}, kubernetes: {relay: true}}",
 		"contiv.conf":    "contivConf: {ipamConfig: {podSubnetOneNodePrefixLen: '24,64', podSubnetCIDR: '10.1.0.0/16,fd10:1::/48'}}",
 	}
 }
+
+// relayRemote has metrics of everything beyond loopback.
+const relayRemote = "{dataplane: linux, kubernetes: {relay: true}, agent: {remote: {enabled: true}}, etcd: {replicas: 3}, " +
+	"metrics: {podMonitor: {enabled: true}}}"
 
 // relayExternal is a large cluster with an etcd of its own.
 const relayExternal = "{kubernetes: {relay: true}, ksr: {replicas: 1}, " +
@@ -302,6 +308,42 @@ func TestSharedSockets(t *testing.T) {
 	}
 }
 
+// TestVPPResources: the container has memory for all that VPP is given, unless the user says otherwise; what is configured for
+// the agent alone does not restart VPP; and nothing is left in the node's /dev.
+func TestVPPResources(t *testing.T) {
+	t.Parallel()
+	const withNIC = "{dataplane: vpp, contivConf: {nodeConfig: [{nodeName: a, mainVPPInterface: {interfaceName: host-eth1}}]}}"
+	config := map[string]any{}
+	for values, limit := range map[string]any{
+		"{dataplane: vpp}": "1848Mi",
+		"{dataplane: vpp, contivConf: {natExternalTraffic: false}}":                 "1848Mi",
+		"{dataplane: vpp, vpp: {heapMB: 4096, buffers: 262144}}":                    "6368Mi",
+		"{dataplane: vpp, vpp: {heapMB: 4096, resources: {limits: {memory: 5Gi}}}}": "5Gi",
+		"{dataplane: vpp, vpp: {hugepages2Mi: 256Mi}}":                              "1848Mi",
+		withNIC: "1848Mi",
+	} {
+		template := at(object(t, rendered(t, values), "DaemonSet", "contiv-vpp"), "spec", "template")
+		vpp := at(template, "spec", "containers", 0)
+		if got := at(vpp, "resources", "limits", "memory"); got != limit {
+			t.Errorf("%s: memory %v, want %v", values, got, limit)
+		}
+		if strings.Contains(values, "hugepages2Mi") && at(vpp, "resources", "limits", "hugepages-2Mi") != "256Mi" {
+			t.Errorf("%s: %v", values, at(vpp, "resources"))
+		}
+		if path, _ := at(vpp, "terminationMessagePath").(string); path == "" || strings.HasPrefix(path, "/dev") {
+			t.Errorf("%s: the kubelet makes %q", values, path)
+		}
+		config[values] = at(template, "metadata", "annotations", "contiv.dev/config")
+	}
+	same := config["{dataplane: vpp}"]
+	if config["{dataplane: vpp, contivConf: {natExternalTraffic: false}}"] != same {
+		t.Error("an option of the agent changes VPP's pods")
+	}
+	if config[withNIC] == same {
+		t.Error("another NIC does not change VPP's pods")
+	}
+}
+
 // TestRelay: with the relay, agents know no API server, which they would refuse to start with; replicas of contiv-ksr share no
 // node, and are let onto nodes that have no network yet.
 func TestRelay(t *testing.T) {
@@ -358,6 +400,7 @@ func TestSchema(t *testing.T) {
 		"images: {agent: {digest: abc}}":                                 "digest",
 		"agent: {restPort: 70000}":                                       "restPort",
 		"agent: {extraArgs: [verify]}":                                   "extraArgs",
+		"vpp: {extraArgs: [frozen-after=1s]}":                            "extraArgs",
 		"kubernetes: {relay: true}\netcd: {mode: embedded}":              "etcd.mode",
 		"metrics: {podMonitor: {enabled: true}}":                         "agent.remote.enabled",
 		"metrics: {podMonitor: {interval: soon}}":                        "interval",

@@ -31,12 +31,12 @@ func TestRemoteAccess(t *testing.T) {
 	m := newMachine(t, "k8srest")
 	m.inside("ip", "addr", "add", "10.99.9.1/32", "dev", "lo")
 	bin, manifest := programs(t), rendered(t, remoteValues)
-	for secret, keys := range map[string][]string{
-		"contiv-rest-tls": {"ca.crt", "tls.crt", "tls.key"}, "contiv-rest-token": {"token"},
+	for file, from := range map[string][2]string{
+		"ca.crt": {"contiv-rest-tls", "ca.crt"}, "tls.crt": {"contiv-rest-tls", "tls.crt"},
+		"tls.key": {"contiv-rest-tls", "tls.key"}, "token": {"contiv-rest-token", "token"},
+		"read-token": {"contiv-rest-read-token", "token"},
 	} {
-		for _, key := range keys {
-			m.write("rest/"+key, decoded(t, at(object(t, manifest, "Secret", secret), "data", key)))
-		}
+		m.write("rest/"+file, decoded(t, at(object(t, manifest, "Secret", from[0]), "data", from[1])))
 	}
 	agent := at(object(t, manifest, "DaemonSet", "contiv-agent"), "spec", "template", "spec", "containers", 0)
 	args := []string{"--dataplane=fake", "--kubernetes=off", "--node-name=n1", "--run-dir=" + m.path("run"),
@@ -66,10 +66,50 @@ func TestRemoteAccess(t *testing.T) {
 	if out, err := netctl("nodes", "--ca="+m.path("rest/ca.crt")); err == nil || !strings.Contains(out, "token") {
 		t.Errorf("without the token: %v\n%s", err, out)
 	}
+	// Prometheus' token looks, and does no more.
+	look := "--token-file=" + m.path("rest/read-token")
+	if out, err := netctl("nodes", "--ca="+m.path("rest/ca.crt"), look); err != nil || !strings.Contains(out, "n1") {
+		t.Errorf("contiv-netctl nodes with the token that only reads: %v\n%s", err, out)
+	}
+	if out, err := netctl("ping", "n1", "10.99.9.1", "--ca="+m.path("rest/ca.crt"), look); err == nil ||
+		!strings.Contains(out, "only reads") {
+		t.Errorf("contiv-netctl ping with the token that only reads: %v\n%s", err, out)
+	}
 	other := decoded(t, at(object(t, rendered(t, remoteValues), "Secret", "contiv-rest-tls"), "data", "ca.crt"))
 	m.write("other.crt", other)
 	if out, err := netctl("nodes", "--ca="+m.path("other.crt"), token); err == nil || !strings.Contains(out, "certificate") {
 		t.Errorf("by another CA: %v\n%s", err, out)
+	}
+}
+
+// TestMetricsOfEverything: Prometheus' operator finds agents and contiv-ksr by one PodMonitor, with the token that only reads.
+func TestMetricsOfEverything(t *testing.T) {
+	t.Parallel()
+	manifest := rendered(t, relayRemote)
+	monitor := object(t, manifest, "PodMonitor", "contiv-agent")
+	endpoint := at(monitor, "spec", "podMetricsEndpoints", 0)
+	if got := at(endpoint, "authorization", "credentials", "name"); got != "contiv-rest-read-token" {
+		t.Errorf("Prometheus has the token of %v", got)
+	}
+	for kind, name := range map[string]string{"DaemonSet": "contiv-agent", "Deployment": "contiv-ksr"} {
+		template := at(object(t, manifest, kind, name), "spec", "template")
+		labels, _ := at(template, "metadata", "labels").(map[string]any)
+		components := fmt.Sprint(at(monitor, "spec", "selector", "matchExpressions", 0, "values"))
+		if labels["app.kubernetes.io/part-of"] != "contiv" ||
+			!strings.Contains(components, fmt.Sprint(labels["app.kubernetes.io/component"])) {
+			t.Errorf("the PodMonitor (%s) does not select %s: %v", components, name, labels)
+		}
+		container := at(template, "spec", "containers", 0)
+		if port := at(container, "ports", 0, "name"); port != at(endpoint, "port") {
+			t.Errorf("%s has the port %v, and the PodMonitor asks for %v", name, port, at(endpoint, "port"))
+		}
+		if line := strings.Join(argv(container), " "); !strings.Contains(line, "--http-read-token-file=/etc/contiv-rest/read-token") {
+			t.Errorf("%s: %s", name, line)
+		}
+	}
+	ksr := at(object(t, manifest, "Deployment", "contiv-ksr"), "spec", "template", "spec", "containers", 0)
+	if line := strings.Join(argv(ksr), " "); strings.Contains(line, "--http-token-file") || strings.Contains(line, "127.0.0.1") {
+		t.Errorf("contiv-ksr: %s", line)
 	}
 }
 
@@ -120,7 +160,8 @@ func (a *apiServer) upgradeKeepsSecrets() {
 	first := upgrade()
 	a.must(first, "apply", "--validate=strict", "-f", "-")
 	second := upgrade()
-	for secret, key := range map[string]string{"contiv-rest-tls": "tls.key", "contiv-rest-token": "token"} {
+	for secret, key := range map[string]string{"contiv-rest-tls": "tls.key", "contiv-rest-token": "token",
+		"contiv-rest-read-token": "token"} {
 		before := at(object(a.t, first, "Secret", secret), "data", key)
 		after := at(object(a.t, second, "Secret", secret), "data", key)
 		if before == nil || before != after {

@@ -63,7 +63,7 @@ func newCommand() *cobra.Command {
 	f.StringVar(&o.extra, "extra-config", "", "file with further sections of startup.conf; may be absent")
 	f.StringVar(&o.sup.Hugepages, "hugepages", vppsup.HugepagesAuto,
 		"packet buffers in hugepages: on, off, or auto: when there are enough")
-	f.StringVar(&o.sup.Preload, "preload", "", "library to preload into VPP")
+	f.StringSliceVar(&o.sup.Preload, "preload", nil, "library to preload into VPP; may be given several times")
 	f.StringVar(&o.sup.Socket, "health-socket", "", "where to tell about VPP's health (default: <run-dir>/supervisor.sock)")
 	f.DurationVar(&o.sup.Frozen, "frozen-after", time.Minute, "kill a VPP that does not answer for so long; 0: never")
 	f.DurationVar(&o.sup.Grace, "grace", 5*time.Second, "time for VPP to end when it is told to")
@@ -100,8 +100,8 @@ func (o *options) complete() error {
 	if o.sup.Socket == "" {
 		o.sup.Socket = filepath.Join(o.sup.Settings.RunDir, "supervisor.sock")
 	}
-	if o.sup.Preload != "" {
-		if _, err := os.Stat(o.sup.Preload); err != nil {
+	for _, lib := range o.sup.Preload {
+		if _, err := os.Stat(lib); err != nil {
 			return fmt.Errorf("--preload: %w", err)
 		}
 	}

@@ -70,6 +70,24 @@ func chooseHugepages(mode, root string, s Settings) (bool, error) {
 	return false, fmt.Errorf("--hugepages %q: use on, off or auto", mode)
 }
 
+// spareMemory is what VPP takes beside heap and buffers: its code, statistics, shared memory of the API, rings of interfaces.
+const spareMemory = 512 << 20
+
+// shortOfMemory says why the kernel would end VPP when it has used all that it was given; empty: it would not.
+func shortOfMemory(root string, s Settings) string {
+	need := int64(s.HeapMB)<<20 + spareMemory
+	if !s.Hugepages {
+		need += numaNodes(root) * s.BufferMemory()
+	}
+	for _, file := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if limit, err := readInt(filepath.Join(root, file)); err == nil && limit < need {
+			return fmt.Sprintf("this container may take %d MB, VPP will need up to %d MB; raise vpp.resources.limits.memory, or lower "+
+				"vpp.heapMB or vpp.buffers", limit>>20, need>>20)
+		}
+	}
+	return ""
+}
+
 // readInt reads a number; "max" is the largest.
 func readInt(path string) (int64, error) {
 	data, err := os.ReadFile(path)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,9 @@ import (
 // spawn starts VPP. The caller's thread must live as long as VPP is to: the kernel kills VPP when it ends, so that no VPP is
 // ever without its supervisor.
 func (s *Supervisor) spawn() (pid int, err error) {
+	if err := s.alone(); err != nil {
+		return 0, err
+	}
 	if err := s.clean(); err != nil {
 		return 0, err
 	}
@@ -23,8 +27,8 @@ func (s *Supervisor) spawn() (pid int, err error) {
 			env = append(env, v)
 		}
 	}
-	if s.cfg.Preload != "" {
-		env = append(env, "LD_PRELOAD="+s.cfg.Preload)
+	if len(s.cfg.Preload) > 0 {
+		env = append(env, "LD_PRELOAD="+strings.Join(s.cfg.Preload, ":"))
 	}
 	p, err := os.StartProcess(s.cfg.Bin, []string{s.cfg.Bin, "-c", s.startupConf()}, &os.ProcAttr{
 		Dir: s.cfg.Settings.RunDir, Env: env, Files: []*os.File{nil, os.Stdout, os.Stderr},
@@ -40,6 +44,18 @@ func (s *Supervisor) spawn() (pid int, err error) {
 // startupConf is where VPP's configuration is.
 func (s *Supervisor) startupConf() string {
 	return filepath.Join(s.cfg.Settings.RunDir, "startup.conf")
+}
+
+// aloneTimeout is how long a VPP that is not ours may take to answer.
+const aloneTimeout = time.Second
+
+// alone refuses to take the sockets of a VPP that lives: the host's own, or that of a pod which has not ended yet.
+func (s *Supervisor) alone() error {
+	socket := s.cfg.Settings.APISocket()
+	if greet(socket, aloneTimeout) != nil {
+		return nil // nobody, or what a killed one has left
+	}
+	return fmt.Errorf("another VPP answers at %s; end it (systemctl disable --now vpp), or take another --run-dir", socket)
 }
 
 // clean removes what a killed VPP left.

@@ -90,6 +90,9 @@ func (s Settings) Render() string {
 	if s.Workers > 0 {
 		section("cpu", fmt.Sprintf("workers %d", s.Workers))
 	}
+	// When the first ACL is put on an interface VPP takes memory for all the sessions that ACLs may ever have, 500 000 for each
+	// thread by default, and dies if there is not as much. Ours have none.
+	section("acl-plugin", "connection count max 1024", "connection hash buckets 1024")
 	s.dpdk(section)
 	if extra := strings.TrimSpace(s.Extra); extra != "" {
 		b.WriteString(extra + "\n")

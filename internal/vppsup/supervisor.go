@@ -14,8 +14,8 @@ import (
 
 // Config of a Supervisor.
 type Config struct {
-	Bin       string // VPP
-	Preload   string // library to preload into VPP; empty: none
+	Bin       string   // VPP
+	Preload   []string // libraries to preload into VPP
 	Settings  Settings
 	Hugepages string        // HugepagesAuto, …
 	Socket    string        // of health
@@ -56,6 +56,9 @@ func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
 		return nil, err
 	}
 	cfg.Settings.Hugepages = huge
+	if why := shortOfMemory("/", cfg.Settings); why != "" {
+		log.Warn("VPP is going to run out of memory", "why", why)
+	}
 	return &Supervisor{cfg: cfg, log: log, wake: make(chan struct{}, 1),
 		board: board{s: Status{State: Waiting, Since: time.Now()}}}, nil
 }

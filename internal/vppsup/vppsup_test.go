@@ -83,6 +83,7 @@ func TestRender(t *testing.T) {
 	plain := settings().Render()
 	for _, want := range []string{
 		"plugin dpdk_plugin.so { disable }", "page-size default\n", "buffers-per-numa 65536", "socket-name /run/vpp/api.sock", "main-heap-size 512M",
+		"acl-plugin {\n  connection count max 1024\n",
 	} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("%q is missing in\n%s", want, plain)
@@ -182,5 +183,26 @@ func TestHugepages(t *testing.T) {
 		if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: %v, %v", tc.name, got, err)
 		}
+	}
+}
+
+// TestShortOfMemory: a container that is too small for what VPP may take is found at the start, not months later by the kernel.
+func TestShortOfMemory(t *testing.T) {
+	s := Settings{HeapMB: 512, Buffers: 65536} // 156 MB
+	for limit, short := range map[string]bool{"": false, "max": false, "1073741824": true, "1258291200": false} {
+		for _, file := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+			root := t.TempDir()
+			if limit != "" {
+				root = node(t, map[string]string{file: limit + "\n"})
+			}
+			if why := shortOfMemory(root, s); (why != "") != short {
+				t.Errorf("%s %q: %q", file, limit, why)
+			}
+		}
+	}
+	s.Hugepages = true
+	root := t.TempDir()
+	if why := shortOfMemory(root, s); why != "" {
+		t.Errorf("no limit: %q", why)
 	}
 }

@@ -15,32 +15,47 @@ type testcase struct {
 	on func(setup) bool
 }
 
-func ours(s setup) bool      { return !s.reference() }
-func asProcess(s setup) bool { return !s.reference() && !s.installed }
-func installed(s setup) bool { return s.installed }
-func onVPP(s setup) bool     { return s.dataplane == "vpp" }
+func ours(s setup) bool    { return !s.reference() }
+func byChart(s setup) bool { return s.installed }
+func hasVPP(s setup) bool  { return s.dataplane == "vpp" || mixed(s) }
+func mixed(s setup) bool   { return s.dataplane == "auto" }
+func relayed(s setup) bool { return s.relay }
+
+// full is where all is tried. Agents as processes are for the short way from a change to a cluster; the relay differs in how
+// the agents hear of Kubernetes, and two dataplanes in one cluster in what is between the nodes.
+func full(s setup) bool     { return s.installed && !s.relay && !mixed(s) }
+func fullVPP(s setup) bool  { return full(s) && hasVPP(s) }
+func vppPods(s setup) bool  { return s.installed && hasVPP(s) }
+func compared(s setup) bool { return full(s) || s.reference() }
+func restarts(s setup) bool { return ours(s) && !s.relay && !mixed(s) }
 
 // cases, in the order in which they run on one cluster.
 func cases() []testcase {
 	return []testcase{
-		{"manifests", testManifests, installed},
+		{"manifests", testManifests, full},
 		{"pods", testPods, nil},
-		{"hostport", testHostPort, nil},
+		{"hostport", testHostPort, compared},
 		{"services", testServices, nil},
-		{"dns", testDNS, nil},
+		{"dns", testDNS, compared},
 		{"rolling", testRolling, nil},
-		{"agent restart", testAgentRestart, asProcess},
-		{"netctl", testNetctl, installed},
-		{"upgrade", testUpgrade, installed},
-		{"kubelet restart", testKubeletRestart, asProcess},
-		{"VPP kill", testVPPKill, onVPP},
-		{"API server away", testAPIServerAway, asProcess},
-		{"drain", testDrain, asProcess},
-		{"scale", testScale, nil},
-		{"times", testTimes, asProcess},
-		{"logs", testLogs, asProcess},
-		{"RBAC", testRBAC, ours},
-		{"rights used", testRightsUsed, installed},
+		{"netctl", testNetctl, byChart},
+		{"relay", testRelay, relayed},
+		{"agent restart", testAgentRestart, restarts},
+		{"upgrade", testUpgrade, full},
+		{"kubelet restart", testKubeletRestart, full},
+		{"VPP kill", testVPPKill, hasVPP},
+		{"VPP frozen", testVPPFrozen, fullVPP},
+		{"VPP out of memory", testVPPOutOfMemory, fullVPP},
+		{"VPP container", testVPPContainer, fullVPP},
+		{"API server away", testAPIServerAway, full},
+		{"drain", testDrain, full},
+		{"scale", testScale, compared},
+		{"times", testTimes, full},
+		{"VPP kept", testVPPKept, vppPods},
+		{"reboot", testReboot, full},
+		{"logs", testLogs, ours},
+		{"RBAC", testRBAC, full},
+		{"rights used", testRightsUsed, byChart},
 	}
 }
 
@@ -50,12 +65,15 @@ func TestKube(t *testing.T) {
 	for _, s := range []setup{
 		{name: "reference"}, {name: "linux", dataplane: "linux"}, {name: "vpp", dataplane: "vpp"},
 		{name: "installed", dataplane: "linux", installed: true},
+		{name: "installed-vpp", dataplane: "vpp", installed: true},
+		{name: "installed-auto", dataplane: "auto", installed: true},
+		{name: "installed-relay", dataplane: "linux", installed: true, relay: true},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			if !wanted(s.name) {
 				t.Skipf("CONTIV_KUBE=%s", os.Getenv("CONTIV_KUBE"))
 			}
-			if _, ok := vpptest.Find(); !ok && onVPP(s) {
+			if _, ok := vpptest.Find(); !ok && hasVPP(s) {
 				t.Skip(vpptest.ErrNoVPP)
 			}
 			w := newWorld(t, s)

@@ -24,6 +24,7 @@ type setup struct {
 	name      string
 	dataplane string // of the agent; "" for the reference: bridge and kube-proxy
 	installed bool   // by the chart; else the agents are processes in the nodes
+	relay     bool   // the agents take the state of Kubernetes from etcd, where contiv-ksr brings it
 }
 
 func (s setup) reference() bool { return s.dataplane == "" }
@@ -48,13 +49,9 @@ func newWorld(t *testing.T, s setup) *world {
 	_ = lab(ctx, nil, "down.sh") // what an interrupted run has left; an error means: nothing
 	audit, err := auditArgs()
 	w.must(err)
-	env := []string{"DUAL=1", "DNS=0", "API_ARGS=" + audit}
-	if !s.reference() {
-		env = append(env, "CNI_CONF=none", "PROXY=0")
-	}
 	t.Cleanup(w.close)
 	start := time.Now()
-	w.must(lab(ctx, env, "up.sh", "2"))
+	w.must(lab(ctx, append(w.labEnv(), "API_ARGS="+audit), "up.sh", "2"))
 	w.api, err = newAPI(filepath.Join(runDir, "pki"), "admin", "")
 	w.must(err)
 	for i := 1; i <= 2; i++ {
@@ -79,6 +76,15 @@ func newWorld(t *testing.T, s setup) *world {
 		return nil
 	})
 	return w
+}
+
+// labEnv says to the scripts what cluster to make.
+func (w *world) labEnv() []string {
+	env := []string{"DUAL=1", "DNS=0"}
+	if !w.setup.reference() {
+		env = append(env, "CNI_CONF=none", "PROXY=0")
+	}
+	return env
 }
 
 // lab runs one of the scripts.
@@ -119,13 +125,17 @@ func (w *world) close() {
 	if err := lab(ctx, nil, "down.sh"); err != nil {
 		w.t.Errorf("the cluster is not gone: %v", err)
 	}
+	segments, _ := filepath.Glob("/dev/shm/" + segmentPrefix + "*") // of killed VPPs; the pattern is well formed
+	for _, file := range segments {
+		_ = os.Remove(file)
+	}
 }
 
 // inspect logs what the pods of the installation say.
 func (w *world) inspect() {
 	for _, args := range [][]string{
 		{"-n", agentNamespace, "get", "pods", "-o", "wide"},
-		{"-n", agentNamespace, "logs", "-l", "app.kubernetes.io/component=agent", "--all-containers", "--prefix", "--tail=15"},
+		{"-n", agentNamespace, "logs", "-l", "app.kubernetes.io/part-of=contiv", "--all-containers", "--prefix", "--tail=15"},
 		{"get", "events", "-A", "--field-selector", "type=Warning"},
 	} {
 		out, err := kubectl(w.ctx, nil, args...)

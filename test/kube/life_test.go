@@ -40,24 +40,37 @@ func (w *world) traffic(pods []*client) (streams []*stream, loads []*load) {
 	return streams, append(loads, w.startLoad("outside to "+server, nil, server, 20*time.Millisecond))
 }
 
+// ending is a way in which an agent ends.
+type ending struct {
+	name string
+	sig  syscall.Signal
+	from string // whence the next comes
+}
+
+// waysToEnd: in a pod the agent is killed; the rest is testUpgrade.
+func (w *world) waysToEnd() []ending {
+	if w.setup.installed {
+		return []ending{{"killed", syscall.SIGKILL, binDir}}
+	}
+	return []ending{
+		{"stopped", syscall.SIGTERM, binDir}, {"killed", syscall.SIGKILL, binDir},
+		{"replaced by another version", syscall.SIGTERM, upgradeDir},
+	}
+}
+
 // testAgentRestart: an agent that is stopped, killed or replaced by another version costs no packet, and pods that come and go
 // meanwhile are served.
 func testAgentRestart(w *world) {
 	pods := w.webPods("steady", 2)
 	streams, loads := w.traffic(pods)
-	for i, how := range []struct {
-		name string
-		sig  syscall.Signal
-		from string
-	}{
-		{"stopped", syscall.SIGTERM, binDir}, {"killed", syscall.SIGKILL, binDir},
-		{"replaced by another version", syscall.SIGTERM, upgradeDir},
-	} {
+	for i, how := range w.waysToEnd() {
 		app := fmt.Sprintf("meanwhile%d", i)
 		for _, n := range w.nodes {
 			start := time.Now()
 			w.create(webPod(app+"-"+n.name, app, n.name))
-			w.must(n.installCNI(how.from))
+			if !w.setup.installed {
+				w.must(n.installCNI(how.from))
+			}
 			w.restartAgent(n, how.sig, how.from)
 			w.t.Logf("%s: agent %s, ready again after %s", n.name, how.name, since(start))
 		}
@@ -128,43 +141,6 @@ func testDrain(w *world) {
 	})
 }
 
-// testVPPKill: VPP is killed under traffic. The pods keep their links and addresses; what is lost is what came in the meantime.
-func testVPPKill(w *world) {
-	pods := w.webPods("steady", 2)
-	n := w.node(pods[0].Spec.NodeName)
-	for i := range 3 {
-		streams, loads := w.traffic(pods)
-		time.Sleep(time.Second) // of traffic before
-		start := time.Now()
-		w.must(n.vpp.end(syscall.SIGKILL))
-		w.must(n.startVPP(w.ctx))
-		for _, p := range pods {
-			w.answers(pods[0].Metadata.Name, pods[0].ns, hostPort(p.v4(), webPort), p.Metadata.Name)
-			w.answers(pods[0].Metadata.Name, pods[0].ns, hostPort(p.v6(), webPort), p.Metadata.Name)
-		}
-		w.t.Logf("kill %d: all pods answer after %s", i+1, since(start))
-		time.Sleep(time.Second) // of traffic afterwards
-		for _, s := range streams {
-			s.stop()
-		}
-		for _, s := range streams {
-			lost := w.lost(s)
-			w.t.Logf("kill %d: %s: %d ms lost", i+1, s.name, time.Duration(lost)*s.interval/time.Millisecond)
-			if outage := time.Duration(lost) * s.interval; outage > 10*time.Second {
-				w.t.Errorf("%s: %s lost", s.name, outage)
-			}
-		}
-		for _, l := range loads {
-			l.end()
-			w.t.Logf("kill %d: %s", i+1, l)
-		}
-	}
-	w.create(webPod("after-vpp", "after-vpp", n.name))
-	w.t.Cleanup(func() { w.deletePods("after-vpp") })
-	c := w.readyPods("after-vpp", 1)[0]
-	w.answers(pods[0].Metadata.Name, pods[0].ns, hostPort(c.v4(), webPort), c.Metadata.Name)
-}
-
 // testAPIServerAway: the API server ends in the middle of a churn of pods. Traffic goes on, also over an agent's restart; what
 // the kubelets know of is started; and afterwards all is as it should be.
 func testAPIServerAway(w *world) {
@@ -210,10 +186,34 @@ func testAPIServerAway(w *world) {
 // testLogs: nothing in the agents' logs says that something went wrong that nobody noticed.
 func testLogs(w *world) {
 	for _, n := range w.nodes {
-		out, err := os.ReadFile(filepath.Join(n.dir, "log", "agent.log"))
+		out, err := w.agentLog(n)
 		w.must(err)
-		if errs := linesWith(string(out), "level=ERROR", "panic:", "DATA RACE", "is forbidden"); len(errs) > 0 {
+		if errs := linesWith(out, "level=ERROR", "panic:", "DATA RACE", "is forbidden"); len(errs) > 0 {
 			w.t.Errorf("%s: the agent's log has %d such lines; the first: %s", n.name, len(errs), errs[0])
 		}
 	}
+}
+
+// agentLog is what the agents of a node have said since the node is there; of pods, those that are still known there.
+func (w *world) agentLog(n *node) (string, error) {
+	files := []string{filepath.Join(n.dir, "log", "agent.log")}
+	if w.setup.installed {
+		pods := filepath.Join(n.dir, "log", "pods", agentNamespace+"_"+agentsName+"-*")
+		var err error
+		if files, err = filepath.Glob(filepath.Join(pods, "agent", "*.log")); err != nil {
+			return "", err
+		}
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("%s has no log of an agent", n.name)
+	}
+	all := ""
+	for _, file := range files {
+		out, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		all += string(out)
+	}
+	return all, nil
 }

@@ -1,6 +1,13 @@
 // Package kube tests on a real Kubernetes: API server, controllers, scheduler, and nodes with kubelet and containerd, each in
 // namespaces of its own (lab/, scripts). The agent runs in the nodes as it does for users; beside it, for comparison, the
-// reference bridge plugin with kube-proxy. `make e2e` runs it.
+// reference bridge plugin with kube-proxy. `make e2e` runs it, on these clusters one after the other (CLUSTERS=name,name):
+//
+//	reference        bridge and kube-proxy, which the others are compared with
+//	linux, vpp       agents as processes in the nodes: a short way from a change to a cluster
+//	installed        the chart, with etcd and TLS, on the kernel's dataplane: everything
+//	installed-vpp    the same on VPP, in pods of its own: everything, and what may happen to VPP
+//	installed-auto   the chart as it comes: one node on VPP and one on the kernel, by label
+//	installed-relay  agents that hear of Kubernetes from contiv-ksr
 //
 // One test at a time on a machine: the nodes are joined by a bridge in the machine's own network namespace (10.10.0.0/24,
 // fd00:10::/64), ports 6443, 2379 and 2479 are taken.
@@ -73,7 +80,7 @@ func cacheDir() string {
 	return filepath.Join(base, "kubelab")
 }
 
-// wanted says whether a dataplane is to be tested: CONTIV_KUBE=linux,vpp or all.
+// wanted says whether a cluster is to be tested: CONTIV_KUBE=linux,vpp or all.
 func wanted(name string) bool {
 	list := os.Getenv("CONTIV_KUBE")
 	return list == "all" || strings.Contains(","+list+",", ","+name+",")

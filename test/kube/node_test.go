@@ -67,16 +67,23 @@ ipamConfig:
   vxlanCIDR: 192.168.30.0/24,fd00:192:168:30::/112
   serviceCIDR: 10.96.0.0/16,fd00:96::/112
 `
-	if w.setup.dataplane != "vpp" {
-		return conf
+	if hasVPP(w.setup) {
+		conf += "nodeConfig:\n"
 	}
-	conf += "nodeConfig:\n"
 	for _, n := range w.nodes {
+		if !w.onVPP(n) {
+			continue
+		}
 		conf += fmt.Sprintf("- nodeName: %s\n  gateway: 10.10.0.1\n  mainVPPInterface:\n    interfaceName: host-eth0\n"+
 			"    ip: %s/24,%s/64\n",
 			n.name, n.vppIP(), n.vppIP6())
 	}
 	return conf
+}
+
+// onVPP says whether a node's packets are VPP's: with auto, the first's.
+func (w *world) onVPP(n *node) bool {
+	return w.setup.dataplane == "vpp" || w.setup.dataplane == "auto" && n.i == 1
 }
 
 func (n *node) vppIP() string  { return fmt.Sprintf("10.10.0.10%d", n.i) }
@@ -140,7 +147,7 @@ func (n *node) startAgent(dataplane, from string) (err error) {
 }
 
 func (n *node) agentReady(ctx context.Context) error {
-	if !n.agent.running() {
+	if n.agent != nil && !n.agent.running() {
 		return errors.New("the agent has ended")
 	}
 	_, err := n.rest(ctx, "/readiness")
@@ -169,6 +176,9 @@ func (n *node) rest(ctx context.Context, path string) (string, error) {
 	return string(body), err
 }
 
+// segmentPrefix begins the names of VPP's shared memory.
+const segmentPrefix = "kubelab-"
+
 // startVPP starts VPP as the VPP container does, without hugepages.
 func (n *node) startVPP(ctx context.Context) error {
 	bin, ok := vpptest.Find()
@@ -184,11 +194,11 @@ func (n *node) startVPP(ctx context.Context) error {
 	text := fmt.Sprintf(`unix { nodaemon nosyslog nocolor nobanner cli-listen /run/vpp/cli.sock cli-no-pager runtime-dir /run/vpp }
 socksvr { socket-name /run/vpp/api.sock }
 statseg { socket-name /run/vpp/stats.sock }
-api-segment { prefix kubelab-%s }
+api-segment { prefix %s%s }
 memory { main-heap-size 512M }
 buffers { page-size default buffers-per-numa 65536 }
 plugins { %s plugin dpdk_plugin.so { disable } }
-`, n.name, path)
+`, segmentPrefix, n.name, path)
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -280,10 +290,23 @@ func (n *node) restartKubelet(ctx context.Context, after time.Duration) error {
 	return err
 }
 
-// restartAgent ends the agent by a signal and starts it again, maybe another version.
+// restartAgent ends the agent by a signal and starts it again, maybe another version; in a pod the kubelet does that.
 func (w *world) restartAgent(n *node, sig syscall.Signal, from string) {
 	w.t.Helper()
-	w.must(n.agent.end(sig))
-	w.must(n.startAgent(w.setup.dataplane, from))
+	if w.setup.installed {
+		w.must(n.endAll(w.ctx, "contiv-agent", sig))
+	} else {
+		w.must(n.agent.end(sig))
+		w.must(n.startAgent(w.setup.dataplane, from))
+	}
 	w.within(60*time.Second, n.name+": the agent is back", func() error { return n.agentReady(w.ctx) })
+}
+
+// endAll sends a signal to the node's processes of a name, as the kernel has it (15 characters), and waits until they are gone.
+func (n *node) endAll(ctx context.Context, name string, sig syscall.Signal) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	_, err := n.sh(ctx, fmt.Sprintf("pids=$(pgrep -x %s) && kill -%d $pids && "+
+		"for p in $pids; do while test -e /proc/$p; do sleep 0.01; done; done", name, sig))
+	return err
 }

@@ -62,9 +62,6 @@ func (w *world) kubectlExec(from, to *client) {
 func (w *world) outwards(pods []*client) {
 	w.t.Helper()
 	for _, at := range []string{"10.10.0.1", "fd00:10::1"} {
-		if (w.setup.reference() || onVPP(w.setup)) && strings.Contains(at, ":") {
-			continue // neither the reference nor VPP translates IPv6
-		}
 		l, err := net.Listen("tcp", net.JoinHostPort(at, "0"))
 		w.must(err)
 		srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -75,6 +72,9 @@ func (w *world) outwards(pods []*client) {
 		go func() { _ = srv.Serve(l) }()
 		for _, p := range pods {
 			n := w.node(p.Spec.NodeName)
+			if (w.setup.reference() || w.onVPP(n)) && strings.Contains(at, ":") {
+				continue // neither the reference nor VPP translates IPv6
+			}
 			sources := []string{n.ip(), n.ip6(), n.vppIP(), n.vppIP6()}
 			w.within(10*time.Second, p.Metadata.Name+" reaches "+at, func() error {
 				got, err := askFrom(p.ns, l.Addr().String(), "/")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"contiv.dev/vswitch/internal/testbed"
@@ -41,7 +42,7 @@ spec:
 
 // nodeAddresses take node ports: on VPP those of VPP, which has some of its own beside the host's.
 func (w *world) nodeAddresses(n *node) []string {
-	if onVPP(w.setup) {
+	if w.onVPP(n) {
 		return []string{n.vppIP(), n.vppIP6()}
 	}
 	return []string{n.ip(), n.ip6()}
@@ -197,6 +198,25 @@ func testRolling(w *world) {
 	}
 	if failed > allowed {
 		w.t.Errorf("%d connections failed; with kube-proxy %d", failed, allowed)
+		w.late()
+	}
+}
+
+// late logs how long the agents were behind the API server, and what they complained about.
+func (w *world) late() {
+	for _, n := range w.nodes {
+		metrics, err := n.rest(w.ctx, "/metrics")
+		if err != nil {
+			w.t.Log(err)
+		}
+		const behind = "kubeproxy_network_programming_duration_seconds_"
+		w.t.Logf("%s: seconds behind:\n%s", n.name, strings.Join(linesWith(metrics, behind+`bucket{le="1"}`, behind+`bucket{le="2"}`,
+			behind+`bucket{le="3"}`, behind+"count"), "\n"))
+		log, err := w.agentLog(n)
+		if err != nil {
+			w.t.Log(err)
+		}
+		w.t.Logf("%s: %s", n.name, strings.Join(linesWith(log, "level=WARN", "level=ERROR"), "\n"))
 	}
 }
 

@@ -25,7 +25,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 // PodReadyToStartContainers) and until they run. The kubelet, containerd and the API server have most of it; hence in turns with
 // the reference plugin, on the same nodes.
 func testTimes(w *world) {
-	for _, round := range []struct{ count, times int }{{1, 7}, {20, 3}, {100, 1}} {
+	for _, round := range []struct{ count, times int }{{1, 5}, {20, 2}, {100, 1}} {
 		var got [2]times // contiv, bridge
 		for range round.times {
 			for i, bridge := range []bool{false, true} {

@@ -27,7 +27,9 @@ imagePullSecrets:
 {{- define "contiv.pod" -}}
 {{ include "contiv.host" . }}
 priorityClassName: {{ .Values.priorityClassName }}
-tolerations: {{- toYaml .Values.tolerations | nindent 0 }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 0 }}
+{{- end }}
 {{- end -}}
 
 {{/* Who this is. */}}
@@ -102,9 +104,48 @@ affinity:
 {{- end }}
 {{- end -}}
 
-{{/* The agents' Secrets for callers from elsewhere: the given ones, or those of the chart. */}}
+{{/* The Secrets for callers from elsewhere: the given ones, or those of the chart. */}}
 {{- define "contiv.restTLS" -}}{{ .Values.agent.remote.tlsSecret | default "contiv-rest-tls" }}{{- end -}}
 {{- define "contiv.restToken" -}}{{ .Values.agent.remote.tokenSecret | default "contiv-rest-token" }}{{- end -}}
+{{- define "contiv.restReadToken" -}}{{ .Values.agent.remote.readTokenSecret | default "contiv-rest-read-token" }}{{- end -}}
+
+{{/* A Secret with a random token: (list $ name). An upgrade takes what is in the cluster. */}}
+{{- define "contiv.tokenSecret" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- include "contiv.labels" $root | nindent 4 }}
+type: Opaque
+data:
+  {{- $old := lookup "v1" "Secret" $root.Release.Namespace $name }}
+  {{- if $old }}
+  {{- toYaml $old.data | nindent 2 }}
+  {{- else }}
+  token: {{ randAlphaNum 43 | b64enc }}
+  {{- end }}
+{{- end -}}
+
+{{/* The volume with the certificate of REST and its tokens, as (list $ mode tokens): (dict "file" "Secret"). Replaced Secrets are in
+use with the next connection. */}}
+{{- define "contiv.restVolume" -}}
+{{- $root := index . 0 -}}
+name: rest
+projected:
+  defaultMode: {{ index . 1 }}
+  sources:
+  - secret:
+      name: {{ include "contiv.restTLS" $root }}
+      items: [{key: ca.crt, path: ca.crt}, {key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+  {{- range $file, $name := index . 2 }}
+  - secret:
+      name: {{ $name }}
+      items: [{key: token, path: {{ $file }}}]
+  {{- end }}
+{{- end -}}
 
 {{/* The kubelet asks the agent: (list $ "/liveness"). It shows no token, and is told yes or no. */}}
 {{- define "contiv.ask" -}}

@@ -30,6 +30,8 @@ if [ "$(stat -fc %T $cg)" = cgroup2fs ]; then # cgroup v2: not tried yet
   echo "+cpu +cpuset +memory +pids" | tee $cg/cgroup.subtree_control > "$cg/$NS/cgroup.subtree_control"
 else
   for c in cpu cpuacct cpuset memory devices freezer blkio pids systemd; do mkdir -p "$cg/$c/$NS"; done
+  # Pods weigh as much as a node's do beside its daemons; here each job of the machine counts as one of these.
+  echo 20480 > "$cg/cpu/$NS/cpu.shares"
   for f in cpuset.cpus cpuset.mems; do cat "$cg/cpuset/$f" > "$cg/cpuset/$NS/$f"; done
 fi
 
