@@ -10,7 +10,7 @@ PKGS        ?= ./...
 
 .PHONY: help
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build the binaries into bin/
@@ -32,7 +32,7 @@ test: deps ## vet and run all tests (root; tests against real VPP are skipped wi
 CLUSTERS ?= all
 
 .PHONY: e2e
-e2e: deps ## on a real Kubernetes, beside bridge and kube-proxy (root; CLUSTERS=linux,vpp,installed,reference); builds it at first
+e2e: deps ## on a real Kubernetes, beside bridge and kube-proxy (root; CLUSTERS=name,…: test/kube/main_test.go); builds it at first
 	$(SUDO) test/kube/lab/build.sh
 	$(SUDO) env PATH="$$PATH" CONTIV_KUBE=$(CLUSTERS) go test -count=1 -v -timeout 60m ./test/kube
 
@@ -69,6 +69,10 @@ gen: ## regenerate the protobuf code (needs protoc)
 .PHONY: images
 images: ## pack the container images into bin/images, without a container engine (docker/build.sh: with one)
 	go run ./hack/images
+
+.PHONY: dockerfiles
+dockerfiles: ## build docker/*.Dockerfile by buildah, twice, without a registry, and run what is in the images (root)
+	hack/dockerfiles.sh
 
 .PHONY: manifests
 manifests: ## make k8s/contiv-vpp.yaml and the chart's schema from the chart

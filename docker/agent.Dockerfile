@@ -14,12 +14,15 @@ RUN go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o /out/ \
 
 FROM ${DEBIAN_IMAGE}
 # What the agent runs: nft for host ports on VPP and for traces, iptables for --linux-backend=iptables. apt refuses any
-# other version.
+# other version. What is deleted at the end differs from build to build.
 ARG NFTABLES_VERSION=1.0.6-2+deb12u2
 ARG IPTABLES_VERSION=1.8.9-2
-RUN apt-get update \
+RUN export DEBIAN_FRONTEND=noninteractive \
+ && apt-get update \
  && apt-get install -y --no-install-recommends "nftables=${NFTABLES_VERSION}" "iptables=${IPTABLES_VERSION}" \
- && rm -rf /var/lib/apt/lists/*
+ && apt-get clean \
+ && rm -rf /var/lib/apt/lists/* /var/cache/ldconfig/* /var/cache/debconf/*-old \
+ && find /var/log -type f -delete
 COPY --from=build /out/ /usr/local/bin/
 # Root, because the agent programs the node's network; the manifests run everything else of this image confined or as 65532.
 USER 0:0

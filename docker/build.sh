@@ -1,19 +1,32 @@
 #!/bin/sh
-# Builds the images with docker or podman. For a release pin the bases: GO_IMAGE, DEBIAN_IMAGE as name@sha256:… (README.md).
+# Builds the images with docker, podman or buildah: build.sh [agent|vpp]... What is pinned, and how: README.md.
+# Environment: ENGINE, ENGINE_FLAGS (further flags of its build command), SOURCE_DATE_EPOCH (time of all files; default: the
+# last commit's), and the arguments of the Dockerfiles.
 set -eu
 cd "$(dirname "$0")/.."
-engine=$(command -v docker || command -v podman || true)
+engine=${ENGINE:-$(command -v docker || command -v podman || command -v buildah || true)}
 [ -n "$engine" ] || {
-	echo "no container engine: install docker or podman, or run make images, which needs none" >&2
+	echo "no container engine: install docker, podman or buildah, or run make images, which needs none" >&2
 	exit 1
 }
 version=$(sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
-for image in agent vpp; do
-	set --
-	for arg in GO_IMAGE DEBIAN_IMAGE NFTABLES_VERSION IPTABLES_VERSION VPP_VERSION; do
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH # docker's way; podman and buildah want a flag
+[ $# -gt 0 ] || set -- agent vpp
+for image in "$@"; do
+	[ -e "docker/$image.Dockerfile" ] || {
+		echo "no image $image: there are agent and vpp" >&2
+		exit 1
+	}
+	case $(basename "$engine") in
+	docker) set -- ;;
+	*) set -- --format oci --timestamp "$SOURCE_DATE_EPOCH" --ignorefile "docker/$image.Dockerfile.dockerignore" ;;
+	esac
+	for arg in GO_IMAGE DEBIAN_IMAGE NFTABLES_VERSION IPTABLES_VERSION VPP_VERSION FDIO_REPOSITORY FDIO_KEY_SHA256; do
 		eval "value=\${$arg:-}"
 		grep -q "^ARG $arg=" "docker/$image.Dockerfile" || continue
 		[ -z "$value" ] || set -- "$@" --build-arg "$arg=$value"
 	done
-	"$engine" build "$@" -f "docker/$image.Dockerfile" -t "docker.io/contiv/$image:$version" .
+	# shellcheck disable=SC2086
+	"$engine" build ${ENGINE_FLAGS:-} "$@" -f "docker/$image.Dockerfile" -t "docker.io/contiv/$image:$version" .
 done

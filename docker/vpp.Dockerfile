@@ -8,20 +8,31 @@ RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o /out/ ./cmd/contiv-vpp-supervisor \
  && gcc -O2 -shared -fPIC -o /out/epollshim.so dataplane/vpp/epollshim/src/epollshim.c -ldl
+# The key by which FD.io signs its packages; a release gives its sum, too.
+ARG FDIO_REPOSITORY=https://packagecloud.io/fdio/release
+ARG FDIO_KEY_SHA256=
+RUN curl -fsSL -o /out/fdio.asc "${FDIO_REPOSITORY}/gpgkey" \
+ && { [ -z "${FDIO_KEY_SHA256}" ] || echo "${FDIO_KEY_SHA256}  /out/fdio.asc" | sha256sum -c -; }
 
 FROM ${DEBIAN_IMAGE}
-# The exact package; apt refuses any other. See https://packagecloud.io/fdio/release.
+# The exact packages; apt refuses any other.
 ARG VPP_VERSION=25.10-release
-RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates curl gnupg \
- && curl -fsSL https://packagecloud.io/fdio/release/gpgkey | gpg --dearmor -o /usr/share/keyrings/fdio.gpg \
- && echo "deb [signed-by=/usr/share/keyrings/fdio.gpg] https://packagecloud.io/fdio/release/debian bookworm main" \
-    > /etc/apt/sources.list.d/fdio.list \
+ARG FDIO_REPOSITORY=https://packagecloud.io/fdio/release
+COPY --from=build /out/fdio.asc /etc/apt/keyrings/fdio.asc
+# Without VPP_INSTALL_SKIP_SYSCTL the package vpp sets the builder's kernel parameters, and fails where there is no sysctl.
+# What is deleted at the end differs from build to build.
+RUN export DEBIAN_FRONTEND=noninteractive VPP_INSTALL_SKIP_SYSCTL=1 \
  && apt-get update \
- && apt-get install -y --no-install-recommends "vpp=${VPP_VERSION}" "vpp-plugin-core=${VPP_VERSION}" "vpp-plugin-dpdk=${VPP_VERSION}" \
-    "libvppinfra=${VPP_VERSION}" \
- && apt-get purge -y --auto-remove curl gnupg \
- && rm -rf /var/lib/apt/lists/*
+ && apt-get install -y --no-install-recommends ca-certificates \
+ && echo "deb [signed-by=/etc/apt/keyrings/fdio.asc] ${FDIO_REPOSITORY}/debian bookworm main" \
+    >/etc/apt/sources.list.d/fdio.list \
+ && apt-get update \
+ && apt-get install -y --no-install-recommends "vpp=${VPP_VERSION}" "vpp-plugin-core=${VPP_VERSION}" \
+    "vpp-plugin-dpdk=${VPP_VERSION}" "libvppinfra=${VPP_VERSION}" \
+ && apt-get purge -y --auto-remove ca-certificates \
+ && apt-get clean \
+ && rm -rf /var/lib/apt/lists/* /var/cache/ldconfig/* /var/cache/debconf/*-old \
+ && find /var/log -type f -delete
 COPY --from=build /out/contiv-vpp-supervisor /usr/local/bin/
 COPY --from=build /out/epollshim.so /usr/lib/contiv/epollshim.so
 # Root, because VPP takes NICs and locks memory.

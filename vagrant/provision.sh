@@ -1,16 +1,17 @@
 #!/bin/sh
 # provision.sh: make this Debian 12 machine a node of a Kubernetes cluster with Contiv. It can be run again.
-# Environment: ROLE control-plane|worker, NODE_IP, CONTROL_PLANE_IP; optional DATAPLANE linux|vpp, CONTIV (the repository, /contiv),
-# KUBERNETES (minor version), ROOT (prefix of files that are written, for tests).
+# Environment: ROLE control-plane|worker, NODE_IP, CONTROL_PLANE_IP, NODE_NAMES (all nodes); optional DATAPLANE linux|vpp,
+# CONTIV (the repository, /contiv), KUBERNETES (minor version), ROOT (prefix of files that are written, for tests).
 set -eu
 
-: "${ROLE:?control-plane or worker}" "${NODE_IP:?address of this node}" "${CONTROL_PLANE_IP:?address of the first node}"
+: "${ROLE:?control-plane or worker}" "${NODE_IP:?address of this node}"
+: "${CONTROL_PLANE_IP:?address of the first node}" "${NODE_NAMES:?names of all nodes}"
 DATAPLANE=${DATAPLANE:-linux}
 CONTIV=${CONTIV:-/contiv}
 KUBERNETES=${KUBERNETES:-v1.34}
 ROOT=${ROOT:-}
 # The machines are for trials and see only each other: all know the token that admits nodes.
-TOKEN=c0ntiv.vagrantvagrant0
+TOKEN=c0ntiv.vagrantvagrant00
 
 case $ROLE in
 control-plane | worker) ;;
@@ -67,15 +68,38 @@ configure_runtime() {
 	done
 }
 
+# node_config: the part of contiv.conf that says by which NIC each node reaches the others: that of the private network. By the
+# one with the default route machines of VirtualBox reach only the Internet, all from one and the same address. VPP shares it
+# with the host and has an address of its own there.
+node_config() {
+	nic=$(ip -o addr show to "$NODE_IP" | awk '{print $2; exit}')
+	: "${nic:?no NIC has the address $NODE_IP}"
+	echo "    nodeConfig:"
+	number=100
+	for name in $NODE_NAMES; do
+		number=$((number + 1))
+		main="interfaceName: $nic"
+		[ "$DATAPLANE" != vpp ] || main="interfaceName: host-$nic, ip: ${NODE_IP%.*}.$number/24"
+		echo "    - {nodeName: $name, mainVPPInterface: {$main}}"
+	done
+}
+
+# manifest: what k8s/ holds, with this cluster's nodes. Without kube-proxy the agents need the API server's own address.
+manifest() {
+	node_config >"$ROOT/etc/contiv-nodes.yaml"
+	sed -e "s#^\( *\)- name: CONTIV_NODE_NAME#\1- {name: CONTIV_KUBERNETES_SERVER, value: 'https://$CONTROL_PLANE_IP:6443'}\n&#" \
+		-e "/^  contiv.conf: |/r $ROOT/etc/contiv-nodes.yaml" "$CONTIV/k8s/contiv-vpp.yaml"
+}
+
 start_control_plane() {
 	export KUBECONFIG="$ROOT"/etc/kubernetes/admin.conf
 	if [ ! -e "$KUBECONFIG" ]; then
 		kubeadm init --apiserver-advertise-address="$NODE_IP" --token="$TOKEN" --token-ttl=0 \
 			--service-cidr=10.96.0.0/12 --skip-phases=addon/kube-proxy
 	fi
-	# Without kube-proxy the agents need the API server's own address. The label says what the node moves packets with.
-	sed "s#^\( *\)- name: CONTIV_NODE_NAME#\1- {name: CONTIV_KUBERNETES_SERVER, value: 'https://$CONTROL_PLANE_IP:6443'}\n&#" \
-		"$CONTIV/k8s/contiv-vpp.yaml" | kubectl apply -f -
+	# The label says what the node moves packets with.
+	manifest >"$ROOT/etc/contiv-vpp.yaml"
+	kubectl apply -f "$ROOT/etc/contiv-vpp.yaml"
 	kubectl label node --overwrite "$(hostname)" "contiv.dev/dataplane=$DATAPLANE"
 }
 

@@ -1,13 +1,20 @@
 package vagrant
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
 
 // machine is one whose commands only write down that they were called.
@@ -25,7 +32,8 @@ func newMachine(t *testing.T) *machine {
 	}
 	m.stub("hostname", "echo node-1")
 	m.stub("containerd", "echo '  SystemdCgroup = false'; echo '  bin_dir = \"/usr/lib/cni\"'")
-	m.stub("kubectl", `case "$*" in *apply*) cat > "$ROOT/applied.yaml";; esac`)
+	m.stub("ip", `[ "$*" = "-o addr show to 192.0.2.11" ] && echo "3: eth1    inet 192.0.2.11/24 scope global eth1"`)
+	m.stub("kubectl", `case "$*" in "apply -f "*) cp "$3" "$ROOT/applied.yaml";; esac`)
 	m.stub("kubeadm", `mkdir -p "$ROOT/etc/kubernetes"
 case $1 in init) f=admin.conf;; join) f=kubelet.conf;; esac
 echo x > "$ROOT/etc/kubernetes/$f"`)
@@ -51,7 +59,7 @@ func (m *machine) provision(env ...string) (calls string, err error) {
 	cmd := exec.Command("sh", "provision.sh")
 	cmd.Env = append([]string{
 		"PATH=" + m.bin + ":" + os.Getenv("PATH"), "ROOT=" + m.root, "CONTIV=" + repo,
-		"NODE_IP=192.0.2.11", "CONTROL_PLANE_IP=192.0.2.11",
+		"NODE_IP=192.0.2.11", "CONTROL_PLANE_IP=192.0.2.11", "NODE_NAMES=node-1 node-2",
 	}, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -87,35 +95,81 @@ func TestControlPlane(t *testing.T) {
 	}
 	m.has("calls", calls, "swapoff -a", "modprobe vxlan", "modprobe vfio-pci", "sysctl -q --system",
 		"install -qy kubelet kubeadm kubectl",
-		"kubeadm init --apiserver-advertise-address=192.0.2.11", "--skip-phases=addon/kube-proxy", "kubectl apply -f -",
+		"kubeadm init --apiserver-advertise-address=192.0.2.11", "--skip-phases=addon/kube-proxy", "kubectl apply -f",
 		"kubectl label node --overwrite node-1 contiv.dev/dataplane=vpp")
+	if !regexp.MustCompile(` --token=[a-z0-9]{6}\.[a-z0-9]{16} `).MatchString(calls) {
+		t.Errorf("kubeadm refuses this token: %s", calls)
+	}
 	m.has("sysctl", m.read("etc/sysctl.d/90-contiv.conf"), "net.ipv4.ip_forward=1", "vm.nr_hugepages=256")
 	m.has("containerd", m.read("etc/containerd/config.toml"), "SystemdCgroup = true", "/opt/cni/bin")
 	m.has("kubelet", m.read("etc/default/kubelet"), "--node-ip=192.0.2.11")
 	agents := 0
-	for dec := yaml.NewDecoder(strings.NewReader(m.read("applied.yaml"))); ; {
-		var d map[string]any
-		if err := dec.Decode(&d); err != nil {
-			if err.Error() != "EOF" {
-				t.Fatalf("what is applied is not YAML: %v", err)
-			}
-			break
+	for _, d := range m.applied() {
+		if d["kind"] != "DaemonSet" {
+			continue
 		}
+		agents++
 		text, err := yaml.Marshal(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d["kind"] == "DaemonSet" {
-			agents++
-			m.has("DaemonSet", string(text), "name: CONTIV_KUBERNETES_SERVER", "value: https://192.0.2.11:6443",
-				"name: CONTIV_NODE_NAME")
-		}
+		m.has("DaemonSet", string(text), "name: CONTIV_KUBERNETES_SERVER", "value: https://192.0.2.11:6443",
+			"name: CONTIV_NODE_NAME")
 	}
 	if agents == 0 {
 		t.Error("no DaemonSet was applied")
 	}
 	if calls, err = m.provision("ROLE=control-plane", "DATAPLANE=vpp"); err != nil || strings.Contains(calls, "kubeadm init") {
 		t.Errorf("again: %v\n%s", err, calls)
+	}
+}
+
+// applied are the objects of the last kubectl apply.
+func (m *machine) applied() []map[string]any {
+	m.t.Helper()
+	var all []map[string]any
+	for dec := yaml.NewDecoder(strings.NewReader(m.read("applied.yaml"))); ; {
+		var d map[string]any
+		if err := dec.Decode(&d); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			m.t.Fatalf("what is applied is not YAML: %v", err)
+		}
+		all = append(all, d)
+	}
+}
+
+// TestNodesUseThePrivateNetwork: machines reach each other by the NIC with the node's address, not by that of the default
+// route; VPP shares it, with an address of its own; the rest of contiv.conf is the chart's.
+func TestNodesUseThePrivateNetwork(t *testing.T) {
+	for dataplane, want := range map[string][]string{
+		"linux": {"eth1 []", "eth1 []"},
+		"vpp":   {"host-eth1 [192.0.2.101/24]", "host-eth1 [192.0.2.102/24]"},
+	} {
+		m := newMachine(t)
+		if _, err := m.provision("ROLE=control-plane", "DATAPLANE="+dataplane); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, d := range m.applied() {
+			if meta, _ := d["metadata"].(map[string]any); d["kind"] == "ConfigMap" && meta["name"] == "contiv" {
+				data, _ := d["data"].(map[string]any)
+				text, _ = data["contiv.conf"].(string)
+			}
+		}
+		for i, name := range []string{"node-1", "node-2"} {
+			conf, err := conffile.Load([]byte(text), contivconf.Env{NodeName: name})
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, text)
+			}
+			nic := conf.Node().MainVPPInterface
+			if got := fmt.Sprint(nic.InterfaceName, " ", nic.IPs); got != want[i] {
+				t.Errorf("%s on %s: %s, want %s", name, dataplane, got, want[i])
+			}
+			if got := fmt.Sprint(conf.IPAM().PodSubnetCIDR); got != "[10.1.0.0/16]" {
+				t.Errorf("the chart's contiv.conf is lost: %s in\n%s", got, text)
+			}
+		}
 	}
 }
 
@@ -145,6 +199,10 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%v: %v, calls %q", env, err, calls)
 		}
 	}
+	m.stub("ip", "true") // the machine has another address
+	if calls, err := m.provision("ROLE=control-plane"); err == nil || strings.Contains(calls, "kubectl apply") {
+		t.Errorf("without a NIC: %v, calls %q", err, calls)
+	}
 	m.stub("sysctl", "exit 1")
 	if calls, err := m.provision("ROLE=worker"); err == nil || strings.Contains(calls, "apt-get") {
 		t.Errorf("after a failed step: %v, %s", err, calls)
@@ -159,5 +217,27 @@ func TestShellcheck(t *testing.T) {
 	}
 	if out, err := exec.Command(bin, "provision.sh").CombinedOutput(); err != nil {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestVagrantfile: Vagrant takes the file with every number of machines, and refuses numbers that it has no addresses for.
+func TestVagrantfile(t *testing.T) {
+	bin, err := exec.LookPath("vagrant")
+	if err != nil {
+		t.Skip("vagrant validate: vagrant is not installed")
+	}
+	// VirtualBox itself is not needed to check its section.
+	m := &machine{t: t, root: t.TempDir(), bin: t.TempDir()}
+	m.stub("VBoxManage", "echo 7.0.14r161095")
+	for _, tc := range []struct{ env, want string }{
+		{"NODES=9", "successfully"}, {"NODES=0", "use 1 to 9"}, {"NODES=10", "use 1 to 9"}, {"NODES=two", `"two"`},
+	} {
+		cmd := exec.Command(bin, "validate")
+		cmd.Env = append(os.Environ(), "PATH="+m.bin+":"+os.Getenv("PATH"), "ROOT="+m.root, "VAGRANT_HOME="+m.root,
+			"VAGRANT_DOTFILE_PATH="+m.root, "VAGRANT_DEFAULT_PROVIDER=virtualbox", "HOME="+m.root, tc.env)
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != (tc.want == "successfully") || !strings.Contains(string(out), tc.want) {
+			t.Errorf("%s: %v, want %s in\n%s", tc.env, err, tc.want, out)
+		}
 	}
 }

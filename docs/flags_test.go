@@ -1,0 +1,104 @@
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	programPattern = regexp.MustCompile(`(?:^|[\s/])(contiv-(?:agent|netctl|init|ksr|vpp-supervisor)|netctl)(\s.*|$)`)
+	flagPattern    = regexp.MustCompile(`(?:^|[\s\[(|])(--[a-z][a-z0-9-]*)`)
+	helpPattern    = regexp.MustCompile(`(?m)^ +(?:-[A-Za-z], )?(--[a-z][a-z0-9-]*)`)
+	commandPattern = regexp.MustCompile(`(?m)^  ([a-z][a-z-]*) `)
+	wordPattern    = regexp.MustCompile(`^ +([a-z][a-z-]*)(?: |$)`)
+)
+
+// usage is what a program understands: its own commands, and the flags of all of them.
+type usage struct{ commands, flags map[string]bool }
+
+func usageOf(t *testing.T, program string, command ...string) usage {
+	t.Helper()
+	out, err := exec.Command(program, append(command, "--help")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v --help: %v\n%s", program, command, err, out)
+	}
+	u := usage{map[string]bool{}, map[string]bool{"--help": true}}
+	for _, m := range helpPattern.FindAllStringSubmatch(string(out), -1) {
+		u.flags[m[1]] = true
+	}
+	_, commands, _ := strings.Cut(string(out), "Available Commands:")
+	commands, _, _ = strings.Cut(commands, "\n\n")
+	for _, m := range commandPattern.FindAllStringSubmatch(commands, -1) {
+		u.commands[m[1]] = true
+		if m[1] == "help" || m[1] == "completion" {
+			continue
+		}
+		for flag := range usageOf(t, program, append(command, m[1])...).flags {
+			u.flags[flag] = true
+		}
+	}
+	return u
+}
+
+// usages are those of our programs, and under "" the flags of them all.
+func usages(t *testing.T) map[string]usage {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", dir+"/", "../cmd/...")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	all := map[string]usage{"": {flags: map[string]bool{}}}
+	for _, program := range []string{"contiv-agent", "contiv-netctl", "contiv-init", "contiv-ksr", "contiv-vpp-supervisor"} {
+		all[program] = usageOf(t, filepath.Join(dir, program))
+		for flag := range all[program].flags {
+			all[""].flags[flag] = true
+		}
+	}
+	all["netctl"] = all["contiv-netctl"]
+	return all
+}
+
+// TestCommands: every command and flag that a document gives to a program of ours is one that the program has; a flag that
+// stands alone is one of any of them. All commands of contiv-netctl are told of.
+func TestCommands(t *testing.T) {
+	programs := usages(t)
+	flags, commands := 0, 0
+	for name, text := range documents(t) {
+		for _, code := range fragments(text) {
+			program, line := "", code
+			if m := programPattern.FindStringSubmatch(code); m != nil {
+				program, line = m[1], m[2]
+			} else if !strings.HasPrefix(code, "--") || strings.HasPrefix(code, "--set ") { // helm's
+				continue
+			}
+			known := programs[program]
+			if m := wordPattern.FindStringSubmatch(line); m != nil && len(known.commands) > 0 {
+				commands++
+				if !known.commands[m[1]] {
+					t.Errorf("%s: %q: %s has no command %s", name, code, program, m[1])
+				}
+			}
+			for _, m := range flagPattern.FindAllStringSubmatch(line, -1) {
+				flags++
+				if !known.flags[m[1]] {
+					t.Errorf("%s: %q: no flag %s", name, code, m[1])
+				}
+			}
+		}
+	}
+	for command := range programs["contiv-netctl"].commands {
+		if text := documents(t)["docs/operations.md"]; command != "help" && !strings.Contains(text, "| `"+command) &&
+			!strings.Contains(text, ", `"+command) && !strings.Contains(text, "contiv-netctl "+command) {
+			t.Errorf("docs/operations.md does not tell of contiv-netctl %s", command)
+		}
+	}
+	if flags < 20 || commands < 10 {
+		t.Errorf("only %d flags and %d commands were looked at", flags, commands)
+	}
+}

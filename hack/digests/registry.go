@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// maxManifest is more than any registry takes for a manifest.
+const maxManifest = 8 << 20
+
+// reference is an image in a registry.
+type reference struct{ host, name, tag string }
+
+// parse takes full names only, as container runtimes write them.
+func parse(image string) (reference, error) {
+	pattern := regexp.MustCompile(`^([^/\s]+[.:][^/\s]+)/([a-z0-9][a-z0-9._/-]*):([A-Za-z0-9_][A-Za-z0-9_.-]*)$`)
+	m := pattern.FindStringSubmatch(image)
+	if m == nil {
+		return reference{}, fmt.Errorf("image %q: write it as registry/name:tag, such as docker.io/library/debian:12-slim", image)
+	}
+	return reference{host: m[1], name: m[2], tag: m[3]}, nil
+}
+
+// registry speaks the distribution protocol.
+type registry struct {
+	client *http.Client
+	scheme string
+}
+
+// digest is that of the tag's index: one for all architectures. It is computed from what the registry sends.
+func (r registry) digest(ctx context.Context, ref reference) (string, error) {
+	host := ref.host
+	if host == "docker.io" {
+		host = "registry-1.docker.io" // Docker's registry has another name than its images
+	}
+	address := fmt.Sprintf("%s://%s/v2/%s/manifests/%s", r.scheme, host, ref.name, ref.tag)
+	resp, err := r.get(ctx, address, "")
+	if err != nil {
+		return "", err
+	}
+	if resp.status == http.StatusUnauthorized {
+		token, err := r.token(ctx, resp.header.Get("WWW-Authenticate"))
+		if err != nil {
+			return "", fmt.Errorf("anonymous login: %w", err)
+		}
+		if resp, err = r.get(ctx, address, token); err != nil {
+			return "", err
+		}
+	}
+	if resp.status != http.StatusOK {
+		return "", fmt.Errorf("%s: status %d: %.200s", address, resp.status, resp.body)
+	}
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(resp.body))
+	if told := resp.header.Get("Docker-Content-Digest"); told != "" && told != digest {
+		return "", fmt.Errorf("%s: the registry says %s, but what it sends is %s", address, told, digest)
+	}
+	return digest, nil
+}
+
+// token is what the registry's authority gives to everybody.
+func (r registry) token(ctx context.Context, challenge string) (string, error) {
+	params, ok := strings.CutPrefix(challenge, "Bearer ")
+	if !ok {
+		return "", fmt.Errorf("the registry wants %q, not a bearer token", challenge)
+	}
+	query := url.Values{}
+	realm := ""
+	for _, m := range regexp.MustCompile(`([a-z]+)="([^"]*)"`).FindAllStringSubmatch(params, -1) {
+		if m[1] == "realm" {
+			realm = m[2]
+		} else {
+			query.Set(m[1], m[2])
+		}
+	}
+	if !strings.HasPrefix(realm, r.scheme+"://") {
+		return "", fmt.Errorf("realm %q is no %s address", realm, r.scheme)
+	}
+	resp, err := r.get(ctx, realm+"?"+query.Encode(), "")
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+	if err := json.Unmarshal(resp.body, &answer); err != nil {
+		return "", fmt.Errorf("%s: status %d: %w", realm, resp.status, err)
+	}
+	if answer.Token == "" {
+		answer.Token = answer.AccessToken
+	}
+	if answer.Token == "" {
+		return "", fmt.Errorf("%s: status %d, no token", realm, resp.status)
+	}
+	return answer.Token, nil
+}
+
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r registry) get(ctx context.Context, address, token string) (response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return response{}, err
+	}
+	for _, kind := range []string{
+		"application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json",
+		"application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json",
+	} {
+		req.Header.Add("Accept", kind)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return response{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
+	if err == nil && len(body) > maxManifest {
+		err = errors.New("the answer has no end")
+	}
+	if err != nil {
+		return response{}, fmt.Errorf("%s: %w", address, err)
+	}
+	return response{resp.StatusCode, resp.Header, body}, nil
+}

@@ -1,0 +1,178 @@
+#!/bin/bash
+# Builds docker/*.Dockerfile without a registry, twice, and runs what is in the images: dockerfiles.sh [agent|vpp]...
+# As root, with buildah, mmdebstrap, apt-utils and gnupg. What cannot be had here has a stand-in: the base images are made of
+# Debian's archive and of this machine's Go, and FD.io's packages of this machine's VPP, by the names, the dependencies and
+# the maintainer scripts of FD.io's (src/pkg/debian in VPP's source).
+# WORK is kept if it is given: the next run finds the base images and Go's caches there.
+set -eu -o pipefail
+cd "$(dirname "$0")/.."
+for tool in buildah mmdebstrap apt-ftparchive gpg go; do
+	command -v $tool >/dev/null || {
+		echo "dockerfiles: $tool is missing: apt-get install --no-install-recommends buildah mmdebstrap apt-utils gnupg" >&2
+		exit 1
+	}
+done
+if [ -z "${WORK:-}" ]; then
+	WORK=$(mktemp -d)
+	trap 'rm -rf "$WORK"' EXIT
+fi
+mkdir -p "$WORK/cache" "$WORK/modules" "$WORK/storage"
+[ $# -gt 0 ] || set -- agent vpp
+
+# buildah needs neither a daemon nor namespaces this way.
+printf '[storage]\ndriver = "vfs"\ngraphroot = "%s/storage"\nrunroot = "%s/run"\n' "$WORK" "$WORK" >"$WORK/storage.conf"
+export CONTAINERS_STORAGE_CONF=$WORK/storage.conf BUILDAH_ISOLATION=chroot
+debian=localhost/standin/debian:12 golang=localhost/standin/golang:1.26
+
+# base NAME DIRECTORY PACKAGES: a Debian with packages, and with /usr/local/go.
+base() {
+	! buildah inspect --type image "$1" >/dev/null 2>&1 || return 0
+	echo "base image $1"
+	mmdebstrap --quiet --variant=minbase --include="$2" bookworm "$WORK/base.tar" \
+		"deb http://deb.debian.org/debian bookworm main" "deb http://deb.debian.org/debian bookworm-updates main" \
+		"deb http://deb.debian.org/debian-security bookworm-security main"
+	container=$(buildah from scratch)
+	buildah add --quiet "$container" "$WORK/base.tar" / >/dev/null
+	if [ "$1" = "$golang" ]; then
+		buildah add --quiet "$container" "$(go env GOROOT)" /usr/local/go >/dev/null
+		# Whom this machine trusts, such as a proxy.
+		buildah add --quiet "$container" /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ >/dev/null
+		buildah config --env PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin --env GOPATH=/go --env GOTOOLCHAIN=local \
+			"$container"
+	fi
+	buildah commit --quiet --rm "$container" "$1" >/dev/null
+	rm "$WORK/base.tar"
+}
+
+# package NAME DEPENDS: a package from what is in $WORK/NAME.
+package() {
+	mkdir -p "$WORK/$1/DEBIAN" "$WORK/fdio/pool"
+	printf 'Package: %s\nVersion: 25.10-release\nArchitecture: amd64\nMaintainer: stand-in\nDepends: %s\nDescription: stand-in\n' \
+		"$1" "$2" >"$WORK/$1/DEBIAN/control"
+	dpkg-deb -Zgzip -z1 --root-owner-group --build "$WORK/$1" "$WORK/fdio/pool/$1.deb" >/dev/null
+}
+
+# fdio makes the stand-in of https://packagecloud.io/fdio/release, signed by a key of its own.
+fdio() {
+	lib=lib/x86_64-linux-gnu
+	vpp=$(command -v vpp) || {
+		echo "dockerfiles: no VPP on this machine: the packages hold programs that only say their name"
+		vpp=
+	}
+	rm -rf "$WORK/fdio" "$WORK/vpp" "$WORK/vpp-plugin-core" "$WORK/vpp-plugin-dpdk" "$WORK/libvppinfra"
+	mkdir -p "$WORK/vpp/usr/bin" "$WORK/vpp/DEBIAN" "$WORK/libvppinfra" "$WORK/vpp-plugin-core" "$WORK/vpp-plugin-dpdk"
+	if [ -n "$vpp" ]; then
+		cp "$vpp" "$(dirname "$vpp")/vppctl" "$WORK/vpp/usr/bin/"
+		plugins=$(dirname "$vpp")/../lib/x86_64-linux-gnu/vpp_plugins
+		mkdir -p "$WORK/vpp-plugin-core/usr/$lib" "$WORK/libvppinfra/usr/$lib"
+		cp -r "$plugins" "$WORK/vpp-plugin-core/usr/$lib/"
+		ldd "$vpp" "$plugins"/*.so | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u |
+			grep -v -E '/lib(c|m|dl|pthread|rt)\.so' | xargs -I{} cp -L {} "$WORK/libvppinfra/usr/$lib/"
+	else
+		printf '#!/bin/sh\necho vpp\n' >"$WORK/vpp/usr/bin/vpp"
+		chmod +x "$WORK/vpp/usr/bin/vpp"
+	fi
+	printf '#!/bin/sh -e\ngroupadd -f -r vpp\n' >"$WORK/vpp/DEBIAN/preinst"
+	# shellcheck disable=SC2016
+	printf '#!/bin/sh -e\n[ -n "$VPP_INSTALL_SKIP_SYSCTL" ] || sysctl --system\n' >"$WORK/vpp/DEBIAN/postinst"
+	chmod +x "$WORK/vpp/DEBIAN/preinst" "$WORK/vpp/DEBIAN/postinst"
+	package libvppinfra libc6
+	package vpp "libvppinfra (= 25.10-release)"
+	package vpp-plugin-core "vpp (= 25.10-release)"
+	package vpp-plugin-dpdk "vpp (= 25.10-release)"
+	repository=$WORK/fdio/debian/dists/bookworm
+	mkdir -p "$repository/main/binary-amd64"
+	mv "$WORK/fdio/pool" "$WORK/fdio/debian/pool"
+	(cd "$WORK/fdio/debian" && apt-ftparchive packages pool >dists/bookworm/main/binary-amd64/Packages)
+	(cd "$repository" && apt-ftparchive -o APT::FTPArchive::Release::Codename=bookworm release . >"$WORK/Release" &&
+		mv "$WORK/Release" Release)
+	mkdir -p "$WORK/gnupg"
+	chmod 0700 "$WORK/gnupg"
+	[ -e "$WORK/gnupg/pubring.kbx" ] || GNUPGHOME=$WORK/gnupg gpg --batch --quiet --passphrase '' --quick-generate-key stand-in
+	GNUPGHOME=$WORK/gnupg gpg --batch --yes --clearsign -o "$repository/InRelease" "$repository/Release"
+	GNUPGHOME=$WORK/gnupg gpg --batch --armor --export >"$WORK/fdio/gpgkey"
+	GNUPGHOME=$WORK/gnupg gpgconf --kill gpg-agent
+	chmod -R a+rX "$WORK/fdio"
+}
+
+# build IMAGE: the image's digest.
+build() {
+	GO_IMAGE=$golang DEBIAN_IMAGE=$debian FDIO_REPOSITORY=file:///fdio SOURCE_DATE_EPOCH=1700000000 ENGINE=buildah \
+		ENGINE_FLAGS="--no-cache --volume $WORK/cache:/root/.cache/go-build --volume $WORK/modules:/go/pkg/mod ${fdio:-}" \
+		docker/build.sh "$1" >"$WORK/$1.log" 2>&1 || {
+		tail -n 30 "$WORK/$1.log" >&2
+		return 1
+	}
+	buildah inspect --type image --format '{{.FromImageID}}' "docker.io/contiv/$1:$version"
+}
+
+# inside WANT COMMAND…: the command, in the container and a network namespace, succeeds and says WANT.
+inside() {
+	want=$1
+	shift
+	text=$(unshare --net buildah run "$container" -- "$@" 2>&1) && status=0 || status=$?
+	if [ "$status" != 0 ] || ! grep -q -e "$want" <<<"$text"; then
+		printf 'dockerfiles: %s: status %s, want %s in\n%s\n' "$*" "$status" "$want" "$text" >&2
+		exit 1
+	fi
+	echo "  ${*%%$'\n'*}: $(grep -m1 -e "$want" <<<"$text")"
+}
+
+# runVPP is for the container: VPP comes up under its supervisor, with all plugins that are needed.
+# shellcheck disable=SC2016
+runVPP='# VPP under its supervisor
+set -eu
+contiv-vpp-supervisor --hugepages=off --heap-mb=256 --buffers=16384 --preload=/usr/lib/contiv/epollshim.so \
+	--node-name=node-1 2>/tmp/log &
+tries=0
+until contiv-vpp-supervisor health; do
+	tries=$((tries + 1))
+	[ $tries -lt 60 ] || { cat /tmp/log; exit 1; }
+	sleep 1
+done
+vppctl show version
+vppctl show plugins >/tmp/plugins
+for plugin in af_packet acl cnat nat44 vxlan; do grep -q "$plugin" /tmp/plugins || { echo "no plugin $plugin"; exit 1; }; done
+kill $!
+wait $!'
+
+# check runs what is in an image.
+check() {
+	container=$(buildah from --pull-never "docker.io/contiv/$1:$version")
+	case $1 in
+	agent)
+		for program in contiv-agent contiv-init contiv-ksr contiv-netctl; do inside Usage: $program --help; done
+		inside cniVersion env CNI_COMMAND=VERSION contiv-cni
+		inside "CNI portmap" portmap
+		inside "CNI loopback" loopback
+		inside "nftables v" nft --version
+		inside "(nf_tables)" iptables --version
+		inside "(legacy)" iptables-legacy --version
+		;;
+	vpp)
+		inside "no curl" sh -c '! command -v curl gpg && echo no curl, no gpg'
+		inside plugins contiv-vpp-supervisor --print --preload=/usr/lib/contiv/epollshim.so --node-name=node-1
+		[ -z "${vpp:-}" ] || inside "vpp v" sh -c "$runVPP"
+		;;
+	esac
+	buildah rm "$container" >/dev/null
+}
+
+version=$(sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
+umask 022
+base $debian ca-certificates-
+base $golang ca-certificates,curl,gcc,git,libc6-dev
+for image in "$@"; do
+	if [ "$image" = vpp ]; then
+		fdio
+		fdio="--volume $WORK/fdio:/fdio:ro"
+	fi
+	first=$(build "$image")
+	second=$(build "$image")
+	echo "docker.io/contiv/$image:$version  $first"
+	[ "$first" = "$second" ] || {
+		echo "dockerfiles: $image: the second build is another one: $second" >&2
+		exit 1
+	}
+	check "$image"
+done
