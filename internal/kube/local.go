@@ -58,13 +58,17 @@ func (s *Source) loadLocal() map[string]proto.Message {
 
 // save keeps the local copy up to date, late and in batches: one write to the disk per interval, however much changes.
 func (s *Source) save(ctx context.Context) error {
+	w := &writer{source: s}
+	defer w.write()
+	// The first time everything is compared. That can wait while the agent starts: what is on the disk is nearly as new.
+	if err := pause(ctx, firstSave*s.SaveInterval); err != nil {
+		return err
+	}
 	ticker := time.NewTicker(s.SaveInterval)
 	defer ticker.Stop()
-	w := &writer{source: s}
 	for {
 		select {
 		case <-ctx.Done():
-			w.write()
 			return ctx.Err()
 		case <-ticker.C:
 			w.write()

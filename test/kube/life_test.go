@@ -163,6 +163,7 @@ func testAPIServerAway(w *world) {
 		}
 		return err
 	})
+	time.Sleep(time.Second) // an agent that is killed may lose what it was told in the last moment before (kube.Deps.SaveInterval)
 	start := w.stopAPIServer()
 	for _, n := range w.nodes {
 		began := time.Now()
