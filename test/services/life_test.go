@@ -348,7 +348,7 @@ func (w *world) apiServerAway(number int) {
 	svc := w.service("away", number, nil)
 	w.put(svc, "a")
 	w.waitEverywhere(svc, "p1,p2 any cluster -> a")
-	time.Sleep(6 * time.Second) // the local copy is written five seconds late
+	time.Sleep(time.Second) // the local copy is written a moment late
 	w.api.Cut()
 	w.putEndpoints(svc, "c")
 	l := w.press(svc)
