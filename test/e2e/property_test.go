@@ -294,8 +294,8 @@ func (s *sequence) finish(ctx context.Context) error {
 	return s.quietRestart(ctx)
 }
 
-// onlyTables: a table is there without our name and lock, because NAT uses it. A known fault, seen in about one of 1,000 stories
-// with services in which VPP crashes in between; its cause has not been found, and packets do not notice.
+// onlyTables: a table is there without our name and lock, as one is that NAT has made. A known fault that is to be mended, seen
+// once in some 1,500 stories with services, after VPP had crashed; neither its cause nor what packets make of it is known.
 func onlyTables(differs string) bool {
 	for line := range strings.Lines(differs) {
 		if !strings.HasPrefix(line, "+ table ") && !strings.HasPrefix(line, "- table ") {
