@@ -54,7 +54,7 @@ func (w *world) agentDown() {
 func (w *world) vppDown() {
 	w.Nodes[1].VPP.Kill()
 	w.until(true, []string{"nodes"}, "no: VPP at ")
-	w.want(false, []string{"check"}, "is not ready: VPP at ", "connection refused", "1 findings")
+	w.until(false, []string{"check"}, "is not ready: VPP at ", "connection refused", "1 findings")
 	out := w.want(false, []string{"trace", "a", "c"}, "nothing was recorded on the other node")
 	if strings.Count(out, "connection refused") != 1 {
 		w.t.Errorf("trace repeats itself:\n%s", out)
