@@ -135,11 +135,14 @@ func attachmentRequest(command cniapi.Command, args *skel.CmdArgs) (*config, *cn
 	}, nil
 }
 
-// checkNetns refuses a namespace that does not exist or is the host's before anything is done; skel looks only afterwards.
+// checkNetns refuses what is no namespace, or the host's, before anything is done; skel looks only afterwards.
 func checkNetns(args *skel.CmdArgs) error {
 	theirs, err := os.Stat(args.Netns)
 	if errors.Is(err, fs.ErrNotExist) {
 		return types.NewError(types.ErrInvalidNetNS, "network namespace "+args.Netns+" does not exist", "")
+	}
+	if err == nil && !isNamespace(args.Netns) {
+		return types.NewError(types.ErrInvalidNetNS, args.Netns+" is no network namespace", "")
 	}
 	if err != nil || args.NetnsOverride == "1" || strings.EqualFold(args.NetnsOverride, "true") {
 		return nil

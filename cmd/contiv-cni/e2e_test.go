@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,13 +98,23 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	dir := t.TempDir()
-	e := &env{t: t, dir: dir, socket: filepath.Join(dir, "cni.sock"), bin: binDir(t), netns: filepath.Join(dir, "netns")}
-	// A file will do: nobody enters it, and a namespace needs root.
-	if err := os.WriteFile(e.netns, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	e := &env{t: t, dir: dir, socket: filepath.Join(dir, "cni.sock"), bin: binDir(t), netns: netns(t)}
 	e.cni = libcni.NewCNIConfigWithCacheDir([]string{e.bin}, filepath.Join(dir, "cache"), nil)
 	return e
+}
+
+// netns is a network namespace of nobody; one of a user namespace of its own needs no root.
+func netns(t *testing.T) string {
+	cmd := exec.Command("sleep", "infinity")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no network namespace can be made here: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return fmt.Sprintf("/proc/%d/ns/net", cmd.Process.Pid)
 }
 
 func (e *env) list(version string, extra map[string]any) *libcni.NetworkConfigList {
@@ -308,6 +319,9 @@ func TestErrorCodes(t *testing.T) {
 		"no container":        {"ADD", `{"cniVersion":"1.1.0","name":"n"}`, full[1:], types.ErrInvalidEnvironmentVariables},
 		"args":                {"ADD", `{"cniVersion":"1.1.0","name":"n"}`, append(full, "CNI_ARGS=x"), types.ErrInvalidEnvironmentVariables},
 		"command":             {"FLY", `{"cniVersion":"1.1.0","name":"n"}`, full, types.ErrInvalidEnvironmentVariables},
+		"netns is a file":     {"ADD", `{"cniVersion":"1.1.0","name":"n"}`, append(full[:2:2], "CNI_NETNS=/etc/passwd"), types.ErrInvalidNetNS},
+		"netns is away":       {"ADD", `{"cniVersion":"1.1.0","name":"n"}`, append(full[:2:2], "CNI_NETNS=/nowhere"), types.ErrInvalidNetNS},
+		"netns is ours":       {"ADD", `{"cniVersion":"1.1.0","name":"n"}`, append(full[:2:2], "CNI_NETNS=/proc/self/ns/net"), types.ErrInvalidNetNS},
 		"not JSON":            {"ADD", `{`, full, types.ErrDecodingFailure},
 		"no name":             {"ADD", `{"cniVersion":"1.1.0"}`, full, types.ErrInvalidNetworkConfig},
 		"mtu":                 {"ADD", `{"cniVersion":"1.1.0","name":"n","mtu":1}`, full, types.ErrInvalidNetworkConfig},

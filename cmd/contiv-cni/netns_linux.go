@@ -1,0 +1,17 @@
+package main
+
+import "syscall"
+
+const (
+	nsfsMagic = 0x6e736673
+	procMagic = 0x9fa0 // of a namespace on kernels before 3.19
+)
+
+// isNamespace says whether the path leads to a namespace; what cannot be told is left to the agent.
+func isNamespace(path string) bool {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(path, &fs); err != nil {
+		return true
+	}
+	return int64(fs.Type) == nsfsMagic || int64(fs.Type) == procMagic
+}
