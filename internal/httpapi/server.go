@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -78,9 +79,12 @@ func (s *Server) validate() error {
 	if s.cfg.Address == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(s.cfg.Address)
+	host, port, err := net.SplitHostPort(s.cfg.Address)
 	if err != nil {
 		return fmt.Errorf("%s %q: %w; use host:port", flagAddress, s.cfg.Address, err)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%s %q: port %q is not a number from 0 to 65535; use host:port", flagAddress, s.cfg.Address, port)
 	}
 	if isLoopback(host) {
 		return nil

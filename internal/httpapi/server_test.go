@@ -51,6 +51,8 @@ func TestRefusesToListenBeyondLoopbackUnprotected(t *testing.T) {
 		{"both", Config{Address: "0.0.0.0:1", CertFile: "c", KeyFile: "k", TokenFile: token}, ""},
 		{"half a key pair", Config{Address: "127.0.0.1:1", CertFile: "c"}, flagTLS},
 		{"no port", Config{Address: "127.0.0.1"}, flagAddress},
+		{"a port too high", Config{Address: "127.0.0.1:65536"}, `port "65536" is not a number`},
+		{"a port by name", Config{Address: "127.0.0.1:http"}, `port "http" is not a number`},
 		{"short token", Config{TokenFile: write(t, "short", "abc")}, flagToken},
 	} {
 		_, err := New(tc.cfg, quiet())
