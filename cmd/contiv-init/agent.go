@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 )
+
+// away is how long an API server that gives no answer is asked again where etcd's addresses are known from the last start: the
+// pods of this node have no network agent in the meantime, and etcd's members do not move while the API server is away.
+const away = time.Second
 
 // starter starts the agent with the addresses of etcd.
 type starter struct {
@@ -39,8 +42,8 @@ func agentCommand(c *common) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&s.service, "service", "contiv-etcd", "service that lists etcd's members")
 	f.IntVar(&s.members, "members", 1, "their number")
-	f.DurationVar(&s.patience, "patience", 10*time.Second, "how long to wait for all of them, or for the API server, "+
-		"before doing with fewer, or with those of the last start")
+	f.DurationVar(&s.patience, "patience", 10*time.Second, "how long to wait for all of them before doing "+
+		"with those of the last start, or with fewer")
 	f.StringVar(&s.cache, "cache", "/var/lib/contiv/etcd-endpoints", "file with those of the last start")
 	return cmd
 }
@@ -52,15 +55,20 @@ func (s *starter) endpoints(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	last, _ := os.ReadFile(s.cache) // none before the first start
+	want := wanted{service: s.service, n: s.members}
+	if len(last) > 0 {
+		want.away = away
+	}
 	patient, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	all, err := awaitEndpoints(patient, s.common, k, s.service, s.members, netip.Addr{})
+	all, err := awaitEndpoints(patient, s.common, k, want)
 	if err != nil && ctx.Err() == nil {
-		if last, err := os.ReadFile(s.cache); err == nil && len(last) > 0 {
-			s.log.Warn("etcd's members are those of the last start", "endpoints", string(last))
+		if len(last) > 0 {
+			s.log.Warn("etcd's members are those of the last start", "endpoints", string(last), "error", err)
 			return string(last), nil
 		}
-		all, err = awaitEndpoints(ctx, s.common, k, s.service, 1, netip.Addr{})
+		all, err = awaitEndpoints(ctx, s.common, k, wanted{service: s.service, n: 1})
 	}
 	if err != nil {
 		return "", fmt.Errorf("addresses of etcd: %w", err)

@@ -132,7 +132,7 @@ func (m *member) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		all, err := awaitEndpoints(ctx, m.common, k, m.service, m.members, addr)
+		all, err := awaitEndpoints(ctx, m.common, k, wanted{service: m.service, n: m.members, like: addr})
 		if err != nil {
 			return err
 		}
@@ -203,12 +203,20 @@ func etcdURL(addr netip.Addr, port uint16) string {
 	return "https://" + netip.AddrPortFrom(addr, port).String()
 }
 
-// awaitEndpoints waits until the service has n pods, and gives one address of each: of the family of like, if it is valid.
-func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, service string, n int,
-	like netip.Addr) ([]kube.Endpoint, error) {
+// wanted is what awaitEndpoints waits for: n pods of a service, with one address each: of the family of like, if it is valid.
+type wanted struct {
+	service string
+	n       int
+	like    netip.Addr
+	// away is how long the API server may give no answer at all; 0 is forever.
+	away time.Duration
+}
+
+// awaitEndpoints waits until there are as many as are wanted.
+func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, w wanted) ([]kube.Endpoint, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	told := ""
+	told, answered := "", time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -216,14 +224,19 @@ func awaitEndpoints(ctx context.Context, c *common, k *kube.Client, service stri
 		case <-timer.C:
 		}
 		ask, cancel := context.WithTimeout(ctx, asking)
-		all, err := k.Endpoints(ask, c.namespace, service)
+		all, err := k.Endpoints(ask, c.namespace, w.service)
 		cancel()
-		if all = onePerPod(all, like); err == nil && len(all) >= n {
+		if all = onePerPod(all, w.like); err == nil && len(all) >= w.n {
 			return all, nil
 		}
-		why := fmt.Sprintf("service %s/%s has %d of %d members", c.namespace, service, len(all), n)
+		why := fmt.Sprintf("service %s/%s has %d of %d members", c.namespace, w.service, len(all), w.n)
 		if err != nil {
 			why = err.Error()
+		} else {
+			answered = time.Now()
+		}
+		if w.away > 0 && time.Since(answered) >= w.away {
+			return nil, err
 		}
 		if why != told {
 			c.log.Info("waiting", "for", why)
