@@ -80,9 +80,9 @@ func rendered(t *testing.T, values string) string {
 }
 
 // render is the manifest that values make; "" for the chart's own.
-func render(t *testing.T, bin, values string) (string, error) {
+func render(t *testing.T, bin, values string, flags ...string) (string, error) {
 	t.Helper()
-	args := []string{"contiv-vpp"}
+	args := append(flags, "contiv-vpp")
 	if values != "" {
 		file := filepath.Join(t.TempDir(), "values.yaml")
 		if err := os.WriteFile(file, []byte(values), 0o644); err != nil {
@@ -97,6 +97,25 @@ func render(t *testing.T, bin, values string) (string, error) {
 		return "", &renderError{errs.String()}
 	}
 	return out.String(), nil
+}
+
+// What Helm tells users to ask is there.
+func TestNotes(t *testing.T) {
+	for name, values := range variants() {
+		notes, err := render(t, renderer(t), values, "-notes")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, asked, _ := strings.Cut(notes, "exec ds/")
+		asked, _, _ = strings.Cut(asked, " ")
+		manifest := rendered(t, values)
+		if asked == "" || !strings.Contains(manifest, "kind: DaemonSet\nmetadata:\n  name: "+asked+"\n") {
+			t.Errorf("%s: no DaemonSet %q is in the manifest:\n%s", name, asked, notes)
+		}
+		if !strings.Contains(manifest, "app.kubernetes.io/component: agent\n") {
+			t.Errorf("%s: no pod has the label that the notes ask for", name)
+		}
+	}
 }
 
 type renderError struct{ text string }

@@ -27,14 +27,15 @@ func main() {
 	values := flag.String("values", "", "file with values other than the chart's")
 	namespace := flag.String("namespace", "kube-system", "namespace of the vswitch")
 	kubeconfig := flag.String("kubeconfig", "", "cluster that templates look into")
+	notes := flag.Bool("notes", false, "write what Helm tells the user after an installation instead")
 	flag.Parse()
-	if err := run(os.Stdout, flag.Arg(0), *values, *namespace, *kubeconfig); err != nil {
+	if err := run(os.Stdout, flag.Arg(0), *values, *namespace, *kubeconfig, *notes); err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string) error {
+func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string, notes bool) error {
 	if dir == "" {
 		return errors.New("name the chart's directory")
 	}
@@ -57,6 +58,10 @@ func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string) error {
 	}
 	files, err := render(loaded, all, kubeconfig)
 	if err != nil {
+		return err
+	}
+	if notes {
+		_, err := io.WriteString(w, files[path.Join(loaded.Name(), "templates/NOTES.txt")])
 		return err
 	}
 	return write(w, files)
