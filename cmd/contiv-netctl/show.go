@@ -48,13 +48,6 @@ func (n *netctl) nodeFlag(cmd *cobra.Command, into *string, help string) {
 	_ = cmd.RegisterFlagCompletionFunc("node", n.completeNodes) // fails only for a flag that is not there
 }
 
-func one(node string) []string {
-	if node == "" {
-		return nil
-	}
-	return []string{node}
-}
-
 // nodeRow is a node as the cluster and as its own agent see it.
 type nodeRow struct {
 	nodesync.NodeReport

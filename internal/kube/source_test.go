@@ -18,17 +18,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/controller/api"
 )
-
-func schemaOf(version, kind string) schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(version, kind)
-}
 
 // loop is an event loop that remembers, and checks that changes begin where the last one ended.
 type loop struct {

@@ -301,8 +301,7 @@ func (ev *podEvent) Done(err error) {
 // podCount is a follow-up.
 type podCount struct {
 	nonBlocking
-	n    int
-	done func(error)
+	n int
 }
 
 func (ev *podCount) GetName() string                            { return "Pod Count" }

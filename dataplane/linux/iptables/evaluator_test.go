@@ -307,7 +307,6 @@ func (e *evaluator) addrType(flag string, onOut bool) bool {
 type oracle struct {
 	family table.Family
 	layer  table.Layer
-	random bool
 	chains map[string]table.Chain
 	disp   map[string]table.Dispatch
 	pkt    packet

@@ -25,8 +25,6 @@ type Recorder struct {
 	Err error
 	// CheckOthers makes the recorder look at otherExistingServices, which costs time with many services.
 	CheckOthers bool
-
-	synced bool
 }
 
 // New is a Recorder that checks everything.
