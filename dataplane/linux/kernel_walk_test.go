@@ -1,6 +1,7 @@
 package intdataplane
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -275,6 +276,111 @@ func twoNodes(t *testing.T) (nodes, pods [2]*nsdo.Namespace) {
 	return nodes, pods
 }
 
+// startNode starts the driver of node i (0 or 1) of twoNodes.
+func startNode(t *testing.T, ns *nsdo.Namespace, i int, backend string) *InternalDataplane {
+	t.Helper()
+	config := Config{IPv6Enabled: true, RouteRefreshInterval: 200 * time.Millisecond, RulesConfig: rules.Config{Backend: backend,
+		Hostname: fmt.Sprintf("node%d", i+1), VXLANEnabled: true}}
+	d, err := New(config, Options{NS: ns, RetryInterval: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Start()
+	t.Cleanup(func() {
+		if err := d.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// tell sends messages and waits until they are carried out.
+func tell(t *testing.T, d *InternalDataplane, msgs ...any) {
+	t.Helper()
+	for _, msg := range msgs {
+		if err := d.SendMessage(msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKernelRoutesAreLeft: when all is in place neither a restart nor looking again at routes writes any route, neighbour or
+// forwarding entry, not even one that is put back at once: packets would meet the gap.
+func TestKernelRoutesAreLeft(t *testing.T) {
+	nodes, _ := twoNodes(t)
+	d := startNode(t, nodes[0], 0, rules.BackendNFT)
+	tell(t, d, nodeMessages(0)...)
+	eventually(t, "the way to the other node", func() bool {
+		routes := runIn(t, nodes[0], "ip", "route") + runIn(t, nodes[0], "ip", "-6", "route")
+		neighs := runIn(t, nodes[0], "ip", "neigh", "show", "dev", "contiv-vxlan", "nud", "permanent")
+		return strings.Count(routes, "dev contiv-vxlan proto 202") == 2 && strings.Count(neighs, "PERMANENT") == 2
+	})
+	told := monitor(t, nodes[0])
+	if err := d.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	d = startNode(t, nodes[0], 0, rules.BackendNFT)
+	tell(t, d, nodeMessages(0)...)
+	time.Sleep(500 * time.Millisecond) // the refresh of routes comes twice
+	for _, line := range told() {
+		if strings.Contains(line, "proto 202") || strings.Contains(line, "contiv-vxlan") && strings.Contains(line, "PERMANENT") {
+			t.Errorf("written: %s", line)
+		}
+	}
+}
+
+// monitor listens to routes and neighbours of a namespace. What it returns ends that and gives the lines heard.
+func monitor(t *testing.T, ns *nsdo.Namespace) func() []string {
+	t.Helper()
+	var cmd *exec.Cmd
+	lines := make(chan string, 10000)
+	if err := ns.Do(func() error {
+		cmd = exec.Command("ip", "monitor", "route", "neigh")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer close(lines)
+			for s := bufio.NewScanner(out); s.Scan(); {
+				lines <- s.Text()
+			}
+		}()
+		return cmd.Start()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // has ended if all went well
+	mark := func(addr string) (heard []string) {
+		end := time.After(20 * time.Second)
+		for again := time.After(0); ; {
+			select {
+			case line := <-lines:
+				if strings.Contains(line, addr+" ") {
+					return heard
+				}
+				heard = append(heard, line)
+			case <-again: // it may not have listened yet
+				runIn(t, ns, "ip", "neigh", "replace", addr, "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
+				runIn(t, ns, "ip", "neigh", "del", addr, "dev", "eth0")
+				again = time.After(100 * time.Millisecond)
+			case <-end:
+				t.Fatal("ip monitor says nothing")
+			}
+		}
+	}
+	mark("192.0.2.98")
+	return func() []string {
+		heard := mark("192.0.2.99")
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return heard
+	}
+}
+
 // TestKernelNodeToNode: pods of two nodes reach each other through VXLAN, and directly where the nodes share a net.
 func TestKernelNodeToNode(t *testing.T) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
@@ -283,33 +389,8 @@ func TestKernelNodeToNode(t *testing.T) {
 			nodes, pods := twoNodes(t)
 			var drivers [2]*InternalDataplane
 			for i := range nodes {
-				config := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: backend, Hostname: fmt.Sprintf("node%d", i+1),
-					VXLANEnabled: true}}
-				d, err := New(config, Options{NS: nodes[i], RetryInterval: 200 * time.Millisecond})
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.Start()
-				t.Cleanup(func() {
-					if err := d.Stop(context.Background()); err != nil {
-						t.Error(err)
-					}
-				})
-				drivers[i] = d
-			}
-			send := func(i int, msgs ...any) {
-				t.Helper()
-				for _, msg := range msgs {
-					if err := drivers[i].SendMessage(msg); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := drivers[i].Flush(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i := range drivers {
-				send(i, nodeMessages(i)...)
+				drivers[i] = startNode(t, nodes[i], i, backend)
+				tell(t, drivers[i], nodeMessages(i)...)
 			}
 			ping := func(what, dst string) {
 				t.Helper()
@@ -329,7 +410,7 @@ func TestKernelNodeToNode(t *testing.T) {
 				t.Error("an address of this node that no pod has answers")
 			}
 			for i := range drivers {
-				send(i, remote(fmt.Sprintf("10.65.%d.0/24", 1-i), fmt.Sprintf("node%d", 2-i), fmt.Sprintf("192.0.2.%d", 2-i),
+				tell(t, drivers[i], remote(fmt.Sprintf("10.65.%d.0/24", 1-i), fmt.Sprintf("node%d", 2-i), fmt.Sprintf("192.0.2.%d", 2-i),
 					proto.IPPoolType_VXLAN, sameSubnet))
 			}
 			ping("directly", "10.65.1.2")

@@ -79,8 +79,8 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 		vxlan: func(underlay table.Family) vxlanDevice {
 			return tunnel.NewVXLAN(vxlanConfig(underlay, c, o))
 		},
-		flows: func(ctx context.Context, protocols []uint8, stale func(conntrack.Flow) bool) (int, error) {
-			return conntrack.DeleteFlows(ctx, o.NS, protocols, stale)
+		flows: func(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool) (int, error) {
+			return conntrack.DeleteFlows(ctx, o.NS, which, stale)
 		},
 		sysctls: sysctl.Writer{NS: o.NS},
 		monitor: ifacemonitor.New(c.IfaceMonitorConfig, o.NS, o.Log),

@@ -1,9 +1,11 @@
 package intdataplane
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/linux/tabletest"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/internal/nsdo"
 )
@@ -146,6 +150,64 @@ func TestServiceDatagrams(t *testing.T) {
 	})
 }
 
+// TestServiceTooEarly: a client that was too early, before the service was known, is served as soon as it is, from the port
+// that it had. The kernel has remembered of the connection that it is not to be translated.
+func TestServiceTooEarly(t *testing.T) {
+	withServices(t, func(t *testing.T, n *node) {
+		const port = 20000
+		from := func(node *tabletest.Node, f table.Family) (answer, error) {
+			d := net.Dialer{Timeout: silence, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(node.Addr(f), port))}
+			var conn net.Conn
+			err := node.NS.Do(func() (err error) {
+				conn, err = d.DialContext(context.Background(), "tcp", at(f, 1).String())
+				return err
+			})
+			if err != nil {
+				return answer{}, err
+			}
+			defer conn.Close()
+			if err := conn.(*net.TCPConn).SetLinger(0); err != nil { // the port is free at once
+				return answer{}, err
+			}
+			return askOver(conn, "tcp")
+		}
+		clients := []*tabletest.Node{n.Pods[0], n.Outside}
+		bothFamilies(func(f table.Family) {
+			for _, c := range clients {
+				eventually(t, fmt.Sprintf("IPv%d: the kernel remembers an attempt of %s", f, c.Name), func() bool {
+					if got, err := from(c, f); err == nil {
+						t.Fatalf("IPv%d: %s answers before there is a service", f, got.by)
+					}
+					return n.tracks(c.Addr(f), port)
+				})
+			}
+		})
+		n.apply(n.webService("web", 1, 2).m)
+		bothFamilies(func(f table.Family) {
+			for _, c := range clients {
+				eventually(t, fmt.Sprintf("IPv%d: %s is served", f, c.Name), func() bool {
+					got, err := from(c, f)
+					return err == nil && got.by == "pod2"
+				})
+			}
+		})
+	})
+}
+
+// tracks says whether the node remembers a connection from an address and port.
+func (n *node) tracks(from netip.Addr, port uint16) (found bool) {
+	n.t.Helper()
+	_, err := conntrack.DeleteFlows(context.Background(), n.Host.NS, conntrack.Which{Protocols: []uint8{protoTCP}},
+		func(f conntrack.Flow) bool {
+			found = found || f.From == netip.AddrPortFrom(from, port)
+			return false
+		})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return found
+}
+
 // TestServiceRestart: with nothing changed an agent's restart writes nothing, and neither open nor new connections notice.
 func TestServiceRestart(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
@@ -176,7 +238,7 @@ func TestServiceRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer held.Close()
-		before, err := askOver(held, "udp")
+		before, err := askOverWithin(patience, held, "udp")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +252,7 @@ func TestServiceRestart(t *testing.T) {
 				t.Errorf("the same again: %v, %d objects were written, want none", err, dump.Writes)
 			}
 		}
-		if after, err := askOver(held, "udp"); err != nil || after.by != before.by {
+		if after, err := askOverWithin(patience, held, "udp"); err != nil || after.by != before.by {
 			t.Errorf("the open flow went from %s to %s, %v", before.by, after.by, err)
 		}
 		eventually(t, "connections were made", func() bool { return done.Load() > 50 })

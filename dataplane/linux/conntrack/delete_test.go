@@ -124,6 +124,32 @@ func TestUnknownFilterRefused(t *testing.T) {
 	}
 }
 
+// TestDeleteUnanswered: of the connections without an answer those go that are asked for, and no other.
+func TestDeleteUnanswered(t *testing.T) {
+	ns := nettest.New(t)
+	for _, args := range []string{
+		"-s 10.0.0.1 -d 10.96.0.1 -p tcp --sport 1000 --dport 80 --state SYN_SENT",
+		"-s 10.0.0.2 -d 10.96.0.1 -p tcp --sport 1001 --dport 80 --state SYN_SENT --dst-nat 10.0.0.9",
+		"-s 10.0.0.3 -d 10.96.0.1 -p tcp --sport 1002 --dport 80 --state ESTABLISHED --status SEEN_REPLY",
+		"-s 10.0.0.4 -d 10.96.0.1 -p udp --sport 1003 --dport 80",
+		"-s fd00::1 -d fd96::1 -p tcp --sport 1004 --dport 80 --state SYN_SENT",
+		"-s fd00::3 -d fd96::1 -p tcp --sport 1005 --dport 80 --state ESTABLISHED --status SEEN_REPLY",
+	} {
+		ns.Run("conntrack -I -t 300 " + args)
+	}
+	asked := 0
+	n, err := DeleteFlows(context.Background(), ns.Namespace, Which{Protocols: []uint8{6}, Unanswered: true}, func(f Flow) bool {
+		asked++
+		return !f.Translated()
+	})
+	if err != nil || n != 2 || asked != 3 {
+		t.Errorf("%d removed of %d that were asked about, %v; want 2 of 3", n, asked, err)
+	}
+	if got, want := list(ns), "10.0.0.2:1001 10.0.0.3:1002 10.0.0.4:1003 fd00::3:1005"; got != want {
+		t.Errorf("left are\n%s, want\n%s", got, want)
+	}
+}
+
 func BenchmarkDelete(b *testing.B) {
 	for _, n := range []int{1, 16, 17, 256} {
 		b.Run(fmt.Sprintf("addrs=%d", n), func(b *testing.B) {

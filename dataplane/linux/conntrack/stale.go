@@ -13,18 +13,29 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Flow is what a connection was made to, and who answers.
+// Flow is who has made a connection and to what, and who answers.
 type Flow struct {
-	Proto   uint8
-	To      netip.AddrPort // before translation
-	Answers netip.AddrPort // after it
+	Proto    uint8
+	From     netip.AddrPort // before translation
+	To       netip.AddrPort // before translation
+	Answers  netip.AddrPort // after it
+	Answered bool           // something has come back
 }
 
-// DeleteFlows removes all connections of some protocols that are stale, in both families. It lists all connections of those
-// protocols.
-func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, protocols []uint8, stale func(Flow) bool) (removed int, err error) {
+// Translated says whether the connection goes elsewhere than it was made to.
+func (f Flow) Translated() bool { return f.To != f.Answers }
+
+// Which says which connections are looked at.
+type Which struct {
+	Protocols  []uint8
+	Unanswered bool // only those without an answer
+}
+
+// DeleteFlows removes the connections that are stale, in both families. It lists all connections; the kernel itself leaves out
+// those with an answer, if they are not to be looked at (since Linux 5.15).
+func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale func(Flow) bool) (removed int, err error) {
 	for _, af := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		n, err := deleteFlows(ctx, ns, af, protocols, stale)
+		n, err := deleteFlows(ctx, ns, af, which, stale)
 		removed += n
 		if err != nil {
 			return removed, fmt.Errorf("forget stale connections in %s: %w", ns, err)
@@ -33,7 +44,7 @@ func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, protocols []uint8, sta
 	return removed, nil
 }
 
-func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, protocols []uint8, stale func(Flow) bool) (int, error) {
+func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, which Which, stale func(Flow) bool) (int, error) {
 	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return 0, nil // no netfilter, no connections
@@ -43,14 +54,17 @@ func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, protocols []
 	}
 	defer c.Close()
 	wanted := [256]bool{}
-	for _, p := range protocols {
+	for _, p := range which.Protocols {
 		wanted[p] = true
 	}
 	var list, del rtnl.Batch
 	putList(&list, af)
+	if which.Unanswered {
+		putUnanswered(&list)
+	}
 	if _, err := c.Dump(&list, func(_ uint16, payload []byte) {
 		flow, ok := parseFlow(payload, &wanted)
-		if !ok || !stale(flow) {
+		if !ok || which.Unanswered && flow.Answered || !stale(flow) {
 			return
 		}
 		if e, ok := parseEntry(payload); ok {
@@ -82,16 +96,21 @@ type tuple struct {
 
 func parseFlow(payload []byte, wanted *[256]bool) (f Flow, ok bool) {
 	var orig, reply tuple
+	var status uint32
 	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
 		switch typ {
 		case ctaTupleOrig:
 			orig = parseTuple(v)
 		case ctaTupleReply:
 			reply = parseTuple(v)
+		case ctaStatus:
+			if len(v) >= 4 {
+				status = binary.BigEndian.Uint32(v)
+			}
 		}
 	})
-	f = Flow{Proto: orig.proto, To: netip.AddrPortFrom(orig.dst, orig.dstPort),
-		Answers: netip.AddrPortFrom(reply.src, reply.srcPort)}
+	f = Flow{Proto: orig.proto, From: netip.AddrPortFrom(orig.src, orig.srcPort), To: netip.AddrPortFrom(orig.dst, orig.dstPort),
+		Answers: netip.AddrPortFrom(reply.src, reply.srcPort), Answered: status&statusSeenReply != 0}
 	return f, ok && wanted[orig.proto] && orig.dst.IsValid() && reply.src.IsValid()
 }
 

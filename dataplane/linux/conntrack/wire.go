@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +17,13 @@ const (
 
 	ctaTupleOrig  = 1
 	ctaTupleReply = 2
+	ctaStatus     = 3
 	ctaID         = 12
 	ctaZone       = 18
 	ctaFilter     = 25
+	ctaStatusMask = 26
+
+	statusSeenReply = 1 << 1 // IPS_SEEN_REPLY
 
 	ctaTupleIP  = 1
 	ctaTupleSrc = 1 // CTA_IP_V4_SRC
@@ -57,6 +62,12 @@ func putFlush(b *rtnl.Batch, tuple uint16, a netip.Addr, source bool) {
 }
 
 func putList(b *rtnl.Batch, af uint8) { b.Begin(msgGet, 0, nfGenMsg(af)) }
+
+// putUnanswered limits a listing to connections without an answer. Kernels that cannot do so list all.
+func putUnanswered(b *rtnl.Batch) {
+	b.Attr(ctaStatus, binary.BigEndian.AppendUint32(nil, 0))
+	b.Attr(ctaStatusMask, binary.BigEndian.AppendUint32(nil, statusSeenReply))
+}
 
 // entry is a connection: the attributes that name it, as they came, and the addresses of both directions.
 type entry struct {

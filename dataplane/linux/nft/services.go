@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/balance"
@@ -116,7 +115,8 @@ func (s *Services) Pending() bool {
 	return s.pending()
 }
 
-// Apply writes what differs in one transaction. A service that the kernel refuses is left out, and is in Broken.
+// Apply writes what differs in one transaction; if it needs other chains than there are, they come before, in one of their own.
+// A service that the kernel refuses is left out, and is in Broken.
 func (s *Services) Apply(ctx context.Context) table.Result {
 	res := table.Result{}
 	s.retry()
@@ -169,10 +169,19 @@ func (s *Services) attempt(ctx context.Context) (writes int, err error) {
 	if err := s.sync(s.load); err != nil {
 		return 0, err
 	}
+	writes, err = s.transact((*balancer).prepare, (*balancer).prepared)
+	if err != nil {
+		return 0, err
+	}
+	more, err := s.transact((*balancer).write, (*balancer).done)
+	return writes + more, err
+}
+
+// transact has the kernel carry out what write adds for each family, and notes that by done.
+func (s *Services) transact(write func(*balancer, *batch), done func(*balancer)) (writes int, err error) {
 	t := newBatch(ServicesTable, s.cmd.seq+1)
-	t.b = slices.Grow(t.b, s.families[0].size()+s.families[1].size())
 	for _, b := range s.families {
-		b.write(t)
+		write(b, t)
 	}
 	if !t.empty() {
 		if err := s.commit(t); err != nil {
@@ -180,7 +189,7 @@ func (s *Services) attempt(ctx context.Context) (writes int, err error) {
 		}
 	}
 	for _, b := range s.families {
-		b.done()
+		done(b)
 	}
 	return t.writes, nil
 }

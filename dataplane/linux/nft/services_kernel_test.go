@@ -124,6 +124,31 @@ func TestServicesSettle(t *testing.T) {
 	}
 }
 
+// TestServicesChainsFirst: chains are there before an element leads to them. A packet that keeps to the rules of one generation
+// and finds an element of the next would else find an empty chain. Where no chain comes there is one transaction.
+func TestServicesChainsFirst(t *testing.T) {
+	ns := nettest.New(t)
+	s := openServices(t, ns)
+	s.mustApply(t)
+	for _, c := range []struct {
+		what         string
+		svc          *balance.Service
+		transactions uint32
+	}{
+		{"other backends", svcOf(t, "a", "10.96.0.1", 0, "10.1.0.7", "10.1.0.8", "10.1.0.9"), 1},
+		{"another time of affinity", svcOf(t, "d", "10.96.0.4", 77, "10.1.0.1"), 2},
+		{"the same again", svcOf(t, "d", "10.96.0.4", 77, "10.1.0.1"), 0},
+		{"no affinity: chains only go", svcOf(t, "d", "10.96.0.4", 0, "10.1.0.1"), 1},
+	} {
+		before := s.gen
+		s.Set(c.svc)
+		s.mustApply(t)
+		if n := s.gen - before; n != c.transactions {
+			t.Errorf("%s: %d transactions, want %d", c.what, n, c.transactions)
+		}
+	}
+}
+
 func sortedLines(text string) string {
 	var out []string
 	for word := range strings.FieldsSeq(strings.ReplaceAll(text, ",", " ")) {

@@ -114,6 +114,12 @@ func (p picker) smaller() picker {
 	return p
 }
 
+// first is the picker of the first backend, which every group has.
+func (p picker) first() picker {
+	p.size = 1
+	return p
+}
+
 // plain is the picker for clients that are not remembered.
 func (p picker) plain() picker {
 	p.seconds = 0
@@ -128,7 +134,7 @@ type chainRules struct {
 
 // pickChains are all chains of a picker. Others may have some of them, too.
 func (b *balancer) pickChains(p picker) []chainRules {
-	list := b.drawChains(b.drawChains(nil, p), p.smaller())
+	list := b.drawChains(b.drawChains(b.drawChains(nil, p), p.smaller()), p.first())
 	if p.seconds == 0 {
 		return append(list, chainRules{p.chain(), func() []program { return b.pickRules(p) }})
 	}
@@ -148,10 +154,12 @@ func (b *balancer) drawChains(list []chainRules, p picker) []chainRules {
 func (p picker) slots(b *balancer) uint32 { return min(p.size, uint32(slotsOf(b.f.id))) }
 
 // draws is how often a slot is drawn that may be empty. Every draw finds a backend with more than one half, so that one
-// connection in 1,000 at most is left for the last draw, from that half of the slots which has no empty one.
+// connection in 1,000 at most is left for another draw, from that half of the slots which has no empty one.
 const draws = 10
 
-// pickRules draw until there is a backend.
+// pickRules draw until there is a backend. A packet sees each element as it is when it comes to it: with the size that a group
+// had before a change, and the backends that it has after it, all draws may meet empty slots only. What is there before and
+// after is the first backend.
 func (b *balancer) pickRules(p picker) []program {
 	c := b.ruleset()
 	c.draw(p)
@@ -161,13 +169,17 @@ func (b *balancer) pickRules(p picker) []program {
 func (c *ruleset) draw(p picker) {
 	times := draws
 	if int(p.size) <= slotsOf(c.f.id) {
-		times = 1 // there is no empty one, but for a packet that meets a change
+		times = 1 // there is no empty one
 	}
 	for range times {
-		c.immediateVerdict(unix.NFT_JUMP, p.draw())
-		c.emit("")
+		c.jump(p.draw())
 	}
-	c.immediateVerdict(unix.NFT_JUMP, p.smaller().draw())
+	c.jump(p.smaller().draw())
+	c.jump(p.first().draw())
+}
+
+func (c *ruleset) jump(chain string) {
+	c.immediateVerdict(unix.NFT_JUMP, chain)
 	c.emit("")
 }
 

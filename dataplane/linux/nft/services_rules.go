@@ -116,7 +116,8 @@ func (b *balancer) checkRules(others bool) []program {
 	return c.list
 }
 
-// natRules send new connections to the chain that draws a backend.
+// natRules send new connections to the chain that draws a backend. They look twice: a packet that has found a group which just
+// then gives way to another (as the service's traffic policy changes) finds no more of the one, and finds the other.
 func (b *balancer) natRules(others bool) []program {
 	c := b.ruleset()
 	dispatch := func(fronts, pick mapID) {
@@ -130,6 +131,7 @@ func (b *balancer) natRules(others bool) []program {
 		c.notPods()
 		dispatch(mapOutside, mapPickOutside)
 	}
+	dispatch(mapFrontends, mapPick)
 	dispatch(mapFrontends, mapPick)
 	return c.list
 }

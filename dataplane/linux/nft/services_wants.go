@@ -31,6 +31,7 @@ type balancer struct {
 	chainsDirty      bool                  // chains may differ
 	podsThere        string                // the kernel's, as podsKey has them
 	rules            map[string][]ruleHash // of the kernel's chains
+	made             map[string][]program  // that the transaction under way is to make
 }
 
 // elem is an element of a map or set, of backends excepted.

@@ -11,6 +11,7 @@ import (
 
 // write adds to a transaction what the kernel lacks or has too much.
 func (b *balancer) write(t *batch) {
+	t.b = slices.Grow(t.b, b.size())
 	if b.rebuild || b.nothing() {
 		if b.present {
 			t.delTable(b.f)
@@ -106,26 +107,7 @@ func (b *balancer) writeChains(t *batch) (gone []string) {
 		return nil
 	}
 	want := b.desiredChains()
-	var rewrite []string
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		have, there := b.rules[name]
-		if there && sameHashes(want[name], have) {
-			continue
-		}
-		rewrite = append(rewrite, name)
-		if there {
-			t.begin(b.f, unix.NFT_MSG_DELRULE, 0, nil)
-			t.str(unix.NFTA_RULE_CHAIN, name)
-			t.end()
-			continue
-		}
-		b.newChain(t, name)
-	}
-	for _, name := range rewrite {
-		for i := range want[name] {
-			newRule(t, b.f, name, &want[name][i])
-		}
-	}
+	b.makeChains(t, want)
 	for name := range b.rules {
 		if _, wanted := want[name]; !wanted {
 			gone = append(gone, name)
@@ -133,6 +115,57 @@ func (b *balancer) writeChains(t *batch) (gone []string) {
 	}
 	slices.Sort(gone)
 	return gone
+}
+
+// prepare adds to a transaction the chains that the next one's elements lead to. A packet keeps to one generation of rules, but
+// not of elements: one that finds a new element of a verdict map while it keeps to the rules from before would find the new
+// chain empty, and be done.
+func (b *balancer) prepare(t *batch) {
+	if b.present && !b.rebuild && !b.nothing() && b.chainsDirty {
+		b.made = b.makeChains(t, b.desiredChains())
+	}
+}
+
+// prepared notes that the kernel has what prepare wrote.
+func (b *balancer) prepared() {
+	for name, programs := range b.made {
+		b.rules[name] = hashesOf(programs)
+	}
+	b.made = nil
+}
+
+// makeChains makes the chains that are not there, and rules that are not as they should be. It returns the chains it writes.
+func (b *balancer) makeChains(t *batch, want map[string][]program) map[string][]program {
+	write := map[string][]program{}
+	for name, programs := range want {
+		if have, there := b.rules[name]; !there || !sameHashes(programs, have) {
+			write[name] = programs
+		}
+	}
+	names := slices.Sorted(maps.Keys(write))
+	for _, name := range names {
+		if _, there := b.rules[name]; there {
+			t.begin(b.f, unix.NFT_MSG_DELRULE, 0, nil)
+			t.str(unix.NFTA_RULE_CHAIN, name)
+			t.end()
+			continue
+		}
+		b.newChain(t, name)
+	}
+	for _, name := range names { // when all chains are there: they lead to each other
+		for i := range write[name] {
+			newRule(t, b.f, name, &write[name][i])
+		}
+	}
+	return write
+}
+
+func hashesOf(programs []program) []ruleHash {
+	hashes := make([]ruleHash, len(programs))
+	for i := range programs {
+		hashes[i] = programs[i].hash
+	}
+	return hashes
 }
 
 func (b *balancer) newChain(t *batch, name string) {
@@ -357,10 +390,6 @@ func (b *balancer) done() {
 	b.chainsDirty = false
 	clear(b.rules)
 	for name, programs := range b.desiredChains() {
-		hashes := make([]ruleHash, len(programs))
-		for i := range programs {
-			hashes[i] = programs[i].hash
-		}
-		b.rules[name] = hashes
+		b.rules[name] = hashesOf(programs)
 	}
 }

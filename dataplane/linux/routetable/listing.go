@@ -138,6 +138,11 @@ func (t *Table) graceEnd(r route) time.Time {
 	return t.seen[r.index].Add(t.cfg.Grace)
 }
 
+// ownsNeighbours says whether neighbours of a link are for us to remove. Tunnel devices have some, too, with our protocol.
+func (t *Table) ownsNeighbours(index int) bool {
+	return t.cfg.OwnsIface == nil || t.cfg.OwnsIface(t.names[index])
+}
+
 func (t *Table) takeNeighbours(index int, found map[neighKey]mac) {
 	for key, n := range t.neighs {
 		if index == 0 || key.index == index {
@@ -145,6 +150,9 @@ func (t *Table) takeNeighbours(index int, found map[neighKey]mac) {
 		}
 	}
 	for key, m := range found {
+		if t.neighs[key] == nil && !t.ownsNeighbours(key.index) {
+			continue
+		}
 		n := t.neighbourOf(key)
 		n.there, n.actual = true, m
 	}
