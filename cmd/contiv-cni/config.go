@@ -46,6 +46,9 @@ type duration time.Duration
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (d *duration) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil // as if it were not there
+	}
 	var text string
 	if err := json.Unmarshal(data, &text); err == nil {
 		value, err := time.ParseDuration(text)
@@ -148,6 +151,9 @@ func unsupported(field, value, remedy string) error {
 func (c *config) applyRuntimeConfig() error {
 	for _, key := range slices.Sorted(maps.Keys(c.RuntimeConfig)) {
 		value := c.RuntimeConfig[key]
+		if string(value) == "null" {
+			continue
+		}
 		switch key {
 		case "dns":
 			dns := struct{ Servers, Searches, Options []string }{}
@@ -156,7 +162,7 @@ func (c *config) applyRuntimeConfig() error {
 			}
 			c.DNS = cniapi.DNS{Nameservers: dns.Servers, Search: dns.Searches, Options: dns.Options, Domain: c.DNS.Domain}
 		case "ips", "mac", "bandwidth", "infinibandGUID":
-			if text := string(value); text != "null" && text != "[]" && text != `""` && text != "{}" {
+			if text := string(value); text != "[]" && text != `""` && text != "{}" {
 				return unsupported("runtimeConfig."+key, text, "remove the capability "+key+" from contiv-cni's configuration")
 			}
 		}

@@ -42,6 +42,12 @@ func TestConfig(t *testing.T) {
 	if err != nil || time.Duration(c.Timeout) != 2500*time.Millisecond {
 		t.Errorf("got %+v, %v", c, err)
 	}
+	// null is JSON's word for nothing: what is said elsewhere, or the default, holds.
+	c, err = parseConfig(cniapi.Add, []byte(`{"name":"n","timeout":null,"mtu":null,"dns":{"nameservers":["10.96.0.10"]},
+		"runtimeConfig":{"dns":null,"ips":null},"prevResult":null}`))
+	if err != nil || time.Duration(c.Timeout) != defaultTimeout || len(c.DNS.Nameservers) != 1 {
+		t.Errorf("got %+v, %v", c, err)
+	}
 }
 
 func TestInvalidConfig(t *testing.T) {

@@ -16,10 +16,12 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 )
 
-// The pace of looking until the agent is ready, and how long an answer may take.
+// The pace of looking until the agent is ready, the first pause after another failure, and how long an answer may take.
 const (
 	untilReady = 100 * time.Millisecond
 	asking     = 5 * time.Second
+	// conditionInterval is how often the node's condition is compared: every node of the cluster asks the one API server.
+	conditionInterval = time.Minute
 )
 
 type cniOptions struct {
@@ -29,7 +31,9 @@ type cniOptions struct {
 	condition bool
 	interval  time.Duration // of looking, once all is in place
 
-	told string // the last thing that was logged about what does not work
+	put         bool      // the plugins were in place once
+	told        string    // the last thing that was logged about what does not work
+	conditionAt time.Time // when the API server was last told of the condition
 }
 
 func (o *cniOptions) places(cmd *cobra.Command) {
@@ -88,7 +92,7 @@ func (o *cniOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	ready := false
+	ready, pause := false, untilReady
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -99,26 +103,37 @@ func (o *cniOptions) run(ctx context.Context) error {
 		}
 		err := o.step(ctx, client, &ready)
 		o.log1(err)
-		if err == nil {
+		switch {
+		case err == nil:
+			pause = untilReady
 			timer.Reset(o.interval)
-		} else {
+		case errors.As(err, &notReady{}):
 			timer.Reset(untilReady)
+		default: // the API server is every node's, and the disk is others', too
+			timer.Reset(pause)
+			pause = min(2*pause, o.interval)
 		}
 	}
 }
 
+// notReady is the error of an agent that is not ready yet. To look again is cheap.
+type notReady struct{ error }
+
 // step does what is to be done now: the plugins, and once the agent is or was ready the configuration and the condition.
 func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool) error {
-	changed, err := o.install.PutBinaries()
-	if err != nil {
-		return err
-	}
-	if len(changed) > 0 {
-		o.log.Info("CNI plugins installed", "plugins", changed, "in", o.install.BinDir)
+	if *ready || !o.put {
+		changed, err := o.install.PutBinaries()
+		if err != nil {
+			return err
+		}
+		if len(changed) > 0 {
+			o.log.Info("CNI plugins installed", "plugins", changed, "in", o.install.BinDir)
+		}
+		o.put = true
 	}
 	if !*ready {
 		if err := agentReady(ctx, o.rest); err != nil {
-			return err
+			return notReady{err}
 		}
 		*ready = true
 	}
@@ -127,7 +142,7 @@ func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool)
 	} else if changed {
 		o.log.Info("CNI configuration written", "file", o.install.Conflist, "in", o.install.ConfDir)
 	}
-	if client == nil {
+	if client == nil || time.Since(o.conditionAt) < conditionInterval {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, asking)
@@ -136,9 +151,13 @@ func (o *cniOptions) step(ctx context.Context, client *kube.Client, ready *bool)
 	if err != nil {
 		return err
 	}
-	return client.SetNodeCondition(ctx, node, kube.NodeCondition{
+	err = client.SetNodeCondition(ctx, node, kube.NodeCondition{
 		Type: conditionNetwork, Reason: "ContivIsReady", Message: "the vswitch serves pods on this node",
 	})
+	if err == nil {
+		o.conditionAt = time.Now()
+	}
+	return err
 }
 
 // log1 logs what does not work once, and not at each attempt.

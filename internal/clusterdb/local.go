@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -32,14 +33,14 @@ type LocalCopy struct {
 
 // OpenLocalCopy opens the file or creates it. What it holds of the shared state can be had from the database again, and what
 // is the node's own is found there too unless the database loses its data at the same time; so a damaged file is replaced by
-// an empty one.
+// an empty one. One that the system does not let us open is not damaged.
 func OpenLocalCopy(path string, log *slog.Logger) (*LocalCopy, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("local copy of the cluster state: %w", err)
 	}
 	l := &LocalCopy{path: path, log: log}
 	err := l.open()
-	if err != nil && !errors.Is(err, bolterrors.ErrTimeout) && !errors.Is(err, os.ErrPermission) {
+	if errno := syscall.Errno(0); err != nil && !errors.Is(err, bolterrors.ErrTimeout) && !errors.As(err, &errno) {
 		log.Warn("the local copy of the cluster state is damaged; starting with an empty one", "path", path, "error", err)
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("local copy of the cluster state: %w", err)

@@ -85,6 +85,7 @@ func TestTimeToLive(t *testing.T) {
 	change := putIf("/temporary", 0, "x")
 	change.Do[0].TTL = 900 * time.Millisecond
 	change.Do = append(change.Do, cas.Write{Key: "/stays", Value: []byte("y")})
+	began := time.Now()
 	for _, want := range []int{0, cas.None} {
 		if i, _, err := db.CommitFirst(t.Context(), change); err != nil || i != want {
 			t.Fatalf("change %d, %v, want %d", i, err, want)
@@ -93,7 +94,6 @@ func TestTimeToLive(t *testing.T) {
 	if resp, err := db.client.Leases(t.Context()); err != nil || len(resp.Leases) != 1 {
 		t.Errorf("leases %v, %v", resp, err)
 	}
-	began := time.Now()
 	until(t, "the end of the key", func() bool {
 		v, err := db.Get(t.Context(), "/temporary")
 		return err == nil && v.Rev == 0

@@ -119,7 +119,7 @@ func putFile(from, to string) (changed bool, err error) {
 	return true, replace(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
 }
 
-// equal compares two files; a missing second one differs.
+// equal compares two executables; a second one that is missing, or that nobody may execute, differs.
 func equal(a, b string) (bool, error) {
 	x, err := os.ReadFile(a)
 	if err != nil {
@@ -129,7 +129,11 @@ func equal(a, b string) (bool, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	return bytes.Equal(x, y), err
+	info, statErr := os.Stat(b)
+	if err = errors.Join(err, statErr); err != nil {
+		return false, err
+	}
+	return bytes.Equal(x, y) && info.Mode()&0o111 != 0, nil
 }
 
 // replace writes a file beside its place, makes sure that it is on the disk, and renames it. Its name begins with a dot and

@@ -201,3 +201,20 @@ func TestMasqueradeAll(t *testing.T) {
 		}
 	}
 }
+
+// TestNotExecutable: a plugin that is there, but that the runtime cannot execute, is put in place anew.
+func TestNotExecutable(t *testing.T) {
+	i := install(t)
+	write(t, filepath.Join(i.Source, "contiv-cni"), "#!/bin/sh\n")
+	if _, err := i.PutBinaries(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(i.BinDir, "contiv-cni")
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := i.PutBinaries()
+	if info, statErr := os.Stat(path); err != nil || statErr != nil || len(changed) != 1 || info.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v, %v", changed, err, info)
+	}
+}

@@ -177,6 +177,9 @@ func (r *Relay) term(ctx context.Context) error {
 		return err
 	}
 	defer leadership.Resign()
+	if err := r.Fresh(); err != nil { // it may have stood by for days: what it knows would replace what is newer
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
 	ctx, cancel := leadership.Bind(ctx)
 	defer cancel()
 	r.leading.Store(true)

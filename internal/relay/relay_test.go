@@ -223,6 +223,49 @@ func TestStaleLeader(t *testing.T) {
 	}
 }
 
+// TestStaleStandby: a replica that was cut off from the API server while it stood by does not put its old state in the place of
+// the newer one when the leader goes.
+func TestStaleStandby(t *testing.T) {
+	e := newEtcd(t)
+	db, _ := e.client()
+	a := newReplica(t, e, "a")
+	a.tell(t, services(2))
+	a.awaitSettled(t)
+	broken, asked := make(chan struct{}), make(chan struct{}, 100)
+	b := newReplica(t, e, "b", func(d *Deps) {
+		d.Fresh = func() error {
+			select {
+			case <-broken:
+				asked <- struct{}{}
+				return errors.New("connection refused")
+			default:
+				return nil
+			}
+		}
+	})
+	b.tell(t, services(2))
+	until(t, "b stands by", func() bool {
+		keys, _, err := db.Keys(t.Context(), electionPrefix, 0)
+		return err == nil && len(keys) == 2
+	})
+	close(broken)
+	a.change(t, serviceKey(0), service(0, 7))
+	a.change(t, serviceKey(5), service(5, 0))
+	a.awaitSettled(t)
+	want, _, _ := inEtcd(t, db)
+	a.stop()
+	for range 3 { // it has had its turn, and stays away from then on
+		select {
+		case <-asked:
+		case <-time.After(20 * time.Second):
+			t.Fatal("b does not look at the API server")
+		}
+	}
+	if got, marked, _ := inEtcd(t, db); !maps.EqualFunc(got, want, proto.Equal) || !marked || len(got) != 3 {
+		t.Errorf("etcd has %d values (complete: %t); the leader had left %d", len(got), marked, len(want))
+	}
+}
+
 // TestWipe: whoever deletes the state, in part or all of it, or the data of etcd itself: no agent takes a service away.
 func TestWipe(t *testing.T) {
 	for name, how := range map[string]func(t *testing.T, e *etcd, db *clusterdb.DB){

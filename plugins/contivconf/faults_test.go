@@ -89,6 +89,8 @@ func TestFaults(t *testing.T) {
 			"nodeConfig[1].mainVPPInterface.ip: 10.9.0.5 is also the address of nodeConfig[0]"},
 		{`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"},"otherVPPInterfaces":[{"interfaceName":"e","ip":"10.9.0.6/25"}]}]}`,
 			"nodeConfig[0].otherVPPInterfaces[0].ip: 10.9.0.6/25 is in the network of another interface of this node, 10.9.0.5/24"},
+		{`{"nodeConfig":[{"nodeName":"a","otherVPPInterfaces":[{"interfaceName":"e","ip":"192.168.16.77/24"}]}]}`,
+			"nodeConfig[0].otherVPPInterfaces[0].ip: 192.168.16.77/24 is in the network of another interface of this node, 192.168.16.0/24"},
 		{`{"nodeConfig":[{"nodeName":"a","gateway":"1.1.1.1"}]}`, "nodeConfig[0].gateway: 1.1.1.1 is not an address that a host of the node's network 192.168.16.0/24 can have"},
 		{`{"nodeConfig":[{"nodeName":"a","gateway":"10.9.0.5","mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`, "nodeConfig[0].gateway: 10.9.0.5 is the node's own address"},
 		{`{"ipamConfig":{"nodeInterconnectDHCP":true},"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"useDHCP":false}}]}`, "nodeConfig[0].mainVPPInterface.useDHCP: is false, but"},
@@ -127,6 +129,9 @@ func TestNoFalseAlarm(t *testing.T) {
 		`{"ipamConfig":{"nodeInterconnectDHCP":true,"defaultGateway":"1.2.3.4","nodeInterconnectCIDR":"192.168.16.0/24"}}`,
 		// one slice only
 		`{"ipamConfig":{"podSubnetCIDR":"10.1.0.0/24","podSubnetOneNodePrefixLen":"24"}}`,
+		// the main interface is elsewhere
+		`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"},"otherVPPInterfaces":[{"interfaceName":"e","ip":"192.168.16.7/24"}]}]}`,
+		`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"useDHCP":true},"otherVPPInterfaces":[{"interfaceName":"e","ip":"192.168.16.7/24"}]}]}`,
 		// an interface may have a family that pods have not
 		`{"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"192.168.16.4/24,fd00::5/64"},"gateway":"192.168.16.1,fd00::1"}]}`,
 	} {

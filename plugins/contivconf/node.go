@@ -40,7 +40,7 @@ func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 			}
 			owners[p.Addr()] = i
 		}
-		checkDisjoint(field, node, bad)
+		checkDisjoint(field, node, nets, bad)
 		if nodeName == name && nodeName != "" {
 			mine = node
 		}
@@ -52,9 +52,13 @@ func nodeConfig(file File, nets networks, name string, bad *faults) NodeConfig {
 	return mine
 }
 
-// checkDisjoint: VPP takes no two interfaces into overlapping networks.
-func checkDisjoint(field string, node NodeConfig, bad *faults) {
+// checkDisjoint: VPP takes no two interfaces into overlapping networks. A main interface without addresses in the file has
+// those that follow from the node ID.
+func checkDisjoint(field string, node NodeConfig, nets networks, bad *faults) {
 	seen := slices.Clone(node.MainVPPInterface.IPs)
+	if len(seen) == 0 && !node.MainVPPInterface.UseDHCP {
+		seen = slices.Clone(nets.config.NodeInterconnectCIDR)
+	}
 	for i, other := range node.OtherVPPInterfaces {
 		for _, p := range other.IPs {
 			if at := slices.IndexFunc(seen, p.Masked().Overlaps); at >= 0 {

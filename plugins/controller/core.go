@@ -72,9 +72,11 @@ func (c *core) admits(ev api.Event) bool {
 	if c.startup.phase == running {
 		return true
 	}
-	switch ev.(type) {
+	switch ev := ev.(type) {
 	case *api.DBResync, *Shutdown:
 		return true
+	case *ResyncRequest: // after a fatal error it is the operator's to repeat
+		return ev.method == api.FullResync && c.startup.phase == startupIncomplete && c.fatal != nil
 	}
 	return false
 }

@@ -696,3 +696,24 @@ func TestBrokenPool(t *testing.T) {
 		t.Error("a pool without range is the same as one with")
 	}
 }
+
+// TestFailureOfAReleasedLabel: what comes of a request that was taken back is not kept for who asks next.
+func TestFailureOfAReleasedLabel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := castest.NewMemory()
+		n := newNode(t, "node-1", db)
+		db.SetDown(true)
+		n.pending("vni", "a")
+		synctest.Wait() // the failure is in the queue
+		if err := n.ReleaseID("vni", "a"); err != nil {
+			t.Fatal(err)
+		}
+		n.turn()
+		if len(n.fails) != 0 {
+			t.Errorf("kept: %v", n.fails)
+		}
+		db.SetDown(false)
+		n.pending("vni", "a")
+		n.turn()
+	})
+}

@@ -208,7 +208,9 @@ func (p *IDAlloc) Update(event controller.Event, _ controller.UpdateOperations) 
 func (p *IDAlloc) allocated(ev *Allocated) string {
 	id := labelID{ev.Pool, ev.Label}
 	if ev.Err != nil {
-		p.fails[id] = ev.Err
+		if wanted, release := p.worker.pending(ev.Pool, ev.Label); wanted && !release { // it may have been taken back meanwhile
+			p.fails[id] = ev.Err
+		}
 		return ""
 	}
 	delete(p.fails, id)

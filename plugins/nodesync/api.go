@@ -92,6 +92,12 @@ func UseIdentity(store IdentityStore) Option {
 	return func(ns *NodeSync) { ns.state.identityStore = store }
 }
 
+// UseKubernetes tells by current why what this node knows of the nodes of Kubernetes may be old; nil: it is not. While it may
+// be, the node releases nobody's ID: a node that it misses may have joined unseen.
+func UseKubernetes(current func() error) Option {
+	return func(ns *NodeSync) { ns.state.kubernetes = current }
+}
+
 // Times are how long things take on purpose. Zero is the default, a negative time is none.
 type Times struct {
 	// Quarantine is how long the ID of a node that is gone is not given to another one: pods, routes and connection tables

@@ -12,13 +12,19 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
+// lookouts is how often, while a node is missing, an agent looks whether it still hears from Kubernetes at all.
+const lookouts = 10
+
 // departures are the nodes that have an ID and are no nodes of Kubernetes. A Node object may be deleted for a moment, to have it
 // made anew; if it stays away, the node is gone for good, and its ID is released. Every agent would do that. Each waits a
-// little longer than it has to, by a time of its own, and so the others find it done.
+// little longer than it has to, by a time of its own, and so the others find it done. Who does not hear from Kubernetes
+// releases nobody.
 type departures struct {
 	after time.Duration // 0: nothing is released
 	own   string
 	now   func() time.Time
+	// current says why what is known of Kubernetes may be old; nil: it is not.
+	current func() error
 
 	// used by the event loop only
 	kube map[string]bool // nodes of Kubernetes; none before this one is among them
@@ -30,7 +36,8 @@ type departures struct {
 
 func newDepartures(own string, after time.Duration) *departures {
 	return &departures{
-		own: own, after: after, now: time.Now, kube: map[string]bool{}, due: map[string]time.Time{}, wake: make(chan struct{}, 1),
+		own: own, after: after, now: time.Now, current: func() error { return nil },
+		kube: map[string]bool{}, due: map[string]time.Time{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -85,8 +92,20 @@ func (d *departures) judge(name string, claimed bool) {
 		return
 	}
 	if _, waits := d.due[name]; !waits {
-		d.due[name] = d.now().Add(d.after + rand.N(d.after/4+1))
+		d.due[name] = d.later()
 		d.nudge()
+	}
+}
+
+// later is when a node is due that is missing from now on.
+func (d *departures) later() time.Time { return d.now().Add(d.after + rand.N(d.after/4+1)) }
+
+// postpone begins to wait anew: a node that seems to be missing may have joined unseen.
+func (d *departures) postpone() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name := range d.due {
+		d.due[name] = d.later()
 	}
 }
 
@@ -117,6 +136,9 @@ func (d *departures) first() (name string, wait time.Duration) {
 // run releases those that are due, until ctx ends.
 func (d *departures) run(ctx context.Context, release func(context.Context, string) error, log *slog.Logger) error {
 	for {
+		if err := d.current(); err != nil {
+			d.postpone()
+		}
 		name, wait := d.first()
 		if name != "" {
 			log.Info("this node is not in Kubernetes any more: its ID is released", "node", name)
@@ -129,7 +151,7 @@ func (d *departures) run(ctx context.Context, release func(context.Context, stri
 		}
 		var timer <-chan time.Time
 		if wait > 0 {
-			timer = time.After(wait)
+			timer = time.After(min(wait, max(d.after/lookouts, minBackoff)))
 		}
 		select {
 		case <-ctx.Done():

@@ -103,3 +103,40 @@ func TestDepartures(t *testing.T) {
 		})
 	}
 }
+
+// TestDeparturesUnknown: an agent whose view of Kubernetes is old, because it does not reach the API server or has started from
+// its copy on the disk, releases nobody: nodes that have joined since would lose their IDs while they run.
+func TestDeparturesUnknown(t *testing.T) {
+	claimed := Nodes{"me": {}, "new": {}}
+	cases := map[string]struct {
+		away time.Duration // from the start
+		want int
+	}{
+		"all the time": {away: 2 * time.Hour}, "until it is due": {away: 10 * time.Minute, want: 1},
+		"and comes back": {away: 30 * time.Minute},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				d := newDepartures("me", 10*time.Minute)
+				d.current = func() error {
+					if time.Since(start) < c.away {
+						return errors.New("the API server does not answer")
+					}
+					return nil
+				}
+				got := releasedBy(t, d, 0, func() {
+					d.load(kubeNodes("me"), claimed)
+					if name == "and comes back" {
+						time.Sleep(c.away + time.Second) // what has changed is told a moment later
+						d.update(nodeThere("new"), claimed)
+					}
+				})
+				if len(got) != c.want {
+					t.Errorf("released %v", got)
+				}
+			})
+		})
+	}
+}

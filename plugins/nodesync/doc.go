@@ -14,8 +14,9 @@
 // it uses it, so that others can object.
 //
 // Release leaves a record that says whose the ID was, and a key that etcd deletes after the quarantine; only then the ID is
-// free. So nobody's clock has to be right. Nodes that a wiped or restored database has forgotten, although nobody released
-// them, count as there until they are back (hold.go).
+// free. So nobody's clock has to be right. The ID of a node whose Node object is gone from Kubernetes for good is released
+// by whichever agent finds out first (departed.go), provided that this agent hears from Kubernetes. Nodes that a wiped or
+// restored database has forgotten, although nobody released them, count as there until they are back (hold.go).
 //
 // The record also carries the addresses of the node's vswitch, which Kubernetes does not know, and those for its management.
 // Records of other nodes arrive as events of the database watcher; every change that matters becomes a NodeUpdate, at a cost

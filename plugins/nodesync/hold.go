@@ -17,34 +17,34 @@ import (
 type holds struct {
 	limit time.Duration
 	now   func() time.Time
-	held  map[uint32]hold // by node ID; used by the event loop only
+	held  map[string]hold // by node name; used by the event loop only
 
 	mu   sync.Mutex
 	next time.Time // when the first one ends; zero when there is none
 	wake chan struct{}
 }
 
-// hold is one node.
+// hold is one node. Another one may have its ID too, one that does not use it yet.
 type hold struct {
-	name string
-	end  time.Time
+	id  uint32
+	end time.Time
 }
 
 func newHolds(limit time.Duration) *holds {
-	return &holds{limit: limit, now: time.Now, held: map[uint32]hold{}, wake: make(chan struct{}, 1)}
+	return &holds{limit: limit, now: time.Now, held: map[string]hold{}, wake: make(chan struct{}, 1)}
 }
 
 // keep adds to next, which is what the records say now, the nodes of prev that it lacks and that may still come back.
 func (h *holds) keep(prev, next Nodes, s *sources) {
 	now := h.now()
 	for name, n := range prev {
-		held, ok := h.held[n.ID]
-		if !ok {
-			held = hold{name: name, end: now.Add(h.limit)}
+		held, ok := h.held[name]
+		if !ok || held.id != n.ID {
+			held = hold{id: n.ID, end: now.Add(h.limit)}
 		}
-		delete(h.held, n.ID)
+		delete(h.held, name)
 		if next[name] == nil && now.Before(held.end) && !takenOver(s.records[n.ID]) {
-			h.held[n.ID] = held
+			h.held[name] = held
 			next[name] = n
 		}
 	}
@@ -55,27 +55,36 @@ func (h *holds) keep(prev, next Nodes, s *sources) {
 // have claimed an ID that only seems to be free, and would lose it again.
 func takenOver(r *vppnode.VppNode) bool { return r != nil && (isReleased(r) || inUse(r)) }
 
-// drop ends the hold of the node with the ID and returns its name; empty if there is none.
-func (h *holds) drop(id uint32) string {
-	held, ok := h.held[id]
-	if ok {
-		delete(h.held, id)
-		h.schedule()
+// drop ends the holds of nodes with the ID and returns their names.
+func (h *holds) drop(id uint32) (names []string) {
+	for name, held := range h.held {
+		if held.id == id {
+			delete(h.held, name)
+			names = append(names, name)
+		}
 	}
-	return held.name
+	h.schedule()
+	slices.Sort(names)
+	return names
 }
 
 // has says whether the node is held.
-func (h *holds) has(n *Node) bool { return n != nil && h.held[n.ID].name == n.Name }
+func (h *holds) has(n *Node) bool {
+	if n == nil {
+		return false
+	}
+	held, ok := h.held[n.Name]
+	return ok && held.id == n.ID
+}
 
 // over are the nodes whose time is over, in the order of names.
 func (h *holds) over() []string {
 	now := h.now()
 	var names []string
-	for id, held := range h.held {
+	for name, held := range h.held {
 		if !now.Before(held.end) {
-			names = append(names, held.name)
-			delete(h.held, id)
+			names = append(names, name)
+			delete(h.held, name)
 		}
 	}
 	h.schedule()
@@ -109,19 +118,25 @@ func (h *holds) deadline() time.Time {
 	return h.next
 }
 
-// run pushes an event when a hold ends.
+// run pushes an event when a hold ends, once: it may wait in the queue for long, or be refused after a fatal error.
 func (h *holds) run(ctx context.Context, push func(controller.Event) error) error {
+	var told time.Time
 	for {
+		end := h.deadline()
 		var timer <-chan time.Time
-		if end := h.deadline(); !end.IsZero() {
-			timer = time.After(max(end.Sub(h.now()), minBackoff)) // not in a tight loop while the event waits in the queue
+		if !end.IsZero() && !end.Equal(told) {
+			timer = time.After(max(end.Sub(h.now()), minBackoff)) // not in a tight loop while there is no room for the event
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-h.wake:
 		case <-timer:
-			if err := push(&holdOver{}); err != nil && !errors.Is(err, controller.ErrQueueFull) {
+			err := push(&holdOver{})
+			switch {
+			case err == nil:
+				told = end
+			case !errors.Is(err, controller.ErrQueueFull):
 				return nil // the event loop has ended
 			}
 		}

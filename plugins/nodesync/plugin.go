@@ -37,6 +37,7 @@ type state struct {
 	identityStore IdentityStore
 	times         Times
 	http          rest.HTTPHandlers
+	kubernetes    func() error
 
 	nodeID     atomic.Uint32
 	connected  atomic.Bool // the database has answered at least once
@@ -95,6 +96,9 @@ func (ns *NodeSync) Init() error {
 	s.times = s.times.complete(ns.DB)
 	s.holds = newHolds(s.times.Hold)
 	s.departed = newDepartures(name, s.times.Departed)
+	if s.kubernetes != nil {
+		s.departed.current = s.kubernetes
+	}
 	s.keeper = &keeper{
 		store: s.store, me: s.identity.self(), quarantine: s.times.Quarantine, log: ns.Logger(), wake: make(chan struct{}, 1),
 		lost: func(loss *lossError) error { return ns.EventLoop.PushEvent(&idLost{loss}) },

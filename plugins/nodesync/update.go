@@ -45,9 +45,7 @@ func (ns *NodeSync) updateRecord(ev *controller.KubeStateChange) (string, error)
 	}
 	id := idInKey(ev.Key)
 	if s.holds != nil && (takenOver(s.sources.records[id]) || s.nodes[s.sources.records[id].GetName()].heldBy(s.holds, id)) {
-		if name := s.holds.drop(id); name != "" {
-			names = append(names, name)
-		}
+		names = append(names, s.holds.drop(id)...)
 	}
 	change, err := ns.updateNodes(ev, names)
 	switch own := ns.GetNodeID(); {

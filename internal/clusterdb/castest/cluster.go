@@ -27,6 +27,9 @@ type Cluster struct {
 	dir     string
 	members []*member
 	backups int
+
+	// OperationTimeout is that of clients that are opened from now on.
+	OperationTimeout time.Duration
 }
 
 type member struct {
@@ -38,7 +41,7 @@ type member struct {
 // NewCluster starts n members and stops them at the end of the test.
 func NewCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, dir: t.TempDir()}
+	c := &Cluster{t: t, dir: t.TempDir(), OperationTimeout: 3 * time.Second}
 	for i := range n {
 		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i), client: freeURL(t), peer: freeURL(t)})
 	}
@@ -47,10 +50,13 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	return c
 }
 
-// freeURL is an address that nobody listens at. Somebody else may take it before it is used, which the test then says.
+// freeURL is an address that nobody listens at: a port of a loopback address that is this process's own. On the address that
+// everybody has, a port whose member is stopped would soon be somebody's: every connection needs one, even that of a client
+// which tries to reach the member.
 func freeURL(t testing.TB) url.URL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	pid := os.Getpid()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>16&0x3f, pid>>8&0xff, pid&0xff))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +190,7 @@ func (c *Cluster) Open(endpoints ...string) *clusterdb.DB {
 		endpoints = c.Endpoints()
 	}
 	db, err := clusterdb.Open(context.Background(), clusterdb.Config{
-		Endpoints: endpoints, InsecureTransport: true, OperationTimeout: 3 * time.Second,
+		Endpoints: endpoints, InsecureTransport: true, OperationTimeout: c.OperationTimeout,
 		ProbeInterval: 200 * time.Millisecond, ProbeTimeout: time.Second,
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
