@@ -89,7 +89,7 @@ func (a *apiServer) background(name string, args ...string) {
 
 func (a *apiServer) await() {
 	a.t.Helper()
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		_, err := a.kubectl("", "get", "--raw", "/readyz")
 		if err == nil {
 			return
@@ -291,7 +291,7 @@ func (a *apiServer) installer(program string) {
 		"--binaries=contiv-cni", "--cni-bin-dir="+a.path("bin-cni"), "--cni-conf-dir="+a.path("net.d"), "--agent-socket="+socket, "--interval=300ms")
 	select {
 	case <-asked:
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		a.t.Fatal("the installer does not ask the agent")
 	}
 	conflist := a.path("net.d/10-contiv.conflist")
@@ -355,7 +355,7 @@ func (a *apiServer) etcd(program string) {
 		a.t.Errorf("a member lets an agent in: %s", out)
 	}
 	starter := func(args ...string) string {
-		cmd := a.command(slices.Concat([]string{program, "agent", "--namespace=kube-system", "--members=3", "--patience=2s",
+		cmd := a.command(slices.Concat([]string{program, "agent", "--namespace=kube-system", "--members=3",
 			"--cache=" + a.path("endpoints")}, args, []string{"--", "env"})...)
 		out, err := cmd.Output()
 		if err != nil {
@@ -364,12 +364,12 @@ func (a *apiServer) etcd(program string) {
 		return string(out)
 	}
 	const want = "CONTIV_ETCD_ENDPOINTS=https://10.99.0.1:12379,https://10.99.0.2:12379,https://10.99.0.3:12379\n"
-	if got := starter("--kubeconfig=" + a.path("contiv-agent.kubeconfig")); !strings.Contains(got, want) {
+	if got := starter("--patience=60s", "--kubeconfig="+a.path("contiv-agent.kubeconfig")); !strings.Contains(got, want) {
 		a.t.Errorf("the agent's environment: %s", got)
 	}
 	dead := strings.Replace(string(must(os.ReadFile(a.path("contiv-agent.kubeconfig")))), ":6443", ":1", 1)
 	a.write("dead.kubeconfig", []byte(dead))
-	if got := starter("--kubeconfig=" + a.path("dead.kubeconfig")); !strings.Contains(got, want) {
+	if got := starter("--patience=2s", "--kubeconfig="+a.path("dead.kubeconfig")); !strings.Contains(got, want) {
 		a.t.Errorf("without the API server: %s", got)
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
@@ -253,6 +255,13 @@ func checkPod(t *testing.T, workload, spec any) {
 	if at(spec, "priorityClassName") != class || at(spec, "hostNetwork") != true {
 		t.Errorf("%v: %v", workload, spec)
 	}
+	if name := fmt.Sprint(workload); strings.HasPrefix(name, "contiv-agent") || name == "contiv-ksr" {
+		// The agent and contiv-ksr say what hangs before they are killed for it.
+		grace, _ := at(spec, "terminationGracePeriodSeconds").(int)
+		if time.Duration(grace)*time.Second <= daemon.StopLimit {
+			t.Errorf("%v is killed after %d s, before it gives up stopping (%s)", workload, grace, daemon.StopLimit)
+		}
+	}
 	containers, _ := at(spec, "containers").([]any)
 	inits, _ := at(spec, "initContainers").([]any)
 	for _, c := range append(inits, containers...) {
@@ -431,5 +440,47 @@ func TestSchema(t *testing.T) {
 		if _, err := render(t, bin, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", values, err)
 		}
+	}
+}
+
+// TestConfigDigests: the digest of a configuration is a text also where it looks like a number, which an annotation cannot be.
+func TestConfigDigests(t *testing.T) {
+	t.Parallel()
+	for extra, digest := range map[string]string{"# 547": "09970e9740877053", "# 4622": "9987225845389995"} {
+		for _, d := range documents(t, rendered(t, "{dataplane: vpp, vpp: {extraConfig: '"+extra+"'}}")) {
+			config := at(d, "spec", "template", "metadata", "annotations", "contiv.dev/config")
+			if _, ok := config.(string); config != nil && !ok {
+				t.Errorf("%v: %v is a %[2]T", at(d, "metadata", "name"), config)
+			}
+			if at(d, "metadata", "name") == "contiv-vpp" && at(d, "kind") == "DaemonSet" && config != digest {
+				t.Errorf("%v: digest %v, want %s", extra, config, digest)
+			}
+		}
+	}
+}
+
+// TestJobOfItsOwn: a Job cannot be changed, so that values that make another one give it another name, for instance after one
+// that no node was right for.
+func TestJobOfItsOwn(t *testing.T) {
+	t.Parallel()
+	specs := map[any]string{}
+	for _, values := range []string{
+		"", "etcd: {nodeSelector: {etcd: here}}", "tolerations: [{key: a, operator: Exists}]", "images: {pullPolicy: Always}",
+		"images: {pullSecrets: [mine]}", "priorityClassName: mine", "kubernetes: {server: 'https://192.0.2.1:6443'}",
+		"images: {agent: {tag: new}}", "agent: {logLevel: debug}",
+	} {
+		for _, d := range documents(t, rendered(t, values)) {
+			if d["kind"] != "Job" {
+				continue
+			}
+			spec, name := fmt.Sprint(at(d, "spec")), at(d, "metadata", "name")
+			if other, taken := specs[name]; taken && other != spec {
+				t.Errorf("%s: %v would be changed to\n%s\nfrom\n%s", values, name, spec, other)
+			}
+			specs[name] = spec
+		}
+	}
+	if len(specs) != 8 {
+		t.Errorf("%d Jobs, want one for each that differs", len(specs))
 	}
 }

@@ -84,7 +84,7 @@ func (m *machine) program(program string, args ...string) {
 
 func (m *machine) eventually(what string, ok func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			m.t.Fatalf("never: %s", what)
 		}

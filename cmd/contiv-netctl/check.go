@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -76,9 +77,13 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 		return ""
 	}
 	n := &c.Nodes().Nodes[at]
+	addrs := nodePlace(node, slices.Concat(n.MgmtIPs, n.VPPIPs)).addrs
+	if slices.ContainsFunc(addrs, netip.Addr.Is4) { // enough, and each takes a second
+		addrs = slices.DeleteFunc(addrs, netip.Addr.Is6)
+	}
 	var asked []string
-	for _, addr := range nodePlace(node, slices.Concat(n.MgmtIPs, n.VPPIPs)).addrs {
-		if addr.Is6() || slices.Contains(asked, addr.String()) {
+	for _, addr := range addrs {
+		if slices.Contains(asked, addr.String()) {
 			continue
 		}
 		var res diag.ProbeResult
@@ -89,6 +94,9 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 			return fmt.Sprintf("; the node answers a ping of %s at %s: look for its agent there", info.Node, addr)
 		}
 		asked = append(asked, addr.String())
+	}
+	if len(asked) == 0 {
+		return ""
 	}
 	return fmt.Sprintf("; nor does the node answer pings of %s at %s: it is off, or cut off from there", info.Node,
 		strings.Join(asked, " and "))

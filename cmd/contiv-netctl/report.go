@@ -40,7 +40,7 @@ func reportCommands() []string {
 			"address", "show hardware-interfaces", "show errors", "show runtime", "show buffers",
 		"show memory main-heap", "show threads", "show plugins", "show ip fib summary", "show ip6 fib summary", "show ip neighbors",
 		"show ip6 neighbors", "show vxlan tunnel", "show bridge-domain", "show l2fib all", "show nat44 " +
-			"summary", "show cnat translation",
+			"summary", "show cnat translation", "show pnat translations", "show pnat interfaces",
 		"show logging", "show api clients",
 	}
 }

@@ -78,7 +78,7 @@ func (w *world) start() {
 
 func (w *world) stop() {
 	w.s.Close()
-	if err := w.jobs.Stop(5 * time.Second); err != nil {
+	if err := w.jobs.Stop(20 * time.Second); err != nil {
 		w.t.Error(err)
 	}
 	w.b.Close()
@@ -158,8 +158,18 @@ func (w *world) shows(ns, args string, words ...string) {
 	}
 }
 
+// eventually waits for what the kernel does in its own time.
+func (w *world) eventually(what string, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
 func (w *world) commit(kind txn.Kind, kvs []txn.KV) (*txn.Record, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return w.s.Commit(ctx, &txn.Txn{Kind: kind, Values: kvs, Description: w.t.Name(), NoRetry: true})
 }

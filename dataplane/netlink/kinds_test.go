@@ -35,8 +35,15 @@ func TestVethPodInTheKernel(t *testing.T) {
 	w.shows(ns, "route", "10.1.1.1 dev eth0", "default via 10.1.1.1 dev eth0")
 	w.shows(ns, "-6 route", "fd00:1::1 dev eth0", "default via fd00:1::1 dev eth0")
 	w.shows(ns, "neigh", "10.1.1.1 dev eth0 lladdr 02:00:00:00:00:01 PERMANENT", "fd00:1::1 dev eth0 lladdr 02:00:00:00:00:01 PERMANENT")
-	if out := w.ip(ns, "-6", "addr"); strings.Contains(out, "tentative") {
+	if out := w.ip(ns, "-6", "addr", "show", "scope", "global"); strings.Contains(out, "tentative") {
 		t.Errorf("an address is tentative:\n%s", out)
+	}
+	// The link-local address is the kernel's, which needs a moment to say that nobody looks for others who have it.
+	w.eventually("addresses that are not tentative", func() bool {
+		return !strings.Contains(w.ip(ns, "-6", "addr"), "tentative")
+	})
+	if out := w.run("nsenter", "--net="+ns, "cat", "/proc/sys/net/ipv6/conf/eth0/accept_dad"); out != "0\n" {
+		t.Errorf("accept_dad is %q", out)
 	}
 	out := w.run("nsenter", "--net="+ns, "ethtool", "-k", "eth0")
 	for _, off := range []string{"tx-checksumming: off", "tx-tcp-segmentation: off", "generic-segmentation-offload: off"} {

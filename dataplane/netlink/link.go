@@ -121,7 +121,7 @@ func validateDeviceName(v *iface) error {
 		return fmt.Errorf("host_if_name is empty and name %q, which would stand in, is longer than %d characters", name, maxName)
 	case len(name) > maxName:
 		return fmt.Errorf("host_if_name %q is longer than %d characters", name, maxName)
-	case name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n"):
+	case name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n%"):
 		return fmt.Errorf("host_if_name %q is not a device name", name)
 	}
 	return nil

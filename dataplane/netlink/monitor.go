@@ -38,8 +38,12 @@ type HostMonitor struct {
 	timeout time.Duration
 }
 
-// Watching is paced: however many addresses change, they are listed again at most this often.
-const watchPause = 100 * time.Millisecond
+const (
+	// watchPause paces watching: however many addresses change, they are listed again at most this often.
+	watchPause = 100 * time.Millisecond
+	// watchRetry is when they are listed again if that failed.
+	watchRetry = 2 * time.Second
+)
 
 // NewHostMonitor is a monitor; log may be nil.
 func NewHostMonitor(log *slog.Logger) *HostMonitor {
@@ -132,21 +136,24 @@ func (m *HostMonitor) Watch(ctx context.Context, report func([]HostAddress)) err
 	}
 	defer stop()
 	var last []HostAddress
-	for first := true; ; first = false {
+	first, failing := true, false
+	for {
 		now, err := m.Addresses(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil:
-			m.log.Warn("the host's addresses are not known at present", "error", err)
-		case first || !slices.Equal(now, last):
-			last = now
+		case err != nil && !failing:
+			m.log.Warn("the host's addresses are not known at present; they are asked for again", "error", err, "every", watchRetry)
+		case err == nil && (first || !slices.Equal(now, last)):
+			first, last = false, now
 			report(slices.Clone(now))
 		}
-		if err := next(ctx, events); err != nil {
-			return err
+		if failing = err != nil; failing {
+			err = pause(ctx, watchRetry)
+		} else if err = next(ctx, events); err == nil {
+			err = pause(ctx, watchPause)
 		}
-		if err := pause(ctx, watchPause); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestMonitor(t *testing.T) {
 	w := newWorld(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	m := NewHostMonitor(nil)
 	dev, docker := w.dev("m"), w.dev("docker")
@@ -58,7 +58,7 @@ func TestMonitor(t *testing.T) {
 	wait(true)
 	w.run("ip", "addr", "del", mine.Prefix.String(), "dev", dev)
 	wait(false)
-	if err := jobs.Stop(5 * time.Second); err != nil {
+	if err := jobs.Stop(20 * time.Second); err != nil {
 		t.Error(err)
 	}
 	short, stop := context.WithTimeout(ctx, 50*time.Millisecond)

@@ -1,13 +1,12 @@
 package netlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/netip"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+	"slices"
 )
 
 // NIC is a network interface of the host.
@@ -30,7 +29,7 @@ func (m *HostMonitor) NIC(ctx context.Context, name string) (NIC, error) {
 		return NIC{}, err
 	}
 	if name == "" {
-		if name, err = defaultRouteLink(links); err != nil {
+		if name, err = m.defaultRouteLink(ctx, links); err != nil {
 			return NIC{}, err
 		}
 	}
@@ -56,25 +55,23 @@ func (m *HostMonitor) NIC(ctx context.Context, name string) (NIC, error) {
 }
 
 // defaultRouteLink is the name of the link of the default route with the lowest metric, IPv4 before IPv6; empty without one.
-func defaultRouteLink(links []HostLink) (string, error) {
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		routes, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-		if err != nil {
-			return "", fmt.Errorf("list the host's routes: %w", err)
+func (m *HostMonitor) defaultRouteLink(ctx context.Context, links []HostLink) (string, error) {
+	var routes []routeInfo
+	err := m.query(ctx, func(s *sock) (err error) { routes, err = s.routes(0); return err })
+	if err != nil {
+		return "", fmt.Errorf("list the host's routes: %w", err)
+	}
+	slices.SortStableFunc(routes, func(x, y routeInfo) int { // IPv4 comes first
+		return firstOf(x.spec.dst.Addr().BitLen()-y.spec.dst.Addr().BitLen(), cmp.Compare(x.spec.metric, y.spec.metric))
+	})
+	for _, r := range routes {
+		if r.spec.dst.Bits() > 0 {
+			continue
 		}
-		best, name := -1, ""
-		for _, r := range routes {
-			if (r.Dst != nil && !r.Dst.IP.IsUnspecified()) || (best >= 0 && r.Priority >= best) {
-				continue
+		for _, l := range links {
+			if index := int32(l.Index); index == r.index || r.index == 0 && index == r.hop {
+				return l.Name, nil
 			}
-			for _, l := range links {
-				if l.Index == r.LinkIndex {
-					best, name = r.Priority, l.Name
-				}
-			}
-		}
-		if name != "" {
-			return name, nil
 		}
 	}
 	return "", nil

@@ -37,31 +37,26 @@ func (p *Pairs) use(f func(s *sock) error) error {
 	return f(s)
 }
 
-// List gives the pairs that are ready: made and not taken. A pair of which only one end is left is removed.
+// List gives the pairs that are ready: made and not taken. One that Make had no time to mark on both ends is removed.
 func (p *Pairs) List() (pairs []Pair, err error) {
 	err = p.use(func(s *sock) error {
 		links, err := s.links()
 		if err != nil {
 			return err
 		}
-		ends := map[string]*Pair{}
+		alias := map[string]string{}
 		for _, l := range links {
-			id, ok := strings.CutPrefix(l.alias, tagPool)
-			if !ok || l.kind != "veth" {
-				continue
-			}
-			if ends[id] == nil {
-				ends[id] = &Pair{}
-			}
-			if strings.HasPrefix(l.name, poolHost) {
-				ends[id].Host = l.name
-			} else {
-				ends[id].Pod = l.name
-			}
+			alias[l.name] = l.alias
 		}
-		for _, pair := range ends {
-			if pair.Pod != "" && pair.Host != "" {
-				pairs = append(pairs, *pair)
+		for _, l := range links {
+			id, ok := strings.CutPrefix(l.name, poolHost)
+			if !ok || l.kind != "veth" || l.group != GroupPooled || l.alias != "" && l.alias != tagPool+id {
+				continue // also one that is being taken: its host end gets another alias first
+			}
+			if pod := poolPodEnd + id; l.alias != "" && alias[pod] == l.alias {
+				pairs = append(pairs, Pair{Pod: pod, Host: l.name})
+			} else if err := unlessGone(s.exec(delLink(l.index))); err != nil {
+				return fmt.Errorf("remove %s, which is half a pair: %w", l.name, err)
 			}
 		}
 		return nil

@@ -35,7 +35,8 @@ type addrInfo struct {
 }
 
 type routeInfo struct {
-	index int32
+	index int32 // 0: it has several next hops
+	hop   int32 // the device of the first of them
 	proto uint8
 	spec  routeSpec
 }
@@ -47,17 +48,25 @@ type neighInfo struct {
 	ours  bool
 }
 
-// listing collects what a dump answers.
+// listTries is how often is listed what changes all the time.
+const listTries = 20
+
+// listing collects what a dump answers. The kernel gives a long one in parts, between which it may change.
 func listing[T any](s *sock, req *nl.NetlinkRequest, parse func(payload []byte) (T, bool, error)) ([]T, error) {
-	var out []T
-	err := s.get(req, func(payload []byte) error {
-		v, keep, err := parse(payload)
-		if err == nil && keep {
-			out = append(out, v)
+	for range listTries {
+		var out []T
+		err := s.get(req, func(payload []byte) error {
+			v, keep, err := parse(payload)
+			if err == nil && keep {
+				out = append(out, v)
+			}
+			return err
+		})
+		if err != nil || !s.torn {
+			return out, err
 		}
-		return err
-	})
-	return out, err
+	}
+	return nil, fmt.Errorf("%w, %d times in a row", errTorn, listTries)
 }
 
 func (s *sock) links() ([]linkInfo, error) { return listing(s, getLink(""), parseLink) }
@@ -191,6 +200,10 @@ func parseRoute(payload []byte) (routeInfo, bool, error) {
 			r.spec.gw, _ = netip.AddrFromSlice(v)
 		case unix.RTA_OIF:
 			r.index = int32(u32(v))
+		case unix.RTA_MULTIPATH: // of struct rtnexthop
+			if len(v) >= unix.SizeofRtNexthop {
+				r.hop = int32(u32(v[4:]))
+			}
 		case unix.RTA_PRIORITY:
 			r.spec.metric = u32(v)
 		}

@@ -18,6 +18,7 @@ type sock struct {
 	fd   int
 	seq  uint32
 	rbuf []byte
+	torn bool // what has been listed changed meanwhile: the answer may lack what was there all the time
 }
 
 const netlinkBuffer = 64 << 10
@@ -66,6 +67,7 @@ func (s *sock) get(req *nl.NetlinkRequest, each func(payload []byte) error) erro
 func (s *sock) roundTrip(req *nl.NetlinkRequest, each func(payload []byte) error) error {
 	s.seq++
 	req.Seq = s.seq
+	s.torn = false
 	if err := unix.Sendto(s.fd, req.Serialize(), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("netlink send: %w", err)
 	}
@@ -102,6 +104,7 @@ func (s *sock) messages(data []byte, each func(payload []byte) error) (done bool
 		if seq != s.seq {
 			continue // the answer of a request that was given up
 		}
+		s.torn = s.torn || flags&unix.NLM_F_DUMP_INTR != 0
 		switch typ {
 		case unix.NLMSG_ERROR, unix.NLMSG_DONE:
 			return true, ackError(payload, flags)
@@ -129,13 +132,17 @@ func ackError(payload []byte, flags uint16) error {
 	}
 	errno := unix.Errno(-code)
 	const ackHeader = 4 + unix.SizeofNlMsghdr
-	if flags&unix.NLM_F_ACK_TLVS != 0 && len(payload) > ackHeader {
-		attrs, err := nl.ParseRouteAttr(payload[ackHeader:])
-		for _, a := range attrs {
-			if err == nil && a.Attr.Type == unix.NLMSGERR_ATTR_MSG {
-				return fmt.Errorf("%w (%s)", errno, cString(a.Value))
-			}
+	if flags&unix.NLM_F_ACK_TLVS == 0 {
+		return errno
+	}
+	why := ""
+	_ = attributes(payload, ackHeader, func(typ uint16, value []byte) {
+		if typ == unix.NLMSGERR_ATTR_MSG {
+			why = cString(value)
 		}
+	})
+	if why != "" {
+		return fmt.Errorf("%w (%s)", errno, why)
 	}
 	return errno
 }

@@ -1,7 +1,7 @@
 // Command digests asks registries for the digests of images, to pin them.
 //
-//	env $(go run ./hack/digests) docker/build.sh        # the Dockerfiles' base images
-//	go run ./hack/digests registry.k8s.io/etcd:3.6.4-0  # any image: sha256:…
+//	pinned=$(go run ./hack/digests) && env $pinned docker/build.sh  # the Dockerfiles' base images
+//	go run ./hack/digests registry.k8s.io/etcd:3.6.4-0              # any image: sha256:…
 package main
 
 import (

@@ -86,13 +86,13 @@ type Program interface {
 	Stop() error
 }
 
-// stopLimit bounds a stop: then Kubernetes is about to kill the process anyway, and would not say why.
-const stopLimit = 25 * time.Second
+// StopLimit bounds a stop: soon after that Kubernetes is about to kill the process anyway, and would not say why.
+const StopLimit = 25 * time.Second
 
 // Run lets a program work until ctx ends or one of its jobs fails, and stops it in any case. When it returns an error the
 // program may not have stopped completely.
 func Run(ctx context.Context, p Program, jobs *lifecycle.Group, started func()) (err error) {
-	defer func() { err = errors.Join(err, stop(p, stopLimit)) }()
+	defer func() { err = errors.Join(err, stop(p, StopLimit)) }()
 	if err := p.Make(ctx); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestFlags(t *testing.T) {
 	t.Setenv("CONTIV_ETCD_ENDPOINTS", "")
 	cmd = Command("contiv-x", "short", "about", func(context.Context) error { t.Error("it ran"); return nil })
 	RegisterEtcd(cmd.Flags(), &clusterdb.Config{}, "an etcd")
-	cmd.SetArgs(nil)
+	cmd.SetArgs([]string{}) // nil: cobra takes the test's own
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
 		t.Errorf("endpoints that were not filled in: %v", err)
 	}

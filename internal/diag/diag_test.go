@@ -343,3 +343,29 @@ func TestAgentSaysWhyItIsNotReady(t *testing.T) {
 		t.Errorf("%+v %v", info, err)
 	}
 }
+
+// TestZonesAreRefused: the zone of an IPv6 address may be any text, which must come neither to VPP's command line nor to nft.
+func TestZonesAreRefused(t *testing.T) {
+	vpp := &fakeVPP{answers: map[string]string{}}
+	srv := serve(t, Deps{CLI: vpp.run})
+	const zone = "%x create loopback interface\nflush ruleset"
+	plain := func() map[string]any {
+		return map[string]any{"source": "fd10::1", "dest": "fd10::2", "proto": "tcp", "port": 80, "service": true}
+	}
+	for field, value := range map[string]any{
+		"source": "fe80::1" + zone, "dest": "fe80::1" + zone, "otherSources": []string{"fe80::1" + zone},
+		"backends": []string{"[fe80::1" + zone + "]:80"},
+	} {
+		req := plain()
+		req[field] = value
+		if status, text := post(t, srv.URL+TracePath, req); status != http.StatusBadRequest || !strings.Contains(text, "zone") {
+			t.Errorf("%s with a zone: %d %s", field, status, text)
+		}
+	}
+	if len(vpp.ran) > 0 {
+		t.Errorf("VPP was told %q", vpp.ran)
+	}
+	if ReadOnly("show ip6 fib fe80::1%restart") == nil {
+		t.Error("an address with a zone is taken for one that VPP reads to its end")
+	}
+}

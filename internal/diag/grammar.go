@@ -46,6 +46,7 @@ func readCommands() []string {
 		"show nat44 interface address", "show nat44 static mappings", "show nat44 hash tables", "show nat timeouts",
 		"show nat workers", "show nat mss-clamping", "show nat64 bib all", "show nat64 session table all", "show nat66 static " +
 			"mappings",
+		"show pnat translations", "show pnat interfaces",
 		"show cnat translation", "show cnat session | verbose", "show cnat client", "show cnat snat-policy", "show cnat timestamp",
 		"show acl-plugin acl", "show acl-plugin interface", "show acl-plugin sessions", "show acl-plugin tables",
 		"show dhcp client", "show dhcp6 clients", "show sr localsids", "show sr policies", "show sr steering-policies",
@@ -118,11 +119,11 @@ func fits(want, word string) bool {
 		_, err := strconv.ParseUint(word, 10, 32)
 		return err == nil
 	case argPrefix:
-		_, err := netip.ParsePrefix(word)
-		if err != nil {
-			_, err = netip.ParseAddr(word)
+		if _, err := netip.ParsePrefix(word); err == nil {
+			return true
 		}
-		return err == nil
+		addr, err := netip.ParseAddr(word)
+		return err == nil && addr.Zone() == ""
 	case argName:
 		last := word[len(word)-1]
 		return last >= '0' && last <= '9'

@@ -27,9 +27,23 @@ func (s *Service) serveKernel(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, k)
 }
 
+// listTries is how often is listed what changes meanwhile.
+const listTries = 20
+
+// whole lists until nothing has changed meanwhile: a listing may lack some of what was there all the time. Where it never stops
+// changing, the last listing has to do.
+func whole[T any](list func() ([]T, error)) (out []T, err error) {
+	for range listTries {
+		if out, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
 // readKernel lists what the kernel of the agent's network namespace has.
 func readKernel() (*Kernel, error) {
-	links, err := netlink.LinkList()
+	links, err := whole(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
 	}
@@ -49,7 +63,9 @@ func readKernel() (*Kernel, error) {
 	}
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		routes, err := netlink.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
+		routes, err := whole(func() ([]netlink.Route, error) {
+			return netlink.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
+		})
 		if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) {
 			return nil, fmt.Errorf("routes: %w", err)
 		}
@@ -58,7 +74,7 @@ func readKernel() (*Kernel, error) {
 				k.Routes = append(k.Routes, kernelRoute(r, names))
 			}
 		}
-		neighbours, err := netlink.NeighList(0, family)
+		neighbours, err := whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, family) })
 		if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) {
 			return nil, fmt.Errorf("neighbours: %w", err)
 		}
@@ -92,7 +108,7 @@ func notForwarding() (out []string) {
 }
 
 func (k *Kernel) addForwarding(l netlink.Link, names map[int]string) error {
-	entries, err := netlink.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
+	entries, err := whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(l.Attrs().Index, unix.AF_BRIDGE) })
 	if err != nil {
 		return fmt.Errorf("forwarding entries of %s: %w", l.Attrs().Name, err)
 	}
@@ -221,7 +237,7 @@ func neighbourFact(h *netlink.Handle, where string, link netlink.Link, next neti
 	if next.Is6() {
 		family = unix.AF_INET6
 	}
-	list, err := h.NeighList(link.Attrs().Index, family)
+	list, err := whole(func() ([]netlink.Neigh, error) { return h.NeighList(link.Attrs().Index, family) })
 	if err != nil {
 		return nil
 	}
@@ -257,7 +273,7 @@ func noRoute(err error) string {
 // deviceDrops are the drops that each device of the agent's namespace has counted.
 func deviceDrops() map[string]uint64 {
 	out := map[string]uint64{}
-	links, err := netlink.LinkList()
+	links, err := whole(netlink.LinkList)
 	if err != nil {
 		return out
 	}

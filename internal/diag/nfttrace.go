@@ -49,7 +49,8 @@ func startNftTrace(ctx context.Context, s *Service, req TraceRequest) (recording
 	t.monitor = exec.CommandContext(context.WithoutCancel(ctx), nft, "monitor", "trace")
 	t.monitor.Stdout = t.out
 	if err := t.monitor.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("nft monitor trace: %w", err), runNft(ctx, nft, "delete table inet "+traceTable))
+		return nil, errors.Join(fmt.Errorf("nft monitor trace: %w", err),
+			runNft(context.WithoutCancel(ctx), nft, "delete table inet "+traceTable))
 	}
 	if err := t.awaitListening(ctx); err != nil {
 		_, errFinish := t.finish(context.WithoutCancel(ctx))

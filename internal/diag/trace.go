@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 )
@@ -83,6 +84,11 @@ func (r *TraceRequest) validate() error {
 	case len(r.Backends) > MaxBackends:
 		return fmt.Errorf("%d backends: must be at most %d", len(r.Backends), MaxBackends)
 	}
+	for _, a := range r.addrs() {
+		if a.Zone() != "" { // any text, which nft and VPP would read as part of a command
+			return fmt.Errorf("address %q has a zone: give it without", a)
+		}
+	}
 	for _, a := range r.OtherSources {
 		if !a.IsValid() || a.Is4() != r.Dest.Is4() {
 			return fmt.Errorf("other source %s: must be an address of the destination's family", a)
@@ -94,6 +100,15 @@ func (r *TraceRequest) validate() error {
 		}
 	}
 	return checkProto(r.Proto, r.Port)
+}
+
+// addrs are all addresses of the request.
+func (r *TraceRequest) addrs() []netip.Addr {
+	all := append([]netip.Addr{r.Source, r.Dest}, r.OtherSources...)
+	for _, b := range r.Backends {
+		all = append(all, b.Addr())
+	}
+	return all
 }
 
 func checkProto(proto string, port uint16) error {

@@ -9,7 +9,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -241,5 +243,46 @@ func TestTokenThatOnlyReads(t *testing.T) {
 	cfg.Address, cfg.ReadTokenFile = "0.0.0.0:0", ""
 	if _, err := New(cfg, quiet()); err == nil {
 		t.Error("beyond loopback without any token")
+	}
+}
+
+// TestMissingFilesAreToldOnce: a token and a certificate that are gone are one line of the log each, not one for each request.
+func TestMissingFilesAreToldOnce(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := writePair(t, dir, 1)
+	path := filepath.Join(dir, "token")
+	replace(t, path, []byte(testToken))
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	token, err := openToken(path, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := openCertificate(certFile, keyFile, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() {
+		t.Helper()
+		for range 5 {
+			if got := token.current(); got != testToken {
+				t.Errorf("token %q", got)
+			}
+			if pair, err := cert.get(nil); err != nil || pair == nil {
+				t.Errorf("%v %v", pair, err)
+			}
+		}
+	}
+	for round := 1; round <= 2; round++ {
+		if err := errors.Join(os.Remove(path), os.Remove(keyFile)); err != nil {
+			t.Fatal(err)
+		}
+		ask()
+		if n := strings.Count(text.String(), "the old one stays"); n != 2*round {
+			t.Errorf("round %d: %d warnings, want %d:\n%s", round, n, 2*round, text.String())
+		}
+		replace(t, path, []byte(testToken))
+		writePair(t, dir, 2)
+		ask()
 	}
 }

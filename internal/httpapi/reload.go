@@ -34,7 +34,8 @@ type certificate struct {
 
 	mu     sync.Mutex
 	pair   *tls.Certificate // guarded by mu
-	stamps [2]stamp         // guarded by mu: of the files that pair, or the last error, comes from
+	stamps [2]stamp         // guarded by mu: of the files that pair comes from
+	told   complaint        // guarded by mu
 }
 
 func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
@@ -65,19 +66,16 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	stamps, err := c.look()
-	if err == nil && stamps == c.stamps {
-		return c.pair, nil
-	}
-	if err == nil {
-		c.stamps = stamps
+	if err == nil && stamps != c.stamps {
 		var pair tls.Certificate
 		if pair, err = tls.LoadX509KeyPair(c.certFile, c.keyFile); err == nil {
-			c.pair = &pair
+			c.pair, c.stamps = &pair, stamps
 			c.log.Info("certificate of the REST API replaced", "file", c.certFile)
-			return c.pair, nil
 		}
 	}
-	c.log.Warn("new certificate of the REST API cannot be used; the old one stays", "file", c.certFile, "error", err)
+	if c.told.isNew(err) {
+		c.log.Warn("new certificate of the REST API cannot be used; the old one stays", "file", c.certFile, "error", err)
+	}
 	return c.pair, nil
 }
 
@@ -87,8 +85,9 @@ type tokenFile struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	token string // guarded by mu
-	stamp stamp  // guarded by mu
+	token string    // guarded by mu
+	stamp stamp     // guarded by mu
+	told  complaint // guarded by mu
 }
 
 func openToken(path string, log *slog.Logger) (*tokenFile, error) {
@@ -121,17 +120,26 @@ func (t *tokenFile) current() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at, err := stampOf(t.path)
-	if err == nil && at == t.stamp {
-		return t.token
-	}
-	if err == nil {
-		t.stamp = at
+	if err == nil && at != t.stamp {
 		var token string
 		if token, err = readToken(t.path); err == nil {
-			t.token = token
-			return token
+			t.token, t.stamp = token, at
 		}
 	}
-	t.log.Warn("new token of the REST API cannot be used; the old one stays", "error", err)
+	if t.told.isNew(err) {
+		t.log.Warn("new token of the REST API cannot be used; the old one stays", "error", err)
+	}
 	return t.token
+}
+
+// complaint is what the log was told last: there are many requests, each of which finds the same fault.
+type complaint string
+
+// isNew says whether err is one, and not the one of the last time.
+func (c *complaint) isNew(err error) bool {
+	last := *c
+	if *c = ""; err != nil {
+		*c = complaint(err.Error())
+	}
+	return err != nil && *c != last
 }

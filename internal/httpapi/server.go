@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -51,6 +52,7 @@ type Server struct {
 	mux *http.ServeMux
 	// token and readToken are nil where there is none; without both, none is asked for.
 	token, readToken *tokenFile
+	bodyTimeout      time.Duration // for what a caller sends to come
 
 	mu    sync.Mutex
 	paths map[string][]string // guarded by mu; methods by path
@@ -60,7 +62,8 @@ var _ rest.HTTPHandlers = (*Server)(nil)
 
 // New checks the configuration; nothing listens before Start.
 func New(cfg Config, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log.With("component", "rest"), mux: http.NewServeMux(), paths: map[string][]string{}}
+	s := &Server{cfg: cfg, log: log.With("component", "rest"), mux: http.NewServeMux(), paths: map[string][]string{},
+		bodyTimeout: 30 * time.Second}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
@@ -230,7 +233,7 @@ func listenUnix(path string) (net.Listener, error) {
 
 func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, h http.Handler) {
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: s.awaitBody(h), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	jobs.Go(name, func(ctx context.Context) error {
@@ -247,6 +250,32 @@ func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, h htt
 		}
 		return nil
 	})
+}
+
+// awaitBody gives a body bodyTimeout to come, whoever sends it. A time limit of the server's would also end long answers.
+func (s *Server) awaitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := http.NewResponseController(w)
+		if r.ContentLength != 0 && conn.SetReadDeadline(time.Now().Add(s.bodyTimeout)) == nil {
+			r.Body = &awaited{r.Body, conn}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// awaited is a body that has a time limit until it is complete.
+type awaited struct {
+	io.ReadCloser
+	conn *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (a *awaited) Read(b []byte) (int, error) {
+	n, err := a.ReadCloser.Read(b)
+	if errors.Is(err, io.EOF) {
+		_ = a.conn.SetReadDeadline(time.Time{}) // it was possible to set one
+	}
+	return n, err
 }
 
 // guard limits bodies, logs requests and turns a panic of a handler into an answer.

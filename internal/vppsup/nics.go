@@ -43,8 +43,9 @@ func NICsOf(node contivconf.NodeConfig) []NIC {
 	return nics
 }
 
-// pciName matches VPP's names of PCI devices: speed, then [domain/]bus/slot/function, in hexadecimal.
-var pciName = regexp.MustCompile(`^[A-Za-z]+Ethernet(?:([0-9a-f]{1,4})/)?([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-7])$`)
+// pciName matches VPP's names of PCI devices: speed (none if VPP does not know it), then bus/slot/function, in hexadecimal; and
+// with the domain before the bus, which VPP's own names have not.
+var pciName = regexp.MustCompile(`^[A-Za-z]*Ethernet(?:([0-9a-f]{1,4})/)?([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-7])$`)
 
 // pciOf is the PCI address that VPP's name tells.
 func pciOf(name string) (string, bool) {

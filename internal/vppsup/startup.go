@@ -51,8 +51,15 @@ func (s Settings) Validate() error {
 	within("--heap-mb", s.HeapMB, minHeapMB, maxHeapMB)
 	within("--buffers", s.Buffers, minBuffers, maxBuffers)
 	within("--workers", s.Workers, 0, maxWorkers)
-	if !filepath.IsAbs(s.RunDir) || strings.ContainsAny(s.RunDir, " \t\n{}") {
+	const special = " \t\n{}" // in startup.conf
+	if !filepath.IsAbs(s.RunDir) || strings.ContainsAny(s.RunDir, special) {
 		errs = append(errs, fmt.Errorf("--run-dir %q: must be an absolute path without blanks", s.RunDir))
+	}
+	if strings.ContainsAny(s.Plugins, special) {
+		errs = append(errs, fmt.Errorf("--plugin-path %q: must be a path without blanks and braces", s.Plugins))
+	}
+	if strings.ContainsAny(s.Prefix, special+"/") {
+		errs = append(errs, fmt.Errorf("--shm-prefix %q: must be a name without blanks, braces and slashes", s.Prefix))
 	}
 	if strings.Count(s.Extra, "{") != strings.Count(s.Extra, "}") {
 		errs = append(errs, errors.New("the extra configuration has not as many { as }; VPP would not start"))
@@ -107,9 +114,14 @@ func (s Settings) dpdk(section func(string, ...string)) {
 		plugins = append(plugins, "path "+s.Plugins)
 	}
 	for _, nic := range s.NICs {
-		if nic.Driver == DPDK {
-			devices = append(devices, "dev "+nic.PCI)
+		if nic.Driver != DPDK {
+			continue
 		}
+		device := "dev " + nic.PCI
+		if !strings.HasPrefix(nic.PCI, "0000:") { // VPP would leave the domain out of the name
+			device += " { name " + nic.Name + " }"
+		}
+		devices = append(devices, device)
 	}
 	if len(devices) == 0 {
 		plugins = append(plugins, "plugin dpdk_plugin.so { disable }")

@@ -70,6 +70,9 @@ nodeConfig:
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	if pci, ok := pciOf("Ethernet3b/0/1"); !ok || pci != "0000:3b:00.1" { // of a speed that VPP does not know
+		t.Errorf("%q %t", pci, ok)
+	}
 	for _, name := range []string{"", "eth0", "GigabitEthernet0/8", "GigabitEthernet0/8/9", "GigabitEthernet0/3f/0",
 		"GigabitEthernet0/8/0.100"} {
 		if pci, ok := pciOf(name); ok {
@@ -95,11 +98,12 @@ func TestRender(t *testing.T) {
 		}
 	}
 	s := settings()
-	s.NICs = []NIC{{Driver: DPDK, PCI: "0000:00:08.0"}, {Driver: AFPacket, Linux: "eth1"}}
+	s.NICs = []NIC{{Driver: DPDK, PCI: "0000:00:08.0"}, {Driver: DPDK, PCI: "0001:af:1f.3", Name: "TenGigabitEthernet1/af/1f/3"},
+		{Driver: AFPacket, Linux: "eth1"}}
 	s.Hugepages, s.Workers, s.Extra = true, 2, "nat44 { max 1 }\n\n"
 	full := s.Render()
 	for _, want := range []string{
-		"dpdk {\n  uio-driver vfio-pci\n  dev 0000:00:08.0\n}\n", "page-size default-hugepage", "workers 2", "nat44 { max 1 }\n",
+		"dpdk {\n  uio-driver vfio-pci\n  dev 0000:00:08.0\n  dev 0001:af:1f.3 { name TenGigabitEthernet1/af/1f/3 }\n}\n", "page-size default-hugepage", "workers 2", "nat44 { max 1 }\n",
 	} {
 		if !strings.Contains(full, want) {
 			t.Errorf("%q is missing in\n%s", want, full)
@@ -112,8 +116,10 @@ func TestRender(t *testing.T) {
 
 // TestValidate names every fault at once.
 func TestValidate(t *testing.T) {
-	err := Settings{RunDir: "run", HeapMB: 1, Buffers: 1, Workers: -1, Extra: "a {"}.Validate()
-	for _, want := range []string{"--heap-mb 1", "--buffers 1", "--workers -1", "--run-dir", "extra configuration"} {
+	err := Settings{RunDir: "run", HeapMB: 1, Buffers: 1, Workers: -1, Extra: "a {", Plugins: "plug ins",
+		Prefix: "a } b"}.Validate()
+	for _, want := range []string{"--heap-mb 1", "--buffers 1", "--workers -1", "--run-dir", "--plugin-path", "--shm-prefix",
+		"extra configuration"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not tell of %s", err, want)
 		}

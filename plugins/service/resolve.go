@@ -108,8 +108,12 @@ func (p *Plugin) resolve(pkt packet) (*Resolution, error) {
 	atNode := slices.ContainsFunc(slices.Collect(maps.Values(nodes)), func(list []netip.Addr) bool {
 		return slices.Contains(list, pkt.dest)
 	})
+	if len(p.NodePortAddresses) > 0 {
+		atNode = atNode && slices.ContainsFunc(p.NodePortAddresses, func(n netip.Prefix) bool { return n.Contains(pkt.dest) })
+	}
 	for _, s := range all {
 		as := kindOf(s, pkt.dest)
+		atNode := atNode && slices.ContainsFunc(s.ClusterIPs.Addrs(), func(a netip.Addr) bool { return a.Is6() == pkt.dest.Is6() })
 		for _, name := range slices.Sorted(maps.Keys(s.Ports)) {
 			port := s.Ports[name]
 			switch {
@@ -158,8 +162,8 @@ func (p *Plugin) resolution(s *renderer.ContivService, port, as string, pkt pack
 	for _, b := range backends {
 		out.Backends = append(out.Backends, ResolutionBackend{netip.AddrPortFrom(b.Addr(), b.Port), b.Local, b.HostNetwork})
 	}
-	if as == AsLoadBalancer && s.SourceRangesSet {
-		out.SourceRanges = s.LoadBalancerSourceRanges
+	if ranges, restricted := s.SourceRanges(pkt.dest.Is6()); as == AsLoadBalancer && restricted {
+		out.SourceRanges = ranges
 		if pkt.source.IsValid() && !slices.ContainsFunc(out.SourceRanges, func(n netip.Prefix) bool {
 			return n.Contains(pkt.source)
 		}) {

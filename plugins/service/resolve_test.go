@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -53,6 +54,25 @@ func TestResolve(t *testing.T) {
 		if got := w.Result().Status; !strings.HasPrefix(got, tc.status) || !strings.Contains(w.Body.String(), tc.want) ||
 			!json.Valid(w.Body.Bytes()) {
 			t.Errorf("%s: %s %s; want %s", tc.query, got, w.Body, tc.want)
+		}
+	}
+}
+
+// TestResolveNodePort: a node port is at the addresses that the configuration names, in the families that the service has.
+func TestResolveNodePort(t *testing.T) {
+	p, _, h := newPlugin(t, &fakeNode{})
+	p.NodePortAddresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64")}
+	node, web := kubeNode("n1", "z"), service("web")
+	node.Addresses, web.ClusterIps, web.Ports[0].NodePort = []string{"192.0.2.1", "198.51.100.1", "2001:db8::1"},
+		[]string{"10.96.0.1"}, 30000
+	if err := p.Resync(api.NewDBResync(), data(node, web, slice("w", "web", "10.1.1.2@n1")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]int{"192.0.2.1": 200, "198.51.100.1": 404, "2001:db8::1": 404} {
+		w := httptest.NewRecorder()
+		h[ResolvePath](w, httptest.NewRequest(http.MethodGet, ResolvePath+"?port=30000&protocol=tcp&address="+address, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d %s, want %d", address, w.Code, w.Body, want)
 		}
 	}
 }

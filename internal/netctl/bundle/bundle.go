@@ -31,11 +31,14 @@ func New(out io.Writer, at time.Time) *Bundle {
 
 // secrets find what must not leave the cluster; the part to keep is the first group.
 func secrets() []*regexp.Regexp {
+	const name = `\b[\w.-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|psk)`
 	return []*regexp.Regexp{
 		regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----`),
 		regexp.MustCompile(`(?i)(\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+)[^\s"',]+`),
-		regexp.MustCompile(`(?i)("?\b[\w.-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|psk)"?` +
-			`\s*[:=]\s*"?)[^\s"',}]{4,}`),
+		// In quotes, which may be escaped when JSON is in JSON; and without.
+		regexp.MustCompile(`(?i)(` + name + `"?\s*[:=]\s*")(?:[^"\\\n]|\\.)+`),
+		regexp.MustCompile(`(?i)(` + name + `\\"\s*[:=]\s*\\")[^"\\\n]+`),
+		regexp.MustCompile(`(?i)(` + name + `"?\s*[:=]\s*)[^\s"',}\\]{4,}`),
 		// A JSON Web Token, such as service accounts have.
 		regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`),
 	}

@@ -20,7 +20,7 @@ type Verdict struct {
 // answer back. probe is what the sender noticed.
 func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
-		return Verdict{Delivered: true, Answered: true, Text: fmt.Sprintf("delivered and answered in %.2f ms", probe.RTTMs[0])}
+		return Verdict{Delivered: true, Answered: true, Text: "delivered and answered" + after(probe)}
 	}
 	told := noticed(probe)
 	if v, lost := lostOn(from, from.There, "the packet"); lost {
@@ -74,6 +74,14 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	return v
 }
 
+// after is " in 0.12 ms", if that was told.
+func after(probe *diag.ProbeResult) string {
+	if len(probe.RTTMs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in %.2f ms", probe.RTTMs[0])
+}
+
 // LostBefore says whether, and how, a packet that was not answered ends on a node that was only to pass it on.
 func LostBefore(s Side, probe *diag.ProbeResult) (Verdict, bool) {
 	if probe != nil && probe.Received > 0 {
@@ -87,7 +95,7 @@ func LostBefore(s Side, probe *diag.ProbeResult) (Verdict, bool) {
 // ExplainHalf is Explain where nothing was recorded on the receiver's node.
 func ExplainHalf(from Side, to string, probe *diag.ProbeResult, missing string) Verdict {
 	if probe != nil && probe.Received > 0 {
-		return Verdict{Delivered: true, Answered: true, Text: fmt.Sprintf("delivered and answered in %.2f ms", probe.RTTMs[0])}
+		return Verdict{Delivered: true, Answered: true, Text: "delivered and answered" + after(probe)}
 	}
 	v, lost := lostOn(from, from.There, "the packet")
 	if !lost {

@@ -51,9 +51,9 @@ func (s *Service) where() string {
 // recorded there.
 func ExplainService(s *Service, from Side, to *Side, probe *diag.ProbeResult) Verdict {
 	if probe != nil && probe.Received > 0 {
-		text := fmt.Sprintf("delivered and answered in %.2f ms", probe.RTTMs[0])
+		text := "delivered and answered" + after(probe)
 		if s.Chosen.IsValid() {
-			text = fmt.Sprintf("delivered to %s and answered in %.2f ms", s.where(), probe.RTTMs[0])
+			text = "delivered to " + s.where() + " and answered" + after(probe)
 		}
 		return Verdict{Delivered: true, Answered: true, Text: text}
 	}

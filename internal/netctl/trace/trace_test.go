@@ -150,6 +150,7 @@ func FuzzParsers(f *testing.F) {
 		for _, dataplane := range []string{"vpp", "linux"} {
 			s := Read("n", &diag.Capture{Dataplane: dataplane, Text: text, Interfaces: interfaces()}, flow)
 			Explain(s, s, nil)
+			Explain(s, s, &diag.ProbeResult{Received: 1}) // an answer without a time: what an agent says may be anything
 			s = Read("n", &diag.Capture{Dataplane: dataplane, Text: text, Interfaces: interfaces()}, toService)
 			ExplainService(&Service{}, s, &s, nil)
 		}

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -148,19 +149,28 @@ func (s *state) linuxOverlay(n *node) {
 			s.find(n.Node, "tunnel", p.Node, "there is no tunnel to "+p.Node)
 			continue
 		}
-		if mine.Parent != theirs.Parent || !strings.EqualFold(mine.MAC, theirs.MAC) || mine.IP4 != theirs.IP4 {
-			s.find(n.Node, "tunnel", p.Node, fmt.Sprintf("leads to %s, MAC %s, address %s; %s says %s, %s, %s", mine.Parent, mine.MAC,
-				mine.IP4,
-				p.Node, theirs.Parent, theirs.MAC, theirs.IP4))
+		parent, has := mine.reached(), theirs.Parent
+		if addr(parent).Is6() {
+			has = theirs.Parent6
+		}
+		if parent != has || !strings.EqualFold(mine.MAC, theirs.MAC) || mine.IP4 != theirs.IP4 || mine.IP6 != theirs.IP6 {
+			s.find(n.Node, "tunnel", p.Node, fmt.Sprintf("leads to %s, MAC %s, address %s; %s says %s, %s, %s", parent, mine.MAC,
+				mine.overlay(), p.Node, has, theirs.MAC, theirs.overlay()))
+			continue
 		}
 		if n.Kernel != nil {
-			s.kernelOverlay(n, p, theirs)
+			s.kernelOverlay(n, p, theirs, addr(parent))
 		}
 	}
 }
 
-func (s *state) kernelOverlay(n, p *node, theirs vtep) {
-	parent := addr(theirs.Parent)
+// reached is the address by which a node is told to send to another one.
+func (v vtep) reached() string { return cmp.Or(v.Parent, v.Parent6) }
+
+// overlay are the addresses in the overlay.
+func (v vtep) overlay() string { return strings.Trim(v.IP4+","+v.IP6, ",") }
+
+func (s *state) kernelOverlay(n, p *node, theirs vtep, parent netip.Addr) {
 	found := false
 	for _, f := range n.Kernel.Forwarding {
 		if f.Device != vxlanDevice || !strings.EqualFold(f.MAC, theirs.MAC) {

@@ -118,11 +118,13 @@ type (
 		Outgoing string `json:"outgoing_interface"`
 	}
 	vtep struct {
-		Node   string `json:"node"`
-		MAC    string `json:"mac"`
-		IP4    string `json:"ipv4_addr"`
-		IP6    string `json:"ipv6_addr"`
-		Parent string `json:"parent_device_ip"`
+		Node string `json:"node"`
+		MAC  string `json:"mac"`
+		IP4  string `json:"ipv4_addr"`
+		IP6  string `json:"ipv6_addr"`
+		// The addresses between nodes: of itself a node tells all that it has, of others it is told the one that is used.
+		Parent  string `json:"parent_device_ip"`
+		Parent6 string `json:"parent_device_ipv6"`
 	}
 	workload struct {
 		ID struct {

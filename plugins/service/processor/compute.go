@@ -75,20 +75,26 @@ func (p *Processor) external(value *renderer.ContivService, o *model.Service) {
 	}
 }
 
-// sourceRanges reads networks. One of length 0 means anybody.
+// sourceRanges reads networks. One of length 0 is anybody of its family (ContivService.SourceRanges); where that leaves nobody
+// out the service has no ranges.
 func sourceRanges(texts []string) (ranges []netip.Prefix, restricted bool) {
+	var some, all renderer.Families
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
-		switch {
-		case err != nil:
-		case prefix.Bits() == 0:
-			return nil, false
-		default:
-			ranges = append(ranges, prefix)
+		if err != nil {
+			continue
 		}
+		family := renderer.FamilyOf(prefix.Addr().Is6())
+		if some |= family; prefix.Bits() == 0 {
+			all |= family
+		}
+		ranges = append(ranges, prefix)
+	}
+	if all != 0 && some == all {
+		return nil, false
 	}
 	slices.SortFunc(ranges, netip.Prefix.Compare)
-	return ranges, true
+	return slices.Compact(ranges), true
 }
 
 // addPort fills in a port and what serves it.

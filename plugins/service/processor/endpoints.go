@@ -46,12 +46,16 @@ func candidates(buf []candidate, slicesOf []*model.EndpointSlice, port *model.Se
 			continue
 		}
 		for _, sp := range slice.GetPorts() {
-			if sp.GetName() != port.GetName() || sp.GetProtocol() != port.GetProtocol() || sp.GetPort() > math.MaxUint16 {
+			number := sp.GetPort()
+			if sp.GetName() != port.GetName() || sp.GetProtocol() != port.GetProtocol() || number == 0 || number > math.MaxUint16 {
 				continue
 			}
 			for i := range slice.Len() {
 				ep := slice.At(i)
-				c := candidate{addr: ep.Addr, port: uint16(sp.GetPort()), local: ep.Place.GetNode() == node, ep: ep}
+				if special(ep.Addr) {
+					continue
+				}
+				c := candidate{addr: ep.Addr, port: uint16(number), local: ep.Place.GetNode() == node, ep: ep}
 				if n := len(out); n > 0 && compare(&out[n-1], &c) >= 0 {
 					sorted = false
 				}

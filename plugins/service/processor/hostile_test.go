@@ -25,8 +25,9 @@ func TestObjectsThatCannotBe(t *testing.T) {
 	}
 	must(p.UpdateService(s))
 	must(p.UpdateSlice(nil, slice("e", "s", false, []*model.EndpointPort{
-		{Name: "a", Port: 8080}, {Name: "a", Port: 65536 + 22}, {Name: "a", Port: 8081, Protocol: model.Protocol_UDP},
-	}, ep{addr: "10.1.1.2", cond: ready, node: thisNode})))
+		{Name: "a", Port: 8080}, {Name: "a"}, {Name: "a", Port: 65536 + 22}, {Name: "a", Port: 8081, Protocol: model.Protocol_UDP},
+	}, ep{addr: "10.1.1.2", cond: ready, node: thisNode}, ep{addr: "127.0.0.1", cond: ready}, ep{addr: "0.0.0.0", cond: ready},
+		ep{addr: "169.254.1.1", cond: ready}, ep{addr: "255.255.255.255", cond: ready})))
 	got := r.Services[id("s")]
 	if text := fmt.Sprint(got.ClusterIPs, got.ExternalIPs, got.LoadBalancerIPs); text != "{10.96.0.1} {192.0.2.1, 192.0.2.2} {192.0.2.2}" {
 		t.Errorf("addresses %s", text)

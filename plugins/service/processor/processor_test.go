@@ -368,6 +368,34 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestOpenFamily: a range of length 0 lets everybody in by its own family, and by the other one only if that has no ranges.
+func TestOpenFamily(t *testing.T) {
+	for _, c := range []struct{ ranges, want4, want6 string }{
+		{"0.0.0.0/0 fd00::/8", "[] false", "[fd00::/8] true"},
+		{"::/0 192.0.2.0/24 192.0.2.0/24", "[192.0.2.0/24] true", "[] false"},
+		{"0.0.0.0/0", "[] false", "[] false"},
+		{"0.0.0.0/0 192.0.2.0/24", "[] false", "[] false"},
+		{"0.0.0.0/0 ::/0", "[] false", "[] false"},
+		{"192.0.2.0/24", "[192.0.2.0/24] true", "[] true"},
+	} {
+		p, r, _ := newTest(t, Config{})
+		s := clusterIP("s")
+		s.Type, s.ClusterIps = model.Service_LOAD_BALANCER, []string{"10.96.0.1", "fd00::1"}
+		s.Ingress = []*model.Ingress{{Ip: "198.51.100.1"}, {Ip: "2001:db8::1"}}
+		s.SourceRanges, s.SourceRangesSet = strings.Fields(c.ranges), true
+		must(t)(p.UpdateService(s))
+		value := r.Services[id("s")]
+		four, restricted4 := value.SourceRanges(false)
+		six, restricted6 := value.SourceRanges(true)
+		if got := fmt.Sprint(four, restricted4); got != c.want4 {
+			t.Errorf("%s: IPv4 %s, want %s", c.ranges, got, c.want4)
+		}
+		if got := fmt.Sprint(six, restricted6); got != c.want6 {
+			t.Errorf("%s: IPv6 %s, want %s", c.ranges, got, c.want6)
+		}
+	}
+}
+
 // TestSourceRangesByFamily: a service that says who may does not let others in by another family.
 func TestSourceRangesByFamily(t *testing.T) {
 	cs := &renderer.ContivService{SourceRangesSet: true,

@@ -101,17 +101,25 @@ func (sb *ServiceBackend) Addr() netip.Addr {
 
 // SourceRanges are the networks of a family from which LoadBalancerIPs of that family may be used; restricted is false if
 // everybody may. If the service has ranges but none of this family then nobody may: the service says who may, and these are
-// not among them. (kube-proxy takes each family by itself, and lets everybody in.)
+// not among them. (kube-proxy takes each family by itself, and lets everybody in.) A range of length 0 is everybody of its
+// family, and of the other one if that has no ranges.
 func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restricted bool) {
 	if !cs.SourceRangesSet {
 		return nil, false
 	}
+	everybody := false
 	for _, p := range cs.LoadBalancerSourceRanges {
-		if p.Addr().Is6() == ipv6 {
+		same := p.Addr().Is6() == ipv6
+		switch {
+		case p.Bits() == 0 && same:
+			return nil, false
+		case p.Bits() == 0:
+			everybody = true
+		case same:
 			ranges = append(ranges, p)
 		}
 	}
-	return ranges, true
+	return ranges, len(ranges) > 0 || !everybody
 }
 
 // Equal compares all there is of two services.

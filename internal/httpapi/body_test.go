@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// TestBodyThatNeverComes: nobody holds a connection by announcing what he does not send; a handler that takes long over what it
+// has got is not disturbed.
+func TestBodyThatNeverComes(t *testing.T) {
+	s, err := New(Config{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bodyTimeout = 200 * time.Millisecond
+	outcome := make(chan error, 1)
+	s.RegisterHTTPHandler("/long", func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		time.Sleep(3 * s.bodyTimeout)
+		outcome <- errors.Join(err, r.Context().Err())
+	}, http.MethodPost)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := lifecycle.NewGroup(t.Context(), quiet())
+	defer func() { _ = jobs.Stop(10 * time.Second) }()
+	s.serve(jobs, "test", l, trust(s.guard(s.mux)))
+	for _, path := range []string{LivenessPath, "/long"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_, err = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: agent\r\nContent-Length: 1000\r\n\r\nsome")
+		if err == nil {
+			_, err = io.ReadAll(conn) // until the server closes it
+		}
+		var late net.Error
+		if errors.As(err, &late) && late.Timeout() {
+			t.Errorf("%s: the connection stays open", path)
+		}
+		_ = conn.Close()
+	}
+	<-outcome // of the request that never came
+	resp, err := http.Post("http://"+l.Addr().String()+"/long", "text/plain", strings.NewReader("all of it"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if err := <-outcome; err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("a request that takes long: %d %v", resp.StatusCode, err)
+	}
+}
