@@ -41,6 +41,7 @@ func (s *Scheduler) newBatch(t *txn.Txn) *batch {
 	s.graph.begin()
 	s.plan.run++
 	s.pin()
+	s.meet()
 	return &batch{s: s, t: t, rec: &txn.Record{
 		EventSeqNum: t.SeqNum, Kind: t.Kind, Description: t.Description, Start: time.Now(),
 	}}
@@ -49,8 +50,8 @@ func (s *Scheduler) newBatch(t *txn.Txn) *batch {
 // commit applies a transaction.
 func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
 	b := s.newBatch(t)
-	if err := s.strangers(); err != nil && t.Revert && t.Kind == txn.Update {
-		return nil, &strangeError{err}
+	if s.stranger != nil && t.Revert && t.Kind == txn.Update {
+		return nil, &strangeError{s.stranger}
 	}
 	if !b.load() {
 		b.rec.Reverted = true
@@ -71,6 +72,7 @@ func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	for i, k := range s.reg.kinds {
 		stale[i] = k.stale
 	}
+	peers, stranger := slices.Clone(s.peers), s.stranger
 	g.dry = true
 	b := s.newBatch(t)
 	if b.load() {
@@ -85,6 +87,7 @@ func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	for i, k := range s.reg.kinds {
 		k.stale = stale[i]
 	}
+	s.peers, s.stranger = peers, stranger
 	s.collect(g.touched)
 	return b.rec, b.err()
 }
@@ -221,10 +224,8 @@ func (b *batch) refresh(ctx context.Context) {
 		return
 	}
 	s := b.s
+	s.forget()
 	s.mu.Lock()
-	for _, k := range s.reg.kinds {
-		k.stale = k.calls.dump != nil
-	}
 	clear(s.graph.problems)
 	s.graph.problems = s.graph.problems[:0]
 	s.mu.Unlock()
@@ -233,7 +234,7 @@ func (b *batch) refresh(ctx context.Context) {
 	}
 	b.failed = append(b.failed, s.graph.problems...)
 	s.graph.touchAll()
-	s.meetPeers()
+	s.acquaint()
 }
 
 // makePlan plans, after the values of which nothing is known and that matter have been dumped.

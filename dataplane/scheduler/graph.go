@@ -101,7 +101,7 @@ type graph struct {
 	nodes   map[string]*node
 	touched []*node // whose desired or applied value may have changed in this batch
 
-	batch, stamp, items, puts, dumps uint32 // see marks
+	batch, stamp, items, dumps uint32 // see marks
 
 	depBuf []string
 	addDep func(dep string)

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -76,6 +77,23 @@ type mock struct {
 	forget  map[string]bool // kinds without a dump
 	flushes int
 	dumps   []string
+	peer    *peer // nil: it cannot be replaced
+}
+
+// replace puts a new process, which has nothing, in the place of the present one.
+func (m *mock) replace() {
+	n, _ := strconv.Atoi(m.peer.present)
+	m.peer.present = strconv.Itoa(n + 1)
+	m.things = map[string]thing{}
+	m.log = append(m.log, "--- replaced by process "+m.peer.present)
+}
+
+// gone is what becomes of whatever is asked of a process that is not there any more.
+func (m *mock) gone() error {
+	if m.peer == nil || m.peer.pinned == m.peer.present {
+		return nil
+	}
+	return Retry(errors.New("not connected"))
 }
 
 func newMock(t testing.TB) *mock {
@@ -109,6 +127,9 @@ func (m *mock) do(op *Op, action, key string, effect func()) {
 		var f *fault
 		if m.fault != nil {
 			f = m.fault(action, key)
+		}
+		if err := m.gone(); err != nil {
+			f = &fault{err: err}
 		}
 		if f == nil {
 			m.log = append(m.log, action+" "+key)
@@ -180,8 +201,8 @@ func (m *mock) dump(op *DumpOp, kind string, emit func(key string, t thing)) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.dumps = append(m.dumps, kind)
-		var err error
-		if m.dumpErr != nil {
+		err := m.gone()
+		if err == nil && m.dumpErr != nil {
 			err = m.dumpErr(kind)
 		}
 		for _, key := range slices.Sorted(maps.Keys(m.things)) {

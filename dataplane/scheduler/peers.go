@@ -2,11 +2,16 @@ package scheduler
 
 import "fmt"
 
-// The other side of a backend may be replaced: VPP is restarted. What the graph says is applied is then void, until a resync
-// has dumped everything again; the backend's supervisor asks for that one, but other transactions may come first, and one may be
-// under way. Such a transaction can fail in any way, most of them final by themselves: VPP refuses an interface in a table that
-// it does not have, the device of a TAP is not there. None of this is the fault of a value, so the error of the transaction as a
-// whole is retriable. One that is to be done completely or not at all is not even begun.
+// The other side of a backend may be replaced: VPP is restarted. What the graph says is applied is then void. The backend's
+// supervisor asks for a resync, but other transactions and retries may come first, and one may be under way.
+//
+// Those that begin on the new process know nothing of any value, so that each kind is dumped before anything is built on its
+// values. Else a few of them, such as those whose last operation was left unknown, would be found missing and be made without
+// what they depend on; VPP makes up some of that by itself, without our mark, and keeps it.
+//
+// Those that fail may do so in any way, most of them final by themselves: VPP refuses an interface in a table that it does not
+// have, the device of a TAP is not there. None of this is the fault of a value, so the error of the transaction as a whole is
+// retriable. One that is to be done completely or not at all is not even begun.
 
 // strangeError says that a transaction failed, or was not begun, because a peer is not the one that is known.
 type strangeError struct{ error }
@@ -41,23 +46,34 @@ func (s *Scheduler) eachPeer(visit func(i int, name string, alive bool)) {
 	}
 }
 
-// meetPeers notes whom the dataplane has been dumped from.
-func (s *Scheduler) meetPeers() {
+// meet looks whom the backends are pinned to. Whatever is not stale has been learned from, or done to, the processes in peers.
+func (s *Scheduler) meet() {
 	s.eachPeer(func(i int, name string, alive bool) {
-		if alive {
-			s.peers[i] = name
+		if !alive || name == s.peers[i] {
+			return
 		}
+		if s.peers[i] != "" {
+			s.stranger = fmt.Errorf("process %s has taken the place of %s", name, s.peers[i])
+			s.forget()
+		}
+		s.peers[i] = name
 	})
 }
 
-// strangers says which peer is alive, and not the one that the dataplane was last dumped from.
-func (s *Scheduler) strangers() (err error) {
-	s.eachPeer(func(i int, name string, alive bool) {
-		if alive && s.peers[i] != "" && name != s.peers[i] {
-			err = fmt.Errorf("process %s has taken the place of %s", name, s.peers[i])
-		}
-	})
-	return err
+// forget makes every kind be dumped before the next operation on its values.
+func (s *Scheduler) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.reg.kinds {
+		k.stale = k.calls.dump != nil
+	}
+}
+
+// acquaint notes that everything has been dumped.
+func (s *Scheduler) acquaint() {
+	if s.lost() == nil {
+		s.stranger = nil
+	}
 }
 
 // lost says which peer has been lost in the meantime, or was not there.
@@ -72,7 +88,7 @@ func (s *Scheduler) lost() (err error) {
 
 // explain makes the error of a transaction retriable if it is not about the values.
 func (b *batch) explain(err error) error {
-	if err == nil || b.s.strangers() == nil && b.s.lost() == nil {
+	if err == nil || b.s.stranger == nil && b.s.lost() == nil {
 		return err
 	}
 	return &strangeError{err}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/txn"
 )
@@ -22,7 +24,7 @@ func isRetriable(err error) bool       { return err != nil && IsRetriable(err) }
 func isOfValues(err error) bool        { var e *txn.Error; return errors.As(err, &e) }
 func revert(values ...txn.KV) *txn.Txn { return &txn.Txn{Values: values, Revert: true, NoRetry: true} }
 
-// Whatever a transaction fails with says nothing about its values when the process is not the one that was dumped.
+// Whatever a transaction fails with says nothing about its values when not everything of the process has been dumped.
 func TestReplacedPeer(t *testing.T) {
 	fatal := errors.New("no such table")
 	m := newMock(t)
@@ -78,6 +80,50 @@ func TestReplacedPeer(t *testing.T) {
 	p.present = "3"
 	if _, err := r.commit(&txn.Txn{Kind: txn.FullResync, Values: []txn.KV{kv("a/bad", &obj{})}}); isRetriable(err) {
 		t.Errorf("the same process again: %v", err)
+	}
+}
+
+// What was left unknown on one process is found missing on the next one, and what it depends on is, too: whoever comes first, a
+// retry, a transaction or a dry run, takes nothing for granted that the old process had.
+func TestNothingIsKnownOfANewPeer(t *testing.T) {
+	for _, first := range []string{"retry", "transaction", "dry run"} {
+		t.Run(first, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMock(t)
+				m.peer = &peer{present: "1"}
+				r := newRig(t, m, func(c *Config) { c.Backends = append(c.Backends, m.peer) })
+				r.must(&txn.Txn{Kind: txn.FullResync, Values: []txn.KV{kv("b/1", &obj{}), kv("b/2", &obj{})}})
+				m.fault = func(string, string) *fault {
+					m.replace()
+					return &fault{err: OutcomeUnknown(errors.New("lost"))}
+				}
+				user := kv("a/1", &obj{Deps: []string{"b/1"}})
+				if _, err := r.commit(update(user)); !isRetriable(err) {
+					t.Fatal(err)
+				}
+				m.fault, m.log = nil, nil
+				want := []string{"create b/1", "create b/2", "create a/1"}
+				switch first {
+				case "retry":
+					time.Sleep(time.Minute)
+					synctest.Wait()
+				case "transaction":
+					r.must(update(kv("a/1", &obj{Deps: []string{"b/1"}, Rev: 1})))
+				default:
+					plan, err := r.Plan(t.Context(), update(user))
+					if err != nil || len(plan) != len(want) || len(m.log) > 0 {
+						t.Errorf("plan %v, %v; operations %q", plan, err, m.log)
+					}
+					r.must(update(user))
+				}
+				if !slices.Equal(m.log, want) {
+					t.Errorf("operations %q, want %q", m.log, want)
+				}
+				if ops := r.ops(&txn.Txn{Kind: txn.DownstreamResync}); ops != "" {
+					t.Errorf("nothing is left to do, but: %s", ops)
+				}
+			})
+		})
 	}
 }
 

@@ -1,5 +1,7 @@
 package scheduler
 
+import "slices"
+
 // planner works out what has to be done about the touched values, against an overlay in which every operation succeeds. It
 // looks at the touched values, at those that they wake (waiting for one that is about to be made) and at those that they take
 // down (depending on one that is about to go), and at nothing else.
@@ -18,6 +20,7 @@ type planner struct {
 	spread  int     // removed values whose dependants have been looked at
 
 	unresolved []*kind // whose dump has to come before any plan
+	blind      bool    // some kind could not be dumped
 
 	ready   [][]*node // by level
 	low     int       // no level below has a ready node
@@ -90,6 +93,7 @@ func (p *planner) has(n *node, f planFlags) bool { return n.p.gen == p.gen && n.
 func (p *planner) make(touched []*node) (ok bool) {
 	p.gen++
 	p.reset()
+	p.blind = slices.ContainsFunc(p.g.reg.kinds, func(k *kind) bool { return k.stale && k.tried == p.run })
 	for _, n := range touched {
 		p.enter(n)
 	}
@@ -160,7 +164,8 @@ func (p *planner) enter(n *node) {
 			n.p.flags = planMake
 		}
 	case n.desired == nil:
-		if n.flags&flagInvalid == 0 {
+		// Who uses what a dump has just discovered is only known when everything could be dumped.
+		if n.flags&flagInvalid == 0 && !(p.blind && n.state == Discovered) {
 			p.remove(n)
 		}
 	case n.flags&flagRemake != 0:

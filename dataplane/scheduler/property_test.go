@@ -209,6 +209,20 @@ func (f faultPlan) arm(m *mock) {
 	}
 }
 
+// replaceSometimes replaces the process now, or at one of the next operations.
+func (m *mock) replaceSometimes() {
+	if m.rnd.IntN(8) == 0 {
+		m.replace()
+	}
+	at, before := m.rnd.IntN(100), m.fault
+	m.fault = func(action, key string) *fault {
+		if at--; at == 0 {
+			m.replace()
+		}
+		return before(action, key)
+	}
+}
+
 func disarm(m *mock) { m.sync(func() { m.fault, m.dumpErr = nil, nil }) }
 
 type randomRun struct {
@@ -217,6 +231,8 @@ type randomRun struct {
 	faults faultPlan
 	cycles bool
 	forget []string // kinds without a dump
+	// replaced: the dataplane's process is replaced now and then, between two transactions or in the middle of one
+	replaced bool
 }
 
 func (c randomRun) run(t *testing.T) {
@@ -227,12 +243,23 @@ func (c randomRun) run(t *testing.T) {
 		m.forget[k] = true
 	}
 	w := &world{rnd: rand.New(rand.NewPCG(c.seed, 2)), desired: map[string]*obj{}, cycles: c.cycles}
-	r := newRig(t, m, func(cfg *Config) { cfg.Retry.Attempts = -1 })
-	healthy := c.faults.ops == 0 && c.faults.dumps == 0
-	resync := c.faults.fatal || c.faults.dumps > 0
+	if c.replaced {
+		m.peer = &peer{present: "1"}
+	}
+	r := newRig(t, m, func(cfg *Config) {
+		cfg.Retry.Attempts = -1
+		if m.peer != nil {
+			cfg.Backends = append(cfg.Backends, m.peer)
+		}
+	})
+	healthy := c.faults.ops == 0 && c.faults.dumps == 0 && !c.replaced
+	resync := c.faults.fatal || c.faults.dumps > 0 || c.replaced
 	for i := range c.steps {
 		if !healthy {
 			m.sync(func() { c.faults.arm(m) })
+		}
+		if c.replaced {
+			m.sync(func() { m.replaceSometimes() })
 		}
 		tx, next := w.step()
 		m.sync(func() { m.note(i, tx) })
@@ -241,9 +268,11 @@ func (c randomRun) run(t *testing.T) {
 		}
 		_, err := r.commit(tx)
 		var te *txn.Error
+		var strange *strangeError
 		switch {
 		case err == nil:
 			w.desired = next
+		case !errors.As(err, &te) && errors.As(err, &strange): // not begun
 		case !errors.As(err, &te):
 			t.Fatal(err)
 		case !te.Reverted:
@@ -373,6 +402,8 @@ func TestRandom(t *testing.T) {
 		{"retriable faults with cycles", randomRun{steps: 30, faults: faultPlan{ops: 0.2}, cycles: true}},
 		{"all faults", randomRun{steps: 30, faults: faultPlan{ops: 0.2, dumps: 0.2, fatal: true}}},
 		{"heavy faults", randomRun{steps: 30, faults: faultPlan{ops: 0.6, dumps: 0.3, fatal: true}, cycles: true}},
+		{"replaced", randomRun{steps: 30, replaced: true}},
+		{"replaced with all faults", randomRun{steps: 30, faults: faultPlan{ops: 0.2, dumps: 0.2, fatal: true}, replaced: true}},
 		{"retriable faults without dumps", randomRun{steps: 30, faults: faultPlan{ops: 0.2}, forget: []string{"item", "c"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

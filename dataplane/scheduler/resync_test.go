@@ -72,15 +72,17 @@ func TestFailedDumpTouchesNothing(t *testing.T) {
 	if !errors.As(err, &te) || !te.Escalate() || len(te.Failed) != 1 || te.Failed[0].Key != "b/" {
 		t.Fatalf("error: %v", err)
 	}
-	r.expectThings("b/1", "a/2") // a was repaired, of b nothing was touched
+	r.expectThings("b/1", "a/1", "a/2") // a was repaired, of b nothing was touched, and a/1 may be used by what is not seen
 	r.expectState("b/2", Unknown)
 	r.expectState("c/1", Pending)
 	if _, err = r.commit(update(kv("b/3", &obj{}))); !errors.As(err, &te) || te.Failed[0].Key != "b/3" {
 		t.Errorf("error: %v", err)
 	}
-	r.expectThings("b/1", "a/2")
+	r.expectThings("b/1", "a/1", "a/2")
 	m.dumpErr = nil
 	r.must(update(kv("b/3", nil), kv("a/3", deps("b/4")), kv("b/4", &obj{}))) // b/4 needs the dump, which brings b/1 to light
+	r.expectThings("a/1", "a/2", "a/3", "b/2", "b/4", "c/1")
+	r.must(&txn.Txn{Kind: txn.DownstreamResync})
 	r.expectThings("a/2", "a/3", "b/2", "b/4", "c/1")
 }
 

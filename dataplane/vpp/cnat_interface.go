@@ -34,8 +34,8 @@ func cnatFeatures() []cnatFeature {
 const cnatUnknownRole vpp_cnat.Interface_Role = -1
 
 // cnatInterfaceKind: the role of an interface is a bit in two maps of VPP, by index. VPP neither tells them nor clears them
-// when an interface goes, so they are always written, and before the features; an interface with the features has had its
-// role written.
+// when an interface goes, so they are always written. An interface with the features has its role: that is written before they
+// are switched on, and cleared after they were switched off. What did not end well is remembered, and done again.
 func (k *kinds) cnatInterfaceKind() scheduler.Kind[*vpp_cnat.Interface] {
 	return scheduler.Kind[*vpp_cnat.Interface]{
 		Name: "vpp-cnat-interface", Prefix: nb.CnatInterfacePrefix, Rank: scheduler.RankFeature,
@@ -61,8 +61,8 @@ func (k *kinds) cnatInterfaceKind() scheduler.Kind[*vpp_cnat.Interface] {
 				return
 			}
 			// Switched on twice, a feature would be there twice.
-			k.sendAll(op, cnatIfObject("enable", v),
-				slices.Concat(cnatRole(index, v.Role), cnatSwitch(index, v, false), cnatSwitch(index, v, true)))
+			k.setCnat(op, cnatIfObject("enable", v), v.Name,
+				cnatRole(index, v.Role), slices.Concat(cnatSwitch(index, v, false), cnatSwitch(index, v, true)))
 		},
 		Update: func(op *scheduler.Op, _ string, _, v *vpp_cnat.Interface) {
 			index, ok := k.idx.IfIndex(v.Name)
@@ -70,7 +70,7 @@ func (k *kinds) cnatInterfaceKind() scheduler.Kind[*vpp_cnat.Interface] {
 				k.missing(op, cnatIfObject("set the role for", v), v.Name)
 				return
 			}
-			k.sendAll(op, cnatIfObject("set the role for", v), cnatRole(index, v.Role))
+			k.setCnat(op, cnatIfObject("set the role for", v), v.Name, cnatRole(index, v.Role), nil)
 		},
 		CanUpdate: func(_ string, applied, desired *vpp_cnat.Interface) bool {
 			return applied.Ipv4 == desired.Ipv4 && applied.Ipv6 == desired.Ipv6 && applied.Role != cnatUnknownRole
@@ -78,11 +78,16 @@ func (k *kinds) cnatInterfaceKind() scheduler.Kind[*vpp_cnat.Interface] {
 		Delete: func(op *scheduler.Op, _ string, v *vpp_cnat.Interface) {
 			index, ok := k.idx.IfIndex(v.Name)
 			if !ok {
+				delete(k.cnat.unsure, v.Name)
 				gone(op)
 				return
 			}
-			k.sendAll(op, cnatIfObject("disable", v),
-				append(cnatSwitch(index, v, false), cnatRole(index, vpp_cnat.Interface_OUTSIDE)...), ifGone...)
+			all := v
+			if v.Role == cnatUnknownRole {
+				all = &vpp_cnat.Interface{Name: v.Name, Ipv4: true, Ipv6: true}
+			}
+			k.setCnat(op, cnatIfObject("disable", v), v.Name,
+				cnatSwitch(index, all, false), cnatRole(index, vpp_cnat.Interface_OUTSIDE), ifGone...)
 		},
 		Dump: k.dumpCnatInterfaces,
 	}
@@ -90,6 +95,39 @@ func (k *kinds) cnatInterfaceKind() scheduler.Kind[*vpp_cnat.Interface] {
 
 func cnatIfObject(what string, v *vpp_cnat.Interface) object {
 	return object{what + " cnat on", "interface " + v.Name}
+}
+
+// setCnat makes the second requests only when VPP has done the first ones.
+func (k *kinds) setCnat(op *scheduler.Op, o object, name string, first, second []api.Message, fine ...api.VPPApiError) {
+	k.cnat.unsure[name] = true
+	end := func(err error) {
+		if err == nil {
+			delete(k.cnat.unsure, name)
+		}
+		op.Done(scheduler.OutcomeUnknown(err))
+	}
+	k.sendSteps(o, [][]api.Message{first, second}, end, fine...)
+}
+
+// sendSteps makes the requests of each step together, once VPP has done all before.
+func (k *kinds) sendSteps(o object, steps [][]api.Message, done func(error), fine ...api.VPPApiError) {
+	for len(steps) > 0 && len(steps[0]) == 0 {
+		steps = steps[1:]
+	}
+	if len(steps) == 0 {
+		done(nil)
+		return
+	}
+	each := join(len(steps[0]), func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		k.sendSteps(o, steps[1:], done, fine...)
+	})
+	for _, req := range steps[0] {
+		k.send(o, req, each, fine...)
+	}
 }
 
 // sendAll starts requests that end op together. When one of them fails the others may have been done.
@@ -159,7 +197,8 @@ func (k *kinds) dumpCnatInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_
 	})
 }
 
-// askCnat emits what an interface has. If it has one of two features then it has to be done again.
+// askCnat emits what an interface has. If it has one of two features then it has to be done again, and if it may have the wrong
+// role, or one without features.
 func (k *kinds) askCnat(name string, role vpp_cnat.Interface_Role, emit func(string, *vpp_cnat.Interface), done func(error)) {
 	index, ok := k.idx.IfIndex(name)
 	if !ok {
@@ -183,7 +222,10 @@ func (k *kinds) askCnat(name string, role vpp_cnat.Interface_Role, emit func(str
 				v.Role = cnatUnknownRole
 			}
 		}
-		if err == nil && (v.Ipv4 || v.Ipv6) {
+		if k.cnat.unsure[name] {
+			v.Role = cnatUnknownRole
+		}
+		if err == nil && (v.Ipv4 || v.Ipv6 || k.cnat.unsure[name]) {
 			emit(nb.CnatInterfaceKey(name), v)
 		}
 		done(err)

@@ -15,9 +15,12 @@ import (
 )
 
 // cnatSourceKind: VPP does not tell the policy. It is set before the addresses, and reset after them: with an address and
-// no policy VPP would translate all sources.
+// no policy VPP would translate all sources. What did not end well is remembered, and done again.
 func (k *kinds) cnatSourceKind() scheduler.Kind[*vpp_cnat.SourceNAT] {
 	o := func(what string) object { return object{what, "cnat source NAT"} }
+	set := func(op *scheduler.Op, v *vpp_cnat.SourceNAT) {
+		k.sendInTurn(op, o("set"), &cnat.CnatSetSnatPolicy{Policy: cnat.CNAT_POLICY_K8S}, cnatSources(v))
+	}
 	return scheduler.Kind[*vpp_cnat.SourceNAT]{
 		Name: "vpp-cnat-source", Prefix: nb.CnatSourceNATKey, Rank: scheduler.RankFeature,
 		Validate: func(_ string, v *vpp_cnat.SourceNAT) error {
@@ -36,10 +39,8 @@ func (k *kinds) cnatSourceKind() scheduler.Kind[*vpp_cnat.SourceNAT] {
 		Equal: func(_ string, desired, applied *vpp_cnat.SourceNAT) bool {
 			return addr(desired.Ipv4Address) == addr(applied.Ipv4Address) && addr(desired.Ipv6Address) == addr(applied.Ipv6Address)
 		},
-		Create: func(op *scheduler.Op, _ string, v *vpp_cnat.SourceNAT) {
-			k.sendInTurn(op, o("set"), &cnat.CnatSetSnatPolicy{Policy: cnat.CNAT_POLICY_K8S}, cnatSources(v))
-		},
-		Update: func(op *scheduler.Op, _ string, _, v *vpp_cnat.SourceNAT) { k.do(op, o("set"), cnatSources(v)) },
+		Create: func(op *scheduler.Op, _ string, v *vpp_cnat.SourceNAT) { set(op, v) },
+		Update: func(op *scheduler.Op, _ string, _, v *vpp_cnat.SourceNAT) { set(op, v) },
 		Delete: func(op *scheduler.Op, _ string, _ *vpp_cnat.SourceNAT) {
 			k.sendInTurn(op, o("reset"), cnatSources(&vpp_cnat.SourceNAT{}),
 				&cnat.CnatSetSnatPolicy{Policy: cnat.CNAT_POLICY_NONE})
@@ -50,7 +51,7 @@ func (k *kinds) cnatSourceKind() scheduler.Kind[*vpp_cnat.SourceNAT] {
 					v := &vpp_cnat.SourceNAT{
 						Ipv4Address: specified(netip.AddrFrom4(r.SnatIP4)), Ipv6Address: specified(netip.AddrFrom16(r.SnatIP6)),
 					}
-					if v.Ipv4Address != "" || v.Ipv6Address != "" {
+					if v.Ipv4Address != "" || v.Ipv6Address != "" || k.cnat.unsurePolicy {
 						emit(nb.CnatSourceNATKey, v)
 					}
 				}
@@ -62,12 +63,10 @@ func (k *kinds) cnatSourceKind() scheduler.Kind[*vpp_cnat.SourceNAT] {
 
 // sendInTurn sends the second request only when VPP has done the first.
 func (k *kinds) sendInTurn(op *scheduler.Op, o object, first, second api.Message) {
-	k.send(o, first, func(err error) {
-		if err != nil {
-			op.Done(err)
-			return
-		}
-		k.send(o, second, op.Done)
+	k.cnat.unsurePolicy = true
+	k.sendSteps(o, [][]api.Message{{first}, {second}}, func(err error) {
+		k.cnat.unsurePolicy = err != nil
+		op.Done(scheduler.OutcomeUnknown(err))
 	})
 }
 

@@ -27,10 +27,14 @@ const (
 	cnatSticky = 1 << 5
 )
 
-// cnatState is what the kinds of cnat remember of VPP. A dump finds it.
+// cnatState is what the kinds of cnat remember of VPP.
 type cnatState struct {
-	// ids are VPP's numbers of translations, by key.
+	// ids are VPP's numbers of translations, by key. A dump finds them.
 	ids map[string]uint32
+	// unsure are the interfaces of which nobody knows the role, by name. VPP does not tell it.
+	unsure map[string]bool
+	// unsurePolicy: nobody knows the policy of source NAT, which VPP does not tell either.
+	unsurePolicy bool
 }
 
 // cnatTranslationKind: VPP changes the backends of a translation in place. Sessions go on with the backend that they have,

@@ -104,20 +104,20 @@ func (k *kinds) setNATRole(op *scheduler.Op, name string, index uint32, role nat
 	change := func(name string, on bool) api.Message {
 		return &feature.FeatureEnableDisable{SwIfIndex: ifx, Enable: on, ArcName: "ip4-unicast", FeatureName: name}
 	}
-	var reqs []api.Message
+	var steps [][]api.Message // of the roles a dump sees both only with the last feature, and none without the inside
 	switch {
 	case role == natIn:
-		reqs = []api.Message{inside}
+		steps = [][]api.Message{{inside}}
 	case role == natOut:
-		reqs = []api.Message{outside}
+		steps = [][]api.Message{{outside}}
 	case role == natOutput:
-		reqs = []api.Message{&nat44_ed.Nat44EdAddDelOutputInterface{IsAdd: on, SwIfIndex: ifx}}
+		steps = [][]api.Message{{&nat44_ed.Nat44EdAddDelOutputInterface{IsAdd: on, SwIfIndex: ifx}}}
 	case on:
-		reqs = []api.Message{inside, change(in2out, false), change(both, true)}
+		steps = [][]api.Message{{inside}, {change(in2out, false)}, {change(both, true)}}
 	case k.nat.inAndOut[name]:
-		reqs = []api.Message{inside, outside}
+		steps = [][]api.Message{{inside, outside}}
 	default:
-		reqs = []api.Message{change(both, false), inside}
+		steps = [][]api.Message{{change(both, false)}, {inside}}
 	}
 	delete(k.nat.inAndOut, name)
 	var fine []api.VPPApiError
@@ -125,7 +125,12 @@ func (k *kinds) setNATRole(op *scheduler.Op, name string, index uint32, role nat
 	if !on {
 		what, fine = "disable", ifGone
 	}
-	k.sendAll(op, natIfObject(what, name), reqs, fine...)
+	k.sendSteps(natIfObject(what, name), steps, func(err error) {
+		if len(steps) > 1 || len(steps[0]) > 1 {
+			err = scheduler.OutcomeUnknown(err)
+		}
+		op.Done(err)
+	}, fine...)
 }
 
 // dumpNATInterfaces emits the roles of our interfaces.

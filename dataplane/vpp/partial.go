@@ -14,6 +14,7 @@ import (
 	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_pnat "contiv.dev/vswitch/dataplane/nb/vpp/pnat"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
@@ -48,6 +49,8 @@ func interfaceOf(v any) string {
 	case aclBinding:
 		return v.If
 	case *vpp_cnat.Interface:
+		return v.Name
+	case *vpp_pnat.Interface:
 		return v.Name
 	case *natMapping:
 		return v.External.If

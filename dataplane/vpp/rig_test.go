@@ -1,6 +1,7 @@
 package vpp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,7 @@ type target struct {
 	cli    func(string) (string, error) // nil for the fake
 	real   *vpptest.VPP
 	fake   *vppfake.Fake
+	wait   time.Duration // how long the fake's answers are waited for, where some do not come; 0: long
 }
 
 // onVPP runs a test against the fake and against the real VPP.
@@ -80,7 +82,7 @@ func newAgentWith(t *testing.T, g *target, make func(*conn.Conn) Deps) *agent {
 	jobs := lifecycle.NewGroup(context.Background(), log)
 	cfg := conn.Config{Socket: g.socket, Require: Messages()}
 	if g.fake != nil {
-		cfg.RequestTimeout = 300 * time.Millisecond
+		cfg.RequestTimeout = cmp.Or(g.wait, 20*time.Second)
 	}
 	c := conn.New(cfg, log)
 	c.Start(jobs)
@@ -238,6 +240,7 @@ func vppState(t *testing.T, a *agent) string {
 	conn.Dump(lane, &l2.L2XconnectDump{}, func(d *l2.L2XconnectDetails) { add("xconnect %v", *d) }, end)
 	natLines(lane, add, end)
 	cnatLines(lane, add, end)
+	pnatLines(lane, add, end)
 	aclLines(lane, add, end)
 	for _, v6 := range []bool{false, true} {
 		conn.Dump(lane, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: family(v6)},

@@ -194,9 +194,9 @@ func nextHop(s string) ip_types.AddressUnion {
 	return ip_types.AddressUnionIP6(a.As16())
 }
 
-// dumpRoutes emits the routes of table 0 and of our tables that came through the API, except paths over interfaces which
-// are not ours. VPP tells only the source that wins for a destination, so a route hidden by a connected subnet is not seen.
-// One to an address that cnat translates is, if it is desired: see routeDump.beneath.
+// dumpRoutes emits the routes of table 0 and of the tables that we use which came through the API, except paths over
+// interfaces which are not ours. VPP tells only the source that wins for a destination, so a route hidden by a connected subnet
+// is not seen. One to an address that cnat translates is, if it is desired: see routeDump.beneath.
 func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route)) {
 	fail := func(err error) { op.Done(fmt.Errorf("vpp: dump routes: %w", err)) }
 	k.snapshot(op, func(_ *ifSnapshot, err error) {
@@ -228,31 +228,32 @@ func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route
 			}
 		}, both)
 		conn.Dump(k.lane, &ip.IPTableDump{}, func(d *ip.IPTableDetails) {
-			_, ours := nameOfTag(d.Table.Name)
-			if (ours || d.Table.TableID == 0) && asked(d.Table) {
+			if asked(d.Table) {
 				r.tables = append(r.tables, d.Table)
 			}
 		}, both)
 	})
 }
 
-// tablesOf says which tables a dump has to look into: all, unless it is a partial one.
+// tablesOf says which tables a dump has to look into: table 0, ours, and those of others that have routes of ours (see holds).
+// A partial one looks only where something is asked for.
 func tablesOf(op *scheduler.DumpOp) func(ip.IPTable) bool {
-	if !op.Partial() {
-		return func(ip.IPTable) bool { return true }
-	}
-	type id struct {
-		table uint32
-		v6    bool
-	}
-	wanted := map[id]bool{}
-	op.EachDesired(func(_ string, v any) {
-		r := v.(*vpp_l3.Route)
-		if dst, err := netip.ParsePrefix(r.DstNetwork); err == nil {
-			wanted[id{r.VrfId, dst.Addr().Is6()}] = true
+	var expected map[tableID]bool
+	return func(t ip.IPTable) bool {
+		if _, ours := nameOfTag(t.Name); !op.Partial() && (ours || t.TableID == 0) {
+			return true
 		}
-	})
-	return func(t ip.IPTable) bool { return wanted[id{t.TableID, t.IsIP6}] }
+		if expected == nil {
+			expected = map[tableID]bool{}
+			op.EachDesired(func(_ string, v any) {
+				r := v.(*vpp_l3.Route)
+				if dst, err := netip.ParsePrefix(r.DstNetwork); err == nil {
+					expected[tableID{r.VrfId, dst.Addr().Is6()}] = true
+				}
+			})
+		}
+		return expected[tableID{t.TableID, t.IsIP6}]
+	}
 }
 
 // desiredRoutes maps the keys that a dump makes to those under which the values are desired, where they differ: a key has the

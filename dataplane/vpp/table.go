@@ -2,6 +2,7 @@ package vpp
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"go.fd.io/govpp/api"
@@ -37,6 +38,10 @@ func tableObject(what string, v *vpp_l3.VrfTable) object {
 
 // tableKind: the label of a table is in its name. Table 0 is VPP's own: it is neither made nor deleted, only its flow hash
 // is set. VPP does not tell the flow hash; a dump takes the one that is wanted for set.
+//
+// Adding a table does two things: it makes it, and it holds it. A table that only NAT holds goes with the last backend in it,
+// and all its routes go, too (scenario nat_table of vppfake's contract). VPP does not tell who holds a table, so those of which
+// we do not know that we do have another label in a dump, and are added again: see holds.
 func (k *kinds) tableKind() scheduler.Kind[*vpp_l3.VrfTable] {
 	return scheduler.Kind[*vpp_l3.VrfTable]{
 		Name: "vpp-table", Prefix: nb.VrfTablePrefix, Rank: scheduler.RankTable,
@@ -46,15 +51,20 @@ func (k *kinds) tableKind() scheduler.Kind[*vpp_l3.VrfTable] {
 				proto.Equal(desired.FlowHashSettings, applied.FlowHashSettings)
 		},
 		Create: func(op *scheduler.Op, _ string, v *vpp_l3.VrfTable) { k.createTable(op, v) },
-		Update: func(op *scheduler.Op, _ string, _, v *vpp_l3.VrfTable) {
+		Update: func(op *scheduler.Op, _ string, applied, v *vpp_l3.VrfTable) {
+			if applied.Label == notHeld {
+				k.createTable(op, v)
+				return
+			}
 			k.do(op, tableObject("set flow_hash_settings of", v), flowHashRequest(v))
 		},
 		// VPP never renames a table.
 		CanUpdate: func(_ string, applied, desired *vpp_l3.VrfTable) bool {
-			return desired.Id == 0 || desired.Label == applied.Label
+			return desired.Id == 0 || desired.Label == applied.Label || applied.Label == notHeld
 		},
 		Delete: func(op *scheduler.Op, _ string, v *vpp_l3.VrfTable) {
 			if v.Id != 0 {
+				k.held[tableOf(v)] = false
 				k.do(op, tableObject("delete", v), tableRequest(v, false))
 				return
 			}
@@ -99,7 +109,12 @@ func (k *kinds) createTable(op *scheduler.Op, v *vpp_l3.VrfTable) {
 		op.Done(nil)
 		return
 	}
-	done := join(len(reqs), op.Done)
+	done := join(len(reqs), func(err error) {
+		if err == nil {
+			k.held[tableOf(v)] = true
+		}
+		op.Done(err)
+	})
 	for _, req := range reqs {
 		k.send(tableObject("create", v), req, done)
 	}
@@ -134,13 +149,27 @@ func flowHashRequest(v *vpp_l3.VrfTable) *ip.SetIPFlowHashV3 {
 	return req
 }
 
-// dumpTables emits the tables that carry our mark. A table that is wanted and carries no mark of ours is there all the same:
-// table 0, or one that somebody had made before; VPP cannot rename it.
+// notHeld is the label of a table that we may not hold. No name of ours has a space.
+const notHeld = "not held"
+
+// holds says whether we hold a table that VPP has. What this agent has done to it in this VPP counts. Of any other, one with
+// our mark was made by us and so is held, and one without was made by somebody else: NAT, for a backend that came first, or a
+// human.
+func (k *kinds) holds(t tableID, ours bool) bool {
+	if held, known := k.held[t]; known {
+		return held
+	}
+	return ours || t.id == 0
+}
+
+// dumpTables emits the tables that carry our mark, and those that are wanted and do not: VPP cannot rename them.
 func (k *kinds) dumpTables(op *scheduler.DumpOp, emit func(string, *vpp_l3.VrfTable)) {
 	wanted := map[tableID]*vpp_l3.VrfTable{}
 	op.EachDesired(func(_ string, v any) { t := v.(*vpp_l3.VrfTable); wanted[tableOf(t)] = t })
+	there := map[tableID]bool{}
 	conn.Dump(k.lane, &ip.IPTableDump{}, func(d *ip.IPTableDetails) {
 		t := tableID{d.Table.TableID, d.Table.IsIP6}
+		there[t] = true
 		label, ours := nameOfTag(d.Table.Name)
 		want := wanted[t]
 		if !ours && want == nil {
@@ -153,11 +182,18 @@ func (k *kinds) dumpTables(op *scheduler.DumpOp, emit func(string, *vpp_l3.VrfTa
 				v.Label = want.Label
 			}
 		}
+		if !k.holds(t, ours) {
+			k.log.Info("VPP has a table that was not made by us, or was deleted; if it is wanted it is held, under the name it has",
+				"table", t.id, "protocol", t.protocol(), "name", d.Table.Name)
+			v.Label = notHeld
+		}
 		emit(nb.VrfTableKey(t.id, t.protocol()), v)
 	}, func(err error) {
 		if err != nil {
-			err = fmt.Errorf("vpp: dump tables: %w", err)
+			op.Done(fmt.Errorf("vpp: dump tables: %w", err))
+			return
 		}
-		op.Done(err)
+		maps.DeleteFunc(k.held, func(t tableID, _ bool) bool { return !there[t] })
+		op.Done(nil)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,8 +29,7 @@ import (
 func TestAnyOrderEndsTheSame(t *testing.T) { anyOrder(t, 15*time.Second, false) }
 
 // TestServicesInAnyOrder: the same with services, their endpoints and the nodes of Kubernetes, such as the API server would
-// refuse among them. After every event what updates have made is what a resync makes. VPP may go, and answers be lost; it does
-// not refuse.
+// refuse among them. After every event what updates have made is what a resync makes.
 func TestServicesInAnyOrder(t *testing.T) { anyOrder(t, 10*time.Second, true) }
 
 func anyOrder(t *testing.T, budget time.Duration, services bool) {
@@ -109,7 +109,7 @@ func runSequence(dir string, seed uint64, services bool) (story []string, err er
 	if s.world, err = newWorld(dir, fake, &kernel{values: map[string]proto.Message{}}, s.useTAP, kube); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // on a busy machine
 	defer cancel()
 	for range 5 + rng.IntN(35) {
 		if err := s.step(ctx); err != nil {
@@ -169,11 +169,7 @@ func (s *sequence) step(ctx context.Context) error {
 // fault is something that goes wrong with one of the next requests.
 func (s *sequence) fault() vppfake.Fault {
 	f := vppfake.Fault{Message: "*", WritesOnly: s.rng.IntN(4) > 0, Nth: 1 + s.rng.IntN(12), Times: 1}
-	kind := s.rng.IntN(6)
-	if s.kube != nil {
-		kind = 2 + s.rng.IntN(4)
-	}
-	switch kind {
+	switch s.rng.IntN(6) {
 	case 0, 1:
 		f.Retval, f.WritesOnly = []int32{-1, -7, -11, -56}[s.rng.IntN(4)], true
 	case 2:
@@ -259,7 +255,7 @@ func (s *sequence) restart() error {
 
 // finish waits until the node has healed by itself, and compares it with one that is configured from scratch.
 func (s *sequence) finish(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := testbed.Eventually(ctx, 2*time.Millisecond, s.settled); err != nil {
 		return fmt.Errorf("the node does not heal: %w", err)
@@ -284,10 +280,24 @@ func (s *sequence) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if got := s.fake.Dump(); got != fresh {
-		return fmt.Errorf("VPP differs from a new one:\n%s", diff(got, fresh))
+	if got := ordered(s.fake.Dump()); got != ordered(fresh) {
+		return fmt.Errorf("VPP differs from a new one:\n%s", diff(got, ordered(fresh)))
 	}
 	return s.quietRestart(ctx)
+}
+
+// ordered is a dump with the backends of NAT's mappings in order: without affinity VPP does not care about it.
+func ordered(dump string) string {
+	lines := strings.Split(dump, "\n")
+	for n, line := range lines {
+		at := strings.LastIndex(line, `" `)
+		if strings.HasPrefix(line, "nat44 mapping ") && strings.Contains(line, " affinity 0 ") && at > 0 {
+			backends := strings.Split(line[at+2:], ", ")
+			slices.Sort(backends)
+			lines[n] = line[:at+2] + strings.Join(backends, ", ")
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // fromScratch is what VPP has when an agent with the same pods starts on a new VPP.

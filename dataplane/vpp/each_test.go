@@ -1,0 +1,118 @@
+package vpp
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// servingNode is a node with a pod and services, of all that VPP does not tell: locks of tables, features, roles for cnat.
+func servingNode() values {
+	return all(tables(1, "pod"), natOn(), values{
+		loop("nic", "02:00:00:00:01:02", withIP("192.168.16.1/24")),
+		loop("gw", "02:00:00:00:01:01", inTable(1), withIP("10.1.0.1/24", "fd00:1::1/64")),
+		loop("pod", "02:00:00:00:01:03", inTable(1), unnumberedTo("gw")),
+		&vpp_l3.Route{VrfId: 1, DstNetwork: "10.1.0.2/32", NextHopAddr: "10.1.0.2", OutgoingInterface: "pod"},
+		natIf("pod", true, true, false), natIf("gw", true, true, false), natIf("nic", false, false, true),
+		cnatIf("pod", vpp_cnat.Interface_POD, true, true), cnatIf("nic", vpp_cnat.Interface_OUTSIDE, false, true),
+		&vpp_cnat.SourceNAT{Ipv6Address: "fd00:16::1"}, translation("fd00:96::1", 80, "fd00:1::2", "fd00:1::3"),
+		dnat("s", port("10.96.0.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080")),
+	})
+}
+
+// Whichever request goes wrong, in the end VPP is as if none had, also in what it does not tell.
+func TestEachRequestGoesWrong(t *testing.T) {
+	clean, want := "", ""
+	writes := [2]uint64{}
+	onFake(t, func(f *vppfake.Fake, a *agent) {
+		clean = dumpOf(f)
+		writes[0], _ = a.resync(servingNode()...)
+		want = dumpOf(f)
+		writes[1], _ = a.resync()
+	})
+	if writes[0] < 40 || writes[1] < 20 {
+		t.Fatalf("%d writes, too few to be all", writes)
+	}
+	for name, fault := range map[string]vppfake.Fault{
+		"refused": {Retval: -1}, "lost": {Disconnect: true}, "lost after it was done": {ApplyThenDisconnect: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fault.Message, fault.WritesOnly, fault.Times = "*", true, 1
+			for n := range int(max(writes[0], writes[1])) {
+				fault.Nth = n + 1
+				onFake(t, func(f *vppfake.Fake, a *agent) { oneGoesWrong(f, a, fault, want, clean) })
+			}
+		})
+	}
+}
+
+func oneGoesWrong(f *vppfake.Fake, a *agent, fault vppfake.Fault, want, clean string) {
+	a.t.Helper()
+	f.Faults.Add(fault)
+	// fails, or not
+	_, _ = a.s.Commit(a.t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(a.t, servingNode()), NoRetry: true})
+	f.Faults.Clear()
+	a.settle(kvs(a.t, servingNode()))
+	if got := dumpOf(f); got != want {
+		a.t.Errorf("request %d of what is made:\n%s", fault.Nth, diffText(want, got))
+	}
+	f.Faults.Add(fault)
+	_, _ = a.s.Commit(a.t.Context(), &txn.Txn{Kind: txn.FullResync, NoRetry: true})
+	f.Faults.Clear()
+	a.settle(nil)
+	if got := dumpOf(f); got != clean {
+		a.t.Errorf("request %d of what is deleted:\n%s", fault.Nth, diffText(clean, got))
+	}
+}
+
+// dumpOf is all that VPP has but its own routes to addresses of NAT, which are those that it had when an interface came.
+func dumpOf(f *vppfake.Fake) string {
+	lines := strings.Split(f.Dump(), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, " nat-low: ") }), "\n")
+}
+
+// onFake runs a test with an agent on a VPP of its own.
+func onFake(t *testing.T, run func(f *vppfake.Fake, a *agent)) {
+	t.Helper()
+	f := vppfake.New(vppfake.Config{Seed: 1})
+	defer f.Close()
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	if err := f.Listen(socket); err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, &target{socket: socket, fake: f, wait: 20 * time.Second}, Deps{})
+	defer a.stop()
+	a.resync()
+	run(f, a)
+}
+
+// A pod has gone while no agent was there, and the next one is not told of its neighbours at first. VPP would keep these for
+// whichever interface comes next, so the pod's interface stays until they are known.
+func TestNeighboursNotToldAtFirst(t *testing.T) {
+	onFake(t, func(f *vppfake.Fake, a *agent) {
+		node := values{loop("gw", "02:00:00:00:01:01", withIP("10.1.0.1/24"))}
+		pod := values{loop("pod", "02:00:00:00:01:03", unnumberedTo("gw")),
+			&vpp_l3.ARPEntry{Interface: "pod", IpAddress: "10.1.0.2", PhysAddress: "02:00:00:00:02:02", Static: true}}
+		a.resync(node...)
+		want := f.Dump()
+		a.resync(all(node, pod)...)
+		a.stop()
+		a = newAgent(t, &target{socket: f.Socket(), fake: f, wait: 300 * time.Millisecond}, Deps{})
+		defer a.stop()
+		f.Faults.Add(vppfake.Fault{Message: "ip_neighbor_dump", LostReply: true, Times: 1})
+		if _, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.FullResync, Values: kvs(t, node), NoRetry: true}); err == nil {
+			t.Error("the fault has no effect")
+		}
+		a.settle(kvs(t, node))
+		if got := f.Dump(); got != want {
+			t.Errorf("VPP is not as before:\n%s", diffText(want, got))
+		}
+	})
+}
