@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"github.com/vishvananda/netlink"
 
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp"
@@ -144,35 +143,6 @@ func (a *agent) readCounters() ([]statscollector.Counters, error) {
 		}
 		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)
 		out = append(out, s)
-	}
-	return out, nil
-}
-
-// kernelCounters are those of the devices of pods, of the overlay and of the main interface.
-func (a *agent) kernelCounters() ([]statscollector.Counters, error) {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return nil, err
-	}
-	main := a.conf.Node().MainVPPInterface.InterfaceName
-	pods := map[string]diag.Pod{}
-	for _, p := range a.diagPods() {
-		if p.Device != "" {
-			pods[p.Device] = p
-		}
-	}
-	var out []statscollector.Counters
-	for _, l := range links {
-		pod, isPod := pods[l.Attrs().Name]
-		n := l.Attrs().Statistics
-		if n == nil || !isPod && l.Attrs().Name != main && l.Type() != "vxlan" {
-			continue
-		}
-		out = append(out, statscollector.Counters{
-			Namespace: pod.Namespace, Pod: pod.Name, Interface: l.Attrs().Name,
-			RxPackets: n.RxPackets, RxBytes: n.RxBytes, TxPackets: n.TxPackets, TxBytes: n.TxBytes,
-			Drops: n.RxDropped + n.TxDropped, Errors: n.RxErrors + n.TxErrors, NoBuffer: n.RxMissedErrors + n.RxFifoErrors,
-		})
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -140,6 +141,16 @@ func (k *kubeState) connected() error {
 		return err
 	}
 	return k.source.Connected()
+}
+
+// current says why what is known of Kubernetes may be old.
+func (k *kubeState) current() error {
+	if k != nil && k.source != nil {
+		if synced, missing := k.source.Synced(); !synced {
+			return fmt.Errorf("not read from the API server yet: %s", strings.Join(missing, ", "))
+		}
+	}
+	return k.connected()
 }
 
 // Close closes the local copy; the jobs have ended before.

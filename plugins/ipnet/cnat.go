@@ -50,13 +50,19 @@ func (n *IPNet) CnatNode(ipv6 bool) (CnatNode, bool) {
 			out.Services = append(out.Services, p)
 		}
 	}
-	out.Outside = []string{s.mainIfName()}
-	if bvi := s.transport.BVI(); bvi != "" {
-		out.Outside = append(out.Outside, bvi)
-	}
-	for _, other := range s.otherIfs {
-		out.Outside = append(out.Outside, other.InterfaceName)
-	}
+	out.Outside = s.outsideIfs()
 	pods := slices.ContainsFunc(s.local.Pods, func(p netip.Prefix) bool { return p.Addr().Is6() == ipv6 })
 	return out, pods
+}
+
+// outsideIfs are the logical names of the interfaces that lead to other machines.
+func (s *settings) outsideIfs() []string {
+	out := []string{s.mainIfName()}
+	if bvi := s.transport.BVI(); bvi != "" {
+		out = append(out, bvi)
+	}
+	for _, other := range s.otherIfs {
+		out = append(out, other.InterfaceName)
+	}
+	return out
 }

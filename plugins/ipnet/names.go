@@ -19,7 +19,6 @@ const (
 	outsidePipeEnd     = "outside-pipe-end"
 	vrfMain            = "mainVRF"
 	vrfPod             = "podVRF"
-	maxLogicalName     = 63 // what VPP stores as an interface tag, less our own prefix (dataplane/vpp)
 	maxContainerIDPart = 40
 )
 

@@ -1,6 +1,8 @@
 package ipnet
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
@@ -111,8 +113,24 @@ func (s *settings) neighborScan(v *values) {
 	if !s.scan.ScanIPNeighbors {
 		return
 	}
+	mode := vpp_l3.IPScanNeighbor_IPV4
+	if s.hasIPv6() {
+		mode = vpp_l3.IPScanNeighbor_BOTH
+	}
 	v.put(&vpp_l3.IPScanNeighbor{
-		Mode: vpp_l3.IPScanNeighbor_IPV4, ScanInterval: uint32(s.scan.IPNeighborScanInterval),
+		Mode: mode, ScanInterval: uint32(s.scan.IPNeighborScanInterval),
 		StaleThreshold: uint32(s.scan.IPNeighborStaleThreshold),
 	})
+}
+
+// hasIPv6 says whether a pod or a NIC of this node has IPv6.
+func (s *settings) hasIPv6() bool {
+	nets := slices.Clone(s.nodeIPs)
+	for _, p := range s.podSubnets {
+		nets = append(nets, p.Subnet)
+	}
+	for _, other := range s.otherIfs {
+		nets = append(nets, other.IPs...)
+	}
+	return slices.ContainsFunc(nets, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }

@@ -1,7 +1,6 @@
 package ipnet
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -12,19 +11,19 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// renderPeers renders all other nodes. One that cannot be rendered is reported and left out: it must not cut off the others.
+// renderPeers renders all other nodes. One that cannot be rendered is reported and left out: it must not cut off the others. It
+// is no error either: the resync would fail for something that this node cannot mend, on every node of the cluster.
 func (n *IPNet) renderPeers(s *settings) (peers, []value, error) {
 	nodes := n.NodeSync.GetAllNodes()
 	all := newPeers(len(nodes))
 	var came []*transport.Node
-	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if name == s.nodeName {
 			continue
 		}
 		p, err := n.renderPeer(s, nodes[name])
 		if err != nil {
-			errs = append(errs, err)
+			n.reportPeer(name, err)
 			continue
 		}
 		all.set(name, p)
@@ -32,7 +31,11 @@ func (n *IPNet) renderPeers(s *settings) (peers, []value, error) {
 	}
 	var v values
 	v.put(s.transport.Mesh(&s.local, nil, nil, came)...)
-	return all, v.list, errors.Join(append(errs, v.err)...)
+	return all, v.list, v.err
+}
+
+func (n *IPNet) reportPeer(name string, err error) {
+	n.Logger().Error("a node is not connected to this one", "node", name, "error", err)
 }
 
 func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
@@ -44,7 +47,7 @@ func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
 	for _, ip := range node.VppIPAddresses {
 		ips = append(ips, netip.PrefixFrom(ip.Address, ip.Network.Bits()))
 	}
-	t, err := n.transportNode(node, ips)
+	t, err := n.transportNode(s, node, ips)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +61,7 @@ func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
 }
 
 // transportNode works out what transports have to know of a node.
-func (n *IPNet) transportNode(node *nodesync.Node, ips []netip.Prefix) (t transport.Node, err error) {
+func (n *IPNet) transportNode(s *settings, node *nodesync.Node, ips []netip.Prefix) (t transport.Node, err error) {
 	t = transport.Node{ID: node.ID, Name: node.Name, IPs: ips}
 	pods, err := n.IPAM.PodSubnets(node.ID)
 	if err != nil {
@@ -68,8 +71,10 @@ func (n *IPNet) transportNode(node *nodesync.Node, ips []netip.Prefix) (t transp
 	if err != nil {
 		return t, fmt.Errorf("VPP–host subnet of node %s: %w", node.Name, err)
 	}
-	if t.Overlay, err = n.IPAM.VxlanIPs(node.ID); err != nil {
-		return t, fmt.Errorf("VXLAN address of node %s: %w", node.Name, err)
+	if s.overlay { // else the size of its network is no limit
+		if t.Overlay, err = n.IPAM.VxlanIPs(node.ID); err != nil {
+			return t, fmt.Errorf("VXLAN address of node %s: %w", node.Name, err)
+		}
 	}
 	for _, p := range pods {
 		t.Pods = append(t.Pods, p.Subnet)
@@ -91,10 +96,10 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 		return "", nil
 	}
 	before, now := n.peers.byName[ev.NodeName], (*peer)(nil)
+	var cannot error
 	if ev.NewState != nil {
-		var err error
-		if now, err = n.renderPeer(n.settings, ev.NewState); err != nil {
-			return "", err
+		if now, cannot = n.renderPeer(n.settings, ev.NewState); cannot != nil {
+			n.reportPeer(ev.NodeName, cannot)
 		}
 	}
 	mesh, err := n.meshWithout(before, now, n.peers.rivals(before))
@@ -112,6 +117,9 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 		txn.Put(v.key, v.msg)
 	}
 	n.mesh = mesh
+	if cannot != nil {
+		return fmt.Sprintf("node %s is not connected: %v", ev.NodeName, cannot), nil
+	}
 	if now == nil {
 		return "disconnect node " + ev.NodeName, nil
 	}

@@ -2,6 +2,7 @@ package ipnet
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -157,9 +158,11 @@ func TestNodeWithOurID(t *testing.T) {
 	twin := toyNode(1, "192.168.16.77/24")
 	twin.Name = "twin"
 	w.nodes.all["twin"], w.nodes.all["n2"] = twin, toyNode(2)
+	var logs strings.Builder
+	w.n.Log = slog.New(slog.NewTextHandler(&logs, nil))
 	err := w.n.Resync(w.event(), nil, 2, w.want)
-	if err == nil || !strings.Contains(err.Error(), "twin claims the ID 1 of this node") {
-		t.Errorf("error %v", err)
+	if err != nil || !strings.Contains(logs.String(), "twin claims the ID 1 of this node") {
+		t.Errorf("error %v, log %s", err, logs.String())
 	}
 	if w.n.peers.byName["n2"] == nil || w.n.peers.byName["twin"] != nil {
 		t.Errorf("peers %v", w.n.peers)

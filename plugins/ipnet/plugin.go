@@ -40,6 +40,9 @@ type state struct {
 	mesh        []value                    // what all peers share
 	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
 
+	hostIPsWait, nicsWait atomic.Bool                    // an event of that kind is in the queue; from any goroutine
+	told                  atomic.Pointer[NodeIPv4Change] // the last lease; from any goroutine
+
 	mu   sync.RWMutex // guards what follows, which is read from any goroutine
 	byIf map[string]podmanager.PodID
 	keys map[podmanager.AttachmentID][]string // of the values that wire an attachment
@@ -70,7 +73,9 @@ func (n *IPNet) watchLeases(s *settings) error {
 		return nil
 	}
 	err := n.VPPIfPlugin.WatchDHCPLeases(name, func(ip net.IP, network *net.IPNet, gw net.IP) {
-		n.push(&NodeIPv4Change{NodeIP: ip, NodeIPNet: network, DefaultGw: gw})
+		ev := &NodeIPv4Change{NodeIP: ip, NodeIPNet: network, DefaultGw: gw}
+		n.told.Store(ev)
+		n.push(ev)
 	})
 	if err != nil {
 		return fmt.Errorf("watch DHCP leases of %s: %w", name, err)
@@ -87,7 +92,7 @@ func (n *IPNet) Init() error {
 	n.keys = map[podmanager.AttachmentID][]string{}
 	if n.LinuxNsPlugin != nil {
 		n.hostIPsDump = n.LinuxNsPlugin.HostIPs
-		n.LinuxNsPlugin.WatchHostIPs(func() { n.push(hostIPsChange{}) })
+		n.LinuxNsPlugin.WatchHostIPs(func() { n.pushOnce(&n.hostIPsWait, hostIPsChange{}) })
 	}
 	if n.Dataplane == DataplaneVPP && !n.NoNAT44 && n.ContivConf.Node().NatExternalTraffic &&
 		n.ContivConf.Routing().NodeToNodeTransport == contivconf.TransportNoOverlay {
@@ -95,7 +100,7 @@ func (n *IPNet) Init() error {
 			"by the pods' own IPv4 addresses (set natExternalTraffic to false if they have to)")
 	}
 	if n.VPPNICs != nil {
-		n.VPPNICs.Watch(func() { n.push(nicsChange{}) })
+		n.VPPNICs.Watch(func() { n.pushOnce(&n.nicsWait, nicsChange{}) })
 	}
 	if n.HTTPHandlers != nil {
 		n.HTTPHandlers.RegisterHTTPHandler(ipamPath, n.serveIPAM)
@@ -103,9 +108,18 @@ func (n *IPNet) Init() error {
 	return nil
 }
 
-func (n *IPNet) push(ev api.Event) {
-	if err := n.EventLoop.PushEvent(ev); err != nil {
+func (n *IPNet) push(ev api.Event) (pushed bool) {
+	err := n.EventLoop.PushEvent(ev)
+	if err != nil {
 		n.Logger().Warn("event lost; the next resync makes up for it", "event", ev.String(), "error", err)
+	}
+	return err == nil
+}
+
+// pushOnce pushes an event unless one of its kind waits: a resync that has not begun sees everything.
+func (n *IPNet) pushOnce(waits *atomic.Bool, ev api.Event) {
+	if waits.CompareAndSwap(false, true) && !n.push(ev) {
+		waits.Store(false)
 	}
 }
 
@@ -134,6 +148,11 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	if change, ok := event.(*NodeIPv4Change); ok {
 		n.leased = leasedPrefix(change)
 	}
+	if told := n.told.Load(); told != nil { // its event may have found no room, and it is told once
+		n.leased = leasedPrefix(told)
+	}
+	n.hostIPsWait.Store(false) // what changes from here on may be missed
+	n.nicsWait.Store(false)
 	s, err := n.gather()
 	if err != nil {
 		return err

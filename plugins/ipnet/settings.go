@@ -46,6 +46,7 @@ type settings struct {
 	nat       bool // traffic of pods to the outside gets the node's address
 	wiring    wiring
 	transport transport.Transport
+	overlay   bool            // nodes have addresses in it
 	local     transport.Local // what transports know of this node
 }
 
@@ -61,6 +62,7 @@ func (n *IPNet) gather() (*settings, error) {
 		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices, translates: n.Dataplane == DataplaneVPP && !n.NoNAT44,
 		nat: node.NatExternalTraffic, wiring: n.Dataplane.wiring(), scan: conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
 		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
+		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay,
 	}
 	var err error
 	if err := n.firstNIC(s); err != nil {
@@ -85,7 +87,7 @@ func (n *IPNet) gather() (*settings, error) {
 		return nil, fmt.Errorf("addresses of the host: %w", err)
 	}
 	own := &nodesync.Node{ID: s.nodeID, Name: s.nodeName}
-	if s.local.Node, err = n.transportNode(own, s.nodeIPs); err != nil {
+	if s.local.Node, err = n.transportNode(s, own, s.nodeIPs); err != nil {
 		return nil, err
 	}
 	if err := n.checkMTU(s, ifc.MTUIsDefault); err != nil {
@@ -152,7 +154,8 @@ func (n *IPNet) gatherNICs(s *settings) (err error) {
 func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
 
 // nodeIPs are the configured addresses of the main interface, else the leased one, else those derived from the node ID. On
-// Linux, NICs are the operator's business: they have the addresses that they have.
+// Linux, NICs are the operator's business: they have the addresses that they have. Before an agent that starts knows the lease,
+// it goes on with the address that the node had: without one it would be disconnected for a moment.
 func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
 	case n.Dataplane == DataplaneLinux:
@@ -163,11 +166,26 @@ func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix
 		if n.leased.IsValid() {
 			return []netip.Prefix{n.leased}, nil
 		}
-		return nil, nil
+		return n.publishedIPv4(s.nodeName), nil
 	case len(conf.NodeInterconnectCIDR) == 0:
 		return nil, nil
 	}
 	return n.IPAM.NodeIPs(s.nodeID)
+}
+
+// publishedIPv4 are the addresses by which the other nodes know this one.
+func (n *IPNet) publishedIPv4(name string) []netip.Prefix {
+	own := n.NodeSync.GetAllNodes()[name]
+	if own == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, ip := range own.VppIPAddresses {
+		if ip.Version == contivconf.IPv4 { // VPP's client leases no others
+			out = append(out, netip.PrefixFrom(ip.Address, ip.Network.Bits()))
+		}
+	}
+	return out
 }
 
 // minMTU is what IPv4 (RFC 791) and IPv6 (RFC 8200) ask of a link.
