@@ -25,9 +25,13 @@ func (a *agent) renderCnatServices(p *service.Plugin, host *hostPorts) {
 	if a.opts.cnat.ipv4 {
 		families |= renderer.FamilyIPv4
 	}
-	p.RegisterRenderer(cnat.New(cnat.Deps{
+	deps := cnat.Deps{
 		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Families: families, Log: a.log.With("component", "cnat"),
-	}))
+	}
+	if host != nil {
+		deps.SetPlaces, deps.SetAliases = host.setPlaces, host.setAliases
+	}
+	p.RegisterRenderer(cnat.New(deps))
 	if host != nil {
 		p.RegisterRenderer(hostend.New(hostend.Deps{Network: a.ipnet, Families: families, Set: host.setEnd}))
 	}

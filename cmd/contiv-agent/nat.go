@@ -12,6 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 )
@@ -53,7 +54,7 @@ func statsSocket(apiSocket string) string {
 func (a *agent) renderIPv4Services(p *service.Plugin, host *hostPorts) {
 	deps := nat44.Deps{NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44")}
 	if host != nil {
-		deps.HostPorts = host
+		deps.HostPorts, deps.HostAliases = host, host
 	}
 	p.RegisterRenderer(nat44.New(deps))
 }
@@ -76,6 +77,27 @@ func (h *hostPorts) SetNodePorts(tcp, udp []uint16, at []netip.Addr, to netip.Ad
 	h.setEnd(false, hostend.End{TCP: tcp, UDP: udp, At: at, To: to})
 }
 
+// SetAliases implements nat44.HostAliases.
+func (h *hostPorts) SetAliases(list []nat44.HostAlias) {
+	out := make([]hostend.Alias, 0, len(list))
+	for _, a := range list {
+		out = append(out, hostend.Alias{At: a.At, UDP: a.Proto == renderer.UDP, To: netip.AddrPortFrom(a.To, a.At.Port())})
+	}
+	h.setAliases(false, out)
+}
+
+func (h *hostPorts) setAliases(ipv6 bool, list []hostend.Alias) {
+	wanted := hostports.Aliases{Link: ipnet.HostInterconnectTAPinLinuxHostName}
+	for _, a := range list {
+		proto := "tcp"
+		if a.UDP {
+			proto = "udp"
+		}
+		wanted.Aliases = append(wanted.Aliases, hostports.Alias{At: a.At, Proto: proto, To: a.To})
+	}
+	h.Keeper.SetAliases(ipv6, wanted)
+}
+
 func (h *hostPorts) setEnd(ipv6 bool, end hostend.End) {
 	wanted := hostports.Ports{
 		At: end.At, To: end.To, Link: ipnet.HostInterconnectTAPinLinuxHostName, Own: end.Own, Alias: end.Alias,
@@ -87,6 +109,18 @@ func (h *hostPorts) setEnd(ipv6 bool, end hostend.End) {
 		wanted.Ports = append(wanted.Ports, hostports.Port{Proto: "udp", Port: port})
 	}
 	h.Set(ipv6, wanted)
+}
+
+func (h *hostPorts) setPlaces(ipv6 bool, places hostend.Places) {
+	wanted := hostports.Places{Link: ipnet.HostInterconnectTAPinLinuxHostName, Via: places.Via}
+	for _, p := range places.List {
+		proto := "tcp"
+		if p.UDP {
+			proto = "udp"
+		}
+		wanted.Places = append(wanted.Places, hostports.Place{At: p.At, Proto: proto, To: p.To, From: p.From, Own: p.Own})
+	}
+	h.SetPlaces(ipv6, wanted)
 }
 
 // natCollector exports how many NAT sessions there are.

@@ -20,24 +20,38 @@ const (
 	checkEvery = 30 * time.Second
 )
 
-// Keeper keeps the tables. Set may be called from any goroutine.
+// Keeper keeps the tables. Set, SetPlaces and SetAliases may be called from any goroutine.
 type Keeper struct {
 	log  *slog.Logger
 	nft  func(ctx context.Context, script string, args ...string) (string, error)
+	lead func(a answers) error
 	wake chan struct{}
 
 	mu     sync.Mutex
-	wanted [2]*Ports // by family; nil: nothing is known yet
+	wanted [6]content // guarded by mu; nil: nothing is known yet
 
-	seen [2]string // what nft lists when all is well, by family; Run only
+	held [6]held // Run only
+}
+
+// content is what is wanted of a table.
+type content interface {
+	table() string
+	// script writes the table, mark is the name of a chain that only this content has. Empty: there must be no such table.
+	script(ipv6 bool) (script, mark string)
+}
+
+// held is what is known of a table that is there.
+type held struct {
+	seen string  // what nft lists when all is well
+	none content // what wants no table, which has been seen to
 }
 
 // New is a Keeper that does nothing before Run.
 func New(log *slog.Logger) *Keeper {
-	return &Keeper{log: log.With("component", "hostports"), nft: runNFT, wake: make(chan struct{}, 1)}
+	return &Keeper{log: log.With("component", "hostports"), nft: runNFT, lead: here, wake: make(chan struct{}, 1)}
 }
 
-// Set says what is wanted of a family from now on.
+// Set says what node ports and addresses of its own the host sees to from now on, for a family.
 func (k *Keeper) Set(ipv6 bool, p Ports) {
 	p.Ports = slices.Clone(p.Ports)
 	slices.SortFunc(p.Ports, func(a, b Port) int {
@@ -46,8 +60,18 @@ func (k *Keeper) Set(ipv6 bool, p Ports) {
 		}
 		return strings.Compare(a.Proto, b.Proto)
 	})
+	k.want(index(ipv6), &p)
+}
+
+// SetPlaces says what places the host serves from now on, for a family.
+func (k *Keeper) SetPlaces(ipv6 bool, p Places) {
+	p.Places = slices.Clone(p.Places)
+	k.want(2+index(ipv6), &p)
+}
+
+func (k *Keeper) want(i int, c content) {
 	k.mu.Lock()
-	k.wanted[index(ipv6)] = &p
+	k.wanted[i] = c
 	k.mu.Unlock()
 	select {
 	case k.wake <- struct{}{}:
@@ -74,9 +98,13 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-k.wake:
 		case <-next.C:
 		}
-		if err := errors.Join(k.apply(ctx, false), k.apply(ctx, true)); err != nil {
-			k.log.Warn("node ports are not served at the host's own addresses; is the nft command there?",
-				"error", err, "again in", wait)
+		var errs []error
+		for i := range k.wanted {
+			errs = append(errs, k.apply(ctx, i))
+		}
+		if err := errors.Join(errs...); err != nil {
+			k.log.Warn("the host does not do its part for services (node ports at its own addresses, addresses with source "+
+				"ranges); is the nft command there?", "error", err, "again in", wait)
 			next.Reset(wait)
 			wait = min(2*wait, longestWait)
 			continue
@@ -86,33 +114,76 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// apply writes the table of a family unless it is there, as this agent or a former one has left it.
-func (k *Keeper) apply(ctx context.Context, ipv6 bool) error {
-	i := index(ipv6)
+// apply brings a table up to date, and with that of places the way of their answers.
+func (k *Keeper) apply(ctx context.Context, i int) error {
 	k.mu.Lock()
 	wanted := k.wanted[i]
 	k.mu.Unlock()
 	if wanted == nil {
 		return nil
 	}
+	h, ipv6 := &k.held[i], i%2 == 1
+	if h.none == wanted {
+		return nil
+	}
+	h.none = nil
 	script, mark := wanted.script(ipv6)
-	if has, err := k.list(ctx, ipv6); err == nil && strings.Contains(has, "chain "+mark+" ") {
-		if k.seen[i] == "" || k.seen[i] == has {
-			k.seen[i] = has
-			return nil
-		}
-		k.log.Warn("somebody changed the table of node ports; it is written anew", "table", tableName)
+	var err error
+	if script == "" {
+		err = k.remove(ctx, ipv6, wanted)
+	} else {
+		err = k.write(ctx, h, ipv6, wanted, script, mark)
 	}
-	if _, err := k.nft(ctx, script, "-f", "-"); err != nil {
-		return err
+	if p, ok := wanted.(*Places); ok {
+		err = errors.Join(err, k.lead(p.answers(ipv6)))
 	}
-	has, err := k.list(ctx, ipv6)
-	k.seen[i] = has
+	if err == nil && script == "" {
+		*h = held{none: wanted}
+	}
 	return err
 }
 
-func (k *Keeper) list(ctx context.Context, ipv6 bool) (string, error) {
-	return k.nft(ctx, "", "-s", "list", "table", familyName(ipv6), tableName)
+// write writes a table unless it is there, as this agent or a former one has left it.
+func (k *Keeper) write(ctx context.Context, h *held, ipv6 bool, wanted content, script, mark string) error {
+	if has, err := k.list(ctx, ipv6, wanted.table()); err == nil && strings.Contains(has, "chain "+mark+" ") {
+		if h.seen == "" || h.seen == has {
+			h.seen = has
+			return nil
+		}
+		k.log.Warn("somebody changed a table of ours; it is written anew", "table", wanted.table())
+	}
+	if _, err := k.nft(ctx, script, "-f", "-"); err != nil {
+		if _, guards := wanted.(*Places); guards {
+			err = errors.Join(err, k.drop(ctx, ipv6, wanted.table()))
+		}
+		return err
+	}
+	has, err := k.list(ctx, ipv6, wanted.table())
+	h.seen = has
+	return err
+}
+
+// remove removes a table.
+func (k *Keeper) remove(ctx context.Context, ipv6 bool, wanted content) error {
+	_, err := k.list(ctx, ipv6, wanted.table())
+	if err == nil {
+		return k.drop(ctx, ipv6, wanted.table())
+	}
+	if strings.Contains(err.Error(), "No such file or directory") {
+		return nil
+	}
+	return err
+}
+
+// drop removes a table, if there is one. A table of places that cannot be brought up to date must not go on letting in those
+// who may not any longer.
+func (k *Keeper) drop(ctx context.Context, ipv6 bool, table string) error {
+	_, err := k.nft(ctx, fmt.Sprintf("table %[1]s %[2]s {}\ndelete table %[1]s %[2]s\n", familyName(ipv6), table), "-f", "-")
+	return err
+}
+
+func (k *Keeper) list(ctx context.Context, ipv6 bool, table string) (string, error) {
+	return k.nft(ctx, "", "-s", "list", "table", familyName(ipv6), table)
 }
 
 func runNFT(ctx context.Context, script string, args ...string) (string, error) {

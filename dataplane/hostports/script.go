@@ -35,8 +35,7 @@ func familyName(ipv6 bool) string {
 	return "ip"
 }
 
-// script replaces the table. A chain without rules has the script's hash as its name, so that one that is there already is
-// known.
+// script replaces the table.
 func (p *Ports) script(ipv6 bool) (script, mark string) {
 	ip := familyName(ipv6)
 	var b strings.Builder
@@ -56,10 +55,18 @@ func (p *Ports) script(ipv6 bool) (script, mark string) {
 		chain("away", "filter", "postrouting", 300,
 			fmt.Sprintf("oifname %q %s daddr %s %s daddr set %s", p.Link, ip, p.Alias, ip, p.Own))
 	}
-	sum := sha256.Sum256([]byte(b.String()))
+	return finish(ip, tableName, b.String())
+}
+
+func (p *Ports) table() string { return tableName }
+
+// finish makes a script that replaces a table. A chain without rules has a hash as its name, so that one that is there already
+// is known.
+func finish(ip, table, content string) (script, mark string) {
+	sum := sha256.Sum256([]byte(content))
 	mark = "v" + hex.EncodeToString(sum[:12])
 	return fmt.Sprintf("table %[1]s %[2]s {}\ndelete table %[1]s %[2]s\ntable %[1]s %[2]s {\n%[3]s\tchain %[4]s {}\n}\n",
-		ip, tableName, b.String(), mark), mark
+		ip, table, content, mark), mark
 }
 
 // sets writes the sets of ports and of the host's addresses.

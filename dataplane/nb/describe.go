@@ -14,6 +14,7 @@ import (
 	vpp_l2 "contiv.dev/vswitch/dataplane/nb/vpp/l2"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
+	vpp_pnat "contiv.dev/vswitch/dataplane/nb/vpp/pnat"
 )
 
 // Describe is one line about m for a person who reads a transaction's history. It
@@ -46,6 +47,8 @@ func Describe(m proto.Message) string {
 		return describeNatInterface(m)
 	case *vpp_nat.Nat44AddressPool:
 		return describePool(m)
+	case *vpp_pnat.Interface:
+		return describePnat(m)
 	case *vpp_acl.ACL:
 		i := m.GetInterfaces()
 		return fmt.Sprintf("ACL %s, %s, %d ingress, %d egress", m.GetName(),

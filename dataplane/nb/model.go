@@ -73,6 +73,9 @@ func keyAndPrefix(m proto.Message) (key, prefix string) {
 	if key, prefix := cnatKey(m); key != "" || prefix != "" {
 		return key, prefix
 	}
+	if key, prefix := pnatKey(m); key != "" || prefix != "" {
+		return key, prefix
+	}
 	return driverKey(m)
 }
 
@@ -117,6 +120,9 @@ func New(key string) (proto.Message, error) {
 		return new(linux_l3.Route), nil
 	}
 	if m := newCnat(key); m != nil {
+		return m, nil
+	}
+	if m := newPnat(key); m != nil {
 		return m, nil
 	}
 	if m := newDriver(key); m != nil {

@@ -21,11 +21,14 @@ type kinds struct {
 	long  longNames
 	// sockets are the memif sockets whose numbers are being asked for.
 	sockets map[string]socketWait
+	// held are the tables that this agent has added to this VPP (true) or deleted (false); see tableKind.
+	held map[tableID]bool
 	// uncertain are the interfaces that VPP may have without their tag, by name; see leftovers.go.
 	uncertain map[string]suspect
 	log       *slog.Logger
 	nat       natState
 	cnat      cnatState
+	pnat      pnatState
 	acl       aclState
 }
 

@@ -79,7 +79,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		return errors.New("vpp: Deps.Lane and Deps.Index are required")
 	}
 	k := newKinds(deps)
-	deps.Lane.OnBoot(deps.Index.clear)
+	deps.Lane.OnBoot(k.newVPP)
 	for _, err := range []error{
 		scheduler.Register(s, k.tableKind()),
 		scheduler.Register(s, k.interfaceKind()),
@@ -116,6 +116,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		scheduler.Register(s, k.cnatTranslationKind()),
 		scheduler.Register(s, k.cnatInterfaceKind()),
 		scheduler.Register(s, k.cnatSourceKind()),
+		scheduler.Register(s, k.pnatInterfaceKind()),
 		scheduler.Register(s, k.ifUpKind()),
 	} {
 		if err != nil {
@@ -123,6 +124,14 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		}
 	}
 	return nil
+}
+
+// newVPP forgets what was known of another VPP and no dump tells.
+func (k *kinds) newVPP() {
+	k.idx.clear()
+	clear(k.held)
+	clear(k.cnat.unsure)
+	k.cnat.unsurePolicy = false
 }
 
 func newKinds(deps Deps) *kinds {
@@ -135,15 +144,17 @@ func newKinds(deps Deps) *kinds {
 	deps.NAT.setDefaults()
 	return &kinds{
 		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
-		long: longNames{}, sockets: map[string]socketWait{}, uncertain: map[string]suspect{},
+		long: longNames{}, held: map[tableID]bool{}, sockets: map[string]socketWait{}, uncertain: map[string]suspect{},
 		log:  deps.Log.With("component", "vpp-kinds"),
 		nat:  natState{places: map[string][]natBackend{}, inAndOut: map[string]bool{}},
-		cnat: cnatState{ids: map[string]uint32{}},
+		cnat: cnatState{ids: map[string]uint32{}, unsure: map[string]bool{}},
+		pnat: pnatState{ifs: map[string]*pnatRules{}},
 		acl:  newACLState(),
 	}
 }
 
-// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected.
+// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; but for those of pnat,
+// which VPP need not have.
 func Messages() []api.Message {
 	return []api.Message{
 		&acl.ACLAddReplace{}, &acl.ACLDel{}, &acl.ACLDump{}, &acl.ACLInterfaceListDump{}, &acl.ACLInterfaceSetACLList{},

@@ -51,14 +51,14 @@ func TestTellsRestartFromLostConnection(t *testing.T) {
 
 func TestFrozen(t *testing.T) {
 	s := newServer(t)
-	c := connect(t, s, Config{HealthInterval: 40 * time.Millisecond, HealthTimeout: 120 * time.Millisecond})
+	c := connect(t, s, Config{HealthInterval: 40 * time.Millisecond, HealthTimeout: soon})
 	l := c.Lane()
 	var o outcome
 	s.freeze(true)
 	start := time.Now()
 	l.Request(up(1), o.done)
 	flush(l)
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > patience {
 		t.Errorf("noticed after %v", took)
 	}
 	if len(o.errs) != 1 || !errors.Is(o.errs[0], ErrNotResponding) || !OutcomeUnknown(o.errs[0]) {
@@ -88,7 +88,7 @@ func TestFrozen(t *testing.T) {
 
 func TestFrozenThenGone(t *testing.T) {
 	s := newServer(t)
-	c := connect(t, s, Config{HealthInterval: 40 * time.Millisecond, HealthTimeout: 120 * time.Millisecond})
+	c := connect(t, s, Config{HealthInterval: 40 * time.Millisecond, HealthTimeout: soon})
 	s.freeze(true)
 	c.expect(NotResponding)
 	s.drop()
@@ -103,7 +103,7 @@ func TestFrozenThenGone(t *testing.T) {
 func TestFrozenWhileConnecting(t *testing.T) {
 	s := newServer(t)
 	s.reply(func(req api.Message) ([]api.Message, bool) { return nil, true })
-	c := newClient(t, Config{Socket: s.path, Reconnect: 5 * time.Millisecond, RequestTimeout: 50 * time.Millisecond, HealthTimeout: 50 * time.Millisecond})
+	c := newClient(t, Config{Socket: s.path, Reconnect: 5 * time.Millisecond, RequestTimeout: soon, HealthTimeout: soon})
 	if state := c.expect(Disconnected); !errors.Is(state.Err, ErrTimeout) {
 		t.Errorf("%+v", state)
 	}
@@ -142,7 +142,7 @@ func TestIncompatible(t *testing.T) {
 
 func TestInvoke(t *testing.T) {
 	s := newServer(t)
-	c := connect(t, s, Config{RequestTimeout: 100 * time.Millisecond})
+	c := connect(t, s, Config{RequestTimeout: soon})
 	var version vpe.ShowVersionReply
 	if err := c.Invoke(t.Context(), new(vpe.ShowVersion), &version); err != nil || version.Version != "25.10-test" {
 		t.Error(version, err)
@@ -193,7 +193,7 @@ func TestEvents(t *testing.T) {
 			if e, ok := m.(*interfaces.SwInterfaceEvent); !ok || e.SwIfIndex != 3 {
 				t.Errorf("%+v", m)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("no event")
 		}
 	}
@@ -230,7 +230,7 @@ func TestEvents(t *testing.T) {
 
 func TestChannel(t *testing.T) {
 	s := newServer(t)
-	c := connect(t, s, Config{RequestTimeout: 100 * time.Millisecond})
+	c := connect(t, s, Config{RequestTimeout: soon})
 	ch, err := c.NewAPIChannel()
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func TestLaneAnswersInOrder(t *testing.T) {
 
 func TestLaneWindow(t *testing.T) {
 	s := newServer(t)
-	c := connect(t, s, Config{Window: 8, RequestTimeout: 200 * time.Millisecond})
+	c := connect(t, s, Config{Window: 8, RequestTimeout: soon})
 	s.reply(func(req api.Message) ([]api.Message, bool) { return nil, req.GetMessageName() == setFlags })
 	l := c.Lane()
 	var o outcome
@@ -60,15 +60,15 @@ func TestLaneWindow(t *testing.T) {
 		}
 		o.done(m, err)
 	}
+	start := time.Now()
 	for i := range 8 {
 		l.Request(up(i), done)
 	}
 	if len(o.errs) != 0 {
 		t.Error("the window was not used")
 	}
-	start := time.Now()
 	l.Request(up(9), done) // must wait for room, which comes when the first 8 expire
-	if waited := time.Since(start); waited < 150*time.Millisecond || len(o.errs) != 8 || atFirst != 8 {
+	if waited := time.Since(start); waited < soon || len(o.errs) != 8 || atFirst != 8 {
 		t.Errorf("waited %v, %d ended, %d sent", waited, len(o.errs), atFirst)
 	}
 	flush(l)
@@ -104,7 +104,7 @@ func TestLaneCallbacksStartRequests(t *testing.T) {
 
 func TestLaneLostReply(t *testing.T) {
 	s := newServer(t)
-	c := connect(t, s, Config{RequestTimeout: 200 * time.Millisecond})
+	c := connect(t, s, Config{RequestTimeout: soon})
 	s.reply(func(req api.Message) ([]api.Message, bool) {
 		m, ok := req.(*interfaces.SwInterfaceSetFlags)
 		return nil, ok && m.SwIfIndex == 5
@@ -130,14 +130,14 @@ func TestLaneLostReply(t *testing.T) {
 // A VPP that takes its time with each of many requests is not late: the deadline runs from the last answer.
 func TestLaneSlowVPP(t *testing.T) {
 	s := newServer(t)
-	c := connect(t, s, Config{RequestTimeout: 300 * time.Millisecond, HealthInterval: 50 * time.Millisecond, HealthTimeout: 300 * time.Millisecond})
+	c := connect(t, s, Config{RequestTimeout: soon, HealthInterval: soon / 10, HealthTimeout: soon})
 	s.reply(func(api.Message) ([]api.Message, bool) {
-		time.Sleep(60 * time.Millisecond) // is what is tested: a slow VPP
+		time.Sleep(soon / 10) // is what is tested: a slow VPP
 		return nil, false
 	})
 	l := c.Lane()
 	var o outcome
-	for i := range 15 {
+	for i := range 15 { // longer than the timeout
 		l.Request(up(i), o.done)
 	}
 	flush(l)
@@ -256,7 +256,7 @@ func TestLaneFlushCancelled(t *testing.T) {
 	})
 	start := time.Now()
 	l.Flush(ctx)
-	if time.Since(start) > time.Second {
+	if time.Since(start) > patience {
 		t.Error("Flush did not heed its context")
 	}
 	if len(o.errs) != 2 || !errors.Is(o.errs[0], ErrCanceled) || !OutcomeUnknown(o.errs[0]) ||

@@ -145,7 +145,8 @@ func grow(b []byte, n int) []byte {
 func Mutating(name string) bool {
 	switch name {
 	case "control_ping", "api_versions", "classify_table_ids", "classify_table_info", "classify_table_by_interface",
-		"feature_is_enabled", "ip_route_lookup", "ip_route_lookup_v2", "sockclnt_create", "sockclnt_delete":
+		"feature_is_enabled", "ip_route_lookup", "ip_route_lookup_v2", "pnat_flow_lookup",
+		"sockclnt_create", "sockclnt_delete":
 		return false
 	}
 	for word := range strings.SplitSeq(name, "_") {

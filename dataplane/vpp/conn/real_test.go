@@ -160,7 +160,7 @@ func TestRealRestart(t *testing.T) {
 
 func TestRealFrozen(t *testing.T) {
 	v := vpptest.Start(t, few())
-	c := startConn(t, conn.Config{Socket: v.Socket(), HealthInterval: 100 * time.Millisecond, HealthTimeout: 300 * time.Millisecond})
+	c := startConn(t, conn.Config{Socket: v.Socket(), HealthInterval: 100 * time.Millisecond, HealthTimeout: time.Second})
 	if err := v.Freeze(); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestRealEvents(t *testing.T) {
 			if _, ok := m.(*interfaces.SwInterfaceEvent); !ok {
 				t.Errorf("%+v", m)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Fatal("no event")
 		}
 	}

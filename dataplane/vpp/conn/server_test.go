@@ -237,6 +237,13 @@ func (s *server) raw(c *net.UnixConn, msg []byte) {
 	c.Write(append(frame, msg...)) // the client may be gone
 }
 
+// Tests wait for what must happen for a time that is long on any machine. What must run into a timeout gets one that is not so
+// short that a process which does not get the processor for a moment runs into it, too.
+const (
+	patience = 20 * time.Second
+	soon     = time.Second
+)
+
 // client is a Conn with its states.
 type client struct {
 	*Conn
@@ -274,7 +281,7 @@ func connect(t *testing.T, s *server, cfg Config) *client {
 // expect waits for a status, skipping others.
 func (c *client) expect(status Status) State {
 	c.t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(patience)
 	for {
 		select {
 		case s := <-c.states:

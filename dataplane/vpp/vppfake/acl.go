@@ -218,6 +218,9 @@ func aclMatches(r acl_types.ACLRule, p *Packet) bool {
 	from, to := p.SrcPort, p.DstPort
 	if p.Proto == ProtoICMP || p.Proto == ProtoICMPv6 {
 		from, to = p.icmpType(), 0
+		if p.Error != nil {
+			to = uint16(p.Error.Code)
+		}
 	}
 	if from < r.SrcportOrIcmptypeFirst || from > r.SrcportOrIcmptypeLast || to < r.DstportOrIcmpcodeFirst ||
 		to > r.DstportOrIcmpcodeLast {
@@ -226,9 +229,11 @@ func aclMatches(r acl_types.ACLRule, p *Packet) bool {
 	return p.Proto != ProtoTCP || p.tcpFlags()&r.TCPFlagsMask == r.TCPFlagsValue
 }
 
-// icmpType is that of an echo request, or its reply.
+// icmpType is that of an error, of an echo request, or its reply.
 func (p *Packet) icmpType() uint16 {
 	switch {
+	case p.Error != nil:
+		return uint16(p.Error.Type)
 	case p.Proto == ProtoICMP && p.EchoReply:
 		return 0
 	case p.Proto == ProtoICMP:

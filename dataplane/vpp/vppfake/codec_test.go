@@ -62,6 +62,9 @@ func encodeIP6(p vppfake.Packet) []byte {
 
 func encodeL4(p vppfake.Packet) []byte {
 	payload := make([]byte, p.Size)
+	if p.Error != nil {
+		return encodeError(p)
+	}
 	if p.VXLAN != nil {
 		payload = be.AppendUint32([]byte{8, 0, 0, 0}, p.VXLAN.VNI<<8)
 		payload = append(payload, encode(p.VXLAN.Inner)...)
@@ -92,6 +95,30 @@ func encodeL4(p vppfake.Packet) []byte {
 		b = []byte{128, 0, 0, 0, 0, 1, 0, 1}
 	}
 	return append(b, payload...)
+}
+
+// encodeError is an ICMP error.
+func encodeError(p vppfake.Packet) []byte {
+	b := []byte{p.Error.Type, p.Error.Code, 0, 0, 0, 0, 0, 0}
+	inner := p.Error.Inner
+	if inner.Dst.Is4() {
+		b = append(b, encodeIP4(inner)...)
+		be.PutUint16(b[2:], ^sum(b))
+		return b
+	}
+	return append(b, encodeIP6(inner)...)
+}
+
+// decodeError reads what an ICMP error is about.
+func decodeError(p *vppfake.Packet, b []byte) (err error) {
+	p.Error = &vppfake.ICMPError{Type: b[0], Code: b[1]}
+	inner := &p.Error.Inner
+	if b = b[8:]; b[0]>>4 == 4 {
+		return decodeIP4(inner, b)
+	}
+	inner.Proto, inner.TTL = b[6], b[7]
+	inner.Src, inner.Dst = netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
+	return decodeL4(inner, b[40:40+int(be.Uint16(b[4:]))])
 }
 
 func sum(b []byte) uint16 {
@@ -167,6 +194,9 @@ func decodeL4(p *vppfake.Packet, b []byte) error {
 	if p.Proto == vppfake.ProtoTCP && b[13] != 0x02 {
 		p.Flags = b[13]
 	}
+	if p.Proto == vppfake.ProtoICMP && b[0] == 3 || p.Proto == vppfake.ProtoICMPv6 && b[0] == 1 {
+		return decodeError(p, b)
+	}
 	if p.Proto == vppfake.ProtoICMP {
 		if p.EchoReply = b[0] == 0; be.Uint16(b[4:]) != 1 {
 			p.Echo = be.Uint16(b[4:])
@@ -184,6 +214,9 @@ func decodeL4(p *vppfake.Packet, b []byte) error {
 
 // isError: an ICMP message other than an echo.
 func isError(b []byte, p vppfake.Packet) bool {
+	if p.Error != nil {
+		return true
+	}
 	switch p.Proto {
 	case vppfake.ProtoICMP:
 		kind := b[len(b)-p.Size-8]

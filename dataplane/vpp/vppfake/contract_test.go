@@ -38,6 +38,7 @@ type scenario struct {
 func scenarios() []scenario {
 	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(),
 		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios(), cnatScenarios(),
+		pnatScenarios(), natTableScenarios(),
 		aclScenarios())
 }
 

@@ -33,10 +33,29 @@ func (c *call) refuse(q message, reason string) {
 	c.session.fake.refuseLocked(Refusal{Message: q.GetMessageName(), Reason: reason})
 }
 
-// dispatch handles one request; false: the session is over.
-func (f *Fake) dispatch(s *session, msg []byte) bool {
+// dispatch handles one request; false: the session is over. VPP's main thread handles all requests that it has read before it
+// looks after packets again: with more of them no walk goes on in between.
+func (f *Fake) dispatch(s *session, msg []byte, more bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	open := f.dispatchLocked(s, msg)
+	f.turnLocked(s, open && more)
+	return open
+}
+
+// turnLocked says whether a session has more requests at hand.
+func (f *Fake) turnLocked(s *session, more bool) {
+	switch {
+	case more && !s.more:
+		f.life.turns++
+	case !more && s.more:
+		f.life.turns--
+		f.idle.Broadcast()
+	}
+	s.more = more
+}
+
+func (f *Fake) dispatchLocked(s *session, msg []byte) bool {
 	if !f.waitLocked(s) {
 		return false
 	}

@@ -56,19 +56,23 @@
 //     unresolved next hop is a drop ("no adjacency").
 //   - Events come once per request; VPP may merge those of several requests.
 //   - Stats indices are numbers without meaning. feature_enable_disable knows the arcs, not the features of each.
-//   - Packets: the choice among equal paths is deterministic but not VPP's; ICMP errors and echo replies are not made;
-//     packets longer than the MTU are marked as fragmented or dropped, not cut up; a packet on an interface that is down is
-//     dropped (VPP's packet generator puts it in all the same). IPv6 neighbour discovery is not answered.
+//   - Packets: the choice among equal paths is deterministic but not VPP's; of ICMP errors only those of routes that reject
+//     are made (Result.Errors), without VPP's limit of their rate, and no echo replies; VPP's own ports say nothing; packets
+//     longer than the MTU are marked as fragmented or dropped, not cut up; a packet on an interface that is down is dropped
+//     (VPP's packet generator puts it in all the same). IPv6 neighbour discovery is not answered; Config.Resolve says what it,
+//     and ARP, would find out.
 //   - Worker threads only serve receive queues, on paper (Config.Workers). Fake.Dump leaves out receive modes and placements.
 //   - NAT: NAT44-ED, with VPP's own random choices of ports and backends when Config.Workers is at most 1. Sessions do not
-//     age and are not reused when the limit is reached; fragments, ICMP errors and protocols other than TCP, UDP and echo do
-//     not pass it; there is no handing over between worker threads.
+//     age and are not reused when the limit is reached; fragments and protocols other than TCP, UDP and ICMP do not pass it; an
+//     ICMP error about nothing that is known leaves no session behind; there is no handing over between worker threads.
 //   - cnat: by features of interfaces; a packet that only the route of a service's address would translate is not understood.
-//     That route is not shown, unlike VPP's. No excepted prefixes, addresses of interfaces, SCTP or ICMP errors; sessions
+//     That route is not shown, unlike VPP's. No excepted prefixes, addresses of interfaces or SCTP; sessions
 //     do not age. With several backends the choice is deterministic, but not VPP's.
 //   - DHCP: only what the API knows. Fake.Lease plays the server.
 //   - VLAN tag rewriting and ARP termination are kept, but a walk that comes to them does not go on. Flow hashes are kept.
 //   - create_subif takes flags that VPP refuses: no tags, one tag that may be any.
+//
+// No packet is walked between requests that have come together: VPP without workers handles them first.
 //
 // Goroutines: an accept loop, and a reader and a writer for each connection; Close ends and awaits them all. One mutex is
 // VPP's main thread. A walk over several fakes locks one at a time.

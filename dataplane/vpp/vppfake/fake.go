@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ type Config struct {
 	Version string
 	// Host is told of TAP and af_packet interfaces; nil: nobody is, and any host interface name is taken to exist.
 	Host Host
+	// Resolve says what ARP and ND would find out about a next hop on an interface; nil: nothing. It must not call the fake.
+	Resolve func(ifName string, nextHop netip.Addr) (MAC, bool)
 	// NoVhost makes TAP creation fail with -11, as on a kernel without /dev/vhost-net.
 	NoVhost bool
 	// NICs are the names of the NICs that VPP has by its start-up configuration. No packet comes by them.
@@ -56,7 +59,7 @@ type Fake struct {
 	wg   sync.WaitGroup
 
 	mu     sync.Mutex // guards the rest; held while a request is handled, as VPP's main thread is busy with it
-	idle   *sync.Cond // signalled when frozen, stalls or st change
+	idle   *sync.Cond // signalled when frozen, stalls, turns or st change
 	st     *state     // nil while down
 	rng    *rand.Rand
 	server server
@@ -70,6 +73,7 @@ type life struct {
 	boots  uint32
 	frozen bool
 	stalls int // Delay faults being served
+	turns  int // sessions with requests at hand
 	closed bool
 }
 
@@ -198,6 +202,7 @@ func (f *Fake) accept(l net.Listener) {
 func (f *Fake) drop(s *session) {
 	f.mu.Lock()
 	delete(f.server.sessions, s)
+	f.turnLocked(s, false)
 	if f.st != nil {
 		f.st.forget(s)
 	}

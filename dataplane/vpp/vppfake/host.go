@@ -95,12 +95,11 @@ func registerTap(t *table) {
 
 // tap is VPP's record of a TAP.
 type tap struct {
-	id       uint32
-	host     TapRequest
-	tx, rx   uint16
-	flags    tapv2.TapFlags
-	ip4, ip6 bool
-	request  *tapv2.TapCreateV3
+	id      uint32
+	host    TapRequest
+	tx, rx  uint16
+	flags   tapv2.TapFlags
+	request *tapv2.TapCreateV3
 }
 
 // validRing is virtio's rule: a power of two up to 32768; 0 means 256.

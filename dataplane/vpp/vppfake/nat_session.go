@@ -43,6 +43,38 @@ type natSession struct {
 	static, lb, twice, bypass, hairpin, expired bool
 	packets                                     uint32
 	bytes                                       uint64
+	tcp                                         natTCP
+}
+
+// natTCP is what VPP has seen of a TCP connection.
+type natTCP struct {
+	flags          [2]uint8 // by direction
+	opened, closes bool     // neither: it opens, or has closed
+}
+
+// The directions of a session.
+const (
+	natO2I = iota
+	natI2O
+)
+
+// see is nat44_set_tcp_session_state. A connection that closes may open again: it counts from zero.
+func (s *natSession) see(dir int, flags uint8) {
+	t := &s.tcp
+	before := t.flags[dir]
+	if t.flags[dir] |= flags & (FlagFIN | FlagSYN | FlagRST | FlagACK); t.flags[dir] == before {
+		return
+	}
+	both := t.flags[natO2I]&t.flags[natI2O] == FlagSYN|FlagACK
+	switch {
+	case t.opened && t.flags[dir]&(FlagFIN|FlagRST) != 0:
+		*t = natTCP{closes: true}
+	case t.closes && both:
+		s.packets, s.bytes = 0, 0
+		t.opened, t.closes = true, false
+	case both:
+		t.opened = true
+	}
 }
 
 // natClient finds a client's backend.

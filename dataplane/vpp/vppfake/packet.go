@@ -34,8 +34,11 @@ type Packet struct {
 	Echo             uint16 // identifier of an ICMP echo; 0 stands for 1
 	EchoReply        bool   // of ICMP, instead of a request
 
-	ARP   *ARP   // instead of the IP packet
-	VXLAN *VXLAN // in UDP, instead of Size
+	ARP   *ARP       // instead of the IP packet
+	VXLAN *VXLAN     // in UDP, instead of Size
+	Error *ICMPError // in ICMP, instead of an echo
+
+	own bool // VPP's own: the first hop takes nothing of its TTL
 }
 
 // ARP is an ARP request or reply.
@@ -63,8 +66,11 @@ func (p Packet) IPLen() int {
 	case ProtoUDP, ProtoICMP, ProtoICMPv6:
 		n += 8
 	}
-	if p.VXLAN != nil {
+	switch {
+	case p.VXLAN != nil:
 		return n + 8 + p.VXLAN.Inner.frameLen()
+	case p.Error != nil:
+		return min(n+p.Error.Inner.IPLen(), longestError(p.Dst.Is6()))
 	}
 	return n + p.Size
 }
@@ -90,8 +96,15 @@ func (p Packet) String() string {
 	case p.ARP != nil:
 		fmt.Fprintf(&b, " ARP who has %s tell %s", p.ARP.TargetIP, p.ARP.SenderIP)
 	default:
-		fmt.Fprintf(&b, " %s > %s proto %d ttl %d", hostPort(p.Src, p.SrcPort), hostPort(p.Dst, p.DstPort), p.Proto, p.TTL)
+		b.WriteString(" " + p.network())
 	}
+	return b.String()
+}
+
+// network is the packet without Ethernet.
+func (p Packet) network() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s > %s proto %d ttl %d", hostPort(p.Src, p.SrcPort), hostPort(p.Dst, p.DstPort), p.Proto, p.TTL)
 	if p.Flags != 0 {
 		fmt.Fprintf(&b, " flags %#x", p.Flags)
 	}
@@ -100,6 +113,9 @@ func (p Packet) String() string {
 	}
 	if p.EchoReply {
 		b.WriteString(" reply")
+	}
+	if p.Error != nil {
+		fmt.Fprintf(&b, " error %d code %d [%s]", p.Error.Type, p.Error.Code, p.Error.Inner.network())
 	}
 	if p.VXLAN != nil {
 		fmt.Fprintf(&b, " vni %d [%s]", p.VXLAN.VNI, p.VXLAN.Inner)
@@ -175,7 +191,9 @@ type Delivery struct {
 // Result is what became of a packet.
 type Result struct {
 	Out []Delivery
-	// Drops are the reasons of all drops; a flooded packet may be delivered and dropped.
+	// Errors are the ICMP errors that have arrived somewhere: those that VPP made of the packet, or the packet itself.
+	Errors []Delivery
+	// Drops are the reasons of all drops, those of errors among them; a flooded packet may be delivered and dropped.
 	Drops []string
 	// Walk tells the way, a line a step.
 	Walk []string

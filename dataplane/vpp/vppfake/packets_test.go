@@ -28,6 +28,9 @@ const ports = 4
 type packetScript struct {
 	*script
 	inject func(port int, p vppfake.Packet) []string
+	// tells: ICMP errors of VPP's are looked at, too. VPP makes few at a time, hence the pause before each packet.
+	tells bool
+	pause func()
 }
 
 type packetScenario struct {
@@ -56,6 +59,9 @@ func (ps *packetScript) send(port int, p vppfake.Packet) {
 	ps.t.Helper()
 	if p.TTL == 0 {
 		p.TTL = 64
+	}
+	if ps.tells {
+		ps.pause()
 	}
 	out := ps.inject(port, p)
 	slices.Sort(out)
@@ -123,7 +129,7 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 			ps.try(fmt.Sprintf("packet-generator capture pg%d disable", n))
 			for _, frame := range readPcap(outFile(n)) {
 				got, err := decode(frame)
-				if err == nil && !ownTraffic(frame, got) {
+				if err == nil && (!ownTraffic(frame, got) || ps.tells && got.Error != nil) {
 					out = append(out, seen(fmt.Sprintf("pg%d", n), got))
 				}
 			}
@@ -141,7 +147,7 @@ func ownTraffic(frame []byte, p vppfake.Packet) bool {
 }
 
 // fakeInject walks the packet through the fake.
-func fakeInject(t *testing.T, f *vppfake.Fake) func(int, vppfake.Packet) []string {
+func fakeInject(t *testing.T, ps *packetScript, f *vppfake.Fake) func(int, vppfake.Packet) []string {
 	return func(port int, p vppfake.Packet) []string {
 		t.Helper()
 		r, err := f.Send(fmt.Sprintf("pg%d", port), p)
@@ -149,7 +155,11 @@ func fakeInject(t *testing.T, f *vppfake.Fake) func(int, vppfake.Packet) []strin
 			t.Fatalf("send %s: %v\n%s", p, err, r)
 		}
 		var out []string
-		for _, d := range r.Out {
+		arrived := r.Out
+		if ps.tells {
+			arrived = append(arrived, r.Errors...)
+		}
+		for _, d := range arrived {
 			if !d.Local {
 				out = append(out, seen(d.Interface, d.Packet))
 			}
@@ -166,7 +176,7 @@ func TestPacketsFake(t *testing.T) {
 			t.Parallel()
 			f := startFake(t, vppfake.Config{Seed: 1})
 			ps := newPacketScript(&script{t: t, conn: dial(t, f.Socket())})
-			ps.inject = fakeInject(t, f)
+			ps.inject, ps.pause = fakeInject(t, ps, f), func() {}
 			sc.run(ps)
 			want, err := os.ReadFile(packetGolden(sc.name))
 			if err != nil {
@@ -183,7 +193,7 @@ func TestPacketsVPP(t *testing.T) {
 	for _, sc := range packetScenarios() {
 		t.Run(sc.name, func(t *testing.T) {
 			ps := newPacketScript(&script{t: t, conn: dial(t, startVPP(t, 0))})
-			ps.inject = realInject(t, ps)
+			ps.inject, ps.pause = realInject(t, ps), func() { time.Sleep(120 * time.Millisecond) }
 			sc.run(ps)
 			checkGolden(t, packetGolden(sc.name), ps.out.String())
 		})

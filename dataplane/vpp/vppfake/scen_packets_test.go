@@ -14,7 +14,8 @@ import (
 )
 
 func packetScenarios() []packetScenario {
-	return append(slices.Concat(natPacketScenarios(), cnatPacketScenarios(), aclPacketScenarios()), []packetScenario{
+	return append(slices.Concat(natPacketScenarios(), cnatPacketScenarios(), aclPacketScenarios(), pnatPacketScenarios(),
+		errorScenarios(), reuseScenarios()), []packetScenario{
 		{"routed", routedPackets},
 		{"routed6", routedPackets6},
 		{"vrf", vrfPackets},

@@ -23,7 +23,8 @@ type session struct {
 	conn  net.Conn
 	index uint32 // the handle the client puts into its requests
 
-	lostPings int // pings that will not be answered; guarded by the fake's mutex
+	lostPings int  // pings that will not be answered; guarded by the fake's mutex
+	more      bool // requests are at hand; guarded by the fake's mutex
 
 	mu        sync.Mutex // guards the rest
 	out       []byte
@@ -57,13 +58,22 @@ func (s *session) read() {
 		if _, err := io.ReadFull(r, body[:n]); err != nil {
 			return
 		}
-		if !s.fake.dispatch(s, body[:n]) {
+		if !s.fake.dispatch(s, body[:n], another(r)) {
 			return
 		}
 		if r.Buffered() < frameHeader {
 			s.flush()
 		}
 	}
+}
+
+// another: a whole request has been read already.
+func another(r *bufio.Reader) bool {
+	if r.Buffered() < frameHeader {
+		return false
+	}
+	header, err := r.Peek(frameHeader)
+	return err == nil && r.Buffered() >= frameHeader+int(binary.BigEndian.Uint32(header[8:]))
 }
 
 // write sends what is collected, until close.

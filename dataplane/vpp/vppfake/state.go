@@ -95,6 +95,7 @@ func objectKinds() []objectKind {
 		{registerFeatures, nil},
 		{registerNAT, dumpNAT},
 		{registerCnat, dumpCnat},
+		{registerPnat, dumpPnat},
 		{registerACL, dumpACL},
 		{registerDHCP, dumpDHCP},
 		{registerPG, nil},
@@ -122,6 +123,7 @@ type state struct {
 	features map[featureKey]bool
 	nat      nat
 	cnat     cnatState
+	pnats    pnatState
 	acl      aclState
 	dhcp     []*dhcpClient
 }
@@ -143,6 +145,7 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	st.vxlan.start()
 	st.nat.start()
 	st.cnat.start()
+	st.pnats.start()
 	st.acl.start()
 	st.ifs.watchers = map[*session]uint32{}
 	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})

@@ -49,6 +49,10 @@ func (st *state) cnatOn(ifx uint32, fam int, output bool) bool {
 // cnatFlowOf is the flow of a packet; false for one that cnat does not look at.
 func cnatFlowOf(p *Packet, output bool) (cnatFlow, bool) {
 	f := cnatFlow{proto: p.Proto, output: output}
+	if p.Error != nil {
+		f.src, f.dst, f.proto = p.Error.about()
+		return f, true
+	}
 	sport, dport := p.SrcPort, p.DstPort
 	switch p.Proto {
 	case ProtoTCP, ProtoUDP:
@@ -61,7 +65,15 @@ func cnatFlowOf(p *Packet, output bool) (cnatFlow, bool) {
 	return f, true
 }
 
-func (w *walk) cnatTranslate(p *Packet, s *cnatSession) {
+func (w *walk) cnatTranslate(p *Packet, f cnatFlow, s *cnatSession) {
+	if p.Error != nil {
+		if p.Src == f.src.Addr() { // else it comes from somebody on the way
+			p.Src = s.src.Addr()
+		}
+		p.Dst, p.Error = s.dst.Addr(), p.Error.turned(s.src, s.dst)
+		w.step("cnat: %s", *p)
+		return
+	}
 	p.Src, p.Dst = s.src.Addr(), s.dst.Addr()
 	if p.Proto == ProtoTCP || p.Proto == ProtoUDP {
 		p.SrcPort, p.DstPort = s.src.Port(), s.dst.Port()
@@ -91,7 +103,7 @@ func (w *walk) cnatInput(i *iface, p *Packet) {
 		c.sessions[flow] = s
 		c.back(flow, s, true)
 	}
-	w.cnatTranslate(p, s)
+	w.cnatTranslate(p, flow, s)
 }
 
 // translation is the one for a packet's destination.
@@ -148,7 +160,7 @@ func (w *walk) cnatOutput(out *iface, p *Packet) bool {
 		c.sessions[flow] = s
 		c.back(flow, s, false)
 	}
-	w.cnatTranslate(p, s)
+	w.cnatTranslate(p, flow, s)
 	return true
 }
 

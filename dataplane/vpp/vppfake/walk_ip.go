@@ -5,6 +5,7 @@ import (
 
 	"go.fd.io/govpp/binapi/fib_types"
 	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/pnat"
 )
 
 // maxLookups is VPP's bound on FIB lookups of one packet, maxRecursion ours on next hops of next hops.
@@ -42,7 +43,7 @@ func (w *walk) network(i *iface, p Packet) {
 		return
 	}
 	for key := range w.features {
-		if key.ifx == i.index && !isNATFeature(key) && !isCnatFeature(key) {
+		if key.ifx == i.index && !isNATFeature(key) && !isCnatFeature(key) && !isPnatFeature(key) {
 			w.unknown("feature %s of %s on %s", key.feature, key.arc, i.name)
 			return
 		}
@@ -50,6 +51,7 @@ func (w *walk) network(i *iface, p Packet) {
 	w.rx = i
 	table := i.ip[fam].table
 	w.cnatInput(i, &p)
+	w.pnat(i, pnat.PNAT_IP4_INPUT, &p)
 	if !w.aclLets(w.acl.in[i.index], i, &p) {
 		return
 	}
@@ -208,10 +210,8 @@ func (e *fibEntry) towards(nh netip.Addr) *fibEntry {
 
 func (w *walk) special(i *iface, p Packet, via path) {
 	switch via.kind {
-	case fib_types.FIB_API_PATH_TYPE_ICMP_UNREACH:
-		w.drop("unreachable")
-	case fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT:
-		w.drop("prohibited")
+	case fib_types.FIB_API_PATH_TYPE_ICMP_UNREACH, fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT:
+		w.reject(p, via.kind)
 	case kindLinkLocal:
 		if i != nil && i.link6.locks > 0 && p.Dst == i.link6.local {
 			w.local(p, i.ip[ip6].table)
@@ -229,33 +229,48 @@ func (w *walk) local(p Packet, t *fib) {
 		return
 	}
 	w.step("local: %s", p)
-	w.result.Out = append(w.result.Out, Delivery{Fake: w.fake, Local: true, Packet: p})
+	w.arrive(Delivery{Fake: w.fake, Local: true, Packet: p})
 }
 
 // adjacent sends a packet to a neighbour on the link of an interface.
 func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
-	if p.TTL <= 1 {
+	if p.TTL <= 1 && !p.own {
 		w.drop("ttl expired")
 		return
 	}
-	p.TTL--
+	if !p.own {
+		p.TTL--
+	}
+	p.own = false
 	fam := family(p.Dst)
 	if out.hw.ethernet && out.pipeOf() == nil {
-		n := w.ip.neighbors[family(nh)][neighborKey{out.index, nh}]
-		if n == nil {
+		mac, ok := w.neighbor(out, nh)
+		if !ok {
 			w.drop("no adjacency: %s on %s is not resolved", nh, out.label())
 			return
 		}
-		p.EthSrc, p.EthDst = out.hw.mac, n.mac
+		p.EthSrc, p.EthDst = out.hw.mac, mac
 	}
 	if p.IPLen() > out.mtuFor(fam) && (fam == ip6 || p.DF) {
 		w.drop("packet of %d bytes is too big for %s with mtu %d", p.IPLen(), out.label(), out.mtuFor(fam))
 		return
 	}
 	p.VLAN = nil
+	w.pnat(out, pnat.PNAT_IP4_OUTPUT, &p)
 	if w.natOutput(out, &p) && w.aclLets(w.acl.out[out.index], out, &p) && w.cnatOutput(out, &p) {
 		w.output(out, p)
 	}
+}
+
+// neighbor is the MAC of a next hop: a neighbour that is known, or what ARP and ND would find out.
+func (w *walk) neighbor(out *iface, nh netip.Addr) (MAC, bool) {
+	if n := w.ip.neighbors[family(nh)][neighborKey{out.index, nh}]; n != nil {
+		return n.mac, true
+	}
+	if w.cfg.Resolve == nil {
+		return MAC{}, false
+	}
+	return w.cfg.Resolve(out.name, nh)
 }
 
 // arp answers a request, or takes a reply for what it is worth: nothing, the fake does not resolve.

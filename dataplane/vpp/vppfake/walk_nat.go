@@ -17,6 +17,7 @@ type natPacket struct {
 	table *fib   // where it will be looked up
 	out   bool   // it is on its way out: translated behind the lookup
 	tx    uint32 // then: where to
+	dir   int    // of the node that it is in: natO2I or natI2O
 }
 
 // verdict of a step of NAT.
@@ -61,6 +62,11 @@ func (w *walk) natInput(i *iface, p *Packet) (table *fib, goOn bool) {
 
 func (w *walk) natPacket(p *Packet, table *fib) (*natPacket, bool) {
 	q := &natPacket{Packet: p, table: table, key: natKey{src: p.Src, dst: p.Dst, table: table, proto: p.Proto}}
+	if p.Error != nil {
+		src, dst, proto := p.Error.about()
+		q.key = natKey{src: src.Addr(), srcPort: src.Port(), dst: dst.Addr(), dstPort: dst.Port(), table: table, proto: proto}
+		return q, true
+	}
 	switch p.Proto {
 	case ProtoTCP, ProtoUDP:
 		q.key.srcPort, q.key.dstPort = p.SrcPort, p.DstPort
@@ -128,8 +134,15 @@ func (w *walk) translate(q *natPacket, s *natSession, f *natFlow) verdict {
 	if !q.out {
 		n = 0
 	}
+	if q.Proto == ProtoTCP {
+		s.see(q.dir, q.tcpFlags())
+	}
 	s.packets++
 	s.bytes += uint64(q.IPLen() + n)
+	if q.Error != nil {
+		w.translateError(q, s, f)
+		return pass
+	}
 	q.Src, q.Dst = f.to.src, f.to.dst
 	switch {
 	case q.Proto != ProtoICMP:
@@ -156,6 +169,7 @@ func (w *walk) liveSession(key natKey) *natSession {
 
 // out2in is nat44-ed-out2in with its slow path.
 func (w *walk) out2in(q *natPacket) verdict {
+	q.dir = natO2I
 	if q.TTL == 1 {
 		return w.natDrop("ttl expired")
 	}
@@ -180,6 +194,9 @@ func (w *walk) out2in(q *natPacket) verdict {
 func (q *natPacket) toDHCPClient() bool { return q.Proto == ProtoUDP && q.DstPort == 68 }
 
 func (w *walk) out2inSlow(q *natPacket) verdict {
+	if q.Error != nil {
+		return w.errorIn(q)
+	}
 	m := w.natMatch(q.Dst, q.key.dstPort, q.Proto)
 	icmp := q.Proto == ProtoICMP
 	switch {
@@ -369,6 +386,7 @@ func (w *walk) bypass(q *natPacket) {
 
 // in2out is nat44-ed-in2out and nat44-ed-in2out-output with their slow paths.
 func (w *walk) in2out(q *natPacket) verdict {
+	q.dir = natI2O
 	if !q.out && q.TTL == 1 {
 		return w.natDrop("ttl expired")
 	}
@@ -395,6 +413,9 @@ func (w *walk) in2out(q *natPacket) verdict {
 }
 
 func (w *walk) in2outSlow(q *natPacket) verdict {
+	if q.Error != nil {
+		return w.errorOut(q)
+	}
 	if q.out && w.leaveOutput(q) || !q.out && w.leaveInput(q) {
 		return pass
 	}

@@ -65,6 +65,19 @@ func (f *Fake) SendIndex(index uint32, p Packet) (Result, error) {
 	})
 }
 
+// MAC is the hardware address of the interface with the name or tag.
+func (f *Fake) MAC(ifName string) (mac MAC, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.st == nil {
+		return mac, false
+	}
+	if i := f.st.named(ifName); i != nil && i.hw.ethernet {
+		return i.hw.mac, true
+	}
+	return mac, false
+}
+
 // Index is the sw_if_index of the interface with the name or tag.
 func (f *Fake) Index(ifName string) (index uint32, ok bool) {
 	f.mu.Lock()
@@ -106,6 +119,9 @@ func (w *walk) land(fl flight) {
 	f := fl.to
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for f.life.turns > 0 && f.st != nil && !f.life.frozen && !f.life.closed {
+		f.idle.Wait()
+	}
 	if f.st == nil || f.life.frozen {
 		w.err = errDown
 		return
@@ -290,7 +306,20 @@ func (w *walk) deliver(i *iface, p Packet) {
 		}, p})
 		return
 	}
-	w.result.Out = append(w.result.Out, Delivery{Fake: w.fake, Interface: i.hw.owner.name, Tag: i.hw.owner.tag, Packet: p, Fragments: fragments})
+	w.arrive(Delivery{Fake: w.fake, Interface: i.hw.owner.name, Tag: i.hw.owner.tag, Packet: p, Fragments: fragments})
+}
+
+// arrive is where a walk ends.
+func (w *walk) arrive(d Delivery) {
+	inner := &d.Packet
+	for inner.VXLAN != nil {
+		inner = &inner.VXLAN.Inner
+	}
+	if inner.Error != nil {
+		w.result.Errors = append(w.result.Errors, d)
+		return
+	}
+	w.result.Out = append(w.result.Out, d)
 }
 
 // mtuFor is vnet_sw_interface_get_mtu.

@@ -21,12 +21,31 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 )
 
-// store is a transaction that is applied at once, and counts.
+// store is a transaction that is applied at once, and counts; and what the host has been told.
 type store struct {
 	values map[string]proto.Message
 	writes int
+	host   [2]hostend.Places
+	told   int
+}
+
+func (s *store) setPlaces(ipv6 bool, p hostend.Places) {
+	s.host[familyOf(ipv6)] = p
+	s.told++
+}
+
+// places are those that the host has, a line each.
+func (s *store) places() string {
+	var lines []string
+	for _, f := range s.host {
+		for _, p := range f.List {
+			lines = append(lines, fmt.Sprintf("%s udp %t -> %s from %s own %t, answers to %s", p.At, p.UDP, p.To, p.From, p.Own, f.Via))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (s *store) Update(string) api.UpdateOperations { return s }
@@ -71,7 +90,7 @@ func short(m proto.Message) string {
 	case *linux_l3.Route:
 		return fmt.Sprintf("host %s via %s dev %s", m.DstNetwork, m.GwAddr, m.OutgoingInterface)
 	case *vpp_l3.Route:
-		return strings.TrimSpace(fmt.Sprintf("route %s %s %s", m.DstNetwork, m.Type, m.NextHopAddr))
+		return strings.TrimSpace(fmt.Sprintf("route %s %s %s %s", m.DstNetwork, m.Type, m.NextHopAddr, m.OutgoingInterface))
 	}
 	return fmt.Sprint(m)
 }
@@ -83,9 +102,11 @@ func (n node) CnatNode(ipv6 bool) (ipnet.CnatNode, bool) {
 	out := ipnet.CnatNode{HostIf: "tap", LinuxIf: "vpp1", Outside: []string{"nic", "bvi"}, MainVRF: n.vrf}
 	if ipv6 {
 		out.Address, out.HostLink = netip.MustParseAddr("fd00:16::1"), netip.MustParseAddr("fd00:17::1")
+		out.HostOwn = netip.MustParseAddr("fd00:17::2")
 		out.Services = []netip.Prefix{netip.MustParsePrefix("fd00:96::/112")}
 	} else {
 		out.Address, out.HostLink = netip.MustParseAddr("192.168.16.1"), netip.MustParseAddr("172.30.1.1")
+		out.HostOwn = netip.MustParseAddr("172.30.1.2")
 		out.Services = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}
 	}
 	return out, true
@@ -93,7 +114,9 @@ func (n node) CnatNode(ipv6 bool) (ipnet.CnatNode, bool) {
 
 func newRenderer(families renderer.Families) (*Renderer, *store) {
 	s := &store{values: map[string]proto.Message{}}
-	return New(Deps{NodeName: "n1", Network: node{}, Txn: s, Families: families, Log: slog.New(slog.DiscardHandler)}), s
+	return New(Deps{
+		NodeName: "n1", Network: node{}, Txn: s, Families: families, SetPlaces: s.setPlaces, Log: slog.New(slog.DiscardHandler),
+	}), s
 }
 
 func ips(texts ...string) *renderer.IPAddresses {
@@ -173,8 +196,9 @@ func TestRendering(t *testing.T) {
 			s.InternalTrafficPolicy = renderer.NodeLocal
 			s.Backends["http"] = []*renderer.ServiceBackend{backend("fd00:2::3", false)}
 		}), "DENY from ::/0 to fd00:96::1/128 on bvi nic pod1 tap"},
-		{"source ranges: not served", svc("a", func(s *renderer.ContivService) {
+		{"source ranges, policy Local: not served", svc("a", func(s *renderer.ContivService) {
 			s.ExternalIPs, s.LoadBalancerIPs, s.SourceRangesSet = ips("fd00:99::1"), ips("fd00:99::1"), true
+			s.TrafficPolicy = renderer.NodeLocal
 		}), "host fd00:99::1/128 via fd00:17::1 dev vpp1\nDENY from ::/0 to fd00:99::1/128 on bvi nic pod1 tap\n" +
 			"TCP [fd00:96::1]:80 -> [fd00:1::3]:8080 [fd00:2::3]:8080\nroute fd00:99::1/128 INTRA_VRF 100::1"},
 	} {
@@ -310,8 +334,8 @@ func TestRandomUpdates(t *testing.T) {
 		if err := fresh.Resync(now); err != nil {
 			t.Fatal(err)
 		}
-		if s.text() != want.text() {
-			t.Fatalf("seed %d: updates\n%s\n\nresync\n%s", seed, s.text(), want.text())
+		if s.text() != want.text() || s.places() != want.places() || !maps.Equal(r.aliases, fresh.aliases) {
+			t.Fatalf("seed %d: updates\n%s\n%s\n\nresync\n%s\n%s", seed, s.text(), s.places(), want.text(), want.places())
 		}
 	}
 }
@@ -363,7 +387,9 @@ func randomService(rng *rand.Rand, name string) *renderer.ContivService {
 		s.ClusterIPs = addrs("fd00:96::1", "fd00:97::1", "10.96.0.1")
 		s.ExternalIPs = addrs("fd00:99::1", "fd00:99::2", "203.0.113.1")
 		s.LoadBalancerIPs = addrs("fd00:99::1")
-		s.SourceRangesSet = rng.IntN(3) == 0
+		if s.SourceRangesSet = rng.IntN(3) == 0; s.SourceRangesSet {
+			s.LoadBalancerSourceRanges = nets([]string{"fd00:16::/126", "fd00:1::/64", "10.1.0.0/16"}[rng.IntN(3)])
+		}
 		s.TrafficPolicy = renderer.TrafficPolicyType(rng.IntN(2))
 		s.InternalTrafficPolicy = renderer.TrafficPolicyType(rng.IntN(2))
 		s.SessionAffinityTimeout = uint32(rng.IntN(2))

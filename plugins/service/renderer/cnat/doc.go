@@ -22,8 +22,12 @@
 //
 // What cnat cannot do, and what becomes of it:
 //   - SCTP over IPv6: no translation; rejected like an unused port.
-//   - loadBalancerSourceRanges: a load balancer's address with ranges is not served at all: ACLs come behind cnat.
-//   - externalTrafficPolicy Local for clients in the cluster: they get what outside clients get, that is local backends only.
+//   - loadBalancerSourceRanges: ACLs come behind cnat, so a load balancer's address with ranges is led to the host, whose own
+//     stack looks who sends and sends it to another place of the service, as its own (kernel.go, dataplane/hostports,
+//     docs/adr/0010).
+//     With externalTrafficPolicy Local it is not served at all.
+//   - externalTrafficPolicy Local for pods: they get what outside clients get, that is local backends only. The host's own
+//     processes get all: the host sends them to the cluster IP (alias.go).
 //   - Sessions cannot be ended one by one: VPP has only a purge of everything, translations included. A UDP client that goes on
 //     sending from one port, without a pause as long as VPP's session-max-age (30 s by default), stays with a backend that
 //     has gone.

@@ -136,7 +136,9 @@ func (r *Renderer) refence(out *output, before, after []netip.Addr) {
 // fence does something with the routes of an address: VPP rejects what is not translated, and the host sends it to VPP.
 func (r *Renderer) fence(addr netip.Addr, do func(proto.Message)) {
 	whole := netip.PrefixFrom(addr, addr.BitLen())
-	do(byRejection(whole))
+	reject := byRejection(whole)
+	reject.Preference = 1 // a route to the host goes before it: kernel.go
+	do(reject)
 	if node := r.node[addr.Is6()]; node.HostLink.IsValid() {
 		do(&linux_l3.Route{
 			OutgoingInterface: node.LinuxIf, Scope: linux_l3.Route_GLOBAL, DstNetwork: whole.String(), GwAddr: node.HostLink.String(),

@@ -1,6 +1,7 @@
 package cnat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/gate"
+	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 )
 
 // Txn is the transaction of the event that is being handled.
@@ -36,7 +38,11 @@ type Deps struct {
 	Network  Network
 	Txn      Txn
 	Families renderer.Families // 0: IPv6
-	Log      *slog.Logger
+	// SetPlaces is called when something is new of what the host's own stack serves, by family; nil: it serves nothing.
+	SetPlaces func(ipv6 bool, places hostend.Places)
+	// SetAliases is called when something is new of what goes elsewhere for the host's own processes; nil: nothing does.
+	SetAliases func(ipv6 bool, list []hostend.Alias)
+	Log        *slog.Logger
 }
 
 // Renderer is the renderer. Its methods are called by the event loop only.
@@ -55,21 +61,33 @@ type state struct {
 	node      map[bool]ipnet.CnatNode // by ipv6; families that there are
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
+	localIPs  *renderer.IPAddresses // of this one
 	frontends renderer.Interfaces
 	services  map[svcmodel.ID]*service
 	claims    map[vip][]svcmodel.ID // services that want it, sorted; the first one has it
 	fences    map[netip.Addr]int    // addresses that must not leave by the uplink, by number of services
 	have      map[vip]*vpp_cnat.Translation
 	gates     *gate.Gates
-	before    map[svcmodel.ID]*service // those before a resync, while it lasts
+	byHost    map[vip]*restriction // what the host serves
+	viaHost   map[netip.Addr]bool  // addresses of such places
+	back      *gate.Gates          // for what the host hands back
+	told      [2]hostend.Places    // what the host has been told, by family
+	toldHost  [2]bool
+	// aliases are where the host's own processes go, by place; hostAliases what the host has been told, by family.
+	aliases     map[vip]netip.AddrPort
+	hostAliases [2][]hostend.Alias
+	toldAliases [2]bool
+	before      map[svcmodel.ID]*service // those before a resync, while it lasts
 }
 
 // service is a service as it was rendered. A nil translation is one without backends: nobody else serves its place.
 type service struct {
 	translations map[vip]*vpp_cnat.Translation
 	drops        map[vip]bool // of those without backends: what is not rejected, but dropped
+	restricted   map[vip]*restriction
+	aliases      map[vip]netip.AddrPort
 	fences       []netip.Addr
-	closed       bool // an address is not served, since cnat cannot tell who may use it
+	closed       string // why an address is not served although it has backends, if one is not
 }
 
 // vip is what a client sends to.
@@ -77,6 +95,10 @@ type vip struct {
 	addr  netip.Addr
 	port  uint16
 	proto renderer.ProtocolType
+}
+
+func (v vip) compare(o vip) int {
+	return cmp.Or(v.addr.Compare(o.addr), cmp.Compare(v.port, o.port), cmp.Compare(v.proto, o.proto))
 }
 
 // New is a renderer without any state.
@@ -91,7 +113,8 @@ func newState() *state {
 	return &state{
 		node: map[bool]ipnet.CnatNode{}, nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
 		claims: map[vip][]svcmodel.ID{}, fences: map[netip.Addr]int{}, have: map[vip]*vpp_cnat.Translation{},
-		gates: gate.New(aclName),
+		gates: gate.New(aclName), localIPs: renderer.NewIPAddresses(), byHost: map[vip]*restriction{},
+		viaHost: map[netip.Addr]bool{}, back: gate.New(backACL), aliases: map[vip]netip.AddrPort{},
 	}
 }
 
@@ -112,10 +135,11 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		r.node[ipv6] = node
 	}
 	if len(r.node) == 0 {
+		r.tellHost()
 		return nil
 	}
 	out := &output{put: r.Txn.Resync().Put, remove: func(string) {}}
-	r.nodeIPs, r.frontends = ev.NodeIPs, ev.FrontendIfs
+	r.nodeIPs, r.localIPs, r.frontends = ev.NodeIPs, ev.LocalNodeIPs, ev.FrontendIfs
 	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
 	r.putNode(out)
 	for name := range r.allInterfaces(r.frontends) {
@@ -187,6 +211,8 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 
 // UpdateLocalNodeIPs implements LocalNodeIPsRenderer.
 func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []*renderer.ContivService) error {
+	r.localIPs = local
+	r.tellHost()
 	addrs := r.nodePortAddresses(local)
 	if slices.Equal(addrs, r.nodePorts) {
 		return nil
@@ -212,6 +238,15 @@ func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*re
 			r.fence(addr, out.Remove)
 		}
 	}
+	vips := map[vip]bool{}
+	for _, s := range r.services {
+		for v := range s.restricted {
+			if before.Contains(v.addr) != nodeIPs.Contains(v.addr) {
+				vips[v] = true
+			}
+		}
+	}
+	r.settle(out, vips)
 	return errors.Join(out.errs...)
 }
 
@@ -274,9 +309,9 @@ func (r *Renderer) claim(out *output, id svcmodel.ID, now *service, vips map[vip
 	}
 	r.services[id] = now
 	r.refence(out, old.fences, now.fences)
-	if was := r.before[id]; now.closed && !old.closed && (was == nil || !was.closed) {
-		r.Log.Warn("a load balancer's address is not served: VPP's cnat cannot keep to loadBalancerSourceRanges; "+
-			"leave them out, or use the service's other addresses", "service", id.String())
+	if was := r.before[id]; now.closed != "" && now.closed != old.closed && (was == nil || was.closed != now.closed) {
+		r.Log.Warn("a load balancer's address with loadBalancerSourceRanges is not served, since VPP's cnat cannot look who "+
+			"sends; leave the ranges out, or use the service's other addresses", "service", id.String(), "why", now.closed)
 	}
 }
 
@@ -287,13 +322,21 @@ func (r *Renderer) settle(out *output, vips map[vip]bool) {
 		if list := r.claims[v]; len(list) > 0 {
 			owner := r.services[list[0]]
 			want = owner.translations[v]
-			r.gate(v, owner.drops[v])
+			restricted := owner.restricted[v]
+			if r.nodeIPs.Contains(v.addr) {
+				restricted = nil // what is for a node's own address is not led elsewhere
+			}
+			r.setRestriction(v, restricted)
+			r.setAlias(v, owner.aliases[v])
+			r.gate(v, owner.drops[v] && restricted == nil)
 			if len(list) > 1 {
 				r.Log.Debug("several services have this address and port", "address", v.addr, "port", v.port,
 					"served", list[0].String(), "not served", list[1].String())
 			}
 		} else {
 			delete(r.claims, v)
+			r.setRestriction(v, nil)
+			r.setAlias(v, netip.AddrPort{})
 			r.gate(v, false)
 		}
 		switch have := r.have[v]; {
@@ -306,6 +349,8 @@ func (r *Renderer) settle(out *output, vips map[vip]bool) {
 		}
 	}
 	r.emitGates(out)
+	r.emitRestrictions(out)
+	r.tellAliases()
 }
 
 func (r *Renderer) gate(v vip, drop bool) {

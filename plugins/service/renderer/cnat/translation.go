@@ -24,7 +24,8 @@ type rendering struct {
 // render makes the translations of a service.
 func (r *Renderer) render(value *renderer.ContivService) *service {
 	g := &rendering{r: r, value: value, out: &service{
-		translations: map[vip]*vpp_cnat.Translation{}, drops: map[vip]bool{},
+		translations: map[vip]*vpp_cnat.Translation{}, drops: map[vip]bool{}, restricted: map[vip]*restriction{},
+		aliases: map[vip]netip.AddrPort{},
 	}}
 	for ipv6 := range r.node {
 		for _, name := range slices.Sorted(maps.Keys(value.Ports)) {
@@ -51,22 +52,27 @@ func (g *rendering) port(name string, port *renderer.ServicePort, ipv6 bool) {
 	if g.value.TrafficPolicy != g.value.InternalTrafficPolicy {
 		outside = g.backends(name, g.value.TrafficPolicy, ipv6)
 	}
-	_, restricted := g.value.SourceRanges(ipv6)
+	ranges, restricted := g.value.SourceRanges(ipv6)
 	for _, addr := range ofFamily(g.value.ExternalIPs, ipv6) {
 		v := vip{addr, port.Port, port.Protocol}
-		if restricted && g.value.LoadBalancerIPs.Contains(addr) && len(outside.backends) > 0 {
-			g.add(v, target{drop: true}) // cnat cannot look who it is
-			g.out.closed = true
+		limited := restricted && g.value.LoadBalancerIPs.Contains(addr)
+		if limited && len(outside.backends) > 0 {
+			g.restrict(v, port, ranges)
 			continue
 		}
 		g.add(v, outside)
+		if !limited { // of who may use it an alias knows nothing
+			g.alias(v, port, inside)
+		}
 	}
 	if port.NodePort == 0 {
 		return
 	}
 	for _, addr := range g.r.nodePorts {
 		if addr.Is6() == ipv6 {
-			g.add(vip{addr, port.NodePort, port.Protocol}, outside)
+			v := vip{addr, port.NodePort, port.Protocol}
+			g.add(v, outside)
+			g.alias(v, port, inside)
 		}
 	}
 }
@@ -79,7 +85,7 @@ type target struct {
 
 func (g *rendering) add(v vip, to target) {
 	backends := to.backends
-	if have, seen := g.out.translations[v]; seen && have != nil {
+	if g.out.translations[v] != nil || g.out.restricted[v] != nil {
 		return
 	}
 	if len(backends) == 0 {

@@ -149,6 +149,18 @@ func TestServicesIPv4(t *testing.T) {
 		w.reaches(b, network, "10.96.0.11:80", "host")
 		w.reaches(&machine{Namespace: node.Namespace, name: "itself"}, network, "10.96.0.11:80", "host")
 	}
+	for _, n := range w.Nodes {
+		_, err := n.Run(w.ctx, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+		w.must(err)
+	}
+	w.service("ranged", "10.96.0.12", balancer("203.0.113.1", a.ip.String()+"/32", b.ip.String()+"/32"), a, b)
+	for _, network := range []string{"tcp", "udp"} {
+		w.reached(a, network, "203.0.113.1:80", "a", "b")
+		w.reached(b, network, "203.0.113.1:80", "a", "b")
+		if name, err := a2.askFrom(network, "203.0.113.1:80"); !isTimeout(err) {
+			t.Errorf("from a2, which may not, by %s: %q, %v", network, name, err)
+		}
+	}
 }
 
 // BenchmarkConnections makes connections to a service over IPv4, one after the other, by NAT44 and by cnat.

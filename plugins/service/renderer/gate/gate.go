@@ -15,7 +15,7 @@ import (
 // changed, and meanwhile handles no packets (docs/adr/0009). Of more than that the rest is rejected.
 const mostDrops = 100
 
-// Place is what a client sends to.
+// Place is what a client sends to. Without a port it is all that goes to the address.
 type Place struct {
 	Addr  netip.Addr
 	Port  uint16
@@ -115,7 +115,7 @@ func (g *Gates) render() *vpp_acl.ACL {
 	drops := 0
 	for _, p := range places {
 		from := g.places[p]
-		if len(from) == 0 {
+		if len(from) == 0 && p.Port != 0 {
 			if drops++; drops > mostDrops {
 				continue
 			}
@@ -157,9 +157,11 @@ func rule(action vpp_acl.ACL_Rule_Action, from netip.Prefix, to Place) *vpp_acl.
 	r := &vpp_acl.ACL_Rule_IpRule{Ip: &vpp_acl.ACL_Rule_IpRule_Ip{
 		SourceNetwork: from.String(), DestinationNetwork: whole(to.Addr).String(),
 	}}
-	if to.Proto == renderer.UDP {
+	switch {
+	case to.Port == 0:
+	case to.Proto == renderer.UDP:
 		r.Udp = &vpp_acl.ACL_Rule_IpRule_Udp{DestinationPortRange: port}
-	} else {
+	default:
 		r.Tcp = &vpp_acl.ACL_Rule_IpRule_Tcp{DestinationPortRange: port}
 	}
 	return &vpp_acl.ACL_Rule{Action: action, IpRule: r}

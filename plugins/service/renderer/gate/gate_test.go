@@ -65,6 +65,17 @@ func TestWhoMay(t *testing.T) {
 	g.Set(place("203.0.113.2", 80), nets("192.168.16.0/24"))
 	g.Set(place("203.0.113.3", 80), nil)
 	g.Set(place("fd00:99::1", 80), nets("fd00:16::/64"))
+	whole := Place{Addr: netip.MustParseAddr("203.0.113.4")}
+	g.Set(whole, nil)
+	g.Emit(node, h.put, h.remove)
+	last := h.acl.Rules[slices.IndexFunc(h.acl.Rules, func(r *vpp_acl.ACL_Rule) bool {
+		return r.IpRule.Ip.DestinationNetwork == "203.0.113.4/32"
+	})]
+	if r := last.IpRule; last.Action != vpp_acl.ACL_Rule_DENY || r.Tcp != nil || r.Udp != nil || r.Icmp != nil ||
+		r.Ip.Protocol != 0 {
+		t.Errorf("a whole address: %v", last)
+	}
+	g.Clear(whole)
 	g.Emit(node, h.put, h.remove)
 	if on := h.acl.Interfaces.Ingress; !slices.Equal(on, []string{"a", "b"}) {
 		t.Errorf("on %s", on)

@@ -26,6 +26,29 @@ type End struct {
 	Own, Alias netip.Addr
 }
 
+// Place is an address and port with source ranges, which the host serves for cnat (renderer/cnat): it lets those through who
+// may use it, and sends what they send to another place of the service.
+type Place struct {
+	At   netip.AddrPort
+	UDP  bool
+	To   netip.AddrPort
+	From []netip.Prefix
+	Own  bool // the host itself may use it
+}
+
+// Places are those of a family.
+type Places struct {
+	Via  netip.Addr // VPP's address on the link, to which the answers go
+	List []Place
+}
+
+// Alias is an address and port for which the host's own processes go elsewhere (renderer/cnat).
+type Alias struct {
+	At  netip.AddrPort
+	UDP bool
+	To  netip.AddrPort
+}
+
 // Deps are what the renderer needs.
 type Deps struct {
 	Network  Network

@@ -83,6 +83,7 @@ func (r *Renderer) unclaim(id svcmodel.ID, e external) (heirs []svcmodel.ID) {
 	if len(list) == 0 {
 		delete(r.claims, e)
 		r.gate(&mapping{external: e})
+		r.alias(nil, &mapping{external: e})
 		return nil
 	}
 	r.claims[e] = list
@@ -99,6 +100,7 @@ func (r *Renderer) dnat(s *service) *vpp_nat.DNat44 {
 		m := &s.mappings[i]
 		if r.claims[m.external][0] == s.value.ID {
 			r.gate(m)
+			r.alias(s, m)
 		} else {
 			r.Log.Debug("another service has this address and port", "service", s.value.ID.String(),
 				"address", m.external.addr, "port", m.external.port, "owner", r.claims[m.external][0].String())

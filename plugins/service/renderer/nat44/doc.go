@@ -14,6 +14,9 @@
 // that may go to backends on other nodes (externalTrafficPolicy Cluster), for backends in the host's own stack or beyond the
 // uplink (Way.Abroad), and when a backend reaches itself (self-twice-NAT).
 //
+// With externalTrafficPolicy Local clients outside get local backends, those in the cluster all: by an alias of the address
+// (alias.go).
+//
 // What nothing serves is rejected by a route: the networks of cluster IPs end in VPP, and so do external addresses.
 //
 // Who may use an address, and what is dropped instead of rejected, is in an ACL (package gate), and a mapping that not everybody
@@ -21,7 +24,6 @@
 //
 // What NAT44 cannot do, and what becomes of it:
 //   - SCTP: no mapping; rejected like an unused port.
-//   - externalTrafficPolicy Local for clients in the cluster: they get what outside clients get, that is local backends only.
 //   - endpoints of a node port or an external address that change while VPP has workers: a connection of that moment may fail.
 //   - more than 255 backends: each node uses 255 of them, not all nodes the same.
 //

@@ -22,6 +22,7 @@ type mapping struct {
 	affinity uint32
 	gated    bool           // only clients in from may use it
 	from     []netip.Prefix // none: without backends packets are dropped instead of rejected
+	alias    netip.Addr     // where clients in the cluster are served instead; invalid: here
 }
 
 func (m *mapping) value(acl string) *vpp_nat.DNat44_StaticMapping {
@@ -72,20 +73,25 @@ func (g *rendering) port(name string, port *renderer.ServicePort) {
 	}
 	outside := g.backends(name, g.value.TrafficPolicy)
 	outside.hide = outside.abroad || g.value.TrafficPolicy == renderer.ClusterWide
+	var cluster target
+	if g.value.TrafficPolicy == renderer.NodeLocal {
+		cluster = g.backends(name, renderer.ClusterWide)
+		cluster.hide = cluster.abroad
+	}
 	ranges, restricted := g.value.SourceRanges(false)
 	for _, addr := range onlyIPv4(g.value.ExternalIPs) {
 		e := external{addr, port.Port, port.Protocol}
 		if restricted && g.value.LoadBalancerIPs.Contains(addr) {
-			g.add(e, outside.only(ranges))
+			g.serve(e, outside.only(ranges), cluster.only(ranges))
 			continue
 		}
-		g.add(e, outside)
+		g.serve(e, outside, cluster)
 	}
 	if port.NodePort == 0 {
 		return
 	}
 	for _, addr := range g.r.nodePorts {
-		g.add(external{addr, port.NodePort, port.Protocol}, outside)
+		g.serve(external{addr, port.NodePort, port.Protocol}, outside, cluster)
 	}
 }
 
@@ -110,14 +116,16 @@ func (t target) only(from []netip.Prefix) target {
 	return t
 }
 
-func (g *rendering) add(e external, to target) {
+// add is false if the service has the place already.
+func (g *rendering) add(e external, to target) bool {
 	if g.seen[e] {
-		return
+		return false
 	}
 	g.seen[e] = true
 	g.out.mappings = append(g.out.mappings, mapping{
 		external: e, backends: to.backends, hide: to.hide, affinity: g.value.SessionAffinityTimeout, gated: to.gated, from: to.from,
 	})
+	return true
 }
 
 // backends are those that a port has for traffic under a policy.

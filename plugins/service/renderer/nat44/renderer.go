@@ -11,6 +11,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
+	vpp_pnat "contiv.dev/vswitch/dataplane/nb/vpp/pnat"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
@@ -39,6 +40,19 @@ type HostPorts interface {
 	SetNodePorts(tcp, udp []uint16, at []netip.Addr, to netip.Addr)
 }
 
+// HostAliases makes the host give addresses other ones for its own processes.
+type HostAliases interface {
+	// SetAliases is called when something is new. What goes to an alias is routed to VPP.
+	SetAliases(list []HostAlias)
+}
+
+// HostAlias is an address and port, and the address instead.
+type HostAlias struct {
+	At    netip.AddrPort
+	Proto renderer.ProtocolType
+	To    netip.Addr
+}
+
 // Deps are what the renderer needs.
 type Deps struct {
 	NodeName string // two nodes use different backends of a service that has more of them than VPP can take
@@ -48,6 +62,8 @@ type Deps struct {
 	// HostPorts: nil for none. It is told of services that an event changes before the event's transaction is committed; until
 	// then VPP refuses what comes.
 	HostPorts HostPorts
+	// HostAliases: nil for none; see alias.go. Told when HostPorts is.
+	HostAliases HostAliases
 }
 
 // Renderer is the renderer. Its methods are called by the event loop only.
@@ -77,8 +93,16 @@ type state struct {
 	fences    map[netip.Addr]int         // addresses that must not leave by the uplink, by number of services
 	ports     map[hostPort]int           // node ports, by number of services
 	told      bool                       // HostPorts knows them
-	put       func(msg proto.Message)
-	remove    func(msg proto.Message)
+	aliases   map[external]netip.Addr    // by place; see alias.go
+	// aliasList are the same in order, aliased the interfaces that have them; aliasesNew: they have changed since.
+	aliasList  []*vpp_pnat.Interface_Alias
+	aliased    renderer.Interfaces
+	aliasesNew bool
+	hostRoute  bool // the host has a route to them
+	// tooManyAliases: there are more than VPP gets.
+	tooManyAliases bool
+	put            func(msg proto.Message)
+	remove         func(msg proto.Message)
 }
 
 // service is a service as it was rendered.
@@ -100,6 +124,7 @@ func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
 		claims: map[external][]svcmodel.ID{}, fences: map[netip.Addr]int{}, ports: map[hostPort]int{}, gates: gate.New(aclName),
+		aliases: map[external]netip.Addr{}, aliasesNew: true,
 	}
 }
 
@@ -132,6 +157,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		r.emit(s)
 	}
 	r.emitGates()
+	r.emitAliases()
 	r.tellHost()
 	return errors.Join(errs...)
 }
@@ -184,6 +210,7 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 		r.emit(r.services[id])
 	}
 	r.emitGates()
+	r.emitAliases()
 	r.tellHost()
 	return errors.Join(errs...)
 }
@@ -254,6 +281,7 @@ func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
 		}
 	}
 	r.emitGates()
+	r.emitAliases()
 	return errors.Join(errs...)
 }
 
@@ -278,6 +306,7 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 		r.emit(r.services[id])
 	}
 	r.emitGates()
+	r.emitAliases()
 	r.tellHost()
 	return errors.Join(errs...)
 }

@@ -26,7 +26,10 @@ import (
 type values struct {
 	state map[string]proto.Message
 	ops   int
+	host  []HostAlias // what the host has been told
 }
+
+func (v *values) SetAliases(list []HostAlias) { v.host = list }
 
 func (v *values) Put(key string, msg proto.Message) {
 	v.ops++
@@ -76,7 +79,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{t: t, out: &values{}, services: map[svcmodel.ID]*renderer.ContivService{}, ev: renderer.NewResyncEventData()}
 	w.net = &network{far: map[netip.Addr]bool{}, node: ipnet.NATNode{
 		Uplink: "nic", Exit: "nic", Address: addr("192.168.16.1"), Outside: true, Loopback: addr("10.1.1.254"), HostLink: addr("172.30.1.1"),
-		Host:   addr("172.30.1.2"),
+		Host: addr("172.30.1.2"), Shared: []string{"nic", "bvi", "vppend"},
 		HostIf: "host", Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}, PodVRF: 1,
 	}}
 	w.r = w.renderer(w.out)
@@ -88,7 +91,7 @@ func newWorld(t testing.TB) *world {
 }
 
 func (w *world) renderer(out *values) *Renderer {
-	return New(Deps{NodeName: "n1", Network: w.net, Txn: out, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
+	return New(Deps{NodeName: "n1", Network: w.net, Txn: out, HostAliases: out, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
 }
 
 func (w *world) snapshot() *renderer.ResyncEventData {
@@ -160,6 +163,9 @@ func (w *world) asResynced() {
 	w.t.Helper()
 	fresh := &values{}
 	w.must(w.renderer(fresh).Resync(w.snapshot()))
+	if !slices.Equal(fresh.host, w.out.host) {
+		w.t.Errorf("the host has the aliases\n%v\nwant\n%v", w.out.host, fresh.host)
+	}
 	for key := range w.out.state {
 		if fresh.state[key] == nil {
 			w.t.Errorf("%s is left", key)
@@ -212,7 +218,7 @@ func TestMappings(t *testing.T) {
 	local := withExternal(svc("local", "10.96.0.3", "L10.1.1.2", "10.1.2.2"), "203.0.113.1")
 	local.TrafficPolicy = renderer.NodeLocal
 	w.set(local)
-	w.wantDNAT("local", "10.96.0.3:80 TCP SELF"+both, "203.0.113.1:80 TCP SELF 10.1.1.2:8080@1")
+	w.wantDNAT("local", "10.96.0.3:80 TCP SELF"+both, "203.0.113.1:80 TCP SELF 10.1.1.2:8080@1", "254.203.61.54:80 TCP SELF"+both)
 
 	w.set(svc("hosts", "10.96.0.4", "LH10.99.0.1", "H10.99.0.2"))
 	w.wantDNAT("hosts", "10.96.0.4:80 TCP ENABLED 10.99.0.1:8080@0 10.99.0.2:8080@0")
@@ -322,7 +328,8 @@ func TestDrops(t *testing.T) {
 	s.InternalTrafficPolicy, s.TrafficPolicy = renderer.NodeLocal, renderer.NodeLocal
 	s.Ports["web"].NodePort = 30080
 	w.set(withExternal(s, "203.0.113.1"))
-	w.wantDNAT("s")
+	w.wantDNAT("s", "254.203.61.54:80 TCP SELF 10.1.2.2:8080@1", "254.105.11.250:30080 TCP SELF 10.1.2.2:8080@1",
+		"254.104.210.64:30080 TCP SELF 10.1.2.2:8080@1", "254.178.174.108:30080 TCP SELF 10.1.2.2:8080@1")
 	w.wantACL("!0.0.0.0/0 > 10.96.0.1/32 TCP 80", "!0.0.0.0/0 > 10.99.0.1/32 TCP 30080", "!0.0.0.0/0 > 172.30.1.1/32 TCP 30080",
 		"!0.0.0.0/0 > 192.168.16.1/32 TCP 30080", "!0.0.0.0/0 > 203.0.113.1/32 TCP 80")
 	w.asResynced()

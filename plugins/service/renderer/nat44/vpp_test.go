@@ -50,6 +50,10 @@ func TestServices(t *testing.T) {
 		w.reaches(outside, network, "192.168.16.1:30081", a)
 		w.sees(outside, network, "192.168.16.1:30081", outsideIP)
 		w.silent(outside, network, "192.168.16.2:30081")
+		for _, from := range []*server{b, h1} { // in the cluster, and there is no backend on their node
+			w.reaches(from, network, "192.168.16.2:30081", a)
+		}
+		w.sees(b, network, "192.168.16.2:30081", b.ip.String())
 	})
 	w.each("outside", func(network string) {
 		for _, from := range []*server{a, b} {
@@ -96,6 +100,10 @@ func TestNoOverlay(t *testing.T) {
 		w.reaches(outside, network, "192.168.16.1:30081", a)
 		w.sees(outside, network, "192.168.16.1:30081", outsideIP)
 		w.silent(outside, network, "192.168.16.2:30081")
+		for _, from := range []*server{b, h1} { // in the cluster, and there is no backend on their node
+			w.reaches(from, network, "192.168.16.2:30081", a)
+		}
+		w.sees(b, network, "192.168.16.2:30081", b.ip.String())
 		w.sees(a, network, b.at(servePort), a.ip.String())
 		for _, from := range []*server{a, b} {
 			w.sees(from, network, h0.at(servePort), from.ip.String())
@@ -129,6 +137,10 @@ func TestNoOverlayWithWorker(t *testing.T) {
 	a, a2, b := w.pod(0, "a"), w.pod(0, "a2"), w.pod(1, "b")
 	outside := w.outside()
 	w.service("web", "10.96.0.10", nodePort(30080), a, b)
+	w.service("np-local", "10.96.0.13", func(s *corev1.Service) {
+		nodePort(30081)(s)
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}, a)
 	w.each("outside and services", func(network string) {
 		for range 8 {
 			w.sees(a, network, outside.at(servePort), "192.168.16.1")
@@ -140,6 +152,8 @@ func TestNoOverlayWithWorker(t *testing.T) {
 			w.reaches(from, network, "10.96.0.10:80", a, b)
 		}
 		w.reaches(outside, network, "192.168.16.1:30080", a, b)
+		w.reaches(b, network, "192.168.16.2:30081", a)
+		w.silent(outside, network, "192.168.16.2:30081")
 	})
 	for _, from := range []*server{a, b} {
 		w.must(w.eventually(func() error { return from.PingOnce(w.ctx, outsideIP, 0) }))

@@ -330,13 +330,23 @@ func (w *world) reaches(from *server, network, to string, servers ...*server) {
 		}
 		return nil
 	})
-	for range 6 {
-		if err == nil {
-			var name string
-			if name, _, err = askOnce(from.Namespace, network, to); err == nil && !known[name] {
+	others := func(tries int) error {
+		for range tries {
+			name, _, err := askOnce(from.Namespace, network, to)
+			if err == nil && !known[name] {
 				err = fmt.Errorf("%q answers", name)
 			}
+			if err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	if err == nil { // a change that takes somebody away may come only now
+		err = w.eventually(func() error { return others(12) })
+	}
+	if err == nil {
+		err = others(6)
 	}
 	if err != nil {
 		w.t.Errorf("from %s to %s %s: %v (before: %v)", from.name, network, to, err, failed)
@@ -363,7 +373,7 @@ func (w *world) silent(from *server, network, to string) {
 }
 
 func (w *world) eventually(ok func() error) error {
-	ctx, cancel := context.WithTimeout(w.ctx, 8*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
 	defer cancel()
 	return testbed.Eventually(ctx, 5*time.Millisecond, ok)
 }

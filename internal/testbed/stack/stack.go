@@ -1,0 +1,309 @@
+package stack
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"contiv.dev/vswitch/dataplane/hostports"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// Stack is one network namespace. Its methods may be called from any goroutine.
+type Stack struct {
+	Name     string
+	Forwards bool // packets that are not for itself
+
+	mu      sync.Mutex // guards what follows
+	links   map[string]Link
+	routes  map[string]Route
+	peers   map[peer]vppfake.MAC
+	ports   [2]hostports.Ports   // by family
+	places  [2]hostports.Places  // by family
+	aliases [2]hostports.Aliases // by family
+	nat     map[flow]translated  // what becomes of a flow's packets
+	port    uint16               // the last one that a place's connection has got
+}
+
+// Link is a device.
+type Link struct {
+	Device string
+	MAC    vppfake.MAC
+	Addrs  []netip.Prefix
+}
+
+// Route is a route by a device; Via is invalid for what is on the link itself.
+type Route struct {
+	Dst    netip.Prefix
+	Via    netip.Addr
+	Device string
+}
+
+type peer struct {
+	device string
+	addr   netip.Addr
+}
+
+// Outcome is what becomes of a packet at a stack: it is for the stack itself, it leaves, or it is dropped.
+type Outcome struct {
+	Local  bool
+	Drop   string // why; empty unless it is dropped
+	Device string // by which it leaves
+	To     netip.Addr
+	Packet vppfake.Packet // with Ethernet addresses, as far as the stack knows them
+}
+
+// New is a stack without links.
+func New(name string) *Stack {
+	return &Stack{
+		Name: name, links: map[string]Link{}, routes: map[string]Route{}, peers: map[peer]vppfake.MAC{}, nat: map[flow]translated{},
+		port: firstPort,
+	}
+}
+
+// SetLink adds or replaces a device.
+func (s *Stack) SetLink(l Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links[l.Device] = l
+}
+
+// DeleteLink removes a device.
+func (s *Stack) DeleteLink(device string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.links, device)
+}
+
+// SetRoute adds or replaces the route of a name.
+func (s *Stack) SetRoute(name string, r Route) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.routes[name] = r
+}
+
+// DeleteRoute removes it.
+func (s *Stack) DeleteRoute(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.routes, name)
+}
+
+// SetNeighbor says which MAC address an address on a link has; the zero MAC: none.
+func (s *Stack) SetNeighbor(device string, addr netip.Addr, mac vppfake.MAC) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mac == (vppfake.MAC{}) {
+		delete(s.peers, peer{device, addr})
+		return
+	}
+	s.peers[peer{device, addr}] = mac
+}
+
+// SetPorts sets the rules of a family.
+func (s *Stack) SetPorts(ipv6 bool, p hostports.Ports) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ports[index(ipv6)] = p
+}
+
+// SetPlaces sets the places of a family.
+func (s *Stack) SetPlaces(ipv6 bool, p hostports.Places) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places[index(ipv6)] = p
+}
+
+// Places are those of a family.
+func (s *Stack) Places(ipv6 bool) hostports.Places {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.places[index(ipv6)]
+}
+
+// Ports are the rules of a family.
+func (s *Stack) Ports(ipv6 bool) hostports.Ports {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ports[index(ipv6)]
+}
+
+func index(ipv6 bool) int {
+	if ipv6 {
+		return 1
+	}
+	return 0
+}
+
+// MAC is that of a device.
+func (s *Stack) MAC(device string) (vppfake.MAC, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.links[device]
+	return l.MAC, ok
+}
+
+// Source is the address with which the stack talks to another one.
+func (s *Stack) Source(to netip.Addr) (netip.Addr, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ownsLocked(to) {
+		return to, nil
+	}
+	r, ok := s.routeLocked(to)
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("%s has no route to %s", s.Name, to)
+	}
+	next := r.Via
+	if !next.IsValid() {
+		next = to
+	}
+	var any netip.Addr
+	for _, p := range s.links[r.Device].Addrs {
+		if p.Contains(next) {
+			return p.Addr(), nil
+		}
+		if p.Addr().Is4() == to.Is4() && !any.IsValid() {
+			any = p.Addr()
+		}
+	}
+	if any.IsValid() {
+		return any, nil
+	}
+	return netip.Addr{}, fmt.Errorf("%s has no address on %s for %s", s.Name, r.Device, to)
+}
+
+func (s *Stack) ownsLocked(a netip.Addr) bool {
+	for _, l := range s.links {
+		for _, p := range l.Addrs {
+			if p.Addr() == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// routeLocked is the most specific route; what is on a link goes before.
+func (s *Stack) routeLocked(to netip.Addr) (best Route, ok bool) {
+	consider := func(r Route) {
+		if r.Dst.Contains(to) && (!ok || r.Dst.Bits() > best.Dst.Bits()) {
+			best, ok = r, true
+		}
+	}
+	for _, l := range s.links {
+		for _, p := range l.Addrs {
+			consider(Route{Dst: p.Masked(), Device: l.Device})
+		}
+	}
+	for _, r := range s.routes {
+		consider(r)
+	}
+	return best, ok
+}
+
+// Send is a packet of the stack's own.
+func (s *Stack) Send(p vppfake.Packet) Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.TTL == 0 {
+		p.TTL = 64
+	}
+	if !s.mayUseLocked(&p, true) {
+		return Outcome{Drop: fmt.Sprintf("%s may not use %s itself", s.Name, p.Dst)}
+	}
+	t := s.trackLocked(&p)
+	s.aliasLocked(t, &p)
+	if !t.known && s.wantsPortLocked(&p) {
+		t.redirected(&p, s.portsOf(&p).To)
+	}
+	s.placeLocked(t, &p)
+	if s.ownsLocked(p.Dst) {
+		s.confirmLocked(t, &p)
+		return Outcome{Local: true, Packet: p}
+	}
+	return s.leaveLocked(t, p)
+}
+
+// Receive is a packet that comes by a device.
+func (s *Stack) Receive(device string, p vppfake.Packet) Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.links[device]
+	if !ok {
+		return Outcome{Drop: fmt.Sprintf("%s has no %s", s.Name, device)}
+	}
+	if l.MAC != (vppfake.MAC{}) && p.EthDst != l.MAC {
+		return Outcome{Drop: fmt.Sprintf("%s: MAC %s is not that of %s", s.Name, p.EthDst, device)}
+	}
+	s.comesBackLocked(device, &p)
+	if !s.mayUseLocked(&p, false) {
+		return Outcome{Drop: fmt.Sprintf("%s: %s may not use %s", s.Name, p.Src, p.Dst)}
+	}
+	t := s.trackLocked(&p)
+	s.markLocked(t, device, &p)
+	if rules := s.portsOf(&p); !t.known && device != rules.Link && s.wantsPortLocked(&p) {
+		t.redirected(&p, rules.To)
+	}
+	s.placeLocked(t, &p)
+	switch {
+	case s.ownsLocked(p.Dst):
+		s.confirmLocked(t, &p)
+		return Outcome{Local: true, Packet: p}
+	case !s.Forwards:
+		return Outcome{Drop: fmt.Sprintf("%s does not forward to %s", s.Name, p.Dst)}
+	case p.TTL <= 1:
+		return Outcome{Drop: s.Name + ": ttl expired"}
+	case device == s.placesOf(&p).Link && p.Error == nil && s.isPlaceLocked(p.Dst):
+		return s.rejectLocked(device, p)
+	}
+	p.TTL--
+	return s.leaveLocked(t, p)
+}
+
+// leaveLocked is routing and what comes behind it.
+func (s *Stack) leaveLocked(t *track, p vppfake.Packet) Outcome {
+	r, ok := s.routeLocked(p.Dst)
+	if !ok && !t.back {
+		return Outcome{Drop: fmt.Sprintf("%s has no route to %s", s.Name, p.Dst)}
+	}
+	if places := s.placesOf(&p); t.back {
+		r = Route{Device: places.Link, Via: places.Via}
+	}
+	next := r.Via
+	if !next.IsValid() {
+		next = p.Dst
+	}
+	if t.placed && r.Device == s.placesOf(&p).Link {
+		src, ok := s.addressLocked(r.Device, next)
+		if !ok {
+			src, ok = s.addressLocked(r.Device, s.placesOf(&p).Via)
+		}
+		if !ok {
+			return Outcome{Drop: fmt.Sprintf("%s has no address on %s", s.Name, r.Device)}
+		}
+		s.ownPortLocked(t, &p, src)
+	}
+	rules := s.portsOf(&p)
+	if t.redirect && r.Device == rules.Link && p.Dst == rules.To || t.alias && r.Device == s.aliases[index(p.Dst.Is6())].Link {
+		src, ok := s.addressLocked(r.Device, next)
+		if !ok {
+			return Outcome{Drop: fmt.Sprintf("%s has no address on %s", s.Name, r.Device)}
+		}
+		s.masqueradeLocked(t, &p, src)
+	}
+	s.confirmLocked(t, &p)
+	s.goesAwayLocked(r.Device, &p)
+	p.EthSrc, p.EthDst, p.VLAN = s.links[r.Device].MAC, s.peers[peer{r.Device, next}], nil
+	return Outcome{Device: r.Device, To: next, Packet: p}
+}
+
+// addressLocked is a device's address towards a neighbour.
+func (s *Stack) addressLocked(device string, next netip.Addr) (netip.Addr, bool) {
+	for _, p := range s.links[device].Addrs {
+		if p.Contains(next) {
+			return p.Addr(), true
+		}
+	}
+	return netip.Addr{}, false
+}

@@ -1,0 +1,171 @@
+package stack
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/hostports"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func nets(list ...string) (out []netip.Prefix) {
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+// host is a node's own stack: eth0 towards other hosts, vpp1 towards VPP.
+func host() *Stack {
+	s := New("host")
+	s.Forwards = true
+	s.SetLink(Link{Device: "eth0", Addrs: nets("10.99.0.1/24", "fd00:99::1/64")})
+	s.SetLink(Link{Device: "vpp1", MAC: vppfake.MAC{2}, Addrs: nets("172.30.1.2/24", "fd00:172::2/64")})
+	s.SetRoute("pods", Route{Dst: nets("10.1.0.0/16")[0], Via: addr("172.30.1.1"), Device: "vpp1"})
+	s.SetRoute("pods6", Route{Dst: nets("fd10:1::/48")[0], Via: addr("fd00:172::1"), Device: "vpp1"})
+	s.SetNeighbor("vpp1", addr("172.30.1.1"), vppfake.MAC{4})
+	s.SetPorts(false, hostports.Ports{
+		Ports: []hostports.Port{{Proto: "tcp", Port: 30080}}, At: []netip.Addr{addr("10.99.0.1")}, To: addr("172.30.1.1"),
+		Link: "vpp1",
+	})
+	s.SetPorts(true, hostports.Ports{Link: "vpp1", Own: addr("fd00:172::2"), Alias: addr("fd10:1::fe")})
+	return s
+}
+
+func packet(src string, sport uint16, dst string, dport uint16) vppfake.Packet {
+	return vppfake.Packet{
+		Src: addr(src), SrcPort: sport, Dst: addr(dst), DstPort: dport, Proto: vppfake.ProtoTCP, TTL: 64, EthDst: vppfake.MAC{2},
+	}
+}
+
+// is checks where a packet goes and with which ends.
+func is(t *testing.T, what string, o Outcome, device, src, dst string) {
+	t.Helper()
+	p := o.Packet
+	got := netip.AddrPortFrom(p.Src, p.SrcPort).String() + " " + netip.AddrPortFrom(p.Dst, p.DstPort).String()
+	if want := src + " " + dst; o.Drop != "" || o.Device != device || o.Local != (device == "") || got != want {
+		t.Errorf("%s: by %q (local %t, dropped %q) %s, want by %q %s", what, o.Device, o.Local, o.Drop, got, device, want)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	s := host()
+	o := s.Send(packet("172.30.1.2", 1, "10.1.2.3", 80))
+	is(t, "to a pod", o, "vpp1", "172.30.1.2:1", "10.1.2.3:80")
+	if o.To != addr("172.30.1.1") || o.Packet.EthDst != (vppfake.MAC{4}) || o.Packet.EthSrc != (vppfake.MAC{2}) {
+		t.Errorf("it goes to %s, %s > %s", o.To, o.Packet.EthSrc, o.Packet.EthDst)
+	}
+	is(t, "to a neighbour", s.Send(packet("10.99.0.1", 1, "10.99.0.2", 80)), "eth0", "10.99.0.1:1", "10.99.0.2:80")
+	is(t, "to itself", s.Send(packet("10.99.0.1", 1, "172.30.1.2", 80)), "", "10.99.0.1:1", "172.30.1.2:80")
+	is(t, "forwarded", s.Receive("eth0", packet("10.99.0.7", 1, "10.1.2.3", 80)), "vpp1", "10.99.0.7:1", "10.1.2.3:80")
+	if o := s.Send(packet("10.99.0.1", 1, "192.0.2.1", 80)); !strings.Contains(o.Drop, "no route") {
+		t.Errorf("without a route: %+v", o)
+	}
+	wrong := packet("10.1.2.3", 1, "10.99.0.1", 80)
+	wrong.EthDst = vppfake.MAC{9}
+	if o := s.Receive("vpp1", wrong); !strings.Contains(o.Drop, "MAC") {
+		t.Errorf("a frame for somebody else: %+v", o)
+	}
+	s.Forwards = false
+	if o := s.Receive("eth0", packet("10.99.0.7", 1, "10.1.2.3", 80)); !strings.Contains(o.Drop, "does not forward") {
+		t.Errorf("without forwarding: %+v", o)
+	}
+}
+
+func TestSource(t *testing.T) {
+	s := host()
+	for to, want := range map[string]string{
+		"10.1.2.3": "172.30.1.2", "10.99.0.7": "10.99.0.1", "10.99.0.1": "10.99.0.1", "fd10:1::7": "fd00:172::2",
+	} {
+		if got, err := s.Source(addr(to)); err != nil || got != addr(want) {
+			t.Errorf("towards %s the host is %s, %v; want %s", to, got, err, want)
+		}
+	}
+	if got, err := s.Source(addr("192.0.2.1")); err == nil {
+		t.Errorf("towards nowhere the host is %s", got)
+	}
+}
+
+// TestNodePort: what is for a node port at the host's address goes to VPP with the host's address, and comes back.
+func TestNodePort(t *testing.T) {
+	s := host()
+	is(t, "from a neighbour", s.Receive("eth0", packet("10.99.0.7", 5, "10.99.0.1", 30080)), "vpp1", "172.30.1.2:5",
+		"172.30.1.1:30080")
+	is(t, "its answer", s.Receive("vpp1", packet("172.30.1.1", 30080, "172.30.1.2", 5)), "eth0", "10.99.0.1:30080", "10.99.0.7:5")
+	is(t, "more of it", s.Receive("eth0", packet("10.99.0.7", 5, "10.99.0.1", 30080)), "vpp1", "172.30.1.2:5", "172.30.1.1:30080")
+	is(t, "another with its port", s.Receive("eth0", packet("10.99.0.8", 5, "10.99.0.1", 30080)), "vpp1", "172.30.1.2:6",
+		"172.30.1.1:30080")
+	is(t, "its answer", s.Receive("vpp1", packet("172.30.1.1", 30080, "172.30.1.2", 6)), "eth0", "10.99.0.1:30080", "10.99.0.8:5")
+	is(t, "from the host", s.Send(packet("10.99.0.1", 9, "10.99.0.1", 30080)), "vpp1", "172.30.1.2:9", "172.30.1.1:30080")
+	is(t, "its answer", s.Receive("vpp1", packet("172.30.1.1", 30080, "172.30.1.2", 9)), "", "10.99.0.1:30080", "10.99.0.1:9")
+	is(t, "from VPP", s.Receive("vpp1", packet("10.1.2.3", 5, "10.99.0.1", 30080)), "", "10.1.2.3:5", "10.99.0.1:30080")
+	is(t, "another port", s.Receive("eth0", packet("10.99.0.7", 5, "10.99.0.1", 22)), "", "10.99.0.7:5", "10.99.0.1:22")
+	udp := packet("10.99.0.7", 5, "10.99.0.1", 30080)
+	udp.Proto = vppfake.ProtoUDP
+	is(t, "another protocol", s.Receive("eth0", udp), "", "10.99.0.7:5", "10.99.0.1:30080")
+
+	e := vppfake.Packet{
+		Src: addr("172.30.1.1"), Dst: addr("172.30.1.2"), Proto: vppfake.ProtoICMP, TTL: 64, EthDst: vppfake.MAC{2},
+		Error: &vppfake.ICMPError{Type: 3, Code: 3, Inner: packet("172.30.1.2", 5, "172.30.1.1", 30080)},
+	}
+	o := s.Receive("vpp1", e)
+	if inner := o.Packet.Error.Inner; o.Device != "eth0" || inner.Src != addr("10.99.0.7") || inner.Dst != addr("10.99.0.1") ||
+		o.Packet.Dst != addr("10.99.0.7") {
+		t.Errorf("an error about it: %+v", o)
+	}
+}
+
+// TestAlias: the host's own packets that VPP hands back come from an address that is nobody's, to which the answers go.
+func TestAlias(t *testing.T) {
+	s := host()
+	is(t, "handed back", s.Receive("vpp1", packet("fd00:172::2", 5, "fd00:99::1", 80)), "", "[fd10:1::fe]:5", "[fd00:99::1]:80")
+	is(t, "its answer", s.Send(packet("fd00:99::1", 80, "fd10:1::fe", 5)), "vpp1", "[fd00:99::1]:80", "[fd00:172::2]:5")
+	is(t, "of another", s.Receive("vpp1", packet("fd10:1::7", 5, "fd00:99::1", 80)), "", "[fd10:1::7]:5", "[fd00:99::1]:80")
+}
+
+// TestPlaces: a place is for some clients, whose connections get the host's address and ports of their own; the answers to
+// those that came by way of VPP go back to VPP. What no place takes is rejected.
+func TestPlaces(t *testing.T) {
+	s := host()
+	s.SetPlaces(false, hostports.Places{
+		Link: "vpp1", Via: addr("172.30.1.1"), Places: []hostports.Place{{
+			At: netip.MustParseAddrPort("203.0.113.7:80"), Proto: "tcp", To: netip.MustParseAddrPort("10.1.0.7:8080"),
+			From: nets("10.1.2.0/24", "10.99.0.0/24"),
+		}},
+	})
+	const place = "203.0.113.7"
+	is(t, "from a pod", s.Receive("vpp1", packet("10.1.2.3", 5, place, 80)), "vpp1", "172.30.1.2:32768", "10.1.0.7:8080")
+	is(t, "its answer", s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32768)), "vpp1", "203.0.113.7:80", "10.1.2.3:5")
+	is(t, "more of it", s.Receive("vpp1", packet("10.1.2.3", 5, place, 80)), "vpp1", "172.30.1.2:32768", "10.1.0.7:8080")
+	is(t, "from a neighbour by way of VPP", s.Receive("vpp1", packet("10.99.0.7", 5, place, 80)), "vpp1", "172.30.1.2:32769",
+		"10.1.0.7:8080")
+	o := s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32769))
+	is(t, "its answer goes back there", o, "vpp1", "203.0.113.7:80", "10.99.0.7:5")
+	if o.To != addr("172.30.1.1") {
+		t.Errorf("it goes to %s", o.To)
+	}
+	is(t, "from a neighbour itself", s.Receive("eth0", packet("10.99.0.8", 5, place, 80)), "vpp1", "172.30.1.2:32770",
+		"10.1.0.7:8080")
+	is(t, "its answer goes there", s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32770)), "eth0", "203.0.113.7:80",
+		"10.99.0.8:5")
+	for what, o := range map[string]Outcome{
+		"a client that may not": s.Receive("vpp1", packet("10.1.3.3", 5, place, 80)),
+		"the host that may not": s.Send(packet("172.30.1.2", 5, place, 80)),
+	} {
+		if !strings.Contains(o.Drop, "may not use") {
+			t.Errorf("%s: %+v", what, o)
+		}
+	}
+	o = s.Receive("vpp1", packet("10.1.2.3", 5, place, 81))
+	if e := o.Packet.Error; e == nil || o.Device != "vpp1" || o.Packet.Dst != addr("10.1.2.3") || e.Inner.DstPort != 81 {
+		t.Errorf("another port: %+v", o)
+	}
+	own := s.Places(false)
+	own.Places[0].Own = true
+	s.SetPlaces(false, own)
+	is(t, "the host that may", s.Send(packet("172.30.1.2", 6, place, 80)), "vpp1", "172.30.1.2:32771", "10.1.0.7:8080")
+	is(t, "its answer", s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32771)), "", "203.0.113.7:80", "172.30.1.2:6")
+}
