@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/internal/testbed/whoami"
 )
 
@@ -103,12 +102,11 @@ func (w *world) meets(svc *corev1.Service, e expectation, family int) error {
 		return err
 	}
 	for _, client := range e.clients {
-		ns := w.spaces[client]
-		if ns == nil {
+		if w.sites[client] == nil {
 			return fmt.Errorf("%s: there is no client %s", e.text, client)
 		}
 		for _, network := range e.networks {
-			if err := w.try(e, client, ns, network, to); err != nil {
+			if err := w.try(e, client, network, to); err != nil {
 				return fmt.Errorf("%s: %s by %s: %w", e.text, client, network, err)
 			}
 		}
@@ -116,14 +114,14 @@ func (w *world) meets(svc *corev1.Service, e expectation, family int) error {
 	return nil
 }
 
-func (w *world) try(e expectation, client string, ns *testbed.Namespace, network string, to netip.AddrPort) error {
+func (w *world) try(e expectation, client, network string, to netip.AddrPort) error {
 	if e.servers == nil {
-		a, err := w.askOften(ns, network, to)
+		a, err := w.askOften(client, network, to)
 		return outcome(e.outcome, a, err)
 	}
 	seen, tries := map[string]bool{}, 25*len(e.servers)
 	for range tries {
-		a, err := whoami.Ask(w.ctx, ns, network, to, patience)
+		a, err := w.askOnce(client, network, to, patience)
 		if err != nil {
 			return err
 		}
@@ -146,12 +144,12 @@ func (w *world) try(e expectation, client string, ns *testbed.Namespace, network
 
 // askOften repeats packets while nobody answers, as TCP does by itself: rejections are limited in number, a client's as
 // everybody's.
-func (w *world) askOften(ns *testbed.Namespace, network string, to netip.AddrPort) (a whoami.Answer, err error) {
+func (w *world) askOften(client, network string, to netip.AddrPort) (a whoami.Answer, err error) {
 	if network == "tcp" {
-		return whoami.Ask(w.ctx, ns, network, to, silence)
+		return w.askOnce(client, network, to, silence)
 	}
 	const repeats = 5
-	c, err := whoami.Dial(w.ctx, ns, network, to, silence/repeats)
+	c, err := w.sites[client].dial(w.ctx, network, to, silence/repeats)
 	if err != nil {
 		return a, err
 	}
@@ -178,7 +176,10 @@ func outcome(want string, a whoami.Answer, err error) error {
 	if got == want || want == "nothing" && err != nil {
 		return nil
 	}
-	return fmt.Errorf("%s", got)
+	if err != nil {
+		return err
+	}
+	return errors.New(got)
 }
 
 // seenAs checks whom the server sees.

@@ -3,7 +3,8 @@
 // are. What a case expects is written as "client protocol address -> servers". kube-proxy runs the same cases with
 // CONTIV_SERVICES_MODES=kube-proxy: it is what the expectations are measured by.
 //
-// The tests need root and touch nothing of the machine's own network namespace.
+// Everywhere, without root, the cases run on vppfake: agents in this process, and packets that are walked. The other modes need
+// root and touch nothing of the machine's own network namespace.
 package services
 
 import (
@@ -26,17 +27,13 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if os.Geteuid() != 0 {
-		fmt.Fprintln(os.Stderr, "services: skipped: network namespaces need root")
-		return 0
-	}
 	// Cases wait most of the time.
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		fmt.Fprintln(os.Stderr, "services:", err)
 		return 1
 	}
-	if binDir = os.Getenv("CONTIV_SERVICES_BIN"); binDir != "" {
-		return m.Run() // with binaries that are there
+	if binDir = os.Getenv("CONTIV_SERVICES_BIN"); binDir != "" || !needBinaries() {
+		return m.Run() // with binaries that are there, or without
 	}
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
@@ -54,11 +51,18 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// needBinaries: everything but the fake runs real agents.
+func needBinaries() bool {
+	return os.Geteuid() == 0 && slices.ContainsFunc(modes(), func(m mode) bool { return m != fake })
+}
+
 // mode is what serves services.
 type mode string
 
-// The modes. With kube-proxy, our agents connect the pods on the Linux dataplane and know nothing of Kubernetes.
+// The modes. The fake is agents in this process on vppfake, and needs nothing. With kube-proxy, our agents connect the pods on
+// the Linux dataplane and know nothing of Kubernetes.
 const (
+	fake          mode = "fake"
 	linuxNFT      mode = "linux-nft"
 	linuxIptables mode = "linux-iptables"
 	vpp           mode = "vpp"
@@ -69,17 +73,23 @@ const (
 const modesVariable = "CONTIV_SERVICES_MODES"
 
 func modes() []mode {
-	all := []mode{linuxNFT, linuxIptables, vpp, kubeProxy}
+	all := []mode{fake, linuxNFT, linuxIptables, vpp, kubeProxy}
 	only := os.Getenv(modesVariable)
 	if only == "" {
-		return all[:3]
+		return all[:4]
 	}
 	return slices.DeleteFunc(all, func(m mode) bool { return !slices.Contains(strings.Split(only, ","), string(m)) })
 }
 
+// isVPP: VPP, or its fake.
+func (m mode) isVPP() bool { return m == vpp || m == fake }
+
 // needs skips the test if what the mode needs is not there.
 func (m mode) needs(t *testing.T) {
 	t.Helper()
+	if m != fake && os.Geteuid() != 0 {
+		t.Skipf("%s: skipped: network namespaces need root", m)
+	}
 	switch m {
 	case vpp:
 		if _, ok := vpptest.Find(); !ok {

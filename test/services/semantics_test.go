@@ -32,16 +32,7 @@ func TestServices(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m)
 		all := scenarios()
-		services := make([]*corev1.Service, len(all))
-		for i, sc := range all {
-			services[i] = w.service(fmt.Sprintf("s%d", i), i+1, func(s *corev1.Service) {
-				if sc.change != nil {
-					sc.change(s, i+1)
-				}
-			})
-			w.put(services[i], sc.endpoints...)
-		}
-		w.await("barrier")
+		services := w.putAll(all)
 		t.Run("case", func(t *testing.T) {
 			for i, sc := range all {
 				for f, family := range families {
@@ -55,14 +46,42 @@ func TestServices(t *testing.T) {
 	})
 }
 
+// putAll puts the services of scenarios and waits until they are served.
+func (w *world) putAll(all []scenario) []*corev1.Service {
+	w.t.Helper()
+	services := make([]*corev1.Service, len(all))
+	for i, sc := range all {
+		services[i] = w.service(fmt.Sprintf("s%d", i), i+1, func(s *corev1.Service) {
+			if sc.change != nil {
+				sc.change(s, i+1)
+			}
+		})
+		w.put(services[i], sc.endpoints...)
+	}
+	w.await("barrier")
+	return services
+}
+
+// expected is what should become of the packets of a scenario in one family, and why that is not what kube-proxy does.
+func (w *world) expected(sc scenario, family int) (expect []string, why string) {
+	expect = sc.expect
+	mode := string(w.mode)
+	if w.mode == fake {
+		mode = string(vpp) // it has all that VPP has
+	}
+	for _, where := range []string{mode, mode + "/" + families[family]} {
+		if d, ok := sc.instead[where]; ok {
+			expect, why = d.expect, d.why
+		}
+	}
+	return expect, why
+}
+
 // check checks a scenario in one family.
 func (w *world) check(t *testing.T, svc *corev1.Service, sc scenario, family int) {
-	expect := sc.expect
-	for _, where := range []string{string(w.mode), string(w.mode) + "/" + families[family]} {
-		if d, ok := sc.instead[where]; ok {
-			t.Logf("otherwise than kube-proxy: %s", d.why)
-			expect = d.expect
-		}
+	expect, why := w.expected(sc, family)
+	if why != "" {
+		t.Logf("otherwise than kube-proxy: %s", why)
 	}
 	for _, text := range expect {
 		e, err := parseExpectation(text)
@@ -70,6 +89,9 @@ func (w *world) check(t *testing.T, svc *corev1.Service, sc scenario, family int
 			t.Fatal(err)
 		}
 		deadline := time.Now().Add(10 * time.Second) // VPP limits the rate of its ICMP errors
+		if w.mode == fake {
+			deadline = time.Now() // the fake does not
+		}
 		for err = w.meets(svc, e, family); err != nil && time.Now().Before(deadline); err = w.meets(svc, e, family) {
 			time.Sleep(50 * time.Millisecond)
 		}

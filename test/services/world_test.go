@@ -34,12 +34,15 @@ type world struct {
 	ctx  context.Context
 	mode mode
 	api  *kubeapi.Server
-	// spaces are those of clients and servers by name, addrs their addresses (IPv4, IPv6).
-	spaces map[string]*testbed.Namespace
+	// sites are those of clients and servers by name, addrs their addresses (IPv4, IPv6).
+	sites  map[string]site
 	addrs  map[string][2]netip.Addr
 	nodeOf map[string]string // of servers
 	// uplinks are the nodes' addresses on the network that connects them. With VPP they are VPP's, and the hosts have others.
 	uplinks [][2]netip.Addr
+	members []member
+	fakes   *fakeNet                      // of the fake, instead of what follows
+	spaces  map[string]*testbed.Namespace // of sites
 	pods    []*testbed.Pod
 	proxy   []*testbed.Process // kube-proxy
 	dir     string
@@ -53,11 +56,14 @@ var (
 
 func newWorld(t *testing.T, m mode) *world {
 	t.Helper()
+	if m == fake {
+		return newFakeWorld(t)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	w := &world{
 		t: t, ctx: ctx, mode: m, api: kubeapi.New(), spaces: map[string]*testbed.Namespace{}, nodeOf: map[string]string{},
-		addrs: map[string][2]netip.Addr{}, dir: t.TempDir(),
+		sites: map[string]site{}, addrs: map[string][2]netip.Addr{}, dir: t.TempDir(),
 	}
 	w.must(os.WriteFile(w.kubeconfig(), kubeapi.Kubeconfig(apiAddress), 0o600))
 	c, err := testbed.NewCluster(ctx, w.options())
@@ -74,7 +80,9 @@ func newWorld(t *testing.T, m mode) *world {
 			"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1") // the latter two as on every Kubernetes node
 		w.serveAPI(n.Namespace)
 		host := fmt.Sprintf("h%d", i+1)
-		w.spaces[host], w.addrs[host], w.nodeOf[host] = n.Namespace, w.hostAddrs(n, i), n.Name
+		w.setSpace(host, n.Namespace)
+		w.addrs[host], w.nodeOf[host] = w.hostAddrs(n, i), n.Name
+		w.members = append(w.members, realMember{n, w.addrs[host][0], w.writesMetric()})
 		w.uplinks = append(w.uplinks, w.nodeAddrs(i))
 		node := kubeapi.Node(n.Name, w.addrsOf(host), fmt.Sprintf("10.1.%d.0/24", i+1), fmt.Sprintf("fd10:1:0:%d::/64", i+1))
 		node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("zone%d", i+1)
@@ -143,7 +151,7 @@ func (w *world) options() testbed.ClusterOptions {
 
 func (w *world) config(node string) string {
 	nic := testbed.UplinkNIC
-	if w.mode == vpp {
+	if w.mode.isVPP() {
 		nic = "host-" + nic
 	}
 	return "nodeToNodeTransport: vxlan\nuseTAPInterfaces: true\n" +
@@ -154,7 +162,7 @@ func (w *world) config(node string) string {
 
 // nodeAddrs are a node's addresses on the network that connects nodes; VPP takes them from nodeInterconnectCIDR.
 func (w *world) nodeAddrs(i int) [2]netip.Addr {
-	if w.mode == vpp {
+	if w.mode.isVPP() {
 		return [2]netip.Addr{
 			netip.AddrFrom4([4]byte{192, 168, 16, byte(i + 1)}), netip.MustParseAddr(fmt.Sprintf("fd00:16::%x", i+1)),
 		}
@@ -177,7 +185,8 @@ func (w *world) hostAddrs(n *testbed.Node, i int) [2]netip.Addr {
 // outside makes the client that is no part of the cluster.
 func (w *world) outside() {
 	w.t.Helper()
-	w.spaces["out"], w.addrs["out"] = w.Underlay, outAddrs
+	w.setSpace("out", w.Underlay)
+	w.addrs["out"] = outAddrs
 	// As on a wire: VPP's af_packet would get packets whose checksums nobody fills in.
 	w.run(w.Underlay, "ethtool", "-K", "uplink", "tx", "off")
 	n1 := w.nodeAddrs(0)
@@ -237,9 +246,14 @@ func (w *world) pod(n *testbed.Node, name string) {
 	if len(p.IPs) != 2 {
 		w.t.Fatalf("pod %s has not one address of each family: %v", name, p.IPs)
 	}
-	w.spaces[name], w.addrs[name], w.nodeOf[name] = p.Namespace, [2]netip.Addr{p.IPs[0], p.IPs[1]}, n.Name
+	w.setSpace(name, p.Namespace)
+	w.addrs[name], w.nodeOf[name] = [2]netip.Addr{p.IPs[0], p.IPs[1]}, n.Name
 	w.serve(name)
 	w.must(w.api.Put(kubeapi.Pod(n.Name, name, p.IPs)))
+}
+
+func (w *world) setSpace(name string, ns *testbed.Namespace) {
+	w.spaces[name], w.sites[name] = ns, realSite{ns}
 }
 
 func (w *world) addrsOf(name string) []netip.Addr {
@@ -359,7 +373,7 @@ func (w *world) slices(svc *corev1.Service, endpoints []string) []*discoveryv1.E
 
 func (w *world) endpoint(text string, family int) (ep discoveryv1.Endpoint, port int32) {
 	words := strings.Split(text, ":")
-	if w.spaces[words[0]] == nil {
+	if w.sites[words[0]] == nil {
 		w.t.Fatalf("endpoint %q: there is no server %s", text, words[0])
 	}
 	ep, port = kubeapi.Endpoint(w.nodeOf[words[0]], w.addrs[words[0]][family]), targetPort
@@ -415,7 +429,7 @@ func (w *world) await(barrier string) {
 		for f := range 2 {
 			to := netip.AddrPortFrom(netip.MustParseAddr(svc.Spec.ClusterIPs[f]), 80)
 			w.within(20*time.Second, client+" sees what was put", func() error {
-				_, err := whoami.Ask(w.ctx, w.spaces[client], "tcp", to, 300*time.Millisecond)
+				_, err := w.askOnce(client, "tcp", to, 300*time.Millisecond)
 				return err
 			})
 		}

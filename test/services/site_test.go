@@ -1,0 +1,100 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/whoami"
+)
+
+// site is where clients and servers are: a network namespace, or a stack of the fake.
+type site interface {
+	// dial connects, as whoami.Dial.
+	dial(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (talk, error)
+}
+
+// talk is a connection, or a series of UDP packets of one client port.
+type talk interface {
+	Ask() (whoami.Answer, error)
+	Close() error
+}
+
+// member is a node of the cluster, as far as tests have to do with its agent.
+type member interface {
+	// restart kills the agent, starts another one and waits until it is ready.
+	restart(ctx context.Context) error
+	// writes is how often the agent has written to the dataplane.
+	writes(ctx context.Context) (float64, error)
+	// known is how many services the agent knows.
+	known(ctx context.Context) (int, error)
+	// health asks a health check port of the node.
+	health(port int) (status int, err error)
+}
+
+// realSite is a network namespace.
+type realSite struct{ ns *testbed.Namespace }
+
+func (s realSite) dial(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (talk, error) {
+	c, err := whoami.Dial(ctx, s.ns, network, to, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// ask connects, asks once and closes.
+func (w *world) askOnce(client, network string, to netip.AddrPort, timeout time.Duration) (whoami.Answer, error) {
+	c, err := w.sites[client].dial(w.ctx, network, to, timeout)
+	if err != nil {
+		return whoami.Answer{}, err
+	}
+	defer c.Close()
+	return c.Ask()
+}
+
+// realMember is a node with a real agent.
+type realMember struct {
+	*testbed.Node
+	addr   netip.Addr // the host's
+	metric string     // that counts writes
+}
+
+func (m realMember) restart(ctx context.Context) error {
+	if err := m.Agent.Kill(); err != nil {
+		return err
+	}
+	start, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return m.StartAgent(start)
+}
+
+func (m realMember) writes(ctx context.Context) (float64, error) { return m.Metric(ctx, m.metric) }
+
+func (m realMember) known(ctx context.Context) (int, error) {
+	var services []struct{ Name string }
+	err := m.GetJSON(ctx, "/contiv/v1/services", &services)
+	return len(services), err
+}
+
+func (m realMember) health(port int) (status int, err error) {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+			err = m.Do(func() error { conn, err = (&net.Dialer{}).DialContext(ctx, network, address); return err })
+			return conn, err
+		},
+	}}
+	resp, err := client.Get(fmt.Sprintf("http://%s:%d/healthz", m.addr, port))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
