@@ -130,7 +130,7 @@ func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 	if c.opts.Unstarted {
 		return n, nil
 	}
-	start, cancel := context.WithTimeout(ctx, 20*time.Second)
+	start, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return n, n.StartAgent(start)
 }

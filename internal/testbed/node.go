@@ -257,7 +257,7 @@ func (n *Node) DeletePod(ctx context.Context, p *Pod) error {
 func (n *Node) Close(ctx context.Context) error {
 	var errs []error
 	if n.Agent != nil && n.Agent.Running() {
-		errs = append(errs, n.Agent.Stop(10*time.Second))
+		errs = append(errs, n.Agent.Stop(30*time.Second))
 	}
 	if n.VPP != nil {
 		n.VPP.Stop()

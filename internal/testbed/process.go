@@ -45,7 +45,7 @@ func waitFor(p *Process) {
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Kill sends SIGKILL and waits until the process is gone.
-func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 5*time.Second) }
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 30*time.Second) }
 
 // Stop sends SIGTERM and waits; a process that does not end within the timeout is killed, which is an error.
 func (p *Process) Stop(timeout time.Duration) error { return p.end(syscall.SIGTERM, timeout) }

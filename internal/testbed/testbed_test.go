@@ -116,9 +116,11 @@ func TestPing(t *testing.T) {
 		if err != nil || res.Sent != 5 || res.Received != 5 || res.Lost() != 0 || res.Min <= 0 || res.Max < res.Avg {
 			t.Errorf("%s: %s (%+v), %v", dst, res, res, err)
 		}
-		if err := a.PingOnce(t.Context(), dst, 1400); err != nil {
+		within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if err := Eventually(within, time.Millisecond, func() error { return a.PingOnce(within, dst, 1400) }); err != nil {
 			t.Error(err)
 		}
+		cancel()
 		if err := a.PingOnce(t.Context(), dst, 1501); err == nil {
 			t.Errorf("%s: a packet larger than the MTU came through in one piece", dst)
 		}
@@ -136,7 +138,7 @@ func TestPing(t *testing.T) {
 // logged waits until a process has written a line.
 func logged(t *testing.T, p *Process, line string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := Eventually(ctx, 5*time.Millisecond, func() error {
 		if log := tail(p.LogFile, 1); log != line {
@@ -158,7 +160,7 @@ func TestProcess(t *testing.T) {
 		t.Error("it does not run")
 	}
 	logged(t, p, "hello")
-	if err := p.Stop(5 * time.Second); err != nil || p.Running() {
+	if err := p.Stop(30 * time.Second); err != nil || p.Running() {
 		t.Errorf("stopped: %v, running %t", err, p.Running())
 	}
 	if err := p.Kill(); err != nil {
