@@ -36,11 +36,15 @@ func (a answers) family() int {
 
 // apply writes what is not so already.
 func (a answers) apply(h *netlink.Handle) error {
-	rules, err := h.RuleListFiltered(a.family(), &netlink.Rule{Table: answerTable}, netlink.RT_FILTER_TABLE)
+	rules, err := whole(func() ([]netlink.Rule, error) {
+		return h.RuleListFiltered(a.family(), &netlink.Rule{Table: answerTable}, netlink.RT_FILTER_TABLE)
+	})
 	if err != nil {
 		return fmt.Errorf("list the rules of table %d: %w", answerTable, err)
 	}
-	routes, err := h.RouteListFiltered(a.family(), &netlink.Route{Table: answerTable}, netlink.RT_FILTER_TABLE)
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return h.RouteListFiltered(a.family(), &netlink.Route{Table: answerTable}, netlink.RT_FILTER_TABLE)
+	})
 	if err != nil {
 		return fmt.Errorf("list the routes of table %d: %w", answerTable, err)
 	}
@@ -67,6 +71,16 @@ func (a answers) apply(h *netlink.Handle) error {
 		return fmt.Errorf("answers to clients that come by way of VPP: rule for table %d: %w", answerTable, err)
 	}
 	return nil
+}
+
+// whole lists again what somebody else changed while it was listed.
+func whole[T any](list func() ([]T, error)) (all []T, err error) {
+	for range 20 {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return all, err
+		}
+	}
+	return nil, err
 }
 
 func (a answers) hasRule(rules []netlink.Rule) bool {
