@@ -59,10 +59,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	w.startEtcd()
-	w.must(testbed.Clean(w.ctx, "ksr-"))
 	var err error
 	w.node, err = testbed.NewNode(w.ctx, testbed.NodeOptions{
-		Name: "ksr-n1", BinDir: bin, Dataplane: "fake", AgentArgs: []string{"--kubernetes=relay", "--etcd-endpoints=" + w.endpoint},
+		Name: fmt.Sprintf("ksr%d-n1", os.Getpid()), BinDir: bin, Dataplane: "fake", AgentArgs: []string{"--kubernetes=relay", "--etcd-endpoints=" + w.endpoint},
 	})
 	w.must(err)
 	t.Cleanup(func() { w.must(w.node.Close(context.WithoutCancel(w.ctx))) })
@@ -73,7 +72,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		for _, p := range w.replicas {
 			if p.Running() {
-				w.must(p.Stop(10 * time.Second))
+				w.must(p.Stop(30 * time.Second))
 			}
 		}
 	})
@@ -173,7 +172,7 @@ func (w *world) ask(i int, url, token string) (body string, err error) {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	err = w.node.Do(func() error {
-		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 			DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: w.roots},
 		}}
 		conn, err := net.Dial("tcp", httpAddress(i)) // in this thread, and so in the node's namespace
@@ -196,14 +195,28 @@ func (w *world) ask(i int, url, token string) (body string, err error) {
 	return body, err
 }
 
-// leader is which replica leads; -1: none, or it is not known.
-func (w *world) leader() int {
-	for i := range w.replicas {
-		if body, err := w.get(i, "/metrics"); err == nil && strings.Contains(body, "contiv_ksr_leader 1") {
-			return i
+// leader is which replica leads, as soon as one does.
+func (w *world) leader() (leader int) {
+	w.Helper()
+	w.eventually("a leader", func() error {
+		var errs []error
+		for i, p := range w.replicas {
+			if !p.Running() {
+				continue
+			}
+			body, err := w.get(i, "/metrics")
+			if err == nil && strings.Contains(body, "contiv_ksr_leader 1") {
+				leader = i
+				return nil
+			}
+			if err == nil {
+				err = errors.New("it does not lead")
+			}
+			errs = append(errs, fmt.Errorf("%s: %w", p.Name, err))
 		}
-	}
-	return -1
+		return errors.Join(errs...)
+	})
+	return leader
 }
 
 // services are the names of the agent's services with the number of backends of each.
@@ -226,7 +239,7 @@ func (w *world) services() (out []string, err error) {
 
 func (w *world) eventually(what string, ok func() error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
 	if err := testbed.Eventually(ctx, 20*time.Millisecond, ok); err != nil {
 		w.Fatalf("%s: %v; the agent's log:\n%s", what, err, w.node.LogTail(20))
@@ -250,7 +263,7 @@ func (w *world) putService(i int, backends ...string) {
 		kubeapi.Port(corev1.ProtocolTCP, 80))
 	var endpoints []discoveryv1.Endpoint
 	for _, b := range backends {
-		endpoints = append(endpoints, kubeapi.Endpoint("ksr-n1", netip.MustParseAddr(b)))
+		endpoints = append(endpoints, kubeapi.Endpoint(w.node.Name, netip.MustParseAddr(b)))
 	}
 	w.must(w.api.Put(s, kubeapi.Slice(s, discoveryv1.AddressTypeIPv4, 8080, endpoints...)))
 }
@@ -309,21 +322,18 @@ func TestRelay(t *testing.T) {
 	w.dashboard()
 
 	leader := w.leader()
-	if leader < 0 {
-		t.Fatal("none leads")
-	}
 	w.must(w.replicas[leader].Kill())
 	w.putService(2, "10.1.1.4", "10.1.1.5", "10.1.1.6")
 	w.awaitServices("s1=2", "s2=3")
 	other := w.leader()
-	if other == leader || other < 0 {
-		t.Errorf("%d leads after the end of %d", other, leader)
+	if other == leader {
+		t.Errorf("%d leads after its end", leader)
 	}
 
 	w.wipe()
 	w.putService(3, "10.1.1.9")
 	w.awaitServices("s1=2", "s2=3", "s3=1")
-	w.must(w.replicas[other].Stop(10 * time.Second)) // the last one
+	w.must(w.replicas[other].Stop(30 * time.Second)) // the last one
 	before, err := w.node.Metric(w.ctx, "contiv_scheduler_operations_total")
 	w.must(err)
 	w.wipe()

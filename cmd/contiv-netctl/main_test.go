@@ -72,7 +72,7 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, dir: t.TempDir()}
 	w.credentials()
@@ -151,7 +151,7 @@ var errNothing = errors.New("nothing yet")
 func (w *world) until(ok bool, args []string, texts ...string) {
 	w.t.Helper()
 	out, got := "", false
-	ctx, cancel := context.WithTimeout(w.ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
 	defer cancel()
 	err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
 		out, got = w.netctl(args...)

@@ -103,7 +103,10 @@ func (w *world) services(api *kubeapi.Server) {
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}}
 	}), w.b)
 	w.until(true, []string{"services"}, "far", "near", "none", "local", "both", "self", "port", "limited")
-	w.until(true, []string{"ping", "a", "svc/far", "-c", "1"}, "1 sent, 1 answered")
+	for _, from := range []string{"a", "c"} { // both nodes know them, to the last
+		w.until(true, []string{"ping", from, "svc/far", "-c", "1"}, "1 sent, 1 answered")
+		w.until(true, []string{"ping", from, "svc/port", "-c", "1"}, "1 sent, 1 answered")
+	}
 
 	for _, family := range []string{"4", "6"} {
 		flags := []string{}

@@ -121,6 +121,17 @@ func (r *rig) flush() chan error {
 	return done
 }
 
+// flushAfter sends messages and a Flush that all belong to one apply: the loop waits with the first until the Flush is there.
+func (r *rig) flushAfter(msgs ...any) chan error {
+	r.t.Helper()
+	gate := make(chan struct{})
+	r.m.onUpdate = func(any) { <-gate }
+	r.send(msgs...)
+	done := r.flush()
+	close(gate)
+	return done
+}
+
 func (r *rig) expectHealth(live, ready bool) {
 	r.t.Helper()
 	synctest.Wait()

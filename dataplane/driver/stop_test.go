@@ -28,8 +28,7 @@ func TestStopCompletesTheApply(t *testing.T) {
 			ctxErr = ctx.Err()
 			return ApplyResult{}
 		}
-		r.send(host(1))
-		applying := r.flush()
+		applying := r.flushAfter(host(1))
 		synctest.Wait()
 		r.send(host(2))
 		queued := r.flush()
@@ -76,8 +75,8 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 		r := newRig(t, nil)
 		r.begin()
 		r.apply = func(ctx context.Context) ApplyResult { <-ctx.Done(); return ApplyResult{Err: ctx.Err()} }
-		r.send(host(1))
-		done := r.flush()
+		done := r.flushAfter(host(1))
+		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		err := r.d.Stop(ctx)

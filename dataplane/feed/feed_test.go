@@ -108,12 +108,15 @@ type rig struct {
 
 const linkPrefix = "link/"
 
-func newRig(t *testing.T, driver *toyDriver) *rig {
+// newRig has a patience that no machine uses up; what waits in vain says how long (upTimeout).
+func newRig(t *testing.T, driver *toyDriver) *rig { return newRigWith(t, driver, time.Minute) }
+
+func newRigWith(t *testing.T, driver *toyDriver, upTimeout time.Duration) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(t.Context(), log)
 	f := New(Config{
-		Driver: driver, Log: log, UpTimeout: 200 * time.Millisecond,
+		Driver: driver, Log: log, UpTimeout: upTimeout,
 		LinkKey: func(id *proto.WorkloadEndpointID) string { return linkPrefix + id.GetEndpointId() },
 	})
 	s := scheduler.New(scheduler.Config{Backends: []scheduler.Backend{f}, Jobs: jobs}, log)
@@ -142,7 +145,7 @@ func newRig(t *testing.T, driver *toyDriver) *rig {
 	t.Cleanup(func() {
 		s.Close()
 		close(driver.reports)
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(20 * time.Second); err != nil {
 			t.Error(err)
 		}
 	})
@@ -245,7 +248,7 @@ func TestAddAndDelete(t *testing.T) {
 
 // TestEndpointThatStaysDown: the pod is not reported as connected, and nothing of it stays.
 func TestEndpointThatStaysDown(t *testing.T) {
-	r := newRig(t, newToyDriver())
+	r := newRigWith(t, newToyDriver(), 200*time.Millisecond)
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
 		t.Fatal(err)
 	}

@@ -470,7 +470,7 @@ func TestKernelFlushedByAnother(t *testing.T) {
 			}
 			n.run("ip", "route", "flush", "proto", "202")
 			healed := func() bool { return n.kernel() == want }
-			for end := time.Now().Add(5 * time.Second); !healed(); time.Sleep(50 * time.Millisecond) {
+			for end := time.Now().Add(20 * time.Second); !healed(); time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("not healed:\n%s", difference(want, n.kernel()))
 				}

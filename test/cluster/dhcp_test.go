@@ -19,7 +19,7 @@ func TestDHCP(t *testing.T) {
 	}
 	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", dhcp: true}, 2)
 	stop := w.serveDHCP("172.20.0")
-	w.within(20*time.Second, "both nodes have a lease", func() error { return w.leasedFrom("172.20.0.") })
+	w.within(60*time.Second, "both nodes have a lease", func() error { return w.leasedFrom("172.20.0.") })
 	pods := w.podPerNode()
 	w.mesh(pods)
 	defer func() { stop() }()

@@ -37,7 +37,7 @@ func (w *world) serve(ns *testbed.Namespace, name string) {
 func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
 	w.t.Helper()
 	for _, network := range []string{"tcp", "udp"} {
-		w.within(20*time.Second, fmt.Sprintf("%s from %s to %s", network, ns.Name, server), func() error {
+		w.within(30*time.Second, fmt.Sprintf("%s from %s to %s", network, ns.Name, server), func() error {
 			got, err := whoami.Ask(w.ctx, ns, network, netip.AddrPortFrom(server, askPort), time.Second)
 			if err == nil && got.Client.Addr() != want {
 				err = fmt.Errorf("%s sees %s, not %s", got.Server, got.Client, want)
@@ -89,7 +89,7 @@ func TestOutside(t *testing.T) {
 			}
 		}
 		check()
-		open, err := whoami.Dial(w.ctx, pods[0].Namespace, "tcp", netip.AddrPortFrom(out, askPort), time.Second)
+		open, err := whoami.Dial(w.ctx, pods[0].Namespace, "tcp", netip.AddrPortFrom(out, askPort), 10*time.Second)
 		w.must(err)
 		defer open.Close()
 		w.must(w.Nodes[0].Agent.Kill())
@@ -120,7 +120,7 @@ func TestOutsideWithDHCP(t *testing.T) {
 			pod := w.pod(w.Nodes[0], "p")
 			stop := w.serveDHCP("172.20.0")
 			defer func() { stop() }()
-			w.within(20*time.Second, "a lease", func() error { return w.leasedFrom("172.20.0.") })
+			w.within(60*time.Second, "a lease", func() error { return w.leasedFrom("172.20.0.") })
 			check := func(server string) {
 				w.t.Helper()
 				_, err := w.Underlay.Run(w.ctx, "ethtool", "-K", "uplink", "tx", "off")

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
 )
 
-const patience = 5 * time.Second
+const patience = 20 * time.Second
 
 // start runs a monitor until the test ends.
 func start(t *testing.T, m *Monitor) {

@@ -161,7 +161,7 @@ func bothFamilies(t *testing.T, f func(t *testing.T, family table.Family, ip str
 func kindsNet(t *testing.T) (*nettest.NS, int) {
 	ns := nettest.New(t)
 	ns.IP("addr add 10.99.0.1/32 dev lo")
-	ns.IP("addr add fd99::1/128 dev lo")
+	ns.IP("addr add fd99::1/128 dev lo nodad")
 	return ns, pair(t, ns, "cali0", "peer0")
 }
 
@@ -369,7 +369,7 @@ func TestTentativeSource(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	wantShown(t, ns, "-6 route show proto 202", "fd00::1 dev cali0 metric 1024")
-	for limit := time.Now().Add(5 * time.Second); tab.Apply(ctx) != nil; time.Sleep(50 * time.Millisecond) {
+	for limit := time.Now().Add(20 * time.Second); tab.Apply(ctx) != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("the route does not come")
 		}

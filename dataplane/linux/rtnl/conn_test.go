@@ -195,7 +195,7 @@ func TestSubscribe(t *testing.T) {
 	defer e.Close()
 	ns.IP("link add name a type veth peer name b")
 	names := map[string]bool{}
-	if err := e.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := e.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	for !names["a"] || !names["b"] {
@@ -233,7 +233,7 @@ func TestLossIsTold(t *testing.T) {
 		}
 	}
 	flap()
-	if err := e.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := e.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	for err = nil; err == nil; {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,10 +15,20 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
+// address is a loopback address that is this process's own: on the one that everybody has, a port that is free now may be
+// somebody's in a moment.
+func address() string {
+	pid := os.Getpid()
+	return fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&0x3f, pid>>8&0xff, pid&0xff)
+}
+
+// at is a port of it.
+func at(port uint16) string { return net.JoinHostPort(address(), fmt.Sprint(port)) }
+
 // freePort is a port that nobody uses at the moment.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", at(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,9 +39,9 @@ func freePort(t *testing.T) uint16 {
 // get asks until somebody answers.
 func get(t *testing.T, port uint16) (*http.Response, string) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		resp, err := client.Get("http://" + at(port) + "/")
 		if err == nil {
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
@@ -47,7 +58,7 @@ func get(t *testing.T, port uint16) (*http.Response, string) {
 
 func TestAnswers(t *testing.T) {
 	var sick atomic.Bool
-	s := New(Config{Address: "127.0.0.1", Healthy: func() bool { return !sick.Load() }})
+	s := New(Config{Address: address(), Healthy: func() bool { return !sick.Load() }})
 	id, port := svcmodel.ID{Namespace: "ns", Name: "web"}, freePort(t)
 	for _, c := range []struct {
 		local  int
@@ -90,7 +101,7 @@ func TestAnswers(t *testing.T) {
 
 func refused(t *testing.T, port uint16) {
 	t.Helper()
-	if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+	if c, err := net.Dial("tcp", at(port)); err == nil {
 		c.Close()
 		t.Errorf("port %d is still served", port)
 	}
@@ -99,15 +110,15 @@ func refused(t *testing.T, port uint16) {
 // TestPortTaken: a port that somebody else uses is reported, and served as soon as it is free.
 func TestPortTaken(t *testing.T) {
 	port := freePort(t)
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	l, err := net.Listen("tcp", at(port))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Address: "127.0.0.1"})
+	s := New(Config{Address: address()})
 	defer func() { _ = s.Close() }()
 	id := svcmodel.ID{Namespace: "ns", Name: "web"}
 	s.Set(id, port, 1)
-	for deadline := time.Now().Add(5 * time.Second); s.Failing()[id] == nil; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); s.Failing()[id] == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no failure reported")
 		}
@@ -128,17 +139,17 @@ func TestPortTaken(t *testing.T) {
 
 // TestLargeRequest: whoever can connect cannot make the agent keep what it sends.
 func TestLargeRequest(t *testing.T) {
-	s := New(Config{Address: "127.0.0.1"})
+	s := New(Config{Address: address()})
 	t.Cleanup(func() { _ = s.Close() })
 	port := freePort(t)
 	s.Set(svcmodel.ID{Namespace: "ns", Name: "web"}, port, 1)
 	get(t, port) // it listens
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", port), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at(port)+"/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Large", strings.Repeat("x", 64<<10))
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 	resp, err := client.Do(req)
 	if err != nil {
 		return // the connection was cut while we were writing
