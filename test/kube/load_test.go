@@ -135,7 +135,7 @@ func (l *load) String() string {
 	s := fmt.Sprintf("%s: %d connections to %d servers, %d failed, slowest %d ms",
 		l.name, l.ok+len(l.failed), len(l.servers), len(l.failed), l.slowest.Milliseconds())
 	if len(l.failed) > 0 {
-		s += "; first: " + l.failed[0]
+		s += "; first: " + strings.Join(l.failed[:min(len(l.failed), 8)], ", ")
 	}
 	return s
 }

@@ -181,6 +181,8 @@ func testRolling(w *world) {
 	}
 	w.t.Logf("two rolling updates took %s", since(start))
 	failed := 0
+	w.t.Logf("endpoints: %s", w.kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=roll", "-o",
+		"jsonpath={.items[*].endpoints[*].addresses[0]}"))
 	for _, l := range loads {
 		failed += l.end()
 		w.t.Log(l)
@@ -217,6 +219,9 @@ func (w *world) late() {
 			w.t.Log(err)
 		}
 		w.t.Logf("%s: %s", n.name, strings.Join(linesWith(log, "level=WARN", "level=ERROR"), "\n"))
+		if out, err := n.sh(w.ctx, "timeout 20 vppctl -s /run/vpp/cli.sock show nat44 static mappings"); err == nil {
+			w.t.Logf("%s: VPP's mappings:\n%s", n.name, out)
+		}
 	}
 }
 
