@@ -32,9 +32,12 @@ type Settings struct {
 // APISocket is VPP's binary API.
 func (s Settings) APISocket() string { return filepath.Join(s.RunDir, "api.sock") }
 
+// CLISocket is where vppctl talks to VPP.
+func (s Settings) CLISocket() string { return filepath.Join(s.RunDir, "cli.sock") }
+
 // sockets are what a killed VPP leaves behind, and the next one would stumble over.
 func (s Settings) sockets() []string {
-	return []string{s.APISocket(), filepath.Join(s.RunDir, "cli.sock"), filepath.Join(s.RunDir, "stats.sock")}
+	return []string{s.APISocket(), s.CLISocket(), filepath.Join(s.RunDir, "stats.sock")}
 }
 
 // BufferMemory is what the packet buffers of a NUMA node take, in bytes.
@@ -81,7 +84,7 @@ func (s Settings) Render() string {
 	}
 	b.WriteString("# Written by contiv-vpp-supervisor at each start: changes go into contiv.conf or the extra configuration.\n")
 	section("unix", "nodaemon", "nosyslog", "nocolor", "nobanner", "runtime-dir "+s.RunDir,
-		"cli-listen "+filepath.Join(s.RunDir, "cli.sock"), "cli-no-pager")
+		"cli-listen "+s.CLISocket(), "cli-no-pager")
 	section("socksvr", "socket-name "+s.APISocket())
 	section("statseg", "socket-name "+filepath.Join(s.RunDir, "stats.sock"))
 	if s.Prefix != "" {

@@ -43,7 +43,8 @@ type Supervisor struct {
 	backoff  backoff
 	stopping bool
 	wake     chan struct{} // of the probe: VPP was started
-	killed   bool          // because it was frozen
+	killed   bool          // because it was frozen, or its clock wrong
+	clock    clockCheck
 }
 
 // New checks the configuration.
@@ -59,7 +60,7 @@ func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
 	if why := shortOfMemory("/", cfg.Settings); why != "" {
 		log.Warn("VPP is going to run out of memory", "why", why)
 	}
-	return &Supervisor{cfg: cfg, log: log, wake: make(chan struct{}, 1),
+	return &Supervisor{cfg: cfg, log: log, wake: make(chan struct{}, 1), clock: newClockCheck(),
 		board: board{s: Status{State: Waiting, Since: time.Now()}}}, nil
 }
 
@@ -86,6 +87,7 @@ func (s *Supervisor) Run(ctx context.Context, signals <-chan os.Signal) error {
 	}
 	probes := make(chan error)
 	jobs.Go("probe", func(ctx context.Context) error { return s.probe(ctx, probes) })
+	jobs.Go("clock", func(ctx context.Context) error { return s.clock.run(ctx, s.cfg.Settings.CLISocket(), s.log) })
 	return s.loop(signals, probes, jobs.Failed())
 }
 
@@ -126,6 +128,8 @@ func (s *Supervisor) loop(signals <-chan os.Signal, probes <-chan error, failed 
 			}
 		case err := <-probes:
 			s.probed(err, time.Now())
+		case found := <-s.clock.found:
+			s.clockMeasured(found)
 		case err := <-failed:
 			s.signal(syscall.SIGKILL, "the supervisor cannot go on")
 			return fmt.Errorf("the supervisor cannot go on: %w", err)
@@ -264,6 +268,9 @@ func (s *Supervisor) up(was State, now time.Time) {
 			b.LastOutage = outage
 		}
 	})
+	if was == Starting {
+		s.clock.ask(s.pid)
+	}
 	s.log.Info("VPP is up", "pid", s.pid, "start-took", now.Sub(s.started).Round(time.Millisecond),
 		"outage", outage.Round(time.Millisecond))
 }

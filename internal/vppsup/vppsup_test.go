@@ -22,6 +22,10 @@ import (
 const asSupervisor = "VPPSUP_TEST_CONFIG"
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(asVPP); dir != "" {
+		fmt.Fprintln(os.Stderr, pretendVPP(dir))
+		os.Exit(1)
+	}
 	text := os.Getenv(asSupervisor)
 	if text == "" {
 		os.Exit(m.Run())

@@ -1,0 +1,81 @@
+package vppsup
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"syscall"
+	"time"
+
+	"contiv.dev/vswitch/internal/vppclock"
+)
+
+const (
+	clockPause   = 200 * time.Millisecond
+	clockTimeout = time.Minute
+	// clockTries is after how many starts in a row with a wrong clock VPP is left as it is.
+	clockTries = 4
+)
+
+// clockCheck measures the clock of each VPP that was started, in a job of its own.
+type clockCheck struct {
+	asked chan int // of which process
+	found chan clockFound
+	wrong int // how many in a row; of the loop
+}
+
+type clockFound struct {
+	pid  int
+	rate vppclock.Rate
+}
+
+func newClockCheck() clockCheck {
+	return clockCheck{asked: make(chan int, 1), found: make(chan clockFound)}
+}
+
+// ask has the clock of a process measured; of one that was asked for before and has not been begun with no more.
+func (c *clockCheck) ask(pid int) {
+	select {
+	case <-c.asked:
+	default:
+	}
+	c.asked <- pid
+}
+
+func (c *clockCheck) run(ctx context.Context, cli string, log *slog.Logger) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case pid := <-c.asked:
+			measuring, cancel := context.WithTimeout(ctx, clockTimeout)
+			rate, err := vppclock.Measure(measuring, cli, clockPause)
+			cancel()
+			if err != nil {
+				log.Debug("VPP's clock is not known", "pid", pid, "error", err)
+				continue
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case c.found <- clockFound{pid, rate}:
+			}
+		}
+	}
+}
+
+// clockMeasured kills a VPP whose clock is wrong, for only another start sets it right.
+func (s *Supervisor) clockMeasured(f clockFound) {
+	switch {
+	case f.pid != s.pid || s.stopping:
+	case !f.rate.Wrong():
+		s.clock.wrong = 0
+	case s.clock.wrong+1 >= clockTries:
+		s.log.Error("VPP's clock is wrong after every start, so VPP stays as it is; its timeouts are wrong by this factor",
+			"pid", s.pid, "seconds-in-a-second", f.rate)
+	default:
+		s.clock.wrong++
+		s.killed = true
+		s.signal(syscall.SIGKILL, fmt.Sprintf("its clock counts %s seconds in one: it lost the processor while it measured it", f.rate))
+	}
+}

@@ -1,0 +1,106 @@
+package vppsup
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asVPP makes the test binary something that answers like VPP; the variable holds its directory. The file "rates" there says how
+// fast its clock runs in its first, second, … life; the last one holds for all that follow.
+const asVPP = "VPPSUP_TEST_VPP"
+
+func pretendVPP(dir string) error {
+	lives, err := os.OpenFile(filepath.Join(dir, "lives"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	life, err := lives.Seek(0, 2)
+	if err != nil {
+		return err
+	}
+	if _, err := lives.WriteString("x"); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "rates"))
+	if err != nil {
+		return err
+	}
+	rates := strings.Fields(string(text))
+	rate, err := strconv.ParseFloat(rates[min(int(life), len(rates)-1)], 64)
+	if err != nil {
+		return err
+	}
+	settings, began := Settings{RunDir: dir}, time.Now()
+	api, err := net.Listen("unix", settings.APISocket())
+	if err != nil {
+		return err
+	}
+	cli, err := net.Listen("unix", settings.CLISocket())
+	if err != nil {
+		return err
+	}
+	//lint:allow go: ends with the process
+	go func() {
+		for {
+			answer(api, func([]byte) string { return strings.Repeat("\x00", 64) })
+		}
+	}()
+	for {
+		answer(cli, func([]byte) string {
+			return fmt.Sprintf("\xff\xfd\x18show clock\r\nTime now %f, Sun, 22 Nov 2026 00:17:50 GMT\r\nTime last barrier release 0.0\r\nvpp# ",
+				time.Since(began).Seconds()*rate)
+		})
+	}
+}
+
+// answer serves one client.
+func answer(l net.Listener, with func([]byte) string) {
+	c, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	asked := make([]byte, 256)
+	n, _ := c.Read(asked)
+	_, _ = c.Write([]byte(with(asked[:n])))
+}
+
+func pretender(t *testing.T, rates string) *rig {
+	return script(t, `exec env `+asVPP+`="$(dirname "$0")" `+os.Args[0]+"\n", func(c *Config) {
+		if err := os.WriteFile(filepath.Join(c.Settings.RunDir, "rates"), []byte(rates), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A VPP whose clock is wrong is started again, at once; one whose clock is right stays.
+func TestWrongClock(t *testing.T) {
+	r := pretender(t, "0.15 24 1")
+	s := r.await("the third", func(s Status) bool { return s.State == Up && s.Starts == 3 })
+	time.Sleep(5 * clockPause)
+	if now := r.await("up", func(s Status) bool { return s.State == Up }); now.PID != s.PID {
+		t.Errorf("it was started again: %+v", now)
+	}
+	for _, want := range []string{"counts 0.15 seconds in one", "counts 24.", "killed by SIGKILL"} {
+		if !strings.Contains(r.log.String(), want) {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
+}
+
+// Where every start gives a wrong clock, VPP is better than none.
+func TestClockNeverRight(t *testing.T) {
+	r := pretender(t, "0.5")
+	r.await("given up", func(Status) bool { return strings.Contains(r.log.String(), "wrong after every start") })
+	s := r.await("up", func(s Status) bool { return s.State == Up })
+	time.Sleep(5 * clockPause)
+	if now := r.await("up", func(s Status) bool { return s.State == Up }); now.PID != s.PID || now.Starts != clockTries {
+		t.Errorf("%+v, then %+v", s, now)
+	}
+}
