@@ -31,6 +31,7 @@ type vppMover struct {
 	nics    *vpp.NICs
 	nat     vpp.NATSettings
 	natUsed *vpp.NATSessions
+	drain   *vpp.NATDrain
 }
 
 func newVPPMover(a *agent) *vppMover {
@@ -48,6 +49,7 @@ func newVPPMover(a *agent) *vppMover {
 	m.nics = vpp.NewNICs(m.conn)
 	m.leases = vpp.NewLeases(m.conn, m.index, a.log)
 	m.natUsed = vpp.NewNATSessions(statsSocket(m.socket), a.log)
+	m.drain = vpp.NewNATDrain(m.conn, m.nat, a.log)
 	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
 }
@@ -60,7 +62,7 @@ func (m *vppMover) register(d *dataplane) error {
 	if err := vpp.Register(d.scheduler, vpp.Deps{
 		Lane: m.lane, Index: m.index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
 		LinuxTapMAC: d.linux.LinuxTapMAC, MakeTap: d.linux.MakeTap, DropTap: d.linux.DropTap,
-		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, Pool: m.vppPool(), NAT: m.nat,
+		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, NATDrain: m.drain, Pool: m.vppPool(), NAT: m.nat,
 	}); err != nil {
 		return err
 	}
@@ -96,6 +98,7 @@ func (m *vppMover) start(a *agent) error {
 	})
 	m.conn.Start(a.jobs)
 	a.jobs.Go("vpp trash", m.trash.Run)
+	a.jobs.Go("vpp NAT drain", m.drain.Run)
 	a.jobs.Go("vpp buffers", m.buffers.Run)
 	a.jobs.Go("vpp DHCP leases", m.leases.Run)
 	a.jobs.Go("vpp NICs", m.nics.Run)

@@ -43,6 +43,7 @@ func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
 				return
 			}
 			if v.balanced() {
+				k.drain(v, nil, v.Backends)
 				k.addBalanced(v, k.places(key, nil, v), op.Done)
 				return
 			}
@@ -183,13 +184,13 @@ func (k *kinds) addBalanced(v *natMapping, places []natBackend, done func(error)
 	k.send(mappingObject("add", v), req, done)
 }
 
-// goneBackends are those that are there no more.
-func goneBackends(applied, desired *natMapping) (gone []natBackend) {
-	still := make(map[natTarget]bool, len(desired.Backends))
-	for _, b := range desired.Backends {
+// goneBackends are those of before that are not in after.
+func goneBackends(before, after []natBackend) (gone []natBackend) {
+	still := make(map[natTarget]bool, len(after))
+	for _, b := range after {
 		still[b.target()] = true
 	}
-	for _, b := range applied.Backends {
+	for _, b := range before {
 		if !still[b.target()] {
 			gone = append(gone, b)
 		}
@@ -210,13 +211,12 @@ func (k *kinds) endSessions(m *natMapping, to []natBackend, done func(error)) {
 		}
 	}
 	for _, b := range to {
-		t := NATTarget{Addr: b.Addr, Port: b.Port, Proto: m.External.Proto, VRF: b.VRF,
-			External: netip.AddrPortFrom(m.External.Addr, m.External.Port)}
+		t := targetOf(m, b)
 		pending++
 		conn.Dump(k.lane, &nat44_ed.Nat44UserSessionV3Dump{IPAddress: b.Addr.As4()}, func(d *nat44_ed.Nat44UserSessionV3Details) {
 			if t.matches(d) {
 				pending++
-				endNATSession(k.lane, d, t.VRF, func(_ bool, err error) { end(err) })
+				endNATSession(k.lane, d, t.vrf, end)
 			}
 		}, end)
 	}
@@ -265,7 +265,10 @@ func (k *kinds) removeBalanced(v *natMapping, done func(error)) {
 			k.endSessions(v, v.Backends, done)
 		})
 	default:
-		k.forgetBalanced(v, done)
+		k.forgetBalanced(v, func(err error) {
+			k.drain(v, v.Backends, nil)
+			done(err)
+		})
 	}
 }
 

@@ -3,10 +3,8 @@ package vpp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,101 +17,56 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// NATTarget names sessions by where they lead to.
-type NATTarget struct {
-	Addr  netip.Addr // of the backend
-	Port  uint16     // of the backend; 0: any
-	Proto uint8      // IP protocol; 0: any
-	VRF   uint32     // the backend's table
-	// External is the address and port that clients use; the zero value: any.
-	External netip.AddrPort
+// sessionTarget names sessions of balanced mappings by where they lead to, and what clients use.
+type sessionTarget struct {
+	addr     netip.Addr
+	port     uint16
+	proto    uint8 // IP protocol
+	vrf      uint32
+	external netip.AddrPort
 }
 
-// NATFlusher ends NAT sessions: those of UDP to a backend that has gone, which would go on as long as the client sends, and
-// those of any protocol to a pod that has gone. Its methods may be called from any goroutine.
-type NATFlusher struct {
-	mu   sync.Mutex
-	lane *conn.Lane
+func targetOf(m *natMapping, b natBackend) sessionTarget {
+	return sessionTarget{b.Addr, b.Port, m.External.Proto, b.VRF, netip.AddrPortFrom(m.External.Addr, m.External.Port)}
 }
 
-// NewNATFlusher uses a lane of its own.
-func NewNATFlusher(c *conn.Conn) *NATFlusher { return &NATFlusher{lane: c.Lane()} }
+func (t sessionTarget) matches(d *nat44_ed.Nat44UserSessionV3Details) bool {
+	return t.port == d.InsidePort && uint16(t.proto) == d.Protocol &&
+		t.external == netip.AddrPortFrom(netip.AddrFrom4(d.OutsideIPAddress), d.OutsidePort)
+}
 
-var errNATWorkers = errors.New("VPP 25.10 looks for a session on the wrong one of several workers " +
-	"and may delete another one; run VPP with at most one worker")
-
-// Flush ends the sessions that lead to any of the targets, and says how many there were. Its cost to VPP is one walk through
-// all sessions for each different address.
-func (n *NATFlusher) Flush(ctx context.Context, targets ...NATTarget) (ended int, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	byAddr := map[netip.Addr][]NATTarget{}
-	for _, t := range targets {
-		byAddr[t.Addr] = append(byAddr[t.Addr], t)
-	}
-	workers := 0
-	var errs []error
-	note := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
+// endNATSession ends one session. VPP finds it by either side, but behind NAT of two that look alike only the newer one
+// (docs/adr/0009). So it is named by the client's side first. In which table the client is VPP does not tell: those whose address is
+// hidden are mostly outside, in table 0, the others are pods, like most backends. The session may have ended by itself.
+func endNATSession(lane *conn.Lane, d *nat44_ed.Nat44UserSessionV3Details, vrf uint32, done func(error)) {
+	request := func(flags nat_types.NatConfigFlags, table uint32) *nat44_ed.Nat44DelSession {
+		return &nat44_ed.Nat44DelSession{
+			Address: d.ExtHostAddress, Port: d.ExtHostPort, ExtHostAddress: d.OutsideIPAddress, ExtHostPort: d.OutsidePort,
+			Protocol: uint8(d.Protocol), VrfID: table, Flags: flags,
 		}
 	}
-	conn.Dump(n.lane, &nat44_ed.NatWorkerDump{}, func(*nat44_ed.NatWorkerDetails) { workers++ }, note)
-	n.lane.Flush(ctx)
-	if workers > 1 {
-		note(errNATWorkers)
-	}
-	if len(errs) > 0 {
-		return 0, fmt.Errorf("vpp: flush NAT sessions: %w", errors.Join(errs...))
-	}
-	for a, list := range byAddr {
-		if !a.Is4() {
-			continue
-		}
-		conn.Dump(n.lane, &nat44_ed.Nat44UserSessionV3Dump{IPAddress: a.As4()}, func(d *nat44_ed.Nat44UserSessionV3Details) {
-			for _, t := range list {
-				if t.matches(d) {
-					endNATSession(n.lane, d, t.VRF, func(ok bool, err error) {
-						if ok {
-							ended++
-						}
-						note(err)
-					})
-					return
-				}
-			}
-		}, note)
-	}
-	n.lane.Flush(ctx)
-	if err := errors.Join(errs...); err != nil {
-		return ended, fmt.Errorf("vpp: flush NAT sessions: %w", err)
-	}
-	return ended, nil
-}
-
-func (t NATTarget) matches(d *nat44_ed.Nat44UserSessionV3Details) bool {
-	if t.Port != 0 && t.Port != d.InsidePort || t.Proto != 0 && uint16(t.Proto) != d.Protocol {
-		return false
-	}
-	return t.External == netip.AddrPort{} || t.External == netip.AddrPortFrom(netip.AddrFrom4(d.OutsideIPAddress), d.OutsidePort)
-}
-
-// endNATSession ends one session. VPP finds it by its side behind NAT, where with twice-NAT the client has another address. It
-// may have ended by itself.
-func endNATSession(lane *conn.Lane, d *nat44_ed.Nat44UserSessionV3Details, vrf uint32, done func(ended bool, err error)) {
-	req := &nat44_ed.Nat44DelSession{
-		Address: d.InsideIPAddress, Port: d.InsidePort, Protocol: uint8(d.Protocol), VrfID: vrf, Flags: nat_types.NAT_IS_INSIDE,
-		ExtHostAddress: d.ExtHostAddress, ExtHostPort: d.ExtHostPort,
-	}
+	behind := request(nat_types.NAT_IS_INSIDE, vrf)
+	behind.Address, behind.Port = d.InsideIPAddress, d.InsidePort
+	behind.ExtHostAddress, behind.ExtHostPort = d.ExtHostAddress, d.ExtHostPort
+	names := []*nat44_ed.Nat44DelSession{request(0, vrf), request(0, 0), behind}
 	if d.Flags&nat_types.NAT_IS_TWICE_NAT != 0 {
-		req.ExtHostAddress, req.ExtHostPort = d.ExtHostNatAddress, d.ExtHostNatPort
+		behind.ExtHostAddress, behind.ExtHostPort = d.ExtHostNatAddress, d.ExtHostNatPort
+		names[0], names[1] = names[1], names[0]
 	}
-	lane.Request(req, func(_ api.Message, err error) {
+	endByAnyOf(lane, names, done)
+}
+
+func endByAnyOf(lane *conn.Lane, names []*nat44_ed.Nat44DelSession, done func(error)) {
+	if len(names) == 0 {
+		done(nil)
+		return
+	}
+	lane.Request(names[0], func(_ api.Message, err error) {
 		if conn.IsRetval(err, api.NO_SUCH_ENTRY) {
-			done(false, nil)
+			endByAnyOf(lane, names[1:], done)
 			return
 		}
-		done(err == nil, err)
+		done(err)
 	})
 }
 

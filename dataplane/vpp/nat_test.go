@@ -491,13 +491,19 @@ func natWorld(t *testing.T) (*vppfake.Fake, *agent, values) {
 
 func natWorldWith(t *testing.T, config vppfake.Config, deps Deps) (*vppfake.Fake, *agent, values) {
 	t.Helper()
+	return natWorldBy(t, config, func(*conn.Conn) Deps { return deps })
+}
+
+// natWorldBy is natWorldWith for dependencies that need the connection.
+func natWorldBy(t *testing.T, config vppfake.Config, deps func(*conn.Conn) Deps) (*vppfake.Fake, *agent, values) {
+	t.Helper()
 	f := vppfake.New(config)
 	t.Cleanup(func() { f.Close() })
 	g := &target{socket: t.TempDir() + "/api.sock", fake: f}
 	if err := f.Listen(g.socket); err != nil {
 		t.Fatal(err)
 	}
-	a := newAgent(t, g, deps)
+	a := newAgentWith(t, g, deps)
 	base := all(natOn(), values{loop("gw", "", withIP("10.1.1.1/24"))}, values{
 		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: none, FirstIp: "192.0.2.254", TwiceNat: true}})
 	for n := range 9 {
@@ -683,37 +689,6 @@ func TestNATHairpin(t *testing.T) {
 
 func withMAC(mac string) func(*vpp_interfaces.Interface) {
 	return func(v *vpp_interfaces.Interface) { v.PhysAddress = mac }
-}
-
-func TestNATFlush(t *testing.T) {
-	f, a, base := natWorld(t)
-	a.resync(all(base, values{
-		dnat("s", port("10.96.0.1:80/udp", "10.1.1.3:53", "10.1.1.4:53"), with(port("10.96.0.1:80/tcp", "10.1.1.2:53"), self)),
-	})...)
-	for n := range uint16(10) {
-		connect(t, f, natPacket(vppfake.ProtoUDP, 1000+n, 0))
-	}
-	connect(t, f, natPacket(vppfake.ProtoTCP, 1000, 0))
-	flusher := NewNATFlusher(a.conn)
-	flush := func(want int, targets ...NATTarget) {
-		t.Helper()
-		if n, err := flusher.Flush(t.Context(), targets...); err != nil || n != want {
-			t.Errorf("%d sessions, want %d: %v", n, want, err)
-		}
-	}
-	backend := func(a string, port uint16, proto uint8) NATTarget {
-		return NATTarget{Addr: netip.MustParseAddr(a), Port: port, Proto: proto}
-	}
-	flush(0, backend("10.1.1.3", 54, 0), backend("10.1.1.3", 53, 6), backend("10.1.1.9", 0, 0))
-	other := backend("10.1.1.3", 53, 17)
-	other.External = netip.MustParseAddrPort("10.96.0.2:80")
-	flush(0, other)
-	flush(6, backend("10.1.1.3", 53, 17))
-	flush(0, backend("10.1.1.3", 53, 17))
-	flush(5, backend("10.1.1.4", 0, 0), backend("10.1.1.2", 0, vppfake.ProtoTCP)) // one of them twice-NAT
-	if left := f.Sessions(); len(left) > 0 {
-		t.Error(left)
-	}
 }
 
 func TestNATSessionCounts(t *testing.T) {

@@ -61,6 +61,8 @@ type Deps struct {
 	Log *slog.Logger
 	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
 	Trash *Trash
+	// NATDrain is told of backends that have gone. Optional: without it a client may meet one again.
+	NATDrain *NATDrain
 	// NAT is what can be set of NAT44; zeros are VPP's defaults.
 	NAT NATSettings
 }

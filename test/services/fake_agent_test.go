@@ -100,6 +100,9 @@ func (a *fakeAgent) makeDataplane() error {
 		Socket: a.node.fake.Socket(), Require: vppkinds.Messages(), RequestTimeout: 20 * time.Second, HealthTimeout: 20 * time.Second,
 	}, a.log)
 	lane := a.vpp.Lane()
+	nat := vppkinds.NATSettings{ClusterIPs: a.conf.IPAM().ServiceCIDR}
+	drain := vppkinds.NewNATDrain(a.vpp, nat, a.log)
+	a.starts = append(a.starts, func() { a.jobs.Go("drain", drain.Run) })
 	a.sched = scheduler.New(scheduler.Config{
 		Backends: []scheduler.Backend{lane}, Jobs: a.jobs,
 		Report: func(_ *txn.Record, err *txn.Error) {
@@ -108,7 +111,7 @@ func (a *fakeAgent) makeDataplane() error {
 	}, a.log)
 	return errors.Join(vppkinds.Register(a.sched, vppkinds.Deps{
 		Lane: lane, Index: vppkinds.NewIndex(), LinuxDevice: a.node.kernel.device,
-		NAT: vppkinds.NATSettings{ClusterIPs: a.conf.IPAM().ServiceCIDR},
+		NAT: nat, NATDrain: drain,
 	}), a.node.kernel.register(a.sched))
 }
 

@@ -49,7 +49,7 @@ func TestFakeReuse(t *testing.T) {
 
 // tryFrom makes a TCP connection from a port.
 func (s *fakeSite) tryFrom(port uint16, to netip.AddrPort) error {
-	c, err := s.dialFrom(port, "tcp", to)
+	c, err := s.connect(port, "tcp", to)
 	if err != nil {
 		return err
 	}

@@ -117,11 +117,16 @@ func (s *fakeSite) dial(_ context.Context, network string, to netip.AddrPort, _ 
 	if err != nil {
 		return nil, err
 	}
-	return s.dialFrom(port, network, to)
+	return s.connect(port, network, to)
 }
 
-// dialFrom connects from a port.
-func (s *fakeSite) dialFrom(port uint16, network string, to netip.AddrPort) (talk, error) {
+// dialFrom implements site.
+func (s *fakeSite) dialFrom(_ context.Context, port uint16, to netip.AddrPort, _ time.Duration) (talk, error) {
+	return s.connect(port, "tcp", to)
+}
+
+// connect connects from a port.
+func (s *fakeSite) connect(port uint16, network string, to netip.AddrPort) (talk, error) {
 	proto := map[string]uint8{"tcp": vppfake.ProtoTCP, "udp": vppfake.ProtoUDP}[network]
 	source, err := s.Source(to.Addr())
 	if err != nil {

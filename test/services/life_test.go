@@ -33,6 +33,7 @@ func TestLife(t *testing.T) {
 			{"HealthCheckNodePort", false, (*world).healthCheck},
 			{"RollingUpdate", false, (*world).rollingUpdate},
 			{"BackendRemoved", false, (*world).backendRemoved},
+			{"PortUsedAgain", false, (*world).portUsedAgain},
 			{"AffinityOverRestart", true, (*world).affinityOverRestart},
 			{"KillUnderLoad", true, (*world).killUnderLoad},
 			{"APIServerAway", true, (*world).apiServerAway},
@@ -268,6 +269,72 @@ func (w *world) backendRemoved(number int) {
 		}
 		w.must(errors.Join(kept.Close(), moving.Close()))
 	}
+}
+
+// portUsedAgain: a client that uses a port again is not led to the backend that it had before and that has gone since, be it that
+// its connection was closed by then or that it ended later. Until then it goes on.
+func (w *world) portUsedAgain(number int) {
+	svc := w.service("again", number, func(s *corev1.Service) { nodePort(s, number) })
+	const closed, open = 40001, 40002 // ports
+	for f, family := range families {
+		if w.mode.isVPP() && family == "6" {
+			w.t.Log("otherwise than kube-proxy: VPP's cnat keeps the session of a closed connection for 5 s and more")
+			continue
+		}
+		w.put(svc, "a")
+		w.waitEverywhere(svc, "p1,h1 tcp cluster -> a", "out tcp node1 -> a")
+		places := map[string]netip.AddrPort{}
+		for client, place := range map[string]string{"p1": "cluster", "h1": "cluster", "out": "node1"} {
+			to, err := w.destination(svc, place, f)
+			w.must(err)
+			places[client] = to
+		}
+		stays := map[string]talk{}
+		for client, to := range places {
+			if a, err := w.askFrom(client, closed, to); err != nil || a.Server != "a" {
+				w.t.Fatalf("IPv%s: %s is served by %q: %v", family, client, a.Server, err)
+			}
+			c, err := w.sites[client].dialFrom(w.ctx, open, to, patience)
+			w.must(err)
+			stays[client] = c
+		}
+		w.putEndpoints(svc, "c")
+		w.waitEverywhere(svc, "p1,h1 tcp cluster -> c", "out tcp node1 -> c")
+		time.Sleep(againAfter)
+		for client, to := range places {
+			w.mustMove(family, client, closed, to)
+			if a, err := stays[client].Ask(); err != nil || a.Server != "a" {
+				w.t.Errorf("IPv%s: the open connection of %s is served by %q: %v", family, client, a.Server, err)
+			}
+			w.must(stays[client].Close())
+		}
+		time.Sleep(againAfter)
+		for client, to := range places {
+			w.mustMove(family, client, open, to)
+		}
+	}
+}
+
+// againAfter is how long a backend serves at least that has left its service: a client's port that is used again may lead to
+// it for so long.
+const againAfter = 4 * time.Second
+
+// mustMove asks from a port; c must answer.
+func (w *world) mustMove(family, client string, port uint16, to netip.AddrPort) {
+	w.t.Helper()
+	if a, err := w.askFrom(client, port, to); err != nil || a.Server != "c" {
+		w.t.Errorf("IPv%s: %s, from port %d as before, is served by %q: %v", family, client, port, a.Server, err)
+	}
+}
+
+// askFrom connects from a port, asks once and closes.
+func (w *world) askFrom(client string, port uint16, to netip.AddrPort) (whoami.Answer, error) {
+	c, err := w.sites[client].dialFrom(w.ctx, port, to, patience)
+	if err != nil {
+		return whoami.Answer{}, err
+	}
+	defer c.Close()
+	return c.Ask()
 }
 
 // connectTo connects until a certain server answers.

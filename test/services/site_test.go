@@ -17,6 +17,8 @@ import (
 type site interface {
 	// dial connects, as whoami.Dial.
 	dial(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (talk, error)
+	// dialFrom connects by TCP from a port.
+	dialFrom(ctx context.Context, port uint16, to netip.AddrPort, timeout time.Duration) (talk, error)
 }
 
 // talk is a connection, or a series of UDP packets of one client port.
@@ -42,6 +44,14 @@ type realSite struct{ ns *testbed.Namespace }
 
 func (s realSite) dial(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (talk, error) {
 	c, err := whoami.Dial(ctx, s.ns, network, to, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s realSite) dialFrom(ctx context.Context, port uint16, to netip.AddrPort, timeout time.Duration) (talk, error) {
+	c, err := whoami.DialFrom(ctx, s.ns, "tcp", &net.TCPAddr{Port: int(port)}, to, timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package vppfake
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/nat_types"
@@ -43,6 +44,7 @@ type natSession struct {
 	static, lb, twice, bypass, hairpin, expired bool
 	packets                                     uint32
 	bytes                                       uint64
+	heard                                       time.Time // the last time
 	tcp                                         natTCP
 }
 
@@ -96,16 +98,19 @@ func registerNATSessions(t *table) {
 	dump(t, func(c *call, q *nat44_ed.Nat44UserSessionV3Dump, send func(*nat44_ed.Nat44UserSessionV3Details)) {
 		for s := range c.nat.sessions.all() {
 			if s.in.addr == fromIP4(q.IPAddress) { // in any table, whatever q says
-				send(s.details())
+				send(s.details(c.nat.timeouts))
 			}
 		}
 	})
 }
 
-func (s *natSession) details() *nat44_ed.Nat44UserSessionV3Details {
+func (s *natSession) details(t nat_types.NatTimeouts) *nat44_ed.Nat44UserSessionV3Details {
 	d := &nat44_ed.Nat44UserSessionV3Details{OutsideIPAddress: toIP4(s.out.addr), OutsidePort: s.out.port,
 		InsideIPAddress: toIP4(s.in.addr), InsidePort: s.in.port, Protocol: uint16(s.proto), Flags: nat_types.NAT_IS_EXT_HOST_VALID,
 		TotalBytes: s.bytes, TotalPkts: s.packets, ExtHostAddress: toIP4(s.ext.addr), ExtHostPort: s.ext.port}
+	silent := time.Since(s.heard)
+	d.TimeSinceLastHeard = uint64(silent / time.Second)
+	d.IsTimedOut = silent >= s.timeout(t)
 	if s.static {
 		d.Flags |= nat_types.NAT_IS_STATIC
 	}
@@ -114,6 +119,27 @@ func (s *natSession) details() *nat44_ed.Nat44UserSessionV3Details {
 		d.ExtHostNatAddress, d.ExtHostNatPort = toIP4(s.extNAT.addr), s.extNAT.port
 	}
 	return d
+}
+
+// timeout is nat44_session_get_timeout.
+func (s *natSession) timeout(t nat_types.NatTimeouts) time.Duration {
+	seconds := t.ICMP
+	switch {
+	case s.proto == ProtoUDP:
+		seconds = t.UDP
+	case s.proto == ProtoTCP && s.tcp.opened:
+		seconds = t.TCPEstablished
+	case s.proto == ProtoTCP:
+		seconds = t.TCPTransitory
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// count counts a packet of so many bytes.
+func (s *natSession) count(bytes int) {
+	s.packets++
+	s.bytes += uint64(bytes)
+	s.heard = time.Now()
 }
 
 func natDelSession(c *call, q *nat44_ed.Nat44DelSession) *nat44_ed.Nat44DelSessionReply {

@@ -2,6 +2,7 @@ package vppfake_test
 
 import (
 	"fmt"
+	"time"
 
 	"go.fd.io/govpp/binapi/feature"
 	interfaces "go.fd.io/govpp/binapi/interface"
@@ -18,6 +19,8 @@ func natPacketScenarios() []packetScenario {
 	return []packetScenario{
 		{"nat_service", natServicePackets},
 		{"nat_backends", natBackendPackets},
+		{"nat_closed", natClosedPackets},
+		{"nat_twins", natTwinPackets},
 		{"nat_bridge", natBridgePackets},
 		{"nat_hairpin", natHairpinPackets},
 		{"nat_static", natStaticPackets},
@@ -195,6 +198,77 @@ func natBackendPackets(ps *packetScript) {
 	ps.do(del)
 	ps.do(del)
 	ps.sessions("10.1.1.3", "10.1.1.4")
+}
+
+// natClosedPackets: whether a session has timed out depends on whether its connection is open, and on the timeouts of now.
+func natClosedPackets(ps *packetScript) {
+	natNode(ps)
+	a := backend("10.1.1.3", 8080, 1, 1)
+	ps.do(balanced(true, "10.96.0.10", tcpProto, selfTwice, 0, a, backend("10.1.1.3", 0, 0, 1)))
+	client := func(port uint16, flags ...uint8) { ps.tcp(1, "10.1.1.2", port, "10.96.0.10", 80, flags...) }
+	server := func(port uint16, flags ...uint8) { ps.tcp(2, "10.1.1.3", 8080, "10.1.1.2", port, flags...) }
+	open := func(port uint16) {
+		client(port)
+		server(port, vppfake.FlagSYN, vppfake.FlagACK)
+		client(port, vppfake.FlagACK)
+	}
+	ps.note("asked for, open, closed by the server, closed by the client and reset, closed by one side, closed and open again")
+	client(1000)
+	open(1001)
+	for port := uint16(1002); port <= 1005; port++ {
+		open(port)
+	}
+	server(1002, vppfake.FlagFIN, vppfake.FlagACK)
+	client(1002, vppfake.FlagFIN, vppfake.FlagACK)
+	server(1002, vppfake.FlagACK)
+	client(1003, vppfake.FlagFIN, vppfake.FlagACK)
+	server(1003, vppfake.FlagRST)
+	client(1004, vppfake.FlagFIN, vppfake.FlagACK)
+	server(1005, vppfake.FlagFIN, vppfake.FlagACK)
+	client(1005, vppfake.FlagFIN, vppfake.FlagACK)
+	open(1005)
+	time.Sleep(1100 * time.Millisecond)
+	timeouts := func(transitory uint32) {
+		ps.do(&nat44_ed.NatSetTimeouts{UDP: 300, TCPEstablished: 7440, TCPTransitory: transitory, ICMP: 60})
+	}
+	ps.note("long timeouts, short ones, and long ones again: the sessions are still there")
+	timeouts(30)
+	ps.sessions("10.1.1.3")
+	timeouts(1)
+	ps.sessions("10.1.1.3")
+	timeouts(30)
+	ps.sessions("10.1.1.3")
+	ps.note("one that has been heard of does not count as timed out")
+	client(1004, vppfake.FlagACK)
+	timeouts(1)
+	ps.sessions("10.1.1.3")
+	timeouts(30)
+}
+
+// natTwinPackets: two sessions that look alike behind NAT, and how they are found.
+func natTwinPackets(ps *packetScript) {
+	natNode(ps)
+	for _, service := range []string{"10.96.0.10", "10.96.0.11"} {
+		ps.do(balanced(true, service, tcpProto, selfTwice, 0, backend("10.1.1.3", 8080, 1, 1), backend("10.1.1.3", 0, 0, 1)))
+		ps.tcp(1, "10.1.1.2", 1000, service, 80)
+		ps.send(3, transport(vppfake.ProtoTCP, 4, 3, "192.168.16.9", 1000, service, 80))
+	}
+	ps.sessions("10.1.1.3")
+	del := func(from string, port uint16, to string, toPort uint16, vrf uint32) {
+		ps.do(&nat44_ed.Nat44DelSession{Address: addr4(from), Port: port, ExtHostAddress: addr4(to), ExtHostPort: toPort,
+			Protocol: tcpProto, VrfID: vrf})
+	}
+	ps.note("by the side behind NAT: the newer one, then none")
+	for range 2 {
+		del("10.1.1.3", 8080, "10.1.1.2", 1000, 1)
+		ps.sessions("10.1.1.3")
+	}
+	ps.note("by the other side, in the client's table")
+	del("10.1.1.2", 1000, "10.96.0.10", 80, 0)
+	del("10.1.1.2", 1000, "10.96.0.10", 80, 1)
+	del("192.168.16.9", 1000, "10.96.0.11", 80, 1)
+	del("192.168.16.9", 1000, "10.96.0.11", 80, 0)
+	ps.sessions("10.1.1.3")
 }
 
 // natBridgePackets: a balanced mapping of no port and no protocol is for all those of its address that have no mapping.

@@ -137,8 +137,7 @@ func (w *walk) translate(q *natPacket, s *natSession, f *natFlow) verdict {
 	if q.Proto == ProtoTCP {
 		s.see(q.dir, q.tcpFlags())
 	}
-	s.packets++
-	s.bytes += uint64(q.IPLen() + n)
+	s.count(q.IPLen() + n)
 	if q.Error != nil {
 		w.translateError(q, s, f)
 		return pass
@@ -381,7 +380,7 @@ func (w *walk) bypass(q *natPacket) {
 		w.nat.sessions.add(s)
 		w.nat.flows[back] = s
 	}
-	s.packets++
+	s.count(0)
 }
 
 // in2out is nat44-ed-in2out and nat44-ed-in2out-output with their slow paths.
@@ -394,8 +393,7 @@ func (w *walk) in2out(q *natPacket) verdict {
 		key := q.key
 		key.table = w.ip.tables[ip4][0]
 		if s := w.nat.flows[key]; s != nil && s.bypass {
-			s.packets++
-			s.bytes += uint64(q.IPLen() + 14)
+			s.count(q.IPLen() + 14)
 			return pass
 		}
 	}
