@@ -21,9 +21,7 @@ const (
 	drainSlowly = 5 * time.Second // …at backends that went drainRecent ago and still have connections
 	drainRecent = time.Minute
 	drainMost   = 60 // addresses in one look: VPP walks through all its sessions for each
-	// drainTogether is for how many of them VPP is asked at once; see Lane.Together.
-	drainTogether = 3
-	drainRequest  = 64 // bytes, at least what one request takes
+	drainRequest = 64 // bytes, at least what one request takes; see Lane.Together
 	// drainQuiet is after how many seconds without a packet a connection that was closed, or never came about, has ended.
 	drainQuiet = 1
 )
@@ -124,23 +122,18 @@ func (n *NATDrain) Run(ctx context.Context) error {
 func (n *NATDrain) look(ctx context.Context) error {
 	now := time.Now()
 	due := n.due(now)
-	addrs := make([]netip.Addr, 0, len(due))
-	for a := range due {
-		addrs = append(addrs, a)
-	}
-	var errs []error
 	left := map[sessionTarget]int{}
-	for some := range slices.Chunk(addrs, drainTogether) {
-		note := func(err error) {
-			if err != nil {
-				errs = append(errs, err)
-			}
+	var errs []error
+	note := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
 		}
-		n.lane.Together(drainRequest*(2*len(some)+2), func() {
+	}
+	// One address at a time: a client that uses its port again between VPP's answer and the end of the session loses its connection.
+	for a, targets := range due {
+		n.lane.Together(4*drainRequest, func() {
 			n.setTransitory(drainQuiet, note)
-			for _, a := range some {
-				n.ask(a, due[a], left, note)
-			}
+			n.ask(a, targets, left, note)
 			n.setTransitory(n.settings.TCPTransitory, note)
 		})
 		n.lane.Flush(ctx)
