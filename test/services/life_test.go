@@ -65,7 +65,7 @@ func (w *world) apart(part int) {
 	if w.mode != vpp {
 		return
 	}
-	const first, each = 20000, 6000
+	const first, each = 20000, 5600
 	ports := fmt.Sprintf("net.ipv4.ip_local_port_range=%d %d", first+each*part, first+each*(part+1)-1)
 	for _, client := range []string{"p1", "p2"} {
 		w.run(w.spaces[client], "sysctl", "-qw", ports)
@@ -275,7 +275,7 @@ func (w *world) backendRemoved(number int) {
 // its connection was closed by then or that it ended later. Until then it goes on.
 func (w *world) portUsedAgain(number int) {
 	svc := w.service("again", number, func(s *corev1.Service) { nodePort(s, number) })
-	const closed, open = 40001, 40002 // ports
+	const closed, open = 19001, 19002 // ports that no other part uses
 	for f, family := range families {
 		if w.mode.isVPP() && family == "6" {
 			w.t.Log("otherwise than kube-proxy: VPP's cnat keeps the session of a closed connection for 5 s and more")
