@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	drainEvery  = time.Second     // between two looks
-	drainSlowly = 5 * time.Second // …at backends that went drainRecent ago and still have connections
-	drainRecent = time.Minute
-	drainMost   = 60 // addresses in one look: VPP walks through all its sessions for each
+	drainEvery   = time.Second     // between two looks
+	drainSlowly  = 5 * time.Second // …at backends that went drainRecent ago and still have connections
+	drainRecent  = time.Minute
+	drainMost    = 60 // addresses in one look: VPP walks through all its sessions for each
 	drainRequest = 64 // bytes, at least what one request takes; see Lane.Together
 	// drainQuiet is after how many seconds without a packet a connection that was closed, or never came about, has ended.
 	drainQuiet = 1
