@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,10 +88,9 @@ func TestWrongClock(t *testing.T) {
 	if now := r.await("up", func(s Status) bool { return s.State == Up }); now.PID != s.PID {
 		t.Errorf("it was started again: %+v", now)
 	}
-	for _, want := range []string{"counts 0.15 seconds in one", "counts 24.", "killed by SIGKILL"} {
-		if !strings.Contains(r.log.String(), want) {
-			t.Errorf("the log does not say %q", want)
-		}
+	// It is measured, not known: a little less or more.
+	if !regexp.MustCompile(`(?s)counts 0\.1[3-7] seconds in one.*counts 2[2-6]\.\d\d seconds in one.*killed by SIGKILL`).MatchString(r.log.String()) {
+		t.Error("the log does not say how wrong the clocks were")
 	}
 }
 
