@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	drainEvery   = time.Second     // between two looks
-	drainSlowly  = 5 * time.Second // …at backends that went drainRecent ago and still have connections
-	drainRecent  = time.Minute
+	drainEvery  = time.Second     // between two looks
+	drainSlowly = 5 * time.Second // …at backends that went drainRecent ago and still have connections
+	drainRecent = time.Minute
+	// drainAfter is how long a backend has to be away: one that flaps, or terminates in order, still serves.
+	drainAfter   = 2 * time.Second
 	drainMost    = 60 // addresses in one look: VPP walks through all its sessions for each
 	drainRequest = 64 // bytes, at least what one request takes; see Lane.Together
 	// drainQuiet is after how many seconds without a packet a connection that was closed, or never came about, has ended.
@@ -79,7 +81,7 @@ func (n *NATDrain) change(m *natMapping, before, after []natBackend) {
 	}
 	now := time.Now()
 	for _, b := range gone {
-		n.backends[targetOf(m, b)] = &drainedBackend{since: now, next: now}
+		n.backends[targetOf(m, b)] = &drainedBackend{since: now, next: now.Add(drainAfter)}
 	}
 	if len(gone) > 0 {
 		n.nudge()

@@ -120,7 +120,7 @@ func TestNATDrain(t *testing.T) {
 			}
 		}
 	}
-	time.Sleep(3 * drainQuiet * time.Second)
+	time.Sleep(drainAfter + 3*drainQuiet*time.Second)
 	for port, want := range map[uint16]int{1000: 3, 1003: 3, 1001: 2, 1002: 2} {
 		flags := uint8(0)
 		if want == 2 {
@@ -168,7 +168,7 @@ func TestNATDrainSparesAnswers(t *testing.T) {
 	w.close(serviceOne, 1000, w.open(serviceOne, 1000))
 	w.open(serviceTwo, 1000)
 	w.commit(drained(serviceOne, "10.1.1.4:8080"))
-	time.Sleep(4 * drainEvery)
+	time.Sleep(drainAfter + 4*drainEvery)
 	if n := len(w.fake.Sessions()); n != 2 {
 		t.Errorf("sessions: %v", w.fake.Sessions())
 	}
