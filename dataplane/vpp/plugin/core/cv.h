@@ -1,0 +1,293 @@
+/* The core of the contiv plugin: connections, services, source NAT and the source check, without VPP.
+ *
+ * Data path: cv_parse, cv_prefetch, cv_decide, in this order, for each packet, on any number of workers at once.
+ * Control plane: everything else, one caller at a time, while workers run. What workers may still read is
+ * released by cv_sweep, when each of them has been through cv_quiesce since.
+ *
+ * README.md above this folder says what the rules are. All numbers in structs are in host order unless a comment says
+ * "wire"; addresses and ports are always as on the wire. */
+#ifndef CONTIV_CV_H
+#define CONTIV_CV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CV_NAME_LEN 64
+#define CV_ENDPOINT_ADDRESSES 8
+#define CV_TUNNEL_PORTS 4
+#define CV_SNATS 1024
+#define CV_NO_INDEX UINT32_MAX
+
+/* An address of either family, wire order. IPv4 is in u32[0], the rest is zero. */
+typedef union
+{
+  uint8_t u8[16];
+  uint32_t u32[4];
+  uint64_t u64[2];
+} cv_addr_t;
+
+typedef struct
+{
+  cv_addr_t addr;
+  uint8_t len; /* of the prefix */
+  bool ip6;
+} cv_prefix_t;
+
+typedef enum
+{
+  CV_ROLE_NONE,
+  CV_ROLE_POD,
+  CV_ROLE_HOST,
+  CV_ROLE_UPLINK,
+  CV_ROLE_OVERLAY,
+} cv_role_t;
+
+typedef enum
+{
+  CV_CLASS_OUTSIDE,
+  CV_CLASS_POD,
+  CV_CLASS_NODE,
+} cv_class_t;
+
+typedef enum
+{
+  CV_ACTION_NONE,
+  CV_ACTION_BALANCE,
+  CV_ACTION_REJECT,
+  CV_ACTION_DROP,
+} cv_action_t;
+
+/* Results of the control plane. */
+typedef enum
+{
+  CV_OK = 0,
+  CV_INVALID = -1,
+  CV_NOT_FOUND = -2,
+  CV_NO_MEMORY = -3,
+} cv_result_t;
+
+typedef struct
+{
+  uint32_t connections_max;      /* per family, fixed when the core is made */
+  uint32_t endpoint_connections; /* 0: 16 384 */
+  uint16_t tunnel_ports[CV_TUNNEL_PORTS]; /* host order, 0: unused */
+  uint32_t tcp_established, tcp_transitory, udp, udp_stream, icmp, sctp; /* seconds, 0: default */
+} cv_config_t;
+
+typedef struct
+{
+  char name[CV_NAME_LEN];
+  cv_role_t role;
+  uint32_t egress;
+  uint32_t max_connections;
+  uint8_t n_addresses;
+  struct
+  {
+    cv_addr_t addr;
+    bool ip6;
+  } addresses[CV_ENDPOINT_ADDRESSES];
+} cv_endpoint_t;
+
+typedef struct
+{
+  char name[CV_NAME_LEN];
+  cv_addr_t ip4, ip6; /* zero: none */
+  uint16_t port_low, port_high; /* host order, 0: default */
+} cv_snat_t;
+
+#define CV_SERVICE_MAGLEV 1
+#define CV_BACKEND_MASQ 1
+#define CV_TARGET_MASQ 1
+
+typedef struct
+{
+  uint8_t action, flags;
+  uint64_t service;
+} cv_target_t;
+
+typedef struct
+{
+  cv_addr_t addr;
+  uint16_t port; /* wire */
+  uint8_t proto;
+  bool ip6;
+} cv_frontend_key_t;
+
+typedef struct
+{
+  char name[CV_NAME_LEN];
+  cv_target_t in_cluster, outside;
+  uint64_t ranges, affinity_group;
+  uint32_t affinity_timeout;
+} cv_frontend_t;
+
+typedef struct
+{
+  cv_addr_t addr;
+  uint16_t port; /* wire */
+  bool ip6;
+  uint8_t flags;
+} cv_backend_t;
+
+/* Why a packet was dropped, or what else is counted, per worker. The shell makes VPP's error counters of them. */
+#define CV_FOREACH_REASON(_)                                                                                                     \
+  _ (PASSED, "passed")                                                                                                           \
+  _ (TRANSLATED, "translated")                                                                                                   \
+  _ (CREATED, "connections created")                                                                                             \
+  _ (SPOOFED, "source that is not the pod's")                                                                                    \
+  _ (TUNNEL, "tunnel packet of a pod")                                                                                           \
+  _ (MALFORMED, "headers cut off or too many")                                                                                   \
+  _ (RANGES, "client outside of the source ranges")                                                                              \
+  _ (ACTION_DROP, "no local backend")                                                                                            \
+  _ (REJECTED, "rejected, no backend")                                                                                           \
+  _ (REJECTED_SILENTLY, "rejected without an answer, too many")                                                                  \
+  _ (FULL, "connection table full")                                                                                              \
+  _ (LIMIT, "endpoint has too many connections")                                                                                 \
+  _ (NO_PORT, "no free port for source NAT")                                                                                     \
+  _ (NO_SNAT, "no address for source NAT")
+
+typedef enum
+{
+#define _(name, text) CV_##name,
+  CV_FOREACH_REASON (_)
+#undef _
+    CV_N_REASONS
+} cv_reason_t;
+
+typedef enum
+{
+  CV_VERDICT_PASS,   /* on along the feature arc, perhaps rewritten */
+  CV_VERDICT_DROP,
+  CV_VERDICT_REJECT, /* the shell makes the answer: cv_reject */
+  CV_VERDICT_REASSEMBLE, /* the shell sends it through virtual reassembly, and comes back with ports set */
+} cv_verdict_t;
+
+/* A tuple, wire order: what is looked up. ICMP echo: the identifier is both ports. */
+typedef struct
+{
+  cv_addr_t src, dst;
+  uint16_t sport, dport;
+  uint8_t proto;
+  uint8_t ip6;
+  uint16_t zero;
+} cv_tuple_t;
+
+typedef struct
+{
+  /* set by the shell */
+  uint8_t *ip;          /* the IP header */
+  uint32_t len;         /* bytes that can be read from there: those of the first buffer */
+  uint32_t sw_if_index; /* of the endpoint */
+  bool l4_checksum_offloaded; /* TCP and UDP checksums are computed later, from scratch: leave them */
+  bool reassembled;     /* the three below come from virtual reassembly */
+  bool later_fragment;  /* has no transport header of its own */
+  uint16_t sport, dport; /* wire */
+  uint8_t tcp_flags;
+  /* set by cv_parse */
+  cv_tuple_t tuple;
+  uint64_t hash;
+  uint16_t l4;    /* offset of the transport header, 0: none here */
+  uint8_t proto;  /* of the transport */
+  uint8_t verdict; /* CV_VERDICT_PASS: cv_decide goes on; else final */
+  uint8_t reason;
+  bool icmp_error;
+  bool no_connection; /* protocol without connections, or nothing more to do */
+  /* set by cv_decide */
+  uint32_t connection; /* for the trace; CV_NO_INDEX: none */
+} cv_packet_t;
+
+typedef struct cv_main cv_main_t;
+
+/* Makes the core for a number of workers; NULL without memory. Its table is allocated with the first endpoint. */
+cv_main_t *cv_new (const cv_config_t *config, uint32_t n_workers, uint64_t seed);
+void cv_free (cv_main_t *m);
+
+/* ---- data path; worker is below n_workers, now counts tenths of seconds from any start ---- */
+
+/* cv_parse reads the headers, checks source and tunnel port, and computes the tuple and its hash. */
+void cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p);
+/* cv_prefetch asks for the cache lines that cv_decide is going to read. */
+void cv_prefetch (cv_main_t *m, const cv_packet_t *p);
+/* cv_decide looks up or makes the connection, and rewrites the packet in place. Its result is p->verdict and p->reason. */
+void cv_decide (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);
+/* cv_quiesce: the worker holds no pointer into the core. Once per frame. */
+void cv_quiesce (cv_main_t *m, uint32_t worker);
+
+/* cv_check_source is the source check alone, for the multicast arcs; true: pass. */
+bool cv_check_source (cv_main_t *m, uint32_t worker, cv_packet_t *p);
+/* cv_check_arp: sender protocol address (wire) of an ARP packet; true: pass. */
+bool cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender);
+
+/* cv_reject builds the answer to a rejected packet: an IP packet without link header, from the packet's destination to its source.
+ * Returns its length; 0: none. out has room for 1 280 bytes; p->ip and p->len are those of the packet as it came. */
+uint32_t cv_reject (const cv_packet_t *p, uint8_t *out);
+
+/* ---- control plane ---- */
+
+/* cv_sweep ends connections that have expired and releases what no worker reads; call it ten times a second. */
+void cv_sweep (cv_main_t *m, uint32_t now);
+/* cv_idle: there is nothing to sweep. */
+bool cv_idle (const cv_main_t *m);
+
+cv_result_t cv_config_set (cv_main_t *m, const cv_config_t *config); /* connections_max is ignored */
+void cv_config_get (const cv_main_t *m, cv_config_t *config);       /* defaults are filled in */
+
+cv_result_t cv_endpoint_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_t *e);
+cv_result_t cv_endpoint_del (cv_main_t *m, uint32_t sw_if_index);
+cv_result_t cv_network_set (cv_main_t *m, const cv_prefix_t *p, cv_class_t class); /* CV_CLASS_OUTSIDE: removes it */
+cv_result_t cv_snat_set (cv_main_t *m, uint32_t id, const cv_snat_t *s);           /* NULL: removes it */
+cv_result_t cv_service_set (cv_main_t *m, uint64_t id, const char *name, uint8_t flags);
+cv_result_t cv_service_del (cv_main_t *m, uint64_t id);
+cv_result_t cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b);
+cv_result_t cv_backend_del (cv_main_t *m, uint64_t service, const cv_backend_t *b);
+cv_result_t cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_frontend_t *f);
+cv_result_t cv_frontend_del (cv_main_t *m, const cv_frontend_key_t *k);
+cv_result_t cv_range_set (cv_main_t *m, uint64_t id, const cv_prefix_t *p, bool is_add);
+
+/* Walks; the callback must not call back into the core. */
+typedef struct
+{
+  uint32_t connections[2]; /* by family: IPv4, IPv6 */
+  uint64_t spoofed, refused;
+} cv_endpoint_stats_t;
+void cv_endpoint_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t sw_if_index, const cv_endpoint_t *, const cv_endpoint_stats_t *), void *ctx);
+void cv_network_walk (cv_main_t *m, void (*f) (void *ctx, const cv_prefix_t *, cv_class_t), void *ctx);
+void cv_snat_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t id, const cv_snat_t *), void *ctx);
+void cv_service_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const char *name, uint8_t flags, uint32_t n_backends), void *ctx);
+void cv_backend_walk (cv_main_t *m, uint64_t service, /* 0: all */
+		      void (*f) (void *ctx, uint64_t service, const cv_backend_t *, bool draining, uint32_t connections), void *ctx);
+void cv_frontend_walk (cv_main_t *m, void (*f) (void *ctx, const cv_frontend_key_t *, const cv_frontend_t *, uint64_t new_connections), void *ctx);
+void cv_range_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const cv_prefix_t *), void *ctx);
+
+typedef enum
+{
+  CV_STATE_NEW = 1,
+  CV_STATE_OPEN,
+  CV_STATE_CLOSING,
+  CV_STATE_CLOSED,
+} cv_state_t;
+
+typedef struct
+{
+  uint8_t proto, state;
+  bool ip6;
+  cv_addr_t client, frontend, source, backend;
+  uint16_t client_port, frontend_port, source_port, backend_port; /* wire */
+  uint32_t sw_if_index;
+  uint32_t idle, expires; /* seconds */
+} cv_connection_info_t;
+
+/* cv_connection_walk visits slots from a cursor (0: the first), at most max of them; returns the next cursor, 0 at the end. */
+uint32_t cv_connection_walk (cv_main_t *m, bool ip6, uint32_t cursor, uint32_t max, uint32_t now,
+			     void (*f) (void *ctx, const cv_connection_info_t *), void *ctx);
+cv_result_t cv_connection_del (cv_main_t *m, const cv_tuple_t *as_client_sends);
+
+typedef struct
+{
+  uint32_t connections[2], connections_max;
+  uint64_t counters[CV_N_REASONS]; /* all workers together */
+} cv_stats_t;
+void cv_stats_get (const cv_main_t *m, cv_stats_t *s);
+
+#endif
