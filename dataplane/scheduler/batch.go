@@ -17,6 +17,7 @@ type batch struct {
 	rec *txn.Record
 
 	nodes  []*node // of the values put, nil where the key says nothing
+	remade []*node // that were marked to be created again
 	saved  []saved
 	failed []txn.KeyError
 	undo   error // why undoing failed
@@ -35,6 +36,7 @@ type saved struct {
 var (
 	errNoKind  = errors.New("no kind is registered for this key")
 	errPending = errors.New("waits for a dependency")
+	errRemake  = errors.New("values can be created again by an update that is not to be reverted, and by nothing else")
 )
 
 func (s *Scheduler) newBatch(t *txn.Txn) *batch {
@@ -49,6 +51,9 @@ func (s *Scheduler) newBatch(t *txn.Txn) *batch {
 
 // commit applies a transaction.
 func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
+	if len(t.Recreate) > 0 && (t.Revert || t.Kind != txn.Update) {
+		return nil, errRemake
+	}
 	b := s.newBatch(t)
 	if s.stranger != nil && t.Revert && t.Kind == txn.Update {
 		return nil, &strangeError{s.stranger}
@@ -67,6 +72,9 @@ func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 
 // dryRun plans a transaction and puts everything back as it was.
 func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error) {
+	if len(t.Recreate) > 0 && (t.Revert || t.Kind != txn.Update) {
+		return nil, errRemake
+	}
 	g := s.graph
 	stale := make([]bool, len(s.reg.kinds))
 	for i, k := range s.reg.kinds {
@@ -124,8 +132,23 @@ func (b *batch) load() bool {
 	if b.t.Kind != txn.Update {
 		b.dropOthers()
 	}
+	b.remake()
 	b.failed = append(b.failed, g.problems...)
 	return true
+}
+
+// remake marks the values that are to be created again.
+func (b *batch) remake() {
+	g := b.s.graph
+	for _, key := range b.t.Recreate {
+		n := g.nodes[key]
+		if n == nil || n.desired == nil || !n.present() {
+			continue
+		}
+		n.flags |= flagRemake
+		b.remade = append(b.remade, n)
+		g.touch(n)
+	}
 }
 
 // find finds the nodes of the values. Only the last value of a key counts.
@@ -208,6 +231,9 @@ func (b *batch) save(n *node) {
 
 // restore puts the desires back, in reverse, so that items which moved move back.
 func (b *batch) restore() {
+	for _, n := range b.remade {
+		n.flags &^= flagRemake
+	}
 	for i := len(b.saved) - 1; i >= 0; i-- {
 		sv := &b.saved[i]
 		b.s.graph.want(sv.n, sv.desired)

@@ -32,7 +32,8 @@ type nodeFlags uint8
 const (
 	// flagUnknown: the outcome of the last operation is not known; applied is what may be there.
 	flagUnknown nodeFlags = 1 << iota
-	// flagRemake: applied may or may not be there and cannot be dumped; it has to be deleted and created.
+	// flagRemake: applied has to be deleted and created. It may or may not be there and cannot be dumped, or a transaction asks
+	// for it.
 	flagRemake
 	// flagInvalid: the last value put was rejected; desired is the one before, if any.
 	flagInvalid

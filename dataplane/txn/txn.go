@@ -62,6 +62,10 @@ type Txn struct {
 	Revert bool
 	// NoRetry leaves failed values alone: they are not retried in the background.
 	NoRetry bool
+	// Recreate are keys of values that are deleted and created again as they are, with everything that depends on them: what
+	// the dataplane has looks right and does not work. Keys of values that are not applied are of no interest. Update only, and
+	// not with Revert.
+	Recreate []string
 }
 
 // Op is one operation on one value, planned or executed.
