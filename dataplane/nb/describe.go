@@ -60,6 +60,9 @@ func Describe(m proto.Message) string {
 	case *linux_l3.Route:
 		return fmt.Sprintf("Linux route %s%s dev %s", m.GetDstNetwork(), opt(" via ", m.GetGwAddr()), m.GetOutgoingInterface())
 	}
+	if s := describeContiv(m); s != "" {
+		return s
+	}
 	return describeCnat(m)
 }
 
@@ -202,6 +205,9 @@ func onOff(on bool) string {
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "x") {
+		noun += "e"
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -76,6 +76,9 @@ func keyAndPrefix(m proto.Message) (key, prefix string) {
 	if key, prefix := pnatKey(m); key != "" || prefix != "" {
 		return key, prefix
 	}
+	if key, prefix := contivKey(m); key != "" || prefix != "" {
+		return key, prefix
+	}
 	return driverKey(m)
 }
 
@@ -123,6 +126,9 @@ func New(key string) (proto.Message, error) {
 		return m, nil
 	}
 	if m := newPnat(key); m != nil {
+		return m, nil
+	}
+	if m := newContiv(key); m != nil {
 		return m, nil
 	}
 	if m := newDriver(key); m != nil {

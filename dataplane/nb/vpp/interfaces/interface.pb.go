@@ -363,7 +363,9 @@ type Interface struct {
 	//	*Interface_Tap
 	//	*Interface_Vxlan
 	//	*Interface_Pipe
-	Link          isInterface_Link `protobuf_oneof:"link"`
+	Link isInterface_Link `protobuf_oneof:"link"`
+	// Keys of values that have to be configured before the link goes up. Ours, not vpp-agent's.
+	UpAfter       []string `protobuf:"bytes,1001,rep,name=up_after,json=upAfter,proto3" json:"up_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -539,6 +541,13 @@ func (x *Interface) GetPipe() *PipeLink {
 		if x, ok := x.Link.(*Interface_Pipe); ok {
 			return x.Pipe
 		}
+	}
+	return nil
+}
+
+func (x *Interface) GetUpAfter() []string {
+	if x != nil {
+		return x.UpAfter
 	}
 	return nil
 }
@@ -1319,7 +1328,7 @@ var File_ligato_vpp_interfaces_interface_proto protoreflect.FileDescriptor
 
 const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\n" +
-	"%ligato/vpp/interfaces/interface.proto\x12\x15ligato.vpp.interfaces\"\xc4\r\n" +
+	"%ligato/vpp/interfaces/interface.proto\x12\x15ligato.vpp.interfaces\"\xe0\r\n" +
 	"\tInterface\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x129\n" +
 	"\x04type\x18\x02 \x01(\x0e2%.ligato.vpp.interfaces.Interface.TypeR\x04type\x12\x18\n" +
@@ -1340,7 +1349,8 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\bafpacket\x18f \x01(\v2#.ligato.vpp.interfaces.AfpacketLinkH\x00R\bafpacket\x122\n" +
 	"\x03tap\x18g \x01(\v2\x1e.ligato.vpp.interfaces.TapLinkH\x00R\x03tap\x128\n" +
 	"\x05vxlan\x18h \x01(\v2 .ligato.vpp.interfaces.VxlanLinkH\x00R\x05vxlan\x126\n" +
-	"\x04pipe\x18\xe8\a \x01(\v2\x1f.ligato.vpp.interfaces.PipeLinkH\x00R\x04pipe\x1al\n" +
+	"\x04pipe\x18\xe8\a \x01(\v2\x1f.ligato.vpp.interfaces.PipeLinkH\x00R\x04pipe\x12\x1a\n" +
+	"\bup_after\x18\xe9\a \x03(\tR\aupAfter\x1al\n" +
 	"\x05IP6ND\x12-\n" +
 	"\x12address_autoconfig\x18\x01 \x01(\bR\x11addressAutoconfig\x124\n" +
 	"\x16install_default_routes\x18\x02 \x01(\bR\x14installDefaultRoutes\x1a8\n" +

@@ -1,0 +1,128 @@
+package nb
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+)
+
+// Keys of our own VPP plugin. vpp-agent has nothing of the kind: the messages are ours, the grammar of the keys is vpp-agent's.
+const (
+	contivPrefix          = "config/vpp/contiv/v1/"
+	ContivConfigKey       = contivPrefix + "config"
+	ContivEndpointPrefix  = contivPrefix + "endpoint/"
+	ContivNetworkPrefix   = contivPrefix + "network/"
+	ContivSourceNATPrefix = contivPrefix + "source-nat/"
+	ContivServicePrefix   = contivPrefix + "service/"
+	ContivFrontendPrefix  = contivPrefix + "frontend/"
+	ContivRangeSetPrefix  = contivPrefix + "range-set/"
+)
+
+// ContivEndpointKey is the key of what the plugin knows of an interface.
+func ContivEndpointKey(ifName string) string { return clean(ContivEndpointPrefix + ifName) }
+
+// ContivNetworkKey is the key of a network. The prefix is reduced to its network; one that cannot be parsed is kept as it is.
+func ContivNetworkKey(prefix string) string {
+	var buf keyBuf
+	return cleanBytes(appendNetwork(append(buf[:0], ContivNetworkPrefix...), prefix))
+}
+
+// ContivSourceNATKey is the key of a source NAT.
+func ContivSourceNATKey(id uint32) string {
+	return ContivSourceNATPrefix + strconv.FormatUint(uint64(id), 10)
+}
+
+// ContivServiceKey is the key of a set of backends.
+func ContivServiceKey(id uint64) string { return ContivServicePrefix + strconv.FormatUint(id, 16) }
+
+// ContivRangeSetKey is the key of a set of source addresses.
+func ContivRangeSetKey(id uint64) string { return ContivRangeSetPrefix + strconv.FormatUint(id, 16) }
+
+// ContivFrontendKey is the key of a frontend: the plugin has one for an address, protocol and port.
+func ContivFrontendKey(ip string, p vpp_contiv.Frontend_Protocol, port uint32) string {
+	if ip == "" {
+		return ""
+	}
+	if a, err := netip.ParseAddr(ip); err == nil {
+		ip = a.String()
+	}
+	var buf keyBuf
+	b := append(buf[:0], ContivFrontendPrefix+"ip/"...)
+	b = append(b, ip...)
+	b = append(b, "/proto/"...)
+	b = append(b, p.String()...)
+	b = append(b, "/port/"...)
+	return cleanBytes(strconv.AppendUint(b, uint64(port), 10))
+}
+
+// contivKey gives the key of one of the plugin's messages and the prefix it must have.
+func contivKey(m proto.Message) (key, prefix string) {
+	switch m := m.(type) {
+	case *vpp_contiv.Config:
+		return ContivConfigKey, ""
+	case *vpp_contiv.Endpoint:
+		return ContivEndpointKey(m.GetInterface()), ContivEndpointPrefix
+	case *vpp_contiv.Network:
+		return ContivNetworkKey(m.GetPrefix()), ContivNetworkPrefix
+	case *vpp_contiv.SourceNAT:
+		return ContivSourceNATKey(m.GetId()), ContivSourceNATPrefix
+	case *vpp_contiv.Service:
+		return ContivServiceKey(m.GetId()), ContivServicePrefix
+	case *vpp_contiv.Frontend:
+		return ContivFrontendKey(m.GetIp(), m.GetProtocol(), m.GetPort()), ContivFrontendPrefix
+	case *vpp_contiv.RangeSet:
+		return ContivRangeSetKey(m.GetId()), ContivRangeSetPrefix
+	}
+	return "", ""
+}
+
+// newContiv is an empty message of the kind that a key of the plugin belongs to, nil if it is none.
+func newContiv(key string) proto.Message {
+	switch {
+	case key == ContivConfigKey:
+		return new(vpp_contiv.Config)
+	case isUnder(key, ContivEndpointPrefix):
+		return new(vpp_contiv.Endpoint)
+	case isUnder(key, ContivNetworkPrefix):
+		return new(vpp_contiv.Network)
+	case isUnder(key, ContivSourceNATPrefix):
+		return new(vpp_contiv.SourceNAT)
+	case isUnder(key, ContivServicePrefix):
+		return new(vpp_contiv.Service)
+	case isUnder(key, ContivFrontendPrefix):
+		return new(vpp_contiv.Frontend)
+	case isUnder(key, ContivRangeSetPrefix):
+		return new(vpp_contiv.RangeSet)
+	}
+	return nil
+}
+
+// describeContiv is a line about one of the plugin's messages; empty for another.
+func describeContiv(m proto.Message) string {
+	switch m := m.(type) {
+	case *vpp_contiv.Config:
+		return "plugin's settings"
+	case *vpp_contiv.Endpoint:
+		s := fmt.Sprintf("endpoint %s %s%s", m.GetInterface(), m.GetRole(), opt(" ", m.GetName()))
+		for _, a := range m.GetAddresses() {
+			s += " " + a
+		}
+		return s
+	case *vpp_contiv.Network:
+		return fmt.Sprintf("network %s %s", m.GetPrefix(), m.GetClass())
+	case *vpp_contiv.SourceNAT:
+		return fmt.Sprintf("source NAT %d%s%s%s", m.GetId(), opt(" ", m.GetName()), opt(" ", m.GetIpv4Address()), opt(" ", m.GetIpv6Address()))
+	case *vpp_contiv.Service:
+		return fmt.Sprintf("service %s, %s", m.GetName(), count(len(m.GetBackends()), "backend"))
+	case *vpp_contiv.Frontend:
+		return fmt.Sprintf("frontend %s port %d %s of %s: %s in the cluster, %s outside", m.GetIp(), m.GetPort(), m.GetProtocol(),
+			m.GetName(), m.GetInCluster().GetAction(), m.GetOutside().GetAction())
+	case *vpp_contiv.RangeSet:
+		return fmt.Sprintf("range set %x, %s", m.GetId(), count(len(m.GetPrefixes()), "prefix"))
+	}
+	return ""
+}
