@@ -66,6 +66,10 @@ gen: ## regenerate the protobuf code (needs protoc)
 	plugins/nodesync/vppnode/gen.sh
 	plugins/idalloc/idallocation/gen.sh
 
+.PHONY: vpp-api
+vpp-api: ## regenerate the code of the VPP plugin's API (needs vpp-dev 25.10)
+	dataplane/vpp/plugin/gen.sh
+
 .PHONY: images
 images: ## pack the container images into bin/images, without a container engine (docker/build.sh: with one)
 	go run ./hack/images
