@@ -1,0 +1,479 @@
+/* What the files of the core share. cv.h is its outside. */
+#ifndef CONTIV_CV_INTERNAL_H
+#define CONTIV_CV_INTERNAL_H
+
+#include <string.h>
+#include "cv.h"
+
+#define cv_likely(x)   __builtin_expect (!!(x), 1)
+#define cv_unlikely(x) __builtin_expect (!!(x), 0)
+#define CV_CACHE_LINE  64
+#define CV_ALIGNED     __attribute__ ((aligned (CV_CACHE_LINE)))
+
+#define cv_load(p)	   __atomic_load_n (p, __ATOMIC_RELAXED)
+#define cv_load_acquire(p) __atomic_load_n (p, __ATOMIC_ACQUIRE)
+#define cv_store(p, v)	   __atomic_store_n (p, v, __ATOMIC_RELAXED)
+#define cv_publish(p, v)   __atomic_store_n (p, v, __ATOMIC_RELEASE)
+#define cv_add(p, v)	   __atomic_fetch_add (p, v, __ATOMIC_RELAXED)
+
+enum
+{
+  CV_PROTO_ICMP = 1,
+  CV_PROTO_TCP = 6,
+  CV_PROTO_UDP = 17,
+  CV_PROTO_ICMP6 = 58,
+  CV_PROTO_SCTP = 132,
+  CV_PROTO_AFFINITY = 255, /* not on any wire: the memory of a client's backend, kept in the same table */
+};
+
+enum
+{
+  CV_TCP_FIN = 1,
+  CV_TCP_SYN = 2,
+  CV_TCP_RST = 4,
+  CV_TCP_ACK = 16,
+};
+
+/* ---- time ---- */
+
+#define CV_TICKS_PER_SECOND 10
+#define CV_TCP_CLOSING	    3600 /* seconds with one FIN: as Kubernetes sets conntrack's close_wait */
+#define CV_TCP_CLOSED	    10
+#define CV_GONE_CLOSING	    60 /* a connection that is half closed, to a backend that has gone */
+
+/* ---- deferred release: gc.c ---- */
+
+typedef struct cv_retired
+{
+  struct cv_retired *next;
+  void *ptr;
+} cv_retired_t;
+
+typedef struct cv_batch
+{
+  struct cv_batch *next;
+  uint32_t connections[2]; /* heads of lists by cv_connection_t.next */
+  uint32_t backends, owners;
+  cv_retired_t *pointers;
+  uint64_t epochs[]; /* of each worker when the batch was closed */
+} cv_batch_t;
+
+/* ---- chunked pools: elements never move ---- */
+
+#define CV_CHUNK_BITS 12
+#define CV_CHUNK      (1u << CV_CHUNK_BITS)
+#define CV_CHUNKS     4096u
+
+typedef struct
+{
+  uint32_t size;  /* of an element */
+  uint32_t n;	  /* elements ever used */
+  uint32_t free;  /* head of the list of free ones; the list is in their first four bytes */
+  uint8_t *chunks[CV_CHUNKS];
+} cv_pool_t;
+
+static inline void *
+cv_pool_at (const cv_pool_t *p, uint32_t i)
+{
+  return cv_load_acquire (&p->chunks[i >> CV_CHUNK_BITS]) + (size_t) (i & (CV_CHUNK - 1)) * p->size;
+}
+
+uint32_t cv_pool_get (cv_pool_t *p); /* zeroed; CV_NO_INDEX without memory */
+void cv_pool_put (cv_pool_t *p, uint32_t i);
+void cv_pool_free (cv_pool_t *p);
+
+/* ---- maps from a hash to a pool index: one writer, any readers ---- */
+
+typedef struct
+{
+  uint32_t mask, used; /* used counts tombstones */
+  uint64_t slots[];
+} cv_map_slots_t;
+
+typedef struct
+{
+  cv_map_slots_t *slots; /* NULL: empty */
+  uint32_t n;
+} cv_map_t;
+
+#define CV_MAP_DEAD UINT32_MAX
+
+/* Walks the entries with a hash: for (i = hash; cv_map_next (map, hash, &i, &index);) */
+static inline bool
+cv_map_next (const cv_map_slots_t *s, uint32_t hash, uint32_t *i, uint32_t *index)
+{
+  uint64_t v;
+  if (!s)
+    return false;
+  while ((v = cv_load_acquire (&s->slots[*i & s->mask])))
+    {
+      (*i)++;
+      if ((uint32_t) (v >> 32) == hash && (uint32_t) v != CV_MAP_DEAD)
+	{
+	  *index = (uint32_t) v - 1;
+	  return true;
+	}
+    }
+  return false;
+}
+
+bool cv_map_add (cv_main_t *m, cv_map_t *map, uint32_t hash, uint32_t index);
+void cv_map_del (cv_map_t *map, uint32_t hash, uint32_t index);
+
+/* ---- connections ---- */
+
+enum
+{
+  CV_CONN_TRANSLATED = 1,
+  CV_CONN_AFFINITY = 2,
+};
+
+/* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
+typedef struct
+{
+  cv_tuple_t key[2];
+  uint32_t last_seen; /* ticks */
+  uint32_t owner;	 /* of the endpoint that made it; CV_NO_INDEX: none */
+  uint32_t backend;	 /* CV_NO_INDEX: none */
+  uint32_t next;	 /* in lists of free and of retired ones */
+  uint8_t alive, state, flags, fins;
+  uint16_t ip_delta, l4_delta; /* what translation from key[0] adds to the checksums */
+  uint32_t timeout;	       /* of an affinity, ticks */
+  uint32_t pad[5];
+} CV_ALIGNED cv_connection_t;
+
+_Static_assert (sizeof (cv_tuple_t) == 40, "tuple");
+_Static_assert (sizeof (cv_connection_t) == 128, "connection");
+
+#define CV_BUCKET_SLOTS 7
+
+/* One cache line. A slot is fingerprint << 32 | connection << 1 | direction, plus 1; 0 is free. */
+typedef struct
+{
+  uint32_t lock;
+  uint32_t spilled; /* keys of this bucket that are in their other one */
+  uint64_t slots[CV_BUCKET_SLOTS];
+} CV_ALIGNED cv_bucket_t;
+
+typedef struct
+{
+  cv_bucket_t *buckets; /* NULL until there is an endpoint */
+  cv_connection_t *connections;
+  uint64_t bucket_mask;
+  uint32_t capacity;
+  uint32_t high;	/* connections ever used */
+  uint32_t free_lock, free; /* list of free connections */
+  uint32_t n;		/* in use, affinities included */
+  uint32_t n_affinities;
+  uint32_t retired;	/* list, pushed by anyone, taken as a whole by the sweep */
+  uint32_t cursor;	/* of the sweep */
+} cv_table_t;
+
+typedef enum
+{
+  CV_INSERTED,
+  CV_TAKEN,
+  CV_TABLE_FULL,
+} cv_insert_t;
+
+bool cv_table_make (cv_table_t *t, uint32_t connections);
+void cv_table_free (cv_table_t *t);
+cv_insert_t cv_table_insert (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t connection, uint32_t direction);
+void cv_table_remove (cv_table_t *t, uint64_t hash, uint32_t connection, uint32_t direction);
+uint32_t cv_connection_alloc (cv_table_t *t);
+void cv_connection_release (cv_table_t *t, uint32_t connection);
+
+/* ---- configuration objects ---- */
+
+typedef struct
+{
+  uint32_t next_free;
+  uint32_t sw_if_index;
+  bool alive;
+  uint32_t connections[2];
+  uint64_t spoofed, refused;
+} cv_owner_t;
+
+typedef struct
+{
+  cv_endpoint_t config;
+  uint32_t owner;
+  uint32_t limit;
+} cv_endpoint_state_t;
+
+typedef struct
+{
+  cv_endpoint_state_t *state; /* NULL: none */
+} cv_endpoint_slot_t;
+
+typedef struct
+{
+  uint32_t next_free; /* first: the pool's list uses it */
+  uint32_t connections;
+  cv_addr_t addr;
+  uint16_t port;
+  uint8_t flags;
+  bool ip6, gone;
+  uint32_t service;
+} cv_backend_state_t;
+
+/* The backends of a service at one time, sorted by address and port. */
+typedef struct
+{
+  uint32_t n, maglev_n; /* maglev_n: size of the table behind the members, 0: none */
+  uint32_t member[];
+} cv_members_t;
+
+typedef struct
+{
+  uint32_t next_free;
+  bool defined;
+  uint8_t flags;
+  uint64_t id;
+  uint32_t users; /* targets of frontends */
+  cv_members_t *members; /* NULL: none */
+  char name[CV_NAME_LEN];
+} cv_service_t;
+
+typedef struct
+{
+  cv_frontend_key_t key;
+  cv_frontend_t config;
+  uint32_t service[2]; /* pool indices: in_cluster, outside; CV_NO_INDEX: none */
+  uint32_t ranges;
+} cv_frontend_state_t;
+
+typedef struct
+{
+  uint32_t next_free;
+  uint64_t new_connections;
+  cv_frontend_state_t *state;
+} cv_frontend_slot_t;
+
+/* Backends that have one address and port, of whatever service: a direct connection to it is tracked. */
+typedef struct
+{
+  uint32_t next_free;
+  uint32_t n;
+  cv_addr_t addr;
+  uint16_t port;
+  bool ip6;
+} cv_direct_t;
+
+typedef struct
+{
+  uint32_t next_free;
+  cv_prefix_t prefix;
+  uint8_t class;
+} cv_network_t;
+
+typedef struct
+{
+  uint32_t n;
+  cv_prefix_t prefix[];
+} cv_prefixes_t;
+
+typedef struct
+{
+  uint32_t next_free;
+  uint64_t id;
+  uint32_t users;
+  cv_prefixes_t *prefixes;
+} cv_range_t;
+
+/* ---- workers ---- */
+
+#define CV_PASS_CACHE 16384
+
+typedef struct
+{
+  uint32_t in_frame;
+  uint32_t second; /* of the last packet */
+  uint64_t epoch;
+  uint64_t rng[2];
+  uint32_t scanned; /* tick of the last search through a whole port range */
+  uint64_t counters[CV_N_REASONS];
+  uint64_t pass[CV_PASS_CACHE]; /* flows without connection, seen in this second: passCache in decide.c */
+} CV_ALIGNED cv_worker_t;
+
+#define CV_ENDPOINT_CHUNKS 4096
+#define CV_ENDPOINT_CHUNK  256
+
+struct cv_main
+{
+  cv_config_t config;
+  uint64_t seed[4];
+  uint64_t config_epoch;
+  uint32_t n_workers;
+  cv_worker_t *workers;
+  cv_table_t table[2];
+  cv_endpoint_slot_t *endpoints[CV_ENDPOINT_CHUNKS];
+  uint32_t n_endpoints;
+  cv_snat_t *snats[CV_SNATS];
+  cv_pool_t owners, backends, services, frontends, directs, networks, ranges;
+  cv_map_t service_map, frontend_map, direct_map, network_map, range_map;
+  uint32_t network_lens[2][129]; /* how many networks have this length */
+  uint64_t network_mask[2][3];	 /* the lengths in use, as bits */
+  /* what waits for workers */
+  cv_batch_t *batches, **last_batch;
+  cv_retired_t *retired;
+  uint32_t retired_backends, retired_owners;
+};
+
+void cv_retire (cv_main_t *m, void *ptr);
+void cv_gc (cv_main_t *m);
+void cv_gc_free (cv_main_t *m);
+static inline void
+cv_changed (cv_main_t *m)
+{
+  __atomic_fetch_add (&m->config_epoch, 1, __ATOMIC_RELEASE);
+}
+
+static inline cv_endpoint_state_t *
+cv_endpoint (const cv_main_t *m, uint32_t sw_if_index)
+{
+  if (cv_unlikely (sw_if_index >= CV_ENDPOINT_CHUNKS * CV_ENDPOINT_CHUNK))
+    return NULL;
+  cv_endpoint_slot_t *c = cv_load_acquire (&m->endpoints[sw_if_index / CV_ENDPOINT_CHUNK]);
+  return c ? cv_load_acquire (&c[sw_if_index % CV_ENDPOINT_CHUNK].state) : NULL;
+}
+
+static inline void
+cv_count (cv_main_t *m, uint32_t worker, cv_reason_t r)
+{
+  m->workers[worker].counters[r]++;
+}
+
+/* ---- hashes ---- */
+
+static inline uint64_t
+cv_mum (uint64_t a, uint64_t b)
+{
+  __uint128_t p = (__uint128_t) a * b;
+  return (uint64_t) p ^ (uint64_t) (p >> 64);
+}
+
+static inline uint64_t
+cv_tuple_tail (const cv_tuple_t *t)
+{
+  uint64_t v;
+  memcpy (&v, &t->sport, 8);
+  return v;
+}
+
+static inline uint64_t
+cv_hash (const cv_main_t *m, const cv_tuple_t *t)
+{
+  uint64_t tail = cv_tuple_tail (t);
+  if (!t->ip6)
+    return cv_mum (cv_mum ((t->src.u64[0] | t->dst.u64[0] << 32) ^ m->seed[0], tail ^ m->seed[1]), m->seed[2] | 1);
+  uint64_t a = cv_mum (t->src.u64[0] ^ m->seed[0], t->src.u64[1] ^ m->seed[1]);
+  uint64_t b = cv_mum (t->dst.u64[0] ^ m->seed[2], t->dst.u64[1] ^ m->seed[3]);
+  return cv_mum (a ^ tail ^ m->seed[3], b ^ m->seed[0]);
+}
+
+static inline uint32_t
+cv_hash_addr (const cv_main_t *m, const cv_addr_t *a, uint64_t extra)
+{
+  return (uint32_t) (cv_mum (cv_mum (a->u64[0] ^ m->seed[1], a->u64[1] ^ m->seed[2]) ^ extra, m->seed[3] | 1) >> 16);
+}
+
+static inline bool
+cv_addr_equal (const cv_addr_t *a, const cv_addr_t *b)
+{
+  return ((a->u64[0] ^ b->u64[0]) | (a->u64[1] ^ b->u64[1])) == 0;
+}
+
+static inline bool
+cv_addr_is_zero (const cv_addr_t *a)
+{
+  return (a->u64[0] | a->u64[1]) == 0;
+}
+
+static inline bool
+cv_tuple_equal (const cv_tuple_t *a, const cv_tuple_t *b)
+{
+  return ((a->src.u64[0] ^ b->src.u64[0]) | (a->src.u64[1] ^ b->src.u64[1]) | (a->dst.u64[0] ^ b->dst.u64[0]) |
+	  (a->dst.u64[1] ^ b->dst.u64[1]) | (cv_tuple_tail (a) ^ cv_tuple_tail (b))) == 0;
+}
+
+static inline cv_tuple_t
+cv_reverse (const cv_tuple_t *t)
+{
+  return (cv_tuple_t){ .src = t->dst, .dst = t->src, .sport = t->dport, .dport = t->sport, .proto = t->proto, .ip6 = t->ip6 };
+}
+
+/* cv_table_find returns the connection and the direction of a key; CV_NO_INDEX: none. */
+static inline uint32_t
+cv_table_find (const cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t *direction)
+{
+  const cv_bucket_t *b = &t->buckets[hash & t->bucket_mask];
+  uint64_t fp = hash >> 32;
+  for (int round = 0;; round++)
+    {
+      for (int i = 0; i < CV_BUCKET_SLOTS; i++)
+	{
+	  uint64_t s = cv_load_acquire (&b->slots[i]);
+	  if (s >> 32 != fp || !(uint32_t) s)
+	    continue;
+	  uint32_t ref = (uint32_t) s - 1;
+	  if (cv_tuple_equal (&t->connections[ref >> 1].key[ref & 1], key))
+	    {
+	      *direction = ref & 1;
+	      return ref >> 1;
+	    }
+	}
+      if (round || cv_likely (!cv_load (&b->spilled)))
+	return CV_NO_INDEX;
+      b = &t->buckets[cv_mum (hash, 0x9e3779b97f4a7c15) & t->bucket_mask];
+    }
+}
+
+/* ---- checksums (RFC 1624), one's complement sums in any byte order ---- */
+
+static inline uint16_t
+cv_fold (uint64_t sum)
+{
+  sum = (sum & 0xffffffff) + (sum >> 32);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return (uint16_t) ((sum & 0xffff) + (sum >> 16));
+}
+
+static inline void
+cv_checksum_add (uint8_t *field, uint16_t delta)
+{
+  uint16_t c;
+  memcpy (&c, field, 2);
+  c = ~cv_fold ((uint64_t) (uint16_t) ~c + delta);
+  memcpy (field, &c, 2);
+}
+
+/* ---- between the files ---- */
+
+cv_class_t cv_class_of (const cv_main_t *m, const cv_addr_t *a, bool ip6);
+bool cv_in_ranges (const cv_main_t *m, uint32_t range, const cv_addr_t *a, bool ip6);
+cv_frontend_slot_t *cv_frontend_find (const cv_main_t *m, const cv_addr_t *a, uint8_t proto, uint16_t port, bool ip6);
+bool cv_is_backend (const cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6);
+bool cv_prefix_contains (const cv_prefix_t *p, const cv_addr_t *a);
+bool cv_prefix_valid (const cv_prefix_t *p);
+bool cv_name_valid (const char *name);
+int cv_backend_compare (const cv_backend_state_t *b, const cv_addr_t *a, uint16_t port, bool ip6);
+
+uint32_t cv_timeout (const cv_main_t *m, const cv_connection_t *c); /* in ticks */
+bool cv_expired (const cv_main_t *m, const cv_connection_t *c, uint32_t now);
+/* cv_connection_end takes a connection out of the table; false: another caller did. */
+bool cv_connection_end (cv_main_t *m, bool ip6, uint32_t connection);
+
+void cv_translate (cv_packet_t *p, const cv_connection_t *c, uint32_t direction);
+void cv_translate_error (cv_packet_t *p, const cv_connection_t *c, uint32_t direction);
+void cv_deltas (cv_connection_t *c);
+
+static inline uint8_t *
+cv_src (const cv_packet_t *p)
+{
+  return p->ip + (p->tuple.ip6 ? 8 : 12);
+}
+
+#endif

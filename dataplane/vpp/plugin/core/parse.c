@@ -1,0 +1,356 @@
+/* Reading headers, and the checks that need no connection: sources and tunnel ports (steps 1 to 3 of README.md). */
+#include "internal.h"
+
+enum
+{
+  MAX_EXTENSIONS = 8,
+  ND_ROUTER_SOLICITATION = 133,
+  ND_ROUTER_ADVERTISEMENT = 134,
+  ND_NEIGHBOR_SOLICITATION = 135,
+  ND_NEIGHBOR_ADVERTISEMENT = 136,
+  ND_REDIRECT = 137,
+  DHCP4_SERVER_PORT = 67,
+  DHCP6_SERVER_PORT = 547,
+};
+
+static inline uint16_t
+be16 (const uint8_t *b)
+{
+  return (uint16_t) (b[0] << 8 | b[1]);
+}
+
+static inline uint16_t
+wire16 (uint16_t host)
+{
+  uint8_t b[2] = { (uint8_t) (host >> 8), (uint8_t) host };
+  uint16_t v;
+  memcpy (&v, b, 2);
+  return v;
+}
+
+static inline void
+done (cv_packet_t *p, cv_verdict_t verdict, cv_reason_t reason)
+{
+  p->verdict = verdict;
+  p->reason = reason;
+  p->no_connection = true;
+}
+
+static inline void
+drop (cv_packet_t *p, cv_reason_t reason)
+{
+  done (p, CV_VERDICT_DROP, reason);
+}
+
+/* skip_extensions finds the transport behind IPv6's extension headers. False: malformed, or too many. A fragment header
+ * ends the walk with *fragment set, unless virtual reassembly has told the ports. */
+static bool
+skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
+{
+  for (int n = 0; n <= MAX_EXTENSIONS; n++)
+    {
+      const uint8_t *h = p->ip + *at;
+      uint32_t len;
+      switch (*proto)
+	{
+	case 0:	  /* hop-by-hop options */
+	case 43:  /* routing */
+	case 60:  /* destination options */
+	case 135: /* mobility */
+	case 139:
+	case 140:
+	  if (*at + 8 > p->len)
+	    return false;
+	  len = (h[1] + 1u) * 8;
+	  break;
+	case 51: /* authentication */
+	  if (*at + 8 > p->len)
+	    return false;
+	  len = (h[1] + 2u) * 4;
+	  break;
+	case 44: /* fragment */
+	  if (*at + 8 > p->len)
+	    return false;
+	  if (!p->reassembled)
+	    {
+	      *fragment = true;
+	      return true;
+	    }
+	  if (be16 (h + 2) & 0xfff8)
+	    p->later_fragment = true;
+	  len = 8;
+	  break;
+	default:
+	  return true;
+	}
+      *proto = h[0];
+      *at += len;
+      if (*at > p->len)
+	return false;
+      if (p->later_fragment)
+	return true;
+    }
+  return false;
+}
+
+static bool
+own_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6)
+{
+  for (uint8_t i = 0; i < e->config.n_addresses; i++)
+    if (e->config.addresses[i].ip6 == ip6 && cv_addr_equal (&e->config.addresses[i].addr, a))
+      return true;
+  return false;
+}
+
+static inline bool
+link_local (const cv_addr_t *a)
+{
+  return a->u8[0] == 0xfe && (a->u8[1] & 0xc0) == 0x80;
+}
+
+static void
+spoofed (cv_main_t *m, const cv_endpoint_state_t *e, cv_packet_t *p)
+{
+  cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->spoofed, 1);
+  drop (p, CV_SPOOFED);
+}
+
+static bool
+is_discovery (uint8_t type)
+{
+  return type == ND_ROUTER_SOLICITATION || type == ND_NEIGHBOR_SOLICITATION || type == ND_NEIGHBOR_ADVERTISEMENT ||
+	 (type >= 130 && type <= 132) || type == 143; /* 130-132, 143: multicast listeners (RFC 2710, 3810) */
+}
+
+/* source_allowed is step 1, for a POD endpoint; type is that of ICMPv6, 0 for all other packets. */
+static bool
+source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type)
+{
+  const cv_tuple_t *t = &p->tuple;
+  if (type == ND_ROUTER_ADVERTISEMENT || type == ND_REDIRECT)
+    return false;
+  if (t->proto == CV_PROTO_UDP && p->l4 && (t->sport == wire16 (DHCP4_SERVER_PORT) || t->sport == wire16 (DHCP6_SERVER_PORT)))
+    return false;
+  if (type == ND_NEIGHBOR_ADVERTISEMENT)
+    {
+      cv_addr_t target;
+      if ((uint32_t) p->l4 + 24 > p->len)
+	return false;
+      memcpy (&target, p->ip + p->l4 + 8, 16);
+      if (!link_local (&target) && !own_address (e, &target, true))
+	return false;
+    }
+  if (cv_likely (own_address (e, &t->src, t->ip6)))
+    return true;
+  if (!t->ip6 || !is_discovery (type))
+    return false;
+  if (link_local (&t->src))
+    return true;
+  /* duplicate address detection, and the report of the group that goes with it */
+  return cv_addr_is_zero (&t->src) && type != ND_NEIGHBOR_ADVERTISEMENT && type != ND_ROUTER_SOLICITATION;
+}
+
+static bool
+is_tunnel_port (const cv_main_t *m, uint16_t wire)
+{
+  uint16_t port = wire16 (wire); /* the swap is its own inverse */
+  if (!port)
+    return false;
+  for (int i = 0; i < CV_TUNNEL_PORTS; i++)
+    if (cv_load (&m->config.tunnel_ports[i]) == port)
+      return true;
+  return false;
+}
+
+/* read_network fills addresses and the transport's place. False: p has its verdict. */
+static bool
+read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
+{
+  cv_tuple_t *t = &p->tuple;
+  memset (t, 0, sizeof (*t));
+  p->l4 = 0;
+  p->icmp_error = p->no_connection = false;
+  p->verdict = CV_VERDICT_PASS;
+  p->reason = CV_PASSED;
+  p->connection = CV_NO_INDEX;
+  if (p->len >= 20 && p->ip[0] >> 4 == 4)
+    {
+      uint32_t header = (p->ip[0] & 15u) * 4;
+      memcpy (&t->src, p->ip + 12, 4);
+      memcpy (&t->dst, p->ip + 16, 4);
+      *l4 = header;
+      *proto = p->ip[9];
+      uint16_t frag = be16 (p->ip + 6);
+      *fragment = (frag & 0x3fff) && !p->reassembled;
+      if (frag & 0x1fff)
+	p->later_fragment = true;
+      if (header >= 20 && header <= p->len)
+	return true;
+    }
+  else if (p->len >= 40 && p->ip[0] >> 4 == 6)
+    {
+      t->ip6 = 1;
+      memcpy (&t->src, p->ip + 8, 16);
+      memcpy (&t->dst, p->ip + 24, 16);
+      *l4 = 40;
+      *proto = p->ip[6];
+      if (skip_extensions (p, l4, proto, fragment))
+	return true;
+    }
+  drop (p, CV_MALFORMED);
+  return false;
+}
+
+/* read_ports fills ports or ICMP's identifier, and returns ICMPv6's type. False: too short. */
+static bool
+read_ports (cv_packet_t *p, uint32_t l4, uint8_t *type)
+{
+  cv_tuple_t *t = &p->tuple;
+  const uint8_t *h = p->ip + l4;
+  uint8_t proto = p->proto;
+  *type = 0;
+  if (p->later_fragment)
+    {
+      t->sport = p->sport;
+      t->dport = p->dport;
+      p->no_connection = !p->sport && !p->dport;
+      return true;
+    }
+  uint32_t need = proto == CV_PROTO_TCP ? 20 : proto == CV_PROTO_SCTP ? 12 : 8;
+  switch (proto)
+    {
+    case CV_PROTO_TCP:
+    case CV_PROTO_UDP:
+    case CV_PROTO_SCTP:
+      if (l4 + need > p->len)
+	return false;
+      memcpy (&t->sport, h, 2);
+      memcpy (&t->dport, h + 2, 2);
+      if (proto == CV_PROTO_TCP)
+	p->tcp_flags = h[13];
+      break;
+    case CV_PROTO_ICMP:
+    case CV_PROTO_ICMP6:
+      if (l4 + need > p->len)
+	return false;
+      if (proto == (t->ip6 ? CV_PROTO_ICMP : CV_PROTO_ICMP6))
+	{
+	  p->no_connection = true;
+	  return true;
+	}
+      if (t->ip6 ? h[0] == 128 || h[0] == 129 : h[0] == 8 || h[0] == 0)
+	{
+	  memcpy (&t->sport, h + 4, 2);
+	  t->dport = t->sport;
+	}
+      else if (t->ip6 ? h[0] >= 1 && h[0] <= 4 : h[0] == 3 || h[0] == 11 || h[0] == 12)
+	p->icmp_error = true;
+      else
+	p->no_connection = true;
+      *type = t->ip6 ? h[0] : 0;
+      break;
+    default:
+      /* without ports: only a frontend of the whole address can take it */
+      return true;
+    }
+  p->l4 = (uint16_t) l4;
+  return true;
+}
+
+/* headers does steps 1 and 3. False: the packet has its verdict. */
+static inline bool
+headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
+{
+  uint32_t l4 = 0;
+  uint8_t type;
+  bool fragment = false;
+  if (cv_unlikely (!p->reassembled))
+    p->later_fragment = false;
+  if (cv_unlikely (!read_network (p, &l4, &p->proto, &fragment)))
+    return false;
+  p->tuple.proto = p->proto;
+  if (cv_unlikely (fragment))
+    {
+      if (e->config.role == CV_ROLE_POD && !source_allowed (e, p, 0))
+	{
+	  spoofed (m, e, p);
+	  return false;
+	}
+      done (p, CV_VERDICT_REASSEMBLE, CV_PASSED);
+      return false;
+    }
+  if (cv_unlikely (!read_ports (p, l4, &type)))
+    {
+      drop (p, CV_MALFORMED);
+      return false;
+    }
+  if (e->config.role == CV_ROLE_POD && cv_unlikely (!source_allowed (e, p, type)))
+    {
+      spoofed (m, e, p);
+      return false;
+    }
+  return true;
+}
+
+void
+cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p)
+{
+  cv_worker_t *w = &m->workers[worker];
+  if (cv_unlikely (!w->in_frame))
+    __atomic_store_n (&w->in_frame, 1, __ATOMIC_SEQ_CST);
+  const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
+  if (cv_unlikely (!e))
+    {
+      /* the feature is about to be removed */
+      memset (&p->tuple, 0, sizeof (p->tuple));
+      p->connection = CV_NO_INDEX;
+      p->icmp_error = false;
+      drop (p, CV_SPOOFED);
+    }
+  else if (headers (m, p, e) && p->proto == CV_PROTO_UDP && cv_unlikely (is_tunnel_port (m, p->tuple.dport)))
+    {
+      if (e->config.role == CV_ROLE_POD)
+	drop (p, CV_TUNNEL);
+      p->no_connection = true;
+    }
+  if (p->no_connection)
+    {
+      w->counters[p->reason]++;
+      return;
+    }
+  p->hash = cv_hash (m, &p->tuple);
+  __builtin_prefetch (&m->table[p->tuple.ip6].buckets[p->hash & m->table[p->tuple.ip6].bucket_mask]);
+}
+
+bool
+cv_check_source (cv_main_t *m, uint32_t worker, cv_packet_t *p)
+{
+  cv_worker_t *w = &m->workers[worker];
+  if (!w->in_frame)
+    __atomic_store_n (&w->in_frame, 1, __ATOMIC_SEQ_CST);
+  const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
+  if (!e)
+    return false;
+  if (headers (m, p, e) || p->verdict == CV_VERDICT_REASSEMBLE)
+    return true;
+  w->counters[p->reason]++;
+  return false;
+}
+
+bool
+cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender)
+{
+  cv_worker_t *w = &m->workers[worker];
+  if (!w->in_frame)
+    __atomic_store_n (&w->in_frame, 1, __ATOMIC_SEQ_CST);
+  const cv_endpoint_state_t *e = cv_endpoint (m, sw_if_index);
+  if (!e)
+    return false;
+  cv_addr_t a = { .u32 = { sender } };
+  /* 0: a probe (RFC 5227); it asks, and tells nothing */
+  if (e->config.role != CV_ROLE_POD || !sender || own_address (e, &a, false))
+    return true;
+  cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->spoofed, 1);
+  w->counters[CV_SPOOFED]++;
+  return false;
+}
