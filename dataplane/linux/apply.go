@@ -53,6 +53,7 @@ func (p *progress) noteEssential(families []*familyManagers, render rules.RuleRe
 				p.essential[objectName(m.family, l, d.Name)] = true
 			}
 		}
+		p.essential[objectName(m.family, table.Raw, render.ReversePath(m.family, nil).Name)] = true
 		for _, d := range render.WorkloadDispatch(nil) {
 			p.essential[objectName(m.family, table.Filter, d.Name)] = true
 		}
@@ -76,6 +77,7 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 	d.loop.Progress()
 	for _, m := range d.families {
 		p.isolate(m.endpoints.configureInterfaces())
+		p.writes += m.endpoints.parametersWritten
 	}
 	for _, m := range d.families {
 		err = errors.Join(err, d.applyRoutes(ctx, m))
@@ -159,7 +161,7 @@ func earliest(a, b time.Duration) time.Duration {
 }
 
 // prepare makes the node a router whose new interfaces check where packets come from. It is done with the first apply, when the
-// rules are there.
+// rules are there, and again at each resync.
 func (d *InternalDataplane) prepare() error {
 	if d.progress.prepared {
 		return nil
@@ -169,8 +171,12 @@ func (d *InternalDataplane) prepare() error {
 		list = append(list, parameter{"net/ipv6/conf/all/forwarding", "1"})
 	}
 	for _, p := range list {
-		if err := d.parts.sysctls.Set(p.path, p.value); err != nil {
+		wrote, err := d.parts.sysctls.Ensure(p.path, p.value)
+		if err != nil {
 			return fmt.Errorf("make the node a router: %w", err)
+		}
+		if wrote {
+			d.progress.writes++
 		}
 	}
 	d.progress.prepared = true

@@ -173,11 +173,16 @@ func (d *InternalDataplane) sweepOthers(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// resyncRoutes compares routes, and the kernel's parameters without which they lead nowhere or too far.
 func (d *InternalDataplane) resyncRoutes() {
 	for _, routes := range d.routes {
 		routes.Resync()
 	}
 	d.vxlan.resync = true
+	d.progress.prepared = false
+	for _, m := range d.families {
+		m.endpoints.resync()
+	}
 }
 
 func (d *InternalDataplane) resyncRules() {

@@ -34,6 +34,7 @@ type endpointManager struct {
 	active    map[string]*workload                // what the interface's chains are for
 	touched   map[string]bool                     // interfaces whose claims have changed
 	namesNew  bool                                // the set of interfaces has changed
+	spoofers  map[string]rules.Workload           // those of the active that may spoof; nil: not rendered yet
 
 	hosts      map[hostID]*proto.HostEndpoint
 	addrs      map[string][]netip.Addr // of the node's own interfaces
@@ -45,6 +46,8 @@ type endpointManager struct {
 	up          map[string]int // interfaces that are up, by index
 	unset       map[string]bool
 	ifaceFaults map[string]error
+	// parametersWritten are those of the last apply that the kernel did not have.
+	parametersWritten int
 
 	routeFault string // the routes that the last apply could not write
 
@@ -166,6 +169,9 @@ func (m *endpointManager) CompleteDeferredWork() error {
 	for _, iface := range slices.Sorted(maps.Keys(m.touched)) {
 		m.program(iface)
 	}
+	if len(m.touched) > 0 || m.spoofers == nil {
+		m.programReversePath()
+	}
 	clear(m.touched)
 	if m.hostsDirty {
 		m.programHosts()
@@ -179,6 +185,25 @@ func (m *endpointManager) CompleteDeferredWork() error {
 		m.namesNew = false
 	}
 	return errors.Join(m.markErr, m.policies.CompleteDeferredWork())
+}
+
+// programReversePath renders the check of the reverse path when who may spoof has changed.
+func (m *endpointManager) programReversePath() {
+	spoofers := map[string]rules.Workload{}
+	for iface, w := range m.active {
+		if w.active && w.fault == nil && len(w.spoof) > 0 {
+			spoofers[iface] = rules.Workload{Iface: iface, Spoof: w.spoof}
+		}
+	}
+	if m.spoofers != nil && reflect.DeepEqual(m.spoofers, spoofers) {
+		return
+	}
+	m.spoofers = spoofers
+	var list []rules.Workload
+	for _, iface := range slices.Sorted(maps.Keys(spoofers)) {
+		list = append(list, spoofers[iface])
+	}
+	m.out.SetChains(m.family, table.Raw, m.render.ReversePath(m.family, list))
 }
 
 func ownerName(iface string) string  { return "workload " + iface }

@@ -51,9 +51,11 @@ func TestWorkloadParameters(t *testing.T) {
 	}
 	b.must(ifUp("calia", 3))
 	for path, want := range map[string]string{
-		"net/ipv4/conf/calia/rp_filter": "1", "net/ipv4/conf/calia/route_localnet": "1", "net/ipv4/neigh/calia/proxy_delay": "0",
+		"net/ipv4/conf/calia/rp_filter": "1", "net/ipv4/conf/calia/route_localnet": "0", "net/ipv4/neigh/calia/proxy_delay": "0",
 		"net/ipv4/conf/calia/proxy_arp": "1", "net/ipv4/conf/calia/forwarding": "1",
-		"net/ipv6/conf/calia/proxy_ndp": "1", "net/ipv6/conf/calia/forwarding": "1",
+		"net/ipv6/conf/calia/accept_ra": "0", "net/ipv6/conf/calia/autoconf": "0", "net/ipv6/conf/calia/accept_redirects": "0",
+		"net/ipv4/conf/calia/accept_redirects": "0",
+		"net/ipv6/conf/calia/proxy_ndp":        "1", "net/ipv6/conf/calia/forwarding": "1",
 		"net/ipv4/conf/default/rp_filter": "1", "net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1",
 	} {
 		if got := b.sysctls.values[path]; got != want {

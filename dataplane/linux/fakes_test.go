@@ -100,17 +100,18 @@ type fakeSysctls struct {
 	order  func(what string)
 }
 
-func (s *fakeSysctls) Set(path, value string) error {
+func (s *fakeSysctls) Ensure(path, value string) (wrote bool, err error) {
 	if s.fail != nil {
 		if err := s.fail(path); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if s.order != nil {
 		s.order(path)
 	}
+	wrote = s.values[path] != value
 	s.values[path] = value
-	return nil
+	return wrote, nil
 }
 
 func (s *fakeSysctls) Get(path string) (string, error) {

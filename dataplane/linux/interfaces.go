@@ -30,26 +30,42 @@ func (m *endpointManager) ifaceChanged(msg *ifaceState) {
 type parameter struct{ path, value string }
 
 // parameters makes the interface a gateway for one workload: it answers ARP and neighbour solicitations for every address,
-// forwards, and takes packets only from where they would be routed back to.
+// forwards, and takes packets only from where they would be routed back to. A workload configures nothing of the node: its
+// router advertisements and redirects are ignored, and the node's loopback addresses are not routed to it or from it
+// (agents up to November 2026 had set route_localnet).
 func parameters(f table.Family, iface string) []parameter {
 	if f == table.IPv6 {
+		conf := "net/ipv6/conf/" + iface + "/"
 		return []parameter{
-			{"net/ipv6/conf/" + iface + "/proxy_ndp", "1"},
-			{"net/ipv6/conf/" + iface + "/forwarding", "1"},
+			{conf + "accept_ra", "0"},
+			{conf + "autoconf", "0"},
+			{conf + "accept_redirects", "0"},
+			{conf + "proxy_ndp", "1"},
+			{conf + "forwarding", "1"},
 		}
 	}
+	conf := "net/ipv4/conf/" + iface + "/"
 	return []parameter{
-		{"net/ipv4/conf/" + iface + "/rp_filter", "1"},
-		{"net/ipv4/conf/" + iface + "/route_localnet", "1"},
+		{conf + "rp_filter", "1"},
+		{conf + "route_localnet", "0"},
+		{conf + "accept_redirects", "0"},
 		{"net/ipv4/neigh/" + iface + "/proxy_delay", "0"},
-		{"net/ipv4/conf/" + iface + "/proxy_arp", "1"},
-		{"net/ipv4/conf/" + iface + "/forwarding", "1"},
+		{conf + "proxy_arp", "1"},
+		{conf + "forwarding", "1"},
+	}
+}
+
+// resync makes the next apply compare the parameters of all workloads' interfaces with the kernel's.
+func (m *endpointManager) resync() {
+	for iface := range m.active {
+		m.unset[iface] = true
 	}
 }
 
 // configureInterfaces writes the parameters of the workloads' interfaces that need them. It comes after the rules: an
 // interface must not forward before it is filtered. Those that fail are tried again at the next apply.
 func (m *endpointManager) configureInterfaces() error {
+	m.parametersWritten = 0
 	var errs []error
 	for _, iface := range slices.Sorted(maps.Keys(m.unset)) {
 		if _, up := m.up[iface]; !up {
@@ -68,7 +84,10 @@ func (m *endpointManager) configureInterfaces() error {
 
 func (m *endpointManager) configure(iface string) error {
 	for _, p := range parameters(m.family, iface) {
-		err := m.sysctls.Set(p.path, p.value)
+		wrote, err := m.sysctls.Ensure(p.path, p.value)
+		if wrote {
+			m.parametersWritten++
+		}
 		if errors.Is(err, fs.ErrNotExist) && m.withoutIPv6(iface) {
 			return nil
 		}

@@ -33,7 +33,7 @@ type routeSink interface {
 	DeleteClass(class string)
 }
 
-// sysctlSink writes a kernel parameter; path is relative to /proc/sys.
+// sysctlSink writes a kernel parameter unless it has the value already; path is relative to /proc/sys.
 type sysctlSink interface {
-	Set(path, value string) error
+	Ensure(path, value string) (wrote bool, err error)
 }

@@ -144,7 +144,8 @@ func (w *workload) routes() []routeTarget {
 
 // chains is what to render, and the chains that it refers to.
 func (w *workload) chains() (rules.Workload, []chainRef) {
-	ep := rules.Workload{Iface: w.iface, Up: w.active && w.fault == nil, Sources: slices.Concat(w.nets, w.spoof)}
+	ep := rules.Workload{Iface: w.iface, Up: w.active && w.fault == nil, Sources: slices.Concat(w.nets, w.spoof),
+		Spoof: w.spoof}
 	if !ep.Up {
 		return ep, nil
 	}

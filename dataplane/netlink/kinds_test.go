@@ -2,6 +2,7 @@ package netlink
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -60,6 +61,37 @@ func TestVethPodInTheKernel(t *testing.T) {
 	if _, ok := w.b.LinuxDevice("pod-" + w.id); ok {
 		t.Error("LinuxDevice gives the pod end, which is not in the agent's namespace")
 	}
+}
+
+// TestHostEndsAreClosed: a pod configures nothing of the node by its link, and does not reach the node past VPP.
+func TestHostEndsAreClosed(t *testing.T) {
+	w := newWorld(t)
+	check := func(dev string, want map[string]string) {
+		t.Helper()
+		for path, value := range want {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/sys/net/"+path, dev))
+			if err != nil || strings.TrimSpace(string(text)) != value {
+				t.Errorf("%s of %s is %q, %v, want %s", path, dev, text, err, value)
+			}
+		}
+	}
+	deaf := map[string]string{"ipv6/conf/%s/accept_ra": "0", "ipv6/conf/%s/autoconf": "0",
+		"ipv6/conf/%s/accept_redirects": "0", "ipv4/conf/%s/accept_redirects": "0"}
+	apart := map[string]string{"ipv6/conf/%s/disable_ipv6": "1", "ipv4/conf/%s/rp_filter": "1", "ipv4/conf/%s/arp_ignore": "8"}
+	pod, host := w.pair(w.netns("pod"), "10.1.1.2/32", "fd00:1::2/128")
+	w.put(pod, host)
+	check("h"+w.id, deaf)
+	check("h"+w.id, apart)
+	if out := w.run("ip", "-6", "addr", "show", "dev", "h"+w.id); strings.Contains(out, "inet6") {
+		t.Errorf("the end that VPP reads has an address of the host: %s", out)
+	}
+	w.remove(pod, host)
+	for _, end := range []*linux_interfaces.Interface{pod, host} { // the Linux dataplane's
+		end.GetVeth().TxChecksumOffloading = linux_interfaces.VethLink_CHKSM_OFFLOAD_DEFAULT
+	}
+	w.put(pod, host)
+	check("h"+w.id, deaf)
+	check("h"+w.id, map[string]string{"ipv6/conf/%s/disable_ipv6": "0"})
 }
 
 func TestVethEndsComeAndGoOneByOne(t *testing.T) {

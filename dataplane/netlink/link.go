@@ -287,6 +287,9 @@ func (b *Backend) finish(h *nsHandle, v *iface, name string, isNew bool) error {
 			return err
 		}
 	}
+	if v.GetType() == linux_interfaces.Interface_VETH && h.path == "" && len(v.GetIpAddresses()) == 0 {
+		return b.closeHostEnd(h, v, name)
+	}
 	if !wantsIPv6(v) || h.path == "" && name == loopbackDev {
 		return nil
 	}

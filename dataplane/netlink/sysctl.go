@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 )
 
 // Sysctl is one setting below /proc/sys, e.g. "net/ipv4/conf/eth0/rp_filter". Dots are not separators: device names may
@@ -36,6 +38,30 @@ func (b *Backend) prepareIPv6(h *nsHandle, dev string) error {
 		settings = []Sysctl{{conf + "accept_ra", "0"}, {conf + "accept_dad", "0"}, settings[0]}
 	}
 	return b.inNS(h, func() error { return writeSysctls(h, settings) })
+}
+
+// closeHostEnd keeps the other end of a VETH pair, which is a pod's, from configuring the node. It comes before either end is up
+// in a pod. An end whose frames VPP reads takes no part in the host's own stack: without that a pod could reach the node past
+// VPP, by the link-local address or by the MAC of this end.
+func (b *Backend) closeHostEnd(h *nsHandle, v *iface, dev string) error {
+	conf4, conf6 := "net/ipv4/conf/"+dev+"/", "net/ipv6/conf/"+dev+"/"
+	for4 := []Sysctl{{conf4 + "accept_redirects", "0"}}
+	for6 := []Sysctl{{conf6 + "accept_ra", "0"}, {conf6 + "autoconf", "0"}, {conf6 + "accept_redirects", "0"}}
+	if readByVPP(v) {
+		for4 = append(for4, Sysctl{conf4 + "rp_filter", "1"}, Sysctl{conf4 + "arp_ignore", "8"})
+		for6 = append(for6, Sysctl{conf6 + "disable_ipv6", "1"})
+	}
+	return b.inNS(h, func() error {
+		if _, err := os.Stat("/proc/sys/" + conf6); errors.Is(err, fs.ErrNotExist) {
+			for6 = nil // no IPv6 in the kernel, or too small an MTU for it
+		}
+		return writeSysctls(h, append(for4, for6...))
+	})
+}
+
+// readByVPP: only the ends that VPP's af_packet reads have no checksum offload.
+func readByVPP(v *iface) bool {
+	return v.GetVeth().GetTxChecksumOffloading() == linux_interfaces.VethLink_CHKSM_OFFLOAD_DISABLED
 }
 
 func writeSysctls(h *nsHandle, settings []Sysctl) error {

@@ -207,11 +207,11 @@ func (b *Backend) completePooled(pod, host *vethEnd, podLink, hostLink linkInfo)
 	if err := b.place(host.v, host.h, hostLink, hostLink.name, host.h, &group); err != nil {
 		return err
 	}
-	group = 0
-	if err := b.place(pod.v, host.h, podLink, deviceName(pod.v), pod.h, &group); err != nil {
+	if err := b.finish(host.h, host.v, hostLink.name, false); err != nil {
 		return err
 	}
-	if err := b.finish(host.h, host.v, hostLink.name, false); err != nil {
+	group = 0
+	if err := b.place(pod.v, host.h, podLink, deviceName(pod.v), pod.h, &group); err != nil {
 		return err
 	}
 	return b.finish(pod.h, pod.v, deviceName(pod.v), false)

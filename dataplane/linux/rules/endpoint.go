@@ -26,6 +26,7 @@ type Workload struct {
 	Up    bool // admin state; a workload that is down neither sends nor receives
 	// Sources are what the workload may send from, of any family.
 	Sources []netip.Prefix
+	Spoof   []netip.Prefix // those of Sources that need not be routed to it
 	To      Direction
 	From    Direction
 }
@@ -68,7 +69,7 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 	if ep.Up {
 		to.body(ep.To, "")
 		from.checkSource(f, ep.Sources)
-		from.dropTunnelled()
+		from.dropTunnelled(f)
 		from.body(ep.From, "")
 	} else {
 		to.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))
@@ -96,14 +97,10 @@ func (c *endpointChain) checkSource(f table.Family, sources []netip.Prefix) {
 	c.add(table.Match{NotSrcNets: own}, "Not the workload's address", act(table.Drop))
 }
 
-// dropTunnelled keeps workloads from talking to other nodes' tunnel ends, which would take them for a node.
-func (c *endpointChain) dropTunnelled() {
-	if c.VXLANEnabled {
-		c.add(dport(protoUDP, uint16(c.VXLANPort)), "VXLAN from a workload", act(table.Drop))
-	}
-	if c.IPIPEnabled {
-		c.add(table.Match{Protocol: protoIPIP}, "IPIP from a workload", act(table.Drop))
-	}
+// dropTunnelled keeps workloads from talking to other nodes' tunnel ends by way of services; what they send there directly is
+// gone before (workloadsNeverSend).
+func (c *endpointChain) dropTunnelled(f table.Family) {
+	c.rules = append(c.rules, c.tunnelled(f, table.Match{}, "of a workload")...)
 }
 
 // body is what all chains of endpoints have.

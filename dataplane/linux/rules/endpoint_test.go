@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -186,4 +187,36 @@ func TestTunnelledPacketsOfWorkloads(t *testing.T) {
 	n.expect("IPIP", rulestest.Packet{In: "caliweb", Out: "eth0", Src: webAddr[4], Dst: peerAddr[4], Proto: 4}, "drop")
 	n.expect("other UDP", rulestest.Packet{In: "caliweb", Out: "eth0", Src: webAddr[4], Dst: peerAddr[4], Proto: 17,
 		DstPort: 53}, "accept")
+	n.expect("VXLAN to this node by way of a service", rulestest.Packet{In: "caliweb", Src: webAddr[4], Dst: nodeAddr[4],
+		Proto: 17, DstPort: 4789, DNATed: true}, "drop")
+}
+
+// TestWorkloadsNeverSend: what only nodes, routers and DHCP servers send is dropped before any policy, whatever its source.
+func TestWorkloadsNeverSend(t *testing.T) {
+	n := newNode(t, rules.Config{VXLANEnabled: true, EndpointToHostAction: "ACCEPT"})
+	for _, f := range families {
+		n.fake.ReplaceSet(f, table.Set{ID: rules.SetAllHosts, Type: table.SetNet}, []table.Member{{Net: one(peerAddr[f])}})
+	}
+	n.workload("caliweb", webAddr, n.openProfile(), n.openProfile())
+	n.apply()
+	from := func(f table.Family, what string, change func(*rulestest.Packet), want string) {
+		t.Helper()
+		for _, out := range []string{"", "eth0"} {
+			p := rulestest.Packet{In: "caliweb", Out: out, Src: webAddr[f], Dst: nodeAddr[f], Proto: 17, SrcPort: 40000, DstPort: 53}
+			change(&p)
+			n.expect(what, p, want)
+		}
+	}
+	for _, f := range families {
+		from(f, "what it may send", func(*rulestest.Packet) {}, "accept")
+		from(f, "VXLAN as another node", func(p *rulestest.Packet) { p.Src, p.DstPort = peerAddr[f], 4789 }, "drop")
+		from(f, "no reverse path", func(p *rulestest.Packet) { p.Spoofed = true }, "drop")
+	}
+	from(4, "IPIP as another node", func(p *rulestest.Packet) { p.Src, p.Proto = peerAddr[4], 4 }, "drop")
+	from(4, "DHCP server", func(p *rulestest.Packet) { p.SrcPort, p.DstPort = 67, 68 }, "drop")
+	from(4, "DHCP client", func(p *rulestest.Packet) { p.SrcPort, p.DstPort = 68, 67 }, "accept")
+	from(6, "DHCPv6 server", func(p *rulestest.Packet) { p.SrcPort, p.DstPort = 547, 546 }, "drop")
+	for kind, want := range map[uint8]string{134: "drop", 137: "drop", 133: "accept", 135: "accept", 128: "accept"} {
+		from(6, fmt.Sprintf("ICMPv6 type %d", kind), func(p *rulestest.Packet) { p.Proto, p.ICMPType = 58, kind }, want)
+	}
 }

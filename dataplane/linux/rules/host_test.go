@@ -139,10 +139,20 @@ func TestTunnelInput(t *testing.T) {
 		n.expect("VXLAN from a node", vxlan(peerAddr[f]), "accept")
 		n.expect("VXLAN from a VTEP", vxlan(farAddr[f]), "accept")
 		n.expect("VXLAN from a stranger", vxlan(dbAddr[f]), "drop")
-		n.expect("VXLAN to a node", rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790},
-			"accept")
-		n.expect("VXLAN to a stranger", rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: dbAddr[f], Proto: 17,
-			DstPort: 4790}, "drop")
+		intoTunnel := n.send(rulestest.Packet{In: "eth1", Out: "contiv-vxlan", Src: dbAddr[f], Dst: webAddr[f], Proto: 17})
+		sent := rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790,
+			Mark: intoTunnel.Packet.Mark}
+		n.expect("the kernel's VXLAN to a node", sent, "accept")
+		sent.Dst = dbAddr[f]
+		n.expect("the kernel's VXLAN to a stranger", sent, "drop")
+		process := rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790}
+		n.expect("a process's VXLAN to a node", process, "drop")
+		n.expect("a process's VXLAN to the node itself", rulestest.Packet{In: "lo", Src: peerAddr[f], Dst: nodeAddr[f],
+			Proto: 17, DstPort: 4790}, "drop")
+		byService := rulestest.Packet{In: "eth0", Out: "eth1", Src: dbAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790}
+		n.expect("VXLAN of others that is passed on", byService, "accept")
+		byService.DNATed = true
+		n.expect("VXLAN by way of a service", byService, "drop")
 		if f == table.IPv4 {
 			n.expect("IPIP from a node", rulestest.Packet{In: "eth0", Src: peerAddr[f], Dst: nodeAddr[f], Proto: 4}, "accept")
 			n.expect("IPIP from a stranger", rulestest.Packet{In: "eth0", Src: farAddr[f], Dst: nodeAddr[f], Proto: 4}, "drop")

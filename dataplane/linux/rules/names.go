@@ -26,6 +26,7 @@ const (
 	ChainFIPDnat     = "cali-fip-dnat"
 	ChainFIPSnat     = "cali-fip-snat"
 
+	ChainReversePath          = "cali-rpf"
 	ChainWorkloadToHost       = "cali-wl-to-host"
 	ChainFromWorkloadDispatch = "cali-from-wl-dispatch"
 	ChainToWorkloadDispatch   = "cali-to-wl-dispatch"

@@ -52,6 +52,7 @@ func newNode(t *testing.T, c rules.Config) *node {
 				n.fake.SetHook(f, l, hook, list...)
 			}
 		}
+		n.fake.SetChains(f, table.Raw, r.ReversePath(f, nil))
 		n.fake.SetChains(f, table.NAT, r.NATOutgoing(false))
 		n.fake.SetChains(f, table.NAT, r.FloatingIPs(nil, nil)...)
 		for _, id := range []string{rules.SetAllPools, rules.SetMasqPools, rules.SetAllHosts, rules.SetVXLANPeers} {

@@ -12,7 +12,11 @@ func (r *renderer) Hooks(l table.Layer) map[table.Hook][]table.Rule {
 	case table.Raw:
 		return map[table.Hook][]table.Rule{table.Prerouting: to(ChainPrerouting), table.Output: to(ChainOutput)}
 	case table.Mangle:
-		return map[table.Hook][]table.Rule{table.Prerouting: to(ChainPrerouting)}
+		hooks := map[table.Hook][]table.Rule{table.Prerouting: to(ChainPrerouting)}
+		if r.VXLANEnabled {
+			hooks[table.Postrouting] = to(ChainPostrouting)
+		}
+		return hooks
 	case table.NAT:
 		return map[table.Hook][]table.Rule{
 			table.Prerouting: to(ChainPrerouting), table.Postrouting: to(ChainPostrouting), table.Output: to(ChainOutput)}
@@ -28,7 +32,11 @@ func (r *renderer) StaticChains(f table.Family, l table.Layer) []table.Chain {
 	case table.Raw:
 		return append(r.failsafeChains(f, l), r.rawPrerouting(f), r.rawOutput())
 	case table.Mangle:
-		return append(r.failsafeChains(f, l), r.manglePrerouting())
+		chains := append(r.failsafeChains(f, l), r.manglePrerouting())
+		if r.VXLANEnabled {
+			chains = append(chains, r.manglePostrouting())
+		}
+		return chains
 	case table.NAT:
 		return []table.Chain{r.natPrerouting(f), r.natOutput(), r.natPostrouting(f)}
 	case table.Filter:
@@ -47,26 +55,18 @@ func (r *renderer) rawPrerouting(f table.Family) table.Chain {
 	for _, prefix := range r.WorkloadIfacePrefixes {
 		list = append(list, rule(in(prefix), "", setMark(fromWorkload)))
 	}
-	if f == table.IPv6 {
-		m := marked(fromWorkload)
-		m.NoReversePath = true
-		list = append(list, rule(m, "Source not routed back to the workload", act(table.Drop)))
-	} else {
-		// Workloads' interfaces have route_localnet, for the sake of DNAT to the loopback; asking for it directly is no good.
-		m := marked(fromWorkload)
-		m.DstNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		list = append(list, rule(m, "The node's loopback", act(table.Drop)))
-	}
+	list = append(list, r.workloadsNeverSend(f, marked(fromWorkload))...)
+	list = append(list, rule(marked(fromWorkload), "", jump(ChainReversePath)))
 	return table.Chain{Name: ChainPrerouting, Rules: append(list,
 		rule(unmarked(fromWorkload), "", jump(ChainDispatchFromHostEndpoint)),
 		rule(marked(r.IptablesMarkAccept), "Untracked policy accepted the packet", act(table.Accept)))}
 }
 
 func (r *renderer) rawOutput() table.Chain {
-	return table.Chain{Name: ChainOutput, Rules: []table.Rule{
+	return table.Chain{Name: ChainOutput, Rules: append(r.tunnelsOfProcesses(),
 		rule(table.Match{}, "", clearMark(r.markBits())),
 		rule(table.Match{}, "", jump(ChainDispatchToHostEndpoint)),
-		rule(marked(r.IptablesMarkAccept), "Untracked policy accepted the packet", act(table.Accept))}}
+		rule(marked(r.IptablesMarkAccept), "Untracked policy accepted the packet", act(table.Accept)))}
 }
 
 func (r *renderer) manglePrerouting() table.Chain {
@@ -79,10 +79,10 @@ func (r *renderer) manglePrerouting() table.Chain {
 
 func (r *renderer) filterForward() table.Chain {
 	accept := r.IptablesMarkAccept
-	list := []table.Rule{
+	list := append(r.translatedTunnels(),
 		rule(table.Match{}, "", clearMark(r.markBits()&^accept)),
 		rule(unmarked(accept), "", jump(ChainDispatchFromHostEndpointForward)),
-	}
+	)
 	for _, prefix := range r.WorkloadIfacePrefixes {
 		list = append(list, rule(in(prefix), "", jump(ChainFromWorkloadDispatch)))
 	}
@@ -112,30 +112,8 @@ func (r *renderer) filterInput(f table.Family) table.Chain {
 		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.filterAllow)))}
 }
 
-// tunnelInput lets in tunnelled packets of other nodes and of nobody else: whoever can send them is inside the pod network.
-func (r *renderer) tunnelInput(f table.Family) []table.Rule {
-	var list []table.Rule
-	if r.IPIPEnabled && f == table.IPv4 {
-		list = append(list,
-			rule(table.Match{Protocol: protoIPIP, SrcSets: []string{SetAllHosts}, Dst: table.AddrLocal},
-				"IPIP from other nodes", act(r.filterAllow)),
-			rule(table.Match{Protocol: protoIPIP}, "IPIP from strangers", act(table.Drop)))
-	}
-	if r.VXLANEnabled {
-		m := dport(protoUDP, uint16(r.VXLANPort))
-		m.Dst = table.AddrLocal
-		for _, set := range []string{SetAllHosts, SetVXLANPeers} {
-			m.SrcSets = []string{set}
-			list = append(list, rule(m, "VXLAN from other nodes", act(r.filterAllow)))
-		}
-		m.SrcSets = nil
-		list = append(list, rule(m, "VXLAN from strangers", act(table.Drop)))
-	}
-	return list
-}
-
 func (r *renderer) filterOutput(f table.Family) table.Chain {
-	list := []table.Rule{rule(marked(r.IptablesMarkAccept), "", act(r.filterAllow))}
+	list := append(r.translatedTunnels(), rule(marked(r.IptablesMarkAccept), "", act(r.filterAllow)))
 	if r.KubeIPVSSupportEnabled {
 		list = append(list, rule(table.Match{MarkMask: r.IptablesMarkEndpoint, MarkNot: true}, "", goTo(ChainForwardEndpointMark)))
 	}
@@ -147,23 +125,6 @@ func (r *renderer) filterOutput(f table.Family) table.Chain {
 		rule(table.Match{}, "", clearMark(r.markBits())),
 		rule(table.Match{}, "", jump(ChainDispatchToHostEndpoint)),
 		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.filterAllow)))}
-}
-
-func (r *renderer) tunnelOutput(f table.Family) []table.Rule {
-	var list []table.Rule
-	if r.IPIPEnabled && f == table.IPv4 {
-		list = append(list, rule(table.Match{Protocol: protoIPIP, DstSets: []string{SetAllHosts}, Src: table.AddrLocal},
-			"IPIP to other nodes", act(r.filterAllow)))
-	}
-	if r.VXLANEnabled {
-		m := dport(protoUDP, uint16(r.VXLANPort))
-		m.Src = table.AddrLocal
-		for _, set := range []string{SetAllHosts, SetVXLANPeers} {
-			m.DstSets = []string{set}
-			list = append(list, rule(m, "VXLAN to other nodes", act(r.filterAllow)))
-		}
-	}
-	return list
 }
 
 // neighbourDiscovery are the ICMPv6 types without which a workload cannot find its gateway: multicast listener query,

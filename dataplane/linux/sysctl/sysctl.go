@@ -33,17 +33,26 @@ const (
 // separators: names of interfaces may contain them. The error is fs.ErrNotExist (by errors.Is) if there is no such setting,
 // as that of an interface that is gone.
 func (w Writer) Set(path, value string) error {
+	_, err := w.Ensure(path, value)
+	return err
+}
+
+// Ensure is Set, and says whether it had to write.
+func (w Writer) Ensure(path, value string) (wrote bool, err error) {
 	file, err := w.file(path)
 	if err == nil {
-		err = w.NS.Do(func() error { return write(file, value) })
+		err = w.NS.Do(func() (err error) {
+			wrote, err = write(file, value)
+			return err
+		})
 	}
 	switch {
 	case err == nil:
-		return nil
+		return wrote, nil
 	case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(path, "net/ipv6/"):
-		return fmt.Errorf("set sysctl %s to %s in %s: %w; is the interface gone, or IPv6 off in the kernel?", path, value, w.NS, err)
+		return false, fmt.Errorf("set sysctl %s to %s in %s: %w; is the interface gone, or IPv6 off in the kernel?", path, value, w.NS, err)
 	default:
-		return fmt.Errorf("set sysctl %s to %s in %s: %w", path, value, w.NS, err)
+		return false, fmt.Errorf("set sysctl %s to %s in %s: %w", path, value, w.NS, err)
 	}
 }
 
@@ -111,16 +120,16 @@ func read(file string) (string, error) {
 
 // write writes only what differs: /proc/sys may be read-only and right already, and writing "forwarding" is not cheap. A file
 // is never made.
-func write(file, value string) error {
+func write(file, value string) (wrote bool, err error) {
 	if now, err := read(file); err == nil && now == value {
-		return nil
+		return false, nil
 	} else if errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = f.WriteString(value)
-	return errors.Join(err, f.Close())
+	return true, errors.Join(err, f.Close())
 }

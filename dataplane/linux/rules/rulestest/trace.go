@@ -24,6 +24,7 @@ type Packet struct {
 	Local     []netip.Addr  // the node's own addresses
 	Mark      uint32
 	Untracked bool // set by NoTrack
+	DNATed    bool // set by DNAT, which may have been of another table
 }
 
 // Outcome is what happened to a packet.
@@ -55,11 +56,12 @@ type step struct {
 // An unknown piece of a rule is an error.
 func (f *Fake) Send(p Packet) (Outcome, error) {
 	steps := []step{{table.Raw, table.Output}, {table.NAT, table.Output}, {table.Filter, table.Output},
-		{table.NAT, table.Postrouting}}
+		{table.Mangle, table.Postrouting}, {table.NAT, table.Postrouting}}
 	if p.In != "" {
 		steps = []step{{table.Raw, table.Prerouting}, {table.Mangle, table.Prerouting}, {table.NAT, table.Prerouting}}
 		if p.Out != "" {
-			steps = append(steps, step{table.Filter, table.Forward}, step{table.NAT, table.Postrouting})
+			steps = append(steps, step{table.Filter, table.Forward},
+				step{table.Mangle, table.Postrouting}, step{table.NAT, table.Postrouting})
 		} else {
 			steps = append(steps, step{table.Filter, table.Input})
 		}
@@ -147,7 +149,7 @@ func (w *walker) do(a table.Action, hook table.Hook) string {
 	case table.Reject:
 		return "reject"
 	case table.DNAT:
-		w.Packet.Dst = a.To
+		w.Packet.Dst, w.Packet.DNATed = a.To, true
 		if a.Ports.First != 0 {
 			w.Packet.DstPort = a.Ports.First
 		}
@@ -199,11 +201,12 @@ func (w *walker) matches(m table.Match, hook table.Hook) bool {
 		m.MarkMask != 0 && (p.Mark&m.MarkMask == m.Mark) == m.MarkNot,
 		!w.addrType(m.Src, p.Src), !w.addrType(m.Dst, p.Dst),
 		m.SrcNotOnOut && !p.OtherSrc,
-		m.NoReversePath && !p.Spoofed:
+		m.NoReversePath && !p.Spoofed,
+		m.DNATed && !p.DNATed:
 		return false
 	}
-	if m.DNATed || len(m.CTOrigDst) > 0 {
-		w.err = fmt.Errorf("DNATed and CTOrigDst are not known here")
+	if len(m.CTOrigDst) > 0 {
+		w.err = fmt.Errorf("CTOrigDst is not known here")
 		return false
 	}
 	return w.matchAddresses(m) && w.matchPorts(m) && w.matchICMP(m)

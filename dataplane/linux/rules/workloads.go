@@ -1,0 +1,49 @@
+package rules
+
+import (
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// routerMessages are the ICMPv6 types by which a router configures its neighbours: advertisement and redirect (RFC 4861).
+func routerMessages() []uint8 { return []uint8{routerAdvertisement, 137} }
+
+// workloadsNeverSend drops, before anything else looks at a workload's packets, those that only nodes, routers and DHCP servers
+// send. from matches what comes from workloads.
+func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.Rule {
+	list := r.tunnelled(f, from, "of a workload")
+	dhcp := sport(protoUDP, 67)
+	if f == table.IPv6 {
+		dhcp = sport(protoUDP, 547)
+		for _, kind := range routerMessages() {
+			m := from
+			m.Protocol, m.ICMP = protoICMPv6, &table.ICMP{Type: kind, AnyCode: true}
+			list = append(list, rule(m, "A router's message of a workload", act(table.Drop)))
+		}
+	} else {
+		// Nothing leads from a workload's interface to the loopback; a packet that asks for it is up to no good.
+		m := from
+		m.DstNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		list = append(list, rule(m, "The node's loopback", act(table.Drop)))
+	}
+	dhcp.Mark, dhcp.MarkMask = from.Mark, from.MarkMask
+	return append(list, rule(dhcp, "A DHCP server's answer of a workload", act(table.Drop)))
+}
+
+// ReversePath is the chain that drops packets whose source is not routed back to where they came from, but for sources that
+// the workload may spoof. It does not depend on rp_filter, which an administrator may set to anything.
+func (r *renderer) ReversePath(f table.Family, workloads []Workload) table.Chain {
+	chain := table.Chain{Name: ChainReversePath}
+	for _, w := range workloads {
+		nets := slices.DeleteFunc(slices.Clone(w.Spoof), func(p netip.Prefix) bool { return p.Addr().Is4() != (f == table.IPv4) })
+		if len(nets) > 0 {
+			chain.Rules = append(chain.Rules,
+				rule(table.Match{InIface: w.Iface, SrcNets: nets}, "May spoof", act(table.Return)))
+		}
+	}
+	chain.Rules = append(chain.Rules,
+		rule(table.Match{NoReversePath: true}, "Source not routed back to the workload", act(table.Drop)))
+	return chain
+}
