@@ -21,6 +21,7 @@ import (
 type progress struct {
 	log       *slog.Logger
 	prepared  bool             // the namespace's own parameters are written
+	router    bool             // they were written before
 	essential map[string]bool  // chains without which nothing is protected
 	broken    map[string]error // objects that the kernel does not have as desired
 	isolated  []error          // what else went wrong and concerns single objects
@@ -177,10 +178,18 @@ func (d *InternalDataplane) prepare() error {
 		}
 		if wrote {
 			d.progress.writes++
+			d.progress.changedByOthers(p)
 		}
 	}
-	d.progress.prepared = true
+	d.progress.prepared, d.progress.router = true, true
 	return nil
+}
+
+// changedByOthers logs a parameter that was put back. At the first apply it is the kernel's default that was changed.
+func (p *progress) changedByOthers(changed parameter) {
+	if p.router {
+		p.log.Warn("a kernel parameter had been changed by others and is put back", "sysctl", changed.path, "value", changed.value)
+	}
 }
 
 // applyRules writes sets, chains and hooks. A set that the kernel refuses closes the rules that need it, and one that it has
