@@ -208,7 +208,7 @@ void cv_free (cv_main_t *m);
 /* ---- data path; worker is below n_workers, now counts tenths of seconds from any start ---- */
 
 /* cv_parse reads the headers, checks source and tunnel port, and computes the tuple and its hash. */
-void cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p);
+void cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);
 /* cv_prefetch asks for the cache lines that cv_decide is going to read. */
 void cv_prefetch (cv_main_t *m, const cv_packet_t *p);
 /* cv_decide looks up or makes the connection, and rewrites the packet in place. Its result is p->verdict and p->reason. */

@@ -10,15 +10,29 @@ cv_quiesce (cv_main_t *m, uint32_t worker)
   cv_publish (&w->in_frame, 0);
 }
 
-/* cv_retire frees memory later. Without memory for the note it is leaked, which is safe. */
+/* note queues something. Without memory for the note the thing is leaked, which is safe. */
+static void
+note (cv_main_t *m, cv_retired_t thing)
+{
+  cv_retired_t *r = malloc (sizeof (*r));
+  if (!r)
+    return;
+  *r = thing;
+  r->next = m->retired;
+  m->retired = r;
+}
+
 void
 cv_retire (cv_main_t *m, void *ptr)
 {
-  cv_retired_t *r = ptr ? malloc (sizeof (*r)) : NULL;
-  if (!r)
-    return;
-  *r = (cv_retired_t){ m->retired, ptr };
-  m->retired = r;
+  if (ptr)
+    note (m, (cv_retired_t){ .ptr = ptr });
+}
+
+void
+cv_retire_element (cv_main_t *m, cv_pool_t *pool, uint32_t index)
+{
+  note (m, (cv_retired_t){ .pool = pool, .index = index });
 }
 
 static bool
@@ -31,17 +45,6 @@ passed (const cv_main_t *m, const cv_batch_t *b)
 }
 
 static void
-release_list (cv_pool_t *pool, uint32_t head)
-{
-  while (head != CV_NO_INDEX)
-    {
-      uint32_t next = *(uint32_t *) cv_pool_at (pool, head);
-      cv_pool_put (pool, head);
-      head = next;
-    }
-}
-
-static void
 release (cv_main_t *m, cv_batch_t *b)
 {
   for (int ip6 = 0; ip6 < 2; ip6++)
@@ -50,12 +53,13 @@ release (cv_main_t *m, cv_batch_t *b)
 	next = m->table[ip6].connections[i].next;
 	cv_connection_release (&m->table[ip6], i);
       }
-  release_list (&m->backends, b->backends);
-  release_list (&m->owners, b->owners);
-  for (cv_retired_t *r = b->pointers, *next; r; r = next)
+  for (cv_retired_t *r = b->things, *next; r; r = next)
     {
       next = r->next;
-      free (r->ptr);
+      if (r->pool)
+	cv_pool_put (r->pool, r->index);
+      else
+	free (r->ptr);
       free (r);
     }
   free (b);
@@ -65,16 +69,14 @@ release (cv_main_t *m, cv_batch_t *b)
 static void
 close_batch (cv_main_t *m)
 {
-  bool any = m->retired || m->retired_backends != CV_NO_INDEX || m->retired_owners != CV_NO_INDEX;
+  bool any = m->retired != NULL;
   for (int ip6 = 0; ip6 < 2; ip6++)
     any |= m->table[ip6].buckets && cv_load (&m->table[ip6].retired) != CV_NO_INDEX;
   cv_batch_t *b = any ? malloc (sizeof (*b) + sizeof (uint64_t) * m->n_workers) : NULL;
   if (!b)
     return;
-  *b = (cv_batch_t){ .pointers = m->retired, .backends = m->retired_backends, .owners = m->retired_owners,
-		     .connections = { CV_NO_INDEX, CV_NO_INDEX } };
+  *b = (cv_batch_t){ .things = m->retired, .connections = { CV_NO_INDEX, CV_NO_INDEX } };
   m->retired = NULL;
-  m->retired_backends = m->retired_owners = CV_NO_INDEX;
   for (int ip6 = 0; ip6 < 2; ip6++)
     if (m->table[ip6].buckets)
       b->connections[ip6] = __atomic_exchange_n (&m->table[ip6].retired, CV_NO_INDEX, __ATOMIC_ACQ_REL);

@@ -43,18 +43,21 @@ enum
 
 /* ---- deferred release: gc.c ---- */
 
+struct cv_pool;
+
 typedef struct cv_retired
 {
   struct cv_retired *next;
-  void *ptr;
+  void *ptr;		/* to free, or */
+  struct cv_pool *pool; /* to put the element back */
+  uint32_t index;
 } cv_retired_t;
 
 typedef struct cv_batch
 {
   struct cv_batch *next;
   uint32_t connections[2]; /* heads of lists by cv_connection_t.next */
-  uint32_t backends, owners;
-  cv_retired_t *pointers;
+  cv_retired_t *things;
   uint64_t epochs[]; /* of each worker when the batch was closed */
 } cv_batch_t;
 
@@ -64,7 +67,7 @@ typedef struct cv_batch
 #define CV_CHUNK      (1u << CV_CHUNK_BITS)
 #define CV_CHUNKS     4096u
 
-typedef struct
+typedef struct cv_pool
 {
   uint32_t size;  /* of an element */
   uint32_t n;	  /* elements ever used */
@@ -137,9 +140,9 @@ typedef struct
   uint32_t backend;	 /* CV_NO_INDEX: none */
   uint32_t next;	 /* in lists of free and of retired ones */
   uint8_t alive, state, flags, fins;
+  bool replied, ports_change;
   uint16_t ip_delta, l4_delta; /* what translation from key[0] adds to the checksums */
   uint32_t timeout;	       /* of an affinity, ticks */
-  uint32_t pad[5];
 } CV_ALIGNED cv_connection_t;
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");
@@ -208,13 +211,13 @@ typedef struct
 
 typedef struct
 {
-  uint32_t next_free; /* first: the pool's list uses it */
+  uint32_t next_free;
   uint32_t connections;
   cv_addr_t addr;
   uint16_t port;
   uint8_t flags;
   bool ip6, gone;
-  uint32_t service;
+  uint64_t service_id;
 } cv_backend_state_t;
 
 /* The backends of a service at one time, sorted by address and port. */
@@ -293,7 +296,7 @@ typedef struct
   uint64_t rng[2];
   uint32_t scanned; /* tick of the last search through a whole port range */
   uint64_t counters[CV_N_REASONS];
-  uint64_t pass[CV_PASS_CACHE]; /* flows without connection, seen in this second: passCache in decide.c */
+  uint64_t pass[CV_PASS_CACHE]; /* flows without connection, seen in this second: follow.h */
 } CV_ALIGNED cv_worker_t;
 
 #define CV_ENDPOINT_CHUNKS 4096
@@ -317,10 +320,12 @@ struct cv_main
   /* what waits for workers */
   cv_batch_t *batches, **last_batch;
   cv_retired_t *retired;
-  uint32_t retired_backends, retired_owners;
+  uint32_t dead_owners; /* list of those whose endpoint has gone, by next_free */
+  uint32_t draining; /* list of backends that have gone, by next_free */
 };
 
 void cv_retire (cv_main_t *m, void *ptr);
+void cv_retire_element (cv_main_t *m, cv_pool_t *pool, uint32_t index);
 void cv_gc (cv_main_t *m);
 void cv_gc_free (cv_main_t *m);
 static inline void
@@ -452,14 +457,18 @@ cv_checksum_add (uint8_t *field, uint16_t delta)
 
 /* ---- between the files ---- */
 
+uint32_t cv_range_get (cv_main_t *m, uint64_t id, bool make);
+void cv_range_put (cv_main_t *m, uint32_t index);
+uint32_t cv_hash_id (const cv_main_t *m, uint64_t id);
 cv_class_t cv_class_of (const cv_main_t *m, const cv_addr_t *a, bool ip6);
 bool cv_in_ranges (const cv_main_t *m, uint32_t range, const cv_addr_t *a, bool ip6);
 cv_frontend_slot_t *cv_frontend_find (const cv_main_t *m, const cv_addr_t *a, uint8_t proto, uint16_t port, bool ip6);
+void cv_release_drained (cv_main_t *m);
 bool cv_is_backend (const cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6);
+uint32_t cv_member_at (const cv_main_t *m, const cv_members_t *l, const cv_backend_t *k, bool *found);
 bool cv_prefix_contains (const cv_prefix_t *p, const cv_addr_t *a);
 bool cv_prefix_valid (const cv_prefix_t *p);
 bool cv_name_valid (const char *name);
-int cv_backend_compare (const cv_backend_state_t *b, const cv_addr_t *a, uint16_t port, bool ip6);
 
 uint32_t cv_timeout (const cv_main_t *m, const cv_connection_t *c); /* in ticks */
 bool cv_expired (const cv_main_t *m, const cv_connection_t *c, uint32_t now);

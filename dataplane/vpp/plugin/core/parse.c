@@ -1,5 +1,5 @@
 /* Reading headers, and the checks that need no connection: sources and tunnel ports (steps 1 to 3 of README.md). */
-#include "internal.h"
+#include "follow.h"
 
 enum
 {
@@ -293,9 +293,11 @@ headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
 }
 
 void
-cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p)
+cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 {
   cv_worker_t *w = &m->workers[worker];
+  if (cv_unlikely (w->second != now / CV_TICKS_PER_SECOND))
+    w->second = now / CV_TICKS_PER_SECOND;
   if (cv_unlikely (!w->in_frame))
     __atomic_store_n (&w->in_frame, 1, __ATOMIC_SEQ_CST);
   const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
@@ -319,6 +321,12 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p)
       return;
     }
   p->hash = cv_hash (m, &p->tuple);
+  if (!p->icmp_error && *pass_slot (w, p->hash) == pass_tag (m, w, p))
+    {
+      p->no_connection = true;
+      w->counters[CV_PASSED]++;
+      return;
+    }
   __builtin_prefetch (&m->table[p->tuple.ip6].buckets[p->hash & m->table[p->tuple.ip6].bucket_mask]);
 }
 

@@ -1,0 +1,184 @@
+/* New connections: a place in the table, a source port, both keys. And their end. */
+#include "follow.h"
+
+bool
+cv_connection_end (cv_main_t *m, bool ip6, uint32_t i)
+{
+  cv_table_t *t = &m->table[ip6];
+  cv_connection_t *c = &t->connections[i];
+  uint8_t alive = 1;
+  if (!__atomic_compare_exchange_n (&c->alive, &alive, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return false;
+  cv_table_remove (t, cv_hash (m, &c->key[0]), i, 0);
+  if (c->flags & CV_CONN_AFFINITY)
+    cv_add (&t->n_affinities, -1u);
+  else
+    cv_table_remove (t, cv_hash (m, &c->key[1]), i, 1);
+  if (c->owner != CV_NO_INDEX)
+    cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->connections[ip6], -1u);
+  if (c->backend != CV_NO_INDEX)
+    cv_add (&((cv_backend_state_t *) cv_pool_at (&m->backends, c->backend))->connections, -1u);
+  cv_add (&t->n, -1u);
+  c->next = cv_load (&t->retired);
+  while (!__atomic_compare_exchange_n (&t->retired, &c->next, i, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    ;
+  return true;
+}
+
+uint64_t
+cv_random (cv_worker_t *w)
+{
+  /* xorshift128+ (Vigna 2014) */
+  uint64_t a = w->rng[0], b = w->rng[1];
+  w->rng[0] = b;
+  a ^= a << 23;
+  w->rng[1] = a ^ b ^ a >> 17 ^ b >> 26;
+  return w->rng[1] + b;
+}
+
+static cv_insert_t
+try_port (cv_main_t *m, cv_table_t *t, uint32_t i, uint16_t wire, bool icmp)
+{
+  cv_connection_t *c = &t->connections[i];
+  c->key[1].dport = wire;
+  if (icmp)
+    c->key[1].sport = wire;
+  return cv_table_insert (t, &c->key[1], cv_hash (m, &c->key[1]), i, 1);
+}
+
+/* insert_answer puts the connection's second key into the table, with the first source port that is free. */
+static cv_insert_t
+insert_answer (cv_main_t *m, uint32_t worker, cv_table_t *t, uint32_t i, const cv_plan_t *plan, uint32_t now)
+{
+  cv_worker_t *w = &m->workers[worker];
+  cv_connection_t *c = &t->connections[i];
+  bool icmp = c->key[0].proto == CV_PROTO_ICMP || c->key[0].proto == CV_PROTO_ICMP6;
+  uint16_t own = host16 (c->key[0].sport), low = 32768, high = 65535;
+  if (plan->masquerade)
+    low = plan->snat->port_low, high = plan->snat->port_high;
+  cv_insert_t r;
+  if (!plan->masquerade || icmp || (own >= low && own <= high))
+    if ((r = try_port (m, t, i, c->key[0].sport, icmp)) != CV_TAKEN)
+      return r;
+  uint32_t n = (uint32_t) high - low + 1;
+  for (int k = 0; k < 32; k++)
+    if ((r = try_port (m, t, i, host16 ((uint16_t) (low + below (w, n))), icmp)) != CV_TAKEN)
+      return r;
+  if (w->scanned == now)
+    return CV_TAKEN; /* a search through all takes a millisecond: one per tick */
+  w->scanned = now;
+  for (uint32_t k = 0, at = below (w, n); k < n; k++)
+    if ((r = try_port (m, t, i, host16 ((uint16_t) (low + (at + k) % n)), icmp)) != CV_TAKEN)
+      return r;
+  return CV_TAKEN;
+}
+
+static void
+fill (cv_connection_t *c, const cv_packet_t *p, const cv_plan_t *plan, uint32_t now)
+{
+  const cv_tuple_t *t = &p->tuple;
+  memset (c, 0, sizeof (*c));
+  c->key[0] = *t;
+  c->key[1] = (cv_tuple_t){ .src = plan->dst, .dst = t->src, .sport = plan->dport, .dport = t->sport, .proto = t->proto, .ip6 = t->ip6 };
+  if (plan->masquerade)
+    c->key[1].dst = t->ip6 ? plan->snat->ip6 : plan->snat->ip4;
+  c->last_seen = now;
+  c->owner = plan->endpoint->owner;
+  c->backend = plan->backend;
+  c->state = CV_STATE_NEW;
+}
+
+/* settle computes what depends on the source port. */
+static void
+settle (cv_connection_t *c)
+{
+  cv_tuple_t plain = cv_reverse (&c->key[0]);
+  if (!cv_tuple_equal (&plain, &c->key[1]))
+    c->flags |= CV_CONN_TRANSLATED;
+  c->ports_change = plain.sport != c->key[1].sport || plain.dport != c->key[1].dport;
+  cv_deltas (c);
+}
+
+/* count_owner adds a connection to the endpoint's. False: the endpoint has gone meanwhile. */
+static bool
+count_owner (cv_main_t *m, uint32_t owner, bool ip6)
+{
+  cv_owner_t *o = cv_pool_at (&m->owners, owner);
+  __atomic_fetch_add (&o->connections[ip6], 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n (&o->alive, __ATOMIC_SEQ_CST))
+    return true;
+  cv_add (&o->connections[ip6], -1u);
+  return false;
+}
+
+/* try_connection takes a place and both keys. Its result is a reason; CV_CREATED: done. CV_PASSED: another worker was faster. */
+static cv_reason_t
+try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now, uint32_t *index)
+{
+  cv_table_t *t = &m->table[p->tuple.ip6];
+  uint32_t i = cv_connection_alloc (t);
+  if (i == CV_NO_INDEX)
+    return CV_FULL;
+  cv_connection_t *c = &t->connections[i];
+  fill (c, p, plan, now);
+  cv_insert_t r = insert_answer (m, worker, t, i, plan, now);
+  if (r != CV_INSERTED)
+    {
+      cv_connection_release (t, i); /* no key led to it */
+      return r == CV_TAKEN ? CV_NO_PORT : CV_FULL;
+    }
+  settle (c);
+  cv_add (&t->n, 1);
+  bool owned = count_owner (m, c->owner, p->tuple.ip6);
+  r = owned ? cv_table_insert (t, &c->key[0], p->hash, i, 0) : CV_TABLE_FULL;
+  if (r != CV_INSERTED)
+    {
+      c->backend = CV_NO_INDEX; /* the caller uncounts it */
+      if (!owned)
+	c->owner = CV_NO_INDEX;
+      cv_publish (&c->alive, 1);
+      cv_connection_end (m, p->tuple.ip6, i);
+      return r == CV_TAKEN ? CV_PASSED : CV_FULL;
+    }
+  /* from here on the sweep may end it */
+  cv_publish (&c->alive, 1);
+  forget_passed (m, p->hash);
+  forget_passed (m, cv_hash (m, &c->key[1]));
+  *index = i;
+  return CV_CREATED;
+}
+
+void
+cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now)
+{
+  const cv_endpoint_state_t *e = plan->endpoint;
+  cv_owner_t *o = cv_pool_at (&m->owners, e->owner);
+  bool ip6 = p->tuple.ip6;
+  cv_reason_t r;
+  uint32_t i, direction;
+  if (cv_load (&o->connections[ip6]) >= e->limit)
+    {
+      cv_add (&o->refused, 1);
+      r = CV_LIMIT;
+    }
+  else if (plan->masquerade && (!plan->snat || cv_addr_is_zero (ip6 ? &plan->snat->ip6 : &plan->snat->ip4)))
+    r = CV_NO_SNAT;
+  else
+    r = try_connection (m, worker, p, plan, now, &i);
+  if (r != CV_CREATED)
+    uncount_backend (m, plan->backend);
+  if (r == CV_PASSED)
+    {
+      if ((i = cv_table_find (&m->table[ip6], &p->tuple, p->hash, &direction)) != CV_NO_INDEX && follow (m, worker, p, i, direction, now))
+	return;
+      r = CV_FULL; /* it went as fast as it came: the client tries again */
+    }
+  if (r != CV_CREATED)
+    {
+      refuse (m, worker, p, r);
+      return;
+    }
+  cv_count (m, worker, CV_CREATED);
+  follow (m, worker, p, i, 0, now);
+}
+

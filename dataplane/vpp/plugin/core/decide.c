@@ -1,0 +1,291 @@
+/* What becomes of a packet that has connections, or may get one: steps 4 to 10 of README.md. */
+#include "follow.h"
+
+void
+cv_prefetch (cv_main_t *m, const cv_packet_t *p)
+{
+  if (p->no_connection || p->icmp_error)
+    return;
+  const cv_table_t *t = &m->table[p->tuple.ip6];
+  const cv_bucket_t *b = &t->buckets[p->hash & t->bucket_mask];
+  for (int i = 0; i < CV_BUCKET_SLOTS; i++)
+    {
+      uint64_t s = cv_load (&b->slots[i]);
+      if (s >> 32 == p->hash >> 32 && (uint32_t) s)
+	{
+	  const cv_connection_t *c = &t->connections[((uint32_t) s - 1) >> 1];
+	  __builtin_prefetch (c, 1);
+	  __builtin_prefetch ((const uint8_t *) c + CV_CACHE_LINE, 1);
+	  return;
+	}
+    }
+}
+
+/* ---- services ---- */
+
+static const cv_backend_state_t *
+backend_at (const cv_main_t *m, uint32_t i)
+{
+  return cv_pool_at (&m->backends, i);
+}
+
+/* count_backend adds a connection to a backend. False: it has gone meanwhile; then the count is taken back. */
+static bool
+count_backend (cv_main_t *m, uint32_t i)
+{
+  cv_backend_state_t *b = cv_pool_at (&m->backends, i);
+  __atomic_fetch_add (&b->connections, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n (&b->gone, __ATOMIC_SEQ_CST))
+    return true;
+  cv_add (&b->connections, -1u);
+  return false;
+}
+
+static uint32_t
+pick (cv_worker_t *w, const cv_members_t *l, const cv_packet_t *p)
+{
+  if (!l->maglev_n)
+    return l->member[below (w, l->n)];
+  /* without the seed: all nodes choose alike */
+  const cv_tuple_t *t = &p->tuple;
+  uint64_t h = cv_mum (t->src.u64[0] ^ 0x9e3779b97f4a7c15, t->src.u64[1] ^ 0xc2b2ae3d27d4eb4f ^ (uint64_t) t->sport << 16 ^ t->proto);
+  return l->member[l->n + h % l->maglev_n];
+}
+
+/* affinity_key is the key of the record of a client's backend. */
+static cv_tuple_t
+affinity_key (const cv_packet_t *p, uint64_t group)
+{
+  return (cv_tuple_t){ .src = p->tuple.src, .dst.u64 = { group & 0xffffffff, group >> 32 }, .proto = CV_PROTO_AFFINITY, .ip6 = p->tuple.ip6 };
+}
+
+/* remembered is the client's backend if the service still has it. */
+static uint32_t
+remembered (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uint32_t record)
+{
+  const cv_connection_t *c = &m->table[p->tuple.ip6].connections[record];
+  cv_backend_t k = { .addr = c->key[1].src, .port = c->key[1].sport, .ip6 = p->tuple.ip6 };
+  bool found;
+  uint32_t at = cv_member_at (m, l, &k, &found);
+  return found ? l->member[at] : CV_NO_INDEX;
+}
+
+static void
+remember (cv_main_t *m, const cv_packet_t *p, const cv_frontend_t *f, uint32_t record, uint32_t backend, uint32_t now)
+{
+  cv_table_t *t = &m->table[p->tuple.ip6];
+  const cv_backend_state_t *b = backend_at (m, backend);
+  bool new = record == CV_NO_INDEX;
+  if (new && (cv_load (&t->n_affinities) >= t->capacity / 4 || (record = cv_connection_alloc (t)) == CV_NO_INDEX))
+    return; /* the next connection goes anywhere */
+  cv_connection_t *c = &t->connections[record];
+  if (new)
+    {
+      memset (c, 0, sizeof (*c));
+      c->key[0] = affinity_key (p, f->affinity_group);
+      c->owner = c->backend = CV_NO_INDEX;
+      c->flags = CV_CONN_AFFINITY;
+    }
+  c->key[1].src = b->addr;
+  c->key[1].sport = b->port;
+  c->timeout = f->affinity_timeout * CV_TICKS_PER_SECOND;
+  cv_store (&c->last_seen, now);
+  if (!new)
+    return;
+  if (cv_table_insert (t, &c->key[0], cv_hash (m, &c->key[0]), record, 0) != CV_INSERTED)
+    {
+      cv_connection_release (t, record);
+      return;
+    }
+  cv_add (&t->n, 1);
+  cv_add (&t->n_affinities, 1);
+  cv_publish (&c->alive, 1);
+}
+
+/* choose picks a backend and counts a connection on it. CV_NO_INDEX: the service has none. */
+static uint32_t
+choose (cv_main_t *m, uint32_t worker, const cv_packet_t *p, const cv_frontend_t *f, const cv_service_t *s, uint32_t now)
+{
+  cv_worker_t *w = &m->workers[worker];
+  for (int attempt = 0; attempt < 8; attempt++)
+    {
+      const cv_members_t *l = cv_load_acquire (&s->members);
+      uint32_t record = CV_NO_INDEX, backend = CV_NO_INDEX, ignored;
+      if (!l)
+	return CV_NO_INDEX;
+      if (f->affinity_group)
+	{
+	  cv_tuple_t k = affinity_key (p, f->affinity_group);
+	  record = cv_table_find (&m->table[k.ip6], &k, cv_hash (m, &k), &ignored);
+	  if (record != CV_NO_INDEX && !cv_expired (m, &m->table[k.ip6].connections[record], now))
+	    backend = remembered (m, p, l, record);
+	}
+      if (backend == CV_NO_INDEX)
+	backend = pick (w, l, p);
+      if (!count_backend (m, backend))
+	continue;
+      if (f->affinity_group)
+	remember (m, p, f, record, backend, now);
+      return backend;
+    }
+  return CV_NO_INDEX;
+}
+
+static bool
+tunnel_port (const cv_main_t *m, uint16_t wire)
+{
+  for (int i = 0; i < CV_TUNNEL_PORTS; i++)
+    if (m->config.tunnel_ports[i] && m->config.tunnel_ports[i] == host16 (wire))
+      return true;
+  return false;
+}
+
+static void
+reject (cv_main_t *m, uint32_t worker, cv_packet_t *p)
+{
+  verdict (p, CV_VERDICT_REJECT, CV_REJECTED);
+  cv_count (m, worker, CV_REJECTED);
+}
+
+static void
+balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_state_t *f, bool in_cluster, uint32_t now)
+{
+  const cv_target_t *target = in_cluster ? &f->config.in_cluster : &f->config.outside;
+  /* a reset of no connection: nothing is to be opened for it */
+  if (p->proto == CV_PROTO_TCP && p->tcp_flags & CV_TCP_RST)
+    {
+      refuse (m, worker, p, CV_REJECTED_SILENTLY);
+      return;
+    }
+  const cv_service_t *s = cv_pool_at (&m->services, f->service[!in_cluster]);
+  uint32_t backend = choose (m, worker, p, &f->config, s, now);
+  if (backend == CV_NO_INDEX)
+    {
+      reject (m, worker, p);
+      return;
+    }
+  const cv_backend_state_t *b = backend_at (m, backend);
+  cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend };
+  plan.masquerade = target->flags & CV_TARGET_MASQ || cv_load (&b->flags) & CV_BACKEND_MASQ || cv_addr_equal (&b->addr, &p->tuple.src);
+  plan.snat = cv_load_acquire (&m->snats[0]);
+  if (e->config.role == CV_ROLE_POD && p->proto == CV_PROTO_UDP && tunnel_port (m, b->port))
+    {
+      uncount_backend (m, backend);
+      refuse (m, worker, p, CV_TUNNEL);
+      return;
+    }
+  cv_connect (m, worker, p, &plan, now);
+}
+
+static void
+at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, cv_frontend_slot_t *slot, uint32_t now)
+{
+  const cv_frontend_state_t *f = cv_load_acquire (&slot->state);
+  const cv_tuple_t *t = &p->tuple;
+  if (f->ranges != CV_NO_INDEX && !cv_in_ranges (m, f->ranges, &t->src, t->ip6))
+    {
+      refuse (m, worker, p, CV_RANGES);
+      return;
+    }
+  bool in_cluster = e->config.role == CV_ROLE_HOST || cv_class_of (m, &t->src, t->ip6) != CV_CLASS_OUTSIDE;
+  switch ((in_cluster ? &f->config.in_cluster : &f->config.outside)->action)
+    {
+    case CV_ACTION_BALANCE:
+      cv_add (&slot->new_connections, 1);
+      balance (m, worker, p, e, f, in_cluster, now);
+      break;
+    case CV_ACTION_DROP:
+      refuse (m, worker, p, CV_NO_LOCAL);
+      break;
+    default:
+      reject (m, worker, p);
+    }
+}
+
+/* ---- packets without a connection ---- */
+
+static bool
+has_ports (const cv_packet_t *p)
+{
+  return p->proto == CV_PROTO_TCP || p->proto == CV_PROTO_UDP || p->proto == CV_PROTO_SCTP;
+}
+
+static bool
+is_echo (const cv_packet_t *p)
+{
+  return p->l4 && p->proto == (p->tuple.ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP);
+}
+
+/* unicast: not to a group, to all, or to neighbours only. */
+static bool
+routed_unicast (const cv_tuple_t *t)
+{
+  if (!t->ip6)
+    return t->dst.u8[0] && t->dst.u8[0] < 224 && t->dst.u8[0] != 127 && !(t->dst.u8[0] == 169 && t->dst.u8[1] == 254);
+  return t->dst.u8[0] != 0xff && !(t->dst.u8[0] == 0xfe && (t->dst.u8[1] & 0xc0) == 0x80) && (t->dst.u64[0] || t->dst.u32[2]);
+}
+
+static __attribute__ ((noinline)) void
+unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
+{
+  const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
+  const cv_tuple_t *t = &p->tuple;
+  cv_frontend_slot_t *slot = NULL;
+  if (!e)
+    {
+      refuse (m, worker, p, CV_SPOOFED);
+      return;
+    }
+  /* before anything is read that may change: what was decided by an old configuration is not remembered for the new one */
+  uint64_t tag = pass_tag (m, &m->workers[worker], p);
+  if (has_ports (p))
+    slot = cv_frontend_find (m, &t->dst, p->proto, t->dport, t->ip6);
+  if (!slot)
+    slot = cv_frontend_find (m, &t->dst, 0, 0, t->ip6);
+  if (slot)
+    {
+      at_frontend (m, worker, p, e, slot, now);
+      return;
+    }
+  bool can_connect = has_ports (p) || is_echo (p);
+  cv_tuple_t back = cv_reverse (t);
+  if (cv_tuple_equal (&back, t))
+    can_connect = false; /* to itself: both keys would be one */
+  cv_plan_t plan = { .endpoint = e, .dst = t->dst, .dport = t->dport, .backend = CV_NO_INDEX };
+  cv_role_t role = e->config.role;
+  if (can_connect && role == CV_ROLE_POD && e->config.egress && routed_unicast (t) && cv_class_of (m, &t->dst, t->ip6) == CV_CLASS_OUTSIDE)
+    {
+      const cv_snat_t *s = cv_load_acquire (&m->snats[e->config.egress]);
+      /* a family that has no address keeps its source */
+      if (!s || !cv_addr_is_zero (t->ip6 ? &s->ip6 : &s->ip4))
+	{
+	  plan.masquerade = true;
+	  plan.snat = s;
+	  cv_connect (m, worker, p, &plan, now);
+	  return;
+	}
+    }
+  if (can_connect && has_ports (p) && (role == CV_ROLE_POD || role == CV_ROLE_HOST) && cv_is_backend (m, &t->dst, t->dport, t->ip6))
+    {
+      cv_connect (m, worker, p, &plan, now);
+      return;
+    }
+  *pass_slot (&m->workers[worker], p->hash) = tag;
+  cv_count (m, worker, CV_PASSED);
+}
+
+void
+cv_decide (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
+{
+  if (p->no_connection)
+    return;
+  if (cv_unlikely (p->icmp_error))
+    {
+      cv_error_packet (m, worker, p);
+      return;
+    }
+  uint32_t direction, i = cv_table_find (&m->table[p->tuple.ip6], &p->tuple, p->hash, &direction);
+  if (i != CV_NO_INDEX && cv_likely (follow (m, worker, p, i, direction, now)))
+    return;
+  unknown (m, worker, p, now);
+}

@@ -1,0 +1,178 @@
+/* What the files of the data path share: flows without connection, and packets of known connections (step 4 of README.md). */
+#ifndef CONTIV_CV_FOLLOW_H
+#define CONTIV_CV_FOLLOW_H
+
+#include "internal.h"
+
+/* ---- flows without connection ----
+ *
+ * Most packets are of no service. Each worker remembers flows that passed without a connection for the rest of the second, as
+ * long as the configuration stays: one load instead of some five look-ups. A new connection takes its flows out of all caches; a worker that
+ * puts one back at the same moment is wrong until the second is over at most. */
+
+static inline uint64_t
+pass_tag (const cv_main_t *m, const cv_worker_t *w, const cv_packet_t *p)
+{
+  uint64_t when = (cv_load_acquire (&m->config_epoch) << 32 | w->second) * 0x9e3779b97f4a7c15;
+  return p->hash ^ when ^ (p->sw_if_index + 1ull) * 0xc2b2ae3d27d4eb4f;
+}
+
+static inline uint64_t *
+pass_slot (cv_worker_t *w, uint64_t hash)
+{
+  return &w->pass[hash % CV_PASS_CACHE];
+}
+
+static inline void
+forget_passed (cv_main_t *m, uint64_t hash)
+{
+  for (uint32_t i = 0; i < m->n_workers; i++)
+    cv_store (pass_slot (&m->workers[i], hash), 0);
+}
+
+static inline void
+verdict (cv_packet_t *p, cv_verdict_t v, cv_reason_t r)
+{
+  p->verdict = v;
+  p->reason = r;
+}
+
+static inline void
+refuse (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_reason_t r)
+{
+  verdict (p, CV_VERDICT_DROP, r);
+  cv_count (m, worker, r);
+}
+
+/* ---- known connections ---- */
+
+static inline bool
+backend_gone (const cv_main_t *m, const cv_connection_t *c)
+{
+  return c->backend != CV_NO_INDEX && cv_load (&((cv_backend_state_t *) cv_pool_at (&m->backends, c->backend))->gone);
+}
+
+static inline bool
+owner_gone (const cv_main_t *m, const cv_connection_t *c)
+{
+  return c->owner != CV_NO_INDEX && !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->alive);
+}
+
+static inline void
+follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
+{
+  uint8_t flags = p->tcp_flags;
+  if (cv_unlikely (flags & (CV_TCP_RST | CV_TCP_FIN)))
+    {
+      if (flags & CV_TCP_FIN)
+	c->fins |= 1 << direction;
+      c->state = flags & CV_TCP_RST || c->fins == 3 ? CV_STATE_CLOSED : CV_STATE_CLOSING;
+    }
+  else if (cv_unlikely (c->state == CV_STATE_NEW))
+    {
+      /* open when the client has acknowledged what the backend sent: a flood of SYNs leaves new ones only */
+      if (direction)
+	c->replied = true;
+      else if (c->replied && flags & CV_TCP_ACK)
+	c->state = CV_STATE_OPEN;
+    }
+}
+
+/* starts_again: this packet opens a connection where an old one is still known. */
+static inline bool
+starts_again (const cv_main_t *m, const cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
+{
+  switch (p->proto)
+    {
+    case CV_PROTO_TCP:
+      if ((p->tcp_flags & (CV_TCP_SYN | CV_TCP_ACK | CV_TCP_RST)) != CV_TCP_SYN)
+	return false;
+      if (c->state == CV_STATE_CLOSED || owner_gone (m, c))
+	return true;
+      return !direction && c->state != CV_STATE_OPEN && backend_gone (m, c);
+    case CV_PROTO_UDP:
+      return !direction && (cv_unlikely (backend_gone (m, c)) || cv_unlikely (owner_gone (m, c)));
+    case CV_PROTO_SCTP:
+      /* 1: INIT */
+      return !direction && p->l4 && (uint32_t) p->l4 + 12 < p->len && p->ip[p->l4 + 12] == 1 && backend_gone (m, c);
+    default:
+      return false;
+    }
+}
+
+/* follow handles a packet of a known connection. False: the connection has ended, the packet starts another one. */
+static inline bool
+follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
+{
+  cv_connection_t *c = &m->table[p->tuple.ip6].connections[i];
+  if (cv_unlikely (starts_again (m, p, c, direction)))
+    {
+      cv_connection_end (m, p->tuple.ip6, i);
+      return false;
+    }
+  if (p->proto == CV_PROTO_TCP)
+    {
+      if (!p->later_fragment)
+	follow_tcp (p, c, direction);
+    }
+  else if (cv_unlikely (direction && c->state == CV_STATE_NEW))
+    c->state = CV_STATE_OPEN;
+  if (c->last_seen != now)
+    cv_store (&c->last_seen, now);
+  p->connection = i;
+  if (c->flags & CV_CONN_TRANSLATED)
+    {
+      if (cv_unlikely (p->proto == CV_PROTO_SCTP && (p->reassembled && c->ports_change)))
+	{
+	  /* its checksum covers fragments that are not here */
+	  verdict (p, CV_VERDICT_DROP, CV_MALFORMED);
+	  cv_count (m, worker, CV_MALFORMED);
+	  return true;
+	}
+      cv_translate (p, c, direction);
+      p->reason = CV_TRANSLATED;
+    }
+  cv_count (m, worker, p->reason);
+  return true;
+}
+
+/* ---- new connections: connect.c ---- */
+
+/* cv_plan_t is what a new connection is to be. */
+typedef struct
+{
+  const cv_endpoint_state_t *endpoint;
+  cv_addr_t dst;
+  uint16_t dport;	  /* wire */
+  bool masquerade;	  /* by snat */
+  const cv_snat_t *snat;
+  uint32_t backend;	  /* counted already; CV_NO_INDEX: none */
+} cv_plan_t;
+
+uint64_t cv_random (cv_worker_t *w);
+
+/* below is a random number below n. */
+static inline uint32_t
+below (cv_worker_t *w, uint32_t n)
+{
+  return (uint32_t) (((cv_random (w) >> 32) * n) >> 32);
+}
+
+static inline uint16_t
+host16 (uint16_t wire)
+{
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (uint16_t) (wire << 8 | wire >> 8) : wire;
+}
+
+static inline void
+uncount_backend (cv_main_t *m, uint32_t backend)
+{
+  if (backend != CV_NO_INDEX)
+    cv_add (&((cv_backend_state_t *) cv_pool_at (&m->backends, backend))->connections, -1u);
+}
+
+/* cv_connect makes the connection of a plan and sends the packet along it. */
+void cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
+void cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p);
+
+#endif

@@ -1,0 +1,83 @@
+/* ICMP errors: found and translated by the packet inside (step 5 of README.md). */
+#include "follow.h"
+
+/* read_inner reads the packet inside. False: not enough of it. */
+static bool
+read_inner (cv_packet_t *p, cv_tuple_t *t)
+{
+  uint32_t in = p->l4 + 8u, header;
+  const uint8_t *b = p->ip + in;
+  memset (t, 0, sizeof (*t));
+  t->ip6 = p->tuple.ip6;
+  if (t->ip6)
+    {
+      if (in + 48 > p->len || b[0] >> 4 != 6)
+	return false;
+      header = 40;
+      t->proto = b[6];
+      memcpy (&t->src, b + 8, 16);
+      memcpy (&t->dst, b + 24, 16);
+    }
+  else
+    {
+      if (in + 28 > p->len || b[0] >> 4 != 4)
+	return false;
+      header = (b[0] & 15u) * 4;
+      if (header < 20 || in + header + 8 > p->len || ((b[6] << 8 | b[7]) & 0x1fff))
+	return false;
+      t->proto = b[9];
+      memcpy (&t->src, b + 12, 4);
+      memcpy (&t->dst, b + 16, 4);
+    }
+  const uint8_t *h = b + header;
+  p->inner = (uint16_t) in;
+  p->inner_l4 = (uint16_t) (in + header);
+  switch (t->proto)
+    {
+    case CV_PROTO_TCP:
+    case CV_PROTO_UDP:
+    case CV_PROTO_SCTP:
+      memcpy (&t->sport, h, 2);
+      memcpy (&t->dport, h + 2, 2);
+      return true;
+    case CV_PROTO_ICMP:
+    case CV_PROTO_ICMP6:
+      if (t->proto != (t->ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP) || (t->ip6 ? h[0] != 128 && h[0] != 129 : h[0] != 8 && h[0] != 0))
+	return false;
+      memcpy (&t->sport, h + 4, 2);
+      t->dport = t->sport;
+      return true;
+    default:
+      return false;
+    }
+}
+
+/* cv_error_packet translates an ICMP error. The packet inside went the other way, so its reverse is the key of this direction. */
+void
+cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p)
+{
+  cv_tuple_t inner;
+  uint32_t direction, i = CV_NO_INDEX;
+  cv_table_t *t = &m->table[p->tuple.ip6];
+  if (read_inner (p, &inner))
+    {
+      cv_tuple_t key = cv_reverse (&inner);
+      i = cv_table_find (t, &key, cv_hash (m, &key), &direction);
+    }
+  if (i != CV_NO_INDEX && t->connections[i].flags & CV_CONN_TRANSLATED)
+    {
+      const cv_connection_t *c = &t->connections[i];
+      const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
+      /* a pod tells only of its own connections */
+      if (!e || (e->config.role == CV_ROLE_POD && !cv_addr_equal (&c->key[direction].src, &p->tuple.src)))
+	{
+	  refuse (m, worker, p, CV_SPOOFED);
+	  return;
+	}
+      p->connection = i;
+      p->reason = CV_TRANSLATED;
+      cv_translate_error (p, c, direction);
+    }
+  cv_count (m, worker, p->reason);
+}
+
