@@ -11,7 +11,9 @@ import (
 // convertPolicy converts a NetworkPolicy. What cannot be understood is left out of what a rule allows, and never makes the
 // rule allow more: a rule that had peers or ports and has none left is dropped.
 func convertPolicy(p *networkingv1.NetworkPolicy) *model.Policy {
-	out := &model.Policy{Name: p.Name, Namespace: intern(p.Namespace), Pods: selector(&p.Spec.PodSelector)}
+	out := &model.Policy{
+		Name: p.Name, Namespace: intern(p.Namespace), Uid: string(p.UID), Pods: selector(&p.Spec.PodSelector),
+	}
 	for _, t := range p.Spec.PolicyTypes {
 		out.Ingress = out.Ingress || t == networkingv1.PolicyTypeIngress
 		out.Egress = out.Egress || t == networkingv1.PolicyTypeEgress

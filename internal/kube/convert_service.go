@@ -26,6 +26,10 @@ func convertService(s *corev1.Service) *model.Service {
 		HealthCheckNodePort: uint32(s.Spec.HealthCheckNodePort),
 		SourceRanges:        prefixTexts(s.Spec.LoadBalancerSourceRanges),
 		SourceRangesSet:     len(s.Spec.LoadBalancerSourceRanges) > 0,
+		Uid:                 string(s.UID),
+	}
+	if !s.CreationTimestamp.IsZero() {
+		out.Created = s.CreationTimestamp.Unix()
 	}
 	if _, labelled := s.Labels[proxyNameLabel]; labelled && out.ProxyName == "" {
 		out.ProxyName = "(empty)" // whatever its value, the label says that the service is not ours

@@ -73,7 +73,7 @@ func capacity(n, slots int) uint32 {
 // kernel wait for all processors, some 25 ms; elements alone do not.
 const standardSize = 128
 
-// addStandard claims what is there whatever services are.
+// addStandard notes what is there whatever services are.
 func (b *balancer) addStandard() {
 	nobody, slots := &service{Service: &balance.Service{}}, slotsOf(b.f.id)
 	for shard := range uint32(shards) {
@@ -82,7 +82,7 @@ func (b *balancer) addStandard() {
 			if int(p.size) != n {
 				continue // it comes
 			}
-			b.claim(nobody, elem{mapPick, pickKey(p)}, p.chain())
+			b.hold(nobody, elem{mapPick, pickKey(p)}, p.chain())
 			b.standard++
 		}
 	}

@@ -17,14 +17,14 @@ type balancer struct {
 	f    *family
 	defs []mapDef
 
-	claims  map[elem]*claim              // what services want to be in maps
+	held    map[elem]*holder             // what services have in maps
 	elems   *delta.Tracker[elem, string] // what follows from that, and what is
 	groups  map[uint64]*groupState       // lists of backends
 	changed map[uint64]struct{}          // groups that may differ
 	chains  map[string]*leaf             // that elements lead to, by name
 	pods    spans
 	static  map[string][]program
-	// standard is how many claims there always are.
+	// standard is how many elements there always are.
 	standard int
 
 	present, rebuild bool
@@ -40,13 +40,12 @@ type elem struct {
 	key string
 }
 
-// claim is who wants an element. Two services may want the same one with different values (an external address that both
-// name): the first by name gets it. Of shared elements everybody wants the same value.
-type claim struct {
-	value  string
-	owner  *service
-	others map[*service]string
-	users  int // of a shared element
+// holder is the service that has an element, and with which value. No two services have one frontend (plugins/service/owners); while
+// one passes from a service to another, the service that was set last has it. Elements that are shared have one value.
+type holder struct {
+	value string
+	owner *service
+	users int // of a shared element
 }
 
 func (m mapID) shared() bool {
@@ -73,7 +72,7 @@ type leaf struct {
 }
 
 func newBalancer(id table.Family) *balancer {
-	b := &balancer{f: newFamily(id), claims: map[elem]*claim{}, elems: delta.NewComparable[elem, string](),
+	b := &balancer{f: newFamily(id), held: map[elem]*holder{}, elems: delta.NewComparable[elem, string](),
 		groups: map[uint64]*groupState{}, changed: map[uint64]struct{}{}, chains: map[string]*leaf{},
 		rules: map[string][]ruleHash{}}
 	b.defs = mapDefs(b.f)
@@ -87,7 +86,7 @@ func newBalancer(id table.Family) *balancer {
 func (b *balancer) add(svc *service) {
 	elems, groups := b.wants(svc)
 	for e, value := range elems {
-		b.claim(svc, e, value)
+		b.hold(svc, e, value)
 	}
 	for _, g := range groups {
 		st := b.groups[g.ID]
@@ -204,67 +203,41 @@ func sourcesChain(nets string) string {
 	return fmt.Sprintf("from-%016x", h.Sum64())
 }
 
-func (b *balancer) claim(svc *service, e elem, value string) {
-	c := b.claims[e]
+// hold notes that a service has an element.
+func (b *balancer) hold(svc *service, e elem, value string) {
+	h := b.held[e]
 	switch {
-	case c == nil:
-		c = &claim{value: value, owner: svc, users: 1}
-		b.claims[e] = c
+	case h == nil:
+		h = &holder{value: value, owner: svc, users: 1}
+		b.held[e] = h
 		b.lead(e, value, 1)
 	case e.m.shared():
-		c.users++
+		h.users++
 		return
-	case svc.Name < c.owner.Name:
-		c.other(c.owner, c.value)
-		b.change(e, c, svc, value)
 	default:
-		c.other(svc, value)
-		return
+		b.lead(e, h.value, -1)
+		h.owner, h.value = svc, value
+		b.lead(e, value, 1)
 	}
-	b.elems.Desired().Set(e, c.kernelValue(e.m))
+	b.elems.Desired().Set(e, h.kernelValue(e.m))
 }
 
-func (c *claim) other(svc *service, value string) {
-	if c.others == nil {
-		c.others = map[*service]string{}
-	}
-	c.others[svc] = value
-}
-
-func (b *balancer) change(e elem, c *claim, owner *service, value string) {
-	b.lead(e, c.value, -1)
-	c.owner, c.value = owner, value
-	b.lead(e, value, 1)
-}
-
+// release notes that a service does not have an element any more, unless another one has it by now.
 func (b *balancer) release(svc *service, e elem) {
-	c := b.claims[e]
-	if c == nil {
+	h := b.held[e]
+	if h == nil {
 		return
 	}
-	if c.users--; e.m.shared() && c.users > 0 {
-		return
-	}
-	if !e.m.shared() && c.owner != svc {
-		delete(c.others, svc)
-		return
-	}
-	var next *service
-	for other := range c.others {
-		if next == nil || other.Name < next.Name {
-			next = other
+	if e.m.shared() {
+		if h.users--; h.users > 0 {
+			return
 		}
-	}
-	if next == nil {
-		b.lead(e, c.value, -1)
-		delete(b.claims, e)
-		b.elems.Desired().Delete(e)
+	} else if h.owner != svc {
 		return
 	}
-	value := c.others[next]
-	delete(c.others, next)
-	b.change(e, c, next, value)
-	b.elems.Desired().Set(e, c.kernelValue(e.m))
+	b.lead(e, h.value, -1)
+	delete(b.held, e)
+	b.elems.Desired().Delete(e)
 }
 
 // lead notes that an element leads to its chains, or does no more.

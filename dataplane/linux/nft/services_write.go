@@ -58,7 +58,7 @@ func (b *balancer) size() int {
 }
 
 // nothing is true if the kernel is to have no table: there is no service of this family.
-func (b *balancer) nothing() bool { return len(b.claims) == b.standard }
+func (b *balancer) nothing() bool { return len(b.held) == b.standard }
 
 // forget notes that the kernel has nothing.
 func (b *balancer) forget() {
@@ -215,16 +215,16 @@ func (b *balancer) writePods(t *batch) {
 	t.writes++
 }
 
-// claimed is an element that somebody claims.
-type claimed struct {
+// heldElem is an element and what has it.
+type heldElem struct {
 	elem
-	*claim
+	*holder
 }
 
 // writeElems writes the elements that differ: first what goes, then what comes.
 func (b *balancer) writeElems(t *batch) {
 	var del [numMaps][]elem
-	var add [numMaps][]claimed
+	var add [numMaps][]heldElem
 	for e := range b.elems.PendingDeletions().Iter() {
 		del[e.m] = append(del[e.m], e)
 	}
@@ -232,7 +232,7 @@ func (b *balancer) writeElems(t *batch) {
 		if _, there := b.elems.Dataplane().Get(e); there {
 			del[e.m] = append(del[e.m], e)
 		}
-		add[e.m] = append(add[e.m], claimed{e, b.claims[e]})
+		add[e.m] = append(add[e.m], heldElem{e, b.held[e]})
 	}
 	for m := range numMaps {
 		list := t.elements(b.f, unix.NFT_MSG_DELSETELEM, b.defs[m].name, nil)
@@ -250,8 +250,8 @@ func (b *balancer) writeElems(t *batch) {
 }
 
 // addElems adds elements, each in the name of the service that wants it.
-func (b *balancer) addElems(t *batch, m mapID, elems []claimed) {
-	slices.SortFunc(elems, func(x, y claimed) int { return cmpString(x.owner.Name, y.owner.Name) })
+func (b *balancer) addElems(t *batch, m mapID, elems []heldElem) {
+	slices.SortFunc(elems, func(x, y heldElem) int { return cmpString(x.owner.Name, y.owner.Name) })
 	list := t.elements(b.f, unix.NFT_MSG_NEWSETELEM, b.defs[m].name, nil)
 	for _, e := range elems {
 		if list.who != object(e.owner) {
@@ -275,7 +275,7 @@ func (b *balancer) addElems(t *batch, m mapID, elems []claimed) {
 }
 
 // kernelValue is what the kernel's element has.
-func (c *claim) kernelValue(m mapID) string {
+func (c *holder) kernelValue(m mapID) string {
 	if m == mapSources {
 		return sourcesChain(c.value)
 	}

@@ -522,6 +522,7 @@ type Policy struct {
 	Egress        bool          `protobuf:"varint,5,opt,name=egress,proto3" json:"egress,omitempty"`
 	IngressRules  []*PolicyRule `protobuf:"bytes,6,rep,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"`
 	EgressRules   []*PolicyRule `protobuf:"bytes,7,rep,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
+	Uid           string        `protobuf:"bytes,8,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -603,6 +604,13 @@ func (x *Policy) GetEgressRules() []*PolicyRule {
 		return x.EgressRules
 	}
 	return nil
+}
+
+func (x *Policy) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
 }
 
 // PolicyRule allows traffic with any of the peers on any of the ports. No peers are all peers, no ports are all ports.
@@ -981,8 +989,11 @@ type Service struct {
 	// loadBalancerSourceRanges is set, whether or not something of it can be understood.
 	SourceRangesSet     bool   `protobuf:"varint,15,opt,name=source_ranges_set,json=sourceRangesSet,proto3" json:"source_ranges_set,omitempty"`
 	TrafficDistribution string `protobuf:"bytes,16,opt,name=traffic_distribution,json=trafficDistribution,proto3" json:"traffic_distribution,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	Uid                 string `protobuf:"bytes,17,opt,name=uid,proto3" json:"uid,omitempty"`
+	// When the service was made, in seconds since 1970; 0: not known.
+	Created       int64 `protobuf:"varint,18,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Service) Reset() {
@@ -1125,6 +1136,20 @@ func (x *Service) GetTrafficDistribution() string {
 		return x.TrafficDistribution
 	}
 	return ""
+}
+
+func (x *Service) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *Service) GetCreated() int64 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
 }
 
 // Ingress is an address at which a load balancer takes traffic for the service.
@@ -1600,7 +1625,7 @@ const file_kube_proto_rawDesc = "" +
 	"\bprotocol\x18\x02 \x01(\x0e2\x15.contiv.kube.ProtocolR\bprotocol\x12%\n" +
 	"\x0econtainer_port\x18\x03 \x01(\rR\rcontainerPort\x12\x1b\n" +
 	"\thost_port\x18\x04 \x01(\rR\bhostPort\x12\x17\n" +
-	"\ahost_ip\x18\x05 \x01(\tR\x06hostIp\"\x96\x02\n" +
+	"\ahost_ip\x18\x05 \x01(\tR\x06hostIp\"\xa8\x02\n" +
 	"\x06Policy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12.\n" +
@@ -1608,7 +1633,8 @@ const file_kube_proto_rawDesc = "" +
 	"\aingress\x18\x04 \x01(\bR\aingress\x12\x16\n" +
 	"\x06egress\x18\x05 \x01(\bR\x06egress\x12<\n" +
 	"\ringress_rules\x18\x06 \x03(\v2\x17.contiv.kube.PolicyRuleR\fingressRules\x12:\n" +
-	"\fegress_rules\x18\a \x03(\v2\x17.contiv.kube.PolicyRuleR\vegressRules\"j\n" +
+	"\fegress_rules\x18\a \x03(\v2\x17.contiv.kube.PolicyRuleR\vegressRules\x12\x10\n" +
+	"\x03uid\x18\b \x01(\tR\x03uid\"j\n" +
 	"\n" +
 	"PolicyRule\x12-\n" +
 	"\x05ports\x18\x01 \x03(\v2\x17.contiv.kube.PolicyPortR\x05ports\x12-\n" +
@@ -1645,7 +1671,7 @@ const file_kube_proto_rawDesc = "" +
 	"\x06NOT_IN\x10\x01\x12\n" +
 	"\n" +
 	"\x06EXISTS\x10\x02\x12\x12\n" +
-	"\x0eDOES_NOT_EXIST\x10\x03\"\xd7\x05\n" +
+	"\x0eDOES_NOT_EXIST\x10\x03\"\x83\x06\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12-\n" +
@@ -1665,7 +1691,9 @@ const file_kube_proto_rawDesc = "" +
 	"\x16health_check_node_port\x18\r \x01(\rR\x13healthCheckNodePort\x12#\n" +
 	"\rsource_ranges\x18\x0e \x03(\tR\fsourceRanges\x12*\n" +
 	"\x11source_ranges_set\x18\x0f \x01(\bR\x0fsourceRangesSet\x121\n" +
-	"\x14traffic_distribution\x18\x10 \x01(\tR\x13trafficDistribution\"K\n" +
+	"\x14traffic_distribution\x18\x10 \x01(\tR\x13trafficDistribution\x12\x10\n" +
+	"\x03uid\x18\x11 \x01(\tR\x03uid\x12\x18\n" +
+	"\acreated\x18\x12 \x01(\x03R\acreated\"K\n" +
 	"\x04Type\x12\x0e\n" +
 	"\n" +
 	"CLUSTER_IP\x10\x00\x12\r\n" +

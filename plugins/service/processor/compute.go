@@ -13,6 +13,7 @@ import (
 // addresses of backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
 func (p *Processor) compute(s *service) (value *renderer.ContivService, local []netip.Addr, localReady int) {
 	o := s.object
+	s.tooMany = 0
 	if o == nil || o.GetProxyName() != "" || o.GetHeadless() || o.GetType() == model.Service_EXTERNAL_NAME {
 		return nil, nil, 0
 	}
@@ -24,6 +25,10 @@ func (p *Processor) compute(s *service) (value *renderer.ContivService, local []
 	}
 	value.ClusterIPs = renderer.FromAddrs(clusterIPs...)
 	p.external(value, o)
+	if n := len(o.GetPorts()) * (len(value.ClusterIPs.Addrs()) + len(value.ExternalIPs.Addrs())); n > maxFrontends {
+		s.tooMany = n
+		return nil, nil, 0
+	}
 	value.SessionAffinityTimeout = o.GetSessionAffinityTimeout()
 	value.InternalTrafficPolicy = policy(o.GetInternalLocal())
 	value.TrafficPolicy = policy(o.GetExternalLocal())

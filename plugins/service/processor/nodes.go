@@ -3,9 +3,11 @@ package processor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
+	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -91,8 +93,9 @@ func (n *nodes) notForNodePorts(addr netip.Addr) bool {
 func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err error) {
 	oldAll, oldLocal := p.nodes.all, p.nodes.local
 	moved := p.nodes.set(name, addrs)
+	affected := p.movedFrontends(moved, oldLocal)
 	var changes []string
-	var errs []error
+	errs := []error{p.yield(affected)}
 	allChanged, localChanged := !oldAll.Equal(p.nodes.all), !oldLocal.Equal(p.nodes.local)
 	if allChanged || localChanged {
 		changes = append(changes, fmt.Sprintf("addresses of node %s", name))
@@ -102,7 +105,25 @@ func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err
 		text, err := p.refreshAll(func(s *service) bool { return s.outside && s.hasBackend(moved) })
 		changes, errs = append(changes, text), append(errs, err)
 	}
-	return joinChanges(changes), errors.Join(errs...)
+	errs = append(errs, p.settle(affected))
+	return describeChange(joinChanges(changes), affected), errors.Join(errs...)
+}
+
+// movedFrontends are the services of which frontends may have another owner, since addresses have become nodes' or are not any
+// more, and since node ports are served at other addresses of this node than at oldLocal.
+func (p *Processor) movedFrontends(moved map[netip.Addr]bool, oldLocal *renderer.IPAddresses) []svcmodel.ID {
+	var local []netip.Addr
+	for _, addr := range slices.Concat(oldLocal.Addrs(), p.nodes.local.Addrs()) {
+		if oldLocal.Contains(addr) != p.nodes.local.Contains(addr) {
+			local = append(local, addr)
+		}
+	}
+	ids := p.owners.AtAddresses(slices.Collect(maps.Keys(moved)))
+	if len(local) > 0 {
+		ids = append(ids, p.owners.WithNodePorts(local)...)
+	}
+	slices.SortFunc(ids, svcmodel.ID.Compare)
+	return slices.Compact(ids)
 }
 
 // NodeChanged tells renderers that something else than its addresses may be new of a node.

@@ -9,6 +9,7 @@ import (
 
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/service/owners"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -24,6 +25,12 @@ type Config struct {
 	// PodNetworks are the networks of pods, in which no node has an address. Without them a change of a node's addresses costs
 	// more.
 	PodNetworks []netip.Prefix
+	// ReservedNetworks are networks in which no service has an external address.
+	ReservedNetworks []netip.Prefix
+	// ReservedNodePorts are ports that no service has by naming a node's address as an external one.
+	ReservedNodePorts []NodePort
+	// Problems is told what is not served; nil: nothing is.
+	Problems Problems
 }
 
 // HealthChecks is told how many local endpoints the services have that load balancers ask about.
@@ -47,6 +54,9 @@ type Processor struct {
 	nodes    nodes
 	ifs      interfaces
 	scratch  scratch
+
+	owners     *owners.Table
+	apiServers apiServers
 }
 
 // service is one service, or endpoints that wait for theirs.
@@ -60,6 +70,8 @@ type service struct {
 	local    []netip.Addr // addresses of backends that are local pods, sorted
 	checked  bool         // HealthChecks knows the service
 	answered answer       // what it knows
+	owned    owned
+	tooMany  int // frontends that it names, if these are too many to serve it
 }
 
 type answer struct {
@@ -69,10 +81,20 @@ type answer struct {
 
 // New is a Processor without any state. health may be nil.
 func New(cfg Config, health HealthChecks) *Processor {
-	return &Processor{
+	p := &Processor{
 		cfg: cfg, health: health, services: map[svcmodel.ID]*service{},
-		nodes: newNodes(cfg), ifs: newInterfaces(),
+		nodes: newNodes(cfg), ifs: newInterfaces(), apiServers: apiServers{},
 	}
+	p.owners = p.newOwners()
+	return p
+}
+
+func (p *Processor) newOwners() *owners.Table {
+	return owners.New(owners.Rules{
+		IsNode:      func(a netip.Addr) bool { return p.nodes.has(a) },
+		NodePortsAt: func() []netip.Addr { return p.nodes.local.Addrs() },
+		Reserved:    p.reserved,
+	})
 }
 
 // RegisterRenderer adds a renderer; all are added before the first change.
@@ -176,18 +198,36 @@ func (s *service) removeSlice(slice *model.EndpointSlice) {
 	}
 }
 
-// refresh recomputes a service and tells whoever has to know.
+// refresh recomputes a service and tells renderers what came out different: first of the services that have lost something by
+// the change, then of the service itself, then of those that have got something.
 func (p *Processor) refresh(s *service) (change string, err error) {
 	if s.object == nil && len(s.slices) == 0 {
 		delete(p.services, s.id)
 	}
-	value, local, localReady := p.compute(s)
-	p.tellHealth(s, value, localReady)
+	moved := p.noteAPIServers(s)
+	base, local, localReady := p.compute(s)
+	affected := p.noteNames(s, base)
+	if len(moved) > 0 {
+		affected = append(affected, p.owners.AtAddresses(moved)...)
+	}
+	err = p.yield(affected)
+	change, own := p.tell(s, base, local, localReady)
+	err = errors.Join(err, own, p.settle(affected))
+	return describeChange(change, affected), err
+}
+
+// tell tells renderers of a service as it is now.
+func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip.Addr, localReady int) (change string, err error) {
+	p.tellHealth(s, base, localReady)
 	before := p.ifs.backends()
 	p.ifs.use(s.local, -1)
 	p.ifs.use(local, +1)
 	s.local = local
-	s.outside = value != nil && p.anyOutside(value)
+	s.outside = base != nil && p.anyOutside(base)
+	losses := p.owners.Lost(s.id)
+	s.owned.base, s.owned.lost = base, owners.FrontendsOf(losses)
+	p.tellOwnProblems(s, losses)
+	value := owners.Without(base, s.owned.lost)
 	old := s.value
 	if old != nil && value != nil && old.Equal(value) {
 		return "", nil

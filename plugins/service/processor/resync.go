@@ -10,6 +10,7 @@ import (
 
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/service/owners"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
@@ -42,34 +43,60 @@ func (p *Processor) Resync(snap *Snapshot) error {
 	for slice := range snap.Slices {
 		p.service(sliceOwner(slice)).setSlice(slice)
 	}
+	p.owners, p.apiServers = p.newOwners(), apiServers{}
+	if s := p.services[apiService()]; s != nil {
+		p.noteAPIServers(s)
+	}
+	fresh := make(map[svcmodel.ID]*computed, len(p.services))
 	for id, s := range p.services {
-		p.adopt(s, before[id])
+		c := &computed{}
+		c.base, c.local, c.localReady = p.compute(s)
+		p.noteNames(s, c.base)
+		fresh[id] = c
+	}
+	for id, s := range p.services {
+		p.adopt(s, before[id], fresh[id])
 	}
 	for id, s := range before {
 		if s.checked && (p.services[id] == nil || !p.services[id].checked) {
 			p.health.Delete(id)
+		}
+		if now := p.services[id]; len(s.owned.problems) > 0 && p.cfg.Problems != nil && (now == nil || now.object == nil) {
+			p.cfg.Problems.Delete(id)
 		}
 	}
 	ev := p.resyncEvent()
 	return p.each(func(r renderer.ServiceRendererAPI) error { return r.Resync(ev) })
 }
 
-// adopt computes a service of a snapshot; old is what was known before, or nil.
-func (p *Processor) adopt(s, old *service) {
-	value, local, localReady := p.compute(s)
+// computed is what compute returns.
+type computed struct {
+	base       *renderer.ContivService
+	local      []netip.Addr
+	localReady int
+}
+
+// adopt takes a service of a snapshot; old is what was known before, or nil.
+func (p *Processor) adopt(s, old *service, c *computed) {
+	losses := p.owners.Lost(s.id)
+	s.owned.base, s.owned.lost = c.base, owners.FrontendsOf(losses)
+	value := owners.Without(c.base, s.owned.lost)
 	if old != nil {
-		s.checked, s.answered = old.checked, old.answered
+		s.checked, s.answered, s.owned.problems = old.checked, old.answered, old.owned.problems
 		if value != nil && old.value != nil && old.value.Equal(value) {
 			value = old.value
 		}
 	}
+	if s.object != nil {
+		p.tellOwnProblems(s, losses)
+	}
 	if value == nil || value.HealthCheckNodePort == 0 {
 		s.checked = false // Resync tells of those that were
 	} else {
-		p.tellHealth(s, value, localReady)
+		p.tellHealth(s, value, c.localReady)
 	}
-	p.ifs.use(local, +1)
-	s.local = local
+	p.ifs.use(c.local, +1)
+	s.local = c.local
 	s.outside = value != nil && p.anyOutside(value)
 	if value != nil {
 		s.value, s.index = value, len(p.all)

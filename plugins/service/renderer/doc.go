@@ -11,7 +11,7 @@
 // values mean what the documented API means:
 //
 //   - ContivService.InternalTrafficPolicy, LoadBalancerIPs, LoadBalancerSourceRanges, SourceRangesSet, HealthCheckNodePort,
-//     Reachable
+//     Reachable, Lost
 //   - ServiceBackend.LocalPolicyOnly
 //   - ResyncEventData.LocalNodeIPs, and the optional interface LocalNodeIPsRenderer
 //   - the protocol SCTP
@@ -26,6 +26,13 @@
 // nothing to offer.
 //
 // Families do not mix: IPv4 addresses are served by IPv4 backends, IPv6 addresses by IPv6 ones.
+//
+// # Conflicts
+//
+// Two services may name one frontend (address, port and protocol): the processor decides which has it (docs/adr/0013), and no
+// frontend is in Frontends of two services. A renderer serves what Frontends has and nothing else, and needs no table of
+// owners. When a frontend moves from one service to another, the service that loses it is updated or deleted before the other
+// one is told to serve it, in the same transaction.
 //
 // # Duties
 //

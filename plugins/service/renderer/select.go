@@ -134,7 +134,7 @@ func (cs *ContivService) equalHead(other *ContivService) bool {
 		cs.SessionAffinityTimeout == other.SessionAffinityTimeout &&
 		cs.HealthCheckNodePort == other.HealthCheckNodePort && cs.SourceRangesSet == other.SourceRangesSet &&
 		cs.ClusterIPs.Equal(other.ClusterIPs) && cs.ExternalIPs.Equal(other.ExternalIPs) &&
-		cs.LoadBalancerIPs.Equal(other.LoadBalancerIPs) &&
+		cs.LoadBalancerIPs.Equal(other.LoadBalancerIPs) && slices.Equal(cs.Lost, other.Lost) &&
 		slices.Equal(cs.LoadBalancerSourceRanges, other.LoadBalancerSourceRanges)
 }
 

@@ -60,6 +60,11 @@ type ContivService struct {
 
 	// Reachable says for each port for which families something in the cluster serves it, be it on other nodes only.
 	Reachable map[string]Families
+
+	// Lost are frontends that the service names but does not have, since another service has them or no service may; sorted.
+	// Frontends leaves them out. Addresses and node ports of which nothing is left are not in ExternalIPs, LoadBalancerIPs and
+	// Ports, so that a renderer that knows the documented API only serves them for one service, too.
+	Lost []Frontend
 }
 
 // NewContivService is a constructor for ContivService.
@@ -95,6 +100,9 @@ func (cs ContivService) String() string {
 	}
 	if cs.HealthCheckNodePort != 0 {
 		fmt.Fprintf(&b, " HealthCheckNodePort:%d", cs.HealthCheckNodePort)
+	}
+	if len(cs.Lost) > 0 {
+		fmt.Fprintf(&b, " Lost:%s", cs.Lost)
 	}
 	b.WriteString(" Ports:{")
 	for i, name := range slices.Sorted(maps.Keys(cs.Ports)) {

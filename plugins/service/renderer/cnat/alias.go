@@ -19,7 +19,7 @@ func (g *rendering) alias(v vip, port *renderer.ServicePort, inside target) {
 		len(inside.backends) == 0 || v.proto == renderer.SCTP {
 		return
 	}
-	for _, addr := range ofFamily(g.value.ClusterIPs, v.addr.Is6()) {
+	for _, addr := range g.clusterIPs(port, v.addr.Is6()) {
 		if _, seen := g.out.aliases[v]; !seen {
 			g.out.aliases[v] = netip.AddrPortFrom(addr, port.Port)
 		}

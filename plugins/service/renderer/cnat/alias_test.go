@@ -7,6 +7,7 @@ import (
 
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
+	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
 // aliasesOf lets the host be told of aliases; the result is a line each.
@@ -33,8 +34,9 @@ func localOutside(s *renderer.ContivService) {
 
 // The host's own processes go to the cluster IP where clients outside have local backends only.
 func TestAliases(t *testing.T) {
-	r, _ := newRenderer(renderer.FamilyIPv6)
-	list, told := aliasesOf(r)
+	plain, _ := newRenderer(renderer.FamilyIPv6)
+	list, told := aliasesOf(plain)
+	r := rendertest.Resolve(plain)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
+	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
 // store is a transaction that is applied at once, and counts; and what the host has been told.
@@ -238,7 +239,8 @@ func TestIPv4(t *testing.T) {
 
 // Of two services that want one place the first by name has it, and when it goes the other.
 func TestClash(t *testing.T) {
-	r, s := newRenderer(0)
+	plain, s := newRenderer(0)
+	r := rendertest.Resolve(plain)
 	other := svc("b", func(s *renderer.ContivService) {
 		s.Backends["http"] = []*renderer.ServiceBackend{backend("fd00:1::4", true)}
 	})
@@ -318,7 +320,8 @@ func TestMainVRF(t *testing.T) {
 func TestRandomUpdates(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		r, s := newRenderer(renderer.Families(1 + rng.IntN(3)))
+		plain, s := newRenderer(renderer.Families(1 + rng.IntN(3)))
+		r := rendertest.Resolve(plain)
 		now := resyncOf()
 		services := map[string]*renderer.ContivService{}
 		if err := r.Resync(now); err != nil {
@@ -330,18 +333,18 @@ func TestRandomUpdates(t *testing.T) {
 			}
 		}
 		now.Services = slices.Collect(maps.Values(services))
-		fresh, want := newRenderer(r.Families)
-		if err := fresh.Resync(now); err != nil {
+		fresh, want := newRenderer(plain.Families)
+		if err := rendertest.Resolve(fresh).Resync(now); err != nil {
 			t.Fatal(err)
 		}
-		if s.text() != want.text() || s.places() != want.places() || !maps.Equal(r.aliases, fresh.aliases) {
+		if s.text() != want.text() || s.places() != want.places() || !maps.Equal(plain.aliases, fresh.aliases) {
 			t.Fatalf("seed %d: updates\n%s\n%s\n\nresync\n%s\n%s", seed, s.text(), s.places(), want.text(), want.places())
 		}
 	}
 }
 
 func randomEvent(
-	rng *rand.Rand, r *Renderer, now *renderer.ResyncEventData, services map[string]*renderer.ContivService,
+	rng *rand.Rand, r *rendertest.Resolver, now *renderer.ResyncEventData, services map[string]*renderer.ContivService,
 ) error {
 	name := fmt.Sprint(rng.IntN(4))
 	old := services[name]

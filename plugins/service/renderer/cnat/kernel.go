@@ -49,12 +49,12 @@ func (g *rendering) substitute(v vip, port *renderer.ServicePort) (to netip.Addr
 		return to, "there is no link to the host's own stack"
 	case g.value.TrafficPolicy == renderer.NodeLocal:
 		return to, "with externalTrafficPolicy Local the backends would have to see the client's address"
-	case port.NodePort != 0:
+	case port.NodePort != 0 && g.value.Owns(renderer.NodePort(port.NodePort, port.Protocol, v.addr.Is6())):
 		return netip.AddrPortFrom(node.HostLink, port.NodePort), ""
 	case g.value.InternalTrafficPolicy != g.value.TrafficPolicy:
 		return to, "with internalTrafficPolicy Local it needs a node port"
 	}
-	for _, addr := range ofFamily(g.value.ClusterIPs, v.addr.Is6()) {
+	for _, addr := range g.clusterIPs(port, v.addr.Is6()) {
 		return netip.AddrPortFrom(addr, port.Port), ""
 	}
 	return to, "it has neither a node port nor a cluster IP of that family"

@@ -64,8 +64,8 @@ type state struct {
 	localIPs  *renderer.IPAddresses // of this one
 	frontends renderer.Interfaces
 	services  map[svcmodel.ID]*service
-	claims    map[vip][]svcmodel.ID // services that want it, sorted; the first one has it
-	fences    map[netip.Addr]int    // addresses that must not leave by the uplink, by number of services
+	places    map[vip]svcmodel.ID // services that have them
+	fences    map[netip.Addr]int  // addresses that must not leave by the uplink, by number of services
 	have      map[vip]*vpp_cnat.Translation
 	gates     *gate.Gates
 	byHost    map[vip]*restriction // what the host serves
@@ -80,7 +80,7 @@ type state struct {
 	before      map[svcmodel.ID]*service // those before a resync, while it lasts
 }
 
-// service is a service as it was rendered. A nil translation is one without backends: nobody else serves its place.
+// service is a service as it was rendered. A nil translation is one without backends.
 type service struct {
 	translations map[vip]*vpp_cnat.Translation
 	drops        map[vip]bool // of those without backends: what is not rejected, but dropped
@@ -112,7 +112,7 @@ func New(deps Deps) *Renderer {
 func newState() *state {
 	return &state{
 		node: map[bool]ipnet.CnatNode{}, nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		claims: map[vip][]svcmodel.ID{}, fences: map[netip.Addr]int{}, have: map[vip]*vpp_cnat.Translation{},
+		places: map[vip]svcmodel.ID{}, fences: map[netip.Addr]int{}, have: map[vip]*vpp_cnat.Translation{},
 		gates: gate.New(aclName), localIPs: renderer.NewIPAddresses(), byHost: map[vip]*restriction{},
 		viaHost: map[netip.Addr]bool{}, back: gate.New(backACL), aliases: map[vip]netip.AddrPort{},
 	}
@@ -147,7 +147,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	}
 	vips := map[vip]bool{}
 	for _, s := range ev.Services {
-		r.claim(out, s.ID, r.render(s), vips)
+		r.take(out, s.ID, r.render(s), vips)
 	}
 	r.settle(out, vips)
 	return errors.Join(out.errs...)
@@ -203,7 +203,7 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 		return nil
 	}
 	out, vips := r.update(), map[vip]bool{}
-	r.claim(out, s.ID, &service{}, vips)
+	r.take(out, s.ID, &service{}, vips)
 	delete(r.services, s.ID)
 	r.settle(out, vips)
 	return errors.Join(out.errs...)
@@ -282,29 +282,27 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 	}
 	out, vips := r.update(), map[vip]bool{}
 	for _, s := range services {
-		r.claim(out, s.ID, r.render(s), vips)
+		r.take(out, s.ID, r.render(s), vips)
 	}
 	r.settle(out, vips)
 	return errors.Join(out.errs...)
 }
 
-// claim takes a service in a new form, and notes the places that may have changed. A place that several services want is
-// that of the one with the smallest name.
-func (r *Renderer) claim(out *output, id svcmodel.ID, now *service, vips map[vip]bool) {
+// take takes a service in a new form, and notes the places that may have changed. No two services have one place
+// (plugins/service/owners).
+func (r *Renderer) take(out *output, id svcmodel.ID, now *service, vips map[vip]bool) {
 	old := r.services[id]
 	if old == nil {
 		old = &service{}
 	}
 	for v := range old.translations {
-		if _, still := now.translations[v]; !still {
-			r.claims[v] = slices.DeleteFunc(r.claims[v], func(other svcmodel.ID) bool { return other == id })
+		if _, still := now.translations[v]; !still && r.places[v] == id {
+			delete(r.places, v)
 		}
 		vips[v] = true
 	}
 	for v := range now.translations {
-		if i, found := slices.BinarySearchFunc(r.claims[v], id, svcmodel.ID.Compare); !found {
-			r.claims[v] = slices.Insert(r.claims[v], i, id)
-		}
+		r.places[v] = id
 		vips[v] = true
 	}
 	r.services[id] = now
@@ -319,8 +317,8 @@ func (r *Renderer) claim(out *output, id svcmodel.ID, now *service, vips map[vip
 func (r *Renderer) settle(out *output, vips map[vip]bool) {
 	for v := range vips {
 		var want *vpp_cnat.Translation
-		if list := r.claims[v]; len(list) > 0 {
-			owner := r.services[list[0]]
+		if id, served := r.places[v]; served {
+			owner := r.services[id]
 			want = owner.translations[v]
 			restricted := owner.restricted[v]
 			if r.nodeIPs.Contains(v.addr) {
@@ -329,12 +327,7 @@ func (r *Renderer) settle(out *output, vips map[vip]bool) {
 			r.setRestriction(v, restricted)
 			r.setAlias(v, owner.aliases[v])
 			r.gate(v, owner.drops[v] && restricted == nil)
-			if len(list) > 1 {
-				r.Log.Debug("several services have this address and port", "address", v.addr, "port", v.port,
-					"served", list[0].String(), "not served", list[1].String())
-			}
 		} else {
-			delete(r.claims, v)
 			r.setRestriction(v, nil)
 			r.setAlias(v, netip.AddrPort{})
 			r.gate(v, false)

@@ -27,10 +27,16 @@ func (r *Renderer) render(value *renderer.ContivService) *service {
 		translations: map[vip]*vpp_cnat.Translation{}, drops: map[vip]bool{}, restricted: map[vip]*restriction{},
 		aliases: map[vip]netip.AddrPort{},
 	}}
+	fronts := map[string][]renderer.PortFrontend{}
+	for _, f := range value.Frontends(r.nodePorts) {
+		if r.serves(f.Addr) {
+			fronts[f.PortName] = append(fronts[f.PortName], f)
+		}
+	}
 	for ipv6 := range r.node {
 		for _, name := range slices.Sorted(maps.Keys(value.Ports)) {
 			if port := value.Ports[name]; served(port.Protocol, ipv6) {
-				g.port(name, port, ipv6)
+				g.port(name, fronts[name], ipv6)
 			}
 		}
 	}
@@ -43,36 +49,28 @@ func served(p renderer.ProtocolType, ipv6 bool) bool {
 	return p == renderer.TCP || p == renderer.UDP || p == renderer.SCTP && !ipv6
 }
 
-func (g *rendering) port(name string, port *renderer.ServicePort, ipv6 bool) {
+func (g *rendering) port(name string, fronts []renderer.PortFrontend, ipv6 bool) {
+	port := g.value.Ports[name]
 	inside := g.backends(name, g.value.InternalTrafficPolicy, ipv6)
-	for _, addr := range ofFamily(g.value.ClusterIPs, ipv6) {
-		g.add(vip{addr, port.Port, port.Protocol}, inside)
-	}
 	outside := inside
 	if g.value.TrafficPolicy != g.value.InternalTrafficPolicy {
 		outside = g.backends(name, g.value.TrafficPolicy, ipv6)
 	}
 	ranges, restricted := g.value.SourceRanges(ipv6)
-	for _, addr := range ofFamily(g.value.ExternalIPs, ipv6) {
-		v := vip{addr, port.Port, port.Protocol}
-		limited := restricted && g.value.LoadBalancerIPs.Contains(addr)
-		if limited && len(outside.backends) > 0 {
+	for _, f := range fronts {
+		v := vip{f.Addr, f.Port, f.Protocol}
+		limited := restricted && f.Kind == renderer.AtExternalIP && g.value.LoadBalancerIPs.Contains(f.Addr)
+		switch {
+		case f.Addr.Is6() != ipv6:
+		case f.Kind == renderer.AtClusterIP:
+			g.add(v, inside)
+		case limited && len(outside.backends) > 0:
 			g.restrict(v, port, ranges)
-			continue
-		}
-		g.add(v, outside)
-		if !limited { // of who may use it an alias knows nothing
-			g.alias(v, port, inside)
-		}
-	}
-	if port.NodePort == 0 {
-		return
-	}
-	for _, addr := range g.r.nodePorts {
-		if addr.Is6() == ipv6 {
-			v := vip{addr, port.NodePort, port.Protocol}
+		default:
 			g.add(v, outside)
-			g.alias(v, port, inside)
+			if !limited { // of who may use it an alias knows nothing
+				g.alias(v, port, inside)
+			}
 		}
 	}
 }
@@ -158,6 +156,13 @@ func (g *rendering) fences() []netip.Addr {
 	}
 	slices.SortFunc(out, netip.Addr.Compare)
 	return slices.Compact(out)
+}
+
+// clusterIPs are the service's own of a family, for a port.
+func (g *rendering) clusterIPs(port *renderer.ServicePort, ipv6 bool) []netip.Addr {
+	return slices.DeleteFunc(ofFamily(g.value.ClusterIPs, ipv6), func(a netip.Addr) bool {
+		return !g.value.Owns(renderer.Frontend{Addr: a, Port: port.Port, Protocol: port.Protocol})
+	})
 }
 
 func ofFamily(set *renderer.IPAddresses, ipv6 bool) (out []netip.Addr) {

@@ -122,7 +122,8 @@ func (f *family) set(s *renderer.ContivService) {
 		return
 	}
 	for _, p := range s.Ports {
-		if p.NodePort != 0 && (p.Protocol == renderer.TCP || p.Protocol == renderer.UDP) {
+		owned := s.Owns(renderer.NodePort(p.NodePort, p.Protocol, f.ipv6))
+		if p.NodePort != 0 && owned && (p.Protocol == renderer.TCP || p.Protocol == renderer.UDP) {
 			f.ports[s.ID] = append(f.ports[s.ID], hostPort{p.Protocol, p.NodePort})
 		}
 	}

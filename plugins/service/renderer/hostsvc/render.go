@@ -13,43 +13,44 @@ import (
 func render(s *renderer.ContivService, nodeIPs []netip.Addr) *proto.BalancedServiceUpdate {
 	m := message(s)
 	m.AffinitySeconds = s.SessionAffinityTimeout
+	type where struct {
+		port string
+		ipv6 bool
+	}
+	fronts := map[where][]renderer.PortFrontend{}
+	for _, f := range s.Frontends(nodeIPs) {
+		w := where{f.PortName, f.Addr.Is6()}
+		fronts[w] = append(fronts[w], f)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Ports)) {
 		for _, ipv6 := range []bool{false, true} {
-			if p := renderPort(s, name, ipv6, nodeIPs); len(p.Frontends) > 0 {
-				m.Ports = append(m.Ports, p)
+			if list := fronts[where{name, ipv6}]; len(list) > 0 {
+				m.Ports = append(m.Ports, renderPort(s, name, ipv6, list))
 			}
 		}
 	}
 	return m
 }
 
-func renderPort(s *renderer.ContivService, name string, ipv6 bool, nodeIPs []netip.Addr) *proto.BalancedPort {
-	port := s.Ports[name]
-	p := &proto.BalancedPort{Name: name, Protocol: uint32(port.Protocol), Ipv6: ipv6}
-	clusterIPs := ofFamily(s.ClusterIPs.Addrs(), ipv6)
-	for _, addr := range clusterIPs {
-		p.Frontends = append(p.Frontends, &proto.BalancedFrontend{Address: addr.AsSlice(), Port: uint32(port.Port),
-			HereOnly: s.InternalTrafficPolicy == renderer.NodeLocal})
-	}
+func renderPort(s *renderer.ContivService, name string, ipv6 bool, list []renderer.PortFrontend) *proto.BalancedPort {
+	p := &proto.BalancedPort{Name: name, Protocol: uint32(s.Ports[name].Protocol), Ipv6: ipv6}
 	source := proto.BalancedFrontend_EXTERNAL
 	if s.TrafficPolicy == renderer.NodeLocal {
 		source = proto.BalancedFrontend_EXTERNAL_LOCAL
 	}
 	ranges, restricted := sources(s, ipv6)
-	for _, addr := range ofFamily(s.ExternalIPs.Addrs(), ipv6) {
-		f := &proto.BalancedFrontend{Address: addr.AsSlice(), Port: uint32(port.Port), Source: source}
-		if restricted && s.LoadBalancerIPs.Contains(addr) {
-			f.Restricted, f.SourceRanges = true, ranges
+	for _, front := range list {
+		f := &proto.BalancedFrontend{Address: front.Addr.AsSlice(), Port: uint32(front.Port), Source: source}
+		switch front.Kind {
+		case renderer.AtClusterIP:
+			f.Source, f.HereOnly = proto.BalancedFrontend_CLUSTER, s.InternalTrafficPolicy == renderer.NodeLocal
+		case renderer.AtExternalIP:
+			if restricted && s.LoadBalancerIPs.Contains(front.Addr) {
+				f.Restricted, f.SourceRanges = true, ranges
+			}
+		case renderer.AtNodePort:
 		}
 		p.Frontends = append(p.Frontends, f)
-	}
-	if port.NodePort != 0 && len(clusterIPs) > 0 {
-		for _, addr := range ofFamily(nodeIPs, ipv6) {
-			if !addr.IsLoopback() {
-				p.Frontends = append(p.Frontends,
-					&proto.BalancedFrontend{Address: addr.AsSlice(), Port: uint32(port.NodePort), Source: source})
-			}
-		}
 	}
 	if slices.ContainsFunc(p.Frontends, func(f *proto.BalancedFrontend) bool { return !f.HereOnly }) {
 		p.Everywhere = group(s, name, renderer.ClusterWide, ipv6)

@@ -36,19 +36,19 @@ func aliasOf(addr netip.Addr) netip.Addr {
 // serve adds a place for clients outside, and an alias of it for those in the cluster, if there is something else for them.
 func (g *rendering) serve(e external, outside, inside target) {
 	n := len(g.out.mappings)
-	if !g.add(e, outside) || len(inside.backends) == 0 {
+	if !g.add(mapping{external: e}, outside) || len(inside.backends) == 0 {
 		return
 	}
 	alias := external{aliasOf(e.addr), e.port, e.proto}
-	if g.add(alias, inside) {
+	if g.add(mapping{external: alias, of: e}, inside) {
 		g.out.mappings[n].alias = alias.addr
 	}
 }
 
 // alias notes the alias of a place that is served; m is its mapping.
-func (r *Renderer) alias(s *service, m *mapping) {
+func (r *Renderer) alias(m *mapping) {
 	var now netip.Addr
-	if m.alias.IsValid() && r.claims[external{m.alias, m.external.port, m.external.proto}][0] == s.value.ID {
+	if m.alias.IsValid() && r.hasAlias(external{m.alias, m.external.port, m.external.proto}, m.external) {
 		now = m.alias
 	}
 	if r.aliases[m.external] == now {

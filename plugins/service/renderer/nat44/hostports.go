@@ -21,7 +21,8 @@ func (s *service) hostPorts() map[hostPort]bool {
 		return out
 	}
 	for _, p := range s.value.Ports {
-		if p.NodePort != 0 && (p.Protocol == renderer.TCP || p.Protocol == renderer.UDP) {
+		owned := s.value.Owns(renderer.NodePort(p.NodePort, p.Protocol, false))
+		if p.NodePort != 0 && owned && (p.Protocol == renderer.TCP || p.Protocol == renderer.UDP) {
 			out[hostPort{p.Protocol, p.NodePort}] = true
 		}
 	}

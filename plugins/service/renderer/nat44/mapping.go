@@ -14,9 +14,10 @@ import (
 // mostBackends is how many backends a mapping of VPP can have.
 const mostBackends = 255
 
-// mapping is one address and port of a service. One without backends is there to claim its place: nobody else serves it.
+// mapping is one address and port of a service. Without backends it rejects or drops.
 type mapping struct {
 	external external
+	of       external // the place of which external is the alias, if it is one
 	backends []*vpp_nat.DNat44_StaticMapping_LocalIP
 	hide     bool // the client's address
 	affinity uint32
@@ -24,6 +25,13 @@ type mapping struct {
 	from     []netip.Prefix // none: without backends packets are dropped instead of rejected
 	alias    netip.Addr     // where clients in the cluster are served instead; invalid: here
 }
+
+// mappingID tells the mappings of a service from each other.
+type mappingID struct{ external, of external }
+
+func (m *mapping) id() mappingID { return mappingID{m.external, m.of} }
+
+func (m *mapping) isAlias() bool { return m.of.addr.IsValid() }
 
 func (m *mapping) value(acl string) *vpp_nat.DNat44_StaticMapping {
 	v := &vpp_nat.DNat44_StaticMapping{
@@ -53,24 +61,27 @@ type rendering struct {
 // render makes the mappings of a service.
 func (r *Renderer) render(value *renderer.ContivService) *service {
 	g := &rendering{r: r, value: value, out: &service{value: value}, seen: map[external]bool{}}
+	fronts := map[string][]renderer.PortFrontend{}
+	for _, f := range value.Frontends(r.nodePorts) {
+		if f.Addr.Is4() {
+			fronts[f.PortName] = append(fronts[f.PortName], f)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(value.Ports)) {
 		port := value.Ports[name]
 		if port.Protocol != renderer.TCP && port.Protocol != renderer.UDP {
 			g.out.sctp = true
 			continue
 		}
-		g.port(name, port)
+		g.port(name, fronts[name])
 	}
 	g.out.fences = g.fences()
 	return g.out
 }
 
-func (g *rendering) port(name string, port *renderer.ServicePort) {
+func (g *rendering) port(name string, fronts []renderer.PortFrontend) {
 	inside := g.backends(name, g.value.InternalTrafficPolicy)
 	inside.hide = inside.abroad
-	for _, addr := range onlyIPv4(g.value.ClusterIPs) {
-		g.add(external{addr, port.Port, port.Protocol}, inside)
-	}
 	outside := g.backends(name, g.value.TrafficPolicy)
 	outside.hide = outside.abroad || g.value.TrafficPolicy == renderer.ClusterWide
 	var cluster target
@@ -79,19 +90,16 @@ func (g *rendering) port(name string, port *renderer.ServicePort) {
 		cluster.hide = cluster.abroad
 	}
 	ranges, restricted := g.value.SourceRanges(false)
-	for _, addr := range onlyIPv4(g.value.ExternalIPs) {
-		e := external{addr, port.Port, port.Protocol}
-		if restricted && g.value.LoadBalancerIPs.Contains(addr) {
+	for _, f := range fronts {
+		e := external{f.Addr, f.Port, f.Protocol}
+		switch {
+		case f.Kind == renderer.AtClusterIP:
+			g.add(mapping{external: e}, inside)
+		case f.Kind == renderer.AtExternalIP && restricted && g.value.LoadBalancerIPs.Contains(f.Addr):
 			g.serve(e, outside.only(ranges), cluster.only(ranges))
-			continue
+		default:
+			g.serve(e, outside, cluster)
 		}
-		g.serve(e, outside, cluster)
-	}
-	if port.NodePort == 0 {
-		return
-	}
-	for _, addr := range g.r.nodePorts {
-		g.serve(external{addr, port.NodePort, port.Protocol}, outside, cluster)
 	}
 }
 
@@ -117,14 +125,13 @@ func (t target) only(from []netip.Prefix) target {
 }
 
 // add is false if the service has the place already.
-func (g *rendering) add(e external, to target) bool {
-	if g.seen[e] {
+func (g *rendering) add(m mapping, to target) bool {
+	if g.seen[m.external] {
 		return false
 	}
-	g.seen[e] = true
-	g.out.mappings = append(g.out.mappings, mapping{
-		external: e, backends: to.backends, hide: to.hide, affinity: g.value.SessionAffinityTimeout, gated: to.gated, from: to.from,
-	})
+	g.seen[m.external] = true
+	m.backends, m.hide, m.affinity, m.gated, m.from = to.backends, to.hide, g.value.SessionAffinityTimeout, to.gated, to.from
+	g.out.mappings = append(g.out.mappings, m)
 	return true
 }
 

@@ -88,12 +88,13 @@ type state struct {
 	gates     *gate.Gates
 	frontends renderer.Interfaces
 	services  map[svcmodel.ID]*service
-	before    map[svcmodel.ID]*service   // those before a resync, while it lasts
-	claims    map[external][]svcmodel.ID // services that want it, sorted; the first one has it
-	fences    map[netip.Addr]int         // addresses that must not leave by the uplink, by number of services
-	ports     map[hostPort]int           // node ports, by number of services
-	told      bool                       // HostPorts knows them
-	aliases   map[external]netip.Addr    // by place; see alias.go
+	before    map[svcmodel.ID]*service // those before a resync, while it lasts
+	places    map[external]svcmodel.ID // services that have them
+	shared    map[external][]external  // places by alias, sorted; the first one uses it
+	fences    map[netip.Addr]int       // addresses that must not leave by the uplink, by number of services
+	ports     map[hostPort]int         // node ports, by number of services
+	told      bool                     // HostPorts knows them
+	aliases   map[external]netip.Addr  // by place; see alias.go
 	// aliasList are the same in order, aliased the interfaces that have them; aliasesNew: they have changed since.
 	aliasList  []*vpp_pnat.Interface_Alias
 	aliased    renderer.Interfaces
@@ -123,7 +124,7 @@ func New(deps Deps) *Renderer {
 func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		claims: map[external][]svcmodel.ID{}, fences: map[netip.Addr]int{}, ports: map[hostPort]int{}, gates: gate.New(aclName),
+		places: map[external]svcmodel.ID{}, shared: map[external][]external{}, fences: map[netip.Addr]int{}, ports: map[hostPort]int{}, gates: gate.New(aclName),
 		aliases: map[external]netip.Addr{}, aliasesNew: true,
 	}
 }
@@ -151,7 +152,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	}
 	r.putUplink()
 	for _, s := range ev.Services {
-		r.claim(s)
+		r.take(s)
 	}
 	for _, s := range r.services {
 		r.emit(s)
@@ -202,11 +203,11 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 		return nil
 	}
 	delete(r.services, s.ID)
-	heirs := r.release(s.ID, old)
+	others := r.release(s.ID, old)
 	if old.dnat != nil {
 		r.remove(old.dnat)
 	}
-	for _, id := range heirs {
+	for _, id := range others {
 		r.emit(r.services[id])
 	}
 	r.emitGates()
@@ -297,7 +298,7 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 	r.begin(&errs)
 	affected := map[svcmodel.ID]bool{}
 	for _, s := range services {
-		for _, id := range r.claim(s) {
+		for _, id := range r.take(s) {
 			affected[id] = true
 		}
 		affected[s.ID] = true

@@ -20,6 +20,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
 // values are a transaction that becomes the desired state at once.
@@ -66,6 +67,7 @@ func (n *network) WayTo(addr netip.Addr) ipnet.Way {
 type world struct {
 	t        testing.TB
 	r        *Renderer
+	resolved *rendertest.Resolver // before r
 	net      *network
 	out      *values
 	services map[svcmodel.ID]*renderer.ContivService
@@ -83,6 +85,7 @@ func newWorld(t testing.TB) *world {
 		HostIf: "host", Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}, PodVRF: 1,
 	}}
 	w.r = w.renderer(w.out)
+	w.resolved = rendertest.Resolve(w.r)
 	w.ev.LocalNodeIPs = renderer.FromAddrs(addr("192.168.16.1"), addr("10.99.0.1"), addr("fd00::1"))
 	w.ev.NodeIPs = renderer.FromAddrs(addr("192.168.16.1"), addr("10.99.0.1"), addr("192.168.16.2"))
 	w.ev.FrontendIfs = renderer.NewInterfaces("nic", "bvi", "pod1")
@@ -102,7 +105,7 @@ func (w *world) snapshot() *renderer.ResyncEventData {
 
 func (w *world) resync() {
 	w.t.Helper()
-	w.must(w.r.Resync(w.snapshot()))
+	w.must(w.resolved.Resync(w.snapshot()))
 }
 
 func (w *world) must(err error) {
@@ -119,9 +122,9 @@ func (w *world) set(s *renderer.ContivService) int {
 	old := w.services[s.ID]
 	w.services[s.ID] = s
 	if old == nil {
-		w.must(w.r.AddService(s))
+		w.must(w.resolved.AddService(s))
 	} else {
-		w.must(w.r.UpdateService(old, s, nil))
+		w.must(w.resolved.UpdateService(old, s, nil))
 	}
 	return w.out.ops - before
 }
@@ -131,7 +134,7 @@ func (w *world) remove(name string) {
 	id := svcmodel.ID{Namespace: "ns", Name: name}
 	old := w.services[id]
 	delete(w.services, id)
-	w.must(w.r.DeleteService(old, nil))
+	w.must(w.resolved.DeleteService(old, nil))
 }
 
 // dnat are the mappings of a service as text: "10.96.0.1:80 TCP SELF 10.1.1.2:8080@1".
@@ -162,7 +165,7 @@ func (w *world) wantDNAT(name string, want ...string) {
 func (w *world) asResynced() {
 	w.t.Helper()
 	fresh := &values{}
-	w.must(w.renderer(fresh).Resync(w.snapshot()))
+	w.must(rendertest.Resolve(w.renderer(fresh)).Resync(w.snapshot()))
 	if !slices.Equal(fresh.host, w.out.host) {
 		w.t.Errorf("the host has the aliases\n%v\nwant\n%v", w.out.host, fresh.host)
 	}
@@ -474,7 +477,7 @@ func TestManyBackends(t *testing.T) {
 		t.Errorf("%d, then %d, %d others", len(before), len(after), lost)
 	}
 	other := New(Deps{NodeName: "n2", Network: w.net, Txn: w.out, Log: w.r.Log})
-	w.must(other.Resync(w.snapshot()))
+	w.must(rendertest.Resolve(other).Resync(w.snapshot()))
 	if maps.Equal(list(), after) {
 		t.Error("another node uses the same backends")
 	}
@@ -533,16 +536,10 @@ func TestRandom(t *testing.T) {
 func (w *world) nodes(own, other string) {
 	w.t.Helper()
 	addr := netip.MustParseAddr
-	var withPorts []*renderer.ContivService
-	for _, s := range w.services {
-		if s.HasNodePort() {
-			withPorts = append(withPorts, s)
-		}
-	}
 	w.ev.LocalNodeIPs = renderer.FromAddrs(addr("192.168.16.1"), addr(own))
 	w.ev.NodeIPs = renderer.FromAddrs(addr("192.168.16.1"), addr(own), addr(other))
-	w.must(w.r.UpdateLocalNodeIPs(w.ev.LocalNodeIPs, withPorts))
-	w.must(w.r.UpdateNodePortServices(w.ev.NodeIPs, withPorts))
+	w.must(w.resolved.UpdateLocalNodeIPs(w.ev.LocalNodeIPs, nil))
+	w.must(w.resolved.UpdateNodePortServices(w.ev.NodeIPs, nil))
 }
 
 // BenchmarkResync renders 5 000 services of 50 endpoints.

@@ -1,0 +1,454 @@
+package processor
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
+)
+
+// exclusive is a renderer that fails when two services have one frontend, at any moment between two calls.
+type exclusive struct {
+	*rendertest.Recorder
+	owner map[renderer.Frontend]svcmodel.ID
+	has   map[svcmodel.ID][]renderer.PortFrontend
+}
+
+func newExclusive(t testing.TB) *exclusive {
+	return &exclusive{rendertest.New(t), map[renderer.Frontend]svcmodel.ID{}, map[svcmodel.ID][]renderer.PortFrontend{}}
+}
+
+func (e *exclusive) drop(id svcmodel.ID) {
+	for _, f := range e.has[id] {
+		delete(e.owner, f.Frontend)
+	}
+	delete(e.has, id)
+}
+
+func (e *exclusive) take(s *renderer.ContivService) {
+	e.T.Helper()
+	e.drop(s.ID)
+	e.has[s.ID] = s.Frontends(e.LocalIPs.Addrs())
+	for _, f := range e.has[s.ID] {
+		if other, taken := e.owner[f.Frontend]; taken {
+			e.T.Errorf("%s is served for %s and for %s", f, other, s.ID)
+		}
+		e.owner[f.Frontend] = s.ID
+	}
+}
+
+func (e *exclusive) AddService(s *renderer.ContivService) error {
+	e.take(s)
+	return e.Recorder.AddService(s)
+}
+
+func (e *exclusive) UpdateService(old, s *renderer.ContivService, others []*renderer.ContivService) error {
+	e.take(s)
+	return e.Recorder.UpdateService(old, s, others)
+}
+
+func (e *exclusive) DeleteService(s *renderer.ContivService, others []*renderer.ContivService) error {
+	e.drop(s.ID)
+	return e.Recorder.DeleteService(s, others)
+}
+
+func (e *exclusive) UpdateLocalNodeIPs(local *renderer.IPAddresses, services []*renderer.ContivService) error {
+	err := e.Recorder.UpdateLocalNodeIPs(local, services)
+	e.again()
+	return err
+}
+
+// again takes all services, at the node's addresses as they are now.
+func (e *exclusive) again() {
+	clear(e.owner)
+	clear(e.has)
+	for _, s := range e.Services {
+		e.take(s)
+	}
+}
+
+func (e *exclusive) Resync(ev *renderer.ResyncEventData) error {
+	err := e.Recorder.Resync(ev)
+	e.again()
+	return err
+}
+
+// problems notes what it is told.
+type problems map[svcmodel.ID][]Problem
+
+func (p problems) Set(object *model.Service, list []Problem) {
+	if delete(p, serviceID(object)); len(list) > 0 {
+		p[serviceID(object)] = list
+	}
+}
+func (p problems) Delete(id svcmodel.ID) { delete(p, id) }
+
+// frontends is a cluster with a node at 192.168.0.1 and another one at 192.168.0.2.
+func frontends(t *testing.T, cfg Config) (*Processor, *exclusive, problems) {
+	told := problems{}
+	cfg.NodeName, cfg.Problems = thisNode, told
+	p, e := New(cfg, nil), newExclusive(t)
+	p.RegisterRenderer(e)
+	if err := p.Resync(&Snapshot{
+		Services: slices.Values[[]*model.Service](nil), Slices: slices.Values[[]*model.EndpointSlice](nil),
+		Nodes: map[string][]netip.Addr{thisNode: {netip.MustParseAddr("192.168.0.1")}, "n2": {netip.MustParseAddr("192.168.0.2")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return p, e, told
+}
+
+// made is a service of an age, with a cluster IP and ports.
+func made(name string, created int64, clusterIP string, ports ...uint32) *model.Service {
+	s := &model.Service{Name: name, Namespace: "ns", Created: created, Uid: "uid-" + name, ClusterIps: strings.Fields(clusterIP)}
+	for _, port := range ports {
+		s.Ports = append(s.Ports, &model.ServicePort{Name: fmt.Sprint("p", port), Port: port})
+	}
+	return s
+}
+
+func external(s *model.Service, addrs ...string) *model.Service {
+	s.ExternalIps = addrs
+	return s
+}
+
+func nodePort(s *model.Service, port uint32) *model.Service {
+	s.Ports[0].NodePort = port
+	return s
+}
+
+// TestOwner: who has a frontend that several services name, in whatever order they come.
+func TestOwner(t *testing.T) {
+	type want map[string]string // owner of a frontend; empty: nobody
+	for _, c := range []struct {
+		name     string
+		services []*model.Service
+		want     want
+	}{
+		{
+			name: "an external address does not take over a cluster IP, however old",
+			services: []*model.Service{external(made("attacker", 1, "10.96.0.99", 53), "10.96.0.10"),
+				made("dns", 100, "10.96.0.10", 53)},
+			want: want{"10.96.0.10:53/TCP": "dns", "10.96.0.99:53/TCP": "attacker"},
+		},
+		{
+			name: "nor a port that the service with the cluster IP does not have",
+			services: []*model.Service{external(made("attacker", 1, "10.96.0.99", 8080), "10.96.0.10"),
+				made("dns", 100, "10.96.0.10", 53)},
+			want: want{"10.96.0.10:53/TCP": "dns", "10.96.0.10:8080/TCP": ""},
+		},
+		{
+			name: "the older one of two external addresses",
+			services: []*model.Service{external(made("a", 5, "10.96.0.1", 80), "203.0.113.1"),
+				external(made("b", 4, "10.96.0.2", 80), "203.0.113.1")},
+			want: want{"203.0.113.1:80/TCP": "b"},
+		},
+		{
+			name: "what is not the same port is no conflict",
+			services: []*model.Service{external(made("a", 5, "10.96.0.1", 80, 81), "203.0.113.1"),
+				external(made("b", 4, "10.96.0.2", 80), "203.0.113.1")},
+			want: want{"203.0.113.1:80/TCP": "b", "203.0.113.1:81/TCP": "a"},
+		},
+		{
+			name: "of one age: by UID",
+			services: []*model.Service{external(made("y", 5, "10.96.0.1", 80), "203.0.113.1"),
+				external(made("x", 5, "10.96.0.2", 80), "203.0.113.1")},
+			want: want{"203.0.113.1:80/TCP": "x"},
+		},
+		{
+			name: "of unknown age: the last one",
+			services: []*model.Service{external(made("a", 0, "10.96.0.1", 80), "203.0.113.1"),
+				external(made("b", 9, "10.96.0.2", 80), "203.0.113.1")},
+			want: want{"203.0.113.1:80/TCP": "b"},
+		},
+		{
+			name: "a node port is the service's that it was given to, at this node and at others",
+			services: []*model.Service{external(made("attacker", 1, "10.96.0.1", 30080), "192.168.0.1", "192.168.0.2"),
+				nodePort(made("victim", 9, "10.96.0.2", 80), 30080)},
+			want: want{"192.168.0.1:30080/TCP": "victim", "192.168.0.2:30080/TCP": ""},
+		},
+		{
+			name: "a node port of IPv4 is not one of IPv6",
+			services: []*model.Service{external(made("a", 1, "fd96::1", 30080), "fd07::1"),
+				nodePort(made("b", 9, "10.96.0.2", 80), 30080)},
+			want: want{"192.168.0.1:30080/TCP": "b", "[fd07::1]:30080/TCP": "a"},
+		},
+		{
+			name: "its own external address beside its own node port",
+			services: []*model.Service{external(nodePort(made("a", 1, "10.96.0.1", 80, 30080), 30080), "192.168.0.1",
+				"192.168.0.2", "10.96.0.1")},
+			want: want{"192.168.0.1:30080/TCP": "a", "192.168.0.2:30080/TCP": "a", "192.168.0.1:80/TCP": "a", "10.96.0.1:80/TCP": "a"},
+		},
+		{
+			name: "a node's address may be an external one, but not for ports that nodes need",
+			services: []*model.Service{external(made("ingress", 1, "10.96.0.1", 80, 10250, 6444), "192.168.0.1", "192.168.0.2",
+				"203.0.113.1")},
+			want: want{"192.168.0.1:80/TCP": "ingress", "192.168.0.2:80/TCP": "ingress", "192.168.0.1:10250/TCP": "",
+				"192.168.0.2:10250/TCP": "", "203.0.113.1:10250/TCP": "ingress", "192.168.0.2:6444/TCP": "", "192.168.0.1:6444/TCP": "ingress"},
+		},
+		{
+			name:     "an API server that is no node: not at any port",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80, 6443), "172.16.0.1", "172.16.0.2")},
+			want:     want{"172.16.0.1:80/TCP": "", "172.16.0.1:6443/TCP": "", "172.16.0.2:80/TCP": "a"},
+		},
+		{
+			name:     "networks of pods",
+			services: []*model.Service{external(made("a", 1, "10.96.0.1", 80), "10.1.7.7", "fd01::7")},
+			want:     want{"10.1.7.7:80/TCP": ""},
+		},
+		{
+			name: "load balancers' addresses are external ones",
+			services: []*model.Service{{Name: "lb", Namespace: "ns", Type: model.Service_LOAD_BALANCER, Created: 3,
+				ClusterIps: []string{"10.96.0.1"}, Ports: []*model.ServicePort{{Name: "p", Port: 80}},
+				Ingress: []*model.Ingress{{Ip: "203.0.113.1"}, {Ip: "10.96.0.2"}}},
+				made("b", 9, "10.96.0.2", 80), external(made("c", 4, "10.96.0.3", 80), "203.0.113.1")},
+			want: want{"203.0.113.1:80/TCP": "lb", "10.96.0.2:80/TCP": "b"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(6) {
+				p, e, told := frontends(t, Config{
+					ReservedNetworks:  []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/16")},
+					ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}},
+				})
+				api := slice("kubernetes", "kubernetes", false, tcp("https", 6443), ep{addr: "172.16.0.1", cond: ready})
+				api.Namespace = "default"
+				api2 := slice("k2", "kubernetes", false, tcp("https", 6444), ep{addr: "192.168.0.2", cond: ready})
+				api2.Namespace = "default"
+				steps := []func(){
+					func() { must(t)(p.UpdateSlice(nil, api)) }, func() { must(t)(p.UpdateSlice(nil, api2)) },
+					func() { must(t)(p.SetNode(thisNode, []netip.Addr{netip.MustParseAddr("192.168.0.1")})) },
+				}
+				for _, s := range c.services {
+					steps = append(steps, func() { must(t)(p.UpdateService(s)) })
+				}
+				r := rand.New(rand.NewPCG(seed, 7))
+				r.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+				for _, step := range steps {
+					step()
+				}
+				got := map[string]string{}
+				for f, owner := range e.owner {
+					got[f.String()] = owner.Name
+				}
+				for f, owner := range c.want {
+					if got[f] != owner {
+						t.Errorf("%s is served for %q, want %q\n%s", f, got[f], owner, e)
+					}
+				}
+				if lost := p.Lost(); (lost > 0) != (len(told) > 0) {
+					t.Errorf("%d frontends lost, problems %v", lost, told)
+				}
+			}
+		})
+	}
+}
+
+// TestProblems: the service that loses is told of with what it has lost and to whom, and that it is over.
+func TestProblems(t *testing.T) {
+	p, e, told := frontends(t, Config{})
+	dns := made("dns", 1, "10.96.0.10", 53)
+	must(t)(p.UpdateService(external(made("attacker", 2, "10.96.0.99", 53), "10.96.0.10")))
+	if len(told) > 0 {
+		t.Errorf("problems without a conflict: %v", told)
+	}
+	must(t)(p.UpdateService(dns))
+	want := Problem{ReasonConflict, "This service is not served at 10.96.0.10:53/TCP, which service ns/dns has: the address is its " +
+		"cluster IP"}
+	if got := told[id("attacker")]; !slices.Equal(got, []Problem{want}) || len(told) != 1 {
+		t.Errorf("problems %v", told)
+	}
+	// A renderer that knows nothing of Lost serves the address for one service, too.
+	if s := e.Services[id("attacker")]; len(s.ExternalIPs.Addrs()) > 0 {
+		t.Errorf("the attacker still has %s", s.ExternalIPs)
+	}
+	if got := p.Lost(); got != 1 {
+		t.Errorf("%d lost", got)
+	}
+	must(t)(p.DeleteService(id("dns")))
+	if len(told) > 0 || p.Lost() > 0 {
+		t.Errorf("problems after the conflict: %v", told)
+	}
+	must(t)(p.UpdateService(dns))
+	must(t)(p.DeleteService(id("attacker")))
+	if len(told) > 0 {
+		t.Errorf("problems of a service that has gone: %v", told)
+	}
+}
+
+// TestTooManyFrontends: a small object that names millions of frontends is left out, and the others are served.
+func TestTooManyFrontends(t *testing.T) {
+	p, e, told := frontends(t, Config{})
+	huge := made("huge", 1, "10.96.0.1")
+	for i := range uint32(2000) {
+		huge.Ports = append(huge.Ports, &model.ServicePort{Name: fmt.Sprint(i), Port: 1 + i})
+		huge.ExternalIps = append(huge.ExternalIps, netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}).String())
+	}
+	must(t)(p.UpdateService(huge))
+	must(t)(p.UpdateService(made("small", 1, "10.96.0.2", 80)))
+	if e.Services[id("huge")] != nil || e.Services[id("small")] == nil || len(told[id("huge")]) != 1 {
+		t.Errorf("services %v, problems %v", slices.Collect(maps.Keys(e.Services)), told)
+	}
+	huge = made("huge", 1, "10.96.0.1", 80)
+	must(t)(p.UpdateService(huge))
+	if e.Services[id("huge")] == nil || len(told) > 0 {
+		t.Errorf("problems of what has become small: %v", told)
+	}
+}
+
+// contest is a random cluster in which services fight for a few addresses and ports.
+type contest struct {
+	*world
+	age int64
+}
+
+func (w *contest) service(name string) *model.Service {
+	w.age++
+	s := made(name, 1+w.r.Int64N(4), []string{"10.96.0.1", "10.96.0.2 fd96::2", "fd96::3", "192.168.0.1"}[w.r.IntN(4)])
+	for i := range uint32(1 + w.r.IntN(2)) {
+		port := &model.ServicePort{Name: fmt.Sprint("p", i), Port: []uint32{80, 30080, 6443, 10250}[w.r.IntN(4)] + i,
+			Protocol: model.Protocol(w.r.IntN(2))}
+		if w.r.IntN(3) == 0 {
+			port.NodePort = uint32(30080 + w.r.IntN(2))
+		}
+		s.Ports = append(s.Ports, port)
+	}
+	for _, addr := range []string{"203.0.113.1", "10.96.0.1", "192.168.0.1", "192.168.0.2", "fd96::2", "172.16.0.1", "10.1.0.1"} {
+		switch w.r.IntN(6) {
+		case 0:
+			s.ExternalIps = append(s.ExternalIps, addr)
+		case 1:
+			s.Type, s.Ingress = model.Service_LOAD_BALANCER, append(s.Ingress, &model.Ingress{Ip: addr})
+		}
+	}
+	return s
+}
+
+func (w *contest) step(p *Processor) (err error) {
+	names := []string{"a", "b", "c", "d", "e"}
+	switch w.r.IntN(10) {
+	case 0, 1, 2, 3:
+		name := w.pick(names...)
+		w.services[name] = w.service(name)
+		_, err = p.UpdateService(w.services[name])
+	case 4:
+		name := w.pick(names...)
+		delete(w.services, name)
+		_, err = p.DeleteService(id(name))
+	case 5: // two services swap their addresses
+		x, y := w.services[w.pick(names...)], w.services[w.pick(names...)]
+		if x == nil || y == nil {
+			return nil
+		}
+		x, y = proto2(x), proto2(y)
+		x.ExternalIps, y.ExternalIps = y.ExternalIps, x.ExternalIps
+		w.services[x.Name], w.services[y.Name] = x, y
+		if _, err = p.UpdateService(x); err == nil {
+			_, err = p.UpdateService(y)
+		}
+	case 6:
+		name := w.pick(thisNode, "n2")
+		w.snap.Nodes[name] = nil
+		for _, addr := range []string{"192.168.0.1", "192.168.0.2", "203.0.113.1"} {
+			if w.r.IntN(2) == 0 {
+				w.snap.Nodes[name] = append(w.snap.Nodes[name], netip.MustParseAddr(addr))
+			}
+		}
+		_, err = p.SetNode(name, w.snap.Nodes[name])
+	case 7:
+		prev := w.slices["api"]
+		w.slices["api"] = slice("api", "kubernetes", false, tcp("https", 6443),
+			ep{addr: w.pick("172.16.0.1", "192.168.0.1", "192.168.0.2"), cond: ready})
+		w.slices["api"].Namespace = "default"
+		_, err = p.UpdateSlice(prev, w.slices["api"])
+	default:
+		return w.world.stepSlice(p)
+	}
+	return err
+}
+
+func proto2(s *model.Service) *model.Service {
+	out := made(s.Name, s.Created, strings.Join(s.ClusterIps, " "))
+	out.Type, out.Ports, out.ExternalIps, out.Ingress = s.Type, s.Ports, s.ExternalIps, s.Ingress
+	return out
+}
+
+// stepSlice changes backends.
+func (w *world) stepSlice(p *Processor) error {
+	name := w.pick("x4", "y4", "z6")
+	prev := w.slices[name]
+	w.slices[name] = w.slice(name)
+	_, err := p.UpdateSlice(prev, w.slices[name])
+	return err
+}
+
+// TestContest: whatever happens in whatever order, no frontend is served for two services at any moment, and the end is what one
+// resync makes of it; services for which nothing is new are not told again by a resync.
+func TestContest(t *testing.T) {
+	cfg := Config{ReservedNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+		ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}}}
+	conflicts := 0
+	for seed := range uint64(400) {
+		w := &contest{world: newWorld(seed)}
+		p, e, told := frontends(t, cfg)
+		w.snap.Nodes = map[string][]netip.Addr{thisNode: {netip.MustParseAddr("192.168.0.1")}, "n2": {netip.MustParseAddr("192.168.0.2")}}
+		for i := range 60 {
+			if err := w.step(p); err != nil || t.Failed() {
+				t.Fatalf("seed %d step %d: %v", seed, i, err)
+			}
+		}
+		conflicts += p.Lost()
+		fresh, fe, freshTold := frontends(t, cfg)
+		if err := fresh.Resync(w.snapshot()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := p.String(), fresh.String(); got != want {
+			t.Fatalf("seed %d: after updates\n%safter a resync\n%s", seed, got, want)
+		}
+		if got, want := e.String(), fe.String(); got != want {
+			t.Fatalf("seed %d: renderer after updates\n%safter a resync\n%s", seed, got, want)
+		}
+		if !maps.Equal(e.owner, fe.owner) {
+			t.Fatalf("seed %d: owners %v, after a resync %v", seed, e.owner, fe.owner)
+		}
+		if len(told) != len(freshTold) {
+			t.Fatalf("seed %d: problems %v, after a resync %v", seed, told, freshTold)
+		}
+		before := maps.Clone(e.Services)
+		if err := p.Resync(w.snapshot()); err != nil {
+			t.Fatal(err)
+		}
+		for id, value := range e.Services {
+			if before[id] != value {
+				t.Fatalf("seed %d: a resync made %s again", seed, id)
+			}
+		}
+	}
+	if conflicts < 400 {
+		t.Errorf("only %d conflicts: the contest is none", conflicts)
+	}
+}
+
+// BenchmarkConflict is a service that takes an address from another one and gives it back, among many services.
+func BenchmarkConflict(b *testing.B) {
+	for _, n := range []int{10, 1000, 10000} {
+		b.Run(fmt.Sprint("services=", n), func(b *testing.B) {
+			p, _ := filled(b, n, 1)
+			must(b)(p.UpdateService(external(made("young", 9, "10.97.0.1", 80), "203.0.113.1")))
+			old := external(made("old", 1, "10.97.0.2", 80), "203.0.113.1")
+			b.ReportAllocs()
+			for b.Loop() {
+				must(b)(p.UpdateService(old))
+				must(b)(p.DeleteService(id("old")))
+			}
+		})
+	}
+}
