@@ -22,7 +22,7 @@ func (a *agent) kernelCounters() ([]statscollector.Counters, error) {
 			pods[p.Device] = p
 		}
 	}
-	main := uplinkName(a.conf.Node().MainVPPInterface.InterfaceName, a.dataplane.hostLinks.NIC)
+	main := uplinkName(a.ipnet.MainInterface(), a.host.NIC)
 	return countersOf(links, pods, main), nil
 }
 

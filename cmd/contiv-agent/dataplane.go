@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -14,7 +12,6 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
-	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service"
 )
 
@@ -24,7 +21,7 @@ type dataplane struct {
 	linux     *netlink.Backend
 	janitor   *netlink.Janitor
 	scheduler *scheduler.Scheduler
-	hostLinks *hostLinks
+	host      *hostLinks
 	lock      *nodeLock
 }
 
@@ -54,9 +51,7 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 		return nil, err
 	}
 	d := &dataplane{
-		lock:      lock,
-		hostLinks: &hostLinks{monitor: netlink.NewHostMonitor(a.log)}, linux: netlink.NewBackend(netlink.Config{Log: a.log}),
-		janitor: netlink.NewJanitor(a.log),
+		lock: lock, host: a.host, linux: netlink.NewBackend(netlink.Config{Log: a.log}), janitor: netlink.NewJanitor(a.log),
 	}
 	if a.opts.dataplane == dataplaneLinux {
 		d.mover, err = newLinuxMover(a)
@@ -67,7 +62,7 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 		return nil, err
 	}
 	d.scheduler = scheduler.New(scheduler.Config{
-		Backends: append(d.backends(), d.linux), Jobs: a.jobs, Decode: decodeValue,
+		Backends: append(d.backends(), d.linux), Jobs: a.jobs, Decode: decodeValue, Retry: retryPolicy(a.control.RetryConfig),
 		// What was retried in vain may need something that only a look at the whole dataplane finds.
 		Report: func(_ *txn.Record, err *txn.Error) {
 			if err := a.controller.DataplaneReconnected("gave up retrying: " + err.Error()); err != nil {
@@ -100,7 +95,7 @@ func (d *dataplane) start(a *agent) error {
 		return err
 	}
 	a.jobs.Go("netlink janitor", d.janitor.Run)
-	a.jobs.Go("host addresses", d.hostLinks.watch)
+	a.jobs.Go("host addresses", d.host.watch)
 	return nil
 }
 
@@ -137,52 +132,4 @@ func (d *dataplane) check(ctx context.Context, keys []string) error {
 			op.Key, op.Action))
 	}
 	return errors.Join(errs...)
-}
-
-// hostLinks implements ipnet.HostLinks on the host monitor.
-type hostLinks struct {
-	monitor *netlink.HostMonitor
-
-	mu       sync.Mutex
-	callback func() // guarded by mu
-}
-
-// HostIPs implements ipnet.HostLinks.
-func (h *hostLinks) HostIPs() ([]net.IP, error) {
-	addrs, err := h.monitor.Addresses(context.Background()) // bounded by the monitor's own timeout
-	if err != nil {
-		return nil, err
-	}
-	ips := make([]net.IP, len(addrs))
-	for i, a := range addrs {
-		ips[i] = a.Prefix.Addr().AsSlice()
-	}
-	return ips, nil
-}
-
-// NIC implements ipnet.HostLinks.
-func (h *hostLinks) NIC(name string) (ipnet.NIC, error) {
-	nic, err := h.monitor.NIC(context.Background(), name) // bounded by the monitor's own timeout
-	return ipnet.NIC{Name: nic.Name, Addresses: nic.Addresses, MTU: uint32(nic.MTU)}, err
-}
-
-// WatchHostIPs implements ipnet.HostLinks.
-func (h *hostLinks) WatchHostIPs(callback func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.callback = callback
-}
-
-// watch is the job that calls back.
-func (h *hostLinks) watch(ctx context.Context) error {
-	first := true
-	return h.monitor.Watch(ctx, func([]netlink.HostAddress) {
-		h.mu.Lock()
-		callback := h.callback
-		h.mu.Unlock()
-		if !first && callback != nil {
-			callback()
-		}
-		first = false
-	})
 }

@@ -30,7 +30,12 @@ type clusterDB struct {
 func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*clusterDB, error) {
 	log := a.log.With("component", "clusterdb")
 	cfg := a.opts.etcd
-	cfg.Embedded.DataDir = filepath.Join(a.opts.dataDir, "etcd")
+	cfg.ProbeInterval = time.Duration(a.control.RemoteDBProbingInterval)
+	if cfg.UsesEmbedded() {
+		log.Info("etcd: embedded: this agent is a cluster of its own", "data-dir", cfg.Embedded.DataDir)
+	} else {
+		log.Info("etcd: external", "endpoints", cfg.Endpoints)
+	}
 	db, err := clusterdb.Open(ctx, cfg, log)
 	if err != nil {
 		return nil, err
@@ -49,7 +54,7 @@ func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*cluster
 	}
 	return &clusterDB{DB: db, local: local, before: before, watcher: clusterdb.NewWatcher(clusterdb.WatcherDeps{
 		DB: db, Events: events, Local: local, Log: log, Resources: kinds, Ignore: ignore,
-		SaveDelay: relaySaveDelay,
+		SaveDelay: relaySaveDelay, LocalDelay: time.Duration(a.control.DelayLocalResync),
 	})}, nil
 }
 

@@ -29,6 +29,11 @@ func (a *agent) ready() error {
 		}
 		return errors.New(reason)
 	}
+	if a.opts.dataplane == dataplaneVPP {
+		if err := a.ipnet.Connected(); err != nil {
+			return err
+		}
+	}
 	return a.dataplane.alive()
 }
 

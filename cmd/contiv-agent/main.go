@@ -5,13 +5,18 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"contiv.dev/vswitch/internal/daemon"
 )
 
-func main() { daemon.Main(newCommand()) }
+func main() {
+	cmd := newCommand()
+	cmd.SetArgs(contivArgs(os.Args[1:]))
+	daemon.Main(cmd)
+}
 
 func newCommand() *cobra.Command {
 	opts := defaultOptions()

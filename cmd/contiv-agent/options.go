@@ -15,20 +15,22 @@ import (
 
 // options are the agent's flags.
 type options struct {
-	config    string
-	nodeName  string
-	runDir    string
-	dataDir   string
-	dataplane string
-	vppSocket string
-	cniSocket string
-	http      httpapi.Config
-	logLevel  string
-	etcd      clusterdb.Config
-	warmPool  int
-	filter    string
-	verify    bool
-	diag      diagOptions
+	config string
+	// controllerConfig is the path of controller.conf.
+	controllerConfig string
+	nodeName         string
+	runDir           string
+	dataDir          string
+	dataplane        string
+	vppSocket        string
+	cniSocket        string
+	http             httpapi.Config
+	logLevel         string
+	etcd             clusterdb.Config
+	warmPool         int
+	filter           string
+	verify           bool
+	diag             diagOptions
 
 	kubernetes kubernetesOptions
 	services   serviceOptions
@@ -53,6 +55,8 @@ func defaultOptions() *options {
 
 func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.config, "config", o.config, "contiv.conf; defaults hold without one")
+	f.StringVar(&o.controllerConfig, "controller-config", "", "controller.conf: retries, healing and the event history; defaults hold "+
+		"without one")
 	f.StringVar(&o.nodeName, "node-name", o.nodeName, "name of this node (default: MICROSERVICE_LABEL, else the host name)")
 	f.StringVar(&o.runDir, "run-dir", o.runDir, "sockets and the records of attached pods; must not outlive a reboot")
 	f.StringVar(&o.dataDir, "data-dir", o.dataDir, "embedded etcd and the local copy of the cluster's state")
@@ -106,15 +110,33 @@ func (o *options) complete() error {
 	if o.warmPool < 0 || o.warmPool > 256 {
 		errs = append(errs, fmt.Errorf("--warm-pool %d: must be from 0 to 256", o.warmPool))
 	}
-	errs = append(errs, o.kubernetes.complete(), o.services.complete())
-	for _, dir := range []struct{ flag, path string }{{"run-dir", o.runDir}, {"data-dir", o.dataDir}} {
+	errs = append(errs, o.kubernetes.complete(), o.services.complete(), o.completeEtcd(), o.check())
+	dirs := []struct{ flag, path string }{{"run-dir", o.runDir}, {"data-dir", o.dataDir}}
+	for _, dir := range dirs {
 		if !filepath.IsAbs(dir.path) {
 			errs = append(errs, fmt.Errorf("--%s %q: must be an absolute path", dir.flag, dir.path))
-			continue
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, dir := range dirs {
 		if err := os.MkdirAll(dir.path, 0o700); err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", dir.flag, err))
 		}
 	}
-	return errors.Join(append(errs, o.check())...)
+	return errors.Join(errs...)
+}
+
+// completeEtcd checks what would only show when the database is opened.
+func (o *options) completeEtcd() error {
+	o.etcd.Embedded.DataDir = filepath.Join(o.dataDir, "etcd")
+	return errors.Join(o.checkRelay(), o.etcd.Validate())
+}
+
+func (o *options) checkRelay() error {
+	if o.kubernetes.mode == kubernetesRelay && o.etcd.UsesEmbedded() {
+		return errors.New("--kubernetes=relay needs the etcd that contiv-ksr writes to: set --etcd-endpoints")
+	}
+	return nil
 }

@@ -87,8 +87,8 @@ func (a *agent) newKube(state *kube.Join) (*kubeState, error) {
 	case kubernetesOn:
 		return a.newKubeSource(state.NewPart(false))
 	case kubernetesRelay: // comes with the rest of the cluster's state
-		if len(a.opts.etcd.Endpoints) == 0 {
-			return nil, errors.New("--kubernetes=relay needs the etcd that contiv-ksr writes to: set --etcd-endpoints")
+		if err := a.opts.checkRelay(); err != nil {
+			return nil, err
 		}
 		k := &kubeState{relay: a.db.watcher}
 		return k, a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -164,7 +164,7 @@ func (k *kubeState) Close() error {
 // newServices makes the service plugin with what renders for this dataplane.
 func (a *agent) newServices() (*service.Plugin, error) {
 	p := service.New(service.Deps{
-		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, NodeSync: a.nodesync,
+		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },
 		IgnoreExternalIPs: a.opts.services.ignoreExternalIPs, NodePortAddresses: a.opts.services.nodePortNetworks,
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
-	"contiv.dev/vswitch/plugins/contivconf/conffile"
 	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/idalloc"
@@ -38,6 +36,9 @@ type agent struct {
 	registry *prometheus.Registry
 	http     *httpapi.Server
 	conf     contivconf.API
+	control  controller.Config // controller.conf
+	host     *hostLinks
+	uplinks  *uplinks // nil: contiv.conf leaves nothing to find
 	label    servicelabel.Label
 
 	dataplane  *dataplane
@@ -86,11 +87,15 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.http, err = httpapi.New(web, a.log); err != nil {
 		return err
 	}
-	if a.conf, err = a.loadConfig(); err != nil {
+	a.host = newHostLinks(a.log)
+	if err := errors.Join(a.loadConfig(ctx), a.loadControllerConfig()); err != nil {
 		return err
 	}
 	if a.dataplane, err = newDataplane(ctx, a); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
+	}
+	if err := a.http.Listen(); err != nil {
+		return err
 	}
 	if a.controller, err = a.newController(); err != nil {
 		return err
@@ -103,6 +108,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.kube, err = a.newKube(state); err != nil {
 		return fmt.Errorf("Kubernetes: %w", err)
 	}
+	a.newUplinks()
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
 	}), nodesync.UsePreferredID(func() (uint32, bool) { return nodesync.RememberedID(a.db.before, a.opts.nodeName) }),
@@ -129,7 +135,10 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	a.ipnet = ipnet.NewPlugin(ipnet.UseDeps(func(d *ipnet.Deps) {
 		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.logger("ipnet"), a.controller, a.label, a.conf
 		d.IPAM, d.NodeSync, d.PodManager, d.HTTPHandlers = a.ipam, a.nodesync, a.pods, a.http
-		d.LinuxNsPlugin, d.MgmtIPs = a.dataplane.hostLinks, a.nodesync
+		d.LinuxNsPlugin, d.MgmtIPs = a.host, a.nodesync
+		if a.uplinks != nil {
+			d.Uplinks = a.uplinks
+		}
 		switch m := a.dataplane.mover.(type) {
 		case *vppMover:
 			d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
@@ -153,28 +162,12 @@ func (a *agent) handlers() []api.EventHandler {
 	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.stats}
 }
 
-func (a *agent) loadConfig() (contivconf.API, error) {
-	env := contivconf.Env{
-		NodeName: a.opts.nodeName,
-		HasVhostNet: func() bool {
-			_, err := os.Stat("/dev/vhost-net")
-			return err == nil && a.opts.dataplane == dataplaneVPP
-		},
-	}
-	if a.opts.config == "" {
-		return contivconf.Default(env), nil
-	}
-	return conffile.LoadFile(a.opts.config, env)
-}
-
 func (a *agent) newController() (*controller.Controller, error) {
-	cfg := controller.DefaultConfig()
-	cfg.EnableVerification = a.opts.verify
 	observe, err := a.measureProgramming()
 	if err != nil {
 		return nil, err
 	}
-	return controller.New(cfg, controller.Deps{
+	return controller.New(a.control, controller.Deps{
 		Log: a.logger("controller"), Applier: a.dataplane.scheduler, Jobs: a.jobs, HTTP: a.http, Metrics: a.registry,
 		OnEventHandled: observe,
 	})
@@ -192,6 +185,9 @@ func (a *agent) Start() error {
 	a.dataplane.await(a.log)
 	a.db.start(a.jobs)
 	a.kube.start(a.jobs)
+	if a.uplinks != nil {
+		a.jobs.Go("uplink", a.uplinks.run)
+	}
 	if err := a.http.Start(a.jobs); err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (w *world) startReplica(bin string, i int) {
 	if i == remoteReplica {
 		cmd.Args = append(cmd.Args, w.credentials()...)
 	}
-	cmd.Env = append(os.Environ(), "CONTIV_ETCD_ENDPOINTS="+w.endpoint)
+	cmd.Env = append(testbed.ProductEnv(), "CONTIV_ETCD_ENDPOINTS="+w.endpoint)
 	p, err := testbed.Start(cmd, w.node.Dir, name)
 	w.must(err)
 	w.replicas = append(w.replicas, p)

@@ -26,7 +26,7 @@ import (
 // common is what works alike on every dataplane.
 func (w *world) common() {
 	first, second := w.Nodes[0].Name, w.Nodes[1].Name
-	out := w.want(true, []string{"nodes"}, first, second, "claimed", "10.99.0.102", "vxlan")
+	out := w.want(true, []string{"nodes"}, first, second, "claimed", "10.199.0.102", "vxlan")
 	if n := strings.Count(out, " yes "); n != 2 {
 		w.t.Errorf("%d of 2 nodes are ready, and answer from here:\n%s", n, out)
 	}

@@ -38,7 +38,7 @@ func (w *world) agentDown() {
 	second := w.Nodes[1].Name
 	w.must(w.Nodes[1].Agent.Kill())
 	w.want(true, []string{"nodes"}, "no answer: connection refused")
-	w.want(false, []string{"check"}, "connection refused; the node answers a ping of "+w.Nodes[0].Name+" at 10.99.0.102: look "+
+	w.want(false, []string{"check"}, "connection refused; the node answers a ping of "+w.Nodes[0].Name+" at 10.199.0.102: look "+
 		"for its agent there", "1 findings")
 	w.want(false, []string{"ping", "a", "c"}, `"c" is not known to the 1 of 2 nodes that answer`, second)
 	w.want(true, []string{"ping", "a", w.c.IPs[0].String(), "-c", "1"}, "1 answered")
@@ -92,7 +92,7 @@ func (w *world) forwardingOff() {
 // etcdDown: everybody goes on with what they know.
 func (w *world) etcdDown() {
 	w.StopEtcd()
-	w.until(true, []string{"nodes"}, "etcd does not answer", w.Nodes[1].Name, "10.99.0.102")
+	w.until(true, []string{"nodes"}, "etcd does not answer", w.Nodes[1].Name, "10.199.0.102")
 	w.want(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
 	w.want(false, []string{"check"}, "etcd does not answer")
 	w.must(w.StartEtcd(w.ctx))
@@ -108,7 +108,7 @@ func (w *world) nodeAway() {
 	}
 	set("down")
 	start := time.Now()
-	w.want(false, []string{"check"}, "nor does the node answer pings of "+w.Nodes[0].Name+" at 10.99.0.102 and 192.168.16.",
+	w.want(false, []string{"check"}, "nor does the node answer pings of "+w.Nodes[0].Name+" at 10.199.0.102 and 192.168.16.",
 		"it is off, or cut off from there", "1 findings")
 	if took := time.Since(start); took > 15*time.Second {
 		w.t.Errorf("check took %s because of one node that is away", took)

@@ -117,15 +117,23 @@ func firstOf(results ...int) int {
 
 // isHosts says whether the addresses of a link are the host's own.
 func isHosts(l linkInfo) bool {
-	if l.flags&unix.IFF_LOOPBACK != 0 || strings.HasPrefix(l.alias, tagPrefix) || strings.HasPrefix(l.alias, tagPeer) {
-		return false
-	}
-	for _, prefix := range []string{"docker", "virbr", "vpp", "cali", "contiv-"} {
-		if strings.HasPrefix(l.name, prefix) {
-			return false
+	return l.flags&unix.IFF_LOOPBACK == 0 && !isOurs(l) &&
+		!strings.HasPrefix(l.name, "docker") && !strings.HasPrefix(l.name, "virbr")
+}
+
+// isOurs says whether the agent has made the link.
+func isOurs(l linkInfo) bool {
+	for _, tag := range []string{tagPrefix, tagPeer} {
+		if strings.HasPrefix(l.alias, tag) {
+			return true
 		}
 	}
-	return true
+	for _, prefix := range []string{"vpp", "cali", "contiv-"} {
+		if strings.HasPrefix(l.name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // Watch calls report with Addresses at first and whenever they have changed, until ctx ends. Run it as a job.

@@ -22,6 +22,7 @@ type linkInfo struct {
 	mac    net.HardwareAddr
 	mtu    uint32
 	group  uint32
+	master uint32 // the index of the bridge or bond that it is part of; 0: none
 
 	// Of a TUN or TAP that can have several queues, how many are held open by processes.
 	multiQueue bool
@@ -132,6 +133,8 @@ func parseLink(payload []byte) (linkInfo, bool, error) {
 			l.parent = int32(u32(v))
 		case unix.IFLA_GROUP:
 			l.group = u32(v)
+		case unix.IFLA_MASTER:
+			l.master = u32(v)
 		case unix.IFLA_LINKINFO:
 			_ = attributes(v, 0, func(typ uint16, v []byte) {
 				switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"contiv.dev/vswitch/internal/environ"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
@@ -45,11 +46,14 @@ func Command(name, short, about string, run func(context.Context) error) *cobra.
 	}
 }
 
-// FromEnvironment sets the flags that were not given on the command line from CONTIV_* variables.
+// FromEnvironment sets the flags that were not given on the command line from CONTIV_* variables, and refuses those of them that
+// stand for no flag.
 func FromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
+	var known []string
 	flags.VisitAll(func(f *pflag.Flag) {
-		name := "CONTIV_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := environ.Prefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		known = append(known, name)
 		value, ok := os.LookupEnv(name)
 		if !ok || f.Changed {
 			return
@@ -58,7 +62,7 @@ func FromEnvironment(flags *pflag.FlagSet) error {
 			errs = append(errs, fmt.Errorf("environment variable %s: %w", name, err))
 		}
 	})
-	return errors.Join(errs...)
+	return errors.Join(append(errs, environ.Check(known, os.Environ()))...)
 }
 
 // checkEndpoints refuses an empty list, as of a variable that was not filled in: a node that is to be part of a cluster must not

@@ -50,6 +50,11 @@ func TestFlags(t *testing.T) {
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
 		t.Errorf("endpoints that were not filled in: %v", err)
 	}
+	t.Setenv("CONTIV_ETCD_ENDPOINTS", "https://a:2379")
+	t.Setenv("CONTIV_ETCD_ENDPOINT", "https://b:2379")
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "did you mean CONTIV_ETCD_ENDPOINTS?") {
+		t.Errorf("a misspelt variable: %v", err)
+	}
 	if _, err := NewLogger("loud"); err == nil || !strings.Contains(err.Error(), "use debug, info") {
 		t.Errorf("log level: %v", err)
 	}

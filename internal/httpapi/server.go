@@ -53,6 +53,7 @@ type Server struct {
 	// token and readToken are nil where there is none; without both, none is asked for.
 	token, readToken *tokenFile
 	bodyTimeout      time.Duration // for what a caller sends to come
+	tcp              net.Listener  // nil before Listen
 
 	mu    sync.Mutex
 	paths map[string][]string // guarded by mu; methods by path
@@ -60,7 +61,7 @@ type Server struct {
 
 var _ rest.HTTPHandlers = (*Server)(nil)
 
-// New checks the configuration; nothing listens before Start.
+// New checks the configuration; nothing listens before Listen or Start.
 func New(cfg Config, log *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, log: log.With("component", "rest"), mux: http.NewServeMux(), paths: map[string][]string{},
 		bodyTimeout: 30 * time.Second}
@@ -175,14 +176,22 @@ func WriteError(w http.ResponseWriter, status int, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
 }
 
+// Listen takes the TCP address, and reads the certificate, ahead of Start: an address that somebody else has, or a certificate
+// that cannot be read, shows before the program has done anything. Nothing is answered yet.
+func (s *Server) Listen() (err error) {
+	if s.cfg.Address != "" && s.tcp == nil {
+		s.tcp, err = s.listenTCP()
+	}
+	return err
+}
+
 // Start listens and serves as jobs of the group.
 func (s *Server) Start(jobs *lifecycle.Group) error {
-	if s.cfg.Address != "" {
-		l, err := s.listenTCP()
-		if err != nil {
-			return err
-		}
-		s.serve(jobs, "rest", l, s.authenticate(s.guard(s.mux)))
+	if err := s.Listen(); err != nil {
+		return err
+	}
+	if s.tcp != nil {
+		s.serve(jobs, "rest", s.tcp, s.authenticate(s.guard(s.mux)))
 	}
 	if s.cfg.Socket != "" {
 		l, err := listenUnix(s.cfg.Socket)

@@ -107,7 +107,7 @@ func UplinkAddress(i int) (v4, v6 string) {
 }
 
 // MgmtAddress is the address of the i-th node (from 0) on the management network.
-func MgmtAddress(i int) string { return fmt.Sprintf("10.99.0.%d", 101+i) }
+func MgmtAddress(i int) string { return fmt.Sprintf("10.199.0.%d", 101+i) }
 
 // NodeName is the name of the i-th node (from 0) of a cluster.
 func NodeName(cluster string, i int) string { return fmt.Sprintf("%s-n%d", cluster, i+1) }

@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/environ"
 )
 
 // Node is one node of the testbed.
@@ -141,10 +143,15 @@ func (n *Node) StartAgent(ctx context.Context) error {
 	return n.WaitReady(ctx)
 }
 
+// ProductEnv is the environment for programs under test: without the variables CONTIV_… that are for the tests.
+func ProductEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, environ.Prefix) })
+}
+
 // LaunchAgent starts the agent.
 func (n *Node) LaunchAgent(ctx context.Context) error {
 	cmd := n.Command(context.WithoutCancel(ctx), filepath.Join(n.opts.BinDir, "contiv-agent"), n.agentArgs()...)
-	cmd.Env = append(os.Environ(), n.opts.AgentEnv...)
+	cmd.Env = append(ProductEnv(), n.opts.AgentEnv...)
 	p, err := start(cmd, n.Dir, "agent")
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ type Config struct {
 	neighbor NeighborScanConfig
 	ipam     IPAMConfig
 	node     NodeConfig
+	offload  bool     // tcpChecksumOffloadDisabled is set to false
+	sections []string // the names of the nodes that have sections
 }
 
 var _ API = (*Config)(nil)
@@ -33,6 +35,7 @@ func New(file File, env Env) (*Config, error) {
 	var bad faults
 	c := &Config{
 		iface:    interfaceConfig(file.InterfaceOptions, env, &bad),
+		offload:  !or(file.TCPChecksumOffloadDisabled, true),
 		routing:  routingConfig(file.RoutingOptions, &bad),
 		neighbor: neighborScanConfig(file.NeighborScanOptions, &bad),
 	}
@@ -43,6 +46,12 @@ func New(file File, env Env) (*Config, error) {
 		bad.add("mtuSize", "%d is too small for IPv6 (pods have %s); use %d or more", c.iface.MTUSize, f.PodSubnetCIDR, minMTUIPv6)
 	}
 	c.node = nodeConfig(file, nets, env.NodeName, &bad)
+	if up := uplinkConfig(file.MainVPPInterface, nets, &bad); c.node.MainVPPInterface.InterfaceName == "" {
+		c.node.Uplink = up
+	}
+	for _, s := range file.NodeConfig {
+		c.sections = append(c.sections, or(s.NodeName, ""))
+	}
 	if err := bad.err(); err != nil {
 		return nil, err
 	}
@@ -116,7 +125,7 @@ func (c *Config) file() File {
 			Vmxnet3RxRingSize:          &iface.Vmxnet3RxRingSize,
 			Vmxnet3TxRingSize:          &iface.Vmxnet3TxRingSize,
 			InterfaceRxMode:            new(string(iface.InterfaceRxMode)),
-			TCPChecksumOffloadDisabled: &iface.TCPChecksumOffloadDisabled,
+			TCPChecksumOffloadDisabled: unlessDefault(&iface.TCPChecksumOffloadDisabled, !iface.UseTAPInterfaces),
 			EnableGSO:                  &iface.EnableGSO,
 		},
 		RoutingOptions: RoutingOptions{
@@ -130,7 +139,7 @@ func (c *Config) file() File {
 			IPNeighborScanInterval:   &scan.IPNeighborScanInterval,
 			IPNeighborStaleThreshold: &scan.IPNeighborStaleThreshold,
 		},
-		IPAMConfig: c.ipam.reachable().options(),
+		IPAMConfig: c.ipam.reachable().options(), MainVPPInterface: node.Uplink.options(),
 		NodeConfig: nodeSections(section),
 	}
 }
@@ -195,7 +204,7 @@ func (c NodeConfig) clone() NodeConfig {
 	for i := range c.OtherVPPInterfaces {
 		c.OtherVPPInterfaces[i].IPs = slices.Clone(c.OtherVPPInterfaces[i].IPs)
 	}
-	c.Gateways = slices.Clone(c.Gateways)
+	c.Gateways, c.Uplink = slices.Clone(c.Gateways), c.Uplink.clone()
 	return c
 }
 

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// File is contiv.conf as the operator wrote it. A nil (or empty) option is not set. The JSON tags are the option names.
+// File is contiv.conf as the operator wrote it. A nil (or empty) option is not set. The JSON tags are the option names; a tag
+// "also" is another spelling, which contiv's documentation has.
 type File struct {
 	StealFirstNIC                *bool   `json:"stealFirstNIC,omitempty"`
 	StealInterface               *string `json:"stealInterface,omitempty"`
@@ -21,15 +22,17 @@ type File struct {
 	RoutingOptions
 	NeighborScanOptions
 
-	IPAMConfig IPAMOptions   `json:"ipamConfig"`
-	NodeConfig []NodeSection `json:"nodeConfig,omitempty"`
+	IPAMConfig IPAMOptions `json:"ipamConfig"`
+	// MainVPPInterface finds the main interface of the nodes whose section names none.
+	MainVPPInterface *UplinkOptions `json:"mainVPPInterface,omitempty"`
+	NodeConfig       []NodeSection  `json:"nodeConfig,omitempty"`
 }
 
 // InterfaceOptions are the options of InterfaceConfig; they are at the top level of the file.
 type InterfaceOptions struct {
 	MTUSize                    *uint32 `json:"mtuSize,omitempty"`
-	UseTAPInterfaces           *bool   `json:"useTAPInterfaces,omitempty"`
-	TAPInterfaceVersion        *uint8  `json:"tapInterfaceVersion,omitempty"`
+	UseTAPInterfaces           *bool   `json:"useTAPInterfaces,omitempty" also:"UseTAPInterfaces"`
+	TAPInterfaceVersion        *uint8  `json:"tapInterfaceVersion,omitempty" also:"TAPInterfaceVersion"`
 	TAPv2RxRingSize            *uint16 `json:"tapv2RxRingSize,omitempty"`
 	TAPv2TxRingSize            *uint16 `json:"tapv2TxRingSize,omitempty"`
 	Vmxnet3RxRingSize          *uint16 `json:"vmxnet3RxRingSize,omitempty"`
@@ -87,6 +90,14 @@ type SRv6Options struct {
 	SfcServiceFunctionSIDSubnetCIDR        *string `json:"sfcServiceFunctionSIDSubnetCIDR,omitempty"`
 	SfcEndLocalSIDSubnetCIDR               *string `json:"sfcEndLocalSIDSubnetCIDR,omitempty"`
 	SfcIDLengthUsedInSidForServiceFunction *uint8  `json:"sfcIDLengthUsedInSidForServiceFunction,omitempty"`
+}
+
+// UplinkOptions is the section mainVPPInterface: which NIC connects a node with the others. All that is set must hold.
+type UplinkOptions struct {
+	NamePattern  *string `json:"namePattern,omitempty"`
+	Network      *string `json:"network,omitempty"`
+	DefaultRoute *bool   `json:"defaultRoute,omitempty"`
+	StandAlone   *bool   `json:"standAlone,omitempty"`
 }
 
 // NodeSection is one element of nodeConfig: what holds for the node called NodeName only.

@@ -34,15 +34,18 @@ type InterfaceConfig struct {
 	MTUIsDefault bool `json:"-"`
 	// UseTAPInterfaces: TAPs for pods and for the VPP–host link; VETH pairs with AF_PACKET otherwise. When the option is not
 	// set, TAPs are used if the node has /dev/vhost-net.
-	UseTAPInterfaces           bool   `json:"useTAPInterfaces"`
-	TAPInterfaceVersion        uint8  `json:"tapInterfaceVersion"`
-	TAPv2RxRingSize            uint16 `json:"tapv2RxRingSize"`
-	TAPv2TxRingSize            uint16 `json:"tapv2TxRingSize"`
-	Vmxnet3RxRingSize          uint16 `json:"vmxnet3RxRingSize"`
-	Vmxnet3TxRingSize          uint16 `json:"vmxnet3TxRingSize"`
-	InterfaceRxMode            RxMode `json:"interfaceRxMode"`
-	TCPChecksumOffloadDisabled bool   `json:"tcpChecksumOffloadDisabled"`
-	EnableGSO                  bool   `json:"enableGSO"`
+	UseTAPInterfaces    bool   `json:"useTAPInterfaces"`
+	TAPInterfaceVersion uint8  `json:"tapInterfaceVersion"`
+	TAPv2RxRingSize     uint16 `json:"tapv2RxRingSize"`
+	TAPv2TxRingSize     uint16 `json:"tapv2TxRingSize"`
+	Vmxnet3RxRingSize   uint16 `json:"vmxnet3RxRingSize"`
+	Vmxnet3TxRingSize   uint16 `json:"vmxnet3TxRingSize"`
+	InterfaceRxMode     RxMode `json:"interfaceRxMode"`
+	// TCPChecksumOffloadDisabled: pods' kernels compute the checksums of what pods send. It follows from the other options:
+	// with TAPs it is the contrary of EnableGSO (and setting it decides EnableGSO), without TAPs it is so always.
+	TCPChecksumOffloadDisabled bool `json:"tcpChecksumOffloadDisabled"`
+	// EnableGSO: TAPs of pods and of the VPP–host link take packets larger than their MTU, which VPP splits where they leave.
+	EnableGSO bool `json:"enableGSO"`
 }
 
 // RoutingConfig holds the options of routing.
@@ -136,8 +139,9 @@ func (c IPAMConfig) Family(v IPVersion) (f FamilyIPAM, ok bool) {
 
 // VPPInterface is an interface of VPP that the configuration names.
 type VPPInterface struct {
-	// InterfaceName is VPP's name of the interface. For the main interface it may be empty: then it is the first physical
-	// interface which is not in OtherVPPInterfaces, and a loopback when there is none.
+	// InterfaceName is VPP's name of the interface. For the main interface it may be empty: then it is the NIC that
+	// NodeConfig.Uplink selects; if that selects none, the first NIC that VPP has by its start-up configuration and that is not
+	// in OtherVPPInterfaces, or a loopback when there is none.
 	InterfaceName string
 	// IPs are the static addresses with their networks; at most one per family.
 	IPs []netip.Prefix
@@ -150,7 +154,9 @@ type NodeConfig struct {
 	NodeName string
 	// MainVPPInterface connects the node to the others. With neither IPs nor UseDHCP, its addresses are those that ipam
 	// computes from the node ID.
-	MainVPPInterface   VPPInterface
+	MainVPPInterface VPPInterface
+	// Uplink finds the main interface when MainVPPInterface has no name.
+	Uplink             Uplink
 	OtherVPPInterfaces []VPPInterface
 	// Gateways are the default gateways, at most one per family.
 	Gateways []netip.Addr

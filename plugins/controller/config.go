@@ -33,10 +33,13 @@ type Config struct {
 // RetryConfig is about values that failed and are retried one by one. The controller itself only looks at EnableRetry
 // (txn.Txn.NoRetry); the rest is for whoever applies transactions.
 type RetryConfig struct {
-	EnableRetry           bool     `yaml:"enableRetry" json:"enableRetry"`
-	DelayRetry            Duration `yaml:"delayRetry" json:"delayRetry"`
-	MaxRetryAttempts      int      `yaml:"maxRetryAttempts" json:"maxRetryAttempts"`
-	EnableExpBackoffRetry bool     `yaml:"enableExpBackoffRetry" json:"enableExpBackoffRetry"`
+	EnableRetry bool `yaml:"enableRetry" json:"enableRetry"`
+	// DelayRetry is the delay before the first retry.
+	DelayRetry Duration `yaml:"delayRetry" json:"delayRetry"`
+	// MaxRetryAttempts is the number of retries, after which a resync follows; 0: no limit.
+	MaxRetryAttempts int `yaml:"maxRetryAttempts" json:"maxRetryAttempts"`
+	// EnableExpBackoffRetry doubles the delay with each retry, up to a minute.
+	EnableExpBackoffRetry bool `yaml:"enableExpBackoffRetry" json:"enableExpBackoffRetry"`
 }
 
 // HealingConfig is about resyncs that the controller starts by itself.
@@ -63,17 +66,19 @@ type HistoryConfig struct {
 
 // WatchConfig is for whoever watches the cluster's database; the controller does not look at it.
 type WatchConfig struct {
-	DelayLocalResync        Duration `yaml:"delayLocalResync" json:"delayLocalResync"`
+	// DelayLocalResync is how long the database has to answer at start before the node's own copy is used.
+	DelayLocalResync Duration `yaml:"delayLocalResync" json:"delayLocalResync"`
+	// RemoteDBProbingInterval is how often the connection to the database is checked.
 	RemoteDBProbingInterval Duration `yaml:"remoteDBProbingInterval" json:"remoteDBProbingInterval"`
 }
 
-// DefaultConfig has contiv's defaults.
+// DefaultConfig has contiv's defaults, but for the number of retries: contiv has 3.
 func DefaultConfig() Config {
 	return Config{
 		RetryConfig: RetryConfig{
 			EnableRetry:           true,
 			DelayRetry:            Duration(time.Second),
-			MaxRetryAttempts:      3,
+			MaxRetryAttempts:      10,
 			EnableExpBackoffRetry: true,
 		},
 		HealingConfig: HealingConfig{

@@ -28,6 +28,7 @@ type Deps struct {
 	PodManager    podmanager.API
 	DeviceManager DeviceManager // nil: pods get no device interfaces
 	VPPIfPlugin   VPPInterfaces // nil: no DHCP leases
+	Uplinks       Uplinks       // nil: contiv.conf selects no NIC
 	VPPNICs       VPPNICs       // nil: the main interface is the one that is configured, or none
 	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
 	GoVPP         GoVPP         // nil where there is no VPP
@@ -59,6 +60,14 @@ type DeviceManager interface {
 type VPPInterfaces interface {
 	// WatchDHCPLeases calls back, from any goroutine, for every lease of the interface with the given logical name.
 	WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error
+}
+
+// Uplinks finds the NIC that contiv.conf selects to connect the node with the others.
+type Uplinks interface {
+	// Find gives the kernel's name of the NIC; the error says why there is none.
+	Find() (string, error)
+	// Watch calls back, from any goroutine, when Find would give another answer than it gave last.
+	Watch(callback func())
 }
 
 // VPPNICs tells which NICs VPP has by its start-up configuration.

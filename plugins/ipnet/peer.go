@@ -106,7 +106,9 @@ func (n *IPNet) updatePeer(ev *nodesync.NodeUpdate, txn api.UpdateOperations) (s
 	if err != nil {
 		return "", err
 	}
-	for key, v := range n.peers.set(ev.NodeName, now) {
+	changes := n.peers.set(ev.NodeName, now)
+	n.others.Store(int64(len(n.peers.byName)))
+	for key, v := range changes {
 		if v == nil {
 			txn.Delete(key)
 		} else {

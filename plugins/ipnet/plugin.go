@@ -42,6 +42,8 @@ type state struct {
 
 	hostIPsWait, nicsWait atomic.Bool                    // an event of that kind is in the queue; from any goroutine
 	told                  atomic.Pointer[NodeIPv4Change] // the last lease; from any goroutine
+	uplink                atomic.Pointer[uplinkState]    // since the last resync; from any goroutine
+	others                atomic.Int64                   // how many other nodes there are; from any goroutine
 
 	mu   sync.RWMutex // guards what follows, which is read from any goroutine
 	byIf map[string]podmanager.PodID
@@ -57,11 +59,11 @@ func (hostIPsChange) Method() api.EventMethodType { return api.UpstreamResync }
 func (hostIPsChange) IsBlocking() bool            { return false }
 func (hostIPsChange) Done(error)                  {}
 
-// nicsChange is the event of a VPP that has other NICs than was thought, while the first of them is the main interface.
+// nicsChange is the event of other NICs, of VPP or of the host, than those among which the main interface was found.
 type nicsChange struct{}
 
-func (nicsChange) GetName() string             { return "VPP NICs Change" }
-func (nicsChange) String() string              { return "VPP NICs Change" }
+func (nicsChange) GetName() string             { return "NICs Change" }
+func (nicsChange) String() string              { return "NICs Change" }
 func (nicsChange) Method() api.EventMethodType { return api.UpstreamResync }
 func (nicsChange) IsBlocking() bool            { return false }
 func (nicsChange) Done(error)                  {}
@@ -98,6 +100,9 @@ func (n *IPNet) Init() error {
 		n.ContivConf.Routing().NodeToNodeTransport == contivconf.TransportNoOverlay {
 		n.Logger().Info("pods get the node's address towards the outside; machines outside of the cluster cannot connect to pods " +
 			"by the pods' own IPv4 addresses (set natExternalTraffic to false if they have to)")
+	}
+	if n.Uplinks != nil {
+		n.Uplinks.Watch(func() { n.pushOnce(&n.nicsWait, nicsChange{}) })
 	}
 	if n.VPPNICs != nil {
 		n.VPPNICs.Watch(func() { n.pushOnce(&n.nicsWait, nicsChange{}) })
@@ -157,6 +162,7 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	if err != nil {
 		return err
 	}
+	n.noteUplink(s)
 	if err := n.watchLeases(s); err != nil {
 		return err
 	}
@@ -178,6 +184,7 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 		}
 	}
 	n.settings, n.peers, n.mesh = s, peers, mesh
+	n.others.Store(int64(len(peers.byName)))
 	n.setPods(pods)
 	n.report.Store(s.ipamReport())
 	n.publish(s)

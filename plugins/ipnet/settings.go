@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
@@ -65,7 +64,7 @@ func (n *IPNet) gather() (*settings, error) {
 		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay,
 	}
 	var err error
-	if err := n.firstNIC(s); err != nil {
+	if err := n.findUplink(s, node); err != nil {
 		return nil, err
 	}
 	if s.transport, err = n.Dataplane.transport(routing.NodeToNodeTransport); err != nil {
@@ -96,24 +95,6 @@ func (n *IPNet) gather() (*settings, error) {
 	s.local.MainVRF, s.local.PodVRF, s.local.MainIf, s.local.PodMTU = s.mainVRF, s.podVRF, s.mainIfName(), s.mtu
 	s.local.ClusterPods, s.local.ClusterHosts = s.cluster.Pods, s.cluster.VPPHost
 	return s, nil
-}
-
-// firstNIC makes the first of VPP's NICs the main interface if none is configured.
-func (n *IPNet) firstNIC(s *settings) error {
-	if s.mainIf.InterfaceName != "" || n.VPPNICs == nil {
-		return nil
-	}
-	isOther := func(name string) bool {
-		return slices.ContainsFunc(s.otherIfs, func(o contivconf.VPPInterface) bool { return o.InterfaceName == name })
-	}
-	names, err := n.VPPNICs.Names()
-	if err != nil {
-		return fmt.Errorf("main interface: %w", err)
-	}
-	if names = slices.DeleteFunc(names, isOther); len(names) > 0 {
-		s.mainIf.InterfaceName = names[0]
-	}
-	return nil
 }
 
 // nic looks at the Linux NIC behind a configured one; on Linux, without a name, at that with the default route. VPP may have a

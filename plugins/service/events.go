@@ -226,7 +226,11 @@ func (p *Plugin) localPods(but *podmanager.Attachment) []processor.LocalPod {
 // nodeInterfaces are the ways to and from other nodes, the outside and the host's stack.
 func (p *Plugin) nodeInterfaces() (n processor.NodeInterfaces) {
 	conf := p.ContivConf.Node()
-	main, bvi, host := conf.MainVPPInterface.InterfaceName, p.IPNet.GetVxlanBVIIfName(), p.IPNet.GetHostInterconnectIfName()
+	main := conf.MainVPPInterface.InterfaceName
+	if p.MainInterface != nil {
+		main = p.MainInterface()
+	}
+	bvi, host := p.IPNet.GetVxlanBVIIfName(), p.IPNet.GetHostInterconnectIfName()
 	n.Frontends = []string{main, bvi, host}
 	for _, other := range conf.OtherVPPInterfaces {
 		n.Frontends = append(n.Frontends, other.InterfaceName)

@@ -24,9 +24,12 @@ type Deps struct {
 	ServiceLabel servicelabel.ReaderAPI
 	ContivConf   contivconf.API
 	IPNet        IPNet
-	NodeSync     Nodes
-	PodManager   Pods
-	HTTPHandlers rest.HTTPHandlers // nil: no REST
+	// MainInterface is the interface that connects the node with others, which need not be configured by name; empty: there is
+	// none. nil: the configured one.
+	MainInterface func() string
+	NodeSync      Nodes
+	PodManager    Pods
+	HTTPHandlers  rest.HTTPHandlers // nil: no REST
 	// Healthy says whether the dataplane can serve, which is what load balancers are told; nil: it can.
 	Healthy func() bool
 

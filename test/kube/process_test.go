@@ -26,7 +26,7 @@ type process struct {
 func (n *node) enter(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{
 		"-t", strconv.Itoa(n.init), "-m", "-p", "-n", "-u", "--", name}, args...)...)
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(cacheDir(), "bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(testbed.ProductEnv(), "PATH="+filepath.Join(cacheDir(), "bin")+":"+os.Getenv("PATH"))
 	return cmd
 }
 

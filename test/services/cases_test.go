@@ -174,7 +174,7 @@ func externalCases() []scenario {
 		{name: "source range of pods", change: loadBalancer("10.1.0.0/16", "fd10:1::/48"), endpoints: []string{"a", "c"},
 			expect: []string{"p1,p2,a any lb -> a,c", "out,h1,h2 any lb -> dropped"}},
 		{name: "source range of a node", // which has other addresses with VPP
-			change:    loadBalancer("10.99.0.101/32", "192.168.16.101/32", "fd00:99::65/128", "fd00:16::65/128"),
+			change:    loadBalancer("10.199.0.101/32", "192.168.16.101/32", "fd00:99::65/128", "fd00:16::65/128"),
 			endpoints: []string{"a", "c"}, expect: []string{"h1 any lb -> a,c", "out,h2,p1 any lb -> dropped"}},
 		{name: "source range with policy Local", change: loadBalancerLocal(out4, out6), endpoints: []string{"a"}, expect: []string{
 			"out any lb -> a as client", "p1,p2,h2 any lb -> dropped"}, instead: onCnat(noRanges, "out,p1,p2,h1,h2 any lb -> dropped")},

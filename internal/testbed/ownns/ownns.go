@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// insideEnv names the namespace in the process that tests.
-const insideEnv = "CONTIV_TEST_OWNNS"
+// insideEnv names the namespace in the process that tests. It is no name of the product's: programs under test inherit it.
+const insideEnv = "TEST_OWNNS"
 
 // Run is m.Run in a namespace whose name begins with the prefix: it starts the test binary once more, in there, with /sys as it
 // is seen from there. Without root it is m.Run here.

@@ -90,6 +90,21 @@ func TestSyntaxFaults(t *testing.T) {
 	}
 }
 
+// TestOtherSpellings: what contiv's documentation of ipnet has.
+func TestOtherSpellings(t *testing.T) {
+	c, err := Load([]byte("UseTAPInterfaces: True\nTAPInterfaceVersion: 2\n"), contivconf.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Interface(); !got.UseTAPInterfaces || got.TAPInterfaceVersion != 2 {
+		t.Errorf("%+v", got)
+	}
+	_, err = Load([]byte("useTAPInterfaces: true\nUseTAPInterfaces: false"), contivconf.Env{})
+	if want := "UseTAPInterfaces: is set twice, first in line 1"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestFormAndMeaningTogether(t *testing.T) {
 	_, err := Load([]byte("mtuSise: 1\nipamConfig: {vxlanCIDR: x}"), contivconf.Env{})
 	if err == nil || !strings.Contains(err.Error(), "mtuSise: ") || !strings.Contains(err.Error(), "ipamConfig.vxlanCIDR: ") {

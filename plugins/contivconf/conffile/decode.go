@@ -3,6 +3,7 @@ package conffile
 import (
 	"encoding"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"strconv"
@@ -48,6 +49,20 @@ func options(v reflect.Value) map[string]reflect.Value {
 	return out
 }
 
+// spellings are the other names that the documentation of contiv has for options, each with the option's own name.
+func spellings(t reflect.Type) map[string]string {
+	out := map[string]string{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if field.Anonymous {
+			maps.Copy(out, spellings(field.Type))
+		} else if also := field.Tag.Get("also"); also != "" {
+			out[also], _, _ = strings.Cut(field.Tag.Get("json"), ",")
+		}
+	}
+	return out
+}
+
 func (d *decoder) object(v reflect.Value, n *yaml.Node, path string) {
 	n = resolve(n)
 	if isNull(n) {
@@ -57,12 +72,15 @@ func (d *decoder) object(v reflect.Value, n *yaml.Node, path string) {
 		d.add(n, path, "is %s; it must be a section of options (name: value)", kindOf(n))
 		return
 	}
-	known := options(v)
+	known, also := options(v), spellings(v.Type())
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		name := key.Value
 		full := join(path, name)
+		if option, ok := also[name]; ok {
+			name = option
+		}
 		field, ok := known[name]
 		if !ok {
 			d.add(key, full, "unknown option%s", suggestion(name, known))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/internal/didyoumean"
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
@@ -14,12 +15,12 @@ import (
 // the very name (or one like it) belongs.
 func suggestion(name string, here map[string]reflect.Value) string {
 	names := slices.Sorted(maps.Keys(here))
-	if best := closest(name, names); best != "" {
+	if best := didyoumean.Closest(name, names); best != "" {
 		return fmt.Sprintf("; did you mean %s?", best)
 	}
 	places := map[string]string{}
 	everywhere(reflect.TypeFor[contivconf.File](), "", places)
-	if best := closest(name, slices.Sorted(maps.Keys(places))); best != "" {
+	if best := didyoumean.Closest(name, slices.Sorted(maps.Keys(places))); best != "" {
 		if places[best] == "" {
 			return fmt.Sprintf("; did you mean %s at the top level?", best)
 		}
@@ -51,47 +52,4 @@ func everywhere(t reflect.Type, section string, into map[string]string) {
 			everywhere(ft, join(section, name), into)
 		}
 	}
-}
-
-// closest is the candidate which differs least from name, if it differs little for the length of
-// name, else the shortest one that begins with name. Case does not count.
-func closest(name string, candidates []string) string {
-	if len(name) > 64 {
-		return ""
-	}
-	best, bestDist := "", max(1, len(name)/3)+1
-	beginning := ""
-	for _, c := range candidates {
-		a, b := strings.ToLower(name), strings.ToLower(c)
-		if d := distance(a, b); d < bestDist {
-			best, bestDist = c, d
-		}
-		if len(a) >= 4 && strings.HasPrefix(b, a) && (beginning == "" || len(c) < len(beginning)) {
-			beginning = c
-		}
-	}
-	if best == "" {
-		return beginning
-	}
-	return best
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

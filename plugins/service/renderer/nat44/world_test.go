@@ -201,7 +201,7 @@ func (w *world) outside() *server {
 
 // manager is the same machine, on the network by which hosts are managed.
 func (w *world) manager() *server {
-	for _, args := range []string{"ip addr add 10.99.0.250/24 dev mgmt", "ethtool -K mgmt tx off"} {
+	for _, args := range []string{"ip addr add 10.199.0.250/24 dev mgmt", "ethtool -K mgmt tx off"} {
 		_, err := w.Underlay.Run(w.ctx, "sh", "-c", args)
 		w.must(err)
 	}

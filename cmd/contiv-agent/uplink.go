@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/internal/uplink"
+	"contiv.dev/vswitch/plugins/contivconf"
+)
+
+// uplinkKey is where the NIC is that was found the last time.
+const uplinkKey = "uplink"
+
+// ownStore keeps what is the node's own.
+type ownStore interface {
+	LoadOwn(key string) ([]byte, error)
+	SaveOwn(key string, value []byte) error
+}
+
+// uplinks finds the NIC that contiv.conf's mainVPPInterface selects. It implements ipnet.Uplinks.
+type uplinks struct {
+	nics  func(context.Context) ([]netlink.HostNIC, error)
+	watch func(context.Context, func([]netlink.HostNIC)) error
+	store ownStore
+	log   *slog.Logger
+
+	mu        sync.Mutex
+	wanted    uplink.Wanted // guarded by mu: Before changes
+	told      string        // guarded by mu; the last answer, for comparison
+	callbacks []func()      // guarded by mu
+}
+
+// newUplinks leaves a.uplinks nil where nothing is to be found.
+func (a *agent) newUplinks() {
+	node := a.conf.Node()
+	if !node.Uplink.Selects() {
+		return
+	}
+	u := &uplinks{
+		nics: a.host.monitor.NICs, watch: a.host.monitor.WatchNICs, store: a.db.local, log: a.log.With("component", "uplink"),
+		wanted: uplink.Wanted{Uplink: node.Uplink, Others: othersOf(node)},
+	}
+	before, err := u.store.LoadOwn(uplinkKey)
+	if err != nil {
+		u.log.Warn("which NIC was the uplink before is not known", "error", err)
+	}
+	u.wanted.Before = string(before)
+	a.uplinks = u
+}
+
+// othersOf are the kernel's names of the NICs that have another role.
+func othersOf(node contivconf.NodeConfig) []string {
+	var out []string
+	for _, o := range node.OtherVPPInterfaces {
+		out = append(out, deviceOf(o.InterfaceName))
+	}
+	return out
+}
+
+// deviceOf is the kernel's name of what VPP may share with the host.
+func deviceOf(name string) string { return strings.TrimPrefix(name, contivconf.AFPacketPrefix) }
+
+// Find implements ipnet.Uplinks.
+func (u *uplinks) Find() (string, error) {
+	nics, err := u.nics(context.Background()) // bounded by the monitor's own timeout
+	if err != nil {
+		return "", err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	found, err := u.choose(nics)
+	if answer := answerOf(found, err); answer != u.told {
+		u.told = answer
+		u.tell(found, err)
+	}
+	return found, err
+}
+
+// choose needs mu.
+func (u *uplinks) choose(list []netlink.HostNIC) (string, error) {
+	nics := make([]uplink.NIC, len(list))
+	for i, n := range list {
+		nics[i] = uplink.NIC(n)
+	}
+	found, err := uplink.Select(u.wanted, nics)
+	return found.Name, err
+}
+
+func answerOf(name string, err error) string {
+	if err != nil {
+		return "!" + err.Error()
+	}
+	return name
+}
+
+// tell logs another answer than before, and remembers a NIC for the next agent. It needs mu.
+func (u *uplinks) tell(found string, err error) {
+	if err != nil {
+		u.log.Warn("this node has no uplink: it reaches no other node, and its pods have to wait", "error", err)
+		return
+	}
+	u.log.Info("uplink", "nic", found, "by", u.wanted.Uplink.String())
+	if found == u.wanted.Before {
+		return
+	}
+	u.wanted.Before = found
+	if err := u.store.SaveOwn(uplinkKey, []byte(found)); err != nil {
+		u.log.Warn("which NIC is the uplink is not remembered; another one that fits, too, would stop the next agent", "error", err)
+	}
+}
+
+// Watch implements ipnet.Uplinks.
+func (u *uplinks) Watch(callback func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.callbacks = append(u.callbacks, callback)
+}
+
+// run is the job that calls back when Find would give another answer than it gave last.
+func (u *uplinks) run(ctx context.Context) error {
+	return u.watch(ctx, func(nics []netlink.HostNIC) {
+		u.mu.Lock()
+		name, err := u.choose(nics)
+		changed, callbacks := u.told != "" && answerOf(name, err) != u.told, u.callbacks
+		u.mu.Unlock()
+		if !changed {
+			return
+		}
+		for _, call := range callbacks {
+			call()
+		}
+	})
+}

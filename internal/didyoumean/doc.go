@@ -1,0 +1,2 @@
+// Package didyoumean finds the name that was probably meant by a name that does not exist.
+package didyoumean

@@ -1,0 +1,145 @@
+package contivconf
+
+import (
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Uplink says by which NIC nodes reach each other, for nodes whose section names none. What is set must hold, all of it; nothing
+// set means that the operator has not said anything.
+type Uplink struct {
+	// NamePatterns are shell patterns of the kernel's names of NICs ("eth1", "enp*s0"); one has to match.
+	NamePatterns []string
+	// Networks: the NIC has an address in one of these.
+	Networks []netip.Prefix
+	// DefaultRoute: the NIC is that of the host's default route.
+	DefaultRoute bool
+	// StandAlone: there are no other nodes, so VPP needs no NIC. Excludes all else.
+	StandAlone bool
+}
+
+// IsZero says whether nothing is set.
+func (u Uplink) IsZero() bool { return !u.Selects() && !u.StandAlone }
+
+// Selects says whether a NIC is to be looked for.
+func (u Uplink) Selects() bool {
+	return len(u.NamePatterns) > 0 || len(u.Networks) > 0 || u.DefaultRoute
+}
+
+// MatchesName says whether a NIC may have the name.
+func (u Uplink) MatchesName(name string) bool {
+	return len(u.NamePatterns) == 0 || slices.ContainsFunc(u.NamePatterns, func(pattern string) bool {
+		ok, _ := path.Match(pattern, name) // checked when the file was read
+		return ok
+	})
+}
+
+// String is what the file has, for messages.
+func (u Uplink) String() string {
+	var parts []string
+	if len(u.NamePatterns) > 0 {
+		parts = append(parts, "namePattern: "+strings.Join(u.NamePatterns, ","))
+	}
+	if len(u.Networks) > 0 {
+		parts = append(parts, "network: "+joinComma(u.Networks, netip.Prefix.String))
+	}
+	if u.DefaultRoute {
+		parts = append(parts, "defaultRoute: true")
+	}
+	if u.StandAlone {
+		parts = append(parts, "standAlone: true")
+	}
+	return "mainVPPInterface {" + strings.Join(parts, ", ") + "}"
+}
+
+// AFPacketPrefix is what VPP's name of an interface has before the kernel's name of the NIC that it shares with the host.
+const AFPacketPrefix = "host-"
+
+// uplinkField is the section of the file.
+const uplinkField = "mainVPPInterface"
+
+func uplinkConfig(o *UplinkOptions, nets networks, bad *faults) Uplink {
+	if o == nil {
+		return Uplink{}
+	}
+	u := Uplink{DefaultRoute: or(o.DefaultRoute, false), StandAlone: or(o.StandAlone, false)}
+	for _, part := range elements(or(o.NamePattern, "")) {
+		// On Linux and in VPP the same NIC is meant.
+		pattern := strings.TrimPrefix(part, AFPacketPrefix)
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.ContainsFunc(pattern, notInNames) ||
+			len(pattern) > maxInterfaceName {
+			bad.add(uplinkField+".namePattern", "%q is no pattern of names; write the kernel's name of the NIC, with * and ? where "+
+				"nodes differ, such as eth1 or enp*s0", part)
+			continue
+		}
+		u.NamePatterns = append(u.NamePatterns, pattern)
+	}
+	for _, part := range elements(or(o.Network, "")) {
+		p, err := parsePrefix(part, false)
+		if err != nil {
+			bad.add(uplinkField+".network", "%s", err)
+			continue
+		}
+		u.Networks = append(u.Networks, p)
+		checkUplinkNetwork(p, nets, bad)
+	}
+	if u.StandAlone && u.Selects() {
+		bad.add(uplinkField+".standAlone", "is true, so that there is no main interface, although %s is set; remove one of the two",
+			strings.Join(u.selectors(), " and "))
+	}
+	return u
+}
+
+func (u Uplink) selectors() []string {
+	var out []string
+	for _, s := range []struct {
+		name string
+		set  bool
+	}{{"namePattern", len(u.NamePatterns) > 0}, {"network", len(u.Networks) > 0}, {"defaultRoute", u.DefaultRoute}} {
+		if s.set {
+			out = append(out, s.name)
+		}
+	}
+	return out
+}
+
+// checkUplinkNetwork: no node can be in a network of ours.
+func checkUplinkNetwork(p netip.Prefix, nets networks, bad *faults) {
+	if !nets.known {
+		return
+	}
+	transport := TransportNoOverlay
+	if nets.useVxlan {
+		transport = TransportVXLAN
+	}
+	for _, own := range nets.config.routed(transport) {
+		if own.p.Overlaps(p) {
+			bad.add(uplinkField+".network", "%s overlaps with ipamConfig.%s %s; write the network that connects the nodes", p,
+				own.option, own.p)
+		}
+	}
+}
+
+func (u Uplink) options() *UplinkOptions {
+	if u.IsZero() {
+		return nil
+	}
+	o := &UplinkOptions{Network: prefixList(u.Networks)}
+	if len(u.NamePatterns) > 0 {
+		o.NamePattern = new(strings.Join(u.NamePatterns, ","))
+	}
+	if u.DefaultRoute {
+		o.DefaultRoute = new(true)
+	}
+	if u.StandAlone {
+		o.StandAlone = new(true)
+	}
+	return o
+}
+
+func (u Uplink) clone() Uplink {
+	u.NamePatterns, u.Networks = slices.Clone(u.NamePatterns), slices.Clone(u.Networks)
+	return u
+}

@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+func environment(v ...string) setup {
+	return func(o *testbed.NodeOptions) { o.AgentEnv = append(o.AgentEnv, v...) }
+}
+
+// ended waits for an agent that is not to run, and returns what it has logged.
+func (r *rig) ended() string {
+	r.t.Helper()
+	for end := time.Now().Add(15 * time.Second); r.Agent.Running(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("the agent runs:\n%s", r.LogTail(20))
+		}
+	}
+	return r.LogTail(20)
+}
+
+// TestRefusedAtStart: what an agent cannot work with ends it before it has claimed a node ID or programmed anything, and it says
+// what to do.
+func TestRefusedAtStart(t *testing.T) {
+	needs(t, linux)
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	garbage := file("garbage.pem", "no certificate")
+	for name, tc := range map[string]struct {
+		with setup
+		want string
+	}{
+		"a network of the node": {config("ipamConfig: {podSubnetCIDR: 192.0.0.0/16}\n"),
+			"ipamConfig.podSubnetCIDR: 192.0.0.0/16 overlaps with 192.0.2.0/24, the network of this node's interface eth0 (address 192.0.2.10)"},
+		"a misspelt variable": {environment("CONTIV_ETCD_ENDPOINT=https://192.0.2.1:2379"),
+			"environment variable CONTIV_ETCD_ENDPOINT is unknown; did you mean CONTIV_ETCD_ENDPOINTS?"},
+		"controller.conf": {args("-controller-config=" + file("controller.conf", "delayRetri: 1s")),
+			"delayRetri: unknown option; did you mean delayRetry?"},
+		"REST address of another host":  {args("--http=192.0.2.99:9999"), "--http 192.0.2.99:9999 is not a loopback address"},
+		"REST port is taken":            {args("--http=127.0.0.1:9123"), "--http: listen tcp 127.0.0.1:9123"},
+		"REST certificate":              {args("--http-cert="+garbage, "--http-key="+garbage), "--http-cert and --http-key: "},
+		"etcd without TLS":              {args("--etcd-endpoints=http://192.0.2.1:2379"), "etcd endpoints: "},
+		"etcd's certificate":            {args("--etcd-endpoints=https://192.0.2.1:2379", "--etcd-ca="+garbage), "etcd ca-file: "},
+		"relay without etcd":            {args("--kubernetes=relay"), "--kubernetes=relay needs the etcd"},
+		"kubeconfig that is not there":  {args("--kubeconfig=/does/not/exist"), "/does/not/exist"},
+		"log level":                     {args("--log-level=loud"), `--log-level "loud": use debug`},
+		"filter":                        {args("--linux-backend=ebtables"), `--linux-backend "ebtables": use nft`},
+		"networks of node ports":        {args("--nodeport-addresses=here"), "--nodeport-addresses: "},
+		"contiv.conf that is not there": {args("--config=/does/not/exist"), "/does/not/exist"},
+		"a NIC that nobody can have":    {config("mainVPPInterface: {standAlone: true, defaultRoute: true}\n"), "mainVPPInterface.standAlone: is true"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			r := newNode(t, linux, tc.with)
+			var taken net.Listener
+			r.must(r.Do(func() (err error) { taken, err = net.Listen("tcp", "127.0.0.1:9123"); return err }))
+			defer taken.Close()
+			r.must(r.LaunchAgent(r.ctx))
+			if log := r.ended(); !strings.Contains(log, tc.want) {
+				t.Errorf("it says\n%s\nwant %s", log, tc.want)
+			}
+			if found, err := filepath.Glob(filepath.Join(r.Dir, "data", "etcd", "member", "wal", "*")); err != nil || len(found) > 0 && nothingClaimed(tc.want) {
+				t.Errorf("it has made a database: %v %v", found, err)
+			}
+			if rules, err := r.Run(r.ctx, "nft", "list", "ruleset"); err != nil || strings.TrimSpace(rules) != "" {
+				t.Errorf("it has programmed (%v):\n%s", err, rules)
+			}
+		})
+	}
+}
+
+// nothingClaimed: a kubeconfig is read when the (empty) database is there already.
+func nothingClaimed(want string) bool { return !strings.HasPrefix(want, "/does/not/exist") }
+
+// TestEtcdIsNamed: the log says which etcd the node ID comes from, and that no section of contiv.conf is this node's.
+func TestEtcdIsNamed(t *testing.T) {
+	each(t, []mode{linux}, func(t *testing.T, m mode) {
+		r := newRig(t, m, config("nodeConfig: [{nodeName: somebody-else}]\n"))
+		log := r.LogTail(200)
+		for _, want := range []string{"etcd: embedded", "contiv.conf: no section for node " + r.Name} {
+			if !strings.Contains(log, want) {
+				t.Errorf("the log has no %q:\n%s", want, log)
+			}
+		}
+	})
+}
+
+// TestNetworkComesLater: a network that the node comes into while the agent runs is told; pods keep working.
+func TestNetworkComesLater(t *testing.T) {
+	each(t, []mode{linux}, func(t *testing.T, m mode) {
+		r := newRig(t, m)
+		pods := r.add("a", "b")
+		_, err := r.Run(r.ctx, "ip", "addr", "add", "172.30.77.7/24", "dev", "eth0")
+		r.must(err)
+		want := "ipamConfig.vppHostSubnetCIDR: 172.30.0.0/16 (its default) overlaps with 172.30.77.0/24"
+		r.must(testbed.Eventually(r.ctx, 50*time.Millisecond, func() error {
+			if log := r.LogTail(50); !strings.Contains(log, want) {
+				return fmt.Errorf("the log has no %q", want)
+			}
+			return nil
+		}))
+		r.must(r.ring(5*time.Second, pods))
+	})
+}
