@@ -49,6 +49,7 @@ type (
 		V4, V6     bool // it has addresses of the family
 		Unnumbered bool
 		Parent     string // of a sub-interface; VPP does not bring it up before
+		After      string // keys of what else has to be there before, one a line
 	}
 )
 
@@ -93,7 +94,8 @@ func (k *kinds) deriveInterface(v *vpp_interfaces.Interface, put func(kind, key 
 	}
 	k.deriveQueues(v, put)
 	if v.Enabled {
-		up := ifUp{If: v.Name, VRF: vrf, Unnumbered: v.Unnumbered != nil, Parent: v.GetSub().GetParentName()}
+		up := ifUp{If: v.Name, VRF: vrf, Unnumbered: v.Unnumbered != nil, Parent: v.GetSub().GetParentName(),
+			After: strings.Join(v.UpAfter, "\n")}
 		for _, p := range prefixes {
 			up.V4, up.V6 = up.V4 || p.Addr().Is4(), up.V6 || !p.Addr().Is4()
 		}
@@ -341,6 +343,11 @@ func (k *kinds) ifUpKind() scheduler.Kind[ifUp] {
 		}
 		if v.Parent != "" {
 			add(nb.LinkStateKey(v.Parent, true))
+		}
+		for key := range strings.SplitSeq(v.After, "\n") {
+			if key != "" {
+				add(key)
+			}
 		}
 	}
 	kind.Parent = func(_ string, v ifUp) string { return nb.VppInterfaceKey(v.If) }

@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/vxlan"
 
 	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_pnat "contiv.dev/vswitch/dataplane/nb/vpp/pnat"
@@ -52,6 +53,8 @@ func interfaceOf(v any) string {
 		return v.Name
 	case *vpp_pnat.Interface:
 		return v.Name
+	case *vpp_contiv.Endpoint:
+		return v.Interface
 	case *natMapping:
 		return v.External.If
 	case natIdentity:

@@ -119,6 +119,7 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		scheduler.Register(s, k.cnatInterfaceKind()),
 		scheduler.Register(s, k.cnatSourceKind()),
 		scheduler.Register(s, k.pnatInterfaceKind()),
+		k.registerContiv(s),
 		scheduler.Register(s, k.ifUpKind()),
 	} {
 		if err != nil {
@@ -155,8 +156,8 @@ func newKinds(deps Deps) *kinds {
 	}
 }
 
-// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; but for those of pnat,
-// which VPP need not have.
+// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; but for those of pnat
+// and of our own plugin (ContivMessages), which VPP need not have.
 func Messages() []api.Message {
 	return []api.Message{
 		&acl.ACLAddReplace{}, &acl.ACLDel{}, &acl.ACLDump{}, &acl.ACLInterfaceListDump{}, &acl.ACLInterfaceSetACLList{},

@@ -20,6 +20,10 @@ type Config struct {
 	Seed uint64
 	// Version is what show_version says; default "25.10-fake".
 	Version string
+	// Plugin: our own plugin, dataplane/vpp/plugin, is loaded.
+	Plugin bool
+	// Connections is how many of them the plugin has room for, per family; default 262144.
+	Connections int
 	// Host is told of TAP and af_packet interfaces; nil: nobody is, and any host interface name is taken to exist.
 	Host Host
 	// Resolve says what ARP and ND would find out about a next hop on an interface; nil: nothing. It must not call the fake.

@@ -50,4 +50,5 @@ func featureEnableDisable(c *call, q *feature.FeatureEnableDisable) *feature.Fea
 
 func (st *state) dropFeatures(i *iface) {
 	maps.DeleteFunc(st.features, func(k featureKey, _ bool) bool { return k.ifx == i.index })
+	st.contiv.dropEndpoint(i.index)
 }

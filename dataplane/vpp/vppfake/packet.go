@@ -17,6 +17,7 @@ const (
 	ProtoTCP    = 6
 	ProtoUDP    = 17
 	ProtoICMPv6 = 58
+	ProtoSCTP   = 132
 )
 
 // Packet is what travels through a walk: an Ethernet frame with an IP packet or an ARP message in it.
@@ -37,6 +38,10 @@ type Packet struct {
 	ARP   *ARP       // instead of the IP packet
 	VXLAN *VXLAN     // in UDP, instead of Size
 	Error *ICMPError // in ICMP, instead of an echo
+	ND    *Discovery // in ICMPv6, instead of an echo
+
+	Frag       *Fragment // a piece of a packet; Size is that of the piece
+	Extensions int       // extension headers of IPv6, 8 bytes each, or words of IPv4 options
 
 	own bool // VPP's own: the first hop takes nothing of its TTL
 }
@@ -54,19 +59,35 @@ type VXLAN struct {
 	Inner Packet
 }
 
+// headerLen is that of the IP header with what follows it before the transport's.
+func (p Packet) headerLen() int {
+	if !p.Dst.Is6() {
+		return 20 + 4*p.Extensions
+	}
+	n := 40 + 8*p.Extensions
+	if p.Frag != nil {
+		n += 8
+	}
+	return n
+}
+
 // IPLen is the length of the IP packet, headers included.
 func (p Packet) IPLen() int {
-	n := 20
-	if p.Dst.Is6() {
-		n = 40
+	n := p.headerLen()
+	if p.later() {
+		return n + p.Size
 	}
 	switch p.Proto {
 	case ProtoTCP:
 		n += 20
+	case ProtoSCTP:
+		n += 12
 	case ProtoUDP, ProtoICMP, ProtoICMPv6:
 		n += 8
 	}
 	switch {
+	case p.ND != nil:
+		return n - 8 + p.ND.len()
 	case p.VXLAN != nil:
 		return n + 8 + p.VXLAN.Inner.frameLen()
 	case p.Error != nil:
@@ -113,6 +134,15 @@ func (p Packet) network() string {
 	}
 	if p.EchoReply {
 		b.WriteString(" reply")
+	}
+	if p.ND != nil {
+		fmt.Fprintf(&b, " type %d %s", p.ND.Type, p.ND.Target)
+	}
+	if p.Extensions != 0 {
+		fmt.Fprintf(&b, " extensions %d", p.Extensions)
+	}
+	if p.Frag != nil {
+		fmt.Fprintf(&b, " fragment %d at %d", p.Frag.ID, p.Frag.Offset)
 	}
 	if p.Error != nil {
 		fmt.Fprintf(&b, " error %d code %d [%s]", p.Error.Type, p.Error.Code, p.Error.Inner.network())

@@ -96,6 +96,7 @@ func objectKinds() []objectKind {
 		{registerNAT, dumpNAT},
 		{registerCnat, dumpCnat},
 		{registerPnat, dumpPnat},
+		{func(*table) {}, dumpContiv}, // registerContiv: depends on Config
 		{registerACL, dumpACL},
 		{registerDHCP, dumpDHCP},
 		{registerPG, nil},
@@ -124,6 +125,7 @@ type state struct {
 	nat      nat
 	cnat     cnatState
 	pnats    pnatState
+	contiv   contivState
 	acl      aclState
 	dhcp     []*dhcpClient
 }
@@ -138,6 +140,7 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	for _, fam := range objectKinds() {
 		fam.register(st.table)
 	}
+	cfg.registerContiv(st.table)
 	st.table.number(rng)
 	st.ip.start()
 	st.l2.start()
@@ -146,6 +149,7 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	st.nat.start()
 	st.cnat.start()
 	st.pnats.start()
+	st.contiv.start(cfg.Connections)
 	st.acl.start()
 	st.ifs.watchers = map[*session]uint32{}
 	local := st.create(&iface{name: "local0", hw: &hardware{devType: "local"}})

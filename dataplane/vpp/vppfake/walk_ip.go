@@ -26,7 +26,9 @@ func (w *walk) layer3(i *iface, p Packet) {
 // network is the packet above Ethernet.
 func (w *walk) network(i *iface, p Packet) {
 	if p.ARP != nil {
-		w.arp(i, p)
+		if w.contivARP(i, &p) {
+			w.arp(i, p)
+		}
 		return
 	}
 	fam := family(p.Dst)
@@ -36,6 +38,9 @@ func (w *walk) network(i *iface, p Packet) {
 	}
 	if !w.ipEnabled(i, fam) {
 		w.drop("ip%d is not enabled on %s", []int{4, 6}[fam], i.label())
+		return
+	}
+	if p.Dst.IsMulticast() && w.multicast(i, &p) {
 		return
 	}
 	if p.Dst.IsMulticast() {
@@ -50,6 +55,9 @@ func (w *walk) network(i *iface, p Packet) {
 	}
 	w.rx = i
 	table := i.ip[fam].table
+	if !w.contivInput(i, &p) {
+		return
+	}
 	w.cnatInput(i, &p)
 	w.pnat(i, pnat.PNAT_IP4_INPUT, &p)
 	if !w.aclLets(w.acl.in[i.index], i, &p) {

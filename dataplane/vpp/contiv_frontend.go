@@ -1,0 +1,102 @@
+package vpp
+
+import (
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+)
+
+// contivFrontendKind: a frontend changes in place. Its services and ranges need not be known.
+func (k *kinds) contivFrontendKind() scheduler.Kind[*vpp_contiv.Frontend] {
+	set := func(op *scheduler.Op, what string, v *vpp_contiv.Frontend, add bool) {
+		k.do(op, object{what + " frontend", nb.ContivFrontendKey(v.Ip, v.Protocol, v.Port)[len(nb.ContivFrontendPrefix):]},
+			frontendRequest(v, add), fineToDelete(add)...)
+	}
+	return scheduler.Kind[*vpp_contiv.Frontend]{
+		Name: "vpp-contiv-frontend", Prefix: nb.ContivFrontendPrefix, Rank: rankContivFrontend,
+		Validate: func(_ string, v *vpp_contiv.Frontend) error { return validateFrontend(v) },
+		Equal: func(_ string, desired, applied *vpp_contiv.Frontend) bool {
+			return desired == applied || *frontendRequest(desired, true) == *frontendRequest(applied, true)
+		},
+		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.Frontend) { set(op, "add", v, true) },
+		Update: func(op *scheduler.Op, _ string, _, v *vpp_contiv.Frontend) { set(op, "change", v, true) },
+		Delete: func(op *scheduler.Op, _ string, v *vpp_contiv.Frontend) { set(op, "delete", v, false) },
+		Dump: func(op *scheduler.DumpOp, emit func(string, *vpp_contiv.Frontend)) {
+			dumpContiv(k, op, "frontends", &contiv.ContivFrontendDump{}, func(d *contiv.ContivFrontendDetails) {
+				v := frontendOf(d)
+				emit(nb.ContivFrontendKey(v.Ip, v.Protocol, v.Port), v)
+			})
+		},
+	}
+}
+
+func validateFrontend(v *vpp_contiv.Frontend) error {
+	var f faults
+	switch a := addr(v.Ip); {
+	case !a.IsValid() || a.IsUnspecified() || a.IsMulticast():
+		f.add("ip", "%q is not an address of a host", v.Ip)
+	case a.String() != v.Ip:
+		f.add("ip", "%q should be written %s", v.Ip, a)
+	}
+	_, known := vpp_contiv.Frontend_Protocol_name[int32(v.Protocol)]
+	switch {
+	case !known:
+		f.add("protocol", "%d is not known", v.Protocol)
+	case v.Port > 65535, v.Port == 0 && v.Protocol != vpp_contiv.Frontend_ANY:
+		f.add("port", "%d is not a port", v.Port)
+	case v.Port != 0 && v.Protocol == vpp_contiv.Frontend_ANY:
+		f.add("protocol", "ANY is for port 0 alone")
+	}
+	f.target("in_cluster", v.InCluster)
+	f.target("outside", v.Outside)
+	if (v.AffinityGroup == 0) != (v.AffinityTimeout == 0) {
+		f.add("affinity_timeout", "is %d, with the group %d: set both or none", v.AffinityTimeout, v.AffinityGroup)
+	}
+	return f.err()
+}
+
+func (f *faults) target(field string, t *vpp_contiv.Frontend_Target) {
+	switch t.GetAction() {
+	case vpp_contiv.Frontend_Target_BALANCE:
+		if t.GetService() == 0 {
+			f.add(field+".service", "is 0, which stands for none")
+		}
+	case vpp_contiv.Frontend_Target_REJECT, vpp_contiv.Frontend_Target_DROP:
+		if t.GetService() != 0 || t.GetMasquerade() {
+			f.add(field+".service", "is set, but only BALANCE has one")
+		}
+	default:
+		f.add(field+".action", "%d is not known", t.GetAction())
+	}
+}
+
+func frontendRequest(v *vpp_contiv.Frontend, add bool) *contiv.ContivFrontendAddDel {
+	return &contiv.ContivFrontendAddDel{
+		IsAdd: add, Address: toAddress(addr(v.Ip)), Port: uint16(v.Port), Protocol: uint8(v.Protocol), Name: contivName(v.Name),
+		InCluster: targetRequest(v.InCluster), Outside: targetRequest(v.Outside), Ranges: v.Ranges,
+		AffinityGroup: v.AffinityGroup, AffinityTimeout: v.AffinityTimeout,
+	}
+}
+
+func targetRequest(t *vpp_contiv.Frontend_Target) contiv.ContivTarget {
+	req := contiv.ContivTarget{Action: contiv.ContivAction(t.GetAction()), ServiceID: t.GetService()}
+	if t.GetMasquerade() {
+		req.Flags = contiv.CONTIV_TARGET_API_MASQ
+	}
+	return req
+}
+
+func frontendOf(d *contiv.ContivFrontendDetails) *vpp_contiv.Frontend {
+	target := func(t contiv.ContivTarget) *vpp_contiv.Frontend_Target {
+		return &vpp_contiv.Frontend_Target{
+			Action: vpp_contiv.Frontend_Target_Action(t.Action), Service: t.ServiceID,
+			Masquerade: t.Flags&contiv.CONTIV_TARGET_API_MASQ != 0,
+		}
+	}
+	return &vpp_contiv.Frontend{
+		Ip: fromAddress(d.Address).String(), Port: uint32(d.Port), Protocol: vpp_contiv.Frontend_Protocol(d.Protocol), Name: d.Name,
+		InCluster: target(d.InCluster), Outside: target(d.Outside), Ranges: d.Ranges, AffinityGroup: d.AffinityGroup,
+		AffinityTimeout: d.AffinityTimeout,
+	}
+}

@@ -1,0 +1,302 @@
+package vppfake
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_types"
+)
+
+// contivState is our own plugin (dataplane/vpp/plugin): what its API has set, and its connections. README.md there has the rules.
+type contivState struct {
+	config    contiv.ContivConfigSet // without zeros
+	max       int                    // connections per family
+	endpoints map[uint32]*contivEndpoint
+	networks  map[netip.Prefix]contiv.ContivClass
+	snats     map[uint32]*contiv.ContivSnatDetails
+	services  map[uint64]*contivService
+	frontends map[contivPlace]*contivFrontend
+	ranges    map[contivRange]bool
+	conns     contivConns
+}
+
+// contivRange is one prefix of a set.
+type contivRange struct {
+	set    uint64
+	prefix netip.Prefix
+}
+
+// contivPlace is what a frontend is found by; a whole address has neither protocol nor port.
+type contivPlace struct {
+	at    netip.AddrPort
+	proto uint8
+}
+
+// contivEndpoint is an interface that the plugin looks after.
+type contivEndpoint struct {
+	set              *contiv.ContivEndpointSet
+	addrs            map[netip.Addr]bool
+	connections      [2]int
+	spoofed, refused uint64
+}
+
+type contivFrontend struct {
+	set *contiv.ContivFrontendAddDel
+	new uint64
+}
+
+// contivService is a set of backends in order; undefined ones are known by name only.
+type contivService struct {
+	name     string
+	flags    contiv.ContivServiceFlags
+	backends []*contivBackend
+}
+
+type contivBackend struct {
+	service uint64
+	end     netip.AddrPort
+	masq    bool
+	gone    bool
+	conns   int
+}
+
+const (
+	contivMaxSNAT      = 1024
+	contivMaxAddresses = 8
+	contivMaxTimeout   = 30 * 86400
+	contivMaxAffinity  = 86400
+)
+
+func (c *contivState) start(connections int) {
+	c.max = cmp.Or(connections, 262144)
+	c.setConfig(&contiv.ContivConfigSet{TunnelPorts: make([]uint16, 4)})
+	c.endpoints, c.networks = map[uint32]*contivEndpoint{}, map[netip.Prefix]contiv.ContivClass{}
+	c.snats, c.services = map[uint32]*contiv.ContivSnatDetails{}, map[uint64]*contivService{}
+	c.frontends, c.ranges = map[contivPlace]*contivFrontend{}, map[contivRange]bool{}
+	c.conns.start()
+}
+
+// setConfig puts the defaults in place of zeros.
+func (c *contivState) setConfig(q *contiv.ContivConfigSet) {
+	s := *q
+	for _, d := range []struct {
+		field *uint32
+		value uint32
+	}{
+		{&s.EndpointConnections, 16384}, {&s.TCPEstablished, 86400}, {&s.TCPTransitory, 60}, {&s.UDP, 30}, {&s.UDPStream, 180},
+		{&s.ICMP, 30}, {&s.Sctp, 210},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	s.TunnelPorts = slices.Clone(q.TunnelPorts)
+	c.config = s
+}
+
+// registerContiv enters the messages if the plugin is loaded.
+func (c Config) registerContiv(t *table) {
+	if !c.Plugin {
+		return
+	}
+	on(t, reads, func(*call, *contiv.ContivPluginGetVersion) *contiv.ContivPluginGetVersionReply {
+		return &contiv.ContivPluginGetVersionReply{Major: 1}
+	})
+	on(t, writes, contivConfigSet)
+	on(t, reads, contivConfigGet)
+	on(t, writes, contivEndpointSet)
+	on(t, writes, contivEndpointDel)
+	dump(t, contivEndpointDump)
+	on(t, writes, contivNetworkAddDel)
+	dump(t, contivNetworkDump)
+	on(t, writes, contivSnatAddDel)
+	dump(t, contivSnatDump)
+	registerContivServices(t)
+	registerContivConnections(t)
+}
+
+func contivConfigSet(c *call, q *contiv.ContivConfigSet) *contiv.ContivConfigSetReply {
+	for _, seconds := range []uint32{q.TCPEstablished, q.TCPTransitory, q.UDP, q.UDPStream, q.ICMP, q.Sctp} {
+		if seconds > contivMaxTimeout {
+			return &contiv.ContivConfigSetReply{Retval: rvInvalidValue}
+		}
+	}
+	c.contiv.setConfig(q)
+	return &contiv.ContivConfigSetReply{}
+}
+
+func contivConfigGet(c *call, _ *contiv.ContivConfigGet) *contiv.ContivConfigGetReply {
+	s := &c.contiv.config
+	return &contiv.ContivConfigGetReply{
+		ConnectionsMax: uint32(c.contiv.max), EndpointConnections: s.EndpointConnections, TunnelPorts: s.TunnelPorts,
+		TCPEstablished: s.TCPEstablished, TCPTransitory: s.TCPTransitory, UDP: s.UDP, UDPStream: s.UDPStream, ICMP: s.ICMP,
+		Sctp: s.Sctp,
+	}
+}
+
+func contivEndpointSet(c *call, q *contiv.ContivEndpointSet) *contiv.ContivEndpointSetReply {
+	refuse := func(rv int32) *contiv.ContivEndpointSetReply { return &contiv.ContivEndpointSetReply{Retval: rv} }
+	if c.iface(q.SwIfIndex) == nil {
+		return refuse(rvInvalidSwIfIndex)
+	}
+	e := &contivEndpoint{set: q, addrs: map[netip.Addr]bool{}}
+	if q.Role < contiv.CONTIV_ROLE_API_POD || q.Role > contiv.CONTIV_ROLE_API_OVERLAY || q.Egress >= contivMaxSNAT ||
+		len(q.Addresses) > contivMaxAddresses {
+		return refuse(rvInvalidValue)
+	}
+	for _, a := range q.Addresses {
+		addr, ok := contivAddr(a)
+		if !ok {
+			return refuse(rvInvalidValue)
+		}
+		e.addrs[addr] = true
+	}
+	if old := c.contiv.endpoints[uint32(q.SwIfIndex)]; old != nil {
+		e.connections, e.spoofed, e.refused = old.connections, old.spoofed, old.refused
+	}
+	c.contiv.endpoints[uint32(q.SwIfIndex)] = e
+	return refuse(0)
+}
+
+func contivEndpointDel(c *call, q *contiv.ContivEndpointDel) *contiv.ContivEndpointDelReply {
+	switch {
+	case c.iface(q.SwIfIndex) == nil:
+		return &contiv.ContivEndpointDelReply{Retval: rvInvalidSwIfIndex}
+	case c.contiv.endpoints[uint32(q.SwIfIndex)] == nil:
+		return &contiv.ContivEndpointDelReply{Retval: rvNoSuchEntry}
+	}
+	c.contiv.dropEndpoint(uint32(q.SwIfIndex))
+	return &contiv.ContivEndpointDelReply{}
+}
+
+// dropEndpoint: its connections end.
+func (c *contivState) dropEndpoint(ifx uint32) {
+	delete(c.endpoints, ifx)
+	for _, conn := range c.conns.sorted() {
+		if conn.ifx == ifx {
+			c.end(conn)
+		}
+	}
+}
+
+func contivEndpointDump(c *call, _ *contiv.ContivEndpointDump, send func(*contiv.ContivEndpointDetails)) {
+	c.contiv.sweep(time.Now())
+	for _, ifx := range slices.Sorted(maps.Keys(c.contiv.endpoints)) {
+		e := c.contiv.endpoints[ifx]
+		send(&contiv.ContivEndpointDetails{
+			SwIfIndex: interface_types.InterfaceIndex(ifx), Role: e.set.Role, Name: e.set.Name, Egress: e.set.Egress,
+			MaxConnections: e.set.MaxConnections, Connections4: uint32(e.connections[ip4]), Connections6: uint32(e.connections[ip6]),
+			Spoofed: e.spoofed, Refused: e.refused, NAddresses: uint8(len(e.set.Addresses)), Addresses: e.set.Addresses,
+		})
+	}
+}
+
+// contivAddr is an address that something can have.
+func contivAddr(a ip_types.Address) (netip.Addr, bool) {
+	if a.Af > ip_types.ADDRESS_IP6 {
+		return netip.Addr{}, false
+	}
+	addr := netAddr(a)
+	return addr, !addr.IsUnspecified()
+}
+
+// contivPrefix is a prefix without bits behind its length.
+func contivPrefix(p ip_types.Prefix) (netip.Prefix, bool) {
+	if p.Address.Af > ip_types.ADDRESS_IP6 {
+		return netip.Prefix{}, false
+	}
+	out := netip.PrefixFrom(netAddr(p.Address), int(p.Len))
+	return out, out.IsValid() && out == out.Masked()
+}
+
+func contivNetworkAddDel(c *call, q *contiv.ContivNetworkAddDel) *contiv.ContivNetworkAddDelReply {
+	p, ok := contivPrefix(q.Prefix)
+	rv := int32(0)
+	switch _, there := c.contiv.networks[p]; {
+	case !ok, q.IsAdd && q.AddressClass != contiv.CONTIV_CLASS_API_POD && q.AddressClass != contiv.CONTIV_CLASS_API_NODE:
+		rv = rvInvalidValue
+	case q.IsAdd:
+		c.contiv.networks[p] = q.AddressClass
+	case !there:
+		rv = rvNoSuchEntry
+	default:
+		delete(c.contiv.networks, p)
+	}
+	return &contiv.ContivNetworkAddDelReply{Retval: rv}
+}
+
+func contivNetworkDump(c *call, _ *contiv.ContivNetworkDump, send func(*contiv.ContivNetworkDetails)) {
+	for p, class := range c.contiv.networks {
+		send(&contiv.ContivNetworkDetails{Prefix: apiPrefix(p), AddressClass: class})
+	}
+}
+
+// known says whether a network has the address.
+func (c *contivState) known(a netip.Addr) bool {
+	for p := range c.networks {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func contivSnatAddDel(c *call, q *contiv.ContivSnatAddDel) *contiv.ContivSnatAddDelReply {
+	low, high := cmp.Or(q.PortLow, 32768), cmp.Or(q.PortHigh, 65535)
+	rv := int32(0)
+	switch {
+	case q.ID >= contivMaxSNAT, q.IsAdd && low > high:
+		rv = rvInvalidValue
+	case q.IsAdd:
+		c.contiv.snats[q.ID] = &contiv.ContivSnatDetails{
+			ID: q.ID, Name: q.Name, IP4: q.IP4, IP6: q.IP6, PortLow: low, PortHigh: high,
+		}
+	case c.contiv.snats[q.ID] == nil:
+		rv = rvNoSuchEntry
+	default:
+		delete(c.contiv.snats, q.ID)
+	}
+	return &contiv.ContivSnatAddDelReply{Retval: rv}
+}
+
+func contivSnatDump(c *call, _ *contiv.ContivSnatDump, send func(*contiv.ContivSnatDetails)) {
+	for _, id := range slices.Sorted(maps.Keys(c.contiv.snats)) {
+		send(c.contiv.snats[id])
+	}
+}
+
+func dumpContiv(st *state, d *dumper) {
+	c := &st.contiv
+	if !st.cfg.Plugin {
+		return
+	}
+	d.add("contiv config %+v", c.config)
+	for ifx, e := range c.endpoints {
+		d.add("contiv endpoint %s: role %d %q %v egress %d max %d", st.ifs.all[ifx].label(), e.set.Role, e.set.Name,
+			slices.SortedFunc(maps.Keys(e.addrs), netip.Addr.Compare), e.set.Egress, e.set.MaxConnections)
+	}
+	for p, class := range c.networks {
+		d.add("contiv network %s %d", p, class)
+	}
+	for _, s := range c.snats {
+		d.add("contiv source NAT %+v", *s)
+	}
+	for id, s := range c.services {
+		d.add("contiv service %x %q flags %d", id, s.name, s.flags)
+		for _, b := range s.backends {
+			d.add("contiv backend %s of %x, masquerade %t", b.end, id, b.masq)
+		}
+	}
+	for at, f := range c.frontends {
+		d.add("contiv frontend %s proto %d: %q in %+v out %+v ranges %x affinity %x %d", at.at, at.proto, f.set.Name,
+			f.set.InCluster, f.set.Outside, f.set.Ranges, f.set.AffinityGroup, f.set.AffinityTimeout)
+	}
+	for r := range c.ranges {
+		d.add("contiv range %x %s", r.set, r.prefix)
+	}
+}

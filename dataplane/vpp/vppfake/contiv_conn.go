@@ -1,0 +1,208 @@
+package vppfake
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"go.fd.io/govpp/binapi/interface_types"
+)
+
+// contivTuple is what the plugin finds a connection by. ICMP echo: the identifier is both ports.
+type contivTuple struct {
+	src, dst netip.AddrPort
+	proto    uint8
+}
+
+func (t contivTuple) reverse() contivTuple { return contivTuple{t.dst, t.src, t.proto} }
+
+// States of a connection, as the API tells them.
+const (
+	contivNew = 1 + iota
+	contivOpen
+	contivClosing
+	contivClosed
+)
+
+// Directions of a packet in a connection.
+const (
+	contivToBackend = iota
+	contivToClient
+)
+
+// contivConn is one connection: keys are what its client sends and what its backend answers.
+type contivConn struct {
+	keys    [2]contivTuple
+	ifx     uint32 // of the client
+	backend *contivBackend
+	state   uint8
+	fins    [2]bool
+	last    time.Time
+	number  uint64
+}
+
+func (c *contivConn) fam() int { return family(c.keys[0].src.Addr()) }
+
+// contivClient is one client of frontends that share a memory.
+type contivClient struct {
+	group uint64
+	addr  netip.Addr
+}
+
+type contivSticky struct {
+	end   netip.AddrPort
+	until time.Time
+}
+
+// contivConns are the tables.
+type contivConns struct {
+	table    map[contivTuple]*contivConn
+	n        [2]int
+	made     uint64
+	draining []*contivBackend
+	sticky   map[contivClient]contivSticky
+	frags    map[contivFragment]*contivFragments
+	stats    contiv.ContivStatsGetReply
+}
+
+func (c *contivConns) start() {
+	c.table, c.sticky = map[contivTuple]*contivConn{}, map[contivClient]contivSticky{}
+	c.frags = map[contivFragment]*contivFragments{}
+}
+
+// sorted are all connections in the order in which they were made.
+func (c *contivConns) sorted() []*contivConn {
+	var out []*contivConn
+	for t, conn := range c.table {
+		if t == conn.keys[contivToBackend] {
+			out = append(out, conn)
+		}
+	}
+	slices.SortFunc(out, func(a, b *contivConn) int { return cmp.Compare(a.number, b.number) })
+	return out
+}
+
+// end takes a connection out of the table.
+func (c *contivState) end(conn *contivConn) {
+	for _, key := range conn.keys {
+		delete(c.conns.table, key)
+	}
+	c.conns.n[conn.fam()]--
+	if e := c.endpoints[conn.ifx]; e != nil {
+		e.connections[conn.fam()]--
+	}
+	if b := conn.backend; b != nil {
+		if b.conns--; b.conns == 0 && b.gone {
+			c.conns.draining = slices.DeleteFunc(c.conns.draining, func(other *contivBackend) bool { return other == b })
+		}
+	}
+}
+
+// timeout is how long a connection may be idle.
+func (c *contivState) timeout(conn *contivConn) time.Duration {
+	seconds := c.config.ICMP
+	switch conn.keys[0].proto {
+	case ProtoTCP:
+		switch conn.state {
+		case contivOpen:
+			seconds = c.config.TCPEstablished
+		case contivClosed:
+			seconds = 10
+		default:
+			seconds = c.config.TCPTransitory
+		}
+	case ProtoUDP:
+		if seconds = c.config.UDP; conn.state != contivNew {
+			seconds = c.config.UDPStream
+		}
+	case ProtoSCTP:
+		seconds = c.config.Sctp
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// sweep ends what has been idle, and UDP to backends that have gone.
+func (c *contivState) sweep(now time.Time) {
+	for _, conn := range c.conns.sorted() {
+		if now.Sub(conn.last) > c.timeout(conn) || conn.keys[0].proto == ProtoUDP && conn.backend != nil && conn.backend.gone {
+			c.end(conn)
+		}
+	}
+	for client, s := range c.conns.sticky {
+		if now.After(s.until) {
+			delete(c.conns.sticky, client)
+		}
+	}
+}
+
+// see follows the flags of TCP.
+func (conn *contivConn) see(dir int, p *Packet, now time.Time) {
+	conn.last = now
+	if dir == contivToClient && conn.state == contivNew {
+		conn.state = contivOpen
+	}
+	if p.Proto != ProtoTCP {
+		return
+	}
+	switch flags := p.tcpFlags(); {
+	case flags&FlagRST != 0:
+		conn.state = contivClosed
+	case flags&FlagFIN != 0:
+		conn.fins[dir] = true
+		if conn.state = contivClosing; conn.fins[0] && conn.fins[1] {
+			conn.state = contivClosed
+		}
+	}
+}
+
+func registerContivConnections(t *table) {
+	detail := t.add(new(contiv.ContivConnectionDetails))
+	on(t, reads, func(c *call, q *contiv.ContivConnectionGet) *contiv.ContivConnectionGetReply {
+		now := time.Now()
+		c.contiv.sweep(now)
+		for _, conn := range c.contiv.conns.sorted() { // all at once: the fake never pauses
+			if conn.fam() == familyOf(q.IsIP6) && (uint32(q.SwIfIndex) == none || uint32(q.SwIfIndex) == conn.ifx) {
+				c.send(detail, c.contiv.details(conn, now))
+			}
+		}
+		return &contiv.ContivConnectionGetReply{}
+	})
+	on(t, writes, contivConnectionDel)
+	on(t, reads, func(c *call, _ *contiv.ContivStatsGet) *contiv.ContivStatsGetReply {
+		c.contiv.sweep(time.Now())
+		s := c.contiv.conns.stats
+		s.Connections4, s.Connections6 = uint32(c.contiv.conns.n[ip4]), uint32(c.contiv.conns.n[ip6])
+		s.ConnectionsMax = uint32(c.contiv.max)
+		return &s
+	})
+}
+
+func (c *contivState) details(conn *contivConn, now time.Time) *contiv.ContivConnectionDetails {
+	sent, answered := conn.keys[contivToBackend], conn.keys[contivToClient]
+	idle := now.Sub(conn.last)
+	return &contiv.ContivConnectionDetails{
+		Protocol: sent.proto, SwIfIndex: interface_types.InterfaceIndex(conn.ifx), State: conn.state,
+		Client: apiAddress(sent.src.Addr()), ClientPort: sent.src.Port(),
+		Frontend: apiAddress(sent.dst.Addr()), FrontendPort: sent.dst.Port(),
+		Source: apiAddress(answered.dst.Addr()), SourcePort: answered.dst.Port(),
+		Backend: apiAddress(answered.src.Addr()), BackendPort: answered.src.Port(),
+		Idle: uint32(idle / time.Second), Expires: uint32((c.timeout(conn) - idle) / time.Second),
+	}
+}
+
+func contivConnectionDel(c *call, q *contiv.ContivConnectionDel) *contiv.ContivConnectionDelReply {
+	client, ok := contivAddr(q.Client)
+	frontend, okToo := contivAddr(q.Frontend)
+	if !ok || !okToo {
+		return &contiv.ContivConnectionDelReply{Retval: rvInvalidValue}
+	}
+	key := contivTuple{netip.AddrPortFrom(client, q.ClientPort), netip.AddrPortFrom(frontend, q.FrontendPort), q.Protocol}
+	conn := c.contiv.conns.table[key]
+	if conn == nil || conn.keys[contivToBackend] != key {
+		return &contiv.ContivConnectionDelReply{Retval: rvNoSuchEntry}
+	}
+	c.contiv.end(conn)
+	return &contiv.ContivConnectionDelReply{}
+}

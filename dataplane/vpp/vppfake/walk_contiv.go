@@ -1,0 +1,405 @@
+package vppfake
+
+import (
+	"net/netip"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+)
+
+// contivDrop ends a packet's way, and counts why.
+func (w *walk) contivDrop(counter *uint64, reason string) bool {
+	if counter != nil {
+		*counter++
+	}
+	w.drop("contiv: %s", reason)
+	return false
+}
+
+// contivInput is the plugin's node where packets come in, before every other feature; false: the packet goes no further.
+func (w *walk) contivInput(i *iface, p *Packet) bool {
+	c := &w.contiv
+	e := c.endpoints[i.index]
+	if e == nil {
+		return true
+	}
+	if !w.contivSource(i, p) || !w.contivReassemble(i, p) {
+		return false
+	}
+	pod := e.set.Role == contiv.CONTIV_ROLE_API_POD
+	if p.Proto == ProtoUDP && c.tunnelPort(p.DstPort) {
+		return !pod || w.contivDrop(&c.conns.stats.Tunnel, "tunnel packet of a pod")
+	}
+	now := time.Now()
+	c.sweep(now)
+	if p.Error != nil {
+		w.contivError(p)
+		return true
+	}
+	t, ok := contivTupleOf(p)
+	if !ok {
+		return w.contivWhole(i, e, p)
+	}
+	if conn := c.conns.table[t]; conn != nil {
+		if conn.chooseAfresh(t, p) {
+			c.end(conn)
+		} else {
+			dir := contivToBackend
+			if t == conn.keys[contivToClient] {
+				dir = contivToClient
+			}
+			conn.see(dir, p, now)
+			w.contivTranslate(p, conn, dir)
+			return true
+		}
+	}
+	n := &contivOpening{w: w, i: i, e: e, p: p, t: t, now: now}
+	return n.open()
+}
+
+// contivTupleOf is a packet's tuple; false: one of a protocol without connections.
+func contivTupleOf(p *Packet) (contivTuple, bool) {
+	sport, dport := p.SrcPort, p.DstPort
+	switch p.Proto {
+	case ProtoTCP, ProtoUDP, ProtoSCTP:
+	case ProtoICMP, ProtoICMPv6:
+		if p.ND != nil {
+			return contivTuple{}, false
+		}
+		sport, dport = p.echoID(), p.echoID()
+	default:
+		return contivTuple{}, false
+	}
+	return contivTuple{netip.AddrPortFrom(p.Src, sport), netip.AddrPortFrom(p.Dst, dport), p.Proto}, true
+}
+
+func (c *contivState) tunnelPort(port uint16) bool {
+	for _, p := range c.config.TunnelPorts {
+		if p == port && p != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// chooseAfresh: the packet is the first of a new connection of the same client.
+func (conn *contivConn) chooseAfresh(t contivTuple, p *Packet) bool {
+	gone := conn.backend != nil && conn.backend.gone
+	switch {
+	case t != conn.keys[contivToBackend]:
+		return false
+	case p.Proto == ProtoTCP && p.tcpFlags()&(FlagSYN|FlagACK) == FlagSYN:
+		return conn.state == contivClosed || conn.state == contivNew && gone
+	case p.Proto == ProtoUDP:
+		return gone
+	}
+	return false
+}
+
+// contivTranslate makes of a packet of one direction what the other end of the connection sees.
+func (w *walk) contivTranslate(p *Packet, conn *contivConn, dir int) {
+	from, to := conn.keys[dir], conn.keys[1-dir].reverse()
+	if from == to {
+		return
+	}
+	p.Src, p.Dst = to.src.Addr(), to.dst.Addr()
+	switch p.Proto {
+	case ProtoICMP, ProtoICMPv6:
+		p.setEchoID(to.src.Port())
+	default:
+		if p.Frag == nil || p.Frag.Offset == 0 {
+			p.SrcPort, p.DstPort = to.src.Port(), to.dst.Port()
+		}
+	}
+	w.step("contiv: %s", *p)
+}
+
+// contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is.
+func (w *walk) contivError(p *Packet) {
+	src, dst, proto := p.Error.about()
+	t := contivTuple{src, dst, proto}
+	conn := w.contiv.conns.table[t]
+	if conn == nil {
+		return
+	}
+	dir := contivToBackend
+	if t == conn.keys[contivToClient] {
+		dir = contivToClient
+	}
+	to := conn.keys[1-dir].reverse()
+	if p.Src == t.src.Addr() { // else it comes from somebody on the way
+		p.Src = to.src.Addr()
+	}
+	p.Dst, p.Error = to.dst.Addr(), p.Error.turned(to.src, to.dst)
+	w.step("contiv: %s", *p)
+}
+
+// contivWhole is a packet of a protocol without connections: only a frontend of a whole address is for it.
+func (w *walk) contivWhole(i *iface, e *contivEndpoint, p *Packet) bool {
+	f := w.contiv.frontends[contivPlace{at: netip.AddrPortFrom(p.Dst, 0)}]
+	if f == nil {
+		return true
+	}
+	n := &contivOpening{w: w, i: i, e: e, p: p}
+	return n.refuse(f)
+}
+
+// contivOpening is the first packet of a connection.
+type contivOpening struct {
+	w   *walk
+	i   *iface
+	e   *contivEndpoint
+	p   *Packet
+	t   contivTuple
+	now time.Time
+}
+
+// open finds out where the connection leads to, and makes it; false: the packet goes no further.
+func (n *contivOpening) open() bool {
+	c := &n.w.contiv
+	if f := c.frontends[contivPlace{n.t.dst, n.t.proto}]; f != nil {
+		return n.frontend(f)
+	}
+	if f := c.frontends[contivPlace{at: netip.AddrPortFrom(n.t.dst.Addr(), 0)}]; f != nil {
+		return n.refuse(f)
+	}
+	if n.reset() {
+		return true
+	}
+	if n.p.Proto != ProtoICMP && n.p.Proto != ProtoICMPv6 && c.isBackend(n.t.dst) {
+		return n.make(nil, n.t.dst, nil, false)
+	}
+	if n.e.set.Role == contiv.CONTIV_ROLE_API_POD && n.e.set.Egress != 0 && !n.t.dst.Addr().IsMulticast() && !c.known(n.t.dst.Addr()) {
+		snat, known := c.source(n.e.set.Egress, family(n.t.src.Addr()))
+		switch {
+		case !known:
+			return n.w.contivDrop(nil, "no address for source NAT")
+		case snat.addr.IsValid():
+			return n.make(nil, n.t.dst, &snat, false)
+		}
+	}
+	return true
+}
+
+func (n *contivOpening) reset() bool { return n.p.Proto == ProtoTCP && n.p.tcpFlags()&FlagRST != 0 }
+
+// target is what a frontend has for the client, nil if its address is in none of the source ranges.
+func (n *contivOpening) target(f *contivFrontend) *contiv.ContivTarget {
+	c := &n.w.contiv
+	if f.set.Ranges != 0 && !c.inRanges(f.set.Ranges, n.p.Src) {
+		n.w.contivDrop(nil, "client outside of the source ranges")
+		return nil
+	}
+	if n.e.set.Role == contiv.CONTIV_ROLE_API_HOST || c.known(n.p.Src) {
+		return &f.set.InCluster
+	}
+	return &f.set.Outside
+}
+
+// refuse is a frontend that leads to no backend, or one of a whole address.
+func (n *contivOpening) refuse(f *contivFrontend) bool {
+	t := n.target(f)
+	switch {
+	case t == nil:
+	case t.Action == contiv.CONTIV_ACTION_API_REJECT:
+		n.reject()
+	default:
+		n.w.contivDrop(nil, "no local backend")
+	}
+	return false
+}
+
+func (n *contivOpening) frontend(f *contivFrontend) bool {
+	t := n.target(f)
+	switch {
+	case t == nil:
+		return false
+	case t.Action != contiv.CONTIV_ACTION_API_BALANCE:
+		return n.refuse(f)
+	}
+	b := n.choose(f, n.w.contiv.services[t.ServiceID])
+	if b == nil {
+		n.reject()
+		return false
+	}
+	if n.reset() {
+		return n.w.contivDrop(nil, "reset of no connection")
+	}
+	if t.Flags&contiv.CONTIV_TARGET_API_MASQ == 0 && !b.masq && b.end.Addr() != n.p.Src {
+		f.new++
+		return n.make(b, b.end, nil, true)
+	}
+	snat, _ := n.w.contiv.source(0, family(n.p.Src))
+	if !snat.addr.IsValid() {
+		return n.w.contivDrop(nil, "no address for source NAT")
+	}
+	f.new++
+	return n.make(b, b.end, &snat, true)
+}
+
+// choose is the remembered backend if the service still has it, else any; nil: there is none.
+func (n *contivOpening) choose(f *contivFrontend, s *contivService) *contivBackend {
+	if s == nil || len(s.backends) == 0 {
+		return nil
+	}
+	c := &n.w.contiv
+	b := s.backends[n.w.rng.IntN(len(s.backends))]
+	if s.flags&contiv.CONTIV_SERVICE_API_MAGLEV != 0 {
+		b = s.backends[Packet{Src: n.t.src.Addr(), SrcPort: n.t.src.Port()}.flow()%uint64(len(s.backends))]
+	}
+	if f.set.AffinityGroup == 0 {
+		return b
+	}
+	client := contivClient{f.set.AffinityGroup, n.p.Src}
+	if sticky, ok := c.conns.sticky[client]; ok {
+		for _, other := range s.backends {
+			if other.end == sticky.end {
+				b = other
+			}
+		}
+	}
+	c.conns.sticky[client] = contivSticky{b.end, n.now.Add(time.Duration(f.set.AffinityTimeout) * time.Second)}
+	return b
+}
+
+// isBackend says whether some service has a backend there.
+func (c *contivState) isBackend(end netip.AddrPort) bool {
+	for _, s := range c.services {
+		for _, b := range s.backends {
+			if b.end == end {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// contivSource is an address for sources, with its ports.
+type contivSource struct {
+	addr      netip.Addr
+	low, high uint16
+}
+
+// source is one of the addresses for sources; invalid: there is none of the family. known: there is one of that number.
+func (c *contivState) source(id uint32, fam int) (s contivSource, known bool) {
+	set := c.snats[id]
+	if set == nil {
+		return s, false
+	}
+	s.low, s.high = set.PortLow, set.PortHigh
+	a := netip.AddrFrom4(set.IP4)
+	if fam == ip6 {
+		a = netip.AddrFrom16(set.IP6)
+	}
+	if !a.IsUnspecified() {
+		s.addr = a
+	}
+	return s, true
+}
+
+// make enters the connection under its two keys, and translates its first packet.
+func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivSource, service bool) bool {
+	c, fam := &n.w.contiv, family(n.t.src.Addr())
+	stats := &c.conns.stats
+	pod := n.e.set.Role == contiv.CONTIV_ROLE_API_POD
+	if service && pod && n.p.Proto == ProtoUDP && c.tunnelPort(end.Port()) {
+		return n.w.contivDrop(&stats.Tunnel, "tunnel packet of a pod")
+	}
+	if limit := c.limit(n.e); n.e.connections[fam] >= limit {
+		n.e.refused++
+		return n.w.contivDrop(&stats.RefusedLimit, "endpoint has too many connections")
+	}
+	if c.conns.n[fam] >= c.max {
+		return n.w.contivDrop(&stats.RefusedFull, "connection table full")
+	}
+	answer, ok := n.answer(end, snat)
+	if !ok {
+		return n.w.contivDrop(&stats.RefusedPort, "no free port for source NAT")
+	}
+	c.conns.made++
+	conn := &contivConn{
+		keys: [2]contivTuple{n.t, answer}, ifx: n.i.index, backend: b, state: contivNew, number: c.conns.made,
+	}
+	for _, key := range conn.keys {
+		c.conns.table[key] = conn
+	}
+	c.conns.n[fam]++
+	n.e.connections[fam]++
+	if b != nil {
+		b.conns++
+	}
+	stats.Created++
+	conn.see(contivToBackend, n.p, n.now)
+	n.w.contivTranslate(n.p, conn, contivToBackend)
+	return true
+}
+
+// limit is how many connections an endpoint may have: other roles leave a quarter of the table to pods.
+func (c *contivState) limit(e *contivEndpoint) int {
+	switch {
+	case e.set.MaxConnections != 0:
+		return int(e.set.MaxConnections)
+	case e.set.Role == contiv.CONTIV_ROLE_API_POD:
+		return int(c.config.EndpointConnections)
+	}
+	return c.max - c.max/4
+}
+
+// answer is the key of what the backend answers. If it is taken, the source has another port.
+func (n *contivOpening) answer(end netip.AddrPort, snat *contivSource) (contivTuple, bool) {
+	source := n.t.src.Addr()
+	low, high := uint16(32768), uint16(65535)
+	if snat != nil {
+		source, low, high = snat.addr, snat.low, snat.high
+	}
+	icmp := n.p.Proto == ProtoICMP || n.p.Proto == ProtoICMPv6
+	try := func(port uint16) (contivTuple, bool) {
+		from := end
+		if icmp {
+			from = netip.AddrPortFrom(end.Addr(), port)
+		}
+		key := contivTuple{from, netip.AddrPortFrom(source, port), n.t.proto}
+		_, taken := n.w.contiv.conns.table[key]
+		return key, !taken && key != n.t
+	}
+	if key, free := try(n.t.src.Port()); free {
+		return key, true
+	}
+	size := int(high) - int(low) + 1
+	for range 16 {
+		if key, free := try(low + uint16(n.w.rng.IntN(size))); free {
+			return key, true
+		}
+	}
+	for at := range size {
+		if key, free := try(low + uint16(at)); free {
+			return key, true
+		}
+	}
+	return contivTuple{}, false
+}
+
+// reject answers from the packet's destination.
+func (n *contivOpening) reject() {
+	p := n.p
+	n.w.drop("contiv: rejected, no backend")
+	out := Packet{Src: p.Dst, Dst: p.Src, Proto: p.Proto, TTL: 64, own: true}
+	switch {
+	case p.Proto == ProtoTCP && n.reset():
+		return
+	case p.Proto == ProtoTCP:
+		out.SrcPort, out.DstPort, out.Flags = p.DstPort, p.SrcPort, FlagRST|FlagACK
+		if p.tcpFlags()&FlagACK != 0 {
+			out.Flags = FlagRST
+		}
+	case p.Dst.Is4():
+		out.Proto, out.Error = ProtoICMP, &ICMPError{Type: icmp4Unreachable, Code: icmp4NoPort, Inner: *p}
+	default:
+		out.Proto, out.Error = ProtoICMPv6, &ICMPError{Type: icmp6Unreachable, Code: icmp6NoPort, Inner: *p}
+	}
+	n.w.lookups = 0
+	n.w.lookup(nil, out, n.i.ip[family(p.Dst)].table)
+}
+
+// Codes of the errors that say that nobody listens.
+const icmp4NoPort, icmp6NoPort = 3, 4
