@@ -13,6 +13,9 @@ import (
 // contivTunnelPorts is how many ports the plugin has places for.
 const contivTunnelPorts = 4
 
+// contivTimeout is the longest time, in seconds.
+const contivTimeout = 30 * 86400
+
 // contivSettings are the plugin's settings without zeros, so that equal ones are equal.
 type contivSettings struct {
 	connections                                uint32
@@ -65,6 +68,11 @@ func validateContivConfig(v *vpp_contiv.Config) error {
 	for _, p := range v.TunnelPorts {
 		if p == 0 || p > 65535 {
 			f.add("tunnel_ports", "%d is not a port", p)
+		}
+	}
+	for _, seconds := range []uint32{v.TcpEstablished, v.TcpTransitory, v.Udp, v.UdpStream, v.Icmp, v.Sctp} {
+		if seconds > contivTimeout {
+			f.add("timeouts", "%d seconds is more than %d", seconds, contivTimeout)
 		}
 	}
 	return f.err()

@@ -58,7 +58,7 @@ func validateEndpoint(v *vpp_contiv.Endpoint) error {
 		f.add("addresses", "has %d, and there is room for %d", len(v.Addresses), contivAddresses)
 	}
 	for _, a := range v.Addresses {
-		if !addr(a).IsValid() {
+		if !addr(a).IsValid() || addr(a).IsUnspecified() {
 			f.add("addresses", "%q is not an address", a)
 		}
 	}

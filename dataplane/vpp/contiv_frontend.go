@@ -7,6 +7,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 )
 
+// contivAffinity is how many seconds the plugin remembers a client at most.
+const contivAffinity = 86400
+
 // contivFrontendKind: a frontend changes in place. Its services and ranges need not be known.
 func (k *kinds) contivFrontendKind() scheduler.Kind[*vpp_contiv.Frontend] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.Frontend, add bool) {
@@ -50,6 +53,14 @@ func validateFrontend(v *vpp_contiv.Frontend) error {
 	}
 	f.target("in_cluster", v.InCluster)
 	f.target("outside", v.Outside)
+	balances := v.GetInCluster().GetAction() == vpp_contiv.Frontend_Target_BALANCE ||
+		v.GetOutside().GetAction() == vpp_contiv.Frontend_Target_BALANCE
+	if v.Port == 0 && balances {
+		f.add("port", "is 0, and BALANCE needs one")
+	}
+	if v.AffinityTimeout > contivAffinity {
+		f.add("affinity_timeout", "%d is more than %d", v.AffinityTimeout, contivAffinity)
+	}
 	if (v.AffinityGroup == 0) != (v.AffinityTimeout == 0) {
 		f.add("affinity_timeout", "is %d, with the group %d: set both or none", v.AffinityTimeout, v.AffinityGroup)
 	}

@@ -24,7 +24,7 @@ func servingNode() values {
 		cnatIf("pod", vpp_cnat.Interface_POD, true, true), cnatIf("nic", vpp_cnat.Interface_OUTSIDE, false, true),
 		&vpp_cnat.SourceNAT{Ipv6Address: "fd00:16::1"}, translation("fd00:96::1", 80, "fd00:1::2", "fd00:1::3"),
 		dnat("s", port("10.96.0.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080")),
-	})
+	}, contivOn("pod"))
 }
 
 // Whichever request goes wrong, in the end VPP is as if none had, also in what it does not tell.
@@ -81,7 +81,7 @@ func dumpOf(f *vppfake.Fake) string {
 // onFake runs a test with an agent on a VPP of its own.
 func onFake(t *testing.T, run func(f *vppfake.Fake, a *agent)) {
 	t.Helper()
-	f := vppfake.New(vppfake.Config{Seed: 1})
+	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})
 	defer f.Close()
 	socket := filepath.Join(t.TempDir(), "api.sock")
 	if err := f.Listen(socket); err != nil {

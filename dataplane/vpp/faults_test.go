@@ -58,7 +58,7 @@ func node() values {
 		aclOf("services", []string{"tap-1", "bvi"}, []string{"bvi"}, allow("10.0.0.0/8", "10.96.0.3/32", 80), denyAll("10.96.0.3/32", 80)),
 		aclOf("more", []string{"tap-1"}, nil, denyAll("fd00:96::1/128", 80)),
 		dnat("default/guarded", guardedBy("services", port("10.96.0.3:80/tcp", "10.1.0.2:8080"))),
-	})
+	}, contivOn("tap-1"))
 }
 
 // Whatever goes wrong on the way, a resync without faults ends in what is desired, and deleting it leaves nothing.
@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 	for name, fault := range faults {
 		for seed := range uint64(6) {
 			t.Run(name+" "+strconv.FormatUint(seed, 10), func(t *testing.T) {
-				f := vppfake.New(vppfake.Config{Seed: seed})
+				f := vppfake.New(vppfake.Config{Seed: seed, Plugin: true})
 				t.Cleanup(func() { f.Close() })
 				socket := filepath.Join(t.TempDir(), "api.sock")
 				if err := f.Listen(socket); err != nil {

@@ -43,7 +43,7 @@ type target struct {
 func onVPP(t *testing.T, opts vpptest.Options, run func(t *testing.T, g *target)) {
 	t.Helper()
 	t.Run("fake", func(t *testing.T) {
-		f := vppfake.New(vppfake.Config{Seed: 1, Workers: opts.Workers})
+		f := vppfake.New(vppfake.Config{Seed: 1, Workers: opts.Workers, Plugin: opts.Plugin})
 		t.Cleanup(func() { f.Close() })
 		socket := filepath.Join(t.TempDir(), "api.sock")
 		if err := f.Listen(socket); err != nil {
@@ -242,6 +242,7 @@ func vppState(t *testing.T, a *agent) string {
 	cnatLines(lane, add, end)
 	pnatLines(lane, add, end)
 	aclLines(lane, add, end)
+	contivLines(lane, add, end)
 	for _, v6 := range []bool{false, true} {
 		conn.Dump(lane, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: family(v6)},
 			func(d *ip_neighbor.IPNeighborDetails) { add("neighbour %v", d.Neighbor) }, end)

@@ -39,6 +39,7 @@ type contivConn struct {
 	backend *contivBackend
 	state   uint8
 	fins    [2]bool
+	replied bool // by the backend
 	last    time.Time
 	number  uint64
 }
@@ -105,16 +106,20 @@ func (c *contivState) timeout(conn *contivConn) time.Duration {
 	seconds := c.config.ICMP
 	switch conn.keys[0].proto {
 	case ProtoTCP:
-		switch conn.state {
-		case contivOpen:
+		switch {
+		case conn.state == contivOpen:
 			seconds = c.config.TCPEstablished
-		case contivClosed:
+		case conn.state == contivClosed:
 			seconds = 10
-		default:
+		case conn.state == contivNew:
 			seconds = c.config.TCPTransitory
+		case conn.gone():
+			seconds = 60
+		default:
+			seconds = 3600 // one FIN
 		}
 	case ProtoUDP:
-		if seconds = c.config.UDP; conn.state != contivNew {
+		if seconds = c.config.UDP; conn.state == contivOpen {
 			seconds = c.config.UDPStream
 		}
 	case ProtoSCTP:
@@ -126,7 +131,7 @@ func (c *contivState) timeout(conn *contivConn) time.Duration {
 // sweep ends what has been idle, and UDP to backends that have gone.
 func (c *contivState) sweep(now time.Time) {
 	for _, conn := range c.conns.sorted() {
-		if now.Sub(conn.last) > c.timeout(conn) || conn.keys[0].proto == ProtoUDP && conn.backend != nil && conn.backend.gone {
+		if now.Sub(conn.last) > c.timeout(conn) || conn.keys[0].proto == ProtoUDP && conn.gone() {
 			c.end(conn)
 		}
 	}
@@ -137,13 +142,19 @@ func (c *contivState) sweep(now time.Time) {
 	}
 }
 
-// see follows the flags of TCP.
+// gone: the backend has left its service.
+func (conn *contivConn) gone() bool { return conn.backend != nil && conn.backend.gone }
+
+// see follows the flags of TCP, whose connection is open when the client has acknowledged what the backend sent.
 func (conn *contivConn) see(dir int, p *Packet, now time.Time) {
 	conn.last = now
-	if dir == contivToClient && conn.state == contivNew {
-		conn.state = contivOpen
-	}
 	if p.Proto != ProtoTCP {
+		if dir == contivToClient && conn.state == contivNew {
+			conn.state = contivOpen
+		}
+		return
+	}
+	if p.later() {
 		return
 	}
 	switch flags := p.tcpFlags(); {
@@ -154,6 +165,10 @@ func (conn *contivConn) see(dir int, p *Packet, now time.Time) {
 		if conn.state = contivClosing; conn.fins[0] && conn.fins[1] {
 			conn.state = contivClosed
 		}
+	case conn.state == contivNew && dir == contivToClient:
+		conn.replied = true
+	case conn.state == contivNew && conn.replied && flags&FlagACK != 0:
+		conn.state = contivOpen
 	}
 }
 

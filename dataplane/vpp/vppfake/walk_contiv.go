@@ -18,6 +18,14 @@ func (w *walk) contivDrop(counter *uint64, reason string) bool {
 
 // contivInput is the plugin's node where packets come in, before every other feature; false: the packet goes no further.
 func (w *walk) contivInput(i *iface, p *Packet) bool {
+	goOn := w.contivDecide(i, p)
+	if p.later() {
+		p.SrcPort, p.DstPort, p.Echo, p.Flags = 0, 0, 0, 0
+	}
+	return goOn
+}
+
+func (w *walk) contivDecide(i *iface, p *Packet) bool {
 	c := &w.contiv
 	e := c.endpoints[i.index]
 	if e == nil {
@@ -33,8 +41,7 @@ func (w *walk) contivInput(i *iface, p *Packet) bool {
 	now := time.Now()
 	c.sweep(now)
 	if p.Error != nil {
-		w.contivError(p)
-		return true
+		return w.contivError(e, p)
 	}
 	t, ok := contivTupleOf(p)
 	if !ok {
@@ -84,14 +91,12 @@ func (c *contivState) tunnelPort(port uint16) bool {
 
 // chooseAfresh: the packet is the first of a new connection of the same client.
 func (conn *contivConn) chooseAfresh(t contivTuple, p *Packet) bool {
-	gone := conn.backend != nil && conn.backend.gone
+	forth := t == conn.keys[contivToBackend]
 	switch {
-	case t != conn.keys[contivToBackend]:
-		return false
-	case p.Proto == ProtoTCP && p.tcpFlags()&(FlagSYN|FlagACK) == FlagSYN:
-		return conn.state == contivClosed || conn.state == contivNew && gone
+	case p.Proto == ProtoTCP && p.tcpFlags()&(FlagSYN|FlagACK|FlagRST) == FlagSYN:
+		return conn.state == contivClosed || forth && conn.state != contivOpen && conn.gone()
 	case p.Proto == ProtoUDP:
-		return gone
+		return forth && conn.gone()
 	}
 	return false
 }
@@ -114,13 +119,17 @@ func (w *walk) contivTranslate(p *Packet, conn *contivConn, dir int) {
 	w.step("contiv: %s", *p)
 }
 
-// contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is.
-func (w *walk) contivError(p *Packet) {
+// contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is. False: a
+// pod tells of a connection that is not its own.
+func (w *walk) contivError(e *contivEndpoint, p *Packet) bool {
 	src, dst, proto := p.Error.about()
 	t := contivTuple{src, dst, proto}
 	conn := w.contiv.conns.table[t]
-	if conn == nil {
-		return
+	if conn == nil || conn.keys[0] == conn.keys[1].reverse() {
+		return true
+	}
+	if e.set.Role == contiv.CONTIV_ROLE_API_POD && src.Addr() != p.Src {
+		return w.contivDrop(&w.contiv.conns.stats.Spoofed, "source that is not the pod's")
 	}
 	dir := contivToBackend
 	if t == conn.keys[contivToClient] {
@@ -132,6 +141,7 @@ func (w *walk) contivError(p *Packet) {
 	}
 	p.Dst, p.Error = to.dst.Addr(), p.Error.turned(to.src, to.dst)
 	w.step("contiv: %s", *p)
+	return true
 }
 
 // contivWhole is a packet of a protocol without connections: only a frontend of a whole address is for it.
@@ -163,13 +173,12 @@ func (n *contivOpening) open() bool {
 	if f := c.frontends[contivPlace{at: netip.AddrPortFrom(n.t.dst.Addr(), 0)}]; f != nil {
 		return n.refuse(f)
 	}
-	if n.reset() {
-		return true
+	if n.t == n.t.reverse() {
+		return true // to itself: both keys would be one
 	}
-	if n.p.Proto != ProtoICMP && n.p.Proto != ProtoICMPv6 && c.isBackend(n.t.dst) {
-		return n.make(nil, n.t.dst, nil, false)
-	}
-	if n.e.set.Role == contiv.CONTIV_ROLE_API_POD && n.e.set.Egress != 0 && !n.t.dst.Addr().IsMulticast() && !c.known(n.t.dst.Addr()) {
+	role, dst := n.e.set.Role, n.t.dst.Addr()
+	pod := role == contiv.CONTIV_ROLE_API_POD
+	if pod && n.e.set.Egress != 0 && !dst.IsMulticast() && !dst.IsLinkLocalUnicast() && !dst.IsLoopback() && !c.known(dst) {
 		snat, known := c.source(n.e.set.Egress, family(n.t.src.Addr()))
 		switch {
 		case !known:
@@ -177,6 +186,10 @@ func (n *contivOpening) open() bool {
 		case snat.addr.IsValid():
 			return n.make(nil, n.t.dst, &snat, false)
 		}
+	}
+	echo := n.p.Proto == ProtoICMP || n.p.Proto == ProtoICMPv6
+	if !echo && (pod || role == contiv.CONTIV_ROLE_API_HOST) && c.isBackend(n.t.dst) {
+		return n.make(nil, n.t.dst, nil, false)
 	}
 	return true
 }
@@ -217,23 +230,22 @@ func (n *contivOpening) frontend(f *contivFrontend) bool {
 	case t.Action != contiv.CONTIV_ACTION_API_BALANCE:
 		return n.refuse(f)
 	}
+	f.new++
+	if n.reset() {
+		return n.w.contivDrop(nil, "reset of no connection")
+	}
 	b := n.choose(f, n.w.contiv.services[t.ServiceID])
 	if b == nil {
 		n.reject()
 		return false
 	}
-	if n.reset() {
-		return n.w.contivDrop(nil, "reset of no connection")
-	}
 	if t.Flags&contiv.CONTIV_TARGET_API_MASQ == 0 && !b.masq && b.end.Addr() != n.p.Src {
-		f.new++
 		return n.make(b, b.end, nil, true)
 	}
 	snat, _ := n.w.contiv.source(0, family(n.p.Src))
 	if !snat.addr.IsValid() {
 		return n.w.contivDrop(nil, "no address for source NAT")
 	}
-	f.new++
 	return n.make(b, b.end, &snat, true)
 }
 
@@ -362,8 +374,10 @@ func (n *contivOpening) answer(end netip.AddrPort, snat *contivSource) (contivTu
 		_, taken := n.w.contiv.conns.table[key]
 		return key, !taken && key != n.t
 	}
-	if key, free := try(n.t.src.Port()); free {
-		return key, true
+	if own := n.t.src.Port(); snat == nil || icmp || own >= low && own <= high {
+		if key, free := try(own); free {
+			return key, true
+		}
 	}
 	size := int(high) - int(low) + 1
 	for range 16 {

@@ -50,6 +50,9 @@ func (v *VPP) plugins() []string {
 	for _, dir := range []string{"lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64", "lib"} {
 		path := filepath.Join(prefix, dir, "vpp_plugins")
 		if _, err := os.Stat(path); err == nil {
+			if own, _ := FindPlugin(); v.opts.Plugin {
+				path += ":" + filepath.Dir(own)
+			}
 			lines = append(lines, "path "+path)
 			break
 		}
@@ -62,6 +65,9 @@ func (v *VPP) plugins() []string {
 	if v.opts.FewPlugins != nil {
 		lines = append(lines, "plugin default { disable }")
 		enable(v.opts.FewPlugins...)
+		if v.opts.Plugin {
+			enable("contiv")
+		}
 		return lines
 	}
 	lines = append(lines, "plugin dpdk_plugin.so { disable }")

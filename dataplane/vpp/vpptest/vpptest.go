@@ -21,6 +21,9 @@ import (
 // ErrNoVPP: there is no VPP to run.
 var ErrNoVPP = errors.New("real VPP not found (VPP_PREFIX or PATH)")
 
+// ErrNoPlugin: our own plugin has not been built.
+var ErrNoPlugin = errors.New("bin/contiv_plugin.so not found (make vpp-plugin, or CONTIV_VPP_PLUGIN)")
+
 // Options of an instance. The zero value is a small VPP in the present network namespace.
 type Options struct {
 	Netns           string        // name of the network namespace (ip netns) to run in
@@ -29,6 +32,7 @@ type Options struct {
 	HeapMB          int           // main heap; default 256
 	Buffers         int           // buffers per NUMA node; default 16384
 	Workers         int           // worker threads
+	Plugin          bool          // with our own plugin (dataplane/vpp/plugin)
 	PerNodeCounters bool          // counters per graph node in the statistics
 	FewPlugins      []string      // if not nil, only these plugins are loaded ("acl", "nat", …): starts faster
 	Config          string        // more lines of startup.conf
@@ -58,11 +62,29 @@ func Find() (bin string, ok bool) {
 	return bin, err == nil
 }
 
+// FindPlugin is the path of our own plugin: $CONTIV_VPP_PLUGIN, else what make vpp-plugin builds in the repository that the
+// present directory is in.
+func FindPlugin() (path string, ok bool) {
+	if path = os.Getenv("CONTIV_VPP_PLUGIN"); path == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return "", false
+		}
+		for ; path == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+				path = filepath.Join(dir, "bin", "contiv_plugin.so")
+			}
+		}
+	}
+	info, err := os.Stat(path)
+	return path, err == nil && info.Mode().IsRegular()
+}
+
 // Start runs an instance until the end of the test, which is skipped where there is no VPP.
 func Start(t testing.TB, opts Options) *VPP {
 	t.Helper()
 	v, err := Launch(t.Context(), opts)
-	if errors.Is(err, ErrNoVPP) {
+	if errors.Is(err, ErrNoVPP) || errors.Is(err, ErrNoPlugin) {
 		t.Skip(err.Error())
 	}
 	if err != nil {
@@ -85,6 +107,9 @@ func Launch(ctx context.Context, opts Options) (*VPP, error) {
 	}
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: found %s, but running it needs root", ErrNoVPP, bin)
+	}
+	if _, built := FindPlugin(); opts.Plugin && !built {
+		return nil, ErrNoPlugin
 	}
 	reap()
 	opts.setDefaults()
