@@ -66,6 +66,10 @@ gen: ## regenerate the protobuf code (needs protoc)
 	plugins/nodesync/vppnode/gen.sh
 	plugins/idalloc/idallocation/gen.sh
 
+.PHONY: vpp-plugin
+vpp-plugin: ## build bin/contiv_plugin.so against the installed VPP 25.10 (gcc and VPP's headers; SANITIZE=address,undefined)
+	$(MAKE) -C dataplane/vpp/plugin OUT=$(CURDIR)/$(BIN)/contiv_plugin.so
+
 .PHONY: vpp-api
 vpp-api: ## regenerate the code of the VPP plugin's API (needs vpp-dev 25.10)
 	dataplane/vpp/plugin/gen.sh

@@ -5,6 +5,7 @@ missing=
 for pair in ip:iproute2 ping:iputils-ping iptables:iptables nft:nftables ipset:ipset dnsmasq:dnsmasq-base ethtool:ethtool gcc:gcc curl:curl openssl:openssl nsenter:util-linux git:git; do
 	command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
+[ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
 if [ -n "$missing" ]; then
 	echo "installing:$missing"
 	sudo=

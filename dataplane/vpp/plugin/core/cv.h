@@ -161,7 +161,7 @@ typedef enum
   CV_VERDICT_PASS,   /* on along the feature arc, perhaps rewritten */
   CV_VERDICT_DROP,
   CV_VERDICT_REJECT, /* the shell makes the answer: cv_reject */
-  CV_VERDICT_REASSEMBLE, /* the shell sends it through virtual reassembly, and comes back with ports set */
+  CV_VERDICT_REASSEMBLE, /* a fragment: the shell gives a later one its ports, sets reassembled, and calls cv_parse again */
 } cv_verdict_t;
 
 /* A tuple, wire order: what is looked up. ICMP echo: the identifier is both ports. */
@@ -182,12 +182,13 @@ typedef struct
   uint32_t sw_if_index; /* of the endpoint */
   bool l4_checksum_offloaded; /* TCP and UDP checksums are computed later, from scratch: leave them */
   bool reassembled;     /* the three below come from virtual reassembly */
-  bool later_fragment;  /* has no transport header of its own */
+  bool later_fragment;  /* has no transport header of its own; cv_parse says so, too, when it asks for reassembly */
   uint16_t sport, dport; /* wire */
   uint8_t tcp_flags;
   /* set by cv_parse */
   cv_tuple_t tuple;
   uint64_t hash;
+  uint32_t frag_id; /* of a fragment, wire */
   uint16_t l4;    /* offset of the transport header, 0: none here */
   uint16_t inner, inner_l4; /* of an ICMP error: offsets of the packet inside and of its transport */
   uint8_t proto;  /* of the transport */

@@ -71,13 +71,14 @@ skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
 	case 44: /* fragment */
 	  if (*at + 8 > p->len)
 	    return false;
+	  memcpy (&p->frag_id, h + 4, 4);
+	  if (be16 (h + 2) & 0xfff8)
+	    p->later_fragment = true;
 	  if (!p->reassembled)
 	    {
 	      *fragment = true;
 	      return true;
 	    }
-	  if (be16 (h + 2) & 0xfff8)
-	    p->later_fragment = true;
 	  len = 8;
 	  break;
 	default:
@@ -182,6 +183,8 @@ read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
       *proto = p->ip[9];
       uint16_t frag = be16 (p->ip + 6);
       *fragment = (frag & 0x3fff) && !p->reassembled;
+      p->frag_id = 0;
+      memcpy (&p->frag_id, p->ip + 4, 2);
       if (frag & 0x1fff)
 	p->later_fragment = true;
       if (header >= 20 && header <= p->len)

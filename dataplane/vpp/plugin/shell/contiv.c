@@ -1,0 +1,127 @@
+/* The plugin: its registration, start-up configuration, start, and the sweep. */
+#include <sys/random.h>
+#include <vnet/plugin/plugin.h>
+#include "contiv.h"
+
+#define CONNECTIONS_MIN	    1024
+#define CONNECTIONS_MAX	    (1 << 24)
+#define CONNECTIONS_DEFAULT (1 << 18)
+
+contiv_main_t contiv_main;
+
+VLIB_PLUGIN_REGISTER () = {
+  .version = "1.0.0",
+  .version_required = "25.10",
+  .description = "Contiv: services, source NAT and the source check of pods",
+};
+
+vlib_error_desc_t contiv_errors[CONTIV_N_ERRORS] = {
+#define pass(name) (name == CV_PASSED || name == CV_TRANSLATED || name == CV_CREATED)
+#define _(name, text) [CV_##name] = { #name, text, pass (CV_##name) ? VL_COUNTER_SEVERITY_INFO : VL_COUNTER_SEVERITY_ERROR },
+  CV_FOREACH_REASON (_)
+#undef _
+#undef pass
+#define _(name, text) [CONTIV_ERROR_##name] = { #name, text, VL_COUNTER_SEVERITY_INFO },
+  CONTIV_FOREACH_ERROR (_)
+#undef _
+};
+
+/* ---- order: our features come before all others of their arcs, of whatever plugin ---- */
+
+static void
+runs_before_all (vnet_feature_registration_t *ours)
+{
+  char **names = 0;
+  for (vnet_feature_registration_t *f = feature_main.next_feature; f; f = f->next)
+    if (f != ours && !strcmp (f->arc_name, ours->arc_name))
+      vec_add1 (names, f->node_name);
+  vec_add1 (names, 0);
+  ours->runs_before = names;
+}
+
+static void
+set_order (void)
+{
+  for (vnet_feature_registration_t *f = feature_main.next_feature; f; f = f->next)
+    if (!strncmp (f->node_name, "contiv-", 7))
+      runs_before_all (f);
+}
+
+/* startup.conf: contiv { connections N }. Early, because by then all plugins are loaded, and no feature arc is made yet. */
+static clib_error_t *
+contiv_config (vlib_main_t *vm, unformat_input_t *input)
+{
+  set_order ();
+  contiv_main.connections = CONNECTIONS_DEFAULT;
+  while (unformat_check_input (input) != UNFORMAT_END_OF_INPUT)
+    {
+      u32 n;
+      if (!unformat (input, "connections %u", &n))
+	return clib_error_return (0, "contiv: unknown input '%U'; known is: connections N", format_unformat_error, input);
+      if (n < CONNECTIONS_MIN || n > CONNECTIONS_MAX)
+	return clib_error_return (0, "contiv: connections %u: give %u to %u", n, CONNECTIONS_MIN, CONNECTIONS_MAX);
+      contiv_main.connections = n;
+    }
+  return 0;
+}
+
+VLIB_EARLY_CONFIG_FUNCTION (contiv_config, "contiv");
+
+static clib_error_t *
+contiv_init (vlib_main_t *vm)
+{
+  contiv_main_t *cm = &contiv_main;
+  if (getrandom (&cm->seed, sizeof (cm->seed), 0) != sizeof (cm->seed))
+    return clib_error_return_unix (0, "contiv: getrandom");
+  return contiv_api_init ();
+}
+
+VLIB_INIT_FUNCTION (contiv_init);
+
+/* The core is made when the configuration has been read and the number of threads is known. */
+static clib_error_t *
+contiv_start (vlib_main_t *vm)
+{
+  contiv_main_t *cm = &contiv_main;
+  cv_config_t config = { .connections_max = cm->connections };
+  u32 n_threads = vlib_get_n_threads ();
+  cm->core = cv_new (&config, n_threads, cm->seed);
+  if (!cm->core)
+    return clib_error_return (0, "contiv: no memory for its core");
+  vec_validate_aligned (cm->workers, n_threads - 1, CLIB_CACHE_LINE_BYTES);
+  return 0;
+}
+
+VLIB_MAIN_LOOP_ENTER_FUNCTION (contiv_start);
+
+/* ---- the sweep: ten times a second while there is something to sweep, else it sleeps ---- */
+
+static uword
+contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
+{
+  contiv_main_t *cm = &contiv_main;
+  while (1)
+    {
+      if (!cm->n_endpoints && cv_idle (cm->core))
+	vlib_process_wait_for_event (vm);
+      else
+	vlib_process_wait_for_event_or_clock (vm, 0.1);
+      vlib_process_get_events (vm, 0);
+      u32 now = contiv_now (vm);
+      cv_sweep (cm->core, now);
+      contiv_fragments_expire (vm, now);
+    }
+  return 0;
+}
+
+VLIB_REGISTER_NODE (contiv_sweep_node) = {
+  .function = contiv_sweep,
+  .type = VLIB_NODE_TYPE_PROCESS,
+  .name = "contiv-sweep",
+};
+
+void
+contiv_wake (vlib_main_t *vm)
+{
+  vlib_process_signal_event (vm, contiv_sweep_node.index, 1, 0);
+}

@@ -1,0 +1,106 @@
+/* What the files of the shell share. The shell has VPP's graph nodes, API, CLI and counters; core/cv.h decides. */
+#ifndef CONTIV_SHELL_H
+#define CONTIV_SHELL_H
+
+#include <vlib/vlib.h>
+#include <vnet/vnet.h>
+#include <vnet/api_errno.h>
+#include "../core/cv.h"
+#include "frag.h"
+
+/* An interface under the plugin's care. */
+typedef struct
+{
+  cv_role_t role; /* CV_ROLE_NONE: it is not */
+  u8 features;	  /* bits of those that are enabled: endpoint.c */
+  frags_t *frags; /* NULL: no memory, fragments are dropped */
+} contiv_interface_t;
+
+typedef struct
+{
+  f64 second;	 /* when tokens were counted last */
+  f64 tokens;
+  CLIB_CACHE_LINE_ALIGN_MARK (end);
+} contiv_worker_t;
+
+typedef struct
+{
+  cv_main_t *core;
+  contiv_interface_t *interfaces; /* vector by sw_if_index; changes under the barrier */
+  contiv_worker_t *workers;	  /* vector by thread */
+  u32 connections;		  /* of startup.conf; 0: default */
+  u64 seed;
+  u32 n_endpoints;
+  u16 msg_id_base;
+} contiv_main_t;
+
+extern contiv_main_t contiv_main;
+extern vlib_node_registration_t contiv_sweep_node, contiv_ip4_input_node;
+
+/* What the shell counts beside the core's reasons. */
+#define CONTIV_FOREACH_ERROR(_)                                                                                                  \
+  _ (ANSWERED, "answers to rejected packets")                                                                                    \
+  _ (NO_BUFFER, "no buffer for an answer")                                                                                       \
+  _ (FRAGMENT_WAITS, "fragments that waited for their first one")                                                                \
+  _ (FRAGMENT_LOST, "fragments without a first one, or too many")
+
+typedef enum
+{
+  CONTIV_ERROR_FIRST = CV_N_REASONS - 1,
+#define _(name, text) CONTIV_ERROR_##name,
+  CONTIV_FOREACH_ERROR (_)
+#undef _
+    CONTIV_N_ERRORS
+} contiv_error_t;
+
+extern vlib_error_desc_t contiv_errors[CONTIV_N_ERRORS];
+
+/* Tenths of seconds, as the core counts. */
+static_always_inline u32
+contiv_now (vlib_main_t *vm)
+{
+  return (u32) (vlib_time_now (vm) * 10);
+}
+
+/* What the API returns for a result of the core. */
+static_always_inline int
+contiv_retval (cv_result_t r)
+{
+  switch (r)
+    {
+    case CV_OK:
+      return 0;
+    case CV_NOT_FOUND:
+      return VNET_API_ERROR_NO_SUCH_ENTRY;
+    case CV_NO_MEMORY:
+      return VNET_API_ERROR_LIMIT_EXCEEDED;
+    default:
+      return VNET_API_ERROR_INVALID_VALUE;
+    }
+}
+
+/* endpoint.c: 0 or VNET_API_ERROR_* */
+int contiv_endpoint_set (vlib_main_t *vm, u32 sw_if_index, const cv_endpoint_t *e);
+int contiv_endpoint_del (vlib_main_t *vm, u32 sw_if_index);
+void contiv_fragments_expire (vlib_main_t *vm, u32 now);
+
+/* contiv.c: wakes the sweep after a change. */
+void contiv_wake (vlib_main_t *vm);
+
+/* reject.c: an answer to a rejected packet, as a new buffer, ~0: none. */
+u32 contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error);
+
+/* api.c */
+clib_error_t *contiv_api_init (void);
+
+/* trace.c */
+typedef struct
+{
+  cv_tuple_t before, after;
+  u32 sw_if_index, connection;
+  u8 verdict, reason;
+  bool fragment;
+} contiv_trace_t;
+format_function_t format_contiv_trace, format_contiv_addr, format_contiv_end;
+
+#endif
