@@ -72,9 +72,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
 		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, to which contiv-ksr writes")
 	daemon.RegisterKubernetes(f, &o.kubernetes.api)
-	f.BoolVar(&o.services.ignoreExternalIPs, "ignore-external-ips", false, "do not serve spec.externalIPs of services (CVE-2020-8554)")
-	f.StringSliceVar(&o.services.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that take "+
-		"traffic for node ports (default: all)")
+	o.services.register(f)
 	o.nat.register(f)
 	o.cnat.register(f)
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")

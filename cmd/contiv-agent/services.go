@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/processor"
 )
 
 // kubeState is where the state of Kubernetes comes from: the API server, or contiv-ksr through etcd.
@@ -34,10 +36,23 @@ type serviceOptions struct {
 	ignoreExternalIPs bool
 	nodePortAddresses []string
 	nodePortNetworks  []netip.Prefix // nodePortAddresses, read
+	reservedPorts     []string
+	reservedNodePorts []processor.NodePort // reservedPorts, read
 }
 
-// complete reads the networks.
-func (o *serviceOptions) complete() error {
+func (o *serviceOptions) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.ignoreExternalIPs, "ignore-external-ips", false, "do not serve spec.externalIPs of services (CVE-2020-8554)")
+	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that take "+
+		"traffic for node ports (default: all)")
+	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that no service "+
+		"gets by naming a node's address in spec.externalIPs or as a load balancer's")
+}
+
+// complete reads the networks and ports.
+func (o *serviceOptions) complete() (err error) {
+	if o.reservedNodePorts, err = service.ParseNodePorts(o.reservedPorts); err != nil {
+		return fmt.Errorf("--reserved-node-ports: %w", err)
+	}
 	for _, text := range o.nodePortAddresses {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
@@ -167,6 +182,7 @@ func (a *agent) newServices() (*service.Plugin, error) {
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },
 		IgnoreExternalIPs: a.opts.services.ignoreExternalIPs, NodePortAddresses: a.opts.services.nodePortNetworks,
+		ReservedNodePorts: a.opts.services.reservedNodePorts,
 	})
 	if err := a.dataplane.renderServices(a, p); err != nil {
 		return nil, fmt.Errorf("services: %w", err)

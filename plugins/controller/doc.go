@@ -53,7 +53,8 @@
 // and nobody retries, is removed by a downstream resync, with backoff, while the node stays ready. Whatever else went wrong is
 // healed by a
 // full resync after DelayAfterErrorHealing; a healing that fails makes the node unready and is repeated with backoff until
-// one succeeds. After a FatalError updates are refused until a full resync (from the database or POST /controller/resync)
+// one succeeds. Before a start-up resync is repeated, the changes of the cluster's state that wait are made part of it: the removal
+// of an object of which it has failed is such a change. After a FatalError updates are refused until a full resync (from the database or POST /controller/resync)
 // succeeds; nothing ever stops VPP or ends the process.
 //
 // # Goroutines and ownership

@@ -236,14 +236,31 @@ func (c *Controller) next() *item {
 	ev := c.core.due(c.deps.Now())
 	c.status.set(c.core.health())
 	if ev != nil {
+		c.fold(ev)
 		return &item{ev: ev}
 	}
 	it, superseded := c.queue.next()
+	if it != nil {
+		c.fold(it.ev)
+	}
 	for _, old := range superseded {
 		c.deps.Log.Debug("event is superseded by a snapshot", "event", old.ev.String())
 		c.done(old.ev, nil)
 	}
 	return it
+}
+
+// fold adds the changes of the cluster's state that wait to what a repeated start-up resync starts from: one of them may remove
+// the object of which the last one has failed.
+func (c *Controller) fold(ev api.Event) {
+	if _, snapshot := ev.(*api.DBResync); snapshot || ev.Method() != api.FullResync || c.core.startup.phase != startupIncomplete {
+		return
+	}
+	for _, it := range c.queue.takeChanges() {
+		c.deps.Log.Debug("change is part of the start-up resync", "event", it.ev.String())
+		c.core.refresh(it.ev)
+		c.done(it.ev, nil)
+	}
 }
 
 // wait returns when there may be something to do.

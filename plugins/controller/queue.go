@@ -269,6 +269,29 @@ func (q *queue) supersededLocked(by *item, n int) (superseded []*item) {
 	return superseded
 }
 
+// takeChanges takes the changes of the cluster's state that wait, up to the first snapshot, which has later ones in it or not.
+func (q *queue) takeChanges() (taken []*item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	end := slices.IndexFunc(q.main, func(it *item) bool { _, is := it.ev.(*api.DBResync); return is })
+	if end < 0 {
+		end = len(q.main)
+	}
+	kept := make([]*item, 0, len(q.main))
+	for i, it := range q.main {
+		if _, change := it.ev.(*api.KubeStateChange); change && i < end {
+			taken = append(taken, it)
+			continue
+		}
+		kept = append(kept, it)
+	}
+	if q.main = kept; len(taken) > 0 && len(q.main) < q.limit {
+		close(q.room)
+		q.room = make(chan struct{})
+	}
+	return taken
+}
+
 // begin says which event is being handled, under which number.
 func (q *queue) begin(ev api.Event, seqNum uint64) {
 	q.mu.Lock()

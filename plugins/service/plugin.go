@@ -36,6 +36,10 @@ type Deps struct {
 	// IgnoreExternalIPs and NodePortAddresses are as in processor.Config.
 	IgnoreExternalIPs bool
 	NodePortAddresses []netip.Prefix
+	// ReservedNodePorts are as in processor.Config; nil: DefaultReservedNodePorts.
+	ReservedNodePorts []processor.NodePort
+	// Problems is told what of services is not served; nil: nothing is.
+	Problems processor.Problems
 	// HealthCheckAddress is where health checks are answered; empty: at all addresses of the host.
 	HealthCheckAddress string
 }
@@ -80,6 +84,8 @@ func New(deps Deps) *Plugin {
 	p.processor = processor.New(processor.Config{
 		NodeName: deps.ServiceLabel.GetAgentLabel(), IgnoreExternalIPs: deps.IgnoreExternalIPs,
 		NodePortAddresses: deps.NodePortAddresses, PodNetworks: deps.ContivConf.IPAM().PodSubnetCIDR,
+		ReservedNetworks: reservedNetworks(deps.ContivConf.IPAM()), ReservedNodePorts: deps.reservedNodePorts(),
+		Problems: deps.Problems,
 	}, p.health)
 	p.nodes = newAddresses()
 	if deps.HTTPHandlers != nil {

@@ -1,0 +1,55 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// TestRemovalHelps: an object of which the start-up resync fails, and which is removed then, does not keep the node from starting;
+// what came meanwhile is not lost, and a snapshot that waits is not overtaken by older or newer changes.
+func TestRemovalHelps(t *testing.T) {
+	has := map[string]bool{}
+	h := &hook{name: "h", resync: func(_ api.Event, kube api.KubeStateData, _ int, _ api.ResyncOperations) error {
+		clear(has)
+		for key := range kube["item"] {
+			has[key] = true
+		}
+		if has["bad"] {
+			return errors.New("a bad object")
+		}
+		return nil
+	}}
+	s := simOf(t, h)
+	s.push(dbResync(map[string]string{"a": "1", "bad": "1"}))
+	s.push(&api.KubeStateChange{Resource: "item", Key: "b", NewValue: str("2")})
+	s.push(&api.KubeStateChange{Resource: "item", Key: "bad", PrevValue: str("1")})
+	if s.c.ready() {
+		t.Error("ready with a start-up resync that has failed")
+	}
+	s.advance(time.Minute)
+	if ready := s.c.ready(); !ready || !has["a"] || !has["b"] || has["bad"] {
+		t.Errorf("ready: %t, the handler has %v", ready, has)
+	}
+	if n := s.c.queue.length(); n != 0 {
+		t.Errorf("%d events wait", n)
+	}
+}
+
+// TestFoldStopsAtSnapshots: changes behind a snapshot that waits are newer than it.
+func TestFoldStopsAtSnapshots(t *testing.T) {
+	q := newQueue(10, func(api.Event) bool { return true })
+	first, second := &api.KubeStateChange{Key: "1"}, &api.KubeStateChange{Key: "2"}
+	ping := newPing("p", false)
+	for _, ev := range []api.Event{first, ping, dbResync(nil), second} {
+		if err := q.push(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := q.takeChanges()
+	if len(taken) != 1 || taken[0].ev != api.Event(first) || q.length() != 3 {
+		t.Errorf("%d taken, %d left", len(taken), q.length())
+	}
+}

@@ -1,0 +1,59 @@
+package service
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/service/processor"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// DefaultReservedNodePorts are ports that nodes need for themselves: SSH, etcd, the API server, the agent and contiv-ksr, the
+// kubelet and the other parts of Kubernetes, and the tunnel.
+func DefaultReservedNodePorts() []string {
+	return []string{"tcp:22", "tcp:2379-2381", "tcp:6443", "tcp:9191", "tcp:9999", "tcp:10248-10260", "udp:4789"}
+}
+
+// ParseNodePorts reads ports such as tcp:22 or udp:5000-5010.
+func ParseNodePorts(texts []string) ([]processor.NodePort, error) {
+	out := []processor.NodePort{}
+	for _, text := range texts {
+		protocol, ports, ok := strings.Cut(text, ":")
+		first, last, isRange := strings.Cut(ports, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		p, known := map[string]renderer.ProtocolType{"tcp": renderer.TCP, "udp": renderer.UDP, "sctp": renderer.SCTP}[protocol]
+		if !ok || !known || err1 != nil || err2 != nil || from == 0 || to < from {
+			return nil, fmt.Errorf("port %q: write it as tcp:22 or udp:5000-5010", text)
+		}
+		out = append(out, processor.NodePort{Protocol: p, First: uint16(from), Last: uint16(to)})
+	}
+	return out, nil
+}
+
+// reservedNodePorts are those of Deps, or the default ones.
+func (d *Deps) reservedNodePorts() []processor.NodePort {
+	if d.ReservedNodePorts != nil {
+		return d.ReservedNodePorts
+	}
+	ports, err := ParseNodePorts(DefaultReservedNodePorts())
+	if err != nil {
+		return nil // TestReservedNodePorts
+	}
+	return ports
+}
+
+// aliasNetwork is where NAT44 has addresses instead of services' (renderer/nat44/alias.go).
+func aliasNetwork() netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{254}), 8) }
+
+// reservedNetworks are networks in which no service has an external address: those of pods, and those inside of nodes.
+func reservedNetworks(c contivconf.IPAMConfig) []netip.Prefix {
+	return append(slices.Concat(c.PodSubnetCIDR, c.VPPHostSubnetCIDR, c.VxlanCIDR), aliasNetwork())
+}
