@@ -179,6 +179,7 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
       return;
     }
   cv_count (m, worker, CV_CREATED);
-  follow (m, worker, p, i, 0, now);
+  /* even if the backend has just gone: it was there when it was chosen */
+  carry (m, worker, p, i, 0, now);
 }
 

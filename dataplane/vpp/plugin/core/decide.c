@@ -140,6 +140,17 @@ tunnel_port (const cv_main_t *m, uint16_t wire)
   return false;
 }
 
+/* masquerade_for is the source that a backend can answer: the address of the node's pod network in the cluster, the node's own outside. */
+static const cv_snat_t *
+masquerade_for (const cv_main_t *m, const cv_addr_t *backend, bool ip6)
+{
+  const cv_snat_t *node = cv_load_acquire (&m->snats[1]);
+  bool outside = cv_class_of (m, backend, ip6) == CV_CLASS_OUTSIDE;
+  if (outside && node && !cv_addr_is_zero (ip6 ? &node->ip6 : &node->ip4))
+    return node;
+  return cv_load_acquire (&m->snats[0]);
+}
+
 static void
 reject (cv_main_t *m, uint32_t worker, cv_packet_t *p)
 {
@@ -167,7 +178,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
   const cv_backend_state_t *b = backend_at (m, backend);
   cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend };
   plan.masquerade = target->flags & CV_TARGET_MASQ || cv_load (&b->flags) & CV_BACKEND_MASQ || cv_addr_equal (&b->addr, &p->tuple.src);
-  plan.snat = cv_load_acquire (&m->snats[0]);
+  plan.snat = masquerade_for (m, &b->addr, b->ip6);
   if (e->config.role == CV_ROLE_POD && p->proto == CV_PROTO_UDP && tunnel_port (m, b->port))
     {
       uncount_backend (m, backend);

@@ -100,16 +100,11 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, const cv_connection_t *c
     }
 }
 
-/* follow handles a packet of a known connection. False: the connection has ended, the packet starts another one. */
-static inline bool
-follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
+/* carry sends a packet along its connection. */
+static inline void
+carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
 {
   cv_connection_t *c = &m->table[p->tuple.ip6].connections[i];
-  if (cv_unlikely (starts_again (m, p, c, direction)))
-    {
-      cv_connection_end (m, p->tuple.ip6, i);
-      return false;
-    }
   if (p->proto == CV_PROTO_TCP)
     {
       if (!p->later_fragment)
@@ -122,17 +117,28 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
   p->connection = i;
   if (c->flags & CV_CONN_TRANSLATED)
     {
-      if (cv_unlikely (p->proto == CV_PROTO_SCTP && (p->reassembled && c->ports_change)))
+      if (cv_unlikely (p->proto == CV_PROTO_SCTP && p->reassembled && c->ports_change))
 	{
 	  /* its checksum covers fragments that are not here */
-	  verdict (p, CV_VERDICT_DROP, CV_MALFORMED);
-	  cv_count (m, worker, CV_MALFORMED);
-	  return true;
+	  refuse (m, worker, p, CV_MALFORMED);
+	  return;
 	}
       cv_translate (p, c, direction);
       p->reason = CV_TRANSLATED;
     }
   cv_count (m, worker, p->reason);
+}
+
+/* follow handles a packet of a known connection. False: the connection has ended, the packet starts another one. */
+static inline bool
+follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
+{
+  if (cv_unlikely (starts_again (m, p, &m->table[p->tuple.ip6].connections[i], direction)))
+    {
+      cv_connection_end (m, p->tuple.ip6, i);
+      return false;
+    }
+  carry (m, worker, p, i, direction, now);
   return true;
 }
 

@@ -1,0 +1,660 @@
+/* Tests of the core: what happens to packets. Each function is one story; main runs all. */
+#include "world.h"
+
+#define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
+#define DROP(n, iface, k, why)                                                                                                   \
+  check (transmit (n, iface, k) == CV_VERDICT_DROP && (n)->p.reason == why, "verdict %d, reason %d", (n)->p.verdict, (n)->p.reason)
+
+#define SYN CV_TCP_SYN
+#define ACK CV_TCP_ACK
+#define FIN CV_TCP_FIN
+#define RST CV_TCP_RST
+
+static pkt_t
+icmp6 (const char *src, const char *dst, uint8_t type, const char *target)
+{
+  pkt_t k = build (src, dst, CV_PROTO_ICMP6, 0, 0, type, 16);
+  cv_addr_t t = addr (target);
+  memcpy (k.data + 48, &t, 16);
+  seal (&k);
+  return k;
+}
+
+static void
+sources (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      pkt_t k = build (A[ip6], R[ip6], CV_PROTO_TCP, 1000, 2000, SYN, 0);
+      PASS (&n, POD_A, &k);
+      k = build (B[ip6], R[ip6], CV_PROTO_TCP, 1000, 2000, SYN, 0);
+      DROP (&n, POD_A, &k, CV_SPOOFED);
+      k = build (R[ip6], B[ip6], CV_PROTO_TCP, 1000, 2000, SYN, 0);
+      PASS (&n, OVERLAY, &k);
+      k = build (NODE[ip6], B[ip6], CV_PROTO_UDP, 1000, 2000, 0, 5);
+      DROP (&n, POD_A, &k, CV_SPOOFED);
+      k = build (NODE[ip6], B[ip6], 47, 0, 0, 0, 5);
+      DROP (&n, POD_A, &k, CV_SPOOFED);
+      k = build (A[ip6], R[ip6], CV_PROTO_UDP, ip6 ? 547 : 67, 68, 0, 50);
+      DROP (&n, POD_A, &k, CV_SPOOFED);
+      k = build (A[ip6], R[ip6], CV_PROTO_UDP, 1000, 4789, 0, 50);
+      DROP (&n, POD_A, &k, CV_TUNNEL);
+      k = build (R[ip6], NODE[ip6], CV_PROTO_UDP, 1000, 4789, 0, 50);
+      PASS (&n, UPLINK, &k);
+    }
+  pkt_t k = build ("0.0.0.0", "255.255.255.255", CV_PROTO_UDP, 68, 67, 0, 50);
+  DROP (&n, POD_A, &k, CV_SPOOFED);
+  struct
+  {
+    const char *src;
+    uint8_t type;
+    const char *target;
+    bool ok;
+  } discovery[] = {
+    { "fd00::2", 135, "fd00::1", true },  { "fe80::1", 135, "fd00::1", true },	{ "::", 135, "fd00::2", true },
+    { "fe80::1", 133, "::", true },	  { "::", 133, "::", false },		{ "fe80::1", 134, "::", false },
+    { "fd00::2", 134, "::", false },	  { "fe80::1", 137, "::", false },	{ "fd00::2", 136, "fd00::2", true },
+    { "fd00::2", 136, "fd00::3", false }, { "fe80::1", 136, "fe80::1", true },	{ "fe80::1", 136, "fd00::1", false },
+    { "fd00::3", 135, "fd00::1", false }, { "::", 143, "::", true },		{ "fe80::1", 143, "::", true },
+    { "fe80::1", 128, "::", false },	  { "::", 136, "fd00::2", false },
+  };
+  for (size_t i = 0; i < sizeof (discovery) / sizeof (*discovery); i++)
+    {
+      k = icmp6 (discovery[i].src, "ff02::1", discovery[i].type, discovery[i].target);
+      n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A };
+      check (cv_check_source (n.m, 0, &n.p) == discovery[i].ok, "case %zu", i);
+      check ((offer (&n, 0, POD_A, &k) == CV_VERDICT_PASS) == discovery[i].ok, "case %zu", i);
+    }
+  check (cv_check_arp (n.m, 0, POD_A, addr (A[0]).u32[0]) && cv_check_arp (n.m, 0, POD_A, 0) && cv_check_arp (n.m, 0, UPLINK, addr (B[0]).u32[0]));
+  check (!cv_check_arp (n.m, 0, POD_A, addr (B[0]).u32[0]) && !cv_check_arp (n.m, 0, 99, addr (B[0]).u32[0]));
+  check (offer (&n, 0, 77, &k) == CV_VERDICT_DROP, "no endpoint");
+  cv_free (n.m);
+}
+
+/* Behind extension headers and in fragments the same holds. */
+static void
+hidden (void)
+{
+  net_t n = world (1000, 1);
+  pkt_t u = build (A[1], R[1], CV_PROTO_UDP, 1000, 4789, 0, 5);
+  for (int count = 1; count < 12; count++)
+    {
+      pkt_t k = u;
+      memcpy (k.data + 40 + 8 * count, u.data + 40, u.len - 40);
+      for (int i = 0; i < count; i++)
+	memset (k.data + 40 + 8 * i, 0, 8), k.data[40 + 8 * i] = i + 1 < count ? 60 : CV_PROTO_UDP;
+      k.data[6] = 60;
+      k.len = u.len + 8 * (uint32_t) count;
+      check (offer (&n, 0, POD_A, &k) == CV_VERDICT_DROP, "%d headers", count);
+      check (n.p.reason == (count <= 8 ? CV_TUNNEL : CV_MALFORMED), "%d headers: reason %d", count, n.p.reason);
+    }
+  pkt_t k = build (A[0], VIP[0], CV_PROTO_UDP, 1000, 80, 0, 800);
+  k.data[6] = 0x20; /* more fragments */
+  seal (&k);
+  check (offer (&n, 0, POD_A, &k) == CV_VERDICT_REASSEMBLE);
+  k = build (B[0], VIP[0], CV_PROTO_UDP, 1000, 80, 0, 800);
+  k.data[7] = 100; /* a later one */
+  seal (&k);
+  check (offer (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_SPOOFED);
+  k = build (A[0], VIP[0], CV_PROTO_UDP, 1000, 80, 0, 800);
+  k.data[6] = 0x20, k.data[7] = 100;
+  seal (&k);
+  n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true, .sport = htons (1000), .dport = htons (80) };
+  uint8_t body[800];
+  memcpy (body, k.data + 20, 800);
+  cv_parse (n.m, 0, &n.p, n.now);
+  cv_decide (n.m, 0, &n.p, n.now);
+  ends_t e = ends (&k);
+  check (n.p.verdict == CV_VERDICT_PASS && !strcmp (e.dst, B[0]) && !memcmp (body, k.data + 20, 800), "to %s", e.dst);
+  cv_free (n.m);
+}
+
+static void
+cluster_ip (void)
+{
+  net_t n = world (1000, 1);
+  uint8_t protos[] = { CV_PROTO_TCP, CV_PROTO_UDP, CV_PROTO_SCTP };
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (int i = 0; i < 3; i++)
+      {
+	pkt_t k = build (A[ip6], VIP[ip6], protos[i], 4000, 80, SYN, 33);
+	PASS (&n, POD_A, &k);
+	expect (&k, A[ip6], 4000, B[ip6], 8080);
+	pkt_t r = answer (&k, SYN | ACK);
+	PASS (&n, POD_B, &r);
+	expect (&r, VIP[ip6], 80, A[ip6], 4000);
+	k = build (A[ip6], VIP[ip6], protos[i], 4000, 80, ACK, 34);
+	PASS (&n, POD_A, &k);
+	expect (&k, A[ip6], 4000, B[ip6], 8080);
+      }
+  check (n_connections (&n) == 6);
+  /* an offloaded checksum stays as it is */
+  pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, 4001, 80, SYN, 33);
+  uint8_t before[2] = { k.data[36], k.data[37] };
+  n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .l4_checksum_offloaded = true };
+  cv_parse (n.m, 0, &n.p, n.now);
+  cv_decide (n.m, 0, &n.p, n.now);
+  check (!memcmp (before, k.data + 36, 2));
+  expect (&k, A[0], 4001, B[0], 8080);
+  cv_free (n.m);
+}
+
+static void
+hairpin (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      pkt_t k = build (B[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      PASS (&n, POD_B, &k);
+      expect (&k, MASQ[ip6], 40000, B[ip6], 8080);
+      pkt_t r = answer (&k, SYN | ACK);
+      PASS (&n, POD_B, &r);
+      expect (&r, VIP[ip6], 80, B[ip6], 40000);
+    }
+  cv_free (n.m);
+}
+
+/* A backend outside of the cluster knows the node, not its pods' network. */
+static void
+backend_outside (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      service (&n, 40 + ip6, 0);
+      check (backend (&n, 40 + ip6, OUT[ip6], 443, CV_BACKEND_MASQ, true) == CV_OK);
+      frontend (&n, VIP[ip6], CV_PROTO_TCP, 443, balanced (40 + ip6));
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 443, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, NODE[ip6], 40000, OUT[ip6], 443);
+      pkt_t r = answer (&k, SYN | ACK);
+      PASS (&n, UPLINK, &r);
+      expect (&r, VIP[ip6], 443, A[ip6], 40000);
+    }
+  cv_free (n.m);
+}
+
+/* One client port for two services with one backend, and for the backend directly: nothing is mixed up (letter H). */
+static void
+same_ports (void)
+{
+  net_t n = world (1000, 1);
+  const char *vip2[] = { "10.96.0.11", "fd96::11" };
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      frontend (&n, vip2[ip6], CV_PROTO_TCP, 80, balanced (10 + ip6));
+      const char *to[] = { VIP[ip6], vip2[ip6], B[ip6] };
+      uint16_t port[] = { 80, 80, 8080 };
+      pkt_t at_backend[3];
+      for (int i = 0; i < 3; i++)
+	{
+	  pkt_t k = build (A[ip6], to[i], CV_PROTO_TCP, 5000, port[i], SYN, 0);
+	  PASS (&n, POD_A, &k);
+	  at_backend[i] = k;
+	  expect (&k, A[ip6], i ? -1 : 5000, B[ip6], 8080);
+	  for (int j = 0; j < i; j++)
+	    check (ends (&k).sport != ends (&at_backend[j]).sport, "port %u twice", ends (&k).sport);
+	}
+      for (int i = 0; i < 3; i++)
+	{
+	  pkt_t r = answer (&at_backend[i], SYN | ACK);
+	  PASS (&n, POD_B, &r);
+	  expect (&r, to[i], port[i], A[ip6], 5000);
+	}
+    }
+  cv_free (n.m);
+}
+
+static void
+rejected (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      uint8_t out[1280];
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 81, SYN, 3), r = { 0 };
+      check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT);
+      r.len = cv_reject (&n.p, out);
+      memcpy (r.data, out, r.len);
+      check (sealed (&r));
+      expect (&r, VIP[ip6], 81, A[ip6], 5000);
+      const uint8_t *t = r.data + header_len (&r);
+      check (t[13] == (RST | ACK) && t[11] == 77 + 1 + 3, "flags %x ack %d", t[13], t[11]);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 81, RST, 0);
+      check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT && !cv_reject (&n.p, out), "no answer to a reset");
+      k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 5000, 81, 0, 1500);
+      check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT);
+      r.len = cv_reject (&n.p, out);
+      check (r.len == (ip6 ? 1280 : 576), "%u", r.len);
+      memcpy (r.data, out, r.len);
+      check (sealed (&r) && proto_of (&r) == (ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP));
+      check (!strcmp (ends (&r).src, VIP[ip6]) && !memcmp (r.data + header_len (&r) + 8, k.data, 48));
+      /* no backends is the same */
+      check (backend (&n, 10 + ip6, B[ip6], 8080, 0, false) == CV_OK);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 80, SYN, 3);
+      check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT);
+    }
+  cv_free (n.m);
+}
+
+static void
+classes (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      service (&n, 20, 0);
+      check (backend (&n, 20, R[ip6], 8080, 0, true) == CV_OK);
+      cv_frontend_t f = balanced (20);
+      f.outside = (cv_target_t){ CV_ACTION_DROP, 0, 0 };
+      frontend (&n, NODE[ip6], CV_PROTO_TCP, 30080, f);
+      pkt_t k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 5000, 30080, SYN, 0);
+      DROP (&n, UPLINK, &k, CV_NO_LOCAL);
+      k = build (A[ip6], NODE[ip6], CV_PROTO_TCP, 5000, 30080, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 5000, R[ip6], 8080);
+      k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 5001, 30080, SYN, 0);
+      PASS (&n, HOST, &k); /* whatever the host sends is in the cluster */
+      f.outside = (cv_target_t){ CV_ACTION_BALANCE, CV_TARGET_MASQ, 20 };
+      frontend (&n, NODE[ip6], CV_PROTO_TCP, 30080, f);
+      k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 5000, 30080, SYN, 0);
+      PASS (&n, UPLINK, &k);
+      expect (&k, MASQ[ip6], -1, R[ip6], 8080);
+      pkt_t r = answer (&k, SYN | ACK);
+      PASS (&n, OVERLAY, &r);
+      expect (&r, NODE[ip6], 30080, OUT[ip6], 5000);
+      /* source ranges see the client's own address */
+      f.ranges = 5;
+      frontend (&n, NODE[ip6], CV_PROTO_TCP, 30080, f);
+      k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 5003, 30080, SYN, 0);
+      DROP (&n, UPLINK, &k, CV_RANGES);
+      cv_prefix_t range = { .addr = addr (ip6 ? "2001:db8::" : "8.8.8.0"), .len = ip6 ? 32 : 24, .ip6 = ip6 };
+      check (cv_range_set (n.m, 5, &range, true) == CV_OK);
+      PASS (&n, UPLINK, &k);
+      check (cv_range_set (n.m, 5, &range, false) == CV_OK);
+      check (cv_service_del (n.m, 20) == CV_OK);
+    }
+  cv_free (n.m);
+}
+
+static void
+egress (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      uint8_t icmp = ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP;
+      pkt_t k = build (A[ip6], OUT[ip6], CV_PROTO_TCP, 40000, 443, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, NODE[ip6], 40000, OUT[ip6], 443);
+      pkt_t r = answer (&k, SYN | ACK);
+      PASS (&n, UPLINK, &r);
+      expect (&r, OUT[ip6], 443, A[ip6], 40000);
+      /* the other pod with the same port gets another one */
+      pkt_t k2 = build (B[ip6], OUT[ip6], CV_PROTO_TCP, 40000, 443, SYN, 0);
+      PASS (&n, POD_B, &k2);
+      expect (&k2, NODE[ip6], -1, OUT[ip6], 443);
+      check (ends (&k2).sport != 40000 && ends (&k2).sport >= 32768);
+      r = answer (&k2, SYN | ACK);
+      PASS (&n, UPLINK, &r);
+      expect (&r, OUT[ip6], 443, B[ip6], 40000);
+      /* echo: both pods with one identifier */
+      for (int pod = 0; pod < 2; pod++)
+	{
+	  const char *from = pod ? B[ip6] : A[ip6];
+	  k = build (from, OUT[ip6], icmp, 7, 0, ip6 ? 128 : 8, 20);
+	  PASS (&n, pod ? POD_B : POD_A, &k);
+	  check (!strcmp (ends (&k).src, NODE[ip6]));
+	  const uint8_t *t = k.data + header_len (&k);
+	  uint16_t id = (uint16_t) (t[4] << 8 | t[5]);
+	  check ((id == 7) == !pod, "identifier %u", id);
+	  r = build (OUT[ip6], NODE[ip6], icmp, id, 0, ip6 ? 129 : 0, 20);
+	  PASS (&n, UPLINK, &r);
+	  t = r.data + header_len (&r);
+	  check (!strcmp (ends (&r).dst, from) && t[5] == 7);
+	}
+      /* inside of the cluster nothing is replaced */
+      k = build (A[ip6], R[ip6], CV_PROTO_TCP, 40000, 443, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 40000, R[ip6], 443);
+      k = build (A[ip6], ip6 ? "ff02::1" : "224.0.0.1", CV_PROTO_UDP, 40000, 443, 0, 0);
+      PASS (&n, POD_A, &k);
+      check (!strcmp (ends (&k).src, A[ip6]));
+      /* nothing from outside reaches a pod by these addresses without having been asked for */
+      k = build (OUT[ip6], NODE[ip6], CV_PROTO_TCP, 444, 40000, SYN, 0);
+      PASS (&n, UPLINK, &k);
+      expect (&k, OUT[ip6], 444, NODE[ip6], 40000);
+    }
+  cv_free (n.m);
+}
+
+/* Flows that passed without a connection are not remembered across a change, nor when a connection takes their place. */
+static void
+pass_cache (void)
+{
+  net_t n = world (1000, 1);
+  pkt_t direct = build (B[0], A[0], CV_PROTO_TCP, 8080, 6000, ACK, 0), k = direct;
+  PASS (&n, POD_B, &k);
+  k = direct;
+  PASS (&n, POD_B, &k);
+  expect (&k, B[0], 8080, A[0], 6000);
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 6000, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  expect (&k, A[0], 6000, B[0], 8080);
+  k = direct;
+  PASS (&n, POD_B, &k);
+  expect (&k, VIP[0], 80, A[0], 6000);
+  k = build (A[0], "10.96.0.99", CV_PROTO_TCP, 6000, 80, SYN, 0);
+  endpoint (&n, POD_A, CV_ROLE_POD, 0, 0, A[0], A[1]);
+  pkt_t again = k;
+  PASS (&n, POD_A, &again);
+  frontend (&n, "10.96.0.99", CV_PROTO_TCP, 80, balanced (10));
+  PASS (&n, POD_A, &k);
+  check (!strcmp (ends (&k).dst, B[0]));
+  cv_free (n.m);
+}
+
+static void
+open_tcp (net_t *n, int ip6, uint16_t port, const char *backend_want)
+{
+  pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, SYN, 0);
+  PASS (n, POD_A, &k);
+  check (!strcmp (ends (&k).dst, backend_want), "%s", ends (&k).dst);
+  pkt_t r = answer (&k, SYN | ACK);
+  PASS (n, is6 (backend_want) || strcmp (backend_want, R[0]) ? POD_B : OVERLAY, &r);
+  k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, ACK, 0);
+  PASS (n, POD_A, &k);
+}
+
+static void
+backends_come_and_go (void)
+{
+  net_t n = world (1000, 1);
+  open_tcp (&n, 0, 5000, B[0]);
+  pkt_t k = build (A[0], VIP[0], CV_PROTO_UDP, 5000, 80, 0, 0);
+  PASS (&n, POD_A, &k);
+  check (backend (&n, 10, R[0], 8080, 0, true) == CV_OK && backend (&n, 10, B[0], 8080, 0, false) == CV_OK);
+  /* open TCP stays, UDP goes to the other one at once, a closed connection's port too */
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 5000, 80, ACK, 5);
+  PASS (&n, POD_A, &k);
+  expect (&k, A[0], 5000, B[0], 8080);
+  k = build (A[0], VIP[0], CV_PROTO_UDP, 5000, 80, 0, 0);
+  PASS (&n, POD_A, &k);
+  expect (&k, A[0], 5000, R[0], 8080);
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 5000, 80, ACK | FIN, 5);
+  PASS (&n, POD_A, &k);
+  k = build (B[0], A[0], CV_PROTO_TCP, 8080, 5000, ACK | FIN, 5);
+  PASS (&n, POD_B, &k);
+  expect (&k, VIP[0], 80, A[0], 5000);
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 5000, 80, ACK, 0);
+  PASS (&n, POD_A, &k);
+  expect (&k, A[0], 5000, B[0], 8080);
+  open_tcp (&n, 0, 5000, R[0]);
+  /* the backend that left is released when its last connection is over */
+  check (n.m->draining == CV_NO_INDEX || (sleep_ticks (&n, 30), n.m->draining == CV_NO_INDEX));
+  /* a SYN that nothing answered, to a backend that has gone */
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 5005, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  expect (&k, A[0], 5005, R[0], 8080);
+  check (backend (&n, 10, B[0], 8080, 0, true) == CV_OK && backend (&n, 10, R[0], 8080, 0, false) == CV_OK);
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 5005, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  expect (&k, A[0], 5005, B[0], 8080);
+  cv_free (n.m);
+}
+
+static void
+timeouts (void)
+{
+  net_t n = world (1000, 1);
+  pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, 5000, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  pkt_t r = answer (&k, SYN | ACK);
+  PASS (&n, POD_B, &r);
+  sleep_ticks (&n, 590);
+  check (n_connections (&n) == 1);
+  sleep_ticks (&n, 20);
+  check (n_connections (&n) == 0, "a half-open connection ends after a minute");
+  open_tcp (&n, 0, 5000, B[0]);
+  sleep_ticks (&n, 4000);
+  check (n_connections (&n) == 1, "an open one stays");
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 5000, 80, RST, 0);
+  PASS (&n, POD_A, &k);
+  sleep_ticks (&n, 115);
+  check (n_connections (&n) == 0, "a closed one ends after 10 s");
+  k = build (A[0], VIP[0], CV_PROTO_UDP, 5000, 80, 0, 0);
+  PASS (&n, POD_A, &k);
+  sleep_ticks (&n, 320);
+  check (n_connections (&n) == 0);
+  sleep_ticks (&n, 10);
+  check (cv_idle (n.m));
+  cv_free (n.m);
+}
+
+static void
+limits (void)
+{
+  net_t n = world (64, 1);
+  endpoint (&n, POD_A, CV_ROLE_POD, 1, 16, A[0], A[1]);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      for (uint16_t i = 0; i < 16; i++)
+	{
+	  pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, (uint16_t) (5000 + i), 80, 0, 0);
+	  PASS (&n, POD_A, &k);
+	}
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 6000, 80, 0, 0);
+      DROP (&n, POD_A, &k, CV_LIMIT);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 5003, 80, 0, 0);
+      PASS (&n, POD_A, &k);
+      /* what is of no service goes on */
+      k = build (A[ip6], R[ip6], CV_PROTO_UDP, 5003, 80, 0, 0);
+      PASS (&n, POD_A, &k);
+      /* the others, until the table is full */
+      for (uint16_t i = 0; i < 48; i++)
+	{
+	  k = build (B[ip6], OUT[ip6], CV_PROTO_UDP, (uint16_t) (40000 + i), 53, 0, 0);
+	  PASS (&n, POD_B, &k);
+	}
+      k = build (B[ip6], OUT[ip6], CV_PROTO_UDP, 50000, 53, 0, 0);
+      DROP (&n, POD_B, &k, CV_FULL);
+    }
+  check (n_connections (&n) == 128);
+  check (cv_endpoint_del (n.m, POD_A) == CV_OK && cv_endpoint_del (n.m, POD_B) == CV_OK);
+  sleep_ticks (&n, 30);
+  check (n_connections (&n) == 0 && cv_idle (n.m), "%u left", n_connections (&n));
+  cv_free (n.m);
+}
+
+static void
+ports_run_out (void)
+{
+  net_t n = world (1000, 1);
+  cv_snat_t s = { .name = "small", .ip4 = addr (NODE[0]), .port_low = 40000, .port_high = 40009 };
+  check (cv_snat_set (n.m, 1, &s) == CV_OK);
+  bool used[10] = { false };
+  for (uint16_t i = 0; i < 10; i++)
+    {
+      pkt_t k = build (A[0], OUT[0], CV_PROTO_TCP, (uint16_t) (1000 + i), 443, SYN, 0);
+      PASS (&n, POD_A, &k);
+      uint16_t p = ends (&k).sport;
+      check (p >= 40000 && p < 40010 && !used[p - 40000], "%u", p);
+      used[p - 40000] = true;
+      n.now++;
+    }
+  pkt_t k = build (A[0], OUT[0], CV_PROTO_TCP, 2000, 443, SYN, 0);
+  DROP (&n, POD_A, &k, CV_NO_PORT);
+  /* another destination has all ports */
+  k = build (A[0], "8.8.4.4", CV_PROTO_TCP, 2000, 443, SYN, 0);
+  PASS (&n, POD_A, &k);
+  check (cv_snat_set (n.m, 1, NULL) == CV_OK);
+  k = build (A[0], "8.8.4.4", CV_PROTO_TCP, 2001, 443, SYN, 0);
+  DROP (&n, POD_A, &k, CV_NO_SNAT);
+  cv_free (n.m);
+}
+
+static void
+affinity (void)
+{
+  net_t n = world (1000, 1);
+  for (uint16_t i = 4; i < 20; i++)
+    {
+      char a[20];
+      snprintf (a, sizeof (a), "10.1.2.%u", i);
+      check (backend (&n, 10, a, 8080, 0, true) == CV_OK);
+    }
+  cv_frontend_t f = balanced (10);
+  f.affinity_group = 9;
+  f.affinity_timeout = 10;
+  frontend (&n, VIP[0], CV_PROTO_TCP, 80, f);
+  frontend (&n, VIP[0], CV_PROTO_UDP, 80, f);
+  pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, 5000, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  char first[INET6_ADDRSTRLEN];
+  strcpy (first, ends (&k).dst);
+  for (uint16_t i = 0; i < 200; i++)
+    {
+      k = build (A[0], VIP[0], i & 1 ? CV_PROTO_TCP : CV_PROTO_UDP, (uint16_t) (5001 + i), 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+      check (!strcmp (ends (&k).dst, first));
+      if (i % 50 == 0)
+	sleep_ticks (&n, 90);
+    }
+  check (backend (&n, 10, first, 8080, 0, false) == CV_OK);
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 6000, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  check (strcmp (ends (&k).dst, first));
+  int other = 0;
+  for (uint16_t i = 0; i < 40; i++)
+    {
+      strcpy (first, ends (&k).dst);
+      sleep_ticks (&n, 110);
+      k = build (A[0], VIP[0], CV_PROTO_TCP, (uint16_t) (7000 + i), 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+      other += strcmp (ends (&k).dst, first) != 0;
+    }
+  check (other > 20, "the memory ends: %d of 40", other);
+  cv_free (n.m);
+}
+
+static void
+spread (uint8_t flags)
+{
+  net_t n = world (100000, 1);
+  uint32_t got[8] = { 0 };
+  service (&n, 30, flags);
+  for (uint32_t i = 0; i < 8; i++)
+    {
+      char a[20];
+      snprintf (a, sizeof (a), "10.1.3.%u", i);
+      check (backend (&n, 30, a, 80, 0, true) == CV_OK);
+    }
+  frontend (&n, "10.96.0.30", CV_PROTO_TCP, 80, balanced (30));
+  for (uint32_t i = 0; i < 40000; i++)
+    {
+      char a[20];
+      snprintf (a, sizeof (a), "9.%u.%u.1", i >> 8, i & 255);
+      pkt_t k = build (a, "10.96.0.30", CV_PROTO_TCP, (uint16_t) (1024 + i), 80, SYN, 0);
+      PASS (&n, UPLINK, &k);
+      got[k.data[19]]++;
+    }
+  for (int i = 0; i < 8; i++)
+    check (got[i] > 4500 && got[i] < 5500, "backend %d: %u of 40000", i, got[i]);
+  cv_free (n.m);
+}
+
+static void
+icmp_errors (void)
+{
+  net_t n = world (1000, 1);
+  const char *router[] = { "172.16.0.1", "2001:db8:1::1" };
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (int udp = 0; udp < 2; udp++)
+      for (int keep = 0; keep < 2; keep++)
+	{
+	  uint32_t inner = ip6 ? 40 : 20, n_keep = keep ? 500 : inner + 8;
+	  pkt_t k = build (A[ip6], VIP[ip6], udp ? CV_PROTO_UDP : CV_PROTO_TCP, 5000, 80, SYN, 40), sent = k;
+	  PASS (&n, POD_A, &k);
+	  /* the backend's side: from the backend itself, and from a router between */
+	  for (int from_router = 0; from_router < 2; from_router++)
+	    {
+	      pkt_t e = icmp_error (from_router ? router[ip6] : B[ip6], &k, n_keep);
+	      PASS (&n, from_router ? UPLINK : POD_B, &e);
+	      ends_t o = ends (&e);
+	      check (!strcmp (o.src, from_router ? router[ip6] : VIP[ip6]) && !strcmp (o.dst, A[ip6]), "%s -> %s", o.src, o.dst);
+	      check (!memcmp (e.data + inner + 8 + (ip6 ? 8 : 12), sent.data + (ip6 ? 8 : 12), (ip6 ? 32 : 8) + 4u), "the packet inside is the one sent");
+	      if (keep)
+		check (!memcmp (e.data + inner + 8, sent.data, sent.len), "to the last byte");
+	    }
+	  /* the client's side, about an answer */
+	  pkt_t r = answer (&k, SYN | ACK), at_client = r;
+	  PASS (&n, POD_B, &at_client);
+	  pkt_t e = icmp_error (A[ip6], &at_client, n_keep);
+	  PASS (&n, POD_A, &e);
+	  check (!strcmp (ends (&e).dst, B[ip6]) && !strcmp (ends (&e).src, A[ip6]));
+	  check (!memcmp (e.data + inner + 8 + (ip6 ? 8 : 12), r.data + (ip6 ? 8 : 12), (ip6 ? 32 : 8) + 4u));
+	  /* a pod that has no part in it */
+	  endpoint (&n, 9, CV_ROLE_POD, 0, 0, ip6 ? "fd00::9" : "10.1.1.9", NULL);
+	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &k, n_keep);
+	  DROP (&n, 9, &e, CV_SPOOFED);
+	}
+  /* echo to the outside: what a router says of it comes back */
+  pkt_t k = build (A[0], OUT[0], CV_PROTO_ICMP, 9, 0, 8, 30), sent = k;
+  PASS (&n, POD_A, &k);
+  pkt_t e = icmp_error (router[0], &k, 28);
+  PASS (&n, UPLINK, &e);
+  check (!strcmp (ends (&e).dst, A[0]) && !memcmp (e.data + 28 + 12, sent.data + 12, 8));
+  cv_free (n.m);
+}
+
+static void
+bad_configuration (void)
+{
+  net_t n = world (1000, 1);
+  char name[CV_NAME_LEN] = "x", unterminated[CV_NAME_LEN];
+  memset (unterminated, 'x', sizeof (unterminated));
+  cv_prefix_t host_bits = { .addr = addr ("10.1.1.1"), .len = 24 }, long_prefix = { .addr = addr ("10.1.1.1"), .len = 33 };
+  check (cv_network_set (n.m, &host_bits, CV_CLASS_POD) == CV_INVALID && cv_network_set (n.m, &long_prefix, CV_CLASS_POD) == CV_INVALID);
+  check (cv_range_set (n.m, 0, &host_bits, true) == CV_INVALID && cv_range_set (n.m, 3, &host_bits, true) == CV_INVALID);
+  check (cv_service_set (n.m, 0, name, 0) == CV_INVALID && cv_service_set (n.m, 1, unterminated, 0) == CV_INVALID && cv_service_set (n.m, 1, name, 128) == CV_INVALID);
+  check (backend (&n, 99, "10.1.1.1", 80, 0, true) == CV_NOT_FOUND && backend (&n, 10, "10.1.1.1", 0, 0, true) == CV_INVALID);
+  check (backend (&n, 10, "10.1.1.1", 80, 64, true) == CV_INVALID && backend (&n, 10, "10.1.1.77", 80, 0, false) == CV_NOT_FOUND);
+  cv_frontend_t f = balanced (10);
+  cv_frontend_key_t whole = place (VIP[0], 0, 0), odd = place (VIP[0], 47, 80), ok = place (VIP[0], 6, 99);
+  check (cv_frontend_set (n.m, &whole, &f) == CV_INVALID && cv_frontend_set (n.m, &odd, &f) == CV_INVALID && cv_frontend_del (n.m, &ok) == CV_NOT_FOUND);
+  f.affinity_group = 1;
+  check (cv_frontend_set (n.m, &ok, &f) == CV_INVALID);
+  cv_endpoint_t e = { .role = 9 };
+  check (cv_endpoint_set (n.m, 1, &e) == CV_INVALID && cv_endpoint_del (n.m, 4000) == CV_NOT_FOUND && cv_endpoint_set (n.m, 1u << 31, &e) == CV_INVALID);
+  cv_snat_t s = { .name = "x", .port_low = 9, .port_high = 8 };
+  check (cv_snat_set (n.m, 2, &s) == CV_INVALID && cv_snat_set (n.m, CV_SNATS, &s) == CV_INVALID && cv_snat_set (n.m, 3, NULL) == CV_NOT_FOUND);
+  cv_free (n.m);
+}
+
+int
+main (void)
+{
+  sources ();
+  hidden ();
+  cluster_ip ();
+  hairpin ();
+  backend_outside ();
+  same_ports ();
+  rejected ();
+  classes ();
+  egress ();
+  pass_cache ();
+  backends_come_and_go ();
+  timeouts ();
+  limits ();
+  ports_run_out ();
+  affinity ();
+  spread (0);
+  spread (CV_SERVICE_MAGLEV);
+  icmp_errors ();
+  bad_configuration ();
+  puts ("ok");
+  return 0;
+}

@@ -1,0 +1,138 @@
+/* Workers and the control plane at once: race [seconds]. Each client's connections keep their backend and their ports, however much
+ * changes; in the end nothing is left, nothing is counted wrongly. */
+#include <pthread.h>
+#include <time.h>
+#include "world.h"
+
+enum
+{
+  WORKERS = 4,
+  FLOWS = 400,
+};
+
+static net_t race_net;
+static volatile bool stop;
+static uint64_t sent, lost;
+
+typedef struct
+{
+  uint32_t worker;
+  uint64_t rng, sent, lost;
+} thread_t;
+
+static uint32_t
+rnd (thread_t *t, uint32_t n)
+{
+  t->rng ^= t->rng << 13;
+  t->rng ^= t->rng >> 7;
+  t->rng ^= t->rng << 17;
+  return (uint32_t) (t->rng >> 20) % n;
+}
+
+/* conversation opens a connection, exchanges packets and closes it. The backend may change at its first packet only. */
+static void
+conversation (thread_t *t)
+{
+  net_t n = race_net;
+  int ip6 = (int) rnd (t, 2);
+  uint16_t port = (uint16_t) (10000 + t->worker * FLOWS + rnd (t, FLOWS));
+  n.now = cv_load (&race_net.now);
+  pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, CV_TCP_SYN, 0), r;
+  t->sent++;
+  if (offer (&n, t->worker, POD_A, &k) != CV_VERDICT_PASS)
+    {
+      t->lost++;
+      return;
+    }
+  check (sealed (&k));
+  ends_t first = ends (&k);
+  check (strcmp (first.dst, VIP[ip6]), "not translated: connection %u, reason %d, no connection %d", n.p.connection, n.p.reason, n.p.no_connection);
+  for (int i = 0; i < 6; i++)
+    {
+      uint8_t flags = i < 4 ? CV_TCP_ACK : CV_TCP_ACK | CV_TCP_FIN;
+      r = build (first.dst, first.src, CV_PROTO_TCP, first.dport, first.sport, i ? flags : CV_TCP_SYN | CV_TCP_ACK, 9);
+      check (offer (&n, t->worker, OVERLAY, &r) == CV_VERDICT_PASS && sealed (&r));
+      expect (&r, VIP[ip6], 80, A[ip6], port);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, flags, 9);
+      check (offer (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS && sealed (&k), "reason %d", n.p.reason);
+      expect (&k, first.src, first.sport, first.dst, first.dport);
+    }
+  /* and one shared flow on which all workers meet */
+  k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, (uint16_t) (20000 + rnd (t, 8)), 80, 0, 3);
+  if (offer (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS)
+    check (sealed (&k));
+}
+
+static void *
+work (void *arg)
+{
+  thread_t *t = arg;
+  while (!stop)
+    conversation (t);
+  __atomic_fetch_add (&sent, t->sent, __ATOMIC_RELAXED);
+  __atomic_fetch_add (&lost, t->lost, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+static void
+churn (thread_t *t)
+{
+  int ip6 = (int) rnd (t, 2);
+  char a[40];
+  snprintf (a, sizeof (a), ip6 ? "fd00:3::%u" : "10.1.3.%u", rnd (t, 30) + 1);
+  backend (&race_net, 10 + (uint64_t) ip6, a, 8080, 0, rnd (t, 2));
+  snprintf (a, sizeof (a), ip6 ? "fd98::%u" : "10.98.0.%u", rnd (t, 200) + 1);
+  cv_frontend_key_t k = place (a, CV_PROTO_TCP, 80);
+  cv_frontend_t f = balanced (10 + (uint64_t) ip6);
+  if (rnd (t, 2))
+    cv_frontend_set (race_net.m, &k, &f);
+  else
+    cv_frontend_del (race_net.m, &k);
+  network (&race_net, "10.2.0.0", 16, CV_CLASS_POD);
+  if (rnd (t, 4) == 0)
+    {
+      endpoint (&race_net, 9, CV_ROLE_POD, 0, 0, "10.1.1.9", NULL);
+      cv_endpoint_del (race_net.m, 9);
+    }
+  /* ten times as fast as real time: a worker that loses the processor for seconds still finds its connections */
+  if (rnd (t, 50) == 0)
+    cv_store (&race_net.now, race_net.now + 1);
+  cv_sweep (race_net.m, race_net.now);
+}
+
+int
+main (int argc, char **argv)
+{
+  time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 3);
+  race_net = world (20000, WORKERS);
+  pthread_t threads[WORKERS];
+  thread_t state[WORKERS], self = { .rng = 4711 };
+  for (uint32_t i = 0; i < WORKERS; i++)
+    {
+      state[i] = (thread_t){ .worker = i, .rng = 977 + i };
+      check (!pthread_create (&threads[i], NULL, work, &state[i]));
+    }
+  while (time (NULL) < end)
+    {
+      churn (&self);
+      struct timespec t = { .tv_nsec = 200000 };
+      nanosleep (&t, NULL);
+    }
+  stop = true;
+  for (int i = 0; i < WORKERS; i++)
+    pthread_join (threads[i], NULL);
+  check (lost * 1000 < sent, "%lu of %lu lost", (unsigned long) lost, (unsigned long) sent);
+  for (uint32_t i = 1; i <= 5; i++)
+    cv_endpoint_del (race_net.m, i);
+  cv_service_del (race_net.m, 10);
+  cv_service_del (race_net.m, 11);
+  sleep_ticks (&race_net, 40);
+  check (n_connections (&race_net) == 0 && cv_idle (race_net.m), "%u left", n_connections (&race_net));
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (uint64_t i = 0; i <= race_net.m->table[ip6].bucket_mask; i++)
+      for (int j = 0; j < CV_BUCKET_SLOTS; j++)
+	check (!race_net.m->table[ip6].buckets[i].slots[j] && !race_net.m->table[ip6].buckets[i].spilled, "bucket %lu", (unsigned long) i);
+  cv_free (race_net.m);
+  printf ("ok: %lu connections, %lu refused\n", (unsigned long) sent, (unsigned long) lost);
+  return 0;
+}
