@@ -44,6 +44,16 @@ race: deps ## run all tests with the race detector
 bench: deps build peers ## benchmarks as ratios measured side by side in one run
 	$(SUDO) $(BIN)/bench -bin $(BIN)
 
+MINUTES   ?= 30
+DATAPLANE ?= auto
+CONFIG    ?=
+
+.PHONY: soak
+soak: deps ## two nodes under everything at once; MINUTES=30, DATAPLANE=vpp or linux, CONFIG="lines of contiv.conf"
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/contiv-agent ./cmd/contiv-cni ./test/soak
+	$(SUDO) $(BIN)/soak -bin $(BIN) -for $(MINUTES)m -dataplane $(DATAPLANE) -config '$(CONFIG)'
+
 .PHONY: peers
 peers: ## build the CNI plugins that benchmarks and tests use beside ours
 	@mkdir -p $(BIN)/cni-plugins

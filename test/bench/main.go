@@ -33,7 +33,8 @@ type env struct {
 	pods    int    // of the reconcile benchmark
 	nodes   int    // of the nodes benchmark
 
-	services serviceSizes
+	services  serviceSizes
+	dataplane dataplaneOptions
 }
 
 func main() {
@@ -47,6 +48,11 @@ func main() {
 	flag.IntVar(&e.services.changes, "changes", 10, "changes of it")
 	flag.StringVar(&e.services.only, "sides", "", "of the services benchmark: kube-proxy, linux-nft, linux-iptables, "+
 		"vpp (default: all but linux-iptables)")
+	flag.IntVar(&e.dataplane.runs, "runs", 7, "runs of the dataplane benchmark")
+	flag.StringVar(&e.dataplane.parts, "parts", "", "of the dataplane benchmark: clocks, load, tpacket, memif; all when empty")
+	flag.StringVar(&e.dataplane.sides, "dataplane-sides", "", "of the dataplane benchmark, by name; all when empty")
+	flag.StringVar(&e.dataplane.json, "json", "", "file for all values of the dataplane benchmark")
+	flag.BoolVar(&e.dataplane.profile, "profile", false, "dataplane benchmark: print what VPP's graph does during TCP streams")
 	only := flag.String("only", "", "comma separated names of benchmarks; all when empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -97,6 +103,7 @@ func benches() []bench {
 		{"linux", "the Linux dataplane: rules, sets and routes beside the tools and the raw netlink floor", benchLinux},
 		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
 		{"nodes", "one agent in a cluster of many nodes: start, memory, a node that joins", benchNodes},
+		{"dataplane", "packets on VPP and on Linux: clocks, TCP, requests, connections", benchDataplane},
 		{"services", "kube-proxy and us make the same services reachable", benchServices},
 		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
 	}

@@ -182,6 +182,16 @@ func (v *VPP) PID() int {
 	return v.proc.Pid
 }
 
+// Running is false once the process has ended by itself, as in a crash.
+func (v *VPP) Running() bool {
+	if v.proc == nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", v.proc.Pid))
+	state := strings.TrimSpace(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // behind the name
+	return err == nil && !strings.HasPrefix(state, "Z")                                   // not waited for yet
+}
+
 // Log is what the process has written.
 func (v *VPP) Log() string {
 	var all strings.Builder

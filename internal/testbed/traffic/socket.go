@@ -1,0 +1,127 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// socket is a connected TCP socket that blocks, up to a time limit.
+type socket int
+
+// dial connects from the namespace that the present thread is in, by a port (0: any).
+func dial(to netip.AddrPort, port uint16, timeout time.Duration) (socket, error) {
+	family := unix.AF_INET
+	var own unix.Sockaddr = &unix.SockaddrInet4{Port: int(port)}
+	var address unix.Sockaddr = &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+	if to.Addr().Is4() {
+		address = &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+	} else {
+		family, own = unix.AF_INET6, &unix.SockaddrInet6{Port: int(port)}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("socket: %w", err)
+	}
+	s := socket(fd)
+	err = errors.Join(s.limit(timeout), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	if err == nil && port != 0 {
+		err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, own))
+	}
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("socket for %s, port %d: %w", to, port, err), s.close())
+	}
+	for {
+		err = unix.Connect(fd, address)
+		switch {
+		case err == nil, errors.Is(err, unix.EISCONN):
+			return s, nil
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EALREADY):
+			continue
+		case errors.Is(err, unix.EINPROGRESS): // what a time limit on sending gives
+			err = fmt.Errorf("no answer within %s", timeout)
+		}
+		return 0, errors.Join(fmt.Errorf("connect to %s: %w", to, err), s.close())
+	}
+}
+
+// adopt takes the socket of a Go connection, which is closed.
+func adopt(conn *net.TCPConn) (socket, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var fd int
+	var duplicated error
+	if err := raw.Control(func(of uintptr) { fd, duplicated = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 3) }); err != nil {
+		return 0, err
+	}
+	if duplicated != nil {
+		return 0, duplicated
+	}
+	s := socket(fd)
+	if err := errors.Join(conn.Close(), unix.SetNonblock(fd, false)); err != nil {
+		return 0, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// limit sets how long a call may block; 0: for ever.
+func (s socket) limit(d time.Duration) error {
+	tv := unix.NsecToTimeval(d.Nanoseconds())
+	return errors.Join(unix.SetsockoptTimeval(int(s), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
+		unix.SetsockoptTimeval(int(s), unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
+}
+
+// Read implements io.Reader.
+func (s socket) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(s), b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return 0, fmt.Errorf("read: %w", errTimeout)
+		case err != nil:
+			return 0, fmt.Errorf("read: %w", err)
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+// Write implements io.Writer.
+func (s socket) Write(b []byte) (int, error) {
+	done := 0
+	for done < len(b) {
+		n, err := unix.Write(int(s), b[done:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return done, fmt.Errorf("write: %w", errTimeout)
+		case err != nil:
+			return done, fmt.Errorf("write: %w", err)
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// abort wakes whoever blocks.
+func (s socket) abort() { _ = unix.Shutdown(int(s), unix.SHUT_RDWR) } // it may have ended by itself
+
+func (s socket) close() error { return unix.Close(int(s)) }
+
+// reset closes without a trace in the kernel: no TIME-WAIT keeps the port.
+func (s socket) reset() error {
+	return errors.Join(unix.SetsockoptLinger(int(s), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}), s.close())
+}
+
+var errTimeout = errors.New("nothing moved for too long")

@@ -1,0 +1,254 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// ErrCorrupted: a byte is not the one that was sent.
+var ErrCorrupted = errors.New("corrupted")
+
+// Traffic is servers, and the streams that they serve.
+type Traffic struct {
+	work   sync.WaitGroup
+	lastID atomic.Uint64
+
+	mu      sync.Mutex
+	streams map[uint64]*Stream     // guarded by mu, as what follows
+	closers map[io.Closer]struct{} // listeners and connections of servers
+	closed  bool
+}
+
+// New makes a Traffic without servers.
+func New() *Traffic {
+	return &Traffic{streams: map[uint64]*Stream{}, closers: map[io.Closer]struct{}{}}
+}
+
+// Serve serves at a port of all addresses of a namespace. What is returned ends the server and its connections.
+func (t *Traffic) Serve(ns *testbed.Namespace, port uint16) (stop func(), err error) {
+	s := &server{t: t, conns: map[io.Closer]struct{}{}}
+	err = ns.Do(func() error {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			return err
+		}
+		s.listener = l
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("serve port %d in %s: %w", port, ns.Name, err)
+	}
+	t.work.Go(s.accept)
+	t.keep(s)
+	return func() { t.forget(s); _ = s.Close() }, nil // its listener may be closed already
+}
+
+// Close ends all streams and servers.
+func (t *Traffic) Close() {
+	t.mu.Lock()
+	t.closed = true
+	streams, closers := t.streams, t.closers
+	t.streams, t.closers = map[uint64]*Stream{}, map[io.Closer]struct{}{}
+	t.mu.Unlock()
+	for _, s := range streams {
+		_ = s.Stop() // whoever wanted to know has asked before
+	}
+	for c := range closers {
+		_ = c.Close()
+	}
+	t.work.Wait()
+}
+
+func (t *Traffic) keep(c io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closers[c] = struct{}{}
+	if t.closed {
+		_ = c.Close()
+	}
+}
+
+func (t *Traffic) forget(c io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.closers, c)
+}
+
+func (t *Traffic) stream(id uint64) *Stream {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.streams[id]
+}
+
+// kind is what a connection is for.
+type kind byte
+
+const (
+	bulk kind = iota + 1 // the stream that the ID names
+	echo                 // messages of a size that come back
+	once                 // one such message
+)
+
+// header is what a client says first.
+type header struct {
+	kind kind
+	size uint32 // of messages
+	id   uint64 // of the stream
+}
+
+const headerSize = 16
+
+func (h header) bytes() []byte {
+	b := make([]byte, headerSize)
+	b[0] = byte(h.kind)
+	binary.BigEndian.PutUint32(b[4:], h.size)
+	binary.BigEndian.PutUint64(b[8:], h.id)
+	return b
+}
+
+func parseHeader(b []byte) header {
+	return header{kind: kind(b[0]), size: binary.BigEndian.Uint32(b[4:]), id: binary.BigEndian.Uint64(b[8:])}
+}
+
+// server is one listener and its connections.
+type server struct {
+	t        *Traffic
+	listener net.Listener
+	work     sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  map[io.Closer]struct{} // guarded by mu
+	closed bool
+}
+
+// Close implements io.Closer.
+func (s *server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	conns := s.conns
+	s.conns = map[io.Closer]struct{}{}
+	s.mu.Unlock()
+	err := s.listener.Close()
+	for c := range conns {
+		_ = c.Close()
+	}
+	s.work.Wait()
+	return err
+}
+
+func (s *server) keep(c io.Closer) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *server) forget(c io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+func (s *server) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil { // else the client has gone away again
+			s.work.Go(func() { s.serve(conn.(*net.TCPConn)) })
+		}
+	}
+}
+
+// greeting is how long a client may take to say what it wants.
+const greeting = time.Minute
+
+func (s *server) serve(conn *net.TCPConn) {
+	if !s.keep(conn) {
+		_ = conn.Close()
+		return
+	}
+	h, err := readHeader(conn)
+	if err == nil && h.kind == once {
+		err = answer(conn, int(h.size))
+	}
+	s.forget(conn)
+	if err != nil || h.kind == once {
+		_ = conn.Close()
+		return
+	}
+	sock, err := adopt(conn)
+	if err != nil {
+		return
+	}
+	wake := aborter(sock)
+	if s.keep(wake) {
+		switch h.kind {
+		case echo:
+			s.answerAll(sock, int(h.size))
+		case bulk:
+			if stream := s.t.stream(h.id); stream != nil {
+				stream.serve(sock)
+			}
+		}
+	}
+	s.forget(wake)
+	_ = sock.close()
+}
+
+// aborter closes a socket for those that use it; its descriptor stays.
+type aborter socket
+
+// Close implements io.Closer.
+func (a aborter) Close() error { socket(a).abort(); return nil }
+
+func readHeader(conn *net.TCPConn) (header, error) {
+	if err := conn.SetDeadline(time.Now().Add(greeting)); err != nil {
+		return header{}, err
+	}
+	b := make([]byte, headerSize)
+	_, err := io.ReadFull(conn, b)
+	return parseHeader(b), err
+}
+
+// maxMessage is the largest message that is answered.
+const maxMessage = 1 << 20
+
+// answer sends one message back.
+func answer(rw io.ReadWriter, size int) error {
+	if size > maxMessage {
+		return fmt.Errorf("a message of %d bytes is too large", size)
+	}
+	b := make([]byte, size)
+	if _, err := io.ReadFull(rw, b); err != nil {
+		return err
+	}
+	_, err := rw.Write(b)
+	return err
+}
+
+func (s *server) answerAll(sock socket, size int) {
+	if size < 1 || size > maxMessage {
+		return
+	}
+	for b := make([]byte, size); ; {
+		if _, err := io.ReadFull(sock, b); err != nil {
+			return // the client has what it wanted
+		}
+		if _, err := sock.Write(b); err != nil {
+			return
+		}
+	}
+}

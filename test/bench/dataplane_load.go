@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/internal/testbed/lab"
+	"contiv.dev/vswitch/internal/testbed/traffic"
+)
+
+const (
+	linuxSide = "linux"
+
+	loadPort = 7000 // of servers
+	warmUp   = 400 * time.Millisecond
+	streamed = 2 * time.Second
+	asked    = time.Second
+	message  = 64 // bytes of a request, and of its answer
+	threads  = 4  // that make connections
+)
+
+// loadSides are ways to connect pods.
+func loadSides(e *env) []turnSide {
+	type way struct {
+		name, dataplane, config string
+		noOffload               bool // in pods
+	}
+	ways := []way{{name: linuxSide, dataplane: "linux"}, {name: "linux, no GSO", dataplane: "linux", noOffload: true}}
+	if e.vpp {
+		ways = append(ways,
+			way{name: "TAP", dataplane: "vpp", config: "useTAPInterfaces: true\n"},
+			way{name: "TAP, no GSO", dataplane: "vpp", config: "useTAPInterfaces: true\nenableGSO: false\n"},
+			way{name: "VETH", dataplane: "vpp", config: "useTAPInterfaces: false\n"},
+			way{name: "VETH, no GSO", dataplane: "vpp", config: "useTAPInterfaces: false\nenableGSO: false\n"})
+	}
+	var sides []turnSide
+	for _, w := range ways {
+		opts := lab.Options{
+			Name: dataplaneName, BinDir: e.bin, Dataplane: w.dataplane, Config: w.config, AgentArgs: []string{"--warm-pool=0"},
+			VPP: vpptest.Options{HeapMB: 512, Buffers: 32768},
+		}
+		sides = append(sides, turnSide{
+			name: w.name, standIn: strings.HasPrefix(w.name, "TAP") && !lab.HasVhostNet(),
+			turn: func(ctx context.Context, add adder) error {
+				return loadTurn(ctx, opts, w.noOffload, e.dataplane.profile, add)
+			},
+		})
+	}
+	return sides
+}
+
+// loadWorld is three pods: a and b are neighbours, c is on the other node. All serve; c is behind a service.
+type loadWorld struct {
+	*lab.Lab
+	traffic *traffic.Traffic
+	a, b, c *testbed.Pod
+	service netip.AddrPort
+	profile bool
+	add     adder
+}
+
+// loadTurn measures one side in a lab of its own.
+func loadTurn(ctx context.Context, opts lab.Options, noOffload, profile bool, add adder) error {
+	l, err := lab.New(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer l.Close(context.WithoutCancel(ctx))
+	w := &loadWorld{Lab: l, traffic: traffic.New(), profile: profile, add: add}
+	defer w.traffic.Close()
+	if err := w.prepare(ctx, noOffload); err != nil {
+		return err
+	}
+	if err := w.measure(); err != nil {
+		return errors.Join(err, w.crashed())
+	}
+	return w.crashed()
+}
+
+// crashed says which VPP has ended.
+func (w *loadWorld) crashed() error {
+	var errs []error
+	for _, n := range w.Nodes {
+		if n.VPP != nil && !n.VPP.Running() {
+			errs = append(errs, fmt.Errorf("VPP of %s has ended: %s", n.Name, lastLines(n.VPP.Log(), 10)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *loadWorld) prepare(ctx context.Context, noOffload bool) (err error) {
+	for _, p := range []struct {
+		name string
+		node int
+		into **testbed.Pod
+	}{{"a", 0, &w.a}, {"b", 0, &w.b}, {"c", 1, &w.c}} {
+		if *p.into, err = w.Pod(ctx, p.node, p.name); err != nil {
+			return err
+		}
+		if noOffload {
+			if _, err := (*p.into).Run(ctx, "ethtool", "-K", "eth0", "tso", "off", "gso", "off", "gro", "off"); err != nil {
+				return err
+			}
+		}
+		if _, err := w.traffic.Serve((*p.into).Namespace, loadPort); err != nil {
+			return err
+		}
+	}
+	ip := netip.MustParseAddr("10.96.0.80")
+	w.service = netip.AddrPortFrom(ip, 80)
+	svc := kubeapi.Service("load", []netip.Addr{ip, netip.MustParseAddr("fd10:96::80")}, kubeapi.Port(corev1.ProtocolTCP, 80))
+	if err := w.Service(svc, loadPort, lab.Backend{Node: 1, Pod: w.c}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for _, to := range append(w.at(w.b), append(w.at(w.c), w.service)...) {
+		if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+			return w.traffic.Once(w.a.Namespace, 0, to, message, time.Second)
+		}); err != nil {
+			return fmt.Errorf("%s from a: %w", to, err)
+		}
+	}
+	return nil
+}
+
+// at is where a pod serves, in both families.
+func (w *loadWorld) at(p *testbed.Pod) []netip.AddrPort {
+	return []netip.AddrPort{netip.AddrPortFrom(p.IPs[0], loadPort), netip.AddrPortFrom(p.IPs[1], loadPort)}
+}
+
+func (w *loadWorld) measure() error {
+	same, other := w.at(w.b), w.at(w.c)
+	for _, s := range []struct {
+		what string
+		to   netip.AddrPort
+	}{
+		{"same node, IPv4", same[0]}, {"same node, IPv6", same[1]}, {"other node, IPv4", other[0]}, {"other node, IPv6", other[1]},
+	} {
+		if err := w.stream(s.what, s.to); err != nil {
+			return err
+		}
+	}
+	for _, s := range []struct {
+		what string
+		to   netip.AddrPort
+	}{{"same node", same[0]}, {"other node", other[0]}} {
+		got, err := w.traffic.Ask(w.a.Namespace, s.to, message, asked)
+		if err != nil {
+			return err
+		}
+		addTimes(w.add, "request and answer, "+s.what, got)
+	}
+	for _, s := range []struct {
+		what string
+		to   netip.AddrPort
+	}{{"same node", same[0]}, {"other node", other[0]}, {"other node, by service", w.service}} {
+		got := w.traffic.Connect(w.a.Namespace, s.to, threads, message, asked)
+		w.add("connections per second, "+s.what, "1/s", got.PerSecond())
+		if got.Failed > 0 {
+			return fmt.Errorf("connections, %s: %d of %d failed: %w", s.what, got.Failed, got.Failed+len(got.Took), got.Err)
+		}
+	}
+	return nil
+}
+
+func addTimes(add adder, what string, got *traffic.Asked) {
+	for _, p := range []int{50, 99} {
+		add(fmt.Sprintf("%s, p%d", what, p), "µs", float64(got.Percentile(p).Nanoseconds())/1000)
+	}
+}
+
+// stream measures one TCP connection from pod a.
+func (w *loadWorld) stream(what string, to netip.AddrPort) error {
+	s, err := w.traffic.Stream(w.a.Namespace, to, traffic.StreamOptions{Name: what, Up: true, Patience: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	time.Sleep(warmUp)
+	w.clearProfile()
+	cpu, err := traffic.CPU(w.PIDs()...)
+	if err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	bytes, begin := s.Up.Load(), time.Now()
+	time.Sleep(streamed)
+	bytes, took := s.Up.Load()-bytes, time.Since(begin)
+	after, err := traffic.CPU(w.PIDs()...)
+	w.printProfile(what)
+	if err := errors.Join(err, s.Stop()); err != nil {
+		return err
+	}
+	if bytes == 0 {
+		return fmt.Errorf("TCP, %s: nothing arrived in %s", what, took)
+	}
+	w.add("TCP, "+what, "Gb/s", float64(bytes)*8/1e9/took.Seconds())
+	w.add("CPU, "+what, "s/GB", (after-cpu).Seconds()/(float64(bytes)/1e9))
+	return nil
+}
+
+// clearProfile and printProfile show what VPP does meanwhile.
+func (w *loadWorld) clearProfile() {
+	for _, n := range w.Nodes {
+		if w.profile && n.VPP != nil {
+			_, _ = n.VPP.CLI("clear runtime") // without a profile then
+		}
+	}
+}
+
+func (w *loadWorld) printProfile(what string) {
+	for _, n := range w.Nodes {
+		if !w.profile || n.VPP == nil {
+			continue
+		}
+		text, err := n.VPP.CLI("show runtime")
+		if err != nil {
+			continue // it is seen elsewhere that VPP has ended
+		}
+		fmt.Printf("   profile of %s, %s:\n%s", n.Name, what, parseRuntime(text).costliest(8))
+	}
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

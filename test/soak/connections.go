@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// connections counts short connections.
+type connections struct{ made, failed atomic.Int64 }
+
+const (
+	// Clients' ports. Each client has others for each server: VPP confuses connections of a client that uses a port again for
+	// another service with the same backend (letter H in plugins/service/README.md), which is not what the soak is about.
+	firstClientPort = 10_000
+	portsPerTarget  = 2_000
+	connectEvery    = 100 * time.Millisecond
+	answerLimit     = 10 * time.Second
+)
+
+// connect makes short connections from all pods, the hosts and the outside to pods and services.
+func (s *soak) connect(ctx context.Context) {
+	clients := []*testbed.Namespace{s.Nodes[0].Namespace, s.Nodes[1].Namespace}
+	for _, p := range s.pods {
+		clients = append(clients, p.Namespace)
+	}
+	targets := append(steady.at(), busy.at()...)
+	for _, p := range s.pods {
+		targets = append(targets, at(p.IPs[0]), at(p.IPs[1]))
+	}
+	for i, ns := range clients {
+		s.work.Go(func() { s.connectFrom(ctx, ns, targets, uint64(i)) })
+	}
+}
+
+func (s *soak) connectFrom(ctx context.Context, ns *testbed.Namespace, targets []netip.AddrPort, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	used := make([]int, len(targets))
+	for s.sleep(ctx, connectEvery) {
+		i := random.IntN(len(targets))
+		used[i]++
+		own := firstClientPort + i/2*portsPerTarget + used[i]%portsPerTarget // families have their own ports anyway
+		size := 1 + random.IntN(20_000)
+		begin := time.Now()
+		if err := s.traffic.Once(ns, uint16(own), targets[i], size, answerLimit); err != nil {
+			s.connections.failed.Add(1)
+			s.fault("connection failed", "%s port %d to %s, %d bytes, after %s, begun at %s: %v", ns.Name, own, targets[i], size,
+				time.Since(begin).Round(time.Millisecond), begin.Format("15:04:05.000"), err)
+			continue
+		}
+		s.connections.made.Add(1)
+	}
+}
+
+func (c *connections) String() string {
+	return fmt.Sprintf("%d connections, %d failed", c.made.Load()+c.failed.Load(), c.failed.Load())
+}

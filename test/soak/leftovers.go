@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// inventory is what there is, by place: interfaces of VPP, devices, routes and neighbours of the nodes, namespaces.
+type inventory map[string][]string
+
+// takeInventory lists what pods and services leave traces in.
+func (s *soak) takeInventory(ctx context.Context) (inventory, error) {
+	inv := inventory{}
+	names, err := os.ReadDir("/run/netns")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range names {
+		if strings.HasPrefix(e.Name(), s.opts.name+"-") {
+			inv["namespaces"] = append(inv["namespaces"], e.Name())
+		}
+	}
+	for _, n := range s.Nodes {
+		for what, args := range map[string]string{
+			"devices": "-o -br link", "routes 4": "-o -4 route show table all", "routes 6": "-o -6 route show table all",
+		} {
+			out, err := n.Run(ctx, "ip", strings.Fields(args)...)
+			if err != nil {
+				return nil, err
+			}
+			inv.put(n.Name+" "+what, out, func(line string) string {
+				if what == "devices" {
+					return strings.Fields(line)[0]
+				}
+				return line
+			})
+		}
+		if n.VPP == nil {
+			continue
+		}
+		for what, command := range map[string]string{
+			"VPP interfaces": "show hardware-interfaces brief", "VPP neighbours": "show ip neighbor",
+		} {
+			out, err := n.VPP.CLI(command)
+			if err != nil {
+				return nil, err
+			}
+			inv.put(n.Name+" "+what, out, func(line string) string { return thing(what, line) })
+		}
+	}
+	return inv, nil
+}
+
+// thing is what a line of VPP is about, without what changes by itself.
+func thing(what, line string) string {
+	f := strings.Fields(line)
+	switch {
+	case strings.HasPrefix(line, " ") && what == "VPP interfaces", len(f) < 4:
+		return ""
+	case what == "VPP neighbours":
+		if slices.Contains(f, "D") { // learned, and forgotten again: other nodes' addresses
+			return ""
+		}
+		return f[1] + " " + f[len(f)-1]
+	}
+	return f[0]
+}
+
+// put adds lines; nameless ones are left out.
+func (inv inventory) put(place, text string, name func(line string) string) {
+	inv[place] = []string{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n "); line == "" {
+			continue
+		}
+		if n := name(line); n != "" {
+			inv[place] = append(inv[place], n)
+		}
+	}
+	slices.Sort(inv[place])
+}
+
+// diff says what another inventory has more or less; "" if nothing.
+func (inv inventory) diff(other inventory) string {
+	var all []string
+	for place, now := range other {
+		before := inv[place]
+		for _, name := range now {
+			if !slices.Contains(before, name) {
+				all = append(all, place+" has "+name)
+			}
+		}
+		for _, name := range before {
+			if !slices.Contains(now, name) {
+				all = append(all, place+" lacks "+name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
+
+// cleanLimit is how long it may take until nothing is left of pods and services.
+const cleanLimit = time.Minute
+
+// judgeLeftovers removes services and pods, and compares with what there was before. Then the agents compute everything from
+// scratch, which must change nothing.
+func (s *soak) judgeLeftovers(ctx context.Context) {
+	if err := s.removeServices(); err != nil {
+		s.fault("service", "%v", err)
+	}
+	for _, p := range s.pods {
+		if err := s.DeletePod(ctx, p.node, p.name, p.Pod); err != nil {
+			s.fault("pod", "%v", err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, cleanLimit)
+	defer cancel()
+	if err := testbed.Eventually(limited, 200*time.Millisecond, func() error {
+		now, err := s.takeInventory(ctx)
+		if err != nil {
+			return err
+		}
+		if diff := s.empty.diff(now); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	}); err != nil {
+		s.fault("left over", "%v", err)
+	}
+	for i, n := range s.Nodes {
+		if err := s.resyncWritesNothing(ctx, n); err != nil {
+			s.fault("resync", "node %d: %v", i+1, err)
+		}
+	}
+}
+
+func (s *soak) resyncWritesNothing(ctx context.Context, n *testbed.Node) error {
+	metric := map[bool]string{true: "contiv_vpp_writes_total", false: "contiv_linux_writes_total"}[s.isVPP()]
+	before, err := n.Metric(ctx, metric)
+	if err != nil {
+		return err
+	}
+	if _, err := n.Post(ctx, "/controller/resync"); err != nil {
+		return err
+	}
+	after, err := n.Metric(ctx, metric)
+	if err != nil {
+		return err
+	}
+	if after != before {
+		return fmt.Errorf("it wrote %.0f times", after-before)
+	}
+	return nil
+}

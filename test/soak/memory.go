@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// memory is the series of what processes take and of NAT sessions, by name.
+type memory struct {
+	mu     sync.Mutex
+	names  []string
+	series map[string][]float64 // guarded by mu, as names
+}
+
+const (
+	sampleEvery = 2 * time.Second
+	// A series is flat if the median of its last third is at most this share, or this amount, above that of its first third.
+	// The first third of the run does not count: until then pools and heaps grow to what they need.
+	flatShare   = 0.05
+	flatBytes   = 10e6
+	flatEntries = 1000 // of sessions
+	// Shorter runs show memory, but do not judge it.
+	judgedFrom = 5 * time.Minute
+)
+
+func (m *memory) add(name string, value float64) {
+	if value == 0 && !strings.HasPrefix(name, "NAT") {
+		return // the process is away
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.series == nil {
+		m.series = map[string][]float64{}
+	}
+	if _, ok := m.series[name]; !ok {
+		m.names = append(m.names, name)
+	}
+	m.series[name] = append(m.series[name], value)
+}
+
+// last is the newest value.
+func (m *memory) last(name string) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.series[name]; len(s) > 0 {
+		return s[len(s)-1]
+	}
+	return 0
+}
+
+// restarted forgets an agent's series.
+func (m *memory) restarted(node int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.series, agentSeries(node))
+	m.names = slices.DeleteFunc(m.names, func(n string) bool { return n == agentSeries(node) })
+}
+
+func agentSeries(node int) string { return fmt.Sprintf("agent %d", node+1) }
+func vppSeries(node int) string   { return fmt.Sprintf("VPP %d", node+1) }
+func natSeries(node int) string   { return fmt.Sprintf("NAT sessions %d", node+1) }
+
+func (s *soak) sampleMemory(ctx context.Context) {
+	for s.sleep(ctx, sampleEvery) {
+		for i, n := range s.Nodes {
+			s.memory.add(agentSeries(i), resident(n.Agent.PID()))
+			if n.VPP == nil {
+				continue
+			}
+			s.memory.add(vppSeries(i), resident(n.VPP.PID()))
+			if sessions, err := n.Metric(ctx, "contiv_vpp_nat_sessions"); err == nil { // the agent may be away
+				s.memory.add(natSeries(i), sessions)
+			}
+		}
+	}
+}
+
+// resident is the resident memory of a process in bytes; 0 if it is away.
+func resident(pid int) float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		var kb float64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %f", &kb); n == 1 {
+			return kb * 1024
+		}
+	}
+	return 0
+}
+
+// judgeMemory notes series that grow. The first agent's are too short: it is killed all the time.
+func (s *soak) judgeMemory() {
+	if s.opts.duration < judgedFrom {
+		return
+	}
+	for _, name := range s.memory.names {
+		if name == agentSeries(0) {
+			continue
+		}
+		most := flatBytes
+		if strings.HasPrefix(name, "NAT") {
+			most = flatEntries
+		}
+		values := s.memory.series[name]
+		if first, last, flat := judge(values[len(values)/3:], most); !flat {
+			s.fault("memory", "%s grows: %.0f, then %.0f", name, first, last)
+		}
+	}
+}
+
+// judge compares the medians of the first and the last third.
+func judge(values []float64, most float64) (first, last float64, flat bool) {
+	third := len(values) / 3
+	if third == 0 {
+		return 0, 0, true
+	}
+	first, last = median(values[:third]), median(values[len(values)-third:])
+	return first, last, last-first <= max(flatShare*first, most)
+}
+
+func median(values []float64) float64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
+
+// String is the newest value of each series.
+func (m *memory) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var parts []string
+	for _, name := range slices.Sorted(slices.Values(m.names)) {
+		values := m.series[name]
+		if strings.HasPrefix(name, "NAT") {
+			parts = append(parts, fmt.Sprintf("%s %.0f", name, values[len(values)-1]))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s %.0f MB", name, values[len(values)-1]/1e6))
+	}
+	return strings.Join(parts, ", ")
+}

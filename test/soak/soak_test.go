@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestShortSoak is a soak of some seconds on Linux: everything that the long one does is done, and judged, once.
+func TestShortSoak(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	if _, err := exec.LookPath("nft"); err != nil {
+		t.Skip("the Linux dataplane needs nft")
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	o := options{
+		name: fmt.Sprintf("csk%d", os.Getpid()%100000), bin: dir, duration: 15 * time.Second, dataplane: "linux", rate: 1,
+		killEvery: 4 * time.Second, stall: 10 * time.Second, keepGoing: true,
+	}
+	var out strings.Builder
+	s, err := newSoak(ctx, o, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.run(ctx)
+	if cerr := s.close(context.WithoutCancel(ctx)); cerr != nil {
+		t.Error(cerr)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	kills, _, _ := s.kills.figures()
+	for _, f := range s.streams {
+		if f.bytes() < 4<<20 {
+			t.Errorf("%s: %d bytes", f.name, f.bytes())
+		}
+	}
+	if kills < 2 || s.visitors.come.Load() < 2 || s.services.changes.Load() < 10 || s.connections.made.Load() < 50 {
+		t.Errorf("too little happened:\n%s", &out)
+	}
+}
+
+// A series that grows is told from one that is noisy.
+func TestJudge(t *testing.T) {
+	series := func(growth, noise float64) (values []float64) {
+		for i := range 300 {
+			values = append(values, 100e6+growth*float64(i)/300+noise*float64(i%7))
+		}
+		return values
+	}
+	for _, c := range []struct {
+		growth, noise float64
+		flat          bool
+	}{{0, 0, true}, {0, 5e6, true}, {5e6, 1e6, true}, {40e6, 1e6, false}, {-50e6, 0, true}} {
+		if first, last, flat := judge(series(c.growth, c.noise), flatBytes); flat != c.flat {
+			t.Errorf("%+v: %.0f, then %.0f: %v", c, first, last, flat)
+		}
+	}
+	if _, _, flat := judge([]float64{1, 1e9}, flatBytes); !flat {
+		t.Error("two values are no series")
+	}
+}
+
+// What is left over, or lost, is named.
+func TestInventory(t *testing.T) {
+	before := inventory{"n1 devices": {"eth0", "eth1"}, "n2 devices": {"eth0"}}
+	if diff := before.diff(inventory{"n1 devices": {"eth1", "eth0"}, "n2 devices": {"eth0"}}); diff != "" {
+		t.Error(diff)
+	}
+	if diff := before.diff(inventory{"n1 devices": {"eth0", "tap7"}, "n2 devices": {}}); diff != "n1 devices has tap7; n1 devices lacks eth1; n2 devices lacks eth0" {
+		t.Error(diff)
+	}
+	const vpp = "              Name                Idx   Link  Hardware\nhost-eth1                          1     up   host-eth1\n  Link speed: unknown\n"
+	inv := inventory{}
+	inv.put("x", vpp, func(line string) string { return thing("VPP interfaces", line) })
+	if fmt.Sprint(inv["x"]) != "[host-eth1]" {
+		t.Errorf("%q", inv["x"])
+	}
+	if got := thing("VPP neighbours", "  .29   192.168.16.2   D   02:fb:47:2d:00:7f host-eth1"); got != "" {
+		t.Error(got)
+	}
+	if got := thing("VPP neighbours", "  .67   10.1.1.2   S   02:fe:ff:5f:fa:79 tap1"); got != "10.1.1.2 tap1" {
+		t.Error(got)
+	}
+}
+
+// Faults are counted by kind, and end the run with an error.
+func TestFaults(t *testing.T) {
+	var out strings.Builder
+	f := faults{out: &out}
+	if f.err() != nil {
+		t.Error(f.err())
+	}
+	for range shownOfAKind + 5 {
+		f.add(time.Second, "stream broken", "x")
+	}
+	f.add(time.Second, "memory", "y")
+	if err := f.err(); err == nil || err.Error() != fmt.Sprintf("stream broken: %d\nmemory: 1", shownOfAKind+5) {
+		t.Errorf("%v", err)
+	}
+	if n := strings.Count(out.String(), "stream broken"); n != shownOfAKind {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	good := options{duration: time.Minute, dataplane: "linux", rate: 1, killEvery: time.Second, stall: time.Second}
+	if err := good.complete(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*options){
+		"dataplane": func(o *options) { o.dataplane = "windows" }, "duration": func(o *options) { o.duration = 0 },
+		"rate": func(o *options) { o.rate = 0 },
+	} {
+		o := good
+		change(&o)
+		if o.complete() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/traffic"
+)
+
+// flow is a stream that is kept going.
+type flow struct {
+	name string
+	from *testbed.Namespace
+	to   netip.AddrPort
+
+	mu      sync.Mutex
+	stream  *traffic.Stream // nil while it is broken
+	before  int64           // bytes of streams that broke
+	seen    [2]int64        // at the last look, up and down
+	quiet   [2]int          // looks without progress
+	longest int
+}
+
+// bytes is what has arrived so far.
+func (f *flow) bytes() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stream == nil {
+		return f.before
+	}
+	return f.before + f.stream.Arrived()
+}
+
+// directions are all ways that packets go, in both families where there are both.
+func (s *soak) directions() []*flow {
+	a, b, c, d := s.pods[0], s.pods[1], s.pods[2], s.pods[3]
+	var all []*flow
+	add := func(name string, from *testbed.Namespace, to ...netip.AddrPort) {
+		for _, addr := range to {
+			family := map[bool]string{true: "4", false: "6"}[addr.Addr().Is4()]
+			all = append(all, &flow{name: name + " " + family, from: from, to: addr})
+		}
+	}
+	both := func(p podAt) []netip.AddrPort { return []netip.AddrPort{at(p.IPs[0]), at(p.IPs[1])} }
+	host := func(i int) []netip.AddrPort {
+		return []netip.AddrPort{at(s.HostAddrs(i)[0]), at(s.HostAddrs(i)[1])}
+	}
+	add("pod to pod of one node", a.Namespace, both(b)...)
+	add("pod to pod of the other one", d.Namespace, both(c)...)
+	add("pod to other node's pod", a.Namespace, both(c)...)
+	add("the other way", d.Namespace, both(b)...)
+	add("pod to its host", a.Namespace, host(0)...)
+	add("host to its pod", s.Nodes[1].Namespace, both(d)...)
+	add("host to other node's pod", s.Nodes[0].Namespace, both(c)...)
+	add("pod to other node's host", b.Namespace, host(1)[0])
+	add("pod to the outside", a.Namespace, at(s.OutsideAddr()))
+	add("outside to a node port", s.Underlay, netip.AddrPortFrom(s.NodeAddr(0), nodePort))
+	add("pod to a service", b.Namespace, steady.at()...)
+	add("host to a service", s.Nodes[0].Namespace, steady.at()[0])
+	return all
+}
+
+func (s *soak) startStreams() error {
+	for _, f := range s.directions() {
+		deadline := time.Now().Add(20 * time.Second) // until services are there
+		for {
+			err := s.open(f)
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				return err
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		s.streams = append(s.streams, f)
+	}
+	return nil
+}
+
+func (s *soak) open(f *flow) error {
+	rate := s.opts.rate << 20
+	stream, err := s.traffic.Stream(f.from, f.to, traffic.StreamOptions{
+		Name: f.name, Up: true, Down: true, Rate: rate, Burst: 2 * rate,
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stream, f.seen, f.quiet = stream, [2]int64{}, [2]int{}
+	return nil
+}
+
+// lookEvery is how often streams are looked at. Looks are counted, not time: when the whole machine stands still, no stream does.
+const lookEvery = time.Second
+
+// watchStreams sees to it that all streams make progress, and opens those that broke again.
+func (s *soak) watchStreams(ctx context.Context) {
+	for s.sleep(ctx, lookEvery) {
+		for _, f := range s.streams {
+			s.look(f)
+		}
+		for _, n := range s.Nodes {
+			if n.VPP != nil && !n.VPP.Running() {
+				s.fault("VPP has ended", "%s: %s", n.Name, n.VPP.Log())
+				return
+			}
+		}
+	}
+}
+
+func (s *soak) look(f *flow) {
+	f.mu.Lock()
+	stream := f.stream
+	f.mu.Unlock()
+	if stream == nil {
+		if err := s.open(f); err != nil {
+			s.fault("stream cannot be opened", "%v", err)
+		}
+		return
+	}
+	if err := stream.Err(); err != nil {
+		kind := "stream broken"
+		if errors.Is(err, traffic.ErrCorrupted) {
+			kind = "bytes corrupted"
+		}
+		s.fault(kind, "%v", err)
+		_ = stream.Stop() // its error is known
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.before, f.stream = f.before+stream.Arrived(), nil
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// Between bursts there are two looks without progress.
+	most := int(s.opts.stall/lookEvery) + 2
+	for dir, now := range []int64{stream.Up.Load(), stream.Down.Load()} {
+		if now != f.seen[dir] {
+			f.seen[dir], f.quiet[dir] = now, 0
+			continue
+		}
+		f.quiet[dir]++
+		f.longest = max(f.longest, f.quiet[dir])
+		if f.quiet[dir] == most {
+			s.fault("stream stands still", "%s, %s", f.name, [2]string{"up", "down"}[dir])
+		}
+	}
+}
+
+// stopStreams ends the streams; what was wrong at the very end counts, too.
+func (s *soak) stopStreams() {
+	for _, f := range s.streams {
+		f.mu.Lock()
+		stream := f.stream
+		f.mu.Unlock()
+		if stream == nil {
+			continue
+		}
+		if err := stream.Stop(); errors.Is(err, traffic.ErrCorrupted) {
+			s.fault("bytes corrupted", "%v", err)
+		} else if err != nil {
+			s.fault("stream broken", "%v", err)
+		}
+	}
+}
+
+// progress is the bytes of all streams, and the longest time without any.
+func (s *soak) progress() (bytes int64, longest time.Duration, which string) {
+	for _, f := range s.streams {
+		bytes += f.bytes()
+		f.mu.Lock()
+		if d := time.Duration(f.longest) * lookEvery; d > longest {
+			longest, which = d, f.name
+		}
+		f.mu.Unlock()
+	}
+	return bytes, longest, which
+}
+
+func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/1e9) }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// visitors counts pods that come and go.
+type visitors struct{ come, retried atomic.Int64 }
+
+const (
+	visitEvery = 500 * time.Millisecond
+	addLimit   = 30 * time.Second // ADD is tried again that long, as the kubelet does, since an agent may be away
+	reachLimit = 10 * time.Second
+)
+
+// receiveVisitors adds a pod to a node, has it talk with pods of both nodes in both directions and families, and removes it,
+// again and again.
+func (s *soak) receiveVisitors(ctx context.Context, node int) {
+	for i := 0; s.sleep(ctx, visitEvery); i++ {
+		if err := s.visit(context.WithoutCancel(ctx), node, fmt.Sprintf("v%d", i%5)); err != nil {
+			s.fault("visiting pod", "node %d: %v", node+1, err)
+		}
+	}
+}
+
+func (s *soak) visit(ctx context.Context, node int, name string) error {
+	p, err := retried(ctx, &s.visitors.retried, func() (*testbed.Pod, error) { return s.Pod(ctx, node, name) })
+	if err != nil {
+		return err
+	}
+	stop, err := s.traffic.Serve(p.Namespace, port)
+	if err == nil {
+		err = s.talk(ctx, p)
+		stop()
+	}
+	_, gone := retried(ctx, &s.visitors.retried, func() (struct{}, error) { return struct{}{}, s.DeletePod(ctx, node, name, p) })
+	s.visitors.come.Add(1)
+	if err != nil {
+		return fmt.Errorf("%s (%v): %w", p.Name, p.IPs, err)
+	}
+	return gone
+}
+
+// talk has the new pod and the others reach each other.
+func (s *soak) talk(ctx context.Context, p *testbed.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	for _, other := range []podAt{s.pods[0], s.pods[2]} {
+		for f := range p.IPs {
+			for _, way := range []struct{ from, to *testbed.Pod }{{p, other.Pod}, {other.Pod, p}} {
+				err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+					return s.traffic.Once(way.from.Namespace, 0, at(way.to.IPs[f]), 5000, 2*time.Second)
+				})
+				if err != nil {
+					return fmt.Errorf("from %s: %w", way.from.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// retried repeats what fails while an agent is away.
+func retried[T any](ctx context.Context, again *atomic.Int64, do func() (T, error)) (result T, err error) {
+	for deadline := time.Now().Add(addLimit); ; {
+		if result, err = do(); err == nil || time.Now().After(deadline) || ctx.Err() != nil {
+			return result, err
+		}
+		again.Add(1)
+		time.Sleep(300 * time.Millisecond)
+	}
+}
