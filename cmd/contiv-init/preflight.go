@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/preflight"
+	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
@@ -73,8 +77,12 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	if facts.Features, err = preflight.Probe(cmd.Context(), o.log); err != nil {
 		return err
 	}
+	if err := o.gatherNetworks(cmd.Context(), &facts); err != nil {
+		return err
+	}
 	found := preflight.Check(facts, o.wants)
 	preflight.Print(cmd.OutOrStdout(), found)
+	preflight.PrintPassed(cmd.OutOrStdout(), o.wants, found)
 	if o.report {
 		// Whether pods can be served is not the API server's to decide.
 		if err := o.tell(cmd.Context(), found); err != nil {
@@ -100,12 +108,17 @@ func (o *preflightOptions) complete() error {
 	if err != nil {
 		return err
 	}
-	conf := contivconf.Default(contivconf.Env{NodeName: name})
+	env := contivconf.Env{NodeName: name, HasVhostNet: func() bool {
+		_, err := os.Stat(filepath.Join(o.places.Root, "dev/vhost-net"))
+		return err == nil
+	}}
+	conf := contivconf.Default(env)
 	if o.config != "" {
-		if conf, err = conffile.LoadFile(o.config, contivconf.Env{NodeName: name}); err != nil {
+		if conf, err = conffile.LoadFile(o.config, env); err != nil {
 			return err
 		}
 	}
+	o.wants.Config = conf
 	o.wants.HugepageLimit = o.limit << 20
 	o.wants.NICs = vppsup.NICsOf(conf.Node())
 	o.wants.LinuxNIC = strings.TrimPrefix(conf.Node().MainVPPInterface.InterfaceName, "host-")
@@ -114,8 +127,25 @@ func (o *preflightOptions) complete() error {
 	if err != nil {
 		return fmt.Errorf("--http: %w", err)
 	}
-	o.wants.Ports = []preflight.Port{{Number: int(rest.Port()), For: "the agent's REST API", Flag: "agent.http"}}
+	o.wants.Ports = []preflight.Port{{Number: int(rest.Port()), For: "the agent's REST API", Flag: "agent.restPort"}}
 	return nil
+}
+
+// gatherNetworks asks the kernel for the node's NICs and networks.
+func (o *preflightOptions) gatherNetworks(ctx context.Context, f *preflight.Facts) error {
+	monitor := netlink.NewHostMonitor(o.log)
+	nics, err := monitor.NICs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nics {
+		f.NICsOfHost = append(f.NICsOfHost, uplink.NIC(n))
+	}
+	networks, err := monitor.Networks(ctx)
+	for _, n := range networks {
+		f.Networks = append(f.Networks, contivconf.HostNetwork{Interface: n.Link, Address: n.Prefix, Dummy: n.Dummy})
+	}
+	return err
 }
 
 // tell writes the Event and the condition. A node that passes gets no Event: nothing happened.

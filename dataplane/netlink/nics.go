@@ -18,6 +18,7 @@ type HostNIC struct {
 	Up           bool // by the administrator
 	Part         bool // of a bridge or a bond, which has the addresses and routes
 	DefaultRoute bool // it has the default route, of IPv4 if there is one, else of IPv6
+	MTU          int
 	Addresses    []netip.Prefix
 }
 
@@ -54,7 +55,8 @@ func (m *HostMonitor) NICs(ctx context.Context) ([]HostNIC, error) {
 		if !isHosts(l) {
 			continue
 		}
-		nic := HostNIC{Name: l.name, Up: l.flags&unix.IFF_UP != 0, Part: l.master != 0, DefaultRoute: l.name == routed}
+		nic := HostNIC{Name: l.name, Up: l.flags&unix.IFF_UP != 0, Part: l.master != 0, DefaultRoute: l.name == routed,
+			MTU: int(l.mtu)}
 		for _, a := range addrs {
 			if a.Link == l.name {
 				nic.Addresses = append(nic.Addresses, a.Prefix)

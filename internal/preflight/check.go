@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/internal/vppsup"
+	"contiv.dev/vswitch/plugins/contivconf"
 )
 
 // Wants are what the node is to do.
@@ -21,6 +22,8 @@ type Wants struct {
 	VXLAN         bool
 	Ports         []Port
 	Conflist      string // name of our file among the CNI configurations
+	// Config is contiv.conf; nil: it is not compared with the node.
+	Config *contivconf.Config
 }
 
 // Port is a TCP port that something of ours listens on.
@@ -33,7 +36,7 @@ type Port struct {
 // Finding is something that the node lacks.
 type Finding struct {
 	Error   bool   // else a warning
-	Subject string // hugepages, NIC, kernel, port, memory, CNI
+	Subject string // hugepages, NIC, networks, MTU, contiv.conf, kernel, port, memory, CNI
 	Problem string
 	Remedy  string
 }
@@ -81,6 +84,7 @@ func Check(f Facts, w Wants) []Finding {
 	} else if w.LinuxNIC != "" {
 		c.linuxNIC(w.LinuxNIC, w.LinuxNIC)
 	}
+	c.config()
 	c.kernel()
 	c.ports()
 	c.conflists()
@@ -224,6 +228,21 @@ func (c *check) conflists() {
 				"%s comes before %s: pods go to another network plugin", name, c.Conflist)
 		}
 	}
+}
+
+// PrintPassed says what was looked at and found to be as it should, so that a reader knows what has not been looked at.
+func PrintPassed(w io.Writer, wants Wants, found []Finding) {
+	subjects := []string{"kernel", "port", "CNI"}
+	if wants.Config != nil {
+		subjects = append([]string{"contiv.conf", "networks", "NIC", "MTU"}, subjects...)
+	}
+	if wants.VPP {
+		subjects = append([]string{"CPU", "memory", "hugepages"}, subjects...)
+	}
+	subjects = slices.DeleteFunc(subjects, func(s string) bool {
+		return slices.ContainsFunc(found, func(f Finding) bool { return f.Subject == s })
+	})
+	fmt.Fprintf(w, "passed   %s\n", strings.Join(subjects, ", "))
 }
 
 // Failed says whether there is an error among the findings.

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/internal/vppsup"
+	"contiv.dev/vswitch/plugins/contivconf"
 )
 
 // Facts are what is known about the node.
@@ -28,6 +30,8 @@ type Facts struct {
 	AgentRunning  bool
 	VPPRunning    bool
 	Features      []Feature // of the kernel; see Probe
+	NICsOfHost    []uplink.NIC
+	Networks      []contivconf.HostNetwork // that the node is in
 }
 
 // Link is an interface of the kernel.

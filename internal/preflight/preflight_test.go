@@ -3,12 +3,17 @@ package preflight
 import (
 	"bytes"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/internal/vppsup"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
 
 // capable is a node that lacks nothing for VPP by DPDK.
@@ -170,6 +175,68 @@ func TestProbe(t *testing.T) {
 	for _, name := range []string{"pf0", "pf1", "pf2"} {
 		if exists("/sys/class/net/" + name) {
 			t.Errorf("the trials left %s behind", name)
+		}
+	}
+}
+
+// TestCheckConfig: what of contiv.conf does not fit the node is found before the agent starts.
+func TestCheckConfig(t *testing.T) {
+	nics := []uplink.NIC{
+		{Name: "eth0", Up: true, DefaultRoute: true, MTU: 1500, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/24")}},
+		{Name: "eth1", Up: true, MTU: 1500}, {Name: "eth2", MTU: 400},
+	}
+	lan := func(text string) []contivconf.HostNetwork {
+		return []contivconf.HostNetwork{{Interface: "eth0", Address: netip.MustParsePrefix(text)}}
+	}
+	for name, tc := range map[string]struct {
+		vpp      bool
+		conf     string
+		networks []contivconf.HostNetwork
+		want     string // "" for nothing; "!" before a warning
+	}{
+		"Linux needs nothing":    {false, "", lan("192.0.2.9/24"), ""},
+		"pods cover the LAN":     {false, "", lan("10.1.0.9/24"), "networks: ipamConfig.podSubnetCIDR: 10.1.0.0/16 (its default) overlaps with 10.1.0.0/24"},
+		"no NIC for VPP":         {true, "", nil, "!NIC: contiv.conf gives VPP no NIC, so that this node reaches no other one; set mainVPPInterface"},
+		"alone on purpose":       {true, "mainVPPInterface: {standAlone: true}", nil, ""},
+		"NIC by the route":       {true, "mainVPPInterface: {defaultRoute: true}", nil, ""},
+		"no NIC fits":            {true, "mainVPPInterface: {namePattern: ens*}", nil, "NIC: no NIC of this node fits mainVPPInterface {namePattern: ens*}; it has eth0"},
+		"no NIC fits on Linux":   {false, "mainVPPInterface: {namePattern: ens*}", nil, "NIC: no NIC of this node fits"},
+		"several fit":            {true, "mainVPPInterface: {namePattern: 'eth[01]'}", nil, "!NIC: several NICs of this node fit"},
+		"NIC is down":            {true, "{mtuSize: 576, nodeToNodeTransport: nooverlay, mainVPPInterface: {namePattern: eth2}}", nil, "!NIC: eth2 is down"},
+		"MTU is too small":       {true, "mainVPPInterface: {namePattern: eth2}", nil, "MTU: eth2 has an MTU of 400, pods' packets of 576 and the overlay's 50 bytes need 626"},
+		"MTU does not fit":       {true, "{mtuSize: 1460, mainVPPInterface: {namePattern: eth1}}", nil, "MTU: eth1 has an MTU of 1500"},
+		"MTU by default":         {true, "mainVPPInterface: {namePattern: eth1}", nil, ""},
+		"adaptive on AF_PACKET":  {true, "{interfaceRxMode: adaptive, mainVPPInterface: {namePattern: eth1}}", nil, "contiv.conf: interfaceRxMode: adaptive is not possible"},
+		"adaptive is VPP's":      {false, "interfaceRxMode: adaptive", nil, ""},
+		"a mistyped section":     {false, "nodeConfig: [{nodeName: Node-1}]", nil, "!contiv.conf: no section for node node-1; did you mean it by the section of Node-1?"},
+		"interconnect elsewhere": {true, "mainVPPInterface: {namePattern: eth1}", lan("192.168.16.9/24"), "!networks: nodeInterconnectCIDR 192.168.16.0/24 overlaps with 192.168.16.0/24, the network of eth0"},
+	} {
+		f, w := capable()
+		w.NICs, w.VPP, f.NICsOfHost, f.Networks = nil, tc.vpp, slices.Clone(nics), tc.networks
+		if name == "NIC is down" {
+			f.NICsOfHost[2].MTU = 1500
+		}
+		var err error
+		if w.Config, err = conffile.Load([]byte(tc.conf), contivconf.Env{NodeName: "node-1"}); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		found := Check(f, w)
+		for _, x := range found {
+			if !x.Error {
+				text += "!"
+			}
+			text += x.String()
+		}
+		if (tc.want == "") != (text == "") || !strings.Contains(text, tc.want) || Failed(found) != (tc.want != "" && tc.want[0] != '!') {
+			t.Errorf("%s: found %q, want %q", name, text, tc.want)
+		}
+		var b bytes.Buffer
+		PrintPassed(&b, w, found)
+		for _, x := range found {
+			if strings.Contains(b.String(), " "+x.Subject) {
+				t.Errorf("%s: %s has passed as well: %s", name, x.Subject, b.String())
+			}
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package uplink
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -15,8 +17,12 @@ type NIC struct {
 	Up           bool
 	Part         bool // of a bridge or a bond: that is the NIC then
 	DefaultRoute bool
+	MTU          int
 	Addresses    []netip.Prefix
 }
+
+// ErrSeveral: more than one NIC fits.
+var ErrSeveral = errors.New("several NICs of this node fit")
 
 // Wanted is what is looked for.
 type Wanted struct {
@@ -46,8 +52,8 @@ func Select(w Wanted, nics []NIC) (NIC, error) {
 	case 1:
 		return fit[0], nil
 	}
-	return NIC{}, fmt.Errorf("several NICs of this node fit %s: %s; narrow it, or name one in the node's section of nodeConfig",
-		w.Uplink, list(fit))
+	return NIC{}, fmt.Errorf("%w %s: %s; narrow it, or name one in the node's section of nodeConfig", ErrSeveral, w.Uplink,
+		list(fit))
 }
 
 func (w Wanted) fits(n NIC) bool {
@@ -57,9 +63,10 @@ func (w Wanted) fits(n NIC) bool {
 	return inNetwork && w.MatchesName(n.Name) && (n.DefaultRoute || !w.DefaultRoute)
 }
 
-// list describes NICs for messages.
+// list describes NICs for messages, by name.
 func list(nics []NIC) string {
 	const most = 12
+	nics = slices.SortedFunc(slices.Values(nics), func(a, b NIC) int { return cmp.Compare(a.Name, b.Name) })
 	var parts []string
 	for _, n := range nics {
 		if n.Part {

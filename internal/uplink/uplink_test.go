@@ -52,7 +52,7 @@ func TestSelect(t *testing.T) {
 		"part of a bond":                  {Wanted{Uplink: name("enp9s0")}, "!no NIC of this node fits"},
 		"down":                            {Wanted{Uplink: name("spare0")}, "spare0"},
 		"up is better than down":          {Wanted{Uplink: name("spare0", "eth1")}, "eth1"},
-		"missing":                         {Wanted{Uplink: name("ens3")}, "!no NIC of this node fits mainVPPInterface {namePattern: ens3}; it has eth0 ("},
+		"missing":                         {Wanted{Uplink: name("ens3")}, "!no NIC of this node fits mainVPPInterface {namePattern: ens3}; it has bond0 ("},
 	} {
 		got, err := Select(tc.wanted, host())
 		if why, fails := strings.CutPrefix(tc.want, "!"); fails {

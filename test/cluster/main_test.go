@@ -50,9 +50,11 @@ func run(m *testing.M) int {
 type mode struct {
 	dataplane string // vpp or linux
 	transport string
-	dhcp      bool // the main interface has its address from a DHCP server
-	sharedNIC bool // VPP shares the NIC that the host has its address on
-	ipv6      bool // nodes have only IPv6 addresses on the network that connects them
+	dhcp      bool   // the main interface has its address from a DHCP server
+	sharedNIC bool   // VPP shares the NIC that the host has its address on
+	ipv6      bool   // nodes have only IPv6 addresses on the network that connects them
+	uplink    string // contiv.conf's mainVPPInterface, instead of a section for each node
+	unstarted bool   // the agents are started by the test
 }
 
 func (m mode) String() string {
@@ -81,7 +83,7 @@ func newWorld(t *testing.T, m mode, nodes int) *world {
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: nodes, Addressed: m.dataplane == "linux",
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: m.dataplane},
-		ConfigOf: func(i int) string { return configOf(m, testbed.NodeName(name, i), i) }, NoIPv4: m.ipv6,
+		ConfigOf: func(i int) string { return configOf(m, testbed.NodeName(name, i), i) }, NoIPv4: m.ipv6, Unstarted: m.unstarted,
 	}
 	if m.dataplane == "vpp" {
 		if _, ok := vpptest.Find(); !ok {
@@ -116,10 +118,14 @@ func configOf(m mode, node string, i int) string {
 	if m.ipv6 && m.transport == "nooverlay" { // IPv4 has no way then
 		pods, prefix = "fd10:1::/48", "64"
 	}
+	node = "nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n" +
+		map[bool]string{true: "    useDHCP: true\n"}[m.dhcp] + address
+	if m.uplink != "" {
+		node = "mainVPPInterface: " + m.uplink + "\n"
+	}
 	return "nodeToNodeTransport: " + m.transport + "\nuseTAPInterfaces: true\n" +
 		"ipamConfig:\n  podSubnetCIDR: " + pods + "\n  podSubnetOneNodePrefixLen: " + prefix + "\n" +
-		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n" +
-		map[bool]string{true: "    useDHCP: true\n"}[m.dhcp] + address
+		node
 }
 
 func (w *world) close() {

@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// Ways to say which of a node's two NICs, eth0 (management) and eth1, connects it with the others.
+const (
+	byName    = "{namePattern: 'eth1,enp*'}"
+	byNetwork = "{network: '192.168.16.0/24,fd00:16::/64'}" // on Linux, where eth1 has addresses
+	byMgmt    = "{network: 10.199.0.0/24}"
+	byRoute   = "{defaultRoute: true}"
+)
+
+// ip runs ip(8) in a node.
+func (w *world) ip(n *testbed.Node, line string) {
+	w.t.Helper()
+	_, err := n.Run(w.ctx, "ip", strings.Fields(line)...)
+	w.must(err)
+}
+
+// launch starts all agents without waiting for them.
+func (w *world) launch() {
+	w.t.Helper()
+	for _, n := range w.Nodes {
+		w.must(n.LaunchAgent(w.ctx))
+	}
+}
+
+func (w *world) ready() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	defer cancel()
+	for _, n := range w.Nodes {
+		w.must(n.WaitReady(ctx))
+	}
+}
+
+// says waits until the end of a node's log has the text.
+func (w *world) says(n *testbed.Node, text string) {
+	w.t.Helper()
+	w.within(30*time.Second, "the log of "+n.Name+" has "+text, func() error {
+		if log := n.LogTail(60); !strings.Contains(log, text) {
+			return fmt.Errorf("it ends with\n%s", log)
+		}
+		return nil
+	})
+}
+
+// TestUplinkIsFound: nodes without sections of their own are connected by the NIC that is selected for the whole cluster.
+func TestUplinkIsFound(t *testing.T) {
+	for _, m := range []mode{
+		{dataplane: "vpp", transport: "vxlan", uplink: byName}, {dataplane: "vpp", transport: "vxlan", uplink: byMgmt},
+		{dataplane: "vpp", transport: "nooverlay", uplink: byRoute},
+		{dataplane: "linux", transport: "vxlan", uplink: byName}, {dataplane: "linux", transport: "nooverlay", uplink: byNetwork},
+		{dataplane: "linux", transport: "vxlan", uplink: byNetwork, ipv6: true},
+		{dataplane: "linux", transport: "vxlan", uplink: byRoute},
+	} {
+		t.Run(m.String()+"-"+strings.Trim(strings.Fields(m.uplink)[0], "{:"), func(t *testing.T) {
+			m.unstarted = true
+			w := newWorld(t, m, 2)
+			want := testbed.UplinkNIC
+			if m.uplink == byMgmt || m.uplink == byRoute {
+				want = testbed.MgmtNIC
+			}
+			for _, n := range w.Nodes {
+				w.ip(n, "route add default via 10.199.0.1 dev eth0")
+			}
+			w.launch()
+			w.ready()
+			w.mesh(w.podPerNode())
+			for _, n := range w.Nodes {
+				w.says(n, "uplink component=uplink nic="+want)
+			}
+		})
+	}
+}
+
+// TestUplinkComesLater: a node whose NIC is not there yet is not ready, says why, and works once the NIC is there; it follows a
+// NIC that is renamed. Its pods keep what they have.
+func TestUplinkComesLater(t *testing.T) {
+	for _, m := range []mode{
+		{dataplane: "vpp", transport: "vxlan", uplink: "{namePattern: enp*}", unstarted: true},
+		{dataplane: "linux", transport: "vxlan", uplink: "{namePattern: enp*}", unstarted: true},
+	} {
+		t.Run(m.dataplane, func(t *testing.T) {
+			w := newWorld(t, m, 2)
+			w.rename(w.Nodes[0], testbed.UplinkNIC, "enp1s0")
+			w.launch()
+			late := w.Nodes[1]
+			w.says(late, "no NIC of this node fits mainVPPInterface {namePattern: enp*}; it has eth0 (10.199.0.102/24)")
+			if _, err := late.Get(w.ctx, "/readiness"); err == nil || !strings.Contains(err.Error(), "no NIC of this node fits") {
+				t.Errorf("ready without a NIC: %v", err)
+			}
+			w.rename(late, testbed.UplinkNIC, "enp1s0")
+			w.ready()
+			pods := w.podPerNode()
+			w.mesh(pods)
+			w.rename(late, "enp1s0", "enp7s0")
+			w.says(late, "nic=enp7s0")
+			w.mesh(pods)
+			w.rename(late, "enp7s0", "wan0") // does not fit any more
+			w.says(late, "no NIC of this node fits")
+			w.rename(late, "wan0", "enp7s0")
+			w.mesh(pods)
+			w.ready()
+		})
+	}
+}
+
+// rename gives a NIC another name; its addresses of both families stay.
+func (w *world) rename(n *testbed.Node, from, to string) {
+	w.t.Helper()
+	addrs, err := n.Run(w.ctx, "ip", "-6", "-o", "addr", "show", "dev", from, "scope", "global")
+	w.must(err)
+	w.ip(n, "link set "+from+" down")
+	w.ip(n, "link set "+from+" name "+to)
+	w.ip(n, "link set "+to+" up")
+	for line := range strings.Lines(addrs) { // the kernel forgets those of a NIC that goes down
+		w.ip(n, "addr replace "+strings.Fields(line)[3]+" dev "+to+" nodad")
+	}
+}
+
+// TestUplinkStays: of several NICs that fit none is taken, and all are named; the one that was the uplink before stays it, also for
+// the next agent.
+func TestUplinkStays(t *testing.T) {
+	for _, dataplane := range []string{"vpp", "linux"} {
+		t.Run(dataplane, func(t *testing.T) {
+			w := newWorld(t, mode{dataplane: dataplane, transport: "vxlan", uplink: "{namePattern: 'eth[1-9]'}", unstarted: true}, 2)
+			second := w.Nodes[1]
+			w.ip(second, "link add eth2 type bridge")
+			w.ip(second, "link set eth2 up")
+			w.launch()
+			w.says(second, "several NICs of this node fit mainVPPInterface {namePattern: eth[1-9]}: eth1")
+			w.ip(second, "link del eth2")
+			w.ready()
+			pods := w.podPerNode()
+			w.mesh(pods)
+			w.ip(second, "link add eth2 type bridge")
+			w.ip(second, "link set eth2 up")
+			w.must(second.Agent.Kill())
+			ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+			defer cancel()
+			w.must(second.StartAgent(ctx))
+			w.mesh(pods)
+		})
+	}
+}
+
+// TestNoUplink: a VPP that has no NIC warns; the node is ready as long as it is alone, and not any more when there are others,
+// unless it is to be alone.
+func TestNoUplink(t *testing.T) {
+	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", uplink: "{}", unstarted: true}, 2)
+	first := w.Nodes[0]
+	w.must(first.LaunchAgent(w.ctx))
+	w.within(30*time.Second, "a lone node is ready", func() error { _, err := first.Get(w.ctx, "/readiness"); return err })
+	w.says(first, `level=WARN msg="VPP has no NIC: a loopback takes its place, and this node reaches no other one"`)
+	w.must(w.Nodes[1].LaunchAgent(w.ctx))
+	w.within(30*time.Second, "a node that cannot reach others is not ready", func() error {
+		_, err := first.Get(w.ctx, "/readiness")
+		if err == nil || !strings.Contains(err.Error(), "VPP has no NIC, and there are 1 other nodes: set mainVPPInterface") {
+			return fmt.Errorf("readiness: %w", err)
+		}
+		return nil
+	})
+}
+
+// TestStandAlone: who says that a node is to be alone is not bothered.
+func TestStandAlone(t *testing.T) {
+	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", uplink: "{standAlone: true}"}, 1)
+	n := w.Nodes[0]
+	a, b := w.pod(n, "a"), w.pod(n, "b")
+	w.mesh([]*testbed.Pod{a, b})
+	if log := n.LogTail(100); strings.Contains(log, "VPP has no NIC") {
+		t.Errorf("it warns:\n%s", log)
+	}
+}
