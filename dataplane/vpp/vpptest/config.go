@@ -50,8 +50,8 @@ func (v *VPP) plugins() []string {
 	for _, dir := range []string{"lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64", "lib"} {
 		path := filepath.Join(prefix, dir, "vpp_plugins")
 		if _, err := os.Stat(path); err == nil {
-			if own, _ := FindPlugin(); v.opts.Plugin {
-				path += ":" + filepath.Dir(own)
+			if v.plugin != "" {
+				path += ":" + filepath.Dir(v.plugin)
 			}
 			lines = append(lines, "path "+path)
 			break

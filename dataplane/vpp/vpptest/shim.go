@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/vpp/epollshim"
@@ -17,11 +18,28 @@ import (
 //go:embed vhostshim/vhostshim.c
 var vhostshimSource string
 
+//go:embed cpushim/cpushim.c
+var cpushimSource string
+
 // preloads are the libraries to preload into VPP, as LD_PRELOAD has them.
 func (v *VPP) preloads(ctx context.Context) (string, error) {
 	var libs []string
+	if v.opts.Sanitize != "" {
+		all, err := sanitizers(ctx, v.opts.Sanitize)
+		if err != nil {
+			return "", err
+		}
+		libs = append(libs, all...) // first of all
+	}
 	if v.opts.Vhostshim {
 		lib, err := Vhostshim(ctx)
+		if err != nil {
+			return "", err
+		}
+		libs = append(libs, lib)
+	}
+	if v.opts.Workers >= runtime.NumCPU() { // the main thread takes one, too
+		lib, err := compile(ctx, "cpushim", cpushimSource)
 		if err != nil {
 			return "", err
 		}

@@ -21,9 +21,6 @@ import (
 // ErrNoVPP: there is no VPP to run.
 var ErrNoVPP = errors.New("real VPP not found (VPP_PREFIX or PATH)")
 
-// ErrNoPlugin: our own plugin has not been built.
-var ErrNoPlugin = errors.New("bin/contiv_plugin.so not found (make vpp-plugin, or CONTIV_VPP_PLUGIN)")
-
 // Options of an instance. The zero value is a small VPP in the present network namespace.
 type Options struct {
 	Netns           string        // name of the network namespace (ip netns) to run in
@@ -32,7 +29,8 @@ type Options struct {
 	HeapMB          int           // main heap; default 256
 	Buffers         int           // buffers per NUMA node; default 16384
 	Workers         int           // worker threads
-	Plugin          bool          // with our own plugin (dataplane/vpp/plugin)
+	Plugin          bool          // with our own plugin (dataplane/vpp/plugin), which is built if it is not yet
+	Sanitize        string        // the plugin with sanitizers: "address,undefined"
 	PerNodeCounters bool          // counters per graph node in the statistics
 	FewPlugins      []string      // if not nil, only these plugins are loaded ("acl", "nat", …): starts faster
 	Config          string        // more lines of startup.conf
@@ -48,6 +46,7 @@ type VPP struct {
 	ownDir  bool
 	prefix  string
 	preload string
+	plugin  string // path of our own plugin, "" without
 	proc    *os.Process
 }
 
@@ -60,24 +59,6 @@ func Find() (bin string, ok bool) {
 	}
 	bin, err := exec.LookPath("vpp")
 	return bin, err == nil
-}
-
-// FindPlugin is the path of our own plugin: $CONTIV_VPP_PLUGIN, else what make vpp-plugin builds in the repository that the
-// present directory is in.
-func FindPlugin() (path string, ok bool) {
-	if path = os.Getenv("CONTIV_VPP_PLUGIN"); path == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			return "", false
-		}
-		for ; path == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				path = filepath.Join(dir, "bin", "contiv_plugin.so")
-			}
-		}
-	}
-	info, err := os.Stat(path)
-	return path, err == nil && info.Mode().IsRegular()
 }
 
 // Start runs an instance until the end of the test, which is skipped where there is no VPP.
@@ -107,9 +88,6 @@ func Launch(ctx context.Context, opts Options) (*VPP, error) {
 	}
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: found %s, but running it needs root", ErrNoVPP, bin)
-	}
-	if _, built := FindPlugin(); opts.Plugin && !built {
-		return nil, ErrNoPlugin
 	}
 	reap()
 	opts.setDefaults()
@@ -150,6 +128,11 @@ func (v *VPP) prepare(ctx context.Context) error {
 	var err error
 	if v.preload, err = v.preloads(ctx); err != nil {
 		return err
+	}
+	if v.opts.Plugin {
+		if v.plugin, err = Plugin(ctx, v.opts.Sanitize); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
 		return fmt.Errorf("directory for VPP: %w", err)
@@ -268,6 +251,9 @@ func (v *VPP) command() *exec.Cmd {
 	args := []string{v.bin, "-c", v.path("startup.conf")}
 	if v.preload != "" {
 		args = append([]string{"env", "LD_PRELOAD=" + v.preload}, args...)
+	}
+	if v.opts.Sanitize != "" { // VPP itself ends without giving back what it has
+		args = append([]string{"env", "ASAN_OPTIONS=detect_leaks=0:abort_on_error=1", "UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1"}, args...)
 	}
 	if v.opts.Netns != "" {
 		args = append([]string{"ip", "netns", "exec", v.opts.Netns}, args...)

@@ -27,7 +27,7 @@ vl_api_contiv_endpoint_set_t_handler (vl_api_contiv_endpoint_set_t *mp)
   vlib_main_t *vm = vlib_get_main ();
   cv_endpoint_t e = { 0 };
   int rv;
-  VALIDATE_SW_IF_INDEX_END (mp);
+  VALIDATE_SW_IF_INDEX (mp);
   rv = decode_endpoint (mp, &e);
   if (!rv)
     rv = contiv_endpoint_set (vm, ntohl (mp->sw_if_index), &e);

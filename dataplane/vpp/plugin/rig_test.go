@@ -1,0 +1,183 @@
+// Package plugin_test drives the contiv plugin in a real VPP: by its API, with pods in network namespaces, and with the packet generator.
+package plugin_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.fd.io/govpp/adapter/socketclient"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/vlib"
+	"go.fd.io/govpp/core"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// rig is a VPP with the plugin, and pods at it.
+type rig struct {
+	*testing.T
+	vpp  *vpptest.VPP
+	conn *core.Connection
+	api  contiv.RPCService
+	pods int
+}
+
+// port is where a pod, or the outside, is attached.
+type port struct {
+	*testbed.Namespace
+	index  interface_types.InterfaceIndex
+	v4, v6 netip.Addr
+}
+
+func newRig(t *testing.T, opts vpptest.Options) *rig {
+	t.Helper()
+	opts.Plugin = true
+	if opts.FewPlugins == nil {
+		opts.FewPlugins = []string{"af_packet"}
+	}
+	r := &rig{T: t, vpp: vpptest.Start(t, opts)}
+	conn, err := core.Connect(socketclient.NewVppClient(r.vpp.Socket()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Disconnect)
+	r.conn, r.api = conn, contiv.NewServiceClient(conn)
+	return r
+}
+
+// eachWorkers runs a test without worker threads, and with one and two.
+func eachWorkers(t *testing.T, run func(r *rig)) {
+	for _, n := range []int{0, 1, 2} {
+		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) { run(newRig(t, vpptest.Options{Workers: n, Vhostshim: true})) })
+	}
+}
+
+func (r *rig) cli(format string, args ...any) string {
+	r.Helper()
+	command := fmt.Sprintf(format, args...)
+	reply := &vlib.CliInbandReply{}
+	if err := r.conn.Invoke(context.Background(), &vlib.CliInband{Cmd: command}, reply); err != nil || reply.Retval != 0 {
+		r.Fatalf("%s: %d %s (%v)", command, reply.Retval, reply.Reply, err)
+	}
+	return reply.Reply
+}
+
+// do ends the test on an error; it takes what a call of the API returns.
+func (r *rig) do(_ any, err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// index is that of an interface.
+func (r *rig) index(name string) interface_types.InterfaceIndex {
+	r.Helper()
+	for line := range strings.Lines(r.cli("show interface %s", name)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
+			n, err := strconv.ParseUint(f[1], 10, 32)
+			if err != nil {
+				r.Fatal(err)
+			}
+			return interface_types.InterfaceIndex(n)
+		}
+	}
+	r.Fatalf("no interface %s", name)
+	return 0
+}
+
+// tap attaches a namespace by a TAP; VPP's side has the first address of the networks, which are 10.1.n.0/24 and fd00:1:n::/64.
+func (r *rig) tap(name, options string) *port {
+	r.Helper()
+	r.pods++
+	n := r.pods
+	ns, err := testbed.NewNamespace(r.Context(), fmt.Sprintf("cv%s%d", name, n))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = ns.Delete(context.Background()) })
+	if _, err := ns.Run(r.Context(), "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0"); err != nil {
+		r.Fatal(err)
+	}
+	p := &port{Namespace: ns, v4: netip.AddrFrom4([4]byte{10, 1, byte(n), 2}), v6: netip.MustParseAddr(fmt.Sprintf("fd00:1:%d::2", n))}
+	r.cli("create tap id %d host-ns %s host-if-name eth0 host-ip4-addr %s/24 host-ip4-gw 10.1.%d.1 host-ip6-addr %s/64 host-ip6-gw fd00:1:%d::1 %s",
+		n, ns.Path(), p.v4, n, p.v6, n, options)
+	iface := fmt.Sprintf("tap%d", n)
+	r.cli("set interface ip address %s 10.1.%d.1/24", iface, n)
+	r.cli("set interface ip address %s fd00:1:%d::1/64", iface, n)
+	r.cli("set interface state %s up", iface)
+	p.index = r.index(iface)
+	return p
+}
+
+// pod is a tap that is an endpoint of a pod.
+func (r *rig) pod(name, options string) *port {
+	r.Helper()
+	p := r.tap(name, options)
+	r.endpoint(p, contiv.CONTIV_ROLE_API_POD, p.v4, p.v6)
+	return p
+}
+
+func (r *rig) endpoint(p *port, role contiv.ContivRole, addresses ...netip.Addr) {
+	r.Helper()
+	req := &contiv.ContivEndpointSet{SwIfIndex: p.index, Role: role, Name: p.Name}
+	for _, a := range addresses {
+		req.Addresses = append(req.Addresses, address(a))
+	}
+	req.NAddresses = uint8(len(addresses))
+	r.do(r.api.ContivEndpointSet(r.Context(), req))
+}
+
+func address(a netip.Addr) ip_types.Address { return ip_types.NewAddress(a.AsSlice()) }
+
+func prefix(text string) ip_types.Prefix {
+	p := netip.MustParsePrefix(text)
+	return ip_types.Prefix{Address: address(p.Addr()), Len: uint8(p.Bits())}
+}
+
+func (r *rig) network(text string, class contiv.ContivClass) {
+	r.Helper()
+	r.do(r.api.ContivNetworkAddDel(r.Context(), &contiv.ContivNetworkAddDel{IsAdd: true, Prefix: prefix(text), AddressClass: class}))
+}
+
+// service makes a service with backends, and a frontend in front of it.
+func (r *rig) service(id uint64, frontend string, protocol uint8, backends ...string) {
+	r.Helper()
+	r.do(r.api.ContivServiceAddDel(r.Context(), &contiv.ContivServiceAddDel{IsAdd: true, ID: id, Name: fmt.Sprint("service", id)}))
+	for _, b := range backends {
+		ap := netip.MustParseAddrPort(b)
+		r.do(r.api.ContivBackendAddDel(r.Context(), &contiv.ContivBackendAddDel{IsAdd: true, ServiceID: id, Address: address(ap.Addr()), Port: ap.Port()}))
+	}
+	ap := netip.MustParseAddrPort(frontend)
+	target := contiv.ContivTarget{Action: contiv.CONTIV_ACTION_API_BALANCE, ServiceID: id}
+	r.do(r.api.ContivFrontendAddDel(r.Context(), &contiv.ContivFrontendAddDel{IsAdd: true, Address: address(ap.Addr()), Port: ap.Port(),
+		Protocol: protocol, Name: frontend, InCluster: target, Outside: target}))
+}
+
+// masquerade sets source NAT 0.
+func (r *rig) masquerade(v4, v6 string) {
+	r.Helper()
+	r.do(r.api.ContivSnatAddDel(r.Context(), &contiv.ContivSnatAddDel{IsAdd: true, Name: "masquerade",
+		IP4: ip_types.IP4Address(netip.MustParseAddr(v4).As4()), IP6: ip_types.IP6Address(netip.MustParseAddr(v6).As16())}))
+}
+
+// counter is how often a node of VPP has counted something.
+func (r *rig) counter(node, reason string) int {
+	r.Helper()
+	sum := 0
+	for line := range strings.Lines(r.cli("show errors verbose")) {
+		f := strings.Fields(line)
+		if len(f) > 2 && f[1] == node && strings.Contains(line, reason) {
+			n, _ := strconv.Atoi(f[0])
+			sum += n
+		}
+	}
+	return sum
+}

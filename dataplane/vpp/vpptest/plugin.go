@@ -1,0 +1,109 @@
+package vpptest
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrNoPlugin: our own plugin cannot be built here.
+var ErrNoPlugin = errors.New("the contiv plugin cannot be built (CONTIV_VPP_PLUGIN names a built one)")
+
+// Plugin is the path of our own plugin: $CONTIV_VPP_PLUGIN, else built from the repository that the present directory is in, for
+// the VPP that Find finds. What was built once is kept, by the content of its sources. sanitize is as in the plugin's Makefile.
+func Plugin(ctx context.Context, sanitize string) (string, error) {
+	if path := os.Getenv("CONTIV_VPP_PLUGIN"); path != "" {
+		_, err := os.Stat(path)
+		return path, err
+	}
+	source, err := pluginSource()
+	if err != nil {
+		return "", err
+	}
+	bin, ok := Find()
+	if !ok {
+		return "", ErrNoVPP
+	}
+	if bin, err = filepath.EvalSymlinks(bin); err != nil {
+		return "", err
+	}
+	prefix := filepath.Dir(filepath.Dir(bin))
+	sum, err := pluginSum(source, prefix+sanitize)
+	if err != nil {
+		return "", fmt.Errorf("sources of the contiv plugin: %w", err)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = os.TempDir()
+	}
+	path := filepath.Join(base, "contiv-vpptest", "plugin-"+sum, "contiv_plugin.so")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	out, err := exec.CommandContext(ctx, "make", "-s", "-C", source, "OUT="+path, "VPP_PREFIX="+prefix, "SANITIZE="+sanitize).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", ErrNoPlugin, strings.TrimSpace(string(out)))
+	}
+	return path, nil
+}
+
+// pluginSource is dataplane/vpp/plugin of the repository.
+func pluginSource() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		source := filepath.Join(dir, "dataplane", "vpp", "plugin")
+		if _, err := os.Stat(filepath.Join(source, "Makefile")); err == nil {
+			return source, nil
+		}
+	}
+	return "", fmt.Errorf("%w: no sources above the present directory", ErrNoPlugin)
+}
+
+// pluginSum is a sum of all that the build reads, and of what else makes a difference.
+func pluginSum(source, more string) (string, error) {
+	h := sha256.New()
+	var files []string
+	err := filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
+		if ext := filepath.Ext(path); err == nil && !d.IsDir() && (ext == ".c" || ext == ".h" || d.Name() == "Makefile") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(files)
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n%s", filepath.Base(path), len(data), data)
+	}
+	fmt.Fprint(h, more)
+	return fmt.Sprintf("%x", h.Sum(nil)[:12]), nil
+}
+
+// sanitizers are the runtime libraries that have to be there before VPP: VPP itself is built without.
+func sanitizers(ctx context.Context, names string) ([]string, error) {
+	var libs []string
+	for name := range strings.SplitSeq(names, ",") {
+		lib := map[string]string{"address": "libasan.so", "undefined": "libubsan.so"}[name]
+		out, err := exec.CommandContext(ctx, "gcc", "-print-file-name="+lib).Output()
+		if err != nil || lib == "" {
+			return nil, fmt.Errorf("%w: no run-time library of sanitizer %q", ErrNoPlugin, name)
+		}
+		libs = append(libs, strings.TrimSpace(string(out)))
+	}
+	return libs, nil
+}
