@@ -1,0 +1,105 @@
+package choice
+
+import (
+	"errors"
+
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// Deps are what the choice depends on.
+type Deps struct {
+	// HasPlugin reports whether VPP has the plugin.
+	HasPlugin func() bool
+	// With are the renderers for a VPP with the plugin, Without those for others.
+	With, Without []renderer.ServiceRendererAPI
+	// Leave is called when other renderers are chosen than before: it withdraws what those before have written outside of
+	// transactions.
+	Leave func(hadPlugin bool)
+}
+
+// Renderer is all of them. Its methods are called by the event loop only.
+type Renderer struct {
+	Deps
+	chosen []renderer.ServiceRendererAPI // nil before the first resync
+	plugin bool
+}
+
+var (
+	_ renderer.ServiceRendererAPI   = (*Renderer)(nil)
+	_ renderer.LocalNodeIPsRenderer = (*Renderer)(nil)
+	_ renderer.NodesRenderer        = (*Renderer)(nil)
+)
+
+// New has chosen nothing yet.
+func New(deps Deps) *Renderer { return &Renderer{Deps: deps} }
+
+// Resync implements ServiceRendererAPI.
+func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
+	plugin := r.HasPlugin()
+	if r.chosen != nil && plugin != r.plugin {
+		r.Leave(r.plugin)
+	}
+	r.plugin, r.chosen = plugin, r.Without
+	if plugin {
+		r.chosen = r.With
+	}
+	return r.each(func(c renderer.ServiceRendererAPI) error { return c.Resync(ev) })
+}
+
+func (r *Renderer) each(call func(renderer.ServiceRendererAPI) error) error {
+	var errs []error
+	for _, c := range r.chosen {
+		errs = append(errs, call(c))
+	}
+	return errors.Join(errs...)
+}
+
+// AddService implements ServiceRendererAPI.
+func (r *Renderer) AddService(s *renderer.ContivService) error {
+	return r.each(func(c renderer.ServiceRendererAPI) error { return c.AddService(s) })
+}
+
+// UpdateService implements ServiceRendererAPI.
+func (r *Renderer) UpdateService(old, now *renderer.ContivService, others []*renderer.ContivService) error {
+	return r.each(func(c renderer.ServiceRendererAPI) error { return c.UpdateService(old, now, others) })
+}
+
+// DeleteService implements ServiceRendererAPI.
+func (r *Renderer) DeleteService(s *renderer.ContivService, others []*renderer.ContivService) error {
+	return r.each(func(c renderer.ServiceRendererAPI) error { return c.DeleteService(s, others) })
+}
+
+// UpdateNodePortServices implements ServiceRendererAPI.
+func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, services []*renderer.ContivService) error {
+	return r.each(func(c renderer.ServiceRendererAPI) error { return c.UpdateNodePortServices(nodeIPs, services) })
+}
+
+// UpdateLocalFrontendIfs implements ServiceRendererAPI.
+func (r *Renderer) UpdateLocalFrontendIfs(old, now renderer.Interfaces) error {
+	return r.each(func(c renderer.ServiceRendererAPI) error { return c.UpdateLocalFrontendIfs(old, now) })
+}
+
+// UpdateLocalBackendIfs implements ServiceRendererAPI.
+func (r *Renderer) UpdateLocalBackendIfs(old, now renderer.Interfaces) error {
+	return r.each(func(c renderer.ServiceRendererAPI) error { return c.UpdateLocalBackendIfs(old, now) })
+}
+
+// UpdateLocalNodeIPs implements LocalNodeIPsRenderer.
+func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, services []*renderer.ContivService) error {
+	return r.each(func(c renderer.ServiceRendererAPI) error {
+		if l, ok := c.(renderer.LocalNodeIPsRenderer); ok {
+			return l.UpdateLocalNodeIPs(local, services)
+		}
+		return nil
+	})
+}
+
+// UpdateNodes implements NodesRenderer.
+func (r *Renderer) UpdateNodes() error {
+	return r.each(func(c renderer.ServiceRendererAPI) error {
+		if n, ok := c.(renderer.NodesRenderer); ok {
+			return n.UpdateNodes()
+		}
+		return nil
+	})
+}

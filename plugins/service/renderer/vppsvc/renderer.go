@@ -1,0 +1,354 @@
+package vppsvc
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/service/renderer"
+)
+
+// Txn is the transaction of the event that is being handled.
+type Txn interface {
+	Update(note string) api.UpdateOperations
+	Resync() api.ResyncOperations
+}
+
+// Network tells how VPP is connected.
+type Network interface {
+	// CnatNode describes the node; false: there is nothing of the family.
+	CnatNode(ipv6 bool) (ipnet.CnatNode, bool)
+	// WayTo says how VPP reaches an address.
+	WayTo(addr netip.Addr) ipnet.Way
+}
+
+// Deps are what the renderer needs.
+type Deps struct {
+	Network Network
+	Txn     Txn
+}
+
+// Renderer is the renderer. Its methods are called by the event loop only.
+type Renderer struct {
+	Deps
+	*state
+}
+
+var (
+	_ renderer.ServiceRendererAPI   = (*Renderer)(nil)
+	_ renderer.LocalNodeIPsRenderer = (*Renderer)(nil)
+	_ renderer.NodesRenderer        = (*Renderer)(nil)
+)
+
+// state is what has been rendered.
+type state struct {
+	nodes     [2]ipnet.CnatNode // IPv4, IPv6
+	families  renderer.Families
+	nodePorts []netip.Addr
+	nodeIPs   *renderer.IPAddresses // of all nodes
+	local     *renderer.IPAddresses // of this node
+	services  map[svcmodel.ID]*service
+	addresses map[netip.Addr]int // of services, by number of services
+	put       func(msg proto.Message)
+	remove    func(msg proto.Message)
+}
+
+// service is a service as it was rendered.
+type service struct {
+	value     *renderer.ContivService
+	values    map[string]proto.Message // by key
+	addresses []netip.Addr
+	abroad    bool // how a backend is reached may change
+	err       error
+}
+
+func newService(value *renderer.ContivService) *service {
+	return &service{value: value, values: map[string]proto.Message{}}
+}
+
+func (s *service) put(msg proto.Message) {
+	key, err := nb.Key(msg)
+	if err != nil {
+		s.err = errors.Join(s.err, fmt.Errorf("service %s: northbound value without a key: %w", s.value.ID, err))
+		return
+	}
+	s.values[key] = msg
+}
+
+// New is a renderer without any state.
+func New(deps Deps) *Renderer { return &Renderer{Deps: deps, state: newState()} }
+
+func newState() *state {
+	return &state{
+		nodeIPs: renderer.NewIPAddresses(), local: renderer.NewIPAddresses(),
+		services: map[svcmodel.ID]*service{}, addresses: map[netip.Addr]int{},
+	}
+}
+
+// Resync implements ServiceRendererAPI.
+func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
+	r.state = newState()
+	for i, v6 := range []bool{false, true} {
+		if node, ok := r.Network.CnatNode(v6); ok {
+			r.nodes[i] = node
+			r.families |= renderer.FamilyOf(v6)
+		}
+	}
+	if r.families == 0 {
+		return nil
+	}
+	txn := r.Txn.Resync()
+	var errs []error
+	r.put = func(msg proto.Message) { errs = append(errs, withKey(msg, func(key string) { txn.Put(key, msg) })) }
+	r.remove = func(proto.Message) {}
+	r.nodeIPs, r.local = ev.NodeIPs, ev.LocalNodeIPs
+	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
+	r.putNode()
+	for _, s := range ev.Services {
+		errs = append(errs, r.take(s))
+	}
+	return errors.Join(errs...)
+}
+
+// putNode ends the networks of cluster IPs here: an address that no service has is not looked for elsewhere.
+func (r *Renderer) putNode() {
+	for i, v6 := range []bool{false, true} {
+		if !r.families.Has(v6) {
+			continue
+		}
+		for _, p := range r.nodes[i].Services {
+			end := vpp_l3.Route_REJECT
+			if r.nodes[i].MainVRF != 0 { // VPP 25.10 can tell the sender only from table 0
+				end = vpp_l3.Route_DROP
+			}
+			r.put(&vpp_l3.Route{Type: end, VrfId: r.nodes[i].MainVRF, DstNetwork: p.String()})
+		}
+	}
+}
+
+// nodePortAddresses are the addresses at which node ports are served: the node's, and VPP's address on the link to the host, to
+// which the host sends what it gets for node ports at its own addresses.
+func (r *Renderer) nodePortAddresses(local *renderer.IPAddresses) []netip.Addr {
+	out := slices.DeleteFunc(slices.Clone(local.Addrs()), func(a netip.Addr) bool { return !r.families.Has(a.Is6()) })
+	for _, n := range r.nodes {
+		if n.HostLink.IsValid() && !slices.Contains(out, n.HostLink) {
+			out = append(out, n.HostLink)
+		}
+	}
+	return out
+}
+
+// withHost adds the host's address on its link to VPP to source ranges that have the node: to those who write them the host is
+// the node.
+func (r *Renderer) withHost(ranges []netip.Prefix, v6 bool) []netip.Prefix {
+	host := r.nodes[0].HostOwn
+	if v6 {
+		host = r.nodes[1].HostOwn
+	}
+	out := slices.Clone(ranges)
+	for _, own := range r.local.Addrs() {
+		if host.IsValid() && slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(own) }) {
+			out = append(out, netip.PrefixFrom(host, host.BitLen()))
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b netip.Prefix) int { return a.Compare(b) })
+	return slices.Compact(out)
+}
+
+// begin makes the transaction of an update the one that values go into.
+func (r *Renderer) begin(errs *[]error) {
+	txn := r.Txn.Update("")
+	r.put = func(msg proto.Message) {
+		*errs = append(*errs, withKey(msg, func(key string) { txn.Put(key, msg) }))
+	}
+	r.remove = func(msg proto.Message) { *errs = append(*errs, withKey(msg, txn.Delete)) }
+}
+
+func withKey(msg proto.Message, use func(key string)) error {
+	key, err := nb.Key(msg)
+	if err != nil {
+		return fmt.Errorf("services: northbound value without a key: %w", err)
+	}
+	use(key)
+	return nil
+}
+
+// take renders a service in its new form, and puts what differs from the form before.
+func (r *Renderer) take(value *renderer.ContivService) error {
+	now, old := r.render(value), r.services[value.ID]
+	r.services[value.ID] = now
+	r.replace(old, now)
+	return now.err
+}
+
+// replace puts what is new in a service and removes what it has no more; nil: there was or is none.
+func (r *Renderer) replace(old, now *service) {
+	var before, after map[string]proto.Message
+	var addrsBefore, addrsAfter []netip.Addr
+	if old != nil {
+		before, addrsBefore = old.values, old.addresses
+	}
+	if now != nil {
+		after, addrsAfter = now.values, now.addresses
+	}
+	for key, msg := range before {
+		if after[key] == nil {
+			r.remove(msg)
+		}
+	}
+	for key, msg := range after {
+		if have := before[key]; have == nil || !proto.Equal(have, msg) {
+			r.put(msg)
+		}
+	}
+	if slices.Equal(addrsBefore, addrsAfter) {
+		return
+	}
+	for _, addr := range addrsAfter {
+		if r.addresses[addr]++; r.addresses[addr] == 1 {
+			r.close(addr, true)
+		}
+	}
+	for _, addr := range addrsBefore {
+		if r.addresses[addr]--; r.addresses[addr] == 0 {
+			delete(r.addresses, addr)
+			r.close(addr, false)
+		}
+	}
+}
+
+// close closes the ports of a service's address that no service takes, unless it is a node's address, and makes the host send the
+// address to VPP, unless it is where cluster IPs are: those the host sends anyway.
+func (r *Renderer) close(addr netip.Addr, on bool) {
+	if r.isNode(addr) {
+		return
+	}
+	r.putClosed(addr, on)
+}
+
+func (r *Renderer) putClosed(addr netip.Addr, on bool) {
+	do := r.put
+	if !on {
+		do = r.remove
+	}
+	do(closed(addr))
+	node := r.nodes[0]
+	if addr.Is6() {
+		node = r.nodes[1]
+	}
+	if slices.ContainsFunc(node.Services, func(p netip.Prefix) bool { return p.Contains(addr) }) || !node.HostLink.IsValid() {
+		return
+	}
+	do(&linux_l3.Route{
+		OutgoingInterface: node.LinuxIf, Scope: linux_l3.Route_GLOBAL, GwAddr: node.HostLink.String(),
+		DstNetwork: netip.PrefixFrom(addr, addr.BitLen()).String(),
+	})
+}
+
+func (r *Renderer) isNode(addr netip.Addr) bool {
+	return r.nodeIPs.Contains(addr) || slices.Contains(r.nodePorts, addr)
+}
+
+// AddService implements ServiceRendererAPI.
+func (r *Renderer) AddService(s *renderer.ContivService) error {
+	return r.change([]*renderer.ContivService{s})
+}
+
+// UpdateService implements ServiceRendererAPI.
+func (r *Renderer) UpdateService(_, s *renderer.ContivService, _ []*renderer.ContivService) error {
+	return r.change([]*renderer.ContivService{s})
+}
+
+// change renders services that are new or changed.
+func (r *Renderer) change(services []*renderer.ContivService) error {
+	if r.families == 0 {
+		return nil
+	}
+	var errs []error
+	r.begin(&errs)
+	for _, s := range services {
+		errs = append(errs, r.take(s))
+	}
+	return errors.Join(errs...)
+}
+
+// DeleteService implements ServiceRendererAPI.
+func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.ContivService) error {
+	old := r.services[s.ID]
+	if old == nil {
+		return nil
+	}
+	var errs []error
+	r.begin(&errs)
+	delete(r.services, s.ID)
+	r.replace(old, nil)
+	return errors.Join(errs...)
+}
+
+// UpdateLocalNodeIPs implements LocalNodeIPsRenderer: source ranges may depend on them, too.
+func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []*renderer.ContivService) error {
+	if r.families == 0 {
+		return nil
+	}
+	r.local = local
+	before := r.nodePorts
+	r.nodePorts = r.nodePortAddresses(local)
+	affected := slices.Clone(npServices)
+	for _, s := range r.services {
+		if s.value.SourceRangesSet && !slices.Contains(affected, s.value) {
+			affected = append(affected, s.value)
+		}
+	}
+	err := r.reclose(func(addr netip.Addr) bool { return r.nodeIPs.Contains(addr) || slices.Contains(before, addr) })
+	return errors.Join(err, r.change(affected))
+}
+
+// UpdateNodePortServices implements ServiceRendererAPI: node ports are served at this node's addresses only, but the ports of an
+// external address that is a node's are not closed.
+func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*renderer.ContivService) error {
+	if r.families == 0 {
+		return nil
+	}
+	before := r.nodeIPs
+	r.nodeIPs = nodeIPs
+	return r.reclose(func(addr netip.Addr) bool { return before.Contains(addr) || slices.Contains(r.nodePorts, addr) })
+}
+
+// reclose opens or closes the addresses that have become, or are no longer, a node's.
+func (r *Renderer) reclose(wasNode func(netip.Addr) bool) error {
+	var errs []error
+	r.begin(&errs)
+	for addr := range r.addresses {
+		if was, is := wasNode(addr), r.isNode(addr); was != is {
+			r.putClosed(addr, !is)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// UpdateNodes implements NodesRenderer: backends that are not pods may be reached another way.
+func (r *Renderer) UpdateNodes() error {
+	var affected []*renderer.ContivService
+	for _, s := range r.services {
+		if s.abroad {
+			affected = append(affected, s.value)
+		}
+	}
+	return r.change(affected)
+}
+
+// UpdateLocalFrontendIfs implements ServiceRendererAPI: interfaces are the plugin's endpoints already (ipnet).
+func (r *Renderer) UpdateLocalFrontendIfs(_, _ renderer.Interfaces) error { return nil }
+
+// UpdateLocalBackendIfs implements ServiceRendererAPI.
+func (r *Renderer) UpdateLocalBackendIfs(_, _ renderer.Interfaces) error { return nil }
