@@ -29,10 +29,10 @@ type vppMover struct {
 	index   *vpp.Index
 	leases  *vpp.Leases
 	nics    *vpp.NICs
+	plugin  *vpp.Plugin
 	nat     vpp.NATSettings
 	natUsed *vpp.NATSessions
 	drain   *vpp.NATDrain
-	trace   *vpp.PacketTrace // nil: none
 }
 
 func newVPPMover(a *agent) *vppMover {
@@ -48,12 +48,10 @@ func newVPPMover(a *agent) *vppMover {
 	m.lane = m.conn.Lane()
 	m.pool, m.buffers = newPool(a, m.conn), vpp.NewBuffers(m.conn, a.log)
 	m.nics = vpp.NewNICs(m.conn)
+	m.plugin = vpp.NewPlugin(m.conn, a.log)
 	m.leases = vpp.NewLeases(m.conn, m.index, a.log)
 	m.natUsed = vpp.NewNATSessions(statsSocket(m.socket), a.log)
 	m.drain = vpp.NewNATDrain(m.conn, m.nat, a.log)
-	if m.fake == nil && a.conf.Node().EnablePacketTrace {
-		m.trace = vpp.NewPacketTrace(m.conn, a.log)
-	}
 	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
 }
@@ -106,10 +104,8 @@ func (m *vppMover) start(a *agent) error {
 	a.jobs.Go("vpp buffers", m.buffers.Run)
 	a.jobs.Go("vpp DHCP leases", m.leases.Run)
 	a.jobs.Go("vpp NICs", m.nics.Run)
+	a.jobs.Go("vpp plugin", m.plugin.Run)
 	a.jobs.Go("vpp memif modes", vpp.NewRxModeKeeper(m.conn, m.index, a.log).Run)
-	if m.trace != nil {
-		a.jobs.Go("vpp packet trace", m.trace.Run)
-	}
 	if m.pool != nil {
 		a.jobs.Go("warm pool", m.pool.Run)
 	}

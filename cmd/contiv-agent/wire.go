@@ -23,7 +23,6 @@ import (
 	"contiv.dev/vswitch/plugins/ipam"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/nodesync"
-	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/statscollector"
@@ -52,8 +51,7 @@ type agent struct {
 	ipnet      *ipnet.IPNet
 	services   *service.Plugin
 	stats      *statscollector.Plugin
-	path       *pathwatch.Plugin // nil: packets are not watched
-	kube       *kubeState        // nil: no Kubernetes
+	kube       *kubeState // nil: no Kubernetes
 }
 
 // restSocket is in --run-dir.
@@ -145,7 +143,9 @@ func (a *agent) Make(ctx context.Context) (err error) {
 		case *vppMover:
 			d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
 			d.NoNAT44 = a.opts.cnat.ipv4
+			d.VPPPlugin = m.plugin
 			m.nics.Remember(a.db.local, a.log)
+			m.plugin.Remember(a.db.local)
 		case *linuxMover:
 			d.Dataplane = ipnet.DataplaneLinux
 		}
@@ -156,19 +156,12 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.services, err = a.newServices(); err != nil {
 		return err
 	}
-	if a.path, err = a.newWatch(); err != nil {
-		return fmt.Errorf("watch of the data path: %w", err)
-	}
 	return a.registerDiagnosis()
 }
 
 // handlers are the plugins in the order in which they see events.
 func (a *agent) handlers() []api.EventHandler {
-	list := []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.stats}
-	if a.path != nil {
-		list = append(list, a.path)
-	}
-	return list
+	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.stats}
 }
 
 func (a *agent) newController() (*controller.Controller, error) {
@@ -199,10 +192,6 @@ func (a *agent) Start() error {
 	}
 	if err := a.http.Start(a.jobs); err != nil {
 		return err
-	}
-	if a.path != nil {
-		a.jobs.Go("data path watch", a.path.Run)
-		a.jobs.Go("data path conditions", a.path.Tell)
 	}
 	checks := a.cniChecks()
 	a.jobs.Go("cni", func(ctx context.Context) error { return a.pods.Serve(ctx, checks) })

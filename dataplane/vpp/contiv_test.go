@@ -37,7 +37,12 @@ func contivLines(lane *conn.Lane, add func(string, ...any), end func(error)) {
 		&contiv.ContivEndpointDump{}, &contiv.ContivNetworkDump{}, &contiv.ContivSnatDump{}, &contiv.ContivServiceDump{},
 		&contiv.ContivBackendDump{}, &contiv.ContivFrontendDump{}, &contiv.ContivRangeDump{},
 	} {
-		conn.Dump(lane, req, func(d api.Message) { add("%s %+v", d.GetMessageName(), d) }, done)
+		conn.Dump(lane, req, func(d api.Message) {
+			if b, ok := d.(*contiv.ContivBackendDetails); ok && b.Draining {
+				return // it goes soon
+			}
+			add("%s %+v", d.GetMessageName(), d)
+		}, done)
 	}
 }
 

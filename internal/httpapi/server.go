@@ -54,7 +54,6 @@ type Server struct {
 	token, readToken *tokenFile
 	bodyTimeout      time.Duration // for what a caller sends to come
 	tcp              net.Listener  // nil before Listen
-	limits           limits
 
 	mu    sync.Mutex
 	paths map[string][]string // guarded by mu; methods by path
@@ -65,7 +64,7 @@ var _ rest.HTTPHandlers = (*Server)(nil)
 // New checks the configuration; nothing listens before Listen or Start.
 func New(cfg Config, log *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, log: log.With("component", "rest"), mux: http.NewServeMux(), paths: map[string][]string{},
-		bodyTimeout: 30 * time.Second, limits: defaultLimits()}
+		bodyTimeout: 30 * time.Second}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
@@ -145,7 +144,7 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 			WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s does not support %s; use %s", path, r.Method, strings.Join(methods, " or ")))
 			return
 		}
-		if !looks(r) && !Trusted(r) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && !Trusted(r) {
 			WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s "+
 				"(that of %s only reads)", r.Method, path, s.cfg.Socket, flagToken, flagReadToken))
 			return
@@ -192,14 +191,14 @@ func (s *Server) Start(jobs *lifecycle.Group) error {
 		return err
 	}
 	if s.tcp != nil {
-		s.serve(jobs, "rest", s.tcp, s.authenticate)
+		s.serve(jobs, "rest", s.tcp, s.authenticate(s.guard(s.mux)))
 	}
 	if s.cfg.Socket != "" {
 		l, err := listenUnix(s.cfg.Socket)
 		if err != nil {
 			return err
 		}
-		s.serve(jobs, "rest socket", l, trust)
+		s.serve(jobs, "rest socket", l, trust(s.guard(s.mux)))
 	}
 	return nil
 }
@@ -241,13 +240,9 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// serve answers on a listener. admit decides what a caller is.
-func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, admit func(http.Handler) http.Handler) {
-	all := newCrowd(s.limits.connections)
+func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, h http.Handler) {
 	srv := &http.Server{
-		Handler:           s.awaitBody(s.limits.pace(admit(s.limits.bound(s.guard(s.mux))))),
-		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ConnContext: all.enter, ConnState: all.changed,
+		Handler: s.awaitBody(h), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	jobs.Go(name, func(ctx context.Context) error {

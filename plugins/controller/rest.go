@@ -207,9 +207,7 @@ func (c *Controller) serveHistory(w http.ResponseWriter, r *http.Request) {
 	case q.seqNum != 0:
 		writeJSON(w, http.StatusOK, records[0])
 	default:
-		if err := rest.WriteArray(w, slices.Values(records)); err != nil {
-			c.deps.Log.Debug("event history: the answer breaks off", "error", err)
-		}
+		writeJSON(w, http.StatusOK, records)
 	}
 }
 

@@ -29,6 +29,7 @@ type Deps struct {
 	DeviceManager DeviceManager // nil: pods get no device interfaces
 	VPPIfPlugin   VPPInterfaces // nil: no DHCP leases
 	Uplinks       Uplinks       // nil: contiv.conf selects no NIC
+	VPPPlugin     VPPPlugin     // nil: VPP does without our plugin
 	VPPNICs       VPPNICs       // nil: the main interface is the one that is configured, or none
 	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
 	GoVPP         GoVPP         // nil where there is no VPP
@@ -36,6 +37,8 @@ type Deps struct {
 	HTTPHandlers  rest.HTTPHandlers
 	// ServesServices: VPP serves Kubernetes services, so the host sends what is for them, and for VPP's own address, to VPP.
 	ServesServices bool
+	// PluginNAT: where VPP has our plugin, that translates what pods send to the outside, and NAT44 is on no interface.
+	PluginNAT bool
 	// NoNAT44: VPP does not translate what pods send to the outside.
 	NoNAT44  bool
 	RemoteDB keyval.KvProtoPlugin // nil: nothing of ipnet's is stored

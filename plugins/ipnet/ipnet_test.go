@@ -154,7 +154,7 @@ func (w *node) add(name string) *podmanager.AddPod {
 func (w *node) apply() *vppfake.Fake {
 	t := w.t
 	t.Helper()
-	fake := vppfake.New(vppfake.Config{Seed: 1})
+	fake := vppfake.New(vppfake.Config{Seed: 1, Plugin: w.n.HasPlugin()})
 	socket := filepath.Join(t.TempDir(), "api.sock")
 	if err := fake.Listen(socket); err != nil {
 		t.Fatal(err)

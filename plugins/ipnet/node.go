@@ -20,6 +20,7 @@ func (vppWiring) node(s *settings) ([]value, error) {
 	s.betweenVRFs(&v)
 	s.outsidePipe(&v)
 	s.neighborScan(&v)
+	s.pluginNode(&v)
 	return v.list, v.err
 }
 

@@ -19,7 +19,7 @@ import (
 
 // piped says whether what pods send to the outside goes through a pipe. It does not depend on the node having an address yet.
 func (s *settings) piped() bool {
-	return s.nat && s.translates && s.mainIf.InterfaceName != "" && s.transport.BVI() == "" && s.podGateway4().IsValid()
+	return s.nat && s.translates && !s.pluginNAT && s.mainIf.InterfaceName != "" && s.transport.BVI() == "" && s.podGateway4().IsValid()
 }
 
 func (s *settings) podGateway4() netip.Addr { return s.podGateway(netip.IPv4Unspecified()) }

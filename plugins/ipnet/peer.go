@@ -54,6 +54,7 @@ func (n *IPNet) renderPeer(s *settings, node *nodesync.Node) (*peer, error) {
 	var v values
 	v.put(s.transport.Peer(&s.local, &t)...)
 	s.peerPastPipe(&v, &t)
+	s.pluginPeer(&v, &t)
 	if v.err != nil {
 		return nil, fmt.Errorf("node %s: %w", node.Name, v.err)
 	}

@@ -39,7 +39,8 @@ type state struct {
 	peers       peers
 	mesh        []value                    // what all peers share
 	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
-	hostIf      atomic.Pointer[string]     // from any goroutine
+
+	plugin pluginState // from any goroutine
 
 	hostIPsWait, nicsWait atomic.Bool                    // an event of that kind is in the queue; from any goroutine
 	told                  atomic.Pointer[NodeIPv4Change] // the last lease; from any goroutine
@@ -105,6 +106,7 @@ func (n *IPNet) Init() error {
 	if n.Uplinks != nil {
 		n.Uplinks.Watch(func() { n.pushOnce(&n.nicsWait, nicsChange{}) })
 	}
+	n.watchPlugin()
 	if n.VPPNICs != nil {
 		n.VPPNICs.Watch(func() { n.pushOnce(&n.nicsWait, nicsChange{}) })
 	}
@@ -188,8 +190,6 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	n.others.Store(int64(len(peers.byName)))
 	n.setPods(pods)
 	n.report.Store(s.ipamReport())
-	hostIf := s.wiring.hostIf(s)
-	n.hostIf.Store(&hostIf)
 	n.publish(s)
 	return errors.Join(podErr, peerErr)
 }

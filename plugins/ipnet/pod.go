@@ -73,6 +73,7 @@ func (vppWiring) pod(s *settings, v *values, p *podLink) {
 	} else {
 		s.podVETH(v, p)
 	}
+	s.podEndpoint(v, p)
 	for _, addr := range p.addrs {
 		v.put(&vpp_l3.ARPEntry{Interface: p.names.vpp, IpAddress: addr.String(), PhysAddress: p.mac.String(), Static: true})
 		v.route(s.podVRF, hostPrefix(addr), addr, p.names.vpp)
@@ -91,7 +92,7 @@ func (s *settings) vppPodInterface(p *podLink) *vpp_interfaces.Interface {
 	return &vpp_interfaces.Interface{
 		Name: p.names.vpp, Enabled: true, PhysAddress: p.peerMAC.String(), Mtu: p.mtu, Vrf: s.podVRF,
 		Unnumbered: &vpp_interfaces.Interface_Unnumbered{InterfaceWithIp: podGwLoopName},
-		RxModes:    s.rxModes(),
+		RxModes:    s.rxModes(), UpAfter: s.upAfter(p.names.vpp),
 	}
 }
 

@@ -28,6 +28,8 @@ type settings struct {
 	routeServices   bool // Linux sends service traffic to VPP
 	servesServices  bool // VPP serves it
 	translates      bool // VPP has NAT44
+	plugin          bool // VPP has our own plugin
+	pluginNAT       bool // which translates sources
 	scan            contivconf.NeighborScanConfig
 
 	mainIf   contivconf.VPPInterface // as configured
@@ -61,8 +63,9 @@ func (n *IPNet) gather() (*settings, error) {
 		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices, translates: n.Dataplane == DataplaneVPP && !n.NoNAT44,
 		nat: node.NatExternalTraffic, wiring: n.Dataplane.wiring(), scan: conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
 		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
-		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay,
+		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay, plugin: n.askPlugin(),
 	}
+	s.pluginNAT = s.plugin && n.PluginNAT
 	var err error
 	if err := n.findUplink(s, node); err != nil {
 		return nil, err

@@ -215,6 +215,16 @@ func (c *Conn) Writes() uint64 { return c.counters.writes.Load() }
 // Stats are the counters.
 func (c *Conn) Stats() Stats { return c.counters.stats() }
 
+// Has says whether the connected VPP has the messages, and the answers to them: nil, an *IncompatibleError that names those
+// which it lacks, or ErrDisconnected.
+func (c *Conn) Has(messages []api.Message) error {
+	s := c.session.Load()
+	if err := s.err(); err != nil {
+		return err
+	}
+	return c.types.check(s.t.ids, messages, c.State().Version)
+}
+
 // Invoke makes one request and waits for its answer, which it puts into reply (nil to ignore it). Prefer a Lane.
 func (c *Conn) Invoke(ctx context.Context, req, reply api.Message) error {
 	s := c.session.Load()

@@ -242,11 +242,23 @@ func (n *contivOpening) frontend(f *contivFrontend) bool {
 	if t.Flags&contiv.CONTIV_TARGET_API_MASQ == 0 && !b.masq && b.end.Addr() != n.p.Src {
 		return n.make(b, b.end, nil, true)
 	}
-	snat, _ := n.w.contiv.source(0, family(n.p.Src))
+	snat := n.masquerade(b)
 	if !snat.addr.IsValid() {
 		return n.w.contivDrop(nil, "no address for source NAT")
 	}
 	return n.make(b, b.end, &snat, true)
+}
+
+// masquerade is the source for clients of a backend: backends outside of the cluster see the node, if it has an address.
+func (n *contivOpening) masquerade(b *contivBackend) contivSource {
+	c, fam := &n.w.contiv, family(n.p.Src)
+	if !c.known(b.end.Addr()) {
+		if snat, _ := c.source(1, fam); snat.addr.IsValid() {
+			return snat
+		}
+	}
+	snat, _ := c.source(0, fam)
+	return snat
 }
 
 // choose is the remembered backend if the service still has it, else any; nil: there is none.

@@ -1,0 +1,220 @@
+package ipnet
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipnet/transport"
+)
+
+// With our own plugin (dataplane/vpp/plugin) VPP knows where each interface leads, and which addresses are the cluster's: pods
+// send by no name but their own, and nothing to the ports by which nodes talk to each other. The link of a pod does not go up
+// before its endpoint is there.
+
+// vxlanPort is where VPP's tunnels end.
+const vxlanPort = 4789
+
+// VPPPlugin tells whether VPP has our own plugin.
+type VPPPlugin interface {
+	// Present is what VPP has, or had while it is away.
+	Present() bool
+	// Watch calls back, from any goroutine, when Present would give another answer than it gave last.
+	Watch(callback func())
+}
+
+// ErrNoSourceCheck is a node whose pods can send under any name.
+var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' source addresses are not checked; " +
+	"install contiv_plugin.so with VPP's plugins")
+
+// pluginState is what is known of the plugin since a resync; from any goroutine.
+type pluginState struct {
+	absent atomic.Bool
+	wait   atomic.Bool // an event is in the queue
+}
+
+// pluginChange is the event of a VPP that has our plugin while it was thought not to have it, or the other way round.
+type pluginChange struct{}
+
+func (pluginChange) GetName() string             { return "VPP Plugin Change" }
+func (pluginChange) String() string              { return "VPP Plugin Change" }
+func (pluginChange) Method() api.EventMethodType { return api.UpstreamResync }
+func (pluginChange) IsBlocking() bool            { return false }
+func (pluginChange) Done(error)                  {}
+
+// watchPlugin asks to be told of another VPP.
+func (n *IPNet) watchPlugin() {
+	if n.VPPPlugin != nil {
+		n.VPPPlugin.Watch(func() { n.pushOnce(&n.plugin.wait, pluginChange{}) })
+	}
+}
+
+// askPlugin says whether this resync is for a VPP with the plugin, and warns when it has become one without.
+func (n *IPNet) askPlugin() bool {
+	n.plugin.wait.Store(false) // what changes from here on may be missed
+	if n.Dataplane != DataplaneVPP || n.VPPPlugin == nil {
+		return false
+	}
+	present := n.VPPPlugin.Present()
+	if before := n.plugin.absent.Swap(!present); !before && !present {
+		n.Logger().Warn(ErrNoSourceCheck.Error())
+	}
+	return present
+}
+
+// SourcesChecked says why pods can send under any name. From any goroutine.
+func (n *IPNet) SourcesChecked() error {
+	if n.plugin.absent.Load() {
+		return ErrNoSourceCheck
+	}
+	return nil
+}
+
+// HasPlugin says whether the last resync was for a VPP with our plugin. Event loop only.
+func (n *IPNet) HasPlugin() bool { return n.settings != nil && n.settings.plugin }
+
+// pluginNode puts what the plugin knows of this node apart from pods.
+func (s *settings) pluginNode(v *values) {
+	if !s.plugin {
+		return
+	}
+	hostIf, _ := s.hostLinkNames()
+	s.endpoint(v, hostIf, vpp_contiv.Endpoint_HOST, "host")
+	if s.mainIf.InterfaceName != "" {
+		s.endpoint(v, s.mainIf.InterfaceName, vpp_contiv.Endpoint_UPLINK, "uplink")
+	}
+	for _, other := range s.otherIfs {
+		s.endpoint(v, other.InterfaceName, vpp_contiv.Endpoint_UPLINK, "uplink")
+	}
+	config := &vpp_contiv.Config{}
+	if bvi := s.transport.BVI(); bvi != "" {
+		s.endpoint(v, bvi, vpp_contiv.Endpoint_OVERLAY, "overlay")
+		config.TunnelPorts = []uint32{vxlanPort}
+	}
+	v.put(config)
+	s.pluginNetworks(v)
+	s.sourceNAT(v)
+}
+
+func (s *settings) endpoint(v *values, ifName string, role vpp_contiv.Endpoint_Role, name string) {
+	v.put(&vpp_contiv.Endpoint{Interface: ifName, Role: role, Name: name})
+}
+
+// pluginNetworks puts the networks of the cluster and the addresses of this node.
+func (s *settings) pluginNetworks(v *values) {
+	seen := map[netip.Prefix]bool{}
+	put := func(class vpp_contiv.Network_Class, list ...netip.Prefix) {
+		for _, p := range list {
+			if p = p.Masked(); !seen[p] {
+				seen[p] = true
+				v.put(&vpp_contiv.Network{Prefix: p.String(), Class: class})
+			}
+		}
+	}
+	put(vpp_contiv.Network_POD, s.cluster.Pods...)
+	put(vpp_contiv.Network_NODE, s.cluster.VPPHost...)
+	for _, p := range slices.Concat(s.nodeIPs, s.local.Overlay) {
+		put(vpp_contiv.Network_NODE, hostPrefix(p.Addr()))
+	}
+	for _, addr := range s.hostIPs {
+		put(vpp_contiv.Network_NODE, hostPrefix(addr))
+	}
+}
+
+// Source NAT by the plugin.
+const (
+	masqueradeSNAT = 0 // of services, for backends in the cluster
+	nodeSNAT       = 1 // towards the outside
+)
+
+// sourceNAT puts the addresses that replace sources: of services the one of this node's pod network that no pod has, which other
+// nodes' pods answer to by the pod network; towards the outside the node's own.
+func (s *settings) sourceNAT(v *values) {
+	if !s.pluginNAT {
+		return
+	}
+	masquerade := &vpp_contiv.SourceNAT{Id: masqueradeSNAT, Name: "masquerade"}
+	for _, p := range s.podSubnets {
+		setSource(masquerade, p.NATLoopback)
+	}
+	node := &vpp_contiv.SourceNAT{Id: nodeSNAT, Name: "node"}
+	for _, p := range s.nodeIPs {
+		setSource(node, p.Addr())
+	}
+	v.put(masquerade)
+	if s.translatesOutside() {
+		v.put(node)
+	}
+}
+
+// setSource sets the first address of a family.
+func setSource(nat *vpp_contiv.SourceNAT, addr netip.Addr) {
+	switch {
+	case addr.Is4() && nat.Ipv4Address == "":
+		nat.Ipv4Address = addr.String()
+	case addr.Is6() && nat.Ipv6Address == "":
+		nat.Ipv6Address = addr.String()
+	}
+}
+
+// translatesOutside says whether the node has an address for what goes to the outside.
+func (s *settings) translatesOutside() bool {
+	return s.pluginNAT && s.mainIf.InterfaceName != "" && len(s.nodeIPs) > 0
+}
+
+// egress is the source NAT of pods' packets to the outside.
+func (s *settings) egress() uint32 {
+	if s.nat && s.translatesOutside() {
+		return nodeSNAT
+	}
+	return 0
+}
+
+// pluginPeer puts the addresses of another node.
+func (s *settings) pluginPeer(v *values, p *transport.Node) {
+	if !s.plugin {
+		return
+	}
+	var all []netip.Addr
+	for _, ip := range slices.Concat(p.IPs, p.Overlay) {
+		all = append(all, ip.Addr())
+	}
+	all = append(all, p.MgmtIPs...)
+	slices.SortFunc(all, netip.Addr.Compare)
+	for _, addr := range slices.Compact(all) {
+		if s.isOwn(addr) {
+			continue // it stays when the peer goes
+		}
+		v.put(&vpp_contiv.Network{Prefix: hostPrefix(addr).String(), Class: vpp_contiv.Network_NODE})
+	}
+}
+
+// isOwn says whether this node has the address itself.
+func (s *settings) isOwn(addr netip.Addr) bool {
+	return slices.Contains(s.hostIPs, addr) || slices.ContainsFunc(slices.Concat(s.nodeIPs, s.local.Overlay),
+		func(p netip.Prefix) bool { return p.Addr() == addr })
+}
+
+// podEndpoint puts what the plugin knows of a pod, for which its link waits.
+func (s *settings) podEndpoint(v *values, p *podLink) {
+	if !s.plugin {
+		return
+	}
+	e := &vpp_contiv.Endpoint{Interface: p.names.vpp, Role: vpp_contiv.Endpoint_POD, Name: p.attachment.Pod.String(), Egress: s.egress()}
+	for _, addr := range p.addrs {
+		e.Addresses = append(e.Addresses, addr.String())
+	}
+	v.put(e)
+}
+
+// upAfter are the keys of what the link of an interface that leads to a pod waits for.
+func (s *settings) upAfter(ifName string) []string {
+	if !s.plugin {
+		return nil
+	}
+	return []string{nb.ContivEndpointKey(ifName)}
+}

@@ -1,0 +1,186 @@
+package ipnet
+
+import (
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// toyPlugin is a VPP with the plugin, or without.
+type toyPlugin struct {
+	present bool
+	changed func()
+}
+
+func (p *toyPlugin) Present() bool         { return p.present }
+func (p *toyPlugin) Watch(callback func()) { p.changed = callback }
+
+// withPlugin gives the node a VPP with our plugin.
+func (w *node) withPlugin() *node {
+	w.t.Helper()
+	w.n.VPPPlugin = &toyPlugin{present: true}
+	w.resync()
+	return w
+}
+
+// TestNobodyElse: what a pod sends under another name, or to the tunnels' ports, arrives nowhere; what is its own does.
+func TestNobodyElse(t *testing.T) {
+	for name, config := range map[string]string{"tap": dualTAP, "veth": dualVETH} {
+		t.Run(name, func(t *testing.T) {
+			one, two := newNodeWithID(t, config+uplink, 1).withPlugin(), newNodeWithID(t, config+uplink, 2).withPlugin()
+			one.node("n2", toyNode(2))
+			two.node("n1", toyNode(1))
+			a, b, far := one.add("a"), one.add("b"), two.add("c")
+			one.resolved(2)
+			two.resolved(1)
+			fake, other := one.apply(), two.apply()
+			vppfake.Wire(fake, "cv:host-eth1", other, "cv:host-eth1")
+			podA := one.n.pods[a.Attachment.ID]
+			send := func(change func(p *vppfake.Packet)) vppfake.Result {
+				t.Helper()
+				p := vppfake.Packet{EthSrc: mac(t, podA.mac), EthDst: mac(t, podA.peerMAC), Proto: vppfake.ProtoUDP, SrcPort: 1000,
+					DstPort: 2000, Size: 10}
+				change(&p)
+				r, err := fake.Send("cv:"+podA.names.vpp, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			for i := range 2 {
+				own, neighbour, remote := a.IPs[i].Address.Addr(), b.IPs[i].Address.Addr(), far.IPs[i].Address.Addr()
+				host := one.n.settings.hostLinks[i].Host.Addr()
+				peer := netip.MustParseAddr("192.168.16.2")
+				arrives := func(what string, want bool, change func(p *vppfake.Packet)) {
+					t.Helper()
+					if r := send(change); (len(r.Out) == 1 && len(r.Drops) == 0) != want {
+						t.Errorf("IPv%d, %s: arrives %t\n%s", 4+2*i, what, !want, r)
+					}
+				}
+				for _, dst := range []netip.Addr{neighbour, remote, host} {
+					arrives("its own to "+dst.String(), true, func(p *vppfake.Packet) { p.Src, p.Dst = own, dst })
+					for _, src := range []netip.Addr{neighbour, remote, host, outside(i)} {
+						if src != dst {
+							arrives(src.String()+" to "+dst.String(), false, func(p *vppfake.Packet) { p.Src, p.Dst = src, dst })
+						}
+					}
+					arrives("tunnel packet to "+dst.String(), false,
+						func(p *vppfake.Packet) { p.Src, p.Dst, p.DstPort = own, dst, 4789 })
+					arrives("DHCP server to "+dst.String(), false,
+						func(p *vppfake.Packet) { p.Src, p.Dst, p.SrcPort = own, dst, []uint16{67, 547}[i] })
+				}
+				if i == 0 {
+					arrives("tunnel packet as the peer", false, func(p *vppfake.Packet) {
+						p.Src, p.Dst, p.DstPort = peer, netip.MustParseAddr("192.168.16.1"), 4789
+					})
+				}
+			}
+			if r := send(func(p *vppfake.Packet) {
+				p.ARP = &vppfake.ARP{SenderMAC: mac(t, podA.mac), SenderIP: b.IPs[0].Address.Addr(), TargetIP: one.n.settings.podSubnets[0].Gateway}
+			}); len(r.Out) > 0 {
+				t.Errorf("ARP as a neighbour\n%s", r)
+			}
+			if r := send(func(p *vppfake.Packet) {
+				p.Src, p.Dst, p.Proto = a.IPs[1].Address.Addr(), netip.MustParseAddr("ff02::1"), vppfake.ProtoICMPv6
+				p.ND = &vppfake.Discovery{Type: vppfake.NDRouterAdvertisement}
+			}); len(r.Out) > 0 {
+				t.Errorf("router advertisement\n%s", r)
+			}
+		})
+	}
+}
+
+// TestPluginObjects: what the plugin is told, and that nothing is where there is none.
+func TestPluginObjects(t *testing.T) {
+	w := newNode(t, dualTAP+uplink).withPlugin()
+	w.node("n2", toyNode(2))
+	pod := w.n.pods[w.add("a").Attachment.ID].names.vpp
+	roles := map[string]vpp_contiv.Endpoint_Role{}
+	classes := map[string]vpp_contiv.Network_Class{}
+	for _, v := range w.want {
+		switch v := v.(type) {
+		case *vpp_contiv.Endpoint:
+			roles[v.Interface] = v.Role
+		case *vpp_contiv.Network:
+			classes[v.Prefix] = v.Class
+		}
+	}
+	for ifName, role := range map[string]vpp_contiv.Endpoint_Role{
+		pod: vpp_contiv.Endpoint_POD, HostInterconnectTAPinVPPLogicalName: vpp_contiv.Endpoint_HOST,
+		"host-eth1": vpp_contiv.Endpoint_UPLINK, w.n.settings.transport.BVI(): vpp_contiv.Endpoint_OVERLAY,
+	} {
+		if roles[ifName] != role {
+			t.Errorf("%s is %s, want %s", ifName, roles[ifName], role)
+		}
+	}
+	if len(roles) != 4 {
+		t.Errorf("endpoints %v", roles)
+	}
+	for prefix, class := range map[string]vpp_contiv.Network_Class{
+		"10.1.0.0/16": vpp_contiv.Network_POD, "fd10:1::/48": vpp_contiv.Network_POD, "192.168.16.1/32": vpp_contiv.Network_NODE,
+		"192.168.16.2/32": vpp_contiv.Network_NODE, "192.0.2.10/32": vpp_contiv.Network_NODE, "172.30.0.0/16": vpp_contiv.Network_NODE,
+	} {
+		if classes[prefix] != class {
+			t.Errorf("%s is %s, want %s; all: %v", prefix, classes[prefix], class, classes)
+		}
+	}
+	if ports := w.want[nb.ContivConfigKey].(*vpp_contiv.Config).TunnelPorts; len(ports) != 1 || ports[0] != 4789 {
+		t.Errorf("tunnel ports %v", ports)
+	}
+	link := w.want[nb.VppInterfaceKey(pod)].(*vpp_interfaces.Interface)
+	if len(link.UpAfter) != 1 || link.UpAfter[0] != nb.ContivEndpointKey(pod) {
+		t.Errorf("the pod's link waits for %v", link.UpAfter)
+	}
+	w.n.VPPPlugin = &toyPlugin{}
+	w.resync()
+	for key, v := range w.want {
+		if strings.Contains(key, "/contiv/") {
+			t.Errorf("without the plugin: %s", key)
+		}
+		if i, ok := v.(*vpp_interfaces.Interface); ok && len(i.UpAfter) > 0 {
+			t.Errorf("without the plugin: %s waits for %v", key, i.UpAfter)
+		}
+	}
+	if len(w.n.pods) != 1 {
+		t.Errorf("%d pods", len(w.n.pods))
+	}
+}
+
+// TestNoPlugin: a VPP without the plugin is told of once, and a VPP that comes with it is found.
+func TestNoPlugin(t *testing.T) {
+	w := newNode(t, dualTAP+uplink)
+	var log bytes.Buffer
+	w.n.Log = slog.New(slog.NewTextHandler(&log, nil))
+	p := &toyPlugin{}
+	w.n.VPPPlugin = p
+	loop := &countingLoop{}
+	w.n.EventLoop = loop
+	w.n.watchPlugin()
+	for range 3 {
+		w.resync()
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "not checked") {
+		t.Errorf("%d warnings: %s", n, log.String())
+	}
+	if w.n.SourcesChecked() == nil {
+		t.Error("no word of it for the node's condition")
+	}
+	p.present = true
+	p.changed()
+	p.changed()
+	if len(loop.pushed) != 1 || loop.pushed[0].Method() != api.UpstreamResync {
+		t.Errorf("events %v", loop.pushed)
+	}
+	w.resync()
+	if err := w.n.SourcesChecked(); err != nil || !w.n.HasPlugin() {
+		t.Errorf("with the plugin: %v", err)
+	}
+}
