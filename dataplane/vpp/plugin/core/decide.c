@@ -281,7 +281,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       cv_connect (m, worker, p, &plan, now);
       return;
     }
-  *pass_slot (&m->workers[worker], p->hash) = tag;
+  remember_passed (&m->workers[worker], p->hash, tag);
   cv_count (m, worker, CV_PASSED);
 }
 

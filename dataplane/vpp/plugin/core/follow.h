@@ -18,16 +18,33 @@ pass_tag (const cv_main_t *m, const cv_worker_t *w, const cv_packet_t *p)
 }
 
 static inline uint64_t *
-pass_slot (cv_worker_t *w, uint64_t hash)
+pass_set (cv_worker_t *w, uint64_t hash)
 {
-  return &w->pass[hash % CV_PASS_CACHE];
+  return w->pass[hash % CV_PASS_SETS];
+}
+
+static inline bool
+has_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
+{
+  const uint64_t *set = pass_set (w, hash);
+  return set[0] == tag || set[1] == tag;
+}
+
+/* remember_passed keeps the flow that passed last, and the one before it. */
+static inline void
+remember_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
+{
+  uint64_t *set = pass_set (w, hash);
+  set[1] = set[0];
+  set[0] = tag;
 }
 
 static inline void
 forget_passed (cv_main_t *m, uint64_t hash)
 {
   for (uint32_t i = 0; i < m->n_workers; i++)
-    cv_store (pass_slot (&m->workers[i], hash), 0);
+    for (int way = 0; way < CV_PASS_WAYS; way++)
+      cv_store (&pass_set (&m->workers[i], hash)[way], 0);
 }
 
 static inline void

@@ -179,6 +179,8 @@ typedef enum
   CV_TABLE_FULL,
 } cv_insert_t;
 
+void *cv_pages (size_t size); /* zeroed; in huge pages where the kernel has any */
+void cv_pages_free (void *p, size_t size);
 bool cv_table_make (cv_table_t *t, uint32_t connections);
 void cv_table_free (cv_table_t *t);
 cv_insert_t cv_table_insert (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t connection, uint32_t direction);
@@ -286,7 +288,8 @@ typedef struct
 
 /* ---- workers ---- */
 
-#define CV_PASS_CACHE 16384
+#define CV_PASS_SETS 32768
+#define CV_PASS_WAYS 2
 
 typedef struct
 {
@@ -296,7 +299,7 @@ typedef struct
   uint64_t rng[2];
   uint32_t scanned; /* tick of the last search through a whole port range */
   uint64_t counters[CV_N_REASONS];
-  uint64_t pass[CV_PASS_CACHE]; /* flows without connection, seen in this second: follow.h */
+  uint64_t pass[CV_PASS_SETS][CV_PASS_WAYS]; /* flows without connection, seen in this second: follow.h */
 } CV_ALIGNED cv_worker_t;
 
 #define CV_ENDPOINT_CHUNKS 4096

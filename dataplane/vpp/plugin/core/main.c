@@ -31,12 +31,11 @@ cv_new (const cv_config_t *config, uint32_t n_workers, uint64_t seed)
   if (!m)
     return NULL;
   if (!n_workers || !config->connections_max || config->connections_max > 1u << 30 ||
-      posix_memalign ((void **) &m->workers, CV_CACHE_LINE, sizeof (cv_worker_t) * n_workers))
+      !(m->workers = cv_pages (sizeof (cv_worker_t) * n_workers)))
     {
       free (m);
       return NULL;
     }
-  memset (m->workers, 0, sizeof (cv_worker_t) * n_workers);
   m->n_workers = n_workers;
   seed_random (m, seed);
   for (uint32_t i = 0; i < n_workers; i++)
@@ -101,7 +100,7 @@ cv_free (cv_main_t *m)
     cv_pool_free (pools[i]);
   cv_table_free (&m->table[0]);
   cv_table_free (&m->table[1]);
-  free (m->workers);
+  cv_pages_free (m->workers, sizeof (cv_worker_t) * m->n_workers);
   free (m);
 }
 

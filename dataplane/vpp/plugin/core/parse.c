@@ -324,7 +324,7 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       return;
     }
   p->hash = cv_hash (m, &p->tuple);
-  if (!p->icmp_error && *pass_slot (w, p->hash) == pass_tag (m, w, p))
+  if (!p->icmp_error && has_passed (w, p->hash, pass_tag (m, w, p)))
     {
       p->no_connection = true;
       w->counters[CV_PASSED]++;
