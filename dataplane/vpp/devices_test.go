@@ -50,7 +50,7 @@ func TestTap(t *testing.T) {
 					v.PhysAddress = "02:fe:00:00:00:0a"
 					v.GetTap().HostIfName, v.GetTap().RxRingSize = "cvtest0", 512
 				}),
-				tap("tap-b", func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso, v.Mtu = true, 1450 }),
+				tap("tap-b", func(v *vpp_interfaces.Interface) { v.GetTap().RxRingSize, v.Mtu = 512, 1450 }),
 				tap("tap-c", func(v *vpp_interfaces.Interface) {
 					v.RxModes = []*vpp_interfaces.Interface_RxMode{{DefaultMode: true, Mode: vpp_interfaces.Interface_RxMode_ADAPTIVE}}
 				}),
@@ -258,7 +258,7 @@ func TestAfPacketLeftover(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
-		a.invoke(AfPacketRequest("cvtesta0", AfPacketRings{}), &af_packet.AfPacketCreateV3Reply{})
+		a.invoke(AfPacketRequest("cvtesta0", 1500, DefaultAfPacketRings()), &af_packet.AfPacketCreateV3Reply{})
 		a.resync(afPacket("a", "cvtesta0"))
 		a.mustNotWrite("after", values{afPacket("a", "cvtesta0")})
 		_, err := a.s.Commit(t.Context(), &txn.Txn{

@@ -15,20 +15,45 @@ import (
 // AfPacketRings sizes the rings that an af_packet interface shares with the kernel. VPP's own default costs 79 MB for each
 // interface and stops VPP for 0.4 s while it is made.
 type AfPacketRings struct {
-	FrameSize uint32 // a power of two; at least what a packet needs: 2048 for an MTU up to about 1900
-	RxFrames  uint32 // to VPP, in each of 160 blocks
-	TxFrames  uint32 // from VPP
+	RxFrames uint32 // to VPP, each with room for a packet of the MTU
+	TxFrames uint32 // from VPP, of txFrame bytes
 }
 
-// DefaultAfPacketRings cost 5.6 MB an interface. Making one takes 32 to 55 ms, most of which the kernel waits for itself:
-// smaller rings do not save time, and twice as large ones do not cost more of it but 10.7 MB.
-func DefaultAfPacketRings() AfPacketRings {
-	return AfPacketRings{FrameSize: 2048, RxFrames: 16, TxFrames: 256}
+// DefaultAfPacketRings cost 19 MB an interface. VPP hands over up to 256 packets at once, and drops what the ring to the kernel
+// has no room for.
+func DefaultAfPacketRings() AfPacketRings { return AfPacketRings{RxFrames: 1024, TxFrames: 256} }
+
+const (
+	// rxRoom is what the kernel puts before a packet in its frame, and an Ethernet header with two VLAN tags.
+	rxRoom = 2048 - nb.MaxVethMTU
+	// txFrame has room for whatever VPP may have in one packet: 64 kB of IP, and the headers of a tunnel. VPP copies a packet
+	// into its frame without looking whether it fits (docs/adr/0013): with less room, a packet that is longer than its IP header
+	// says overwrites the next frames, and then the interface sends nothing any more, or VPP dies.
+	txFrame = 33 * 2048
+	// afPacketMTU is that of an interface whose value does not say. VPP takes 9000, whatever the device has.
+	afPacketMTU = 1500
+)
+
+// mtuOf is the MTU that an af_packet interface gets.
+func mtuOf(v *vpp_interfaces.Interface) uint32 {
+	if v.Mtu == 0 {
+		return afPacketMTU
+	}
+	return v.Mtu
+}
+
+// rxFrame is the size of the frames to VPP: what does not fit is cut by the kernel, and then dropped by VPP.
+func rxFrame(mtu uint32) uint32 {
+	size := uint32(2048)
+	for size < mtu+rxRoom {
+		size *= 2
+	}
+	return size
 }
 
 func afPacketType() *ifType {
 	return &ifType{
-		mtu:      9000,
+		mtu:      afPacketMTU,
 		rxMode:   interface_types.RX_MODE_API_INTERRUPT,
 		validate: validateAfPacket,
 		deps: func(v *vpp_interfaces.Interface, add func(string)) {
@@ -39,6 +64,7 @@ func afPacketType() *ifType {
 		create: createAfPacket,
 		equal:  equalAfPacket,
 		read: func(_ *kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+			v.Mtu = s.details.Mtu[0]
 			v.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: s.hostDev}}
 			return s.hostDev != ""
 		},
@@ -54,16 +80,19 @@ func validateAfPacket(v *vpp_interfaces.Interface, f *faults) {
 		f.add("afpacket.host_if_name", "is empty, and so is afpacket.linux_interface")
 	}
 	f.device("afpacket.host_if_name", link.GetHostIfName())
+	if link.GetLinuxInterface() != "" && v.Mtu > nb.MaxVethMTU {
+		f.add("mtu", "%d: VPP takes at most %d from a VETH (docs/adr/0013)", v.Mtu, nb.MaxVethMTU)
+	}
 }
 
-// AfPacketRequest attaches VPP to a Linux device. Version 3 with the mode given is the only one that works; of the flags,
-// only the bypass of the queueing discipline is safe across an overlay (see reference/vpp-25.10.md).
-func AfPacketRequest(dev string, rings AfPacketRings) *af_packet.AfPacketCreateV3 {
+// AfPacketRequest attaches VPP to a Linux device, for packets of up to mtu bytes. Version 3 of the request with the mode given is the only one that works. The
+// kernel's interface is its version 2: version 3 hands packets to VPP in blocks, and a block that is not full waits for a
+// millisecond. VPP's offloads are off: with them it takes in packets of 64 kB, which it cannot cut up (docs/adr/0013).
+func AfPacketRequest(dev string, mtu uint32, rings AfPacketRings) *af_packet.AfPacketCreateV3 {
 	return &af_packet.AfPacketCreateV3{
 		Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, UseRandomHwAddr: true, HostIfName: dev,
-		RxFrameSize: rings.FrameSize, TxFrameSize: rings.FrameSize,
-		RxFramesPerBlock: rings.RxFrames, TxFramesPerBlock: rings.TxFrames,
-		Flags:       af_packet.AF_PACKET_API_FLAG_QDISC_BYPASS,
+		RxFrameSize: rxFrame(mtu), RxFramesPerBlock: rings.RxFrames, TxFrameSize: txFrame, TxFramesPerBlock: rings.TxFrames,
+		Flags:       af_packet.AF_PACKET_API_FLAG_QDISC_BYPASS | af_packet.AF_PACKET_API_FLAG_VERSION_2,
 		NumRxQueues: 1, NumTxQueues: 1,
 	}
 }
@@ -80,7 +109,7 @@ func createAfPacket(k *kinds, v *vpp_interfaces.Interface, done func(made, error
 			return
 		}
 	}
-	req := AfPacketRequest(dev, k.deps.AfPacket)
+	req := AfPacketRequest(dev, mtuOf(v), k.deps.AfPacket)
 	if v.PhysAddress != "" {
 		req.UseRandomHwAddr, req.HwAddr = false, mac(v.PhysAddress)
 	}
@@ -174,8 +203,12 @@ func (k *kinds) linuxDevice(name string) (string, bool) {
 	return k.deps.LinuxDevice(name)
 }
 
-// equalAfPacket compares devices. A dump has only the device's name; which Linux interface that is may not be known yet.
+// equalAfPacket compares devices, and whether the rings, made for the MTU that the interface had, have room for the new one. A dump
+// has only the device's name; which Linux interface that is may not be known yet.
 func equalAfPacket(k *kinds, desired, applied *vpp_interfaces.Interface) bool {
+	if rxFrame(mtuOf(desired)) != rxFrame(mtuOf(applied)) {
+		return false
+	}
 	d, a := desired.GetAfpacket(), applied.GetAfpacket()
 	if d.GetLinuxInterface() == a.GetLinuxInterface() {
 		return d.GetLinuxInterface() != "" || d.GetHostIfName() == a.GetHostIfName()

@@ -32,6 +32,9 @@ const (
 //
 // TAPs are persistent: when VPP dies the pod keeps its device, with addresses and routes, and the new VPP attaches to it.
 // Deleting a TAP removes the device, too.
+//
+// A TAP has no offloads: the kernel cuts up what the pod sends and fills in its checksums, so that VPP meets nothing but whole
+// packets of the MTU, whatever headers a pod has forged (docs/adr/0013).
 func tapType() *ifType {
 	return &ifType{
 		mtu:      9000,
@@ -61,6 +64,9 @@ func validateTap(v *vpp_interfaces.Interface, f *faults) {
 	if t.GetVersion() > 2 {
 		f.add("tap.version", "%d: VPP has version 2 only", t.GetVersion())
 	}
+	if t.GetEnableGso() {
+		f.add("tap.enable_gso", "VPP 25.10 cannot cut up what such a TAP takes in without damage (docs/adr/0013)")
+	}
 	if t.GetEnableTunnel() && v.PhysAddress != "" {
 		f.add("phys_address", "a tunnel (tap.enable_tunnel) has none")
 	}
@@ -69,13 +75,12 @@ func validateTap(v *vpp_interfaces.Interface, f *faults) {
 // TapSpec is what the makers of TAPs need to know.
 type TapSpec struct {
 	RxRing, TxRing uint32 // 0: VPP's default, 256
-	GSO            bool
 	Tunnel         bool
 }
 
 func tapSpec(t *vpp_interfaces.TapLink) TapSpec {
 	return TapSpec{
-		RxRing: t.GetRxRingSize(), TxRing: t.GetTxRingSize(), GSO: t.GetEnableGso(), Tunnel: t.GetEnableTunnel(),
+		RxRing: t.GetRxRingSize(), TxRing: t.GetTxRingSize(), Tunnel: t.GetEnableTunnel(),
 	}.Normal()
 }
 
@@ -93,9 +98,6 @@ func (s TapSpec) Normal() TapSpec {
 // TapRequest makes a persistent TAP with a Linux device called dev in VPP's network namespace.
 func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
 	flags := tapv2.TAP_API_FLAG_PERSIST
-	if spec.GSO {
-		flags |= tapv2.TAP_API_FLAG_GSO
-	}
 	if spec.Tunnel {
 		flags |= tapv2.TAP_API_FLAG_TUN
 	}
@@ -240,7 +242,7 @@ func equalTap(_ *kinds, desired, applied *vpp_interfaces.Interface) bool {
 	if d == a {
 		return true
 	}
-	if tapSpec(d) != tapSpec(a) {
+	if tapSpec(d) != tapSpec(a) || d.GetEnableGso() != a.GetEnableGso() {
 		return false
 	}
 	if ns := a.GetToMicroservice(); ns != "" {
@@ -261,7 +263,7 @@ func readTap(_ *kinds, s *ifState, v *vpp_interfaces.Interface) bool {
 		Version:      2,
 		RxRingSize:   uint32(s.tap.RxRingSz),
 		TxRingSize:   uint32(s.tap.TxRingSz),
-		EnableGso:    s.tap.TapFlags&tapv2.TAP_API_FLAG_GSO != 0,
+		EnableGso:    s.tap.TapFlags&(tapv2.TAP_API_FLAG_GSO|tapv2.TAP_API_FLAG_CSUM_OFFLOAD) != 0,
 		EnableTunnel: s.tap.TapFlags&tapv2.TAP_API_FLAG_TUN != 0,
 	}
 	link.HostIfName, link.ToMicroservice = s.tap.HostIfName, s.tap.HostNamespace

@@ -91,6 +91,8 @@ func (k *kinds) deriveInterface(v *vpp_interfaces.Interface, put func(kind, key 
 	}
 	if v.Mtu != 0 {
 		put(kindIfMTU, mtuKey(v.Name), ifMTU{If: v.Name, MTU: v.Mtu})
+	} else if v.Type == vpp_interfaces.Interface_AF_PACKET {
+		put(kindIfMTU, mtuKey(v.Name), ifMTU{If: v.Name, MTU: afPacketMTU})
 	}
 	k.deriveQueues(v, put)
 	if v.Enabled {

@@ -42,8 +42,8 @@ func attachAll(t *testing.T, v *vpptest.VPP, devices int) error {
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
 	for i := range devices {
 		var err error
-		rings := AfPacketRings{FrameSize: 2048, RxFrames: 2, TxFrames: 16}
-		conn.Call(a.lane, AfPacketRequest(fmt.Sprintf("cvsixa%d", i), rings),
+		rings := AfPacketRings{RxFrames: 16, TxFrames: 16}
+		conn.Call(a.lane, AfPacketRequest(fmt.Sprintf("cvsixa%d", i), 1500, rings),
 			func(_ *af_packet.AfPacketCreateV3Reply, e error) { err = e })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		a.lane.Flush(ctx)

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/tapv2"
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
@@ -99,6 +101,10 @@ func TestValidateInterface(t *testing.T) {
 		{"tap.host_if_name", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().HostIfName = "longer-than-15-chars" }},
 		{"tap.rx_ring_size", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().RxRingSize = 100 }},
 		{"tap.tx_ring_size", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().TxRingSize = 1 << 16 }},
+		{"tap.enable_gso", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso = true }},
+		{"mtu", af, func(v *vpp_interfaces.Interface) { v.GetAfpacket().LinuxInterface, v.Mtu = "veth", 1921 }},
+		{"", af, func(v *vpp_interfaces.Interface) { v.GetAfpacket().LinuxInterface, v.Mtu = "veth", 1920 }},
+		{"", af, func(v *vpp_interfaces.Interface) { v.Mtu = 9000 }},
 		{"afpacket.host_if_name", af, func(v *vpp_interfaces.Interface) { v.GetAfpacket().HostIfName = "" }},
 		{"afpacket.host_if_name", af, func(v *vpp_interfaces.Interface) { v.GetAfpacket().HostIfName = "longer-than-15-chars" }},
 		{"rx_modes[0].mode", af, func(v *vpp_interfaces.Interface) {
@@ -390,6 +396,9 @@ func TestEqualInterfaces(t *testing.T) {
 		{tap("t"), edit(tap("t"), func(v *vpp_interfaces.Interface) { v.GetTap().HostIfName = "any" }), true},
 		{edit(tap("t"), func(v *vpp_interfaces.Interface) { v.GetTap().HostIfName = "vpp1" }), tap("t"), true}, // inside a pod
 		{tap("t"), edit(tap("t"), func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso = true }), false},
+		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 1500 }), true},
+		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 1900 }), true},
+		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 9000 }), false}, // other rings
 		{memifOf("m", "/s", 1, true), edit(memifOf("m", "/s", 1, true), func(v *vpp_interfaces.Interface) {
 			v.GetMemif().Secret, v.GetMemif().RingSize = unknownText, unknownNumber
 		}), true},
@@ -400,5 +409,31 @@ func TestEqualInterfaces(t *testing.T) {
 		if kind.Equal("", c.desired, c.applied) != c.same {
 			t.Errorf("case %d: %t", i, !c.same)
 		}
+	}
+}
+
+// TestAfPacketRings: a frame to the kernel has room for whatever VPP may copy into it, and one from it for a packet of the MTU with
+// two VLAN tags and what the kernel puts before it.
+func TestAfPacketRings(t *testing.T) {
+	const kernel, headers, tunnel = 82, 14 + 8, 70
+	for _, mtu := range []uint32{576, 1450, 1500, 1920, 1921, 8950, 9000, 9216, 65535} {
+		req := AfPacketRequest("eth0", mtu, DefaultAfPacketRings())
+		if req.TxFrameSize < 65535+headers+tunnel+kernel {
+			t.Errorf("MTU %d: frames to the kernel have %d bytes", mtu, req.TxFrameSize)
+		}
+		if req.RxFrameSize < mtu+headers+kernel {
+			t.Errorf("MTU %d: frames from the kernel have %d bytes", mtu, req.RxFrameSize)
+		}
+		if req.Flags&af_packet.AF_PACKET_API_FLAG_CKSUM_GSO != 0 {
+			t.Error("VPP takes in what it cannot cut up")
+		}
+		for _, ring := range []uint32{req.RxFrameSize * req.RxFramesPerBlock, req.TxFrameSize * req.TxFramesPerBlock} {
+			if ring%4096 != 0 {
+				t.Errorf("MTU %d: a ring of %d bytes is not made of whole pages", mtu, ring)
+			}
+		}
+	}
+	if tap := TapRequest(TapSpec{}, "t", ""); tap.TapFlags&(tapv2.TAP_API_FLAG_GSO|tapv2.TAP_API_FLAG_CSUM_OFFLOAD) != 0 {
+		t.Error("a TAP has offloads")
 	}
 }

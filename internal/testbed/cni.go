@@ -34,6 +34,17 @@ func NewCNI(binDirs []string, cacheDir string, conflist []byte) (*CNI, error) {
 	}, nil
 }
 
+// with is the same CNI with another network configuration list.
+func (c *CNI) with(conflist []byte) (*CNI, error) {
+	list, err := libcni.NetworkConfFromBytes(conflist)
+	if err != nil {
+		return nil, fmt.Errorf("network configuration list: %w", err)
+	}
+	other := *c
+	other.list = list
+	return &other, nil
+}
+
 // runIn makes plugins run in a namespace.
 func (c *CNI) runIn(ns *Namespace) {
 	c.cni = libcni.NewCNIConfigWithCacheDir(c.binDirs, c.cacheDir, &nsExec{
@@ -67,11 +78,16 @@ func (e *nsExec) ExecPlugin(ctx context.Context, plugin string, stdin []byte, en
 
 // Conflist is a network configuration list with contiv-cni alone.
 func Conflist(agentSocket string) []byte {
-	data, _ := json.Marshal(map[string]any{
-		"cniVersion": "1.1.0",
-		"name":       "contiv",
-		"plugins":    []any{map[string]any{"type": "contiv-cni", "agentSocket": agentSocket}},
-	})
+	return ConflistWithMTU(agentSocket, 0)
+}
+
+// ConflistWithMTU is one that asks for an MTU of pods; 0: the node's.
+func ConflistWithMTU(agentSocket string, mtu int) []byte {
+	plugin := map[string]any{"type": "contiv-cni", "agentSocket": agentSocket}
+	if mtu != 0 {
+		plugin["mtu"] = mtu
+	}
+	data, _ := json.Marshal(map[string]any{"cniVersion": "1.1.0", "name": "contiv", "plugins": []any{plugin}})
 	return data
 }
 

@@ -255,6 +255,22 @@ func (n *Node) AddPod(ctx context.Context, name string) (*Pod, error) {
 	return p, nil
 }
 
+// AddPodOf is AddPod with another network configuration list than the node's.
+func (n *Node) AddPodOf(ctx context.Context, name string, conflist []byte) (*Pod, error) {
+	cni, err := n.CNI.with(conflist)
+	if err != nil {
+		return nil, err
+	}
+	p, err := n.NewPod(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := cni.Add(ctx, p); err != nil {
+		return nil, errors.Join(err, p.Delete(ctx))
+	}
+	return p, nil
+}
+
 // DeletePod runs CNI DEL and removes the namespace.
 func (n *Node) DeletePod(ctx context.Context, p *Pod) error {
 	return errors.Join(n.CNI.Del(ctx, p), p.Delete(ctx))

@@ -23,7 +23,6 @@ type Config struct {
 	neighbor NeighborScanConfig
 	ipam     IPAMConfig
 	node     NodeConfig
-	offload  bool     // tcpChecksumOffloadDisabled is set to false
 	sections []string // the names of the nodes that have sections
 }
 
@@ -35,7 +34,6 @@ func New(file File, env Env) (*Config, error) {
 	var bad faults
 	c := &Config{
 		iface:    interfaceConfig(file.InterfaceOptions, env, &bad),
-		offload:  !or(file.TCPChecksumOffloadDisabled, true),
 		routing:  routingConfig(file.RoutingOptions, &bad),
 		neighbor: neighborScanConfig(file.NeighborScanOptions, &bad),
 	}
@@ -125,7 +123,7 @@ func (c *Config) file() File {
 			Vmxnet3RxRingSize:          &iface.Vmxnet3RxRingSize,
 			Vmxnet3TxRingSize:          &iface.Vmxnet3TxRingSize,
 			InterfaceRxMode:            new(string(iface.InterfaceRxMode)),
-			TCPChecksumOffloadDisabled: unlessDefault(&iface.TCPChecksumOffloadDisabled, !iface.UseTAPInterfaces),
+			TCPChecksumOffloadDisabled: &iface.TCPChecksumOffloadDisabled,
 			EnableGSO:                  &iface.EnableGSO,
 		},
 		RoutingOptions: RoutingOptions{

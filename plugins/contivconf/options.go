@@ -37,23 +37,22 @@ func orNonZero[T comparable](option *T, def T) T {
 
 func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
 	c := InterfaceConfig{
-		MTUSize:             orNonZero(o.MTUSize, defaultMTU),
-		MTUIsDefault:        o.MTUSize == nil || *o.MTUSize == 0,
-		TAPInterfaceVersion: orNonZero(o.TAPInterfaceVersion, 2),
-		TAPv2RxRingSize:     orNonZero(o.TAPv2RxRingSize, defaultTAPRingSize),
-		TAPv2TxRingSize:     orNonZero(o.TAPv2TxRingSize, defaultTAPRingSize),
-		Vmxnet3RxRingSize:   orNonZero(o.Vmxnet3RxRingSize, defaultVmxnet3RingSize),
-		Vmxnet3TxRingSize:   orNonZero(o.Vmxnet3TxRingSize, defaultVmxnet3RingSize),
-		InterfaceRxMode:     RxMode(orNonZero(o.InterfaceRxMode, string(RxModeDefault))),
-		EnableGSO:           or(o.EnableGSO, !or(o.TCPChecksumOffloadDisabled, false)),
+		MTUSize:                    orNonZero(o.MTUSize, defaultMTU),
+		MTUIsDefault:               o.MTUSize == nil || *o.MTUSize == 0,
+		TAPInterfaceVersion:        orNonZero(o.TAPInterfaceVersion, 2),
+		TAPv2RxRingSize:            orNonZero(o.TAPv2RxRingSize, defaultTAPRingSize),
+		TAPv2TxRingSize:            orNonZero(o.TAPv2TxRingSize, defaultTAPRingSize),
+		Vmxnet3RxRingSize:          orNonZero(o.Vmxnet3RxRingSize, defaultVmxnet3RingSize),
+		Vmxnet3TxRingSize:          orNonZero(o.Vmxnet3TxRingSize, defaultVmxnet3RingSize),
+		InterfaceRxMode:            RxMode(orNonZero(o.InterfaceRxMode, string(RxModeDefault))),
+		TCPChecksumOffloadDisabled: or(o.TCPChecksumOffloadDisabled, true),
+		EnableGSO:                  or(o.EnableGSO, false),
 	}
 	if o.UseTAPInterfaces != nil {
 		c.UseTAPInterfaces = *o.UseTAPInterfaces
 	} else if env.HasVhostNet != nil {
 		c.UseTAPInterfaces = env.HasVhostNet()
 	}
-	c.TCPChecksumOffloadDisabled = !c.UseTAPInterfaces || !c.EnableGSO
-	checkOffloads(o, bad)
 	if c.MTUSize < minMTU || c.MTUSize > maxMTU {
 		bad.add("mtuSize", "%d is out of range; use %d to %d, and leave 50 bytes for VXLAN", c.MTUSize, minMTU, maxMTU)
 	}
@@ -78,20 +77,6 @@ func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
 		bad.add("interfaceRxMode", "there is no mode %q; use default, polling, interrupt or adaptive", c.InterfaceRxMode)
 	}
 	return c
-}
-
-// checkOffloads: the kernel leaves checksums of what pods send to VPP if, and only if, it leaves segmentation to it.
-func checkOffloads(o InterfaceOptions, bad *faults) {
-	if o.TCPChecksumOffloadDisabled == nil || o.EnableGSO == nil || *o.TCPChecksumOffloadDisabled != *o.EnableGSO {
-		return
-	}
-	if *o.EnableGSO {
-		bad.add("tcpChecksumOffloadDisabled", "is true although enableGSO is true, and segmentation offload needs checksum offload; "+
-			"remove tcpChecksumOffloadDisabled, or set enableGSO to false")
-	} else {
-		bad.add("tcpChecksumOffloadDisabled", "is false although enableGSO is false, and TAPs have both offloads or none; "+
-			"remove tcpChecksumOffloadDisabled, or set enableGSO to true")
-	}
 }
 
 func checkRing(bad *faults, field string, size uint16) {

@@ -41,8 +41,7 @@ type InterfaceConfig struct {
 	Vmxnet3RxRingSize   uint16 `json:"vmxnet3RxRingSize"`
 	Vmxnet3TxRingSize   uint16 `json:"vmxnet3TxRingSize"`
 	InterfaceRxMode     RxMode `json:"interfaceRxMode"`
-	// TCPChecksumOffloadDisabled: pods' kernels compute the checksums of what pods send. It follows from the other options:
-	// with TAPs it is the contrary of EnableGSO (and setting it decides EnableGSO), without TAPs it is so always.
+	// TCPChecksumOffloadDisabled: pods' kernels compute the checksums of what pods send.
 	TCPChecksumOffloadDisabled bool `json:"tcpChecksumOffloadDisabled"`
 	// EnableGSO: TAPs of pods and of the VPP–host link take packets larger than their MTU, which VPP splits where they leave.
 	EnableGSO bool `json:"enableGSO"`

@@ -11,9 +11,13 @@ func (c *Config) CheckVPP() error {
 			bad.add("interfaceRxMode", "adaptive is not possible for AF_PACKET interfaces, and %s; use default, interrupt or polling", where)
 		}
 	}
-	if c.offload && !c.iface.UseTAPInterfaces {
-		bad.add("tcpChecksumOffloadDisabled", "is false, but pods by VETH (useTAPInterfaces is false, or the node has no /dev/vhost-net) "+
-			"have no checksum offload; remove the option")
+	// Of what VPP 25.10 does with packets that the kernel left to it to cut up or to checksum: docs/adr/0013.
+	if c.iface.EnableGSO {
+		bad.add("enableGSO", "is true, but VPP 25.10 damages packets and its own memory when it cuts packets up; remove the option or set it to false")
+	}
+	if !c.iface.TCPChecksumOffloadDisabled {
+		bad.add("tcpChecksumOffloadDisabled", "is false, but VPP 25.10 does not fill in the checksums of all that pods send; "+
+			"remove the option or set it to true")
 	}
 	return bad.err()
 }

@@ -26,7 +26,8 @@ func TestMTU(t *testing.T) {
 		fails        string
 	}{
 		{"default", uplink, DataplaneVPP, 1500, 1450, ""},
-		{"jumbo frames", uplink, DataplaneVPP, 9000, 8950, ""},
+		{"jumbo frames", "useTAPInterfaces: true\n" + uplink, DataplaneVPP, 9000, 8950, ""},
+		{"jumbo frames, but pods by VETH", uplink, DataplaneVPP, 9000, 1920, ""},
 		{"jumbo frames on Linux", "", DataplaneLinux, 9000, 8950, ""},
 		{"no overlay", "nodeToNodeTransport: nooverlay\n" + uplink, DataplaneVPP, 1500, 1500, ""},
 		{"over IPv6", v6only + uplink, DataplaneVPP, 1500, 1430, ""},
@@ -50,5 +51,20 @@ func TestMTU(t *testing.T) {
 				t.Errorf("MTU %d (transport: %d), want %d", s.mtu, s.local.PodMTU, tc.want)
 			}
 		})
+	}
+}
+
+// TestMTUOfVeths: what VPP does not take from a VETH is refused, even where the uplink is not known.
+func TestMTUOfVeths(t *testing.T) {
+	n := newNode(t, "").n
+	for _, tc := range []struct {
+		mtu   uint32
+		tap   bool
+		fails bool
+	}{{1920, false, false}, {1921, false, true}, {9000, true, false}} {
+		err := n.checkMTU(&settings{mtu: tc.mtu, useTAP: tc.tap}, false)
+		if (err != nil) != tc.fails || err != nil && !strings.Contains(err.Error(), "useTAPInterfaces: true") {
+			t.Errorf("MTU %d, TAP %t: %v", tc.mtu, tc.tap, err)
+		}
 	}
 }

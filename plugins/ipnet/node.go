@@ -45,7 +45,7 @@ func (s *settings) mainIfName() string {
 	return loopbackNICName
 }
 
-// mainInterface puts the main NIC, or a loopback in its place, and the other configured NICs. The MTU of NICs is the
+// mainInterface puts the main NIC, or a loopback in its place, and the other configured NICs. The MTU of DPDK's NICs is the
 // administrator's.
 func (s *settings) mainInterface(v *values) {
 	main := &vpp_interfaces.Interface{
@@ -84,6 +84,8 @@ func (s *settings) nic(ifc *vpp_interfaces.Interface) {
 		// An address of its own, so that the host's stack leaves VPP's frames alone; and always the same one, since another with
 		// each start of VPP would leave the other nodes with neighbours that do not exist.
 		ifc.PhysAddress = sharedNICMAC(s.nodeName, device).String()
+		// VPP knows neither its MTU nor that the kernel refuses what is longer.
+		ifc.Mtu = s.nics[ifc.Name].MTU
 	}
 }
 

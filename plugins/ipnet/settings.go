@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"contiv.dev/vswitch/dataplane/nb"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipam"
@@ -19,7 +20,6 @@ type settings struct {
 	nodeName string
 
 	useTAP         bool
-	gso            bool
 	rxRing, txRing uint32
 	rxMode         contivconf.RxMode
 	mtu            uint32
@@ -57,7 +57,7 @@ func (n *IPNet) gather() (*settings, error) {
 	ifc, routing, node, ipamConf := conf.Interface(), conf.Routing(), conf.Node(), conf.IPAM()
 	s := &settings{
 		nodeID: n.NodeSync.GetNodeID(), nodeName: n.ServiceLabel.GetAgentLabel(),
-		useTAP: ifc.UseTAPInterfaces, gso: ifc.EnableGSO, rxMode: ifc.InterfaceRxMode, mtu: ifc.MTUSize,
+		useTAP: ifc.UseTAPInterfaces, rxMode: ifc.InterfaceRxMode, mtu: ifc.MTUSize,
 		rxRing: uint32(ifc.TAPv2RxRingSize), txRing: uint32(ifc.TAPv2TxRingSize),
 		mainVRF: routing.MainVRFID, podVRF: routing.PodVRFID,
 		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices, translates: n.Dataplane == DataplaneVPP && !n.NoNAT44,
@@ -178,8 +178,13 @@ const (
 	minMTUIPv6 = 1280
 )
 
-// checkMTU makes pods' packets fit into the uplink's: a configured MTU must, a default one is replaced by what fits.
+// checkMTU makes pods' packets fit into the uplink's and into their own links': a configured MTU must, a default one is replaced by
+// what fits.
 func (n *IPNet) checkMTU(s *settings, isDefault bool) error {
+	if n.Dataplane == DataplaneVPP && !s.useTAP && s.mtu > nb.MaxVethMTU {
+		return fmt.Errorf("mtuSize %d does not fit: VPP takes at most %d bytes from a VETH; use less, or useTAPInterfaces: true",
+			s.mtu, nb.MaxVethMTU)
+	}
 	uplinkMTU := s.uplink().MTU
 	if uplinkMTU == 0 {
 		return nil
@@ -195,6 +200,8 @@ func (n *IPNet) checkMTU(s *settings, isDefault bool) error {
 	}
 	fits := uplinkMTU - overhead
 	switch {
+	case isDefault && n.Dataplane == DataplaneVPP && !s.useTAP:
+		s.mtu = min(fits, nb.MaxVethMTU)
 	case isDefault:
 		s.mtu = fits
 	case s.mtu > fits:
@@ -250,7 +257,7 @@ func (s *settings) rxModes() []*vpp_interfaces.Interface_RxMode {
 
 func (s *settings) tapLink(hostIfName string) *vpp_interfaces.TapLink {
 	return &vpp_interfaces.TapLink{
-		Version: 2, HostIfName: hostIfName, RxRingSize: s.rxRing, TxRingSize: s.txRing, EnableGso: s.gso,
+		Version: 2, HostIfName: hostIfName, RxRingSize: s.rxRing, TxRingSize: s.txRing,
 	}
 }
 

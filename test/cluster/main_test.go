@@ -55,10 +55,11 @@ type mode struct {
 	ipv6      bool   // nodes have only IPv6 addresses on the network that connects them
 	uplink    string // contiv.conf's mainVPPInterface, instead of a section for each node
 	unstarted bool   // the agents are started by the test
+	veth      bool   // pods by VETH, not by TAP
 }
 
 func (m mode) String() string {
-	return m.dataplane + "-" + m.transport + map[bool]string{true: "-ipv6"}[m.ipv6]
+	return m.dataplane + "-" + m.transport + map[bool]string{true: "-ipv6"}[m.ipv6] + map[bool]string{true: "-veth"}[m.veth]
 }
 
 var modes = []mode{
@@ -123,7 +124,7 @@ func configOf(m mode, node string, i int) string {
 	if m.uplink != "" {
 		node = "mainVPPInterface: " + m.uplink + "\n"
 	}
-	return "nodeToNodeTransport: " + m.transport + "\nuseTAPInterfaces: true\n" +
+	return "nodeToNodeTransport: " + m.transport + fmt.Sprintf("\nuseTAPInterfaces: %t\n", !m.veth) +
 		"ipamConfig:\n  podSubnetCIDR: " + pods + "\n  podSubnetOneNodePrefixLen: " + prefix + "\n" +
 		node
 }

@@ -17,6 +17,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/tapv2"
 
+	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
@@ -30,10 +31,10 @@ const (
 func (p *Pool) tag() string {
 	if p.cfg.Veths != nil {
 		r := p.cfg.AfPacket
-		return fmt.Sprintf("%safpacket:%d:%d:%d", vpp.PoolTagPrefix, r.FrameSize, r.RxFrames, r.TxFrames)
+		return fmt.Sprintf("%safpacket-v2:%d:%d", vpp.PoolTagPrefix, r.RxFrames, r.TxFrames)
 	}
 	t := p.cfg.Tap
-	return fmt.Sprintf("%stap:%d:%d:%t:%t", vpp.PoolTagPrefix, t.RxRing, t.TxRing, t.GSO, t.Tunnel)
+	return fmt.Sprintf("%stap:%d:%d:%t", vpp.PoolTagPrefix, t.RxRing, t.TxRing, t.Tunnel)
 }
 
 // call makes one request. The replies' own types are of no interest here.
@@ -113,10 +114,10 @@ func (p *Pool) makeAfPacket(ctx context.Context) (item, error) {
 	if err != nil {
 		return item{}, err
 	}
-	reply, err := p.call(ctx, vpp.AfPacketRequest(v.Host, p.cfg.AfPacket))
+	reply, err := p.call(ctx, vpp.AfPacketRequest(v.Host, nb.MaxVethMTU, p.cfg.AfPacket))
 	if conn.IsRetval(err, api.IF_ALREADY_EXISTS) { // a leftover without our tag
 		if err = p.deleteAfPacket(ctx, v.Host); err == nil {
-			reply, err = p.call(ctx, vpp.AfPacketRequest(v.Host, p.cfg.AfPacket))
+			reply, err = p.call(ctx, vpp.AfPacketRequest(v.Host, nb.MaxVethMTU, p.cfg.AfPacket))
 		}
 	}
 	if err != nil {

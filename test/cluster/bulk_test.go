@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/bulk"
+)
+
+const bulkPort = 5201
+
+// bulkModes are all ways by which pods' packets go.
+var bulkModes = []mode{
+	{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
+	{dataplane: "vpp", transport: "vxlan", veth: true}, {dataplane: "vpp", transport: "nooverlay", veth: true},
+	{dataplane: "vpp", transport: "vxlan", ipv6: true},
+	{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
+}
+
+// TestBulk: megabytes get through whole, many streams at once in both directions, in both families: between pods of one node and of
+// two, with the host and with the outside. So do single packets up to the MTU; longer ones are refused where they start, or on the
+// way by an ICMP error that the sender understands.
+func TestBulk(t *testing.T) {
+	for _, m := range bulkModes {
+		t.Run(m.String(), func(t *testing.T) {
+			w := newWorld(t, m, 2)
+			pods := w.podPerNode()
+			pods = append(pods, w.pod(w.Nodes[0], "b"))
+			w.mesh(pods)
+			for _, p := range pods {
+				w.serveBulk(p.Namespace)
+			}
+			for _, to := range []*testbed.Pod{pods[2], pods[1]} {
+				for _, ip := range to.IPs {
+					w.load(pods[0].Namespace, ip)
+					w.sizes(pods[0].Namespace, ip, w.podMTU())
+				}
+			}
+			w.serveBulk(w.Nodes[0].Namespace)
+			w.serveBulk(w.Nodes[1].Namespace)
+			w.load(pods[0].Namespace, netip.MustParseAddr(testbed.MgmtAddress(0)))
+			w.load(pods[0].Namespace, netip.MustParseAddr(testbed.MgmtAddress(1)))
+			w.load(w.Nodes[0].Namespace, pods[0].IPs[0])
+			w.load(w.Nodes[0].Namespace, pods[1].IPs[0])
+			if !m.ipv6 {
+				out := w.outside("192.168.16.200")
+				w.serveBulk(w.Underlay)
+				w.load(pods[0].Namespace, out)
+				w.sizes(pods[0].Namespace, out, w.podMTU())
+			}
+			w.narrow(pods)
+			w.unharmed()
+		})
+	}
+}
+
+func (w *world) serveBulk(ns *testbed.Namespace) {
+	w.t.Helper()
+	s, err := bulk.Serve(ns, bulkPort)
+	w.must(err)
+	w.t.Cleanup(s.Close)
+}
+
+// podMTU is that of the testbed's pods.
+func (w *world) podMTU() int {
+	switch {
+	case w.mode.transport == "nooverlay":
+		return testbed.UplinkMTU
+	case w.mode.ipv6:
+		return testbed.UplinkMTU - 70
+	}
+	return testbed.UplinkMTU - 50
+}
+
+// load moves data from ns to a server and back.
+func (w *world) load(ns *testbed.Namespace, to netip.Addr) {
+	w.t.Helper()
+	w.must(w.reach(ns, to.String()))
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	defer cancel()
+	for _, l := range []bulk.Load{{Up: 1, Length: 16 << 20}, {Up: 4, Down: 4, Length: 4 << 20}} {
+		r, err := l.Run(ctx, ns, netip.AddrPortFrom(to, bulkPort))
+		if err != nil {
+			w.unharmed()
+		}
+		w.must(err)
+		w.t.Logf("%s to %s, %d streams: %s", ns.Name, to, l.Up+l.Down, r)
+	}
+}
+
+// sizes sends single packets around the MTU.
+func (w *world) sizes(ns *testbed.Namespace, to netip.Addr, mtu int) {
+	w.t.Helper()
+	server := netip.AddrPortFrom(to, bulkPort)
+	for _, size := range []int{mtu - 1, mtu} {
+		w.within(10*time.Second, "a packet up to the MTU", func() error { return bulk.Echo(w.ctx, ns, server, size, time.Second) })
+	}
+	if err := bulk.Echo(w.ctx, ns, server, mtu+1, time.Second); !errors.Is(err, bulk.ErrTooLong) {
+		w.t.Errorf("one byte more than the MTU: %v", err)
+	}
+}
+
+// narrow: a pod has a smaller MTU than the others. An ICMP error tells the sender, whose data gets through after it.
+func (w *world) narrow(pods []*testbed.Pod) {
+	w.t.Helper()
+	const mtu = 1300
+	for i, from := range []*testbed.Pod{pods[2], pods[1]} { // of the same node, and of the other one
+		to := w.podWithMTU(w.Nodes[0], fmt.Sprintf("narrow%d", i), mtu)
+		w.serveBulk(to.Namespace)
+		for _, ip := range to.IPs {
+			w.must(w.reach(from.Namespace, ip.String()))
+			server := netip.AddrPortFrom(ip, bulkPort)
+			w.within(10*time.Second, "the sender learns the MTU of the path", func() error {
+				err := bulk.Echo(w.ctx, from.Namespace, server, mtu+1, 300*time.Millisecond)
+				if !errors.Is(err, bulk.ErrTooLong) {
+					return fmt.Errorf("not refused: %w", err)
+				}
+				return nil
+			})
+			w.within(10*time.Second, "a packet of the path's MTU", func() error {
+				return bulk.Echo(w.ctx, from.Namespace, server, mtu, time.Second)
+			})
+			w.load(from.Namespace, ip)
+		}
+	}
+}
+
+// podWithMTU adds a pod whose network configuration asks for an MTU.
+func (w *world) podWithMTU(n *testbed.Node, name string, mtu int) *testbed.Pod {
+	w.t.Helper()
+	p, err := n.AddPodOf(w.ctx, name, testbed.ConflistWithMTU(n.CNISocket(), mtu))
+	w.must(err)
+	w.pods = append(w.pods, p)
+	return p
+}
+
+// unharmed: no VPP has been started again, or has dropped packets which its rings had no room for.
+func (w *world) unharmed() {
+	w.t.Helper()
+	for _, n := range w.Nodes {
+		if n.VPP == nil {
+			continue
+		}
+		out, err := n.VPP.CLI("show errors")
+		if err != nil {
+			w.t.Errorf("VPP of %s: %v", n.Name, err)
+		}
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "tx frame not ready") || strings.Contains(line, "partial packet") {
+				w.t.Errorf("VPP of %s: %s", n.Name, strings.TrimSpace(line))
+			}
+		}
+	}
+}
