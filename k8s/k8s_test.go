@@ -226,7 +226,7 @@ func TestVariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pods := 0
 			for _, d := range documents(t, rendered(t, values)) {
-				if at(d, "metadata", "name") == "contiv" && d["kind"] == "ConfigMap" {
+				if at(d, "metadata", "name") == "contiv-agent-cfg" && d["kind"] == "ConfigMap" {
 					conf, _ := at(d, "data", "contiv.conf").(string)
 					if _, err := conffile.Load([]byte(conf), contivconf.Env{NodeName: "node-1"}); err != nil {
 						t.Errorf("contiv.conf: %v\n%s", err, conf)

@@ -6,18 +6,32 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/controller"
 )
 
 // contivConfSchema is the part of the chart's schema that says what contiv.conf may have: the options of contivconf.File, so
 // that a misspelt one is refused by helm, before it reaches a node.
 func contivConfSchema() map[string]any { return schemaOf(reflect.TypeFor[contivconf.File]()) }
 
+// controllerConfSchema says what controller.conf may have. Durations are text ("30s") or numbers, as in contiv's files.
+func controllerConfSchema() map[string]any {
+	properties := map[string]any{}
+	addOptions(properties, reflect.TypeFor[controller.Config]())
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
 func schemaOf(t reflect.Type) map[string]any {
+	switch t {
+	case reflect.TypeFor[controller.Duration](), reflect.TypeFor[controller.Minutes]():
+		return map[string]any{"type": []string{"string", "integer"}}
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return schemaOf(t.Elem())
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
+	case reflect.Int:
+		return map[string]any{"type": "integer", "minimum": 0}
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		return map[string]any{"type": "integer", "minimum": 0, "maximum": uint64(1)<<t.Bits() - 1}
 	case reflect.Slice:
@@ -43,6 +57,9 @@ func addOptions(properties map[string]any, t reflect.Type) {
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		properties[name] = schemaOf(f.Type)
+		if also := f.Tag.Get("also"); also != "" {
+			properties[also] = properties[name]
+		}
 	}
 }
 
@@ -58,7 +75,7 @@ func Schema(base []byte) ([]byte, error) {
 	if err := json.Unmarshal(base, &schema); err != nil {
 		return nil, err
 	}
-	schema.Properties["contivConf"] = contivConfSchema()
+	schema.Properties["contivConf"], schema.Properties["controllerConf"] = contivConfSchema(), controllerConfSchema()
 	text, err := json.MarshalIndent(schema, "", "  ")
 	return append(text, '\n'), err
 }

@@ -152,7 +152,7 @@ func TestNodesUseThePrivateNetwork(t *testing.T) {
 		}
 		text := ""
 		for _, d := range m.applied() {
-			if meta, _ := d["metadata"].(map[string]any); d["kind"] == "ConfigMap" && meta["name"] == "contiv" {
+			if meta, _ := d["metadata"].(map[string]any); d["kind"] == "ConfigMap" && meta["name"] == "contiv-agent-cfg" {
 				data, _ := d["data"].(map[string]any)
 				text, _ = data["contiv.conf"].(string)
 			}

@@ -152,3 +152,56 @@ projected:
 {{- $root := index . 0 -}}
 httpGet: {host: 127.0.0.1, port: {{ $root.Values.agent.restPort }}, path: {{ index . 1 }}{{ if $root.Values.agent.remote.enabled }}, scheme: HTTPS{{ end }}}
 {{- end -}}
+
+{{/* An IPv4 address as a number. */}}
+{{- define "contiv.ipv4" -}}
+{{- $n := int64 0 -}}
+{{- range splitList "." . -}}{{- $n = add (mul $n 256) (int64 .) -}}{{- end -}}
+{{- $n -}}
+{{- end -}}
+
+{{/* "true" if two IPv4 networks, (list "10.1.0.0/16" "10.0.0.0/8"), have an address in common: the longer one begins in the other. */}}
+{{- define "contiv.overlap" -}}
+{{- $a := splitList "/" (index . 0) -}}{{- $b := splitList "/" (index . 1) -}}
+{{- $size := int64 1 -}}
+{{- range until (sub 32 (min (int (index $a 1)) (int (index $b 1))) | int) -}}{{- $size = mul $size 2 -}}{{- end -}}
+{{- if eq (div (include "contiv.ipv4" (index $a 0) | int64) $size) (div (include "contiv.ipv4" (index $b 0) | int64) $size) -}}true{{- end -}}
+{{- end -}}
+
+{{/* IPv4 networks of contiv.conf that overlap each other, or that hold the API server or etcd, are refused before they reach a
+node. The agent and pre-flight check all of it, IPv6 and the nodes' own networks as well. */}}
+{{- define "contiv.checkNetworks" -}}
+{{- $ipam := .Values.contivConf.ipamConfig | default dict -}}
+{{- $ipv4 := "^[0-9]{1,3}(\\.[0-9]{1,3}){3}/([0-9]|[12][0-9]|3[0-2])$" -}}
+{{- $pods := $ipam.podSubnetCIDR | default "" -}}
+{{- if and (not $ipam.contivCIDR) (or (eq $pods "") (contains "." $pods)) -}}
+{{- $defaults := dict "podSubnetCIDR" "10.1.0.0/16" "serviceCIDR" "10.96.0.0/12" "vppHostSubnetCIDR" "172.30.0.0/16" "nodeInterconnectCIDR" "192.168.16.0/24" "vxlanCIDR" "192.168.30.0/24" -}}
+{{- if $ipam.nodeInterconnectDHCP -}}{{- $defaults = omit $defaults "nodeInterconnectCIDR" -}}{{- end -}}
+{{- if and (eq (.Values.contivConf.nodeToNodeTransport | default "vxlan") "nooverlay") (not $ipam.vxlanCIDR) -}}{{- $defaults = omit $defaults "vxlanCIDR" -}}{{- end -}}
+{{- $nets := list -}}
+{{- range $name, $default := $defaults -}}
+{{- $text := index $ipam $name | default "" -}}
+{{- $own := "" -}}
+{{- range splitList "," $text -}}{{- if regexMatch $ipv4 (trim .) -}}{{- $own = trim . -}}{{- end -}}{{- end -}}
+{{- if and (eq $own "") (not (and $text (contains "." $text))) -}}{{- $own = $default -}}{{- end -}}
+{{- if $own -}}
+{{- range $nets -}}
+{{- if include "contiv.overlap" (list $own .net) -}}
+{{- fail (printf "contivConf.ipamConfig: %s %s overlaps with %s %s; choose networks that have no address in common" $name $own .name .net) -}}
+{{- end -}}
+{{- end -}}
+{{- $nets = append $nets (dict "name" $name "net" $own) -}}
+{{- end -}}
+{{- end -}}
+{{- range $url := concat (list .Values.kubernetes.server) .Values.etcd.external.endpoints -}}
+{{- $host := regexFind "^https?://[0-9]{1,3}(\\.[0-9]{1,3}){3}" $url | trimPrefix "https://" | trimPrefix "http://" -}}
+{{- if $host -}}
+{{- range $nets -}}
+{{- if and (has .name (list "podSubnetCIDR" "vppHostSubnetCIDR" "vxlanCIDR" "serviceCIDR")) (include "contiv.overlap" (list (printf "%s/32" $host) .net)) -}}
+{{- fail (printf "contivConf.ipamConfig: %s %s holds %s, which nodes have to reach without contiv; choose another network" .name .net $url) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
