@@ -52,6 +52,9 @@ func (a *agent) registerDiagnosis() error {
 		deps.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
 		deps.Check = a.checkVPP(vpp.NewTypedRoutes(m.conn))
 	}
+	if a.path != nil {
+		deps.Warnings = a.pathWarnings
+	}
 	diag.New(deps)
 	interfaces := statscollector.NewInterfaces(a.readCounters, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
 		a.logger("statscollector"))

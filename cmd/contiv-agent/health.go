@@ -34,7 +34,10 @@ func (a *agent) ready() error {
 			return err
 		}
 	}
-	return a.dataplane.alive()
+	if err := a.dataplane.alive(); err != nil || a.path == nil {
+		return err
+	}
+	return a.path.Ready()
 }
 
 // etcdName says which etcd an operator has to look at.
@@ -54,6 +57,12 @@ func (a *agent) cniChecks() podmanager.Checks {
 					return fmt.Errorf("%w: %w", podmanager.ErrLimitedConnectivity, err)
 				}
 				return nil
+			}},
+			{Name: "data path", Check: func(context.Context) error {
+				if a.path == nil || a.path.Ready() == nil {
+					return nil
+				}
+				return fmt.Errorf("%w: %w", podmanager.ErrLimitedConnectivity, a.path.Ready())
 			}},
 			{Name: "agent", Check: func(context.Context) error { return a.ready() }},
 			{Name: "room", Check: func(context.Context) error { return a.dataplane.roomForPods() }},

@@ -36,6 +36,7 @@ type options struct {
 	services   serviceOptions
 	nat        natOptions
 	cnat       cnatOptions
+	watch      watchOptions
 }
 
 const (
@@ -75,6 +76,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	o.services.register(f)
 	o.nat.register(f)
 	o.cnat.register(f)
+	o.watch.register(f)
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }

@@ -5,13 +5,16 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
+	"contiv.dev/vswitch/plugins/contivconf"
 )
 
 // newPool keeps VETH pairs ready with VPP attached to them: making an af_packet interface takes 30 to 100 ms. Pods by TAP need
 // no pool, those are made in place in 1 ms (docs/adr/0005).
 func newPool(a *agent, c *conn.Conn) *pool.Pool {
 	ifc := a.conf.Interface()
-	if a.opts.warmPool == 0 || ifc.UseTAPInterfaces {
+	// The pool's interfaces wait for interrupts. With them beside polled ones, VPP's af_packet input stops polling, and what those
+	// receive stays where it is.
+	if a.opts.warmPool == 0 || ifc.UseTAPInterfaces || ifc.InterfaceRxMode == contivconf.RxModePolling {
 		return nil
 	}
 	return pool.New(c, pool.Config{

@@ -20,6 +20,7 @@ import (
 
 // kubeState is where the state of Kubernetes comes from: the API server, or contiv-ksr through etcd.
 type kubeState struct {
+	client *kube.Client // nil: the agent has no account at the API server
 	source *kube.Source
 	local  *clusterdb.LocalCopy
 	relay  *clusterdb.Watcher // instead of source and local
@@ -105,7 +106,11 @@ func (a *agent) newKube(state *kube.Join) (*kubeState, error) {
 		if err := a.opts.checkRelay(); err != nil {
 			return nil, err
 		}
-		k := &kubeState{relay: a.db.watcher}
+		client, err := a.relayWriter()
+		if err != nil {
+			return nil, err
+		}
+		k := &kubeState{relay: a.db.watcher, client: client}
 		return k, a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "contiv_kube_relay_complete", Help: "1 while etcd has the complete state of Kubernetes.",
 		}, func() float64 {
@@ -136,7 +141,7 @@ func (a *agent) newKubeSource(events kube.EventSink) (*kubeState, error) {
 	if err != nil {
 		return nil, errors.Join(err, local.Close())
 	}
-	return &kubeState{source: source, local: local}, nil
+	return &kubeState{client: client, source: source, local: local}, nil
 }
 
 // start begins to watch; without Kubernetes (nil) the node has pods but no services.

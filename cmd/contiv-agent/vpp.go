@@ -33,6 +33,7 @@ type vppMover struct {
 	nat     vpp.NATSettings
 	natUsed *vpp.NATSessions
 	drain   *vpp.NATDrain
+	trace   *vpp.PacketTrace // nil: none
 }
 
 func newVPPMover(a *agent) *vppMover {
@@ -52,6 +53,9 @@ func newVPPMover(a *agent) *vppMover {
 	m.leases = vpp.NewLeases(m.conn, m.index, a.log)
 	m.natUsed = vpp.NewNATSessions(statsSocket(m.socket), a.log)
 	m.drain = vpp.NewNATDrain(m.conn, m.nat, a.log)
+	if m.fake == nil && a.conf.Node().EnablePacketTrace {
+		m.trace = vpp.NewPacketTrace(m.conn, a.log)
+	}
 	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
 }
@@ -106,6 +110,9 @@ func (m *vppMover) start(a *agent) error {
 	a.jobs.Go("vpp NICs", m.nics.Run)
 	a.jobs.Go("vpp plugin", m.plugin.Run)
 	a.jobs.Go("vpp memif modes", vpp.NewRxModeKeeper(m.conn, m.index, a.log).Run)
+	if m.trace != nil {
+		a.jobs.Go("vpp packet trace", m.trace.Run)
+	}
 	if m.pool != nil {
 		a.jobs.Go("warm pool", m.pool.Run)
 	}

@@ -23,6 +23,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipam"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/nodesync"
+	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/statscollector"
@@ -51,7 +52,8 @@ type agent struct {
 	ipnet      *ipnet.IPNet
 	services   *service.Plugin
 	stats      *statscollector.Plugin
-	kube       *kubeState // nil: no Kubernetes
+	path       *pathwatch.Plugin // nil: packets are not watched
+	kube       *kubeState        // nil: no Kubernetes
 }
 
 // restSocket is in --run-dir.
@@ -156,12 +158,19 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.services, err = a.newServices(); err != nil {
 		return err
 	}
+	if a.path, err = a.newWatch(); err != nil {
+		return fmt.Errorf("watch of the data path: %w", err)
+	}
 	return a.registerDiagnosis()
 }
 
 // handlers are the plugins in the order in which they see events.
 func (a *agent) handlers() []api.EventHandler {
-	return []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.stats}
+	list := []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.stats}
+	if a.path != nil {
+		list = append(list, a.path)
+	}
+	return list
 }
 
 func (a *agent) newController() (*controller.Controller, error) {
@@ -192,6 +201,10 @@ func (a *agent) Start() error {
 	}
 	if err := a.http.Start(a.jobs); err != nil {
 		return err
+	}
+	if a.path != nil {
+		a.jobs.Go("data path watch", a.path.Run)
+		a.jobs.Go("data path conditions", a.path.Tell)
 	}
 	checks := a.cniChecks()
 	a.jobs.Go("cni", func(ctx context.Context) error { return a.pods.Serve(ctx, checks) })

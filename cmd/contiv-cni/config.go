@@ -22,7 +22,7 @@ const (
 	maxSocketPath  = 107 // of sockaddr_un
 )
 
-// config is our part of the network configuration. Other keys are legitimate and left alone.
+// config is our part of the network configuration. Other keys of the specification are left alone; see checkKeys.
 type config struct {
 	CNIVersion  string      `json:"cniVersion"`
 	Name        string      `json:"name"`
@@ -82,6 +82,11 @@ func parseConfig(command cniapi.Command, stdin []byte) (*config, error) {
 	}
 	if err := c.applyRuntimeConfig(); err != nil {
 		return nil, err
+	}
+	if command != cniapi.GC { // what is there has to be removed, whatever the configuration
+		if err := checkKeys(stdin); err != nil {
+			return nil, err
+		}
 	}
 	return c, c.validate()
 }

@@ -24,7 +24,7 @@ func wantCode(t *testing.T, err error, code uint, text string) {
 }
 
 func TestConfig(t *testing.T) {
-	c, err := parseConfig(cniapi.Add, []byte(`{"cniVersion":"1.1.0","name":"contiv","type":"contiv-cni","unknown":{"x":[1]},
+	c, err := parseConfig(cniapi.Add, []byte(`{"cniVersion":"1.1.0","name":"contiv","type":"contiv-cni","example.com/unknown":{"x":[1]},
 		"mtu":1400,"timeout":"3s","logFile":"/var/log/cni.log","capabilities":{"dns":true},"ipam":{},
 		"dns":{"nameservers":["10.96.0.10"],"domain":"cluster.local"},
 		"runtimeConfig":{"dns":{"servers":["8.8.8.8"],"searches":["a.b"],"options":["ndots:5"]},"aliases":["x"],"mac":"","ips":[]}}`))

@@ -18,6 +18,7 @@ type HistoryLimits struct {
 type HistoryFilter struct {
 	SeqNum       uint64 // only this one
 	Since, Until time.Time
+	First, Last  int // so many of what is left; 0: all of it
 }
 
 // history is a ring of records. Records are not changed after they have been added.
@@ -84,6 +85,12 @@ func (h *history) list(f HistoryFilter) []*txn.Record {
 		default:
 			out = append(out, r)
 		}
+	}
+	if f.First > 0 {
+		out = out[:min(f.First, len(out))]
+	}
+	if f.Last > 0 {
+		out = out[max(0, len(out)-f.Last):]
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,10 +75,12 @@ func (s *Scheduler) answer(w http.ResponseWriter, code int, body any) {
 }
 
 // write sends the body. If the client is gone there is nobody left to tell.
-func (s *Scheduler) write(w http.ResponseWriter, text []byte) {
-	if _, err := w.Write(text); err != nil {
+func (s *Scheduler) write(w http.ResponseWriter, text []byte) bool {
+	_, err := w.Write(text)
+	if err != nil {
 		s.log.Debug("REST client went away", "error", err)
 	}
+	return err == nil
 }
 
 // params reads the query, whose names must be among the known ones.
@@ -127,14 +130,18 @@ type restValue struct {
 	Applied json.RawMessage `json:"applied,omitempty"`
 }
 
-// restDump: GET /scheduler/dump?kind=&key-prefix=&state=&view=desired|applied|both
+// restDump: GET /scheduler/dump?kind=&key-prefix=&state=&view=desired|applied|both&after=&limit=
 func (s *Scheduler) restDump(w http.ResponseWriter, r *http.Request) {
-	p, err := params(r, "kind", "key", "key-prefix", "state", "view")
+	p, err := params(r, "kind", "key", "key-prefix", "state", "view", "after", "limit")
 	if err != nil {
 		s.answerError(w, err)
 		return
 	}
 	f, err := s.filter(p)
+	var pg page
+	if err == nil {
+		pg, err = pageOf(p)
+	}
 	if err != nil {
 		s.answerError(w, err)
 		return
@@ -148,20 +155,28 @@ func (s *Scheduler) restDump(w http.ResponseWriter, r *http.Request) {
 		s.answerError(w, &paramError{param: "view", err: fmt.Errorf("%q is none of desired, applied, both", view)})
 		return
 	}
-	out := []restValue{}
-	for _, v := range s.Dump(f) {
-		rv := restValue{Key: v.Key, Kind: v.Kind, Parent: v.Parent, State: v.State}
-		if view != "applied" {
-			rv.Desired = valueJSON(v.Desired)
+	s.stream(w, pg.cut(s.Dump(f)), view)
+}
+
+// stream answers with values, one by one.
+func (s *Scheduler) stream(w http.ResponseWriter, values []Value, view string) {
+	err := rest.WriteArray(w, func(yield func(restValue) bool) {
+		for _, v := range values {
+			rv := restValue{Key: v.Key, Kind: v.Kind, Parent: v.Parent, State: v.State}
+			if view != "applied" {
+				rv.Desired = valueJSON(v.Desired)
+			}
+			if view != "desired" {
+				rv.Applied = valueJSON(v.Applied)
+			}
+			if (rv.Desired != nil || rv.Applied != nil) && !yield(rv) {
+				return
+			}
 		}
-		if view != "desired" {
-			rv.Applied = valueJSON(v.Applied)
-		}
-		if rv.Desired != nil || rv.Applied != nil {
-			out = append(out, rv)
-		}
+	})
+	if err != nil {
+		s.log.Debug("the answer to a REST client breaks off", "error", err)
 	}
-	s.answer(w, http.StatusOK, out)
 }
 
 // valueJSON prints a value as it would stand in etcd; what has no JSON is printed as Go does.
@@ -185,9 +200,9 @@ func valueJSON(v any) json.RawMessage {
 	return text
 }
 
-// restHistory: GET /scheduler/txn-history?seq-num=&since=&until=&format=text|json
+// restHistory: GET /scheduler/txn-history?seq-num=&since=&until=&first=&last=&format=text|json
 func (s *Scheduler) restHistory(w http.ResponseWriter, r *http.Request) {
-	p, err := params(r, "seq-num", "since", "until", "format")
+	p, err := params(r, "seq-num", "since", "until", "first", "last", "format")
 	var f HistoryFilter
 	if err == nil {
 		f, err = historyFilter(p)
@@ -199,17 +214,18 @@ func (s *Scheduler) restHistory(w http.ResponseWriter, r *http.Request) {
 	records := s.History(f)
 	switch p["format"] {
 	case "", "text":
-		var b strings.Builder
-		for _, rec := range records {
-			writeRecord(&b, rec)
-		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		s.write(w, []byte(b.String()))
-	case "json":
-		if records == nil {
-			records = []*txn.Record{}
+		for _, rec := range records {
+			var b strings.Builder
+			writeRecord(&b, rec)
+			if !s.write(w, []byte(b.String())) {
+				return
+			}
 		}
-		s.answer(w, http.StatusOK, records)
+	case "json":
+		if err := rest.WriteArray(w, slices.Values(records)); err != nil {
+			s.log.Debug("the answer to a REST client breaks off", "error", err)
+		}
 	default:
 		s.answerError(w, &paramError{param: "format", err: fmt.Errorf("%q is none of text, json", p["format"])})
 	}
@@ -243,6 +259,15 @@ func historyFilter(p map[string]string) (f HistoryFilter, err error) {
 		if f.SeqNum, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return f, &paramError{param: "seq-num", err: err}
 		}
+	}
+	if f.First, err = count(p, "first"); err != nil {
+		return f, err
+	}
+	if f.Last, err = count(p, "last"); err != nil {
+		return f, err
+	}
+	if f.First > 0 && f.Last > 0 {
+		return f, &paramError{param: "last", err: errors.New("not allowed together with first: use one of them")}
 	}
 	if f.Since, err = instant(p, "since"); err != nil {
 		return f, err

@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"contiv.dev/vswitch/dataplane/txn"
 )
 
 // mux collects the handlers.
@@ -190,4 +193,47 @@ func FuzzRESTQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPages: a dump comes in pages, none of which lacks or repeats a value, and so does the history.
+func TestPages(t *testing.T) {
+	values := make([]Value, 0, 10)
+	for _, key := range []string{"a", "a/b", "b", "c", "d", "e", "f"} {
+		values = append(values, Value{Key: key})
+	}
+	for limit := 1; limit <= 8; limit++ {
+		var got []string
+		for after := ""; ; {
+			part := page{after: after, limit: limit}.cut(values)
+			if len(part) > limit {
+				t.Fatalf("limit %d: %d values", limit, len(part))
+			}
+			for _, v := range part {
+				got = append(got, v.Key)
+			}
+			if len(part) < limit {
+				break
+			}
+			after = part[len(part)-1].Key
+		}
+		if text := strings.Join(got, " "); text != "a a/b b c d e f" {
+			t.Errorf("limit %d: %s", limit, text)
+		}
+	}
+	if got := (page{after: "bb"}).cut(values); len(got) != 4 || got[0].Key != "c" {
+		t.Errorf("after a key that is gone: %v", got)
+	}
+	h := newHistory(HistoryLimits{})
+	for range 5 {
+		h.add(&txn.Record{Start: time.Now()})
+	}
+	first, last := h.list(HistoryFilter{First: 2}), h.list(HistoryFilter{Last: 2})
+	if len(first) != 2 || first[0].SeqNum != 1 || len(last) != 2 || last[1].SeqNum != 5 || len(h.list(HistoryFilter{Last: 9})) != 5 {
+		t.Errorf("first %v, last %v", first, last)
+	}
+	for _, text := range []string{"0", "-1", "x", "99999999999"} {
+		if _, err := count(map[string]string{"limit": text}, "limit"); err == nil {
+			t.Errorf("limit %q was taken", text)
+		}
+	}
 }

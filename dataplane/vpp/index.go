@@ -92,6 +92,17 @@ func (x *Index) TapPlace(vppIfName string) (hostDev string, inPlace, ok bool) {
 	return e.hostDev, e.moved, true
 }
 
+// Device is the Linux device at the other end of an interface, and whether the interface is a TAP.
+func (x *Index) Device(name string) (dev string, tap, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	e, ok := x.byName[name]
+	if !ok || e.hostDev == "" {
+		return "", false, false
+	}
+	return e.hostDev, e.kind == kindTap, true
+}
+
 // byDevice is the interface on a Linux device in VPP's network namespace.
 func (x *Index) byDevice(dev string) (string, bool) {
 	x.mu.RLock()

@@ -26,8 +26,11 @@ const TrashTagPrefix = "contiv-trash:"
 const (
 	trashQuiet = time.Second           // no deletion before nothing was done for so long
 	trashPace  = 10 * time.Millisecond // between two deletions, for others to get a turn
-	trashMax   = 256                   // what may wait; beyond it nobody's quiet is respected
 	trashIdle  = 10 * time.Second
+	// On a node where something always happens it is never quiet. A TAP in the trash holds 256 of VPP's packet buffers, of which
+	// the default is 16,384: without these limits deleted pods would take the buffers of those that live.
+	trashLongest = 5 * time.Second // what has waited so long waits no more
+	trashMax     = 16              // what may wait; beyond it the oldest goes at once
 )
 
 // Trash deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40
@@ -56,6 +59,7 @@ type trashItem struct {
 	tap   bool
 	dev   string // in Linux
 	moved bool   // not in VPP's network namespace
+	since time.Time
 }
 
 // on says whether the interface holds the device on which another is to be made.
@@ -93,9 +97,10 @@ func (t *Trash) Waiting() int {
 }
 
 func (t *Trash) add(i trashItem) {
+	i.since = time.Now()
 	t.mu.Lock()
 	t.items = append(t.items, i)
-	t.thrown = time.Now()
+	t.thrown = i.since
 	t.mu.Unlock()
 	t.nudge()
 }
@@ -237,7 +242,8 @@ func (t *Trash) next() (trashItem, time.Duration) {
 	if t.idle != nil {
 		quiet = min(quiet, t.idle())
 	}
-	if wait := trashQuiet - quiet; wait > 0 && len(t.items) <= trashMax {
+	wait := min(trashQuiet-quiet, trashLongest-time.Since(t.items[0].since))
+	if wait > 0 && len(t.items) <= trashMax {
 		return trashItem{}, wait
 	}
 	t.current = t.items[0]
@@ -295,7 +301,7 @@ func (t *Trash) adopt(ctx context.Context, session uint64) error {
 	defer t.mu.Unlock()
 	t.session, t.items = session, nil
 	for index, name := range found {
-		i := trashItem{name: name, index: index, dev: devices[index]}
+		i := trashItem{name: name, index: index, dev: devices[index], since: time.Now()}
 		if tap := taps[index]; tap != nil {
 			i.tap, i.dev, i.moved = true, tap.HostIfName, tap.HostNamespace != ""
 		}

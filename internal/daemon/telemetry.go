@@ -1,7 +1,11 @@
 package daemon
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,7 +23,8 @@ func NewRegistry() *prometheus.Registry {
 
 // ServeHealth serves /metrics, and /liveness and /readiness, which say what is wrong.
 func ServeHealth(server *httpapi.Server, registry *prometheus.Registry, live, ready func() error) {
-	server.RegisterHTTPHandler("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP)
+	metrics := &metrics{next: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), slots: make(chan struct{}, gatherers)}
+	server.RegisterHTTPHandler(httpapi.MetricsPath, metrics.ServeHTTP)
 	server.RegisterHTTPHandler(httpapi.LivenessPath, probe(live))
 	server.RegisterHTTPHandler(httpapi.ReadinessPath, probe(ready))
 }
@@ -33,3 +38,50 @@ func probe(problem func() error) http.HandlerFunc {
 		_, _ = w.Write([]byte("ok\n")) // the client is gone
 	}
 }
+
+const (
+	// gatherers are how many requests may gather metrics at once: anybody on the node may ask.
+	gatherers = 2
+	// gatherWait is how long another one waits for them.
+	gatherWait = 5 * time.Second
+)
+
+// metrics gathers for few requests at once, and does not keep a gatherer for who reads slowly.
+type metrics struct {
+	next  http.Handler
+	slots chan struct{}
+}
+
+// ServeHTTP implements http.Handler.
+func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), gatherWait)
+	defer cancel()
+	select {
+	case m.slots <- struct{}{}:
+	case <-ctx.Done():
+		httpapi.WriteError(w, http.StatusServiceUnavailable, errors.New("too many requests for metrics at once"))
+		return
+	}
+	answer := &gathered{ResponseWriter: w}
+	func() {
+		defer func() { <-m.slots }()
+		m.next.ServeHTTP(answer, r)
+	}()
+	if answer.status != 0 {
+		w.WriteHeader(answer.status)
+	}
+	_, _ = w.Write(answer.text.Bytes()) // the client is gone
+}
+
+// gathered is an answer that is complete before the first byte of it leaves.
+type gathered struct {
+	http.ResponseWriter // for the header
+	status              int
+	text                bytes.Buffer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (g *gathered) WriteHeader(status int) { g.status = status }
+
+// Write implements io.Writer.
+func (g *gathered) Write(b []byte) (int, error) { return g.text.Write(b) }

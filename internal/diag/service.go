@@ -32,6 +32,8 @@ type Deps struct {
 	Info AgentInfo // what does not change
 	// Ready says why the agent is not ready.
 	Ready func() error
+	// Warnings are what is wrong with the data path although the agent is ready; nil: that is not known.
+	Warnings func() []Warning
 	// CLI is VPP's command line; nil without VPP.
 	CLI CLI
 	// PodTable is the number of VPP's routing table of pods.
@@ -71,6 +73,9 @@ func (s *Service) serveAgent(w http.ResponseWriter, _ *http.Request) {
 	info := s.Info
 	if err := s.Ready(); err != nil {
 		info.Problems = []string{err.Error()}
+	}
+	if s.Warnings != nil {
+		info.Warnings = s.Warnings()
 	}
 	s.answer(w, info)
 }

@@ -23,6 +23,14 @@ type AgentInfo struct {
 	CLIWrite  bool     `json:"vppCLIWrite"`
 	Access    Access   `json:"access"`
 	Problems  []string `json:"problems,omitempty"` // why it is not ready
+	// Warnings are what is wrong with the data path although it is ready.
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// Warning is something that is wrong.
+type Warning struct {
+	Object string `json:"object"` // what it is about: a device, a node
+	Text   string `json:"text"`
 }
 
 // Access is how the agent's REST API is reached from other nodes. All agents are expected to be configured alike, so that it is

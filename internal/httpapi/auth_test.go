@@ -171,22 +171,36 @@ func TestRemoteCallersNeedTheTokenAndProbesGetNoReason(t *testing.T) {
 	}
 }
 
-func TestLoopbackWithoutTokenMayOnlyLook(t *testing.T) {
-	s, err := New(Config{Address: "127.0.0.1:0"}, quiet())
+func TestLoopbackWithoutTokenServesOnlyWhatIsPublic(t *testing.T) {
+	s, err := New(Config{Address: "127.0.0.1:0", Socket: "/run/contiv/rest.sock"}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
-	called := false
-	s.RegisterHTTPHandler("/both", func(http.ResponseWriter, *http.Request) { called = true }, http.MethodGet, http.MethodPost)
+	called := 0
+	handler := func(http.ResponseWriter, *http.Request) { called++ }
+	public := []string{LivenessPath, ReadinessPath, MetricsPath, IPAMPath}
+	for _, path := range append([]string{"/both"}, public...) {
+		s.RegisterHTTPHandler(path, handler, http.MethodGet, http.MethodPost)
+	}
 	h := s.authenticate(s.guard(s.mux))
-	if w := record(h, "POST", "/both"); w != 403 || called {
-		t.Errorf("POST by anybody on the node: %d, handler called: %t", w, called)
+	for _, path := range []string{"/both", "/", "/nothing", IPAMPath + "/", "/liveness/../both"} {
+		if w := record(h, "GET", path); w != 403 || called > 0 {
+			t.Errorf("GET %s by anybody: %d, handler called: %d", path, w, called)
+		}
 	}
-	if w := record(h, "GET", "/both"); w != 200 || !called {
-		t.Errorf("GET: %d", w)
+	for _, path := range public {
+		if w := record(h, "POST", path); w != 403 || called > 0 {
+			t.Errorf("POST %s by anybody: %d, handler called: %d", path, w, called)
+		}
+		if w := record(h, "GET", path); w != 200 || called != 1 {
+			t.Errorf("GET %s: %d", path, w)
+		}
+		called = 0
 	}
-	if w := record(trust(s.guard(s.mux)), "POST", "/both"); w != 200 {
-		t.Errorf("POST by a trusted caller: %d", w)
+	for _, method := range []string{"GET", "POST"} {
+		if w := record(trust(s.guard(s.mux)), method, "/both"); w != 200 {
+			t.Errorf("%s by a trusted caller: %d", method, w)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 	}
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
 	defer func() { _ = jobs.Stop(10 * time.Second) }()
-	s.serve(jobs, "test", l, trust(s.guard(s.mux)))
+	s.serve(jobs, "test", l, trust)
 	for _, path := range []string{LivenessPath, "/long"} {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {

@@ -54,6 +54,7 @@ type Server struct {
 	token, readToken *tokenFile
 	bodyTimeout      time.Duration // for what a caller sends to come
 	tcp              net.Listener  // nil before Listen
+	limits           limits
 
 	mu    sync.Mutex
 	paths map[string][]string // guarded by mu; methods by path
@@ -64,7 +65,7 @@ var _ rest.HTTPHandlers = (*Server)(nil)
 // New checks the configuration; nothing listens before Listen or Start.
 func New(cfg Config, log *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, log: log.With("component", "rest"), mux: http.NewServeMux(), paths: map[string][]string{},
-		bodyTimeout: 30 * time.Second}
+		bodyTimeout: 30 * time.Second, limits: defaultLimits()}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 			WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s does not support %s; use %s", path, r.Method, strings.Join(methods, " or ")))
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && !Trusted(r) {
+		if !looks(r) && !Trusted(r) {
 			WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s "+
 				"(that of %s only reads)", r.Method, path, s.cfg.Socket, flagToken, flagReadToken))
 			return
@@ -191,14 +192,14 @@ func (s *Server) Start(jobs *lifecycle.Group) error {
 		return err
 	}
 	if s.tcp != nil {
-		s.serve(jobs, "rest", s.tcp, s.authenticate(s.guard(s.mux)))
+		s.serve(jobs, "rest", s.tcp, s.authenticate)
 	}
 	if s.cfg.Socket != "" {
 		l, err := listenUnix(s.cfg.Socket)
 		if err != nil {
 			return err
 		}
-		s.serve(jobs, "rest socket", l, trust(s.guard(s.mux)))
+		s.serve(jobs, "rest socket", l, trust)
 	}
 	return nil
 }
@@ -240,9 +241,13 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, h http.Handler) {
+// serve answers on a listener. admit decides what a caller is.
+func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, admit func(http.Handler) http.Handler) {
+	all := newCrowd(s.limits.connections)
 	srv := &http.Server{
-		Handler: s.awaitBody(h), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler:           s.awaitBody(s.limits.pace(admit(s.limits.bound(s.guard(s.mux))))),
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ConnContext: all.enter, ConnState: all.changed,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	jobs.Go(name, func(ctx context.Context) error {

@@ -135,9 +135,9 @@ func (n *Node) agentArgs() []string {
 	return append(args, n.opts.AgentArgs...)
 }
 
-// StartAgent starts the agent and waits until it is ready.
-func (n *Node) StartAgent(ctx context.Context) error {
-	if err := n.LaunchAgent(ctx); err != nil {
+// StartAgent starts the agent, with more arguments for this time, and waits until it is ready.
+func (n *Node) StartAgent(ctx context.Context, more ...string) error {
+	if err := n.LaunchAgent(ctx, more...); err != nil {
 		return err
 	}
 	return n.WaitReady(ctx)
@@ -149,8 +149,8 @@ func ProductEnv() []string {
 }
 
 // LaunchAgent starts the agent.
-func (n *Node) LaunchAgent(ctx context.Context) error {
-	cmd := n.Command(context.WithoutCancel(ctx), filepath.Join(n.opts.BinDir, "contiv-agent"), n.agentArgs()...)
+func (n *Node) LaunchAgent(ctx context.Context, more ...string) error {
+	cmd := n.Command(context.WithoutCancel(ctx), filepath.Join(n.opts.BinDir, "contiv-agent"), append(n.agentArgs(), more...)...)
 	cmd.Env = append(ProductEnv(), n.opts.AgentEnv...)
 	p, err := start(cmd, n.Dir, "agent")
 	if err != nil {

@@ -207,7 +207,9 @@ func (c *Controller) serveHistory(w http.ResponseWriter, r *http.Request) {
 	case q.seqNum != 0:
 		writeJSON(w, http.StatusOK, records[0])
 	default:
-		writeJSON(w, http.StatusOK, records)
+		if err := rest.WriteArray(w, slices.Values(records)); err != nil {
+			c.deps.Log.Debug("event history: the answer breaks off", "error", err)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ type state struct {
 	peers       peers
 	mesh        []value                    // what all peers share
 	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
+	hostIf      atomic.Pointer[string]     // from any goroutine
 
 	plugin pluginState // from any goroutine
 
@@ -190,6 +191,8 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	n.others.Store(int64(len(peers.byName)))
 	n.setPods(pods)
 	n.report.Store(s.ipamReport())
+	hostIf := s.wiring.hostIf(s)
+	n.hostIf.Store(&hostIf)
 	n.publish(s)
 	return errors.Join(podErr, peerErr)
 }

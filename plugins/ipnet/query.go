@@ -70,6 +70,15 @@ func (n *IPNet) GetHostInterconnectIfName() string {
 	return n.settings.wiring.hostIf(n.settings)
 }
 
+// HostInterface is the logical name of the interface that connects VPP with the host's stack; empty: there is none, or it is not known
+// yet. The method can be called from any goroutine.
+func (n *IPNet) HostInterface() string {
+	if name := n.hostIf.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
 // GetVxlanBVIIfName returns the name of an BVI interface facing towards VXLAN tunnels to other hosts. Returns an empty
 // string if VXLAN is not used (in no overlay mode).
 func (n *IPNet) GetVxlanBVIIfName() string {

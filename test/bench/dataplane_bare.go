@@ -1,3 +1,226 @@
 package main
 
-func bareSides(*env) []turnSide { return nil }
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.fd.io/govpp/adapter/socketclient"
+	"go.fd.io/govpp/binapi/af_packet"
+	"go.fd.io/govpp/core"
+
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/lab"
+	"contiv.dev/vswitch/internal/testbed/traffic"
+)
+
+// plug is how VPP reaches something.
+type plug string
+
+// The agent asks for AF_PACKET with TPACKET v3.
+const (
+	packetV3 plug = "AF_PACKET v3"
+	packetV2 plug = "AF_PACKET v2"
+	tapPlug  plug = "TAP"
+	memif    plug = "memif"
+)
+
+// bareSides are two VPPs without agents that route between two namespaces, each with its own way to its namespace and to the
+// other VPP. The product makes no memifs for pods, so memif is measured between the VPPs.
+func bareSides(e *env) []turnSide {
+	if !e.vpp {
+		fmt.Println("   bare: left out: there is no VPP")
+		return nil
+	}
+	var sides []turnSide
+	for _, s := range []struct{ ends, link plug }{
+		{packetV3, packetV3}, {packetV2, packetV2}, {tapPlug, packetV3}, {tapPlug, packetV2}, {tapPlug, memif},
+	} {
+		sides = append(sides, turnSide{
+			name: fmt.Sprintf("%s, %s", s.ends, s.link), standIn: s.ends == tapPlug && !lab.HasVhostNet(),
+			turn: func(ctx context.Context, add adder) error { return bareTurn(ctx, s.ends, s.link, add) },
+		})
+	}
+	return sides
+}
+
+// bareWorld has nodes 0 and 1, and behind each a namespace.
+type bareWorld struct {
+	nodes, ends [2]*testbed.Namespace
+	vpps        [2]*vpptest.VPP
+}
+
+func bareTurn(ctx context.Context, ends, link plug, add adder) error {
+	w := &bareWorld{}
+	defer w.close(context.WithoutCancel(ctx))
+	if err := w.build(ctx, ends, link); err != nil {
+		return err
+	}
+	t := traffic.New()
+	defer t.Close()
+	if _, err := t.Serve(w.ends[1], loadPort); err != nil {
+		return err
+	}
+	to := netip.AddrPortFrom(netip.MustParseAddr(endAddr(1)), loadPort)
+	limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := testbed.Eventually(limited, 50*time.Millisecond, func() error {
+		return t.Once(w.ends[0], 0, to, message, time.Second)
+	}); err != nil {
+		return err
+	}
+	got, err := t.Ask(w.ends[0], to, message, asked)
+	if err != nil {
+		return err
+	}
+	addTimes(add, "request and answer", got)
+	m := &streamMeter{traffic: t, from: w.ends[0], pids: []int{w.vpps[0].PID(), w.vpps[1].PID()}, add: add}
+	return m.measure("one stream", to)
+}
+
+func endAddr(i int) string     { return fmt.Sprintf("10.9.%d.2", i+1) }
+func gatewayAddr(i int) string { return fmt.Sprintf("10.9.%d.1", i+1) }
+func linkAddr(i int) string    { return fmt.Sprintf("10.9.0.%d", i+1) }
+
+func (w *bareWorld) build(ctx context.Context, ends, link plug) (err error) {
+	for i := range w.nodes {
+		if w.nodes[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-n%d", dataplaneName, i+1)); err != nil {
+			return err
+		}
+		if w.ends[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-e%d", dataplaneName, i+1)); err != nil {
+			return err
+		}
+	}
+	if err := veth(ctx, w.nodes[0], "wire", w.nodes[1], "wire"); err != nil {
+		return err
+	}
+	for i := range w.nodes {
+		opts := vpptest.Options{Netns: w.nodes[i].Name, Vhostshim: !lab.HasVhostNet(), Buffers: 32768}
+		if w.vpps[i], err = vpptest.Launch(ctx, opts); err != nil {
+			return err
+		}
+	}
+	for i := range w.nodes {
+		if err := w.connectEnd(ctx, i, ends); err != nil {
+			return err
+		}
+		if err := w.connectNodes(i, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// veth connects two namespaces.
+func veth(ctx context.Context, a *testbed.Namespace, nameA string, b *testbed.Namespace, nameB string) error {
+	_, err := a.Run(ctx, "ip", "link", "add", nameA, "up", "type", "veth", "peer", "name", nameB, "netns", b.Name)
+	if err == nil {
+		_, err = b.Run(ctx, "ip", "link", "set", nameB, "up")
+	}
+	return err
+}
+
+// connectEnd connects a VPP with its namespace.
+func (w *bareWorld) connectEnd(ctx context.Context, i int, kind plug) error {
+	end, ifc := w.ends[i], "tap0"
+	if kind == tapPlug {
+		err := w.cli(i, "create tap id 0 host-if-name eth0 host-ns "+end.Path(), "set interface rx-mode tap0 interrupt")
+		if err != nil {
+			return err
+		}
+	} else {
+		ifc = "host-end"
+		if err := veth(ctx, w.nodes[i], "end", end, "eth0"); err != nil {
+			return err
+		}
+		if err := w.afPacket(i, "end", kind); err != nil {
+			return err
+		}
+	}
+	for _, command := range []string{
+		"ethtool -K eth0 tx off", "ip addr add " + endAddr(i) + "/24 dev eth0", "ip link set eth0 up",
+		"ip route add default via " + gatewayAddr(i),
+	} {
+		words := strings.Fields(command)
+		if _, err := end.Run(ctx, words[0], words[1:]...); err != nil {
+			return err
+		}
+	}
+	return w.cli(i, "set interface state "+ifc+" up", "set interface ip address "+ifc+" "+gatewayAddr(i)+"/24")
+}
+
+// connectNodes connects a VPP with the other one.
+func (w *bareWorld) connectNodes(i int, kind plug) error {
+	ifc := "memif1/0"
+	if kind == memif {
+		role := [2]string{"master", "slave"}[i]
+		socket := filepath.Join(w.vpps[0].Dir(), "memif.sock")
+		if err := w.cli(i, "create memif socket id 1 filename "+socket, "create interface memif id 0 socket-id 1 "+role); err != nil {
+			return err
+		}
+	} else {
+		ifc = "host-wire"
+		if err := w.afPacket(i, "wire", kind); err != nil {
+			return err
+		}
+	}
+	err := w.cli(i, "set interface state "+ifc+" up", "set interface ip address "+ifc+" "+linkAddr(i)+"/24",
+		fmt.Sprintf("ip route add 10.9.%d.0/24 via %s", 2-i, linkAddr(1-i)))
+	if err != nil || kind != memif || i == 0 {
+		return err
+	}
+	time.Sleep(200 * time.Millisecond) // the mode of a memif counts when it is connected
+	return errors.Join(w.cli(0, "set interface rx-mode memif1/0 interrupt"), w.cli(1, "set interface rx-mode memif1/0 interrupt"))
+}
+
+// afPacket attaches a VPP to a device as the agent does, with another version of the ring if wanted.
+func (w *bareWorld) afPacket(i int, device string, kind plug) error {
+	c, err := core.Connect(socketclient.NewVppClient(w.vpps[i].Socket()))
+	if err != nil {
+		return err
+	}
+	defer c.Disconnect()
+	req := vpp.AfPacketRequest(device, 1500, vpp.DefaultAfPacketRings())
+	if kind != packetV2 {
+		req.Flags &^= af_packet.AF_PACKET_API_FLAG_VERSION_2
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := af_packet.NewServiceClient(c).AfPacketCreateV3(ctx, req); err != nil {
+		return fmt.Errorf("%s on %s: %w", kind, device, err)
+	}
+	return w.cli(i, "set interface rx-mode host-"+device+" interrupt")
+}
+
+// cli runs commands that print nothing but a new interface's name.
+func (w *bareWorld) cli(i int, commands ...string) error {
+	for _, command := range commands {
+		out, err := w.vpps[i].CLI(command)
+		if err == nil && len(strings.Fields(out)) > 1 {
+			err = errors.New(strings.TrimSpace(out))
+		}
+		if err != nil {
+			return fmt.Errorf("vppctl %s: %w", command, err)
+		}
+	}
+	return nil
+}
+
+func (w *bareWorld) close(ctx context.Context) {
+	for i := range w.nodes {
+		if w.vpps[i] != nil {
+			w.vpps[i].Stop()
+		}
+		for _, ns := range []*testbed.Namespace{w.ends[i], w.nodes[i]} {
+			if ns != nil {
+				_ = ns.Delete(ctx) // testbed.Clean would find it
+			}
+		}
+	}
+}

@@ -181,29 +181,46 @@ func addTimes(add adder, what string, got *traffic.Asked) {
 
 // stream measures one TCP connection from pod a.
 func (w *loadWorld) stream(what string, to netip.AddrPort) error {
-	s, err := w.traffic.Stream(w.a.Namespace, to, traffic.StreamOptions{Name: what, Up: true, Patience: 10 * time.Second})
+	m := &streamMeter{traffic: w.traffic, from: w.a.Namespace, pids: w.PIDs(), add: w.add, begin: w.clearProfile}
+	err := m.measure(what, to)
+	w.printProfile(what)
+	return err
+}
+
+// streamMeter measures one TCP connection at a time.
+type streamMeter struct {
+	traffic *traffic.Traffic
+	from    *testbed.Namespace
+	pids    []int // whose processor time counts, beside this process's and the kernel's
+	add     adder
+	begin   func() // is called when the measurement begins
+}
+
+func (m *streamMeter) measure(what string, to netip.AddrPort) error {
+	s, err := m.traffic.Stream(m.from, to, traffic.StreamOptions{Name: what, Up: true, Patience: 10 * time.Second})
 	if err != nil {
 		return err
 	}
 	time.Sleep(warmUp)
-	w.clearProfile()
-	cpu, err := traffic.CPU(w.PIDs()...)
+	if m.begin != nil {
+		m.begin()
+	}
+	cpu, err := traffic.CPU(m.pids...)
 	if err != nil {
 		return errors.Join(err, s.Stop())
 	}
 	bytes, begin := s.Up.Load(), time.Now()
 	time.Sleep(streamed)
 	bytes, took := s.Up.Load()-bytes, time.Since(begin)
-	after, err := traffic.CPU(w.PIDs()...)
-	w.printProfile(what)
+	after, err := traffic.CPU(m.pids...)
 	if err := errors.Join(err, s.Stop()); err != nil {
 		return err
 	}
 	if bytes == 0 {
 		return fmt.Errorf("TCP, %s: nothing arrived in %s", what, took)
 	}
-	w.add("TCP, "+what, "Gb/s", float64(bytes)*8/1e9/took.Seconds())
-	w.add("CPU, "+what, "s/GB", (after-cpu).Seconds()/(float64(bytes)/1e9))
+	m.add("TCP, "+what, "Gb/s", float64(bytes)*8/1e9/took.Seconds())
+	m.add("CPU, "+what, "s/GB", (after-cpu).Seconds()/(float64(bytes)/1e9))
 	return nil
 }
 

@@ -49,7 +49,7 @@ func main() {
 	flag.StringVar(&e.services.only, "sides", "", "of the services benchmark: kube-proxy, linux-nft, linux-iptables, "+
 		"vpp (default: all but linux-iptables)")
 	flag.IntVar(&e.dataplane.runs, "runs", 7, "runs of the dataplane benchmark")
-	flag.StringVar(&e.dataplane.parts, "parts", "", "of the dataplane benchmark: clocks, load, tpacket, memif; all when empty")
+	flag.StringVar(&e.dataplane.parts, "parts", "", "of the dataplane benchmark: clocks, load, bare; all when empty")
 	flag.StringVar(&e.dataplane.sides, "dataplane-sides", "", "of the dataplane benchmark, by name; all when empty")
 	flag.StringVar(&e.dataplane.json, "json", "", "file for all values of the dataplane benchmark")
 	flag.BoolVar(&e.dataplane.profile, "profile", false, "dataplane benchmark: print what VPP's graph does during TCP streams")

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -113,4 +114,107 @@ func TestNetworkComesLater(t *testing.T) {
 		}))
 		r.must(r.ring(5*time.Second, pods))
 	})
+}
+
+// TestPacketTrace: with enablePacketTrace VPP has traced what pods send, also one that was started again; without, nothing.
+func TestPacketTrace(t *testing.T) {
+	each(t, []mode{veth, tap}, func(t *testing.T, m mode) {
+		r := newRig(t, m, config("enablePacketTrace: true\n"))
+		pods := r.add("a", "b")
+		traced := func() {
+			t.Helper()
+			r.within(30*time.Second, "VPP has traced a ping", func() error {
+				if err := pods[0].PingOnce(r.ctx, pods[1].IPs[0].String(), 0); err != nil {
+					return err
+				}
+				out, err := r.VPP.CLI("show trace max 50")
+				if err == nil && !strings.Contains(out, "ICMP: "+pods[0].IPs[0].String()+" -> "+pods[1].IPs[0].String()) {
+					err = fmt.Errorf("show trace has %.200s", out)
+				}
+				return err
+			})
+		}
+		traced()
+		r.VPP.Kill()
+		r.must(r.VPP.Run(r.ctx))
+		traced()
+	})
+	each(t, []mode{veth}, func(t *testing.T, m mode) {
+		r := newRig(t, m)
+		r.must(r.ring(5*time.Second, r.add("a", "b")))
+		if out, err := r.VPP.CLI("show trace"); err != nil || !strings.Contains(out, "No packets in trace buffer") {
+			t.Errorf("show trace: %v\n%.300s", err, out)
+		}
+	})
+}
+
+// TestReceiveMode: interfaceRxMode is what VPP's interfaces have; adaptive, which AF_PACKET has not, is refused by name.
+func TestReceiveMode(t *testing.T) {
+	modes := func(r *rig) string {
+		out, err := r.VPP.CLI("show interface rx-placement")
+		r.must(err)
+		return out
+	}
+	for _, tc := range []struct {
+		mode mode
+		rx   string
+	}{{tap, "adaptive"}, {tap, "polling"}, {veth, "polling"}, {veth, "interrupt"}} {
+		t.Run(tc.mode.name+"-"+tc.rx, func(t *testing.T) {
+			needs(t, tc.mode)
+			r := newRig(t, tc.mode, config("interfaceRxMode: "+tc.rx+"\n"))
+			pods := r.add("a", "b")
+			r.must(r.ring(10*time.Second, pods))
+			if out := modes(r); strings.Count(out, "("+tc.rx+")") != 3 { // of the pods and of the link to the host
+				t.Errorf("receive modes:\n%s", out)
+			}
+			r.restartsQuietly(pods)
+		})
+	}
+	t.Run("veth-changed-to-polling", func(t *testing.T) {
+		needs(t, veth)
+		r := newRig(t, veth)
+		pods := r.add("a", "b")
+		r.must(r.ring(10*time.Second, pods))
+		conf := "useTAPInterfaces: false\ninterfaceRxMode: polling\n"
+		r.must(os.WriteFile(filepath.Join(r.Dir, "contiv.conf"), []byte(conf), 0o600))
+		r.restart()
+		r.within(20*time.Second, "nothing waits for interrupts any more", func() error {
+			if out := modes(r); strings.Contains(out, "(interrupt)") {
+				return errors.New(out)
+			}
+			return nil
+		})
+		time.Sleep(time.Second) // that it does not work shows late
+		r.must(r.ring(10*time.Second, pods))
+		r.restartsQuietly(pods)
+	})
+	t.Run("veth-adaptive", func(t *testing.T) {
+		needs(t, veth)
+		r := newNode(t, veth, config("interfaceRxMode: adaptive\n"))
+		r.must(r.LaunchAgent(r.ctx))
+		want := "interfaceRxMode: adaptive is not possible for AF_PACKET interfaces, and pods' interfaces are (useTAPInterfaces is false"
+		if log := r.ended(); !strings.Contains(log, want) {
+			t.Errorf("it says\n%s\nwant %s", log, want)
+		}
+	})
+}
+
+// TestChecksumOffloadOption: with tcpChecksumOffloadDisabled a pod's kernel computes its checksums and sends no packet that is
+// larger than the MTU; with its contrary it does neither.
+func TestChecksumOffloadOption(t *testing.T) {
+	for disabled, want := range map[string]string{"true": "off", "false": "on"} {
+		t.Run(disabled, func(t *testing.T) {
+			needs(t, tap)
+			r := newRig(t, tap, config("tcpChecksumOffloadDisabled: "+disabled+"\n"))
+			pods := r.add("a", "b")
+			r.must(r.ring(10*time.Second, pods))
+			out, err := pods[0].Run(r.ctx, "ethtool", "-k", "eth0")
+			r.must(err)
+			for _, feature := range []string{"tx-checksumming", "tcp-segmentation-offload"} {
+				if !strings.Contains(out, feature+": "+want) {
+					t.Errorf("want %s: %s in\n%.1200s", feature, want, out)
+				}
+			}
+		})
+	}
 }

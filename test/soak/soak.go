@@ -33,6 +33,9 @@ type soak struct {
 	kills       kills
 	memory      memory
 	faults      faults
+
+	inspected       sync.Mutex
+	inspectionsDone int // guarded by inspected
 }
 
 // podAt is a pod and the node (from 0) that it is on.
@@ -162,6 +165,7 @@ func (s *soak) sleep(ctx context.Context, d time.Duration) bool {
 // fault notes a fault.
 func (s *soak) fault(kind, format string, args ...any) {
 	s.faults.add(time.Since(s.begin), kind, fmt.Sprintf(format, args...))
+	s.inspect()
 }
 
 // faults are what went wrong.

@@ -35,6 +35,9 @@ func (s *state) nodes() {
 		for _, p := range n.Info.Problems {
 			s.find(n.Node, "node", n.Node, "is not ready: "+p)
 		}
+		for _, w := range n.Info.Warnings {
+			s.find(n.Node, "path", w.Object, w.Text)
+		}
 		if n.Kernel != nil {
 			for _, family := range n.Kernel.NotForwarding {
 				s.find(n.Node, "node", n.Node, fmt.Sprintf("does not pass %s packets on: somebody has set the kernel's forwarding to 0; "+

@@ -86,7 +86,7 @@ func (s socket) Read(b []byte) (int, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EAGAIN):
-			return 0, fmt.Errorf("read: %w", errTimeout)
+			return 0, fmt.Errorf("read: %w (%s)", errTimeout, s.state())
 		case err != nil:
 			return 0, fmt.Errorf("read: %w", err)
 		case n == 0 && len(b) > 0:
@@ -105,13 +105,24 @@ func (s socket) Write(b []byte) (int, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EAGAIN):
-			return done, fmt.Errorf("write: %w", errTimeout)
+			return done, fmt.Errorf("write: %w (%s)", errTimeout, s.state())
 		case err != nil:
 			return done, fmt.Errorf("write: %w", err)
 		}
 		done += n
 	}
 	return done, nil
+}
+
+// state is what the kernel knows of the connection, to tell packets that are lost from a server that does not answer.
+func (s socket) state() string {
+	i, err := unix.GetsockoptTCPInfo(int(s), unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("TCP state %d, %d segments not acknowledged, %d lost, %d retransmitted, %d of them in vain; "+
+		"last data sent %d ms ago, last data received %d ms ago, last acknowledgement %d ms ago", i.State, i.Unacked, i.Lost,
+		i.Total_retrans, i.Retransmits, i.Last_data_sent, i.Last_data_recv, i.Last_ack_recv)
 }
 
 // abort wakes whoever blocks.

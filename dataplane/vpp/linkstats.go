@@ -1,0 +1,134 @@
+package vpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.fd.io/govpp/adapter"
+	"go.fd.io/govpp/adapter/statsclient"
+	"go.fd.io/govpp/binapi/memclnt"
+
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// LinkCounters say whether an interface moves packets.
+type LinkCounters struct {
+	// Offered are the packets that VPP had for the interface: it counts them before it finds out whether the device takes them.
+	Offered uint64
+	// Refused are those of them for which an af_packet interface had no free frame.
+	Refused uint64
+	// Taken are the packets that came from it.
+	Taken uint64
+}
+
+// PathCounters say whether packets get through.
+type PathCounters struct {
+	Links map[uint32]LinkCounters // by sw_if_index
+	// NATRefused are the packets for which NAT44 had no room for a session.
+	NATRefused uint64
+}
+
+// What is read for ReadPathCounters. VPP names the errors of an interface by its own name of it.
+const (
+	linkStats    = "^/if/(names|rx|tx)$"
+	refusedStats = "^/err/host-[^/]+-tx/tx (frame not ready|ring overrun)$"
+	natFullStats = "^/err/nat44-ed-[^/]+/maximum sessions exceeded$"
+)
+
+// ReadPathCounters reads the counters of all interfaces and of NAT from VPP's statistics segment. It does not disturb VPP.
+func ReadPathCounters(socket string) (PathCounters, error) {
+	if _, err := os.Stat(socket); err != nil {
+		return PathCounters{}, fmt.Errorf("VPP statistics: %w; is there a statseg section in startup.conf?", err)
+	}
+	c := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(ifStatsTimeout))
+	if err := c.Connect(); err != nil {
+		return PathCounters{}, fmt.Errorf("VPP statistics: %w", err)
+	}
+	entries, err := c.DumpStats(linkStats, refusedStats, natFullStats)
+	out := sumPathCounters(entries) // before Disconnect: the entries are VPP's memory, which is unmapped then
+	if err = errors.Join(err, c.Disconnect()); err != nil {
+		return PathCounters{}, fmt.Errorf("VPP statistics: %w", err)
+	}
+	return out, nil
+}
+
+func sumPathCounters(entries []adapter.StatEntry) (sum PathCounters) {
+	refused := map[string]uint64{} // by VPP's name of the interface
+	for _, e := range entries {
+		node, ok := strings.CutPrefix(string(e.Name), "/err/")
+		if !ok {
+			continue
+		}
+		node, _, _ = strings.Cut(node, "/")
+		if strings.HasPrefix(node, "nat44-ed-") {
+			sum.NATRefused += total(e.Data)
+			continue
+		}
+		refused[strings.TrimSuffix(node, "-tx")] += total(e.Data)
+	}
+	sum.Links = sumLinkCounters(entries, refused)
+	return sum
+}
+
+func sumLinkCounters(entries []adapter.StatEntry, refused map[string]uint64) map[uint32]LinkCounters {
+	out := map[uint32]LinkCounters{}
+	for _, e := range entries {
+		names, ok := e.Data.(adapter.NameStat)
+		if !ok {
+			continue
+		}
+		for i, name := range names {
+			if len(name) > 0 {
+				out[uint32(i)] = LinkCounters{Refused: refused[string(name)]}
+			}
+		}
+	}
+	for _, e := range entries {
+		data, ok := e.Data.(adapter.CombinedCounterStat)
+		if !ok {
+			continue
+		}
+		for _, worker := range data {
+			for i, n := range worker {
+				c, ok := out[uint32(i)]
+				switch {
+				case !ok:
+					continue
+				case string(e.Name) == "/if/tx":
+					c.Offered += n.Packets()
+				default:
+					c.Taken += n.Packets()
+				}
+				out[uint32(i)] = c
+			}
+		}
+	}
+	return out
+}
+
+// total adds up a counter of errors, whatever form this VPP gives it.
+func total(data adapter.Stat) (sum uint64) {
+	switch data := data.(type) {
+	case adapter.SimpleCounterStat:
+		for _, worker := range data {
+			for _, n := range worker {
+				sum += uint64(n)
+			}
+		}
+	case adapter.ErrorStat:
+		for _, n := range data {
+			sum += uint64(n)
+		}
+	case adapter.ScalarStat:
+		sum = uint64(data)
+	}
+	return sum
+}
+
+// Ping asks VPP's main thread, which serves the API, for a sign of life.
+func Ping(ctx context.Context, c *conn.Conn) error {
+	return c.Invoke(ctx, new(memclnt.ControlPing), new(memclnt.ControlPingReply))
+}

@@ -1,0 +1,30 @@
+package vpp
+
+import (
+	"testing"
+
+	"go.fd.io/govpp/adapter"
+)
+
+// TestPathCounters: what an interface refused is found by VPP's name of it, whatever workers there are; NAT's errors are no interface's.
+func TestPathCounters(t *testing.T) {
+	entry := func(name string, data adapter.Stat) adapter.StatEntry {
+		return adapter.StatEntry{StatIdentifier: adapter.StatIdentifier{Name: []byte(name)}, Data: data}
+	}
+	got := sumPathCounters([]adapter.StatEntry{
+		entry("/err/host-eth1-tx/tx frame not ready", adapter.SimpleCounterStat{{3}, {4}}),
+		entry("/err/host-eth1-tx/tx ring overrun", adapter.ErrorStat{5}),
+		entry("/err/host-eth0-tx/tx ring overrun", adapter.ErrorStat{100}),
+		entry("/err/nat44-ed-in2out-slowpath/maximum sessions exceeded", adapter.ErrorStat{7, 1}),
+		entry("/err/nat44-ed-out2in-slowpath/maximum sessions exceeded", adapter.ScalarStat(2)),
+		entry("/if/names", adapter.NameStat{[]byte("local0"), nil, []byte("host-eth1")}),
+		entry("/if/rx", adapter.CombinedCounterStat{{{1, 10}, {9, 9}, {2, 20}}, {{3, 30}, {9, 9}, {4, 40}}}),
+		entry("/if/tx", adapter.CombinedCounterStat{{{5, 50}, {9, 9}, {8, 80}}}),
+	})
+	if want := (LinkCounters{Offered: 8, Refused: 12, Taken: 6}); got.Links[2] != want || len(got.Links) != 2 || got.NATRefused != 10 {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if _, err := ReadPathCounters("/nothing/stats.sock"); err == nil {
+		t.Error("counters of a VPP that is not there")
+	}
+}

@@ -1,0 +1,464 @@
+package pathwatch
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sim is a data path with faults: it makes the rounds that a driver would see.
+type sim struct {
+	t      *testing.T
+	core   *Core
+	now    time.Time
+	uplink Link
+	host   Link
+	limit  uint64
+
+	frozen, noVPP, gatewayOff       bool
+	stuck, deaf, hostDeaf, hostMute bool
+	ambient                         uint64          // frames per round that others send
+	off                             map[string]bool // nodes that do not answer
+	noIPv6                          bool
+	used, refused                   uint64
+	nat44                           bool // the table tells what it refuses
+	actions                         []string
+}
+
+func newSim(t *testing.T, nodes int) *sim {
+	s := &sim{
+		t: t, core: NewCore(DefaultTimes()), now: time.Unix(1_800_000_000, 0), off: map[string]bool{}, limit: 1000,
+		uplink: Link{Device: "eth1", Key: "uplink", Present: true, Carrier: true, Counts: true},
+		host:   Link{Device: "vpp1", Key: "host", Present: true, Carrier: true, Counts: true},
+	}
+	s.join(nodes)
+	return s
+}
+
+// join makes this node, number 1, one of so many.
+func (s *sim) join(nodes int) {
+	var list []Peer
+	for id := 2; id <= nodes; id++ {
+		list = append(list, Peer{Name: fmt.Sprintf("n%d", id), ID: uint32(id), Addrs: []netip.Addr{
+			netip.AddrFrom4([4]byte{10, 1, byte(id >> 8), byte(id)}), netip.MustParseAddr(fmt.Sprintf("fd10::%x", id)),
+		}})
+	}
+	s.core.SetPeers(1, list)
+}
+
+// run lets seconds pass.
+func (s *sim) run(seconds int) {
+	for range seconds {
+		s.now = s.now.Add(time.Second)
+		if a := s.core.Step(s.round()); !a.None() {
+			s.actions = append(s.actions, fmt.Sprintf("%s%v", a.Recreate, map[bool]string{true: "resync"}[a.Resync]))
+		}
+	}
+}
+
+func (s *sim) round() Round {
+	r := Round{At: s.now, Alive: !s.frozen, Gateway: Answered, Sessions: Sessions{Used: s.used, Limit: s.limit,
+		TellsRefused: s.nat44, Refused: s.refused}}
+	r.Peers = s.core.Ask()
+	hostWorks := !s.hostDeaf && !s.hostMute && !s.gatewayOff && !s.frozen
+	n := uint64(len(r.Peers))
+	s.host.Brought += n + 1
+	if !s.hostDeaf && !s.frozen {
+		s.host.Taken += n + 1
+		s.host.Offered++
+		if !s.hostMute {
+			s.host.Sent++
+		}
+	}
+	if !hostWorks {
+		r.Gateway = Silent
+	} else {
+		s.ask(r.Peers)
+	}
+	s.uplink.Brought += s.ambient
+	if !s.deaf {
+		s.uplink.Taken += s.ambient
+	}
+	if s.noVPP {
+		r.Gateway = NotAsked
+	} else {
+		host := s.host
+		r.Host = &host
+	}
+	up := s.uplink
+	r.Uplink = &up
+	return r
+}
+
+func (s *sim) ask(asked []Asked) {
+	for i := range asked {
+		s.uplink.Offered++
+		if s.stuck {
+			s.uplink.Refused++
+			continue
+		}
+		if !s.uplink.Carrier || !s.uplink.Present {
+			continue
+		}
+		s.uplink.Sent++
+		if s.off[asked[i].Node] || s.noIPv6 && asked[i].Addr.Is6() {
+			continue
+		}
+		s.uplink.Brought++
+		if !s.deaf {
+			s.uplink.Taken++
+			asked[i].OK = true
+		}
+	}
+}
+
+// says expects the causes, and whether the node is ready.
+func (s *sim) says(ready bool, kinds ...Kind) {
+	s.t.Helper()
+	var got []Kind
+	state := s.core.State()
+	for _, c := range state.Causes {
+		got = append(got, c.Kind)
+	}
+	if !slices.Equal(got, kinds) {
+		s.t.Errorf("causes %v, want %v", state.Causes, kinds)
+	}
+	if err := state.Ready(); (err == nil) != ready {
+		s.t.Errorf("ready: %v", err)
+	}
+}
+
+func (s *sim) did(actions ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.actions, actions) {
+		s.t.Errorf("actions %v, want %v", s.actions, actions)
+	}
+	s.actions = nil
+}
+
+// Each fault is noticed within 5 s, has its own name, and ends within 3 s of its end.
+func TestFaults(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		nodes   int
+		fault   func(s *sim)
+		mend    func(s *sim)
+		kinds   []Kind
+		ready   bool
+		actions []string
+	}{
+		{"the uplink's ring is wedged", 5, func(s *sim) { s.stuck = true }, func(s *sim) { s.stuck = false },
+			[]Kind{UplinkStuck}, false, []string{"uplink"}},
+		{"also in a cluster of two", 2, func(s *sim) { s.stuck = true }, func(s *sim) { s.stuck = false },
+			[]Kind{UplinkStuck}, false, []string{"uplink"}},
+		{"VPP takes nothing from the uplink", 5, func(s *sim) { s.deaf = true }, func(s *sim) { s.deaf = false },
+			[]Kind{UplinkDeaf}, false, []string{"uplink"}},
+		{"also in a cluster of two", 2, func(s *sim) { s.deaf = true }, func(s *sim) { s.deaf = false },
+			[]Kind{UplinkDeaf}, false, []string{"uplink"}},
+		{"the cable is out", 5, func(s *sim) { s.uplink.Carrier = false }, func(s *sim) { s.uplink.Carrier = true },
+			[]Kind{UplinkDown}, false, nil},
+		{"the device has gone", 5, func(s *sim) { s.uplink.Present = false }, func(s *sim) { s.uplink.Present = true },
+			[]Kind{UplinkDown}, false, nil},
+		{"the cable of a node alone is out", 1, func(s *sim) { s.uplink.Carrier = false }, func(s *sim) { s.uplink.Carrier = true },
+			[]Kind{UplinkDown}, true, nil},
+		{"a peer is off", 5, func(s *sim) { s.off["n3"] = true }, func(s *sim) { s.off["n3"] = false },
+			[]Kind{PeerUnreachable}, true, nil},
+		{"the only peer is off", 2, func(s *sim) { s.off["n2"] = true }, func(s *sim) { s.off["n2"] = false },
+			[]Kind{PeerUnreachable}, true, nil},
+		{"all peers are off, others can be heard", 3, func(s *sim) { s.off["n2"], s.off["n3"], s.ambient = true, true, 1 },
+			func(s *sim) { clear(s.off) }, []Kind{NoPeerAnswers}, true, []string{"resync"}},
+		{"nothing is heard at all", 3, func(s *sim) { s.off["n2"], s.off["n3"] = true, true },
+			func(s *sim) { clear(s.off) }, []Kind{UplinkSilent}, false, []string{"resync"}},
+		{"the host's link: VPP takes nothing", 3, func(s *sim) { s.hostDeaf = true }, func(s *sim) { s.hostDeaf = false },
+			[]Kind{GatewayUnreachable}, false, []string{"host"}},
+		{"the host's link: nothing comes out", 3, func(s *sim) { s.hostMute = true }, func(s *sim) { s.hostMute = false },
+			[]Kind{GatewayUnreachable}, false, []string{"host"}},
+		{"the gateway is silent on a link that works", 3, func(s *sim) { s.gatewayOff = true }, func(s *sim) { s.gatewayOff = false },
+			[]Kind{GatewayUnreachable}, false, []string{"resync"}},
+		{"NAT is full", 3, func(s *sim) { s.used = 1000 }, func(s *sim) { s.used = 500 }, []Kind{NATTableFull}, false, nil},
+		{"NAT fills", 3, func(s *sim) { s.used = 900 }, func(s *sim) { s.used = 500 }, []Kind{NATTableFilling}, true, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSim(t, tc.nodes)
+			s.run(10)
+			s.says(true)
+			s.did()
+			tc.fault(s)
+			s.run(5)
+			s.says(tc.ready, tc.kinds...)
+			s.did(tc.actions...)
+			tc.mend(s)
+			s.run(4)
+			s.says(true)
+			s.did()
+		})
+	}
+}
+
+// What is no fault: a lost answer or two, a VPP that stands still for a moment, a peer that joins, a family that two nodes do not
+// have in common, traffic that only comes or only goes.
+func TestNoFaults(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		play func(s *sim)
+	}{
+		{"two lost answers", func(s *sim) { s.off["n2"], s.off["n3"] = true, true; s.run(2); clear(s.off) }},
+		{"VPP stands still for 8 s", func(s *sim) { s.frozen = true; s.run(8); s.says(true); s.frozen = false }},
+		{"a peer joins, and its VPP comes after 20 s", func(s *sim) {
+			s.off["n4"] = true
+			s.join(4)
+			s.run(20)
+			s.says(true)
+			clear(s.off)
+		}},
+		{"a peer that is off leaves", func(s *sim) { s.off["n3"] = true; s.run(5); s.says(true, PeerUnreachable); s.join(2); s.run(2) }},
+		{"the interface was made again: counters begin at 0", func(s *sim) {
+			s.uplink.Offered, s.uplink.Taken, s.uplink.Refused = 0, 0, 0
+		}},
+		{"the link flaps for a second", func(s *sim) { s.uplink.Carrier = false; s.run(1); s.uplink.Carrier = true }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSim(t, 3)
+			s.run(10)
+			tc.play(s)
+			s.run(5)
+			s.says(true)
+			s.did()
+		})
+	}
+}
+
+// IPv6 between nodes that have never had it is no fault; that which gets lost is.
+func TestFamilies(t *testing.T) {
+	s := newSim(t, 3)
+	s.noIPv6 = true
+	s.run(100)
+	s.says(true)
+	s.noIPv6 = false
+	s.run(5)
+	s.noIPv6 = true
+	s.run(5)
+	s.says(true, PeerUnreachable)
+}
+
+// A peer that never came is reported in the end.
+func TestPeerThatNeverAnswers(t *testing.T) {
+	s := newSim(t, 3)
+	s.off["n3"] = true
+	s.run(29)
+	s.says(true)
+	s.run(4)
+	s.says(true, PeerUnreachable)
+}
+
+// Healing that does not help is tried again after growing pauses, and after a long time of peace with short ones.
+func TestHealingBacksOff(t *testing.T) {
+	s := newSim(t, 3)
+	s.run(10)
+	s.stuck = true
+	var at []int
+	for i := range 3600 {
+		s.run(1)
+		if len(s.actions) > 0 {
+			at = append(at, i+1)
+			s.core.Recreated()
+			s.actions = nil
+		}
+	}
+	want := []int{4, 19, 49, 109, 229, 469, 949, 1549, 2149, 2749, 3349}
+	if !slices.Equal(at, want) {
+		t.Errorf("attempts after %v s, want %v", at, want)
+	}
+	s.stuck = false
+	s.run(1000)
+	s.says(true)
+	s.stuck = true
+	s.run(4)
+	s.did("uplink")
+	s.run(15)
+	s.did("uplink")
+}
+
+// A healing that helped is forgiven only after a while: a link that is wedged again and again is not made again all the time.
+func TestHealingThatHelpsForAMoment(t *testing.T) {
+	s := newSim(t, 3)
+	n := 0
+	for range 3600 {
+		s.run(1)
+		if len(s.actions) > 0 {
+			s.stuck, s.actions = false, nil
+			s.core.Recreated()
+			n++
+		} else {
+			s.stuck = true
+		}
+	}
+	if n > 12 {
+		t.Errorf("%d times in an hour", n)
+	}
+}
+
+// What is being programmed is not judged.
+func TestPause(t *testing.T) {
+	s := newSim(t, 3)
+	s.run(10)
+	s.stuck = true
+	for range 10 {
+		s.run(2)
+		s.core.Pause()
+	}
+	s.says(true)
+	s.did()
+}
+
+// The worst is told first, and heals first.
+func TestSeveralCauses(t *testing.T) {
+	s := newSim(t, 3)
+	s.run(10)
+	s.used, s.stuck = 1000, true
+	s.run(5)
+	s.says(false, UplinkStuck, NATTableFull)
+	err := s.core.State().Ready()
+	if err == nil || !strings.HasPrefix(err.Error(), "data path: UplinkStuck: eth1 transmits nothing of what VPP has for it: ") ||
+		!strings.Contains(err.Error(), "; NATTableFull: 1000 of 1000 sessions are taken") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A table of NAT44 is full when it refuses sessions, and not when it holds many: they may be over.
+func TestTableThatTellsRefused(t *testing.T) {
+	s := newSim(t, 3)
+	s.nat44, s.refused = true, 1000 // of long ago
+	s.run(5)
+	s.used = s.limit
+	s.run(100)
+	s.says(true)
+	s.refused += 9 // a few, once
+	s.run(15)
+	s.says(true)
+	s.refused++
+	s.run(5)
+	s.says(true)
+	for range 5 {
+		s.refused += 4
+		s.run(1)
+	}
+	s.says(false, NATTableFull)
+	s.run(8)
+	s.says(false, NATTableFull)
+	s.run(5)
+	s.says(true)
+	s.did()
+	s.refused = 0 // another VPP
+	s.run(5)
+	s.says(true)
+}
+
+// On Linux there is no VPP: no gateway is asked, and of the uplink only the device is looked at.
+func TestLinux(t *testing.T) {
+	s := newSim(t, 3)
+	s.noVPP = true
+	s.run(10)
+	s.uplink.Carrier = false
+	s.run(3)
+	s.says(false, UplinkDown)
+	s.uplink.Carrier = true
+	s.run(3)
+	s.says(true)
+}
+
+// A node asks as many others in a cluster of a thousand as in one of seven; each is asked by its two witnesses all the time, and
+// by everybody in the end; those that are silent are asked again soon.
+func TestWhoIsAsked(t *testing.T) {
+	const nodes = 1000
+	s := newSim(t, nodes)
+	seen := map[string]int{}
+	for range nodes / turnPeers {
+		asked := s.core.Ask()
+		if n := len(asked) / 2; n != nearPeers+turnPeers {
+			t.Fatalf("%d peers are asked", n)
+		}
+		for _, a := range asked {
+			seen[a.Node]++
+		}
+	}
+	if len(seen) != nodes-1 || seen["n1000"] < nodes/turnPeers || seen["n999"] < nodes/turnPeers {
+		t.Errorf("%d nodes were asked; n1000 %d times, n999 %d times", len(seen), seen["n1000"], seen["n999"])
+	}
+	// Every node is near to two.
+	near := map[string]int{}
+	for self := uint32(1); self <= 7; self++ {
+		var list []Peer
+		for id := uint32(1); id <= 7; id++ {
+			if id != self {
+				list = append(list, Peer{Name: fmt.Sprint(id), ID: id})
+			}
+		}
+		for _, p := range new(picker).set(self, list) {
+			if p.Near {
+				near[p.Name]++
+			}
+		}
+	}
+	for id := range 7 {
+		if near[fmt.Sprint(id+1)] != 2 {
+			t.Errorf("near: %v", near)
+		}
+	}
+}
+
+// In a large cluster a peer that is silent is told to Kubernetes by its witnesses alone.
+func TestWitnesses(t *testing.T) {
+	for node, quiet := range map[string]bool{"n1000": false, "n500": true} {
+		s := newSim(t, 1000)
+		s.run(600) // everybody has answered
+		s.off[node] = true
+		for range 600 {
+			s.run(1)
+			if len(s.core.State().Causes) > 0 {
+				break
+			}
+		}
+		s.says(true, PeerUnreachable)
+		if c := s.core.State().Causes; len(c) == 1 && (c[0].Quiet != quiet || c[0].Object != node) {
+			t.Errorf("%s: %+v", node, c[0])
+		}
+	}
+}
+
+// Many silent peers: few are named, and still as many are asked.
+func TestManySilentPeers(t *testing.T) {
+	s := newSim(t, 100)
+	s.run(100)
+	for id := 2; id < 52; id++ {
+		s.off[fmt.Sprintf("n%d", id)] = true
+	}
+	s.run(300)
+	s.says(true, PeerUnreachable)
+	if n := len(s.core.Ask()) / 2; n != nearPeers+turnPeers+suspectPeers {
+		t.Errorf("%d peers are asked", n)
+	}
+	if state := s.core.State(); state.Peers.Silent != 100 || len(state.Causes[0].Text) > 300 ||
+		!strings.HasSuffix(state.Causes[0].Text, " and 95 more") {
+		t.Errorf("%+v", state)
+	}
+	clear(s.off)
+	s.run(200)
+	s.says(true)
+}
+
+func BenchmarkRound(b *testing.B) {
+	for _, nodes := range []int{10, 1000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			s := newSim(&testing.T{}, nodes)
+			s.run(nodes)
+			for b.Loop() {
+				s.run(1)
+				_ = s.core.State()
+			}
+		})
+	}
+}

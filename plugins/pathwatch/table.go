@@ -1,0 +1,62 @@
+package pathwatch
+
+import (
+	"fmt"
+	"time"
+)
+
+// table is the state of the table of NAT sessions.
+type table struct {
+	before        Sessions
+	full, filling bool
+	refused       uint64    // without a long pause between two of them
+	last          time.Time // the last one
+	begun         bool
+}
+
+// step says what is wrong with the table. One that tells of sessions it has refused is full by that alone: what it has may end as
+// soon as there is need of room. Of any other the filling is all that is known.
+func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) {
+	if s.Limit == 0 && !s.TellsRefused {
+		*t = table{}
+		return Cause{}, false
+	}
+	if s.TellsRefused {
+		t.refusals(at, s, times)
+	} else {
+		t.full, t.filling = above(t.full, s, 98, 90), above(t.filling, s, 85, 75)
+	}
+	c = Cause{Object: "NAT", Text: fmt.Sprintf("%d of %d sessions are taken", s.Used, s.Limit)}
+	switch {
+	case t.full:
+		c.Kind, c.Unready = NATTableFull, true
+		c.Text += ": new connections fail; contiv-netctl nat says whose they are"
+	case t.filling:
+		c.Kind = NATTableFilling
+		c.Text += "; contiv-netctl nat says whose they are"
+	}
+	return c, t.full || t.filling
+}
+
+// above is the state of a level with hysteresis, in percent.
+func above(was bool, s Sessions, on, off uint64) bool {
+	if was {
+		return s.Used*100 >= s.Limit*off
+	}
+	return s.Used*100 >= s.Limit*on
+}
+
+// refusals counts sessions that were refused, until none is for a while.
+func (t *table) refusals(at time.Time, s Sessions, times *Times) {
+	before, begun := t.before, t.begun
+	t.before, t.begun = s, true
+	t.filling = false
+	if begun && s.Refused > before.Refused {
+		t.refused += s.Refused - before.Refused
+		t.last = at
+	}
+	if at.Sub(t.last) >= times.TableCalm {
+		t.refused, t.full = 0, false
+	}
+	t.full = t.full || t.refused >= times.TableRefused
+}

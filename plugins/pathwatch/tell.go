@@ -1,0 +1,194 @@
+package pathwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Teller tells Kubernetes about this node.
+type Teller interface {
+	// Condition sets the condition ContivDataPath of the node.
+	Condition(ctx context.Context, ok bool, reason, message string) error
+	// Event writes an Event about the node.
+	Event(ctx context.Context, warning bool, reason, message string) error
+}
+
+// The reasons of what is good.
+const (
+	reasonWorks    = "DataPathWorks"
+	reasonRepaired = "DataPathRepaired"
+)
+
+const (
+	tellFirst   = 5 * time.Second // the first word, after a start; and between two attempts
+	tellMax     = time.Minute
+	tellTimeout = 5 * time.Second
+	keptEvents  = 8
+)
+
+// telling knows what Kubernetes should be told. What cannot be told is tried again; of Events only the last few are kept.
+type telling struct {
+	node string
+	wake chan struct{}
+
+	mu     sync.Mutex
+	first  time.Time // guarded by mu, as all that follows: of the first round
+	kinds  map[Kind]bool
+	want   condition
+	told   condition
+	events []event
+}
+
+type condition struct {
+	known           bool
+	ok              bool
+	reason, message string
+	about           string // what it is about: while that is the same, it is not told again
+}
+
+type event struct {
+	warning         bool
+	reason, message string
+}
+
+func newTelling(node string) *telling {
+	return &telling{node: node, wake: make(chan struct{}, 1), kinds: map[Kind]bool{}}
+}
+
+// see takes in what is wrong now.
+func (t *telling) see(at time.Time, s State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.first.IsZero() {
+		t.first = at
+	}
+	want := condition{known: true, ok: s.Ready() == nil, reason: reasonWorks, message: "packets get through"}
+	var texts []string
+	now := map[Kind]bool{}
+	for _, c := range s.Causes {
+		if c.Quiet {
+			continue
+		}
+		now[c.Kind] = true
+		if len(texts) == 0 {
+			want.reason = string(c.Kind)
+		}
+		texts = append(texts, c.String())
+		want.about += string(c.Kind) + " " + c.Object + "; "
+		if !t.kinds[c.Kind] {
+			t.add(event{warning: true, reason: string(c.Kind), message: c.Text})
+		}
+	}
+	if len(now) == 0 && len(t.kinds) > 0 {
+		t.add(event{reason: reasonWorks, message: "packets get through again"})
+	}
+	t.kinds = now
+	if len(texts) > 0 {
+		want.message = strings.Join(texts, "; ")
+	}
+	if at.Sub(t.first) < tellFirst && want.ok { // that all is well is worth waiting for
+		return
+	}
+	if want.about != t.want.about || want.ok != t.want.ok || !t.want.known {
+		t.want = want
+		t.nudge()
+	}
+}
+
+// repaired tells of an attempt to heal.
+func (t *telling) repaired(a Action, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	done := "compared with what is desired"
+	if a.Recreate != "" {
+		done = "the link " + a.Why.Object + " was made again"
+	}
+	ev := event{reason: reasonRepaired, message: fmt.Sprintf("%s: %s", done, a.Why)}
+	if err != nil {
+		ev = event{warning: true, reason: "DataPathRepairFailed", message: fmt.Sprintf("%v; it was for %s", err, a.Why)}
+	}
+	t.add(ev)
+}
+
+func (t *telling) add(ev event) {
+	t.events = append(t.events, ev)
+	if len(t.events) > keptEvents {
+		t.events = t.events[1:]
+	}
+	t.nudge()
+}
+
+func (t *telling) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// due takes out what is to be told.
+func (t *telling) due() (want condition, change bool, events []event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	events, t.events = t.events, nil
+	return t.want, t.want != t.told, events
+}
+
+// Tell tells Kubernetes until ctx ends, at its own pace: an API server that does not answer must not keep the watch from its work.
+func (p *Plugin) Tell(ctx context.Context) error {
+	if p.Teller == nil {
+		return nil
+	}
+	pause := tellFirst
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.telling.wake:
+		}
+		if err := p.tell(ctx); err != nil {
+			p.log.Debug("Kubernetes is not told about the data path yet", "error", err)
+			pause = min(2*pause, tellMax)
+			p.telling.nudge()
+		} else {
+			pause = tellFirst
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// tell writes what is due.
+func (p *Plugin) tell(ctx context.Context) error {
+	t := p.telling
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	want, change, events := t.due()
+	var errs []error
+	for i, ev := range events {
+		if err := p.Teller.Event(ctx, ev.warning, ev.reason, ev.message); err != nil {
+			errs = append(errs, err)
+			t.mu.Lock()
+			t.events = append(events[i:len(events):len(events)], t.events...)
+			t.events = t.events[max(0, len(t.events)-keptEvents):]
+			t.mu.Unlock()
+			break
+		}
+	}
+	if change {
+		err := p.Teller.Condition(ctx, want.ok, want.reason, want.message)
+		if err == nil {
+			t.mu.Lock()
+			t.told = want
+			t.mu.Unlock()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,322 @@
+package pathwatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipam"
+	"contiv.dev/vswitch/plugins/nodesync"
+)
+
+// The pace: a round begins every second, and answers are waited for a little less.
+const (
+	every         = time.Second
+	answerTimeout = 800 * time.Millisecond
+	aliveTimeout  = 500 * time.Millisecond
+	repairTimeout = 30 * time.Second
+)
+
+// Dataplane is what the watch has to know of what moves the packets.
+type Dataplane interface {
+	// Programmed says whether it is there and has been programmed; else it is not judged.
+	Programmed() bool
+	// Alive asks it for a sign of life.
+	Alive(ctx context.Context) error
+	// Links reads the counters of the uplink and of the link to the host; nil: there is none.
+	Links(ctx context.Context) (uplink, host *Link, err error)
+}
+
+// SessionTable is what translates addresses.
+type SessionTable interface {
+	// Sessions is how full it is.
+	Sessions() Sessions
+}
+
+// Echo asks addresses whether they are there.
+type Echo interface {
+	// Ask returns for each address how long the answer took; negative: there was none.
+	Ask(ctx context.Context, addrs []netip.Addr, timeout time.Duration) ([]time.Duration, error)
+}
+
+// Repair is what can be done about a broken data path.
+type Repair interface {
+	// Recreate deletes and creates the link with everything that depends on it.
+	Recreate(ctx context.Context, key, why string) error
+	// Resync has dataplane and desired state compared.
+	Resync(why string) error
+}
+
+// Nodes knows the nodes of the cluster.
+type Nodes interface {
+	GetNodeID() uint32
+	GetAllNodes() nodesync.Nodes
+}
+
+// Addresses are those that follow from the ID of a node.
+type Addresses interface {
+	PodSubnets(nodeID uint32) ([]ipam.PodSubnet, error)
+	HostInterconnect(nodeID uint32) ([]ipam.HostLink, error)
+}
+
+// Deps are the plugin's dependencies.
+type Deps struct {
+	infra.PluginDeps
+	NodeName  string
+	Nodes     Nodes
+	Addresses Addresses
+	// AsksGateway: the node's own gateway is VPP's, and not the kernel's.
+	AsksGateway bool
+	Dataplane   Dataplane
+	Table       SessionTable // nil: there is none
+	Echo        Echo
+	Repair      Repair // nil: what is wrong is told, and nothing is done about it
+	Teller      Teller // nil: there is no Kubernetes to tell
+	HTTP        rest.HTTPHandlers
+	Metrics     prometheus.Registerer
+	Times       Times // zero: the default ones
+}
+
+// Plugin watches the data path.
+type Plugin struct {
+	Deps
+	log     *slog.Logger
+	core    *Core // of Run's goroutine
+	metrics *metrics
+	telling *telling
+	state   atomic.Pointer[State] // from any goroutine; nil before the first round
+	repairs repairs
+
+	mu      sync.Mutex
+	targets *targets // guarded by mu: since the last round; nil: the same as before
+
+	gateway []netip.Addr // of Run's goroutine
+	known   bool         // targets have come; of Run's goroutine
+}
+
+// targets are who is there to be asked.
+type targets struct {
+	self    uint32
+	gateway []netip.Addr
+	peers   []Peer
+}
+
+var _ api.EventHandler = (*Plugin)(nil)
+
+// New makes the plugin; Run watches.
+func New(deps Deps) (*Plugin, error) {
+	if deps.Times == (Times{}) {
+		deps.Times = DefaultTimes()
+	}
+	p := &Plugin{Deps: deps, log: deps.Logger(), core: NewCore(deps.Times), telling: newTelling(deps.NodeName)}
+	var err error
+	if p.metrics, err = newMetrics(deps.Metrics, p.State); err != nil {
+		return nil, err
+	}
+	if deps.HTTP != nil {
+		deps.HTTP.RegisterHTTPHandler(Path, p.serve)
+	}
+	return p, nil
+}
+
+// String implements api.EventHandler.
+func (p *Plugin) String() string { return "pathwatch" }
+
+// HandlesEvent implements api.EventHandler: who the peers are is of interest.
+func (p *Plugin) HandlesEvent(ev api.Event) bool {
+	if _, ok := ev.(*nodesync.NodeUpdate); ok {
+		return true
+	}
+	return ev.Method().IsResync() && ev.Method() != api.DownstreamResync
+}
+
+// Resync implements api.EventHandler.
+func (p *Plugin) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations) error {
+	return p.find()
+}
+
+// Update implements api.EventHandler.
+func (p *Plugin) Update(api.Event, api.UpdateOperations) (string, error) { return "", p.find() }
+
+// Revert implements api.EventHandler.
+func (p *Plugin) Revert(api.Event) error { return nil }
+
+// find works out who is there to be asked.
+func (p *Plugin) find() error {
+	t := &targets{self: p.Nodes.GetNodeID()}
+	if p.AsksGateway {
+		links, err := p.Addresses.HostInterconnect(t.self)
+		if err != nil {
+			return fmt.Errorf("addresses of the host's link: %w", err)
+		}
+		for _, l := range links {
+			t.gateway = append(t.gateway, l.VPP.Addr())
+		}
+	}
+	for name, node := range p.Nodes.GetAllNodes() {
+		if name == p.NodeName || node.ID == t.self {
+			continue
+		}
+		subnets, err := p.Addresses.PodSubnets(node.ID)
+		if err != nil { // it is not connected either, of which ipnet tells
+			p.log.Debug("a node is not watched", "node", name, "error", err)
+			continue
+		}
+		peer := Peer{Name: name, ID: node.ID}
+		for _, s := range subnets {
+			peer.Addrs = append(peer.Addrs, s.Gateway)
+		}
+		t.peers = append(t.peers, peer)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.targets = t
+	return nil
+}
+
+// State is the data path as the last round has seen it.
+func (p *Plugin) State() State {
+	if s := p.state.Load(); s != nil {
+		return *s
+	}
+	return State{Causes: []Cause{}}
+}
+
+// Ready says why the data path does not serve the node's pods.
+func (p *Plugin) Ready() error { return p.State().Ready() }
+
+// Warnings are what is wrong although the node is ready.
+func (p *Plugin) Warnings() []Cause {
+	return slices.DeleteFunc(p.State().Causes, func(c Cause) bool { return c.Unready })
+}
+
+// Run watches until ctx ends.
+func (p *Plugin) Run(ctx context.Context) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		p.round(ctx)
+	}
+}
+
+// round looks once, and does what is to be done.
+func (p *Plugin) round(ctx context.Context) {
+	p.mu.Lock()
+	t := p.targets
+	p.targets = nil
+	p.mu.Unlock()
+	if t != nil {
+		p.core.SetPeers(t.self, t.peers)
+		p.gateway, p.known = t.gateway, true
+	}
+	if !p.known || !p.Dataplane.Programmed() {
+		p.core.Pause()
+		p.publish(time.Now(), false)
+		return
+	}
+	r, err := p.look(ctx)
+	if ctx.Err() != nil || !p.Dataplane.Programmed() { // it has gone meanwhile
+		return
+	}
+	if err != nil {
+		p.log.Debug("not everything of the data path can be seen", "error", err)
+	}
+	action := p.core.Step(r)
+	p.publish(r.At, r.Alive)
+	if !action.None() && p.Repair != nil {
+		p.repair(ctx, action)
+	}
+}
+
+// look asks and reads.
+func (p *Plugin) look(ctx context.Context) (Round, error) {
+	r := Round{Peers: p.core.Ask(), Alive: true}
+	asked := slices.Concat(p.gateway, Targets(r.Peers))
+	took, err := p.Echo.Ask(ctx, asked, answerTimeout)
+	if err != nil { // of the own side, so that nobody is silent
+		r.Peers = nil
+		r.At, r.Alive = time.Now(), false
+		return r, fmt.Errorf("echo: %w", err)
+	}
+	for i := range p.gateway {
+		if took[i] >= 0 {
+			r.Gateway = Answered
+		} else if r.Gateway == NotAsked {
+			r.Gateway = Silent
+		}
+	}
+	for i := range r.Peers {
+		rtt := took[len(p.gateway)+i]
+		r.Peers[i].OK = rtt >= 0
+		p.metrics.asked(rtt)
+	}
+	if r.Gateway == Silent {
+		alive, cancel := context.WithTimeout(ctx, aliveTimeout)
+		r.Alive = p.Dataplane.Alive(alive) == nil
+		cancel()
+	}
+	r.Uplink, r.Host, err = p.Dataplane.Links(ctx)
+	if p.Table != nil {
+		r.Sessions = p.Table.Sessions()
+	}
+	r.At = time.Now()
+	return r, err
+}
+
+// publish tells what is wrong now, and logs what has changed.
+func (p *Plugin) publish(at time.Time, seen bool) {
+	before, now := p.State(), p.core.State()
+	p.state.Store(&now)
+	has := func(s State, c Cause) bool {
+		return slices.ContainsFunc(s.Causes, func(o Cause) bool { return o.Kind == c.Kind && o.Object == c.Object })
+	}
+	for _, c := range now.Causes {
+		if !has(before, c) {
+			p.log.Warn("data path", "cause", c.Kind, "object", c.Object, "detail", c.Text, "unready", c.Unready)
+		}
+	}
+	for _, c := range before.Causes {
+		if !has(now, c) {
+			p.log.Info("data path: is well again", "cause", c.Kind, "object", c.Object, "after", at.Sub(c.Since).Round(time.Second))
+		}
+	}
+	if seen {
+		p.telling.see(at, now)
+	}
+}
+
+// repair does what the core asks for.
+func (p *Plugin) repair(ctx context.Context, a Action) {
+	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
+	defer cancel()
+	p.log.Warn("data path: repair", "link", a.Recreate, "resync", a.Resync, "why", a.Why.String())
+	start := time.Now()
+	var err error
+	if a.Resync {
+		err = p.Repair.Resync(a.Why.String())
+	} else {
+		err = p.Repair.Recreate(ctx, a.Recreate, a.Why.String())
+		p.core.Recreated()
+	}
+	if err != nil {
+		p.log.Error("data path: repair failed", "link", a.Recreate, "error", err)
+	}
+	p.metrics.repaired(a, err)
+	p.repairs.add(a, start, err)
+	p.telling.repaired(a, err)
+}
