@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -131,4 +132,21 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+}
+
+// Two runs at once would have the same names.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock(path); err == nil {
+		t.Error("a second run is let in")
+	}
+	unlock()
+	if unlock, err = lock(path); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
 }
