@@ -44,7 +44,7 @@ func dataplaneParts() []part {
 	return []part{
 		{"clocks", "clocks per packet of VPP's graph, by its packet generator", "plain", true, clockSides},
 		{"load", "TCP streams, requests and connections between pods", linuxSide, false, loadSides},
-		{"bare", "two VPPs without agents: how each reaches its namespace, and the other VPP", "AF_PACKET v3, AF_PACKET v3", false, bareSides},
+		{"bare", "two VPPs without agents: how each reaches its namespace, and the other VPP", "AF_PACKET v2, AF_PACKET v2", false, bareSides},
 	}
 }
 

@@ -23,16 +23,21 @@ import (
 // plug is how VPP reaches something.
 type plug string
 
-// The agent asks for AF_PACKET with TPACKET v3.
+// The agent asks for AF_PACKET with TPACKET v2, and for TAPs without offloads (docs/adr/0013).
 const (
 	packetV3 plug = "AF_PACKET v3"
 	packetV2 plug = "AF_PACKET v2"
 	tapPlug  plug = "TAP"
+	tapGSO   plug = "TAP with GSO"
 	memif    plug = "memif"
+	oneVPP   plug = "one VPP" // instead of a link
 )
 
+func (p plug) isTAP() bool { return p == tapPlug || p == tapGSO }
+
 // bareSides are two VPPs without agents that route between two namespaces, each with its own way to its namespace and to the
-// other VPP. The product makes no memifs for pods, so memif is measured between the VPPs.
+// other VPP; or one VPP between both. The product makes no memifs for pods, so memif is measured between the VPPs, and refuses
+// GSO, so what that would bring is measured here.
 func bareSides(e *env) []turnSide {
 	if !e.vpp {
 		fmt.Println("   bare: left out: there is no VPP")
@@ -40,10 +45,11 @@ func bareSides(e *env) []turnSide {
 	}
 	var sides []turnSide
 	for _, s := range []struct{ ends, link plug }{
-		{packetV3, packetV3}, {packetV2, packetV2}, {tapPlug, packetV3}, {tapPlug, packetV2}, {tapPlug, memif},
+		{packetV2, packetV2}, {packetV3, packetV3}, {tapPlug, packetV2}, {tapPlug, packetV3}, {tapPlug, memif},
+		{packetV2, oneVPP}, {tapPlug, oneVPP}, {tapGSO, oneVPP},
 	} {
 		sides = append(sides, turnSide{
-			name: fmt.Sprintf("%s, %s", s.ends, s.link), standIn: s.ends == tapPlug && !lab.HasVhostNet(),
+			name: fmt.Sprintf("%s, %s", s.ends, s.link), standIn: s.ends.isTAP() && !lab.HasVhostNet(),
 			turn: func(ctx context.Context, add adder) error { return bareTurn(ctx, s.ends, s.link, add) },
 		})
 	}
@@ -80,7 +86,7 @@ func bareTurn(ctx context.Context, ends, link plug, add adder) error {
 		return err
 	}
 	addTimes(add, "request and answer", got)
-	m := &streamMeter{traffic: t, from: w.ends[0], pids: []int{w.vpps[0].PID(), w.vpps[1].PID()}, add: add}
+	m := &streamMeter{traffic: t, from: w.ends[0], pids: w.pids(), add: add}
 	return m.measure("one stream", to)
 }
 
@@ -88,12 +94,29 @@ func endAddr(i int) string     { return fmt.Sprintf("10.9.%d.2", i+1) }
 func gatewayAddr(i int) string { return fmt.Sprintf("10.9.%d.1", i+1) }
 func linkAddr(i int) string    { return fmt.Sprintf("10.9.0.%d", i+1) }
 
+func (w *bareWorld) pids() (pids []int) {
+	for _, v := range w.vpps {
+		if v != nil {
+			pids = append(pids, v.PID())
+		}
+	}
+	return pids
+}
+
 func (w *bareWorld) build(ctx context.Context, ends, link plug) (err error) {
-	for i := range w.nodes {
-		if w.nodes[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-n%d", dataplaneName, i+1)); err != nil {
+	for i := range w.ends {
+		if w.ends[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-e%d", dataplaneName, i+1)); err != nil {
 			return err
 		}
-		if w.ends[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-e%d", dataplaneName, i+1)); err != nil {
+	}
+	if link == oneVPP {
+		if err := w.launch(ctx, 0); err != nil {
+			return err
+		}
+		return errors.Join(w.connectEnd(ctx, 0, 0, ends), w.connectEnd(ctx, 0, 1, ends))
+	}
+	for i := range w.nodes {
+		if err := w.launch(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -101,20 +124,20 @@ func (w *bareWorld) build(ctx context.Context, ends, link plug) (err error) {
 		return err
 	}
 	for i := range w.nodes {
-		opts := vpptest.Options{Netns: w.nodes[i].Name, Vhostshim: !lab.HasVhostNet(), Buffers: 32768}
-		if w.vpps[i], err = vpptest.Launch(ctx, opts); err != nil {
-			return err
-		}
-	}
-	for i := range w.nodes {
-		if err := w.connectEnd(ctx, i, ends); err != nil {
-			return err
-		}
-		if err := w.connectNodes(i, link); err != nil {
+		if err := errors.Join(w.connectEnd(ctx, i, i, ends), w.connectNodes(i, link)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// launch makes a node with a VPP.
+func (w *bareWorld) launch(ctx context.Context, i int) (err error) {
+	if w.nodes[i], err = testbed.NewNamespace(ctx, fmt.Sprintf("%s-n%d", dataplaneName, i+1)); err != nil {
+		return err
+	}
+	w.vpps[i], err = vpptest.Launch(ctx, vpptest.Options{Netns: w.nodes[i].Name, Vhostshim: !lab.HasVhostNet(), Buffers: 32768})
+	return err
 }
 
 // veth connects two namespaces.
@@ -126,25 +149,30 @@ func veth(ctx context.Context, a *testbed.Namespace, nameA string, b *testbed.Na
 	return err
 }
 
-// connectEnd connects a VPP with its namespace.
-func (w *bareWorld) connectEnd(ctx context.Context, i int, kind plug) error {
-	end, ifc := w.ends[i], "tap0"
-	if kind == tapPlug {
-		err := w.cli(i, "create tap id 0 host-if-name eth0 host-ns "+end.Path(), "set interface rx-mode tap0 interrupt")
-		if err != nil {
+// connectEnd connects a VPP with a namespace.
+func (w *bareWorld) connectEnd(ctx context.Context, node, i int, kind plug) error {
+	end, ifc, offload := w.ends[i], fmt.Sprintf("tap%d", i), "off"
+	if kind.isTAP() {
+		flags := map[bool]string{true: " gso"}[kind == tapGSO]
+		if kind == tapGSO {
+			offload = "on"
+		}
+		create := fmt.Sprintf("create tap id %d host-if-name eth0 host-ns %s%s", i, end.Path(), flags)
+		if err := w.cli(node, create, "set interface rx-mode "+ifc+" interrupt"); err != nil {
 			return err
 		}
 	} else {
-		ifc = "host-end"
-		if err := veth(ctx, w.nodes[i], "end", end, "eth0"); err != nil {
+		device := fmt.Sprintf("end%d", i)
+		ifc = "host-" + device
+		if err := veth(ctx, w.nodes[node], device, end, "eth0"); err != nil {
 			return err
 		}
-		if err := w.afPacket(i, "end", kind); err != nil {
+		if err := w.afPacket(node, device, kind); err != nil {
 			return err
 		}
 	}
 	for _, command := range []string{
-		"ethtool -K eth0 tx off", "ip addr add " + endAddr(i) + "/24 dev eth0", "ip link set eth0 up",
+		"ethtool -K eth0 tx " + offload, "ip addr add " + endAddr(i) + "/24 dev eth0", "ip link set eth0 up",
 		"ip route add default via " + gatewayAddr(i),
 	} {
 		words := strings.Fields(command)
@@ -152,7 +180,7 @@ func (w *bareWorld) connectEnd(ctx context.Context, i int, kind plug) error {
 			return err
 		}
 	}
-	return w.cli(i, "set interface state "+ifc+" up", "set interface ip address "+ifc+" "+gatewayAddr(i)+"/24")
+	return w.cli(node, "set interface state "+ifc+" up", "set interface ip address "+ifc+" "+gatewayAddr(i)+"/24")
 }
 
 // connectNodes connects a VPP with the other one.
@@ -186,9 +214,10 @@ func (w *bareWorld) afPacket(i int, device string, kind plug) error {
 		return err
 	}
 	defer c.Disconnect()
-	req := vpp.AfPacketRequest(device, 1500, vpp.DefaultAfPacketRings())
-	if kind != packetV2 {
+	req := vpp.AfPacketRequest(device, testbed.UplinkMTU, vpp.DefaultAfPacketRings())
+	if kind == packetV3 { // of which VPP takes 160 blocks
 		req.Flags &^= af_packet.AF_PACKET_API_FLAG_VERSION_2
+		req.RxFramesPerBlock = 16
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
