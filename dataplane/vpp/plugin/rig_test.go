@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.fd.io/govpp/adapter/socketclient"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -27,6 +28,7 @@ type rig struct {
 	conn *core.Connection
 	api  contiv.RPCService
 	pods int
+	sent int
 }
 
 // port is where a pod, or the outside, is attached.
@@ -63,7 +65,9 @@ func (r *rig) cli(format string, args ...any) string {
 	r.Helper()
 	command := fmt.Sprintf(format, args...)
 	reply := &vlib.CliInbandReply{}
-	if err := r.conn.Invoke(context.Background(), &vlib.CliInband{Cmd: command}, reply); err != nil || reply.Retval != 0 {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := r.conn.Invoke(ctx, &vlib.CliInband{Cmd: command}, reply); err != nil || reply.Retval != 0 {
 		r.Fatalf("%s: %d %s (%v)", command, reply.Retval, reply.Reply, err)
 	}
 	return reply.Reply
@@ -180,4 +184,36 @@ func (r *rig) counter(node, reason string) int {
 		}
 	}
 	return sum
+}
+
+func (r *rig) stats() *contiv.ContivStatsGetReply {
+	r.Helper()
+	reply, err := r.api.ContivStatsGet(r.Context(), &contiv.ContivStatsGet{})
+	r.do(nil, err)
+	return reply
+}
+
+// buffersUsed is how many of VPP's buffers are neither free nor in a thread's cache.
+func (r *rig) buffersUsed() int {
+	r.Helper()
+	for line := range strings.Lines(r.cli("show buffers")) {
+		if f := strings.Fields(line); len(f) > 7 && strings.HasPrefix(line, "default-numa-0") {
+			used, _ := strconv.Atoi(f[len(f)-1])
+			return used
+		}
+	}
+	r.Fatal("no line of the default pool")
+	return 0
+}
+
+// eventually waits for a condition.
+func (r *rig) eventually(what string, holds func() bool) {
+	r.Helper()
+	for range 200 {
+		if holds() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	r.Errorf("not within ten seconds: %s", what)
 }

@@ -40,7 +40,10 @@ void
 vl_api_contiv_endpoint_del_t_handler (vl_api_contiv_endpoint_del_t *mp)
 {
   vl_api_contiv_endpoint_del_reply_t *rmp;
-  int rv = contiv_endpoint_del (vlib_get_main (), ntohl (mp->sw_if_index));
+  int rv;
+  VALIDATE_SW_IF_INDEX (mp);
+  rv = contiv_endpoint_del (vlib_get_main (), ntohl (mp->sw_if_index));
+  BAD_SW_IF_INDEX_LABEL;
   REPLY_MACRO (VL_API_CONTIV_ENDPOINT_DEL_REPLY);
 }
 

@@ -1,0 +1,299 @@
+package plugin_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+// site is a client's and a server's interface, both pods', and a service of each family in front of the server.
+type site struct {
+	*rig
+	client, server *generator
+	all            []*generator
+}
+
+func newSite(r *rig) *site {
+	r.Helper()
+	s := &site{rig: r, client: r.pg(""), server: r.pg("")}
+	s.all = []*generator{s.client, s.server}
+	for _, g := range s.all {
+		r.pgEndpoint(g, contiv.CONTIV_ROLE_API_POD, g.v4, g.v6)
+	}
+	r.network("10.1.0.0/16", contiv.CONTIV_CLASS_API_POD)
+	r.network("fd00:1::/32", contiv.CONTIV_CLASS_API_POD)
+	r.masquerade("10.1.1.1", "fd00:1:1::1")
+	id := uint64(0)
+	for _, proto := range []uint8{tcp, udp, sctp} {
+		for _, ends := range [][2]string{{"10.96.0.1:80", "10.1.2.2:8080"}, {"[fd00:96::1]:80", "[fd00:1:2::2]:8080"}} {
+			id++
+			r.service(id, ends[0], proto, ends[1])
+		}
+	}
+	return s
+}
+
+func onSite(t *testing.T, run func(s *site)) {
+	for _, n := range []int{0, 1, 2} {
+		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) { run(newSite(newRig(t, vpptest.Options{Workers: n}))) })
+	}
+}
+
+// asked and answered are what a client sends to a service, and what the server gets.
+func asked(v6 bool, proto uint8, port uint16) (sent, got flow) {
+	if v6 {
+		client := netip.AddrPortFrom(netip.MustParseAddr("fd00:1:1::2"), port)
+		return flow{proto, client, netip.MustParseAddrPort("[fd00:96::1]:80")}, flow{proto, client, netip.MustParseAddrPort("[fd00:1:2::2]:8080")}
+	}
+	client := netip.AddrPortFrom(netip.MustParseAddr("10.1.1.2"), port)
+	return flow{proto, client, netip.MustParseAddrPort("10.96.0.1:80")}, flow{proto, client, netip.MustParseAddrPort("10.1.2.2:8080")}
+}
+
+// expect sends packets and compares the flows that come out of a generator; nothing else may come out.
+func (s *site) expect(from, to *generator, packets [][]byte, want ...flow) [][]byte {
+	s.Helper()
+	out := s.send(from, s.all, packets...)
+	var got []flow
+	for _, p := range out[to.n] {
+		f, _, right := read(p)
+		if !right {
+			s.Errorf("wrong checksum: % x", p)
+		}
+		got = append(got, f)
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("came out of pg%d: %v, want %v", to.n, got, want)
+	}
+	for n, all := range out {
+		if n != to.n && len(all) > 0 {
+			s.Errorf("came out of pg%d: % x", n, all)
+		}
+	}
+	return out[to.n]
+}
+
+var families = []bool{false, true}
+
+// Packets of a service and their answers, and their checksums.
+func TestTranslation(t *testing.T) {
+	onSite(t, func(s *site) {
+		for _, v6 := range families {
+			for _, proto := range []uint8{tcp, udp} {
+				sent, got := asked(v6, proto, 1000)
+				s.expect(s.client, s.server, [][]byte{sent.packet(syn, []byte("to the service"))}, got)
+				s.expect(s.server, s.client, [][]byte{got.back().packet(syn|ack, []byte("back"))}, sent.back())
+				if trace := s.trace(s.client, sent.packet(ack, nil)); !bytes.Contains(trace, []byte(fmt.Sprint("as ", got.src, " -> ", got.dst))) {
+					s.Errorf("trace: %s", trace)
+				}
+			}
+		}
+	})
+}
+
+func (s *site) trace(from *generator, p []byte) []byte {
+	s.Helper()
+	s.cli("clear trace")
+	s.cli("trace add pg-input 1")
+	s.send(from, s.all, p)
+	return []byte(s.cli("show trace"))
+}
+
+// Fragments of a large datagram go to the backend, in whatever order they come; what has no first one comes out of nothing.
+func TestFragments(t *testing.T) {
+	onSite(t, func(s *site) {
+		payload := bytes.Repeat([]byte("0123456789"), 400)
+		id := uint32(0)
+		for _, v6 := range families {
+			sent, got := asked(v6, udp, 2000)
+			later := flow{udp, netip.AddrPortFrom(got.src.Addr(), 0), netip.AddrPortFrom(got.dst.Addr(), 0)}
+			for range 2 {
+				id++
+				f := fragments(sent.packet(0, payload), id, 1400)
+				s.expect(s.client, s.server, f, got, later, later)
+				id++
+				f = fragments(sent.packet(0, payload), id, 1400)
+				s.expect(s.client, s.server, [][]byte{f[2], f[1], f[0]}, got, later, later)
+			}
+			id++
+			s.expect(s.client, s.server, fragments(sent.packet(0, payload), id, 1400)[1:])
+		}
+	})
+}
+
+// A flood of fragments that never have a first one leaves buffers, and the other pods' fragments.
+func TestFragmentFlood(t *testing.T) {
+	onSite(t, func(s *site) {
+		sent, got := asked(false, udp, 2000)
+		later := flow{udp, netip.AddrPortFrom(got.src.Addr(), 0), netip.AddrPortFrom(got.dst.Addr(), 0)}
+		var flood [][]byte
+		for id := range uint32(5000) {
+			flood = append(flood, fragments(sent.packet(0, make([]byte, 100)), id, 64)[1])
+		}
+		before := s.buffersUsed()
+		s.expect(s.client, s.server, flood)
+		if used := s.buffersUsed() - before; used > 64+64 {
+			s.Errorf("%d buffers wait", used)
+		}
+		back := fragments(got.back().packet(0, make([]byte, 100)), 77, 64)
+		s.expect(s.client, s.server, [][]byte{sent.packet(0, nil)}, got)
+		s.expect(s.server, s.client, back, sent.back(), flow{udp, netip.AddrPortFrom(sent.dst.Addr(), 0), netip.AddrPortFrom(sent.src.Addr(), 0)})
+		_ = later
+		s.eventually("all buffers are back", func() bool { return s.buffersUsed() <= before })
+	})
+}
+
+// An ICMP error of a router on the way to the backend, and one of the client's, each with the ends that the other knows.
+func TestErrors(t *testing.T) {
+	onSite(t, func(s *site) {
+		for _, v6 := range families {
+			sent, got := asked(v6, udp, 3000)
+			s.expect(s.client, s.server, [][]byte{sent.packet(0, []byte("hello"))}, got)
+			proto, unreachable := uint8(icmp4), uint8(3)
+			if v6 {
+				proto, unreachable = icmp6, 1
+			}
+			tell := func(from, to netip.Addr, inner []byte) []byte {
+				f := flow{proto, netip.AddrPortFrom(from, 0), netip.AddrPortFrom(to, 0)}
+				b := append([]byte{unreachable, 3, 0, 0, 0, 0, 0, 0}, inner...)
+				be.PutUint16(b[2:], f.checksum(b))
+				return ip(proto, from, to, b)
+			}
+			out := s.expect(s.server, s.client, [][]byte{tell(got.dst.Addr(), got.src.Addr(), got.packet(0, []byte("hello")))},
+				flow{proto, netip.AddrPortFrom(sent.dst.Addr(), 0), netip.AddrPortFrom(sent.src.Addr(), 0)})
+			if len(out) == 1 && !bytes.HasSuffix(out[0], sent.packet(0, []byte("hello"))[len(sent.packet(0, nil))-8:]) {
+				s.Errorf("inside: % x", out[0])
+			}
+		}
+	})
+}
+
+// A frontend without backends answers, from its own address, with a reset or an ICMP error; not more than a thousand a second.
+func TestReject(t *testing.T) {
+	onSite(t, func(s *site) {
+		for n, ends := range []string{"10.96.0.9:80", "[fd00:96::9]:80"} {
+			v6 := n == 1
+			s.service(90+uint64(n), ends, tcp)
+			s.service(92+uint64(n), ends, udp)
+			client, _ := asked(v6, tcp, 4000)
+			to := flow{tcp, client.src, netip.MustParseAddrPort(ends)}
+			out := s.expect(s.client, s.client, [][]byte{to.packet(syn, nil)}, to.back())
+			if _, flags, _ := read(out[0]); flags != rst|ack {
+				s.Errorf("flags of the answer: %x", flags)
+			}
+			proto := uint8(icmp4)
+			if v6 {
+				proto = icmp6
+			}
+			s.expect(s.client, s.client, [][]byte{flow{udp, to.src, to.dst}.packet(0, []byte("hello"))},
+				flow{proto, netip.AddrPortFrom(to.dst.Addr(), 0), netip.AddrPortFrom(to.src.Addr(), 0)})
+			var flood [][]byte
+			for range 20000 {
+				flood = append(flood, to.packet(syn, nil))
+			}
+			time.Sleep(time.Second) // a second's worth of answers is saved up
+			got := len(s.send(s.client, s.all, flood...)[s.client.n])
+			if got < 900 || got > 3000 {
+				s.Errorf("%d answers to %d packets", got, len(flood))
+			}
+		}
+	})
+}
+
+// What a pod may not send does not come out, and is counted.
+func TestSpoofing(t *testing.T) {
+	onSite(t, func(s *site) {
+		for name, p := range map[string][]byte{
+			"another pod's source":       newFlow(udp, "10.1.2.9:1", "10.1.2.2:2").packet(0, nil),
+			"another pod's IPv6 source":  newFlow(udp, "[fd00:1:2::9]:1", "[fd00:1:2::2]:2").packet(0, nil),
+			"the frontend's":             newFlow(udp, "10.96.0.1:80", "10.1.2.2:2").packet(0, nil),
+			"no source":                  newFlow(udp, "0.0.0.0:68", "255.255.255.255:67").packet(0, nil),
+			"a DHCP server's answer":     newFlow(udp, "10.1.1.2:67", "10.1.2.2:68").packet(0, nil),
+			"multicast, another source":  newFlow(udp, "10.1.2.9:1", "224.0.0.9:520").packet(0, nil),
+			"router advertisement":       newFlow(icmp6, "[fe80::1]:0", "[ff02::1]:0").packet(134, make([]byte, 8)),
+			"router advertisement, own":  newFlow(icmp6, "[fd00:1:1::2]:0", "[ff02::1]:0").packet(134, make([]byte, 8)),
+			"advertisement of another":   newFlow(icmp6, "[fe80::2]:0", "[ff02::1]:0").packet(136, netip.MustParseAddr("fd00:1:2::2").AsSlice()),
+			"a fragment, another source": fragments(newFlow(udp, "10.1.2.9:1", "10.1.2.2:2").packet(0, make([]byte, 100)), 1, 64)[0],
+		} {
+			before := s.stats().Spoofed
+			if out := s.send(s.client, s.all, p); len(out) > 0 {
+				s.Errorf("%s: came out: %v", name, out)
+			}
+			if n := s.stats().Spoofed - before; n != 1 {
+				s.Errorf("%s: counted %d times", name, n)
+			}
+		}
+		before := s.stats().Spoofed
+		s.send(s.client, s.all, arp(s.client.n, netip.MustParseAddr("10.1.1.7"), netip.MustParseAddr("10.1.1.1")))
+		if s.stats().Spoofed != before+1 {
+			s.Error("ARP with another's address is not counted")
+		}
+		s.send(s.client, s.all, arp(s.client.n, s.client.v4, netip.MustParseAddr("10.1.1.1")))
+		if s.stats().Spoofed != before+1 {
+			s.Error("ARP with the pod's address is counted")
+		}
+	})
+}
+
+func arp(n int, sender, target netip.Addr) []byte {
+	b := append(append([]byte{255, 255, 255, 255, 255, 255}, hostMAC(n)...), 8, 6, 0, 1, 8, 0, 6, 4, 0, 1)
+	b = append(append(append(b, hostMAC(n)...), sender.AsSlice()...), 0, 0, 0, 0, 0, 0)
+	return append(b, target.AsSlice()...)
+}
+
+// Tunnel packets of a pod are dropped, also to the node's own addresses.
+func TestTunnel(t *testing.T) {
+	s := newSite(newRig(t, vpptest.Options{}))
+	s.do(s.api.ContivConfigSet(s.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{4789, 0, 0, 0}}))
+	s.expect(s.client, s.server, [][]byte{newFlow(udp, "10.1.1.2:4789", "10.1.2.2:4789").packet(0, nil)})
+	s.expect(s.client, s.server, [][]byte{newFlow(udp, "10.1.1.2:5000", "10.1.2.2:4790").packet(0, nil)}, newFlow(udp, "10.1.1.2:5000", "10.1.2.2:4790"))
+	if n := s.stats().Tunnel; n != 1 {
+		t.Errorf("%d tunnel packets counted", n)
+	}
+}
+
+// One pod's flood of new connections ends at its limit and leaves others' room, and its own open connections.
+func TestLimit(t *testing.T) {
+	onSite(t, func(s *site) {
+		const limit = 1000
+		s.do(s.api.ContivConfigSet(s.Context(), &contiv.ContivConfigSet{EndpointConnections: limit}))
+		sent, got := asked(false, tcp, 999)
+		s.expect(s.client, s.server, [][]byte{sent.packet(syn, nil)}, got)
+		var flood [][]byte
+		for port := range uint16(20000) {
+			f, _ := asked(false, udp, 1000+port)
+			flood = append(flood, f.packet(0, nil))
+		}
+		if n := len(s.send(s.client, s.all, flood...)[s.server.n]); n != limit-1 {
+			s.Errorf("%d packets of the flood came out", n)
+		}
+		if st := s.stats(); st.Connections4 != limit || st.RefusedLimit != 20000-limit+1 {
+			s.Errorf("stats: %+v", st)
+		}
+		s.expect(s.client, s.server, [][]byte{sent.packet(ack, nil)}, got)
+		s.expect(s.server, s.client, [][]byte{got.back().packet(syn|ack, nil)}, sent.back())
+		other := flow{udp, netip.AddrPortFrom(s.server.v4, 40000), netip.MustParseAddrPort("10.96.0.1:80")}
+		s.expect(s.server, s.server, [][]byte{other.packet(0, nil)}, flow{udp, netip.MustParseAddrPort("10.1.1.1:40000"), netip.MustParseAddrPort("10.1.2.2:8080")})
+	})
+}
+
+// The interface's end ends its connections; VPP without endpoints forwards as ever.
+func TestEnd(t *testing.T) {
+	onSite(t, func(s *site) {
+		sent, got := asked(false, udp, 999)
+		s.expect(s.client, s.server, [][]byte{sent.packet(0, nil), fragments(sent.packet(0, make([]byte, 99)), 1, 64)[1]}, got)
+		s.do(s.api.ContivEndpointDel(s.Context(), &contiv.ContivEndpointDel{SwIfIndex: s.client.index}))
+		s.eventually("its connections end", func() bool { return s.stats().Connections4 == 0 })
+		direct := newFlow(udp, "10.1.1.9:1", "10.1.2.2:2")
+		s.expect(s.client, s.server, [][]byte{direct.packet(0, nil)}, direct)
+		s.cli("delete packet-generator interface pg%d", s.server.n)
+		if out := s.cli("show contiv endpoints"); out != "" {
+			s.Errorf("endpoints are left: %s", out)
+		}
+	})
+}
