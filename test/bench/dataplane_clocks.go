@@ -23,8 +23,6 @@ const (
 	services = 16
 	// measured is how many packets a measurement has.
 	measured = 250_000
-	// contivPlugin is our own plugin of VPP.
-	contivPlugin = "contiv_plugin.so"
 )
 
 // clockCase is a way of packets through a node.
@@ -103,14 +101,13 @@ func clockSides(e *env) []turnSide {
 		{name: "NAT44", cases: append(append(podCases(), serviceCases("IPv4", 0)...), serviceCases("IPv6", 1)...)},
 		{name: "cnat", args: []string{"--cnat-ipv4"}, cases: append(podCases(), serviceCases("IPv4", 0)...)},
 	}
-	plugin := filepath.Join(pluginDir(), contivPlugin)
-	if _, err := os.Stat(plugin); err == nil {
+	if _, err := vpptest.Plugin(context.Background(), ""); err == nil {
 		nodes = append(nodes, node{
 			name: "contiv", contiv: true,
 			cases: append(append(podCases(), serviceCases("IPv4", 0)...), serviceCases("IPv6", 1)...),
 		})
 	} else {
-		fmt.Println("   clocks: the source check by our own plugin is left out: this VPP has no", contivPlugin)
+		fmt.Println("   clocks: our own plugin is left out:", firstLines(err.Error(), 1))
 	}
 	var sides []turnSide
 	for _, n := range nodes {
@@ -119,9 +116,7 @@ func clockSides(e *env) []turnSide {
 			AgentArgs:  append([]string{"--warm-pool=0", "--nat-sessions=2000000"}, n.args...),
 			NoServices: n.plain, VPP: vpptest.Options{HeapMB: 2048, Buffers: 32768},
 		}
-		if !n.contiv {
-			opts.VPP.Config = "plugins { plugin " + contivPlugin + " { disable } }\n"
-		}
+		opts.VPP.Plugin = n.contiv
 		sides = append(sides, turnSide{
 			name: n.name, standIn: !lab.HasVhostNet(),
 			turn: func(ctx context.Context, add adder) error {
@@ -130,16 +125,6 @@ func clockSides(e *env) []turnSide {
 		})
 	}
 	return sides
-}
-
-// pluginDir is where VPP's plugins are.
-func pluginDir() string {
-	bin, _ := vpptest.Find()
-	dirs, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(bin)), "lib*", "*", "vpp_plugins")) // well formed
-	if len(dirs) == 0 {
-		return ""
-	}
-	return dirs[0]
 }
 
 // clockWorld has pods a and b on the first node, c on the second. b is behind the services.
@@ -163,7 +148,7 @@ func clockTurn(ctx context.Context, opts lab.Options, cases []clockCase, plain, 
 		return err
 	}
 	defer os.RemoveAll(w.dir)
-	if err := w.prepare(ctx); err != nil {
+	if err := w.prepare(ctx, opts); err != nil {
 		return err
 	}
 	var errs []error
@@ -180,7 +165,7 @@ func clockTurn(ctx context.Context, opts lab.Options, cases []clockCase, plain, 
 	return errors.Join(errs...)
 }
 
-func (w *clockWorld) prepare(ctx context.Context) (err error) {
+func (w *clockWorld) prepare(ctx context.Context, opts lab.Options) (err error) {
 	for _, p := range []struct {
 		name string
 		node int
@@ -212,10 +197,28 @@ func (w *clockWorld) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("the interface of pod %s: %w\n%s", w.a.Name, err, out)
 	}
 	time.Sleep(2 * time.Second) // services are rendered, and neighbours of the uplink are known
+	if opts.VPP.Plugin {
+		return w.usesPlugin()
+	}
 	if w.plain {
 		return takeTranslationOff(w.Nodes[0].VPP)
 	}
 	return nil
+}
+
+// usesPlugin: the agent has put features of our plugin on the pods' interfaces.
+func (w *clockWorld) usesPlugin() error {
+	ifc := w.ifs[w.a.IPs[0].String()]
+	out, err := w.Nodes[0].VPP.CLI("show interface features " + ifc)
+	if err != nil {
+		return err
+	}
+	for _, f := range parseFeatures(ifc, out) {
+		if strings.HasPrefix(f.name, "contiv") {
+			return nil
+		}
+	}
+	return errors.New("the plugin is loaded, but the agent has not put it on the pods' interfaces")
 }
 
 // measure sends n flows once, and then measures how many clocks a packet takes.

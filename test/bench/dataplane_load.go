@@ -38,6 +38,7 @@ func loadSides(e *env) []turnSide {
 	if e.vpp {
 		ways = append(ways,
 			way{name: "TAP", dataplane: "vpp", config: "useTAPInterfaces: true\n"},
+			way{name: "TAP, ring 1024", dataplane: "vpp", config: "useTAPInterfaces: true\ntapv2TxRingSize: 1024\n"},
 			way{name: "VETH", dataplane: "vpp", config: "useTAPInterfaces: false\n"})
 	}
 	var sides []turnSide

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
-// connections counts short connections.
-type connections struct{ made, failed atomic.Int64 }
+// connections counts short connections, and those that TCP had to try again for long.
+type connections struct{ made, failed, slow atomic.Int64 }
 
 const (
 	// Clients' ports. Each client has others for each server: VPP confuses connections of a client that uses a port again for
@@ -20,7 +20,9 @@ const (
 	firstClientPort = 10_000
 	portsPerTarget  = 2_000
 	connectEvery    = 100 * time.Millisecond
-	answerLimit     = 10 * time.Second
+	// Where many processes want few processors, packets are lost at full rings, and TCP waits twice as long each time.
+	answerLimit = 30 * time.Second
+	slowFrom    = 3 * time.Second
 )
 
 // connect makes short connections from all pods, the hosts and the outside to pods and services.
@@ -54,9 +56,13 @@ func (s *soak) connectFrom(ctx context.Context, ns *testbed.Namespace, targets [
 			continue
 		}
 		s.connections.made.Add(1)
+		if time.Since(begin) > slowFrom {
+			s.connections.slow.Add(1)
+		}
 	}
 }
 
 func (c *connections) String() string {
-	return fmt.Sprintf("%d connections, %d failed", c.made.Load()+c.failed.Load(), c.failed.Load())
+	return fmt.Sprintf("%d connections, %d failed, %d took more than %s", c.made.Load()+c.failed.Load(), c.failed.Load(),
+		c.slow.Load(), slowFrom)
 }
