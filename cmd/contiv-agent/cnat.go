@@ -19,8 +19,8 @@ func (o *cnatOptions) register(f *pflag.FlagSet) {
 		"natExternalTraffic has no effect then")
 }
 
-// renderCnatServices makes VPP's cnat serve services.
-func (a *agent) renderCnatServices(p *service.Plugin, host *hostPorts) {
+// cnatRenderers make VPP's cnat serve services.
+func (a *agent) cnatRenderers(p *service.Plugin, host *hostPorts) []renderer.ServiceRendererAPI {
 	families := renderer.FamilyIPv6
 	if a.opts.cnat.ipv4 {
 		families |= renderer.FamilyIPv4
@@ -31,8 +31,9 @@ func (a *agent) renderCnatServices(p *service.Plugin, host *hostPorts) {
 	if host != nil {
 		deps.SetPlaces, deps.SetAliases = host.setPlaces, host.setAliases
 	}
-	p.RegisterRenderer(cnat.New(deps))
+	out := []renderer.ServiceRendererAPI{cnat.New(deps)}
 	if host != nil {
-		p.RegisterRenderer(hostend.New(hostend.Deps{Network: a.ipnet, Families: families, Set: host.setEnd}))
+		out = append(out, hostend.New(hostend.Deps{Network: a.ipnet, Families: families, Set: host.setEnd}))
 	}
+	return out
 }

@@ -50,13 +50,13 @@ func statsSocket(apiSocket string) string {
 	return filepath.Join(filepath.Dir(apiSocket), "stats.sock")
 }
 
-// renderIPv4Services makes VPP's NAT serve services, and translate what pods send to the outside.
-func (a *agent) renderIPv4Services(p *service.Plugin, host *hostPorts) {
+// nat44Renderers makes VPP's NAT serve services, and translate what pods send to the outside.
+func (a *agent) nat44Renderers(p *service.Plugin, host *hostPorts) []renderer.ServiceRendererAPI {
 	deps := nat44.Deps{NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44")}
 	if host != nil {
 		deps.HostPorts, deps.HostAliases = host, host
 	}
-	p.RegisterRenderer(nat44.New(deps))
+	return []renderer.ServiceRendererAPI{nat44.New(deps)}
 }
 
 // hostPorts passes on what the host's own stack has to do for services.
@@ -96,6 +96,23 @@ func (h *hostPorts) setAliases(ipv6 bool, list []hostend.Alias) {
 		wanted.Aliases = append(wanted.Aliases, hostports.Alias{At: a.At, Proto: proto, To: a.To})
 	}
 	h.Keeper.SetAliases(ipv6, wanted)
+}
+
+// setNodePorts is setEnd without the alias of the host's own address, which cnat alone needs.
+func (h *hostPorts) setNodePorts(ipv6 bool, end hostend.End) {
+	end.Own, end.Alias = netip.Addr{}, netip.Addr{}
+	h.setEnd(ipv6, end)
+}
+
+// withdraw takes back the aliases and places that only NAT44 and cnat need.
+func (h *hostPorts) withdraw() {
+	if h == nil {
+		return
+	}
+	for _, ipv6 := range []bool{false, true} {
+		h.setAliases(ipv6, nil)
+		h.setPlaces(ipv6, hostend.Places{})
+	}
 }
 
 func (h *hostPorts) setEnd(ipv6 bool, end hostend.End) {

@@ -15,6 +15,10 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/choice"
+	"contiv.dev/vswitch/plugins/service/renderer/hostend"
+	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
 // vppMover is VPP, or its fake.
@@ -77,14 +81,29 @@ func (m *vppMover) register(d *dataplane) error {
 	})
 }
 
-// renderServices implements mover.
+// renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers.
 func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
 	host := a.newHostPorts()
+	without := a.cnatRenderers(p, host)
 	if !a.opts.cnat.ipv4 {
-		a.renderIPv4Services(p, host)
+		without = append(a.nat44Renderers(p, host), without...)
 	}
-	a.renderCnatServices(p, host)
+	p.RegisterRenderer(choice.New(choice.Deps{
+		HasPlugin: a.ipnet.HasPlugin, With: a.pluginRenderers(p, host), Without: without, Withdraw: host.withdraw,
+	}))
 	return nil
+}
+
+// pluginRenderers make our own VPP plugin serve services of both families. Node ports at the host's own addresses are handed to
+// VPP by the host.
+func (a *agent) pluginRenderers(p *service.Plugin, host *hostPorts) []renderer.ServiceRendererAPI {
+	out := []renderer.ServiceRendererAPI{vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: p.Txn()})}
+	if host != nil {
+		out = append(out, hostend.New(hostend.Deps{
+			Network: a.ipnet, Families: renderer.FamilyIPv4 | renderer.FamilyIPv6, Set: host.setNodePorts,
+		}))
+	}
+	return out
 }
 
 // start implements mover: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.

@@ -144,6 +144,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 		switch m := a.dataplane.mover.(type) {
 		case *vppMover:
 			d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
+			d.PluginNAT = true
 			d.NoNAT44 = a.opts.cnat.ipv4
 			d.VPPPlugin = m.plugin
 			m.nics.Remember(a.db.local, a.log)

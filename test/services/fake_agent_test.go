@@ -35,9 +35,11 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/choice"
 	"contiv.dev/vswitch/plugins/service/renderer/cnat"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
+	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
 // fakeAgent is the agent in this process, made of the same parts as cmd/contiv-agent makes it, but for CNI, REST and the
@@ -184,6 +186,7 @@ func (a *fakeAgent) makePlugins() (err error) {
 		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.log, a.ctl, a.label(), a.conf
 		d.IPAM, d.NodeSync, d.PodManager = a.ipam, a.nodesync, a.pods
 		d.LinuxNsPlugin, d.MgmtIPs, d.ServesServices = a.node, a.nodesync, true
+		d.VPPPlugin, d.PluginNAT = vppkinds.NewPlugin(a.vpp, a.log), true
 	}))
 	return a.ipnet.Init()
 }
@@ -194,16 +197,28 @@ func (a *fakeAgent) makeServices() error {
 		PodManager: a.pods, HTTPHandlers: a.rest, Healthy: func() bool { ok, _ := a.ctl.Ready(); return ok },
 		HealthCheckAddress: a.node.healthAddr(),
 	})
-	a.services.RegisterRenderer(nat44.New(nat44.Deps{
-		NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log, HostPorts: fakeHostPorts{a.node},
-		HostAliases: fakeHostPorts{a.node},
-	}))
-	a.services.RegisterRenderer(cnat.New(cnat.Deps{
-		NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Families: renderer.FamilyIPv6, Log: a.log,
-		SetPlaces: fakeHostPorts{a.node}.setPlaces, SetAliases: fakeHostPorts{a.node}.setAliases,
-	}))
-	a.services.RegisterRenderer(hostend.New(hostend.Deps{
-		Network: a.ipnet, Families: renderer.FamilyIPv6, Set: fakeHostPorts{a.node}.set,
+	host := fakeHostPorts{a.node}
+	a.services.RegisterRenderer(choice.New(choice.Deps{
+		HasPlugin: a.ipnet.HasPlugin, Withdraw: func() {},
+		With: []renderer.ServiceRendererAPI{
+			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}),
+			hostend.New(hostend.Deps{
+				Network: a.ipnet, Families: renderer.FamilyIPv4 | renderer.FamilyIPv6, Set: func(ipv6 bool, end hostend.End) {
+					end.Own, end.Alias = netip.Addr{}, netip.Addr{}
+					host.set(ipv6, end)
+				},
+			}),
+		},
+		Without: []renderer.ServiceRendererAPI{
+			nat44.New(nat44.Deps{
+				NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log, HostPorts: host, HostAliases: host,
+			}),
+			cnat.New(cnat.Deps{
+				NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Families: renderer.FamilyIPv6, Log: a.log,
+				SetPlaces: host.setPlaces, SetAliases: host.setAliases,
+			}),
+			hostend.New(hostend.Deps{Network: a.ipnet, Families: renderer.FamilyIPv6, Set: host.set}),
+		},
 	}))
 	return nil
 }

@@ -37,13 +37,13 @@ type fakeNode struct {
 }
 
 // newFakeWorld is the world of newWorld, with the same names and addresses, where no packet leaves this process.
-func newFakeWorld(t *testing.T) *world {
+func newFakeWorld(t *testing.T, m mode) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	dir, err := os.MkdirTemp("", prefix+"-fake-") // paths of sockets must be short
 	w := &world{
-		t: t, ctx: ctx, mode: fake, api: kubeapi.New(), sites: map[string]site{}, nodeOf: map[string]string{},
+		t: t, ctx: ctx, mode: m, api: kubeapi.New(), sites: map[string]site{}, nodeOf: map[string]string{},
 		addrs: map[string][2]netip.Addr{}, dir: dir,
 	}
 	w.must(err)
@@ -112,7 +112,7 @@ func (w *world) fakeNode(i int) {
 	}
 	n.dir, n.config = filepath.Join(w.dir, n.name), w.config(n.name)
 	w.must(os.MkdirAll(n.dir, 0o700))
-	n.fake = vppfake.New(vppfake.Config{Seed: uint64(i + 1), Resolve: w.fakes.resolve})
+	n.fake = vppfake.New(vppfake.Config{Seed: uint64(i + 1), Resolve: w.fakes.resolve, Plugin: w.mode.hasPlugin()})
 	w.t.Cleanup(func() {
 		if refused, crashes := n.fake.Refused(), n.fake.Crashes(); len(refused)+len(crashes) > 0 {
 			w.t.Errorf("VPP of %s has refused %v, and died of %v", n.name, refused, crashes)

@@ -84,8 +84,8 @@ func (w *world) spread(number int) {
 	w.put(svc, "a", "b", "c", "d")
 	w.waitEverywhere(svc, "p1 tcp cluster -> a,b,c,d")
 	for f, family := range families {
-		if w.mode == fake && family == "6" {
-			w.t.Log("fake: not covered: even spread of VPP 6: the choice of a backend is the fake's own, and not VPP's")
+		if w.mode == fake && family == "6" || w.mode == fakePlugin {
+			w.t.Log("fake: not covered: even spread: the choice of a backend is the fake's own, and not VPP's")
 			continue
 		}
 		counts := map[string]int{}
@@ -114,7 +114,7 @@ func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answe
 
 // healthCheck: load balancers are told which nodes have endpoints.
 func (w *world) healthCheck(number int) {
-	if w.mode == fake {
+	if w.mode.isFake() {
 		w.t.Log("fake: not covered: that health checks are answered at the hosts' addresses")
 	}
 	svc := w.service("health", number, func(s *corev1.Service) {
@@ -170,7 +170,7 @@ func (w *world) pressAt(to ...netip.AddrPort) *load {
 // underLoad waits for a time, on the fake for a number of connections in each family.
 func (w *world) underLoad(l *load, d time.Duration, number int64) {
 	w.t.Helper()
-	if w.mode != fake {
+	if !w.mode.isFake() {
 		time.Sleep(d)
 		return
 	}
@@ -253,7 +253,7 @@ func (w *world) backendRemoved(number int) {
 		kept := w.connectTo("tcp", "p1", at(svc, f), "c")
 		moving := w.connectTo("udp", "p1", at(svc, f), "a")
 		w.putEndpoints(svc, "c")
-		if w.mode.isVPP() && family == "6" {
+		if w.mode.isVPP() && !w.mode.hasPlugin() && family == "6" {
 			w.t.Log("otherwise than kube-proxy: VPP's cnat keeps a client's UDP session until it is idle")
 		} else {
 			w.within(10*time.Second, "IPv"+family+": a UDP client is served by the other backend", func() error {
@@ -277,7 +277,7 @@ func (w *world) portUsedAgain(number int) {
 	svc := w.service("again", number, func(s *corev1.Service) { nodePort(s, number) })
 	const closed, open = 19001, 19002 // ports that no other part uses
 	for f, family := range families {
-		if w.mode.isVPP() && family == "6" {
+		if w.mode.isVPP() && !w.mode.hasPlugin() && family == "6" {
 			w.t.Log("otherwise than kube-proxy: VPP's cnat keeps the session of a closed connection for 5 s and more")
 			continue
 		}
@@ -382,7 +382,7 @@ func (w *world) killUnderLoad(number int) {
 	local := w.service("killed-local", number+20, func(s *corev1.Service) { loadBalancerLocal()(s, number+20) })
 	w.put(local, "d") // which the other one does not have: letter H
 	to := lbAt(local)
-	if w.mode.isVPP() {
+	if w.mode.isVPP() && !w.mode.hasPlugin() {
 		to = to[:1] // letter C
 	}
 	for f := range to {
@@ -439,7 +439,7 @@ func lbAt(svc *corev1.Service) (out []netip.AddrPort) {
 }
 
 func (w *world) writesMetric() string {
-	if w.mode == vpp {
+	if w.mode.realVPP() {
 		return "contiv_vpp_writes_total"
 	}
 	return "contiv_linux_writes_total"

@@ -53,19 +53,21 @@ func run(m *testing.M) int {
 
 // needBinaries: everything but the fake runs real agents.
 func needBinaries() bool {
-	return os.Geteuid() == 0 && slices.ContainsFunc(modes(), func(m mode) bool { return m != fake })
+	return os.Geteuid() == 0 && slices.ContainsFunc(modes(), func(m mode) bool { return !m.isFake() })
 }
 
 // mode is what serves services.
 type mode string
 
-// The modes. The fake is agents in this process on vppfake, and needs nothing. With kube-proxy, our agents connect the pods on
+// The modes. vpp-plugin and fake-plugin are VPP with our plugin, and its fake; vpp and fake are without. The fake is agents in this process on vppfake, and needs nothing. With kube-proxy, our agents connect the pods on
 // the Linux dataplane and know nothing of Kubernetes.
 const (
 	fake          mode = "fake"
+	fakePlugin    mode = "fake-plugin"
 	linuxNFT      mode = "linux-nft"
 	linuxIptables mode = "linux-iptables"
 	vpp           mode = "vpp"
+	vppPlugin     mode = "vpp-plugin"
 	kubeProxy     mode = "kube-proxy"
 )
 
@@ -73,25 +75,32 @@ const (
 const modesVariable = "CONTIV_SERVICES_MODES"
 
 func modes() []mode {
-	all := []mode{fake, linuxNFT, linuxIptables, vpp, kubeProxy}
+	all := []mode{fake, fakePlugin, linuxNFT, linuxIptables, vpp, vppPlugin, kubeProxy}
 	only := os.Getenv(modesVariable)
 	if only == "" {
-		return all[:4]
+		return all[:6]
 	}
 	return slices.DeleteFunc(all, func(m mode) bool { return !slices.Contains(strings.Split(only, ","), string(m)) })
 }
 
 // isVPP: VPP, or its fake.
-func (m mode) isVPP() bool { return m == vpp || m == fake }
+func (m mode) isVPP() bool { return m.realVPP() || m.isFake() }
+
+func (m mode) realVPP() bool { return m == vpp || m == vppPlugin }
+
+func (m mode) isFake() bool { return m == fake || m == fakePlugin }
+
+// hasPlugin: VPP serves with our plugin, without any of the faults of its own NAT.
+func (m mode) hasPlugin() bool { return m == vppPlugin || m == fakePlugin }
 
 // needs skips the test if what the mode needs is not there.
 func (m mode) needs(t *testing.T) {
 	t.Helper()
-	if m != fake && os.Geteuid() != 0 {
+	if !m.isFake() && os.Geteuid() != 0 {
 		t.Skipf("%s: skipped: network namespaces need root", m)
 	}
 	switch m {
-	case vpp:
+	case vpp, vppPlugin:
 		if _, ok := vpptest.Find(); !ok {
 			t.Skip(vpptest.ErrNoVPP)
 		}

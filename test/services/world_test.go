@@ -56,8 +56,8 @@ var (
 
 func newWorld(t *testing.T, m mode) *world {
 	t.Helper()
-	if m == fake {
-		return newFakeWorld(t)
+	if m.isFake() {
+		return newFakeWorld(t, m)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, m mode) *world {
 	t.Cleanup(w.close)
 	w.outside()
 	for i, n := range c.Nodes {
-		if w.mode != vpp {
+		if !w.mode.realVPP() {
 			w.route(n.Namespace)
 		}
 		// Each rejection tells; the kernel by itself does so once a second.
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, m mode) *world {
 		start, cancel := context.WithTimeout(ctx, 30*time.Second)
 		w.must(n.StartAgent(start))
 		cancel()
-		if w.mode == vpp {
+		if w.mode.realVPP() {
 			gateway := fmt.Sprintf("fd00:172:30:%d::1", i+1)
 			w.within(10*time.Second, "the way to VPP", func() error { return n.PingOnce(w.ctx, gateway, 0) })
 			w.route(n.Namespace)
@@ -131,15 +131,16 @@ func (w *world) kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") 
 func (w *world) options() testbed.ClusterOptions {
 	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
 	opts := testbed.ClusterOptions{
-		Name: name, Nodes: 2, Unstarted: true, Addressed: w.mode != vpp,
+		Name: name, Nodes: 2, Unstarted: true, Addressed: !w.mode.realVPP(),
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: "linux"},
 		ConfigOf: func(i int) string { return w.config(testbed.NodeName(name, i)) },
 	}
 	args := []string{"--kubeconfig=" + w.kubeconfig(), "--log-level=info"}
 	switch w.mode {
-	case vpp:
+	case vpp, vppPlugin:
 		_, err := os.Stat("/dev/vhost-net")
-		opts.Node.Dataplane, opts.Node.VPP = "vpp", &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 16384}
+		opts.Node.Dataplane = "vpp"
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 16384, Plugin: w.mode.hasPlugin()}
 	case kubeProxy:
 		args = []string{"--kubernetes=off"}
 	default:
@@ -174,7 +175,7 @@ func (w *world) nodeAddrs(i int) [2]netip.Addr {
 // hostAddrs are the addresses of a node's own network namespace.
 func (w *world) hostAddrs(n *testbed.Node, i int) [2]netip.Addr {
 	w.t.Helper()
-	if w.mode != vpp {
+	if !w.mode.realVPP() {
 		return w.nodeAddrs(i)
 	}
 	v6 := netip.MustParseAddr(fmt.Sprintf("fd00:99::%x", 101+i))
@@ -199,7 +200,7 @@ func (w *world) outside() {
 // route gives a node a default route, as nodes have one. With VPP it leads to VPP, as the operator has to see to (STN does).
 func (w *world) route(ns *testbed.Namespace) {
 	w.t.Helper()
-	if w.mode == vpp {
+	if w.mode.realVPP() {
 		for i := range w.Nodes {
 			if w.Nodes[i].Namespace == ns {
 				w.ip(ns, fmt.Sprintf("route add default via 172.30.%d.1", i+1))

@@ -236,6 +236,8 @@ typedef struct
   uint8_t flags;
   uint64_t id;
   uint32_t users; /* targets of frontends */
+  uint32_t next_emptying;
+  uint8_t emptying; /* sweeps until the last backend leaves; 0: it stays */
   cv_members_t *members; /* NULL: none */
   char name[CV_NAME_LEN];
 } cv_service_t;
@@ -324,6 +326,7 @@ struct cv_main
   cv_batch_t *batches, **last_batch;
   cv_retired_t *retired;
   uint32_t dead_owners; /* list of those whose endpoint has gone, by next_free */
+  uint32_t emptying; /* list of services whose last backend leaves, by next_emptying */
   uint32_t draining; /* list of backends that have gone, by next_free */
 };
 
@@ -467,6 +470,7 @@ cv_class_t cv_class_of (const cv_main_t *m, const cv_addr_t *a, bool ip6);
 bool cv_in_ranges (const cv_main_t *m, uint32_t range, const cv_addr_t *a, bool ip6);
 cv_frontend_slot_t *cv_frontend_find (const cv_main_t *m, const cv_addr_t *a, uint8_t proto, uint16_t port, bool ip6);
 void cv_release_drained (cv_main_t *m);
+void cv_empty_services (cv_main_t *m);
 bool cv_is_backend (const cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6);
 uint32_t cv_member_at (const cv_main_t *m, const cv_members_t *l, const cv_backend_t *k, bool *found);
 bool cv_prefix_contains (const cv_prefix_t *p, const cv_addr_t *a);

@@ -48,7 +48,7 @@ cv_new (const cv_config_t *config, uint32_t n_workers, uint64_t seed)
   init_pool (&m->networks, sizeof (cv_network_t));
   init_pool (&m->ranges, sizeof (cv_range_t));
   m->last_batch = &m->batches;
-  m->draining = CV_NO_INDEX;
+  m->draining = m->emptying = CV_NO_INDEX;
   m->dead_owners = CV_NO_INDEX;
   m->config.connections_max = config->connections_max;
   if (cv_config_set (m, config))
@@ -218,6 +218,7 @@ cv_sweep (cv_main_t *m, uint32_t now)
   sweep_table (m, false, now);
   sweep_table (m, true, now);
   __atomic_thread_fence (__ATOMIC_SEQ_CST);
+  cv_empty_services (m);
   cv_release_drained (m);
   release_owners (m);
   cv_gc (m);
@@ -226,7 +227,7 @@ cv_sweep (cv_main_t *m, uint32_t now)
 bool
 cv_idle (const cv_main_t *m)
 {
-  return !cv_load (&m->table[0].n) && !cv_load (&m->table[1].n) && !m->batches && !m->retired && m->draining == CV_NO_INDEX &&
+  return !cv_load (&m->table[0].n) && !cv_load (&m->table[1].n) && !m->batches && !m->retired && m->draining == CV_NO_INDEX && m->emptying == CV_NO_INDEX &&
 	 m->dead_owners == CV_NO_INDEX;
 }
 

@@ -21,7 +21,7 @@ service_get (cv_main_t *m, uint64_t id, bool make)
   return CV_NO_INDEX;
 }
 
-/* service_put forgets a service that is not defined and that no frontend names. */
+/* service_put forgets a service that is not defined and that no frontend names. It is in no list then. */
 static void
 service_put (cv_main_t *m, uint32_t index)
 {
@@ -216,6 +216,73 @@ direct_del (cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6)
   cv_retire_element (m, &m->directs, i);
 }
 
+/* backend_gone: no new connections; what is open keeps it as draining. The sweep releases it. */
+static void
+backend_gone (cv_main_t *m, uint32_t index)
+{
+  cv_backend_state_t *b = cv_pool_at (&m->backends, index);
+  direct_del (m, &b->addr, b->port, b->ip6);
+  cv_publish (&b->gone, true);
+  b->next_free = m->draining;
+  m->draining = index;
+}
+
+static cv_result_t
+remove_member (cv_main_t *m, cv_service_t *s, uint32_t at)
+{
+  uint32_t i = s->members->member[at];
+  cv_result_t r = publish_members (m, s, at, CV_NO_INDEX, true);
+  if (!r)
+    backend_gone (m, i);
+  return r;
+}
+
+#define EMPTYING_SWEEPS 3
+
+static void
+stop_emptying (cv_main_t *m, cv_service_t *s)
+{
+  if (!s->emptying)
+    return;
+  s->emptying = 0;
+  for (uint32_t *at = &m->emptying; *at != CV_NO_INDEX; at = &((cv_service_t *) cv_pool_at (&m->services, *at))->next_emptying)
+    if (cv_pool_at (&m->services, *at) == (void *) s)
+      {
+	*at = s->next_emptying;
+	return;
+      }
+}
+
+/* leave_last lets the last backend of a service stay for two or three sweeps. Where another one takes its place, that one is added
+ * right after this one is removed, and no client is to hear meanwhile that there is none. */
+static void
+leave_last (cv_main_t *m, cv_service_t *s, uint32_t index)
+{
+  if (!s->emptying)
+    {
+      s->next_emptying = m->emptying;
+      m->emptying = index;
+    }
+  s->emptying = EMPTYING_SWEEPS;
+}
+
+/* cv_empty_services is the sweep's part of it. */
+void
+cv_empty_services (cv_main_t *m)
+{
+  for (uint32_t *at = &m->emptying, i; (i = *at) != CV_NO_INDEX;)
+    {
+      cv_service_t *s = cv_pool_at (&m->services, i);
+      if (--s->emptying)
+	at = &s->next_emptying;
+      else
+	{
+	  *at = s->next_emptying;
+	  remove_member (m, s, 0);
+	}
+    }
+}
+
 cv_result_t
 cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b)
 {
@@ -229,6 +296,7 @@ cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b)
   uint32_t at = cv_member_at (m, s->members, b, &found);
   if (found)
     {
+      stop_emptying (m, s); /* it is the last one, and stays */
       cv_store (&((cv_backend_state_t *) cv_pool_at (&m->backends, s->members->member[at]))->flags, b->flags);
       cv_changed (m);
       return CV_OK;
@@ -248,19 +316,13 @@ cv_backend_set (cv_main_t *m, uint64_t service, const cv_backend_t *b)
     {
       direct_del (m, &b->addr, b->port, b->ip6);
       cv_pool_put (&m->backends, i);
+      return r;
     }
-  return r;
-}
-
-/* backend_gone: no new connections; what is open keeps it as draining. The sweep releases it. */
-static void
-backend_gone (cv_main_t *m, uint32_t index)
-{
-  cv_backend_state_t *b = cv_pool_at (&m->backends, index);
-  direct_del (m, &b->addr, b->port, b->ip6);
-  cv_publish (&b->gone, true);
-  b->next_free = m->draining;
-  m->draining = index;
+  if (!s->emptying)
+    return CV_OK;
+  /* the one that leaves has waited for this one */
+  stop_emptying (m, s);
+  return remove_member (m, s, !at);
 }
 
 cv_result_t
@@ -274,11 +336,12 @@ cv_backend_del (cv_main_t *m, uint64_t service, const cv_backend_t *b)
   uint32_t at = cv_member_at (m, s->members, b, &found);
   if (!found)
     return CV_NOT_FOUND;
-  uint32_t i = s->members->member[at];
-  cv_result_t r = publish_members (m, s, at, CV_NO_INDEX, true);
-  if (!r)
-    backend_gone (m, i);
-  return r;
+  if (s->members->n > 1)
+    return remove_member (m, s, at);
+  if (s->emptying)
+    return CV_NOT_FOUND;
+  leave_last (m, s, si);
+  return CV_OK;
 }
 
 cv_result_t
@@ -288,6 +351,7 @@ cv_service_del (cv_main_t *m, uint64_t id)
   cv_service_t *s = index == CV_NO_INDEX ? NULL : cv_pool_at (&m->services, index);
   if (!s || !s->defined)
     return CV_NOT_FOUND;
+  stop_emptying (m, s);
   cv_members_t *l = s->members;
   cv_publish (&s->members, NULL);
   for (uint32_t i = 0; l && i < l->n; i++)
@@ -475,16 +539,16 @@ cv_service_walk (cv_main_t *m, void (*f) (void *, uint64_t, const char *, uint8_
   {
     const cv_service_t *s = cv_pool_at (&m->services, i);
     if (s->defined)
-      f (ctx, s->id, s->name, s->flags, s->members ? s->members->n : 0);
+      f (ctx, s->id, s->name, s->flags, s->members && !s->emptying ? s->members->n : 0);
   }
 }
 
 static void
-tell_backend (const cv_main_t *m, uint32_t index, void (*f) (void *, uint64_t, const cv_backend_t *, bool, uint32_t), void *ctx)
+tell_backend (const cv_main_t *m, uint32_t index, bool leaving, void (*f) (void *, uint64_t, const cv_backend_t *, bool, uint32_t), void *ctx)
 {
   const cv_backend_state_t *s = cv_pool_at (&m->backends, index);
   cv_backend_t b = { .addr = s->addr, .port = s->port, .ip6 = s->ip6, .flags = s->flags };
-  f (ctx, s->service_id, &b, s->gone, cv_load (&s->connections));
+  f (ctx, s->service_id, &b, s->gone || leaving, cv_load (&s->connections));
 }
 
 void
@@ -496,11 +560,11 @@ cv_backend_walk (cv_main_t *m, uint64_t service, void (*f) (void *, uint64_t, co
     if (service && s->id != service)
       continue;
     for (uint32_t j = 0; s->members && j < s->members->n; j++)
-      tell_backend (m, s->members->member[j], f, ctx);
+      tell_backend (m, s->members->member[j], s->emptying, f, ctx);
   }
   for (uint32_t i = m->draining; i != CV_NO_INDEX; i = ((cv_backend_state_t *) cv_pool_at (&m->backends, i))->next_free)
     if (!service || ((cv_backend_state_t *) cv_pool_at (&m->backends, i))->service_id == service)
-      tell_backend (m, i, f, ctx);
+      tell_backend (m, i, true, f, ctx);
 }
 
 void

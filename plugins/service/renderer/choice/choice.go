@@ -12,9 +12,9 @@ type Deps struct {
 	HasPlugin func() bool
 	// With are the renderers for a VPP with the plugin, Without those for others.
 	With, Without []renderer.ServiceRendererAPI
-	// Leave is called when other renderers are chosen than before: it withdraws what those before have written outside of
-	// transactions.
-	Leave func(hadPlugin bool)
+	// Withdraw is called when With are chosen: it takes back what Without, of this agent or of one before, have written outside
+	// of transactions.
+	Withdraw func()
 }
 
 // Renderer is all of them. Its methods are called by the event loop only.
@@ -36,8 +36,8 @@ func New(deps Deps) *Renderer { return &Renderer{Deps: deps} }
 // Resync implements ServiceRendererAPI.
 func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	plugin := r.HasPlugin()
-	if r.chosen != nil && plugin != r.plugin {
-		r.Leave(r.plugin)
+	if plugin && (r.chosen == nil || !r.plugin) {
+		r.Withdraw()
 	}
 	r.plugin, r.chosen = plugin, r.Without
 	if plugin {

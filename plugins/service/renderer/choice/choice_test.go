@@ -8,14 +8,14 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// TestReplaced: the renderers follow the VPP that is there at the last resync, and those before are withdrawn once.
+// TestReplaced: the renderers follow the VPP that is there at the last resync, and what those before wrote is withdrawn once.
 func TestReplaced(t *testing.T) {
 	plugin := false
 	with, without := rendertest.New(t), rendertest.New(t)
-	var left []bool
+	withdrawn := 0
 	r := New(Deps{
 		HasPlugin: func() bool { return plugin }, With: []renderer.ServiceRendererAPI{with},
-		Without: []renderer.ServiceRendererAPI{without}, Leave: func(had bool) { left = append(left, had) },
+		Without: []renderer.ServiceRendererAPI{without}, Withdraw: func() { withdrawn++ },
 	})
 	add := func(name string) {
 		s := renderer.NewContivService()
@@ -43,7 +43,7 @@ func TestReplaced(t *testing.T) {
 	if n := len(with.Services); n != 0 { // the last resync had none
 		t.Errorf("%d services with the plugin, want 0", n)
 	}
-	if len(left) != 1 || left[0] {
-		t.Errorf("left %v, want once, the renderers without", left)
+	if withdrawn != 1 {
+		t.Errorf("withdrawn %d times, want once", withdrawn)
 	}
 }

@@ -233,6 +233,7 @@ rejected (void)
       check (!strcmp (ends (&r).src, VIP[ip6]) && !memcmp (r.data + header_len (&r) + 8, k.data, 48));
       /* no backends is the same */
       check (backend (&n, 10 + ip6, B[ip6], 8080, 0, false) == CV_OK);
+      sleep_ticks (&n, 3);
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 80, SYN, 3);
       check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT);
     }
@@ -402,6 +403,41 @@ backends_come_and_go (void)
   k = build (A[0], VIP[0], CV_PROTO_TCP, 5005, 80, SYN, 0);
   PASS (&n, POD_A, &k);
   expect (&k, A[0], 5005, B[0], 8080);
+  cv_free (n.m);
+}
+
+/* The last backend leaves some tenths of a second later, and at once when another one takes its place. */
+static void
+last_backend (void)
+{
+  net_t n = world (1000, 1);
+  uint16_t port = 5000;
+  for (int round = 0; round < 3; round++)
+    {
+      check (backend (&n, 10, round & 1 ? R[0] : B[0], 8080, 0, false) == CV_OK);
+      check (backend (&n, 10, round & 1 ? R[0] : B[0], 8080, 0, false) == CV_NOT_FOUND);
+      pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, port++, 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+      check (backend (&n, 10, round & 1 ? B[0] : R[0], 8080, 0, true) == CV_OK);
+      for (int i = 0; i < 50; i++)
+	{
+	  k = build (A[0], VIP[0], CV_PROTO_TCP, port++, 80, SYN, 0);
+	  PASS (&n, POD_A, &k);
+	  check (!strcmp (ends (&k).dst, round & 1 ? B[0] : R[0]));
+	}
+    }
+  /* one that comes back stays */
+  check (backend (&n, 10, R[0], 8080, 0, false) == CV_OK && backend (&n, 10, R[0], 8080, 0, true) == CV_OK);
+  sleep_ticks (&n, 10);
+  pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, port++, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  check (backend (&n, 10, R[0], 8080, 0, false) == CV_OK);
+  sleep_ticks (&n, 3);
+  k = build (A[0], VIP[0], CV_PROTO_TCP, port++, 80, SYN, 0);
+  check (transmit (&n, POD_A, &k) == CV_VERDICT_REJECT);
+  /* a service that is deleted while its last backend leaves */
+  check (backend (&n, 11, B[1], 8080, 0, false) == CV_OK && cv_service_del (n.m, 11) == CV_OK);
+  sleep_ticks (&n, 5);
   cv_free (n.m);
 }
 
@@ -647,6 +683,7 @@ main (void)
   egress ();
   pass_cache ();
   backends_come_and_go ();
+  last_backend ();
   timeouts ();
   limits ();
   ports_run_out ();
