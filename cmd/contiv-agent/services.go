@@ -14,6 +14,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/plugins/policy"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/processor"
 )
@@ -181,13 +182,17 @@ func (k *kubeState) Close() error {
 	return k.local.Close()
 }
 
-// newServices makes the service plugin with what renders for this dataplane.
-func (a *agent) newServices() (*service.Plugin, error) {
+// newServices makes the service plugin with what renders for this dataplane, and what tells users of what is not served.
+func (a *agent) newServices() (_ *service.Plugin, err error) {
+	if a.problems, err = a.newProblems(); err != nil {
+		return nil, err
+	}
+	a.policies = policy.New(policy.Deps{PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems})
 	p := service.New(service.Deps{
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },
 		IgnoreExternalIPs: a.opts.services.ignoreExternalIPs, NodePortAddresses: a.opts.services.nodePortNetworks,
-		ReservedNodePorts: a.opts.services.reservedNodePorts,
+		ReservedNodePorts: a.opts.services.reservedNodePorts, Problems: a.problems,
 	})
 	if err := a.dataplane.renderServices(a, p); err != nil {
 		return nil, fmt.Errorf("services: %w", err)

@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller"
@@ -25,6 +26,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/policy"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
@@ -54,6 +56,8 @@ type agent struct {
 	stats      *statscollector.Plugin
 	path       *pathwatch.Plugin // nil: packets are not watched
 	kube       *kubeState        // nil: no Kubernetes
+	problems   *problem.Reporter
+	policies   *policy.Plugin
 }
 
 // restSocket is in --run-dir.
@@ -167,7 +171,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 
 // handlers are the plugins in the order in which they see events.
 func (a *agent) handlers() []api.EventHandler {
-	list := []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.stats}
+	list := []api.EventHandler{a.nodesync, a.pods, a.idalloc, a.ipam, a.ipnet, a.services, a.policies, a.stats}
 	if a.path != nil {
 		list = append(list, a.path)
 	}
@@ -197,6 +201,7 @@ func (a *agent) Start() error {
 	a.dataplane.await(a.log)
 	a.db.start(a.jobs)
 	a.kube.start(a.jobs)
+	a.jobs.Go("problems", a.problems.Run)
 	if a.uplinks != nil {
 		a.jobs.Go("uplink", a.uplinks.run)
 	}

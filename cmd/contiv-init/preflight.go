@@ -80,6 +80,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	if err := o.gatherNetworks(cmd.Context(), &facts); err != nil {
 		return err
 	}
+	facts.Policies = o.report && o.anyPolicy(cmd.Context())
 	found := preflight.Check(facts, o.wants)
 	preflight.Print(cmd.OutOrStdout(), found)
 	preflight.PrintPassed(cmd.OutOrStdout(), o.wants, found)
@@ -93,6 +94,21 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 		return errLacking
 	}
 	return nil
+}
+
+// anyPolicy asks the API server. With a relay the node may not ask.
+func (o *preflightOptions) anyPolicy(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	client, err := o.client()
+	if err != nil {
+		return false // tell says so
+	}
+	any, err := client.AnyPolicy(ctx)
+	if err != nil {
+		o.log.Debug("whether there are network policies is not known", "error", err)
+	}
+	return any
 }
 
 // complete finds out what the node is to do.

@@ -197,3 +197,18 @@ func TestParseAddr(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceAge: which of two services is older, and which objects Events are about, is known here.
+func TestServiceAge(t *testing.T) {
+	made := metav1.NewTime(time.Unix(1700000000, 0))
+	s := convertService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", CreationTimestamp: made}})
+	if s.GetCreated() != 1700000000 || s.GetUid() != "u" {
+		t.Errorf("%v", s)
+	}
+	if none := convertService(&corev1.Service{}); none.GetCreated() != 0 {
+		t.Errorf("%v", none)
+	}
+	if p := convertPolicy(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{UID: "p"}}); p.GetUid() != "p" {
+		t.Errorf("%v", p)
+	}
+}

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,6 +111,57 @@ func (c *Client) WriteEvent(ctx context.Context, e NodeEvent) error {
 		return fmt.Errorf("write event %s about node %s: %w", e.Reason, e.Node, err)
 	}
 	return nil
+}
+
+// ObjectEvent is something about an object of the API.
+type ObjectEvent struct {
+	APIVersion, Kind, Namespace, Name, UID string
+
+	Component string
+	Node      string // that tells it
+	Reason    string // one word in CamelCase
+	Message   string
+}
+
+// maxEventMessage is what the API server accepts.
+const maxEventMessage = 1024
+
+// WriteObjectEvent tells a Warning about an object, which `kubectl describe` shows. The same again, from this node or another one, is
+// the Event that is there.
+func (c *Client) WriteObjectEvent(ctx context.Context, e ObjectEvent) error {
+	now := metav1.NewTime(time.Now())
+	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxEventMessage)], "")
+	sum := sha256.Sum256([]byte(strings.Join([]string{e.Kind, e.UID, e.Reason, e.Message}, "\x00")))
+	ev := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Namespace, Name: fmt.Sprintf("%s.%x", strings.TrimRight(e.Name[:min(len(e.Name), 200)], "-."), sum[:6]),
+		},
+		InvolvedObject: corev1.ObjectReference{
+			Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: types.UID(e.UID), APIVersion: e.APIVersion,
+		},
+		Reason: e.Reason, Message: e.Message, Type: corev1.EventTypeWarning,
+		Source:         corev1.EventSource{Component: e.Component, Host: e.Node},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1, ReportingController: e.Component, ReportingInstance: e.Node,
+	}
+	err := c.core().Post().Namespace(ev.Namespace).Resource("events").Body(ev).Do(ctx).Error()
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsNotFound(err), apierrors.IsBadRequest(err),
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // the object's namespace has gone, or it cannot have an Event: trying again would not help
+	}
+	return fmt.Errorf("write event %s about %s %s/%s: %w", e.Reason, e.Kind, e.Namespace, e.Name, err)
+}
+
+// AnyPolicy says whether there is a NetworkPolicy in the cluster.
+func (c *Client) AnyPolicy(ctx context.Context) (bool, error) {
+	var list networkingv1.NetworkPolicyList
+	err := c.groups[networkingv1.SchemeGroupVersion].Get().Resource("networkpolicies").Param("limit", "1").Do(ctx).Into(&list)
+	if err != nil {
+		return false, fmt.Errorf("list network policies: %w", err)
+	}
+	return len(list.Items) > 0, nil
 }
 
 // Secret reads a Secret's data; ok is false when there is no such Secret.

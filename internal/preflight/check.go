@@ -88,6 +88,7 @@ func Check(f Facts, w Wants) []Finding {
 	c.kernel()
 	c.ports()
 	c.conflists()
+	c.policies()
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
 		switch {
 		case a.Error == b.Error:
@@ -105,6 +106,14 @@ func (c *check) cpu() {
 	if c.Arch == "amd64" && len(c.CPUFlags) > 0 && !c.CPUFlags["sse4_2"] {
 		c.lacks("CPU", "use the Linux dataplane on this node, or a virtual machine type that passes the host's CPU through",
 			"the processor has no SSE 4.2, which VPP needs")
+	}
+}
+
+// policies: nothing enforces them yet.
+func (c *check) policies() {
+	if c.Policies {
+		c.warn("NetworkPolicy", "delete the policies, so that nobody relies on them, or keep to clusters that you trust as a whole",
+			"the cluster has NetworkPolicy objects, which contiv does not enforce")
 	}
 }
 

@@ -32,6 +32,7 @@ type Facts struct {
 	Features      []Feature // of the kernel; see Probe
 	NICsOfHost    []uplink.NIC
 	Networks      []contivconf.HostNetwork // that the node is in
+	Policies      bool                     // the cluster has NetworkPolicy objects; only known when the API server was asked
 }
 
 // Link is an interface of the kernel.

@@ -37,6 +37,7 @@ func TestCheck(t *testing.T) {
 		want   string // "" for nothing; "!" before a warning
 	}{
 		"nothing":                 {func(*Facts, *Wants) {}, ""},
+		"policies":                {func(f *Facts, _ *Wants) { f.Policies = true }, "!NetworkPolicy: the cluster has NetworkPolicy objects"},
 		"old processor":           {func(f *Facts, _ *Wants) { f.CPUFlags = map[string]bool{"fpu": true} }, "CPU: "},
 		"arm has no SSE":          {func(f *Facts, _ *Wants) { f.Arch, f.CPUFlags = "arm64", map[string]bool{"fp": true} }, ""},
 		"little memory":           {func(f *Facts, _ *Wants) { f.MemAvailable = 100 << 20 }, "memory: VPP needs 512 MB"},

@@ -7,6 +7,7 @@ import (
 
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -39,9 +40,15 @@ type Deps struct {
 	// ReservedNodePorts are as in processor.Config; nil: DefaultReservedNodePorts.
 	ReservedNodePorts []processor.NodePort
 	// Problems is told what of services is not served; nil: nothing is.
-	Problems processor.Problems
+	Problems Problems
 	// HealthCheckAddress is where health checks are answered; empty: at all addresses of the host.
 	HealthCheckAddress string
+}
+
+// Problems is where users are told of services that are not served as they say.
+type Problems interface {
+	// Set says what the problems of an object are now. tell: this node writes the Events.
+	Set(o problem.Object, list []problem.Problem, tell bool)
 }
 
 // IPNet is what the plugin uses of ipnet.
@@ -85,7 +92,7 @@ func New(deps Deps) *Plugin {
 		NodeName: deps.ServiceLabel.GetAgentLabel(), IgnoreExternalIPs: deps.IgnoreExternalIPs,
 		NodePortAddresses: deps.NodePortAddresses, PodNetworks: deps.ContivConf.IPAM().PodSubnetCIDR,
 		ReservedNetworks: reservedNetworks(deps.ContivConf.IPAM()), ReservedNodePorts: deps.reservedNodePorts(),
-		Problems: deps.Problems,
+		Problems: (*problems)(p),
 	}, p.health)
 	p.nodes = newAddresses()
 	if deps.HTTPHandlers != nil {

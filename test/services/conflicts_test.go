@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/testbed/whoami"
 )
 
-// TestConflicts: services that name what other services have do them no harm, as packets see it (docs/adr/0013).
+// TestConflicts: services that name what other services have do them no harm, as packets see it (docs/adr/0016).
 func TestConflicts(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		if m == kubeProxy {

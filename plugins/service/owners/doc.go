@@ -3,7 +3,7 @@
 // changed by that. What it costs depends on the change and on the services that name the same frontends, and not on how many
 // services there are; the result does not depend on the order of changes.
 //
-// The rules (docs/adr/0013):
+// The rules (docs/adr/0016):
 //
 //  1. A cluster IP is the service's that the API server gave it to, with all ports: no other service has it as an external
 //     address, whatever the port.

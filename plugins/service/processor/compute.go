@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/service/renderer"
@@ -13,8 +14,11 @@ import (
 // addresses of backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
 func (p *Processor) compute(s *service) (value *renderer.ContivService, local []netip.Addr, localReady int) {
 	o := s.object
-	s.tooMany = 0
+	s.tooMany, s.badName = 0, false
 	if o == nil || o.GetProxyName() != "" || o.GetHeadless() || o.GetType() == model.Service_EXTERNAL_NAME {
+		return nil, nil, 0
+	}
+	if s.badName = !validName(s.id.Namespace) || !validName(s.id.Name); s.badName {
 		return nil, nil, 0
 	}
 	value = renderer.NewContivService()
@@ -199,6 +203,17 @@ func protocol(port *model.ServicePort) renderer.ProtocolType {
 		return renderer.SCTP
 	}
 	return 0
+}
+
+// validName is true for names that the API server could accept. Renderers make keys and labels of them, in which a slash or dots
+// would lead to another service.
+func validName(name string) bool {
+	if name == "" || len(name) > 253 || strings.Trim(name, ".") == "" {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_')
+	})
 }
 
 // validPort is true for ports that the API server would accept. The state may come from a file.

@@ -8,18 +8,13 @@ import (
 
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/plugins/service/owners"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
 // maxFrontends is how many frontends a service may name: a small object can name millions, as addresses times ports.
 const maxFrontends = 1 << 14
-
-// Problem is something of a service that is not served as its object says.
-type Problem struct {
-	Reason  string // one word in CamelCase
-	Message string
-}
 
 // The reasons.
 const (
@@ -32,7 +27,7 @@ const (
 // Problems is told what is not served. Its methods must not block.
 type Problems interface {
 	// Set says what the problems of a service are now; none: it has no problem any more.
-	Set(object *model.Service, list []Problem)
+	Set(object *model.Service, list []problem.Problem)
 	// Delete says that there is no such service.
 	Delete(id svcmodel.ID)
 }
@@ -41,7 +36,8 @@ type Problems interface {
 type owned struct {
 	base     *renderer.ContivService // the service as if it had all frontends that it names
 	lost     []renderer.Frontend     // of base, as renderers have been told
-	problems []Problem               // as Problems has been told
+	refusals []string                // why renderers do not serve the service
+	problems []problem.Problem       // as Problems has been told
 }
 
 // noteNames takes what a service names now. affected are others of which something has changed by that.
@@ -75,9 +71,8 @@ func (p *Processor) settle(ids []svcmodel.ID) error {
 		if s == nil || s.value == nil {
 			continue
 		}
-		losses := p.owners.Lost(id)
-		errs = append(errs, p.retell(s, owners.FrontendsOf(losses)))
-		p.tellProblems(s, problemsOf(losses))
+		errs = append(errs, p.retell(s, owners.FrontendsOf(p.owners.Lost(id))))
+		p.tellProblems(s)
 	}
 	return errors.Join(errs...)
 }
@@ -93,6 +88,7 @@ func (p *Processor) retell(s *service, lost []renderer.Frontend) error {
 		return nil
 	}
 	others := p.others(s)
+	s.owned.refusals = nil
 	return p.each(func(r renderer.ServiceRendererAPI) error { return r.UpdateService(old, now, others) })
 }
 
@@ -112,7 +108,7 @@ func describeChange(change string, affected []svcmodel.ID) string {
 }
 
 // problemsOf says what a service has lost, a problem for each reason.
-func problemsOf(losses []owners.Loss) []Problem {
+func problemsOf(losses []owners.Loss) []problem.Problem {
 	var conflicts, reserved []string
 	for _, l := range losses {
 		if l.Owner == (svcmodel.ID{}) {
@@ -121,12 +117,12 @@ func problemsOf(losses []owners.Loss) []Problem {
 		}
 		conflicts = append(conflicts, fmt.Sprintf("%s, which service %s has: %s", l.Frontend, l.Owner, l.Why))
 	}
-	var out []Problem
+	var out []problem.Problem
 	if len(conflicts) > 0 {
-		out = append(out, Problem{ReasonConflict, "This service is not served at " + listed(conflicts)})
+		out = append(out, problem.Problem{Reason: ReasonConflict, Message: "This service is not served at " + listed(conflicts)})
 	}
 	if len(reserved) > 0 {
-		out = append(out, Problem{ReasonReserved, "No service is served at " + listed(reserved)})
+		out = append(out, problem.Problem{Reason: ReasonReserved, Message: "No service is served at " + listed(reserved)})
 	}
 	return out
 }
@@ -140,8 +136,8 @@ func listed(texts []string) string {
 	return strings.Join(texts, "; ")
 }
 
-// tellOwnProblems tells the problems of a service that has changed itself.
-func (p *Processor) tellOwnProblems(s *service, losses []owners.Loss) {
+// tellProblems tells what of a service is not served, if that is new.
+func (p *Processor) tellProblems(s *service) {
 	if s.object == nil {
 		if len(s.owned.problems) > 0 && p.cfg.Problems != nil {
 			p.cfg.Problems.Delete(s.id)
@@ -149,20 +145,23 @@ func (p *Processor) tellOwnProblems(s *service, losses []owners.Loss) {
 		s.owned.problems = nil
 		return
 	}
-	list := problemsOf(losses)
+	list := problemsOf(p.owners.Lost(s.id))
 	if s.tooMany > 0 {
-		list = append(list, Problem{ReasonTooMany, fmt.Sprintf("This service is not served: it names %d frontends, as addresses "+
-			"times ports, and may name %d; name fewer addresses or ports", s.tooMany, maxFrontends)})
+		list = append(list, problem.Problem{Reason: ReasonTooMany, Message: fmt.Sprintf("This service is not served: it names %d "+
+			"frontends, as addresses times ports, and may name %d; name fewer addresses or ports", s.tooMany, maxFrontends)})
 	}
-	p.tellProblems(s, list)
-}
-
-func (p *Processor) tellProblems(s *service, list []Problem) {
+	if s.badName {
+		list = append(list, problem.Problem{Reason: ReasonRefused, Message: fmt.Sprintf("This service is not served: %q is no name "+
+			"that Kubernetes allows", s.id)})
+	}
+	if len(s.owned.refusals) > 0 {
+		list = append(list, problem.Problem{Reason: ReasonRefused, Message: "This service is not served on node " + p.cfg.NodeName + ": " +
+			strings.Join(s.owned.refusals, "; ")})
+	}
 	if slices.Equal(s.owned.problems, list) {
 		return
 	}
-	s.owned.problems = list
-	if p.cfg.Problems != nil && s.object != nil {
+	if s.owned.problems = list; p.cfg.Problems != nil {
 		p.cfg.Problems.Set(s.object, list)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
@@ -82,9 +83,9 @@ func (e *exclusive) Resync(ev *renderer.ResyncEventData) error {
 }
 
 // problems notes what it is told.
-type problems map[svcmodel.ID][]Problem
+type problems map[svcmodel.ID][]problem.Problem
 
-func (p problems) Set(object *model.Service, list []Problem) {
+func (p problems) Set(object *model.Service, list []problem.Problem) {
 	if delete(p, serviceID(object)); len(list) > 0 {
 		p[serviceID(object)] = list
 	}
@@ -261,9 +262,9 @@ func TestProblems(t *testing.T) {
 		t.Errorf("problems without a conflict: %v", told)
 	}
 	must(t)(p.UpdateService(dns))
-	want := Problem{ReasonConflict, "This service is not served at 10.96.0.10:53/TCP, which service ns/dns has: the address is its " +
+	want := problem.Problem{Reason: ReasonConflict, Message: "This service is not served at 10.96.0.10:53/TCP, which service ns/dns has: the address is its " +
 		"cluster IP"}
-	if got := told[id("attacker")]; !slices.Equal(got, []Problem{want}) || len(told) != 1 {
+	if got := told[id("attacker")]; !slices.Equal(got, []problem.Problem{want}) || len(told) != 1 {
 		t.Errorf("problems %v", told)
 	}
 	// A renderer that knows nothing of Lost serves the address for one service, too.

@@ -71,7 +71,8 @@ type service struct {
 	checked  bool         // HealthChecks knows the service
 	answered answer       // what it knows
 	owned    owned
-	tooMany  int // frontends that it names, if these are too many to serve it
+	tooMany  int  // frontends that it names, if these are too many to serve it
+	badName  bool // it is not served since its name cannot be one
 }
 
 type answer struct {
@@ -212,6 +213,7 @@ func (p *Processor) refresh(s *service) (change string, err error) {
 	}
 	err = p.yield(affected)
 	change, own := p.tell(s, base, local, localReady)
+	p.tellProblems(s)
 	err = errors.Join(err, own, p.settle(affected))
 	return describeChange(change, affected), err
 }
@@ -224,14 +226,13 @@ func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip
 	p.ifs.use(local, +1)
 	s.local = local
 	s.outside = base != nil && p.anyOutside(base)
-	losses := p.owners.Lost(s.id)
-	s.owned.base, s.owned.lost = base, owners.FrontendsOf(losses)
-	p.tellOwnProblems(s, losses)
+	s.owned.base, s.owned.lost = base, owners.FrontendsOf(p.owners.Lost(s.id))
 	value := owners.Without(base, s.owned.lost)
 	old := s.value
 	if old != nil && value != nil && old.Equal(value) {
 		return "", nil
 	}
+	s.owned.refusals = nil
 	after := p.ifs.backends()
 	if value == nil {
 		change, err = p.remove(s)
@@ -277,11 +278,17 @@ func (p *Processor) others(s *service) []*renderer.ContivService {
 	return p.all[:last:last]
 }
 
-// each calls all renderers, whatever one of them says.
+// each calls all renderers, whatever one of them says. Services that one refuses are noted, and are no error.
 func (p *Processor) each(call func(r renderer.ServiceRendererAPI) error) error {
 	var errs []error
 	for _, r := range p.renderers {
-		errs = append(errs, call(r))
+		refused, err := renderer.Refusals(call(r))
+		errs = append(errs, err)
+		for _, one := range refused {
+			if s := p.services[one.ID]; s != nil {
+				s.owned.refusals = append(s.owned.refusals, one.Err.Error())
+			}
+		}
 	}
 	return errors.Join(errs...)
 }

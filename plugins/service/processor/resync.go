@@ -66,7 +66,13 @@ func (p *Processor) Resync(snap *Snapshot) error {
 		}
 	}
 	ev := p.resyncEvent()
-	return p.each(func(r renderer.ServiceRendererAPI) error { return r.Resync(ev) })
+	err := p.each(func(r renderer.ServiceRendererAPI) error { return r.Resync(ev) })
+	for _, s := range p.services {
+		if s.object != nil {
+			p.tellProblems(s)
+		}
+	}
+	return err
 }
 
 // computed is what compute returns.
@@ -78,17 +84,13 @@ type computed struct {
 
 // adopt takes a service of a snapshot; old is what was known before, or nil.
 func (p *Processor) adopt(s, old *service, c *computed) {
-	losses := p.owners.Lost(s.id)
-	s.owned.base, s.owned.lost = c.base, owners.FrontendsOf(losses)
+	s.owned.base, s.owned.lost = c.base, owners.FrontendsOf(p.owners.Lost(s.id))
 	value := owners.Without(c.base, s.owned.lost)
 	if old != nil {
 		s.checked, s.answered, s.owned.problems = old.checked, old.answered, old.owned.problems
 		if value != nil && old.value != nil && old.value.Equal(value) {
 			value = old.value
 		}
-	}
-	if s.object != nil {
-		p.tellOwnProblems(s, losses)
 	}
 	if value == nil || value.HealthCheckNodePort == 0 {
 		s.checked = false // Resync tells of those that were

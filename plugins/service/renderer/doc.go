@@ -29,7 +29,7 @@
 //
 // # Conflicts
 //
-// Two services may name one frontend (address, port and protocol): the processor decides which has it (docs/adr/0013), and no
+// Two services may name one frontend (address, port and protocol): the processor decides which has it (docs/adr/0016), and no
 // frontend is in Frontends of two services. A renderer serves what Frontends has and nothing else, and needs no table of
 // owners. When a frontend moves from one service to another, the service that loses it is updated or deleted before the other
 // one is told to serve it, in the same transaction.

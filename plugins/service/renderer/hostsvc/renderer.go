@@ -58,7 +58,7 @@ func (r *Renderer) UpdateService(_, service *renderer.ContivService, _ []*render
 func (r *Renderer) DeleteService(service *renderer.ContivService, _ []*renderer.ContivService) error {
 	key, err := nb.Key(message(service))
 	if err != nil {
-		return fmt.Errorf("service %s: %w", service.ID, err)
+		return renderer.Refuse(service.ID, err)
 	}
 	r.Txn.Update("delete service " + service.ID.String()).Delete(key)
 	return nil
@@ -105,7 +105,7 @@ func (r *Renderer) put(txn interface {
 	m := render(service, r.nodeIPs.Addrs())
 	key, err := nb.Key(m)
 	if err != nil {
-		return fmt.Errorf("service %s: %w", service.ID, err)
+		return renderer.Refuse(service.ID, err)
 	}
 	txn.Put(key, m)
 	return nil

@@ -104,6 +104,7 @@ type state struct {
 	tooManyAliases bool
 	put            func(msg proto.Message)
 	remove         func(msg proto.Message)
+	fail           func(error)
 }
 
 // service is a service as it was rendered.
@@ -142,6 +143,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	var errs []error
 	r.put = func(msg proto.Message) { errs = append(errs, withKey(msg, func(key string) { txn.Put(key, msg) })) }
 	r.remove = func(proto.Message) {}
+	r.fail = func(err error) { errs = append(errs, err) }
 	r.nodeIPs, r.local, r.frontends = ev.NodeIPs, ev.LocalNodeIPs, ev.FrontendIfs
 	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
 	for _, msg := range r.nodeValues() {
@@ -170,6 +172,7 @@ func (r *Renderer) begin(errs *[]error) {
 		*errs = append(*errs, withKey(msg, func(key string) { txn.Put(key, msg) }))
 	}
 	r.remove = func(msg proto.Message) { *errs = append(*errs, withKey(msg, txn.Delete)) }
+	r.fail = func(err error) { *errs = append(*errs, err) }
 }
 
 func withKey(msg proto.Message, use func(key string)) error {
@@ -318,6 +321,12 @@ func (r *Renderer) emit(s *service) {
 		return
 	}
 	now := r.dnat(s)
+	if now != nil {
+		if _, err := nb.Key(now); err != nil {
+			r.fail(renderer.Refuse(s.value.ID, err))
+			now = nil
+		}
+	}
 	switch {
 	case now == nil && s.dnat != nil:
 		r.remove(s.dnat)

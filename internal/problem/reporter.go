@@ -1,0 +1,211 @@
+package problem
+
+import (
+	"cmp"
+	"context"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Object is an object of Kubernetes.
+type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
+
+// key tells objects from each other, be they made anew or not.
+func (o Object) key() Object {
+	o.UID = ""
+	return o
+}
+
+// Problem is what of an object is not served as it says.
+type Problem struct {
+	Reason  string // one word in CamelCase
+	Message string
+}
+
+// Write writes an Event. The same Event again, by this node or another one, is no error.
+type Write func(ctx context.Context, o Object, p Problem) error
+
+const (
+	// spread is over how long the first Events are spread: all nodes find a problem at the same time.
+	spread = 5 * time.Second
+	// mostDue is how many Events wait at most; of more than that the oldest are not written.
+	mostDue = 1000
+
+	firstRetry, longestRetry = time.Second, time.Minute
+	writeTimeout             = 15 * time.Second
+)
+
+// Reporter knows the problems of objects. Its methods may be called from any goroutine.
+type Reporter struct {
+	write Write // nil: there is nobody to write to
+	log   *slog.Logger
+	wake  chan struct{}
+
+	mu   sync.Mutex
+	now  map[Object][]Problem // by key; guarded by mu
+	due  []event              // guarded by mu
+	lost int                  // Events that were not written; guarded by mu
+}
+
+type event struct {
+	object  Object
+	problem Problem
+}
+
+// NewReporter makes a Reporter; write may be nil.
+func NewReporter(write Write, log *slog.Logger) *Reporter {
+	return &Reporter{write: write, log: log, wake: make(chan struct{}, 1), now: map[Object][]Problem{}}
+}
+
+// Set says what the problems of an object are now; none: it has no problem. tell: this node writes the Events.
+func (r *Reporter) Set(o Object, list []Problem, tell bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.now[o.key()]
+	if delete(r.now, o.key()); len(list) > 0 {
+		r.now[o.key()] = slices.Clone(list)
+	}
+	if !tell || r.write == nil {
+		return
+	}
+	for _, p := range list {
+		if !slices.Contains(before, p) {
+			r.due = append(r.due, event{o, p})
+		}
+	}
+	if more := len(r.due) - mostDue; more > 0 {
+		r.due, r.lost = slices.Delete(r.due, 0, more), r.lost+more
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes Events until ctx ends.
+func (r *Reporter) Run(ctx context.Context) error {
+	wait := firstRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.wake:
+		}
+		pause := rand.N(spread)
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(pause):
+			}
+			err := r.writeDue(ctx)
+			if err == nil {
+				wait = firstRetry
+				break
+			}
+			if wait == firstRetry {
+				r.log.Warn("Events about objects cannot be written; trying again", "error", err)
+			}
+			pause, wait = wait, min(2*wait, longestRetry)
+		}
+	}
+}
+
+// writeDue writes the Events that wait, of problems that are still there.
+func (r *Reporter) writeDue(ctx context.Context) error {
+	for {
+		r.mu.Lock()
+		if len(r.due) == 0 {
+			r.mu.Unlock()
+			return nil
+		}
+		e := r.due[0]
+		current := slices.Contains(r.now[e.object.key()], e.problem)
+		r.mu.Unlock()
+		if current {
+			one, cancel := context.WithTimeout(ctx, writeTimeout)
+			err := r.write(one, e.object, e.problem)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+		r.mu.Lock()
+		if len(r.due) > 0 && r.due[0] == e {
+			r.due = slices.Delete(r.due, 0, 1)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// tellers is how many nodes write the Events about an object: one may be away.
+const tellers = 3
+
+// Tells decides which nodes write the Events about an object that all nodes know of.
+func Tells(own string, nodes []string, o Object) bool {
+	object := hash(o.Kind, o.Namespace, o.Name)
+	rank := func(node string) uint64 { return mix(hash(node) ^ object) }
+	before := 0
+	for _, node := range nodes {
+		if c := cmp.Or(cmp.Compare(rank(node), rank(own)), cmp.Compare(node, own)); c < 0 {
+			before++
+		}
+	}
+	return before < tellers
+}
+
+func hash(texts ...string) uint64 {
+	h := fnv.New64a()
+	for _, text := range texts {
+		h.Write([]byte(text))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// mix lets each bit depend on all others, which FNV does not for the last ones.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+func descs() (problems, lost *prometheus.Desc) {
+	return prometheus.NewDesc("contiv_object_problems", "Problems of objects of Kubernetes that are not served as they say.",
+			[]string{"kind", "reason"}, nil),
+		prometheus.NewDesc("contiv_object_events_lost_total", "Events about such objects that were not written.", nil, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (r *Reporter) Describe(ch chan<- *prometheus.Desc) {
+	problems, lost := descs()
+	ch <- problems
+	ch <- lost
+}
+
+// Collect implements prometheus.Collector.
+func (r *Reporter) Collect(ch chan<- prometheus.Metric) {
+	type labels struct{ kind, reason string }
+	counts := map[labels]int{}
+	r.mu.Lock()
+	for o, list := range r.now {
+		for _, p := range list {
+			counts[labels{o.Kind, p.Reason}]++
+		}
+	}
+	unwritten := r.lost
+	r.mu.Unlock()
+	problems, lost := descs()
+	for l, n := range counts {
+		ch <- prometheus.MustNewConstMetric(problems, prometheus.GaugeValue, float64(n), l.kind, l.reason)
+	}
+	ch <- prometheus.MustNewConstMetric(lost, prometheus.CounterValue, float64(unwritten))
+}

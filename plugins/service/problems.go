@@ -1,0 +1,42 @@
+package service
+
+import (
+	"maps"
+	"slices"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/internal/problem"
+	"contiv.dev/vswitch/plugins/service/processor"
+)
+
+// problems is processor.Problems: what is not served is logged once, and users are told.
+type problems Plugin
+
+// Set implements processor.Problems.
+func (p *problems) Set(object *model.Service, list []problem.Problem) {
+	o := objectOf(svcmodel.ID{Namespace: object.GetNamespace(), Name: object.GetName()})
+	o.UID = object.GetUid()
+	for _, one := range list {
+		p.Logger().Warn("a service is not served as it says", "service", o.Namespace+"/"+o.Name, "reason", one.Reason,
+			"why", one.Message)
+	}
+	if p.Problems == nil {
+		return
+	}
+	// What a renderer of this node refuses others may take.
+	here := slices.ContainsFunc(list, func(one problem.Problem) bool { return one.Reason == processor.ReasonRefused })
+	own := p.ServiceLabel.GetAgentLabel()
+	p.Problems.Set(o, list, here || problem.Tells(own, slices.Collect(maps.Keys(p.nodes.kube)), o))
+}
+
+// Delete implements processor.Problems.
+func (p *problems) Delete(id svcmodel.ID) {
+	if p.Problems != nil {
+		p.Problems.Set(objectOf(id), nil, false)
+	}
+}
+
+func objectOf(id svcmodel.ID) problem.Object {
+	return problem.Object{APIVersion: "v1", Kind: "Service", Namespace: id.Namespace, Name: id.Name}
+}
