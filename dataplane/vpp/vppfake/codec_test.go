@@ -37,11 +37,18 @@ func encodeARP(a *vppfake.ARP) []byte {
 }
 
 func encodeIP4(p vppfake.Packet) []byte {
-	b := make([]byte, 20)
-	b[0] = 0x45
+	b := make([]byte, 20+4*p.Extensions)
+	for i := 20; i < len(b); i++ {
+		b[i] = 1 // no operation
+	}
+	b[0] = 0x40 | byte(len(b)/4)
 	be.PutUint16(b[2:], uint16(p.IPLen()))
 	if p.DF {
 		b[6] = 0x40
+	}
+	if p.Frag != nil {
+		be.PutUint16(b[4:], uint16(p.Frag.ID))
+		be.PutUint16(b[6:], fragmentField(p.Frag, 0, 0x2000))
 	}
 	b[8], b[9] = p.TTL, p.Proto
 	copy(b[12:], p.Src.AsSlice())
@@ -54,16 +61,37 @@ func encodeIP6(p vppfake.Packet) []byte {
 	b := make([]byte, 40)
 	b[0] = 0x60
 	be.PutUint16(b[4:], uint16(p.IPLen()-40))
-	b[6], b[7] = p.Proto, p.TTL
+	b[7] = p.TTL
 	copy(b[8:], p.Src.AsSlice())
 	copy(b[24:], p.Dst.AsSlice())
+	next := 6 // where the type of the next header is
+	for range p.Extensions {
+		b[next], next = 60, len(b)
+		b = append(b, 0, 0, 1, 4, 0, 0, 0, 0) // destination options: padding
+	}
+	if f := p.Frag; f != nil {
+		b[next], next = 44, len(b)
+		b = be.AppendUint32(be.AppendUint16(append(b, 0, 0), fragmentField(f, 3, 1)), f.ID)
+	}
+	b[next] = p.Proto
 	return append(b, encodeL4(p)...)
+}
+
+func fragmentField(f *vppfake.Fragment, shift int, more uint16) uint16 {
+	v := f.Offset << shift
+	if f.More {
+		v |= more
+	}
+	return v
 }
 
 func encodeL4(p vppfake.Packet) []byte {
 	payload := make([]byte, p.Size)
 	if p.Error != nil {
 		return encodeError(p)
+	}
+	if p.Frag != nil && p.Frag.Offset > 0 {
+		return payload
 	}
 	if p.VXLAN != nil {
 		payload = be.AppendUint32([]byte{8, 0, 0, 0}, p.VXLAN.VNI<<8)
@@ -93,8 +121,61 @@ func encodeL4(p vppfake.Packet) []byte {
 		be.PutUint16(b[2:], ^sum(append(b, payload...)))
 	case vppfake.ProtoICMPv6:
 		b = []byte{128, 0, 0, 0, 0, 1, 0, 1}
+		if p.EchoReply {
+			b[0] = 129
+		}
+		if p.Echo != 0 {
+			be.PutUint16(b[4:], p.Echo)
+		}
+		if p.ND != nil {
+			b, payload = encodeND(p.ND), nil
+		}
+	case vppfake.ProtoSCTP:
+		b = be.AppendUint16(be.AppendUint16(nil, p.SrcPort), p.DstPort)
+		b = append(b, 0, 0, 0, 1, 0, 0, 0, 0)
 	}
-	return append(b, payload...)
+	b = append(b, payload...)
+	if at := checksumAt(p.Proto); at > 0 && p.VXLAN == nil && p.Frag == nil {
+		be.PutUint16(b[at:], pseudoSum(p, b))
+	}
+	return b
+}
+
+// checksumAt is where a protocol has its checksum, for those that cover addresses.
+func checksumAt(proto uint8) int {
+	switch proto {
+	case vppfake.ProtoTCP:
+		return 16
+	case vppfake.ProtoUDP:
+		return 6
+	case vppfake.ProtoICMPv6:
+		return 2
+	}
+	return 0
+}
+
+// pseudoSum is the checksum over a transport's bytes and the addresses: 0 of a packet whose checksum is right.
+func pseudoSum(p vppfake.Packet, b []byte) uint16 {
+	all := append(append(append([]byte{}, p.Src.AsSlice()...), p.Dst.AsSlice()...), 0, p.Proto)
+	all = append(be.AppendUint16(all, uint16(len(b))), b...)
+	if len(all)%2 == 1 {
+		all = append(all, 0)
+	}
+	return ^sum(all)
+}
+
+func encodeND(d *vppfake.Discovery) []byte {
+	b := make([]byte, 8, 40)
+	b[0] = d.Type
+	switch d.Type {
+	case vppfake.NDNeighborSolicitation, vppfake.NDNeighborAdvertisement:
+		return append(b, d.Target.AsSlice()...)
+	case vppfake.NDRouterAdvertisement:
+		return b[:16]
+	case vppfake.NDRedirect:
+		return append(append(b, d.Target.AsSlice()...), make([]byte, 16)...)
+	}
+	return b
 }
 
 // encodeError is an ICMP error.
@@ -106,7 +187,9 @@ func encodeError(p vppfake.Packet) []byte {
 		be.PutUint16(b[2:], ^sum(b))
 		return b
 	}
-	return append(b, encodeIP6(inner)...)
+	b = append(b, encodeIP6(inner)...)
+	be.PutUint16(b[2:], pseudoSum(p, b))
+	return b
 }
 
 // decodeError reads what an ICMP error is about.
@@ -116,9 +199,7 @@ func decodeError(p *vppfake.Packet, b []byte) (err error) {
 	if b = b[8:]; b[0]>>4 == 4 {
 		return decodeIP4(inner, b)
 	}
-	inner.Proto, inner.TTL = b[6], b[7]
-	inner.Src, inner.Dst = netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
-	return decodeL4(inner, b[40:40+int(be.Uint16(b[4:]))])
+	return decodeIP6(inner, b)
 }
 
 func sum(b []byte) uint16 {
@@ -152,12 +233,13 @@ func decode(b []byte) (p vppfake.Packet, err error) {
 	case 0x0806:
 		p.ARP = decodeARP(b[2:])
 	case 0x0800:
-		err = decodeIP4(&p, b[2:])
+		if err = decodeIP4(&p, b[2:]); err == nil {
+			err = checkSums(p, b[2:2+int(be.Uint16(b[4:]))])
+		}
 	case 0x86dd:
-		b = b[2:]
-		p.Proto, p.TTL = b[6], b[7]
-		p.Src, p.Dst = netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
-		err = decodeL4(&p, b[40:40+int(be.Uint16(b[4:]))])
+		if err = decodeIP6(&p, b[2:]); err == nil {
+			err = checkSums(p, b[2:42+int(be.Uint16(b[6:]))])
+		}
 	default:
 		err = errors.New("unknown ethertype")
 	}
@@ -175,20 +257,65 @@ func decodeARP(b []byte) *vppfake.ARP {
 func decodeIP4(p *vppfake.Packet, b []byte) error {
 	p.DF, p.TTL, p.Proto = b[6]&0x40 != 0, b[8], b[9]
 	p.Src, p.Dst = netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))
-	if be.Uint16(b[6:])&0x3fff != 0 {
-		p.Proto = 255 // a fragment
-		return nil
+	header := int(b[0]&15) * 4
+	p.Extensions = (header - 20) / 4
+	if at := be.Uint16(b[6:]) & 0x3fff; at != 0 {
+		p.Frag = &vppfake.Fragment{ID: uint32(be.Uint16(b[4:])), Offset: at & 0x1fff, More: at&0x2000 != 0}
 	}
-	return decodeL4(p, b[20:be.Uint16(b[2:])])
+	return decodeL4(p, b[header:be.Uint16(b[2:])])
 }
+
+func decodeIP6(p *vppfake.Packet, b []byte) error {
+	p.Proto, p.TTL = b[6], b[7]
+	p.Src, p.Dst = netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
+	b = b[40 : 40+int(be.Uint16(b[4:]))]
+	for p.Proto == 60 {
+		p.Proto, b = b[0], b[8*(1+int(b[1])):]
+		p.Extensions++
+	}
+	if p.Proto == 44 {
+		at := be.Uint16(b[2:])
+		p.Frag = &vppfake.Fragment{ID: be.Uint32(b[4:]), Offset: at >> 3, More: at&1 != 0}
+		p.Proto, b = b[0], b[8:]
+	}
+	return decodeL4(p, b)
+}
+
+// checkSums looks at the checksums of an IP packet. UDP may have none, and that of ICMP's errors is over what is there.
+func checkSums(p vppfake.Packet, b []byte) error {
+	header := 40 + 8*p.Extensions
+	if p.Dst.Is4() {
+		if header = 20 + 4*p.Extensions; sum(b[:header]) != 0xffff {
+			return errChecksum
+		}
+	}
+	at := checksumAt(p.Proto)
+	switch l4 := b[header:]; {
+	case p.Frag != nil, p.Proto == vppfake.ProtoUDP && be.Uint16(l4[at:]) == 0:
+	case p.Proto == vppfake.ProtoICMP && sum(append(l4, make([]byte, len(l4)%2)...)) != 0xffff:
+		return errChecksum
+	case at > 0 && pseudoSum(p, l4) != 0:
+		return errChecksum
+	}
+	return nil
+}
+
+var errChecksum = errors.New("wrong checksum")
 
 func decodeL4(p *vppfake.Packet, b []byte) error {
 	header := 8
+	if p.Frag != nil && p.Frag.Offset > 0 {
+		p.Size = len(b)
+		return nil
+	}
 	switch p.Proto {
 	case vppfake.ProtoTCP:
 		header = 20
 		fallthrough
-	case vppfake.ProtoUDP:
+	case vppfake.ProtoUDP, vppfake.ProtoSCTP:
+		if p.Proto == vppfake.ProtoSCTP {
+			header = 12
+		}
 		p.SrcPort, p.DstPort = be.Uint16(b), be.Uint16(b[2:])
 	}
 	if p.Proto == vppfake.ProtoTCP && b[13] != 0x02 {
@@ -201,6 +328,18 @@ func decodeL4(p *vppfake.Packet, b []byte) error {
 		if p.EchoReply = b[0] == 0; be.Uint16(b[4:]) != 1 {
 			p.Echo = be.Uint16(b[4:])
 		}
+	}
+	if p.Proto == vppfake.ProtoICMPv6 && (b[0] == 128 || b[0] == 129) {
+		if p.EchoReply = b[0] == 129; be.Uint16(b[4:]) != 1 {
+			p.Echo = be.Uint16(b[4:])
+		}
+	}
+	if p.Proto == vppfake.ProtoICMPv6 && b[0] >= 133 {
+		p.ND = &vppfake.Discovery{Type: b[0]}
+		if len(b) >= 24 {
+			p.ND.Target = netip.AddrFrom16([16]byte(b[8:24]))
+		}
+		return nil
 	}
 	p.Size = len(b) - header
 	if p.Proto == vppfake.ProtoUDP && p.DstPort == 4789 {
@@ -222,7 +361,7 @@ func isError(b []byte, p vppfake.Packet) bool {
 		kind := b[len(b)-p.Size-8]
 		return kind != 8 && (kind != 0 || p.Src.As4()[3] == 1) // VPP's own addresses end in 1
 	case vppfake.ProtoICMPv6:
-		return b[len(b)-p.Size-8] != 128
+		return p.ND == nil && b[len(b)-p.Size-8] != 128 && (!p.EchoReply || p.Src.As16()[15] == 1)
 	}
 	return false
 }

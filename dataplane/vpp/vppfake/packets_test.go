@@ -1,6 +1,7 @@
 package vppfake_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -129,6 +130,9 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 			ps.try(fmt.Sprintf("packet-generator capture pg%d disable", n))
 			for _, frame := range readPcap(outFile(n)) {
 				got, err := decode(frame)
+				if errors.Is(err, errChecksum) {
+					out = append(out, fmt.Sprintf("pg%d: %v: %s", n, err, got))
+				}
 				if err == nil && (!ownTraffic(frame, got) || ps.tells && got.Error != nil) {
 					out = append(out, seen(fmt.Sprintf("pg%d", n), got))
 				}
@@ -142,6 +146,9 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 func ownTraffic(frame []byte, p vppfake.Packet) bool {
 	if p.ARP != nil {
 		return !p.ARP.Reply && p.ARP.SenderMAC[3] != 0 || !p.ARP.Reply && p.ARP.SenderMAC[4] == 0x0f
+	}
+	if p.ND != nil && p.EthSrc[4] == 0x0f {
+		return true
 	}
 	return p.EthDst[0] == 0x33 || isError(frame, p)
 }
@@ -174,8 +181,8 @@ func TestPacketsFake(t *testing.T) {
 	for _, sc := range packetScenarios() {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			f := startFake(t, vppfake.Config{Seed: 1})
-			ps := newPacketScript(&script{t: t, conn: dial(t, f.Socket())})
+			f := startFake(t, vppfake.Config{Seed: 1, Plugin: sc.plugin()})
+			ps := newPacketScript(newScript(t, f.Socket()))
 			ps.inject, ps.pause = fakeInject(t, ps, f), func() {}
 			sc.run(ps)
 			want, err := os.ReadFile(packetGolden(sc.name))
@@ -192,12 +199,16 @@ func TestPacketsFake(t *testing.T) {
 func TestPacketsVPP(t *testing.T) {
 	for _, sc := range packetScenarios() {
 		t.Run(sc.name, func(t *testing.T) {
-			ps := newPacketScript(&script{t: t, conn: dial(t, startVPP(t, 0))})
+			ps := newPacketScript(newScript(t, startVPP(t, 0, sc.plugin())))
 			ps.inject, ps.pause = realInject(t, ps), func() { time.Sleep(120 * time.Millisecond) }
 			sc.run(ps)
 			checkGolden(t, packetGolden(sc.name), ps.out.String())
 		})
 	}
+}
+
+func newScript(t *testing.T, socket string) *script {
+	return &script{t: t, conn: dial(t, socket), socket: socket}
 }
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }

@@ -11,7 +11,7 @@ import (
 
 // startVPP runs a real VPP in a network namespace of its own, which has the host devices hv0 and hv1, and returns its API
 // socket. Without a VPP, or without root, the test is skipped.
-func startVPP(t *testing.T, workers int) string {
+func startVPP(t *testing.T, workers int, plugin bool) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: no real VPP")
@@ -25,7 +25,7 @@ func startVPP(t *testing.T, workers int) string {
 	for _, dev := range []string{"hv0", "hv1"} {
 		run(t, "ip", "-n", ns, "link", "add", dev, "type", "veth", "peer", "name", dev+"p")
 	}
-	return vpptest.Start(t, vpptest.Options{Netns: ns, Vhostshim: true, Buffers: 4096, Workers: workers}).Socket()
+	return vpptest.Start(t, vpptest.Options{Netns: ns, Vhostshim: true, Buffers: 4096, Workers: workers, Plugin: plugin}).Socket()
 }
 
 func run(t *testing.T, name string, args ...string) {

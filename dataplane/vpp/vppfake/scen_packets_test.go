@@ -15,7 +15,7 @@ import (
 
 func packetScenarios() []packetScenario {
 	return append(slices.Concat(natPacketScenarios(), cnatPacketScenarios(), aclPacketScenarios(), pnatPacketScenarios(),
-		errorScenarios(), reuseScenarios()), []packetScenario{
+		errorScenarios(), reuseScenarios(), contivPacketScenarios()), []packetScenario{
 		{"routed", routedPackets},
 		{"routed6", routedPackets6},
 		{"vrf", vrfPackets},

@@ -40,6 +40,10 @@ func (w *walk) network(i *iface, p Packet) {
 		w.drop("ip%d is not enabled on %s", []int{4, 6}[fam], i.label())
 		return
 	}
+	if fam == ip4 && p.Extensions > 0 {
+		w.drop("ip4-options: VPP punts packets with options")
+		return
+	}
 	if p.Dst.IsMulticast() && w.multicast(i, &p) {
 		return
 	}
