@@ -55,6 +55,7 @@ type contivService struct {
 	name     string
 	flags    contiv.ContivServiceFlags
 	backends []*contivBackend
+	emptying time.Time // since when its last backend is to leave; zero: it is not
 }
 
 type contivBackend struct {
@@ -283,6 +284,7 @@ func dumpContiv(st *state, d *dumper) {
 	for _, s := range c.snats {
 		d.add("contiv source NAT %+v", *s)
 	}
+	c.sweep(time.Now())
 	for id, s := range c.services {
 		d.add("contiv service %x %q flags %d", id, s.name, s.flags)
 		for _, b := range s.backends {

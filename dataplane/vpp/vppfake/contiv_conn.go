@@ -130,6 +130,11 @@ func (c *contivState) timeout(conn *contivConn) time.Duration {
 
 // sweep ends what has been idle, and UDP to backends that have gone.
 func (c *contivState) sweep(now time.Time) {
+	for _, s := range c.services {
+		if !s.emptying.IsZero() && now.Sub(s.emptying) >= contivStay {
+			c.empty(s)
+		}
+	}
 	for _, conn := range c.conns.sorted() {
 		if now.Sub(conn.last) > c.timeout(conn) || conn.keys[0].proto == ProtoUDP && conn.gone() {
 			c.end(conn)

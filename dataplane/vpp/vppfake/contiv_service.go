@@ -44,9 +44,23 @@ func contivServiceAddDel(c *call, q *contiv.ContivServiceAddDel) *contiv.ContivS
 }
 
 func contivServiceDump(c *call, _ *contiv.ContivServiceDump, send func(*contiv.ContivServiceDetails)) {
+	c.contiv.sweep(time.Now())
 	for id, s := range c.contiv.services {
-		send(&contiv.ContivServiceDetails{ID: id, Name: s.name, Flags: s.flags, NBackends: uint32(len(s.backends))})
+		n := len(s.backends)
+		if !s.emptying.IsZero() {
+			n = 0
+		}
+		send(&contiv.ContivServiceDetails{ID: id, Name: s.name, Flags: s.flags, NBackends: uint32(n)})
 	}
+}
+
+// contivStay is how long the last backend of a service stays when it is removed, since another one may take its place.
+const contivStay = 250 * time.Millisecond
+
+// empty has the last backend of a service leave.
+func (c *contivState) empty(s *contivService) {
+	c.leave(s.backends[0])
+	s.backends, s.emptying = nil, time.Time{}
 }
 
 // leave: a backend has gone; what is open keeps it as draining.
@@ -69,13 +83,21 @@ func contivBackendAddDel(c *call, q *contiv.ContivBackendAddDel) *contiv.ContivB
 	}
 	end, masq := netip.AddrPortFrom(a, q.Port), q.Flags&contiv.CONTIV_BACKEND_API_MASQ != 0
 	at, found := slices.BinarySearchFunc(s.backends, end, func(b *contivBackend, end netip.AddrPort) int { return b.end.Compare(end) })
+	now := time.Now()
+	c.contiv.sweep(now)
 	switch {
 	case q.IsAdd && found:
-		s.backends[at].masq = masq
+		s.backends[at].masq, s.emptying = masq, time.Time{}
 	case q.IsAdd:
+		if !s.emptying.IsZero() { // the one that leaves has waited for this one
+			c.contiv.empty(s)
+			at = 0
+		}
 		s.backends = slices.Insert(s.backends, at, &contivBackend{service: q.ServiceID, end: end, masq: masq})
-	case !found:
+	case !found, !s.emptying.IsZero():
 		return refuse(rvNoSuchEntry)
+	case len(s.backends) == 1:
+		s.emptying = now
 	default:
 		c.contiv.leave(s.backends[at])
 		s.backends = slices.Delete(s.backends, at, at+1)
@@ -85,12 +107,12 @@ func contivBackendAddDel(c *call, q *contiv.ContivBackendAddDel) *contiv.ContivB
 
 func contivBackendDump(c *call, q *contiv.ContivBackendDump, send func(*contiv.ContivBackendDetails)) {
 	c.contiv.sweep(time.Now())
-	tell := func(b *contivBackend) {
+	tell := func(b *contivBackend, leaving bool) {
 		if q.ServiceID != 0 && q.ServiceID != b.service {
 			return
 		}
 		d := &contiv.ContivBackendDetails{
-			ServiceID: b.service, Address: apiAddress(b.end.Addr()), Port: b.end.Port(), Draining: b.gone, Connections: uint32(b.conns),
+			ServiceID: b.service, Address: apiAddress(b.end.Addr()), Port: b.end.Port(), Draining: b.gone || leaving, Connections: uint32(b.conns),
 		}
 		if b.masq {
 			d.Flags = contiv.CONTIV_BACKEND_API_MASQ
@@ -99,11 +121,11 @@ func contivBackendDump(c *call, q *contiv.ContivBackendDump, send func(*contiv.C
 	}
 	for _, s := range c.contiv.services {
 		for _, b := range s.backends {
-			tell(b)
+			tell(b, !s.emptying.IsZero())
 		}
 	}
 	for _, b := range c.contiv.conns.draining {
-		tell(b)
+		tell(b, true)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"time"
 
 	"go.fd.io/govpp/binapi/ip_types"
 
@@ -21,6 +22,7 @@ func contivPacketScenarios() []packetScenario {
 		{"contiv_outside", contivOutside},
 		{"contiv_collisions", contivCollisions},
 		{"contiv_states", contivStates},
+		{"contiv_last_backend", contivLastBackend},
 		{"contiv_limits", contivLimits},
 		{"contiv_errors", contivErrors},
 		{"contiv_fragments", contivFragments},
@@ -536,6 +538,38 @@ func contivStates(ps *packetScript) {
 	ps.note("not the first packet of a connection, a reset of none")
 	ps.l4(podA, tcp, end2(at4(podA), 1003), vip, ack)
 	ps.l4(podA, tcp, end2(at4(podA), 1004), vip, rst)
+}
+
+// contivLastBackend: it stays for a moment, or until another one is there.
+func contivLastBackend(ps *packetScript) {
+	contivNode(ps)
+	tcp := uint8(vppfake.ProtoTCP)
+	ps.front("10.96.0.1:80", tcp, to(1), to(1))
+	client := uint16(1000)
+	next := func() { client++; ps.l4(podA, tcp, end2(at4(podA), client), "10.96.0.1:80") }
+	ps.backend(false, 1, end2(at4(podB), 8080), 0)
+	next()
+	ps.backend(false, 1, end2(at4(podB), 8080), 0)
+	ps.dump(&contiv.ContivServiceDump{})
+	ps.note("another one comes: it goes at once")
+	ps.backend(true, 1, end2(at4(podB), 8081), 0)
+	next()
+	ps.backend(false, 1, end2(at4(podB), 8080), 0)
+	ps.note("it comes back itself")
+	ps.backend(false, 1, end2(at4(podB), 8081), 0)
+	ps.backend(true, 1, end2(at4(podB), 8081), 0)
+	time.Sleep(500 * time.Millisecond)
+	next()
+	ps.note("none comes")
+	ps.backend(false, 1, end2(at4(podB), 8081), 0)
+	time.Sleep(500 * time.Millisecond)
+	next()
+	ps.backend(false, 1, end2(at4(podB), 8081), 0)
+	ps.note("with the service")
+	ps.backend(true, 1, end2(at4(podB), 8082), 0)
+	next()
+	ps.service(false, 1, 0)
+	next()
 }
 
 // contivLimits: one pod cannot take what is others'.

@@ -203,7 +203,7 @@ func (n *contivOpening) target(f *contivFrontend) *contiv.ContivTarget {
 		n.w.contivDrop(nil, "client outside of the source ranges")
 		return nil
 	}
-	if n.e.set.Role == contiv.CONTIV_ROLE_API_HOST || c.known(n.p.Src) {
+	if role := n.e.set.Role; role == contiv.CONTIV_ROLE_API_POD || role == contiv.CONTIV_ROLE_API_HOST {
 		return &f.set.InCluster
 	}
 	return &f.set.Outside
