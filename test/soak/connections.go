@@ -53,6 +53,9 @@ func (s *soak) connectFrom(ctx context.Context, ns *testbed.Namespace, targets [
 			s.connections.failed.Add(1)
 			s.fault("connection failed", "%s port %d to %s, %d bytes, after %s, begun at %s: %v", ns.Name, own, targets[i], size,
 				time.Since(begin).Round(time.Millisecond), begin.Format("15:04:05.000"), err)
+			for _, b := range s.traffic.Broken(uint16(own)) {
+				fmt.Fprintf(s.out, "      a server gave up %s: %v\n", b.Client, b.Err)
+			}
 			continue
 		}
 		s.connections.made.Add(1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,36 @@ type Traffic struct {
 	streams map[uint64]*Stream     // guarded by mu, as what follows
 	closers map[io.Closer]struct{} // listeners and connections of servers
 	closed  bool
+	broken  []Broken
+}
+
+// Broken is a connection that a server gave up.
+type Broken struct {
+	Client netip.AddrPort
+	Err    error
+}
+
+// brokenKept is how many of them are remembered.
+const brokenKept = 100
+
+func (t *Traffic) broke(conn net.Conn, err error) {
+	client, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // invalid: it says so itself
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.broken = append(t.broken, Broken{netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), err})
+	t.broken = t.broken[max(0, len(t.broken)-brokenKept):]
+}
+
+// Broken are the connections of a client's port that servers gave up lately, for the search for the reason of a failure.
+func (t *Traffic) Broken(port uint16) (all []Broken) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.broken {
+		if b.Client.Port() == port {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // New makes a Traffic without servers.
@@ -183,6 +214,9 @@ func (s *server) serve(conn *net.TCPConn) {
 	h, err := readHeader(conn)
 	if err == nil && h.kind == once {
 		err = answer(conn, int(h.size))
+	}
+	if err != nil {
+		s.t.broke(conn, fmt.Errorf("%+v: %w", h, err))
 	}
 	s.forget(conn)
 	if err != nil || h.kind == once {

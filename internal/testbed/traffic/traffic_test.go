@@ -182,6 +182,22 @@ func TestAsk(t *testing.T) {
 			}
 		}
 	}
+	// A client that goes away in the middle of a message is remembered.
+	err := ns.Do(func() error {
+		s, err := dial(netip.MustParseAddrPort("127.0.0.1:7000"), 20002, time.Second)
+		if err == nil {
+			_, err = s.Write(header{kind: once, size: 100}.bytes())
+		}
+		return errors.Join(err, s.reset())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(tr.Broken(20002)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the server has not seen the end")
+		}
+	}
 	closed := netip.MustParseAddrPort("127.0.0.1:7001")
 	if c := tr.Connect(ns, closed, 2, 10, 20*time.Millisecond); c.Failed == 0 || c.Err == nil || len(c.Took) > 0 {
 		t.Errorf("a closed port: %+v", c)
