@@ -137,6 +137,13 @@ func (s *soak) look(f *flow) {
 		f.before, f.stream = f.before+stream.Arrived(), nil
 		return
 	}
+	for _, dir := range s.standing(f, stream) {
+		s.fault("stream stands still", "%s, %s", f.name, dir)
+	}
+}
+
+// standing counts the looks without progress, and gives the directions in which there have been too many of them just now.
+func (s *soak) standing(f *flow, stream *traffic.Stream) (directions []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Between bursts there are two looks without progress.
@@ -149,9 +156,10 @@ func (s *soak) look(f *flow) {
 		f.quiet[dir]++
 		f.longest = max(f.longest, f.quiet[dir])
 		if f.quiet[dir] == most {
-			s.fault("stream stands still", "%s, %s", f.name, [2]string{"up", "down"}[dir])
+			directions = append(directions, [2]string{"up", "down"}[dir])
 		}
 	}
+	return directions
 }
 
 // stopStreams ends the streams; what was wrong at the very end counts, too.

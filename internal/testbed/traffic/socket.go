@@ -1,11 +1,13 @@
 package traffic
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +31,7 @@ func dial(to netip.AddrPort, port uint16, timeout time.Duration) (socket, error)
 		return 0, fmt.Errorf("socket: %w", err)
 	}
 	s := socket(fd)
-	err = errors.Join(s.limit(timeout), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	err = errors.Join(s.limit(timeout), usual(fd), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 	if err == nil && port != 0 {
 		err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, own))
 	}
@@ -48,6 +50,22 @@ func dial(to netip.AddrPort, port uint16, timeout time.Duration) (socket, error)
 		}
 		return 0, errors.Join(fmt.Errorf("connect to %s: %w", to, err), s.close())
 	}
+}
+
+// usual makes TCP independent of this machine's settings: cubic is the kernel's default. BBR, which some machines prefer, takes no
+// notice of lost packets, and loses a tenth of them at rings of 256.
+func usual(fd int) error {
+	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic")
+}
+
+// listen makes a server's socket; those of its connections are as it is.
+func listen(address string) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var err error
+		failed := raw.Control(func(fd uintptr) { err = usual(int(fd)) })
+		return errors.Join(failed, err)
+	}}
+	return config.Listen(context.Background(), "tcp", address)
 }
 
 // adopt takes the socket of a Go connection, which is closed.

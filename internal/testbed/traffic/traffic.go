@@ -67,7 +67,7 @@ func New() *Traffic {
 func (t *Traffic) Serve(ns *testbed.Namespace, port uint16) (stop func(), err error) {
 	s := &server{t: t, conns: map[io.Closer]struct{}{}}
 	err = ns.Do(func() error {
-		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		l, err := listen(fmt.Sprintf(":%d", port))
 		if err != nil {
 			return err
 		}
