@@ -48,7 +48,7 @@ func dataplaneParts() []part {
 	}
 }
 
-// benchDataplane lets the sides of each part take turns.
+// benchDataplane lets the sides of each part take turns. What there is when it is interrupted is printed and written, too.
 func benchDataplane(ctx context.Context, e *env) error {
 	o := e.dataplane
 	if o.runs < 1 {
@@ -56,36 +56,9 @@ func benchDataplane(ctx context.Context, e *env) error {
 	}
 	out := &report{Tables: map[string]*table{}}
 	for _, p := range dataplaneParts() {
-		if !selected(o.parts, p.name) {
-			continue
+		if selected(o.parts, p.name) && ctx.Err() == nil {
+			out.measure(ctx, e, p)
 		}
-		sides := slices.DeleteFunc(p.sides(e), func(s turnSide) bool { return !selected(o.sides, s.name) })
-		if len(sides) == 0 {
-			continue
-		}
-		fmt.Printf("   -- %s: %s; %d runs, sides in turns\n", p.name, p.what, o.runs)
-		t := &table{Reference: p.reference, ByMin: p.byMin}
-		out.Tables[p.name] = t
-		for _, s := range sides {
-			if s.standIn {
-				t.StandIn = append(t.StandIn, s.name)
-			}
-		}
-		for n := range o.runs {
-			out.Load = append(out.Load, loadAverage())
-			fmt.Printf("   run %d, load average %s\n", n+1, loadAverage())
-			for _, s := range sides {
-				if err := takeTurn(ctx, s, t); err != nil {
-					if ctx.Err() != nil {
-						return err
-					}
-					fault := fmt.Sprintf("%s, run %d: %v", s.name, n+1, err)
-					out.Faults = append(out.Faults, fault)
-					fmt.Println("   FAILED:", firstLines(fault, 12))
-				}
-			}
-		}
-		t.print(os.Stdout)
 	}
 	if o.json != "" {
 		if err := out.write(o.json); err != nil {
@@ -93,9 +66,41 @@ func benchDataplane(ctx context.Context, e *env) error {
 		}
 	}
 	if len(out.Faults) > 0 {
-		return fmt.Errorf("%d turns failed", len(out.Faults))
+		return errors.Join(fmt.Errorf("%d turns failed", len(out.Faults)), ctx.Err())
 	}
-	return nil
+	return ctx.Err()
+}
+
+// measure runs one part.
+func (out *report) measure(ctx context.Context, e *env, p part) {
+	o := e.dataplane
+	sides := slices.DeleteFunc(p.sides(e), func(s turnSide) bool { return !selected(o.sides, s.name) })
+	if len(sides) == 0 {
+		return
+	}
+	fmt.Printf("   -- %s: %s; %d runs, sides in turns\n", p.name, p.what, o.runs)
+	t := &table{Reference: p.reference, ByMin: p.byMin}
+	out.Tables[p.name] = t
+	for _, s := range sides {
+		if s.standIn {
+			t.StandIn = append(t.StandIn, s.name)
+		}
+	}
+	for n := range o.runs {
+		out.Load = append(out.Load, loadAverage())
+		fmt.Printf("   run %d, load average %s\n", n+1, loadAverage())
+		for _, s := range sides {
+			if ctx.Err() != nil {
+				break
+			}
+			if err := takeTurn(ctx, s, t); err != nil {
+				fault := fmt.Sprintf("%s, run %d: %v", s.name, n+1, err)
+				out.Faults = append(out.Faults, fault)
+				fmt.Println("   FAILED:", firstLines(fault, 12))
+			}
+		}
+	}
+	t.print(os.Stdout)
 }
 
 func takeTurn(ctx context.Context, s turnSide, t *table) error {
