@@ -39,15 +39,12 @@ func registerAfPacket(t *table) {
 	on(t, writes, deleteAfPacket)
 	dump(t, func(c *call, _ *af_packet.AfPacketDump, send func(*af_packet.AfPacketDetails)) {
 		for _, i := range c.live() {
-			if name, ok := i.hw.driver.detail.(afPacketName); ok && i.sub == nil {
-				send(&af_packet.AfPacketDetails{SwIfIndex: interface_types.InterfaceIndex(i.index), HostIfName: string(name)})
+			if device, ok := i.hw.driver.detail.(*afPacket); ok && i.sub == nil {
+				send(&af_packet.AfPacketDetails{SwIfIndex: interface_types.InterfaceIndex(i.index), HostIfName: device.name})
 			}
 		}
 	})
 }
-
-// afPacketName is the host device of an af_packet interface.
-type afPacketName string
 
 func createAfPacket(c *call, q *af_packet.AfPacketCreateV3) *af_packet.AfPacketCreateV3Reply {
 	if q.Mode != af_packet.AF_PACKET_API_MODE_ETHERNET && q.Mode != af_packet.AF_PACKET_API_MODE_IP {
@@ -67,7 +64,7 @@ func createAfPacket(c *call, q *af_packet.AfPacketCreateV3) *af_packet.AfPacketC
 			hw.mac = c.randomMAC()
 		}
 	}
-	hw.driver = driver{linkFollowsAdmin: true, setMTU: true, detail: afPacketName(name), remove: func(st *state, _ *iface) {
+	hw.driver = driver{linkFollowsAdmin: true, setMTU: true, detail: newAfPacket(q), remove: func(st *state, _ *iface) {
 		delete(st.hosts, name)
 		if h := st.cfg.Host; h != nil {
 			h.CloseAfPacket(name) //nolint:errcheck // VPP does not look either

@@ -31,6 +31,8 @@ type Packet struct {
 	TTL              uint8  // 0 in a packet to be sent means 64
 	DF               bool
 	Size             int    // bytes behind the TCP, UDP or ICMP header
+	GSO              int    // of Size, so many are in each of the packets that this one stands for; 0: it is one
+	Padding          int    // bytes behind the IP packet, of which its header says nothing
 	Flags            uint8  // of TCP; 0 stands for SYN alone, the first packet of a connection
 	Echo             uint16 // identifier of an ICMP echo; 0 stands for 1
 	EchoReply        bool   // of ICMP, instead of a request
@@ -97,12 +99,26 @@ func (p Packet) IPLen() int {
 }
 
 func (p Packet) frameLen() int {
-	n := 14 + 4*len(p.VLAN)
+	n := 14 + 4*len(p.VLAN) + p.Padding
 	if p.ARP != nil {
 		return n + 28
 	}
 	return n + p.IPLen()
 }
+
+// segment is the first of the packets that this one stands for; what VPP compares with the MTU.
+func (p Packet) segment() Packet {
+	if p.GSO != 0 {
+		p.Size, p.GSO = min(p.Size, p.GSO), 0
+	}
+	if p.VXLAN != nil && p.VXLAN.Inner.GSO != 0 {
+		p.VXLAN = &VXLAN{p.VXLAN.VNI, p.VXLAN.Inner.segment()}
+	}
+	return p
+}
+
+// whole says that the packet stands for no others.
+func (p Packet) whole() bool { return p.GSO == 0 && (p.VXLAN == nil || p.VXLAN.Inner.GSO == 0) }
 
 // String is the packet on one line.
 func (p Packet) String() string {

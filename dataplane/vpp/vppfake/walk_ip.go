@@ -263,8 +263,8 @@ func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
 		}
 		p.EthSrc, p.EthDst = out.hw.mac, mac
 	}
-	if p.IPLen() > out.mtuFor(fam) && (fam == ip6 || p.DF) {
-		w.drop("packet of %d bytes is too big for %s with mtu %d", p.IPLen(), out.label(), out.mtuFor(fam))
+	if n := p.segment().IPLen(); n > out.mtuFor(fam) && (fam == ip6 || p.DF) {
+		w.drop("packet of %d bytes is too big for %s with mtu %d", n, out.label(), out.mtuFor(fam))
 		return
 	}
 	p.VLAN = nil

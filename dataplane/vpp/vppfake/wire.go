@@ -132,7 +132,9 @@ func (w *walk) land(fl flight) {
 		return
 	}
 	w.state, w.fake = f.st, f
-	w.input(i, fl.packet)
+	if w.taken(i, &fl.packet) {
+		w.input(i, fl.packet)
+	}
 	if w.dead != "" {
 		f.crashLocked(w.dead)
 	}
@@ -292,7 +294,10 @@ func (w *walk) wire(i *iface) wireEnd {
 
 // deliver hands a frame to the wire or, without one, to the result.
 func (w *walk) deliver(i *iface, p Packet) {
-	fragments := p.ARP == nil && i.l2.bd == nil && !i.l2.xconn && p.IPLen() > i.mtuFor(family(p.Dst))
+	fragments := p.ARP == nil && i.l2.bd == nil && !i.l2.xconn && p.segment().IPLen() > i.mtuFor(family(p.Dst))
+	if !fragments && !w.given(i, p) {
+		return
+	}
 	if end := w.wire(i); end.fake != nil {
 		if fragments {
 			w.unknown("fragments on a wire")

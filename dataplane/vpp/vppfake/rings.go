@@ -1,0 +1,69 @@
+package vppfake
+
+import (
+	"go.fd.io/govpp/binapi/af_packet"
+	"go.fd.io/govpp/binapi/tapv2"
+)
+
+// afPacket is VPP's record of an af_packet interface: the host device, and how long a frame may be that the rings shared with the
+// kernel have room for.
+type afPacket struct {
+	name   string
+	rx, tx int
+}
+
+// What VPP and the kernel put before a frame, and VPP's own sizes.
+const (
+	txHeaderV2, txHeaderV3 = 32, 48
+	rxHeaderV2, rxHeaderV3 = 66, 82
+	frameOf64K             = 33 * 2048
+	rxBlockV3              = 32 // frames of 2048 bytes, of which one packet may take all
+)
+
+func newAfPacket(q *af_packet.AfPacketCreateV3) *afPacket {
+	or := func(n uint32, def int) int {
+		if n == 0 {
+			return def
+		}
+		return int(n)
+	}
+	a := &afPacket{name: q.HostIfName}
+	if q.Flags&af_packet.AF_PACKET_API_FLAG_VERSION_2 != 0 {
+		a.tx, a.rx = or(q.TxFrameSize, frameOf64K)-txHeaderV2, or(q.RxFrameSize, frameOf64K)-rxHeaderV2
+		return a
+	}
+	a.tx = or(q.TxFrameSize, frameOf64K) - txHeaderV3
+	a.rx = or(q.RxFrameSize, 2048)*or(q.RxFramesPerBlock, rxBlockV3) - rxHeaderV3
+	return a
+}
+
+// taken is what VPP gets of a frame that arrives; false: nothing. Where VPP has not asked for more, the kernel of whoever sent the
+// packet has cut it up: the walk goes on with the first piece. What is longer than the ring's frames is cut, too, and dropped.
+func (w *walk) taken(i *iface, p *Packet) bool {
+	if t, ok := i.hw.driver.detail.(*tap); !ok || t.flags&tapv2.TAP_API_FLAG_GSO == 0 {
+		*p = p.segment()
+	}
+	if a, ok := i.hw.driver.detail.(*afPacket); ok && p.frameLen() > a.rx {
+		w.drop("%s: partial packet: %d bytes in a frame for %d", i.label(), p.frameLen(), a.rx)
+		return false
+	}
+	return true
+}
+
+// given is whether the driver sends a frame. VPP's af_packet copies it into the ring without looking whether it fits: it overwrites
+// the next frames, and sends nothing any more, or dies. The fake always dies.
+func (w *walk) given(i *iface, p Packet) bool {
+	switch device := i.hw.driver.detail.(type) {
+	case *afPacket:
+		if p.frameLen() > device.tx {
+			w.crash("af_packet: %d bytes are copied into a frame of %s for %d", p.frameLen(), i.label(), device.tx)
+			return false
+		}
+	case *tap:
+		if !p.whole() && device.flags&tapv2.TAP_API_FLAG_GSO == 0 {
+			w.drop("%s: gso disabled on itf", i.label())
+			return false
+		}
+	}
+	return true
+}

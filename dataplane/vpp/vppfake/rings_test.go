@@ -1,0 +1,82 @@
+package vppfake_test
+
+import (
+	"strings"
+	"testing"
+
+	"go.fd.io/govpp/binapi/af_packet"
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/tapv2"
+
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// TestLongPackets: what af_packet's ring has no room for kills VPP, whether it is one packet that stands for many or one that is longer
+// than it says. Rings as dataplane/vpp makes them have room for all that there can be.
+func TestLongPackets(t *testing.T) {
+	small := &af_packet.AfPacketCreateV3{Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: "out", TxFrameSize: 2048, TxFramesPerBlock: 256}
+	ours := vpp.AfPacketRequest("out", 1500, vpp.DefaultAfPacketRings())
+	for _, c := range []struct {
+		name         string
+		flags        tapv2.TapFlags
+		uplink       *af_packet.AfPacketCreateV3
+		size         int
+		gso, padding int
+		dies         bool
+		drops        string
+	}{
+		{"MTU", 0, small, 1472, 0, 0, false, ""},
+		{"taken in whole", tapv2.TAP_API_FLAG_GSO, small, 64000, 1400, 0, true, ""},
+		{"cut up by the pod's kernel", 0, small, 64000, 1400, 0, false, ""},
+		{"segments longer than the MTU", tapv2.TAP_API_FLAG_GSO, small, 64000, 1473, 0, false, "too big"},
+		{"longer than it says", 0, small, 100, 0, 3000, true, ""},
+		{"longer than it says, in our ring", 0, ours, 100, 0, 60000, false, ""},
+		{"taken in whole, in our ring", tapv2.TAP_API_FLAG_GSO, ours, 64000, 1400, 0, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, conn := client(t, vppfake.Config{})
+			s := &script{t: t, conn: conn}
+			must(t, conn, &tapv2.TapCreateV3{ID: none, MacAddress: portMAC(1), TapFlags: c.flags})
+			must(t, conn, c.uplink)
+			must(t, conn, &interfaces.SwInterfaceSetMtu{SwIfIndex: 2, Mtu: []uint32{1500, 0, 0, 0}})
+			s.up(1)
+			s.up(2)
+			s.addr(1, "10.1.0.1/24")
+			s.addr(2, "10.2.0.1/24")
+			s.neighbor(true, 2, "10.2.0.2", hostMAC(2).String(), 1)
+			p := udp(1, 1, "10.1.0.2", "10.2.0.2")
+			p.Size, p.GSO, p.Padding, p.DF = c.size, c.gso, c.padding, true
+			r, err := f.SendIndex(1, p)
+			if died := len(f.Crashes()) > 0; died != c.dies {
+				t.Fatalf("died: %t, %v\n%s", died, err, r)
+			}
+			if c.dies {
+				if !strings.Contains(f.Crashes()[0], "af_packet: ") {
+					t.Errorf("of %q", f.Crashes())
+				}
+				return
+			}
+			if reason, dropped := r.Dropped(); err != nil || dropped != (c.drops != "") || !strings.Contains(reason, c.drops) {
+				t.Errorf("%v, %q\n%s", err, reason, r)
+			}
+		})
+	}
+}
+
+// TestPartialPacket: what the ring to VPP has no room for does not come in.
+func TestPartialPacket(t *testing.T) {
+	f, conn := client(t, vppfake.Config{})
+	s := &script{t: t, conn: conn}
+	must(t, conn, vpp.AfPacketRequest("in", 1500, vpp.DefaultAfPacketRings()))
+	s.up(1)
+	s.addr(1, "10.1.0.1/24")
+	for size, want := range map[int]string{1892: "", 60000: "partial packet"} {
+		p := udp(1, 1, "10.1.0.2", "10.1.0.1")
+		p.Size, p.EthDst = size, vppfake.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+		r, err := f.SendIndex(1, p)
+		if reason, _ := r.Dropped(); err != nil || reason != want && !strings.Contains(reason, want) || want == "" && reason != "" {
+			t.Errorf("%d bytes: %v, %q\n%s", size, err, reason, r)
+		}
+	}
+}

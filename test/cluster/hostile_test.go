@@ -1,0 +1,210 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/bulk"
+	"contiv.dev/vswitch/internal/testbed/forge"
+)
+
+// TestHostileFrames: whatever a pod sends, VPP lives and carries the data of others whole: lengths that lie, headers without end,
+// fragments of nothing, forged virtio headers; and the same from a pod that may change its own device, which makes its MTU as large
+// as it gets and turns offloads on.
+func TestHostileFrames(t *testing.T) {
+	for i, m := range bulkModes {
+		if m.dataplane != "vpp" || i%3 != 0 && !slowTests() { // TAPs with an overlay, VETHs without
+			continue
+		}
+		t.Run(m.String(), func(t *testing.T) {
+			w := newWorld(t, m, 2)
+			pods := w.podPerNode()
+			pods = append(pods, w.pod(w.Nodes[0], "b"))
+			evil := w.pod(w.Nodes[0], "evil")
+			w.mesh(append(pods, evil))
+			w.serveBulk(pods[1].Namespace)
+			w.serveBulk(pods[2].Namespace)
+			pids := w.vppPIDs()
+			w.assault(evil, pods)
+			w.grow(evil)
+			w.assault(evil, pods)
+			for _, to := range []*testbed.Pod{pods[2], pods[1]} {
+				for _, ip := range to.IPs {
+					w.load(pods[0].Namespace, ip)
+				}
+			}
+			w.unharmed("tx frame not ready") // what is too long for a VETH's ring is cut, and dropped
+			for i, pid := range w.vppPIDs() {
+				if pid != pids[i] {
+					t.Errorf("the VPP of %s has died", w.Nodes[i].Name)
+				}
+			}
+		})
+	}
+}
+
+func (w *world) vppPIDs() []int {
+	pids := make([]int, len(w.Nodes))
+	for i, n := range w.Nodes {
+		pids[i] = n.VPP.PID()
+	}
+	return pids
+}
+
+// grow is what a pod with CAP_NET_ADMIN does to its own device.
+func (w *world) grow(p *testbed.Pod) {
+	w.t.Helper()
+	_, err := p.Run(w.ctx, "ip", "link", "set", "eth0", "mtu", "65000")
+	w.must(err)
+	for _, what := range []string{"tx", "tso", "gso", "sg"} {
+		_, _ = p.Run(w.ctx, "ethtool", "-K", "eth0", what, "on") // a TAP refuses
+	}
+}
+
+// assault sends all kinds of frames, while a stream between others goes on.
+func (w *world) assault(evil *testbed.Pod, victims []*testbed.Pod) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	defer cancel()
+	streams := make(chan error, 1)
+	go func() {
+		_, err := bulk.Load{Up: 1, Down: 1, Length: 16 << 20}.Run(ctx, victims[0].Namespace, netip.AddrPortFrom(victims[1].IPs[0], bulkPort))
+		streams <- err
+	}()
+	for _, victim := range []*testbed.Pod{victims[2], victims[1]} {
+		for i, dst := range victim.IPs {
+			path := w.pathOf(evil, evil.IPs[i], dst)
+			for _, bypass := range []bool{false, true} {
+				w.must(throw(evil, path, false, bypass))
+				w.must(throw(evil, path, true, bypass))
+			}
+		}
+	}
+	if err := <-streams; err != nil {
+		w.t.Errorf("others' data, under attack: %v", err)
+	}
+}
+
+// pathOf is the way from a pod through its gateway.
+func (w *world) pathOf(p *testbed.Pod, src, dst netip.Addr) forge.Path {
+	w.t.Helper()
+	out, err := p.Run(w.ctx, "sh", "-c", "cat /sys/class/net/eth0/address; ip neigh show dev eth0 | grep PERMANENT | head -1")
+	w.must(err)
+	own, neighbour, _ := strings.Cut(out, "\n")
+	if own == "" || !strings.Contains(neighbour, "lladdr ") {
+		own = w.macOf(p)
+	}
+	_, gateway, _ := strings.Cut(neighbour, "lladdr ")
+	gateway, _, _ = strings.Cut(gateway, " ")
+	from, err1 := net.ParseMAC(strings.TrimSpace(own))
+	to, err2 := net.ParseMAC(strings.TrimSpace(gateway))
+	w.must(errors.Join(err1, err2))
+	return forge.Path{From: from, To: to, Src: src, Dst: dst}
+}
+
+func (w *world) macOf(p *testbed.Pod) string {
+	w.t.Helper()
+	out, err := p.Run(w.ctx, "ip", "-o", "link", "show", "eth0")
+	w.must(err)
+	_, mac, _ := strings.Cut(out, "link/ether ")
+	mac, _, _ = strings.Cut(mac, " ")
+	return mac
+}
+
+// throw sends every kind of frame.
+func throw(p *testbed.Pod, path forge.Path, vnet, bypass bool) error {
+	s, err := forge.Open(p.Namespace, "eth0", vnet, bypass)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for i, packet := range hostilePackets(path.Dst.Is6()) {
+		frame := path.Frame(packet)
+		s.Send(frame, forge.Offload{})
+		if !vnet {
+			continue
+		}
+		offloads := forgedOffloads(path)
+		for n := range 4 { // each packet another few of them, so that all are tried
+			s.Send(frame, offloads[(4*i+n)%len(offloads)])
+		}
+	}
+	if !vnet {
+		return check(s)
+	}
+	for _, o := range forgedOffloads(path) {
+		for _, payload := range []int{0, 1402, 5000, 30001} {
+			for _, proto := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+				if o.GSOSize < 100 && payload > 5000 {
+					continue // the pod's kernel would be busy with it
+				}
+				s.Send(path.Frame(forge.Packet{Proto: proto, Payload: payload}), o)
+			}
+		}
+	}
+	return check(s)
+}
+
+func check(s *forge.Socket) error {
+	if s.Sent == 0 {
+		return fmt.Errorf("the pod's kernel has refused all %d frames: %w", s.Refused, s.Why)
+	}
+	return nil
+}
+
+// hostilePackets lie in every field that says how long something is.
+func hostilePackets(v6 bool) []forge.Packet {
+	var out []forge.Packet
+	for _, proto := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, 4, 41, 47, 132} {
+		for _, payload := range []int{0, 1, 1402, 1437, 8000, 60000} {
+			out = append(out, forge.Packet{Proto: proto, Payload: payload})
+			for _, length := range []uint16{1, 20, 28, 100, 1500, 9000, 65535} {
+				out = append(out, forge.Packet{Proto: proto, Payload: payload, Length: length})
+			}
+			for _, fragment := range []uint16{0x2000, 0x2001, 0x1fff, 0x3fff, 0xffff, 0x0001, 0xfff9} {
+				out = append(out, forge.Packet{Proto: proto, Payload: payload, Fragment: fragment})
+			}
+			out = append(out, forge.Packet{Proto: proto, Payload: payload, DataOffset: 15}, forge.Packet{Proto: proto, Payload: payload, DataOffset: 1},
+				forge.Packet{Proto: proto, Payload: payload, VLANs: 1}, forge.Packet{Proto: proto, Payload: payload, VLANs: 2})
+			if v6 {
+				out = append(out, forge.Packet{Proto: proto, Payload: payload, Extensions: []uint8{0}},
+					forge.Packet{Proto: proto, Payload: payload, Extensions: []uint8{60, 43, 60, 0, 60, 51, 135}},
+					forge.Packet{Proto: proto, Payload: payload, Extensions: make([]uint8, 100)})
+			} else {
+				out = append(out, forge.Packet{Proto: proto, Payload: payload, HeaderWords: 15}, forge.Packet{Proto: proto, Payload: payload, HeaderWords: 1})
+			}
+		}
+	}
+	return out
+}
+
+// forgedOffloads leave to the device what cannot be done.
+func forgedOffloads(path forge.Path) []forge.Offload {
+	types := []uint8{0, forge.GSOTCPv4, forge.GSOTCPv6, forge.GSOUDP, forge.GSOUDPL4, forge.GSOTCPv4 | forge.GSOECN}
+	l4 := uint16(34)
+	if path.Dst.Is6() {
+		l4 = 54
+	}
+	out := []forge.Offload{{}}
+	for _, kind := range types {
+		for _, size := range []uint16{7, 536, 1398, 9000, 65535} {
+			for _, offset := range []uint16{16, 6, 0xfff0} {
+				out = append(out, forge.Offload{Flags: forge.NeedsChecksum, GSOType: kind, GSOSize: size, HeaderLen: l4 + 20,
+					ChecksumStart: l4, ChecksumOffset: offset})
+			}
+		}
+		out = append(out, forge.Offload{GSOType: kind, GSOSize: 100, HeaderLen: 0xffff},
+			forge.Offload{Flags: forge.NeedsChecksum, GSOType: kind, GSOSize: 100, HeaderLen: 1, ChecksumStart: 0xffff, ChecksumOffset: 16},
+			forge.Offload{Flags: forge.NeedsChecksum, GSOType: kind, GSOSize: 100, HeaderLen: l4 + 60, ChecksumStart: 1, ChecksumOffset: 16})
+	}
+	return out
+}
