@@ -27,8 +27,8 @@ func Isolate(dev string) error {
 }
 
 // Share lets VPP use a NIC of the host through an AF_PACKET socket beside the host itself. VPP has a hardware address of its own
-// there, so the NIC must take frames for other addresses than its own; the host's stack ignores those. It may be called from
-// any goroutine.
+// there, so the NIC must take frames for other addresses than its own; the host's stack ignores those. It must not join received
+// packets either (GRO, LRO): the host has more work by that, and VPP gets all. It may be called from any goroutine.
 func Share(dev string) error {
 	link, err := netlink.LinkByName(dev)
 	if err != nil {
@@ -36,6 +36,14 @@ func Share(dev string) error {
 	}
 	if err := errors.Join(netlink.SetPromiscOn(link), netlink.LinkSetUp(link)); err != nil {
 		return fmt.Errorf("share NIC %s with VPP: make it promiscuous and bring it up: %w", dev, err)
+	}
+	s, err := newSock(5*time.Second, nil)
+	if err != nil {
+		return fmt.Errorf("share NIC %s with VPP: %w", dev, err)
+	}
+	defer s.close()
+	if err := s.wholeFrames(dev); err != nil {
+		return fmt.Errorf("share NIC %s with VPP: %w", dev, err)
 	}
 	return nil
 }

@@ -22,6 +22,11 @@ const (
 	ethtoolSetTX  = 0x17 // ETHTOOL_STXCSUM
 	ethtoolSetTSO = 0x1f // ETHTOOL_STSO
 	ethtoolSetGSO = 0x24 // ETHTOOL_SGSO
+	ethtoolGetGRO = 0x2b // ETHTOOL_GGRO
+	ethtoolSetGRO = 0x2c // ETHTOOL_SGRO
+	ethtoolGetLRO = 0x25 // ETHTOOL_GFLAGS
+	ethtoolSetLRO = 0x26 // ETHTOOL_SFLAGS
+	flagLRO       = 1 << 15
 )
 
 // ethtoolRequest is struct ifreq with a pointer to struct ethtool_value.
@@ -90,6 +95,24 @@ func (s *sock) checksumsOff(dev string) error {
 	for _, cmd := range []uint32{ethtoolSetTX, ethtoolSetTSO, ethtoolSetGSO} {
 		if _, err := s.ethtool(dev, cmd, 0); err != nil {
 			return fmt.Errorf("turn offloads of %s off: %w", dev, err)
+		}
+	}
+	return nil
+}
+
+// wholeFrames keeps a NIC from joining received packets to larger ones, which VPP's rings have no room for. A NIC that cannot join is
+// left as it is.
+func (s *sock) wholeFrames(dev string) error {
+	gro, err := s.ethtool(dev, ethtoolGetGRO, 0)
+	if err == nil && gro != 0 {
+		if _, err := s.ethtool(dev, ethtoolSetGRO, 0); err != nil {
+			return fmt.Errorf("ethtool -K %s gro off: %w", dev, err)
+		}
+	}
+	flags, err := s.ethtool(dev, ethtoolGetLRO, 0)
+	if err == nil && flags&flagLRO != 0 {
+		if _, err := s.ethtool(dev, ethtoolSetLRO, flags&^flagLRO); err != nil {
+			return fmt.Errorf("ethtool -K %s lro off: %w", dev, err)
 		}
 	}
 	return nil
