@@ -56,10 +56,12 @@ type mode struct {
 	uplink    string // contiv.conf's mainVPPInterface, instead of a section for each node
 	unstarted bool   // the agents are started by the test
 	veth      bool   // pods by VETH, not by TAP
+	plugin    bool   // VPP has our plugin
 }
 
 func (m mode) String() string {
-	return m.dataplane + "-" + m.transport + map[bool]string{true: "-ipv6"}[m.ipv6] + map[bool]string{true: "-veth"}[m.veth]
+	return m.dataplane + "-" + m.transport + map[bool]string{true: "-ipv6"}[m.ipv6] + map[bool]string{true: "-veth"}[m.veth] +
+		map[bool]string{true: "-plugin"}[m.plugin]
 }
 
 var modes = []mode{
@@ -91,7 +93,7 @@ func newWorld(t *testing.T, m mode, nodes int) *world {
 			t.Skip(vpptest.ErrNoVPP)
 		}
 		_, err := os.Stat("/dev/vhost-net")
-		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384}
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384, Plugin: m.plugin}
 	}
 	c, err := testbed.NewCluster(ctx, opts)
 	if err != nil {
