@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/internal/environ"
 	"contiv.dev/vswitch/internal/kube"
 )
 
@@ -47,6 +48,12 @@ func newCommand() *cobra.Command {
 	c := &common{log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	cmd := &cobra.Command{
 		Use: "contiv-init", Short: "Installs what the vswitch needs on a node", SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() == "agent" { // which becomes the agent, whose variables are there, too: it checks them itself
+				return nil
+			}
+			return environ.Check(nil, os.Environ())
+		},
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")

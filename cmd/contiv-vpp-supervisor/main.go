@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/internal/environ"
 	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
@@ -38,6 +39,8 @@ type options struct {
 	node   string
 	extra  string
 	print  bool
+	// missing says that contiv.conf has no section for this node, for the log.
+	missing string
 }
 
 func newCommand() *cobra.Command {
@@ -77,6 +80,9 @@ func run(cmd *cobra.Command, o *options) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if o.missing != "" {
+		log.Info(o.missing)
+	}
 	sup, err := vppsup.New(o.sup, log)
 	if err != nil {
 		return err
@@ -92,6 +98,9 @@ func run(cmd *cobra.Command, o *options) error {
 
 // complete reads the files and fills what depends on other options.
 func (o *options) complete() error {
+	if err := environ.Check(nil, os.Environ()); err != nil {
+		return err
+	}
 	bin, err := exec.LookPath(o.sup.Bin)
 	if err != nil {
 		return fmt.Errorf("--vpp: %w", err)
@@ -115,6 +124,7 @@ func (o *options) complete() error {
 		if err != nil {
 			return err
 		}
+		o.missing, _ = conf.MissingSection()
 		o.sup.Settings.NICs = vppsup.NICsOf(conf.Node())
 	}
 	if o.extra == "" {

@@ -53,6 +53,14 @@ nodeConfig:
 	}
 }
 
+// TestUnknownVariable: a node whose name is in a variable that nobody reads would get another node's NIC, or none.
+func TestUnknownVariable(t *testing.T) {
+	t.Setenv("CONTIV_NODENAME", "a")
+	if _, err := printed(t); err == nil || !strings.Contains(err.Error(), "did you mean CONTIV_NODE_NAME?") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestFaults: what is wrong is told before VPP is started.
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct{ flag, want string }{

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 
 	"contiv.dev/vswitch/internal/imagepack"
 )
@@ -163,7 +164,7 @@ func agentImage(work string) (imagepack.Image, error) {
 // vppImage holds the machine's VPP, the libraries that it needs, and the supervisor.
 func vppImage(work string) (imagepack.Image, error) {
 	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-vpp-supervisor"}}
-	bin, err := exec.LookPath("vpp")
+	bin, err := findVPP()
 	if err != nil {
 		return image, err
 	}
@@ -185,8 +186,36 @@ func vppImage(work string) (imagepack.Image, error) {
 		return image, err
 	}
 	files, err := withLibraries(programs...)
-	image.Files = append(image.Files, files...)
+	image.Files = append(append(image.Files, files...), onPath(programs)...)
+	// What the loader needed here to find VPP's libraries it needs there, too: they are at the same places.
+	image.LibraryPath = os.Getenv("LD_LIBRARY_PATH")
 	return image, err
+}
+
+// findVPP is $VPP_PREFIX/bin/vpp, as everywhere in this repository, else vpp in PATH.
+func findVPP() (string, error) {
+	prefix := os.Getenv("VPP_PREFIX")
+	if prefix == "" {
+		return exec.LookPath("vpp")
+	}
+	bin, err := filepath.Abs(filepath.Join(prefix, "bin", "vpp"))
+	if err == nil && !exists(bin) {
+		err = fmt.Errorf("VPP_PREFIX: there is no %s", bin)
+	}
+	return bin, err
+}
+
+// onPath links programs that are not on the image's PATH into a directory that is: the supervisor, and whoever looks into the
+// container, find them by name.
+func onPath(programs []string) []imagepack.File {
+	var links []imagepack.File
+	for _, p := range programs {
+		name := filepath.Base(p)
+		if (name == "vpp" || name == "vppctl") && !slices.Contains(filepath.SplitList(searchPath), filepath.Dir(p)) {
+			links = append(links, imagepack.File{Path: "usr/local/bin/" + name, Link: p})
+		}
+	}
+	return links
 }
 
 // vppFiles are VPP, vppctl and the plugins.

@@ -35,8 +35,10 @@ type Image struct {
 	Entrypoint []string
 	User       string
 	Path       string // $PATH
-	Arch       string
-	Files      []File
+	// LibraryPath is where the loader looks for libraries first; empty: nowhere else than usual.
+	LibraryPath string
+	Arch        string
+	Files       []File
 }
 
 // epoch is the time of everything.
@@ -49,9 +51,13 @@ func (i Image) Write(w io.Writer) (digest string, err error) {
 		return "", fmt.Errorf("image %s: %w", i.Tag, err)
 	}
 	layerSum := fmt.Sprintf("%x", sha256.Sum256(layer))
+	env := []string{"PATH=" + i.Path}
+	if i.LibraryPath != "" {
+		env = append(env, "LD_LIBRARY_PATH="+i.LibraryPath)
+	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": i.Arch, "os": "linux", "created": epoch().Format(time.RFC3339),
-		"config":  map[string]any{"Entrypoint": i.Entrypoint, "User": i.User, "Env": []string{"PATH=" + i.Path}, "WorkingDir": "/"},
+		"config":  map[string]any{"Entrypoint": i.Entrypoint, "User": i.User, "Env": env, "WorkingDir": "/"},
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + layerSum}},
 		"history": []any{map[string]any{"created": epoch().Format(time.RFC3339), "created_by": "contiv hack/images"}},
 	})

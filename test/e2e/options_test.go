@@ -199,22 +199,57 @@ func TestReceiveMode(t *testing.T) {
 	})
 }
 
-// TestChecksumOffloadOption: with tcpChecksumOffloadDisabled a pod's kernel computes its checksums and sends no packet that is
-// larger than the MTU; with its contrary it does neither.
-func TestChecksumOffloadOption(t *testing.T) {
-	for disabled, want := range map[string]string{"true": "off", "false": "on"} {
-		t.Run(disabled, func(t *testing.T) {
-			needs(t, tap)
-			r := newRig(t, tap, config("tcpChecksumOffloadDisabled: "+disabled+"\n"))
-			pods := r.add("a", "b")
-			r.must(r.ring(10*time.Second, pods))
-			out, err := pods[0].Run(r.ctx, "ethtool", "-k", "eth0")
-			r.must(err)
-			for _, feature := range []string{"tx-checksumming", "tcp-segmentation-offload"} {
-				if !strings.Contains(out, feature+": "+want) {
-					t.Errorf("want %s: %s in\n%.1200s", feature, want, out)
-				}
-			}
-		})
+// TestOffloadOptions: a pod's kernel computes its checksums and sends no packet that is larger than the MTU; options that ask VPP
+// for it are refused by name.
+func TestOffloadOptions(t *testing.T) {
+	needs(t, tap)
+	r := newRig(t, tap, config("tcpChecksumOffloadDisabled: true\nenableGSO: false\n"))
+	pods := r.add("a", "b")
+	r.must(r.ring(10*time.Second, pods))
+	out, err := pods[0].Run(r.ctx, "ethtool", "-k", "eth0")
+	r.must(err)
+	for _, feature := range []string{"tx-checksumming", "tcp-segmentation-offload"} {
+		if !strings.Contains(out, feature+": off") {
+			t.Errorf("want %s: off in\n%.1200s", feature, out)
+		}
 	}
+	for _, option := range []string{"enableGSO: true", "tcpChecksumOffloadDisabled: false"} {
+		r := newNode(t, tap, config(option+"\n"))
+		r.must(r.LaunchAgent(r.ctx))
+		if log := r.ended(); !strings.Contains(log, option[:strings.Index(option, ":")+1]+" is ") {
+			t.Errorf("%s: it says\n%s", option, log)
+		}
+	}
+}
+
+// TestControllerConf: retries are as controller.conf says: with the defaults the agent would give up after minutes. What is not to
+// be recorded is not.
+func TestControllerConf(t *testing.T) {
+	each(t, []mode{fake}, func(t *testing.T, m mode) {
+		path := filepath.Join(t.TempDir(), "controller.conf")
+		conf := "delayRetry: 50ms\nmaxRetryAttempts: 2\nenableExpBackoffRetry: false\ndelayAfterErrorHealing: 60s\n"
+		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := newNode(t, m, args("--controller-config="+path), func(o *testbed.NodeOptions) {
+			o.Config += "nodeConfig: [{nodeName: " + o.Name + ", mainVPPInterface: {interfaceName: GigabitEthernet0/8/0}}]\n"
+		})
+		r.must(r.LaunchAgent(r.ctx))
+		r.within(5*time.Second, "the agent gives up", func() error {
+			if log := r.LogTail(100); !strings.Contains(log, "gave up retrying") {
+				return errors.New(log)
+			}
+			return nil
+		})
+	})
+	each(t, []mode{linux}, func(t *testing.T, m mode) {
+		path := filepath.Join(t.TempDir(), "controller.conf")
+		if err := os.WriteFile(path, []byte("recordEventHistory: false\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, m, args("--controller-config="+path))
+		if text, err := r.Get(r.ctx, "/controller/event-history"); err == nil && strings.Contains(text, "Resync") {
+			t.Errorf("events are recorded: %.300s", text)
+		}
+	})
 }

@@ -49,9 +49,6 @@ func (i images) make(ctx context.Context) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = "../.."
-	if prefix := os.Getenv("VPP_PREFIX"); prefix != "" {
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(prefix, "bin")+":"+os.Getenv("PATH"))
-	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("hack/images: %w: %s", err, out)
 	}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 }
 
 // failEnv makes tests fail.
-const failEnv = "CONTIV_TEST_OWNNS_FAIL"
+const failEnv = "TEST_OWNNS_FAIL"
 
 // TestAlone: there is lo and nothing else, here, for programs that are started, and in /sys.
 func TestAlone(t *testing.T) {
