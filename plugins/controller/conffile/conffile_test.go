@@ -75,3 +75,16 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestReadme: the README has every option.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Options() {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("%s is not in plugins/controller/README.md", name)
+		}
+	}
+}
