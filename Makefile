@@ -60,7 +60,7 @@ peers: ## build the CNI plugins that benchmarks and tests use beside ours
 	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/cni-plugins/ $$(go list tool | grep containernetworking/plugins)
 
 .PHONY: fuzz
-fuzz: ## fuzz CNI stdin, configuration and REST input, FUZZTIME each (default 30s)
+fuzz: ## fuzz all that others can write (CNI, configuration, REST, objects, etcd, netlink, CLI), FUZZTIME each (default 30s)
 	hack/fuzz.sh $(or $(FUZZTIME),30s)
 
 .PHONY: lint

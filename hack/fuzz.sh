@@ -5,6 +5,6 @@ time=${1:-30s}
 grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do
 	grep -ho '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go | sed 's/^func //' | while read -r name; do
 		echo "fuzz $dir $name"
-		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "./$dir"
+		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" -fuzzminimizetime 5s "./$dir"
 	done
 done

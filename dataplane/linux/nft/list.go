@@ -34,9 +34,14 @@ type listedElem struct {
 	chain string // of a verdict map
 }
 
+// asker asks the kernel; *conn is one.
+type asker interface {
+	get(typ int, flags uint16, family uint8, fill func(*buffer), each func(attrs []byte)) error
+}
+
 // lister lists one family's table.
 type lister struct {
-	c     *conn
+	c     asker
 	table string
 	proto uint8
 }

@@ -10,6 +10,9 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
+// maxAffinity is the API's limit, a day. Dataplanes refuse what is absurd.
+const maxAffinity = 86400
+
 // compute makes the value of a service; nil if there is nothing to balance, or if that is somebody else's job. local are the
 // addresses of backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
 func (p *Processor) compute(s *service) (value *renderer.ContivService, local []netip.Addr, localReady int) {
@@ -33,7 +36,7 @@ func (p *Processor) compute(s *service) (value *renderer.ContivService, local []
 		s.tooMany = n
 		return nil, nil, 0
 	}
-	value.SessionAffinityTimeout = o.GetSessionAffinityTimeout()
+	value.SessionAffinityTimeout = min(o.GetSessionAffinityTimeout(), maxAffinity)
 	value.InternalTrafficPolicy = policy(o.GetInternalLocal())
 	value.TrafficPolicy = policy(o.GetExternalLocal())
 	nodePort := false
