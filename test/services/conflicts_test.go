@@ -2,6 +2,7 @@ package services
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,7 @@ func (w *world) clusterIPTaken(number int) {
 	attacker := w.attack(number+1, victim.Spec.ClusterIPs, nil)
 	w.calm()
 	w.holds(victim, "p1,p2,h1,h2 any cluster -> a")
+	w.toldOfProblems()
 	w.putEndpoints(attacker) // else it would be refused for its victim, too
 	w.calm()
 	w.holds(victim, "p1,p2,h1,h2 any cluster -> a")
@@ -112,6 +114,24 @@ func (w *world) meetsNow(svc *corev1.Service, e expectation, family int) (err er
 		}
 	}
 	return err
+}
+
+// toldOfProblems: both agents have a problem in their metrics, and in their logs, once.
+func (w *world) toldOfProblems() {
+	w.t.Helper()
+	if w.mode == fake {
+		w.t.Log("fake: not covered: metrics and logs of agents")
+		return
+	}
+	for _, n := range w.Nodes {
+		problems, err := n.Metric(w.ctx, "contiv_object_problems")
+		if w.must(err); problems != 1 {
+			w.t.Errorf("%s counts %.0f problems", n.Name, problems)
+		}
+		if log := n.LogTail(1000); strings.Count(log, "a service is not served as it says") != 1 || !strings.Contains(log, "FrontendConflict") {
+			w.t.Errorf("the log of %s:\n%s", n.Name, log)
+		}
+	}
 }
 
 func (w *world) uplinksOf(nodes ...int) (out []string) {
