@@ -132,11 +132,14 @@ func (c *Core) silentGateway(r Round) (Cause, bool) {
 		return cause, true
 	}
 	cause.Object = r.Host.Device
-	if why, ok := c.host.broken(r.At, &c.times); ok {
+	switch why, ok := c.host.broken(r.At, &c.times); {
+	case ok:
 		cause.Text += "; " + why.Text
 		if why.heal != (Remedy{}) {
 			cause.heal = why.heal
 		}
+	case c.host.doubtful(): // the next rounds will show
+		cause.heal = Remedy{}
 	}
 	return cause, true
 }

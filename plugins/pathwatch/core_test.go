@@ -161,7 +161,7 @@ func TestFaults(t *testing.T) {
 		{"the cable is out", 5, func(s *sim) { s.uplink.Carrier = false }, func(s *sim) { s.uplink.Carrier = true },
 			[]Kind{UplinkDown}, false, nil},
 		{"the device has gone", 5, func(s *sim) { s.uplink.Present = false }, func(s *sim) { s.uplink.Present = true },
-			[]Kind{UplinkDown}, false, nil},
+			[]Kind{UplinkDown}, false, []string{"resync"}},
 		{"the cable of a node alone is out", 1, func(s *sim) { s.uplink.Carrier = false }, func(s *sim) { s.uplink.Carrier = true },
 			[]Kind{UplinkDown}, true, nil},
 		{"a peer is off", 5, func(s *sim) { s.off["n3"] = true }, func(s *sim) { s.off["n3"] = false },

@@ -1,10 +1,17 @@
 package cluster
 
 import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +20,14 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
+
+// rare skips a case that resembles others, unless all are asked for: each makes a cluster of its own.
+func rare(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CONTIV_CLUSTER_FAULTS") != "all" {
+		t.Skip("runs with CONTIV_CLUSTER_FAULTS=all")
+	}
+}
 
 // path is what a node says of its data path.
 func (w *world) path(n *testbed.Node) (r pathwatch.Report, err error) {
@@ -100,32 +115,103 @@ func (w *world) watched(nodes ...*testbed.Node) {
 	}
 }
 
-// wedge makes the uplink's transmit ring stand still for good, as a packet too large for a frame of it does: VPP copies it over the
-// frames that follow, and waits for one of them that the kernel will never send.
-func (w *world) wedge(n *testbed.Node) {
-	w.t.Helper()
-	const size = 9000
-	file := filepath.Join(n.Dir, "wedge.pg")
-	w.must(os.WriteFile(file, fmt.Appendf(nil, "packet-generator new { name wedge limit 1 size %d-%d node host-%s-output "+
-		"interface host-%s data { hex 0x%s } }\npacket-generator enable-stream wedge\n", size, size, testbed.UplinkNIC, testbed.UplinkNIC,
-		strings.Repeat("02", size)), 0o600))
-	w.t.Log(w.vppctl(n, "exec "+file))
+// ring is a ring that an af_packet interface shares with the kernel.
+type ring struct {
+	at            int64 // in VPP's memory
+	frame, frames int64
 }
 
-// TestWedgedUplink: the uplink transmits nothing any more. The node notices, says so, makes the interface again under its pods, and
-// traffic goes on.
-func TestWedgedUplink(t *testing.T) {
-	for _, m := range modes[:2] {
-		t.Run(m.String(), func(t *testing.T) {
-			w := newWorld(t, m, 2)
+var queuePattern = regexp.MustCompile(`(?s)(RX|TX) Queue 0:.*?block size:(\d+) nr:(\d+) +frame size:(\d+) nr:(\d+)`)
+
+// rings finds the rings that VPP and the kernel share for a device, in VPP's memory.
+func (w *world) rings(n *testbed.Node, device string) (rx, tx ring) {
+	w.t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.VPP.PID()))
+	w.must(err)
+	inode, err := n.Run(w.ctx, "sh", "-c", "awk -v i=$(ip -o link show dev "+device+" | cut -d: -f1) '$5 == i {print $9}' /proc/net/packet")
+	w.must(err)
+	var start, end int64
+	for line := range strings.Lines(string(maps)) {
+		if strings.Contains(line, "socket:["+strings.TrimSpace(inode)+"]") {
+			_, err := fmt.Sscanf(line, "%x-%x", &start, &end)
+			w.must(err)
+		}
+	}
+	out := w.vppctl(n, "show hardware-interfaces host-"+device)
+	at := start
+	for _, m := range queuePattern.FindAllStringSubmatch(out, -1) {
+		var v [4]int64
+		for i := range v {
+			v[i], err = strconv.ParseInt(m[i+2], 10, 64)
+			w.must(err)
+		}
+		r := ring{at: at, frame: v[2], frames: v[3]}
+		at += v[0] * v[1]
+		if m[1] == "RX" {
+			rx = r
+		} else {
+			tx = r
+		}
+	}
+	if start == 0 || at != end || rx.frames == 0 || tx.frames == 0 {
+		w.t.Fatalf("rings not found in %x-%x: %+v %+v\n%s", start, end, rx, tx, out)
+	}
+	return rx, tx
+}
+
+// wedge brings a ring into a state that neither VPP nor the kernel leaves: each waits for the other. A packet that VPP copied over the
+// end of its frame used to do that.
+func (w *world) wedge(n *testbed.Node, r ring) {
+	w.t.Helper()
+	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", n.VPP.PID()), os.O_RDWR, 0)
+	w.must(err)
+	defer mem.Close()
+	// In a TX ring of TPACKET_V2 this is "the kernel is sending it", in an RX ring "neither empty nor for you".
+	const status = 2
+	for i := range r.frames {
+		_, err := mem.WriteAt(binary.NativeEndian.AppendUint32(nil, status), r.at+i*r.frame)
+		w.must(err)
+	}
+}
+
+func (w *world) wedgeTx(n *testbed.Node) { _, tx := w.rings(n, testbed.UplinkNIC); w.wedge(n, tx) }
+func (w *world) wedgeRx(n *testbed.Node) { rx, _ := w.rings(n, testbed.UplinkNIC); w.wedge(n, rx) }
+
+// TestBrokenUplink: the uplink moves nothing any more, in one direction or both. The node notices, says so, makes the interface again
+// under its pods, and traffic goes on.
+func TestBrokenUplink(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		mode  mode
+		fault func(w *world, n *testbed.Node)
+		why   []pathwatch.Kind
+		rare  bool
+	}{
+		{"transmit", modes[0], (*world).wedgeTx, []pathwatch.Kind{pathwatch.UplinkStuck}, false},
+		{"transmit, no overlay", modes[1], (*world).wedgeTx, []pathwatch.Kind{pathwatch.UplinkStuck}, true},
+		{"receive", modes[0], (*world).wedgeRx, []pathwatch.Kind{pathwatch.UplinkDeaf}, false},
+		// The socket stays with the device that has gone, although one of the same name comes.
+		{"the NIC went away and came back", modes[0], func(w *world, n *testbed.Node) {
+			peer := strings.TrimPrefix(w.Underlay.Path(), "/var/run/netns/")
+			w.in(n, "ip link set eth1 netns "+filepath.Base(peer))
+			_, err := w.Underlay.Run(w.ctx, "ip", "link", "set", "eth1", "netns", n.Name)
+			w.must(err)
+			w.in(n, "ip link set eth1 up")
+		}, []pathwatch.Kind{pathwatch.UplinkStuck, pathwatch.UplinkDeaf}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.rare {
+				rare(t)
+			}
+			w := newWorld(t, tc.mode, 2)
 			pods := w.podPerNode()
 			w.mesh(pods)
 			n := w.Nodes[0]
 			w.watched(n)
-			w.wedge(n)
+			tc.fault(w, n)
 			start := time.Now()
 			if pods[0].PingOnce(w.ctx, pods[1].IPs[0].String(), 0) == nil {
-				t.Fatal("the uplink still transmits")
+				t.Fatal("packets still get through")
 			}
 			w.within(20*time.Second, "it is repaired", func() error {
 				r, err := w.path(n)
@@ -134,16 +220,57 @@ func TestWedgedUplink(t *testing.T) {
 				}
 				return err
 			})
-			t.Logf("repaired after %s", time.Since(start).Round(10*time.Millisecond))
+			repaired := time.Since(start)
 			w.mesh(pods)
-			t.Logf("pods reach each other after %s", time.Since(start).Round(10*time.Millisecond))
+			t.Logf("repaired after %s; pods reach each other after %s", repaired.Round(10*time.Millisecond),
+				time.Since(start).Round(10*time.Millisecond))
 			w.tells(n, 10*time.Second, true)
 			r, err := w.path(n)
 			w.must(err)
-			if rec := r.Repairs[0]; len(r.Repairs) != 1 || rec.Error != "" || !strings.HasPrefix(rec.Why, string(pathwatch.UplinkStuck)) {
+			kind, _, _ := strings.Cut(r.Repairs[0].Why, ":")
+			if len(r.Repairs) != 1 || r.Repairs[0].Error != "" || !slices.Contains(tc.why, pathwatch.Kind(kind)) {
 				t.Errorf("repairs: %+v", r.Repairs)
 			}
 			t.Logf("repairs: %+v", r.Repairs)
+			w.must(w.inPlace(n))
+		})
+	}
+}
+
+// TestBrokenHostLink: the link between VPP and the host moves nothing any more, in one direction. It is made again; pods do not notice.
+func TestBrokenHostLink(t *testing.T) {
+	m := modes[0]
+	m.veth = true
+	for _, direction := range []string{"transmit", "receive"} {
+		t.Run(direction, func(t *testing.T) {
+			if direction == "transmit" {
+				rare(t)
+			}
+			w := newWorld(t, m, 2)
+			pods := w.podPerNode()
+			w.mesh(pods)
+			n := w.Nodes[0]
+			w.watched(n)
+			stream := w.stream(pods[0], pods[1], 100)
+			rx, tx := w.rings(n, "vpp2")
+			w.wedge(n, map[string]ring{"transmit": tx, "receive": rx}[direction])
+			start := time.Now()
+			if n.PingOnce(w.ctx, pods[0].IPs[0].String(), 0) == nil {
+				t.Fatal("packets still get through")
+			}
+			w.tells(n, 20*time.Second, false, pathwatch.GatewayUnreachable)
+			w.must(w.reach(n.Namespace, pods[0].IPs[0].String()))
+			t.Logf("the host reaches its pods after %s", time.Since(start).Round(10*time.Millisecond))
+			w.tells(n, 10*time.Second, true)
+			r, err := w.path(n)
+			w.must(err)
+			if len(r.Repairs) != 1 || r.Repairs[0].Error != "" || !strings.HasSuffix(r.Repairs[0].What, "/afpacket-vpp2") {
+				t.Errorf("repairs: %+v", r.Repairs)
+			}
+			t.Logf("repairs: %+v", r.Repairs)
+			w.lost(stream, 0)
+			w.must(w.inPlace(n))
+			w.mesh(pods)
 		})
 	}
 }
@@ -157,7 +284,7 @@ func TestToldOnly(t *testing.T) {
 	w.must(n.Agent.Stop(30 * time.Second))
 	w.must(n.StartAgent(w.ctx, "--datapath-repair=false"))
 	w.watched(n)
-	w.wedge(n)
+	w.wedgeTx(n)
 	took := w.tells(n, 20*time.Second, false, pathwatch.UplinkStuck)
 	t.Logf("noticed after %s", took.Round(10*time.Millisecond))
 	pings, err := pods[0].Ping(w.ctx, pods[1].IPs[0].String(), 50, 100*time.Millisecond)
@@ -179,4 +306,165 @@ func TestToldOnly(t *testing.T) {
 	w.must(n.LaunchAgent(w.ctx))
 	w.mesh(pods)
 	w.tells(n, 20*time.Second, true)
+}
+
+// TestKilledWhileRepairing: an agent that is killed at any moment of a repair leaves something that the next one puts right.
+func TestKilledWhileRepairing(t *testing.T) {
+	w := newWorld(t, modes[0], 2)
+	pods := w.podPerNode()
+	w.mesh(pods)
+	n := w.Nodes[0]
+	kills := 2
+	if os.Getenv("CONTIV_CLUSTER_FAULTS") == "all" {
+		kills = 6
+	}
+	for i := range kills {
+		w.watched(n)
+		w.wedgeTx(n)
+		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+		before := w.logged(n, "data path: repair")
+		w.must(testbed.Eventually(ctx, time.Millisecond, func() error {
+			if w.logged(n, "data path: repair") == before {
+				return errors.New("nothing is repaired")
+			}
+			return nil
+		}))
+		cancel()
+		// A repair takes some 100 ms.
+		if i > 0 {
+			_, err := n.Run(w.ctx, "sleep", fmt.Sprintf("0.%03d", 90*i/kills))
+			w.must(err)
+		}
+		w.must(n.Agent.Kill())
+		w.must(n.StartAgent(w.ctx))
+		w.mesh(pods)
+		w.tells(n, 20*time.Second, true)
+		w.must(w.inPlace(n))
+	}
+}
+
+// logged counts the lines of an agent's log that have the text.
+func (w *world) logged(n *testbed.Node, text string) int {
+	w.t.Helper()
+	data, err := os.ReadFile(n.Agent.LogFile)
+	w.must(err)
+	return strings.Count(string(data), text)
+}
+
+// inPlace compares a node's dataplane with what is desired.
+func (w *world) inPlace(n *testbed.Node) error {
+	body, err := n.PostJSON(w.ctx, diag.CheckPath, "{}")
+	if err != nil {
+		return err
+	}
+	var reply diag.CheckReply
+	if err := json.Unmarshal([]byte(body), &reply); err != nil {
+		return err
+	}
+	if len(reply.Repairs) > 0 {
+		return fmt.Errorf("%s: not as desired: %+v", n.Name, reply.Repairs)
+	}
+	return nil
+}
+
+// TestSomebodyBreaksIt: what is changed by hand in VPP, or in the host, so that packets do not get through any more, is repaired without
+// being asked for; pods go on.
+func TestSomebodyBreaksIt(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault func(w *world, n *testbed.Node)
+		why   pathwatch.Kind
+		rare  bool
+	}{
+		{"VPP's end of the host's link is down", func(w *world, n *testbed.Node) { w.vppctl(n, "set interface state tap0 down") },
+			pathwatch.GatewayUnreachable, true},
+		{"the host's end is down", func(w *world, n *testbed.Node) { w.in(n, "ip link set vpp1 down") }, pathwatch.GatewayUnreachable, true},
+		{"the uplink is down in VPP", func(w *world, n *testbed.Node) { w.vppctl(n, "set interface state host-eth1 down") },
+			pathwatch.UplinkDown, true},
+		{"the uplink has gone from VPP", func(w *world, n *testbed.Node) { w.vppctl(n, "delete host-interface name eth1") },
+			pathwatch.UplinkDown, true},
+		{"the host's routes have gone", func(w *world, n *testbed.Node) {
+			w.in(n, "ip route del 10.1.0.0/16; ip -6 route del fd10:1::/48")
+		}, pathwatch.NoPeerAnswers, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.rare {
+				rare(t)
+			}
+			w := newWorld(t, modes[0], 3)
+			pods := w.podPerNode()
+			w.mesh(pods)
+			n := w.Nodes[0]
+			w.watched(n)
+			tc.fault(w, n)
+			start := time.Now()
+			w.within(25*time.Second, "it is repaired", func() error {
+				r, err := w.path(n)
+				if err == nil && (len(r.Repairs) == 0 || len(r.Causes) > 0) {
+					err = fmt.Errorf("it says %+v, repairs %+v", r.State, r.Repairs)
+				}
+				return err
+			})
+			r, err := w.path(n)
+			w.must(err)
+			t.Logf("well again after %s: %+v", time.Since(start).Round(100*time.Millisecond), r.Repairs)
+			if !strings.HasPrefix(r.Repairs[0].Why, string(tc.why)) {
+				t.Errorf("repaired was %s", r.Repairs[0].Why)
+			}
+			w.mesh(pods)
+			w.must(w.reach(n.Namespace, pods[1].IPs[0].String()))
+			w.must(w.inPlace(n))
+		})
+	}
+}
+
+// in runs a shell command in a node.
+func (w *world) in(n *testbed.Node, command string) {
+	w.t.Helper()
+	_, err := n.Run(w.ctx, "sh", "-c", command)
+	w.must(err)
+}
+
+// TestNATIsFull: one pod takes all sessions. The node says so, and is ready again when there is room.
+func TestNATIsFull(t *testing.T) {
+	m := modes[0]
+	w := newWorld(t, m, 2)
+	n := w.Nodes[0]
+	w.must(n.Agent.Stop(30 * time.Second))
+	w.must(n.VPP.Restart(w.ctx))
+	w.must(n.StartAgent(w.ctx, "--nat-sessions=1024", "--nat-udp-timeout=10s"))
+	pods := w.podPerNode()
+	w.mesh(pods)
+	w.watched(n)
+	stop := w.flood(pods[0].Namespace, "192.168.16.2")
+	took := w.tells(n, 20*time.Second, false, pathwatch.NATTableFull)
+	w.must(stop())
+	t.Logf("noticed after %s", took.Round(10*time.Millisecond))
+	w.tells(n, 40*time.Second, true)
+	w.mesh(pods)
+}
+
+// flood sends one datagram after another from a namespace, each to another port, until stop.
+func (w *world) flood(ns *testbed.Namespace, to string) (stop func() error) {
+	w.t.Helper()
+	var conn *net.UDPConn
+	w.must(ns.Do(func() (err error) {
+		conn, err = net.ListenUDP("udp4", nil)
+		return err
+	}))
+	end, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for port := 1; ; port = port%60000 + 1 {
+			select {
+			case <-end:
+				ended <- conn.Close()
+				return
+			case <-tick.C:
+			}
+			_, _ = conn.WriteToUDP([]byte("x"), &net.UDPAddr{IP: net.ParseIP(to), Port: port}) // some are refused
+		}
+	}()
+	return func() error { close(end); return <-ended }
 }

@@ -38,6 +38,7 @@ type hardware struct {
 	linkMTU  uint16
 	queues   []rxQueue
 	driver   driver
+	wedge    wedge
 }
 
 // driver is what tells kinds of hardware apart.

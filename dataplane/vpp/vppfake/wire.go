@@ -190,6 +190,10 @@ func (w *walk) input(i *iface, p Packet) {
 		return
 	}
 	w.lookups = 0
+	if i.hw.wedge.receive {
+		w.drop("%s: nobody fetches frames", i.label())
+		return
+	}
 	if !i.hw.owner.up {
 		w.drop("%s is down", i.hw.owner.label())
 		return
@@ -263,6 +267,11 @@ func (w *walk) output(i *iface, p Packet) {
 			w.drop("%s is not connected", i.label())
 			return
 		}
+	}
+	if i.hw.wedge.transmit {
+		i.hw.wedge.refused++
+		w.drop("%s: tx frame not ready", i.label())
+		return
 	}
 	switch i.hw.devType {
 	case "Loopback", "BVI":
