@@ -21,7 +21,7 @@ func (f *Fake) Wedge(ifName string, transmit, receive bool) error {
 	if i == nil {
 		return fmt.Errorf("vppfake: no interface %q", ifName)
 	}
-	if _, ok := i.hw.driver.detail.(afPacketName); !ok {
+	if _, ok := i.hw.driver.detail.(*afPacket); !ok {
 		return fmt.Errorf("vppfake: %s shares no rings with the kernel", i.label())
 	}
 	i.hw.wedge.transmit, i.hw.wedge.receive = transmit, receive
