@@ -17,6 +17,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/processor"
+	"contiv.dev/vswitch/plugins/service/proxyhealth"
 )
 
 // kubeState is where the state of Kubernetes comes from: the API server, or contiv-ksr through etcd.
@@ -40,15 +41,21 @@ type serviceOptions struct {
 	nodePortNetworks  []netip.Prefix // nodePortAddresses, read
 	reservedPorts     []string
 	reservedNodePorts []processor.NodePort // reservedPorts, read
+	healthAddress     string
 }
 
 func (o *serviceOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.ignoreExternalIPs, "ignore-external-ips", false, "do not serve spec.externalIPs of services (CVE-2020-8554)")
 	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "networks of the node's addresses that take "+
 		"traffic for node ports (default: all)")
+	f.StringVar(&o.healthAddress, healthFlag, proxyhealth.DefaultAddress, "where cloud load balancers ask whether this node serves, "+
+		"as of kube-proxy (/healthz, /livez); empty: nowhere, for nodes on which kube-proxy runs")
 	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that no service "+
 		"gets by naming a node's address in spec.externalIPs or as a load balancer's")
 }
+
+// healthFlag is named as kube-proxy's.
+const healthFlag = "healthz-bind-address"
 
 // complete reads the networks and ports.
 func (o *serviceOptions) complete() (err error) {
@@ -184,6 +191,9 @@ func (k *kubeState) Close() error {
 
 // newServices makes the service plugin with what renders for this dataplane, and what tells users of what is not served.
 func (a *agent) newServices() (_ *service.Plugin, err error) {
+	if a.proxyHealth, err = a.newProxyHealth(); err != nil {
+		return nil, err
+	}
 	if a.problems, err = a.newProblems(); err != nil {
 		return nil, err
 	}
@@ -191,6 +201,7 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	p := service.New(service.Deps{
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },
+		NodeLeaving:       a.proxyHealth.SetNodeLeaving,
 		IgnoreExternalIPs: a.opts.services.ignoreExternalIPs, NodePortAddresses: a.opts.services.nodePortNetworks,
 		ReservedNodePorts: a.opts.services.reservedNodePorts, Problems: a.problems,
 	})
@@ -198,4 +209,22 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 		return nil, fmt.Errorf("services: %w", err)
 	}
 	return p, nil
+}
+
+// newProxyHealth answers load balancers as kube-proxy does; without Kubernetes there is nothing to tell.
+func (a *agent) newProxyHealth() (*proxyhealth.Server, error) {
+	address := a.opts.services.healthAddress
+	if a.kube == nil {
+		address = ""
+	}
+	families := []string{"IPv4"}
+	for _, p := range a.conf.IPAM().PodSubnetCIDR {
+		if p.Addr().Is6() {
+			families = append(families, "IPv6")
+		}
+	}
+	return proxyhealth.New(proxyhealth.Config{
+		Address: address, Alive: a.dataplane.alive, Programmed: a.ready, Families: families, Log: a.logger("service"),
+		Metrics: a.registry, Flag: "--" + healthFlag,
+	})
 }

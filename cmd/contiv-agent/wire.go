@@ -28,6 +28,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/policy"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/proxyhealth"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
@@ -58,6 +59,8 @@ type agent struct {
 	kube       *kubeState        // nil: no Kubernetes
 	problems   *problem.Reporter
 	policies   *policy.Plugin
+
+	proxyHealth *proxyhealth.Server
 }
 
 // restSocket is in --run-dir.
@@ -212,6 +215,8 @@ func (a *agent) Start() error {
 		a.jobs.Go("data path watch", a.path.Run)
 		a.jobs.Go("data path conditions", a.path.Tell)
 	}
+	a.jobs.Go("health port", a.proxyHealth.Run)
+	a.jobs.Go("health of services", a.proxyHealth.Watch)
 	checks := a.cniChecks()
 	a.jobs.Go("cni", func(ctx context.Context) error { return a.pods.Serve(ctx, checks) })
 	return nil

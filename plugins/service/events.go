@@ -36,6 +36,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, txn api.Resy
 	}
 	p.nodes.host = p.hostIPs()
 	own := nodes[model.Key(model.NodeKeyword, "", p.own())]
+	p.tellLeaving(own)
 	return p.processor.Resync(&processor.Snapshot{
 		Services:       maps.Values(model.Values[*model.Service](data, model.ServiceKeyword)),
 		Slices:         maps.Values(model.Values[*model.EndpointSlice](data, model.EndpointSliceKeyword)),
@@ -111,12 +112,22 @@ func (p *Plugin) kubeNode(prev, next *model.Node) (change string, err error) {
 	} else {
 		p.nodes.kube[name] = addrsOf(next)
 	}
+	if name == p.own() {
+		p.tellLeaving(next)
+	}
 	change, err = p.processor.SetNode(name, p.nodes.of(name, p.own()))
 	if name != p.own() || err != nil {
 		return change, err
 	}
 	zoneChange, err := p.processor.SetZone(next.GetLabels()[zoneLabel])
 	return strings.Trim(change+"; "+zoneChange, "; "), err
+}
+
+// tellLeaving says whether the node stays; nil: it is gone.
+func (p *Plugin) tellLeaving(own *model.Node) {
+	if p.NodeLeaving != nil {
+		p.NodeLeaving(own == nil || own.GetLeaving())
+	}
 }
 
 func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) {

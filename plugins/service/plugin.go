@@ -34,6 +34,9 @@ type Deps struct {
 	// Healthy says whether the dataplane can serve, which is what load balancers are told; nil: it can.
 	Healthy func() bool
 
+	// NodeLeaving is told whether this node is about to go, as far as Kubernetes says; nil: nothing is.
+	NodeLeaving func(leaving bool)
+
 	// IgnoreExternalIPs and NodePortAddresses are as in processor.Config.
 	IgnoreExternalIPs bool
 	NodePortAddresses []netip.Prefix
