@@ -46,7 +46,11 @@ type mover interface {
 }
 
 func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
-	lock, err := lockNode(ctx, a.opts.dataplane, nodeLockName, takeOver)
+	lockPath, err := nodeLockPath()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockNode(ctx, a.opts.dataplane, lockPath, takeOver)
 	if err != nil {
 		return nil, err
 	}

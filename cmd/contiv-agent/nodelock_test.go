@@ -3,16 +3,19 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // TestOneAgentPerNode: a second agent, whatever its directories, does not get at the dataplane before the first has let go.
 func TestOneAgentPerNode(t *testing.T) {
-	name := fmt.Sprintf("@contiv-agent/test-%d", os.Getpid())
+	name := filepath.Join(t.TempDir(), "run", "dataplane.lock")
 	first, err := lockNode(t.Context(), dataplaneLinux, name, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -35,5 +38,54 @@ func TestOneAgentPerNode(t *testing.T) {
 	}
 	if err := second.release(); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the lock file is left: %v", err)
+	}
+}
+
+// TestLockIsRootsOwn: no other user of the node keeps the agent from starting, as with a name that anybody can take.
+func TestLockIsRootsOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root to be somebody else")
+	}
+	squatter, err := net.Listen("unix", "@contiv-agent/dataplane") // what the lock was
+	if err == nil {
+		defer squatter.Close()
+	}
+	base := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(base), 0o755), os.Chmod(base, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(base, "run", "dataplane.lock")
+	lock, err := lockNode(t.Context(), dataplaneLinux, path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"flock -n " + path + " true", "flock -n " + filepath.Dir(path) + "/other true",
+		"ln -s /etc/passwd " + filepath.Dir(path) + "/x"} {
+		cmd := exec.Command("sh", "-c", command)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("user 65534 can: %s: %s", command, out)
+		}
+	}
+	if err := lock.release(); err != nil {
+		t.Error(err)
+	}
+	open := filepath.Join(base, "open")
+	if err := errors.Join(os.Mkdir(open, 0o755), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockNode(t.Context(), dataplaneLinux, filepath.Join(open, "l"), 0); err == nil ||
+		!strings.Contains(err.Error(), "mode 0755") {
+		t.Errorf("a directory that everybody writes to: %v", err)
+	}
+	link := filepath.Join(base, "run", "link")
+	if err := os.Symlink("/etc/hostname", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockNode(t.Context(), dataplaneLinux, link, 0); err == nil {
+		t.Error("a link was followed")
 	}
 }

@@ -97,6 +97,9 @@ const StopLimit = 25 * time.Second
 // program may not have stopped completely.
 func Run(ctx context.Context, p Program, jobs *lifecycle.Group, started func()) (err error) {
 	defer func() { err = errors.Join(err, stop(p, StopLimit)) }()
+	if err := checkFiles(); err != nil {
+		return err
+	}
 	if err := p.Make(ctx); err != nil {
 		return err
 	}
