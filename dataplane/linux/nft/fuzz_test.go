@@ -100,7 +100,7 @@ func FuzzDump(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_ = eachMessage(data, func(h header, payload []byte) error { return ackError(h, payload) })
 		hashOf(data)
-		elementOf(data).String()
+		_ = elementOf(data).String()
 		(&dumper{anonymous: map[string]string{}}).rule(listedRule{exprs: data, udata: data})
 		b := newBalancer(table.IPv4)
 		b.add(&service{Service: fuzzService()})
