@@ -72,6 +72,12 @@ func TestContractVPP(t *testing.T) {
 	}
 }
 
+// pluginSource is the source of a route that a plugin of VPP makes. VPP gives these numbers to plugins as it loads them, so they depend
+// on which plugins a VPP was built with.
+var pluginSource = regexp.MustCompile(`Src:3\d\b`)
+
+func anySource(text string) string { return pluginSource.ReplaceAllString(text, "Src:plugin") }
+
 // checkGolden compares what VPP says with what it said when the file was written, or writes the file.
 func checkGolden(t *testing.T, path, got string) {
 	t.Helper()
@@ -85,7 +91,7 @@ func checkGolden(t *testing.T, path, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != string(want) {
+	if anySource(got) != anySource(string(want)) {
 		t.Errorf("VPP differs from the recorded contract (-recorded +VPP):\n%s", diff(string(want), got))
 	}
 }
