@@ -61,6 +61,14 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 	return pathwatch.New(deps)
 }
 
+// watchAndDiagnose makes the watch of the data path, and what contiv-netctl asks.
+func (a *agent) watchAndDiagnose() (err error) {
+	if a.path, err = a.newWatch(); err != nil {
+		return fmt.Errorf("watch of the data path: %w", err)
+	}
+	return a.registerDiagnosis()
+}
+
 // vppPath is the data path through VPP.
 type vppPath struct {
 	a       *agent

@@ -164,10 +164,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.services, err = a.newServices(); err != nil {
 		return err
 	}
-	if a.path, err = a.newWatch(); err != nil {
-		return fmt.Errorf("watch of the data path: %w", err)
-	}
-	return a.registerDiagnosis()
+	return a.watchAndDiagnose()
 }
 
 // handlers are the plugins in the order in which they see events.
