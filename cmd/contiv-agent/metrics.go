@@ -12,12 +12,15 @@ import (
 type vppCollector struct {
 	conn    *conn.Conn
 	buffers *vpp.Buffers
+	// sourcesChecked says why pods can send under any name.
+	sourcesChecked func() error
 }
 
 var (
 	descWrites    = prometheus.NewDesc("contiv_vpp_writes_total", "Requests sent to VPP that change its state.", nil, nil)
 	descBuffers   = prometheus.NewDesc("contiv_vpp_buffers", "Packet buffers of VPP's fullest pool.", []string{"state"}, nil)
 	descConnected = prometheus.NewDesc("contiv_vpp_connected", "1 while VPP can be programmed.", nil, nil)
+	descChecked   = prometheus.NewDesc("contiv_vpp_sources_checked", "1 while VPP checks under which addresses pods send.", nil, nil)
 	descSessions  = prometheus.NewDesc("contiv_vpp_sessions_total", "Times that VPP was connected.", nil, nil)
 )
 
@@ -27,6 +30,7 @@ func (c vppCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- descConnected
 	out <- descSessions
 	out <- descBuffers
+	out <- descChecked
 }
 
 // Collect implements prometheus.Collector.
@@ -38,6 +42,11 @@ func (c vppCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(descWrites, prometheus.CounterValue, float64(c.conn.Writes()))
 	out <- prometheus.MustNewConstMetric(descConnected, prometheus.GaugeValue, connected)
+	checked := 0.0
+	if c.sourcesChecked() == nil {
+		checked = 1
+	}
+	out <- prometheus.MustNewConstMetric(descChecked, prometheus.GaugeValue, checked)
 	if total, free := c.buffers.Counts(); total > 0 {
 		out <- prometheus.MustNewConstMetric(descBuffers, prometheus.GaugeValue, float64(free), "free")
 		out <- prometheus.MustNewConstMetric(descBuffers, prometheus.GaugeValue, float64(total-free), "used")

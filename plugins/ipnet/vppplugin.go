@@ -33,7 +33,7 @@ var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' sou
 
 // pluginState is what is known of the plugin since a resync; from any goroutine.
 type pluginState struct {
-	absent atomic.Bool
+	absent atomic.Bool // and VPP is the dataplane
 	wait   atomic.Bool // an event is in the queue
 }
 

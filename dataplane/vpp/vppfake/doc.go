@@ -68,6 +68,8 @@
 //   - cnat: by features of interfaces; a packet that only the route of a service's address would translate is not understood.
 //     That route is not shown, unlike VPP's. No excepted prefixes, addresses of interfaces or SCTP; sessions
 //     do not age. With several backends the choice is deterministic, but not VPP's.
+//   - Our own plugin (dataplane/vpp/plugin, Config.Plugin): by the rules of its README. Maglev's choice is another one than the
+//     plugin's, rejections are not limited in rate, and pieces of packets that wait for the first one wait for ever.
 //   - DHCP: only what the API knows. Fake.Lease plays the server.
 //   - VLAN tag rewriting and ARP termination are kept, but a walk that comes to them does not go on. Flow hashes are kept.
 //   - create_subif takes flags that VPP refuses: no tags, one tag that may be any.

@@ -22,6 +22,8 @@ type Config struct {
 	Version string
 	// Plugin: our own plugin, dataplane/vpp/plugin, is loaded.
 	Plugin bool
+	// Without names messages that this VPP has not, as one of another version.
+	Without []string
 	// Connections is how many of them the plugin has room for, per family; default 262144.
 	Connections int
 	// Host is told of TAP and af_packet interfaces; nil: nobody is, and any host interface name is taken to exist.

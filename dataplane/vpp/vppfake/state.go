@@ -141,6 +141,9 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 		fam.register(st.table)
 	}
 	cfg.registerContiv(st.table)
+	for _, name := range cfg.Without {
+		delete(st.table.byName, name)
+	}
 	st.table.number(rng)
 	st.ip.start()
 	st.l2.start()
