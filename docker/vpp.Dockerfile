@@ -14,6 +14,20 @@ ARG FDIO_KEY_SHA256=
 RUN curl -fsSL -o /out/fdio.asc "${FDIO_REPOSITORY}/gpgkey" \
  && { [ -z "${FDIO_KEY_SHA256}" ] || echo "${FDIO_KEY_SHA256}  /out/fdio.asc" | sha256sum -c -; }
 
+# Our plugin, against the headers of the exact VPP: it refuses any other.
+FROM ${GO_IMAGE} AS plugin
+ARG VPP_VERSION=25.10-release
+ARG FDIO_REPOSITORY=https://packagecloud.io/fdio/release
+COPY --from=build /out/fdio.asc /etc/apt/keyrings/fdio.asc
+RUN export DEBIAN_FRONTEND=noninteractive VPP_INSTALL_SKIP_SYSCTL=1 \
+ && echo "deb [signed-by=/etc/apt/keyrings/fdio.asc] ${FDIO_REPOSITORY}/debian bookworm main" \
+    >/etc/apt/sources.list.d/fdio.list \
+ && apt-get update \
+ && apt-get install -y --no-install-recommends gcc libc6-dev make "vpp-dev=${VPP_VERSION}" "libvppinfra-dev=${VPP_VERSION}" \
+    "libvppinfra=${VPP_VERSION}"
+COPY dataplane/vpp/plugin /src
+RUN make -C /src OUT=/out/contiv_plugin.so VPP_PREFIX=/usr
+
 FROM ${DEBIAN_IMAGE}
 # The exact packages; apt refuses any other.
 ARG VPP_VERSION=25.10-release
@@ -35,6 +49,8 @@ RUN export DEBIAN_FRONTEND=noninteractive VPP_INSTALL_SKIP_SYSCTL=1 \
  && find /var/log -type f -delete
 COPY --from=build /out/contiv-vpp-supervisor /usr/local/bin/
 COPY --from=build /out/epollshim.so /usr/lib/contiv/epollshim.so
+COPY --from=plugin /out/contiv_plugin.so /usr/lib/contiv/contiv_plugin.so
+RUN ln -s /usr/lib/contiv/contiv_plugin.so "$(dirname "$(dpkg -L vpp-plugin-core | grep '/acl_plugin.so$')")/"
 # Root, because VPP takes NICs and locks memory.
 USER 0:0
 ENTRYPOINT ["/usr/local/bin/contiv-vpp-supervisor"]

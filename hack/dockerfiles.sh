@@ -59,6 +59,11 @@ fdio() {
 		echo "dockerfiles: no VPP on this machine: the packages hold programs that only say their name"
 		vpp=
 	}
+	rm -rf "$WORK/vpp-dev" "$WORK/libvppinfra-dev"
+	mkdir -p "$WORK/vpp-dev/usr" "$WORK/libvppinfra-dev"
+	if [ -n "$vpp" ]; then
+		cp -r "$(dirname "$vpp")/../include" "$WORK/vpp-dev/usr/"
+	fi
 	rm -rf "$WORK/fdio" "$WORK/vpp" "$WORK/vpp-plugin-core" "$WORK/vpp-plugin-dpdk" "$WORK/libvppinfra"
 	mkdir -p "$WORK/vpp/usr/bin" "$WORK/vpp/DEBIAN" "$WORK/libvppinfra" "$WORK/vpp-plugin-core" "$WORK/vpp-plugin-dpdk"
 	if [ -n "$vpp" ]; then
@@ -78,6 +83,8 @@ fdio() {
 	chmod +x "$WORK/vpp/DEBIAN/preinst" "$WORK/vpp/DEBIAN/postinst"
 	package libvppinfra libc6
 	package vpp "libvppinfra (= 25.10-release)"
+	package libvppinfra-dev "libvppinfra (= 25.10-release)"
+	package vpp-dev "libvppinfra-dev (= 25.10-release)"
 	package vpp-plugin-core "vpp (= 25.10-release)"
 	package vpp-plugin-dpdk "vpp (= 25.10-release)"
 	repository=$WORK/fdio/debian/dists/bookworm
@@ -132,7 +139,7 @@ until contiv-vpp-supervisor health; do
 done
 vppctl show version
 vppctl show plugins >/tmp/plugins
-for plugin in af_packet acl cnat nat44 vxlan; do grep -q "$plugin" /tmp/plugins || { echo "no plugin $plugin"; exit 1; }; done
+for plugin in af_packet acl cnat contiv nat44 vxlan; do grep -q "$plugin" /tmp/plugins || { echo "no plugin $plugin"; exit 1; }; done
 kill $!
 wait $!'
 

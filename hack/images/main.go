@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 
 	"contiv.dev/vswitch/internal/imagepack"
 )
@@ -185,6 +186,12 @@ func vppImage(work string) (imagepack.Image, error) {
 	if err != nil {
 		return image, err
 	}
+	plugin, err := pluginFile(work, bin, programs)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "images: contiv/vpp is without our plugin: %v\n", err)
+	} else {
+		image.Files = append(image.Files, plugin)
+	}
 	files, err := withLibraries(programs...)
 	image.Files = append(append(image.Files, files...), onPath(programs)...)
 	// What the loader needed here to find VPP's libraries it needs there, too: they are at the same places.
@@ -216,6 +223,25 @@ func onPath(programs []string) []imagepack.File {
 		}
 	}
 	return links
+}
+
+// pluginFile builds our own plugin, which goes beside VPP's.
+func pluginFile(work, bin string, programs []string) (imagepack.File, error) {
+	built := filepath.Join(work, "contiv_plugin.so")
+	bin, err := filepath.EvalSymlinks(bin)
+	if err != nil {
+		return imagepack.File{}, err
+	}
+	out, err := exec.Command("make", "-s", "-C", "dataplane/vpp/plugin", "OUT="+built, "VPP_PREFIX="+filepath.Dir(filepath.Dir(bin))).CombinedOutput()
+	if err != nil {
+		return imagepack.File{}, fmt.Errorf("%w: %s", err, out)
+	}
+	for _, path := range programs {
+		if filepath.Ext(path) == ".so" {
+			return imagepack.File{Path: strings.TrimPrefix(filepath.Join(filepath.Dir(path), "contiv_plugin.so"), "/"), Source: built}, nil
+		}
+	}
+	return imagepack.File{}, errors.New("VPP has no plugins")
 }
 
 // vppFiles are VPP, vppctl and the plugins.

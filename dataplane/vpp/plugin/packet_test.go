@@ -49,6 +49,10 @@ func (f flow) transport(flags uint8, payload []byte) []byte {
 	case icmp4, icmp6:
 		b, at = be.AppendUint16([]byte{flags, 0, 0, 0}, f.src.Port()), 2
 		b = append(b, 0, 1)
+	case sctp:
+		return append(append(ports, 0, 0, 0, 0, 0, 0, 0, 0), payload...) // without its CRC
+	default:
+		return payload
 	}
 	b = append(b, payload...)
 	be.PutUint16(b[at:], f.checksum(b))

@@ -209,11 +209,11 @@ func (r *rig) buffersUsed() int {
 // eventually waits for a condition.
 func (r *rig) eventually(what string, holds func() bool) {
 	r.Helper()
-	for range 200 {
+	for range 600 {
 		if holds() {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	r.Errorf("not within ten seconds: %s", what)
+	r.Errorf("not within thirty seconds: %s", what)
 }

@@ -28,7 +28,12 @@ func (v *VPP) config() string {
 		counters = "per-node-counters on"
 	}
 	section("statseg", "socket-name "+v.StatsSocket(), counters)
-	section("api-segment", "prefix "+v.prefix)
+	if v.opts.Sanitize == "" {
+		section("api-segment", "prefix "+v.prefix)
+	} else { // where VPP puts these by default, the address sanitizer has its shadow
+		section("api-segment", "prefix "+v.prefix, "baseva 210000000000")
+		section("physmem", "base-addr 0x200000000000")
+	}
 	section("memory", fmt.Sprintf("main-heap-size %dM", v.opts.HeapMB))
 	section("buffers", "page-size default", fmt.Sprintf("buffers-per-numa %d", v.opts.Buffers))
 	if v.opts.Workers > 0 {
