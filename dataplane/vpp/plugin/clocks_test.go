@@ -13,6 +13,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
+// repeat is how often each figure is taken.
+const repeat = 20
+
 // TestClocks measures what a packet costs: forwarded plainly, by a guarded interface, and by an established connection of a service.
 // CONTIV_CLOCKS=1000000 has it do so with up to so many flows.
 func TestClocks(t *testing.T) {
@@ -28,7 +31,7 @@ func TestClocks(t *testing.T) {
 }
 
 func clocks(t *testing.T, flows int, v6 bool) {
-	r := newRig(t, vpptest.Options{HeapMB: 2048, Buffers: 32768, FewPlugins: []string{"af_packet"}, Config: "contiv { connections 262144 }\n"})
+	r := newRig(t, vpptest.Options{HeapMB: 2048, Buffers: 32768, FewPlugins: []string{"af_packet"}, Config: "contiv { connections 2097152 }\n"})
 	a, b := r.pg(""), r.pg("")
 	r.cli("ip route add 10.64.0.0/10 via %s pg%d", a.v4, a.n)
 	r.cli("ip route add fd00:64::/32 via %s pg%d", a.v6, a.n)
@@ -40,63 +43,62 @@ func clocks(t *testing.T, flows int, v6 bool) {
 	r.service(1, netip.AddrPortFrom(netip.MustParseAddr(frontend), 80).String(), udp, netip.AddrPortFrom(backend, 8080).String())
 	r.network("10.0.0.0/8", contiv.CONTIV_CLASS_API_POD)
 	r.network("fd00::/16", contiv.CONTIV_CLASS_API_POD)
-	packets := func(to netip.AddrPort) (frames [][]byte) {
+	frames := func(to netip.AddrPort) (all [][]byte) {
 		source := netip.MustParseAddr(client)
 		for n := range flows {
 			if n%1000 == 0 {
 				source = source.Next()
 			}
-			frames = append(frames, ether(a.n, flow{udp, netip.AddrPortFrom(source, uint16(1024+n%1000)), to}.packet(0, make([]byte, 18))))
+			all = append(all, ether(a.n, flow{udp, netip.AddrPortFrom(source, uint16(1024+n%1000)), to}.packet(0, make([]byte, 18))))
 		}
-		return frames
+		return all
 	}
 	direct := filepath.Join(t.TempDir(), "direct.pcap")
-	writePcap(t, direct, packets(netip.AddrPortFrom(backend, 53))...)
+	writePcap(t, direct, frames(netip.AddrPortFrom(backend, 53))...)
 	service := filepath.Join(t.TempDir(), "service.pcap")
-	writePcap(t, service, packets(netip.AddrPortFrom(netip.MustParseAddr(frontend), 80))...)
+	writePcap(t, service, frames(netip.AddrPortFrom(netip.MustParseAddr(frontend), 80))...)
 
-	plain := r.clocks(a, direct, max(2_000_000, 2*flows))
-	t.Logf("plain                %s", plain)
+	packets := max(20_000, flows)
+	t.Logf("plain                %s", r.clocks(a, direct, packets, repeat))
 	r.pgEndpoint(a, contiv.CONTIV_ROLE_API_UPLINK)
-	t.Logf("uplink, no service   %s", r.clocks(a, direct, max(2_000_000, 2*flows)))
-	t.Logf("service, new         %s", r.clocks(a, service, flows))
-	t.Logf("service, established %s", r.clocks(a, service, max(2_000_000, 2*flows)))
+	t.Logf("uplink, no service   %s", r.clocks(a, direct, packets, repeat))
+	t.Logf("service, new         %s", r.clocks(a, service, flows, 1))
+	t.Logf("service, established %s", r.clocks(a, service, packets, repeat))
 	if flows == 1 {
 		r.pgEndpoint(a, contiv.CONTIV_ROLE_API_POD, netip.MustParseAddr("10.64.0.1"), netip.MustParseAddr("fd00:64::1"))
-		t.Logf("pod, no service      %s", r.clocks(a, direct, 2_000_000))
-		t.Logf("pod, service         %s", r.clocks(a, service, 2_000_000))
+		t.Logf("pod, no service      %s", r.clocks(a, direct, packets, repeat))
+		t.Logf("pod, service         %s", r.clocks(a, service, packets, repeat))
 	}
-	t.Log(r.cli("show contiv stats"))
 }
 
-// clocks sends so many packets of a file and sums what the nodes took for each.
-func (r *rig) clocks(from *generator, pcap string, packets int) string {
+// clocks sends so many packets of a file, time and again, and tells what the nodes took for each at best: other load on the machine
+// only adds.
+func (r *rig) clocks(from *generator, pcap string, packets, times int) string {
 	r.Helper()
-	r.sent++
-	stream := fmt.Sprintf("s%d", r.sent)
-	r.cli("packet-generator new pcap %s source pg%d name %s limit %d", pcap, from.n, stream, packets)
-	r.cli("clear runtime")
-	r.cli("packet-generator enable-stream %s", stream)
-	r.streamEnds()
-	runtime := r.cli("show runtime")
-	r.cli("packet-generator delete %s", stream)
-	total, own := 0.0, "0"
-	var detail []string
-	for line := range strings.Lines(runtime) {
-		f := strings.Fields(line)
-		if len(f) < 7 {
-			continue
+	best := map[string]float64{}
+	for range times {
+		r.sent++
+		stream := fmt.Sprintf("s%d", r.sent)
+		r.cli("packet-generator new pcap %s source pg%d name %s limit %d", pcap, from.n, stream, packets)
+		r.cli("clear runtime")
+		r.cli("packet-generator enable-stream %s", stream)
+		r.streamEnds()
+		for line := range strings.Lines(r.cli("show runtime")) {
+			f := strings.Fields(line)
+			if len(f) < 7 || strings.HasPrefix(f[0], "pg-input") {
+				continue
+			}
+			vectors, _ := strconv.ParseFloat(f[3], 64)
+			each, err := strconv.ParseFloat(f[5], 64)
+			if old, seen := best[f[0]]; err == nil && vectors >= float64(packets)/2 && (!seen || each < old) {
+				best[f[0]] = each
+			}
 		}
-		vectors, err1 := strconv.ParseFloat(f[3], 64)
-		each, err2 := strconv.ParseFloat(f[5], 64)
-		if err1 != nil || err2 != nil || vectors < float64(packets)/2 || strings.HasPrefix(f[0], "pg-input") {
-			continue
-		}
-		total += each * vectors / float64(packets)
-		detail = append(detail, f[0]+" "+f[5])
-		if strings.HasPrefix(f[0], "contiv") {
-			own = f[5]
-		}
+		r.cli("packet-generator delete %s", stream)
 	}
-	return fmt.Sprintf("%6.0f clocks, of them contiv %s (%s)", total, own, strings.Join(detail, ", "))
+	total := 0.0
+	for _, each := range best {
+		total += each
+	}
+	return fmt.Sprintf("%6.0f clocks, of them contiv %.0f", total, best["contiv-ip4-input"]+best["contiv-ip6-input"])
 }
