@@ -165,7 +165,10 @@ func contivEndpointSet(c *call, q *contiv.ContivEndpointSet) *contiv.ContivEndpo
 }
 
 func contivEndpointDel(c *call, q *contiv.ContivEndpointDel) *contiv.ContivEndpointDelReply {
-	if c.contiv.endpoints[uint32(q.SwIfIndex)] == nil {
+	switch {
+	case c.iface(q.SwIfIndex) == nil:
+		return &contiv.ContivEndpointDelReply{Retval: rvInvalidSwIfIndex}
+	case c.contiv.endpoints[uint32(q.SwIfIndex)] == nil:
 		return &contiv.ContivEndpointDelReply{Retval: rvNoSuchEntry}
 	}
 	c.contiv.dropEndpoint(uint32(q.SwIfIndex))

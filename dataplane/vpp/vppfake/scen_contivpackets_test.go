@@ -330,7 +330,7 @@ func contivClusterIP(ps *packetScript) {
 		ps.note("straight to the backend, from a port of its own")
 		ps.l4(podA, vppfake.ProtoTCP, end2(f.a, 1002), end2(f.b, 8080))
 		ps.l4(podB, vppfake.ProtoTCP, end2(f.b, 8080), end2(f.a, 1002), syn, ack)
-		ps.connections()
+		ps.dumpConnections(addr(f.a).Is6())
 		ps.note("a backend more; it goes, and the connection stays")
 		ps.backend(true, f.service, end2(f.b, 8081), 0)
 		ps.backend(false, f.service, end2(f.b, 8080), 0)
