@@ -50,7 +50,7 @@ func (w *world) common() {
 	w.want(false, []string{"trace", first, "c"}, "trace begins at a pod")
 	w.want(false, []string{"ping", "nobody", "c"}, "no connected pod")
 	w.want(false, []string{"ping", "a", "c", "--proto", "tcp", "--port", "81", "-c", "1"}, "connection refused")
-	w.want(true, []string{"check"}, "0 findings")
+	w.until(true, []string{"check"}, "0 findings")
 
 	var rep traceReport
 	text := w.want(true, []string{"trace", "a", "c", "-o", "json"})
@@ -163,7 +163,7 @@ func (w *world) faults(list []fault) {
 		}
 		w.repair(0)
 		w.repair(1)
-		w.want(true, []string{"check"}, "0 findings")
+		w.until(true, []string{"check"}, "0 findings")
 	}
 }
 
@@ -287,7 +287,7 @@ func TestNoOverlay(t *testing.T) {
 		t.Run(dataplane, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, dataplane, "nooverlay")
-			w.want(true, []string{"check"}, "0 findings")
+			w.until(true, []string{"check"}, "0 findings")
 			w.want(true, []string{"trace", "a", "c"}, "delivered and answered")
 			w.cut()
 		})

@@ -85,7 +85,7 @@ func (w *world) forwardingOff() {
 	if ok || !strings.Contains(out, "net/ipv4/ip_forward is 0") {
 		w.t.Errorf("trace without forwarding: success %t:\n%s", ok, out)
 	}
-	w.want(true, []string{"check"}, "0 findings")
+	w.until(true, []string{"check"}, "0 findings")
 	w.want(true, []string{"trace", "a", "c"}, "delivered and answered")
 }
 
@@ -130,6 +130,6 @@ func (w *world) podDown() {
 	w.want(false, []string{"trace", "a", "c"}, "was to go to pod default/c", "receiving pod")
 	w.want(false, []string{"trace", "c", "a"}, "route of the pod to "+w.a.IPs[0].String()+": no route")
 	w.want(true, []string{"resync", second}, "compared and repaired")
-	w.want(true, []string{"check"}, "0 findings")
+	w.until(true, []string{"check"}, "0 findings")
 	w.want(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
 }
