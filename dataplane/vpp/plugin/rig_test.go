@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -102,7 +103,7 @@ func (r *rig) tap(name, options string) *port {
 	r.Helper()
 	r.pods++
 	n := r.pods
-	ns, err := testbed.NewNamespace(r.Context(), fmt.Sprintf("cv%s%d", name, n))
+	ns, err := testbed.NewNamespace(r.Context(), fmt.Sprintf("cv%s%d-%d", name, n, os.Getpid()))
 	if err != nil {
 		r.Fatal(err)
 	}
