@@ -17,7 +17,7 @@ import (
 
 // Bulk data by a service comes as it was sent, both ways, whatever VPP leaves to the interface: segmentation, checksums, or nothing.
 func TestBulk(t *testing.T) {
-	for _, workers := range []int{0, 1, 2} {
+	for _, workers := range workerCounts() {
 		for _, options := range []string{"", "csum-offload", "gso"} {
 			t.Run(fmt.Sprintf("workers=%d,%s", workers, options), func(t *testing.T) {
 				bulk(newRig(t, vpptest.Options{Workers: workers, Vhostshim: true}), options)

@@ -18,7 +18,7 @@ import (
 // back, and the connections are those that the limit allows. CONTIV_FUZZ is how many packets, in thousands.
 func TestMalformed(t *testing.T) {
 	thousands, _ := strconv.Atoi(os.Getenv("CONTIV_FUZZ"))
-	for _, workers := range []int{0, 2} {
+	for _, workers := range workerCounts() {
 		t.Run("workers="+strconv.Itoa(workers), func(t *testing.T) {
 			s := newSite(newRig(t, vpptest.Options{Workers: workers, Sanitize: "address,undefined"}))
 			uplink := s.pg("")

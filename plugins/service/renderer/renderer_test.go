@@ -94,6 +94,7 @@ func TestEqual(t *testing.T) {
 			InternalTrafficPolicy: NodeLocal, LoadBalancerIPs: FromAddrs(netip.MustParseAddr("10.0.0.4")),
 			LoadBalancerSourceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, SourceRangesSet: true,
 			HealthCheckNodePort: 5, Reachable: map[string]Families{"p": FamilyIPv4},
+			Lost: []Frontend{{netip.MustParseAddr("10.0.0.6"), 7, TCP}},
 		}
 	}
 	if !full().Equal(full()) {
