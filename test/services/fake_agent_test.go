@@ -186,7 +186,9 @@ func (a *fakeAgent) makePlugins() (err error) {
 		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.log, a.ctl, a.label(), a.conf
 		d.IPAM, d.NodeSync, d.PodManager = a.ipam, a.nodesync, a.pods
 		d.LinuxNsPlugin, d.MgmtIPs, d.ServesServices = a.node, a.nodesync, true
-		d.VPPPlugin, d.PluginNAT = vppkinds.NewPlugin(a.vpp, a.log), true
+		plugin := vppkinds.NewPlugin(a.vpp, a.log)
+		plugin.Remember(a.locals[0])
+		d.VPPPlugin, d.PluginNAT = plugin, true
 	}))
 	return a.ipnet.Init()
 }
