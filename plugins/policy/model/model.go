@@ -1,0 +1,196 @@
+package model
+
+import (
+	"cmp"
+	"net/netip"
+	"strings"
+)
+
+// SetID is the name of a set: the hash of its meaning in 22 characters of [0-9a-zA-Z_-] behind "s-" (networks) or "p-" (ports).
+// The empty ID in a Rule means that the rule has no such condition.
+type SetID string
+
+// SetKind is what the members of a set are.
+type SetKind uint8
+
+const (
+	// Networks: the members have Net only. Networks of one set may overlap.
+	Networks SetKind = iota
+	// Ports: the members have an address (Net is one address), a protocol and a port.
+	Ports
+)
+
+// Set is a set without its members.
+type Set struct {
+	ID   SetID
+	Kind SetKind
+	// Meaning is what the set contains, in words. It is for people.
+	Meaning string
+}
+
+// Member is a member of a set. It is comparable, and is the key of the item.
+type Member struct {
+	Net      netip.Prefix // masked, of either family; IPv4 is never mapped into IPv6
+	Protocol Protocol     // kind Ports only
+	Port     uint16       // kind Ports only
+}
+
+// Compare orders members.
+func (m Member) Compare(o Member) int {
+	return cmp.Or(m.Net.Addr().Compare(o.Net.Addr()), cmp.Compare(m.Net.Bits(), o.Net.Bits()),
+		cmp.Compare(m.Protocol, o.Protocol), cmp.Compare(m.Port, o.Port))
+}
+
+// Protocol is an IP protocol number. AnyProtocol in a rule matches all of them.
+type Protocol uint8
+
+// The protocols that policies name.
+const (
+	AnyProtocol Protocol = 0
+	TCP         Protocol = 6
+	UDP         Protocol = 17
+	SCTP        Protocol = 132
+)
+
+// Action is what a rule or a default does. The zero value denies.
+type Action uint8
+
+const (
+	// Deny drops the packet.
+	Deny Action = iota
+	// Allow lets the packet through; no later tier is asked.
+	Allow
+	// Pass leaves the decision to the next tier.
+	Pass
+)
+
+func (a Action) String() string {
+	switch a {
+	case Deny:
+		return "deny"
+	case Allow:
+		return "allow"
+	case Pass:
+		return "pass"
+	}
+	return "unknown"
+}
+
+// PortRange is a range of ports, both ends included.
+type PortRange struct{ First, Last uint16 }
+
+// Rule matches a packet that meets all of its conditions. A condition that is empty is met by every packet.
+type Rule struct {
+	Action   Action
+	Protocol Protocol
+	// Ports are ranges of destination ports; one of them must contain the packet's. They are only set when Protocol is TCP, UDP
+	// or SCTP.
+	Ports []PortRange
+	// Source and Dest are sets of kind Networks that contain the packet's source and destination address.
+	Source, Dest SetID
+	// DestPort is a set of kind Ports that contains the packet's destination address, protocol and destination port. Protocol is
+	// set as well; Ports is empty.
+	DestPort SetID
+	// Origin is where the rule was written, for people: "ingress[0]".
+	Origin string
+}
+
+// Sets calls yield for the sets that the rule refers to.
+func (r *Rule) Sets(yield func(SetID) bool) {
+	for _, id := range []SetID{r.Source, r.Dest, r.DestPort} {
+		if id != "" && !yield(id) {
+			return
+		}
+	}
+}
+
+// PolicyID names a policy. Two policies with the same ID never exist at the same time.
+type PolicyID struct {
+	Kind      string // of the Kubernetes object: "NetworkPolicy"
+	Namespace string // empty for what is in no namespace
+	Name      string
+}
+
+// KindNetworkPolicy is the kind of the API's NetworkPolicy.
+const KindNetworkPolicy = "NetworkPolicy"
+
+func (id PolicyID) String() string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
+}
+
+// Compare orders policy IDs.
+func (id PolicyID) Compare(o PolicyID) int {
+	return cmp.Or(strings.Compare(id.Kind, o.Kind), strings.Compare(id.Namespace, o.Namespace), strings.Compare(id.Name, o.Name))
+}
+
+// Policy is what a policy says to the endpoints that it selects. A direction without rules decides nothing by itself: the
+// tier's default does.
+type Policy struct {
+	ID              PolicyID
+	Ingress, Egress []Rule
+}
+
+// Tier is a list of policies that are asked together.
+type Tier struct {
+	Name     string
+	Policies []PolicyID
+	Default  Action
+}
+
+// Names of tiers.
+const (
+	// TierNetworkPolicy holds NetworkPolicy objects. Its default is Deny.
+	TierNetworkPolicy = "networkpolicy"
+)
+
+// Direction is what applies to the packets of an endpoint in one direction. Tiers without policies are left out.
+type Direction struct {
+	Tiers   []Tier
+	Default Action
+}
+
+// EndpointID names a pod of this node.
+type EndpointID struct{ Namespace, Name string }
+
+func (id EndpointID) String() string { return id.Namespace + "/" + id.Name }
+
+// Compare orders endpoint IDs.
+func (id EndpointID) Compare(o EndpointID) int {
+	return cmp.Or(strings.Compare(id.Namespace, o.Namespace), strings.Compare(id.Name, o.Name))
+}
+
+// Endpoint is a pod of this node and what applies to it. A pod that no policy selects has no tiers and defaults of Allow. A pod whose
+// object is not known yet has no tiers and defaults of Deny.
+type Endpoint struct {
+	ID              EndpointID
+	Ingress, Egress Direction
+}
+
+// Closed is the endpoint of a pod of which nothing is known yet: only its own node reaches it.
+func Closed(id EndpointID) Endpoint { return Endpoint{ID: id} }
+
+// Members is a change of a set's members. A member is in one of the lists at most.
+type Members struct {
+	Set            SetID
+	Added, Removed []Member
+}
+
+// Change is what is different from the state before. The lists are sorted by ID; each object is there once at most. All members
+// of a new set are in Members. The members of a set that is gone are not listed.
+type Change struct {
+	Sets          []Set     // new
+	Members       []Members // of new sets and of others
+	Policies      []Policy  // new or different
+	Endpoints     []Endpoint
+	EndpointsGone []EndpointID
+	PoliciesGone  []PolicyID
+	SetsGone      []SetID
+}
+
+// Empty reports whether nothing is different.
+func (c *Change) Empty() bool {
+	return len(c.Sets)+len(c.Members)+len(c.Policies)+len(c.Endpoints)+len(c.EndpointsGone)+len(c.PoliciesGone)+len(c.SetsGone) == 0
+}
