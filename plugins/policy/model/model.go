@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// SetID is the name of a set: the hash of its meaning in 22 characters of [0-9a-zA-Z_-] behind "s-" (networks) or "p-" (ports).
-// The empty ID in a Rule means that the rule has no such condition.
+// SetID is the name of a set: the hash of its meaning in 22 characters of [0-9a-zA-Z_-] behind "n-" (Networks), "a-"
+// (Addresses) or "p-" (Ports). The empty ID in a Rule means that the rule has no such condition.
 type SetID string
 
 // SetKind is what the members of a set are.
 type SetKind uint8
 
 const (
-	// Networks: the members have Net only. Networks of one set may overlap.
+	// Networks: the members have Net only, of any length. They do not overlap.
 	Networks SetKind = iota
+	// Addresses is like Networks, but each Net is one address.
+	Addresses
 	// Ports: the members have an address (Net is one address), a protocol and a port.
 	Ports
 )
@@ -86,7 +88,7 @@ type Rule struct {
 	// Ports are ranges of destination ports; one of them must contain the packet's. They are only set when Protocol is TCP, UDP
 	// or SCTP.
 	Ports []PortRange
-	// Source and Dest are sets of kind Networks that contain the packet's source and destination address.
+	// Source and Dest are sets of kind Networks or Addresses that contain the packet's source and destination address.
 	Source, Dest SetID
 	// DestPort is a set of kind Ports that contains the packet's destination address, protocol and destination port. Protocol is
 	// set as well; Ports is empty.
