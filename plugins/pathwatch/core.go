@@ -161,7 +161,12 @@ func (c *Core) silentPeers(r Round) (Cause, bool) {
 		c.heard = taken
 	}
 	if !c.peers.allSilent(r.At, &c.times) {
-		return c.peers.unreachable()
+		cause, ok := c.peers.unreachable()
+		if ok && c.peers.noneFor(r.At, c.times.AllPeers) {
+			// It may be the fault of this node, also in a cluster of two and when other nodes have just joined.
+			cause.heal = Remedy{Resync: true}
+		}
+		return cause, ok
 	}
 	cause := Cause{Kind: NoPeerAnswers, Object: "peers", heal: Remedy{Resync: true}, Text: fmt.Sprintf("none of %d nodes that were "+
 		"asked for %s answers through the overlay", len(c.peers.silent), r.At.Sub(c.peers.answer).Round(time.Second))}

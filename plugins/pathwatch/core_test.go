@@ -167,7 +167,7 @@ func TestFaults(t *testing.T) {
 		{"a peer is off", 5, func(s *sim) { s.off["n3"] = true }, func(s *sim) { s.off["n3"] = false },
 			[]Kind{PeerUnreachable}, true, nil},
 		{"the only peer is off", 2, func(s *sim) { s.off["n2"] = true }, func(s *sim) { s.off["n2"] = false },
-			[]Kind{PeerUnreachable}, true, nil},
+			[]Kind{PeerUnreachable}, true, []string{"resync"}},
 		{"all peers are off, others can be heard", 3, func(s *sim) { s.off["n2"], s.off["n3"], s.ambient = true, true, 1 },
 			func(s *sim) { clear(s.off) }, []Kind{NoPeerAnswers}, true, []string{"resync"}},
 		{"nothing is heard at all", 3, func(s *sim) { s.off["n2"], s.off["n3"] = true, true },
@@ -252,6 +252,20 @@ func TestPeerThatNeverAnswers(t *testing.T) {
 	s.says(true)
 	s.run(4)
 	s.says(true, PeerUnreachable)
+}
+
+// A node that loses its way to the one peer that has answered compares its dataplane, also when others have just joined.
+func TestPeerIsLostWhileOthersJoin(t *testing.T) {
+	s := newSim(t, 2)
+	s.run(10)
+	s.off["n2"], s.off["n3"] = true, true
+	s.join(3)
+	s.run(5)
+	s.says(true, PeerUnreachable)
+	s.did("resync")
+	clear(s.off)
+	s.run(4)
+	s.says(true)
 }
 
 // Healing that does not help is tried again after growing pauses, and after a long time of peace with short ones.

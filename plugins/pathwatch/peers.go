@@ -130,7 +130,12 @@ func (p *peers) suspect(l *Peer) bool {
 
 // allSilent says that nobody answers who did before, and that these are several.
 func (p *peers) allSilent(at time.Time, t *Times) bool {
-	return len(p.silent) >= 2 && at.Sub(p.answer) >= t.AllPeers
+	return len(p.silent) >= 2 && p.noneFor(at, t.AllPeers)
+}
+
+// noneFor says that no node has answered for a time; answer is zero while none ever has.
+func (p *peers) noneFor(at time.Time, d time.Duration) bool {
+	return !p.answer.IsZero() && at.Sub(p.answer) >= d
 }
 
 // count counts the addresses that answer, that are silent, and of which nothing is known.

@@ -78,6 +78,14 @@ type world struct {
 	pods []*testbed.Pod
 }
 
+// families is how many addresses each node has in the pod network.
+func (w *world) families() int {
+	if w.mode.ipv6 && w.mode.transport == "nooverlay" {
+		return 1
+	}
+	return 2
+}
+
 func newWorld(t *testing.T, m mode, nodes int) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute+time.Duration(kills())*8*time.Second)

@@ -101,13 +101,14 @@ func TestPeerIsCut(t *testing.T) {
 	}
 }
 
-// watched waits until nodes have heard of each other.
+// watched waits until nodes have heard from all others, by each family.
 func (w *world) watched(nodes ...*testbed.Node) {
 	w.t.Helper()
 	for _, n := range nodes {
 		w.within(30*time.Second, n.Name+" hears its peers", func() error {
 			r, err := w.path(n)
-			if err == nil && (r.Peers.Unknown > 0 || r.Peers.Answering == 0 || len(r.Causes) > 0) {
+			// A node learns of the others one after the other: without the number it may know, and hear, only some of them.
+			if err == nil && (r.Peers.Unknown > 0 || r.Peers.Answering < w.families()*(len(w.Nodes)-1) || len(r.Causes) > 0) {
 				err = fmt.Errorf("it says %+v", r.State)
 			}
 			return err
