@@ -96,6 +96,10 @@ dockerfiles: ## build docker/*.Dockerfile by buildah, twice, without a registry,
 manifests: ## make k8s/contiv-vpp.yaml and the chart's schema from the chart
 	go run ./hack/manifests
 
+.PHONY: docs
+docs: ## make docs/configuration.md from the code and the chart
+	go run ./hack/docs
+
 .PHONY: deps
 deps: ## install the Debian packages and Go modules that the targets need
 	@hack/deps.sh

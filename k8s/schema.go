@@ -56,7 +56,9 @@ func addOptions(properties map[string]any, t reflect.Type) {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		properties[name] = schemaOf(f.Type)
+		schema := schemaOf(f.Type)
+		schema["description"] = f.Tag.Get("doc")
+		properties[name] = schema
 		if also := f.Tag.Get("also"); also != "" {
 			properties[also] = properties[name]
 		}
@@ -75,7 +77,12 @@ func Schema(base []byte) ([]byte, error) {
 	if err := json.Unmarshal(base, &schema); err != nil {
 		return nil, err
 	}
-	schema.Properties["contivConf"], schema.Properties["controllerConf"] = contivConfSchema(), controllerConfSchema()
+	for name, options := range map[string]map[string]any{"contivConf": contivConfSchema(), "controllerConf": controllerConfSchema()} {
+		if handWritten, ok := schema.Properties[name].(map[string]any); ok {
+			options["description"] = handWritten["description"]
+		}
+		schema.Properties[name] = options
+	}
 	text, err := json.MarshalIndent(schema, "", "  ")
 	return append(text, '\n'), err
 }

@@ -8,113 +8,114 @@ import (
 )
 
 // File is contiv.conf as the operator wrote it. A nil (or empty) option is not set. The JSON tags are the option names; a tag
-// "also" is another spelling, which contiv's documentation has.
+// "also" is another spelling, which contiv's documentation has; "default" and "doc" are for the reference (docs/configuration.md) and
+// the chart's schema.
 type File struct {
-	StealFirstNIC                *bool   `json:"stealFirstNIC,omitempty"`
-	StealInterface               *string `json:"stealInterface,omitempty"`
-	StnSocketFile                *string `json:"stnSocketFile,omitempty"`
-	StnVersion                   *uint8  `json:"stnVersion,omitempty"`
-	NatExternalTraffic           *bool   `json:"natExternalTraffic,omitempty"`
-	EnablePacketTrace            *bool   `json:"enablePacketTrace,omitempty"`
-	CrdNodeConfigurationDisabled *bool   `json:"crdNodeConfigurationDisabled,omitempty"`
+	StealFirstNIC                *bool   `json:"stealFirstNIC,omitempty" doc:"Not supported (STN). The agent rejects it."`
+	StealInterface               *string `json:"stealInterface,omitempty" doc:"Not supported (STN). The agent rejects it."`
+	StnSocketFile                *string `json:"stnSocketFile,omitempty" doc:"Not supported (STN). The agent rejects it."`
+	StnVersion                   *uint8  `json:"stnVersion,omitempty" doc:"Not supported (STN). The agent rejects it."`
+	NatExternalTraffic           *bool   `json:"natExternalTraffic,omitempty" default:"true" doc:"Pods that send to destinations outside of the cluster get the address of their node."`
+	EnablePacketTrace            *bool   `json:"enablePacketTrace,omitempty" default:"false" doc:"VPP traces the first 1000 packets of each kind of interface; see vppctl show trace."`
+	CrdNodeConfigurationDisabled *bool   `json:"crdNodeConfigurationDisabled,omitempty" default:"true" doc:"Accepted for compatibility. Node configuration comes from this file only."`
 
 	InterfaceOptions
 	RoutingOptions
 	NeighborScanOptions
 
-	IPAMConfig IPAMOptions `json:"ipamConfig"`
+	IPAMConfig IPAMOptions `json:"ipamConfig" doc:"Networks. A value has one element per address family, separated by commas, IPv4 and IPv6 in the same order everywhere."`
 	// MainVPPInterface finds the main interface of the nodes whose section names none.
-	MainVPPInterface *UplinkOptions `json:"mainVPPInterface,omitempty"`
-	NodeConfig       []NodeSection  `json:"nodeConfig,omitempty"`
+	MainVPPInterface *UplinkOptions `json:"mainVPPInterface,omitempty" doc:"Which NIC connects a node with the others, for nodes whose section names none. All conditions that are set must hold."`
+	NodeConfig       []NodeSection  `json:"nodeConfig,omitempty" doc:"Options of single nodes."`
 }
 
 // InterfaceOptions are the options of InterfaceConfig; they are at the top level of the file.
 type InterfaceOptions struct {
-	MTUSize                    *uint32 `json:"mtuSize,omitempty"`
-	UseTAPInterfaces           *bool   `json:"useTAPInterfaces,omitempty" also:"UseTAPInterfaces"`
-	TAPInterfaceVersion        *uint8  `json:"tapInterfaceVersion,omitempty" also:"TAPInterfaceVersion"`
-	TAPv2RxRingSize            *uint16 `json:"tapv2RxRingSize,omitempty"`
-	TAPv2TxRingSize            *uint16 `json:"tapv2TxRingSize,omitempty"`
-	Vmxnet3RxRingSize          *uint16 `json:"vmxnet3RxRingSize,omitempty"`
-	Vmxnet3TxRingSize          *uint16 `json:"vmxnet3TxRingSize,omitempty"`
-	InterfaceRxMode            *string `json:"interfaceRxMode,omitempty"`
-	TCPChecksumOffloadDisabled *bool   `json:"tcpChecksumOffloadDisabled,omitempty"`
-	EnableGSO                  *bool   `json:"enableGSO,omitempty"`
+	MTUSize                    *uint32 `json:"mtuSize,omitempty" default:"1450" doc:"MTU of pods and of the link between VPP and the host. Without it, the MTU of the uplink less the overlay, if that is smaller. The MTU of the uplink must be at least 50 more with VXLAN."`
+	UseTAPInterfaces           *bool   `json:"useTAPInterfaces,omitempty" also:"UseTAPInterfaces" doc:"VPP reaches pods by TAP interfaces, otherwise by VETH pairs and AF_PACKET. Default: true on nodes with /dev/vhost-net."`
+	TAPInterfaceVersion        *uint8  `json:"tapInterfaceVersion,omitempty" also:"TAPInterfaceVersion" default:"2" doc:"Version of TAP interfaces. Only 2 exists."`
+	TAPv2RxRingSize            *uint16 `json:"tapv2RxRingSize,omitempty" default:"256" doc:"Receive ring of TAP interfaces: a power of two up to 32768."`
+	TAPv2TxRingSize            *uint16 `json:"tapv2TxRingSize,omitempty" default:"256" doc:"Transmit ring of TAP interfaces: a power of two up to 32768."`
+	Vmxnet3RxRingSize          *uint16 `json:"vmxnet3RxRingSize,omitempty" doc:"Not supported (vmxnet3). The agent rejects other values than 1024."`
+	Vmxnet3TxRingSize          *uint16 `json:"vmxnet3TxRingSize,omitempty" doc:"Not supported (vmxnet3). The agent rejects other values than 1024."`
+	InterfaceRxMode            *string `json:"interfaceRxMode,omitempty" default:"default" doc:"How VPP receives packets: default, polling, interrupt, or adaptive (not where VPP has AF_PACKET interfaces)."`
+	TCPChecksumOffloadDisabled *bool   `json:"tcpChecksumOffloadDisabled,omitempty" default:"true" doc:"The kernel of a pod computes checksums. See ADR 13."`
+	EnableGSO                  *bool   `json:"enableGSO,omitempty" default:"false" doc:"Pods send packets larger than their MTU, which are split later. See ADR 13."`
 }
 
 // RoutingOptions are the options of RoutingConfig; they are at the top level of the file.
 type RoutingOptions struct {
-	MainVRFID                         *uint32 `json:"mainVRFID,omitempty"`
-	PodVRFID                          *uint32 `json:"podVRFID,omitempty"`
-	NodeToNodeTransport               *string `json:"nodeToNodeTransport,omitempty"`
-	RouteServiceCIDRToVPP             *bool   `json:"routeServiceCIDRToVPP,omitempty"`
-	UseSRv6ForServices                *bool   `json:"useSRv6ForServices,omitempty"`
-	UseSRv6ForServiceFunctionChaining *bool   `json:"useSRv6ForServiceFunctionChaining,omitempty"`
-	UseDX6ForSrv6NodetoNodeTransport  *bool   `json:"useDX6ForSrv6NodetoNodeTransport,omitempty"`
+	MainVRFID                         *uint32 `json:"mainVRFID,omitempty" default:"0" doc:"VRF of the main interface in VPP."`
+	PodVRFID                          *uint32 `json:"podVRFID,omitempty" default:"1" doc:"VRF of pods in VPP."`
+	NodeToNodeTransport               *string `json:"nodeToNodeTransport,omitempty" default:"vxlan" doc:"How packets travel between nodes: vxlan, or nooverlay where nodes are neighbours on one Ethernet."`
+	RouteServiceCIDRToVPP             *bool   `json:"routeServiceCIDRToVPP,omitempty" default:"false" doc:"The host sends traffic for services to VPP instead of leaving it to kube-proxy."`
+	UseSRv6ForServices                *bool   `json:"useSRv6ForServices,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	UseSRv6ForServiceFunctionChaining *bool   `json:"useSRv6ForServiceFunctionChaining,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	UseDX6ForSrv6NodetoNodeTransport  *bool   `json:"useDX6ForSrv6NodetoNodeTransport,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
 }
 
 // NeighborScanOptions are the options of NeighborScanConfig; they are at the top level of the file.
 type NeighborScanOptions struct {
-	ScanIPNeighbors          *bool  `json:"scanIPNeighbors,omitempty"`
-	IPNeighborScanInterval   *uint8 `json:"ipNeighborScanInterval,omitempty"`
-	IPNeighborStaleThreshold *uint8 `json:"ipNeighborStaleThreshold,omitempty"`
+	ScanIPNeighbors          *bool  `json:"scanIPNeighbors,omitempty" default:"true" doc:"VPP checks periodically whether its neighbours still answer."`
+	IPNeighborScanInterval   *uint8 `json:"ipNeighborScanInterval,omitempty" default:"1" doc:"Minutes between two such checks."`
+	IPNeighborStaleThreshold *uint8 `json:"ipNeighborStaleThreshold,omitempty" default:"4" doc:"Minutes after which VPP removes a neighbour that does not answer."`
 }
 
 // IPAMOptions is the section ipamConfig. Networks and addresses are lists separated by commas, one element per family.
 type IPAMOptions struct {
-	UseExternalIPAM               *bool        `json:"useExternalIPAM,omitempty"`
-	ContivCIDR                    *string      `json:"contivCIDR,omitempty"`
-	ServiceCIDR                   *string      `json:"serviceCIDR,omitempty"`
-	NodeInterconnectDHCP          *bool        `json:"nodeInterconnectDHCP,omitempty"`
-	PodSubnetCIDR                 *string      `json:"podSubnetCIDR,omitempty"`
-	PodSubnetOneNodePrefixLen     *Lengths     `json:"podSubnetOneNodePrefixLen,omitempty"`
-	VPPHostSubnetCIDR             *string      `json:"vppHostSubnetCIDR,omitempty"`
-	VPPHostSubnetOneNodePrefixLen *Lengths     `json:"vppHostSubnetOneNodePrefixLen,omitempty"`
-	NodeInterconnectCIDR          *string      `json:"nodeInterconnectCIDR,omitempty"`
-	VxlanCIDR                     *string      `json:"vxlanCIDR,omitempty"`
-	DefaultGateway                *string      `json:"defaultGateway,omitempty"`
-	SRv6                          *SRv6Options `json:"srv6,omitempty"`
+	UseExternalIPAM               *bool        `json:"useExternalIPAM,omitempty" doc:"Not supported. The agent rejects it."`
+	ContivCIDR                    *string      `json:"contivCIDR,omitempty" doc:"One network that is split into podSubnetCIDR, vppHostSubnetCIDR, nodeInterconnectCIDR and vxlanCIDR, instead of these four."`
+	ServiceCIDR                   *string      `json:"serviceCIDR,omitempty" default:"10.96.0.0/12" doc:"Network of cluster IPs. Must equal --service-cluster-ip-range of the API server."`
+	NodeInterconnectDHCP          *bool        `json:"nodeInterconnectDHCP,omitempty" default:"false" doc:"The VPP addresses of nodes come from DHCP instead of nodeInterconnectCIDR."`
+	PodSubnetCIDR                 *string      `json:"podSubnetCIDR,omitempty" default:"10.1.0.0/16" doc:"Network of all pods. Must not overlap any other network that pods or nodes reach."`
+	PodSubnetOneNodePrefixLen     *Lengths     `json:"podSubnetOneNodePrefixLen,omitempty" default:"24" doc:"Prefix length of the part of podSubnetCIDR that one node gets."`
+	VPPHostSubnetCIDR             *string      `json:"vppHostSubnetCIDR,omitempty" default:"172.30.0.0/16" doc:"Network of the links between VPP and the host, of all nodes."`
+	VPPHostSubnetOneNodePrefixLen *Lengths     `json:"vppHostSubnetOneNodePrefixLen,omitempty" default:"24" doc:"Prefix length of the part of vppHostSubnetCIDR that one node gets."`
+	NodeInterconnectCIDR          *string      `json:"nodeInterconnectCIDR,omitempty" default:"192.168.16.0/24" doc:"Network of the VPP addresses by which nodes reach each other."`
+	VxlanCIDR                     *string      `json:"vxlanCIDR,omitempty" default:"192.168.30.0/24" doc:"Network of the VXLAN tunnel ends."`
+	DefaultGateway                *string      `json:"defaultGateway,omitempty" doc:"Gateway to the outside. No node gets this address."`
+	SRv6                          *SRv6Options `json:"srv6,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
 }
 
 // SRv6Options is the section ipamConfig.srv6: recognised, but not supported yet.
 type SRv6Options struct {
-	ServicePolicyBSIDSubnetCIDR            *string `json:"servicePolicyBSIDSubnetCIDR,omitempty"`
-	ServicePodLocalSIDSubnetCIDR           *string `json:"servicePodLocalSIDSubnetCIDR,omitempty"`
-	ServiceHostLocalSIDSubnetCIDR          *string `json:"serviceHostLocalSIDSubnetCIDR,omitempty"`
-	ServiceNodeLocalSIDSubnetCIDR          *string `json:"serviceNodeLocalSIDSubnetCIDR,omitempty"`
-	NodeToNodePodLocalSIDSubnetCIDR        *string `json:"nodeToNodePodLocalSIDSubnetCIDR,omitempty"`
-	NodeToNodeHostLocalSIDSubnetCIDR       *string `json:"nodeToNodeHostLocalSIDSubnetCIDR,omitempty"`
-	NodeToNodePodPolicySIDSubnetCIDR       *string `json:"nodeToNodePodPolicySIDSubnetCIDR,omitempty"`
-	NodeToNodeHostPolicySIDSubnetCIDR      *string `json:"nodeToNodeHostPolicySIDSubnetCIDR,omitempty"`
-	SfcPolicyBSIDSubnetCIDR                *string `json:"sfcPolicyBSIDSubnetCIDR,omitempty"`
-	SfcServiceFunctionSIDSubnetCIDR        *string `json:"sfcServiceFunctionSIDSubnetCIDR,omitempty"`
-	SfcEndLocalSIDSubnetCIDR               *string `json:"sfcEndLocalSIDSubnetCIDR,omitempty"`
-	SfcIDLengthUsedInSidForServiceFunction *uint8  `json:"sfcIDLengthUsedInSidForServiceFunction,omitempty"`
+	ServicePolicyBSIDSubnetCIDR            *string `json:"servicePolicyBSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	ServicePodLocalSIDSubnetCIDR           *string `json:"servicePodLocalSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	ServiceHostLocalSIDSubnetCIDR          *string `json:"serviceHostLocalSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	ServiceNodeLocalSIDSubnetCIDR          *string `json:"serviceNodeLocalSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	NodeToNodePodLocalSIDSubnetCIDR        *string `json:"nodeToNodePodLocalSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	NodeToNodeHostLocalSIDSubnetCIDR       *string `json:"nodeToNodeHostLocalSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	NodeToNodePodPolicySIDSubnetCIDR       *string `json:"nodeToNodePodPolicySIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	NodeToNodeHostPolicySIDSubnetCIDR      *string `json:"nodeToNodeHostPolicySIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	SfcPolicyBSIDSubnetCIDR                *string `json:"sfcPolicyBSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	SfcServiceFunctionSIDSubnetCIDR        *string `json:"sfcServiceFunctionSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	SfcEndLocalSIDSubnetCIDR               *string `json:"sfcEndLocalSIDSubnetCIDR,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
+	SfcIDLengthUsedInSidForServiceFunction *uint8  `json:"sfcIDLengthUsedInSidForServiceFunction,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
 }
 
 // UplinkOptions is the section mainVPPInterface: which NIC connects a node with the others. All that is set must hold.
 type UplinkOptions struct {
-	NamePattern  *string `json:"namePattern,omitempty"`
-	Network      *string `json:"network,omitempty"`
-	DefaultRoute *bool   `json:"defaultRoute,omitempty"`
-	StandAlone   *bool   `json:"standAlone,omitempty"`
+	NamePattern  *string `json:"namePattern,omitempty" doc:"Kernel names of the NIC, separated by commas, with * and ?. VPP shares the NIC with the host."`
+	Network      *string `json:"network,omitempty" doc:"The NIC that has an address in this network."`
+	DefaultRoute *bool   `json:"defaultRoute,omitempty" default:"false" doc:"The NIC of the default route."`
+	StandAlone   *bool   `json:"standAlone,omitempty" default:"false" doc:"There is only one node: VPP needs no NIC."`
 }
 
 // NodeSection is one element of nodeConfig: what holds for the node called NodeName only.
 type NodeSection struct {
-	NodeName           *string            `json:"nodeName,omitempty"`
-	MainVPPInterface   *InterfaceSection  `json:"mainVPPInterface,omitempty"`
-	OtherVPPInterfaces []InterfaceSection `json:"otherVPPInterfaces,omitempty"`
-	StealInterface     *string            `json:"stealInterface,omitempty"`
-	Gateway            *string            `json:"gateway,omitempty"`
-	NatExternalTraffic *bool              `json:"natExternalTraffic,omitempty"`
+	NodeName           *string            `json:"nodeName,omitempty" doc:"Name of the node, as Kubernetes has it."`
+	MainVPPInterface   *InterfaceSection  `json:"mainVPPInterface,omitempty" doc:"The NIC that connects this node with the others."`
+	OtherVPPInterfaces []InterfaceSection `json:"otherVPPInterfaces,omitempty" doc:"Further NICs of VPP."`
+	StealInterface     *string            `json:"stealInterface,omitempty" doc:"Not supported (STN). The agent rejects it."`
+	Gateway            *string            `json:"gateway,omitempty" doc:"Gateway of this node to the outside."`
+	NatExternalTraffic *bool              `json:"natExternalTraffic,omitempty" doc:"As the option at the top level, for this node."`
 }
 
 // InterfaceSection describes one interface in a NodeSection.
 type InterfaceSection struct {
-	InterfaceName *string `json:"interfaceName,omitempty"`
-	IP            *string `json:"ip,omitempty"`
-	UseDHCP       *bool   `json:"useDHCP,omitempty"`
+	InterfaceName *string `json:"interfaceName,omitempty" doc:"Name of the NIC: that of a DPDK interface, or host-NIC (host-eth1) for VPP on a Linux NIC, or the kernel's name on the Linux dataplane."`
+	IP            *string `json:"ip,omitempty" doc:"Static addresses with their prefix lengths, one per address family."`
+	UseDHCP       *bool   `json:"useDHCP,omitempty" default:"false" doc:"The address comes from DHCP."`
 }
 
 // Lengths is a list of prefix lengths, one per family: 24, or "24,64".

@@ -17,59 +17,59 @@ type Config struct {
 
 	// StartupResyncDeadline is how long after Start the node may take for its start-up resync before that is an error in
 	// the log and the reason of not being ready.
-	StartupResyncDeadline Duration `yaml:"startupResyncDeadline" json:"startupResyncDeadline"`
+	StartupResyncDeadline Duration `yaml:"startupResyncDeadline" json:"startupResyncDeadline" doc:"How long the first resync may take before the log reports an error."`
 	// EventDeadline is how long one event may take until the loop counts as stuck: the node is not ready and not healthy then.
 	// Everything that an event waits for has a deadline of its own, which is much shorter.
-	EventDeadline Duration `yaml:"eventDeadline" json:"eventDeadline"`
+	EventDeadline Duration `yaml:"eventDeadline" json:"eventDeadline" doc:"How long one event may take before the node counts as not ready and not healthy."`
 	// EnableVerification makes the controller compare, after each event, what updates have built with what a resync
 	// builds. For tests and debugging: every event costs a whole recomputation.
-	EnableVerification bool `yaml:"enableVerification" json:"enableVerification"`
+	EnableVerification bool `yaml:"enableVerification" json:"enableVerification" doc:"After each event, compare the result of the updates with a resync from scratch. Slow; for tests."`
 	// EventQueueSize bounds the main queue and the queue of follow-ups, each.
-	EventQueueSize int `yaml:"eventQueueSize" json:"eventQueueSize"`
+	EventQueueSize int `yaml:"eventQueueSize" json:"eventQueueSize" doc:"Length of the main queue, and of the queue of follow-up events."`
 	// ShutdownDeadline bounds Close.
-	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline"`
+	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline" doc:"How long a stop may take."`
 }
 
 // RetryConfig is about values that failed and are retried one by one. The controller itself only looks at EnableRetry
 // (txn.Txn.NoRetry); the rest is for whoever applies transactions.
 type RetryConfig struct {
-	EnableRetry bool `yaml:"enableRetry" json:"enableRetry"`
+	EnableRetry bool `yaml:"enableRetry" json:"enableRetry" doc:"Retry values that failed."`
 	// DelayRetry is the delay before the first retry.
-	DelayRetry Duration `yaml:"delayRetry" json:"delayRetry"`
+	DelayRetry Duration `yaml:"delayRetry" json:"delayRetry" doc:"Delay before the first retry."`
 	// MaxRetryAttempts is the number of retries, after which a resync follows; 0: no limit.
-	MaxRetryAttempts int `yaml:"maxRetryAttempts" json:"maxRetryAttempts"`
+	MaxRetryAttempts int `yaml:"maxRetryAttempts" json:"maxRetryAttempts" doc:"Number of retries. A resync follows the last one. 0: no limit."`
 	// EnableExpBackoffRetry doubles the delay with each retry, up to a minute.
-	EnableExpBackoffRetry bool `yaml:"enableExpBackoffRetry" json:"enableExpBackoffRetry"`
+	EnableExpBackoffRetry bool `yaml:"enableExpBackoffRetry" json:"enableExpBackoffRetry" doc:"Double the delay with each retry, up to a minute."`
 }
 
 // HealingConfig is about resyncs that the controller starts by itself.
 type HealingConfig struct {
 	// EnablePeriodicHealing turns on a downstream resync every PeriodicHealingInterval.
-	EnablePeriodicHealing   bool     `yaml:"enablePeriodicHealing" json:"enablePeriodicHealing"`
-	PeriodicHealingInterval Duration `yaml:"periodicHealingInterval" json:"periodicHealingInterval"`
+	EnablePeriodicHealing   bool     `yaml:"enablePeriodicHealing" json:"enablePeriodicHealing" doc:"Run a downstream resync periodically."`
+	PeriodicHealingInterval Duration `yaml:"periodicHealingInterval" json:"periodicHealingInterval" doc:"Time between two periodic resyncs."`
 	// DelayAfterErrorHealing passes between an error and the full resync that heals it. It doubles with every healing
 	// that fails, up to MaxHealingDelay.
-	DelayAfterErrorHealing Duration `yaml:"delayAfterErrorHealing" json:"delayAfterErrorHealing"`
-	MaxHealingDelay        Duration `yaml:"maxHealingDelay" json:"maxHealingDelay"`
+	DelayAfterErrorHealing Duration `yaml:"delayAfterErrorHealing" json:"delayAfterErrorHealing" doc:"Time between an error and the resync that heals it. It doubles with each resync that fails."`
+	MaxHealingDelay        Duration `yaml:"maxHealingDelay" json:"maxHealingDelay" doc:"Upper limit of that time."`
 }
 
 // HistoryConfig is about the event history.
 type HistoryConfig struct {
-	RecordEventHistory bool `yaml:"recordEventHistory" json:"recordEventHistory"`
+	RecordEventHistory bool `yaml:"recordEventHistory" json:"recordEventHistory" doc:"Keep a history of events for GET /controller/event-history."`
 	// EventHistoryAgeLimit and PermanentlyRecordedInitPeriod are minutes when given as plain numbers, as in contiv.
-	EventHistoryAgeLimit Minutes `yaml:"eventHistoryAgeLimit" json:"eventHistoryAgeLimit"`
+	EventHistoryAgeLimit Minutes `yaml:"eventHistoryAgeLimit" json:"eventHistoryAgeLimit" doc:"Age at which records are removed. A plain number counts minutes."`
 	// PermanentlyRecordedInitPeriod is the time after the start whose records do not age.
-	PermanentlyRecordedInitPeriod Minutes `yaml:"permanentlyRecordedInitPeriod" json:"permanentlyRecordedInitPeriod"`
+	PermanentlyRecordedInitPeriod Minutes `yaml:"permanentlyRecordedInitPeriod" json:"permanentlyRecordedInitPeriod" doc:"Records of this time after the start are not removed. A plain number counts minutes."`
 	// EventHistoryLimit bounds the number of records; up to half of them are of the initial period.
-	EventHistoryLimit int `yaml:"eventHistoryLimit" json:"eventHistoryLimit"`
+	EventHistoryLimit int `yaml:"eventHistoryLimit" json:"eventHistoryLimit" doc:"Number of records."`
 }
 
 // WatchConfig is for whoever watches the cluster's database; the controller does not look at it.
 type WatchConfig struct {
 	// DelayLocalResync is how long the database has to answer at start before the node's own copy is used.
-	DelayLocalResync Duration `yaml:"delayLocalResync" json:"delayLocalResync"`
+	DelayLocalResync Duration `yaml:"delayLocalResync" json:"delayLocalResync" doc:"How long etcd may take to answer at start before the local copy is used."`
 	// RemoteDBProbingInterval is how often the connection to the database is checked.
-	RemoteDBProbingInterval Duration `yaml:"remoteDBProbingInterval" json:"remoteDBProbingInterval"`
+	RemoteDBProbingInterval Duration `yaml:"remoteDBProbingInterval" json:"remoteDBProbingInterval" doc:"Time between two checks of the connection to etcd."`
 }
 
 // DefaultConfig has contiv's defaults, but for the number of retries: contiv has 3.

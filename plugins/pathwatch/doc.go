@@ -20,5 +20,5 @@
 // after growing pauses (heal.go).
 //
 // What is wrong is seen in the agent's readiness, GET /contiv/v1/datapath, contiv-netctl check, metrics (report.go), and in an Event
-// and a condition of the Node (tell.go). docs/operations.md says what each cause means; docs/adr/0014 why it is done like this.
+// and a condition of the Node (tell.go). docs/troubleshooting.md says what each cause means; docs/adr/0014 why it is done like this.
 package pathwatch
