@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"fmt"
+
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -8,41 +10,80 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// convertPolicy converts a NetworkPolicy. What cannot be understood is left out of what a rule allows, and never makes the
-// rule allow more: a rule that had peers or ports and has none left is dropped.
-func convertPolicy(p *networkingv1.NetworkPolicy) *model.Policy {
-	out := &model.Policy{
-		Name: p.Name, Namespace: intern(p.Namespace), Uid: string(p.UID), Pods: selector(&p.Spec.PodSelector),
-	}
-	for _, t := range p.Spec.PolicyTypes {
-		out.Ingress = out.Ingress || t == networkingv1.PolicyTypeIngress
-		out.Egress = out.Egress || t == networkingv1.PolicyTypeEgress
-	}
-	if len(p.Spec.PolicyTypes) == 0 { // the API server fills it in; this is its default
-		out.Ingress, out.Egress = true, len(p.Spec.Egress) > 0
-	}
-	for _, r := range p.Spec.Ingress {
-		if rule := policyRule(r.Ports, r.From); rule != nil && out.Ingress {
-			out.IngressRules = append(out.IngressRules, rule)
+// ConvertPolicy converts a NetworkPolicy. What cannot be understood is left out of what a rule allows and noted in Problems. It
+// never makes the policy allow more: a rule that had peers or ports and has none left is dropped, and a policy whose pods
+// or directions are not understood isolates more and allows nothing.
+func ConvertPolicy(p *networkingv1.NetworkPolicy) *model.Policy {
+	c := policyConverter{out: &model.Policy{Name: p.Name, Namespace: intern(p.Namespace), Uid: string(p.UID)}}
+	c.directions(p)
+	for i, r := range p.Spec.Ingress {
+		if rule := c.rule(fmt.Sprintf("spec.ingress[%d]", i), i, r.Ports, "from", r.From); rule != nil && c.out.Ingress {
+			c.out.IngressRules = append(c.out.IngressRules, rule)
 		}
 	}
-	for _, r := range p.Spec.Egress {
-		if rule := policyRule(r.Ports, r.To); rule != nil && out.Egress {
-			out.EgressRules = append(out.EgressRules, rule)
+	for i, r := range p.Spec.Egress {
+		if rule := c.rule(fmt.Sprintf("spec.egress[%d]", i), i, r.Ports, "to", r.To); rule != nil && c.out.Egress {
+			c.out.EgressRules = append(c.out.EgressRules, rule)
 		}
 	}
-	return out
+	c.subject(&p.Spec.PodSelector)
+	return c.out
 }
 
-func policyRule(ports []networkingv1.NetworkPolicyPort, peers []networkingv1.NetworkPolicyPeer) *model.PolicyRule {
-	rule := &model.PolicyRule{}
+// policyConverter converts one policy.
+type policyConverter struct{ out *model.Policy }
+
+func (c *policyConverter) problem(format string, args ...any) {
+	c.out.Problems = append(c.out.Problems, fmt.Sprintf(format, args...))
+}
+
+// directions fills in which directions the policy isolates. The API server sets the default; what is here is the same.
+func (c *policyConverter) directions(p *networkingv1.NetworkPolicy) {
+	for _, t := range p.Spec.PolicyTypes {
+		switch t {
+		case networkingv1.PolicyTypeIngress:
+			c.out.Ingress = true
+		case networkingv1.PolicyTypeEgress:
+			c.out.Egress = true
+		default:
+			c.problem("spec.policyTypes: %q is not Ingress or Egress; the pods are isolated in both directions", t)
+		}
+	}
+	if len(p.Spec.PolicyTypes) == 0 {
+		c.out.Ingress, c.out.Egress = true, len(p.Spec.Egress) > 0
+	}
+	if len(c.out.Problems) > 0 {
+		c.out.Ingress, c.out.Egress = true, true
+	}
+}
+
+// subject converts the selector of the pods that the policy is for. An expression that is not understood is left out, so that the policy
+// isolates more pods; then it must not allow anything to those.
+func (c *policyConverter) subject(s *metav1.LabelSelector) {
+	known := s.DeepCopy()
+	known.MatchExpressions = nil
+	for i, e := range s.MatchExpressions {
+		if _, ok := operator(e.Operator); ok {
+			known.MatchExpressions = append(known.MatchExpressions, e)
+			continue
+		}
+		c.problem("spec.podSelector.matchExpressions[%d]: operator %q is not In, NotIn, Exists or DoesNotExist; the policy isolates all pods "+
+			"that the rest of the selector selects, and allows nothing", i, e.Operator)
+		c.out.IngressRules, c.out.EgressRules = nil, nil
+	}
+	c.out.Pods = c.selector("spec.podSelector", known)
+}
+
+func (c *policyConverter) rule(where string, index int, ports []networkingv1.NetworkPolicyPort, side string,
+	peers []networkingv1.NetworkPolicyPeer) *model.PolicyRule {
+	rule := &model.PolicyRule{Index: uint32(index)}
 	for i := range ports {
-		if port := policyPort(&ports[i]); port != nil {
+		if port := c.port(fmt.Sprintf("%s.ports[%d]", where, i), &ports[i]); port != nil {
 			rule.Ports = append(rule.Ports, port)
 		}
 	}
 	for i := range peers {
-		if peer := policyPeer(&peers[i]); peer != nil {
+		if peer := c.peer(fmt.Sprintf("%s.%s[%d]", where, side, i), &peers[i]); peer != nil {
 			rule.Peers = append(rule.Peers, peer)
 		}
 	}
@@ -52,67 +93,103 @@ func policyRule(ports []networkingv1.NetworkPolicyPort, peers []networkingv1.Net
 	return rule
 }
 
-func policyPort(p *networkingv1.NetworkPolicyPort) *model.PolicyPort {
+func (c *policyConverter) port(where string, p *networkingv1.NetworkPolicyPort) *model.PolicyPort {
 	out := &model.PolicyPort{}
 	if p.Protocol != nil {
 		var known bool
 		if out.Protocol, known = protocol(*p.Protocol); !known {
+			c.problem("%s.protocol: %q is not TCP, UDP or SCTP; the port allows nothing", where, *p.Protocol)
 			return nil
 		}
 	}
 	switch {
-	case p.Port == nil:
+	case p.Port == nil && p.EndPort == nil:
 		return out
+	case p.Port == nil || p.Port.Type == intstr.String && p.EndPort != nil:
+		c.problem("%s.endPort: needs a numeric port; the port allows nothing", where)
+		return nil
+	case p.Port.Type == intstr.String && p.Port.StrVal == "":
+		c.problem("%s.port: is an empty name; the port allows nothing", where)
+		return nil
 	case p.Port.Type == intstr.String:
 		out.Name = p.Port.StrVal
 		return out
 	}
-	out.Port = uint32(p.Port.IntVal)
+	first, last := p.Port.IntVal, p.Port.IntVal
 	if p.EndPort != nil {
-		out.EndPort = uint32(*p.EndPort)
+		last = *p.EndPort
+		out.EndPort = uint32(last)
 	}
-	if p.Port.IntVal <= 0 || p.Port.IntVal > 65535 || (p.EndPort != nil && *p.EndPort < p.Port.IntVal) {
+	if first <= 0 || last < first || last > 65535 {
+		c.problem("%s: %d to %d is not a range of ports in 1..65535; it allows nothing", where, first, last)
 		return nil
 	}
+	out.Port = uint32(first)
 	return out
 }
 
-// policyPeer converts a peer. An except that cannot be understood makes the block unusable: to ignore it would allow more.
-func policyPeer(p *networkingv1.NetworkPolicyPeer) *model.PolicyPeer {
+// peer converts a peer. An exception that cannot be understood makes the block unusable: to ignore it would allow more.
+func (c *policyConverter) peer(where string, p *networkingv1.NetworkPolicyPeer) *model.PolicyPeer {
 	if p.IPBlock == nil {
 		if p.PodSelector == nil && p.NamespaceSelector == nil {
+			c.problem("%s: has neither podSelector nor namespaceSelector nor ipBlock, or one that this version does not know; it allows nothing", where)
 			return nil
 		}
-		return &model.PolicyPeer{Pods: selector(p.PodSelector), Namespaces: selector(p.NamespaceSelector)}
+		return &model.PolicyPeer{Pods: c.selector(where+".podSelector", p.PodSelector),
+			Namespaces: c.selector(where+".namespaceSelector", p.NamespaceSelector)}
 	}
-	cidr, ok := parsePrefix(p.IPBlock.CIDR)
-	except := prefixTexts(p.IPBlock.Except)
-	if !ok || len(except) != len(p.IPBlock.Except) {
+	if p.PodSelector != nil || p.NamespaceSelector != nil {
+		c.problem("%s: has an ipBlock and a selector; it allows nothing", where)
 		return nil
 	}
-	return &model.PolicyPeer{IpBlock: &model.IPBlock{Cidr: cidr.String(), Except: except}}
+	block, ok := parsePrefix(p.IPBlock.CIDR)
+	if !ok {
+		c.problem("%s.ipBlock.cidr: %q is not a network; it allows nothing", where, p.IPBlock.CIDR)
+		return nil
+	}
+	out := &model.IPBlock{Cidr: block.Masked().String()}
+	for i, text := range p.IPBlock.Except {
+		except, ok := parsePrefix(text)
+		if !ok {
+			c.problem("%s.ipBlock.except[%d]: %q is not a network; the block allows nothing", where, i, text)
+			return nil
+		}
+		if block.Overlaps(except) {
+			out.Except = append(out.Except, except.Masked().String())
+		}
+	}
+	return &model.PolicyPeer{IpBlock: out}
 }
 
-func selector(s *metav1.LabelSelector) *model.LabelSelector {
+func (c *policyConverter) selector(where string, s *metav1.LabelSelector) *model.LabelSelector {
 	if s == nil {
 		return nil
 	}
 	out := &model.LabelSelector{MatchLabels: labels(s.MatchLabels, "")}
-	for _, e := range s.MatchExpressions {
-		expr := &model.LabelExpression{Key: e.Key, Values: e.Values}
-		switch e.Operator {
-		case metav1.LabelSelectorOpIn:
-			expr.Operator = model.LabelExpression_IN
-		case metav1.LabelSelectorOpNotIn:
-			expr.Operator = model.LabelExpression_NOT_IN
-		case metav1.LabelSelectorOpExists:
-			expr.Operator = model.LabelExpression_EXISTS
-		case metav1.LabelSelectorOpDoesNotExist:
-			expr.Operator = model.LabelExpression_DOES_NOT_EXIST
-		default: // the API knows no other
-			expr.Operator, expr.Values = model.LabelExpression_IN, nil // selects nothing
+	for i, e := range s.MatchExpressions {
+		op, known := operator(e.Operator)
+		expr := &model.LabelExpression{Key: e.Key, Operator: op, Values: e.Values}
+		if !known {
+			c.problem("%s.matchExpressions[%d]: operator %q is not In, NotIn, Exists or DoesNotExist; the selector selects nothing",
+				where, i, e.Operator)
+			expr.Values = nil // in an empty list is no label
 		}
 		out.MatchExpressions = append(out.MatchExpressions, expr)
 	}
 	return out
+}
+
+// operator converts an operator. One that is not known is IN.
+func operator(op metav1.LabelSelectorOperator) (out model.LabelExpression_Operator, known bool) {
+	switch op {
+	case metav1.LabelSelectorOpIn:
+		return model.LabelExpression_IN, true
+	case metav1.LabelSelectorOpNotIn:
+		return model.LabelExpression_NOT_IN, true
+	case metav1.LabelSelectorOpExists:
+		return model.LabelExpression_EXISTS, true
+	case metav1.LabelSelectorOpDoesNotExist:
+		return model.LabelExpression_DOES_NOT_EXIST, true
+	}
+	return model.LabelExpression_IN, false
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -100,12 +101,72 @@ func TestConvertPolicy(t *testing.T) {
 	}
 	const common = `"name":"p","namespace":"ns","pods":{"matchExpressions":[{"key":"a","operator":"NOT_IN","values":["b"]}]},
 		"ingress":true,"ingressRules":[{},{"peers":[{"namespaces":{}},{"ipBlock":{"cidr":"10.0.0.0/8","except":["10.1.0.0/16"]}}],
-		"ports":[{"protocol":"UDP","port":53,"endPort":60},{"name":"http"},{}]}]`
-	want(t, convertPolicy(p), `{`+common+`}`)
+		"ports":[{"protocol":"UDP","port":53,"endPort":60},{"name":"http"},{}],"index":1}]`
+	const problems = `,"problems":["spec.ingress[1].from[2].ipBlock.except[0]: \"?\" is not a network; the block allows nothing",
+		"spec.ingress[2].from[0].ipBlock.cidr: \"?\" is not a network; it allows nothing",
+		"spec.ingress[3].ports[0]: 70000 to 70000 is not a range of ports in 1..65535; it allows nothing"]`
+	want(t, ConvertPolicy(p), `{`+common+problems+`}`)
 	p.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{}}
-	want(t, convertPolicy(p), `{`+common+`,"egress":true,"egressRules":[{}]}`)
+	want(t, ConvertPolicy(p), `{`+common+`,"egress":true,"egressRules":[{}]`+problems+`}`)
 	p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
-	want(t, convertPolicy(p), `{`+common+`}`)
+	want(t, ConvertPolicy(p), `{`+common+problems+`}`)
+}
+
+// TestPolicyNotUnderstood: what is not understood is named, and closed.
+func TestPolicyNotUnderstood(t *testing.T) {
+	unknown := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: "Like", Values: []string{"d"}}}}
+	rule := func(peer networkingv1.NetworkPolicyPeer, ports ...networkingv1.NetworkPolicyPort) networkingv1.NetworkPolicySpec {
+		return networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{
+			From: []networkingv1.NetworkPolicyPeer{peer}, Ports: ports}}}
+	}
+	everyone := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
+	for name, test := range map[string]struct {
+		spec     networkingv1.NetworkPolicySpec
+		problem  string
+		rules    int
+		egress   bool
+		allowing string // what the one rule has, as JSON
+	}{
+		"a pod selector": {networkingv1.NetworkPolicySpec{PodSelector: unknown, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}},
+			`spec.podSelector.matchExpressions[0]: operator "Like"`, 0, false, ""},
+		"a direction": {networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Sideways"}},
+			`spec.policyTypes: "Sideways"`, 0, true, ""},
+		"a protocol": {rule(everyone, networkingv1.NetworkPolicyPort{Protocol: ptr.To(corev1.Protocol("DCCP"))}),
+			`spec.ingress[0].ports[0].protocol: "DCCP"`, 0, false, ""},
+		"an end of a name": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromString("http")), EndPort: ptr.To(int32(90))}),
+			`spec.ingress[0].ports[0].endPort`, 0, false, ""},
+		"an end of nothing": {rule(everyone, networkingv1.NetworkPolicyPort{EndPort: ptr.To(int32(90))}),
+			`spec.ingress[0].ports[0].endPort`, 0, false, ""},
+		"an empty name": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromString(""))}),
+			`spec.ingress[0].ports[0].port`, 0, false, ""},
+		"an end too large": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(80)), EndPort: ptr.To(int32(70000))}),
+			`spec.ingress[0].ports[0]: 80 to 70000`, 0, false, ""},
+		"a range backwards": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(80)), EndPort: ptr.To(int32(79))}),
+			`spec.ingress[0].ports[0]: 80 to 79`, 0, false, ""},
+		"an empty peer": {rule(networkingv1.NetworkPolicyPeer{}), `spec.ingress[0].from[0]: has neither`, 0, false, ""},
+		"two kinds of peer": {rule(networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{},
+			IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}), `spec.ingress[0].from[0]: has an ipBlock and a selector`, 0, false, ""},
+		"a peer's selector": {rule(networkingv1.NetworkPolicyPeer{PodSelector: &unknown}),
+			`spec.ingress[0].from[0].podSelector.matchExpressions[0]: operator "Like"`, 1, false,
+			`{"peers":[{"pods":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c"}]}}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := ConvertPolicy(&networkingv1.NetworkPolicy{Spec: test.spec})
+			if len(p.Problems) != 1 || !strings.HasPrefix(p.Problems[0], test.problem) {
+				t.Errorf("problems %q, want one that begins with %q", p.Problems, test.problem)
+			}
+			if !p.Ingress || p.Egress != test.egress || len(p.IngressRules) != test.rules {
+				t.Errorf("isolates ingress %t, egress %t, and allows %v", p.Ingress, p.Egress, p.IngressRules)
+			}
+			if test.rules > 0 {
+				want(t, p.IngressRules[0], test.allowing)
+			}
+			if test.spec.PodSelector.MatchLabels != nil {
+				want(t, p.Pods, `{"matchLabels":{"a":"b"}}`)
+			}
+		})
+	}
 }
 
 // TestConvertService has what the comparison with kube-proxy has not: objects that the API server would not let pass today.
@@ -208,7 +269,7 @@ func TestServiceAge(t *testing.T) {
 	if none := convertService(&corev1.Service{}); none.GetCreated() != 0 {
 		t.Errorf("%v", none)
 	}
-	if p := convertPolicy(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{UID: "p"}}); p.GetUid() != "p" {
+	if p := ConvertPolicy(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{UID: "p"}}); p.GetUid() != "p" {
 		t.Errorf("%v", p)
 	}
 }

@@ -39,7 +39,7 @@ func kinds(annotations []string, in *interner) []*kind {
 			fieldSelector: "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed),
 			convert:       convertWith(func(o *corev1.Pod) *model.Pod { return convertPod(o, annotations) })},
 		{keyword: model.PolicyKeyword, resource: "networkpolicies", group: networkingv1.SchemeGroupVersion,
-			object: &networkingv1.NetworkPolicy{}, convert: convertWith(convertPolicy)},
+			object: &networkingv1.NetworkPolicy{}, convert: convertWith(ConvertPolicy)},
 		{keyword: model.ServiceKeyword, resource: "services", group: corev1.SchemeGroupVersion, object: &corev1.Service{},
 			labelSelector: notForeign, convert: convertWith(convertService)},
 		{keyword: model.EndpointSliceKeyword, resource: "endpointslices", group: discoveryv1.SchemeGroupVersion,

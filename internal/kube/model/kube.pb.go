@@ -518,11 +518,13 @@ type Policy struct {
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Pods      *LabelSelector         `protobuf:"bytes,3,opt,name=pods,proto3" json:"pods,omitempty"`
 	// Which directions the selected pods are isolated in.
-	Ingress       bool          `protobuf:"varint,4,opt,name=ingress,proto3" json:"ingress,omitempty"`
-	Egress        bool          `protobuf:"varint,5,opt,name=egress,proto3" json:"egress,omitempty"`
-	IngressRules  []*PolicyRule `protobuf:"bytes,6,rep,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"`
-	EgressRules   []*PolicyRule `protobuf:"bytes,7,rep,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
-	Uid           string        `protobuf:"bytes,8,opt,name=uid,proto3" json:"uid,omitempty"`
+	Ingress      bool          `protobuf:"varint,4,opt,name=ingress,proto3" json:"ingress,omitempty"`
+	Egress       bool          `protobuf:"varint,5,opt,name=egress,proto3" json:"egress,omitempty"`
+	IngressRules []*PolicyRule `protobuf:"bytes,6,rep,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"`
+	EgressRules  []*PolicyRule `protobuf:"bytes,7,rep,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
+	Uid          string        `protobuf:"bytes,8,opt,name=uid,proto3" json:"uid,omitempty"`
+	// What was not understood, each in a sentence that names the field. It is closed: it allows nothing.
+	Problems      []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,11 +615,20 @@ func (x *Policy) GetUid() string {
 	return ""
 }
 
+func (x *Policy) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 // PolicyRule allows traffic with any of the peers on any of the ports. No peers are all peers, no ports are all ports.
 type PolicyRule struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*PolicyPort          `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
-	Peers         []*PolicyPeer          `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ports []*PolicyPort          `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	Peers []*PolicyPeer          `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
+	// The rule's place in the object, from 0. Rules that were not understood are left out.
+	Index         uint32 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -664,6 +675,13 @@ func (x *PolicyRule) GetPeers() []*PolicyPeer {
 		return x.Peers
 	}
 	return nil
+}
+
+func (x *PolicyRule) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
 }
 
 // PolicyPort is a port, or all ports of the protocol when it has neither number nor name.
@@ -1625,7 +1643,7 @@ const file_kube_proto_rawDesc = "" +
 	"\bprotocol\x18\x02 \x01(\x0e2\x15.contiv.kube.ProtocolR\bprotocol\x12%\n" +
 	"\x0econtainer_port\x18\x03 \x01(\rR\rcontainerPort\x12\x1b\n" +
 	"\thost_port\x18\x04 \x01(\rR\bhostPort\x12\x17\n" +
-	"\ahost_ip\x18\x05 \x01(\tR\x06hostIp\"\xa8\x02\n" +
+	"\ahost_ip\x18\x05 \x01(\tR\x06hostIp\"\xc4\x02\n" +
 	"\x06Policy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12.\n" +
@@ -1634,11 +1652,13 @@ const file_kube_proto_rawDesc = "" +
 	"\x06egress\x18\x05 \x01(\bR\x06egress\x12<\n" +
 	"\ringress_rules\x18\x06 \x03(\v2\x17.contiv.kube.PolicyRuleR\fingressRules\x12:\n" +
 	"\fegress_rules\x18\a \x03(\v2\x17.contiv.kube.PolicyRuleR\vegressRules\x12\x10\n" +
-	"\x03uid\x18\b \x01(\tR\x03uid\"j\n" +
+	"\x03uid\x18\b \x01(\tR\x03uid\x12\x1a\n" +
+	"\bproblems\x18\t \x03(\tR\bproblems\"\x80\x01\n" +
 	"\n" +
 	"PolicyRule\x12-\n" +
 	"\x05ports\x18\x01 \x03(\v2\x17.contiv.kube.PolicyPortR\x05ports\x12-\n" +
-	"\x05peers\x18\x02 \x03(\v2\x17.contiv.kube.PolicyPeerR\x05peers\"\x82\x01\n" +
+	"\x05peers\x18\x02 \x03(\v2\x17.contiv.kube.PolicyPeerR\x05peers\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\rR\x05index\"\x82\x01\n" +
 	"\n" +
 	"PolicyPort\x121\n" +
 	"\bprotocol\x18\x01 \x01(\x0e2\x15.contiv.kube.ProtocolR\bprotocol\x12\x12\n" +

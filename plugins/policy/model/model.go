@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -53,6 +54,20 @@ const (
 	UDP         Protocol = 17
 	SCTP        Protocol = 132
 )
+
+func (p Protocol) String() string {
+	switch p {
+	case AnyProtocol:
+		return "any"
+	case TCP:
+		return "TCP"
+	case UDP:
+		return "UDP"
+	case SCTP:
+		return "SCTP"
+	}
+	return strconv.Itoa(int(p))
+}
 
 // Action is what a rule or a default does. The zero value denies.
 type Action uint8
@@ -181,7 +196,7 @@ type Members struct {
 }
 
 // Change is what is different from the state before. The lists are sorted by ID; each object is there once at most. All members
-// of a new set are in Members. The members of a set that is gone are not listed.
+// of a new set are in Members, as added; those of a set that is gone are there as removed.
 type Change struct {
 	Sets          []Set     // new
 	Members       []Members // of new sets and of others

@@ -1,0 +1,389 @@
+package compiler
+
+import (
+	"cmp"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/policy/model"
+)
+
+// Compiler holds the objects and what has been made of them. It is used by one goroutine. Objects that it is given must not be
+// changed afterwards.
+type Compiler struct {
+	pods      map[model.EndpointID]*pod
+	claims    claims
+	endpoints map[model.EndpointID]*endpoint
+	policies  map[model.PolicyID]*policy
+	sets      map[model.SetID]*set
+	// peers relates all pods that have addresses of their own to selectors of peers, locals the endpoints to selectors of policies.
+	peers, locals *selection
+
+	dirtySets      map[*set]struct{}
+	dirtyPolicies  map[*policy]struct{}
+	dirtyEndpoints map[*endpoint]struct{}
+}
+
+// policy is a NetworkPolicy.
+type policy struct {
+	id      model.PolicyID
+	obj     *kube.Policy // nil: deleted
+	subject *choice      // the endpoints that it selects
+	stale   bool         // out is not what obj says
+	told    bool
+	out     model.Policy
+	sets    []*set
+}
+
+// endpoint is a pod of this node.
+type endpoint struct {
+	Local
+	gone bool
+	told bool
+	out  model.Endpoint
+}
+
+// Local is a pod that this node has connected.
+type Local struct {
+	ID model.EndpointID
+	// UID is that of the pod; empty if it is not known. The object of a pod with another UID is not this pod's.
+	UID string
+	// Addresses are those that the pod has. They are true before the pod's object says them.
+	Addresses []netip.Addr
+}
+
+// New is a compiler without objects.
+func New() *Compiler {
+	c := &Compiler{
+		pods: map[model.EndpointID]*pod{}, claims: newClaims(), endpoints: map[model.EndpointID]*endpoint{},
+		policies: map[model.PolicyID]*policy{}, sets: map[model.SetID]*set{},
+		dirtySets: map[*set]struct{}{}, dirtyPolicies: map[*policy]struct{}{}, dirtyEndpoints: map[*endpoint]struct{}{},
+	}
+	c.peers = newSelection(peersOf, c.peerChanged)
+	c.locals = newSelection(localsOf, c.localChanged)
+	return c
+}
+
+func (c *Compiler) peerChanged(ch *choice, p *pod, joined bool) { c.inSets(ch, p, by(joined)) }
+
+func (c *Compiler) localChanged(ch *choice, p *pod, joined bool) {
+	c.inSets(ch, p, by(joined))
+	for _, pol := range ch.policies {
+		c.dirtyPolicies[pol] = struct{}{}
+	}
+	if e := c.endpoints[p.id]; e != nil && len(ch.policies) > 0 {
+		c.dirtyEndpoints[e] = struct{}{}
+	}
+}
+
+func by(joined bool) int {
+	if joined {
+		return 1
+	}
+	return -1
+}
+
+func (c *Compiler) inSets(ch *choice, p *pod, by int) {
+	for _, s := range ch.sets {
+		s.take(p, by)
+		if len(s.pending) > 0 {
+			c.dirtySets[s] = struct{}{}
+		}
+	}
+}
+
+// SetNamespace takes a namespace; nil: there is none of that name.
+func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
+	c.peers.setNamespace(name, obj.GetLabels(), obj != nil)
+}
+
+// SetPod takes a pod; nil: there is none of that name.
+func (c *Compiler) SetPod(id model.EndpointID, obj *kube.Pod) {
+	p := c.pods[id]
+	if p == nil {
+		if obj == nil {
+			return
+		}
+		p = &pod{id: id}
+		c.pods[id] = p
+	}
+	c.change(p, obj)
+	if obj == nil {
+		delete(c.pods, id)
+	}
+}
+
+// SetEndpoint takes a pod of this node.
+func (c *Compiler) SetEndpoint(l Local) {
+	e := c.endpoints[l.ID]
+	if e == nil {
+		e = &endpoint{}
+		c.endpoints[l.ID] = e
+	}
+	e.Local, e.gone = l, false
+	c.endpointChanged(e)
+}
+
+// DeleteEndpoint forgets a pod of this node. Its object stays.
+func (c *Compiler) DeleteEndpoint(id model.EndpointID) {
+	if e := c.endpoints[id]; e != nil {
+		e.gone = true
+		c.endpointChanged(e)
+	}
+}
+
+func (c *Compiler) endpointChanged(e *endpoint) {
+	c.dirtyEndpoints[e] = struct{}{}
+	if p := c.pods[e.ID]; p != nil {
+		c.change(p, p.obj)
+	}
+}
+
+// localOf returns the endpoint of a pod if it has one and the object is that pod's.
+func (c *Compiler) localOf(id model.EndpointID, obj *kube.Pod) *endpoint {
+	e := c.endpoints[id]
+	if e == nil || e.gone || obj == nil || obj.GetHostNetwork() || e.UID != "" && obj.GetUid() != "" && e.UID != obj.GetUid() {
+		return nil
+	}
+	return e
+}
+
+// change gives a pod a new object, or nil, and brings everything in line with it and with the endpoint.
+func (c *Compiler) change(p *pod, obj *kube.Pod) {
+	c.hide(p)
+	local := c.localOf(p.id, obj)
+	ips := parseIPs(obj)
+	if local != nil && len(local.Addresses) > 0 {
+		ips = local.Addresses
+	}
+	before, now := p.labels(), obj.GetLabels()
+	follow(c.peers, p, &p.peer, obj != nil && !obj.GetHostNetwork(), before, now)
+	follow(c.locals, p, &p.local, local != nil, before, now)
+	p.obj = obj
+	if e := c.endpoints[p.id]; e != nil {
+		c.dirtyEndpoints[e] = struct{}{}
+	}
+	others := c.claim(p, ips)
+	c.show(p)
+	for _, q := range others {
+		c.hide(q)
+		q.addrs = c.claims.owned(q)
+		c.show(q)
+	}
+}
+
+// follow brings a selection in line with a pod's new labels. is reports whether the pod belongs to it now.
+func follow(s *selection, p *pod, in *bool, is bool, before, now map[string]string) {
+	switch {
+	case *in && !is:
+		s.remove(p, before)
+	case is && !*in:
+		s.add(p, now)
+	case is:
+		s.relabel(p, before, now)
+	}
+	*in = is
+}
+
+// claim changes the addresses of a pod, and returns other pods whose addresses have changed by that.
+func (c *Compiler) claim(p *pod, ips []netip.Addr) (others []*pod) {
+	note := func(q *pod) {
+		if q != nil && q != p && !slices.Contains(others, q) {
+			others = append(others, q)
+		}
+	}
+	for _, a := range p.ips {
+		if !slices.Contains(ips, a) {
+			note(c.claims.remove(a, p))
+		}
+	}
+	for _, a := range ips {
+		if !slices.Contains(p.ips, a) {
+			note(c.claims.add(a, p))
+		}
+	}
+	p.ips = ips
+	p.addrs = c.claims.owned(p)
+	return others
+}
+
+// hide takes a pod out of all sets, show puts it back with what has changed.
+func (c *Compiler) hide(p *pod) {
+	c.inAllSets(p, -1)
+	p.hidden = true
+}
+
+func (c *Compiler) show(p *pod) {
+	p.hidden = false
+	c.inAllSets(p, 1)
+}
+
+func (c *Compiler) inAllSets(p *pod, by int) {
+	for _, ch := range p.peers {
+		c.inSets(ch, p, by)
+	}
+	for _, ch := range p.locals {
+		c.inSets(ch, p, by)
+	}
+}
+
+// SetPolicy takes a NetworkPolicy; nil: there is none of that name.
+func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
+	id := model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: namespace, Name: name}
+	p := c.policies[id]
+	if p == nil {
+		if obj == nil {
+			return
+		}
+		p = &policy{id: id}
+		c.policies[id] = p
+	}
+	c.touchSubject(p)
+	if p.subject != nil {
+		p.subject.policies = without(p.subject.policies, p)
+	}
+	before := p.subject
+	p.obj, p.stale, p.subject = obj, true, nil
+	if obj != nil {
+		p.subject = c.locals.choose(namespace, nil, newSelector(obj.GetPods()))
+		p.subject.policies = append(p.subject.policies, p)
+	}
+	if before != nil {
+		c.locals.release(before)
+	}
+	c.touchSubject(p)
+	c.dirtyPolicies[p] = struct{}{}
+}
+
+func (c *Compiler) touchSubject(p *policy) {
+	if p.subject == nil {
+		return
+	}
+	for q := range p.subject.pods.all() {
+		if e := c.endpoints[q.id]; e != nil {
+			c.dirtyEndpoints[e] = struct{}{}
+		}
+	}
+}
+
+// direction is what applies to a pod: the policies that select it and isolate it in this direction.
+func direction(p *pod, isolates func(*kube.Policy) bool) model.Direction {
+	var ids []model.PolicyID
+	for _, ch := range p.locals {
+		for _, pol := range ch.policies {
+			if isolates(pol.obj) {
+				ids = append(ids, pol.id)
+			}
+		}
+	}
+	d := model.Direction{Default: model.Allow}
+	if len(ids) > 0 {
+		slices.SortFunc(ids, model.PolicyID.Compare)
+		d.Tiers = []model.Tier{{Name: model.TierNetworkPolicy, Policies: ids, Default: model.Deny}}
+	}
+	return d
+}
+
+func (c *Compiler) endpoint(e *endpoint) model.Endpoint {
+	p := c.pods[e.ID]
+	if p == nil || !p.local {
+		return model.Closed(e.ID)
+	}
+	return model.Endpoint{ID: e.ID, Ingress: direction(p, (*kube.Policy).GetIngress), Egress: direction(p, (*kube.Policy).GetEgress)}
+}
+
+// Flush returns the difference between the output now and at the last Flush.
+func (c *Compiler) Flush() model.Change {
+	var out model.Change
+	for p := range c.dirtyPolicies {
+		c.flushPolicy(p, &out)
+	}
+	for e := range c.dirtyEndpoints {
+		c.flushEndpoint(e, &out)
+	}
+	for s := range c.dirtySets {
+		c.flushSet(s, &out)
+	}
+	clear(c.dirtyPolicies)
+	clear(c.dirtyEndpoints)
+	clear(c.dirtySets)
+	sortChange(&out)
+	return out
+}
+
+func (c *Compiler) flushPolicy(p *policy, out *model.Change) {
+	if p.obj == nil || p.subject.pods.len() == 0 {
+		if p.told {
+			out.PoliciesGone = append(out.PoliciesGone, p.id)
+		}
+		for _, s := range p.sets {
+			c.drop(s)
+		}
+		p.sets, p.out, p.told, p.stale = nil, model.Policy{}, false, true
+		if p.obj == nil && c.policies[p.id] == p {
+			delete(c.policies, p.id)
+		}
+		return
+	}
+	if !p.stale {
+		return
+	}
+	b := builder{Compiler: c, namespace: p.id.Namespace, subject: p.subject.selector}
+	made := b.policy(p.id, p.obj)
+	for _, s := range p.sets {
+		c.drop(s)
+	}
+	p.sets, p.stale = b.sets, false
+	if !p.told || !reflect.DeepEqual(made, p.out) {
+		out.Policies = append(out.Policies, made)
+	}
+	p.out, p.told = made, true
+}
+
+func (c *Compiler) flushEndpoint(e *endpoint, out *model.Change) {
+	if e.gone {
+		if e.told {
+			out.EndpointsGone = append(out.EndpointsGone, e.ID)
+		}
+		delete(c.endpoints, e.ID)
+		return
+	}
+	made := c.endpoint(e)
+	if !e.told || !reflect.DeepEqual(made, e.out) {
+		out.Endpoints = append(out.Endpoints, made)
+	}
+	e.out, e.told = made, true
+}
+
+func (c *Compiler) flushSet(s *set, out *model.Change) {
+	if s.refs == 0 {
+		s.each(func(m model.Member) { s.note(m, -1) })
+		delete(c.sets, s.ID)
+		if s.choice != nil {
+			s.choice.sets = without(s.choice.sets, s)
+			s.from.release(s.choice)
+		}
+		if !s.told {
+			return
+		}
+		out.SetsGone = append(out.SetsGone, s.ID)
+	} else if !s.told {
+		out.Sets = append(out.Sets, s.Set)
+		s.told = true
+	}
+	if d := s.difference(); len(d.Added)+len(d.Removed) > 0 {
+		out.Members = append(out.Members, d)
+	}
+}
+
+func sortChange(out *model.Change) {
+	slices.SortFunc(out.Sets, func(a, b model.Set) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out.Members, func(a, b model.Members) int { return cmp.Compare(a.Set, b.Set) })
+	slices.SortFunc(out.Policies, func(a, b model.Policy) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(out.Endpoints, func(a, b model.Endpoint) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(out.EndpointsGone, model.EndpointID.Compare)
+	slices.SortFunc(out.PoliciesGone, model.PolicyID.Compare)
+	slices.Sort(out.SetsGone)
+}

@@ -1,0 +1,141 @@
+package compiler
+
+import (
+	"net/netip"
+	"slices"
+
+	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/policy/model"
+)
+
+// pod is a pod of the cluster.
+type pod struct {
+	id  model.EndpointID
+	obj *kube.Pod
+	// ips are the addresses that it claims; addrs are those of them that no other pod claims.
+	ips, addrs []netip.Addr
+	peer       bool      // is in Compiler.peers
+	local      bool      // is in Compiler.locals
+	peers      []*choice // of Compiler.peers
+	locals     []*choice // of Compiler.locals
+	hidden     bool      // is being changed: it is in no set for the moment
+}
+
+func (p *pod) labels() map[string]string { return p.obj.GetLabels() }
+
+func peersOf(p *pod) *[]*choice  { return &p.peers }
+func localsOf(p *pod) *[]*choice { return &p.locals }
+
+// members calls yield for what the pod contributes to a set.
+func (p *pod) members(s *set, yield func(model.Member)) {
+	if p.hidden {
+		return
+	}
+	for _, a := range p.addrs {
+		m := model.Member{Net: netip.PrefixFrom(a, a.BitLen())}
+		if s.Kind == model.Addresses {
+			yield(m)
+			continue
+		}
+		m.Protocol = s.protocol
+		for i, port := range p.obj.GetPorts() {
+			if port.GetName() != s.port || protocolOf(port.GetProtocol()) != s.protocol || p.repeats(i) {
+				continue
+			}
+			m.Port = uint16(port.GetContainerPort())
+			yield(m)
+		}
+	}
+}
+
+// repeats reports whether an earlier container port is the same as the one at i.
+func (p *pod) repeats(i int) bool {
+	port := p.obj.GetPorts()[i]
+	for _, q := range p.obj.GetPorts()[:i] {
+		if q.GetName() == port.GetName() && q.GetProtocol() == port.GetProtocol() && q.GetContainerPort() == port.GetContainerPort() {
+			return true
+		}
+	}
+	return false
+}
+
+func protocolOf(p kube.Protocol) model.Protocol {
+	switch p {
+	case kube.Protocol_UDP:
+		return model.UDP
+	case kube.Protocol_SCTP:
+		return model.SCTP
+	}
+	return model.TCP
+}
+
+// claims knows which pods claim an address. Nearly always it is one.
+type claims struct {
+	one  map[netip.Addr]*pod
+	many map[netip.Addr][]*pod
+}
+
+func newClaims() claims {
+	return claims{one: map[netip.Addr]*pod{}, many: map[netip.Addr][]*pod{}}
+}
+
+// add notes that p claims an address, and returns the pod that has lost it by that.
+func (c *claims) add(a netip.Addr, p *pod) (loser *pod) {
+	if list := c.many[a]; list != nil {
+		c.many[a] = append(list, p)
+		return nil
+	}
+	if q := c.one[a]; q != nil {
+		delete(c.one, a)
+		c.many[a] = []*pod{q, p}
+		return q
+	}
+	c.one[a] = p
+	return nil
+}
+
+// remove notes that p does not claim an address any more, and returns the pod that has got it by that.
+func (c *claims) remove(a netip.Addr, p *pod) (winner *pod) {
+	if c.one[a] == p {
+		delete(c.one, a)
+		return nil
+	}
+	list := without(c.many[a], p)
+	if len(list) == 1 {
+		delete(c.many, a)
+		c.one[a] = list[0]
+		return list[0]
+	}
+	c.many[a] = list
+	return nil
+}
+
+// owned returns the addresses that p alone claims.
+func (c *claims) owned(p *pod) []netip.Addr {
+	owned := p.ips
+	for i, a := range p.ips {
+		if c.one[a] == p {
+			if len(owned) < len(p.ips) {
+				owned = append(owned, a)
+			}
+		} else if len(owned) == len(p.ips) {
+			owned = slices.Clone(p.ips[:i])
+		}
+	}
+	return owned
+}
+
+// parseIPs returns the addresses of a pod. A pod in the network of its node has none of its own.
+func parseIPs(obj *kube.Pod) []netip.Addr {
+	if obj == nil || obj.GetHostNetwork() {
+		return nil
+	}
+	var list []netip.Addr
+	for _, text := range obj.GetIps() {
+		a, err := netip.ParseAddr(text)
+		if err == nil && a.Zone() == "" && !slices.Contains(list, a.Unmap()) {
+			list = append(list, a.Unmap())
+		}
+	}
+	return list
+}

@@ -1,0 +1,220 @@
+package compiler
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/policy/model"
+)
+
+// builder makes the rules of one policy.
+type builder struct {
+	*Compiler
+	namespace string
+	subject   *selector
+	sets      []*set // that the rules refer to, with a reference each
+}
+
+func (b *builder) hold(s *set) model.SetID {
+	b.sets = append(b.sets, s)
+	return s.ID
+}
+
+// policy makes the rules of a policy.
+func (b *builder) policy(id model.PolicyID, obj *kube.Policy) model.Policy {
+	out := model.Policy{ID: id}
+	for _, r := range obj.GetIngressRules() {
+		out.Ingress = b.rules(out.Ingress, r, true, fmt.Sprintf("ingress[%d]", r.GetIndex()))
+	}
+	for _, r := range obj.GetEgressRules() {
+		out.Egress = b.rules(out.Egress, r, false, fmt.Sprintf("egress[%d]", r.GetIndex()))
+	}
+	return out
+}
+
+// peer is one of the peers of a rule. The zero value is everything.
+type peer struct {
+	address model.SetID
+	// The pods, to find their named ports. Blocks have none: ports are looked for among all pods.
+	namespaces, pods *selector
+	block            bool
+}
+
+func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, origin string) []model.Rule {
+	ports := portsOf(r.GetPorts())
+	for _, p := range b.peers(r.GetPeers()) {
+		rule := model.Rule{Action: model.Allow, Origin: origin}
+		if ingress {
+			rule.Source = p.address
+		} else {
+			rule.Dest = p.address
+		}
+		if len(r.GetPorts()) == 0 {
+			out = append(out, rule)
+			continue
+		}
+		for _, n := range ports.numbers {
+			rule.Protocol, rule.Ports = n.protocol, n.ranges
+			out = append(out, rule)
+		}
+		rule.Ports = nil
+		for _, n := range ports.names {
+			rule.Protocol, rule.DestPort = n.protocol, b.named(p, ingress, n)
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// named is the set of a named port. The pods that receive are looked at: in ingress those of this node that the policy selects.
+func (b *builder) named(p peer, ingress bool, n namedPort) model.SetID {
+	everything := newSelector(nil)
+	switch {
+	case ingress:
+		return b.hold(b.ports(b.locals, b.namespace, nil, b.subject, n.name, n.protocol))
+	case p.pods != nil:
+		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol))
+	}
+	return b.hold(b.ports(b.Compiler.peers, "", everything, everything, n.name, n.protocol))
+}
+
+// peers makes the sets of a rule's peers. All blocks are one set. No peers are everything.
+func (b *builder) peers(list []*kube.PolicyPeer) []peer {
+	if len(list) == 0 {
+		return []peer{{}}
+	}
+	var out []peer
+	var blocks []netip.Prefix
+	for _, p := range list {
+		if p.GetIpBlock() != nil {
+			blocks = append(blocks, networksOf(p.GetIpBlock())...)
+			continue
+		}
+		q := peer{pods: newSelector(p.GetPods())}
+		if p.GetNamespaces() != nil {
+			q.namespaces = newSelector(p.GetNamespaces())
+		}
+		q.address = b.hold(b.addresses(b.Compiler.peers, b.namespace, q.namespaces, q.pods))
+		if !slices.ContainsFunc(out, func(o peer) bool { return o.address == q.address }) {
+			out = append(out, q)
+		}
+	}
+	if blocks = disjoint(blocks); len(blocks) > 0 {
+		out = append(out, peer{address: b.hold(b.networks(blocks)), block: true})
+	}
+	return out
+}
+
+// networksOf is a block without its exceptions. What cannot be parsed makes it empty.
+func networksOf(b *kube.IPBlock) []netip.Prefix {
+	whole, err := netip.ParsePrefix(b.GetCidr())
+	if err != nil {
+		return nil
+	}
+	list := []netip.Prefix{whole.Masked()}
+	for _, text := range b.GetExcept() {
+		except, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil
+		}
+		var rest []netip.Prefix
+		for _, p := range list {
+			rest = subtract(rest, p, except.Masked())
+		}
+		list = rest
+	}
+	return list
+}
+
+// subtract appends what remains of p without q.
+func subtract(out []netip.Prefix, p, q netip.Prefix) []netip.Prefix {
+	switch {
+	case !p.Overlaps(q):
+		return append(out, p)
+	case q.Bits() <= p.Bits():
+		return out
+	}
+	low, high := halves(p)
+	return subtract(subtract(out, low, q), high, q)
+}
+
+func halves(p netip.Prefix) (low, high netip.Prefix) {
+	bytes := p.Addr().AsSlice()
+	bytes[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	upper, _ := netip.AddrFromSlice(bytes)
+	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(upper, p.Bits()+1)
+}
+
+// disjoint sorts networks and leaves out those that are inside others.
+func disjoint(list []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(list, func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	out := list[:0]
+	for _, p := range list {
+		if len(out) == 0 || !out[len(out)-1].Overlaps(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// rulePorts are the ports of a rule.
+type rulePorts struct {
+	numbers []numberedPorts
+	names   []namedPort
+}
+
+type numberedPorts struct {
+	protocol model.Protocol
+	ranges   []model.PortRange // none: all ports
+}
+
+type namedPort struct {
+	name     string
+	protocol model.Protocol
+}
+
+func portsOf(list []*kube.PolicyPort) (out rulePorts) {
+	for _, protocol := range []model.Protocol{model.TCP, model.UDP, model.SCTP} {
+		var ranges []model.PortRange
+		all := false
+		for _, p := range list {
+			switch {
+			case protocolOf(p.GetProtocol()) != protocol:
+			case p.GetName() != "":
+				if n := (namedPort{p.GetName(), protocol}); !slices.Contains(out.names, n) {
+					out.names = append(out.names, n)
+				}
+			case p.GetPort() == 0:
+				all = true
+			default:
+				ranges = append(ranges, model.PortRange{First: uint16(p.GetPort()), Last: uint16(max(p.GetPort(), p.GetEndPort()))})
+			}
+		}
+		switch {
+		case all:
+			out.numbers = append(out.numbers, numberedPorts{protocol: protocol})
+		case len(ranges) > 0:
+			out.numbers = append(out.numbers, numberedPorts{protocol, merge(ranges)})
+		}
+	}
+	return out
+}
+
+// merge sorts ranges and joins those that touch.
+func merge(list []model.PortRange) []model.PortRange {
+	slices.SortFunc(list, func(a, b model.PortRange) int { return cmp.Compare(a.First, b.First) })
+	out := list[:1]
+	for _, r := range list[1:] {
+		if last := &out[len(out)-1]; uint32(r.First) <= uint32(last.Last)+1 {
+			last.Last = max(last.Last, r.Last)
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package compiler
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/policy/model"
+)
+
+// set is a set that rules refer to.
+type set struct {
+	model.Set
+	from     *selection // of choice
+	choice   *choice    // whose pods are the members; nil: nets are
+	nets     []netip.Prefix
+	port     string // kind Ports
+	protocol model.Protocol
+	refs     int
+	told     bool
+	// pending is the difference between the members and what has been told: 1 is added, -1 is removed.
+	pending map[model.Member]int
+}
+
+func (s *set) note(m model.Member, by int) {
+	if s.pending == nil {
+		s.pending = map[model.Member]int{}
+	}
+	if n := s.pending[m] + by; n == 0 {
+		delete(s.pending, m)
+	} else {
+		s.pending[m] = n
+	}
+}
+
+// each calls yield for all members.
+func (s *set) each(yield func(model.Member)) {
+	for _, n := range s.nets {
+		yield(model.Member{Net: n})
+	}
+	if s.choice != nil {
+		for p := range s.choice.pods.all() {
+			p.members(s, yield)
+		}
+	}
+}
+
+func (s *set) take(p *pod, by int) { p.members(s, func(m model.Member) { s.note(m, by) }) }
+
+// difference takes what is pending, sorted.
+func (s *set) difference() model.Members {
+	d := model.Members{Set: s.ID}
+	for m, n := range s.pending {
+		if n > 0 {
+			d.Added = append(d.Added, m)
+		} else {
+			d.Removed = append(d.Removed, m)
+		}
+	}
+	s.pending = nil
+	slices.SortFunc(d.Added, model.Member.Compare)
+	slices.SortFunc(d.Removed, model.Member.Compare)
+	return d
+}
+
+// setID is the name of a set: a hash of what it means.
+func setID(kind model.SetKind, meaning string) model.SetID {
+	prefix := map[model.SetKind]string{model.Networks: "n-", model.Addresses: "a-", model.Ports: "p-"}[kind]
+	sum := sha256.Sum256([]byte(prefix + meaning))
+	return model.SetID(prefix + base64.RawURLEncoding.EncodeToString(sum[:16]))
+}
+
+// networks returns the set of networks.
+func (c *Compiler) networks(nets []netip.Prefix) *set {
+	texts := make([]string, len(nets))
+	for i, n := range nets {
+		texts[i] = n.String()
+	}
+	return c.intern(model.Networks, "networks "+strings.Join(texts, ", "), func(s *set) { s.nets = nets })
+}
+
+// addresses returns the set of the addresses of the pods that are chosen.
+func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods *selector) *set {
+	ch := from.choose(namespace, namespaces, pods)
+	defer from.release(ch)
+	return c.intern(model.Addresses, ch.text(), func(s *set) { s.join(from, ch) })
+}
+
+// ports returns the set of a named port of the pods that are chosen.
+func (c *Compiler) ports(from *selection, namespace string, namespaces, pods *selector, name string, protocol model.Protocol) *set {
+	ch := from.choose(namespace, namespaces, pods)
+	defer from.release(ch)
+	meaning := "port " + quote(name) + "/" + protocol.String() + " of "
+	if from == c.locals {
+		meaning += "this node's "
+	}
+	return c.intern(model.Ports, meaning+ch.text(), func(s *set) {
+		s.port, s.protocol = name, protocol
+		s.join(from, ch)
+	})
+}
+
+func (s *set) join(from *selection, ch *choice) {
+	s.from, s.choice = from, ch
+	ch.sets = append(ch.sets, s)
+}
+
+// intern returns the set of a meaning with one reference more. A new one is filled first.
+func (c *Compiler) intern(kind model.SetKind, meaning string, fill func(s *set)) *set {
+	id := setID(kind, meaning)
+	s := c.sets[id]
+	if s == nil {
+		s = &set{Set: model.Set{ID: id, Kind: kind, Meaning: meaning}}
+		fill(s)
+		s.each(func(m model.Member) { s.note(m, 1) })
+		c.sets[id] = s
+	}
+	s.refs++
+	c.dirtySets[s] = struct{}{}
+	return s
+}
+
+// drop takes a reference back. What becomes of a set without any is seen at Flush.
+func (c *Compiler) drop(s *set) {
+	s.refs--
+	c.dirtySets[s] = struct{}{}
+}

@@ -1,0 +1,79 @@
+package verdict
+
+import (
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/plugins/policy/model"
+)
+
+// Packet is the first packet of a connection.
+type Packet struct {
+	Source, Dest netip.Addr
+	Protocol     model.Protocol
+	Port         uint16 // the destination port; 0 where the protocol has none
+}
+
+// Compiled is what a packet is judged by.
+type Compiled interface {
+	// Policy returns a policy; false: there is none.
+	Policy(id model.PolicyID) (model.Policy, bool)
+	// Contains reports whether a set has a member that covers m: its network contains m's, and its protocol and port are m's.
+	Contains(id model.SetID, m model.Member) bool
+}
+
+// Verdict is a decision, and what has made it.
+type Verdict struct {
+	Action model.Action
+	// Tier is the tier that decided; empty: the direction's default did.
+	Tier string
+	// Policy and Rule (its origin) decided; both are zero if a default did.
+	Policy model.PolicyID
+	Rule   string
+}
+
+// Judge decides about a packet in one direction of an endpoint.
+func Judge(c Compiled, d model.Direction, ingress bool, p Packet) Verdict {
+	for _, t := range d.Tiers {
+		v := judgeTier(c, t, ingress, p)
+		if v.Action != model.Pass {
+			return v
+		}
+	}
+	return Verdict{Action: d.Default}
+}
+
+func judgeTier(c Compiled, t model.Tier, ingress bool, p Packet) Verdict {
+	for _, id := range t.Policies {
+		policy, known := c.Policy(id)
+		if !known {
+			return Verdict{Action: model.Deny, Tier: t.Name, Policy: id}
+		}
+		rules := policy.Egress
+		if ingress {
+			rules = policy.Ingress
+		}
+		for i := range rules {
+			if Matches(c, &rules[i], p) {
+				return Verdict{Action: rules[i].Action, Tier: t.Name, Policy: id, Rule: rules[i].Origin}
+			}
+		}
+	}
+	return Verdict{Action: t.Default, Tier: t.Name}
+}
+
+// Matches reports whether a rule matches a packet.
+func Matches(c Compiled, r *model.Rule, p Packet) bool {
+	switch {
+	case r.Protocol != model.AnyProtocol && r.Protocol != p.Protocol:
+	case len(r.Ports) > 0 && !slices.ContainsFunc(r.Ports, func(x model.PortRange) bool { return x.First <= p.Port && p.Port <= x.Last }):
+	case r.Source != "" && !c.Contains(r.Source, model.Member{Net: single(p.Source)}):
+	case r.Dest != "" && !c.Contains(r.Dest, model.Member{Net: single(p.Dest)}):
+	case r.DestPort != "" && !c.Contains(r.DestPort, model.Member{Net: single(p.Dest), Protocol: p.Protocol, Port: p.Port}):
+	default:
+		return true
+	}
+	return false
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
