@@ -31,9 +31,10 @@ func TestCore(t *testing.T) {
 		objects = append(objects, object)
 	}
 	for name, arguments := range map[string][][]string{
-		"core_test": {nil},
-		"fuzz":      {{"200000", "1"}, {"200000", "2"}, {"200000", "3"}},
-		"race":      {{"2"}},
+		"core_test":   {nil},
+		"policy_test": {nil},
+		"fuzz":        {{"200000", "1"}, {"200000", "2"}, {"200000", "3"}},
+		"race":        {{"2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(dir, name)
@@ -43,6 +44,11 @@ func TestCore(t *testing.T) {
 			}
 		})
 	}
+	t.Run("model", func(t *testing.T) {
+		program := filepath.Join(dir, "judge")
+		run(t, gcc, append(append(flags, "-o", program, "core/test/judge.c"), objects...)...)
+		agreesWithModel(t, program)
+	})
 }
 
 func run(t *testing.T, name string, args ...string) string {

@@ -74,9 +74,8 @@ insert_answer (cv_main_t *m, uint32_t worker, cv_table_t *t, uint32_t i, const c
 }
 
 static void
-fill (cv_connection_t *c, const cv_packet_t *p, const cv_plan_t *plan, uint32_t now)
+fill (cv_connection_t *c, const cv_packet_t *p, const cv_tuple_t *t, const cv_plan_t *plan, uint32_t now)
 {
-  const cv_tuple_t *t = &p->tuple;
   memset (c, 0, sizeof (*c));
   c->key[0] = *t;
   c->key[1] = (cv_tuple_t){ .src = plan->dst, .dst = t->src, .sport = plan->dport, .dport = t->sport, .proto = t->proto, .ip6 = t->ip6 };
@@ -86,6 +85,10 @@ fill (cv_connection_t *c, const cv_packet_t *p, const cv_plan_t *plan, uint32_t 
   c->owner = plan->endpoint->owner;
   c->backend = plan->backend;
   c->state = CV_STATE_NEW;
+  c->judged = plan->judged;
+  c->flags = plan->flags;
+  if ((t->proto == CV_PROTO_ICMP || t->proto == CV_PROTO_ICMP6) && p->tcp_flags != (t->ip6 ? 128 : 8))
+    c->flags |= CV_CONN_ICMP_REPLY;
 }
 
 /* settle computes what depends on the source port. */
@@ -115,12 +118,14 @@ count_owner (cv_main_t *m, uint32_t owner, bool ip6)
 static cv_reason_t
 try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now, uint32_t *index)
 {
+  cv_tuple_t as_client_sends = plan->reversed ? cv_reverse (&p->tuple) : p->tuple;
+  uint64_t hash = plan->reversed ? cv_hash (m, &as_client_sends) : p->hash;
   cv_table_t *t = &m->table[p->tuple.ip6];
   uint32_t i = cv_connection_alloc (t);
   if (i == CV_NO_INDEX)
     return CV_FULL;
   cv_connection_t *c = &t->connections[i];
-  fill (c, p, plan, now);
+  fill (c, p, &as_client_sends, plan, now);
   cv_insert_t r = insert_answer (m, worker, t, i, plan, now);
   if (r != CV_INSERTED)
     {
@@ -130,7 +135,7 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
   settle (c);
   cv_add (&t->n, 1);
   bool owned = count_owner (m, c->owner, p->tuple.ip6);
-  r = owned ? cv_table_insert (t, &c->key[0], p->hash, i, 0) : CV_TABLE_FULL;
+  r = owned ? cv_table_insert (t, &c->key[0], hash, i, 0) : CV_TABLE_FULL;
   if (r != CV_INSERTED)
     {
       c->backend = CV_NO_INDEX; /* the caller uncounts it */
@@ -142,7 +147,7 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
     }
   /* from here on the sweep may end it */
   cv_publish (&c->alive, 1);
-  forget_passed (m, p->hash);
+  forget_passed (m, hash);
   forget_passed (m, cv_hash (m, &c->key[1]));
   *index = i;
   return CV_CREATED;
@@ -155,7 +160,7 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
   cv_owner_t *o = cv_pool_at (&m->owners, e->owner);
   bool ip6 = p->tuple.ip6;
   cv_reason_t r;
-  uint32_t i, direction;
+  uint32_t i = CV_NO_INDEX, direction;
   if (cv_load (&o->connections[ip6]) >= e->limit)
     {
       cv_add (&o->refused, 1);
@@ -180,6 +185,6 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
     }
   cv_count (m, worker, CV_CREATED);
   /* even if the backend has just gone: it was there when it was chosen */
-  carry (m, worker, p, i, 0, now);
+  carry (m, worker, p, i, plan->reversed, now);
 }
 

@@ -66,11 +66,13 @@ typedef enum
   CV_INVALID = -1,
   CV_NOT_FOUND = -2,
   CV_NO_MEMORY = -3,
+  CV_IN_USE = -4,
 } cv_result_t;
 
 typedef struct
 {
   uint32_t connections_max;      /* per family, fixed when the core is made */
+  uint32_t set_members_max;	 /* of one set, fixed when the core is made; 0: 1 048 576 */
   uint32_t endpoint_connections; /* 0: 16 384 */
   uint16_t tunnel_ports[CV_TUNNEL_PORTS]; /* host order, 0: unused */
   uint32_t tcp_established, tcp_transitory, udp, udp_stream, icmp, sctp; /* seconds, 0: default */
@@ -146,7 +148,8 @@ typedef struct
   _ (FULL, "connection table full")                                                                                              \
   _ (LIMIT, "endpoint has too many connections")                                                                                 \
   _ (NO_PORT, "no free port for source NAT")                                                                                     \
-  _ (NO_SNAT, "no address for source NAT")
+  _ (NO_SNAT, "no address for source NAT")                                                                                      \
+  _ (POLICY, "denied by network policy")
 
 typedef enum
 {
@@ -184,7 +187,7 @@ typedef struct
   bool reassembled;     /* the three below come from virtual reassembly */
   bool later_fragment;  /* has no transport header of its own; cv_parse says so, too, when it asks for reassembly */
   uint16_t sport, dport; /* wire */
-  uint8_t tcp_flags;
+  uint8_t tcp_flags; /* ICMP: the type */
   /* set by cv_parse */
   cv_tuple_t tuple;
   uint64_t hash;
@@ -196,11 +199,101 @@ typedef struct
   uint8_t reason;
   bool icmp_error;
   bool no_connection; /* protocol without connections, or nothing more to do */
+  bool stateless;     /* protocol without connections, and policy judges each packet */
+  uint8_t icmp_code;
   /* set by cv_decide */
   uint32_t connection; /* for the trace; CV_NO_INDEX: none */
 } cv_packet_t;
 
 typedef struct cv_main cv_main_t;
+
+/* ---- network policy ---- */
+
+typedef enum
+{
+  CV_RULE_ALLOW = 1,
+  CV_RULE_DENY,
+  CV_RULE_PASS, /* the next tier decides */
+} cv_rule_action_t;
+
+typedef enum
+{
+  CV_SET_NETWORKS = 1, /* of prefixes */
+  CV_SET_PORTS,	       /* of (address, protocol, port) */
+} cv_set_kind_t;
+
+typedef enum
+{
+  CV_INGRESS, /* what an endpoint receives */
+  CV_EGRESS,  /* what it sends */
+} cv_side_t;
+
+typedef struct
+{
+  cv_prefix_t prefix; /* a whole address in a set of ports */
+  uint8_t proto;
+  uint16_t port; /* wire */
+} cv_set_member_t;
+
+#define CV_RULE_PORTS	  8
+#define CV_RULE_ICMP_TYPE 1
+#define CV_RULE_ICMP_CODE 2
+#define CV_POLICY_RULES	  65536 /* at most, both sides together */
+#define CV_POLICY_ITEMS	  8192
+
+/* A rule matches what meets all of its conditions. */
+typedef struct
+{
+  uint8_t action;
+  uint8_t family; /* 0: any, 4, 6 */
+  uint8_t proto;  /* 0: any */
+  uint8_t flags;  /* which of the two below count */
+  uint8_t icmp_type, icmp_code;
+  uint8_t n_ports; /* 0: any */
+  struct
+  {
+    uint16_t first, last; /* host order */
+  } ports[CV_RULE_PORTS];
+  uint64_t source, destination; /* sets of networks; 0: any */
+  uint64_t service;		/* set of ports: destination address, protocol and port; 0: any */
+} cv_rule_t;
+
+typedef struct
+{
+  char name[CV_NAME_LEN];
+  uint32_t n[2]; /* by side */
+  const cv_rule_t *rules[2];
+} cv_policy_t;
+
+/* A tier is policies, and an item with policy 0 at its end: what the tier does if none of their rules matches. */
+typedef struct
+{
+  uint64_t policy;
+  uint8_t action;
+} cv_tier_item_t;
+
+typedef struct
+{
+  char name[CV_NAME_LEN];
+  uint8_t otherwise[2]; /* by side: ALLOW or DENY when all tiers pass */
+  uint32_t n[2];
+  const cv_tier_item_t *items[2];
+} cv_endpoint_policy_t;
+
+/* A flow that was denied, as the ends know it: source NAT and services do not show. */
+typedef struct
+{
+  uint64_t sequence; /* counts from 1 */
+  uint32_t when;     /* ticks */
+  uint32_t sw_if_index; /* of the endpoint whose policy denies it */
+  uint8_t side;
+  uint8_t proto, icmp_type, icmp_code;
+  bool ip6;
+  cv_addr_t src, dst;
+  uint16_t sport, dport; /* host order */
+  uint64_t policy;	 /* 0: no rule, but the end of a tier or of all */
+  uint32_t rule;	 /* of the policy's side */
+} cv_denied_t;
 
 /* Makes the core for a number of workers; NULL without memory. Its table is allocated with the first endpoint. */
 cv_main_t *cv_new (const cv_config_t *config, uint32_t n_workers, uint64_t seed);
@@ -248,11 +341,22 @@ cv_result_t cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_
 cv_result_t cv_frontend_del (cv_main_t *m, const cv_frontend_key_t *k);
 cv_result_t cv_range_set (cv_main_t *m, uint64_t id, const cv_prefix_t *p, bool is_add);
 
+/* A set that is not defined, or was given more members than it may have, matches nothing in a rule that allows, and every address in one
+ * that denies or passes, which then denies. */
+cv_result_t cv_set_set (cv_main_t *m, uint64_t id, const char *name, cv_set_kind_t kind); /* the kind of a set never changes */
+cv_result_t cv_set_del (cv_main_t *m, uint64_t id);					  /* its members, too */
+cv_result_t cv_set_member_set (cv_main_t *m, uint64_t set, const cv_set_member_t *member, bool is_add);
+cv_result_t cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p); /* replaces all rules at once */
+cv_result_t cv_policy_del (cv_main_t *m, uint64_t id);			     /* CV_IN_USE: an endpoint refers to it */
+/* CV_NOT_FOUND: no such endpoint or policy; NULL removes it. */
+cv_result_t cv_endpoint_policy_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_policy_t *p);
+
 /* Walks; the callback must not call back into the core. */
 typedef struct
 {
   uint32_t connections[2]; /* by family: IPv4, IPv6 */
   uint64_t spoofed, refused;
+  uint64_t denied[2]; /* by side */
 } cv_endpoint_stats_t;
 void cv_endpoint_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t sw_if_index, const cv_endpoint_t *, const cv_endpoint_stats_t *), void *ctx);
 void cv_network_walk (cv_main_t *m, void (*f) (void *ctx, const cv_prefix_t *, cv_class_t), void *ctx);
@@ -262,6 +366,15 @@ void cv_backend_walk (cv_main_t *m, uint64_t service, /* 0: all */
 		      void (*f) (void *ctx, uint64_t service, const cv_backend_t *, bool draining, uint32_t connections), void *ctx);
 void cv_frontend_walk (cv_main_t *m, void (*f) (void *ctx, const cv_frontend_key_t *, const cv_frontend_t *, uint64_t new_connections), void *ctx);
 void cv_range_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const cv_prefix_t *), void *ctx);
+
+void cv_set_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const char *name, cv_set_kind_t, uint32_t n_members, bool overfull), void *ctx);
+void cv_set_member_walk (cv_main_t *m, uint64_t set, /* 0: all */
+		     void (*f) (void *ctx, uint64_t set, const cv_set_member_t *), void *ctx);
+/* matched: how often each rule of a side has decided. */
+void cv_policy_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const cv_policy_t *, const uint64_t *matched[2]), void *ctx);
+void cv_endpoint_policy_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t sw_if_index, const cv_endpoint_policy_t *, const uint64_t denied[2]), void *ctx);
+/* cv_denied_walk visits denied flows with a sequence above after, oldest first in each worker's. */
+void cv_denied_walk (cv_main_t *m, uint64_t after, void (*f) (void *ctx, const cv_denied_t *), void *ctx);
 
 typedef enum
 {
@@ -279,6 +392,7 @@ typedef struct
   uint16_t client_port, frontend_port, source_port, backend_port; /* wire */
   uint32_t sw_if_index;
   uint32_t idle, expires; /* seconds */
+  bool denied;		  /* policy has cut it */
 } cv_connection_info_t;
 
 /* cv_connection_walk visits slots from a cursor (0: the first), at most max of them; returns the next cursor, 0 at the end. */

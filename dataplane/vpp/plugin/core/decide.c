@@ -21,6 +21,12 @@ cv_prefetch (cv_main_t *m, const cv_packet_t *p)
     }
 }
 
+static bool
+is_icmp (const cv_packet_t *p)
+{
+  return p->proto == CV_PROTO_ICMP || p->proto == CV_PROTO_ICMP6;
+}
+
 /* ---- services ---- */
 
 static const cv_backend_state_t *
@@ -158,9 +164,25 @@ reject (cv_main_t *m, uint32_t worker, cv_packet_t *p)
   cv_count (m, worker, CV_REJECTED);
 }
 
+/* ---- network policy ---- */
+
+/* judge judges a plan of a new connection of the packet's sender. */
+static cv_judgement_t
+judge (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uint32_t epoch, uint32_t now)
+{
+  cv_flow_t f = cv_flow_of (p);
+  f.dst = plan->dst;
+  if (!is_icmp (p))
+    f.dport = plan->dport;
+  cv_judgement_t result = cv_judge (m, worker, p->sw_if_index, &f, now);
+  plan->judged = cv_judged (epoch, result);
+  return result;
+}
+
 static void
 balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_state_t *f, bool in_cluster, uint32_t now)
 {
+  uint32_t epoch = cv_policy_epoch (m);
   const cv_target_t *target = in_cluster ? &f->config.in_cluster : &f->config.outside;
   /* a reset of no connection: nothing is to be opened for it */
   if (p->proto == CV_PROTO_TCP && p->tcp_flags & CV_TCP_RST)
@@ -177,6 +199,12 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
     }
   const cv_backend_state_t *b = backend_at (m, backend);
   cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend };
+  if (judge (m, worker, p, &plan, epoch, now) == CV_DENIED)
+    {
+      uncount_backend (m, backend);
+      refuse (m, worker, p, CV_POLICY);
+      return;
+    }
   plan.masquerade = target->flags & CV_TARGET_MASQ || cv_load (&b->flags) & CV_BACKEND_MASQ || cv_addr_equal (&b->addr, &p->tuple.src);
   plan.snat = masquerade_for (m, &b->addr, b->ip6);
   if (e->config.role == CV_ROLE_POD && p->proto == CV_PROTO_UDP && tunnel_port (m, b->port))
@@ -237,6 +265,84 @@ routed_unicast (const cv_tuple_t *t)
   return t->dst.u8[0] != 0xff && !(t->dst.u8[0] == 0xfe && (t->dst.u8[1] & 0xc0) == 0x80) && (t->dst.u64[0] || t->dst.u32[2]);
 }
 
+/* in_midstream: a packet that no end sends first. */
+static bool
+in_midstream (const cv_packet_t *p)
+{
+  if (p->proto == CV_PROTO_TCP)
+    return (p->tcp_flags & (CV_TCP_SYN | CV_TCP_ACK)) != CV_TCP_SYN;
+  return p->proto == CV_PROTO_SCTP && p->l4 && (uint32_t) p->l4 + 12 < p->len && p->ip[p->l4 + 12] != 1;
+}
+
+typedef enum
+{
+  SENDER,
+  RECEIVER,
+  EITHER,
+} opener_t;
+
+/* opener_of guesses which end has opened a connection that is older than the policy of its ends: most clients have a port above 32 767,
+ * and most servers one below (RFC 6056, and Linux' default). */
+static opener_t
+opener_of (const cv_packet_t *p)
+{
+  bool from_high = host16 (p->tuple.sport) >= 32768, to_high = host16 (p->tuple.dport) >= 32768;
+  return from_high == to_high ? EITHER : from_high ? SENDER : RECEIVER;
+}
+
+/* judge_open judges a packet of a connection that was open before its ends had policy, since it is not in the table: it makes the plan of a
+ * connection that its client may have opened. */
+static cv_judgement_t
+judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uint32_t epoch, uint32_t now)
+{
+  cv_flow_t forth = cv_flow_of (p), back = { .src = forth.dst, .dst = forth.src, .sport = forth.dport, .dport = forth.sport, .proto = forth.proto, .ip6 = forth.ip6 };
+  uint32_t receiver = cv_interface_of (m, &forth.dst, forth.ip6);
+  opener_t opener = opener_of (p);
+  cv_judgement_t result = opener == RECEIVER ? CV_FREE : cv_judge (m, worker, p->sw_if_index, &forth, now);
+  if (opener != SENDER && result != CV_DENIED)
+    {
+      cv_judgement_t r = cv_judge (m, worker, receiver, &back, now);
+      result = r > result ? r : result;
+    }
+  plan->judged = cv_judged (epoch, result);
+  if (opener == RECEIVER && result == CV_ALLOWED)
+    {
+      const cv_endpoint_state_t *client = receiver == CV_NO_INDEX ? NULL : cv_endpoint (m, receiver);
+      plan->reversed = true;
+      plan->dst = p->tuple.src;
+      plan->dport = p->tuple.sport;
+      if (client)
+	plan->endpoint = client;
+      else
+	plan->flags = CV_CONN_FAR_CLIENT;
+    }
+  return result;
+}
+
+/* plain sends on what is of no service and keeps its ends. */
+static void
+plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_connect, uint64_t tag, uint32_t epoch, uint32_t now)
+{
+  const cv_tuple_t *t = &p->tuple;
+  cv_role_t role = plan->endpoint->config.role;
+  bool open = can_connect && cv_load (&m->n_policed) && in_midstream (p);
+  cv_judgement_t judgement = open ? judge_open (m, worker, p, plan, epoch, now) : judge (m, worker, p, plan, epoch, now);
+  if (judgement == CV_DENIED)
+    {
+      refuse (m, worker, p, CV_POLICY);
+      return;
+    }
+  bool to_backend = has_ports (p) && (role == CV_ROLE_POD || role == CV_ROLE_HOST) && cv_is_backend (m, &t->dst, t->dport, t->ip6);
+  if (can_connect && (judgement == CV_ALLOWED || to_backend))
+    {
+      cv_connect (m, worker, p, plan, now);
+      return;
+    }
+  if (judgement == CV_FREE)
+    remember_passed (&m->workers[worker], p->hash, tag);
+  cv_count (m, worker, CV_PASSED);
+}
+
 static __attribute__ ((noinline)) void
 unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 {
@@ -250,22 +356,22 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
     }
   /* before anything is read that may change: what was decided by an old configuration is not remembered for the new one */
   uint64_t tag = pass_tag (m, &m->workers[worker], p);
-  if (has_ports (p))
+  uint32_t epoch = cv_policy_epoch (m);
+  if (has_ports (p) && !p->stateless)
     slot = cv_frontend_find (m, &t->dst, p->proto, t->dport, t->ip6);
-  if (!slot)
+  if (!slot && !p->stateless)
     slot = cv_frontend_find (m, &t->dst, 0, 0, t->ip6);
   if (slot)
     {
       at_frontend (m, worker, p, e, slot, now);
       return;
     }
-  bool can_connect = has_ports (p) || is_echo (p);
+  bool can_connect = !p->stateless && (has_ports (p) || is_echo (p));
   cv_tuple_t back = cv_reverse (t);
   if (cv_tuple_equal (&back, t))
     can_connect = false; /* to itself: both keys would be one */
   cv_plan_t plan = { .endpoint = e, .dst = t->dst, .dport = t->dport, .backend = CV_NO_INDEX };
-  cv_role_t role = e->config.role;
-  if (can_connect && role == CV_ROLE_POD && e->config.egress && routed_unicast (t) && cv_class_of (m, &t->dst, t->ip6) == CV_CLASS_OUTSIDE)
+  if (can_connect && e->config.role == CV_ROLE_POD && e->config.egress && routed_unicast (t) && cv_class_of (m, &t->dst, t->ip6) == CV_CLASS_OUTSIDE)
     {
       const cv_snat_t *s = cv_load_acquire (&m->snats[e->config.egress]);
       /* a family that has no address keeps its source */
@@ -273,17 +379,14 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 	{
 	  plan.masquerade = true;
 	  plan.snat = s;
-	  cv_connect (m, worker, p, &plan, now);
+	  if (judge (m, worker, p, &plan, epoch, now) == CV_DENIED)
+	    refuse (m, worker, p, CV_POLICY);
+	  else
+	    cv_connect (m, worker, p, &plan, now);
 	  return;
 	}
     }
-  if (can_connect && has_ports (p) && (role == CV_ROLE_POD || role == CV_ROLE_HOST) && cv_is_backend (m, &t->dst, t->dport, t->ip6))
-    {
-      cv_connect (m, worker, p, &plan, now);
-      return;
-    }
-  remember_passed (&m->workers[worker], p->hash, tag);
-  cv_count (m, worker, CV_PASSED);
+  plain (m, worker, p, &plan, can_connect, tag, epoch, now);
 }
 
 void
@@ -293,10 +396,10 @@ cv_decide (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
     return;
   if (cv_unlikely (p->icmp_error))
     {
-      cv_error_packet (m, worker, p);
+      cv_error_packet (m, worker, p, now);
       return;
     }
-  uint32_t direction, i = cv_table_find (&m->table[p->tuple.ip6], &p->tuple, p->hash, &direction);
+  uint32_t direction, i = p->stateless ? CV_NO_INDEX : cv_table_find (&m->table[p->tuple.ip6], &p->tuple, p->hash, &direction);
   if (i != CV_NO_INDEX && cv_likely (follow (m, worker, p, i, direction, now)))
     return;
   unknown (m, worker, p, now);

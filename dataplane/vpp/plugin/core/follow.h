@@ -2,7 +2,7 @@
 #ifndef CONTIV_CV_FOLLOW_H
 #define CONTIV_CV_FOLLOW_H
 
-#include "internal.h"
+#include "policy.h"
 
 /* ---- flows without connection ----
  *
@@ -155,6 +155,15 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
       cv_connection_end (m, p->tuple.ip6, i);
       return false;
     }
+  cv_connection_t *c = &m->table[p->tuple.ip6].connections[i];
+  if (cv_unlikely (!cv_judged_open (m, p, c, direction)) && cv_unlikely (!cv_may_pass (m, worker, p, c, direction, now)))
+    {
+      /* while its ends go on trying, it stays cut */
+      cv_store (&c->last_seen, now);
+      p->connection = i;
+      refuse (m, worker, p, CV_POLICY);
+      return true;
+    }
   carry (m, worker, p, i, direction, now);
   return true;
 }
@@ -170,6 +179,9 @@ typedef struct
   bool masquerade;	  /* by snat */
   const cv_snat_t *snat;
   uint32_t backend;	  /* counted already; CV_NO_INDEX: none */
+  uint32_t judged;	  /* by policy: cv_connection_t */
+  uint8_t flags;	  /* more CV_CONN_* */
+  bool reversed;	  /* the packet is the backend's */
 } cv_plan_t;
 
 uint64_t cv_random (cv_worker_t *w);
@@ -196,6 +208,6 @@ uncount_backend (cv_main_t *m, uint32_t backend)
 
 /* cv_connect makes the connection of a plan and sends the packet along it. */
 void cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan, uint32_t now);
-void cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p);
+void cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);
 
 #endif

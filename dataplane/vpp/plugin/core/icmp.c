@@ -52,9 +52,19 @@ read_inner (cv_packet_t *p, cv_tuple_t *t)
     }
 }
 
+/* error_allowed: an error passes with its connection. Without one it is a packet like others. */
+static bool
+error_allowed (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_connection_t *c, const cv_tuple_t *inner, uint32_t now)
+{
+  cv_flow_t f = { .src = p->tuple.src, .dst = p->tuple.dst, .proto = p->proto, .ip6 = p->tuple.ip6, .icmp_type = p->tcp_flags, .icmp_code = p->icmp_code };
+  if (c && cv_addr_equal (&inner->src, &p->tuple.dst))
+    return cv_connection_allowed (m, worker, c, now);
+  return cv_judge (m, worker, p->sw_if_index, &f, now) != CV_DENIED;
+}
+
 /* cv_error_packet translates an ICMP error. The packet inside went the other way, so its reverse is the key of this direction. */
 void
-cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p)
+cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 {
   cv_tuple_t inner;
   uint32_t direction, i = CV_NO_INDEX;
@@ -64,20 +74,25 @@ cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p)
       cv_tuple_t key = cv_reverse (&inner);
       i = cv_table_find (t, &key, cv_hash (m, &key), &direction);
     }
-  if (i != CV_NO_INDEX && t->connections[i].flags & CV_CONN_TRANSLATED)
+  cv_connection_t *c = i == CV_NO_INDEX ? NULL : &t->connections[i];
+  const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
+  bool translated = c && c->flags & CV_CONN_TRANSLATED, policed = cv_load (&m->n_policed);
+  /* a pod tells only of its own connections */
+  if ((translated || (c && policed)) && (!e || (e->config.role == CV_ROLE_POD && !cv_addr_equal (&c->key[direction].src, &p->tuple.src))))
     {
-      const cv_connection_t *c = &t->connections[i];
-      const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
-      /* a pod tells only of its own connections */
-      if (!e || (e->config.role == CV_ROLE_POD && !cv_addr_equal (&c->key[direction].src, &p->tuple.src)))
-	{
-	  refuse (m, worker, p, CV_SPOOFED);
-	  return;
-	}
+      refuse (m, worker, p, CV_SPOOFED);
+      return;
+    }
+  if (policed && !error_allowed (m, worker, p, c, &inner, now))
+    {
+      refuse (m, worker, p, CV_POLICY);
+      return;
+    }
+  if (translated)
+    {
       p->connection = i;
       p->reason = CV_TRANSLATED;
       cv_translate_error (p, c, direction);
     }
   cv_count (m, worker, p->reason);
 }
-

@@ -39,6 +39,7 @@ enum
 #define CV_TICKS_PER_SECOND 10
 #define CV_TCP_CLOSING	    3600 /* seconds with one FIN: as Kubernetes sets conntrack's close_wait */
 #define CV_TCP_CLOSED	    10
+#define CV_DENIED_TIMEOUT   300 /* a connection that policy has cut; TCP's retransmissions are at most two minutes apart */
 #define CV_GONE_CLOSING	    60 /* a connection that is half closed, to a backend that has gone */
 
 /* ---- deferred release: gc.c ---- */
@@ -129,6 +130,8 @@ enum
 {
   CV_CONN_TRANSLATED = 1,
   CV_CONN_AFFINITY = 2,
+  CV_CONN_FAR_CLIENT = 4, /* its owner is the backend's endpoint: the client is not of this node */
+  CV_CONN_ICMP_REPLY = 8, /* its first packet was an echo reply */
 };
 
 /* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
@@ -143,6 +146,7 @@ typedef struct
   bool replied, ports_change;
   uint16_t ip_delta, l4_delta; /* what translation from key[0] adds to the checksums */
   uint32_t timeout;	       /* of an affinity, ticks */
+  uint32_t judged;	       /* policy.h */
 } CV_ALIGNED cv_connection_t;
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");
@@ -197,6 +201,7 @@ typedef struct
   bool alive;
   uint32_t connections[2];
   uint64_t spoofed, refused;
+  uint64_t denied[2]; /* by its policy, by side */
 } cv_owner_t;
 
 typedef struct
@@ -209,6 +214,7 @@ typedef struct
 typedef struct
 {
   cv_endpoint_state_t *state; /* NULL: none */
+  struct cv_police *police;   /* its policy; NULL: none */
 } cv_endpoint_slot_t;
 
 typedef struct
@@ -290,6 +296,17 @@ typedef struct
 
 /* ---- workers ---- */
 
+#define CV_DENIED_FLOWS	       256 /* a power of two */
+#define CV_DENIED_FLOWS_A_TICK 8
+
+/* Flows that were denied: the newest of each worker. */
+typedef struct
+{
+  uint32_t tick, in_tick;
+  uint64_t n;
+  cv_denied_t flows[CV_DENIED_FLOWS];
+} cv_denied_ring_t;
+
 #define CV_PASS_SETS 32768
 #define CV_PASS_WAYS 2
 
@@ -301,6 +318,7 @@ typedef struct
   uint64_t rng[2];
   uint32_t scanned; /* tick of the last search through a whole port range */
   uint64_t counters[CV_N_REASONS];
+  cv_denied_ring_t denied;
   uint64_t pass[CV_PASS_SETS][CV_PASS_WAYS]; /* flows without connection, seen in this second: follow.h */
 } CV_ALIGNED cv_worker_t;
 
@@ -312,14 +330,18 @@ struct cv_main
   cv_config_t config;
   uint64_t seed[4];
   uint64_t config_epoch;
+  uint32_t policy_epoch; /* counts changes of policy, and of what it depends on */
+  uint32_t n_policed;	 /* endpoints that have policy */
   uint32_t n_workers;
   cv_worker_t *workers;
   cv_table_t table[2];
   cv_endpoint_slot_t *endpoints[CV_ENDPOINT_CHUNKS];
   uint32_t n_endpoints;
   cv_snat_t *snats[CV_SNATS];
-  cv_pool_t owners, backends, services, frontends, directs, networks, ranges;
-  cv_map_t service_map, frontend_map, direct_map, network_map, range_map;
+  cv_pool_t owners, backends, services, frontends, directs, networks, ranges, addresses, sets, members, policies;
+  cv_map_t service_map, frontend_map, direct_map, network_map, range_map, address_map, set_map, policy_map;
+  struct cv_set_slots *member_slots; /* sets.c */
+  uint64_t denied_sequence;
   uint32_t network_lens[2][129]; /* how many networks have this length */
   uint64_t network_mask[2][3];	 /* the lengths in use, as bits */
   /* what waits for workers */
@@ -338,6 +360,15 @@ static inline void
 cv_changed (cv_main_t *m)
 {
   __atomic_fetch_add (&m->config_epoch, 1, __ATOMIC_RELEASE);
+}
+
+static inline cv_endpoint_slot_t *
+cv_endpoint_slot (const cv_main_t *m, uint32_t sw_if_index)
+{
+  if (cv_unlikely (sw_if_index >= CV_ENDPOINT_CHUNKS * CV_ENDPOINT_CHUNK))
+    return NULL;
+  cv_endpoint_slot_t *c = cv_load_acquire (&m->endpoints[sw_if_index / CV_ENDPOINT_CHUNK]);
+  return c ? &c[sw_if_index % CV_ENDPOINT_CHUNK] : NULL;
 }
 
 static inline cv_endpoint_state_t *
@@ -472,6 +503,7 @@ cv_frontend_slot_t *cv_frontend_find (const cv_main_t *m, const cv_addr_t *a, ui
 void cv_release_drained (cv_main_t *m);
 void cv_empty_services (cv_main_t *m);
 bool cv_is_backend (const cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6);
+cv_addr_t cv_masked (const cv_addr_t *a, uint8_t len);
 uint32_t cv_member_at (const cv_main_t *m, const cv_members_t *l, const cv_backend_t *k, bool *found);
 bool cv_prefix_contains (const cv_prefix_t *p, const cv_addr_t *a);
 bool cv_prefix_valid (const cv_prefix_t *p);

@@ -1,6 +1,6 @@
 /* Making and ending the core, the sweep, and looking at connections. */
 #include <stdlib.h>
-#include "internal.h"
+#include "policy.h"
 
 static void
 seed_random (cv_main_t *m, uint64_t seed)
@@ -47,10 +47,15 @@ cv_new (const cv_config_t *config, uint32_t n_workers, uint64_t seed)
   init_pool (&m->directs, sizeof (cv_direct_t));
   init_pool (&m->networks, sizeof (cv_network_t));
   init_pool (&m->ranges, sizeof (cv_range_t));
+  init_pool (&m->addresses, sizeof (cv_address_t));
+  init_pool (&m->sets, sizeof (cv_set_state_t));
+  init_pool (&m->members, sizeof (cv_member_state_t));
+  init_pool (&m->policies, sizeof (cv_policy_state_t));
   m->last_batch = &m->batches;
   m->draining = m->emptying = CV_NO_INDEX;
   m->dead_owners = CV_NO_INDEX;
   m->config.connections_max = config->connections_max;
+  m->config.set_members_max = config->set_members_max ? config->set_members_max : 1u << 20;
   if (cv_config_set (m, config))
     {
       cv_free (m);
@@ -89,13 +94,16 @@ void
 cv_free (cv_main_t *m)
 {
   cv_gc_free (m);
+  cv_policies_free (m);
+  cv_sets_free (m);
   free_states (m);
   free_map (&m->service_map, &m->services, offsetof (cv_service_t, members));
   free_map (&m->frontend_map, &m->frontends, offsetof (cv_frontend_slot_t, state));
   free_map (&m->range_map, &m->ranges, offsetof (cv_range_t, prefixes));
   free_map (&m->direct_map, &m->directs, 0);
   free_map (&m->network_map, &m->networks, 0);
-  cv_pool_t *pools[] = { &m->owners, &m->backends, &m->services, &m->frontends, &m->directs, &m->networks, &m->ranges };
+  cv_pool_t *pools[] = { &m->owners, &m->backends, &m->services, &m->frontends, &m->directs, &m->networks, &m->ranges,
+			 &m->addresses, &m->sets, &m->members, &m->policies };
   for (size_t i = 0; i < sizeof (pools) / sizeof (*pools); i++)
     cv_pool_free (pools[i]);
   cv_table_free (&m->table[0]);
@@ -148,6 +156,9 @@ cv_timeout (const cv_main_t *m, const cv_connection_t *c)
     default:
       seconds = m->config.icmp;
     }
+  /* it is kept so that what its ends send on their own account is not taken for a new connection */
+  if (cv_load (&c->judged) & CV_JUDGED_DENIED && seconds > CV_DENIED_TIMEOUT)
+    seconds = CV_DENIED_TIMEOUT;
   return seconds * CV_TICKS_PER_SECOND;
 }
 
@@ -259,6 +270,7 @@ cv_connection_walk (cv_main_t *m, bool ip6, uint32_t cursor, uint32_t max, uint3
 	.sw_if_index = c->owner == CV_NO_INDEX ? CV_NO_INDEX : ((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->sw_if_index,
 	.idle = for_ticks / CV_TICKS_PER_SECOND,
 	.expires = timeout > for_ticks ? (timeout - for_ticks) / CV_TICKS_PER_SECOND : 0,
+	.denied = cv_load (&c->judged) & CV_JUDGED_DENIED,
       };
       f (ctx, &info);
     }

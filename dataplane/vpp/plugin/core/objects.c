@@ -1,6 +1,6 @@
 /* The configuration: endpoints, networks, source NAT, source ranges. Services are in services.c. */
 #include <stdlib.h>
-#include "internal.h"
+#include "policy.h"
 
 #define DEFAULT_ENDPOINT_CONNECTIONS 16384
 #define DEFAULT_PORT_LOW	     32768
@@ -21,8 +21,8 @@ cv_prefix_contains (const cv_prefix_t *p, const cv_addr_t *a)
   return !rest || !((p->addr.u8[full] ^ a->u8[full]) >> (8 - rest));
 }
 
-static cv_addr_t
-masked (const cv_addr_t *a, uint8_t len)
+cv_addr_t
+cv_masked (const cv_addr_t *a, uint8_t len)
 {
   cv_addr_t r = { 0 };
   memcpy (r.u8, a->u8, len / 8);
@@ -37,7 +37,7 @@ cv_prefix_valid (const cv_prefix_t *p)
 {
   if (p->len > (p->ip6 ? 128 : 32))
     return false;
-  cv_addr_t a = masked (&p->addr, p->len);
+  cv_addr_t a = cv_masked (&p->addr, p->len);
   return cv_addr_equal (&a, &p->addr);
 }
 
@@ -90,6 +90,7 @@ cv_config_set (cv_main_t *m, const cv_config_t *config)
       return CV_INVALID;
   cv_config_t c = *config;
   c.connections_max = m->config.connections_max;
+  c.set_members_max = m->config.set_members_max;
   fill_defaults (&c);
   bool limits = c.endpoint_connections != m->config.endpoint_connections;
   m->config = c;
@@ -160,8 +161,12 @@ cv_endpoint_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_t *e)
     return CV_NO_MEMORY;
   cv_endpoint_state_t *old = slot->state;
   *s = (cv_endpoint_state_t){ .config = *e, .owner = old ? old->owner : cv_pool_get (&m->owners), .limit = limit_of (m, e) };
-  if (s->owner == CV_NO_INDEX)
+  if (s->owner == CV_NO_INDEX || !cv_addresses_set (m, sw_if_index, old ? &old->config : NULL, e))
     {
+      if (!old)
+	cv_addresses_set (m, sw_if_index, e, NULL);
+      if (!old && s->owner != CV_NO_INDEX)
+	cv_pool_put (&m->owners, s->owner);
       free (s);
       return CV_NO_MEMORY;
     }
@@ -174,6 +179,7 @@ cv_endpoint_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_t *e)
     }
   cv_publish (&slot->state, s);
   cv_retire (m, old);
+  cv_policy_changed (m);
   cv_changed (m);
   return CV_OK;
 }
@@ -185,6 +191,9 @@ cv_endpoint_del (cv_main_t *m, uint32_t sw_if_index)
   if (!s)
     return CV_NOT_FOUND;
   cv_publish (&m->endpoints[sw_if_index / CV_ENDPOINT_CHUNK][sw_if_index % CV_ENDPOINT_CHUNK].state, NULL);
+  cv_addresses_set (m, sw_if_index, &s->config, NULL);
+  cv_police_forget (m, sw_if_index);
+  cv_policy_changed (m);
   /* the sweep ends its connections, and then releases the owner */
   cv_owner_t *o = cv_pool_at (&m->owners, s->owner);
   cv_store (&o->alive, false);
@@ -208,7 +217,8 @@ cv_endpoint_walk (cv_main_t *m, void (*f) (void *, uint32_t, const cv_endpoint_t
 	const cv_owner_t *o = cv_pool_at (&m->owners, s->owner);
 	cv_endpoint_stats_t stats = { .connections = { cv_load (&o->connections[0]), cv_load (&o->connections[1]) },
 				      .spoofed = cv_load (&o->spoofed),
-				      .refused = cv_load (&o->refused) };
+				      .refused = cv_load (&o->refused),
+				      .denied = { cv_load (&o->denied[0]), cv_load (&o->denied[1]) } };
 	f (ctx, i * CV_ENDPOINT_CHUNK + j, &s->config, &stats);
       }
 }
@@ -290,7 +300,7 @@ cv_class_of (const cv_main_t *m, const cv_addr_t *a, bool ip6)
 	int bit = 63 - __builtin_clzll (bits);
 	bits &= ~(1ull << bit);
 	uint8_t len = (uint8_t) (word * 64 + bit);
-	cv_addr_t key = masked (a, len);
+	cv_addr_t key = cv_masked (a, len);
 	uint32_t i = network_find (m, &key, len, ip6);
 	if (i != CV_NO_INDEX)
 	  return cv_load (&((cv_network_t *) cv_pool_at (&m->networks, i))->class);

@@ -170,7 +170,8 @@ read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
   cv_tuple_t *t = &p->tuple;
   memset (t, 0, sizeof (*t));
   p->l4 = 0;
-  p->icmp_error = p->no_connection = false;
+  p->icmp_error = p->no_connection = p->stateless = false;
+  p->icmp_code = 0;
   p->verdict = CV_VERDICT_PASS;
   p->reason = CV_PASSED;
   p->connection = CV_NO_INDEX;
@@ -236,6 +237,8 @@ read_ports (cv_packet_t *p, uint32_t l4, uint8_t *type)
     case CV_PROTO_ICMP6:
       if (l4 + need > p->len)
 	return false;
+      p->tcp_flags = h[0];
+      p->icmp_code = h[1];
       if (proto == (t->ip6 ? CV_PROTO_ICMP : CV_PROTO_ICMP6))
 	{
 	  p->no_connection = true;
@@ -309,7 +312,7 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       /* the feature is about to be removed */
       memset (&p->tuple, 0, sizeof (p->tuple));
       p->connection = CV_NO_INDEX;
-      p->icmp_error = false;
+      p->icmp_error = p->stateless = false;
       drop (p, CV_SPOOFED);
     }
   else if (headers (m, p, e) && p->proto == CV_PROTO_UDP && cv_unlikely (is_tunnel_port (m, p->tuple.dport)))
@@ -317,6 +320,11 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       if (e->config.role == CV_ROLE_POD)
 	drop (p, CV_TUNNEL);
       p->no_connection = true;
+    }
+  if (p->no_connection && p->verdict == CV_VERDICT_PASS && cv_unlikely (cv_load (&m->n_policed)))
+    {
+      p->no_connection = false;
+      p->stateless = true;
     }
   if (p->no_connection)
     {

@@ -74,6 +74,8 @@ contiv_retval (cv_result_t r)
       return VNET_API_ERROR_NO_SUCH_ENTRY;
     case CV_NO_MEMORY:
       return VNET_API_ERROR_LIMIT_EXCEEDED;
+    case CV_IN_USE:
+      return VNET_API_ERROR_INSTANCE_IN_USE;
     default:
       return VNET_API_ERROR_INVALID_VALUE;
     }

@@ -1,6 +1,6 @@
 /* Malformed packets and random configuration. With libFuzzer: clang -fsanitize=fuzzer,address -DLIBFUZZER. Without it, a generator
  * of its own damages good packets: fuzz [rounds [seed]]. A packet that passes with a right checksum before must have one afterwards. */
-#include "world.h"
+#include "policy.h"
 
 static net_t fuzz_net;
 
@@ -73,6 +73,50 @@ some_packet (void)
   return k;
 }
 
+/* change_policy defines, fills, empties and removes sets, policies and what endpoints have of them; some of it is refused. */
+static void
+change_policy (void)
+{
+  int ip6 = (int) rnd (2);
+  const char *who[] = { A[ip6], B[ip6], R[ip6], OUT[ip6], NODE[ip6], MASQ[ip6] };
+  uint64_t set = 1 + rnd (6), id = 1 + rnd (4);
+  char name[CV_NAME_LEN] = "fuzz";
+  cv_rule_t rules[6];
+  switch (rnd (8))
+    {
+    case 0:
+      cv_set_set (fuzz_net.m, set, name, set % 2 ? CV_SET_NETWORKS : CV_SET_PORTS);
+      break;
+    case 1:
+      if (rnd (4) == 0)
+	cv_set_del (fuzz_net.m, set);
+      break;
+    case 2:
+    case 3:
+      if (set % 2)
+	member (&fuzz_net, set, who[rnd (6)], rnd (3));
+      else
+	port_member (&fuzz_net, set, who[rnd (6)], rnd (2) ? 6 : 17, rnd (2) ? 8080 : 80, rnd (3));
+      break;
+    case 4:
+    case 5:
+      for (int i = 0; i < 6; i++)
+	rules[i] = (cv_rule_t){ .action = (uint8_t) rnd (5), .proto = (uint8_t) (rnd (2) ? 0 : rnd (20)), .source = rnd (2) ? rnd (7) : 0, .destination = rnd (3) ? 0 : rnd (7), .service = rnd (3) ? 0 : rnd (7) };
+      policy (&fuzz_net, id, rnd (2), rules, rnd (6));
+      break;
+    case 6:
+      cv_policy_del (fuzz_net.m, id);
+      break;
+    default:
+      if (rnd (4) == 0)
+	closed (&fuzz_net, 1 + rnd (6));
+      else if (rnd (3) == 0)
+	cv_endpoint_policy_set (fuzz_net.m, 1 + rnd (6), NULL);
+      else
+	police (&fuzz_net, 1 + rnd (6), rnd (2) ? id : 0, rnd (2) ? 1 + rnd (4) : 0);
+    }
+}
+
 static void
 change_something (void)
 {
@@ -131,6 +175,8 @@ main (int argc, char **argv)
       one (in, len + 3);
       if (rnd (50) == 0)
 	change_something ();
+      if (rnd (20) == 0)
+	change_policy ();
       if (rnd (100) == 0)
 	sleep_ticks (&fuzz_net, rnd (50));
     }

@@ -2,7 +2,7 @@
  * changes; in the end nothing is left, nothing is counted wrongly. */
 #include <pthread.h>
 #include <time.h>
-#include "world.h"
+#include "policy.h"
 
 enum
 {
@@ -74,6 +74,30 @@ work (void *arg)
   return NULL;
 }
 
+/* churn_policy changes what does not concern the conversations: they stay allowed all the time. */
+static void
+churn_policy (thread_t *t)
+{
+  char a[40], name[CV_NAME_LEN] = "others";
+  int ip6 = (int) rnd (t, 2);
+  snprintf (a, sizeof (a), ip6 ? "fd00:9::%u" : "10.9.0.%u", rnd (t, 200) + 1);
+  member (&race_net, 100, a, rnd (t, 2));
+  port_member (&race_net, 101, a, CV_PROTO_TCP, 80, rnd (t, 2));
+  cv_rule_t rules[] = { { .action = CV_RULE_DENY, .source = 100 }, { .action = CV_RULE_DENY, .service = 101 }, { .action = CV_RULE_DENY, .destination = 100 },
+			{ .action = CV_RULE_ALLOW, .source = rnd (t, 2) ? 102 : 0 }, { .action = CV_RULE_ALLOW } };
+  policy (&race_net, 1, rnd (t, 2), rules, 5);
+  check (cv_set_set (race_net.m, 102, name, CV_SET_NETWORKS) == CV_OK && member (&race_net, 102, a, true) == CV_OK);
+  if (rnd (t, 3) == 0)
+    cv_set_del (race_net.m, 102);
+  cv_rule_t all = { .action = CV_RULE_ALLOW };
+  cv_policy_t both = { .name = "all", .n = { 1, 1 }, .rules = { &all, &all } };
+  check (cv_policy_set (race_net.m, 2, &both) == CV_OK && cv_policy_set (race_net.m, 3, &both) == CV_OK);
+  cv_tier_item_t items[] = { { .policy = 1 }, { .policy = 2 }, { .action = CV_RULE_DENY }, { .policy = 3 }, { .action = CV_RULE_DENY } };
+  cv_endpoint_policy_t p = { .name = "x", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 3 + 2 * rnd (t, 2), 3 }, .items = { items, items } };
+  uint32_t i = rnd (t, 2) ? POD_A : POD_B;
+  check (cv_endpoint_policy_set (race_net.m, i, rnd (t, 4) ? &p : NULL) != CV_INVALID);
+}
+
 static void
 churn (thread_t *t)
 {
@@ -105,6 +129,8 @@ main (int argc, char **argv)
 {
   time_t end = time (NULL) + (argc > 1 ? atoi (argv[1]) : 3);
   race_net = world (20000, WORKERS);
+  set_of (&race_net, 100, CV_SET_NETWORKS);
+  set_of (&race_net, 101, CV_SET_PORTS);
   pthread_t threads[WORKERS];
   thread_t state[WORKERS], self = { .rng = 4711 };
   for (uint32_t i = 0; i < WORKERS; i++)
@@ -115,6 +141,7 @@ main (int argc, char **argv)
   while (time (NULL) < end)
     {
       churn (&self);
+      churn_policy (&self);
       struct timespec t = { .tv_nsec = 200000 };
       nanosleep (&t, NULL);
     }

@@ -1,0 +1,345 @@
+/* What network policy makes of a flow. README.md has the rules. */
+#include "policy.h"
+
+/* ---- one rule ---- */
+
+typedef enum
+{
+  NO,
+  YES,
+  UNSURE, /* all that is known matches, but not all is known */
+} match_t;
+
+static inline uint16_t
+host_port (uint16_t wire)
+{
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (uint16_t) (wire << 8 | wire >> 8) : wire;
+}
+
+static bool
+matches_packet (const cv_rule_t *r, const cv_flow_t *f)
+{
+  if (r->proto && r->proto != f->proto)
+    return false;
+  if (r->family && r->family != (f->ip6 ? 6 : 4))
+    return false;
+  if (r->flags & CV_RULE_ICMP_TYPE && r->icmp_type != f->icmp_type)
+    return false;
+  if (r->flags & CV_RULE_ICMP_CODE && r->icmp_code != f->icmp_code)
+    return false;
+  uint16_t port = host_port (f->dport);
+  for (uint8_t i = 0; i < r->n_ports; i++)
+    if (port >= r->ports[i].first && port <= r->ports[i].last)
+      return true;
+  return !r->n_ports;
+}
+
+/* in_networks and in_ports add what a set says to what is known so far. */
+static match_t
+in_networks (const cv_main_t *m, uint32_t set, const cv_addr_t *a, bool ip6, match_t sofar)
+{
+  if (set == CV_NO_INDEX || sofar == NO)
+    return sofar;
+  const cv_set_state_t *s = cv_set_at (m, set);
+  if (!cv_set_known (s) || s->kind != CV_SET_NETWORKS)
+    return UNSURE;
+  return cv_set_contains (m, set, a, ip6) ? sofar : NO;
+}
+
+static match_t
+in_ports (const cv_main_t *m, uint32_t set, const cv_flow_t *f, match_t sofar)
+{
+  if (set == CV_NO_INDEX || sofar == NO)
+    return sofar;
+  const cv_set_state_t *s = cv_set_at (m, set);
+  if (!cv_set_known (s) || s->kind != CV_SET_PORTS)
+    return UNSURE;
+  return cv_set_contains_port (m, set, &f->dst, f->ip6, f->proto, f->dport) ? sofar : NO;
+}
+
+static match_t
+matches (const cv_main_t *m, const cv_rule_state_t *r, const cv_flow_t *f)
+{
+  if (!matches_packet (&r->rule, f))
+    return NO;
+  match_t sofar = in_networks (m, r->source, &f->src, f->ip6, YES);
+  sofar = in_networks (m, r->destination, &f->dst, f->ip6, sofar);
+  return in_ports (m, r->service, f, sofar);
+}
+
+/* ---- all rules of an endpoint ---- */
+
+typedef struct
+{
+  uint8_t action;
+  uint64_t policy; /* 0: none of the rules */
+  uint32_t rule;
+} decision_t;
+
+static bool
+decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_flow_t *f, decision_t *d)
+{
+  cv_policy_state_t *s = cv_pool_at (&m->policies, index);
+  cv_rules_t *rules = cv_load_acquire (&s->rules);
+  cv_rule_state_t *r = rules->rule + (side ? rules->n[0] : 0);
+  for (uint32_t i = 0; i < rules->n[side]; i++, r++)
+    {
+      match_t match = matches (m, r, f);
+      if (match == NO || (match == UNSURE && r->rule.action == CV_RULE_ALLOW))
+	continue;
+      cv_add (&r->matched, 1);
+      *d = (decision_t){ .action = match == YES ? r->rule.action : CV_RULE_DENY, .policy = s->id, .rule = i };
+      return true;
+    }
+  return false;
+}
+
+static decision_t
+decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f)
+{
+  const cv_item_t *item = p->item + (side ? p->n[0] : 0);
+  bool passed = false; /* a rule of this tier has passed on */
+  decision_t d = { 0 };
+  for (uint32_t i = 0; i < p->n[side]; i++, item++)
+    {
+      if (item->policy != CV_NO_INDEX)
+	{
+	  if (passed || !decide_by_policy (m, item->policy, side, f, &d))
+	    continue;
+	  if (d.action != CV_RULE_PASS)
+	    return d;
+	  passed = true;
+	  continue;
+	}
+      if (!passed && item->action != CV_RULE_PASS)
+	return (decision_t){ .action = item->action };
+      passed = false;
+    }
+  return (decision_t){ .action = p->otherwise[side] };
+}
+
+/* ---- what was denied ---- */
+
+static void
+report (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, cv_side_t side, const cv_flow_t *f, const decision_t *d, uint32_t now)
+{
+  cv_denied_ring_t *ring = &m->workers[worker].denied;
+  if (ring->tick != now)
+    {
+      ring->tick = now;
+      ring->in_tick = 0;
+    }
+  if (ring->in_tick++ >= CV_DENIED_FLOWS_A_TICK)
+    return;
+  cv_denied_t *at = &ring->flows[ring->n % CV_DENIED_FLOWS];
+  /* readers see by the sequence whether they have read one flow */
+  cv_publish (&at->sequence, 0);
+  __atomic_thread_fence (__ATOMIC_SEQ_CST);
+  uint64_t sequence = __atomic_add_fetch (&m->denied_sequence, 1, __ATOMIC_RELAXED);
+  cv_denied_t flow = { .when = now, .sw_if_index = sw_if_index, .side = (uint8_t) side, .proto = f->proto, .icmp_type = f->icmp_type,
+		       .icmp_code = f->icmp_code, .ip6 = f->ip6, .src = f->src, .dst = f->dst, .sport = host_port (f->sport),
+		       .dport = host_port (f->dport), .policy = d->policy, .rule = d->rule };
+  memcpy ((uint8_t *) at + sizeof (at->sequence), (uint8_t *) &flow + sizeof (flow.sequence), sizeof (flow) - sizeof (flow.sequence));
+  cv_publish (&at->sequence, sequence);
+  cv_publish (&ring->n, ring->n + 1);
+}
+
+_Static_assert (offsetof (cv_denied_t, sequence) == 0, "the sequence is first");
+
+void
+cv_denied_walk (cv_main_t *m, uint64_t after, void (*f) (void *, const cv_denied_t *), void *ctx)
+{
+  for (uint32_t w = 0; w < m->n_workers; w++)
+    {
+      const cv_denied_ring_t *ring = &m->workers[w].denied;
+      uint64_t n = cv_load_acquire (&ring->n);
+      for (uint64_t i = n > CV_DENIED_FLOWS ? n - CV_DENIED_FLOWS : 0; i < n; i++)
+	{
+	  const cv_denied_t *at = &ring->flows[i % CV_DENIED_FLOWS];
+	  uint64_t sequence = cv_load_acquire (&at->sequence);
+	  cv_denied_t copy = *at;
+	  __atomic_thread_fence (__ATOMIC_ACQUIRE);
+	  if (!sequence || sequence <= after || cv_load (&at->sequence) != sequence)
+	    continue;
+	  copy.sequence = sequence;
+	  f (ctx, &copy);
+	}
+    }
+}
+
+/* ---- flows ---- */
+
+static bool
+has_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6)
+{
+  for (uint8_t i = 0; i < e->config.n_addresses; i++)
+    if (e->config.addresses[i].ip6 == ip6 && cv_addr_equal (&e->config.addresses[i].addr, a))
+      return true;
+  return false;
+}
+
+static bool
+link_local (const cv_flow_t *f)
+{
+  return f->ip6 && f->dst.u8[0] == 0xfe && (f->dst.u8[1] & 0xc0) == 0x80;
+}
+
+/* side_allows asks the policy of one end. */
+static cv_judgement_t
+side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpoint_state_t *e, cv_side_t side, const cv_flow_t *f, uint32_t now)
+{
+  const cv_police_t *p = cv_load_acquire (&cv_endpoint_slot (m, sw_if_index)->police);
+  if (!p || e->config.role != CV_ROLE_POD)
+    return CV_FREE;
+  decision_t d = decide_by_police (m, p, side, f);
+  if (d.action == CV_RULE_ALLOW)
+    return CV_ALLOWED;
+  cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->denied[side], 1);
+  report (m, worker, sw_if_index, side, f, &d, now);
+  return CV_DENIED;
+}
+
+/* exempt: policy does not hold between a pod and its node, and between a pod and itself. */
+static bool
+exempt (const cv_main_t *m, uint32_t from, const cv_endpoint_state_t *client, const cv_flow_t *f, const cv_map_slots_t *addresses, uint32_t hash)
+{
+  if (client && client->config.role == CV_ROLE_HOST && has_address (client, &f->src, f->ip6))
+    return true;
+  /* what a pod sends to a link-local address ends in VPP */
+  if (client && client->config.role == CV_ROLE_POD && link_local (f))
+    return true;
+  uint32_t at = hash, to;
+  while (cv_address_next (m, addresses, hash, &f->dst, f->ip6, &at, &to))
+    {
+      const cv_endpoint_state_t *e = cv_endpoint (m, to);
+      if (to == from || (e && e->config.role == CV_ROLE_HOST))
+	return true;
+    }
+  return false;
+}
+
+cv_judgement_t
+cv_judge (cv_main_t *m, uint32_t worker, uint32_t from, const cv_flow_t *f, uint32_t now)
+{
+  if (cv_likely (!cv_load (&m->n_policed)))
+    return CV_FREE;
+  const cv_map_slots_t *addresses = cv_load_acquire (&m->address_map.slots);
+  uint32_t hash = cv_address_hash (m, &f->dst, f->ip6), at = hash, to;
+  const cv_endpoint_state_t *client = from == CV_NO_INDEX ? NULL : cv_endpoint (m, from);
+  if (exempt (m, from, client, f, addresses, hash))
+    return CV_FREE;
+  cv_judgement_t all = client ? side_allows (m, worker, from, client, CV_EGRESS, f, now) : CV_FREE;
+  /* an address may be of two interfaces for a moment: both have to allow */
+  while (all != CV_DENIED && cv_address_next (m, addresses, hash, &f->dst, f->ip6, &at, &to))
+    {
+      const cv_endpoint_state_t *e = cv_endpoint (m, to);
+      cv_judgement_t one = e ? side_allows (m, worker, to, e, CV_INGRESS, f, now) : CV_FREE;
+      all = one > all ? one : all;
+    }
+  return all;
+}
+
+/* ---- connections ---- */
+
+/* flow_of is the flow that a connection is. */
+static cv_flow_t
+flow_of (const cv_connection_t *c)
+{
+  cv_flow_t f = { .src = c->key[0].src, .dst = c->key[1].src, .sport = c->key[0].sport, .dport = c->key[1].sport, .proto = c->key[0].proto, .ip6 = c->key[0].ip6 };
+  if (f.proto == CV_PROTO_ICMP || f.proto == CV_PROTO_ICMP6)
+    {
+      f.sport = f.dport = 0;
+      f.icmp_type = c->flags & CV_CONN_ICMP_REPLY ? (f.ip6 ? 129 : 0) : (f.ip6 ? 128 : 8);
+    }
+  return f;
+}
+
+static uint32_t
+client_interface (const cv_main_t *m, const cv_connection_t *c)
+{
+  if (c->owner == CV_NO_INDEX || c->flags & CV_CONN_FAR_CLIENT)
+    return CV_NO_INDEX;
+  return ((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->sw_if_index;
+}
+
+static bool
+owner_alive (const cv_main_t *m, const cv_connection_t *c)
+{
+  return c->owner == CV_NO_INDEX || cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->alive);
+}
+
+/* cv_connection_allowed judges a connection again if policy has changed. */
+bool
+cv_connection_allowed (cv_main_t *m, uint32_t worker, cv_connection_t *c, uint32_t now)
+{
+  uint32_t epoch = cv_policy_epoch (m), judged = cv_load (&c->judged);
+  if (judged >> 2 != (epoch & UINT32_MAX >> 2))
+    {
+      cv_flow_t f = flow_of (c);
+      cv_judgement_t j = owner_alive (m, c) ? cv_judge (m, worker, client_interface (m, c), &f, now) : cv_load (&m->n_policed) ? CV_DENIED : CV_FREE;
+      judged = cv_judged (epoch, j);
+      cv_store (&c->judged, judged);
+    }
+  return !(judged & CV_JUDGED_DENIED);
+}
+
+/* opens_backwards: a packet that starts something of its own against the direction of its connection. ICMP: any that is neither a
+ * request of the client nor an answer to it. */
+static bool
+opens_backwards (const cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
+{
+  switch (p->proto)
+    {
+    case CV_PROTO_TCP:
+      return direction && (p->tcp_flags & (CV_TCP_SYN | CV_TCP_ACK)) == CV_TCP_SYN;
+    case CV_PROTO_SCTP:
+      return direction && p->l4 && (uint32_t) p->l4 + 12 < p->len && p->ip[p->l4 + 12] == 1;
+    case CV_PROTO_ICMP:
+    case CV_PROTO_ICMP6:
+      {
+	bool request = p->tcp_flags == (p->tuple.ip6 ? 128 : 8);
+	return c->flags & CV_CONN_ICMP_REPLY ? direction || request : request == (bool) direction;
+      }
+    default:
+      return false;
+    }
+}
+
+/* against is the flow that such a packet is of: an echo reply is of the request that goes the other way. */
+static cv_flow_t
+against (const cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
+{
+  cv_flow_t f = flow_of (c);
+  bool icmp = p->proto == CV_PROTO_ICMP || p->proto == CV_PROTO_ICMP6;
+  bool request = p->tcp_flags == (p->tuple.ip6 ? 128 : 8);
+  if (icmp)
+    f.icmp_type = f.ip6 ? 128 : 8;
+  if (icmp ? request == !direction : !direction)
+    return f;
+  cv_addr_t a = f.src;
+  uint16_t port = f.sport;
+  f.src = f.dst;
+  f.dst = a;
+  f.sport = f.dport;
+  f.dport = port;
+  return f;
+}
+
+/* cv_interface_of is where packets of an address come from: a pod's or the node's own interface, CV_NO_INDEX: another node. */
+uint32_t
+cv_interface_of (const cv_main_t *m, const cv_addr_t *a, bool ip6)
+{
+  uint32_t hash = cv_address_hash (m, a, ip6), at = hash, sw_if_index;
+  return cv_address_next (m, cv_load_acquire (&m->address_map.slots), hash, a, ip6, &at, &sw_if_index) ? sw_if_index : CV_NO_INDEX;
+}
+
+bool
+cv_may_pass (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_connection_t *c, uint32_t direction, uint32_t now)
+{
+  if (!cv_connection_allowed (m, worker, c, now))
+    return false;
+  if (cv_likely (!(cv_load (&c->judged) & CV_JUDGED_POLICED) || !opens_backwards (p, c, direction)))
+    return true;
+  cv_flow_t f = against (p, c, direction);
+  return cv_judge (m, worker, cv_interface_of (m, &f.src, f.ip6), &f, now) != CV_DENIED;
+}

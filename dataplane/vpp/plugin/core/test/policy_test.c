@@ -1,0 +1,554 @@
+/* Tests of network policy: each function is one story; main runs all. */
+#include "policy.h"
+
+#define SYN CV_TCP_SYN
+#define ACK CV_TCP_ACK
+#define RST CV_TCP_RST
+
+#define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
+#define DENY(n, iface, k)                                                                                                        \
+  check (transmit (n, iface, k) == CV_VERDICT_DROP && (n)->p.reason == CV_POLICY, "verdict %d, reason %d", (n)->p.verdict, (n)->p.reason)
+
+static const char *const OWN[] = { "172.30.1.2", "fd30::2" }; /* of the node's own stack */
+
+/* A rule that allows a set of peers to a port. */
+static cv_rule_t
+allow (uint64_t source, uint64_t destination, uint8_t proto, uint16_t port)
+{
+  cv_rule_t r = { .action = CV_RULE_ALLOW, .proto = proto, .source = source, .destination = destination };
+  if (port)
+    r.n_ports = 1, r.ports[0].first = r.ports[0].last = port;
+  return r;
+}
+
+static net_t
+policed_world (void)
+{
+  net_t n = world (1000, 1);
+  endpoint (&n, HOST, CV_ROLE_HOST, 0, 0, OWN[0], OWN[1]);
+  return n;
+}
+
+static void
+connect_both_ways (net_t *n, uint32_t from, const char *src, uint32_t to, const char *dst, uint8_t proto, uint16_t sport, uint16_t dport)
+{
+  pkt_t k = build (src, dst, proto, sport, dport, SYN, 5);
+  PASS (n, from, &k);
+  pkt_t r = answer (&k, SYN | ACK);
+  PASS (n, to, &r);
+  k = build (src, dst, proto, sport, dport, ACK, 5);
+  PASS (n, from, &k);
+}
+
+/* Ingress of B: only A, only TCP 80. Egress of A is free. */
+static void
+ingress (void)
+{
+  net_t n = policed_world ();
+  set_of (&n, 100, CV_SET_NETWORKS);
+  check (member (&n, 100, A[0], true) == CV_OK && member (&n, 100, A[1], true) == CV_OK);
+  cv_rule_t r = allow (100, 0, CV_PROTO_TCP, 80);
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 80);
+      pkt_t k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 81, SYN, 0);
+      DENY (&n, POD_A, &k);
+      k = build (A[ip6], B[ip6], CV_PROTO_UDP, 40000, 80, 0, 5);
+      DENY (&n, POD_A, &k);
+      k = build (A[ip6], B[ip6], 47, 0, 0, 0, 5);
+      DENY (&n, POD_A, &k);
+      k = build (R[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      DENY (&n, OVERLAY, &k);
+      k = build (OUT[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      DENY (&n, UPLINK, &k);
+      /* what B starts is free, and has its answers */
+      connect_both_ways (&n, POD_B, B[ip6], POD_A, A[ip6], CV_PROTO_UDP, 5000, 53);
+      connect_both_ways (&n, POD_B, B[ip6], OVERLAY, R[ip6], CV_PROTO_TCP, 5000, 53);
+      /* the node itself, but not what the node forwards */
+      connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_TCP, 6000, 9000);
+      connect_both_ways (&n, POD_B, B[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 6000, 9000);
+      k = build (OUT[ip6], B[ip6], CV_PROTO_TCP, 6000, 80, SYN, 0);
+      DENY (&n, HOST, &k);
+      /* its address from somewhere else is not the node */
+      k = build (OWN[ip6], B[ip6], CV_PROTO_TCP, 6001, 80, SYN, 0);
+      DENY (&n, UPLINK, &k);
+      /* itself, by its service: 8080 is not allowed to others */
+      k = build (B[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      PASS (&n, POD_B, &k);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      DENY (&n, POD_A, &k);
+    }
+  check (counted (&n, CV_POLICY) == 16, "%lu", (unsigned long) counted (&n, CV_POLICY));
+  cv_free (n.m);
+}
+
+/* A service's port is judged as the backend's, on both sides; the client is known before any source NAT. */
+static void
+services (void)
+{
+  net_t n = policed_world ();
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    check (backend (&n, 10 + ip6, B[ip6], 8080, CV_BACKEND_MASQ, true) == CV_OK);
+  set_of (&n, 100, CV_SET_NETWORKS);
+  set_of (&n, 101, CV_SET_PORTS);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    check (member (&n, 100, A[ip6], true) == CV_OK && port_member (&n, 101, B[ip6], CV_PROTO_TCP, 8080, true) == CV_OK);
+  cv_rule_t in = allow (100, 0, CV_PROTO_TCP, 8080), out = { .action = CV_RULE_ALLOW, .proto = CV_PROTO_TCP, .service = 101 };
+  check (policy (&n, 1, CV_INGRESS, &in, 1) == CV_OK && policy (&n, 2, CV_EGRESS, &out, 1) == CV_OK);
+  check (police (&n, POD_B, 1, 0) == CV_OK && police (&n, POD_A, 0, 2) == CV_OK);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, MASQ[ip6], 40000, B[ip6], 8080);
+      pkt_t r = answer (&k, SYN | ACK);
+      PASS (&n, POD_B, &r);
+      expect (&r, VIP[ip6], 80, A[ip6], 40000);
+      connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, 41000, 8080);
+      k = build (A[ip6], B[ip6], CV_PROTO_TCP, 41000, 8081, SYN, 0);
+      DENY (&n, POD_A, &k);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 40000, 80, 0, 4);
+      DENY (&n, POD_A, &k);
+      k = build (A[ip6], OUT[ip6], CV_PROTO_TCP, 40000, 443, SYN, 4);
+      DENY (&n, POD_A, &k);
+      k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      DENY (&n, UPLINK, &k);
+      /* cut when the port's number is another one */
+      check (port_member (&n, 101, B[ip6], CV_PROTO_TCP, 8080, false) == CV_OK);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
+      DENY (&n, POD_A, &k);
+      r = build (B[ip6], MASQ[ip6], CV_PROTO_TCP, 8080, 40000, ACK, 9);
+      DENY (&n, POD_B, &r);
+      check (port_member (&n, 101, B[ip6], CV_PROTO_TCP, 8080, true) == CV_OK);
+      k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
+      PASS (&n, POD_A, &k);
+    }
+  /* no connection is left on a backend that policy refused */
+  sleep_ticks (&n, 20);
+  cv_free (n.m);
+}
+
+/* A change cuts what is open, in both directions, and what its ends go on sending stays cut. */
+static void
+cut (void)
+{
+  net_t n = policed_world ();
+  set_of (&n, 100, CV_SET_NETWORKS);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    check (member (&n, 100, A[ip6], true) == CV_OK);
+  cv_rule_t r = allow (100, 0, CV_PROTO_TCP, 80);
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 80);
+      check (member (&n, 100, A[ip6], false) == CV_OK);
+      for (int i = 0; i < 100; i++)
+	{
+	  pkt_t back = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, ACK, 100), k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
+	  DENY (&n, POD_B, &back);
+	  DENY (&n, POD_A, &k);
+	  sleep_ticks (&n, 100);
+	}
+      pkt_t k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      DENY (&n, POD_A, &k);
+      check (member (&n, 100, A[ip6], true) == CV_OK);
+      k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
+      PASS (&n, POD_A, &k);
+      pkt_t back = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, ACK, 9);
+      PASS (&n, POD_B, &back);
+      /* a policy with other rules, and an endpoint that is closed */
+      cv_rule_t other = allow (100, 0, CV_PROTO_TCP, 81);
+      check (policy (&n, 1, CV_INGRESS, &other, 1) == CV_OK);
+      k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 9);
+      DENY (&n, POD_A, &k);
+      check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK);
+      PASS (&n, POD_A, &k);
+      check (closed (&n, POD_A) == CV_OK);
+      DENY (&n, POD_A, &k);
+      check (cv_endpoint_policy_set (n.m, POD_A, NULL) == CV_OK);
+      PASS (&n, POD_A, &k);
+    }
+  cv_free (n.m);
+}
+
+/* Connections that are older than the first policy of their ends: what is allowed goes on, whichever end sends first. */
+static void
+first_policy (void)
+{
+  net_t n = policed_world ();
+  set_of (&n, 100, CV_SET_NETWORKS);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 80);
+      connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40001, 81);
+      connect_both_ways (&n, OVERLAY, R[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 80);
+      connect_both_ways (&n, POD_B, B[ip6], OVERLAY, R[ip6], CV_PROTO_TCP, 40009, 80);
+      check (member (&n, 100, A[ip6], true) == CV_OK && member (&n, 100, R[ip6], true) == CV_OK);
+    }
+  check (n_connections (&n) == 0);
+  cv_rule_t r = allow (100, 0, CV_PROTO_TCP, 80);
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && policy (&n, 2, CV_EGRESS, NULL, 0) == CV_OK && police (&n, POD_B, 1, 2) == CV_OK);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      pkt_t k = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, ACK, 0);
+      PASS (&n, POD_B, &k);
+      k = build (B[ip6], R[ip6], CV_PROTO_TCP, 80, 40000, ACK, 0);
+      PASS (&n, POD_B, &k);
+      k = build (R[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 0);
+      PASS (&n, OVERLAY, &k);
+      /* not allowed: neither end revives it */
+      k = build (B[ip6], A[ip6], CV_PROTO_TCP, 81, 40001, ACK, 0);
+      DENY (&n, POD_B, &k);
+      k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40001, 81, ACK, 0);
+      DENY (&n, POD_A, &k);
+      k = build (R[ip6], B[ip6], CV_PROTO_TCP, 80, 40009, ACK, 0);
+      DENY (&n, OVERLAY, &k);
+      k = build (B[ip6], R[ip6], CV_PROTO_TCP, 40009, 80, ACK, 0);
+      DENY (&n, POD_B, &k);
+      /* nothing but an answer follows from an answer: B may open nothing */
+      k = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, SYN, 0);
+      DENY (&n, POD_B, &k);
+      k = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40077, SYN, 0);
+      DENY (&n, POD_B, &k);
+      k = build (A[ip6], B[ip6], CV_PROTO_TCP, 40000, 80, ACK, 0);
+      PASS (&n, POD_A, &k);
+      /* ports that say nothing: both directions would have to be allowed */
+      k = build (A[ip6], B[ip6], CV_PROTO_TCP, 2000, 80, ACK, 0);
+      DENY (&n, POD_A, &k);
+      /* UDP has no such packets */
+      k = build (B[ip6], A[ip6], CV_PROTO_UDP, 80, 40000, 0, 0);
+      DENY (&n, POD_B, &k);
+      /* the far client's connection is judged again like others */
+      check (member (&n, 100, R[ip6], false) == CV_OK);
+      k = build (B[ip6], R[ip6], CV_PROTO_TCP, 80, 40000, ACK, 0);
+      DENY (&n, POD_B, &k);
+    }
+  cv_free (n.m);
+}
+
+static void
+icmp (void)
+{
+  net_t n = policed_world ();
+  set_of (&n, 100, CV_SET_NETWORKS);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    check (member (&n, 100, A[ip6], true) == CV_OK);
+  cv_rule_t rules[3] = { allow (100, 0, CV_PROTO_ICMP, 0), allow (100, 0, CV_PROTO_ICMP6, 0), allow (100, 0, CV_PROTO_UDP, 53) };
+  rules[0].flags = rules[1].flags = CV_RULE_ICMP_TYPE;
+  rules[0].icmp_type = 8, rules[1].icmp_type = 128;
+  check (policy (&n, 1, CV_INGRESS, rules, 3) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK && policy (&n, 2, CV_EGRESS, NULL, 0) == CV_OK);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      uint8_t proto = ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP, ask = ip6 ? 128 : 8, tell = ip6 ? 129 : 0;
+      pkt_t k = build (A[ip6], B[ip6], proto, 7, 0, ask, 8);
+      PASS (&n, POD_A, &k);
+      k = build (B[ip6], A[ip6], proto, 7, 0, tell, 8);
+      PASS (&n, POD_B, &k);
+      k = build (A[ip6], B[ip6], proto, 9, 0, tell, 8);
+      DENY (&n, POD_A, &k);
+      /* B may ask A with A's number; when B may not, it cannot hide behind A's question */
+      k = build (B[ip6], A[ip6], proto, 7, 0, ask, 8);
+      PASS (&n, POD_B, &k);
+      k = build (A[ip6], B[ip6], proto, 7, 0, tell, 8);
+      PASS (&n, POD_A, &k);
+      check (police (&n, POD_B, 1, 2) == CV_OK);
+      k = build (B[ip6], A[ip6], proto, 7, 0, ask, 8);
+      DENY (&n, POD_B, &k);
+      k = build (B[ip6], A[ip6], proto, 7, 0, tell, 8);
+      PASS (&n, POD_B, &k);
+      check (police (&n, POD_B, 1, 0) == CV_OK);
+      /* errors go with the connection they are about */
+      pkt_t u = build (A[ip6], B[ip6], CV_PROTO_UDP, 4000, 53, 0, 8);
+      PASS (&n, POD_A, &u);
+      pkt_t e = icmp_error (B[ip6], &u, 64);
+      PASS (&n, POD_B, &e);
+      pkt_t mine = build (B[ip6], A[ip6], CV_PROTO_UDP, 4001, 99, 0, 8);
+      PASS (&n, POD_B, &mine);
+      e = icmp_error (A[ip6], &mine, 64);
+      PASS (&n, POD_A, &e);
+      pkt_t none = build (B[ip6], A[ip6], CV_PROTO_UDP, 4002, 99, 0, 8);
+      e = icmp_error (A[ip6], &none, 64);
+      DENY (&n, POD_A, &e);
+      /* about a connection of others, to B */
+      pkt_t far = build (R[ip6], A[ip6], CV_PROTO_UDP, 4003, 99, 0, 8);
+      PASS (&n, OVERLAY, &far);
+      e = icmp_error (A[ip6], &far, 64);
+      cv_addr_t to = addr (B[ip6]);
+      memcpy (e.data + (ip6 ? 24 : 16), &to, ip6 ? 16 : 4);
+      seal (&e);
+      DENY (&n, POD_A, &e);
+      check (member (&n, 100, A[ip6], false) == CV_OK);
+      e = icmp_error (B[ip6], &u, 64);
+      DENY (&n, POD_B, &e);
+      check (member (&n, 100, A[ip6], true) == CV_OK);
+      /* other messages have no connection */
+      k = build (A[ip6], B[ip6], proto, 0, 0, ip6 ? 200 : 13, 8);
+      DENY (&n, POD_A, &k);
+      k = build (A[ip6], R[ip6], proto, 0, 0, ip6 ? 200 : 13, 8);
+      PASS (&n, POD_A, &k);
+    }
+  /* neighbour discovery of a pod that may do nothing */
+  check (closed (&n, POD_A) == CV_OK);
+  pkt_t k = build (A[1], "fe80::1", CV_PROTO_ICMP6, 0, 0, 135, 16);
+  PASS (&n, POD_A, &k);
+  k = build (A[1], R[1], CV_PROTO_ICMP6, 0, 0, 135, 16);
+  DENY (&n, POD_A, &k);
+  k = build (A[1], OWN[1], CV_PROTO_ICMP6, 0, 0, 135, 16);
+  PASS (&n, POD_A, &k);
+  cv_free (n.m);
+}
+
+/* Later fragments are judged by the ports of their first one. */
+static void
+fragments (void)
+{
+  net_t n = policed_world ();
+  cv_rule_t r = allow (0, 0, CV_PROTO_UDP, 53);
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  for (int ports = 0; ports < 3; ports++)
+    {
+      pkt_t k = build (A[0], B[0], CV_PROTO_UDP, 1000, 53, 0, 800);
+      k.data[6] = 0x20, k.data[7] = 100;
+      seal (&k);
+      n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_A, .reassembled = true };
+      if (ports)
+	n.p.sport = htons (1000), n.p.dport = htons (ports == 1 ? 53 : 54);
+      cv_parse (n.m, 0, &n.p, n.now);
+      cv_decide (n.m, 0, &n.p, n.now);
+      check (n.p.verdict == (ports == 1 ? CV_VERDICT_PASS : CV_VERDICT_DROP), "ports %d: %d", ports, n.p.reason);
+    }
+  /* a tunnel port is no way in */
+  pkt_t k = build (R[0], B[0], CV_PROTO_UDP, 1000, 4789, 0, 50);
+  DENY (&n, UPLINK, &k);
+  k = build (R[0], NODE[0], CV_PROTO_UDP, 1000, 4789, 0, 50);
+  PASS (&n, UPLINK, &k);
+  cv_free (n.m);
+}
+
+/* What is not known of a set opens nothing. */
+static void
+unknown_sets (void)
+{
+  cv_config_t c = { .connections_max = 100, .set_members_max = 3 };
+  net_t n = { .m = cv_new (&c, 1, 1), .now = NOW_START };
+  endpoint (&n, POD_A, CV_ROLE_POD, 0, 0, A[0], A[1]);
+  endpoint (&n, POD_B, CV_ROLE_POD, 0, 0, B[0], B[1]);
+  endpoint (&n, OVERLAY, CV_ROLE_OVERLAY, 0, 0, NULL, NULL);
+  cv_rule_t rules[2] = { { .action = CV_RULE_DENY, .source = 5, .proto = CV_PROTO_TCP, .n_ports = 1, .ports = { { 7, 7 } } }, { .action = CV_RULE_ALLOW, .source = 6 } };
+  check (policy (&n, 1, CV_INGRESS, rules, 2) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  pkt_t other = build (R[0], B[0], CV_PROTO_TCP, 40000, 8, SYN, 0), seven = build (R[0], B[0], CV_PROTO_TCP, 40000, 7, SYN, 0);
+  DENY (&n, OVERLAY, &other); /* 6 is not known */
+  set_of (&n, 6, CV_SET_NETWORKS);
+  check (member (&n, 6, R[0], true) == CV_OK);
+  PASS (&n, OVERLAY, &other);
+  DENY (&n, OVERLAY, &seven); /* 5 is not known */
+  set_of (&n, 5, CV_SET_NETWORKS);
+  PASS (&n, OVERLAY, &seven);
+  for (int i = 1; i <= 4; i++)
+    {
+      char a[40];
+      snprintf (a, sizeof (a), "10.9.9.%d", i);
+      check (member (&n, 5, a, true) == (i < 4 ? CV_OK : CV_NO_MEMORY));
+      check (member (&n, 6, a, true) == (i < 3 ? CV_OK : CV_NO_MEMORY));
+    }
+  DENY (&n, OVERLAY, &other); /* 6 has more than it can hold */
+  check (cv_set_del (n.m, 6) == CV_OK);
+  set_of (&n, 6, CV_SET_NETWORKS);
+  check (member (&n, 6, R[0], true) == CV_OK);
+  PASS (&n, OVERLAY, &other);
+  DENY (&n, OVERLAY, &seven); /* 5 has more than it can hold */
+  check (cv_set_del (n.m, 5) == CV_OK);
+  set_of (&n, 5, CV_SET_PORTS);
+  DENY (&n, OVERLAY, &seven); /* of another kind */
+  check (cv_set_del (n.m, 5) == CV_OK && cv_set_del (n.m, 5) == CV_NOT_FOUND);
+  rules[0].action = CV_RULE_PASS;
+  check (policy (&n, 1, CV_INGRESS, rules, 2) == CV_OK);
+  DENY (&n, OVERLAY, &seven);
+  cv_free (n.m);
+}
+
+static void
+tiers (void)
+{
+  net_t n = policed_world ();
+  cv_rule_t admin[2] = { { .action = CV_RULE_PASS, .proto = CV_PROTO_TCP, .n_ports = 1, .ports = { { 80, 80 } } }, { .action = CV_RULE_DENY, .proto = CV_PROTO_TCP } };
+  cv_rule_t user = allow (0, 0, 0, 0);
+  check (policy (&n, 1, CV_INGRESS, admin, 2) == CV_OK && policy (&n, 2, CV_INGRESS, &user, 1) == CV_OK && policy (&n, 3, CV_INGRESS, NULL, 0) == CV_OK);
+  struct
+  {
+    cv_tier_item_t items[6];
+    uint32_t n;
+    bool p80, p81, udp; /* what passes */
+  } cases[] = {
+    { { { 1, 0 }, { 0, CV_RULE_PASS } }, 2, true, false, true },
+    { { { 1, 0 }, { 0, CV_RULE_DENY } }, 2, true, false, false },
+    { { { 1, 0 }, { 0, CV_RULE_ALLOW }, { 3, 0 }, { 0, CV_RULE_DENY } }, 4, false, false, true },
+    { { { 1, 0 }, { 2, 0 }, { 0, CV_RULE_PASS }, { 3, 0 }, { 0, CV_RULE_DENY } }, 5, false, false, true },
+    { { { 1, 0 }, { 0, CV_RULE_PASS }, { 3, 0 }, { 2, 0 }, { 0, CV_RULE_DENY } }, 5, true, false, true },
+    { { { 2, 0 }, { 1, 0 }, { 0, CV_RULE_DENY } }, 3, true, true, true },
+    { { { 0, CV_RULE_DENY } }, 1, false, false, false },
+    { { { 0, 0 } }, 0, true, true, true },
+  };
+  for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
+    {
+      cv_endpoint_policy_t p = { .name = "b", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { cases[i].n, 0 }, .items = { cases[i].items, NULL } };
+      check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_OK);
+      pkt_t a = build (A[0], B[0], CV_PROTO_TCP, 40000, 80, SYN, 0), b = build (A[0], B[0], CV_PROTO_TCP, 40000, 81, SYN, 0);
+      pkt_t c = build (A[0], B[0], CV_PROTO_UDP, 40000, 81, 0, 0);
+      check ((transmit (&n, POD_A, &a) == CV_VERDICT_PASS) == cases[i].p80, "case %zu", i);
+      check ((transmit (&n, POD_A, &b) == CV_VERDICT_PASS) == cases[i].p81, "case %zu", i);
+      check ((transmit (&n, POD_A, &c) == CV_VERDICT_PASS) == cases[i].udp, "case %zu", i);
+    }
+  cv_free (n.m);
+}
+
+static uint32_t seen;
+
+static void
+count_denied (void *ctx, const cv_denied_t *d)
+{
+  uint64_t *last = ctx;
+  check (d->sequence > *last && d->side == CV_INGRESS && d->sw_if_index == POD_B && d->proto == CV_PROTO_TCP && d->dport == 81);
+  check (d->policy == 1 && d->rule == 1);
+  *last = d->sequence;
+  seen++;
+}
+
+static void
+count_matched (void *ctx, uint64_t id, const cv_policy_t *p, const uint64_t *matched[2])
+{
+  const uint64_t *want = ctx;
+  check (id == 1 && p->n[0] == 2 && p->n[1] == 0 && !strcmp (p->name, "ns/policy") && p->rules[0][1].ports[0].last == 90);
+  check (matched[0][0] == want[0] && matched[0][1] == want[1], "%lu, %lu", (unsigned long) matched[0][0], (unsigned long) matched[0][1]);
+}
+
+static void
+check_endpoint (void *ctx, uint32_t i, const cv_endpoint_policy_t *p, const uint64_t denied[2])
+{
+  check (i == POD_B && p->n[0] == 2 && p->n[1] == 0 && p->items[0][0].policy == 1 && p->items[0][1].action == CV_RULE_DENY && !strcmp (p->name, "ns/pod"));
+  check (denied[0] == *(uint64_t *) ctx && !denied[1]);
+}
+
+/* What was denied is counted, and the newest of it can be seen. */
+static void
+denied_flows (void)
+{
+  net_t n = policed_world ();
+  cv_rule_t rules[2] = { allow (0, 0, CV_PROTO_TCP, 80), { .action = CV_RULE_DENY, .proto = CV_PROTO_TCP, .n_ports = 1, .ports = { { 81, 90 } } } };
+  check (policy (&n, 1, CV_INGRESS, rules, 2) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  for (uint16_t i = 0; i < 1000; i++)
+    {
+      pkt_t k = build (A[0], B[0], CV_PROTO_TCP, 10000 + i, 81, SYN, 0);
+      DENY (&n, POD_A, &k);
+      if (i % 20 == 0)
+	n.now++;
+    }
+  uint64_t last = 0, want[2] = { 0, 1000 }, all = 1000;
+  cv_denied_walk (n.m, 0, count_denied, &last);
+  check (seen == CV_DENIED_FLOWS && last >= CV_DENIED_FLOWS, "%u", seen);
+  cv_denied_walk (n.m, last, count_denied, &last);
+  check (seen == CV_DENIED_FLOWS);
+  cv_policy_walk (n.m, count_matched, want);
+  cv_endpoint_policy_walk (n.m, check_endpoint, &all);
+  /* rules that stay go on counting */
+  check (policy (&n, 1, CV_INGRESS, rules, 2) == CV_OK);
+  cv_policy_walk (n.m, count_matched, want);
+  cv_free (n.m);
+}
+
+static void
+refusals (void)
+{
+  net_t n = policed_world ();
+  char name[CV_NAME_LEN] = "x";
+  check (cv_set_set (n.m, 0, name, CV_SET_NETWORKS) == CV_INVALID && cv_set_set (n.m, 1, name, 3) == CV_INVALID && cv_set_set (n.m, 1, name, 0) == CV_INVALID);
+  check (member (&n, 1, A[0], true) == CV_NOT_FOUND);
+  set_of (&n, 1, CV_SET_NETWORKS);
+  set_of (&n, 2, CV_SET_PORTS);
+  check (cv_set_set (n.m, 1, name, CV_SET_PORTS) == CV_INVALID);
+  check (port_member (&n, 1, A[0], CV_PROTO_TCP, 80, true) == CV_INVALID && member (&n, 2, A[0], true) == CV_INVALID);
+  check (port_member (&n, 2, A[0], CV_PROTO_TCP, 0, true) == CV_INVALID && port_member (&n, 2, A[0], 0, 80, true) == CV_INVALID);
+  cv_set_member_t bad = network_member ("10.1.1.1", 24);
+  check (cv_set_member_set (n.m, 1, &bad, true) == CV_INVALID);
+  bad = network_member ("10.1.1.0", 33);
+  check (cv_set_member_set (n.m, 1, &bad, true) == CV_INVALID);
+  check (member (&n, 1, A[0], false) == CV_NOT_FOUND && member (&n, 1, A[0], true) == CV_OK && member (&n, 1, A[0], true) == CV_OK);
+  cv_rule_t bad_rules[] = {
+    { .action = 0 }, { .action = 4 }, { .action = 1, .family = 5 }, { .action = 1, .n_ports = 1 }, { .action = 1, .proto = 6, .n_ports = 9 },
+    { .action = 1, .proto = 6, .n_ports = 1, .ports = { { 2, 1 } } }, { .action = 1, .proto = 6, .flags = 1 }, { .action = 1, .proto = 1, .flags = 2 },
+    { .action = 1, .proto = 1, .flags = 4 },
+  };
+  for (size_t i = 0; i < sizeof (bad_rules) / sizeof (*bad_rules); i++)
+    check (policy (&n, 1, CV_INGRESS, &bad_rules[i], 1) == CV_INVALID, "%zu", i);
+  check (policy (&n, 0, CV_INGRESS, NULL, 0) == CV_INVALID && cv_policy_del (n.m, 1) == CV_NOT_FOUND);
+  check (police (&n, POD_B, 7, 0) == CV_NOT_FOUND && police (&n, 99, 0, 0) == CV_NOT_FOUND && police (&n, HOST, 0, 0) == CV_INVALID);
+  check (cv_endpoint_policy_set (n.m, POD_B, NULL) == CV_NOT_FOUND);
+  check (policy (&n, 7, CV_INGRESS, NULL, 0) == CV_OK && police (&n, POD_B, 7, 0) == CV_OK && cv_policy_del (n.m, 7) == CV_IN_USE);
+  cv_tier_item_t items[] = { { 7, 0 }, { 7, 1 }, { 0, 0 }, { 0, 9 } };
+  for (int i = 0; i < 4; i++)
+    {
+      cv_endpoint_policy_t p = { .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 1, 0 }, .items = { &items[i], NULL } };
+      check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_INVALID, "%d", i);
+    }
+  cv_endpoint_policy_t p = { .otherwise = { CV_RULE_PASS, CV_RULE_ALLOW } };
+  check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_INVALID);
+  check (cv_endpoint_del (n.m, POD_B) == CV_OK && cv_policy_del (n.m, 7) == CV_OK);
+  cv_free (n.m);
+}
+
+/* A large set: what a member takes, and that it finds what it has. */
+static void
+large_set (void)
+{
+  net_t n = policed_world ();
+  set_of (&n, 1, CV_SET_NETWORKS);
+  cv_set_member_t e = { .prefix = { .len = 32 } };
+  for (uint32_t i = 0; i < 300000; i++)
+    {
+      e.prefix.addr.u32[0] = htonl (0x0a000000 + i);
+      check (cv_set_member_set (n.m, 1, &e, true) == CV_OK);
+      if (i % 3 == 0)
+	check (cv_set_member_set (n.m, 1, &e, false) == CV_OK);
+      if (i % 1000 == 0)
+	sleep_ticks (&n, 1);
+    }
+  size_t bytes = sizeof (cv_member_state_t) + sizeof (uint32_t) * (n.m->member_slots->mask + 1ull) / 200000;
+  check (bytes <= 64, "%zu", bytes);
+  for (uint32_t i = 0; i < 300100; i++)
+    {
+      e.prefix.addr.u32[0] = htonl (0x0a000000 + i);
+      check (cv_set_contains (n.m, cv_set_get (n.m, 1, false), &e.prefix.addr, false) == (i < 300000 && i % 3));
+    }
+  /* one comes and one goes, time and again: the table does not grow */
+  uint32_t mask = n.m->member_slots->mask;
+  for (uint32_t i = 0; i < 300000; i++)
+    {
+      e.prefix.addr.u32[0] = htonl (0x0b000000 + i);
+      check (cv_set_member_set (n.m, 1, &e, true) == CV_OK && cv_set_member_set (n.m, 1, &e, false) == CV_OK);
+      if (i % 1000 == 0)
+	sleep_ticks (&n, 1);
+    }
+  check (n.m->member_slots->mask == mask);
+  check (cv_set_del (n.m, 1) == CV_OK);
+  sleep_ticks (&n, 5);
+  cv_free (n.m);
+}
+
+int
+main (void)
+{
+  ingress ();
+  services ();
+  cut ();
+  first_policy ();
+  icmp ();
+  fragments ();
+  unknown_sets ();
+  tiers ();
+  denied_flows ();
+  refusals ();
+  large_set ();
+  puts ("ok");
+  return 0;
+}
