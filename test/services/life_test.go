@@ -142,6 +142,7 @@ type load struct {
 	done     [2]atomic.Int64 // by family
 	mu       sync.Mutex
 	failed   [2][]error // guarded by mu
+	seen     string     // guarded by mu: of the dataplane at the first failure
 }
 
 // press starts load on a service in both families, from both pods.
@@ -158,7 +159,9 @@ func (w *world) pressAt(to ...netip.AddrPort) *load {
 			l.work.Go(func() {
 				for ctx.Err() == nil {
 					_, err := w.askOnce(client, "tcp", to[f], 3*time.Second)
-					l.count(f, err)
+					if l.count(f, err) {
+						l.look(w)
+					}
 					time.Sleep(time.Millisecond)
 				}
 			})
@@ -188,14 +191,25 @@ func (w *world) underLoad(l *load, d time.Duration, number int64) {
 	})
 }
 
-func (l *load) count(family int, err error) {
+// count counts a connection. It reports whether this is the first one that failed.
+func (l *load) count(family int, err error) (first bool) {
 	n := l.done[family].Add(1)
 	if err == nil {
-		return
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	first = len(l.failed[0])+len(l.failed[1]) == 0
 	l.failed[family] = append(l.failed[family], fmt.Errorf("%s, connection %d: %w", time.Now().Format("05.000"), n, err))
+	return first
+}
+
+// look keeps what the dataplanes count now.
+func (l *load) look(w *world) {
+	seen := w.counters()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = seen
 }
 
 // end stops the load; no connection may have failed.
@@ -211,7 +225,8 @@ func (w *world) end(l *load) {
 			w.t.Errorf("IPv%s: only %d connections: that was no load", family, done)
 		}
 		if len(failed) > 0 {
-			w.t.Errorf("IPv%s: %d of %d connections failed: %v", family, len(failed), done, errors.Join(failed[:min(5, len(failed))]...))
+			w.t.Errorf("IPv%s: %d of %d connections failed: %v\nAt the first failure:\n%s", family, len(failed), done,
+				errors.Join(failed[:min(5, len(failed))]...), l.seen)
 		}
 	}
 }

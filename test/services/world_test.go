@@ -301,6 +301,7 @@ func (w *world) close() {
 			w.t.Logf("the end of the agent's log of %s:\n%s", n.Name, n.LogTail(15))
 			w.inspect(n)
 		}
+		w.t.Logf("at the end:\n%s", w.counters())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -329,6 +330,33 @@ func (w *world) inspect(n *testbed.Node) {
 	}
 	out, err := cmd.CombinedOutput()
 	w.t.Logf("%s: %s: %v\n%s", n.Name, command, err, out)
+}
+
+// counters is what every VPP counts and knows, for a failure that nothing else explains.
+func (w *world) counters() string {
+	var b strings.Builder
+	commands := []string{"show errors", "show interface", "show ip neighbors", "show buffers"}
+	if w.mode == vppPlugin {
+		commands = append(commands, "show contiv stats", "show contiv endpoints", "show contiv services", "show contiv connections new")
+	}
+	for _, n := range w.nodesOfVPP() {
+		for _, command := range commands {
+			out, err := n.VPP.CLI(command)
+			if err != nil {
+				out = err.Error()
+			}
+			fmt.Fprintf(&b, "%s: %s\n%s\n", n.Name, command, out)
+		}
+	}
+	return b.String()
+}
+
+// nodesOfVPP are the nodes that have a VPP.
+func (w *world) nodesOfVPP() []*testbed.Node {
+	if !w.mode.realVPP() {
+		return nil
+	}
+	return w.Nodes
 }
 
 func (w *world) must(err error) {

@@ -22,6 +22,7 @@ func contivPacketScenarios() []packetScenario {
 		{"contiv_outside", contivOutside},
 		{"contiv_collisions", contivCollisions},
 		{"contiv_states", contivStates},
+		{"contiv_service_comes", contivServiceComes},
 		{"contiv_last_backend", contivLastBackend},
 		{"contiv_limits", contivLimits},
 		{"contiv_errors", contivErrors},
@@ -538,6 +539,40 @@ func contivStates(ps *packetScript) {
 	ps.note("not the first packet of a connection, a reset of none")
 	ps.l4(podA, tcp, end2(at4(podA), 1003), vip, ack)
 	ps.l4(podA, tcp, end2(at4(podA), 1004), vip, rst)
+}
+
+// contivServiceComes: a service that comes after its first clients takes over those that had no answer.
+func contivServiceComes(ps *packetScript) {
+	contivNode(ps)
+	ps.snat(1, "192.0.2.1", "fd00:2::1", 0, 0)
+	q := endpoint(1, rolePod, at4(podA), at6(podA))
+	q.Egress = 1
+	ps.do(q)
+	tcp := uint8(vppfake.ProtoTCP)
+	for _, f := range []struct {
+		vip, a, node string
+		service      uint64
+	}{{"10.96.0.1", at4(podA), "192.0.2.1", 1}, {"fd00:96::1", at6(podA), "fd00:2::1", 11}} {
+		vip := end2(f.vip, 80)
+		ask := func() {
+			ps.l4(podA, tcp, end2(f.a, 40000), vip)
+			ps.l4(podA, 17, end2(f.a, 40000), vip)
+			ps.l4(podA, 17, end2(f.a, 40001), end2(f.vip, 81))
+		}
+		ask()
+		ps.note("answered: this one stays where it is")
+		ps.l4(podA, tcp, end2(f.a, 40002), vip)
+		ps.l4(uplinkPort, tcp, vip, end2(f.node, 40002), syn, ack)
+		ps.l4(podA, tcp, end2(f.a, 40002), vip, ack)
+		ps.note("a service of another address, then one of this")
+		ps.front(sameFamily(f.vip, "10.96.0.2:80", "[fd00:96::2]:80"), tcp, to(f.service), to(f.service))
+		ask()
+		ps.front(vip, tcp, to(f.service), to(f.service))
+		ps.front(vip, 17, to(f.service), to(f.service))
+		ask()
+		ps.l4(podA, tcp, end2(f.a, 40002), vip, ack)
+	}
+	ps.connections()
 }
 
 // contivLastBackend: it stays for a moment, or until another one is there.

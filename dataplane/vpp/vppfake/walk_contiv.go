@@ -48,7 +48,7 @@ func (w *walk) contivDecide(i *iface, p *Packet) bool {
 		return w.contivWhole(i, e, p)
 	}
 	if conn := c.conns.table[t]; conn != nil {
-		if conn.chooseAfresh(t, p) {
+		if c.chooseAfresh(conn, t, p) {
 			c.end(conn)
 		} else {
 			dir := contivToBackend
@@ -90,15 +90,23 @@ func (c *contivState) tunnelPort(port uint16) bool {
 }
 
 // chooseAfresh: the packet is the first of a new connection of the same client.
-func (conn *contivConn) chooseAfresh(t contivTuple, p *Packet) bool {
-	forth := t == conn.keys[contivToBackend]
-	switch {
-	case p.Proto == ProtoTCP && p.tcpFlags()&(FlagSYN|FlagACK|FlagRST) == FlagSYN:
-		return conn.state == contivClosed || forth && conn.state != contivOpen && conn.gone()
-	case p.Proto == ProtoUDP:
-		return forth && conn.gone()
+func (c *contivState) chooseAfresh(conn *contivConn, t contivTuple, p *Packet) bool {
+	leaves := t == conn.keys[contivToBackend] && (conn.gone() || conn.backend == nil && c.frontendOf(t) != nil)
+	switch p.Proto {
+	case ProtoTCP:
+		return p.tcpFlags()&(FlagSYN|FlagACK|FlagRST) == FlagSYN && (conn.state == contivClosed || conn.state != contivOpen && leaves)
+	case ProtoUDP:
+		return leaves
 	}
-	return false
+	return leaves && conn.backend == nil
+}
+
+// frontendOf is the frontend of a port, else of the whole address.
+func (c *contivState) frontendOf(t contivTuple) *contivFrontend {
+	if f := c.frontends[contivPlace{t.dst, t.proto}]; f != nil {
+		return f
+	}
+	return c.frontends[contivPlace{at: netip.AddrPortFrom(t.dst.Addr(), 0)}]
 }
 
 // contivTranslate makes of a packet of one direction what the other end of the connection sees.

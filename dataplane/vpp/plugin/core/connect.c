@@ -84,6 +84,7 @@ fill (cv_connection_t *c, const cv_packet_t *p, const cv_tuple_t *t, const cv_pl
   c->last_seen = now;
   c->owner = plan->endpoint->owner;
   c->backend = plan->backend;
+  c->frontends = plan->frontends;
   c->state = CV_STATE_NEW;
   c->judged = plan->judged;
   c->flags = plan->flags;

@@ -265,6 +265,25 @@ routed_unicast (const cv_tuple_t *t)
   return t->dst.u8[0] != 0xff && !(t->dst.u8[0] == 0xfe && (t->dst.u8[1] & 0xc0) == 0x80) && (t->dst.u64[0] || t->dst.u32[2]);
 }
 
+/* frontend_of finds the frontend of a packet: of its port, else of the whole address. */
+static cv_frontend_slot_t *
+frontend_of (const cv_main_t *m, const cv_packet_t *p)
+{
+  const cv_tuple_t *t = &p->tuple;
+  cv_frontend_slot_t *slot = has_ports (p) ? cv_frontend_find (m, &t->dst, p->proto, t->dport, t->ip6) : NULL;
+  return slot ? slot : cv_frontend_find (m, &t->dst, 0, 0, t->ip6);
+}
+
+bool
+cv_led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c)
+{
+  uint32_t epoch = cv_load_acquire (&m->frontends_epoch);
+  if (frontend_of (m, p))
+    return true;
+  cv_store (&c->frontends, epoch);
+  return false;
+}
+
 /* in_midstream: a packet that no end sends first. */
 static bool
 in_midstream (const cv_packet_t *p)
@@ -348,7 +367,6 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 {
   const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
   const cv_tuple_t *t = &p->tuple;
-  cv_frontend_slot_t *slot = NULL;
   if (!e)
     {
       refuse (m, worker, p, CV_SPOOFED);
@@ -356,11 +374,8 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
     }
   /* before anything is read that may change: what was decided by an old configuration is not remembered for the new one */
   uint64_t tag = pass_tag (m, &m->workers[worker], p);
-  uint32_t epoch = cv_policy_epoch (m);
-  if (has_ports (p) && !p->stateless)
-    slot = cv_frontend_find (m, &t->dst, p->proto, t->dport, t->ip6);
-  if (!slot && !p->stateless)
-    slot = cv_frontend_find (m, &t->dst, 0, 0, t->ip6);
+  uint32_t epoch = cv_policy_epoch (m), frontends = cv_load_acquire (&m->frontends_epoch);
+  cv_frontend_slot_t *slot = p->stateless ? NULL : frontend_of (m, p);
   if (slot)
     {
       at_frontend (m, worker, p, e, slot, now);
@@ -370,7 +385,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   cv_tuple_t back = cv_reverse (t);
   if (cv_tuple_equal (&back, t))
     can_connect = false; /* to itself: both keys would be one */
-  cv_plan_t plan = { .endpoint = e, .dst = t->dst, .dport = t->dport, .backend = CV_NO_INDEX };
+  cv_plan_t plan = { .endpoint = e, .dst = t->dst, .dport = t->dport, .backend = CV_NO_INDEX, .frontends = frontends };
   if (can_connect && e->config.role == CV_ROLE_POD && e->config.egress && routed_unicast (t) && cv_class_of (m, &t->dst, t->ip6) == CV_CLASS_OUTSIDE)
     {
       const cv_snat_t *s = cv_load_acquire (&m->snats[e->config.egress]);

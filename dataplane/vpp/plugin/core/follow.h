@@ -95,9 +95,19 @@ follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
     }
 }
 
+/* cv_led_elsewhere: a frontend takes what a connection without a backend carries; decide.c. */
+bool cv_led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c);
+
+/* led_elsewhere: there is a service now where there was none when the connection began. It is looked up once after each new frontend. */
+static inline bool
+led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c)
+{
+  return c->backend == CV_NO_INDEX && cv_unlikely (cv_load (&c->frontends) != cv_load (&m->frontends_epoch)) && cv_led_elsewhere (m, p, c);
+}
+
 /* starts_again: this packet opens a connection where an old one is still known. */
 static inline bool
-starts_again (const cv_main_t *m, const cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
+starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 {
   switch (p->proto)
     {
@@ -106,14 +116,15 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, const cv_connection_t *c
 	return false;
       if (c->state == CV_STATE_CLOSED || owner_gone (m, c))
 	return true;
-      return !direction && c->state != CV_STATE_OPEN && backend_gone (m, c);
+      return !direction && c->state != CV_STATE_OPEN && (backend_gone (m, c) || led_elsewhere (m, p, c));
     case CV_PROTO_UDP:
-      return !direction && (cv_unlikely (backend_gone (m, c)) || cv_unlikely (owner_gone (m, c)));
+      return !direction && (cv_unlikely (backend_gone (m, c)) || cv_unlikely (owner_gone (m, c)) || led_elsewhere (m, p, c));
     case CV_PROTO_SCTP:
       /* 1: INIT */
-      return !direction && p->l4 && (uint32_t) p->l4 + 12 < p->len && p->ip[p->l4 + 12] == 1 && backend_gone (m, c);
+      return !direction && p->l4 && (uint32_t) p->l4 + 12 < p->len && p->ip[p->l4 + 12] == 1 &&
+	     (backend_gone (m, c) || led_elsewhere (m, p, c));
     default:
-      return false;
+      return !direction && led_elsewhere (m, p, c);
     }
 }
 
@@ -182,6 +193,7 @@ typedef struct
   uint32_t judged;	  /* by policy: cv_connection_t */
   uint8_t flags;	  /* more CV_CONN_* */
   bool reversed;	  /* the packet is the backend's */
+  uint32_t frontends;	  /* m->frontends_epoch before frontends were looked up */
 } cv_plan_t;
 
 uint64_t cv_random (cv_worker_t *w);

@@ -147,6 +147,7 @@ typedef struct
   uint16_t ip_delta, l4_delta; /* what translation from key[0] adds to the checksums */
   uint32_t timeout;	       /* of an affinity, ticks */
   uint32_t judged;	       /* policy.h */
+  uint32_t frontends;	       /* m->frontends_epoch when no frontend led elsewhere; of a connection without backend */
 } CV_ALIGNED cv_connection_t;
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");
@@ -332,6 +333,7 @@ struct cv_main
   uint64_t config_epoch;
   uint32_t policy_epoch; /* counts changes of policy, and of what it depends on */
   uint32_t n_policed;	 /* endpoints that have policy */
+  uint32_t frontends_epoch; /* changes with every new frontend */
   uint32_t n_workers;
   cv_worker_t *workers;
   cv_table_t table[2];

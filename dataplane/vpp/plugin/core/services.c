@@ -497,6 +497,7 @@ cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_frontend_t *
       slot->state = s;
       if (cv_map_add (m, &m->frontend_map, frontend_hash (m, &k->addr, k->proto, k->port, k->ip6), i))
 	{
+	  __atomic_fetch_add (&m->frontends_epoch, 1, __ATOMIC_RELEASE);
 	  cv_changed (m);
 	  return CV_OK;
 	}

@@ -406,6 +406,49 @@ backends_come_and_go (void)
   cv_free (n.m);
 }
 
+/* A service that comes after its first clients: who has had no answer gets one, with the same port too. An open connection stays where it is. */
+static void
+service_comes (void)
+{
+  const char *vip[] = { "10.96.0.77", "fd96::77" };
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      pkt_t k;
+      for (int again = 0; again < 2; again++)
+	{
+	  k = build (A[ip6], vip[ip6], CV_PROTO_TCP, 5000, 80, SYN, 0);
+	  PASS (&n, POD_A, &k);
+	  expect (&k, NODE[ip6], -1, vip[ip6], 80);
+	  k = build (A[ip6], vip[ip6], CV_PROTO_UDP, 5000, 80, 0, 0);
+	  PASS (&n, POD_A, &k);
+	  expect (&k, NODE[ip6], -1, vip[ip6], 80);
+	  frontend (&n, "10.96.0.78", CV_PROTO_TCP, 80, balanced (10)); /* another one */
+	}
+      k = build (A[ip6], vip[ip6], CV_PROTO_TCP, 5001, 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+      ends_t out = ends (&k);
+      k = build (vip[ip6], NODE[ip6], CV_PROTO_TCP, 80, out.sport, SYN | ACK, 0);
+      PASS (&n, UPLINK, &k);
+      k = build (A[ip6], vip[ip6], CV_PROTO_TCP, 5001, 80, ACK, 0);
+      PASS (&n, POD_A, &k);
+
+      frontend (&n, vip[ip6], CV_PROTO_TCP, 80, balanced (10 + ip6));
+      frontend (&n, vip[ip6], CV_PROTO_UDP, 80, balanced (10 + ip6));
+      k = build (A[ip6], vip[ip6], CV_PROTO_TCP, 5000, 80, SYN, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 5000, B[ip6], 8080);
+      k = build (A[ip6], vip[ip6], CV_PROTO_UDP, 5000, 80, 0, 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 5000, B[ip6], 8080);
+      k = build (A[ip6], vip[ip6], CV_PROTO_TCP, 5001, 80, ACK, 5);
+      PASS (&n, POD_A, &k);
+      expect (&k, NODE[ip6], out.sport, vip[ip6], 80);
+      check (n_connections (&n) == 3);
+      cv_free (n.m);
+    }
+}
+
 /* The last backend leaves some tenths of a second later, and at once when another one takes its place. */
 static void
 last_backend (void)
@@ -683,6 +726,7 @@ main (void)
   egress ();
   pass_cache ();
   backends_come_and_go ();
+  service_comes ();
   last_backend ();
   timeouts ();
   limits ();
