@@ -106,12 +106,10 @@ func (w *world) holds(svc *corev1.Service, expect ...string) {
 }
 
 // meetsNow is meets, but for faults H and I of VPP (plugins/service/README.md): there a packet may be lost of which the client used
-// the same port for another service with the same backend. Then it asks again. With our plugin a connection over IPv6 to another node's
-// address is lost now and then as well; why is not known yet.
+// the same port for another service with the same backend. Then it asks again.
 func (w *world) meetsNow(svc *corev1.Service, e expectation, family int) (err error) {
 	for range 4 {
-		known := w.mode == vpp || w.mode == vppPlugin && families[family] == "6"
-		if err = w.meets(svc, e, family); !known || !errors.Is(err, whoami.ErrDropped) {
+		if err = w.meets(svc, e, family); w.mode != vpp || !errors.Is(err, whoami.ErrDropped) {
 			return err
 		}
 	}

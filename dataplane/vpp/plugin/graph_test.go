@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,4 +298,59 @@ func TestEnd(t *testing.T) {
 			s.Errorf("endpoints are left: %s", out)
 		}
 	})
+}
+
+// The neighbours of nodes' addresses and of the default gateway are known before the first packet needs them, which VPP would drop. One that
+// does not answer is asked for ever less often.
+func TestNeighbours(t *testing.T) {
+	r := newRig(t, vpptest.Options{Vhostshim: true})
+	uplink := r.tap("up", "")
+	gateway := [2]netip.Addr{netip.MustParseAddr("10.1.1.9"), netip.MustParseAddr("fd00:1:1::9")}
+	for _, addr := range []string{gateway[0].String() + "/24", gateway[1].String() + "/64"} {
+		if _, err := uplink.Run(r.Context(), "ip", "addr", "add", addr, "dev", "eth0", "nodad"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := func(addr netip.Addr) bool { return strings.Contains(r.cli("show ip neighbors"), " "+addr.String()+" ") }
+	r.endpoint(uplink, contiv.CONTIV_ROLE_API_UPLINK)
+	time.Sleep(300 * time.Millisecond)
+	for _, addr := range []netip.Addr{uplink.v4, uplink.v6} {
+		if known(addr) {
+			t.Errorf("%s is known although no node has it", addr)
+		}
+		r.network(netip.PrefixFrom(addr, addr.BitLen()).String(), contiv.CONTIV_CLASS_API_NODE)
+		r.eventually(addr.String()+" is known", func() bool { return known(addr) })
+	}
+	r.cli("ip route add 0.0.0.0/0 via %s tap1", gateway[0])
+	r.cli("ip route add ::/0 via %s tap1", gateway[1])
+	r.eventually("the gateways are known", func() bool { return known(gateway[0]) && known(gateway[1]) })
+	r.cli("set interface state tap1 down")
+	if known(uplink.v4) || known(gateway[1]) {
+		t.Error("VPP keeps neighbours of an interface that is down")
+	}
+	r.cli("set interface state tap1 up")
+	r.eventually("all are known again", func() bool {
+		return known(uplink.v4) && known(uplink.v6) && known(gateway[0]) && known(gateway[1])
+	})
+
+	r.network("10.1.1.77/32", contiv.CONTIV_CLASS_API_NODE)
+	before := r.sentBy("tap1")
+	time.Sleep(8 * time.Second)
+	// At 0, 1, 3 and 7 s, and perhaps a packet of something else.
+	if n := r.sentBy("tap1") - before; n < 3 || n > 6 {
+		t.Errorf("a neighbour that does not answer was asked for %d times in 8 s", n)
+	}
+}
+
+// sentBy is how many packets an interface has sent.
+func (r *rig) sentBy(name string) int {
+	r.Helper()
+	out := r.cli("show interface %s", name)
+	_, rest, ok := strings.Cut(out, "tx packets")
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.Fields(rest)[0])
+	r.do(nil, err)
+	return n
 }

@@ -359,7 +359,8 @@ typedef struct
   uint64_t denied[2]; /* by side */
 } cv_endpoint_stats_t;
 void cv_endpoint_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t sw_if_index, const cv_endpoint_t *, const cv_endpoint_stats_t *), void *ctx);
-void cv_network_walk (cv_main_t *m, void (*f) (void *ctx, const cv_prefix_t *, cv_class_t), void *ctx);
+/* cv_network_walk visits slots from a cursor (0: the first), at most max of them; returns the next cursor, 0 at the end. */
+uint32_t cv_network_walk (cv_main_t *m, uint32_t cursor, uint32_t max, void (*f) (void *ctx, const cv_prefix_t *, cv_class_t), void *ctx);
 void cv_snat_walk (cv_main_t *m, void (*f) (void *ctx, uint32_t id, const cv_snat_t *), void *ctx);
 void cv_service_walk (cv_main_t *m, void (*f) (void *ctx, uint64_t id, const char *name, uint8_t flags, uint32_t n_backends), void *ctx);
 void cv_backend_walk (cv_main_t *m, uint64_t service, /* 0: all */

@@ -308,17 +308,21 @@ cv_class_of (const cv_main_t *m, const cv_addr_t *a, bool ip6)
   return CV_CLASS_OUTSIDE;
 }
 
-void
-cv_network_walk (cv_main_t *m, void (*f) (void *, const cv_prefix_t *, cv_class_t), void *ctx)
+uint32_t
+cv_network_walk (cv_main_t *m, uint32_t cursor, uint32_t max, void (*f) (void *, const cv_prefix_t *, cv_class_t), void *ctx)
 {
-  for (uint32_t i = 0; m->network_map.slots && i <= m->network_map.slots->mask; i++)
+  const cv_map_slots_t *s = m->network_map.slots;
+  if (!s)
+    return 0;
+  for (; cursor <= s->mask && max; cursor++, max--)
     {
-      uint64_t v = m->network_map.slots->slots[i];
+      uint64_t v = s->slots[cursor];
       if (!v || (uint32_t) v == CV_MAP_DEAD)
 	continue;
       const cv_network_t *n = cv_pool_at (&m->networks, (uint32_t) v - 1);
       f (ctx, &n->prefix, n->class);
     }
+  return cursor <= s->mask ? cursor : 0;
 }
 
 /* ---- source NAT ---- */

@@ -89,6 +89,8 @@ vl_api_contiv_network_add_del_t_handler (vl_api_contiv_network_add_del_t *mp)
   if (contiv_decode_bool (&mp->is_add, &is_add) && contiv_decode_prefix (&mp->prefix, &p) &&
       (!is_add || class == CV_CLASS_POD || class == CV_CLASS_NODE))
     rv = contiv_retval (cv_network_set (contiv_main.core, &p, is_add ? class : CV_CLASS_OUTSIDE));
+  if (!rv && is_add && class == CV_CLASS_NODE)
+    contiv_resolve_soon ();
   REPLY_MACRO (VL_API_CONTIV_NETWORK_ADD_DEL_REPLY);
 }
 
@@ -107,7 +109,7 @@ vl_api_contiv_network_dump_t_handler (vl_api_contiv_network_dump_t *mp)
 {
   contiv_client_t c = contiv_client (mp);
   if (c.reg)
-    cv_network_walk (contiv_main.core, send_network, &c);
+    cv_network_walk (contiv_main.core, 0, ~0, send_network, &c);
 }
 
 /* ---- source NAT ---- */

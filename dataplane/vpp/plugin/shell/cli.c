@@ -89,12 +89,22 @@ show_frontend (void *ctx, const cv_frontend_key_t *k, const cv_frontend_t *f, ui
   *s = format (*s, "\n");
 }
 
+static const char *states[] = { "?", "new", "open", "closing", "closed" };
+
+/* Connections of a state; 0: of all. */
+typedef struct
+{
+  u8 *s;
+  u32 state;
+} connections_t;
+
 static void
 show_connection (void *ctx, const cv_connection_info_t *i)
 {
-  static const char *states[] = { "?", "new", "open", "closing", "closed" };
-  u8 **s = ctx;
-  *s = format (*s, "%U %U -> %U as %U -> %U, %s, sw_if_index %d, idle %u s, ends in %u s\n", format_ip_protocol, i->proto,
+  connections_t *c = ctx;
+  if (c->state && c->state != i->state)
+    return;
+  c->s = format (c->s, "%U %U -> %U as %U -> %U, %s, sw_if_index %d, idle %u s, ends in %u s\n", format_ip_protocol, i->proto,
 	       format_contiv_end, &i->client, i->ip6, i->client_port, format_contiv_end, &i->frontend, i->ip6, i->frontend_port,
 	       format_contiv_end, &i->source, i->ip6, i->source_port, format_contiv_end, &i->backend, i->ip6, i->backend_port,
 	       states[clib_min (i->state, CV_STATE_CLOSED)], i->sw_if_index, i->idle, i->expires);
@@ -125,7 +135,7 @@ endpoints (u8 *s)
 static u8 *
 networks (u8 *s)
 {
-  cv_network_walk (contiv_main.core, show_network, &s);
+  cv_network_walk (contiv_main.core, 0, ~0, show_network, &s);
   cv_snat_walk (contiv_main.core, show_snat, &s);
   return s;
 }
@@ -149,20 +159,21 @@ frontends (u8 *s)
 #define CONNECTIONS_SHOWN 1000
 
 static u8 *
-connections (u8 *s)
+connections (u32 state)
 {
+  connections_t c = { .state = state };
   u32 now = contiv_now (vlib_get_main ()), lines;
   for (int ip6 = 0; ip6 < 2; ip6++)
     for (u32 next = 0, more = 1; more; more = next)
       {
-	next = cv_connection_walk (contiv_main.core, ip6, next, 256, now, show_connection, &s);
+	next = cv_connection_walk (contiv_main.core, ip6, next, 256, now, show_connection, &c);
 	lines = 0;
-	for (u8 *c = s; c < vec_end (s); c++)
-	  lines += *c == '\n';
+	for (u8 *at = c.s; at < vec_end (c.s); at++)
+	  lines += *at == '\n';
 	if (lines >= CONNECTIONS_SHOWN)
-	  return format (s, "... the API has all\n");
+	  return format (c.s, "... the API has all\n");
       }
-  return s;
+  return c.s;
 }
 
 static u8 *
@@ -194,7 +205,7 @@ config (u8 *s)
 		 c.tcp_transitory, c.udp, c.udp_stream, c.icmp, c.sctp);
 }
 
-#define FOREACH_SHOW(_) _ (endpoints) _ (networks) _ (services) _ (frontends) _ (connections) _ (stats) _ (config)
+#define FOREACH_SHOW(_) _ (endpoints) _ (networks) _ (services) _ (frontends) _ (stats) _ (config)
 
 #define _(what)                                                                                                                  \
   static clib_error_t *show_##what##_command (vlib_main_t *vm, unformat_input_t *input, vlib_cli_command_t *cmd)                 \
@@ -209,6 +220,28 @@ config (u8 *s)
   };
 FOREACH_SHOW (_)
 #undef _
+
+static clib_error_t *
+show_connections_command (vlib_main_t *vm, unformat_input_t *input, vlib_cli_command_t *cmd)
+{
+  u32 state = 0;
+  for (u32 i = CV_STATE_NEW; i <= CV_STATE_CLOSED && !state; i++)
+    if (unformat (input, states[i]))
+      state = i;
+  if (unformat_check_input (input) != UNFORMAT_END_OF_INPUT)
+    return clib_error_return (0, "unknown input '%U'", format_unformat_error, input);
+  u8 *s = connections (state);
+  vlib_cli_output (vm, "%v", s);
+  vec_free (s);
+  return 0;
+}
+
+VLIB_CLI_COMMAND (show_contiv_connections, static) = {
+  .path = "show contiv connections",
+  .short_help = "show contiv connections [new|open|closing|closed]",
+  .function = show_connections_command,
+  .is_mp_safe = 1,
+};
 
 static void
 collect_tuple (void *ctx, const cv_connection_info_t *i)

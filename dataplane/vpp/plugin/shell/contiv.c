@@ -110,6 +110,7 @@ contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
       u32 now = contiv_now (vm);
       cv_sweep (cm->core, now);
       contiv_fragments_expire (vm, now);
+      contiv_resolve (vm);
     }
   return 0;
 }

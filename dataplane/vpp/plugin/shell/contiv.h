@@ -23,6 +23,14 @@ typedef struct
   CLIB_CACHE_LINE_ALIGN_MARK (end);
 } contiv_worker_t;
 
+/* When neighbours are asked for: resolve.c. */
+typedef struct
+{
+  f64 next;   /* when the next round begins */
+  f64 pause;  /* after it */
+  u32 cursor; /* in the table of networks; 0: no round is under way */
+} contiv_resolve_t;
+
 typedef struct
 {
   cv_main_t *core;
@@ -31,6 +39,7 @@ typedef struct
   u32 connections;		  /* of startup.conf; 0: default */
   u64 seed;
   u32 n_endpoints;
+  contiv_resolve_t resolve;
   u16 msg_id_base;
 } contiv_main_t;
 
@@ -88,6 +97,10 @@ void contiv_fragments_expire (vlib_main_t *vm, u32 now);
 
 /* contiv.c: wakes the sweep after a change. */
 void contiv_wake (vlib_main_t *vm);
+
+/* resolve.c: asks for neighbours, a part of them with each call, ten times a second. */
+void contiv_resolve (vlib_main_t *vm);
+void contiv_resolve_soon (void);
 
 /* reject.c: an answer to a rejected packet, as a new buffer, ~0: none. */
 u32 contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error);

@@ -95,6 +95,7 @@ contiv_endpoint_set (vlib_main_t *vm, u32 sw_if_index, const cv_endpoint_t *e)
   rv = change_role (vm, sw_if_index, e->role);
   if (rv)
     contiv_endpoint_del (vm, sw_if_index);
+  contiv_resolve_soon ();
   return rv;
 }
 
