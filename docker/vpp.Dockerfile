@@ -1,4 +1,4 @@
-# VPP 25.10 as FD.io packages it, our supervisor, and a remedy for VPP's event loop (dataplane/vpp/epollshim, docs/adr/0005).
+# VPP 25.10 as FD.io packages it, our supervisor, and remedies for VPP's event loop and watchdog (dataplane/vpp/epollshim, watchdogshim).
 ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
 ARG DEBIAN_IMAGE=docker.io/library/debian:12-slim
 FROM ${GO_IMAGE} AS build
@@ -7,7 +7,8 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o /out/ ./cmd/contiv-vpp-supervisor \
- && gcc -O2 -shared -fPIC -o /out/epollshim.so dataplane/vpp/epollshim/src/epollshim.c -ldl
+ && gcc -O2 -shared -fPIC -o /out/epollshim.so dataplane/vpp/epollshim/src/epollshim.c -ldl \
+ && gcc -O2 -shared -fPIC -o /out/watchdogshim.so dataplane/vpp/watchdogshim/src/watchdogshim.c -ldl
 # The key by which FD.io signs its packages; a release gives its sum, too.
 ARG FDIO_REPOSITORY=https://packagecloud.io/fdio/release
 ARG FDIO_KEY_SHA256=
@@ -48,7 +49,7 @@ RUN export DEBIAN_FRONTEND=noninteractive VPP_INSTALL_SKIP_SYSCTL=1 \
  && rm -rf /var/lib/apt/lists/* /var/cache/ldconfig/* /var/cache/debconf/*-old \
  && find /var/log -type f -delete
 COPY --from=build /out/contiv-vpp-supervisor /usr/local/bin/
-COPY --from=build /out/epollshim.so /usr/lib/contiv/epollshim.so
+COPY --from=build /out/epollshim.so /out/watchdogshim.so /usr/lib/contiv/
 COPY --from=plugin /out/contiv_plugin.so /usr/lib/contiv/contiv_plugin.so
 RUN ln -s /usr/lib/contiv/contiv_plugin.so "$(dirname "$(dpkg -L vpp-plugin-core | grep '/acl_plugin.so$')")/"
 # Root, because VPP takes NICs and locks memory.

@@ -129,7 +129,7 @@ inside() {
 # shellcheck disable=SC2016
 runVPP='# VPP under its supervisor
 set -eu
-contiv-vpp-supervisor --hugepages=off --heap-mb=256 --buffers=16384 --preload=/usr/lib/contiv/epollshim.so \
+contiv-vpp-supervisor --hugepages=off --heap-mb=256 --buffers=16384 --preload=/usr/lib/contiv/epollshim.so,/usr/lib/contiv/watchdogshim.so \
 	--node-name=node-1 2>/tmp/log &
 tries=0
 until contiv-vpp-supervisor health; do
@@ -158,7 +158,7 @@ check() {
 		;;
 	vpp)
 		inside "no curl" sh -c '! command -v curl gpg && echo no curl, no gpg'
-		inside plugins contiv-vpp-supervisor --print --preload=/usr/lib/contiv/epollshim.so --node-name=node-1
+		inside plugins contiv-vpp-supervisor --print --preload=/usr/lib/contiv/epollshim.so,/usr/lib/contiv/watchdogshim.so --node-name=node-1
 		[ -z "${vpp:-}" ] || inside "vpp v" sh -c "$runVPP"
 		;;
 	esac

@@ -61,6 +61,8 @@ func newCommand() *cobra.Command {
 	f.IntVar(&s.HeapMB, "heap-mb", 512, "VPP's main heap")
 	f.IntVar(&s.Buffers, "buffers", 65536, "packet buffers per NUMA node; each TAP holds about 256")
 	f.IntVar(&s.Workers, "workers", 0, "threads that move packets; 0: the main thread does")
+	f.StringVar(&s.WorkerCores, "worker-cores", "", "processors for the workers, one for each, such as 2-3,6 (default: VPP chooses)")
+	f.StringVar(&s.MainCore, "main-core", "", "processor of VPP's main thread (default: VPP chooses)")
 	f.StringVar(&s.Plugins, "plugin-path", "", "directory of VPP's plugins (default: VPP's own)")
 	f.StringVar(&s.Prefix, "shm-prefix", "", "prefix of shared memory, for a second VPP on the host")
 	f.StringVar(&o.extra, "extra-config", "", "file with further sections of startup.conf; may be absent")

@@ -176,12 +176,14 @@ func vppImage(work string) (imagepack.Image, error) {
 	if image.Files, err = binaries(dir); err != nil {
 		return image, err
 	}
-	shim := filepath.Join(work, "epollshim.so")
-	gcc := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-o", shim, "dataplane/vpp/epollshim/src/epollshim.c", "-ldl")
-	if out, err := gcc.CombinedOutput(); err != nil {
-		return image, fmt.Errorf("epollshim: %w: %s", err, out)
+	for _, name := range []string{"epollshim", "watchdogshim"} {
+		shim := filepath.Join(work, name+".so")
+		gcc := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-o", shim, "dataplane/vpp/"+name+"/src/"+name+".c", "-ldl")
+		if out, err := gcc.CombinedOutput(); err != nil {
+			return image, fmt.Errorf("%s: %w: %s", name, err, out)
+		}
+		image.Files = append(image.Files, imagepack.File{Path: "usr/lib/contiv/" + name + ".so", Source: shim})
 	}
-	image.Files = append(image.Files, imagepack.File{Path: "usr/lib/contiv/epollshim.so", Source: shim})
 	programs, err := vppFiles(bin)
 	if err != nil {
 		return image, err

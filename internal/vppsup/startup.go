@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -12,21 +13,25 @@ const (
 	minHeapMB, maxHeapMB   = 128, 1 << 20
 	minBuffers, maxBuffers = 4096, 16 << 20
 	maxWorkers             = 256
+	maxCore                = 8191
 	// bufferBytes is what a packet buffer takes: 2048 of data, and headers.
 	bufferBytes = 2496
 )
 
 // Settings are what startup.conf is made of.
 type Settings struct {
-	RunDir    string // of the sockets
-	HeapMB    int
-	Buffers   int // per NUMA node
-	Workers   int // threads that move packets; 0: the main thread does
-	Hugepages bool
-	Plugins   string // directory; empty: VPP's own
-	Prefix    string // of shared memory, for a second VPP on the host; empty: none
-	NICs      []NIC
-	Extra     string // further sections, as they are
+	RunDir  string // of the sockets
+	HeapMB  int
+	Buffers int // per NUMA node
+	Workers int // threads that move packets; 0: the main thread does
+	// WorkerCores are the processors of the workers, as a list of numbers and ranges, and MainCore is that of the main thread; empty:
+	// VPP chooses.
+	WorkerCores, MainCore string
+	Hugepages             bool
+	Plugins               string // directory; empty: VPP's own
+	Prefix                string // of shared memory, for a second VPP on the host; empty: none
+	NICs                  []NIC
+	Extra                 string // further sections, as they are
 }
 
 // APISocket is VPP's binary API.
@@ -54,6 +59,7 @@ func (s Settings) Validate() error {
 	within("--heap-mb", s.HeapMB, minHeapMB, maxHeapMB)
 	within("--buffers", s.Buffers, minBuffers, maxBuffers)
 	within("--workers", s.Workers, 0, maxWorkers)
+	errs = append(errs, s.validateCores())
 	const special = " \t\n{}" // in startup.conf
 	if !filepath.IsAbs(s.RunDir) || strings.ContainsAny(s.RunDir, special) {
 		errs = append(errs, fmt.Errorf("--run-dir %q: must be an absolute path without blanks", s.RunDir))
@@ -97,9 +103,7 @@ func (s Settings) Render() string {
 		page = "page-size default-hugepage"
 	}
 	section("buffers", page, fmt.Sprintf("buffers-per-numa %d", s.Buffers))
-	if s.Workers > 0 {
-		section("cpu", fmt.Sprintf("workers %d", s.Workers))
-	}
+	s.cpu(section)
 	// When the first ACL is put on an interface VPP takes memory for all the sessions that ACLs may ever have, 500 000 for each
 	// thread by default, and dies if there is not as much. Ours have none.
 	section("acl-plugin", "connection count max 1024", "connection hash buckets 1024")
@@ -108,6 +112,65 @@ func (s Settings) Render() string {
 		b.WriteString(extra + "\n")
 	}
 	return b.String()
+}
+
+// cpu says which threads VPP has, and where.
+func (s Settings) cpu(section func(string, ...string)) {
+	var lines []string
+	if s.MainCore != "" {
+		lines = append(lines, "main-core "+s.MainCore)
+	}
+	switch {
+	case s.Workers == 0:
+	case s.WorkerCores != "":
+		lines = append(lines, "corelist-workers "+s.WorkerCores)
+	default:
+		lines = append(lines, fmt.Sprintf("workers %d", s.Workers))
+	}
+	if len(lines) > 0 {
+		section("cpu", lines...)
+	}
+}
+
+// coreCount is how many processors a list such as 2-3,6 names.
+func coreCount(list string) (int, error) {
+	seen := map[int]bool{}
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		from, err := strconv.Atoi(first)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.Atoi(last)
+		}
+		if err != nil || from < 0 || to < from || to > maxCore {
+			return 0, fmt.Errorf("%q is neither a number nor a range of processors", part)
+		}
+		for n := from; n <= to; n++ {
+			if seen[n] {
+				return 0, fmt.Errorf("processor %d is named twice", n)
+			}
+			seen[n] = true
+		}
+	}
+	return len(seen), nil
+}
+
+// validateCores says what is wrong with the processors.
+func (s Settings) validateCores() error {
+	var errs []error
+	if s.MainCore != "" {
+		if n, err := coreCount(s.MainCore); err != nil || n != 1 {
+			errs = append(errs, fmt.Errorf("--main-core %q: must be the number of a processor", s.MainCore))
+		}
+	}
+	if s.WorkerCores != "" {
+		if n, err := coreCount(s.WorkerCores); err != nil {
+			errs = append(errs, fmt.Errorf("--worker-cores: %w", err))
+		} else if n != s.Workers {
+			errs = append(errs, fmt.Errorf("--worker-cores %s: names %d processors for %d workers", s.WorkerCores, n, s.Workers))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // dpdk gives VPP the PCI devices that it is to have; without any the plugin is off, since it takes what it finds.
@@ -120,9 +183,16 @@ func (s Settings) dpdk(section func(string, ...string)) {
 		if nic.Driver != DPDK {
 			continue
 		}
-		device := "dev " + nic.PCI
+		var options []string
 		if !strings.HasPrefix(nic.PCI, "0000:") { // VPP would leave the domain out of the name
-			device += " { name " + nic.Name + " }"
+			options = append(options, "name "+nic.Name)
+		}
+		if s.Workers > 1 { // a NIC with fewer keeps one
+			options = append(options, fmt.Sprintf("num-rx-queues %d", s.Workers))
+		}
+		device := "dev " + nic.PCI
+		if len(options) > 0 {
+			device += " { " + strings.Join(options, " ") + " }"
 		}
 		devices = append(devices, device)
 	}

@@ -107,14 +107,45 @@ func TestRender(t *testing.T) {
 	s.Hugepages, s.Workers, s.Extra = true, 2, "nat44 { max 1 }\n\n"
 	full := s.Render()
 	for _, want := range []string{
-		"dpdk {\n  uio-driver vfio-pci\n  dev 0000:00:08.0\n  dev 0001:af:1f.3 { name TenGigabitEthernet1/af/1f/3 }\n}\n", "page-size default-hugepage", "workers 2", "nat44 { max 1 }\n",
+		"dpdk {\n  uio-driver vfio-pci\n  dev 0000:00:08.0 { num-rx-queues 2 }\n" +
+			"  dev 0001:af:1f.3 { name TenGigabitEthernet1/af/1f/3 num-rx-queues 2 }\n}\n", "cpu {\n  workers 2\n}\n", "page-size default-hugepage", "workers 2", "nat44 { max 1 }\n",
 	} {
 		if !strings.Contains(full, want) {
 			t.Errorf("%q is missing in\n%s", want, full)
 		}
 	}
+	s.MainCore, s.WorkerCores = "1", "2-3"
+	if conf, want := s.Render(), "cpu {\n  main-core 1\n  corelist-workers 2-3\n}\n"; !strings.Contains(conf, want) {
+		t.Errorf("%q is missing in\n%s", want, conf)
+	}
 	if strings.Contains(full, "disable") || strings.Contains(full, "eth1") {
 		t.Errorf("DPDK is off, or has the kernel's NIC:\n%s", full)
+	}
+}
+
+// TestCores: each worker has one processor of the list.
+func TestCores(t *testing.T) {
+	for _, c := range []struct {
+		workers         int
+		cores, mainCore string
+		fault           string
+	}{
+		{workers: 0}, {workers: 3, cores: "2-3,6", mainCore: "1"}, {workers: 1, cores: "0"}, {workers: 2, mainCore: "0"},
+		{workers: 2, cores: "2-4", fault: "names 3 processors for 2 workers"},
+		{workers: 0, cores: "2", fault: "names 1 processors for 0 workers"},
+		{workers: 2, cores: "2,2", fault: "processor 2 is named twice"},
+		{workers: 2, cores: "3-2", fault: `"3-2" is neither`},
+		{workers: 2, cores: "2, 3", fault: `" 3" is neither`},
+		{workers: 2, cores: "2,3 }", fault: `"3 }" is neither`},
+		{workers: 1, cores: "1-99999999", fault: "is neither"},
+		{workers: 2, mainCore: "1-2", fault: "--main-core"}, {workers: 2, mainCore: "x", fault: "--main-core"},
+	} {
+		s := settings()
+		s.Workers, s.WorkerCores, s.MainCore = c.workers, c.cores, c.mainCore
+		err := s.Validate()
+		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func newSite(r *rig) *site {
 }
 
 func onSite(t *testing.T, run func(s *site)) {
-	for _, n := range workerCounts() {
+	for _, n := range shortCounts {
 		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) { run(newSite(newRig(t, vpptest.Options{Workers: n}))) })
 	}
 }

@@ -55,8 +55,8 @@ func newRig(t *testing.T, opts vpptest.Options) *rig {
 	return r
 }
 
-// workerCounts are the numbers of worker threads of VPP to test with: none, or also those of CONTIV_PLUGIN_WORKERS (such as "1 2"). On two
-// busy processors VPP's watchdog takes a worker that waits for the processor for a deadlock, and ends VPP.
+// workerCounts are the numbers of worker threads of VPP that long tests run with: none, or also those of CONTIV_PLUGIN_WORKERS
+// (such as "1 2").
 func workerCounts() []int {
 	counts := []int{0}
 	for _, text := range strings.Fields(os.Getenv("CONTIV_PLUGIN_WORKERS")) {
@@ -67,9 +67,12 @@ func workerCounts() []int {
 	return counts
 }
 
-// eachWorkers runs a test with each number of worker threads.
+// shortCounts are those that short tests run with.
+var shortCounts = [...]int{0, 1, 2}
+
+// eachWorkers runs a short test with each number of worker threads.
 func eachWorkers(t *testing.T, run func(r *rig)) {
-	for _, n := range workerCounts() {
+	for _, n := range shortCounts {
 		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) { run(newRig(t, vpptest.Options{Workers: n, Vhostshim: true})) })
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/vpp/epollshim"
+	"contiv.dev/vswitch/dataplane/vpp/watchdogshim"
 )
 
 //go:embed vhostshim/vhostshim.c
@@ -46,12 +47,16 @@ func (v *VPP) preloads(ctx context.Context) (string, error) {
 		libs = append(libs, lib)
 	}
 	if !v.opts.Stock {
-		lib, err := compile(ctx, "epollshim", epollshim.Source)
-		if err != nil && !errors.Is(err, exec.ErrNotFound) {
-			return "", err
-		}
-		if err == nil { // without a compiler VPP is as it comes
-			libs = append(libs, lib)
+		for _, shim := range []struct{ name, source string }{
+			{"epollshim", epollshim.Source}, {"watchdogshim", watchdogshim.Source},
+		} {
+			lib, err := compile(ctx, shim.name, shim.source)
+			if err != nil && !errors.Is(err, exec.ErrNotFound) {
+				return "", err
+			}
+			if err == nil { // without a compiler VPP is as it comes
+				libs = append(libs, lib)
+			}
 		}
 	}
 	return strings.Join(libs, ":"), nil

@@ -25,7 +25,7 @@ var ErrNoVPP = errors.New("real VPP not found (VPP_PREFIX or PATH)")
 type Options struct {
 	Netns           string        // name of the network namespace (ip netns) to run in
 	Vhostshim       bool          // stand in for /dev/vhost-net, for TAPs where the kernel has none
-	Stock           bool          // without epollshim, as VPP comes
+	Stock           bool          // without epollshim and watchdogshim, as VPP comes
 	HeapMB          int           // main heap; default 256
 	Buffers         int           // buffers per NUMA node; default 16384
 	Workers         int           // worker threads
@@ -239,8 +239,8 @@ func (v *VPP) run(ctx context.Context) error {
 	return nil
 }
 
-// prefer lets a VPP with worker threads go before others: VPP aborts when one does not get the processor for a second ("worker
-// thread deadlock"), which happens where tests of many packages run at once.
+// prefer lets a VPP with worker threads go before others: while one of its threads waits for the processor, the others wait for it,
+// and VPP as it comes aborts after a second (dataplane/vpp/watchdogshim).
 func (v *VPP) prefer() {
 	if v.opts.Workers > 0 {
 		_ = syscall.Setpriority(syscall.PRIO_PROCESS, v.proc.Pid, -15) // not everywhere is it allowed
