@@ -128,6 +128,32 @@ func TestFragments(t *testing.T) {
 	})
 }
 
+// VPP's own addresses: a ping in fragments is answered over IPv4; over IPv6 its fragments are dropped, and counted.
+func TestLocalFragments(t *testing.T) {
+	s := newSite(newRig(t, vpptest.Options{FewPlugins: []string{"af_packet", "ping"}}))
+	request := func(proto, kind uint8, from, to netip.Addr) []byte {
+		f := flow{proto, netip.AddrPortFrom(from, 0), netip.AddrPortFrom(to, 0)}
+		b := append([]byte{kind, 0, 0, 0, 0, 7, 0, 1}, make([]byte, 2000)...)
+		be.PutUint16(b[2:], f.checksum(b))
+		return ip(proto, from, to, b)
+	}
+	four := netip.MustParseAddr("10.1.1.1")
+	out := s.send(s.client, s.all, fragments(request(icmp4, 8, s.client.v4, four), 1, 1400)...)
+	if len(out[s.client.n]) == 0 {
+		s.Error("a ping in IPv4 fragments is not answered")
+	}
+	for _, to := range []string{"fd00:1:1::1", "ff02::1"} {
+		f := fragments(request(icmp6, 128, s.client.v6, netip.MustParseAddr(to)), 1, 1400)
+		before := s.counter("contiv-ip6-local-fragment", "fragment to an address of VPP")
+		if out := s.send(s.client, s.all, f...); len(out[s.client.n]) > 0 {
+			s.Errorf("a ping of %s in fragments is answered", to)
+		}
+		if n := s.counter("contiv-ip6-local-fragment", "fragment to an address of VPP") - before; n != len(f) {
+			s.Errorf("%s: %d of %d fragments are counted", to, n, len(f))
+		}
+	}
+}
+
 // A flood of fragments that never have a first one leaves buffers, and the other pods' fragments.
 func TestFragmentFlood(t *testing.T) {
 	onSite(t, func(s *site) {

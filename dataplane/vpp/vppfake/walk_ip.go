@@ -237,6 +237,10 @@ func (w *walk) special(i *iface, p Packet, via path) {
 
 // local is a packet for VPP itself: for a tunnel, or for whoever listens.
 func (w *walk) local(p Packet, t *fib) {
+	if w.cfg.Plugin && p.Frag != nil && p.Dst.Is6() {
+		w.contivDrop(nil, "IPv6 fragment to an address of VPP")
+		return
+	}
 	if w.decapsulate(p, t) {
 		return
 	}

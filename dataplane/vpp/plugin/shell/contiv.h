@@ -51,7 +51,8 @@ extern vlib_node_registration_t contiv_sweep_node, contiv_ip4_input_node;
   _ (ANSWERED, "answers to rejected packets")                                                                                    \
   _ (NO_BUFFER, "no buffer for an answer")                                                                                       \
   _ (FRAGMENT_WAITS, "fragments that waited for their first one")                                                                \
-  _ (FRAGMENT_LOST, "fragments without a first one, or too many")
+  _ (FRAGMENT_LOST, "fragments without a first one, or too many")                                                                \
+  _ (LOCAL_FRAGMENT, "IPv6 fragment to an address of VPP")
 
 typedef enum
 {
