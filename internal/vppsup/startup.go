@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"contiv.dev/vswitch/internal/vppsup/vppplugins"
 )
 
 // The limits of what may be asked for.
@@ -173,7 +175,8 @@ func (s Settings) validateCores() error {
 	return errors.Join(errs...)
 }
 
-// dpdk gives VPP the PCI devices that it is to have; without any the plugin is off, since it takes what it finds.
+// dpdk lists the plugins that VPP loads, and the PCI devices that it gets. Without a device DPDK is not loaded, since it takes what
+// it finds.
 func (s Settings) dpdk(section func(string, ...string)) {
 	var plugins, devices []string
 	if s.Plugins != "" {
@@ -196,12 +199,10 @@ func (s Settings) dpdk(section func(string, ...string)) {
 		}
 		devices = append(devices, device)
 	}
-	if len(devices) == 0 {
-		plugins = append(plugins, "plugin dpdk_plugin.so { disable }")
-	} else {
+	names := vppplugins.Names()
+	if len(devices) > 0 {
+		names = append(names, vppplugins.DPDK)
 		section("dpdk", append([]string{"uio-driver vfio-pci"}, devices...)...)
 	}
-	if len(plugins) > 0 {
-		section("plugins", plugins...)
-	}
+	section("plugins", append(plugins, vppplugins.Config(names...)...)...)
 }

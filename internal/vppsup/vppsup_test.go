@@ -89,14 +89,14 @@ nodeConfig:
 func TestRender(t *testing.T) {
 	plain := settings().Render()
 	for _, want := range []string{
-		"plugin dpdk_plugin.so { disable }", "page-size default\n", "buffers-per-numa 65536", "socket-name /run/vpp/api.sock", "main-heap-size 512M",
+		"plugin default { disable }\n", "plugin nat_plugin.so { enable }\n", "plugin contiv_plugin.so { enable }\n", "page-size default\n", "buffers-per-numa 65536", "socket-name /run/vpp/api.sock", "main-heap-size 512M",
 		"acl-plugin {\n  connection count max 1024\n",
 	} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("%q is missing in\n%s", want, plain)
 		}
 	}
-	for _, not := range []string{"dpdk {", "cpu {", "hugepage", "api-segment"} {
+	for _, not := range []string{"dpdk", "cpu {", "hugepage", "api-segment"} {
 		if strings.Contains(plain, not) {
 			t.Errorf("%q in\n%s", not, plain)
 		}
@@ -118,7 +118,7 @@ func TestRender(t *testing.T) {
 	if conf, want := s.Render(), "cpu {\n  main-core 1\n  corelist-workers 2-3\n}\n"; !strings.Contains(conf, want) {
 		t.Errorf("%q is missing in\n%s", want, conf)
 	}
-	if strings.Contains(full, "disable") || strings.Contains(full, "eth1") {
+	if !strings.Contains(full, "plugin dpdk_plugin.so { enable }") || strings.Contains(full, "eth1") {
 		t.Errorf("DPDK is off, or has the kernel's NIC:\n%s", full)
 	}
 }

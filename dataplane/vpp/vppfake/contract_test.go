@@ -73,8 +73,8 @@ func TestContractVPP(t *testing.T) {
 }
 
 // pluginSource is the source of a route that a plugin of VPP makes. VPP gives these numbers to plugins as it loads them, so they depend
-// on which plugins a VPP was built with.
-var pluginSource = regexp.MustCompile(`Src:3\d\b`)
+// on which plugins a VPP has and loads. VPP's own sources end at 22.
+var pluginSource = regexp.MustCompile(`Src:(2[3-9]|[3-9]\d)\b`)
 
 func anySource(text string) string { return pluginSource.ReplaceAllString(text, "Src:plugin") }
 

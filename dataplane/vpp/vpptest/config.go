@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"contiv.dev/vswitch/internal/vppsup/vppplugins"
 )
 
 // config is the startup.conf. No hugepages are needed or touched.
@@ -47,8 +49,8 @@ func (v *VPP) config() string {
 	return b.String()
 }
 
-// plugins finds VPP's plugins beside the binary, and says which to load: linux_cp and npt66 are off by default, dpdk wants
-// hugepages.
+// plugins finds VPP's plugins beside the binary, and says which to load: those of a node, and linux_cp and npt66 for what tests
+// say of VPP itself.
 func (v *VPP) plugins() []string {
 	var lines []string
 	prefix := filepath.Dir(filepath.Dir(v.bin))
@@ -75,7 +77,7 @@ func (v *VPP) plugins() []string {
 		}
 		return lines
 	}
-	lines = append(lines, "plugin dpdk_plugin.so { disable }")
+	lines = append(lines, vppplugins.Config(vppplugins.Names()...)...)
 	enable("linux_cp", "npt66")
 	return lines
 }

@@ -37,7 +37,7 @@ func TestConfig(t *testing.T) {
 	v := &VPP{opts: opts, bin: filepath.Join(prefix, "bin", "vpp"), dir: "/tmp/vpp-x", prefix: "p"}
 	for _, want := range []string{
 		"nodaemon", "socket-name /tmp/vpp-x/api.sock", "path " + plugins, "page-size default", "buffers-per-numa 1000",
-		"main-heap-size 128M", "workers 2", "per-node-counters on", "api-segment {\n  prefix p\n", "dpdk_plugin.so { disable }",
+		"main-heap-size 128M", "workers 2", "per-node-counters on", "api-segment {\n  prefix p\n", "plugin default { disable }",
 		"linux_cp_plugin.so { enable }", "logging {",
 	} {
 		if !strings.Contains(v.config(), want) {
