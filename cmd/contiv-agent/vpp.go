@@ -139,7 +139,7 @@ func (m *vppMover) start(a *agent) error {
 	if err := a.registry.Register(natCollector{m.natUsed}); err != nil {
 		return err
 	}
-	return a.registry.Register(vppCollector{m.conn, m.buffers, a.ipnet.SourcesChecked})
+	return a.registry.Register(vppCollector{m.conn, m.buffers, m.pool, a.ipnet.SourcesChecked})
 }
 
 // vppSilence is how long VPP may say nothing before it counts as frozen. Its main thread stands still while the kernel makes

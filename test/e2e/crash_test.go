@@ -107,7 +107,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 	}()
 	took := r.restart()
 	if n := r.writes(); n != 0 {
-		r.t.Errorf("a restart with nothing changed makes %.0f writes to the dataplane", n)
+		r.t.Errorf("a restart with nothing changed makes %.0f writes to the dataplane\n%s", n, r.requests())
 	}
 	ops := r.executed()
 	for i, op := range ops {

@@ -230,11 +230,51 @@ func (r *rig) writes() float64 {
 	return n
 }
 
-// quiet waits until nothing is written to VPP any more: the warm pool is full.
+// requests are what the agent has asked of VPP since it started.
+func (r *rig) requests() string {
+	r.t.Helper()
+	body, err := r.Get(r.ctx, "/metrics")
+	r.must(err)
+	var out strings.Builder
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "contiv_vpp_requests_total{") || strings.HasPrefix(line, "contiv_vpp_warm_pool{") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// poolFull waits until the warm pool has what it should: it takes a while to make an interface, and rests four times as long.
+func (r *rig) poolFull() {
+	r.t.Helper()
+	if r.mode.linux || r.mode.tap {
+		return
+	}
+	r.within(time.Minute, "the warm pool is full", func() error {
+		body, err := r.Get(r.ctx, "/metrics")
+		if err != nil {
+			return err
+		}
+		state := map[string]string{}
+		for line := range strings.Lines(body) {
+			if rest, ok := strings.CutPrefix(line, "contiv_vpp_warm_pool{state=\""); ok {
+				name, n, _ := strings.Cut(rest, "\"} ")
+				state[name] = strings.TrimSpace(n)
+			}
+		}
+		if len(state) != 2 || state["ready"] != state["wanted"] {
+			return fmt.Errorf("the pool has %v", state)
+		}
+		return nil
+	})
+}
+
+// quiet waits until nothing is written to VPP any more.
 func (r *rig) quiet() {
 	r.t.Helper()
+	r.poolFull()
 	last, since := r.writes(), time.Now()
-	r.within(20*time.Second, "VPP is left in peace", func() error {
+	r.within(20*time.Second, "nothing is written to VPP", func() error {
 		if n := r.writes(); n != last {
 			last, since = n, time.Now()
 		}

@@ -115,6 +115,9 @@ func (p *Pool) Ready() int {
 	return len(p.ready)
 }
 
+// Size is how many interfaces are kept ready.
+func (p *Pool) Size() int { return p.cfg.Size }
+
 // ClaimTap hands out a TAP if the pool has some like that.
 func (p *Pool) ClaimTap(spec vpp.TapSpec) (swIfIndex uint32, hostDev string, ok bool) {
 	if p.cfg.Veths != nil || spec.Normal() != p.cfg.Tap {
