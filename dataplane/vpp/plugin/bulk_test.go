@@ -20,13 +20,13 @@ func TestBulk(t *testing.T) {
 	for _, workers := range workerCounts() {
 		for _, options := range []string{"", "csum-offload", "gso"} {
 			t.Run(fmt.Sprintf("workers=%d,%s", workers, options), func(t *testing.T) {
-				bulk(newRig(t, vpptest.Options{Workers: workers, Vhostshim: true}), options)
+				bulkByService(newRig(t, vpptest.Options{Workers: workers, Vhostshim: true}), options)
 			})
 		}
 	}
 }
 
-func bulk(r *rig, options string) {
+func bulkByService(r *rig, options string) {
 	a, b := r.pod("a", options), r.pod("b", options)
 	r.network("10.1.0.0/16", contiv.CONTIV_CLASS_API_POD)
 	r.network("fd00:1::/32", contiv.CONTIV_CLASS_API_POD)

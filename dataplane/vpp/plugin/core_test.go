@@ -35,6 +35,7 @@ func TestCore(t *testing.T) {
 		"policy_test": {nil},
 		"fuzz":        {{"200000", "1"}, {"200000", "2"}, {"200000", "3"}},
 		"race":        {{"2"}},
+		"segment":     {{"2000", "1"}, {"2000", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(dir, name)

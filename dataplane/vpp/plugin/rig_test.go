@@ -25,17 +25,19 @@ import (
 // rig is a VPP with the plugin, and pods at it.
 type rig struct {
 	*testing.T
-	vpp  *vpptest.VPP
-	conn *core.Connection
-	api  contiv.RPCService
-	pods int
-	sent int
+	vpp   *vpptest.VPP
+	netns *testbed.Namespace // of VPP, if it has one of its own
+	conn  *core.Connection
+	api   contiv.RPCService
+	pods  int
+	sent  int
 }
 
 // port is where a pod, or the outside, is attached.
 type port struct {
 	*testbed.Namespace
 	index  interface_types.InterfaceIndex
+	device string // its name in VPP
 	v4, v6 netip.Addr
 }
 
@@ -113,8 +115,8 @@ func (r *rig) index(name string) interface_types.InterfaceIndex {
 	return 0
 }
 
-// tap attaches a namespace by a TAP; VPP's side has the first address of the networks, which are 10.1.n.0/24 and fd00:1:n::/64.
-func (r *rig) tap(name, options string) *port {
+// attach makes a namespace with addresses of the next networks, which are 10.1.n.0/24 and fd00:1:n::/64.
+func (r *rig) attach(name string) *port {
 	r.Helper()
 	r.pods++
 	n := r.pods
@@ -126,14 +128,26 @@ func (r *rig) tap(name, options string) *port {
 	if _, err := ns.Run(r.Context(), "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0"); err != nil {
 		r.Fatal(err)
 	}
-	p := &port{Namespace: ns, v4: netip.AddrFrom4([4]byte{10, 1, byte(n), 2}), v6: netip.MustParseAddr(fmt.Sprintf("fd00:1:%d::2", n))}
-	r.cli("create tap id %d host-ns %s host-if-name eth0 host-ip4-addr %s/24 host-ip4-gw 10.1.%d.1 host-ip6-addr %s/64 host-ip6-gw fd00:1:%d::1 %s",
-		n, ns.Path(), p.v4, n, p.v6, n, options)
-	iface := fmt.Sprintf("tap%d", n)
-	r.cli("set interface ip address %s 10.1.%d.1/24", iface, n)
-	r.cli("set interface ip address %s fd00:1:%d::1/64", iface, n)
+	return &port{Namespace: ns, v4: netip.AddrFrom4([4]byte{10, 1, byte(n), 2}), v6: netip.MustParseAddr(fmt.Sprintf("fd00:1:%d::2", n))}
+}
+
+// up gives an interface the first address of the networks made last.
+func (r *rig) up(p *port, iface string) {
+	r.Helper()
+	r.cli("set interface ip address %s 10.1.%d.1/24", iface, r.pods)
+	r.cli("set interface ip address %s fd00:1:%d::1/64", iface, r.pods)
 	r.cli("set interface state %s up", iface)
-	p.index = r.index(iface)
+	p.device, p.index = iface, r.index(iface)
+}
+
+// tap attaches a namespace by a TAP.
+func (r *rig) tap(name, options string) *port {
+	r.Helper()
+	p := r.attach(name)
+	n := r.pods
+	r.cli("create tap id %d host-ns %s host-if-name eth0 host-ip4-addr %s/24 host-ip4-gw 10.1.%d.1 host-ip6-addr %s/64 host-ip6-gw fd00:1:%d::1 %s",
+		n, p.Path(), p.v4, n, p.v6, n, options)
+	r.up(p, fmt.Sprintf("tap%d", n))
 	return p
 }
 

@@ -1,0 +1,510 @@
+/* Tests of segmentation: packets of all shapes are cut, and each segment is checked from scratch, byte by byte. Then damaged ones,
+ * which must not make the code read or write where it may not. segment [rounds [seed]]. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "../headers.h"
+
+#define check(cond, ...)                                                                                                         \
+  do                                                                                                                             \
+    if (!(cond))                                                                                                                 \
+      {                                                                                                                          \
+	fprintf (stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                                              \
+	fprintf (stderr, " " __VA_ARGS__);                                                                                        \
+	fprintf (stderr, "\n");                                                                                                  \
+	abort ();                                                                                                                \
+      }                                                                                                                          \
+  while (0)
+
+#define MAX_PACKET 70000
+
+static uint64_t state = 88172645463325252ull;
+
+static uint32_t
+rnd (uint32_t n)
+{
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (uint32_t) (state >> 20) % n;
+}
+
+/* ---- the reference: as the RFCs say it, a byte at a time ---- */
+
+static uint32_t
+ref_sum (const uint8_t *b, uint32_t n, uint32_t sum)
+{
+  for (uint32_t i = 0; i < n; i++)
+    {
+      sum += i & 1 ? b[i] : (uint32_t) b[i] << 8;
+      sum = (sum & 0xffff) + (sum >> 16);
+    }
+  return sum;
+}
+
+/* ref_l4 is 0xffff if the checksum of what lies at l4, len bytes, is right. */
+static uint32_t
+ref_l4 (const uint8_t *ip, bool ip6, const uint8_t *l4, uint32_t len, uint8_t proto)
+{
+  uint8_t pseudo[4] = { (uint8_t) (len >> 8), (uint8_t) len, 0, proto };
+  uint32_t sum = ip6 ? ref_sum (ip + 8, 32, 0) : ref_sum (ip + 12, 8, 0);
+  return ref_sum (l4, len, ref_sum (pseudo, 4, sum));
+}
+
+/* ---- packets ---- */
+
+typedef enum
+{
+  PLAIN,
+  VLAN,
+  QINQ,
+  VXLAN4,
+  VXLAN6,
+  SRV6,
+  IPIP,
+  N_SHAPES,
+} shape_t;
+
+typedef struct
+{
+  uint8_t data[MAX_PACKET];
+  uint32_t len, l3, l4, headers, payload;
+  bool ip6, ethernet;
+} packet_t;
+
+static void
+put (packet_t *k, const void *b, uint32_t n)
+{
+  memcpy (k->data + k->len, b, n);
+  k->len += n;
+}
+
+static void
+put_ethernet (packet_t *k, bool ip6, int vlans)
+{
+  uint8_t h[14];
+  for (int i = 0; i < 12; i++)
+    h[i] = (uint8_t) rnd (256);
+  cv_put16 (h + 12, vlans ? 0x8100 : ip6 ? 0x86dd : 0x0800);
+  put (k, h, 14);
+  for (; vlans; vlans--)
+    {
+      uint8_t tag[4] = { 0, 7 };
+      cv_put16 (tag + 2, vlans > 1 ? 0x8100 : ip6 ? 0x86dd : 0x0800);
+      put (k, tag, 4);
+    }
+}
+
+static void
+put_ip (packet_t *k, bool ip6, uint8_t proto, uint32_t extra, int extension)
+{
+  uint8_t h[60] = { 0 };
+  for (uint32_t i = 0; i < sizeof (h); i++)
+    h[i] = (uint8_t) rnd (256);
+  if (!ip6)
+    {
+      h[0] = (uint8_t) (0x40 | (5 + extra));
+      cv_put16 (h + 6, rnd (2) << 14);
+      h[9] = proto;
+      put (k, h, 20 + 4 * extra);
+      return;
+    }
+  h[0] = 0x60;
+  h[6] = extension >= 0 ? (uint8_t) extension : proto;
+  put (k, h, 40);
+  if (extension < 0)
+    return;
+  h[0] = proto;
+  h[1] = (uint8_t) extra;
+  for (uint32_t n = 0; n <= extra; n++)
+    put (k, n ? h + 20 : h, 8);
+}
+
+static void
+put_vxlan (packet_t *k)
+{
+  uint8_t h[16] = { 1, 2, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 10, 0 };
+  put (k, h, 16);
+}
+
+/* build makes a TCP packet with a payload, as VPP has it before it is cut: outer lengths and checksums are anything. */
+static void
+build (packet_t *k, shape_t shape, bool ip6, uint32_t payload, uint8_t flags)
+{
+  k->len = 0;
+  k->ip6 = ip6;
+  k->ethernet = true;
+  switch (shape)
+    {
+    case VXLAN4:
+    case VXLAN6:
+      put_ethernet (k, shape == VXLAN6, (int) rnd (2));
+      put_ip (k, shape == VXLAN6, 17, 0, -1);
+      put_vxlan (k);
+      break;
+    case SRV6:
+      put_ethernet (k, true, 0);
+      put_ip (k, true, ip6 ? 41 : 4, rnd (4), 43);
+      break;
+    case IPIP:
+      put_ethernet (k, false, 0);
+      put_ip (k, false, ip6 ? 41 : 4, 0, -1);
+      break;
+    default:
+      k->ethernet = shape != PLAIN || rnd (4);
+    }
+  if (k->ethernet && shape != SRV6 && shape != IPIP)
+    put_ethernet (k, ip6, shape == VLAN ? 1 : shape == QINQ ? 2 : 0);
+  k->l3 = k->len;
+  put_ip (k, ip6, 6, rnd (3), ip6 && rnd (3) == 0 ? (rnd (2) ? 0 : 60) : -1);
+  k->l4 = k->len;
+  uint8_t tcp[60];
+  for (uint32_t i = 0; i < sizeof (tcp); i++)
+    tcp[i] = (uint8_t) rnd (256);
+  uint32_t words = 5 + rnd (11);
+  tcp[12] = (uint8_t) (words << 4);
+  tcp[13] = flags;
+  put (k, tcp, words * 4);
+  k->headers = k->len;
+  if (k->len - k->l3 + payload > 65535)
+    payload = 65535 - (k->len - k->l3);
+  k->payload = payload;
+  for (uint32_t i = 0; i < payload; i++)
+    k->data[k->len++] = (uint8_t) rnd (256);
+  if (ip6)
+    cv_put16 (k->data + k->l3 + 4, k->len - k->l3 - 40);
+  else
+    cv_put16 (k->data + k->l3 + 2, k->len - k->l3);
+}
+
+/* ---- pieces: memory of their exact size, so that ASAN sees every byte beside them ---- */
+
+typedef struct
+{
+  cv_piece_t at[CV_PIECES + 8];
+  uint32_t n;
+} pieces_t;
+
+static void
+add_piece (pieces_t *s, const uint8_t *from, uint32_t len)
+{
+  s->at[s->n].data = malloc (len ? len : 1);
+  s->at[s->n].len = len;
+  if (from && len)
+    memcpy (s->at[s->n].data, from, len);
+  s->n++;
+}
+
+/* cut splits bytes into pieces, the first of which has at least so many. */
+static pieces_t
+cut (const uint8_t *from, uint32_t len, uint32_t first)
+{
+  pieces_t s = { .n = 0 };
+  uint32_t at = first < len ? first + rnd (rnd (2) ? 2048 : 9) : len, most = 1 + rnd (4000);
+  at = at < len ? at : len;
+  add_piece (&s, from, at);
+  if (len - at > (CV_PIECES - 2) * (most / 2))
+    most = len;
+  while (at < len)
+    {
+      uint32_t n = s.n + 1 == CV_PIECES ? len - at : most / 2 + rnd (most / 2 + 1);
+      if (rnd (20) == 0 && s.n < 40)
+	n = 0;
+      n = n < len - at ? n : len - at;
+      add_piece (&s, from ? from + at : NULL, n);
+      at += n;
+    }
+  return s;
+}
+
+static uint32_t
+join (const pieces_t *s, uint8_t *to)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->n; n += s->at[i++].len)
+    memcpy (to + n, s->at[i].data, s->at[i].len);
+  return n;
+}
+
+static void
+release (pieces_t *s)
+{
+  while (s->n)
+    free (s->at[--s->n].data);
+}
+
+/* ---- checks ---- */
+
+/* check_outside: lengths and checksums of the layers around, of a packet of len bytes. */
+static void
+check_outside (const cv_headers_t *h, const uint8_t *b, uint32_t len)
+{
+  for (int i = 0; i < h->n_layers; i++)
+    {
+      const cv_layer_t *l = &h->layers[i];
+      const uint8_t *ip = b + l->l3;
+      if (l->ip6)
+	check (cv_get16 (ip + 4) == len - l->l3 - 40);
+      else
+	check (cv_get16 (ip + 2) == len - l->l3 && ref_sum (ip, (ip[0] & 15) * 4u, 0) == 0xffff);
+      if (!l->udp)
+	continue;
+      check (cv_get16 (b + l->l4 + 4) == len - l->l4);
+      if (l->ip6)
+	check (ref_l4 (ip, true, b + l->l4, len - l->l4, 17) == 0xffff);
+      else
+	check (!b[l->l4 + 6] && !b[l->l4 + 7]);
+    }
+}
+
+static void
+check_segment (const packet_t *k, const cv_segmenter_t *s, const uint8_t *b, uint32_t len, uint32_t n, uint32_t gso_size)
+{
+  uint32_t at = n * gso_size, payload = len - k->headers;
+  bool last = n + 1 == s->n_segments;
+  const uint8_t *ip = b + k->l3, *tcp = b + k->l4, *was = k->data + k->l4;
+  check (payload == (last ? k->payload - at : gso_size), "segment %u of %u", n, s->n_segments);
+  check (!memcmp (b + k->headers, k->data + k->headers + at, payload));
+  check (ref_l4 (ip, k->ip6, tcp, len - k->l4, 6) == 0xffff, "segment %u: checksum", n);
+  check (cv_get32 (tcp + 4) == cv_get32 (was + 4) + at);
+  uint8_t flags = was[13];
+  if (!last)
+    flags &= (uint8_t) ~9;
+  if (n)
+    flags &= 0x7f;
+  check (tcp[13] == flags);
+  if (!k->ip6)
+    check (cv_get16 (ip + 4) == (uint16_t) (cv_get16 (k->data + k->l3 + 4) + n));
+  check_outside (&s->h, b, len);
+}
+
+static void
+segments (uint32_t rounds)
+{
+  static packet_t k;
+  static uint8_t got[MAX_PACKET];
+  for (uint32_t r = 0; r < rounds; r++)
+    {
+      static const uint32_t sizes[] = { 0, 1, 1398, 1399, 2796, 9001, 32767, 65535 };
+      uint32_t payload = rnd (2) ? sizes[rnd (8)] : rnd (20000), gso_size = 520 + rnd (2000);
+      build (&k, rnd (N_SHAPES), rnd (2), payload, (uint8_t) rnd (256));
+      if (rnd (8) == 0)
+	gso_size = 1 + rnd (9000);
+      pieces_t in = cut (k.data, k.len, k.headers);
+      cv_segmenter_t s;
+      cv_gso_t result = cv_segment_begin (&s, in.at, in.n, gso_size, k.ethernet);
+      uint32_t want = k.payload ? (k.payload - 1) / gso_size + 1 : 1;
+      if (want > CV_SEGMENTS)
+	check (result == CV_GSO_SIZE);
+      else
+	{
+	  check (result == (want == 1 ? CV_GSO_ONE : CV_GSO_OK), "%d", result);
+	  check (s.n_segments == want && s.h.headers == k.headers);
+	  for (uint32_t n = 0; n < want; n++)
+	    {
+	      uint32_t len = cv_segment_len (&s);
+	      pieces_t out = cut (NULL, len, k.headers);
+	      cv_segment_next (&s, out.at, out.n);
+	      check (join (&out, got) == len);
+	      check_segment (&k, &s, got, len, n, gso_size);
+	      release (&out);
+	    }
+	  check (cv_segment_len (&s) == 0);
+	}
+      release (&in);
+    }
+}
+
+/* A device that cuts by itself gets the sum of the pseudo header, and nothing else changes. */
+static void
+keep (void)
+{
+  static packet_t k;
+  static uint8_t got[MAX_PACKET];
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      cv_segmenter_t s;
+      build (&k, PLAIN, ip6, 30000, 0x10);
+      pieces_t in = cut (k.data, k.len, k.headers);
+      check (cv_segment_begin (&s, in.at, in.n, 1400, k.ethernet) == CV_GSO_OK && cv_segment_keep (&s));
+      join (&in, got);
+      uint8_t len[4] = { (uint8_t) ((k.len - k.l4) >> 8), (uint8_t) (k.len - k.l4), 0, 6 };
+      uint32_t pseudo = ref_sum (len, 4, ip6 ? ref_sum (got + k.l3 + 8, 32, 0) : ref_sum (got + k.l3 + 12, 8, 0));
+      check (cv_get16 (got + k.l4 + 16) == pseudo, "%x %x", cv_get16 (got + k.l4 + 16), pseudo);
+      memcpy (got + k.l4 + 16, k.data + k.l4 + 16, 2);
+      check (!memcmp (got, k.data, k.len));
+      release (&in);
+      build (&k, VXLAN4, ip6, 30000, 0x10);
+      in = cut (k.data, k.len, k.headers);
+      check (cv_segment_begin (&s, in.at, in.n, 1400, true) == CV_GSO_OK && !cv_segment_keep (&s));
+      release (&in);
+    }
+}
+
+/* An ICMP error made of a packet that stood for several, in a tunnel: only the tunnel is finished. */
+static void
+tunnels (void)
+{
+  static packet_t k;
+  static uint8_t got[MAX_PACKET];
+  for (int n = 0; n < 200; n++)
+    {
+      cv_segmenter_t s;
+      build (&k, n & 1 ? VXLAN6 : VXLAN4, false, rnd (3000), 0x10);
+      k.data[k.l3 + 9] = 1;
+      cv_layer_finish (&(cv_layer_t){ .l3 = (uint16_t) k.l3, .l4 = (uint16_t) k.l4 }, k.data, k.len);
+      pieces_t in = cut (k.data, k.len, k.headers);
+      check (cv_segment_begin (&s, in.at, in.n, 1400, true) == CV_GSO_ONE);
+      cv_tunnels_finish (&s);
+      check_outside (&s.h, got, join (&in, got));
+      release (&in);
+    }
+}
+
+/* ---- what comes from TAPs ---- */
+
+static cv_virtio_t
+honest (const packet_t *k, uint16_t gso_size)
+{
+  return (cv_virtio_t){ .flags = CV_VIRTIO_NEEDS_CSUM, .gso_type = k->ip6 ? CV_VIRTIO_TCP6 : CV_VIRTIO_TCP4, .gso_size = gso_size,
+			.hdr_len = (uint16_t) k->headers, .csum_start = (uint16_t) k->l4, .csum_offset = 16 };
+}
+
+static cv_gso_t
+take (const packet_t *k, const cv_virtio_t *v, uint32_t mtu, uint8_t *got)
+{
+  cv_headers_t h;
+  pieces_t in = cut (k->data, k->len, k->headers);
+  cv_gso_t result = cv_offload_take (in.at, in.n, v, mtu, &h);
+  if (result == CV_GSO_OK)
+    check (h.n_layers == 1 && h.layers[0].l3 == k->l3 && h.layers[0].l4 == k->l4 && h.headers == k->headers);
+  join (&in, got);
+  release (&in);
+  return result;
+}
+
+static void
+from_taps (void)
+{
+  static packet_t k;
+  static uint8_t got[MAX_PACKET];
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (shape_t shape = VLAN; shape <= QINQ; shape++)
+      {
+	build (&k, shape, ip6, 30000, 0x10);
+	uint32_t around = k.headers - k.l3;
+	cv_virtio_t v = honest (&k, 1398);
+	check (take (&k, &v, around + 1398, got) == CV_GSO_OK && !memcmp (got, k.data, k.len));
+	check (take (&k, &v, around + 1397, got) == CV_GSO_SIZE);
+	check (take (&k, &v, 0, got) == CV_GSO_OK);
+	v.gso_size = 7;
+	check (take (&k, &v, 0, got) == CV_GSO_SIZE);
+	v.gso_size = 0;
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+	v = honest (&k, 1398), v.csum_offset = 6;
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+	v = honest (&k, 1398), v.csum_start = 1;
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+	v = honest (&k, 1398), v.flags = 0;
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+	for (int type = 0; type < 256; type++)
+	  {
+	    v = honest (&k, 1398), v.gso_type = (uint8_t) type;
+	    check (take (&k, &v, 0, got) == (type == 0 ? CV_GSO_ONE : type == (ip6 ? 4 : 1) ? CV_GSO_OK : CV_GSO_MALFORMED));
+	  }
+	k.len--; /* the IP header counts more than there is */
+	v = honest (&k, 1398);
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+	k.len += 2;
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+	build (&k, shape, ip6, 1398, 0x10); /* one segment: the checksum is due */
+	cv_segmenter_t s;
+	v = honest (&k, 1398);
+	cv_piece_t piece = { k.data, k.len };
+	check (cv_segment_begin (&s, &piece, 1, 1398, true) == CV_GSO_ONE && cv_segment_keep (&s));
+	check (take (&k, &v, 0, got) == CV_GSO_ONE && ref_l4 (got + k.l3, ip6, got + k.l4, k.len - k.l4, 6) == 0xffff);
+	v.gso_type = 0;
+	check (take (&k, &v, 0, got) == CV_GSO_ONE && ref_l4 (got + k.l3, ip6, got + k.l4, k.len - k.l4, 6) == 0xffff);
+	v.csum_start = 0xffff;
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+	v = honest (&k, 0), v.gso_type = 0, v.csum_offset = 0xfff0;
+	check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+      }
+  build (&k, VXLAN4, false, 30000, 0x10); /* a pod's own tunnel: its kernel cuts that */
+  cv_virtio_t v = honest (&k, 1398);
+  check (take (&k, &v, 0, got) == CV_GSO_MALFORMED);
+}
+
+static void
+sums (void)
+{
+  static uint8_t b[9000];
+  for (uint32_t i = 0; i < sizeof (b); i++)
+    b[i] = (uint8_t) rnd (256);
+  for (int n = 0; n < 2000; n++)
+    {
+      uint32_t at = rnd (200), len = n < 600 ? (uint32_t) n : rnd (8000), split = rnd (len + 1);
+      uint16_t want = htons ((uint16_t) ~ref_sum (b + at, len, 0));
+      check (cv_sum_finish (cv_sum (b + at, len, 0)) == want, "%u bytes", len);
+      check (cv_sum_finish (cv_sum (b + at, split, 0) + cv_sum (b + at + split, len - split, split)) == want, "%u of %u bytes", split, len);
+    }
+  memset (b, 0xff, sizeof (b)); /* most carries */
+  check (cv_sum_finish (cv_sum (b, 8999, 0)) == htons ((uint16_t) ~ref_sum (b, 8999, 0)));
+}
+
+/* ---- damaged packets ---- */
+
+static void
+damaged (uint32_t rounds)
+{
+  static packet_t k;
+  for (uint32_t r = 0; r < rounds; r++)
+    {
+      build (&k, rnd (N_SHAPES), rnd (2), rnd (4000), (uint8_t) rnd (256));
+      for (uint32_t n = rnd (4); n; n--)
+	k.data[rnd (k.headers)] ^= (uint8_t) (1 << rnd (8));
+      if (rnd (3) == 0)
+	k.len = rnd (k.len) + 1;
+      pieces_t in = cut (k.data, k.len, rnd (4) ? k.headers : rnd (k.len));
+      cv_headers_t h;
+      cv_virtio_t v = honest (&k, (uint16_t) (rnd (2) ? 1400 : rnd (65536)));
+      switch (rnd (6))
+	{
+	case 0:
+	  v.csum_start = (uint16_t) rnd (65536), v.csum_offset = (uint16_t) rnd (65536);
+	  break;
+	case 1:
+	  v.gso_type = (uint8_t) rnd (256), v.flags = (uint8_t) rnd (256);
+	}
+      cv_offload_take (in.at, in.n, &v, rnd (2) * 1500, &h);
+      cv_segmenter_t s;
+      cv_gso_t result = cv_segment_begin (&s, in.at, in.n, v.gso_size, rnd (5) > 0);
+      if (result == CV_GSO_ONE)
+	cv_tunnels_finish (&s);
+      if (result == CV_GSO_OK && rnd (4) == 0)
+	cv_segment_keep (&s);
+      for (uint32_t len; result == CV_GSO_OK && (len = cv_segment_len (&s));)
+	{
+	  pieces_t out = cut (NULL, len, s.h.headers);
+	  cv_segment_next (&s, out.at, out.n);
+	  release (&out);
+	}
+      release (&in);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  uint32_t rounds = argc > 1 ? (uint32_t) atoi (argv[1]) : 3000;
+  if (argc > 2)
+    state += strtoull (argv[2], NULL, 0) * 0x9e3779b97f4a7c15ull;
+  sums ();
+  segments (rounds);
+  keep ();
+  tunnels ();
+  from_taps ();
+  damaged (rounds * 20);
+  puts ("ok");
+  return 0;
+}

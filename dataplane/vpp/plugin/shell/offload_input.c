@@ -1,0 +1,146 @@
+/* What comes from TAPs with offloads: a packet is whole, or one of several segments whose headers are known to be right. VPP's own
+ * reading of the virtio header is replaced. The node is on the device-input arc of each TAP, before everything else. */
+#include "offload.h"
+#include <vnet/feature/feature.h>
+#include <vnet/devices/virtio/virtio.h>
+
+vlib_error_desc_t contiv_offload_errors[CONTIV_N_OFFLOAD] = {
+#define _(name, text, severity) [CONTIV_##name] = { #name, text, VL_COUNTER_SEVERITY_##severity },
+  CONTIV_FOREACH_OFFLOAD (_)
+#undef _
+};
+
+/* The header that the kernel put before the frame is still there. */
+static_always_inline const vnet_virtio_net_hdr_v1_t *
+virtio_header (const vlib_buffer_t *b)
+{
+  return (const void *) (b->data + b->current_data - sizeof (vnet_virtio_net_hdr_v1_t));
+}
+
+/* take makes a packet that leaves something to a device one that VPP can carry. */
+static contiv_offload_t
+take (vlib_main_t *vm, vlib_buffer_t *b)
+{
+  const vnet_virtio_net_hdr_v1_t *v = virtio_header (b);
+  cv_virtio_t virtio = { v->flags, v->gso_type, v->hdr_len, v->gso_size, v->csum_start, v->csum_offset };
+  u32 mtu = vnet_sw_interface_get_mtu (vnet_get_main (), vnet_buffer (b)->sw_if_index[VLIB_RX], VNET_MTU_L3);
+  cv_piece_t pieces[CV_PIECES];
+  cv_headers_t h;
+  contiv_set_whole (b);
+  switch (cv_offload_take (pieces, contiv_pieces (vm, b, pieces), &virtio, mtu, &h))
+    {
+    case CV_GSO_ONE:
+      return CONTIV_COMPLETED;
+    case CV_GSO_OK:
+      contiv_set_large (b, &h, virtio.gso_size);
+      vnet_buffer_offload_flags_set (b, VNET_BUFFER_OFFLOAD_F_TCP_CKSUM);
+      return CONTIV_LARGE;
+    case CV_GSO_SIZE:
+      return CONTIV_OFFLOAD_SIZE;
+    default:
+      return CONTIV_OFFLOAD_MALFORMED;
+    }
+}
+
+static void
+trace (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_buffer_t *b, contiv_offload_t result)
+{
+  contiv_offload_trace_t *t = vlib_add_trace (vm, node, b, sizeof (*t));
+  *t = (contiv_offload_trace_t){ .sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX],
+				 .length = vlib_buffer_length_in_chain (vm, b),
+				 .gso_size = vnet_buffer2 (b)->gso_size,
+				 .result = result,
+				 .is_large = b->flags & VNET_BUFFER_F_GSO };
+}
+
+VLIB_NODE_FN (contiv_offload_input_node) (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
+{
+  vlib_buffer_t *buffers[VLIB_FRAME_SIZE], **b = buffers;
+  u16 nexts[VLIB_FRAME_SIZE];
+  u32 *from = vlib_frame_vector_args (frame), n = frame->n_vectors, counts[CONTIV_N_OFFLOAD] = { 0 };
+  vlib_get_buffers (vm, from, buffers, n);
+  for (u32 i = 0; i < n; i++, b++)
+    {
+      u32 next = 0;
+      contiv_offload_t result = CONTIV_N_OFFLOAD; /* nothing was due */
+      const vnet_virtio_net_hdr_v1_t *v = virtio_header (b[0]);
+      if (v->gso_type | (v->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
+	result = take (vm, b[0]);
+      if (result == CONTIV_OFFLOAD_MALFORMED || result == CONTIV_OFFLOAD_SIZE)
+	b[0]->error = node->errors[result]; /* error-drop counts it */
+      else
+	{
+	  vnet_feature_next (&next, b[0]);
+	  if (result != CONTIV_N_OFFLOAD)
+	    counts[result]++;
+	}
+      nexts[i] = (u16) next;
+      if (PREDICT_FALSE ((node->flags & VLIB_NODE_FLAG_TRACE) && (b[0]->flags & VLIB_BUFFER_IS_TRACED)))
+	trace (vm, node, b[0], result);
+    }
+  for (u32 i = 0; i < CONTIV_N_OFFLOAD; i++)
+    if (counts[i])
+      vlib_node_increment_counter (vm, node->node_index, i, counts[i]);
+  vlib_buffer_enqueue_to_next (vm, node, from, nexts, n);
+  return n;
+}
+
+VLIB_REGISTER_NODE (contiv_offload_input_node) = {
+  .name = "contiv-offload-input",
+  .vector_size = sizeof (u32),
+  .format_trace = format_contiv_offload_trace,
+  .n_errors = CONTIV_N_OFFLOAD,
+  .error_counters = contiv_offload_errors,
+  .n_next_nodes = 1,
+  .next_nodes = { [0] = "error-drop" },
+};
+
+VNET_FEATURE_INIT (contiv_offload_input, static) = { .arc_name = "device-input", .node_name = "contiv-offload-input" };
+
+/* ---- which interfaces have the nodes ---- */
+
+static bool
+is_tap (const vnet_hw_interface_t *hi)
+{
+  return hi->dev_class_index == virtio_device_class.index &&
+	 pool_elt_at_index (virtio_main.interfaces, hi->dev_instance)->type == VIRTIO_IF_TYPE_TAP;
+}
+
+/* Loopbacks give back to VPP what they are given. */
+static bool
+is_loopback (vnet_main_t *vnm, const vnet_hw_interface_t *hi)
+{
+  return !strcmp (vnet_get_device_class (vnm, hi->dev_class_index)->name, "Loopback");
+}
+
+/* Each interface has them from its start, so that no packet of several segments reaches a driver that cannot cut it. */
+static clib_error_t *
+contiv_offload_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
+{
+  const vnet_sw_interface_t *si = vnet_get_sw_interface (vnm, sw_if_index);
+  if (!is_add || si->type != VNET_SW_INTERFACE_TYPE_HARDWARE)
+    return 0;
+  const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnm, si->hw_if_index);
+  int rv = 0;
+  if (is_tap (hi))
+    rv = vnet_feature_enable_disable ("device-input", "contiv-offload-input", sw_if_index, 1, 0, 0);
+  if (!rv && !is_loopback (vnm, hi))
+    rv = vnet_feature_enable_disable ("interface-output", "contiv-offload-output", sw_if_index, 1, 0, 0);
+  return rv ? clib_error_return (0, "contiv: offload nodes of %v: %d", hi->name, rv) : 0;
+}
+
+VNET_SW_INTERFACE_ADD_DEL_FUNCTION (contiv_offload_add_del);
+
+u8 *
+format_contiv_offload_trace (u8 *s, va_list *args)
+{
+  CLIB_UNUSED (vlib_main_t * vm) = va_arg (*args, vlib_main_t *);
+  CLIB_UNUSED (vlib_node_t * node) = va_arg (*args, vlib_node_t *);
+  const contiv_offload_trace_t *t = va_arg (*args, contiv_offload_trace_t *);
+  s = format (s, "sw_if_index %u: %u bytes", t->sw_if_index, t->length);
+  if (t->is_large)
+    s = format (s, ", segments of %u", t->gso_size);
+  if (t->segments)
+    s = format (s, ", cut into %u", t->segments);
+  return t->result < CONTIV_N_OFFLOAD ? format (s, ", %s", contiv_offload_errors[t->result].desc) : s;
+}
