@@ -3,7 +3,11 @@
 SHELL       := /bin/bash
 export PATH := $(PATH):/usr/local/go/bin
 BIN         := bin
-GOFLAGS_STATIC := -trimpath -ldflags '-s -w'
+VERSION     ?= $(shell sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
+COMMIT      ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -dirty)
+# What internal/version has of the build; contiv-cni, which imports nothing of ours, has a copy in main.
+STAMP       := -X contiv.dev/vswitch/internal/version.release=$(VERSION) -X contiv.dev/vswitch/internal/version.commit=$(COMMIT) -X 'main.stamp=$(VERSION) ($(COMMIT))'
+GOFLAGS_STATIC := -trimpath -ldflags "-s -w $(STAMP)"
 SUDO        := $(if $(filter 0,$(shell id -u)),,sudo)
 # PKGS narrows test, race and bench: make test PKGS=./plugins/...
 PKGS        ?= ./...
@@ -86,7 +90,7 @@ vpp-api: ## regenerate the code of the VPP plugin's API (needs vpp-dev 25.10)
 
 .PHONY: images
 images: ## pack the container images into bin/images, without a container engine (docker/build.sh: with one)
-	go run ./hack/images
+	go run ./hack/images -commit '$(COMMIT)'
 
 .PHONY: dockerfiles
 dockerfiles: ## build docker/*.Dockerfile by buildah, twice, without a registry, and run what is in the images (root)

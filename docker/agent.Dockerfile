@@ -8,7 +8,10 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ENV CGO_ENABLED=0
-RUN go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o /out/ \
+# What the programs report as their version.
+ARG VERSION=devel
+ARG COMMIT=
+RUN go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X contiv.dev/vswitch/internal/version.release=${VERSION} -X contiv.dev/vswitch/internal/version.commit=${COMMIT} -X 'main.stamp=${VERSION} (${COMMIT})'" -o /out/ \
     ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-init ./cmd/contiv-ksr ./cmd/contiv-netctl \
     github.com/containernetworking/plugins/plugins/meta/portmap github.com/containernetworking/plugins/plugins/main/loopback
 

@@ -10,6 +10,8 @@ engine=${ENGINE:-$(command -v docker || command -v podman || command -v buildah 
 	exit 1
 }
 version=$(sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
+VERSION=${VERSION:-$version}
+COMMIT=${COMMIT:-$(git rev-parse --short=12 HEAD)}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH # docker's way; podman and buildah want a flag
 [ $# -gt 0 ] || set -- agent vpp
@@ -22,7 +24,7 @@ for image in "$@"; do
 	docker) set -- ;;
 	*) set -- --format oci --timestamp "$SOURCE_DATE_EPOCH" --ignorefile "docker/$image.Dockerfile.dockerignore" ;;
 	esac
-	for arg in GO_IMAGE DEBIAN_IMAGE NFTABLES_VERSION IPTABLES_VERSION VPP_VERSION FDIO_REPOSITORY FDIO_KEY_SHA256; do
+	for arg in VERSION COMMIT GO_IMAGE DEBIAN_IMAGE NFTABLES_VERSION IPTABLES_VERSION VPP_VERSION FDIO_REPOSITORY FDIO_KEY_SHA256; do
 		eval "value=\${$arg:-}"
 		grep -q "^ARG $arg=" "docker/$image.Dockerfile" || continue
 		[ -z "$value" ] || set -- "$@" --build-arg "$arg=$value"

@@ -6,7 +6,10 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o /out/ ./cmd/contiv-vpp-supervisor \
+# What the program reports as its version.
+ARG VERSION=devel
+ARG COMMIT=
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X contiv.dev/vswitch/internal/version.release=${VERSION} -X contiv.dev/vswitch/internal/version.commit=${COMMIT} -X 'main.stamp=${VERSION} (${COMMIT})'" -o /out/ ./cmd/contiv-vpp-supervisor \
  && gcc -O2 -shared -fPIC -o /out/epollshim.so dataplane/vpp/epollshim/src/epollshim.c -ldl \
  && gcc -O2 -shared -fPIC -o /out/watchdogshim.so dataplane/vpp/watchdogshim/src/watchdogshim.c -ldl
 # The key by which FD.io signs its packages; a release gives its sum, too.

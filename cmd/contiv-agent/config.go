@@ -67,7 +67,7 @@ func (a *agent) warnOfInterconnect(conf *contivconf.Config, networks []contivcon
 		return // it is not known yet
 	}
 	if cidr, nic, found := conf.InterconnectOf(networks, uplink); found {
-		a.log.Warn("nodeInterconnectCIDR overlaps with the network of another NIC: unless VPP's NIC is on the same wire, pods cannot reach "+
+		a.log.Warn("nodeInterconnectCIDR overlaps with the network of another NIC: unless VPP's NIC is on the same network, pods cannot reach "+
 			"that network; choose another nodeInterconnectCIDR", "nodeInterconnectCIDR", cidr, "nic", nic.Interface, "network",
 			nic.Address.Masked())
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
@@ -24,19 +24,20 @@ type diagOptions struct {
 }
 
 func (o *diagOptions) register(f *pflag.FlagSet) {
-	f.BoolVar(&o.cliWrite, "vpp-cli-write", false, "let authorised callers of the REST API change VPP by its command line")
-	f.StringVar(&o.caFile, "http-ca", "", "CA certificate by which contiv-netctl on this node knows the agents of others "+
+	f.BoolVar(&o.cliWrite, "vpp-cli-write", false, "authorised callers of the REST API may change VPP through its command line")
+	f.StringVar(&o.caFile, "http-ca", "", "CA certificate by which contiv-netctl on this node verifies the agents of other nodes "+
 		"(default: --http-cert)")
 }
 
 // registerDiagnosis serves contiv-netctl and makes the metrics of interfaces.
 func (a *agent) registerDiagnosis() error {
 	a.stats = statscollector.NewPlugin(a.opts.nodeName, a.kube != nil, a.http, a.logger("statscollector"))
+	build := version.Get()
 	deps := diag.Deps{
 		Log: a.log.With("component", "diag"), HTTP: a.http, Ready: a.ready, Pods: a.diagPods, Check: a.dataplane.checkAll,
 		PodTable: a.conf.Routing().PodVRFID,
 		Info: diag.AgentInfo{
-			Node: a.opts.nodeName, Dataplane: a.opts.dataplane, Version: version(), Started: time.Now().UTC().Format(time.RFC3339),
+			Node: a.opts.nodeName, Dataplane: a.opts.dataplane, Version: build.Version, Commit: build.Commit, Go: build.Go, Started: time.Now().UTC().Format(time.RFC3339),
 			Transport: string(a.conf.Routing().NodeToNodeTransport), CLIWrite: a.opts.diag.cliWrite,
 			Access: diag.Access{
 				Address: a.opts.http.Address, TLS: a.opts.http.CertFile != "", CAFile: a.opts.diag.caFile,
@@ -49,6 +50,7 @@ func (a *agent) registerDiagnosis() error {
 	}
 	if m, ok := a.dataplane.mover.(*vppMover); ok && m.fake == nil {
 		deps.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
+		deps.VPP = func(ctx context.Context) *diag.VPPInfo { return a.vppVersion(ctx, m) }
 		deps.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
 		deps.Check = a.checkVPP(vpp.NewTypedRoutes(m.conn))
 	}
@@ -70,19 +72,19 @@ func (a *agent) measureProgramming() (func(api.Event, time.Time, time.Time, erro
 	return p.EventHandled, nil
 }
 
-// version is the module's version and the commit that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+// vppVersion says which VPP is connected; nil while there is none.
+func (a *agent) vppVersion(ctx context.Context, m *vppMover) *diag.VPPInfo {
+	state := m.conn.State()
+	if !state.Connected() {
+		return nil
 	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value[:min(12, len(s.Value))]
-		}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	plugin, err := m.plugin.Version(ctx)
+	if err != nil {
+		a.log.Debug("the version of VPP's plugin is unknown", "error", err)
 	}
-	return v
+	return &diag.VPPInfo{Version: state.Version, Plugin: plugin}
 }
 
 // diagPods are the current attachments.

@@ -80,7 +80,7 @@ func (h *hostLinks) judge(ctx context.Context, told string) string {
 		return ""
 	}
 	if text := err.Error(); text != told {
-		h.log.Warn("the node has come into a network of contiv.conf; the agent would not start like this", "error", err)
+		h.log.Warn("the node has a new address in a network of contiv.conf; an agent that starts now would reject it", "error", err)
 		return text
 	}
 	return told

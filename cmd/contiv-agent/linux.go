@@ -91,7 +91,7 @@ func (m *linuxMover) start(a *agent) error {
 		// Reports end when the driver does.
 		release := context.AfterFunc(ctx, func() {
 			if err := m.close(); err != nil {
-				a.log.Warn("the Linux driver does not end", "error", err)
+				a.log.Warn("the Linux driver does not stop", "error", err)
 			}
 		})
 		defer release()

@@ -25,9 +25,9 @@ type natOptions struct {
 }
 
 func (o *natOptions) register(f *pflag.FlagSet) {
-	f.Uint32Var(&o.sessions, "nat-sessions", 0, "NAT sessions that each of VPP's workers may have; counts when VPP starts "+
+	f.Uint32Var(&o.sessions, "nat-sessions", 0, "limit of NAT sessions for each worker of VPP; applied when VPP starts "+
 		"(0: VPP's default)")
-	f.DurationVar(&o.udp, "nat-udp-timeout", 0, "silence after which VPP may forget a UDP session (0: VPP's default)")
+	f.DurationVar(&o.udp, "nat-udp-timeout", 0, "idle time after which VPP may remove a UDP session (0: VPP's default)")
 	f.DurationVar(&o.tcp, "nat-tcp-timeout", 0, "the same for an established TCP connection")
 	// VPP's own 240 s would be in the way of clients that use a port again: an answer is known by backend, client and port, so
 	// that a closed connection to a service takes the answers of a new one directly to the same backend.

@@ -55,11 +55,11 @@ func defaultOptions() *options {
 }
 
 func (o *options) register(f *pflag.FlagSet) {
-	f.StringVar(&o.config, "config", o.config, "contiv.conf; defaults hold without one")
-	f.StringVar(&o.controllerConfig, "controller-config", "", "controller.conf: retries, healing and the event history; defaults hold "+
-		"without one")
+	f.StringVar(&o.config, "config", o.config, "contiv.conf; without it, all defaults apply")
+	f.StringVar(&o.controllerConfig, "controller-config", "", "controller.conf: retries, healing and the event history; without it, "+
+		"all defaults apply")
 	f.StringVar(&o.nodeName, "node-name", o.nodeName, "name of this node (default: MICROSERVICE_LABEL, else the host name)")
-	f.StringVar(&o.runDir, "run-dir", o.runDir, "sockets and the records of attached pods; must not outlive a reboot")
+	f.StringVar(&o.runDir, "run-dir", o.runDir, "sockets and the records of attached pods; must be empty after a reboot")
 	f.StringVar(&o.dataDir, "data-dir", o.dataDir, "embedded etcd and the local copy of the cluster's state")
 	f.StringVar(&o.dataplane, "dataplane", o.dataplane, "vpp, linux (the kernel's own stack), fake (for trials: no packet moves), or auto: "+
 		"vpp where its socket is, else linux")
@@ -67,11 +67,11 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.cniSocket, "cni-socket", o.cniSocket, "socket for contiv-cni (default: <run-dir>/cni.sock)")
 	daemon.RegisterHTTP(f, &o.http, "the REST API")
 	o.diag.register(f)
-	daemon.RegisterEtcd(f, &o.etcd, "external etcd, comma separated; without, etcd is embedded")
+	daemon.RegisterEtcd(f, &o.etcd, "external etcd, comma separated; without it, the agent embeds an etcd")
 	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
 	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
-		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, to which contiv-ksr writes")
+		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, where contiv-ksr writes")
 	daemon.RegisterKubernetes(f, &o.kubernetes.api)
 	o.services.register(f)
 	o.nat.register(f)

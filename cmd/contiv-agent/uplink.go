@@ -45,7 +45,7 @@ func (a *agent) newUplinks() {
 	}
 	before, err := u.store.LoadOwn(uplinkKey)
 	if err != nil {
-		u.log.Warn("which NIC was the uplink before is not known", "error", err)
+		u.log.Warn("the previous uplink is unknown", "error", err)
 	}
 	u.wanted.Before = string(before)
 	a.uplinks = u
@@ -99,7 +99,7 @@ func answerOf(name string, err error) string {
 // tell logs another answer than before, and remembers a NIC for the next agent. It needs mu.
 func (u *uplinks) tell(found string, err error) {
 	if err != nil {
-		u.log.Warn("this node has no uplink: it reaches no other node, and its pods have to wait", "error", err)
+		u.log.Warn("this node has no uplink: it reaches no other node, and new pods wait", "error", err)
 		return
 	}
 	u.log.Info("uplink", "nic", found, "by", u.wanted.Uplink.String())
@@ -108,7 +108,7 @@ func (u *uplinks) tell(found string, err error) {
 	}
 	u.wanted.Before = found
 	if err := u.store.SaveOwn(uplinkKey, []byte(found)); err != nil {
-		u.log.Warn("which NIC is the uplink is not remembered; another one that fits, too, would stop the next agent", "error", err)
+		u.log.Warn("the uplink is not recorded; a second matching NIC would stop the next agent", "error", err)
 	}
 }
 

@@ -166,7 +166,7 @@ func (m *vppMover) await(log *slog.Logger) {
 	select {
 	case <-connected:
 	case <-time.After(vppPatience):
-		log.Warn("VPP is not there yet; starting without", "error", m.alive())
+		log.Warn("VPP is not running yet; starting without it", "error", m.alive())
 	}
 }
 

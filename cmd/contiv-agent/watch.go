@@ -29,8 +29,8 @@ type watchOptions struct {
 }
 
 func (o *watchOptions) register(f *pflag.FlagSet) {
-	f.BoolVar(&o.on, "datapath-watch", true, "look whether packets get through; without it, readiness only says that processes run")
-	f.BoolVar(&o.heal, "datapath-repair", true, "repair what the watch finds; without it, what is wrong is only told")
+	f.BoolVar(&o.on, "datapath-watch", true, "check whether packets get through; without it, readiness only says that processes run")
+	f.BoolVar(&o.heal, "datapath-repair", true, "repair what the watch finds; without it, problems are only reported")
 }
 
 // conditionDataPath is the condition of the node by which Kubernetes is told.

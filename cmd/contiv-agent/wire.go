@@ -15,8 +15,10 @@ import (
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
@@ -36,6 +38,7 @@ import (
 type agent struct {
 	opts     *options
 	log      *slog.Logger
+	ring     *logs.Ring
 	jobs     *lifecycle.Group
 	registry *prometheus.Registry
 	http     *httpapi.Server
@@ -74,16 +77,19 @@ func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
-	log, err := daemon.NewLogger(opts.logLevel)
+	ring := logs.NewRing(logs.DefaultLines)
+	log, err := daemon.NewLogger(opts.logLevel, ring)
 	if err != nil {
 		return err
 	}
+	log.Info("contiv-agent is starting", append(version.Get().Attrs(), "node", opts.nodeName, "dataplane", opts.dataplane)...)
+	kube.UseLogger(log)
 	// Jobs end when the agent stops them, in order, and not all at once with ctx.
 	a := &agent{
-		opts: opts, log: log, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry(),
+		opts: opts, log: log, ring: ring, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry(),
 		label: servicelabel.Label(opts.nodeName),
 	}
-	return daemon.Run(ctx, a, a.jobs, func() {
+	return daemon.Run(ctx, log, a, a.jobs, func() {
 		log.Info("agent started", "node", opts.nodeName, "dataplane", opts.dataplane, "cni", opts.cniSocket,
 			"rest", opts.http.Address)
 	})
@@ -121,7 +127,8 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	a.nodesync = nodesync.NewPlugin(nodesync.UseDeps(func(d *nodesync.Deps) {
 		d.Log, d.ServiceLabel, d.EventLoop, d.DB = a.logger("nodesync"), a.label, a.controller, a.db
 	}), nodesync.UsePreferredID(func() (uint32, bool) { return nodesync.RememberedID(a.db.before, a.opts.nodeName) }),
-		nodesync.UseIdentity(a.db.local), nodesync.UseHTTP(a.http), nodesync.UseKubernetes(a.kube.current))
+		nodesync.UseIdentity(a.db.local), nodesync.UseHTTP(a.http), nodesync.UseKubernetes(a.kube.current),
+		nodesync.UseVersion(version.Get().String()))
 	if err := a.nodesync.Init(); err != nil {
 		return err
 	}
@@ -189,6 +196,7 @@ func (a *agent) newController() (*controller.Controller, error) {
 
 // Start sets everything going, from the dataplane up; requests are taken last.
 func (a *agent) Start() error {
+	a.ring.Register(a.http)
 	daemon.ServeHealth(a.http, a.registry, a.alive, a.ready)
 	if err := a.dataplane.start(a); err != nil {
 		return fmt.Errorf("dataplane: %w", err)

@@ -19,14 +19,22 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/version"
 )
 
+// stamp is the version, set by the linker as that of internal/version is.
+var stamp = "devel"
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		fmt.Println("contiv-cni", stamp)
+		return
+	}
 	p := &plugin{ask: askAgent, appendLog: appendLine, stdout: os.Stdout}
 	skel.PluginMainFuncs(p.funcs(context.Background()), version.PluginSupports("0.3.1", "0.4.0", "1.0.0", "1.1.0"),
-		"contiv-cni: the CNI plugin of Contiv; it is executed by the container runtime")
+		"contiv-cni "+stamp+": the CNI plugin of Contiv; it is executed by the container runtime")
 }

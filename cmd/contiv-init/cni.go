@@ -56,15 +56,15 @@ func cniCommand(c *common) *cobra.Command {
 	f.StringVar(&i.Source, "source", "/usr/local/bin", "where the plugins come from")
 	f.StringSliceVar(&i.Binaries, "binaries", []string{"contiv-cni", "loopback", "portmap"}, "the plugins")
 	f.StringVar(&i.List.Version, "cni-version", "1.0.0",
-		"the oldest CNI version to accept; runtimes take the newest that they know")
+		"the oldest CNI version to accept; runtimes use the newest that they support")
 	f.StringVar(&i.List.AgentSocket, "agent-cni-socket", "/run/contiv/cni.sock", "the agent's CNI socket, as the host has it")
 	f.BoolVar(&i.List.Portmap, "portmap", true, "host ports by the portmap plugin")
 	f.BoolVar(&i.List.MasqueradeAll, "portmap-masquerade", false,
 		"clients of host ports appear with the node's address, as they must where VPP has the uplink")
 	f.StringVar(&o.rest, "agent-socket", "/run/contiv/rest.sock", "the agent's REST socket")
-	f.DurationVar(&o.interval, "interval", 10*time.Second, "how often to look whether all is still in place")
+	f.DurationVar(&o.interval, "interval", 10*time.Second, "how often to check that everything is still in place")
 	f.BoolVar(&o.condition, "node-condition", true,
-		"tell the API server when the node's network is there (NetworkUnavailable=False)")
+		"report to the API server when the node's network is available (NetworkUnavailable=False)")
 	return cmd
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"contiv.dev/vswitch/internal/environ"
 	"contiv.dev/vswitch/internal/kube"
+	"contiv.dev/vswitch/internal/logs"
+	"contiv.dev/vswitch/internal/version"
 )
 
 // errLacking: the node lacks something; it has been said what.
@@ -45,9 +47,10 @@ type common struct {
 }
 
 func newCommand() *cobra.Command {
-	c := &common{log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	c := &common{log: logs.New(os.Stderr, slog.LevelInfo, nil)}
 	cmd := &cobra.Command{
 		Use: "contiv-init", Short: "Installs what the vswitch needs on a node", SilenceUsage: true, SilenceErrors: true,
+		Version: version.Get().String(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Name() == "agent" { // which becomes the agent, whose variables are there, too: it checks them itself
 				return nil
@@ -55,6 +58,7 @@ func newCommand() *cobra.Command {
 			return environ.Check(nil, os.Environ())
 		},
 	}
+	cmd.SetVersionTemplate(version.Template)
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the API server (default: the pod's service account)")
 	f.StringVar(&c.server, "kubernetes-server", os.Getenv("CONTIV_KUBERNETES_SERVER"),

@@ -54,17 +54,17 @@ func preflightCommand(c *common) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.dataplane, "dataplane", "linux", "vpp or linux")
-	f.StringVar(&o.config, "config", "", "contiv.conf; defaults hold without one")
+	f.StringVar(&o.config, "config", "", "contiv.conf; without it, all defaults apply")
 	f.IntVar(&o.wants.Settings.HeapMB, "heap-mb", 512, "VPP's main heap")
 	f.IntVar(&o.wants.Settings.Buffers, "buffers", 65536, "VPP's packet buffers per NUMA node")
 	f.StringVar(&o.wants.Hugepages, "hugepages", vppsup.HugepagesAuto, "packet buffers in hugepages: on, off or auto")
-	f.Int64Var(&o.limit, "hugepages-limit-mb", -1, "what VPP's container may take of the node's hugepages; -1: no limit")
+	f.Int64Var(&o.limit, "hugepages-limit-mb", -1, "how much of the node's hugepages VPP's container may use; -1: no limit")
 	f.StringVar(&o.rest, "http", "127.0.0.1:9999", "address of the agent's REST API")
 	f.StringVar(&o.places.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "the runtime's CNI configurations")
 	f.StringVar(&o.wants.Conflist, "conflist", "10-contiv.conflist", "name of ours among them")
-	f.StringVar(&o.places.AgentSocket, "agent-socket", "/run/contiv/rest.sock", "the agent's, to know whether it runs already")
-	f.StringVar(&o.places.VPPSocket, "vpp-socket", "/run/vpp/api.sock", "VPP's, to know whether it runs already")
-	f.BoolVar(&o.report, "report", false, "tell the API server: an Event, and the condition "+conditionPreflight+" of the node")
+	f.StringVar(&o.places.AgentSocket, "agent-socket", "/run/contiv/rest.sock", "the agent's socket, to detect a running agent")
+	f.StringVar(&o.places.VPPSocket, "vpp-socket", "/run/vpp/api.sock", "VPP's socket, to detect a running VPP")
+	f.BoolVar(&o.report, "report", false, "report to the API server: an Event, and the condition "+conditionPreflight+" of the node")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	if o.report {
 		// Whether pods can be served is not the API server's to decide.
 		if err := o.tell(cmd.Context(), found); err != nil {
-			o.log.Warn("the result is not in the cluster", "error", err)
+			o.log.Warn("the result cannot be reported to the API server", "error", err)
 		}
 	}
 	if preflight.Failed(found) {

@@ -40,8 +40,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	daemon.RegisterKubernetes(f, &o.kubernetes)
 	daemon.RegisterEtcd(f, &o.etcd, "the etcd that the agents use, comma separated")
 	daemon.RegisterHTTP(f, &o.http, "/liveness, /readiness and /metrics")
-	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "how long a leader that died keeps the other replicas waiting")
-	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often all of the state in etcd is compared")
+	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "how long the other replicas wait after the leader failed")
+	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often the whole state in etcd is compared")
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 

@@ -15,7 +15,9 @@ import (
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/relay"
+	"contiv.dev/vswitch/internal/version"
 )
 
 // stopTimeout bounds an orderly stop.
@@ -25,6 +27,7 @@ const stopTimeout = 10 * time.Second
 type ksr struct {
 	opts     *options
 	log      *slog.Logger
+	ring     *logs.Ring
 	jobs     *lifecycle.Group
 	registry *prometheus.Registry
 	http     *httpapi.Server
@@ -38,12 +41,15 @@ func run(ctx context.Context, opts *options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
-	log, err := daemon.NewLogger(opts.logLevel)
+	ring := logs.NewRing(logs.DefaultLines)
+	log, err := daemon.NewLogger(opts.logLevel, ring)
 	if err != nil {
 		return err
 	}
-	k := &ksr{opts: opts, log: log, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry()}
-	return daemon.Run(ctx, k, k.jobs, func() {
+	log.Info("contiv-ksr is starting", version.Get().Attrs()...)
+	kube.UseLogger(log)
+	k := &ksr{opts: opts, log: log, ring: ring, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry()}
+	return daemon.Run(ctx, log, k, k.jobs, func() {
 		log.Info("contiv-ksr started", "name", opts.name, "etcd", strings.Join(opts.etcd.Endpoints, ","))
 	})
 }
@@ -75,6 +81,7 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 
 // Start sets everything going.
 func (k *ksr) Start() error {
+	k.ring.Register(k.http)
 	daemon.ServeHealth(k.http, k.registry, func() error { return nil }, k.ready)
 	if err := k.http.Start(k.jobs); err != nil {
 		return err

@@ -111,7 +111,7 @@ type checkReport struct {
 
 func (n *netctl) check() *cobra.Command {
 	return &cobra.Command{
-		Use: "check", Short: "Compare all nodes' views, and each dataplane with what is programmed", Args: cobra.NoArgs,
+		Use: "check", Short: "Compare the nodes with each other, and each dataplane with its configuration", Args: cobra.NoArgs,
 		Long: "check compares what nodes say of each other (IDs, tunnel ends, ARP and forwarding entries, routes to pods), of " +
 			"their pods " +
 			"(runtime, addresses, dataplane, Kubernetes), and what is in each dataplane with what was programmed. It changes " +

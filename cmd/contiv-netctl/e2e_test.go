@@ -47,7 +47,7 @@ func (w *world) common() {
 	w.until(true, []string{"ping", "a", "c", "-6"}, "3 sent, 3 answered")
 	w.want(true, []string{"ping", "c", "a", "-c", "1"}, "1 sent, 1 answered")
 	w.want(true, []string{"ping", first, "c", "-c", "1"}, "1 sent, 1 answered")
-	w.want(false, []string{"trace", first, "c"}, "trace begins at a pod")
+	w.want(false, []string{"trace", first, "c"}, "the trace source must be a pod")
 	w.want(false, []string{"ping", "nobody", "c"}, "no connected pod")
 	w.want(false, []string{"ping", "a", "c", "--proto", "tcp", "--port", "81", "-c", "1"}, "connection refused")
 	w.until(true, []string{"check"}, "0 findings")
@@ -271,7 +271,7 @@ func TestLinux(t *testing.T) {
 	// The driver repairs at once what it can; what it cannot is found.
 	pod := w.c.IPs[0].String()
 	w.faults([]fault{{
-		name: "somebody else's route", check: "there is no route to pod default/c", trace: "a blackhole route",
+		name: "another program's route", check: "there is no route to pod default/c", trace: "a blackhole route",
 		plant: func() { w.node(1, "ip route replace blackhole "+pod) }, undo: func() { w.node(1, "ip route del blackhole "+pod) },
 	}})
 	w.cut()

@@ -19,6 +19,7 @@ import (
 
 	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/internal/version"
 )
 
 func main() {
@@ -47,16 +48,16 @@ func newCommand() *cobra.Command {
 	n := &netctl{}
 	root := &cobra.Command{
 		Use:   "contiv-netctl",
-		Short: "Look into the network of a cluster",
-		Long: "contiv-netctl asks the agent of this node, on its root-only socket, and through what that knows the agents of all " +
-			"other nodes.\nThe exit status is 1 when something went wrong, when check found a fault, or when ping or trace lost a " +
-			"packet.",
-		SilenceUsage: true, SilenceErrors: true,
+		Short: "Inspect and test the network of a cluster",
+		Long: "contiv-netctl asks the agent of this node on its socket, as root, and the agents of other nodes over TLS.\n" +
+			"The exit status is 1 when a command fails, when check finds a fault, or when ping or trace lose a packet.",
+		SilenceUsage: true, SilenceErrors: true, Version: version.Get().String(),
 		PersistentPreRunE: func(*cobra.Command, []string) (err error) {
 			n.format, err = table.Parse(n.output)
 			return err
 		},
 	}
+	root.SetVersionTemplate(version.Template)
 	f := root.PersistentFlags()
 	f.StringVar(&n.opts.Socket, "socket", "/run/contiv/rest.sock", "socket of the local agent")
 	f.StringVar(&n.opts.Server, "server", "", "host:port of an agent to ask instead of the local one")
@@ -71,7 +72,7 @@ func newCommand() *cobra.Command {
 	// It fails only for a flag that is not there.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(table.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
-		n.check(), n.resync(), n.report())
+		n.check(), n.resync(), n.report(), n.version(), n.logs())
 	return root
 }
 

@@ -21,7 +21,7 @@ type natRow struct {
 func (n *netctl) nat() *cobra.Command {
 	return &cobra.Command{
 		Use: "nat [NODE]", Short: "Show NAT sessions and translated packets by pod", Args: cobra.MaximumNArgs(1),
-		Long: "nat counts NAT sessions by who is behind NAT: the backend of a service, or the pod that sends to the outside. Those " +
+		Long: "nat counts NAT sessions by the address behind NAT: the backend of a service, or the pod that sends to the outside. Those " +
 			"of pods on other nodes are one line.\nCounting holds up VPP, about 3 ms for 50,000 sessions; a node does it at most " +
 			"once in 5 seconds, and not above 200,000.\nTranslated packets are counted by VPP only, for IPv4.",
 		ValidArgsFunction: n.completeNodes,

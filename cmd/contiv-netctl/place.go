@@ -15,7 +15,7 @@ import (
 
 // placesHelp explains FROM and TO.
 const placesHelp = "A pod is [NAMESPACE/]NAME, a service svc/[NAMESPACE/]NAME[:PORT], an address ADDR or ADDR:PORT " +
-	"([ADDR]:PORT for IPv6).\nWhat is no pod and no node is looked for among the services, with or without \"svc/\"."
+	"([ADDR]:PORT for IPv6).\nOther names are resolved as services, with or without \"svc/\"."
 
 // place is an end of a way: a pod, a node, or an address of something else.
 type place struct {

@@ -61,7 +61,7 @@ func (f *probeFlags) ends(ctx context.Context, c *client.Cluster, args []string)
 	}
 	w.missing = client.Failed(list.answers)
 	if w.from.node == "" {
-		return w, fmt.Errorf("%s is neither a pod nor a node: there is nowhere to send from", args[0])
+		return w, fmt.Errorf("%s is neither a pod nor a node: it cannot be the source", args[0])
 	}
 	if w.agent, err = c.Agent(w.from.node); err != nil {
 		return w, err

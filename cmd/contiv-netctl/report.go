@@ -84,7 +84,7 @@ func (n *netctl) report() *cobra.Command {
 	file := ""
 	cmd := &cobra.Command{
 		Use: "report [NODE...]", Short: "Collect a support bundle of all nodes", ValidArgsFunction: n.completeNodes,
-		Long: "report writes what agents and VPP say, and what check finds, into a tar.gz. Tokens, passwords and keys are not " +
+		Long: "report writes the state of agents and VPP, and the findings of check, into a tar.gz. Tokens, passwords and keys are not " +
 			"in it: " +
 			"agents do not show them, and what looks like one is blacked out.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {

@@ -16,9 +16,9 @@ const resyncPath = "/controller/resync?method=downstream"
 
 func (n *netctl) resync() *cobra.Command {
 	return &cobra.Command{
-		Use: "resync NODE...", Short: "Let nodes repair their dataplanes", Args: cobra.MinimumNArgs(1),
-		Long: "resync compares the dataplane of nodes with what is programmed, and writes what differs and nothing else. Traffic " +
-			"does not notice.\nNODE may be \"-\" for this node.",
+		Use: "resync NODE...", Short: "Repair the dataplanes of nodes", Args: cobra.MinimumNArgs(1),
+		Long: "resync compares the dataplane of nodes with what is programmed, and writes only what differs. Traffic " +
+			"continues.\nNODE may be \"-\" for this node.",
 		ValidArgsFunction: n.completeNodes,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			_, info := c.First()

@@ -57,7 +57,7 @@ type nodeRow struct {
 
 func (n *netctl) nodes() *cobra.Command {
 	return &cobra.Command{
-		Use: "nodes", Short: "List the nodes, and how their agents are", Args: cobra.NoArgs,
+		Use: "nodes", Short: "List the nodes with the state of their agents", Args: cobra.NoArgs,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
 			infos := map[string]client.Answer[diag.AgentInfo]{}
 			for _, a := range client.Each(ctx, c, nil, get[diag.AgentInfo](diag.AgentPath)) {
@@ -267,7 +267,7 @@ func (n *netctl) services() *cobra.Command {
 			return table.Write(cmd.OutOrStdout(), n.format, rows, t)
 		}),
 	}
-	n.nodeFlag(cmd, &node, "whose view (default: this node)")
+	n.nodeFlag(cmd, &node, "the node to ask (default: this one)")
 	return cmd
 }
 

@@ -29,13 +29,13 @@ type traceReport struct {
 func (n *netctl) trace() *cobra.Command {
 	f, raw, all, packets := probeFlags{}, false, false, 200
 	cmd := &cobra.Command{
-		Use: "trace FROM TO", Short: "Follow a packet from a pod to a pod, node, service or address, and say where it is " +
+		Use: "trace FROM TO", Short: "Follow a packet from a pod to a pod, node, service or address, and show where it is " +
 			"lost", Args: cobra.ExactArgs(2),
 		ValidArgsFunction: n.completePods,
 		Example: "  contiv-netctl trace web-1 default/db-0 --port 5432\n  contiv-netctl trace web-1 svc/db\n  contiv-netctl trace " +
 			"web-1 10.96.0.10:53 --proto udp",
 		Long: "trace records packets on the nodes of both ends, sends one from the first end, and shows what each node did with " +
-			"it and with its answer.\nTo a service, it shows which backend was chosen, and follows the packet to the node of that.\n" +
+			"it and with its answer.\nFor a service, it shows the chosen backend, and follows the packet to the node of the backend.\n" +
 			placesHelp + "\nThe exit status is 1 when there was no answer.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			w, err := f.ends(ctx, c, args)
@@ -70,7 +70,7 @@ func (n *netctl) trace() *cobra.Command {
 
 func sourceOf(from, to place, ipv6 bool) (src, dst netip.Addr, err error) {
 	if from.pod == nil {
-		return src, dst, fmt.Errorf("trace begins at a pod: %s is none; contiv-netctl ping begins at nodes too", from.text)
+		return src, dst, fmt.Errorf("the trace source must be a pod; %s is not one. contiv-netctl ping accepts nodes, too", from.text)
 	}
 	return pair(from, to, ipv6)
 }

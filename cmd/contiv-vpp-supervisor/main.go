@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"contiv.dev/vswitch/internal/environ"
+	"contiv.dev/vswitch/internal/logs"
+	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
@@ -51,8 +53,10 @@ func newCommand() *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version.Get().String(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd, o) },
 	}
+	cmd.SetVersionTemplate(version.Template)
 	f, s := cmd.Flags(), &o.sup.Settings
 	f.StringVar(&o.sup.Bin, "vpp", "vpp", "the VPP binary")
 	f.StringVar(&o.config, "config", "", "contiv.conf; without, VPP gets no NIC")
@@ -60,7 +64,7 @@ func newCommand() *cobra.Command {
 	f.StringVar(&s.RunDir, "run-dir", "/run/vpp", "VPP's sockets")
 	f.IntVar(&s.HeapMB, "heap-mb", 512, "VPP's main heap")
 	f.IntVar(&s.Buffers, "buffers", 65536, "packet buffers per NUMA node; each TAP holds about 256")
-	f.IntVar(&s.Workers, "workers", 0, "threads that move packets; 0: the main thread does")
+	f.IntVar(&s.Workers, "workers", 0, "worker threads; 0: the main thread forwards packets")
 	f.StringVar(&s.WorkerCores, "worker-cores", "", "processors for the workers, one for each, such as 2-3,6 (default: VPP chooses)")
 	f.StringVar(&s.MainCore, "main-core", "", "processor of VPP's main thread (default: VPP chooses)")
 	f.StringVar(&s.Plugins, "plugin-path", "", "directory of VPP's plugins (default: VPP's own)")
@@ -69,9 +73,9 @@ func newCommand() *cobra.Command {
 	f.StringVar(&o.sup.Hugepages, "hugepages", vppsup.HugepagesAuto,
 		"packet buffers in hugepages: on, off, or auto: when there are enough")
 	f.StringSliceVar(&o.sup.Preload, "preload", nil, "library to preload into VPP; may be given several times")
-	f.StringVar(&o.sup.Socket, "health-socket", "", "where to tell about VPP's health (default: <run-dir>/supervisor.sock)")
+	f.StringVar(&o.sup.Socket, "health-socket", "", "where to report VPP's health (default: <run-dir>/supervisor.sock)")
 	f.DurationVar(&o.sup.Frozen, "frozen-after", time.Minute, "kill a VPP that does not answer for so long; 0: never")
-	f.DurationVar(&o.sup.Grace, "grace", 5*time.Second, "time for VPP to end when it is told to")
+	f.DurationVar(&o.sup.Grace, "grace", 5*time.Second, "how long VPP may take to stop")
 	f.BoolVar(&o.print, "print", false, "print startup.conf and end")
 	cmd.AddCommand(newHealthCommand())
 	return cmd
@@ -81,7 +85,10 @@ func run(cmd *cobra.Command, o *options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	log := logs.New(os.Stderr, slog.LevelInfo, nil)
+	if !o.print {
+		log.Info("contiv-vpp-supervisor is starting", version.Get().Attrs()...)
+	}
 	if o.missing != "" {
 		log.Info(o.missing)
 	}

@@ -73,7 +73,7 @@ func (l *loop) apply(ctx context.Context) {
 		l.retry.set(end.Add(l.d.cfg.RetryInterval))
 		l.metrics.failures.Inc()
 		l.panicked = l.panicked || isPanic(result.Err)
-		l.d.log.Warn("dataplane: not everything could be applied; it will be tried again",
+		l.d.log.Warn("dataplane: some objects could not be applied; retrying",
 			"in", l.d.cfg.RetryInterval, "took", took, "error", result.Err)
 	} else {
 		l.retry.off()

@@ -92,7 +92,7 @@ func (l *loop) run(ctx context.Context) {
 }
 
 func (l *loop) hang() {
-	l.d.log.Warn("hanging on purpose, as configured: liveness must turn false now, and Kubernetes restart the agent",
+	l.d.log.Warn("hanging on purpose, as configured: liveness fails now, and Kubernetes restarts the agent",
 		"after", l.d.cfg.HangAfter)
 	<-l.d.quit
 }
@@ -230,7 +230,7 @@ func (l *loop) answer(err error) {
 		select {
 		case done <- err:
 		default:
-			l.d.log.Warn("nobody takes the outcome of a Flush: make its channel with capacity 1")
+			l.d.log.Warn("the outcome of a Flush is not read: make its channel with capacity 1")
 		}
 	}
 	l.flushes = nil
@@ -238,7 +238,7 @@ func (l *loop) answer(err error) {
 
 func (l *loop) takeSource(s *source, value reflect.Value, ok bool) {
 	if !ok {
-		l.d.log.Info("input has ended", "source", s.name)
+		l.d.log.Info("input ended", "source", s.name)
 		s.ch = nil // is never ready
 		l.listen()
 		return

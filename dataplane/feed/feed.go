@@ -163,7 +163,7 @@ func (f *Feed) send(ctx context.Context, ops []queued) {
 		defer cancel()
 		if err := f.cfg.Driver.Flush(flush); err != nil {
 			failed = fmt.Errorf("the driver could not apply all of its state, and goes on trying: %w", err)
-			f.cfg.Log.Warn("not everything is programmed", "error", err)
+			f.cfg.Log.Warn("some objects are not programmed", "error", err)
 		}
 	}
 	for _, q := range ops {

@@ -103,7 +103,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			errs = append(errs, k.apply(ctx, i))
 		}
 		if err := errors.Join(errs...); err != nil {
-			k.log.Warn("the host does not do its part for services (node ports at its own addresses, addresses with source "+
+			k.log.Warn("the host is not programmed for services (node ports at its own addresses, addresses with source "+
 				"ranges); is the nft command there?", "error", err, "again in", wait)
 			next.Reset(wait)
 			wait = min(2*wait, longestWait)
@@ -150,7 +150,7 @@ func (k *Keeper) write(ctx context.Context, h *held, ipv6 bool, wanted content, 
 			h.seen = has
 			return nil
 		}
-		k.log.Warn("somebody changed a table of ours; it is written anew", "table", wanted.table())
+		k.log.Warn("another program changed a table of ours; it is written again", "table", wanted.table())
 	}
 	if _, err := k.nft(ctx, script, "-f", "-"); err != nil {
 		if _, guards := wanted.(*Places); guards {

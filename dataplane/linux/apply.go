@@ -188,7 +188,7 @@ func (d *InternalDataplane) prepare() error {
 // changedByOthers logs a parameter that was put back. At the first apply it is the kernel's default that was changed.
 func (p *progress) changedByOthers(changed parameter) {
 	if p.router {
-		p.log.Warn("a kernel parameter had been changed by others and is put back", "sysctl", changed.path, "value", changed.value)
+		p.log.Warn("another program changed a kernel parameter; it is restored", "sysctl", changed.path, "value", changed.value)
 	}
 }
 
@@ -215,7 +215,7 @@ func (d *InternalDataplane) applyRules(ctx context.Context) (again time.Duration
 			}
 		}
 	}
-	return earliest(again, d.options.RetryInterval), p.essentialFault() // it goes to and fro: leave it for now
+	return earliest(again, d.options.RetryInterval), p.essentialFault() // did not converge; retrying later for now
 }
 
 // refused tells the set managers which sets the kernel does not have. It returns whether that is news.

@@ -145,7 +145,7 @@ func (d *InternalDataplane) inSync() {
 	}
 	d.jobs.Go("sweep", func(ctx context.Context) error {
 		if err := d.sweepOthers(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("rules that another backend has left may be there still; they hinder, they do not open", "error", err)
+			d.log.Warn("stale rules of the other backend may block traffic; they never allow it", "error", err)
 		}
 		return nil
 	})

@@ -185,7 +185,7 @@ func (f *flowSweeper) run(ctx context.Context) error {
 func (f *flowSweeper) forget(ctx context.Context, which conntrack.Which, stale func(conntrack.Flow) bool, what string) {
 	removed, err := f.remove(ctx, which, stale)
 	if err != nil && ctx.Err() == nil {
-		f.log.Warn("stale connections may live on until they time out", "protocols", which.Protocols, "error", err)
+		f.log.Warn("stale connections may stay until they time out", "protocols", which.Protocols, "error", err)
 	}
 	if removed > 0 {
 		f.log.Info(what, "connections", removed)

@@ -207,10 +207,10 @@ func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]
 // dropOrphan removes a pair that the agent had no time to tag.
 func (b *Backend) dropOrphan(h *nsHandle, l linkInfo) {
 	if err := unlessGone(h.sock.exec(delLink(l.index))); err != nil {
-		b.log.Warn("half-made VETH could not be removed", "device", l.name, "error", err)
+		b.log.Warn("incomplete VETH could not be removed", "device", l.name, "error", err)
 		return
 	}
-	b.log.Info("removed a half-made VETH", "device", l.name)
+	b.log.Info("removed an incomplete VETH", "device", l.name)
 }
 
 // linkValue is the northbound value of a link, as close to the desired one as the truth allows.

@@ -191,7 +191,7 @@ func (b *Backend) healLink(logical string) {
 		return nil
 	}))
 	if err != nil {
-		b.log.Warn("routes or neighbours that were lost could not be put back; a resync will", "interface", logical, "error", err)
+		b.log.Warn("lost routes or neighbours could not be restored; a resync follows", "interface", logical, "error", err)
 	}
 }
 

@@ -41,7 +41,7 @@ func (j *Janitor) call() {
 func (j *Janitor) Run(ctx context.Context) error {
 	for {
 		if err := j.sweep(); err != nil {
-			j.log.Warn("VETH pairs of deleted pods stay for now", "error", err)
+			j.log.Warn("VETH pairs of deleted pods are removed later", "error", err)
 		}
 		select {
 		case <-ctx.Done():

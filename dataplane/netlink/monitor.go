@@ -151,7 +151,7 @@ func (m *HostMonitor) Watch(ctx context.Context, report func([]HostAddress)) err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !failing:
-			m.log.Warn("the host's addresses are not known at present; they are asked for again", "error", err, "every", watchRetry)
+			m.log.Warn("the host's addresses are unknown; retrying", "error", err, "every", watchRetry)
 		case err == nil && (first || !slices.Equal(now, last)):
 			first, last = false, now
 			report(slices.Clone(now))

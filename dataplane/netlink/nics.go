@@ -119,7 +119,7 @@ func (m *HostMonitor) WatchNICs(ctx context.Context, report func([]HostNIC)) err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !failing:
-			m.log.Warn("the host's NICs are not known at present; they are asked for again", "error", err, "every", watchRetry)
+			m.log.Warn("the host's NICs are unknown; retrying", "error", err, "every", watchRetry)
 		case err == nil && (first || !reflect.DeepEqual(now, last)):
 			first, last = false, now
 			report(slices.Clone(now))

@@ -185,7 +185,7 @@ func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 	agent := host.h
 	hostLink, err := agent.sock.link(hostEnd)
 	if err != nil {
-		b.log.Warn("pooled VETH is not there; making a new one", "device", hostEnd, "error", err)
+		b.log.Warn("pooled VETH is missing; creating a new one", "device", hostEnd, "error", err)
 		return false, nil
 	}
 	podLink, err := agent.sock.link(podEnd)
@@ -198,7 +198,7 @@ func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 	b.forget(pod.name)
 	b.forget(host.name)
 	// The pool takes its pairs back when VPP goes away. What is really in the way of the pod's pair, a new one meets, too.
-	b.log.Warn("pooled VETH cannot be used; making a new one", "for", pod.name, "device", hostEnd, "peer", podEnd, "error", err)
+	b.log.Warn("pooled VETH cannot be used; creating a new one", "for", pod.name, "device", hostEnd, "peer", podEnd, "error", err)
 	return false, unlessGone(agent.sock.exec(delLink(hostLink.index)))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -413,8 +414,12 @@ func (b *batch) finish() error {
 	s.hist.add(b.rec)
 	err := b.err()
 	if err != nil {
-		s.log.Warn("transaction failed", "record", b.rec.SeqNum, "kind", b.t.Kind, "description", b.t.Description,
-			"failed", len(b.failed), "reverted", b.rec.Reverted, "error", err)
+		level := slog.LevelWarn
+		if b.t.SeqNum != 0 {
+			level = slog.LevelDebug // the author of the event has the error, and logs it
+		}
+		s.log.Log(context.Background(), level, "transaction failed", "error", err, "record", b.rec.SeqNum, "kind", b.t.Kind,
+			"description", b.t.Description, "failed", len(b.failed), "reverted", b.rec.Reverted)
 	}
 	return err
 }

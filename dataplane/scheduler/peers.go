@@ -17,7 +17,7 @@ import "fmt"
 type strangeError struct{ error }
 
 func (e *strangeError) Error() string {
-	return "the dataplane was replaced (has it been restarted?) and is not configured anew yet; try again: " + e.error.Error()
+	return "the dataplane was replaced (has it been restarted?) and is not configured again yet; retry: " + e.error.Error()
 }
 
 func (e *strangeError) Unwrap() error { return e.error }

@@ -152,7 +152,7 @@ func (s *Scheduler) restDump(w http.ResponseWriter, r *http.Request) {
 		view = "both"
 	case "desired", "applied", "both":
 	default:
-		s.answerError(w, &paramError{param: "view", err: fmt.Errorf("%q is none of desired, applied, both", view)})
+		s.answerError(w, &paramError{param: "view", err: fmt.Errorf("%q is not one of desired, applied, both", view)})
 		return
 	}
 	s.stream(w, pg.cut(s.Dump(f)), view)
@@ -227,7 +227,7 @@ func (s *Scheduler) restHistory(w http.ResponseWriter, r *http.Request) {
 			s.log.Debug("the answer to a REST client breaks off", "error", err)
 		}
 	default:
-		s.answerError(w, &paramError{param: "format", err: fmt.Errorf("%q is none of text, json", p["format"])})
+		s.answerError(w, &paramError{param: "format", err: fmt.Errorf("%q is not one of text, json", p["format"])})
 	}
 }
 

@@ -193,7 +193,7 @@ func (s *Scheduler) request(ctx context.Context, r *request) (*txn.Record, error
 	case <-r.done:
 		return r.rec, r.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("transaction goes on, but nobody waits for it: %w", ctx.Err())
+		return nil, fmt.Errorf("the transaction continues, but its caller no longer waits: %w", ctx.Err())
 	}
 }
 

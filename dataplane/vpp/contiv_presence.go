@@ -3,11 +3,13 @@ package vpp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
@@ -49,7 +51,7 @@ func (p *Plugin) Remember(store NICStore) {
 	p.store = store
 	data, err := store.LoadOwn(pluginKey)
 	if err != nil {
-		p.log.Warn("whether VPP had the contiv plugin is not known; it is found out when VPP is connected", "error", err)
+		p.log.Warn("whether VPP has the contiv plugin is unknown until VPP is connected", "error", err)
 	}
 	if len(data) > 0 {
 		p.present = string(data) == "yes"
@@ -63,6 +65,18 @@ func (p *Plugin) Present() bool {
 	defer p.mu.Unlock()
 	p.asked, p.told = true, present
 	return present
+}
+
+// Version is that of the plugin in VPP, "" if VPP has none.
+func (p *Plugin) Version(ctx context.Context) (string, error) {
+	if !p.look() {
+		return "", nil
+	}
+	var reply contiv.ContivPluginGetVersionReply
+	if err := p.conn.Invoke(ctx, &contiv.ContivPluginGetVersion{}, &reply); err != nil {
+		return "", fmt.Errorf("version of VPP's contiv plugin: %w", err)
+	}
+	return fmt.Sprintf("%d.%d.%d", reply.Major, reply.Minor, reply.Patch), nil
 }
 
 // Watch calls back, from any goroutine, when Present would not answer any more what it has answered.
@@ -131,7 +145,7 @@ func (p *Plugin) save() {
 		return
 	}
 	if err := p.store.SaveOwn(pluginKey, []byte(text)); err != nil {
-		p.log.Warn("whether VPP has the contiv plugin is not remembered; an agent that is restarted while VPP is away will not know",
+		p.log.Warn("whether VPP has the contiv plugin is not recorded; an agent that restarts while VPP is away does not have it",
 			"error", err)
 	}
 }

@@ -45,7 +45,7 @@ func (k *kinds) suspect(v *vpp_interfaces.Interface, dev string) {
 
 func isLeftover(name string) bool { return strings.HasPrefix(name, leftoverPrefix) }
 
-// undoCreate removes an interface that could not be set up: half an interface is none, and trying again would make a second.
+// undoCreate removes an interface that could not be set up: a partially configured interface is unusable, and trying again would make a second.
 func (k *kinds) undoCreate(op *scheduler.Op, v *vpp_interfaces.Interface, e *ifEntry, cause error) {
 	k.idx.remove(v.Name)
 	k.types[v.Type].remove(k, e, v, func(left error) {
@@ -68,7 +68,7 @@ func (k *kinds) findLeftovers(s *ifSnapshot) {
 		if !k.isOurs(st, seen) {
 			continue
 		}
-		k.log.Warn("VPP has an interface that was left half made; it will be removed", "interface", d.InterfaceName)
+		k.log.Warn("VPP has an incomplete interface; it is removed", "interface", d.InterfaceName)
 		s.leftovers = append(s.leftovers, st)
 		k.idx.add(s.entry(st))
 	}

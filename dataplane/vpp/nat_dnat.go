@@ -169,7 +169,7 @@ func validateMapping(f *faults, field string, m *vpp_nat.DNat44_StaticMapping) {
 	plain := m.GetExternalInterface() != "" || m.GetExternalPort() == 0 || m.GetTwiceNatPoolIp() != ""
 	switch {
 	case n == 0:
-		f.add(field+"local_ips", "is empty: nobody to send packets to")
+		f.add(field+"local_ips", "is empty: there is no backend")
 	case n > 1 && plain:
 		f.add(field+"local_ips", "has %d backends: VPP balances only over ports of an external_ip, without twice_nat_pool_ip", n)
 	case n > natMaxBackends:

@@ -108,7 +108,7 @@ func (n *NATDrain) Run(ctx context.Context) error {
 		}
 		wait := drainEvery
 		if err := n.look(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, conn.ErrDisconnected) {
-			n.log.Warn("closed connections to backends that have gone stay in VPP for now", "error", err)
+			n.log.Warn("closed connections to removed backends stay in VPP until they time out", "error", err)
 			wait = drainSlowly
 		}
 		timer := time.NewTimer(wait)

@@ -76,7 +76,7 @@ func (n *NICs) Remember(store NICStore, log *slog.Logger) {
 		err = json.Unmarshal(data, &n.names)
 	}
 	if err != nil {
-		n.log.Warn("which NICs VPP had is not known; they are found when VPP is connected", "error", err)
+		n.log.Warn("the NICs of VPP are unknown until VPP is connected", "error", err)
 	}
 }
 
@@ -90,7 +90,7 @@ func (n *NICs) save(names []string) {
 		err = n.store.SaveOwn(nicsKey, data)
 	}
 	if err != nil {
-		n.log.Warn("which NICs VPP has is not remembered; an agent that is restarted while VPP is away will not know", "error", err)
+		n.log.Warn("the NICs of VPP are not recorded; an agent that restarts while VPP is away does not have them", "error", err)
 	}
 }
 

@@ -41,7 +41,7 @@ func (k *RxModeKeeper) Run(ctx context.Context) error {
 			continue
 		}
 		if ctx.Err() == nil {
-			k.log.Warn("VPP does not tell of links going up; memifs may be polled after their peer has connected", "error", err)
+			k.log.Warn("VPP does not report link changes; memifs may be polled after their peer connects", "error", err)
 			timer := time.NewTimer(rxKeeperRetry)
 			select {
 			case <-ctx.Done():

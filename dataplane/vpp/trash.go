@@ -139,7 +139,7 @@ func (k *kinds) clearDevice(name, dev string) {
 	for _, i := range t.takeBack(name, dev) {
 		k.lane.Request(i.request(), func(_ api.Message, err error) {
 			if err != nil && !isGone(err) {
-				k.log.Warn("an interface that was to be deleted is in the way", "interface", name, "device", dev, "error", err)
+				k.log.Warn("an interface that should have been deleted blocks a new one", "interface", name, "device", dev, "error", err)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func (t *Trash) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait, err := t.step(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, conn.ErrDisconnected) {
-			t.log.Warn("an interface of a deleted pod stays in VPP for now", "error", err)
+			t.log.Warn("an interface of a deleted pod is removed later", "error", err)
 			wait = time.Second
 		}
 		timer := time.NewTimer(wait)

@@ -29,6 +29,9 @@ func TestAgentImage(t *testing.T) {
 	unpackLayer(t, tar.NewReader(layer), root)
 	for _, tc := range []struct{ line, want string }{
 		{"contiv-agent --help", "--dataplane"},
+		{"contiv-agent --version", "contiv-agent test (c0ffee)"},
+		{"contiv-netctl --version", "contiv-netctl test (c0ffee)"},
+		{"contiv-cni --version", "contiv-cni test (c0ffee)"},
 		{"contiv-init --help", "preflight"},
 		{"contiv-ksr --help", "Usage:"},
 		{"contiv-netctl --help", "trace"},
@@ -51,7 +54,7 @@ func TestAgentImage(t *testing.T) {
 func archive(t *testing.T) []byte {
 	t.Helper()
 	out := t.TempDir()
-	if err := run(out, "test", []string{"agent"}); err != nil {
+	if err := run(out, stamp{"test", "c0ffee"}, []string{"agent"}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(out, "agent.tar"))

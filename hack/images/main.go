@@ -1,7 +1,7 @@
 // Command images builds the container images without a container engine: static binaries, packed by internal/imagepack into
 // docker-archives. `make images` runs it.
 //
-//	images [-out bin/images] [-version 0.1.0] [agent|vpp]...
+//	images [-out bin/images] [-version 0.1.0] [-commit 4f3a2b1c0d9e] [agent|vpp]...
 //
 // The agent's image has this machine's nft and iptables; VPP's image the VPP of this machine, if there is one
 // (docker/vpp.Dockerfile builds it from FD.io's packages).
@@ -28,17 +28,27 @@ const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 func main() {
 	out := flag.String("out", "bin/images", "directory for the archives")
-	version := flag.String("version", "", "tag (default: appVersion of the chart)")
+	version := flag.String("version", "", "tag, and version of the programs (default: appVersion of the chart)")
+	commit := flag.String("commit", "", "commit that the programs report")
 	flag.Parse()
-	if err := run(*out, *version, flag.Args()); err != nil {
+	if err := run(*out, stamp{*version, *commit}, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, version string, names []string) (err error) {
-	if version == "" {
-		if version, err = appVersion(); err != nil {
+// stamp is what the programs of an image report as their version.
+type stamp struct{ version, commit string }
+
+// flags are the linker's, as the Makefile's STAMP.
+func (s stamp) flags() string {
+	const pkg = "contiv.dev/vswitch/internal/version."
+	return fmt.Sprintf("-X %srelease=%s -X %scommit=%s -X 'main.stamp=%s (%s)'", pkg, s.version, pkg, s.commit, s.version, s.commit)
+}
+
+func run(out string, s stamp, names []string) (err error) {
+	if s.version == "" {
+		if s.version, err = appVersion(); err != nil {
 			return err
 		}
 	}
@@ -57,9 +67,9 @@ func run(out, version string, names []string) (err error) {
 		var image imagepack.Image
 		switch name {
 		case "agent":
-			image, err = agentImage(work)
+			image, err = agentImage(work, s)
 		case "vpp":
-			image, err = vppImage(work)
+			image, err = vppImage(work, s)
 			if errors.Is(err, exec.ErrNotFound) && len(names) > 1 {
 				fmt.Println("vpp: skipped, no VPP on this machine; docker/vpp.Dockerfile builds the image with a container engine")
 				continue
@@ -70,7 +80,7 @@ func run(out, version string, names []string) (err error) {
 		if err != nil {
 			return err
 		}
-		image.Tag, image.Arch, image.Path = "docker.io/contiv/"+name+":"+version, runtime.GOARCH, searchPath
+		image.Tag, image.Arch, image.Path = "docker.io/contiv/"+name+":"+s.version, runtime.GOARCH, searchPath
 		image.Files = append(image.Files, skeleton()...)
 		if err := write(image, filepath.Join(out, name+".tar")); err != nil {
 			return err
@@ -116,8 +126,8 @@ func write(image imagepack.Image, path string) error {
 }
 
 // build compiles packages into dir, the same way everywhere.
-func build(dir string, packages ...string) error {
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", dir + "/"}, packages...)
+func build(dir string, s stamp, packages ...string) error {
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= " + s.flags(), "-o", dir + "/"}, packages...)
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -147,10 +157,10 @@ func agentPrograms() []string {
 }
 
 // agentImage holds the static binaries, and the programs of this machine that the agent runs.
-func agentImage(work string) (imagepack.Image, error) {
+func agentImage(work string, s stamp) (imagepack.Image, error) {
 	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-agent"}}
 	dir := filepath.Join(work, "agent")
-	if err := build(dir, agentPrograms()...); err != nil {
+	if err := build(dir, s, agentPrograms()...); err != nil {
 		return image, err
 	}
 	files, err := binaries(dir)
@@ -163,14 +173,14 @@ func agentImage(work string) (imagepack.Image, error) {
 }
 
 // vppImage holds the machine's VPP, the libraries that it needs, and the supervisor.
-func vppImage(work string) (imagepack.Image, error) {
+func vppImage(work string, s stamp) (imagepack.Image, error) {
 	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-vpp-supervisor"}}
 	bin, err := findVPP()
 	if err != nil {
 		return image, err
 	}
 	dir := filepath.Join(work, "vpp")
-	if err := build(dir, "./cmd/contiv-vpp-supervisor"); err != nil {
+	if err := build(dir, s, "./cmd/contiv-vpp-supervisor"); err != nil {
 		return image, err
 	}
 	if image.Files, err = binaries(dir); err != nil {

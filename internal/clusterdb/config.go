@@ -153,7 +153,7 @@ func (c Config) validateEndpoint(endpoint string, bad func(field, format string,
 	case u.Scheme == "http" && c.usesTLSFiles():
 		bad("endpoints", "%q is http although TLS files are set; use https", endpoint)
 	case u.Scheme == "http" && !c.InsecureTransport && !isLoopback(u.Hostname()):
-		bad("endpoints", "%q is not encrypted, so anybody on the path could reconfigure the cluster; set ca-file, cert-file and "+
+		bad("endpoints", "%q is not encrypted, so any machine on the path could reconfigure the cluster; set ca-file, cert-file and "+
 			"key-file, or insecure-transport if that is what you want", endpoint)
 	}
 }

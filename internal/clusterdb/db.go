@@ -167,7 +167,7 @@ func (db *DB) report(err error) {
 	if now {
 		db.log.Info("connected to etcd")
 	} else {
-		db.log.Warn("the connection to etcd is lost; the node works on with what it knows", "error", err)
+		db.log.Warn("the connection to etcd is lost; the node continues with its last state", "error", err)
 	}
 	for _, c := range callbacks {
 		db.runCallback(c)

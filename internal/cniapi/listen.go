@@ -116,10 +116,10 @@ func removeStale(path string) error {
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		_ = conn.Close()
-		return errors.New("somebody else listens on it: stop the other agent first")
+		return errors.New("another process listens on it: stop the other agent first")
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("it exists and cannot be told to be stale: %w", err)
+		return fmt.Errorf("it exists, and whether it is stale is unknown: %w", err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove stale socket: %w", err)

@@ -164,7 +164,7 @@ func TestLiveSocketIsLeftAlone(t *testing.T) {
 	}
 	defer ln.Close()
 	err = NewServer(ServerConfig{Socket: socket}).Serve(t.Context(), answer(nil, nil))
-	if err == nil || !strings.Contains(err.Error(), "somebody else listens") {
+	if err == nil || !strings.Contains(err.Error(), "another process listens") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Lstat(socket); err != nil {

@@ -17,6 +17,8 @@ import (
 
 	"contiv.dev/vswitch/internal/environ"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/logs"
+	"contiv.dev/vswitch/internal/version"
 )
 
 // Main runs a program until it is told to end; it does not return.
@@ -34,8 +36,8 @@ func Main(cmd *cobra.Command) {
 
 // Command takes no arguments, and flags from the environment, too. about is what it does, for --help.
 func Command(name, short, about string, run func(context.Context) error) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Short: short, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+	cmd := &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs, Version: version.Get().String(), SilenceUsage: true, SilenceErrors: true,
 		Long: about + "\nEvery flag can also be set by the environment variable CONTIV_<FLAG>, e.g. CONTIV_ETCD_ENDPOINTS.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(FromEnvironment(cmd.Flags()), checkEndpoints(cmd.Flags())); err != nil {
@@ -44,6 +46,8 @@ func Command(name, short, about string, run func(context.Context) error) *cobra.
 			return run(cmd.Context())
 		},
 	}
+	cmd.SetVersionTemplate(version.Template)
+	return cmd
 }
 
 // FromEnvironment sets the flags that were not given on the command line from CONTIV_* variables, and refuses those of them that
@@ -74,13 +78,13 @@ func checkEndpoints(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// NewLogger logs to standard error, quiet at the default level.
-func NewLogger(level string) (*slog.Logger, error) {
+// NewLogger logs to standard error and to the ring, quiet at the default level.
+func NewLogger(level string, ring *logs.Ring) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
+	return logs.New(os.Stderr, l, ring), nil
 }
 
 // Program is made, started and stopped. Stop undoes as much as has been done.
@@ -95,8 +99,13 @@ const StopLimit = 25 * time.Second
 
 // Run lets a program work until ctx ends or one of its jobs fails, and stops it in any case. When it returns an error the
 // program may not have stopped completely.
-func Run(ctx context.Context, p Program, jobs *lifecycle.Group, started func()) (err error) {
-	defer func() { err = errors.Join(err, stop(p, StopLimit)) }()
+func Run(ctx context.Context, log *slog.Logger, p Program, jobs *lifecycle.Group, started func()) (err error) {
+	defer func() {
+		begun := time.Now()
+		log.Info("stopping", "reason", reasonOf(err))
+		err = errors.Join(err, stop(p, StopLimit))
+		log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond))
+	}()
 	if err := checkFiles(); err != nil {
 		return err
 	}
@@ -111,8 +120,16 @@ func Run(ctx context.Context, p Program, jobs *lifecycle.Group, started func()) 
 	case <-ctx.Done():
 		return nil
 	case err := <-jobs.Failed():
-		return fmt.Errorf("it cannot go on: %w", err)
+		return fmt.Errorf("stopping after a failure: %w", err)
 	}
+}
+
+// reasonOf is why a program stops.
+func reasonOf(err error) string {
+	if err == nil {
+		return "signal"
+	}
+	return err.Error()
 }
 
 // stop gives up waiting for what hangs.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/logs"
 )
 
 // TestFlags: flags come from the command line, then from the environment, then from the defaults.
@@ -55,7 +57,7 @@ func TestFlags(t *testing.T) {
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "did you mean CONTIV_ETCD_ENDPOINTS?") {
 		t.Errorf("a misspelt variable: %v", err)
 	}
-	if _, err := NewLogger("loud"); err == nil || !strings.Contains(err.Error(), "use debug, info") {
+	if _, err := NewLogger("loud", nil); err == nil || !strings.Contains(err.Error(), "use debug, info") {
 		t.Errorf("log level: %v", err)
 	}
 }
@@ -70,26 +72,46 @@ func (p *program) Make(context.Context) error { p.did = append(p.did, "make"); r
 func (p *program) Start() error               { p.did = append(p.did, "start"); return nil }
 func (p *program) Stop() error                { p.did = append(p.did, "stop"); return nil }
 
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 func TestRunStopsInAnyCase(t *testing.T) {
 	group := func() *lifecycle.Group {
 		return lifecycle.NewGroup(context.Background(), slog.New(slog.DiscardHandler))
 	}
 	broken := errors.New("broken")
 	p := &program{makeFails: broken}
-	if err := Run(t.Context(), p, group(), func() { t.Error("it has not started") }); !errors.Is(err, broken) ||
+	if err := Run(t.Context(), quiet(), p, group(), func() { t.Error("it has not started") }); !errors.Is(err, broken) ||
 		!slices.Equal(p.did, []string{"make", "stop"}) {
 		t.Errorf("what cannot be made: %v, %v", err, p.did)
 	}
 	jobs := group()
 	p = &program{}
-	err := Run(t.Context(), p, jobs, func() { jobs.Go("job", func(context.Context) error { return broken }) })
+	err := Run(t.Context(), quiet(), p, jobs, func() { jobs.Go("job", func(context.Context) error { return broken }) })
 	if !errors.Is(err, broken) || !slices.Equal(p.did, []string{"make", "start", "stop"}) {
 		t.Errorf("a job that fails: %v, %v", err, p.did)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	p = &program{}
-	if err := Run(ctx, p, group(), cancel); err != nil || p.did[len(p.did)-1] != "stop" {
+	if err := Run(ctx, quiet(), p, group(), cancel); err != nil || p.did[len(p.did)-1] != "stop" {
 		t.Errorf("told to end: %v, %v", err, p.did)
+	}
+}
+
+// TestStartAndStopAreLogged: one line each for stopping, with the reason, and stopped.
+func TestStartAndStopAreLogged(t *testing.T) {
+	for _, tc := range []struct {
+		p    *program
+		want string
+	}{{&program{}, "reason=signal"}, {&program{makeFails: errors.New("no etcd")}, `reason="no etcd"`}} {
+		var b bytes.Buffer
+		log := logs.New(&b, slog.LevelInfo, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = Run(ctx, log, tc.p, lifecycle.NewGroup(t.Context(), quiet()), cancel) // the error is the program's
+		cancel()
+		text := b.String()
+		if strings.Count(text, "\n") != 2 || !strings.Contains(text, "msg=stopping "+tc.want) || !strings.Contains(text, "msg=stopped") {
+			t.Errorf("the log has %q, want %s", text, tc.want)
+		}
 	}
 }
 

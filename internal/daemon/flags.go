@@ -13,10 +13,10 @@ func RegisterHTTP(f *pflag.FlagSet, cfg *httpapi.Config, what string) {
 	f.StringVar(&cfg.Address, "http", cfg.Address, "address of "+what)
 	f.StringVar(&cfg.CertFile, "http-cert", cfg.CertFile, "TLS certificate of --http; required beyond loopback")
 	f.StringVar(&cfg.KeyFile, "http-key", cfg.KeyFile, "TLS key of --http; required beyond loopback")
-	f.StringVar(&cfg.TokenFile, "http-token-file", cfg.TokenFile, "file with the bearer token of those who may do everything; "+
+	f.StringVar(&cfg.TokenFile, "http-token-file", cfg.TokenFile, "file with the bearer token for full access; "+
 		"beyond loopback, this or --http-read-token-file is required")
-	f.StringVar(&cfg.ReadTokenFile, "http-read-token-file", cfg.ReadTokenFile, "file with the bearer token of those who may only "+
-		"look, such as Prometheus")
+	f.StringVar(&cfg.ReadTokenFile, "http-read-token-file", cfg.ReadTokenFile, "file with the bearer token for read access, for "+
+		"example for Prometheus")
 }
 
 const etcdEndpoints = "etcd-endpoints"
@@ -28,7 +28,7 @@ func RegisterEtcd(f *pflag.FlagSet, cfg *clusterdb.Config, what string) {
 	f.StringVar(&cfg.CertFile, "etcd-cert", cfg.CertFile, "client certificate for etcd")
 	f.StringVar(&cfg.KeyFile, "etcd-key", cfg.KeyFile, "key of the client certificate for etcd")
 	f.BoolVar(&cfg.InsecureTransport, "etcd-insecure-transport", cfg.InsecureTransport,
-		"talk to etcd on other machines without TLS")
+		"connect to etcd on other machines without TLS")
 }
 
 // RegisterKubernetes registers the flags of the API server.

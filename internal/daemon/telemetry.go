@@ -12,12 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/internal/version"
 )
 
-// NewRegistry has the metrics of the process and of Go.
+// NewRegistry has the metrics of the process, of Go and of the build.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		version.Get().Metric())
 	return r
 }
 

@@ -48,7 +48,7 @@ func (s *Service) mayRun(req CLIRequest) error {
 		return ReadOnly(req.Command)
 	}
 	if !s.Info.CLIWrite {
-		return fmt.Errorf("the agent of %s lets nobody change VPP by its command line: start it with --vpp-cli-write", s.Info.Node)
+		return fmt.Errorf("write access to the VPP CLI is disabled on %s: start the agent with --vpp-cli-write", s.Info.Node)
 	}
 	return nil
 }

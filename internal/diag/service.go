@@ -32,6 +32,8 @@ type Deps struct {
 	Info AgentInfo // what does not change
 	// Ready says why the agent is not ready.
 	Ready func() error
+	// VPP says which VPP is connected, nil: none; the function is nil without VPP.
+	VPP func(context.Context) *VPPInfo
 	// Warnings are what is wrong with the data path although the agent is ready; nil: that is not known.
 	Warnings func() []Warning
 	// CLI is VPP's command line; nil without VPP.
@@ -69,10 +71,13 @@ func New(deps Deps) *Service {
 	return s
 }
 
-func (s *Service) serveAgent(w http.ResponseWriter, _ *http.Request) {
+func (s *Service) serveAgent(w http.ResponseWriter, r *http.Request) {
 	info := s.Info
 	if err := s.Ready(); err != nil {
 		info.Problems = []string{err.Error()}
+	}
+	if s.VPP != nil {
+		info.VPP = s.VPP(r.Context())
 	}
 	if s.Warnings != nil {
 		info.Warnings = s.Warnings()
@@ -128,4 +133,4 @@ func (s *Service) fail(w http.ResponseWriter, status int, err error) {
 }
 
 // errBusy: recordings share VPP's one trace buffer.
-var errBusy = errors.New("somebody else is tracing on this node; try again when they are done")
+var errBusy = errors.New("another trace is running on this node; retry when it has ended")

@@ -18,13 +18,23 @@ type AgentInfo struct {
 	Node      string   `json:"node"`
 	Dataplane string   `json:"dataplane"` // vpp, fake, linux
 	Version   string   `json:"version"`
-	Started   string   `json:"started"` // RFC 3339
+	Commit    string   `json:"commit,omitempty"`
+	Go        string   `json:"go,omitempty"`
+	VPP       *VPPInfo `json:"vpp,omitempty"` // of the VPP that is connected, if there is one
+	Started   string   `json:"started"`       // RFC 3339
 	Transport string   `json:"transport,omitempty"`
 	CLIWrite  bool     `json:"vppCLIWrite"`
 	Access    Access   `json:"access"`
 	Problems  []string `json:"problems,omitempty"` // why it is not ready
 	// Warnings are what is wrong with the data path although it is ready.
 	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// VPPInfo says which VPP a node has.
+type VPPInfo struct {
+	Version string `json:"version"`
+	// Plugin is the version of our plugin in it; empty if it has none.
+	Plugin string `json:"plugin,omitempty"`
 }
 
 // Warning is something that is wrong.

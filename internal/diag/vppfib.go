@@ -49,7 +49,7 @@ func (t *vppTrace) fibFacts(ctx context.Context) (facts []Fact) {
 			e.forward)}
 		if e.source == "CLI" {
 			f.Problem = true
-			f.Text += "; somebody has typed it in, and it goes before the agent's"
+			f.Text += "; it was typed in at VPP's command line and takes precedence over the agent's"
 		}
 		if t.req.Service {
 			f.Backend = to.String()

@@ -61,7 +61,7 @@ func NewClient(cfg Config) (*Client, error) {
 func restConfig(cfg Config) (rc *rest.Config, err error) {
 	if cfg.Kubeconfig == "" {
 		if rc, err = rest.InClusterConfig(); err != nil {
-			return nil, fmt.Errorf("no kubeconfig is given and this is no pod with a service account: %w", err)
+			return nil, fmt.Errorf("no kubeconfig is given, and this is not a pod with a service account: %w", err)
 		}
 		if cfg.Server != "" {
 			rc.Host = cfg.Server

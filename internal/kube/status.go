@@ -112,8 +112,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge("pending_changes", "Changes that the event loop has not taken yet.", float64(pending))
 	gauge("broken_watches", "Resources that cannot be watched at the moment.", float64(broken))
-	counter("changes_total", "Changes that the API server told and that meant something.", counts.changed)
-	counter("unchanged_total", "Changes that the API server told and that meant nothing here.", counts.same)
+	counter("changes_total", "Changes from the API server that changed the state here.", counts.changed)
+	counter("unchanged_total", "Changes from the API server that changed nothing here.", counts.same)
 	counter("lists_total", "Complete lists of a resource that were read.", counts.lists)
 	counter("watch_failures_total", "Attempts to list or watch that failed.", failures)
 }

@@ -112,7 +112,7 @@ func (c *check) cpu() {
 // policies: nothing enforces them yet.
 func (c *check) policies() {
 	if c.Policies {
-		c.warn("NetworkPolicy", "delete the policies, so that nobody relies on them, or keep to clusters that you trust as a whole",
+		c.warn("NetworkPolicy", "delete the policies, or use contiv only in clusters that you trust as a whole",
 			"the cluster has NetworkPolicy objects, which contiv does not enforce")
 	}
 }
@@ -162,7 +162,7 @@ func (c *check) pciNIC(nic vppsup.NIC) {
 	}
 	if dev.Up {
 		c.lacks("NIC",
-			fmt.Sprintf("make sure that nobody reaches the node by it, then run ip link set %s down; or let VPP share it: "+
+			fmt.Sprintf("make sure that the node is not managed through it, then run ip link set %s down; or let VPP share it: "+
 				"interfaceName: host-%s", dev.NetDev, dev.NetDev), "%s is in use by the kernel as %s", nic.Name, dev.NetDev)
 	}
 	if !c.VFIO {
@@ -216,7 +216,7 @@ func (c *check) ports() {
 	}
 	for _, p := range c.Ports {
 		if c.TCP[p.Number] {
-			c.lacks("port", fmt.Sprintf("find out by whom (ss -ltnp sport = :%d) and end it, or choose another port by %s", p.Number,
+			c.lacks("port", fmt.Sprintf("find the process (ss -ltnp sport = :%d) and stop it, or choose another port by %s", p.Number,
 				p.Flag),
 				"TCP port %d, for %s, is taken", p.Number, p.For)
 		}
@@ -224,7 +224,7 @@ func (c *check) ports() {
 	// The kernel's sockets have inodes, too: a tunnel that an agent before this one has left in place is no program.
 	_, ours := c.Links[vxlanLink]
 	if c.VXLAN && !c.VPP && c.UDP[vxlanPort] && !ours {
-		c.lacks("port", "find out by whom (ss -lunp sport = :4789) and end it", "UDP port %d, for VXLAN, is taken by a program",
+		c.lacks("port", "find the process (ss -lunp sport = :4789) and stop it", "UDP port %d, for VXLAN, is taken by a program",
 			vxlanPort)
 	}
 }

@@ -117,7 +117,7 @@ func TestErrorsFirst(t *testing.T) {
 	}
 	var b bytes.Buffer
 	Print(&b, found)
-	if !strings.HasPrefix(b.String(), "LACKING  port") || !strings.Contains(b.String(), "to do: find out by whom") {
+	if !strings.HasPrefix(b.String(), "LACKING  port") || !strings.Contains(b.String(), "to do: find the process") {
 		t.Error(b.String())
 	}
 }

@@ -110,7 +110,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 				break
 			}
 			if wait == firstRetry {
-				r.log.Warn("Events about objects cannot be written; trying again", "error", err)
+				r.log.Warn("Events about objects cannot be written; retrying", "error", err)
 			}
 			pause, wait = wait, min(2*wait, longestRetry)
 		}

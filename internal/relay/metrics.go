@@ -60,5 +60,5 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter("failures_total", "Attempts to write to etcd or to follow it that failed.", s.failures.Load())
 	counter("terms_total", "Times that this replica was elected.", s.terms.Load())
 	counter("comparisons_total", "Times that all of etcd's state was compared.", s.compared.Load())
-	counter("foreign_changes_total", "Changes of the state in etcd that somebody else made and that were looked at.", foreign)
+	counter("foreign_changes_total", "Changes of the state in etcd by other writers that were examined.", foreign)
 }

@@ -190,7 +190,7 @@ func (r *Relay) term(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	r.Log.Info("this replica does not write any more", "name", r.Name, "reason", err)
+	r.Log.Info("this replica stopped writing", "name", r.Name, "reason", err)
 	return err
 }
 

@@ -25,7 +25,7 @@ type Settings struct {
 	RunDir  string // of the sockets
 	HeapMB  int
 	Buffers int // per NUMA node
-	Workers int // threads that move packets; 0: the main thread does
+	Workers int // worker threads; 0: the main thread forwards packets
 	// WorkerCores are the processors of the workers, as a list of numbers and ranges, and MainCore is that of the main thread; empty:
 	// VPP chooses.
 	WorkerCores, MainCore string

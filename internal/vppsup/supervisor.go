@@ -58,7 +58,7 @@ func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
 	}
 	cfg.Settings.Hugepages = huge
 	if why := shortOfMemory("/", cfg.Settings); why != "" {
-		log.Warn("VPP is going to run out of memory", "why", why)
+		log.Warn("VPP will run out of memory", "why", why)
 	}
 	return &Supervisor{cfg: cfg, log: log, wake: make(chan struct{}, 1), clock: newClockCheck(),
 		board: board{s: Status{State: Waiting, Since: time.Now()}}}, nil
@@ -248,7 +248,7 @@ func (s *Supervisor) probed(err error, now time.Time) {
 		since = s.answered
 		if state == Up {
 			s.board.change(func(b *Status) { b.State, b.Since = Silent, now })
-			s.log.Warn("VPP is silent", "pid", s.pid, "error", err)
+			s.log.Warn("VPP does not answer", "pid", s.pid, "error", err)
 		}
 	}
 	if s.cfg.Frozen > 0 && now.Sub(since) > s.cfg.Frozen && !s.killed {

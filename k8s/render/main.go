@@ -27,7 +27,7 @@ func main() {
 	values := flag.String("values", "", "file with values other than the chart's")
 	namespace := flag.String("namespace", "kube-system", "namespace of the vswitch")
 	kubeconfig := flag.String("kubeconfig", "", "cluster that templates look into")
-	notes := flag.Bool("notes", false, "write what Helm tells the user after an installation instead")
+	notes := flag.Bool("notes", false, "write the notes that Helm prints after an installation instead")
 	flag.Parse()
 	if err := run(os.Stdout, flag.Arg(0), *values, *namespace, *kubeconfig, *notes); err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)

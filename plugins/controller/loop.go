@@ -347,11 +347,14 @@ func (c *Controller) publish(t *turn, out outcome) {
 			c.deps.OnVerificationError(out.verificationErr)
 		}
 	case out.err != nil:
-		c.deps.Log.Info("event failed", "event", r.SeqNum, "method", r.Method, "description", oneLine(r.Description),
-			"took", took, "result", out.result, "error", oneLine(out.err.Error()))
+		level := slog.LevelWarn
+		if t.update != nil && t.ev.IsBlocking() {
+			level = slog.LevelDebug // its caller has the error, and logs it
+		}
+		c.deps.Log.Log(context.Background(), level, "event failed", "error", oneLine(out.err.Error()), "event", r.SeqNum,
+			"description", oneLine(r.Description), "method", r.Method, "result", out.result, "took", took)
 	case t.update == nil:
-		c.deps.Log.Info("event handled", "event", r.SeqNum, "method", r.Method, "description", oneLine(r.Description),
-			"took", took)
+		c.deps.Log.Info("resync done", "description", oneLine(r.Description), "method", r.Method, "event", r.SeqNum, "took", took)
 	default:
 		c.deps.Log.Debug("event handled", "event", r.SeqNum, "method", r.Method, "description", oneLine(r.Description),
 			"took", took)

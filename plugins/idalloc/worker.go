@@ -169,7 +169,7 @@ func (w *worker) serve(ctx context.Context, r *request) error {
 		return w.push(&ev)
 	}
 	if text := err.Error(); text != r.err { // once
-		w.log.Warn("an ID cannot be allocated yet", "pool", r.pool.name, "label", r.label, "error", err)
+		w.log.Warn("an ID cannot be allocated yet; retrying", "pool", r.pool.name, "label", r.label, "error", err)
 		ev.Err = err
 		if w.push(&ev) == nil {
 			r.err = text

@@ -110,7 +110,7 @@ func (p *IPAM) Resync(_ api.Event, _ api.KubeStateData, resyncCount int, _ api.R
 			continue
 		}
 		if err := next.learn(a.ID, a.Addresses); err != nil {
-			p.Logger().Error("pod has an unexpected address: delete it, to have it created anew", "pod", a.Pod.String(), "error", err)
+			p.Logger().Error("the pod has an unexpected address: delete it, so that it is created again", "pod", a.Pod.String(), "error", err)
 		}
 		pods[a.ID] = a.Pod
 		next.goOnAfter(next.byID[a.ID]) // the last one counts: attachments come in the order in which they were added

@@ -173,7 +173,7 @@ func (a *allocator) confirm(ctx context.Context, c claim) (stands bool, there *v
 	end = time.Now().Add(min(time.Until(end), a.probation)) // whatever the clock says, it is not longer than that
 	for time.Now().Before(end) {
 		if err := pause(ctx, min(a.probation/8, time.Until(end))); err != nil {
-			return false, nil, fmt.Errorf("the ID %d is this node's if nobody else claims it until %s; it is tried again: %w", c.ID,
+			return false, nil, fmt.Errorf("the ID %d is this node's if no other node claims it until %s; retrying: %w", c.ID,
 				end.Format(time.TimeOnly), err)
 		}
 		v, err := a.store.Get(ctx, fullKey(c.ID))

@@ -92,6 +92,11 @@ func UseIdentity(store IdentityStore) Option {
 	return func(ns *NodeSync) { ns.state.identityStore = store }
 }
 
+// UseVersion puts the version of the agent into the node's record.
+func UseVersion(version string) Option {
+	return func(ns *NodeSync) { ns.state.version = version }
+}
+
 // UseKubernetes tells by current why what this node knows of the nodes of Kubernetes may be old; nil: it is not. While it may
 // be, the node releases nobody's ID: a node that it misses may have joined unseen.
 func UseKubernetes(current func() error) Option {

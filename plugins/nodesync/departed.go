@@ -144,7 +144,7 @@ func (d *departures) run(ctx context.Context, release func(context.Context, stri
 			log.Info("this node is not in Kubernetes any more: its ID is released", "node", name)
 			err := release(ctx, name)
 			if err != nil && !errors.Is(err, ErrNoSuchNode) {
-				log.Warn("release failed; it is tried again", "node", name, "error", err)
+				log.Warn("release failed; retrying", "node", name, "error", err)
 			}
 			d.done(name, err)
 			continue

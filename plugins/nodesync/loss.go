@@ -29,7 +29,7 @@ func (e *lossError) Error() string {
 	}
 	return fmt.Sprintf("the ID %d of this node (%s) is the node %s's by an older or newer claim, probably because the cluster "+
 		"database lost data: the pods of both nodes would have the same addresses; restart the agent of this node, which then gets a new ID, "+
-		"and delete its pods that have addresses of the old one (ipam reports them), so that they are created anew", id, node,
+		"and delete its pods that have addresses of the old one (ipam reports them), so that they are created again", id, node,
 		e.there.GetName())
 }
 

@@ -57,6 +57,8 @@ type state struct {
 	// published is what PublishNodeIPs was called with last, per IP version
 	published     map[contivconf.IPVersion]contivconf.IPsWithNetworks
 	publishedMgmt []string
+	// version is that of the agent, for the record.
+	version string
 }
 
 var (

@@ -65,6 +65,7 @@ func (ns *NodeSync) ownRecord() *vppnode.VppNode {
 	record := s.claim.record(s.identity.self())
 	record.IpAddresses = addressTexts(slices.Concat(s.published[contivconf.IPv4], s.published[contivconf.IPv6]))
 	record.MgmtAddresses = s.publishedMgmt
+	record.AgentVersion = s.version
 	return record
 }
 

@@ -36,7 +36,9 @@ type NodeReport struct {
 	Released   time.Time `json:"released,omitzero"`
 	VPPIPs     []string  `json:"vppIPs"`
 	MgmtIPs    []string  `json:"mgmtIPs"`
-	Problems   []string  `json:"problems,omitempty"`
+	// Version is that of the agent that wrote the record.
+	Version  string   `json:"version,omitempty"`
+	Problems []string `json:"problems,omitempty"`
 }
 
 // nodesReport is the answer to GET /contiv/v1/nodes.
@@ -59,7 +61,7 @@ func (v *view) report() nodesReport {
 func (v *view) nodeReport(id uint32, r *vppnode.VppNode) NodeReport {
 	n := NodeReport{
 		ID: id, Name: r.GetName(), State: "claimed", UUID: r.GetUuid(), Generation: r.GetGeneration(),
-		VPPIPs: addressTexts(addressesOf(r)), MgmtIPs: append([]string{}, r.GetMgmtAddresses()...),
+		VPPIPs: addressTexts(addressesOf(r)), MgmtIPs: append([]string{}, r.GetMgmtAddresses()...), Version: r.GetAgentVersion(),
 	}
 	if r.GetClaimedMs() != 0 {
 		n.Claimed = time.UnixMilli(r.GetClaimedMs()).UTC()

@@ -91,6 +91,7 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 			continue
 		}
 		changes++
+		ns.logNode(name, prev, next)
 		if err := ns.EventLoop.PushFollowUp(cause, &NodeUpdate{NodeName: name, PrevState: prev, NewState: next}); err != nil {
 			errs = append(errs, fmt.Errorf("update of node %s: %w", name, err))
 		}
@@ -99,6 +100,16 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 		return "", errors.Join(errs...)
 	}
 	return fmt.Sprintf("%d node update(s)", changes), errors.Join(errs...)
+}
+
+// logNode has one line for each node that joined or left.
+func (ns *NodeSync) logNode(name string, prev, next *Node) {
+	switch {
+	case prev == nil:
+		ns.Logger().Info("node joined", "node", name, "id", next.ID)
+	case next == nil:
+		ns.Logger().Info("node left", "node", name, "id", prev.ID)
+	}
 }
 
 // Revert is NOOP - plugin handles only BestEffort events.

@@ -150,7 +150,7 @@ func (p *Plugin) Tell(ctx context.Context) error {
 		case <-p.telling.wake:
 		}
 		if err := p.tell(ctx); err != nil {
-			p.log.Debug("Kubernetes is not told about the data path yet", "error", err)
+			p.log.Debug("the state of the data path is not in Kubernetes yet", "error", err)
 			pause = min(2*pause, tellMax)
 			p.telling.nudge()
 		} else {

@@ -292,7 +292,7 @@ func (p *Plugin) publish(at time.Time, seen bool) {
 	}
 	for _, c := range before.Causes {
 		if !has(now, c) {
-			p.log.Info("data path: is well again", "cause", c.Kind, "object", c.Object, "after", at.Sub(c.Since).Round(time.Second))
+			p.log.Info("data path: recovered", "cause", c.Kind, "object", c.Object, "after", at.Sub(c.Since).Round(time.Second))
 		}
 	}
 	if seen {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"contiv.dev/vswitch/internal/cniapi"
@@ -21,13 +22,29 @@ func (p *PodManager) Handle(ctx context.Context, checks Checks, req *cniapi.Requ
 	p.metrics.request(req.Command, err, took)
 	switch {
 	case err == nil:
-		p.Logger().Debug("CNI request done", "request", req.String(), "took", took)
+		p.logDone(req, res, took)
 	case req.Command == cniapi.Status: // asked every few seconds; the runtime shows it
 		p.Logger().Debug("CNI request failed", "request", req.String(), "took", took, "error", err)
 	default:
-		p.Logger().Warn("CNI request failed", "request", req.String(), "took", took, "error", err)
+		p.Logger().Warn("CNI request failed", "error", strings.TrimPrefix(err.Error(), req.String()+": "), "command", req.Command, "pod", requestPod(req).String(),
+			"took", took.Round(time.Millisecond))
 	}
 	return res, err
+}
+
+// logDone has one line for each pod that was connected or disconnected.
+func (p *PodManager) logDone(req *cniapi.Request, res *cniapi.Result, took time.Duration) {
+	switch {
+	case req.Command == cniapi.Add && res != nil:
+		addresses := make([]string, 0, len(res.IPs))
+		for _, ip := range res.IPs {
+			addresses = append(addresses, ip.Address.Addr().String())
+		}
+		p.Logger().Info("pod added", "pod", requestPod(req).String(), "addresses", strings.Join(addresses, ","),
+			"took", took.Round(time.Millisecond))
+	default:
+		p.Logger().Debug("CNI request done", "request", req.String(), "took", took)
+	}
 }
 
 func (p *PodManager) dispatch(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
@@ -114,7 +131,7 @@ func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request
 	}
 	ev, err := p.runAdd(ctx, o, a)
 	if err != nil {
-		return nil, p.explainWaiting(err)
+		return nil, p.explainWaiting(p.explainUnready(ctx, checks, err))
 	}
 	if repeated {
 		if err := repair(ctx, checks, ev.Attachment); err != nil {
@@ -161,6 +178,23 @@ func (p *PodManager) explainWaiting(err error) error {
 	}
 	return fmt.Errorf("contiv-agent is starting and has not configured this node yet: %w", err)
 }
+
+// explainUnready says why the node is not ready, as STATUS does, when nothing else explains why an ADD took too long.
+func (p *PodManager) explainUnready(ctx context.Context, checks Checks, err error) error {
+	if !p.isResynced() || !errors.Is(err, context.DeadlineExceeded) {
+		return err // explainWaiting knows the rest
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
+	defer cancel()
+	var status *cniapi.Error
+	if !errors.As(p.status(ctx, checks), &status) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", status.Msg, err)
+}
+
+// explainTimeout bounds asking why: the runtime waits.
+const explainTimeout = 500 * time.Millisecond
 
 func (p *PodManager) isResynced() bool {
 	p.mu.Lock()

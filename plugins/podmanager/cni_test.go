@@ -1,9 +1,11 @@
 package podmanager
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/cniapi"
+	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
@@ -356,4 +359,41 @@ func TestAddIntoWhatIsNoSandbox(t *testing.T) {
 	if all := r.pm.LocalAttachments(); len(all) != 0 {
 		t.Errorf("attachments %v", all)
 	}
+}
+
+// TestSlowAddSaysWhy: an ADD that ends with its time has the reason for which the node is not ready, as STATUS has it.
+func TestSlowAddSaysWhy(t *testing.T) {
+	r := newRig(t)
+	r.add("c0", "first") // after the start-up resync
+	r.loop.close()
+	gate := make(chan struct{})
+	r.start(gate)
+	r.pm.resynced = true
+	r.check.Health = []HealthCheck{{Name: "dataplane", Check: func(context.Context) error { return errors.New("VPP is disconnected") }}}
+	_, err := r.doFor(addReq("c1", "web"), 30*time.Millisecond)
+	wantCode(t, err, cniapi.CodeTryAgain, "dataplane: VPP is disconnected")
+	close(gate)
+}
+
+// TestOneLineForEachPod: an ADD and a DEL that succeed have one line each, one that fails has one WARN with the cause first.
+func TestOneLineForEachPod(t *testing.T) {
+	r := newRig(t)
+	var b bytes.Buffer
+	r.pm.Log = logs.New(&b, slog.LevelInfo, nil)
+	line := func(want string) {
+		t.Helper()
+		if text := b.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, want) {
+			t.Errorf("the log has %q, want one line with %q", text, want)
+		}
+		b.Reset()
+	}
+	r.add("c1", "web")
+	line(`level=INFO msg="pod added" pod=default/web addresses=10.1.0.2 took=`)
+	r.del("c1", "web")
+	line(`level=INFO msg="pod removed" pod=default/web`)
+	r.net.setFail(func(api.Event) error { return errors.New("no free address") })
+	if _, err := r.do(addReq("c2", "web")); err == nil {
+		t.Fatal("it did not fail")
+	}
+	line(`level=WARN msg="CNI request failed" error="no free address" command=add pod=default/web took=`)
 }

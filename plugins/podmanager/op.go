@@ -102,6 +102,9 @@ func (p *PodManager) startDelete(o *op, a *Attachment) (*DeletePod, error) {
 // not remove, because the namespace has vanished for example, is not the runtime's business.
 func (p *PodManager) finishDelete(ctx context.Context, ev *DeletePod) error {
 	err := wait(ctx, ev.Result())
+	if err == nil {
+		p.Logger().Info("pod removed", "pod", ev.Attachment.Pod.String())
+	}
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		m.log.Warn("links and addresses are not watched at present; trying again", "error", err, "after", m.pause)
+		m.log.Warn("links and addresses are not watched; retrying", "error", err, "after", m.pause)
 		if err := wait(ctx, m.pause); err != nil {
 			return err
 		}

@@ -163,7 +163,7 @@ func (s *search) deletions(ctx context.Context) error {
 		case ended(err) == nil:
 			return err
 		default:
-			s.stuck[name] = fmt.Errorf("cannot be removed (is there a rule of somebody else that leads to it?): %w", err)
+			s.stuck[name] = fmt.Errorf("cannot be removed (does a rule of another program refer to it?): %w", err)
 		}
 	}
 	return nil

@@ -128,7 +128,7 @@ func (t *layer) apply(ctx context.Context, res *table.Result) error {
 	t.dirty = false
 	t.checks.done(now, wrote > 0, t.looking, 2*t.slowest)
 	if t.looking && wrote > 0 {
-		t.log.Warn("rules were changed by somebody else; repaired", "table", t.name, "family", t.family, "writes", wrote)
+		t.log.Warn("rules were changed by another program; repaired", "table", t.name, "family", t.family, "writes", wrote)
 	}
 	t.report(res)
 	t.count(wrote)

@@ -205,7 +205,7 @@ func (l *lowerer) checkScratch(c *conditions) error {
 	all, this := l.scratch[0], l.scratch[1]
 	switch {
 	case all == 0 || this == 0 || all&this != 0:
-		return fmt.Errorf("has lists that need two scratch mark bits, and there are none (IptablesMarkMask has too few bits)")
+		return fmt.Errorf("has lists that need two scratch mark bits; IptablesMarkMask has too few bits")
 	case c.markMask&(all|this) != 0:
 		return fmt.Errorf("has lists, and matches on the mark bits %#x which lists use", c.markMask&(all|this))
 	}

@@ -124,7 +124,7 @@ func (f *flusher) work(ctx context.Context, addrs []netip.Addr) {
 		}
 	}
 	if !errors.Is(err, context.Canceled) {
-		f.log.Error("connections of removed addresses could not be forgotten; the next owners of the addresses may see packets "+
+		f.log.Error("connections of removed addresses could not be deleted; the next owners of the addresses may see packets "+
 			"of them: remove them with conntrack -D", "addresses", addrs, "error", err)
 	}
 }

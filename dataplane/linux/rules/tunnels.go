@@ -17,7 +17,7 @@ func (r *renderer) tunnelInput(f table.Family) []table.Rule {
 		list = append(list,
 			rule(table.Match{Protocol: protoIPIP, SrcSets: []string{SetAllHosts}, Dst: table.AddrLocal},
 				"IPIP from other nodes", act(r.filterAllow)),
-			rule(table.Match{Protocol: protoIPIP}, "IPIP from strangers", act(table.Drop)))
+			rule(table.Match{Protocol: protoIPIP}, "IPIP from unknown sources", act(table.Drop)))
 	}
 	if r.VXLANEnabled {
 		self := r.vxlanPackets()
@@ -30,7 +30,7 @@ func (r *renderer) tunnelInput(f table.Family) []table.Rule {
 			list = append(list, rule(m, "VXLAN from other nodes", act(r.filterAllow)))
 		}
 		m.SrcSets = nil
-		list = append(list, rule(m, "VXLAN from strangers", act(table.Drop)))
+		list = append(list, rule(m, "VXLAN from unknown sources", act(table.Drop)))
 	}
 	return list
 }

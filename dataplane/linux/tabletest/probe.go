@@ -242,7 +242,7 @@ func (n *Net) Send(p Probe, patience time.Duration, enough func(Outcome) bool) (
 	}
 	owner := n.owner(at.Addr())
 	if owner == nil {
-		return Outcome{}, fmt.Errorf("nobody has address %s", at.Addr())
+		return Outcome{}, fmt.Errorf("no device has address %s", at.Addr())
 	}
 	if p.Proto != unix.IPPROTO_TCP && p.Proto != unix.IPPROTO_UDP {
 		at = netip.AddrPortFrom(at.Addr(), 0)

@@ -83,7 +83,7 @@ func testForeign(t *testing.T, r *rig) {
 		" add rule ip foreign forwarded ip daddr @s drop")
 	h.command(t, "iptables", "-N", "FOREIGN")
 	h.command(t, "iptables", "-A", "FOREIGN", "-d", "203.0.113.8", "-j", "DROP")
-	h.command(t, "iptables", "-A", "FORWARD", "-m", "comment", "--comment", "somebody else's", "-j", "FOREIGN")
+	h.command(t, "iptables", "-A", "FORWARD", "-m", "comment", "--comment", "another program's", "-j", "FOREIGN")
 	r.sample()
 	both(func(f table.Family) {
 		r.b.SetChains(f, table.Filter, chain("pod-2")) // lets others decide

@@ -59,7 +59,7 @@ func (t *IPIP) Run(ctx context.Context) error {
 			last = ""
 		case err.Error() != last:
 			last = err.Error()
-			t.cfg.Log.Warn("the IPIP device is not as it should be; trying again", "device", t.cfg.Device, "error", err)
+			t.cfg.Log.Warn("the IPIP device is not configured as required; retrying", "device", t.cfg.Device, "error", err)
 		}
 		if err != nil {
 			wait = ipipRetry

@@ -189,7 +189,7 @@ func (v *VXLAN) keepDevice(ctx context.Context, l rtnl.Link, found bool) error {
 		return err
 	}
 	if have := parseVXLAN(l.Data); found && have != want {
-		v.log.Info("the VXLAN device is made anew", "device", l.Name, "had", have, "want", want)
+		v.log.Info("the VXLAN device is created again", "device", l.Name, "had", have, "want", want)
 		err := one(ctx, v.kernel, func(b *rtnl.Batch) { b.DelLink(l.Index) })
 		if err != nil && !errors.Is(err, unix.ENODEV) {
 			return fmt.Errorf("remove VXLAN device %s, which has other parameters: %w", l.Name, err)

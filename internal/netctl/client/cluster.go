@@ -143,7 +143,7 @@ func (c *Cluster) remote(n *nodesync.NodeReport) (*Agent, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("node %s has told no address at which its agent could be reached", n.Name)
+	return nil, fmt.Errorf("node %s has no known address at which its agent could be reached", n.Name)
 }
 
 // access completes the options by how the first agent is itself reached.
@@ -164,7 +164,7 @@ func (c *Cluster) access() (Credentials, string, error) {
 	}
 	if addr, parseErr := netip.ParseAddr(host); cred.TokenFile == "" && (host == "localhost" || parseErr == nil &&
 		addr.IsLoopback()) {
-		return cred, port, fmt.Errorf("agents listen on %s only: start them with --http on an address of the node, --http-cert, "+
+		return cred, port, fmt.Errorf("the agents listen on %s only: start them with --http on an address of the node, --http-cert, "+
 			"--http-key and --http-token-file to reach them from here", c.info.Access.Address)
 	}
 	return cred, port, nil

@@ -108,7 +108,7 @@ func ExplainHalf(from Side, to string, probe *diag.ProbeResult, missing string) 
 
 // unseenDrop is what becomes of packets between two rules.
 const unseenDrop = "no rule of nf_tables dropped it, so the kernel's routing did, its check of the source (rp_filter) or " +
-	"iptables-legacy: does a route of somebody else's lead elsewhere?"
+	"iptables-legacy: does another program's route lead elsewhere?"
 
 // refused is what a sender notices of a TCP reset.
 const refused = "connection refused"

@@ -96,7 +96,7 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 	case s.As == service.AsNodePort && s.Verdict == "balance" && from.There.Outcome == Sent:
 		return Verdict{}, false // another node may choose
 	case s.Verdict != "balance":
-		return Verdict{Lost: from.Node, Text: fmt.Sprintf("service %s has nobody for the packet on %s: %s%s%s", s.Service, from.Node,
+		return Verdict{Lost: from.Node, Text: fmt.Sprintf("service %s has no endpoint for the packet on %s: %s%s%s", s.Service, from.Node,
 			s.Why, seen, told)}, true
 	case from.There.Outcome == NotSeen:
 		return Verdict{}, false // it never came to the node's dataplane
@@ -104,7 +104,7 @@ func (s *Service) notServed(from Side, probe *diag.ProbeResult) (Verdict, bool) 
 	why := "; contiv-netctl check and dump say what is programmed"
 	if len(s.SourceRanges) > 0 {
 		why = "; it has loadBalancerSourceRanges: the host's own stack looks who may use it (nft list table ip6 contiv-places), " +
-			"and with externalTrafficPolicy Local nobody is served (plugins/service/README.md, D)"
+			"and with externalTrafficPolicy Local no client is served (plugins/service/README.md, D)"
 	}
 	return Verdict{Lost: from.Node, Text: fmt.Sprintf("%s did not translate the packet, though service %s has %d endpoints for "+
 		"it%s%s%s", from.Node, s.Service, len(s.Backends), seen, why, told)}, true

@@ -75,7 +75,7 @@ func TestExplainService(t *testing.T) {
 		{"answered", chosen(one, "10.1.2.2:8080"), sent, nil, &diag.ProbeResult{Received: 1, RTTMs: []float64{2}}, true,
 			[]string{"delivered to pod default/c (10.1.2.2:8080 on b) and answered in 2.00 ms"}},
 		{"no endpoints", &Service{Resolution: none}, Path{Outcome: Dropped, Reason: "a rule"}, nil, refuses, false,
-			[]string{"default/web has nobody for the packet on a: it has no ready endpoint", "(a rule)", "connection refused"}},
+			[]string{"default/web has no endpoint for the packet on a: it has no ready endpoint", "(a rule)", "connection refused"}},
 		{"never came", &Service{Resolution: one}, unseen, nil, silent, false, []string{"never came to the dataplane of a"}},
 		{"not translated", &Service{Resolution: one}, sent, nil, silent, false, []string{"a did not translate", "1 endpoints"}},
 		{"source ranges", &Service{Resolution: limited}, sent, nil, silent, false, []string{"loadBalancerSourceRanges"}},

@@ -14,13 +14,13 @@ func (s *state) drift(n *node) {
 	for _, v := range n.Values {
 		switch v.State {
 		case "FAILED", "RETRYING", "INVALID", "UNIMPLEMENTED":
-			s.find(n.Node, "value", v.Key, "is "+v.State+"; contiv-netctl events tells why")
+			s.find(n.Node, "value", v.Key, "is "+v.State+"; contiv-netctl events shows why")
 		case "PENDING":
 			s.find(n.Node, "value", v.Key, "waits for something that it depends on")
 		}
 	}
 	for _, dst := range n.Check.TypedRoutes {
-		s.find(n.Node, "route", dst, "somebody has typed in this route at VPP's command line, in the table of pods; it goes before the "+
+		s.find(n.Node, "route", dst, "this route was typed in at VPP's command line, in the table of pods; it takes precedence over the "+
 			"agent's: remove it there (ip route del)")
 	}
 	of := map[string][]diag.Repair{}

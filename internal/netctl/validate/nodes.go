@@ -40,7 +40,7 @@ func (s *state) nodes() {
 		}
 		if n.Kernel != nil {
 			for _, family := range n.Kernel.NotForwarding {
-				s.find(n.Node, "node", n.Node, fmt.Sprintf("does not pass %s packets on: somebody has set the kernel's forwarding to 0; "+
+				s.find(n.Node, "node", n.Node, fmt.Sprintf("does not pass %s packets on: the kernel's forwarding was set to 0; "+
 					"set it to 1 again (sysctl), or restart the agent", family))
 			}
 		}
@@ -62,7 +62,7 @@ func (s *state) nodes() {
 			owners[ip] = n.Node
 		}
 		if len(n.ips) == 0 {
-			s.find(n.Node, "node", n.Node, "has told no address in the network of nodes: others cannot reach its pods")
+			s.find(n.Node, "node", n.Node, "has no known address in the network of nodes: others cannot reach its pods")
 		}
 	}
 	s.sameView()
@@ -101,7 +101,7 @@ func (s *state) sameView() {
 		if seen < len(list) {
 			parts = append(parts, fmt.Sprintf("%d of %d nodes do not know it", len(list)-seen, len(list)))
 		}
-		s.find(name, "node", name, "is not seen alike: "+strings.Join(parts, "; "))
+		s.find(name, "node", name, "is seen differently: "+strings.Join(parts, "; "))
 	}
 }
 

@@ -158,11 +158,11 @@ func (s *state) kubernetes(n *node) {
 		switch {
 		case k.HostNetwork || k.Terminating || len(k.IPs) == 0:
 		case p == nil:
-			s.find(n.Node, "pod", id, fmt.Sprintf("has the addresses %v, says Kubernetes, and is not connected", k.IPs))
+			s.find(n.Node, "pod", id, fmt.Sprintf("has the addresses %v in Kubernetes, and is not connected", k.IPs))
 		default:
 			for _, ip := range addrs(k.IPs) {
 				if !slices.ContainsFunc(p.Addresses, func(a netip.Prefix) bool { return a.Addr() == ip }) {
-					s.find(n.Node, "pod", id, fmt.Sprintf("has the address %s, says Kubernetes, and is connected with %v", ip, p.Addresses))
+					s.find(n.Node, "pod", id, fmt.Sprintf("has the address %s in Kubernetes, and is connected with %v", ip, p.Addresses))
 				}
 			}
 		}
@@ -191,7 +191,7 @@ func (s *state) addresses() {
 					inside = inside || sub.Subnet.Contains(ip)
 				}
 				if !inside {
-					s.find(n.Node, "address", ip.String(), fmt.Sprintf("of pod %s is not in a subnet of its node: nobody else has a "+
+					s.find(n.Node, "address", ip.String(), fmt.Sprintf("of pod %s is not in a subnet of its node: no other node has a "+
 						"route to it", p.id()))
 				}
 			}

@@ -88,7 +88,7 @@ func driftFaults() []fault {
 			"default/", 0},
 		{"VPP's side down", false, repairs("vpp/interface/vpp-tap-ID/link-state/UP"), "drift", "n1", "interface of pod default/", 0},
 		{"a route typed in", false, func(_ *testing.T, n1, _ *View) { n1.Check.TypedRoutes = []string{"10.1.2.2/32"} }, "route",
-			"n1", "somebody has typed in this route", 0},
+			"n1", "this route was typed in", 0},
 		{"etcd away", false, func(_ *testing.T, n1, _ *View) { n1.Stale = "etcd does not answer" }, "etcd", "n1",
 			"etcd does not answer", 0},
 		{"not forwarding", true, func(_ *testing.T, n1, _ *View) { n1.Kernel.NotForwarding = []string{"IPv6"} }, "node", "n1",
@@ -104,7 +104,7 @@ func nodeFaults() []fault {
 			n1.Nodes[1].ID, n2.Nodes[1].ID = 1, 1
 		}, "node", "n2", "has the ID 1, which n1 has too", 0},
 		{"views differ", false, func(_ *testing.T, n1, _ *View) { n1.Nodes[1].VPPIPs = []string{"192.168.16.2/24"} }, "node", "n2",
-			"is not seen alike", 0},
+			"is seen differently", 0},
 		{"a node that one does not know", false, func(_ *testing.T, n1, _ *View) { n1.Nodes = n1.Nodes[:1] }, "node", "n2",
 			"1 of 2 nodes do not know it", 1},
 		{"no ID", false, func(_ *testing.T, _, n2 *View) { n2.Nodes[1].State = "released" }, "node", "n2",
@@ -172,9 +172,9 @@ func linuxFaults() []fault {
 				func(e diag.KernelNeighbour) bool { return e.IP == "192.168.30.2" })
 		}, "arp", "n1", "there is no neighbour entry for 192.168.30.2", 0},
 		{"no route", true, func(_ *testing.T, n1, _ *View) { unroute(n1, "10.1.2.0/24") }, "route", "n1", "in the kernel", 0},
-		{"somebody else's route", true, func(_ *testing.T, n1, _ *View) {
+		{"another program's route", true, func(_ *testing.T, n1, _ *View) {
 			n1.Kernel.Routes = append(n1.Kernel.Routes, diag.KernelRoute{Dst: "10.1.2.2/32", Type: "blackhole", Proto: 3})
-		}, "route", "n1", "somebody else's route (blackhole, protocol 3) takes what is for pods of n2", 0},
+		}, "route", "n1", "another program's route (blackhole, protocol 3) takes what is for pods of n2", 0},
 		{"no route to a pod", true, func(_ *testing.T, n1, _ *View) { unroute(n1, "10.1.1.2/32") }, "route", "n1",
 			"there is no route to pod default/a", 0},
 		{"device down", true, func(_ *testing.T, _, n2 *View) {
@@ -223,7 +223,7 @@ func podFaults() []fault {
 			other := c
 			other.IPs = []string{"10.1.2.9"}
 			n2.Kube = kube(other)
-		}, "pod", "n2", "has the address 10.1.2.9, says Kubernetes", 0},
+		}, "pod", "n2", "has the address 10.1.2.9 in Kubernetes", 0},
 	}
 }
 

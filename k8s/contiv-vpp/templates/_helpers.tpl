@@ -71,7 +71,7 @@ affinity:
 {{- end }}
 {{- end -}}
 
-{{/* What whoever watches Kubernetes, the agents or contiv-ksr for them, may do. */}}
+{{/* Permissions to watch Kubernetes, for the agents or for contiv-ksr. */}}
 {{- define "contiv.watch" -}}
 - apiGroups: [""]
   resources: [pods, nodes, namespaces, services]
@@ -147,7 +147,7 @@ projected:
   {{- end }}
 {{- end -}}
 
-{{/* The kubelet asks the agent: (list $ "/liveness"). It shows no token, and is told yes or no. */}}
+{{/* The kubelet asks the agent: (list $ "/liveness"). It has no token, and gets yes or no. */}}
 {{- define "contiv.ask" -}}
 {{- $root := index . 0 -}}
 httpGet: {host: 127.0.0.1, port: {{ $root.Values.agent.restPort }}, path: {{ index . 1 }}{{ if $root.Values.agent.remote.enabled }}, scheme: HTTPS{{ end }}}

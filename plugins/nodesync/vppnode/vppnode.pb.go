@@ -45,7 +45,9 @@ type VppNode struct {
 	// Addresses of the node for management, without prefix length.
 	MgmtAddresses []string `protobuf:"bytes,8,rep,name=mgmt_addresses,json=mgmtAddresses,proto3" json:"mgmt_addresses,omitempty"`
 	// When the ID was released, in milliseconds since 1970 by the clock of who did it; zero if it was not.
-	ReleasedMs    int64 `protobuf:"varint,9,opt,name=released_ms,json=releasedMs,proto3" json:"released_ms,omitempty"`
+	ReleasedMs int64 `protobuf:"varint,9,opt,name=released_ms,json=releasedMs,proto3" json:"released_ms,omitempty"`
+	// Version of the agent that wrote the record, with its commit.
+	AgentVersion  string `protobuf:"bytes,10,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -143,11 +145,18 @@ func (x *VppNode) GetReleasedMs() int64 {
 	return 0
 }
 
+func (x *VppNode) GetAgentVersion() string {
+	if x != nil {
+		return x.AgentVersion
+	}
+	return ""
+}
+
 var File_vppnode_proto protoreflect.FileDescriptor
 
 const file_vppnode_proto_rawDesc = "" +
 	"\n" +
-	"\rvppnode.proto\x12\avppnode\"\x8a\x02\n" +
+	"\rvppnode.proto\x12\avppnode\"\xaf\x02\n" +
 	"\aVppNode\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -162,7 +171,9 @@ const file_vppnode_proto_rawDesc = "" +
 	"claimed_ms\x18\a \x01(\x03R\tclaimedMs\x12%\n" +
 	"\x0emgmt_addresses\x18\b \x03(\tR\rmgmtAddresses\x12\x1f\n" +
 	"\vreleased_ms\x18\t \x01(\x03R\n" +
-	"releasedMsB5Z3contiv.dev/vswitch/plugins/nodesync/vppnode;vppnodeb\x06proto3"
+	"releasedMs\x12#\n" +
+	"\ragent_version\x18\n" +
+	" \x01(\tR\fagentVersionB5Z3contiv.dev/vswitch/plugins/nodesync/vppnode;vppnodeb\x06proto3"
 
 var (
 	file_vppnode_proto_rawDescOnce sync.Once

@@ -156,7 +156,7 @@ func (r *Recorder) UpdateLocalBackendIfs(old, now renderer.Interfaces) error {
 func (r *Recorder) checkSets(what string, known, old, now renderer.Interfaces) {
 	r.T.Helper()
 	if !maps.Equal(known, old) {
-		r.T.Errorf("%s interfaces were %s, it was told %s", what, old, known)
+		r.T.Errorf("%s interfaces were %s, it was given %s", what, old, known)
 	}
 	if maps.Equal(old, now) {
 		r.T.Errorf("%s interfaces %s did not change", what, now)
