@@ -6,17 +6,24 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"go.fd.io/govpp/binapi/vlib"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
+// workersWait bounds the question for VPP's threads.
+const workersWait = 5 * time.Second
+
 // pluginKey is where the NICStore has whether VPP had our plugin.
 const pluginKey = "vpp-plugin"
 
-// Plugin tells whether VPP has our own plugin. That stays the same as long as that VPP runs.
+// Plugin tells whether VPP has our own plugin, and how many workers it has. That stays the same as long as that VPP runs.
 type Plugin struct {
 	conn  *conn.Conn
 	log   *slog.Logger
@@ -25,16 +32,21 @@ type Plugin struct {
 
 	mu        sync.Mutex
 	session   uint64 // of which present is
-	present   bool
-	told      bool // what Present answered last
+	found     pluginFacts
+	told      pluginFacts // what Present answered last
 	asked     bool
 	callbacks []func()
+}
+
+type pluginFacts struct {
+	present bool
+	workers int
 }
 
 // NewPlugin asks nothing before Present or Run. Before a VPP is connected for the first time its answer is yes: what it decides must
 // rather wait than go without the source check.
 func NewPlugin(c *conn.Conn, log *slog.Logger) *Plugin {
-	p := &Plugin{conn: c, log: log.With("component", "vpp-plugin"), wake: make(chan struct{}, 1), present: true}
+	p := &Plugin{conn: c, log: log.With("component", "vpp-plugin"), wake: make(chan struct{}, 1), found: pluginFacts{present: true}}
 	c.OnChange(func(s conn.State) {
 		if s.Connected() {
 			select {
@@ -53,18 +65,28 @@ func (p *Plugin) Remember(store NICStore) {
 	if err != nil {
 		p.log.Warn("whether VPP has the contiv plugin is unknown until VPP is connected", "error", err)
 	}
-	if len(data) > 0 {
-		p.present = string(data) == "yes"
+	if fields := strings.Fields(string(data)); len(fields) > 0 {
+		p.found = pluginFacts{present: fields[0] == "yes"}
+		if len(fields) > 1 { // an older agent did not say
+			p.found.workers, _ = strconv.Atoi(fields[1])
+		}
 	}
 }
 
 // Present says whether VPP has the plugin; while VPP is away, whether it had. Watch tells when that turns out to be wrong.
 func (p *Plugin) Present() bool {
-	present := p.look()
+	found := p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked, p.told = true, present
-	return present
+	p.asked, p.told = true, found
+	return found.present
+}
+
+// Workers is how many worker threads the VPP has of which Present has told.
+func (p *Plugin) Workers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told.workers
 }
 
 // Version is that of the plugin in VPP, "" if VPP has none.
@@ -101,35 +123,55 @@ func (p *Plugin) Run(ctx context.Context) error {
 }
 
 func (p *Plugin) changed() []func() {
-	present := p.look()
+	found := p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.asked || present == p.told {
+	if !p.asked || found == p.told {
 		return nil
 	}
 	return slices.Clone(p.callbacks)
 }
 
-// look asks VPP's list of messages if it is not that of the VPP which was asked before.
-func (p *Plugin) look() bool {
+// look asks VPP if it is not the one that was asked before.
+func (p *Plugin) look() pluginFacts {
 	state := p.conn.State()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !state.Connected() || state.Session == p.session {
-		return p.present
+		return p.found
 	}
 	err := p.conn.Has(ContivMessages())
 	if errors.Is(err, conn.ErrDisconnected) {
-		return p.present
+		return p.found
+	}
+	workers, failed := p.countWorkers()
+	if failed != nil {
+		p.log.Warn("VPP does not say how many workers it has; asked again at the next resync", "error", failed)
+		return p.found
 	}
 	var lacks *conn.IncompatibleError
 	if errors.As(err, &lacks) && (len(lacks.Differ) > 0 || len(lacks.Missing) < lacks.Needed) {
 		p.log.Error("VPP has a contiv plugin of another version, which is not used; install that of this release",
 			"lacks", strings.Join(slices.Concat(lacks.Missing, lacks.Differ), ", "))
 	}
-	p.session, p.present = state.Session, err == nil
+	p.session, p.found = state.Session, pluginFacts{err == nil, workers}
 	p.save()
-	return p.present
+	return p.found
+}
+
+func (p *Plugin) countWorkers() (n int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), workersWait)
+	defer cancel()
+	var reply vlib.ShowThreadsReply
+	if err := p.conn.Invoke(ctx, &vlib.ShowThreads{}, &reply); err != nil {
+		return 0, err
+	}
+	for _, t := range reply.ThreadData {
+		if strings.TrimRight(t.Type, "\x00") == "workers" {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // save is for the next agent.
@@ -138,9 +180,10 @@ func (p *Plugin) save() {
 		return
 	}
 	text := "no"
-	if p.present {
+	if p.found.present {
 		text = "yes"
 	}
+	text += " " + strconv.Itoa(p.found.workers)
 	if before, err := p.store.LoadOwn(pluginKey); err == nil && string(before) == text {
 		return
 	}

@@ -15,11 +15,15 @@ import (
 // TestPluginPresence: a VPP tells by its messages whether it has the plugin.
 func TestPluginPresence(t *testing.T) {
 	for _, with := range []bool{true, false} {
-		onVPP(t, vpptest.Options{Plugin: with}, func(t *testing.T, g *target) {
+		workers := map[bool]int{true: 1}[with]
+		onVPP(t, vpptest.Options{Plugin: with, Workers: workers}, func(t *testing.T, g *target) {
 			var log bytes.Buffer
 			p := NewPlugin(newAgent(t, g, Deps{}).conn, slog.New(slog.NewTextHandler(&log, nil)))
 			if p.Present() != with || log.Len() > 0 {
 				t.Errorf("with the plugin %t: found %t; %s", with, !with, log.String())
+			}
+			if p.Workers() != workers {
+				t.Errorf("%d workers found, want %d", p.Workers(), workers)
 			}
 		})
 	}
@@ -38,7 +42,7 @@ func TestPluginIsRemembered(t *testing.T) {
 		t.Error("nothing is known, and pods would not wait for the source check")
 	}
 	for _, with := range []bool{false, true, false} {
-		f := vppfake.New(vppfake.Config{Plugin: with})
+		f := vppfake.New(vppfake.Config{Plugin: with, Workers: map[bool]int{true: 2}[with]})
 		t.Cleanup(func() { f.Close() })
 		g := &target{name: "fake", socket: filepath.Join(t.TempDir(), "api.sock"), fake: f}
 		if err := f.Listen(g.socket); err != nil {
@@ -61,7 +65,7 @@ func TestPluginIsRemembered(t *testing.T) {
 		if calls := p.changed(); len(calls) > 0 {
 			t.Error("told of a change that there was not")
 		}
-		if away().Present() != with {
+		if p := away(); p.Present() != with || p.Workers() != map[bool]int{true: 2}[with] {
 			t.Errorf("not remembered: %s", store[pluginKey])
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,45 @@ func TestRxPlacement(t *testing.T) {
 			placed(&vpp_interfaces.Interface_RxPlacement{Queue: 0, Worker: 0}),
 			placed(&vpp_interfaces.Interface_RxPlacement{Queue: 0, MainThread: true}),
 		)
+	})
+}
+
+// As many queues as are placed, each where it is wanted; and another number of them makes the interface again.
+func TestQueuesAtWorkers(t *testing.T) {
+	placed := func(workers ...uint32) (list []*vpp_interfaces.Interface_RxPlacement) {
+		for queue, worker := range workers {
+			list = append(list, &vpp_interfaces.Interface_RxPlacement{Queue: uint32(queue), Worker: worker})
+		}
+		return list
+	}
+	config := func(workers ...uint32) values {
+		af := afPacket("af", "cvqueue0")
+		af.RxPlacements = placed(workers...)
+		return values{tap("tap-a", func(v *vpp_interfaces.Interface) { v.RxPlacements = placed(workers...) }), af}
+	}
+	onVPP(t, vpptest.Options{Vhostshim: true, Workers: 2}, func(t *testing.T, g *target) {
+		if g.real != nil {
+			veth(t, "cvqueue0", "cvqueue1")
+		}
+		roundTrip(t, g, Deps{AfPacket: AfPacketRings{RxFrames: 16, TxFrames: 16}}, config(0, 1), config(1, 0), config(1), config(0, 1))
+		a := newAgent(t, g, Deps{AfPacket: AfPacketRings{RxFrames: 16, TxFrames: 16}})
+		a.resync(config(0, 1)...)
+		a.mustNotWrite("again", config(0, 1))
+		got := map[string][]uint32{}
+		conn.Dump(a.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+			func(d *interfaces.SwInterfaceRxPlacementDetails) {
+				if name, ok := a.idx.NameByIndex(uint32(d.SwIfIndex)); ok {
+					got[name] = append(got[name], d.WorkerID)
+				}
+			}, func(err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		a.lane.Flush(t.Context())
+		if want := map[string][]uint32{"tap-a": {1, 2}, "af": {1, 2}}; !maps.EqualFunc(got, want, slices.Equal) { // threads; 0 is the main one
+			t.Errorf("queues at %v, want %v", got, want)
+		}
 	})
 }
 

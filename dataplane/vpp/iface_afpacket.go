@@ -64,7 +64,7 @@ func afPacketType() *ifType {
 		create: createAfPacket,
 		equal:  equalAfPacket,
 		read: func(_ *kinds, s *ifState, v *vpp_interfaces.Interface) bool {
-			v.Mtu = s.details.Mtu[0]
+			v.Mtu, v.RxPlacements = s.details.Mtu[0], s.placements()
 			v.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: s.hostDev}}
 			return s.hostDev != ""
 		},
@@ -85,7 +85,7 @@ func validateAfPacket(v *vpp_interfaces.Interface, f *faults) {
 	}
 }
 
-// AfPacketRequest attaches VPP to a Linux device, for packets of up to mtu bytes. Version 3 of the request with the mode given is the only one that works. The
+// AfPacketRequest attaches VPP to a Linux device, for packets of up to mtu bytes, by one queue each way. Version 3 of the request with the mode given is the only one that works. The
 // kernel's interface is its version 2: version 3 hands packets to VPP in blocks, and a block that is not full waits for a
 // millisecond. VPP's offloads are off: with them it takes in packets of 64 kB, which it cannot cut up (docs/adr/0013).
 func AfPacketRequest(dev string, mtu uint32, rings AfPacketRings) *af_packet.AfPacketCreateV3 {
@@ -104,12 +104,15 @@ func createAfPacket(k *kinds, v *vpp_interfaces.Interface, done func(made, error
 		return
 	}
 	if k.deps.Pool != nil {
-		if index, ok := k.deps.Pool.ClaimAfPacket(dev); ok {
+		if index, ok := k.deps.Pool.ClaimAfPacket(dev); ok { // pairs of pods, which have one queue
 			done(made{index: index, hostDev: dev}, nil)
 			return
 		}
 	}
 	req := AfPacketRequest(dev, mtuOf(v), k.deps.AfPacket)
+	// The kernel spreads what comes in by flow, and each thread of VPP sends by the queue of its number, if there is one.
+	req.NumRxQueues = uint16(rxQueues(v))
+	req.NumTxQueues = req.NumRxQueues
 	if v.PhysAddress != "" {
 		req.UseRandomHwAddr, req.HwAddr = false, mac(v.PhysAddress)
 	}
@@ -206,7 +209,7 @@ func (k *kinds) linuxDevice(name string) (string, bool) {
 // equalAfPacket compares devices, and whether the rings, made for the MTU that the interface had, have room for the new one. A dump
 // has only the device's name; which Linux interface that is may not be known yet.
 func equalAfPacket(k *kinds, desired, applied *vpp_interfaces.Interface) bool {
-	if rxFrame(mtuOf(desired)) != rxFrame(mtuOf(applied)) {
+	if rxFrame(mtuOf(desired)) != rxFrame(mtuOf(applied)) || rxQueues(desired) != rxQueues(applied) {
 		return false
 	}
 	d, a := desired.GetAfpacket(), applied.GetAfpacket()

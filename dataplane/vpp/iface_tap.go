@@ -75,12 +75,14 @@ func validateTap(v *vpp_interfaces.Interface, f *faults) {
 // TapSpec is what the makers of TAPs need to know.
 type TapSpec struct {
 	RxRing, TxRing uint32 // 0: VPP's default, 256
+	RxQueues       uint32 // 0: one. VPP makes a queue to Linux for each of its threads
 	Tunnel         bool
 }
 
-func tapSpec(t *vpp_interfaces.TapLink) TapSpec {
+func tapSpec(v *vpp_interfaces.Interface) TapSpec {
+	t := v.GetTap()
 	return TapSpec{
-		RxRing: t.GetRxRingSize(), TxRing: t.GetTxRingSize(), Tunnel: t.GetEnableTunnel(),
+		RxRing: t.GetRxRingSize(), TxRing: t.GetTxRingSize(), RxQueues: rxQueues(v), Tunnel: t.GetEnableTunnel(),
 	}.Normal()
 }
 
@@ -92,6 +94,9 @@ func (s TapSpec) Normal() TapSpec {
 	if s.TxRing == 0 {
 		s.TxRing = tapRing
 	}
+	if s.RxQueues == 0 {
+		s.RxQueues = 1
+	}
 	return s
 }
 
@@ -102,7 +107,7 @@ func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
 		flags |= tapv2.TAP_API_FLAG_TUN
 	}
 	return &tapv2.TapCreateV3{
-		ID: none, UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1,
+		ID: none, UseRandomMac: true, NumRxQueues: uint16(max(1, spec.RxQueues)), NumTxQueues: 1,
 		RxRingSz: uint16(spec.RxRing), TxRingSz: uint16(spec.TxRing),
 		TapFlags: flags, HostIfNameSet: true, HostIfName: dev,
 		// VPP keeps the tag without its end, and dumps what lies behind it in memory, too.
@@ -112,7 +117,7 @@ func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
 
 func createTap(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
 	link := v.GetTap()
-	spec := tapSpec(link)
+	spec := tapSpec(v)
 	dev := link.GetHostIfName()
 	end, attach := k.tapEnd(v.Name)
 	if !attach && dev == "" && link.GetToMicroservice() == "" && k.deps.Pool != nil {
@@ -239,10 +244,10 @@ func tapDeviceName(name string) string {
 
 func equalTap(_ *kinds, desired, applied *vpp_interfaces.Interface) bool {
 	d, a := desired.GetTap(), applied.GetTap()
-	if d == a {
+	if d == a && rxQueues(desired) == rxQueues(applied) {
 		return true
 	}
-	if tapSpec(d) != tapSpec(a) || d.GetEnableGso() != a.GetEnableGso() {
+	if tapSpec(desired) != tapSpec(applied) || d.GetEnableGso() != a.GetEnableGso() {
 		return false
 	}
 	if ns := a.GetToMicroservice(); ns != "" {
@@ -270,6 +275,7 @@ func readTap(_ *kinds, s *ifState, v *vpp_interfaces.Interface) bool {
 	if link.EnableTunnel {
 		v.PhysAddress = ""
 	}
+	v.RxPlacements = s.placements()
 	v.Link = &vpp_interfaces.Interface_Tap{Tap: link}
 	return true
 }

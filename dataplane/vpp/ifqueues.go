@@ -46,6 +46,28 @@ const (
 
 func mtuKey(ifName string) string { return nb.InterfacePrefix + ifName + "/mtu" }
 
+// rxQueues is how many receive queues an interface has: as many as are placed, one at least.
+func rxQueues(v *vpp_interfaces.Interface) uint32 {
+	n := uint32(1)
+	for _, p := range v.RxPlacements {
+		n = max(n, p.Queue+1)
+	}
+	return n
+}
+
+// placements are where the queues are.
+func (s *ifState) placements() []*vpp_interfaces.Interface_RxPlacement {
+	var out []*vpp_interfaces.Interface_RxPlacement
+	for _, q := range s.queues {
+		p := &vpp_interfaces.Interface_RxPlacement{Queue: q.QueueID, MainThread: q.WorkerID == 0}
+		if !p.MainThread {
+			p.Worker = q.WorkerID - 1 // VPP tells threads, and takes workers
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
 // deriveQueues: an interface whose type has a receive mode of its own gets it unless another is asked for. VPP polls TAPs by
 // default, and so would burn a core for idle pods.
 func (k *kinds) deriveQueues(v *vpp_interfaces.Interface, put func(kind, key string, item any)) {
@@ -264,16 +286,10 @@ func (k *kinds) ifPlacementKind() scheduler.Kind[ifPlacement] {
 		wanted := map[string]bool{}
 		op.EachDesired(func(key string, _ any) { wanted[key] = true })
 		dumpItems(k, func(s *ifState, emit func(string, ifPlacement)) {
-			for _, q := range s.queues {
-				key := nb.RxPlacementKey(s.name, q.QueueID)
-				if !wanted[key] {
-					continue // every queue is somewhere
+			for _, p := range s.placements() {
+				if key := nb.RxPlacementKey(s.name, p.Queue); wanted[key] { // every queue is somewhere
+					emit(key, ifPlacement{If: s.name, Queue: p.Queue, Main: p.MainThread, Worker: p.Worker})
 				}
-				v := ifPlacement{If: s.name, Queue: q.QueueID, Main: q.WorkerID == 0}
-				if !v.Main {
-					v.Worker = q.WorkerID - 1 // VPP tells threads, and takes workers
-				}
-				emit(key, v)
 			}
 		})(op, emit)
 	}

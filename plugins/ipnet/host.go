@@ -40,12 +40,12 @@ func (s *settings) hostInterconnect(v *values) {
 		IpAddresses: hostIPs, Mtu: s.mtu,
 	}
 	if s.useTAP {
-		vppIf.Type = vpp_interfaces.Interface_TAP
+		vppIf.Type, vppIf.RxPlacements = vpp_interfaces.Interface_TAP, s.placements()
 		vppIf.Link = &vpp_interfaces.Interface_Tap{Tap: s.tapLink(HostInterconnectTAPinLinuxHostName)}
 		linuxIf.Type = linux_interfaces.Interface_TAP_TO_VPP
 		linuxIf.Link = &linux_interfaces.Interface_Tap{Tap: &linux_interfaces.TapLink{VppTapIfName: inVPP}}
 	} else {
-		vppIf.Type = vpp_interfaces.Interface_AF_PACKET
+		vppIf.Type, vppIf.RxPlacements = vpp_interfaces.Interface_AF_PACKET, s.placements()
 		vppIf.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{LinuxInterface: hostVethInVPP}}
 		linuxIf.Type = linux_interfaces.Interface_VETH
 		linuxIf.Link = vethTo(hostVethInVPP)

@@ -75,11 +75,12 @@ func (s *settings) mainInterface(v *values) {
 // eth1 by an AF_PACKET socket, and the node needs neither DPDK nor hugepages.
 const afPacketName = "host-"
 
-// nic makes ifc the interface on a NIC: one of DPDK's, unless its name says otherwise.
+// nic makes ifc the interface on a NIC: one of DPDK's, unless its name says otherwise. DPDK's get their queues when VPP starts (vppsup), and
+// VPP gives those to its workers in turn.
 func (s *settings) nic(ifc *vpp_interfaces.Interface) {
 	ifc.Type, ifc.RxModes = vpp_interfaces.Interface_DPDK, s.rxModes()
 	if device, ok := strings.CutPrefix(ifc.Name, afPacketName); ok {
-		ifc.Type = vpp_interfaces.Interface_AF_PACKET
+		ifc.Type, ifc.RxPlacements = vpp_interfaces.Interface_AF_PACKET, s.placements()
 		ifc.Link = &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{HostIfName: device}}
 		// An address of its own, so that the host's stack leaves VPP's frames alone; and always the same one, since another with
 		// each start of VPP would leave the other nodes with neighbours that do not exist.

@@ -98,7 +98,7 @@ func (s *settings) vppPodInterface(p *podLink) *vpp_interfaces.Interface {
 
 func (s *settings) podTAP(v *values, p *podLink) {
 	tap := s.vppPodInterface(p)
-	tap.Type = vpp_interfaces.Interface_TAP
+	tap.Type, tap.RxPlacements = vpp_interfaces.Interface_TAP, s.placements()
 	// VPP makes the Linux end where it belongs: nothing is faster, and moving a device is slow.
 	link := s.tapLink(p.attachment.ID.IfName)
 	link.ToMicroservice = p.attachment.Netns
@@ -112,6 +112,7 @@ func (s *settings) podTAP(v *values, p *podLink) {
 }
 
 func (s *settings) podVETH(v *values, p *podLink) {
+	// One queue, which VPP gives to its workers in turn: each more would cost 19 MB.
 	afpacket := s.vppPodInterface(p)
 	afpacket.Type = vpp_interfaces.Interface_AF_PACKET
 	afpacket.Link = &vpp_interfaces.Interface_Afpacket{

@@ -30,6 +30,7 @@ type settings struct {
 	translates      bool // VPP has NAT44
 	plugin          bool // VPP has our own plugin
 	pluginNAT       bool // which translates sources
+	workers         int  // of VPP; 0: its main thread moves packets
 	scan            contivconf.NeighborScanConfig
 
 	mainIf   contivconf.VPPInterface // as configured
@@ -66,6 +67,9 @@ func (n *IPNet) gather() (*settings, error) {
 		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay, plugin: n.askPlugin(),
 	}
 	s.pluginNAT = s.plugin && n.PluginNAT
+	if n.Dataplane == DataplaneVPP && n.VPPPlugin != nil {
+		s.workers = n.VPPPlugin.Workers()
+	}
 	var err error
 	if err := n.findUplink(s, node); err != nil {
 		return nil, err

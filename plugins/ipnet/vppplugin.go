@@ -8,6 +8,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
@@ -19,11 +20,13 @@ import (
 // vxlanPort is where VPP's tunnels end.
 const vxlanPort = 4789
 
-// VPPPlugin tells whether VPP has our own plugin.
+// VPPPlugin tells whether VPP has our own plugin, and of its workers.
 type VPPPlugin interface {
 	// Present is what VPP has, or had while it is away.
 	Present() bool
-	// Watch calls back, from any goroutine, when Present would give another answer than it gave last.
+	// Workers is how many worker threads the VPP has of which Present has told.
+	Workers() int
+	// Watch calls back, from any goroutine, when one of them would give another answer than it gave last.
 	Watch(callback func())
 }
 
@@ -37,7 +40,8 @@ type pluginState struct {
 	wait   atomic.Bool // an event is in the queue
 }
 
-// pluginChange is the event of a VPP that has our plugin while it was thought not to have it, or the other way round.
+// pluginChange is the event of a VPP that has our plugin while it was thought not to have it, or the other way round, or that has
+// another number of workers than was thought.
 type pluginChange struct{}
 
 func (pluginChange) GetName() string             { return "VPP Plugin Change" }
@@ -64,6 +68,18 @@ func (n *IPNet) askPlugin() bool {
 		n.Logger().Warn(ErrNoSourceCheck.Error())
 	}
 	return present
+}
+
+// placements give an interface a receive queue for each worker. One worker has all queues by itself.
+func (s *settings) placements() []*vpp_interfaces.Interface_RxPlacement {
+	if s.workers < 2 {
+		return nil
+	}
+	out := make([]*vpp_interfaces.Interface_RxPlacement, s.workers)
+	for n := range out {
+		out[n] = &vpp_interfaces.Interface_RxPlacement{Queue: uint32(n), Worker: uint32(n)}
+	}
+	return out
 }
 
 // SourcesChecked says why pods can send under any name. From any goroutine.

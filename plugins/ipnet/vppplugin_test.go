@@ -17,10 +17,12 @@ import (
 // toyPlugin is a VPP with the plugin, or without.
 type toyPlugin struct {
 	present bool
+	workers int
 	changed func()
 }
 
 func (p *toyPlugin) Present() bool         { return p.present }
+func (p *toyPlugin) Workers() int          { return p.workers }
 func (p *toyPlugin) Watch(callback func()) { p.changed = callback }
 
 // withPlugin gives the node a VPP with our plugin.
@@ -151,6 +153,40 @@ func TestPluginObjects(t *testing.T) {
 	}
 	if len(w.n.pods) != 1 {
 		t.Errorf("%d pods", len(w.n.pods))
+	}
+}
+
+// TestQueuesOfWorkers: TAPs, the host's link and a shared NIC have a receive queue at each of several workers. A pod's VETH has one.
+func TestQueuesOfWorkers(t *testing.T) {
+	for _, c := range []struct {
+		config       string
+		workers      int
+		several, one int // interfaces
+	}{{dualTAP, 0, 0, 3}, {dualTAP, 1, 0, 3}, {dualTAP, 3, 3, 0}, {dualVETH, 3, 2, 1}} {
+		w := newNodeWithID(t, c.config+uplink, 1)
+		w.n.VPPPlugin = &toyPlugin{present: true, workers: c.workers}
+		w.resync()
+		w.add("a")
+		several, one := 0, 0
+		for key, v := range w.want {
+			i, ok := v.(*vpp_interfaces.Interface)
+			if !ok || i.Type != vpp_interfaces.Interface_TAP && i.Type != vpp_interfaces.Interface_AF_PACKET {
+				continue
+			}
+			if len(i.RxPlacements) == 0 {
+				one++
+				continue
+			}
+			several++
+			for n, p := range i.RxPlacements {
+				if len(i.RxPlacements) != c.workers || p.Queue != uint32(n) || p.Worker != uint32(n) || p.MainThread {
+					t.Errorf("%d workers: %s: %v", c.workers, key, i.RxPlacements)
+				}
+			}
+		}
+		if several != c.several || one != c.one {
+			t.Errorf("%d workers: %d interfaces with several queues and %d with one, want %d and %d", c.workers, several, one, c.several, c.one)
+		}
 	}
 }
 
