@@ -242,7 +242,7 @@ func (w *world) rollingUpdate(number int) {
 		w.putEndpoints(svc, endpoints...)
 		w.underLoad(l, 300*time.Millisecond, 4)
 	}
-	for range 3 {
+	for range setting(w.t, roundsVariable, 3) {
 		step("a", "c", "b")
 		step("a:terminating", "c", "b")
 		step("c", "b")

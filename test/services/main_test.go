@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,6 +82,26 @@ func modes() []mode {
 		return all[:6]
 	}
 	return slices.DeleteFunc(all, func(m mode) bool { return !slices.Contains(strings.Split(only, ","), string(m)) })
+}
+
+// workersVariable is how many worker threads real VPP has, and roundsVariable how many rounds of updates RollingUpdate makes.
+const (
+	workersVariable = "CONTIV_SERVICES_WORKERS"
+	roundsVariable  = "CONTIV_SERVICES_ROUNDS"
+)
+
+// setting is the value of a variable of the environment, or the default.
+func setting(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%s is not a number", variable, text)
+	}
+	return n
 }
 
 // isVPP: VPP, or its fake.

@@ -33,7 +33,9 @@ type world struct {
 	t    *testing.T
 	ctx  context.Context
 	mode mode
-	api  *kubeapi.Server
+	// workers is how many threads move VPP's packets, beside its main thread.
+	workers int
+	api     *kubeapi.Server
 	// sites are those of clients and servers by name, addrs their addresses (IPv4, IPv6).
 	sites  map[string]site
 	addrs  map[string][2]netip.Addr
@@ -59,10 +61,17 @@ func newWorld(t *testing.T, m mode) *world {
 	if m.isFake() {
 		return newFakeWorld(t, m)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	return newRealWorld(t, m, setting(t, workersVariable, 0))
+}
+
+// newRealWorld has real nodes; workers are VPP's threads.
+func newRealWorld(t *testing.T, m mode, workers int) *world {
+	t.Helper()
+	lifetime := 5*time.Minute + time.Duration(setting(t, roundsVariable, 0))*10*time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)
 	w := &world{
-		t: t, ctx: ctx, mode: m, api: kubeapi.New(), spaces: map[string]*testbed.Namespace{}, nodeOf: map[string]string{},
+		t: t, ctx: ctx, mode: m, workers: workers, api: kubeapi.New(), spaces: map[string]*testbed.Namespace{}, nodeOf: map[string]string{},
 		sites: map[string]site{}, addrs: map[string][2]netip.Addr{}, dir: t.TempDir(),
 	}
 	w.must(os.WriteFile(w.kubeconfig(), kubeapi.Kubeconfig(apiAddress), 0o600))
@@ -140,7 +149,7 @@ func (w *world) options() testbed.ClusterOptions {
 	case vpp, vppPlugin:
 		_, err := os.Stat("/dev/vhost-net")
 		opts.Node.Dataplane = "vpp"
-		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 16384, Plugin: w.mode.hasPlugin()}
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 16384, Workers: w.workers, Plugin: w.mode.hasPlugin()}
 	case kubeProxy:
 		args = []string{"--kubernetes=off"}
 	default:

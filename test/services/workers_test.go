@@ -1,0 +1,26 @@
+package services
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestWorkers: with two workers in VPP, services behave as with none. CONTIV_SERVICES_WORKERS=2 runs all tests that way.
+func TestWorkers(t *testing.T) {
+	if !slices.Contains(modes(), vppPlugin) {
+		t.Skip("vpp-plugin: skipped: not among the modes")
+	}
+	vppPlugin.needs(t)
+	w := newRealWorld(t, vppPlugin, 2)
+	for i, part := range []struct {
+		name string
+		run  func(w *world, number int)
+	}{
+		{"Spread", (*world).spread},
+		{"BackendRemoved", (*world).backendRemoved},
+		{"PortUsedAgain", (*world).portUsedAgain},
+		{"KillUnderLoad", (*world).killUnderLoad},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(w.in(t), 100+i) })
+	}
+}
