@@ -91,7 +91,7 @@ func (p *Plugin) Workers() int {
 
 // Version is that of the plugin in VPP, "" if VPP has none.
 func (p *Plugin) Version(ctx context.Context) (string, error) {
-	if !p.look() {
+	if !p.look().present {
 		return "", nil
 	}
 	var reply contiv.ContivPluginGetVersionReply
