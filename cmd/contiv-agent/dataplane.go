@@ -12,6 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
+	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	"contiv.dev/vswitch/plugins/service"
 )
 
@@ -33,6 +34,8 @@ type mover interface {
 	register(d *dataplane) error
 	// renderServices gives the service plugin its renderers.
 	renderServices(a *agent, p *service.Plugin) error
+	// policyRenderer renders policies; nil: the dataplane does not enforce them.
+	policyRenderer(a *agent) policyrenderer.Renderer
 	// start connects.
 	start(a *agent) error
 	// await gives what was started a moment to be there before the first resync.

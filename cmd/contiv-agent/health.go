@@ -69,6 +69,7 @@ func (a *agent) cniChecks() podmanager.Checks {
 			{Name: "addresses", Check: func(context.Context) error { return a.ipam.Available() }},
 		},
 		Verifier: verifier{a},
+		AwaitPod: a.policies.AwaitPod,
 		Prune: func(ctx context.Context) error {
 			_, err := a.controller.Resync(ctx, api.DownstreamResync)
 			return err

@@ -23,6 +23,8 @@ import (
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/ipnet"
+	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
+	linuxpolicy "contiv.dev/vswitch/plugins/policy/renderer/linux"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
 )
@@ -51,7 +53,7 @@ func newLinuxMover(a *agent) (*linuxMover, error) {
 		RulesConfig: rules.Config{
 			Hostname: a.opts.nodeName, WorkloadIfacePrefixes: []string{ipnet.WorkloadIfPrefix}, Backend: a.opts.filter,
 			// Pods reach their node, as they do with VPP; the node's own firewall is its administrator's matter.
-			EndpointToHostAction: "ACCEPT", VXLANEnabled: true,
+			EndpointToHostAction: "ACCEPT", NodeAndSelfExempt: true, VXLANEnabled: true,
 		},
 	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry})
 	if err != nil {
@@ -79,6 +81,11 @@ func (m *linuxMover) register(d *dataplane) error {
 func (m *linuxMover) renderServices(a *agent, p *service.Plugin) error {
 	p.RegisterRenderer(hostsvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")}))
 	return nil
+}
+
+// policyRenderer implements mover.
+func (m *linuxMover) policyRenderer(a *agent) policyrenderer.Renderer {
+	return linuxpolicy.New(linuxpolicy.Deps{EndpointID: ipnet.EndpointID, Log: a.logger("policy")})
 }
 
 // start implements mover. A node forwards; the kernel does not by default.

@@ -197,7 +197,10 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	if a.problems, err = a.newProblems(); err != nil {
 		return nil, err
 	}
-	a.policies = policy.New(policy.Deps{PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems})
+	a.policies = policy.New(policy.Deps{
+		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods, EventLoop: a.controller,
+		HTTPHandlers: a.http, Renderer: a.dataplane.policyRenderer(a), Kubernetes: a.kube != nil,
+	})
 	p := service.New(service.Deps{
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },

@@ -14,6 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
@@ -80,6 +81,9 @@ func (m *vppMover) register(d *dataplane) error {
 		Backend: d.linux, TapDevice: m.index.TapPlace, Janitor: d.janitor, Pool: m.vethPool(),
 	})
 }
+
+// policyRenderer implements mover: VPP does not enforce policies.
+func (m *vppMover) policyRenderer(*agent) policyrenderer.Renderer { return nil }
 
 // renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers.
 func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {

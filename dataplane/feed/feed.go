@@ -1,9 +1,11 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +61,8 @@ type queued struct {
 	key string
 	msg pb.Message // announces; nil: told no more
 	out any        // what is sent
+	// order is the place in the batch: what is referred to comes first, what refers to it goes first.
+	order int
 }
 
 // waiting is an operation that ends when an endpoint is up.
@@ -137,28 +141,9 @@ func (f *Feed) Flush(ctx context.Context) {
 
 // send hands over a batch and waits until it has been applied.
 func (f *Feed) send(ctx context.Context, ops []queued) {
-	var failed error
-	for i, q := range ops {
-		if failed == nil {
-			if err := f.cfg.Driver.SendMessage(q.out); err != nil {
-				failed = fmt.Errorf("tell the driver of %s: %w", q.key, err)
-			}
-		}
-		if failed != nil {
-			q.op.Done(failed)
-			ops[i].op = nil
-			continue
-		}
-		if q.msg == nil {
-			delete(f.told, q.key)
-		} else {
-			f.told[q.key] = q.msg
-		}
-		if q.key == nb.DriverInSyncKey {
-			f.synced.Store(true)
-		}
-	}
-	if failed == nil && f.synced.Load() {
+	slices.SortStableFunc(ops, func(a, b queued) int { return cmp.Compare(a.order, b.order) })
+	failed, sent := f.hand(ops)
+	if failed == nil && sent && f.synced.Load() {
 		flush, cancel := context.WithTimeout(ctx, f.cfg.ApplyTimeout)
 		defer cancel()
 		if err := f.cfg.Driver.Flush(flush); err != nil {
@@ -177,6 +162,95 @@ func (f *Feed) send(ctx context.Context, ops []queued) {
 	}
 }
 
+// hand sends the messages of a batch. Members of one set are one message. Operations that cannot be sent end with the error.
+func (f *Feed) hand(ops []queued) (failed error, sent bool) {
+	for i := 0; i < len(ops); {
+		n := 1
+		for n < len(ops)-i && sameSet(ops[i], ops[i+n]) {
+			n++
+		}
+		group := ops[i : i+n]
+		i += n
+		out := f.message(group)
+		if failed == nil && out != nil {
+			if err := f.cfg.Driver.SendMessage(out); err != nil {
+				failed = fmt.Errorf("tell the driver of %s: %w", group[0].key, err)
+			}
+			sent = true
+		}
+		for j := range group {
+			f.note(&group[j], failed)
+		}
+	}
+	return failed, sent
+}
+
+// note takes note of what the driver has been told, or ends the operation with the reason why it has not.
+func (f *Feed) note(q *queued, failed error) {
+	if failed != nil {
+		q.op.Done(failed)
+		q.op = nil
+		return
+	}
+	if q.msg == nil {
+		delete(f.told, q.key)
+	} else {
+		f.told[q.key] = q.msg
+	}
+	if q.key == nb.DriverInSyncKey {
+		f.synced.Store(true)
+	}
+}
+
+// message is what the driver is told by operations that go together; nil: nothing.
+func (f *Feed) message(group []queued) any {
+	switch m := group[0].out.(type) {
+	case *proto.IPSetMember:
+		return delta(group)
+	case *proto.WorkloadPolicy:
+		ep, known := f.told[workloadKey(m.GetId())].(*proto.WorkloadEndpointUpdate)
+		if !known || group[0].msg == nil {
+			return nil // the endpoint will be told with it; without it there is no endpoint
+		}
+		return withPolicy(ep, m)
+	case *proto.WorkloadEndpointUpdate:
+		policy, _ := f.told[nb.DriverWorkloadPolicyKey(m.GetId())].(*proto.WorkloadPolicy)
+		return withPolicy(m, policy)
+	}
+	return group[0].out
+}
+
+func workloadKey(id *proto.WorkloadEndpointID) string { return nb.DriverWorkloadKey(id) }
+
+// withPolicy is an endpoint with what applies to it; without it, the endpoint has no profile and no tier, which drops everything.
+func withPolicy(ep *proto.WorkloadEndpointUpdate, policy *proto.WorkloadPolicy) *proto.WorkloadEndpointUpdate {
+	full := pb.CloneOf(ep.GetEndpoint())
+	full.Tiers, full.ProfileIds = policy.GetTiers(), policy.GetProfileIds()
+	return &proto.WorkloadEndpointUpdate{Id: ep.GetId(), Endpoint: full}
+}
+
+// sameSet reports whether two operations are about members of one set.
+func sameSet(a, b queued) bool {
+	m, is := a.out.(*proto.IPSetMember)
+	n, too := b.out.(*proto.IPSetMember)
+	return is && too && m.GetSetId() == n.GetSetId()
+}
+
+// delta is the change of a set.
+func delta(group []queued) *proto.IPSetDeltaUpdate {
+	out := &proto.IPSetDeltaUpdate{}
+	for _, q := range group {
+		m := q.out.(*proto.IPSetMember)
+		out.Id = m.GetSetId()
+		if q.msg == nil {
+			out.RemovedMembers = append(out.RemovedMembers, m.GetMember())
+		} else {
+			out.AddedMembers = append(out.AddedMembers, m.GetMember())
+		}
+	}
+	return out
+}
+
 // refresh makes the driver look at the kernel, and waits until it has repaired what it can. What it cannot is no error of the dump.
 func (f *Feed) refresh(ctx context.Context) error {
 	if err := f.cfg.Driver.Refresh(); err != nil {
@@ -192,8 +266,11 @@ func (f *Feed) refresh(ctx context.Context) error {
 
 // mustBeApplied: a pod whose endpoint is perhaps not programmed must not come up. Everything else is the driver's to repair.
 func mustBeApplied(q queued) bool {
-	_, ok := q.msg.(*proto.WorkloadEndpointUpdate)
-	return ok
+	switch q.msg.(type) {
+	case *proto.WorkloadEndpointUpdate, *proto.WorkloadPolicy:
+		return true
+	}
+	return false
 }
 
 // awaitUp waits until all endpoints are up, or the time is over.

@@ -25,6 +25,7 @@ import (
 type toyDriver struct {
 	mu      sync.Mutex
 	told    []string // one word per message, "flush" for a flush
+	last    any      // the last message
 	ids     map[string]*proto.WorkloadEndpointID
 	linkUp  map[string]bool
 	synced  bool
@@ -53,6 +54,7 @@ func (d *toyDriver) SendMessage(msg any) error {
 		d.synced = true
 	}
 	d.told = append(d.told, name)
+	d.last = msg
 	d.reportLocked()
 	return nil
 }
@@ -155,8 +157,12 @@ func newRigWith(t *testing.T, driver *toyDriver, upTimeout time.Duration) *rig {
 func endpoint(name string) *proto.WorkloadEndpointUpdate {
 	return &proto.WorkloadEndpointUpdate{
 		Id:       &proto.WorkloadEndpointID{OrchestratorId: "contiv", WorkloadId: "default/" + name, EndpointId: name},
-		Endpoint: &proto.WorkloadEndpoint{State: "active", Name: "cali" + name, ProfileIds: []string{"p"}},
+		Endpoint: &proto.WorkloadEndpoint{State: "active", Name: "cali" + name},
 	}
+}
+
+func policyOf(ep *proto.WorkloadEndpointUpdate) *proto.WorkloadPolicy {
+	return &proto.WorkloadPolicy{Id: ep.GetId(), ProfileIds: []string{"p"}}
 }
 
 func values(t *testing.T, link bool, msgs ...pb.Message) []txn.KV {
@@ -169,6 +175,7 @@ func values(t *testing.T, link bool, msgs ...pb.Message) []txn.KV {
 		}
 		out = append(out, txn.KV{Key: key, Value: m})
 		if ep, ok := m.(*proto.WorkloadEndpointUpdate); ok && link {
+			out = append(out, txn.KV{Key: nb.DriverWorkloadPolicyKey(ep.GetId()), Value: policyOf(ep)})
 			out = append(out, txn.KV{Key: linkPrefix + ep.GetId().GetEndpointId(), Value: &proto.InSync{}})
 		}
 	}

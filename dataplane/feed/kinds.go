@@ -13,8 +13,10 @@ import (
 
 // Ranks: what is referred to comes before what refers to it; pods' links come up (scheduler.RankPodLink) when the driver has all
 // that concerns them.
+//
+// All of policy is one wave, so that the driver applies it at once; orderOf sorts it. An endpoint comes in a later one, behind its own
+// policy.
 const (
-	rankSet    = scheduler.RankHostLink
 	rankPolicy = scheduler.RankTable
 	rankRoute  = scheduler.RankRoute
 	rankPod    = scheduler.RankFeature
@@ -39,9 +41,11 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{"driver-ip-set", nb.DriverIPSetPrefix, rankSet, func(m pb.Message) any {
+		{"driver-ip-set", nb.DriverIPSetPrefix, rankPolicy, func(m pb.Message) any {
 			return &proto.IPSetRemove{Id: m.(*proto.IPSetUpdate).GetId()}
 		}},
+		{"driver-ip-set-member", nb.DriverSetMemberPrefix, rankPolicy, func(m pb.Message) any { return m }},
+		{"driver-workload-policy", nb.DriverWorkloadPolicyPrefix, rankPolicy, func(m pb.Message) any { return m }},
 		{"driver-profile", nb.DriverProfilePrefix, rankPolicy, func(m pb.Message) any {
 			return &proto.ActiveProfileRemove{Id: m.(*proto.ActiveProfileUpdate).GetId()}
 		}},
@@ -93,6 +97,9 @@ func Register(s *scheduler.Scheduler, f *Feed) error {
 		id := m.(*proto.WorkloadEndpointUpdate).GetId()
 		put(upKind, upKey(id), id)
 	}
+	workload.Deps = func(_ string, m pb.Message, add func(dep string)) {
+		add(nb.DriverWorkloadPolicyKey(m.(*proto.WorkloadEndpointUpdate).GetId()))
+	}
 	if err := scheduler.Register(s, workload); err != nil {
 		return fmt.Errorf("register endpoints: %w", err)
 	}
@@ -102,9 +109,22 @@ func Register(s *scheduler.Scheduler, f *Feed) error {
 	return nil
 }
 
+// orderOf is the place of a kind among those of its wave.
+func orderOf(prefix string) int {
+	switch prefix {
+	case nb.DriverIPSetPrefix:
+		return 1
+	case nb.DriverSetMemberPrefix:
+		return 2
+	case nb.DriverWorkloadPolicyPrefix:
+		return 4
+	}
+	return 3
+}
+
 func (f *Feed) kind(k kind) scheduler.Kind[pb.Message] {
 	tell := func(op *scheduler.Op, key string, m pb.Message) {
-		f.ops = append(f.ops, queued{op: op, key: key, msg: m, out: m})
+		f.ops = append(f.ops, queued{op: op, key: key, msg: m, out: m, order: orderOf(k.prefix)})
 	}
 	return scheduler.Kind[pb.Message]{
 		Name: k.name, Prefix: k.prefix, Rank: k.rank,
@@ -117,7 +137,7 @@ func (f *Feed) kind(k kind) scheduler.Kind[pb.Message] {
 				op.Done(nil) // InSync cannot be taken back
 				return
 			}
-			f.ops = append(f.ops, queued{op: op, key: key, out: out})
+			f.ops = append(f.ops, queued{op: op, key: key, out: out, order: -orderOf(k.prefix)})
 		},
 		Dump: func(op *scheduler.DumpOp, emit func(key string, m pb.Message)) {
 			for key, m := range f.told {

@@ -73,6 +73,7 @@ func (d *InternalDataplane) apply(ctx context.Context) driver.ApplyResult {
 		// Without its rules nothing may be opened: forwarding, routes and status wait.
 		return driver.ApplyResult{Err: err, Again: again}
 	}
+	d.recheck.sweep()
 	d.loop.Progress()
 	again = earliest(again, d.applyServices(ctx))
 	d.loop.Progress()

@@ -43,6 +43,7 @@ type InternalDataplane struct {
 	combiner *statusCombiner
 	services *serviceManager
 	flows    *flowSweeper
+	recheck  *recheck
 	progress progress
 
 	closeBackend, closeRest sync.Once
@@ -96,6 +97,7 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 	d.loop = driver.New(d.loopConfig())
 	d.combiner = newStatusCombiner(d.loop.QueueStatus)
 	d.progress.init(options.Metrics, d.log)
+	d.recheck = newRecheck(p.flows, config.RulesConfig.IptablesMarkAccept, d.log)
 	for _, f := range config.families() {
 		d.routes[f] = p.routes(f, config.RulesConfig.IsWorkloadIface)
 		managers := newFamilyManagers(f, config, render, d)
@@ -112,6 +114,7 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 	d.loop.RegisterManager(&ipvsCheck{enabled: config.RulesConfig.KubeIPVSSupportEnabled,
 		restart: config.ConfigChangedRestartCallback, log: d.log})
 	d.loop.RegisterManager(routeLinks{d.routes})
+	d.loop.RegisterManager(d.recheck)
 	d.loop.AddSource("interfaces", p.monitor.Updates())
 	return d, nil
 }
@@ -240,6 +243,7 @@ func (d *InternalDataplane) Start() {
 	d.jobs.Go("interface monitor", d.parts.monitor.Run)
 	if d.parts.flows != nil {
 		d.jobs.Go("stale connections", d.flows.run)
+		d.jobs.Go("connections and policy", d.recheck.run)
 	}
 	d.loop.Start()
 }

@@ -208,7 +208,7 @@ func (b *bench) managers() []Manager {
 	for _, family := range b.d.families {
 		all = append(all, family.managers()...)
 	}
-	return append(all, b.d.vxlan, routeLinks{b.d.routes})
+	return append(all, b.d.vxlan, routeLinks{b.d.routes}, b.d.recheck)
 }
 
 // step tells and applies, and returns the outcome.

@@ -1,6 +1,8 @@
 package intdataplane
 
 import (
+	"sync"
+
 	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -10,6 +12,7 @@ import (
 // familyManagers are the managers of one family, in the order in which they hear of things.
 type familyManagers struct {
 	family      table.Family
+	lock        *sync.RWMutex // of the members of sets
 	ipsets      *ipsetsManager
 	hostIPs     *hostIPManager
 	policies    *policyManager
@@ -22,13 +25,15 @@ type familyManagers struct {
 
 func newFamilyManagers(f table.Family, c Config, render rules.RuleRenderer, d *InternalDataplane) *familyManagers {
 	log, out := d.log, d.backend
+	recorded := chainRecorder{out, d.recheck}
 	external, _ := c.externalNets() // validated
-	m := &familyManagers{family: f}
+	m := &familyManagers{family: f, lock: &d.recheck.mu}
+	d.recheck.families[f] = m
 	m.ipsets = newIPSetsManager(f, c.MaxIPSetSize, out, log)
 	m.hostIPs = newHostIPManager(f, c.RulesConfig.IsWorkloadIface, out, log)
-	m.policies = newPolicyManager(f, render, out, m.ipsets.lookup, log)
+	m.policies = newPolicyManager(f, render, recorded, m.ipsets.lookup, log)
 	m.ipsets.changed = m.policies.setChanged
-	m.endpoints = newEndpointManager(f, c.RulesConfig, endpointParts{render: render, out: out, routes: d.routes[f],
+	m.endpoints = newEndpointManager(f, c.RulesConfig, endpointParts{render: render, out: recorded, routes: d.routes[f],
 		sysctls: d.parts.sysctls, policies: m.policies, log: log})
 	m.floatingIPs = newFloatingIPManager(f, render, out, log)
 	m.masq = newMasqManager(f, render, out, out, log)
@@ -38,7 +43,7 @@ func newFamilyManagers(f table.Family, c Config, render rules.RuleRenderer, d *I
 }
 
 func (m *familyManagers) managers() []driver.Manager {
-	return []driver.Manager{m.ipsets, m.hostIPs, m.policies, m.endpoints, m.floatingIPs, m.masq, m.nodeSets, m.nodeRoutes}
+	return []driver.Manager{lockedSets{m.ipsets, m.lock}, m.hostIPs, m.policies, m.endpoints, m.floatingIPs, m.masq, m.nodeSets, m.nodeRoutes}
 }
 
 func (m *familyManagers) register(loop *driver.Driver) {

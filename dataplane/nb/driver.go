@@ -21,11 +21,20 @@ const (
 	DriverServicePrefix   = driverPrefix + "service/"
 	DriverInSyncKey       = driverPrefix + "in-sync"
 	DriverWorkloadUpState = "contiv/driver/workload-up/" // prefix of derived keys
+
+	// What an endpoint's policy is, and what is in a set, are values of their own.
+	DriverWorkloadPolicyPrefix = driverPrefix + "workload-policy/"
+	DriverSetMemberPrefix      = driverPrefix + "ip-set-member/"
 )
 
 // DriverWorkloadKey is the key of an endpoint of a workload.
 func DriverWorkloadKey(id *proto.WorkloadEndpointID) string {
 	return clean(DriverWorkloadPrefix + id.GetOrchestratorId() + "/" + id.GetWorkloadId() + "/" + id.GetEndpointId())
+}
+
+// DriverWorkloadPolicyKey is the key of what applies to an endpoint of a workload.
+func DriverWorkloadPolicyKey(id *proto.WorkloadEndpointID) string {
+	return clean(DriverWorkloadPolicyPrefix + id.GetOrchestratorId() + "/" + id.GetWorkloadId() + "/" + id.GetEndpointId())
 }
 
 // driverKey gives the key of a driver's message and the prefix it must have.
@@ -39,6 +48,10 @@ func driverKey(m pb.Message) (key, prefix string) {
 		return clean(DriverPolicyPrefix + m.GetId().GetTier() + "/" + m.GetId().GetName()), DriverPolicyPrefix
 	case *proto.WorkloadEndpointUpdate:
 		return DriverWorkloadKey(m.GetId()), DriverWorkloadPrefix
+	case *proto.WorkloadPolicy:
+		return DriverWorkloadPolicyKey(m.GetId()), DriverWorkloadPolicyPrefix
+	case *proto.IPSetMember:
+		return clean(DriverSetMemberPrefix + m.GetSetId() + "/" + m.GetMember()), DriverSetMemberPrefix
 	case *proto.HostMetadataUpdate:
 		return clean(DriverHostPrefix + m.GetHostname()), DriverHostPrefix
 	case *proto.IPAMPoolUpdate:
@@ -68,6 +81,10 @@ func newDriver(key string) pb.Message {
 		return new(proto.ActivePolicyUpdate)
 	case isUnder(key, DriverWorkloadPrefix):
 		return new(proto.WorkloadEndpointUpdate)
+	case isUnder(key, DriverWorkloadPolicyPrefix):
+		return new(proto.WorkloadPolicy)
+	case isUnder(key, DriverSetMemberPrefix):
+		return new(proto.IPSetMember)
 	case isUnder(key, DriverHostPrefix):
 		return new(proto.HostMetadataUpdate)
 	case isUnder(key, DriverPoolPrefix):

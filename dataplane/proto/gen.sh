@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates the Go code of felixbackend.proto and service.proto. Needs protoc (Debian: protobuf-compiler); the Go plugin is the tool pinned
+# Generates the Go code of the .proto files. Needs protoc (Debian: protobuf-compiler); the Go plugin is the tool pinned
 # in go.mod.
 set -eu
 
@@ -16,4 +16,4 @@ WRAPPER
 chmod +x "$bin/protoc-gen-go"
 
 protoc --proto_path=. --plugin=protoc-gen-go="$bin/protoc-gen-go" \
-	--go_out=. --go_opt=paths=source_relative felixbackend.proto service.proto
+	--go_out=. --go_opt=paths=source_relative felixbackend.proto policy.proto service.proto

@@ -82,6 +82,7 @@ func convertPod(p *corev1.Pod, annotations []string) *model.Pod {
 		NodeName: intern(p.Spec.NodeName), HostNetwork: p.Spec.HostNetwork, Terminating: p.DeletionTimestamp != nil,
 		Annotations: labels(p.Annotations, annotations...),
 	}
+	out.StaticUid = p.Annotations[corev1.MirrorPodAnnotationKey]
 	ips := []string{p.Status.PodIP}
 	for _, ip := range p.Status.PodIPs {
 		ips = append(ips, ip.IP)

@@ -19,9 +19,7 @@ const (
 	// WorkloadIfPrefix starts the names of the host's ends of pod links. The driver drops what comes from, or goes to, an
 	// interface with such a name that is not an endpoint's.
 	WorkloadIfPrefix = "cali"
-	// allowAll is the profile of endpoints that no policy selects.
-	allowAll     = "contiv-allow"
-	orchestrator = "contiv"
+	orchestrator     = "contiv"
 )
 
 var _ wiring = linuxWiring{}
@@ -40,10 +38,6 @@ func (linuxWiring) hostIf(*settings) string { return "" }
 func (linuxWiring) node(s *settings) ([]value, error) {
 	var v values
 	s.podGatewayOnLo(&v)
-	anything := []*proto.Rule{{Action: "allow"}}
-	v.put(&proto.ActiveProfileUpdate{
-		Id: &proto.ProfileID{Name: allowAll}, Profile: &proto.Profile{InboundRules: anything, OutboundRules: anything},
-	})
 	for _, cidr := range s.cluster.Pods {
 		v.put(&proto.IPAMPoolUpdate{Id: cidr.String(), Pool: &proto.IPAMPool{Cidr: cidr.String(), Masquerade: s.nat}})
 	}
@@ -82,10 +76,10 @@ func plainVethTo(peer string) *linux_interfaces.Interface_Veth {
 	return &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{PeerIfName: peer}}
 }
 
-// endpointOf is an attachment as the driver sees it.
+// endpointOf is an attachment as the driver sees it. What policy applies to it is a value of the policy plugin's, for which it waits.
 func endpointOf(p *podLink) *proto.WorkloadEndpointUpdate {
 	ep := &proto.WorkloadEndpoint{
-		State: "active", Name: p.names.hostDev, Mac: p.mac.String(), ProfileIds: []string{allowAll},
+		State: "active", Name: p.names.hostDev, Mac: p.mac.String(),
 	}
 	for _, addr := range p.addrs {
 		if addr.Is4() {
@@ -94,10 +88,11 @@ func endpointOf(p *podLink) *proto.WorkloadEndpointUpdate {
 			ep.Ipv6Nets = append(ep.Ipv6Nets, hostPrefix(addr).String())
 		}
 	}
-	return &proto.WorkloadEndpointUpdate{Id: endpointID(p.attachment), Endpoint: ep}
+	return &proto.WorkloadEndpointUpdate{Id: EndpointID(p.attachment), Endpoint: ep}
 }
 
-func endpointID(a *podmanager.Attachment) *proto.WorkloadEndpointID {
+// EndpointID names an attachment to the driver.
+func EndpointID(a *podmanager.Attachment) *proto.WorkloadEndpointID {
 	return &proto.WorkloadEndpointID{
 		OrchestratorId: orchestrator, WorkloadId: a.Pod.Namespace + "/" + a.Pod.Name, EndpointId: podIfSuffix(a.ID),
 	}

@@ -65,7 +65,7 @@ func TestLinuxPod(t *testing.T) {
 		t.Errorf("addresses %+v", ev.IPs)
 	}
 	p := w.n.pods[ev.Attachment.ID]
-	id := endpointID(ev.Attachment)
+	id := EndpointID(ev.Attachment)
 	ep, ok := w.want[nb.DriverWorkloadKey(id)].(*proto.WorkloadEndpointUpdate)
 	if !ok {
 		t.Fatalf("the driver is not told of the pod: %s", strings.Join(texts(w.want), "\n"))

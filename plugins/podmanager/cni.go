@@ -124,6 +124,9 @@ func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request
 	}
 	repeated := a != nil
 	if a == nil {
+		if checks.AwaitPod != nil {
+			checks.AwaitPod(ctx, requestPod(req), req.Pod.UID)
+		}
 		a = &Attachment{
 			ID: o.id, Pod: requestPod(req), PodUID: req.Pod.UID, Netns: req.Netns, NetnsInode: inode,
 			MTU: req.Network.MTU, Network: req.Network.Name, Seq: p.nextSeq(),

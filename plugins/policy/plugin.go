@@ -1,14 +1,20 @@
 package policy
 
 import (
-	"maps"
-	"slices"
+	"fmt"
+	"strings"
+	"sync"
 
 	"contiv.dev/vswitch/internal/infra"
-	"contiv.dev/vswitch/internal/kube/model"
+	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/problem"
+	"contiv.dev/vswitch/internal/rest"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/policy/compiler"
+	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
 // Problems is where users are told.
@@ -16,102 +22,306 @@ type Problems interface {
 	Set(o problem.Object, list []problem.Problem, tell bool)
 }
 
+// Pods are the pods that this node has connected.
+type Pods interface {
+	// LocalAttachments returns all attachments of this node in the order of their Seq.
+	LocalAttachments() []*podmanager.Attachment
+}
+
+// EventLoop is what the plugin needs of the controller.
+type EventLoop interface {
+	PushFollowUp(cause, event api.Event) error
+}
+
 // Deps are the dependencies of the plugin.
 type Deps struct {
 	infra.PluginDeps
 	ServiceLabel servicelabel.ReaderAPI
 	Problems     Problems
+	PodManager   Pods
+	EventLoop    EventLoop
+	HTTPHandlers rest.HTTPHandlers // nil: nothing is served
+	// Renderer is nil where the dataplane does not enforce policies.
+	Renderer renderer.Renderer
+	// Kubernetes is false where there is no Kubernetes: then there are no policies, and all pods are open.
+	Kubernetes bool
 }
 
 // Plugin is the event handler.
 type Plugin struct {
 	Deps
-	nodes  map[string]bool
-	known  map[string]problem.Object // policies by key
-	warned bool
+	problems problems
+
+	mu        sync.RWMutex // guards what follows; only the event loop writes
+	compiler  *compiler.Compiler
+	attached  map[podmanager.PodID][]*podmanager.Attachment // the newest last
+	before    []*podmanager.Attachment                      // of its pod, when the AddPod came that is being handled
+	sets      map[model.SetID]model.Set
+	policies  map[model.PolicyID]model.Policy
+	endpoints map[model.EndpointID]model.Endpoint
+	objects   map[string]*kube.Policy // by key
+	// What nothing refers to any more and the dataplane still has.
+	leftSets     map[model.SetID]model.Set
+	leftPolicies map[model.PolicyID]model.Policy
+	changed      chan struct{} // closed when a pod's object has changed; nil: nothing waits
 }
 
 var _ api.EventHandler = (*Plugin)(nil)
 
 // New makes the plugin.
 func New(deps Deps) *Plugin {
-	return &Plugin{Deps: deps, nodes: map[string]bool{}, known: map[string]problem.Object{}}
+	p := &Plugin{Deps: deps, leftSets: map[model.SetID]model.Set{}, leftPolicies: map[model.PolicyID]model.Policy{}}
+	p.problems = newProblems(deps.ServiceLabel, deps.Problems, deps.Renderer != nil, deps.Logger())
+	p.reset()
+	p.serve()
+	return p
+}
+
+func (p *Plugin) reset() {
+	p.compiler = compiler.New()
+	p.attached = map[podmanager.PodID][]*podmanager.Attachment{}
+	p.sets, p.policies = map[model.SetID]model.Set{}, map[model.PolicyID]model.Policy{}
+	p.endpoints, p.objects = map[model.EndpointID]model.Endpoint{}, map[string]*kube.Policy{}
 }
 
 // String names the handler.
 func (p *Plugin) String() string { return "policy" }
 
-// HandlesEvent selects policies, and nodes, of which some write Events.
+// sweep is the event that deletes what nothing refers to any more.
+type sweep struct{}
+
+func (*sweep) GetName() string                            { return "Policy Sweep" }
+func (*sweep) String() string                             { return "Policy Sweep: delete unused sets and policies" }
+func (*sweep) Method() api.EventMethodType                { return api.Update }
+func (*sweep) IsBlocking() bool                           { return false }
+func (*sweep) Done(error)                                 {}
+func (*sweep) TransactionType() api.UpdateTransactionType { return api.BestEffort }
+func (*sweep) Direction() api.UpdateDirectionType         { return api.Forward }
+
+// HandlesEvent selects what policy depends on. Some nodes write Events, hence nodes.
 func (p *Plugin) HandlesEvent(event api.Event) bool {
-	if ev, is := event.(*api.KubeStateChange); is {
-		return ev.Resource == model.PolicyKeyword || ev.Resource == model.NodeKeyword
+	switch ev := event.(type) {
+	case *api.KubeStateChange:
+		switch ev.Resource {
+		case kube.PolicyKeyword, kube.NodeKeyword, kube.PodKeyword, kube.NamespaceKeyword:
+			return true
+		}
+		return false
+	case *podmanager.AddPod, *podmanager.DeletePod, *sweep:
+		return true
 	}
 	return event.Method().IsResync()
 }
 
 // Resync implements api.EventHandler.
-func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, _ api.ResyncOperations) error {
-	clear(p.nodes)
-	for _, node := range model.Values[*model.Node](data, model.NodeKeyword) {
-		p.nodes[node.GetName()] = true
+func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.ResyncOperations) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reset()
+	nodes := map[string]bool{}
+	for _, node := range kube.Values[*kube.Node](data, kube.NodeKeyword) {
+		nodes[node.GetName()] = true
 	}
-	policies := model.Values[*model.Policy](data, model.PolicyKeyword)
-	for key := range p.known {
-		if policies[key] == nil {
-			p.set(key, nil)
-		}
+	p.objects = kube.Values[*kube.Policy](data, kube.PolicyKeyword)
+	p.problems.resync(nodes, p.objects)
+	for _, ns := range kube.Values[*kube.Namespace](data, kube.NamespaceKeyword) {
+		p.compiler.SetNamespace(ns.GetName(), ns)
 	}
-	for key, policy := range policies {
-		p.set(key, policy)
+	for _, pod := range kube.Values[*kube.Pod](data, kube.PodKeyword) {
+		p.compiler.SetPod(endpointID(pod), pod)
 	}
+	for _, policy := range p.objects {
+		p.compiler.SetPolicy(policy.GetNamespace(), policy.GetName(), policy)
+	}
+	p.announce()
+	if p.Renderer == nil {
+		return nil
+	}
+	txn := resyncTxn{ops}
+	p.Renderer.Base(txn)
+	for _, a := range p.PodManager.LocalAttachments() {
+		p.attached[a.Pod] = append(p.attached[a.Pod], a)
+	}
+	for id := range p.attached {
+		p.setEndpoint(id)
+	}
+	p.render(p.compiler.Flush(), txn)
+	for id := range p.attached {
+		p.putEndpoints(id, txn)
+	}
+	p.putLeft(txn)
 	return nil
 }
 
-// Update implements api.EventHandler.
-func (p *Plugin) Update(event api.Event, _ api.UpdateOperations) (change string, err error) {
-	ev, is := event.(*api.KubeStateChange)
-	switch {
-	case !is:
-	case ev.Resource == model.NodeKeyword:
-		prev, next := model.Change[*model.Node](ev)
-		delete(p.nodes, prev.GetName())
-		if next != nil {
-			p.nodes[next.GetName()] = true
-		}
-	case ev.Resource == model.PolicyKeyword:
-		_, next := model.Change[*model.Policy](ev)
-		p.set(ev.Key, next)
-	}
-	return "", nil
+// resyncTxn is a transaction in which nothing needs to be deleted.
+type resyncTxn struct{ api.ResyncOperations }
+
+func (resyncTxn) Delete(string) {}
+
+func endpointID(pod *kube.Pod) model.EndpointID {
+	return model.EndpointID{Namespace: pod.GetNamespace(), Name: pod.GetName()}
 }
 
-// Revert implements api.EventHandler: there is nothing to undo.
-func (p *Plugin) Revert(api.Event) error { return nil }
-
-// set takes a policy; nil: there is none.
-func (p *Plugin) set(key string, policy *model.Policy) {
-	before, known := p.known[key]
-	if policy == nil {
-		if delete(p.known, key); known {
-			p.Problems.Set(before, nil, false)
+// putLeft keeps what the sweep is going to delete, unless it is in use again.
+func (p *Plugin) putLeft(txn renderer.Txn) {
+	for id, s := range p.leftSets {
+		if _, used := p.sets[id]; !used {
+			p.Renderer.PutSet(s, txn)
 		}
-		return
 	}
-	o := problem.Object{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: policy.GetNamespace(),
-		Name: policy.GetName(), UID: policy.GetUid()}
-	if known && before == o {
-		return
+	for id, policy := range p.leftPolicies {
+		if _, used := p.policies[id]; !used {
+			p.Renderer.PutPolicy(policy, txn)
+		}
 	}
-	if known { // made anew: its Event is another one
-		p.Problems.Set(before, nil, false)
+}
+
+// Update implements api.EventHandler.
+func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch ev := event.(type) {
+	case *api.KubeStateChange:
+		p.updateObject(ev)
+	case *podmanager.AddPod:
+		p.before = p.attached[ev.Attachment.Pod]
+		p.attach(ev.Attachment.Pod, podmanager.AttachmentID{})
+	case *podmanager.DeletePod:
+		p.detach(ev.Attachment, txn)
+	case *sweep:
+		return p.sweep(txn), nil
 	}
-	p.known[key] = o
-	own := p.ServiceLabel.GetAgentLabel()
-	p.Problems.Set(o, []problem.Problem{{Reason: "NotEnforced", Message: "contiv does not enforce NetworkPolicy: the pods that " +
-		"this policy selects accept and send what it forbids"}}, problem.Tells(own, slices.Collect(maps.Keys(p.nodes)), o))
-	if !p.warned {
-		p.warned = true
-		p.Logger().Warn("NetworkPolicy objects are not enforced: pods accept and send what these forbid. More of them are not "+
-			"logged; the metric contiv_object_problems counts them", "policy", o.Namespace+"/"+o.Name)
+	if p.Renderer == nil {
+		return "", nil
 	}
+	c := p.compiler.Flush()
+	p.render(c, txn)
+	if ev, is := event.(*podmanager.AddPod); is {
+		p.putEndpoints(ev.Attachment.Pod, txn) // an attachment more, though the endpoint may be the same
+	}
+	if len(p.leftSets)+len(p.leftPolicies) > 0 {
+		if err := p.EventLoop.PushFollowUp(event, &sweep{}); err != nil {
+			p.Logger().Warn("unused policies stay in the dataplane until the next change; they have no effect", "error", err)
+		}
+	}
+	return describe(c), nil
+}
+
+func (p *Plugin) updateObject(ev *api.KubeStateChange) {
+	switch ev.Resource {
+	case kube.NodeKeyword:
+		prev, next := kube.Change[*kube.Node](ev)
+		p.problems.node(prev.GetName(), next.GetName())
+	case kube.NamespaceKeyword:
+		prev, next := kube.Change[*kube.Namespace](ev)
+		if next == nil {
+			p.compiler.SetNamespace(prev.GetName(), nil)
+		} else {
+			p.compiler.SetNamespace(next.GetName(), next)
+		}
+	case kube.PodKeyword:
+		prev, next := kube.Change[*kube.Pod](ev)
+		if next == nil {
+			p.compiler.SetPod(endpointID(prev), nil)
+		} else {
+			p.compiler.SetPod(endpointID(next), next)
+		}
+		p.announce()
+	case kube.PolicyKeyword:
+		prev, next := kube.Change[*kube.Policy](ev)
+		if next == nil {
+			p.compiler.SetPolicy(prev.GetNamespace(), prev.GetName(), nil)
+			delete(p.objects, ev.Key)
+		} else {
+			p.compiler.SetPolicy(next.GetNamespace(), next.GetName(), next)
+			p.objects[ev.Key] = next
+		}
+		p.problems.set(ev.Key, next)
+	}
+}
+
+// render hands on what has changed, and notes it. What is gone stays until the sweep.
+func (p *Plugin) render(c model.Change, txn renderer.Txn) {
+	for _, s := range c.Sets {
+		p.sets[s.ID] = s
+		p.Renderer.PutSet(s, txn)
+	}
+	for _, m := range c.Members {
+		p.Renderer.ChangeMembers(m, txn)
+	}
+	for _, policy := range c.Policies {
+		p.policies[policy.ID] = policy
+		p.Renderer.PutPolicy(policy, txn)
+	}
+	for _, e := range c.Endpoints {
+		p.endpoints[e.ID] = e
+		p.putEndpoints(podmanager.PodID(e.ID), txn)
+	}
+	for _, id := range c.EndpointsGone {
+		delete(p.endpoints, id)
+	}
+	for _, id := range c.PoliciesGone {
+		p.leftPolicies[id] = p.policies[id]
+		delete(p.policies, id)
+	}
+	for _, id := range c.SetsGone {
+		p.leftSets[id] = p.sets[id]
+		delete(p.sets, id)
+	}
+}
+
+// sweep deletes what is left and not in use again.
+func (p *Plugin) sweep(txn renderer.Txn) string {
+	policies, sets := 0, 0
+	for id := range p.leftPolicies {
+		if _, used := p.policies[id]; !used {
+			p.Renderer.DeletePolicy(id, txn)
+			policies++
+		}
+	}
+	for id := range p.leftSets {
+		if _, used := p.sets[id]; !used {
+			p.Renderer.DeleteSet(id, txn)
+			sets++
+		}
+	}
+	clear(p.leftPolicies)
+	clear(p.leftSets)
+	return fmt.Sprintf("delete %d policies and %d sets that are not used", policies, sets)
+}
+
+// Revert implements api.EventHandler. The transaction puts the values back; here it is the compiler.
+func (p *Plugin) Revert(event api.Event) error {
+	ev, is := event.(*podmanager.AddPod)
+	if !is || p.Renderer == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.setAttached(ev.Attachment.Pod, p.before)
+	p.render(p.compiler.Flush(), nowhere{})
+	// What the event had made never was in the dataplane, and what it had left is in use again.
+	clear(p.leftPolicies)
+	clear(p.leftSets)
+	return nil
+}
+
+// nowhere takes what a reverted transaction has put back already.
+type nowhere struct{ resyncTxn }
+
+func describe(c model.Change) string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(len(c.Endpoints), "endpoints")
+	add(len(c.Policies)+len(c.PoliciesGone), "policies")
+	add(len(c.Sets)+len(c.SetsGone), "sets")
+	add(len(c.Members), "sets' members")
+	if len(parts) == 0 {
+		return ""
+	}
+	return "change " + strings.Join(parts, ", ")
 }

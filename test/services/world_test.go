@@ -250,6 +250,7 @@ func (w *world) serveAPI(ns *testbed.Namespace) {
 // pod makes a pod that serves.
 func (w *world) pod(n *testbed.Node, name string) {
 	w.t.Helper()
+	w.must(w.api.Put(kubeapi.Pod(n.Name, name, nil))) // a pod has an object before it has a sandbox
 	p, err := n.AddPod(w.ctx, name)
 	w.must(err)
 	w.pods = append(w.pods, p)

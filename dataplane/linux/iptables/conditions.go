@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -317,6 +318,12 @@ func (l *lowerer) connection(c *conditions, m table.Match) error {
 	}
 	if m.DNATed {
 		c.always("-m conntrack --ctstate DNAT")
+	}
+	if m.MidStream {
+		if m.Protocol != protoTCP {
+			return errors.New("segments in the middle of a connection are asked for, but not protocol TCP")
+		}
+		c.always("-m tcp ! --syn")
 	}
 	return nil
 }

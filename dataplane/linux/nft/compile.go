@@ -195,6 +195,11 @@ func (c *compiler) match(r *table.Rule) (choices [][]alternative, possible bool,
 		c.addressSets(m.NotSrcSets, c.loadSrc, true), c.addressSets(m.NotDstSets, c.loadDst, true),
 		c.notPortSets(m.NotSrcPortSets, true), c.notPortSets(m.NotDstPortSets, false))
 	c.icmp(m)
+	if m.MidStream {
+		c.payload(unix.NFT_PAYLOAD_TRANSPORT_HEADER, tcpFlagsAt, 1, reg1)
+		c.bitwise([]byte{tcpFIN | tcpSYN | tcpRST | tcpACK}, []byte{0})
+		c.equal([]byte{tcpSYN}, true)
+	}
 	if m.MarkMask != 0 {
 		c.meta(unix.NFT_META_MARK, reg1)
 		if m.MarkMask != math.MaxUint32 {
@@ -206,6 +211,15 @@ func (c *compiler) match(r *table.Rule) (choices [][]alternative, possible bool,
 	choices, any, more := c.choices(m)
 	return choices, possible && any, errors.Join(err, more)
 }
+
+// Where TCP has its flags, and those that matter.
+const (
+	tcpFlagsAt = 13
+	tcpFIN     = 1 << 0
+	tcpSYN     = 1 << 1
+	tcpRST     = 1 << 2
+	tcpACK     = 1 << 4
+)
 
 // iface tests an interface's name, or with a trailing '+' its beginning.
 func (c *compiler) iface(key uint32, name string) {

@@ -67,6 +67,11 @@ type Config struct {
 
 	DisableConntrackInvalid bool
 
+	// NodeAndSelfExempt says that policies do not apply to what a workload sends to its node or to itself: so Kubernetes has it.
+	// What the node sends to its workloads always passes. It also says that TCP connections of workloads to which policies apply are
+	// not picked up in the middle, so that one which was removed from connection tracking stays cut.
+	NodeAndSelfExempt bool
+
 	NATPortRange                       table.PortRange // zero: any
 	IptablesNATOutgoingInterfaceFilter string          // interface, or prefix with '+'
 

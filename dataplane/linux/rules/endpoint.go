@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/netip"
+	"slices"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
@@ -54,9 +55,11 @@ const (
 // endpointChain is a chain of an endpoint in the making.
 type endpointChain struct {
 	*renderer
-	kind  kind
-	allow table.Verb
-	rules []table.Rule
+	kind     kind
+	allow    table.Verb
+	exempted []table.Match // from policy
+	strict   bool          // connections that are not known any more must not go on
+	rules    []table.Rule
 }
 
 func (c *endpointChain) add(m table.Match, comment string, actions ...table.Action) {
@@ -67,9 +70,12 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 	to := &endpointChain{renderer: r, allow: r.filterAllow}
 	from := &endpointChain{renderer: r, allow: r.filterAllow}
 	if ep.Up {
+		own := ofFamily(f, ep.Sources)
+		to.kubernetes(ep, ep.To, table.Match{InIface: ep.Iface, SrcNets: own})
 		to.body(ep.To, "")
-		from.checkSource(f, ep.Sources)
+		from.checkSource(f, own)
 		from.dropTunnelled(f)
+		from.kubernetes(ep, ep.From, table.Match{DstNets: own}, table.Match{Dst: table.AddrLocal})
 		from.body(ep.From, "")
 	} else {
 		to.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))
@@ -84,17 +90,39 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 // checkSource drops what does not come from one of the workload's own addresses: the reverse path check alone lets a
 // workload use any address that is routed to it, and is not there at all where an administrator has set it to loose.
 // Neighbour discovery needs link-local addresses and, for duplicate address detection, none.
-func (c *endpointChain) checkSource(f table.Family, sources []netip.Prefix) {
-	var own []netip.Prefix
-	for _, p := range sources {
-		if p.Addr().Is4() == (f == table.IPv4) {
-			own = append(own, p)
-		}
-	}
+func (c *endpointChain) checkSource(f table.Family, own []netip.Prefix) {
+	own = slices.Clone(own)
 	if f == table.IPv6 {
 		own = append(own, netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("::/128"))
 	}
 	c.add(table.Match{NotSrcNets: own}, "Not the workload's address", act(table.Drop))
+}
+
+func ofFamily(f table.Family, nets []netip.Prefix) []netip.Prefix {
+	var own []netip.Prefix
+	for _, p := range nets {
+		if p.Addr().Is4() == (f == table.IPv4) {
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
+// governed reports whether any policy applies to a direction: tiers, or that there is neither tier nor profile.
+func (d Direction) governed() bool {
+	return len(d.Profiles) == 0 || slices.ContainsFunc(d.Tiers, func(t Tier) bool { return len(t.Policies) > 0 })
+}
+
+// kubernetes notes what NodeAndSelfExempt adds to the chain of an endpoint to which policies apply: what passes whatever they are, and
+// that connections which they have cut do not go on.
+func (c *endpointChain) kubernetes(ep Workload, d Direction, exempted ...table.Match) {
+	if !c.NodeAndSelfExempt {
+		return
+	}
+	c.strict = ep.To.governed() || ep.From.governed()
+	if d.governed() {
+		c.exempted = exempted
+	}
 }
 
 // dropTunnelled keeps workloads from talking to other nodes' tunnel ends by way of services; what they send there directly is
@@ -110,6 +138,16 @@ func (c *endpointChain) body(d Direction, failsafe string) {
 	}
 	if failsafe != "" {
 		c.add(table.Match{}, "", jump(failsafe))
+	}
+	for _, m := range c.exempted {
+		if m.Dst == table.AddrAny && len(m.SrcNets)+len(m.DstNets) == 0 {
+			continue // it has no address of the family
+		}
+		c.add(m, "The node and the workload itself", setMark(c.IptablesMarkAccept), act(table.Return))
+	}
+	if c.strict {
+		// A connection that policy has cut would begin anew with the next segment from the other side, if that side may connect.
+		c.add(table.Match{Protocol: protoTCP, CT: table.CTNew, MidStream: true}, "Of a connection that is not known", act(table.Drop))
 	}
 	c.add(table.Match{}, "", clearMark(c.IptablesMarkAccept))
 	tiers := c.tiers(d.Tiers)

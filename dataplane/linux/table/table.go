@@ -72,6 +72,9 @@ type Match struct {
 	SrcPorts, DstPorts, NotSrcPorts, NotDstPorts             []PortRange
 	SrcPortSets, DstPortSets, NotSrcPortSets, NotDstPortSets []string
 
+	// MidStream holds for TCP segments that do not begin a connection. With Protocol TCP (6).
+	MidStream bool
+
 	ICMP, NotICMP *ICMP // with Protocol ICMP (1) or ICMPv6 (58)
 
 	CT CTState // any of these connection states; 0: do not care

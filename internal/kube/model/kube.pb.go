@@ -327,7 +327,9 @@ type Pod struct {
 	HostNetwork bool             `protobuf:"varint,8,opt,name=host_network,json=hostNetwork,proto3" json:"host_network,omitempty"`
 	Ports       []*ContainerPort `protobuf:"bytes,9,rep,name=ports,proto3" json:"ports,omitempty"`
 	// The pod is being deleted.
-	Terminating   bool `protobuf:"varint,10,opt,name=terminating,proto3" json:"terminating,omitempty"`
+	Terminating bool `protobuf:"varint,10,opt,name=terminating,proto3" json:"terminating,omitempty"`
+	// UID by which the kubelet and the runtime know a static pod, whose object is a mirror with another one.
+	StaticUid     string `protobuf:"bytes,11,opt,name=static_uid,json=staticUid,proto3" json:"static_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -430,6 +432,13 @@ func (x *Pod) GetTerminating() bool {
 		return x.Terminating
 	}
 	return false
+}
+
+func (x *Pod) GetStaticUid() string {
+	if x != nil {
+		return x.StaticUid
+	}
+	return ""
 }
 
 // ContainerPort is a port of a container that has a name or a port of the host.
@@ -1619,7 +1628,7 @@ const file_kube_proto_rawDesc = "" +
 	"\x06labels\x18\x02 \x03(\v2\".contiv.kube.Namespace.LabelsEntryR\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe5\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x04\n" +
 	"\x03Pod\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
@@ -1631,7 +1640,9 @@ const file_kube_proto_rawDesc = "" +
 	"\fhost_network\x18\b \x01(\bR\vhostNetwork\x120\n" +
 	"\x05ports\x18\t \x03(\v2\x1a.contiv.kube.ContainerPortR\x05ports\x12 \n" +
 	"\vterminating\x18\n" +
-	" \x01(\bR\vterminating\x1a9\n" +
+	" \x01(\bR\vterminating\x12\x1d\n" +
+	"\n" +
+	"static_uid\x18\v \x01(\tR\tstaticUid\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +

@@ -144,10 +144,66 @@ func (c *Compiler) endpointChanged(e *endpoint) {
 // localOf returns the endpoint of a pod if it has one and the object is that pod's.
 func (c *Compiler) localOf(id model.EndpointID, obj *kube.Pod) *endpoint {
 	e := c.endpoints[id]
-	if e == nil || e.gone || obj == nil || obj.GetHostNetwork() || e.UID != "" && obj.GetUid() != "" && e.UID != obj.GetUid() {
+	if e == nil || e.gone || obj == nil || obj.GetHostNetwork() || !isOf(obj, e.UID) {
 		return nil
 	}
 	return e
+}
+
+// isOf reports whether an object is that of the pod with a UID. Where one of the two is not known, the name has to do.
+func isOf(obj *kube.Pod, uid string) bool {
+	return uid == "" || obj.GetUid() == "" || uid == obj.GetUid() || uid == obj.GetStaticUid()
+}
+
+// Knows reports whether the object of a pod is there.
+func (c *Compiler) Knows(id model.EndpointID, uid string) bool {
+	p := c.pods[id]
+	return p != nil && isOf(p.obj, uid)
+}
+
+// Addresses are those that a pod alone has.
+func (c *Compiler) Addresses(id model.EndpointID) []netip.Addr {
+	if p := c.pods[id]; p != nil {
+		return slices.Clone(p.addrs)
+	}
+	return nil
+}
+
+// Owner returns the pod that alone has an address.
+func (c *Compiler) Owner(a netip.Addr) (id model.EndpointID, has bool) {
+	p := c.claims.one[a]
+	if p == nil {
+		return id, false
+	}
+	return p.id, true
+}
+
+// Members are the members of a set, sorted.
+func (c *Compiler) Members(id model.SetID) []model.Member {
+	var list []model.Member
+	if s := c.sets[id]; s != nil {
+		s.each(func(m model.Member) { list = append(list, m) })
+	}
+	slices.SortFunc(list, model.Member.Compare)
+	return list
+}
+
+// Contains reports whether a set has a member that covers m.
+func (c *Compiler) Contains(id model.SetID, m model.Member) bool {
+	s := c.sets[id]
+	if s == nil {
+		return false
+	}
+	if s.choice == nil {
+		return slices.ContainsFunc(s.nets, func(n netip.Prefix) bool { return n.Bits() <= m.Net.Bits() && n.Contains(m.Net.Addr()) })
+	}
+	p := c.claims.one[m.Net.Addr()]
+	if p == nil || !s.choice.pods.has(p) {
+		return false
+	}
+	found := false
+	p.members(s, func(have model.Member) { found = found || have == m })
+	return found
 }
 
 // change gives a pod a new object, or nil, and brings everything in line with it and with the endpoint.

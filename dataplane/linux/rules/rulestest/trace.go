@@ -24,6 +24,7 @@ type Packet struct {
 	Local     []netip.Addr  // the node's own addresses
 	Mark      uint32
 	Untracked bool // set by NoTrack
+	MidStream bool // a TCP segment that begins no connection
 	DNATed    bool // set by DNAT, which may have been of another table
 }
 
@@ -202,6 +203,7 @@ func (w *walker) matches(m table.Match, hook table.Hook) bool {
 		!w.addrType(m.Src, p.Src), !w.addrType(m.Dst, p.Dst),
 		m.SrcNotOnOut && !p.OtherSrc,
 		m.NoReversePath && !p.Spoofed,
+		m.MidStream && !(p.Proto == 6 && p.MidStream),
 		m.DNATed && !p.DNATed:
 		return false
 	}

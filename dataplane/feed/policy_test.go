@@ -1,0 +1,103 @@
+package feed
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/txn"
+)
+
+func tiers(policy string) []*proto.TierInfo {
+	return []*proto.TierInfo{{Name: "t", IngressPolicies: []string{policy}}}
+}
+
+// TestEndpointWaitsForItsPolicy: the driver hears of an endpoint with its policy, and of a change of the policy as of one of the
+// endpoint. Without the policy there is no endpoint.
+func TestEndpointWaitsForItsPolicy(t *testing.T) {
+	r := newRig(t, newToyDriver())
+	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
+		t.Fatal(err)
+	}
+	ep := endpoint("a")
+	if err := r.commit(txn.Update, true, values(t, false, ep)); err == nil || !strings.Contains(err.Error(), "workload-policy") {
+		t.Errorf("an endpoint without policy: error %v", err)
+	}
+	r.driver.take()
+	if err := r.commit(txn.Update, true, values(t, true, ep)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.driver.take(), []string{"WorkloadEndpointUpdate a", "flush", "link/a"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	changed := &proto.WorkloadPolicy{Id: ep.GetId(), Tiers: tiers("x")}
+	if err := r.commit(txn.Update, false, values(t, false, changed)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.driver.take(), []string{"WorkloadEndpointUpdate a", "flush"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	want := pb.CloneOf(ep)
+	want.Endpoint.Tiers = tiers("x")
+	if got := r.driver.last.(pb.Message); !pb.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+	both := pb.CloneOf(ep)
+	both.Endpoint.Mac = "02:00:00:00:00:01"
+	changed = &proto.WorkloadPolicy{Id: ep.GetId(), Tiers: tiers("y")}
+	if err := r.commit(txn.Update, false, values(t, false, changed, both)); err != nil {
+		t.Fatal(err)
+	}
+	want = pb.CloneOf(both)
+	want.Endpoint.Tiers = tiers("y")
+	if got := r.driver.last.(pb.Message); !pb.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+}
+
+// TestPolicyIsOneBatch: sets, members, policies and what applies to endpoints reach the driver in this order, and are applied at once.
+// Members of a set are one message.
+func TestPolicyIsOneBatch(t *testing.T) {
+	r := newRig(t, newToyDriver())
+	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {
+		t.Fatal(err)
+	}
+	r.driver.take()
+	kvs := values(t, false,
+		&proto.WorkloadPolicy{Id: endpoint("a").GetId(), Tiers: tiers("x")},
+		&proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "t", Name: "x"}},
+		&proto.IPSetMember{SetId: "s", Member: "10.0.0.1"}, &proto.IPSetMember{SetId: "s", Member: "10.0.0.0/8"},
+		&proto.IPSetMember{SetId: "s", Member: "fd00::/64"}, &proto.IPSetUpdate{Id: "s"}, &proto.IPSetUpdate{Id: "r"},
+		&proto.IPSetMember{SetId: "r", Member: "10.0.0.1,tcp:80"})
+	if err := r.commit(txn.Update, false, kvs); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"IPSetUpdate", "IPSetUpdate", "IPSetDeltaUpdate", "IPSetDeltaUpdate", "ActivePolicyUpdate", "WorkloadEndpointUpdate a",
+		"flush"}
+	if got := r.driver.take(); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	// A resync with nothing changed tells the driver nothing.
+	all := append(values(t, true, append(base(), endpoint("a"))...), kvs...)
+	i := slices.IndexFunc(all, func(kv txn.KV) bool { return kv.Key == nb.DriverWorkloadPolicyKey(endpoint("a").GetId()) })
+	if err := r.commit(txn.FullResync, false, slices.Delete(all, i, i+1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.driver.take(); !slices.Equal(got, []string{"flush"}) {
+		t.Errorf("told %q for nothing", got)
+	}
+	if err := r.commit(txn.Update, false, []txn.KV{{Key: kvs[2].Key}, {Key: kvs[3].Key}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.driver.take(); !slices.Equal(got, []string{"IPSetDeltaUpdate", "flush"}) {
+		t.Errorf("told %q", got)
+	}
+	d := r.driver.last.(*proto.IPSetDeltaUpdate)
+	if slices.Sort(d.RemovedMembers); d.Id != "s" || !slices.Equal(d.RemovedMembers, []string{"10.0.0.0/8", "10.0.0.1"}) || len(d.AddedMembers) > 0 {
+		t.Errorf("told %v", d)
+	}
+}

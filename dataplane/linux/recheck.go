@@ -1,0 +1,360 @@
+package intdataplane
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/linux/conntrack"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/linux/walk"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// recheckDelay is how long changes are collected before the connections are looked at: a change may come in several batches.
+const recheckDelay = 10 * time.Millisecond
+
+// recheck removes connections of workloads that policy would not let begin any more. The rules let pass what belongs to a known
+// connection, so that a change of policy alone cuts nothing.
+//
+// It is a manager that notes what has changed: endpoints whose policies have, and addresses that have left sets. When that is in the
+// kernel, a job looks at the connections of these endpoints and addresses, and walks the first packet of each through the chains that
+// the kernel has.
+type recheck struct {
+	remove   removeFlows
+	log      *slog.Logger
+	accept   uint32 // mark of what policy has accepted
+	families map[table.Family]*familyManagers
+	wake     chan struct{}
+
+	noted suspects // by the loop, since the last sweep
+
+	mu     sync.RWMutex // guards what follows, and the members of sets
+	chains map[chainID][]table.Rule
+	ifaces map[netip.Addr]string // of workloads, by address
+	known  map[workloadID]*proto.WorkloadEndpoint
+	local  map[string][]netip.Addr // the node's own, by interface
+	due    suspects                // what the job is to look at
+}
+
+// suspects are the addresses whose connections may have to go.
+type suspects map[netip.Addr]struct{}
+
+type chainID struct {
+	family table.Family
+	name   string
+}
+
+func newRecheck(remove removeFlows, accept uint32, log *slog.Logger) *recheck {
+	return &recheck{remove: remove, log: log, accept: accept, families: map[table.Family]*familyManagers{}, wake: make(chan struct{}, 1),
+		noted: suspects{}, chains: map[chainID][]table.Rule{}, ifaces: map[netip.Addr]string{},
+		known: map[workloadID]*proto.WorkloadEndpoint{}, local: map[string][]netip.Addr{}, due: suspects{}}
+}
+
+// OnUpdate notes what has changed. It comes after the other managers.
+func (r *recheck) OnUpdate(msg any) {
+	switch m := msg.(type) {
+	case *proto.WorkloadEndpointUpdate:
+		r.endpoint(workloadIDOf(m.GetId()), m.GetEndpoint())
+	case *proto.WorkloadEndpointRemove:
+		r.endpoint(workloadIDOf(m.GetId()), nil)
+	case *proto.ActivePolicyUpdate:
+		r.policy(keyOfPolicy(m.GetId(), m.GetPolicy().GetTier()))
+	case *proto.ActivePolicyRemove:
+		r.policy(keyOfPolicy(m.GetId(), ""))
+	case *proto.ActiveProfileUpdate, *proto.ActiveProfileRemove:
+		r.suspect(func(*proto.WorkloadEndpoint) bool { return true })
+	case *proto.IPSetDeltaUpdate:
+		r.members(m)
+	case *proto.IPSetUpdate:
+		r.set(m.GetId())
+	case *proto.IPSetRemove:
+		r.set(m.GetId())
+	case *ifaceAddrs:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.local[m.Name] = m.Addrs; m.Addrs == nil {
+			delete(r.local, m.Name)
+		}
+	}
+}
+
+// CompleteDeferredWork has nothing to do: see sweep.
+func (r *recheck) CompleteDeferredWork() error { return nil }
+
+// endpoint takes an endpoint, or its removal.
+func (r *recheck) endpoint(id workloadID, ep *proto.WorkloadEndpoint) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.known[id]
+	same := before != nil && ep != nil && samePolicy(before, ep)
+	for _, a := range addressesOf(before) {
+		if r.ifaces[a] == before.GetName() {
+			delete(r.ifaces, a)
+		}
+		// The connections of an endpoint that is gone go with its route.
+	}
+	if r.known[id] = ep; ep == nil {
+		delete(r.known, id)
+		return
+	}
+	for _, a := range addressesOf(ep) {
+		r.ifaces[a] = ep.GetName()
+		if !same {
+			r.noted[a] = struct{}{}
+		}
+	}
+}
+
+func samePolicy(a, b *proto.WorkloadEndpoint) bool {
+	return slices.EqualFunc(a.GetTiers(), b.GetTiers(), func(x, y *proto.TierInfo) bool { return pb.Equal(x, y) }) &&
+		slices.Equal(a.GetProfileIds(), b.GetProfileIds())
+}
+
+func addressesOf(ep *proto.WorkloadEndpoint) []netip.Addr {
+	var list []netip.Addr
+	for _, text := range slices.Concat(ep.GetIpv4Nets(), ep.GetIpv6Nets()) {
+		if p, err := rules.ParseNet(text); err == nil && p.IsSingleIP() {
+			list = append(list, p.Addr())
+		}
+	}
+	return list
+}
+
+// policy suspects the endpoints to which a policy applies.
+func (r *recheck) policy(key policyKey) {
+	r.suspect(func(ep *proto.WorkloadEndpoint) bool {
+		return slices.ContainsFunc(ep.GetTiers(), func(t *proto.TierInfo) bool {
+			return t.GetName() == key.Tier && (slices.Contains(t.GetIngressPolicies(), key.Name) ||
+				slices.Contains(t.GetEgressPolicies(), key.Name))
+		})
+	})
+}
+
+func (r *recheck) suspect(which func(*proto.WorkloadEndpoint) bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, ep := range r.known {
+		if which(ep) {
+			for _, a := range addressesOf(ep) {
+				r.noted[a] = struct{}{}
+			}
+		}
+	}
+}
+
+// members takes a change of a set. Who has left it may have been allowed by it; who has entered it may be denied by it.
+func (r *recheck) members(m *proto.IPSetDeltaUpdate) {
+	for _, text := range m.GetRemovedMembers() {
+		r.leaves(m.GetId(), text)
+	}
+	if len(m.GetAddedMembers()) > 0 && r.denies(m.GetId()) {
+		r.set(m.GetId())
+	}
+}
+
+func (r *recheck) leaves(id, text string) {
+	for _, kind := range []table.SetType{table.SetIPAndPort, table.SetNet} {
+		member, err := parseMember(kind, text)
+		switch {
+		case err != nil:
+		case member.Net.IsSingleIP():
+			r.noted[member.Net.Addr()] = struct{}{}
+		default:
+			r.set(id)
+		}
+	}
+}
+
+// users are the lists of rules that need a set.
+func (r *recheck) users(id string, yield func(f *familyManagers, list ruleList)) {
+	for _, f := range r.families {
+		for list := range f.policies.setUsers[id] {
+			yield(f, list)
+		}
+	}
+}
+
+// denies reports whether a set is in use by rules that do not allow.
+func (r *recheck) denies(id string) (yes bool) {
+	r.users(id, func(f *familyManagers, list ruleList) {
+		yes = yes || slices.ContainsFunc(f.policies.known[list], func(rule *proto.Rule) bool {
+			return rule.GetAction() != "" && rule.GetAction() != "allow"
+		})
+	})
+	return yes
+}
+
+// set suspects the endpoints whose policies need a set.
+func (r *recheck) set(id string) {
+	r.users(id, func(_ *familyManagers, list ruleList) {
+		if list.Profile {
+			r.suspect(func(*proto.WorkloadEndpoint) bool { return true })
+		} else {
+			r.policy(list.Policy)
+		}
+	})
+}
+
+// sweep has the job look at what was noted, which is in the kernel by now.
+func (r *recheck) sweep() {
+	if len(r.noted) == 0 {
+		return
+	}
+	r.mu.Lock()
+	maps.Copy(r.due, r.noted)
+	r.mu.Unlock()
+	r.noted = suspects{}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the job.
+func (r *recheck) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(recheckDelay):
+		}
+		r.mu.Lock()
+		due := r.due
+		r.due = suspects{}
+		r.mu.Unlock()
+		if len(due) == 0 {
+			continue
+		}
+		removed, err := r.remove(ctx, conntrack.Which{Protocols: allProtocols()}, func(f conntrack.Flow) bool {
+			return due.have(f) && !r.allowed(f)
+		})
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("connections that policy does not allow any more may live on until they end", "error", err)
+		}
+		if removed > 0 {
+			r.log.Info("connections that policy does not allow any more were cut", "connections", removed)
+		}
+	}
+}
+
+func allProtocols() []uint8 {
+	list := make([]uint8, 255)
+	for i := range list {
+		list[i] = uint8(i + 1)
+	}
+	return list
+}
+
+func (s suspects) have(f conntrack.Flow) bool {
+	_, from := s[f.From.Addr()]
+	_, to := s[f.Answers.Addr()]
+	return from || to
+}
+
+// allowed reports whether policy would let a connection begin. The node's own connections need no policy.
+func (r *recheck) allowed(f conntrack.Flow) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	s := recheckState{r, familyOf(f.From.Addr())}
+	p := walk.Packet{Proto: f.Proto, Src: f.From.Addr(), Dst: f.Answers.Addr(), SrcPort: f.From.Port(), DstPort: f.Answers.Port()}
+	from, sends := r.ifaces[p.Src]
+	to, receives := r.ifaces[p.Dst]
+	p.In, p.Out = from, to
+	if sends && !walk.Allowed(s, rules.IfaceChain(rules.WorkloadFromEndpointPfx, from), r.accept, p) {
+		return false
+	}
+	return !receives || !sends && s.Local(p.Src) || walk.Allowed(s, rules.IfaceChain(rules.WorkloadToEndpointPfx, to), r.accept, p)
+}
+
+// recheckState is what the chains of a family refer to. The lock is held.
+type recheckState struct {
+	*recheck
+	family table.Family
+}
+
+// Chain implements walk.State.
+func (s recheckState) Chain(name string) ([]table.Rule, bool) {
+	list, known := s.chains[chainID{s.family, name}]
+	return list, known
+}
+
+// Local implements walk.State.
+func (s recheckState) Local(a netip.Addr) bool {
+	for _, list := range s.local {
+		if slices.ContainsFunc(list, func(own netip.Addr) bool { return own.WithZone("").Unmap() == a }) {
+			return true
+		}
+	}
+	return false
+}
+
+// InSet implements walk.State.
+func (s recheckState) InSet(id string, m table.Member) bool {
+	set := s.families[s.family].ipsets.sets[id]
+	if set == nil {
+		return false
+	}
+	if set.kind != table.SetNet {
+		_, has := set.members[m]
+		return has
+	}
+	for bits := m.Net.Bits(); bits >= 0; bits-- {
+		if _, has := set.members[table.Member{Net: netip.PrefixFrom(m.Net.Addr(), bits).Masked()}]; has {
+			return true
+		}
+	}
+	return false
+}
+
+// chainRecorder is a chainSink that tells recheck of chains of layer Filter.
+type chainRecorder struct {
+	chainSink
+	to *recheck
+}
+
+func (c chainRecorder) SetChains(f table.Family, l table.Layer, chains ...table.Chain) {
+	if l == table.Filter {
+		c.to.mu.Lock()
+		for _, chain := range chains {
+			c.to.chains[chainID{f, chain.Name}] = chain.Rules
+		}
+		c.to.mu.Unlock()
+	}
+	c.chainSink.SetChains(f, l, chains...)
+}
+
+func (c chainRecorder) DeleteChains(f table.Family, l table.Layer, names ...string) {
+	if l == table.Filter {
+		c.to.mu.Lock()
+		for _, name := range names {
+			delete(c.to.chains, chainID{f, name})
+		}
+		c.to.mu.Unlock()
+	}
+	c.chainSink.DeleteChains(f, l, names...)
+}
+
+// lockedSets is the manager of sets, whose members recheck looks at.
+type lockedSets struct {
+	*ipsetsManager
+	mu *sync.RWMutex
+}
+
+func (m lockedSets) OnUpdate(msg any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ipsetsManager.OnUpdate(msg)
+}

@@ -1,0 +1,150 @@
+package intdataplane
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/linux/conntrack"
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/rules/rulestest"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+func flow(protocol uint8, from, to string, port uint16) conntrack.Flow {
+	dst := netip.AddrPortFrom(addr(to), port)
+	return conntrack.Flow{Proto: protocol, From: netip.AddrPortFrom(addr(from), 30000), To: dst, Answers: dst}
+}
+
+// suspected are the addresses that the last step has noted.
+func (b *bench) suspected() []string {
+	var list []string
+	for a := range b.d.recheck.due {
+		list = append(list, a.String())
+	}
+	b.d.recheck.due = suspects{}
+	slices.Sort(list)
+	return list
+}
+
+func namedPort(set string) *proto.Rule {
+	return &proto.Rule{Action: "allow", Protocol: &proto.Protocol{NumberOrName: &proto.Protocol_Number{Number: 6}}, DstNamedPortIpSetIds: []string{set}}
+}
+
+// TestRecheckAgreesWithTheRules: a connection is allowed by recheck if the kernel's rules let its first packet pass, for all packets
+// between workloads, the node and others.
+func TestRecheckAgreesWithTheRules(t *testing.T) {
+	b := newBench(t, Config{RulesConfig: rules.Config{NodeAndSelfExempt: true}})
+	named := &proto.IPSetUpdate{Id: "named", Type: proto.IPSetUpdate_IP_AND_PORT, Members: []string{"10.65.0.1,tcp:90"}}
+	nets := &proto.IPSetUpdate{Id: "nets", Type: proto.IPSetUpdate_NET, Members: []string{"192.0.2.0/24", "10.65.0.3"}}
+	both := &proto.TierInfo{Name: "default", IngressPolicies: []string{"web"}, EgressPolicies: []string{"out"}}
+	b.must(openProfile(), named, nets, ipSet("clients", "10.65.0.2"), ifAddrs("eth0", "172.16.0.1"),
+		policy("web", tcpPort("allow", 80), namedPort("named"), fromSet("deny", "nets"), fromSet("pass", "clients")),
+		&proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "default", Name: "out"}, Policy: &proto.Policy{OutboundRules: []*proto.Rule{
+			{Action: "allow", DstIpSetIds: []string{"nets"}}}}},
+		endpoint("w1", "cali1", 1, withTiers(both)), endpoint("w2", "cali2", 2), endpoint("w3", "cali3", 3, withTiers(ingress("web"))),
+		endpoint("w4", "cali4", 4, func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = nil }))
+	ifaces := map[string]string{"10.65.0.1": "cali1", "10.65.0.2": "cali2", "10.65.0.3": "cali3", "10.65.0.4": "cali4",
+		"192.0.2.9": "eth0", "198.51.100.1": "eth0", "172.16.0.1": ""}
+	addrs := slices.Sorted(maps.Keys(ifaces))
+	seen := map[bool]int{}
+	for _, src := range addrs {
+		for _, dst := range addrs {
+			for _, port := range []uint16{80, 90, 91} {
+				for _, protocol := range []uint8{6, 17} {
+					p := rulestest.Packet{In: ifaces[src], Out: ifaces[dst], Src: addr(src), Dst: addr(dst), Proto: protocol, SrcPort: 30000,
+						DstPort: port, CT: table.CTNew, Local: []netip.Addr{addr("172.16.0.1")}}
+					want := b.verdict(p) != "drop"
+					if ifaces[dst] == "" && ifaces[src] != "" && ifaces[src] != "eth0" {
+						want = true // EndpointToHostAction is not policy, and drops here
+					}
+					if got := b.d.recheck.allowed(flow(protocol, src, dst, port)); got != want {
+						t.Errorf("protocol %d from %s to %s:%d: recheck %t, rules %t", protocol, src, dst, port, got, want)
+					}
+					seen[want]++
+				}
+			}
+		}
+	}
+	if seen[true] < 50 || seen[false] < 50 {
+		t.Errorf("the cases are one-sided: %v", seen)
+	}
+}
+
+// TestRecheckLooksAtWhatHasChanged: and at nothing else.
+func TestRecheckLooksAtWhatHasChanged(t *testing.T) {
+	b := newBench(t, Config{})
+	b.must(openProfile(), ipSet("clients", "10.0.0.1", "10.0.0.2"), ipSet("bad"), policy("web", fromSet("allow", "clients")),
+		policy("other", fromSet("deny", "bad")), endpoint("w1", "cali1", 1, withTiers(ingress("web"))),
+		endpoint("w2", "cali2", 2, withTiers(ingress("other"))), endpoint("w3", "cali3", 3))
+	all := b.suspected()
+	if len(all) != 6 { // two addresses each
+		t.Errorf("at first: %q", all)
+	}
+	of := func(n int) (list []string) {
+		for _, a := range addressesOf(b.d.recheck.known[wlKey([]string{"", "w1", "w2", "w3"}[n])]) {
+			list = append(list, a.String())
+		}
+		slices.Sort(list)
+		return list
+	}
+	for _, step := range []struct {
+		name string
+		msg  any
+		want []string
+	}{
+		{"the same endpoint", endpoint("w1", "cali1", 1, withTiers(ingress("web"))), nil},
+		{"a policy", policy("web", fromSet("allow", "clients"), tcpPort("allow", 1)), of(1)},
+		{"a member more", &proto.IPSetDeltaUpdate{Id: "clients", AddedMembers: []string{"10.0.0.3"}}, nil},
+		{"a member less", &proto.IPSetDeltaUpdate{Id: "clients", RemovedMembers: []string{"10.0.0.2"}}, []string{"10.0.0.2"}},
+		{"a member more that is denied", &proto.IPSetDeltaUpdate{Id: "bad", AddedMembers: []string{"10.0.0.3"}}, of(2)},
+		{"a set anew", ipSet("clients", "10.0.0.1"), of(1)},
+		{"another policy for an endpoint", endpoint("w3", "cali3", 3, withTiers(ingress("other"))), of(3)},
+		{"a policy less", noPolicy("other"), slices.Sorted(slices.Values(append(of(2), of(3)...)))},
+		{"an endpoint less", gone("w1"), nil},
+	} {
+		b.must(step.msg)
+		if got := b.suspected(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: looks at %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+// TestRecheckRemoves: the job removes the connections that are not allowed, of those that are looked at.
+func TestRecheckRemoves(t *testing.T) {
+	b := newBench(t, Config{})
+	b.must(openProfile(), policy("web", tcpPort("allow", 80)), endpoint("w1", "cali1", 1, withTiers(ingress("web"))))
+	web := addressesOf(b.d.recheck.known[wlKey("w1")])[0].String()
+	flows := map[conntrack.Flow]bool{ // which are to go
+		flow(6, "192.0.2.1", web, 80): false, flow(6, "192.0.2.1", web, 81): true, flow(17, "192.0.2.1", web, 80): true,
+		flow(6, web, "192.0.2.1", 81): false, flow(6, "192.0.2.1", "192.0.2.2", 81): false,
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	removed := make(chan []conntrack.Flow, 1)
+	b.d.recheck.remove = func(_ context.Context, which conntrack.Which, stale func(conntrack.Flow) bool) (int, error) {
+		var gone []conntrack.Flow
+		for f := range flows {
+			if slices.Contains(which.Protocols, f.Proto) && stale(f) {
+				gone = append(gone, f)
+			}
+		}
+		removed <- gone
+		return len(gone), nil
+	}
+	b.d.recheck.sweep()
+	done := make(chan error, 1)
+	go func() { done <- b.d.recheck.run(ctx) }()
+	gone := <-removed
+	for f, want := range flows {
+		if slices.Contains(gone, f) != want {
+			t.Errorf("%v: removed %t", f, !want)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

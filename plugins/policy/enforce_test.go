@@ -1,0 +1,339 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/infra"
+	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/problem"
+	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/renderer"
+)
+
+// textRenderer puts texts under short keys.
+type textRenderer struct{}
+
+func put(txn renderer.Txn, key, text string) { txn.Put(key, &kube.Namespace{Name: text}) }
+
+func (textRenderer) Base(txn renderer.Txn)                { put(txn, "base", "") }
+func (textRenderer) PutSet(s model.Set, txn renderer.Txn) { put(txn, "set "+s.Meaning, string(s.ID)) }
+func (textRenderer) DeleteSet(id model.SetID, txn renderer.Txn) {
+	for key, m := range txn.(*store).values {
+		if strings.HasPrefix(key, "set ") && m.(*kube.Namespace).GetName() == string(id) {
+			txn.Delete(key)
+		}
+	}
+}
+
+func (textRenderer) ChangeMembers(m model.Members, txn renderer.Txn) {
+	for _, x := range m.Removed {
+		txn.Delete(fmt.Sprint("member ", m.Set, " ", x.Net))
+	}
+	for _, x := range m.Added {
+		put(txn, fmt.Sprint("member ", m.Set, " ", x.Net), "")
+	}
+}
+
+func (textRenderer) PutPolicy(p model.Policy, txn renderer.Txn) {
+	put(txn, "policy "+p.ID.Name, fmt.Sprint(len(p.Ingress), " ", len(p.Egress)))
+}
+func (textRenderer) DeletePolicy(id model.PolicyID, txn renderer.Txn) {
+	txn.Delete("policy " + id.Name)
+}
+
+func (textRenderer) PutEndpoint(a *podmanager.Attachment, e model.Endpoint, txn renderer.Txn) {
+	text := e.Ingress.Default.String() + " " + e.Egress.Default.String()
+	for _, tier := range e.Ingress.Tiers {
+		text += fmt.Sprint(" ", tier.Policies)
+	}
+	put(txn, "endpoint "+a.ID.ContainerID, text)
+}
+func (textRenderer) DeleteEndpoint(a *podmanager.Attachment, txn renderer.Txn) {
+	txn.Delete("endpoint " + a.ID.ContainerID)
+}
+
+// store is what the dataplane has, and its transaction.
+type store struct{ values map[string]proto.Message }
+
+func (s *store) Put(key string, m proto.Message) { s.values[key] = m }
+func (s *store) Get(key string) proto.Message    { return s.values[key] }
+func (s *store) Delete(key string)               { delete(s.values, key) }
+func (s *store) text(key string) string          { return s.values[key].(*kube.Namespace).GetName() }
+func (s *store) has(prefix string) (keys []string) {
+	for key := range s.values {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// bench is a plugin with what it works with.
+type bench struct {
+	t         *testing.T
+	p         *Plugin
+	dp        *store
+	data      api.KubeStateData
+	list      []*podmanager.Attachment
+	followUps []api.Event
+	log       bytes.Buffer
+	users     *told
+}
+
+func (b *bench) LocalAttachments() []*podmanager.Attachment { return b.list }
+
+func (b *bench) PushFollowUp(_, ev api.Event) error {
+	b.followUps = append(b.followUps, ev)
+	return nil
+}
+
+func newBench(t *testing.T, change func(*Deps)) *bench {
+	b := &bench{t: t, dp: &store{map[string]proto.Message{}}, users: &told{now: map[string][]problem.Problem{}},
+		data: api.KubeStateData{kube.PodKeyword: {}, kube.PolicyKeyword: {}, kube.NamespaceKeyword: {}, kube.NodeKeyword: {}}}
+	deps := Deps{PluginDeps: infra.PluginDeps{PluginName: "policy", Log: slog.New(slog.NewTextHandler(&b.log, nil))},
+		ServiceLabel: servicelabel.Label("n1"), Problems: b.users, PodManager: b, EventLoop: b, Renderer: textRenderer{}, Kubernetes: true}
+	if change != nil {
+		change(&deps)
+	}
+	b.p = New(deps)
+	b.resync()
+	return b
+}
+
+func (b *bench) resync() {
+	b.t.Helper()
+	b.dp.values = map[string]proto.Message{}
+	if err := b.p.Resync(api.NewDBResync(), b.data, 1, b.dp); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// update handles an event and those that follow it, and checks that a resync gives the same.
+func (b *bench) update(ev api.Event) {
+	b.t.Helper()
+	if !b.p.HandlesEvent(ev) {
+		b.t.Fatalf("does not handle %s", ev)
+	}
+	for queue := []api.Event{ev}; len(queue) > 0; queue = queue[1:] {
+		if _, err := b.p.Update(queue[0], b.dp); err != nil {
+			b.t.Fatal(err)
+		}
+		queue = append(queue, b.followUps...)
+		b.followUps = nil
+		updated := maps.Clone(b.dp.values)
+		b.resync()
+		if !maps.EqualFunc(updated, b.dp.values, func(x, y proto.Message) bool { return proto.Equal(x, y) }) {
+			b.t.Errorf("after %s updates have built\n%v\na resync\n%v", queue[0], updated, b.dp.values)
+		}
+	}
+}
+
+func (b *bench) set(keyword, ns, name string, m proto.Message) {
+	b.t.Helper()
+	key := kube.Key(keyword, ns, name)
+	ev := &api.KubeStateChange{Resource: keyword, Key: key, PrevValue: b.data[keyword][key]}
+	if m == nil {
+		delete(b.data[keyword], key)
+	} else {
+		ev.NewValue = m
+		b.data[keyword][key] = m
+	}
+	b.update(ev)
+}
+
+func (b *bench) pod(name, uid, ip string) {
+	b.t.Helper()
+	b.set(kube.PodKeyword, "ns", name, &kube.Pod{Namespace: "ns", Name: name, Uid: uid, Ips: []string{ip}})
+}
+
+func (b *bench) add(container, pod, uid string) *podmanager.AddPod {
+	b.t.Helper()
+	a := &podmanager.Attachment{ID: podmanager.AttachmentID{ContainerID: container, IfName: "eth0"}, PodUID: uid,
+		Pod: podmanager.PodID{Namespace: "ns", Name: pod}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}}
+	b.list = append(b.list, a)
+	ev := podmanager.NewAddPod(a)
+	b.update(ev)
+	return ev
+}
+
+func (b *bench) want(key, text string) {
+	b.t.Helper()
+	if _, has := b.dp.values[key]; !has {
+		b.t.Errorf("there is no %q, but %v", key, b.dp.has(""))
+	} else if got := b.dp.text(key); got != text {
+		b.t.Errorf("%q is %q, want %q", key, got, text)
+	}
+}
+
+func fromPods(name string) *kube.Policy {
+	return &kube.Policy{Namespace: "ns", Name: name, Uid: name, Pods: &kube.LabelSelector{}, Ingress: true,
+		IngressRules: []*kube.PolicyRule{{Peers: []*kube.PolicyPeer{{Pods: &kube.LabelSelector{}}}}}}
+}
+
+// TestLife: a pod is closed until its object is known; policies come and go; what is not used is deleted afterwards.
+func TestLife(t *testing.T) {
+	b := newBench(t, nil)
+	b.add("c1", "web", "1")
+	b.want("endpoint c1", "deny deny")
+	b.pod("web", "1", "10.0.0.1")
+	b.want("endpoint c1", "allow allow")
+	b.set(kube.PolicyKeyword, "ns", "p", fromPods("p"))
+	b.want("endpoint c1", "allow allow [NetworkPolicy ns/p]")
+	b.pod("peer", "2", "10.0.0.2")
+	if got := b.dp.has("member "); len(got) != 2 {
+		t.Errorf("members %q", got)
+	}
+	key := kube.Key(kube.PolicyKeyword, "ns", "p")
+	ev := &api.KubeStateChange{Resource: kube.PolicyKeyword, Key: key, PrevValue: b.data[kube.PolicyKeyword][key]}
+	delete(b.data[kube.PolicyKeyword], key)
+	if _, err := b.p.Update(ev, b.dp); err != nil {
+		t.Fatal(err)
+	}
+	b.want("endpoint c1", "allow allow")
+	if len(b.dp.has("policy ")) != 1 || len(b.dp.has("set ")) != 1 || len(b.followUps) != 1 {
+		t.Errorf("left %q, to follow %v: want the policy and its set to stay for a moment", b.dp.has(""), b.followUps)
+	}
+	next := b.followUps[0]
+	b.followUps = nil
+	b.update(next)
+	if got := b.dp.has(""); !slices.Equal(got, []string{"base", "endpoint c1"}) {
+		t.Errorf("left %q", got)
+	}
+	b.detach(0)
+	if got := b.dp.has(""); !slices.Equal(got, []string{"base"}) {
+		t.Errorf("left %q", got)
+	}
+}
+
+func (b *bench) detach(i int) {
+	b.t.Helper()
+	a := b.list[i]
+	ev := podmanager.NewDeletePod(a)
+	if _, err := b.p.Update(ev, b.dp); err != nil {
+		b.t.Fatal(err)
+	}
+	b.list = slices.Delete(b.list, i, i+1)
+}
+
+// TestAttachments: an attachment of an earlier pod of the name is closed, one of the same pod is as the newest.
+func TestAttachments(t *testing.T) {
+	b := newBench(t, nil)
+	b.pod("web", "1", "10.0.0.1")
+	b.add("c1", "web", "1")
+	b.add("c2", "web", "1")
+	b.want("endpoint c1", "allow allow")
+	b.want("endpoint c2", "allow allow")
+	b.add("c3", "web", "2") // the pod has been replaced, its object is not known yet
+	for _, c := range []string{"c1", "c2", "c3"} {
+		b.want("endpoint "+c, "deny deny")
+	}
+	b.pod("web", "2", "10.0.0.1")
+	b.want("endpoint c3", "allow allow")
+	b.want("endpoint c1", "deny deny")
+	b.detach(0)
+	b.detach(0)
+	if got := b.dp.has("endpoint "); !slices.Equal(got, []string{"endpoint c3"}) {
+		t.Errorf("endpoints %q", got)
+	}
+	b.detach(0)
+	if got := b.dp.has("endpoint "); len(got) > 0 {
+		t.Errorf("endpoints %q", got)
+	}
+}
+
+// TestRevert: after an ADD that failed everything is as before.
+func TestRevert(t *testing.T) {
+	b := newBench(t, nil)
+	b.pod("web", "1", "10.0.0.1")
+	b.set(kube.PolicyKeyword, "ns", "p", fromPods("p"))
+	before := maps.Clone(b.dp.values)
+	a := &podmanager.Attachment{ID: podmanager.AttachmentID{ContainerID: "c1"}, Pod: podmanager.PodID{Namespace: "ns", Name: "web"}}
+	b.list = append(b.list, a)
+	ev := podmanager.NewAddPod(a)
+	if _, err := b.p.Update(ev, b.dp); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.p.Revert(ev); err != nil {
+		t.Fatal(err)
+	}
+	b.list, b.dp.values = nil, before // as podmanager and the scheduler do
+	b.pod("peer", "2", "10.0.0.2")
+	b.add("c1", "web", "1")
+	b.want("endpoint c1", "allow allow [NetworkPolicy ns/p]")
+}
+
+// TestWithoutKubernetes: there are no policies, and pods are open at once.
+func TestWithoutKubernetes(t *testing.T) {
+	b := newBench(t, func(d *Deps) { d.Kubernetes = false })
+	b.add("c1", "web", "")
+	b.want("endpoint c1", "allow allow")
+	begin := time.Now()
+	b.p.AwaitPod(t.Context(), podmanager.PodID{Namespace: "ns", Name: "web"}, "")
+	if time.Since(begin) > objectWait/2 {
+		t.Error("an ADD waits for an object that cannot come")
+	}
+}
+
+// TestAwaitPod: an ADD waits for the pod's object, a second at most.
+func TestAwaitPod(t *testing.T) {
+	b := newBench(t, nil)
+	web := podmanager.PodID{Namespace: "ns", Name: "web"}
+	done := make(chan error, 1)
+	b.p.AwaitPod(t.Context(), web, "1") // in vain
+	if !strings.Contains(b.log.String(), "starts closed") {
+		t.Errorf("log:\n%s", &b.log)
+	}
+	go func() {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Second, errors.New("too late"))
+		defer cancel()
+		b.p.AwaitPod(ctx, web, "1")
+		done <- context.Cause(ctx)
+	}()
+	b.pod("web", "0", "10.0.0.9") // of an earlier pod of the name
+	b.pod("web", "1", "10.0.0.1")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if known, _ := b.p.knows(web, "1"); !known {
+		t.Error("the wait ended before the object came")
+	}
+}
+
+// TestNotUnderstood: what is not understood of a policy is told, and what is understood is not.
+func TestNotUnderstood(t *testing.T) {
+	b := newBench(t, nil)
+	b.set(kube.PolicyKeyword, "ns", "good", fromPods("good"))
+	if len(b.users.now) > 0 {
+		t.Errorf("told: %v", b.users.now)
+	}
+	bad := fromPods("bad")
+	bad.Problems = []string{"spec.ingress[0].ports[0].protocol: \"X\" is not TCP, UDP or SCTP; the port allows nothing"}
+	b.set(kube.PolicyKeyword, "ns", "bad", bad)
+	list := b.users.now["NetworkPolicy ns/bad bad"]
+	if len(list) != 1 || list[0].Reason != "NotUnderstood" || list[0].Message != bad.Problems[0] || len(b.users.now) != 1 {
+		t.Errorf("told: %v", b.users.now)
+	}
+	if !strings.Contains(b.log.String(), "not understood in full") {
+		t.Errorf("log:\n%s", &b.log)
+	}
+	b.set(kube.PolicyKeyword, "ns", "bad", fromPods("bad"))
+	if len(b.users.now) > 0 {
+		t.Errorf("told: %v", b.users.now)
+	}
+}

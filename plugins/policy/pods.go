@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/policy/compiler"
+	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/renderer"
+)
+
+// objectWait is how long an ADD waits for the pod's object. Then the pod starts closed.
+const objectWait = time.Second
+
+// Put implements renderer.Txn.
+func (nowhere) Put(string, proto.Message) {}
+
+// attach takes the attachments of a pod as podmanager has them, but for one that is gone or about to go.
+func (p *Plugin) attach(pod podmanager.PodID, without podmanager.AttachmentID) {
+	if p.Renderer == nil {
+		return
+	}
+	var list []*podmanager.Attachment
+	for _, a := range p.PodManager.LocalAttachments() {
+		if a.Pod == pod && a.ID != without {
+			list = append(list, a)
+		}
+	}
+	p.setAttached(pod, list)
+}
+
+func (p *Plugin) setAttached(pod podmanager.PodID, list []*podmanager.Attachment) {
+	if p.attached[pod] = list; len(list) == 0 {
+		delete(p.attached, pod)
+	}
+	p.setEndpoint(pod)
+}
+
+func (p *Plugin) detach(a *podmanager.Attachment, txn renderer.Txn) {
+	if p.Renderer == nil {
+		return
+	}
+	p.attach(a.Pod, a.ID)
+	p.Renderer.DeleteEndpoint(a, txn)
+}
+
+// setEndpoint tells the compiler of a pod by its newest attachment.
+func (p *Plugin) setEndpoint(pod podmanager.PodID) {
+	if !p.Kubernetes {
+		return
+	}
+	list := p.attached[pod]
+	if len(list) == 0 {
+		p.compiler.DeleteEndpoint(model.EndpointID(pod))
+		return
+	}
+	newest := list[len(list)-1]
+	l := compiler.Local{ID: model.EndpointID(pod), UID: newest.PodUID}
+	for _, prefix := range newest.Addresses {
+		l.Addresses = append(l.Addresses, prefix.Addr())
+	}
+	slices.SortFunc(l.Addresses, netip.Addr.Compare)
+	p.compiler.SetEndpoint(l)
+}
+
+// putEndpoints puts what applies to each attachment of a pod. An older one that was another pod's is closed.
+func (p *Plugin) putEndpoints(pod podmanager.PodID, txn renderer.Txn) {
+	list := p.attached[pod]
+	for _, a := range list {
+		e, known := p.endpoints[model.EndpointID(pod)]
+		switch {
+		case !p.Kubernetes:
+			open := model.Direction{Default: model.Allow}
+			e = model.Endpoint{ID: model.EndpointID(pod), Ingress: open, Egress: open}
+		case !known || a.PodUID != list[len(list)-1].PodUID:
+			e = model.Closed(model.EndpointID(pod))
+		}
+		p.Renderer.PutEndpoint(a, e, txn)
+	}
+}
+
+// announce wakes what waits for pods' objects.
+func (p *Plugin) announce() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// AwaitPod waits until the object of a pod is known, for a second at most: then the pod has to start closed. It may be called from any
+// goroutine.
+func (p *Plugin) AwaitPod(ctx context.Context, pod podmanager.PodID, uid string) {
+	if p.Renderer == nil || !p.Kubernetes {
+		return
+	}
+	timeout := time.NewTimer(objectWait)
+	defer timeout.Stop()
+	for {
+		known, changed := p.knows(pod, uid)
+		if known {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		case <-timeout.C:
+			p.Logger().Warn("a pod starts closed: its object is not known yet; only this node reaches it until it is", "pod", pod.String())
+			return
+		}
+	}
+}
+
+func (p *Plugin) knows(pod podmanager.PodID, uid string) (known bool, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.compiler.Knows(model.EndpointID(pod), uid), p.changed
+}

@@ -1,0 +1,3 @@
+package policy
+
+func (p *Plugin) serve() {}

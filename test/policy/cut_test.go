@@ -1,0 +1,143 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+)
+
+// stream is a TCP connection on which the server sends all the time, and the client reads.
+type stream struct {
+	last  atomic.Int64 // when something was read last, in ns since 1970
+	bytes atomic.Int64
+	close func()
+}
+
+// stream starts a server and a client. The server goes on sending whatever happens.
+func (w *world) stream(from, to string, addr netip.Addr, port int) *stream {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	var work sync.WaitGroup
+	var l net.Listener
+	w.must(w.spaces[to].Do(func() (err error) {
+		l, err = net.Listen("tcp", fmt.Sprintf(":%d", port))
+		return err
+	}))
+	work.Go(func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		defer stop()
+		for buf := make([]byte, 1000); err == nil; time.Sleep(time.Millisecond) {
+			_, err = c.Write(buf)
+		}
+	})
+	var c net.Conn
+	w.must(w.spaces[from].Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", netip.AddrPortFrom(addr, uint16(port)).String(), 5*time.Second)
+		return err
+	}))
+	s := &stream{}
+	work.Go(func() {
+		for buf := make([]byte, 1000); ; {
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			s.bytes.Add(int64(n))
+			s.last.Store(time.Now().UnixNano())
+		}
+	})
+	s.close = func() {
+		cancel()
+		_, _ = l.Close(), c.Close()
+		work.Wait()
+	}
+	w.t.Cleanup(s.close)
+	w.within("the stream begins", 5*time.Second, func() error {
+		if s.bytes.Load() == 0 {
+			return fmt.Errorf("nothing was read")
+		}
+		return nil
+	})
+	return s
+}
+
+// TestCut: a change of policy cuts the connections that it does not allow any more, though the server goes on sending, and leaves all
+// others alone.
+func TestCut(t *testing.T) {
+	each(t, func(t *testing.T, backend string) {
+		w := newWorld(t, backend)
+		for _, test := range []struct{ name, policy string }{
+			{"by ingress of the server", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`},
+			{"by egress of the client", `{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress], egress: [{ports: [{port: 1}]}]}`},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				w.t = t
+				defer func() { w.t = t }()
+				var cut, kept []*stream
+				for f, a := range w.addrs["web1"] {
+					cut = append(cut, w.stream("cli1", "web1", a, 9000+f), w.stream("cli2", "web1", a, 9010+f))
+					kept = append(kept, w.stream("oth1", "web1", a, 9020+f))
+				}
+				begin := time.Now()
+				w.policy("cut", test.policy)
+				time.Sleep(2 * time.Second)
+				for i, s := range cut {
+					last := time.Unix(0, s.last.Load())
+					t.Logf("cut after %v", last.Sub(begin).Round(time.Millisecond))
+					if time.Since(last) < time.Second {
+						t.Errorf("stream %d goes on", i)
+					}
+				}
+				for i, s := range kept {
+					if time.Since(time.Unix(0, s.last.Load())) > 500*time.Millisecond {
+						t.Errorf("stream %d does not go on, though it is allowed", i)
+					}
+				}
+				for _, s := range append(cut, kept...) {
+					s.close()
+				}
+				w.policy("cut", "")
+				w.expect("+ cli1 web1 tcp 8080\n+ cli2 web1 tcp 8080")
+			})
+		}
+	})
+}
+
+func listenUDP(ns *testbed.Namespace, port int) (conn net.PacketConn, err error) {
+	err = ns.Do(func() (err error) {
+		conn, err = net.ListenPacket("udp", fmt.Sprintf(":%d", port))
+		return err
+	})
+	return conn, err
+}
+
+// flood sends UDP packets to an address from a pod until it is stopped.
+func (w *world) flood(from *testbed.Namespace, to netip.AddrPort) (stop func()) {
+	w.t.Helper()
+	conn, err := listenUDP(from, 0)
+	w.must(err)
+	ctx, cancel := context.WithCancel(w.ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = conn.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(to)) // there may be no way yet
+			time.Sleep(200 * time.Microsecond)
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,51 @@
+// Package policy tests what network policies do to packets: two nodes with real agents, pods in network namespaces, and a double of
+// the API server that has the policies. It needs root and touches nothing of the machine's own network namespace.
+package policy
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+const prefix = "cvp"
+
+var binDir string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if binDir = os.Getenv("CONTIV_POLICY_BIN"); binDir != "" || os.Geteuid() != 0 {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", prefix+"-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "policy:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binDir = dir
+	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "policy: go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// each runs a test once per backend of the Linux dataplane.
+func each(t *testing.T, test func(t *testing.T, backend string)) {
+	for _, backend := range []string{"nft", "iptables"} {
+		t.Run(backend, func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("skipped: network namespaces need root")
+			}
+			if _, err := exec.LookPath(backend); err != nil {
+				t.Skipf("skipped: there is no %s", backend)
+			}
+			test(t, backend)
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"contiv.dev/vswitch/internal/testbed/kubeapi"
+)
+
+// service puts a service of the web pods, and returns its addresses.
+func (w *world) service() []netip.Addr {
+	w.t.Helper()
+	vips := []netip.Addr{netip.MustParseAddr("10.96.0.80"), netip.MustParseAddr("fd10:96::80")}
+	s := kubeapi.Service("web", vips, kubeapi.Port(corev1.ProtocolTCP, 80), kubeapi.Port(corev1.ProtocolUDP, 80))
+	w.must(w.api.Put(s))
+	for f, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		w.must(w.api.Put(kubeapi.Slice(s, family, httpPort, kubeapi.Endpoint(w.Nodes[0].Name, w.addrs["web1"][f]))))
+	}
+	return vips
+}
+
+// TestPolicies: TCP, UDP, ICMP and SCTP, both families, both directions, on one node and between nodes, directly and by a service.
+func TestPolicies(t *testing.T) {
+	each(t, func(t *testing.T, backend string) {
+		w := newWorld(t, backend)
+		w.addrs["vip"] = w.service()
+		for _, step := range steps {
+			ok := t.Run(step.name, func(t *testing.T) {
+				w.t = t
+				for i, spec := range step.policies {
+					w.policy(fmt.Sprint("p", i), spec)
+				}
+				w.expect(step.expect)
+				for i := range step.policies {
+					w.policy(fmt.Sprint("p", i), "")
+				}
+				w.expect("+ cli1 web1 tcp 8080\n+ web1 cli1 tcp 8081\n+ cli1 web2 tcp 8081")
+			})
+			w.t = t
+			if !ok {
+				return
+			}
+		}
+	})
+}
+
+var steps = []struct {
+	name     string
+	policies []string
+	expect   string
+}{
+	{"none", nil, `
++ cli1 web1 tcp 8080
++ cli1 web1 udp 8080
++ cli1 web1 icmp
++ cli1 web1 sctp 7
++ cli2 web1 tcp 8080
++ cli2 web1 sctp 7
++ cli1 vip tcp 80
++ cli2 vip udp 80
++ web1 vip tcp 80
++ out web1 tcp 8080
++ h2 web1 tcp 8080
+`},
+	{"ingress closed", []string{`{podSelector: {matchLabels: {app: web}}}`}, `
+- cli1 web1 tcp 8080
+- cli1 web1 udp 8080
+- cli1 web1 icmp
+- cli1 web1 sctp 7
+- cli2 web1 tcp 8080
+- cli2 web1 icmp
+- cli1 web2 tcp 8080
+- out web1 tcp 8080
+- h2 web1 tcp 8080
+- cli1 vip tcp 80
+- cli2 vip tcp 80
+- cli2 vip udp 80
++ h1 web1 tcp 8080
++ h1 web1 udp 8080
++ h1 web1 icmp
++ h1 vip tcp 80
++ web1 web1 tcp 8080
++ web1 vip tcp 80
++ web1 vip udp 80
++ web1 cli1 tcp 8080
++ web1 cli2 udp 8080
++ web1 out icmp
++ web1 h1 tcp 8080
++ cli1 oth1 tcp 8080
+`},
+	{"egress closed", []string{`{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress]}`}, `
+- cli1 web1 tcp 8080
+- cli1 web1 udp 8080
+- cli1 web1 icmp
+- cli1 web1 sctp 7
+- cli1 web2 tcp 8080
+- cli1 vip tcp 80
+- cli1 h2 tcp 8080
+- cli1 out icmp
++ cli1 h1 tcp 8080
++ cli1 h1 icmp
++ cli1 cli1 tcp 8080
++ web1 cli1 tcp 8080
++ out cli1 udp 8080
++ h1 cli1 tcp 8080
+`},
+	{"peers and ports", []string{
+		`{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}], ports: [{port: http}, {protocol: SCTP, port: 5, endPort: 9}]}]}`,
+		`{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress], egress: [{to: [{namespaceSelector: {matchLabels: {team: red}}}], ports: [{port: http}, {protocol: SCTP}]}]}`,
+	}, `
++ cli1 web1 tcp 8080
++ cli2 web1 tcp 8080
++ cli1 web2 tcp 8080
++ cli1 vip tcp 80
++ cli1 web1 sctp 7
++ cli2 web1 sctp 9
+- cli1 web1 sctp 10
+- cli1 web1 tcp 8081
+- cli1 web1 udp 8080
+- cli1 web1 icmp
+- cli1 vip udp 80
+- oth1 web1 tcp 8080
+- out web1 tcp 8080
+- cli1 out icmp
++ cli1 oth1 tcp 8080
+- cli1 oth1 tcp 8081
+`},
+	{"blocks", []string{`{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{ipBlock: {cidr: 192.168.16.0/24, except: [192.168.16.2/32]}}, {ipBlock: {cidr: "fd00:16::/64", except: ["fd00:16::2/128"]}}]}]}`}, `
++ out web1 tcp 8080
++ out web1 icmp
+- cli1 web1 tcp 8080
+- cli2 web1 tcp 8080
+`},
+	{"everything", []string{`{podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{}], egress: [{}]}`}, `
++ cli1 web1 tcp 8081
++ cli2 web1 icmp
++ out web1 udp 8080
++ cli1 web1 sctp 7
+`},
+}

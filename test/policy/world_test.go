@@ -1,0 +1,256 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/internal/testbed/whoami"
+)
+
+const (
+	apiAddress       = "127.0.0.1:6443"
+	httpPort, dbPort = 8080, 8081 // both are served by TCP and UDP in every namespace
+	timeout          = 400 * time.Millisecond
+)
+
+// world is two nodes with pods. The label app of a pod is its name without digits; port http of web is 8080.
+//
+//	n1: web1 cli1 oth1      n2: web2 cli2      out: a machine on the nodes' network
+type world struct {
+	*testbed.Cluster
+	t      *testing.T
+	ctx    context.Context
+	api    *kubeapi.Server
+	dir    string
+	spaces map[string]*testbed.Namespace
+	addrs  map[string][]netip.Addr
+	pods   map[string]*testbed.Pod
+}
+
+func newWorld(t *testing.T, backend string) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, api: kubeapi.New(), dir: t.TempDir(), spaces: map[string]*testbed.Namespace{},
+		addrs: map[string][]netip.Addr{}, pods: map[string]*testbed.Pod{}}
+	kubeconfig := filepath.Join(w.dir, "kubeconfig")
+	w.must(os.WriteFile(kubeconfig, kubeapi.Kubeconfig(apiAddress), 0o600))
+	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
+	c, err := testbed.NewCluster(ctx, testbed.ClusterOptions{
+		Name: name, Nodes: 2, Unstarted: true, Addressed: true,
+		Node: testbed.NodeOptions{BinDir: binDir, Dataplane: "linux", AgentArgs: []string{"--kubeconfig=" + kubeconfig,
+			"--log-level=info", "--linux-backend=" + backend}},
+		ConfigOf: func(i int) string {
+			return "nodeToNodeTransport: vxlan\nipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n" +
+				"  podSubnetOneNodePrefixLen: 24,64\n  serviceCIDR: 10.96.0.0/12,fd10:96::/108\nnodeConfig:\n- nodeName: " +
+				testbed.NodeName(name, i) + "\n  mainVPPInterface:\n    interfaceName: " + testbed.UplinkNIC + "\n"
+		},
+	})
+	w.must(err)
+	w.Cluster = c
+	t.Cleanup(w.close)
+	w.must(w.api.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "red"}}}))
+	w.spaces["out"], w.addrs["out"] = w.Underlay, []netip.Addr{netip.MustParseAddr("192.168.16.250"), netip.MustParseAddr("fd00:16::fa")}
+	for i, a := range w.addrs["out"] {
+		w.run(w.Underlay, "ip", "addr", "add", a.String()+[]string{"/24", "/64"}[i], "dev", "uplink")
+	}
+	for i, n := range c.Nodes {
+		w.node(i, n)
+	}
+	for i, names := range []string{"web1 cli1 oth1", "web2 cli2"} {
+		for _, name := range strings.Fields(names) {
+			w.pod(c.Nodes[i], name)
+		}
+	}
+	for _, to := range []string{"web1", "web2"} {
+		w.within("packets between nodes", 20*time.Second, func() error { return w.reach("cli1", to) })
+		w.within("packets between nodes", 20*time.Second, func() error { return w.reach("cli2", to) })
+	}
+	return w
+}
+
+func (w *world) node(i int, n *testbed.Node) {
+	w.t.Helper()
+	w.run(n.Namespace, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+	w.must(n.Do(func() error {
+		l, err := net.Listen("tcp", apiAddress)
+		if err == nil {
+			w.api.Serve(l)
+		}
+		return err
+	}))
+	v4, v6 := testbed.UplinkAddress(i)
+	host := fmt.Sprintf("h%d", i+1)
+	w.spaces[host], w.addrs[host] = n.Namespace, []netip.Addr{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
+	for _, gateway := range w.addrs["out"] { // as nodes have one
+		w.run(n.Namespace, "ip", "route", "add", "default", "via", gateway.String(), "dev", testbed.UplinkNIC)
+	}
+	w.must(w.api.Put(kubeapi.Node(n.Name, w.addrs[host], fmt.Sprintf("10.1.%d.0/24", i+1))))
+	w.serve(host)
+	start, cancel := context.WithTimeout(w.ctx, 60*time.Second)
+	defer cancel()
+	w.must(n.StartAgent(start))
+	for f, gateway := range []string{"10.1.0.0/16", "fd10:1::/48"} {
+		if i == 0 { // out sends to pods by the first node
+			w.run(w.Underlay, "ip", "route", "add", gateway, "via", w.addrs[host][f].String())
+		}
+	}
+}
+
+// object is a pod's object; without addresses it is as it is before the ADD.
+func (w *world) object(node, name string) *corev1.Pod {
+	p := kubeapi.Pod(node, name, w.addrs[name])
+	p.Labels = map[string]string{"app": strings.TrimRight(name, "0123456789")}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: httpPort}}}}
+	return p
+}
+
+func (w *world) pod(n *testbed.Node, name string) {
+	w.t.Helper()
+	w.must(w.api.Put(w.object(n.Name, name)))
+	p, err := n.AddPod(w.ctx, name)
+	w.must(err)
+	w.pods[name], w.spaces[name], w.addrs[name] = p, p.Namespace, p.IPs
+	w.must(w.api.Put(w.object(n.Name, name)))
+	w.serve(name)
+}
+
+func (w *world) serve(name string) {
+	w.t.Helper()
+	s, err := whoami.Serve(w.spaces[name], name, httpPort, dbPort)
+	w.must(err)
+	w.t.Cleanup(s.Close)
+}
+
+// policy puts a policy, written as YAML of its spec; the empty text deletes it.
+func (w *world) policy(name, spec string) {
+	w.t.Helper()
+	np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	if spec == "" {
+		w.must(w.api.Delete(np))
+		return
+	}
+	w.must(yaml.UnmarshalStrict([]byte(spec), &np.Spec))
+	w.must(w.api.Put(np))
+}
+
+// reach asks a server by TCP and IPv4.
+func (w *world) reach(from, to string) error { return w.ask(from, "tcp", w.addrs[to][0], httpPort) }
+
+func (w *world) ask(from, protocol string, to netip.Addr, port uint16) error {
+	switch protocol {
+	case "icmp":
+		return w.spaces[from].PingOnce(w.ctx, to.String(), 0)
+	case "sctp":
+		return sctp(w.spaces[from], to, w.spaceOf(to), port)
+	}
+	_, err := whoami.Ask(w.ctx, w.spaces[from], protocol, netip.AddrPortFrom(to, port), timeout)
+	return err
+}
+
+func (w *world) spaceOf(a netip.Addr) *testbed.Namespace {
+	for name, list := range w.addrs {
+		for _, b := range list {
+			if a == b {
+				return w.spaces[name]
+			}
+		}
+	}
+	w.t.Fatalf("nothing has address %s", a)
+	return nil
+}
+
+// expect checks lines such as "+ cli1 web1 tcp 8080": + is allowed, - is not. Both families are asked. What is not so at once may
+// become so for a while: the policy is on its way.
+func (w *world) expect(lines string) {
+	w.t.Helper()
+	for line := range strings.Lines(lines) {
+		f := strings.Fields(line)
+		if len(f) < 4 {
+			continue
+		}
+		port := uint16(0)
+		if len(f) > 4 {
+			_, err := fmt.Sscan(f[4], &port)
+			w.must(err)
+		}
+		for _, to := range w.addrs[f[2]] {
+			w.within(fmt.Sprintf("%s to %s", strings.TrimSpace(line), to), 10*time.Second, func() error {
+				err := w.ask(f[1], f[3], to, port)
+				if (err == nil) != (f[0] == "+") {
+					return fmt.Errorf("answered with error %w", orNone(err))
+				}
+				return nil
+			})
+		}
+	}
+}
+
+var errNone = errors.New("none")
+
+func orNone(err error) error {
+	if err == nil {
+		return errNone
+	}
+	return err
+}
+
+func (w *world) within(what string, d time.Duration, f func() error) {
+	w.t.Helper()
+	err := f()
+	for end := time.Now().Add(d); err != nil && time.Now().Before(end); err = f() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil {
+		w.t.Errorf("%s: %v", what, err)
+	}
+}
+
+func (w *world) run(ns *testbed.Namespace, name string, args ...string) {
+	w.t.Helper()
+	_, err := ns.Run(w.ctx, name, args...)
+	w.must(err)
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if w.t.Failed() {
+		for _, n := range w.Nodes {
+			w.t.Logf("the end of the agent's log of %s:\n%s", n.Name, n.LogTail(15))
+			if command := os.Getenv("CONTIV_E2E_INSPECT"); command != "" {
+				out, _ := n.Command(ctx, "sh", "-c", command).CombinedOutput()
+				w.t.Logf("%s", out)
+			}
+		}
+	}
+	w.api.Close()
+	for _, p := range w.pods {
+		_ = p.Delete(ctx) // may be gone
+	}
+	if err := w.Close(ctx); err != nil {
+		w.t.Errorf("close: %v", err)
+	}
+}
