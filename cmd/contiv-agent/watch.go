@@ -223,6 +223,9 @@ func (a *agent) pathWarnings() []diag.Warning {
 	for _, c := range a.path.Warnings() {
 		out = append(out, diag.Warning{Object: c.Object, Text: c.String()})
 	}
+	if err := a.ipnet.SourcesChecked(); err != nil {
+		out = append(out, diag.Warning{Object: "VPP", Text: err.Error()})
+	}
 	return out
 }
 

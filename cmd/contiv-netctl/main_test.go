@@ -58,6 +58,8 @@ type world struct {
 	ctx     context.Context
 	dir     string
 	a, b, c *testbed.Pod
+
+	hasPlugin bool
 }
 
 func newWorld(t *testing.T, dataplane, transport string) *world {
@@ -74,12 +76,15 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, dir: t.TempDir()}
+	w := &world{t: t, ctx: ctx, dir: t.TempDir(), hasPlugin: dataplane == "vpp"}
 	w.credentials()
 	name := fmt.Sprintf("%s%s%s%d", prefix, dataplane[:1], transport[:1]+mark(kubeconfig), os.Getpid()%10000)
 	filter := "nft"
-	if dataplane == iptables {
+	switch dataplane {
+	case iptables:
 		dataplane, filter = "linux", iptables
+	case bare:
+		dataplane = "vpp"
 	}
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: 2, Addressed: dataplane == "linux",
@@ -102,7 +107,7 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 			t.Skip(vpptest.ErrNoVPP)
 		}
 		_, err := os.Stat("/dev/vhost-net")
-		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384}
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 16384, Plugin: w.hasPlugin}
 	}
 	opts.Unstarted = true
 	if kubeconfig != "" {
@@ -134,8 +139,11 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	return w
 }
 
-// iptables stands for the Linux dataplane with the other filter.
-const iptables = "iptables"
+// iptables stands for the Linux dataplane with the other filter, bare for VPP without our plugin.
+const (
+	iptables = "iptables"
+	bare     = "bare"
+)
 
 // mark tells the namespaces of worlds with Kubernetes from those without.
 func mark(kubeconfig string) string {

@@ -35,7 +35,8 @@ const (
 type NATSource struct {
 	// Total says how many sessions there are, cheaply.
 	Total func() (int, error)
-	// ByAddress counts them by who is behind NAT: the backend of a service, or who sends to the outside.
+	// ByAddress counts them by who is behind NAT: the backend of a service, or who sends to the outside; with our VPP plugin by who has
+	// opened them.
 	ByAddress func(ctx context.Context) (map[netip.Addr]int, error)
 	// Pods are those of this node by address.
 	Pods func() map[netip.Addr]PodName

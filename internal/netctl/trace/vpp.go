@@ -125,6 +125,8 @@ func (p vppPacket) what(i int, n names) string {
 	h := p[i]
 	line := firstLine(h.lines)
 	switch {
+	case strings.HasPrefix(h.node, pluginNodes):
+		return pluginWhat(h.lines)
 	case strings.HasSuffix(h.node, "-input") && i == 0:
 		return "received from " + p.receivedFrom(n)
 	case h.node == "ip4-lookup", h.node == "ip6-lookup":

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"contiv.dev/vswitch/internal/kube"
+	"contiv.dev/vswitch/plugins/ipnet"
+)
+
+// TestSourcesTeller: the condition is set when the answer is known, again when it changes or could not be set, and not otherwise.
+func TestSourcesTeller(t *testing.T) {
+	var checked, fails error
+	var set []kube.NodeCondition
+	known := false
+	teller := &sourcesTeller{
+		checked: func() error { return checked }, known: func() bool { return known }, log: slog.New(slog.DiscardHandler),
+		set: func(_ context.Context, c kube.NodeCondition) error {
+			if fails == nil {
+				set = append(set, c)
+			}
+			return fails
+		},
+	}
+	step := func(want int) {
+		t.Helper()
+		if err := teller.step(t.Context()); !errors.Is(err, fails) {
+			t.Errorf("step: %v", err)
+		}
+		if len(set) != want {
+			t.Fatalf("set %d times, want %d: %+v", len(set), want, set)
+		}
+	}
+	step(0)
+	known = true
+	step(1)
+	step(1)
+	if c := set[0]; c.Type != conditionSources || !c.Status {
+		t.Errorf("sources are checked: %+v", c)
+	}
+	checked, fails = ipnet.ErrNoSourceCheck, errors.New("the API server is away")
+	step(1)
+	fails = nil
+	step(2)
+	if c := set[1]; c.Status || c.Message != ipnet.ErrNoSourceCheck.Error() {
+		t.Errorf("a VPP without the plugin: %+v", c)
+	}
+	checked = nil
+	step(3)
+}

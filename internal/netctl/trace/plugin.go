@@ -1,0 +1,57 @@
+package trace
+
+import (
+	"regexp"
+	"strings"
+)
+
+// pluginNodes begins the names of the graph nodes of our VPP plugin (dataplane/vpp/plugin).
+const pluginNodes = "contiv-"
+
+// pluginLine is the first line of what such a node traces: verdict, reason, and what more is known.
+var pluginLine = regexp.MustCompile(`^sw_if_index \d+: (\w+), (.*?)(, fragment)?(?:, connection (\d+))?$`)
+
+// pluginWhat says what the plugin did with a packet. Behind the first line are the packet as it came, and "as" the packet that it has become.
+func pluginWhat(lines []string) string {
+	m := pluginLine.FindStringSubmatch(firstLine(lines))
+	if m == nil {
+		return firstLine(lines)
+	}
+	verdict, reason, connection := m[1], m[2], m[4]
+	text := reason
+	if verdict == "drop" || verdict == "reject" || verdict == "wait" {
+		text = verdict + ": " + reason
+	}
+	if m[3] != "" {
+		text += ", by the ports of the first fragment"
+	}
+	came, became := pluginEnds(lines)
+	switch {
+	case came == "" || connection == "":
+	case became == "" || became == came:
+		text += ": " + came
+	default:
+		text += ": " + came + " becomes " + became
+	}
+	if connection != "" {
+		text += " (connection " + connection + ")"
+	}
+	return text
+}
+
+// pluginEnds are the ends of a packet before and after translation: "10.1.1.4:4711 -> 10.96.0.10:80".
+func pluginEnds(lines []string) (came, became string) {
+	for _, line := range lines {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[len(f)-2] != "->" {
+			continue
+		}
+		ends := strings.Join(f[len(f)-3:], " ")
+		if f[0] == "as" {
+			became = ends
+		} else {
+			came = ends
+		}
+	}
+	return came, became
+}
