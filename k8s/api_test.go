@@ -135,7 +135,9 @@ func TestRealAPIServer(t *testing.T) {
 	programs(t) // while it starts
 	a.await()
 	a.must("", "apply", "-f", "testdata/podmonitor-crd.yaml")
-	a.must("", "wait", "--for=condition=Established", "crd/podmonitors.monitoring.coreos.com")
+	a.must("", "apply", "-f", "testdata/prometheusrule-crd.yaml")
+	a.must("", "wait", "--for=condition=Established", "crd/podmonitors.monitoring.coreos.com",
+		"crd/prometheusrules.monitoring.coreos.com")
 	t.Run("variants", func(t *testing.T) { a.variants(t) })
 	text := rendered(t, "")
 	if _, err := a.kubectl(strings.Replace(text, "hostNetwork:", "hostNetworks:", 1), "apply", "--dry-run=server",

@@ -139,6 +139,8 @@ func variants() map[string]string {
 		"services": "services: {ignoreExternalIPs: true, nodePortAddresses: [192.0.2.0/24, 'fd00::/8'], reservedNodePorts: ['tcp:22']}",
 		"given": "agent: {remote: {enabled: true, tlsSecret: mine, tokenSecret: my-token}}\n" +
 			"metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, dashboard: {enabled: true, namespace: default}}",
+		"rules":          "metrics: {rules: {enabled: true, labels: {release: prometheus}}}",
+		"pods":           "{agent: " + fmt.Sprintf(podValues, "a") + ", etcd: " + fmt.Sprintf(podValues, "e") + "}",
 		"relay":          "kubernetes: {relay: true, server: 'https://192.0.2.1:6443'}\netcd: {replicas: 3}",
 		"relay-remote":   relayRemote,
 		"relay-external": relayExternal,

@@ -60,7 +60,7 @@ func (a *agent) registerDiagnosis() error {
 	diag.New(deps)
 	interfaces := statscollector.NewInterfaces(a.readCounters, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
 		a.logger("statscollector"))
-	return errors.Join(a.countNAT(), a.registry.Register(interfaces))
+	return errors.Join(a.countNAT(), a.registry.Register(interfaces), a.registry.Register(nodeCollector{a.ipam.Usage, a.db.Connected}))
 }
 
 // measureProgramming measures how long services take to the dataplane.

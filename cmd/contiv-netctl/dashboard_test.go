@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
 	"contiv.dev/vswitch/internal/testbed"
 )
 
@@ -69,5 +71,19 @@ func (w *world) metrics(other string) {
 	})
 	if err != nil {
 		w.t.Error(errors.Join(missing...))
+	}
+	w.lintMetrics(n)
+}
+
+// lintMetrics: the names and help texts of all metrics follow Prometheus' conventions.
+func (w *world) lintMetrics(n *testbed.Node) {
+	w.t.Helper()
+	text, err := n.Get(w.ctx, "/metrics")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil || len(problems) > 0 {
+		w.t.Errorf("promlint: %v %v", problems, err)
 	}
 }

@@ -25,6 +25,14 @@ func NewRegistry() *prometheus.Registry {
 
 // ServeHealth serves /metrics, and /liveness and /readiness, which say what is wrong.
 func ServeHealth(server *httpapi.Server, registry *prometheus.Registry, live, ready func() error) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "contiv_ready", Help: "1 while the program is ready, as /readiness says.",
+	}, func() float64 {
+		if ready() != nil {
+			return 0
+		}
+		return 1
+	}))
 	metrics := &metrics{next: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), slots: make(chan struct{}, gatherers)}
 	server.RegisterHTTPHandler(httpapi.MetricsPath, metrics.ServeHTTP)
 	server.RegisterHTTPHandler(httpapi.LivenessPath, probe(live))

@@ -174,6 +174,23 @@ func (p *IPAM) Available() error {
 	return nil
 }
 
+// Usage is how full one of this node's pod subnets is.
+type Usage struct {
+	Subnet     netip.Prefix
+	Used, Free int
+}
+
+// Usage is how full this node's pod subnets are, one for each family. It may be asked from any goroutine.
+func (p *IPAM) Usage() []Usage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Usage, 0, len(p.alloc.pools))
+	for _, pool := range p.alloc.pools {
+		out = append(out, Usage{Subnet: pool.subnet, Used: pool.used, Free: pool.size - pool.used})
+	}
+	return out
+}
+
 // DescribeInternalData lists the allocations, for the comparison after a verification resync.
 func (p *IPAM) DescribeInternalData() string {
 	p.mu.Lock()

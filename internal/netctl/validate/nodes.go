@@ -35,6 +35,7 @@ func (s *state) nodes() {
 		for _, p := range n.Info.Problems {
 			s.find(n.Node, "node", n.Node, "is not ready: "+p)
 		}
+		s.room(n)
 		for _, w := range n.Info.Warnings {
 			s.find(n.Node, "path", w.Object, w.Text)
 		}
@@ -66,6 +67,19 @@ func (s *state) nodes() {
 		}
 	}
 	s.sameView()
+}
+
+// fullAt is from which percentage on a subnet counts as nearly full.
+const fullAt = 90
+
+// room: a node has addresses left.
+func (s *state) room(n *node) {
+	for _, sub := range n.Allocations.Subnets {
+		if total := sub.Used + sub.Free; total > 0 && sub.Used*100 >= fullAt*total {
+			s.find(n.Node, "address", sub.Subnet.String(), fmt.Sprintf("%d of %d pod addresses are used: delete pods, or move them to "+
+				"other nodes", sub.Used, total))
+		}
+	}
 }
 
 // sameView: what nodes say of each node must be the same.

@@ -100,6 +100,9 @@ func nodeFaults() []fault {
 	return []fault{
 		{"agent away", false, func(_ *testing.T, _, n2 *View) { n2.Error = "does not answer" }, "node", "n2", "does not answer", 0},
 		{"not ready", false, func(_ *testing.T, n1, _ *View) { n1.Info.Problems = []string{"no etcd"} }, "node", "n1", "no etcd", 0},
+		{"few addresses left", false, func(_ *testing.T, n1, _ *View) {
+			n1.Allocations.Subnets[0].Used, n1.Allocations.Subnets[0].Free = 228, 25
+		}, "address", "n1", "228 of 253 pod addresses are used", 0},
 		{"one ID twice", false, func(_ *testing.T, n1, n2 *View) {
 			n1.Nodes[1].ID, n2.Nodes[1].ID = 1, 1
 		}, "node", "n2", "has the ID 1, which n1 has too", 0},

@@ -24,6 +24,8 @@ type View struct {
 	Values      []Value                 `json:"values"`
 	Check       diag.CheckReply         `json:"check"`
 	Kernel      *diag.Kernel            `json:"kernel,omitempty"` // without VPP
+	// NotCompared says why Check was not asked for, which needs full access.
+	NotCompared string `json:"notCompared,omitempty"`
 }
 
 // Pod is an attachment.
@@ -45,7 +47,10 @@ type Allocations struct {
 		IPs       []netip.Addr
 		Container string
 	}
-	Subnets []struct{ Subnet netip.Prefix }
+	Subnets []struct {
+		Subnet     netip.Prefix
+		Used, Free int
+	}
 }
 
 // Value is a value of the scheduler's dump.

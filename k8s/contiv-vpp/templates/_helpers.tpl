@@ -57,17 +57,36 @@ capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
-{{/* Which nodes: (list $ "vpp"). With dataplane auto a label decides. */}}
+{{/* Affinity of pods that must not share a node, beside the user's: (list "contiv-ksr" .Values.ksr). */}}
+{{- define "contiv.apart" -}}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" (dict "app.kubernetes.io/name" (index . 0))) -}}
+{{- $affinity := deepCopy ((index . 1).affinity | default dict) -}}
+{{- $anti := $affinity.podAntiAffinity | default dict -}}
+{{- $_ := set $anti "requiredDuringSchedulingIgnoredDuringExecution" (append ($anti.requiredDuringSchedulingIgnoredDuringExecution | default list) $term) -}}
+{{- $_ := set $affinity "podAntiAffinity" $anti -}}
+{{- toYaml $affinity -}}
+{{- end -}}
+
+{{/* Which nodes: (list $ "vpp" .Values.vpp). With dataplane auto a label decides, beside the user's affinity: every term of required node
+affinity gets the label, because terms are alternatives. */}}
 {{- define "contiv.nodes" -}}
 {{- $root := index . 0 -}}{{- $kind := index . 1 -}}
+{{- $affinity := deepCopy ((index . 2).affinity | default dict) -}}
+{{- if eq $root.Values.dataplane "auto" -}}
+{{- $label := dict "key" "contiv.dev/dataplane" "operator" (eq $kind "vpp" | ternary "In" "NotIn") "values" (list "vpp") -}}
+{{- $node := $affinity.nodeAffinity | default dict -}}
+{{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict -}}
+{{- $terms := list -}}
+{{- range ($required.nodeSelectorTerms | default (list dict)) -}}
+{{- $terms = append $terms (set . "matchExpressions" (prepend (.matchExpressions | default list) $label)) -}}
+{{- end -}}
+{{- $_ := set $required "nodeSelectorTerms" $terms -}}
+{{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" $required -}}
+{{- $_ := set $affinity "nodeAffinity" $node -}}
+{{- end -}}
 nodeSelector: {{- toYaml $root.Values.nodeSelector | nindent 2 }}
-{{- if eq $root.Values.dataplane "auto" }}
-affinity:
-  nodeAffinity:
-    requiredDuringSchedulingIgnoredDuringExecution:
-      nodeSelectorTerms:
-      - matchExpressions:
-        - {key: contiv.dev/dataplane, operator: {{ eq $kind "vpp" | ternary "In" "NotIn" }}, values: [vpp]}
+{{- with $affinity }}
+affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 

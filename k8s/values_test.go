@@ -1,0 +1,179 @@
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestEveryValueIsDescribed: helm and editors show what a value is for, also those of contiv.conf.
+func TestEveryValueIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("contiv-vpp/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	var walk func(path string, s map[string]any)
+	walk = func(path string, s map[string]any) {
+		properties, _ := s["properties"].(map[string]any)
+		for name, p := range properties {
+			p, _ := p.(map[string]any)
+			checked++
+			if text, _ := p["description"].(string); len(text) < 3 {
+				t.Errorf("%s%s has no description in the schema", path, name)
+			}
+			walk(path+name+".", p)
+			if items, ok := p["items"].(map[string]any); ok {
+				walk(path+name+"[].", items)
+			}
+		}
+	}
+	walk("", schema)
+	if checked < 150 {
+		t.Errorf("only %d values were checked", checked)
+	}
+}
+
+// podValues are the further settings of a component's pods.
+const podValues = `{podAnnotations: {example.com/note: "%[1]s"}, podLabels: {team: net}, extraEnv: [{name: GODEBUG, value: "x=1"}],
+ affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
+   {matchExpressions: [{key: zone, operator: In, values: [a]}]}, {matchExpressions: [{key: zone, operator: In, values: [b]}]}]}}}}`
+
+// TestPodSettings: annotations, labels, environment and affinity of each component reach its pods, beside what the chart needs.
+func TestPodSettings(t *testing.T) {
+	t.Parallel()
+	var values strings.Builder
+	values.WriteString("kubernetes: {relay: true}\n")
+	for _, c := range []string{"agent", "vpp", "ksr", "etcd"} {
+		fmt.Fprintf(&values, "%s: "+podValues+"\n", c, c)
+	}
+	manifest := rendered(t, values.String())
+	for workload, want := range map[string]struct{ component, kind, container string }{
+		"contiv-agent-linux": {"agent", "DaemonSet", "agent"}, "contiv-agent-vpp": {"agent", "DaemonSet", "agent"},
+		"contiv-vpp": {"vpp", "DaemonSet", "vpp"}, "contiv-ksr": {"ksr", "Deployment", "ksr"}, "contiv-etcd": {"etcd", "StatefulSet", "etcd"},
+	} {
+		pod := at(object(t, manifest, want.kind, workload), "spec", "template")
+		if at(pod, "metadata", "annotations", "example.com/note") != want.component || at(pod, "metadata", "labels", "team") != "net" ||
+			at(pod, "metadata", "labels", "app.kubernetes.io/name") != workload {
+			t.Errorf("%s: metadata %v", workload, at(pod, "metadata"))
+		}
+		containers, _ := at(pod, "spec", "containers").([]any)
+		i := slices.IndexFunc(containers, func(c any) bool { return at(c, "name") == want.container })
+		env, _ := at(containers[i], "env").([]any)
+		if !slices.ContainsFunc(env, func(e any) bool { return at(e, "name") == "GODEBUG" && at(e, "value") == "x=1" }) {
+			t.Errorf("%s: environment %v", workload, env)
+		}
+		affinity := at(pod, "spec", "affinity")
+		for term := range 2 { // terms are alternatives: the chart's condition is in each
+			expressions, _ := at(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", term,
+				"matchExpressions").([]any)
+			needs := 1
+			if want.kind == "DaemonSet" {
+				needs = 2
+			}
+			if len(expressions) != needs || at(expressions[needs-1], "key") != "zone" ||
+				needs == 2 && at(expressions[0], "key") != "contiv.dev/dataplane" {
+				t.Errorf("%s: node affinity %v", workload, expressions)
+			}
+		}
+		if want.kind != "DaemonSet" && at(affinity, "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution", 0, "topologyKey") != "kubernetes.io/hostname" {
+			t.Errorf("%s: two of its pods may share a node: %v", workload, affinity)
+		}
+	}
+}
+
+// alert is one of files/alerts.yaml.
+type alert struct{ Alert, Expr, For, Severity, Summary, Runbook string }
+
+// TestAlerts: each alert is in the rule and in docs/metrics.md with the same link, which leads to a heading that exists; the metrics that it
+// asks for are in the code.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("contiv-vpp/files/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alerts []alert
+	if err := yaml.Unmarshal(text, &alerts); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, _ := at(object(t, rendered(t, "metrics: {rules: {enabled: true, labels: {release: p}, runbookBase: 'https://example.com/docs/'}}"),
+		"PrometheusRule", "contiv"), "spec", "groups", 0, "rules").([]any)
+	if len(alerts) < 8 || len(rules) != len(alerts) || strings.Count(string(page), "\n| `Contiv") != len(alerts) {
+		t.Fatalf("%d alerts in the file, %d in the rule, %d in docs/metrics.md", len(alerts), len(rules), strings.Count(string(page), "\n| `Contiv"))
+	}
+	code := productStrings(t)
+	for i, a := range alerts {
+		if at(rules[i], "alert") != a.Alert || at(rules[i], "expr") != a.Expr || at(rules[i], "labels", "severity") != a.Severity ||
+			at(rules[i], "annotations", "runbook_url") != "https://example.com/docs/"+a.Runbook {
+			t.Errorf("%s: the rule has %v", a.Alert, rules[i])
+		}
+		if !regexp.MustCompile("(?m)^\\| `" + a.Alert + "` \\|.*\\(" + regexp.QuoteMeta(a.Runbook) + "\\) \\|$").Match(page) {
+			t.Errorf("%s: docs/metrics.md has no row with a link to %s", a.Alert, a.Runbook)
+		}
+		file, anchor, _ := strings.Cut(a.Runbook, "#")
+		doc, err := os.ReadFile(filepath.Join("../docs", file))
+		heading := "(?im)^## " + strings.ReplaceAll(regexp.QuoteMeta(anchor), "-", " ") + "$"
+		if err != nil || !regexp.MustCompile(heading).Match(doc) {
+			t.Errorf("%s: %s has no heading %s (%v)", a.Alert, file, anchor, err)
+		}
+		for _, name := range regexp.MustCompile(`contiv_[a-z_]+`).FindAllString(a.Expr, -1) {
+			short := name[strings.LastIndex(name, "_")+1:]
+			if !strings.Contains(code, `"`+name+`"`) && !strings.Contains(code, `Name: "`+short+`"`) {
+				t.Errorf("%s asks for %s, which no code has", a.Alert, name)
+			}
+		}
+	}
+}
+
+// productStrings is the product's code.
+func productStrings(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"../cmd/*/*.go", "../internal/*/*.go", "../plugins/*/*.go", "../dataplane/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+// TestKustomization: what it names is there.
+func TestKustomization(t *testing.T) {
+	text, err := os.ReadFile("kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k struct{ Resources []string }
+	if err := yaml.Unmarshal(text, &k); err != nil || len(k.Resources) == 0 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, r := range k.Resources {
+		if _, err := os.Stat(r); err != nil {
+			t.Error(err)
+		}
+	}
+}
