@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,6 +21,11 @@ const (
 	ContivServicePrefix   = contivPrefix + "service/"
 	ContivFrontendPrefix  = contivPrefix + "frontend/"
 	ContivRangeSetPrefix  = contivPrefix + "range-set/"
+
+	ContivIPSetPrefix          = contivPrefix + "ip-set/"
+	ContivIPSetMemberPrefix    = contivPrefix + "ip-set-member/"
+	ContivPolicyPrefix         = contivPrefix + "policy/"
+	ContivEndpointPolicyPrefix = contivPrefix + "endpoint-policy/"
 )
 
 // ContivEndpointKey is the key of what the plugin knows of an interface.
@@ -59,6 +65,27 @@ func ContivFrontendKey(ip string, p vpp_contiv.Frontend_Protocol, port uint32) s
 	return cleanBytes(strconv.AppendUint(b, uint64(port), 10))
 }
 
+// ContivIPSetKey is the key of a set that rules refer to.
+func ContivIPSetKey(id uint64) string { return ContivIPSetPrefix + strconv.FormatUint(id, 16) }
+
+// ContivIPSetMemberKey is the key of a member of a set. Protocol and port are those of a set of ports, else zeros.
+func ContivIPSetMemberKey(set uint64, prefix string, protocol, port uint32) string {
+	var buf keyBuf
+	b := strconv.AppendUint(append(buf[:0], ContivIPSetMemberPrefix...), set, 16)
+	b = appendNetwork(append(b, "/net/"...), prefix)
+	if protocol != 0 || port != 0 {
+		b = strconv.AppendUint(append(b, "/proto/"...), uint64(protocol), 10)
+		b = strconv.AppendUint(append(b, "/port/"...), uint64(port), 10)
+	}
+	return cleanBytes(b)
+}
+
+// ContivPolicyKey is the key of a policy.
+func ContivPolicyKey(id uint64) string { return ContivPolicyPrefix + strconv.FormatUint(id, 16) }
+
+// ContivEndpointPolicyKey is the key of what applies to the pod behind an interface.
+func ContivEndpointPolicyKey(ifName string) string { return clean(ContivEndpointPolicyPrefix + ifName) }
+
 // contivKey gives the key of one of the plugin's messages and the prefix it must have.
 func contivKey(m proto.Message) (key, prefix string) {
 	switch m := m.(type) {
@@ -76,6 +103,14 @@ func contivKey(m proto.Message) (key, prefix string) {
 		return ContivFrontendKey(m.GetIp(), m.GetProtocol(), m.GetPort()), ContivFrontendPrefix
 	case *vpp_contiv.RangeSet:
 		return ContivRangeSetKey(m.GetId()), ContivRangeSetPrefix
+	case *vpp_contiv.IPSet:
+		return ContivIPSetKey(m.GetId()), ContivIPSetPrefix
+	case *vpp_contiv.IPSetMember:
+		return ContivIPSetMemberKey(m.GetSet(), m.GetPrefix(), m.GetProtocol(), m.GetPort()), ContivIPSetMemberPrefix
+	case *vpp_contiv.Policy:
+		return ContivPolicyKey(m.GetId()), ContivPolicyPrefix
+	case *vpp_contiv.EndpointPolicy:
+		return ContivEndpointPolicyKey(m.GetInterface()), ContivEndpointPolicyPrefix
 	}
 	return "", ""
 }
@@ -97,6 +132,14 @@ func newContiv(key string) proto.Message {
 		return new(vpp_contiv.Frontend)
 	case isUnder(key, ContivRangeSetPrefix):
 		return new(vpp_contiv.RangeSet)
+	case isUnder(key, ContivIPSetPrefix):
+		return new(vpp_contiv.IPSet)
+	case isUnder(key, ContivIPSetMemberPrefix):
+		return new(vpp_contiv.IPSetMember)
+	case isUnder(key, ContivPolicyPrefix):
+		return new(vpp_contiv.Policy)
+	case isUnder(key, ContivEndpointPolicyPrefix):
+		return new(vpp_contiv.EndpointPolicy)
 	}
 	return nil
 }
@@ -123,6 +166,18 @@ func describeContiv(m proto.Message) string {
 			m.GetName(), m.GetInCluster().GetAction(), m.GetOutside().GetAction())
 	case *vpp_contiv.RangeSet:
 		return fmt.Sprintf("range set %x, %s", m.GetId(), count(len(m.GetPrefixes()), "prefix"))
+	case *vpp_contiv.IPSet:
+		return fmt.Sprintf("set %x of %s%s", m.GetId(), strings.ToLower(m.GetKind().String()), opt(": ", m.GetName()))
+	case *vpp_contiv.IPSetMember:
+		s := fmt.Sprintf("member %s of set %x", m.GetPrefix(), m.GetSet())
+		if m.GetPort() != 0 {
+			s += fmt.Sprintf(", protocol %d port %d", m.GetProtocol(), m.GetPort())
+		}
+		return s
+	case *vpp_contiv.Policy:
+		return fmt.Sprintf("policy %s, ingress %s, egress %s", m.GetName(), count(len(m.GetIngress()), "rule"), count(len(m.GetEgress()), "rule"))
+	case *vpp_contiv.EndpointPolicy:
+		return fmt.Sprintf("policy of %s%s", m.GetInterface(), opt(" ", m.GetName()))
 	}
 	return ""
 }

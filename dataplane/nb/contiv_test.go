@@ -30,6 +30,13 @@ func TestContiv(t *testing.T) {
 			"frontend FD00::1 port 0 ANY of : UNKNOWN in the cluster, UNKNOWN outside"},
 		{&vpp_contiv.RangeSet{Id: 1 << 63, Prefixes: []string{"10.0.0.0/8", "fd00::/8"}}, "range-set/8000000000000000",
 			"range set 8000000000000000, 2 prefixes"},
+		{&vpp_contiv.IPSet{Id: 255, Name: "pods of default", Kind: vpp_contiv.IPSet_PORTS}, "ip-set/ff", "set ff of ports: pods of default"},
+		{&vpp_contiv.IPSetMember{Set: 255, Prefix: "10.1.2.3/16"}, "ip-set-member/ff/net/10.1.0.0/16", "member 10.1.2.3/16 of set ff"},
+		{&vpp_contiv.IPSetMember{Set: 255, Prefix: "FD00::1/128", Protocol: 6, Port: 80}, "ip-set-member/ff/net/fd00::1/128/proto/6/port/80",
+			"member FD00::1/128 of set ff, protocol 6 port 80"},
+		{&vpp_contiv.Policy{Id: 254, Name: "default/web", Ingress: []*vpp_contiv.Policy_Rule{{}}}, "policy/fe",
+			"policy default/web, ingress 1 rule, egress 0 rules"},
+		{&vpp_contiv.EndpointPolicy{Interface: "tap0", Name: "default/web"}, "endpoint-policy/tap0", "policy of tap0 default/web"},
 	} {
 		key, err := Key(c.m)
 		if err != nil || key != "config/vpp/contiv/v1/"+c.key {
@@ -42,7 +49,7 @@ func TestContiv(t *testing.T) {
 			t.Errorf("%s: %T, %v", key, back, err)
 		}
 	}
-	for _, m := range []proto.Message{&vpp_contiv.Endpoint{}, &vpp_contiv.Network{}, &vpp_contiv.Frontend{}} {
+	for _, m := range []proto.Message{&vpp_contiv.Endpoint{}, &vpp_contiv.Network{}, &vpp_contiv.Frontend{}, &vpp_contiv.EndpointPolicy{}} {
 		if key, err := Key(m); err == nil {
 			t.Errorf("%T without a name, and the key %q", m, key)
 		}

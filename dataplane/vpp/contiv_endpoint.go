@@ -14,7 +14,7 @@ import (
 )
 
 // contivAddresses is how many addresses an endpoint may have.
-const contivAddresses = 8
+const contivAddresses = 32
 
 // contivEndpointKind: an endpoint changes in place, and goes with its interface. What must not be without one waits for it by
 // Interface.up_after.

@@ -18,6 +18,7 @@ import (
 const (
 	rankContiv         = scheduler.RankFeature
 	rankContivFrontend = scheduler.RankFeature + 2
+	rankContivPolicy   = scheduler.RankFeature + 2 // behind sets and their members; endpoints' policies are one higher
 )
 
 // ContivMessages are all requests for our own plugin, which a VPP need not have.
@@ -31,6 +32,10 @@ func ContivMessages() []api.Message {
 		&contiv.ContivBackendAddDel{}, &contiv.ContivBackendDump{},
 		&contiv.ContivFrontendAddDel{}, &contiv.ContivFrontendDump{},
 		&contiv.ContivRangeAddDel{}, &contiv.ContivRangeDump{},
+		&contiv.ContivSetAddDel{}, &contiv.ContivSetDump{}, &contiv.ContivSetMemberAddDel{}, &contiv.ContivSetMemberDump{},
+		&contiv.ContivPolicySet{}, &contiv.ContivPolicyDel{}, &contiv.ContivPolicyDump{},
+		&contiv.ContivEndpointPolicySet{}, &contiv.ContivEndpointPolicyDel{}, &contiv.ContivEndpointPolicyDump{},
+		&contiv.ContivDeniedGet{},
 		&contiv.ContivConnectionGet{}, &contiv.ContivConnectionDel{}, &contiv.ContivStatsGet{},
 	}
 }
@@ -47,6 +52,10 @@ func (k *kinds) registerContiv(s *scheduler.Scheduler) error {
 		scheduler.Register(s, k.contivFrontendKind()),
 		scheduler.Register(s, k.contivRangeSetKind()),
 		scheduler.Register(s, k.contivRangeKind()),
+		scheduler.Register(s, k.contivIPSetKind()),
+		scheduler.Register(s, k.contivIPSetMemberKind()),
+		scheduler.Register(s, k.contivPolicyKind()),
+		scheduler.Register(s, k.contivEndpointPolicyKind()),
 	)
 }
 

@@ -36,6 +36,7 @@ func contivLines(lane *conn.Lane, add func(string, ...any), end func(error)) {
 	for _, req := range []api.Message{
 		&contiv.ContivEndpointDump{}, &contiv.ContivNetworkDump{}, &contiv.ContivSnatDump{}, &contiv.ContivServiceDump{},
 		&contiv.ContivBackendDump{}, &contiv.ContivFrontendDump{}, &contiv.ContivRangeDump{},
+		&contiv.ContivSetDump{}, &contiv.ContivSetMemberDump{}, &contiv.ContivPolicyDump{}, &contiv.ContivEndpointPolicyDump{},
 	} {
 		conn.Dump(lane, req, func(d api.Message) {
 			if b, ok := d.(*contiv.ContivBackendDetails); ok && b.Draining {
@@ -110,7 +111,7 @@ func contivVersions() (first, second values) {
 		sticky, frontend("10.96.0.1:53", udp, reject, masqueraded), frontend("10.96.0.1:0", whole, reject, reject), guarded,
 		&vpp_contiv.RangeSet{Id: 5, Prefixes: []string{"10.0.0.0/8", "fd00::/8"}},
 		&vpp_contiv.RangeSet{Id: 6},
-	})
+	}, policyFirst())
 	second = all(interfaces, network4and6(vpp_contiv.Network_NODE, "10.1.0.0/16", "192.0.2.0/24"), values{
 		&vpp_contiv.Config{TunnelPorts: []uint32{4790}, TcpEstablished: 7000, TcpTransitory: 8, UdpStream: 9, Icmp: 10, Sctp: 11},
 		unlike, egress,
@@ -123,7 +124,7 @@ func contivVersions() (first, second values) {
 		frontend("10.96.0.1:80", tcp, drop, balance(2)), frontend("10.96.0.1:0", whole, drop, reject),
 		&vpp_contiv.RangeSet{Id: 5, Prefixes: []string{"10.0.0.0/9", "fd00::/8"}},
 		&vpp_contiv.RangeSet{Id: 6, Prefixes: []string{"0.0.0.0/0"}},
-	})
+	}, policySecond())
 	return first, second
 }
 
@@ -196,7 +197,7 @@ func TestContivRefusals(t *testing.T) {
 	}{
 		"five ports":      {validateContivConfig(&vpp_contiv.Config{TunnelPorts: []uint32{1, 2, 3, 4, 5}}), "tunnel_ports"},
 		"no role":         {validateEndpoint(&vpp_contiv.Endpoint{Interface: "a"}), "role"},
-		"nine addresses":  {validateEndpoint(endpoint("a", vpp_contiv.Endpoint_POD, make([]string, 9)...)), "addresses"},
+		"33 addresses":    {validateEndpoint(endpoint("a", vpp_contiv.Endpoint_POD, make([]string, 33)...)), "has 33"},
 		"no address":      {validateEndpoint(endpoint("a", vpp_contiv.Endpoint_POD, "10.1.0.2/32")), "addresses"},
 		"no source":       {validateSourceNAT(&vpp_contiv.SourceNAT{}), "ipv6_address"},
 		"ports backwards": {validateSourceNAT(&vpp_contiv.SourceNAT{Ipv4Address: "1.2.3.4", PortLow: 9, PortHigh: 8}), "port_high"},
@@ -223,5 +224,7 @@ func contivOn(pod string) values {
 		&vpp_contiv.SourceNAT{Name: "services", Ipv4Address: "192.168.16.1"},
 		contivService(1, "10.1.0.2:8080", "10.1.0.3:8080"), frontend("10.96.0.7:80", vpp_contiv.Frontend_TCP, balance(1), balance(1)),
 		&vpp_contiv.RangeSet{Id: 5, Prefixes: []string{"10.0.0.0/8"}},
+		&vpp_contiv.IPSet{Id: 7, Name: "pods", Kind: vpp_contiv.IPSet_NETWORKS}, member(7, "10.1.0.3/32"),
+		contivPolicy(8, "default/web", allowRule(7, 0)), endpointPolicy(pod, tier(vpp_contiv.Policy_DENY, 8)),
 	})
 }

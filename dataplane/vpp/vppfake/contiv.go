@@ -22,6 +22,7 @@ type contivState struct {
 	services  map[uint64]*contivService
 	frontends map[contivPlace]*contivFrontend
 	ranges    map[contivRange]bool
+	policy    contivPolicies
 	conns     contivConns
 }
 
@@ -68,7 +69,7 @@ type contivBackend struct {
 
 const (
 	contivMaxSNAT      = 1024
-	contivMaxAddresses = 8
+	contivMaxAddresses = 32
 	contivMaxTimeout   = 30 * 86400
 	contivMaxAffinity  = 86400
 )
@@ -79,6 +80,7 @@ func (c *contivState) start(connections int) {
 	c.endpoints, c.networks = map[uint32]*contivEndpoint{}, map[netip.Prefix]contiv.ContivClass{}
 	c.snats, c.services = map[uint32]*contiv.ContivSnatDetails{}, map[uint64]*contivService{}
 	c.frontends, c.ranges = map[contivPlace]*contivFrontend{}, map[contivRange]bool{}
+	c.policy.start()
 	c.conns.start()
 }
 
@@ -119,6 +121,7 @@ func (c Config) registerContiv(t *table) {
 	dump(t, contivSnatDump)
 	registerContivServices(t)
 	registerContivConnections(t)
+	registerContivPolicy(t)
 }
 
 func contivConfigSet(c *call, q *contiv.ContivConfigSet) *contiv.ContivConfigSetReply {
@@ -161,6 +164,7 @@ func contivEndpointSet(c *call, q *contiv.ContivEndpointSet) *contiv.ContivEndpo
 		e.connections, e.spoofed, e.refused = old.connections, old.spoofed, old.refused
 	}
 	c.contiv.endpoints[uint32(q.SwIfIndex)] = e
+	c.contiv.policy.epoch++
 	return refuse(0)
 }
 
@@ -178,6 +182,7 @@ func contivEndpointDel(c *call, q *contiv.ContivEndpointDel) *contiv.ContivEndpo
 // dropEndpoint: its connections end.
 func (c *contivState) dropEndpoint(ifx uint32) {
 	delete(c.endpoints, ifx)
+	c.policy.forget(ifx)
 	for _, conn := range c.conns.sorted() {
 		if conn.ifx == ifx {
 			c.end(conn)
@@ -298,6 +303,7 @@ func dumpContiv(st *state, d *dumper) {
 		d.add("contiv frontend %s proto %d: %q in %+v out %+v ranges %x affinity %x %d", at.at, at.proto, f.set.Name,
 			f.set.InCluster, f.set.Outside, f.set.Ranges, f.set.AffinityGroup, f.set.AffinityTimeout)
 	}
+	c.policy.dump(st, d)
 	for r := range c.ranges {
 		d.add("contiv range %x %s", r.set, r.prefix)
 	}

@@ -42,6 +42,11 @@ type contivConn struct {
 	replied bool // by the backend
 	last    time.Time
 	number  uint64
+
+	judged    contivJudgement // by policy
+	epoch     uint64          // of the policy that judged
+	farClient bool            // ifx is the backend's: the client is not of this node
+	echoReply bool            // its first packet was one
 }
 
 func (c *contivConn) fam() int { return family(c.keys[0].src.Addr()) }
@@ -124,6 +129,9 @@ func (c *contivState) timeout(conn *contivConn) time.Duration {
 		}
 	case ProtoSCTP:
 		seconds = c.config.Sctp
+	}
+	if conn.judged == contivDenied {
+		seconds = min(seconds, contivDeniedTimeout)
 	}
 	return time.Duration(seconds) * time.Second
 }
@@ -208,7 +216,7 @@ func (c *contivState) details(conn *contivConn, now time.Time) *contiv.ContivCon
 		Frontend: apiAddress(sent.dst.Addr()), FrontendPort: sent.dst.Port(),
 		Source: apiAddress(answered.dst.Addr()), SourcePort: answered.dst.Port(),
 		Backend: apiAddress(answered.src.Addr()), BackendPort: answered.src.Port(),
-		Idle: uint32(idle / time.Second), Expires: uint32((c.timeout(conn) - idle) / time.Second),
+		Idle: uint32(idle / time.Second), Expires: uint32((c.timeout(conn) - idle) / time.Second), Denied: conn.judged == contivDenied,
 	}
 }
 

@@ -2,6 +2,7 @@ package vppfake_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -23,6 +24,8 @@ func contivScenarios() []scenario {
 		{"contiv_networks", contivNetworks},
 		{"contiv_services", contivServices},
 		{"contiv_frontends", contivFrontends},
+		{"contiv_sets", contivSets},
+		{"contiv_policies", contivPolicies},
 	}
 }
 
@@ -94,7 +97,11 @@ func contivEndpoints(s *script) {
 	s.do(endpoint(i, 5))
 	s.do(endpoint(i, rolePod, "0.0.0.0"))
 	s.do(endpoint(i, rolePod, "::"))
-	s.do(endpoint(i, rolePod, "10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.7", "10.1.0.8", "10.1.0.9"))
+	var many []string
+	for n := range 33 {
+		many = append(many, fmt.Sprintf("10.1.0.%d", n+1))
+	}
+	s.do(endpoint(i, rolePod, many...))
 	far := endpoint(i, rolePod)
 	far.Egress = 1024
 	s.do(far)

@@ -27,6 +27,10 @@ func contivPacketScenarios() []packetScenario {
 		{"contiv_limits", contivLimits},
 		{"contiv_errors", contivErrors},
 		{"contiv_fragments", contivFragments},
+		{"contiv_policy", contivPolicy},
+		{"contiv_policy_services", contivPolicyServices},
+		{"contiv_policy_changes", contivPolicyChanges},
+		{"contiv_policy_icmp", contivPolicyICMP},
 	}
 }
 
@@ -146,9 +150,9 @@ func (ps *packetScript) dumpConnections(v6 bool) {
 		if !ok {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("connection proto %d: %s > %s as %s > %s of interface %d, state %d", d.Protocol,
+		lines = append(lines, fmt.Sprintf("connection proto %d: %s > %s as %s > %s of interface %d, state %d, denied %t", d.Protocol,
 			end(d.Client, d.ClientPort), end(d.Frontend, d.FrontendPort), end(d.Source, d.SourcePort), end(d.Backend, d.BackendPort),
-			d.SwIfIndex, d.State))
+			d.SwIfIndex, d.State, d.Denied))
 	}
 	slices.Sort(lines)
 	for _, l := range lines {

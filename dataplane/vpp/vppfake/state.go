@@ -31,6 +31,7 @@ const (
 	rvIP6NotEnabled      = int32(api.IP6_NOT_ENABLED)                 // -62
 	rvSubifExists        = int32(api.SUBIF_ALREADY_EXISTS)            // -68
 	rvInvalidInterface   = int32(api.INVALID_INTERFACE)               // -71
+	rvLimitExceeded      = int32(api.LIMIT_EXCEEDED)                  // -162
 	rvInvalidArgument    = int32(api.INVALID_ARGUMENT)                // -73
 	rvVlanTagCount       = int32(api.INVALID_VLAN_TAG_COUNT)          // -72
 	rvUnexpectedState    = int32(api.UNEXPECTED_INTF_STATE)           // -74

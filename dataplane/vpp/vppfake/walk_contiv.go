@@ -36,12 +36,15 @@ func (w *walk) contivDecide(i *iface, p *Packet) bool {
 	}
 	pod := e.set.Role == contiv.CONTIV_ROLE_API_POD
 	if p.Proto == ProtoUDP && c.tunnelPort(p.DstPort) {
-		return !pod || w.contivDrop(&c.conns.stats.Tunnel, "tunnel packet of a pod")
+		if pod {
+			return w.contivDrop(&c.conns.stats.Tunnel, "tunnel packet of a pod")
+		}
+		return w.contivStateless(i, p)
 	}
 	now := time.Now()
 	c.sweep(now)
 	if p.Error != nil {
-		return w.contivError(e, p)
+		return w.contivError(i, e, p, now)
 	}
 	t, ok := contivTupleOf(p)
 	if !ok {
@@ -54,6 +57,10 @@ func (w *walk) contivDecide(i *iface, p *Packet) bool {
 			dir := contivToBackend
 			if t == conn.keys[contivToClient] {
 				dir = contivToClient
+			}
+			if !c.mayPass(conn, dir, p, now) {
+				conn.last = now // while its ends go on trying, it stays cut
+				return w.contivDrop(&c.conns.stats.Denied, "denied by network policy")
 			}
 			conn.see(dir, p, now)
 			w.contivTranslate(p, conn, dir)
@@ -129,15 +136,20 @@ func (w *walk) contivTranslate(p *Packet, conn *contivConn, dir int) {
 
 // contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is. False: a
 // pod tells of a connection that is not its own.
-func (w *walk) contivError(e *contivEndpoint, p *Packet) bool {
+func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time) bool {
 	src, dst, proto := p.Error.about()
 	t := contivTuple{src, dst, proto}
-	conn := w.contiv.conns.table[t]
-	if conn == nil || conn.keys[0] == conn.keys[1].reverse() {
-		return true
+	c := &w.contiv
+	conn, policed := c.conns.table[t], len(c.policy.police) > 0
+	translated := conn != nil && conn.keys[0] != conn.keys[1].reverse()
+	if (translated || conn != nil && policed) && e.set.Role == contiv.CONTIV_ROLE_API_POD && src.Addr() != p.Src {
+		return w.contivDrop(&c.conns.stats.Spoofed, "source that is not the pod's")
 	}
-	if e.set.Role == contiv.CONTIV_ROLE_API_POD && src.Addr() != p.Src {
-		return w.contivDrop(&w.contiv.conns.stats.Spoofed, "source that is not the pod's")
+	if policed && !c.errorAllowed(i, p, conn, dst.Addr(), now) {
+		return w.contivDrop(&c.conns.stats.Denied, "denied by network policy")
+	}
+	if !translated {
+		return true
 	}
 	dir := contivToBackend
 	if t == conn.keys[contivToClient] {
@@ -156,7 +168,7 @@ func (w *walk) contivError(e *contivEndpoint, p *Packet) bool {
 func (w *walk) contivWhole(i *iface, e *contivEndpoint, p *Packet) bool {
 	f := w.contiv.frontends[contivPlace{at: netip.AddrPortFrom(p.Dst, 0)}]
 	if f == nil {
-		return true
+		return w.contivStateless(i, p)
 	}
 	n := &contivOpening{w: w, i: i, e: e, p: p}
 	return n.refuse(f)
@@ -170,6 +182,10 @@ type contivOpening struct {
 	p   *Packet
 	t   contivTuple
 	now time.Time
+
+	judged    contivJudgement
+	reversed  bool // the packet is the backend's; t is as the client sends
+	farClient bool
 }
 
 // open finds out where the connection leads to, and makes it; false: the packet goes no further.
@@ -182,7 +198,7 @@ func (n *contivOpening) open() bool {
 		return n.refuse(f)
 	}
 	if n.t == n.t.reverse() {
-		return true // to itself: both keys would be one
+		return n.w.contivStateless(n.i, n.p) // to itself: both keys would be one
 	}
 	role, dst := n.e.set.Role, n.t.dst.Addr()
 	pod := role == contiv.CONTIV_ROLE_API_POD
@@ -195,11 +211,7 @@ func (n *contivOpening) open() bool {
 			return n.make(nil, n.t.dst, &snat, false)
 		}
 	}
-	echo := n.p.Proto == ProtoICMP || n.p.Proto == ProtoICMPv6
-	if !echo && (pod || role == contiv.CONTIV_ROLE_API_HOST) && c.isBackend(n.t.dst) {
-		return n.make(nil, n.t.dst, nil, false)
-	}
-	return true
+	return n.plain()
 }
 
 func (n *contivOpening) reset() bool { return n.p.Proto == ProtoTCP && n.p.tcpFlags()&FlagRST != 0 }
@@ -334,6 +346,15 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 	c, fam := &n.w.contiv, family(n.t.src.Addr())
 	stats := &c.conns.stats
 	pod := n.e.set.Role == contiv.CONTIV_ROLE_API_POD
+	if n.judged == contivNotJudged {
+		f := contivFlowOf(n.p)
+		if f.dst = end.Addr(); !n.p.isICMP() {
+			f.dport = end.Port()
+		}
+		if n.judged = c.judge(n.i.index, f, n.now); n.judged == contivDenied {
+			return n.w.contivDrop(&stats.Denied, "denied by network policy")
+		}
+	}
 	if service && pod && n.p.Proto == ProtoUDP && c.tunnelPort(end.Port()) {
 		return n.w.contivDrop(&stats.Tunnel, "tunnel packet of a pod")
 	}
@@ -350,7 +371,8 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 	}
 	c.conns.made++
 	conn := &contivConn{
-		keys: [2]contivTuple{n.t, answer}, ifx: n.i.index, backend: b, state: contivNew, number: c.conns.made,
+		keys: [2]contivTuple{n.t, answer}, ifx: uint32(n.e.set.SwIfIndex), backend: b, state: contivNew, number: c.conns.made,
+		judged: n.judged, epoch: c.policy.epoch, farClient: n.farClient, echoReply: n.p.EchoReply,
 	}
 	for _, key := range conn.keys {
 		c.conns.table[key] = conn
@@ -361,8 +383,12 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 		b.conns++
 	}
 	stats.Created++
-	conn.see(contivToBackend, n.p, n.now)
-	n.w.contivTranslate(n.p, conn, contivToBackend)
+	dir := contivToBackend
+	if n.reversed {
+		dir = contivToClient
+	}
+	conn.see(dir, n.p, n.now)
+	n.w.contivTranslate(n.p, conn, dir)
 	return true
 }
 

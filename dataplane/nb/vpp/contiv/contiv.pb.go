@@ -236,6 +236,108 @@ func (Frontend_Target_Action) EnumDescriptor() ([]byte, []int) {
 	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{5, 0, 0}
 }
 
+type IPSet_Kind int32
+
+const (
+	IPSet_UNKNOWN  IPSet_Kind = 0
+	IPSet_NETWORKS IPSet_Kind = 1
+	IPSet_PORTS    IPSet_Kind = 2
+)
+
+// Enum value maps for IPSet_Kind.
+var (
+	IPSet_Kind_name = map[int32]string{
+		0: "UNKNOWN",
+		1: "NETWORKS",
+		2: "PORTS",
+	}
+	IPSet_Kind_value = map[string]int32{
+		"UNKNOWN":  0,
+		"NETWORKS": 1,
+		"PORTS":    2,
+	}
+)
+
+func (x IPSet_Kind) Enum() *IPSet_Kind {
+	p := new(IPSet_Kind)
+	*p = x
+	return p
+}
+
+func (x IPSet_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (IPSet_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_contiv_vpp_contiv_contiv_proto_enumTypes[4].Descriptor()
+}
+
+func (IPSet_Kind) Type() protoreflect.EnumType {
+	return &file_contiv_vpp_contiv_contiv_proto_enumTypes[4]
+}
+
+func (x IPSet_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use IPSet_Kind.Descriptor instead.
+func (IPSet_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{7, 0}
+}
+
+type Policy_Action int32
+
+const (
+	Policy_UNKNOWN Policy_Action = 0
+	Policy_ALLOW   Policy_Action = 1
+	Policy_DENY    Policy_Action = 2
+	// The next tier decides.
+	Policy_PASS Policy_Action = 3
+)
+
+// Enum value maps for Policy_Action.
+var (
+	Policy_Action_name = map[int32]string{
+		0: "UNKNOWN",
+		1: "ALLOW",
+		2: "DENY",
+		3: "PASS",
+	}
+	Policy_Action_value = map[string]int32{
+		"UNKNOWN": 0,
+		"ALLOW":   1,
+		"DENY":    2,
+		"PASS":    3,
+	}
+)
+
+func (x Policy_Action) Enum() *Policy_Action {
+	p := new(Policy_Action)
+	*p = x
+	return p
+}
+
+func (x Policy_Action) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Policy_Action) Descriptor() protoreflect.EnumDescriptor {
+	return file_contiv_vpp_contiv_contiv_proto_enumTypes[5].Descriptor()
+}
+
+func (Policy_Action) Type() protoreflect.EnumType {
+	return &file_contiv_vpp_contiv_contiv_proto_enumTypes[5]
+}
+
+func (x Policy_Action) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Policy_Action.Descriptor instead.
+func (Policy_Action) EnumDescriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{9, 0}
+}
+
 // Config (singleton) is what holds for all interfaces. Zeros are the plugin's defaults.
 type Config struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -348,7 +450,8 @@ type Endpoint struct {
 	Role      Endpoint_Role `protobuf:"varint,2,opt,name=role,proto3,enum=contiv.vpp.contiv.Endpoint_Role" json:"role,omitempty"`
 	// Who is behind it, for people.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// The addresses of a pod, without masks; 8 at most. A pod with none may send nothing.
+	// The addresses of a pod, without masks; 32 at most. A pod with none may send nothing. Behind HOST: those of the node itself, between
+	// which and pods network policy does not hold.
 	Addresses []string `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	// The SourceNAT that a pod's packets to the outside get; 0: they keep their source.
 	Egress uint32 `protobuf:"varint,5,opt,name=egress,proto3" json:"egress,omitempty"`
@@ -809,6 +912,282 @@ func (x *RangeSet) GetPrefixes() []string {
 	return nil
 }
 
+// IPSet is a set of networks, or of ports of addresses, that rules refer to.
+type IPSet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not 0.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// For people.
+	Name          string     `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Kind          IPSet_Kind `protobuf:"varint,3,opt,name=kind,proto3,enum=contiv.vpp.contiv.IPSet_Kind" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IPSet) Reset() {
+	*x = IPSet{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IPSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IPSet) ProtoMessage() {}
+
+func (x *IPSet) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IPSet.ProtoReflect.Descriptor instead.
+func (*IPSet) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *IPSet) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *IPSet) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *IPSet) GetKind() IPSet_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return IPSet_UNKNOWN
+}
+
+// IPSetMember is one member of an IPSet.
+type IPSetMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Set   uint64                 `protobuf:"varint,1,opt,name=set,proto3" json:"set,omitempty"`
+	// A network without bits behind its length; in a set of ports one address.
+	Prefix string `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// In a set of ports.
+	Protocol      uint32 `protobuf:"varint,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Port          uint32 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IPSetMember) Reset() {
+	*x = IPSetMember{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IPSetMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IPSetMember) ProtoMessage() {}
+
+func (x *IPSetMember) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IPSetMember.ProtoReflect.Descriptor instead.
+func (*IPSetMember) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *IPSetMember) GetSet() uint64 {
+	if x != nil {
+		return x.Set
+	}
+	return 0
+}
+
+func (x *IPSetMember) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *IPSetMember) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *IPSetMember) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+// Policy is two lists of rules. In each the first rule that matches decides.
+type Policy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not 0.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// For people.
+	Name          string         `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Ingress       []*Policy_Rule `protobuf:"bytes,3,rep,name=ingress,proto3" json:"ingress,omitempty"`
+	Egress        []*Policy_Rule `protobuf:"bytes,4,rep,name=egress,proto3" json:"egress,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Policy) Reset() {
+	*x = Policy{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Policy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Policy) ProtoMessage() {}
+
+func (x *Policy) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Policy.ProtoReflect.Descriptor instead.
+func (*Policy) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Policy) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Policy) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Policy) GetIngress() []*Policy_Rule {
+	if x != nil {
+		return x.Ingress
+	}
+	return nil
+}
+
+func (x *Policy) GetEgress() []*Policy_Rule {
+	if x != nil {
+		return x.Egress
+	}
+	return nil
+}
+
+// EndpointPolicy is what applies to the pod behind an interface, which has an Endpoint.
+type EndpointPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Logical name of the interface.
+	Interface string `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
+	// For people.
+	Name          string               `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Ingress       *EndpointPolicy_Side `protobuf:"bytes,3,opt,name=ingress,proto3" json:"ingress,omitempty"`
+	Egress        *EndpointPolicy_Side `protobuf:"bytes,4,opt,name=egress,proto3" json:"egress,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndpointPolicy) Reset() {
+	*x = EndpointPolicy{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndpointPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndpointPolicy) ProtoMessage() {}
+
+func (x *EndpointPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndpointPolicy.ProtoReflect.Descriptor instead.
+func (*EndpointPolicy) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *EndpointPolicy) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *EndpointPolicy) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EndpointPolicy) GetIngress() *EndpointPolicy_Side {
+	if x != nil {
+		return x.Ingress
+	}
+	return nil
+}
+
+func (x *EndpointPolicy) GetEgress() *EndpointPolicy_Side {
+	if x != nil {
+		return x.Egress
+	}
+	return nil
+}
+
 type Service_Backend struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ip    string                 `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
@@ -821,7 +1200,7 @@ type Service_Backend struct {
 
 func (x *Service_Backend) Reset() {
 	*x = Service_Backend{}
-	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[7]
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +1212,7 @@ func (x *Service_Backend) String() string {
 func (*Service_Backend) ProtoMessage() {}
 
 func (x *Service_Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[7]
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +1263,7 @@ type Frontend_Target struct {
 
 func (x *Frontend_Target) Reset() {
 	*x = Frontend_Target{}
-	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[8]
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +1275,7 @@ func (x *Frontend_Target) String() string {
 func (*Frontend_Target) ProtoMessage() {}
 
 func (x *Frontend_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[8]
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,6 +1310,262 @@ func (x *Frontend_Target) GetMasquerade() bool {
 		return x.Masquerade
 	}
 	return false
+}
+
+type Policy_PortRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	First         uint32                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	Last          uint32                 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Policy_PortRange) Reset() {
+	*x = Policy_PortRange{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Policy_PortRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Policy_PortRange) ProtoMessage() {}
+
+func (x *Policy_PortRange) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Policy_PortRange.ProtoReflect.Descriptor instead.
+func (*Policy_PortRange) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{9, 0}
+}
+
+func (x *Policy_PortRange) GetFirst() uint32 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Policy_PortRange) GetLast() uint32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+// Rule matches what meets all of its conditions. Addresses and ports are those of the client and of the backend.
+type Policy_Rule struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Action Policy_Action          `protobuf:"varint,1,opt,name=action,proto3,enum=contiv.vpp.contiv.Policy_Action" json:"action,omitempty"`
+	// 4 or 6; 0: any.
+	Family uint32 `protobuf:"varint,2,opt,name=family,proto3" json:"family,omitempty"`
+	// 0: any.
+	Protocol uint32 `protobuf:"varint,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// Ranges of destination ports; 8 at most; none: any. The protocol is TCP, UDP or SCTP then.
+	Ports []*Policy_PortRange `protobuf:"bytes,4,rep,name=ports,proto3" json:"ports,omitempty"`
+	// IPSets of networks; 0: any address.
+	Source      uint64 `protobuf:"varint,5,opt,name=source,proto3" json:"source,omitempty"`
+	Destination uint64 `protobuf:"varint,6,opt,name=destination,proto3" json:"destination,omitempty"`
+	// IPSet of ports that has destination, protocol and destination port; 0: any.
+	DestinationPorts uint64 `protobuf:"varint,7,opt,name=destination_ports,json=destinationPorts,proto3" json:"destination_ports,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Policy_Rule) Reset() {
+	*x = Policy_Rule{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Policy_Rule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Policy_Rule) ProtoMessage() {}
+
+func (x *Policy_Rule) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Policy_Rule.ProtoReflect.Descriptor instead.
+func (*Policy_Rule) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{9, 1}
+}
+
+func (x *Policy_Rule) GetAction() Policy_Action {
+	if x != nil {
+		return x.Action
+	}
+	return Policy_UNKNOWN
+}
+
+func (x *Policy_Rule) GetFamily() uint32 {
+	if x != nil {
+		return x.Family
+	}
+	return 0
+}
+
+func (x *Policy_Rule) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *Policy_Rule) GetPorts() []*Policy_PortRange {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *Policy_Rule) GetSource() uint64 {
+	if x != nil {
+		return x.Source
+	}
+	return 0
+}
+
+func (x *Policy_Rule) GetDestination() uint64 {
+	if x != nil {
+		return x.Destination
+	}
+	return 0
+}
+
+func (x *Policy_Rule) GetDestinationPorts() uint64 {
+	if x != nil {
+		return x.DestinationPorts
+	}
+	return 0
+}
+
+// Tier is asked policy by policy. If none of their rules matches, otherwise decides.
+type EndpointPolicy_Tier struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policies      []uint64               `protobuf:"varint,1,rep,packed,name=policies,proto3" json:"policies,omitempty"`
+	Otherwise     Policy_Action          `protobuf:"varint,2,opt,name=otherwise,proto3,enum=contiv.vpp.contiv.Policy_Action" json:"otherwise,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndpointPolicy_Tier) Reset() {
+	*x = EndpointPolicy_Tier{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndpointPolicy_Tier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndpointPolicy_Tier) ProtoMessage() {}
+
+func (x *EndpointPolicy_Tier) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndpointPolicy_Tier.ProtoReflect.Descriptor instead.
+func (*EndpointPolicy_Tier) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{10, 0}
+}
+
+func (x *EndpointPolicy_Tier) GetPolicies() []uint64 {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *EndpointPolicy_Tier) GetOtherwise() Policy_Action {
+	if x != nil {
+		return x.Otherwise
+	}
+	return Policy_UNKNOWN
+}
+
+// Side is one direction. Otherwise, ALLOW or DENY, decides if all tiers pass.
+type EndpointPolicy_Side struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tiers         []*EndpointPolicy_Tier `protobuf:"bytes,1,rep,name=tiers,proto3" json:"tiers,omitempty"`
+	Otherwise     Policy_Action          `protobuf:"varint,2,opt,name=otherwise,proto3,enum=contiv.vpp.contiv.Policy_Action" json:"otherwise,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndpointPolicy_Side) Reset() {
+	*x = EndpointPolicy_Side{}
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndpointPolicy_Side) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndpointPolicy_Side) ProtoMessage() {}
+
+func (x *EndpointPolicy_Side) ProtoReflect() protoreflect.Message {
+	mi := &file_contiv_vpp_contiv_contiv_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndpointPolicy_Side.ProtoReflect.Descriptor instead.
+func (*EndpointPolicy_Side) Descriptor() ([]byte, []int) {
+	return file_contiv_vpp_contiv_contiv_proto_rawDescGZIP(), []int{10, 1}
+}
+
+func (x *EndpointPolicy_Side) GetTiers() []*EndpointPolicy_Tier {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+func (x *EndpointPolicy_Side) GetOtherwise() Policy_Action {
+	if x != nil {
+		return x.Otherwise
+	}
+	return Policy_UNKNOWN
 }
 
 var File_contiv_vpp_contiv_contiv_proto protoreflect.FileDescriptor
@@ -1017,7 +1652,52 @@ const file_contiv_vpp_contiv_contiv_proto_rawDesc = "" +
 	"\x04SCTP\x10\x84\x01\"6\n" +
 	"\bRangeSet\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1a\n" +
-	"\bprefixes\x18\x02 \x03(\tR\bprefixesB7Z5contiv.dev/vswitch/dataplane/nb/vpp/contiv;vpp_contivb\x06proto3"
+	"\bprefixes\x18\x02 \x03(\tR\bprefixes\"\x8c\x01\n" +
+	"\x05IPSet\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x1d.contiv.vpp.contiv.IPSet.KindR\x04kind\",\n" +
+	"\x04Kind\x12\v\n" +
+	"\aUNKNOWN\x10\x00\x12\f\n" +
+	"\bNETWORKS\x10\x01\x12\t\n" +
+	"\x05PORTS\x10\x02\"g\n" +
+	"\vIPSetMember\x12\x10\n" +
+	"\x03set\x18\x01 \x01(\x04R\x03set\x12\x16\n" +
+	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x1a\n" +
+	"\bprotocol\x18\x03 \x01(\rR\bprotocol\x12\x12\n" +
+	"\x04port\x18\x04 \x01(\rR\x04port\"\xa4\x04\n" +
+	"\x06Policy\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x128\n" +
+	"\aingress\x18\x03 \x03(\v2\x1e.contiv.vpp.contiv.Policy.RuleR\aingress\x126\n" +
+	"\x06egress\x18\x04 \x03(\v2\x1e.contiv.vpp.contiv.Policy.RuleR\x06egress\x1a5\n" +
+	"\tPortRange\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\rR\x05first\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\rR\x04last\x1a\x96\x02\n" +
+	"\x04Rule\x128\n" +
+	"\x06action\x18\x01 \x01(\x0e2 .contiv.vpp.contiv.Policy.ActionR\x06action\x12\x16\n" +
+	"\x06family\x18\x02 \x01(\rR\x06family\x12\x1a\n" +
+	"\bprotocol\x18\x03 \x01(\rR\bprotocol\x129\n" +
+	"\x05ports\x18\x04 \x03(\v2#.contiv.vpp.contiv.Policy.PortRangeR\x05ports\x12\x16\n" +
+	"\x06source\x18\x05 \x01(\x04R\x06source\x12 \n" +
+	"\vdestination\x18\x06 \x01(\x04R\vdestination\x12+\n" +
+	"\x11destination_ports\x18\a \x01(\x04R\x10destinationPorts\"4\n" +
+	"\x06Action\x12\v\n" +
+	"\aUNKNOWN\x10\x00\x12\t\n" +
+	"\x05ALLOW\x10\x01\x12\b\n" +
+	"\x04DENY\x10\x02\x12\b\n" +
+	"\x04PASS\x10\x03\"\xaf\x03\n" +
+	"\x0eEndpointPolicy\x12\x1c\n" +
+	"\tinterface\x18\x01 \x01(\tR\tinterface\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12@\n" +
+	"\aingress\x18\x03 \x01(\v2&.contiv.vpp.contiv.EndpointPolicy.SideR\aingress\x12>\n" +
+	"\x06egress\x18\x04 \x01(\v2&.contiv.vpp.contiv.EndpointPolicy.SideR\x06egress\x1ab\n" +
+	"\x04Tier\x12\x1a\n" +
+	"\bpolicies\x18\x01 \x03(\x04R\bpolicies\x12>\n" +
+	"\totherwise\x18\x02 \x01(\x0e2 .contiv.vpp.contiv.Policy.ActionR\totherwise\x1a\x84\x01\n" +
+	"\x04Side\x12<\n" +
+	"\x05tiers\x18\x01 \x03(\v2&.contiv.vpp.contiv.EndpointPolicy.TierR\x05tiers\x12>\n" +
+	"\totherwise\x18\x02 \x01(\x0e2 .contiv.vpp.contiv.Policy.ActionR\totherwiseB7Z5contiv.dev/vswitch/dataplane/nb/vpp/contiv;vpp_contivb\x06proto3"
 
 var (
 	file_contiv_vpp_contiv_contiv_proto_rawDescOnce sync.Once
@@ -1031,36 +1711,56 @@ func file_contiv_vpp_contiv_contiv_proto_rawDescGZIP() []byte {
 	return file_contiv_vpp_contiv_contiv_proto_rawDescData
 }
 
-var file_contiv_vpp_contiv_contiv_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_contiv_vpp_contiv_contiv_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_contiv_vpp_contiv_contiv_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_contiv_vpp_contiv_contiv_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_contiv_vpp_contiv_contiv_proto_goTypes = []any{
 	(Endpoint_Role)(0),          // 0: contiv.vpp.contiv.Endpoint.Role
 	(Network_Class)(0),          // 1: contiv.vpp.contiv.Network.Class
 	(Frontend_Protocol)(0),      // 2: contiv.vpp.contiv.Frontend.Protocol
 	(Frontend_Target_Action)(0), // 3: contiv.vpp.contiv.Frontend.Target.Action
-	(*Config)(nil),              // 4: contiv.vpp.contiv.Config
-	(*Endpoint)(nil),            // 5: contiv.vpp.contiv.Endpoint
-	(*Network)(nil),             // 6: contiv.vpp.contiv.Network
-	(*SourceNAT)(nil),           // 7: contiv.vpp.contiv.SourceNAT
-	(*Service)(nil),             // 8: contiv.vpp.contiv.Service
-	(*Frontend)(nil),            // 9: contiv.vpp.contiv.Frontend
-	(*RangeSet)(nil),            // 10: contiv.vpp.contiv.RangeSet
-	(*Service_Backend)(nil),     // 11: contiv.vpp.contiv.Service.Backend
-	(*Frontend_Target)(nil),     // 12: contiv.vpp.contiv.Frontend.Target
+	(IPSet_Kind)(0),             // 4: contiv.vpp.contiv.IPSet.Kind
+	(Policy_Action)(0),          // 5: contiv.vpp.contiv.Policy.Action
+	(*Config)(nil),              // 6: contiv.vpp.contiv.Config
+	(*Endpoint)(nil),            // 7: contiv.vpp.contiv.Endpoint
+	(*Network)(nil),             // 8: contiv.vpp.contiv.Network
+	(*SourceNAT)(nil),           // 9: contiv.vpp.contiv.SourceNAT
+	(*Service)(nil),             // 10: contiv.vpp.contiv.Service
+	(*Frontend)(nil),            // 11: contiv.vpp.contiv.Frontend
+	(*RangeSet)(nil),            // 12: contiv.vpp.contiv.RangeSet
+	(*IPSet)(nil),               // 13: contiv.vpp.contiv.IPSet
+	(*IPSetMember)(nil),         // 14: contiv.vpp.contiv.IPSetMember
+	(*Policy)(nil),              // 15: contiv.vpp.contiv.Policy
+	(*EndpointPolicy)(nil),      // 16: contiv.vpp.contiv.EndpointPolicy
+	(*Service_Backend)(nil),     // 17: contiv.vpp.contiv.Service.Backend
+	(*Frontend_Target)(nil),     // 18: contiv.vpp.contiv.Frontend.Target
+	(*Policy_PortRange)(nil),    // 19: contiv.vpp.contiv.Policy.PortRange
+	(*Policy_Rule)(nil),         // 20: contiv.vpp.contiv.Policy.Rule
+	(*EndpointPolicy_Tier)(nil), // 21: contiv.vpp.contiv.EndpointPolicy.Tier
+	(*EndpointPolicy_Side)(nil), // 22: contiv.vpp.contiv.EndpointPolicy.Side
 }
 var file_contiv_vpp_contiv_contiv_proto_depIdxs = []int32{
 	0,  // 0: contiv.vpp.contiv.Endpoint.role:type_name -> contiv.vpp.contiv.Endpoint.Role
 	1,  // 1: contiv.vpp.contiv.Network.class:type_name -> contiv.vpp.contiv.Network.Class
-	11, // 2: contiv.vpp.contiv.Service.backends:type_name -> contiv.vpp.contiv.Service.Backend
+	17, // 2: contiv.vpp.contiv.Service.backends:type_name -> contiv.vpp.contiv.Service.Backend
 	2,  // 3: contiv.vpp.contiv.Frontend.protocol:type_name -> contiv.vpp.contiv.Frontend.Protocol
-	12, // 4: contiv.vpp.contiv.Frontend.in_cluster:type_name -> contiv.vpp.contiv.Frontend.Target
-	12, // 5: contiv.vpp.contiv.Frontend.outside:type_name -> contiv.vpp.contiv.Frontend.Target
-	3,  // 6: contiv.vpp.contiv.Frontend.Target.action:type_name -> contiv.vpp.contiv.Frontend.Target.Action
-	7,  // [7:7] is the sub-list for method output_type
-	7,  // [7:7] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	18, // 4: contiv.vpp.contiv.Frontend.in_cluster:type_name -> contiv.vpp.contiv.Frontend.Target
+	18, // 5: contiv.vpp.contiv.Frontend.outside:type_name -> contiv.vpp.contiv.Frontend.Target
+	4,  // 6: contiv.vpp.contiv.IPSet.kind:type_name -> contiv.vpp.contiv.IPSet.Kind
+	20, // 7: contiv.vpp.contiv.Policy.ingress:type_name -> contiv.vpp.contiv.Policy.Rule
+	20, // 8: contiv.vpp.contiv.Policy.egress:type_name -> contiv.vpp.contiv.Policy.Rule
+	22, // 9: contiv.vpp.contiv.EndpointPolicy.ingress:type_name -> contiv.vpp.contiv.EndpointPolicy.Side
+	22, // 10: contiv.vpp.contiv.EndpointPolicy.egress:type_name -> contiv.vpp.contiv.EndpointPolicy.Side
+	3,  // 11: contiv.vpp.contiv.Frontend.Target.action:type_name -> contiv.vpp.contiv.Frontend.Target.Action
+	5,  // 12: contiv.vpp.contiv.Policy.Rule.action:type_name -> contiv.vpp.contiv.Policy.Action
+	19, // 13: contiv.vpp.contiv.Policy.Rule.ports:type_name -> contiv.vpp.contiv.Policy.PortRange
+	5,  // 14: contiv.vpp.contiv.EndpointPolicy.Tier.otherwise:type_name -> contiv.vpp.contiv.Policy.Action
+	21, // 15: contiv.vpp.contiv.EndpointPolicy.Side.tiers:type_name -> contiv.vpp.contiv.EndpointPolicy.Tier
+	5,  // 16: contiv.vpp.contiv.EndpointPolicy.Side.otherwise:type_name -> contiv.vpp.contiv.Policy.Action
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_contiv_vpp_contiv_contiv_proto_init() }
@@ -1073,8 +1773,8 @@ func file_contiv_vpp_contiv_contiv_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_contiv_vpp_contiv_contiv_proto_rawDesc), len(file_contiv_vpp_contiv_contiv_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   9,
+			NumEnums:      6,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -3,9 +3,9 @@
 // Package contiv contains generated bindings for API file contiv.api.
 //
 // Contents:
-// -  6 enums
-// -  1 struct
-// - 43 messages
+// - 10 enums
+// -  5 structs
+// - 66 messages
 package contiv
 
 import (
@@ -26,7 +26,7 @@ const _ = api.GoVppAPIPackageIsVersion2
 const (
 	APIFile    = "contiv"
 	APIVersion = "1.0.0"
-	VersionCrc = 0x7eac358d
+	VersionCrc = 0xff1ddb2d
 )
 
 // ContivAction defines enum 'contiv_action'.
@@ -119,6 +119,90 @@ func (x ContivRole) String() string {
 	return "ContivRole(" + strconv.Itoa(int(x)) + ")"
 }
 
+// ContivRuleAction defines enum 'contiv_rule_action'.
+type ContivRuleAction uint8
+
+const (
+	CONTIV_RULE_API_ALLOW ContivRuleAction = 1
+	CONTIV_RULE_API_DENY  ContivRuleAction = 2
+	CONTIV_RULE_API_PASS  ContivRuleAction = 3
+)
+
+var (
+	ContivRuleAction_name = map[uint8]string{
+		1: "CONTIV_RULE_API_ALLOW",
+		2: "CONTIV_RULE_API_DENY",
+		3: "CONTIV_RULE_API_PASS",
+	}
+	ContivRuleAction_value = map[string]uint8{
+		"CONTIV_RULE_API_ALLOW": 1,
+		"CONTIV_RULE_API_DENY":  2,
+		"CONTIV_RULE_API_PASS":  3,
+	}
+)
+
+func (x ContivRuleAction) String() string {
+	s, ok := ContivRuleAction_name[uint8(x)]
+	if ok {
+		return s
+	}
+	return "ContivRuleAction(" + strconv.Itoa(int(x)) + ")"
+}
+
+// ContivSetKind defines enum 'contiv_set_kind'.
+type ContivSetKind uint8
+
+const (
+	CONTIV_SET_API_NETWORKS ContivSetKind = 1
+	CONTIV_SET_API_PORTS    ContivSetKind = 2
+)
+
+var (
+	ContivSetKind_name = map[uint8]string{
+		1: "CONTIV_SET_API_NETWORKS",
+		2: "CONTIV_SET_API_PORTS",
+	}
+	ContivSetKind_value = map[string]uint8{
+		"CONTIV_SET_API_NETWORKS": 1,
+		"CONTIV_SET_API_PORTS":    2,
+	}
+)
+
+func (x ContivSetKind) String() string {
+	s, ok := ContivSetKind_name[uint8(x)]
+	if ok {
+		return s
+	}
+	return "ContivSetKind(" + strconv.Itoa(int(x)) + ")"
+}
+
+// ContivSide defines enum 'contiv_side'.
+type ContivSide uint8
+
+const (
+	CONTIV_SIDE_API_INGRESS ContivSide = 0
+	CONTIV_SIDE_API_EGRESS  ContivSide = 1
+)
+
+var (
+	ContivSide_name = map[uint8]string{
+		0: "CONTIV_SIDE_API_INGRESS",
+		1: "CONTIV_SIDE_API_EGRESS",
+	}
+	ContivSide_value = map[string]uint8{
+		"CONTIV_SIDE_API_INGRESS": 0,
+		"CONTIV_SIDE_API_EGRESS":  1,
+	}
+)
+
+func (x ContivSide) String() string {
+	s, ok := ContivSide_name[uint8(x)]
+	if ok {
+		return s
+	}
+	return "ContivSide(" + strconv.Itoa(int(x)) + ")"
+}
+
 // ContivBackendFlags defines enum 'contiv_backend_flags'.
 type ContivBackendFlags uint8
 
@@ -146,6 +230,52 @@ func (x ContivBackendFlags) String() string {
 			return s
 		}
 		return "ContivBackendFlags(" + strconv.Itoa(int(n)) + ")"
+	}
+	for i := uint8(0); i <= 8; i++ {
+		val := uint8(x)
+		if val&(1<<i) != 0 {
+			if s != "" {
+				s += "|"
+			}
+			s += str(1 << i)
+		}
+	}
+	if s == "" {
+		return str(uint8(x))
+	}
+	return s
+}
+
+// ContivRuleFlags defines enum 'contiv_rule_flags'.
+type ContivRuleFlags uint8
+
+const (
+	CONTIV_RULE_API_ICMP_TYPE ContivRuleFlags = 1
+	CONTIV_RULE_API_ICMP_CODE ContivRuleFlags = 2
+)
+
+var (
+	ContivRuleFlags_name = map[uint8]string{
+		1: "CONTIV_RULE_API_ICMP_TYPE",
+		2: "CONTIV_RULE_API_ICMP_CODE",
+	}
+	ContivRuleFlags_value = map[string]uint8{
+		"CONTIV_RULE_API_ICMP_TYPE": 1,
+		"CONTIV_RULE_API_ICMP_CODE": 2,
+	}
+)
+
+func (x ContivRuleFlags) String() string {
+	s, ok := ContivRuleFlags_name[uint8(x)]
+	if ok {
+		return s
+	}
+	str := func(n uint8) string {
+		s, ok := ContivRuleFlags_name[uint8(n)]
+		if ok {
+			return s
+		}
+		return "ContivRuleFlags(" + strconv.Itoa(int(n)) + ")"
 	}
 	for i := uint8(0); i <= 8; i++ {
 		val := uint8(x)
@@ -248,11 +378,44 @@ func (x ContivTargetFlags) String() string {
 	return s
 }
 
+// ContivCountedRule defines type 'contiv_counted_rule'.
+type ContivCountedRule struct {
+	Rule    ContivRule `binapi:"contiv_rule,name=rule" json:"rule,omitempty"`
+	Matched uint64     `binapi:"u64,name=matched" json:"matched,omitempty"`
+}
+
+// ContivPortRange defines type 'contiv_port_range'.
+type ContivPortRange struct {
+	First uint16 `binapi:"u16,name=first" json:"first,omitempty"`
+	Last  uint16 `binapi:"u16,name=last" json:"last,omitempty"`
+}
+
+// ContivRule defines type 'contiv_rule'.
+type ContivRule struct {
+	Action      ContivRuleAction   `binapi:"contiv_rule_action,name=action" json:"action,omitempty"`
+	Family      uint8              `binapi:"u8,name=family" json:"family,omitempty"`
+	Protocol    uint8              `binapi:"u8,name=protocol" json:"protocol,omitempty"`
+	Flags       ContivRuleFlags    `binapi:"contiv_rule_flags,name=flags" json:"flags,omitempty"`
+	ICMPType    uint8              `binapi:"u8,name=icmp_type" json:"icmp_type,omitempty"`
+	ICMPCode    uint8              `binapi:"u8,name=icmp_code" json:"icmp_code,omitempty"`
+	Source      uint64             `binapi:"u64,name=source" json:"source,omitempty"`
+	Destination uint64             `binapi:"u64,name=destination" json:"destination,omitempty"`
+	PortSet     uint64             `binapi:"u64,name=port_set" json:"port_set,omitempty"`
+	NPorts      uint8              `binapi:"u8,name=n_ports" json:"n_ports,omitempty"`
+	Ports       [8]ContivPortRange `binapi:"contiv_port_range[8],name=ports" json:"ports,omitempty"`
+}
+
 // ContivTarget defines type 'contiv_target'.
 type ContivTarget struct {
 	Action    ContivAction      `binapi:"contiv_action,name=action" json:"action,omitempty"`
 	Flags     ContivTargetFlags `binapi:"contiv_target_flags,name=flags" json:"flags,omitempty"`
 	ServiceID uint64            `binapi:"u64,name=service_id" json:"service_id,omitempty"`
+}
+
+// ContivTierItem defines type 'contiv_tier_item'.
+type ContivTierItem struct {
+	PolicyID uint64           `binapi:"u64,name=policy_id" json:"policy_id,omitempty"`
+	Action   ContivRuleAction `binapi:"contiv_rule_action,name=action" json:"action,omitempty"`
 }
 
 // /* One backend of a service, which has to exist. Deleting a service deletes its backends.
@@ -751,11 +914,12 @@ type ContivConnectionDetails struct {
 	State        uint8                          `binapi:"u8,name=state" json:"state,omitempty"`
 	Idle         uint32                         `binapi:"u32,name=idle" json:"idle,omitempty"`
 	Expires      uint32                         `binapi:"u32,name=expires" json:"expires,omitempty"`
+	Denied       bool                           `binapi:"bool,name=denied" json:"denied,omitempty"`
 }
 
 func (m *ContivConnectionDetails) Reset()               { *m = ContivConnectionDetails{} }
 func (*ContivConnectionDetails) GetMessageName() string { return "contiv_connection_details" }
-func (*ContivConnectionDetails) GetCrcString() string   { return "df7e1bb1" }
+func (*ContivConnectionDetails) GetCrcString() string   { return "c0267deb" }
 func (*ContivConnectionDetails) GetMessageType() api.MessageType {
 	return api.ReplyMessage
 }
@@ -781,6 +945,7 @@ func (m *ContivConnectionDetails) Size() (size int) {
 	size += 1      // m.State
 	size += 4      // m.Idle
 	size += 4      // m.Expires
+	size += 1      // m.Denied
 	return size
 }
 func (m *ContivConnectionDetails) Marshal(b []byte) ([]byte, error) {
@@ -805,6 +970,7 @@ func (m *ContivConnectionDetails) Marshal(b []byte) ([]byte, error) {
 	buf.EncodeUint8(m.State)
 	buf.EncodeUint32(m.Idle)
 	buf.EncodeUint32(m.Expires)
+	buf.EncodeBool(m.Denied)
 	return buf.Bytes(), nil
 }
 func (m *ContivConnectionDetails) Unmarshal(b []byte) error {
@@ -826,6 +992,7 @@ func (m *ContivConnectionDetails) Unmarshal(b []byte) error {
 	m.State = buf.DecodeUint8()
 	m.Idle = buf.DecodeUint32()
 	m.Expires = buf.DecodeUint32()
+	m.Denied = buf.DecodeBool()
 	return nil
 }
 
@@ -908,6 +1075,162 @@ func (m *ContivConnectionGetReply) Unmarshal(b []byte) error {
 	buf := codec.NewBuffer(b)
 	m.Retval = buf.DecodeInt32()
 	m.Next = buf.DecodeUint32()
+	return nil
+}
+
+// ContivDeniedDetails defines message 'contiv_denied_details'.
+type ContivDeniedDetails struct {
+	Sequence        uint64                         `binapi:"u64,name=sequence" json:"sequence,omitempty"`
+	Age             uint32                         `binapi:"u32,name=age" json:"age,omitempty"`
+	SwIfIndex       interface_types.InterfaceIndex `binapi:"interface_index,name=sw_if_index" json:"sw_if_index,omitempty"`
+	Side            ContivSide                     `binapi:"contiv_side,name=side" json:"side,omitempty"`
+	Protocol        uint8                          `binapi:"u8,name=protocol" json:"protocol,omitempty"`
+	ICMPType        uint8                          `binapi:"u8,name=icmp_type" json:"icmp_type,omitempty"`
+	ICMPCode        uint8                          `binapi:"u8,name=icmp_code" json:"icmp_code,omitempty"`
+	Source          ip_types.Address               `binapi:"address,name=source" json:"source,omitempty"`
+	Destination     ip_types.Address               `binapi:"address,name=destination" json:"destination,omitempty"`
+	SourcePort      uint16                         `binapi:"u16,name=source_port" json:"source_port,omitempty"`
+	DestinationPort uint16                         `binapi:"u16,name=destination_port" json:"destination_port,omitempty"`
+	PolicyID        uint64                         `binapi:"u64,name=policy_id" json:"policy_id,omitempty"`
+	Rule            uint32                         `binapi:"u32,name=rule" json:"rule,omitempty"`
+}
+
+func (m *ContivDeniedDetails) Reset()               { *m = ContivDeniedDetails{} }
+func (*ContivDeniedDetails) GetMessageName() string { return "contiv_denied_details" }
+func (*ContivDeniedDetails) GetCrcString() string   { return "84c792f6" }
+func (*ContivDeniedDetails) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivDeniedDetails) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8      // m.Sequence
+	size += 4      // m.Age
+	size += 4      // m.SwIfIndex
+	size += 1      // m.Side
+	size += 1      // m.Protocol
+	size += 1      // m.ICMPType
+	size += 1      // m.ICMPCode
+	size += 1      // m.Source.Af
+	size += 1 * 16 // m.Source.Un
+	size += 1      // m.Destination.Af
+	size += 1 * 16 // m.Destination.Un
+	size += 2      // m.SourcePort
+	size += 2      // m.DestinationPort
+	size += 8      // m.PolicyID
+	size += 4      // m.Rule
+	return size
+}
+func (m *ContivDeniedDetails) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.Sequence)
+	buf.EncodeUint32(m.Age)
+	buf.EncodeUint32(uint32(m.SwIfIndex))
+	buf.EncodeUint8(uint8(m.Side))
+	buf.EncodeUint8(m.Protocol)
+	buf.EncodeUint8(m.ICMPType)
+	buf.EncodeUint8(m.ICMPCode)
+	buf.EncodeUint8(uint8(m.Source.Af))
+	buf.EncodeBytes(m.Source.Un.XXX_UnionData[:], 16)
+	buf.EncodeUint8(uint8(m.Destination.Af))
+	buf.EncodeBytes(m.Destination.Un.XXX_UnionData[:], 16)
+	buf.EncodeUint16(m.SourcePort)
+	buf.EncodeUint16(m.DestinationPort)
+	buf.EncodeUint64(m.PolicyID)
+	buf.EncodeUint32(m.Rule)
+	return buf.Bytes(), nil
+}
+func (m *ContivDeniedDetails) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Sequence = buf.DecodeUint64()
+	m.Age = buf.DecodeUint32()
+	m.SwIfIndex = interface_types.InterfaceIndex(buf.DecodeUint32())
+	m.Side = ContivSide(buf.DecodeUint8())
+	m.Protocol = buf.DecodeUint8()
+	m.ICMPType = buf.DecodeUint8()
+	m.ICMPCode = buf.DecodeUint8()
+	m.Source.Af = ip_types.AddressFamily(buf.DecodeUint8())
+	copy(m.Source.Un.XXX_UnionData[:], buf.DecodeBytes(16))
+	m.Destination.Af = ip_types.AddressFamily(buf.DecodeUint8())
+	copy(m.Destination.Un.XXX_UnionData[:], buf.DecodeBytes(16))
+	m.SourcePort = buf.DecodeUint16()
+	m.DestinationPort = buf.DecodeUint16()
+	m.PolicyID = buf.DecodeUint64()
+	m.Rule = buf.DecodeUint32()
+	return nil
+}
+
+// The newest denied flows: 256 for each worker, at most 8 of them in a tenth of a second.
+//   - after only those with a larger sequence
+//
+// ContivDeniedGet defines message 'contiv_denied_get'.
+type ContivDeniedGet struct {
+	After uint64 `binapi:"u64,name=after" json:"after,omitempty"`
+}
+
+func (m *ContivDeniedGet) Reset()               { *m = ContivDeniedGet{} }
+func (*ContivDeniedGet) GetMessageName() string { return "contiv_denied_get" }
+func (*ContivDeniedGet) GetCrcString() string   { return "22e06b2b" }
+func (*ContivDeniedGet) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivDeniedGet) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8 // m.After
+	return size
+}
+func (m *ContivDeniedGet) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.After)
+	return buf.Bytes(), nil
+}
+func (m *ContivDeniedGet) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.After = buf.DecodeUint64()
+	return nil
+}
+
+// ContivDeniedGetReply defines message 'contiv_denied_get_reply'.
+type ContivDeniedGetReply struct {
+	Retval int32 `binapi:"i32,name=retval" json:"retval,omitempty"`
+}
+
+func (m *ContivDeniedGetReply) Reset()               { *m = ContivDeniedGetReply{} }
+func (*ContivDeniedGetReply) GetMessageName() string { return "contiv_denied_get_reply" }
+func (*ContivDeniedGetReply) GetCrcString() string   { return "e8d4e804" }
+func (*ContivDeniedGetReply) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivDeniedGetReply) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.Retval
+	return size
+}
+func (m *ContivDeniedGetReply) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeInt32(m.Retval)
+	return buf.Bytes(), nil
+}
+func (m *ContivDeniedGetReply) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Retval = buf.DecodeInt32()
 	return nil
 }
 
@@ -1097,10 +1420,306 @@ func (m *ContivEndpointDump) Unmarshal(b []byte) error {
 	return nil
 }
 
+// ContivEndpointPolicyDel defines message 'contiv_endpoint_policy_del'.
+type ContivEndpointPolicyDel struct {
+	SwIfIndex interface_types.InterfaceIndex `binapi:"interface_index,name=sw_if_index" json:"sw_if_index,omitempty"`
+}
+
+func (m *ContivEndpointPolicyDel) Reset()               { *m = ContivEndpointPolicyDel{} }
+func (*ContivEndpointPolicyDel) GetMessageName() string { return "contiv_endpoint_policy_del" }
+func (*ContivEndpointPolicyDel) GetCrcString() string   { return "f9e6675e" }
+func (*ContivEndpointPolicyDel) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivEndpointPolicyDel) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.SwIfIndex
+	return size
+}
+func (m *ContivEndpointPolicyDel) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint32(uint32(m.SwIfIndex))
+	return buf.Bytes(), nil
+}
+func (m *ContivEndpointPolicyDel) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.SwIfIndex = interface_types.InterfaceIndex(buf.DecodeUint32())
+	return nil
+}
+
+// ContivEndpointPolicyDelReply defines message 'contiv_endpoint_policy_del_reply'.
+type ContivEndpointPolicyDelReply struct {
+	Retval int32 `binapi:"i32,name=retval" json:"retval,omitempty"`
+}
+
+func (m *ContivEndpointPolicyDelReply) Reset() { *m = ContivEndpointPolicyDelReply{} }
+func (*ContivEndpointPolicyDelReply) GetMessageName() string {
+	return "contiv_endpoint_policy_del_reply"
+}
+func (*ContivEndpointPolicyDelReply) GetCrcString() string { return "e8d4e804" }
+func (*ContivEndpointPolicyDelReply) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivEndpointPolicyDelReply) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.Retval
+	return size
+}
+func (m *ContivEndpointPolicyDelReply) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeInt32(m.Retval)
+	return buf.Bytes(), nil
+}
+func (m *ContivEndpointPolicyDelReply) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Retval = buf.DecodeInt32()
+	return nil
+}
+
+// ContivEndpointPolicyDetails defines message 'contiv_endpoint_policy_details'.
+type ContivEndpointPolicyDetails struct {
+	SwIfIndex     interface_types.InterfaceIndex `binapi:"interface_index,name=sw_if_index" json:"sw_if_index,omitempty"`
+	Name          string                         `binapi:"string[64],name=name" json:"name,omitempty"`
+	Ingress       ContivRuleAction               `binapi:"contiv_rule_action,name=ingress" json:"ingress,omitempty"`
+	Egress        ContivRuleAction               `binapi:"contiv_rule_action,name=egress" json:"egress,omitempty"`
+	DeniedIngress uint64                         `binapi:"u64,name=denied_ingress" json:"denied_ingress,omitempty"`
+	DeniedEgress  uint64                         `binapi:"u64,name=denied_egress" json:"denied_egress,omitempty"`
+	NIngress      uint32                         `binapi:"u32,name=n_ingress" json:"n_ingress,omitempty"`
+	NItems        uint32                         `binapi:"u32,name=n_items" json:"-"`
+	Items         []ContivTierItem               `binapi:"contiv_tier_item[n_items],name=items" json:"items,omitempty"`
+}
+
+func (m *ContivEndpointPolicyDetails) Reset()               { *m = ContivEndpointPolicyDetails{} }
+func (*ContivEndpointPolicyDetails) GetMessageName() string { return "contiv_endpoint_policy_details" }
+func (*ContivEndpointPolicyDetails) GetCrcString() string   { return "c91e5e3b" }
+func (*ContivEndpointPolicyDetails) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivEndpointPolicyDetails) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4  // m.SwIfIndex
+	size += 64 // m.Name
+	size += 1  // m.Ingress
+	size += 1  // m.Egress
+	size += 8  // m.DeniedIngress
+	size += 8  // m.DeniedEgress
+	size += 4  // m.NIngress
+	size += 4  // m.NItems
+	for j1 := 0; j1 < len(m.Items); j1++ {
+		var s1 ContivTierItem
+		_ = s1
+		if j1 < len(m.Items) {
+			s1 = m.Items[j1]
+		}
+		size += 8 // s1.PolicyID
+		size += 1 // s1.Action
+	}
+	return size
+}
+func (m *ContivEndpointPolicyDetails) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint32(uint32(m.SwIfIndex))
+	buf.EncodeString(m.Name, 64)
+	buf.EncodeUint8(uint8(m.Ingress))
+	buf.EncodeUint8(uint8(m.Egress))
+	buf.EncodeUint64(m.DeniedIngress)
+	buf.EncodeUint64(m.DeniedEgress)
+	buf.EncodeUint32(m.NIngress)
+	buf.EncodeUint32(uint32(len(m.Items)))
+	for j0 := 0; j0 < len(m.Items); j0++ {
+		var v0 ContivTierItem // Items
+		if j0 < len(m.Items) {
+			v0 = m.Items[j0]
+		}
+		buf.EncodeUint64(v0.PolicyID)
+		buf.EncodeUint8(uint8(v0.Action))
+	}
+	return buf.Bytes(), nil
+}
+func (m *ContivEndpointPolicyDetails) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.SwIfIndex = interface_types.InterfaceIndex(buf.DecodeUint32())
+	m.Name = buf.DecodeString(64)
+	m.Ingress = ContivRuleAction(buf.DecodeUint8())
+	m.Egress = ContivRuleAction(buf.DecodeUint8())
+	m.DeniedIngress = buf.DecodeUint64()
+	m.DeniedEgress = buf.DecodeUint64()
+	m.NIngress = buf.DecodeUint32()
+	m.NItems = buf.DecodeUint32()
+	m.Items = make([]ContivTierItem, m.NItems)
+	for j0 := 0; j0 < len(m.Items); j0++ {
+		m.Items[j0].PolicyID = buf.DecodeUint64()
+		m.Items[j0].Action = ContivRuleAction(buf.DecodeUint8())
+	}
+	return nil
+}
+
+// ContivEndpointPolicyDump defines message 'contiv_endpoint_policy_dump'.
+type ContivEndpointPolicyDump struct{}
+
+func (m *ContivEndpointPolicyDump) Reset()               { *m = ContivEndpointPolicyDump{} }
+func (*ContivEndpointPolicyDump) GetMessageName() string { return "contiv_endpoint_policy_dump" }
+func (*ContivEndpointPolicyDump) GetCrcString() string   { return "51077d14" }
+func (*ContivEndpointPolicyDump) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivEndpointPolicyDump) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	return size
+}
+func (m *ContivEndpointPolicyDump) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	return buf.Bytes(), nil
+}
+func (m *ContivEndpointPolicyDump) Unmarshal(b []byte) error {
+	return nil
+}
+
+// Network policy of an endpoint (role POD), in place of what it had. An endpoint without has no policy: everything passes.
+//   - ingress, egress ALLOW or DENY: what becomes of packets that all tiers pass on. Both DENY, without tiers, is the state of a pod of which
+//     nothing is known yet: it talks to its own node only.
+//   - items of ingress, then of egress. VNET_API_ERROR_NO_SUCH_ENTRY: there is no such endpoint or policy.
+//
+// ContivEndpointPolicySet defines message 'contiv_endpoint_policy_set'.
+type ContivEndpointPolicySet struct {
+	SwIfIndex interface_types.InterfaceIndex `binapi:"interface_index,name=sw_if_index" json:"sw_if_index,omitempty"`
+	Name      string                         `binapi:"string[64],name=name" json:"name,omitempty"`
+	Ingress   ContivRuleAction               `binapi:"contiv_rule_action,name=ingress" json:"ingress,omitempty"`
+	Egress    ContivRuleAction               `binapi:"contiv_rule_action,name=egress" json:"egress,omitempty"`
+	NIngress  uint32                         `binapi:"u32,name=n_ingress" json:"n_ingress,omitempty"`
+	NItems    uint32                         `binapi:"u32,name=n_items" json:"-"`
+	Items     []ContivTierItem               `binapi:"contiv_tier_item[n_items],name=items" json:"items,omitempty"`
+}
+
+func (m *ContivEndpointPolicySet) Reset()               { *m = ContivEndpointPolicySet{} }
+func (*ContivEndpointPolicySet) GetMessageName() string { return "contiv_endpoint_policy_set" }
+func (*ContivEndpointPolicySet) GetCrcString() string   { return "7583819a" }
+func (*ContivEndpointPolicySet) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivEndpointPolicySet) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4  // m.SwIfIndex
+	size += 64 // m.Name
+	size += 1  // m.Ingress
+	size += 1  // m.Egress
+	size += 4  // m.NIngress
+	size += 4  // m.NItems
+	for j1 := 0; j1 < len(m.Items); j1++ {
+		var s1 ContivTierItem
+		_ = s1
+		if j1 < len(m.Items) {
+			s1 = m.Items[j1]
+		}
+		size += 8 // s1.PolicyID
+		size += 1 // s1.Action
+	}
+	return size
+}
+func (m *ContivEndpointPolicySet) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint32(uint32(m.SwIfIndex))
+	buf.EncodeString(m.Name, 64)
+	buf.EncodeUint8(uint8(m.Ingress))
+	buf.EncodeUint8(uint8(m.Egress))
+	buf.EncodeUint32(m.NIngress)
+	buf.EncodeUint32(uint32(len(m.Items)))
+	for j0 := 0; j0 < len(m.Items); j0++ {
+		var v0 ContivTierItem // Items
+		if j0 < len(m.Items) {
+			v0 = m.Items[j0]
+		}
+		buf.EncodeUint64(v0.PolicyID)
+		buf.EncodeUint8(uint8(v0.Action))
+	}
+	return buf.Bytes(), nil
+}
+func (m *ContivEndpointPolicySet) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.SwIfIndex = interface_types.InterfaceIndex(buf.DecodeUint32())
+	m.Name = buf.DecodeString(64)
+	m.Ingress = ContivRuleAction(buf.DecodeUint8())
+	m.Egress = ContivRuleAction(buf.DecodeUint8())
+	m.NIngress = buf.DecodeUint32()
+	m.NItems = buf.DecodeUint32()
+	m.Items = make([]ContivTierItem, m.NItems)
+	for j0 := 0; j0 < len(m.Items); j0++ {
+		m.Items[j0].PolicyID = buf.DecodeUint64()
+		m.Items[j0].Action = ContivRuleAction(buf.DecodeUint8())
+	}
+	return nil
+}
+
+// ContivEndpointPolicySetReply defines message 'contiv_endpoint_policy_set_reply'.
+type ContivEndpointPolicySetReply struct {
+	Retval int32 `binapi:"i32,name=retval" json:"retval,omitempty"`
+}
+
+func (m *ContivEndpointPolicySetReply) Reset() { *m = ContivEndpointPolicySetReply{} }
+func (*ContivEndpointPolicySetReply) GetMessageName() string {
+	return "contiv_endpoint_policy_set_reply"
+}
+func (*ContivEndpointPolicySetReply) GetCrcString() string { return "e8d4e804" }
+func (*ContivEndpointPolicySetReply) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivEndpointPolicySetReply) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.Retval
+	return size
+}
+func (m *ContivEndpointPolicySetReply) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeInt32(m.Retval)
+	return buf.Bytes(), nil
+}
+func (m *ContivEndpointPolicySetReply) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Retval = buf.DecodeInt32()
+	return nil
+}
+
 // Put an interface under the plugin's care, in both families, or change what is known of it.
 //   - egress contiv_snat that a pod's packets to the outside get; 0: they keep their source
 //   - max_connections of this interface, per family; 0: endpoint_connections for a pod, no limit else
-//   - addresses of the pod; a pod with none may send nothing
+//   - addresses of the pod; a pod with none may send nothing. Of the node itself, behind a HOST endpoint: network policy does not hold between
+//     them and pods
 //
 // ContivEndpointSet defines message 'contiv_endpoint_set'.
 type ContivEndpointSet struct {
@@ -1213,7 +1832,7 @@ func (m *ContivEndpointSetReply) Unmarshal(b []byte) error {
 
 // An address, protocol and port that clients connect to.
 //   - protocol 6, 17 or 132; with port 0 also 0: whatever no other frontend of the address takes
-//   - in_cluster what pods and nodes of the cluster get
+//   - in_cluster what clients behind POD and HOST endpoints get
 //   - outside what all others get
 //   - ranges contiv_range that has to contain the client's address; 0: any address
 //   - affinity_group frontends of one group share the memory of clients; 0 with affinity_timeout 0
@@ -1671,6 +2290,347 @@ func (m *ContivPluginGetVersionReply) Unmarshal(b []byte) error {
 	return nil
 }
 
+// /* VNET_API_ERROR_INSTANCE_IN_USE (-54): an endpoint refers to it.
+// ContivPolicyDel defines message 'contiv_policy_del'.
+type ContivPolicyDel struct {
+	ID uint64 `binapi:"u64,name=id" json:"id,omitempty"`
+}
+
+func (m *ContivPolicyDel) Reset()               { *m = ContivPolicyDel{} }
+func (*ContivPolicyDel) GetMessageName() string { return "contiv_policy_del" }
+func (*ContivPolicyDel) GetCrcString() string   { return "46d861e0" }
+func (*ContivPolicyDel) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivPolicyDel) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8 // m.ID
+	return size
+}
+func (m *ContivPolicyDel) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.ID)
+	return buf.Bytes(), nil
+}
+func (m *ContivPolicyDel) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.ID = buf.DecodeUint64()
+	return nil
+}
+
+// ContivPolicyDelReply defines message 'contiv_policy_del_reply'.
+type ContivPolicyDelReply struct {
+	Retval int32 `binapi:"i32,name=retval" json:"retval,omitempty"`
+}
+
+func (m *ContivPolicyDelReply) Reset()               { *m = ContivPolicyDelReply{} }
+func (*ContivPolicyDelReply) GetMessageName() string { return "contiv_policy_del_reply" }
+func (*ContivPolicyDelReply) GetCrcString() string   { return "e8d4e804" }
+func (*ContivPolicyDelReply) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivPolicyDelReply) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.Retval
+	return size
+}
+func (m *ContivPolicyDelReply) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeInt32(m.Retval)
+	return buf.Bytes(), nil
+}
+func (m *ContivPolicyDelReply) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Retval = buf.DecodeInt32()
+	return nil
+}
+
+// ContivPolicyDetails defines message 'contiv_policy_details'.
+type ContivPolicyDetails struct {
+	ID       uint64              `binapi:"u64,name=id" json:"id,omitempty"`
+	Name     string              `binapi:"string[64],name=name" json:"name,omitempty"`
+	NIngress uint32              `binapi:"u32,name=n_ingress" json:"n_ingress,omitempty"`
+	NRules   uint32              `binapi:"u32,name=n_rules" json:"-"`
+	Rules    []ContivCountedRule `binapi:"contiv_counted_rule[n_rules],name=rules" json:"rules,omitempty"`
+}
+
+func (m *ContivPolicyDetails) Reset()               { *m = ContivPolicyDetails{} }
+func (*ContivPolicyDetails) GetMessageName() string { return "contiv_policy_details" }
+func (*ContivPolicyDetails) GetCrcString() string   { return "b0083e23" }
+func (*ContivPolicyDetails) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivPolicyDetails) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8  // m.ID
+	size += 64 // m.Name
+	size += 4  // m.NIngress
+	size += 4  // m.NRules
+	for j1 := 0; j1 < len(m.Rules); j1++ {
+		var s1 ContivCountedRule
+		_ = s1
+		if j1 < len(m.Rules) {
+			s1 = m.Rules[j1]
+		}
+		size += 1 // s1.Rule.Action
+		size += 1 // s1.Rule.Family
+		size += 1 // s1.Rule.Protocol
+		size += 1 // s1.Rule.Flags
+		size += 1 // s1.Rule.ICMPType
+		size += 1 // s1.Rule.ICMPCode
+		size += 8 // s1.Rule.Source
+		size += 8 // s1.Rule.Destination
+		size += 8 // s1.Rule.PortSet
+		size += 1 // s1.Rule.NPorts
+		for j3 := 0; j3 < 8; j3++ {
+			size += 2 // s1.Rule.Ports[j3].First
+			size += 2 // s1.Rule.Ports[j3].Last
+		}
+		size += 8 // s1.Matched
+	}
+	return size
+}
+func (m *ContivPolicyDetails) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.ID)
+	buf.EncodeString(m.Name, 64)
+	buf.EncodeUint32(m.NIngress)
+	buf.EncodeUint32(uint32(len(m.Rules)))
+	for j0 := 0; j0 < len(m.Rules); j0++ {
+		var v0 ContivCountedRule // Rules
+		if j0 < len(m.Rules) {
+			v0 = m.Rules[j0]
+		}
+		buf.EncodeUint8(uint8(v0.Rule.Action))
+		buf.EncodeUint8(v0.Rule.Family)
+		buf.EncodeUint8(v0.Rule.Protocol)
+		buf.EncodeUint8(uint8(v0.Rule.Flags))
+		buf.EncodeUint8(v0.Rule.ICMPType)
+		buf.EncodeUint8(v0.Rule.ICMPCode)
+		buf.EncodeUint64(v0.Rule.Source)
+		buf.EncodeUint64(v0.Rule.Destination)
+		buf.EncodeUint64(v0.Rule.PortSet)
+		buf.EncodeUint8(v0.Rule.NPorts)
+		for j2 := 0; j2 < 8; j2++ {
+			buf.EncodeUint16(v0.Rule.Ports[j2].First)
+			buf.EncodeUint16(v0.Rule.Ports[j2].Last)
+		}
+		buf.EncodeUint64(v0.Matched)
+	}
+	return buf.Bytes(), nil
+}
+func (m *ContivPolicyDetails) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.ID = buf.DecodeUint64()
+	m.Name = buf.DecodeString(64)
+	m.NIngress = buf.DecodeUint32()
+	m.NRules = buf.DecodeUint32()
+	m.Rules = make([]ContivCountedRule, m.NRules)
+	for j0 := 0; j0 < len(m.Rules); j0++ {
+		m.Rules[j0].Rule.Action = ContivRuleAction(buf.DecodeUint8())
+		m.Rules[j0].Rule.Family = buf.DecodeUint8()
+		m.Rules[j0].Rule.Protocol = buf.DecodeUint8()
+		m.Rules[j0].Rule.Flags = ContivRuleFlags(buf.DecodeUint8())
+		m.Rules[j0].Rule.ICMPType = buf.DecodeUint8()
+		m.Rules[j0].Rule.ICMPCode = buf.DecodeUint8()
+		m.Rules[j0].Rule.Source = buf.DecodeUint64()
+		m.Rules[j0].Rule.Destination = buf.DecodeUint64()
+		m.Rules[j0].Rule.PortSet = buf.DecodeUint64()
+		m.Rules[j0].Rule.NPorts = buf.DecodeUint8()
+		for j2 := 0; j2 < 8; j2++ {
+			m.Rules[j0].Rule.Ports[j2].First = buf.DecodeUint16()
+			m.Rules[j0].Rule.Ports[j2].Last = buf.DecodeUint16()
+		}
+		m.Rules[j0].Matched = buf.DecodeUint64()
+	}
+	return nil
+}
+
+// ContivPolicyDump defines message 'contiv_policy_dump'.
+type ContivPolicyDump struct{}
+
+func (m *ContivPolicyDump) Reset()               { *m = ContivPolicyDump{} }
+func (*ContivPolicyDump) GetMessageName() string { return "contiv_policy_dump" }
+func (*ContivPolicyDump) GetCrcString() string   { return "51077d14" }
+func (*ContivPolicyDump) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivPolicyDump) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	return size
+}
+func (m *ContivPolicyDump) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	return buf.Bytes(), nil
+}
+func (m *ContivPolicyDump) Unmarshal(b []byte) error {
+	return nil
+}
+
+// A policy; its rules are replaced at once. Its id is the owner's choice, not 0.
+//   - n_ingress so many of the rules, the first ones, are for ingress, the rest for egress
+//
+// ContivPolicySet defines message 'contiv_policy_set'.
+type ContivPolicySet struct {
+	ID       uint64       `binapi:"u64,name=id" json:"id,omitempty"`
+	Name     string       `binapi:"string[64],name=name" json:"name,omitempty"`
+	NIngress uint32       `binapi:"u32,name=n_ingress" json:"n_ingress,omitempty"`
+	NRules   uint32       `binapi:"u32,name=n_rules" json:"-"`
+	Rules    []ContivRule `binapi:"contiv_rule[n_rules],name=rules" json:"rules,omitempty"`
+}
+
+func (m *ContivPolicySet) Reset()               { *m = ContivPolicySet{} }
+func (*ContivPolicySet) GetMessageName() string { return "contiv_policy_set" }
+func (*ContivPolicySet) GetCrcString() string   { return "b8a05e6e" }
+func (*ContivPolicySet) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivPolicySet) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8  // m.ID
+	size += 64 // m.Name
+	size += 4  // m.NIngress
+	size += 4  // m.NRules
+	for j1 := 0; j1 < len(m.Rules); j1++ {
+		var s1 ContivRule
+		_ = s1
+		if j1 < len(m.Rules) {
+			s1 = m.Rules[j1]
+		}
+		size += 1 // s1.Action
+		size += 1 // s1.Family
+		size += 1 // s1.Protocol
+		size += 1 // s1.Flags
+		size += 1 // s1.ICMPType
+		size += 1 // s1.ICMPCode
+		size += 8 // s1.Source
+		size += 8 // s1.Destination
+		size += 8 // s1.PortSet
+		size += 1 // s1.NPorts
+		for j2 := 0; j2 < 8; j2++ {
+			size += 2 // s1.Ports[j2].First
+			size += 2 // s1.Ports[j2].Last
+		}
+	}
+	return size
+}
+func (m *ContivPolicySet) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.ID)
+	buf.EncodeString(m.Name, 64)
+	buf.EncodeUint32(m.NIngress)
+	buf.EncodeUint32(uint32(len(m.Rules)))
+	for j0 := 0; j0 < len(m.Rules); j0++ {
+		var v0 ContivRule // Rules
+		if j0 < len(m.Rules) {
+			v0 = m.Rules[j0]
+		}
+		buf.EncodeUint8(uint8(v0.Action))
+		buf.EncodeUint8(v0.Family)
+		buf.EncodeUint8(v0.Protocol)
+		buf.EncodeUint8(uint8(v0.Flags))
+		buf.EncodeUint8(v0.ICMPType)
+		buf.EncodeUint8(v0.ICMPCode)
+		buf.EncodeUint64(v0.Source)
+		buf.EncodeUint64(v0.Destination)
+		buf.EncodeUint64(v0.PortSet)
+		buf.EncodeUint8(v0.NPorts)
+		for j1 := 0; j1 < 8; j1++ {
+			buf.EncodeUint16(v0.Ports[j1].First)
+			buf.EncodeUint16(v0.Ports[j1].Last)
+		}
+	}
+	return buf.Bytes(), nil
+}
+func (m *ContivPolicySet) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.ID = buf.DecodeUint64()
+	m.Name = buf.DecodeString(64)
+	m.NIngress = buf.DecodeUint32()
+	m.NRules = buf.DecodeUint32()
+	m.Rules = make([]ContivRule, m.NRules)
+	for j0 := 0; j0 < len(m.Rules); j0++ {
+		m.Rules[j0].Action = ContivRuleAction(buf.DecodeUint8())
+		m.Rules[j0].Family = buf.DecodeUint8()
+		m.Rules[j0].Protocol = buf.DecodeUint8()
+		m.Rules[j0].Flags = ContivRuleFlags(buf.DecodeUint8())
+		m.Rules[j0].ICMPType = buf.DecodeUint8()
+		m.Rules[j0].ICMPCode = buf.DecodeUint8()
+		m.Rules[j0].Source = buf.DecodeUint64()
+		m.Rules[j0].Destination = buf.DecodeUint64()
+		m.Rules[j0].PortSet = buf.DecodeUint64()
+		m.Rules[j0].NPorts = buf.DecodeUint8()
+		for j1 := 0; j1 < 8; j1++ {
+			m.Rules[j0].Ports[j1].First = buf.DecodeUint16()
+			m.Rules[j0].Ports[j1].Last = buf.DecodeUint16()
+		}
+	}
+	return nil
+}
+
+// ContivPolicySetReply defines message 'contiv_policy_set_reply'.
+type ContivPolicySetReply struct {
+	Retval int32 `binapi:"i32,name=retval" json:"retval,omitempty"`
+}
+
+func (m *ContivPolicySetReply) Reset()               { *m = ContivPolicySetReply{} }
+func (*ContivPolicySetReply) GetMessageName() string { return "contiv_policy_set_reply" }
+func (*ContivPolicySetReply) GetCrcString() string   { return "e8d4e804" }
+func (*ContivPolicySetReply) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivPolicySetReply) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.Retval
+	return size
+}
+func (m *ContivPolicySetReply) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeInt32(m.Retval)
+	return buf.Bytes(), nil
+}
+func (m *ContivPolicySetReply) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Retval = buf.DecodeInt32()
+	return nil
+}
+
 // /* One prefix of a set of source addresses. A set without prefixes, and one that is not known, contain nothing.
 // ContivRangeAddDel defines message 'contiv_range_add_del'.
 type ContivRangeAddDel struct {
@@ -1973,9 +2933,343 @@ func (m *ContivServiceDump) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Addresses that replace sources. Id 0 is the masquerade of services; others are named by endpoints.
-//   - ip4, ip6 all zeros: no translation in that family. Without a masquerade address connections that need it are refused.
-//   - port_low, port_high ports taken when the client's own is in use there; 0: 32 768 and 65 535
+// /* A set of addresses. Its id is the owner's choice, not 0; its kind never changes. Deleting it deletes its members.
+// ContivSetAddDel defines message 'contiv_set_add_del'.
+type ContivSetAddDel struct {
+	IsAdd bool          `binapi:"bool,name=is_add" json:"is_add,omitempty"`
+	ID    uint64        `binapi:"u64,name=id" json:"id,omitempty"`
+	Name  string        `binapi:"string[64],name=name" json:"name,omitempty"`
+	Kind  ContivSetKind `binapi:"contiv_set_kind,name=kind" json:"kind,omitempty"`
+}
+
+func (m *ContivSetAddDel) Reset()               { *m = ContivSetAddDel{} }
+func (*ContivSetAddDel) GetMessageName() string { return "contiv_set_add_del" }
+func (*ContivSetAddDel) GetCrcString() string   { return "dfa0a1e3" }
+func (*ContivSetAddDel) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivSetAddDel) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 1  // m.IsAdd
+	size += 8  // m.ID
+	size += 64 // m.Name
+	size += 1  // m.Kind
+	return size
+}
+func (m *ContivSetAddDel) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeBool(m.IsAdd)
+	buf.EncodeUint64(m.ID)
+	buf.EncodeString(m.Name, 64)
+	buf.EncodeUint8(uint8(m.Kind))
+	return buf.Bytes(), nil
+}
+func (m *ContivSetAddDel) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.IsAdd = buf.DecodeBool()
+	m.ID = buf.DecodeUint64()
+	m.Name = buf.DecodeString(64)
+	m.Kind = ContivSetKind(buf.DecodeUint8())
+	return nil
+}
+
+// ContivSetAddDelReply defines message 'contiv_set_add_del_reply'.
+type ContivSetAddDelReply struct {
+	Retval int32 `binapi:"i32,name=retval" json:"retval,omitempty"`
+}
+
+func (m *ContivSetAddDelReply) Reset()               { *m = ContivSetAddDelReply{} }
+func (*ContivSetAddDelReply) GetMessageName() string { return "contiv_set_add_del_reply" }
+func (*ContivSetAddDelReply) GetCrcString() string   { return "e8d4e804" }
+func (*ContivSetAddDelReply) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivSetAddDelReply) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.Retval
+	return size
+}
+func (m *ContivSetAddDelReply) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeInt32(m.Retval)
+	return buf.Bytes(), nil
+}
+func (m *ContivSetAddDelReply) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Retval = buf.DecodeInt32()
+	return nil
+}
+
+// ContivSetDetails defines message 'contiv_set_details'.
+type ContivSetDetails struct {
+	ID       uint64        `binapi:"u64,name=id" json:"id,omitempty"`
+	Name     string        `binapi:"string[64],name=name" json:"name,omitempty"`
+	Kind     ContivSetKind `binapi:"contiv_set_kind,name=kind" json:"kind,omitempty"`
+	NMembers uint32        `binapi:"u32,name=n_members" json:"n_members,omitempty"`
+	Overfull bool          `binapi:"bool,name=overfull" json:"overfull,omitempty"`
+}
+
+func (m *ContivSetDetails) Reset()               { *m = ContivSetDetails{} }
+func (*ContivSetDetails) GetMessageName() string { return "contiv_set_details" }
+func (*ContivSetDetails) GetCrcString() string   { return "bf13b5f0" }
+func (*ContivSetDetails) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivSetDetails) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8  // m.ID
+	size += 64 // m.Name
+	size += 1  // m.Kind
+	size += 4  // m.NMembers
+	size += 1  // m.Overfull
+	return size
+}
+func (m *ContivSetDetails) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.ID)
+	buf.EncodeString(m.Name, 64)
+	buf.EncodeUint8(uint8(m.Kind))
+	buf.EncodeUint32(m.NMembers)
+	buf.EncodeBool(m.Overfull)
+	return buf.Bytes(), nil
+}
+func (m *ContivSetDetails) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.ID = buf.DecodeUint64()
+	m.Name = buf.DecodeString(64)
+	m.Kind = ContivSetKind(buf.DecodeUint8())
+	m.NMembers = buf.DecodeUint32()
+	m.Overfull = buf.DecodeBool()
+	return nil
+}
+
+// ContivSetDump defines message 'contiv_set_dump'.
+type ContivSetDump struct{}
+
+func (m *ContivSetDump) Reset()               { *m = ContivSetDump{} }
+func (*ContivSetDump) GetMessageName() string { return "contiv_set_dump" }
+func (*ContivSetDump) GetCrcString() string   { return "51077d14" }
+func (*ContivSetDump) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivSetDump) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	return size
+}
+func (m *ContivSetDump) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	return buf.Bytes(), nil
+}
+func (m *ContivSetDump) Unmarshal(b []byte) error {
+	return nil
+}
+
+// One member of a set, which has to exist.
+//   - prefix without bits behind its length; a whole address in a set of ports
+//   - protocol, port of a set of ports, not 0; else 0
+//
+// ContivSetMemberAddDel defines message 'contiv_set_member_add_del'.
+type ContivSetMemberAddDel struct {
+	IsAdd    bool            `binapi:"bool,name=is_add" json:"is_add,omitempty"`
+	SetID    uint64          `binapi:"u64,name=set_id" json:"set_id,omitempty"`
+	Prefix   ip_types.Prefix `binapi:"prefix,name=prefix" json:"prefix,omitempty"`
+	Protocol uint8           `binapi:"u8,name=protocol" json:"protocol,omitempty"`
+	Port     uint16          `binapi:"u16,name=port" json:"port,omitempty"`
+}
+
+func (m *ContivSetMemberAddDel) Reset()               { *m = ContivSetMemberAddDel{} }
+func (*ContivSetMemberAddDel) GetMessageName() string { return "contiv_set_member_add_del" }
+func (*ContivSetMemberAddDel) GetCrcString() string   { return "d5d8bcd3" }
+func (*ContivSetMemberAddDel) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivSetMemberAddDel) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 1      // m.IsAdd
+	size += 8      // m.SetID
+	size += 1      // m.Prefix.Address.Af
+	size += 1 * 16 // m.Prefix.Address.Un
+	size += 1      // m.Prefix.Len
+	size += 1      // m.Protocol
+	size += 2      // m.Port
+	return size
+}
+func (m *ContivSetMemberAddDel) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeBool(m.IsAdd)
+	buf.EncodeUint64(m.SetID)
+	buf.EncodeUint8(uint8(m.Prefix.Address.Af))
+	buf.EncodeBytes(m.Prefix.Address.Un.XXX_UnionData[:], 16)
+	buf.EncodeUint8(m.Prefix.Len)
+	buf.EncodeUint8(m.Protocol)
+	buf.EncodeUint16(m.Port)
+	return buf.Bytes(), nil
+}
+func (m *ContivSetMemberAddDel) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.IsAdd = buf.DecodeBool()
+	m.SetID = buf.DecodeUint64()
+	m.Prefix.Address.Af = ip_types.AddressFamily(buf.DecodeUint8())
+	copy(m.Prefix.Address.Un.XXX_UnionData[:], buf.DecodeBytes(16))
+	m.Prefix.Len = buf.DecodeUint8()
+	m.Protocol = buf.DecodeUint8()
+	m.Port = buf.DecodeUint16()
+	return nil
+}
+
+// ContivSetMemberAddDelReply defines message 'contiv_set_member_add_del_reply'.
+type ContivSetMemberAddDelReply struct {
+	Retval int32 `binapi:"i32,name=retval" json:"retval,omitempty"`
+}
+
+func (m *ContivSetMemberAddDelReply) Reset()               { *m = ContivSetMemberAddDelReply{} }
+func (*ContivSetMemberAddDelReply) GetMessageName() string { return "contiv_set_member_add_del_reply" }
+func (*ContivSetMemberAddDelReply) GetCrcString() string   { return "e8d4e804" }
+func (*ContivSetMemberAddDelReply) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivSetMemberAddDelReply) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 4 // m.Retval
+	return size
+}
+func (m *ContivSetMemberAddDelReply) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeInt32(m.Retval)
+	return buf.Bytes(), nil
+}
+func (m *ContivSetMemberAddDelReply) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.Retval = buf.DecodeInt32()
+	return nil
+}
+
+// ContivSetMemberDetails defines message 'contiv_set_member_details'.
+type ContivSetMemberDetails struct {
+	SetID    uint64          `binapi:"u64,name=set_id" json:"set_id,omitempty"`
+	Prefix   ip_types.Prefix `binapi:"prefix,name=prefix" json:"prefix,omitempty"`
+	Protocol uint8           `binapi:"u8,name=protocol" json:"protocol,omitempty"`
+	Port     uint16          `binapi:"u16,name=port" json:"port,omitempty"`
+}
+
+func (m *ContivSetMemberDetails) Reset()               { *m = ContivSetMemberDetails{} }
+func (*ContivSetMemberDetails) GetMessageName() string { return "contiv_set_member_details" }
+func (*ContivSetMemberDetails) GetCrcString() string   { return "f985c5dc" }
+func (*ContivSetMemberDetails) GetMessageType() api.MessageType {
+	return api.ReplyMessage
+}
+
+func (m *ContivSetMemberDetails) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8      // m.SetID
+	size += 1      // m.Prefix.Address.Af
+	size += 1 * 16 // m.Prefix.Address.Un
+	size += 1      // m.Prefix.Len
+	size += 1      // m.Protocol
+	size += 2      // m.Port
+	return size
+}
+func (m *ContivSetMemberDetails) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.SetID)
+	buf.EncodeUint8(uint8(m.Prefix.Address.Af))
+	buf.EncodeBytes(m.Prefix.Address.Un.XXX_UnionData[:], 16)
+	buf.EncodeUint8(m.Prefix.Len)
+	buf.EncodeUint8(m.Protocol)
+	buf.EncodeUint16(m.Port)
+	return buf.Bytes(), nil
+}
+func (m *ContivSetMemberDetails) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.SetID = buf.DecodeUint64()
+	m.Prefix.Address.Af = ip_types.AddressFamily(buf.DecodeUint8())
+	copy(m.Prefix.Address.Un.XXX_UnionData[:], buf.DecodeBytes(16))
+	m.Prefix.Len = buf.DecodeUint8()
+	m.Protocol = buf.DecodeUint8()
+	m.Port = buf.DecodeUint16()
+	return nil
+}
+
+// /* set_id 0: of all sets.
+// ContivSetMemberDump defines message 'contiv_set_member_dump'.
+type ContivSetMemberDump struct {
+	SetID uint64 `binapi:"u64,name=set_id" json:"set_id,omitempty"`
+}
+
+func (m *ContivSetMemberDump) Reset()               { *m = ContivSetMemberDump{} }
+func (*ContivSetMemberDump) GetMessageName() string { return "contiv_set_member_dump" }
+func (*ContivSetMemberDump) GetCrcString() string   { return "05e92ef6" }
+func (*ContivSetMemberDump) GetMessageType() api.MessageType {
+	return api.RequestMessage
+}
+
+func (m *ContivSetMemberDump) Size() (size int) {
+	if m == nil {
+		return 0
+	}
+	size += 8 // m.SetID
+	return size
+}
+func (m *ContivSetMemberDump) Marshal(b []byte) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, m.Size())
+	}
+	buf := codec.NewBuffer(b)
+	buf.EncodeUint64(m.SetID)
+	return buf.Bytes(), nil
+}
+func (m *ContivSetMemberDump) Unmarshal(b []byte) error {
+	buf := codec.NewBuffer(b)
+	m.SetID = buf.DecodeUint64()
+	return nil
+}
+
+// Addresses that replace sources. Id 0 is the masquerade of services towards backends in the cluster, 1 towards others;
+//
+//	any id from 1 can be an endpoint's egress.
+//	- ip4, ip6 all zeros: no translation in that family. Without a masquerade address connections that need it are refused.
+//	- port_low, port_high ports taken when the client's own is in use there; 0: 32 768 and 65 535
 //
 // ContivSnatAddDel defines message 'contiv_snat_add_del'.
 type ContivSnatAddDel struct {
@@ -2186,11 +3480,12 @@ type ContivStatsGetReply struct {
 	RefusedPort    uint64 `binapi:"u64,name=refused_port" json:"refused_port,omitempty"`
 	Spoofed        uint64 `binapi:"u64,name=spoofed" json:"spoofed,omitempty"`
 	Tunnel         uint64 `binapi:"u64,name=tunnel" json:"tunnel,omitempty"`
+	Denied         uint64 `binapi:"u64,name=denied" json:"denied,omitempty"`
 }
 
 func (m *ContivStatsGetReply) Reset()               { *m = ContivStatsGetReply{} }
 func (*ContivStatsGetReply) GetMessageName() string { return "contiv_stats_get_reply" }
-func (*ContivStatsGetReply) GetCrcString() string   { return "01bd7fa0" }
+func (*ContivStatsGetReply) GetCrcString() string   { return "23554f02" }
 func (*ContivStatsGetReply) GetMessageType() api.MessageType {
 	return api.ReplyMessage
 }
@@ -2209,6 +3504,7 @@ func (m *ContivStatsGetReply) Size() (size int) {
 	size += 8 // m.RefusedPort
 	size += 8 // m.Spoofed
 	size += 8 // m.Tunnel
+	size += 8 // m.Denied
 	return size
 }
 func (m *ContivStatsGetReply) Marshal(b []byte) ([]byte, error) {
@@ -2226,6 +3522,7 @@ func (m *ContivStatsGetReply) Marshal(b []byte) ([]byte, error) {
 	buf.EncodeUint64(m.RefusedPort)
 	buf.EncodeUint64(m.Spoofed)
 	buf.EncodeUint64(m.Tunnel)
+	buf.EncodeUint64(m.Denied)
 	return buf.Bytes(), nil
 }
 func (m *ContivStatsGetReply) Unmarshal(b []byte) error {
@@ -2240,6 +3537,7 @@ func (m *ContivStatsGetReply) Unmarshal(b []byte) error {
 	m.RefusedPort = buf.DecodeUint64()
 	m.Spoofed = buf.DecodeUint64()
 	m.Tunnel = buf.DecodeUint64()
+	m.Denied = buf.DecodeUint64()
 	return nil
 }
 
@@ -2255,13 +3553,22 @@ func file_contiv_binapi_init() {
 	api.RegisterMessage((*ContivConfigSetReply)(nil), "contiv_config_set_reply_e8d4e804")
 	api.RegisterMessage((*ContivConnectionDel)(nil), "contiv_connection_del_e7e15dcb")
 	api.RegisterMessage((*ContivConnectionDelReply)(nil), "contiv_connection_del_reply_e8d4e804")
-	api.RegisterMessage((*ContivConnectionDetails)(nil), "contiv_connection_details_df7e1bb1")
+	api.RegisterMessage((*ContivConnectionDetails)(nil), "contiv_connection_details_c0267deb")
 	api.RegisterMessage((*ContivConnectionGet)(nil), "contiv_connection_get_1bb618f5")
 	api.RegisterMessage((*ContivConnectionGetReply)(nil), "contiv_connection_get_reply_7d69eb42")
+	api.RegisterMessage((*ContivDeniedDetails)(nil), "contiv_denied_details_84c792f6")
+	api.RegisterMessage((*ContivDeniedGet)(nil), "contiv_denied_get_22e06b2b")
+	api.RegisterMessage((*ContivDeniedGetReply)(nil), "contiv_denied_get_reply_e8d4e804")
 	api.RegisterMessage((*ContivEndpointDel)(nil), "contiv_endpoint_del_f9e6675e")
 	api.RegisterMessage((*ContivEndpointDelReply)(nil), "contiv_endpoint_del_reply_e8d4e804")
 	api.RegisterMessage((*ContivEndpointDetails)(nil), "contiv_endpoint_details_9a7c2fd5")
 	api.RegisterMessage((*ContivEndpointDump)(nil), "contiv_endpoint_dump_51077d14")
+	api.RegisterMessage((*ContivEndpointPolicyDel)(nil), "contiv_endpoint_policy_del_f9e6675e")
+	api.RegisterMessage((*ContivEndpointPolicyDelReply)(nil), "contiv_endpoint_policy_del_reply_e8d4e804")
+	api.RegisterMessage((*ContivEndpointPolicyDetails)(nil), "contiv_endpoint_policy_details_c91e5e3b")
+	api.RegisterMessage((*ContivEndpointPolicyDump)(nil), "contiv_endpoint_policy_dump_51077d14")
+	api.RegisterMessage((*ContivEndpointPolicySet)(nil), "contiv_endpoint_policy_set_7583819a")
+	api.RegisterMessage((*ContivEndpointPolicySetReply)(nil), "contiv_endpoint_policy_set_reply_e8d4e804")
 	api.RegisterMessage((*ContivEndpointSet)(nil), "contiv_endpoint_set_022b6797")
 	api.RegisterMessage((*ContivEndpointSetReply)(nil), "contiv_endpoint_set_reply_e8d4e804")
 	api.RegisterMessage((*ContivFrontendAddDel)(nil), "contiv_frontend_add_del_326be804")
@@ -2274,6 +3581,12 @@ func file_contiv_binapi_init() {
 	api.RegisterMessage((*ContivNetworkDump)(nil), "contiv_network_dump_51077d14")
 	api.RegisterMessage((*ContivPluginGetVersion)(nil), "contiv_plugin_get_version_51077d14")
 	api.RegisterMessage((*ContivPluginGetVersionReply)(nil), "contiv_plugin_get_version_reply_7f6a45e3")
+	api.RegisterMessage((*ContivPolicyDel)(nil), "contiv_policy_del_46d861e0")
+	api.RegisterMessage((*ContivPolicyDelReply)(nil), "contiv_policy_del_reply_e8d4e804")
+	api.RegisterMessage((*ContivPolicyDetails)(nil), "contiv_policy_details_b0083e23")
+	api.RegisterMessage((*ContivPolicyDump)(nil), "contiv_policy_dump_51077d14")
+	api.RegisterMessage((*ContivPolicySet)(nil), "contiv_policy_set_b8a05e6e")
+	api.RegisterMessage((*ContivPolicySetReply)(nil), "contiv_policy_set_reply_e8d4e804")
 	api.RegisterMessage((*ContivRangeAddDel)(nil), "contiv_range_add_del_05fb8a0f")
 	api.RegisterMessage((*ContivRangeAddDelReply)(nil), "contiv_range_add_del_reply_e8d4e804")
 	api.RegisterMessage((*ContivRangeDetails)(nil), "contiv_range_details_c17f168e")
@@ -2282,12 +3595,20 @@ func file_contiv_binapi_init() {
 	api.RegisterMessage((*ContivServiceAddDelReply)(nil), "contiv_service_add_del_reply_e8d4e804")
 	api.RegisterMessage((*ContivServiceDetails)(nil), "contiv_service_details_4d97aab7")
 	api.RegisterMessage((*ContivServiceDump)(nil), "contiv_service_dump_51077d14")
+	api.RegisterMessage((*ContivSetAddDel)(nil), "contiv_set_add_del_dfa0a1e3")
+	api.RegisterMessage((*ContivSetAddDelReply)(nil), "contiv_set_add_del_reply_e8d4e804")
+	api.RegisterMessage((*ContivSetDetails)(nil), "contiv_set_details_bf13b5f0")
+	api.RegisterMessage((*ContivSetDump)(nil), "contiv_set_dump_51077d14")
+	api.RegisterMessage((*ContivSetMemberAddDel)(nil), "contiv_set_member_add_del_d5d8bcd3")
+	api.RegisterMessage((*ContivSetMemberAddDelReply)(nil), "contiv_set_member_add_del_reply_e8d4e804")
+	api.RegisterMessage((*ContivSetMemberDetails)(nil), "contiv_set_member_details_f985c5dc")
+	api.RegisterMessage((*ContivSetMemberDump)(nil), "contiv_set_member_dump_05e92ef6")
 	api.RegisterMessage((*ContivSnatAddDel)(nil), "contiv_snat_add_del_036fba23")
 	api.RegisterMessage((*ContivSnatAddDelReply)(nil), "contiv_snat_add_del_reply_e8d4e804")
 	api.RegisterMessage((*ContivSnatDetails)(nil), "contiv_snat_details_037bb7b3")
 	api.RegisterMessage((*ContivSnatDump)(nil), "contiv_snat_dump_51077d14")
 	api.RegisterMessage((*ContivStatsGet)(nil), "contiv_stats_get_51077d14")
-	api.RegisterMessage((*ContivStatsGetReply)(nil), "contiv_stats_get_reply_01bd7fa0")
+	api.RegisterMessage((*ContivStatsGetReply)(nil), "contiv_stats_get_reply_23554f02")
 }
 
 // Messages returns list of all messages in this module.
@@ -2306,10 +3627,19 @@ func AllMessages() []api.Message {
 		(*ContivConnectionDetails)(nil),
 		(*ContivConnectionGet)(nil),
 		(*ContivConnectionGetReply)(nil),
+		(*ContivDeniedDetails)(nil),
+		(*ContivDeniedGet)(nil),
+		(*ContivDeniedGetReply)(nil),
 		(*ContivEndpointDel)(nil),
 		(*ContivEndpointDelReply)(nil),
 		(*ContivEndpointDetails)(nil),
 		(*ContivEndpointDump)(nil),
+		(*ContivEndpointPolicyDel)(nil),
+		(*ContivEndpointPolicyDelReply)(nil),
+		(*ContivEndpointPolicyDetails)(nil),
+		(*ContivEndpointPolicyDump)(nil),
+		(*ContivEndpointPolicySet)(nil),
+		(*ContivEndpointPolicySetReply)(nil),
 		(*ContivEndpointSet)(nil),
 		(*ContivEndpointSetReply)(nil),
 		(*ContivFrontendAddDel)(nil),
@@ -2322,6 +3652,12 @@ func AllMessages() []api.Message {
 		(*ContivNetworkDump)(nil),
 		(*ContivPluginGetVersion)(nil),
 		(*ContivPluginGetVersionReply)(nil),
+		(*ContivPolicyDel)(nil),
+		(*ContivPolicyDelReply)(nil),
+		(*ContivPolicyDetails)(nil),
+		(*ContivPolicyDump)(nil),
+		(*ContivPolicySet)(nil),
+		(*ContivPolicySetReply)(nil),
 		(*ContivRangeAddDel)(nil),
 		(*ContivRangeAddDelReply)(nil),
 		(*ContivRangeDetails)(nil),
@@ -2330,6 +3666,14 @@ func AllMessages() []api.Message {
 		(*ContivServiceAddDelReply)(nil),
 		(*ContivServiceDetails)(nil),
 		(*ContivServiceDump)(nil),
+		(*ContivSetAddDel)(nil),
+		(*ContivSetAddDelReply)(nil),
+		(*ContivSetDetails)(nil),
+		(*ContivSetDump)(nil),
+		(*ContivSetMemberAddDel)(nil),
+		(*ContivSetMemberAddDelReply)(nil),
+		(*ContivSetMemberDetails)(nil),
+		(*ContivSetMemberDump)(nil),
 		(*ContivSnatAddDel)(nil),
 		(*ContivSnatAddDelReply)(nil),
 		(*ContivSnatDetails)(nil),

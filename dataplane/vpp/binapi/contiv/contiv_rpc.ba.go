@@ -19,18 +19,29 @@ type RPCService interface {
 	ContivConfigSet(ctx context.Context, in *ContivConfigSet) (*ContivConfigSetReply, error)
 	ContivConnectionDel(ctx context.Context, in *ContivConnectionDel) (*ContivConnectionDelReply, error)
 	ContivConnectionGet(ctx context.Context, in *ContivConnectionGet) (RPCService_ContivConnectionGetClient, error)
+	ContivDeniedGet(ctx context.Context, in *ContivDeniedGet) (RPCService_ContivDeniedGetClient, error)
 	ContivEndpointDel(ctx context.Context, in *ContivEndpointDel) (*ContivEndpointDelReply, error)
 	ContivEndpointDump(ctx context.Context, in *ContivEndpointDump) (RPCService_ContivEndpointDumpClient, error)
+	ContivEndpointPolicyDel(ctx context.Context, in *ContivEndpointPolicyDel) (*ContivEndpointPolicyDelReply, error)
+	ContivEndpointPolicyDump(ctx context.Context, in *ContivEndpointPolicyDump) (RPCService_ContivEndpointPolicyDumpClient, error)
+	ContivEndpointPolicySet(ctx context.Context, in *ContivEndpointPolicySet) (*ContivEndpointPolicySetReply, error)
 	ContivEndpointSet(ctx context.Context, in *ContivEndpointSet) (*ContivEndpointSetReply, error)
 	ContivFrontendAddDel(ctx context.Context, in *ContivFrontendAddDel) (*ContivFrontendAddDelReply, error)
 	ContivFrontendDump(ctx context.Context, in *ContivFrontendDump) (RPCService_ContivFrontendDumpClient, error)
 	ContivNetworkAddDel(ctx context.Context, in *ContivNetworkAddDel) (*ContivNetworkAddDelReply, error)
 	ContivNetworkDump(ctx context.Context, in *ContivNetworkDump) (RPCService_ContivNetworkDumpClient, error)
 	ContivPluginGetVersion(ctx context.Context, in *ContivPluginGetVersion) (*ContivPluginGetVersionReply, error)
+	ContivPolicyDel(ctx context.Context, in *ContivPolicyDel) (*ContivPolicyDelReply, error)
+	ContivPolicyDump(ctx context.Context, in *ContivPolicyDump) (RPCService_ContivPolicyDumpClient, error)
+	ContivPolicySet(ctx context.Context, in *ContivPolicySet) (*ContivPolicySetReply, error)
 	ContivRangeAddDel(ctx context.Context, in *ContivRangeAddDel) (*ContivRangeAddDelReply, error)
 	ContivRangeDump(ctx context.Context, in *ContivRangeDump) (RPCService_ContivRangeDumpClient, error)
 	ContivServiceAddDel(ctx context.Context, in *ContivServiceAddDel) (*ContivServiceAddDelReply, error)
 	ContivServiceDump(ctx context.Context, in *ContivServiceDump) (RPCService_ContivServiceDumpClient, error)
+	ContivSetAddDel(ctx context.Context, in *ContivSetAddDel) (*ContivSetAddDelReply, error)
+	ContivSetDump(ctx context.Context, in *ContivSetDump) (RPCService_ContivSetDumpClient, error)
+	ContivSetMemberAddDel(ctx context.Context, in *ContivSetMemberAddDel) (*ContivSetMemberAddDelReply, error)
+	ContivSetMemberDump(ctx context.Context, in *ContivSetMemberDump) (RPCService_ContivSetMemberDumpClient, error)
 	ContivSnatAddDel(ctx context.Context, in *ContivSnatAddDel) (*ContivSnatAddDelReply, error)
 	ContivSnatDump(ctx context.Context, in *ContivSnatDump) (RPCService_ContivSnatDumpClient, error)
 	ContivStatsGet(ctx context.Context, in *ContivStatsGet) (*ContivStatsGetReply, error)
@@ -167,6 +178,50 @@ func (c *serviceClient_ContivConnectionGetClient) Recv() (*ContivConnectionDetai
 	}
 }
 
+func (c *serviceClient) ContivDeniedGet(ctx context.Context, in *ContivDeniedGet) (RPCService_ContivDeniedGetClient, error) {
+	stream, err := c.conn.NewStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &serviceClient_ContivDeniedGetClient{stream}
+	if err := x.Stream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+type RPCService_ContivDeniedGetClient interface {
+	Recv() (*ContivDeniedDetails, *ContivDeniedGetReply, error)
+	api.Stream
+}
+
+type serviceClient_ContivDeniedGetClient struct {
+	api.Stream
+}
+
+func (c *serviceClient_ContivDeniedGetClient) Recv() (*ContivDeniedDetails, *ContivDeniedGetReply, error) {
+	msg, err := c.Stream.RecvMsg()
+	if err != nil {
+		return nil, nil, err
+	}
+	switch m := msg.(type) {
+	case *ContivDeniedDetails:
+		return m, nil, nil
+	case *ContivDeniedGetReply:
+		if err := api.RetvalToVPPApiError(m.Retval); err != nil {
+			c.Stream.Close()
+			return nil, m, err
+		}
+		err = c.Stream.Close()
+		if err != nil {
+			return nil, m, err
+		}
+		return nil, m, io.EOF
+	default:
+		return nil, nil, fmt.Errorf("unexpected message: %T %v", m, m)
+	}
+}
+
 func (c *serviceClient) ContivEndpointDel(ctx context.Context, in *ContivEndpointDel) (*ContivEndpointDelReply, error) {
 	out := new(ContivEndpointDelReply)
 	err := c.conn.Invoke(ctx, in, out)
@@ -217,6 +272,67 @@ func (c *serviceClient_ContivEndpointDumpClient) Recv() (*ContivEndpointDetails,
 	default:
 		return nil, fmt.Errorf("unexpected message: %T %v", m, m)
 	}
+}
+
+func (c *serviceClient) ContivEndpointPolicyDel(ctx context.Context, in *ContivEndpointPolicyDel) (*ContivEndpointPolicyDelReply, error) {
+	out := new(ContivEndpointPolicyDelReply)
+	err := c.conn.Invoke(ctx, in, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, api.RetvalToVPPApiError(out.Retval)
+}
+
+func (c *serviceClient) ContivEndpointPolicyDump(ctx context.Context, in *ContivEndpointPolicyDump) (RPCService_ContivEndpointPolicyDumpClient, error) {
+	stream, err := c.conn.NewStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &serviceClient_ContivEndpointPolicyDumpClient{stream}
+	if err := x.Stream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err = x.Stream.SendMsg(&memclnt.ControlPing{}); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+type RPCService_ContivEndpointPolicyDumpClient interface {
+	Recv() (*ContivEndpointPolicyDetails, error)
+	api.Stream
+}
+
+type serviceClient_ContivEndpointPolicyDumpClient struct {
+	api.Stream
+}
+
+func (c *serviceClient_ContivEndpointPolicyDumpClient) Recv() (*ContivEndpointPolicyDetails, error) {
+	msg, err := c.Stream.RecvMsg()
+	if err != nil {
+		return nil, err
+	}
+	switch m := msg.(type) {
+	case *ContivEndpointPolicyDetails:
+		return m, nil
+	case *memclnt.ControlPingReply:
+		err = c.Stream.Close()
+		if err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	default:
+		return nil, fmt.Errorf("unexpected message: %T %v", m, m)
+	}
+}
+
+func (c *serviceClient) ContivEndpointPolicySet(ctx context.Context, in *ContivEndpointPolicySet) (*ContivEndpointPolicySetReply, error) {
+	out := new(ContivEndpointPolicySetReply)
+	err := c.conn.Invoke(ctx, in, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, api.RetvalToVPPApiError(out.Retval)
 }
 
 func (c *serviceClient) ContivEndpointSet(ctx context.Context, in *ContivEndpointSet) (*ContivEndpointSetReply, error) {
@@ -341,6 +457,67 @@ func (c *serviceClient) ContivPluginGetVersion(ctx context.Context, in *ContivPl
 	return out, api.RetvalToVPPApiError(out.Retval)
 }
 
+func (c *serviceClient) ContivPolicyDel(ctx context.Context, in *ContivPolicyDel) (*ContivPolicyDelReply, error) {
+	out := new(ContivPolicyDelReply)
+	err := c.conn.Invoke(ctx, in, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, api.RetvalToVPPApiError(out.Retval)
+}
+
+func (c *serviceClient) ContivPolicyDump(ctx context.Context, in *ContivPolicyDump) (RPCService_ContivPolicyDumpClient, error) {
+	stream, err := c.conn.NewStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &serviceClient_ContivPolicyDumpClient{stream}
+	if err := x.Stream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err = x.Stream.SendMsg(&memclnt.ControlPing{}); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+type RPCService_ContivPolicyDumpClient interface {
+	Recv() (*ContivPolicyDetails, error)
+	api.Stream
+}
+
+type serviceClient_ContivPolicyDumpClient struct {
+	api.Stream
+}
+
+func (c *serviceClient_ContivPolicyDumpClient) Recv() (*ContivPolicyDetails, error) {
+	msg, err := c.Stream.RecvMsg()
+	if err != nil {
+		return nil, err
+	}
+	switch m := msg.(type) {
+	case *ContivPolicyDetails:
+		return m, nil
+	case *memclnt.ControlPingReply:
+		err = c.Stream.Close()
+		if err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	default:
+		return nil, fmt.Errorf("unexpected message: %T %v", m, m)
+	}
+}
+
+func (c *serviceClient) ContivPolicySet(ctx context.Context, in *ContivPolicySet) (*ContivPolicySetReply, error) {
+	out := new(ContivPolicySetReply)
+	err := c.conn.Invoke(ctx, in, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, api.RetvalToVPPApiError(out.Retval)
+}
+
 func (c *serviceClient) ContivRangeAddDel(ctx context.Context, in *ContivRangeAddDel) (*ContivRangeAddDelReply, error) {
 	out := new(ContivRangeAddDelReply)
 	err := c.conn.Invoke(ctx, in, out)
@@ -433,6 +610,110 @@ func (c *serviceClient_ContivServiceDumpClient) Recv() (*ContivServiceDetails, e
 	}
 	switch m := msg.(type) {
 	case *ContivServiceDetails:
+		return m, nil
+	case *memclnt.ControlPingReply:
+		err = c.Stream.Close()
+		if err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	default:
+		return nil, fmt.Errorf("unexpected message: %T %v", m, m)
+	}
+}
+
+func (c *serviceClient) ContivSetAddDel(ctx context.Context, in *ContivSetAddDel) (*ContivSetAddDelReply, error) {
+	out := new(ContivSetAddDelReply)
+	err := c.conn.Invoke(ctx, in, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, api.RetvalToVPPApiError(out.Retval)
+}
+
+func (c *serviceClient) ContivSetDump(ctx context.Context, in *ContivSetDump) (RPCService_ContivSetDumpClient, error) {
+	stream, err := c.conn.NewStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &serviceClient_ContivSetDumpClient{stream}
+	if err := x.Stream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err = x.Stream.SendMsg(&memclnt.ControlPing{}); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+type RPCService_ContivSetDumpClient interface {
+	Recv() (*ContivSetDetails, error)
+	api.Stream
+}
+
+type serviceClient_ContivSetDumpClient struct {
+	api.Stream
+}
+
+func (c *serviceClient_ContivSetDumpClient) Recv() (*ContivSetDetails, error) {
+	msg, err := c.Stream.RecvMsg()
+	if err != nil {
+		return nil, err
+	}
+	switch m := msg.(type) {
+	case *ContivSetDetails:
+		return m, nil
+	case *memclnt.ControlPingReply:
+		err = c.Stream.Close()
+		if err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	default:
+		return nil, fmt.Errorf("unexpected message: %T %v", m, m)
+	}
+}
+
+func (c *serviceClient) ContivSetMemberAddDel(ctx context.Context, in *ContivSetMemberAddDel) (*ContivSetMemberAddDelReply, error) {
+	out := new(ContivSetMemberAddDelReply)
+	err := c.conn.Invoke(ctx, in, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, api.RetvalToVPPApiError(out.Retval)
+}
+
+func (c *serviceClient) ContivSetMemberDump(ctx context.Context, in *ContivSetMemberDump) (RPCService_ContivSetMemberDumpClient, error) {
+	stream, err := c.conn.NewStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &serviceClient_ContivSetMemberDumpClient{stream}
+	if err := x.Stream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err = x.Stream.SendMsg(&memclnt.ControlPing{}); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+type RPCService_ContivSetMemberDumpClient interface {
+	Recv() (*ContivSetMemberDetails, error)
+	api.Stream
+}
+
+type serviceClient_ContivSetMemberDumpClient struct {
+	api.Stream
+}
+
+func (c *serviceClient_ContivSetMemberDumpClient) Recv() (*ContivSetMemberDetails, error) {
+	msg, err := c.Stream.RecvMsg()
+	if err != nil {
+		return nil, err
+	}
+	switch m := msg.(type) {
+	case *ContivSetMemberDetails:
 		return m, nil
 	case *memclnt.ControlPingReply:
 		err = c.Stream.Close()

@@ -16,7 +16,7 @@ static u16
 setup_message_id_table (void) {
    api_main_t *am = my_api_main;
    vl_msg_api_msg_config_t c;
-   u16 msg_id_base = vl_msg_api_get_msg_ids ("contiv_4b10143c", VL_MSG_CONTIV_LAST);
+   u16 msg_id_base = vl_msg_api_get_msg_ids ("contiv_ae942f21", VL_MSG_CONTIV_LAST);
    vec_add1(am->json_api_repr, (u8 *)json_api_repr_contiv);
    vl_msg_api_add_msg_name_crc (am, "contiv_plugin_get_version_51077d14",
                                 VL_API_CONTIV_PLUGIN_GET_VERSION + msg_id_base);
@@ -90,11 +90,57 @@ setup_message_id_table (void) {
                                 VL_API_CONTIV_RANGE_DUMP + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_range_details_c17f168e",
                                 VL_API_CONTIV_RANGE_DETAILS + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_add_del_dfa0a1e3",
+                                VL_API_CONTIV_SET_ADD_DEL + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_add_del_reply_e8d4e804",
+                                VL_API_CONTIV_SET_ADD_DEL_REPLY + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_dump_51077d14",
+                                VL_API_CONTIV_SET_DUMP + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_details_bf13b5f0",
+                                VL_API_CONTIV_SET_DETAILS + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_member_add_del_d5d8bcd3",
+                                VL_API_CONTIV_SET_MEMBER_ADD_DEL + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_member_add_del_reply_e8d4e804",
+                                VL_API_CONTIV_SET_MEMBER_ADD_DEL_REPLY + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_member_dump_05e92ef6",
+                                VL_API_CONTIV_SET_MEMBER_DUMP + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_set_member_details_f985c5dc",
+                                VL_API_CONTIV_SET_MEMBER_DETAILS + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_policy_set_b8a05e6e",
+                                VL_API_CONTIV_POLICY_SET + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_policy_set_reply_e8d4e804",
+                                VL_API_CONTIV_POLICY_SET_REPLY + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_policy_del_46d861e0",
+                                VL_API_CONTIV_POLICY_DEL + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_policy_del_reply_e8d4e804",
+                                VL_API_CONTIV_POLICY_DEL_REPLY + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_policy_dump_51077d14",
+                                VL_API_CONTIV_POLICY_DUMP + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_policy_details_b0083e23",
+                                VL_API_CONTIV_POLICY_DETAILS + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_policy_set_7583819a",
+                                VL_API_CONTIV_ENDPOINT_POLICY_SET + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_policy_set_reply_e8d4e804",
+                                VL_API_CONTIV_ENDPOINT_POLICY_SET_REPLY + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_policy_del_f9e6675e",
+                                VL_API_CONTIV_ENDPOINT_POLICY_DEL + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_policy_del_reply_e8d4e804",
+                                VL_API_CONTIV_ENDPOINT_POLICY_DEL_REPLY + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_policy_dump_51077d14",
+                                VL_API_CONTIV_ENDPOINT_POLICY_DUMP + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_policy_details_c91e5e3b",
+                                VL_API_CONTIV_ENDPOINT_POLICY_DETAILS + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_denied_get_22e06b2b",
+                                VL_API_CONTIV_DENIED_GET + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_denied_get_reply_e8d4e804",
+                                VL_API_CONTIV_DENIED_GET_REPLY + msg_id_base);
+   vl_msg_api_add_msg_name_crc (am, "contiv_denied_details_84c792f6",
+                                VL_API_CONTIV_DENIED_DETAILS + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_connection_get_1bb618f5",
                                 VL_API_CONTIV_CONNECTION_GET + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_connection_get_reply_7d69eb42",
                                 VL_API_CONTIV_CONNECTION_GET_REPLY + msg_id_base);
-   vl_msg_api_add_msg_name_crc (am, "contiv_connection_details_df7e1bb1",
+   vl_msg_api_add_msg_name_crc (am, "contiv_connection_details_c0267deb",
                                 VL_API_CONTIV_CONNECTION_DETAILS + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_connection_del_e7e15dcb",
                                 VL_API_CONTIV_CONNECTION_DEL + msg_id_base);
@@ -102,8 +148,44 @@ setup_message_id_table (void) {
                                 VL_API_CONTIV_CONNECTION_DEL_REPLY + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_stats_get_51077d14",
                                 VL_API_CONTIV_STATS_GET + msg_id_base);
-   vl_msg_api_add_msg_name_crc (am, "contiv_stats_get_reply_01bd7fa0",
+   vl_msg_api_add_msg_name_crc (am, "contiv_stats_get_reply_23554f02",
                                 VL_API_CONTIV_STATS_GET_REPLY + msg_id_base);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_DENIED_GET + msg_id_base,
+   .name = "contiv_denied_get",
+   .handler = vl_api_contiv_denied_get_t_handler,
+   .endian = vl_api_contiv_denied_get_t_endian,
+   .format_fn = vl_api_contiv_denied_get_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_denied_get_t_tojson,
+   .fromjson = vl_api_contiv_denied_get_t_fromjson,
+   .calc_size = vl_api_contiv_denied_get_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_DENIED_GET_REPLY + msg_id_base,
+  .name = "contiv_denied_get_reply",
+  .handler = 0,
+  .endian = vl_api_contiv_denied_get_reply_t_endian,
+  .format_fn = vl_api_contiv_denied_get_reply_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_denied_get_reply_t_tojson,
+  .fromjson = vl_api_contiv_denied_get_reply_t_fromjson,
+  .calc_size = vl_api_contiv_denied_get_reply_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_DENIED_DETAILS + msg_id_base,
+  .name = "contiv_denied_details",
+  .handler = 0,
+  .endian = vl_api_contiv_denied_details_t_endian,
+  .format_fn = vl_api_contiv_denied_details_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_denied_details_t_tojson,
+  .fromjson = vl_api_contiv_denied_details_t_fromjson,
+  .calc_size = vl_api_contiv_denied_details_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
    c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_CONNECTION_GET + msg_id_base,
    .name = "contiv_connection_get",
    .handler = vl_api_contiv_connection_get_t_handler,
@@ -570,6 +652,246 @@ setup_message_id_table (void) {
   .tojson = vl_api_contiv_range_details_t_tojson,
   .fromjson = vl_api_contiv_range_details_t_fromjson,
   .calc_size = vl_api_contiv_range_details_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_SET_ADD_DEL + msg_id_base,
+   .name = "contiv_set_add_del",
+   .handler = vl_api_contiv_set_add_del_t_handler,
+   .endian = vl_api_contiv_set_add_del_t_endian,
+   .format_fn = vl_api_contiv_set_add_del_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_set_add_del_t_tojson,
+   .fromjson = vl_api_contiv_set_add_del_t_fromjson,
+   .calc_size = vl_api_contiv_set_add_del_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_SET_ADD_DEL_REPLY + msg_id_base,
+  .name = "contiv_set_add_del_reply",
+  .handler = 0,
+  .endian = vl_api_contiv_set_add_del_reply_t_endian,
+  .format_fn = vl_api_contiv_set_add_del_reply_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_set_add_del_reply_t_tojson,
+  .fromjson = vl_api_contiv_set_add_del_reply_t_fromjson,
+  .calc_size = vl_api_contiv_set_add_del_reply_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_SET_DUMP + msg_id_base,
+   .name = "contiv_set_dump",
+   .handler = vl_api_contiv_set_dump_t_handler,
+   .endian = vl_api_contiv_set_dump_t_endian,
+   .format_fn = vl_api_contiv_set_dump_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_set_dump_t_tojson,
+   .fromjson = vl_api_contiv_set_dump_t_fromjson,
+   .calc_size = vl_api_contiv_set_dump_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_SET_DETAILS + msg_id_base,
+  .name = "contiv_set_details",
+  .handler = 0,
+  .endian = vl_api_contiv_set_details_t_endian,
+  .format_fn = vl_api_contiv_set_details_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_set_details_t_tojson,
+  .fromjson = vl_api_contiv_set_details_t_fromjson,
+  .calc_size = vl_api_contiv_set_details_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_SET_MEMBER_ADD_DEL + msg_id_base,
+   .name = "contiv_set_member_add_del",
+   .handler = vl_api_contiv_set_member_add_del_t_handler,
+   .endian = vl_api_contiv_set_member_add_del_t_endian,
+   .format_fn = vl_api_contiv_set_member_add_del_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_set_member_add_del_t_tojson,
+   .fromjson = vl_api_contiv_set_member_add_del_t_fromjson,
+   .calc_size = vl_api_contiv_set_member_add_del_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_SET_MEMBER_ADD_DEL_REPLY + msg_id_base,
+  .name = "contiv_set_member_add_del_reply",
+  .handler = 0,
+  .endian = vl_api_contiv_set_member_add_del_reply_t_endian,
+  .format_fn = vl_api_contiv_set_member_add_del_reply_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_set_member_add_del_reply_t_tojson,
+  .fromjson = vl_api_contiv_set_member_add_del_reply_t_fromjson,
+  .calc_size = vl_api_contiv_set_member_add_del_reply_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_SET_MEMBER_DUMP + msg_id_base,
+   .name = "contiv_set_member_dump",
+   .handler = vl_api_contiv_set_member_dump_t_handler,
+   .endian = vl_api_contiv_set_member_dump_t_endian,
+   .format_fn = vl_api_contiv_set_member_dump_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_set_member_dump_t_tojson,
+   .fromjson = vl_api_contiv_set_member_dump_t_fromjson,
+   .calc_size = vl_api_contiv_set_member_dump_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_SET_MEMBER_DETAILS + msg_id_base,
+  .name = "contiv_set_member_details",
+  .handler = 0,
+  .endian = vl_api_contiv_set_member_details_t_endian,
+  .format_fn = vl_api_contiv_set_member_details_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_set_member_details_t_tojson,
+  .fromjson = vl_api_contiv_set_member_details_t_fromjson,
+  .calc_size = vl_api_contiv_set_member_details_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_POLICY_SET + msg_id_base,
+   .name = "contiv_policy_set",
+   .handler = vl_api_contiv_policy_set_t_handler,
+   .endian = vl_api_contiv_policy_set_t_endian,
+   .format_fn = vl_api_contiv_policy_set_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_policy_set_t_tojson,
+   .fromjson = vl_api_contiv_policy_set_t_fromjson,
+   .calc_size = vl_api_contiv_policy_set_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_POLICY_SET_REPLY + msg_id_base,
+  .name = "contiv_policy_set_reply",
+  .handler = 0,
+  .endian = vl_api_contiv_policy_set_reply_t_endian,
+  .format_fn = vl_api_contiv_policy_set_reply_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_policy_set_reply_t_tojson,
+  .fromjson = vl_api_contiv_policy_set_reply_t_fromjson,
+  .calc_size = vl_api_contiv_policy_set_reply_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_POLICY_DEL + msg_id_base,
+   .name = "contiv_policy_del",
+   .handler = vl_api_contiv_policy_del_t_handler,
+   .endian = vl_api_contiv_policy_del_t_endian,
+   .format_fn = vl_api_contiv_policy_del_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_policy_del_t_tojson,
+   .fromjson = vl_api_contiv_policy_del_t_fromjson,
+   .calc_size = vl_api_contiv_policy_del_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_POLICY_DEL_REPLY + msg_id_base,
+  .name = "contiv_policy_del_reply",
+  .handler = 0,
+  .endian = vl_api_contiv_policy_del_reply_t_endian,
+  .format_fn = vl_api_contiv_policy_del_reply_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_policy_del_reply_t_tojson,
+  .fromjson = vl_api_contiv_policy_del_reply_t_fromjson,
+  .calc_size = vl_api_contiv_policy_del_reply_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_POLICY_DUMP + msg_id_base,
+   .name = "contiv_policy_dump",
+   .handler = vl_api_contiv_policy_dump_t_handler,
+   .endian = vl_api_contiv_policy_dump_t_endian,
+   .format_fn = vl_api_contiv_policy_dump_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_policy_dump_t_tojson,
+   .fromjson = vl_api_contiv_policy_dump_t_fromjson,
+   .calc_size = vl_api_contiv_policy_dump_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_POLICY_DETAILS + msg_id_base,
+  .name = "contiv_policy_details",
+  .handler = 0,
+  .endian = vl_api_contiv_policy_details_t_endian,
+  .format_fn = vl_api_contiv_policy_details_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_policy_details_t_tojson,
+  .fromjson = vl_api_contiv_policy_details_t_fromjson,
+  .calc_size = vl_api_contiv_policy_details_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_ENDPOINT_POLICY_SET + msg_id_base,
+   .name = "contiv_endpoint_policy_set",
+   .handler = vl_api_contiv_endpoint_policy_set_t_handler,
+   .endian = vl_api_contiv_endpoint_policy_set_t_endian,
+   .format_fn = vl_api_contiv_endpoint_policy_set_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_endpoint_policy_set_t_tojson,
+   .fromjson = vl_api_contiv_endpoint_policy_set_t_fromjson,
+   .calc_size = vl_api_contiv_endpoint_policy_set_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_ENDPOINT_POLICY_SET_REPLY + msg_id_base,
+  .name = "contiv_endpoint_policy_set_reply",
+  .handler = 0,
+  .endian = vl_api_contiv_endpoint_policy_set_reply_t_endian,
+  .format_fn = vl_api_contiv_endpoint_policy_set_reply_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_endpoint_policy_set_reply_t_tojson,
+  .fromjson = vl_api_contiv_endpoint_policy_set_reply_t_fromjson,
+  .calc_size = vl_api_contiv_endpoint_policy_set_reply_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_ENDPOINT_POLICY_DEL + msg_id_base,
+   .name = "contiv_endpoint_policy_del",
+   .handler = vl_api_contiv_endpoint_policy_del_t_handler,
+   .endian = vl_api_contiv_endpoint_policy_del_t_endian,
+   .format_fn = vl_api_contiv_endpoint_policy_del_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_endpoint_policy_del_t_tojson,
+   .fromjson = vl_api_contiv_endpoint_policy_del_t_fromjson,
+   .calc_size = vl_api_contiv_endpoint_policy_del_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_ENDPOINT_POLICY_DEL_REPLY + msg_id_base,
+  .name = "contiv_endpoint_policy_del_reply",
+  .handler = 0,
+  .endian = vl_api_contiv_endpoint_policy_del_reply_t_endian,
+  .format_fn = vl_api_contiv_endpoint_policy_del_reply_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_endpoint_policy_del_reply_t_tojson,
+  .fromjson = vl_api_contiv_endpoint_policy_del_reply_t_fromjson,
+  .calc_size = vl_api_contiv_endpoint_policy_del_reply_t_calc_size,
+  .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_ENDPOINT_POLICY_DUMP + msg_id_base,
+   .name = "contiv_endpoint_policy_dump",
+   .handler = vl_api_contiv_endpoint_policy_dump_t_handler,
+   .endian = vl_api_contiv_endpoint_policy_dump_t_endian,
+   .format_fn = vl_api_contiv_endpoint_policy_dump_t_format,
+   .traced = 1,
+   .replay = 1,
+   .tojson = vl_api_contiv_endpoint_policy_dump_t_tojson,
+   .fromjson = vl_api_contiv_endpoint_policy_dump_t_fromjson,
+   .calc_size = vl_api_contiv_endpoint_policy_dump_t_calc_size,
+   .is_autoendian = 0};
+   vl_msg_api_config (&c);
+   c = (vl_msg_api_msg_config_t) {.id = VL_API_CONTIV_ENDPOINT_POLICY_DETAILS + msg_id_base,
+  .name = "contiv_endpoint_policy_details",
+  .handler = 0,
+  .endian = vl_api_contiv_endpoint_policy_details_t_endian,
+  .format_fn = vl_api_contiv_endpoint_policy_details_t_format,
+  .traced = 1,
+  .replay = 1,
+  .tojson = vl_api_contiv_endpoint_policy_details_t_tojson,
+  .fromjson = vl_api_contiv_endpoint_policy_details_t_fromjson,
+  .calc_size = vl_api_contiv_endpoint_policy_details_t_calc_size,
   .is_autoendian = 0};
    vl_msg_api_config (&c);
    c = (vl_msg_api_msg_config_t)  {.id = VL_API_CONTIV_CONNECTION_DEL + msg_id_base,

@@ -1,5 +1,5 @@
 /*
- * VLIB API definitions 2026-11-22 07:16:52
+ * VLIB API definitions 2026-11-22 10:45:21
  * Input file: contiv.api
  * Automatically generated: please edit the input file NOT this file!
  */
@@ -72,6 +72,29 @@ vl_msg_id(VL_API_CONTIV_RANGE_ADD_DEL, vl_api_contiv_range_add_del_t_handler)
 vl_msg_id(VL_API_CONTIV_RANGE_ADD_DEL_REPLY, vl_api_contiv_range_add_del_reply_t_handler)
 vl_msg_id(VL_API_CONTIV_RANGE_DUMP, vl_api_contiv_range_dump_t_handler)
 vl_msg_id(VL_API_CONTIV_RANGE_DETAILS, vl_api_contiv_range_details_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_ADD_DEL, vl_api_contiv_set_add_del_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_ADD_DEL_REPLY, vl_api_contiv_set_add_del_reply_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_DUMP, vl_api_contiv_set_dump_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_DETAILS, vl_api_contiv_set_details_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_MEMBER_ADD_DEL, vl_api_contiv_set_member_add_del_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_MEMBER_ADD_DEL_REPLY, vl_api_contiv_set_member_add_del_reply_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_MEMBER_DUMP, vl_api_contiv_set_member_dump_t_handler)
+vl_msg_id(VL_API_CONTIV_SET_MEMBER_DETAILS, vl_api_contiv_set_member_details_t_handler)
+vl_msg_id(VL_API_CONTIV_POLICY_SET, vl_api_contiv_policy_set_t_handler)
+vl_msg_id(VL_API_CONTIV_POLICY_SET_REPLY, vl_api_contiv_policy_set_reply_t_handler)
+vl_msg_id(VL_API_CONTIV_POLICY_DEL, vl_api_contiv_policy_del_t_handler)
+vl_msg_id(VL_API_CONTIV_POLICY_DEL_REPLY, vl_api_contiv_policy_del_reply_t_handler)
+vl_msg_id(VL_API_CONTIV_POLICY_DUMP, vl_api_contiv_policy_dump_t_handler)
+vl_msg_id(VL_API_CONTIV_POLICY_DETAILS, vl_api_contiv_policy_details_t_handler)
+vl_msg_id(VL_API_CONTIV_ENDPOINT_POLICY_SET, vl_api_contiv_endpoint_policy_set_t_handler)
+vl_msg_id(VL_API_CONTIV_ENDPOINT_POLICY_SET_REPLY, vl_api_contiv_endpoint_policy_set_reply_t_handler)
+vl_msg_id(VL_API_CONTIV_ENDPOINT_POLICY_DEL, vl_api_contiv_endpoint_policy_del_t_handler)
+vl_msg_id(VL_API_CONTIV_ENDPOINT_POLICY_DEL_REPLY, vl_api_contiv_endpoint_policy_del_reply_t_handler)
+vl_msg_id(VL_API_CONTIV_ENDPOINT_POLICY_DUMP, vl_api_contiv_endpoint_policy_dump_t_handler)
+vl_msg_id(VL_API_CONTIV_ENDPOINT_POLICY_DETAILS, vl_api_contiv_endpoint_policy_details_t_handler)
+vl_msg_id(VL_API_CONTIV_DENIED_GET, vl_api_contiv_denied_get_t_handler)
+vl_msg_id(VL_API_CONTIV_DENIED_GET_REPLY, vl_api_contiv_denied_get_reply_t_handler)
+vl_msg_id(VL_API_CONTIV_DENIED_DETAILS, vl_api_contiv_denied_details_t_handler)
 vl_msg_id(VL_API_CONTIV_CONNECTION_GET, vl_api_contiv_connection_get_t_handler)
 vl_msg_id(VL_API_CONTIV_CONNECTION_GET_REPLY, vl_api_contiv_connection_get_reply_t_handler)
 vl_msg_id(VL_API_CONTIV_CONNECTION_DETAILS, vl_api_contiv_connection_details_t_handler)
@@ -119,6 +142,29 @@ vl_msg_name(vl_api_contiv_range_add_del_t, 1)
 vl_msg_name(vl_api_contiv_range_add_del_reply_t, 1)
 vl_msg_name(vl_api_contiv_range_dump_t, 1)
 vl_msg_name(vl_api_contiv_range_details_t, 1)
+vl_msg_name(vl_api_contiv_set_add_del_t, 1)
+vl_msg_name(vl_api_contiv_set_add_del_reply_t, 1)
+vl_msg_name(vl_api_contiv_set_dump_t, 1)
+vl_msg_name(vl_api_contiv_set_details_t, 1)
+vl_msg_name(vl_api_contiv_set_member_add_del_t, 1)
+vl_msg_name(vl_api_contiv_set_member_add_del_reply_t, 1)
+vl_msg_name(vl_api_contiv_set_member_dump_t, 1)
+vl_msg_name(vl_api_contiv_set_member_details_t, 1)
+vl_msg_name(vl_api_contiv_policy_set_t, 1)
+vl_msg_name(vl_api_contiv_policy_set_reply_t, 1)
+vl_msg_name(vl_api_contiv_policy_del_t, 1)
+vl_msg_name(vl_api_contiv_policy_del_reply_t, 1)
+vl_msg_name(vl_api_contiv_policy_dump_t, 1)
+vl_msg_name(vl_api_contiv_policy_details_t, 1)
+vl_msg_name(vl_api_contiv_endpoint_policy_set_t, 1)
+vl_msg_name(vl_api_contiv_endpoint_policy_set_reply_t, 1)
+vl_msg_name(vl_api_contiv_endpoint_policy_del_t, 1)
+vl_msg_name(vl_api_contiv_endpoint_policy_del_reply_t, 1)
+vl_msg_name(vl_api_contiv_endpoint_policy_dump_t, 1)
+vl_msg_name(vl_api_contiv_endpoint_policy_details_t, 1)
+vl_msg_name(vl_api_contiv_denied_get_t, 1)
+vl_msg_name(vl_api_contiv_denied_get_reply_t, 1)
+vl_msg_name(vl_api_contiv_denied_details_t, 1)
 vl_msg_name(vl_api_contiv_connection_get_t, 1)
 vl_msg_name(vl_api_contiv_connection_get_reply_t, 1)
 vl_msg_name(vl_api_contiv_connection_details_t, 1)
@@ -167,13 +213,36 @@ _(VL_API_CONTIV_RANGE_ADD_DEL, contiv_range_add_del, 05fb8a0f) \
 _(VL_API_CONTIV_RANGE_ADD_DEL_REPLY, contiv_range_add_del_reply, e8d4e804) \
 _(VL_API_CONTIV_RANGE_DUMP, contiv_range_dump, 51077d14) \
 _(VL_API_CONTIV_RANGE_DETAILS, contiv_range_details, c17f168e) \
+_(VL_API_CONTIV_SET_ADD_DEL, contiv_set_add_del, dfa0a1e3) \
+_(VL_API_CONTIV_SET_ADD_DEL_REPLY, contiv_set_add_del_reply, e8d4e804) \
+_(VL_API_CONTIV_SET_DUMP, contiv_set_dump, 51077d14) \
+_(VL_API_CONTIV_SET_DETAILS, contiv_set_details, bf13b5f0) \
+_(VL_API_CONTIV_SET_MEMBER_ADD_DEL, contiv_set_member_add_del, d5d8bcd3) \
+_(VL_API_CONTIV_SET_MEMBER_ADD_DEL_REPLY, contiv_set_member_add_del_reply, e8d4e804) \
+_(VL_API_CONTIV_SET_MEMBER_DUMP, contiv_set_member_dump, 05e92ef6) \
+_(VL_API_CONTIV_SET_MEMBER_DETAILS, contiv_set_member_details, f985c5dc) \
+_(VL_API_CONTIV_POLICY_SET, contiv_policy_set, b8a05e6e) \
+_(VL_API_CONTIV_POLICY_SET_REPLY, contiv_policy_set_reply, e8d4e804) \
+_(VL_API_CONTIV_POLICY_DEL, contiv_policy_del, 46d861e0) \
+_(VL_API_CONTIV_POLICY_DEL_REPLY, contiv_policy_del_reply, e8d4e804) \
+_(VL_API_CONTIV_POLICY_DUMP, contiv_policy_dump, 51077d14) \
+_(VL_API_CONTIV_POLICY_DETAILS, contiv_policy_details, b0083e23) \
+_(VL_API_CONTIV_ENDPOINT_POLICY_SET, contiv_endpoint_policy_set, 7583819a) \
+_(VL_API_CONTIV_ENDPOINT_POLICY_SET_REPLY, contiv_endpoint_policy_set_reply, e8d4e804) \
+_(VL_API_CONTIV_ENDPOINT_POLICY_DEL, contiv_endpoint_policy_del, f9e6675e) \
+_(VL_API_CONTIV_ENDPOINT_POLICY_DEL_REPLY, contiv_endpoint_policy_del_reply, e8d4e804) \
+_(VL_API_CONTIV_ENDPOINT_POLICY_DUMP, contiv_endpoint_policy_dump, 51077d14) \
+_(VL_API_CONTIV_ENDPOINT_POLICY_DETAILS, contiv_endpoint_policy_details, c91e5e3b) \
+_(VL_API_CONTIV_DENIED_GET, contiv_denied_get, 22e06b2b) \
+_(VL_API_CONTIV_DENIED_GET_REPLY, contiv_denied_get_reply, e8d4e804) \
+_(VL_API_CONTIV_DENIED_DETAILS, contiv_denied_details, 84c792f6) \
 _(VL_API_CONTIV_CONNECTION_GET, contiv_connection_get, 1bb618f5) \
 _(VL_API_CONTIV_CONNECTION_GET_REPLY, contiv_connection_get_reply, 7d69eb42) \
-_(VL_API_CONTIV_CONNECTION_DETAILS, contiv_connection_details, df7e1bb1) \
+_(VL_API_CONTIV_CONNECTION_DETAILS, contiv_connection_details, c0267deb) \
 _(VL_API_CONTIV_CONNECTION_DEL, contiv_connection_del, e7e15dcb) \
 _(VL_API_CONTIV_CONNECTION_DEL_REPLY, contiv_connection_del_reply, e8d4e804) \
 _(VL_API_CONTIV_STATS_GET, contiv_stats_get, 51077d14) \
-_(VL_API_CONTIV_STATS_GET_REPLY, contiv_stats_get_reply, 01bd7fa0) 
+_(VL_API_CONTIV_STATS_GET_REPLY, contiv_stats_get_reply, 23554f02) 
 #endif
 /****** Typedefs ******/
 
@@ -284,6 +353,124 @@ static inline u8 *format_vl_api_contiv_target_t (u8 *s, va_list * args)
     s = format(s, "\n%Uaction: %U", format_white_space, indent, format_vl_api_contiv_action_t, &a->action, indent);
     s = format(s, "\n%Uflags: %U", format_white_space, indent, format_vl_api_contiv_target_flags_t, &a->flags, indent);
     s = format(s, "\n%Uservice_id: %llu", format_white_space, indent, a->service_id);
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_rule_action_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_rule_action_t *a = va_arg (*args, vl_api_contiv_rule_action_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    switch(*a) {
+    case 1:
+        return format(s, "CONTIV_RULE_API_ALLOW");
+    case 2:
+        return format(s, "CONTIV_RULE_API_DENY");
+    case 3:
+        return format(s, "CONTIV_RULE_API_PASS");
+    }
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_set_kind_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_set_kind_t *a = va_arg (*args, vl_api_contiv_set_kind_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    switch(*a) {
+    case 1:
+        return format(s, "CONTIV_SET_API_NETWORKS");
+    case 2:
+        return format(s, "CONTIV_SET_API_PORTS");
+    }
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_side_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_side_t *a = va_arg (*args, vl_api_contiv_side_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    switch(*a) {
+    case 0:
+        return format(s, "CONTIV_SIDE_API_INGRESS");
+    case 1:
+        return format(s, "CONTIV_SIDE_API_EGRESS");
+    }
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_rule_flags_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_rule_flags_t *a = va_arg (*args, vl_api_contiv_rule_flags_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    switch(*a) {
+    case 1:
+        return format(s, "CONTIV_RULE_API_ICMP_TYPE");
+    case 2:
+        return format(s, "CONTIV_RULE_API_ICMP_CODE");
+    }
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_port_range_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_port_range_t *a = va_arg (*args, vl_api_contiv_port_range_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    s = format(s, "\n%Ufirst: %u", format_white_space, indent, a->first);
+    s = format(s, "\n%Ulast: %u", format_white_space, indent, a->last);
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_rule_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_rule_t *a = va_arg (*args, vl_api_contiv_rule_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    s = format(s, "\n%Uaction: %U", format_white_space, indent, format_vl_api_contiv_rule_action_t, &a->action, indent);
+    s = format(s, "\n%Ufamily: %u", format_white_space, indent, a->family);
+    s = format(s, "\n%Uprotocol: %u", format_white_space, indent, a->protocol);
+    s = format(s, "\n%Uflags: %U", format_white_space, indent, format_vl_api_contiv_rule_flags_t, &a->flags, indent);
+    s = format(s, "\n%Uicmp_type: %u", format_white_space, indent, a->icmp_type);
+    s = format(s, "\n%Uicmp_code: %u", format_white_space, indent, a->icmp_code);
+    s = format(s, "\n%Usource: %llu", format_white_space, indent, a->source);
+    s = format(s, "\n%Udestination: %llu", format_white_space, indent, a->destination);
+    s = format(s, "\n%Uport_set: %llu", format_white_space, indent, a->port_set);
+    s = format(s, "\n%Un_ports: %u", format_white_space, indent, a->n_ports);
+    for (i = 0; i < 8; i++) {
+        s = format(s, "\n%Uports: %U",
+                   format_white_space, indent, format_vl_api_contiv_port_range_t, &a->ports[i], indent);
+    }
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_counted_rule_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_counted_rule_t *a = va_arg (*args, vl_api_contiv_counted_rule_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    s = format(s, "\n%Urule: %U", format_white_space, indent, format_vl_api_contiv_rule_t, &a->rule, indent);
+    s = format(s, "\n%Umatched: %llu", format_white_space, indent, a->matched);
+    return s;
+}
+
+static inline u8 *format_vl_api_contiv_tier_item_t (u8 *s, va_list * args)
+{
+    vl_api_contiv_tier_item_t *a = va_arg (*args, vl_api_contiv_tier_item_t *);
+    u32 indent __attribute__((unused)) = va_arg (*args, u32);
+    int i __attribute__((unused));
+    indent += 2;
+    s = format(s, "\n%Upolicy_id: %llu", format_white_space, indent, a->policy_id);
+    s = format(s, "\n%Uaction: %U", format_white_space, indent, format_vl_api_contiv_rule_action_t, &a->action, indent);
     return s;
 }
 
@@ -791,6 +978,316 @@ static inline u8 *vl_api_contiv_range_details_t_format (u8 *s,  va_list *args)
     return s;
 }
 
+static inline u8 *vl_api_contiv_set_add_del_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_add_del_t *a = va_arg (*args, vl_api_contiv_set_add_del_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_add_del_t: */
+    s = format(s, "vl_api_contiv_set_add_del_t:");
+    s = format(s, "\n%Uis_add: %u", format_white_space, indent, a->is_add);
+    s = format(s, "\n%Uid: %llu", format_white_space, indent, a->id);
+    s = format(s, "\n%Uname: %s", format_white_space, indent, a->name);
+    s = format(s, "\n%Ukind: %U", format_white_space, indent, format_vl_api_contiv_set_kind_t, &a->kind, indent);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_set_add_del_reply_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_add_del_reply_t *a = va_arg (*args, vl_api_contiv_set_add_del_reply_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_add_del_reply_t: */
+    s = format(s, "vl_api_contiv_set_add_del_reply_t:");
+    s = format(s, "\n%Uretval: %ld", format_white_space, indent, a->retval);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_set_dump_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_dump_t *a = va_arg (*args, vl_api_contiv_set_dump_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_dump_t: */
+    s = format(s, "vl_api_contiv_set_dump_t:");
+    return s;
+}
+
+static inline u8 *vl_api_contiv_set_details_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_details_t *a = va_arg (*args, vl_api_contiv_set_details_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_details_t: */
+    s = format(s, "vl_api_contiv_set_details_t:");
+    s = format(s, "\n%Uid: %llu", format_white_space, indent, a->id);
+    s = format(s, "\n%Uname: %s", format_white_space, indent, a->name);
+    s = format(s, "\n%Ukind: %U", format_white_space, indent, format_vl_api_contiv_set_kind_t, &a->kind, indent);
+    s = format(s, "\n%Un_members: %u", format_white_space, indent, a->n_members);
+    s = format(s, "\n%Uoverfull: %u", format_white_space, indent, a->overfull);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_set_member_add_del_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_member_add_del_t *a = va_arg (*args, vl_api_contiv_set_member_add_del_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_member_add_del_t: */
+    s = format(s, "vl_api_contiv_set_member_add_del_t:");
+    s = format(s, "\n%Uis_add: %u", format_white_space, indent, a->is_add);
+    s = format(s, "\n%Uset_id: %llu", format_white_space, indent, a->set_id);
+    s = format(s, "\n%Uprefix: %U", format_white_space, indent, format_vl_api_prefix_t, &a->prefix, indent);
+    s = format(s, "\n%Uprotocol: %u", format_white_space, indent, a->protocol);
+    s = format(s, "\n%Uport: %u", format_white_space, indent, a->port);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_set_member_add_del_reply_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_member_add_del_reply_t *a = va_arg (*args, vl_api_contiv_set_member_add_del_reply_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_member_add_del_reply_t: */
+    s = format(s, "vl_api_contiv_set_member_add_del_reply_t:");
+    s = format(s, "\n%Uretval: %ld", format_white_space, indent, a->retval);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_set_member_dump_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_member_dump_t *a = va_arg (*args, vl_api_contiv_set_member_dump_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_member_dump_t: */
+    s = format(s, "vl_api_contiv_set_member_dump_t:");
+    s = format(s, "\n%Uset_id: %llu", format_white_space, indent, a->set_id);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_set_member_details_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_set_member_details_t *a = va_arg (*args, vl_api_contiv_set_member_details_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_set_member_details_t: */
+    s = format(s, "vl_api_contiv_set_member_details_t:");
+    s = format(s, "\n%Uset_id: %llu", format_white_space, indent, a->set_id);
+    s = format(s, "\n%Uprefix: %U", format_white_space, indent, format_vl_api_prefix_t, &a->prefix, indent);
+    s = format(s, "\n%Uprotocol: %u", format_white_space, indent, a->protocol);
+    s = format(s, "\n%Uport: %u", format_white_space, indent, a->port);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_policy_set_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_policy_set_t *a = va_arg (*args, vl_api_contiv_policy_set_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_policy_set_t: */
+    s = format(s, "vl_api_contiv_policy_set_t:");
+    s = format(s, "\n%Uid: %llu", format_white_space, indent, a->id);
+    s = format(s, "\n%Uname: %s", format_white_space, indent, a->name);
+    s = format(s, "\n%Un_ingress: %u", format_white_space, indent, a->n_ingress);
+    s = format(s, "\n%Un_rules: %u", format_white_space, indent, a->n_rules);
+    for (i = 0; i < a->n_rules; i++) {
+        s = format(s, "\n%Urules: %U",
+                   format_white_space, indent, format_vl_api_contiv_rule_t, &a->rules[i], indent);
+    }
+    return s;
+}
+
+static inline u8 *vl_api_contiv_policy_set_reply_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_policy_set_reply_t *a = va_arg (*args, vl_api_contiv_policy_set_reply_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_policy_set_reply_t: */
+    s = format(s, "vl_api_contiv_policy_set_reply_t:");
+    s = format(s, "\n%Uretval: %ld", format_white_space, indent, a->retval);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_policy_del_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_policy_del_t *a = va_arg (*args, vl_api_contiv_policy_del_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_policy_del_t: */
+    s = format(s, "vl_api_contiv_policy_del_t:");
+    s = format(s, "\n%Uid: %llu", format_white_space, indent, a->id);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_policy_del_reply_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_policy_del_reply_t *a = va_arg (*args, vl_api_contiv_policy_del_reply_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_policy_del_reply_t: */
+    s = format(s, "vl_api_contiv_policy_del_reply_t:");
+    s = format(s, "\n%Uretval: %ld", format_white_space, indent, a->retval);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_policy_dump_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_policy_dump_t *a = va_arg (*args, vl_api_contiv_policy_dump_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_policy_dump_t: */
+    s = format(s, "vl_api_contiv_policy_dump_t:");
+    return s;
+}
+
+static inline u8 *vl_api_contiv_policy_details_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_policy_details_t *a = va_arg (*args, vl_api_contiv_policy_details_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_policy_details_t: */
+    s = format(s, "vl_api_contiv_policy_details_t:");
+    s = format(s, "\n%Uid: %llu", format_white_space, indent, a->id);
+    s = format(s, "\n%Uname: %s", format_white_space, indent, a->name);
+    s = format(s, "\n%Un_ingress: %u", format_white_space, indent, a->n_ingress);
+    s = format(s, "\n%Un_rules: %u", format_white_space, indent, a->n_rules);
+    for (i = 0; i < a->n_rules; i++) {
+        s = format(s, "\n%Urules: %U",
+                   format_white_space, indent, format_vl_api_contiv_counted_rule_t, &a->rules[i], indent);
+    }
+    return s;
+}
+
+static inline u8 *vl_api_contiv_endpoint_policy_set_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_endpoint_policy_set_t *a = va_arg (*args, vl_api_contiv_endpoint_policy_set_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_endpoint_policy_set_t: */
+    s = format(s, "vl_api_contiv_endpoint_policy_set_t:");
+    s = format(s, "\n%Usw_if_index: %U", format_white_space, indent, format_vl_api_interface_index_t, &a->sw_if_index, indent);
+    s = format(s, "\n%Uname: %s", format_white_space, indent, a->name);
+    s = format(s, "\n%Uingress: %U", format_white_space, indent, format_vl_api_contiv_rule_action_t, &a->ingress, indent);
+    s = format(s, "\n%Uegress: %U", format_white_space, indent, format_vl_api_contiv_rule_action_t, &a->egress, indent);
+    s = format(s, "\n%Un_ingress: %u", format_white_space, indent, a->n_ingress);
+    s = format(s, "\n%Un_items: %u", format_white_space, indent, a->n_items);
+    for (i = 0; i < a->n_items; i++) {
+        s = format(s, "\n%Uitems: %U",
+                   format_white_space, indent, format_vl_api_contiv_tier_item_t, &a->items[i], indent);
+    }
+    return s;
+}
+
+static inline u8 *vl_api_contiv_endpoint_policy_set_reply_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_endpoint_policy_set_reply_t *a = va_arg (*args, vl_api_contiv_endpoint_policy_set_reply_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_endpoint_policy_set_reply_t: */
+    s = format(s, "vl_api_contiv_endpoint_policy_set_reply_t:");
+    s = format(s, "\n%Uretval: %ld", format_white_space, indent, a->retval);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_endpoint_policy_del_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_endpoint_policy_del_t *a = va_arg (*args, vl_api_contiv_endpoint_policy_del_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_endpoint_policy_del_t: */
+    s = format(s, "vl_api_contiv_endpoint_policy_del_t:");
+    s = format(s, "\n%Usw_if_index: %U", format_white_space, indent, format_vl_api_interface_index_t, &a->sw_if_index, indent);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_endpoint_policy_del_reply_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_endpoint_policy_del_reply_t *a = va_arg (*args, vl_api_contiv_endpoint_policy_del_reply_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_endpoint_policy_del_reply_t: */
+    s = format(s, "vl_api_contiv_endpoint_policy_del_reply_t:");
+    s = format(s, "\n%Uretval: %ld", format_white_space, indent, a->retval);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_endpoint_policy_dump_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_endpoint_policy_dump_t *a = va_arg (*args, vl_api_contiv_endpoint_policy_dump_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_endpoint_policy_dump_t: */
+    s = format(s, "vl_api_contiv_endpoint_policy_dump_t:");
+    return s;
+}
+
+static inline u8 *vl_api_contiv_endpoint_policy_details_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_endpoint_policy_details_t *a = va_arg (*args, vl_api_contiv_endpoint_policy_details_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_endpoint_policy_details_t: */
+    s = format(s, "vl_api_contiv_endpoint_policy_details_t:");
+    s = format(s, "\n%Usw_if_index: %U", format_white_space, indent, format_vl_api_interface_index_t, &a->sw_if_index, indent);
+    s = format(s, "\n%Uname: %s", format_white_space, indent, a->name);
+    s = format(s, "\n%Uingress: %U", format_white_space, indent, format_vl_api_contiv_rule_action_t, &a->ingress, indent);
+    s = format(s, "\n%Uegress: %U", format_white_space, indent, format_vl_api_contiv_rule_action_t, &a->egress, indent);
+    s = format(s, "\n%Udenied_ingress: %llu", format_white_space, indent, a->denied_ingress);
+    s = format(s, "\n%Udenied_egress: %llu", format_white_space, indent, a->denied_egress);
+    s = format(s, "\n%Un_ingress: %u", format_white_space, indent, a->n_ingress);
+    s = format(s, "\n%Un_items: %u", format_white_space, indent, a->n_items);
+    for (i = 0; i < a->n_items; i++) {
+        s = format(s, "\n%Uitems: %U",
+                   format_white_space, indent, format_vl_api_contiv_tier_item_t, &a->items[i], indent);
+    }
+    return s;
+}
+
+static inline u8 *vl_api_contiv_denied_get_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_denied_get_t *a = va_arg (*args, vl_api_contiv_denied_get_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_denied_get_t: */
+    s = format(s, "vl_api_contiv_denied_get_t:");
+    s = format(s, "\n%Uafter: %llu", format_white_space, indent, a->after);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_denied_get_reply_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_denied_get_reply_t *a = va_arg (*args, vl_api_contiv_denied_get_reply_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_denied_get_reply_t: */
+    s = format(s, "vl_api_contiv_denied_get_reply_t:");
+    s = format(s, "\n%Uretval: %ld", format_white_space, indent, a->retval);
+    return s;
+}
+
+static inline u8 *vl_api_contiv_denied_details_t_format (u8 *s,  va_list *args)
+{
+    __attribute__((unused)) vl_api_contiv_denied_details_t *a = va_arg (*args, vl_api_contiv_denied_details_t *);
+    u32 indent __attribute__((unused)) = 2;
+    int i __attribute__((unused));
+    /* Message definition: vl_api_contiv_denied_details_t: */
+    s = format(s, "vl_api_contiv_denied_details_t:");
+    s = format(s, "\n%Usequence: %llu", format_white_space, indent, a->sequence);
+    s = format(s, "\n%Uage: %u", format_white_space, indent, a->age);
+    s = format(s, "\n%Usw_if_index: %U", format_white_space, indent, format_vl_api_interface_index_t, &a->sw_if_index, indent);
+    s = format(s, "\n%Uside: %U", format_white_space, indent, format_vl_api_contiv_side_t, &a->side, indent);
+    s = format(s, "\n%Uprotocol: %u", format_white_space, indent, a->protocol);
+    s = format(s, "\n%Uicmp_type: %u", format_white_space, indent, a->icmp_type);
+    s = format(s, "\n%Uicmp_code: %u", format_white_space, indent, a->icmp_code);
+    s = format(s, "\n%Usource: %U", format_white_space, indent, format_vl_api_address_t, &a->source, indent);
+    s = format(s, "\n%Udestination: %U", format_white_space, indent, format_vl_api_address_t, &a->destination, indent);
+    s = format(s, "\n%Usource_port: %u", format_white_space, indent, a->source_port);
+    s = format(s, "\n%Udestination_port: %u", format_white_space, indent, a->destination_port);
+    s = format(s, "\n%Upolicy_id: %llu", format_white_space, indent, a->policy_id);
+    s = format(s, "\n%Urule: %u", format_white_space, indent, a->rule);
+    return s;
+}
+
 static inline u8 *vl_api_contiv_connection_get_t_format (u8 *s,  va_list *args)
 {
     __attribute__((unused)) vl_api_contiv_connection_get_t *a = va_arg (*args, vl_api_contiv_connection_get_t *);
@@ -836,6 +1333,7 @@ static inline u8 *vl_api_contiv_connection_details_t_format (u8 *s,  va_list *ar
     s = format(s, "\n%Ustate: %u", format_white_space, indent, a->state);
     s = format(s, "\n%Uidle: %u", format_white_space, indent, a->idle);
     s = format(s, "\n%Uexpires: %u", format_white_space, indent, a->expires);
+    s = format(s, "\n%Udenied: %u", format_white_space, indent, a->denied);
     return s;
 }
 
@@ -892,6 +1390,7 @@ static inline u8 *vl_api_contiv_stats_get_reply_t_format (u8 *s,  va_list *args)
     s = format(s, "\n%Urefused_port: %llu", format_white_space, indent, a->refused_port);
     s = format(s, "\n%Uspoofed: %llu", format_white_space, indent, a->spoofed);
     s = format(s, "\n%Utunnel: %llu", format_white_space, indent, a->tunnel);
+    s = format(s, "\n%Udenied: %llu", format_white_space, indent, a->denied);
     return s;
 }
 
@@ -956,6 +1455,69 @@ static inline void vl_api_contiv_target_t_endian (vl_api_contiv_target_t *a, boo
     vl_api_contiv_action_t_endian(&a->action, to_net);
     vl_api_contiv_target_flags_t_endian(&a->flags, to_net);
     a->service_id = clib_net_to_host_u64(a->service_id);
+}
+
+static inline void vl_api_contiv_rule_action_t_endian (vl_api_contiv_rule_action_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    /* a->contiv_rule_action = a->contiv_rule_action (no-op) */
+}
+
+static inline void vl_api_contiv_set_kind_t_endian (vl_api_contiv_set_kind_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    /* a->contiv_set_kind = a->contiv_set_kind (no-op) */
+}
+
+static inline void vl_api_contiv_side_t_endian (vl_api_contiv_side_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    /* a->contiv_side = a->contiv_side (no-op) */
+}
+
+static inline void vl_api_contiv_rule_flags_t_endian (vl_api_contiv_rule_flags_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    /* a->contiv_rule_flags = a->contiv_rule_flags (no-op) */
+}
+
+static inline void vl_api_contiv_port_range_t_endian (vl_api_contiv_port_range_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->first = clib_net_to_host_u16(a->first);
+    a->last = clib_net_to_host_u16(a->last);
+}
+
+static inline void vl_api_contiv_rule_t_endian (vl_api_contiv_rule_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    vl_api_contiv_rule_action_t_endian(&a->action, to_net);
+    /* a->family = a->family (no-op) */
+    /* a->protocol = a->protocol (no-op) */
+    vl_api_contiv_rule_flags_t_endian(&a->flags, to_net);
+    /* a->icmp_type = a->icmp_type (no-op) */
+    /* a->icmp_code = a->icmp_code (no-op) */
+    a->source = clib_net_to_host_u64(a->source);
+    a->destination = clib_net_to_host_u64(a->destination);
+    a->port_set = clib_net_to_host_u64(a->port_set);
+    /* a->n_ports = a->n_ports (no-op) */
+    for (i = 0; i < 8; i++) {
+        vl_api_contiv_port_range_t_endian(&a->ports[i], to_net);
+    }
+}
+
+static inline void vl_api_contiv_counted_rule_t_endian (vl_api_contiv_counted_rule_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    vl_api_contiv_rule_t_endian(&a->rule, to_net);
+    a->matched = clib_net_to_host_u64(a->matched);
+}
+
+static inline void vl_api_contiv_tier_item_t_endian (vl_api_contiv_tier_item_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->policy_id = clib_net_to_host_u64(a->policy_id);
+    vl_api_contiv_rule_action_t_endian(&a->action, to_net);
 }
 
 static inline void vl_api_contiv_plugin_get_version_t_endian (vl_api_contiv_plugin_get_version_t *a, bool to_net)
@@ -1353,6 +1915,258 @@ static inline void vl_api_contiv_range_details_t_endian (vl_api_contiv_range_det
     vl_api_prefix_t_endian(&a->prefix, to_net);
 }
 
+static inline void vl_api_contiv_set_add_del_t_endian (vl_api_contiv_set_add_del_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    /* a->is_add = a->is_add (no-op) */
+    a->id = clib_net_to_host_u64(a->id);
+    /* a->name = a->name (no-op) */
+    vl_api_contiv_set_kind_t_endian(&a->kind, to_net);
+}
+
+static inline void vl_api_contiv_set_add_del_reply_t_endian (vl_api_contiv_set_add_del_reply_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->retval = clib_net_to_host_i32(a->retval);
+}
+
+static inline void vl_api_contiv_set_dump_t_endian (vl_api_contiv_set_dump_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+}
+
+static inline void vl_api_contiv_set_details_t_endian (vl_api_contiv_set_details_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->id = clib_net_to_host_u64(a->id);
+    /* a->name = a->name (no-op) */
+    vl_api_contiv_set_kind_t_endian(&a->kind, to_net);
+    a->n_members = clib_net_to_host_u32(a->n_members);
+    /* a->overfull = a->overfull (no-op) */
+}
+
+static inline void vl_api_contiv_set_member_add_del_t_endian (vl_api_contiv_set_member_add_del_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    /* a->is_add = a->is_add (no-op) */
+    a->set_id = clib_net_to_host_u64(a->set_id);
+    vl_api_prefix_t_endian(&a->prefix, to_net);
+    /* a->protocol = a->protocol (no-op) */
+    a->port = clib_net_to_host_u16(a->port);
+}
+
+static inline void vl_api_contiv_set_member_add_del_reply_t_endian (vl_api_contiv_set_member_add_del_reply_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->retval = clib_net_to_host_i32(a->retval);
+}
+
+static inline void vl_api_contiv_set_member_dump_t_endian (vl_api_contiv_set_member_dump_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    a->set_id = clib_net_to_host_u64(a->set_id);
+}
+
+static inline void vl_api_contiv_set_member_details_t_endian (vl_api_contiv_set_member_details_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->set_id = clib_net_to_host_u64(a->set_id);
+    vl_api_prefix_t_endian(&a->prefix, to_net);
+    /* a->protocol = a->protocol (no-op) */
+    a->port = clib_net_to_host_u16(a->port);
+}
+
+static inline void vl_api_contiv_policy_set_t_endian (vl_api_contiv_policy_set_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    a->id = clib_net_to_host_u64(a->id);
+    /* a->name = a->name (no-op) */
+    a->n_ingress = clib_net_to_host_u32(a->n_ingress);
+    a->n_rules = clib_net_to_host_u32(a->n_rules);
+    u32 count = to_net ? clib_net_to_host_u32(a->n_rules) : a->n_rules;
+    for (i = 0; i < count; i++) {
+        vl_api_contiv_rule_t_endian(&a->rules[i], to_net);
+    }
+}
+
+static inline void vl_api_contiv_policy_set_reply_t_endian (vl_api_contiv_policy_set_reply_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->retval = clib_net_to_host_i32(a->retval);
+}
+
+static inline void vl_api_contiv_policy_del_t_endian (vl_api_contiv_policy_del_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    a->id = clib_net_to_host_u64(a->id);
+}
+
+static inline void vl_api_contiv_policy_del_reply_t_endian (vl_api_contiv_policy_del_reply_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->retval = clib_net_to_host_i32(a->retval);
+}
+
+static inline void vl_api_contiv_policy_dump_t_endian (vl_api_contiv_policy_dump_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+}
+
+static inline void vl_api_contiv_policy_details_t_endian (vl_api_contiv_policy_details_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->id = clib_net_to_host_u64(a->id);
+    /* a->name = a->name (no-op) */
+    a->n_ingress = clib_net_to_host_u32(a->n_ingress);
+    a->n_rules = clib_net_to_host_u32(a->n_rules);
+    u32 count = to_net ? clib_net_to_host_u32(a->n_rules) : a->n_rules;
+    for (i = 0; i < count; i++) {
+        vl_api_contiv_counted_rule_t_endian(&a->rules[i], to_net);
+    }
+}
+
+static inline void vl_api_contiv_endpoint_policy_set_t_endian (vl_api_contiv_endpoint_policy_set_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    vl_api_interface_index_t_endian(&a->sw_if_index, to_net);
+    /* a->name = a->name (no-op) */
+    vl_api_contiv_rule_action_t_endian(&a->ingress, to_net);
+    vl_api_contiv_rule_action_t_endian(&a->egress, to_net);
+    a->n_ingress = clib_net_to_host_u32(a->n_ingress);
+    a->n_items = clib_net_to_host_u32(a->n_items);
+    u32 count = to_net ? clib_net_to_host_u32(a->n_items) : a->n_items;
+    for (i = 0; i < count; i++) {
+        vl_api_contiv_tier_item_t_endian(&a->items[i], to_net);
+    }
+}
+
+static inline void vl_api_contiv_endpoint_policy_set_reply_t_endian (vl_api_contiv_endpoint_policy_set_reply_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->retval = clib_net_to_host_i32(a->retval);
+}
+
+static inline void vl_api_contiv_endpoint_policy_del_t_endian (vl_api_contiv_endpoint_policy_del_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    vl_api_interface_index_t_endian(&a->sw_if_index, to_net);
+}
+
+static inline void vl_api_contiv_endpoint_policy_del_reply_t_endian (vl_api_contiv_endpoint_policy_del_reply_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->retval = clib_net_to_host_i32(a->retval);
+}
+
+static inline void vl_api_contiv_endpoint_policy_dump_t_endian (vl_api_contiv_endpoint_policy_dump_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+}
+
+static inline void vl_api_contiv_endpoint_policy_details_t_endian (vl_api_contiv_endpoint_policy_details_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    vl_api_interface_index_t_endian(&a->sw_if_index, to_net);
+    /* a->name = a->name (no-op) */
+    vl_api_contiv_rule_action_t_endian(&a->ingress, to_net);
+    vl_api_contiv_rule_action_t_endian(&a->egress, to_net);
+    a->denied_ingress = clib_net_to_host_u64(a->denied_ingress);
+    a->denied_egress = clib_net_to_host_u64(a->denied_egress);
+    a->n_ingress = clib_net_to_host_u32(a->n_ingress);
+    a->n_items = clib_net_to_host_u32(a->n_items);
+    u32 count = to_net ? clib_net_to_host_u32(a->n_items) : a->n_items;
+    for (i = 0; i < count; i++) {
+        vl_api_contiv_tier_item_t_endian(&a->items[i], to_net);
+    }
+}
+
+static inline void vl_api_contiv_denied_get_t_endian (vl_api_contiv_denied_get_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    /* a->client_index = a->client_index (no-op) */
+    a->context = clib_net_to_host_u32(a->context);
+    a->after = clib_net_to_host_u64(a->after);
+}
+
+static inline void vl_api_contiv_denied_get_reply_t_endian (vl_api_contiv_denied_get_reply_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->retval = clib_net_to_host_i32(a->retval);
+}
+
+static inline void vl_api_contiv_denied_details_t_endian (vl_api_contiv_denied_details_t *a, bool to_net)
+{
+    int i __attribute__((unused));
+    a->_vl_msg_id = clib_net_to_host_u16(a->_vl_msg_id);
+    a->context = clib_net_to_host_u32(a->context);
+    a->sequence = clib_net_to_host_u64(a->sequence);
+    a->age = clib_net_to_host_u32(a->age);
+    vl_api_interface_index_t_endian(&a->sw_if_index, to_net);
+    vl_api_contiv_side_t_endian(&a->side, to_net);
+    /* a->protocol = a->protocol (no-op) */
+    /* a->icmp_type = a->icmp_type (no-op) */
+    /* a->icmp_code = a->icmp_code (no-op) */
+    vl_api_address_t_endian(&a->source, to_net);
+    vl_api_address_t_endian(&a->destination, to_net);
+    a->source_port = clib_net_to_host_u16(a->source_port);
+    a->destination_port = clib_net_to_host_u16(a->destination_port);
+    a->policy_id = clib_net_to_host_u64(a->policy_id);
+    a->rule = clib_net_to_host_u32(a->rule);
+}
+
 static inline void vl_api_contiv_connection_get_t_endian (vl_api_contiv_connection_get_t *a, bool to_net)
 {
     int i __attribute__((unused));
@@ -1391,6 +2205,7 @@ static inline void vl_api_contiv_connection_details_t_endian (vl_api_contiv_conn
     /* a->state = a->state (no-op) */
     a->idle = clib_net_to_host_u32(a->idle);
     a->expires = clib_net_to_host_u32(a->expires);
+    /* a->denied = a->denied (no-op) */
 }
 
 static inline void vl_api_contiv_connection_del_t_endian (vl_api_contiv_connection_del_t *a, bool to_net)
@@ -1437,6 +2252,7 @@ static inline void vl_api_contiv_stats_get_reply_t_endian (vl_api_contiv_stats_g
     a->refused_port = clib_net_to_host_u64(a->refused_port);
     a->spoofed = clib_net_to_host_u64(a->spoofed);
     a->tunnel = clib_net_to_host_u64(a->tunnel);
+    a->denied = clib_net_to_host_u64(a->denied);
 }
 
 
@@ -1489,6 +2305,54 @@ static inline uword vl_api_contiv_target_flags_t_calc_size (vl_api_contiv_target
 static inline uword vl_api_contiv_target_t_calc_size (vl_api_contiv_target_t *a)
 {
       return sizeof(*a) - sizeof(a->action) + vl_api_contiv_action_t_calc_size(&a->action) - sizeof(a->flags) + vl_api_contiv_target_flags_t_calc_size(&a->flags);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_rule_action_t_calc_size (vl_api_contiv_rule_action_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_kind_t_calc_size (vl_api_contiv_set_kind_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_side_t_calc_size (vl_api_contiv_side_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_rule_flags_t_calc_size (vl_api_contiv_rule_flags_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_port_range_t_calc_size (vl_api_contiv_port_range_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_rule_t_calc_size (vl_api_contiv_rule_t *a)
+{
+      return sizeof(*a) - sizeof(a->action) + vl_api_contiv_rule_action_t_calc_size(&a->action) - sizeof(a->flags) + vl_api_contiv_rule_flags_t_calc_size(&a->flags);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_counted_rule_t_calc_size (vl_api_contiv_counted_rule_t *a)
+{
+      return sizeof(*a) - sizeof(a->rule) + vl_api_contiv_rule_t_calc_size(&a->rule);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_tier_item_t_calc_size (vl_api_contiv_tier_item_t *a)
+{
+      return sizeof(*a) - sizeof(a->action) + vl_api_contiv_rule_action_t_calc_size(&a->action);
 }
 
 /* calculate message size of message in network byte order */
@@ -1708,6 +2572,144 @@ static inline uword vl_api_contiv_range_details_t_calc_size (vl_api_contiv_range
 }
 
 /* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_add_del_t_calc_size (vl_api_contiv_set_add_del_t *a)
+{
+      return sizeof(*a) - sizeof(a->kind) + vl_api_contiv_set_kind_t_calc_size(&a->kind);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_add_del_reply_t_calc_size (vl_api_contiv_set_add_del_reply_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_dump_t_calc_size (vl_api_contiv_set_dump_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_details_t_calc_size (vl_api_contiv_set_details_t *a)
+{
+      return sizeof(*a) - sizeof(a->kind) + vl_api_contiv_set_kind_t_calc_size(&a->kind);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_member_add_del_t_calc_size (vl_api_contiv_set_member_add_del_t *a)
+{
+      return sizeof(*a) - sizeof(a->prefix) + vl_api_prefix_t_calc_size(&a->prefix);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_member_add_del_reply_t_calc_size (vl_api_contiv_set_member_add_del_reply_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_member_dump_t_calc_size (vl_api_contiv_set_member_dump_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_set_member_details_t_calc_size (vl_api_contiv_set_member_details_t *a)
+{
+      return sizeof(*a) - sizeof(a->prefix) + vl_api_prefix_t_calc_size(&a->prefix);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_policy_set_t_calc_size (vl_api_contiv_policy_set_t *a)
+{
+      return sizeof(*a) + clib_net_to_host_u32(a->n_rules) * sizeof(a->rules[0]);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_policy_set_reply_t_calc_size (vl_api_contiv_policy_set_reply_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_policy_del_t_calc_size (vl_api_contiv_policy_del_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_policy_del_reply_t_calc_size (vl_api_contiv_policy_del_reply_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_policy_dump_t_calc_size (vl_api_contiv_policy_dump_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_policy_details_t_calc_size (vl_api_contiv_policy_details_t *a)
+{
+      return sizeof(*a) + clib_net_to_host_u32(a->n_rules) * sizeof(a->rules[0]);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_endpoint_policy_set_t_calc_size (vl_api_contiv_endpoint_policy_set_t *a)
+{
+      return sizeof(*a) - sizeof(a->sw_if_index) + vl_api_interface_index_t_calc_size(&a->sw_if_index) - sizeof(a->ingress) + vl_api_contiv_rule_action_t_calc_size(&a->ingress) - sizeof(a->egress) + vl_api_contiv_rule_action_t_calc_size(&a->egress) + clib_net_to_host_u32(a->n_items) * sizeof(a->items[0]);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_endpoint_policy_set_reply_t_calc_size (vl_api_contiv_endpoint_policy_set_reply_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_endpoint_policy_del_t_calc_size (vl_api_contiv_endpoint_policy_del_t *a)
+{
+      return sizeof(*a) - sizeof(a->sw_if_index) + vl_api_interface_index_t_calc_size(&a->sw_if_index);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_endpoint_policy_del_reply_t_calc_size (vl_api_contiv_endpoint_policy_del_reply_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_endpoint_policy_dump_t_calc_size (vl_api_contiv_endpoint_policy_dump_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_endpoint_policy_details_t_calc_size (vl_api_contiv_endpoint_policy_details_t *a)
+{
+      return sizeof(*a) - sizeof(a->sw_if_index) + vl_api_interface_index_t_calc_size(&a->sw_if_index) - sizeof(a->ingress) + vl_api_contiv_rule_action_t_calc_size(&a->ingress) - sizeof(a->egress) + vl_api_contiv_rule_action_t_calc_size(&a->egress) + clib_net_to_host_u32(a->n_items) * sizeof(a->items[0]);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_denied_get_t_calc_size (vl_api_contiv_denied_get_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_denied_get_reply_t_calc_size (vl_api_contiv_denied_get_reply_t *a)
+{
+      return sizeof(*a);
+}
+
+/* calculate message size of message in network byte order */
+static inline uword vl_api_contiv_denied_details_t_calc_size (vl_api_contiv_denied_details_t *a)
+{
+      return sizeof(*a) - sizeof(a->sw_if_index) + vl_api_interface_index_t_calc_size(&a->sw_if_index) - sizeof(a->side) + vl_api_contiv_side_t_calc_size(&a->side) - sizeof(a->source) + vl_api_address_t_calc_size(&a->source) - sizeof(a->destination) + vl_api_address_t_calc_size(&a->destination);
+}
+
+/* calculate message size of message in network byte order */
 static inline uword vl_api_contiv_connection_get_t_calc_size (vl_api_contiv_connection_get_t *a)
 {
       return sizeof(*a) - sizeof(a->sw_if_index) + vl_api_interface_index_t_calc_size(&a->sw_if_index);
@@ -1764,7 +2766,7 @@ vl_api_version_tuple(contiv.api, 1, 0, 0)
 /****** API CRC (whole file) *****/
 
 #ifdef vl_api_version
-vl_api_version(contiv.api, 0x4b10143c)
+vl_api_version(contiv.api, 0xae942f21)
 
 #endif
 

@@ -86,6 +86,153 @@ static inline int vl_api_contiv_target_t_fromjson (void **mp, int *len, cJSON *o
   error:
     return -1;
 }
+static inline int vl_api_contiv_rule_action_t_fromjson(void **mp, int *len, cJSON *o, vl_api_contiv_rule_action_t *a) {
+    char *p = cJSON_GetStringValue(o);
+    if (strcmp(p, "CONTIV_RULE_API_ALLOW") == 0) {*a = 1; return 0;}
+    if (strcmp(p, "CONTIV_RULE_API_DENY") == 0) {*a = 2; return 0;}
+    if (strcmp(p, "CONTIV_RULE_API_PASS") == 0) {*a = 3; return 0;}
+    *a = 0;
+    return -1;
+}
+static inline int vl_api_contiv_set_kind_t_fromjson(void **mp, int *len, cJSON *o, vl_api_contiv_set_kind_t *a) {
+    char *p = cJSON_GetStringValue(o);
+    if (strcmp(p, "CONTIV_SET_API_NETWORKS") == 0) {*a = 1; return 0;}
+    if (strcmp(p, "CONTIV_SET_API_PORTS") == 0) {*a = 2; return 0;}
+    *a = 0;
+    return -1;
+}
+static inline int vl_api_contiv_side_t_fromjson(void **mp, int *len, cJSON *o, vl_api_contiv_side_t *a) {
+    char *p = cJSON_GetStringValue(o);
+    if (strcmp(p, "CONTIV_SIDE_API_INGRESS") == 0) {*a = 0; return 0;}
+    if (strcmp(p, "CONTIV_SIDE_API_EGRESS") == 0) {*a = 1; return 0;}
+    *a = 0;
+    return -1;
+}
+static inline int vl_api_contiv_rule_flags_t_fromjson (void **mp, int *len, cJSON *o, vl_api_contiv_rule_flags_t *a) {
+   int i;
+   *a = 0;
+   for (i = 0; i < cJSON_GetArraySize(o); i++) {
+       cJSON *e = cJSON_GetArrayItem(o, i);
+       char *p = cJSON_GetStringValue(e);
+       if (!p) return -1;
+       if (strcmp(p, "CONTIV_RULE_API_ICMP_TYPE") == 0) *a |= 1;
+       if (strcmp(p, "CONTIV_RULE_API_ICMP_CODE") == 0) *a |= 2;
+    }
+   return 0;
+}
+static inline int vl_api_contiv_port_range_t_fromjson (void **mp, int *len, cJSON *o, vl_api_contiv_port_range_t *a) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+
+    item = cJSON_GetObjectItem(o, "first");
+    if (!item) goto error;
+    vl_api_u16_fromjson(item, &a->first);
+
+    item = cJSON_GetObjectItem(o, "last");
+    if (!item) goto error;
+    vl_api_u16_fromjson(item, &a->last);
+
+    return 0;
+
+  error:
+    return -1;
+}
+static inline int vl_api_contiv_rule_t_fromjson (void **mp, int *len, cJSON *o, vl_api_contiv_rule_t *a) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+
+    item = cJSON_GetObjectItem(o, "action");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_action_t_fromjson(mp, len, item, &a->action) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "family");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->family);
+
+    item = cJSON_GetObjectItem(o, "protocol");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->protocol);
+
+    item = cJSON_GetObjectItem(o, "flags");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_flags_t_fromjson(mp, len, item, &a->flags) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "icmp_type");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->icmp_type);
+
+    item = cJSON_GetObjectItem(o, "icmp_code");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->icmp_code);
+
+    item = cJSON_GetObjectItem(o, "source");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->source);
+
+    item = cJSON_GetObjectItem(o, "destination");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->destination);
+
+    item = cJSON_GetObjectItem(o, "port_set");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->port_set);
+
+    item = cJSON_GetObjectItem(o, "n_ports");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->n_ports);
+
+    item = cJSON_GetObjectItem(o, "ports");
+    if (!item) goto error;
+    {
+        int i;
+        cJSON *array = cJSON_GetObjectItem(o, "ports");
+        int size = cJSON_GetArraySize(array);
+        if (size != 8) goto error;
+        for (i = 0; i < size; i++) {
+            cJSON *e = cJSON_GetArrayItem(array, i);
+            if (vl_api_contiv_port_range_t_fromjson(mp, len, e, &a->ports[i]) < 0) goto error;
+        }
+    }
+
+    return 0;
+
+  error:
+    return -1;
+}
+static inline int vl_api_contiv_counted_rule_t_fromjson (void **mp, int *len, cJSON *o, vl_api_contiv_counted_rule_t *a) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+
+    item = cJSON_GetObjectItem(o, "rule");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_t_fromjson(mp, len, item, &a->rule) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "matched");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->matched);
+
+    return 0;
+
+  error:
+    return -1;
+}
+static inline int vl_api_contiv_tier_item_t_fromjson (void **mp, int *len, cJSON *o, vl_api_contiv_tier_item_t *a) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+
+    item = cJSON_GetObjectItem(o, "policy_id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->policy_id);
+
+    item = cJSON_GetObjectItem(o, "action");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_action_t_fromjson(mp, len, item, &a->action) < 0) goto error;
+
+    return 0;
+
+  error:
+    return -1;
+}
 static inline vl_api_contiv_plugin_get_version_t *vl_api_contiv_plugin_get_version_t_fromjson (cJSON *o, int *len) {
     cJSON *item __attribute__ ((unused));
     u8 *s __attribute__ ((unused));
@@ -1008,6 +1155,597 @@ static inline vl_api_contiv_range_details_t *vl_api_contiv_range_details_t_fromj
     cJSON_free(a);
     return 0;
 }
+static inline vl_api_contiv_set_add_del_t *vl_api_contiv_set_add_del_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_add_del_t);
+    vl_api_contiv_set_add_del_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "is_add");
+    if (!item) goto error;
+    vl_api_bool_fromjson(item, &a->is_add);
+
+    item = cJSON_GetObjectItem(o, "id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->id);
+
+    item = cJSON_GetObjectItem(o, "name");
+    if (!item) goto error;
+    strncpy_s((char *)a->name, sizeof(a->name), cJSON_GetStringValue(item), sizeof(a->name) - 1);
+
+    item = cJSON_GetObjectItem(o, "kind");
+    if (!item) goto error;
+    if (vl_api_contiv_set_kind_t_fromjson((void **)&a, &l, item, &a->kind) < 0) goto error;
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_set_add_del_reply_t *vl_api_contiv_set_add_del_reply_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_add_del_reply_t);
+    vl_api_contiv_set_add_del_reply_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "retval");
+    if (!item) goto error;
+    vl_api_i32_fromjson(item, &a->retval);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_set_dump_t *vl_api_contiv_set_dump_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_dump_t);
+    vl_api_contiv_set_dump_t *a = cJSON_malloc(l);
+
+    *len = l;
+    return a;
+}
+static inline vl_api_contiv_set_details_t *vl_api_contiv_set_details_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_details_t);
+    vl_api_contiv_set_details_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->id);
+
+    item = cJSON_GetObjectItem(o, "name");
+    if (!item) goto error;
+    strncpy_s((char *)a->name, sizeof(a->name), cJSON_GetStringValue(item), sizeof(a->name) - 1);
+
+    item = cJSON_GetObjectItem(o, "kind");
+    if (!item) goto error;
+    if (vl_api_contiv_set_kind_t_fromjson((void **)&a, &l, item, &a->kind) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "n_members");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->n_members);
+
+    item = cJSON_GetObjectItem(o, "overfull");
+    if (!item) goto error;
+    vl_api_bool_fromjson(item, &a->overfull);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_set_member_add_del_t *vl_api_contiv_set_member_add_del_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_member_add_del_t);
+    vl_api_contiv_set_member_add_del_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "is_add");
+    if (!item) goto error;
+    vl_api_bool_fromjson(item, &a->is_add);
+
+    item = cJSON_GetObjectItem(o, "set_id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->set_id);
+
+    item = cJSON_GetObjectItem(o, "prefix");
+    if (!item) goto error;
+    if (vl_api_prefix_t_fromjson((void **)&a, &l, item, &a->prefix) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "protocol");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->protocol);
+
+    item = cJSON_GetObjectItem(o, "port");
+    if (!item) goto error;
+    vl_api_u16_fromjson(item, &a->port);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_set_member_add_del_reply_t *vl_api_contiv_set_member_add_del_reply_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_member_add_del_reply_t);
+    vl_api_contiv_set_member_add_del_reply_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "retval");
+    if (!item) goto error;
+    vl_api_i32_fromjson(item, &a->retval);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_set_member_dump_t *vl_api_contiv_set_member_dump_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_member_dump_t);
+    vl_api_contiv_set_member_dump_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "set_id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->set_id);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_set_member_details_t *vl_api_contiv_set_member_details_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_set_member_details_t);
+    vl_api_contiv_set_member_details_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "set_id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->set_id);
+
+    item = cJSON_GetObjectItem(o, "prefix");
+    if (!item) goto error;
+    if (vl_api_prefix_t_fromjson((void **)&a, &l, item, &a->prefix) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "protocol");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->protocol);
+
+    item = cJSON_GetObjectItem(o, "port");
+    if (!item) goto error;
+    vl_api_u16_fromjson(item, &a->port);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_policy_set_t *vl_api_contiv_policy_set_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_policy_set_t);
+    vl_api_contiv_policy_set_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->id);
+
+    item = cJSON_GetObjectItem(o, "name");
+    if (!item) goto error;
+    strncpy_s((char *)a->name, sizeof(a->name), cJSON_GetStringValue(item), sizeof(a->name) - 1);
+
+    item = cJSON_GetObjectItem(o, "n_ingress");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->n_ingress);
+
+    item = cJSON_GetObjectItem(o, "rules");
+    if (!item) goto error;
+    {
+        int i;
+        cJSON *array = cJSON_GetObjectItem(o, "rules");
+        int size = cJSON_GetArraySize(array);
+        a->n_rules = size;
+        a = cJSON_realloc(a, l + sizeof(vl_api_contiv_rule_t) * size);
+        vl_api_contiv_rule_t *d = (void *)a + l;
+        l += sizeof(vl_api_contiv_rule_t) * size;
+        for (i = 0; i < size; i++) {
+            cJSON *e = cJSON_GetArrayItem(array, i);
+            if (vl_api_contiv_rule_t_fromjson((void **)&a, len, e, &d[i]) < 0) goto error; 
+        }
+    }
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_policy_set_reply_t *vl_api_contiv_policy_set_reply_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_policy_set_reply_t);
+    vl_api_contiv_policy_set_reply_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "retval");
+    if (!item) goto error;
+    vl_api_i32_fromjson(item, &a->retval);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_policy_del_t *vl_api_contiv_policy_del_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_policy_del_t);
+    vl_api_contiv_policy_del_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->id);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_policy_del_reply_t *vl_api_contiv_policy_del_reply_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_policy_del_reply_t);
+    vl_api_contiv_policy_del_reply_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "retval");
+    if (!item) goto error;
+    vl_api_i32_fromjson(item, &a->retval);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_policy_dump_t *vl_api_contiv_policy_dump_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_policy_dump_t);
+    vl_api_contiv_policy_dump_t *a = cJSON_malloc(l);
+
+    *len = l;
+    return a;
+}
+static inline vl_api_contiv_policy_details_t *vl_api_contiv_policy_details_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_policy_details_t);
+    vl_api_contiv_policy_details_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->id);
+
+    item = cJSON_GetObjectItem(o, "name");
+    if (!item) goto error;
+    strncpy_s((char *)a->name, sizeof(a->name), cJSON_GetStringValue(item), sizeof(a->name) - 1);
+
+    item = cJSON_GetObjectItem(o, "n_ingress");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->n_ingress);
+
+    item = cJSON_GetObjectItem(o, "rules");
+    if (!item) goto error;
+    {
+        int i;
+        cJSON *array = cJSON_GetObjectItem(o, "rules");
+        int size = cJSON_GetArraySize(array);
+        a->n_rules = size;
+        a = cJSON_realloc(a, l + sizeof(vl_api_contiv_counted_rule_t) * size);
+        vl_api_contiv_counted_rule_t *d = (void *)a + l;
+        l += sizeof(vl_api_contiv_counted_rule_t) * size;
+        for (i = 0; i < size; i++) {
+            cJSON *e = cJSON_GetArrayItem(array, i);
+            if (vl_api_contiv_counted_rule_t_fromjson((void **)&a, len, e, &d[i]) < 0) goto error; 
+        }
+    }
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_endpoint_policy_set_t *vl_api_contiv_endpoint_policy_set_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_endpoint_policy_set_t);
+    vl_api_contiv_endpoint_policy_set_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "sw_if_index");
+    if (!item) goto error;
+    if (vl_api_interface_index_t_fromjson((void **)&a, &l, item, &a->sw_if_index) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "name");
+    if (!item) goto error;
+    strncpy_s((char *)a->name, sizeof(a->name), cJSON_GetStringValue(item), sizeof(a->name) - 1);
+
+    item = cJSON_GetObjectItem(o, "ingress");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_action_t_fromjson((void **)&a, &l, item, &a->ingress) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "egress");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_action_t_fromjson((void **)&a, &l, item, &a->egress) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "n_ingress");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->n_ingress);
+
+    item = cJSON_GetObjectItem(o, "items");
+    if (!item) goto error;
+    {
+        int i;
+        cJSON *array = cJSON_GetObjectItem(o, "items");
+        int size = cJSON_GetArraySize(array);
+        a->n_items = size;
+        a = cJSON_realloc(a, l + sizeof(vl_api_contiv_tier_item_t) * size);
+        vl_api_contiv_tier_item_t *d = (void *)a + l;
+        l += sizeof(vl_api_contiv_tier_item_t) * size;
+        for (i = 0; i < size; i++) {
+            cJSON *e = cJSON_GetArrayItem(array, i);
+            if (vl_api_contiv_tier_item_t_fromjson((void **)&a, len, e, &d[i]) < 0) goto error; 
+        }
+    }
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_endpoint_policy_set_reply_t *vl_api_contiv_endpoint_policy_set_reply_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_endpoint_policy_set_reply_t);
+    vl_api_contiv_endpoint_policy_set_reply_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "retval");
+    if (!item) goto error;
+    vl_api_i32_fromjson(item, &a->retval);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_endpoint_policy_del_t *vl_api_contiv_endpoint_policy_del_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_endpoint_policy_del_t);
+    vl_api_contiv_endpoint_policy_del_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "sw_if_index");
+    if (!item) goto error;
+    if (vl_api_interface_index_t_fromjson((void **)&a, &l, item, &a->sw_if_index) < 0) goto error;
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_endpoint_policy_del_reply_t *vl_api_contiv_endpoint_policy_del_reply_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_endpoint_policy_del_reply_t);
+    vl_api_contiv_endpoint_policy_del_reply_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "retval");
+    if (!item) goto error;
+    vl_api_i32_fromjson(item, &a->retval);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_endpoint_policy_dump_t *vl_api_contiv_endpoint_policy_dump_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_endpoint_policy_dump_t);
+    vl_api_contiv_endpoint_policy_dump_t *a = cJSON_malloc(l);
+
+    *len = l;
+    return a;
+}
+static inline vl_api_contiv_endpoint_policy_details_t *vl_api_contiv_endpoint_policy_details_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_endpoint_policy_details_t);
+    vl_api_contiv_endpoint_policy_details_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "sw_if_index");
+    if (!item) goto error;
+    if (vl_api_interface_index_t_fromjson((void **)&a, &l, item, &a->sw_if_index) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "name");
+    if (!item) goto error;
+    strncpy_s((char *)a->name, sizeof(a->name), cJSON_GetStringValue(item), sizeof(a->name) - 1);
+
+    item = cJSON_GetObjectItem(o, "ingress");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_action_t_fromjson((void **)&a, &l, item, &a->ingress) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "egress");
+    if (!item) goto error;
+    if (vl_api_contiv_rule_action_t_fromjson((void **)&a, &l, item, &a->egress) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "denied_ingress");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->denied_ingress);
+
+    item = cJSON_GetObjectItem(o, "denied_egress");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->denied_egress);
+
+    item = cJSON_GetObjectItem(o, "n_ingress");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->n_ingress);
+
+    item = cJSON_GetObjectItem(o, "items");
+    if (!item) goto error;
+    {
+        int i;
+        cJSON *array = cJSON_GetObjectItem(o, "items");
+        int size = cJSON_GetArraySize(array);
+        a->n_items = size;
+        a = cJSON_realloc(a, l + sizeof(vl_api_contiv_tier_item_t) * size);
+        vl_api_contiv_tier_item_t *d = (void *)a + l;
+        l += sizeof(vl_api_contiv_tier_item_t) * size;
+        for (i = 0; i < size; i++) {
+            cJSON *e = cJSON_GetArrayItem(array, i);
+            if (vl_api_contiv_tier_item_t_fromjson((void **)&a, len, e, &d[i]) < 0) goto error; 
+        }
+    }
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_denied_get_t *vl_api_contiv_denied_get_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_denied_get_t);
+    vl_api_contiv_denied_get_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "after");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->after);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_denied_get_reply_t *vl_api_contiv_denied_get_reply_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_denied_get_reply_t);
+    vl_api_contiv_denied_get_reply_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "retval");
+    if (!item) goto error;
+    vl_api_i32_fromjson(item, &a->retval);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
+static inline vl_api_contiv_denied_details_t *vl_api_contiv_denied_details_t_fromjson (cJSON *o, int *len) {
+    cJSON *item __attribute__ ((unused));
+    u8 *s __attribute__ ((unused));
+    int l = sizeof(vl_api_contiv_denied_details_t);
+    vl_api_contiv_denied_details_t *a = cJSON_malloc(l);
+
+    item = cJSON_GetObjectItem(o, "sequence");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->sequence);
+
+    item = cJSON_GetObjectItem(o, "age");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->age);
+
+    item = cJSON_GetObjectItem(o, "sw_if_index");
+    if (!item) goto error;
+    if (vl_api_interface_index_t_fromjson((void **)&a, &l, item, &a->sw_if_index) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "side");
+    if (!item) goto error;
+    if (vl_api_contiv_side_t_fromjson((void **)&a, &l, item, &a->side) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "protocol");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->protocol);
+
+    item = cJSON_GetObjectItem(o, "icmp_type");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->icmp_type);
+
+    item = cJSON_GetObjectItem(o, "icmp_code");
+    if (!item) goto error;
+    vl_api_u8_fromjson(item, &a->icmp_code);
+
+    item = cJSON_GetObjectItem(o, "source");
+    if (!item) goto error;
+    if (vl_api_address_t_fromjson((void **)&a, &l, item, &a->source) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "destination");
+    if (!item) goto error;
+    if (vl_api_address_t_fromjson((void **)&a, &l, item, &a->destination) < 0) goto error;
+
+    item = cJSON_GetObjectItem(o, "source_port");
+    if (!item) goto error;
+    vl_api_u16_fromjson(item, &a->source_port);
+
+    item = cJSON_GetObjectItem(o, "destination_port");
+    if (!item) goto error;
+    vl_api_u16_fromjson(item, &a->destination_port);
+
+    item = cJSON_GetObjectItem(o, "policy_id");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->policy_id);
+
+    item = cJSON_GetObjectItem(o, "rule");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->rule);
+
+    *len = l;
+    return a;
+
+  error:
+    cJSON_free(a);
+    return 0;
+}
 static inline vl_api_contiv_connection_get_t *vl_api_contiv_connection_get_t_fromjson (cJSON *o, int *len) {
     cJSON *item __attribute__ ((unused));
     u8 *s __attribute__ ((unused));
@@ -1111,6 +1849,10 @@ static inline vl_api_contiv_connection_details_t *vl_api_contiv_connection_detai
     item = cJSON_GetObjectItem(o, "expires");
     if (!item) goto error;
     vl_api_u32_fromjson(item, &a->expires);
+
+    item = cJSON_GetObjectItem(o, "denied");
+    if (!item) goto error;
+    vl_api_bool_fromjson(item, &a->denied);
 
     *len = l;
     return a;
@@ -1223,6 +1965,10 @@ static inline vl_api_contiv_stats_get_reply_t *vl_api_contiv_stats_get_reply_t_f
     item = cJSON_GetObjectItem(o, "tunnel");
     if (!item) goto error;
     vl_api_u64_fromjson(item, &a->tunnel);
+
+    item = cJSON_GetObjectItem(o, "denied");
+    if (!item) goto error;
+    vl_api_u64_fromjson(item, &a->denied);
 
     *len = l;
     return a;

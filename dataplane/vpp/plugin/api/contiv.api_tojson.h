@@ -68,6 +68,85 @@ static inline cJSON *vl_api_contiv_target_t_tojson (vl_api_contiv_target_t *a) {
     cJSON_AddNumberToObject(o, "service_id", a->service_id);
     return o;
 }
+static inline cJSON *vl_api_contiv_rule_action_t_tojson (vl_api_contiv_rule_action_t a) {
+    switch(a) {
+    case 1:
+        return cJSON_CreateString("CONTIV_RULE_API_ALLOW");
+    case 2:
+        return cJSON_CreateString("CONTIV_RULE_API_DENY");
+    case 3:
+        return cJSON_CreateString("CONTIV_RULE_API_PASS");
+    default: return cJSON_CreateString("Invalid ENUM");
+    }
+    return 0;
+}
+static inline cJSON *vl_api_contiv_set_kind_t_tojson (vl_api_contiv_set_kind_t a) {
+    switch(a) {
+    case 1:
+        return cJSON_CreateString("CONTIV_SET_API_NETWORKS");
+    case 2:
+        return cJSON_CreateString("CONTIV_SET_API_PORTS");
+    default: return cJSON_CreateString("Invalid ENUM");
+    }
+    return 0;
+}
+static inline cJSON *vl_api_contiv_side_t_tojson (vl_api_contiv_side_t a) {
+    switch(a) {
+    case 0:
+        return cJSON_CreateString("CONTIV_SIDE_API_INGRESS");
+    case 1:
+        return cJSON_CreateString("CONTIV_SIDE_API_EGRESS");
+    default: return cJSON_CreateString("Invalid ENUM");
+    }
+    return 0;
+}
+static inline cJSON *vl_api_contiv_rule_flags_t_tojson (vl_api_contiv_rule_flags_t a) {
+    cJSON *array = cJSON_CreateArray();
+    if (a & CONTIV_RULE_API_ICMP_TYPE)
+       cJSON_AddItemToArray(array, cJSON_CreateString("CONTIV_RULE_API_ICMP_TYPE"));
+    if (a & CONTIV_RULE_API_ICMP_CODE)
+       cJSON_AddItemToArray(array, cJSON_CreateString("CONTIV_RULE_API_ICMP_CODE"));
+    return array;
+}
+static inline cJSON *vl_api_contiv_port_range_t_tojson (vl_api_contiv_port_range_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "first", a->first);
+    cJSON_AddNumberToObject(o, "last", a->last);
+    return o;
+}
+static inline cJSON *vl_api_contiv_rule_t_tojson (vl_api_contiv_rule_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddItemToObject(o, "action", vl_api_contiv_rule_action_t_tojson(a->action));
+    cJSON_AddNumberToObject(o, "family", a->family);
+    cJSON_AddNumberToObject(o, "protocol", a->protocol);
+    cJSON_AddItemToObject(o, "flags", vl_api_contiv_rule_flags_t_tojson(a->flags));
+    cJSON_AddNumberToObject(o, "icmp_type", a->icmp_type);
+    cJSON_AddNumberToObject(o, "icmp_code", a->icmp_code);
+    cJSON_AddNumberToObject(o, "source", a->source);
+    cJSON_AddNumberToObject(o, "destination", a->destination);
+    cJSON_AddNumberToObject(o, "port_set", a->port_set);
+    cJSON_AddNumberToObject(o, "n_ports", a->n_ports);
+    {
+        int i;
+        cJSON *array = cJSON_AddArrayToObject(o, "ports");
+        for (i = 0; i < 8; i++) {
+            cJSON_AddItemToArray(array, vl_api_contiv_port_range_t_tojson(&a->ports[i]));
+        }
+    }
+    return o;
+}
+static inline cJSON *vl_api_contiv_counted_rule_t_tojson (vl_api_contiv_counted_rule_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddItemToObject(o, "rule", vl_api_contiv_rule_t_tojson(&a->rule));
+    cJSON_AddNumberToObject(o, "matched", a->matched);
+    return o;
+}
+static inline cJSON *vl_api_contiv_tier_item_t_tojson (vl_api_contiv_tier_item_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "policy_id", a->policy_id);
+    cJSON_AddItemToObject(o, "action", vl_api_contiv_rule_action_t_tojson(a->action));
+    return o;
+}
 static inline cJSON *vl_api_contiv_plugin_get_version_t_tojson (vl_api_contiv_plugin_get_version_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_plugin_get_version");
@@ -421,6 +500,236 @@ static inline cJSON *vl_api_contiv_range_details_t_tojson (vl_api_contiv_range_d
     cJSON_AddItemToObject(o, "prefix", vl_api_prefix_t_tojson(&a->prefix));
     return o;
 }
+static inline cJSON *vl_api_contiv_set_add_del_t_tojson (vl_api_contiv_set_add_del_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_add_del");
+    cJSON_AddStringToObject(o, "_crc", "dfa0a1e3");
+    cJSON_AddBoolToObject(o, "is_add", a->is_add);
+    cJSON_AddNumberToObject(o, "id", a->id);
+    cJSON_AddStringToObject(o, "name", (char *)a->name);
+    cJSON_AddItemToObject(o, "kind", vl_api_contiv_set_kind_t_tojson(a->kind));
+    return o;
+}
+static inline cJSON *vl_api_contiv_set_add_del_reply_t_tojson (vl_api_contiv_set_add_del_reply_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_add_del_reply");
+    cJSON_AddStringToObject(o, "_crc", "e8d4e804");
+    cJSON_AddNumberToObject(o, "retval", a->retval);
+    return o;
+}
+static inline cJSON *vl_api_contiv_set_dump_t_tojson (vl_api_contiv_set_dump_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_dump");
+    cJSON_AddStringToObject(o, "_crc", "51077d14");
+    return o;
+}
+static inline cJSON *vl_api_contiv_set_details_t_tojson (vl_api_contiv_set_details_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_details");
+    cJSON_AddStringToObject(o, "_crc", "bf13b5f0");
+    cJSON_AddNumberToObject(o, "id", a->id);
+    cJSON_AddStringToObject(o, "name", (char *)a->name);
+    cJSON_AddItemToObject(o, "kind", vl_api_contiv_set_kind_t_tojson(a->kind));
+    cJSON_AddNumberToObject(o, "n_members", a->n_members);
+    cJSON_AddBoolToObject(o, "overfull", a->overfull);
+    return o;
+}
+static inline cJSON *vl_api_contiv_set_member_add_del_t_tojson (vl_api_contiv_set_member_add_del_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_member_add_del");
+    cJSON_AddStringToObject(o, "_crc", "d5d8bcd3");
+    cJSON_AddBoolToObject(o, "is_add", a->is_add);
+    cJSON_AddNumberToObject(o, "set_id", a->set_id);
+    cJSON_AddItemToObject(o, "prefix", vl_api_prefix_t_tojson(&a->prefix));
+    cJSON_AddNumberToObject(o, "protocol", a->protocol);
+    cJSON_AddNumberToObject(o, "port", a->port);
+    return o;
+}
+static inline cJSON *vl_api_contiv_set_member_add_del_reply_t_tojson (vl_api_contiv_set_member_add_del_reply_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_member_add_del_reply");
+    cJSON_AddStringToObject(o, "_crc", "e8d4e804");
+    cJSON_AddNumberToObject(o, "retval", a->retval);
+    return o;
+}
+static inline cJSON *vl_api_contiv_set_member_dump_t_tojson (vl_api_contiv_set_member_dump_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_member_dump");
+    cJSON_AddStringToObject(o, "_crc", "05e92ef6");
+    cJSON_AddNumberToObject(o, "set_id", a->set_id);
+    return o;
+}
+static inline cJSON *vl_api_contiv_set_member_details_t_tojson (vl_api_contiv_set_member_details_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_set_member_details");
+    cJSON_AddStringToObject(o, "_crc", "f985c5dc");
+    cJSON_AddNumberToObject(o, "set_id", a->set_id);
+    cJSON_AddItemToObject(o, "prefix", vl_api_prefix_t_tojson(&a->prefix));
+    cJSON_AddNumberToObject(o, "protocol", a->protocol);
+    cJSON_AddNumberToObject(o, "port", a->port);
+    return o;
+}
+static inline cJSON *vl_api_contiv_policy_set_t_tojson (vl_api_contiv_policy_set_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_policy_set");
+    cJSON_AddStringToObject(o, "_crc", "b8a05e6e");
+    cJSON_AddNumberToObject(o, "id", a->id);
+    cJSON_AddStringToObject(o, "name", (char *)a->name);
+    cJSON_AddNumberToObject(o, "n_ingress", a->n_ingress);
+    cJSON_AddNumberToObject(o, "n_rules", a->n_rules);
+    {
+        int i;
+        cJSON *array = cJSON_AddArrayToObject(o, "rules");
+        for (i = 0; i < a->n_rules; i++) {
+            cJSON_AddItemToArray(array, vl_api_contiv_rule_t_tojson(&a->rules[i]));
+        }
+    }
+    return o;
+}
+static inline cJSON *vl_api_contiv_policy_set_reply_t_tojson (vl_api_contiv_policy_set_reply_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_policy_set_reply");
+    cJSON_AddStringToObject(o, "_crc", "e8d4e804");
+    cJSON_AddNumberToObject(o, "retval", a->retval);
+    return o;
+}
+static inline cJSON *vl_api_contiv_policy_del_t_tojson (vl_api_contiv_policy_del_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_policy_del");
+    cJSON_AddStringToObject(o, "_crc", "46d861e0");
+    cJSON_AddNumberToObject(o, "id", a->id);
+    return o;
+}
+static inline cJSON *vl_api_contiv_policy_del_reply_t_tojson (vl_api_contiv_policy_del_reply_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_policy_del_reply");
+    cJSON_AddStringToObject(o, "_crc", "e8d4e804");
+    cJSON_AddNumberToObject(o, "retval", a->retval);
+    return o;
+}
+static inline cJSON *vl_api_contiv_policy_dump_t_tojson (vl_api_contiv_policy_dump_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_policy_dump");
+    cJSON_AddStringToObject(o, "_crc", "51077d14");
+    return o;
+}
+static inline cJSON *vl_api_contiv_policy_details_t_tojson (vl_api_contiv_policy_details_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_policy_details");
+    cJSON_AddStringToObject(o, "_crc", "b0083e23");
+    cJSON_AddNumberToObject(o, "id", a->id);
+    cJSON_AddStringToObject(o, "name", (char *)a->name);
+    cJSON_AddNumberToObject(o, "n_ingress", a->n_ingress);
+    cJSON_AddNumberToObject(o, "n_rules", a->n_rules);
+    {
+        int i;
+        cJSON *array = cJSON_AddArrayToObject(o, "rules");
+        for (i = 0; i < a->n_rules; i++) {
+            cJSON_AddItemToArray(array, vl_api_contiv_counted_rule_t_tojson(&a->rules[i]));
+        }
+    }
+    return o;
+}
+static inline cJSON *vl_api_contiv_endpoint_policy_set_t_tojson (vl_api_contiv_endpoint_policy_set_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_policy_set");
+    cJSON_AddStringToObject(o, "_crc", "7583819a");
+    cJSON_AddNumberToObject(o, "sw_if_index", a->sw_if_index);
+    cJSON_AddStringToObject(o, "name", (char *)a->name);
+    cJSON_AddItemToObject(o, "ingress", vl_api_contiv_rule_action_t_tojson(a->ingress));
+    cJSON_AddItemToObject(o, "egress", vl_api_contiv_rule_action_t_tojson(a->egress));
+    cJSON_AddNumberToObject(o, "n_ingress", a->n_ingress);
+    cJSON_AddNumberToObject(o, "n_items", a->n_items);
+    {
+        int i;
+        cJSON *array = cJSON_AddArrayToObject(o, "items");
+        for (i = 0; i < a->n_items; i++) {
+            cJSON_AddItemToArray(array, vl_api_contiv_tier_item_t_tojson(&a->items[i]));
+        }
+    }
+    return o;
+}
+static inline cJSON *vl_api_contiv_endpoint_policy_set_reply_t_tojson (vl_api_contiv_endpoint_policy_set_reply_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_policy_set_reply");
+    cJSON_AddStringToObject(o, "_crc", "e8d4e804");
+    cJSON_AddNumberToObject(o, "retval", a->retval);
+    return o;
+}
+static inline cJSON *vl_api_contiv_endpoint_policy_del_t_tojson (vl_api_contiv_endpoint_policy_del_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_policy_del");
+    cJSON_AddStringToObject(o, "_crc", "f9e6675e");
+    cJSON_AddNumberToObject(o, "sw_if_index", a->sw_if_index);
+    return o;
+}
+static inline cJSON *vl_api_contiv_endpoint_policy_del_reply_t_tojson (vl_api_contiv_endpoint_policy_del_reply_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_policy_del_reply");
+    cJSON_AddStringToObject(o, "_crc", "e8d4e804");
+    cJSON_AddNumberToObject(o, "retval", a->retval);
+    return o;
+}
+static inline cJSON *vl_api_contiv_endpoint_policy_dump_t_tojson (vl_api_contiv_endpoint_policy_dump_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_policy_dump");
+    cJSON_AddStringToObject(o, "_crc", "51077d14");
+    return o;
+}
+static inline cJSON *vl_api_contiv_endpoint_policy_details_t_tojson (vl_api_contiv_endpoint_policy_details_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_policy_details");
+    cJSON_AddStringToObject(o, "_crc", "c91e5e3b");
+    cJSON_AddNumberToObject(o, "sw_if_index", a->sw_if_index);
+    cJSON_AddStringToObject(o, "name", (char *)a->name);
+    cJSON_AddItemToObject(o, "ingress", vl_api_contiv_rule_action_t_tojson(a->ingress));
+    cJSON_AddItemToObject(o, "egress", vl_api_contiv_rule_action_t_tojson(a->egress));
+    cJSON_AddNumberToObject(o, "denied_ingress", a->denied_ingress);
+    cJSON_AddNumberToObject(o, "denied_egress", a->denied_egress);
+    cJSON_AddNumberToObject(o, "n_ingress", a->n_ingress);
+    cJSON_AddNumberToObject(o, "n_items", a->n_items);
+    {
+        int i;
+        cJSON *array = cJSON_AddArrayToObject(o, "items");
+        for (i = 0; i < a->n_items; i++) {
+            cJSON_AddItemToArray(array, vl_api_contiv_tier_item_t_tojson(&a->items[i]));
+        }
+    }
+    return o;
+}
+static inline cJSON *vl_api_contiv_denied_get_t_tojson (vl_api_contiv_denied_get_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_denied_get");
+    cJSON_AddStringToObject(o, "_crc", "22e06b2b");
+    cJSON_AddNumberToObject(o, "after", a->after);
+    return o;
+}
+static inline cJSON *vl_api_contiv_denied_get_reply_t_tojson (vl_api_contiv_denied_get_reply_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_denied_get_reply");
+    cJSON_AddStringToObject(o, "_crc", "e8d4e804");
+    cJSON_AddNumberToObject(o, "retval", a->retval);
+    return o;
+}
+static inline cJSON *vl_api_contiv_denied_details_t_tojson (vl_api_contiv_denied_details_t *a) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "_msgname", "contiv_denied_details");
+    cJSON_AddStringToObject(o, "_crc", "84c792f6");
+    cJSON_AddNumberToObject(o, "sequence", a->sequence);
+    cJSON_AddNumberToObject(o, "age", a->age);
+    cJSON_AddNumberToObject(o, "sw_if_index", a->sw_if_index);
+    cJSON_AddItemToObject(o, "side", vl_api_contiv_side_t_tojson(a->side));
+    cJSON_AddNumberToObject(o, "protocol", a->protocol);
+    cJSON_AddNumberToObject(o, "icmp_type", a->icmp_type);
+    cJSON_AddNumberToObject(o, "icmp_code", a->icmp_code);
+    cJSON_AddItemToObject(o, "source", vl_api_address_t_tojson(&a->source));
+    cJSON_AddItemToObject(o, "destination", vl_api_address_t_tojson(&a->destination));
+    cJSON_AddNumberToObject(o, "source_port", a->source_port);
+    cJSON_AddNumberToObject(o, "destination_port", a->destination_port);
+    cJSON_AddNumberToObject(o, "policy_id", a->policy_id);
+    cJSON_AddNumberToObject(o, "rule", a->rule);
+    return o;
+}
 static inline cJSON *vl_api_contiv_connection_get_t_tojson (vl_api_contiv_connection_get_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_connection_get");
@@ -441,7 +750,7 @@ static inline cJSON *vl_api_contiv_connection_get_reply_t_tojson (vl_api_contiv_
 static inline cJSON *vl_api_contiv_connection_details_t_tojson (vl_api_contiv_connection_details_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_connection_details");
-    cJSON_AddStringToObject(o, "_crc", "df7e1bb1");
+    cJSON_AddStringToObject(o, "_crc", "c0267deb");
     cJSON_AddNumberToObject(o, "protocol", a->protocol);
     cJSON_AddItemToObject(o, "client", vl_api_address_t_tojson(&a->client));
     cJSON_AddNumberToObject(o, "client_port", a->client_port);
@@ -455,6 +764,7 @@ static inline cJSON *vl_api_contiv_connection_details_t_tojson (vl_api_contiv_co
     cJSON_AddNumberToObject(o, "state", a->state);
     cJSON_AddNumberToObject(o, "idle", a->idle);
     cJSON_AddNumberToObject(o, "expires", a->expires);
+    cJSON_AddBoolToObject(o, "denied", a->denied);
     return o;
 }
 static inline cJSON *vl_api_contiv_connection_del_t_tojson (vl_api_contiv_connection_del_t *a) {
@@ -484,7 +794,7 @@ static inline cJSON *vl_api_contiv_stats_get_t_tojson (vl_api_contiv_stats_get_t
 static inline cJSON *vl_api_contiv_stats_get_reply_t_tojson (vl_api_contiv_stats_get_reply_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_stats_get_reply");
-    cJSON_AddStringToObject(o, "_crc", "01bd7fa0");
+    cJSON_AddStringToObject(o, "_crc", "23554f02");
     cJSON_AddNumberToObject(o, "retval", a->retval);
     cJSON_AddNumberToObject(o, "connections4", a->connections4);
     cJSON_AddNumberToObject(o, "connections6", a->connections6);
@@ -495,6 +805,7 @@ static inline cJSON *vl_api_contiv_stats_get_reply_t_tojson (vl_api_contiv_stats
     cJSON_AddNumberToObject(o, "refused_port", a->refused_port);
     cJSON_AddNumberToObject(o, "spoofed", a->spoofed);
     cJSON_AddNumberToObject(o, "tunnel", a->tunnel);
+    cJSON_AddNumberToObject(o, "denied", a->denied);
     return o;
 }
 #endif

@@ -43,6 +43,60 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_target {
 } vl_api_contiv_target_t;
 #define VL_API_CONTIV_TARGET_IS_CONSTANT_SIZE (1)
 
+typedef enum __attribute__((packed)) {
+    CONTIV_RULE_API_ALLOW = 1,
+    CONTIV_RULE_API_DENY = 2,
+    CONTIV_RULE_API_PASS = 3,
+} vl_api_contiv_rule_action_t;
+STATIC_ASSERT(sizeof(vl_api_contiv_rule_action_t) == sizeof(u8), "size of API enum contiv_rule_action is wrong");
+typedef enum __attribute__((packed)) {
+    CONTIV_SET_API_NETWORKS = 1,
+    CONTIV_SET_API_PORTS = 2,
+} vl_api_contiv_set_kind_t;
+STATIC_ASSERT(sizeof(vl_api_contiv_set_kind_t) == sizeof(u8), "size of API enum contiv_set_kind is wrong");
+typedef enum __attribute__((packed)) {
+    CONTIV_SIDE_API_INGRESS = 0,
+    CONTIV_SIDE_API_EGRESS = 1,
+} vl_api_contiv_side_t;
+STATIC_ASSERT(sizeof(vl_api_contiv_side_t) == sizeof(u8), "size of API enum contiv_side is wrong");
+typedef enum __attribute__((packed)) {
+    CONTIV_RULE_API_ICMP_TYPE = 1,
+    CONTIV_RULE_API_ICMP_CODE = 2,
+} vl_api_contiv_rule_flags_t;
+STATIC_ASSERT(sizeof(vl_api_contiv_rule_flags_t) == sizeof(u8), "size of API enum contiv_rule_flags is wrong");
+typedef struct __attribute__ ((packed)) _vl_api_contiv_port_range {
+    u16 first;
+    u16 last;
+} vl_api_contiv_port_range_t;
+#define VL_API_CONTIV_PORT_RANGE_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_rule {
+    vl_api_contiv_rule_action_t action;
+    u8 family;
+    u8 protocol;
+    vl_api_contiv_rule_flags_t flags;
+    u8 icmp_type;
+    u8 icmp_code;
+    u64 source;
+    u64 destination;
+    u64 port_set;
+    u8 n_ports;
+    vl_api_contiv_port_range_t ports[8];
+} vl_api_contiv_rule_t;
+#define VL_API_CONTIV_RULE_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_counted_rule {
+    vl_api_contiv_rule_t rule;
+    u64 matched;
+} vl_api_contiv_counted_rule_t;
+#define VL_API_CONTIV_COUNTED_RULE_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_tier_item {
+    u64 policy_id;
+    vl_api_contiv_rule_action_t action;
+} vl_api_contiv_tier_item_t;
+#define VL_API_CONTIV_TIER_ITEM_IS_CONSTANT_SIZE (1)
+
 typedef struct __attribute__ ((packed)) _vl_api_contiv_plugin_get_version {
     u16 _vl_msg_id;
     u32 client_index;
@@ -390,6 +444,223 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_range_details {
 } vl_api_contiv_range_details_t;
 #define VL_API_CONTIV_RANGE_DETAILS_IS_CONSTANT_SIZE (1)
 
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_add_del {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    bool is_add;
+    u64 id;
+    u8 name[64];
+    vl_api_contiv_set_kind_t kind;
+} vl_api_contiv_set_add_del_t;
+#define VL_API_CONTIV_SET_ADD_DEL_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_add_del_reply {
+    u16 _vl_msg_id;
+    u32 context;
+    i32 retval;
+} vl_api_contiv_set_add_del_reply_t;
+#define VL_API_CONTIV_SET_ADD_DEL_REPLY_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_dump {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+} vl_api_contiv_set_dump_t;
+#define VL_API_CONTIV_SET_DUMP_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_details {
+    u16 _vl_msg_id;
+    u32 context;
+    u64 id;
+    u8 name[64];
+    vl_api_contiv_set_kind_t kind;
+    u32 n_members;
+    bool overfull;
+} vl_api_contiv_set_details_t;
+#define VL_API_CONTIV_SET_DETAILS_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_member_add_del {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    bool is_add;
+    u64 set_id;
+    vl_api_prefix_t prefix;
+    u8 protocol;
+    u16 port;
+} vl_api_contiv_set_member_add_del_t;
+#define VL_API_CONTIV_SET_MEMBER_ADD_DEL_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_member_add_del_reply {
+    u16 _vl_msg_id;
+    u32 context;
+    i32 retval;
+} vl_api_contiv_set_member_add_del_reply_t;
+#define VL_API_CONTIV_SET_MEMBER_ADD_DEL_REPLY_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_member_dump {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    u64 set_id;
+} vl_api_contiv_set_member_dump_t;
+#define VL_API_CONTIV_SET_MEMBER_DUMP_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_set_member_details {
+    u16 _vl_msg_id;
+    u32 context;
+    u64 set_id;
+    vl_api_prefix_t prefix;
+    u8 protocol;
+    u16 port;
+} vl_api_contiv_set_member_details_t;
+#define VL_API_CONTIV_SET_MEMBER_DETAILS_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_policy_set {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    u64 id;
+    u8 name[64];
+    u32 n_ingress;
+    u32 n_rules;
+    vl_api_contiv_rule_t rules[0];
+} vl_api_contiv_policy_set_t;
+#define VL_API_CONTIV_POLICY_SET_IS_CONSTANT_SIZE (0)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_policy_set_reply {
+    u16 _vl_msg_id;
+    u32 context;
+    i32 retval;
+} vl_api_contiv_policy_set_reply_t;
+#define VL_API_CONTIV_POLICY_SET_REPLY_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_policy_del {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    u64 id;
+} vl_api_contiv_policy_del_t;
+#define VL_API_CONTIV_POLICY_DEL_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_policy_del_reply {
+    u16 _vl_msg_id;
+    u32 context;
+    i32 retval;
+} vl_api_contiv_policy_del_reply_t;
+#define VL_API_CONTIV_POLICY_DEL_REPLY_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_policy_dump {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+} vl_api_contiv_policy_dump_t;
+#define VL_API_CONTIV_POLICY_DUMP_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_policy_details {
+    u16 _vl_msg_id;
+    u32 context;
+    u64 id;
+    u8 name[64];
+    u32 n_ingress;
+    u32 n_rules;
+    vl_api_contiv_counted_rule_t rules[0];
+} vl_api_contiv_policy_details_t;
+#define VL_API_CONTIV_POLICY_DETAILS_IS_CONSTANT_SIZE (0)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_policy_set {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    vl_api_interface_index_t sw_if_index;
+    u8 name[64];
+    vl_api_contiv_rule_action_t ingress;
+    vl_api_contiv_rule_action_t egress;
+    u32 n_ingress;
+    u32 n_items;
+    vl_api_contiv_tier_item_t items[0];
+} vl_api_contiv_endpoint_policy_set_t;
+#define VL_API_CONTIV_ENDPOINT_POLICY_SET_IS_CONSTANT_SIZE (0)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_policy_set_reply {
+    u16 _vl_msg_id;
+    u32 context;
+    i32 retval;
+} vl_api_contiv_endpoint_policy_set_reply_t;
+#define VL_API_CONTIV_ENDPOINT_POLICY_SET_REPLY_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_policy_del {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    vl_api_interface_index_t sw_if_index;
+} vl_api_contiv_endpoint_policy_del_t;
+#define VL_API_CONTIV_ENDPOINT_POLICY_DEL_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_policy_del_reply {
+    u16 _vl_msg_id;
+    u32 context;
+    i32 retval;
+} vl_api_contiv_endpoint_policy_del_reply_t;
+#define VL_API_CONTIV_ENDPOINT_POLICY_DEL_REPLY_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_policy_dump {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+} vl_api_contiv_endpoint_policy_dump_t;
+#define VL_API_CONTIV_ENDPOINT_POLICY_DUMP_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_policy_details {
+    u16 _vl_msg_id;
+    u32 context;
+    vl_api_interface_index_t sw_if_index;
+    u8 name[64];
+    vl_api_contiv_rule_action_t ingress;
+    vl_api_contiv_rule_action_t egress;
+    u64 denied_ingress;
+    u64 denied_egress;
+    u32 n_ingress;
+    u32 n_items;
+    vl_api_contiv_tier_item_t items[0];
+} vl_api_contiv_endpoint_policy_details_t;
+#define VL_API_CONTIV_ENDPOINT_POLICY_DETAILS_IS_CONSTANT_SIZE (0)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_denied_get {
+    u16 _vl_msg_id;
+    u32 client_index;
+    u32 context;
+    u64 after;
+} vl_api_contiv_denied_get_t;
+#define VL_API_CONTIV_DENIED_GET_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_denied_get_reply {
+    u16 _vl_msg_id;
+    u32 context;
+    i32 retval;
+} vl_api_contiv_denied_get_reply_t;
+#define VL_API_CONTIV_DENIED_GET_REPLY_IS_CONSTANT_SIZE (1)
+
+typedef struct __attribute__ ((packed)) _vl_api_contiv_denied_details {
+    u16 _vl_msg_id;
+    u32 context;
+    u64 sequence;
+    u32 age;
+    vl_api_interface_index_t sw_if_index;
+    vl_api_contiv_side_t side;
+    u8 protocol;
+    u8 icmp_type;
+    u8 icmp_code;
+    vl_api_address_t source;
+    vl_api_address_t destination;
+    u16 source_port;
+    u16 destination_port;
+    u64 policy_id;
+    u32 rule;
+} vl_api_contiv_denied_details_t;
+#define VL_API_CONTIV_DENIED_DETAILS_IS_CONSTANT_SIZE (1)
+
 typedef struct __attribute__ ((packed)) _vl_api_contiv_connection_get {
     u16 _vl_msg_id;
     u32 client_index;
@@ -424,6 +695,7 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_connection_details {
     u8 state;
     u32 idle;
     u32 expires;
+    bool denied;
 } vl_api_contiv_connection_details_t;
 #define VL_API_CONTIV_CONNECTION_DETAILS_IS_CONSTANT_SIZE (1)
 
@@ -466,6 +738,7 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_stats_get_reply {
     u64 refused_port;
     u64 spoofed;
     u64 tunnel;
+    u64 denied;
 } vl_api_contiv_stats_get_reply_t;
 #define VL_API_CONTIV_STATS_GET_REPLY_IS_CONSTANT_SIZE (1)
 
@@ -505,12 +778,35 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_stats_get_reply {
 #define VL_API_CONTIV_RANGE_ADD_DEL_REPLY_CRC "contiv_range_add_del_reply_e8d4e804"
 #define VL_API_CONTIV_RANGE_DUMP_CRC "contiv_range_dump_51077d14"
 #define VL_API_CONTIV_RANGE_DETAILS_CRC "contiv_range_details_c17f168e"
+#define VL_API_CONTIV_SET_ADD_DEL_CRC "contiv_set_add_del_dfa0a1e3"
+#define VL_API_CONTIV_SET_ADD_DEL_REPLY_CRC "contiv_set_add_del_reply_e8d4e804"
+#define VL_API_CONTIV_SET_DUMP_CRC "contiv_set_dump_51077d14"
+#define VL_API_CONTIV_SET_DETAILS_CRC "contiv_set_details_bf13b5f0"
+#define VL_API_CONTIV_SET_MEMBER_ADD_DEL_CRC "contiv_set_member_add_del_d5d8bcd3"
+#define VL_API_CONTIV_SET_MEMBER_ADD_DEL_REPLY_CRC "contiv_set_member_add_del_reply_e8d4e804"
+#define VL_API_CONTIV_SET_MEMBER_DUMP_CRC "contiv_set_member_dump_05e92ef6"
+#define VL_API_CONTIV_SET_MEMBER_DETAILS_CRC "contiv_set_member_details_f985c5dc"
+#define VL_API_CONTIV_POLICY_SET_CRC "contiv_policy_set_b8a05e6e"
+#define VL_API_CONTIV_POLICY_SET_REPLY_CRC "contiv_policy_set_reply_e8d4e804"
+#define VL_API_CONTIV_POLICY_DEL_CRC "contiv_policy_del_46d861e0"
+#define VL_API_CONTIV_POLICY_DEL_REPLY_CRC "contiv_policy_del_reply_e8d4e804"
+#define VL_API_CONTIV_POLICY_DUMP_CRC "contiv_policy_dump_51077d14"
+#define VL_API_CONTIV_POLICY_DETAILS_CRC "contiv_policy_details_b0083e23"
+#define VL_API_CONTIV_ENDPOINT_POLICY_SET_CRC "contiv_endpoint_policy_set_7583819a"
+#define VL_API_CONTIV_ENDPOINT_POLICY_SET_REPLY_CRC "contiv_endpoint_policy_set_reply_e8d4e804"
+#define VL_API_CONTIV_ENDPOINT_POLICY_DEL_CRC "contiv_endpoint_policy_del_f9e6675e"
+#define VL_API_CONTIV_ENDPOINT_POLICY_DEL_REPLY_CRC "contiv_endpoint_policy_del_reply_e8d4e804"
+#define VL_API_CONTIV_ENDPOINT_POLICY_DUMP_CRC "contiv_endpoint_policy_dump_51077d14"
+#define VL_API_CONTIV_ENDPOINT_POLICY_DETAILS_CRC "contiv_endpoint_policy_details_c91e5e3b"
+#define VL_API_CONTIV_DENIED_GET_CRC "contiv_denied_get_22e06b2b"
+#define VL_API_CONTIV_DENIED_GET_REPLY_CRC "contiv_denied_get_reply_e8d4e804"
+#define VL_API_CONTIV_DENIED_DETAILS_CRC "contiv_denied_details_84c792f6"
 #define VL_API_CONTIV_CONNECTION_GET_CRC "contiv_connection_get_1bb618f5"
 #define VL_API_CONTIV_CONNECTION_GET_REPLY_CRC "contiv_connection_get_reply_7d69eb42"
-#define VL_API_CONTIV_CONNECTION_DETAILS_CRC "contiv_connection_details_df7e1bb1"
+#define VL_API_CONTIV_CONNECTION_DETAILS_CRC "contiv_connection_details_c0267deb"
 #define VL_API_CONTIV_CONNECTION_DEL_CRC "contiv_connection_del_e7e15dcb"
 #define VL_API_CONTIV_CONNECTION_DEL_REPLY_CRC "contiv_connection_del_reply_e8d4e804"
 #define VL_API_CONTIV_STATS_GET_CRC "contiv_stats_get_51077d14"
-#define VL_API_CONTIV_STATS_GET_REPLY_CRC "contiv_stats_get_reply_01bd7fa0"
+#define VL_API_CONTIV_STATS_GET_REPLY_CRC "contiv_stats_get_reply_23554f02"
 
 #endif

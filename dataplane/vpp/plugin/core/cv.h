@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define CV_NAME_LEN 64
-#define CV_ENDPOINT_ADDRESSES 8
+#define CV_ENDPOINT_ADDRESSES 32
 #define CV_TUNNEL_PORTS 4
 #define CV_SNATS 1024
 #define CV_NO_INDEX UINT32_MAX
@@ -66,7 +66,6 @@ typedef enum
   CV_INVALID = -1,
   CV_NOT_FOUND = -2,
   CV_NO_MEMORY = -3,
-  CV_IN_USE = -4,
 } cv_result_t;
 
 typedef struct
@@ -238,7 +237,7 @@ typedef struct
 #define CV_RULE_PORTS	  8
 #define CV_RULE_ICMP_TYPE 1
 #define CV_RULE_ICMP_CODE 2
-#define CV_POLICY_RULES	  65536 /* at most, both sides together */
+#define CV_POLICY_RULES	  16384 /* at most, both sides together */
 #define CV_POLICY_ITEMS	  8192
 
 /* A rule matches what meets all of its conditions. */
@@ -347,7 +346,7 @@ cv_result_t cv_set_set (cv_main_t *m, uint64_t id, const char *name, cv_set_kind
 cv_result_t cv_set_del (cv_main_t *m, uint64_t id);					  /* its members, too */
 cv_result_t cv_set_member_set (cv_main_t *m, uint64_t set, const cv_set_member_t *member, bool is_add);
 cv_result_t cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p); /* replaces all rules at once */
-cv_result_t cv_policy_del (cv_main_t *m, uint64_t id);			     /* CV_IN_USE: an endpoint refers to it */
+cv_result_t cv_policy_del (cv_main_t *m, uint64_t id); /* endpoints that refer to it have its rules until they are given others */
 /* CV_NOT_FOUND: no such endpoint or policy; NULL removes it. */
 cv_result_t cv_endpoint_policy_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_policy_t *p);
 

@@ -149,6 +149,7 @@ cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p)
       ((cv_policy_state_t *) cv_pool_at (&m->policies, i))->id = id;
     }
   cv_policy_state_t *s = cv_pool_at (&m->policies, i);
+  s->defined = true;
   memcpy (s->name, p->name, CV_NAME_LEN);
   cv_rules_t *old = s->rules;
   keep_counts (r, old);
@@ -158,19 +159,29 @@ cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p)
   return CV_OK;
 }
 
+/* policy_put forgets a policy that is not defined and that no endpoint has. */
+static void
+policy_put (cv_main_t *m, uint32_t i)
+{
+  cv_policy_state_t *s = cv_pool_at (&m->policies, i);
+  if (s->defined || s->users)
+    return;
+  cv_map_del (&m->policy_map, cv_hash_id (m, s->id), i);
+  release_rules (m, s->rules);
+  s->rules = NULL;
+  cv_retire_element (m, &m->policies, i);
+}
+
+/* cv_policy_del: endpoints that refer to it have its rules until they are given others. */
 cv_result_t
 cv_policy_del (cv_main_t *m, uint64_t id)
 {
   uint32_t i = policy_find (m, id);
-  if (i == CV_NO_INDEX)
+  cv_policy_state_t *s = i == CV_NO_INDEX ? NULL : cv_pool_at (&m->policies, i);
+  if (!s || !s->defined)
     return CV_NOT_FOUND;
-  cv_policy_state_t *s = cv_pool_at (&m->policies, i);
-  if (s->users)
-    return CV_IN_USE;
-  cv_map_del (&m->policy_map, cv_hash_id (m, id), i);
-  release_rules (m, s->rules);
-  s->rules = NULL;
-  cv_retire_element (m, &m->policies, i);
+  s->defined = false;
+  policy_put (m, i);
   return CV_OK;
 }
 
@@ -198,9 +209,9 @@ cv_policy_walk (cv_main_t *m, void (*f) (void *, uint64_t, const cv_policy_t *, 
       if (!v || v == CV_MAP_DEAD)
 	continue;
       const cv_policy_state_t *s = cv_pool_at (&m->policies, v - 1);
-      cv_rule_t *rules;
-      uint64_t *matched;
-      if (copy_rules (s->rules, &rules, &matched))
+      cv_rule_t *rules = NULL;
+      uint64_t *matched = NULL;
+      if (s->defined && copy_rules (s->rules, &rules, &matched))
 	{
 	  cv_policy_t p = { .n = { s->rules->n[0], s->rules->n[1] }, .rules = { rules, rules + s->rules->n[0] } };
 	  const uint64_t *counts[2] = { matched, matched + s->rules->n[0] };
@@ -226,7 +237,8 @@ items_valid (const cv_main_t *m, const cv_endpoint_policy_t *p, int side)
       const cv_tier_item_t *item = &p->items[side][i];
       if (item->policy ? item->action : item->action < CV_RULE_ALLOW || item->action > CV_RULE_PASS)
 	return CV_INVALID;
-      if (item->policy && policy_find (m, item->policy) == CV_NO_INDEX)
+      uint32_t found = item->policy ? policy_find (m, item->policy) : CV_NO_INDEX;
+      if (item->policy && (found == CV_NO_INDEX || !((cv_policy_state_t *) cv_pool_at (&m->policies, found))->defined))
 	return CV_NOT_FOUND;
     }
   return CV_OK;
@@ -237,7 +249,10 @@ use_policies (cv_main_t *m, const cv_police_t *p, int by)
 {
   for (uint32_t i = 0; p && i < p->n[0] + p->n[1]; i++)
     if (p->item[i].policy != CV_NO_INDEX)
-      ((cv_policy_state_t *) cv_pool_at (&m->policies, p->item[i].policy))->users += (uint32_t) by;
+      {
+	((cv_policy_state_t *) cv_pool_at (&m->policies, p->item[i].policy))->users += (uint32_t) by;
+	policy_put (m, p->item[i].policy);
+      }
 }
 
 static cv_police_t *

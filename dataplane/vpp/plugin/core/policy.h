@@ -85,6 +85,7 @@ typedef struct
 typedef struct
 {
   uint32_t next_free;
+  bool defined; /* false: deleted, and endpoints still have it */
   uint32_t users; /* endpoints */
   uint64_t id;
   cv_rules_t *rules;

@@ -145,5 +145,6 @@ vl_api_contiv_stats_get_t_handler (vl_api_contiv_stats_get_t *mp)
 		  rmp->refused_port = clib_host_to_net_u64 (s.counters[CV_NO_PORT]);
 		  rmp->spoofed = clib_host_to_net_u64 (s.counters[CV_SPOOFED]);
 		  rmp->tunnel = clib_host_to_net_u64 (s.counters[CV_TUNNEL]);
+		  rmp->denied = clib_host_to_net_u64 (s.counters[CV_POLICY]);
 		}));
 }

@@ -53,6 +53,17 @@ void contiv_encode_prefix (const cv_prefix_t *in, vl_api_prefix_t *out);
   _ (frontend_dump, FRONTEND_DUMP)                                                                                               \
   _ (range_add_del, RANGE_ADD_DEL)                                                                                               \
   _ (range_dump, RANGE_DUMP)                                                                                                     \
+  _ (set_add_del, SET_ADD_DEL)                                                                                                   \
+  _ (set_dump, SET_DUMP)                                                                                                         \
+  _ (set_member_add_del, SET_MEMBER_ADD_DEL)                                                                                     \
+  _ (set_member_dump, SET_MEMBER_DUMP)                                                                                           \
+  _ (policy_set, POLICY_SET)                                                                                                     \
+  _ (policy_del, POLICY_DEL)                                                                                                     \
+  _ (policy_dump, POLICY_DUMP)                                                                                                   \
+  _ (endpoint_policy_set, ENDPOINT_POLICY_SET)                                                                                   \
+  _ (endpoint_policy_del, ENDPOINT_POLICY_DEL)                                                                                   \
+  _ (endpoint_policy_dump, ENDPOINT_POLICY_DUMP)                                                                                 \
+  _ (denied_get, DENIED_GET)                                                                                                     \
   _ (connection_get, CONNECTION_GET)                                                                                             \
   _ (connection_del, CONNECTION_DEL)                                                                                             \
   _ (stats_get, STATS_GET)

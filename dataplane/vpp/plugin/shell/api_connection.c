@@ -30,6 +30,7 @@ send_connection (void *ctx, const cv_connection_info_t *i)
   rmp->state = i->state;
   rmp->idle = htonl (i->idle);
   rmp->expires = htonl (i->expires);
+  rmp->denied = i->denied;
   vl_api_send_msg (w->client.reg, (u8 *) rmp);
   w->sent++;
 }

@@ -104,10 +104,10 @@ show_connection (void *ctx, const cv_connection_info_t *i)
   connections_t *c = ctx;
   if (c->state && c->state != i->state)
     return;
-  c->s = format (c->s, "%U %U -> %U as %U -> %U, %s, sw_if_index %d, idle %u s, ends in %u s\n", format_ip_protocol, i->proto,
+  c->s = format (c->s, "%U %U -> %U as %U -> %U, %s%s, sw_if_index %d, idle %u s, ends in %u s\n", format_ip_protocol, i->proto,
 	       format_contiv_end, &i->client, i->ip6, i->client_port, format_contiv_end, &i->frontend, i->ip6, i->frontend_port,
 	       format_contiv_end, &i->source, i->ip6, i->source_port, format_contiv_end, &i->backend, i->ip6, i->backend_port,
-	       states[clib_min (i->state, CV_STATE_CLOSED)], i->sw_if_index, i->idle, i->expires);
+	       states[clib_min (i->state, CV_STATE_CLOSED)], i->denied ? ", denied" : "", i->sw_if_index, i->idle, i->expires);
 }
 
 /* ---- commands ---- */

@@ -6,13 +6,14 @@
 #define CONNECTIONS_MIN	    1024
 #define CONNECTIONS_MAX	    (1 << 24)
 #define CONNECTIONS_DEFAULT (1 << 18)
+#define SET_MEMBERS_MAX	    (1 << 24)
 
 contiv_main_t contiv_main;
 
 VLIB_PLUGIN_REGISTER () = {
   .version = "1.0.0",
   .version_required = "25.10",
-  .description = "Contiv: services, source NAT and the source check of pods",
+  .description = "Contiv: services, source NAT, the source check of pods, and network policy",
 };
 
 vlib_error_desc_t contiv_errors[CONTIV_N_ERRORS] = {
@@ -47,7 +48,7 @@ set_order (void)
       runs_before_all (f);
 }
 
-/* startup.conf: contiv { connections N }. Early, because by then all plugins are loaded, and no feature arc is made yet. */
+/* startup.conf: contiv { connections N  set-members N }. Early, because by then all plugins are loaded, and no feature arc is made yet. */
 static clib_error_t *
 contiv_config (vlib_main_t *vm, unformat_input_t *input)
 {
@@ -56,8 +57,15 @@ contiv_config (vlib_main_t *vm, unformat_input_t *input)
   while (unformat_check_input (input) != UNFORMAT_END_OF_INPUT)
     {
       u32 n;
+      if (unformat (input, "set-members %u", &n))
+	{
+	  if (!n || n > SET_MEMBERS_MAX)
+	    return clib_error_return (0, "contiv: set-members %u: give 1 to %u", n, SET_MEMBERS_MAX);
+	  contiv_main.set_members = n;
+	  continue;
+	}
       if (!unformat (input, "connections %u", &n))
-	return clib_error_return (0, "contiv: unknown input '%U'; known is: connections N", format_unformat_error, input);
+	return clib_error_return (0, "contiv: unknown input '%U'; known are: connections N, set-members N", format_unformat_error, input);
       if (n < CONNECTIONS_MIN || n > CONNECTIONS_MAX)
 	return clib_error_return (0, "contiv: connections %u: give %u to %u", n, CONNECTIONS_MIN, CONNECTIONS_MAX);
       contiv_main.connections = n;
@@ -83,7 +91,7 @@ static clib_error_t *
 contiv_start (vlib_main_t *vm)
 {
   contiv_main_t *cm = &contiv_main;
-  cv_config_t config = { .connections_max = cm->connections };
+  cv_config_t config = { .connections_max = cm->connections, .set_members_max = cm->set_members };
   u32 n_threads = vlib_get_n_threads ();
   cm->core = cv_new (&config, n_threads, cm->seed);
   if (!cm->core)

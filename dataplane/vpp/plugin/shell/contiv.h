@@ -37,6 +37,7 @@ typedef struct
   contiv_interface_t *interfaces; /* vector by sw_if_index; changes under the barrier */
   contiv_worker_t *workers;	  /* vector by thread */
   u32 connections;		  /* of startup.conf; 0: default */
+  u32 set_members;		  /* of startup.conf; 0: default */
   u64 seed;
   u32 n_endpoints;
   contiv_resolve_t resolve;
@@ -84,8 +85,6 @@ contiv_retval (cv_result_t r)
       return VNET_API_ERROR_NO_SUCH_ENTRY;
     case CV_NO_MEMORY:
       return VNET_API_ERROR_LIMIT_EXCEEDED;
-    case CV_IN_USE:
-      return VNET_API_ERROR_INSTANCE_IN_USE;
     default:
       return VNET_API_ERROR_INVALID_VALUE;
     }

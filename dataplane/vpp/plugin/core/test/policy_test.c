@@ -368,6 +368,26 @@ unknown_sets (void)
   cv_free (n.m);
 }
 
+/* A policy that is deleted stays with its endpoints, until they get another one or it is set again. */
+static void
+deleted_policy (void)
+{
+  net_t n = policed_world ();
+  cv_rule_t all = allow (0, 0, 0, 0), one = allow (0, 0, CV_PROTO_TCP, 80);
+  check (policy (&n, 1, CV_INGRESS, &one, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  check (cv_policy_del (n.m, 1) == CV_OK && cv_policy_del (n.m, 1) == CV_NOT_FOUND && police (&n, POD_A, 1, 0) == CV_NOT_FOUND);
+  pkt_t k = build (A[0], B[0], CV_PROTO_TCP, 40000, 80, SYN, 0), u = build (A[0], B[0], CV_PROTO_UDP, 40000, 80, 0, 0);
+  PASS (&n, POD_A, &k);
+  DENY (&n, POD_A, &u);
+  check (policy (&n, 1, CV_INGRESS, &all, 1) == CV_OK);
+  PASS (&n, POD_A, &u);
+  check (cv_policy_del (n.m, 1) == CV_OK && policy (&n, 2, CV_INGRESS, &one, 1) == CV_OK && police (&n, POD_B, 2, 0) == CV_OK);
+  DENY (&n, POD_A, &u);
+  sleep_ticks (&n, 3);
+  check (police (&n, POD_B, 1, 0) == CV_NOT_FOUND && policy (&n, 1, CV_INGRESS, &one, 1) == CV_OK);
+  cv_free (n.m);
+}
+
 static void
 tiers (void)
 {
@@ -484,7 +504,7 @@ refusals (void)
   check (policy (&n, 0, CV_INGRESS, NULL, 0) == CV_INVALID && cv_policy_del (n.m, 1) == CV_NOT_FOUND);
   check (police (&n, POD_B, 7, 0) == CV_NOT_FOUND && police (&n, 99, 0, 0) == CV_NOT_FOUND && police (&n, HOST, 0, 0) == CV_INVALID);
   check (cv_endpoint_policy_set (n.m, POD_B, NULL) == CV_NOT_FOUND);
-  check (policy (&n, 7, CV_INGRESS, NULL, 0) == CV_OK && police (&n, POD_B, 7, 0) == CV_OK && cv_policy_del (n.m, 7) == CV_IN_USE);
+  check (policy (&n, 7, CV_INGRESS, NULL, 0) == CV_OK && police (&n, POD_B, 7, 0) == CV_OK);
   cv_tier_item_t items[] = { { 7, 0 }, { 7, 1 }, { 0, 0 }, { 0, 9 } };
   for (int i = 0; i < 4; i++)
     {
@@ -493,7 +513,7 @@ refusals (void)
     }
   cv_endpoint_policy_t p = { .otherwise = { CV_RULE_PASS, CV_RULE_ALLOW } };
   check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_INVALID);
-  check (cv_endpoint_del (n.m, POD_B) == CV_OK && cv_policy_del (n.m, 7) == CV_OK);
+  check (cv_policy_del (n.m, 7) == CV_OK && cv_endpoint_del (n.m, POD_B) == CV_OK && cv_policy_del (n.m, 7) == CV_NOT_FOUND);
   cv_free (n.m);
 }
 
@@ -545,6 +565,7 @@ main (void)
   icmp ();
   fragments ();
   unknown_sets ();
+  deleted_policy ();
   tiers ();
   denied_flows ();
   refusals ();

@@ -1,0 +1,144 @@
+package vpp
+
+import (
+	"slices"
+	"strconv"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// contivItems is how many policies and ends of tiers one side of an endpoint may have.
+const contivItems = 8192
+
+// contivEndpointPolicyKind: what applies to a pod changes in place, and goes with its endpoint. The pod's link waits for it by
+// Interface.up_after. It comes after the policies that it refers to; one that is missing is refused, and what was there before stays.
+func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPolicy] {
+	set := func(op *scheduler.Op, what string, v *vpp_contiv.EndpointPolicy) {
+		o := object{what + " policy of", "interface " + v.Interface}
+		index, ok := k.idx.IfIndex(v.Interface)
+		if !ok {
+			k.missing(op, o, v.Interface)
+			return
+		}
+		k.do(op, o, endpointPolicyRequest(index, v))
+	}
+	return scheduler.Kind[*vpp_contiv.EndpointPolicy]{
+		Name: "vpp-contiv-endpoint-policy", Prefix: nb.ContivEndpointPolicyPrefix, Rank: rankContivPolicy + 1,
+		Validate: func(_ string, v *vpp_contiv.EndpointPolicy) error { return validateEndpointPolicy(v) },
+		Equal: func(_ string, desired, applied *vpp_contiv.EndpointPolicy) bool {
+			return contivName(desired.Name) == contivName(applied.Name) && sameSide(desired.Ingress, applied.Ingress) &&
+				sameSide(desired.Egress, applied.Egress)
+		},
+		Deps:   func(_ string, v *vpp_contiv.EndpointPolicy, add func(string)) { add(nb.ContivEndpointKey(v.Interface)) },
+		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.EndpointPolicy) { set(op, "set", v) },
+		Update: func(op *scheduler.Op, _ string, _, v *vpp_contiv.EndpointPolicy) { set(op, "change", v) },
+		Delete: func(op *scheduler.Op, _ string, v *vpp_contiv.EndpointPolicy) {
+			index, ok := k.idx.IfIndex(v.Interface)
+			if !ok {
+				gone(op)
+				return
+			}
+			k.do(op, object{"delete policy of", "interface " + v.Interface},
+				&contiv.ContivEndpointPolicyDel{SwIfIndex: interface_types.InterfaceIndex(index)}, append(ifGone, api.NO_SUCH_ENTRY)...)
+		},
+		Dump: k.dumpEndpointPolicies,
+		// A policy that failed is tried again, too.
+		Retriable: func(err error) bool { return conn.IsRetval(err, api.NO_SUCH_ENTRY) || scheduler.IsRetriable(err) },
+	}
+}
+
+func validateEndpointPolicy(v *vpp_contiv.EndpointPolicy) error {
+	var f faults
+	f.name("interface", v.Interface)
+	f.side("ingress", v.Ingress)
+	f.side("egress", v.Egress)
+	return f.err()
+}
+
+func (f *faults) side(field string, s *vpp_contiv.EndpointPolicy_Side) {
+	if o := s.GetOtherwise(); o != vpp_contiv.Policy_ALLOW && o != vpp_contiv.Policy_DENY {
+		f.add(field+".otherwise", "%d is neither ALLOW nor DENY", o)
+	}
+	n := 0
+	for i, t := range s.GetTiers() {
+		tier := field + ".tiers[" + strconv.Itoa(i) + "]"
+		if o := t.GetOtherwise(); o < vpp_contiv.Policy_ALLOW || o > vpp_contiv.Policy_PASS {
+			f.add(tier+".otherwise", "%d is not known", o)
+		}
+		if slices.Contains(t.GetPolicies(), 0) {
+			f.add(tier+".policies", "has 0, which stands for none")
+		}
+		n += len(t.GetPolicies()) + 1
+	}
+	if n > contivItems {
+		f.add(field+".tiers", "have %d policies and ends, and there is room for %d", n, contivItems)
+	}
+}
+
+func sameSide(a, b *vpp_contiv.EndpointPolicy_Side) bool {
+	return a.GetOtherwise() == b.GetOtherwise() && slices.EqualFunc(a.GetTiers(), b.GetTiers(), func(a, b *vpp_contiv.EndpointPolicy_Tier) bool {
+		return a.GetOtherwise() == b.GetOtherwise() && slices.Equal(a.GetPolicies(), b.GetPolicies())
+	})
+}
+
+func endpointPolicyRequest(index uint32, v *vpp_contiv.EndpointPolicy) *contiv.ContivEndpointPolicySet {
+	ingress := tierItems(v.Ingress)
+	return &contiv.ContivEndpointPolicySet{
+		SwIfIndex: interface_types.InterfaceIndex(index), Name: contivName(v.Name),
+		Ingress: contiv.ContivRuleAction(v.Ingress.GetOtherwise()), Egress: contiv.ContivRuleAction(v.Egress.GetOtherwise()),
+		NIngress: uint32(len(ingress)), Items: append(ingress, tierItems(v.Egress)...),
+	}
+}
+
+// tierItems are the policies of each tier, and its end behind them.
+func tierItems(s *vpp_contiv.EndpointPolicy_Side) (items []contiv.ContivTierItem) {
+	for _, t := range s.GetTiers() {
+		for _, id := range t.GetPolicies() {
+			items = append(items, contiv.ContivTierItem{PolicyID: id})
+		}
+		items = append(items, contiv.ContivTierItem{Action: contiv.ContivRuleAction(t.GetOtherwise())})
+	}
+	return items
+}
+
+// sideOf is the reverse of tierItems.
+func sideOf(otherwise contiv.ContivRuleAction, items []contiv.ContivTierItem) *vpp_contiv.EndpointPolicy_Side {
+	s := &vpp_contiv.EndpointPolicy_Side{Otherwise: vpp_contiv.Policy_Action(otherwise)}
+	t := &vpp_contiv.EndpointPolicy_Tier{}
+	for _, item := range items {
+		if item.PolicyID != 0 {
+			t.Policies = append(t.Policies, item.PolicyID)
+			continue
+		}
+		t.Otherwise = vpp_contiv.Policy_Action(item.Action)
+		s.Tiers, t = append(s.Tiers, t), &vpp_contiv.EndpointPolicy_Tier{}
+	}
+	return s
+}
+
+// dumpEndpointPolicies emits those of our interfaces.
+func (k *kinds) dumpEndpointPolicies(op *scheduler.DumpOp, emit func(string, *vpp_contiv.EndpointPolicy)) {
+	k.snapshot(op, func(s *ifSnapshot, err error) {
+		if err != nil {
+			endContivDump(op, "policies of endpoints", err)
+			return
+		}
+		conn.Dump(k.lane, &contiv.ContivEndpointPolicyDump{}, func(d *contiv.ContivEndpointPolicyDetails) {
+			st := s.byIndex[uint32(d.SwIfIndex)]
+			if st == nil {
+				return
+			}
+			n := min(int(d.NIngress), len(d.Items))
+			emit(nb.ContivEndpointPolicyKey(st.name), &vpp_contiv.EndpointPolicy{
+				Interface: st.name, Name: d.Name, Ingress: sideOf(d.Ingress, d.Items[:n]), Egress: sideOf(d.Egress, d.Items[n:]),
+			})
+		}, func(err error) { endContivDump(op, "policies of endpoints", err) })
+	})
+}

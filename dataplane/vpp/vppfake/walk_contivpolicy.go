@@ -1,0 +1,314 @@
+package vppfake
+
+import (
+	"net/netip"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"go.fd.io/govpp/binapi/interface_types"
+)
+
+// contivFlow is what policy judges, as its client and its backend know it.
+type contivFlow struct {
+	src, dst     netip.Addr
+	sport, dport uint16
+	proto        uint8
+	icmp, code   uint8
+}
+
+// contivJudgement is what policy makes of a flow.
+type contivJudgement uint8
+
+const (
+	contivNotJudged contivJudgement = iota
+	contivFree                      // neither end has policy, or policy does not hold between them
+	contivAllowed
+	contivDenied
+)
+
+// Types of ICMP echo.
+const (
+	icmp4EchoRequest, icmp4EchoReply = 8, 0
+	icmp6EchoRequest, icmp6EchoReply = 128, 129
+)
+
+func contivEcho(v6, reply bool) uint8 {
+	switch {
+	case v6 && reply:
+		return icmp6EchoReply
+	case v6:
+		return icmp6EchoRequest
+	case reply:
+		return icmp4EchoReply
+	}
+	return icmp4EchoRequest
+}
+
+func (p *Packet) isICMP() bool { return p.Proto == ProtoICMP || p.Proto == ProtoICMPv6 }
+
+func contivFlowOf(p *Packet) contivFlow {
+	f := contivFlow{src: p.Src, dst: p.Dst, proto: p.Proto}
+	switch {
+	case p.Error != nil:
+		f.icmp, f.code = p.Error.Type, p.Error.Code
+	case p.ND != nil:
+		f.icmp = p.ND.Type
+	case p.isICMP():
+		f.icmp = contivEcho(p.Dst.Is6(), p.EchoReply)
+	default:
+		f.sport, f.dport = p.SrcPort, p.DstPort
+	}
+	return f
+}
+
+func (f contivFlow) reverse() contivFlow {
+	f.src, f.dst, f.sport, f.dport = f.dst, f.src, f.dport, f.sport
+	return f
+}
+
+// matchesPacket is the part of a rule that needs no set.
+func (r *contivRule) matchesPacket(f contivFlow) bool {
+	s := &r.set
+	family := uint8(4)
+	if f.dst.Is6() {
+		family = 6
+	}
+	if s.Protocol != 0 && s.Protocol != f.proto || s.Family != 0 && s.Family != family ||
+		s.Flags&contiv.CONTIV_RULE_API_ICMP_TYPE != 0 && s.ICMPType != f.icmp ||
+		s.Flags&contiv.CONTIV_RULE_API_ICMP_CODE != 0 && s.ICMPCode != f.code {
+		return false
+	}
+	for _, p := range s.Ports[:s.NPorts] {
+		if p.First <= f.dport && f.dport <= p.Last {
+			return true
+		}
+	}
+	return s.NPorts == 0
+}
+
+// contains asks a set for what looks like want; sure: what the set contains is known.
+func (p *contivPolicies) contains(id uint64, kind contiv.ContivSetKind, want func(contivMember) bool) (is, sure bool) {
+	s := p.sets[id]
+	if s == nil || s.overfull || s.kind != kind {
+		return true, false
+	}
+	for m := range s.members {
+		if want(m) {
+			return true, true
+		}
+	}
+	return false, true
+}
+
+// action is what a rule does with a flow; 0: it does not match.
+func (p *contivPolicies) action(r *contivRule, f contivFlow) contiv.ContivRuleAction {
+	if !r.matchesPacket(f) {
+		return 0
+	}
+	networks, ports := contiv.CONTIV_SET_API_NETWORKS, contiv.CONTIV_SET_API_PORTS
+	sure := true
+	for _, set := range []struct {
+		id   uint64
+		kind contiv.ContivSetKind
+		want func(contivMember) bool
+	}{
+		{r.set.Source, networks, func(m contivMember) bool { return m.net.Contains(f.src) }},
+		{r.set.Destination, networks, func(m contivMember) bool { return m.net.Contains(f.dst) }},
+		{r.set.PortSet, ports, func(m contivMember) bool { return m.net.Contains(f.dst) && m.proto == f.proto && m.port == f.dport }},
+	} {
+		if set.id == 0 {
+			continue
+		}
+		is, known := p.contains(set.id, set.kind, set.want)
+		if !is {
+			return 0
+		}
+		sure = sure && known
+	}
+	switch {
+	case sure:
+		return r.set.Action
+	case r.set.Action == contiv.CONTIV_RULE_API_ALLOW:
+		return 0
+	}
+	return contiv.CONTIV_RULE_API_DENY
+}
+
+// byPolicy is the first rule of a policy that matches.
+func (p *contivPolicies) byPolicy(id uint64, side contiv.ContivSide, f contivFlow) (action contiv.ContivRuleAction, rule uint32) {
+	for i, r := range p.policies[id].rules[side] {
+		if action := p.action(r, f); action != 0 {
+			r.matched++
+			return action, uint32(i)
+		}
+	}
+	return 0, 0
+}
+
+// decide asks all tiers of an endpoint; the policy and the rule are those that have decided.
+func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f contivFlow) (action contiv.ContivRuleAction, policy uint64, rule uint32) {
+	passed := false
+	for _, item := range e.items[side] {
+		switch {
+		case item.PolicyID == 0 && !passed && item.Action != contiv.CONTIV_RULE_API_PASS:
+			return item.Action, 0, 0
+		case item.PolicyID == 0:
+			passed = false
+		case !passed:
+			action, rule := p.byPolicy(item.PolicyID, side, f)
+			if action == contiv.CONTIV_RULE_API_ALLOW || action == contiv.CONTIV_RULE_API_DENY {
+				return action, item.PolicyID, rule
+			}
+			passed = action == contiv.CONTIV_RULE_API_PASS
+		}
+	}
+	return e.otherwise[side], 0, 0
+}
+
+// bySide asks the policy of one end.
+func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, now time.Time) contivJudgement {
+	e := c.policy.police[ifx]
+	if end := c.endpoints[ifx]; e == nil || end == nil || end.set.Role != contiv.CONTIV_ROLE_API_POD {
+		return contivFree
+	}
+	action, policy, rule := c.policy.decide(e, side, f)
+	if action == contiv.CONTIV_RULE_API_ALLOW {
+		return contivAllowed
+	}
+	e.denied[side]++
+	c.policy.report(contiv.ContivDeniedDetails{
+		SwIfIndex: interface_types.InterfaceIndex(ifx), Side: side, Protocol: f.proto, ICMPType: f.icmp, ICMPCode: f.code,
+		Source: apiAddress(f.src), Destination: apiAddress(f.dst), SourcePort: f.sport, DestinationPort: f.dport, PolicyID: policy, Rule: rule,
+	}, now)
+	return contivDenied
+}
+
+// judge decides on a flow whose client is behind an interface; none: behind another node.
+func (c *contivState) judge(from uint32, f contivFlow, now time.Time) contivJudgement {
+	client, to := c.endpoints[from], c.contivPod(f.dst)
+	server := c.endpoints[to]
+	switch {
+	case len(c.policy.police) == 0,
+		client != nil && client.set.Role == contiv.CONTIV_ROLE_API_HOST && client.addrs[f.src],
+		client != nil && client.set.Role == contiv.CONTIV_ROLE_API_POD && f.dst.Is6() && f.dst.IsLinkLocalUnicast(),
+		server != nil && (server.set.Role == contiv.CONTIV_ROLE_API_HOST || to == from):
+		return contivFree
+	}
+	all := c.bySide(from, contiv.CONTIV_SIDE_API_EGRESS, f, now)
+	if all != contivDenied {
+		all = max(all, c.bySide(to, contiv.CONTIV_SIDE_API_INGRESS, f, now))
+	}
+	return all
+}
+
+// flow is what the connection is.
+func (conn *contivConn) flow() contivFlow {
+	sent, answered := conn.keys[contivToBackend], conn.keys[contivToClient]
+	f := contivFlow{src: sent.src.Addr(), dst: answered.src.Addr(), sport: sent.src.Port(), dport: answered.src.Port(), proto: sent.proto}
+	if f.proto == ProtoICMP || f.proto == ProtoICMPv6 {
+		f.sport, f.dport = 0, 0
+		f.icmp = contivEcho(f.dst.Is6(), conn.echoReply)
+	}
+	return f
+}
+
+// allowed judges a connection again if policy has changed.
+func (c *contivState) allowed(conn *contivConn, now time.Time) bool {
+	if conn.epoch != c.policy.epoch {
+		from := conn.ifx
+		if conn.farClient {
+			from = none
+		}
+		conn.judged, conn.epoch = c.judge(from, conn.flow(), now), c.policy.epoch
+	}
+	return conn.judged != contivDenied
+}
+
+// mayPass judges a packet of a connection, and what it starts against the direction of the connection.
+func (c *contivState) mayPass(conn *contivConn, dir int, p *Packet, now time.Time) bool {
+	if !c.allowed(conn, now) {
+		return false
+	}
+	forth := dir == contivToBackend
+	f := conn.flow()
+	switch {
+	case conn.judged != contivAllowed:
+		return true
+	case p.Proto == ProtoTCP:
+		if forth || p.later() || p.tcpFlags()&(FlagSYN|FlagACK) != FlagSYN {
+			return true
+		}
+		f = f.reverse()
+	case p.isICMP():
+		request := !p.EchoReply
+		if conn.echoReply && forth && !request || !conn.echoReply && request == forth {
+			return true
+		}
+		f.icmp = contivEcho(p.Dst.Is6(), false)
+		if request != forth {
+			f = f.reverse()
+		}
+	default:
+		return true
+	}
+	return c.judge(c.contivPod(f.src), f, now) != contivDenied
+}
+
+// contivStateless judges a packet of a protocol without connections.
+func (w *walk) contivStateless(i *iface, p *Packet) bool {
+	if w.contiv.judge(i.index, contivFlowOf(p), time.Now()) == contivDenied {
+		return w.contivDrop(&w.contiv.conns.stats.Denied, "denied by network policy")
+	}
+	return true
+}
+
+// errorAllowed: an error passes with its connection. Without one it is a packet like others. to is where the packet inside came from.
+func (c *contivState) errorAllowed(i *iface, p *Packet, conn *contivConn, to netip.Addr, now time.Time) bool {
+	if conn != nil && to == p.Dst {
+		return c.allowed(conn, now)
+	}
+	return c.judge(i.index, contivFlowOf(p), now) != contivDenied
+}
+
+// judgeOpen judges a packet of a TCP connection that was open before its ends had policy: the client is the end whose port is above 32 767 if the other
+// one's is not; else both directions have to be allowed.
+func (n *contivOpening) judgeOpen() {
+	c, forth := &n.w.contiv, contivFlowOf(n.p)
+	fromHigh, toHigh, receiver := forth.sport >= 32768, forth.dport >= 32768, c.contivPod(forth.dst)
+	byReceiver := toHigh && !fromHigh
+	n.judged = contivFree
+	if !byReceiver {
+		n.judged = c.judge(n.i.index, forth, n.now)
+	}
+	if (byReceiver || fromHigh == toHigh) && n.judged != contivDenied {
+		n.judged = max(n.judged, c.judge(receiver, forth.reverse(), n.now))
+	}
+	if !byReceiver || n.judged != contivAllowed {
+		return
+	}
+	n.reversed, n.t = true, n.t.reverse()
+	if client := c.endpoints[receiver]; client != nil {
+		n.e = client
+	} else {
+		n.farClient = true
+	}
+}
+
+// plain sends on what is of no service and keeps its ends. It gets a connection if policy holds for it, or if its destination is some backend.
+func (n *contivOpening) plain() bool {
+	c, role := &n.w.contiv, n.e.set.Role
+	local := role == contiv.CONTIV_ROLE_API_POD || role == contiv.CONTIV_ROLE_API_HOST
+	toBackend := !n.p.isICMP() && local && c.isBackend(n.t.dst)
+	if n.p.Proto == ProtoTCP && len(c.policy.police) > 0 && n.p.tcpFlags()&(FlagSYN|FlagACK) != FlagSYN {
+		n.judgeOpen()
+	} else {
+		n.judged = c.judge(n.i.index, contivFlowOf(n.p), n.now)
+	}
+	switch {
+	case n.judged == contivDenied:
+		return n.w.contivDrop(&c.conns.stats.Denied, "denied by network policy")
+	case n.judged == contivAllowed, toBackend:
+		return n.make(nil, n.t.dst, nil, false)
+	}
+	return true
+}
