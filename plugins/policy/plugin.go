@@ -60,6 +60,7 @@ type Plugin struct {
 	policies  map[model.PolicyID]model.Policy
 	endpoints map[model.EndpointID]model.Endpoint
 	objects   map[string]*kube.Policy // by key
+	nodeAddrs []string                // of this node
 	// What nothing refers to any more and the dataplane still has.
 	leftSets     map[model.SetID]model.Set
 	leftPolicies map[model.PolicyID]model.Policy
@@ -121,6 +122,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	nodes := map[string]bool{}
 	for _, node := range kube.Values[*kube.Node](data, kube.NodeKeyword) {
 		nodes[node.GetName()] = true
+		p.setNode(node.GetName(), node)
 	}
 	p.objects = kube.Values[*kube.Policy](data, kube.PolicyKeyword)
 	p.problems.resync(nodes, p.objects)
@@ -212,6 +214,8 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 	case kube.NodeKeyword:
 		prev, next := kube.Change[*kube.Node](ev)
 		p.problems.node(prev.GetName(), next.GetName())
+		p.setNode(prev.GetName(), nil)
+		p.setNode(next.GetName(), next)
 	case kube.NamespaceKeyword:
 		prev, next := kube.Change[*kube.Namespace](ev)
 		if next == nil {
@@ -237,6 +241,13 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 			p.objects[ev.Key] = next
 		}
 		p.problems.set(ev.Key, next)
+	}
+}
+
+// setNode notes the addresses of this node. They serve explanations only.
+func (p *Plugin) setNode(name string, node *kube.Node) {
+	if name == p.ServiceLabel.GetAgentLabel() {
+		p.nodeAddrs = node.GetAddresses()
 	}
 }
 

@@ -1,3 +1,338 @@
 package policy
 
-func (p *Plugin) serve() {}
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/verdict"
+)
+
+const (
+	policiesPath = "/contiv/v1/policies"
+	policyPath   = "/contiv/v1/policies/show"
+	whyPath      = "/contiv/v1/policies/why"
+)
+
+func (p *Plugin) serve() {
+	if p.HTTPHandlers == nil {
+		return
+	}
+	p.HTTPHandlers.RegisterHTTPHandler(policiesPath, p.servePolicies)
+	p.HTTPHandlers.RegisterHTTPHandler(policyPath, p.servePolicy)
+	p.HTTPHandlers.RegisterHTTPHandler(whyPath, p.serveWhy)
+}
+
+// policyRow is a policy as a list shows it.
+type policyRow struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Types     []string `json:"types"`
+	Enforced  bool     `json:"enforced"`  // by this dataplane
+	Endpoints []string `json:"endpoints"` // pods of this node that it selects
+	Problems  []string `json:"problems,omitempty"`
+}
+
+// policyDetail is a policy with its rules, as this node enforces it. There are none if it selects no pod of this node.
+type policyDetail struct {
+	policyRow
+	Ingress []ruleDetail `json:"ingress"`
+	Egress  []ruleDetail `json:"egress"`
+}
+
+type ruleDetail struct {
+	Origin string     `json:"origin"`
+	Text   string     `json:"text"`
+	Sets   []setEntry `json:"sets,omitempty"`
+}
+
+type setEntry struct {
+	ID      string   `json:"id"`
+	Meaning string   `json:"meaning"`
+	Members []string `json:"members"`
+}
+
+// whyRow is what policy says to a connection between two addresses. A direction is missing if its pod is not on this node.
+type whyRow struct {
+	Source  netip.Addr `json:"source"`
+	Dest    netip.Addr `json:"dest"`
+	Egress  *decision  `json:"egress,omitempty"`
+	Ingress *decision  `json:"ingress,omitempty"`
+}
+
+type decision struct {
+	Pod     string `json:"pod"`
+	Action  string `json:"action"`
+	Policy  string `json:"policy,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Because string `json:"because"`
+}
+
+func (p *Plugin) servePolicies(w http.ResponseWriter, _ *http.Request) {
+	p.mu.RLock()
+	rows := p.rows()
+	p.mu.RUnlock()
+	p.answer(w, rows)
+}
+
+func (p *Plugin) servePolicy(w http.ResponseWriter, r *http.Request) {
+	namespace, name := splitName(r.URL.Query().Get("policy"))
+	p.mu.RLock()
+	detail, err := p.detail(namespace, name)
+	p.mu.RUnlock()
+	if err != nil {
+		refuse(w, http.StatusNotFound, err)
+		return
+	}
+	p.answer(w, detail)
+}
+
+func (p *Plugin) serveWhy(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	packet, err := packetOf(q.Get("protocol"), q.Get("port"))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	p.mu.RLock()
+	rows, err := p.why(q.Get("from"), q.Get("to"), packet)
+	p.mu.RUnlock()
+	if err != nil {
+		refuse(w, http.StatusNotFound, err)
+		return
+	}
+	p.answer(w, rows)
+}
+
+func (p *Plugin) answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		p.Logger().Debug("policies not sent", "error", err)
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the client has gone
+}
+
+// splitName splits namespace/name; without a namespace it is "default".
+func splitName(text string) (namespace, name string) {
+	namespace, name, full := strings.Cut(text, "/")
+	if !full {
+		return "default", namespace
+	}
+	return namespace, name
+}
+
+func packetOf(protocol, port string) (p verdict.Packet, err error) {
+	numbers := map[string]model.Protocol{"": model.TCP, "tcp": model.TCP, "udp": model.UDP, "sctp": model.SCTP, "icmp": 1}
+	number, known := numbers[strings.ToLower(protocol)]
+	if !known {
+		return p, fmt.Errorf("protocol %q is not tcp, udp, sctp or icmp", protocol)
+	}
+	p.Protocol = number
+	if port == "" {
+		return p, nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return p, fmt.Errorf("port %q is not in 1..65535", port)
+	}
+	p.Port = uint16(n)
+	return p, nil
+}
+
+func (p *Plugin) rows() []policyRow {
+	selected := map[model.PolicyID][]string{}
+	for id, e := range p.endpoints {
+		seen := map[model.PolicyID]bool{}
+		for _, t := range slices.Concat(e.Ingress.Tiers, e.Egress.Tiers) {
+			for _, policy := range t.Policies {
+				if !seen[policy] {
+					seen[policy] = true
+					selected[policy] = append(selected[policy], id.String())
+				}
+			}
+		}
+	}
+	rows := []policyRow{}
+	for _, obj := range p.objects {
+		row := policyRow{Namespace: obj.GetNamespace(), Name: obj.GetName(), Enforced: p.Renderer != nil, Problems: obj.GetProblems()}
+		if obj.GetIngress() {
+			row.Types = append(row.Types, "Ingress")
+		}
+		if obj.GetEgress() {
+			row.Types = append(row.Types, "Egress")
+		}
+		row.Endpoints = append([]string{}, selected[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: row.Namespace, Name: row.Name}]...)
+		slices.Sort(row.Endpoints)
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b policyRow) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return rows
+}
+
+func (p *Plugin) detail(namespace, name string) (*policyDetail, error) {
+	rows := p.rows()
+	i := slices.IndexFunc(rows, func(r policyRow) bool { return r.Namespace == namespace && r.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no NetworkPolicy %s/%s", namespace, name)
+	}
+	policy := p.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: namespace, Name: name}]
+	return &policyDetail{rows[i], p.rules(policy.Ingress), p.rules(policy.Egress)}, nil
+}
+
+func (p *Plugin) rules(list []model.Rule) []ruleDetail {
+	out := []ruleDetail{}
+	for i := range list {
+		r := ruleDetail{Origin: list[i].Origin, Text: p.text(&list[i])}
+		for id := range list[i].Sets {
+			entry := setEntry{ID: string(id), Meaning: p.sets[id].Meaning, Members: []string{}}
+			for _, m := range p.compiler.Members(id) {
+				entry.Members = append(entry.Members, memberText(m))
+			}
+			r.Sets = append(r.Sets, entry)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func memberText(m model.Member) string {
+	switch {
+	case m.Port != 0:
+		return fmt.Sprintf("%s %s", netip.AddrPortFrom(m.Net.Addr(), m.Port), m.Protocol)
+	case m.Net.IsSingleIP():
+		return m.Net.Addr().String()
+	}
+	return m.Net.String()
+}
+
+// text is a rule in words.
+func (p *Plugin) text(r *model.Rule) string {
+	text := r.Action.String()
+	if r.Protocol != model.AnyProtocol {
+		text += " " + r.Protocol.String()
+	}
+	for i, x := range r.Ports {
+		text += []string{" ", ","}[min(i, 1)] + strconv.Itoa(int(x.First))
+		if x.Last != x.First {
+			text += "-" + strconv.Itoa(int(x.Last))
+		}
+	}
+	for _, c := range []struct {
+		word string
+		set  model.SetID
+	}{{"from", r.Source}, {"to", r.Dest}, {"to", r.DestPort}} {
+		if c.set != "" {
+			text += " " + c.word + " " + p.sets[c.set].Meaning
+		}
+	}
+	return text
+}
+
+// why judges a connection. from and to are pods (namespace/name) or addresses.
+func (p *Plugin) why(from, to string, packet verdict.Packet) ([]whyRow, error) {
+	sender, sources, err := p.place(from)
+	if err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	receiver, dests, err := p.place(to)
+	if err != nil {
+		return nil, fmt.Errorf("to: %w", err)
+	}
+	rows := []whyRow{}
+	for _, src := range sources {
+		for _, dst := range dests {
+			if src.Is4() != dst.Is4() {
+				continue
+			}
+			packet.Source, packet.Dest = src, dst
+			rows = append(rows, whyRow{src, dst, p.judge(sender, sender == receiver, false, packet),
+				p.judge(receiver, sender == receiver, true, packet)})
+		}
+	}
+	return rows, nil
+}
+
+// place finds a pod with its addresses, or an address with its pod.
+func (p *Plugin) place(text string) (id model.EndpointID, addrs []netip.Addr, err error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		id, _ = p.compiler.Owner(a.Unmap())
+		return id, []netip.Addr{a.Unmap()}, nil
+	}
+	id.Namespace, id.Name = splitName(text)
+	if addrs = p.compiler.Addresses(id); len(addrs) == 0 {
+		return id, nil, fmt.Errorf("pod %s is not known, or has no address of its own", id)
+	}
+	return id, addrs, nil
+}
+
+func (p *Plugin) judge(pod model.EndpointID, itself, ingress bool, packet verdict.Packet) *decision {
+	e, local := p.endpoints[pod]
+	if !local {
+		return nil
+	}
+	d := &decision{Pod: pod.String(), Action: model.Allow.String()}
+	direction := e.Egress
+	if ingress {
+		direction = e.Ingress
+	}
+	far := packet.Dest
+	if ingress {
+		far = packet.Source
+	}
+	switch {
+	case itself:
+		d.Because = "a pod always reaches itself"
+		return d
+	case slices.Contains(p.nodeAddrs, far.String()):
+		d.Because = "a pod and its own node always reach each other"
+		return d
+	}
+	v := verdict.Judge(compiled{p}, direction, ingress, packet)
+	d.Action = v.Action.String()
+	switch {
+	case v.Rule != "":
+		d.Policy, d.Rule = v.Policy.Namespace+"/"+v.Policy.Name, v.Rule
+		d.Because = "this rule allows it"
+	case v.Tier != "":
+		d.Because = "policies select the pod in this direction, and no rule of theirs allows it: " + policyNames(direction)
+	case v.Action == model.Allow:
+		d.Because = "no policy selects the pod in this direction"
+	default:
+		d.Because = "the pod's object is not known yet: only its own node reaches it"
+	}
+	return d
+}
+
+func policyNames(d model.Direction) string {
+	var names []string
+	for _, t := range d.Tiers {
+		for _, id := range t.Policies {
+			names = append(names, id.Namespace+"/"+id.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// compiled is what the plugin knows, as package verdict wants it.
+type compiled struct{ *Plugin }
+
+func (c compiled) Policy(id model.PolicyID) (model.Policy, bool) {
+	policy, known := c.policies[id]
+	return policy, known
+}
+
+func (c compiled) Contains(id model.SetID, m model.Member) bool { return c.compiler.Contains(id, m) }

@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	kube "contiv.dev/vswitch/internal/kube/model"
+)
+
+// handlers are REST handlers by path.
+type handlers map[string]http.HandlerFunc
+
+func (h handlers) RegisterHTTPHandler(path string, f http.HandlerFunc, _ ...string) { h[path] = f }
+
+func (h handlers) get(t *testing.T, url string, status int, into any) {
+	t.Helper()
+	path, _, _ := strings.Cut(url, "?")
+	w := httptest.NewRecorder()
+	h[path](w, httptest.NewRequest(http.MethodGet, url, nil))
+	if w.Code != status {
+		t.Fatalf("%s: status %d: %s", url, w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		t.Fatalf("%s: %v: %s", url, err, w.Body)
+	}
+}
+
+func restBench(t *testing.T) (*bench, handlers) {
+	h := handlers{}
+	b := newBench(t, func(d *Deps) { d.HTTPHandlers = h })
+	b.set(kube.NodeKeyword, "", "n1", &kube.Node{Name: "n1", Addresses: []string{"192.0.2.1"}})
+	b.set(kube.NodeKeyword, "", "n2", &kube.Node{Name: "n2", Addresses: []string{"192.0.2.2"}})
+	b.pod("web", "1", "10.0.0.1")
+	b.pod("peer", "2", "10.0.0.2")
+	b.pod("both", "3", "10.0.0.3")
+	b.set(kube.PodKeyword, "other", "far", &kube.Pod{Namespace: "other", Name: "far", Ips: []string{"10.0.1.1"}})
+	p := fromPods("p")
+	p.IngressRules[0].Ports = []*kube.PolicyPort{{Port: 80, EndPort: 90}, {Port: 443}}
+	p.Problems = []string{"something"}
+	p.Egress = true
+	b.set(kube.PolicyKeyword, "ns", "p", p)
+	b.set(kube.PolicyKeyword, "away", "q", &kube.Policy{Namespace: "away", Name: "q", Ingress: true})
+	b.add("c1", "web", "1")
+	return b, h
+}
+
+func TestServePolicies(t *testing.T) {
+	_, h := restBench(t)
+	var rows []policyRow
+	h.get(t, policiesPath, 200, &rows)
+	want := []policyRow{{Namespace: "away", Name: "q", Types: []string{"Ingress"}, Enforced: true, Endpoints: []string{}},
+		{Namespace: "ns", Name: "p", Types: []string{"Ingress", "Egress"}, Enforced: true, Endpoints: []string{"ns/web"}, Problems: []string{"something"}}}
+	if !reflect.DeepEqual(rows, want) {
+		t.Errorf("got %+v\nwant %+v", rows, want)
+	}
+	var detail policyDetail
+	h.get(t, policyPath+"?policy=ns/p", 200, &detail)
+	if len(detail.Ingress) != 1 || len(detail.Egress) != 0 || detail.Ingress[0].Origin != "ingress[0]" ||
+		detail.Ingress[0].Text != "allow TCP 80-90,443 from pods of namespace ns" ||
+		!reflect.DeepEqual(detail.Ingress[0].Sets[0].Members, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}) {
+		t.Errorf("got %+v", detail)
+	}
+	var failed map[string]string
+	h.get(t, policyPath+"?policy=p", 404, &failed)
+	if failed["error"] != "there is no NetworkPolicy default/p" {
+		t.Errorf("got %v", failed)
+	}
+}
+
+func TestServeWhy(t *testing.T) {
+	_, h := restBench(t)
+	for _, test := range []struct{ query, egress, ingress string }{
+		{"from=ns/peer&to=ns/web&port=85", "", "allow ns/p ingress[0]: this rule allows it"},
+		{"from=ns/peer&to=ns/web&port=91", "", "deny : policies select the pod in this direction, and no rule of theirs allows it: ns/p"},
+		{"from=other/far&to=ns/web&protocol=tcp&port=80", "", "deny : policies select the pod in this direction, and no rule of theirs allows it: ns/p"},
+		{"from=10.0.0.2&to=10.0.0.1&protocol=TCP&port=443", "", "allow ns/p ingress[0]: this rule allows it"},
+		{"from=ns/web&to=8.8.8.8&protocol=icmp", "deny : policies select the pod in this direction, and no rule of theirs allows it: ns/p", ""},
+		{"from=ns/web&to=192.0.2.1", "allow : a pod and its own node always reach each other", ""},
+		{"from=192.0.2.2&to=ns/web", "", "deny : policies select the pod in this direction, and no rule of theirs allows it: ns/p"},
+		{"from=ns/web&to=ns/web&protocol=udp&port=1", "allow : a pod always reaches itself", "allow : a pod always reaches itself"},
+	} {
+		var rows []whyRow
+		h.get(t, whyPath+"?"+test.query, 200, &rows)
+		text := func(d *decision) string {
+			if d == nil {
+				return ""
+			}
+			return strings.TrimSpace(d.Action+" "+d.Policy+" "+d.Rule) + map[bool]string{true: " "}[d.Policy == ""] + ": " + d.Because
+		}
+		if len(rows) != 1 || text(rows[0].Egress) != test.egress || text(rows[0].Ingress) != test.ingress {
+			t.Errorf("%s: got egress %q, ingress %q", test.query, text(rows[0].Egress), text(rows[0].Ingress))
+		}
+	}
+	var failed map[string]string
+	h.get(t, whyPath+"?from=ns/none&to=ns/web", 404, &failed)
+	h.get(t, whyPath+"?from=ns/peer&to=ns/web&port=0", 400, &failed)
+	h.get(t, whyPath+"?from=ns/peer&to=ns/web&protocol=x", 400, &failed)
+}
