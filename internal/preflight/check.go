@@ -109,11 +109,11 @@ func (c *check) cpu() {
 	}
 }
 
-// policies: nothing enforces them yet.
+// policies: the Linux dataplane enforces them, VPP does not.
 func (c *check) policies() {
-	if c.Policies {
-		c.warn("NetworkPolicy", "delete the policies, or use contiv only in clusters that you trust as a whole",
-			"the cluster has NetworkPolicy objects, which contiv does not enforce")
+	if c.Policies && c.VPP {
+		c.warn("NetworkPolicy", "delete the policies, use the Linux dataplane, or use contiv only in clusters that you trust as a whole",
+			"the cluster has NetworkPolicy objects, which contiv does not enforce on VPP")
 	}
 }
 

@@ -38,6 +38,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"nothing":                 {func(*Facts, *Wants) {}, ""},
 		"policies":                {func(f *Facts, _ *Wants) { f.Policies = true }, "!NetworkPolicy: the cluster has NetworkPolicy objects"},
+		"policies on Linux":       {func(f *Facts, w *Wants) { f.Policies, w.VPP = true, false }, ""},
 		"old processor":           {func(f *Facts, _ *Wants) { f.CPUFlags = map[string]bool{"fpu": true} }, "CPU: "},
 		"arm has no SSE":          {func(f *Facts, _ *Wants) { f.Arch, f.CPUFlags = "arm64", map[string]bool{"fp": true} }, ""},
 		"little memory":           {func(f *Facts, _ *Wants) { f.MemAvailable = 100 << 20 }, "memory: VPP needs 512 MB"},

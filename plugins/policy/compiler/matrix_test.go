@@ -3,6 +3,7 @@ package compiler
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -288,5 +289,38 @@ func TestOnlyWhatTheNodeNeeds(t *testing.T) {
 		if len(set.Members) != 4 { // web and api have two addresses each
 			t.Errorf("%s has %v", set.Meaning, set.Members)
 		}
+	}
+}
+
+// TestREADME: the README's matrix is the tests'. CONTIV_UPDATE=1 writes it.
+func TestREADME(t *testing.T) {
+	const path, begin, end = "../README.md", "<!-- matrix -->\n", "<!-- end -->"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, _ := strings.Cut(string(data), begin)
+	_, tail, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no place for the matrix", path)
+	}
+	var b strings.Builder
+	b.WriteString(head + begin + "| cell | policy | packets |\n|---|---|---|\n")
+	for _, c := range matrix {
+		spec := "none"
+		if c.spec != "" {
+			spec = "`" + strings.ReplaceAll(strings.ReplaceAll(c.spec, "\n---\n", "` and `"), "|", "\\|") + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.name, spec, strings.ReplaceAll(c.probes, "\n", "; "))
+	}
+	b.WriteString(end + tail)
+	if b.String() == string(data) {
+		return
+	}
+	if os.Getenv("CONTIV_UPDATE") == "" {
+		t.Fatalf("%s has another matrix: CONTIV_UPDATE=1 go test -run TestREADME writes it", path)
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
