@@ -104,6 +104,7 @@ func benches() []bench {
 		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
 		{"nodes", "one agent in a cluster of many nodes: start, memory, a node that joins", benchNodes},
 		{"dataplane", "packets on VPP and on Linux: clocks, TCP, requests, connections", benchDataplane},
+		{"policy", "1 000 network policies among 10 000 pods, and a label change; compiler alone", benchPolicy},
 		{"services", "kube-proxy and us make the same services reachable", benchServices},
 		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
 	}
