@@ -301,5 +301,21 @@ func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	if err := b.commit(t); err != nil {
 		return 0, err
 	}
-	return t.writes, nil
+	return b.fillMaps(plans, t.writes)
+}
+
+// fillMaps adds the elements of maps that lead to new chains, when the chains are there.
+func (b *Backend) fillMaps(plans [2]*plan, writes int) (int, error) {
+	t := newBatch(b.table, b.cmd.seq+1)
+	for _, p := range plans {
+		p.writeLater(t)
+	}
+	if t.empty() {
+		return writes, nil
+	}
+	if err := b.commit(t); err != nil {
+		b.known = false // the chains are there, and it is not noted
+		return writes, err
+	}
+	return writes + t.writes, nil
 }

@@ -200,13 +200,40 @@ func (p *plan) write(b *batch) {
 		}
 	}
 	for _, n := range p.forks {
-		b.fillMap(n)
+		if !p.fillsLater(n) {
+			b.fillMap(n)
+		}
 	}
 	for i := range p.rewrite {
 		r := &p.rewrite[i]
 		b.newRules(r.n, r.programs)
 		if len(r.programs) == 0 {
 			b.writes += len(r.n.hashes)
+		}
+	}
+}
+
+// fillsLater reports whether a dispatch chain's map gets its new elements in a transaction of its own, behind the one that makes the
+// chains. A packet keeps to one generation of rules, but looks up each element as it is at that moment: it would find the element, and the
+// chain still empty.
+func (p *plan) fillsLater(n *node) (later bool) {
+	if n.elems == nil {
+		return false // the map is new, and no older rule knows it
+	}
+	n.eachNew(func(_, chain string) {
+		later = later || slices.ContainsFunc(p.rewrite, func(r rewrite) bool { return r.n.chain == chain && !r.n.present })
+	})
+	return later
+}
+
+// writeLater writes the elements that lead to chains which are there by now.
+func (p *plan) writeLater(b *batch) {
+	if p.clear {
+		return
+	}
+	for _, n := range p.forks {
+		if p.fillsLater(n) {
+			b.fillMap(n)
 		}
 	}
 }
