@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,7 +21,8 @@ import (
 	"contiv.dev/vswitch/internal/testbed/whoami"
 )
 
-// withAPI is a world whose agents watch an API server of the test's own.
+// withAPI is a world whose agents watch an API server of the test's own, which knows the nodes and the pods a, b and c: a pod that it does
+// not know starts closed.
 func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
 	t.Helper()
 	api, address := kubeapi.New(), "127.0.0.1:6443"
@@ -27,7 +31,16 @@ func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
 	if err := os.WriteFile(kubeconfig, kubeapi.Kubeconfig(address), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	pods := [][]string{{"a", "b"}, {"c"}} // by node, in the order in which they start
 	return newKubeWorld(t, dataplane, "vxlan", kubeconfig, func(n *testbed.Node) error {
+		objs := []kubeapi.Object{kubeapi.Node(n.Name, nil)}
+		for _, name := range pods[0] {
+			objs = append(objs, kubeapi.Pod(n.Name, name, nil))
+		}
+		pods = pods[1:]
+		if err := api.Put(objs...); err != nil {
+			return err
+		}
 		return n.Do(func() error {
 			l, err := net.Listen("tcp", address)
 			if err == nil {
@@ -140,6 +153,7 @@ func (w *world) services(api *kubeapi.Server) {
 		w.t.Errorf("trace -o json: %v\n%s", err, text)
 	}
 	w.pluginTrace()
+	w.sourcesCondition(api)
 	w.want(false, []string{"trace", "a", "203.0.113.9:80"}, "load balancer address",
 		w.a.IPs[0].String()+" is in none of its loadBalancerSourceRanges [198.51.100.0/24]")
 	// The other node's node port leads back to a pod of this node.
@@ -149,6 +163,28 @@ func (w *world) services(api *kubeapi.Server) {
 	w.want(false, []string{"trace", "a", "svc/far:81"}, "has no such port; it has 80/TCP")
 	w.want(false, []string{"trace", "a", "svc/nobody"}, "serves no service default/nobody")
 	w.want(false, []string{"ping", "a", "nobody"}, "no connected pod", "serves no service")
+}
+
+// sourcesCondition: the node's condition says whether sources are checked.
+func (w *world) sourcesCondition(api *kubeapi.Server) {
+	w.t.Helper()
+	want := []string{`"type":"ContivSourcesChecked"`, `"status":"True"`}
+	if w.vppRuns() && !w.plugin() {
+		want = []string{want[0], `"status":"False"`, `"reason":"VPPWithoutPlugin"`}
+	}
+	path := "/api/v1/nodes/" + w.Nodes[0].Name + "/status"
+	err := testbed.Eventually(w.ctx, 100*time.Millisecond, func() error {
+		for _, write := range api.Written() {
+			missing := slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(write.Body, text) })
+			if write.Method == http.MethodPatch && write.Path == path && !missing {
+				return nil
+			}
+		}
+		return errNothing
+	})
+	if err != nil {
+		w.t.Errorf("no condition with %v: %v", want, api.Written())
+	}
 }
 
 // pluginTrace: the plugin's verdict is shown with the frontend and the backend. Where VPP lacks the plugin, check says so.

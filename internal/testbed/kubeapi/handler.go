@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +67,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		_ = json.NewEncoder(w).Encode(map[string]string{"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
 	case r.Method != http.MethodGet:
-		accept(w, r)
+		s.accept(w, r)
 	case t == nil:
 		s.fail(w, req, http.StatusNotFound, "no resource "+req.resource)
 	case req.name != "":
@@ -76,13 +77,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// writtenMax is how many writes are kept.
+const writtenMax = 1000
+
+// Write is what a client has written.
+type Write struct{ Method, Path, Body string }
+
+// Written are the last writes of clients, which change no object.
+func (s *Server) Written() []Write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.written)
+}
+
 // accept takes what clients write (events, leases, status), and gives it back.
-func accept(w http.ResponseWriter, r *http.Request) {
+func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	s.mu.Lock()
+	s.written = append(s.written, Write{r.Method, r.URL.Path, string(body)})
+	s.written = s.written[max(0, len(s.written)-writtenMax):]
+	s.mu.Unlock()
 	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 	if r.Method == http.MethodPost {
 		w.WriteHeader(http.StatusCreated)
 	}
-	_, _ = io.Copy(w, r.Body)
+	_, _ = w.Write(body)
 }
 
 func statusOf(code int, message string) *metav1.Status {

@@ -18,6 +18,7 @@ type Server struct {
 	status  int               // answer every request with this instead
 	cut     bool
 	conns   map[net.Conn]struct{}
+	written []Write
 
 	http *http.Server
 	work sync.WaitGroup
