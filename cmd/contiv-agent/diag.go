@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func (a *agent) registerDiagnosis() error {
 	build := version.Get()
 	deps := diag.Deps{
 		Log: a.log.With("component", "diag"), HTTP: a.http, Ready: a.ready, Pods: a.diagPods, Check: a.dataplane.checkAll,
-		PodTable: a.conf.Routing().PodVRFID,
+		PodTable: a.conf.Routing().PodVRFID, Configuration: a.configuration,
 		Info: diag.AgentInfo{
 			Node: a.opts.nodeName, Dataplane: a.opts.dataplane, Version: build.Version, Commit: build.Commit, Go: build.Go, Started: time.Now().UTC().Format(time.RFC3339),
 			Transport: string(a.conf.Routing().NodeToNodeTransport), CLIWrite: a.opts.diag.cliWrite,
@@ -70,6 +71,22 @@ func (a *agent) measureProgramming() (func(api.Event, time.Time, time.Time, erro
 		return nil, err
 	}
 	return p.EventHandled, nil
+}
+
+// configuration is how this agent was started, for a support bundle.
+func (a *agent) configuration() (diag.Configuration, error) {
+	c := diag.Configuration{Arguments: os.Args[1:], Files: map[string]string{}}
+	for name, file := range map[string]string{"contiv.conf": a.opts.config, "controller.conf": a.opts.controllerConfig} {
+		if file == "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return c, err
+		}
+		c.Files[name] = string(text)
+	}
+	return c, nil
 }
 
 // vppVersion says which VPP is connected; nil while there is none.

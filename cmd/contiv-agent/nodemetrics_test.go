@@ -30,7 +30,9 @@ func lint(t *testing.T, r *prometheus.Registry) {
 func TestNodeMetrics(t *testing.T) {
 	r := daemon.NewRegistry()
 	r.MustRegister(nodeCollector{
-		usage:     func() []ipam.Usage { return []ipam.Usage{{Subnet: netip.MustParsePrefix("10.1.1.0/24"), Used: 3, Free: 250}} },
+		usage: func() []ipam.Usage {
+			return []ipam.Usage{{Subnet: netip.MustParsePrefix("10.1.1.0/24"), Used: 3, Free: 250}}
+		},
 		connected: func() bool { return true },
 	})
 	families, err := r.Gather()

@@ -31,7 +31,7 @@ func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 		func() error { return a.Get(ctx, "/contiv/v1/ipam/allocations", &v.Allocations) },
 		func() error { return a.Get(ctx, statscollector.PodsPath, &v.Kube) },
 		func() error { return a.Get(ctx, "/scheduler/dump", &v.Values) },
-		func() error { return a.Post(ctx, diag.CheckPath, struct{}{}, &v.Check) },
+		func() error { return compare(ctx, a, v) },
 	} {
 		err := ask()
 		if client.Away(err) {
@@ -45,6 +45,17 @@ func gather(ctx context.Context, a *client.Agent) (*validate.View, error) {
 	}
 	v.Kernel = &diag.Kernel{}
 	return v, a.Get(ctx, diag.KernelPath, v.Kernel)
+}
+
+// compare asks for what differs in the dataplane, which a token that only reads may not.
+func compare(ctx context.Context, a *client.Agent, v *validate.View) error {
+	err := a.Post(ctx, diag.CheckPath, struct{}{}, &v.Check)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusForbidden {
+		v.NotCompared = "the token gives read access only; use --token-file with the one for full access"
+		return nil
+	}
+	return err
 }
 
 // views are those of nodes; one that did not answer has its error instead.
@@ -107,6 +118,8 @@ type checkReport struct {
 	Nodes    int                `json:"nodes"`
 	Values   int                `json:"valuesCompared"`
 	Findings []validate.Finding `json:"findings"`
+	// NotCompared says why dataplanes were not compared.
+	NotCompared string `json:"notCompared,omitempty"`
 }
 
 func (n *netctl) check() *cobra.Command {
@@ -122,21 +135,28 @@ func (n *netctl) check() *cobra.Command {
 			rep := checkReport{Nodes: len(all), Findings: validate.Cluster(all)}
 			for _, v := range all {
 				rep.Values += v.Check.Checked
+				if v.NotCompared != "" {
+					rep.NotCompared = v.NotCompared
+				}
 			}
 			for key, problem := range c.Nodes().Broken {
 				rep.Findings = append(rep.Findings, validate.Finding{About: "node", Object: key, Text: problem})
 			}
-			t := table.Table{Header: []string{"NODE", "ABOUT", "OBJECT", "FINDING"}}
+			t := table.Table{Header: []string{"NODE", "ABOUT", "OBJECT", "FINDING"}, Whole: []string{"OBJECT", "FINDING"}}
 			for _, f := range rep.Findings {
 				t.Add(f.Node, f.About, f.Object, f.Text)
 			}
-			if n.format != table.Text || len(rep.Findings) > 0 {
-				if err := table.Write(cmd.OutOrStdout(), n.format, rep, t); err != nil {
+			if n.format.Structured() || len(rep.Findings) > 0 {
+				if err := n.print(cmd, rep, t); err != nil {
 					return err
 				}
 			}
-			if n.format == table.Text {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d nodes, %d values compared, %d findings\n", rep.Nodes, rep.Values, len(rep.Findings))
+			if !n.format.Structured() {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s, %s compared, %s\n", count(rep.Nodes, "node"), count(rep.Values, "value"),
+					count(len(rep.Findings), "finding"))
+				if rep.NotCompared != "" {
+					fmt.Fprintln(cmd.ErrOrStderr(), "contiv-netctl: dataplanes were not compared: "+rep.NotCompared)
+				}
 			}
 			if len(rep.Findings) > 0 {
 				return errFound

@@ -36,8 +36,20 @@ func (w *world) common() {
 	w.want(true, []string{"events", "--node", second}, "Add Pod", "Database Resync")
 	w.want(true, []string{"dump", "--node", second, "--state", "CONFIGURED"}, "CONFIGURED")
 	w.want(true, []string{"services"}, "NAMESPACE")
+	w.want(false, []string{"services", "default/nope"}, "serves no service default/nope")
+	w.want(false, []string{"ipam", "nobody"}, "there is no node", first)
+	w.want(true, []string{"status"}, "✓ nodes      2 of 2 ready", "✓ etcd", "transport vxlan", "pods       3 connected")
+	w.want(true, []string{"version"}, "contiv-netctl devel", first, second)
+	w.want(true, []string{"logs", second, "--last", "2000"}, "contiv-agent is starting", "pod added", "pod=default/c")
+	w.want(true, []string{"nodes", "-o", "name"}, first+"\n"+second+"\n")
+	w.want(true, []string{"nodes", "-o", "wide"}, "STARTED", "COMMIT")
+	w.want(true, []string{"pods", "-o", "name"}, "default/c\n")
+	w.want(false, []string{"dump", "no-kind"}, "no such kind", "the kinds are")
+	w.want(true, []string{"nodes", "--color", "always"}, "\x1b[32myes\x1b[0m")
+	w.want(true, []string{"__complete", "dump", ""}, "linux-")
+	w.want(true, []string{"__complete", "dump", "--state", ""}, "FAILED")
 	w.want(false, []string{"pods", "nobody"}, "there is no node", first)
-	w.want(false, []string{"nodes", "-o", "xml"}, "use table, json, yaml")
+	w.want(false, []string{"nodes", "-o", "xml"}, "use table, wide, json, yaml")
 	w.want(true, []string{"__complete", "ping", "default/"}, "default/a", "default/c")
 	w.want(true, []string{"__complete", "dump", "--node", ""}, first, second)
 	w.want(true, []string{"__complete", "nodes", "-o", ""}, "yaml")
@@ -70,7 +82,7 @@ func (w *world) formats() {
 	file := filepath.Join(w.dir, "formats")
 	for _, command := range []string{
 		"nodes", "pods", "ipam", "services", "nat", "dump", "events", "events 1", "events --detail", "ping a c -c 1", "trace a c", "check",
-		"resync -", "report -f " + file,
+		"resync -", "version", "status",
 	} {
 		out := w.want(true, append(strings.Fields(command), "-o", "json"))
 		var asJSON, asYAML any
@@ -88,9 +100,10 @@ func (w *world) formats() {
 // report: the bundle has both nodes and nothing that is secret.
 func (w *world) report() {
 	file := filepath.Join(w.dir, "report.tar.gz")
-	w.want(true, []string{"report", "-f", file}, file)
+	w.want(true, []string{"report", "-f", file}, file, "node "+w.Nodes[1].Name+": ")
 	files := unpack(w.t, file)
 	for _, want := range []string{
+		"nodes/" + w.Nodes[0].Name + "/logs.txt", "nodes/" + w.Nodes[1].Name + "/configuration.json", "netctl.json",
 		"nodes/" + w.Nodes[0].Name + "/scheduler-dump.json", "nodes/" + w.Nodes[1].Name + "/events.txt", "check.json",
 	} {
 		if files[want] == "" {
@@ -133,7 +146,11 @@ func unpack(t *testing.T, file string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[h.Name] = string(data)
+		top, name, ok := strings.Cut(h.Name, "/")
+		if !ok || !strings.HasPrefix(top, "contiv-report-") {
+			t.Errorf("%s is not in the report's folder", h.Name)
+		}
+		out[name] = string(data)
 	}
 }
 

@@ -30,9 +30,9 @@ func TestKubernetes(t *testing.T) {
 	if err := api.Delete(b); err != nil {
 		t.Fatal(err)
 	}
-	w.until(false, []string{"check"}, "Kubernetes has no such pod", "1 findings")
+	w.until(false, []string{"check"}, "Kubernetes has no such pod", "1 finding")
 	put(b, kubeapi.Pod(second, "d", []netip.Addr{netip.MustParseAddr("10.1.2.77")}))
-	w.until(false, []string{"check"}, "default/d", "is not connected", "1 findings")
+	w.until(false, []string{"check"}, "default/d", "is not connected", "1 finding")
 
 	svc := kubeapi.Service("web", []netip.Addr{netip.MustParseAddr("10.96.0.10")}, kubeapi.Port(corev1.ProtocolTCP, 80))
 	slice := kubeapi.Slice(svc, discoveryv1.AddressTypeIPv4, 8080, kubeapi.Endpoint(second, w.c.IPs[0]))

@@ -42,6 +42,8 @@ type netctl struct {
 	output  string
 	format  table.Format
 	timeout time.Duration
+	color   string
+	watch   time.Duration // zero: once
 }
 
 func newCommand() *cobra.Command {
@@ -53,6 +55,9 @@ func newCommand() *cobra.Command {
 			"The exit status is 1 when a command fails, when check finds a fault, or when ping or trace lose a packet.",
 		SilenceUsage: true, SilenceErrors: true, Version: version.Get().String(),
 		PersistentPreRunE: func(*cobra.Command, []string) (err error) {
+			if n.color != "auto" && n.color != "always" && n.color != "never" {
+				return fmt.Errorf("--color %q: use auto, always or never", n.color)
+			}
 			n.format, err = table.Parse(n.output)
 			return err
 		},
@@ -67,12 +72,13 @@ func newCommand() *cobra.Command {
 	f.StringVar(&n.opts.ServerName, "tls-server-name", "", "name in the agents' certificates (default: the node's, its "+
 		"address, or "+client.SharedName+")")
 	f.BoolVar(&n.opts.Plain, "plain", false, "no TLS; only for an agent on a loopback address")
-	f.StringVarP(&n.output, "output", "o", string(table.Text), "table, json or yaml")
+	f.StringVarP(&n.output, "output", "o", string(table.Text), "table, wide, json, yaml or name")
+	f.StringVar(&n.color, "color", "auto", "colours: always, never, or auto: on a terminal, unless NO_COLOR is set")
 	f.DurationVar(&n.timeout, "timeout", 30*time.Second, "for the whole command")
 	// It fails only for a flag that is not there.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(table.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
-		n.check(), n.resync(), n.report(), n.version(), n.logs(), n.policy())
+		n.check(), n.resync(), n.report(), n.version(), n.logs(), n.policy(), n.status())
 	return root
 }
 
@@ -81,7 +87,7 @@ type action func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, arg
 
 // run makes a command of f.
 func (n *netctl) run(f action) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+	once := func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), n.timeout)
 		defer cancel()
 		c, err := client.Open(ctx, n.opts)
@@ -90,33 +96,10 @@ func (n *netctl) run(f action) func(*cobra.Command, []string) error {
 		}
 		return f(ctx, cmd, c, args)
 	}
-}
-
-// completeNodes completes the first argument, or a flag, with the names of nodes.
-func (n *netctl) completeNodes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 && cmd.Name() != "ping" {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	return func(cmd *cobra.Command, args []string) error {
+		if n.watch <= 0 {
+			return once(cmd, args)
+		}
+		return n.repeat(cmd, args, once)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	c, err := client.Open(ctx, n.opts)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return c.Names(), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completePods completes arguments with namespace/name of pods.
-func (n *netctl) completePods(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	c, err := client.Open(ctx, n.opts)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, p := range allPods(ctx, c, nil).pods {
-		names = append(names, p.Namespace+"/"+p.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

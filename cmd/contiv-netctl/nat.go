@@ -41,7 +41,7 @@ func (n *netctl) nat() *cobra.Command {
 					fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: node %s: %s\n", a.Node, a.Value.Error)
 				}
 			}
-			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
+			if err := n.print(cmd, rows, t); err != nil {
 				return err
 			}
 			return warn(cmd, answers)

@@ -39,7 +39,7 @@ func (w *world) agentDown() {
 	w.must(w.Nodes[1].Agent.Kill())
 	w.want(true, []string{"nodes"}, "no answer: connection refused")
 	w.want(false, []string{"check"}, "connection refused; the node answers a ping of "+w.Nodes[0].Name+" at 10.199.0.102: look "+
-		"for its agent there", "1 findings")
+		"for its agent there", "1 finding")
 	w.want(false, []string{"ping", "a", "c"}, `"c" is not known to the 1 of 2 nodes that answer`, second)
 	w.want(true, []string{"ping", "a", w.c.IPs[0].String(), "-c", "1"}, "1 answered")
 	file := filepath.Join(w.dir, "down.tar.gz")
@@ -54,7 +54,7 @@ func (w *world) agentDown() {
 func (w *world) vppDown() {
 	w.Nodes[1].VPP.Kill()
 	w.until(true, []string{"nodes"}, "no: VPP at ")
-	w.until(false, []string{"check"}, "is not ready: VPP at ", "connection refused", "1 findings")
+	w.until(false, []string{"check"}, "is not ready: VPP at ", "connection refused", "1 finding")
 	out := w.want(false, []string{"trace", "a", "c"}, "nothing was recorded on the other node")
 	if strings.Count(out, "connection refused") != 1 {
 		w.t.Errorf("trace repeats itself:\n%s", out)
@@ -68,7 +68,7 @@ func (w *world) vppDown() {
 func (w *world) routeOfOthers() {
 	route := w.c.IPs[0].String() + "/32 table 1 via drop"
 	w.vpp(0, "ip route add "+route)
-	w.want(false, []string{"check"}, "this route was typed in", "1 findings")
+	w.want(false, []string{"check"}, "this route was typed in", "1 finding")
 	w.want(false, []string{"trace", "a", "c"}, "programmed by CLI", "it was typed in", "dropped on "+w.Nodes[0].Name)
 	w.vpp(0, "ip route del "+route)
 	w.want(true, []string{"trace", "a", "c"}, "programmed by API", "delivered and answered")
@@ -109,7 +109,7 @@ func (w *world) nodeAway() {
 	set("down")
 	start := time.Now()
 	w.want(false, []string{"check"}, "nor does the node answer pings of "+w.Nodes[0].Name+" at 10.199.0.102 and 192.168.16.",
-		"it is off, or cut off from there", "1 findings")
+		"it is off, or cut off from there", "1 finding")
 	if took := time.Since(start); took > 15*time.Second {
 		w.t.Errorf("check took %s because of one node that is away", took)
 	}
@@ -123,7 +123,7 @@ func (w *world) podDown() {
 	second := w.Nodes[1].Name
 	_, err := w.c.Run(w.ctx, "ip", "link", "set", "eth0", "down")
 	w.must(err)
-	out := w.want(false, []string{"check"}, "pod default/c", "its interface is down", "contiv-netctl resync "+second, "1 findings")
+	out := w.want(false, []string{"check"}, "pod default/c", "its interface is down", "contiv-netctl resync "+second, "1 finding")
 	if !strings.Contains(out, "route") {
 		w.t.Errorf("check does not say what else is gone:\n%s", out)
 	}

@@ -46,17 +46,23 @@ func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 		namespace, name = "default", text
 	}
 	for i := range pods {
-		if p := &pods[i]; p.Current && p.Namespace == namespace && p.Name == name {
-			out := place{text: namespace + "/" + name, node: p.Node, pod: p}
+		p := &pods[i]
+		// A pod without Kubernetes has its container's ID for a name, of which the beginning will do.
+		alone := !ok && p.Namespace == "" && len(text) >= minID && strings.HasPrefix(p.Name, text)
+		if p.Current && (p.Namespace == namespace && p.Name == name || alone) {
+			out := place{text: p.id(), node: p.Node, pod: p}
 			for _, a := range p.Addresses {
 				out.addrs = append(out.addrs, a.Addr())
 			}
 			return out, nil
 		}
 	}
-	return place{}, fmt.Errorf("%q is %w (NAMESPACE/NAME), no node and no address; contiv-netctl pods lists the pods", text,
+	return place{}, fmt.Errorf("%q is %w (NAMESPACE/NAME), nor a node, nor an address; contiv-netctl pods lists the pods", text,
 		errNoPlace)
 }
+
+// minID is how much of a container's ID names a pod.
+const minID = 4
 
 var errNoPlace = errors.New("no connected pod")
 

@@ -44,7 +44,7 @@ func (n *netctl) policyList() *cobra.Command {
 				t.Add(r.Namespace, r.Name, strings.Join(r.Types, ","), fmt.Sprint(len(r.Endpoints)), fmt.Sprint(r.Enforced),
 					strings.Join(r.Problems, "; "))
 			}
-			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
+			if err := n.print(cmd, rows, t); err != nil {
 				return err
 			}
 			return warn(cmd, answers)
@@ -97,7 +97,7 @@ func (n *netctl) policyShow() *cobra.Command {
 			path := "/contiv/v1/policies/show?policy=" + url.QueryEscape(args[0])
 			answers := client.Each(ctx, c, nil, get[policyDetail](path))
 			list := []policyDetail{}
-			t := table.Table{Header: []string{"NODE", "RULE", "TEXT", "MEMBERS"}}
+			t := table.Table{Header: []string{"NODE", "RULE", "TEXT", "MEMBERS"}, Whole: []string{"RULE", "TEXT", "MEMBERS"}}
 			for _, a := range answers {
 				a.Value.Node = a.Node
 				if a.Err != nil || len(a.Value.Endpoints) == 0 {
@@ -108,7 +108,7 @@ func (n *netctl) policyShow() *cobra.Command {
 					t.Add(a.Node, r.Origin, r.Text, membersOf(r))
 				}
 			}
-			if err := table.Write(cmd.OutOrStdout(), n.format, list, t); err != nil {
+			if err := n.print(cmd, list, t); err != nil {
 				return err
 			}
 			return warn(cmd, answers)
@@ -162,7 +162,7 @@ func (n *netctl) policyWhy() *cobra.Command {
 			answers := client.Each(ctx, c, nil, get[[]whyRow]("/contiv/v1/policies/why?"+q.Encode()))
 			rows := joinWhy(answers)
 			t, denied := whyTable(rows)
-			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
+			if err := n.print(cmd, rows, t); err != nil {
 				return err
 			}
 			if err := warn(cmd, answers); err != nil {

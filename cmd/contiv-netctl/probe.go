@@ -128,7 +128,7 @@ func (n *netctl) ping() *cobra.Command {
 }
 
 func (n *netctl) printPing(w io.Writer, from, to place, dst netip.Addr, f probeFlags, res *diag.ProbeResult) error {
-	if n.format != table.Text {
+	if n.format.Structured() {
 		return table.Value(w, n.format, res)
 	}
 	source := "no source address"

@@ -8,15 +8,18 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/netctl/bundle"
 	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/internal/netctl/validate"
+	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
@@ -29,7 +32,8 @@ func reportPaths() map[string]string {
 		"events.txt":          "/controller/event-history?format=text",
 		"scheduler-dump.json": "/scheduler/dump", "scheduler-status.json": "/scheduler/status",
 		"transactions.txt": "/scheduler/txn-history", "metrics.txt": "/metrics", "readiness.txt": "/readiness",
-		"linux-dataplane.json": "/linux/dataplane", "kernel.json": diag.KernelPath,
+		"linux-dataplane.json": "/linux/dataplane", "kernel.json": diag.KernelPath, "logs.txt": logs.Path,
+		"configuration.json": diag.ConfigPath, "nft-ruleset.txt": diag.RulesetPath,
 	}
 }
 
@@ -88,38 +92,68 @@ func (n *netctl) report() *cobra.Command {
 			"in it: " +
 			"agents do not show them, and what looks like one is blacked out.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			if err := c.Check(args); err != nil {
+				return err
+			}
+			r := report{folder: "contiv-report-" + time.Now().UTC().Format("20060102-150405"), progress: cmd.ErrOrStderr()}
+			if file == "-" {
+				failed, err := r.write(ctx, cmd.OutOrStdout(), c, args)
+				return errors.Join(err, failed)
+			}
 			if file == "" {
-				file = "contiv-report-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"
+				file = r.folder + ".tar.gz"
 			}
 			out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return fmt.Errorf("report: %w; choose another file with --file", err)
 			}
-			failed, err := writeReport(ctx, out, c, args)
+			failed, err := r.write(ctx, out, c, args)
 			if err = errors.Join(err, out.Close()); err != nil {
 				return fmt.Errorf("report: %w", err)
 			}
-			if n.format != table.Text {
+			if n.format.Structured() {
 				return errors.Join(table.Value(cmd.OutOrStdout(), n.format, map[string]string{"file": file}), failed)
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), file)
 			return failed
 		}),
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "where to write (default: contiv-report-<time>.tar.gz here)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "where to write; -: standard output (default: contiv-report-<time>.tar.gz here)")
 	return cmd
 }
 
-// writeReport also tells which nodes are missing, since a report of the others is worth having.
-func writeReport(ctx context.Context, out io.Writer, c *client.Cluster, nodes []string) (failed, err error) {
+// report is a support bundle that is being written.
+type report struct {
+	folder   string    // that everything is in
+	progress io.Writer // a line for each node
+
+	mu sync.Mutex // guards progress
+}
+
+// collect has a line for each node.
+func (r *report) collect(ctx context.Context, a *client.Agent) (material, error) {
+	begun := time.Now()
+	m, err := collect(ctx, a)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		fmt.Fprintf(r.progress, "node %s: %v\n", a.Name, noAnswer(err))
+	} else {
+		fmt.Fprintf(r.progress, "node %s: %s, %s\n", a.Name, count(len(m), "file"), time.Since(begun).Round(time.Millisecond))
+	}
+	return m, err
+}
+
+// write also says which nodes are missing, since a report of the others is worth having.
+func (r *report) write(ctx context.Context, out io.Writer, c *client.Cluster, nodes []string) (failed, err error) {
 	b := bundle.New(out, time.Now())
-	answers := client.Each(ctx, c, nodes, collect)
+	answers := client.Each(ctx, c, nodes, r.collect)
 	for _, a := range answers {
 		if a.Err != nil {
 			a.Value = material{"error.txt": a.Err.Error() + "\n"}
 		}
 		for file, text := range a.Value {
-			if err := b.Add("nodes/"+a.Node+"/"+file, text); err != nil {
+			if err := b.Add(r.folder+"/nodes/"+a.Node+"/"+file, text); err != nil {
 				return nil, err
 			}
 		}
@@ -128,7 +162,14 @@ func writeReport(ctx context.Context, out io.Writer, c *client.Cluster, nodes []
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Add("check.json", string(findings)+"\n"); err != nil {
+	versions, err := json.MarshalIndent(map[string]any{"netctl": version.Get(), "made": time.Now().UTC()}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Add(r.folder+"/netctl.json", string(versions)+"\n"); err != nil {
+		return nil, err
+	}
+	if err := b.Add(r.folder+"/check.json", string(findings)+"\n"); err != nil {
 		return nil, err
 	}
 	return client.Failed(answers), b.Close()

@@ -45,7 +45,7 @@ func (n *netctl) resync() *cobra.Command {
 }
 
 func (n *netctl) printResync(w io.Writer, nodes []string) error {
-	if n.format != table.Text {
+	if n.format.Structured() {
 		return table.Value(w, n.format, map[string][]string{"resynced": nodes})
 	}
 	for _, node := range nodes {

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/plugins/nodesync"
@@ -56,15 +60,15 @@ type nodeRow struct {
 }
 
 func (n *netctl) nodes() *cobra.Command {
-	return &cobra.Command{
+	return n.watchable(&cobra.Command{
 		Use: "nodes", Short: "List the nodes with the state of their agents", Args: cobra.NoArgs,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
 			infos := map[string]client.Answer[diag.AgentInfo]{}
 			for _, a := range client.Each(ctx, c, nil, get[diag.AgentInfo](diag.AgentPath)) {
 				infos[a.Node] = a
 			}
-			t := table.Table{Header: []string{"ID", "NAME", "STATE", "VPP-IP", "MGMT-IP", "DATAPLANE", "TRANSPORT", "READY", "STARTED",
-				"VERSION"}}
+			t := table.Table{Header: []string{"ID", "NAME", "STATE", "VPP-IP", "MGMT-IP", "DATAPLANE", "TRANSPORT", "READY", "VERSION",
+				"+STARTED", "+COMMIT"}}
 			var rows []nodeRow
 			for _, node := range c.Nodes().Nodes {
 				row := nodeRow{NodeReport: node}
@@ -73,22 +77,22 @@ func (n *netctl) nodes() *cobra.Command {
 				a, asked := infos[node.Name]
 				switch {
 				case !asked:
-					cells = append(cells, "", "", "", "", "")
+					cells = append(cells, "", "", "", node.Version)
 				case a.Err != nil:
 					row.Error = a.Err.Error()
-					cells = append(cells, "", "", noAnswer(a.Err), "", "")
+					cells = append(cells, "", "", "no: "+noAnswer(a.Err), node.Version)
 				default:
 					row.Agent = &a.Value
 					ready := "yes"
 					if len(a.Value.Problems) > 0 {
 						ready = "no: " + strings.Join(a.Value.Problems, "; ")
 					}
-					cells = append(cells, a.Value.Dataplane, a.Value.Transport, ready, a.Value.Started, a.Value.Version)
+					cells = append(cells, a.Value.Dataplane, a.Value.Transport, ready, a.Value.Version, a.Value.Started, a.Value.Commit)
 				}
 				rows = append(rows, row)
 				t.Add(cells...)
 			}
-			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
+			if err := n.print(cmd, rows, t); err != nil {
 				return err
 			}
 			if stale := c.Nodes().Stale; stale != "" {
@@ -99,7 +103,7 @@ func (n *netctl) nodes() *cobra.Command {
 			}
 			return nil
 		}),
-	}
+	})
 }
 
 // noAnswer is why an agent did not answer, in a few words.
@@ -121,6 +125,14 @@ type podRow struct {
 	ContainerID string         `json:"containerID"`
 	Netns       string         `json:"netns"`
 	Current     bool           `json:"current"`
+}
+
+// id is NAMESPACE/NAME; a pod without Kubernetes has no namespace.
+func (p *podRow) id() string {
+	if p.Namespace == "" {
+		return p.Name
+	}
+	return p.Namespace + "/" + p.Name
 }
 
 type podList struct {
@@ -146,25 +158,29 @@ func allPods(ctx context.Context, c *client.Cluster, nodes []string) podList {
 }
 
 func (n *netctl) pods() *cobra.Command {
-	return &cobra.Command{
+	return n.watchable(&cobra.Command{
 		Use: "pods [NODE]", Short: "List the pods that are " +
 			"connected", Args: cobra.MaximumNArgs(1), ValidArgsFunction: n.completeNodes,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			if err := c.Check(args); err != nil {
+				return err
+			}
 			list := allPods(ctx, c, args)
-			t := table.Table{Header: []string{"NAMESPACE", "NAME", "NODE", "IP", "INTERFACE", "CONTAINER"}}
+			t := table.Table{Header: []string{"NAMESPACE", "NAME", "NODE", "IP", "INTERFACE", "CONTAINER", "+NETNS", "+CURRENT"}}
 			for _, p := range list.pods {
 				var ips []string
 				for _, a := range p.Addresses {
 					ips = append(ips, a.Addr().String())
 				}
-				t.Add(p.Namespace, p.Name, p.Node, strings.Join(ips, ","), p.Interface, p.ContainerID[:min(13, len(p.ContainerID))])
+				t.Add(p.Namespace, p.Name, p.Node, strings.Join(ips, ","), p.Interface, p.ContainerID[:min(13, len(p.ContainerID))],
+					p.Netns, fmt.Sprint(p.Current))
 			}
-			if err := table.Write(cmd.OutOrStdout(), n.format, list.pods, t); err != nil {
+			if err := n.print(cmd, list.pods, t); err != nil {
 				return err
 			}
 			return warn(cmd, list.answers)
 		}),
-	}
+	})
 }
 
 // ipamRow is what a node has of the cluster's addresses.
@@ -183,10 +199,13 @@ type ipamUsage struct {
 }
 
 func (n *netctl) ipam() *cobra.Command {
-	return &cobra.Command{
+	return n.watchable(&cobra.Command{
 		Use: "ipam [NODE]", Short: "Show the nodes' subnets and how full they " +
 			"are", Args: cobra.MaximumNArgs(1), ValidArgsFunction: n.completeNodes,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
+			if err := c.Check(args); err != nil {
+				return err
+			}
 			answers := client.Each(ctx, c, args, askIPAM)
 			t := table.Table{Header: []string{"ID", "NODE", "NODE-IP", "POD-SUBNET", "USED", "FREE", "VPP-HOST-NETWORK"}}
 			rows := []ipamRow{}
@@ -200,12 +219,12 @@ func (n *netctl) ipam() *cobra.Command {
 						a.Value.VppHostNetwork)
 				}
 			}
-			if err := table.Write(cmd.OutOrStdout(), n.format, rows, t); err != nil {
+			if err := n.print(cmd, rows, t); err != nil {
 				return err
 			}
 			return warn(cmd, answers)
 		}),
-	}
+	})
 }
 
 func askIPAM(ctx context.Context, a *client.Agent) (row ipamRow, err error) {
@@ -238,6 +257,7 @@ func (n *netctl) services() *cobra.Command {
 	node := ""
 	cmd := &cobra.Command{
 		Use: "services [NAMESPACE[/NAME]]", Short: "List services as a node's dataplane has them", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: n.completeServices,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			agent, err := c.Agent(node)
 			if err != nil {
@@ -253,7 +273,12 @@ func (n *netctl) services() *cobra.Command {
 			if err := agent.Get(ctx, servicesPath+"?"+q.Encode(), &rows); err != nil {
 				return err
 			}
-			t := table.Table{Header: []string{"NAMESPACE", "NAME", "CLUSTER-IP", "PORT", "NODE-PORT", "BACKENDS"}}
+			if len(rows) == 0 && len(args) > 0 {
+				return fmt.Errorf("node %s serves no service %s; contiv-netctl services lists those that it serves (headless ones are not)",
+					agent.Name, args[0])
+			}
+			t := table.Table{Header: []string{"NAMESPACE", "NAME", "CLUSTER-IP", "PORT", "NODE-PORT", "BACKENDS", "+EXTERNAL",
+				"+EXTERNAL-POLICY", "+INTERNAL-POLICY"}}
 			for _, s := range rows {
 				for _, p := range s.Ports {
 					nodePort := ""
@@ -261,14 +286,23 @@ func (n *netctl) services() *cobra.Command {
 						nodePort = fmt.Sprint(p.NodePort)
 					}
 					t.Add(s.Namespace, s.Name, strings.Join(s.ClusterIPs, ","), fmt.Sprintf("%d/%s", p.Port, p.Protocol), nodePort,
-						shortened(p.Backends, 4))
+						shortened(p.Backends, n.most(4)), strings.Join(slices.Concat(s.ExternalIPs, s.LoadBalancerIPs), ","), s.TrafficPolicy,
+						s.InternalTrafficPolicy)
 				}
 			}
-			return table.Write(cmd.OutOrStdout(), n.format, rows, t)
+			return n.print(cmd, rows, t)
 		}),
 	}
 	n.nodeFlag(cmd, &node, "the node to ask (default: this one)")
-	return cmd
+	return n.watchable(cmd)
+}
+
+// most is how many members of a list fit into a table.
+func (n *netctl) most(narrow int) int {
+	if n.format == table.Wide {
+		return math.MaxInt
+	}
+	return narrow
 }
 
 // shortened lists the first few.
@@ -297,7 +331,7 @@ func (n *netctl) vppcli() *cobra.Command {
 				&reply); err != nil {
 				return err
 			}
-			if n.format != table.Text {
+			if n.format.Structured() {
 				return table.Value(cmd.OutOrStdout(), n.format, reply)
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), reply.Output)
@@ -318,12 +352,22 @@ type value struct {
 	Applied json.RawMessage `json:"applied,omitempty"`
 }
 
+// compact is JSON on one line.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
 func (n *netctl) dump() *cobra.Command {
 	node, q, full := "", map[string]*string{}, false
 	cmd := &cobra.Command{
 		Use: "dump [KIND]", Short: "Show what a node has programmed", Args: cobra.MaximumNArgs(1),
 		Example: "  contiv-netctl dump vpp-route --node worker-1\n  contiv-netctl dump --state FAILED,PENDING\n  contiv-netctl " +
 			"dump -o yaml --key-prefix config/vpp/v2/interfaces/",
+		ValidArgsFunction: n.completeKinds,
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			agent, err := c.Agent(node)
 			if err != nil {
@@ -340,18 +384,18 @@ func (n *netctl) dump() *cobra.Command {
 			if err := agent.Get(ctx, "/scheduler/dump?"+query.Encode(), &values); err != nil {
 				return err
 			}
-			t := table.Table{Header: []string{"KIND", "STATE", "KEY", "VALUE"}}
+			t := table.Table{Header: []string{"KIND", "STATE", "KEY", "VALUE"}, Whole: []string{"KEY", "VALUE"}}
 			for _, v := range values {
-				text := string(v.Applied)
+				text := compact(v.Applied)
 				if text == "" {
-					text = string(v.Desired)
+					text = compact(v.Desired)
 				}
-				if !full && len(text) > 100 {
-					text = text[:100] + "…"
+				if !full && n.format != table.Wide {
+					text = logs.Short(text, 100)
 				}
 				t.Add(v.Kind, v.State, v.Key, text)
 			}
-			return table.Write(cmd.OutOrStdout(), n.format, values, t)
+			return n.print(cmd, values, t)
 		}),
 	}
 	for name, help := range map[string]string{
@@ -361,8 +405,10 @@ func (n *netctl) dump() *cobra.Command {
 		q[name] = cmd.Flags().String(name, "", help)
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "do not cut values in the table")
+	// It fails only for a flag that is not there.
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(valueStates(), cobra.ShellCompDirectiveNoFileComp))
 	n.nodeFlag(cmd, &node, "which node (default: this one)")
-	return cmd
+	return n.watchable(cmd)
 }
 
 // event is a record of the agent's event history.
@@ -390,7 +436,7 @@ func (n *netctl) events() *cobra.Command {
 				query, detail = "seq-num="+url.QueryEscape(args[0]), true
 			}
 			path := "/controller/event-history?" + query
-			if detail && n.format == table.Text {
+			if detail && !n.format.Structured() {
 				text, err := agent.GetText(ctx, path+"&format=text")
 				if err != nil {
 					return err
@@ -402,28 +448,28 @@ func (n *netctl) events() *cobra.Command {
 			if err := agent.Get(ctx, path, &raw); err != nil {
 				return err
 			}
-			if n.format != table.Text {
+			if n.format.Structured() {
 				return table.Value(cmd.OutOrStdout(), n.format, raw)
 			}
-			return printEvents(cmd.OutOrStdout(), raw)
+			return n.printEvents(cmd, raw)
 		}),
 	}
 	cmd.Flags().IntVar(&last, "last", last, "how many")
 	cmd.Flags().BoolVar(&detail, "detail", false, "with what each plugin did, and the operations")
 	n.nodeFlag(cmd, &node, "which node (default: this one)")
-	return cmd
+	return n.watchable(cmd)
 }
 
-func printEvents(w io.Writer, raw json.RawMessage) error {
+func (n *netctl) printEvents(cmd *cobra.Command, raw json.RawMessage) error {
 	var records []event
 	if err := json.Unmarshal(raw, &records); err != nil {
 		return fmt.Errorf("event history: %w", err)
 	}
-	t := table.Table{Header: []string{"NUMBER", "TIME", "TOOK", "METHOD", "EVENT", "ERROR"}}
+	t := table.Table{Header: []string{"NUMBER", "TIME", "TOOK", "METHOD", "EVENT", "ERROR"}, Whole: []string{"EVENT"}}
 	for _, r := range records {
 		took := r.ProcessingEnd.Sub(r.ProcessingStart).Round(10 * time.Microsecond)
 		problem, _, _ := strings.Cut(r.Error, "\n")
 		t.Add(fmt.Sprint(r.SeqNum), r.ProcessingStart.Local().Format("15:04:05.000"), took.String(), r.Method, r.Description, problem)
 	}
-	return table.Write(w, table.Text, nil, t)
+	return n.print(cmd, nil, t)
 }

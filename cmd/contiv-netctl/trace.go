@@ -76,7 +76,7 @@ func sourceOf(from, to place, ipv6 bool) (src, dst netip.Addr, err error) {
 }
 
 func (n *netctl) printTrace(w io.Writer, rep *traceReport, all, raw bool) error {
-	if n.format != table.Text {
+	if n.format.Structured() {
 		return table.Value(w, n.format, rep)
 	}
 	f := rep.Flow

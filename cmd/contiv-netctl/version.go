@@ -115,7 +115,7 @@ func skew(rep versionReport) []string {
 }
 
 func (n *netctl) printVersions(cmd *cobra.Command, rep versionReport) error {
-	if n.format != table.Text {
+	if n.format.Structured() {
 		return table.Value(cmd.OutOrStdout(), n.format, rep)
 	}
 	w := cmd.OutOrStdout()
@@ -131,7 +131,7 @@ func (n *netctl) printVersions(cmd *cobra.Command, rep versionReport) error {
 		}
 		t.Add(r.Node, r.Agent, r.Commit, r.Dataplane, vpp, plugin)
 	}
-	if err := table.Write(w, n.format, nil, t); err != nil {
+	if err := n.print(cmd, nil, t); err != nil {
 		return err
 	}
 	for _, s := range rep.Skew {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -106,7 +107,8 @@ next:
 func (s *Scheduler) filter(p map[string]string) (Filter, error) {
 	f := Filter{Kind: p["kind"], Key: p["key"], KeyPrefix: p["key-prefix"]}
 	if f.Kind != "" && s.reg.byName[f.Kind] == nil {
-		return f, &paramError{param: "kind", err: fmt.Errorf("no such kind: %q", f.Kind)}
+		return f, &paramError{param: "kind", err: fmt.Errorf("no such kind: %q; the kinds are %s", f.Kind,
+			strings.Join(slices.Sorted(maps.Keys(s.reg.byName)), ", "))}
 	}
 	if text := p["state"]; text != "" {
 		for _, one := range strings.Split(text, ",") {

@@ -34,6 +34,8 @@ type Deps struct {
 	Ready func() error
 	// VPP says which VPP is connected, nil: none; the function is nil without VPP.
 	VPP func(context.Context) *VPPInfo
+	// Configuration is how the agent was started.
+	Configuration func() (Configuration, error)
 	// Warnings are what is wrong with the data path although the agent is ready; nil: that is not known.
 	Warnings func() []Warning
 	// CLI is VPP's command line; nil without VPP.
@@ -68,6 +70,8 @@ func New(deps Deps) *Service {
 	deps.HTTP.RegisterHTTPHandler(TraceStopPath, s.serveTraceStop, http.MethodPost)
 	deps.HTTP.RegisterHTTPHandler(CheckPath, s.serveCheck, http.MethodPost)
 	deps.HTTP.RegisterHTTPHandler(KernelPath, s.serveKernel)
+	deps.HTTP.RegisterHTTPHandler(ConfigPath, s.serveConfig)
+	deps.HTTP.RegisterHTTPHandler(RulesetPath, s.serveRuleset)
 	return s
 }
 

@@ -11,6 +11,8 @@ const (
 	CheckPath     = "/contiv/v1/check"
 	KernelPath    = "/contiv/v1/kernel"
 	AgentPath     = "/contiv/v1/agent"
+	ConfigPath    = "/contiv/v1/configuration"
+	RulesetPath   = "/contiv/v1/ruleset"
 )
 
 // AgentInfo is the answer to GET AgentPath: what this agent is, and how those of other nodes are reached.
@@ -35,6 +37,13 @@ type VPPInfo struct {
 	Version string `json:"version"`
 	// Plugin is the version of our plugin in it; empty if it has none.
 	Plugin string `json:"plugin,omitempty"`
+}
+
+// Configuration is the answer to GET ConfigPath: how the agent was started. Files of secrets are named, not shown.
+type Configuration struct {
+	Arguments []string `json:"arguments"`
+	// Files are the configuration files by name, such as contiv.conf, as they are now.
+	Files map[string]string `json:"files"`
 }
 
 // Warning is something that is wrong.

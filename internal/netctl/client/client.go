@@ -223,7 +223,25 @@ func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*ht
 	if json.Unmarshal(text, &told) == nil && told.Error != "" {
 		e.Text = told.Error
 	}
+	if hint := a.hint(e); hint != "" {
+		e.Text += "; " + hint
+	}
 	return nil, e
+}
+
+// hint is the option that an answer is about.
+func (a *Agent) hint(e *Error) string {
+	switch {
+	case e.Status == http.StatusUnauthorized && a.token == "":
+		return "give a token by --token-file"
+	case e.Status == http.StatusUnauthorized:
+		return "check the token in --token-file"
+	case e.Status == http.StatusForbidden && a.token != "":
+		return "the token in --token-file may give read access only"
+	case e.Status == http.StatusBadRequest && strings.Contains(e.Text, "HTTP request to an HTTPS server"):
+		return "leave out --plain"
+	}
+	return ""
 }
 
 // Unreachable says that an agent gave no answer at all.
@@ -258,10 +276,34 @@ func plain(err error) error {
 			return known
 		}
 	}
+	if err := tlsCause(err); err != nil {
+		return err
+	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
 	}
 	return err
+}
+
+// tlsCause is a failure of TLS with the option that it is about; nil if err is not one.
+func tlsCause(err error) error {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &authority):
+		return fmt.Errorf("%w; --ca must be the CA of the agents' certificates", authority)
+	case errors.As(err, &name):
+		return fmt.Errorf("%w; give the name in the certificate by --tls-server-name", name)
+	case errors.As(err, &invalid):
+		return fmt.Errorf("%w; check the agent's certificate (--http-cert of contiv-agent)", invalid)
+	case errors.As(err, &record):
+		return errors.New("it does not speak TLS; --plain is for agents on a loopback address, all others need --http-cert")
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return errors.New("it answers HTTP, not HTTPS; --plain is for agents on a loopback address, all others need --http-cert")
+	}
+	return nil
 }
 
 // Recording is a trace that an agent is making.

@@ -45,6 +45,9 @@ func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
 	}
 	address := s.Listener.Addr().String()
 	_, port, _ := net.SplitHostPort(address)
+	plainAgent := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plainAgent.Close)
+	bare := plainAgent.Listener.Addr().String()
 	for _, tc := range []struct {
 		name, node, address string
 		cred                Credentials
@@ -53,11 +56,13 @@ func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
 		{"by address", "n1", address, Credentials{CAFile: ca, TokenFile: token}, ""},
 		{"by node name", "example.com", "localhost:" + port, Credentials{CAFile: ca, TokenFile: token}, ""},
 		{"by given name", "n1", address, Credentials{CAFile: ca, TokenFile: token, ServerName: "example.com"}, ""},
-		{"of another name", "n1", address, Credentials{CAFile: ca, TokenFile: token, ServerName: "n7"}, "not n7"},
+		{"of another name", "n1", address, Credentials{CAFile: ca, TokenFile: token, ServerName: "n7"}, "--tls-server-name"},
 		{"of nobody's name", "n1", "localhost:" + port, Credentials{CAFile: ca, TokenFile: token}, "certificate is valid for"},
-		{"unknown CA", "n1", address, Credentials{TokenFile: token}, "unknown authority"},
-		{"wrong token", "n1", address, Credentials{CAFile: ca, TokenFile: other}, "wrong bearer token"},
-		{"no token", "n1", address, Credentials{CAFile: ca}, "missing"},
+		{"unknown CA", "n1", address, Credentials{TokenFile: token}, "unknown authority; --ca must be"},
+		{"wrong token", "n1", address, Credentials{CAFile: ca, TokenFile: other}, "wrong bearer token; check the token in --token-file"},
+		{"no token", "n1", address, Credentials{CAFile: ca}, "give a token by --token-file"},
+		{"without TLS", "n1", address, Credentials{Plain: true, TokenFile: token}, "leave out --plain"},
+		{"TLS to an agent without", "n1", bare, Credentials{CAFile: ca, TokenFile: token}, "it answers HTTP, not HTTPS"},
 		{"no such CA file", "n1", address, Credentials{CAFile: "/nothing"}, "CA certificate"},
 		{"plain to the network", "n1", "192.0.2.1:9999", Credentials{Plain: true}, "only a loopback address"},
 		{"no port", "n1", "192.0.2.1", Credentials{}, "host:port"},

@@ -88,6 +88,18 @@ func (c *Cluster) Names() []string {
 	return out
 }
 
+// Check says whether there is a node that the cluster does not have.
+func (c *Cluster) Check(nodes []string) error {
+	for _, node := range nodes {
+		if _, err := c.Agent(node); errors.Is(err, errNoNode) {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNoNode = errors.New("there is no node")
+
 // Agent is that of a node, given by name or by any of its addresses; empty: the first one.
 func (c *Cluster) Agent(node string) (*Agent, error) {
 	if node == "" || node == c.info.Node {
@@ -102,7 +114,7 @@ func (c *Cluster) Agent(node string) (*Agent, error) {
 			return c.remote(n)
 		}
 	}
-	return nil, fmt.Errorf("there is no node %q; the cluster has %s", node, strings.Join(c.Names(), ", "))
+	return nil, fmt.Errorf("%w %q; the cluster has %s", errNoNode, node, strings.Join(c.Names(), ", "))
 }
 
 func hasAddress(n *nodesync.NodeReport, text string) bool {

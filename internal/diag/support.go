@@ -1,0 +1,60 @@
+package diag
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"time"
+)
+
+// serveConfig: GET /contiv/v1/configuration
+func (s *Service) serveConfig(w http.ResponseWriter, _ *http.Request) {
+	if s.Configuration == nil {
+		s.fail(w, http.StatusNotFound, fmt.Errorf("the configuration of the agent of %s is unknown", s.Info.Node))
+		return
+	}
+	c, err := s.Configuration()
+	if err != nil {
+		s.fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	s.answer(w, c)
+}
+
+const (
+	// rulesetTimeout bounds nft, which takes seconds for 100,000 rules.
+	rulesetTimeout = 20 * time.Second
+	// maxRuleset bounds what is kept of its output.
+	maxRuleset = 64 << 20
+)
+
+// serveRuleset: GET /contiv/v1/ruleset, all rules of nf_tables on the node, also those of other programs.
+func (s *Service) serveRuleset(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), rulesetTimeout)
+	defer cancel()
+	out, errs := bounded{limit: maxRuleset}, bounded{limit: 4 << 10}
+	cmd := exec.CommandContext(ctx, "nft", "-a", "list", "ruleset")
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		s.fail(w, http.StatusBadGateway, fmt.Errorf("nft list ruleset: %w: %s", err, bytes.TrimSpace(errs.Bytes())))
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(out.Bytes()) // the client is gone
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	bytes.Buffer
+	limit int
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := b.limit - b.Len(); room > 0 {
+		_, _ = b.Buffer.Write(p[:min(room, len(p))]) // never fails
+	}
+	return len(p), nil
+}
