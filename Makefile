@@ -32,6 +32,7 @@ test: deps ## vet and run all tests (root; tests against real VPP are skipped wi
 	go vet $(PKGS)
 	CGO_ENABLED=0 go build -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 	go test -timeout 20m $(PKGS)
+	cd test/policy/oracle && go test ./... # a module of its own: cyclonus is no dependency of the product
 
 CLUSTERS ?= all
 
