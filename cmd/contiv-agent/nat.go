@@ -140,6 +140,40 @@ func (h *hostPorts) setPlaces(ipv6 bool, places hostend.Places) {
 	h.SetPlaces(ipv6, wanted)
 }
 
+// connectionCollector exports how full our plugin's tables are.
+type connectionCollector struct{ statsSocket string }
+
+var (
+	descConnections = prometheus.NewDesc("contiv_vpp_connections", "Connections that VPP's contiv plugin knows.", []string{"family"}, nil)
+	descConnLimit   = prometheus.NewDesc("contiv_vpp_connections_limit", "Connections that it may know, in each family.", nil, nil)
+	descConnRefused = prometheus.NewDesc("contiv_vpp_connections_refused_total",
+		"Packets dropped because there was no room for a connection: in the table, or within the limit of the sender.", []string{"limit"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c connectionCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- descConnections
+	out <- descConnLimit
+	out <- descConnRefused
+}
+
+// Collect implements prometheus.Collector. A VPP that is away, or without the plugin, has none.
+func (c connectionCollector) Collect(out chan<- prometheus.Metric) {
+	counters, err := vpp.ReadPathCounters(c.statsSocket)
+	if err != nil || counters.Connections == nil {
+		return
+	}
+	n := counters.Connections
+	put := func(d *prometheus.Desc, t prometheus.ValueType, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, t, float64(v), labels...)
+	}
+	put(descConnections, prometheus.GaugeValue, n.IPv4, "IPv4")
+	put(descConnections, prometheus.GaugeValue, n.IPv6, "IPv6")
+	put(descConnLimit, prometheus.GaugeValue, n.Max)
+	put(descConnRefused, prometheus.CounterValue, n.TableRefused, "table")
+	put(descConnRefused, prometheus.CounterValue, n.EndpointRefused, "endpoint")
+}
+
 // natCollector exports how many NAT sessions there are.
 type natCollector struct{ sessions *vpp.NATSessions }
 

@@ -143,6 +143,9 @@ func (m *vppMover) start(a *agent) error {
 	if err := a.registry.Register(natCollector{m.natUsed}); err != nil {
 		return err
 	}
+	if err := a.registry.Register(connectionCollector{statsSocket(m.socket)}); err != nil {
+		return err
+	}
 	return a.registry.Register(vppCollector{m.conn, m.buffers, m.pool, a.ipnet.SourcesChecked})
 }
 

@@ -47,8 +47,8 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 	}
 	switch m := a.dataplane.mover.(type) {
 	case *vppMover:
-		path := &vppPath{a: a, m: m}
-		deps.AsksGateway, deps.Dataplane, deps.Table = true, path, path
+		path := &vppPath{a: a, m: m, endpoints: vpp.NewEndpoints(m.conn)}
+		deps.AsksGateway, deps.Dataplane, deps.Table, deps.Limits = true, path, path, path
 	case *linuxMover:
 		deps.Dataplane, deps.Table = &linuxPath{a: a}, tracked{}
 	}
@@ -71,9 +71,16 @@ func (a *agent) watchAndDiagnose() (err error) {
 
 // vppPath is the data path through VPP.
 type vppPath struct {
-	a       *agent
-	m       *vppMover
-	refused uint64 // by NAT, at the last look
+	a         *agent
+	m         *vppMover
+	endpoints *vpp.Endpoints
+
+	// At the last look: what NAT has refused, and what our plugin counts (nil: VPP does not have it).
+	refused     uint64
+	connections *vpp.Connections
+	// refusing is the list that the plugin gave when it had refused so many connections of senders with too many.
+	refusing   []pathwatch.Refusing
+	refusingAt uint64
 }
 
 // Programmed implements pathwatch.Dataplane.
@@ -86,10 +93,38 @@ func (p *vppPath) Programmed() bool {
 func (p *vppPath) Alive(ctx context.Context) error { return vpp.Ping(ctx, p.m.conn) }
 
 // Sessions implements pathwatch.SessionTable. NAT44 makes room when there is need, by sessions whose time is over: how many it has
-// says little.
+// says little. Our plugin keeps connections until their time is over, and refuses new ones when there is no room; of its two
+// tables the fuller one counts.
 func (p *vppPath) Sessions() pathwatch.Sessions {
+	if c := p.connections; c != nil {
+		return pathwatch.Sessions{
+			Used: max(c.IPv4, c.IPv6), Limit: c.Max, TellsRefused: true, Refused: c.TableRefused, Keeps: true,
+			Whose: "vppctl show contiv endpoints",
+		}
+	}
 	used, limit := p.m.natUsed.Counts()
 	return pathwatch.Sessions{Used: uint64(used), Limit: uint64(limit), TellsRefused: true, Refused: p.refused}
+}
+
+// Refusing implements pathwatch.Limits. VPP is asked only when its statistics have changed.
+func (p *vppPath) Refusing(ctx context.Context) ([]pathwatch.Refusing, error) {
+	if p.connections == nil {
+		p.refusing, p.refusingAt = nil, 0
+		return nil, nil
+	}
+	now := p.connections.EndpointRefused
+	if now == p.refusingAt {
+		return p.refusing, nil
+	}
+	list, err := p.endpoints.Connections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.refusing, p.refusingAt = nil, now
+	for _, e := range list {
+		p.refusing = append(p.refusing, pathwatch.Refusing{Name: e.Name, Open: e.Open, Refused: e.Refused})
+	}
+	return p.refusing, nil
 }
 
 // Links implements pathwatch.Dataplane.
@@ -98,7 +133,7 @@ func (p *vppPath) Links(context.Context) (uplink, host *pathwatch.Link, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	p.refused = counters.NATRefused
+	p.refused, p.connections = counters.NATRefused, counters.Connections
 	return p.link(p.a.ipnet.MainInterface(), counters.Links), p.link(p.a.ipnet.HostInterface(), counters.Links), nil
 }
 

@@ -29,6 +29,16 @@ type PathCounters struct {
 	Links map[uint32]LinkCounters // by sw_if_index
 	// NATRefused are the packets for which NAT44 had no room for a session.
 	NATRefused uint64
+	// Connections are those of our plugin; nil where VPP does not have it.
+	Connections *Connections
+}
+
+// Connections say how full the plugin's tables are.
+type Connections struct {
+	IPv4, IPv6, Max uint64 // Max is the limit of each family
+	// TableRefused are the packets for which a table had no room for a connection, EndpointRefused those whose sender has as many as
+	// it may have.
+	TableRefused, EndpointRefused uint64
 }
 
 // What is read for ReadPathCounters. VPP names the errors of an interface by its own name of it.
@@ -36,6 +46,8 @@ const (
 	linkStats    = "^/if/(names|rx|tx)$"
 	refusedStats = "^/err/host-[^/]+-tx/tx (frame not ready|ring overrun)$"
 	natFullStats = "^/err/nat44-ed-[^/]+/maximum sessions exceeded$"
+	contivGauges = "^/contiv/connections(4|6|-max)$"
+	contivFull   = "^/err/contiv-ip[46]-input/(FULL|LIMIT)$"
 )
 
 // ReadPathCounters reads the counters of all interfaces and of NAT from VPP's statistics segment. It does not disturb VPP.
@@ -47,7 +59,7 @@ func ReadPathCounters(socket string) (PathCounters, error) {
 	if err := c.Connect(); err != nil {
 		return PathCounters{}, fmt.Errorf("VPP statistics: %w", err)
 	}
-	entries, err := c.DumpStats(linkStats, refusedStats, natFullStats)
+	entries, err := c.DumpStats(linkStats, refusedStats, natFullStats, contivGauges, contivFull)
 	out := sumPathCounters(entries) // before Disconnect: the entries are VPP's memory, which is unmapped then
 	if err = errors.Join(err, c.Disconnect()); err != nil {
 		return PathCounters{}, fmt.Errorf("VPP statistics: %w", err)
@@ -57,9 +69,10 @@ func ReadPathCounters(socket string) (PathCounters, error) {
 
 func sumPathCounters(entries []adapter.StatEntry) (sum PathCounters) {
 	refused := map[string]uint64{} // by VPP's name of the interface
+	sum.Connections = sumConnections(entries)
 	for _, e := range entries {
 		node, ok := strings.CutPrefix(string(e.Name), "/err/")
-		if !ok {
+		if !ok || strings.HasPrefix(node, "contiv-") {
 			continue
 		}
 		node, _, _ = strings.Cut(node, "/")
@@ -71,6 +84,30 @@ func sumPathCounters(entries []adapter.StatEntry) (sum PathCounters) {
 	}
 	sum.Links = sumLinkCounters(entries, refused)
 	return sum
+}
+
+// sumConnections is nil without the plugin's gauges.
+func sumConnections(entries []adapter.StatEntry) *Connections {
+	var c Connections
+	for _, e := range entries {
+		switch name := string(e.Name); {
+		case name == "/contiv/connections4":
+			c.IPv4 = total(e.Data)
+		case name == "/contiv/connections6":
+			c.IPv6 = total(e.Data)
+		case name == "/contiv/connections-max":
+			c.Max = total(e.Data)
+		case !strings.HasPrefix(name, "/err/contiv-"):
+		case strings.HasSuffix(name, "/FULL"):
+			c.TableRefused += total(e.Data)
+		default:
+			c.EndpointRefused += total(e.Data)
+		}
+	}
+	if c.Max == 0 {
+		return nil
+	}
+	return &c
 }
 
 func sumLinkCounters(entries []adapter.StatEntry, refused map[string]uint64) map[uint32]LinkCounters {

@@ -45,6 +45,7 @@ type Core struct {
 	uplink   link
 	host     link
 	table    table
+	limits   limits
 	gateway  int    // rounds in which it has been silent
 	heard    uint64 // frames that VPP had taken from the uplink when a peer answered last
 	causes   []*lasting
@@ -60,7 +61,7 @@ type lasting struct {
 
 // NewCore is a core that knows nothing yet.
 func NewCore(times Times) *Core {
-	return &Core{times: times, peers: newPeers(), tries: map[Remedy]*attempts{}}
+	return &Core{times: times, peers: newPeers(), limits: limits{}, tries: map[Remedy]*attempts{}}
 }
 
 // SetPeers says which other nodes there are, and the ID of this one.
@@ -96,6 +97,7 @@ func (c *Core) Step(r Round) Action {
 	}
 	c.sessions = r.Sessions
 	add(c.table.step(r.At, r.Sessions, &c.times))
+	now = append(now, c.limits.step(r.At, r.Refusing, &c.times)...)
 	switch {
 	case !r.Alive: // whether it stands still or works, is told by others
 		c.uplink.pause(r.Uplink)

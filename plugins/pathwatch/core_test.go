@@ -25,6 +25,8 @@ type sim struct {
 	noIPv6                          bool
 	used, refused                   uint64
 	nat44                           bool // the table tells what it refuses
+	keeps                           bool // and keeps what it has
+	refusing                        []Refusing
 	actions                         []string
 }
 
@@ -61,7 +63,8 @@ func (s *sim) run(seconds int) {
 
 func (s *sim) round() Round {
 	r := Round{At: s.now, Alive: !s.frozen, Gateway: Answered, Sessions: Sessions{Used: s.used, Limit: s.limit,
-		TellsRefused: s.nat44, Refused: s.refused}}
+		TellsRefused: s.nat44, Refused: s.refused, Keeps: s.keeps, Whose: map[bool]string{true: "vppctl show contiv endpoints"}[s.keeps]},
+		Refusing: s.refusing}
 	r.Peers = s.core.Ask()
 	hostWorks := !s.hostDeaf && !s.hostMute && !s.gatewayOff && !s.frozen
 	n := uint64(len(r.Peers))
@@ -340,6 +343,59 @@ func TestSeveralCauses(t *testing.T) {
 		!strings.Contains(err.Error(), "; NATTableFull: 1000 of 1000 sessions are taken") {
 		t.Errorf("%v", err)
 	}
+}
+
+// A table that refuses connections and keeps those it has tells both: that it fills, and that it is full.
+func TestTableThatKeeps(t *testing.T) {
+	s := newSim(t, 3)
+	s.nat44, s.keeps, s.refused = true, true, 1000
+	s.run(5)
+	s.used = 840
+	s.run(5)
+	s.says(true)
+	s.used = 860
+	s.run(5)
+	s.says(true, NATTableFilling)
+	for range 5 {
+		s.refused += 4
+		s.run(1)
+	}
+	s.says(false, NATTableFull)
+	if err := s.core.State().Ready(); err == nil || !strings.Contains(err.Error(), "vppctl show contiv endpoints says whose") {
+		t.Errorf("%v", err)
+	}
+	s.used = 100
+	s.run(15)
+	s.says(true)
+	s.did()
+}
+
+// A sender at its limit is named, and the node stays ready; other senders are not.
+func TestConnectionLimit(t *testing.T) {
+	s := newSim(t, 3)
+	s.refusing = []Refusing{{Name: "ns/greedy", Open: 100, Refused: 5000}, {Name: "ns/good", Open: 3}}
+	s.run(15)
+	s.says(true) // refused long ago
+	s.refusing[0].Refused += 9
+	s.refusing[1].Refused += 9
+	s.run(5)
+	s.says(true)
+	s.refusing[0].Refused += 20
+	s.run(5)
+	s.says(true, ConnectionLimit)
+	causes := s.core.State().Causes
+	if c := causes[0]; len(causes) != 1 || c.Object != "ns/greedy" || !strings.Contains(c.Text, "it has 100 connections") {
+		t.Errorf("%+v", causes)
+	}
+	s.run(15)
+	s.says(true)
+	s.refusing[0].Refused += 20
+	s.run(3)
+	s.says(true, ConnectionLimit)
+	s.refusing = s.refusing[1:] // the pod is gone
+	s.run(5)
+	s.says(true)
+	s.did()
 }
 
 // A table of NAT44 is full when it refuses sessions, and not when it holds many: they may be over.

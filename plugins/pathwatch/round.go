@@ -16,6 +16,15 @@ type Round struct {
 	Uplink   *Link // nil: there is none, or nothing is known of it
 	Host     *Link // the link between VPP and the host
 	Sessions Sessions
+	// Refusing are the senders that may not have as many connections as they try to have.
+	Refusing []Refusing
+}
+
+// Refusing is a sender whose new connections have been refused, since the dataplane counts.
+type Refusing struct {
+	Name    string // a pod, the host, …
+	Open    uint64 // connections that it has
+	Refused uint64 // new ones that it did not get
 }
 
 // Answer is what became of a question.
@@ -62,6 +71,10 @@ type Sessions struct {
 	// TellsRefused: Refused counts the packets for which there was no room for a session.
 	TellsRefused bool   `json:"tellsRefused,omitempty"`
 	Refused      uint64 `json:"refused,omitempty"`
+	// Keeps: a session goes on until its time is over, so that the filling says something although refusals are told.
+	Keeps bool `json:"keeps,omitempty"`
+	// Whose is the command that lists the sessions by sender; empty: contiv-netctl nat.
+	Whose string `json:"-"`
 }
 
 // Kind names a cause; it is the label in metrics and the reason in conditions.
@@ -78,13 +91,14 @@ const (
 	NATTableFilling    Kind = "NATTableFilling"
 	NoPeerAnswers      Kind = "NoPeerAnswers"
 	PeerUnreachable    Kind = "PeerUnreachable"
+	ConnectionLimit    Kind = "ConnectionLimit"
 )
 
 // Kinds are all causes, the worst first.
 func Kinds() []Kind {
 	return []Kind{
 		GatewayUnreachable, UplinkDown, UplinkStuck, UplinkDeaf, UplinkSilent, NATTableFull, NoPeerAnswers, PeerUnreachable,
-		NATTableFilling,
+		NATTableFilling, ConnectionLimit,
 	}
 }
 

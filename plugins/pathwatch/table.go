@@ -1,6 +1,7 @@
 package pathwatch
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -24,16 +25,18 @@ func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) 
 	if s.TellsRefused {
 		t.refusals(at, s, times)
 	} else {
-		t.full, t.filling = above(t.full, s, 98, 90), above(t.filling, s, 85, 75)
+		t.full = above(t.full, s, 98, 90)
 	}
+	t.filling = (!s.TellsRefused || s.Keeps) && above(t.filling, s, 85, 75)
 	c = Cause{Object: "NAT", Text: fmt.Sprintf("%d of %d sessions are taken", s.Used, s.Limit)}
+	whose := "; " + cmp.Or(s.Whose, "contiv-netctl nat") + " says whose they are"
 	switch {
 	case t.full:
 		c.Kind, c.Unready = NATTableFull, true
-		c.Text += ": new connections fail; contiv-netctl nat says whose they are"
+		c.Text += ": new connections fail" + whose
 	case t.filling:
 		c.Kind = NATTableFilling
-		c.Text += "; contiv-netctl nat says whose they are"
+		c.Text += whose
 	}
 	return c, t.full || t.filling
 }
@@ -50,7 +53,6 @@ func above(was bool, s Sessions, on, off uint64) bool {
 func (t *table) refusals(at time.Time, s Sessions, times *Times) {
 	before, begun := t.before, t.begun
 	t.before, t.begun = s, true
-	t.filling = false
 	if begun && s.Refused > before.Refused {
 		t.refused += s.Refused - before.Refused
 		t.last = at

@@ -43,6 +43,12 @@ type SessionTable interface {
 	Sessions() Sessions
 }
 
+// Limits knows who may not have more connections.
+type Limits interface {
+	// Refusing lists all senders whose new connections may have been refused, each time the same ones, with what has been counted.
+	Refusing(ctx context.Context) ([]Refusing, error)
+}
+
 // Echo asks addresses whether they are there.
 type Echo interface {
 	// Ask returns for each address how long the answer took; negative: there was none.
@@ -79,6 +85,7 @@ type Deps struct {
 	AsksGateway bool
 	Dataplane   Dataplane
 	Table       SessionTable // nil: there is none
+	Limits      Limits       // nil: no sender has a limit of its own
 	Echo        Echo
 	Repair      Repair // nil: what is wrong is told, and nothing is done about it
 	Teller      Teller // nil: there is no Kubernetes to tell
@@ -273,6 +280,9 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 	r.Uplink, r.Host, err = p.Dataplane.Links(ctx)
 	if p.Table != nil {
 		r.Sessions = p.Table.Sessions()
+	}
+	if p.Limits != nil && err == nil {
+		r.Refusing, err = p.Limits.Refusing(ctx)
 	}
 	r.At = time.Now()
 	return r, err

@@ -226,7 +226,6 @@ func (v *VPP) run(ctx context.Context) error {
 		return fmt.Errorf("start VPP: %w", err)
 	}
 	v.proc = cmd.Process
-	v.prefer()
 	err = v.claim()
 	if err == nil {
 		err = v.await(ctx)
@@ -237,14 +236,6 @@ func (v *VPP) run(ctx context.Context) error {
 		return fmt.Errorf("start VPP: %w\n%s", err, log)
 	}
 	return nil
-}
-
-// prefer lets a VPP with worker threads go before others: while one of its threads waits for the processor, the others wait for it,
-// and VPP as it comes aborts after a second (dataplane/vpp/watchdogshim).
-func (v *VPP) prefer() {
-	if v.opts.Workers > 0 {
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, v.proc.Pid, -15) // not everywhere is it allowed
-	}
 }
 
 func (v *VPP) command() *exec.Cmd {

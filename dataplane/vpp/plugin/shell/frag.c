@@ -97,7 +97,7 @@ give (frags_t *f, entry_t *e, frags_out_t *out)
 {
   out->n = e->n_waiting;
   memcpy (out->buffers, e->waiting, e->n_waiting * sizeof (e->waiting[0]));
-  f->waiting -= e->n_waiting;
+  __atomic_store_n (&f->waiting, f->waiting - e->n_waiting, __ATOMIC_RELAXED);
   e->n_waiting = 0;
 }
 
@@ -157,7 +157,7 @@ frags_find (frags_t *f, cv_packet_t *p, uint32_t buffer, uint32_t now, frags_out
   else if (e->n_waiting < FRAG_WAITING && f->waiting < f->max_waiting)
     {
       e->waiting[e->n_waiting++] = buffer;
-      f->waiting++;
+      __atomic_store_n (&f->waiting, f->waiting + 1, __ATOMIC_RELAXED);
       result = FRAG_WAITS;
     }
   else

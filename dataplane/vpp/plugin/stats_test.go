@@ -1,0 +1,49 @@
+package plugin_test
+
+import (
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+// TestGauges: the statistics segment has how many connections there are, how many there may be, and how many were refused, as the agent
+// reads them.
+func TestGauges(t *testing.T) {
+	s := newSite(newRig(t, vpptest.Options{Workers: 2, Config: "contiv { connections 1024 }\n"}))
+	read := func() vpp.Connections {
+		counters, err := vpp.ReadPathCounters(s.vpp.StatsSocket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counters.Connections == nil {
+			t.Fatal("the plugin's gauges are not there")
+		}
+		return *counters.Connections
+	}
+	flood := func(v6 bool, from, n uint16) {
+		var packets [][]byte
+		for port := range n {
+			f, _ := asked(v6, udp, from+port)
+			packets = append(packets, f.packet(0, nil))
+		}
+		s.send(s.client, s.all, packets...)
+	}
+	const limit = 100
+	s.do(s.api.ContivConfigSet(t.Context(), &contiv.ContivConfigSet{EndpointConnections: limit}))
+	flood(false, 1000, 150) // 50 above the limit of the pod
+	s.do(s.api.ContivConfigSet(t.Context(), &contiv.ContivConfigSet{EndpointConnections: 10000}))
+	flood(true, 1000, 1100) // 76 more than the table holds
+	st := s.stats()
+	want := vpp.Connections{
+		IPv4: uint64(st.Connections4), IPv6: uint64(st.Connections6), Max: 1024, TableRefused: st.RefusedFull, EndpointRefused: st.RefusedLimit,
+	}
+	if want.IPv4 != limit || want.IPv6 == 0 || want.TableRefused == 0 || want.EndpointRefused != 50 {
+		t.Errorf("not what was sent: %+v", want)
+	}
+	s.eventually("the gauges are up to date", func() bool { return read() == want }) // VPP collects them every ten seconds
+	if got := read(); got != want {
+		t.Errorf("in the statistics %+v, want %+v", got, want)
+	}
+}
