@@ -224,6 +224,7 @@ func (a *agent) Start() error {
 	a.jobs.Go("health port", a.proxyHealth.Run)
 	a.jobs.Go("health of services", a.proxyHealth.Watch)
 	checks := a.cniChecks()
+	a.jobs.Go("test pods", a.newTestPods(checks).Run)
 	a.jobs.Go("cni", func(ctx context.Context) error { return a.pods.Serve(ctx, checks) })
 	return nil
 }

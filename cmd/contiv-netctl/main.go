@@ -78,7 +78,8 @@ func newCommand() *cobra.Command {
 	// It fails only for a flag that is not there.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(table.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
-		n.check(), n.resync(), n.report(), n.version(), n.logs(), n.policy(), n.status())
+		n.check(), n.resync(), n.report(), n.version(), n.logs(), n.policy(), n.status(),
+		n.connectivity())
 	return root
 }
 

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"context"
+
+	"contiv.dev/vswitch/internal/cniapi"
+	"contiv.dev/vswitch/internal/testpods"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// netnsDir is where runtimes have network namespaces; VPP's container sees it, too.
+const netnsDir = "/run/netns"
+
+// newTestPods makes the pods of contiv-netctl connectivity test.
+func (a *agent) newTestPods(checks podmanager.Checks) *testpods.Service {
+	return testpods.New(testpods.Deps{
+		Log: a.log.With("component", "testpods"), HTTP: a.http, Jobs: a.jobs, Dir: netnsDir,
+		CNI: func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) { return a.pods.Handle(ctx, checks, req) },
+	})
+}
