@@ -18,8 +18,13 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// recheckDelay is how long changes are collected before the connections are looked at: a change may come in several batches.
-const recheckDelay = 10 * time.Millisecond
+// recheckDelay is how long changes are collected before the connections are looked at: a change may come in several batches. Where
+// looking takes long, because there are many connections, the delay is recheckPause times what it took last, up to recheckMost.
+const (
+	recheckDelay = 10 * time.Millisecond
+	recheckPause = 4
+	recheckMost  = 500 * time.Millisecond
+)
 
 // recheck removes connections of workloads that policy would not let begin any more. The rules let pass what belongs to a known
 // connection, so that a change of policy alone cuts nothing.
@@ -35,6 +40,7 @@ type recheck struct {
 	wake     chan struct{}
 
 	noted suspects // by the loop, since the last sweep
+	swept bool     // by the loop: there was a sweep
 
 	mu     sync.RWMutex // guards what follows, and the members of sets
 	chains map[chainID][]table.Rule
@@ -107,7 +113,8 @@ func (r *recheck) endpoint(id workloadID, ep *proto.WorkloadEndpoint) {
 	}
 	for _, a := range addressesOf(ep) {
 		r.ifaces[a] = ep.GetName()
-		if !same {
+		// A new endpoint has no connections yet, but at the start of the agent.
+		if !same && (before != nil || !r.swept) {
 			r.noted[a] = struct{}{}
 		}
 	}
@@ -205,6 +212,7 @@ func (r *recheck) set(id string) {
 
 // sweep has the job look at what was noted, which is in the kernel by now.
 func (r *recheck) sweep() {
+	r.swept = true
 	if len(r.noted) == 0 {
 		return
 	}
@@ -220,7 +228,7 @@ func (r *recheck) sweep() {
 
 // run is the job.
 func (r *recheck) run(ctx context.Context) error {
-	for {
+	for delay := recheckDelay; ; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -229,8 +237,9 @@ func (r *recheck) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(recheckDelay):
+		case <-time.After(delay):
 		}
+		begin := time.Now()
 		r.mu.Lock()
 		due := r.due
 		r.due = suspects{}
@@ -244,6 +253,7 @@ func (r *recheck) run(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("connections that policy does not allow any more may live on until they end", "error", err)
 		}
+		delay = min(max(recheckDelay, recheckPause*time.Since(begin)), recheckMost)
 		if removed > 0 {
 			r.log.Info("connections that policy does not allow any more were cut", "connections", removed)
 		}

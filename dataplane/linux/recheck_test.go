@@ -105,6 +105,7 @@ func TestRecheckLooksAtWhatHasChanged(t *testing.T) {
 		{"another policy for an endpoint", endpoint("w3", "cali3", 3, withTiers(ingress("other"))), of(3)},
 		{"a policy less", noPolicy("other"), slices.Sorted(slices.Values(append(of(2), of(3)...)))},
 		{"an endpoint less", gone("w1"), nil},
+		{"an endpoint more", endpoint("w4", "cali4", 4, withTiers(ingress("web"))), nil},
 	} {
 		b.must(step.msg)
 		if got := b.suspected(); !slices.Equal(got, step.want) {

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +46,27 @@ func TestPolicies(t *testing.T) {
 				return
 			}
 		}
+		w.why()
 	})
+}
+
+// why asks the agents why packets pass or do not.
+func (w *world) why() {
+	w.t.Helper()
+	w.policy("why", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}], ports: [{port: http}]}]}`)
+	w.expect("- cli1 web1 tcp 8080\n+ oth1 web1 tcp 8080")
+	for query, want := range map[string]string{
+		"from=cli1&to=web1&port=8080": "deny", "from=oth1&to=web1&port=8080": "allow", "from=oth1&to=web1&port=8081": "deny",
+		"from=cli2&to=web1&port=8080": "deny", "from=h1&to=web1&port=1": "allow", "from=web1&to=web1&port=1": "allow",
+	} {
+		query = strings.ReplaceAll(query, "=h1", "="+w.addrs["h1"][0].String())
+		var rows []struct{ Ingress struct{ Action, Rule string } }
+		w.must(w.Nodes[0].GetJSON(w.ctx, "/contiv/v1/policies/why?"+query, &rows))
+		if len(rows) == 0 || rows[0].Ingress.Action != want || (rows[0].Ingress.Rule == "ingress[0]") != strings.Contains(query, "oth1&to=web1&port=8080") {
+			w.t.Errorf("%s: %+v, want %s", query, rows, want)
+		}
+	}
+	w.policy("why", "")
 }
 
 var steps = []struct {

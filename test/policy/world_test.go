@@ -54,7 +54,7 @@ func newWorld(t *testing.T, backend string) *world {
 	c, err := testbed.NewCluster(ctx, testbed.ClusterOptions{
 		Name: name, Nodes: 2, Unstarted: true, Addressed: true,
 		Node: testbed.NodeOptions{BinDir: binDir, Dataplane: "linux", AgentArgs: []string{"--kubeconfig=" + kubeconfig,
-			"--log-level=info", "--linux-backend=" + backend}},
+			"--log-level=info", "--linux-backend=" + backend, "--verify"}},
 		ConfigOf: func(i int) string {
 			return "nodeToNodeTransport: vxlan\nipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n" +
 				"  podSubnetOneNodePrefixLen: 24,64\n  serviceCIDR: 10.96.0.0/12,fd10:96::/108\nnodeConfig:\n- nodeName: " +
@@ -234,9 +234,19 @@ func (w *world) must(err error) {
 	}
 }
 
+// verified checks that the agents' updates have built what a resync would have built.
+func (w *world) verified(ctx context.Context) {
+	for _, n := range w.Nodes {
+		if failed, err := n.Metric(ctx, "contiv_controller_verification_errors_total"); err != nil || failed > 0 {
+			w.t.Errorf("%s: %v verifications failed, error %v", n.Name, failed, err)
+		}
+	}
+}
+
 func (w *world) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	w.verified(ctx)
 	if w.t.Failed() {
 		for _, n := range w.Nodes {
 			w.t.Logf("the end of the agent's log of %s:\n%s", n.Name, n.LogTail(15))

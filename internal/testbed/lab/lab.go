@@ -210,9 +210,12 @@ func (l *Lab) serveAPI(ns *testbed.Namespace) error {
 
 // Pod adds a pod to a node (from 0). It has one address of each family.
 func (l *Lab) Pod(ctx context.Context, node int, name string) (*testbed.Pod, error) {
+	if err := l.API.Put(kubeapi.Pod(l.Nodes[node].Name, name, nil)); err != nil { // a pod has an object before it has a sandbox
+		return nil, err
+	}
 	p, err := l.Nodes[node].AddPod(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.API.Delete(kubeapi.Pod(l.Nodes[node].Name, name, nil)))
 	}
 	l.mu.Lock()
 	l.pods[p.Name] = p
