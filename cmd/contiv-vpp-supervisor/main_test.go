@@ -48,7 +48,7 @@ nodeConfig:
 	if strings.Contains(text, "0000:00:09.0") {
 		t.Errorf("the other node's NIC in\n%s", text)
 	}
-	if text, err = printed(t, "--extra-config=/nowhere"); err != nil || !strings.Contains(text, "dpdk_plugin.so { disable }") {
+	if text, err = printed(t, "--extra-config=/nowhere"); err != nil || !strings.Contains(text, "plugin default { disable }") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
