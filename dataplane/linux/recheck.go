@@ -19,7 +19,7 @@ import (
 )
 
 // recheckDelay is how long changes are collected before the connections are looked at: a change may come in several batches. Where
-// looking takes long, because there are many connections, the delay is recheckPause times what it took last, up to recheckMost.
+// looking takes long, because there are many connections, looks are recheckPause times apart what the last one took, up to recheckMost.
 const (
 	recheckDelay = 10 * time.Millisecond
 	recheckPause = 4
@@ -228,7 +228,8 @@ func (r *recheck) sweep() {
 
 // run is the job.
 func (r *recheck) run(ctx context.Context) error {
-	for delay := recheckDelay; ; {
+	var next time.Time // at which the next look may begin
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -237,7 +238,7 @@ func (r *recheck) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(delay):
+		case <-time.After(max(recheckDelay, time.Until(next))):
 		}
 		begin := time.Now()
 		r.mu.Lock()
@@ -253,7 +254,7 @@ func (r *recheck) run(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("connections that policy does not allow any more may live on until they end", "error", err)
 		}
-		delay = min(max(recheckDelay, recheckPause*time.Since(begin)), recheckMost)
+		next = time.Now().Add(min(recheckPause*time.Since(begin), recheckMost))
 		if removed > 0 {
 			r.log.Info("connections that policy does not allow any more were cut", "connections", removed)
 		}
