@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
+	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
@@ -82,8 +83,10 @@ func (m *vppMover) register(d *dataplane) error {
 	})
 }
 
-// policyRenderer implements mover: VPP does not enforce policies.
-func (m *vppMover) policyRenderer(*agent) policyrenderer.Renderer { return nil }
+// policyRenderer implements mover: our VPP plugin enforces policies. Without it pods that a policy selects do not start.
+func (m *vppMover) policyRenderer(a *agent) policyrenderer.Renderer {
+	return vpppolicy.New(vpppolicy.Deps{HasPlugin: a.ipnet.HasPlugin, Interface: a.ipnet.AttachmentInterface, Log: a.logger("policy")})
+}
 
 // renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers.
 func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {

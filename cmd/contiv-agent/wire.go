@@ -158,7 +158,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 		switch m := a.dataplane.mover.(type) {
 		case *vppMover:
 			d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
-			d.VPPPlugin, d.PluginNAT, d.NoNAT44 = m.plugin, true, a.opts.cnat.ipv4
+			d.VPPPlugin, d.PluginNAT, d.Policy, d.NoNAT44 = m.plugin, true, true, a.opts.cnat.ipv4
 			m.nics.Remember(a.db.local, a.log)
 			m.plugin.Remember(a.db.local)
 		case *linuxMover:

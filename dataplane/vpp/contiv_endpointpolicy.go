@@ -1,6 +1,7 @@
 package vpp
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 
@@ -22,6 +23,14 @@ const contivItems = 8192
 func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPolicy] {
 	set := func(op *scheduler.Op, what string, v *vpp_contiv.EndpointPolicy) {
 		o := object{what + " policy of", "interface " + v.Interface}
+		if v.WithoutPlugin {
+			var err error
+			if !allowsAll(v) {
+				err = errNoPolicy
+			}
+			op.Done(o.wrap(err))
+			return
+		}
 		index, ok := k.idx.IfIndex(v.Interface)
 		if !ok {
 			k.missing(op, o, v.Interface)
@@ -33,15 +42,21 @@ func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPo
 		Name: "vpp-contiv-endpoint-policy", Prefix: nb.ContivEndpointPolicyPrefix, Rank: rankContivPolicy + 1,
 		Validate: func(_ string, v *vpp_contiv.EndpointPolicy) error { return validateEndpointPolicy(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.EndpointPolicy) bool {
-			return contivName(desired.Name) == contivName(applied.Name) && sameSide(desired.Ingress, applied.Ingress) &&
+			return desired.WithoutPlugin == applied.WithoutPlugin && contivName(desired.Name) == contivName(applied.Name) && sameSide(desired.Ingress, applied.Ingress) &&
 				sameSide(desired.Egress, applied.Egress)
 		},
-		Deps:   func(_ string, v *vpp_contiv.EndpointPolicy, add func(string)) { add(nb.ContivEndpointKey(v.Interface)) },
+		Deps: func(_ string, v *vpp_contiv.EndpointPolicy, add func(string)) {
+			if v.WithoutPlugin {
+				add(nb.VppInterfaceKey(v.Interface))
+			} else {
+				add(nb.ContivEndpointKey(v.Interface))
+			}
+		},
 		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.EndpointPolicy) { set(op, "set", v) },
 		Update: func(op *scheduler.Op, _ string, _, v *vpp_contiv.EndpointPolicy) { set(op, "change", v) },
 		Delete: func(op *scheduler.Op, _ string, v *vpp_contiv.EndpointPolicy) {
 			index, ok := k.idx.IfIndex(v.Interface)
-			if !ok {
+			if !ok || v.WithoutPlugin {
 				gone(op)
 				return
 			}
@@ -52,6 +67,18 @@ func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPo
 		// A policy that failed is tried again, too.
 		Retriable: func(err error) bool { return conn.IsRetval(err, api.NO_SUCH_ENTRY) || scheduler.IsRetriable(err) },
 	}
+}
+
+// errNoPolicy is a pod that would be open although a policy selects it.
+var errNoPolicy = errors.New("network policy restricts the pod and VPP has no contiv plugin, so that the pod cannot start; " +
+	"install contiv_plugin.so with VPP's plugins")
+
+// allowsAll: nothing has to be enforced.
+func allowsAll(v *vpp_contiv.EndpointPolicy) bool {
+	open := func(s *vpp_contiv.EndpointPolicy_Side) bool {
+		return len(s.GetTiers()) == 0 && s.GetOtherwise() == vpp_contiv.Policy_ALLOW
+	}
+	return open(v.Ingress) && open(v.Egress)
 }
 
 func validateEndpointPolicy(v *vpp_contiv.EndpointPolicy) error {
@@ -130,6 +157,7 @@ func (k *kinds) dumpEndpointPolicies(op *scheduler.DumpOp, emit func(string, *vp
 			endContivDump(op, "policies of endpoints", err)
 			return
 		}
+		k.withoutPlugin(op, s, emit)
 		conn.Dump(k.lane, &contiv.ContivEndpointPolicyDump{}, func(d *contiv.ContivEndpointPolicyDetails) {
 			st := s.byIndex[uint32(d.SwIfIndex)]
 			if st == nil {
@@ -140,5 +168,21 @@ func (k *kinds) dumpEndpointPolicies(op *scheduler.DumpOp, emit func(string, *vp
 				Interface: st.name, Name: d.Name, Ingress: sideOf(d.Ingress, d.Items[:n]), Egress: sideOf(d.Egress, d.Items[n:]),
 			})
 		}, func(err error) { endContivDump(op, "policies of endpoints", err) })
+	})
+}
+
+// withoutPlugin emits what a VPP without the plugin has: pods that run are open. One that policy restricts goes on as it is, so that a restart of
+// the agent cuts no pod.
+func (k *kinds) withoutPlugin(op *scheduler.DumpOp, s *ifSnapshot, emit func(string, *vpp_contiv.EndpointPolicy)) {
+	up := map[string]bool{}
+	for _, st := range s.byIndex {
+		up[st.name] = st.up()
+	}
+	op.EachDesired(func(key string, desired any) {
+		v := desired.(*vpp_contiv.EndpointPolicy)
+		if v.WithoutPlugin && (allowsAll(v) || up[v.Interface]) {
+			open := &vpp_contiv.EndpointPolicy_Side{Otherwise: vpp_contiv.Policy_ALLOW}
+			emit(key, &vpp_contiv.EndpointPolicy{Interface: v.Interface, Name: v.Name, Ingress: open, Egress: open, WithoutPlugin: true})
+		}
 	})
 }

@@ -149,6 +149,56 @@ func TestLinkWaitsForPolicy(t *testing.T) {
 	}
 }
 
+// On a VPP without the plugin pods that no policy restricts start, others do not; pods that run go on, also when the agent restarts.
+func TestPolicyWithoutPlugin(t *testing.T) {
+	f := vppfake.New(vppfake.Config{Seed: 1})
+	t.Cleanup(func() { f.Close() })
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	if err := f.Listen(socket); err != nil {
+		t.Fatal(err)
+	}
+	pod := func(name, mac string) *vpp_interfaces.Interface {
+		return loop(name, mac, func(v *vpp_interfaces.Interface) { v.UpAfter = []string{nb.ContivEndpointPolicyKey(name)} })
+	}
+	policy := func(name string, tiers ...*vpp_contiv.EndpointPolicy_Tier) *vpp_contiv.EndpointPolicy {
+		v := endpointPolicy(name, tiers...)
+		v.WithoutPlugin = true
+		return v
+	}
+	one, two, selects := pod("one", "02:00:00:00:01:02"), pod("two", "02:00:00:00:01:03"), tier(vpp_contiv.Policy_DENY, 1)
+	a := newAgent(t, &target{socket: socket, fake: f}, Deps{})
+	isUp := func(name string) bool {
+		return strings.Contains(vppState(t, a), `tag "cv:`+name+`" flags IF_STATUS_API_FLAG_ADMIN_UP`)
+	}
+	a.resync(one, policy("one"))
+	if !isUp("one") {
+		t.Error("a pod without policy is not up")
+	}
+	commit := func(kind txn.Kind, v ...values) error {
+		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: kind, Values: kvs(t, all(v...)), NoRetry: true})
+		return err
+	}
+	if err := commit(txn.Update, values{two, policy("two", selects), policy("one", selects)}); err == nil || !strings.Contains(err.Error(), "no contiv plugin") {
+		t.Errorf("error %v", err)
+	}
+	check := func(when string) {
+		t.Helper()
+		if !isUp("one") || isUp("two") {
+			t.Errorf("%s: the pod that was open is up: %t, the new one is up: %t", when, isUp("one"), isUp("two"))
+		}
+	}
+	check("a policy selects both")
+	a = newAgent(t, &target{socket: socket, fake: f}, Deps{})
+	if err := commit(txn.FullResync, values{one, two, policy("two", selects), policy("one", selects)}); err == nil {
+		t.Error("no error after a restart")
+	}
+	check("after a restart")
+	a.resync(one, two, policy("one"), policy("two"))
+	if !isUp("one") || !isUp("two") {
+		t.Error("not up without policy")
+	}
+}
+
 // A policy that endpoints stop using in the same transaction goes, too.
 func TestPolicyGoesWithItsLastUse(t *testing.T) {
 	onVPP(t, vpptest.Options{Plugin: true}, func(t *testing.T, g *target) {

@@ -39,6 +39,8 @@ type Deps struct {
 	ServesServices bool
 	// PluginNAT: where VPP has our plugin, that translates what pods send to the outside, and NAT44 is on no interface.
 	PluginNAT bool
+	// Policy: each pod's link in VPP waits for the EndpointPolicy of its interface.
+	Policy bool
 	// NoNAT44: VPP does not translate what pods send to the outside.
 	NoNAT44  bool
 	RemoteDB keyval.KvProtoPlugin // nil: nothing of ipnet's is stored

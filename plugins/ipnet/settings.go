@@ -29,6 +29,7 @@ type settings struct {
 	servesServices  bool // VPP serves it
 	translates      bool // VPP has NAT44
 	plugin          bool // VPP has our own plugin
+	policy          bool // pods wait for what network policy makes of them
 	pluginNAT       bool // which translates sources
 	workers         int  // of VPP; 0: its main thread moves packets
 	scan            contivconf.NeighborScanConfig
@@ -67,6 +68,7 @@ func (n *IPNet) gather() (*settings, error) {
 		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay, plugin: n.askPlugin(),
 	}
 	s.pluginNAT = s.plugin && n.PluginNAT
+	s.policy = n.Policy
 	if n.Dataplane == DataplaneVPP && n.VPPPlugin != nil {
 		s.workers = n.VPPPlugin.Workers()
 	}

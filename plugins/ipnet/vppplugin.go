@@ -11,6 +11,7 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
+	"contiv.dev/vswitch/plugins/podmanager"
 )
 
 // With our own plugin (dataplane/vpp/plugin) VPP knows where each interface leads, and which addresses are the cluster's: pods
@@ -31,8 +32,8 @@ type VPPPlugin interface {
 }
 
 // ErrNoSourceCheck is a node whose pods can send under any name.
-var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' source addresses are not checked; " +
-	"install contiv_plugin.so with VPP's plugins")
+var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' source addresses are not checked, and new pods that a network policy " +
+	"selects do not start; install contiv_plugin.so with VPP's plugins")
 
 // pluginState is what is known of the plugin since a resync; from any goroutine.
 type pluginState struct {
@@ -99,7 +100,7 @@ func (s *settings) pluginNode(v *values) {
 		return
 	}
 	hostIf, _ := s.hostLinkNames()
-	s.endpoint(v, hostIf, vpp_contiv.Endpoint_HOST, "host")
+	v.put(&vpp_contiv.Endpoint{Interface: hostIf, Role: vpp_contiv.Endpoint_HOST, Name: "host", Addresses: s.ownAddresses()})
 	if s.mainIf.InterfaceName != "" {
 		s.endpoint(v, s.mainIf.InterfaceName, vpp_contiv.Endpoint_UPLINK, "uplink")
 	}
@@ -228,9 +229,42 @@ func (s *settings) podEndpoint(v *values, p *podLink) {
 }
 
 // upAfter are the keys of what the link of an interface that leads to a pod waits for.
-func (s *settings) upAfter(ifName string) []string {
-	if !s.plugin {
-		return nil
+func (s *settings) upAfter(ifName string) (keys []string) {
+	if s.plugin {
+		keys = append(keys, nb.ContivEndpointKey(ifName))
 	}
-	return []string{nb.ContivEndpointKey(ifName)}
+	if s.policy {
+		keys = append(keys, nb.ContivEndpointPolicyKey(ifName))
+	}
+	return keys
 }
+
+// AttachmentInterface is the name of VPP's interface for an attachment, connected or not. Event loop only, after a resync.
+func (n *IPNet) AttachmentInterface(a *podmanager.Attachment) string {
+	return podNames(a.ID, n.settings.useTAP).vpp
+}
+
+// ownAddresses are this node's own, which network policy never separates from its pods.
+func (s *settings) ownAddresses() []string {
+	all := slices.Clone(s.hostIPs)
+	for _, p := range slices.Concat(s.nodeIPs, s.local.Overlay, s.local.Hosts) {
+		all = append(all, p.Addr())
+	}
+	for _, l := range s.hostLinks {
+		all = append(all, l.VPP.Addr(), l.Host.Addr())
+	}
+	for _, p := range s.podSubnets {
+		all = append(all, p.Gateway)
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	var out []string
+	for _, addr := range slices.Compact(all) {
+		if addr.IsGlobalUnicast() {
+			out = append(out, addr.String())
+		}
+	}
+	return out[:min(len(out), maxOwnAddresses)]
+}
+
+// maxOwnAddresses is how many addresses an endpoint of the plugin may have.
+const maxOwnAddresses = 32

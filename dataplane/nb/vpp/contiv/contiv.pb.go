@@ -1123,9 +1123,11 @@ type EndpointPolicy struct {
 	// Logical name of the interface.
 	Interface string `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
 	// For people.
-	Name          string               `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Ingress       *EndpointPolicy_Side `protobuf:"bytes,3,opt,name=ingress,proto3" json:"ingress,omitempty"`
-	Egress        *EndpointPolicy_Side `protobuf:"bytes,4,opt,name=egress,proto3" json:"egress,omitempty"`
+	Name    string               `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Ingress *EndpointPolicy_Side `protobuf:"bytes,3,opt,name=ingress,proto3" json:"ingress,omitempty"`
+	Egress  *EndpointPolicy_Side `protobuf:"bytes,4,opt,name=egress,proto3" json:"egress,omitempty"`
+	// VPP has no plugin. Then the value can be applied only if it allows everything: a pod that it restricts does not start.
+	WithoutPlugin bool `protobuf:"varint,5,opt,name=without_plugin,json=withoutPlugin,proto3" json:"without_plugin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1186,6 +1188,13 @@ func (x *EndpointPolicy) GetEgress() *EndpointPolicy_Side {
 		return x.Egress
 	}
 	return nil
+}
+
+func (x *EndpointPolicy) GetWithoutPlugin() bool {
+	if x != nil {
+		return x.WithoutPlugin
+	}
+	return false
 }
 
 type Service_Backend struct {
@@ -1686,12 +1695,13 @@ const file_contiv_vpp_contiv_contiv_proto_rawDesc = "" +
 	"\aUNKNOWN\x10\x00\x12\t\n" +
 	"\x05ALLOW\x10\x01\x12\b\n" +
 	"\x04DENY\x10\x02\x12\b\n" +
-	"\x04PASS\x10\x03\"\xaf\x03\n" +
+	"\x04PASS\x10\x03\"\xd6\x03\n" +
 	"\x0eEndpointPolicy\x12\x1c\n" +
 	"\tinterface\x18\x01 \x01(\tR\tinterface\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12@\n" +
 	"\aingress\x18\x03 \x01(\v2&.contiv.vpp.contiv.EndpointPolicy.SideR\aingress\x12>\n" +
-	"\x06egress\x18\x04 \x01(\v2&.contiv.vpp.contiv.EndpointPolicy.SideR\x06egress\x1ab\n" +
+	"\x06egress\x18\x04 \x01(\v2&.contiv.vpp.contiv.EndpointPolicy.SideR\x06egress\x12%\n" +
+	"\x0ewithout_plugin\x18\x05 \x01(\bR\rwithoutPlugin\x1ab\n" +
 	"\x04Tier\x12\x1a\n" +
 	"\bpolicies\x18\x01 \x03(\x04R\bpolicies\x12>\n" +
 	"\totherwise\x18\x02 \x01(\x0e2 .contiv.vpp.contiv.Policy.ActionR\totherwise\x1a\x84\x01\n" +
