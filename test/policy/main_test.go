@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
 const prefix = "cvp"
@@ -35,14 +37,21 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// each runs a test once per backend of the Linux dataplane.
+// onVPP is the backend that is VPP with our plugin; the others are those of the Linux dataplane.
+const onVPP = "vpp"
+
+// each runs a test once per backend.
 func each(t *testing.T, test func(t *testing.T, backend string)) {
-	for _, backend := range []string{"nft", "iptables"} {
+	for _, backend := range []string{"nft", "iptables", onVPP} {
 		t.Run(backend, func(t *testing.T) {
 			if os.Geteuid() != 0 {
 				t.Skip("skipped: network namespaces need root")
 			}
-			if _, err := exec.LookPath(backend); err != nil {
+			if backend == onVPP {
+				if _, there := vpptest.Find(); !there {
+					t.Skip(vpptest.ErrNoVPP)
+				}
+			} else if _, err := exec.LookPath(backend); err != nil {
 				t.Skipf("skipped: there is no %s", backend)
 			}
 			test(t, backend)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/internal/testbed/kubeapi"
 	"contiv.dev/vswitch/internal/testbed/whoami"
@@ -34,6 +35,7 @@ const (
 type world struct {
 	*testbed.Cluster
 	t      *testing.T
+	onVPP  bool
 	ctx    context.Context
 	api    *kubeapi.Server
 	dir    string
@@ -46,21 +48,24 @@ func newWorld(t *testing.T, backend string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, api: kubeapi.New(), dir: t.TempDir(), spaces: map[string]*testbed.Namespace{},
+	w := &world{t: t, onVPP: backend == onVPP, ctx: ctx, api: kubeapi.New(), dir: t.TempDir(), spaces: map[string]*testbed.Namespace{},
 		addrs: map[string][]netip.Addr{}, pods: map[string]*testbed.Pod{}}
 	kubeconfig := filepath.Join(w.dir, "kubeconfig")
 	w.must(os.WriteFile(kubeconfig, kubeapi.Kubeconfig(apiAddress), 0o600))
 	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
-	c, err := testbed.NewCluster(ctx, testbed.ClusterOptions{
-		Name: name, Nodes: 2, Unstarted: true, Addressed: true,
-		Node: testbed.NodeOptions{BinDir: binDir, Dataplane: "linux", AgentArgs: []string{"--kubeconfig=" + kubeconfig,
-			"--log-level=info", "--linux-backend=" + backend, "--verify"}},
-		ConfigOf: func(i int) string {
-			return "nodeToNodeTransport: vxlan\nipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n" +
-				"  podSubnetOneNodePrefixLen: 24,64\n  serviceCIDR: 10.96.0.0/12,fd10:96::/108\nnodeConfig:\n- nodeName: " +
-				testbed.NodeName(name, i) + "\n  mainVPPInterface:\n    interfaceName: " + testbed.UplinkNIC + "\n"
-		},
-	})
+	opts := testbed.ClusterOptions{
+		Name: name, Nodes: 2, Unstarted: true, Addressed: !w.onVPP,
+		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: "linux", AgentArgs: []string{"--kubeconfig=" + kubeconfig, "--log-level=info", "--verify"}},
+		ConfigOf: func(i int) string { return w.config(testbed.NodeName(name, i)) },
+	}
+	if w.onVPP {
+		_, err := os.Stat("/dev/vhost-net")
+		opts.Node.Dataplane = "vpp"
+		opts.Node.VPP = &vpptest.Options{Vhostshim: err != nil, HeapMB: 512, Buffers: 16384, Plugin: true}
+	} else {
+		opts.Node.AgentArgs = append(opts.Node.AgentArgs, "--linux-backend="+backend)
+	}
+	c, err := testbed.NewCluster(ctx, opts)
 	w.must(err)
 	w.Cluster = c
 	t.Cleanup(w.close)
@@ -68,6 +73,9 @@ func newWorld(t *testing.T, backend string) *world {
 	w.spaces["out"], w.addrs["out"] = w.Underlay, []netip.Addr{netip.MustParseAddr("192.168.16.250"), netip.MustParseAddr("fd00:16::fa")}
 	for i, a := range w.addrs["out"] {
 		w.run(w.Underlay, "ip", "addr", "add", a.String()+[]string{"/24", "/64"}[i], "dev", "uplink")
+	}
+	if w.onVPP { // as on a wire: VPP's af_packet would get packets whose checksums are not filled in
+		w.run(w.Underlay, "ethtool", "-K", "uplink", "tx", "off")
 	}
 	for i, n := range c.Nodes {
 		w.node(i, n)
@@ -84,6 +92,31 @@ func newWorld(t *testing.T, backend string) *world {
 	return w
 }
 
+func (w *world) config(node string) string {
+	nic, vpp := testbed.UplinkNIC, ""
+	if w.onVPP {
+		nic, vpp = "host-"+nic, "useTAPInterfaces: true\n"
+	}
+	return "nodeToNodeTransport: vxlan\n" + vpp + "ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n" +
+		"  podSubnetOneNodePrefixLen: 24,64\n  serviceCIDR: 10.96.0.0/12,fd10:96::/108\n" +
+		"  nodeInterconnectCIDR: 192.168.16.0/24,fd00:16::/64\n" +
+		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
+}
+
+// addresses are those of a node on the nodes' network, and of its host: VPP has an uplink of its own.
+func (w *world) addresses(i int, n *testbed.Node) (node, host []netip.Addr) {
+	w.t.Helper()
+	if !w.onVPP {
+		v4, v6 := testbed.UplinkAddress(i)
+		node = []netip.Addr{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
+		return node, node
+	}
+	v6 := fmt.Sprintf("fd00:99::%x", 101+i)
+	w.run(n.Namespace, "ip", "addr", "add", v6+"/64", "dev", testbed.MgmtNIC, "nodad")
+	return []netip.Addr{netip.AddrFrom4([4]byte{192, 168, 16, byte(i + 1)}), netip.MustParseAddr(fmt.Sprintf("fd00:16::%x", i+1))},
+		[]netip.Addr{netip.MustParseAddr(testbed.MgmtAddress(i)), netip.MustParseAddr(v6)}
+}
+
 func (w *world) node(i int, n *testbed.Node) {
 	w.t.Helper()
 	w.run(n.Namespace, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
@@ -94,21 +127,27 @@ func (w *world) node(i int, n *testbed.Node) {
 		}
 		return err
 	}))
-	v4, v6 := testbed.UplinkAddress(i)
 	host := fmt.Sprintf("h%d", i+1)
-	w.spaces[host], w.addrs[host] = n.Namespace, []netip.Addr{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
-	for _, gateway := range w.addrs["out"] { // as nodes have one
-		w.run(n.Namespace, "ip", "route", "add", "default", "via", gateway.String(), "dev", testbed.UplinkNIC)
+	node, own := w.addresses(i, n)
+	w.spaces[host], w.addrs[host] = n.Namespace, own
+	if !w.onVPP {
+		for _, gateway := range w.addrs["out"] { // as nodes have one
+			w.run(n.Namespace, "ip", "route", "add", "default", "via", gateway.String(), "dev", testbed.UplinkNIC)
+		}
 	}
-	w.must(w.api.Put(kubeapi.Node(n.Name, w.addrs[host], fmt.Sprintf("10.1.%d.0/24", i+1))))
+	w.must(w.api.Put(kubeapi.Node(n.Name, node, fmt.Sprintf("10.1.%d.0/24", i+1))))
 	w.serve(host)
 	start, cancel := context.WithTimeout(w.ctx, 60*time.Second)
 	defer cancel()
 	w.must(n.StartAgent(start))
 	for f, gateway := range []string{"10.1.0.0/16", "fd10:1::/48"} {
 		if i == 0 { // out sends to pods by the first node
-			w.run(w.Underlay, "ip", "route", "add", gateway, "via", w.addrs[host][f].String())
+			w.run(w.Underlay, "ip", "route", "add", gateway, "via", node[f].String())
 		}
+	}
+	if w.onVPP {
+		w.run(n.Namespace, "ip", "route", "add", "default", "via", fmt.Sprintf("172.30.%d.1", i+1))
+		w.run(n.Namespace, "ip", "route", "add", "default", "via", fmt.Sprintf("fd00:172:30:%d::1", i+1))
 	}
 }
 
