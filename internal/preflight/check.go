@@ -109,11 +109,11 @@ func (c *check) cpu() {
 	}
 }
 
-// policies: the Linux dataplane enforces them, VPP does not.
+// policies: VPP enforces them with our plugin only, which pre-flight does not look for.
 func (c *check) policies() {
 	if c.Policies && c.VPP {
-		c.warn("NetworkPolicy", "delete the policies, use the Linux dataplane, or use contiv only in clusters that you trust as a whole",
-			"the cluster has NetworkPolicy objects, which contiv does not enforce on VPP")
+		c.warn("NetworkPolicy", "make sure that contiv_plugin.so is with VPP's plugins, as in our images; or use the Linux dataplane",
+			"the cluster has NetworkPolicy objects, and without the contiv plugin in VPP new pods that they select do not start")
 	}
 }
 

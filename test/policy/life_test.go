@@ -128,10 +128,10 @@ func TestRestart(t *testing.T) {
 		restart := func(what string) {
 			w.must(n.Agent.Kill())
 			w.must(n.StartAgent(w.ctx))
-			writes, err := n.Metric(w.ctx, "contiv_linux_writes_total")
+			writes, err := n.Metric(w.ctx, map[bool]string{true: "contiv_vpp_writes_total", false: "contiv_linux_writes_total"}[w.onVPP])
 			w.must(err)
 			if writes != 0 {
-				t.Errorf("%s: %v writes to the kernel", what, writes)
+				t.Errorf("%s: %v writes to the dataplane", what, writes)
 			}
 			w.expect(rules)
 			if time.Since(time.Unix(0, allowed.last.Load())) > time.Second {

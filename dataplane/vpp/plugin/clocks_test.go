@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/binapi/ip_types"
+
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
@@ -64,11 +66,39 @@ func clocks(t *testing.T, flows int, v6 bool) {
 	t.Logf("uplink, no service   %s", r.clocks(a, direct, packets, repeat))
 	t.Logf("service, new         %s", r.clocks(a, service, flows, 1))
 	t.Logf("service, established %s", r.clocks(a, service, packets, repeat))
+	r.pgEndpoint(b, contiv.CONTIV_ROLE_API_POD, b.v4, b.v6)
+	for _, rules := range []int{1, 10, 1000} {
+		r.ingressPolicy(b, rules)
+		r.cli("clear contiv connections")
+		t.Logf("policy of %4d rules, new         %s", rules, r.clocks(a, direct, flows, 1))
+		t.Logf("policy of %4d rules, established %s", rules, r.clocks(a, direct, packets, repeat))
+	}
+	r.do(r.api.ContivEndpointPolicyDel(t.Context(), &contiv.ContivEndpointPolicyDel{SwIfIndex: b.index}))
 	if flows == 1 {
 		r.pgEndpoint(a, contiv.CONTIV_ROLE_API_POD, netip.MustParseAddr("10.64.0.1"), netip.MustParseAddr("fd00:64::1"))
 		t.Logf("pod, no service      %s", r.clocks(a, direct, packets, repeat))
 		t.Logf("pod, service         %s", r.clocks(a, service, packets, repeat))
 	}
+}
+
+// ingressPolicy gives a generator's endpoint a policy in which the last rule allows what the others do not match, since their set of sources
+// does not contain it.
+func (r *rig) ingressPolicy(g *generator, n int) {
+	r.Helper()
+	ctx, never := r.Context(), netip.MustParsePrefix("203.0.113.1/32")
+	r.do(r.api.ContivSetAddDel(ctx, &contiv.ContivSetAddDel{IsAdd: true, ID: 1, Name: "others", Kind: contiv.CONTIV_SET_API_NETWORKS}))
+	r.do(r.api.ContivSetMemberAddDel(ctx, &contiv.ContivSetMemberAddDel{IsAdd: true, SetID: 1,
+		Prefix: ip_types.Prefix{Address: address(never.Addr()), Len: 32}}))
+	policy := &contiv.ContivPolicySet{ID: 1, Name: "clocks", NIngress: uint32(n), NRules: uint32(n), Rules: make([]contiv.ContivRule, n)}
+	for i := range policy.Rules {
+		policy.Rules[i] = contiv.ContivRule{Action: contiv.CONTIV_RULE_API_DENY, Protocol: udp, Source: 1}
+	}
+	policy.Rules[n-1] = contiv.ContivRule{Action: contiv.CONTIV_RULE_API_ALLOW}
+	r.do(r.api.ContivPolicySet(ctx, policy))
+	r.do(r.api.ContivEndpointPolicySet(ctx, &contiv.ContivEndpointPolicySet{
+		SwIfIndex: g.index, Name: "clocks", Ingress: contiv.CONTIV_RULE_API_ALLOW, Egress: contiv.CONTIV_RULE_API_ALLOW, NIngress: 2, NItems: 2,
+		Items: []contiv.ContivTierItem{{PolicyID: 1}, {Action: contiv.CONTIV_RULE_API_DENY}},
+	}))
 }
 
 // clocks sends so many packets of a file, time and again, and tells what the nodes took for each at best: other load on the machine
