@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -174,6 +175,31 @@ func TestKustomization(t *testing.T) {
 	for _, r := range k.Resources {
 		if _, err := os.Stat(r); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestHelmTest: what `helm test` runs has a command and flags that exist, is confined, and is no part of the manifests.
+func TestHelmTest(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string]string{"default": "", "remote": "agent: {remote: {enabled: true}}"} {
+		text, err := render(t, renderer(t), values, "-tests")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := object(t, text, "Pod", "contiv-test")
+		c := at(pod, "spec", "containers", 0)
+		if at(pod, "metadata", "annotations", "helm.sh/hook") != "test" || at(c, "securityContext", "readOnlyRootFilesystem") != true ||
+			at(c, "securityContext", "privileged") != nil || at(pod, "spec", "hostNetwork") != true {
+			t.Errorf("%s: %v", name, pod)
+		}
+		line := argv(c)
+		out, err := exec.Command(filepath.Join(programs(t), filepath.Base(line[0])), append(line[1:], "--help")...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "contiv-netctl "+strings.Join(line[1:], " ")) {
+			t.Errorf("%s: %v --help: %v\n%s", name, line, err, out)
+		}
+		if strings.Contains(rendered(t, values), "contiv-test") {
+			t.Errorf("%s: the manifests have the test", name)
 		}
 	}
 }

@@ -27,15 +27,16 @@ func main() {
 	values := flag.String("values", "", "file with values other than the chart's")
 	namespace := flag.String("namespace", "kube-system", "namespace of the vswitch")
 	kubeconfig := flag.String("kubeconfig", "", "cluster that templates look into")
+	tests := flag.Bool("tests", false, "write what `helm test` runs instead")
 	notes := flag.Bool("notes", false, "write the notes that Helm prints after an installation instead")
 	flag.Parse()
-	if err := run(os.Stdout, flag.Arg(0), *values, *namespace, *kubeconfig, *notes); err != nil {
+	if err := run(os.Stdout, flag.Arg(0), *values, *namespace, *kubeconfig, *notes, *tests); err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string, notes bool) error {
+func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string, notes, tests bool) error {
 	if dir == "" {
 		return errors.New("name the chart's directory")
 	}
@@ -64,6 +65,12 @@ func run(w io.Writer, dir, valuesFile, namespace, kubeconfig string, notes bool)
 		_, err := io.WriteString(w, files[path.Join(loaded.Name(), "templates/NOTES.txt")])
 		return err
 	}
+	for name := range files {
+		// Hooks of Helm are no part of what is installed.
+		if strings.Contains(name, "/templates/tests/") != tests {
+			delete(files, name)
+		}
+	}
 	return write(w, files)
 }
 
@@ -80,7 +87,8 @@ func render(c *chart.Chart, values chartutil.Values, kubeconfig string) (map[str
 
 // write puts the files in order: what others need first.
 func write(w io.Writer, files map[string]string) error {
-	order := []string{"rbac.yaml", "config.yaml", "remote.yaml", "etcd.yaml", "ksr.yaml", "vpp.yaml", "agent.yaml", "metrics.yaml"}
+	order := []string{"rbac.yaml", "config.yaml", "remote.yaml", "etcd.yaml", "ksr.yaml", "vpp.yaml", "agent.yaml", "metrics.yaml",
+		"connectivity.yaml"}
 	names := make([]string, 0, len(files))
 	for name := range files {
 		if strings.HasSuffix(name, ".yaml") {
