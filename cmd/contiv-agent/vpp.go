@@ -75,6 +75,7 @@ func (m *vppMover) register(d *dataplane) error {
 		Lane: m.lane, Index: m.index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
 		LinuxTapMAC: d.linux.LinuxTapMAC, MakeTap: d.linux.MakeTap, DropTap: d.linux.DropTap,
 		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, NATDrain: m.drain, Pool: m.vppPool(), NAT: m.nat,
+		Segments: m.plugin.Has,
 	}); err != nil {
 		return err
 	}

@@ -101,6 +101,9 @@ func (p *Plugin) Version(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d.%d.%d", reply.Major, reply.Minor, reply.Patch), nil
 }
 
+// Has reports the same. It is for what asks again by itself: Watch does not count its answers.
+func (p *Plugin) Has() bool { return p.look().present }
+
 // Watch calls back, from any goroutine, when Present would not answer any more what it has answered.
 func (p *Plugin) Watch(callback func()) {
 	p.mu.Lock()

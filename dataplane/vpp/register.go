@@ -57,6 +57,8 @@ type Deps struct {
 	AfPacket AfPacketRings
 	// Pool has interfaces that are ready. Optional.
 	Pool Pool
+	// Segments reports whether VPP splits packets that stand for several, as our plugin does. Optional: without it no TAP takes such.
+	Segments func() bool
 	// Log is for what is not an error of a value. Optional.
 	Log *slog.Logger
 	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.

@@ -101,7 +101,7 @@ func TestValidateInterface(t *testing.T) {
 		{"tap.host_if_name", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().HostIfName = "longer-than-15-chars" }},
 		{"tap.rx_ring_size", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().RxRingSize = 100 }},
 		{"tap.tx_ring_size", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().TxRingSize = 1 << 16 }},
-		{"tap.enable_gso", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso = true }},
+		{"tap.enable_gso", tapBase, func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso, v.GetTap().EnableTunnel = true, true }},
 		{"mtu", af, func(v *vpp_interfaces.Interface) { v.GetAfpacket().LinuxInterface, v.Mtu = "veth", 1921 }},
 		{"", af, func(v *vpp_interfaces.Interface) { v.GetAfpacket().LinuxInterface, v.Mtu = "veth", 1920 }},
 		{"", af, func(v *vpp_interfaces.Interface) { v.Mtu = 9000 }},
@@ -435,5 +435,8 @@ func TestAfPacketRings(t *testing.T) {
 	}
 	if tap := TapRequest(TapSpec{}, "t", ""); tap.TapFlags&(tapv2.TAP_API_FLAG_GSO|tapv2.TAP_API_FLAG_CSUM_OFFLOAD) != 0 {
 		t.Error("a TAP has offloads")
+	}
+	if tap := TapRequest(TapSpec{GSO: true}, "t", ""); tap.TapFlags&tapv2.TAP_API_FLAG_GSO == 0 {
+		t.Error("a TAP lacks offloads")
 	}
 }

@@ -123,8 +123,8 @@ func (c *Config) file() File {
 			Vmxnet3RxRingSize:          &iface.Vmxnet3RxRingSize,
 			Vmxnet3TxRingSize:          &iface.Vmxnet3TxRingSize,
 			InterfaceRxMode:            new(string(iface.InterfaceRxMode)),
-			TCPChecksumOffloadDisabled: &iface.TCPChecksumOffloadDisabled,
-			EnableGSO:                  &iface.EnableGSO,
+			TCPChecksumOffloadDisabled: unlessDefault(&iface.TCPChecksumOffloadDisabled, iface.ChecksumsAreDefault),
+			EnableGSO:                  unlessDefault(&iface.EnableGSO, iface.GSOIsDefault),
 		},
 		RoutingOptions: RoutingOptions{
 			MainVRFID:             &routing.MainVRFID,

@@ -39,8 +39,8 @@ type InterfaceOptions struct {
 	Vmxnet3RxRingSize          *uint16 `json:"vmxnet3RxRingSize,omitempty" doc:"Not supported (vmxnet3). The agent rejects other values than 1024."`
 	Vmxnet3TxRingSize          *uint16 `json:"vmxnet3TxRingSize,omitempty" doc:"Not supported (vmxnet3). The agent rejects other values than 1024."`
 	InterfaceRxMode            *string `json:"interfaceRxMode,omitempty" default:"default" doc:"How VPP receives packets: default, polling, interrupt, or adaptive (not where VPP has AF_PACKET interfaces)."`
-	TCPChecksumOffloadDisabled *bool   `json:"tcpChecksumOffloadDisabled,omitempty" default:"true" doc:"The kernel of a pod computes checksums. See ADR 13."`
-	EnableGSO                  *bool   `json:"enableGSO,omitempty" default:"false" doc:"Pods send packets larger than their MTU, which are split later. See ADR 13."`
+	TCPChecksumOffloadDisabled *bool   `json:"tcpChecksumOffloadDisabled,omitempty" doc:"The kernel of a pod computes checksums. Default: the opposite of enableGSO. See ADR 13."`
+	EnableGSO                  *bool   `json:"enableGSO,omitempty" doc:"Pods on TAP interfaces send packets larger than their MTU, which VPP's contiv plugin splits where they leave. Default: true on nodes where VPP has the plugin. See ADR 13."`
 }
 
 // RoutingOptions are the options of RoutingConfig; they are at the top level of the file.

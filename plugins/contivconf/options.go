@@ -37,22 +37,21 @@ func orNonZero[T comparable](option *T, def T) T {
 
 func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
 	c := InterfaceConfig{
-		MTUSize:                    orNonZero(o.MTUSize, defaultMTU),
-		MTUIsDefault:               o.MTUSize == nil || *o.MTUSize == 0,
-		TAPInterfaceVersion:        orNonZero(o.TAPInterfaceVersion, 2),
-		TAPv2RxRingSize:            orNonZero(o.TAPv2RxRingSize, defaultTAPRingSize),
-		TAPv2TxRingSize:            orNonZero(o.TAPv2TxRingSize, defaultTAPRingSize),
-		Vmxnet3RxRingSize:          orNonZero(o.Vmxnet3RxRingSize, defaultVmxnet3RingSize),
-		Vmxnet3TxRingSize:          orNonZero(o.Vmxnet3TxRingSize, defaultVmxnet3RingSize),
-		InterfaceRxMode:            RxMode(orNonZero(o.InterfaceRxMode, string(RxModeDefault))),
-		TCPChecksumOffloadDisabled: or(o.TCPChecksumOffloadDisabled, true),
-		EnableGSO:                  or(o.EnableGSO, false),
+		MTUSize:             orNonZero(o.MTUSize, defaultMTU),
+		MTUIsDefault:        o.MTUSize == nil || *o.MTUSize == 0,
+		TAPInterfaceVersion: orNonZero(o.TAPInterfaceVersion, 2),
+		TAPv2RxRingSize:     orNonZero(o.TAPv2RxRingSize, defaultTAPRingSize),
+		TAPv2TxRingSize:     orNonZero(o.TAPv2TxRingSize, defaultTAPRingSize),
+		Vmxnet3RxRingSize:   orNonZero(o.Vmxnet3RxRingSize, defaultVmxnet3RingSize),
+		Vmxnet3TxRingSize:   orNonZero(o.Vmxnet3TxRingSize, defaultVmxnet3RingSize),
+		InterfaceRxMode:     RxMode(orNonZero(o.InterfaceRxMode, string(RxModeDefault))),
 	}
 	if o.UseTAPInterfaces != nil {
 		c.UseTAPInterfaces = *o.UseTAPInterfaces
 	} else if env.HasVhostNet != nil {
 		c.UseTAPInterfaces = env.HasVhostNet()
 	}
+	offloads(&c, o)
 	if c.MTUSize < minMTU || c.MTUSize > maxMTU {
 		bad.add("mtuSize", "%d is out of range; use %d to %d, and leave 50 bytes for VXLAN", c.MTUSize, minMTU, maxMTU)
 	}
@@ -77,6 +76,14 @@ func interfaceConfig(o InterfaceOptions, env Env, bad *faults) InterfaceConfig {
 		bad.add("interfaceRxMode", "there is no mode %q; use default, polling, interrupt or adaptive", c.InterfaceRxMode)
 	}
 	return c
+}
+
+// offloads are one decision: a kernel that computes the checksums cannot leave the splitting to a device.
+func offloads(c *InterfaceConfig, o InterfaceOptions) {
+	c.EnableGSO = or(o.EnableGSO, c.UseTAPInterfaces && !or(o.TCPChecksumOffloadDisabled, false))
+	c.TCPChecksumOffloadDisabled = or(o.TCPChecksumOffloadDisabled, !c.EnableGSO)
+	c.ChecksumsAreDefault = o.TCPChecksumOffloadDisabled == nil
+	c.GSOIsDefault = o.EnableGSO == nil && or(o.TCPChecksumOffloadDisabled, true)
 }
 
 func checkRing(bad *faults, field string, size uint16) {

@@ -43,8 +43,13 @@ type InterfaceConfig struct {
 	InterfaceRxMode     RxMode `json:"interfaceRxMode"`
 	// TCPChecksumOffloadDisabled: pods' kernels compute the checksums of what pods send.
 	TCPChecksumOffloadDisabled bool `json:"tcpChecksumOffloadDisabled"`
-	// EnableGSO: TAPs of pods and of the VPP–host link take packets larger than their MTU, which VPP splits where they leave.
+	// EnableGSO: TAPs of pods and of the VPP–host link take packets larger than their MTU, with checksums still to be computed,
+	// if VPP has the contiv plugin, which splits them where they leave.
 	EnableGSO bool `json:"enableGSO"`
+	// GSOIsDefault: neither enableGSO nor tcpChecksumOffloadDisabled asks for it, so a VPP without the plugin is no error.
+	GSOIsDefault bool `json:"-"`
+	// ChecksumsAreDefault: tcpChecksumOffloadDisabled is not set.
+	ChecksumsAreDefault bool `json:"-"`
 }
 
 // RoutingConfig holds the options of routing.

@@ -11,11 +11,15 @@ func (c *Config) CheckVPP() error {
 			bad.add("interfaceRxMode", "adaptive is not possible for AF_PACKET interfaces, and %s; use default, interrupt or polling", where)
 		}
 	}
-	// Of what VPP 25.10 does with packets that the kernel left to it to cut up or to checksum: docs/adr/0013.
-	if c.iface.EnableGSO {
-		bad.add("enableGSO", "is true, but VPP 25.10 damages packets and its own memory when it cuts packets up; remove the option or set it to false")
+	// Of what VPP 25.10 alone does with packets that the kernel left to it to cut up or to checksum: docs/adr/0013.
+	if c.iface.EnableGSO && !c.iface.UseTAPInterfaces {
+		bad.add("enableGSO", "is true, but only TAP interfaces can have it (useTAPInterfaces is false, or the node has no /dev/vhost-net); "+
+			"remove the option or set it to false")
 	}
-	if !c.iface.TCPChecksumOffloadDisabled {
+	if c.iface.EnableGSO && c.iface.TCPChecksumOffloadDisabled {
+		bad.add("enableGSO", "is true, but so is tcpChecksumOffloadDisabled; packets that are split later get their checksums later: remove one of them")
+	}
+	if !c.iface.TCPChecksumOffloadDisabled && !c.iface.EnableGSO {
 		bad.add("tcpChecksumOffloadDisabled", "is false, but VPP 25.10 does not fill in the checksums of all that pods send; "+
 			"remove the option or set it to true")
 	}

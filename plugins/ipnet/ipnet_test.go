@@ -166,7 +166,7 @@ func (w *node) apply() *vppfake.Fake {
 	lane := c.Lane()
 	s := scheduler.New(scheduler.Config{Backends: []scheduler.Backend{lane}, Jobs: jobs}, log)
 	devices := func(logical string) (string, bool) { return "dev-" + logical[:min(10, len(logical))], true }
-	if err := vpp.Register(s, vpp.Deps{Lane: lane, Index: vpp.NewIndex(), LinuxDevice: devices}); err != nil {
+	if err := vpp.Register(s, vpp.Deps{Lane: lane, Index: vpp.NewIndex(), LinuxDevice: devices, Segments: w.n.HasPlugin}); err != nil {
 		t.Fatal(err)
 	}
 	for _, prefix := range []string{nb.LinuxInterfacePrefix, nb.LinuxARPPrefix, nb.LinuxRoutePrefix} {

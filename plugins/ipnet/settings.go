@@ -32,6 +32,7 @@ type settings struct {
 	policy          bool // pods wait for what network policy makes of them
 	pluginNAT       bool // which translates sources
 	workers         int  // of VPP; 0: its main thread moves packets
+	gso             bool // TAPs take packets larger than their MTU
 	scan            contivconf.NeighborScanConfig
 
 	mainIf   contivconf.VPPInterface // as configured
@@ -73,6 +74,9 @@ func (n *IPNet) gather() (*settings, error) {
 		s.workers = n.VPPPlugin.Workers()
 	}
 	var err error
+	if s.gso, err = n.segmentation(ifc, s.plugin); err != nil {
+		return nil, err
+	}
 	if err := n.findUplink(s, node); err != nil {
 		return nil, err
 	}
@@ -263,7 +267,7 @@ func (s *settings) rxModes() []*vpp_interfaces.Interface_RxMode {
 
 func (s *settings) tapLink(hostIfName string) *vpp_interfaces.TapLink {
 	return &vpp_interfaces.TapLink{
-		Version: 2, HostIfName: hostIfName, RxRingSize: s.rxRing, TxRingSize: s.txRing,
+		Version: 2, HostIfName: hostIfName, RxRingSize: s.rxRing, TxRingSize: s.txRing, EnableGso: s.gso,
 	}
 }
 

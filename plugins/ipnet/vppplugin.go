@@ -9,6 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/podmanager"
@@ -34,6 +35,10 @@ type VPPPlugin interface {
 // ErrNoSourceCheck is a node whose pods can send under any name.
 var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' source addresses are not checked, and new pods that a network policy " +
 	"selects do not start; install contiv_plugin.so with VPP's plugins")
+
+// ErrNoSegmentation is a node that is to have what its VPP cannot do.
+var ErrNoSegmentation = errors.New("contiv.conf: enableGSO is true or tcpChecksumOffloadDisabled is false, but VPP runs without the contiv plugin " +
+	"and damages packets when it splits them; install contiv_plugin.so with VPP's plugins, or remove the option")
 
 // pluginState is what is known of the plugin since a resync; from any goroutine.
 type pluginState struct {
@@ -81,6 +86,17 @@ func (s *settings) placements() []*vpp_interfaces.Interface_RxPlacement {
 		out[n] = &vpp_interfaces.Interface_RxPlacement{Queue: uint32(n), Worker: uint32(n)}
 	}
 	return out
+}
+
+// segmentation reports whether TAPs leave it to VPP, which only the plugin does right (docs/adr/0013).
+func (n *IPNet) segmentation(ifc contivconf.InterfaceConfig, plugin bool) (bool, error) {
+	if n.Dataplane != DataplaneVPP || !ifc.UseTAPInterfaces || !ifc.EnableGSO {
+		return false, nil
+	}
+	if !plugin && !ifc.GSOIsDefault {
+		return false, ErrNoSegmentation
+	}
+	return plugin, nil
 }
 
 // SourcesChecked says why pods can send under any name. From any goroutine.

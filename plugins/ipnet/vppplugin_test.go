@@ -2,6 +2,7 @@ package ipnet
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/conffile"
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
@@ -186,6 +189,44 @@ func TestQueuesOfWorkers(t *testing.T) {
 		}
 		if several != c.several || one != c.one {
 			t.Errorf("%d workers: %d interfaces with several queues and %d with one, want %d and %d", c.workers, several, one, c.several, c.one)
+		}
+	}
+}
+
+// TestSegmentation: TAPs leave segmentation to a VPP that has our plugin, unless contiv.conf says otherwise; asking another VPP
+// for it is an error.
+func TestSegmentation(t *testing.T) {
+	for _, c := range []struct {
+		conf   string
+		plugin bool
+		want   bool
+		fails  bool
+	}{
+		{"useTAPInterfaces: true\n", true, true, false}, {"useTAPInterfaces: true\n", false, false, false},
+		{"useTAPInterfaces: true\nenableGSO: true\n", true, true, false}, {"useTAPInterfaces: true\nenableGSO: true\n", false, false, true},
+		{"useTAPInterfaces: true\ntcpChecksumOffloadDisabled: false\n", false, false, true},
+		{"useTAPInterfaces: true\nenableGSO: false\n", true, false, false},
+		{"useTAPInterfaces: true\ntcpChecksumOffloadDisabled: true\n", true, false, false},
+		{"useTAPInterfaces: false\n", true, false, false},
+	} {
+		w := newNode(t, "useTAPInterfaces: true\n"+uplink)
+		conf, err := conffile.Load([]byte(c.conf+uplink), contivconf.Env{NodeName: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.n.ContivConf, w.n.VPPPlugin = conf, &toyPlugin{present: c.plugin}
+		s, err := w.n.gather()
+		if c.fails {
+			if !errors.Is(err, ErrNoSegmentation) {
+				t.Errorf("%q, plugin %t: %v", c.conf, c.plugin, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if link := s.tapLink("x"); link.EnableGso != c.want {
+			t.Errorf("%q, plugin %t: GSO %t", c.conf, c.plugin, link.EnableGso)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 // plug is how VPP reaches something.
 type plug string
 
-// The agent asks for AF_PACKET with TPACKET v2, and for TAPs without offloads (docs/adr/0013).
+// The agent asks for AF_PACKET with TPACKET v2, and for TAPs with offloads only where VPP has our plugin (docs/adr/0013).
 const (
 	packetV3 plug = "AF_PACKET v3"
 	packetV2 plug = "AF_PACKET v2"
@@ -36,8 +36,8 @@ const (
 func (p plug) isTAP() bool { return p == tapPlug || p == tapGSO }
 
 // bareSides are two VPPs without agents that route between two namespaces, each with its own way to its namespace and to the
-// other VPP; or one VPP between both. The product makes no memifs for pods, so memif is measured between the VPPs, and refuses
-// GSO, so what that would bring is measured here.
+// other VPP; or one VPP between both. The product makes no memifs for pods, so memif is measured between the VPPs. These VPPs
+// are without our plugin, so what GSO between TAPs brings is measured on one of them.
 func bareSides(e *env) []turnSide {
 	if !e.vpp {
 		fmt.Println("   bare: left out: there is no VPP")

@@ -28,16 +28,19 @@ const (
 	threads  = 4  // that make connections
 )
 
-// loadSides are ways to connect pods. VPP has no GSO (docs/adr/0013); what it would bring is measured without agents.
+// loadSides are ways to connect pods. VPP takes large packets from TAPs where it has our plugin (docs/adr/0013).
 func loadSides(e *env) []turnSide {
 	type way struct {
 		name, dataplane, config string
 		noOffload               bool // in pods
+		plugin                  bool // VPP has ours
 	}
 	ways := []way{{name: linuxSide, dataplane: "linux"}, {name: "linux, no GSO", dataplane: "linux", noOffload: true}}
 	if e.vpp {
 		ways = append(ways,
 			way{name: "TAP", dataplane: "vpp", config: "useTAPInterfaces: true\n"},
+			way{name: "TAP, plugin", dataplane: "vpp", config: "useTAPInterfaces: true\n", plugin: true},
+			way{name: "TAP, plugin, no GSO", dataplane: "vpp", config: "useTAPInterfaces: true\nenableGSO: false\n", plugin: true},
 			way{name: "TAP, ring 1024", dataplane: "vpp", config: "useTAPInterfaces: true\ntapv2TxRingSize: 1024\n"},
 			way{name: "VETH", dataplane: "vpp", config: "useTAPInterfaces: false\n"})
 	}
@@ -45,7 +48,7 @@ func loadSides(e *env) []turnSide {
 	for _, w := range ways {
 		opts := lab.Options{
 			Name: dataplaneName, BinDir: e.bin, Dataplane: w.dataplane, Config: w.config, AgentArgs: []string{"--warm-pool=0"},
-			VPP: vpptest.Options{HeapMB: 512, Buffers: 32768},
+			VPP: vpptest.Options{HeapMB: 512, Buffers: 32768, Plugin: w.plugin},
 		}
 		sides = append(sides, turnSide{
 			name: w.name, standIn: strings.HasPrefix(w.name, "TAP") && !lab.HasVhostNet(),

@@ -21,6 +21,8 @@ var bulkModes = []mode{
 	{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
 	{dataplane: "vpp", transport: "vxlan", veth: true}, {dataplane: "vpp", transport: "nooverlay", veth: true},
 	{dataplane: "vpp", transport: "vxlan", ipv6: true},
+	{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "vpp", transport: "nooverlay", plugin: true},
+	{dataplane: "vpp", transport: "vxlan", veth: true, plugin: true}, {dataplane: "vpp", transport: "vxlan", ipv6: true, plugin: true},
 	{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
 }
 

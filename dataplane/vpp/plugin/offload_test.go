@@ -37,6 +37,9 @@ func TestSegmentation(t *testing.T) {
 	if large := r.counter("contiv-offload-output", "packets of several segments"); large == 0 {
 		r.Error("nothing was left whole for a TAP")
 	}
+	if joined := r.counter("contiv-offload-output", "segments joined"); joined == 0 {
+		r.Error("nothing was joined for a TAP")
+	}
 	r.noneRefused()
 }
 

@@ -34,7 +34,7 @@ func (p *Pool) tag() string {
 		return fmt.Sprintf("%safpacket-v2:%d:%d", vpp.PoolTagPrefix, r.RxFrames, r.TxFrames)
 	}
 	t := p.cfg.Tap
-	return fmt.Sprintf("%stap:%d:%d:%t", vpp.PoolTagPrefix, t.RxRing, t.TxRing, t.Tunnel)
+	return fmt.Sprintf("%stap:%d:%d:%t:%t", vpp.PoolTagPrefix, t.RxRing, t.TxRing, t.Tunnel, t.GSO)
 }
 
 // call makes one request. The replies' own types are of no interest here.

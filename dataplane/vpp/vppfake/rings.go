@@ -42,12 +42,31 @@ func newAfPacket(q *af_packet.AfPacketCreateV3) *afPacket {
 func (w *walk) taken(i *iface, p *Packet) bool {
 	if t, ok := i.hw.driver.detail.(*tap); !ok || t.flags&tapv2.TAP_API_FLAG_GSO == 0 {
 		*p = p.segment()
+	} else if p.GSO != 0 && w.cfg.Plugin {
+		const segments = 128 // of one packet
+		switch {
+		case p.Proto != ProtoTCP:
+			w.drop("%s: offload that does not fit", i.label())
+			return false
+		case p.Size > p.GSO*segments || p.segment().IPLen() > i.mtuFor(family(p.Dst)):
+			w.drop("%s: segments of a forbidden size", i.label())
+			return false
+		}
 	}
 	if a, ok := i.hw.driver.detail.(*afPacket); ok && p.frameLen() > a.rx {
 		w.drop("%s: partial packet: %d bytes in a frame for %d", i.label(), p.frameLen(), a.rx)
 		return false
 	}
 	return true
+}
+
+// split is what our plugin makes of a packet that stands for several, unless the device splits it by itself: the walk goes on with the
+// first one.
+func (w *walk) split(i *iface, p Packet) Packet {
+	if t, ok := i.hw.driver.detail.(*tap); !w.cfg.Plugin || ok && t.flags&tapv2.TAP_API_FLAG_GSO != 0 {
+		return p
+	}
+	return p.segment()
 }
 
 // given is whether the driver sends a frame. VPP's af_packet copies it into the ring without looking whether it fits: it overwrites

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/af_packet"
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/tapv2"
@@ -59,6 +60,53 @@ func TestLongPackets(t *testing.T) {
 			}
 			if reason, dropped := r.Dropped(); err != nil || dropped != (c.drops != "") || !strings.Contains(reason, c.drops) {
 				t.Errorf("%v, %q\n%s", err, reason, r)
+			}
+		})
+	}
+}
+
+// TestSplitPackets: with our plugin a packet that stands for several is split for a device that cannot do it, and stays whole for
+// one that can. What a pod has forged is dropped.
+func TestSplitPackets(t *testing.T) {
+	small := &af_packet.AfPacketCreateV3{Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: "out", TxFrameSize: 2048, TxFramesPerBlock: 256}
+	out := func(flags tapv2.TapFlags) *tapv2.TapCreateV3 {
+		return &tapv2.TapCreateV3{ID: none, MacAddress: portMAC(2), TapFlags: flags}
+	}
+	for _, c := range []struct {
+		name      string
+		out       api.Message
+		proto     uint8
+		size, gso int
+		arrives   int // bytes behind the header
+		drops     string
+	}{
+		{"AF_PACKET", small, vppfake.ProtoTCP, 64000, 1400, 1400, ""},
+		{"a TAP that splits", out(tapv2.TAP_API_FLAG_GSO), vppfake.ProtoTCP, 64000, 1400, 64000, ""},
+		{"a TAP that does not", out(0), vppfake.ProtoTCP, 64000, 1400, 1400, ""},
+		{"UDP", small, vppfake.ProtoUDP, 64000, 1400, 0, "does not fit"},
+		{"too many", small, vppfake.ProtoTCP, 64000, 400, 0, "forbidden size"},
+		{"too long", small, vppfake.ProtoTCP, 64000, 10000, 0, "forbidden size"},
+		{"longer than the next hop takes", small, vppfake.ProtoTCP, 64000, 1461, 0, "too big"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, conn := client(t, vppfake.Config{Plugin: true})
+			s := &script{t: t, conn: conn}
+			must(t, conn, &tapv2.TapCreateV3{ID: none, MacAddress: portMAC(1), TapFlags: tapv2.TAP_API_FLAG_GSO})
+			must(t, conn, c.out)
+			must(t, conn, &interfaces.SwInterfaceSetMtu{SwIfIndex: 2, Mtu: []uint32{1500, 0, 0, 0}})
+			s.up(1)
+			s.up(2)
+			s.addr(1, "10.1.0.1/24")
+			s.addr(2, "10.2.0.1/24")
+			s.neighbor(true, 2, "10.2.0.2", hostMAC(2).String(), 1)
+			p := udp(1, 1, "10.1.0.2", "10.2.0.2")
+			p.Proto, p.Size, p.GSO, p.DF = c.proto, c.size, c.gso, true
+			r, err := f.SendIndex(1, p)
+			if reason, dropped := r.Dropped(); err != nil || dropped != (c.drops != "") || !strings.Contains(reason, c.drops) {
+				t.Fatalf("%v, %q\n%s", err, reason, r)
+			}
+			if d, ok := r.Delivered(); c.drops == "" && (!ok || d.Packet.Size != c.arrives) {
+				t.Errorf("%d bytes arrive\n%s", d.Packet.Size, r)
 			}
 		})
 	}

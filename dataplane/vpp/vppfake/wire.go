@@ -304,6 +304,9 @@ func (w *walk) wire(i *iface) wireEnd {
 // deliver hands a frame to the wire or, without one, to the result.
 func (w *walk) deliver(i *iface, p Packet) {
 	fragments := p.ARP == nil && i.l2.bd == nil && !i.l2.xconn && p.segment().IPLen() > i.mtuFor(family(p.Dst))
+	if !fragments {
+		p = w.split(i, p)
+	}
 	if !fragments && !w.given(i, p) {
 		return
 	}

@@ -97,4 +97,27 @@ bool cv_segment_keep (const cv_segmenter_t *s);
 /* cv_tunnels_finish writes lengths and checksums of the tunnels around a whole packet, if any. */
 void cv_tunnels_finish (const cv_segmenter_t *s);
 
+/* ---- joining, for a device that takes several segments as one ---- */
+
+/* A TCP packet in one piece, Ethernet without tags, that others may be appended to, or that may be appended. */
+typedef struct
+{
+  uint8_t *data;
+  uint32_t headers, payload; /* bytes */
+  uint32_t next_seq, gso_size;
+  uint32_t n; /* packets */
+  bool ip6, closed, verified;
+} cv_join_t;
+
+#define CV_JOINED 64 /* packets at most */
+
+/* cv_join_read tells whether a packet can take part: plain data, with nothing in its headers that would be lost. */
+bool cv_join_read (cv_join_t *k, uint8_t *data, uint32_t len);
+/* cv_join_same: both are of one connection and alike in all that one header can say. */
+bool cv_join_same (const cv_join_t *a, const cv_join_t *b);
+/* cv_join appends k's payload to first, if it is the next of the connection and both checksums are right. */
+bool cv_join (cv_join_t *first, cv_join_t *k);
+/* cv_join_finish writes the headers of what has been joined, as for cv_segment_keep. */
+void cv_join_finish (const cv_join_t *first);
+
 #endif

@@ -10,6 +10,7 @@
   _ (LARGE, "packets of several segments", INFO)                                                                                 \
   _ (SEGMENTED, "packets cut into segments", INFO)                                                                               \
   _ (SEGMENTS, "segments", INFO)                                                                                                 \
+  _ (JOINED, "segments joined to one before", INFO)                                                                              \
   _ (OFFLOAD_MALFORMED, "offload that does not fit", ERROR)                                                           \
   _ (OFFLOAD_SIZE, "segments of a forbidden size", ERROR)                                                                        \
   _ (OFFLOAD_NO_BUFFER, "no buffers for segments", ERROR)

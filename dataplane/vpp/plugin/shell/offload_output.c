@@ -1,6 +1,6 @@
-/* What goes out: packets of several segments are cut for a device that cannot do it. The node is on the interface-output arc of all
+/* What goes out: packets of several segments are cut for a device that cannot do it, and joined for a TAP. The node is on the interface-output arc of all
  * interfaces but loopbacks. */
-#include "offload.h"
+#include "offload_join.h"
 #include <vnet/ethernet/ethernet.h>
 #include <vnet/feature/feature.h>
 #include <vnet/ip/ip.h>
@@ -15,6 +15,7 @@ typedef struct
   vlib_main_t *vm;
   vlib_node_runtime_t *node;
   u32 n_out;
+  joiner_t joiner;
   u32 counts[CONTIV_N_OFFLOAD];
   u32 out[OUT_MAX];
   u16 nexts[OUT_MAX];
@@ -32,6 +33,7 @@ flush (frame_t *f, u32 room)
 {
   if (f->n_out + room <= OUT_MAX)
     return;
+  join_finish (&f->joiner);
   vlib_buffer_enqueue_to_next (f->vm, f->node, f->out, f->nexts, f->n_out);
   f->n_out = 0;
 }
@@ -161,6 +163,8 @@ one (frame_t *f, vlib_buffer_t *b, u32 bi)
   vnet_feature_next (&next, b);
   if (PREDICT_FALSE (b->flags & VNET_BUFFER_F_GSO))
     result = large (f, b, next);
+  else if (join (&f->joiner, b, bi))
+    return;
   if (PREDICT_FALSE ((f->node->flags & VLIB_NODE_FLAG_TRACE) && (b->flags & VLIB_BUFFER_IS_TRACED)))
     trace (f, b, result, f->counts[CONTIV_SEGMENTS] - before);
   flush (f, 1);
@@ -193,10 +197,13 @@ VLIB_NODE_FN (contiv_offload_output_node) (vlib_main_t *vm, vlib_node_runtime_t 
   f.vm = vm;
   f.node = node;
   f.n_out = 0;
+  join_start (&f.joiner);
   clib_memset_u32 (f.counts, 0, CONTIV_N_OFFLOAD);
   vlib_get_buffers (vm, from, buffers, n);
   for (u32 i = 0; i < n; i++)
     one (&f, buffers[i], from[i]);
+  join_finish (&f.joiner);
+  f.counts[CONTIV_JOINED] = f.joiner.joined;
   if (f.n_out)
     vlib_buffer_enqueue_to_next (vm, node, f.out, f.nexts, f.n_out);
   for (u32 i = 0; i < CONTIV_N_OFFLOAD; i++)

@@ -452,6 +452,127 @@ sums (void)
   check (cv_sum_finish (cv_sum (b, 8999, 0)) == htons ((uint16_t) ~ref_sum (b, 8999, 0)));
 }
 
+/* ---- joining ---- */
+
+/* plain builds what may be joined. */
+static void
+plain (packet_t *k, bool ip6, uint32_t payload, uint8_t flags, uint32_t options)
+{
+  k->len = 0;
+  k->ip6 = ip6;
+  k->ethernet = true;
+  put_ethernet (k, ip6, 0);
+  k->l3 = k->len;
+  put_ip (k, ip6, 6, 0, -1);
+  if (!ip6)
+    cv_put16 (k->data + k->l3 + 6, 0x4000);
+  k->l4 = k->len;
+  uint8_t tcp[60];
+  for (uint32_t i = 0; i < sizeof (tcp); i++)
+    tcp[i] = (uint8_t) rnd (256);
+  tcp[12] = (uint8_t) ((5 + options) << 4);
+  tcp[13] = flags;
+  tcp[18] = tcp[19] = 0;
+  put (k, tcp, 20 + 4 * options);
+  k->headers = k->len;
+  k->payload = payload;
+  for (uint32_t i = 0; i < payload; i++)
+    k->data[k->len++] = (uint8_t) rnd (256);
+  if (ip6)
+    cv_put16 (k->data + k->l3 + 4, k->len - k->l3 - 40);
+  else
+    cv_put16 (k->data + k->l3 + 2, k->len - k->l3);
+}
+
+/* segments_of cuts k into pieces of exact size. */
+static uint32_t
+segments_of (packet_t *k, uint32_t gso_size, cv_piece_t *out)
+{
+  cv_segmenter_t s;
+  cv_piece_t in = { k->data, k->len };
+  cv_gso_t result = cv_segment_begin (&s, &in, 1, gso_size, true);
+  check (result == CV_GSO_OK || result == CV_GSO_ONE);
+  uint32_t n = 0;
+  for (uint32_t len; (len = cv_segment_len (&s)); n++)
+    {
+      out[n] = (cv_piece_t){ malloc (len), len };
+      cv_segment_next (&s, &out[n], 1);
+    }
+  return n;
+}
+
+/* What has been cut is joined to the same again. */
+static void
+joins (uint32_t rounds)
+{
+  static packet_t k;
+  static uint8_t got[MAX_PACKET];
+  for (uint32_t r = 0; r < rounds; r++)
+    {
+      bool ip6 = rnd (2);
+      uint32_t gso_size = 500 + rnd (3000), most = gso_size * CV_JOINED < 60000 ? gso_size * CV_JOINED : 60000;
+      plain (&k, ip6, 1 + rnd (most), rnd (2) ? 0x10 : 0x18, rnd (11));
+      cv_piece_t parts[CV_SEGMENTS];
+      cv_join_t first, next;
+      uint32_t n = segments_of (&k, gso_size, parts), len = parts[0].len;
+      check (cv_join_read (&first, parts[0].data, parts[0].len));
+      memcpy (got + len - first.payload, parts[0].data + first.headers, first.payload);
+      for (uint32_t i = 1; i < n; i++)
+	{
+	  check (cv_join_read (&next, parts[i].data, parts[i].len) && cv_join_same (&first, &next));
+	  memcpy (got + len, parts[i].data + next.headers, next.payload);
+	  len += next.payload;
+	  check (cv_join (&first, &next), "%u of %u", i, n);
+	}
+      check (first.n == n && first.gso_size == (n > 1 ? gso_size : k.payload) && first.headers + first.payload == k.len);
+      cv_join_finish (&first);
+      memcpy (got, parts[0].data, first.headers);
+      cv_segmenter_t s;
+      cv_piece_t whole = { got, len }, was = { k.data, k.len };
+      check (cv_segment_begin (&s, &was, 1, gso_size, true) <= CV_GSO_ONE && cv_segment_keep (&s));
+      cv_layer_finish (&s.h.layers[0], k.data, k.len);
+      check (len == k.len && !memcmp (got, k.data, len));
+      check (cv_segment_begin (&s, &whole, 1, gso_size, true) == (n > 1 ? CV_GSO_OK : CV_GSO_ONE));
+      while (n)
+	free (parts[--n].data);
+    }
+}
+
+/* What must not be joined. Each damage is at an offset from the Ethernet, IP or TCP header. */
+static void
+apart (void)
+{
+  static packet_t k;
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (uint32_t at = 0; at < 74; at++)
+      {
+	cv_piece_t parts[CV_SEGMENTS];
+	cv_join_t first, next;
+	plain (&k, ip6, 3000, 0x10, 3);
+	uint32_t n = segments_of (&k, 1000, parts);
+	check (n == 3 && cv_join_read (&first, parts[0].data, parts[0].len));
+	parts[1].data[at] ^= 0x20; /* a header */
+	check (!cv_join_read (&next, parts[1].data, parts[1].len) || !cv_join_same (&first, &next) || !cv_join (&first, &next), "byte %u", at);
+	parts[1].data[at] ^= 0x20;
+	parts[1].data[parts[1].len - 1 - at] ^= 0x20; /* the payload: the checksum is wrong */
+	check (cv_join_read (&next, parts[1].data, parts[1].len) && cv_join_same (&first, &next) && !cv_join (&first, &next));
+	parts[1].data[parts[1].len - 1 - at] ^= 0x20;
+	check (cv_join_read (&next, parts[2].data, parts[2].len) && !cv_join (&first, &next)); /* one is missing */
+	check (cv_join_read (&next, parts[1].data, parts[1].len) && cv_join (&first, &next) && !cv_join (&first, &next)); /* twice */
+	while (n)
+	  free (parts[--n].data);
+      }
+  for (int flags = 0; flags < 256; flags++)
+    {
+      cv_piece_t part;
+      cv_join_t j;
+      plain (&k, flags & 1, 100, (uint8_t) flags, 0);
+      segments_of (&k, 1000, &part);
+      check (cv_join_read (&j, part.data, part.len) == (flags == 0x10 || flags == 0x18));
+      free (part.data);
+    }
+}
+
 /* ---- damaged packets ---- */
 
 static void
@@ -467,6 +588,9 @@ damaged (uint32_t rounds)
 	k.len = rnd (k.len) + 1;
       pieces_t in = cut (k.data, k.len, rnd (4) ? k.headers : rnd (k.len));
       cv_headers_t h;
+      cv_join_t a, b;
+      if (cv_join_read (&a, in.at[0].data, in.at[0].len) && cv_join_read (&b, in.at[0].data, in.at[0].len) && cv_join_same (&a, &b))
+	cv_join (&a, &b);
       cv_virtio_t v = honest (&k, (uint16_t) (rnd (2) ? 1400 : rnd (65536)));
       switch (rnd (6))
 	{
@@ -504,6 +628,8 @@ main (int argc, char **argv)
   keep ();
   tunnels ();
   from_taps ();
+  joins (rounds);
+  apart ();
   damaged (rounds * 20);
   puts ("ok");
   return 0;
