@@ -113,7 +113,7 @@ func (a *fakeAgent) makeDataplane() error {
 	}, a.log)
 	return errors.Join(vppkinds.Register(a.sched, vppkinds.Deps{
 		Lane: lane, Index: vppkinds.NewIndex(), LinuxDevice: a.node.kernel.device,
-		NAT: nat, NATDrain: drain,
+		NAT: nat, NATDrain: drain, Segments: vppkinds.NewPlugin(a.vpp, a.log).Has,
 	}), a.node.kernel.register(a.sched))
 }
 
