@@ -39,8 +39,8 @@ func loadSides(e *env) []turnSide {
 	if e.vpp {
 		ways = append(ways,
 			way{name: "TAP", dataplane: "vpp", config: "useTAPInterfaces: true\n"},
-			way{name: "TAP, plugin", dataplane: "vpp", config: "useTAPInterfaces: true\n", plugin: true},
-			way{name: "TAP, plugin, no GSO", dataplane: "vpp", config: "useTAPInterfaces: true\nenableGSO: false\n", plugin: true},
+			way{name: "TAP with plugin", dataplane: "vpp", config: "useTAPInterfaces: true\n", plugin: true},
+			way{name: "TAP with plugin without GSO", dataplane: "vpp", config: "useTAPInterfaces: true\nenableGSO: false\n", plugin: true},
 			way{name: "TAP, ring 1024", dataplane: "vpp", config: "useTAPInterfaces: true\ntapv2TxRingSize: 1024\n"},
 			way{name: "VETH", dataplane: "vpp", config: "useTAPInterfaces: false\n"})
 	}
