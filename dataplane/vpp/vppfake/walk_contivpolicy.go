@@ -185,11 +185,13 @@ func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, n
 
 // judge decides on a flow whose client is behind an interface; none: behind another node.
 func (c *contivState) judge(from uint32, f contivFlow, now time.Time) contivJudgement {
+	if len(c.policy.police) == 0 {
+		return contivFree
+	}
 	client, to := c.endpoints[from], c.contivPod(f.dst)
 	server := c.endpoints[to]
 	switch {
-	case len(c.policy.police) == 0,
-		client != nil && client.set.Role == contiv.CONTIV_ROLE_API_HOST && client.addrs[f.src],
+	case client != nil && client.set.Role == contiv.CONTIV_ROLE_API_HOST && client.addrs[f.src],
 		client != nil && client.set.Role == contiv.CONTIV_ROLE_API_POD && f.dst.Is6() && f.dst.IsLinkLocalUnicast(),
 		server != nil && (server.set.Role == contiv.CONTIV_ROLE_API_HOST || to == from):
 		return contivFree
