@@ -140,17 +140,20 @@ func (m *model) side(iface, side int, f modelFlow) uint8 {
 
 func (m *model) judge(f modelFlow) string {
 	to, local := modelPods[f.dst]
+	restricts := func(p modelPolice) bool {
+		return len(p.items[0])+len(p.items[1]) > 0 || p.otherwise != [2]uint8{ruleAllow, ruleAllow}
+	}
 	if f.iface == hostIf && modelHost[f.src] || modelHost[f.dst] || local && to == f.iface || len(m.police) == 0 {
 		return "free"
 	}
 	result := "free"
-	if _, has := m.police[f.iface]; has {
+	if p, has := m.police[f.iface]; has && restricts(p) {
 		if m.side(f.iface, 1, f) != ruleAllow {
 			return "denied"
 		}
 		result = "allowed"
 	}
-	if _, has := m.police[to]; local && has {
+	if p, has := m.police[to]; local && has && restricts(p) {
 		if m.side(to, 0, f) != ruleAllow {
 			return "denied"
 		}

@@ -76,6 +76,21 @@ func (p *contivPolicies) start() {
 	p.sets, p.policies, p.police = map[uint64]*contivSet{}, map[uint64]*contivPolicy{}, map[uint32]*contivPolice{}
 }
 
+// open: it lets everything through, on both sides, as if there were none.
+func (e *contivPolice) open() bool {
+	return len(e.items[0])+len(e.items[1]) == 0 && e.otherwise == [2]contiv.ContivRuleAction{contiv.CONTIV_RULE_API_ALLOW, contiv.CONTIV_RULE_API_ALLOW}
+}
+
+// restrict: some endpoint has policy that is not open.
+func (p *contivPolicies) restrict() bool {
+	for _, e := range p.police {
+		if !e.open() {
+			return true
+		}
+	}
+	return false
+}
+
 // forget is for an endpoint that goes.
 func (p *contivPolicies) forget(ifx uint32) {
 	delete(p.police, ifx)

@@ -140,7 +140,7 @@ func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time
 	src, dst, proto := p.Error.about()
 	t := contivTuple{src, dst, proto}
 	c := &w.contiv
-	conn, policed := c.conns.table[t], len(c.policy.police) > 0
+	conn, policed := c.conns.table[t], c.policy.restrict()
 	translated := conn != nil && conn.keys[0] != conn.keys[1].reverse()
 	if (translated || conn != nil && policed) && e.set.Role == contiv.CONTIV_ROLE_API_POD && src.Addr() != p.Src {
 		return w.contivDrop(&c.conns.stats.Spoofed, "source that is not the pod's")

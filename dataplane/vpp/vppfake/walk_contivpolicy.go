@@ -168,7 +168,7 @@ func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f conti
 // bySide asks the policy of one end.
 func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, now time.Time) contivJudgement {
 	e := c.policy.police[ifx]
-	if end := c.endpoints[ifx]; e == nil || end == nil || end.set.Role != contiv.CONTIV_ROLE_API_POD {
+	if end := c.endpoints[ifx]; e == nil || e.open() || end == nil || end.set.Role != contiv.CONTIV_ROLE_API_POD {
 		return contivFree
 	}
 	action, policy, rule := c.policy.decide(e, side, f)
@@ -185,7 +185,7 @@ func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, n
 
 // judge decides on a flow whose client is behind an interface; none: behind another node.
 func (c *contivState) judge(from uint32, f contivFlow, now time.Time) contivJudgement {
-	if len(c.policy.police) == 0 {
+	if !c.policy.restrict() {
 		return contivFree
 	}
 	client, to := c.endpoints[from], c.contivPod(f.dst)
@@ -301,7 +301,7 @@ func (n *contivOpening) plain() bool {
 	c, role := &n.w.contiv, n.e.set.Role
 	local := role == contiv.CONTIV_ROLE_API_POD || role == contiv.CONTIV_ROLE_API_HOST
 	toBackend := !n.p.isICMP() && local && c.isBackend(n.t.dst)
-	if n.p.Proto == ProtoTCP && len(c.policy.police) > 0 && n.p.tcpFlags()&(FlagSYN|FlagACK) != FlagSYN {
+	if n.p.Proto == ProtoTCP && c.policy.restrict() && n.p.tcpFlags()&(FlagSYN|FlagACK) != FlagSYN {
 		n.judgeOpen()
 	} else {
 		n.judged = c.judge(n.i.index, contivFlowOf(n.p), n.now)

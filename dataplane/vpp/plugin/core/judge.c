@@ -189,7 +189,7 @@ static cv_judgement_t
 side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpoint_state_t *e, cv_side_t side, const cv_flow_t *f, uint32_t now)
 {
   const cv_police_t *p = cv_load_acquire (&cv_endpoint_slot (m, sw_if_index)->police);
-  if (!p || e->config.role != CV_ROLE_POD)
+  if (!p || p->open || e->config.role != CV_ROLE_POD)
     return CV_FREE;
   decision_t d = decide_by_police (m, p, side, f);
   if (d.action == CV_RULE_ALLOW)

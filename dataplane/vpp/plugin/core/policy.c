@@ -263,6 +263,7 @@ make_police (const cv_main_t *m, const cv_endpoint_policy_t *p)
     return NULL;
   *s = (cv_police_t){ .otherwise = { p->otherwise[0], p->otherwise[1] }, .n = { p->n[0], p->n[1] } };
   memcpy (s->name, p->name, CV_NAME_LEN);
+  s->open = !p->n[0] && !p->n[1] && p->otherwise[0] == CV_RULE_ALLOW && p->otherwise[1] == CV_RULE_ALLOW;
   for (uint32_t i = 0; i < p->n[0] + p->n[1]; i++)
     {
       const cv_tier_item_t *item = i < p->n[0] ? &p->items[0][i] : &p->items[1][i - p->n[0]];
@@ -275,12 +276,13 @@ static void
 replace_police (cv_main_t *m, cv_endpoint_slot_t *slot, cv_police_t *new)
 {
   cv_police_t *old = slot->police;
+  bool before = old && !old->open, after = new && !new->open;
   use_policies (m, new, 1);
   /* counted while it is there: before it comes, after it has gone */
-  if (new && !old)
+  if (after && !before)
     cv_add (&m->n_policed, 1);
   cv_publish (&slot->police, new);
-  if (old && !new)
+  if (before && !after)
     cv_add (&m->n_policed, -1u);
   use_policies (m, old, -1);
   cv_retire (m, old);

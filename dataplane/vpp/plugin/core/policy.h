@@ -100,6 +100,7 @@ typedef struct
 
 typedef struct cv_police
 {
+  bool open; /* it lets everything through, on both sides: as if there were none */
   char name[CV_NAME_LEN];
   uint8_t otherwise[2];
   uint32_t n[2];

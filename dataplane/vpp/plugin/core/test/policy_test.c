@@ -299,6 +299,26 @@ icmp (void)
   cv_free (n.m);
 }
 
+/* A pod that policy lets do everything pays nothing: its flows have no connections. */
+static void
+open_pods (void)
+{
+  net_t n = policed_world ();
+  check (police (&n, POD_A, 0, 0) == CV_OK && police (&n, POD_B, 0, 0) == CV_OK && !n.m->n_policed);
+  connect_both_ways (&n, POD_A, A[0], POD_B, B[0], CV_PROTO_TCP, 40000, 80);
+  check (n_connections (&n) == 0);
+  cv_rule_t r = allow (0, 0, CV_PROTO_TCP, 80);
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK && n.m->n_policed == 1);
+  connect_both_ways (&n, POD_A, A[0], OVERLAY, R[0], CV_PROTO_TCP, 40000, 80);
+  check (n_connections (&n) == 0);
+  connect_both_ways (&n, POD_A, A[0], POD_B, B[0], CV_PROTO_TCP, 40000, 80);
+  connect_both_ways (&n, POD_B, B[0], POD_A, A[0], CV_PROTO_UDP, 40000, 80);
+  check (n_connections (&n) == 2);
+  check (police (&n, POD_B, 0, 0) == CV_OK && !n.m->n_policed);
+  check (police (&n, POD_B, 1, 0) == CV_OK && cv_endpoint_del (n.m, POD_B) == CV_OK && !n.m->n_policed);
+  cv_free (n.m);
+}
+
 /* Later fragments are judged by the ports of their first one. */
 static void
 fragments (void)
@@ -563,6 +583,7 @@ main (void)
   cut ();
   first_policy ();
   icmp ();
+  open_pods ();
   fragments ();
   unknown_sets ();
   deleted_policy ();
