@@ -60,7 +60,7 @@ func TestBulkUnderPolicy(t *testing.T) {
 			}()
 			for _, to := range []netip.Addr{b.v4, b.v6} {
 				begin := time.Now()
-				const size = 32 << 20
+				const size = 8 << 20 // a busy machine without offloads moves 12 MB/s
 				if err := r.through(a, netip.AddrPortFrom(to, 8080).String(), size); err != nil {
 					t.Errorf("to %s: %v", to, err)
 				}
