@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,6 +70,21 @@ func (o *serviceOptions) complete() (err error) {
 			return fmt.Errorf("--nodeport-addresses: %w; give networks such as 192.0.2.0/24", err)
 		}
 		o.nodePortNetworks = append(o.nodePortNetworks, p.Masked())
+	}
+	return checkListenAddress(healthFlag, o.healthAddress)
+}
+
+// checkListenAddress rejects what no server could listen on; empty is none.
+func checkListenAddress(flag, address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s %q: %w; use host:port, or :port for all addresses", flag, address, err)
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ const netnsDir = "/run/netns"
 func (a *agent) newTestPods(checks podmanager.Checks) *testpods.Service {
 	return testpods.New(testpods.Deps{
 		Log: a.log.With("component", "testpods"), HTTP: a.http, Jobs: a.jobs, Dir: netnsDir,
-		CNI: func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) { return a.pods.Handle(ctx, checks, req) },
+		CNI: func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) {
+			return a.pods.Handle(ctx, checks, req)
+		},
 	})
 }

@@ -129,7 +129,7 @@ type connectivityTest struct {
 	report   connectivityReport
 	made     []*side // what has to be removed
 
-	client, same, other *side // other is nil with one node
+	client, same, other *side  // other is nil with one node
 	alone               string // why there is one node
 }
 
