@@ -296,6 +296,12 @@ func (n *contivOpening) judgeOpen() {
 	}
 }
 
+// answeredByEgress: the answers of a pod to a machine outside would get the source of the pod's egress, unless they have a connection.
+func (c *contivState) answeredByEgress(t contivTuple) bool {
+	e := c.endpoints[c.contivPod(t.dst.Addr())]
+	return e != nil && e.set.Role == contiv.CONTIV_ROLE_API_POD && e.set.Egress != 0 && !c.known(t.src.Addr())
+}
+
 // plain sends on what is of no service and keeps its ends. It gets a connection if policy holds for it, or if its destination is some backend.
 func (n *contivOpening) plain() bool {
 	c, role := &n.w.contiv, n.e.set.Role
@@ -309,7 +315,7 @@ func (n *contivOpening) plain() bool {
 	switch {
 	case n.judged == contivDenied:
 		return n.w.contivDrop(&c.conns.stats.Denied, "denied by network policy")
-	case n.judged == contivAllowed, toBackend:
+	case n.judged == contivAllowed, toBackend, role == contiv.CONTIV_ROLE_API_UPLINK && c.answeredByEgress(n.t):
 		return n.make(nil, n.t.dst, nil, false)
 	}
 	return true

@@ -338,6 +338,15 @@ judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan
   return result;
 }
 
+/* answered_by_egress: the answers of a pod to a machine outside would get the source of the pod's egress, unless they have a connection. */
+static bool
+answered_by_egress (const cv_main_t *m, const cv_tuple_t *t)
+{
+  uint32_t to = cv_interface_of (m, &t->dst, t->ip6);
+  const cv_endpoint_state_t *e = to == CV_NO_INDEX ? NULL : cv_endpoint (m, to);
+  return e && e->config.role == CV_ROLE_POD && e->config.egress && cv_class_of (m, &t->src, t->ip6) == CV_CLASS_OUTSIDE;
+}
+
 /* plain sends on what is of no service and keeps its ends. */
 static void
 plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_connect, uint64_t tag, uint32_t epoch, uint32_t now)
@@ -352,7 +361,8 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
       return;
     }
   bool to_backend = has_ports (p) && (role == CV_ROLE_POD || role == CV_ROLE_HOST) && cv_is_backend (m, &t->dst, t->dport, t->ip6);
-  if (can_connect && (judgement == CV_ALLOWED || to_backend))
+  bool answered = can_connect && role == CV_ROLE_UPLINK && answered_by_egress (m, t);
+  if (can_connect && (judgement == CV_ALLOWED || to_backend || answered))
     {
       cv_connect (m, worker, p, plan, now);
       return;

@@ -319,6 +319,26 @@ open_pods (void)
   cv_free (n.m);
 }
 
+/* The answer of a pod with egress to a machine outside keeps its source. */
+static void
+from_outside (void)
+{
+  net_t n = policed_world ();
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      pkt_t k = build (OUT[ip6], A[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      PASS (&n, UPLINK, &k);
+      expect (&k, OUT[ip6], 40000, A[ip6], 80);
+      pkt_t r = answer (&k, SYN | ACK);
+      PASS (&n, POD_A, &r);
+      expect (&r, A[ip6], 80, OUT[ip6], 40000);
+      k = build (NODE[ip6], A[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
+      PASS (&n, UPLINK, &k);
+    }
+  check (n_connections (&n) == 2);
+  cv_free (n.m);
+}
+
 /* Later fragments are judged by the ports of their first one. */
 static void
 fragments (void)
@@ -584,6 +604,7 @@ main (void)
   first_policy ();
   icmp ();
   open_pods ();
+  from_outside ();
   fragments ();
   unknown_sets ();
   deleted_policy ();
