@@ -55,6 +55,8 @@ func interfaceOf(v any) string {
 		return v.Name
 	case *vpp_contiv.Endpoint:
 		return v.Interface
+	case *vpp_contiv.EndpointPolicy:
+		return v.Interface
 	case *natMapping:
 		return v.External.If
 	case natIdentity:
