@@ -204,5 +204,5 @@ func (s Settings) dpdk(section func(string, ...string)) {
 		names = append(names, vppplugins.DPDK)
 		section("dpdk", append([]string{"uio-driver vfio-pci"}, devices...)...)
 	}
-	section("plugins", append(plugins, vppplugins.Config(names...)...)...)
+	section("plugins", append(plugins, vppplugins.Config(s.Extra, names...)...)...)
 }

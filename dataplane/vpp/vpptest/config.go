@@ -77,7 +77,7 @@ func (v *VPP) plugins() []string {
 		}
 		return lines
 	}
-	lines = append(lines, vppplugins.Config(vppplugins.Names()...)...)
+	lines = append(lines, vppplugins.Config(v.opts.Config, vppplugins.Names()...)...)
 	enable("linux_cp", "npt66")
 	return lines
 }
