@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/big"
 	"os"
 	"os/exec"
@@ -78,7 +79,7 @@ func newKubeWorld(t *testing.T, dataplane, transport, kubeconfig string, before 
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, dir: t.TempDir(), hasPlugin: dataplane == "vpp"}
 	w.credentials()
-	name := fmt.Sprintf("%s%s%s%d", prefix, dataplane[:1], transport[:1]+mark(kubeconfig), os.Getpid()%10000)
+	name := fmt.Sprintf("%s%03x%d", prefix, testNumber(t), os.Getpid()%10000)
 	filter := "nft"
 	switch dataplane {
 	case iptables:
@@ -145,13 +146,8 @@ const (
 	bare     = "bare"
 )
 
-// mark tells the namespaces of worlds with Kubernetes from those without.
-func mark(kubeconfig string) string {
-	if kubeconfig == "" {
-		return ""
-	}
-	return "k"
-}
+// testNumber tells the names of worlds apart whose tests run at the same time.
+func testNumber(t *testing.T) uint32 { return crc32.ChecksumIEEE([]byte(t.Name())) % 0x1000 }
 
 var errNothing = errors.New("nothing yet")
 
