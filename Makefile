@@ -52,12 +52,13 @@ bench: deps build peers ## benchmarks as ratios measured side by side in one run
 MINUTES   ?= 30
 DATAPLANE ?= auto
 CONFIG    ?=
+SANITIZE  ?=
 
 .PHONY: soak
-soak: deps ## two nodes under everything at once; MINUTES=30, DATAPLANE=vpp or linux, CONFIG="lines of contiv.conf"
+soak: deps ## two nodes under everything at once; MINUTES=30, DATAPLANE=vpp or linux, CONFIG="lines of contiv.conf", SANITIZE=address,undefined
 	@mkdir -p $(BIN)
 	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/contiv-agent ./cmd/contiv-cni ./test/soak
-	$(SUDO) $(BIN)/soak -bin $(BIN) -for $(MINUTES)m -dataplane $(DATAPLANE) -config '$(CONFIG)'
+	$(SUDO) $(BIN)/soak -bin $(BIN) -for $(MINUTES)m -dataplane $(DATAPLANE) -config '$(CONFIG)' -sanitize '$(SANITIZE)'
 
 .PHONY: peers
 peers: ## build the CNI plugins that benchmarks and tests use beside ours

@@ -23,6 +23,8 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin", "directory of contiv-agent and contiv-cni")
 	flag.DurationVar(&o.duration, "for", 30*time.Minute, "how long")
 	flag.StringVar(&o.dataplane, "dataplane", "auto", "vpp, linux, or auto: vpp where there is one")
+	flag.BoolVar(&o.plugin, "plugin", true, "VPP has our plugin; it is built if it is not yet")
+	flag.StringVar(&o.sanitize, "sanitize", "", `sanitizers of our plugin: "address,undefined"`)
 	flag.StringVar(&o.config, "config", "", `lines of contiv.conf, for example "useTAPInterfaces: true"`)
 	flag.Int64Var(&o.rate, "rate", 2, "MB/s of each stream, in each direction")
 	flag.DurationVar(&o.killEvery, "kill-every", 20*time.Second, "time between the ends of agents")
@@ -77,6 +79,8 @@ type options struct {
 	bin       string
 	duration  time.Duration
 	dataplane string
+	plugin    bool   // VPP has our plugin
+	sanitize  string // … with these sanitizers
 	config    string
 	rate      int64 // MB/s
 	killEvery time.Duration

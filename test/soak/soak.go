@@ -48,7 +48,7 @@ type podAt struct {
 func newSoak(ctx context.Context, o options, out io.Writer) (*soak, error) {
 	l, err := lab.New(ctx, lab.Options{
 		Name: o.name, BinDir: o.bin, Dataplane: o.dataplane, Config: o.config,
-		VPP: vpptest.Options{HeapMB: 512, Buffers: 32768},
+		VPP: vpptest.Options{HeapMB: 512, Buffers: 32768, Plugin: o.plugin, Sanitize: o.sanitize},
 	})
 	if err != nil {
 		return nil, err
