@@ -34,6 +34,7 @@ type vault struct {
 // vaultIn makes a pod that is one.
 func (w *world) vaultIn(node int, name string) *vault {
 	w.t.Helper()
+	w.must(w.api.Put(kubeapi.Pod(w.Nodes[node].Name, name, nil))) // a pod that the API server does not know starts closed
 	p, err := w.Nodes[node].AddPod(w.ctx, name)
 	w.must(err)
 	w.t.Cleanup(func() { _ = p.Delete(context.WithoutCancel(w.ctx)) })

@@ -135,6 +135,7 @@ func (w *world) must(err error) {
 // pod adds a pod to a node; family is 0 for its IPv4 address, 1 for its IPv6 one.
 func (w *world) pod(node int, name string, family int) *machine {
 	w.t.Helper()
+	w.must(w.api.Put(kubeapi.Pod(w.Nodes[node].Name, name, nil))) // a pod that the API server does not know starts closed
 	p, err := w.Nodes[node].AddPod(w.ctx, name)
 	w.must(err)
 	w.t.Cleanup(func() { _ = p.Delete(context.WithoutCancel(w.ctx)) })

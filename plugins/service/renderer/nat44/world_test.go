@@ -176,6 +176,7 @@ type server struct {
 // pod adds a pod to a node, with a server.
 func (w *world) pod(node int, name string) *server {
 	w.t.Helper()
+	w.must(w.api.Put(kubeapi.Pod(w.Nodes[node].Name, name, nil))) // a pod that the API server does not know starts closed
 	p, err := w.Nodes[node].AddPod(w.ctx, name)
 	w.must(err)
 	w.t.Cleanup(func() { _ = p.Delete(context.WithoutCancel(w.ctx)) })
