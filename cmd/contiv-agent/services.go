@@ -216,7 +216,7 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	}
 	a.policies = policy.New(policy.Deps{
 		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods, EventLoop: a.controller,
-		HTTPHandlers: a.http, Renderer: a.dataplane.policyRenderer(a), Kubernetes: a.kube != nil,
+		HTTPHandlers: a.http, Renderer: a.dataplane.policyRenderer(a), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
 	})
 	p := service.New(service.Deps{
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,

@@ -260,6 +260,14 @@ func (n *IPNet) AttachmentInterface(a *podmanager.Attachment) string {
 	return podNames(a.ID, n.settings.useTAP).vpp
 }
 
+// OwnAddresses are those of this node's host and VPP. Event loop only.
+func (n *IPNet) OwnAddresses() []string {
+	if n.settings == nil {
+		return nil
+	}
+	return n.settings.ownAddresses()
+}
+
 // ownAddresses are this node's own, which network policy never separates from its pods.
 func (s *settings) ownAddresses() []string {
 	all := slices.Clone(s.hostIPs)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -45,6 +46,8 @@ type Deps struct {
 	Renderer renderer.Renderer
 	// Kubernetes is false where there is no Kubernetes: then there are no policies, and all pods are open.
 	Kubernetes bool
+	// OwnAddresses are the addresses of this node as the dataplane knows them, beside those of its Node object. Event loop only; nil: none.
+	OwnAddresses func() []string
 }
 
 // Plugin is the event handler.
@@ -120,6 +123,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	defer p.mu.Unlock()
 	p.reset()
 	nodes := map[string]bool{}
+	p.setNode(p.ServiceLabel.GetAgentLabel(), nil)
 	for _, node := range kube.Values[*kube.Node](data, kube.NodeKeyword) {
 		nodes[node.GetName()] = true
 		p.setNode(node.GetName(), node)
@@ -247,7 +251,10 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 // setNode notes the addresses of this node. They serve explanations only.
 func (p *Plugin) setNode(name string, node *kube.Node) {
 	if name == p.ServiceLabel.GetAgentLabel() {
-		p.nodeAddrs = node.GetAddresses()
+		p.nodeAddrs = slices.Clone(node.GetAddresses())
+		if p.OwnAddresses != nil {
+			p.nodeAddrs = append(p.nodeAddrs, p.OwnAddresses()...)
+		}
 	}
 }
 
