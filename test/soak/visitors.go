@@ -22,7 +22,8 @@ const (
 // again and again.
 func (s *soak) receiveVisitors(ctx context.Context, node int) {
 	for i := 0; s.sleep(ctx, visitEvery); i++ {
-		if err := s.visit(context.WithoutCancel(ctx), node, fmt.Sprintf("v%d", i%5)); err != nil {
+		// No two pods of a cluster have the same name.
+		if err := s.visit(context.WithoutCancel(ctx), node, fmt.Sprintf("v%d-%d", node+1, i%5)); err != nil {
 			s.fault("visiting pod", "node %d: %v", node+1, err)
 		}
 	}
