@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -73,14 +74,23 @@ func thing(what, line string) string {
 	return f[0]
 }
 
-// put adds lines; nameless ones are left out.
+// poolName is a link that the agent keeps ready for a pod, or VPP's interface at its end. Pods take them, and new ones get other names.
+var poolName = regexp.MustCompile(`^(host-)?cv[hq][0-9a-f]{10}(@|$)`)
+
+// put adds lines; nameless ones are left out. Links of the agent's warm pool are numbered, so that their number is compared.
 func (inv inventory) put(place, text string, name func(line string) string) {
 	inv[place] = []string{}
+	pool := 0
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\n "); line == "" {
 			continue
 		}
-		if n := name(line); n != "" {
+		n := name(line)
+		if poolName.MatchString(n) {
+			pool++
+			n = fmt.Sprintf("%d of the warm pool", pool)
+		}
+		if n != "" {
 			inv[place] = append(inv[place], n)
 		}
 	}

@@ -150,3 +150,23 @@ func TestLock(t *testing.T) {
 	}
 	unlock()
 }
+
+// TestWarmPool: pairs that are kept ready may be others than before, but not more or fewer.
+func TestWarmPool(t *testing.T) {
+	take := func(devices string) inventory {
+		inv := inventory{}
+		inv.put("node", devices, func(line string) string { return strings.Fields(line)[0] })
+		return inv
+	}
+	before := take("lo x\ncvh41a28002f0@cvq41a28002f0 x\ncvq41a28002f0@cvh41a28002f0 x\nhost-cvh41a28002f0 x\n")
+	if diff := before.diff(take("lo x\ncvh56ff065dcf@cvq56ff065dcf x\ncvq56ff065dcf@cvh56ff065dcf x\nhost-cvh56ff065dcf x\n")); diff != "" {
+		t.Errorf("other pairs: %s", diff)
+	}
+	if diff := before.diff(take("lo x\ncvh56ff065dcf@cvq56ff065dcf x\n")); !strings.Contains(diff, "lacks 3 of the warm pool") {
+		t.Errorf("fewer pairs: %q", diff)
+	}
+	if diff := before.diff(take("lo x\ncvh1 x\n" + strings.Repeat("host-cvh56ff065dcf x\n", 4))); !strings.Contains(diff, "has cvh1") ||
+		!strings.Contains(diff, "has 4 of the warm pool") {
+		t.Errorf("more pairs: %q", diff)
+	}
+}
