@@ -74,7 +74,7 @@ func (o *serviceOptions) complete() (err error) {
 	return checkListenAddress(healthFlag, o.healthAddress)
 }
 
-// checkListenAddress rejects what no server could listen on; empty is none.
+// checkListenAddress rejects an address that no server can listen on. An empty address turns the server off.
 func checkListenAddress(flag, address string) error {
 	if address == "" {
 		return nil

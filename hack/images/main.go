@@ -224,7 +224,7 @@ func findVPP() (string, error) {
 	return bin, err
 }
 
-// onPath links programs that are not on the image's PATH into a directory that is: the supervisor, and whoever looks into the
+// onPath links programs that are not on the image's PATH into a directory that is: the supervisor, and users that look into the
 // container, find them by name.
 func onPath(programs []string) []imagepack.File {
 	var links []imagepack.File

@@ -44,7 +44,7 @@ func (p *problems) resync(nodes map[string]bool, policies map[string]*kube.Polic
 	}
 }
 
-// node takes a change of a node: its name before and after, empty where there is none.
+// node takes a change of a node: its name before and after; empty where the node did not or does not exist.
 func (p *problems) node(before, now string) {
 	delete(p.nodes, before)
 	if now != "" {
@@ -52,7 +52,7 @@ func (p *problems) node(before, now string) {
 	}
 }
 
-// set takes a policy; nil: there is none.
+// set takes a policy; nil removes it.
 func (p *problems) set(key string, policy *kube.Policy) {
 	before := p.known[key]
 	now := notice{list: p.of(policy)}

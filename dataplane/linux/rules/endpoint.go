@@ -146,7 +146,7 @@ func (c *endpointChain) body(d Direction, failsafe string) {
 		c.add(m, "The node and the workload itself", setMark(c.IptablesMarkAccept), act(table.Return))
 	}
 	if c.strict {
-		// A connection that policy has cut would begin anew with the next segment from the other side, if that side may connect.
+		// Without this rule, the next segment of the other side would open a connection that policy has cut, if that side may connect.
 		c.add(table.Match{Protocol: protoTCP, CT: table.CTNew, MidStream: true}, "Of a connection that is not known", act(table.Drop))
 	}
 	c.add(table.Match{}, "", clearMark(c.IptablesMarkAccept))

@@ -37,7 +37,7 @@ func newAfPacket(q *af_packet.AfPacketCreateV3) *afPacket {
 	return a
 }
 
-// taken is what VPP gets of a frame that arrives; false: nothing. Where VPP has not asked for more, the kernel of whoever sent the
+// taken is what VPP gets of a frame that arrives; false: nothing. Where VPP has not asked for more, the kernel of the host that sent the
 // packet has cut it up: the walk goes on with the first piece. What is longer than the ring's frames is cut, too, and dropped.
 func (w *walk) taken(i *iface, p *Packet) bool {
 	if t, ok := i.hw.driver.detail.(*tap); !ok || t.flags&tapv2.TAP_API_FLAG_GSO == 0 {

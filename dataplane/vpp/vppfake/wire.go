@@ -191,7 +191,7 @@ func (w *walk) input(i *iface, p Packet) {
 	}
 	w.lookups = 0
 	if i.hw.wedge.receive {
-		w.drop("%s: nobody fetches frames", i.label())
+		w.drop("%s: no reader of its frames", i.label())
 		return
 	}
 	if !i.hw.owner.up {

@@ -94,12 +94,12 @@ func (c *Compiler) inSets(ch *choice, p *pod, by int) {
 	}
 }
 
-// SetNamespace takes a namespace; nil: there is none of that name.
+// SetNamespace takes a namespace; nil removes it.
 func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
 	c.peers.setNamespace(name, obj.GetLabels(), obj != nil)
 }
 
-// SetPod takes a pod; nil: there is none of that name.
+// SetPod takes a pod; nil removes it.
 func (c *Compiler) SetPod(id model.EndpointID, obj *kube.Pod) {
 	p := c.pods[id]
 	if p == nil {
@@ -285,7 +285,7 @@ func (c *Compiler) inAllSets(p *pod, by int) {
 	}
 }
 
-// SetPolicy takes a NetworkPolicy; nil: there is none of that name.
+// SetPolicy takes a NetworkPolicy; nil removes it.
 func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
 	id := model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: namespace, Name: name}
 	p := c.policies[id]

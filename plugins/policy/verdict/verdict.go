@@ -16,7 +16,7 @@ type Packet struct {
 
 // Compiled is what a packet is judged by.
 type Compiled interface {
-	// Policy returns a policy; false: there is none.
+	// Policy returns a policy; false if it does not exist.
 	Policy(id model.PolicyID) (model.Policy, bool)
 	// Contains reports whether a set has a member that covers m: its network contains m's, and its protocol and port are m's.
 	Contains(id model.SetID, m model.Member) bool

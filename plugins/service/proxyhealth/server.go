@@ -127,7 +127,7 @@ func (s *Server) serve(ctx context.Context, listening func()) error {
 	listening()
 	srv := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout,
-		IdleTimeout: readTimeout, MaxHeaderBytes: maxHeader, // anybody can connect
+		IdleTimeout: readTimeout, MaxHeaderBytes: maxHeader, // any host can connect
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,7 +136,7 @@ func (s *Server) serve(ctx context.Context, listening func()) error {
 	return srv.Serve(l)
 }
 
-// Watch looks until ctx ends, so that how long changes have been waiting is known when somebody asks.
+// Watch looks until ctx ends, so that how long changes have been waiting is known when a client asks.
 func (s *Server) Watch(ctx context.Context) error {
 	if s.cfg.Address == "" {
 		return nil
