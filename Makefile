@@ -32,7 +32,9 @@ test: deps ## vet and run all tests (root; tests against real VPP are skipped wi
 	go vet $(PKGS)
 	CGO_ENABLED=0 go build -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 	go test -timeout 20m $(PKGS)
+	cd hack/release && go test ./...       # of its own, too: the library for registries
 	cd test/policy/oracle && go test ./... # a module of its own: cyclonus is no dependency of the product
+	cd examples && go vet ./... && go test ./... # a module of its own: what others see of ours
 
 CLUSTERS ?= all
 
@@ -69,10 +71,14 @@ peers: ## build the CNI plugins that benchmarks and tests use beside ours
 fuzz: ## fuzz all that others can write (CNI, configuration, REST, objects, etcd, netlink, CLI), FUZZTIME each (default 30s)
 	hack/fuzz.sh $(or $(FUZZTIME),30s)
 
+# What is built for Windows.
+WINDOWS := ./dataplane/windows/... ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-netctl
+
 .PHONY: lint
-lint: ## gofmt, vet and the house rules (test/arch)
+lint: ## gofmt, vet (for Windows, too) and the house rules (test/arch)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
+	for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=windows GOARCH=$$arch go vet $(WINDOWS) || exit 1; done
 	go test ./test/arch
 
 .PHONY: gen
@@ -94,6 +100,23 @@ vpp-api: ## regenerate the code of the VPP plugin's API (needs vpp-dev 25.10)
 images: ## pack the container images into bin/images, without a container engine (docker/build.sh: with one)
 	go run ./hack/images -commit '$(COMMIT)'
 
+ARCHES ?= amd64 arm64
+PUSH   ?=
+
+.PHONY: release
+release: ## images for ARCHES and the chart as OCI artefacts in bin/release, with bills of materials and checksums; PUSH=registry/folder
+	@mkdir -p $(BIN)/release
+	for arch in $(ARCHES); do \
+		names=agent; [ $$arch != "$$(go env GOARCH)" ] || names="agent vpp"; \
+		go run ./hack/images -commit '$(COMMIT)' -arch $$arch -out $(BIN)/release/images/$$arch $$names || exit 1; \
+	done
+	for platform in linux_amd64 linux_arm64 darwin_amd64 darwin_arm64 windows_amd64; do \
+		mkdir -p $(BIN)/release/plugins/$$platform; \
+		CGO_ENABLED=0 GOOS=$${platform%_*} GOARCH=$${platform#*_} go build $(GOFLAGS_STATIC) -o $(BIN)/release/plugins/$$platform/ ./cmd/kubectl-contiv || exit 1; \
+	done
+	$(MAKE) man MAN=$(BIN)/release/man
+	go build -C hack/release -o $(CURDIR)/$(BIN)/release-tool . && $(BIN)/release-tool -images $(BIN)/release/images -out $(BIN)/release $(if $(PUSH),-push $(PUSH))
+
 .PHONY: dockerfiles
 dockerfiles: ## build docker/*.Dockerfile by buildah, twice, without a registry, and run what is in the images (root)
 	hack/dockerfiles.sh
@@ -105,6 +128,16 @@ manifests: ## make k8s/contiv-vpp.yaml and the chart's schema from the chart
 .PHONY: docs
 docs: ## make docs/configuration.md from the code and the chart
 	go run ./hack/docs
+
+.PHONY: house
+house: ## print the measurements of the code as a house (lengths, imports, exports); minutes, because it type-checks the module
+	@go run ./hack/house -unused
+
+MAN ?= $(BIN)/man
+
+.PHONY: man
+man: ## make the manual pages of contiv-netctl in bin/man
+	go test ./cmd/contiv-netctl -run '^TestManPages$$' -count=1 -args -man $(CURDIR)/$(MAN)
 
 .PHONY: deps
 deps: ## install the Debian packages and Go modules that the targets need

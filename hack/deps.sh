@@ -2,7 +2,7 @@
 # Installs what build, tests and demo need on a Debian 12 machine. Says nothing when everything is there.
 set -eu
 missing=
-for pair in ip:iproute2 ping:iputils-ping iptables:iptables nft:nftables ipset:ipset dnsmasq:dnsmasq-base ethtool:ethtool gcc:gcc curl:curl openssl:openssl nsenter:util-linux git:git; do
+for pair in ip:iproute2 ping:iputils-ping iptables:iptables nft:nftables ipset:ipset dnsmasq:dnsmasq-base ethtool:ethtool gcc:gcc curl:curl openssl:openssl conntrack:conntrack nsenter:util-linux git:git; do
 	command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
 [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"

@@ -139,7 +139,7 @@ until contiv-vpp-supervisor health; do
 done
 vppctl show version
 vppctl show plugins >/tmp/plugins
-for plugin in af_packet acl cnat contiv nat44 vxlan; do grep -q "$plugin" /tmp/plugins || { echo "no plugin $plugin"; exit 1; }; done
+for plugin in af_packet acl contiv nat44 vxlan; do grep -q "$plugin" /tmp/plugins || { echo "no plugin $plugin"; exit 1; }; done
 kill $!
 wait $!'
 

@@ -184,7 +184,7 @@ func (a *apiServer) relay() {
 	a.must(manifest, "apply", "--validate=strict", "-f", "-")
 	var all []permission
 	for _, what := range []string{"nodes", "namespaces", "pods", "services", "endpointslices.discovery.k8s.io",
-		"networkpolicies.networking.k8s.io", "servicecidrs.networking.k8s.io"} {
+		"networkpolicies.networking.k8s.io", "servicecidrs.networking.k8s.io", "clusternetworkpolicies.policy.networking.k8s.io"} {
 		for verb, may := range map[string]bool{"list": true, "watch": true, "update": false, "delete": false} {
 			all = append(all, permission{"contiv-ksr", verb, what, "any", may})
 		}

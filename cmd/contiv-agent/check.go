@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 const (
@@ -26,7 +25,7 @@ func defaultNodeName() (string, error) {
 // check finds what would only show when half of the agent is there.
 func (o *options) check() error {
 	return errors.Join(checkNodeName(o.nodeName), checkSocket("cni-socket", o.cniSocket),
-		checkSocket("run-dir", filepath.Join(o.runDir, restSocket)), o.nat.check())
+		checkSocket("run-dir", filepath.Join(o.runDir, restSocket)), o.checkPlatform())
 }
 
 // checkNodeName: the name is part of keys and of paths.
@@ -49,22 +48,3 @@ func checkSocket(flag, path string) error {
 	}
 	return nil
 }
-
-// check refuses what VPP, which counts whole seconds without a sign, would take for something else.
-func (o *natOptions) check() error {
-	var errs []error
-	for _, t := range []struct {
-		flag  string
-		value time.Duration
-	}{
-		{"nat-udp-timeout", o.udp}, {"nat-tcp-timeout", o.tcp}, {"nat-tcp-transitory-timeout", o.opening},
-		{"nat-icmp-timeout", o.icmp},
-	} {
-		if t.value != 0 && (t.value < time.Second || t.value > maxNATTimeout) {
-			errs = append(errs, fmt.Errorf("--%s %s: must be from 1s to %s, or 0", t.flag, t.value, maxNATTimeout))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-const maxNATTimeout = 7 * 24 * time.Hour

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"time"
 
@@ -36,12 +35,12 @@ func (a *agent) loadConfig(ctx context.Context) error {
 	} else if text != "" {
 		a.log.Info(text)
 	}
-	if a.opts.dataplane != dataplaneLinux {
+	if a.opts.usesVPP() {
 		if err := conf.CheckVPP(); err != nil {
 			return fmt.Errorf("%s does not fit this node:\n%w", name, err)
 		}
 	}
-	networks, err := a.host.networks(ctx)
+	networks, err := a.host.monitor.Networks(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,20 +70,6 @@ func (a *agent) warnOfInterconnect(conf *contivconf.Config, networks []contivcon
 			"that network; choose another nodeInterconnectCIDR", "nodeInterconnectCIDR", cidr, "nic", nic.Interface, "network",
 			nic.Address.Masked())
 	}
-}
-
-// networks are the networks that the host is in.
-func (h *hostLinks) networks(ctx context.Context) ([]contivconf.HostNetwork, error) {
-	list, err := h.monitor.Networks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]contivconf.HostNetwork, 0, len(list))
-	for _, n := range list {
-		address := netip.PrefixFrom(n.Prefix.Addr().WithZone(""), n.Prefix.Bits())
-		out = append(out, contivconf.HostNetwork{Interface: n.Link, Address: address, Dummy: n.Dummy})
-	}
-	return out, nil
 }
 
 // loadControllerConfig reads controller.conf. What other parts of the agent use of it is handed to them.

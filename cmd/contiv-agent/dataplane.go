@@ -9,33 +9,52 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/pathwatch"
+	"contiv.dev/vswitch/plugins/policy"
 	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// dataplane is the scheduler and what it programs: the pods' and the host's links by netlink, and what moves the packets.
+// dataplane is the scheduler and what it programs.
 type dataplane struct {
 	mover
-	linux     *netlink.Backend
-	janitor   *netlink.Janitor
 	scheduler *scheduler.Scheduler
 	host      *hostLinks
 	lock      *nodeLock
 }
 
-// mover is what moves the packets: VPP (vpp.go), or the host's own stack (linux.go).
+// mover is what moves the packets: VPP (vpp.go), the host's own stack (linux.go), or Windows' network service (hns.go). What it
+// is not asked for by an empty method it does not have.
 type mover interface {
-	// backends are flushed by the scheduler before netlink is.
+	// backends are flushed by the scheduler in their order.
 	backends() []scheduler.Backend
-	// register adds the kinds, those of netlink among them.
-	register(d *dataplane) error
+	// register adds the kinds.
+	register(s *scheduler.Scheduler) error
+	// wire says how pods are wired.
+	wire(a *agent, d *ipnet.Deps)
 	// renderServices gives the service plugin its renderers.
 	renderServices(a *agent, p *service.Plugin) error
 	// policyRenderer renders policies; nil: the dataplane does not enforce them.
 	policyRenderer(a *agent) policyrenderer.Renderer
+	// notEnforced says what network policy lacks on this node; empty: nothing.
+	notEnforced(a *agent) string
+	// watch says what of the data path is watched; false: packets are not watched.
+	watch(a *agent, d *pathwatch.Deps) bool
+	// diagnose adds what contiv-netctl can ask of this dataplane only.
+	diagnose(a *agent, d *diag.Deps)
+	// devices are the devices of pods, by namespace/name, where they are the host's.
+	devices() map[string]string
+	// counters are those of all interfaces that are ours.
+	counters(a *agent) ([]statscollector.Counters, error)
+	// translated says where translated connections are counted; false: nowhere.
+	translated(s *statscollector.NATSource) bool
+	// denied reports what policies have dropped; nil: nothing does.
+	denied(a *agent) policy.Denied
 	// start connects.
 	start(a *agent) error
 	// await gives what was started a moment to be there before the first resync.
@@ -49,7 +68,7 @@ type mover interface {
 }
 
 func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
-	lockPath, err := nodeLockPath()
+	lockPath, err := a.lockPath()
 	if err != nil {
 		return nil, err
 	}
@@ -57,19 +76,12 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dataplane{
-		lock: lock, host: a.host, linux: netlink.NewBackend(netlink.Config{Log: a.log}), janitor: netlink.NewJanitor(a.log),
-	}
-	if a.opts.dataplane == dataplaneLinux {
-		d.mover, err = newLinuxMover(a)
-	} else {
-		d.mover = newVPPMover(a)
-	}
-	if err != nil {
+	d := &dataplane{lock: lock, host: a.host}
+	if d.mover, err = newMover(a); err != nil {
 		return nil, err
 	}
 	d.scheduler = scheduler.New(scheduler.Config{
-		Backends: append(d.backends(), d.linux), Jobs: a.jobs, Decode: decodeValue, Retry: retryPolicy(a.control.RetryConfig),
+		Backends: d.backends(), Jobs: a.jobs, Decode: decodeValue, Retry: retryPolicy(a.control.RetryConfig),
 		// What was retried in vain may need something that only a look at the whole dataplane finds.
 		Report: func(_ *txn.Record, err *txn.Error) {
 			if err := a.controller.DataplaneReconnected("gave up retrying: " + err.Error()); err != nil {
@@ -77,7 +89,7 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 			}
 		},
 	}, a.log.With("component", "scheduler"))
-	if err := d.register(d); err != nil {
+	if err := d.register(d.scheduler); err != nil {
 		return nil, err
 	}
 	d.scheduler.RegisterREST(a.http)
@@ -101,7 +113,6 @@ func (d *dataplane) start(a *agent) error {
 	if err := d.scheduler.Start(); err != nil {
 		return err
 	}
-	a.jobs.Go("netlink janitor", d.janitor.Run)
 	a.jobs.Go("host addresses", d.host.watch)
 	return nil
 }
@@ -109,9 +120,7 @@ func (d *dataplane) start(a *agent) error {
 // close ends the dataplane's own parts; what is programmed stays.
 func (d *dataplane) close() error {
 	d.scheduler.Close()
-	err := d.mover.close()
-	d.linux.Close()
-	return errors.Join(err, d.lock.release())
+	return errors.Join(d.mover.close(), d.lock.release())
 }
 
 // check says which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them

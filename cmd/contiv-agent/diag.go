@@ -5,13 +5,11 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"contiv.dev/vswitch/dataplane/scheduler"
-	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/plugins/controller/api"
@@ -42,25 +40,26 @@ func (a *agent) registerDiagnosis() error {
 			Transport: string(a.conf.Routing().NodeToNodeTransport), CLIWrite: a.opts.diag.cliWrite,
 			Access: diag.Access{
 				Address: a.opts.http.Address, TLS: a.opts.http.CertFile != "", CAFile: a.opts.diag.caFile,
-				TokenFile: a.opts.http.TokenFile,
+				TokenFile: a.opts.http.TokenFile, ReadTokenFile: a.opts.http.ReadTokenFile,
 			},
 		},
 	}
 	if deps.Info.Access.CAFile == "" {
 		deps.Info.Access.CAFile = a.opts.http.CertFile
 	}
-	if m, ok := a.dataplane.mover.(*vppMover); ok && m.fake == nil {
-		deps.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
-		deps.VPP = func(ctx context.Context) *diag.VPPInfo { return a.vppVersion(ctx, m) }
-		deps.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
-		deps.Check = a.checkVPP(vpp.NewTypedRoutes(m.conn))
-	}
+	a.dataplane.diagnose(a, &deps)
 	if a.path != nil {
 		deps.Warnings = a.pathWarnings
 	}
 	diag.New(deps)
-	interfaces := statscollector.NewInterfaces(a.readCounters, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
+	counters := func() ([]statscollector.Counters, error) { return a.dataplane.counters(a) }
+	interfaces := statscollector.NewInterfaces(counters, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
 		a.logger("statscollector"))
+	missing := ""
+	if a.opts.dataplane == dataplaneFake {
+		missing = "no packet moves: VPP is simulated (--dataplane=fake)"
+	}
+	statscollector.ServeTraffic(counters, missing, statscollector.DefaultMaxPods, a.http, a.logger("statscollector"))
 	return errors.Join(a.countNAT(), a.registry.Register(interfaces), a.registry.Register(nodeCollector{a.ipam.Usage, a.db.Connected}))
 }
 
@@ -89,27 +88,9 @@ func (a *agent) configuration() (diag.Configuration, error) {
 	return c, nil
 }
 
-// vppVersion says which VPP is connected; nil while there is none.
-func (a *agent) vppVersion(ctx context.Context, m *vppMover) *diag.VPPInfo {
-	state := m.conn.State()
-	if !state.Connected() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	plugin, err := m.plugin.Version(ctx)
-	if err != nil {
-		a.log.Debug("the version of VPP's plugin is unknown", "error", err)
-	}
-	return &diag.VPPInfo{Version: state.Version, Plugin: plugin}
-}
-
 // diagPods are the current attachments.
 func (a *agent) diagPods() []diag.Pod {
-	devices := map[string]string{}
-	if m, ok := a.dataplane.mover.(*linuxMover); ok {
-		devices = m.devices()
-	}
+	devices := a.dataplane.devices()
 	var out []diag.Pod
 	for _, at := range slices.Backward(a.pods.LocalAttachments()) { // the newest of a pod first
 		p := diag.Pod{Namespace: at.Pod.Namespace, Name: at.Pod.Name, Netns: at.Netns,
@@ -120,83 +101,6 @@ func (a *agent) diagPods() []diag.Pod {
 		out = append(out, p)
 	}
 	return out
-}
-
-// vppInterfaces are the interfaces of ours that VPP has.
-func (a *agent) vppInterfaces(m *vppMover) []diag.Interface {
-	var out []diag.Interface
-	for name, index := range m.index.Interfaces() {
-		i := diag.Interface{Index: index, Logical: name}
-		if namespace, pod, ok := a.ipnet.GetPodByIf(name); ok {
-			i.Pod = namespace + "/" + pod
-		}
-		out = append(out, i)
-	}
-	return out
-}
-
-// readCounters are those of all interfaces that are ours.
-func (a *agent) readCounters() ([]statscollector.Counters, error) {
-	m, ok := a.dataplane.mover.(*vppMover)
-	if !ok {
-		return a.kernelCounters()
-	}
-	if m.fake != nil {
-		return nil, nil // no packet moves
-	}
-	counters, err := vpp.ReadIfCounters(statsSocket(m.socket))
-	if err != nil {
-		return nil, err
-	}
-	nat, err := natCounters(statsSocket(m.socket))
-	if err != nil {
-		return nil, err
-	}
-	var out []statscollector.Counters
-	for _, c := range counters {
-		name, ours := m.index.NameByIndex(c.Index)
-		if !ours {
-			continue
-		}
-		s := statscollector.Counters{
-			Interface: name, RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
-			Drops: c.Drops, Errors: c.RxErrors + c.TxErrors, NoBuffer: c.RxNoBuffer + c.RxMiss,
-			NATOut2In: nat[c.Index].Out2In, NATIn2Out: nat[c.Index].In2Out, NATDrops: nat[c.Index].Drops,
-		}
-		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-// devices are the devices of workload endpoints by namespace/name of the pod.
-func (m *linuxMover) devices() map[string]string {
-	out := map[string]string{}
-	dump, err := m.driver.Dump()
-	if err != nil {
-		return out // stopped, or not started yet
-	}
-	for _, e := range dump.Endpoints {
-		if parts := strings.SplitN(e.ID, "/", 4); len(parts) == 4 { // orchestrator/namespace/pod/sandbox
-			out[parts[1]+"/"+parts[2]] = e.Interface
-		}
-	}
-	return out
-}
-
-// checkVPP also looks for what the agent must not remove.
-func (a *agent) checkVPP(typed *vpp.TypedRoutes) func(context.Context) (diag.CheckReply, error) {
-	return func(ctx context.Context) (diag.CheckReply, error) {
-		reply, err := a.dataplane.checkAll(ctx)
-		if err != nil {
-			return reply, err
-		}
-		list, err := typed.In(ctx, a.conf.Routing().PodVRFID)
-		for _, dst := range list {
-			reply.TypedRoutes = append(reply.TypedRoutes, dst.String())
-		}
-		return reply, err
-	}
 }
 
 // checkAll compares everything that is programmed with what is in the dataplane.

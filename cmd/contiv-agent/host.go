@@ -4,16 +4,28 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 
-	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// hostLinks implements ipnet.HostLinks on the host monitor.
+// hostMonitor looks at the node's own network. It may be used from any goroutine.
+type hostMonitor interface {
+	// IPs are the addresses of the host's own interfaces: without loopback, container bridges and our own links.
+	IPs(ctx context.Context) ([]netip.Addr, error)
+	// Networks are the networks that the host is in.
+	Networks(ctx context.Context) ([]contivconf.HostNetwork, error)
+	// NIC describes a NIC; with "", the one that has the default route. The zero NIC: there is none.
+	NIC(ctx context.Context, name string) (ipnet.NIC, error)
+	// Watch reports at once, and whenever the answers above may have changed, until ctx ends.
+	Watch(ctx context.Context, report func()) error
+}
+
+// hostLinks implements ipnet.HostLinks on a host monitor.
 type hostLinks struct {
-	monitor *netlink.HostMonitor
+	monitor hostMonitor
 	log     *slog.Logger
 	// onNetworks judges the networks that the host is in when they may have changed; nil before the configuration is known.
 	onNetworks func([]contivconf.HostNetwork) error
@@ -22,27 +34,26 @@ type hostLinks struct {
 	callback func() // guarded by mu
 }
 
-func newHostLinks(log *slog.Logger) *hostLinks {
-	return &hostLinks{monitor: netlink.NewHostMonitor(log), log: log}
+func newHostLinks(monitor hostMonitor, log *slog.Logger) *hostLinks {
+	return &hostLinks{monitor: monitor, log: log}
 }
 
 // HostIPs implements ipnet.HostLinks.
 func (h *hostLinks) HostIPs() ([]net.IP, error) {
-	addrs, err := h.monitor.Addresses(context.Background()) // bounded by the monitor's own timeout
+	addrs, err := h.monitor.IPs(context.Background()) // bounded by the monitor's own timeout
 	if err != nil {
 		return nil, err
 	}
 	ips := make([]net.IP, len(addrs))
 	for i, a := range addrs {
-		ips[i] = a.Prefix.Addr().AsSlice()
+		ips[i] = a.AsSlice()
 	}
 	return ips, nil
 }
 
 // NIC implements ipnet.HostLinks.
 func (h *hostLinks) NIC(name string) (ipnet.NIC, error) {
-	nic, err := h.monitor.NIC(context.Background(), name) // bounded by the monitor's own timeout
-	return ipnet.NIC{Name: nic.Name, Addresses: nic.Addresses, MTU: uint32(nic.MTU)}, err
+	return h.monitor.NIC(context.Background(), name) // bounded by the monitor's own timeout
 }
 
 // WatchHostIPs implements ipnet.HostLinks.
@@ -55,7 +66,7 @@ func (h *hostLinks) WatchHostIPs(callback func()) {
 // watch is the job that calls back. A network that comes while the agent runs does not end it, but is told.
 func (h *hostLinks) watch(ctx context.Context) error {
 	first, told := true, ""
-	return h.monitor.Watch(ctx, func([]netlink.HostAddress) {
+	return h.monitor.Watch(ctx, func() {
 		h.mu.Lock()
 		callback := h.callback
 		h.mu.Unlock()
@@ -72,7 +83,7 @@ func (h *hostLinks) judge(ctx context.Context, told string) string {
 	if h.onNetworks == nil {
 		return told
 	}
-	list, err := h.networks(ctx)
+	list, err := h.monitor.Networks(ctx)
 	if err == nil {
 		err = h.onNetworks(list)
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -14,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"contiv.dev/vswitch/dataplane/denied"
 	"contiv.dev/vswitch/dataplane/feed"
 	intdataplane "contiv.dev/vswitch/dataplane/linux"
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -23,6 +26,8 @@ import (
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/policy"
+	policymodel "contiv.dev/vswitch/plugins/policy/model"
 	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	linuxpolicy "contiv.dev/vswitch/plugins/policy/renderer/linux"
 	"contiv.dev/vswitch/plugins/service"
@@ -35,12 +40,26 @@ type linuxMover struct {
 	feed   *feed.Feed
 	health *health.HealthAggregator
 	ipv6   bool
-	writes atomic.Int64 // of the last look
+	kernel *hostKernel
+	// reports: the kernel reports what policies drop
+	reports bool
+	writes  atomic.Int64 // of the last look
+}
+
+// linuxNames are the prefixes of the driver's chains and metrics, and of what its rules log. Empty ones stand for Felix's.
+type linuxNames struct{ chains, metrics, logs string }
+
+func linuxNamesOf(o *options) linuxNames {
+	if o.linuxNames == linuxNamesFelix {
+		return linuxNames{}
+	}
+	return linuxNames{chains: "contiv-", metrics: "contiv_linux_", logs: "contiv-packet"}
 }
 
 func newLinuxMover(a *agent) (*linuxMover, error) {
+	names := linuxNamesOf(a.opts)
 	_, err := os.Stat("/proc/sys/net/ipv6")
-	m := &linuxMover{health: health.NewHealthAggregator(), ipv6: err == nil}
+	m := &linuxMover{health: health.NewHealthAggregator(), ipv6: err == nil, kernel: newHostKernel(a.log), reports: a.reportsDenied()}
 	m.driver, err = intdataplane.New(intdataplane.Config{
 		IPv6Enabled: m.ipv6, HealthAggregator: m.health,
 		// A pod's source address is checked by our own rules, whatever the host's setting.
@@ -53,9 +72,11 @@ func newLinuxMover(a *agent) (*linuxMover, error) {
 		RulesConfig: rules.Config{
 			Hostname: a.opts.nodeName, WorkloadIfacePrefixes: []string{ipnet.WorkloadIfPrefix}, Backend: a.opts.filter,
 			// Pods reach their node, as they do with VPP; the node's own firewall is its administrator's matter.
-			EndpointToHostAction: "ACCEPT", NodeAndSelfExempt: true, VXLANEnabled: true,
+			EndpointToHostAction: "ACCEPT", NodeAndSelfExempt: true, VXLANEnabled: true, VXLANVNI: int(a.conf.Routing().VxlanVNI), ReportDenied: m.reports,
+			TiersForNode: []string{policymodel.TierAdmin, policymodel.TierBaseline},
+			ChainPrefix:  names.chains, IptablesLogPrefix: names.logs,
 		},
-	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry})
+	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry, MetricPrefix: names.metrics})
 	if err != nil {
 		return nil, fmt.Errorf("Linux driver: %w", err)
 	}
@@ -67,15 +88,23 @@ func newLinuxMover(a *agent) (*linuxMover, error) {
 }
 
 // backends implements mover.
-func (m *linuxMover) backends() []scheduler.Backend { return []scheduler.Backend{m.feed} }
+func (m *linuxMover) backends() []scheduler.Backend {
+	return []scheduler.Backend{m.feed, m.kernel.backend}
+}
 
 // register implements mover.
-func (m *linuxMover) register(d *dataplane) error {
-	if err := feed.Register(d.scheduler, m.feed); err != nil {
+func (m *linuxMover) register(s *scheduler.Scheduler) error {
+	if err := feed.Register(s, m.feed); err != nil {
 		return err
 	}
-	return netlink.Register(d.scheduler, netlink.Deps{Backend: d.linux, Janitor: d.janitor})
+	return netlink.Register(s, netlink.Deps{Backend: m.kernel.backend, Janitor: m.kernel.janitor})
 }
+
+// wire implements mover.
+func (m *linuxMover) wire(_ *agent, d *ipnet.Deps) { d.Dataplane = ipnet.DataplaneLinux }
+
+// notEnforced implements mover.
+func (m *linuxMover) notEnforced(*agent) string { return "" }
 
 // renderServices implements mover.
 func (m *linuxMover) renderServices(a *agent, p *service.Plugin) error {
@@ -88,16 +117,42 @@ func (m *linuxMover) policyRenderer(a *agent) policyrenderer.Renderer {
 	return linuxpolicy.New(linuxpolicy.Deps{EndpointID: ipnet.EndpointID, Log: a.logger("policy")})
 }
 
+// denied implements mover.
+func (m *linuxMover) denied(*agent) policy.Denied {
+	if !m.reports {
+		return nil
+	}
+	return kernelReports{}
+}
+
+// kernelReports implements policy.Denied.
+type kernelReports struct{}
+
+// WatchDenied implements policy.Denied.
+func (kernelReports) WatchDenied(ctx context.Context, each func(denied.Flow)) error {
+	return intdataplane.WatchDenied(ctx, each)
+}
+
+// reportsDenied says whether the kernel reports what policies drop.
+func (a *agent) reportsDenied() bool {
+	err := intdataplane.ReportsSupported()
+	if err != nil {
+		a.log.Warn("what network policy denies is not recorded; policies hold all the same. The kernel needs nfnetlink_log", "error", err)
+	}
+	return err == nil
+}
+
 // start implements mover. A node forwards; the kernel does not by default.
 func (m *linuxMover) start(a *agent) error {
 	if err := m.forward(); err != nil {
 		return err
 	}
+	a.jobs.Go("netlink janitor", m.kernel.janitor.Run)
 	m.driver.Start()
 	a.jobs.Go("driver status", func(ctx context.Context) error {
 		// Reports end when the driver does.
 		release := context.AfterFunc(ctx, func() {
-			if err := m.close(); err != nil {
+			if err := m.stop(); err != nil {
 				a.log.Warn("the Linux driver does not stop", "error", err)
 			}
 		})
@@ -142,6 +197,12 @@ func (m *linuxMover) roomForPods() error { return nil }
 
 // close implements mover.
 func (m *linuxMover) close() error {
+	defer m.kernel.backend.Close()
+	return m.stop()
+}
+
+// stop ends the driver.
+func (m *linuxMover) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return m.driver.Stop(ctx)

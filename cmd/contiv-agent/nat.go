@@ -1,20 +1,15 @@
+//go:build linux
+
 package main
 
 import (
-	"net/netip"
 	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
-	"contiv.dev/vswitch/dataplane/hostports"
 	"contiv.dev/vswitch/dataplane/vpp"
-	"contiv.dev/vswitch/plugins/ipnet"
-	"contiv.dev/vswitch/plugins/service"
-	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/hostend"
-	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 )
 
 // natOptions are the limits of VPP's NAT; zeros are VPP's own.
@@ -48,96 +43,6 @@ func (o *natOptions) settings() vpp.NATSettings {
 // statsSocket is VPP's statistics socket: where its API socket is.
 func statsSocket(apiSocket string) string {
 	return filepath.Join(filepath.Dir(apiSocket), "stats.sock")
-}
-
-// nat44Renderers makes VPP's NAT serve services, and translate what pods send to the outside.
-func (a *agent) nat44Renderers(p *service.Plugin, host *hostPorts) []renderer.ServiceRendererAPI {
-	deps := nat44.Deps{NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44")}
-	if host != nil {
-		deps.HostPorts, deps.HostAliases = host, host
-	}
-	return []renderer.ServiceRendererAPI{nat44.New(deps)}
-}
-
-// hostPorts passes on what the host's own stack has to do for services.
-type hostPorts struct{ *hostports.Keeper }
-
-// newHostPorts is nil where no services are served, or no packets move.
-func (a *agent) newHostPorts() *hostPorts {
-	if a.kube == nil || a.opts.dataplane != dataplaneVPP {
-		return nil
-	}
-	k := hostports.New(a.log)
-	a.jobs.Go("host node ports", k.Run)
-	return &hostPorts{k}
-}
-
-// SetNodePorts implements nat44.HostPorts.
-func (h *hostPorts) SetNodePorts(tcp, udp []uint16, at []netip.Addr, to netip.Addr) {
-	h.setEnd(false, hostend.End{TCP: tcp, UDP: udp, At: at, To: to})
-}
-
-// SetAliases implements nat44.HostAliases.
-func (h *hostPorts) SetAliases(list []nat44.HostAlias) {
-	out := make([]hostend.Alias, 0, len(list))
-	for _, a := range list {
-		out = append(out, hostend.Alias{At: a.At, UDP: a.Proto == renderer.UDP, To: netip.AddrPortFrom(a.To, a.At.Port())})
-	}
-	h.setAliases(false, out)
-}
-
-func (h *hostPorts) setAliases(ipv6 bool, list []hostend.Alias) {
-	wanted := hostports.Aliases{Link: ipnet.HostInterconnectTAPinLinuxHostName}
-	for _, a := range list {
-		proto := "tcp"
-		if a.UDP {
-			proto = "udp"
-		}
-		wanted.Aliases = append(wanted.Aliases, hostports.Alias{At: a.At, Proto: proto, To: a.To})
-	}
-	h.Keeper.SetAliases(ipv6, wanted)
-}
-
-// setNodePorts is setEnd without the alias of the host's own address, which cnat alone needs.
-func (h *hostPorts) setNodePorts(ipv6 bool, end hostend.End) {
-	end.Own, end.Alias = netip.Addr{}, netip.Addr{}
-	h.setEnd(ipv6, end)
-}
-
-// withdraw takes back the aliases and places that only NAT44 and cnat need.
-func (h *hostPorts) withdraw() {
-	if h == nil {
-		return
-	}
-	for _, ipv6 := range []bool{false, true} {
-		h.setAliases(ipv6, nil)
-		h.setPlaces(ipv6, hostend.Places{})
-	}
-}
-
-func (h *hostPorts) setEnd(ipv6 bool, end hostend.End) {
-	wanted := hostports.Ports{
-		At: end.At, To: end.To, Link: ipnet.HostInterconnectTAPinLinuxHostName, Own: end.Own, Alias: end.Alias,
-	}
-	for _, port := range end.TCP {
-		wanted.Ports = append(wanted.Ports, hostports.Port{Proto: "tcp", Port: port})
-	}
-	for _, port := range end.UDP {
-		wanted.Ports = append(wanted.Ports, hostports.Port{Proto: "udp", Port: port})
-	}
-	h.Set(ipv6, wanted)
-}
-
-func (h *hostPorts) setPlaces(ipv6 bool, places hostend.Places) {
-	wanted := hostports.Places{Link: ipnet.HostInterconnectTAPinLinuxHostName, Via: places.Via}
-	for _, p := range places.List {
-		proto := "tcp"
-		if p.UDP {
-			proto = "udp"
-		}
-		wanted.Places = append(wanted.Places, hostports.Place{At: p.At, Proto: proto, To: p.To, From: p.From, Own: p.Own})
-	}
-	h.SetPlaces(ipv6, wanted)
 }
 
 // connectionCollector exports how full our plugin's tables are.

@@ -6,36 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
-	// nodeLockDir is the same whatever --run-dir is, and on a cluster the node's own (the chart mounts it). It has one file per
-	// network namespace.
-	nodeLockDir = "/run/contiv"
 	// takeOver is how long an agent that is about to stop is waited for.
 	takeOver   = 10 * time.Second
 	retryEvery = 50 * time.Millisecond
 )
 
+// errLocked says that another process has the lock.
+var errLocked = errors.New("another process has it")
+
 // nodeLock is the right to program the network namespace that the agent is in. A second agent, with another run-dir, would know
 // nothing of the pods of the first one and remove them. The lock is on a file that only root can open, and goes with the process.
 type nodeLock struct{ file *os.File }
-
-// nodeLockPath is the lock of the network namespace that this process is in.
-func nodeLockPath() (string, error) {
-	info, err := os.Stat("/proc/self/ns/net")
-	if err != nil {
-		return "", fmt.Errorf("network namespace of the agent: %w", err)
-	}
-	inode := info.Sys().(*syscall.Stat_t).Ino
-	return filepath.Join(nodeLockDir, fmt.Sprintf("dataplane-%d.lock", inode)), nil
-}
 
 // lockNode waits for the agent before. What moves no packets needs no lock.
 func lockNode(ctx context.Context, dataplane, path string, patience time.Duration) (*nodeLock, error) {
@@ -51,7 +37,7 @@ func lockNode(ctx context.Context, dataplane, path string, patience time.Duratio
 		switch {
 		case err == nil:
 			return &nodeLock{file}, nil
-		case !errors.Is(err, unix.EWOULDBLOCK):
+		case !errors.Is(err, errLocked):
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		case time.Now().After(giveUp):
 			return nil, fmt.Errorf("another contiv-agent programs the network of this node: stop it first (process %s; it has %s "+
@@ -65,52 +51,6 @@ func lockNode(ctx context.Context, dataplane, path string, patience time.Duratio
 	}
 }
 
-// privateDir makes a directory in which only root can put something.
-func privateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s belongs to user %d and has mode %s: others could put their files there; give it to root, with mode 0755",
-			dir, owner, info.Mode().Perm())
-	}
-	return nil
-}
-
-// tryLock locks the file; unix.EWOULDBLOCK says that another process has it.
-func tryLock(path string) (*os.File, error) {
-	for {
-		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
-		mine, err := file.Stat()
-		if err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
-		if there, err := os.Stat(path); err != nil || !os.SameFile(mine, there) {
-			_ = file.Close() // the agent before has removed it since
-			continue
-		}
-		if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid())+"\n")); err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
-		return file, nil
-	}
-}
-
-func writeAt(file *os.File, text string) error {
-	_, err := file.WriteAt([]byte(text), 0)
-	return err
-}
-
 // holder is the process that has the lock, by its own word.
 func holder(path string) string {
 	text, err := os.ReadFile(path)
@@ -118,12 +58,4 @@ func holder(path string) string {
 		return pid
 	}
 	return "unknown"
-}
-
-// release lets the next agent have the node. The file goes before the lock does, so that nothing is left of namespaces.
-func (l *nodeLock) release() error {
-	if l.file == nil {
-		return nil
-	}
-	return errors.Join(os.Remove(l.file.Name()), l.file.Close())
 }

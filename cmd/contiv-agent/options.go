@@ -29,26 +29,37 @@ type options struct {
 	etcd             clusterdb.Config
 	warmPool         int
 	filter           string
+	linuxNames       string
 	verify           bool
 	diag             diagOptions
 
 	kubernetes kubernetesOptions
 	services   serviceOptions
-	nat        natOptions
-	cnat       cnatOptions
 	watch      watchOptions
+
+	platformOptions
 }
 
 const (
-	dataplaneAuto  = "auto"
-	dataplaneVPP   = "vpp"
-	dataplaneLinux = "linux"
-	dataplaneFake  = "fake"
+	dataplaneAuto    = "auto"
+	dataplaneVPP     = "vpp"
+	dataplaneLinux   = "linux"
+	dataplaneFake    = "fake"
+	dataplaneWindows = "windows"
+)
+
+// usesVPP says whether VPP, or its fake, moves the packets.
+func (o *options) usesVPP() bool { return o.dataplane == dataplaneVPP || o.dataplane == dataplaneFake }
+
+// How the Linux driver names its chains and metrics.
+const (
+	linuxNamesContiv = "contiv"
+	linuxNamesFelix  = "felix"
 )
 
 func defaultOptions() *options {
 	return &options{
-		nodeName: os.Getenv("MICROSERVICE_LABEL"), runDir: "/run/contiv", dataDir: "/var/lib/contiv",
+		nodeName: os.Getenv("MICROSERVICE_LABEL"), runDir: defaultRunDir, dataDir: defaultDataDir,
 		dataplane: dataplaneAuto, vppSocket: "/run/vpp/api.sock", http: httpapi.Config{Address: "127.0.0.1:9999"}, logLevel: "info",
 		warmPool: 8, kubernetes: kubernetesOptions{mode: kubernetesAuto},
 	}
@@ -61,8 +72,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.nodeName, "node-name", o.nodeName, "name of this node (default: MICROSERVICE_LABEL, else the host name)")
 	f.StringVar(&o.runDir, "run-dir", o.runDir, "sockets and the records of attached pods; must be empty after a reboot")
 	f.StringVar(&o.dataDir, "data-dir", o.dataDir, "embedded etcd and the local copy of the cluster's state")
-	f.StringVar(&o.dataplane, "dataplane", o.dataplane, "vpp, linux (the kernel's own stack), fake (for trials: no packet moves), or auto: "+
-		"vpp where its socket is, else linux")
+	f.StringVar(&o.dataplane, "dataplane", o.dataplane, "vpp, linux (the kernel's own stack), windows (its network service), "+
+		"fake (for trials: no packet moves), or auto: windows on Windows, vpp where its socket is, else linux")
 	f.StringVar(&o.vppSocket, "vpp-socket", o.vppSocket, "VPP's binary API socket")
 	f.StringVar(&o.cniSocket, "cni-socket", o.cniSocket, "socket for contiv-cni (default: <run-dir>/cni.sock)")
 	daemon.RegisterHTTP(f, &o.http, "the REST API")
@@ -70,12 +81,14 @@ func (o *options) register(f *pflag.FlagSet) {
 	daemon.RegisterEtcd(f, &o.etcd, "external etcd, comma separated; without it, the agent embeds an etcd")
 	f.IntVar(&o.warmPool, "warm-pool", o.warmPool, "VETH pairs kept ready, with VPP attached, for new pods by VETH (0: none)")
 	f.StringVar(&o.filter, "linux-backend", "auto", "what filters packets with --dataplane linux: nft, iptables, or auto")
+	f.StringVar(&o.linuxNames, "linux-names", linuxNamesContiv, "how chains and metrics of --dataplane linux are named: contiv (contiv-*, "+
+		"contiv_linux_*), or felix (cali-*, felix_*), for tools that know Felix. A change takes effect at the next start and removes the chains "+
+		"of the other names")
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
 		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, where contiv-ksr writes")
 	daemon.RegisterKubernetes(f, &o.kubernetes.api)
 	o.services.register(f)
-	o.nat.register(f)
-	o.cnat.register(f)
+	o.registerPlatform(f)
 	o.watch.register(f)
 	f.BoolVar(&o.verify, "verify", false, "after each event compare with a recomputation from scratch (slow, for tests)")
 	daemon.RegisterLogLevel(f, &o.logLevel)
@@ -94,18 +107,20 @@ func (o *options) complete() error {
 	}
 	switch o.dataplane {
 	case dataplaneAuto:
-		o.dataplane = dataplaneLinux
-		if _, err := os.Stat(o.vppSocket); err == nil {
-			o.dataplane = dataplaneVPP
-		}
-	case dataplaneVPP, dataplaneLinux, dataplaneFake:
+		o.dataplane = o.findDataplane()
+	case dataplaneVPP, dataplaneLinux, dataplaneFake, dataplaneWindows:
 	default:
-		errs = append(errs, fmt.Errorf("--dataplane %q: use vpp, linux, fake or auto", o.dataplane))
+		errs = append(errs, fmt.Errorf("--dataplane %q: use vpp, linux, windows, fake or auto", o.dataplane))
 	}
 	switch o.filter {
 	case "auto", "nft", "iptables":
 	default:
 		errs = append(errs, fmt.Errorf("--linux-backend %q: use nft, iptables or auto", o.filter))
+	}
+	switch o.linuxNames {
+	case linuxNamesContiv, linuxNamesFelix:
+	default:
+		errs = append(errs, fmt.Errorf("--linux-names %q: use contiv or felix", o.linuxNames))
 	}
 	if o.warmPool < 0 || o.warmPool > 256 {
 		errs = append(errs, fmt.Errorf("--warm-pool %d: must be from 0 to 256", o.warmPool))
@@ -121,7 +136,7 @@ func (o *options) complete() error {
 		return err
 	}
 	for _, dir := range dirs {
-		if err := os.MkdirAll(dir.path, 0o700); err != nil {
+		if err := makePrivateDir(dir.path); err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", dir.flag, err))
 		}
 	}

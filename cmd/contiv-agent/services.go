@@ -217,7 +217,12 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	a.policies = policy.New(policy.Deps{
 		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods, EventLoop: a.controller,
 		HTTPHandlers: a.http, Renderer: a.dataplane.policyRenderer(a), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
+		NotEnforced: func() string { return a.dataplane.notEnforced(a) },
+		Denied:      a.dataplane.denied(a),
 	})
+	if err := a.registry.Register(deniedCollector{a.policies.DeniedCounts}); err != nil {
+		return nil, err
+	}
 	p := service.New(service.Deps{
 		PluginDeps: a.pluginDeps("service"), ServiceLabel: a.label, ContivConf: a.conf, IPNet: a.ipnet, MainInterface: a.ipnet.MainInterface, NodeSync: a.nodesync,
 		PodManager: a.pods, HTTPHandlers: a.http, Healthy: func() bool { return a.ready() == nil },

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/plugins/contivconf"
 )
@@ -20,12 +19,18 @@ type ownStore interface {
 	SaveOwn(key string, value []byte) error
 }
 
+// nicMonitor looks at the node's NICs.
+type nicMonitor interface {
+	NICs(ctx context.Context) ([]uplink.NIC, error)
+	// WatchNICs reports them whenever they have changed, until ctx ends.
+	WatchNICs(ctx context.Context, report func([]uplink.NIC)) error
+}
+
 // uplinks finds the NIC that contiv.conf's mainVPPInterface selects. It implements ipnet.Uplinks.
 type uplinks struct {
-	nics  func(context.Context) ([]netlink.HostNIC, error)
-	watch func(context.Context, func([]netlink.HostNIC)) error
-	store ownStore
-	log   *slog.Logger
+	monitor nicMonitor
+	store   ownStore
+	log     *slog.Logger
 
 	mu        sync.Mutex
 	wanted    uplink.Wanted // guarded by mu: Before changes
@@ -36,11 +41,12 @@ type uplinks struct {
 // newUplinks leaves a.uplinks nil where nothing is to be found.
 func (a *agent) newUplinks() {
 	node := a.conf.Node()
-	if !node.Uplink.Selects() {
+	monitor, ok := a.host.monitor.(nicMonitor)
+	if !ok || !node.Uplink.Selects() {
 		return
 	}
 	u := &uplinks{
-		nics: a.host.monitor.NICs, watch: a.host.monitor.WatchNICs, store: a.db.local, log: a.log.With("component", "uplink"),
+		monitor: monitor, store: a.db.local, log: a.log.With("component", "uplink"),
 		wanted: uplink.Wanted{Uplink: node.Uplink, Others: othersOf(node)},
 	}
 	before, err := u.store.LoadOwn(uplinkKey)
@@ -65,7 +71,7 @@ func deviceOf(name string) string { return strings.TrimPrefix(name, contivconf.A
 
 // Find implements ipnet.Uplinks.
 func (u *uplinks) Find() (string, error) {
-	nics, err := u.nics(context.Background()) // bounded by the monitor's own timeout
+	nics, err := u.monitor.NICs(context.Background()) // bounded by the monitor's own timeout
 	if err != nil {
 		return "", err
 	}
@@ -80,11 +86,7 @@ func (u *uplinks) Find() (string, error) {
 }
 
 // choose needs mu.
-func (u *uplinks) choose(list []netlink.HostNIC) (string, error) {
-	nics := make([]uplink.NIC, len(list))
-	for i, n := range list {
-		nics[i] = uplink.NIC(n)
-	}
+func (u *uplinks) choose(nics []uplink.NIC) (string, error) {
 	found, err := uplink.Select(u.wanted, nics)
 	return found.Name, err
 }
@@ -121,7 +123,7 @@ func (u *uplinks) Watch(callback func()) {
 
 // run is the job that calls back when Find would give another answer than it gave last.
 func (u *uplinks) run(ctx context.Context) error {
-	return u.watch(ctx, func(nics []netlink.HostNIC) {
+	return u.monitor.WatchNICs(ctx, func(nics []uplink.NIC) {
 		u.mu.Lock()
 		name, err := u.choose(nics)
 		changed, callbacks := u.told != "" && answerOf(name, err) != u.told, u.callbacks

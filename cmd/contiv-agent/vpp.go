@@ -1,6 +1,9 @@
+//go:build linux
+
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,18 +11,22 @@ import (
 	"syscall"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/hostports"
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/policy"
 	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
+	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
@@ -38,12 +45,14 @@ type vppMover struct {
 	plugin  *vpp.Plugin
 	nat     vpp.NATSettings
 	natUsed *vpp.NATSessions
-	drain   *vpp.NATDrain
 	trace   *vpp.PacketTrace // nil: none
+	kernel  *hostKernel
+	// hostPorts: nil where there is no Kubernetes, or no packets move.
+	hostPorts *hostports.Tables
 }
 
 func newVPPMover(a *agent) *vppMover {
-	m := &vppMover{socket: a.opts.vppSocket, index: vpp.NewIndex(), nat: a.opts.nat.settings()}
+	m := &vppMover{socket: a.opts.vppSocket, index: vpp.NewIndex(), nat: a.opts.nat.settings(), kernel: newHostKernel(a.log)}
 	m.nat.ClusterIPs = a.conf.IPAM().ServiceCIDR
 	if a.opts.dataplane == dataplaneFake {
 		m.socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
@@ -58,30 +67,57 @@ func newVPPMover(a *agent) *vppMover {
 	m.plugin = vpp.NewPlugin(m.conn, a.log)
 	m.leases = vpp.NewLeases(m.conn, m.index, a.log)
 	m.natUsed = vpp.NewNATSessions(statsSocket(m.socket), a.log)
-	m.drain = vpp.NewNATDrain(m.conn, m.nat, a.log)
 	if m.fake == nil && a.conf.Node().EnablePacketTrace {
 		m.trace = vpp.NewPacketTrace(m.conn, a.log)
+	}
+	if m.fake == nil && a.opts.kubernetes.mode != kubernetesOff {
+		m.hostPorts = hostports.New(hostports.Command, a.log)
 	}
 	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
 }
 
 // backends implements mover.
-func (m *vppMover) backends() []scheduler.Backend { return []scheduler.Backend{m.lane} }
+func (m *vppMover) backends() []scheduler.Backend {
+	return []scheduler.Backend{m.lane, m.kernel.backend}
+}
 
 // register implements mover.
-func (m *vppMover) register(d *dataplane) error {
-	if err := vpp.Register(d.scheduler, vpp.Deps{
-		Lane: m.lane, Index: m.index, LinuxDevice: d.linux.LinuxDevice, LinuxTap: d.linux.LinuxTap,
-		LinuxTapMAC: d.linux.LinuxTapMAC, MakeTap: d.linux.MakeTap, DropTap: d.linux.DropTap,
-		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, NATDrain: m.drain, Pool: m.vppPool(), NAT: m.nat,
+func (m *vppMover) register(s *scheduler.Scheduler) error {
+	links := m.kernel.backend
+	if err := vpp.Register(s, vpp.Deps{
+		Lane: m.lane, Index: m.index, LinuxDevice: links.LinuxDevice, LinuxTap: links.LinuxTap,
+		LinuxTapMAC: links.LinuxTapMAC, MakeTap: links.MakeTap, DropTap: links.DropTap,
+		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, Pool: m.vppPool(), NAT: m.nat,
 		Segments: m.plugin.Has,
 	}); err != nil {
 		return err
 	}
-	return netlink.Register(d.scheduler, netlink.Deps{
-		Backend: d.linux, TapDevice: m.index.TapPlace, Janitor: d.janitor, Pool: m.vethPool(),
+	if m.hostPorts != nil {
+		if err := m.hostPorts.Register(s); err != nil {
+			return err
+		}
+	}
+	return netlink.Register(s, netlink.Deps{
+		Backend: links, TapDevice: m.index.TapPlace, Janitor: m.kernel.janitor, Pool: m.vethPool(),
 	})
+}
+
+// wire implements mover.
+func (m *vppMover) wire(a *agent, d *ipnet.Deps) {
+	d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
+	d.VPPPlugin, d.PluginNAT, d.Policy, d.HostForwards = m.plugin, true, true, m.hostPorts != nil
+	m.nics.Remember(a.db.local, a.log)
+	m.plugin.Remember(a.db.local)
+}
+
+// notEnforced implements mover: VPP enforces policy by our plugin.
+func (m *vppMover) notEnforced(a *agent) string {
+	if a.ipnet.HasPlugin() {
+		return ""
+	}
+	return "VPP has no contiv plugin: new pods that this policy selects do not start, and pods that run already accept and send what it forbids; " +
+		"install contiv_plugin.so with VPP's plugins"
 }
 
 // policyRenderer implements mover: our VPP plugin enforces policies. Without it pods that a policy selects do not start.
@@ -89,29 +125,48 @@ func (m *vppMover) policyRenderer(a *agent) policyrenderer.Renderer {
 	return vpppolicy.New(vpppolicy.Deps{HasPlugin: a.ipnet.HasPlugin, Interface: a.ipnet.AttachmentInterface, Log: a.logger("policy")})
 }
 
-// renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers.
+// denied implements mover.
+func (m *vppMover) denied(*agent) policy.Denied { return vpp.NewDenied(m.conn) }
+
+// renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers. Our plugin serves both
+// families, NAT44 serves IPv4. Node ports at the host's own addresses are handed to VPP by the host.
 func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
-	host := a.newHostPorts()
-	without := a.cnatRenderers(p, host)
-	if !a.opts.cnat.ipv4 {
-		without = append(a.nat44Renderers(p, host), without...)
+	with := []renderer.ServiceRendererAPI{vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: p.Txn()})}
+	without := []renderer.ServiceRendererAPI{nat44.New(nat44.Deps{
+		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44"),
+	})}
+	if m.hostPorts != nil {
+		end := func(families renderer.Families) renderer.ServiceRendererAPI {
+			return hostend.New(hostend.Deps{
+				Network: a.ipnet, Txn: p.Txn(), Families: families, Device: ipnet.HostInterconnectTAPinLinuxHostName,
+			})
+		}
+		with = append(with, end(renderer.FamilyIPv4|renderer.FamilyIPv6))
+		without = append(without, end(renderer.FamilyIPv4))
 	}
-	p.RegisterRenderer(choice.New(choice.Deps{
-		HasPlugin: a.ipnet.HasPlugin, With: a.pluginRenderers(p, host), Without: without, Withdraw: host.withdraw,
-	}))
+	p.RegisterRenderer(choice.New(choice.Deps{HasPlugin: a.ipnet.HasPlugin, With: with, Without: without}))
 	return nil
 }
 
-// pluginRenderers make our own VPP plugin serve services of both families. Node ports at the host's own addresses are handed to
-// VPP by the host.
-func (a *agent) pluginRenderers(p *service.Plugin, host *hostPorts) []renderer.ServiceRendererAPI {
-	out := []renderer.ServiceRendererAPI{vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: p.Txn()})}
-	if host != nil {
-		out = append(out, hostend.New(hostend.Deps{
-			Network: a.ipnet, Families: renderer.FamilyIPv4 | renderer.FamilyIPv6, Set: host.setNodePorts,
-		}))
+// watchHost removes what agents before this one left on the host, and looks after what this one writes there.
+func (m *vppMover) watchHost(a *agent) {
+	if m.hostPorts == nil {
+		return
 	}
-	return out
+	a.jobs.Go("host leftovers", func(ctx context.Context) error {
+		if err := hostports.Leftovers(ctx, hostports.Command); err != nil && ctx.Err() == nil {
+			a.log.Warn("the host is as an agent before this one left it; is the nft command there?", "error", err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	a.jobs.Go("host node ports", func(ctx context.Context) error {
+		return m.hostPorts.Watch(ctx, func(why string) {
+			if err := a.controller.DataplaneReconnected(why); err != nil {
+				a.log.Warn("repair of the host's node ports not queued", "error", err)
+			}
+		})
+	})
 }
 
 // start implements mover: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
@@ -129,9 +184,10 @@ func (m *vppMover) start(a *agent) error {
 			a.log.Warn("resync after VPP came back not queued", "error", err)
 		}
 	})
+	a.jobs.Go("netlink janitor", m.kernel.janitor.Run)
 	m.conn.Start(a.jobs)
+	m.watchHost(a)
 	a.jobs.Go("vpp trash", m.trash.Run)
-	a.jobs.Go("vpp NAT drain", m.drain.Run)
 	a.jobs.Go("vpp buffers", m.buffers.Run)
 	a.jobs.Go("vpp DHCP leases", m.leases.Run)
 	a.jobs.Go("vpp NICs", m.nics.Run)
@@ -203,6 +259,7 @@ func (m *vppMover) roomForPods() error { return m.buffers.Low() }
 
 // close implements mover.
 func (m *vppMover) close() error {
+	defer m.kernel.backend.Close()
 	m.conn.Close()
 	if m.fake != nil {
 		return m.fake.Close()

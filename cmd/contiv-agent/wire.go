@@ -48,6 +48,7 @@ type agent struct {
 	uplinks  *uplinks // nil: contiv.conf leaves nothing to find
 	label    servicelabel.Label
 
+	windows    *windowsNode // an HNS in memory, in tests on Linux; else nil
 	dataplane  *dataplane
 	db         *clusterDB
 	controller *controller.Controller
@@ -85,14 +86,18 @@ func run(ctx context.Context, opts *options) error {
 	log.Info("contiv-agent is starting", append(version.Get().Attrs(), "node", opts.nodeName, "dataplane", opts.dataplane)...)
 	kube.UseLogger(log)
 	// Jobs end when the agent stops them, in order, and not all at once with ctx.
-	a := &agent{
-		opts: opts, log: log, ring: ring, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry(),
-		label: servicelabel.Label(opts.nodeName),
-	}
+	a := newAgent(ctx, opts, log, ring)
 	return daemon.Run(ctx, log, a, a.jobs, func() {
 		log.Info("agent started", "node", opts.nodeName, "dataplane", opts.dataplane, "cni", opts.cniSocket,
 			"rest", opts.http.Address)
 	})
+}
+
+func newAgent(ctx context.Context, opts *options, log *slog.Logger, ring *logs.Ring) *agent {
+	return &agent{
+		opts: opts, log: log, ring: ring, jobs: lifecycle.NewGroup(context.WithoutCancel(ctx), log), registry: daemon.NewRegistry(),
+		label: servicelabel.Label(opts.nodeName),
+	}
 }
 
 // Make is THE list of constructors.
@@ -102,7 +107,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	if a.http, err = httpapi.New(web, a.log); err != nil {
 		return err
 	}
-	a.host = newHostLinks(a.log)
+	a.host = newHostLinks(a.newHostMonitor(), a.log)
 	if err := errors.Join(a.loadConfig(ctx), a.loadControllerConfig()); err != nil {
 		return err
 	}
@@ -155,15 +160,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 		if a.uplinks != nil {
 			d.Uplinks = a.uplinks
 		}
-		switch m := a.dataplane.mover.(type) {
-		case *vppMover:
-			d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
-			d.VPPPlugin, d.PluginNAT, d.Policy, d.NoNAT44 = m.plugin, true, true, a.opts.cnat.ipv4
-			m.nics.Remember(a.db.local, a.log)
-			m.plugin.Remember(a.db.local)
-		case *linuxMover:
-			d.Dataplane = ipnet.DataplaneLinux
-		}
+		a.dataplane.wire(a, d)
 	}))
 	if err := a.ipnet.Init(); err != nil {
 		return err
@@ -208,6 +205,7 @@ func (a *agent) Start() error {
 	a.db.start(a.jobs)
 	a.kube.start(a.jobs)
 	a.jobs.Go("problems", a.problems.Run)
+	a.jobs.Go("denied flows", a.policies.RunDrops)
 	if a.uplinks != nil {
 		a.jobs.Go("uplink", a.uplinks.run)
 	}

@@ -137,6 +137,9 @@ func attachmentRequest(command cniapi.Command, args *skel.CmdArgs) (*config, *cn
 
 // checkNetns refuses what is no namespace, or the host's, before anything is done; skel looks only afterwards.
 func checkNetns(args *skel.CmdArgs) error {
+	if handled, err := checkPlatformNetns(args.Netns); handled {
+		return err
+	}
 	theirs, err := os.Stat(args.Netns)
 	if errors.Is(err, fs.ErrNotExist) {
 		return types.NewError(types.ErrInvalidNetNS, "network namespace "+args.Netns+" does not exist", "")

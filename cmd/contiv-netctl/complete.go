@@ -37,8 +37,8 @@ func (n *netctl) completeNodes(cmd *cobra.Command, args []string, _ string) ([]s
 func (n *netctl) completePods(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return n.completion(func(ctx context.Context, c *client.Cluster) []string {
 		var names []string
-		for _, p := range allPods(ctx, c, nil).pods {
-			names = append(names, p.id())
+		for _, p := range allPods(ctx, c, nil).Pods {
+			names = append(names, p.ID())
 		}
 		if len(args) > 0 {
 			for _, s := range serviceNames(ctx, c) {

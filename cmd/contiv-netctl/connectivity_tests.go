@@ -183,3 +183,10 @@ func (t *connectivityTest) transfer(ctx context.Context, name string, from, to *
 	}
 	t.add(name, text, err)
 }
+
+func either(ok bool, yes, no string) string {
+	if ok {
+		return yes
+	}
+	return no
+}

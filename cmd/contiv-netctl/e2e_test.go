@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -62,6 +64,7 @@ func (w *world) common() {
 	w.want(false, []string{"trace", first, "c"}, "the trace source must be a pod")
 	w.want(false, []string{"ping", "nobody", "c"}, "no connected pod")
 	w.want(false, []string{"ping", "a", "c", "--proto", "tcp", "--port", "81", "-c", "1"}, "connection refused")
+	w.top()
 	w.until(true, []string{"check"}, "0 findings")
 
 	var rep traceReport

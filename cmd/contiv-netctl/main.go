@@ -79,7 +79,7 @@ func newCommand() *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(table.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
 		n.check(), n.resync(), n.report(), n.version(), n.logs(), n.policy(), n.status(),
-		n.connectivity())
+		n.connectivity(), n.ui(), n.top())
 	return root
 }
 

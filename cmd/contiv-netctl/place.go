@@ -50,7 +50,7 @@ func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 		// A pod without Kubernetes has its container's ID for a name, of which the beginning will do.
 		alone := !ok && p.Namespace == "" && len(text) >= minID && strings.HasPrefix(p.Name, text)
 		if p.Current && (p.Namespace == namespace && p.Name == name || alone) {
-			out := place{text: p.id(), node: p.Node, pod: p}
+			out := place{text: p.ID(), node: p.Node, pod: p}
 			for _, a := range p.Addresses {
 				out.addrs = append(out.addrs, a.Addr())
 			}

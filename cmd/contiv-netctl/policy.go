@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -16,14 +17,17 @@ import (
 // policy has the commands about network policies.
 func (n *netctl) policy() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "List network policies, and explain what they allow"}
-	cmd.AddCommand(n.policyList(), n.policyShow(), n.policyWhy())
+	cmd.AddCommand(n.policyList(), n.policyShow(), n.policyWhy(), n.policyDrops())
 	return cmd
 }
 
 // policyRow is a policy as one node enforces it.
 type policyRow struct {
+	Kind      string   `json:"kind"`
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
+	Tier      string   `json:"tier,omitempty"`
+	Priority  *uint32  `json:"priority,omitempty"`
 	Types     []string `json:"types"`
 	Enforced  bool     `json:"enforced"`
 	Endpoints []string `json:"endpoints"`
@@ -33,15 +37,16 @@ type policyRow struct {
 func (n *netctl) policyList() *cobra.Command {
 	return &cobra.Command{
 		Use: "ls [NAMESPACE]", Short: "List policies with the pods that they select", Args: cobra.MaximumNArgs(1),
+		Long: "ls lists NetworkPolicies and ClusterNetworkPolicies. The latter are in no namespace; the column TIER has their tier and priority.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			answers := client.Each(ctx, c, nil, get[[]policyRow]("/contiv/v1/policies"))
 			rows := joinPolicies(answers)
 			if len(args) > 0 {
 				rows = slices.DeleteFunc(rows, func(r policyRow) bool { return r.Namespace != args[0] })
 			}
-			t := table.Table{Header: []string{"NAMESPACE", "NAME", "TYPES", "PODS", "ENFORCED", "PROBLEMS"}}
+			t := table.Table{Header: []string{"NAMESPACE", "NAME", "TIER", "TYPES", "PODS", "ENFORCED", "PROBLEMS"}}
 			for _, r := range rows {
-				t.Add(r.Namespace, r.Name, strings.Join(r.Types, ","), fmt.Sprint(len(r.Endpoints)), fmt.Sprint(r.Enforced),
+				t.Add(r.Namespace, r.Name, r.tier(), strings.Join(r.Types, ","), fmt.Sprint(len(r.Endpoints)), fmt.Sprint(r.Enforced),
 					strings.Join(r.Problems, "; "))
 			}
 			if err := n.print(cmd, rows, t); err != nil {
@@ -52,15 +57,26 @@ func (n *netctl) policyList() *cobra.Command {
 	}
 }
 
+// tier is where a policy stands: that of a ClusterNetworkPolicy with its priority.
+func (r policyRow) tier() string {
+	if r.Priority == nil {
+		return r.Tier
+	}
+	return fmt.Sprintf("%s/%d", r.Tier, *r.Priority)
+}
+
+// path identifies a policy.
+func (r policyRow) path() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
+
 // joinPolicies joins the nodes' views: a policy selects pods of several nodes, and is enforced if all nodes enforce it.
 func joinPolicies(answers []client.Answer[[]policyRow]) []policyRow {
 	rows := []policyRow{}
 	at := map[string]int{}
 	for _, a := range answers {
 		for _, r := range a.Value {
-			i, known := at[r.Namespace+"/"+r.Name]
+			i, known := at[r.path()]
 			if !known {
-				at[r.Namespace+"/"+r.Name] = len(rows)
+				at[r.path()] = len(rows)
 				rows = append(rows, r)
 				continue
 			}
@@ -68,7 +84,9 @@ func joinPolicies(answers []client.Answer[[]policyRow]) []policyRow {
 			rows[i].Enforced = rows[i].Enforced && r.Enforced
 		}
 	}
-	slices.SortFunc(rows, func(a, b policyRow) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	slices.SortFunc(rows, func(a, b policyRow) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	return rows
 }
 
@@ -92,6 +110,8 @@ type policyRule struct {
 
 func (n *netctl) policyShow() *cobra.Command {
 	return &cobra.Command{
+		Long: "show takes a NetworkPolicy with its namespace, or a ClusterNetworkPolicy by its name. Without a namespace and such a\n" +
+			"ClusterNetworkPolicy it is the NetworkPolicy of that name in namespace default.",
 		Use: "show [NAMESPACE/]NAME", Short: "Show the rules of a policy on each node with pods that it selects", Args: cobra.ExactArgs(1),
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			path := "/contiv/v1/policies/show?policy=" + url.QueryEscape(args[0])

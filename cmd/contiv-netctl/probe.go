@@ -55,19 +55,19 @@ func elsewhere(err error, name string, answers []client.Answer[[]podRow]) error 
 // ends finds both ends, and completes port and protocol.
 func (f *probeFlags) ends(ctx context.Context, c *client.Cluster, args []string) (w way, err error) {
 	list := allPods(ctx, c, nil)
-	w.pods = list.pods
-	if w.from, err = find(c, list.pods, args[0]); err != nil {
-		return w, elsewhere(err, args[0], list.answers)
+	w.pods = list.Pods
+	if w.from, err = find(c, list.Pods, args[0]); err != nil {
+		return w, elsewhere(err, args[0], list.Answers)
 	}
-	w.missing = client.Failed(list.answers)
+	w.missing = client.Failed(list.Answers)
 	if w.from.node == "" {
 		return w, fmt.Errorf("%s is neither a pod nor a node: it cannot be the source", args[0])
 	}
 	if w.agent, err = c.Agent(w.from.node); err != nil {
 		return w, err
 	}
-	if w.to, err = f.destination(ctx, c, w.agent, list.pods, args[1]); err != nil {
-		return w, elsewhere(err, args[1], list.answers)
+	if w.to, err = f.destination(ctx, c, w.agent, list.Pods, args[1]); err != nil {
+		return w, elsewhere(err, args[1], list.Answers)
 	}
 	switch {
 	case f.proto == "" && f.port != 0:

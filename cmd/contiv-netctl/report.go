@@ -17,6 +17,7 @@ import (
 	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/netctl/bundle"
 	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/state"
 	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/internal/netctl/validate"
 	"contiv.dev/vswitch/internal/version"
@@ -44,7 +45,7 @@ func reportCommands() []string {
 			"address", "show hardware-interfaces", "show errors", "show runtime", "show buffers",
 		"show memory main-heap", "show threads", "show plugins", "show ip fib summary", "show ip6 fib summary", "show ip neighbors",
 		"show ip6 neighbors", "show vxlan tunnel", "show bridge-domain", "show l2fib all", "show nat44 " +
-			"summary", "show cnat translation", "show pnat translations", "show pnat interfaces",
+			"summary",
 		"show logging", "show api clients",
 	}
 }
@@ -137,7 +138,7 @@ func (r *report) collect(ctx context.Context, a *client.Agent) (material, error)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		fmt.Fprintf(r.progress, "node %s: %v\n", a.Name, noAnswer(err))
+		fmt.Fprintf(r.progress, "node %s: %v\n", a.Name, state.NoAnswer(err))
 	} else {
 		fmt.Fprintf(r.progress, "node %s: %s, %s\n", a.Name, count(len(m), "file"), time.Since(begun).Round(time.Millisecond))
 	}

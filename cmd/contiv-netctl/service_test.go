@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -122,6 +124,11 @@ func (w *world) services(api *kubeapi.Server) {
 	}
 
 	for _, family := range []string{"4", "6"} {
+		if family == "6" && w.vppRuns() && !w.plugin() {
+			// Such a VPP serves no IPv6 services: clients are told at once.
+			w.want(false, []string{"ping", "a", "svc/both", "-c", "1", "-6"}, "1 sent, 0 answered", "permission denied")
+			continue
+		}
 		flags := []string{}
 		if family == "6" {
 			flags = []string{"-6"}

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,6 +18,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/state"
 	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/plugins/nodesync"
 )
@@ -39,11 +38,26 @@ func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 	return nil
 }
 
+// What agents answer has its types in internal/netctl/state, which the page shares.
+type (
+	podRow     = state.Pod
+	podList    = state.PodList
+	ipamRow    = state.IPAM
+	serviceRow = state.Service
+)
+
+const (
+	podsPath     = state.PodsPath
+	servicesPath = state.ServicesPath
+)
+
 func get[T any](path string) func(context.Context, *client.Agent) (T, error) {
-	return func(ctx context.Context, a *client.Agent) (v T, err error) {
-		err = a.Get(ctx, path, &v)
-		return v, err
-	}
+	return state.Get[T](path)
+}
+
+// allPods asks for the pods of nodes; of all, when none is given.
+func allPods(ctx context.Context, c *client.Cluster, nodes []string) podList {
+	return state.Pods(ctx, c, nodes)
 }
 
 // nodeFlag is --node of commands that ask one node, or all.
@@ -80,7 +94,7 @@ func (n *netctl) nodes() *cobra.Command {
 					cells = append(cells, "", "", "", node.Version)
 				case a.Err != nil:
 					row.Error = a.Err.Error()
-					cells = append(cells, "", "", "no: "+noAnswer(a.Err), node.Version)
+					cells = append(cells, "", "", "no: "+state.NoAnswer(a.Err), node.Version)
 				default:
 					row.Agent = &a.Value
 					ready := "yes"
@@ -106,57 +120,6 @@ func (n *netctl) nodes() *cobra.Command {
 	})
 }
 
-// noAnswer is why an agent did not answer, in a few words.
-func noAnswer(err error) string {
-	var u *client.Unreachable
-	if errors.As(err, &u) {
-		return "no answer: " + u.Cause.Error()
-	}
-	return "no answer"
-}
-
-// podRow is a pod and the node that it is on.
-type podRow struct {
-	Node        string         `json:"node"`
-	Namespace   string         `json:"namespace"`
-	Name        string         `json:"name"`
-	Addresses   []netip.Prefix `json:"addresses"`
-	Interface   string         `json:"interface"`
-	ContainerID string         `json:"containerID"`
-	Netns       string         `json:"netns"`
-	Current     bool           `json:"current"`
-}
-
-// id is NAMESPACE/NAME; a pod without Kubernetes has no namespace.
-func (p *podRow) id() string {
-	if p.Namespace == "" {
-		return p.Name
-	}
-	return p.Namespace + "/" + p.Name
-}
-
-type podList struct {
-	pods    []podRow
-	answers []client.Answer[[]podRow]
-}
-
-const (
-	podsPath     = "/contiv/v1/pods"
-	servicesPath = "/contiv/v1/services"
-)
-
-// allPods asks for the pods of nodes; of all, when none is given.
-func allPods(ctx context.Context, c *client.Cluster, nodes []string) podList {
-	out := podList{pods: []podRow{}, answers: client.Each(ctx, c, nodes, get[[]podRow](podsPath))}
-	for _, a := range out.answers {
-		for _, p := range a.Value {
-			p.Node = a.Node
-			out.pods = append(out.pods, p)
-		}
-	}
-	return out
-}
-
 func (n *netctl) pods() *cobra.Command {
 	return n.watchable(&cobra.Command{
 		Use: "pods [NODE]", Short: "List the pods that are " +
@@ -167,7 +130,7 @@ func (n *netctl) pods() *cobra.Command {
 			}
 			list := allPods(ctx, c, args)
 			t := table.Table{Header: []string{"NAMESPACE", "NAME", "NODE", "IP", "INTERFACE", "CONTAINER", "+NETNS", "+CURRENT"}}
-			for _, p := range list.pods {
+			for _, p := range list.Pods {
 				var ips []string
 				for _, a := range p.Addresses {
 					ips = append(ips, a.Addr().String())
@@ -175,27 +138,12 @@ func (n *netctl) pods() *cobra.Command {
 				t.Add(p.Namespace, p.Name, p.Node, strings.Join(ips, ","), p.Interface, p.ContainerID[:min(13, len(p.ContainerID))],
 					p.Netns, fmt.Sprint(p.Current))
 			}
-			if err := n.print(cmd, list.pods, t); err != nil {
+			if err := n.print(cmd, list.Pods, t); err != nil {
 				return err
 			}
-			return warn(cmd, list.answers)
+			return warn(cmd, list.Answers)
 		}),
 	})
-}
-
-// ipamRow is what a node has of the cluster's addresses.
-type ipamRow struct {
-	NodeID            uint32      `json:"nodeId"`
-	NodeName          string      `json:"nodeName"`
-	NodeIP            string      `json:"nodeIP"`
-	PodSubnetThisNode string      `json:"podSubnetThisNode"`
-	VppHostNetwork    string      `json:"vppHostNetwork"`
-	Subnets           []ipamUsage `json:"subnets"`
-}
-
-type ipamUsage struct {
-	Subnet     string
-	Used, Free int
 }
 
 func (n *netctl) ipam() *cobra.Command {
@@ -206,7 +154,7 @@ func (n *netctl) ipam() *cobra.Command {
 			if err := c.Check(args); err != nil {
 				return err
 			}
-			answers := client.Each(ctx, c, args, askIPAM)
+			answers := client.Each(ctx, c, args, state.AskIPAM)
 			t := table.Table{Header: []string{"ID", "NODE", "NODE-IP", "POD-SUBNET", "USED", "FREE", "VPP-HOST-NETWORK"}}
 			rows := []ipamRow{}
 			for _, a := range answers {
@@ -225,32 +173,6 @@ func (n *netctl) ipam() *cobra.Command {
 			return warn(cmd, answers)
 		}),
 	})
-}
-
-func askIPAM(ctx context.Context, a *client.Agent) (row ipamRow, err error) {
-	if err := a.Get(ctx, "/contiv/v1/ipam", &row); err != nil {
-		return row, err
-	}
-	var allocations struct{ Subnets []ipamUsage }
-	err = a.Get(ctx, "/contiv/v1/ipam/allocations", &allocations)
-	row.Subnets = allocations.Subnets
-	return row, err
-}
-
-// serviceRow is a service as a node's dataplane has it.
-type serviceRow struct {
-	Namespace, Name                          string
-	ClusterIPs, ExternalIPs, LoadBalancerIPs []string
-	TrafficPolicy, InternalTrafficPolicy     string
-	SessionAffinityTimeout                   uint32 `json:",omitempty"`
-	HealthCheckNodePort                      uint16 `json:",omitempty"`
-	HealthCheckError                         string `json:",omitempty"`
-	Ports                                    []struct {
-		Name, Protocol string
-		Port           uint16
-		NodePort       uint16 `json:",omitempty"`
-		Backends       []string
-	}
 }
 
 func (n *netctl) services() *cobra.Command {

@@ -9,19 +9,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
+	"contiv.dev/vswitch/internal/netctl/state"
 	"contiv.dev/vswitch/internal/netctl/table"
 )
 
 // isTerminal says whether w is one.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // colors says whether the output has them.
@@ -89,9 +86,4 @@ func (n *netctl) repeat(cmd *cobra.Command, args []string, once func(*cobra.Comm
 }
 
 // count is a number of things: "1 node", "2 nodes".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+func count(n int, thing string) string { return state.Count(n, thing) }

@@ -27,7 +27,7 @@ type traceReport struct {
 }
 
 func (n *netctl) trace() *cobra.Command {
-	f, raw, all, packets := probeFlags{}, false, false, 200
+	f, raw, all, packets := probeFlags{}, false, false, defaultPackets
 	cmd := &cobra.Command{
 		Use: "trace FROM TO", Short: "Follow a packet from a pod to a pod, node, service or address, and show where it is " +
 			"lost", Args: cobra.ExactArgs(2),
@@ -38,24 +38,14 @@ func (n *netctl) trace() *cobra.Command {
 			"it and with its answer.\nFor a service, it shows the chosen backend, and follows the packet to the node of the backend.\n" +
 			placesHelp + "\nThe exit status is 1 when there was no answer.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
-			w, err := f.ends(ctx, c, args)
+			rep, err := follow(ctx, c, f, args, packets)
 			if err != nil {
 				return err
 			}
-			src, dst, err := sourceOf(w.from, w.to, f.ipv6)
-			if err != nil {
+			if err := n.printTrace(cmd.OutOrStdout(), rep, all || raw, raw); err != nil {
 				return err
 			}
-			t := &tracer{cluster: c, way: w, flags: f, packets: packets}
-			t.report.From, t.report.To = w.from.text, w.to.text
-			t.report.Flow = trace.Flow{Source: src, Dest: dst, Proto: f.proto, Port: f.port}
-			if err := t.run(ctx); err != nil {
-				return err
-			}
-			if err := n.printTrace(cmd.OutOrStdout(), &t.report, all || raw, raw); err != nil {
-				return err
-			}
-			if !t.report.Verdict.Answered {
+			if !rep.Verdict.Answered {
 				return errFound
 			}
 			return nil

@@ -12,6 +12,7 @@ import (
 
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/internal/netctl/state"
 	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/internal/version"
 )
@@ -63,7 +64,7 @@ func (n *netctl) askVersions(ctx context.Context, cmd *cobra.Command, c *client.
 		if a.Err != nil {
 			// What the agent has written into its record when it last started.
 			row.Agent, row.Commit, _ = strings.Cut(recorded[a.Node], " (")
-			row.Commit, row.Error = strings.TrimSuffix(row.Commit, ")"), noAnswer(a.Err)
+			row.Commit, row.Error = strings.TrimSuffix(row.Commit, ")"), state.NoAnswer(a.Err)
 		}
 		rep.Nodes = append(rep.Nodes, row)
 	}

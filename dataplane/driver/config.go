@@ -37,6 +37,9 @@ type Config struct {
 	HangAfter time.Duration
 	// Metrics; nil: not exported.
 	Metrics prometheus.Registerer
+	// MetricPrefix begins the metrics' names. "": they have Felix's names, felix_<Name>_failures and so on. With a prefix they have
+	// Prometheus' endings: <prefix>failures_total.
+	MetricPrefix string
 
 	// Refresh are periodic causes of an apply.
 	Refresh []Refresh

@@ -64,7 +64,7 @@ func New(cfg Config) *Driver {
 		health: cfg.Health.Register(cfg.Name, health.HealthReport{Live: true, Ready: true}, cfg.HealthTimeout),
 	}
 	var err error
-	if d.loop.metrics, err = newMetrics(cfg.Metrics, cfg.Name); err != nil {
+	if d.loop.metrics, err = newMetrics(cfg.Metrics, cfg.Name, cfg.MetricPrefix); err != nil {
 		d.log.Error("metrics are incomplete", "error", err)
 	}
 	return d

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics have felix's names and meanings where felix has them; felix_<name>_… with the driver's name.
+// metrics have Felix's meanings where Felix has them. Their names are Felix's, felix_<name>_… with the driver's name, or our own.
 type metrics struct {
 	failures  prometheus.Counter
 	messages  *prometheus.CounterVec
@@ -18,16 +18,23 @@ type metrics struct {
 	applyTime prometheus.Summary
 	batch     prometheus.Summary
 	prefix    string
+	// batchSuffix ends the names of batch sizes.
+	batchSuffix string
 }
 
-func newMetrics(reg prometheus.Registerer, name string) (*metrics, error) {
-	m := &metrics{prefix: "felix_" + metricName(name) + "_", byType: map[reflect.Type]prometheus.Counter{}}
-	m.failures = prometheus.NewCounter(prometheus.CounterOpts{Name: m.prefix + "failures",
+func newMetrics(reg prometheus.Registerer, name, prefix string) (*metrics, error) {
+	m := &metrics{prefix: prefix, byType: map[reflect.Type]prometheus.Counter{}}
+	failures, messages, batch := "failures_total", "messages_total", "batch_messages"
+	if prefix == "" { // Felix's
+		m.prefix, failures, messages, batch = "felix_"+metricName(name)+"_", "failures", "messages", "msg_batch_size"
+	}
+	m.batchSuffix = batch
+	m.failures = prometheus.NewCounter(prometheus.CounterOpts{Name: m.prefix + failures,
 		Help: "Number of times dataplane updates failed and will be retried."})
-	m.messages = prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.prefix + "messages",
+	m.messages = prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.prefix + messages,
 		Help: "Number of messages from the datastore, by type."}, []string{"type"})
 	m.applyTime = m.summary("apply_time_seconds", "Time to apply one batch of changes to the dataplane, in seconds.")
-	m.batch = m.summary("msg_batch_size", "Number of messages from the datastore processed in one batch.")
+	m.batch = m.summary(batch, "Number of messages from the datastore processed in one batch.")
 	var err error
 	m.failures = register(reg, m.failures, &err)
 	m.messages = register(reg, m.messages, &err)
@@ -36,9 +43,9 @@ func newMetrics(reg prometheus.Registerer, name string) (*metrics, error) {
 	return m, err
 }
 
-// sourceBatch is the batch size of a further source: felix_int_dataplane_iface_msg_batch_size for source iface.
+// sourceBatch is the batch size of a further source: by Felix's names felix_int_dataplane_iface_msg_batch_size for source iface.
 func (m *metrics) sourceBatch(reg prometheus.Registerer, source string) (prometheus.Summary, error) {
-	s := m.summary(metricName(source)+"_msg_batch_size", "Number of messages from source "+source+" processed in one batch.")
+	s := m.summary(metricName(source)+"_"+m.batchSuffix, "Number of messages from source "+source+" processed in one batch.")
 	var err error
 	s = register(reg, s, &err)
 	return s, err

@@ -9,5 +9,6 @@
 // resync; until then a batch counts as done when it has been sent.
 //
 // Behind the endpoint of a workload comes a derived item, workload-up, which is there when the driver reports that the endpoint
-// is up. A CNI ADD so ends when the pod really is connected, and not before.
+// is up, or connected under rules that block more than they were asked to. A driver that reports no status has said so by applying
+// the endpoint (Config.NoStatus). A CNI ADD so ends when the pod really is connected, and not before.
 package feed

@@ -38,6 +38,14 @@ type Config struct {
 	Log    *slog.Logger
 	// LinkKey names the value that brings up the link of an endpoint. Its status cannot be up before. Optional.
 	LinkKey func(id *proto.WorkloadEndpointID) string
+	// Condition says more about an endpoint than its status message has room for: why it is not up, and whether it is connected
+	// nevertheless, under rules that block more than they were asked to. It must not wait. Optional.
+	Condition func(id *proto.WorkloadEndpointID) (reason string, connected bool)
+	// NoStatus is for a driver that reports no status of endpoints, as Felix's for Windows of seed 001: an endpoint counts as up when
+	// the driver has applied it.
+	NoStatus bool
+	// NoServices leaves services to another backend of the scheduler.
+	NoServices bool
 	// ApplyTimeout bounds the wait for a batch, UpTimeout the wait for endpoints to come up. Defaults 20 s and 5 s.
 	ApplyTimeout, UpTimeout time.Duration
 }
@@ -69,6 +77,7 @@ type queued struct {
 type waiting struct {
 	op  *scheduler.Op
 	key string
+	id  *proto.WorkloadEndpointID
 }
 
 var _ scheduler.Backend = (*Feed)(nil)
@@ -282,25 +291,38 @@ func (f *Feed) awaitUp(ctx context.Context, ups []waiting) {
 	deadline := time.NewTimer(f.cfg.UpTimeout)
 	defer deadline.Stop()
 	for _, w := range ups {
-		w.op.Done(f.await(ctx, w.key, deadline.C))
+		w.op.Done(f.await(ctx, w, deadline.C))
 	}
 }
 
-func (f *Feed) await(ctx context.Context, key string, deadline <-chan time.Time) error {
+func (f *Feed) await(ctx context.Context, w waiting, deadline <-chan time.Time) error {
 	for {
-		status, changed := f.statusOf(key)
-		if status == "up" {
+		status, changed := f.statusOf(w.key)
+		up, reason := f.up(w.id, status)
+		if up {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-deadline:
-			return scheduler.Retry(fmt.Errorf("the endpoint is %q after %s; GET /linux/dataplane has the reason", orUnknown(status),
-				f.cfg.UpTimeout))
+			return scheduler.Retry(fmt.Errorf("the endpoint is %q after %s; %s", orUnknown(status), f.cfg.UpTimeout,
+				cmp.Or(reason, "GET /linux/dataplane has the reason")))
 		case <-ctx.Done():
 			return scheduler.Retry(ctx.Err())
 		}
 	}
+}
+
+// up says whether an endpoint is connected, given its reported status, or what is in the way.
+func (f *Feed) up(id *proto.WorkloadEndpointID, status string) (is bool, reason string) {
+	if f.cfg.NoStatus || status == "up" {
+		return true, ""
+	}
+	if f.cfg.Condition == nil || status == "" {
+		return false, ""
+	}
+	reason, is = f.cfg.Condition(id)
+	return is, reason
 }
 
 func orUnknown(status string) string {

@@ -113,14 +113,18 @@ const linkPrefix = "link/"
 // newRig has a patience that no machine uses up; what waits in vain says how long (upTimeout).
 func newRig(t *testing.T, driver *toyDriver) *rig { return newRigWith(t, driver, time.Minute) }
 
-func newRigWith(t *testing.T, driver *toyDriver, upTimeout time.Duration) *rig {
+func newRigWith(t *testing.T, driver *toyDriver, upTimeout time.Duration, change ...func(*Config)) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(t.Context(), log)
-	f := New(Config{
+	config := Config{
 		Driver: driver, Log: log, UpTimeout: upTimeout,
 		LinkKey: func(id *proto.WorkloadEndpointID) string { return linkPrefix + id.GetEndpointId() },
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	f := New(config)
 	s := scheduler.New(scheduler.Config{Backends: []scheduler.Backend{f}, Jobs: jobs}, log)
 	if err := Register(s, f); err != nil {
 		t.Fatal(err)
@@ -268,6 +272,49 @@ func TestEndpointThatStaysDown(t *testing.T) {
 	}
 	if _, left := r.feed.told[nb.DriverWorkloadKey(endpoint("a").GetId())]; left || len(r.driver.ids) > 0 {
 		t.Error("the driver still has the endpoint")
+	}
+}
+
+// TestConditionOfAnEndpoint: an error under which the endpoint works does not keep the pod from being connected, another one does,
+// and its reason is in the error.
+func TestConditionOfAnEndpoint(t *testing.T) {
+	for connected, want := range map[bool]string{true: "", false: "because of ICMP"} {
+		d := newToyDriver()
+		r := newRigWith(t, d, 300*time.Millisecond, func(c *Config) {
+			c.Condition = func(*proto.WorkloadEndpointID) (string, bool) { return "because of ICMP", connected }
+		})
+		if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
+			t.Fatal(err)
+		}
+		d.mu.Lock()
+		d.synced = false // so the toy says nothing
+		d.mu.Unlock()
+		d.reports <- &proto.WorkloadEndpointStatusUpdate{Id: endpoint("a").GetId(), Status: &proto.EndpointStatus{Status: "error"}}
+		err := r.commit(txn.Update, true, values(t, true, endpoint("a")))
+		if connected && err != nil || !connected && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("connected %v: error %v", connected, err)
+		}
+	}
+}
+
+// TestDriverWithoutStatus: a driver that reports no status has said that an endpoint is up by applying it.
+func TestDriverWithoutStatus(t *testing.T) {
+	d := newToyDriver()
+	r := newRigWith(t, d, 300*time.Millisecond, func(c *Config) { c.NoStatus = true })
+	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
+		t.Fatal(err)
+	}
+	d.mu.Lock()
+	d.synced = false
+	d.mu.Unlock()
+	if err := r.commit(txn.Update, true, values(t, true, endpoint("a"))); err != nil {
+		t.Errorf("the pod waits for a status that never comes: %v", err)
+	}
+	d.mu.Lock()
+	d.flushes = errors.New("HNS said no")
+	d.mu.Unlock()
+	if err := r.commit(txn.Update, true, values(t, true, endpoint("b"))); err == nil {
+		t.Error("not applied, and the pod is connected")
 	}
 }
 

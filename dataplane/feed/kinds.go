@@ -75,6 +75,9 @@ func kinds() []kind {
 // Register adds the kinds of the driver's messages to a scheduler, of which f is a backend.
 func Register(s *scheduler.Scheduler, f *Feed) error {
 	for _, k := range kinds() {
+		if f.cfg.NoServices && k.prefix == nb.DriverServicePrefix {
+			continue
+		}
 		if err := scheduler.Register(s, f.kind(k)); err != nil {
 			return fmt.Errorf("register %s: %w", k.name, err)
 		}
@@ -150,7 +153,7 @@ func (f *Feed) kind(k kind) scheduler.Kind[pb.Message] {
 	}
 }
 
-// upKind is there when the driver says that the endpoint is up.
+// upKind is there when the endpoint is up.
 func (f *Feed) upKind() scheduler.Kind[*proto.WorkloadEndpointID] {
 	return scheduler.Kind[*proto.WorkloadEndpointID]{
 		Name: upKind, Rank: rankUp, ImpliedByParent: true,
@@ -160,14 +163,15 @@ func (f *Feed) upKind() scheduler.Kind[*proto.WorkloadEndpointID] {
 				add(f.cfg.LinkKey(id))
 			}
 		},
-		Create: func(op *scheduler.Op, key string, _ *proto.WorkloadEndpointID) {
-			f.ups = append(f.ups, waiting{op: op, key: key})
+		Create: func(op *scheduler.Op, key string, id *proto.WorkloadEndpointID) {
+			f.ups = append(f.ups, waiting{op: op, key: key, id: id})
 		},
 		Delete: func(op *scheduler.Op, _ string, _ *proto.WorkloadEndpointID) { op.Done(nil) },
 		Dump: func(op *scheduler.DumpOp, emit func(key string, id *proto.WorkloadEndpointID)) {
 			for key, m := range f.told {
 				if ep, ok := m.(*proto.WorkloadEndpointUpdate); ok && strings.HasPrefix(key, nb.DriverWorkloadPrefix) {
-					if status, _ := f.statusOf(upKey(ep.GetId())); status == "up" {
+					status, _ := f.statusOf(upKey(ep.GetId()))
+					if up, _ := f.up(ep.GetId(), status); up {
 						emit(upKey(ep.GetId()), ep.GetId())
 					}
 				}

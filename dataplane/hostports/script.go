@@ -3,65 +3,75 @@ package hostports
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
+
+	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 )
 
-// tableName is the name of the tables, which nobody else uses.
-const tableName = "contiv-nodeports"
+// portsTable is the name of the tables of node ports, which no other program uses.
+const portsTable = "contiv-nodeports"
 
-// Port is a node port.
-type Port struct {
-	Proto string // tcp or udp
-	Port  uint16
-}
-
-// Ports is what is wanted for a family.
-type Ports struct {
-	Ports []Port
-	At    []netip.Addr // addresses of the host
-	To    netip.Addr   // VPP's address on the link
-	Link  string       // the host's end of the link
-	// Own is the host's address on the link. What VPP hands back with it as the source gets Alias, which is nobody's and is routed
-	// to VPP. Both, or none.
-	Own, Alias netip.Addr
-}
-
-func familyName(ipv6 bool) string {
-	if ipv6 {
+func familyName(f linux_nodeports.Family) string {
+	if f == linux_nodeports.Family_IPV6 {
 		return "ip6"
 	}
 	return "ip"
 }
 
-// script replaces the table.
-func (p *Ports) script(ipv6 bool) (script, mark string) {
-	ip := familyName(ipv6)
-	var b strings.Builder
-	chain := func(name, kind, hook string, priority int, rule string) {
-		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype %s hook %s priority %d\n\t\t%s\n\t}\n", name, kind, hook, priority, rule)
+// validatePorts rejects what nft would refuse, or what would be read as a part of the script.
+func validatePorts(v *linux_nodeports.NodePorts) error {
+	errs := []error{checkAddress("to", v.To, v.Family), checkDevice(v.Device)}
+	for _, a := range v.Addresses {
+		errs = append(errs, checkAddress("addresses", a, v.Family))
 	}
-	if p.To.IsValid() {
-		p.sets(&b, ipv6)
-		match := fmt.Sprintf("fib daddr type local %s daddr @addresses meta l4proto . th dport @ports dnat to %s", ip, p.To)
-		chain("in", "nat", "prerouting", -100, fmt.Sprintf("iifname != %q %s", p.Link, match))
-		chain("own", "nat", "output", -100, match)
-		chain("out", "nat", "postrouting", 100, fmt.Sprintf("oifname %q %s daddr %s ct status dnat masquerade", p.Link, ip, p.To))
+	for _, p := range v.Ports {
+		if p.Port == 0 || p.Port > 65535 {
+			errs = append(errs, fmt.Errorf("ports: %d is no port", p.Port))
+		}
 	}
-	if p.Own.IsValid() && p.Alias.IsValid() { // before connections are tracked, and after
-		chain("back", "filter", "prerouting", -300,
-			fmt.Sprintf("iifname %q %s saddr %s %s saddr set %s", p.Link, ip, p.Own, ip, p.Alias))
-		chain("away", "filter", "postrouting", 300,
-			fmt.Sprintf("oifname %q %s daddr %s %s daddr set %s", p.Link, ip, p.Alias, ip, p.Own))
-	}
-	return finish(ip, tableName, b.String())
+	return errors.Join(errs...)
 }
 
-func (p *Ports) table() string { return tableName }
+func checkAddress(field, text string, f linux_nodeports.Family) error {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" || a.Is4() != (f == linux_nodeports.Family_IPV4) || a.Is4In6() {
+		return fmt.Errorf("%s: %q is no address of family %s", field, text, f)
+	}
+	return nil
+}
 
-// finish makes a script that replaces a table. A chain without rules has a hash as its name, so that one that is there already
-// is known.
+func checkDevice(name string) error {
+	if name == "" || len(name) > 15 || strings.ContainsAny(name, " \t\n/\"") {
+		return fmt.Errorf("device: %q is no name of a device", name)
+	}
+	return nil
+}
+
+// portsScript replaces the table of node ports.
+func portsScript(v *linux_nodeports.NodePorts) (script, mark string) {
+	ip := familyName(v.Family)
+	var b strings.Builder
+	chain := func(name, hook string, priority int, rule string) {
+		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype nat hook %s priority %d\n\t\t%s\n\t}\n", name, hook, priority, rule)
+	}
+	var ports []string
+	for _, p := range v.Ports {
+		ports = append(ports, fmt.Sprintf("%s . %d", strings.ToLower(p.Protocol.String()), p.Port))
+	}
+	writeSet(&b, "ports", "inet_proto . inet_service", ports)
+	writeSet(&b, "addresses", map[string]string{"ip": "ipv4_addr", "ip6": "ipv6_addr"}[ip], v.Addresses)
+	match := fmt.Sprintf("fib daddr type local %s daddr @addresses meta l4proto . th dport @ports dnat to %s", ip, v.To)
+	chain("in", "prerouting", -100, fmt.Sprintf("iifname != %q %s", v.Device, match))
+	chain("own", "output", -100, match)
+	chain("out", "postrouting", 100, fmt.Sprintf("oifname %q %s daddr %s ct status dnat masquerade", v.Device, ip, v.To))
+	return finish(ip, portsTable, b.String())
+}
+
+// finish makes a script that replaces a table. mark is the name of a chain without rules that only this content has, so that a table
+// that is there already is known.
 func finish(ip, table, content string) (script, mark string) {
 	sum := sha256.Sum256([]byte(content))
 	mark = "v" + hex.EncodeToString(sum[:12])
@@ -69,26 +79,10 @@ func finish(ip, table, content string) (script, mark string) {
 		ip, table, content, mark), mark
 }
 
-// sets writes the sets of ports and of the host's addresses.
-func (p *Ports) sets(b *strings.Builder, ipv6 bool) {
-	var ports, addrs []string
-	for _, port := range p.Ports {
-		ports = append(ports, fmt.Sprintf("%s . %d", port.Proto, port.Port))
+func writeSet(b *strings.Builder, name, kind string, elements []string) {
+	fmt.Fprintf(b, "\tset %s {\n\t\ttype %s\n", name, kind)
+	if len(elements) > 0 {
+		fmt.Fprintf(b, "\t\telements = { %s }\n", strings.Join(elements, ", "))
 	}
-	for _, addr := range p.At {
-		addrs = append(addrs, addr.String())
-	}
-	set := func(name, kind string, elements []string) {
-		fmt.Fprintf(b, "\tset %s {\n\t\ttype %s\n", name, kind)
-		if len(elements) > 0 {
-			fmt.Fprintf(b, "\t\telements = { %s }\n", strings.Join(elements, ", "))
-		}
-		b.WriteString("\t}\n")
-	}
-	kind := "ipv4_addr"
-	if ipv6 {
-		kind = "ipv6_addr"
-	}
-	set("ports", "inet_proto . inet_service", ports)
-	set("addresses", kind, addrs)
+	b.WriteString("\t}\n")
 }

@@ -1,6 +1,7 @@
 package intdataplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,10 @@ type progress struct {
 	gauge     prometheus.Gauge
 }
 
-func (p *progress) init(metrics prometheus.Registerer, log *slog.Logger) {
+func (p *progress) init(metrics prometheus.Registerer, prefix string, log *slog.Logger) {
 	p.log = log
 	p.essential = map[string]bool{}
-	p.gauge = prometheus.NewGauge(prometheus.GaugeOpts{Name: "felix_int_dataplane_broken_objects",
+	p.gauge = prometheus.NewGauge(prometheus.GaugeOpts{Name: cmp.Or(prefix, "felix_int_dataplane_") + "broken_objects",
 		Help: "Objects that cannot be programmed as desired; see the agent's log or its dump."})
 	if metrics == nil {
 		return
@@ -55,7 +56,7 @@ func (p *progress) noteEssential(families []*familyManagers, render rules.RuleRe
 			}
 		}
 		p.essential[objectName(m.family, table.Raw, render.ReversePath(m.family, nil).Name)] = true
-		for _, d := range render.WorkloadDispatch(nil) {
+		for _, d := range render.WorkloadDispatch(nil, nil) {
 			p.essential[objectName(m.family, table.Filter, d.Name)] = true
 		}
 	}

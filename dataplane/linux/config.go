@@ -44,7 +44,8 @@ type Config struct {
 	// IptablesPostWriteCheckInterval is the time from a write to the first look at what has become of it; each further look
 	// comes after twice the time. 0: 1 s. Only iptables needs it.
 	IptablesPostWriteCheckInterval time.Duration
-	// IptablesInsertMode is "insert" (default: our jumps come first in the kernel's chains) or "append".
+	// IptablesInsertMode is "insert" (default) or "append". With iptables our jumps come first or last in the kernel's chains. With
+	// nftables, where each program has base chains of its own, "append" calls ours after those that have the usual priorities, "insert" before those that were there.
 	IptablesInsertMode string
 	// The lock that writers of legacy iptables share: its file (default /run/xtables.lock), how long to wait for it and how
 	// often to try (default 50 ms).
@@ -84,7 +85,9 @@ type Options struct {
 	Log     *slog.Logger          // nil: quiet
 	NS      *nsdo.Namespace       // whose rules and routes; nil: the process's own
 	Metrics prometheus.Registerer // nil: none
-	Clock   driver.Clock          // nil: real time
+	// MetricPrefix begins the metrics' names; "": they have Felix's names (felix_int_dataplane_failures).
+	MetricPrefix string
+	Clock        driver.Clock // nil: real time
 	// Backend replaces the one that RulesConfig.Backend names.
 	Backend table.Backend
 	// RetryInterval is how soon what has failed is tried again; 0: 10 s.

@@ -37,6 +37,7 @@ type InternalDataplane struct {
 	started  atomic.Bool
 	parts    parts
 	backend  *ledger
+	tables   map[table.Family]*Tables
 	routes   map[table.Family]routeTable
 	families []*familyManagers
 	vxlan    *vxlanManager
@@ -94,10 +95,11 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 	d := &InternalDataplane{config: config, options: options, log: options.Log, parts: p,
 		jobs: lifecycle.NewGroup(context.Background(), options.Log), backend: newLedger(p.backend),
 		routes: map[table.Family]routeTable{}}
+	d.tables = newTables(config, d.backend)
 	d.loop = driver.New(d.loopConfig())
 	d.combiner = newStatusCombiner(d.loop.QueueStatus)
-	d.progress.init(options.Metrics, d.log)
-	d.recheck = newRecheck(p.flows, config.RulesConfig.IptablesMarkAccept, d.log)
+	d.progress.init(options.Metrics, options.MetricPrefix, d.log)
+	d.recheck = newRecheck(p.flows, config.RulesConfig.IptablesMarkAccept, config.RulesConfig.Own, d.log)
 	for _, f := range config.families() {
 		d.routes[f] = p.routes(f, config.RulesConfig.IsWorkloadIface)
 		managers := newFamilyManagers(f, config, render, d)
@@ -125,6 +127,7 @@ func (d *InternalDataplane) loopConfig() driver.Config {
 		Name: driverName, Log: d.log, Clock: d.options.Clock, RetryInterval: d.options.RetryInterval,
 		StatusReportingInterval: c.StatusReportingInterval, Health: c.HealthAggregator,
 		PostInSync: d.inSync, HangAfter: c.DebugSimulateDataplaneHangAfter, Metrics: d.options.Metrics,
+		MetricPrefix: d.options.MetricPrefix,
 		Refresh: []driver.Refresh{
 			{Name: "IP sets", Interval: c.IPSetsRefreshInterval, Fire: func() { d.backend.Resync(true, false) }},
 			{Name: "rules", Interval: c.IptablesRefreshInterval, Fire: d.resyncRules},
@@ -200,7 +203,7 @@ func (d *InternalDataplane) serviceProgrammer(render rules.RuleRenderer) service
 	if d.parts.services != nil {
 		return d.parts.services
 	}
-	return newChainServices(d.config.families(), d.config.RulesConfig.IptablesMarkMasquerade, render, d.backend)
+	return newChainServices(d.config.families(), d.config.RulesConfig, render, d.backend)
 }
 
 // fail makes the driver one that does not work.
@@ -218,7 +221,8 @@ func (d *InternalDataplane) failed() error {
 	return nil
 }
 
-// RegisterManager adds a manager behind the driver's own. It must be called before Start.
+// RegisterManager adds a manager behind the driver's own. It must be called before Start. Tables has the chains and IP sets that it may
+// write to.
 func (d *InternalDataplane) RegisterManager(mgr Manager) {
 	if d.loop != nil {
 		d.loop.RegisterManager(mgr)

@@ -60,7 +60,7 @@ func (d *InternalDataplane) dump() Dump {
 		}
 		for list, problems := range m.policies.problems {
 			for _, p := range problems {
-				out.Policies[fmt.Sprintf("v%d %s rule %d", m.family, list.chain(), p.Rule)] = p.Cause
+				out.Policies[fmt.Sprintf("v%d %s rule %d", m.family, list.chain(m.policies.own), p.Rule)] = p.Cause
 			}
 		}
 		for dst, lacks := range m.nodeRoutes.waiting {

@@ -33,8 +33,10 @@ type endpointManager struct {
 	claims    map[string]map[workloadID]*workload // by interface
 	active    map[string]*workload                // what the interface's chains are for
 	touched   map[string]bool                     // interfaces whose claims have changed
-	namesNew  bool                                // the set of interfaces has changed
-	spoofers  map[string]rules.Workload           // those of the active that may spoof; nil: not rendered yet
+	namesNew  bool                                // the set of interfaces has changed, or nodeJudged has
+	// nodeJudged are those of the active whose policies say whether they may reach the node.
+	nodeJudged map[string]struct{}
+	spoofers   map[string]rules.Workload // those of the active that may spoof; nil: not rendered yet
 
 	hosts      map[hostID]*proto.HostEndpoint
 	addrs      map[string][]netip.Addr // of the node's own interfaces
@@ -75,7 +77,7 @@ func newEndpointManager(f table.Family, c rules.Config, p endpointParts) *endpoi
 	return &endpointManager{
 		family: f, config: c, render: p.render, out: p.out, routes: p.routes, sysctls: p.sysctls, policies: p.policies, log: p.log,
 		workloads: map[workloadID]*workload{}, claims: map[string]map[workloadID]*workload{}, active: map[string]*workload{},
-		touched: map[string]bool{}, namesNew: true,
+		touched: map[string]bool{}, namesNew: true, nodeJudged: map[string]struct{}{},
 		hosts: map[hostID]*proto.HostEndpoint{}, addrs: map[string][]netip.Addr{}, hostsDirty: true,
 		hostShown: map[table.Layer]map[string]shownHost{table.Raw: {}, table.Mangle: {}, table.Filter: {}},
 		hostNamed: map[table.Layer][]string{},
@@ -179,7 +181,7 @@ func (m *endpointManager) CompleteDeferredWork() error {
 	}
 	m.programMarks()
 	if m.namesNew {
-		for _, d := range m.render.WorkloadDispatch(slices.Sorted(maps.Keys(m.active))) {
+		for _, d := range m.render.WorkloadDispatch(slices.Sorted(maps.Keys(m.active)), slices.Sorted(maps.Keys(m.nodeJudged))) {
 			m.out.SetDispatch(m.family, table.Filter, d)
 		}
 		m.namesNew = false
@@ -217,7 +219,14 @@ func (m *endpointManager) program(iface string) {
 		}
 		return
 	}
-	ep, refs := w.chains()
+	ep, refs := w.chains(m.config.Own)
+	if _, was := m.nodeJudged[iface]; was != m.config.JudgesNode(ep.From) {
+		if m.namesNew = true; was {
+			delete(m.nodeJudged, iface)
+		} else {
+			m.nodeJudged[iface] = struct{}{}
+		}
+	}
 	m.policies.use(ownerName(iface), refs)
 	m.out.SetChains(m.family, table.Filter, m.render.WorkloadChains(m.family, ep)...)
 	if targets := w.routes(); len(targets) > 0 {
@@ -238,13 +247,15 @@ func (m *endpointManager) withdraw(iface string) {
 	m.out.DeleteChains(m.family, table.Filter, m.workloadChainNames(iface)...)
 	m.routes.DeleteClass(routeClass(iface))
 	delete(m.active, iface)
+	delete(m.nodeJudged, iface)
 	delete(m.unset, iface)
 	delete(m.ifaceFaults, iface)
 	m.namesNew, m.marked = true, false
 }
 
 func (m *endpointManager) workloadChainNames(iface string) []string {
-	return []string{rules.IfaceChain(rules.WorkloadToEndpointPfx, iface), rules.IfaceChain(rules.WorkloadFromEndpointPfx, iface)}
+	return []string{rules.IfaceChain(m.config.Own(rules.WorkloadToEndpointPfx), iface),
+		rules.IfaceChain(m.config.Own(rules.WorkloadFromEndpointPfx), iface)}
 }
 
 func hostOwnerName(l table.Layer, iface string) string { return fmt.Sprintf("host %d %s", l, iface) }
@@ -252,7 +263,7 @@ func hostOwnerName(l table.Layer, iface string) string { return fmt.Sprintf("hos
 // programHosts compares what host endpoints need with what they have.
 func (m *endpointManager) programHosts() {
 	m.resolved = resolveHosts(m.hosts, m.addrs)
-	for l, wanted := range hostLayers(m.hosts, m.resolved) {
+	for l, wanted := range hostLayers(m.config.Own, m.hosts, m.resolved) {
 		shown := m.hostShown[l]
 		for iface, was := range shown {
 			if _, stays := wanted[iface]; !stays {
@@ -312,7 +323,7 @@ func (m *endpointManager) programMarks() {
 	}
 	for _, iface := range before {
 		if _, stays := marks[iface]; !stays {
-			m.out.DeleteChains(m.family, table.Filter, rules.IfaceChain(rules.SetEndpointMarkPfx, iface))
+			m.out.DeleteChains(m.family, table.Filter, rules.IfaceChain(m.config.Own(rules.SetEndpointMarkPfx), iface))
 		}
 	}
 }

@@ -63,20 +63,20 @@ type hostWanted struct {
 
 // hostLayers are what the resolved endpoints need, by layer and interface. All have chains in layer Filter, whoever has
 // untracked policies also in Raw, whoever has policies before DNAT in Mangle; the one for all interfaces in Mangle only.
-func hostLayers(endpoints map[hostID]*proto.HostEndpoint, resolved map[string]hostID) map[table.Layer]map[string]hostWanted {
+func hostLayers(own func(felix string) string, endpoints map[hostID]*proto.HostEndpoint, resolved map[string]hostID) map[table.Layer]map[string]hostWanted {
 	layers := map[table.Layer]map[string]hostWanted{table.Raw: {}, table.Mangle: {}, table.Filter: {}}
 	for iface, id := range resolved {
 		ep := endpoints[id]
 		if hasPolicies(ep.GetPreDnatTiers()) {
-			layers[table.Mangle][iface] = hostIn(table.Mangle, iface, ep.GetPreDnatTiers())
+			layers[table.Mangle][iface] = hostIn(own, table.Mangle, iface, ep.GetPreDnatTiers())
 		}
 		if iface == rules.AllInterfaces {
 			continue
 		}
 		if hasPolicies(ep.GetUntrackedTiers()) {
-			layers[table.Raw][iface] = hostIn(table.Raw, iface, ep.GetUntrackedTiers())
+			layers[table.Raw][iface] = hostIn(own, table.Raw, iface, ep.GetUntrackedTiers())
 		}
-		layers[table.Filter][iface] = hostFilter(iface, ep)
+		layers[table.Filter][iface] = hostFilter(own, iface, ep)
 	}
 	return layers
 }
@@ -87,23 +87,23 @@ func hasPolicies(tiers []*proto.TierInfo) bool {
 	})
 }
 
-func hostIn(l table.Layer, iface string, tiers []*proto.TierInfo) hostWanted {
+func hostIn(own func(felix string) string, l table.Layer, iface string, tiers []*proto.TierInfo) hostWanted {
 	w := hostWanted{host: rules.Host{Iface: iface}}
-	w.host.From, w.refs = direction(l, tiers, nil, true, nil)
+	w.host.From, w.refs = direction(own, l, tiers, nil, true, nil)
 	if l != table.Mangle { // before DNAT there is no way out
-		w.host.To, w.refs = direction(l, tiers, nil, false, w.refs)
+		w.host.To, w.refs = direction(own, l, tiers, nil, false, w.refs)
 	}
 	return w
 }
 
-func hostFilter(iface string, ep *proto.HostEndpoint) hostWanted {
+func hostFilter(own func(felix string) string, iface string, ep *proto.HostEndpoint) hostWanted {
 	w := hostWanted{host: rules.Host{Iface: iface}}
-	w.host.From, w.refs = direction(table.Filter, ep.GetTiers(), ep.GetProfileIds(), true, nil)
-	w.host.To, w.refs = direction(table.Filter, ep.GetTiers(), ep.GetProfileIds(), false, w.refs)
+	w.host.From, w.refs = direction(own, table.Filter, ep.GetTiers(), ep.GetProfileIds(), true, nil)
+	w.host.To, w.refs = direction(own, table.Filter, ep.GetTiers(), ep.GetProfileIds(), false, w.refs)
 	var forward rules.Direction
-	forward, w.refs = direction(table.Filter, ep.GetForwardTiers(), nil, true, w.refs)
+	forward, w.refs = direction(own, table.Filter, ep.GetForwardTiers(), nil, true, w.refs)
 	w.host.ForwardFrom = forward.Tiers
-	forward, w.refs = direction(table.Filter, ep.GetForwardTiers(), nil, false, w.refs)
+	forward, w.refs = direction(own, table.Filter, ep.GetForwardTiers(), nil, false, w.refs)
 	w.host.ForwardTo = forward.Tiers
 	return w
 }

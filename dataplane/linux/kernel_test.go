@@ -60,11 +60,18 @@ func onBothBackends(t *testing.T, config Config, test func(t *testing.T, n *node
 // start starts a new driver, as a new process would.
 func (n *node) start() {
 	n.t.Helper()
+	n.startWith(func(*InternalDataplane) {})
+}
+
+// startWith does something with the driver before it starts.
+func (n *node) startWith(prepare func(*InternalDataplane)) {
+	n.t.Helper()
 	d, err := New(n.config, Options{NS: n.Host.NS, RetryInterval: 500 * time.Millisecond, RouteGrace: time.Second})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	n.d, n.status = d, map[string]string{}
+	prepare(d)
 	d.Start()
 	d.jobs.Go("test: status", func(context.Context) error {
 		for {

@@ -1,6 +1,8 @@
 package intdataplane
 
 import (
+	"slices"
+
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
@@ -8,9 +10,12 @@ import (
 type ledger struct {
 	table.Backend
 	chains map[chainName]bool
-	hooks  map[hookName]bool
+	hooks  map[hookName]hookRules
 	sets   map[setName]bool
 }
+
+// hookRules are the rules of a hook. Those of managers from outside come first.
+type hookRules struct{ outside, own []table.Rule }
 
 type chainName struct {
 	family table.Family
@@ -30,7 +35,7 @@ type setName struct {
 }
 
 func newLedger(b table.Backend) *ledger {
-	return &ledger{Backend: b, chains: map[chainName]bool{}, hooks: map[hookName]bool{}, sets: map[setName]bool{}}
+	return &ledger{Backend: b, chains: map[chainName]bool{}, hooks: map[hookName]hookRules{}, sets: map[setName]bool{}}
 }
 
 func (l *ledger) SetChains(f table.Family, layer table.Layer, chains ...table.Chain) {
@@ -53,8 +58,18 @@ func (l *ledger) DeleteChains(f table.Family, layer table.Layer, names ...string
 }
 
 func (l *ledger) SetHook(f table.Family, layer table.Layer, h table.Hook, rules ...table.Rule) {
-	l.hooks[hookName{f, layer, h}] = true
-	l.Backend.SetHook(f, layer, h, rules...)
+	name := hookName{f, layer, h}
+	l.setHook(name, hookRules{outside: l.hooks[name].outside, own: rules})
+}
+
+// setOutside replaces the rules that managers from outside have at a hook.
+func (l *ledger) setOutside(name hookName, rules []table.Rule) {
+	l.setHook(name, hookRules{outside: rules, own: l.hooks[name].own})
+}
+
+func (l *ledger) setHook(name hookName, rules hookRules) {
+	l.hooks[name] = rules
+	l.Backend.SetHook(name.family, name.layer, name.hook, slices.Concat(rules.outside, rules.own)...)
 }
 
 func (l *ledger) ReplaceSet(f table.Family, s table.Set, members []table.Member) {

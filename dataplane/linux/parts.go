@@ -136,10 +136,10 @@ func ipipConfig(c Config, o Options) tunnel.IPIPConfig {
 
 func iptablesConfig(c Config, o Options) iptables.Config {
 	return iptables.Config{
-		NS: o.NS, Log: o.Log, Metrics: o.Metrics,
+		NS: o.NS, Log: o.Log, Metrics: o.Metrics, MetricPrefix: o.MetricPrefix,
 		InsertMode:             iptables.InsertMode(c.IptablesInsertMode),
 		ScratchMarks:           [2]uint32{c.RulesConfig.IptablesMarkScratch0, c.RulesConfig.IptablesMarkScratch1},
-		ChainPrefixes:          []string{rules.ChainPrefix},
+		ChainPrefixes:          []string{c.RulesConfig.ChainPrefix},
 		RefreshInterval:        -1, // the driver's own timer does it, for any backend
 		PostWriteCheckInterval: c.IptablesPostWriteCheckInterval,
 		LockFilePath:           c.IptablesLockFilePath,
@@ -171,11 +171,11 @@ func newBackend(ctx context.Context, c Config, o Options) (table.Backend, error)
 	return backend, nil
 }
 
-func newNFT(_ context.Context, _ Config, o Options) (table.Backend, error) {
+func newNFT(_ context.Context, c Config, o Options) (table.Backend, error) {
 	if err := nft.Supported(o.NS); err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	backend, err := nft.Open(nft.Options{NS: o.NS, Log: o.Log})
+	backend, err := nft.Open(nft.Options{NS: o.NS, Log: o.Log, Append: c.IptablesInsertMode == "append"})
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}

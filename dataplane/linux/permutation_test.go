@@ -1,147 +1,53 @@
 package intdataplane
 
 import (
-	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/dataplane/drivertest"
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/rules/rulestest"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// world is a state of the datastore and of the node's interfaces: the message that announces each object.
-type world map[string]any
+// world is a state of the datastore and of the node's interfaces.
+type world = drivertest.World
 
-// retract is the message that takes back what another has announced.
-func retract(msg any) any {
-	switch msg := msg.(type) {
-	case *proto.IPSetUpdate:
-		return &proto.IPSetRemove{Id: msg.GetId()}
-	case *proto.ActivePolicyUpdate:
-		return &proto.ActivePolicyRemove{Id: msg.GetId()}
-	case *proto.ActiveProfileUpdate:
-		return &proto.ActiveProfileRemove{Id: msg.GetId()}
-	case *proto.WorkloadEndpointUpdate:
-		return &proto.WorkloadEndpointRemove{Id: msg.GetId()}
-	case *proto.HostEndpointUpdate:
-		return &proto.HostEndpointRemove{Id: msg.GetId()}
-	case *proto.IPAMPoolUpdate:
-		return &proto.IPAMPoolRemove{Id: msg.GetId()}
-	case *proto.HostMetadataUpdate:
-		return &proto.HostMetadataRemove{Hostname: msg.GetHostname()}
-	case *proto.RouteUpdate:
-		return &proto.RouteRemove{Dst: msg.GetDst()}
-	case *proto.VXLANTunnelEndpointUpdate:
-		return &proto.VXLANTunnelEndpointRemove{Node: msg.GetNode()}
-	case *ifaceState:
-		return &ifaceState{Name: msg.Name, State: ifacemonitor.StateAbsent}
-	case *ifaceAddrs:
-		return &ifaceAddrs{Name: msg.Name}
-	}
-	panic(fmt.Sprintf("retract %T", msg))
-}
-
-func keyOf(msg any) string {
-	switch msg := msg.(type) {
-	case *proto.IPSetUpdate:
-		return "set " + msg.GetId()
-	case *proto.ActivePolicyUpdate:
-		return "policy " + msg.GetId().GetName()
-	case *proto.ActiveProfileUpdate:
-		return "profile " + msg.GetId().GetName()
-	case *proto.WorkloadEndpointUpdate:
-		return "workload " + msg.GetId().GetWorkloadId()
-	case *proto.HostEndpointUpdate:
-		return "host " + msg.GetId().GetEndpointId()
-	case *proto.IPAMPoolUpdate:
-		return "pool " + msg.GetId()
-	case *proto.HostMetadataUpdate:
-		return "node " + msg.GetHostname()
-	case *proto.RouteUpdate:
-		return "route " + msg.GetDst()
-	case *proto.VXLANTunnelEndpointUpdate:
-		return "vtep " + msg.GetNode()
-	case *ifaceState:
-		return "link " + msg.Name
-	case *ifaceAddrs:
-		return "addrs " + msg.Name
-	}
-	panic(fmt.Sprintf("key of %T", msg))
-}
-
-func worldOf(msgs ...any) world {
-	w := world{}
-	for _, msg := range msgs {
-		w[keyOf(msg)] = msg
-	}
-	return w
-}
-
-// change are the messages that lead from one world to another: a set that has changed is sent as a delta now and then.
-func change(from, to world, random *rand.Rand) []any {
-	var msgs []any
-	for _, key := range slices.Sorted(maps.Keys(to)) {
-		if old, had := from[key]; !had || old != to[key] {
-			msgs = append(msgs, asDelta(old, to[key], random))
+// linux knows the messages that only this driver has.
+var linux = drivertest.Model{
+	Key: func(msg any) string {
+		switch msg := msg.(type) {
+		case *ifaceState:
+			return "link " + msg.Name
+		case *ifaceAddrs:
+			return "addrs " + msg.Name
 		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(from)) {
-		if _, stays := to[key]; !stays {
-			msgs = append(msgs, retract(from[key]))
+		return ""
+	},
+	Retract: func(msg any) any {
+		switch msg := msg.(type) {
+		case *ifaceState:
+			return &ifaceState{Name: msg.Name, State: ifacemonitor.StateAbsent}
+		case *ifaceAddrs:
+			return &ifaceAddrs{Name: msg.Name}
 		}
-	}
-	return msgs
+		return nil
+	},
 }
 
-func asDelta(old, now any, random *rand.Rand) any {
-	was, is1 := old.(*proto.IPSetUpdate)
-	will, is2 := now.(*proto.IPSetUpdate)
-	if !is1 || !is2 || was.GetType() != will.GetType() || random.IntN(2) == 0 {
-		return now
-	}
-	delta := &proto.IPSetDeltaUpdate{Id: will.GetId()}
-	for _, m := range will.GetMembers() {
-		if !slices.Contains(was.GetMembers(), m) {
-			delta.AddedMembers = append(delta.AddedMembers, m)
-		}
-	}
-	for _, m := range was.GetMembers() {
-		if !slices.Contains(will.GetMembers(), m) {
-			delta.RemovedMembers = append(delta.RemovedMembers, m)
-		}
-	}
-	return delta
-}
+// change are the messages that lead from one world to another.
+func change(from, to world, random *rand.Rand) []any { return linux.Change(from, to, random) }
 
 // scenarios are sequences of worlds.
 func scenarios() map[string][]world {
-	base := worldOf(openProfile(), ipSet("peers", "198.51.100.1"), policy("p", fromSet("allow", "peers"), tcpPort("pass",
+	base := linux.World(openProfile(), ipSet("peers", "198.51.100.1"), policy("p", fromSet("allow", "peers"), tcpPort("pass",
 		9)), policy("q", tcpPort("deny", 80)),
 		endpoint("a", "calia", 1, withTiers(ingress("p"), &proto.TierInfo{Name: "default", IngressPolicies: []string{"q"},
 			EgressPolicies: []string{"q"}})),
 		endpoint("b", "calib", 2), ifUp("calia", 1), ifUp("calib", 2), ifUp("eth0", 3), ifAddrs("eth0", "192.0.2.1", "2001:db8::1"),
 		ipPool("pool", "10.65.0.0/16", true))
-	with := func(w world, msgs ...any) world {
-		next := maps.Clone(w)
-		for _, msg := range msgs {
-			next[keyOf(msg)] = msg
-		}
-		return next
-	}
-	without := func(w world, keys ...string) world {
-		next := maps.Clone(w)
-		for _, key := range keys {
-			if _, has := next[key]; !has {
-				panic("no " + key)
-			}
-			delete(next, key)
-		}
-		return next
-	}
+	with, without := linux.With, linux.Without
 	host := func(ep *proto.HostEndpoint) {
 		ep.Tiers, ep.UntrackedTiers = []*proto.TierInfo{ingress("q")}, []*proto.TierInfo{ingress("p")}
 		ep.PreDnatTiers, ep.ForwardTiers = []*proto.TierInfo{ingress("q")}, []*proto.TierInfo{ingress("p")}
@@ -182,143 +88,50 @@ func scenarios() map[string][]world {
 
 var permuted = Config{IPv6Enabled: true, MaxIPSetSize: 4, RulesConfig: rules.Config{VXLANEnabled: true, IPIPEnabled: true}}
 
-// directly is what a driver programs that is told a world at once.
-func directly(t *testing.T, w world) string {
-	b := newBench(t, permuted)
-	b.must(change(nil, w, rand.New(rand.NewPCG(1, 1)))...)
-	return b.text()
-}
-
-// plan is a way through a scenario: worlds in order, each reached in some number of steps.
-type plan struct {
-	name    string
-	worlds  []world
-	squash  bool // all in one apply
-	split   bool // one apply per message
-	shuffle bool
-}
-
-func plans(worlds []world, random *rand.Rand) []plan {
-	reversed := slices.Clone(worlds)
-	slices.Reverse(reversed)
-	var empties []world
-	for _, w := range worlds {
-		empties = append(empties, world{}, w)
-	}
-	mixed := slices.Clone(worlds)
-	random.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-	return []plan{
-		{name: "forward", worlds: worlds}, {name: "reversed", worlds: reversed}, {name: "squashed", worlds: worlds, squash: true},
-		{name: "reversed, squashed", worlds: reversed, squash: true}, {name: "split", worlds: worlds, split: true},
-		{name: "with empty worlds", worlds: empties}, {name: "with empty worlds, squashed", worlds: empties, squash: true},
-		{name: "mixed, shuffled", worlds: mixed, shuffle: true}, {name: "mixed, shuffled, split", worlds: mixed, shuffle: true,
-			split: true},
-		{name: "back to nothing", worlds: append(slices.Clone(worlds), world{})},
-	}
-}
-
 // TestPermutations: whatever way leads to a world, the kernel ends up the same, and as if there had been nothing else.
 func TestPermutations(t *testing.T) {
-	for name, worlds := range scenarios() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for seed := range uint64(2) {
-				random := rand.New(rand.NewPCG(seed, 7))
-				for _, p := range plans(worlds, random) {
-					runPlan(t, p, random)
-				}
-			}
-		})
+	drivertest.Suite{New: func(t *testing.T) drivertest.Rig { return suiteRig{newBench(t, permuted), false} }}.Permutations(t, linux, scenarios())
+}
+
+// TestSuite is what every driver must do.
+func TestSuite(t *testing.T) {
+	drivertest.Suite{New: func(t *testing.T) drivertest.Rig { return suiteRig{newBench(t, both), true} }}.Run(t)
+}
+
+// suiteRig is a bench as the suite knows it. With links, a workload's interface is up when the workload is announced.
+type suiteRig struct {
+	*bench
+	links bool
+}
+
+func (r suiteRig) Tell(msgs ...any) {
+	for _, msg := range msgs {
+		r.bench.tell(msg)
+		if ep, is := msg.(*proto.WorkloadEndpointUpdate); is && r.links {
+			r.bench.tell(ifUp(ep.GetEndpoint().GetName(), 1))
+		}
 	}
 }
 
-func runPlan(t *testing.T, p plan, random *rand.Rand) {
-	t.Helper()
-	b := newBench(t, permuted)
-	before := world{}
-	for _, w := range p.worlds {
-		msgs := change(before, w, random)
-		if p.shuffle {
-			random.Shuffle(len(msgs), func(i, j int) { msgs[i], msgs[j] = msgs[j], msgs[i] })
-		}
-		switch {
-		case p.squash:
-			b.tell(msgs...)
-		case p.split:
-			for _, msg := range msgs {
-				b.must(msg)
-			}
-		default:
-			b.must(msgs...)
-		}
-		b.mustRest(p)
-		before = w
-	}
-	b.must()
-	if want, got := directly(t, before), b.text(); got != want {
-		t.Errorf("%s: the kernel differs from that of a new driver:\n%s", p.name, difference(want, got))
-	}
+func (r suiteRig) Step(msgs ...any) {
+	r.t.Helper()
+	r.Tell(msgs...)
+	r.must()
 }
 
-// mustRest applies once more, which must write nothing, unless all worlds are to be squashed into one apply.
-func (b *bench) mustRest(p plan) {
-	b.t.Helper()
-	if p.squash {
-		return
+func (r suiteRig) Allowed(workload string, inbound bool, p drivertest.Packet) bool {
+	in, out := "eth0", "cali"+workload
+	if !inbound {
+		in, out = out, in
 	}
-	before := b.fake.Writes
-	b.must()
-	if b.fake.Writes != before {
-		b.t.Errorf("%s: an apply without news wrote %d objects: %v", p.name, b.fake.Writes-before, b.fake.Order)
-	}
+	return r.verdict(rulestest.Packet{In: in, Out: out, Src: p.Src, Dst: p.Dst, Proto: p.Proto, SrcPort: p.SrcPort,
+		DstPort: p.DstPort, ICMPType: p.ICMPType, ICMPCode: p.ICMPCode}) == "accept"
 }
 
-func difference(want, got string) string {
-	lines := func(s string) []string { return strings.Split(s, "\n") }
-	var out []string
-	for _, line := range lines(want) {
-		if !slices.Contains(lines(got), line) {
-			out = append(out, "- "+line)
-		}
-	}
-	for _, line := range lines(got) {
-		if !slices.Contains(lines(want), line) {
-			out = append(out, "+ "+line)
-		}
-	}
-	return strings.Join(out, "\n")
-}
+func (r suiteRig) Status(workload string) string { return r.status[wlKey(workload)] }
+func (r suiteRig) Writes() int                   { return r.fake.Writes }
+func (r suiteRig) Text() string                  { return r.text() }
 
-// TestRandomWalk goes from world to world of all scenarios, with failures of the kernel on the way.
-func TestRandomWalk(t *testing.T) {
-	var worlds []world
-	all := scenarios()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		worlds = append(worlds, all[name]...)
-	}
-	for seed := range uint64(6) {
-		random := rand.New(rand.NewPCG(seed, 3))
-		b := newBench(t, permuted)
-		before := world{}
-		for range 25 {
-			next := worlds[random.IntN(len(worlds))]
-			msgs := change(before, next, random)
-			random.Shuffle(len(msgs), func(i, j int) { msgs[i], msgs[j] = msgs[j], msgs[i] })
-			if random.IntN(3) == 0 {
-				b.fake.Fail = func() error { return fmt.Errorf("the kernel has no time") }
-			}
-			err := b.step(msgs...)
-			if (err != nil) != (b.fake.Fail != nil) {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			b.fake.Fail = nil
-			before = next
-		}
-		b.must()
-		if want, got := directly(t, before), b.text(); got != want {
-			t.Fatalf("seed %d: the kernel differs from that of a new driver:\n%s", seed, difference(want, got))
-		}
-	}
-}
+func difference(want, got string) string { return drivertest.Difference(want, got) }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }

@@ -30,16 +30,17 @@ type ruleList struct {
 	Inbound bool
 }
 
-func (r ruleList) chain() string {
+// chain is the list's chain; own says what the chains of Felix's names are called.
+func (r ruleList) chain(own func(felix string) string) string {
 	switch {
 	case r.Profile && r.Inbound:
-		return rules.ProfileChainName(rules.ProfileInboundPfx, r.Policy.Name)
+		return rules.ProfileChainName(own(rules.ProfileInboundPfx), r.Policy.Name)
 	case r.Profile:
-		return rules.ProfileChainName(rules.ProfileOutboundPfx, r.Policy.Name)
+		return rules.ProfileChainName(own(rules.ProfileOutboundPfx), r.Policy.Name)
 	case r.Inbound:
-		return rules.PolicyChainName(rules.PolicyInboundPfx, r.Policy.Tier, r.Policy.Name)
+		return rules.PolicyChainName(own(rules.PolicyInboundPfx), r.Policy.Tier, r.Policy.Name)
 	}
-	return rules.PolicyChainName(rules.PolicyOutboundPfx, r.Policy.Tier, r.Policy.Name)
+	return rules.PolicyChainName(own(rules.PolicyOutboundPfx), r.Policy.Tier, r.Policy.Name)
 }
 
 // chainRef is a chain that an endpoint's chain jumps to.
@@ -52,6 +53,7 @@ type chainRef struct {
 // which it does. What is referred to and not known is a chain that drops.
 type policyManager struct {
 	family table.Family
+	own    func(felix string) string // rules.Config.Own
 	render rules.RuleRenderer
 	out    chainSink
 	log    *slog.Logger
@@ -73,9 +75,9 @@ type policyManager struct {
 
 type policyID struct{ tier, name, namespace, kind string }
 
-func newPolicyManager(f table.Family, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool),
+func newPolicyManager(f table.Family, own func(string) string, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool),
 	log *slog.Logger) *policyManager {
-	return &policyManager{family: f, render: render, out: out, log: log, lookup: lookup,
+	return &policyManager{family: f, own: own, render: render, out: out, log: log, lookup: lookup,
 		known: map[ruleList][]*proto.Rule{}, tiers: map[policyID]policyKey{},
 		uses: map[string][]chainRef{}, count: map[chainRef]int{}, layers: map[ruleList]map[table.Layer]bool{},
 		setUsers: map[string]map[ruleList]bool{}, needs: map[ruleList][]string{},
@@ -152,7 +154,7 @@ func (m *policyManager) use(owner string, refs []chainRef) {
 		}
 		delete(m.count, ref)
 		delete(m.layers[ref.Rules], ref.Layer)
-		m.out.DeleteChains(m.family, ref.Layer, ref.Rules.chain())
+		m.out.DeleteChains(m.family, ref.Layer, ref.Rules.chain(m.own))
 		m.dirty[ref.Rules] = true
 	}
 	if m.uses[owner] = refs; len(refs) == 0 {
@@ -178,11 +180,11 @@ func (m *policyManager) program(list ruleList) {
 		return
 	}
 	ruleset, known := m.known[list]
-	chain := table.Chain{Name: list.chain(), Rules: []table.Rule{
+	chain := table.Chain{Name: list.chain(m.own), Rules: []table.Rule{
 		{Actions: []table.Action{{Verb: table.Drop}}, Comment: "Not known yet"}}}
 	var problems []rules.Problem
 	if known {
-		chain, problems = m.render.PolicyChain(m.family, list.chain(), ruleset, rules.Env{Set: m.lookup})
+		chain, problems = m.render.PolicyChain(m.family, list.chain(m.own), ruleset, rules.Env{Set: m.lookup})
 	}
 	m.noteSets(list, ruleset)
 	for layer := range layers {

@@ -35,7 +35,8 @@ const (
 type recheck struct {
 	remove   removeFlows
 	log      *slog.Logger
-	accept   uint32 // mark of what policy has accepted
+	own      func(felix string) string // rules.Config.Own
+	accept   uint32                    // mark of what policy has accepted
 	families map[table.Family]*familyManagers
 	wake     chan struct{}
 
@@ -58,8 +59,8 @@ type chainID struct {
 	name   string
 }
 
-func newRecheck(remove removeFlows, accept uint32, log *slog.Logger) *recheck {
-	return &recheck{remove: remove, log: log, accept: accept, families: map[table.Family]*familyManagers{}, wake: make(chan struct{}, 1),
+func newRecheck(remove removeFlows, accept uint32, own func(string) string, log *slog.Logger) *recheck {
+	return &recheck{remove: remove, log: log, accept: accept, own: own, families: map[table.Family]*familyManagers{}, wake: make(chan struct{}, 1),
 		noted: suspects{}, chains: map[chainID][]table.Rule{}, ifaces: map[netip.Addr]string{},
 		known: map[workloadID]*proto.WorkloadEndpoint{}, local: map[string][]netip.Addr{}, due: suspects{}}
 }
@@ -284,10 +285,10 @@ func (r *recheck) allowed(f conntrack.Flow) bool {
 	from, sends := r.ifaces[p.Src]
 	to, receives := r.ifaces[p.Dst]
 	p.In, p.Out = from, to
-	if sends && !walk.Allowed(s, rules.IfaceChain(rules.WorkloadFromEndpointPfx, from), r.accept, p) {
+	if sends && !walk.Allowed(s, rules.IfaceChain(r.own(rules.WorkloadFromEndpointPfx), from), r.accept, p) {
 		return false
 	}
-	return !receives || !sends && s.Local(p.Src) || walk.Allowed(s, rules.IfaceChain(rules.WorkloadToEndpointPfx, to), r.accept, p)
+	return !receives || !sends && s.Local(p.Src) || walk.Allowed(s, rules.IfaceChain(r.own(rules.WorkloadToEndpointPfx), to), r.accept, p)
 }
 
 // recheckState is what the chains of a family refer to. The lock is held.

@@ -45,6 +45,7 @@ const (
 type chainServices struct {
 	out    table.Backend
 	render rules.RuleRenderer
+	own    func(felix string) string // rules.Config.Own
 	mark   uint32
 	tables map[table.Family]*chainTable
 }
@@ -60,8 +61,8 @@ type chainTable struct {
 
 var _ serviceProgrammer = (*chainServices)(nil)
 
-func newChainServices(families []table.Family, mark uint32, render rules.RuleRenderer, out table.Backend) *chainServices {
-	c := &chainServices{out: out, render: render, mark: mark, tables: map[table.Family]*chainTable{}}
+func newChainServices(families []table.Family, config rules.Config, render rules.RuleRenderer, out table.Backend) *chainServices {
+	c := &chainServices{out: out, render: render, own: config.Own, mark: config.IptablesMarkMasquerade, tables: map[table.Family]*chainTable{}}
 	for _, f := range families {
 		c.tables[f] = &chainTable{services: map[string]*balance.Service{}, own: map[string][]string{}}
 	}
@@ -146,11 +147,11 @@ type serviceJump struct {
 	chain string
 }
 
-func serviceJumps() []serviceJump {
+func (c *chainServices) jumps() []serviceJump {
 	return []serviceJump{
-		{table.NAT, table.Prerouting, chainServicesIn}, {table.NAT, table.Output, chainServicesOut},
-		{table.NAT, table.Postrouting, chainServicesPost}, {table.Filter, table.Input, chainServicesCheck},
-		{table.Filter, table.Forward, chainServicesCheck}, {table.Filter, table.Output, chainServicesCheckOut},
+		{table.NAT, table.Prerouting, c.own(chainServicesIn)}, {table.NAT, table.Output, c.own(chainServicesOut)},
+		{table.NAT, table.Postrouting, c.own(chainServicesPost)}, {table.Filter, table.Input, c.own(chainServicesCheck)},
+		{table.Filter, table.Forward, c.own(chainServicesCheck)}, {table.Filter, table.Output, c.own(chainServicesCheckOut)},
 	}
 }
 
@@ -180,18 +181,18 @@ func (c *chainServices) renderTable(f table.Family, t *chainTable) {
 		pods = append(pods, table.Member{Net: net})
 	}
 	c.out.ReplaceSet(f, table.Set{ID: setServicePods, Type: table.SetNet}, unique(pods))
-	c.out.SetChains(f, table.NAT, table.Chain{Name: chainServicesIn, Rules: in}, table.Chain{Name: chainServicesOut, Rules: out},
+	c.out.SetChains(f, table.NAT, table.Chain{Name: c.own(chainServicesIn), Rules: in}, table.Chain{Name: c.own(chainServicesOut), Rules: out},
 		c.postrouting())
-	c.out.SetChains(f, table.Filter, check(chainServicesCheck, true), check(chainServicesCheckOut, false))
+	c.out.SetChains(f, table.Filter, check(c.own(chainServicesCheck), true), check(c.own(chainServicesCheckOut), false))
 	if !t.hooked {
-		for _, j := range serviceJumps() {
+		for _, j := range c.jumps() {
 			c.hook(f, j.l, j.h, j.chain)
 		}
 	}
 }
 
 func (c *chainServices) removeTable(f table.Family) {
-	for _, j := range serviceJumps() {
+	for _, j := range c.jumps() {
 		c.hook(f, j.l, j.h, "")
 		c.out.DeleteChains(f, j.l, j.chain)
 	}
@@ -257,7 +258,7 @@ func (c *chainServices) to(g *balance.Group, masquerade bool) []table.Action {
 	if masquerade {
 		list = append(list, table.Action{Verb: table.SetMark, Mark: c.mark, Mask: c.mark})
 	}
-	return append(list, table.Action{Verb: table.Goto, Chain: groupChain(g)})
+	return append(list, table.Action{Verb: table.Goto, Chain: c.groupName(g)})
 }
 
 // inbound are the rules for packets of pods and of others.
@@ -288,7 +289,7 @@ func (c *chainServices) outbound(front *balance.Frontend) []table.Rule {
 }
 
 func (c *chainServices) postrouting() table.Chain {
-	return table.Chain{Name: chainServicesPost, Rules: []table.Rule{{Match: table.Match{Mark: c.mark, MarkMask: c.mark},
+	return table.Chain{Name: c.own(chainServicesPost), Rules: []table.Rule{{Match: table.Match{Mark: c.mark, MarkMask: c.mark},
 		Actions: []table.Action{{Verb: table.SetMark, Mask: c.mark}, {Verb: table.Masquerade, FullRandom: true}}}}}
 }
 
@@ -309,7 +310,9 @@ func check(name string, others bool) table.Chain {
 		table.Rule{Match: table.Match{CT: table.CTNew, DstSets: []string{setServiceClusterIPs}}, Actions: verdict(table.Reject)})}
 }
 
-func groupChain(g *balance.Group) string { return fmt.Sprintf("%s%016x", prefixServiceGroup, g.ID) }
+func (c *chainServices) groupName(g *balance.Group) string {
+	return fmt.Sprintf("%s%016x", c.own(prefixServiceGroup), g.ID)
+}
 
 // groupChains are the chains of the groups of a service, and of backends that need one.
 func (c *chainServices) groupChains(f table.Family, s *balance.Service) []table.Chain {
@@ -334,7 +337,7 @@ func (c *chainServices) groupChains(f table.Family, s *balance.Service) []table.
 
 // groupChain draws a backend: the one that the client had, or any.
 func (c *chainServices) groupChain(g *balance.Group, protocol uint8, affinity time.Duration) []table.Chain {
-	main := table.Chain{Name: groupChain(g)}
+	main := table.Chain{Name: c.groupName(g)}
 	out := []table.Chain{main}
 	var drawn []table.Rule
 	for i := range g.Len() {
@@ -347,7 +350,7 @@ func (c *chainServices) groupChain(g *balance.Group, protocol uint8, affinity ti
 			drawn = append(drawn, r)
 			continue
 		}
-		name := rules.ChainName(prefixServiceBackend, fmt.Sprintf("%016x/%s", g.ID, at))
+		name := rules.ChainName(c.own(prefixServiceBackend), fmt.Sprintf("%016x/%s", g.ID, at))
 		r.Actions = []table.Action{{Verb: table.Goto, Chain: name}}
 		drawn = append(drawn, r)
 		chain := table.Chain{Name: name}

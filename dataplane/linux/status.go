@@ -92,8 +92,8 @@ func (m *endpointManager) brokenChains(owner string, l table.Layer, names []stri
 		}
 	}
 	for _, ref := range m.policies.chainsOf(owner) {
-		if err := broken[objectName(m.family, ref.Layer, ref.Rules.chain())]; err != nil {
-			return fmt.Sprintf("chain %s: %v", ref.Rules.chain(), err)
+		if err := broken[objectName(m.family, ref.Layer, ref.Rules.chain(m.config.Own))]; err != nil {
+			return fmt.Sprintf("chain %s: %v", ref.Rules.chain(m.config.Own), err)
 		}
 	}
 	return ""

@@ -143,21 +143,21 @@ func (w *workload) routes() []routeTarget {
 }
 
 // chains is what to render, and the chains that it refers to.
-func (w *workload) chains() (rules.Workload, []chainRef) {
+func (w *workload) chains(own func(felix string) string) (rules.Workload, []chainRef) {
 	ep := rules.Workload{Iface: w.iface, Up: w.active && w.fault == nil, Sources: slices.Concat(w.nets, w.spoof),
 		Spoof: w.spoof}
 	if !ep.Up {
 		return ep, nil
 	}
 	var refs []chainRef
-	ep.To, refs = direction(table.Filter, w.tiers, w.profiles, true, refs)
-	ep.From, refs = direction(table.Filter, w.tiers, w.profiles, false, refs)
+	ep.To, refs = direction(own, table.Filter, w.tiers, w.profiles, true, refs)
+	ep.From, refs = direction(own, table.Filter, w.tiers, w.profiles, false, refs)
 	return ep, refs
 }
 
 // direction translates tiers and profiles for packets to a workload, or from outside into the node (inbound), or the other
 // way. It adds the chains to refs.
-func direction(l table.Layer, tiers []*proto.TierInfo, profiles []string, inbound bool,
+func direction(own func(felix string) string, l table.Layer, tiers []*proto.TierInfo, profiles []string, inbound bool,
 	refs []chainRef) (rules.Direction, []chainRef) {
 	var d rules.Direction
 	for _, tier := range tiers {
@@ -169,14 +169,14 @@ func direction(l table.Layer, tiers []*proto.TierInfo, profiles []string, inboun
 		for _, name := range names {
 			key := policyKey{Tier: cmp.Or(tier.GetName(), rules.DefaultTier), Name: name}
 			list := ruleList{Policy: key, Inbound: inbound}
-			t.Policies = append(t.Policies, list.chain())
+			t.Policies = append(t.Policies, list.chain(own))
 			refs = append(refs, chainRef{l, list})
 		}
 		d.Tiers = append(d.Tiers, t)
 	}
 	for _, name := range profiles {
 		list := ruleList{Profile: true, Policy: policyKey{Name: name}, Inbound: inbound}
-		d.Profiles = append(d.Profiles, list.chain())
+		d.Profiles = append(d.Profiles, list.chain(own))
 		refs = append(refs, chainRef{l, list})
 	}
 	return d, refs

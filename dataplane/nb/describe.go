@@ -9,12 +9,12 @@ import (
 
 	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
+	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l2 "contiv.dev/vswitch/dataplane/nb/vpp/l2"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
-	vpp_pnat "contiv.dev/vswitch/dataplane/nb/vpp/pnat"
 )
 
 // Describe is one line about m for a person who reads a transaction's history. It
@@ -47,14 +47,16 @@ func Describe(m proto.Message) string {
 		return describeNatInterface(m)
 	case *vpp_nat.Nat44AddressPool:
 		return describePool(m)
-	case *vpp_pnat.Interface:
-		return describePnat(m)
 	case *vpp_acl.ACL:
 		i := m.GetInterfaces()
 		return fmt.Sprintf("ACL %s, %s, %d ingress, %d egress", m.GetName(),
 			count(len(m.GetRules()), "rule"), len(i.GetIngress()), len(i.GetEgress()))
 	case *linux_interfaces.Interface:
 		return describeLinuxInterface(m)
+	case *linux_nodeports.NodePorts:
+		return describeNodePorts(m)
+	case *linux_nodeports.Forwarded:
+		return describeForwarded(m)
 	case *linux_l3.ARPEntry:
 		return fmt.Sprintf("Linux neighbour %s at %s on %s", m.GetIpAddress(), m.GetHwAddress(), m.GetInterface())
 	case *linux_l3.Route:
@@ -63,7 +65,7 @@ func Describe(m proto.Message) string {
 	if s := describeContiv(m); s != "" {
 		return s
 	}
-	return describeCnat(m)
+	return kindOf(m)
 }
 
 func describeInterface(m *vpp_interfaces.Interface) string {

@@ -70,10 +70,10 @@ func keyAndPrefix(m proto.Message) (key, prefix string) {
 	case *linux_l3.Route:
 		return LinuxRouteKey(m.GetDstNetwork(), m.GetOutgoingInterface()), LinuxRoutePrefix
 	}
-	if key, prefix := cnatKey(m); key != "" || prefix != "" {
+	if key, prefix := windowsKey(m); key != "" || prefix != "" {
 		return key, prefix
 	}
-	if key, prefix := pnatKey(m); key != "" || prefix != "" {
+	if key, prefix := nodePortsKey(m); key != "" || prefix != "" {
 		return key, prefix
 	}
 	if key, prefix := contivKey(m); key != "" || prefix != "" {
@@ -122,10 +122,10 @@ func New(key string) (proto.Message, error) {
 	case isUnder(key, LinuxRoutePrefix):
 		return new(linux_l3.Route), nil
 	}
-	if m := newCnat(key); m != nil {
+	if m := newWindows(key); m != nil {
 		return m, nil
 	}
-	if m := newPnat(key); m != nil {
+	if m := newNodePorts(key); m != nil {
 		return m, nil
 	}
 	if m := newContiv(key); m != nil {

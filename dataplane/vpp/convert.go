@@ -74,3 +74,11 @@ func sameMAC(a, b string) bool {
 }
 
 func isPowerOf2(n uint32) bool { return n&(n-1) == 0 }
+
+// specified is an address as text; empty for the unspecified one.
+func specified(a netip.Addr) string {
+	if a.IsUnspecified() {
+		return ""
+	}
+	return a.String()
+}

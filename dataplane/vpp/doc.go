@@ -12,8 +12,6 @@
 // their interface, routes to their table (only those whose source is the API), L2 FIB entries to their bridge domain.
 // ACLs carry their name in their tag (acl.go); of an interface's list those of somebody else are kept (acl_interface.go).
 // NAT mappings carry their DNat44 in their tag (nat_tag.go); the settings of NAT, its pool and its interfaces are all ours.
-// Translations of cnat carry our mark in flags that VPP does not use (cnat_translation.go).
-// Rules of pnat of the form that ours have are ours, on our interfaces; such as are on no interface are removed (pnat_dump.go).
 // All that our own plugin has is ours (contiv_plugin.go).
 // The address and the default route of a DHCP lease belong to the DHCP client (dhcp.go). Everything else in VPP is never
 // touched.

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// servingNode is a node with a pod and services, of all that VPP does not tell: locks of tables, features, roles for cnat.
+// servingNode is a node with a pod and services, of all that VPP does not tell: locks of tables, features.
 func servingNode() values {
 	return all(tables(1, "pod"), natOn(), values{
 		loop("nic", "02:00:00:00:01:02", withIP("192.168.16.1/24")),
@@ -21,8 +20,6 @@ func servingNode() values {
 		loop("pod", "02:00:00:00:01:03", inTable(1), unnumberedTo("gw")),
 		&vpp_l3.Route{VrfId: 1, DstNetwork: "10.1.0.2/32", NextHopAddr: "10.1.0.2", OutgoingInterface: "pod"},
 		natIf("pod", true, true, false), natIf("gw", true, true, false), natIf("nic", false, false, true),
-		cnatIf("pod", vpp_cnat.Interface_POD, true, true), cnatIf("nic", vpp_cnat.Interface_OUTSIDE, false, true),
-		&vpp_cnat.SourceNAT{Ipv6Address: "fd00:16::1"}, translation("fd00:96::1", 80, "fd00:1::2", "fd00:1::3"),
 		dnat("s", port("10.96.0.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080")),
 	}, contivOn("pod"))
 }

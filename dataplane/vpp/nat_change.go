@@ -17,14 +17,12 @@ func (k *kinds) changeBalanced(op *scheduler.Op, key string, applied, desired *n
 	udp := desired.External.Proto == protoUDP
 	if desired.sameButBackends(applied) && desired.Affinity == 0 && !k.nat.handoff {
 		if steps, ok := natSteps(before, after); ok && !lost(steps) {
-			k.drain(desired, applied.Backends, desired.Backends)
 			k.step(op, desired, steps)
 			return
 		}
 	}
 	gone := goneBackends(applied.Backends, desired.Backends)
 	k.remake(applied, desired, after, func(err error) {
-		k.drain(desired, applied.Backends, desired.Backends)
 		if err != nil || !udp || k.nat.handoff {
 			op.Done(err)
 			return

@@ -43,7 +43,6 @@ func (k *kinds) natMappingKind() scheduler.Kind[*natMapping] {
 				return
 			}
 			if v.balanced() {
-				k.drain(v, nil, v.Backends)
 				k.addBalanced(v, k.places(key, nil, v), op.Done)
 				return
 			}
@@ -265,10 +264,7 @@ func (k *kinds) removeBalanced(v *natMapping, done func(error)) {
 			k.endSessions(v, v.Backends, done)
 		})
 	default:
-		k.forgetBalanced(v, func(err error) {
-			k.drain(v, v.Backends, nil)
-			done(err)
-		})
+		k.forgetBalanced(v, done)
 	}
 }
 

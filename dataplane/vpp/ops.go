@@ -27,8 +27,6 @@ type kinds struct {
 	uncertain map[string]suspect
 	log       *slog.Logger
 	nat       natState
-	cnat      cnatState
-	pnat      pnatState
 	acl       aclState
 }
 
@@ -107,3 +105,37 @@ func (e *missingError) Error() string { return "interface " + e.name + " is not 
 
 // Retriable is true: a resync, or the interface's own retry, brings it back.
 func (e *missingError) Retriable() bool { return true }
+
+// sendSteps makes the requests of each step together, once VPP has done all before.
+func (k *kinds) sendSteps(o object, steps [][]api.Message, done func(error), fine ...api.VPPApiError) {
+	for len(steps) > 0 && len(steps[0]) == 0 {
+		steps = steps[1:]
+	}
+	if len(steps) == 0 {
+		done(nil)
+		return
+	}
+	each := join(len(steps[0]), func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		k.sendSteps(o, steps[1:], done, fine...)
+	})
+	for _, req := range steps[0] {
+		k.send(o, req, each, fine...)
+	}
+}
+
+// sendAll starts requests that end op together. When one of them fails the others may have been done.
+func (k *kinds) sendAll(op *scheduler.Op, o object, reqs []api.Message, fine ...api.VPPApiError) {
+	done := join(len(reqs), func(err error) {
+		if len(reqs) > 1 {
+			err = scheduler.OutcomeUnknown(err)
+		}
+		op.Done(err)
+	})
+	for _, req := range reqs {
+		k.send(o, req, done, fine...)
+	}
+}

@@ -11,11 +11,9 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 	"go.fd.io/govpp/binapi/vxlan"
 
-	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
-	vpp_pnat "contiv.dev/vswitch/dataplane/nb/vpp/pnat"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
@@ -49,10 +47,6 @@ func interfaceOf(v any) string {
 		return v.If
 	case aclBinding:
 		return v.If
-	case *vpp_cnat.Interface:
-		return v.Name
-	case *vpp_pnat.Interface:
-		return v.Name
 	case *vpp_contiv.Endpoint:
 		return v.Interface
 	case *vpp_contiv.EndpointPolicy:

@@ -10,7 +10,6 @@ import (
 	"go.fd.io/govpp/binapi/acl"
 	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/binapi/arp"
-	"go.fd.io/govpp/binapi/cnat"
 	"go.fd.io/govpp/binapi/dhcp"
 	"go.fd.io/govpp/binapi/feature"
 	"go.fd.io/govpp/binapi/fib"
@@ -63,8 +62,6 @@ type Deps struct {
 	Log *slog.Logger
 	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
 	Trash *Trash
-	// NATDrain is told of backends that have gone. Optional: without it a client may meet one again.
-	NATDrain *NATDrain
 	// NAT is what can be set of NAT44; zeros are VPP's defaults.
 	NAT NATSettings
 }
@@ -117,10 +114,6 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 		scheduler.Register(s, k.dnatKind()),
 		scheduler.Register(s, k.natMappingKind()),
 		scheduler.Register(s, k.natIdentityKind()),
-		scheduler.Register(s, k.cnatTranslationKind()),
-		scheduler.Register(s, k.cnatInterfaceKind()),
-		scheduler.Register(s, k.cnatSourceKind()),
-		scheduler.Register(s, k.pnatInterfaceKind()),
 		k.registerContiv(s),
 		scheduler.Register(s, k.ifUpKind()),
 	} {
@@ -135,8 +128,6 @@ func Register(s *scheduler.Scheduler, deps Deps) error {
 func (k *kinds) newVPP() {
 	k.idx.clear()
 	clear(k.held)
-	clear(k.cnat.unsure)
-	k.cnat.unsurePolicy = false
 }
 
 func newKinds(deps Deps) *kinds {
@@ -150,24 +141,20 @@ func newKinds(deps Deps) *kinds {
 	return &kinds{
 		lane: deps.Lane, deps: deps, idx: deps.Index, types: ifTypes(),
 		long: longNames{}, held: map[tableID]bool{}, sockets: map[string]socketWait{}, uncertain: map[string]suspect{},
-		log:  deps.Log.With("component", "vpp-kinds"),
-		nat:  natState{places: map[string][]natBackend{}, inAndOut: map[string]bool{}},
-		cnat: cnatState{ids: map[string]uint32{}, unsure: map[string]bool{}},
-		pnat: pnatState{ifs: map[string]*pnatRules{}},
-		acl:  newACLState(),
+		log: deps.Log.With("component", "vpp-kinds"),
+		nat: natState{places: map[string][]natBackend{}, inAndOut: map[string]bool{}},
+		acl: newACLState(),
 	}
 }
 
-// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; but for those of pnat
-// and of our own plugin (ContivMessages), which VPP need not have.
+// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; but for those of our own
+// plugin (ContivMessages), which VPP need not have.
 func Messages() []api.Message {
 	return []api.Message{
 		&acl.ACLAddReplace{}, &acl.ACLDel{}, &acl.ACLDump{}, &acl.ACLInterfaceListDump{}, &acl.ACLInterfaceSetACLList{},
 		&acl.ACLPluginGetConnTableMaxEntries{},
 		&af_packet.AfPacketCreateV3{}, &af_packet.AfPacketDelete{}, &af_packet.AfPacketDump{},
 		&arp.ProxyArpAddDel{}, &arp.ProxyArpDump{}, &arp.ProxyArpIntfcDump{}, &arp.ProxyArpIntfcEnableDisable{},
-		&cnat.CnatGetSnatAddresses{}, &cnat.CnatSetSnatAddresses{}, &cnat.CnatSetSnatPolicy{}, &cnat.CnatSnatPolicyAddDelIf{},
-		&cnat.CnatTranslationDel{}, &cnat.CnatTranslationDump{}, &cnat.CnatTranslationUpdate{},
 		&dhcp.DHCPClientConfig{}, &dhcp.DHCPClientDump{}, &dhcp.DHCPComplEvent{},
 		&feature.FeatureEnableDisable{}, &feature.FeatureIsEnabled{},
 		&fib.FibSourceDump{},

@@ -239,8 +239,6 @@ func vppState(t *testing.T, a *agent) string {
 		func(d *l2.BridgeDomainDetails) { add("bridge domain %q %d members", d.BdTag, len(d.SwIfDetails)) }, end)
 	conn.Dump(lane, &l2.L2XconnectDump{}, func(d *l2.L2XconnectDetails) { add("xconnect %v", *d) }, end)
 	natLines(lane, add, end)
-	cnatLines(lane, add, end)
-	pnatLines(lane, add, end)
 	aclLines(lane, add, end)
 	contivLines(lane, add, end)
 	for _, v6 := range []bool{false, true} {

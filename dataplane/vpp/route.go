@@ -196,7 +196,7 @@ func nextHop(s string) ip_types.AddressUnion {
 
 // dumpRoutes emits the routes of table 0 and of the tables that we use which came through the API, except paths over
 // interfaces which are not ours. VPP tells only the source that wins for a destination, so a route hidden by a connected subnet
-// is not seen. One to an address that cnat translates is, if it is desired: see routeDump.beneath.
+// is not seen.
 func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route)) {
 	fail := func(err error) { op.Done(fmt.Errorf("vpp: dump routes: %w", err)) }
 	k.snapshot(op, func(_ *ifSnapshot, err error) {
@@ -211,7 +211,7 @@ func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route
 				fail(err)
 				return
 			}
-			r.dump(op, func(err error) {
+			r.dump(func(err error) {
 				if err != nil {
 					fail(err)
 					return
@@ -220,11 +220,8 @@ func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route
 			})
 		})
 		conn.Dump(k.lane, &fib.FibSourceDump{}, func(d *fib.FibSourceDetails) {
-			switch d.Src.Name {
-			case "API":
+			if d.Src.Name == "API" {
 				r.source = d.Src.ID
-			case "cnat":
-				r.cnat = d.Src.ID
 			}
 		}, both)
 		conn.Dump(k.lane, &ip.IPTableDump{}, func(d *ip.IPTableDetails) {
@@ -279,13 +276,12 @@ func desiredRoutes(op *scheduler.DumpOp) map[string]string {
 type routeDump struct {
 	k      *kinds
 	source uint8 // the API's
-	cnat   uint8 // 0: VPP has no plugin cnat
 	tables []ip.IPTable
 	keys   map[string]string
 	emit   func(string, *vpp_l3.Route)
 }
 
-func (r *routeDump) dump(op *scheduler.DumpOp, done func(error)) {
+func (r *routeDump) dump(done func(error)) {
 	switch {
 	case r.source == 0:
 		done(fmt.Errorf("VPP has no route source called API"))
@@ -294,26 +290,15 @@ func (r *routeDump) dump(op *scheduler.DumpOp, done func(error)) {
 		done(nil)
 		return
 	}
-	hidden := map[string]*vpp_l3.Route{}
-	part := join(2*len(r.tables), func(err error) {
-		if err == nil {
-			r.beneath(op, hidden)
-		}
-		done(err)
-	})
+	part := join(len(r.tables), done)
 	for _, t := range r.tables {
-		r.of(t, r.source, r.emit, part)
-		if t.TableID == 0 && r.cnat != 0 {
-			r.of(t, r.cnat, func(key string, v *vpp_l3.Route) { hidden[key] = v }, part)
-		} else {
-			part(nil)
-		}
+		r.of(t, part)
 	}
 }
 
-// of shows the routes of a table that a source has.
-func (r *routeDump) of(t ip.IPTable, source uint8, show func(string, *vpp_l3.Route), done func(error)) {
-	conn.Dump(r.k.lane, &ip.IPRouteV2Dump{Src: source, Table: t}, func(d *ip.IPRouteV2Details) {
+// of emits the routes of a table.
+func (r *routeDump) of(t ip.IPTable, done func(error)) {
+	conn.Dump(r.k.lane, &ip.IPRouteV2Dump{Src: r.source, Table: t}, func(d *ip.IPRouteV2Details) {
 		dst := fromPrefix(d.Route.Prefix)
 		for i := range d.Route.Paths {
 			if v := r.route(t.TableID, dst, &d.Route.Paths[i]); v != nil {
@@ -321,24 +306,10 @@ func (r *routeDump) of(t ip.IPTable, source uint8, show func(string, *vpp_l3.Rou
 				if other, ok := r.keys[key]; ok {
 					key = other
 				}
-				show(key, v)
+				r.emit(key, v)
 			}
 		}
 	}, done)
-}
-
-// beneath emits the desired ones of the routes that cnat shows. An address that it translates is its own route, which has the
-// paths of ours, or else those of the route that covers the address: VPP does not tell which. If they are those that we want,
-// packets go where we want them to, so that nothing has to be written.
-func (r *routeDump) beneath(op *scheduler.DumpOp, hidden map[string]*vpp_l3.Route) {
-	if len(hidden) == 0 {
-		return
-	}
-	op.EachDesired(func(key string, _ any) {
-		if v := hidden[key]; v != nil {
-			r.emit(key, v)
-		}
-	})
 }
 
 // route makes a northbound route of a path; nil for one that we cannot have made.

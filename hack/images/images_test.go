@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,7 +55,7 @@ func TestAgentImage(t *testing.T) {
 func archive(t *testing.T) []byte {
 	t.Helper()
 	out := t.TempDir()
-	if err := run(out, stamp{"test", "c0ffee"}, []string{"agent"}); err != nil {
+	if err := run(out, runtime.GOARCH, stamp{"test", "c0ffee"}, []string{"agent"}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(out, "agent.tar"))

@@ -1,9 +1,9 @@
 // Command images builds the container images without a container engine: static binaries, packed by internal/imagepack into
 // docker-archives. `make images` runs it.
 //
-//	images [-out bin/images] [-version 0.1.0] [-commit 4f3a2b1c0d9e] [agent|vpp]...
+//	images [-out bin/images] [-version 0.1.0] [-commit 4f3a2b1c0d9e] [-arch arm64] [agent|vpp]...
 //
-// The agent's image has this machine's nft and iptables; VPP's image the VPP of this machine, if there is one
+// The agent's image has this machine's nft and iptables, or for another architecture Debian's; VPP's image the VPP of this machine, if there is one
 // (docker/vpp.Dockerfile builds it from FD.io's packages).
 package main
 
@@ -30,8 +30,9 @@ func main() {
 	out := flag.String("out", "bin/images", "directory for the archives")
 	version := flag.String("version", "", "tag, and version of the programs (default: appVersion of the chart)")
 	commit := flag.String("commit", "", "commit that the programs report")
+	arch := flag.String("arch", runtime.GOARCH, "architecture: amd64 or arm64; VPP's image only that of this machine")
 	flag.Parse()
-	if err := run(*out, stamp{*version, *commit}, flag.Args()); err != nil {
+	if err := run(*out, *arch, stamp{*version, *commit}, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
 	}
@@ -46,7 +47,7 @@ func (s stamp) flags() string {
 	return fmt.Sprintf("-X %srelease=%s -X %scommit=%s -X 'main.stamp=%s (%s)'", pkg, s.version, pkg, s.commit, s.version, s.commit)
 }
 
-func run(out string, s stamp, names []string) (err error) {
+func run(out, arch string, s stamp, names []string) (err error) {
 	if s.version == "" {
 		if s.version, err = appVersion(); err != nil {
 			return err
@@ -67,8 +68,11 @@ func run(out string, s stamp, names []string) (err error) {
 		var image imagepack.Image
 		switch name {
 		case "agent":
-			image, err = agentImage(work, s)
+			image, err = agentImage(work, arch, filepath.Join(filepath.Dir(out), "cache"), s)
 		case "vpp":
+			if arch != runtime.GOARCH {
+				return fmt.Errorf("VPP's image for %s: build it on a machine of that architecture", arch)
+			}
 			image, err = vppImage(work, s)
 			if errors.Is(err, exec.ErrNotFound) && len(names) > 1 {
 				fmt.Println("vpp: skipped, no VPP on this machine; docker/vpp.Dockerfile builds the image with a container engine")
@@ -80,7 +84,7 @@ func run(out string, s stamp, names []string) (err error) {
 		if err != nil {
 			return err
 		}
-		image.Tag, image.Arch, image.Path = "docker.io/contiv/"+name+":"+s.version, runtime.GOARCH, searchPath
+		image.Tag, image.Arch, image.Path = "docker.io/contiv/"+name+":"+s.version, arch, searchPath
 		image.Files = append(image.Files, skeleton()...)
 		if err := write(image, filepath.Join(out, name+".tar")); err != nil {
 			return err
@@ -126,10 +130,10 @@ func write(image imagepack.Image, path string) error {
 }
 
 // build compiles packages into dir, the same way everywhere.
-func build(dir string, s stamp, packages ...string) error {
+func build(dir, arch string, s stamp, packages ...string) error {
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= " + s.flags(), "-o", dir + "/"}, packages...)
 	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -156,18 +160,18 @@ func agentPrograms() []string {
 		plugins + "meta/portmap", plugins + "main/loopback"}
 }
 
-// agentImage holds the static binaries, and the programs of this machine that the agent runs.
-func agentImage(work string, s stamp) (imagepack.Image, error) {
+// agentImage holds the static binaries, and the programs that the agent runs.
+func agentImage(work, arch, cache string, s stamp) (imagepack.Image, error) {
 	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-agent"}}
 	dir := filepath.Join(work, "agent")
-	if err := build(dir, s, agentPrograms()...); err != nil {
+	if err := build(dir, arch, s, agentPrograms()...); err != nil {
 		return image, err
 	}
 	files, err := binaries(dir)
 	if err != nil {
 		return image, err
 	}
-	tools, err := firewallTools()
+	tools, err := toolsOf(arch, cache)
 	image.Files = append(files, tools...)
 	return image, err
 }
@@ -180,7 +184,7 @@ func vppImage(work string, s stamp) (imagepack.Image, error) {
 		return image, err
 	}
 	dir := filepath.Join(work, "vpp")
-	if err := build(dir, s, "./cmd/contiv-vpp-supervisor"); err != nil {
+	if err := build(dir, runtime.GOARCH, s, "./cmd/contiv-vpp-supervisor"); err != nil {
 		return image, err
 	}
 	if image.Files, err = binaries(dir); err != nil {

@@ -17,11 +17,20 @@ const sbin = "/usr/sbin"
 
 // firewallTools are nft, for host ports on VPP and for traces, and iptables in both variants, for --linux-backend=iptables.
 func firewallTools() ([]imagepack.File, error) {
-	programs := []string{filepath.Join(sbin, "nft")}
-	var links []imagepack.File
+	programs, links, err := toolPaths("")
+	if err != nil {
+		return nil, err
+	}
+	files, err := withLibraries(programs...)
+	return append(files, links...), err
+}
+
+// toolPaths are the programs and their extensions below a root, and the links by whose names they are called.
+func toolPaths(root string) (programs []string, links []imagepack.File, err error) {
+	programs = []string{filepath.Join(root, sbin, "nft")}
 	for _, variant := range []string{"nft", "legacy"} {
 		multi := "xtables-" + variant + "-multi"
-		programs = append(programs, filepath.Join(sbin, multi))
+		programs = append(programs, filepath.Join(root, sbin, multi))
 		for _, family := range []string{"iptables", "ip6tables"} {
 			for _, verb := range []string{"", "-save", "-restore"} {
 				links = append(links, link(family+"-"+variant+verb, multi))
@@ -33,15 +42,11 @@ func firewallTools() ([]imagepack.File, error) {
 	}
 	for _, p := range programs {
 		if !exists(p) {
-			return nil, fmt.Errorf("%s is not on this machine: apt-get install nftables iptables (hack/deps.sh)", p)
+			return nil, nil, fmt.Errorf("%s is not on this machine: apt-get install nftables iptables (hack/deps.sh)", p)
 		}
 	}
-	matches, err := filepath.Glob("/usr/lib/*/xtables/*.so")
-	if err != nil {
-		return nil, err
-	}
-	files, err := withLibraries(append(programs, matches...)...)
-	return append(files, links...), err
+	matches, err := filepath.Glob(root + "/usr/lib/*/xtables/*.so")
+	return append(programs, matches...), links, err
 }
 
 func link(name, target string) imagepack.File {

@@ -114,3 +114,29 @@ func unpackLayer(t *testing.T, r *tar.Reader, root string) {
 		}
 	}
 }
+
+// TestClosure: the libraries that files of another architecture need are found without running the loader, the same that it finds for
+// this machine's.
+func TestClosure(t *testing.T) {
+	nft := filepath.Join(sbin, "nft")
+	if !exists(nft) {
+		t.Skip("nft is not on this machine; hack/deps.sh installs it")
+	}
+	libs, err := libraries(nft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := closure("/", []string{nft})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range files {
+		got = append(got, filepath.Base(f.Path))
+	}
+	for _, lib := range libs {
+		if !slices.Contains(got, filepath.Base(lib)) {
+			t.Errorf("%s is missing in %q", lib, got)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestImageOfVPPElsewhere(t *testing.T) {
 	t.Setenv("VPP_PREFIX", prefix)
 	t.Setenv("PATH", withoutVPP())
 	out := t.TempDir()
-	if err := run(out, stamp{"test", "c0ffee"}, []string{"vpp"}); err != nil {
+	if err := run(out, runtime.GOARCH, stamp{"test", "c0ffee"}, []string{"vpp"}); err != nil {
 		t.Fatal(err)
 	}
 	root, env := unpackImage(t, filepath.Join(out, "vpp.tar"))
@@ -69,7 +70,7 @@ func TestImageOfVPPElsewhere(t *testing.T) {
 		}
 	}
 	t.Setenv("VPP_PREFIX", t.TempDir())
-	if err := run(t.TempDir(), stamp{version: "test"}, []string{"vpp"}); err == nil || !strings.Contains(err.Error(), "VPP_PREFIX: there is no ") {
+	if err := run(t.TempDir(), runtime.GOARCH, stamp{version: "test"}, []string{"vpp"}); err == nil || !strings.Contains(err.Error(), "VPP_PREFIX: there is no ") {
 		t.Errorf("a prefix without VPP: %v", err)
 	}
 }

@@ -219,8 +219,8 @@ func (r *Request) validateAttachment() *Error {
 	if r.Netns == "" && r.Command != Del {
 		return Errorf(CodeInvalidEnvironment, "%s: CNI_NETNS is missing", r)
 	}
-	if r.Netns != "" && (!filepath.IsAbs(r.Netns) || len(r.Netns) > maxNetns || strings.ContainsRune(r.Netns, 0)) {
-		return Errorf(CodeInvalidEnvironment, "%s: CNI_NETNS %q is not an absolute path", r, r.Netns)
+	if r.Netns != "" && !IsGUID(r.Netns) && (!filepath.IsAbs(r.Netns) || len(r.Netns) > maxNetns || strings.ContainsRune(r.Netns, 0)) {
+		return Errorf(CodeInvalidEnvironment, "%s: CNI_NETNS %q is not an absolute path, nor on Windows the GUID of a namespace", r, r.Netns)
 	}
 	if (r.Pod.Name == "") != (r.Pod.Namespace == "") {
 		return Errorf(CodeInvalidEnvironment, "%s: CNI_ARGS has only one of K8S_POD_NAME and K8S_POD_NAMESPACE", r)

@@ -46,8 +46,6 @@ func readCommands() []string {
 		"show nat44 interface address", "show nat44 static mappings", "show nat44 hash tables", "show nat timeouts",
 		"show nat workers", "show nat mss-clamping", "show nat64 bib all", "show nat64 session table all", "show nat66 static " +
 			"mappings",
-		"show pnat translations", "show pnat interfaces",
-		"show cnat translation", "show cnat session | verbose", "show cnat client", "show cnat snat-policy", "show cnat timestamp",
 		"show acl-plugin acl", "show acl-plugin interface", "show acl-plugin sessions", "show acl-plugin tables",
 		"show dhcp client", "show dhcp6 clients", "show sr localsids", "show sr policies", "show sr steering-policies",
 		"show abf policy", "show abf attach <if>", "show classify tables | " +

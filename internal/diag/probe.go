@@ -9,12 +9,12 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
-	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/internal/nsdo"
 )
@@ -292,7 +292,7 @@ func plain(err error) error {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return errNoAnswer
 	}
-	var errno unix.Errno
+	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno
 	}

@@ -70,6 +70,7 @@ func New(deps Deps) *Service {
 	deps.HTTP.RegisterHTTPHandler(TraceStopPath, s.serveTraceStop, http.MethodPost)
 	deps.HTTP.RegisterHTTPHandler(CheckPath, s.serveCheck, http.MethodPost)
 	deps.HTTP.RegisterHTTPHandler(KernelPath, s.serveKernel)
+	deps.HTTP.RegisterHTTPHandler(DropsPath, s.serveDrops)
 	deps.HTTP.RegisterHTTPHandler(ConfigPath, s.serveConfig)
 	deps.HTTP.RegisterHTTPHandler(RulesetPath, s.serveRuleset)
 	return s

@@ -59,6 +59,8 @@ type Access struct {
 	TLS       bool   `json:"tls"`
 	CAFile    string `json:"caFile,omitempty"`
 	TokenFile string `json:"tokenFile,omitempty"`
+	// ReadTokenFile has the token that allows GET only.
+	ReadTokenFile string `json:"readTokenFile,omitempty"`
 }
 
 // CLIRequest is the body of POST CLIPath.

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Default limits of requests to the API server. The agent has seven watches and little else.
+// Default limits of requests to the API server. The agent has eight watches and little else.
 const (
 	defaultQPS   = 20
 	defaultBurst = 40
@@ -38,7 +39,10 @@ type Config struct {
 	UserAgent string
 }
 
-// Client reads the API server. It knows the three API groups that the agent uses and no other, so that the types of all of
+// definitions is where the server keeps CustomResourceDefinitions.
+var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
+
+// Client reads the API server. It knows the API groups that the agent uses and no other, so that the types of all of
 // Kubernetes are not part of the agent.
 type Client struct {
 	groups map[schema.GroupVersion]rest.Interface
@@ -87,7 +91,7 @@ func newClient(rc *rest.Config, httpClient *http.Client) (*Client, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, npapi.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("Kubernetes API client: %w", err)
@@ -97,6 +101,7 @@ func newClient(rc *rest.Config, httpClient *http.Client) (*Client, error) {
 	c := &Client{groups: map[schema.GroupVersion]rest.Interface{}, host: rc.Host}
 	for _, gv := range []schema.GroupVersion{
 		corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion,
+		schema.GroupVersion(npapi.GroupVersion), definitions,
 	} {
 		group := rest.CopyConfig(rc)
 		group.GroupVersion, group.APIPath = &gv, "/apis"

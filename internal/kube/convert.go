@@ -10,9 +10,6 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// topologyLabels are the labels of nodes that are kept.
-const topologyLabels = "topology.kubernetes.io/"
-
 // autoscalerTaint marks a node that the cluster autoscaler is going to remove.
 const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
 
@@ -50,7 +47,7 @@ func protocol(p corev1.Protocol) (out model.Protocol, known bool) {
 
 func convertNode(n *corev1.Node) *model.Node {
 	out := &model.Node{
-		Name: n.Name, PodCidrs: prefixTexts(n.Spec.PodCIDRs), Labels: labels(n.Labels, topologyLabels),
+		Name: n.Name, PodCidrs: prefixTexts(n.Spec.PodCIDRs), Labels: labels(n.Labels, ""),
 		Leaving: n.DeletionTimestamp != nil,
 	}
 	var addrs []string

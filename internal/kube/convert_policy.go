@@ -27,14 +27,21 @@ func ConvertPolicy(p *networkingv1.NetworkPolicy) *model.Policy {
 		}
 	}
 	c.subject(&p.Spec.PodSelector)
+	c.out.Problems = c.problems
 	return c.out
 }
 
 // policyConverter converts one policy.
-type policyConverter struct{ out *model.Policy }
+type policyConverter struct {
+	complaints
+	out *model.Policy
+}
 
-func (c *policyConverter) problem(format string, args ...any) {
-	c.out.Problems = append(c.out.Problems, fmt.Sprintf(format, args...))
+// complaints are what was not understood of a policy.
+type complaints struct{ problems []string }
+
+func (c *complaints) problem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
 // directions fills in which directions the policy isolates. The API server sets the default; what is here is the same.
@@ -52,7 +59,7 @@ func (c *policyConverter) directions(p *networkingv1.NetworkPolicy) {
 	if len(p.Spec.PolicyTypes) == 0 {
 		c.out.Ingress, c.out.Egress = true, len(p.Spec.Egress) > 0
 	}
-	if len(c.out.Problems) > 0 {
+	if len(c.problems) > 0 {
 		c.out.Ingress, c.out.Egress = true, true
 	}
 }
@@ -60,18 +67,26 @@ func (c *policyConverter) directions(p *networkingv1.NetworkPolicy) {
 // subject converts the selector of the pods that the policy is for. An expression that is not understood is left out, so that the policy
 // isolates more pods; then it must not allow anything to those.
 func (c *policyConverter) subject(s *metav1.LabelSelector) {
-	known := s.DeepCopy()
+	known, understood := c.known("spec.podSelector", s, "the policy isolates all pods that the rest of the selector selects, and allows nothing")
+	if !understood {
+		c.out.IngressRules, c.out.EgressRules = nil, nil
+	}
+	c.out.Pods = c.selector("spec.podSelector", known)
+}
+
+// known is a selector without the expressions that are not understood; effect says what follows from these.
+func (c *complaints) known(where string, s *metav1.LabelSelector, effect string) (known *metav1.LabelSelector, understood bool) {
+	known, understood = s.DeepCopy(), true
 	known.MatchExpressions = nil
 	for i, e := range s.MatchExpressions {
 		if _, ok := operator(e.Operator); ok {
 			known.MatchExpressions = append(known.MatchExpressions, e)
 			continue
 		}
-		c.problem("spec.podSelector.matchExpressions[%d]: operator %q is not In, NotIn, Exists or DoesNotExist; the policy isolates all pods "+
-			"that the rest of the selector selects, and allows nothing", i, e.Operator)
-		c.out.IngressRules, c.out.EgressRules = nil, nil
+		c.problem("%s.matchExpressions[%d]: operator %q is not In, NotIn, Exists or DoesNotExist; %s", where, i, e.Operator, effect)
+		understood = false
 	}
-	c.out.Pods = c.selector("spec.podSelector", known)
+	return known, understood
 }
 
 func (c *policyConverter) rule(where string, index int, ports []networkingv1.NetworkPolicyPort, side string,
@@ -161,7 +176,7 @@ func (c *policyConverter) peer(where string, p *networkingv1.NetworkPolicyPeer) 
 	return &model.PolicyPeer{IpBlock: out}
 }
 
-func (c *policyConverter) selector(where string, s *metav1.LabelSelector) *model.LabelSelector {
+func (c *complaints) selector(where string, s *metav1.LabelSelector) *model.LabelSelector {
 	if s == nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestConvertNode(t *testing.T) {
 		}},
 	}
 	want(t, convertNode(n), `{"name":"n1","addresses":["10.0.0.2","fd00::2","203.0.113.1"],"podCidrs":["10.1.1.0/24"],
-		"labels":{"topology.kubernetes.io/zone":"z"},"leaving":true}`)
+		"labels":{"other":"x","topology.kubernetes.io/zone":"z"},"leaving":true}`)
 }
 
 func TestConvertPolicy(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"contiv.dev/vswitch/internal/kube/model"
 )
@@ -21,6 +22,8 @@ type kind struct {
 	labelSelector, fieldSelector string
 	// optional: servers may be too old to know the resource.
 	optional bool
+	// definition is the name of the CustomResourceDefinition of an optional resource; empty: it has none.
+	definition string
 	// object is an empty object of the resource.
 	object runtime.Object
 	// convert gives nil for an object that is of no interest.
@@ -40,6 +43,9 @@ func kinds(annotations []string, in *interner) []*kind {
 			convert:       convertWith(func(o *corev1.Pod) *model.Pod { return convertPod(o, annotations) })},
 		{keyword: model.PolicyKeyword, resource: "networkpolicies", group: networkingv1.SchemeGroupVersion,
 			object: &networkingv1.NetworkPolicy{}, convert: convertWith(ConvertPolicy)},
+		{keyword: model.ClusterPolicyKeyword, resource: "clusternetworkpolicies", group: schema.GroupVersion(npapi.GroupVersion), optional: true,
+			definition: "clusternetworkpolicies." + npapi.GroupName, object: &npapi.ClusterNetworkPolicy{},
+			convert: convertWith(ConvertClusterPolicy)},
 		{keyword: model.ServiceKeyword, resource: "services", group: corev1.SchemeGroupVersion, object: &corev1.Service{},
 			labelSelector: notForeign, convert: convertWith(convertService)},
 		{keyword: model.EndpointSliceKeyword, resource: "endpointslices", group: discoveryv1.SchemeGroupVersion,

@@ -18,6 +18,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/kube/model"
@@ -236,7 +237,7 @@ func TestSnapshotThenChanges(t *testing.T) {
 			if got := r.loop.take(); !slices.Equal(got, []string{"resync local=false"}) {
 				t.Fatalf("events %q", got)
 			}
-			if n := r.loop.resyncs[0].KubeState; len(n) != 7 || len(n["endpointslice"]) != 1 ||
+			if n := r.loop.resyncs[0].KubeState; len(n) != 8 || len(n["endpointslice"]) != 1 ||
 				len(n["policy"]) != 1 || len(n["node"]) != 1 {
 				t.Errorf("snapshot %v", n)
 			}
@@ -548,6 +549,52 @@ func TestOldServer(t *testing.T) {
 	}
 	if err := r.Connected(); err == nil || !strings.Contains(err.Error(), "pods") {
 		t.Errorf("connected: %v", err)
+	}
+}
+
+// TestCustomResource: ClusterNetworkPolicies are watched as soon as the server has them, and are gone when it has them no more.
+func TestCustomResource(t *testing.T) {
+	const resource = "clusternetworkpolicies"
+	f := newFakeAPI(t)
+	f.SetAbsent(resource, true)
+	policy := &npapi.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: npapi.ClusterNetworkPolicySpec{Tier: npapi.BaselineTier,
+		Subject: npapi.ClusterNetworkPolicySubject{Namespaces: &metav1.LabelSelector{}}}}
+	f.put(pod("a", "10.1.0.1"))
+	f.put(policy)
+	r := run(t, f, nil)
+	r.loop.awaitKey(podKey("a"))
+	if err := r.Connected(); err != nil {
+		t.Error(err)
+	}
+	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: resource + "." + npapi.GroupName}}
+	f.put(definition) // the definition first, as a real server has it
+	time.Sleep(100 * time.Millisecond)
+	f.SetAbsent(resource, false)
+	key := model.Key(model.ClusterPolicyKeyword, "", "p")
+	r.loop.awaitKey(key)
+	policy.Spec.Priority = 7
+	f.put(policy)
+	has := func(what string, is func(p *model.ClusterPolicy) bool) {
+		t.Helper()
+		r.loop.await(what, func(_ []string, state map[string]proto.Message) bool {
+			p, _ := state[key].(*model.ClusterPolicy)
+			return is(p)
+		})
+	}
+	has("the change", func(p *model.ClusterPolicy) bool {
+		return p.GetPriority() == 7 && p.GetTier() == model.ClusterPolicy_BASELINE
+	})
+	f.SetAbsent(resource, true)
+	if err := f.Delete(definition); err != nil {
+		t.Fatal(err)
+	}
+	f.BreakWatches()
+	has("the end", func(p *model.ClusterPolicy) bool { return p == nil })
+	f.SetAbsent(resource, false)
+	f.put(definition)
+	has("the return", func(p *model.ClusterPolicy) bool { return p != nil })
+	if err := r.Connected(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -19,15 +19,13 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 )
 
-// absentRetry is how long a resource that the server does not have is taken for absent.
-const absentRetry = 10 * time.Minute
-
 // errAbsent ends a reflector whose resource the server does not have.
 var errAbsent = errors.New("the API server does not have the resource")
 
 // watch keeps one kind of the mirror up to date until ctx ends.
 func (s *Source) watch(ctx context.Context, k *kind) error {
 	logger := logr.FromSlogHandler(quiet{s.Log.Handler()})
+	missing := absence{client: s.Client, kind: k}
 	for {
 		round, cancel := context.WithCancelCause(klog.NewContext(ctx, logger))
 		lw := s.listWatch(k, func() { cancel(errAbsent) })
@@ -42,7 +40,7 @@ func (s *Source) watch(ctx context.Context, k *kind) error {
 		}
 		s.status.worked(k.resource)
 		s.mirror.replace(k.keyword, nil)
-		if err := pause(ctx, jitter(absentRetry)); err != nil {
+		if err := missing.wait(ctx); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -134,7 +135,7 @@ func (c *Client) WriteObjectEvent(ctx context.Context, e ObjectEvent) error {
 	sum := sha256.Sum256([]byte(strings.Join([]string{e.Kind, e.UID, e.Reason, e.Message}, "\x00")))
 	ev := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: e.Namespace, Name: fmt.Sprintf("%s.%x", strings.TrimRight(e.Name[:min(len(e.Name), 200)], "-."), sum[:6]),
+			Namespace: cmp.Or(e.Namespace, metav1.NamespaceDefault), Name: fmt.Sprintf("%s.%x", strings.TrimRight(e.Name[:min(len(e.Name), 200)], "-."), sum[:6]),
 		},
 		InvolvedObject: corev1.ObjectReference{
 			Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: types.UID(e.UID), APIVersion: e.APIVersion,

@@ -30,6 +30,7 @@ func FuzzMessage(f *testing.F) {
 		model.EndpointSliceKeyword: slice,
 		model.NodeKeyword:          &model.Node{Name: "n1", Addresses: []string{"192.0.2.1"}},
 		model.PolicyKeyword:        &model.Policy{Name: "p", Namespace: "ns", Ingress: true},
+		model.ClusterPolicyKeyword: &model.ClusterPolicy{Name: "p", IngressRules: []*model.PolicyRule{{Action: model.PolicyRule_DENY}}},
 	} {
 		data, err := kube.Encode(m)
 		if err != nil {

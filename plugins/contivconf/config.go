@@ -130,6 +130,7 @@ func (c *Config) file() File {
 			MainVRFID:             &routing.MainVRFID,
 			PodVRFID:              &routing.PodVRFID,
 			NodeToNodeTransport:   new(string(routing.NodeToNodeTransport)),
+			VxlanVNI:              &routing.VxlanVNI,
 			RouteServiceCIDRToVPP: &routing.RouteServiceCIDRToVPP,
 		},
 		NeighborScanOptions: NeighborScanOptions{

@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	}); got != want {
 		t.Errorf("Interface = %+v, want %+v", got, want)
 	}
-	if got, want := c.Routing(), (RoutingConfig{PodVRFID: 1, NodeToNodeTransport: TransportVXLAN}); got != want {
+	if got, want := c.Routing(), (RoutingConfig{PodVRFID: 1, VxlanVNI: 10, NodeToNodeTransport: TransportVXLAN}); got != want {
 		t.Errorf("Routing = %+v, want %+v", got, want)
 	}
 	if got, want := c.NeighborScan(), (NeighborScanConfig{true, 1, 4}); got != want {

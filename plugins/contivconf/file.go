@@ -48,6 +48,7 @@ type RoutingOptions struct {
 	MainVRFID                         *uint32 `json:"mainVRFID,omitempty" default:"0" doc:"VRF of the main interface in VPP."`
 	PodVRFID                          *uint32 `json:"podVRFID,omitempty" default:"1" doc:"VRF of pods in VPP."`
 	NodeToNodeTransport               *string `json:"nodeToNodeTransport,omitempty" default:"vxlan" doc:"How packets travel between nodes: vxlan, or nooverlay where nodes are neighbours on one Ethernet."`
+	VxlanVNI                          *uint32 `json:"vxlanVNI,omitempty" default:"10" doc:"VXLAN network identifier of the overlay, the same on all nodes. A cluster with Windows nodes needs one from 4096 to 65535. To change it disconnects the nodes until all have it."`
 	RouteServiceCIDRToVPP             *bool   `json:"routeServiceCIDRToVPP,omitempty" default:"false" doc:"The host sends traffic for services to VPP instead of leaving it to kube-proxy."`
 	UseSRv6ForServices                *bool   `json:"useSRv6ForServices,omitempty" doc:"Not supported (SRv6). The agent rejects it."`
 	UseSRv6ForServiceFunctionChaining *bool   `json:"useSRv6ForServiceFunctionChaining,omitempty" doc:"Not supported (SRv6). The agent rejects it."`

@@ -92,15 +92,25 @@ func checkRing(bad *faults, field string, size uint16) {
 	}
 }
 
+// RFC 7348, section 5: 24 bits.
+const (
+	defaultVxlanVNI = 10
+	maxVxlanVNI     = 1<<24 - 1
+)
+
 func routingConfig(o RoutingOptions, bad *faults) RoutingConfig {
 	c := RoutingConfig{
 		MainVRFID:             or(o.MainVRFID, 0),
 		PodVRFID:              or(o.PodVRFID, 1),
 		NodeToNodeTransport:   Transport(orNonZero(o.NodeToNodeTransport, string(TransportVXLAN))),
+		VxlanVNI:              orNonZero(o.VxlanVNI, defaultVxlanVNI),
 		RouteServiceCIDRToVPP: or(o.RouteServiceCIDRToVPP, false),
 	}
 	if c.MainVRFID == c.PodVRFID {
 		bad.add("podVRFID", "is %d, the same as mainVRFID; give the two VRFs different IDs", c.PodVRFID)
+	}
+	if c.VxlanVNI > maxVxlanVNI {
+		bad.add("vxlanVNI", "%d has more than 24 bits; use 1 to %d", c.VxlanVNI, maxVxlanVNI)
 	}
 	// VPP uses the highest number for "no table".
 	if c.MainVRFID == math.MaxUint32 {

@@ -57,6 +57,8 @@ type RoutingConfig struct {
 	MainVRFID           uint32    `json:"mainVRFID"`
 	PodVRFID            uint32    `json:"podVRFID"`
 	NodeToNodeTransport Transport `json:"nodeToNodeTransport"`
+	// VxlanVNI is the overlay's number, the same on all nodes. Windows takes 4096 to 65535.
+	VxlanVNI uint32 `json:"vxlanVNI"`
 	// RouteServiceCIDRToVPP makes Linux send traffic for services to VPP instead of leaving it to kube-proxy.
 	RouteServiceCIDRToVPP bool `json:"routeServiceCIDRToVPP"`
 

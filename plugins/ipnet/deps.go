@@ -16,7 +16,8 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// Deps groups the dependencies of the plugin.
+// Deps groups the dependencies of the plugin. DeviceManager, GoVPP and RemoteDB are part of the documented API and are not read: pods get no
+// device interfaces, VPP is programmed by values only, and ipnet stores nothing.
 type Deps struct {
 	infra.PluginDeps
 	Dataplane     Dataplane
@@ -26,24 +27,24 @@ type Deps struct {
 	IPAM          ipam.API
 	NodeSync      nodesync.API
 	PodManager    podmanager.API
-	DeviceManager DeviceManager // nil: pods get no device interfaces
+	DeviceManager DeviceManager // not read
 	VPPIfPlugin   VPPInterfaces // nil: no DHCP leases
 	Uplinks       Uplinks       // nil: contiv.conf selects no NIC
 	VPPPlugin     VPPPlugin     // nil: VPP does without our plugin
 	VPPNICs       VPPNICs       // nil: the main interface is the one that is configured, or none
 	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
-	GoVPP         GoVPP         // nil where there is no VPP
+	GoVPP         GoVPP         // not read
 	MgmtIPs       MgmtPublisher // nil: the host's addresses are not told to other nodes
 	HTTPHandlers  rest.HTTPHandlers
 	// ServesServices: VPP serves Kubernetes services, so the host sends what is for them, and for VPP's own address, to VPP.
 	ServesServices bool
 	// PluginNAT: where VPP has our plugin, that translates what pods send to the outside, and NAT44 is on no interface.
 	PluginNAT bool
+	// HostForwards: what the host forwards to VPP gets sources that are not the node's.
+	HostForwards bool
 	// Policy: each pod's link in VPP waits for the EndpointPolicy of its interface.
-	Policy bool
-	// NoNAT44: VPP does not translate what pods send to the outside.
-	NoNAT44  bool
-	RemoteDB keyval.KvProtoPlugin // nil: nothing of ipnet's is stored
+	Policy   bool
+	RemoteDB keyval.KvProtoPlugin // not read
 }
 
 // GoVPP is the interface of the VPP connection, declared here so that packages which import ipnet for its constants do not

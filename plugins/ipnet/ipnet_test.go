@@ -22,10 +22,12 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
+	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipam"
 	"contiv.dev/vswitch/plugins/nodesync"
@@ -291,6 +293,47 @@ func check(t *testing.T, what string, got vppfake.Result, out string, hw net.Har
 	d, ok := got.Delivered()
 	if !ok || !strings.HasSuffix(d.Tag, out) || d.Packet.EthDst != mac(t, hw) {
 		t.Errorf("%s: %+v, want it delivered on %s to %s:\n%s", what, got.Out, out, hw, strings.Join(got.Walk, "\n"))
+	}
+}
+
+// TestPodByInterface: a pod is found by each of the names that GetPodIfNames gives, and by none when it is gone.
+func TestPodByInterface(t *testing.T) {
+	for _, config := range []string{dualTAP, strings.Replace(dualTAP, "UseTAPInterfaces: true", "UseTAPInterfaces: false", 1)} {
+		w := newNode(t, config)
+		ev := w.add("a")
+		vpp, linux, loop, ok := w.n.GetPodIfNames("default", "a")
+		if !ok {
+			t.Fatal("the pod has no interfaces")
+		}
+		w.resync()
+		for _, name := range []string{vpp, linux, loop} {
+			if ns, pod, ok := w.n.GetPodByIf(name); !ok || ns != "default" || pod != "a" {
+				t.Errorf("%s is of %s/%s, %t", name, ns, pod, ok)
+			}
+		}
+		w.n.Update(podmanager.NewDeletePod(ev.Attachment), w.want)
+		for _, name := range []string{vpp, linux, loop} {
+			if _, _, ok := w.n.GetPodByIf(name); ok {
+				t.Errorf("%s still leads to the deleted pod", name)
+			}
+		}
+	}
+}
+
+// TestHandlesEvent: the documented list of events.
+func TestHandlesEvent(t *testing.T) {
+	w := newNode(t, dualTAP)
+	a := &podmanager.Attachment{}
+	for want, events := range map[bool][]api.Event{
+		true: {api.NewDBResync(), &NodeIPv4Change{}, podmanager.NewAddPod(a), podmanager.NewDeletePod(a), &nodesync.NodeUpdate{NodeName: "other"},
+			&api.KubeStateChange{Resource: model.PodKeyword}, &controller.Shutdown{}},
+		false: {&nodesync.NodeUpdate{NodeName: "n1"}, &api.KubeStateChange{Resource: model.NamespaceKeyword}},
+	} {
+		for _, ev := range events {
+			if w.n.HandlesEvent(ev) != want {
+				t.Errorf("%T %s: handled %t", ev, ev.GetName(), !want)
+			}
+		}
 	}
 }
 

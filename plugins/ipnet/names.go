@@ -3,6 +3,7 @@ package ipnet
 import (
 	"hash/fnv"
 	"net"
+	"slices"
 
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/podmanager"
@@ -104,12 +105,9 @@ type podIfNames struct {
 	loop      string // the pod's own loopback
 }
 
-// ifName is the name by which the interface's pod is looked up: the one in VPP, or the host's end without VPP.
-func (n podIfNames) ifName() string {
-	if n.vpp != "" {
-		return n.vpp
-	}
-	return n.linuxPeer
+// all are the names by which the pod is looked up.
+func (n podIfNames) all() []string {
+	return slices.DeleteFunc([]string{n.vpp, n.linux, n.linuxPeer, n.loop}, func(name string) bool { return name == "" })
 }
 
 func podNames(id podmanager.AttachmentID, tap bool) podIfNames {

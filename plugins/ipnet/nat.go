@@ -24,8 +24,6 @@ type NATNode struct {
 	HostIf   string
 	// Host is the host's address there, the source of what it sends to services.
 	Host netip.Addr
-	// Shared are the logical names of interfaces that no pod is behind, or not one alone: those to the host and to other machines.
-	Shared []string
 	// Services are the networks of cluster IPs.
 	Services []netip.Prefix
 	// MainVRF and PodVRF are VPP's tables.
@@ -68,8 +66,6 @@ func (n *IPNet) NATNode() (NATNode, bool) {
 			out.Services = append(out.Services, p)
 		}
 	}
-	vppEnd, _ := s.hostLinkNames()
-	out.Shared = append(s.outsideIfs(), vppEnd)
 	if out.Exit = out.Uplink; s.piped() {
 		out.Exit = outsidePipe
 	}

@@ -57,19 +57,16 @@ func TestPastThePipe(t *testing.T) {
 func TestNoPipe(t *testing.T) {
 	const noOverlay = "nodeToNodeTransport: nooverlay\n"
 	for what, c := range map[string]struct {
-		config  string
-		noNAT44 bool
+		config string
 	}{
 		"overlay":            {config: dualTAP + uplink},
 		"natExternalTraffic": {config: dualTAP + noOverlay + uplink + "natExternalTraffic: false\n"},
 		"no NIC":             {config: dualTAP + noOverlay},
-		"cnat instead":       {config: dualTAP + noOverlay + uplink, noNAT44: true},
 		"IPv6 only": {
 			config: noOverlay + uplink + "ipamConfig:\n  podSubnetCIDR: fd10:1::/48\n  podSubnetOneNodePrefixLen: 64\n",
 		},
 	} {
 		w := newNodeWithID(t, c.config, 1)
-		w.n.NoNAT44 = c.noNAT44
 		w.resync()
 		w.node("n2", toyNode(2))
 		past, out := w.pastThePipe()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync"
@@ -99,7 +100,7 @@ func (n *IPNet) Init() error {
 		n.hostIPsDump = n.LinuxNsPlugin.HostIPs
 		n.LinuxNsPlugin.WatchHostIPs(func() { n.pushOnce(&n.hostIPsWait, hostIPsChange{}) })
 	}
-	if n.Dataplane == DataplaneVPP && !n.NoNAT44 && n.ContivConf.Node().NatExternalTraffic &&
+	if n.Dataplane == DataplaneVPP && n.ContivConf.Node().NatExternalTraffic &&
 		n.ContivConf.Routing().NodeToNodeTransport == contivconf.TransportNoOverlay {
 		n.Logger().Info("pods get the node's address towards the outside; machines outside of the cluster cannot connect to pods " +
 			"by the pods' own IPv4 addresses (set natExternalTraffic to false if they have to)")
@@ -139,16 +140,22 @@ func (n *IPNet) Close() error { return nil }
 // HandlesEvent selects:
 //   - any Resync event (extra action for NodeIPv4Change)
 //   - AddPod and DeletePod (CNI)
-//   - NodeUpdate of other nodes
+//   - POD k8s state changes
+//   - NodeUpdate for other nodes
+//   - Shutdown event
 func (n *IPNet) HandlesEvent(event api.Event) bool {
 	if event.Method().IsResync() {
 		return true
 	}
-	switch event.(type) {
-	case *podmanager.AddPod, *podmanager.DeletePod, *nodesync.NodeUpdate:
+	switch ev := event.(type) {
+	case *podmanager.AddPod, *podmanager.DeletePod:
 		return true
+	case *api.KubeStateChange:
+		return ev.Resource == model.PodKeyword
+	case *nodesync.NodeUpdate:
+		return ev.NodeName != n.ServiceLabel.GetAgentLabel()
 	}
-	return false
+	return event.GetName() == shutdownEvent
 }
 
 // Resync is called by Controller to handle event that requires full re-synchronization. For startup resync, resyncCount is
@@ -237,10 +244,12 @@ func sortedPods(pods map[podmanager.AttachmentID]*podLink) []*podLink {
 }
 
 func (n *IPNet) setPods(pods map[podmanager.AttachmentID]*podLink) {
-	byIf := make(map[string]podmanager.PodID, len(pods))
+	byIf := make(map[string]podmanager.PodID, 4*len(pods))
 	keys := make(map[podmanager.AttachmentID][]string, len(pods))
 	for id, p := range pods {
-		byIf[p.names.ifName()] = p.attachment.Pod
+		for _, name := range p.names.all() {
+			byIf[name] = p.attachment.Pod
+		}
 		keys[id] = p.keys()
 	}
 	n.pods = pods
@@ -270,7 +279,14 @@ func (n *IPNet) publish(s *settings) {
 	}
 }
 
-// Update is called for AddPod and DeletePod (CNI), and for NodeUpdate.
+// shutdownEvent is the name of the controller's last event.
+const shutdownEvent = "Shutdown"
+
+// Update is called for:
+//   - AddPod and DeletePod (CNI)
+//   - POD k8s state changes, which change nothing: no field of a pod's object has to do with its interfaces
+//   - NodeUpdate for other nodes
+//   - Shutdown event, which changes nothing: pods stay connected while the agent is away
 func (n *IPNet) Update(event api.Event, txn api.UpdateOperations) (change string, err error) {
 	switch ev := event.(type) {
 	case *podmanager.AddPod:
@@ -328,7 +344,9 @@ func (n *IPNet) remember(p *podLink) {
 	n.pods[p.attachment.ID] = p
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.byIf[p.names.ifName()] = p.attachment.Pod
+	for _, name := range p.names.all() {
+		n.byIf[name] = p.attachment.Pod
+	}
 	n.keys[p.attachment.ID] = p.keys()
 }
 
@@ -336,7 +354,9 @@ func (n *IPNet) forget(p *podLink) {
 	delete(n.pods, p.attachment.ID)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.byIf, p.names.ifName())
+	for _, name := range p.names.all() {
+		delete(n.byIf, name)
+	}
 	delete(n.keys, p.attachment.ID)
 }
 

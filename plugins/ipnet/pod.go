@@ -32,11 +32,7 @@ func (s *settings) newPodLink(a *podmanager.Attachment, addrs []netip.Addr) (*po
 		p.mtu = s.mtu
 	}
 	var v values
-	s.podLoopback(&v, p)
 	s.wiring.pod(s, &v, p)
-	for _, addr := range addrs {
-		s.podSide(&v, p, addr)
-	}
 	p.values = v.list
 	return p, v.err
 }
@@ -68,6 +64,8 @@ func (vppWiring) names(s *settings, p *podLink) podIfNames {
 
 // pod implements wiring: the pod's interface is in the pod VRF, unnumbered, with a static neighbour and a route per address.
 func (vppWiring) pod(s *settings, v *values, p *podLink) {
+	s.podLoopback(v, p)
+	defer s.podSides(v, p)
 	if s.useTAP {
 		s.podTAP(v, p)
 	} else {
@@ -126,6 +124,13 @@ func (s *settings) podVETH(v *values, p *podLink) {
 		Name: p.names.linuxPeer, Type: linux_interfaces.Interface_VETH, HostIfName: p.names.hostDev, Enabled: true, Mtu: p.mtu,
 		Link: vethTo(p.names.linux),
 	}, afpacket)
+}
+
+// podSides puts what the pod itself needs.
+func (s *settings) podSides(v *values, p *podLink) {
+	for _, addr := range p.addrs {
+		s.podSide(v, p, addr)
+	}
 }
 
 // podSide puts what one family needs inside the pod: nothing is resolved at run time.

@@ -32,8 +32,8 @@ func (n *IPNet) PodInterface(id podmanager.AttachmentID) (name string, exists bo
 	return p.names.vpp, true
 }
 
-// GetPodByIf looks up podName and podNamespace that is associated with logical interface name. The method can be called
-// from outside of the main event loop.
+// GetPodByIf looks up podName and podNamespace that is associated with logical interface name: any of those that GetPodIfNames
+// gives. The method can be called from outside of the main event loop.
 func (n *IPNet) GetPodByIf(ifName string) (podNamespace string, podName string, exists bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -96,7 +96,7 @@ func (n IPNet) StateToString() string {
 		fmt.Fprintf(&b, "node %d %s\n", s.nodeID, s.nodeIPs)
 	}
 	for _, p := range sortedPods(n.pods) {
-		fmt.Fprintf(&b, "pod %s %s %s %v\n", p.attachment.Pod, p.attachment.ID, p.names.ifName(), p.addrs)
+		fmt.Fprintf(&b, "pod %s %s %s %v\n", p.attachment.Pod, p.attachment.ID, p.names.all()[0], p.addrs)
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.peers.byName)) {
 		fmt.Fprintf(&b, "peer %s %d %s\n", name, n.peers.byName[name].node.ID, n.peers.byName[name].node.IPs)

@@ -30,6 +30,7 @@ type settings struct {
 	translates      bool // VPP has NAT44
 	plugin          bool // VPP has our own plugin
 	policy          bool // pods wait for what network policy makes of them
+	hostForwards    bool // what the host forwards to VPP gets sources that are not the node's
 	pluginNAT       bool // which translates sources
 	workers         int  // of VPP; 0: its main thread moves packets
 	gso             bool // TAPs take packets larger than their MTU
@@ -63,13 +64,13 @@ func (n *IPNet) gather() (*settings, error) {
 		useTAP: ifc.UseTAPInterfaces, rxMode: ifc.InterfaceRxMode, mtu: ifc.MTUSize,
 		rxRing: uint32(ifc.TAPv2RxRingSize), txRing: uint32(ifc.TAPv2TxRingSize),
 		mainVRF: routing.MainVRFID, podVRF: routing.PodVRFID,
-		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices, translates: n.Dataplane == DataplaneVPP && !n.NoNAT44,
+		routeServices: routing.RouteServiceCIDRToVPP || n.ServesServices, servesServices: n.ServesServices, translates: n.Dataplane == DataplaneVPP,
 		nat: node.NatExternalTraffic, wiring: n.Dataplane.wiring(), scan: conf.NeighborScan(), mainIf: node.MainVPPInterface, otherIfs: node.OtherVPPInterfaces,
 		gateways: node.Gateways, cluster: n.IPAM.ClusterSubnets(),
 		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay, plugin: n.askPlugin(),
 	}
 	s.pluginNAT = s.plugin && n.PluginNAT
-	s.policy = n.Policy
+	s.policy, s.hostForwards = n.Policy, n.HostForwards
 	if n.Dataplane == DataplaneVPP && n.VPPPlugin != nil {
 		s.workers = n.VPPPlugin.Workers()
 	}
@@ -105,6 +106,7 @@ func (n *IPNet) gather() (*settings, error) {
 	if err := n.checkMTU(s, ifc.MTUIsDefault); err != nil {
 		return nil, err
 	}
+	s.local.VNI = routing.VxlanVNI
 	s.local.MainVRF, s.local.PodVRF, s.local.MainIf, s.local.PodMTU = s.mainVRF, s.podVRF, s.mainIfName(), s.mtu
 	s.local.ClusterPods, s.local.ClusterHosts = s.cluster.Pods, s.cluster.VPPHost
 	return s, nil
@@ -152,7 +154,7 @@ func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
 // it goes on with the address that the node had: without one it would be disconnected for a moment.
 func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
-	case n.Dataplane == DataplaneLinux:
+	case n.Dataplane != DataplaneVPP:
 		return s.uplink().Addresses, nil
 	case len(s.mainIf.IPs) > 0:
 		return s.mainIf.IPs, nil

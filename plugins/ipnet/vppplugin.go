@@ -131,6 +131,7 @@ func (s *settings) pluginNode(v *values) {
 	v.put(config)
 	s.pluginNetworks(v)
 	s.sourceNAT(v)
+	s.forwarded(v)
 }
 
 func (s *settings) endpoint(v *values, ifName string, role vpp_contiv.Endpoint_Role, name string) {

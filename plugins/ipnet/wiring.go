@@ -18,6 +18,8 @@ const (
 	DataplaneVPP Dataplane = iota
 	// DataplaneLinux: the host's own stack routes; the in-process driver (dataplane/linux) programs it.
 	DataplaneLinux
+	// DataplaneWindows: Windows' Host Network Service connects pods (dataplane/windows).
+	DataplaneWindows
 )
 
 // wiring renders for one dataplane. Rendering is pure.
@@ -38,6 +40,9 @@ type vppWiring struct{}
 // linuxWiring renders for the host's own stack (linux.go).
 type linuxWiring struct{}
 
+// windowsWiring renders for the Host Network Service (windows.go).
+type windowsWiring struct{}
+
 // transport picks by nodeToNodeTransport; it is the one place where ways of connecting nodes are named.
 func (d Dataplane) transport(name contivconf.Transport) (transport.Transport, error) {
 	type choice struct {
@@ -49,17 +54,22 @@ func (d Dataplane) transport(name contivconf.Transport) (transport.Transport, er
 		return vxlan.VPP{}, nil
 	case choice{DataplaneVPP, contivconf.TransportNoOverlay}:
 		return nooverlay.VPP{}, nil
-	case choice{DataplaneLinux, contivconf.TransportVXLAN}:
+	case choice{DataplaneLinux, contivconf.TransportVXLAN}, choice{DataplaneWindows, contivconf.TransportVXLAN}:
 		return vxlan.Linux{}, nil
 	case choice{DataplaneLinux, contivconf.TransportNoOverlay}:
 		return nooverlay.Linux{}, nil
+	case choice{DataplaneWindows, contivconf.TransportNoOverlay}:
+		return nooverlay.Windows{}, nil
 	}
 	return nil, fmt.Errorf("nodeToNodeTransport %s: this dataplane has no such transport; use vxlan or nooverlay", name)
 }
 
 func (d Dataplane) wiring() wiring {
-	if d == DataplaneLinux {
+	switch d {
+	case DataplaneLinux:
 		return linuxWiring{}
+	case DataplaneWindows:
+		return windowsWiring{}
 	}
 	return vppWiring{}
 }

@@ -60,7 +60,7 @@ func (b *basicStore) change(ctx context.Context, c cas.Change, w cas.Write) (boo
 	return true, b.broker.Put(ctx, w.Key, record)
 }
 
-// Get implements cas.Store.
+// Get implements cas.Store. A broker that knows no revisions reports 0, which means "does not exist" to all who compare.
 func (b *basicStore) Get(ctx context.Context, key string) (cas.Value, error) {
 	var record vppnode.VppNode
 	found, rev, err := b.broker.GetValue(ctx, key, &record)
@@ -68,7 +68,7 @@ func (b *basicStore) Get(ctx context.Context, key string) (cas.Value, error) {
 		return cas.Value{Key: key}, err
 	}
 	value, err := encode(&record)
-	return cas.Value{Key: key, Value: value, Rev: rev}, err
+	return cas.Value{Key: key, Value: value, Rev: max(rev, 1)}, err
 }
 
 // List implements cas.Store. Guards do not exist, because nothing is released.

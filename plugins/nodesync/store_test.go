@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 	"contiv.dev/vswitch/internal/keyval"
 	"contiv.dev/vswitch/internal/servicelabel"
@@ -15,12 +17,22 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// plainDB offers what ClusterWideDB says and no more.
+// plainDB offers what ClusterWideDB says and no more: its broker tells no revisions.
 type plainDB struct{ db *fakeDB }
+
+// noRevisions is a broker of a database without revisions.
+type noRevisions struct{ *broker }
+
+func (n noRevisions) GetValue(ctx context.Context, key string, value proto.Message) (bool, int64, error) {
+	found, _, err := n.broker.GetValue(ctx, key, value)
+	return found, 0, err
+}
 
 func (p plainDB) OnConnect(callback func() error) { _ = callback() }
 
-func (p plainDB) NewBroker(prefix string) keyval.ProtoBroker { return &broker{p.db, prefix} }
+func (p plainDB) NewBroker(prefix string) keyval.ProtoBroker {
+	return noRevisions{&broker{p.db, prefix}}
+}
 
 func (p plainDB) PutIfNotExists(key string, value []byte) (bool, error) {
 	i, _, err := p.db.CommitFirst(context.Background(), cas.Change{

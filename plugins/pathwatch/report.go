@@ -17,6 +17,7 @@ const Path = "/contiv/v1/datapath"
 type Report struct {
 	State
 	Repairs []RepairRecord `json:"repairs"` // the last ones
+	Paths   []PeerPath     `json:"paths"`   // to the addresses of other nodes that have been asked
 }
 
 // RepairRecord is an attempt to heal.
@@ -65,7 +66,7 @@ func what(a Action) string {
 
 func (p *Plugin) serve(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(Report{State: p.State(), Repairs: p.repairs.all()}); err != nil {
+	if err := json.NewEncoder(w).Encode(Report{State: p.State(), Repairs: p.repairs.all(), Paths: p.book.list()}); err != nil {
 		p.log.Debug("answer not sent", "path", Path, "error", err)
 	}
 }

@@ -42,6 +42,7 @@ type Asked struct {
 	Node string
 	Addr netip.Addr
 	OK   bool
+	Took time.Duration // until the answer, if there was one
 }
 
 // Link is a link as both of its sides count it.

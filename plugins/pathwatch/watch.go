@@ -103,6 +103,7 @@ type Plugin struct {
 	telling *telling
 	state   atomic.Pointer[State] // from any goroutine; nil before the first round
 	repairs repairs
+	book    book
 
 	mu      sync.Mutex
 	targets *targets // guarded by mu: since the last round; nil: the same as before
@@ -229,6 +230,7 @@ func (p *Plugin) round(ctx context.Context) {
 	p.mu.Unlock()
 	if t != nil {
 		p.core.SetPeers(t.self, t.peers)
+		p.book.keep(t.peers)
 		p.gateway, p.known = t.gateway, true
 	}
 	if !p.known || !p.Dataplane.Programmed() {
@@ -244,6 +246,7 @@ func (p *Plugin) round(ctx context.Context) {
 		p.log.Debug("not everything of the data path can be seen", "error", err)
 	}
 	action := p.core.Step(r)
+	p.book.note(r.At, r.Peers, p.core.Down)
 	p.publish(r.At, r.Alive)
 	if !action.None() && p.Repair != nil {
 		p.repair(ctx, action)
@@ -269,7 +272,7 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 	}
 	for i := range r.Peers {
 		rtt := took[len(p.gateway)+i]
-		r.Peers[i].OK = rtt >= 0
+		r.Peers[i].OK, r.Peers[i].Took = rtt >= 0, max(rtt, 0)
 		p.metrics.asked(rtt)
 	}
 	if r.Gateway == Silent {

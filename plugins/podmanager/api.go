@@ -1,6 +1,7 @@
 package podmanager
 
 import (
+	"contiv.dev/vswitch/internal/cniapi"
 	"errors"
 	"net/netip"
 	"time"
@@ -50,6 +51,9 @@ type Attachment struct {
 	MTU int
 	// Network is the name of the CNI network, within which GC works.
 	Network string
+	// DNS is what the network configuration and the runtime want the pod to resolve names by. Linux' pods have it in a file, from the
+	// runtime; those of Windows from their interface.
+	DNS cniapi.DNS
 	// PodUID is Kubernetes' UID of the pod, empty when the runtime does not tell.
 	PodUID string
 	// Seq grows with every new attachment; of several attachments of one pod the one with the highest Seq is current. An

@@ -129,7 +129,7 @@ func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request
 		}
 		a = &Attachment{
 			ID: o.id, Pod: requestPod(req), PodUID: req.Pod.UID, Netns: req.Netns, NetnsInode: inode,
-			MTU: req.Network.MTU, Network: req.Network.Name, Seq: p.nextSeq(),
+			MTU: req.Network.MTU, Network: req.Network.Name, DNS: req.Network.DNS, Seq: p.nextSeq(),
 		}
 	}
 	ev, err := p.runAdd(ctx, o, a)

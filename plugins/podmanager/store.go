@@ -41,6 +41,7 @@ type record struct {
 	Addresses    []netip.Prefix `json:"addresses,omitempty"`
 	MTU          int            `json:"mtu,omitempty"`
 	Network      string         `json:"network,omitempty"`
+	DNS          cniapi.DNS     `json:"dns,omitzero"`
 	Seq          uint64         `json:"seq"`
 	BootID       string         `json:"bootID,omitempty"`
 }
@@ -50,7 +51,7 @@ func newRecord(a *Attachment, bootID string) *record {
 		Version: storeVersion, ContainerID: a.ID.ContainerID, IfName: a.ID.IfName,
 		PodNamespace: a.Pod.Namespace, PodName: a.Pod.Name, PodUID: a.PodUID,
 		Netns: a.Netns, NetnsInode: a.NetnsInode, Addresses: a.Addresses,
-		MTU: a.MTU, Network: a.Network, Seq: a.Seq, BootID: bootID,
+		MTU: a.MTU, Network: a.Network, DNS: a.DNS, Seq: a.Seq, BootID: bootID,
 	}
 }
 
@@ -59,7 +60,7 @@ func (r *record) attachment() *Attachment {
 		ID:    AttachmentID{ContainerID: r.ContainerID, IfName: r.IfName},
 		Pod:   PodID{Namespace: r.PodNamespace, Name: r.PodName},
 		Netns: r.Netns, NetnsInode: r.NetnsInode, Addresses: r.Addresses,
-		MTU: r.MTU, Network: r.Network, PodUID: r.PodUID, Seq: r.Seq,
+		MTU: r.MTU, Network: r.Network, DNS: r.DNS, PodUID: r.PodUID, Seq: r.Seq,
 	}
 }
 

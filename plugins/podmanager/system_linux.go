@@ -7,12 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"contiv.dev/vswitch/internal/cniapi"
 )
 
 const nsfsMagic = 0x6e736673
 
 // lookNetns finds out what is at the path of a network namespace.
 func lookNetns(path string) (inode uint64, state netnsState) {
+	if cniapi.IsGUID(path) {
+		return 0, netnsUnknown // of Windows, of which there may be one in memory: no file
+	}
 	var st syscall.Stat_t
 	err := syscall.Stat(path, &st)
 	if errors.Is(err, fs.ErrNotExist) {

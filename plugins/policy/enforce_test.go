@@ -105,7 +105,7 @@ func (b *bench) PushFollowUp(_, ev api.Event) error {
 
 func newBench(t *testing.T, change func(*Deps)) *bench {
 	b := &bench{t: t, dp: &store{map[string]proto.Message{}}, users: &told{now: map[string][]problem.Problem{}},
-		data: api.KubeStateData{kube.PodKeyword: {}, kube.PolicyKeyword: {}, kube.NamespaceKeyword: {}, kube.NodeKeyword: {}}}
+		data: api.KubeStateData{kube.PodKeyword: {}, kube.PolicyKeyword: {}, kube.ClusterPolicyKeyword: {}, kube.NamespaceKeyword: {}, kube.NodeKeyword: {}}}
 	deps := Deps{PluginDeps: infra.PluginDeps{PluginName: "policy", Log: slog.New(slog.NewTextHandler(&b.log, nil))},
 		ServiceLabel: servicelabel.Label("n1"), Problems: b.users, PodManager: b, EventLoop: b, Renderer: textRenderer{}, Kubernetes: true}
 	if change != nil {
@@ -335,5 +335,23 @@ func TestNotUnderstood(t *testing.T) {
 	b.set(kube.PolicyKeyword, "ns", "bad", fromPods("bad"))
 	if len(b.users.now) > 0 {
 		t.Errorf("told: %v", b.users.now)
+	}
+}
+
+// TestDataplaneThatDoesNotEnforce: policies are problems while the dataplane says so, and no longer.
+func TestDataplaneThatDoesNotEnforce(t *testing.T) {
+	why := "VPP has no contiv plugin"
+	b := newBench(t, func(d *Deps) { d.NotEnforced = func() string { return why } })
+	pol := policy("a", "1")
+	b.data[kube.PolicyKeyword][kube.Key(kube.PolicyKeyword, pol.Namespace, pol.Name)] = pol
+	b.resync()
+	want := []problem.Problem{{Reason: "NotEnforced", Message: why}}
+	if got := b.users.now["NetworkPolicy ns/a 1"]; !slices.Equal(got, want) {
+		t.Errorf("told: %v", b.users.now)
+	}
+	why = ""
+	b.resync()
+	if len(b.users.now["NetworkPolicy ns/a 1"]) > 0 {
+		t.Errorf("told after VPP has the plugin: %v", b.users.now)
 	}
 }

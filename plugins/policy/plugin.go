@@ -14,6 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/policy/compiler"
+	"contiv.dev/vswitch/plugins/policy/drops"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
@@ -44,16 +45,32 @@ type Deps struct {
 	HTTPHandlers rest.HTTPHandlers // nil: nothing is served
 	// Renderer is nil where the dataplane does not enforce policies.
 	Renderer renderer.Renderer
+	// NotEnforced says why policies have no effect although there is a renderer; empty: they have. Event loop only, asked in each resync;
+	// nil: they always have.
+	NotEnforced func() string
 	// Kubernetes is false where there is no Kubernetes: then there are no policies, and all pods are open.
 	Kubernetes bool
 	// OwnAddresses are the addresses of this node as the dataplane knows them, beside those of its Node object. Event loop only; nil: none.
 	OwnAddresses func() []string
+	// Denied reports what policy has dropped; nil: nothing does.
+	Denied Denied
+}
+
+func (d *Deps) notEnforced() string {
+	switch {
+	case d.Renderer == nil:
+		return "contiv does not enforce network policies: the pods that this policy selects accept and send what it forbids"
+	case d.NotEnforced != nil:
+		return d.NotEnforced()
+	}
+	return ""
 }
 
 // Plugin is the event handler.
 type Plugin struct {
 	Deps
 	problems problems
+	drops    *drops.Store
 
 	mu        sync.RWMutex // guards what follows; only the event loop writes
 	compiler  *compiler.Compiler
@@ -62,8 +79,9 @@ type Plugin struct {
 	sets      map[model.SetID]model.Set
 	policies  map[model.PolicyID]model.Policy
 	endpoints map[model.EndpointID]model.Endpoint
-	objects   map[string]*kube.Policy // by key
-	nodeAddrs []string                // of this node
+	objects   map[string]*kube.Policy        // by key
+	cluster   map[string]*kube.ClusterPolicy // by key
+	nodeAddrs []string                       // of this node
 	// What nothing refers to any more and the dataplane still has.
 	leftSets     map[model.SetID]model.Set
 	leftPolicies map[model.PolicyID]model.Policy
@@ -74,8 +92,8 @@ var _ api.EventHandler = (*Plugin)(nil)
 
 // New makes the plugin.
 func New(deps Deps) *Plugin {
-	p := &Plugin{Deps: deps, leftSets: map[model.SetID]model.Set{}, leftPolicies: map[model.PolicyID]model.Policy{}}
-	p.problems = newProblems(deps.ServiceLabel, deps.Problems, deps.Renderer != nil, deps.Logger())
+	p := &Plugin{Deps: deps, drops: drops.New(), leftSets: map[model.SetID]model.Set{}, leftPolicies: map[model.PolicyID]model.Policy{}}
+	p.problems = newProblems(deps.ServiceLabel, deps.Problems, "", deps.Logger())
 	p.reset()
 	p.serve()
 	return p
@@ -86,6 +104,7 @@ func (p *Plugin) reset() {
 	p.attached = map[podmanager.PodID][]*podmanager.Attachment{}
 	p.sets, p.policies = map[model.SetID]model.Set{}, map[model.PolicyID]model.Policy{}
 	p.endpoints, p.objects = map[model.EndpointID]model.Endpoint{}, map[string]*kube.Policy{}
+	p.cluster = map[string]*kube.ClusterPolicy{}
 }
 
 // String names the handler.
@@ -107,7 +126,7 @@ func (p *Plugin) HandlesEvent(event api.Event) bool {
 	switch ev := event.(type) {
 	case *api.KubeStateChange:
 		switch ev.Resource {
-		case kube.PolicyKeyword, kube.NodeKeyword, kube.PodKeyword, kube.NamespaceKeyword:
+		case kube.PolicyKeyword, kube.ClusterPolicyKeyword, kube.NodeKeyword, kube.PodKeyword, kube.NamespaceKeyword:
 			return true
 		}
 		return false
@@ -127,9 +146,11 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	for _, node := range kube.Values[*kube.Node](data, kube.NodeKeyword) {
 		nodes[node.GetName()] = true
 		p.setNode(node.GetName(), node)
+		p.compiler.SetNode(node.GetName(), node)
 	}
 	p.objects = kube.Values[*kube.Policy](data, kube.PolicyKeyword)
-	p.problems.resync(nodes, p.objects)
+	p.cluster = kube.Values[*kube.ClusterPolicy](data, kube.ClusterPolicyKeyword)
+	p.resyncProblems(nodes)
 	for _, ns := range kube.Values[*kube.Namespace](data, kube.NamespaceKeyword) {
 		p.compiler.SetNamespace(ns.GetName(), ns)
 	}
@@ -138,6 +159,9 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	}
 	for _, policy := range p.objects {
 		p.compiler.SetPolicy(policy.GetNamespace(), policy.GetName(), policy)
+	}
+	for _, policy := range p.cluster {
+		p.compiler.SetClusterPolicy(policy.GetName(), policy)
 	}
 	p.announce()
 	if p.Renderer == nil {
@@ -157,6 +181,18 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	}
 	p.putLeft(txn)
 	return nil
+}
+
+func (p *Plugin) resyncProblems(nodes map[string]bool) {
+	p.problems.notEnforced = p.notEnforced()
+	all := make(map[string]*source, len(p.objects)+len(p.cluster))
+	for key, policy := range p.objects {
+		all[key] = sourceOf(policy)
+	}
+	for key, policy := range p.cluster {
+		all[key] = sourceOfCluster(policy)
+	}
+	p.problems.resync(nodes, all)
 }
 
 // resyncTxn is a transaction in which nothing needs to be deleted.
@@ -220,6 +256,11 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 		p.problems.node(prev.GetName(), next.GetName())
 		p.setNode(prev.GetName(), nil)
 		p.setNode(next.GetName(), next)
+		if next == nil {
+			p.compiler.SetNode(prev.GetName(), nil)
+		} else {
+			p.compiler.SetNode(next.GetName(), next)
+		}
 	case kube.NamespaceKeyword:
 		prev, next := kube.Change[*kube.Namespace](ev)
 		if next == nil {
@@ -244,7 +285,17 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 			p.compiler.SetPolicy(next.GetNamespace(), next.GetName(), next)
 			p.objects[ev.Key] = next
 		}
-		p.problems.set(ev.Key, next)
+		p.problems.set(ev.Key, sourceOf(next))
+	case kube.ClusterPolicyKeyword:
+		prev, next := kube.Change[*kube.ClusterPolicy](ev)
+		if next == nil {
+			p.compiler.SetClusterPolicy(prev.GetName(), nil)
+			delete(p.cluster, ev.Key)
+		} else {
+			p.compiler.SetClusterPolicy(next.GetName(), next)
+			p.cluster[ev.Key] = next
+		}
+		p.problems.set(ev.Key, sourceOfCluster(next))
 	}
 }
 

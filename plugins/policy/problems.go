@@ -8,14 +8,15 @@ import (
 	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/internal/servicelabel"
+	"contiv.dev/vswitch/plugins/policy/model"
 )
 
 // problems tells users what of a policy is not enforced as it was written.
 type problems struct {
-	label    servicelabel.ReaderAPI
-	to       Problems
-	enforced bool // there is a renderer
-	log      *slog.Logger
+	label       servicelabel.ReaderAPI
+	to          Problems
+	notEnforced string // why policies have no effect; empty: they have
+	log         *slog.Logger
 
 	nodes  map[string]bool
 	known  map[string]notice // by key
@@ -28,11 +29,42 @@ type notice struct {
 	list   []problem.Problem
 }
 
-func newProblems(label servicelabel.ReaderAPI, to Problems, enforced bool, log *slog.Logger) problems {
-	return problems{label: label, to: to, enforced: enforced, log: log, nodes: map[string]bool{}, known: map[string]notice{}}
+func newProblems(label servicelabel.ReaderAPI, to Problems, notEnforced string, log *slog.Logger) problems {
+	return problems{label: label, to: to, notEnforced: notEnforced, log: log, nodes: map[string]bool{}, known: map[string]notice{}}
 }
 
-func (p *problems) resync(nodes map[string]bool, policies map[string]*kube.Policy) {
+// source is what of a policy matters here, whatever its kind.
+type source struct {
+	object   problem.Object
+	problems []string
+}
+
+// sourceOf takes a NetworkPolicy; nil gives nil.
+func sourceOf(p *kube.Policy) *source {
+	if p == nil {
+		return nil
+	}
+	return &source{problem.Object{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: p.GetNamespace(), Name: p.GetName(),
+		UID: p.GetUid()}, p.GetProblems()}
+}
+
+// sourceOfCluster takes a ClusterNetworkPolicy; nil gives nil.
+func sourceOfCluster(p *kube.ClusterPolicy) *source {
+	if p == nil {
+		return nil
+	}
+	return &source{problem.Object{APIVersion: "policy.networking.k8s.io/v1alpha2", Kind: clusterKind, Name: p.GetName(), UID: p.GetUid()},
+		p.GetProblems()}
+}
+
+// clusterKind is how the API calls policies that are in no namespace.
+const clusterKind = "ClusterNetworkPolicy"
+
+func (s *source) String() string {
+	return model.PolicyID{Namespace: s.object.Namespace, Name: s.object.Name}.Path()
+}
+
+func (p *problems) resync(nodes map[string]bool, policies map[string]*source) {
 	p.nodes = nodes
 	for key := range p.known {
 		if policies[key] == nil {
@@ -53,12 +85,11 @@ func (p *problems) node(before, now string) {
 }
 
 // set takes a policy; nil removes it.
-func (p *problems) set(key string, policy *kube.Policy) {
+func (p *problems) set(key string, policy *source) {
 	before := p.known[key]
 	now := notice{list: p.of(policy)}
 	if policy != nil {
-		now.object = problem.Object{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: policy.GetNamespace(),
-			Name: policy.GetName(), UID: policy.GetUid()}
+		now.object = policy.object
 	}
 	if len(now.list) == 0 {
 		if delete(p.known, key); len(before.list) > 0 {
@@ -79,31 +110,29 @@ func (p *problems) set(key string, policy *kube.Policy) {
 }
 
 // of lists the problems of a policy.
-func (p *problems) of(policy *kube.Policy) []problem.Problem {
+func (p *problems) of(policy *source) []problem.Problem {
 	switch {
 	case policy == nil:
 		return nil
-	case !p.enforced:
-		return []problem.Problem{{Reason: "NotEnforced", Message: "contiv does not enforce NetworkPolicy: the pods that " +
-			"this policy selects accept and send what it forbids"}}
+	case p.notEnforced != "":
+		return []problem.Problem{{Reason: "NotEnforced", Message: p.notEnforced}}
 	}
 	var list []problem.Problem
-	for _, text := range policy.GetProblems() {
+	for _, text := range policy.problems {
 		list = append(list, problem.Problem{Reason: "NotUnderstood", Message: text})
 	}
 	return list
 }
 
-func (p *problems) warn(policy *kube.Policy) {
-	name := policy.GetNamespace() + "/" + policy.GetName()
-	if p.enforced {
-		p.log.Warn("a NetworkPolicy is not understood in full; what is not understood allows nothing", "policy", name,
-			"problems", policy.GetProblems())
+func (p *problems) warn(policy *source) {
+	if p.notEnforced == "" {
+		p.log.Warn("a policy is not understood in full; what is not understood is closed", "kind", policy.object.Kind,
+			"policy", policy.String(), "problems", policy.problems)
 		return
 	}
 	if !p.warned {
 		p.warned = true
-		p.log.Warn("NetworkPolicy objects are not enforced: pods accept and send what these forbid. More of them are not "+
-			"logged; the metric contiv_object_problems counts them", "policy", name)
+		p.log.Warn("network policies are not enforced. More of them are not logged; the metric contiv_object_problems counts them",
+			"kind", policy.object.Kind, "policy", policy.String(), "why", p.notEnforced)
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
@@ -26,12 +28,16 @@ func (p *Plugin) serve() {
 	p.HTTPHandlers.RegisterHTTPHandler(policiesPath, p.servePolicies)
 	p.HTTPHandlers.RegisterHTTPHandler(policyPath, p.servePolicy)
 	p.HTTPHandlers.RegisterHTTPHandler(whyPath, p.serveWhy)
+	p.HTTPHandlers.RegisterHTTPHandler(dropsPath, p.serveDrops)
 }
 
 // policyRow is a policy as a list shows it.
 type policyRow struct {
-	Namespace string   `json:"namespace"`
+	Kind      string   `json:"kind"`
+	Namespace string   `json:"namespace"` // empty: the policy is in none
 	Name      string   `json:"name"`
+	Tier      string   `json:"tier,omitempty"`     // of a ClusterNetworkPolicy: Admin or Baseline
+	Priority  *uint32  `json:"priority,omitempty"` // of a ClusterNetworkPolicy
 	Types     []string `json:"types"`
 	Enforced  bool     `json:"enforced"`  // by this dataplane
 	Endpoints []string `json:"endpoints"` // pods of this node that it selects
@@ -81,9 +87,8 @@ func (p *Plugin) servePolicies(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *Plugin) servePolicy(w http.ResponseWriter, r *http.Request) {
-	namespace, name := splitName(r.URL.Query().Get("policy"))
 	p.mu.RLock()
-	detail, err := p.detail(namespace, name)
+	detail, err := p.detail(r.URL.Query().Get("policy"))
 	p.mu.RUnlock()
 	if err != nil {
 		refuse(w, http.StatusNotFound, err)
@@ -165,31 +170,62 @@ func (p *Plugin) rows() []policyRow {
 		}
 	}
 	rows := []policyRow{}
-	for _, obj := range p.objects {
-		row := policyRow{Namespace: obj.GetNamespace(), Name: obj.GetName(), Enforced: p.Renderer != nil, Problems: obj.GetProblems()}
-		if obj.GetIngress() {
+	add := func(row policyRow, ingress, egress bool) {
+		row.Enforced = p.problems.notEnforced == ""
+		if ingress {
 			row.Types = append(row.Types, "Ingress")
 		}
-		if obj.GetEgress() {
+		if egress {
 			row.Types = append(row.Types, "Egress")
 		}
-		row.Endpoints = append([]string{}, selected[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: row.Namespace, Name: row.Name}]...)
+		row.Endpoints = append([]string{}, selected[row.id()]...)
 		slices.Sort(row.Endpoints)
 		rows = append(rows, row)
 	}
+	for _, obj := range p.objects {
+		add(policyRow{Kind: model.KindNetworkPolicy, Namespace: obj.GetNamespace(), Name: obj.GetName(), Problems: obj.GetProblems()},
+			obj.GetIngress(), obj.GetEgress())
+	}
+	for _, obj := range p.cluster {
+		tier, priority := "Admin", obj.GetPriority()
+		if obj.GetTier() == kube.ClusterPolicy_BASELINE {
+			tier = "Baseline"
+		}
+		add(policyRow{Kind: clusterKind, Name: obj.GetName(), Tier: tier, Priority: &priority, Problems: obj.GetProblems()},
+			len(obj.GetIngressRules()) > 0, len(obj.GetEgressRules()) > 0)
+	}
 	slices.SortFunc(rows, func(a, b policyRow) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return rows
 }
 
-func (p *Plugin) detail(namespace, name string) (*policyDetail, error) {
-	rows := p.rows()
-	i := slices.IndexFunc(rows, func(r policyRow) bool { return r.Namespace == namespace && r.Name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("there is no NetworkPolicy %s/%s", namespace, name)
+// id is the compiler's name of a policy.
+func (r policyRow) id() model.PolicyID {
+	id := model.PolicyID{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	switch r.Tier {
+	case "Admin":
+		id.Kind = model.KindAdminPolicy
+	case "Baseline":
+		id.Kind = model.KindBaselinePolicy
 	}
-	policy := p.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: namespace, Name: name}]
+	return id
+}
+
+// detail finds a policy by namespace/name, or by a name alone: that of a ClusterNetworkPolicy, or of a policy in namespace default.
+func (p *Plugin) detail(text string) (*policyDetail, error) {
+	rows := p.rows()
+	i := slices.IndexFunc(rows, func(r policyRow) bool { return r.Kind == clusterKind && r.Name == text })
+	if i < 0 {
+		namespace, name := splitName(text)
+		i = slices.IndexFunc(rows, func(r policyRow) bool { return r.Kind != clusterKind && r.Namespace == namespace && r.Name == name })
+		if i < 0 && !strings.Contains(text, "/") {
+			return nil, fmt.Errorf("there is neither a ClusterNetworkPolicy %s nor a NetworkPolicy %s/%s", text, namespace, name)
+		} else if i < 0 {
+			return nil, fmt.Errorf("there is no NetworkPolicy %s/%s", namespace, name)
+		}
+	}
+	policy := p.policies[rows[i].id()]
 	return &policyDetail{rows[i], p.rules(policy.Ingress), p.rules(policy.Egress)}, nil
 }
 
@@ -298,17 +334,22 @@ func (p *Plugin) judge(pod model.EndpointID, itself, ingress bool, packet verdic
 		d.Because = "a pod always reaches itself"
 		return d
 	case slices.Contains(p.nodeAddrs, far.String()):
-		d.Because = "a pod and its own node always reach each other"
-		return d
+		packet.OwnNode = true
 	}
 	v := verdict.Judge(compiled{p}, direction, ingress, packet)
 	d.Action = v.Action.String()
 	switch {
 	case v.Rule != "":
-		d.Policy, d.Rule = v.Policy.Namespace+"/"+v.Policy.Name, v.Rule
-		d.Because = "this rule allows it"
+		d.Policy, d.Rule = v.Policy.Path(), v.Rule
+		d.Because = "this rule " + ruleSays(v.Action) + " it"
+	case packet.OwnNode && ingress:
+		d.Because = "a node always reaches its own pods"
+	case packet.OwnNode:
+		d.Because = "a pod reaches its own node unless a ClusterNetworkPolicy denies it"
 	case v.Tier != "":
-		d.Because = "policies select the pod in this direction, and no rule of theirs allows it: " + policyNames(direction)
+		d.Because = "policies select the pod in this direction, and no rule of theirs allows it: " + policyNames(direction, v.Tier)
+	case v.Action == model.Allow && len(direction.Tiers) > 0:
+		d.Because = "no rule of the policies that select the pod decides about it: " + policyNames(direction, "")
 	case v.Action == model.Allow:
 		d.Because = "no policy selects the pod in this direction"
 	default:
@@ -317,11 +358,22 @@ func (p *Plugin) judge(pod model.EndpointID, itself, ingress bool, packet verdic
 	return d
 }
 
-func policyNames(d model.Direction) string {
+func ruleSays(a model.Action) string {
+	if a == model.Allow {
+		return "allows"
+	}
+	return "denies"
+}
+
+// policyNames are the policies of a tier; empty: of all tiers.
+func policyNames(d model.Direction, tier string) string {
 	var names []string
 	for _, t := range d.Tiers {
+		if tier != "" && t.Name != tier {
+			continue
+		}
 		for _, id := range t.Policies {
-			names = append(names, id.Namespace+"/"+id.Name)
+			names = append(names, id.Path())
 		}
 	}
 	return strings.Join(names, ", ")

@@ -44,6 +44,11 @@ func restBench(t *testing.T) (*bench, handlers) {
 	p.Egress = true
 	b.set(kube.PolicyKeyword, "ns", "p", p)
 	b.set(kube.PolicyKeyword, "away", "q", &kube.Policy{Namespace: "away", Name: "q", Ingress: true})
+	everything := &kube.LabelSelector{}
+	b.set(kube.ClusterPolicyKeyword, "", "guard", &kube.ClusterPolicy{Name: "guard", Priority: 5, Namespaces: everything, Pods: everything,
+		EgressRules: []*kube.PolicyRule{
+			{Action: kube.PolicyRule_DENY, Name: "kubelet", Peers: []*kube.PolicyPeer{{Nodes: everything}}, Ports: []*kube.PolicyPort{{Port: 10250}}},
+			{Action: kube.PolicyRule_ALLOW, Index: 1, Peers: []*kube.PolicyPeer{{IpBlock: &kube.IPBlock{Cidr: "9.9.9.9/32"}}}}}})
 	b.add("c1", "web", "1")
 	return b, h
 }
@@ -52,8 +57,11 @@ func TestServePolicies(t *testing.T) {
 	_, h := restBench(t)
 	var rows []policyRow
 	h.get(t, policiesPath, 200, &rows)
-	want := []policyRow{{Namespace: "away", Name: "q", Types: []string{"Ingress"}, Enforced: true, Endpoints: []string{}},
-		{Namespace: "ns", Name: "p", Types: []string{"Ingress", "Egress"}, Enforced: true, Endpoints: []string{"ns/web"}, Problems: []string{"something"}}}
+	five := uint32(5)
+	want := []policyRow{
+		{Kind: "ClusterNetworkPolicy", Name: "guard", Tier: "Admin", Priority: &five, Types: []string{"Egress"}, Enforced: true, Endpoints: []string{"ns/web"}},
+		{Kind: "NetworkPolicy", Namespace: "away", Name: "q", Types: []string{"Ingress"}, Enforced: true, Endpoints: []string{}},
+		{Kind: "NetworkPolicy", Namespace: "ns", Name: "p", Types: []string{"Ingress", "Egress"}, Enforced: true, Endpoints: []string{"ns/web"}, Problems: []string{"something"}}}
 	if !reflect.DeepEqual(rows, want) {
 		t.Errorf("got %+v\nwant %+v", rows, want)
 	}
@@ -64,9 +72,14 @@ func TestServePolicies(t *testing.T) {
 		!reflect.DeepEqual(detail.Ingress[0].Sets[0].Members, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}) {
 		t.Errorf("got %+v", detail)
 	}
+	h.get(t, policyPath+"?policy=guard", 200, &detail)
+	if len(detail.Egress) != 2 || detail.Egress[0].Origin != "egress[0] kubelet" || detail.Egress[0].Text != "deny TCP 10250 to nodes" ||
+		!reflect.DeepEqual(detail.Egress[0].Sets[0].Members, []string{"192.0.2.1", "192.0.2.2"}) {
+		t.Errorf("got %+v", detail)
+	}
 	var failed map[string]string
 	h.get(t, policyPath+"?policy=p", 404, &failed)
-	if failed["error"] != "there is no NetworkPolicy default/p" {
+	if failed["error"] != "there is neither a ClusterNetworkPolicy p nor a NetworkPolicy default/p" {
 		t.Errorf("got %v", failed)
 	}
 }
@@ -79,7 +92,10 @@ func TestServeWhy(t *testing.T) {
 		{"from=other/far&to=ns/web&protocol=tcp&port=80", "", "deny : policies select the pod in this direction, and no rule of theirs allows it: ns/p"},
 		{"from=10.0.0.2&to=10.0.0.1&protocol=TCP&port=443", "", "allow ns/p ingress[0]: this rule allows it"},
 		{"from=ns/web&to=8.8.8.8&protocol=icmp", "deny : policies select the pod in this direction, and no rule of theirs allows it: ns/p", ""},
-		{"from=ns/web&to=192.0.2.1", "allow : a pod and its own node always reach each other", ""},
+		{"from=ns/web&to=192.0.2.1", "allow : a pod reaches its own node unless a ClusterNetworkPolicy denies it", ""},
+		{"from=ns/web&to=192.0.2.1&port=10250", "deny guard egress[0] kubelet: this rule denies it", ""},
+		{"from=192.0.2.1&to=ns/web&port=10250", "", "allow : a node always reaches its own pods"},
+		{"from=ns/web&to=9.9.9.9", "allow guard egress[1]: this rule allows it", ""},
 		{"from=192.0.2.2&to=ns/web", "", "deny : policies select the pod in this direction, and no rule of theirs allows it: ns/p"},
 		{"from=ns/web&to=ns/web&protocol=udp&port=1", "allow : a pod always reaches itself", "allow : a pod always reaches itself"},
 	} {

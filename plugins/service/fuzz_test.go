@@ -19,10 +19,10 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/cnat"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
+	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
 // values are a transaction that is desired at once.
@@ -46,29 +46,28 @@ func (node) NATNode() (ipnet.NATNode, bool) {
 
 func (node) WayTo(netip.Addr) ipnet.Way { return ipnet.Way{VRF: 1} }
 
-func (node) CnatNode(ipv6 bool) (ipnet.CnatNode, bool) {
+func (node) ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool) {
 	a := netip.MustParseAddr
-	return ipnet.CnatNode{HostIf: "host", LinuxIf: "vpp1", Outside: []string{"nic"}, Address: a("fd00:16::1"), HostLink: a("fd00:172::1"),
+	return ipnet.ServiceNode{LinuxIf: "vpp1", Address: a("fd00:16::1"), HostLink: a("fd00:172::1"),
 		HostOwn: a("fd00:172::2"), Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6
 }
 
 // dataplanes are what all renderers want of theirs.
 type dataplanes struct {
-	linux, vpp4, vpp6 values
-	processor         *processor.Processor
+	linux, nat44, plugin, host values
+	processor                  *processor.Processor
 }
 
 func newDataplanes() *dataplanes {
-	d := &dataplanes{linux: values{}, vpp4: values{}, vpp6: values{}}
+	d := &dataplanes{linux: values{}, nat44: values{}, plugin: values{}, host: values{}}
 	log := slog.New(slog.DiscardHandler)
 	d.processor = processor.New(processor.Config{NodeName: "n1", ReservedNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 		ReservedNodePorts: []processor.NodePort{{Protocol: renderer.TCP, First: 10250, Last: 10250}}}, nil)
 	d.processor.RegisterRenderer(hostsvc.New(hostsvc.Deps{Txn: d.linux}))
-	d.processor.RegisterRenderer(nat44.New(nat44.Deps{NodeName: "n1", Network: node{}, Txn: d.vpp4, Log: log}))
-	d.processor.RegisterRenderer(cnat.New(cnat.Deps{NodeName: "n1", Network: node{}, Txn: d.vpp6, Log: log,
-		SetPlaces: func(bool, hostend.Places) {}, SetAliases: func(bool, []hostend.Alias) {}}))
-	d.processor.RegisterRenderer(hostend.New(hostend.Deps{Network: node{}, Families: renderer.FamilyIPv6,
-		Set: func(bool, hostend.End) {}}))
+	d.processor.RegisterRenderer(nat44.New(nat44.Deps{NodeName: "n1", Network: node{}, Txn: d.nat44, Log: log}))
+	d.processor.RegisterRenderer(vppsvc.New(vppsvc.Deps{Network: node{}, Txn: d.plugin}))
+	d.processor.RegisterRenderer(hostend.New(hostend.Deps{Network: node{}, Txn: d.host, Device: "vpp1",
+		Families: renderer.FamilyIPv4 | renderer.FamilyIPv6}))
 	return d
 }
 
@@ -104,7 +103,7 @@ func (d *dataplanes) check(t *testing.T) {
 		}
 	}
 	places := map[string]string{}
-	for key, m := range d.vpp4 {
+	for key, m := range d.nat44 {
 		dnat, is := m.(*vpp_nat.DNat44)
 		for _, st := range dnat.GetStMappings() {
 			at := netip.AddrPortFrom(netip.MustParseAddr(st.ExternalIp), uint16(st.ExternalPort)).String() + st.Protocol.String()
@@ -122,9 +121,11 @@ func (d *dataplanes) check(t *testing.T) {
 			t.Fatalf("%s is a value of %s: %v", key, got, err)
 		}
 	}
-	for key, m := range d.vpp6 {
-		if got, err := nb.Key(m); err != nil || got != key {
-			t.Fatalf("%s is a value of %s: %v", key, got, err)
+	for _, wanted := range []values{d.plugin, d.host} {
+		for key, m := range wanted {
+			if got, err := nb.Key(m); err != nil || got != key {
+				t.Fatalf("%s is a value of %s: %v", key, got, err)
+			}
 		}
 	}
 }
@@ -275,8 +276,9 @@ func FuzzServices(f *testing.F) {
 			t.Fatalf("after updates\n%s\nafter a resync\n%s", got, want)
 		}
 		same(t, "Linux", d.linux, fresh.linux)
-		same(t, "VPP, IPv4", d.vpp4, fresh.vpp4)
-		same(t, "VPP, IPv6", d.vpp6, fresh.vpp6)
+		same(t, "VPP by NAT44", d.nat44, fresh.nat44)
+		same(t, "VPP by the plugin", d.plugin, fresh.plugin)
+		same(t, "the host", d.host, fresh.host)
 	})
 }
 

@@ -83,6 +83,9 @@ func reportOf(s *renderer.ContivService) serviceReport {
 		for _, b := range s.Backends[name] {
 			pr.Backends = append(pr.Backends, b.String())
 		}
+		for _, b := range s.LocalPolicyBackends[name] {
+			pr.Backends = append(pr.Backends, b.String()+" local-policy-only")
+		}
 		r.Ports = append(r.Ports, pr)
 	}
 	return r

@@ -40,6 +40,8 @@ type NATSource struct {
 	ByAddress func(ctx context.Context) (map[netip.Addr]int, error)
 	// Pods are those of this node by address.
 	Pods func() map[netip.Addr]PodName
+	// ByFrontend counts connections to services by what their clients use; packets: and their packets. Nil: they are not counted.
+	ByFrontend func(ctx context.Context) (list map[Frontend]Flows, packets bool, err error)
 }
 
 // PodName names a pod.
@@ -85,6 +87,9 @@ type NAT struct {
 	mu    sync.Mutex
 	tried time.Time // guarded by mu: when it was last counted, with or without success
 	last  NATReport // guarded by mu
+
+	frontsTried time.Time       // guarded by mu
+	fronts      FrontendsReport // guarded by mu
 }
 
 // NewNAT counts for metrics at most once in every; zero: not for metrics, only for GET NATPath.
@@ -98,6 +103,7 @@ func NewNAT(source NATSource, packets Source, every time.Duration, handlers rest
 		took: prometheus.NewDesc("contiv_nat_sessions_sample_seconds", "How long that took.", nil, nil),
 	}
 	handlers.RegisterHTTPHandler(NATPath, n.serve)
+	handlers.RegisterHTTPHandler(FrontendsPath, n.serveFrontends)
 	return n
 }
 

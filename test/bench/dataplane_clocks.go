@@ -91,15 +91,13 @@ func clockSides(e *env) []turnSide {
 	}
 	type node struct {
 		name, config string
-		args         []string
 		cases        []clockCase
 		plain        bool // without services, and all translation is taken off
 		contiv       bool // with our plugin
 	}
 	nodes := []node{
 		{name: "plain", plain: true, cases: podCases()},
-		{name: "NAT44", cases: append(append(podCases(), serviceCases("IPv4", 0)...), serviceCases("IPv6", 1)...)},
-		{name: "cnat", args: []string{"--cnat-ipv4"}, cases: append(podCases(), serviceCases("IPv4", 0)...)},
+		{name: "NAT44", cases: append(podCases(), serviceCases("IPv4", 0)...)},
 	}
 	if _, err := vpptest.Plugin(context.Background(), ""); err == nil {
 		nodes = append(nodes, node{
@@ -113,7 +111,7 @@ func clockSides(e *env) []turnSide {
 	for _, n := range nodes {
 		opts := lab.Options{
 			Name: dataplaneName, BinDir: e.bin, Dataplane: "vpp", Config: "useTAPInterfaces: true\n" + n.config,
-			AgentArgs:  append([]string{"--warm-pool=0", "--nat-sessions=2000000"}, n.args...),
+			AgentArgs:  []string{"--warm-pool=0", "--nat-sessions=2000000"},
 			NoServices: n.plain, VPP: vpptest.Options{HeapMB: 2048, Buffers: 32768},
 		}
 		opts.VPP.Plugin = n.contiv

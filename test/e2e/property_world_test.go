@@ -31,7 +31,6 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/podmanager"
 	"contiv.dev/vswitch/plugins/service"
-	"contiv.dev/vswitch/plugins/service/renderer/cnat"
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 )
 
@@ -141,7 +140,6 @@ func newWorld(dir string, fake *vppfake.Fake, linux *kernel, useTAP bool, kube *
 		NodeSync: oneNode{}, PodManager: w.pods, HealthCheckAddress: "127.0.0.1",
 	})
 	services.RegisterRenderer(nat44.New(nat44.Deps{NodeName: "node", Network: net, Txn: services.Txn(), Log: log}))
-	services.RegisterRenderer(cnat.New(cnat.Deps{NodeName: "node", Network: net, Txn: services.Txn(), Log: log}))
 	return w, w.start(kube.snapshot(), net, services)
 }
 

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 	"sigs.k8s.io/yaml"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
@@ -46,6 +47,11 @@ type world struct {
 
 func newWorld(t *testing.T, backend string) *world {
 	t.Helper()
+	return newWorldWith(t, backend, func(*testbed.ClusterOptions) {})
+}
+
+func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOptions)) *world {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	w := &world{t: t, onVPP: backend == onVPP, ctx: ctx, api: kubeapi.New(), dir: t.TempDir(), spaces: map[string]*testbed.Namespace{},
@@ -65,6 +71,7 @@ func newWorld(t *testing.T, backend string) *world {
 	} else {
 		opts.Node.AgentArgs = append(opts.Node.AgentArgs, "--linux-backend="+backend)
 	}
+	change(&opts)
 	c, err := testbed.NewCluster(ctx, opts)
 	w.must(err)
 	w.Cluster = c
@@ -176,12 +183,18 @@ func (w *world) serve(name string) {
 	w.t.Cleanup(s.Close)
 }
 
-// policy puts a policy, written as YAML of its spec; the empty text deletes it.
+// policy puts a policy, written as YAML of its spec: with a tier a ClusterNetworkPolicy. The empty text deletes it.
 func (w *world) policy(name, spec string) {
 	w.t.Helper()
+	cnp := &npapi.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if strings.Contains(spec, "tier:") {
+		w.must(yaml.UnmarshalStrict([]byte(spec), &cnp.Spec))
+		w.must(w.api.Put(cnp))
+		return
+	}
 	np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	if spec == "" {
-		w.must(w.api.Delete(np))
+		w.must(w.api.Delete(np, cnp))
 		return
 	}
 	w.must(yaml.UnmarshalStrict([]byte(spec), &np.Spec))

@@ -14,7 +14,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"contiv.dev/vswitch/dataplane/hostports"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
 	vppkinds "contiv.dev/vswitch/dataplane/vpp"
@@ -36,7 +35,6 @@ import (
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
-	"contiv.dev/vswitch/plugins/service/renderer/cnat"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
@@ -103,8 +101,6 @@ func (a *fakeAgent) makeDataplane() error {
 	}, a.log)
 	lane := a.vpp.Lane()
 	nat := vppkinds.NATSettings{ClusterIPs: a.conf.IPAM().ServiceCIDR}
-	drain := vppkinds.NewNATDrain(a.vpp, nat, a.log)
-	a.starts = append(a.starts, func() { a.jobs.Go("drain", drain.Run) })
 	a.sched = scheduler.New(scheduler.Config{
 		Backends: []scheduler.Backend{lane}, Jobs: a.jobs,
 		Report: func(_ *txn.Record, err *txn.Error) {
@@ -113,7 +109,7 @@ func (a *fakeAgent) makeDataplane() error {
 	}, a.log)
 	return errors.Join(vppkinds.Register(a.sched, vppkinds.Deps{
 		Lane: lane, Index: vppkinds.NewIndex(), LinuxDevice: a.node.kernel.device,
-		NAT: nat, NATDrain: drain, Segments: vppkinds.NewPlugin(a.vpp, a.log).Has,
+		NAT: nat, Segments: vppkinds.NewPlugin(a.vpp, a.log).Has,
 	}), a.node.kernel.register(a.sched))
 }
 
@@ -199,78 +195,21 @@ func (a *fakeAgent) makeServices() error {
 		PodManager: a.pods, HTTPHandlers: a.rest, Healthy: func() bool { ok, _ := a.ctl.Ready(); return ok },
 		HealthCheckAddress: a.node.healthAddr(),
 	})
-	host := fakeHostPorts{a.node}
+	end := func(families renderer.Families) renderer.ServiceRendererAPI {
+		return hostend.New(hostend.Deps{
+			Network: a.ipnet, Txn: a.services.Txn(), Families: families, Device: ipnet.HostInterconnectTAPinLinuxHostName,
+		})
+	}
 	a.services.RegisterRenderer(choice.New(choice.Deps{
-		HasPlugin: a.ipnet.HasPlugin, Withdraw: func() {},
+		HasPlugin: a.ipnet.HasPlugin,
 		With: []renderer.ServiceRendererAPI{
-			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}),
-			hostend.New(hostend.Deps{
-				Network: a.ipnet, Families: renderer.FamilyIPv4 | renderer.FamilyIPv6, Set: func(ipv6 bool, end hostend.End) {
-					end.Own, end.Alias = netip.Addr{}, netip.Addr{}
-					host.set(ipv6, end)
-				},
-			}),
+			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}), end(renderer.FamilyIPv4 | renderer.FamilyIPv6),
 		},
 		Without: []renderer.ServiceRendererAPI{
-			nat44.New(nat44.Deps{
-				NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log, HostPorts: host, HostAliases: host,
-			}),
-			cnat.New(cnat.Deps{
-				NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Families: renderer.FamilyIPv6, Log: a.log,
-				SetPlaces: host.setPlaces, SetAliases: host.setAliases,
-			}),
-			hostend.New(hostend.Deps{Network: a.ipnet, Families: renderer.FamilyIPv6, Set: host.set}),
+			nat44.New(nat44.Deps{NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log}), end(renderer.FamilyIPv4),
 		},
 	}))
 	return nil
-}
-
-// fakeHostPorts hands the host's stack what the agent hands to dataplane/hostports.
-type fakeHostPorts struct{ node *fakeNode }
-
-// SetNodePorts implements nat44.HostPorts.
-func (h fakeHostPorts) SetNodePorts(tcp, udp []uint16, at []netip.Addr, to netip.Addr) {
-	h.set(false, hostend.End{TCP: tcp, UDP: udp, At: at, To: to})
-}
-
-// SetAliases implements nat44.HostAliases.
-func (h fakeHostPorts) SetAliases(list []nat44.HostAlias) {
-	out := make([]hostend.Alias, 0, len(list))
-	for _, a := range list {
-		out = append(out, hostend.Alias{At: a.At, UDP: a.Proto == renderer.UDP, To: netip.AddrPortFrom(a.To, a.At.Port())})
-	}
-	h.setAliases(false, out)
-}
-
-func (h fakeHostPorts) setAliases(ipv6 bool, list []hostend.Alias) {
-	wanted := hostports.Aliases{Link: ipnet.HostInterconnectTAPinLinuxHostName}
-	for _, a := range list {
-		proto := map[bool]string{true: "udp", false: "tcp"}[a.UDP]
-		wanted.Aliases = append(wanted.Aliases, hostports.Alias{At: a.At, Proto: proto, To: a.To})
-	}
-	h.node.kernel.host.SetAliases(ipv6, wanted)
-}
-
-func (h fakeHostPorts) set(ipv6 bool, end hostend.End) {
-	p := hostports.Ports{At: end.At, To: end.To, Link: ipnet.HostInterconnectTAPinLinuxHostName, Own: end.Own, Alias: end.Alias}
-	for proto, ports := range map[string][]uint16{"tcp": end.TCP, "udp": end.UDP} {
-		for _, port := range ports {
-			p.Ports = append(p.Ports, hostports.Port{Proto: proto, Port: port})
-		}
-	}
-	h.node.kernel.host.SetPorts(ipv6, p)
-}
-
-func (h fakeHostPorts) setPlaces(ipv6 bool, places hostend.Places) {
-	wanted := hostports.Places{Link: ipnet.HostInterconnectTAPinLinuxHostName, Via: places.Via}
-	for _, p := range places.List {
-		proto := "tcp"
-		if p.UDP {
-			proto = "udp"
-		}
-		wanted.Places = append(wanted.Places, hostports.Place{At: p.At, Proto: proto, To: p.To, From: p.From, Own: p.Own})
-	}
-	h.node.kernel.host.SetPlaces(ipv6, wanted)
 }
 
 func (a *fakeAgent) start() error {

@@ -11,6 +11,7 @@ import (
 	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
 	linux_namespace "contiv.dev/vswitch/dataplane/nb/linux/namespace"
+	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/scheduler"
@@ -56,6 +57,9 @@ func (k *fakeKernel) register(s *scheduler.Scheduler) error {
 		func() error {
 			return putKind[*linux_l3.Route](s, k, "linux-route", nb.LinuxRoutePrefix, scheduler.RankPodRoute)
 		},
+		func() error {
+			return putKind[*linux_nodeports.NodePorts](s, k, "linux-node-ports", nb.NodePortsPrefix, scheduler.RankPodRoute)
+		},
 	} {
 		if err := add(); err != nil {
 			return err
@@ -95,6 +99,8 @@ func (k *fakeKernel) set(key string, value proto.Message, there bool) (err error
 		err = k.setNeighborLocked(v, there)
 	case *linux_l3.Route:
 		err = k.setRouteLocked(key, v, there)
+	case *linux_nodeports.NodePorts:
+		k.setNodePorts(v, there)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -105,6 +111,14 @@ func (k *fakeKernel) set(key string, value proto.Message, there bool) (err error
 		delete(k.values, key)
 	}
 	return nil
+}
+
+func (k *fakeKernel) setNodePorts(v *linux_nodeports.NodePorts, there bool) {
+	if !there {
+		k.host.SetPorts(v.Family == linux_nodeports.Family_IPV6, nil)
+		return
+	}
+	k.host.SetPorts(v.Family == linux_nodeports.Family_IPV6, v)
 }
 
 func (k *fakeKernel) setLinkLocked(v *linux_interfaces.Interface, there bool) error {

@@ -11,10 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
-	"contiv.dev/vswitch/dataplane/hostports"
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
-	vpp_cnat "contiv.dev/vswitch/dataplane/nb/vpp/cnat"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/scheduler"
@@ -26,9 +24,6 @@ type damage struct {
 	name     string
 	keys     string                                          // values whose keys begin so
 	spoil    func(v proto.Message) proto.Message             // nil: the value is missing
-	ports    func(p *hostports.Ports)                        // instead, of the host's rules
-	places   func(p *hostports.Places)                       // or of these
-	alias    bool                                            // or no aliases there
 	more     func(at netip.AddrPort, udp bool) proto.Message // or what serves a place that nobody should
 	fails    []string
 	answered string // a family: besides, all of its cases in which somebody answers must fail
@@ -73,18 +68,6 @@ func natMore(at netip.AddrPort, udp bool) proto.Message {
 	return &vpp_nat.DNat44{Label: fmt.Sprint("damage-", at, udp), StMappings: []*vpp_nat.DNat44_StaticMapping{m}}
 }
 
-// cnatMore has a service where there is none.
-func cnatMore(at netip.AddrPort, udp bool) proto.Message {
-	tr := &vpp_cnat.Translation{
-		Vip: at.Addr().String(), Port: uint32(at.Port()),
-		Backends: []*vpp_cnat.Translation_Backend{{Ip: "fd10:1:0:1::2", Port: 8080}},
-	}
-	if udp {
-		tr.Protocol = vpp_cnat.Translation_UDP
-	}
-	return tr
-}
-
 // unserved are places that nobody should serve: a case, and what of it.
 func unserved() [][2]string {
 	return [][2]string{
@@ -118,7 +101,8 @@ func natDamages() []damage {
 		}), fails: []string{"a backend reaches itself/4", "node port/4", "external IP/4", "a host network backend reaches itself/4"}},
 		{name: "NAT44: twice-NAT for all", keys: services, spoil: eachMapping(func(m *vpp_nat.DNat44_StaticMapping) {
 			m.TwiceNat = vpp_nat.DNat44_StaticMapping_ENABLED
-		}), fails: []string{"cluster IP/4", "backend on another node/4", "node port Local/4", "load balancer Local/4"}},
+		}), fails: []string{"cluster IP/4", "backend on another node/4", "node port Local/4", "load balancer Local/4",
+			"node port Local, both nodes/4"}},
 		{name: "NAT44: no affinity", keys: services, spoil: eachMapping(func(m *vpp_nat.DNat44_StaticMapping) {
 			m.SessionAffinity = 0
 		}), fails: []string{"session affinity/4"}},
@@ -126,8 +110,6 @@ func natDamages() []damage {
 			name: "NAT44: serves what it should not", keys: "config/vpp/acls/v2/acl/services-nat44", spoil: permitAll,
 			more: natMore, fails: nobodys("/4"),
 		},
-		{name: "pnat: no aliases for pods", keys: "config/vpp/pnat/", spoil: gone,
-			fails: []string{"node port Local, both nodes/4", "load balancer Local/4"}},
 		{name: "NAT44: not on the overlay", keys: "config/vpp/nat/v2/nat44-interface/vxlanBVI", spoil: gone,
 			fails: []string{"backend on another node/4"}},
 		{name: "NAT44: not on the host's link", keys: "config/vpp/nat/v2/nat44-interface/tap-vpp2", spoil: gone,
@@ -136,55 +118,15 @@ func natDamages() []damage {
 }
 
 func otherDamages() []damage {
-	const translations = "config/vpp/cnat/v1/translation/"
 	return []damage{
-		{name: "cnat: the last backend is missing", keys: translations, spoil: func(v proto.Message) proto.Message {
-			tr := proto.CloneOf(v.(*vpp_cnat.Translation))
-			tr.Backends = tr.Backends[:max(1, len(tr.Backends)-1)]
-			return tr
-		}, fails: []string{"cluster IP/6", "node port/6", "external IP/6"}},
-		{name: "cnat: backends at another port", keys: translations, spoil: func(v proto.Message) proto.Message {
-			tr := proto.CloneOf(v.(*vpp_cnat.Translation))
-			for _, b := range tr.Backends {
-				b.Port = 9999
-			}
-			return tr
-		}, answered: "6"},
-		{name: "cnat: nobody is refused", keys: "config/vpp/acls/v2/acl/services-cnat", spoil: permitAll,
-			fails: []string{"internalTrafficPolicy Local/6", "load balancer Local, none here/6", "source range with policy Local/6"}},
-		{name: "cnat: not sticky", keys: translations, spoil: func(v proto.Message) proto.Message {
-			tr := proto.CloneOf(v.(*vpp_cnat.Translation))
-			tr.Sticky = false
-			return tr
-		}, fails: []string{"session affinity/6"}},
-		{name: "cnat: no source address", keys: "config/vpp/cnat/v1/source-nat", spoil: gone,
-			fails: []string{"a backend reaches itself/6", "node port/6"}},
-		{name: "cnat: not on the uplink", keys: "config/vpp/cnat/v1/interface/host-eth1", spoil: gone,
-			fails: []string{"node port/6", "external IP/6"}},
-		{
-			name: "cnat: serves what it should not", keys: "config/vpp/acls/v2/acl/services-cnat", spoil: permitAll,
-			more: cnatMore, fails: nobodys("/6"),
-		},
 		{name: "nobody is refused", keys: "config/vpp/acls/v2/acl/services-nat44", spoil: permitAll,
-			fails: []string{"source range that has not/4", "internalTrafficPolicy Local/4"}},
+			fails: []string{"source range that has not/4", "internalTrafficPolicy Local/4", "load balancer Local, none here/4"}},
 		{name: "cluster IPs that nobody serves are dropped", keys: "config/vpp/v2/route/vrf/0/dst/10.96.0.0/12", spoil: dropAll,
 			fails: []string{"no endpoints/4", "unused port/4", "no ready endpoints/4"}},
 		{name: "the same for external addresses", keys: "config/vpp/v2/route/vrf/0/dst/203.0.113.", spoil: dropAll,
 			fails: []string{"external IP without endpoints/4", "source range without endpoints/4"}},
-		{name: "the same for IPv6", keys: "config/vpp/v2/route/vrf/0/dst/100::1/128", spoil: dropAll,
-			fails: []string{"no endpoints/6", "unused port/6", "no ready endpoints/6"}},
-		{name: "no node ports at the host's addresses", ports: func(p *hostports.Ports) { p.Ports = nil },
-			fails: []string{"node port at the host's address/4", "node port at the host's address/6"}},
-		{name: "the host knows itself by its own address", ports: func(p *hostports.Ports) { p.Alias = p.Own },
-			fails: []string{"a host network backend reaches itself/6"}},
-		{name: "no aliases for the host", alias: true, fails: []string{"node port Local/4", "load balancer Local, none here/4"}},
-		{name: "the host refuses nobody", places: func(p *hostports.Places) {
-			for i := range p.Places {
-				p.Places[i].From = []netip.Prefix{netip.MustParsePrefix("::/0")}
-			}
-		}, fails: []string{"source range that has the client/6", "source range of pods/6"}},
-		{name: "the host serves no places", places: func(p *hostports.Places) { p.Places = nil },
-			fails: []string{"source range that has the client/6", "source range of pods/6"}},
+		{name: "no node ports at the host's addresses", keys: "config/linux/contiv/v1/node-ports/", spoil: gone,
+			fails: []string{"node port at the host's address/4"}},
 	}
 }
 
@@ -199,7 +141,7 @@ func TestFakeNotices(t *testing.T) {
 	services := w.putAll(all)
 	left := map[string]bool{}
 	for _, sc := range all {
-		for _, family := range families {
+		for _, family := range w.mode.families() {
 			left[sc.name+"/"+family] = true
 		}
 	}
@@ -272,10 +214,6 @@ func (w *world) damage(d damage, all []scenario, services []*corev1.Service) (me
 		if d.more != nil {
 			undo = append(undo, w.serveUnserved(n, d, all, services))
 		}
-		if d.ports != nil || d.places != nil || d.alias {
-			undo = append(undo, n.spoilHost(d))
-			continue
-		}
 		var spoilt, good []txn.KV
 		for _, s := range n.agent.sched.Status(scheduler.Filter{}) {
 			v := n.agent.ctl.GetConfig(s.Key)
@@ -300,14 +238,10 @@ func (w *world) damage(d damage, all []scenario, services []*corev1.Service) (me
 // serveUnserved makes a node serve what it should not.
 func (w *world) serveUnserved(n *fakeNode, d damage, all []scenario, services []*corev1.Service) (mend func()) {
 	w.t.Helper()
-	family := 0
-	if strings.HasSuffix(d.fails[0], "/6") {
-		family = 1
-	}
 	var there, gone []txn.KV
 	for _, place := range unserved() {
 		i := slices.IndexFunc(all, func(sc scenario) bool { return sc.name == place[0] })
-		to, err := w.destination(services[i], place[1], family)
+		to, err := w.destination(services[i], place[1], 0)
 		w.must(err)
 		for _, udp := range []bool{false, true} {
 			v := d.more(to, udp)
@@ -327,32 +261,4 @@ func (w *world) commit(n *fakeNode, values []txn.KV) {
 		w.t.Fatal(err)
 	}
 	w.within(10*time.Second, fmt.Sprintf("%s has %d values", n.name, len(values)), n.ready)
-}
-
-// spoilHost changes the rules of the host's stack.
-func (n *fakeNode) spoilHost(d damage) (mend func()) {
-	host := n.kernel.host
-	var undo []func()
-	for _, ipv6 := range []bool{false, true} {
-		ports, places, aliases := host.Ports(ipv6), host.Places(ipv6), host.Aliases(ipv6)
-		undo = append(undo, func() { host.SetPorts(ipv6, ports); host.SetPlaces(ipv6, places); host.SetAliases(ipv6, aliases) })
-		switch {
-		case d.alias:
-			host.SetAliases(ipv6, hostports.Aliases{})
-		case d.ports != nil:
-			bad := ports
-			d.ports(&bad)
-			host.SetPorts(ipv6, bad)
-		default:
-			bad := places
-			bad.Places = slices.Clone(places.Places)
-			d.places(&bad)
-			host.SetPlaces(ipv6, bad)
-		}
-	}
-	return func() {
-		for _, f := range undo {
-			f()
-		}
-	}
 }

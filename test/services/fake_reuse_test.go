@@ -10,8 +10,8 @@ import (
 )
 
 // TestFakeReuse: a client that uses a port again, for another service with the same backend or for the backend itself, loses
-// its connection on the fake where it does on VPP (letter H of plugins/service/README.md; TestFaults of renderer/nat44 and
-// renderer/cnat), and nowhere else.
+// its connection on the fake where it does on VPP (letter H of plugins/service/README.md; TestFaults of renderer/nat44), and
+// nowhere else.
 func TestFakeReuse(t *testing.T) {
 	if !slices.Contains(modes(), fake) {
 		t.Skip("fake: skipped: not among the modes")
@@ -24,23 +24,23 @@ func TestFakeReuse(t *testing.T) {
 	client := w.fakes.site("p1")
 	for i, turn := range []struct {
 		use  []string
-		lost [2]bool // the last one, by family
+		lost bool // the last one
 	}{
-		{[]string{"one", "one", "one"}, [2]bool{false, false}},
-		{[]string{"one", "two"}, [2]bool{false, true}},
-		{[]string{"one", "two", "one"}, [2]bool{true, false}},
-		{[]string{"one", "direct"}, [2]bool{true, true}},
-		{[]string{"direct", "one"}, [2]bool{false, false}},
+		{[]string{"one", "one", "one"}, false},
+		{[]string{"one", "two"}, false},
+		{[]string{"one", "two", "one"}, true},
+		{[]string{"one", "direct"}, true},
+		{[]string{"direct", "one"}, false},
 	} {
-		for f, family := range families {
+		for f, family := range w.mode.families() {
 			places := map[string]netip.AddrPort{
 				"one": at(one, f), "two": at(two, f), "direct": netip.AddrPortFrom(w.addrs["a"][f], targetPort),
 			}
 			for n, to := range turn.use {
 				err := client.tryFrom(uint16(40000+i), places[to])
 				last := n == len(turn.use)-1
-				if last && turn.lost[f] != errors.Is(err, whoami.ErrDropped) || last && !turn.lost[f] && err != nil {
-					t.Errorf("IPv%s: %v from one port, the last: %v; VPP loses it: %t", family, turn.use, err, turn.lost[f])
+				if last && turn.lost != errors.Is(err, whoami.ErrDropped) || last && !turn.lost && err != nil {
+					t.Errorf("IPv%s: %v from one port, the last: %v; VPP loses it: %t", family, turn.use, err, turn.lost)
 				}
 			}
 		}

@@ -57,9 +57,9 @@ func (w *world) in(t *testing.T) *world {
 	return &part
 }
 
-// apart gives the clients ports that they have not used in another part. VPP's cnat knows an answer by the client's port and
-// the backend's, for some seconds after the end of a connection as well: one from the same port to another service with the
-// same backend gets no answer. That is a fault with a test of its own, TestFaults of plugins/service/renderer/cnat.
+// apart gives the clients ports that they have not used in another part. NAT44 knows an answer by the client's port and the backend's,
+// for some seconds after the end of a connection as well: one from the same port to another service with the same backend gets no
+// answer. That is a fault with a test of its own, TestFaults of plugins/service/renderer/nat44.
 func (w *world) apart(part int) {
 	w.t.Helper()
 	if w.mode != vpp {
@@ -83,8 +83,8 @@ func (w *world) spread(number int) {
 	svc := w.service("spread", number, nil)
 	w.put(svc, "a", "b", "c", "d")
 	w.waitEverywhere(svc, "p1 tcp cluster -> a,b,c,d")
-	for f, family := range families {
-		if w.mode == fake && family == "6" || w.mode == fakePlugin {
+	for f, family := range w.mode.families() {
+		if w.mode == fakePlugin {
 			w.t.Log("fake: not covered: even spread: the choice of a backend is the fake's own, and not VPP's")
 			continue
 		}
@@ -145,9 +145,13 @@ type load struct {
 	seen     string     // guarded by mu: of the dataplane at the first failure
 }
 
-// press starts load on a service in both families, from both pods.
+// press starts load on a service in all families, from both pods.
 func (w *world) press(svc *corev1.Service) *load {
-	return w.pressAt(at(svc, 0), at(svc, 1))
+	var to []netip.AddrPort
+	for f := range w.mode.families() {
+		to = append(to, at(svc, f))
+	}
+	return w.pressAt(to...)
 }
 
 // pressAt starts load on addresses, one for each family from the first on.
@@ -262,23 +266,19 @@ func (w *world) rollingUpdate(number int) {
 // backendRemoved: of a backend that goes, UDP clients are served by another one; connections to other backends are kept.
 func (w *world) backendRemoved(number int) {
 	svc := w.service("removed", number, nil)
-	for f, family := range families {
+	for f, family := range w.mode.families() {
 		w.put(svc, "a", "c")
 		w.waitEverywhere(svc, "p1 any cluster -> a,c")
 		kept := w.connectTo("tcp", "p1", at(svc, f), "c")
 		moving := w.connectTo("udp", "p1", at(svc, f), "a")
 		w.putEndpoints(svc, "c")
-		if w.mode.isVPP() && !w.mode.hasPlugin() && family == "6" {
-			w.t.Log("otherwise than kube-proxy: VPP's cnat keeps a client's UDP session until it is idle")
-		} else {
-			w.within(10*time.Second, "IPv"+family+": a UDP client is served by the other backend", func() error {
-				a, err := moving.Ask()
-				if err == nil && a.Server != "c" {
-					err = fmt.Errorf("%s answers", a.Server)
-				}
-				return err
-			})
-		}
+		w.within(10*time.Second, "IPv"+family+": a UDP client is served by the other backend", func() error {
+			a, err := moving.Ask()
+			if err == nil && a.Server != "c" {
+				err = fmt.Errorf("%s answers", a.Server)
+			}
+			return err
+		})
 		if a, err := kept.Ask(); err != nil || a.Server != "c" {
 			w.t.Errorf("IPv%s: the connection to the other backend: %s, %v", family, a.Server, err)
 		}
@@ -291,9 +291,9 @@ func (w *world) backendRemoved(number int) {
 func (w *world) portUsedAgain(number int) {
 	svc := w.service("again", number, func(s *corev1.Service) { nodePort(s, number) })
 	const closed, open = 19001, 19002 // ports that no other part uses
-	for f, family := range families {
-		if w.mode.isVPP() && !w.mode.hasPlugin() && family == "6" {
-			w.t.Log("otherwise than kube-proxy: VPP's cnat keeps the session of a closed connection for 5 s and more")
+	for f, family := range w.mode.families() {
+		if w.mode.isVPP() && !w.mode.hasPlugin() {
+			w.t.Log("otherwise than kube-proxy: NAT44 keeps the session of a closed connection")
 			continue
 		}
 		w.put(svc, "a")
@@ -375,11 +375,11 @@ func (w *world) affinityOverRestart(number int) {
 	w.put(svc, "a", "b", "c", "d")
 	w.waitEverywhere(svc, "p1 tcp cluster -> one of a,b,c,d")
 	var before [2]string
-	for f := range families {
+	for f := range w.mode.families() {
 		before[f] = w.ask("p1", svc, f).Server
 	}
 	w.must(w.members[0].restart(w.ctx))
-	for f, family := range families {
+	for f, family := range w.mode.families() {
 		for range 30 {
 			if server := w.ask("p1", svc, f).Server; server != before[f] {
 				w.t.Fatalf("IPv%s: the client of %s is served by %s after a restart of the agent", family, before[f], server)
@@ -398,7 +398,7 @@ func (w *world) killUnderLoad(number int) {
 	w.put(local, "d") // which the other one does not have: letter H
 	to := lbAt(local)
 	if w.mode.isVPP() && !w.mode.hasPlugin() {
-		to = to[:1] // letter C
+		to = nil // letter C: p1 has no local backend
 	}
 	for f := range to {
 		for _, client := range []string{"p1", "p2"} {

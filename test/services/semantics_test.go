@@ -27,7 +27,15 @@ type deviation struct {
 // families are how IPv4 and IPv6 are called.
 var families = [2]string{"4", "6"}
 
-// TestServices: every case on every dataplane in both families.
+// families are those that the mode serves: VPP without our plugin has IPv4 only.
+func (m mode) families() []string {
+	if m.isVPP() && !m.hasPlugin() {
+		return families[:1]
+	}
+	return families[:]
+}
+
+// TestServices: every case on every dataplane in all families that it serves.
 func TestServices(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m)
@@ -35,12 +43,18 @@ func TestServices(t *testing.T) {
 		services := w.putAll(all)
 		t.Run("case", func(t *testing.T) {
 			for i, sc := range all {
-				for f, family := range families {
+				for f, family := range m.families() {
 					t.Run(sc.name+"/"+family, func(t *testing.T) {
 						t.Parallel()
 						w.check(t, services[i], sc, f)
 					})
 				}
+			}
+			if len(m.families()) == 1 {
+				t.Run("IPv6 is not served", func(t *testing.T) {
+					t.Parallel()
+					w.check(t, services[0], scenario{expect: []string{"p1,p2,h1 any cluster -> rejected"}}, 1)
+				})
 			}
 		})
 	})
@@ -107,7 +121,7 @@ func (w *world) waitEverywhere(svc *corev1.Service, texts ...string) {
 	for _, text := range texts {
 		e, err := parseExpectation(text)
 		w.must(err)
-		for f := range families {
+		for f := range w.mode.families() {
 			w.within(10*time.Second, text, func() error { return w.meets(svc, e, f) })
 		}
 	}

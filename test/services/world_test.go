@@ -465,7 +465,7 @@ func (w *world) await(barrier string) {
 	svc := w.service(barrier, 250, nil)
 	w.put(svc, "a", "c")
 	for _, client := range []string{"p1", "p2"} {
-		for f := range 2 {
+		for f := range w.mode.families() {
 			to := netip.AddrPortFrom(netip.MustParseAddr(svc.Spec.ClusterIPs[f]), 80)
 			w.within(20*time.Second, client+" sees what was put", func() error {
 				_, err := w.askOnce(client, "tcp", to, 300*time.Millisecond)

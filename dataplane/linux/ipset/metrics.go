@@ -6,28 +6,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are Felix's, with the same meaning; a line is a member added or removed, or another command.
+// metrics mean what Felix's mean; a line is a member added or removed, or another command.
 type metrics struct {
 	calls, errors, lines prometheus.Counter
 	mine, total          prometheus.Gauge
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, prefix string) (*metrics, error) {
+	calls, failures, lines, mine, total := "ipset_calls_total", "ipset_errors_total", "ipset_lines_total", "ipsets_own", "ipsets"
+	if prefix == "" { // Felix's
+		prefix, calls, failures, lines, mine, total = "felix_", "ipset_calls", "ipset_errors", "ipset_lines_executed", "ipsets_calico",
+			"ipsets_total"
+	}
 	m := &metrics{
 		calls: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "felix_ipset_calls", Help: "Number of exchanges with the kernel about IP sets.",
+			Name: prefix + calls, Help: "Number of exchanges with the kernel about IP sets.",
 		}),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "felix_ipset_errors", Help: "Number of exchanges about IP sets that failed, at least in part.",
+			Name: prefix + failures, Help: "Number of exchanges about IP sets that failed, at least in part.",
 		}),
 		lines: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "felix_ipset_lines_executed", Help: "Number of IP set operations executed (members added or removed, sets made).",
+			Name: prefix + lines, Help: "Number of IP set operations executed (members added or removed, sets made).",
 		}),
 		mine: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "felix_ipsets_calico", Help: "Number of IP sets in the kernel that belong to this agent.",
+			Name: prefix + mine, Help: "Number of IP sets in the kernel that belong to this agent.",
 		}),
 		total: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "felix_ipsets_total", Help: "Total number of IP sets in the kernel.",
+			Name: prefix + total, Help: "Total number of IP sets in the kernel.",
 		}),
 	}
 	if reg == nil {

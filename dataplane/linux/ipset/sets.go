@@ -17,7 +17,9 @@ type Config struct {
 	NS      *nsdo.Namespace
 	Log     *slog.Logger          // nil: none
 	Metrics prometheus.Registerer // nil: none
-	Now     func() time.Time      // nil: time.Now
+	// MetricPrefix begins the metrics' names; "": they have Felix's names.
+	MetricPrefix string
+	Now          func() time.Time // nil: time.Now
 }
 
 // Sets programs the sets of both families. It is used by one goroutine.
@@ -67,7 +69,7 @@ func newSets(cfg Config, k kernel) (*Sets, error) {
 		s.now = time.Now
 	}
 	var err error
-	if s.metrics, err = newMetrics(cfg.Metrics); err != nil {
+	if s.metrics, err = newMetrics(cfg.Metrics, cfg.MetricPrefix); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -38,7 +38,7 @@ func (l *lowerer) checkActions(r table.Rule) error {
 			if err := word("chain", a.Chain, maxChainName); err != nil {
 				return err
 			}
-		case table.SetMark, table.Log, table.Return, table.Accept:
+		case table.SetMark, table.Report, table.Log, table.Return, table.Accept:
 		default:
 			return fmt.Errorf("action %d (%d) is not known", i+1, a.Verb)
 		}
@@ -70,6 +70,9 @@ func (l *lowerer) target(a table.Action, m table.Match) (string, error) {
 		return setMark(a.Mark, a.Mask|a.Mark), nil
 	case table.NoTrack:
 		return "-j CT --notrack", nil
+	case table.Report:
+		return fmt.Sprintf("-m limit --limit %d/sec --limit-burst %d -j NFLOG --nflog-prefix %s --nflog-group %d --nflog-size %d",
+			table.ReportRate, table.ReportBurst, quote(a.Prefix, maxLogPrefix), table.ReportGroup, table.ReportBytes), nil
 	case table.Log:
 		if a.Prefix == "" {
 			return "-j LOG --log-level 5", nil

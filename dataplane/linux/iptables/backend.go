@@ -39,11 +39,12 @@ func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(cfg.Metrics)
+	m, err := newMetrics(cfg.Metrics, cfg.MetricPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("register iptables metrics: %w", err)
 	}
-	sets, err := ipset.New(ipset.Config{NS: cfg.NS, Log: cfg.Log, Metrics: cfg.Metrics, Now: cfg.Clock.Now})
+	sets, err := ipset.New(ipset.Config{NS: cfg.NS, Log: cfg.Log, Metrics: cfg.Metrics, MetricPrefix: cfg.MetricPrefix,
+		Now: cfg.Clock.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
 	if other, ok := otherTools(ctx, r, t); ok {
 		env := *b.env
 		env.tools = other
-		if env.metrics, err = newMetrics(nil); err != nil { // what is removed there does not count as ours
+		if env.metrics, err = newMetrics(nil, ""); err != nil { // what is removed there does not count as ours
 			return nil, err
 		}
 		b.others = allLayers(&env)

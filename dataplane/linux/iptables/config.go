@@ -38,6 +38,8 @@ type Config struct {
 	Log     *slog.Logger          // nil: none
 	Metrics prometheus.Registerer // nil: none
 	Clock   Clock                 // nil: the real one
+	// MetricPrefix begins the metrics' names; "": they have Felix's names.
+	MetricPrefix string
 
 	Variant    Variant    // "": auto
 	InsertMode InsertMode // "": insert

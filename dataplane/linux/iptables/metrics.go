@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are Felix's, with the same meaning.
+// metrics mean what Felix's mean.
 type metrics struct {
 	restoreCalls, restoreErrors prometheus.Counter
 	saveCalls, saveErrors       prometheus.Counter
@@ -16,25 +16,30 @@ type metrics struct {
 	lockRetries                 prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, prefix string) (*metrics, error) {
+	count, lines, seconds := "_total", "lines", "lock_acquire_seconds"
+	if prefix == "" { // Felix's
+		prefix, count, lines, seconds = "felix_", "", "lines_executed", "lock_acquire_secs"
+	}
+	prefix += "iptables_"
 	labels := []string{"ip_version", "table"}
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_iptables_" + name, Help: help})
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name + count, Help: help})
 	}
 	m := &metrics{
 		restoreCalls:  counter("restore_calls", "Number of iptables-restore calls."),
 		restoreErrors: counter("restore_errors", "Number of iptables-restore errors."),
 		saveCalls:     counter("save_calls", "Number of iptables-save calls."),
 		saveErrors:    counter("save_errors", "Number of iptables-save errors."),
-		lockRetries:   counter("lock_retries", "Number of times the iptables lock was held by someone else."),
+		lockRetries:   counter("lock_retries", "Number of times the iptables lock was held by another program."),
 		chains: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "felix_iptables_chains", Help: "Number of active iptables chains."}, labels),
+			Name: prefix + "chains", Help: "Number of active iptables chains."}, labels),
 		rules: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "felix_iptables_rules", Help: "Number of active iptables rules."}, labels),
+			Name: prefix + "rules", Help: "Number of active iptables rules."}, labels),
 		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "felix_iptables_lines_executed", Help: "Number of iptables rule updates executed."}, labels),
+			Name: prefix + lines + count, Help: "Number of iptables rule updates executed."}, labels),
 		lockSeconds: prometheus.NewSummary(prometheus.SummaryOpts{
-			Name: "felix_iptables_lock_acquire_secs", Help: "Time taken to acquire the iptables lock."}),
+			Name: prefix + seconds, Help: "Time taken to acquire the iptables lock."}),
 	}
 	if reg == nil {
 		return m, nil

@@ -58,7 +58,7 @@ func checkAction(l table.Layer, m *table.Match, a *table.Action, last bool) erro
 		return fmt.Errorf("ports to translate to, but the rule names no protocol that has ports")
 	case nat && a.Ports.First > a.Ports.Last:
 		return fmt.Errorf("ports to translate to from %d to %d", a.Ports.First, a.Ports.Last)
-	case a.Verb == table.Log && len(a.Prefix) > maxLogPrefix:
+	case (a.Verb == table.Log || a.Verb == table.Report) && len(a.Prefix) > maxLogPrefix:
 		return fmt.Errorf("log prefix of %d characters, at most %d are allowed", len(a.Prefix), maxLogPrefix)
 	}
 	return nil
@@ -110,6 +110,9 @@ func (c *compiler) action(a *table.Action) {
 		c.setMark()
 	case table.NoTrack:
 		c.simple("notrack")
+	case table.Report:
+		c.limit(table.ReportRate, table.ReportBurst)
+		c.logGroup(a.Prefix, table.ReportGroup, table.ReportBytes)
 	case table.Log:
 		c.log(a.Prefix)
 	case table.Return:

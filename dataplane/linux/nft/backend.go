@@ -17,6 +17,8 @@ type Options struct {
 	NS    *nsdo.Namespace // nil: the process's own
 	Log   *slog.Logger    // nil: silent
 	Table string          // name of the tables; default "contiv"
+	// Append puts our base chains behind those of other tables that have the usual priorities; else they have these, too.
+	Append bool
 	// Watch is how often an Apply is asked for to see whether another program has touched the tables; default 1 s, negative
 	// never. Such an Apply costs some microseconds.
 	Watch time.Duration
@@ -72,8 +74,14 @@ func Open(opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Backend{view: v, watch: opts.interval(), maxBatch: maxBatch,
-		families: [2]*family{newFamily(table.IPv4), newFamily(table.IPv6)}}, nil
+	b := &Backend{view: v, watch: opts.interval(), maxBatch: maxBatch,
+		families: [2]*family{newFamily(table.IPv4), newFamily(table.IPv6)}}
+	if opts.Append {
+		for _, f := range b.families {
+			f.behind = 1
+		}
+	}
+	return b, nil
 }
 
 // Close closes the sockets. The kernel keeps its rules.

@@ -205,6 +205,25 @@ func (e *exprs) log(prefix string) {
 	e.end()
 }
 
+// logGroup sends the packet's first bytes to a group of NFLOG.
+func (e *exprs) logGroup(prefix string, group uint16, size uint32) {
+	e.begin("log")
+	e.str(unix.NFTA_LOG_PREFIX, prefix)
+	e.bytes(unix.NFTA_LOG_GROUP, net16(group))
+	e.u32(unix.NFTA_LOG_SNAPLEN, size)
+	e.end()
+}
+
+// limit lets pass so many packets in a second, and so many at once.
+func (e *exprs) limit(rate uint64, burst uint32) {
+	e.begin("limit")
+	e.bytes(unix.NFTA_LIMIT_RATE, binary.BigEndian.AppendUint64(nil, rate))
+	e.bytes(unix.NFTA_LIMIT_UNIT, binary.BigEndian.AppendUint64(nil, 1))
+	e.u32(unix.NFTA_LIMIT_BURST, burst)
+	e.u32(unix.NFTA_LIMIT_TYPE, unix.NFT_LIMIT_PKTS)
+	e.end()
+}
+
 func (e *exprs) reject(typ uint32, code uint8) {
 	e.begin("reject")
 	e.u32(unix.NFTA_REJECT_TYPE, typ)

@@ -22,6 +22,7 @@ type object interface {
 // family is one of the two tables: what is desired in it and what the kernel has.
 type family struct {
 	id              table.Family
+	behind          int32 // added to the priorities of base chains
 	proto           uint8 // NFPROTO_…
 	addrType        uint32
 	portUnreachable uint8
@@ -175,6 +176,7 @@ func (f *family) hook(l table.Layer, h table.Hook) *node {
 	if n == nil {
 		n = newNode(f, l, hookName(h), chain)
 		n.base = baseHookOf(l, h)
+		n.base.priority += f.behind
 	}
 	return n
 }

@@ -169,6 +169,7 @@ func wantedRules(f table.Family) []wanted {
 		{"notrack", table.Raw, table.Output, table.Match{}, verb(table.Action{Verb: table.NoTrack})},
 		{"marks", table.Mangle, table.Output, table.Match{MarkMask: 1}, verb(table.Action{Verb: table.SetMark, Mark: 1, Mask: 1})},
 		{"log", table.Mangle, table.Prerouting, table.Match{InIface: "x+"}, verb(table.Action{Verb: table.Log, Prefix: "x"})},
+		{"reports", table.Filter, table.Forward, table.Match{}, verb(table.Action{Verb: table.Report, Prefix: "x"})},
 		{"reject", table.Filter, table.Input, table.Match{}, verb(table.Action{Verb: table.Reject})},
 		{"dnat", table.NAT, table.Prerouting, table.Match{Protocol: 6},
 			verb(table.Action{Verb: table.DNAT, To: to, Ports: ports[0]})},

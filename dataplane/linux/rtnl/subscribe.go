@@ -15,19 +15,40 @@ import (
 // ErrLost says that notifications were lost: what changed is to be listed.
 var ErrLost = errors.New("netlink notifications were lost")
 
-// Events is a socket that receives notifications of rtnetlink.
+// Events is a socket that receives notifications of the kernel.
 type Events struct {
 	file *os.File
 	conn syscall.RawConn
 	buf  []byte
 }
 
+// Listen opens a socket of a netlink protocol in a namespace. buffer is the size in bytes of what the kernel keeps for us. What is to be
+// received is asked for by Send.
+func Listen(ns *nsdo.Namespace, protocol, buffer int) (*Events, error) {
+	return listen(ns, protocol, buffer)
+}
+
+// Send sends requests. Their answers come by Receive.
+func (e *Events) Send(b *Batch) (err error) {
+	control := e.conn.Control(func(fd uintptr) {
+		err = unix.Sendto(int(fd), b.Bytes(), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	})
+	if err = errors.Join(control, err); err != nil {
+		return fmt.Errorf("send a netlink request: %w", err)
+	}
+	return nil
+}
+
 // Subscribe receives the notifications of some groups (unix.RTNLGRP_…) of a namespace from now on. buffer is the size in
 // bytes of what the kernel keeps for us.
 func Subscribe(ns *nsdo.Namespace, buffer int, groups ...int) (*Events, error) {
+	return listen(ns, unix.NETLINK_ROUTE, buffer, groups...)
+}
+
+func listen(ns *nsdo.Namespace, protocol, buffer int, groups ...int) (*Events, error) {
 	fd := -1
 	err := ns.Do(func() (err error) {
-		fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+		fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 		return err
 	})
 	if err != nil {

@@ -38,6 +38,9 @@ type Config struct {
 	IptablesMarkMasquerade      uint32
 	IptablesMarkNonCaliEndpoint uint32
 
+	// ChainPrefix begins the names of all chains; default "cali-", as Felix has it. At most 7 letters, digits, "-" and "_".
+	ChainPrefix string
+
 	KubeNodePortRanges     []table.PortRange
 	KubeIPVSSupportEnabled bool
 
@@ -71,6 +74,12 @@ type Config struct {
 	// What the node sends to its workloads always passes. It also says that TCP connections of workloads to which policies apply are
 	// not picked up in the middle, so that one which was removed from connection tracking stays cut.
 	NodeAndSelfExempt bool
+	// ReportDenied sends the first bytes of what policies of workloads drop to table.ReportGroup, with ReportIngress or ReportEgress as
+	// prefix. It is limited per chain, so that a workload that floods uses up its own reports only.
+	ReportDenied bool
+	// TiersForNode are tiers of which NodeAndSelfExempt is not true for the node: their policies hold for what a workload sends to it.
+	// The first other tier that has policies for the workload allows it.
+	TiersForNode []string
 
 	NATPortRange                       table.PortRange // zero: any
 	IptablesNATOutgoingInterfaceFilter string          // interface, or prefix with '+'
@@ -117,6 +126,7 @@ func (c Config) WithDefaults() Config {
 		c.IptablesMarkScratch0, c.IptablesMarkScratch1 = defaultMarkScratch0, defaultMarkScratch1
 		c.IptablesMarkEndpoint, c.IptablesMarkNonCaliEndpoint = defaultMarkEndpoint, defaultMarkNonCali
 	}
+	setDefault(&c.ChainPrefix, FelixChainPrefix)
 	setDefault(&c.VXLANPort, defaultVXLANPort)
 	setDefault(&c.VXLANVNI, defaultVXLANVNI)
 	setDefault(&c.VXLANDevice, defaultVXLANDevice)
@@ -167,6 +177,9 @@ func (c Config) checkPrefixes() error {
 		return fieldError("WorkloadIfacePrefixes", "is empty; name at least one beginning, such as \"cali\"")
 	}
 	var errs []error
+	if p := c.ChainPrefix; len(p) > maxChainPrefix || !plain(p) || strings.ContainsAny(p, "./") {
+		errs = append(errs, fieldError("ChainPrefix", "%q cannot begin a chain's name (1 to %d letters, digits, - or _)", p, maxChainPrefix))
+	}
 	for _, prefix := range c.WorkloadIfacePrefixes {
 		if !IfaceNameOK(prefix) {
 			errs = append(errs, fieldError("WorkloadIfacePrefixes",

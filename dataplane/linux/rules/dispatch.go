@@ -6,13 +6,21 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-func (r *renderer) WorkloadDispatch(ifaces []string) []table.Dispatch {
+func (r *renderer) WorkloadDispatch(ifaces, nodeJudged []string) []table.Dispatch {
 	// The end of the chain is for interfaces that are a workload's by name, and nobody's by what we were told.
 	unknown := []table.Rule{rule(table.Match{}, "Unknown interface", act(table.Drop))}
-	return []table.Dispatch{
-		dispatch(ChainFromWorkloadDispatch, WorkloadFromEndpointPfx, false, ifaces, unknown),
-		dispatch(ChainToWorkloadDispatch, WorkloadToEndpointPfx, true, ifaces, unknown),
+	list := []table.Dispatch{
+		dispatch(r.Own(ChainFromWorkloadDispatch), r.Own(WorkloadFromEndpointPfx), false, ifaces, unknown),
+		dispatch(r.Own(ChainToWorkloadDispatch), r.Own(WorkloadToEndpointPfx), true, ifaces, unknown),
 	}
+	if len(r.TiersForNode) == 0 {
+		return list
+	}
+	node := table.Dispatch{Name: r.Own(ChainNodeToWorkload), ByOut: true, Chains: map[string]string{}}
+	for _, iface := range nodeJudged {
+		node.Chains[iface] = r.Own(ChainNodeCut)
+	}
+	return append(list, node)
 }
 
 func (r *renderer) HostDispatch(l table.Layer, ifaces []string) []table.Dispatch {
@@ -23,15 +31,15 @@ func (r *renderer) HostDispatch(l table.Layer, ifaces []string) []table.Dispatch
 		}
 		return dispatch(name, prefix, byOut, ifaces, others)
 	}
-	from := chain(ChainDispatchFromHostEndpoint, HostFromEndpointPfx, false)
+	from := chain(r.Own(ChainDispatchFromHostEndpoint), r.Own(HostFromEndpointPfx), false)
 	if l == table.Mangle {
 		return []table.Dispatch{from}
 	}
-	both := []table.Dispatch{from, chain(ChainDispatchToHostEndpoint, HostToEndpointPfx, true)}
+	both := []table.Dispatch{from, chain(r.Own(ChainDispatchToHostEndpoint), r.Own(HostToEndpointPfx), true)}
 	if l == table.Filter {
 		both = append(both,
-			chain(ChainDispatchFromHostEndpointForward, HostFromEndpointForwardPfx, false),
-			chain(ChainDispatchToHostEndpointForward, HostToEndpointForwardPfx, true))
+			chain(r.Own(ChainDispatchFromHostEndpointForward), r.Own(HostFromEndpointForwardPfx), false),
+			chain(r.Own(ChainDispatchToHostEndpointForward), r.Own(HostToEndpointForwardPfx), true))
 	}
 	return both
 }

@@ -2,7 +2,7 @@
 // dispatch chains and hook rules of package table, for both families alike. It is pure: no kernel, no state but the
 // configuration, equal input gives equal output.
 //
-// What a packet of a workload meets (names are Felix's, so that what operators know about "cali-" chains stays true):
+// What a packet of a workload meets (by Felix's names; Config.ChainPrefix says what the agent's chains begin with):
 //
 //	raw PREROUTING      own mark bits cleared; came from a workload? reverse path (v6); else untracked host policy
 //	mangle PREROUTING   known connections; host policy before DNAT

@@ -58,6 +58,8 @@ type endpointChain struct {
 	kind     kind
 	allow    table.Verb
 	exempted []table.Match // from policy
+	report   string        // prefix of reports; empty: there are none
+	toNode   *table.Match  // what goes to the node, until a tier or the end exempts it; nil: it is exempted, or nothing is
 	strict   bool          // connections that are not known any more must not go on
 	rules    []table.Rule
 }
@@ -69,21 +71,24 @@ func (c *endpointChain) add(m table.Match, comment string, actions ...table.Acti
 func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 	to := &endpointChain{renderer: r, allow: r.filterAllow}
 	from := &endpointChain{renderer: r, allow: r.filterAllow}
+	if r.ReportDenied {
+		to.report, from.report = ReportIngress, ReportEgress
+	}
 	if ep.Up {
 		own := ofFamily(f, ep.Sources)
-		to.kubernetes(ep, ep.To, table.Match{InIface: ep.Iface, SrcNets: own})
+		to.kubernetes(ep, ep.To, nil, table.Match{InIface: ep.Iface, SrcNets: own})
 		to.body(ep.To, "")
 		from.checkSource(f, own)
 		from.dropTunnelled(f)
-		from.kubernetes(ep, ep.From, table.Match{DstNets: own}, table.Match{Dst: table.AddrLocal})
+		from.kubernetes(ep, ep.From, &table.Match{Dst: table.AddrLocal}, table.Match{DstNets: own})
 		from.body(ep.From, "")
 	} else {
 		to.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))
 		from.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))
 	}
 	return []table.Chain{
-		{Name: IfaceChain(WorkloadToEndpointPfx, ep.Iface), Rules: to.rules},
-		{Name: IfaceChain(WorkloadFromEndpointPfx, ep.Iface), Rules: from.rules},
+		{Name: IfaceChain(r.Own(WorkloadToEndpointPfx), ep.Iface), Rules: to.rules},
+		{Name: IfaceChain(r.Own(WorkloadFromEndpointPfx), ep.Iface), Rules: from.rules},
 	}
 }
 
@@ -115,13 +120,37 @@ func (d Direction) governed() bool {
 
 // kubernetes notes what NodeAndSelfExempt adds to the chain of an endpoint to which policies apply: what passes whatever they are, and
 // that connections which they have cut do not go on.
-func (c *endpointChain) kubernetes(ep Workload, d Direction, exempted ...table.Match) {
+func (c *endpointChain) kubernetes(ep Workload, d Direction, toNode *table.Match, exempted ...table.Match) {
 	if !c.NodeAndSelfExempt {
 		return
 	}
 	c.strict = ep.To.governed() || ep.From.governed()
-	if d.governed() {
-		c.exempted = exempted
+	switch {
+	case !d.governed():
+		return
+	case toNode != nil && c.JudgesNode(d):
+		c.toNode = toNode
+	case toNode != nil:
+		exempted = append(exempted, *toNode)
+	}
+	c.exempted = exempted
+}
+
+// JudgesNode reports whether policies say what a workload may send to its node: the first tier that has any is one of TiersForNode.
+func (c Config) JudgesNode(from Direction) bool {
+	for _, tier := range from.Tiers {
+		if len(tier.Policies) > 0 {
+			return slices.Contains(c.TiersForNode, tier.Name)
+		}
+	}
+	return false
+}
+
+// exemptNode lets pass what goes to the node, if that has not been done before.
+func (c *endpointChain) exemptNode() {
+	if c.toNode != nil {
+		c.add(*c.toNode, "The node", setMark(c.IptablesMarkAccept), act(table.Return))
+		c.toNode = nil
 	}
 }
 
@@ -151,6 +180,7 @@ func (c *endpointChain) body(d Direction, failsafe string) {
 	}
 	c.add(table.Match{}, "", clearMark(c.IptablesMarkAccept))
 	tiers := c.tiers(d.Tiers)
+	c.exemptNode()
 	switch {
 	case c.kind == forward && tiers == 0:
 		c.add(table.Match{}, "No policy applies to forwarded traffic", setMark(c.IptablesMarkAccept), act(table.Return))
@@ -159,8 +189,16 @@ func (c *endpointChain) body(d Direction, failsafe string) {
 			c.add(table.Match{}, "", jump(profile))
 			c.add(marked(c.IptablesMarkAccept), "Return if profile accepted", act(table.Return))
 		}
-		c.add(table.Match{}, "Drop if no profile matched", act(table.Drop))
+		c.drop(table.Match{}, "Drop if no profile matched")
 	}
+}
+
+// drop reports what it drops.
+func (c *endpointChain) drop(m table.Match, comment string) {
+	if c.report != "" {
+		c.add(m, "", table.Action{Verb: table.Report, Prefix: c.report})
+	}
+	c.add(m, comment, act(table.Drop))
 }
 
 // connections lets pass what belongs to a connection that was let through, and drops what belongs to none and starts none.
@@ -185,6 +223,9 @@ func (c *endpointChain) tiers(tiers []Tier) int {
 			continue
 		}
 		n++
+		if !slices.Contains(c.TiersForNode, tier.Name) {
+			c.exemptNode()
+		}
 		c.add(table.Match{}, "Start of tier "+tier.Name, clearMark(pass))
 		for _, policy := range tier.Policies {
 			c.add(unmarked(pass), "", jump(policy))
@@ -194,7 +235,7 @@ func (c *endpointChain) tiers(tiers []Tier) int {
 			c.add(marked(accept), "Return if policy accepted", act(table.Return))
 		}
 		if !tier.PassAtEnd && (c.kind == normal || c.kind == forward) {
-			c.add(unmarked(pass), "End of tier "+tier.Name+": drop if no policy passed the packet", act(table.Drop))
+			c.drop(unmarked(pass), "End of tier "+tier.Name+": drop if no policy passed the packet")
 		}
 	}
 	return n
@@ -209,18 +250,18 @@ func (r *renderer) HostChains(l table.Layer, ep Host) []table.Chain {
 	switch l {
 	case table.Filter:
 		return []table.Chain{
-			chain(HostToEndpointPfx, normal, r.filterAllow, ep.To, ChainFailsafeOut),
-			chain(HostFromEndpointPfx, normal, r.filterAllow, ep.From, ChainFailsafeIn),
-			chain(HostToEndpointForwardPfx, forward, r.filterAllow, Direction{Tiers: ep.ForwardTo}, ""),
-			chain(HostFromEndpointForwardPfx, forward, r.filterAllow, Direction{Tiers: ep.ForwardFrom}, ""),
+			chain(r.Own(HostToEndpointPfx), normal, r.filterAllow, ep.To, r.Own(ChainFailsafeOut)),
+			chain(r.Own(HostFromEndpointPfx), normal, r.filterAllow, ep.From, r.Own(ChainFailsafeIn)),
+			chain(r.Own(HostToEndpointForwardPfx), forward, r.filterAllow, Direction{Tiers: ep.ForwardTo}, ""),
+			chain(r.Own(HostFromEndpointForwardPfx), forward, r.filterAllow, Direction{Tiers: ep.ForwardFrom}, ""),
 		}
 	case table.Raw:
 		return []table.Chain{
-			chain(HostToEndpointPfx, untracked, table.Accept, ep.To, ChainFailsafeOut),
-			chain(HostFromEndpointPfx, untracked, table.Accept, ep.From, ChainFailsafeIn),
+			chain(r.Own(HostToEndpointPfx), untracked, table.Accept, ep.To, r.Own(ChainFailsafeOut)),
+			chain(r.Own(HostFromEndpointPfx), untracked, table.Accept, ep.From, r.Own(ChainFailsafeIn)),
 		}
 	case table.Mangle:
-		return []table.Chain{chain(HostFromEndpointPfx, preDNAT, r.mangleAllow, ep.From, ChainFailsafeIn)}
+		return []table.Chain{chain(r.Own(HostFromEndpointPfx), preDNAT, r.mangleAllow, ep.From, r.Own(ChainFailsafeIn))}
 	}
 	return nil
 }

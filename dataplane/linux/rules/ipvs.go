@@ -18,21 +18,21 @@ func (r *renderer) forwardCheck() table.Chain {
 			break
 		}
 		m := table.Match{Protocol: protocol, DstPorts: r.KubeNodePortRanges, DstSets: []string{SetThisHost}}
-		list = append(list, rule(m, "To a node port", goTo(ChainDispatchSetEndpointMark)))
+		list = append(list, rule(m, "To a node port", goTo(r.Own(ChainDispatchSetEndpointMark))))
 	}
-	return table.Chain{Name: ChainForwardCheck, Rules: append(list,
-		rule(table.Match{NotDstSets: []string{SetThisHost}}, "To a service", goTo(ChainDispatchSetEndpointMark)))}
+	return table.Chain{Name: r.Own(ChainForwardCheck), Rules: append(list,
+		rule(table.Match{NotDstSets: []string{SetThisHost}}, "To a service", goTo(r.Own(ChainDispatchSetEndpointMark))))}
 }
 
 // forwardEndpointMark is what FORWARD would have done, by the mark.
 func (r *renderer) forwardEndpointMark() table.Chain {
 	foreign := table.Match{Mark: r.IptablesMarkNonCaliEndpoint, MarkMask: r.IptablesMarkEndpoint, MarkNot: true}
-	list := []table.Rule{rule(foreign, "", jump(ChainDispatchFromEndpointMark))}
+	list := []table.Rule{rule(foreign, "", jump(r.Own(ChainDispatchFromEndpointMark)))}
 	for _, prefix := range r.WorkloadIfacePrefixes {
-		list = append(list, rule(out(prefix), "", jump(ChainToWorkloadDispatch)))
+		list = append(list, rule(out(prefix), "", jump(r.Own(ChainToWorkloadDispatch))))
 	}
-	return table.Chain{Name: ChainForwardEndpointMark, Rules: append(list,
-		rule(table.Match{}, "", jump(ChainDispatchToHostEndpointForward)),
+	return table.Chain{Name: r.Own(ChainForwardEndpointMark), Rules: append(list,
+		rule(table.Match{}, "", jump(r.Own(ChainDispatchToHostEndpointForward))),
 		rule(table.Match{}, "", clearMark(r.IptablesMarkEndpoint)),
 		rule(marked(r.IptablesMarkAccept), "Policy explicitly accepted the packet", act(r.filterAllow)))}
 }
@@ -42,17 +42,17 @@ func (r *renderer) MarkChains(marks map[string]uint32, hosts map[string]bool) La
 		return LayerChains{Layer: table.Filter}
 	}
 	mask := r.IptablesMarkEndpoint
-	set := table.Dispatch{Name: ChainDispatchSetEndpointMark, Chains: map[string]string{}}
-	from := table.Chain{Name: ChainDispatchFromEndpointMark}
+	set := table.Dispatch{Name: r.Own(ChainDispatchSetEndpointMark), Chains: map[string]string{}}
+	from := table.Chain{Name: r.Own(ChainDispatchFromEndpointMark)}
 	var chains []table.Chain
 	for _, iface := range slices.Sorted(maps.Keys(marks)) {
-		name := IfaceChain(SetEndpointMarkPfx, iface)
+		name := IfaceChain(r.Own(SetEndpointMarkPfx), iface)
 		chains = append(chains, table.Chain{Name: name, Rules: []table.Rule{
 			rule(table.Match{}, "", table.Action{Verb: table.SetMark, Mark: marks[iface], Mask: mask})}})
 		set.Chains[iface] = name
-		prefix := WorkloadFromEndpointPfx
+		prefix := r.Own(WorkloadFromEndpointPfx)
 		if hosts[iface] {
-			prefix = HostFromEndpointForwardPfx
+			prefix = r.Own(HostFromEndpointForwardPfx)
 		}
 		from.Rules = append(from.Rules, rule(table.Match{Mark: marks[iface], MarkMask: mask}, "", goTo(IfaceChain(prefix, iface))))
 	}

@@ -1,11 +1,60 @@
 package rules_test
 
 import (
+	"fmt"
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
 )
+
+// TestTiersForNode: policies of such tiers say what a workload may send to its node, unless a tier before them has; a connection that they have
+// cut is not picked up by the node. Whatever the node begins passes.
+func TestTiersForNode(t *testing.T) {
+	for _, f := range families {
+		n := newNode(t, rules.Config{NodeAndSelfExempt: true, EndpointToHostAction: "ACCEPT", TiersForNode: []string{"admin", "baseline"}})
+		open := n.openProfile()
+		open.Profiles = append(open.Profiles, n.policy(rules.ProfileOutboundPfx, "open"))
+		none := n.policy(rules.PolicyInboundPfx, "none")
+		deny := n.policy(rules.PolicyInboundPfx, "deny", &proto.Rule{Action: "deny", Protocol: protocol("tcp"), DstPorts: []*proto.PortRange{{First: 80, Last: 80}}})
+		with := func(tiers ...rules.Tier) rules.Direction {
+			return rules.Direction{Tiers: tiers, Profiles: open.Profiles}
+		}
+		passing := func(name string, policies ...string) rules.Tier {
+			return rules.Tier{Name: name, Policies: policies, PassAtEnd: true}
+		}
+		for i, test := range []struct {
+			name   string
+			from   rules.Direction
+			want   string // of a connection to port 80
+			picked string // of the node's part of a connection that is not known
+		}{
+			{"denied first", with(passing("admin", deny), tier("networkpolicy", none)), "drop", "drop"},
+			{"isolated before", with(tier("networkpolicy", none), passing("baseline", deny)), "accept", "pass"},
+			{"denied at last", with(passing("baseline", deny)), "drop", "drop"},
+			{"passed on to a tier that isolates", with(passing("admin", none), tier("networkpolicy", none)), "accept", "drop"},
+			{"passed by all", with(passing("admin", none), passing("baseline", none)), "accept", "drop"},
+			{"no policy", open, "accept", "pass"},
+			{"only empty tiers", with(passing("admin"), tier("networkpolicy", none)), "accept", "pass"},
+		} {
+			iface := fmt.Sprint("cali", i)
+			n.workload(iface, webAddr, open, test.from)
+			n.apply()
+			web, node := webAddr[f], nodeAddr[f]
+			n.expect(test.name, tcp(iface, "", web, node, 80), test.want)
+			n.expect(test.name+": another port", tcp(iface, "", web, node, 81), "accept")
+			n.expect(test.name+": to itself", tcp(iface, iface, web, web, 80), "accept")
+			segment := tcp("", iface, node, web, 80)
+			segment.CT = table.CTNew
+			n.expect(test.name+": the node begins", segment, "pass")
+			segment.MidStream = true
+			n.expect(test.name+": the node goes on", segment, test.picked)
+			segment.CT = table.CTEstablished
+			n.expect(test.name+": of a known connection", segment, "pass")
+		}
+	}
+}
 
 // TestNodeAndSelfExempt: what a workload sends to its node and to itself passes whatever the policies are, if it sends with its own
 // address; and a TCP connection that is not known does not go on.

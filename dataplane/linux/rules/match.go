@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
@@ -64,41 +63,22 @@ func (m *matcher) protocols(in *proto.Rule) {
 
 // protocol returns the number, 0 for none and for one that is not known.
 func (m *matcher) protocol(p *proto.Protocol) uint8 {
+	number, known := proto.NumberOf(p)
 	switch v := p.GetNumberOrName().(type) {
 	case *proto.Protocol_Number:
-		if v.Number <= 0 || v.Number > 255 {
+		if !known {
 			m.problem("protocol %d cannot be matched", v.Number)
-			return 0
 		}
-		return uint8(v.Number)
 	case *proto.Protocol_Name:
-		number, known := protocolNumber(v.Name)
 		if !known {
 			m.problem("unknown protocol %q", v.Name)
 		}
-		return number
 	}
-	return 0
+	return number
 }
 
 func protocolNumber(name string) (uint8, bool) {
-	switch strings.ToLower(name) {
-	case "icmp":
-		return protoICMP, true
-	case "ipip":
-		return protoIPIP, true
-	case "tcp":
-		return protoTCP, true
-	case "udp":
-		return protoUDP, true
-	case "icmpv6":
-		return protoICMPv6, true
-	case "sctp":
-		return protoSCTP, true
-	case "udplite":
-		return 136, true
-	}
-	return 0, false
+	return proto.NumberOf(&proto.Protocol{NumberOrName: &proto.Protocol_Name{Name: name}})
 }
 
 func hasPorts(protocol uint8) bool {
@@ -121,31 +101,8 @@ func (m *matcher) nets(texts []string) []netip.Prefix {
 	return list
 }
 
-// ParseNet parses a CIDR or an address, which stands for itself alone. IPv4-mapped IPv6 is IPv4. Host bits are cleared.
-func ParseNet(text string) (netip.Prefix, error) {
-	if !strings.Contains(text, "/") {
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		a = a.Unmap()
-		if a.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("address with a zone")
-		}
-		return host(a), nil
-	}
-	p, err := netip.ParsePrefix(text)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	if p.Addr().Is4In6() {
-		if p.Bits() < 96 {
-			return netip.Prefix{}, fmt.Errorf("IPv4-mapped net wider than IPv4")
-		}
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p.Masked(), nil
-}
+// ParseNet is proto.ParseNet.
+func ParseNet(text string) (netip.Prefix, error) { return proto.ParseNet(text) }
 
 // onlyOther says that there are nets and all of them are of the other family.
 func onlyOther(texts []string, f table.Family) bool {

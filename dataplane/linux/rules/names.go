@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"strings"
@@ -8,10 +9,19 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ChainPrefix begins the name of every chain of ours.
-const ChainPrefix = "cali-"
+// FelixChainPrefix begins the names of Felix's chains. It is the default of Config.ChainPrefix.
+const FelixChainPrefix = "cali-"
 
-// The chains whose names do not depend on the configuration. A name may occur in several layers.
+// maxChainPrefix is what leaves room for the longest of the names below.
+const maxChainPrefix = maxChainName - len("forward-endpoint-mark")
+
+// Own is what a chain with one of Felix's names, or with a name that begins like Felix's, is called with the configuration's prefix.
+func (c Config) Own(felix string) string {
+	return cmp.Or(c.ChainPrefix, FelixChainPrefix) + strings.TrimPrefix(felix, FelixChainPrefix)
+}
+
+// The chains whose names do not depend on what they are for, by Felix's names: Config.Own has those that are programmed. A name may
+// occur in several layers.
 const (
 	ChainInput       = "cali-INPUT"
 	ChainForward     = "cali-FORWARD"
@@ -30,6 +40,8 @@ const (
 	ChainWorkloadToHost       = "cali-wl-to-host"
 	ChainFromWorkloadDispatch = "cali-from-wl-dispatch"
 	ChainToWorkloadDispatch   = "cali-to-wl-dispatch"
+	ChainNodeToWorkload       = "cali-node-to-wl" // ours
+	ChainNodeCut              = "cali-node-cut"   // ours
 
 	ChainDispatchToHostEndpoint          = "cali-to-host-endpoint"
 	ChainDispatchFromHostEndpoint        = "cali-from-host-endpoint"
@@ -42,7 +54,7 @@ const (
 	ChainForwardEndpointMark      = "cali-forward-endpoint-mark"
 )
 
-// The beginnings of the chains of one policy, profile or interface.
+// The beginnings of the chains of one policy, profile or interface, by Felix's names.
 const (
 	PolicyInboundPfx   = "cali-pi-"
 	PolicyOutboundPfx  = "cali-po-"

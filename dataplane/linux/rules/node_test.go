@@ -29,13 +29,15 @@ var families = []table.Family{table.IPv4, table.IPv6}
 // node is a node's rules on a fake backend, without managers.
 type node struct {
 	t        *testing.T
+	config   rules.Config
 	r        rules.RuleRenderer
 	fake     *rulestest.Fake
 	sets     map[string]table.SetType
 	problems []rules.Problem
 	// names by layer
-	workloads []string
-	hosts     map[table.Layer][]string
+	workloads  []string
+	nodeJudged []string
+	hosts      map[table.Layer][]string
 }
 
 func newNode(t *testing.T, c rules.Config) *node {
@@ -44,7 +46,7 @@ func newNode(t *testing.T, c rules.Config) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, r: r, fake: rulestest.New(), sets: map[string]table.SetType{}, hosts: map[table.Layer][]string{}}
+	n := &node{t: t, config: c, r: r, fake: rulestest.New(), sets: map[string]table.SetType{}, hosts: map[table.Layer][]string{}}
 	for _, f := range families {
 		for _, l := range []table.Layer{table.Raw, table.Mangle, table.NAT, table.Filter} {
 			n.fake.SetChains(f, l, r.StaticChains(f, l)...)
@@ -68,7 +70,7 @@ func one(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 func (n *node) dispatch() {
 	for _, f := range families {
-		for _, d := range n.r.WorkloadDispatch(n.workloads) {
+		for _, d := range n.r.WorkloadDispatch(n.workloads, n.nodeJudged) {
 			n.fake.SetDispatch(f, table.Filter, d)
 		}
 		for _, l := range []table.Layer{table.Raw, table.Mangle, table.Filter} {
@@ -116,6 +118,9 @@ func (n *node) workload(iface string, addr map[table.Family]netip.Addr, to, from
 		n.fake.SetChains(f, table.Filter, n.r.WorkloadChains(f, ep)...)
 	}
 	n.workloads = append(n.workloads, iface)
+	if n.config.JudgesNode(from) {
+		n.nodeJudged = append(n.nodeJudged, iface)
+	}
 	n.dispatch()
 }
 

@@ -14,6 +14,12 @@ type Env struct {
 	Set func(id string) (table.SetType, bool)
 }
 
+// Prefixes of reports: the policy of the workload that receives, or that sends, has dropped a packet.
+const (
+	ReportIngress = "contiv ingress"
+	ReportEgress  = "contiv egress"
+)
+
 // Problem is why a rule blocks more than it was asked to.
 type Problem struct {
 	Rule  int // position in its list, from 0
@@ -42,6 +48,10 @@ func ProfileChainName(prefix, name string) string { return ChainName(prefix, nam
 func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule, env Env) (table.Chain, []Problem) {
 	chain := table.Chain{Name: name, Rules: make([]table.Rule, 0, len(rules))}
 	var problems []Problem
+	report := ReportEgress
+	if strings.HasPrefix(name, r.Own(PolicyInboundPfx)) || strings.HasPrefix(name, r.Own(ProfileInboundPfx)) {
+		report = ReportIngress
+	}
 	for i, in := range rules {
 		if in == nil || !forFamily(in, f) {
 			continue
@@ -51,6 +61,10 @@ func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule,
 			continue
 		}
 		var cause string
+		if r.ReportDenied && proto.ActionOf(in) == "deny" && len(m.problems) == 0 {
+			chain.Rules = m.appendTo(chain.Rules, "", []table.Action{{Verb: table.Report, Prefix: report}})
+			m = newMatcher(f, in, env)
+		}
 		chain.Rules, cause = r.policyRule(chain.Rules, in, m)
 		if cause != "" {
 			problems = append(problems, Problem{Rule: i, Cause: cause, Sets: m.badSets})
@@ -66,14 +80,14 @@ func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]
 		comment = Comment("rule " + id)
 	}
 	if len(m.problems) == 0 {
-		actions, known := r.policyActions(in.GetAction())
+		actions, known := r.policyActions(proto.ActionOf(in))
 		if !known {
 			return m.appendTo(list, comment, actions), fmt.Sprintf("unknown action %q: drops what it matches", in.GetAction())
 		}
 		return m.appendTo(list, comment, actions), ""
 	}
 	cause := strings.Join(m.problems, ", ")
-	switch actionOf(in.GetAction()) {
+	switch proto.ActionOf(in) {
 	case "allow":
 		return list, cause + ": the rule allows nothing"
 	case "log":
@@ -83,20 +97,8 @@ func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]
 	return m.appendTo(list, comment, []table.Action{act(table.Drop)}), cause + ": the rule drops whatever the rest of it matches"
 }
 
-// actionOf brings the names of an action together.
-func actionOf(action string) string {
-	switch a := strings.ToLower(action); a {
-	case "":
-		return "allow"
-	case "next-tier":
-		return "pass"
-	default:
-		return a
-	}
-}
-
 func (r *renderer) policyActions(action string) ([]table.Action, bool) {
-	switch actionOf(action) {
+	switch action {
 	case "allow":
 		return []table.Action{setMark(r.IptablesMarkAccept), act(table.Return)}, true
 	case "pass":

@@ -21,7 +21,8 @@ type RuleRenderer interface {
 	// what the workloads given may spoof.
 	ReversePath(f table.Family, workloads []Workload) table.Chain
 	// WorkloadDispatch sends packets to the chains of WorkloadChains, for the interfaces named.
-	WorkloadDispatch(ifaces []string) []table.Dispatch
+	// nodeJudged are the interfaces of workloads for which Config.JudgesNode is true.
+	WorkloadDispatch(ifaces, nodeJudged []string) []table.Dispatch
 
 	// HostChains are the chains of a host endpoint's interface (or of AllInterfaces) in a layer.
 	HostChains(l table.Layer, ep Host) []table.Chain

@@ -143,10 +143,23 @@ const (
 // Verb is what an action does.
 type Verb uint8
 
+// ReportGroup is the group of the kernel's NFLOG by which reports come.
+const ReportGroup = 2410
+
+// ReportBytes is how much of a packet a report has.
+const ReportBytes = 128
+
+// Reports of one rule are limited: so many in a second, and so many at once.
+const (
+	ReportRate  = 5
+	ReportBurst = 10
+)
+
 // The verbs. Those up to Log let the walk go on, the others end it.
 const (
 	SetMark    Verb = iota + 1 // mark = mark &^ Mask | Mark
 	NoTrack                    // layer Raw only
+	Report                     // with Prefix, to ReportGroup, at most ReportRate times in a second; the rule's only action
 	Log                        // with Prefix
 	Jump                       // to Chain, and back at its end
 	Goto                       // to Chain, and at its end back to where this chain was called from

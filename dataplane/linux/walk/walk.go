@@ -81,7 +81,7 @@ func (w *walker) act(a table.Action, depth int) verdict {
 	switch a.Verb {
 	case table.SetMark:
 		w.mark = w.mark&^a.Mask | a.Mark
-	case table.NoTrack, table.Log:
+	case table.NoTrack, table.Log, table.Report:
 	case table.Jump:
 		return w.chain(a.Chain, depth-1)
 	case table.Goto:

@@ -51,6 +51,8 @@ func (l *lane) endOfDump(slot *slot, m api.Message, retval int32) {
 		l.start(p)
 	case retval != 0:
 		l.finish(slot, nil, &RetvalError{Message: slot.req.GetMessageName(), Retval: retval})
+	case isStream(slot.req):
+		l.finish(slot, m, nil)
 	default:
 		l.finish(slot, nil, nil)
 	}

@@ -39,6 +39,18 @@ func Dump[D api.Message](l *Lane, req api.Message, each func(details D), done fu
 	}, done)
 }
 
+// DumpPage is Dump for a request with a cursor whose reply says where the next page begins.
+func DumpPage[D, R api.Message](l *Lane, req api.Message, each func(details D), done func(reply R, err error)) {
+	l.start(pending{req: req, each: func(m api.Message) {
+		if d, ok := m.(D); ok {
+			each(d)
+		}
+	}, done: func(m api.Message, err error) {
+		r, _ := m.(R)
+		done(r, err)
+	}})
+}
+
 // Flush waits until all requests, including those that callbacks start, have ended. It implements scheduler.Backend. The
 // deadline of a request runs from the last sign of progress, since VPP answers in order.
 func (l *Lane) Flush(ctx context.Context) { l.flush(ctx) }

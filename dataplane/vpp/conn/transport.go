@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.fd.io/govpp/api"
@@ -90,11 +89,7 @@ func socketIdentity(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("VPP's API socket: %w", err)
 	}
-	var inode uint64
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		inode = st.Ino
-	}
-	return fmt.Sprintf("%d@%d", inode, info.ModTime().UnixNano()), nil
+	return fmt.Sprintf("%d@%d", inodeOf(info), info.ModTime().UnixNano()), nil
 }
 
 func (t *transport) register(client string) error {

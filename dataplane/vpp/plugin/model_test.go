@@ -189,8 +189,21 @@ func (m *model) world(r *rand.Rand) (script strings.Builder, want []string) {
 		var p modelPolicy
 		lines := ""
 		for side := range p {
-			for range r.IntN(4) {
+			n := r.IntN(4)
+			if r.IntN(4) == 0 {
+				n = r.IntN(60) // enough for the index of rules to have tables of ports
+			}
+			for range n {
 				rule := m.rule(r, protos, ports)
+				if len(p[side]) > 0 && r.IntN(3) > 0 { // as an earlier one, but for action and ports
+					like := p[side][r.IntN(len(p[side]))]
+					like.action = rule.action
+					if len(like.ports) > 0 {
+						first := ports[r.IntN(4)]
+						like.ports = [][2]uint16{{first, first + uint16(r.IntN(3))}}
+					}
+					rule = like
+				}
 				p[side] = append(p[side], rule)
 				lines += fmt.Sprintf("%d %d %d %d %d %d %d %d %d %d", rule.action, rule.family, rule.proto, rule.flags, rule.icmpType,
 					rule.icmpCode, rule.source, rule.dest, rule.service, len(rule.ports))

@@ -26,7 +26,7 @@ const bulkPort = 5201
 // TAP that does not, an AF_PACKET interface. Every byte arrives, in both families and directions. Where the way is narrower,
 // the sender is told by ICMP. And no buffer is lost.
 func TestSegmentation(t *testing.T) {
-	r := offloadRig(t)
+	r := offloadRig(t, "")
 	a := r.tap("a", "gso")
 	for _, to := range []*port{r.tap("b", "gso"), r.tap("c", ""), r.veth("d")} {
 		r.carry(a, to)
@@ -46,6 +46,11 @@ func TestSegmentation(t *testing.T) {
 // carry moves data from a to another and back.
 func (r *rig) carry(a, to *port) {
 	r.Helper()
+	r.carryLoads(a, to, bulk.Load{Up: 1, Length: 64 << 20}, bulk.Load{Up: 3, Down: 3, Length: 8 << 20})
+}
+
+func (r *rig) carryLoads(a, to *port, loads ...bulk.Load) {
+	r.Helper()
 	s, err := bulk.Serve(to.Namespace, bulkPort)
 	r.do(nil, err)
 	defer s.Close()
@@ -54,7 +59,7 @@ func (r *rig) carry(a, to *port) {
 	for _, ip := range []netip.Addr{to.v4, to.v6} {
 		r.reach(a, ip)
 		server := netip.AddrPortFrom(ip, bulkPort)
-		for _, l := range []bulk.Load{{Up: 1, Length: 64 << 20}, {Up: 3, Down: 3, Length: 8 << 20}} {
+		for _, l := range loads {
 			result, err := l.Run(ctx, a.Namespace, server)
 			if err != nil {
 				r.Errorf("%s\n%s", err, r.cli("show errors"))
@@ -71,7 +76,7 @@ func (r *rig) carry(a, to *port) {
 // TestNarrow: the way out has a smaller MTU than the pod. The pod's kernel believes the ICMP error, which VPP makes of a packet of
 // several segments, too.
 func TestNarrow(t *testing.T) {
-	r := offloadRig(t)
+	r := offloadRig(t, "")
 	a, b := r.tap("a", "gso"), r.veth("b")
 	if _, err := b.Run(r.Context(), "ip", "link", "set", "eth0", "mtu", "1300"); err != nil {
 		r.Fatal(err)
@@ -114,7 +119,7 @@ func (r *rig) tooBig(a, b *port) {
 
 // TestForgedOffload: a pod forges virtio headers. VPP lives, other data are whole, and all buffers come back.
 func TestForgedOffload(t *testing.T) {
-	r := offloadRig(t)
+	r := offloadRig(t, "")
 	a, b, c := r.tap("a", "gso"), r.tap("b", "gso"), r.veth("c")
 	r.carry(a, b)
 	r.carry(a, c)
@@ -197,14 +202,14 @@ func largeTCP(ip6 bool, size uint16) forge.Offload {
 
 // ---- the rig ----
 
-func offloadRig(t *testing.T) *rig {
+func offloadRig(t *testing.T, sanitize string) *rig {
 	t.Helper()
 	ns, err := testbed.NewNamespace(t.Context(), fmt.Sprintf("cvvpp-%d", os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ns.Delete(context.Background()) })
-	r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name})
+	r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, Sanitize: sanitize})
 	r.netns = ns
 	return r
 }

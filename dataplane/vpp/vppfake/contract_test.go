@@ -38,8 +38,8 @@ type scenario struct {
 
 func scenarios() []scenario {
 	return slices.Concat(interfaceScenarios(), addressScenarios(), routeScenarios(), neighborScenarios(),
-		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios(), cnatScenarios(),
-		pnatScenarios(), natTableScenarios(),
+		l2Scenarios(), l2MoreScenarios(), tunnelScenarios(), queueScenarios(), miscScenarios(), natScenarios(),
+		natTableScenarios(),
 		aclScenarios(), contivScenarios())
 }
 

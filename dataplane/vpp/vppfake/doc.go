@@ -40,7 +40,7 @@
 // Whatever still arrives without a handler, truncated, or under another client's index is ignored, as VPP does, and kept in
 // Refused. A walk that comes to something the fake does not model ends with ErrNotUnderstood.
 //
-// Requests that abort VPP (cnat_translation_update without paths, sr_policy_add and _v2 without SIDs, memif_create
+// Requests that abort VPP (sr_policy_add and _v2 without SIDs, memif_create
 // in punt-inject mode, a balanced NAT mapping of more than 255 backends, disabling NAT under balanced mappings) crash the
 // fake: everybody's state and connections are gone, see Crashes. So does a packet for a NAT mapping whose weights add up to
 // a multiple of 256.
@@ -65,9 +65,6 @@
 //   - NAT: NAT44-ED, with VPP's own random choices of ports and backends when Config.Workers is at most 1. Sessions do not
 //     age and are not reused when the limit is reached; fragments and protocols other than TCP, UDP and ICMP do not pass it; an
 //     ICMP error about nothing that is known leaves no session behind; there is no handing over between worker threads.
-//   - cnat: by features of interfaces; a packet that only the route of a service's address would translate is not understood.
-//     That route is not shown, unlike VPP's. No excepted prefixes, addresses of interfaces or SCTP; sessions
-//     do not age. With several backends the choice is deterministic, but not VPP's.
 //   - Our own plugin (dataplane/vpp/plugin, Config.Plugin): by the rules of its README. Maglev's choice is another one than the
 //     plugin's, rejections are not limited in rate, and pieces of packets that wait for the first one wait for ever.
 //   - DHCP: only what the API knows. Fake.Lease plays the server.

@@ -196,7 +196,7 @@ func TestAbortingRequest(t *testing.T) {
 			sc.run(s)
 		}
 	}
-	if len(f.Crashes()) != 5 || f.Boots() != 6 {
+	if len(f.Crashes()) != 4 || f.Boots() != 5 {
 		t.Errorf("crashes %v, boots %d", f.Crashes(), f.Boots())
 	}
 }

@@ -1,7 +1,6 @@
 package vppfake
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -183,39 +182,17 @@ func (st *state) decodeNormal(in *fib_types.FibPath, out *path, fam int) int32 {
 	return 0
 }
 
-// eachRoute shows the entries whose best source is src, 0 for all. What cnat translates is cnat's, whoever else has a route to
-// it, and shows the paths of that route or else of the one that covers it.
+// eachRoute shows the entries whose best source is src, 0 for all.
 func (st *state) eachRoute(q ip.IPTable, src source, f func(ip.IPRouteV2)) {
 	t := st.ip.tables[familyOf(q.IsIP6)][q.TableID]
 	if t == nil {
 		return
 	}
 	for _, e := range t.sorted() {
-		if st.translated(t, e.prefix) {
-			continue
-		}
 		if best, _ := e.best(); src == 0 || src == best {
 			f(e.api())
 		}
 	}
-	if byCnat := st.ip.sourceCalled("cnat"); t.id == 0 && (src == 0 || src == byCnat) {
-		for _, vip := range slices.SortedFunc(maps.Keys(st.cnat.exclusive), netip.Addr.Compare) {
-			if family(vip) != familyOf(q.IsIP6) {
-				continue
-			}
-			if e := t.lookup(vip, nil); e != nil {
-				r := e.api()
-				r.Prefix, r.Src = apiPrefix(hostPrefix(vip)), uint8(byCnat)
-				f(r)
-			}
-		}
-	}
-}
-
-// translated: cnat has the entry of a prefix.
-func (st *state) translated(t *fib, prefix netip.Prefix) bool {
-	_, ok := st.cnat.exclusive[prefix.Addr()]
-	return ok && t.id == 0 && prefix.IsSingleIP()
 }
 
 func (st *state) routeLookup(table uint32, prefix ip_types.Prefix, exact bool) (*fibEntry, int32) {

@@ -25,7 +25,6 @@ func aclPacketScenarios() []packetScenario {
 	return []packetScenario{
 		{"acl_matches", aclMatchPackets},
 		{"acl_before_nat", aclNATPackets},
-		{"acl_behind_cnat", aclCnatPackets},
 	}
 }
 
@@ -167,18 +166,4 @@ func aclNATPackets(ps *packetScript) {
 	ps.tcp(1, "10.1.1.2", 1000, "10.96.0.10", 80, vppfake.FlagACK)
 	ps.tcp(1, "10.1.1.5", 1000, "10.96.0.10", 80)
 	ps.tcp(1, "10.1.1.5", 1000, "10.1.1.3", 8080)
-}
-
-// aclCnatPackets: VPP looks at ACLs of an interface only when cnat has translated. So they can be about what it does not
-// translate, and not about who may use a translation.
-func aclCnatPackets(ps *packetScript) {
-	cnatNode(ps)
-	ps.do(cnatTo("fd00:96::10", 80, tcpProto, "fd00:1::3"))
-	ps.do(&acl.ACLAddReplace{ACLIndex: none, Tag: "a", R: []acl_types.ACLRule{
-		aclRule(deny, "::/0", "fd00:96::10/128", 6, 80), aclRule(deny, "::/0", "fd00:96::11/128", 6, 80),
-		aclRule(permit, "::/0", "::/0", 0, 0)}})
-	ps.do(&acl.ACLInterfaceSetACLList{SwIfIndex: 1, NInput: 1, Acls: []uint32{0}})
-	ps.out.Reset()
-	ps.tcp(1, "fd00:1::2", 1000, "fd00:96::10", 80)
-	ps.tcp(1, "fd00:1::2", 1000, "fd00:96::11", 80)
 }

@@ -10,7 +10,6 @@ func errorScenarios() []packetScenario {
 	return []packetScenario{
 		{"error_routes", errorRoutes},
 		{"error_nat", errorNAT},
-		{"error_cnat", errorCnat},
 	}
 }
 
@@ -73,7 +72,8 @@ func errorNAT(ps *packetScript) {
 	ps.note("a pod is told, by TCP and UDP")
 	ps.tcp(1, "10.1.1.2", 1000, "10.96.0.10", 80)
 	ps.udp(1, "10.1.1.2", 1000, "10.96.0.10", 80)
-	ps.udp(1, "10.1.1.2", 1000, "203.0.113.7", 80)
+	// Not by UDP: the address is VPP's own, and VPP answers for ports without a listener, or punts the packets. Which of the two depends on
+	// other plugins of this VPP (linux-cp).
 	ps.tcp(1, "10.1.1.2", 1000, "203.0.113.7", 80)
 	ps.udp(1, "10.1.1.2", 1000, "203.0.113.8", 80)
 	ps.note("the outside is not, where NAT knows of nothing to leave alone")
@@ -95,22 +95,4 @@ func errorNAT(ps *packetScript) {
 	ps.portUnreachable(2, "10.1.1.3", transport(vppfake.ProtoUDP, 1, 0, "10.1.1.2", 7, "10.1.1.3", 7))
 	ps.sessions("10.1.1.2", "10.1.1.3", "10.1.1.4")
 	ps.portUnreachable(4, "192.168.16.9", transport(vppfake.ProtoUDP, 4, 3, "192.168.16.1", 7, "192.168.16.9", 7))
-}
-
-func errorCnat(ps *packetScript) {
-	cnatNode(ps)
-	ps.tells = true
-	ps.do(cnatTo("fd00:96::10", 80, udpProto, "fd00:1::3"))
-	ps.do(cnatTo("fd00:16::1", 30080, udpProto, "fd00:2::5"))
-	ps.note("no such port, no such service: a pod, the host, the outside")
-	ps.udp(1, "fd00:1::2", 1000, "fd00:96::10", 81)
-	ps.tcp(1, "fd00:1::2", 1000, "fd00:96::11", 80)
-	ps.tcp(4, "fd00:17::2", 1000, "fd00:96::10", 80)
-	ps.tcp(3, "fd00:16::9", 1000, "fd00:96::10", 80)
-	ps.note("a backend rejects: the client is told of the service")
-	ps.udp(1, "fd00:1::2", 1001, "fd00:96::10", 80)
-	ps.portUnreachable(2, "fd00:1::3", transport(vppfake.ProtoUDP, 1, 0, "fd00:1::2", 1001, "fd00:1::3", 8080))
-	ps.note("one that got the node's address")
-	ps.udp(3, "fd00:16::9", 1001, "fd00:16::1", 30080)
-	ps.portUnreachable(3, "fd00:2::5", transport(vppfake.ProtoUDP, 3, 2, "fd00:16::1", 0xC000, "fd00:2::5", 8080))
 }

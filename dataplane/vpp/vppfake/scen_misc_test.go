@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.fd.io/govpp/api"
-	"go.fd.io/govpp/binapi/cnat"
 	"go.fd.io/govpp/binapi/feature"
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
@@ -31,7 +30,6 @@ func miscScenarios() []scenario {
 		{"bvi_interface", bviInterface},
 		{"pg", pgInterfaces},
 		{"protocol", protocol},
-		{"fatal_cnat", func(s *script) { s.fatal(&cnat.CnatTranslationUpdate{}) }},
 		{"fatal_sr", func(s *script) {
 			s.fatal(&sr.SrPolicyAddV2{BsidAddr: ip6("fd00::1"), IsEncap: true, EncapSrc: ip6("fd00::9")})
 		}},

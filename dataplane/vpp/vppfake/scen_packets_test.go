@@ -14,7 +14,7 @@ import (
 )
 
 func packetScenarios() []packetScenario {
-	return append(slices.Concat(natPacketScenarios(), cnatPacketScenarios(), aclPacketScenarios(), pnatPacketScenarios(),
+	return append(slices.Concat(natPacketScenarios(), aclPacketScenarios(),
 		errorScenarios(), reuseScenarios(), contivPacketScenarios()), []packetScenario{
 		{"routed", routedPackets},
 		{"routed6", routedPackets6},

@@ -7,7 +7,6 @@ import "contiv.dev/vswitch/dataplane/vpp/vppfake"
 func reuseScenarios() []packetScenario {
 	return []packetScenario{
 		{"reuse_nat", reuseNAT},
-		{"reuse_cnat", reuseCnat},
 	}
 }
 
@@ -52,13 +51,4 @@ func reuseNAT(ps *packetScript) {
 	}
 	ps.inTurn("10.1.1.2", "10.96.0.10", "10.96.0.11", "10.1.1.3")
 	ps.sessions("10.1.1.3")
-}
-
-func reuseCnat(ps *packetScript) {
-	cnatNode(ps)
-	for _, vip := range []string{"fd00:96::10", "fd00:96::11"} {
-		ps.do(cnatTo(vip, 80, tcpProto, "fd00:1::3"))
-		ps.do(cnatTo(vip, 80, udpProto, "fd00:1::3"))
-	}
-	ps.inTurn("fd00:1::2", "fd00:96::10", "fd00:96::11", "fd00:1::3")
 }

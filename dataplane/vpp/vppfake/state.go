@@ -95,8 +95,6 @@ func objectKinds() []objectKind {
 		{registerTagRewrite, nil},
 		{registerFeatures, nil},
 		{registerNAT, dumpNAT},
-		{registerCnat, dumpCnat},
-		{registerPnat, dumpPnat},
 		{func(*table) {}, dumpContiv}, // registerContiv: depends on Config
 		{registerACL, dumpACL},
 		{registerDHCP, dumpDHCP},
@@ -124,8 +122,6 @@ type state struct {
 	l2       l2State
 	features map[featureKey]bool
 	nat      nat
-	cnat     cnatState
-	pnats    pnatState
 	contiv   contivState
 	acl      aclState
 	dhcp     []*dhcpClient
@@ -151,8 +147,6 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	st.memif.start()
 	st.vxlan.start()
 	st.nat.start()
-	st.cnat.start()
-	st.pnats.start()
 	st.contiv.start(cfg.Connections)
 	st.acl.start()
 	st.ifs.watchers = map[*session]uint32{}

@@ -47,7 +47,7 @@ func (s *ipState) start() {
 func builtinSources() []fib_api.FibSource {
 	names := "invalid:255 special:0 classify:1 proxy:2 interface:3 SR:16 BIER:32 6RD:48 API:128 CLI:129 LISP:144 MAP:160 DHCP:176 " +
 		"IPv6-proxy-nd:192 IPv6-nd:193 adjacency:208 mpls:224 attached_export:240 recursive-resolution:251 urpf-exempt:252 " +
-		"default-route:253 interpose:254 path-mtu:16 cnat:2 nat-low:208 nat-hi:16"
+		"default-route:253 interpose:254 path-mtu:16 nat-low:208 nat-hi:16"
 	var out []fib_api.FibSource
 	for id, word := range strings.Fields(names) {
 		s := fib_api.FibSource{ID: uint8(id)}

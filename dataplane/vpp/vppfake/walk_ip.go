@@ -5,7 +5,6 @@ import (
 
 	"go.fd.io/govpp/binapi/fib_types"
 	"go.fd.io/govpp/binapi/interface_types"
-	"go.fd.io/govpp/binapi/pnat"
 )
 
 // maxLookups is VPP's bound on FIB lookups of one packet, maxRecursion ours on next hops of next hops.
@@ -52,7 +51,7 @@ func (w *walk) network(i *iface, p Packet) {
 		return
 	}
 	for key := range w.features {
-		if key.ifx == i.index && !isNATFeature(key) && !isCnatFeature(key) && !isPnatFeature(key) {
+		if key.ifx == i.index && !isNATFeature(key) {
 			w.unknown("feature %s of %s on %s", key.feature, key.arc, i.name)
 			return
 		}
@@ -62,8 +61,6 @@ func (w *walk) network(i *iface, p Packet) {
 	if !w.contivInput(i, &p) {
 		return
 	}
-	w.cnatInput(i, &p)
-	w.pnat(i, pnat.PNAT_IP4_INPUT, &p)
 	if !w.aclLets(w.acl.in[i.index], i, &p) {
 		return
 	}
@@ -85,9 +82,6 @@ func (w *walk) ipEnabled(i *iface, fam int) bool {
 func (w *walk) lookup(i *iface, p Packet, t *fib) {
 	if w.lookups++; w.lookups > maxLookups {
 		w.drop("more than %d lookups", maxLookups)
-		return
-	}
-	if !w.cnatRoute(&p, t) {
 		return
 	}
 	e := t.lookup(p.Dst, (*fibEntry).installed)
@@ -272,8 +266,7 @@ func (w *walk) adjacent(p Packet, out *iface, nh netip.Addr) {
 		return
 	}
 	p.VLAN = nil
-	w.pnat(out, pnat.PNAT_IP4_OUTPUT, &p)
-	if w.natOutput(out, &p) && w.aclLets(w.acl.out[out.index], out, &p) && w.cnatOutput(out, &p) {
+	if w.natOutput(out, &p) && w.aclLets(w.acl.out[out.index], out, &p) {
 		w.output(out, p)
 	}
 }

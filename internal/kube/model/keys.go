@@ -14,6 +14,7 @@ const (
 	NamespaceKeyword     = "namespace"
 	PodKeyword           = "pod"
 	PolicyKeyword        = "policy"
+	ClusterPolicyKeyword = "clusterpolicy"
 	ServiceKeyword       = "service"
 	EndpointSliceKeyword = "endpointslice"
 	ServiceCIDRKeyword   = "servicecidr"
@@ -44,6 +45,8 @@ func New(keyword string) proto.Message {
 		return &Pod{}
 	case PolicyKeyword:
 		return &Policy{}
+	case ClusterPolicyKeyword:
+		return &ClusterPolicy{}
 	case ServiceKeyword:
 		return &Service{}
 	case EndpointSliceKeyword:
@@ -57,7 +60,8 @@ func New(keyword string) proto.Message {
 // Keywords lists all resources.
 func Keywords() []string {
 	return []string{
-		NodeKeyword, NamespaceKeyword, PodKeyword, PolicyKeyword, ServiceKeyword, EndpointSliceKeyword, ServiceCIDRKeyword,
+		NodeKeyword, NamespaceKeyword, PodKeyword, PolicyKeyword, ClusterPolicyKeyword, ServiceKeyword, EndpointSliceKeyword,
+		ServiceCIDRKeyword,
 	}
 }
 

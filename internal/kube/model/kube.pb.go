@@ -75,6 +75,103 @@ func (Protocol) EnumDescriptor() ([]byte, []int) {
 	return file_kube_proto_rawDescGZIP(), []int{0}
 }
 
+type ClusterPolicy_Tier int32
+
+const (
+	ClusterPolicy_ADMIN    ClusterPolicy_Tier = 0
+	ClusterPolicy_BASELINE ClusterPolicy_Tier = 1
+)
+
+// Enum value maps for ClusterPolicy_Tier.
+var (
+	ClusterPolicy_Tier_name = map[int32]string{
+		0: "ADMIN",
+		1: "BASELINE",
+	}
+	ClusterPolicy_Tier_value = map[string]int32{
+		"ADMIN":    0,
+		"BASELINE": 1,
+	}
+)
+
+func (x ClusterPolicy_Tier) Enum() *ClusterPolicy_Tier {
+	p := new(ClusterPolicy_Tier)
+	*p = x
+	return p
+}
+
+func (x ClusterPolicy_Tier) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ClusterPolicy_Tier) Descriptor() protoreflect.EnumDescriptor {
+	return file_kube_proto_enumTypes[1].Descriptor()
+}
+
+func (ClusterPolicy_Tier) Type() protoreflect.EnumType {
+	return &file_kube_proto_enumTypes[1]
+}
+
+func (x ClusterPolicy_Tier) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ClusterPolicy_Tier.Descriptor instead.
+func (ClusterPolicy_Tier) EnumDescriptor() ([]byte, []int) {
+	return file_kube_proto_rawDescGZIP(), []int{5, 0}
+}
+
+// Rules of NetworkPolicies always allow.
+type PolicyRule_Action int32
+
+const (
+	PolicyRule_ALLOW PolicyRule_Action = 0
+	PolicyRule_DENY  PolicyRule_Action = 1
+	// The next tier decides.
+	PolicyRule_PASS PolicyRule_Action = 2
+)
+
+// Enum value maps for PolicyRule_Action.
+var (
+	PolicyRule_Action_name = map[int32]string{
+		0: "ALLOW",
+		1: "DENY",
+		2: "PASS",
+	}
+	PolicyRule_Action_value = map[string]int32{
+		"ALLOW": 0,
+		"DENY":  1,
+		"PASS":  2,
+	}
+)
+
+func (x PolicyRule_Action) Enum() *PolicyRule_Action {
+	p := new(PolicyRule_Action)
+	*p = x
+	return p
+}
+
+func (x PolicyRule_Action) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PolicyRule_Action) Descriptor() protoreflect.EnumDescriptor {
+	return file_kube_proto_enumTypes[2].Descriptor()
+}
+
+func (PolicyRule_Action) Type() protoreflect.EnumType {
+	return &file_kube_proto_enumTypes[2]
+}
+
+func (x PolicyRule_Action) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PolicyRule_Action.Descriptor instead.
+func (PolicyRule_Action) EnumDescriptor() ([]byte, []int) {
+	return file_kube_proto_rawDescGZIP(), []int{6, 0}
+}
+
 type LabelExpression_Operator int32
 
 const (
@@ -111,11 +208,11 @@ func (x LabelExpression_Operator) String() string {
 }
 
 func (LabelExpression_Operator) Descriptor() protoreflect.EnumDescriptor {
-	return file_kube_proto_enumTypes[1].Descriptor()
+	return file_kube_proto_enumTypes[3].Descriptor()
 }
 
 func (LabelExpression_Operator) Type() protoreflect.EnumType {
-	return &file_kube_proto_enumTypes[1]
+	return &file_kube_proto_enumTypes[3]
 }
 
 func (x LabelExpression_Operator) Number() protoreflect.EnumNumber {
@@ -124,7 +221,7 @@ func (x LabelExpression_Operator) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use LabelExpression_Operator.Descriptor instead.
 func (LabelExpression_Operator) EnumDescriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{10, 0}
+	return file_kube_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type Service_Type int32
@@ -163,11 +260,11 @@ func (x Service_Type) String() string {
 }
 
 func (Service_Type) Descriptor() protoreflect.EnumDescriptor {
-	return file_kube_proto_enumTypes[2].Descriptor()
+	return file_kube_proto_enumTypes[4].Descriptor()
 }
 
 func (Service_Type) Type() protoreflect.EnumType {
-	return &file_kube_proto_enumTypes[2]
+	return &file_kube_proto_enumTypes[4]
 }
 
 func (x Service_Type) Number() protoreflect.EnumNumber {
@@ -176,7 +273,7 @@ func (x Service_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Service_Type.Descriptor instead.
 func (Service_Type) EnumDescriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{11, 0}
+	return file_kube_proto_rawDescGZIP(), []int{12, 0}
 }
 
 // Node is a node of the cluster.
@@ -184,10 +281,9 @@ type Node struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Status addresses that are IP addresses: InternalIP first, then ExternalIP, in the order of the status.
-	Addresses []string `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	PodCidrs  []string `protobuf:"bytes,3,rep,name=pod_cidrs,json=podCidrs,proto3" json:"pod_cidrs,omitempty"`
-	// Labels below topology.kubernetes.io/.
-	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Addresses []string          `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	PodCidrs  []string          `protobuf:"bytes,3,rep,name=pod_cidrs,json=podCidrs,proto3" json:"pod_cidrs,omitempty"`
+	Labels    map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The node is about to go: deleted, or the cluster autoscaler has marked it.
 	Leaving       bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -631,20 +727,136 @@ func (x *Policy) GetProblems() []string {
 	return nil
 }
 
-// PolicyRule allows traffic with any of the peers on any of the ports. No peers are all peers, no ports are all ports.
+// ClusterPolicy is a ClusterNetworkPolicy. Its selected pods are those that both selectors select; the pods of a node's network are
+// never among them.
+type ClusterPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Tier  ClusterPolicy_Tier     `protobuf:"varint,2,opt,name=tier,proto3,enum=contiv.kube.ClusterPolicy_Tier" json:"tier,omitempty"`
+	// 0 to 1000; the lower one comes first. Among equal ones the name decides.
+	Priority   uint32         `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
+	Namespaces *LabelSelector `protobuf:"bytes,4,opt,name=namespaces,proto3" json:"namespaces,omitempty"`
+	Pods       *LabelSelector `protobuf:"bytes,5,opt,name=pods,proto3" json:"pods,omitempty"`
+	// The first rule that matches decides.
+	IngressRules []*PolicyRule `protobuf:"bytes,6,rep,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"`
+	EgressRules  []*PolicyRule `protobuf:"bytes,7,rep,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
+	Uid          string        `protobuf:"bytes,8,opt,name=uid,proto3" json:"uid,omitempty"`
+	// What was not understood, each in a sentence that names the field. It is closed.
+	Problems      []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClusterPolicy) Reset() {
+	*x = ClusterPolicy{}
+	mi := &file_kube_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterPolicy) ProtoMessage() {}
+
+func (x *ClusterPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_kube_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterPolicy.ProtoReflect.Descriptor instead.
+func (*ClusterPolicy) Descriptor() ([]byte, []int) {
+	return file_kube_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ClusterPolicy) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ClusterPolicy) GetTier() ClusterPolicy_Tier {
+	if x != nil {
+		return x.Tier
+	}
+	return ClusterPolicy_ADMIN
+}
+
+func (x *ClusterPolicy) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *ClusterPolicy) GetNamespaces() *LabelSelector {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *ClusterPolicy) GetPods() *LabelSelector {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+func (x *ClusterPolicy) GetIngressRules() []*PolicyRule {
+	if x != nil {
+		return x.IngressRules
+	}
+	return nil
+}
+
+func (x *ClusterPolicy) GetEgressRules() []*PolicyRule {
+	if x != nil {
+		return x.EgressRules
+	}
+	return nil
+}
+
+func (x *ClusterPolicy) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ClusterPolicy) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+// PolicyRule is about traffic with any of the peers on any of the ports. No peers are all peers, no ports are all ports.
 type PolicyRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ports []*PolicyPort          `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	Peers []*PolicyPeer          `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
-	// The rule's place in the object, from 0. Rules that were not understood are left out.
-	Index         uint32 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	// The rule's place in the object, from 0. Rules that were not understood are left out if they allow.
+	Index  uint32            `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Action PolicyRule_Action `protobuf:"varint,4,opt,name=action,proto3,enum=contiv.kube.PolicyRule_Action" json:"action,omitempty"`
+	// What the rule is called; empty: nothing.
+	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_kube_proto_msgTypes[5]
+	mi := &file_kube_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -656,7 +868,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[5]
+	mi := &file_kube_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -669,7 +881,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{5}
+	return file_kube_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PolicyRule) GetPorts() []*PolicyPort {
@@ -693,6 +905,20 @@ func (x *PolicyRule) GetIndex() uint32 {
 	return 0
 }
 
+func (x *PolicyRule) GetAction() PolicyRule_Action {
+	if x != nil {
+		return x.Action
+	}
+	return PolicyRule_ALLOW
+}
+
+func (x *PolicyRule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // PolicyPort is a port, or all ports of the protocol when it has neither number nor name.
 type PolicyPort struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -707,7 +933,7 @@ type PolicyPort struct {
 
 func (x *PolicyPort) Reset() {
 	*x = PolicyPort{}
-	mi := &file_kube_proto_msgTypes[6]
+	mi := &file_kube_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +945,7 @@ func (x *PolicyPort) String() string {
 func (*PolicyPort) ProtoMessage() {}
 
 func (x *PolicyPort) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[6]
+	mi := &file_kube_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +958,7 @@ func (x *PolicyPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyPort.ProtoReflect.Descriptor instead.
 func (*PolicyPort) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{6}
+	return file_kube_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PolicyPort) GetProtocol() Protocol {
@@ -763,20 +989,22 @@ func (x *PolicyPort) GetName() string {
 	return ""
 }
 
-// PolicyPeer is either an ip_block or a choice of pods: those that both selectors select. Without a namespace selector it
+// PolicyPeer is an ip_block, or nodes, or a choice of pods: those that both selectors select. Without a namespace selector it
 // means the pods of the policy's own namespace.
 type PolicyPeer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pods          *LabelSelector         `protobuf:"bytes,1,opt,name=pods,proto3" json:"pods,omitempty"`
-	Namespaces    *LabelSelector         `protobuf:"bytes,2,opt,name=namespaces,proto3" json:"namespaces,omitempty"`
-	IpBlock       *IPBlock               `protobuf:"bytes,3,opt,name=ip_block,json=ipBlock,proto3" json:"ip_block,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Pods       *LabelSelector         `protobuf:"bytes,1,opt,name=pods,proto3" json:"pods,omitempty"`
+	Namespaces *LabelSelector         `protobuf:"bytes,2,opt,name=namespaces,proto3" json:"namespaces,omitempty"`
+	IpBlock    *IPBlock               `protobuf:"bytes,3,opt,name=ip_block,json=ipBlock,proto3" json:"ip_block,omitempty"`
+	// The addresses of the nodes that are selected.
+	Nodes         *LabelSelector `protobuf:"bytes,4,opt,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PolicyPeer) Reset() {
 	*x = PolicyPeer{}
-	mi := &file_kube_proto_msgTypes[7]
+	mi := &file_kube_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +1016,7 @@ func (x *PolicyPeer) String() string {
 func (*PolicyPeer) ProtoMessage() {}
 
 func (x *PolicyPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[7]
+	mi := &file_kube_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +1029,7 @@ func (x *PolicyPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyPeer.ProtoReflect.Descriptor instead.
 func (*PolicyPeer) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{7}
+	return file_kube_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PolicyPeer) GetPods() *LabelSelector {
@@ -825,6 +1053,13 @@ func (x *PolicyPeer) GetIpBlock() *IPBlock {
 	return nil
 }
 
+func (x *PolicyPeer) GetNodes() *LabelSelector {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 // IPBlock is a network without some parts of it.
 type IPBlock struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -836,7 +1071,7 @@ type IPBlock struct {
 
 func (x *IPBlock) Reset() {
 	*x = IPBlock{}
-	mi := &file_kube_proto_msgTypes[8]
+	mi := &file_kube_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +1083,7 @@ func (x *IPBlock) String() string {
 func (*IPBlock) ProtoMessage() {}
 
 func (x *IPBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[8]
+	mi := &file_kube_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +1096,7 @@ func (x *IPBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IPBlock.ProtoReflect.Descriptor instead.
 func (*IPBlock) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{8}
+	return file_kube_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *IPBlock) GetCidr() string {
@@ -889,7 +1124,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_kube_proto_msgTypes[9]
+	mi := &file_kube_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +1136,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[9]
+	mi := &file_kube_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +1149,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{9}
+	return file_kube_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -943,7 +1178,7 @@ type LabelExpression struct {
 
 func (x *LabelExpression) Reset() {
 	*x = LabelExpression{}
-	mi := &file_kube_proto_msgTypes[10]
+	mi := &file_kube_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1190,7 @@ func (x *LabelExpression) String() string {
 func (*LabelExpression) ProtoMessage() {}
 
 func (x *LabelExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[10]
+	mi := &file_kube_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1203,7 @@ func (x *LabelExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelExpression.ProtoReflect.Descriptor instead.
 func (*LabelExpression) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{10}
+	return file_kube_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LabelExpression) GetKey() string {
@@ -1025,7 +1260,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_kube_proto_msgTypes[11]
+	mi := &file_kube_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1272,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[11]
+	mi := &file_kube_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1285,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{11}
+	return file_kube_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Service) GetName() string {
@@ -1191,7 +1426,7 @@ type Ingress struct {
 
 func (x *Ingress) Reset() {
 	*x = Ingress{}
-	mi := &file_kube_proto_msgTypes[12]
+	mi := &file_kube_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1438,7 @@ func (x *Ingress) String() string {
 func (*Ingress) ProtoMessage() {}
 
 func (x *Ingress) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[12]
+	mi := &file_kube_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1451,7 @@ func (x *Ingress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ingress.ProtoReflect.Descriptor instead.
 func (*Ingress) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{12}
+	return file_kube_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Ingress) GetIp() string {
@@ -1246,7 +1481,7 @@ type ServicePort struct {
 
 func (x *ServicePort) Reset() {
 	*x = ServicePort{}
-	mi := &file_kube_proto_msgTypes[13]
+	mi := &file_kube_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1493,7 @@ func (x *ServicePort) String() string {
 func (*ServicePort) ProtoMessage() {}
 
 func (x *ServicePort) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[13]
+	mi := &file_kube_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1506,7 @@ func (x *ServicePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePort.ProtoReflect.Descriptor instead.
 func (*ServicePort) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{13}
+	return file_kube_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ServicePort) GetName() string {
@@ -1326,7 +1561,7 @@ type EndpointSlice struct {
 
 func (x *EndpointSlice) Reset() {
 	*x = EndpointSlice{}
-	mi := &file_kube_proto_msgTypes[14]
+	mi := &file_kube_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1573,7 @@ func (x *EndpointSlice) String() string {
 func (*EndpointSlice) ProtoMessage() {}
 
 func (x *EndpointSlice) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[14]
+	mi := &file_kube_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1586,7 @@ func (x *EndpointSlice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointSlice.ProtoReflect.Descriptor instead.
 func (*EndpointSlice) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{14}
+	return file_kube_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *EndpointSlice) GetName() string {
@@ -1438,7 +1673,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_kube_proto_msgTypes[15]
+	mi := &file_kube_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1685,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[15]
+	mi := &file_kube_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1698,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{15}
+	return file_kube_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Place) GetNode() string {
@@ -1506,7 +1741,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_kube_proto_msgTypes[16]
+	mi := &file_kube_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1518,7 +1753,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[16]
+	mi := &file_kube_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1531,7 +1766,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{16}
+	return file_kube_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -1566,7 +1801,7 @@ type ServiceCIDR struct {
 
 func (x *ServiceCIDR) Reset() {
 	*x = ServiceCIDR{}
-	mi := &file_kube_proto_msgTypes[17]
+	mi := &file_kube_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1813,7 @@ func (x *ServiceCIDR) String() string {
 func (*ServiceCIDR) ProtoMessage() {}
 
 func (x *ServiceCIDR) ProtoReflect() protoreflect.Message {
-	mi := &file_kube_proto_msgTypes[17]
+	mi := &file_kube_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1826,7 @@ func (x *ServiceCIDR) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceCIDR.ProtoReflect.Descriptor instead.
 func (*ServiceCIDR) Descriptor() ([]byte, []int) {
-	return file_kube_proto_rawDescGZIP(), []int{17}
+	return file_kube_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ServiceCIDR) GetName() string {
@@ -1664,25 +1899,47 @@ const file_kube_proto_rawDesc = "" +
 	"\ringress_rules\x18\x06 \x03(\v2\x17.contiv.kube.PolicyRuleR\fingressRules\x12:\n" +
 	"\fegress_rules\x18\a \x03(\v2\x17.contiv.kube.PolicyRuleR\vegressRules\x12\x10\n" +
 	"\x03uid\x18\b \x01(\tR\x03uid\x12\x1a\n" +
-	"\bproblems\x18\t \x03(\tR\bproblems\"\x80\x01\n" +
+	"\bproblems\x18\t \x03(\tR\bproblems\"\xa9\x03\n" +
+	"\rClusterPolicy\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
+	"\x04tier\x18\x02 \x01(\x0e2\x1f.contiv.kube.ClusterPolicy.TierR\x04tier\x12\x1a\n" +
+	"\bpriority\x18\x03 \x01(\rR\bpriority\x12:\n" +
+	"\n" +
+	"namespaces\x18\x04 \x01(\v2\x1a.contiv.kube.LabelSelectorR\n" +
+	"namespaces\x12.\n" +
+	"\x04pods\x18\x05 \x01(\v2\x1a.contiv.kube.LabelSelectorR\x04pods\x12<\n" +
+	"\ringress_rules\x18\x06 \x03(\v2\x17.contiv.kube.PolicyRuleR\fingressRules\x12:\n" +
+	"\fegress_rules\x18\a \x03(\v2\x17.contiv.kube.PolicyRuleR\vegressRules\x12\x10\n" +
+	"\x03uid\x18\b \x01(\tR\x03uid\x12\x1a\n" +
+	"\bproblems\x18\t \x03(\tR\bproblems\"\x1f\n" +
+	"\x04Tier\x12\t\n" +
+	"\x05ADMIN\x10\x00\x12\f\n" +
+	"\bBASELINE\x10\x01\"\xf5\x01\n" +
 	"\n" +
 	"PolicyRule\x12-\n" +
 	"\x05ports\x18\x01 \x03(\v2\x17.contiv.kube.PolicyPortR\x05ports\x12-\n" +
 	"\x05peers\x18\x02 \x03(\v2\x17.contiv.kube.PolicyPeerR\x05peers\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\rR\x05index\"\x82\x01\n" +
+	"\x05index\x18\x03 \x01(\rR\x05index\x126\n" +
+	"\x06action\x18\x04 \x01(\x0e2\x1e.contiv.kube.PolicyRule.ActionR\x06action\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\"'\n" +
+	"\x06Action\x12\t\n" +
+	"\x05ALLOW\x10\x00\x12\b\n" +
+	"\x04DENY\x10\x01\x12\b\n" +
+	"\x04PASS\x10\x02\"\x82\x01\n" +
 	"\n" +
 	"PolicyPort\x121\n" +
 	"\bprotocol\x18\x01 \x01(\x0e2\x15.contiv.kube.ProtocolR\bprotocol\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x19\n" +
 	"\bend_port\x18\x03 \x01(\rR\aendPort\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"\xa9\x01\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"\xdb\x01\n" +
 	"\n" +
 	"PolicyPeer\x12.\n" +
 	"\x04pods\x18\x01 \x01(\v2\x1a.contiv.kube.LabelSelectorR\x04pods\x12:\n" +
 	"\n" +
 	"namespaces\x18\x02 \x01(\v2\x1a.contiv.kube.LabelSelectorR\n" +
 	"namespaces\x12/\n" +
-	"\bip_block\x18\x03 \x01(\v2\x14.contiv.kube.IPBlockR\aipBlock\"5\n" +
+	"\bip_block\x18\x03 \x01(\v2\x14.contiv.kube.IPBlockR\aipBlock\x120\n" +
+	"\x05nodes\x18\x04 \x01(\v2\x1a.contiv.kube.LabelSelectorR\x05nodes\"5\n" +
 	"\aIPBlock\x12\x12\n" +
 	"\x04cidr\x18\x01 \x01(\tR\x04cidr\x12\x16\n" +
 	"\x06except\x18\x02 \x03(\tR\x06except\"\xea\x01\n" +
@@ -1783,67 +2040,77 @@ func file_kube_proto_rawDescGZIP() []byte {
 	return file_kube_proto_rawDescData
 }
 
-var file_kube_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_kube_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_kube_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_kube_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_kube_proto_goTypes = []any{
 	(Protocol)(0),                 // 0: contiv.kube.Protocol
-	(LabelExpression_Operator)(0), // 1: contiv.kube.LabelExpression.Operator
-	(Service_Type)(0),             // 2: contiv.kube.Service.Type
-	(*Node)(nil),                  // 3: contiv.kube.Node
-	(*Namespace)(nil),             // 4: contiv.kube.Namespace
-	(*Pod)(nil),                   // 5: contiv.kube.Pod
-	(*ContainerPort)(nil),         // 6: contiv.kube.ContainerPort
-	(*Policy)(nil),                // 7: contiv.kube.Policy
-	(*PolicyRule)(nil),            // 8: contiv.kube.PolicyRule
-	(*PolicyPort)(nil),            // 9: contiv.kube.PolicyPort
-	(*PolicyPeer)(nil),            // 10: contiv.kube.PolicyPeer
-	(*IPBlock)(nil),               // 11: contiv.kube.IPBlock
-	(*LabelSelector)(nil),         // 12: contiv.kube.LabelSelector
-	(*LabelExpression)(nil),       // 13: contiv.kube.LabelExpression
-	(*Service)(nil),               // 14: contiv.kube.Service
-	(*Ingress)(nil),               // 15: contiv.kube.Ingress
-	(*ServicePort)(nil),           // 16: contiv.kube.ServicePort
-	(*EndpointSlice)(nil),         // 17: contiv.kube.EndpointSlice
-	(*Place)(nil),                 // 18: contiv.kube.Place
-	(*EndpointPort)(nil),          // 19: contiv.kube.EndpointPort
-	(*ServiceCIDR)(nil),           // 20: contiv.kube.ServiceCIDR
-	nil,                           // 21: contiv.kube.Node.LabelsEntry
-	nil,                           // 22: contiv.kube.Namespace.LabelsEntry
-	nil,                           // 23: contiv.kube.Pod.LabelsEntry
-	nil,                           // 24: contiv.kube.Pod.AnnotationsEntry
-	nil,                           // 25: contiv.kube.LabelSelector.MatchLabelsEntry
+	(ClusterPolicy_Tier)(0),       // 1: contiv.kube.ClusterPolicy.Tier
+	(PolicyRule_Action)(0),        // 2: contiv.kube.PolicyRule.Action
+	(LabelExpression_Operator)(0), // 3: contiv.kube.LabelExpression.Operator
+	(Service_Type)(0),             // 4: contiv.kube.Service.Type
+	(*Node)(nil),                  // 5: contiv.kube.Node
+	(*Namespace)(nil),             // 6: contiv.kube.Namespace
+	(*Pod)(nil),                   // 7: contiv.kube.Pod
+	(*ContainerPort)(nil),         // 8: contiv.kube.ContainerPort
+	(*Policy)(nil),                // 9: contiv.kube.Policy
+	(*ClusterPolicy)(nil),         // 10: contiv.kube.ClusterPolicy
+	(*PolicyRule)(nil),            // 11: contiv.kube.PolicyRule
+	(*PolicyPort)(nil),            // 12: contiv.kube.PolicyPort
+	(*PolicyPeer)(nil),            // 13: contiv.kube.PolicyPeer
+	(*IPBlock)(nil),               // 14: contiv.kube.IPBlock
+	(*LabelSelector)(nil),         // 15: contiv.kube.LabelSelector
+	(*LabelExpression)(nil),       // 16: contiv.kube.LabelExpression
+	(*Service)(nil),               // 17: contiv.kube.Service
+	(*Ingress)(nil),               // 18: contiv.kube.Ingress
+	(*ServicePort)(nil),           // 19: contiv.kube.ServicePort
+	(*EndpointSlice)(nil),         // 20: contiv.kube.EndpointSlice
+	(*Place)(nil),                 // 21: contiv.kube.Place
+	(*EndpointPort)(nil),          // 22: contiv.kube.EndpointPort
+	(*ServiceCIDR)(nil),           // 23: contiv.kube.ServiceCIDR
+	nil,                           // 24: contiv.kube.Node.LabelsEntry
+	nil,                           // 25: contiv.kube.Namespace.LabelsEntry
+	nil,                           // 26: contiv.kube.Pod.LabelsEntry
+	nil,                           // 27: contiv.kube.Pod.AnnotationsEntry
+	nil,                           // 28: contiv.kube.LabelSelector.MatchLabelsEntry
 }
 var file_kube_proto_depIdxs = []int32{
-	21, // 0: contiv.kube.Node.labels:type_name -> contiv.kube.Node.LabelsEntry
-	22, // 1: contiv.kube.Namespace.labels:type_name -> contiv.kube.Namespace.LabelsEntry
-	23, // 2: contiv.kube.Pod.labels:type_name -> contiv.kube.Pod.LabelsEntry
-	24, // 3: contiv.kube.Pod.annotations:type_name -> contiv.kube.Pod.AnnotationsEntry
-	6,  // 4: contiv.kube.Pod.ports:type_name -> contiv.kube.ContainerPort
+	24, // 0: contiv.kube.Node.labels:type_name -> contiv.kube.Node.LabelsEntry
+	25, // 1: contiv.kube.Namespace.labels:type_name -> contiv.kube.Namespace.LabelsEntry
+	26, // 2: contiv.kube.Pod.labels:type_name -> contiv.kube.Pod.LabelsEntry
+	27, // 3: contiv.kube.Pod.annotations:type_name -> contiv.kube.Pod.AnnotationsEntry
+	8,  // 4: contiv.kube.Pod.ports:type_name -> contiv.kube.ContainerPort
 	0,  // 5: contiv.kube.ContainerPort.protocol:type_name -> contiv.kube.Protocol
-	12, // 6: contiv.kube.Policy.pods:type_name -> contiv.kube.LabelSelector
-	8,  // 7: contiv.kube.Policy.ingress_rules:type_name -> contiv.kube.PolicyRule
-	8,  // 8: contiv.kube.Policy.egress_rules:type_name -> contiv.kube.PolicyRule
-	9,  // 9: contiv.kube.PolicyRule.ports:type_name -> contiv.kube.PolicyPort
-	10, // 10: contiv.kube.PolicyRule.peers:type_name -> contiv.kube.PolicyPeer
-	0,  // 11: contiv.kube.PolicyPort.protocol:type_name -> contiv.kube.Protocol
-	12, // 12: contiv.kube.PolicyPeer.pods:type_name -> contiv.kube.LabelSelector
-	12, // 13: contiv.kube.PolicyPeer.namespaces:type_name -> contiv.kube.LabelSelector
-	11, // 14: contiv.kube.PolicyPeer.ip_block:type_name -> contiv.kube.IPBlock
-	25, // 15: contiv.kube.LabelSelector.match_labels:type_name -> contiv.kube.LabelSelector.MatchLabelsEntry
-	13, // 16: contiv.kube.LabelSelector.match_expressions:type_name -> contiv.kube.LabelExpression
-	1,  // 17: contiv.kube.LabelExpression.operator:type_name -> contiv.kube.LabelExpression.Operator
-	2,  // 18: contiv.kube.Service.type:type_name -> contiv.kube.Service.Type
-	15, // 19: contiv.kube.Service.ingress:type_name -> contiv.kube.Ingress
-	16, // 20: contiv.kube.Service.ports:type_name -> contiv.kube.ServicePort
-	0,  // 21: contiv.kube.ServicePort.protocol:type_name -> contiv.kube.Protocol
-	19, // 22: contiv.kube.EndpointSlice.ports:type_name -> contiv.kube.EndpointPort
-	18, // 23: contiv.kube.EndpointSlice.places:type_name -> contiv.kube.Place
-	0,  // 24: contiv.kube.EndpointPort.protocol:type_name -> contiv.kube.Protocol
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	15, // 6: contiv.kube.Policy.pods:type_name -> contiv.kube.LabelSelector
+	11, // 7: contiv.kube.Policy.ingress_rules:type_name -> contiv.kube.PolicyRule
+	11, // 8: contiv.kube.Policy.egress_rules:type_name -> contiv.kube.PolicyRule
+	1,  // 9: contiv.kube.ClusterPolicy.tier:type_name -> contiv.kube.ClusterPolicy.Tier
+	15, // 10: contiv.kube.ClusterPolicy.namespaces:type_name -> contiv.kube.LabelSelector
+	15, // 11: contiv.kube.ClusterPolicy.pods:type_name -> contiv.kube.LabelSelector
+	11, // 12: contiv.kube.ClusterPolicy.ingress_rules:type_name -> contiv.kube.PolicyRule
+	11, // 13: contiv.kube.ClusterPolicy.egress_rules:type_name -> contiv.kube.PolicyRule
+	12, // 14: contiv.kube.PolicyRule.ports:type_name -> contiv.kube.PolicyPort
+	13, // 15: contiv.kube.PolicyRule.peers:type_name -> contiv.kube.PolicyPeer
+	2,  // 16: contiv.kube.PolicyRule.action:type_name -> contiv.kube.PolicyRule.Action
+	0,  // 17: contiv.kube.PolicyPort.protocol:type_name -> contiv.kube.Protocol
+	15, // 18: contiv.kube.PolicyPeer.pods:type_name -> contiv.kube.LabelSelector
+	15, // 19: contiv.kube.PolicyPeer.namespaces:type_name -> contiv.kube.LabelSelector
+	14, // 20: contiv.kube.PolicyPeer.ip_block:type_name -> contiv.kube.IPBlock
+	15, // 21: contiv.kube.PolicyPeer.nodes:type_name -> contiv.kube.LabelSelector
+	28, // 22: contiv.kube.LabelSelector.match_labels:type_name -> contiv.kube.LabelSelector.MatchLabelsEntry
+	16, // 23: contiv.kube.LabelSelector.match_expressions:type_name -> contiv.kube.LabelExpression
+	3,  // 24: contiv.kube.LabelExpression.operator:type_name -> contiv.kube.LabelExpression.Operator
+	4,  // 25: contiv.kube.Service.type:type_name -> contiv.kube.Service.Type
+	18, // 26: contiv.kube.Service.ingress:type_name -> contiv.kube.Ingress
+	19, // 27: contiv.kube.Service.ports:type_name -> contiv.kube.ServicePort
+	0,  // 28: contiv.kube.ServicePort.protocol:type_name -> contiv.kube.Protocol
+	22, // 29: contiv.kube.EndpointSlice.ports:type_name -> contiv.kube.EndpointPort
+	21, // 30: contiv.kube.EndpointSlice.places:type_name -> contiv.kube.Place
+	0,  // 31: contiv.kube.EndpointPort.protocol:type_name -> contiv.kube.Protocol
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_kube_proto_init() }
@@ -1856,8 +2123,8 @@ func file_kube_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kube_proto_rawDesc), len(file_kube_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   23,
+			NumEnums:      5,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

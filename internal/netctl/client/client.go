@@ -37,6 +37,8 @@ type Agent struct {
 	base  string
 	token string
 	http  *http.Client
+	// readOnly: it is asked by GET only, whatever the token allows.
+	readOnly bool
 }
 
 // Local is the agent behind a unix socket.
@@ -195,8 +197,14 @@ func (a *Agent) do(ctx context.Context, method, path string, body []byte) (strin
 	return string(answer), nil
 }
 
+// errReadOnly is for a request that could change or send something, by a command that must not.
+var errReadOnly = errors.New("this command only reads")
+
 // send gives the answer, if it is none of an error.
 func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	if a.readOnly && method != http.MethodGet {
+		return nil, fmt.Errorf("agent %s: %s %s: %w", a, method, path, errReadOnly)
+	}
 	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err

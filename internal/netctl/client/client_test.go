@@ -154,3 +154,51 @@ func TestAgentsOnLoopbackOnlyAreSaidToBe(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestReadOnly: an agent is not sent anything but GET, other nodes get the token that allows no more, and connections are kept.
+func TestReadOnly(t *testing.T) {
+	_, ca, token := agent(t, "0123456789abcdef")
+	reading := filepath.Join(t.TempDir(), "read-token")
+	if err := os.WriteFile(reading, []byte("reads-and-nothing-else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket := local(t, diag.AgentInfo{Node: "n1", Access: diag.Access{Address: "0.0.0.0:9998", TLS: true, CAFile: ca, TokenFile: token,
+		ReadTokenFile: reading}})
+	c, err := Open(t.Context(), Options{Socket: socket, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range []string{"n1", "n2"} {
+		a, err := c.Agent(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Post(t.Context(), diag.ProbePath, diag.ProbeRequest{}, nil); err == nil || !strings.Contains(err.Error(), "only reads") {
+			t.Errorf("%s: POST: %v", node, err)
+		}
+		if _, err := a.Trace(t.Context(), diag.TraceRequest{}); err == nil || !strings.Contains(err.Error(), "only reads") {
+			t.Errorf("%s: trace: %v", node, err)
+		}
+	}
+	a, _ := c.Agent("n2")
+	if a.token != "reads-and-nothing-else" {
+		t.Errorf("the token of n2 is %q", a.token)
+	}
+	again, err := c.Again(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := again.Agent("n2"); b != a {
+		t.Error("the agent of n2, with its connections, is another one than before")
+	}
+	if err := os.Remove(reading); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.Context(), Options{Socket: socket, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, _ := other.Agent("n2"); a.token != "0123456789abcdef" {
+		t.Errorf("without a file for reading the token is %q", a.token)
+	}
+}

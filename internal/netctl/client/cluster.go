@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -26,6 +29,8 @@ type Options struct {
 	Socket string // of the local agent
 	Server string // host:port of the first agent, instead of the local one
 	Port   string // of the other agents
+	// ReadOnly: agents are asked by GET only, with the token that allows no more if there is one.
+	ReadOnly bool
 	Credentials
 }
 
@@ -43,11 +48,59 @@ type Cluster struct {
 	first *Agent
 	info  diag.AgentInfo // of the first
 	nodes Nodes
+
+	// remotes are the agents of other nodes that were asked before, with their connections. Shared by all that Again makes of this one.
+	remotes *remotes
+}
+
+// maxAge is for how long the agent of another node is reached with the same token and CA: files may be replaced.
+const maxAge = time.Minute
+
+// remotes remembers agents by node and address.
+type remotes struct {
+	mu     sync.Mutex
+	agents map[string]*remembered // guarded by mu
+}
+
+type remembered struct {
+	agent *Agent
+	made  time.Time
+}
+
+// get gives the agent of a node, which create makes if it is missing or too old.
+func (r *remotes) get(key string, create func() (*Agent, error)) (*Agent, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.agents[key]
+	if old != nil && time.Since(old.made) < maxAge {
+		return old.agent, nil
+	}
+	a, err := create()
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		old.agent.http.CloseIdleConnections()
+	}
+	r.agents[key] = &remembered{a, time.Now()}
+	return a, nil
+}
+
+// keep forgets the agents of nodes that are not there any more.
+func (r *remotes) keep(nodes []nodesync.NodeReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, old := range r.agents {
+		if !slices.ContainsFunc(nodes, func(n nodesync.NodeReport) bool { return n.Name == old.agent.Name && n.State == "claimed" }) {
+			old.agent.http.CloseIdleConnections()
+			delete(r.agents, key)
+		}
+	}
 }
 
 // Open asks the first agent what it is and which nodes there are. Without etcd there is only the first one's own node.
 func Open(ctx context.Context, opts Options) (*Cluster, error) {
-	c := &Cluster{opts: opts}
+	c := &Cluster{opts: opts, remotes: &remotes{agents: map[string]*remembered{}}}
 	if opts.Server == "" {
 		c.first = Local(opts.Socket)
 	} else {
@@ -56,19 +109,39 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 			return nil, err
 		}
 	}
+	c.first.readOnly = opts.ReadOnly
+	if err := c.ask(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Again asks the first agent again and keeps the connections to all agents: for a command that asks them again and again.
+func (c *Cluster) Again(ctx context.Context) (*Cluster, error) {
+	first := *c.first
+	again := &Cluster{opts: c.opts, first: &first, remotes: c.remotes}
+	if err := again.ask(ctx); err != nil {
+		return nil, err
+	}
+	again.remotes.keep(again.nodes.Nodes)
+	return again, nil
+}
+
+// ask asks the first agent what it is and which nodes there are.
+func (c *Cluster) ask(ctx context.Context) error {
 	if err := c.first.Get(ctx, diag.AgentPath, &c.info); err != nil {
-		if opts.Server == "" && Away(err) {
+		if c.opts.Server == "" && Away(err) {
 			err = fmt.Errorf("%w; is the agent running on this node, is this root? --socket says where another agent's socket "+
 				"is, and --server asks another node's agent", err)
 		}
-		return nil, err
+		return err
 	}
 	c.first.Name = c.info.Node
 	if err := c.first.Get(ctx, NodesPath, &c.nodes); err != nil {
 		c.nodes.Nodes = []nodesync.NodeReport{{Name: c.info.Node, State: "claimed"}}
 		c.nodes.Stale = "only this node is known: " + err.Error()
 	}
-	return c, nil
+	return nil
 }
 
 // First is the agent that was asked, and what it is.
@@ -151,7 +224,14 @@ func (c *Cluster) remote(n *nodesync.NodeReport) (*Agent, error) {
 				if err != nil {
 					return nil, fmt.Errorf("node %s: %w", n.Name, err)
 				}
-				return Remote(n.Name, net.JoinHostPort(addr.String(), port), cred)
+				address := net.JoinHostPort(addr.String(), port)
+				return c.remotes.get(n.Name+" "+address, func() (*Agent, error) {
+					a, err := Remote(n.Name, address, cred)
+					if err == nil {
+						a.readOnly = c.opts.ReadOnly
+					}
+					return a, err
+				})
 			}
 		}
 	}
@@ -168,6 +248,9 @@ func (c *Cluster) access() (Credentials, string, error) {
 			port = own
 		}
 	}
+	if cred.TokenFile == "" && c.opts.ReadOnly {
+		cred.TokenFile = readable(c.info.Access.ReadTokenFile)
+	}
 	if cred.TokenFile == "" {
 		cred.TokenFile = c.info.Access.TokenFile
 	}
@@ -180,6 +263,16 @@ func (c *Cluster) access() (Credentials, string, error) {
 			"--http-key and --http-token-file to reach them from here", c.info.Access.Address)
 	}
 	return cred, port, nil
+}
+
+// readable is a file that can be read here; else empty.
+func readable(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	_ = f.Close() // only read
+	return file
 }
 
 // Answer is what a node answered.

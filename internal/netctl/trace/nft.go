@@ -20,19 +20,19 @@ const (
 	ownTable = "contiv-trace"
 	// ourTable has the driver's rules, servicesTable those of services.
 	ourTable, servicesTable = "contiv", "contiv-services"
-	// ourChains begins the names of chains that the driver makes by iptables.
-	ourChains = "cali-"
+	// ourChains and felixChains begin the names of chains that the driver makes by iptables: --linux-names decides.
+	ourChains, felixChains = "contiv-", "cali-"
 )
 
 // minor says whether a rule of ours only leads to others.
 func minor(l nftLine, verdict string) bool {
 	switch {
-	case l.table == ourTable || strings.HasPrefix(l.chain, ourChains): // by nftables, or by iptables
+	case l.table == ourTable || strings.HasPrefix(l.chain, ourChains) || strings.HasPrefix(l.chain, felixChains): // by nftables, or by iptables
 		return verdict != "accept" && verdict != "drop"
 	case l.table == servicesTable:
 		return verdict == "return" || verdict == "continue"
 	}
-	return strings.HasPrefix(verdict, "jump "+ourChains)
+	return strings.HasPrefix(verdict, "jump "+ourChains) || strings.HasPrefix(verdict, "jump "+felixChains)
 }
 
 func parseNft(text string) []nftLine {

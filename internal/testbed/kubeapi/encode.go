@@ -28,9 +28,12 @@ type item struct {
 
 func encode(k kind, obj Object) (*item, error) {
 	obj.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
-	data, err := obj.Marshal()
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", k.resource, keyOf(obj), err)
+	var data []byte
+	if p, is := obj.(protobufObject); is {
+		var err error
+		if data, err = p.Marshal(); err != nil {
+			return nil, fmt.Errorf("encode %s %s: %w", k.resource, keyOf(obj), err)
+		}
 	}
 	return &item{key: keyOf(obj), obj: obj, gvk: k.GroupVersionKind, proto: data}, nil
 }

@@ -55,6 +55,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t != nil && t.absent {
 		t = nil
 	}
+	if t != nil && !t.kind.protobuf() {
+		req.codec = jsonCodec{}
+	}
 	if t != nil && r.Method == http.MethodGet {
 		t.Query = r.URL.RawQuery
 	}

@@ -8,14 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Object is an object of the API.
+// Object is an object of the API. Those of custom resources travel as JSON only.
 type Object interface {
 	metav1.Object
 	runtime.Object
-	Marshal() ([]byte, error) // as protobuf
 }
+
+// protobufObject is an object that also travels as protobuf.
+type protobufObject interface {
+	Object
+	Marshal() ([]byte, error)
+}
+
+var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
 
 // kind is a resource that is served.
 type kind struct {
@@ -36,6 +44,8 @@ func kinds() []kind {
 		{"endpointslices", discovery.WithKind("EndpointSlice"), &discoveryv1.EndpointSlice{}},
 		{"networkpolicies", networking.WithKind("NetworkPolicy"), &networkingv1.NetworkPolicy{}},
 		{"servicecidrs", networking.WithKind("ServiceCIDR"), &networkingv1.ServiceCIDR{}},
+		{"clusternetworkpolicies", npapi.SchemeGroupVersion.WithKind("ClusterNetworkPolicy"), &npapi.ClusterNetworkPolicy{}},
+		{"customresourcedefinitions", definitions.WithKind("CustomResourceDefinition"), &metav1.PartialObjectMetadata{}},
 		{"leases", coordinationv1.SchemeGroupVersion.WithKind("Lease"), &coordinationv1.Lease{}},
 	}
 }
@@ -48,4 +58,10 @@ func (s *Server) tableOf(obj Object) (*table, bool) {
 		}
 	}
 	return nil, false
+}
+
+// protobuf reports whether objects of the kind also travel as protobuf.
+func (k kind) protobuf() bool {
+	_, is := k.example.(protobufObject)
+	return is
 }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"contiv.dev/vswitch/dataplane/hostports"
+	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
@@ -14,15 +14,12 @@ type Stack struct {
 	Name     string
 	Forwards bool // packets that are not for itself
 
-	mu      sync.Mutex // guards what follows
-	links   map[string]Link
-	routes  map[string]Route
-	peers   map[peer]vppfake.MAC
-	ports   [2]hostports.Ports   // by family
-	places  [2]hostports.Places  // by family
-	aliases [2]hostports.Aliases // by family
-	nat     map[flow]translated  // what becomes of a flow's packets
-	port    uint16               // the last one that a place's connection has got
+	mu     sync.Mutex // guards what follows
+	links  map[string]Link
+	routes map[string]Route
+	peers  map[peer]vppfake.MAC
+	ports  [2]*linux_nodeports.NodePorts // by family; nil: none
+	nat    map[flow]flow                 // what becomes of a flow's packets
 }
 
 // Link is a device.
@@ -56,8 +53,7 @@ type Outcome struct {
 // New is a stack without links.
 func New(name string) *Stack {
 	return &Stack{
-		Name: name, links: map[string]Link{}, routes: map[string]Route{}, peers: map[peer]vppfake.MAC{}, nat: map[flow]translated{},
-		port: firstPort,
+		Name: name, links: map[string]Link{}, routes: map[string]Route{}, peers: map[peer]vppfake.MAC{}, nat: map[flow]flow{},
 	}
 }
 
@@ -100,32 +96,11 @@ func (s *Stack) SetNeighbor(device string, addr netip.Addr, mac vppfake.MAC) {
 	s.peers[peer{device, addr}] = mac
 }
 
-// SetPorts sets the rules of a family.
-func (s *Stack) SetPorts(ipv6 bool, p hostports.Ports) {
+// SetPorts sets the node ports of a family; nil: none.
+func (s *Stack) SetPorts(ipv6 bool, p *linux_nodeports.NodePorts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ports[index(ipv6)] = p
-}
-
-// SetPlaces sets the places of a family.
-func (s *Stack) SetPlaces(ipv6 bool, p hostports.Places) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.places[index(ipv6)] = p
-}
-
-// Places are those of a family.
-func (s *Stack) Places(ipv6 bool) hostports.Places {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.places[index(ipv6)]
-}
-
-// Ports are the rules of a family.
-func (s *Stack) Ports(ipv6 bool) hostports.Ports {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ports[index(ipv6)]
 }
 
 func index(ipv6 bool) int {
@@ -209,15 +184,10 @@ func (s *Stack) Send(p vppfake.Packet) Outcome {
 	if p.TTL == 0 {
 		p.TTL = 64
 	}
-	if !s.mayUseLocked(&p, true) {
-		return Outcome{Drop: fmt.Sprintf("%s may not use %s itself", s.Name, p.Dst)}
-	}
 	t := s.trackLocked(&p)
-	s.aliasLocked(t, &p)
 	if !t.known && s.wantsPortLocked(&p) {
-		t.redirected(&p, s.portsOf(&p).To)
+		s.redirectLocked(t, &p)
 	}
-	s.placeLocked(t, &p)
 	if s.ownsLocked(p.Dst) {
 		s.confirmLocked(t, &p)
 		return Outcome{Local: true, Packet: p}
@@ -236,16 +206,10 @@ func (s *Stack) Receive(device string, p vppfake.Packet) Outcome {
 	if l.MAC != (vppfake.MAC{}) && p.EthDst != l.MAC {
 		return Outcome{Drop: fmt.Sprintf("%s: MAC %s is not that of %s", s.Name, p.EthDst, device)}
 	}
-	s.comesBackLocked(device, &p)
-	if !s.mayUseLocked(&p, false) {
-		return Outcome{Drop: fmt.Sprintf("%s: %s may not use %s", s.Name, p.Src, p.Dst)}
-	}
 	t := s.trackLocked(&p)
-	s.markLocked(t, device, &p)
-	if rules := s.portsOf(&p); !t.known && device != rules.Link && s.wantsPortLocked(&p) {
-		t.redirected(&p, rules.To)
+	if !t.known && device != s.portsOf(&p).GetDevice() && s.wantsPortLocked(&p) {
+		s.redirectLocked(t, &p)
 	}
-	s.placeLocked(t, &p)
 	switch {
 	case s.ownsLocked(p.Dst):
 		s.confirmLocked(t, &p)
@@ -254,8 +218,6 @@ func (s *Stack) Receive(device string, p vppfake.Packet) Outcome {
 		return Outcome{Drop: fmt.Sprintf("%s does not forward to %s", s.Name, p.Dst)}
 	case p.TTL <= 1:
 		return Outcome{Drop: s.Name + ": ttl expired"}
-	case device == s.placesOf(&p).Link && p.Error == nil && s.isPlaceLocked(p.Dst):
-		return s.rejectLocked(device, p)
 	}
 	p.TTL--
 	return s.leaveLocked(t, p)
@@ -264,28 +226,14 @@ func (s *Stack) Receive(device string, p vppfake.Packet) Outcome {
 // leaveLocked is routing and what comes behind it.
 func (s *Stack) leaveLocked(t *track, p vppfake.Packet) Outcome {
 	r, ok := s.routeLocked(p.Dst)
-	if !ok && !t.back {
+	if !ok {
 		return Outcome{Drop: fmt.Sprintf("%s has no route to %s", s.Name, p.Dst)}
-	}
-	if places := s.placesOf(&p); t.back {
-		r = Route{Device: places.Link, Via: places.Via}
 	}
 	next := r.Via
 	if !next.IsValid() {
 		next = p.Dst
 	}
-	if t.placed && r.Device == s.placesOf(&p).Link {
-		src, ok := s.addressLocked(r.Device, next)
-		if !ok {
-			src, ok = s.addressLocked(r.Device, s.placesOf(&p).Via)
-		}
-		if !ok {
-			return Outcome{Drop: fmt.Sprintf("%s has no address on %s", s.Name, r.Device)}
-		}
-		s.ownPortLocked(t, &p, src)
-	}
-	rules := s.portsOf(&p)
-	if t.redirect && r.Device == rules.Link && p.Dst == rules.To || t.alias && r.Device == s.aliases[index(p.Dst.Is6())].Link {
+	if t.redirect && r.Device == s.portsOf(&p).GetDevice() {
 		src, ok := s.addressLocked(r.Device, next)
 		if !ok {
 			return Outcome{Drop: fmt.Sprintf("%s has no address on %s", s.Name, r.Device)}
@@ -293,7 +241,6 @@ func (s *Stack) leaveLocked(t *track, p vppfake.Packet) Outcome {
 		s.masqueradeLocked(t, &p, src)
 	}
 	s.confirmLocked(t, &p)
-	s.goesAwayLocked(r.Device, &p)
 	p.EthSrc, p.EthDst, p.VLAN = s.links[r.Device].MAC, s.peers[peer{r.Device, next}], nil
 	return Outcome{Device: r.Device, To: next, Packet: p}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"contiv.dev/vswitch/dataplane/hostports"
+	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
@@ -27,11 +27,9 @@ func host() *Stack {
 	s.SetRoute("pods", Route{Dst: nets("10.1.0.0/16")[0], Via: addr("172.30.1.1"), Device: "vpp1"})
 	s.SetRoute("pods6", Route{Dst: nets("fd10:1::/48")[0], Via: addr("fd00:172::1"), Device: "vpp1"})
 	s.SetNeighbor("vpp1", addr("172.30.1.1"), vppfake.MAC{4})
-	s.SetPorts(false, hostports.Ports{
-		Ports: []hostports.Port{{Proto: "tcp", Port: 30080}}, At: []netip.Addr{addr("10.99.0.1")}, To: addr("172.30.1.1"),
-		Link: "vpp1",
+	s.SetPorts(false, &linux_nodeports.NodePorts{
+		Ports: []*linux_nodeports.NodePorts_Port{{Port: 30080}}, Addresses: []string{"10.99.0.1"}, To: "172.30.1.1", Device: "vpp1",
 	})
-	s.SetPorts(true, hostports.Ports{Link: "vpp1", Own: addr("fd00:172::2"), Alias: addr("fd10:1::fe")})
 	return s
 }
 
@@ -116,56 +114,4 @@ func TestNodePort(t *testing.T) {
 		o.Packet.Dst != addr("10.99.0.7") {
 		t.Errorf("an error about it: %+v", o)
 	}
-}
-
-// TestAlias: the host's own packets that VPP hands back come from an address that is nobody's, to which the answers go.
-func TestAlias(t *testing.T) {
-	s := host()
-	is(t, "handed back", s.Receive("vpp1", packet("fd00:172::2", 5, "fd00:99::1", 80)), "", "[fd10:1::fe]:5", "[fd00:99::1]:80")
-	is(t, "its answer", s.Send(packet("fd00:99::1", 80, "fd10:1::fe", 5)), "vpp1", "[fd00:99::1]:80", "[fd00:172::2]:5")
-	is(t, "of another", s.Receive("vpp1", packet("fd10:1::7", 5, "fd00:99::1", 80)), "", "[fd10:1::7]:5", "[fd00:99::1]:80")
-}
-
-// TestPlaces: a place is for some clients, whose connections get the host's address and ports of their own; the answers to
-// those that came by way of VPP go back to VPP. What no place takes is rejected.
-func TestPlaces(t *testing.T) {
-	s := host()
-	s.SetPlaces(false, hostports.Places{
-		Link: "vpp1", Via: addr("172.30.1.1"), Places: []hostports.Place{{
-			At: netip.MustParseAddrPort("203.0.113.7:80"), Proto: "tcp", To: netip.MustParseAddrPort("10.1.0.7:8080"),
-			From: nets("10.1.2.0/24", "10.99.0.0/24"),
-		}},
-	})
-	const place = "203.0.113.7"
-	is(t, "from a pod", s.Receive("vpp1", packet("10.1.2.3", 5, place, 80)), "vpp1", "172.30.1.2:32768", "10.1.0.7:8080")
-	is(t, "its answer", s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32768)), "vpp1", "203.0.113.7:80", "10.1.2.3:5")
-	is(t, "more of it", s.Receive("vpp1", packet("10.1.2.3", 5, place, 80)), "vpp1", "172.30.1.2:32768", "10.1.0.7:8080")
-	is(t, "from a neighbour by way of VPP", s.Receive("vpp1", packet("10.99.0.7", 5, place, 80)), "vpp1", "172.30.1.2:32769",
-		"10.1.0.7:8080")
-	o := s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32769))
-	is(t, "its answer goes back there", o, "vpp1", "203.0.113.7:80", "10.99.0.7:5")
-	if o.To != addr("172.30.1.1") {
-		t.Errorf("it goes to %s", o.To)
-	}
-	is(t, "from a neighbour itself", s.Receive("eth0", packet("10.99.0.8", 5, place, 80)), "vpp1", "172.30.1.2:32770",
-		"10.1.0.7:8080")
-	is(t, "its answer goes there", s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32770)), "eth0", "203.0.113.7:80",
-		"10.99.0.8:5")
-	for what, o := range map[string]Outcome{
-		"a client that may not": s.Receive("vpp1", packet("10.1.3.3", 5, place, 80)),
-		"the host that may not": s.Send(packet("172.30.1.2", 5, place, 80)),
-	} {
-		if !strings.Contains(o.Drop, "may not use") {
-			t.Errorf("%s: %+v", what, o)
-		}
-	}
-	o = s.Receive("vpp1", packet("10.1.2.3", 5, place, 81))
-	if e := o.Packet.Error; e == nil || o.Device != "vpp1" || o.Packet.Dst != addr("10.1.2.3") || e.Inner.DstPort != 81 {
-		t.Errorf("another port: %+v", o)
-	}
-	own := s.Places(false)
-	own.Places[0].Own = true
-	s.SetPlaces(false, own)
-	is(t, "the host that may", s.Send(packet("172.30.1.2", 6, place, 80)), "vpp1", "172.30.1.2:32771", "10.1.0.7:8080")
-	is(t, "its answer", s.Receive("vpp1", packet("10.1.0.7", 8080, "172.30.1.2", 32771)), "", "203.0.113.7:80", "172.30.1.2:6")
 }

@@ -11,7 +11,7 @@ import (
 // Names are the plugins whose API the agent uses, without "_plugin.so", and our own. VPP ignores a name that it does
 // not find; the agent compares what it needs with what VPP has.
 func Names() []string {
-	return []string{"acl", "af_packet", "cnat", "contiv", "dhcp", "memif", "nat", "ping", "pnat", "vxlan"}
+	return []string{"acl", "af_packet", "contiv", "dhcp", "memif", "nat", "ping", "vxlan"}
 }
 
 // DPDK is loaded where VPP has a NIC by it.

@@ -101,6 +101,13 @@ affinity: {{- toYaml . | nindent 2 }}
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies, servicecidrs]
   verbs: [list, watch]
+- apiGroups: [policy.networking.k8s.io]
+  resources: [clusternetworkpolicies]
+  verbs: [list, watch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [clusternetworkpolicies.policy.networking.k8s.io]
+  verbs: [list, watch]
 {{- end -}}
 
 {{/* Secret with the client certificate for etcd, if there is one. */}}

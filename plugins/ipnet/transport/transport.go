@@ -23,6 +23,7 @@ type Node struct {
 type Local struct {
 	Node
 	MainVRF, PodVRF uint32
+	VNI             uint32 // of the overlay; 0: vxlan.VNI
 	MainIf          string // logical name of the main interface in VPP
 	PodMTU          uint32
 	ClusterPods     []netip.Prefix // pod networks of the cluster

@@ -20,21 +20,11 @@ type Compiler struct {
 	sets      map[model.SetID]*set
 	// peers relates all pods that have addresses of their own to selectors of peers, locals the endpoints to selectors of policies.
 	peers, locals *selection
+	nodes         nodes
 
 	dirtySets      map[*set]struct{}
 	dirtyPolicies  map[*policy]struct{}
 	dirtyEndpoints map[*endpoint]struct{}
-}
-
-// policy is a NetworkPolicy.
-type policy struct {
-	id      model.PolicyID
-	obj     *kube.Policy // nil: deleted
-	subject *choice      // the endpoints that it selects
-	stale   bool         // out is not what obj says
-	told    bool
-	out     model.Policy
-	sets    []*set
 }
 
 // endpoint is a pod of this node.
@@ -59,6 +49,7 @@ func New() *Compiler {
 	c := &Compiler{
 		pods: map[model.EndpointID]*pod{}, claims: newClaims(), endpoints: map[model.EndpointID]*endpoint{},
 		policies: map[model.PolicyID]*policy{}, sets: map[model.SetID]*set{},
+		nodes:     newNodes(),
 		dirtySets: map[*set]struct{}{}, dirtyPolicies: map[*policy]struct{}{}, dirtyEndpoints: map[*endpoint]struct{}{},
 	}
 	c.peers = newSelection(peersOf, c.peerChanged)
@@ -97,6 +88,7 @@ func (c *Compiler) inSets(ch *choice, p *pod, by int) {
 // SetNamespace takes a namespace; nil removes it.
 func (c *Compiler) SetNamespace(name string, obj *kube.Namespace) {
 	c.peers.setNamespace(name, obj.GetLabels(), obj != nil)
+	c.locals.setNamespace(name, obj.GetLabels(), obj != nil)
 }
 
 // SetPod takes a pod; nil removes it.
@@ -194,6 +186,9 @@ func (c *Compiler) Contains(id model.SetID, m model.Member) bool {
 	if s == nil {
 		return false
 	}
+	if s.nodes != nil {
+		return m == model.Member{Net: m.Net} && m.Net.IsSingleIP() && s.nodes.addrs[m.Net.Addr()] > 0
+	}
 	if s.choice == nil {
 		return slices.ContainsFunc(s.nets, func(n netip.Prefix) bool { return n.Bits() <= m.Net.Bits() && n.Contains(m.Net.Addr()) })
 	}
@@ -285,71 +280,6 @@ func (c *Compiler) inAllSets(p *pod, by int) {
 	}
 }
 
-// SetPolicy takes a NetworkPolicy; nil removes it.
-func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
-	id := model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: namespace, Name: name}
-	p := c.policies[id]
-	if p == nil {
-		if obj == nil {
-			return
-		}
-		p = &policy{id: id}
-		c.policies[id] = p
-	}
-	c.touchSubject(p)
-	if p.subject != nil {
-		p.subject.policies = without(p.subject.policies, p)
-	}
-	before := p.subject
-	p.obj, p.stale, p.subject = obj, true, nil
-	if obj != nil {
-		p.subject = c.locals.choose(namespace, nil, newSelector(obj.GetPods()))
-		p.subject.policies = append(p.subject.policies, p)
-	}
-	if before != nil {
-		c.locals.release(before)
-	}
-	c.touchSubject(p)
-	c.dirtyPolicies[p] = struct{}{}
-}
-
-func (c *Compiler) touchSubject(p *policy) {
-	if p.subject == nil {
-		return
-	}
-	for q := range p.subject.pods.all() {
-		if e := c.endpoints[q.id]; e != nil {
-			c.dirtyEndpoints[e] = struct{}{}
-		}
-	}
-}
-
-// direction is what applies to a pod: the policies that select it and isolate it in this direction.
-func direction(p *pod, isolates func(*kube.Policy) bool) model.Direction {
-	var ids []model.PolicyID
-	for _, ch := range p.locals {
-		for _, pol := range ch.policies {
-			if isolates(pol.obj) {
-				ids = append(ids, pol.id)
-			}
-		}
-	}
-	d := model.Direction{Default: model.Allow}
-	if len(ids) > 0 {
-		slices.SortFunc(ids, model.PolicyID.Compare)
-		d.Tiers = []model.Tier{{Name: model.TierNetworkPolicy, Policies: ids, Default: model.Deny}}
-	}
-	return d
-}
-
-func (c *Compiler) endpoint(e *endpoint) model.Endpoint {
-	p := c.pods[e.ID]
-	if p == nil || !p.local {
-		return model.Closed(e.ID)
-	}
-	return model.Endpoint{ID: e.ID, Ingress: direction(p, (*kube.Policy).GetIngress), Egress: direction(p, (*kube.Policy).GetEgress)}
-}
-
 // Flush returns the difference between the output now and at the last Flush.
 func (c *Compiler) Flush() model.Change {
 	var out model.Change
@@ -367,35 +297,6 @@ func (c *Compiler) Flush() model.Change {
 	clear(c.dirtySets)
 	sortChange(&out)
 	return out
-}
-
-func (c *Compiler) flushPolicy(p *policy, out *model.Change) {
-	if p.obj == nil || p.subject.pods.len() == 0 {
-		if p.told {
-			out.PoliciesGone = append(out.PoliciesGone, p.id)
-		}
-		for _, s := range p.sets {
-			c.drop(s)
-		}
-		p.sets, p.out, p.told, p.stale = nil, model.Policy{}, false, true
-		if p.obj == nil && c.policies[p.id] == p {
-			delete(c.policies, p.id)
-		}
-		return
-	}
-	if !p.stale {
-		return
-	}
-	b := builder{Compiler: c, namespace: p.id.Namespace, subject: p.subject.selector}
-	made := b.policy(p.id, p.obj)
-	for _, s := range p.sets {
-		c.drop(s)
-	}
-	p.sets, p.stale = b.sets, false
-	if !p.told || !reflect.DeepEqual(made, p.out) {
-		out.Policies = append(out.Policies, made)
-	}
-	p.out, p.told = made, true
 }
 
 func (c *Compiler) flushEndpoint(e *endpoint, out *model.Change) {
@@ -420,6 +321,9 @@ func (c *Compiler) flushSet(s *set, out *model.Change) {
 		if s.choice != nil {
 			s.choice.sets = without(s.choice.sets, s)
 			s.from.release(s.choice)
+		}
+		if s.nodes != nil {
+			c.nodes.release(s.nodes)
 		}
 		if !s.told {
 			return

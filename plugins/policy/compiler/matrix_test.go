@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 	"sigs.k8s.io/yaml"
 
 	"contiv.dev/vswitch/internal/kube"
@@ -25,12 +27,16 @@ import (
 //	b/web   app=web   10.0.0.4           (namespace b: team=blue)
 //	c/far   app=far   10.0.1.1           of another node; port http TCP 81; (namespace c: no labels)
 //	a/host  app=web   192.0.2.1          in the node's network
+//	node   (n1)       192.0.2.1          their node; role=worker
+//	edge   (n2)       192.0.2.2          another node; role=edge
 //	world             198.51.100.7
 func matrixCluster() *cluster {
 	c := newCluster()
 	c.namespaces["a"] = &kubemodel.Namespace{Name: "a", Labels: map[string]string{"kubernetes.io/metadata.name": "a", "team": "red"}}
 	c.namespaces["b"] = &kubemodel.Namespace{Name: "b", Labels: map[string]string{"kubernetes.io/metadata.name": "b", "team": "blue"}}
 	c.namespaces["c"] = &kubemodel.Namespace{Name: "c"}
+	c.nodes["n1"] = &kubemodel.Node{Name: "n1", Labels: map[string]string{"role": "worker"}, Addresses: []string{"192.0.2.1"}}
+	c.nodes["n2"] = &kubemodel.Node{Name: "n2", Labels: map[string]string{"role": "edge"}, Addresses: []string{"192.0.2.2"}}
 	port := func(name string, p kubemodel.Protocol, n uint32) *kubemodel.ContainerPort {
 		return &kubemodel.ContainerPort{Name: name, Protocol: p, ContainerPort: n}
 	}
@@ -79,6 +85,7 @@ func (c *cluster) probe(t *testing.T, s *verdict.State, line string) {
 		}
 		p.Port = uint16(n)
 	}
+	p.OwnNode = f[1] == "node" || f[2] == "node"
 	if got := s.Allowed(from, to, p); got != (f[0] == "+") {
 		t.Errorf("%s: allowed %t", line, got)
 	}
@@ -89,8 +96,8 @@ func (c *cluster) probe(t *testing.T, s *verdict.State, line string) {
 
 func (c *cluster) place(t *testing.T, name string) (model.EndpointID, netip.Addr) {
 	t.Helper()
-	if name == "world" {
-		return model.EndpointID{}, netip.MustParseAddr("198.51.100.7")
+	if a, is := map[string]string{"world": "198.51.100.7", "node": "192.0.2.1", "edge": "192.0.2.2"}[name]; is {
+		return model.EndpointID{}, netip.MustParseAddr(a)
 	}
 	name, v6 := strings.CutSuffix(name, "6")
 	id := endpointID(name)
@@ -112,11 +119,20 @@ type cell struct {
 
 // TestMatrix is the semantics matrix.
 func TestMatrix(t *testing.T) {
-	for _, test := range matrix {
+	for _, test := range slices.Concat(matrix, clusterMatrix) {
 		t.Run(strings.ReplaceAll(test.name, " ", "_"), func(t *testing.T) {
 			c := matrixCluster()
 			for i, text := range strings.Split(test.spec, "---") {
 				if strings.TrimSpace(text) == "" {
+					continue
+				}
+				if strings.Contains(text, "tier:") {
+					cnp := &npapi.ClusterNetworkPolicy{}
+					cnp.Name = fmt.Sprint("p", i)
+					if err := yaml.UnmarshalStrict([]byte(text), &cnp.Spec); err != nil {
+						t.Fatal(err)
+					}
+					c.clusterwide[cnp.Name] = kube.ConvertClusterPolicy(cnp)
 					continue
 				}
 				np := &networkingv1.NetworkPolicy{}
@@ -292,9 +308,15 @@ func TestOnlyWhatTheNodeNeeds(t *testing.T) {
 	}
 }
 
-// TestREADME: the README's matrix is the tests'. CONTIV_UPDATE=1 writes it.
+// TestREADME: the README's matrices are the tests'. CONTIV_UPDATE=1 writes them.
 func TestREADME(t *testing.T) {
-	const path, begin, end = "../README.md", "<!-- matrix -->\n", "<!-- end -->"
+	matrixInREADME(t, "<!-- matrix -->\n", matrix)
+	matrixInREADME(t, "<!-- cluster matrix -->\n", clusterMatrix)
+}
+
+func matrixInREADME(t *testing.T, begin string, matrix []cell) {
+	t.Helper()
+	const path, end = "../README.md", "<!-- end -->"
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

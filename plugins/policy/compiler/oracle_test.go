@@ -1,26 +1,31 @@
 package compiler
 
 import (
+	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	kube "contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/policy/verdict"
 )
 
-// cluster is a set of objects, and the oracle: allowed reads NetworkPolicy's definition literally, with loops over everything. It
-// shares no code with the compiler.
+// cluster is a set of objects, and the oracle: allowed reads the definitions of NetworkPolicy and ClusterNetworkPolicy literally, with loops
+// over everything. It shares no code with the compiler.
 type cluster struct {
-	namespaces map[string]*kube.Namespace
-	pods       map[model.EndpointID]*kube.Pod
-	policies   map[model.PolicyID]*kube.Policy
-	locals     map[model.EndpointID]Local
+	namespaces  map[string]*kube.Namespace
+	nodes       map[string]*kube.Node
+	pods        map[model.EndpointID]*kube.Pod
+	policies    map[model.PolicyID]*kube.Policy
+	clusterwide map[string]*kube.ClusterPolicy
+	locals      map[model.EndpointID]Local
 }
 
 func newCluster() *cluster {
-	return &cluster{map[string]*kube.Namespace{}, map[model.EndpointID]*kube.Pod{}, map[model.PolicyID]*kube.Policy{},
-		map[model.EndpointID]Local{}}
+	return &cluster{map[string]*kube.Namespace{}, map[string]*kube.Node{}, map[model.EndpointID]*kube.Pod{},
+		map[model.PolicyID]*kube.Policy{}, map[string]*kube.ClusterPolicy{}, map[model.EndpointID]Local{}}
 }
 
 // compile is a new compiler's output.
@@ -29,8 +34,14 @@ func (c *cluster) compile() (*verdict.State, error) {
 	for name, n := range c.namespaces {
 		k.SetNamespace(name, n)
 	}
+	for name, n := range c.nodes {
+		k.SetNode(name, n)
+	}
 	for id, p := range c.pods {
 		k.SetPod(id, p)
+	}
+	for name, p := range c.clusterwide {
+		k.SetClusterPolicy(name, p)
 	}
 	for id, p := range c.policies {
 		k.SetPolicy(id.Namespace, id.Name, p)
@@ -57,6 +68,15 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 	}
 	own := c.pods[id]
 	if own == nil || own.HostNetwork || local.UID != "" && own.Uid != "" && local.UID != own.Uid {
+		return p.OwnNode
+	}
+	if ingress && p.OwnNode {
+		return true
+	}
+	switch c.clusterTier(kube.ClusterPolicy_ADMIN, own, p, ingress) {
+	case model.Allow:
+		return true
+	case model.Deny:
 		return false
 	}
 	isolated := false
@@ -68,7 +88,9 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 		if !isolates || pol.Namespace != own.Namespace || !selects(pol.Pods, own.Labels) {
 			continue
 		}
-		isolated = true
+		if isolated = true; p.OwnNode {
+			return true
+		}
 		for _, r := range rules {
 			far := p.Dest
 			if ingress {
@@ -79,7 +101,37 @@ func (c *cluster) direction(id model.EndpointID, p verdict.Packet, ingress bool)
 			}
 		}
 	}
-	return !isolated
+	return !isolated && c.clusterTier(kube.ClusterPolicy_BASELINE, own, p, ingress) != model.Deny
+}
+
+// clusterTier is what the ClusterNetworkPolicies of a tier say.
+func (c *cluster) clusterTier(tier kube.ClusterPolicy_Tier, own *kube.Pod, p verdict.Packet, ingress bool) model.Action {
+	names := slices.SortedFunc(maps.Keys(c.clusterwide), func(a, b string) int {
+		return cmp.Or(int(c.clusterwide[a].Priority)-int(c.clusterwide[b].Priority), strings.Compare(a, b))
+	})
+	for _, name := range names {
+		pol := c.clusterwide[name]
+		if pol.Tier != tier || !selects(pol.Pods, own.Labels) || !c.namespaceSelected(pol.Namespaces, own.Namespace) {
+			continue
+		}
+		rules, far := pol.EgressRules, p.Dest
+		if ingress {
+			rules, far = pol.IngressRules, p.Source
+		}
+		for _, r := range rules {
+			if c.anyPeer("", r.Peers, far) && c.anyPort(r.Ports, p) {
+				return map[kube.PolicyRule_Action]model.Action{kube.PolicyRule_ALLOW: model.Allow, kube.PolicyRule_DENY: model.Deny,
+					kube.PolicyRule_PASS: model.Pass}[r.Action]
+			}
+		}
+	}
+	return model.Pass
+}
+
+func (c *cluster) namespaceSelected(s *kube.LabelSelector, namespace string) bool {
+	everything := len(s.GetMatchLabels())+len(s.GetMatchExpressions()) == 0
+	ns := c.namespaces[namespace]
+	return everything || ns != nil && selects(s, ns.Labels)
 }
 
 // podAt is the pod that has an address; nil if none has, or more than one says so.
@@ -119,6 +171,14 @@ func (c *cluster) anyPeer(namespace string, peers []*kube.PolicyPeer, far netip.
 			}
 			continue
 		}
+		if peer.Nodes != nil {
+			for _, n := range c.nodes {
+				if selects(peer.Nodes, n.Labels) && slices.Contains(n.Addresses, far.String()) {
+					return true
+				}
+			}
+			continue
+		}
 		if pod == nil || peer.Pods != nil && !selects(peer.Pods, pod.Labels) {
 			continue
 		}
@@ -128,8 +188,7 @@ func (c *cluster) anyPeer(namespace string, peers []*kube.PolicyPeer, far netip.
 			}
 			continue
 		}
-		everything := len(peer.Namespaces.MatchLabels)+len(peer.Namespaces.MatchExpressions) == 0
-		if ns := c.namespaces[pod.Namespace]; everything || ns != nil && selects(peer.Namespaces, ns.Labels) {
+		if c.namespaceSelected(peer.Namespaces, pod.Namespace) {
 			return true
 		}
 	}

@@ -130,12 +130,5 @@ func parseIPs(obj *kube.Pod) []netip.Addr {
 	if obj == nil || obj.GetHostNetwork() {
 		return nil
 	}
-	var list []netip.Addr
-	for _, text := range obj.GetIps() {
-		a, err := netip.ParseAddr(text)
-		if err == nil && a.Zone() == "" && !slices.Contains(list, a.Unmap()) {
-			list = append(list, a.Unmap())
-		}
-	}
-	return list
+	return parseAddrs(obj.GetIps())
 }

@@ -69,11 +69,11 @@ func drawPod(t *rapid.T, id model.EndpointID) *kube.Pod {
 	return p
 }
 
-func drawRules(t *rapid.T) (out []*kube.PolicyRule) {
+func drawRules(t *rapid.T, peer func(t *rapid.T) *kube.PolicyPeer) (out []*kube.PolicyRule) {
 	for range rapid.IntRange(0, 2).Draw(t, "rules") {
 		r := &kube.PolicyRule{}
 		for range rapid.IntRange(0, 2).Draw(t, "peers") {
-			r.Peers = append(r.Peers, drawPeer(t))
+			r.Peers = append(r.Peers, peer(t))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "ports") {
 			p := &kube.PolicyPort{Protocol: kube.Protocol(rapid.IntRange(0, 2).Draw(t, "protocol"))}
@@ -116,10 +116,30 @@ func drawPolicy(t *rapid.T, id model.PolicyID) *kube.Policy {
 		p.Ingress, p.Egress = true, true
 	}
 	if p.Ingress {
-		p.IngressRules = drawRules(t)
+		p.IngressRules = drawRules(t, drawPeer)
 	}
 	if p.Egress {
-		p.EgressRules = drawRules(t)
+		p.EgressRules = drawRules(t, drawPeer)
+	}
+	return p
+}
+
+// drawClusterPolicy: a rule may also be for everything, as one is that was not understood.
+func drawClusterPolicy(t *rapid.T, name string) *kube.ClusterPolicy {
+	p := &kube.ClusterPolicy{Name: name, Tier: kube.ClusterPolicy_Tier(rapid.IntRange(0, 1).Draw(t, "tier")),
+		Priority: uint32(rapid.IntRange(0, 2).Draw(t, "priority")), Namespaces: drawSelector(t), Pods: drawSelector(t)}
+	peer := func(t *rapid.T) *kube.PolicyPeer {
+		switch rapid.IntRange(0, 3).Draw(t, "peer") {
+		case 0:
+			return &kube.PolicyPeer{Nodes: drawSelector(t)}
+		case 1:
+			return &kube.PolicyPeer{IpBlock: &kube.IPBlock{Cidr: pick(t, someNets, "cidr")}}
+		}
+		return &kube.PolicyPeer{Pods: drawSelector(t), Namespaces: drawSelector(t)}
+	}
+	p.IngressRules, p.EgressRules = drawRules(t, peer), drawRules(t, peer)
+	for _, r := range slices.Concat(p.IngressRules, p.EgressRules) {
+		r.Action = kube.PolicyRule_Action(rapid.IntRange(0, 2).Draw(t, "action"))
 	}
 	return p
 }
@@ -129,7 +149,7 @@ func (c *cluster) step(t *rapid.T, k *Compiler) {
 	ns := pick(t, someNames, "namespace")
 	id := model.EndpointID{Namespace: ns, Name: pick(t, someNames, "name")}
 	gone := rapid.IntRange(0, 3).Draw(t, "gone") == 0
-	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	switch rapid.IntRange(0, 12).Draw(t, "what") {
 	case 0:
 		obj := &kube.Namespace{Name: ns, Labels: drawLabels(t)}
 		if gone {
@@ -155,6 +175,20 @@ func (c *cluster) step(t *rapid.T, k *Compiler) {
 		}
 		c.locals[id] = l
 		k.SetEndpoint(l)
+	case 7:
+		obj := &kube.Node{Name: ns, Labels: drawLabels(t), Addresses: rapid.SliceOfN(rapid.SampledFrom(someAddrs), 0, 2).Draw(t, "addresses")}
+		if gone {
+			obj = nil
+		}
+		put(c.nodes, ns, obj)
+		k.SetNode(ns, obj)
+	case 8, 9, 10:
+		var obj *kube.ClusterPolicy
+		if !gone {
+			obj = drawClusterPolicy(t, ns)
+		}
+		put(c.clusterwide, ns, obj)
+		k.SetClusterPolicy(ns, obj)
 	default:
 		pid := model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: ns, Name: id.Name}
 		var obj *kube.Policy
@@ -214,6 +248,12 @@ func TestNothingIsLeft(t *testing.T) {
 		for name := range c.namespaces {
 			k.SetNamespace(name, nil)
 		}
+		for name := range c.nodes {
+			k.SetNode(name, nil)
+		}
+		for name := range c.clusterwide {
+			k.SetClusterPolicy(name, nil)
+		}
 		for id := range c.pods {
 			k.SetPod(id, nil)
 		}
@@ -237,7 +277,8 @@ func TestNothingIsLeft(t *testing.T) {
 
 func (c *Compiler) sizes() []int {
 	return []int{len(c.pods), len(c.claims.one), len(c.claims.many), len(c.endpoints), len(c.policies), len(c.sets),
-		len(c.peers.namespaces), len(c.peers.scopes), len(c.locals.namespaces), len(c.locals.scopes)}
+		len(c.peers.namespaces), len(c.peers.scopes), len(c.locals.namespaces), len(c.locals.scopes), len(c.nodes.byName),
+		len(c.nodes.choices)}
 }
 
 // compare asks oracle and state about packets between all addresses.
@@ -279,10 +320,13 @@ func (c *cluster) addressesOf(id model.EndpointID) []netip.Addr {
 	return out
 }
 
+// nodeAddr is the address of the pods' node.
+var nodeAddr = netip.MustParseAddr("192.0.2.1")
+
 func (c *cluster) comparePackets(t *rapid.T, state *verdict.State, from, to model.EndpointID, src, dst netip.Addr) {
 	for _, protocol := range []model.Protocol{model.TCP, model.UDP, model.SCTP, 1} {
 		for _, port := range []uint16{79, 80, 81, 8080, 8081} {
-			p := verdict.Packet{Source: src, Dest: dst, Protocol: protocol, Port: port}
+			p := verdict.Packet{Source: src, Dest: dst, Protocol: protocol, Port: port, OwnNode: src == nodeAddr || dst == nodeAddr}
 			if want, got := c.allowed(from, to, p), state.Allowed(from, to, p); want != got {
 				t.Fatalf("%v of %v to %v: allowed %t, the oracle says %t", p, from, to, got, want)
 			}

@@ -13,8 +13,8 @@ import (
 // builder makes the rules of one policy.
 type builder struct {
 	*Compiler
-	namespace string
-	subject   *selector
+	namespace string // of the policy; empty: none
+	subject   *definition
 	sets      []*set // that the rules refer to, with a reference each
 }
 
@@ -24,29 +24,36 @@ func (b *builder) hold(s *set) model.SetID {
 }
 
 // policy makes the rules of a policy.
-func (b *builder) policy(id model.PolicyID, obj *kube.Policy) model.Policy {
+func (b *builder) policy(id model.PolicyID) model.Policy {
 	out := model.Policy{ID: id}
-	for _, r := range obj.GetIngressRules() {
-		out.Ingress = b.rules(out.Ingress, r, true, fmt.Sprintf("ingress[%d]", r.GetIndex()))
+	for _, r := range b.subject.ingressRules {
+		out.Ingress = b.rules(out.Ingress, r, true, origin("ingress", r))
 	}
-	for _, r := range obj.GetEgressRules() {
-		out.Egress = b.rules(out.Egress, r, false, fmt.Sprintf("egress[%d]", r.GetIndex()))
+	for _, r := range b.subject.egressRules {
+		out.Egress = b.rules(out.Egress, r, false, origin("egress", r))
 	}
 	return out
+}
+
+func origin(side string, r *kube.PolicyRule) string {
+	text := fmt.Sprintf("%s[%d]", side, r.GetIndex())
+	if r.GetName() != "" {
+		text += " " + quote(r.GetName())
+	}
+	return text
 }
 
 // peer is one of the peers of a rule. The zero value is everything.
 type peer struct {
 	address model.SetID
-	// The pods, to find their named ports. Blocks have none: ports are looked for among all pods.
+	// The pods, to find their named ports. Blocks and nodes have none: ports are looked for among all pods.
 	namespaces, pods *selector
-	block            bool
 }
 
 func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, origin string) []model.Rule {
 	ports := portsOf(r.GetPorts())
 	for _, p := range b.peers(r.GetPeers()) {
-		rule := model.Rule{Action: model.Allow, Origin: origin}
+		rule := model.Rule{Action: actionOf(r.GetAction()), Origin: origin}
 		if ingress {
 			rule.Source = p.address
 		} else {
@@ -69,12 +76,23 @@ func (b *builder) rules(out []model.Rule, r *kube.PolicyRule, ingress bool, orig
 	return out
 }
 
+// actionOf: what is not known denies.
+func actionOf(a kube.PolicyRule_Action) model.Action {
+	switch a {
+	case kube.PolicyRule_ALLOW:
+		return model.Allow
+	case kube.PolicyRule_PASS:
+		return model.Pass
+	}
+	return model.Deny
+}
+
 // named is the set of a named port. The pods that receive are looked at: in ingress those of this node that the policy selects.
 func (b *builder) named(p peer, ingress bool, n namedPort) model.SetID {
 	everything := newSelector(nil)
 	switch {
 	case ingress:
-		return b.hold(b.ports(b.locals, b.namespace, nil, b.subject, n.name, n.protocol))
+		return b.hold(b.ports(b.locals, b.namespace, b.subject.namespaces, b.subject.pods, n.name, n.protocol))
 	case p.pods != nil:
 		return b.hold(b.ports(b.Compiler.peers, b.namespace, p.namespaces, p.pods, n.name, n.protocol))
 	}
@@ -93,6 +111,10 @@ func (b *builder) peers(list []*kube.PolicyPeer) []peer {
 			blocks = append(blocks, networksOf(p.GetIpBlock())...)
 			continue
 		}
+		if p.GetNodes() != nil {
+			out = append(out, peer{address: b.hold(b.nodesWith(newSelector(p.GetNodes())))})
+			continue
+		}
 		q := peer{pods: newSelector(p.GetPods())}
 		if p.GetNamespaces() != nil {
 			q.namespaces = newSelector(p.GetNamespaces())
@@ -103,7 +125,7 @@ func (b *builder) peers(list []*kube.PolicyPeer) []peer {
 		}
 	}
 	if blocks = disjoint(blocks); len(blocks) > 0 {
-		out = append(out, peer{address: b.hold(b.networks(blocks)), block: true})
+		out = append(out, peer{address: b.hold(b.networks(blocks))})
 	}
 	return out
 }

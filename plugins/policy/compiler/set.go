@@ -14,7 +14,8 @@ import (
 type set struct {
 	model.Set
 	from     *selection // of choice
-	choice   *choice    // whose pods are the members; nil: nets are
+	choice   *choice    // whose pods are the members; nil: nodes or nets are
+	nodes    *nodeChoice
 	nets     []netip.Prefix
 	port     string // kind Ports
 	protocol model.Protocol
@@ -39,6 +40,11 @@ func (s *set) note(m model.Member, by int) {
 func (s *set) each(yield func(model.Member)) {
 	for _, n := range s.nets {
 		yield(model.Member{Net: n})
+	}
+	if s.nodes != nil {
+		for a := range s.nodes.addrs {
+			yield(model.Member{Net: netip.PrefixFrom(a, a.BitLen())})
+		}
 	}
 	if s.choice != nil {
 		for p := range s.choice.pods.all() {
@@ -86,6 +92,18 @@ func (c *Compiler) addresses(from *selection, namespace string, namespaces, pods
 	ch := from.choose(namespace, namespaces, pods)
 	defer from.release(ch)
 	return c.intern(model.Addresses, ch.text(), func(s *set) { s.join(from, ch) })
+}
+
+// nodesWith returns the set of the addresses of the nodes that a selector selects.
+func (c *Compiler) nodesWith(sel *selector) *set {
+	meaning := "nodes"
+	if sel.text != "" {
+		meaning += " with " + sel.text
+	}
+	return c.intern(model.Addresses, meaning, func(s *set) {
+		s.nodes = c.nodes.choose(sel)
+		s.nodes.set = s
+	})
 }
 
 // ports returns the set of a named port of the pods that are chosen.

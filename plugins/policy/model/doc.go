@@ -25,6 +25,10 @@
 //  2. If no rule of a tier matches, Tier.Default decides in the same way.
 //  3. If every tier passes, Direction.Default decides.
 //
+// What a pod sends to its own node (the node's own addresses) is judged in the same way, with two differences: a tier with AllowsNode
+// allows it at once, and if every tier passes, it is allowed. So only the rules of tiers before the first one with AllowsNode
+// can deny it.
+//
 // Addresses are those of the real peers: the destination of egress is the backend and not the service; the source of ingress is
 // the client before any source NAT.
 //
@@ -32,7 +36,7 @@
 //
 // The following passes without any rule, because only the dataplane can identify it:
 //
-//   - traffic between a pod and its own node, that is, the node's own processes. Packets that the node forwards or masquerades for others
+//   - what a pod's own node sends to it, that is, the node's own processes. Packets that the node forwards or masquerades for others
 //     are not the node's own traffic.
 //   - traffic between a pod and itself, also by a service.
 //

@@ -108,7 +108,7 @@ type Rule struct {
 	// DestPort is a set of kind Ports that contains the packet's destination address, protocol and destination port. Protocol is
 	// set as well; Ports is empty.
 	DestPort SetID
-	// Origin is where the rule was written, for people: "ingress[0]".
+	// Origin is where the rule was written, for people: "ingress[0]", followed by the rule's name if it has one.
 	Origin string
 }
 
@@ -123,19 +123,39 @@ func (r *Rule) Sets(yield func(SetID) bool) {
 
 // PolicyID names a policy. Two policies with the same ID never exist at the same time.
 type PolicyID struct {
-	Kind      string // of the Kubernetes object: "NetworkPolicy"
+	Kind      string // of the Kubernetes object: one of the kinds below
 	Namespace string // empty for what is in no namespace
 	Name      string
 }
 
-// KindNetworkPolicy is the kind of the API's NetworkPolicy.
-const KindNetworkPolicy = "NetworkPolicy"
+// Kinds of policies. A ClusterNetworkPolicy has the kind of its tier: one that changes its tier is another policy.
+const (
+	KindNetworkPolicy  = "NetworkPolicy"
+	KindAdminPolicy    = "ClusterNetworkPolicy(Admin)"
+	KindBaselinePolicy = "ClusterNetworkPolicy(Baseline)"
+)
 
-func (id PolicyID) String() string {
-	if id.Namespace == "" {
-		return id.Kind + " " + id.Name
+// TierOf is the tier to which all policies of a kind belong.
+func TierOf(kind string) string {
+	switch kind {
+	case KindNetworkPolicy:
+		return TierNetworkPolicy
+	case KindAdminPolicy:
+		return TierAdmin
+	case KindBaselinePolicy:
+		return TierBaseline
 	}
-	return id.Kind + " " + id.Namespace + "/" + id.Name
+	return kind
+}
+
+func (id PolicyID) String() string { return id.Kind + " " + id.Path() }
+
+// Path is the name of the object, with its namespace if it is in one.
+func (id PolicyID) Path() string {
+	if id.Namespace == "" {
+		return id.Name
+	}
+	return id.Namespace + "/" + id.Name
 }
 
 // Compare orders policy IDs.
@@ -155,13 +175,29 @@ type Tier struct {
 	Name     string
 	Policies []PolicyID
 	Default  Action
+	// AllowsNode: the tier allows what the pod sends to its own node, whatever its policies say.
+	AllowsNode bool
 }
 
-// Names of tiers.
+// Names of tiers, in the order in which they are asked.
 const (
-	// TierNetworkPolicy holds NetworkPolicy objects. Its default is Deny.
+	// TierAdmin holds ClusterNetworkPolicy objects of tier Admin. Its default is Pass.
+	TierAdmin = "admin"
+	// TierNetworkPolicy holds NetworkPolicy objects. Its default is Deny, and it allows the node.
 	TierNetworkPolicy = "networkpolicy"
+	// TierBaseline holds ClusterNetworkPolicy objects of tier Baseline. Its default is Pass.
+	TierBaseline = "baseline"
 )
+
+// Tiers are all tiers in the order in which they are asked, without policies. A decision of NetworkPolicies is final, so tier baseline is only
+// asked about pods that none isolates.
+func Tiers() []Tier {
+	return []Tier{
+		{Name: TierAdmin, Default: Pass},
+		{Name: TierNetworkPolicy, Default: Deny, AllowsNode: true},
+		{Name: TierBaseline, Default: Pass},
+	}
+}
 
 // Direction is what applies to the packets of an endpoint in one direction. Tiers without policies are left out.
 type Direction struct {

@@ -12,6 +12,8 @@ type Packet struct {
 	Source, Dest netip.Addr
 	Protocol     model.Protocol
 	Port         uint16 // the destination port; 0 where the protocol has none
+	// OwnNode: the other end is the pod's own node itself.
+	OwnNode bool
 }
 
 // Compiled is what a packet is judged by.
@@ -25,7 +27,7 @@ type Compiled interface {
 // Verdict is a decision, and what has made it.
 type Verdict struct {
 	Action model.Action
-	// Tier is the tier that decided; empty: the direction's default did.
+	// Tier is the tier that decided; empty: the direction's default did, or what passes without a rule.
 	Tier string
 	// Policy and Rule (its origin) decided; both are zero if a default did.
 	Policy model.PolicyID
@@ -34,11 +36,20 @@ type Verdict struct {
 
 // Judge decides about a packet in one direction of an endpoint.
 func Judge(c Compiled, d model.Direction, ingress bool, p Packet) Verdict {
+	if p.OwnNode && ingress {
+		return Verdict{Action: model.Allow}
+	}
 	for _, t := range d.Tiers {
+		if p.OwnNode && t.AllowsNode {
+			return Verdict{Action: model.Allow, Tier: t.Name}
+		}
 		v := judgeTier(c, t, ingress, p)
 		if v.Action != model.Pass {
 			return v
 		}
+	}
+	if p.OwnNode {
+		return Verdict{Action: model.Allow}
 	}
 	return Verdict{Action: d.Default}
 }

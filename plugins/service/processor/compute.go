@@ -116,7 +116,7 @@ func (p *Processor) addPort(value *renderer.ContivService, s *service, port *mod
 		Protocol: protocol(port), Port: uint16(port.GetPort()), NodePort: uint16(port.GetNodePort()),
 	}
 	here := topology{node: p.cfg.NodeName, zone: p.zone}
-	var list []*renderer.ServiceBackend
+	var list portBackends
 	var reachable renderer.Families
 	for _, ipv6 := range []bool{false, true} {
 		if !hasFamily(value.ClusterIPs, ipv6) {
@@ -126,7 +126,7 @@ func (p *Processor) addPort(value *renderer.ContivService, s *service, port *mod
 		all := candidates(p.scratch.candidates, s.slices, port, ipv6, p.cfg.NodeName)
 		p.scratch.candidates = all
 		choose(all, u, here, &p.scratch.choice)
-		list = backends(list, all, &p.scratch.choice, p.nodes.has)
+		list.add(all, &p.scratch.choice, u, p.nodes.has)
 		if p.scratch.choice.reachable && u.local {
 			reachable |= renderer.FamilyOf(ipv6)
 		}
@@ -134,8 +134,14 @@ func (p *Processor) addPort(value *renderer.ContivService, s *service, port *mod
 			ready.add(all, ipv6)
 		}
 	}
-	if len(list) > 0 {
-		value.Backends[name] = list
+	if len(list.all) > 0 {
+		value.Backends[name] = list.all
+	}
+	if len(list.local) > 0 {
+		if value.LocalPolicyBackends == nil {
+			value.LocalPolicyBackends = map[string][]*renderer.ServiceBackend{}
+		}
+		value.LocalPolicyBackends[name] = list.local
 	}
 	if reachable != 0 {
 		if value.Reachable == nil {
@@ -164,8 +170,8 @@ func usesOf(value *renderer.ContivService, port *model.ServicePort, ipv6 bool) u
 // localPods lists the addresses of backends that are pods of this node, sorted.
 func (p *Processor) localPods(value *renderer.ContivService) []netip.Addr {
 	var out []netip.Addr
-	for _, list := range value.Backends {
-		for _, b := range list {
+	for port := range value.Ports {
+		for _, b := range value.AllBackends(port) {
 			if b.Local && !b.HostNetwork {
 				out = append(out, b.Addr())
 			}

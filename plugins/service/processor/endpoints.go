@@ -185,10 +185,11 @@ func (m hintMode) allows(c *candidate, t topology) bool {
 	return true
 }
 
-// backends makes the backends of the chosen endpoints and appends them to out. There are as few allocations as can be: a
-// cluster has hundreds of thousands.
-func backends(out []*renderer.ServiceBackend, all []candidate, ch *choice,
-	isNode func(netip.Addr) bool) []*renderer.ServiceBackend {
+// portBackends are the backends of a port: those of Backends, and those of LocalPolicyBackends.
+type portBackends struct{ all, local []*renderer.ServiceBackend }
+
+// add makes the backends of the chosen endpoints. There are as few allocations as can be: a cluster has hundreds of thousands.
+func (p *portBackends) add(all []candidate, ch *choice, u uses, isNode func(netip.Addr) bool) {
 	n := 0
 	for i := range all {
 		if ch.cluster[i] || ch.local[i] {
@@ -196,11 +197,11 @@ func backends(out []*renderer.ServiceBackend, all []candidate, ch *choice,
 		}
 	}
 	if n == 0 {
-		return out
+		return
 	}
 	slab := make([]renderer.ServiceBackend, 0, n)
 	bytes := make([]byte, 0, n*all[0].addr.BitLen()/8)
-	out = slices.Grow(out, n)
+	p.all = slices.Grow(p.all, n)
 	for i := range all {
 		if !ch.cluster[i] && !ch.local[i] {
 			continue
@@ -210,11 +211,13 @@ func backends(out []*renderer.ServiceBackend, all []candidate, ch *choice,
 		bytes = appendAddr(bytes, c.addr)
 		slab = append(slab, renderer.ServiceBackend{
 			IP: bytes[start:len(bytes):len(bytes)], Port: c.port, Local: c.local, HostNetwork: isNode(c.addr),
-			LocalPolicyOnly: !ch.cluster[i],
 		})
-		out = append(out, &slab[len(slab)-1])
+		to := &p.all
+		if u.cluster && !ch.cluster[i] {
+			to = &p.local
+		}
+		*to = append(*to, &slab[len(slab)-1])
 	}
-	return out
 }
 
 func appendAddr(b []byte, addr netip.Addr) []byte {

@@ -161,7 +161,8 @@ func (p *Processor) anyOutside(value *renderer.ContivService) bool {
 		addr := b.Addr()
 		return !slices.ContainsFunc(p.cfg.PodNetworks, func(n netip.Prefix) bool { return n.Contains(addr) })
 	}
-	for _, list := range value.Backends {
+	for port := range value.Ports {
+		list := value.AllBackends(port)
 		if slices.ContainsFunc(list, outside) {
 			return true
 		}
@@ -173,7 +174,8 @@ func (s *service) hasBackend(addrs map[netip.Addr]bool) bool {
 	if s.value == nil {
 		return false
 	}
-	for _, list := range s.value.Backends {
+	for port := range s.value.Ports {
+		list := s.value.AllBackends(port)
 		if slices.ContainsFunc(list, func(b *renderer.ServiceBackend) bool { return addrs[b.Addr()] }) {
 			return true
 		}

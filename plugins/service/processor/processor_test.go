@@ -183,7 +183,7 @@ func TestSemantics(t *testing.T) {
 			change: func(s *model.Service) { s.InternalLocal = true },
 			slices: []*model.EndpointSlice{slice("a", "s", false, tcp("http", 8080),
 				ep{addr: "10.1.0.1", cond: ready, node: "n2"}, ep{addr: "10.1.0.2", cond: ready, node: thisNode})},
-			want: []want{local("10.1.0.2:8080 local local-policy-only")},
+			want: []want{local("10.1.0.2:8080 local")},
 		},
 		{
 			name:   "internalTrafficPolicy Local without local endpoints",
@@ -208,7 +208,7 @@ func TestSemantics(t *testing.T) {
 			change: func(s *model.Service) { s.ExternalLocal = true; s.Ports[0].NodePort = 30000 },
 			slices: []*model.EndpointSlice{slice("a", "s", false, tcp("http", 8080),
 				ep{addr: "10.1.0.1", cond: ready, node: "n2"}, ep{addr: "10.1.0.2", cond: terminating, node: thisNode})},
-			want: []want{cluster("10.1.0.1:8080"), local("10.1.0.2:8080 local local-policy-only")},
+			want: []want{cluster("10.1.0.1:8080"), local("10.1.0.2:8080 local")},
 		},
 		{
 			name: "zone hints",

@@ -11,8 +11,7 @@
 // values mean what the documented API means:
 //
 //   - ContivService.InternalTrafficPolicy, LoadBalancerIPs, LoadBalancerSourceRanges, SourceRangesSet, HealthCheckNodePort,
-//     Reachable, Lost
-//   - ServiceBackend.LocalPolicyOnly
+//     Reachable, Lost, LocalPolicyBackends
 //   - ResyncEventData.LocalNodeIPs, and the optional interface LocalNodeIPsRenderer
 //   - the protocol SCTP
 //

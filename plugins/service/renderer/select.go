@@ -56,8 +56,12 @@ func (v Verdict) String() string {
 // Select has the backends of a port for traffic under a policy, to an address of a family.
 func (cs *ContivService) Select(port string, policy TrafficPolicyType, ipv6 bool) ([]*ServiceBackend, Verdict) {
 	all := cs.Backends[port]
-	n := 0
+	if extra := cs.LocalPolicyBackends[port]; policy == NodeLocal && len(extra) > 0 {
+		all = slices.Concat(all, extra)
+	}
+	n, family := 0, false
 	for _, b := range all {
+		family = family || b.isIPv6() == ipv6
 		if b.serves(policy, ipv6) {
 			n++
 		}
@@ -65,9 +69,7 @@ func (cs *ContivService) Select(port string, policy TrafficPolicyType, ipv6 bool
 	switch {
 	case n == len(all) && n > 0:
 		return all, Balance
-	case n == 0 && (cs.Reachable[port].Has(ipv6) || slices.ContainsFunc(all, func(b *ServiceBackend) bool {
-		return b.isIPv6() == ipv6
-	})):
+	case n == 0 && (family || cs.Reachable[port].Has(ipv6)):
 		return nil, Drop
 	case n == 0:
 		return nil, Reject
@@ -81,14 +83,16 @@ func (cs *ContivService) Select(port string, policy TrafficPolicyType, ipv6 bool
 	return out, Balance
 }
 
+// AllBackends are the backends of a port under any policy.
+func (cs *ContivService) AllBackends(port string) []*ServiceBackend {
+	if extra := cs.LocalPolicyBackends[port]; len(extra) > 0 {
+		return slices.Concat(cs.Backends[port], extra)
+	}
+	return cs.Backends[port]
+}
+
 func (sb *ServiceBackend) serves(policy TrafficPolicyType, ipv6 bool) bool {
-	if sb.isIPv6() != ipv6 {
-		return false
-	}
-	if policy == NodeLocal {
-		return sb.Local
-	}
-	return !sb.LocalPolicyOnly
+	return sb.isIPv6() == ipv6 && (policy != NodeLocal || sb.Local)
 }
 
 func (sb *ServiceBackend) isIPv6() bool { return sb.IP.To4() == nil }
@@ -125,7 +129,7 @@ func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restric
 // Equal compares all there is of two services.
 func (cs *ContivService) Equal(other *ContivService) bool {
 	return cs.equalHead(other) && equalPorts(cs.Ports, other.Ports) && equalReachable(cs.Reachable, other.Reachable) &&
-		equalBackends(cs.Backends, other.Backends)
+		equalBackends(cs.Backends, other.Backends) && equalBackends(cs.LocalPolicyBackends, other.LocalPolicyBackends)
 }
 
 func (cs *ContivService) equalHead(other *ContivService) bool {
@@ -175,6 +179,5 @@ func equalBackends(a, b map[string][]*ServiceBackend) bool {
 }
 
 func equalBackend(a, b *ServiceBackend) bool {
-	return a == b || a.Port == b.Port && a.Local == b.Local && a.HostNetwork == b.HostNetwork &&
-		a.LocalPolicyOnly == b.LocalPolicyOnly && a.IP.Equal(b.IP)
+	return a == b || a.Port == b.Port && a.Local == b.Local && a.HostNetwork == b.HostNetwork && a.IP.Equal(b.IP)
 }

@@ -58,6 +58,10 @@ type ContivService struct {
 	// serves it itself.
 	HealthCheckNodePort uint16
 
+	// LocalPolicyBackends are backends on this node that serve only traffic which has to stay on the node: terminating ones, while
+	// others are better for the rest. Backends does not have them.
+	LocalPolicyBackends map[string][]*ServiceBackend
+
 	// Reachable says for each port for which families something in the cluster serves it, be it on other nodes only.
 	Reachable map[string]Families
 
@@ -110,6 +114,9 @@ func (cs ContivService) String() string {
 			b.WriteString(", ")
 		}
 		fmt.Fprintf(&b, "%s=%s->%v", name, cs.Ports[name], cs.Backends[name])
+		if local := cs.LocalPolicyBackends[name]; len(local) > 0 {
+			fmt.Fprintf(&b, " local-policy-only:%v", local)
+		}
 	}
 	b.WriteString("}>")
 	return b.String()
@@ -136,10 +143,6 @@ type ServiceBackend struct {
 	Port        uint16 /* backend-local port on which the service listens */
 	Local       bool   /* true if the backend is deployed on this node (can be leveraged for smart load-balancing) */
 	HostNetwork bool   /* true if the backend uses host networking */
-
-	// LocalPolicyOnly backends serve only traffic that has to stay on the node, and are not used for other traffic, for
-	// which there are better ones. It is not part of the documented API.
-	LocalPolicyOnly bool
 }
 
 // String converts Backend into a human-readable string.
@@ -150,9 +153,6 @@ func (sb ServiceBackend) String() string {
 	}
 	if sb.HostNetwork {
 		flags += " host-network"
-	}
-	if sb.LocalPolicyOnly {
-		flags += " local-policy-only"
 	}
 	return net.JoinHostPort(sb.IP.String(), fmt.Sprint(sb.Port)) + flags
 }

@@ -278,7 +278,7 @@ func RuleText(r table.Rule) string {
 }
 
 func actionText(a table.Action) string {
-	names := []string{"?", "mark", "notrack", "log", "jump", "goto", "return",
+	names := []string{"?", "mark", "notrack", "report", "log", "jump", "goto", "return",
 		"accept", "drop", "reject", "dnat", "snat", "masquerade"}
 	s := names[a.Verb]
 	switch a.Verb {
@@ -286,7 +286,7 @@ func actionText(a table.Action) string {
 		return fmt.Sprintf("mark=%#x/%#x", a.Mark, a.Mask)
 	case table.Jump, table.Goto:
 		return s + " " + a.Chain
-	case table.Log:
+	case table.Log, table.Report:
 		return s + " " + a.Prefix
 	case table.DNAT, table.SNAT:
 		return fmt.Sprintf("%s %v:%v", s, a.To, a.Ports)

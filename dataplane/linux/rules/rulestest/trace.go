@@ -34,6 +34,7 @@ type Outcome struct {
 	Packet   Packet // as it left
 	SNAT     string // "masquerade", or the new source
 	Logged   []string
+	Reported []string // prefixes of table.Report
 	Path     []string // chains walked, as "layer chain"
 	Accepted bool     // some rule accepted it in layer filter; else it fell through to the kernel's policy
 }
@@ -132,6 +133,8 @@ func (w *walker) do(a table.Action, hook table.Hook) string {
 		w.Packet.Mark = w.Packet.Mark&^a.Mask | a.Mark
 	case table.NoTrack:
 		w.Packet.Untracked = true
+	case table.Report:
+		w.Reported = append(w.Reported, a.Prefix)
 	case table.Log:
 		w.Logged = append(w.Logged, a.Prefix)
 	case table.Jump:

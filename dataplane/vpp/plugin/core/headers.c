@@ -176,6 +176,20 @@ cv_headers_read (cv_headers_t *h, const uint8_t *p, uint32_t len, bool is_ethern
   return false;
 }
 
+bool
+cv_udp_read (cv_layer_t *l, const uint8_t *p, uint32_t len)
+{
+  reader_t r = { p, len, 0 };
+  bool is6, routing = false;
+  uint8_t proto;
+  if (!ethernet (&r, &is6))
+    return false;
+  *l = (cv_layer_t){ .l3 = (uint16_t) r.at, .ip6 = is6, .udp = true };
+  if (is6 ? !ip6 (&r, l, &proto, &routing) : !ip4 (&r, l, &proto))
+    return false;
+  return proto == CV_PROTO_IS_UDP && !routing && has (&r, 8) && r.at + 8 <= CV_SEGMENT_HEADERS;
+}
+
 uint64_t
 cv_pseudo_sum (const cv_layer_t *l, const uint8_t *p, uint8_t proto)
 {

@@ -43,9 +43,13 @@ cv_put32 (uint8_t *b, uint32_t v)
 uint32_t cv_pieces_len (const cv_piece_t *in, uint32_t n_in);
 /* cv_headers_read finds the headers; false: they are cut off, or not such as VPP makes. */
 bool cv_headers_read (cv_headers_t *h, const uint8_t *p, uint32_t len, bool ethernet);
+/* cv_udp_read finds the headers of a UDP packet, whatever it carries; they end with the UDP header, at l->l4. */
+bool cv_udp_read (cv_layer_t *l, const uint8_t *p, uint32_t len);
 /* cv_pseudo_sum is the sum of the pseudo header of the innermost layer, without the length. */
 uint64_t cv_pseudo_sum (const cv_layer_t *l, const uint8_t *p, uint8_t proto);
 /* cv_layer_finish writes the length and the header checksum of a layer's IP header, of a packet of so many bytes. */
 void cv_layer_finish (const cv_layer_t *l, uint8_t *p, uint32_t total);
+/* cv_segment_finish writes what differs from one segment to the next, up to the innermost IP header; payload is the sum of the segment's. */
+void cv_segment_finish (const cv_segmenter_t *s, uint8_t *p, uint32_t total, uint64_t payload);
 
 #endif

@@ -17,6 +17,16 @@ host_port (uint16_t wire)
 }
 
 static bool
+has_port (const cv_rule_t *r, uint16_t port)
+{
+  for (uint8_t i = 0; i < r->n_ports; i++)
+    if (port >= r->ports[i].first && port <= r->ports[i].last)
+      return true;
+  return !r->n_ports;
+}
+
+/* matches_packet leaves ports out. */
+static bool
 matches_packet (const cv_rule_t *r, const cv_flow_t *f)
 {
   if (r->proto && r->proto != f->proto)
@@ -27,11 +37,7 @@ matches_packet (const cv_rule_t *r, const cv_flow_t *f)
     return false;
   if (r->flags & CV_RULE_ICMP_CODE && r->icmp_code != f->icmp_code)
     return false;
-  uint16_t port = host_port (f->dport);
-  for (uint8_t i = 0; i < r->n_ports; i++)
-    if (port >= r->ports[i].first && port <= r->ports[i].last)
-      return true;
-  return !r->n_ports;
+  return true;
 }
 
 /* in_networks and in_ports add what a set says to what is known so far. */
@@ -57,6 +63,7 @@ in_ports (const cv_main_t *m, uint32_t set, const cv_flow_t *f, match_t sofar)
   return cv_set_contains_port (m, set, &f->dst, f->ip6, f->proto, f->dport) ? sofar : NO;
 }
 
+/* matches is about all conditions but ports. */
 static match_t
 matches (const cv_main_t *m, const cv_rule_state_t *r, const cv_flow_t *f)
 {
@@ -76,22 +83,53 @@ typedef struct
   uint32_t rule;
 } decision_t;
 
+/* rule_of_class is the first rule below best that decides, if the conditions of its class match so; best if no rule does. */
+static uint32_t
+rule_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_state_t *rules, match_t match, uint16_t port, uint32_t best)
+{
+  if (match == YES && c->steps)
+    {
+      uint32_t rule = cv_class_rule (c, port);
+      return rule < best ? rule : best; /* CV_NO_INDEX is the largest number */
+    }
+  for (uint32_t i = 0; i < c->n; i++)
+    {
+      uint32_t rule = x->order[c->start + i];
+      if (rule >= best)
+	break;
+      const cv_rule_t *r = &rules[rule].rule;
+      if (has_port (r, port) && (match == YES || r->action != CV_RULE_ALLOW))
+	return rule;
+    }
+  return best;
+}
+
 static bool
 decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_flow_t *f, decision_t *d)
 {
   cv_policy_state_t *s = cv_pool_at (&m->policies, index);
   cv_rules_t *rules = cv_load_acquire (&s->rules);
   cv_rule_state_t *r = rules->rule + (side ? rules->n[0] : 0);
-  for (uint32_t i = 0; i < rules->n[side]; i++, r++)
+  const cv_index_t *x = rules->index[side];
+  uint16_t port = host_port (f->dport);
+  uint32_t best = CV_NO_INDEX;
+  match_t how = NO;
+  for (uint32_t i = 0; i < x->n && x->classes[i].first < best; i++)
     {
-      match_t match = matches (m, r, f);
-      if (match == NO || (match == UNSURE && r->rule.action == CV_RULE_ALLOW))
-	continue;
-      cv_add (&r->matched, 1);
-      *d = (decision_t){ .action = match == YES ? r->rule.action : CV_RULE_DENY, .policy = s->id, .rule = i };
-      return true;
+      const cv_rule_class_t *c = &x->classes[i];
+      match_t match = matches (m, &r[c->first], f);
+      uint32_t rule = match == NO ? best : rule_of_class (x, c, r, match, port, best);
+      if (rule != best)
+	{
+	  best = rule;
+	  how = match;
+	}
     }
-  return false;
+  if (best == CV_NO_INDEX)
+    return false;
+  cv_add (&r[best].matched, 1);
+  *d = (decision_t){ .action = how == YES ? r[best].rule.action : CV_RULE_DENY, .policy = s->id, .rule = best };
+  return true;
 }
 
 static decision_t

@@ -66,10 +66,15 @@ typedef struct
 #define CV_VIRTIO_NEEDS_CSUM 1
 #define CV_VIRTIO_TCP4	     1
 #define CV_VIRTIO_TCP6	     4
+#define CV_VIRTIO_UDP	     5 /* datagrams of one length */
 
 /* cv_offload_take makes of a packet from a TAP one that VPP can carry: CV_GSO_OK is one of several segments, not longer than the MTU,
  * whose headers are in h; CV_GSO_ONE is whole, with all checksums; all others are to be dropped. mtu 0: any. */
 cv_gso_t cv_offload_take (const cv_piece_t *in, uint32_t n_in, const cv_virtio_t *virtio, uint32_t mtu, cv_headers_t *h);
+
+/* cv_uplink_take does the same for TCP packets of several segments that the kernel has from an uplink. They may be in VXLAN: whose lengths
+ * are written, and whose UDP checksum is left out where it may be. */
+cv_gso_t cv_uplink_take (const cv_piece_t *in, uint32_t n_in, const cv_virtio_t *virtio, cv_headers_t *h);
 
 /* ---- what goes out ---- */
 
@@ -96,6 +101,42 @@ void cv_segment_next (cv_segmenter_t *s, const cv_piece_t *out, uint32_t n_out);
 bool cv_segment_keep (const cv_segmenter_t *s);
 /* cv_tunnels_finish writes lengths and checksums of the tunnels around a whole packet, if any. */
 void cv_tunnels_finish (const cv_segmenter_t *s);
+
+/* ---- trains: datagrams that the kernel takes and gives as one UDP packet (UDP segmentation). Each carries a segment in VXLAN ---- */
+
+/* cv_train_fits: the packet can leave as trains, none of which is as short as shortest bytes. */
+bool cv_train_fits (const cv_segmenter_t *s, uint32_t shortest);
+/* cv_train_write makes the next train: pieces with the payload where it is and all headers in room, which has CV_TRAIN_ROOM bytes. It returns how
+ * many of the pieces, of which there are CV_TRAIN_PIECES; 0: that was the last train. */
+uint32_t cv_train_write (cv_segmenter_t *s, uint8_t *room, cv_piece_t *out, cv_virtio_t *virtio);
+
+#define CV_TRAIN_ROOM	(CV_SEGMENTS * CV_SEGMENT_HEADERS)
+#define CV_TRAIN_PIECES 1024 /* UIO_MAXIOV */
+
+/* A train that has come, in one piece. */
+typedef struct
+{
+  uint8_t *data;
+  uint32_t len, at;
+  uint32_t size; /* of the payload of each datagram but the last */
+  cv_layer_t outer;
+  bool tunnel; /* VXLAN is expected in it */
+} cv_train_t;
+
+/* A packet out of a train: a datagram, or several joined. */
+typedef struct
+{
+  cv_piece_t pieces[CV_SEGMENTS + 1]; /* the headers around, then the rest */
+  uint32_t n_pieces, len;
+  uint32_t gso_size; /* 0: a datagram */
+  cv_headers_t h;    /* if it is several */
+} cv_carriage_t;
+
+/* cv_train_read reads the headers. False: they disagree with each other or with the virtio header. */
+bool cv_train_read (cv_train_t *t, uint8_t *data, uint32_t len, const cv_virtio_t *virtio);
+/* cv_train_next takes the next packet out. What can be joined is: TCP in VXLAN, as cv_join says. A datagram has its checksum. room has
+ * CV_SEGMENT_HEADERS bytes, for its headers. False: that was all. */
+bool cv_train_next (cv_train_t *t, uint8_t *room, cv_carriage_t *out);
 
 /* ---- joining, for a device that takes several segments as one ---- */
 

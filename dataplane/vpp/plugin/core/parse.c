@@ -151,8 +151,8 @@ source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type
   return cv_addr_is_zero (&t->src) && type != ND_NEIGHBOR_ADVERTISEMENT && type != ND_ROUTER_SOLICITATION;
 }
 
-static bool
-is_tunnel_port (const cv_main_t *m, uint16_t wire)
+bool
+cv_is_tunnel_port (const cv_main_t *m, uint16_t wire)
 {
   uint16_t port = wire16 (wire); /* the swap is its own inverse */
   if (!port)
@@ -315,7 +315,7 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       p->icmp_error = p->stateless = false;
       drop (p, CV_SPOOFED);
     }
-  else if (headers (m, p, e) && p->proto == CV_PROTO_UDP && cv_unlikely (is_tunnel_port (m, p->tuple.dport)))
+  else if (headers (m, p, e) && p->proto == CV_PROTO_UDP && cv_unlikely (cv_is_tunnel_port (m, p->tuple.dport)))
     {
       if (e->config.role == CV_ROLE_POD)
 	drop (p, CV_TUNNEL);

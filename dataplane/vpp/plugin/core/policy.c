@@ -61,6 +61,8 @@ release_rules (cv_main_t *m, cv_rules_t *r)
       release_set (m, r->rule[i].destination);
       release_set (m, r->rule[i].service);
     }
+  for (int side = 0; r && side < 2; side++)
+    cv_index_retire (m, r->index[side]);
   cv_retire (m, r);
 }
 
@@ -92,6 +94,12 @@ make_rules (cv_main_t *m, const cv_policy_t *p)
 	if (use_set (m, s->rule.source, &s->source) && use_set (m, s->rule.destination, &s->destination) && use_set (m, s->rule.service, &s->service))
 	  continue;
 	r->n[side]++;
+	release_rules (m, r);
+	return NULL;
+      }
+  for (int side = 0; side < 2; side++)
+    if (!(r->index[side] = cv_index_make (r->rule + (side ? r->n[0] : 0), r->n[side])))
+      {
 	release_rules (m, r);
 	return NULL;
       }
@@ -428,8 +436,10 @@ cv_policies_free (cv_main_t *m)
   for (uint32_t i = 0; m->policy_map.slots && i <= m->policy_map.slots->mask; i++)
     {
       uint32_t v = (uint32_t) m->policy_map.slots->slots[i];
-      if (v && v != CV_MAP_DEAD)
-	free (((cv_policy_state_t *) cv_pool_at (&m->policies, v - 1))->rules);
+      cv_rules_t *r = v && v != CV_MAP_DEAD ? ((cv_policy_state_t *) cv_pool_at (&m->policies, v - 1))->rules : NULL;
+      for (int side = 0; r && side < 2; side++)
+	cv_index_free (r->index[side]);
+      free (r);
     }
   free (m->policy_map.slots);
   free (m->address_map.slots);

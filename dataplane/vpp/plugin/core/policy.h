@@ -76,11 +76,42 @@ typedef struct
   uint64_t matched;
 } cv_rule_state_t;
 
+/* From a port on, which rule of a class is the first that has it; CV_NO_INDEX: none. */
+typedef struct
+{
+  uint16_t from;
+  uint32_t rule;
+} cv_port_step_t;
+
+/* Rules that differ in action and ports only. */
+typedef struct
+{
+  uint32_t first; /* of its rules */
+  uint32_t start, n; /* in the order of the index */
+  uint32_t n_steps;
+  cv_port_step_t *steps; /* NULL: few rules */
+} cv_rule_class_t;
+
+/* The index of a side, index.c. Rules are numbered from 0 in the side. */
+typedef struct
+{
+  uint32_t n;
+  uint32_t *order; /* rules by class, in a class by number */
+  cv_rule_class_t classes[]; /* by their first rules */
+} cv_index_t;
+
 typedef struct
 {
   uint32_t n[2];
+  cv_index_t *index[2];
   cv_rule_state_t rule[]; /* ingress, then egress */
 } cv_rules_t;
+
+cv_index_t *cv_index_make (const cv_rule_state_t *rules, uint32_t n);
+void cv_index_free (cv_index_t *x);
+void cv_index_retire (cv_main_t *m, cv_index_t *x);
+/* cv_class_rule is the first rule of a class with steps that has a port, CV_NO_INDEX: none. */
+uint32_t cv_class_rule (const cv_rule_class_t *c, uint16_t port);
 
 typedef struct
 {

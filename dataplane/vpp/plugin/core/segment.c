@@ -96,9 +96,8 @@ copy_payload (cv_segmenter_t *s, const cv_piece_t *out, uint32_t n)
   return sum;
 }
 
-/* finish_tcp writes what differs from one segment to the next; payload is its sum. */
-static void
-finish_tcp (const cv_segmenter_t *s, uint8_t *p, uint32_t total, uint64_t payload)
+void
+cv_segment_finish (const cv_segmenter_t *s, uint8_t *p, uint32_t total, uint64_t payload)
 {
   const cv_layer_t *l = innermost (&s->h);
   uint8_t *tcp = p + l->l4, len[2];
@@ -148,7 +147,7 @@ cv_segment_next (cv_segmenter_t *s, const cv_piece_t *out, uint32_t n_out)
   (void) n_out;
   memcpy (out[0].data, s->in[0].data, s->h.headers);
   uint64_t payload = copy_payload (s, out, n);
-  finish_tcp (s, out[0].data, total, payload);
+  cv_segment_finish (s, out[0].data, total, payload);
   finish_tunnels (&s->h, out[0].data, total, s->h.headers, payload);
   s->next++;
 }
@@ -177,6 +176,15 @@ cv_tunnels_finish (const cv_segmenter_t *s)
   finish_tunnels (&s->h, p, s->total, s->in[0].len, payload);
 }
 
+/* agrees: packet and virtio header are of the same TCP packet. */
+static bool
+agrees (const cv_segmenter_t *s, const cv_virtio_t *virtio)
+{
+  const cv_layer_t *l = innermost (&s->h);
+  return s->h.proto == CV_PROTO_IS_TCP && virtio->gso_type == (l->ip6 ? CV_VIRTIO_TCP6 : CV_VIRTIO_TCP4) &&
+	 virtio->flags & CV_VIRTIO_NEEDS_CSUM && virtio->csum_start == l->l4 && virtio->csum_offset == TCP_CHECKSUM;
+}
+
 cv_gso_t
 cv_offload_take (const cv_piece_t *in, uint32_t n_in, const cv_virtio_t *virtio, uint32_t mtu, cv_headers_t *h)
 {
@@ -189,11 +197,32 @@ cv_offload_take (const cv_piece_t *in, uint32_t n_in, const cv_virtio_t *virtio,
   if (result == CV_GSO_MALFORMED || result == CV_GSO_SIZE)
     return result;
   const cv_layer_t *l = innermost (&s.h);
-  if (s.h.n_layers != 1 || s.h.proto != CV_PROTO_IS_TCP || virtio->gso_type != (l->ip6 ? CV_VIRTIO_TCP6 : CV_VIRTIO_TCP4) ||
-      !(virtio->flags & CV_VIRTIO_NEEDS_CSUM) || virtio->csum_start != l->l4 || virtio->csum_offset != TCP_CHECKSUM)
+  if (s.h.n_layers != 1 || !agrees (&s, virtio))
     return CV_GSO_MALFORMED;
   *h = s.h;
   if (result == CV_GSO_ONE)
     return cv_complete_checksum (in, n_in, virtio->csum_start, virtio->csum_offset) ? CV_GSO_ONE : CV_GSO_MALFORMED;
   return mtu && s.h.headers - l->l3 + s.gso_size > mtu ? CV_GSO_SIZE : CV_GSO_OK;
+}
+
+cv_gso_t
+cv_uplink_take (const cv_piece_t *in, uint32_t n_in, const cv_virtio_t *virtio, cv_headers_t *h)
+{
+  cv_segmenter_t s;
+  cv_gso_t result = cv_segment_begin (&s, in, n_in, virtio->gso_size, true);
+  if (result == CV_GSO_SIZE)
+    return result;
+  if (result != CV_GSO_OK || s.h.n_layers > 2 || !agrees (&s, virtio))
+    return CV_GSO_MALFORMED;
+  const cv_layer_t *l = &s.h.layers[0];
+  *h = s.h;
+  if (s.h.n_layers == 1)
+    return CV_GSO_OK;
+  if (!l->udp || s.total - l->l3 > 65535)
+    return CV_GSO_MALFORMED;
+  cv_layer_finish (l, in[0].data, s.total);
+  cv_put16 (in[0].data + l->l4 + 4, s.total - l->l4);
+  if (!l->ip6)
+    memset (in[0].data + l->l4 + 6, 0, 2);
+  return CV_GSO_OK;
 }

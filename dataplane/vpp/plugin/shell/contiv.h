@@ -8,12 +8,15 @@
 #include "../core/cv.h"
 #include "frag.h"
 
+typedef struct contiv_uplink contiv_uplink_t; /* uplink.h */
+
 /* An interface under the plugin's care. */
 typedef struct
 {
   cv_role_t role; /* CV_ROLE_NONE: it is not */
   u8 features;	  /* bits of those that are enabled: endpoint.c */
   frags_t *frags; /* NULL: no memory, fragments are dropped */
+  contiv_uplink_t *uplink; /* sockets for large packets; NULL: none */
 } contiv_interface_t;
 
 typedef struct

@@ -10,10 +10,12 @@
   _ (LARGE, "packets of several segments", INFO)                                                                                 \
   _ (SEGMENTED, "packets cut into segments", INFO)                                                                               \
   _ (SEGMENTS, "segments", INFO)                                                                                                 \
+  _ (UPLINK, "packets that the kernel may cut", INFO)                                                                            \
   _ (JOINED, "segments joined to one before", INFO)                                                                              \
   _ (OFFLOAD_MALFORMED, "offload that does not fit", ERROR)                                                           \
   _ (OFFLOAD_SIZE, "segments of a forbidden size", ERROR)                                                                        \
-  _ (OFFLOAD_NO_BUFFER, "no buffers for segments", ERROR)
+  _ (OFFLOAD_NO_BUFFER, "no buffers for segments", ERROR)                                                                        \
+  _ (OFFLOAD_REFUSED, "refused by the uplink's device", ERROR)
 
 typedef enum
 {

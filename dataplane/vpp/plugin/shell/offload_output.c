@@ -1,6 +1,7 @@
 /* What goes out: packets of several segments are cut for a device that cannot do it, and joined for a TAP. The node is on the interface-output arc of all
  * interfaces but loopbacks. */
 #include "offload_join.h"
+#include "uplink.h"
 #include <vnet/ethernet/ethernet.h>
 #include <vnet/feature/feature.h>
 #include <vnet/ip/ip.h>
@@ -15,6 +16,7 @@ typedef struct
   vlib_main_t *vm;
   vlib_node_runtime_t *node;
   u32 n_out;
+  bool any_large;
   joiner_t joiner;
   u32 counts[CONTIV_N_OFFLOAD];
   u32 out[OUT_MAX];
@@ -111,6 +113,37 @@ cut (frame_t *f, cv_segmenter_t *s, vlib_buffer_t *b, u32 next, u32 max_frame)
   return CONTIV_SEGMENTED;
 }
 
+/* by_kernel hands a packet of several segments to the kernel, which cuts it if it has to; CONTIV_N_OFFLOAD: it cannot. */
+static contiv_offload_t
+by_kernel (vlib_buffer_t *b, cv_segmenter_t *s, u32 max_frame)
+{
+  contiv_uplink_t *u = contiv_uplink (vnet_buffer (b)->sw_if_index[VLIB_TX]);
+  if (!u || s->n_segments < 2)
+    return CONTIV_N_OFFLOAD;
+  if (s->h.headers + s->gso_size > max_frame)
+    return CONTIV_OFFLOAD_SIZE;
+  switch (contiv_uplink_large (u, s))
+    {
+    case CONTIV_UPLINK_SENT:
+      return CONTIV_UPLINK;
+    case CONTIV_UPLINK_REFUSED:
+      return CONTIV_OFFLOAD_REFUSED;
+    default:
+      return CONTIV_N_OFFLOAD;
+    }
+}
+
+/* in_order sends a whole packet by the way that large ones of its frame take; CONTIV_N_OFFLOAD if its frame has no large packets. */
+static contiv_offload_t
+in_order (frame_t *f, vlib_buffer_t *b)
+{
+  cv_piece_t pieces[CV_PIECES];
+  contiv_uplink_t *u = contiv_uplink (vnet_buffer (b)->sw_if_index[VLIB_TX]);
+  if (!u)
+    return CONTIV_N_OFFLOAD;
+  return contiv_uplink_plain (u, pieces, contiv_pieces (f->vm, b, pieces)) == CONTIV_UPLINK_SENT ? CONTIV_UPLINK : CONTIV_OFFLOAD_REFUSED;
+}
+
 /* large sends a packet of several segments on; CONTIV_LARGE, CONTIV_COMPLETED: as one. */
 static contiv_offload_t
 large (frame_t *f, vlib_buffer_t *b, u32 next)
@@ -140,7 +173,8 @@ large (frame_t *f, vlib_buffer_t *b, u32 next)
       contiv_set_large (b, &s.h, vnet_buffer2 (b)->gso_size);
       return CONTIV_LARGE;
     }
-  return cut (f, &s, b, next, hi->max_frame_size);
+  contiv_offload_t result = by_kernel (b, &s, hi->max_frame_size);
+  return result == CONTIV_N_OFFLOAD ? cut (f, &s, b, next, hi->max_frame_size) : result;
 }
 
 static void
@@ -165,18 +199,22 @@ one (frame_t *f, vlib_buffer_t *b, u32 bi)
     result = large (f, b, next);
   else if (join (&f->joiner, b, bi))
     return;
+  else if (f->any_large)
+    result = in_order (f, b);
   if (PREDICT_FALSE ((f->node->flags & VLIB_NODE_FLAG_TRACE) && (b->flags & VLIB_BUFFER_IS_TRACED)))
     trace (f, b, result, f->counts[CONTIV_SEGMENTS] - before);
   flush (f, 1);
   switch (result)
     {
     case CONTIV_SEGMENTED:
+    case CONTIV_UPLINK:
       f->counts[result]++;
       vlib_buffer_free_one (f->vm, bi);
       return;
     case CONTIV_OFFLOAD_MALFORMED:
     case CONTIV_OFFLOAD_SIZE:
     case CONTIV_OFFLOAD_NO_BUFFER:
+    case CONTIV_OFFLOAD_REFUSED:
       b->error = f->node->errors[result]; /* error-drop counts it */
       push (f, bi, 0);
       return;
@@ -200,6 +238,10 @@ VLIB_NODE_FN (contiv_offload_output_node) (vlib_main_t *vm, vlib_node_runtime_t 
   join_start (&f.joiner);
   clib_memset_u32 (f.counts, 0, CONTIV_N_OFFLOAD);
   vlib_get_buffers (vm, from, buffers, n);
+  u32 flags = 0;
+  for (u32 i = 0; i < n; i++)
+    flags |= buffers[i]->flags;
+  f.any_large = flags & VNET_BUFFER_F_GSO;
   for (u32 i = 0; i < n; i++)
     one (&f, buffers[i], from[i]);
   join_finish (&f.joiner);

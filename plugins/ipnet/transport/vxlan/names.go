@@ -1,6 +1,7 @@
 package vxlan
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 
@@ -9,11 +10,14 @@ import (
 
 // Names and numbers of the overlay of the default pod network.
 const (
-	VNI          = 10
+	VNI          = 10 // unless contiv.conf has another
 	BVI          = "vxlanBVI"
 	BridgeDomain = "vxlanBD"
 	splitHorizon = 1
 )
+
+// vniOf is the VNI that all nodes have.
+func vniOf(l *transport.Local) uint32 { return cmp.Or(l.VNI, VNI) }
 
 // TunnelName is the logical name of the tunnel to a node.
 func TunnelName(nodeID uint32) string {

@@ -52,7 +52,7 @@ func (VPP) Peer(l *transport.Local, p *transport.Node) []proto.Message {
 		&vpp_interfaces.Interface{
 			Name: tunnel, Type: vpp_interfaces.Interface_VXLAN_TUNNEL, Enabled: true, Vrf: l.MainVRF,
 			Link: &vpp_interfaces.Interface_Vxlan{Vxlan: &vpp_interfaces.VxlanLink{
-				SrcAddress: src.String(), DstAddress: dst.String(), Vni: VNI,
+				SrcAddress: src.String(), DstAddress: dst.String(), Vni: vniOf(l),
 			}},
 		},
 		&vpp_l2.FIBEntry{PhysAddress: mac, BridgeDomain: BridgeDomain, OutgoingInterface: tunnel, StaticConfig: true},

@@ -101,18 +101,10 @@ func text(m model.Member) string {
 }
 
 func policyID(id model.PolicyID) *proto.PolicyID {
-	return &proto.PolicyID{Tier: tierOf(id), Name: policyName(id)}
+	return &proto.PolicyID{Tier: model.TierOf(id.Kind), Name: policyName(id)}
 }
 
 func policyName(id model.PolicyID) string { return id.Kind + "/" + id.Namespace + "/" + id.Name }
-
-// tierOf is the tier that a policy belongs to: the driver knows policies by tier and name.
-func tierOf(id model.PolicyID) string {
-	if id.Kind == model.KindNetworkPolicy {
-		return model.TierNetworkPolicy
-	}
-	return id.Kind
-}
 
 // PutPolicy implements renderer.Renderer.
 func (r Renderer) PutPolicy(p model.Policy, txn renderer.Txn) {
@@ -128,7 +120,7 @@ func (r Renderer) DeletePolicy(id model.PolicyID, txn renderer.Txn) {
 func rules(id model.PolicyID, list []model.Rule) []*proto.Rule {
 	out := make([]*proto.Rule, len(list))
 	for i, r := range list {
-		m := &proto.Rule{Action: r.Action.String(), RuleId: id.Namespace + "/" + id.Name + " " + r.Origin}
+		m := &proto.Rule{Action: r.Action.String(), RuleId: id.Path() + " " + r.Origin}
 		if r.Protocol != model.AnyProtocol {
 			m.Protocol = &proto.Protocol{NumberOrName: &proto.Protocol_Number{Number: int32(r.Protocol)}}
 		}
@@ -158,23 +150,26 @@ func (r Renderer) DeleteEndpoint(a *podmanager.Attachment, txn renderer.Txn) {
 	r.delete(txn, &proto.WorkloadPolicy{Id: r.EndpointID(a)})
 }
 
-// tiers joins the tiers of both directions. Their order is the same in both.
+// tiers joins the tiers of both directions in the order that model gives them.
 func tiers(e model.Endpoint) []*proto.TierInfo {
-	var out []*proto.TierInfo
+	byName := map[string]*proto.TierInfo{}
 	add := func(t model.Tier) *proto.TierInfo {
-		for _, have := range out {
-			if have.Name == t.Name {
-				return have
-			}
+		if byName[t.Name] == nil {
+			byName[t.Name] = &proto.TierInfo{Name: t.Name, DefaultAction: t.Default.String()}
 		}
-		out = append(out, &proto.TierInfo{Name: t.Name, DefaultAction: t.Default.String()})
-		return out[len(out)-1]
+		return byName[t.Name]
 	}
 	for _, t := range e.Ingress.Tiers {
 		add(t).IngressPolicies = names(t.Policies)
 	}
 	for _, t := range e.Egress.Tiers {
 		add(t).EgressPolicies = names(t.Policies)
+	}
+	var out []*proto.TierInfo
+	for _, tier := range model.Tiers() {
+		if t := byName[tier.Name]; t != nil {
+			out = append(out, t)
+		}
 	}
 	return out
 }

@@ -108,6 +108,10 @@ func TestEndpoints(t *testing.T) {
 			"ingressPolicies":["NetworkPolicy/a/p","NetworkPolicy/a/q"],"egressPolicies":["NetworkPolicy/a/q"]}]`},
 		{"policies in egress", open, tier("q"), `,"profileIds":["contiv-allow"],"tiers":[{"name":"networkpolicy","defaultAction":"deny",
 			"egressPolicies":["NetworkPolicy/a/q"]}]`},
+		{"tiers of one direction each", directions(model.TierNetworkPolicy, model.TierBaseline), directions(model.TierAdmin, model.TierNetworkPolicy),
+			`,"profileIds":["contiv-allow"],"tiers":[{"name":"admin","defaultAction":"pass","egressPolicies":["K//admin"]},
+			{"name":"networkpolicy","defaultAction":"pass","ingressPolicies":["K//networkpolicy"],"egressPolicies":["K//networkpolicy"]},
+			{"name":"baseline","defaultAction":"pass","ingressPolicies":["K//baseline"]}]`},
 	} {
 		r.PutEndpoint(a, model.Endpoint{Ingress: test.ingress, Egress: test.egress}, txn)
 		t.Log(test.name)
@@ -115,6 +119,14 @@ func TestEndpoints(t *testing.T) {
 	}
 	r.DeleteEndpoint(a, txn)
 	txn.want(t, key, "deleted")
+}
+
+func directions(tiers ...string) model.Direction {
+	d := model.Direction{Default: model.Allow}
+	for _, name := range tiers {
+		d.Tiers = append(d.Tiers, model.Tier{Name: name, Default: model.Pass, Policies: []model.PolicyID{{Kind: "K", Name: name}}})
+	}
+	return d
 }
 
 // TestBase: a profile allows in the direction that its name says, and in no other.

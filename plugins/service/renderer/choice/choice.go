@@ -12,16 +12,12 @@ type Deps struct {
 	HasPlugin func() bool
 	// With are the renderers for a VPP with the plugin, Without those for others.
 	With, Without []renderer.ServiceRendererAPI
-	// Withdraw is called when With are chosen: it takes back what Without, of this agent or of one before, have written outside
-	// of transactions.
-	Withdraw func()
 }
 
 // Renderer is all of them. Its methods are called by the event loop only.
 type Renderer struct {
 	Deps
 	chosen []renderer.ServiceRendererAPI // nil before the first resync
-	plugin bool
 }
 
 var (
@@ -35,12 +31,8 @@ func New(deps Deps) *Renderer { return &Renderer{Deps: deps} }
 
 // Resync implements ServiceRendererAPI.
 func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
-	plugin := r.HasPlugin()
-	if plugin && (r.chosen == nil || !r.plugin) {
-		r.Withdraw()
-	}
-	r.plugin, r.chosen = plugin, r.Without
-	if plugin {
+	r.chosen = r.Without
+	if r.HasPlugin() {
 		r.chosen = r.With
 	}
 	return r.each(func(c renderer.ServiceRendererAPI) error { return c.Resync(ev) })

@@ -8,14 +8,13 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// TestReplaced: the renderers follow the VPP that is there at the last resync, and what those before wrote is withdrawn once.
+// TestReplaced: the renderers follow the VPP that is there at the last resync.
 func TestReplaced(t *testing.T) {
 	plugin := false
 	with, without := rendertest.New(t), rendertest.New(t)
-	withdrawn := 0
 	r := New(Deps{
 		HasPlugin: func() bool { return plugin }, With: []renderer.ServiceRendererAPI{with},
-		Without: []renderer.ServiceRendererAPI{without}, Withdraw: func() { withdrawn++ },
+		Without: []renderer.ServiceRendererAPI{without},
 	})
 	add := func(name string) {
 		s := renderer.NewContivService()
@@ -42,8 +41,5 @@ func TestReplaced(t *testing.T) {
 	}
 	if n := len(with.Services); n != 0 { // the last resync had none
 		t.Errorf("%d services with the plugin, want 0", n)
-	}
-	if withdrawn != 1 {
-		t.Errorf("withdrawn %d times, want once", withdrawn)
 	}
 }

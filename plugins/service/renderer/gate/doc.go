@@ -5,6 +5,5 @@
 // is one whose packets are to be dropped, where VPP would reject what it does not balance (renderer.Drop). Everything else is
 // none of this ACL's business: what no rule matches is let through (dataplane/vpp).
 //
-// VPP looks up ACLs before NAT44 and behind cnat (scenarios acl_before_nat and acl_behind_cnat of vppfake). So with NAT44 a
-// mapping is guarded by the ACL (Guard), and with cnat only what it does not translate can be dropped.
+// VPP looks up ACLs before NAT44 (scenario acl_before_nat of vppfake), so a mapping is guarded by the ACL (Guard).
 package gate

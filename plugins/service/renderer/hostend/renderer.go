@@ -1,60 +1,39 @@
 package hostend
 
 import (
-	"maps"
+	"cmp"
+	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
 // Network tells how VPP is connected.
 type Network interface {
-	// CnatNode describes the node; false: there is nothing of the family.
-	CnatNode(ipv6 bool) (ipnet.CnatNode, bool)
+	// ServiceNode describes the node; false: there is nothing of the family.
+	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
 }
 
-// End is what the host has to do for one family.
-type End struct {
-	TCP, UDP []uint16     // node ports
-	At       []netip.Addr // addresses of the host where they are served
-	To       netip.Addr   // VPP's address on the link
-	// Own is the host's address on the link; what comes by it with Own as its source gets Alias.
-	Own, Alias netip.Addr
-}
-
-// Place is an address and port with source ranges, which the host serves for cnat (renderer/cnat): it lets those through who
-// may use it, and sends what they send to another place of the service.
-type Place struct {
-	At   netip.AddrPort
-	UDP  bool
-	To   netip.AddrPort
-	From []netip.Prefix
-	Own  bool // the host itself may use it
-}
-
-// Places are those of a family.
-type Places struct {
-	Via  netip.Addr // VPP's address on the link, to which the answers go
-	List []Place
-}
-
-// Alias is an address and port for which the host's own processes go elsewhere (renderer/cnat).
-type Alias struct {
-	At  netip.AddrPort
-	UDP bool
-	To  netip.AddrPort
+// Txn is the transaction of the event that is being handled.
+type Txn interface {
+	Update(note string) api.UpdateOperations
+	Resync() api.ResyncOperations
 }
 
 // Deps are what the renderer needs.
 type Deps struct {
 	Network  Network
-	Families renderer.Families // that cnat serves
-	// Set is called when something is new.
-	Set func(ipv6 bool, end End)
+	Txn      Txn
+	Families renderer.Families // that VPP serves
+	Device   string            // the host's end of its link to VPP
 }
 
 // Renderer is the renderer. Its methods are called by the event loop only.
@@ -66,10 +45,10 @@ type Renderer struct {
 // family is the state of one family.
 type family struct {
 	ipv6  bool
-	node  ipnet.CnatNode
+	node  ipnet.ServiceNode
 	at    []netip.Addr
 	ports map[svcmodel.ID][]hostPort // of services that have any
-	told  *End
+	put   *linux_nodeports.NodePorts // nil: none
 }
 
 // hostPort is a node port.
@@ -90,7 +69,7 @@ func New(deps Deps) *Renderer { return &Renderer{Deps: deps} }
 func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	r.families = nil
 	for _, ipv6 := range []bool{false, true} {
-		node, ok := r.Network.CnatNode(ipv6)
+		node, ok := r.Network.ServiceNode(ipv6)
 		if !ok || !r.Families.Has(ipv6) || !node.HostLink.IsValid() {
 			continue
 		}
@@ -101,8 +80,10 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		}
 		r.families = append(r.families, f)
 	}
-	r.tell()
-	return nil
+	if len(r.families) == 0 {
+		return nil
+	}
+	return r.emit(r.Txn.Resync().Put, func(string) {})
 }
 
 // setAddresses takes those of the node's addresses that the host has itself.
@@ -129,35 +110,68 @@ func (f *family) set(s *renderer.ContivService) {
 	}
 }
 
-// end is what the host has to do now.
-func (f *family) end() End {
-	out := End{At: f.at, To: f.node.HostLink, Own: f.node.HostOwn, Alias: f.node.Alias}
+// value is what the host has to do now; nil: nothing.
+func (f *family) value(device string) *linux_nodeports.NodePorts {
 	all := map[hostPort]bool{}
 	for _, ports := range f.ports {
 		for _, p := range ports {
 			all[p] = true
 		}
 	}
-	for p := range maps.Keys(all) {
-		if p.proto == renderer.UDP {
-			out.UDP = append(out.UDP, p.port)
-		} else {
-			out.TCP = append(out.TCP, p.port)
-		}
+	if len(all) == 0 || len(f.at) == 0 {
+		return nil
 	}
-	slices.Sort(out.TCP)
-	slices.Sort(out.UDP)
-	return out
+	v := &linux_nodeports.NodePorts{To: f.node.HostLink.String(), Device: device}
+	if f.ipv6 {
+		v.Family = linux_nodeports.Family_IPV6
+	}
+	for _, a := range f.at {
+		v.Addresses = append(v.Addresses, a.String())
+	}
+	for p := range all {
+		port := &linux_nodeports.NodePorts_Port{Port: uint32(p.port)}
+		if p.proto == renderer.UDP {
+			port.Protocol = linux_nodeports.NodePorts_UDP
+		}
+		v.Ports = append(v.Ports, port)
+	}
+	slices.SortFunc(v.Ports, func(a, b *linux_nodeports.NodePorts_Port) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
+	})
+	return v
 }
 
-// tell calls Set for families of which something is new.
-func (r *Renderer) tell() {
+// emit puts the values that are new, and removes those that are no longer wanted.
+func (r *Renderer) emit(put func(key string, v proto.Message), remove func(key string)) error {
 	for _, f := range r.families {
-		if end := f.end(); f.told == nil || !reflect.DeepEqual(*f.told, end) {
-			f.told = &end
-			r.Set(f.ipv6, end)
+		v := f.value(r.Device)
+		switch {
+		case v == nil && f.put == nil, v != nil && f.put != nil && proto.Equal(v, f.put):
+			continue
+		case v == nil:
+			remove(nb.NodePortsKey(f.put.Family))
+		default:
+			key, err := nb.Key(v)
+			if err != nil {
+				return fmt.Errorf("node ports of the host: northbound value without a key: %w", err)
+			}
+			put(key, v)
 		}
+		f.put = v
 	}
+	return nil
+}
+
+// update emits what an event has changed.
+func (r *Renderer) update() error {
+	if !slices.ContainsFunc(r.families, func(f *family) bool {
+		v := f.value(r.Device)
+		return (v == nil) != (f.put == nil) || v != nil && !proto.Equal(v, f.put)
+	}) {
+		return nil
+	}
+	txn := r.Txn.Update("")
+	return r.emit(txn.Put, txn.Delete)
 }
 
 // change takes new or changed services.
@@ -168,10 +182,10 @@ func (r *Renderer) change(s *renderer.ContivService) error {
 		f.set(s)
 		touched = touched || len(before)+len(f.ports[s.ID]) > 0
 	}
-	if touched {
-		r.tell()
+	if !touched {
+		return nil
 	}
-	return nil
+	return r.update()
 }
 
 // AddService implements ServiceRendererAPI.
@@ -192,8 +206,7 @@ func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, _ []*renderer
 	for _, f := range r.families {
 		f.setAddresses(local)
 	}
-	r.tell()
-	return nil
+	return r.update()
 }
 
 // UpdateNodePortServices implements ServiceRendererAPI: other nodes' addresses do not matter.

@@ -3,22 +3,37 @@ package hostend
 import (
 	"net"
 	"net/netip"
-	"reflect"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
+	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-type network struct{}
-
-func (network) CnatNode(ipv6 bool) (ipnet.CnatNode, bool) {
-	a := netip.MustParseAddr
-	return ipnet.CnatNode{
-		HostLink: a("fd00:172::1"), HostOwn: a("fd00:172::2"), Alias: a("fd10:1::fe"), Address: a("fd00:16::1"),
-	}, ipv6
+// node is a node of both families, and what is wanted of its host.
+type node struct {
+	values map[string]proto.Message
+	ops    int
 }
+
+func (n *node) ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool) {
+	a := netip.MustParseAddr
+	if !ipv6 {
+		return ipnet.ServiceNode{HostLink: a("172.30.1.1"), HostOwn: a("172.30.1.2"), Address: a("192.0.2.1")}, true
+	}
+	return ipnet.ServiceNode{HostLink: a("fd00:172::1"), HostOwn: a("fd00:172::2"), Address: a("fd00:16::1")}, true
+}
+
+func (n *node) Put(key string, v proto.Message)    { n.ops++; n.values[key] = v }
+func (n *node) Get(key string) proto.Message       { return n.values[key] }
+func (n *node) Delete(key string)                  { n.ops++; delete(n.values, key) }
+func (n *node) Update(string) api.UpdateOperations { return n }
+func (n *node) Resync() api.ResyncOperations       { return n }
 
 func svc(name, ip string, nodePorts ...uint16) *renderer.ContivService {
 	s := renderer.NewContivService()
@@ -31,47 +46,58 @@ func svc(name, ip string, nodePorts ...uint16) *renderer.ContivService {
 	return s
 }
 
-// TestTheHostIsTold: of node ports, of its addresses and of itself as a client; and not when nothing is new.
-func TestTheHostIsTold(t *testing.T) {
-	var got []End
-	r := New(Deps{Network: network{}, Families: renderer.FamilyIPv6, Set: func(ipv6 bool, end End) {
-		if !ipv6 {
-			t.Error("IPv4, which cnat does not serve")
-		}
-		got = append(got, end)
-	}})
+// TestValues: the host is wanted to know node ports at its own addresses; nothing is put when nothing is new, and nothing is left when
+// there is no node port any more.
+func TestValues(t *testing.T) {
+	n := &node{values: map[string]proto.Message{}}
+	r := New(Deps{Network: n, Txn: n, Families: renderer.FamilyIPv6, Device: "vpp1"})
 	a := netip.MustParseAddr
-	step := func(what string, do func() error, want *End) {
+	key := nb.NodePortsKey(linux_nodeports.Family_IPV6)
+	step := func(what string, do func() error, ops int, want *linux_nodeports.NodePorts) {
 		t.Helper()
-		got = nil
+		n.ops = 0
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
-		switch {
-		case want == nil && len(got) > 0:
-			t.Errorf("%s: told for nothing: %+v", what, got)
-		case want != nil && (len(got) != 1 || !reflect.DeepEqual(got[0], *want)):
-			t.Errorf("%s: %+v, want %+v", what, got, *want)
+		if n.ops != ops {
+			t.Errorf("%s: %d operations, want %d", what, n.ops, ops)
+		}
+		got, _ := n.values[key].(*linux_nodeports.NodePorts)
+		if (got == nil) != (want == nil) || want != nil && !proto.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+		if len(n.values) > 1 {
+			t.Errorf("%s: values of a family that VPP does not serve: %v", what, n.values)
 		}
 	}
-	end := func(at []netip.Addr, tcp, udp []uint16) *End {
-		return &End{At: at, TCP: tcp, UDP: udp, To: a("fd00:172::1"), Own: a("fd00:172::2"), Alias: a("fd10:1::fe")}
+	ports := func(at []string, tcp []uint32, udp ...uint32) *linux_nodeports.NodePorts {
+		v := &linux_nodeports.NodePorts{Family: linux_nodeports.Family_IPV6, Addresses: at, To: "fd00:172::1", Device: "vpp1"}
+		for _, p := range tcp {
+			v.Ports = append(v.Ports, &linux_nodeports.NodePorts_Port{Port: p})
+		}
+		for _, p := range udp {
+			v.Ports = append(v.Ports, &linux_nodeports.NodePorts_Port{Protocol: linux_nodeports.NodePorts_UDP, Port: p})
+		}
+		return v
 	}
-	mgmt, other := a("fd00:99::1"), a("fd00:99::2")
+	mgmt, both := []string{"fd00:99::1"}, []string{"fd00:99::1", "fd00:99::2"}
 	ev := renderer.NewResyncEventData()
-	ev.LocalNodeIPs = renderer.FromAddrs(a("192.0.2.1"), a("fd00:16::1"), a("fd00:172::1"), mgmt)
+	ev.LocalNodeIPs = renderer.FromAddrs(a("192.0.2.1"), a("fd00:16::1"), a("fd00:172::1"), a("fd00:99::1"))
 	ev.Services = []*renderer.ContivService{svc("one", "fd96::1", 30001), svc("four", "10.96.0.1", 30004), svc("none", "fd96::2")}
-	step("resync", func() error { return r.Resync(ev) }, end([]netip.Addr{mgmt}, []uint16{30001}, nil))
+	step("resync", func() error { return r.Resync(ev) }, 1, ports(mgmt, []uint32{30001}))
 	two := svc("two", "fd96::3", 30003, 30002, 30009)
-	step("added", func() error { return r.AddService(two) },
-		end([]netip.Addr{mgmt}, []uint16{30001, 30003}, []uint16{30002}))
-	step("the same port again", func() error { return r.AddService(svc("three", "fd96::4", 30003)) }, nil)
-	step("no node port", func() error { return r.AddService(svc("five", "fd96::5")) }, nil)
-	step("deleted, but another has the port", func() error { return r.DeleteService(two, nil) },
-		end([]netip.Addr{mgmt}, []uint16{30001, 30003}, nil))
-	step("changed", func() error { return r.UpdateService(nil, svc("three", "fd96::4"), nil) },
-		end([]netip.Addr{mgmt}, []uint16{30001}, nil))
-	step("another address", func() error { return r.UpdateLocalNodeIPs(renderer.FromAddrs(mgmt, other), nil) },
-		end([]netip.Addr{mgmt, other}, []uint16{30001}, nil))
-	step("the same addresses", func() error { return r.UpdateLocalNodeIPs(renderer.FromAddrs(other, mgmt), nil) }, nil)
+	step("added", func() error { return r.AddService(two) }, 1, ports(mgmt, []uint32{30001, 30003}, 30002))
+	step("the same port again", func() error { return r.AddService(svc("three", "fd96::4", 30003)) }, 0,
+		ports(mgmt, []uint32{30001, 30003}, 30002))
+	step("no node port", func() error { return r.AddService(svc("five", "fd96::5")) }, 0, ports(mgmt, []uint32{30001, 30003}, 30002))
+	step("deleted, but another has the port", func() error { return r.DeleteService(two, nil) }, 1, ports(mgmt, []uint32{30001, 30003}))
+	step("changed", func() error { return r.UpdateService(nil, svc("three", "fd96::4"), nil) }, 1, ports(mgmt, []uint32{30001}))
+	step("another address", func() error {
+		return r.UpdateLocalNodeIPs(renderer.FromAddrs(a("fd00:99::1"), a("fd00:99::2")), nil)
+	}, 1, ports(both, []uint32{30001}))
+	step("the same addresses", func() error {
+		return r.UpdateLocalNodeIPs(renderer.FromAddrs(a("fd00:99::2"), a("fd00:99::1")), nil)
+	}, 0, ports(both, []uint32{30001}))
+	step("the last one", func() error { return r.DeleteService(svc("one", "fd96::1"), nil) }, 1, nil)
+	step("a first one", func() error { return r.AddService(svc("one", "fd96::1", 30001)) }, 1, ports(both, []uint32{30001}))
 }

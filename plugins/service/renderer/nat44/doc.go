@@ -14,8 +14,8 @@
 // that may go to backends on other nodes (externalTrafficPolicy Cluster), for backends in the host's own stack or beyond the
 // uplink (Way.Abroad), and when a backend reaches itself (self-twice-NAT).
 //
-// With externalTrafficPolicy Local clients outside get local backends, those in the cluster all: by an alias of the address
-// (alias.go).
+// With externalTrafficPolicy Local all clients get local backends, those in the cluster, too: NAT44 does not tell clients from each
+// other.
 //
 // What nothing serves is rejected by a route: the networks of cluster IPs end in VPP, and so do external addresses.
 //
@@ -28,6 +28,6 @@
 //   - more than 255 backends: each node uses 255 of them, not all nodes the same.
 //
 // The agent makes the renderer with New, registers it with the service plugin (RegisterRenderer), and tells ipnet that VPP
-// serves services (Deps.ServesServices): cmd/contiv-agent/nat.go. Deps.HostPorts is dataplane/hostports. A second renderer serves
-// IPv6. docs/adr/0009 says why things are as they are.
+// serves services (Deps.ServesServices): cmd/contiv-agent/vpp.go. IPv6 is not served; users are told of each service that has
+// addresses of it (ipv6.go). docs/adr/0009 says why things are as they are.
 package nat44

@@ -17,21 +17,12 @@ const mostBackends = 255
 // mapping is one address and port of a service. Without backends it rejects or drops.
 type mapping struct {
 	external external
-	of       external // the place of which external is the alias, if it is one
 	backends []*vpp_nat.DNat44_StaticMapping_LocalIP
 	hide     bool // the client's address
 	affinity uint32
 	gated    bool           // only clients in from may use it
 	from     []netip.Prefix // none: without backends packets are dropped instead of rejected
-	alias    netip.Addr     // where clients in the cluster are served instead; invalid: here
 }
-
-// mappingID tells the mappings of a service from each other.
-type mappingID struct{ external, of external }
-
-func (m *mapping) id() mappingID { return mappingID{m.external, m.of} }
-
-func (m *mapping) isAlias() bool { return m.of.addr.IsValid() }
 
 func (m *mapping) value(acl string) *vpp_nat.DNat44_StaticMapping {
 	v := &vpp_nat.DNat44_StaticMapping{
@@ -84,11 +75,6 @@ func (g *rendering) port(name string, fronts []renderer.PortFrontend) {
 	inside.hide = inside.abroad
 	outside := g.backends(name, g.value.TrafficPolicy)
 	outside.hide = outside.abroad || g.value.TrafficPolicy == renderer.ClusterWide
-	var cluster target
-	if g.value.TrafficPolicy == renderer.NodeLocal {
-		cluster = g.backends(name, renderer.ClusterWide)
-		cluster.hide = cluster.abroad
-	}
 	ranges, restricted := g.value.SourceRanges(false)
 	for _, f := range fronts {
 		e := external{f.Addr, f.Port, f.Protocol}
@@ -96,9 +82,9 @@ func (g *rendering) port(name string, fronts []renderer.PortFrontend) {
 		case f.Kind == renderer.AtClusterIP:
 			g.add(mapping{external: e}, inside)
 		case f.Kind == renderer.AtExternalIP && restricted && g.value.LoadBalancerIPs.Contains(f.Addr):
-			g.serve(e, outside.only(ranges), cluster.only(ranges))
+			g.add(mapping{external: e}, outside.only(ranges))
 		default:
-			g.serve(e, outside, cluster)
+			g.add(mapping{external: e}, outside)
 		}
 	}
 }
@@ -124,15 +110,14 @@ func (t target) only(from []netip.Prefix) target {
 	return t
 }
 
-// add is false if the service has the place already.
-func (g *rendering) add(m mapping, to target) bool {
+// add does nothing if the service has the place already.
+func (g *rendering) add(m mapping, to target) {
 	if g.seen[m.external] {
-		return false
+		return
 	}
 	g.seen[m.external] = true
 	m.backends, m.hide, m.affinity, m.gated, m.from = to.backends, to.hide, g.value.SessionAffinityTimeout, to.gated, to.from
 	g.out.mappings = append(g.out.mappings, m)
-	return true
 }
 
 // backends are those that a port has for traffic under a policy.

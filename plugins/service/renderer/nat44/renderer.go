@@ -11,7 +11,6 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
-	vpp_pnat "contiv.dev/vswitch/dataplane/nb/vpp/pnat"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
@@ -29,28 +28,10 @@ type Txn interface {
 type Network interface {
 	// NATNode describes the node; false: there is no IPv4.
 	NATNode() (ipnet.NATNode, bool)
+	// ServiceNode describes the node for a family; false: there is nothing of the family.
+	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
 	// WayTo says how VPP reaches an address.
 	WayTo(addr netip.Addr) ipnet.Way
-}
-
-// HostPorts makes the host hand what it gets for node ports at its own addresses to VPP.
-type HostPorts interface {
-	// SetNodePorts is called when something is new: the host is to send what is for these ports, at these addresses of its own,
-	// to an address of VPP.
-	SetNodePorts(tcp, udp []uint16, at []netip.Addr, to netip.Addr)
-}
-
-// HostAliases makes the host give addresses other ones for its own processes.
-type HostAliases interface {
-	// SetAliases is called when something is new. What goes to an alias is routed to VPP.
-	SetAliases(list []HostAlias)
-}
-
-// HostAlias is an address and port, and the address instead.
-type HostAlias struct {
-	At    netip.AddrPort
-	Proto renderer.ProtocolType
-	To    netip.Addr
 }
 
 // Deps are what the renderer needs.
@@ -59,11 +40,6 @@ type Deps struct {
 	Network  Network
 	Txn      Txn
 	Log      *slog.Logger
-	// HostPorts: nil for none. It is told of services that an event changes before the event's transaction is committed; until
-	// then VPP refuses what comes.
-	HostPorts HostPorts
-	// HostAliases: nil for none; see alias.go. Told when HostPorts is.
-	HostAliases HostAliases
 }
 
 // Renderer is the renderer. Its methods are called by the event loop only.
@@ -90,21 +66,11 @@ type state struct {
 	services  map[svcmodel.ID]*service
 	before    map[svcmodel.ID]*service // those before a resync, while it lasts
 	places    map[external]svcmodel.ID // services that have them
-	shared    map[external][]external  // places by alias, sorted; the first one uses it
 	fences    map[netip.Addr]int       // addresses that must not leave by the uplink, by number of services
-	ports     map[hostPort]int         // node ports, by number of services
-	told      bool                     // HostPorts knows them
-	aliases   map[external]netip.Addr  // by place; see alias.go
-	// aliasList are the same in order, aliased the interfaces that have them; aliasesNew: they have changed since.
-	aliasList  []*vpp_pnat.Interface_Alias
-	aliased    renderer.Interfaces
-	aliasesNew bool
-	hostRoute  bool // the host has a route to them
-	// tooManyAliases: there are more than VPP gets.
-	tooManyAliases bool
-	put            func(msg proto.Message)
-	remove         func(msg proto.Message)
-	fail           func(error)
+	hasIPv6   bool                     // pods have addresses of IPv6, which nothing serves
+	put       func(msg proto.Message)
+	remove    func(msg proto.Message)
+	fail      func(error)
 }
 
 // service is a service as it was rendered.
@@ -125,8 +91,7 @@ func New(deps Deps) *Renderer {
 func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		places: map[external]svcmodel.ID{}, shared: map[external][]external{}, fences: map[netip.Addr]int{}, ports: map[hostPort]int{}, gates: gate.New(aclName),
-		aliases: map[external]netip.Addr{}, aliasesNew: true,
+		places: map[external]svcmodel.ID{}, fences: map[netip.Addr]int{}, gates: gate.New(aclName),
 	}
 }
 
@@ -136,14 +101,16 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	r.state = newState()
 	r.before = before
 	defer func() { r.before = nil }()
-	if r.node, r.on = r.Network.NATNode(); !r.on {
-		return nil
-	}
 	txn := r.Txn.Resync()
 	var errs []error
 	r.put = func(msg proto.Message) { errs = append(errs, withKey(msg, func(key string) { txn.Put(key, msg) })) }
 	r.remove = func(proto.Message) {}
 	r.fail = func(err error) { errs = append(errs, err) }
+	r.closeIPv6()
+	r.refuseIPv6(ev.Services)
+	if r.node, r.on = r.Network.NATNode(); !r.on {
+		return errors.Join(errs...)
+	}
 	r.nodeIPs, r.local, r.frontends = ev.NodeIPs, ev.LocalNodeIPs, ev.FrontendIfs
 	r.nodePorts = r.nodePortAddresses(ev.LocalNodeIPs)
 	for _, msg := range r.nodeValues() {
@@ -160,8 +127,6 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		r.emit(s)
 	}
 	r.emitGates()
-	r.emitAliases()
-	r.tellHost()
 	return errors.Join(errs...)
 }
 
@@ -206,16 +171,11 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 		return nil
 	}
 	delete(r.services, s.ID)
-	others := r.release(s.ID, old)
+	r.release(s.ID, old)
 	if old.dnat != nil {
 		r.remove(old.dnat)
 	}
-	for _, id := range others {
-		r.emit(r.services[id])
-	}
 	r.emitGates()
-	r.emitAliases()
-	r.tellHost()
 	return errors.Join(errs...)
 }
 
@@ -229,7 +189,7 @@ func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []
 	if slices.Equal(addrs, r.nodePorts) {
 		return nil
 	}
-	r.nodePorts, r.told = addrs, false
+	r.nodePorts = addrs
 	return r.change(npServices)
 }
 
@@ -285,7 +245,6 @@ func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
 		}
 	}
 	r.emitGates()
-	r.emitAliases()
 	return errors.Join(errs...)
 }
 
@@ -294,24 +253,19 @@ func (r *Renderer) UpdateLocalBackendIfs(_, _ renderer.Interfaces) error { retur
 
 // change renders services that are new or changed.
 func (r *Renderer) change(services []*renderer.ContivService) error {
-	if !r.on {
-		return nil
-	}
 	var errs []error
-	r.begin(&errs)
-	affected := map[svcmodel.ID]bool{}
-	for _, s := range services {
-		for _, id := range r.take(s) {
-			affected[id] = true
-		}
-		affected[s.ID] = true
+	if !r.on {
+		r.fail = func(err error) { errs = append(errs, err) }
+		r.refuseIPv6(services)
+		return errors.Join(errs...)
 	}
-	for id := range affected {
-		r.emit(r.services[id])
+	r.begin(&errs)
+	r.refuseIPv6(services)
+	for _, s := range services {
+		r.take(s)
+		r.emit(r.services[s.ID])
 	}
 	r.emitGates()
-	r.emitAliases()
-	r.tellHost()
 	return errors.Join(errs...)
 }
 

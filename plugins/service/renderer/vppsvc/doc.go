@@ -7,5 +7,5 @@
 // Each address that belongs to services alone, such as a cluster IP, also gets a frontend for all other ports: they are rejected.
 // The host sends external addresses to VPP by a route.
 //
-// On a VPP without the plugin, renderer/nat44 and renderer/cnat serve instead; renderer/choice picks.
+// On a VPP without the plugin renderer/nat44 serves IPv4 instead; renderer/choice picks.
 package vppsvc

@@ -25,8 +25,8 @@ type Txn interface {
 
 // Network tells how VPP is connected.
 type Network interface {
-	// CnatNode describes the node; false: there is nothing of the family.
-	CnatNode(ipv6 bool) (ipnet.CnatNode, bool)
+	// ServiceNode describes the node; false: there is nothing of the family.
+	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
 	// WayTo says how VPP reaches an address.
 	WayTo(addr netip.Addr) ipnet.Way
 }
@@ -51,7 +51,7 @@ var (
 
 // state is what has been rendered.
 type state struct {
-	nodes     [2]ipnet.CnatNode // IPv4, IPv6
+	nodes     [2]ipnet.ServiceNode // IPv4, IPv6
 	families  renderer.Families
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
@@ -98,7 +98,7 @@ func newState() *state {
 func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	r.state = newState()
 	for i, v6 := range []bool{false, true} {
-		if node, ok := r.Network.CnatNode(v6); ok {
+		if node, ok := r.Network.ServiceNode(v6); ok {
 			r.nodes[i] = node
 			r.families |= renderer.FamilyOf(v6)
 		}

@@ -44,14 +44,14 @@ func (w *world) Update(string) api.UpdateOperations { return w }
 
 func (w *world) Resync() api.ResyncOperations { return w }
 
-func (w *world) CnatNode(v6 bool) (ipnet.CnatNode, bool) {
+func (w *world) ServiceNode(v6 bool) (ipnet.ServiceNode, bool) {
 	if v6 {
-		return ipnet.CnatNode{
+		return ipnet.ServiceNode{
 			HostLink: netip.MustParseAddr("fd30::1"), HostOwn: netip.MustParseAddr("fd30::2"), LinuxIf: "linux-vpp2",
 			Services: []netip.Prefix{netip.MustParsePrefix("fd96::/108")},
 		}, true
 	}
-	return ipnet.CnatNode{
+	return ipnet.ServiceNode{
 		HostLink: netip.MustParseAddr("172.30.1.1"), HostOwn: netip.MustParseAddr("172.30.1.2"), LinuxIf: "linux-vpp2",
 		Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 	}, true

@@ -712,6 +712,61 @@ bad_configuration (void)
   cv_free (n.m);
 }
 
+/* chunks_of is what a pool has taken. */
+static size_t
+chunks_of (const cv_pool_t *p)
+{
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < CV_CHUNKS && p->chunks[i]; i++)
+    bytes += (size_t) p->size * CV_CHUNK;
+  return bytes;
+}
+
+/* What a connection and a backend take: 256 and 128 bytes at most, whatever the size of the table, and in services of any size. */
+static void
+memory (void)
+{
+  size_t most = 0;
+  for (uint32_t capacity = 1024; capacity <= 1u << 21; capacity += capacity / 5)
+    {
+      cv_table_t t;
+      check (cv_table_make (&t, capacity));
+      size_t bytes = sizeof (cv_connection_t) + sizeof (cv_bucket_t) * (t.bucket_mask + 1) / capacity;
+      check (bytes <= 256, "%zu bytes for each of %u connections", bytes, capacity);
+      most = bytes > most ? bytes : most;
+      cv_table_free (&t);
+    }
+  printf ("a connection takes %zu bytes at most\n", most);
+  for (uint32_t in_service = 1; in_service <= 1000; in_service *= 10)
+    {
+      /* so many that chunks of pools are full */
+      const uint32_t backends = in_service > 100 ? 20000 : 100000;
+      net_t n = world (1000, 1);
+      size_t members = 0, before = chunks_of (&n.m->backends) + chunks_of (&n.m->directs);
+      for (uint32_t i = 0; i < backends; i++)
+	{
+	  uint64_t id = 1000 + i / in_service;
+	  if (i % in_service == 0)
+	    {
+	      service (&n, id, 0);
+	      members += sizeof (cv_members_t);
+	    }
+	  cv_backend_t b = { .addr = addr ("10.1.0.0"), .port = htons (8080) };
+	  b.addr.u32[0] = htonl (0x0b000000 + i);
+	  check (cv_backend_set (n.m, id, &b) == CV_OK);
+	  members += sizeof (uint32_t);
+	  if (i % 1000 == 0)
+	    sleep_ticks (&n, 1);
+	}
+      size_t pools = chunks_of (&n.m->backends) + chunks_of (&n.m->directs) - before;
+      size_t slots = sizeof (uint64_t) * (n.m->direct_map.slots->mask + 1ull);
+      size_t bytes = (pools + slots + members) / backends;
+      check (bytes <= 128, "%zu bytes for each backend, %u in a service", bytes, in_service);
+      printf ("a backend takes %zu bytes, %u in a service\n", bytes, in_service);
+      cv_free (n.m);
+    }
+}
+
 int
 main (void)
 {
@@ -736,6 +791,7 @@ main (void)
   spread (CV_SERVICE_MAGLEV);
   icmp_errors ();
   bad_configuration ();
+  memory ();
   puts ("ok");
   return 0;
 }

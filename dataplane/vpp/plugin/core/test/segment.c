@@ -573,6 +573,194 @@ apart (void)
     }
 }
 
+/* ---- trains ---- */
+
+/* flat makes one piece of several, of its exact size. */
+static cv_piece_t
+flat (const cv_piece_t *in, uint32_t n)
+{
+  cv_piece_t p = { malloc (cv_pieces_len (in, n)), 0 };
+  for (uint32_t i = 0; i < n; p.len += in[i++].len)
+    memcpy (p.data + p.len, in[i].data, in[i].len);
+  return p;
+}
+
+/* check_train: the kernel would cut it, and finish its checksum. */
+static void
+check_train (const cv_piece_t *p, const cv_virtio_t *v, uint32_t shortest)
+{
+  cv_layer_t l;
+  check (p->len > shortest && p->len <= 65535 && cv_udp_read (&l, p->data, p->len));
+  check (v->gso_type == CV_VIRTIO_UDP && v->csum_start == l.l4 && v->hdr_len == l.l4 + 8);
+  uint8_t *udp = p->data + l.l4, len[4] = { udp[4], udp[5], 0, 17 };
+  check (cv_get16 (udp + 4) == p->len - l.l4);
+  check (cv_get16 (udp + 6) == ref_sum (len, 4, l.ip6 ? ref_sum (p->data + l.l3 + 8, 32, 0) : ref_sum (p->data + l.l3 + 12, 8, 0)));
+}
+
+/* unload takes all datagrams out of a train; each is the segment that cutting would have made. It returns how many segments there were before. */
+static uint32_t
+unload (const packet_t *k, const cv_segmenter_t *s, cv_train_t *t, uint32_t n, uint32_t gso_size)
+{
+  cv_carriage_t out;
+  uint8_t *room = malloc (CV_SEGMENT_HEADERS);
+  for (t->tunnel = false; cv_train_next (t, room, &out); n++)
+    {
+      cv_piece_t d = flat (out.pieces, out.n_pieces);
+      cv_layer_t l;
+      check (!out.gso_size && d.len == out.len && cv_udp_read (&l, d.data, d.len));
+      check (ref_l4 (d.data + l.l3, l.ip6, d.data + l.l4, d.len - l.l4, 17) == 0xffff, "segment %u: UDP checksum", n);
+      if (!l.ip6)
+	memset (d.data + l.l4 + 6, 0, 2);
+      check_segment (k, s, d.data, d.len, n, gso_size);
+      free (d.data);
+    }
+  free (room);
+  return n;
+}
+
+/* What leaves as trains is, datagram for datagram, what would have been cut. */
+static void
+trains (uint32_t rounds)
+{
+  static packet_t k;
+  for (uint32_t r = 0; r < rounds; r++)
+    {
+      const uint32_t shortest = 1522;
+      uint32_t gso_size = 520 + rnd (2000), n = 0;
+      build (&k, rnd (2) ? VXLAN4 : VXLAN6, rnd (2), rnd (4) ? 20000 + rnd (46000) : rnd (9000), (uint8_t) rnd (256));
+      pieces_t in = cut (k.data, k.len, k.headers);
+      cv_segmenter_t s;
+      cv_virtio_t v;
+      bool fits = cv_segment_begin (&s, in.at, in.n, gso_size, true) == CV_GSO_OK && cv_train_fits (&s, shortest);
+      check (fits || k.payload < 65535 / 2 || s.h.layers[0].l3 != 14 || s.n_segments > CV_SEGMENTS);
+      uint8_t *room = malloc (CV_TRAIN_ROOM);
+      static cv_piece_t pieces[CV_TRAIN_PIECES];
+      for (uint32_t used; fits && (used = cv_train_write (&s, room, pieces, &v));)
+	{
+	  cv_piece_t p = flat (pieces, used);
+	  cv_train_t t;
+	  check_train (&p, &v, shortest);
+	  check (cv_train_read (&t, p.data, p.len, &v));
+	  n = unload (&k, &s, &t, n, gso_size);
+	  free (p.data);
+	}
+      check (!fits || n == s.n_segments);
+      free (room);
+      release (&in);
+    }
+}
+
+/* What comes in trains is joined again: the payload is the same, and each packet could be cut once more. */
+static void
+unites (uint32_t rounds)
+{
+  static packet_t k, around;
+  static cv_piece_t pieces[CV_TRAIN_PIECES];
+  static uint8_t got[MAX_PACKET];
+  for (uint32_t r = 0; r < rounds; r++)
+    {
+      uint32_t gso_size = 800 + rnd (1200), most = 30 * gso_size, packets = 0, payload = 0, trains = 0, used;
+      plain (&k, rnd (2), 2000 + rnd (most), rnd (2) ? 0x10 : 0x18, rnd (11));
+      around.len = 0;
+      bool outer6 = rnd (2);
+      put_ethernet (&around, outer6, 0);
+      put_ip (&around, outer6, 17, 0, -1);
+      put_vxlan (&around);
+      memmove (k.data + around.len, k.data, k.len);
+      memcpy (k.data, around.data, around.len);
+      cv_piece_t in = { k.data, k.len + around.len };
+      cv_segmenter_t s;
+      cv_virtio_t v;
+      check (cv_segment_begin (&s, &in, 1, gso_size, true) == CV_GSO_OK && cv_train_fits (&s, 1500));
+      uint8_t *room = malloc (CV_TRAIN_ROOM);
+      for (; (used = cv_train_write (&s, room, pieces, &v)); trains++)
+	{
+	  cv_piece_t p = flat (pieces, used);
+	  cv_train_t t;
+	  cv_carriage_t out;
+	  check (cv_train_read (&t, p.data, p.len, &v));
+	  for (t.tunnel = true; cv_train_next (&t, room, &out); packets++)
+	    {
+	      cv_piece_t d = flat (out.pieces, out.n_pieces);
+	      cv_segmenter_t again;
+	      check (d.len == out.len && cv_segment_begin (&again, &d, 1, out.gso_size ? out.gso_size : gso_size, true) == (out.gso_size ? CV_GSO_OK : CV_GSO_ONE));
+	      check (!out.gso_size || (out.gso_size == gso_size && out.h.headers == again.h.headers && out.h.n_layers == again.h.n_layers &&
+				       !memcmp (out.h.layers, again.h.layers, 2 * sizeof (cv_layer_t))));
+	      memcpy (got + payload, d.data + again.h.headers, d.len - again.h.headers);
+	      payload += d.len - again.h.headers;
+	      free (d.data);
+	    }
+	  free (p.data);
+	}
+      check (packets == trains, "%u packets of %u trains", packets, trains);
+      check (payload == k.payload && !memcmp (got, k.data + around.len + k.headers, payload));
+      free (room);
+    }
+}
+
+/* From an uplink come large packets, too, also in VXLAN. */
+static void
+from_uplinks (void)
+{
+  static packet_t k;
+  static const shape_t shapes[] = { VLAN, VXLAN4, VXLAN6 };
+  for (int n = 0; n < 60; n++)
+    {
+      cv_headers_t h;
+      build (&k, shapes[n % 3], n & 1, 30000, 0x10);
+      cv_virtio_t v = honest (&k, 1398);
+      pieces_t in = cut (k.data, k.len, k.headers);
+      check (cv_uplink_take (in.at, in.n, &v, &h) == CV_GSO_OK && h.headers == k.headers && h.layers[h.n_layers - 1].l4 == k.l4);
+      v.csum_start++;
+      check (cv_uplink_take (in.at, in.n, &v, &h) == CV_GSO_MALFORMED);
+      v = honest (&k, 30000);
+      check (cv_uplink_take (in.at, in.n, &v, &h) == CV_GSO_MALFORMED);
+      release (&in);
+    }
+}
+
+/* damaged_train: a train with bytes that differ, or cut off, does not make the code read or write beyond it. */
+static void
+damaged_train (uint32_t rounds)
+{
+  static packet_t k;
+  static cv_piece_t pieces[CV_TRAIN_PIECES];
+  for (uint32_t r = 0; r < rounds; r++)
+    {
+      uint8_t *room = malloc (CV_TRAIN_ROOM);
+      cv_segmenter_t s;
+      cv_virtio_t v;
+      build (&k, rnd (2) ? VXLAN4 : VXLAN6, rnd (2), 3000 + rnd (3000), (uint8_t) (rnd (2) ? 0x10 : rnd (256)));
+      cv_piece_t in = { k.data, k.len };
+      if (cv_segment_begin (&s, &in, 1, 700, true) == CV_GSO_OK && cv_train_fits (&s, 1500))
+	{
+	  cv_piece_t p = flat (pieces, cv_train_write (&s, room, pieces, &v));
+	  for (uint32_t n = rnd (5); n; n--)
+	    p.data[rnd (rnd (2) ? k.headers : p.len)] ^= (uint8_t) (1 << rnd (8));
+	  if (rnd (3) == 0)
+	    {
+	      cv_piece_t shorter = flat (&(cv_piece_t){ p.data, rnd (p.len) + 1 }, 1);
+	      free (p.data);
+	      p = shorter;
+	    }
+	  if (rnd (3) == 0)
+	    v.gso_size = (uint16_t) rnd (rnd (2) ? 200 : 65536);
+	  if (rnd (6) == 0)
+	    v.csum_start = (uint16_t) rnd (65536);
+	  cv_train_t t;
+	  cv_carriage_t out;
+	  if (cv_train_read (&t, p.data, p.len, &v))
+	    for (t.tunnel = rnd (2); cv_train_next (&t, room, &out);)
+	      free (flat (out.pieces, out.n_pieces).data);
+	  cv_headers_t h;
+	  v.gso_type = (uint8_t) rnd (6);
+	  cv_uplink_take (&p, 1, &v, &h);
+	  free (p.data);
+	}
+      free (room);
+    }
+}
+
 /* ---- damaged packets ---- */
 
 static void
@@ -630,7 +818,11 @@ main (int argc, char **argv)
   from_taps ();
   joins (rounds);
   apart ();
+  trains (rounds);
+  unites (rounds);
+  from_uplinks ();
   damaged (rounds * 20);
+  damaged_train (rounds * 20);
   puts ("ok");
   return 0;
 }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/vishvananda/netlink"
+
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/statscollector"
+)
+
+// counters implements mover: those of the devices of pods, of the overlay and of the main interface.
+func (m *linuxMover) counters(a *agent) ([]statscollector.Counters, error) {
+	links, err := listLinks()
+	if err != nil {
+		return nil, err
+	}
+	pods := map[string]diag.Pod{}
+	for _, p := range a.diagPods() {
+		if p.Device != "" {
+			pods[p.Device] = p
+		}
+	}
+	main := uplinkName(a.ipnet.MainInterface(), a.host.NIC)
+	return countersOf(links, pods, main), nil
+}
+
+// listTries is how often is listed what changes meanwhile.
+const listTries = 5
+
+// listLinks lists the links of the agent's network namespace. Where pods come and go all the time, a list that may lack one of
+// them has to do: without any there would be no counters at all.
+func listLinks() (links []netlink.Link, err error) {
+	for range listTries {
+		if links, err = netlink.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return links, err
+		}
+	}
+	return links, nil
+}
+
+// uplinkName is the main interface: the configured one, or that with the default route; empty if there is none.
+func uplinkName(configured string, nic func(name string) (ipnet.NIC, error)) string {
+	if configured != "" {
+		return configured
+	}
+	found, err := nic("")
+	if err != nil {
+		return "" // the counters of pods are there without it
+	}
+	return found.Name
+}
+
+// countersOf picks the links that count.
+func countersOf(links []netlink.Link, pods map[string]diag.Pod, main string) []statscollector.Counters {
+	var out []statscollector.Counters
+	for _, l := range links {
+		pod, isPod := pods[l.Attrs().Name]
+		n := l.Attrs().Statistics
+		if n == nil || !isPod && l.Attrs().Name != main && l.Type() != "vxlan" {
+			continue
+		}
+		out = append(out, statscollector.Counters{
+			Namespace: pod.Namespace, Pod: pod.Name, Interface: l.Attrs().Name,
+			RxPackets: n.RxPackets, RxBytes: n.RxBytes, TxPackets: n.TxPackets, TxBytes: n.TxBytes,
+			Drops: n.RxDropped + n.TxDropped, Errors: n.RxErrors + n.TxErrors, NoBuffer: n.RxMissedErrors + n.RxFifoErrors,
+		})
+	}
+	return out
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/feed"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	windataplane "contiv.dev/vswitch/dataplane/windows"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/dataplane/windows/wiring"
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/internal/health"
+	"contiv.dev/vswitch/internal/httpapi"
+	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/pathwatch"
+	"contiv.dev/vswitch/plugins/policy"
+	policymodel "contiv.dev/vswitch/plugins/policy/model"
+	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
+	linuxpolicy "contiv.dev/vswitch/plugins/policy/renderer/linux"
+	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer/hnssvc"
+	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
+	"contiv.dev/vswitch/plugins/statscollector"
+)
+
+// windowsNode is what the agent programs on Windows, and what it looks at.
+type windowsNode struct {
+	v1     hns.API
+	v2     hcn.API
+	routes wiring.HostRoutes
+	host   hostMonitor
+}
+
+// hnsMover is Windows' Host Network Service: networks, endpoints and load balancers are kinds of the scheduler (dataplane/windows/wiring);
+// policies and the overlay's routes are the in-process driver's (dataplane/windows).
+type hnsMover struct {
+	node   windowsNode
+	driver *windataplane.WindowsDataplane
+	feed   *feed.Feed
+	wiring *wiring.Wiring
+	health *health.HealthAggregator
+}
+
+// refreshHNS is how often the driver compares all rules with HNS.
+const refreshHNS = 90 * time.Second
+
+// minWindowsVNI is the least VNI that Windows takes for an overlay, maxWindowsVNI the greatest that its API has room for.
+const minWindowsVNI, maxWindowsVNI = 4096, 65535
+
+func newHNSMover(a *agent, node windowsNode) (*hnsMover, error) {
+	routing := a.conf.Routing()
+	overlay := routing.NodeToNodeTransport == contivconf.TransportVXLAN
+	if overlay && (routing.VxlanVNI < minWindowsVNI || routing.VxlanVNI > maxWindowsVNI) {
+		return nil, fmt.Errorf("vxlanVNI %d: Windows takes %d to %d; set vxlanVNI in the contiv.conf of all nodes, for example to %d",
+			routing.VxlanVNI, minWindowsVNI, maxWindowsVNI, minWindowsVNI)
+	}
+	m := &hnsMover{node: node, health: health.NewHealthAggregator()}
+	addresses := func() ([]netip.Addr, error) { return node.host.IPs(context.Background()) }
+	config := windataplane.Config{
+		IPv6Enabled: hasIPv6(a.conf), HealthAggregator: m.health, Hostname: a.opts.nodeName, VXLANEnabled: overlay,
+		Networks: regexp.MustCompile("^" + ipnet.HNSNetwork + "$"), RefreshInterval: refreshHNS,
+		NodeExempt: true, TiersForNode: []string{policymodel.TierAdmin, policymodel.TierBaseline},
+	}
+	if overlay {
+		config.VXLANID = int(routing.VxlanVNI)
+	}
+	var err error
+	m.driver, err = windataplane.New(node.v1, config, windataplane.Options{
+		Log: a.log.With("component", "windows"), Metrics: a.registry, HCN: node.v2, HostAddresses: addresses,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.feed = feed.New(feed.Config{
+		Driver: m.driver, Log: a.log.With("component", "feed"), LinkKey: ipnet.HNSEndpointKey, NoServices: true, Condition: m.driver.Connected,
+	})
+	m.wiring = wiring.New(wiring.Deps{
+		HCN: node.v2, Routes: node.routes, NodeAddresses: addresses, Network: ipnet.HNSNetwork, Log: a.log.With("component", "hns"),
+	})
+	a.http.RegisterHTTPHandler("/windows/dataplane", m.serveDump)
+	return m, nil
+}
+
+// hasIPv6 says whether pods have IPv6 addresses.
+func hasIPv6(conf contivconf.API) bool {
+	for _, p := range conf.IPAM().PodSubnetCIDR {
+		if p.Addr().Is6() {
+			return true
+		}
+	}
+	return false
+}
+
+// backends implements mover.
+func (m *hnsMover) backends() []scheduler.Backend { return []scheduler.Backend{m.wiring, m.feed} }
+
+// register implements mover.
+func (m *hnsMover) register(s *scheduler.Scheduler) error {
+	return errors.Join(wiring.Register(s, m.wiring), feed.Register(s, m.feed))
+}
+
+// wire implements mover.
+func (m *hnsMover) wire(_ *agent, d *ipnet.Deps) { d.Dataplane = ipnet.DataplaneWindows }
+
+// renderServices implements mover.
+func (m *hnsMover) renderServices(a *agent, p *service.Plugin) error {
+	p.RegisterRenderer(hnssvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")}))
+	return nil
+}
+
+// policyRenderer implements mover: the driver takes the same messages as that of Linux.
+func (m *hnsMover) policyRenderer(a *agent) policyrenderer.Renderer {
+	return linuxpolicy.New(linuxpolicy.Deps{EndpointID: ipnet.EndpointID, Log: a.logger("policy")})
+}
+
+// denied implements mover: HNS does not report what it drops.
+func (m *hnsMover) denied(*agent) policy.Denied { return nil }
+
+// notEnforced implements mover. What HNS cannot express of a policy is in the endpoint's status.
+func (m *hnsMover) notEnforced(*agent) string { return "" }
+
+// watch implements mover: Windows tells no counters of links, and nothing answers for them.
+func (m *hnsMover) watch(*agent, *pathwatch.Deps) bool { return false }
+
+// diagnose implements mover.
+func (m *hnsMover) diagnose(*agent, *diag.Deps) {}
+
+// devices implements mover: pods' adapters have no names on the host.
+func (m *hnsMover) devices() map[string]string { return nil }
+
+// counters implements mover: the Host Network Service has none of endpoints.
+func (m *hnsMover) counters(*agent) ([]statscollector.Counters, error) { return nil, nil }
+
+// translated implements mover.
+func (m *hnsMover) translated(*statscollector.NATSource) bool { return false }
+
+// start implements mover.
+func (m *hnsMover) start(a *agent) error {
+	m.driver.Start()
+	a.jobs.Go("driver status", func(ctx context.Context) error {
+		release := context.AfterFunc(ctx, func() { // reports end when the driver does
+			if err := m.close(); err != nil {
+				a.log.Warn("the Windows driver does not stop", "error", err)
+			}
+		})
+		defer release()
+		return m.feed.Run(ctx)
+	})
+	return nil
+}
+
+// await implements mover: the driver needs no waiting for.
+func (m *hnsMover) await(*slog.Logger) {}
+
+// alive implements mover.
+func (m *hnsMover) alive() error {
+	// Before it is in sync it waits for the first resync, of which the controller tells.
+	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
+		return errors.New("Windows driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
+	}
+	return nil
+}
+
+// roomForPods implements mover.
+func (m *hnsMover) roomForPods() error { return nil }
+
+// close implements mover.
+func (m *hnsMover) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	return m.driver.Stop(ctx)
+}
+
+// serveDump: GET /windows/dataplane is what HNS has.
+func (m *hnsMover) serveDump(w http.ResponseWriter, _ *http.Request) {
+	networks, err1 := m.node.v2.ListNetworks()
+	endpoints, err2 := m.node.v2.ListEndpoints()
+	balancers, err3 := m.node.v2.ListLoadBalancers()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		httpapi.WriteError(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(map[string]any{"networks": networks, "endpoints": endpoints, "loadBalancers": balancers}) // the client is gone
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	defaultRunDir  = "/run/contiv"
+	defaultDataDir = "/var/lib/contiv"
+)
+
+// platformOptions are the flags of dataplanes that only Linux has.
+type platformOptions struct {
+	nat natOptions
+}
+
+func (o *platformOptions) registerPlatform(f *pflag.FlagSet) {
+	o.nat.register(f)
+}
+
+// countNATByPod is how often translated connections may be counted by pod; 0: not at all.
+func (o *platformOptions) countNATByPod() time.Duration { return o.nat.byPod }
+
+// findDataplane is what --dataplane=auto is.
+func (o *options) findDataplane() string {
+	if _, err := os.Stat(o.vppSocket); err == nil {
+		return dataplaneVPP
+	}
+	return dataplaneLinux
+}
+
+func (a *agent) newHostMonitor() hostMonitor {
+	if a.windows != nil {
+		return a.windows.host
+	}
+	return newKernelHost(a.log)
+}
+
+func (a *agent) lockPath() (string, error) {
+	if a.windows != nil { // an HNS in memory is this agent's alone
+		return filepath.Join(a.opts.runDir, "dataplane.lock"), nil
+	}
+	return nodeLockPath()
+}
+
+func newMover(a *agent) (mover, error) {
+	if a.opts.dataplane == dataplaneLinux {
+		return newLinuxMover(a)
+	}
+	if a.windows != nil {
+		return newHNSMover(a, *a.windows)
+	}
+	if a.opts.dataplane == dataplaneWindows {
+		return nil, errors.New("--dataplane=windows: only Windows has its network service; use vpp, linux or auto here")
+	}
+	return newVPPMover(a), nil
+}
+
+// makePrivateDir makes a directory that only root can open.
+func makePrivateDir(dir string) error { return os.MkdirAll(dir, 0o700) }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/dataplane/windows/wiring"
+)
+
+const (
+	defaultRunDir  = `C:\ProgramData\contiv\run`
+	defaultDataDir = `C:\ProgramData\contiv\data`
+)
+
+// platformOptions are empty: no dataplane of Windows has flags of its own.
+type platformOptions struct{}
+
+func (o *platformOptions) registerPlatform(*pflag.FlagSet) {}
+
+// countNATByPod: Windows does not tell its connections by pod.
+func (o *platformOptions) countNATByPod() time.Duration { return 0 }
+
+// findDataplane is what --dataplane=auto is.
+func (o *options) findDataplane() string { return dataplaneWindows }
+
+func (a *agent) newHostMonitor() hostMonitor { return newPolledHost() }
+
+func (a *agent) lockPath() (string, error) { return nodeLockPath() }
+
+// makePrivateDir makes a directory that only the system and administrators can open.
+func makePrivateDir(dir string) error { return privateDir(dir) }
+
+func (o *platformOptions) checkPlatform() error { return nil }
+
+func newMover(a *agent) (mover, error) {
+	if a.opts.dataplane != dataplaneWindows {
+		return nil, fmt.Errorf("--dataplane=%s: Windows has its network service only; use windows or auto here", a.opts.dataplane)
+	}
+	v1, err1 := hns.Open()
+	v2, err2 := hcn.Open()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	return newHNSMover(a, windowsNode{v1: v1, v2: v2, routes: wiring.Routes{}, host: a.host.monitor})
+}

@@ -1,0 +1,99 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/statscollector"
+)
+
+// diagnose implements mover.
+func (m *vppMover) diagnose(a *agent, d *diag.Deps) {
+	if m.fake != nil {
+		return
+	}
+	d.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
+	d.VPP = func(ctx context.Context) *diag.VPPInfo { return a.vppVersion(ctx, m) }
+	d.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
+	d.Check = a.checkVPP(vpp.NewTypedRoutes(m.conn))
+}
+
+// devices implements mover: VPP's interfaces are not the host's devices.
+func (m *vppMover) devices() map[string]string { return nil }
+
+// vppVersion says which VPP is connected; nil while no VPP is connected.
+func (a *agent) vppVersion(ctx context.Context, m *vppMover) *diag.VPPInfo {
+	state := m.conn.State()
+	if !state.Connected() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	plugin, err := m.plugin.Version(ctx)
+	if err != nil {
+		a.log.Debug("the version of VPP's plugin is unknown", "error", err)
+	}
+	return &diag.VPPInfo{Version: state.Version, Plugin: plugin}
+}
+
+// vppInterfaces are the interfaces of ours that VPP has.
+func (a *agent) vppInterfaces(m *vppMover) []diag.Interface {
+	var out []diag.Interface
+	for name, index := range m.index.Interfaces() {
+		i := diag.Interface{Index: index, Logical: name}
+		if namespace, pod, ok := a.ipnet.GetPodByIf(name); ok {
+			i.Pod = namespace + "/" + pod
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// checkVPP also looks for what the agent must not remove.
+func (a *agent) checkVPP(typed *vpp.TypedRoutes) func(context.Context) (diag.CheckReply, error) {
+	return func(ctx context.Context) (diag.CheckReply, error) {
+		reply, err := a.dataplane.checkAll(ctx)
+		if err != nil {
+			return reply, err
+		}
+		list, err := typed.In(ctx, a.conf.Routing().PodVRFID)
+		for _, dst := range list {
+			reply.TypedRoutes = append(reply.TypedRoutes, dst.String())
+		}
+		return reply, err
+	}
+}
+
+// counters implements mover.
+func (m *vppMover) counters(a *agent) ([]statscollector.Counters, error) {
+	if m.fake != nil {
+		return nil, nil // no packet moves
+	}
+	counters, err := vpp.ReadIfCounters(statsSocket(m.socket))
+	if err != nil {
+		return nil, err
+	}
+	nat, err := natCounters(statsSocket(m.socket))
+	if err != nil {
+		return nil, err
+	}
+	var out []statscollector.Counters
+	for _, c := range counters {
+		name, ours := m.index.NameByIndex(c.Index)
+		if !ours {
+			continue
+		}
+		s := statscollector.Counters{
+			Interface: name, RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
+			Drops: c.Drops, Errors: c.RxErrors + c.TxErrors, NoBuffer: c.RxNoBuffer + c.RxMiss,
+			NATOut2In: nat[c.Index].Out2In, NATIn2Out: nat[c.Index].In2Out, NATDrops: nat[c.Index].Drops,
+		}
+		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)
+		out = append(out, s)
+	}
+	return out, nil
+}

@@ -1,0 +1,47 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/plugins/statscollector"
+)
+
+// translated implements mover. Through the fake no packet moves.
+func (m *vppMover) translated(s *statscollector.NATSource) bool {
+	if m.fake != nil {
+		return false
+	}
+	users := vpp.NewNATUsers(m.conn)
+	s.Total = func() (int, error) { used, _ := m.natUsed.Counts(); return int(used), m.alive() }
+	s.ByAddress = func(ctx context.Context) (map[netip.Addr]int, error) {
+		list, err := users.Count(ctx)
+		out := map[netip.Addr]int{}
+		for _, u := range list {
+			out[u.Addr] = u.Sessions
+		}
+		return out, err
+	}
+	s.ByFrontend = func(ctx context.Context) (map[statscollector.Frontend]statscollector.Flows, bool, error) {
+		list, err := users.Frontends(ctx)
+		out := map[statscollector.Frontend]statscollector.Flows{}
+		for f, n := range list {
+			out[statscollector.Frontend{AddrPort: f.AddrPort, Proto: f.Proto}] = statscollector.Flows{Connections: n}
+		}
+		return out, false, err
+	}
+	return true
+}
+
+// natCounters are what NAT44 has translated, by the number of the interface.
+func natCounters(socket string) (map[uint32]vpp.NATCounters, error) {
+	list, err := vpp.ReadNATCounters(socket)
+	out := map[uint32]vpp.NATCounters{}
+	for _, c := range list {
+		out[c.Index] = c
+	}
+	return out, err
+}

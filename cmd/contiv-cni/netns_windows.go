@@ -1,0 +1,18 @@
+package main
+
+import (
+	"github.com/containernetworking/cni/pkg/types"
+
+	"contiv.dev/vswitch/internal/cniapi"
+)
+
+// checkPlatformNetns: a namespace is a GUID, and no file.
+func checkPlatformNetns(netns string) (handled bool, err error) {
+	if !cniapi.IsGUID(netns) {
+		return true, types.NewError(types.ErrInvalidNetNS, "CNI_NETNS "+netns+" is no GUID of a namespace of HNS: containerd gives one", "")
+	}
+	return true, nil
+}
+
+// isNamespace is not asked.
+func isNamespace(string) bool { return true }

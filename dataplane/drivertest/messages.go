@@ -1,0 +1,147 @@
+package drivertest
+
+import (
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// The addresses of the tests. Web is a workload of this node, far is somewhere else.
+var (
+	Web4, Web6 = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd00::1")
+	Far4, Far6 = netip.MustParseAddr("198.51.100.9"), netip.MustParseAddr("2001:db8:f::9")
+)
+
+// Packet is the first packet of a connection.
+type Packet struct {
+	Src, Dst           netip.Addr
+	Proto              uint8
+	SrcPort, DstPort   uint16
+	ICMPType, ICMPCode uint8
+}
+
+// ToWeb is a TCP segment from far to web's port 80.
+func ToWeb(family int) Packet {
+	p := Packet{Src: Far4, Dst: Web4, Proto: 6, SrcPort: 40000, DstPort: 80}
+	if family == 6 {
+		p.Src, p.Dst = Far6, Web6
+	}
+	return p
+}
+
+func with(p Packet, change func(*Packet)) Packet {
+	change(&p)
+	return p
+}
+
+// ToPort is a TCP segment to another port of web.
+func ToPort(port uint16) Packet { return with(ToWeb(4), func(p *Packet) { p.DstPort = port }) }
+
+// FromWeb is a TCP segment from web to a port of far.
+func FromWeb(port uint16) Packet {
+	return Packet{Src: Web4, Dst: Far4, Proto: 6, SrcPort: 40000, DstPort: port}
+}
+
+func udpToWeb(port uint16) Packet {
+	return with(ToWeb(4), func(p *Packet) { p.Proto, p.DstPort = 17, port })
+}
+
+func icmpToWeb(family int, kind, code uint8) Packet {
+	return with(ToWeb(family), func(p *Packet) {
+		p.Proto, p.ICMPType, p.ICMPCode, p.SrcPort, p.DstPort = 1, kind, code, 0, 0
+		if family == 6 {
+			p.Proto = 58
+		}
+	})
+}
+
+// From is a TCP segment from an address to web's port 80.
+func From(src string) Packet {
+	a := netip.MustParseAddr(src)
+	f := 6
+	if a.Is4() {
+		f = 4
+	}
+	return with(ToWeb(f), func(p *Packet) { p.Src = a })
+}
+
+// Workload is the identity of a workload's endpoint.
+func Workload(name string) *proto.WorkloadEndpointID {
+	return &proto.WorkloadEndpointID{OrchestratorId: "k8s", WorkloadId: name, EndpointId: "eth0"}
+}
+
+// Web is the endpoint of workload web, without a tier, under profile open.
+func Web(change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
+	ep := &proto.WorkloadEndpoint{State: "active", Name: "caliweb", ProfileIds: []string{"open"},
+		Ipv4Nets: []string{Web4.String() + "/32"}, Ipv6Nets: []string{Web6.String() + "/128"}}
+	for _, f := range change {
+		f(ep)
+	}
+	return &proto.WorkloadEndpointUpdate{Id: Workload("web"), Endpoint: ep}
+}
+
+// Tiers gives an endpoint tiers.
+func Tiers(tiers ...*proto.TierInfo) func(*proto.WorkloadEndpoint) {
+	return func(ep *proto.WorkloadEndpoint) { ep.Tiers = tiers }
+}
+
+// Profiles gives an endpoint other profiles.
+func Profiles(names ...string) func(*proto.WorkloadEndpoint) {
+	return func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = names }
+}
+
+// Ingress is a tier with policies for packets to the endpoint.
+func Ingress(tier string, policies ...string) *proto.TierInfo {
+	return &proto.TierInfo{Name: tier, IngressPolicies: policies}
+}
+
+// Profile is a profile with the same rules in both directions.
+func Profile(name string, list ...*proto.Rule) *proto.ActiveProfileUpdate {
+	return &proto.ActiveProfileUpdate{Id: &proto.ProfileID{Name: name},
+		Profile: &proto.Profile{InboundRules: list, OutboundRules: list}}
+}
+
+// Open is the profile that allows everything.
+func Open() *proto.ActiveProfileUpdate { return Profile("open", &proto.Rule{Action: "allow"}) }
+
+// Policy is a policy with the same rules in both directions.
+func Policy(tier, name string, list ...*proto.Rule) *proto.ActivePolicyUpdate {
+	return &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: tier, Name: name},
+		Policy: &proto.Policy{InboundRules: list, OutboundRules: list}}
+}
+
+// NoPolicy takes a policy back.
+func NoPolicy(tier, name string) *proto.ActivePolicyRemove {
+	return &proto.ActivePolicyRemove{Id: &proto.PolicyID{Tier: tier, Name: name}}
+}
+
+// TCP is a rule on a port.
+func TCP(action string, port int32) *proto.Rule {
+	return &proto.Rule{Action: action, Protocol: protocol("tcp"), DstPorts: ports(port)}
+}
+
+// FromSet is a rule on packets from a set.
+func FromSet(action, set string) *proto.Rule {
+	return &proto.Rule{Action: action, SrcIpSetIds: []string{set}}
+}
+
+// Set is a set of addresses.
+func Set(id string, members ...string) *proto.IPSetUpdate {
+	return &proto.IPSetUpdate{Id: id, Type: proto.IPSetUpdate_IP, Members: members}
+}
+
+func protocol(name string) *proto.Protocol {
+	return &proto.Protocol{NumberOrName: &proto.Protocol_Name{Name: name}}
+}
+
+func number(n int32) *proto.Protocol {
+	return &proto.Protocol{NumberOrName: &proto.Protocol_Number{Number: n}}
+}
+
+func ports(list ...int32) []*proto.PortRange {
+	var out []*proto.PortRange
+	for _, p := range list {
+		out = append(out, &proto.PortRange{First: p, Last: p})
+	}
+	return out
+}

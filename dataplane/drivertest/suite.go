@@ -1,0 +1,257 @@
+package drivertest
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// Rig is a driver whose phases the tests run, on a packet filter in memory.
+type Rig interface {
+	// Step gives messages to the driver and lets it apply. An error of the driver as a whole fails the test.
+	Step(msgs ...any)
+	// Tell gives messages to the driver, which does not apply.
+	Tell(msgs ...any)
+	// Allowed says whether a workload takes (inbound) or may send a packet.
+	Allowed(workload string, inbound bool, p Packet) bool
+	// Status is the workload's, as last reported; "" before.
+	Status(workload string) string
+	// Writes counts what was written so far.
+	Writes() int
+	// Text is everything that is programmed, and reported, comparable among rigs.
+	Text() string
+}
+
+// Suite is the tests of one driver.
+type Suite struct {
+	New func(t *testing.T) Rig
+	// Cannot says that the dataplane has no way to express a case of the matrix: the driver must close the rule, and the
+	// endpoint's status is "error".
+	Cannot func(name string) bool
+}
+
+// Run runs them.
+func (s Suite) Run(t *testing.T) {
+	if s.Cannot == nil {
+		s.Cannot = func(string) bool { return false }
+	}
+	t.Run("matrix", s.matrix)
+	t.Run("fail closed", s.failClosed)
+	t.Run("tiers", s.tiers)
+	t.Run("profiles", s.profiles)
+	t.Run("egress", s.egress)
+	t.Run("sets", s.sets)
+	t.Run("policies", s.policies)
+	t.Run("permutations", func(t *testing.T) { s.Permutations(t, Model{}, Scenarios()) })
+}
+
+// web is a rig with the usual sets and workload web under a policy, behind which its profile allows everything.
+func (s Suite) web(t *testing.T, list ...*proto.Rule) Rig {
+	t.Helper()
+	rig := s.New(t)
+	rig.Step(Open())
+	for _, set := range UsualSets() {
+		rig.Tell(set)
+	}
+	rig.Step(Policy("t", "p", list...), Web(Tiers(Ingress("t", "p"))))
+	return rig
+}
+
+func expect(t *testing.T, rig Rig, what string, p Packet, want bool) {
+	t.Helper()
+	if got := rig.Allowed("web", true, p); got != want {
+		t.Errorf("%s: allowed %v, want %v\n%+v\n%s", what, got, want, p, rig.Text())
+	}
+}
+
+func expectStatus(t *testing.T, rig Rig, what, want string) {
+	t.Helper()
+	if got := rig.Status("web"); got != want {
+		t.Errorf("%s: status %q, want %q", what, got, want)
+	}
+}
+
+// matrix: each rule with each action, on packets that it is for and not for.
+func (s Suite) matrix(t *testing.T) {
+	for _, c := range MatchCases() {
+		cannot := s.Cannot(c.Name)
+		for _, action := range []string{"allow", "", "pass", "next-tier"} {
+			c.Rule.Action = action
+			rig := s.web(t, c.Rule)
+			for _, p := range c.Yes {
+				expect(t, rig, action+" "+c.Name, p, !cannot)
+			}
+			for _, p := range c.No {
+				expect(t, rig, action+", not "+c.Name, p, false)
+			}
+			expectStatus(t, rig, c.Name, map[bool]string{false: "up", true: "error"}[cannot])
+		}
+		c.Rule.Action = "deny"
+		rig := s.web(t, c.Rule, &proto.Rule{Action: "allow"})
+		for _, p := range c.Yes {
+			expect(t, rig, "deny "+c.Name, p, false)
+		}
+		for _, p := range c.No {
+			if !cannot {
+				expect(t, rig, "deny, not "+c.Name, p, true)
+			}
+		}
+	}
+}
+
+// failClosed: whatever is wrong with a rule, it never lets more through than it was asked to.
+func (s Suite) failClosed(t *testing.T) {
+	for name, r := range BadRules() {
+		for _, action := range []string{"allow", "pass"} {
+			r.Action = action
+			expect(t, s.web(t, r), action+" "+name, ToWeb(4), false)
+		}
+		switch name {
+		case "ICMP type of TCP", "ICMP type out of range", "ports of ICMP":
+			continue // their other matches need not hold for this packet
+		}
+		r.Action = "deny"
+		expect(t, s.web(t, r, &proto.Rule{Action: "allow"}), "deny "+name, ToWeb(4), false)
+	}
+	expect(t, s.web(t, &proto.Rule{Action: "deny", SrcNet: []string{"10.0.0.0/8"}, DstIpSetIds: []string{"gone"}},
+		&proto.Rule{Action: "allow"}), "what is left of a rule to deny bounds it", ToWeb(4), true)
+	expect(t, s.web(t, FromSet("pass", "gone"), &proto.Rule{Action: "allow"}), "a broken pass does not allow", ToWeb(4), false)
+	rig := s.web(t, TCP("quarantine", 80), &proto.Rule{Action: "allow"})
+	expect(t, rig, "unknown action", ToWeb(4), false)
+	expect(t, rig, "what an unknown action does not match", ToPort(81), true)
+	expect(t, s.web(t, TCP("log", 80), TCP("allow", 80)), "a rule that logs goes on", ToWeb(4), true)
+}
+
+func (s Suite) tiers(t *testing.T) {
+	rig := s.New(t)
+	first := &proto.TierInfo{Name: "first", IngressPolicies: []string{"p", "q"}}
+	second := &proto.TierInfo{Name: "second", IngressPolicies: []string{"p"}, DefaultAction: "Pass"}
+	rig.Step(Open(), Policy("first", "p", TCP("allow", 1), TCP("deny", 2), TCP("pass", 3), TCP("pass", 4), TCP("pass", 5)),
+		Policy("first", "q", TCP("allow", 2), TCP("deny", 3), TCP("allow", 6)),
+		Policy("second", "p", TCP("deny", 3), TCP("allow", 4), TCP("deny", 7), TCP("pass", 8)),
+		Web(Tiers(first, &proto.TierInfo{Name: "empty"}, second)))
+	for port, want := range map[uint16]bool{
+		1: true,  // allowed by the first policy
+		2: false, // denied there, whatever the next one says
+		3: false, // passed over the rest of its tier, and denied by the next
+		4: true,  // passed and allowed
+		5: true,  // passed, undecided in a tier that passes at its end, and allowed by the profile
+		6: true,  // the second policy of the first tier
+		9: false, // undecided at the end of the first tier
+	} {
+		expect(t, rig, "tiers", ToPort(port), want)
+	}
+	rig.Step(Web(Tiers(second)))
+	expect(t, rig, "a tier has gone: its policies do not count", ToPort(2), true)
+	expect(t, rig, "the tier that is left", ToPort(7), false)
+	rig.Step(Web(Tiers(second), Profiles()))
+	expect(t, rig, "passed to the end, without a profile", ToPort(8), false)
+	expect(t, rig, "undecided to the end, without a profile", ToPort(9), false)
+}
+
+func (s Suite) profiles(t *testing.T) {
+	rig := s.New(t)
+	rig.Step(Profile("a", TCP("deny", 1), TCP("allow", 2)), Profile("b", TCP("allow", 1), TCP("allow", 3)), Web(Profiles("a", "b")))
+	for port, want := range map[uint16]bool{1: false, 2: true, 3: true, 4: false} {
+		expect(t, rig, "profiles in order", ToPort(port), want)
+	}
+	rig.Step(Web(Profiles()))
+	expect(t, rig, "neither tier nor profile", ToPort(2), false)
+	rig.Step(Policy("t", "p", TCP("allow", 5)), Web(Profiles("a"), Tiers(Ingress("t", "p"))))
+	expect(t, rig, "policies come in place of profiles", ToPort(2), false)
+	if !rig.Allowed("web", false, FromWeb(2)) {
+		t.Error("a direction that no policy governs has its profiles")
+	}
+	rig.Step(Web(Profiles("a", "unknown")))
+	expectStatus(t, rig, "unknown profile", "error")
+	expect(t, rig, "an unknown profile blocks", ToPort(3), false)
+	rig.Step(Profile("unknown", TCP("allow", 3)))
+	expectStatus(t, rig, "known profile", "up")
+	expect(t, rig, "the profile came", ToPort(3), true)
+}
+
+func (s Suite) egress(t *testing.T) {
+	rig := s.New(t)
+	rig.Step(Open(), Set("far", Far4.String()), Policy("t", "p", &proto.Rule{Action: "allow", Protocol: protocol("tcp"),
+		DstIpSetIds: []string{"far"}, DstPorts: ports(80)}),
+		Web(Tiers(&proto.TierInfo{Name: "t", EgressPolicies: []string{"p"}})))
+	if !rig.Allowed("web", false, FromWeb(80)) || rig.Allowed("web", false, FromWeb(81)) {
+		t.Errorf("egress\n%s", rig.Text())
+	}
+	expect(t, rig, "ingress has the profile", ToWeb(4), true)
+	rig.Step(Set("far", "192.0.2.77"))
+	if rig.Allowed("web", false, FromWeb(80)) {
+		t.Error("egress to an address that the set has lost")
+	}
+}
+
+func (s Suite) sets(t *testing.T) {
+	rig := s.web(t, FromSet("allow", "peers"))
+	from := func(what, src string, want bool) {
+		t.Helper()
+		expect(t, rig, what, From(src), want)
+	}
+	from("unknown set", "198.51.100.1", false)
+	rig.Step(Set("peers"))
+	from("empty set", "198.51.100.1", false)
+	rig.Step(Set("peers", "198.51.100.1", "fd00:9::1"))
+	from("member", "198.51.100.1", true)
+	from("member of the other family", "fd00:9::1", true)
+	rig.Step(&proto.IPSetDeltaUpdate{Id: "peers", AddedMembers: []string{"198.51.100.2"}, RemovedMembers: []string{"198.51.100.1"}})
+	from("removed", "198.51.100.1", false)
+	from("added", "198.51.100.2", true)
+	rig.Step(&proto.IPSetDeltaUpdate{Id: "peers", RemovedMembers: []string{"198.51.100.2", "fd00:9::1"}})
+	from("the last one removed: nothing is left, which is not everything", "198.51.100.2", false)
+	from("nor is anything else", "198.51.100.3", false)
+	rig.Step(&proto.IPSetUpdate{Id: "peers", Type: proto.IPSetUpdate_NET, Members: []string{"198.51.0.0/16"}})
+	from("of another type", "198.51.77.1", true)
+	rig.Step(&proto.IPSetDeltaUpdate{Id: "peers", AddedMembers: []string{"nonsense"}})
+	from("a member that makes no sense closes the set", "198.51.77.1", false)
+	rig.Step(&proto.IPSetDeltaUpdate{Id: "peers", RemovedMembers: []string{"nonsense"}})
+	from("and opens it when it goes", "198.51.77.1", true)
+	before := rig.Writes()
+	rig.Step(&proto.IPSetDeltaUpdate{Id: "peers", AddedMembers: []string{"198.51.0.0/16"}})
+	if got := rig.Writes() - before; got > 0 {
+		t.Errorf("a member that is there already wrote %d times", got)
+	}
+	rig.Step(&proto.IPSetRemove{Id: "peers"})
+	from("removed set", "198.51.77.1", false)
+	rig.Step(&proto.IPSetDeltaUpdate{Id: "never heard of", AddedMembers: []string{"10.0.0.1"}}, &proto.IPSetRemove{Id: "never heard of"})
+}
+
+func (s Suite) policies(t *testing.T) {
+	rig := s.New(t)
+	rig.Step(Open(), Web(Tiers(Ingress("t", "p"))))
+	expect(t, rig, "unknown policy", ToPort(80), false)
+	expectStatus(t, rig, "unknown policy", "error")
+	rig.Step(Policy("t", "p", TCP("allow", 80)))
+	expect(t, rig, "policy", ToPort(80), true)
+	expectStatus(t, rig, "policy", "up")
+	rig.Step(Policy("t", "p", TCP("allow", 81)))
+	expect(t, rig, "changed", ToPort(80), false)
+	expect(t, rig, "changed", ToPort(81), true)
+	before := rig.Writes()
+	rig.Step(Policy("t", "p", TCP("allow", 81)), Web(Tiers(Ingress("t", "p"))))
+	if got := rig.Writes() - before; got > 0 {
+		t.Errorf("what changes nothing wrote %d times", got)
+	}
+	rig.Step(Policy("t", "p"))
+	expect(t, rig, "without rules", ToPort(81), false)
+	rig.Step(NoPolicy("t", "p"))
+	expect(t, rig, "removed while in use", ToPort(81), false)
+	rig.Step(NoPolicy("t", "never heard of"), &proto.ActiveProfileRemove{Id: &proto.ProfileID{Name: "never heard of"}})
+	id := &proto.PolicyID{Name: "p", Namespace: "ns", Kind: "NetworkPolicy"}
+	rig.Step(&proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: "t", InboundRules: []*proto.Rule{TCP("allow", 82)}}})
+	expect(t, rig, "newer senders name the tier in the policy", ToPort(82), true)
+	rig.Step(&proto.ActivePolicyRemove{Id: id})
+	expect(t, rig, "and leave it out of a removal", ToPort(82), false)
+	rig.Step(Web(func(ep *proto.WorkloadEndpoint) { ep.State = "down" }))
+	expect(t, rig, "admin state is down", ToPort(82), false)
+	expectStatus(t, rig, "admin state is down", "down")
+	rig.Step(&proto.WorkloadEndpointRemove{Id: Workload("web")})
+	expectStatus(t, rig, "removed", "")
+}
+
+// newRandom is the same in each run.
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }

@@ -1,0 +1,82 @@
+package hostports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+)
+
+// What agents before November 2026 left on hosts, by the exact names: tables of addresses with source ranges and of addresses that
+// the host's own processes reached by another one, and the way of the former's answers.
+const (
+	oldPlacesTable    = "contiv-places"
+	oldAliasesTable   = "contiv-aliases"
+	oldAnswerMark     = 0x10000000
+	oldAnswerTable    = 30100
+	oldAnswerPriority = 1000
+)
+
+// Leftovers removes what agents before this one wrote and this one does not use. It belongs into the host's network namespace, and
+// may be called again.
+func Leftovers(ctx context.Context, nft NFT) error {
+	var errs []error
+	for _, family := range []string{"ip", "ip6"} {
+		for _, table := range []string{oldPlacesTable, oldAliasesTable} {
+			_, err := nft(ctx, "", "-s", "list", "table", family, table)
+			if err == nil {
+				err = drop(ctx, nft, family, table)
+			} else if isAbsent(err) {
+				err = nil
+			}
+			errs = append(errs, err)
+		}
+	}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		errs = append(errs, removeAnswers(family))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove what an agent before left on the host: %w", err)
+	}
+	return nil
+}
+
+// removeAnswers removes the rule and the route by which answers went back to VPP.
+func removeAnswers(family int) error {
+	rules, err := whole(func() ([]netlink.Rule, error) {
+		return netlink.RuleListFiltered(family, &netlink.Rule{Table: oldAnswerTable}, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return fmt.Errorf("list the rules of table %d: %w", oldAnswerTable, err)
+	}
+	var errs []error
+	ours := false
+	for i := range rules {
+		if r := &rules[i]; r.Priority == oldAnswerPriority && r.Mark == oldAnswerMark {
+			ours = true
+			errs = append(errs, netlink.RuleDel(r))
+		}
+	}
+	if !ours { // without the rule the table is not known to be ours
+		return nil
+	}
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(family, &netlink.Route{Table: oldAnswerTable}, netlink.RT_FILTER_TABLE)
+	})
+	errs = append(errs, err)
+	for i := range routes {
+		errs = append(errs, netlink.RouteDel(&routes[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// whole lists again what another program changed while it was listed.
+func whole[T any](list func() ([]T, error)) (all []T, err error) {
+	for range 20 {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return all, err
+		}
+	}
+	return nil, err
+}

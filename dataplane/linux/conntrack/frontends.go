@@ -1,0 +1,96 @@
+package conntrack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// The counters of a connection, which the kernel has while net.netfilter.nf_conntrack_acct is 1.
+const (
+	ctaCountersOrig    = 9
+	ctaCountersReply   = 10
+	ctaCountersPackets = 1
+	ctaCountersBytes   = 2
+)
+
+// Frontend is an address and port that clients use and that is translated: of a service.
+type Frontend struct {
+	netip.AddrPort
+	Proto uint8 // IP protocol
+}
+
+// Flows are the connections of a frontend that there are now.
+type Flows struct {
+	Connections int
+	// Packets and Bytes are those of these connections in both directions; zero where the kernel does not count them.
+	Packets, Bytes uint64
+}
+
+// Frontends counts connections whose destination is translated by that destination. It lists all connections of both families.
+func Frontends(ctx context.Context, ns *nsdo.Namespace) (map[Frontend]Flows, error) {
+	out := map[Frontend]Flows{}
+	for _, af := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := countFrontends(ns, af, out); err != nil {
+			return nil, fmt.Errorf("count connections by service in %s: %w", ns, err)
+		}
+	}
+	return out, nil
+}
+
+func countFrontends(ns *nsdo.Namespace, af uint8, out map[Frontend]Flows) error {
+	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
+		return nil // no netfilter, no connections
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var list rtnl.Batch
+	putList(&list, af)
+	_, err = c.Dump(&list, func(_ uint16, payload []byte) {
+		if f, flow, ok := frontendOf(payload); ok {
+			sum := out[f]
+			out[f] = Flows{sum.Connections + 1, sum.Packets + flow.Packets, sum.Bytes + flow.Bytes}
+		}
+	})
+	return err
+}
+
+// frontendOf is what the client of a connection has sent to, if that was translated.
+func frontendOf(payload []byte) (f Frontend, flow Flows, ok bool) {
+	var orig, reply tuple
+	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+		switch typ {
+		case ctaTupleOrig:
+			orig = parseTuple(v)
+		case ctaTupleReply:
+			reply = parseTuple(v)
+		case ctaCountersOrig, ctaCountersReply:
+			rtnl.Attributes(v, 0, func(field uint16, v []byte) {
+				switch {
+				case len(v) < 8:
+				case field == ctaCountersPackets:
+					flow.Packets += binary.BigEndian.Uint64(v)
+				case field == ctaCountersBytes:
+					flow.Bytes += binary.BigEndian.Uint64(v)
+				}
+			})
+		}
+	})
+	if !ok || !orig.dst.IsValid() || !reply.src.IsValid() || orig.dst == reply.src && orig.dstPort == reply.srcPort {
+		return f, flow, false
+	}
+	return Frontend{netip.AddrPortFrom(orig.dst, orig.dstPort), orig.proto}, flow, true
+}

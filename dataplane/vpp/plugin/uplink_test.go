@@ -1,0 +1,244 @@
+package plugin_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.fd.io/govpp/binapi/af_packet"
+
+	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/bulk"
+	"contiv.dev/vswitch/internal/testbed/forge"
+)
+
+// TestUplink: large packets cross from one VPP to another without being cut, with and without VXLAN, over IPv4 and IPv6. Every byte
+// arrives, and VPP's own rings get none of them.
+func TestUplink(t *testing.T) {
+	for _, mode := range []string{"plain", "VXLAN over IPv4", "VXLAN over IPv6"} {
+		t.Run(mode, func(t *testing.T) {
+			one, two := uplinkRigs(t)
+			a, b, c := one.tap("a", "gso"), two.tap("b", "gso"), two.veth("c")
+			for _, end := range []struct{ own, other *rig }{{one, two}, {two, one}} {
+				end.own.joinOver(mode, end.own.number(), end.other.number())
+			}
+			one.carrySome(a, b)
+			one.carrySome(a, c)
+			for _, r := range []*rig{one, two} {
+				for node, what := range map[string]string{"contiv-offload-output": "that the kernel may cut", "contiv-uplink-input": "of several segments"} {
+					if r.counter(node, what) == 0 {
+						r.Errorf("rig %d: %s has counted no packets %s", r.number(), node, what)
+					}
+				}
+				if n := r.counter("af-packet-input", "partial"); n != 0 {
+					r.Errorf("rig %d: %d large packets came to VPP's own ring", r.number(), n)
+				}
+				r.noneRefused()
+			}
+		})
+	}
+}
+
+// TestUplinkTaken: an interface that is not an uplink any more has no sockets for large packets, and VPP's own ring gets everything. As an uplink again it
+// has them again.
+func TestUplinkTaken(t *testing.T) {
+	one, two := uplinkRigs(t)
+	a, b := one.tap("a", "gso"), two.tap("b", "gso")
+	one.joinOver("plain", 1, 2)
+	two.joinOver("plain", 2, 1)
+	taken := func() int { return two.counter("contiv-uplink-input", "of several segments") }
+	for n := range 3 {
+		before, is := taken(), n%2 == 0
+		for _, r := range []*rig{one, two} {
+			if up := r.index("host-u0"); is {
+				r.endpoint(&port{Namespace: r.netns, index: up}, contiv.CONTIV_ROLE_API_UPLINK)
+			} else {
+				r.do(r.api.ContivEndpointDel(r.Context(), &contiv.ContivEndpointDel{SwIfIndex: up}))
+			}
+		}
+		one.carrySome(a, b)
+		if got := taken(); got > before != is {
+			t.Errorf("round %d: %d large packets by the uplink before, %d afterwards", n, before, got)
+		}
+	}
+}
+
+// TestHostileOffload: a pod and a neighbour on the uplink send frames of any length with headers and virtio headers of chance, as far as their kernels let
+// them. The plugin has sanitizers. VPP lives, and all buffers come back. CONTIV_FUZZ is how many frames, in thousands.
+func TestHostileOffload(t *testing.T) {
+	thousands, _ := strconv.Atoi(os.Getenv("CONTIV_FUZZ"))
+	r := offloadRig(t, "address,undefined")
+	a, b, up := r.tap("a", "gso"), r.tap("b", "gso"), r.veth("u")
+	r.endpoint(up, contiv.CONTIV_ROLE_API_UPLINK)
+	r.do(r.api.ContivConfigSet(r.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{9, 4789, 0, 0}})) // forged datagrams go to port 9
+	ends := []*port{a, b, up}
+	r.carrySome(a, up)
+	r.carrySome(a, b)
+	used := r.buffersAtRest(ends...)
+	paths := map[*port][2]forge.Path{} // known before frames of chance reach the neighbours
+	for _, p := range ends {
+		paths[p] = [2]forge.Path{r.path(p, p.v4, r.gateway(p.v4)), r.path(p, p.v6, r.gateway(p.v6))}
+	}
+	r.offloads(up, "on") // so that its kernel cuts nothing
+	rnd := rand.New(rand.NewPCG(1, uint64(thousands)))
+	sent := 0
+	for begin := time.Now(); sent < max(thousands, 20)*1000 && time.Since(begin) < time.Duration(max(thousands/2, 5))*time.Second; {
+		from, to := ends[rnd.IntN(3)], ends[rnd.IntN(3)]
+		family := rnd.IntN(2)
+		path := paths[from][family]
+		path.Dst = [2]netip.Addr{to.v4, to.v6}[family]
+		sent += r.throwRandom(rnd, from, path, 2000)
+	}
+	r.offloads(up, "off")
+	r.Logf("%d frames sent\n%s", sent, r.cli("show errors"))
+	for _, node := range []string{"contiv-uplink-input", "contiv-offload-input"} {
+		if r.counter(node, "offload that does not fit") == 0 || r.counter(node, "of several segments") == 0 {
+			r.Errorf("%s: nothing was refused, or nothing taken", node)
+		}
+	}
+	r.carrySome(a, up)
+	r.carrySome(a, b)
+	if now := r.buffersAtRest(ends...); now > used+768 {
+		r.Errorf("%d buffers in use before, %d afterwards", used, now)
+	}
+	for line := range strings.Lines(r.vpp.Log()) {
+		if strings.Contains(line, "runtime error") && !strings.Contains(line, "/include/") || strings.Contains(line, "AddressSanitizer") {
+			r.Error(line)
+		}
+	}
+}
+
+// offloads turns on or off what the kernel of a pod leaves to its device.
+func (r *rig) offloads(p *port, value string) {
+	r.Helper()
+	for _, feature := range []string{"tx", "tso", "gso", "tx-udp-segmentation"} {
+		if _, err := p.Run(r.Context(), "ethtool", "-K", "eth0", feature, value); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// throwRandom sends so many frames of chance; it returns how many the kernel took.
+func (r *rig) throwRandom(rnd *rand.Rand, from *port, path forge.Path, n int) int {
+	r.Helper()
+	s, err := forge.Open(from.Namespace, "eth0", true, true)
+	r.do(nil, err)
+	defer s.Close()
+	of := func(usual ...int) int {
+		if rnd.IntN(4) == 0 {
+			return rnd.IntN(65536)
+		}
+		return usual[rnd.IntN(len(usual))]
+	}
+	for range n {
+		q := forge.Packet{Proto: []uint8{tcp, udp, udp, 4, 41, icmp4}[rnd.IntN(6)], Payload: of(0, 1, 700, 1402, 3000, 3000), VLANs: rnd.IntN(8) / 7}
+		q.Payload = min(q.Payload, 65400)
+		switch rnd.IntN(6) {
+		case 0:
+			q.Length = uint16(of(20, 1500, 65535))
+		case 1:
+			q.DataOffset = uint8(rnd.IntN(16))
+		case 2:
+			q.HeaderWords = uint8(5 + rnd.IntN(11))
+		}
+		o := largeTCP(path.Dst.Is6(), uint16(of(0, 1, 100, 536, 700, 1398, 1460)))
+		o.GSOType = []uint8{0, forge.GSOTCPv4, forge.GSOTCPv6, forge.GSOUDP, forge.GSOUDPL4, forge.GSOTCPv4 | forge.GSOECN}[rnd.IntN(6)]
+		if q.Proto == udp && rnd.IntN(4) > 0 {
+			o.GSOType, o.ChecksumOffset = forge.GSOUDPL4, 6
+		}
+		switch rnd.IntN(8) {
+		case 0:
+			o.ChecksumStart = uint16(of(0, 14, 34, 54, 1400))
+		case 1:
+			o.ChecksumOffset = uint16(of(0, 6, 16))
+		case 2:
+			o.HeaderLen = uint16(of(0, 14, 2000))
+		case 3:
+			o.Flags = uint8(rnd.IntN(4))
+		}
+		frame := path.Frame(q)
+		for range rnd.IntN(8) / 5 {
+			frame[rnd.IntN(min(len(frame), 90))] ^= 1 << rnd.IntN(8)
+		}
+		s.Send(frame, o)
+	}
+	return s.Sent
+}
+
+// carrySome moves less data than carry.
+func (r *rig) carrySome(a, to *port) {
+	r.Helper()
+	r.carryLoads(a, to, bulk.Load{Up: 1, Length: 8 << 20}, bulk.Load{Up: 2, Down: 2, Length: 2 << 20})
+}
+
+// ---- two rigs ----
+
+// uplinkRigs are two VPPs, each in a namespace with one end of a VETH, which is its uplink. The MTU has room for a tunnel around packets of pods.
+func uplinkRigs(t *testing.T) (one, two *rig) {
+	t.Helper()
+	const mtu = 1600
+	var rigs []*rig
+	for n := range 2 {
+		ns, err := testbed.NewNamespace(t.Context(), fmt.Sprintf("cvup%d-%d", n, os.Getpid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ns.Delete(context.Background()) })
+		r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, FewPlugins: []string{"af_packet", "vxlan"}})
+		r.netns, r.pods = ns, 10*n
+		rigs = append(rigs, r)
+	}
+	one, two = rigs[0], rigs[1]
+	if _, err := one.netns.Run(t.Context(), "ip", "link", "add", "u0", "mtu", fmt.Sprint(mtu), "type", "veth", "peer", "name", "u0", "mtu", fmt.Sprint(mtu), "netns", two.netns.Name); err != nil {
+		t.Fatal(err)
+	}
+	for n, r := range rigs {
+		if _, err := r.netns.Run(t.Context(), "ip", "link", "set", "u0", "up"); err != nil {
+			t.Fatal(err)
+		}
+		r.do(nil, r.conn.Invoke(t.Context(), vpp.AfPacketRequest("u0", mtu, vpp.DefaultAfPacketRings()), &af_packet.AfPacketCreateV3Reply{}))
+		r.cli("set interface mtu %d host-u0", mtu)
+		r.cli("set interface state host-u0 up")
+		r.cli("set interface ip address host-u0 10.2.0.%d/24", n+1)
+		r.cli("set interface ip address host-u0 fd00:2::%d/64", n+1)
+		r.do(r.api.ContivConfigSet(t.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{4789, 0, 0, 0}}))
+		r.endpoint(&port{Namespace: r.netns, index: r.index("host-u0")}, contiv.CONTIV_ROLE_API_UPLINK)
+	}
+	return one, two
+}
+
+// number is 1 or 2.
+func (r *rig) number() int { return map[bool]int{true: 1, false: 2}[r.pods < 10] }
+
+// joinOver gives a rig the way to the pods of the other one, by the uplink itself or by VXLAN.
+func (r *rig) joinOver(mode string, own, other int) {
+	r.Helper()
+	v4, v6 := fmt.Sprintf("10.2.0.%d", other), fmt.Sprintf("fd00:2::%d", other)
+	if mode != "plain" {
+		ends := fmt.Sprintf("src 10.2.0.%d dst 10.2.0.%d", own, other)
+		if strings.Contains(mode, "IPv6") {
+			ends = fmt.Sprintf("src fd00:2::%d dst fd00:2::%d", own, other)
+		}
+		r.cli("create vxlan tunnel %s vni 5", ends)
+		r.cli("create loopback interface mac 02:00:00:00:00:0%d", own) // else both have the same
+		for _, command := range []string{"l2 bridge loop0 1 bvi", "l2 bridge vxlan_tunnel0 1", fmt.Sprintf("ip address loop0 10.3.0.%d/24", own),
+			fmt.Sprintf("ip address loop0 fd00:3::%d/64", own), "state loop0 up", "state vxlan_tunnel0 up"} {
+			r.cli("set interface %s", command)
+		}
+		v4, v6 = fmt.Sprintf("10.3.0.%d", other), fmt.Sprintf("fd00:3::%d", other)
+	}
+	for n := range 2 {
+		third := 10*(other-1) + n + 1
+		r.cli("ip route add 10.1.%d.0/24 via %s", third, v4)
+		r.cli("ip route add fd00:1:%d::/64 via %s", third, v6)
+	}
+}

@@ -1,0 +1,318 @@
+package windataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/internal/health"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// driverName is the health reporter's, and part of metrics' names.
+const driverName = "win_dataplane"
+
+// healthTimeout is how long the loop may be silent. HNS's calls are slow where it has many endpoints.
+const healthTimeout = 90 * time.Second
+
+// Manager is the logic for one kind of object. OnUpdate is called for each message, in order, and may note what is to be done;
+// CompleteDeferredWork is called before each write of the batch. See dataplane/driver.
+type Manager = driver.Manager
+
+// WindowsDataplane implements an in-process Felix dataplane driver that applies network policy by the Host Network Service (HNS)
+// of Windows. It communicates with the datastore-facing part via the Send/RecvMessage methods, which operate on the
+// protobuf-defined API objects. Its methods may be called from any goroutine; RegisterManager before Start.
+type WindowsDataplane struct {
+	config  Config
+	options Options
+	log     *slog.Logger
+	jobs    *lifecycle.Group
+	failure atomic.Pointer[error] // why there is no driver
+
+	// What follows is nil if the driver does not work. Below loop, it belongs to the loop's goroutine once Start was called.
+	loop      *driver.Driver
+	started   atomic.Bool
+	statuses  *statuses
+	hosts     *hostWatch
+	calls     *caller
+	sets      *ipSetsManager
+	policies  *policyManager
+	endpoints *endpointManager
+	vxlan     *vxlanManager // nil: VXLAN is off
+	isolated  []error       // of the present pass: what concerns single objects
+	reported  string
+	waiters   atomic.Int32 // callers of Expedite
+}
+
+// NewWinDataplaneDriver makes a driver of this machine, which does nothing before Start. If it cannot work (a configuration that makes no sense,
+// no HNS), its health is neither live nor ready, and SendMessage returns the reason.
+func NewWinDataplaneDriver(hns hns.API, config Config) *WindowsDataplane {
+	log := slog.Default()
+	d, err := New(hns, config, Options{Log: log})
+	if err != nil {
+		d = &WindowsDataplane{config: config, log: log, jobs: lifecycle.NewGroup(context.Background(), log)}
+		d.fail(err)
+	}
+	return d
+}
+
+// New makes a driver. The error names the field of the configuration that is wrong, or what is missing.
+func New(api hns.API, config Config, options Options) (*WindowsDataplane, error) {
+	options = options.withDefaults()
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("configuration of the Windows dataplane: %w", err)
+	}
+	if api == nil {
+		return nil, errors.New("Windows dataplane: there is no HNS: hns.Open gives this machine's")
+	}
+	if config.VXLANEnabled && options.HCN == nil {
+		if options.HCN, err = hcn.Open(); err != nil {
+			return nil, fmt.Errorf("Windows dataplane: VXLANEnabled: %w", err)
+		}
+	}
+	d := &WindowsDataplane{config: config, options: options, log: options.Log,
+		jobs: lifecycle.NewGroup(context.Background(), options.Log)}
+	d.loop = driver.New(d.loopConfig())
+	d.statuses = newStatuses(d.loop.QueueStatus)
+	d.calls = newCaller(d.jobs, options.Clock, options.CallTimeout)
+	d.hosts = &hostWatch{ask: options.HostAddresses, interval: options.HostInterval, clock: options.Clock, log: d.log,
+		updates: make(chan any)}
+	d.assemble(api)
+	return d, nil
+}
+
+// assemble makes the managers: sets, policies, endpoints, VXLAN.
+func (d *WindowsDataplane) assemble(api hns.API) {
+	c := d.config
+	d.sets = newIPSetsManager(c.MaxIPSetSize, d.log)
+	d.policies = newPolicyManager(c.families(), d.sets.lookup, d.log)
+	d.endpoints = &endpointManager{api: api, calls: d.calls, clock: d.options.Clock, networks: c.Networks, families: c.families(),
+		exempt: nodeExempt{c.NodeExempt, c.TiersForNode}, policies: d.policies, log: d.log, progress: d.loop.Progress,
+		workloads: map[workloadID]*workload{}, dirty: map[workloadID]bool{}, changed: map[listKey]bool{},
+		unknown: map[workloadID]bool{}, conditions: map[any]Condition{}, relist: true}
+	d.sets.changed = d.policies.setChanged
+	d.policies.changed = d.endpoints.listChanged
+	d.loop.RegisterManager(d.sets)
+	d.loop.RegisterManager(d.policies)
+	d.loop.RegisterManager(isolating{d.endpoints, d})
+	if c.VXLANEnabled {
+		d.vxlan = &vxlanManager{api: d.options.HCN, calls: d.calls, hostname: c.Hostname, vni: uint16(c.VXLANID),
+			port: uint16(c.VXLANPort), networks: c.Networks, log: d.log, progress: d.loop.Progress,
+			routes: map[string]*proto.RouteUpdate{}, vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, dirty: true}
+		d.loop.RegisterManager(isolating{d.vxlan, d})
+	}
+	d.loop.AddSource("host addresses", d.hosts.updates)
+	d.loop.AddSource("late calls", d.calls.ended)
+}
+
+// isolating takes those of a manager's errors that concern single objects: they do not keep the driver from being ready, nor
+// fail a Flush. They are logged, are in the endpoints' status, and are tried again after RetryInterval.
+type isolating struct {
+	Manager
+	d *WindowsDataplane
+}
+
+func (i isolating) String() string { return fmt.Sprintf("%T", i.Manager) }
+
+func (i isolating) CompleteDeferredWork() error {
+	err := i.Manager.CompleteDeferredWork()
+	if err == nil {
+		return nil
+	}
+	for _, single := range []error{ErrorUnknownEndpoint, ErrorUpdateFailed, ErrUpdatesFailed} {
+		if errors.Is(err, single) {
+			i.d.isolated = append(i.d.isolated, err)
+			return nil
+		}
+	}
+	return err
+}
+
+func (d *WindowsDataplane) loopConfig() driver.Config {
+	c := d.config
+	return driver.Config{
+		Name: driverName, Log: d.log, Clock: d.options.Clock, RetryInterval: d.options.RetryInterval, HealthTimeout: healthTimeout,
+		StatusReportingInterval: c.StatusReportingInterval, Health: c.HealthAggregator, PostInSync: c.PostInSyncCallback,
+		HangAfter: c.DebugSimulateDataplaneHangAfter, Metrics: d.options.Metrics, MetricPrefix: d.options.MetricPrefix,
+		Refresh: []driver.Refresh{{Name: "HNS", Interval: c.RefreshInterval, Fire: d.resync}},
+		Gates:   []func() bool{d.hostsKnown},
+		Apply:   d.apply,
+	}
+}
+
+// hurriedRetry is how soon HNS is asked again while a caller waits for an endpoint.
+const hurriedRetry = 250 * time.Millisecond
+
+// hostsKnown says whether the node's own addresses are known, without which its pods' probes would fail after the first write.
+func (d *WindowsDataplane) hostsKnown() bool { return d.hosts.told.Load() }
+
+// resync makes HNS be compared in full.
+func (d *WindowsDataplane) resync() {
+	d.endpoints.resync()
+	if d.vxlan != nil {
+		d.vxlan.dirty = true
+	}
+}
+
+// apply is the tail of phase two: managers have written; the status follows. What managers from outside have changed in their
+// deferred work, which comes behind that of the driver's own, is written before.
+func (d *WindowsDataplane) apply(context.Context) driver.ApplyResult {
+	if len(d.endpoints.changed) > 0 {
+		if err := (isolating{d.endpoints, d}).CompleteDeferredWork(); err != nil {
+			return driver.ApplyResult{Err: err}
+		}
+	}
+	d.statuses.report(d.endpoints.conditions)
+	err := errors.Join(d.isolated...)
+	d.isolated = nil
+	d.calls.pass()
+	if err == nil {
+		d.reported = ""
+		return driver.ApplyResult{}
+	}
+	if text := err.Error(); text != d.reported {
+		d.log.Warn("single objects could not be programmed; all others are", "again in", d.options.RetryInterval, "error", err)
+		d.reported = text
+	}
+	again := d.options.RetryInterval
+	if d.waiters.Load() > 0 {
+		again = min(again, hurriedRetry)
+	}
+	return driver.ApplyResult{Again: again}
+}
+
+// fail makes the driver one that does not work.
+func (d *WindowsDataplane) fail(err error) {
+	d.failure.Store(&err)
+	d.log.Error("the Windows dataplane does not work", "error", err)
+	reporter := d.config.HealthAggregator.Register(driverName, health.HealthReport{Live: true, Ready: true}, 0)
+	reporter.Report(health.HealthReport{Detail: err.Error()})
+}
+
+func (d *WindowsDataplane) failed() error {
+	if err := d.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// RegisterManager registers a new Manager with the driver, behind its own. It must be called before Start.
+func (d *WindowsDataplane) RegisterManager(mgr Manager) {
+	if d.loop != nil {
+		d.loop.RegisterManager(mgr)
+	}
+}
+
+// Start starts the loop and the watch of the node's addresses, and returns. Nothing is written to HNS before the messages have
+// said InSync.
+func (d *WindowsDataplane) Start() {
+	if err := d.failed(); err != nil {
+		d.log.Error("not started", "error", err)
+		return
+	}
+	if d.started.Swap(true) {
+		return
+	}
+	d.jobs.Go("host addresses", d.hosts.run)
+	d.loop.Start()
+}
+
+// SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the
+// driver does not work or was stopped.
+func (d *WindowsDataplane) SendMessage(msg interface{}) error {
+	if err := d.failed(); err != nil {
+		return err
+	}
+	return d.loop.SendMessage(msg)
+}
+
+// RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
+// The error says that there will be none.
+func (d *WindowsDataplane) RecvMessage() (interface{}, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	return d.loop.RecvMessage()
+}
+
+// Flush returns when all messages that were sent before are applied, or with the error of the apply that should have done it.
+// What is wrong with a single object is not in the error: it is in that endpoint's Status. Before InSync it waits
+// for the first apply.
+func (d *WindowsDataplane) Flush(ctx context.Context) error {
+	done := make(chan error, 1)
+	if err := d.SendMessage(driver.Flush{Done: done}); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("flush of the Windows dataplane: %w", ctx.Err())
+	}
+}
+
+// Refresh makes the driver compare all of HNS with what is desired, and repair it. It does not wait for that.
+func (d *WindowsDataplane) Refresh() error {
+	if d.loop == nil {
+		return nil
+	}
+	return d.loop.Refresh()
+}
+
+// Expedite suspends the throttle until release is called: a caller waits for an endpoint to come up. HNS is asked at once, and then
+// soon again, for the endpoints that it lacked.
+func (d *WindowsDataplane) Expedite() (release func()) {
+	if d.loop == nil {
+		return func() {}
+	}
+	d.waiters.Add(1)
+	done := d.loop.Expedite()
+	if err := d.loop.SendMessage(&lookAgain{}); err != nil {
+		d.log.Debug("the driver was stopped", "error", err)
+	}
+	return sync.OnceFunc(func() {
+		d.waiters.Add(-1)
+		done()
+	})
+}
+
+// Status returns a workload's condition as it was last reported, with the reason that the status message has no field for. It is
+// false for an endpoint without one. It never waits.
+func (d *WindowsDataplane) Status(id *proto.WorkloadEndpointID) (Condition, bool) {
+	if d.statuses == nil {
+		return Condition{}, false
+	}
+	return d.statuses.of(workloadIDOf(id))
+}
+
+// Connected says whether a workload has its rules, also if some of them block more than they were asked to; else why not. It is made
+// for feed.Config.Condition.
+func (d *WindowsDataplane) Connected(id *proto.WorkloadEndpointID) (reason string, connected bool) {
+	c, _ := d.Status(id)
+	return c.Reason, c.Status == statusUp || c.Enforced
+}
+
+// stopTimeout is how long background jobs may take to end.
+const stopTimeout = 5 * time.Second
+
+// Stop ends the loop; an apply that is running is completed. HNS is left as it is: filtering and forwarding go on. The error names calls of HNS
+// that have not ended.
+func (d *WindowsDataplane) Stop(ctx context.Context) error {
+	if d.loop == nil {
+		return nil
+	}
+	return errors.Join(d.loop.Stop(ctx), d.jobs.Stop(stopTimeout))
+}
+
+// ClosedRules are the rules of an endpoint that nothing may reach and that may reach nothing: what makes an endpoint should make it
+// with them, so that it is never open before its policy is known.
+func ClosedRules(features hns.Features) []hns.ACL { return renderer{features}.closed() }

@@ -1,0 +1,401 @@
+package windataplane
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/windows/hns"
+)
+
+var (
+	// ErrorUnknownEndpoint says that HNS has no endpoint with a workload's addresses (yet).
+	ErrorUnknownEndpoint = errors.New("Endpoint could not be found") //nolint:staticcheck // the text is documented
+	// ErrorUpdateFailed says that HNS did not take the rules of an endpoint.
+	ErrorUpdateFailed = errors.New("Endpoint update failed") //nolint:staticcheck // the text is documented
+)
+
+// listTTL is how long the list of HNS's endpoints counts.
+const listTTL = 10 * time.Minute
+
+// hostAddresses is an internal message: the node's own addresses.
+type hostAddresses struct{ addrs []netip.Addr }
+
+// lookAgain is an internal message: HNS may have the endpoints that it lacked.
+type lookAgain struct{}
+
+// endpointManager keeps the access control lists of workloads' endpoints in HNS. What cannot be had is closed, and is one
+// endpoint's trouble: the others go on. An endpoint of our networks that a container uses and no workload has announced is closed.
+type endpointManager struct {
+	api      hns.API
+	calls    *caller
+	clock    driver.Clock
+	networks *regexp.Regexp
+	families []family
+	exempt   nodeExempt
+	policies *policyManager
+	render   renderer
+	asked    bool // render.features are known
+	log      *slog.Logger
+	progress func()
+
+	workloads map[workloadID]*workload
+	dirty     map[workloadID]bool // to be looked at
+	changed   map[listKey]bool    // lists whose users are to be looked at
+	node      []netip.Addr
+
+	relist    bool // HNS is to be asked for its endpoints
+	listed    time.Time
+	endpoints map[string]*known // of our networks, in use; by HNS's ID
+	byAddr    map[netip.Addr][]string
+	owners    map[string]workloadID // which workload an endpoint in HNS belongs to
+
+	unknown    map[workloadID]bool // HNS has no endpoint with their addresses
+	conditions map[any]Condition   // by workloadID and hostID
+	strays     map[string]error    // endpoints without a workload that could not be closed
+	writes     int
+}
+
+// known is an endpoint of HNS.
+type known struct {
+	hns.Endpoint
+	has    string // the signature of its list; "?" if it is not known
+	wrote  string // what we wrote last
+	echo   string // how HNS lists what we wrote, if it has its own words for it
+	verify bool   // whether it has is to be found out
+}
+
+const unsure = "?"
+
+// OnUpdate takes *proto.WorkloadEndpointUpdate, *proto.WorkloadEndpointRemove, and internal messages.
+func (m *endpointManager) OnUpdate(msg any) {
+	switch msg := msg.(type) {
+	case *proto.WorkloadEndpointUpdate:
+		w := newWorkload(msg, m.exempt)
+		if len(m.families) == 1 {
+			w.addrs = slices.DeleteFunc(w.addrs, netip.Addr.Is6)
+			if len(w.addrs) == 0 && w.fault == nil {
+				w.fault = errors.New("the endpoint has no IPv4 address, and IPv6Enabled is not set")
+			}
+		}
+		m.workloads[w.id] = w
+		m.dirty[w.id], m.relist = true, true
+	case *proto.WorkloadEndpointRemove:
+		id := workloadIDOf(msg.GetId())
+		if m.workloads[id] == nil {
+			m.log.Warn("removal of an endpoint that is not known is ignored", "endpoint", id.String())
+			return
+		}
+		delete(m.workloads, id)
+		delete(m.conditions, id)
+		delete(m.unknown, id)
+		delete(m.dirty, id)
+		m.relist = true
+	case *proto.HostEndpointUpdate:
+		m.conditions[hostID(msg.GetId().GetEndpointId())] = Condition{Status: statusError,
+			Reason: "HNS has no rules for the node's own interfaces: host endpoints are not available on Windows"}
+	case *proto.HostEndpointRemove:
+		delete(m.conditions, hostID(msg.GetId().GetEndpointId()))
+	case *hostAddresses:
+		if slices.Equal(m.node, msg.addrs) {
+			return
+		}
+		m.node = msg.addrs
+		m.all()
+	case *callEnded:
+		m.calls.note(msg)
+		m.relist = true
+	case *lookAgain:
+		m.relist = m.relist || len(m.unknown) > 0
+	}
+}
+
+// all makes every workload be looked at.
+func (m *endpointManager) all() {
+	for id := range m.workloads {
+		m.dirty[id] = true
+	}
+}
+
+// resync makes HNS be compared in full.
+func (m *endpointManager) resync() {
+	m.relist = true
+	m.all()
+}
+
+func (m *endpointManager) listChanged(key listKey) { m.changed[key] = true }
+
+// CompleteDeferredWork writes what has changed. An error that is ErrorUnknownEndpoint or ErrorUpdateFailed is about single
+// endpoints, all others are written; any other error is about HNS as a whole.
+func (m *endpointManager) CompleteDeferredWork() error {
+	m.collect()
+	if len(m.dirty)+len(m.unknown)+len(m.strays) == 0 && !m.relist {
+		return nil
+	}
+	if !m.asked {
+		if err := m.calls.do("features", func() error { m.render.features = m.api.SupportedFeatures(); return nil }); err != nil {
+			return err
+		}
+		m.asked = true
+	}
+	if m.relist || len(m.unknown)+len(m.strays) > 0 || m.clock.Now().Sub(m.listed) >= listTTL {
+		if err := m.list(); err != nil {
+			return err
+		}
+	}
+	return m.write()
+}
+
+// collect finds the users of the lists that have changed.
+func (m *endpointManager) collect() {
+	if len(m.changed) == 0 {
+		return
+	}
+	for id, w := range m.workloads {
+		if w.uses(m.changed) {
+			m.dirty[id] = true
+		}
+	}
+	clear(m.changed)
+}
+
+// list asks HNS for its endpoints.
+func (m *endpointManager) list() error {
+	var list []hns.Endpoint
+	if err := m.calls.do("list of endpoints", func() (err error) { list, err = m.api.ListEndpoints(); return err }); err != nil {
+		return fmt.Errorf("HNS endpoints: %w", err)
+	}
+	before := m.endpoints
+	m.endpoints, m.byAddr = map[string]*known{}, map[netip.Addr][]string{}
+	for _, e := range list {
+		if e.Remote || !e.InUse() || !m.networks.MatchString(e.NetworkName) {
+			continue
+		}
+		now := &known{Endpoint: e, has: signature(e.ACLs)}
+		if e.Unreadable > 0 {
+			now.has = unsure
+		}
+		if was := before[e.ID]; was != nil {
+			now.wrote, now.echo, now.verify = was.wrote, was.echo, was.verify
+		}
+		m.endpoints[e.ID] = now
+		for _, a := range e.Addresses() {
+			m.byAddr[a] = append(m.byAddr[a], e.ID)
+		}
+	}
+	m.listed, m.relist = m.clock.Now(), false
+	m.own()
+	return nil
+}
+
+// own finds out which workload each endpoint belongs to. Of several with one address the lowest ID has it. Workloads whose endpoints
+// have changed are looked at.
+func (m *endpointManager) own() {
+	before := m.owners
+	m.owners = map[string]workloadID{}
+	for _, id := range slices.SortedFunc(maps.Keys(m.workloads), workloadID.compare) {
+		for _, ep := range m.found(m.workloads[id]) {
+			if _, taken := m.owners[ep]; !taken {
+				m.owners[ep] = id
+			}
+		}
+	}
+	for ep, id := range m.owners {
+		if was, had := before[ep]; !had || was != id {
+			m.dirty[id] = true
+		}
+	}
+	for ep, id := range before {
+		if _, stays := m.owners[ep]; !stays && m.workloads[id] != nil {
+			m.dirty[id] = true
+		}
+	}
+	for id := range m.unknown {
+		m.dirty[id] = true
+	}
+	for ep, e := range m.endpoints {
+		if id, owned := m.owners[ep]; owned && e.has != e.wrote && e.has != e.echo {
+			m.dirty[id] = true // another program wrote it
+		}
+	}
+}
+
+// found are the IDs of the endpoints that have an address of a workload.
+func (m *endpointManager) found(w *workload) []string {
+	var ids []string
+	for _, a := range w.addrs {
+		for _, id := range m.byAddr[a] {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// write brings the workloads that are to be looked at, and the endpoints without a workload, to what they should have.
+func (m *endpointManager) write() error {
+	var errs []error
+	made := map[string]rendered{}
+	for _, id := range slices.SortedFunc(maps.Keys(m.dirty), workloadID.compare) {
+		if w := m.workloads[id]; w != nil {
+			errs = append(errs, m.program(w, made))
+			m.progress()
+		}
+	}
+	m.strays = map[string]error{}
+	for _, ep := range slices.Sorted(maps.Keys(m.endpoints)) {
+		if _, owned := m.owners[ep]; owned {
+			continue
+		}
+		if err := m.apply(ep, m.closed(Condition{})); err != nil && !errors.Is(err, hns.ErrNotFound) {
+			m.strays[ep] = err
+			errs = append(errs, fmt.Errorf("endpoint %s of no workload: %w", ep, err))
+		}
+	}
+	return errors.Join(append(errs, m.verifyEchoes())...)
+}
+
+// program writes a workload's lists. It stays dirty unless it has them.
+func (m *endpointManager) program(w *workload, made map[string]rendered) error {
+	found := m.found(w)
+	own := slices.DeleteFunc(slices.Clone(found), func(ep string) bool { return m.owners[ep] != w.id })
+	delete(m.unknown, w.id)
+	switch {
+	case len(found) == 0 && len(w.addrs) > 0:
+		m.unknown[w.id] = true
+		m.conditions[w.id] = Condition{Status: statusDown, Reason: fmt.Sprintf("HNS has no endpoint with an address of %v in use", w.addrs)}
+		delete(m.dirty, w.id)
+		return fmt.Errorf("%s: %w", w.id, ErrorUnknownEndpoint)
+	case len(found) > 0 && len(own) == 0:
+		m.conditions[w.id] = Condition{Status: statusDown,
+			Reason: fmt.Sprintf("its addresses belong to endpoint %s, which has the lower ID", m.owners[found[0]])}
+		delete(m.dirty, w.id)
+		return nil
+	}
+	want := m.desired(w, made)
+	for _, ep := range own {
+		if err := m.apply(ep, want); err != nil {
+			if errors.Is(err, hns.ErrNotFound) {
+				m.unknown[w.id] = true // it vanished: the next pass asks HNS again
+				err = fmt.Errorf("%w: %w", ErrorUnknownEndpoint, err)
+			}
+			m.conditions[w.id] = Condition{Status: statusError, Reason: err.Error()}
+			return fmt.Errorf("%s: %w", w.id, err)
+		}
+	}
+	m.conditions[w.id] = want.condition
+	delete(m.dirty, w.id)
+	return nil
+}
+
+// rendered is an endpoint's list, its signature, and the condition of a workload that has it.
+type rendered struct {
+	acls      []hns.ACL
+	signature string
+	condition Condition
+}
+
+func (m *endpointManager) closed(c Condition) rendered {
+	acls := m.render.closed()
+	return rendered{acls, signature(acls), c}
+}
+
+// desired is what a workload's endpoints should have. Workloads under the same policies share it in a pass.
+func (m *endpointManager) desired(w *workload, made map[string]rendered) rendered {
+	switch {
+	case w.fault != nil:
+		return m.closed(Condition{Status: statusError, Reason: w.fault.Error()})
+	case !w.active:
+		return m.closed(Condition{Status: statusDown, Reason: "admin state is not active"})
+	}
+	key := fmt.Sprintf("%#v %#v", w.in, w.out)
+	r, is := made[key]
+	if !is {
+		r = m.rendered(flatten(m.policies, w.in, m.node), flatten(m.policies, w.out, m.node))
+		made[key] = r
+	}
+	return r
+}
+
+// rendered makes one list of both directions. One that cannot be had leaves the endpoint closed.
+func (m *endpointManager) rendered(in, out direction) rendered {
+	err := errors.Join(in.err, out.err)
+	var acls []hns.ACL
+	if err == nil {
+		acls, err = m.render.endpoint(in.rules, out.rules, m.node)
+	}
+	if err != nil {
+		return m.closed(Condition{Status: statusError, Reason: "everything is blocked: " + err.Error()})
+	}
+	r := rendered{acls, signature(acls), Condition{Status: statusUp}}
+	missing := slices.Compact(slices.Sorted(slices.Values(slices.Concat(in.missing, out.missing))))
+	problems := slices.Concat(in.problems, out.problems)
+	switch {
+	case len(missing) > 0:
+		r.condition = Condition{Status: statusError, Reason: "policies or profiles not known: " + strings.Join(missing, ", ")}
+	case len(problems) > 0:
+		r.condition = Condition{Status: statusError, Reason: strings.Join(problems, "; "), Enforced: true}
+	}
+	return r
+}
+
+// apply writes an endpoint's list unless HNS has it.
+func (m *endpointManager) apply(ep string, desired rendered) error {
+	e := m.endpoints[ep]
+	if e == nil {
+		return fmt.Errorf("HNS endpoint %s: %w", ep, hns.ErrNotFound)
+	}
+	want := desired.signature
+	if e.has == want {
+		e.wrote = want
+		return nil
+	}
+	if e.wrote == want {
+		if e.has == e.echo {
+			return nil
+		}
+		e.verify = e.has != unsure // another program wrote it, or HNS lists it in its own words
+	}
+	m.writes++
+	err := m.calls.do(ep, func() error { return m.api.ApplyACLs(ep, desired.acls) })
+	if err != nil {
+		e.has, e.wrote = unsure, unsure
+		if errors.Is(err, hns.ErrNotFound) {
+			delete(m.endpoints, ep)
+			return err
+		}
+		return fmt.Errorf("HNS endpoint %s: %w: %w", ep, ErrorUpdateFailed, err)
+	}
+	e.has, e.wrote, e.echo = want, want, ""
+	return nil
+}
+
+// verifyEchoes asks HNS at once for what was written a second time because it did not list it as it was written. If it still
+// does not, that is how it lists it: writing it again and again would cut connections for nothing.
+func (m *endpointManager) verifyEchoes() error {
+	wanted := func(e *known) bool { return e.verify }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(m.endpoints)), wanted) {
+		return nil
+	}
+	if err := m.list(); err != nil {
+		return err
+	}
+	for _, e := range m.endpoints {
+		if e.verify && e.has != e.wrote && e.has != unsure && e.wrote != unsure {
+			e.echo = e.has
+			m.log.Warn("HNS lists an endpoint's rules in other words than they were written", "endpoint", e.ID)
+		}
+		e.verify = false
+	}
+	return nil
+}

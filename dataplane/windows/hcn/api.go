@@ -1,0 +1,346 @@
+package hcn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// API is version 2 of HNS. A call may take seconds and cannot be ended. All methods may be called from any goroutine. What they
+// return is the caller's. An object that is not there gives ErrNotFound, one that is there already ErrExists.
+type API interface {
+	// Features tells what this Windows can do.
+	Features() (Features, error)
+
+	ListNetworks() ([]Network, error)
+	// CreateNetwork returns the network as it is, with the ID that it was given.
+	CreateNetwork(n Network) (Network, error)
+	DeleteNetwork(id string) error
+	// AddNetworkPolicies and RemoveNetworkPolicies change what a network has, policy by policy. One that is removed is named by
+	// all of its settings.
+	AddNetworkPolicies(networkID string, policies ...Policy) error
+	RemoveNetworkPolicies(networkID string, policies ...Policy) error
+
+	ListEndpoints() ([]Endpoint, error)
+	// CreateEndpoint makes an endpoint of e.HostComputeNetwork.
+	CreateEndpoint(e Endpoint) (Endpoint, error)
+	DeleteEndpoint(id string) error
+	// AddEndpointPolicies adds; RemoveEndpointPolicies removes those that have the same settings; UpdateEndpointPolicies
+	// replaces all that are of the given ones' types.
+	AddEndpointPolicies(endpointID string, policies ...Policy) error
+	RemoveEndpointPolicies(endpointID string, policies ...Policy) error
+	UpdateEndpointPolicies(endpointID string, policies ...Policy) error
+
+	ListNamespaces() ([]Namespace, error)
+	CreateNamespace(ns Namespace) (Namespace, error)
+	DeleteNamespace(id string) error
+	// AttachEndpoint puts an endpoint into a namespace: the containers of the namespace have it as a network adapter.
+	AttachEndpoint(namespaceID, endpointID string) error
+	DetachEndpoint(namespaceID, endpointID string) error
+
+	ListLoadBalancers() ([]LoadBalancer, error)
+	CreateLoadBalancer(lb LoadBalancer) (LoadBalancer, error)
+	// UpdateLoadBalancer changes a load balancer in place, where Features.ModifyLoadbalancer says that Windows can.
+	UpdateLoadBalancer(id string, lb LoadBalancer) (LoadBalancer, error)
+	DeleteLoadBalancer(id string) error
+}
+
+// Errors that a caller tells apart.
+var (
+	ErrNotFound    = errors.New("HNS does not have the object")
+	ErrExists      = errors.New("HNS has such an object already")
+	ErrUnsupported = errors.New("this version of Windows cannot do it")
+	// ErrInvalid is 0x803b000d: "The provided policy configuration is invalid or missing parameters."
+	ErrInvalid = errors.New("HNS refuses the settings (0x803b000d)")
+	// ErrNotWindows is what Open returns on other systems.
+	ErrNotWindows = errors.New("this system has no Host Compute Network: it is a part of Windows")
+)
+
+// Features are what a version of Windows can do; see hcsshim's versions of each.
+type Features struct {
+	RemoteSubnet, HostRoute, DSR, Slash32EndpointPrefixes, SessionAffinity, IPv6DualStack bool
+	SetPolicy, VxlanPort, TierAcl, NetworkACL, NestedIpSet, ModifyLoadbalancer            bool
+}
+
+// SchemaVersion is 2.0 for all that this package sends; see V2.
+type SchemaVersion struct{ Major, Minor int }
+
+// V2 is the schema's version.
+var V2 = SchemaVersion{Major: 2, Minor: 0}
+
+// Policy is a policy of a network or an endpoint.
+type Policy struct {
+	Type     PolicyType
+	Settings json.RawMessage `json:",omitempty"`
+}
+
+// PolicyType names the settings of a policy.
+type PolicyType string
+
+// Types of policies, and the type of their settings.
+const (
+	// Of endpoints.
+	TypeACL            PolicyType = "ACL"             // ACLSettings
+	TypeOutBoundNAT    PolicyType = "OutBoundNAT"     // OutboundNATSettings
+	TypeSDNRoute       PolicyType = "SDNRoute"        // SDNRouteSettings
+	TypePortMapping    PolicyType = "PortMapping"     // PortMappingSettings
+	TypeProviderAddr   PolicyType = "ProviderAddress" // ProviderAddressSettings; networks have it, too
+	TypeRemoteSubnet   PolicyType = "RemoteSubnetRoute"
+	TypeVxlanPort      PolicyType = "VxlanPort"
+	TypeHostRoute      PolicyType = "HostRoute" // no settings: the node reaches its own endpoints
+	TypeNetAdapterName PolicyType = "NetAdapterName"
+	TypeDrMacAddress   PolicyType = "DrMacAddress"
+	// Of subnets.
+	TypeVSID PolicyType = "VSID" // VSIDSettings
+)
+
+// NewPolicy is a policy with settings, which may be nil.
+func NewPolicy(kind PolicyType, settings any) (Policy, error) {
+	if settings == nil {
+		return Policy{Type: kind, Settings: json.RawMessage("{}")}, nil
+	}
+	raw, err := json.Marshal(settings)
+	if err != nil {
+		return Policy{}, fmt.Errorf("settings of policy %s: %w", kind, err)
+	}
+	return Policy{Type: kind, Settings: raw}, nil
+}
+
+// SettingsOf reads the settings of the policies of a type.
+func SettingsOf[T any](policies []Policy, kind PolicyType) ([]T, error) {
+	var list []T
+	for _, p := range policies {
+		if p.Type != kind {
+			continue
+		}
+		var settings T
+		if err := json.Unmarshal(p.Settings, &settings); err != nil {
+			return nil, fmt.Errorf("settings of policy %s: %w", kind, err)
+		}
+		list = append(list, settings)
+	}
+	return list, nil
+}
+
+// ACLSettings is a rule of an endpoint's access control list; hns.ACL is the same in types.
+type ACLSettings struct {
+	Protocols       string `json:",omitempty"` // one number; empty: any
+	Action          string // "Allow", "Block"
+	Direction       string // "In", "Out"
+	LocalAddresses  string `json:",omitempty"` // prefixes with commas
+	RemoteAddresses string `json:",omitempty"`
+	LocalPorts      string `json:",omitempty"` // "80,8000-8100"
+	RemotePorts     string `json:",omitempty"`
+	RuleType        string `json:",omitempty"` // "Switch", "Host"
+	Priority        uint16 `json:",omitempty"`
+}
+
+// OutboundNATSettings gives what leaves the endpoint the node's address, but for the destinations in Exceptions.
+type OutboundNATSettings struct {
+	VirtualIP    string   `json:",omitempty"`
+	Exceptions   []string `json:",omitempty"` // prefixes
+	Destinations []string `json:",omitempty"`
+	Flags        uint32   `json:",omitempty"`
+}
+
+// SDNRouteSettings sends a destination through the node (NeedEncap: and its overlay).
+type SDNRouteSettings struct {
+	DestinationPrefix string `json:",omitempty"`
+	NextHop           string `json:",omitempty"`
+	NeedEncap         bool   `json:",omitempty"`
+}
+
+// PortMappingSettings is a port of the node that leads to the endpoint.
+type PortMappingSettings struct {
+	Protocol     uint32 `json:",omitempty"` // 6, 17
+	InternalPort uint16 `json:",omitempty"`
+	ExternalPort uint16 `json:",omitempty"`
+	VIP          string `json:",omitempty"`
+	Flags        uint32 `json:",omitempty"`
+}
+
+// ProviderAddressSettings is the node's address, which carries the overlay.
+type ProviderAddressSettings struct {
+	ProviderAddress string `json:",omitempty"`
+}
+
+// RemoteSubnetSettings is another node's subnet on an overlay.
+type RemoteSubnetSettings struct {
+	DestinationPrefix string
+	// IsolationID is the VNI: 4096 or more, and at most 65535 by the width that Windows' API has.
+	IsolationID     uint16 `json:"IsolationId"`
+	ProviderAddress string // the other node's address
+	// DistributedRouterMacAddress is that of the other node's VXLAN device: "66-00-00-00-00-01".
+	DistributedRouterMacAddress string
+}
+
+// VxlanPortSettings is the UDP port of an overlay; without it: 4789.
+type VxlanPortSettings struct{ Port uint16 }
+
+// NetAdapterNameSettings names the adapter that a network is bound to.
+type NetAdapterNameSettings struct {
+	NetworkAdapterName string `json:",omitempty"`
+}
+
+// DrMacAddressSettings is the MAC address of the network's router.
+type DrMacAddressSettings struct {
+	Address string `json:",omitempty"`
+}
+
+// VSIDSettings is a subnet's VNI.
+type VSIDSettings struct {
+	IsolationID uint32 `json:"IsolationId"`
+}
+
+// NetworkType is how a network is connected.
+type NetworkType string
+
+// Types of networks.
+const (
+	L2Bridge NetworkType = "L2Bridge"
+	Overlay  NetworkType = "Overlay"
+	NAT      NetworkType = "NAT"
+)
+
+// Route is one of an endpoint or a subnet.
+type Route struct {
+	NextHop           string `json:",omitempty"`
+	DestinationPrefix string `json:",omitempty"`
+	Metric            uint16 `json:",omitempty"`
+}
+
+// Subnet is one of a network. It needs a default route, whose next hop is the network's gateway.
+type Subnet struct {
+	IPAddressPrefix string   `json:"IpAddressPrefix,omitempty"`
+	Policies        []Policy `json:",omitempty"` // TypeVSID
+	Routes          []Route  `json:",omitempty"`
+}
+
+// IPAM is where a network's addresses come from.
+type IPAM struct {
+	Type    string   `json:",omitempty"` // "Static"
+	Subnets []Subnet `json:",omitempty"`
+}
+
+// MACRange is first to last: "0A-00-00-00-00-00".
+type MACRange struct {
+	StartMacAddress string `json:",omitempty"`
+	EndMacAddress   string `json:",omitempty"`
+}
+
+// MACPool is where a network's MAC addresses come from.
+type MACPool struct {
+	Ranges []MACRange `json:",omitempty"`
+}
+
+// DNS is what an endpoint resolves with.
+type DNS struct {
+	Domain     string   `json:",omitempty"`
+	Search     []string `json:",omitempty"`
+	ServerList []string `json:",omitempty"`
+	Options    []string `json:",omitempty"`
+}
+
+// Network is a network.
+type Network struct {
+	ID            string        `json:"ID,omitempty"`
+	Name          string        `json:",omitempty"`
+	Type          NetworkType   `json:",omitempty"`
+	Policies      []Policy      `json:",omitempty"`
+	MacPool       MACPool       `json:",omitempty"`
+	DNS           DNS           `json:"Dns,omitempty"`
+	IPAMs         []IPAM        `json:"Ipams,omitempty"`
+	Flags         uint32        `json:",omitempty"`
+	SchemaVersion SchemaVersion `json:",omitempty"`
+}
+
+// IPConfig is an address of an endpoint.
+type IPConfig struct {
+	IPAddress    string `json:"IpAddress,omitempty"`
+	PrefixLength uint8  `json:",omitempty"`
+}
+
+// FlagRemote marks an endpoint of another node.
+const FlagRemote = 1
+
+// Endpoint is a network adapter of a container, or a remote one that load balancers refer to.
+type Endpoint struct {
+	ID                   string        `json:"ID,omitempty"`
+	Name                 string        `json:",omitempty"`
+	HostComputeNetwork   string        `json:",omitempty"` // the network's ID
+	HostComputeNamespace string        `json:",omitempty"` // the namespace's ID
+	Policies             []Policy      `json:",omitempty"`
+	IPConfigurations     []IPConfig    `json:"IpConfigurations,omitempty"`
+	DNS                  DNS           `json:"Dns,omitempty"`
+	Routes               []Route       `json:",omitempty"`
+	MacAddress           string        `json:",omitempty"`
+	Flags                uint32        `json:",omitempty"`
+	SchemaVersion        SchemaVersion `json:",omitempty"`
+}
+
+// Types of namespaces.
+const (
+	NamespaceHost        = "Host"
+	NamespaceHostDefault = "HostDefault"
+	NamespaceGuest       = "Guest"
+)
+
+// Namespace is what containers of a pod share.
+type Namespace struct {
+	ID string `json:"ID,omitempty"`
+	// NamespaceID is the compartment.
+	NamespaceID   uint32              `json:"NamespaceId,omitempty"`
+	Type          string              `json:",omitempty"`
+	Resources     []NamespaceResource `json:",omitempty"`
+	SchemaVersion SchemaVersion       `json:",omitempty"`
+}
+
+// NamespaceResource is a container or an endpoint of a namespace: Data is {"ID": "…"}.
+type NamespaceResource struct {
+	Type string // "Container", "Endpoint"
+	Data json.RawMessage
+}
+
+// Flags of load balancers.
+const (
+	LBFlagDSR  = 1 // direct server return
+	LBFlagIPv6 = 2
+)
+
+// Flags of a load balancer's port.
+const (
+	LBPortILB            = 1
+	LBPortLocalRoutedVIP = 2 // the node itself reaches the address
+	LBPortUseMux         = 4
+	LBPortPreserveDIP    = 8
+)
+
+// How a load balancer distributes connections.
+const (
+	LBDistributeConnections      = 0
+	LBDistributeSourceIPProtocol = 1
+	LBDistributeSourceIP         = 2 // session affinity
+)
+
+// LBPortMapping is a port of a load balancer.
+type LBPortMapping struct {
+	Protocol         uint32 `json:",omitempty"` // 6, 17
+	InternalPort     uint16 `json:",omitempty"`
+	ExternalPort     uint16 `json:",omitempty"`
+	DistributionType uint32 `json:",omitempty"`
+	Flags            uint32 `json:",omitempty"`
+}
+
+// LoadBalancer shares the connections to its addresses out to endpoints.
+type LoadBalancer struct {
+	ID string `json:"ID,omitempty"`
+	// HostComputeEndpoints are IDs. At least one.
+	HostComputeEndpoints []string `json:",omitempty"`
+	// SourceVIP is the address that connections have which need one of the node; on overlays.
+	SourceVIP string `json:",omitempty"`
+	// FrontendVIPs are its addresses; none: the node's (a node port).
+	FrontendVIPs  []string        `json:",omitempty"`
+	PortMappings  []LBPortMapping `json:",omitempty"`
+	SchemaVersion SchemaVersion   `json:",omitempty"`
+	Flags         uint32          `json:",omitempty"`
+}

@@ -1,0 +1,207 @@
+package hcn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Microsoft/hcsshim/hcn"
+)
+
+// Open returns the Host Compute Network of this machine, or why it cannot be used.
+func Open() (API, error) {
+	if err := hcn.V2ApiSupported(); err != nil {
+		return nil, fmt.Errorf("the Host Compute Network needs Windows Server 2019 or newer: %w", err)
+	}
+	return windows{}, nil
+}
+
+// windows is HCN by hcsshim, which has no state.
+type windows struct{}
+
+// convert makes one package's type the other's: both have the service's JSON.
+func convert[T any](in any) (T, error) {
+	var out T
+	raw, err := json.Marshal(in)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return out, fmt.Errorf("convert %T to %T: %w", in, out, err)
+	}
+	return out, nil
+}
+
+// convertAll is convert, after a call that may have failed.
+func convertAll[T any](what string, in any, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("%s: %w", what, told(err))
+	}
+	return convert[T](in)
+}
+
+// told adds the error that callers look for.
+func told(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case hcn.IsNotFoundError(err), hcn.IsElementNotFoundError(err):
+		return errors.Join(ErrNotFound, err)
+	case hcn.IsPortAlreadyExistsError(err):
+		return errors.Join(ErrExists, err)
+	case hcn.IsNotImplemented(err):
+		return errors.Join(ErrUnsupported, err)
+	case strings.Contains(err.Error(), "0x803b000d"):
+		return errors.Join(ErrInvalid, err)
+	}
+	return err
+}
+
+func (windows) Features() (Features, error) {
+	f, err := hcn.GetCachedSupportedFeatures()
+	if err != nil {
+		return Features{}, fmt.Errorf("ask what HCN supports: %w", err)
+	}
+	return Features{RemoteSubnet: f.RemoteSubnet, HostRoute: f.HostRoute, DSR: f.DSR,
+		Slash32EndpointPrefixes: f.Slash32EndpointPrefixes, SessionAffinity: f.SessionAffinity, IPv6DualStack: f.IPv6DualStack,
+		SetPolicy: f.SetPolicy, VxlanPort: f.VxlanPort, TierAcl: f.TierAcl, NetworkACL: f.NetworkACL, NestedIpSet: f.NestedIpSet,
+		ModifyLoadbalancer: f.ModifyLoadbalancer}, nil
+}
+
+func (windows) ListNetworks() ([]Network, error) {
+	list, err := hcn.ListNetworks()
+	return convertAll[[]Network]("list networks", list, err)
+}
+
+func (windows) CreateNetwork(n Network) (Network, error) {
+	in, err := convert[hcn.HostComputeNetwork](n)
+	if err != nil {
+		return Network{}, err
+	}
+	made, err := in.Create()
+	return convertAll[Network]("create network "+n.Name, made, err)
+}
+
+func (windows) DeleteNetwork(id string) error {
+	return wrap("delete network "+id, (&hcn.HostComputeNetwork{Id: id}).Delete())
+}
+
+func (windows) AddNetworkPolicies(networkID string, policies ...Policy) error {
+	request, err := convert[hcn.PolicyNetworkRequest](policyRequest{policies})
+	if err != nil {
+		return err
+	}
+	return wrap("add policies to network "+networkID, (&hcn.HostComputeNetwork{Id: networkID}).AddPolicy(request))
+}
+
+func (windows) RemoveNetworkPolicies(networkID string, policies ...Policy) error {
+	request, err := convert[hcn.PolicyNetworkRequest](policyRequest{policies})
+	if err != nil {
+		return err
+	}
+	return wrap("remove policies from network "+networkID, (&hcn.HostComputeNetwork{Id: networkID}).RemovePolicy(request))
+}
+
+type policyRequest struct{ Policies []Policy }
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, told(err))
+}
+
+func (windows) ListEndpoints() ([]Endpoint, error) {
+	list, err := hcn.ListEndpoints()
+	return convertAll[[]Endpoint]("list endpoints", list, err)
+}
+
+func (windows) CreateEndpoint(e Endpoint) (Endpoint, error) {
+	in, err := convert[hcn.HostComputeEndpoint](e)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	made, err := in.Create()
+	return convertAll[Endpoint]("create endpoint "+e.Name, made, err)
+}
+
+func (windows) DeleteEndpoint(id string) error {
+	return wrap("delete endpoint "+id, (&hcn.HostComputeEndpoint{Id: id}).Delete())
+}
+
+func (windows) AddEndpointPolicies(id string, policies ...Policy) error {
+	return applyPolicies(id, hcn.RequestTypeAdd, policies)
+}
+
+func (windows) RemoveEndpointPolicies(id string, policies ...Policy) error {
+	return applyPolicies(id, hcn.RequestTypeRemove, policies)
+}
+
+func (windows) UpdateEndpointPolicies(id string, policies ...Policy) error {
+	return applyPolicies(id, hcn.RequestTypeUpdate, policies)
+}
+
+func applyPolicies(id string, kind hcn.RequestType, policies []Policy) error {
+	request, err := convert[hcn.PolicyEndpointRequest](policyRequest{policies})
+	if err != nil {
+		return err
+	}
+	return wrap(fmt.Sprintf("%s policies of endpoint %s", kind, id), (&hcn.HostComputeEndpoint{Id: id}).ApplyPolicy(kind, request))
+}
+
+func (windows) ListNamespaces() ([]Namespace, error) {
+	list, err := hcn.ListNamespaces()
+	return convertAll[[]Namespace]("list namespaces", list, err)
+}
+
+func (windows) CreateNamespace(ns Namespace) (Namespace, error) {
+	in, err := convert[hcn.HostComputeNamespace](ns)
+	if err != nil {
+		return Namespace{}, err
+	}
+	made, err := in.Create()
+	return convertAll[Namespace]("create namespace", made, err)
+}
+
+func (windows) DeleteNamespace(id string) error {
+	return wrap("delete namespace "+id, (&hcn.HostComputeNamespace{Id: id}).Delete())
+}
+
+func (windows) AttachEndpoint(namespaceID, endpointID string) error {
+	return wrap(fmt.Sprintf("attach endpoint %s to namespace %s", endpointID, namespaceID),
+		hcn.AddNamespaceEndpoint(namespaceID, endpointID))
+}
+
+func (windows) DetachEndpoint(namespaceID, endpointID string) error {
+	return wrap(fmt.Sprintf("detach endpoint %s from namespace %s", endpointID, namespaceID),
+		hcn.RemoveNamespaceEndpoint(namespaceID, endpointID))
+}
+
+func (windows) ListLoadBalancers() ([]LoadBalancer, error) {
+	list, err := hcn.ListLoadBalancers()
+	return convertAll[[]LoadBalancer]("list load balancers", list, err)
+}
+
+func (windows) CreateLoadBalancer(lb LoadBalancer) (LoadBalancer, error) {
+	in, err := convert[hcn.HostComputeLoadBalancer](lb)
+	if err != nil {
+		return LoadBalancer{}, err
+	}
+	made, err := in.Create()
+	return convertAll[LoadBalancer]("create load balancer", made, err)
+}
+
+func (windows) UpdateLoadBalancer(id string, lb LoadBalancer) (LoadBalancer, error) {
+	in, err := convert[hcn.HostComputeLoadBalancer](lb)
+	if err != nil {
+		return LoadBalancer{}, err
+	}
+	made, err := in.Update(id)
+	return convertAll[LoadBalancer]("update load balancer "+id, made, err)
+}
+
+func (windows) DeleteLoadBalancer(id string) error {
+	return wrap("delete load balancer "+id, (&hcn.HostComputeLoadBalancer{Id: id}).Delete())
+}

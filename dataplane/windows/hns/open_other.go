@@ -1,0 +1,6 @@
+//go:build !windows
+
+package hns
+
+// Open returns ErrNotWindows.
+func Open() (API, error) { return nil, ErrNotWindows }

@@ -1,0 +1,181 @@
+package hnsmem
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hns"
+)
+
+// Call is a call of HNS.
+type Call struct {
+	Op string // the method's name: "ApplyACLs"
+	ID string // the object's, where the call names one
+}
+
+// Writes reports whether the call changes anything.
+func (c Call) Writes() bool {
+	switch c.Op {
+	case "SupportedFeatures", "Features", "ListEndpoints", "ListNetworks", "ListNamespaces", "ListLoadBalancers":
+		return false
+	}
+	return true
+}
+
+// Host is a Windows machine's HNS. Its methods may be called from any goroutine.
+type Host struct {
+	mu         sync.Mutex
+	hook       func(Call) error
+	calls      []Call
+	acl        hns.Features
+	features   hcn.Features
+	lastID     int
+	networks   map[string]*hcn.Network
+	endpoints  map[string]*endpoint
+	namespaces map[string]*hcn.Namespace
+	balancers  map[string]*hcn.LoadBalancer
+}
+
+// endpoint is one object as both versions see it.
+type endpoint struct {
+	hcn.Endpoint // without rules and namespace
+	acls         []hns.ACL
+	state        hns.State
+	containers   []string
+}
+
+// New is a machine of the newest Windows, without any object.
+func New() *Host {
+	return &Host{acl: hns.Features{AddressLists: true, PortRanges: true, RuleIDs: true, NoHostRulePriority: true},
+		features: hcn.Features{RemoteSubnet: true, HostRoute: true, DSR: true, Slash32EndpointPrefixes: true,
+			SessionAffinity: true, IPv6DualStack: true, SetPolicy: true, VxlanPort: true, TierAcl: true, NetworkACL: true,
+			NestedIpSet: true, ModifyLoadbalancer: true},
+		networks: map[string]*hcn.Network{}, endpoints: map[string]*endpoint{}, namespaces: map[string]*hcn.Namespace{},
+		balancers: map[string]*hcn.LoadBalancer{}}
+}
+
+// SetFeatures makes it another version of Windows.
+func (h *Host) SetFeatures(acl hns.Features, features hcn.Features) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acl, h.features = acl, features
+}
+
+// Hook sets what is called before each call does anything, without a lock: an error is the call's, and while it does not return,
+// the call hangs. nil: nothing.
+func (h *Host) Hook(hook func(Call) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hook = hook
+}
+
+// Calls returns what was called since the last time.
+func (h *Host) Calls() []Call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	calls := h.calls
+	h.calls = nil
+	return calls
+}
+
+// begin is the start of a call: it takes note, asks the hook and locks.
+func (h *Host) begin(op, id string) (unlock func(), err error) {
+	h.mu.Lock()
+	h.calls = append(h.calls, Call{op, id})
+	hook := h.hook
+	h.mu.Unlock()
+	if hook != nil {
+		if err := hook(Call{op, id}); err != nil {
+			return nil, err
+		}
+	}
+	h.mu.Lock()
+	return h.mu.Unlock, nil
+}
+
+func (h *Host) newID() string {
+	h.lastID++
+	return fmt.Sprintf("%08X-0000-4000-8000-000000000000", h.lastID)
+}
+
+// Vanish removes an endpoint without a call, as when another program or Windows itself does.
+func (h *Host) Vanish(endpointID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.removeEndpoint(endpointID)
+}
+
+// SetACLs changes an endpoint's rules without a call and without a check, as another program would. It is false if there is no such endpoint.
+func (h *Host) SetACLs(endpointID string, acls []hns.ACL) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.endpoints[endpointID]
+	if e != nil {
+		e.acls = slices.Clone(acls)
+	}
+	return e != nil
+}
+
+// ACLs are an endpoint's rules.
+func (h *Host) ACLs(endpointID string) []hns.ACL {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e := h.endpoints[endpointID]; e != nil {
+		return slices.Clone(e.acls)
+	}
+	return nil
+}
+
+// Network returns a network by name.
+func (h *Host) Network(name string) (hcn.Network, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.networks {
+		if n.Name == name {
+			return clone(*n), true
+		}
+	}
+	return hcn.Network{}, false
+}
+
+// Pod makes an endpoint of a network, by name, that a container is attached to: what a container runtime and a CNI plugin
+// do. It returns the endpoint's ID.
+func (h *Host) Pod(network, name string, addrs ...netip.Addr) (string, error) {
+	n, is := h.Network(network)
+	if !is {
+		return "", fmt.Errorf("network %s: %w", network, hcn.ErrNotFound)
+	}
+	e := hcn.Endpoint{Name: name, HostComputeNetwork: n.ID, SchemaVersion: hcn.V2}
+	for _, a := range addrs {
+		e.IPConfigurations = append(e.IPConfigurations, hcn.IPConfig{IPAddress: a.String(), PrefixLength: uint8(a.BitLen())})
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	made, err := h.createEndpoint(e)
+	if err != nil {
+		return "", err
+	}
+	h.endpoints[made.ID].state = hns.Attached
+	h.endpoints[made.ID].containers = []string{"container-" + name}
+	return made.ID, nil
+}
+
+// clone is a copy that shares nothing.
+func clone[T any](v T) T {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types are ours
+	}
+	var out T
+	if err := json.Unmarshal(raw, &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,161 @@
+package windataplane
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// defaultTier is the tier of policies that do not say otherwise.
+const defaultTier = "default"
+
+// listKey names one direction of a policy, or of a profile (which has no tier).
+type listKey struct {
+	Profile    bool
+	Tier, Name string
+	Inbound    bool
+}
+
+func (k listKey) String() string {
+	if k.Profile {
+		return "profile " + k.Name
+	}
+	return "policy " + k.Tier + "/" + k.Name
+}
+
+// compiled is a list of rules as HNS can have it.
+type compiled struct {
+	rules    []rule
+	problems []string
+}
+
+// policyManager keeps the cache of policies and profiles, and what they compile to. Compiling waits until an endpoint needs the
+// list.
+type policyManager struct {
+	families []family
+	sets     setLookup
+	log      *slog.Logger
+	changed  func(listKey) // is told about lists whose users must be rendered again
+
+	known    map[listKey][]*proto.Rule
+	ready    map[listKey]*compiled
+	tiers    map[policyID]string // as they were announced: a removal may lack the tier
+	setUsers map[string]map[listKey]bool
+}
+
+type policyID struct{ tier, name, namespace, kind string }
+
+func newPolicyManager(families []family, sets setLookup, log *slog.Logger) *policyManager {
+	return &policyManager{families: families, sets: sets, log: log, changed: func(listKey) {},
+		known: map[listKey][]*proto.Rule{}, ready: map[listKey]*compiled{}, tiers: map[policyID]string{},
+		setUsers: map[string]map[listKey]bool{}}
+}
+
+// OnUpdate takes *proto.ActivePolicyUpdate, *proto.ActivePolicyRemove, *proto.ActiveProfileUpdate, *proto.ActiveProfileRemove.
+func (m *policyManager) OnUpdate(msg any) {
+	switch msg := msg.(type) {
+	case *proto.ActivePolicyUpdate:
+		id, p := msg.GetId(), msg.GetPolicy()
+		tier := cmp.Or(id.GetTier(), p.GetTier(), defaultTier)
+		if before, had := m.tiers[idOf(id)]; had && before != tier {
+			m.forget(listKey{Tier: before, Name: id.GetName()})
+		}
+		m.tiers[idOf(id)] = tier
+		m.learn(listKey{Tier: tier, Name: id.GetName()}, p.GetInboundRules(), p.GetOutboundRules())
+	case *proto.ActivePolicyRemove:
+		tier, announced := m.tiers[idOf(msg.GetId())]
+		if !announced {
+			m.log.Warn("removal of a policy that is not known is ignored", "policy", msg.GetId().GetName())
+			return
+		}
+		delete(m.tiers, idOf(msg.GetId()))
+		m.forget(listKey{Tier: tier, Name: msg.GetId().GetName()})
+	case *proto.ActiveProfileUpdate:
+		m.learn(listKey{Profile: true, Name: msg.GetId().GetName()}, msg.GetProfile().GetInboundRules(),
+			msg.GetProfile().GetOutboundRules())
+	case *proto.ActiveProfileRemove:
+		m.forget(listKey{Profile: true, Name: msg.GetId().GetName()})
+	}
+}
+
+func idOf(id *proto.PolicyID) policyID {
+	return policyID{id.GetTier(), id.GetName(), id.GetNamespace(), id.GetKind()}
+}
+
+// CompleteDeferredWork has nothing to do: lists are compiled when an endpoint needs them.
+func (m *policyManager) CompleteDeferredWork() error { return nil }
+
+func (m *policyManager) learn(key listKey, inbound, outbound []*proto.Rule) {
+	for dir, list := range map[bool][]*proto.Rule{true: inbound, false: outbound} {
+		key.Inbound = dir
+		m.stale(key)
+		m.known[key] = list
+	}
+}
+
+func (m *policyManager) forget(key listKey) {
+	for _, key.Inbound = range []bool{true, false} {
+		m.stale(key)
+		delete(m.known, key)
+	}
+}
+
+// stale drops what a list compiled to.
+func (m *policyManager) stale(key listKey) {
+	for _, id := range setsOf(m.known[key]) {
+		if delete(m.setUsers[id], key); len(m.setUsers[id]) == 0 {
+			delete(m.setUsers, id)
+		}
+	}
+	delete(m.ready, key)
+	m.changed(key)
+}
+
+// setChanged drops what needs a set.
+func (m *policyManager) setChanged(id string) {
+	for key := range maps.Clone(m.setUsers[id]) {
+		m.stale(key)
+	}
+}
+
+// list returns what a list compiles to; false: it is not known.
+func (m *policyManager) list(key listKey) (*compiled, bool) {
+	if c := m.ready[key]; c != nil {
+		return c, true
+	}
+	list, known := m.known[key]
+	if !known {
+		return nil, false
+	}
+	c := &compiled{}
+	c.rules, c.problems = compileRules(list, key.Inbound, m.families, m.sets)
+	for _, p := range c.problems {
+		m.log.Error("policy rule blocks more than it was asked to", "list", key.String(), "inbound", key.Inbound, "problem", p)
+	}
+	for _, id := range setsOf(list) {
+		if m.setUsers[id] == nil {
+			m.setUsers[id] = map[listKey]bool{}
+		}
+		m.setUsers[id][key] = true
+	}
+	m.ready[key] = c
+	return c, true
+}
+
+// setsOf are the sets that rules need.
+func setsOf(list []*proto.Rule) []string {
+	ids := map[string]bool{}
+	for _, r := range list {
+		for _, group := range [][]string{r.GetSrcIpSetIds(), r.GetDstIpSetIds(), r.GetNotSrcIpSetIds(), r.GetNotDstIpSetIds(),
+			r.GetSrcNamedPortIpSetIds(), r.GetDstNamedPortIpSetIds(), r.GetNotSrcNamedPortIpSetIds(),
+			r.GetNotDstNamedPortIpSetIds(), r.GetDstIpPortSetIds()} {
+			for _, id := range group {
+				ids[id] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(ids))
+}

@@ -1,0 +1,148 @@
+package wiring
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+)
+
+// balancer is a load balancer as it is wanted: to one port of one address, or of the node itself (no address).
+type balancer struct {
+	VIP      netip.Addr // invalid: a node port
+	IPv6     bool
+	Protocol uint32
+	Port     uint16
+	Target   uint16 // the backends' port: HNS has one for all of them
+	Backends []netip.Addr
+	Local    bool // backends of this node only, which see the clients' addresses
+	Sticky   bool // a client stays with its backend
+}
+
+// id is what no two load balancers of a node share.
+func (b balancer) id() string {
+	at := "node"
+	if b.VIP.IsValid() {
+		at = b.VIP.String()
+	}
+	return fmt.Sprintf("%s/%v/%d/%d", at, b.IPv6, b.Protocol, b.Port)
+}
+
+// balancers works out the load balancers of a service. What HNS cannot express is left out: nothing is served then, rather than more
+// than was asked for. The renderer has told users (plugins/service/renderer/hnssvc).
+func balancers(s *proto.BalancedServiceUpdate, own []netip.Addr) []balancer {
+	var out []balancer
+	seen := map[string]bool{}
+	for _, p := range s.GetPorts() {
+		if p.GetProtocol() != 6 && p.GetProtocol() != 17 {
+			continue
+		}
+		for _, f := range p.GetFrontends() {
+			b, ok := balancerOf(p, f, own)
+			b.Sticky = s.GetAffinitySeconds() > 0
+			if ok && !seen[b.id()] {
+				seen[b.id()] = true
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
+func balancerOf(p *proto.BalancedPort, f *proto.BalancedFrontend, own []netip.Addr) (balancer, bool) {
+	b := balancer{IPv6: p.GetIpv6(), Protocol: p.GetProtocol(), Port: uint16(f.GetPort())}
+	at, ok := netip.AddrFromSlice(f.GetAddress())
+	if !ok || f.GetRestricted() {
+		return b, false
+	}
+	if at = at.Unmap(); !slices.Contains(own, at) {
+		b.VIP = at
+	}
+	group := p.GetEverywhere()
+	if b.Local = f.GetHereOnly() || f.GetSource() == proto.BalancedFrontend_EXTERNAL_LOCAL; b.Local {
+		group = p.GetHere()
+	}
+	if group.GetVerdict() != proto.BalancedGroup_BALANCE {
+		return b, false
+	}
+	size := 4
+	if b.IPv6 {
+		size = 16
+	}
+	for chunk := range slices.Chunk(group.GetAddresses(), size) {
+		if a, ok := netip.AddrFromSlice(chunk); ok {
+			b.Backends = append(b.Backends, a)
+		}
+	}
+	for i, port := range group.GetPorts() {
+		if i > 0 && port != group.GetPorts()[0] {
+			return b, false // HNS has one port for all
+		}
+		b.Target = uint16(port)
+	}
+	b.Backends = slices.Compact(b.Backends)
+	return b, len(b.Backends) > 0 && b.Target != 0
+}
+
+// spec is the load balancer in HNS's words. A backend without an ID in HNS is left out.
+func (b balancer) spec(ids map[netip.Addr]string, features hcn.Features, source string) (hcn.LoadBalancer, bool) {
+	lb := hcn.LoadBalancer{SchemaVersion: hcn.V2, SourceVIP: source}
+	m := hcn.LBPortMapping{Protocol: b.Protocol, InternalPort: b.Target, ExternalPort: b.Port}
+	if b.Sticky && features.SessionAffinity {
+		m.DistributionType = hcn.LBDistributeSourceIP
+	}
+	if b.VIP.IsValid() {
+		lb.FrontendVIPs = []string{b.VIP.String()}
+		if !b.Local { // the node's own connections, too; local ones keep the client's address
+			m.Flags |= hcn.LBPortLocalRoutedVIP
+		}
+	}
+	if features.DSR {
+		lb.Flags |= hcn.LBFlagDSR
+		if b.Local {
+			m.Flags |= hcn.LBPortPreserveDIP
+		}
+	}
+	if b.IPv6 {
+		lb.Flags |= hcn.LBFlagIPv6
+	}
+	for _, a := range b.Backends {
+		if id := ids[a]; id != "" {
+			lb.HostComputeEndpoints = append(lb.HostComputeEndpoints, id)
+		}
+	}
+	slices.Sort(lb.HostComputeEndpoints)
+	lb.PortMappings = []hcn.LBPortMapping{m}
+	return lb, len(lb.HostComputeEndpoints) > 0
+}
+
+// lbID names a load balancer of HNS as balancer.id does.
+func lbID(lb hcn.LoadBalancer) string {
+	at := "node"
+	if len(lb.FrontendVIPs) > 0 {
+		at = lb.FrontendVIPs[0]
+	}
+	m := lb.PortMappings[0]
+	return fmt.Sprintf("%s/%v/%d/%d", at, lb.Flags&hcn.LBFlagIPv6 != 0, m.Protocol, m.ExternalPort)
+}
+
+// sameLB compares what HNS has with what is wanted.
+func sameLB(a, b hcn.LoadBalancer) bool {
+	norm := func(list []string) []string {
+		out := make([]string, len(list))
+		for i, s := range list {
+			out[i] = strings.ToUpper(s)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(norm(a.HostComputeEndpoints), norm(b.HostComputeEndpoints)) && a.SourceVIP == b.SourceVIP &&
+		slices.Equal(a.FrontendVIPs, b.FrontendVIPs) && slices.Equal(a.PortMappings, b.PortMappings) && a.Flags == b.Flags
+}
+
+// byAddr orders addresses.
+func byAddr(a, b netip.Addr) int { return cmp.Compare(a.String(), b.String()) }

@@ -1,0 +1,10 @@
+// Package wiring makes Windows' Host Network Service have what connects pods: the node's network, the pods' endpoints, the node's own
+// routes to other nodes, and load balancers for services. They are kinds of the scheduler (Register): desired state comes in as
+// northbound values (dataplane/nb/windows/hns, and the driver's services), the differences go out as calls, and a resync with nothing
+// changed makes none that writes. Policies, and an overlay's routes, are the driver's (package windataplane).
+//
+// All objects are found by what HNS has, so that a restarted agent needs no memory of its own: the network by its name, endpoints
+// by their network and the prefix of their names, load balancers by the endpoints that they lead to, routes by their metric.
+//
+// Load balancers are worked out by pure functions (balance.go); README.md of plugins/service has what HNS lacks.
+package wiring

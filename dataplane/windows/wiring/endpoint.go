@@ -1,0 +1,226 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	windows_hns "contiv.dev/vswitch/dataplane/nb/windows/hns"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+)
+
+// PodPrefix starts the names of pods' endpoints.
+const PodPrefix = "contiv-pod-"
+
+func (w *Wiring) endpointKind() scheduler.Kind[*windows_hns.Endpoint] {
+	return scheduler.Kind[*windows_hns.Endpoint]{
+		Name: "hns-endpoint", Prefix: nb.HNSEndpointPrefix, Rank: scheduler.RankInterface,
+		Validate: func(_ string, e *windows_hns.Endpoint) error {
+			if !strings.HasPrefix(e.GetName(), PodPrefix) || e.GetNamespace() == "" || len(e.GetAddresses()) == 0 {
+				return fmt.Errorf("name, namespace, addresses: an endpoint has all of them, and its name begins with %s", PodPrefix)
+			}
+			return nil
+		},
+		Deps:  func(_ string, e *windows_hns.Endpoint, add func(string)) { add(nb.HNSNetworkKey(e.GetNetwork())) },
+		Equal: func(_ string, a, b *windows_hns.Endpoint) bool { return sameEndpoint(a, b) && sameNAT(a, b) },
+		Create: func(op *scheduler.Op, _ string, e *windows_hns.Endpoint) {
+			op.Done(hnsError("endpoint "+e.GetName(), w.createEndpoint(e)))
+		},
+		CanUpdate: func(_ string, applied, desired *windows_hns.Endpoint) bool { return sameEndpoint(applied, desired) },
+		Update: func(op *scheduler.Op, _ string, _, e *windows_hns.Endpoint) {
+			op.Done(hnsError("endpoint "+e.GetName(), w.changeNAT(e)))
+		},
+		Delete: func(op *scheduler.Op, _ string, e *windows_hns.Endpoint) {
+			op.Done(hnsError("endpoint "+e.GetName(), w.deleteEndpoint(e)))
+		},
+		Dump: func(op *scheduler.DumpOp, emit func(string, *windows_hns.Endpoint)) { op.Done(w.dumpEndpoints(emit)) },
+	}
+}
+
+// sameEndpoint compares what an endpoint cannot change. A pod's DNS stays as it was when it was connected.
+func sameEndpoint(a, b *windows_hns.Endpoint) bool {
+	return a.GetNetwork() == b.GetNetwork() && strings.EqualFold(a.GetNamespace(), b.GetNamespace()) &&
+		slices.Equal(a.GetAddresses(), b.GetAddresses()) && colons(a.GetMac()) == colons(b.GetMac())
+}
+
+func sameNAT(a, b *windows_hns.Endpoint) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a.GetNoNat())), slices.Sorted(slices.Values(b.GetNoNat())))
+}
+
+// ipConfig is an address in its subnet.
+func ipConfig(address, subnet string) hcn.IPConfig {
+	bits := 0
+	if p, err := netip.ParsePrefix(subnet); err == nil {
+		bits = p.Bits()
+	} else if a, err := netip.ParseAddr(address); err == nil {
+		bits = a.BitLen()
+	}
+	return hcn.IPConfig{IPAddress: address, PrefixLength: uint8(bits)}
+}
+
+func (w *Wiring) createEndpoint(e *windows_hns.Endpoint) error {
+	network, ok := w.networks[e.GetNetwork()]
+	if !ok {
+		return fmt.Errorf("network %s: %w", e.GetNetwork(), hcn.ErrNotFound)
+	}
+	spec, err := endpointSpec(network, e)
+	if err != nil {
+		return err
+	}
+	made, err := w.HCN.CreateEndpoint(spec)
+	if err != nil {
+		return err
+	}
+	if err := w.HCN.AttachEndpoint(e.GetNamespace(), made.ID); err != nil {
+		return errors.Join(fmt.Errorf("namespace %s: %w", e.GetNamespace(), err), w.HCN.DeleteEndpoint(made.ID))
+	}
+	w.endpoints[e.GetName()] = made.ID
+	w.balanced = false
+	return nil
+}
+
+func endpointSpec(network string, e *windows_hns.Endpoint) (hcn.Endpoint, error) {
+	spec := hcn.Endpoint{
+		Name: e.GetName(), HostComputeNetwork: network, MacAddress: dashed(e.GetMac()), SchemaVersion: hcn.V2,
+		DNS: hcn.DNS{Domain: e.GetDnsDomain(), Search: e.GetDnsSearch(), ServerList: e.GetDnsServers()},
+	}
+	var p policies
+	if len(e.GetNoNat()) > 0 {
+		p.add(hcn.TypeOutBoundNAT, hcn.OutboundNATSettings{Exceptions: e.GetNoNat()})
+	}
+	for _, dst := range e.GetThroughSwitch() {
+		p.add(hcn.TypeSDNRoute, hcn.SDNRouteSettings{DestinationPrefix: dst, NeedEncap: true})
+	}
+	if e.GetProviderAddress() != "" {
+		p.add(hcn.TypeProviderAddr, hcn.ProviderAddressSettings{ProviderAddress: e.GetProviderAddress()})
+	}
+	for _, a := range e.GetAddresses() {
+		spec.IPConfigurations = append(spec.IPConfigurations, ipConfig(a, ""))
+	}
+	for _, gw := range e.GetGateways() {
+		spec.Routes = append(spec.Routes, defaultRoute(gw))
+	}
+	spec.Policies = p.list
+	return spec, p.err
+}
+
+// changeNAT replaces where the pod has its own address.
+func (w *Wiring) changeNAT(e *windows_hns.Endpoint) error {
+	id := w.endpoints[e.GetName()]
+	var p policies
+	p.add(hcn.TypeOutBoundNAT, hcn.OutboundNATSettings{Exceptions: e.GetNoNat()})
+	if p.err != nil {
+		return p.err
+	}
+	if len(e.GetNoNat()) > 0 {
+		return w.HCN.UpdateEndpointPolicies(id, p.list...)
+	}
+	list, err := w.HCN.ListEndpoints()
+	if err != nil {
+		return err
+	}
+	for _, have := range list {
+		for _, old := range have.Policies {
+			if have.ID == id && old.Type == hcn.TypeOutBoundNAT {
+				return w.HCN.RemoveEndpointPolicies(id, old)
+			}
+		}
+	}
+	return nil
+}
+
+func (w *Wiring) deleteEndpoint(e *windows_hns.Endpoint) error {
+	id, ok := w.endpoints[e.GetName()]
+	if !ok {
+		return nil
+	}
+	if err := w.HCN.DetachEndpoint(e.GetNamespace(), id); err != nil && !errors.Is(err, hcn.ErrNotFound) {
+		return err
+	}
+	if err := w.HCN.DeleteEndpoint(id); err != nil && !errors.Is(err, hcn.ErrNotFound) {
+		return err
+	}
+	delete(w.endpoints, e.GetName())
+	w.balanced = false
+	return nil
+}
+
+// dumpEndpoints emits the pods' endpoints, and learns their IDs.
+func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
+	list, err := w.HCN.ListEndpoints()
+	if err != nil {
+		return hnsError("list endpoints", err)
+	}
+	networks, err := w.HCN.ListNetworks()
+	if err != nil {
+		return hnsError("list networks", err)
+	}
+	names := map[string]string{}
+	for _, n := range networks {
+		names[n.ID] = n.Name
+	}
+	clear(w.endpoints)
+	for _, e := range list {
+		if !strings.HasPrefix(e.Name, PodPrefix) || names[e.HostComputeNetwork] != w.Network {
+			continue
+		}
+		w.endpoints[e.Name] = e.ID
+		v := &windows_hns.Endpoint{
+			Name: e.Name, Network: w.Network, Namespace: e.HostComputeNamespace, Mac: colons(e.MacAddress),
+			DnsServers: e.DNS.ServerList, DnsDomain: e.DNS.Domain, DnsSearch: e.DNS.Search,
+		}
+		for _, c := range e.IPConfigurations {
+			v.Addresses = append(v.Addresses, c.IPAddress)
+		}
+		nat, err := hcn.SettingsOf[hcn.OutboundNATSettings](e.Policies, hcn.TypeOutBoundNAT)
+		if err != nil {
+			return err
+		}
+		for _, n := range nat {
+			v.NoNat = append(v.NoNat, n.Exceptions...)
+		}
+		emit(nb.HNSEndpointKey(e.Name), v)
+	}
+	return nil
+}
+
+// routeKind are the node's own routes.
+func (w *Wiring) routeKind() scheduler.Kind[*windows_hns.HostRoute] {
+	read := func(r *windows_hns.HostRoute) (out HostRoute, err error) {
+		if out.Destination, err = netip.ParsePrefix(r.GetDestination()); err != nil {
+			return out, fmt.Errorf("destination: %w", err)
+		}
+		if out.NextHop, err = netip.ParseAddr(r.GetNextHop()); err != nil {
+			return out, fmt.Errorf("next_hop: %w", err)
+		}
+		return out, nil
+	}
+	do := func(op *scheduler.Op, r *windows_hns.HostRoute, call func(HostRoute) error) {
+		route, err := read(r)
+		if err == nil {
+			err = call(route)
+		}
+		op.Done(hnsError("route to "+r.GetDestination(), err))
+	}
+	return scheduler.Kind[*windows_hns.HostRoute]{
+		Name: "windows-host-route", Prefix: nb.HNSHostRoutePrefix, Rank: scheduler.RankRoute,
+		Validate: func(_ string, r *windows_hns.HostRoute) error { _, err := read(r); return err },
+		Equal:    func(_ string, a, b *windows_hns.HostRoute) bool { return pb.Equal(a, b) },
+		Create:   func(op *scheduler.Op, _ string, r *windows_hns.HostRoute) { do(op, r, w.Routes.Add) },
+		Delete:   func(op *scheduler.Op, _ string, r *windows_hns.HostRoute) { do(op, r, w.Routes.Remove) },
+		Dump: func(op *scheduler.DumpOp, emit func(string, *windows_hns.HostRoute)) {
+			list, err := w.Routes.List()
+			for _, r := range list {
+				v := &windows_hns.HostRoute{Destination: r.Destination.String(), NextHop: r.NextHop.String()}
+				emit(nb.HNSHostRouteKey(v.Destination), v)
+			}
+			op.Done(hnsError("list routes", err))
+		},
+	}
+}

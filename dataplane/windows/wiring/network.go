@@ -1,0 +1,283 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	windows_hns "contiv.dev/vswitch/dataplane/nb/windows/hns"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+)
+
+// The node's own endpoints in the network.
+const (
+	gatewayEndpoint = "contiv-gateway"    // of an L2 bridge: the node has the pods' gateway
+	sourceEndpoint  = "contiv-source-vip" // of an overlay: load balancers send from it
+)
+
+const defaultVxlanPort = 4789
+
+func (w *Wiring) networkKind() scheduler.Kind[*windows_hns.Network] {
+	return scheduler.Kind[*windows_hns.Network]{
+		Name: "hns-network", Prefix: nb.HNSNetworkPrefix, Rank: scheduler.RankTable,
+		Validate: validateNetwork,
+		Equal: func(_ string, desired, applied *windows_hns.Network) bool {
+			return pb.Equal(comparable(desired), comparable(applied))
+		},
+		Create: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
+			op.Done(hnsError("network "+n.GetName(), w.createNetwork(n)))
+		},
+		CanUpdate: func(_ string, applied, desired *windows_hns.Network) bool {
+			return pb.Equal(withoutReserved(desired), withoutReserved(applied))
+		},
+		Update: func(op *scheduler.Op, _ string, _, n *windows_hns.Network) {
+			op.Done(hnsError("network "+n.GetName(), w.nodeEndpoint(w.networks[n.GetName()], n)))
+		},
+		Delete: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
+			err := w.HCN.DeleteNetwork(w.networks[n.GetName()])
+			if errors.Is(err, hcn.ErrNotFound) {
+				err = nil
+			}
+			if err == nil {
+				delete(w.networks, n.GetName())
+				w.balanced = false
+			}
+			op.Done(hnsError("network "+n.GetName(), err))
+		},
+		Dump: func(op *scheduler.DumpOp, emit func(string, *windows_hns.Network)) { op.Done(w.dumpNetworks(emit)) },
+	}
+}
+
+func validateNetwork(_ string, n *windows_hns.Network) error {
+	if n.GetType() == windows_hns.Network_OVERLAY && (n.GetVni() < 4096 || n.GetVni() > 65535) {
+		return fmt.Errorf("vni %d: Windows takes 4096 to 65535; set vxlanVNI in contiv.conf of all nodes", n.GetVni())
+	}
+	if len(n.GetSubnets()) == 0 {
+		return errors.New("subnets: a network has at least one")
+	}
+	return nil
+}
+
+// comparable is a network without what a look at HNS does not tell: the adapter has another name since the network is on it.
+func comparable(n *windows_hns.Network) *windows_hns.Network {
+	n = pb.CloneOf(n)
+	n.Adapter, n.RouterMac, n.ProviderAddress = "", "", ""
+	if n.VxlanPort == defaultVxlanPort {
+		n.VxlanPort = 0
+	}
+	return n
+}
+
+// withoutReserved is a network without what can be added to it.
+func withoutReserved(n *windows_hns.Network) *windows_hns.Network {
+	n = comparable(n)
+	for _, s := range n.Subnets {
+		s.Reserved = ""
+	}
+	return n
+}
+
+// hnsGateway is the gateway that HNS itself has in a subnet.
+func hnsGateway(n *windows_hns.Network, s *windows_hns.Subnet) string {
+	if n.GetType() == windows_hns.Network_OVERLAY {
+		return s.GetGateway()
+	}
+	return s.GetReserved()
+}
+
+func (w *Wiring) createNetwork(n *windows_hns.Network) error {
+	spec := hcn.Network{Name: n.GetName(), Type: hcn.L2Bridge, SchemaVersion: hcn.V2}
+	overlay := n.GetType() == windows_hns.Network_OVERLAY
+	var p policies
+	if n.GetAdapter() != "" {
+		p.add(hcn.TypeNetAdapterName, hcn.NetAdapterNameSettings{NetworkAdapterName: n.GetAdapter()})
+	}
+	p.add(hcn.TypeHostRoute, nil)
+	pool := hcn.IPAM{Type: "Static"}
+	for _, s := range n.GetSubnets() {
+		subnet := hcn.Subnet{IPAddressPrefix: s.GetPrefix(), Routes: []hcn.Route{defaultRoute(hnsGateway(n, s))}}
+		if overlay {
+			var vsid policies
+			vsid.add(hcn.TypeVSID, hcn.VSIDSettings{IsolationID: n.GetVni()})
+			subnet.Policies, p.err = vsid.list, errors.Join(p.err, vsid.err)
+		}
+		pool.Subnets = append(pool.Subnets, subnet)
+	}
+	if overlay {
+		spec.Type = hcn.Overlay
+		p.add(hcn.TypeDrMacAddress, hcn.DrMacAddressSettings{Address: dashed(n.GetRouterMac())})
+		if port := n.GetVxlanPort(); port != 0 && port != defaultVxlanPort {
+			p.add(hcn.TypeVxlanPort, hcn.VxlanPortSettings{Port: uint16(port)})
+		}
+	}
+	if p.err != nil {
+		return p.err
+	}
+	spec.Policies, spec.IPAMs = p.list, []hcn.IPAM{pool}
+	made, err := w.HCN.CreateNetwork(spec)
+	if err != nil {
+		return err
+	}
+	w.networks[n.GetName()] = made.ID
+	w.noteSubnets(made)
+	w.tellOfRouterMAC(n, made)
+	return w.nodeEndpoint(made.ID, n)
+}
+
+// tellOfRouterMAC: other nodes send to the MAC address that follows from this node's ID.
+func (w *Wiring) tellOfRouterMAC(n *windows_hns.Network, made hcn.Network) {
+	list, err := hcn.SettingsOf[hcn.DrMacAddressSettings](made.Policies, hcn.TypeDrMacAddress)
+	if err != nil || n.GetType() != windows_hns.Network_OVERLAY || len(list) == 0 || list[0].Address == dashed(n.GetRouterMac()) {
+		return
+	}
+	w.Log.Error("HNS has given the overlay another MAC address than was asked for: other nodes cannot send to the pods of this one; "+
+		"report it with the version of Windows", "network", n.GetName(), "wanted", dashed(n.GetRouterMac()), "has", list[0].Address)
+}
+
+// nodeEndpoint gives the node its own endpoint in the network.
+func (w *Wiring) nodeEndpoint(network string, n *windows_hns.Network) error {
+	e := hcn.Endpoint{Name: gatewayEndpoint, HostComputeNetwork: network, SchemaVersion: hcn.V2}
+	overlay := n.GetType() == windows_hns.Network_OVERLAY
+	if overlay {
+		e.Name = sourceEndpoint
+		var p policies
+		if n.GetProviderAddress() != "" {
+			p.add(hcn.TypeProviderAddr, hcn.ProviderAddressSettings{ProviderAddress: n.GetProviderAddress()})
+		}
+		if p.err != nil {
+			return p.err
+		}
+		e.Policies = p.list
+	}
+	for _, s := range n.GetSubnets() {
+		address := s.GetGateway()
+		if overlay {
+			address = s.GetReserved()
+		}
+		e.IPConfigurations = append(e.IPConfigurations, ipConfig(address, s.GetPrefix()))
+	}
+	made, err := w.HCN.CreateEndpoint(e)
+	if err != nil {
+		return fmt.Errorf("endpoint %s: %w", e.Name, err)
+	}
+	if overlay {
+		return nil
+	}
+	host, err := w.hostNamespace()
+	if err == nil {
+		err = w.HCN.AttachEndpoint(host, made.ID)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("endpoint %s: %w", e.Name, err), w.HCN.DeleteEndpoint(made.ID))
+	}
+	return nil
+}
+
+// hostNamespace is the node's own.
+func (w *Wiring) hostNamespace() (string, error) {
+	list, err := w.HCN.ListNamespaces()
+	if err != nil {
+		return "", err
+	}
+	for _, ns := range list {
+		if ns.Type == hcn.NamespaceHostDefault {
+			return ns.ID, nil
+		}
+	}
+	made, err := w.HCN.CreateNamespace(hcn.Namespace{Type: hcn.NamespaceHostDefault, SchemaVersion: hcn.V2})
+	return made.ID, err
+}
+
+// dumpNetworks emits the network of ours, and learns its ID.
+func (w *Wiring) dumpNetworks(emit func(string, *windows_hns.Network)) error {
+	list, err := w.HCN.ListNetworks()
+	if err != nil {
+		return hnsError("list networks", err)
+	}
+	endpoints, err := w.HCN.ListEndpoints()
+	if err != nil {
+		return hnsError("list endpoints", err)
+	}
+	clear(w.networks)
+	for _, n := range list {
+		if n.Name != w.Network {
+			continue
+		}
+		w.networks[n.Name] = n.ID
+		w.noteSubnets(n)
+		name := sourceEndpoint
+		if n.Type != hcn.Overlay {
+			name = gatewayEndpoint
+		}
+		i := slices.IndexFunc(endpoints, func(e hcn.Endpoint) bool {
+			return e.Name == name && e.HostComputeNetwork == n.ID && (n.Type == hcn.Overlay || e.HostComputeNamespace != "")
+		})
+		var own hcn.Endpoint
+		if i >= 0 {
+			own = endpoints[i]
+		}
+		v, err := readNetwork(n, own)
+		if err != nil {
+			return fmt.Errorf("network %s: %w", n.Name, err)
+		}
+		emit(nb.HNSNetworkKey(n.Name), v)
+	}
+	return nil
+}
+
+func readNetwork(n hcn.Network, own hcn.Endpoint) (*windows_hns.Network, error) {
+	v := &windows_hns.Network{Name: n.Name}
+	if n.Type == hcn.Overlay {
+		v.Type = windows_hns.Network_OVERLAY
+	}
+	ports, err := hcn.SettingsOf[hcn.VxlanPortSettings](n.Policies, hcn.TypeVxlanPort)
+	if err != nil {
+		return nil, err
+	}
+	if len(ports) > 0 {
+		v.VxlanPort = uint32(ports[0].Port)
+	}
+	i := 0
+	for _, pool := range n.IPAMs {
+		for _, s := range pool.Subnets {
+			subnet := &windows_hns.Subnet{Prefix: s.IPAddressPrefix}
+			ofHNS, ofNode := "", ""
+			if len(s.Routes) > 0 {
+				ofHNS = s.Routes[0].NextHop
+			}
+			if i < len(own.IPConfigurations) {
+				ofNode = own.IPConfigurations[i].IPAddress
+			}
+			subnet.Gateway, subnet.Reserved = ofHNS, ofNode
+			if n.Type != hcn.Overlay {
+				subnet.Gateway, subnet.Reserved = ofNode, ofHNS
+			}
+			vsids, err := hcn.SettingsOf[hcn.VSIDSettings](s.Policies, hcn.TypeVSID)
+			if err != nil {
+				return nil, err
+			}
+			if len(vsids) > 0 {
+				v.Vni = vsids[0].IsolationID
+			}
+			v.Subnets = append(v.Subnets, subnet)
+			i++
+		}
+	}
+	return v, nil
+}
+
+func (w *Wiring) noteSubnets(n hcn.Network) {
+	w.subnets = nil
+	for _, pool := range n.IPAMs {
+		for _, s := range pool.Subnets {
+			if p, err := netip.ParsePrefix(s.IPAddressPrefix); err == nil {
+				w.subnets = append(w.subnets, p)
+			}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package windataplane
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// workloadID is proto.WorkloadEndpointID as a key.
+type workloadID struct{ Orchestrator, Workload, Endpoint string }
+
+func workloadIDOf(id *proto.WorkloadEndpointID) workloadID {
+	return workloadID{id.GetOrchestratorId(), id.GetWorkloadId(), id.GetEndpointId()}
+}
+
+func (id workloadID) message() *proto.WorkloadEndpointID {
+	return &proto.WorkloadEndpointID{OrchestratorId: id.Orchestrator, WorkloadId: id.Workload, EndpointId: id.Endpoint}
+}
+
+func (id workloadID) String() string {
+	return strings.Join([]string{id.Orchestrator, id.Workload, id.Endpoint}, "/")
+}
+
+func (id workloadID) compare(other workloadID) int {
+	return cmp.Or(cmp.Compare(id.Orchestrator, other.Orchestrator), cmp.Compare(id.Workload, other.Workload),
+		cmp.Compare(id.Endpoint, other.Endpoint))
+}
+
+// workload is a workload endpoint as the messages have it.
+type workload struct {
+	id     workloadID
+	active bool
+	addrs  []netip.Addr // HNS's endpoint is found by them
+	// in and out are what packets to it and from it go through.
+	in, out []stage
+	// fault is why it cannot be programmed: it is closed then.
+	fault error
+}
+
+func newWorkload(msg *proto.WorkloadEndpointUpdate, exempt nodeExempt) *workload {
+	ep := msg.GetEndpoint()
+	w := &workload{id: workloadIDOf(msg.GetId()), active: ep.GetState() == "active",
+		in: stagesOf(ep, true), out: exempt.in(stagesOf(ep, false))}
+	var errs []error
+	for i, texts := range [][]string{ep.GetIpv4Nets(), ep.GetIpv6Nets()} {
+		for _, text := range texts {
+			p, err := proto.ParseNet(text)
+			switch {
+			case err != nil:
+				errs = append(errs, fmt.Errorf("net %q: %w", text, err))
+			case !p.IsSingleIP() || (familyOf(p) == 4) != (i == 0):
+				errs = append(errs, fmt.Errorf("net %q is not one address of its family", text))
+			default:
+				w.addrs = append(w.addrs, p.Addr())
+			}
+		}
+	}
+	if len(w.addrs) == 0 {
+		errs = append(errs, errors.New("the endpoint has no address, by which HNS's endpoint is found"))
+	}
+	if len(ep.GetIpv4Nat())+len(ep.GetIpv6Nat()) > 0 {
+		errs = append(errs, errors.New("floating IPs are not available on Windows"))
+	}
+	w.fault = errors.Join(errs...)
+	return w
+}
+
+// stagesOf is the order of policies for a direction: tiers, then profiles.
+func stagesOf(ep *proto.WorkloadEndpoint, inbound bool) []stage {
+	var stages []stage
+	for _, tier := range ep.GetTiers() {
+		names := tier.GetEgressPolicies()
+		if inbound {
+			names = tier.GetIngressPolicies()
+		}
+		for i, name := range names {
+			stages = append(stages, stage{key: listKey{Tier: cmp.Or(tier.GetName(), defaultTier), Name: name, Inbound: inbound},
+				last: i == len(names)-1, passAtEnd: strings.EqualFold(tier.GetDefaultAction(), "pass")})
+		}
+	}
+	for _, name := range ep.GetProfileIds() {
+		stages = append(stages, stage{key: listKey{Profile: true, Name: name, Inbound: inbound}, last: true, passAtEnd: true})
+	}
+	return stages
+}
+
+// nodeExempt is Config.NodeExempt and Config.TiersForNode.
+type nodeExempt struct {
+	on    bool
+	tiers []string
+}
+
+// in puts the exemption before the first policy that may not judge what goes to the node. Profiles alone are no policy.
+func (n nodeExempt) in(stages []stage) []stage {
+	governed := len(stages) == 0 || !stages[0].key.Profile
+	if !n.on || !governed {
+		return stages
+	}
+	i := slices.IndexFunc(stages, func(s stage) bool { return s.key.Profile || !slices.Contains(n.tiers, s.key.Tier) })
+	if i < 0 {
+		i = len(stages)
+	}
+	return slices.Insert(stages, i, stage{toNode: true})
+}
+
+// uses says whether the workload's packets go through a list.
+func (w *workload) uses(changed map[listKey]bool) bool {
+	for _, stages := range [][]stage{w.in, w.out} {
+		for _, s := range stages {
+			if changed[s.key] {
+				return true
+			}
+		}
+	}
+	return false
+}

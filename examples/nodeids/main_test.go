@@ -1,0 +1,16 @@
+package main
+
+import "testing"
+
+// TestJoin: nodes get IDs of their own, and a node that comes back keeps its ID.
+func TestJoin(t *testing.T) {
+	db := newDB()
+	for _, step := range []struct {
+		name string
+		id   uint32
+	}{{"a", 1}, {"b", 2}, {"c", 3}} {
+		if id, err := join(db, step.name); err != nil || id != step.id {
+			t.Errorf("%s: ID %d, %v; want %d", step.name, id, err, step.id)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package diag
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DropsPath has the counters of packets that were dropped, with the reason.
+const DropsPath = "/contiv/v1/drops"
+
+// DropsReply is the answer to GET DropsPath.
+type DropsReply struct {
+	Sampled  time.Time     `json:"sampled"`
+	Counters []DropCounter `json:"counters"` // those above zero
+}
+
+// DropCounter counts packets that one part of the dataplane has dropped for one reason, since that part has started.
+type DropCounter struct {
+	Where  string `json:"where"`  // a node of VPP's graph, a device, a part of the kernel
+	Reason string `json:"reason"` // as VPP words it (cut at 30 characters), or in words for a counter of the kernel
+	Count  uint64 `json:"count"`
+	// Means says what usually causes it, if that is known.
+	Means string `json:"means,omitempty"`
+}
+
+// serveDrops: GET /contiv/v1/drops
+func (s *Service) serveDrops(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	list, err := s.drops(ctx)
+	if err != nil {
+		s.fail(w, http.StatusBadGateway, err)
+		return
+	}
+	slices.SortFunc(list, func(a, b DropCounter) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Where, b.Where), cmp.Compare(a.Reason, b.Reason))
+	})
+	s.answer(w, DropsReply{Sampled: time.Now().UTC(), Counters: list})
+}
+
+func (s *Service) drops(ctx context.Context) ([]DropCounter, error) {
+	if s.CLI == nil {
+		return kernelDrops()
+	}
+	text, err := s.CLI(ctx, "show errors")
+	if err != nil {
+		return nil, fmt.Errorf("VPP: %w", err)
+	}
+	return vppDrops(text), nil
+}
+
+// vppDrops are the counters of "show errors" that VPP itself calls errors; the others count what went well.
+func vppDrops(text string) []DropCounter {
+	out := []DropCounter{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || fields[len(fields)-1] != "error" {
+			continue
+		}
+		n, err := strconv.ParseUint(fields[0], 10, 64)
+		if err != nil || n == 0 {
+			continue
+		}
+		c := DropCounter{Where: fields[1], Reason: strings.Join(fields[2:len(fields)-1], " "), Count: n}
+		at := slices.IndexFunc(out, func(o DropCounter) bool { return o.Where == c.Where && o.Reason == c.Reason })
+		if at >= 0 { // of another worker
+			out[at].Count += n
+			continue
+		}
+		c.Means = vppMeans(c.Where, c.Reason)
+		out = append(out, c)
+	}
+	return out
+}
+
+// vppMeans explains the usual counters.
+func vppMeans(where, reason string) string {
+	text := strings.ToLower(where + ": " + reason)
+	for _, known := range []struct{ part, means string }{
+		{"spoofed", "a pod sent from an address that is not its own"},
+		{"denied", "network policy does not allow the connection; contiv-netctl policy why says which rule"},
+		{"tunnel", "a pod sent to a tunnel port, which pods may not"},
+		{"ttl <= 1", "a packet went in circles, or a traceroute passed"},
+		{"no route", "no route leads to the destination"},
+		{"null-node: blackholed", "a packet had no next node, such as one for an interface that is down"},
+		{"adjacency", "no route leads to the destination, or the neighbour does not answer ARP"},
+		{"arp", "the first packet to a neighbour waits for ARP and is dropped"},
+		{"checksum", "the packet was damaged on its way"},
+		{"mtu", "the packet is larger than the MTU of the next interface"},
+		{"interface is down", "the packet was for an interface that is down"},
+		{"no buffer", "VPP has run out of buffers: raise buffers-per-numa"},
+		{"no endpoint", "the service has no ready backend"},
+		{"maximum sessions exceeded", "the table of NAT sessions is full"},
+		{"rpf", "the source address has no route back by the interface that the packet came by"},
+	} {
+		if strings.Contains(text, known.part) {
+			return known.means
+		}
+	}
+	return ""
+}

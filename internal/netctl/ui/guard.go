@@ -1,0 +1,134 @@
+package ui
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// policy is what the page may load and do: its own files, and requests to this server. Trusted Types turn off all ways to make HTML of
+// text, so that a name in the cluster is never code.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// keyParameter is the secret's name in the address that the terminal shows.
+const keyParameter = "key"
+
+// guard decides which requests are answered.
+type guard struct {
+	secret string
+	cookie string // name
+	posts  map[string]bool
+	next   http.Handler
+}
+
+// newSecret has 192 random bits.
+func newSecret() string {
+	b := make([]byte, 24)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// refusal is a request that is not answered.
+type refusal struct {
+	status int
+	err    error
+}
+
+func refuse(status int, format string, args ...any) *refusal {
+	return &refusal{status, fmt.Errorf(format, args...)}
+}
+
+// ServeHTTP implements http.Handler.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if no := g.check(r); no != nil {
+		if no.status == http.StatusMethodNotAllowed {
+			h.Set("Allow", "GET, HEAD")
+		}
+		fail(w, no.status, no.err)
+		return
+	}
+	if key := r.URL.Query().Get(keyParameter); r.URL.Path == "/" && key != "" {
+		if !same(key, g.secret) {
+			fail(w, http.StatusForbidden, errKey)
+			return
+		}
+		// The secret leaves the address bar, the history and what the page could send on.
+		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	if c, err := r.Cookie(g.cookie); err != nil || !same(c.Value, g.secret) {
+		fail(w, http.StatusForbidden, errKey)
+		return
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+var errKey = errors.New("this page needs the address that contiv-netctl ui has printed, with its key: open that one")
+
+// check looks at everything but the secret.
+func (g *guard) check(r *http.Request) *refusal {
+	if !loopbackHost(r.Host) {
+		// A name that an attacker's DNS server resolves to 127.0.0.1 makes the browser take this server for the attacker's.
+		return refuse(http.StatusForbidden, "the host name %q is not answered: use 127.0.0.1, [::1] or localhost", r.Host)
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, apiPrefix) && site != "" && site != "same-origin" {
+		return refuse(http.StatusForbidden, "requests of other sites are not answered")
+	}
+	if path.Clean(r.URL.Path) != r.URL.Path {
+		return refuse(http.StatusNotFound, "there is no %s", r.URL.Path)
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	if r.Method != http.MethodPost || !g.posts[r.URL.Path] {
+		return refuse(http.StatusMethodNotAllowed, "%s is not allowed: this server only reads", r.Method)
+	}
+	if origin, err := url.Parse(r.Header.Get("Origin")); err != nil || origin.Host != r.Host || origin.Scheme != "http" {
+		return refuse(http.StatusForbidden, "requests of other sites are not answered")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json")
+	}
+	return nil
+}
+
+// loopbackHost says whether a Host header names this machine. The port may be any: ssh -L and kubectl port-forward choose their own.
+func loopbackHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.IsLoopback()
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// fail answers with an error, as agents do.
+func fail(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the client has gone
+}

@@ -1,0 +1,204 @@
+// Nodes and the tunnels between them, what is healthy, and what is not and why.
+
+import { draw } from "./app.js";
+import { command, count, empty, h, healthWord, mark, marks, millis, scaled } from "./dom.js";
+
+let data = null;
+let chosen = ""; // "node/NAME" or "tunnel/A/B"
+
+export const ready = () => data !== null;
+
+export async function load({ overview }) {
+  data = overview;
+}
+
+export const actions = {
+  choose(what) {
+    chosen = chosen === what ? "" : what;
+    draw();
+  },
+  close() {
+    chosen = "";
+    draw();
+  },
+};
+
+export function render() {
+  return [
+    h("h1", { class: "sr" }, "Topology"),
+    h("div", { class: "split" },
+      h("div", { class: "side" }, h("section", { class: "card graph", "aria-label": "Nodes and tunnels" }, graph()), table()),
+      h("div", { class: "side" }, detail(), problems(), health())),
+  ];
+}
+
+function health() {
+  return h("section", { class: "card", "data-key": "health" }, h("h2", {}, "Checks"),
+    h("ul", { class: "checks" }, data.lines.map((line) =>
+      h("li", {}, mark(line.ok ? "good" : "bad"), h("b", {}, line.about), h("span", {}, line.text)))));
+}
+
+function problems() {
+  if (data.problems.length === 0) return null;
+  return h("section", { class: "card", "data-key": "problems" }, h("h2", {}, "Problems"),
+    h("ul", { class: "problems" }, data.problems.map((p) => h("li", { class: p.unready ? "bad" : "warning" },
+      mark(p.unready ? "bad" : "warning"),
+      h("div", {}, p.node ? h("button", { type: "button", class: "link", "data-act": "choose", "data-arg": `node/${p.node}` }, p.node) : h("b", {}, "Cluster"),
+        h("p", {}, p.text), p.fix && command(p.fix))))));
+}
+
+// ---- the drawing ----
+
+const cardHeight = 66;
+
+// places puts n nodes on an ellipse; many nodes into a grid.
+function places(n, width, height, card) {
+  const left = card / 2 + 6, top = cardHeight / 2 + 6;
+  const w = width - 2 * left, hgt = height - 2 * top;
+  if (n === 1) return [[width / 2, height / 2]];
+  if (n === 2) return width < 480 ? [[width / 2, top + hgt * 0.15], [width / 2, top + hgt * 0.85]] : [[left + w * 0.12, height / 2], [left + w * 0.88, height / 2]];
+  return Array.from({ length: n }, (_, i) => {
+    const a = -Math.PI / 2 + (2 * Math.PI * i) / n;
+    return [width / 2 + (w / 2) * Math.cos(a), height / 2 + (hgt / 2) * Math.sin(a)];
+  });
+}
+
+function graph() {
+  const nodes = data.nodes;
+  if (nodes.length === 0) return empty("No nodes", "No agent has claimed an ID. Look at the agent's log: ", command("contiv-netctl logs"));
+  const main = document.getElementById("main");
+  const wide = matchMedia("(min-width: 1000px)").matches;
+  const width = Math.max(300, Math.floor(main.clientWidth - (wide ? 380 : 0) - 34));
+  const card = Math.min(nodes.length > 8 ? 160 : 192, (width - 20) / 2);
+  const columns = Math.max(1, Math.floor(width / (card + 14)));
+  const many = nodes.length > 12 || (width < 480 && nodes.length > 3);
+  const rows = Math.ceil(nodes.length / columns);
+  const height = many ? rows * (cardHeight + 34) + 10 : width < 480 ? 380 : Math.min(520, 330 + nodes.length * 24);
+  const spots = many
+    ? nodes.map((_, i) => [(i % columns + 0.5) * (width / columns), Math.floor(i / columns) * (cardHeight + 34) + cardHeight / 2 + 14])
+    : places(nodes.length, width, height, card);
+  const at = new Map(nodes.map((node, i) => [node.name, spots[i]]));
+  const labels = data.tunnels.length <= 10 && !many;
+  const order = { good: 0, unknown: 1, warning: 2, bad: 3 };
+  const tunnels = [...data.tunnels].sort((a, b) => order[a.health] - order[b.health]);
+  return [
+    h("svg", { class: "topology", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${count(nodes.length, "node")}, ${count(data.tunnels.length, "tunnel")}` },
+      tunnels.map((t) => edge(t, at, labels)),
+      nodes.map((node) => box(node, at.get(node.name), card))),
+    data.hidden > 0 && h("p", { class: "hint" }, `${count(data.hidden, "tunnel")} without a problem are not drawn.`),
+    nodes.length === 1 && h("p", { class: "hint" }, "One node. A second one joins when its agent starts with the same etcd."),
+  ];
+}
+
+function edge(t, at, labels) {
+  const [x1, y1] = at.get(t.a), [x2, y2] = at.get(t.b);
+  // Long tunnels cross in the middle of the drawing: their labels are nearer to one end.
+  const part = crossing(t, at) ? 0.36 : 0.5;
+  const mx = x1 + (x2 - x1) * part, my = y1 + (y2 - y1) * part;
+  const id = `tunnel/${t.a}/${t.b}`;
+  const text = t.health === "good" && t.rttMs ? millis(t.rttMs) : "";
+  const line = `M${x1} ${y1}L${x2} ${y2}`;
+  return h("g", { class: `edge ${t.health}${chosen === id ? " chosen" : ""}`, "data-key": id, "data-act": "choose", "data-arg": id, tabindex: 0, role: "button", "aria-pressed": chosen === id, "aria-label": `Tunnel ${t.a} to ${t.b}: ${healthWord(t.health)}${text ? `, ${text}` : ""}` },
+    h("title", {}, `${t.a} – ${t.b}: ${healthWord(t.health)}${text ? `, ${text}` : ""}`),
+    h("path", { class: "hit", d: line }), h("path", { class: "line", d: line }),
+    t.health === "bad" && [h("circle", { cx: mx, cy: my, r: 12 }), h("text", { x: mx, y: my + 5, class: "cross" }, "✗")],
+    t.health !== "bad" && labels && text && [h("rect", { x: mx - 30, y: my - 10, width: 60, height: 20, rx: 10 }), h("text", { x: mx, y: my + 4 }, text)]);
+}
+
+// crossing says whether a tunnel is not one between neighbours on the ellipse.
+function crossing(t, at) {
+  const names = [...at.keys()];
+  const apart = Math.abs(names.indexOf(t.a) - names.indexOf(t.b));
+  return names.length > 3 && apart > 1 && apart < names.length - 1;
+}
+
+function short(text, width, perChar) {
+  const most = Math.floor(width / perChar);
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
+
+function box(node, [x, y], width) {
+  const id = `node/${node.name}`;
+  const left = x - width / 2, top = y - cardHeight / 2;
+  const traffic = node.traffic && `↓ ${scaled(node.traffic.inBits, "bit/s")}  ↑ ${scaled(node.traffic.outBits, "bit/s")}`;
+  const what = node.dataplane ? `${node.dataplane} · ${count(node.pods, "pod")}` : "no answer";
+  return h("g", { class: `node ${node.health}${chosen === id ? " chosen" : ""}`, "data-key": id, "data-act": "choose", "data-arg": id, tabindex: 0, role: "button", "aria-pressed": chosen === id, "aria-label": `Node ${node.name}: ${healthWord(node.health)}, ${what}` },
+    h("title", {}, node.name),
+    h("rect", { class: "body", x: left, y: top, width, height: cardHeight, rx: 10 }),
+    h("circle", { class: "badge", cx: left + 20, cy: top + 21, r: 10 }),
+    h("text", { class: "sign", x: left + 20, y: top + 25.5 }, marks[node.health]),
+    h("text", { class: "name", x: left + 38, y: top + 26 }, short(node.name, width - 46, 7.6)),
+    h("text", { class: "sub", x: left + 12, y: top + 45 }, short(what, width - 20, 6.2)),
+    traffic && h("text", { class: "sub", x: left + 12, y: top + 59 }, short(traffic, width - 16, 5.6)));
+}
+
+// ---- what is chosen ----
+
+function field(name, ...value) {
+  return [h("dt", {}, name), h("dd", {}, ...value)];
+}
+
+function closing(title, ...rest) {
+  return h("section", { class: "card chosen-card", "data-key": "chosen", "aria-live": "polite" },
+    h("div", { class: "card-head" }, h("h2", {}, title), h("button", { type: "button", class: "ghost", "data-act": "close", "aria-label": "Close" }, "✕")), ...rest);
+}
+
+function detail() {
+  const [kind, a, b] = chosen.split("/");
+  if (kind === "node") {
+    const node = data.nodes.find((n) => n.name === a);
+    if (node) return nodeDetail(node);
+  }
+  if (kind === "tunnel") {
+    const t = data.tunnels.find((one) => one.a === a && one.b === b);
+    if (t) return tunnelDetail(t);
+  }
+  return null;
+}
+
+function nodeDetail(node) {
+  return closing([mark(node.health), " ", node.name],
+    node.problems.length > 0 && h("ul", { class: "problems" }, node.problems.map((p) => h("li", { class: p.unready ? "bad" : "warning" }, mark(p.unready ? "bad" : "warning"), h("div", {}, h("p", {}, p.text), p.fix && command(p.fix))))),
+    h("dl", {},
+      field("ID", node.id),
+      node.dataplane && field("Dataplane", node.dataplane, node.vpp ? `, VPP ${node.vpp}` : ""),
+      node.transport && field("Transport", node.transport),
+      field("Addresses", node.addresses.map((addr) => h("code", { class: "block" }, addr))),
+      node.mgmt.length > 0 && field("Management", node.mgmt.map((addr) => h("code", { class: "block" }, addr))),
+      node.version && field("Version", node.version),
+      node.started && field("Started", new Date(node.started).toLocaleString("en-GB")),
+      node.values && field("Values", Object.entries(node.values).map(([name, n]) => `${n} ${name.toLowerCase()}`).join(", "))),
+    h("p", { class: "more" }, h("a", { href: `#/workloads/pods/${encodeURIComponent(node.name)}` }, "Pods"), h("a", { href: `#/events/${encodeURIComponent(node.name)}` }, "Events")));
+}
+
+function tunnelDetail(t) {
+  return closing([mark(t.health), ` ${t.a} – ${t.b}`],
+    h("p", {}, t.health === "good" ? `Packets get through${t.rttMs ? `: ${millis(t.rttMs)} there and back` : ""}.` : t.health === "bad" ? "Packets of pods are lost between these nodes." : "The state is not known."),
+    t.causes.length > 0 && h("ul", { class: "plain" }, t.causes.map((cause) => h("li", {}, cause))),
+    h("dl", {}, t.transport && field("Transport", t.transport)),
+    t.health === "bad" && h("p", { class: "hint" }, "Compare more: ", command("contiv-netctl check")));
+}
+
+// ---- the table ----
+
+function bar(usage) {
+  const total = usage.Used + usage.Free;
+  const percent = total ? Math.round((100 * usage.Used) / total) : 0;
+  return h("div", { class: `usage${percent >= 90 ? " full" : ""}` },
+    h("span", { class: "usage-text" }, h("code", {}, usage.Subnet), ` ${usage.Used.toLocaleString("en")} of ${total > 1e6 ? scaled(total, "") : total.toLocaleString("en")}`),
+    h("progress", { max: 100, value: Math.max(percent, usage.Used > 0 ? 1 : 0), "aria-label": `${percent} % of ${usage.Subnet} used` }));
+}
+
+function table() {
+  if (data.nodes.length === 0) return null;
+  return h("section", { class: "card" }, h("h2", {}, "Nodes"),
+    h("div", { class: "scroll" }, h("table", { class: "stack" },
+      h("thead", {}, h("tr", {}, ["Node", "Dataplane", "Address", "Pods", "Traffic of pods", "Pod addresses"].map((name, i) => h("th", { scope: "col", class: i === 3 || i === 4 ? "num" : null }, name)))),
+      h("tbody", {}, data.nodes.map((node) => h("tr", { "data-key": node.name },
+        h("th", { scope: "row" }, mark(node.health), " ", h("button", { type: "button", class: "link", "data-act": "choose", "data-arg": `node/${node.name}` }, node.name)),
+        h("td", { "data-label": "Dataplane" }, node.dataplane || "–"),
+        h("td", { "data-label": "Address" }, h("code", {}, node.addresses[0] || "–")),
+        h("td", { "data-label": "Pods", class: "num" }, node.dataplane ? node.pods : "–"),
+        h("td", { "data-label": "Traffic of pods", class: "num nowrap" }, node.traffic ? `↓ ${scaled(node.traffic.inBits, "bit/s")} ↑ ${scaled(node.traffic.outBits, "bit/s")}` : "–"),
+        h("td", { "data-label": "Pod addresses" }, (node.subnets || []).length ? node.subnets.map(bar) : "–")))))));
+}

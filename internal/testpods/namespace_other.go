@@ -1,0 +1,17 @@
+//go:build !linux
+
+package testpods
+
+import (
+	"errors"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// errNoNamespaces: a test pod is a network namespace without containers, which only Linux has.
+var errNoNamespaces = errors.New("test pods exist on Linux nodes only; on this node, test with a pod of Kubernetes")
+
+func makeNamespace(*lifecycle.Group, string) error { return errNoNamespaces }
+
+// removeNamespace has nothing to remove.
+func removeNamespace(string) error { return nil }

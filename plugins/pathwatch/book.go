@@ -1,0 +1,92 @@
+package pathwatch
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Peer states of PeerPath.
+const (
+	PeerAnswers = "answering"
+	PeerSilent  = "silent"
+	PeerMissed  = "missed" // the last question had no answer; not believed yet
+)
+
+// PeerPath is the path to one address of another node: what the last question to it has shown. An address that has not been asked yet has
+// none. In a large cluster a peer that this node is not the witness of is asked in turn, so that Asked may be minutes old.
+type PeerPath struct {
+	Node    string     `json:"node"`
+	Address netip.Addr `json:"address"`
+	State   string     `json:"state"` // answering, silent, missed
+	// RTTMs is the round trip time of the last answer, in milliseconds; 0 without one.
+	RTTMs float64   `json:"rttMs,omitempty"`
+	Asked time.Time `json:"asked"`
+}
+
+// book has the paths to peers for those who ask by REST. Each round changes only what it has asked.
+type book struct {
+	mu    sync.Mutex
+	paths map[netip.Addr]PeerPath // guarded by mu
+}
+
+// note takes in the questions of a round.
+func (b *book) note(at time.Time, asked []Asked, down func(netip.Addr) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.paths == nil {
+		b.paths = map[netip.Addr]PeerPath{}
+	}
+	for _, a := range asked {
+		p := PeerPath{Node: a.Node, Address: a.Addr, State: PeerAnswers, Asked: at}
+		switch {
+		case down(a.Addr):
+			p.State = PeerSilent
+		case !a.OK:
+			p.State = PeerMissed
+		}
+		if a.OK {
+			p.RTTMs = float64(a.Took.Microseconds()) / 1000
+		}
+		b.paths[a.Addr] = p
+	}
+}
+
+// keep forgets the addresses that are not a peer's any more.
+func (b *book) keep(peers []Peer) {
+	owners := map[netip.Addr]string{}
+	for i := range peers {
+		for _, a := range peers[i].Addrs {
+			owners[a] = peers[i].Name
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for a, p := range b.paths {
+		if owners[a] != p.Node {
+			delete(b.paths, a)
+		}
+	}
+}
+
+// list is a copy, by node and address.
+func (b *book) list() []PeerPath {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]PeerPath, 0, len(b.paths))
+	for _, p := range b.paths {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(x, y PeerPath) int {
+		return cmp.Or(cmp.Compare(x.Node, y.Node), x.Address.Compare(y.Address))
+	})
+	return out
+}
+
+// Down says whether an address is silent for longer than chance explains.
+func (c *Core) Down(a netip.Addr) bool {
+	s := c.peers.byAddr[a]
+	return s != nil && s.down
+}

@@ -1,0 +1,165 @@
+package compiler
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/policy/model"
+)
+
+// policy is a NetworkPolicy or a ClusterNetworkPolicy.
+type policy struct {
+	id      model.PolicyID
+	def     *definition // nil: deleted
+	subject *choice     // the endpoints that it selects
+	stale   bool        // out is not what def says
+	told    bool
+	out     model.Policy
+	sets    []*set
+}
+
+// definition is what an object says, whatever its kind.
+type definition struct {
+	// The selector of the pods, and that of their namespaces; nil: the namespace of the policy.
+	pods, namespaces *selector
+	// Whether the policy is asked about a direction at all.
+	ingress, egress           bool
+	ingressRules, egressRules []*kube.PolicyRule
+	priority                  uint32 // within its tier; the lower one comes first
+}
+
+// SetPolicy takes a NetworkPolicy; nil removes it.
+func (c *Compiler) SetPolicy(namespace, name string, obj *kube.Policy) {
+	id := model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: namespace, Name: name}
+	if obj == nil {
+		c.setPolicy(id, nil)
+		return
+	}
+	c.setPolicy(id, &definition{
+		pods: newSelector(obj.GetPods()), ingress: obj.GetIngress(), egress: obj.GetEgress(),
+		ingressRules: obj.GetIngressRules(), egressRules: obj.GetEgressRules(),
+	})
+}
+
+// SetClusterPolicy takes a ClusterNetworkPolicy; nil removes it. In another tier it is another policy.
+func (c *Compiler) SetClusterPolicy(name string, obj *kube.ClusterPolicy) {
+	for tier, kind := range map[kube.ClusterPolicy_Tier]string{
+		kube.ClusterPolicy_ADMIN: model.KindAdminPolicy, kube.ClusterPolicy_BASELINE: model.KindBaselinePolicy,
+	} {
+		id := model.PolicyID{Kind: kind, Name: name}
+		if obj == nil || obj.GetTier() != tier {
+			c.setPolicy(id, nil)
+			continue
+		}
+		c.setPolicy(id, &definition{
+			pods: newSelector(obj.GetPods()), namespaces: newSelector(obj.GetNamespaces()), priority: obj.GetPriority(),
+			ingress: len(obj.GetIngressRules()) > 0, egress: len(obj.GetEgressRules()) > 0,
+			ingressRules: obj.GetIngressRules(), egressRules: obj.GetEgressRules(),
+		})
+	}
+}
+
+func (c *Compiler) setPolicy(id model.PolicyID, def *definition) {
+	p := c.policies[id]
+	if p == nil {
+		if def == nil {
+			return
+		}
+		p = &policy{id: id}
+		c.policies[id] = p
+	}
+	c.touchSubject(p)
+	if p.subject != nil {
+		p.subject.policies = without(p.subject.policies, p)
+	}
+	before := p.subject
+	p.def, p.stale, p.subject = def, true, nil
+	if def != nil {
+		p.subject = c.locals.choose(id.Namespace, def.namespaces, def.pods)
+		p.subject.policies = append(p.subject.policies, p)
+	}
+	if before != nil {
+		c.locals.release(before)
+	}
+	c.touchSubject(p)
+	c.dirtyPolicies[p] = struct{}{}
+}
+
+func (c *Compiler) touchSubject(p *policy) {
+	if p.subject == nil {
+		return
+	}
+	for q := range p.subject.pods.all() {
+		if e := c.endpoints[q.id]; e != nil {
+			c.dirtyEndpoints[e] = struct{}{}
+		}
+	}
+}
+
+// direction is what applies to a pod: the policies that select it and are asked about this direction.
+func direction(p *pod, asked func(*definition) bool) model.Direction {
+	var list []*policy
+	for _, ch := range p.locals {
+		for _, pol := range ch.policies {
+			if asked(pol.def) {
+				list = append(list, pol)
+			}
+		}
+	}
+	d := model.Direction{Default: model.Allow}
+	if len(list) == 0 {
+		return d
+	}
+	slices.SortFunc(list, func(a, b *policy) int { return cmp.Or(cmp.Compare(a.def.priority, b.def.priority), a.id.Compare(b.id)) })
+	for _, t := range model.Tiers() {
+		for _, pol := range list {
+			if model.TierOf(pol.id.Kind) == t.Name {
+				t.Policies = append(t.Policies, pol.id)
+			}
+		}
+		if len(t.Policies) > 0 {
+			d.Tiers = append(d.Tiers, t)
+		}
+	}
+	return d
+}
+
+func (c *Compiler) endpoint(e *endpoint) model.Endpoint {
+	p := c.pods[e.ID]
+	if p == nil || !p.local {
+		return model.Closed(e.ID)
+	}
+	return model.Endpoint{ID: e.ID, Ingress: direction(p, func(d *definition) bool { return d.ingress }),
+		Egress: direction(p, func(d *definition) bool { return d.egress })}
+}
+
+func (c *Compiler) flushPolicy(p *policy, out *model.Change) {
+	if p.def == nil || p.subject.pods.len() == 0 {
+		if p.told {
+			out.PoliciesGone = append(out.PoliciesGone, p.id)
+		}
+		for _, s := range p.sets {
+			c.drop(s)
+		}
+		p.sets, p.out, p.told, p.stale = nil, model.Policy{}, false, true
+		if p.def == nil && c.policies[p.id] == p {
+			delete(c.policies, p.id)
+		}
+		return
+	}
+	if !p.stale {
+		return
+	}
+	b := builder{Compiler: c, namespace: p.id.Namespace, subject: p.def}
+	made := b.policy(p.id)
+	for _, s := range p.sets {
+		c.drop(s)
+	}
+	p.sets, p.stale = b.sets, false
+	if !p.told || !reflect.DeepEqual(made, p.out) {
+		out.Policies = append(out.Policies, made)
+	}
+	p.out, p.told = made, true
+}

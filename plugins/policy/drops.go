@@ -1,0 +1,200 @@
+package policy
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/denied"
+	"contiv.dev/vswitch/plugins/policy/drops"
+	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/verdict"
+)
+
+const dropsPath = "/contiv/v1/policy/drops"
+
+// Denied is where the dataplane reports what policy has dropped.
+type Denied interface {
+	// WatchDenied hands over packets until ctx ends, one at a time. The dataplane limits how many.
+	WatchDenied(ctx context.Context, each func(denied.Flow)) error
+}
+
+// dropRow is a flow that policy has denied.
+type dropRow struct {
+	Time      time.Time  `json:"time"` // of the newest packet
+	First     time.Time  `json:"first"`
+	Count     uint64     `json:"count"`     // packets that the dataplane has reported; it limits reports
+	Direction string     `json:"direction"` // ingress or egress of Pod
+	Pod       string     `json:"pod"`       // whose policy denied it; empty: a pod that has left
+	Source    netip.Addr `json:"source"`
+	SourcePod string     `json:"sourcePod,omitempty"`
+	Dest      netip.Addr `json:"dest"`
+	DestPod   string     `json:"destPod,omitempty"`
+	Protocol  string     `json:"protocol"`
+	Port      uint16     `json:"port,omitempty"` // destination port
+	ICMPType  *uint8     `json:"icmpType,omitempty"`
+	Policy    string     `json:"policy,omitempty"` // that denied it by a rule
+	Rule      string     `json:"rule,omitempty"`
+	Because   string     `json:"because"`
+}
+
+// RunDrops is the job that takes notes of what policy has denied.
+func (p *Plugin) RunDrops(ctx context.Context) error {
+	if p.Denied == nil {
+		return nil
+	}
+	lines := newLineLimit(time.Now())
+	err := p.Denied.WatchDenied(ctx, func(f denied.Flow) {
+		v, label := p.explain(f)
+		if isNew := p.drops.Note(f, v, label); isNew && lines.allow(f.Time) {
+			p.logDrop(f, v, lines.skipped())
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		p.Logger().Warn("what network policy denies is not recorded; policies hold all the same", "error", err)
+	}
+	return nil
+}
+
+// explain finds the pods at both ends, and judges the packet again, since dataplanes do not tell which rule denied it.
+func (p *Plugin) explain(f denied.Flow) (v drops.Verdict, label string) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	src, dst := f.Source.Addr().Unmap(), f.Dest.Addr().Unmap()
+	from, sends := p.compiler.Owner(src)
+	to, receives := p.compiler.Owner(dst)
+	if sends {
+		v.SourcePod = from.String()
+	}
+	if receives {
+		v.DestPod = to.String()
+	}
+	pod := from
+	if f.Ingress {
+		pod = to
+	}
+	d := p.judge(pod, false, f.Ingress, verdict.Packet{Source: src, Dest: dst, Protocol: model.Protocol(f.Protocol), Port: f.Dest.Port()})
+	switch {
+	case d == nil:
+		v.Because = "the pod has left this node"
+		return v, drops.Others
+	case d.Action == model.Allow.String():
+		v.Pod, v.Because = pod, "policies have changed since"
+		return v, drops.Others
+	}
+	v.Pod, v.Policy, v.Rule, v.Because = pod, d.Policy, d.Rule, d.Because
+	if d.Rule != "" {
+		return v, d.Policy
+	}
+	return v, p.isolating(pod, f.Ingress)
+}
+
+// isolating names the policy that isolates a pod; several are their namespace.
+func (p *Plugin) isolating(pod model.EndpointID, ingress bool) string {
+	e := p.endpoints[pod]
+	d := e.Egress
+	if ingress {
+		d = e.Ingress
+	}
+	names := strings.Split(policyNames(d, model.TierNetworkPolicy), ", ")
+	switch {
+	case names[0] == "":
+		return "no object"
+	case len(names) == 1:
+		return names[0]
+	}
+	return pod.Namespace + "/*"
+}
+
+func (p *Plugin) logDrop(f denied.Flow, v drops.Verdict, skipped uint64) {
+	p.Logger().Info("network policy denied a connection", "direction", direction(f.Ingress), "pod", v.Pod.String(), "source", f.Source.String(),
+		"sourcePod", v.SourcePod, "dest", f.Dest.String(), "destPod", v.DestPod, "protocol", protocolName(f.Protocol), "policy", v.Policy,
+		"rule", v.Rule, "because", v.Because, "notLogged", skipped)
+}
+
+func direction(ingress bool) string {
+	if ingress {
+		return "ingress"
+	}
+	return "egress"
+}
+
+func protocolName(n uint8) string {
+	switch n {
+	case 1:
+		return "ICMP"
+	case 58:
+		return "ICMPv6"
+	}
+	return model.Protocol(n).String()
+}
+
+func (p *Plugin) serveDrops(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	pod := ""
+	if q.Get("pod") != "" {
+		namespace, name := splitName(q.Get("pod"))
+		pod = namespace + "/" + name
+	}
+	rows := []dropRow{}
+	for _, f := range p.drops.Flows(time.Time{}) {
+		if row := rowOf(f); pod == "" || pod == row.Pod || pod == row.SourcePod || pod == row.DestPod {
+			rows = append(rows, row)
+		}
+	}
+	p.answer(w, rows)
+}
+
+func rowOf(f drops.Flow) dropRow {
+	row := dropRow{
+		Time: f.Time, First: f.First, Count: f.Count, Direction: direction(f.Ingress), Source: f.Source.Addr().Unmap(), SourcePod: f.SourcePod,
+		Dest: f.Dest.Addr().Unmap(), DestPod: f.DestPod, Protocol: protocolName(f.Protocol), Port: f.Dest.Port(), Policy: f.Policy, Rule: f.Rule,
+		Because: f.Because,
+	}
+	if f.Pod != (model.EndpointID{}) {
+		row.Pod = f.Pod.String()
+	}
+	if f.Protocol == 1 || f.Protocol == 58 {
+		row.ICMPType = &f.ICMPType
+	}
+	return row
+}
+
+// DeniedCounts are the packets that the dataplane has reported, by policy and direction. From any goroutine.
+func (p *Plugin) DeniedCounts() map[drops.Label]uint64 { return p.drops.Counts() }
+
+// Lines of the log about denied flows: so many at once, and one more in each interval.
+const (
+	dropLines     = 20
+	dropLineEvery = 5 * time.Second
+)
+
+// lineLimit bounds lines of the log. One goroutine uses it.
+type lineLimit struct {
+	left int
+	last time.Time // when left was last made larger
+	lost uint64
+}
+
+func newLineLimit(now time.Time) *lineLimit { return &lineLimit{left: dropLines, last: now} }
+
+func (l *lineLimit) allow(now time.Time) bool {
+	if n := int(now.Sub(l.last) / dropLineEvery); n > 0 {
+		l.left, l.last = min(l.left+n, dropLines), now
+	}
+	if l.left == 0 {
+		l.lost++
+		return false
+	}
+	l.left--
+	return true
+}
+
+// skipped is how many lines there would have been since the last one.
+func (l *lineLimit) skipped() uint64 {
+	n := l.lost
+	l.lost = 0
+	return n
+}

@@ -1,0 +1,63 @@
+package statscollector
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"contiv.dev/vswitch/internal/rest"
+)
+
+// TrafficPath has the counters of interfaces, for rates.
+const TrafficPath = "/contiv/v1/traffic"
+
+// TrafficReport is the answer to GET TrafficPath. Rates are the difference of two answers.
+type TrafficReport struct {
+	// Sampled is when the counters were read, by the clock of the node.
+	Sampled    time.Time          `json:"sampled"`
+	Interfaces []InterfaceTraffic `json:"interfaces"`
+	// Missing says why there are no counters: a dataplane that moves no packets has none.
+	Missing string `json:"missing,omitempty"`
+}
+
+// InterfaceTraffic are the counters of one pod, or of an interface of the node; as the dataplane counts: received is what the pod has
+// sent. Counters begin at zero when the interface is created.
+type InterfaceTraffic struct {
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`       // empty for an interface of the node
+	Interface string `json:"interface,omitempty"` // empty for a pod
+	RxPackets uint64 `json:"rxPackets"`
+	RxBytes   uint64 `json:"rxBytes"`
+	TxPackets uint64 `json:"txPackets"`
+	TxBytes   uint64 `json:"txBytes"`
+	Drops     uint64 `json:"drops"`
+	Errors    uint64 `json:"errors"`
+	NoBuffer  uint64 `json:"noBuffer"`
+}
+
+// ServeTraffic serves TrafficPath from a source; pods above max are added up. Where no packet moves, missing says why
+// and the source is not asked.
+func ServeTraffic(read Source, missing string, max int, handlers rest.HTTPHandlers, log *slog.Logger) {
+	handlers.RegisterHTTPHandler(TrafficPath, func(w http.ResponseWriter, _ *http.Request) {
+		rep := TrafficReport{Sampled: time.Now().UTC(), Interfaces: []InterfaceTraffic{}, Missing: missing}
+		if missing == "" {
+			list, err := read()
+			if err != nil {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadGateway)
+				_ = json.NewEncoder(w).Encode(map[string]string{"error": "counters of interfaces: " + err.Error()}) // the client has gone
+				return
+			}
+			rep.Sampled = time.Now().UTC()
+			for _, c := range bounded(list, max) {
+				rep.Interfaces = append(rep.Interfaces, InterfaceTraffic{c.Namespace, c.Pod, c.Interface, c.RxPackets, c.RxBytes,
+					c.TxPackets, c.TxBytes, c.Drops, c.Errors, c.NoBuffer})
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(rep); err != nil {
+			log.Debug("answer not sent", "path", TrafficPath, "error", err)
+		}
+	})
+}

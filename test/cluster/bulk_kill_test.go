@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/traffic"
+)
+
+// TestKillsUnderBulk: while pods exchange as many bytes as they can, in large packets, agents and VPPs are killed. No byte is wrong at any time. Without its agent a
+// node carries data on, and the new agent finds everything in place: it writes nothing. Behind a new VPP data move again.
+func TestKillsUnderBulk(t *testing.T) {
+	for _, m := range []mode{{dataplane: "vpp", transport: "vxlan", plugin: true}} {
+		t.Run(m.String(), func(t *testing.T) {
+			w := newWorld(t, m, 2)
+			pods := append(w.podPerNode(), w.pod(w.Nodes[0], "b"))
+			w.mesh(pods)
+			l := &bulkStreams{world: w, traffic: traffic.New(), from: pods[0]}
+			t.Cleanup(l.traffic.Close)
+			for i, to := range pods[1:] {
+				_, err := l.traffic.Serve(to.Namespace, bulkPort+1)
+				w.must(err)
+				l.to = append(l.to, netip.AddrPortFrom(to.IPs[i], bulkPort+1)) // one of each family
+			}
+			l.start()
+			for _, n := range w.Nodes {
+				l.move(n.Name + " has its agent")
+				w.must(l.quiet(n))
+				w.must(n.Agent.Kill())
+				l.move(n.Name + " has no agent")
+				w.must(n.StartAgent(w.ctx))
+				l.move(n.Name + " has a new agent")
+				if writes, err := n.Metric(w.ctx, "contiv_vpp_writes_total"); err != nil || writes != 0 {
+					t.Errorf("%s: the new agent has written %.0f times to VPP, %v", n.Name, writes, err)
+				}
+			}
+			l.unbroken()
+			for _, n := range w.Nodes {
+				n.VPP.Kill()
+				w.must(n.VPP.Run(w.ctx))
+				w.mesh(pods)
+				l.renew()
+				l.move(n.Name + " has a new VPP")
+			}
+			l.unbroken()
+		})
+	}
+}
+
+// bulkStreams are endless streams from a pod, in both directions.
+type bulkStreams struct {
+	*world
+	traffic *traffic.Traffic
+	from    *testbed.Pod
+	to      []netip.AddrPort
+	streams []*traffic.Stream
+}
+
+func (l *bulkStreams) start() {
+	l.t.Helper()
+	for _, to := range l.to {
+		l.streams = append(l.streams, l.stream(to))
+	}
+}
+
+func (l *bulkStreams) stream(to netip.AddrPort) *traffic.Stream {
+	l.t.Helper()
+	s, err := l.traffic.Stream(l.from.Namespace, to, traffic.StreamOptions{Name: fmt.Sprint("to ", to), Up: true, Down: true})
+	l.must(err)
+	return s
+}
+
+// move waits until each stream has moved some megabytes more.
+func (l *bulkStreams) move(when string) {
+	l.t.Helper()
+	for _, s := range l.streams {
+		before := s.Arrived()
+		l.within(40*time.Second, s.Name+" goes on when "+when, func() error {
+			if err := s.Err(); err != nil {
+				return err
+			}
+			if moved := s.Arrived() - before; moved < 4<<20 {
+				return fmt.Errorf("%d bytes", moved)
+			}
+			return nil
+		})
+	}
+}
+
+// renew replaces the streams: the interface of a pod is another one with a new VPP, and its kernel may give up. Wrong bytes are no excuse.
+func (l *bulkStreams) renew() {
+	l.t.Helper()
+	for i, s := range l.streams {
+		if err := s.Stop(); errors.Is(err, traffic.ErrCorrupted) {
+			l.t.Error(err)
+		}
+		l.streams[i] = l.stream(l.to[i])
+	}
+}
+
+// quiet waits until an agent has written nothing for a second: a warm pool fills up behind pods.
+func (l *bulkStreams) quiet(n *testbed.Node) error {
+	for last := -1.0; ; time.Sleep(time.Second) {
+		writes, err := n.Metric(l.ctx, "contiv_vpp_writes_total")
+		if err != nil || writes == last {
+			return err
+		}
+		last = writes
+	}
+}
+
+func (l *bulkStreams) unbroken() {
+	l.t.Helper()
+	for _, s := range l.streams {
+		if err := s.Err(); err != nil {
+			l.t.Error(err)
+		}
+	}
+}
