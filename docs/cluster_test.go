@@ -18,7 +18,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/internal/testbed"
 )
 
@@ -110,7 +109,7 @@ func credentials(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{client.SharedName}, NotBefore: time.Now().Add(-time.Hour),
+		SerialNumber: big.NewInt(1), DNSNames: []string{"contiv-agent"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/cniinstall"
+	"contiv.dev/vswitch/cmd/contiv-init/internal/cniinstall"
 	"contiv.dev/vswitch/internal/kube"
 )
 

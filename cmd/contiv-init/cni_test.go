@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/cniinstall"
+	"contiv.dev/vswitch/cmd/contiv-init/internal/cniinstall"
 )
 
 // newCNI installs into a folder of the test.

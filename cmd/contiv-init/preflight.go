@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/cmd/contiv-init/internal/preflight"
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/kube"
-	"contiv.dev/vswitch/internal/preflight"
 	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/validate"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/table"
-	"contiv.dev/vswitch/internal/netctl/validate"
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/statscollector"
 )

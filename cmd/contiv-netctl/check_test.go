@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
 // completeTimeout bounds what a shell waits for.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
 // dropRow is a flow that network policy has denied.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/internal/logs"
-	"contiv.dev/vswitch/internal/netctl/client"
 )
 
 func (n *netctl) logs() *cobra.Command {

@@ -1,7 +1,7 @@
 // Command contiv-netctl looks into the network of a cluster: what nodes, pods and services there are, what is programmed, what
 // has happened, what becomes of a packet, and whether all nodes agree.
 //
-// It asks the agents (internal/netctl/client) and prints what they say. main.go has the command and its flags, show.go what
+// It asks the agents (cmd/contiv-netctl/internal/client) and prints what they say. main.go has the command and its flags, show.go what
 // lists, place.go what is sent to, probe.go ping, trace.go and tracer.go trace, and the other commands are in files of their
 // names.
 package main
@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 	"contiv.dev/vswitch/internal/version"
 )
 

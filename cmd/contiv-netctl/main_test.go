@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/internal/testbed"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
 // placesHelp explains FROM and TO.

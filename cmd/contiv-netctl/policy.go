@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
 // policy has the commands about network policies.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
 // TestJoinPolicies: a policy selects pods of several nodes, and is enforced if each of them enforces it.

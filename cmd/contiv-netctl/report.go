@@ -13,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/bundle"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/validate"
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/logs"
-	"contiv.dev/vswitch/internal/netctl/bundle"
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/state"
-	"contiv.dev/vswitch/internal/netctl/table"
-	"contiv.dev/vswitch/internal/netctl/validate"
 	"contiv.dev/vswitch/internal/version"
 	"contiv.dev/vswitch/plugins/statscollector"
 )

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/logs"
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/state"
-	"contiv.dev/vswitch/internal/netctl/table"
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
@@ -38,7 +38,7 @@ func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 	return nil
 }
 
-// What agents answer has its types in internal/netctl/state, which the page shares.
+// What agents answer has its types in cmd/contiv-netctl/internal/state, which the page shares.
 type (
 	podRow     = state.Pod
 	podList    = state.PodList

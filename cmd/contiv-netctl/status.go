@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/state"
-	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
 func (n *netctl) status() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"contiv.dev/vswitch/internal/netctl/state"
-	"contiv.dev/vswitch/internal/netctl/table"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
 // isTerminal says whether w is one.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/plugins/statscollector"
 )

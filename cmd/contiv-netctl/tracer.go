@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/trace"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/trace"
 	"contiv.dev/vswitch/plugins/service"
 )
 

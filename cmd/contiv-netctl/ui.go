@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/trace"
-	"contiv.dev/vswitch/internal/netctl/ui"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/trace"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/ui"
 	"contiv.dev/vswitch/internal/version"
 )
 

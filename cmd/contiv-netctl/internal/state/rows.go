@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/netip"
 
-	"contiv.dev/vswitch/internal/netctl/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 )
 
 // The paths of the agents.

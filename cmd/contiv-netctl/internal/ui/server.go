@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/internal/netctl/client"
 )
 
 //go:embed web

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/netctl/client"
 )
 
 const (

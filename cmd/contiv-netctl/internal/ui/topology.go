@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
 	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/statscollector"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/netctl/client"
 	"contiv.dev/vswitch/internal/version"
 )
 

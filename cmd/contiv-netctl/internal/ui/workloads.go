@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/state"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
 )
 
 // Workloads are pods and services.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/netctl/client"
 )
 
 // wellNode is a node without a problem.

@@ -3,7 +3,7 @@
 //
 // The page is embedded (web/): HTML, CSS and JavaScript modules without a build step and without anything from other servers. The
 // server runs in contiv-netctl, on a loopback address, for as long as the command; the cluster runs nothing for it. It asks the agents
-// through internal/netctl/client, by GET only.
+// through cmd/contiv-netctl/internal/client, by GET only.
 //
 //   - server.go listens and routes; guard.go decides which requests are answered: the host names of loopback, a secret that only the
 //     terminal shows, GET.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
+	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/netctl/client"
-	"contiv.dev/vswitch/internal/netctl/state"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
