@@ -191,7 +191,7 @@ func (c *contivState) dropEndpoint(ifx uint32) {
 }
 
 func contivEndpointDump(c *call, _ *contiv.ContivEndpointDump, send func(*contiv.ContivEndpointDetails)) {
-	c.contiv.sweep(time.Now())
+	c.contiv.sweep(c.now())
 	for _, ifx := range slices.Sorted(maps.Keys(c.contiv.endpoints)) {
 		e := c.contiv.endpoints[ifx]
 		send(&contiv.ContivEndpointDetails{
@@ -292,7 +292,7 @@ func dumpContiv(st *state, d *dumper) {
 	for _, s := range c.snats {
 		d.add("contiv source NAT %+v", *s)
 	}
-	c.sweep(time.Now())
+	c.sweep(st.now())
 	for id, s := range c.services {
 		d.add("contiv service %x %q flags %d", id, s.name, s.flags)
 		for _, b := range s.backends {

@@ -188,7 +188,7 @@ func (conn *contivConn) see(dir int, p *Packet, now time.Time) {
 func registerContivConnections(t *table) {
 	detail := t.add(new(contiv.ContivConnectionDetails))
 	on(t, reads, func(c *call, q *contiv.ContivConnectionGet) *contiv.ContivConnectionGetReply {
-		now := time.Now()
+		now := c.now()
 		c.contiv.sweep(now)
 		for _, conn := range c.contiv.conns.sorted() { // all at once: the fake never pauses
 			if conn.fam() == familyOf(q.IsIP6) && (uint32(q.SwIfIndex) == none || uint32(q.SwIfIndex) == conn.ifx) {
@@ -199,7 +199,7 @@ func registerContivConnections(t *table) {
 	})
 	on(t, writes, contivConnectionDel)
 	on(t, reads, func(c *call, _ *contiv.ContivStatsGet) *contiv.ContivStatsGetReply {
-		c.contiv.sweep(time.Now())
+		c.contiv.sweep(c.now())
 		s := c.contiv.conns.stats
 		s.Connections4, s.Connections6 = uint32(c.contiv.conns.n[ip4]), uint32(c.contiv.conns.n[ip6])
 		s.ConnectionsMax = uint32(c.contiv.max)

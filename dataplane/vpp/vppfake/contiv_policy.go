@@ -118,7 +118,7 @@ func registerContivPolicy(t *table) {
 		for _, f := range c.contiv.policy.denied {
 			if f.details.Sequence > q.After {
 				d := f.details
-				d.Age = uint32(time.Since(f.at) / (100 * time.Millisecond))
+				d.Age = uint32(c.now().Sub(f.at) / (100 * time.Millisecond))
 				c.send(detail, &d)
 			}
 		}

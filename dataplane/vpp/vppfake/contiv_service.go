@@ -44,7 +44,7 @@ func contivServiceAddDel(c *call, q *contiv.ContivServiceAddDel) *contiv.ContivS
 }
 
 func contivServiceDump(c *call, _ *contiv.ContivServiceDump, send func(*contiv.ContivServiceDetails)) {
-	c.contiv.sweep(time.Now())
+	c.contiv.sweep(c.now())
 	for id, s := range c.contiv.services {
 		n := len(s.backends)
 		if !s.emptying.IsZero() {
@@ -83,7 +83,7 @@ func contivBackendAddDel(c *call, q *contiv.ContivBackendAddDel) *contiv.ContivB
 	}
 	end, masq := netip.AddrPortFrom(a, q.Port), q.Flags&contiv.CONTIV_BACKEND_API_MASQ != 0
 	at, found := slices.BinarySearchFunc(s.backends, end, func(b *contivBackend, end netip.AddrPort) int { return b.end.Compare(end) })
-	now := time.Now()
+	now := c.now()
 	c.contiv.sweep(now)
 	switch {
 	case q.IsAdd && found:
@@ -106,7 +106,7 @@ func contivBackendAddDel(c *call, q *contiv.ContivBackendAddDel) *contiv.ContivB
 }
 
 func contivBackendDump(c *call, q *contiv.ContivBackendDump, send func(*contiv.ContivBackendDetails)) {
-	c.contiv.sweep(time.Now())
+	c.contiv.sweep(c.now())
 	tell := func(b *contivBackend, leaving bool) {
 		if q.ServiceID != 0 && q.ServiceID != b.service {
 			return

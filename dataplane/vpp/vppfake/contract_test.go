@@ -47,12 +47,13 @@ func TestContractFake(t *testing.T) {
 	for _, sc := range scenarios() {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			f := startFake(t, vppfake.Config{Seed: 1, Host: noNamespaces{}, Workers: sc.workers(), Plugin: sc.plugin()})
+			clock := &fakeClock{}
+			f := startFake(t, vppfake.Config{Seed: 1, Host: noNamespaces{}, Workers: sc.workers(), Plugin: sc.plugin(), Now: clock.now})
 			want, err := os.ReadFile(goldenPath(sc.name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := transcript(t, f.Socket(), sc)
+			got := transcript(t, f.Socket(), clock.advance, sc)
 			if got != string(want) {
 				t.Errorf("fake differs from VPP (-VPP +fake):\n%s", diff(string(want), got))
 			}
@@ -67,7 +68,9 @@ func TestContractFake(t *testing.T) {
 func TestContractVPP(t *testing.T) {
 	for _, sc := range scenarios() {
 		t.Run(sc.name, func(t *testing.T) {
-			checkGolden(t, goldenPath(sc.name), transcript(t, startVPP(t, sc.workers(), sc.plugin()), sc))
+			t.Parallel()
+			v := startVPP(t, sc.workers(), sc.plugin())
+			checkGolden(t, goldenPath(sc.name), transcript(t, v.Socket(), advance(t, v), sc))
 		})
 	}
 }
@@ -123,9 +126,9 @@ func (noNamespaces) CloseAfPacket(string) error         { return nil }
 func goldenPath(name string) string { return filepath.Join("testdata", "contract", name+".txt") }
 
 // transcript runs sc over a connection of its own.
-func transcript(t *testing.T, socket string, sc scenario) string {
+func transcript(t *testing.T, socket string, advance func(time.Duration), sc scenario) string {
 	t.Helper()
-	s := &script{t: t, conn: dial(t, socket), socket: socket}
+	s := newScript(t, socket, advance)
 	sc.run(s)
 	return s.out.String()
 }
@@ -147,8 +150,10 @@ type script struct {
 	t      *testing.T
 	conn   api.Connection
 	socket string
-	lane   *conn.Lane // see collectOwn; nil until it is needed
-	out    strings.Builder
+	// advance moves VPP's clock on: no scenario waits for time.
+	advance func(time.Duration)
+	lane    *conn.Lane // see collectOwn; nil until it is needed
+	out     strings.Builder
 }
 
 // note writes a heading.
@@ -158,7 +163,7 @@ func (s *script) note(format string, args ...any) { fmt.Fprintf(&s.out, "# "+for
 func (s *script) do(req api.Message) api.Message {
 	s.t.Helper()
 	reply := newMessage(s.t, req.GetMessageName()+"_reply")
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.conn.Invoke(ctx, req, reply); err != nil {
 		s.t.Fatalf("%s: %v", text(req), err)
@@ -185,7 +190,7 @@ func (s *script) collect(req api.Message) []api.Message {
 	if strings.HasPrefix(req.GetMessageName(), "contiv_") {
 		return s.collectOwn(req)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	stream, err := s.conn.NewStream(ctx)
 	if err != nil {

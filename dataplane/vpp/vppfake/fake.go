@@ -41,6 +41,8 @@ type Config struct {
 	// RestartAfter is how long a fake stays down after a crash (by Crash, a fault, or a request that aborts VPP): 0
 	// restarts at once, a negative value leaves it down until Boot.
 	RestartAfter time.Duration
+	// Now is the clock of all that ages: connections, sessions, backends that leave. Default: time.Now.
+	Now func() time.Time
 	// Log receives refused messages and crashes; default: nothing.
 	Log *slog.Logger
 }
@@ -103,6 +105,9 @@ type tally struct {
 func New(cfg Config) *Fake {
 	if cfg.Version == "" {
 		cfg.Version = "25.10-fake"
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	log := cfg.Log
 	if log == nil {

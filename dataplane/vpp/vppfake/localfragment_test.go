@@ -9,7 +9,7 @@ import (
 // TestLocalFragments: with the plugin, IPv6 fragments to VPP's own addresses are dropped; whole packets, and all of IPv4, arrive.
 func TestLocalFragments(t *testing.T) {
 	f := startFake(t, vppfake.Config{Seed: 1, Plugin: true})
-	ps := newPacketScript(newScript(t, f.Socket()))
+	ps := newPacketScript(newScript(t, f.Socket(), nil))
 	contivNode(ps)
 	for _, c := range []struct {
 		src, dst string

@@ -98,17 +98,17 @@ func registerNATSessions(t *table) {
 	dump(t, func(c *call, q *nat44_ed.Nat44UserSessionV3Dump, send func(*nat44_ed.Nat44UserSessionV3Details)) {
 		for s := range c.nat.sessions.all() {
 			if s.in.addr == fromIP4(q.IPAddress) { // in any table, whatever q says
-				send(s.details(c.nat.timeouts))
+				send(s.details(c.nat.timeouts, c.now()))
 			}
 		}
 	})
 }
 
-func (s *natSession) details(t nat_types.NatTimeouts) *nat44_ed.Nat44UserSessionV3Details {
+func (s *natSession) details(t nat_types.NatTimeouts, now time.Time) *nat44_ed.Nat44UserSessionV3Details {
 	d := &nat44_ed.Nat44UserSessionV3Details{OutsideIPAddress: toIP4(s.out.addr), OutsidePort: s.out.port,
 		InsideIPAddress: toIP4(s.in.addr), InsidePort: s.in.port, Protocol: uint16(s.proto), Flags: nat_types.NAT_IS_EXT_HOST_VALID,
 		TotalBytes: s.bytes, TotalPkts: s.packets, ExtHostAddress: toIP4(s.ext.addr), ExtHostPort: s.ext.port}
-	silent := time.Since(s.heard)
+	silent := now.Sub(s.heard)
 	d.TimeSinceLastHeard = uint64(silent / time.Second)
 	d.IsTimedOut = silent >= s.timeout(t)
 	if s.static {
@@ -135,11 +135,11 @@ func (s *natSession) timeout(t nat_types.NatTimeouts) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// count counts a packet of so many bytes.
-func (s *natSession) count(bytes int) {
+// count counts a packet of so many bytes that has come now.
+func (s *natSession) count(bytes int, now time.Time) {
 	s.packets++
 	s.bytes += uint64(bytes)
-	s.heard = time.Now()
+	s.heard = now
 }
 
 func natDelSession(c *call, q *nat44_ed.Nat44DelSession) *nat44_ed.Nat44DelSessionReply {

@@ -4,14 +4,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// startVPP runs a real VPP in a network namespace of its own, which has the host devices hv0 and hv1, and returns its API
-// socket. Without a VPP, or without root, the test is skipped.
-func startVPP(t *testing.T, workers int, plugin bool) string {
+// spaces numbers network namespaces: several tests have VPPs at the same time.
+var spaces atomic.Uint32
+
+// startVPP runs a real VPP in a network namespace of its own, which has the host devices hv0 and hv1. Without a VPP, or without root, the
+// test is skipped.
+func startVPP(t *testing.T, workers int, plugin bool) *vpptest.VPP {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: no real VPP")
@@ -19,14 +24,32 @@ func startVPP(t *testing.T, workers int, plugin bool) string {
 	if _, ok := vpptest.Find(); !ok || os.Getuid() != 0 {
 		t.Skip("no VPP here, or not root")
 	}
-	ns := fmt.Sprintf("vppfake-%d", os.Getpid())
+	ns := fmt.Sprintf("vppfake-%d-%d", os.Getpid(), spaces.Add(1))
 	run(t, "ip", "netns", "add", ns)
 	t.Cleanup(func() { run(t, "ip", "netns", "del", ns) })
 	for _, dev := range []string{"hv0", "hv1"} {
 		run(t, "ip", "-n", ns, "link", "add", dev, "type", "veth", "peer", "name", dev+"p")
 	}
-	return vpptest.Start(t, vpptest.Options{Netns: ns, Vhostshim: true, Buffers: 4096, Workers: workers, Plugin: plugin}).Socket()
+	return vpptest.Start(t, vpptest.Options{Netns: ns, Vhostshim: true, Buffers: 4096, Workers: workers, Plugin: plugin})
 }
+
+// advance moves the clock of a VPP on, and runs all timers that expire on the way, in their order. It returns when that is done. The command
+// goes by the socket of the CLI: other requests of an API client would disturb it.
+func advance(t *testing.T, v *vpptest.VPP) func(time.Duration) {
+	return func(d time.Duration) {
+		t.Helper()
+		if _, err := v.CLI(fmt.Sprintf("set clock adjust %f", d.Seconds())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// fakeClock is a clock that only the test moves.
+type fakeClock struct{ ahead atomic.Int64 }
+
+func (c *fakeClock) now() time.Time { return time.Unix(1_000_000, c.ahead.Load()) }
+
+func (c *fakeClock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()

@@ -586,7 +586,7 @@ func contivLastBackend(ps *packetScript) {
 	ps.front("10.96.0.1:80", tcp, to(1), to(1))
 	client := uint16(1000)
 	next := func() { client++; ps.l4(podA, tcp, end2(at4(podA), client), "10.96.0.1:80") }
-	ps.backend(false, 1, end2(at4(podB), 8080), 0)
+	ps.behind = func() { ps.backend(false, 1, end2(at4(podB), 8080), 0) }
 	next()
 	ps.backend(false, 1, end2(at4(podB), 8080), 0)
 	ps.dump(&contiv.ContivServiceDump{})
@@ -597,11 +597,11 @@ func contivLastBackend(ps *packetScript) {
 	ps.note("it comes back itself")
 	ps.backend(false, 1, end2(at4(podB), 8081), 0)
 	ps.backend(true, 1, end2(at4(podB), 8081), 0)
-	time.Sleep(500 * time.Millisecond)
+	ps.advance(500 * time.Millisecond)
 	next()
 	ps.note("none comes")
 	ps.backend(false, 1, end2(at4(podB), 8081), 0)
-	time.Sleep(500 * time.Millisecond)
+	ps.advance(500 * time.Millisecond)
 	next()
 	ps.backend(false, 1, end2(at4(podB), 8081), 0)
 	ps.note("with the service")

@@ -115,15 +115,21 @@ func events(s *script) {
 	s.seen(w)
 }
 
-// seen writes down the events that have come; VPP batches and repeats them, so those of one interface are taken together.
+// seen writes down the events that have come; VPP batches and repeats them, so those of one interface are taken together. What VPP sends
+// before it answers a request is there when the answer is.
 func (s *script) seen(w api.Watcher) {
+	s.t.Helper()
+	s.advance(200 * time.Millisecond)
+	if err := s.conn.Invoke(s.t.Context(), &memclnt.ControlPing{}, &memclnt.ControlPingReply{}); err != nil {
+		s.t.Fatal(err)
+	}
 	byIndex := map[uint32]string{}
 	for quiet := false; !quiet; {
 		select {
 		case e := <-w.Events():
 			m := e.(*interfaces.SwInterfaceEvent)
 			byIndex[uint32(m.SwIfIndex)] = fmt.Sprintf("  event: pid %d interface %d flags %d deleted %v", m.PID, m.SwIfIndex, m.Flags, m.Deleted)
-		case <-time.After(60 * time.Millisecond):
+		default:
 			quiet = true
 		}
 	}
@@ -196,7 +202,7 @@ func protocol(s *script) {
 		if _, err := c.conn.Write(append(bytes, ping()...)); err != nil {
 			s.t.Fatal(err)
 		}
-		c.conn.SetReadDeadline(time.Now().Add(3 * time.Second))
+		c.conn.SetReadDeadline(time.Now().Add(time.Minute))
 		var header [16]byte
 		if _, err := io.ReadFull(c.r, header[:]); err != nil {
 			s.line("%s: connection ends", what)
@@ -227,7 +233,7 @@ func (s *script) fatal(m api.Message) {
 	if _, err := c.conn.Write(c.encode(s.t, m, 1)); err != nil {
 		s.t.Fatal(err)
 	}
-	c.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.conn.SetReadDeadline(time.Now().Add(time.Minute))
 	n, err := c.r.Read(make([]byte, 100))
 	s.line("%s: dead: %v", m.GetMessageName(), n == 0 && err != nil && !strings.Contains(err.Error(), "timeout"))
 }

@@ -375,7 +375,7 @@ func dhcpClients(s *script) {
 	s.dump(&dhcp.DHCPClientDump{})
 	s.do(&dhcp.DHCPClientConfig{IsAdd: true, Client: dhcp.DHCPClient{SwIfIndex: j, Hostname: "a-host",
 		ID: append([]byte("an-id"), make([]byte, 59)...)}})
-	time.Sleep(50 * time.Millisecond) // VPP notes the hardware address when it asks for the first time
+	s.advance(50 * time.Millisecond) // VPP notes the hardware address when it asks for the first time
 	s.dump(&dhcp.DHCPClientDump{})
 	s.note("the client outlives its interface")
 	s.do(&interfaces.DeleteLoopback{SwIfIndex: i})

@@ -227,25 +227,24 @@ func natClosedPackets(ps *packetScript) {
 	server(1005, vppfake.FlagFIN, vppfake.FlagACK)
 	client(1005, vppfake.FlagFIN, vppfake.FlagACK)
 	open(1005)
-	// The short timeout is far above what a loaded machine takes from the last packet to the dump: with one second a session
-	// that a packet had just refreshed was seen as timed out.
-	const short = 4
-	time.Sleep(short*time.Second + 100*time.Millisecond)
+	// VPP's clock runs on while a loaded machine takes its time: the short timeout is far above that, the long one as far above the short one.
+	const short, long = 60, 240
+	ps.advance((short + 1) * time.Second)
 	timeouts := func(transitory uint32) {
 		ps.do(&nat44_ed.NatSetTimeouts{UDP: 300, TCPEstablished: 7440, TCPTransitory: transitory, ICMP: 60})
 	}
 	ps.note("long timeouts, short ones, and long ones again: the sessions are still there")
-	timeouts(30)
+	timeouts(long)
 	ps.sessions("10.1.1.3")
 	timeouts(short)
 	ps.sessions("10.1.1.3")
-	timeouts(30)
+	timeouts(long)
 	ps.sessions("10.1.1.3")
 	ps.note("one that has been heard of does not count as timed out")
 	client(1004, vppfake.FlagACK)
 	timeouts(short)
 	ps.sessions("10.1.1.3")
-	timeouts(30)
+	timeouts(long)
 }
 
 // natTwinPackets: two sessions that look alike behind NAT, and how they are found.

@@ -2,6 +2,7 @@ package vppfake
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ethernet_types"
@@ -157,6 +158,8 @@ func newState(cfg Config, rng *rand.Rand, boot uint32) *state {
 	}
 	return st
 }
+
+func (st *state) now() time.Time { return st.cfg.Now() }
 
 // forget drops what a client that is gone had subscribed to.
 func (st *state) forget(s *session) { delete(st.ifs.watchers, s) }

@@ -41,7 +41,7 @@ func (w *walk) contivDecide(i *iface, p *Packet) bool {
 		}
 		return w.contivStateless(i, p)
 	}
-	now := time.Now()
+	now := w.now()
 	c.sweep(now)
 	if p.Error != nil {
 		return w.contivError(i, e, p, now)

@@ -258,7 +258,7 @@ func (c *contivState) mayPass(conn *contivConn, dir int, p *Packet, now time.Tim
 
 // contivStateless judges a packet of a protocol without connections.
 func (w *walk) contivStateless(i *iface, p *Packet) bool {
-	if w.contiv.judge(i.index, contivFlowOf(p), time.Now()) == contivDenied {
+	if w.contiv.judge(i.index, contivFlowOf(p), w.now()) == contivDenied {
 		return w.contivDrop(&w.contiv.conns.stats.Denied, "denied by network policy")
 	}
 	return true

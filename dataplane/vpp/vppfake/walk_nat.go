@@ -137,7 +137,7 @@ func (w *walk) translate(q *natPacket, s *natSession, f *natFlow) verdict {
 	if q.Proto == ProtoTCP {
 		s.see(q.dir, q.tcpFlags())
 	}
-	s.count(q.IPLen() + n)
+	s.count(q.IPLen()+n, w.now())
 	if q.Error != nil {
 		w.translateError(q, s, f)
 		return pass
@@ -380,7 +380,7 @@ func (w *walk) bypass(q *natPacket) {
 		w.nat.sessions.add(s)
 		w.nat.flows[back] = s
 	}
-	s.count(0)
+	s.count(0, w.now())
 }
 
 // in2out is nat44-ed-in2out and nat44-ed-in2out-output with their slow paths.
@@ -393,7 +393,7 @@ func (w *walk) in2out(q *natPacket) verdict {
 		key := q.key
 		key.table = w.ip.tables[ip4][0]
 		if s := w.nat.flows[key]; s != nil && s.bypass {
-			s.count(q.IPLen() + 14)
+			s.count(q.IPLen()+14, w.now())
 			return pass
 		}
 	}
