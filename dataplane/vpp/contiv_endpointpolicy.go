@@ -102,6 +102,9 @@ func (f *faults) side(field string, s *vpp_contiv.EndpointPolicy_Side) {
 		if slices.Contains(t.GetPolicies(), 0) {
 			f.add(tier+".policies", "has 0, which stands for none")
 		}
+		if t.GetHoldsForNode() && (field != "egress" || len(t.GetPolicies()) == 0) {
+			f.add(tier+".holdsForNode", "is for tiers of egress that have policies")
+		}
 		n += len(t.GetPolicies()) + 1
 	}
 	if n > contivItems {
@@ -111,7 +114,7 @@ func (f *faults) side(field string, s *vpp_contiv.EndpointPolicy_Side) {
 
 func sameSide(a, b *vpp_contiv.EndpointPolicy_Side) bool {
 	return a.GetOtherwise() == b.GetOtherwise() && slices.EqualFunc(a.GetTiers(), b.GetTiers(), func(a, b *vpp_contiv.EndpointPolicy_Tier) bool {
-		return a.GetOtherwise() == b.GetOtherwise() && slices.Equal(a.GetPolicies(), b.GetPolicies())
+		return a.GetOtherwise() == b.GetOtherwise() && a.GetHoldsForNode() == b.GetHoldsForNode() && slices.Equal(a.GetPolicies(), b.GetPolicies())
 	})
 }
 
@@ -127,8 +130,12 @@ func endpointPolicyRequest(index uint32, v *vpp_contiv.EndpointPolicy) *contiv.C
 // tierItems are the policies of each tier, and its end behind them.
 func tierItems(s *vpp_contiv.EndpointPolicy_Side) (items []contiv.ContivTierItem) {
 	for _, t := range s.GetTiers() {
+		var holds contiv.ContivRuleAction
+		if t.GetHoldsForNode() {
+			holds = contiv.CONTIV_RULE_API_PASS
+		}
 		for _, id := range t.GetPolicies() {
-			items = append(items, contiv.ContivTierItem{PolicyID: id})
+			items = append(items, contiv.ContivTierItem{PolicyID: id, Action: holds})
 		}
 		items = append(items, contiv.ContivTierItem{Action: contiv.ContivRuleAction(t.GetOtherwise())})
 	}
@@ -142,6 +149,7 @@ func sideOf(otherwise contiv.ContivRuleAction, items []contiv.ContivTierItem) *v
 	for _, item := range items {
 		if item.PolicyID != 0 {
 			t.Policies = append(t.Policies, item.PolicyID)
+			t.HoldsForNode = item.Action == contiv.CONTIV_RULE_API_PASS // the last one's: ours are all the same
 			continue
 		}
 		t.Otherwise = vpp_contiv.Policy_Action(item.Action)

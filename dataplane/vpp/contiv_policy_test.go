@@ -71,7 +71,8 @@ func policySecond() values {
 	changed := endpointPolicy("pod-2", tier(vpp_contiv.Policy_DENY, 2))
 	changed.Name = strings.Repeat("namespace-", 8) + "/name"
 	changed.Ingress.Otherwise = vpp_contiv.Policy_DENY
-	changed.Egress.Tiers = []*vpp_contiv.EndpointPolicy_Tier{tier(vpp_contiv.Policy_ALLOW, 4, 2), tier(vpp_contiv.Policy_PASS)}
+	changed.Egress.Tiers = []*vpp_contiv.EndpointPolicy_Tier{tier(vpp_contiv.Policy_ALLOW, 4, 2), tier(vpp_contiv.Policy_PASS),
+		{Policies: []uint64{2}, Otherwise: vpp_contiv.Policy_DENY, HoldsForNode: true}}
 	return values{
 		&vpp_contiv.IPSet{Id: 1, Name: "other pods", Kind: vpp_contiv.IPSet_NETWORKS}, member(1, "10.1.0.3/32"), member(1, "fd00::/64"),
 		&vpp_contiv.IPSet{Id: 2, Kind: vpp_contiv.IPSet_NETWORKS},
@@ -244,7 +245,11 @@ func TestContivPolicyRefusals(t *testing.T) {
 		"default of pass":  {side(func(v *vpp_contiv.EndpointPolicy) { v.Ingress.Otherwise = vpp_contiv.Policy_PASS }), "ingress.otherwise"},
 		"tier without end": {side(func(v *vpp_contiv.EndpointPolicy) { v.Ingress.Tiers[0].Otherwise = 0 }), "tiers[0].otherwise"},
 		"policy 0 of tier": {side(func(v *vpp_contiv.EndpointPolicy) { v.Ingress.Tiers[0].Policies[0] = 0 }), "tiers[0].policies"},
-		"no interface":     {side(func(v *vpp_contiv.EndpointPolicy) { v.Interface = "" }), "interface"},
+		"node of ingress":  {side(func(v *vpp_contiv.EndpointPolicy) { v.Ingress.Tiers[0].HoldsForNode = true }), "ingress.tiers[0].holdsForNode"},
+		"node, no policy": {side(func(v *vpp_contiv.EndpointPolicy) {
+			v.Egress.Tiers = []*vpp_contiv.EndpointPolicy_Tier{{Otherwise: vpp_contiv.Policy_DENY, HoldsForNode: true}}
+		}), "egress.tiers[0].holdsForNode"},
+		"no interface": {side(func(v *vpp_contiv.EndpointPolicy) { v.Interface = "" }), "interface"},
 	} {
 		if v.err == nil || !strings.Contains(v.err.Error(), v.field) {
 			t.Errorf("%s: %v", what, v.err)

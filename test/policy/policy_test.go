@@ -30,9 +30,6 @@ func TestPolicies(t *testing.T) {
 		w := newWorld(t, backend)
 		w.addrs["vip"] = w.service()
 		for _, step := range steps {
-			if step.ownNode && w.onVPP {
-				continue // a limit that the README names
-			}
 			ok := t.Run(step.name, func(t *testing.T) {
 				w.t = t
 				for i, spec := range step.policies {
@@ -76,7 +73,6 @@ var steps = []struct {
 	name     string
 	policies []string
 	expect   string
-	ownNode  bool // policies hold for what pods send to their own node
 }{
 	{"none", nil, `
 + cli1 web1 tcp 8080
@@ -90,7 +86,7 @@ var steps = []struct {
 + web1 vip tcp 80
 + out web1 tcp 8080
 + h2 web1 tcp 8080
-`, false},
+`},
 	{"ingress closed", []string{`{podSelector: {matchLabels: {app: web}}}`}, `
 - cli1 web1 tcp 8080
 - cli1 web1 udp 8080
@@ -116,7 +112,7 @@ var steps = []struct {
 + web1 out icmp
 + web1 h1 tcp 8080
 + cli1 oth1 tcp 8080
-`, false},
+`},
 	{"egress closed", []string{`{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress]}`}, `
 - cli1 web1 tcp 8080
 - cli1 web1 udp 8080
@@ -132,7 +128,7 @@ var steps = []struct {
 + web1 cli1 tcp 8080
 + out cli1 udp 8080
 + h1 cli1 tcp 8080
-`, false},
+`},
 	{"peers and ports", []string{
 		`{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}], ports: [{port: http}, {protocol: SCTP, port: 5, endPort: 9}]}]}`,
 		`{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress], egress: [{to: [{namespaceSelector: {matchLabels: {team: red}}}], ports: [{port: http}, {protocol: SCTP}]}]}`,
@@ -153,19 +149,19 @@ var steps = []struct {
 - cli1 out icmp
 + cli1 oth1 tcp 8080
 - cli1 oth1 tcp 8081
-`, false},
+`},
 	{"blocks", []string{`{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{ipBlock: {cidr: 192.168.16.0/24, except: [192.168.16.2/32]}}, {ipBlock: {cidr: "fd00:16::/64", except: ["fd00:16::2/128"]}}]}]}`}, `
 + out web1 tcp 8080
 + out web1 icmp
 - cli1 web1 tcp 8080
 - cli2 web1 tcp 8080
-`, false},
+`},
 	{"everything", []string{`{podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{}], egress: [{}]}`}, `
 + cli1 web1 tcp 8081
 + cli2 web1 icmp
 + out web1 udp 8080
 + cli1 web1 sctp 7
-`, false},
+`},
 	{"cluster, tier Admin", []string{
 		`{tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [
 			{action: Accept, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: oth}}}}]},
@@ -192,7 +188,7 @@ var steps = []struct {
 + h1 web1 tcp 8080
 + web1 web1 tcp 8080
 + cli1 oth1 udp 8080
-`, false},
+`},
 	{"cluster, tier Baseline", []string{
 		`{tier: Baseline, priority: 1, subject: {namespaces: {}}, egress: [{action: Accept, to: [{namespaces: {}}]}, {action: Deny, to: [{networks: [192.168.16.250/32, "fd00:16::fa/128"]}]}]}`,
 		`{podSelector: {matchLabels: {app: web}}, policyTypes: [Egress], egress: [{}]}`,
@@ -204,9 +200,10 @@ var steps = []struct {
 + cli1 vip tcp 80
 + cli1 h1 tcp 8080
 + out cli1 udp 8080
-`, false},
+`},
 	{"cluster, the own node", []string{
-		`{tier: Admin, priority: 1, subject: {namespaces: {}}, egress: [{action: Deny, to: [{nodes: {}}], protocols: [{tcp: {destinationPort: {number: 8080}}}]}]}`,
+		`{tier: Admin, priority: 1, subject: {namespaces: {}}, egress: [
+			{action: Deny, to: [{nodes: {}}, {networks: [10.199.0.0/24, "fd00:99::/64"]}], protocols: [{tcp: {destinationPort: {number: 8080}}}]}]}`,
 		`{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress]}`,
 	}, `
 - cli1 h1 tcp 8080
@@ -216,5 +213,5 @@ var steps = []struct {
 + cli1 h1 icmp
 + oth1 h2 tcp 8081
 + h1 cli1 tcp 8080
-`, true},
+`},
 }

@@ -115,27 +115,60 @@ func (m *model) action(r modelRule, f modelFlow) uint8 {
 	return ruleDeny
 }
 
-func (m *model) side(iface, side int, f modelFlow) uint8 {
+func (m *model) side(iface, side int, f modelFlow, toNode bool) uint8 {
 	p := m.police[iface]
 	var tier uint8 // what a rule of this tier has decided
+	asked := false // a policy of this tier
 	for _, item := range p.items[side] {
 		if item.policy == 0 {
 			if tier == 0 {
 				tier = item.action
 			}
+			if toNode && !asked {
+				tier = rulePass
+			}
 			if tier != rulePass {
 				return tier
 			}
-			tier = 0
+			tier, asked = 0, false
 			continue
 		}
+		if toNode && item.action == 0 && tier == 0 {
+			return ruleAllow
+		}
+		asked = true
 		for _, r := range m.policies[item.policy][side] {
 			if tier == 0 {
 				tier = m.action(r, f)
 			}
 		}
 	}
+	if toNode {
+		return ruleAllow
+	}
 	return p.otherwise[side]
+}
+
+// forNode: some policy of a pod holds for what it sends to its node.
+func (p modelPolice) forNode() bool {
+	return slices.ContainsFunc(p.items[1], func(i modelItem) bool { return i.policy != 0 && i.action != 0 })
+}
+
+// nodes says what is decided about packets between a pod and its node; empty: the packet is none of those.
+func (m *model) nodes(f modelFlow) string {
+	pod := f.iface == podA || f.iface == podB
+	neighbours := f.proto == 58 && (f.icmp == 133 || f.icmp == 135 || f.icmp == 136)
+	switch to, local := modelPods[f.dst]; {
+	case f.iface == hostIf && modelHost[f.src] && local && m.police[to].forNode():
+		return "allowed" // so that it gets a connection, to which the answers belong
+	case f.iface == hostIf && modelHost[f.src], modelHost[f.dst] && (!pod || neighbours || !m.police[f.iface].forNode()):
+		return "free"
+	case !modelHost[f.dst]:
+		return ""
+	case m.side(f.iface, 1, f, true) == ruleAllow:
+		return "allowed"
+	}
+	return "denied"
 }
 
 func (m *model) judge(f modelFlow) string {
@@ -143,18 +176,21 @@ func (m *model) judge(f modelFlow) string {
 	restricts := func(p modelPolice) bool {
 		return len(p.items[0])+len(p.items[1]) > 0 || p.otherwise != [2]uint8{ruleAllow, ruleAllow}
 	}
-	if f.iface == hostIf && modelHost[f.src] || modelHost[f.dst] || local && to == f.iface || len(m.police) == 0 {
+	if local && to == f.iface || len(m.police) == 0 {
 		return "free"
+	}
+	if result := m.nodes(f); result != "" {
+		return result
 	}
 	result := "free"
 	if p, has := m.police[f.iface]; has && restricts(p) {
-		if m.side(f.iface, 1, f) != ruleAllow {
+		if m.side(f.iface, 1, f, false) != ruleAllow {
 			return "denied"
 		}
 		result = "allowed"
 	}
 	if p, has := m.police[to]; local && has && restricts(p) {
-		if m.side(to, 0, f) != ruleAllow {
+		if m.side(to, 0, f, false) != ruleAllow {
 			return "denied"
 		}
 		result = "allowed"
@@ -226,7 +262,7 @@ func (m *model) world(r *rand.Rand) (script strings.Builder, want []string) {
 			p.otherwise[side] = uint8(1 + r.IntN(2))
 			for range r.IntN(3) {
 				for range r.IntN(3) {
-					p.items[side] = append(p.items[side], modelItem{policy: uint64(1 + r.IntN(4))})
+					p.items[side] = append(p.items[side], modelItem{policy: uint64(1 + r.IntN(4)), action: uint8(side * rulePass * r.IntN(2))})
 				}
 				p.items[side] = append(p.items[side], modelItem{action: uint8(1 + r.IntN(3))})
 			}
@@ -252,6 +288,9 @@ func (m *model) world(r *rand.Rand) (script strings.Builder, want []string) {
 			f.port = ports[r.IntN(4)]
 		case 1, 58:
 			f.icmp, f.code = uint8(r.IntN(3)), uint8(r.IntN(2))
+			if r.IntN(4) == 0 {
+				f.icmp = uint8(132 + r.IntN(6)) // neighbour discovery
+			}
 		}
 		fmt.Fprintf(&script, "flow %d %s %s %d %d %d %d\n", f.iface, f.src, f.dst, f.proto, f.port, f.icmp, f.code)
 		want = append(want, m.judge(f))

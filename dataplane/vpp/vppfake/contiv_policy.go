@@ -267,14 +267,19 @@ func contivPolicyDump(c *call, _ *contiv.ContivPolicyDump, send func(*contiv.Con
 	}
 }
 
+// forNode: some policy holds for what the pod sends to its node.
+func (e *contivPolice) forNode() bool {
+	return slices.ContainsFunc(e.items[contiv.CONTIV_SIDE_API_EGRESS], func(i contiv.ContivTierItem) bool { return i.PolicyID != 0 && i.Action != 0 })
+}
+
 // validItems: each tier has an end, and each policy exists.
-func (p *contivPolicies) validItems(items []contiv.ContivTierItem) int32 {
+func (p *contivPolicies) validItems(side contiv.ContivSide, items []contiv.ContivTierItem) int32 {
 	if len(items) > contivMaxItems || len(items) > 0 && items[len(items)-1].PolicyID != 0 {
 		return rvInvalidValue
 	}
 	for _, i := range items {
 		switch {
-		case i.PolicyID != 0 && i.Action != 0,
+		case i.PolicyID != 0 && i.Action != 0 && (i.Action != contiv.CONTIV_RULE_API_PASS || side != contiv.CONTIV_SIDE_API_EGRESS),
 			i.PolicyID == 0 && (i.Action < contiv.CONTIV_RULE_API_ALLOW || i.Action > contiv.CONTIV_RULE_API_PASS):
 			return rvInvalidValue
 		case i.PolicyID != 0 && (p.policies[i.PolicyID] == nil || p.policies[i.PolicyID].gone):
@@ -308,7 +313,7 @@ func contivEndpointPolicySet(c *call, q *contiv.ContivEndpointPolicySet) *contiv
 		if otherwise != contiv.CONTIV_RULE_API_ALLOW && otherwise != contiv.CONTIV_RULE_API_DENY {
 			return refuse(rvInvalidValue)
 		}
-		if rv := p.validItems(n.items[side]); rv != 0 {
+		if rv := p.validItems(contiv.ContivSide(side), n.items[side]); rv != 0 {
 			return refuse(rv)
 		}
 	}

@@ -145,16 +145,21 @@ func (p *contivPolicies) byPolicy(id uint64, side contiv.ContivSide, f contivFlo
 	return 0, 0
 }
 
-// decide asks all tiers of an endpoint; the policy and the rule are those that have decided.
-func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f contivFlow) (action contiv.ContivRuleAction, policy uint64, rule uint32) {
-	passed := false
+// decide asks all tiers of an endpoint; the policy and the rule are those that have decided. What goes to the pod's own node is allowed by the
+// first policy that does not hold for it, and at the end.
+func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f contivFlow, toNode bool) (action contiv.ContivRuleAction, policy uint64, rule uint32) {
+	passed, asked := false, false
 	for _, item := range e.items[side] {
 		switch {
-		case item.PolicyID == 0 && !passed && item.Action != contiv.CONTIV_RULE_API_PASS:
+		case item.PolicyID == 0 && !passed && item.Action != contiv.CONTIV_RULE_API_PASS && (asked || !toNode):
 			return item.Action, 0, 0
 		case item.PolicyID == 0:
-			passed = false
-		case !passed:
+			passed, asked = false, false
+		case passed:
+		case toNode && item.Action == 0:
+			return contiv.CONTIV_RULE_API_ALLOW, 0, 0
+		default:
+			asked = true
 			action, rule := p.byPolicy(item.PolicyID, side, f)
 			if action == contiv.CONTIV_RULE_API_ALLOW || action == contiv.CONTIV_RULE_API_DENY {
 				return action, item.PolicyID, rule
@@ -162,16 +167,19 @@ func (p *contivPolicies) decide(e *contivPolice, side contiv.ContivSide, f conti
 			passed = action == contiv.CONTIV_RULE_API_PASS
 		}
 	}
+	if toNode {
+		return contiv.CONTIV_RULE_API_ALLOW, 0, 0
+	}
 	return e.otherwise[side], 0, 0
 }
 
 // bySide asks the policy of one end.
-func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, now time.Time) contivJudgement {
+func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, toNode bool, now time.Time) contivJudgement {
 	e := c.policy.police[ifx]
 	if end := c.endpoints[ifx]; e == nil || e.open() || end == nil || end.set.Role != contiv.CONTIV_ROLE_API_POD {
 		return contivFree
 	}
-	action, policy, rule := c.policy.decide(e, side, f)
+	action, policy, rule := c.policy.decide(e, side, f, toNode)
 	if action == contiv.CONTIV_RULE_API_ALLOW {
 		return contivAllowed
 	}
@@ -183,22 +191,45 @@ func (c *contivState) bySide(ifx uint32, side contiv.ContivSide, f contivFlow, n
 	return contivDenied
 }
 
+// nodeFlow judges what a pod and its node send each other; contivNotJudged: it is nothing of that.
+func (c *contivState) nodeFlow(from uint32, f contivFlow, now time.Time) contivJudgement {
+	client, to := c.endpoints[from], c.contivPod(f.dst)
+	server := c.endpoints[to]
+	pod := client != nil && client.set.Role == contiv.CONTIV_ROLE_API_POD
+	neighbours := f.proto == ProtoICMPv6 && (f.icmp == 133 || f.icmp == 135 || f.icmp == 136)
+	switch {
+	case client != nil && client.set.Role == contiv.CONTIV_ROLE_API_HOST && client.addrs[f.src]:
+		if e := c.policy.police[to]; e != nil && e.forNode() {
+			return contivAllowed // so that it gets a connection, to which the answers belong
+		}
+		return contivFree
+	case server == nil || server.set.Role != contiv.CONTIV_ROLE_API_HOST:
+		return contivNotJudged
+	case !pod || neighbours:
+		return contivFree
+	}
+	if e := c.policy.police[from]; e == nil || !e.forNode() {
+		return contivFree
+	}
+	return c.bySide(from, contiv.CONTIV_SIDE_API_EGRESS, f, true, now)
+}
+
 // judge decides on a flow whose client is behind an interface; none: behind another node.
 func (c *contivState) judge(from uint32, f contivFlow, now time.Time) contivJudgement {
 	if !c.policy.restrict() {
 		return contivFree
 	}
 	client, to := c.endpoints[from], c.contivPod(f.dst)
-	server := c.endpoints[to]
-	switch {
-	case client != nil && client.set.Role == contiv.CONTIV_ROLE_API_HOST && client.addrs[f.src],
-		client != nil && client.set.Role == contiv.CONTIV_ROLE_API_POD && f.dst.Is6() && f.dst.IsLinkLocalUnicast(),
-		server != nil && (server.set.Role == contiv.CONTIV_ROLE_API_HOST || to == from):
+	linkLocal := f.dst.Is6() && f.dst.IsLinkLocalUnicast() // of VPP
+	if client != nil && client.set.Role == contiv.CONTIV_ROLE_API_POD && linkLocal || c.endpoints[to] != nil && to == from {
 		return contivFree
 	}
-	all := c.bySide(from, contiv.CONTIV_SIDE_API_EGRESS, f, now)
+	if j := c.nodeFlow(from, f, now); j != contivNotJudged {
+		return j
+	}
+	all := c.bySide(from, contiv.CONTIV_SIDE_API_EGRESS, f, false, now)
 	if all != contivDenied {
-		all = max(all, c.bySide(to, contiv.CONTIV_SIDE_API_INGRESS, f, now))
+		all = max(all, c.bySide(to, contiv.CONTIV_SIDE_API_INGRESS, f, false, now))
 	}
 	return all
 }

@@ -1473,9 +1473,11 @@ func (x *Policy_Rule) GetDestinationPorts() uint64 {
 
 // Tier is asked policy by policy. If none of their rules matches, otherwise decides.
 type EndpointPolicy_Tier struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Policies      []uint64               `protobuf:"varint,1,rep,packed,name=policies,proto3" json:"policies,omitempty"`
-	Otherwise     Policy_Action          `protobuf:"varint,2,opt,name=otherwise,proto3,enum=contiv.vpp.contiv.Policy_Action" json:"otherwise,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Policies  []uint64               `protobuf:"varint,1,rep,packed,name=policies,proto3" json:"policies,omitempty"`
+	Otherwise Policy_Action          `protobuf:"varint,2,opt,name=otherwise,proto3,enum=contiv.vpp.contiv.Policy_Action" json:"otherwise,omitempty"`
+	// Egress only: the tier's policies and its end hold for what the pod sends to its own node, too. Else they allow it.
+	HoldsForNode  bool `protobuf:"varint,3,opt,name=holds_for_node,json=holdsForNode,proto3" json:"holds_for_node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1522,6 +1524,13 @@ func (x *EndpointPolicy_Tier) GetOtherwise() Policy_Action {
 		return x.Otherwise
 	}
 	return Policy_UNKNOWN
+}
+
+func (x *EndpointPolicy_Tier) GetHoldsForNode() bool {
+	if x != nil {
+		return x.HoldsForNode
+	}
+	return false
 }
 
 // Side is one direction. Otherwise, ALLOW or DENY, decides if all tiers pass.
@@ -1695,16 +1704,17 @@ const file_contiv_vpp_contiv_contiv_proto_rawDesc = "" +
 	"\aUNKNOWN\x10\x00\x12\t\n" +
 	"\x05ALLOW\x10\x01\x12\b\n" +
 	"\x04DENY\x10\x02\x12\b\n" +
-	"\x04PASS\x10\x03\"\xd6\x03\n" +
+	"\x04PASS\x10\x03\"\xfd\x03\n" +
 	"\x0eEndpointPolicy\x12\x1c\n" +
 	"\tinterface\x18\x01 \x01(\tR\tinterface\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12@\n" +
 	"\aingress\x18\x03 \x01(\v2&.contiv.vpp.contiv.EndpointPolicy.SideR\aingress\x12>\n" +
 	"\x06egress\x18\x04 \x01(\v2&.contiv.vpp.contiv.EndpointPolicy.SideR\x06egress\x12%\n" +
-	"\x0ewithout_plugin\x18\x05 \x01(\bR\rwithoutPlugin\x1ab\n" +
+	"\x0ewithout_plugin\x18\x05 \x01(\bR\rwithoutPlugin\x1a\x88\x01\n" +
 	"\x04Tier\x12\x1a\n" +
 	"\bpolicies\x18\x01 \x03(\x04R\bpolicies\x12>\n" +
-	"\totherwise\x18\x02 \x01(\x0e2 .contiv.vpp.contiv.Policy.ActionR\totherwise\x1a\x84\x01\n" +
+	"\totherwise\x18\x02 \x01(\x0e2 .contiv.vpp.contiv.Policy.ActionR\totherwise\x12$\n" +
+	"\x0eholds_for_node\x18\x03 \x01(\bR\fholdsForNode\x1a\x84\x01\n" +
 	"\x04Side\x12<\n" +
 	"\x05tiers\x18\x01 \x03(\v2&.contiv.vpp.contiv.EndpointPolicy.TierR\x05tiers\x12>\n" +
 	"\totherwise\x18\x02 \x01(\x0e2 .contiv.vpp.contiv.Policy.ActionR\totherwiseB7Z5contiv.dev/vswitch/dataplane/nb/vpp/contiv;vpp_contivb\x06proto3"

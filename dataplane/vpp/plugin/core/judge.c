@@ -132,28 +132,36 @@ decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_f
   return true;
 }
 
+/* decide_by_police asks tier by tier. What goes to the pod's own node is allowed by the first policy that does not hold for it, and at the end. */
 static decision_t
-decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f)
+decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f, bool to_node)
 {
   const cv_item_t *item = p->item + (side ? p->n[0] : 0);
-  bool passed = false; /* a rule of this tier has passed on */
+  bool passed = false;   /* a rule of this tier has passed on */
+  bool holds = !to_node; /* this tier has a policy that holds */
   decision_t d = { 0 };
   for (uint32_t i = 0; i < p->n[side]; i++, item++)
     {
       if (item->policy != CV_NO_INDEX)
 	{
-	  if (passed || !decide_by_policy (m, item->policy, side, f, &d))
+	  if (passed)
+	    continue;
+	  if (to_node && !item->action)
+	    return (decision_t){ .action = CV_RULE_ALLOW };
+	  holds = true;
+	  if (!decide_by_policy (m, item->policy, side, f, &d))
 	    continue;
 	  if (d.action != CV_RULE_PASS)
 	    return d;
 	  passed = true;
 	  continue;
 	}
-      if (!passed && item->action != CV_RULE_PASS)
+      if (!passed && holds && item->action != CV_RULE_PASS)
 	return (decision_t){ .action = item->action };
       passed = false;
+      holds = !to_node;
     }
-  return (decision_t){ .action = p->otherwise[side] };
+  return (decision_t){ .action = to_node ? CV_RULE_ALLOW : p->otherwise[side] };
 }
 
 /* ---- what was denied ---- */
@@ -224,12 +232,12 @@ link_local (const cv_flow_t *f)
 
 /* side_allows asks the policy of one end. */
 static cv_judgement_t
-side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpoint_state_t *e, cv_side_t side, const cv_flow_t *f, uint32_t now)
+side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpoint_state_t *e, cv_side_t side, const cv_flow_t *f, bool to_node, uint32_t now)
 {
   const cv_police_t *p = cv_load_acquire (&cv_endpoint_slot (m, sw_if_index)->police);
-  if (!p || p->open || e->config.role != CV_ROLE_POD)
+  if (!p || p->open || e->config.role != CV_ROLE_POD || (to_node && !p->for_node))
     return CV_FREE;
-  decision_t d = decide_by_police (m, p, side, f);
+  decision_t d = decide_by_police (m, p, side, f, to_node);
   if (d.action == CV_RULE_ALLOW)
     return CV_ALLOWED;
   cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->denied[side], 1);
@@ -237,20 +245,52 @@ side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpo
   return CV_DENIED;
 }
 
-/* exempt: policy does not hold between a pod and its node, and between a pod and itself. */
+/* neighbours: what the ends of a link need to find each other. It leaves no link. */
 static bool
-exempt (const cv_main_t *m, uint32_t from, const cv_endpoint_state_t *client, const cv_flow_t *f, const cv_map_slots_t *addresses, uint32_t hash)
+neighbours (const cv_flow_t *f)
 {
+  return f->proto == CV_PROTO_ICMP6 && (f->icmp_type == 133 || f->icmp_type == 135 || f->icmp_type == 136);
+}
+
+typedef enum
+{
+  ORDINARY,
+  EXEMPT, /* of a pod to itself, or of neighbours */
+  FROM_NODE,
+  TO_NODE,
+} kind_t;
+
+/* kind_of: what the node itself sends to its pods is allowed, and what they send to it unless a policy of theirs holds for it. */
+static kind_t
+kind_of (const cv_main_t *m, uint32_t from, const cv_endpoint_state_t *client, const cv_flow_t *f, const cv_map_slots_t *addresses, uint32_t hash)
+{
+  bool pod = client && client->config.role == CV_ROLE_POD;
   if (client && client->config.role == CV_ROLE_HOST && has_address (client, &f->src, f->ip6))
-    return true;
+    return FROM_NODE;
   /* what a pod sends to a link-local address ends in VPP */
-  if (client && client->config.role == CV_ROLE_POD && link_local (f))
-    return true;
+  if (pod && link_local (f))
+    return EXEMPT;
   uint32_t at = hash, to;
   while (cv_address_next (m, addresses, hash, &f->dst, f->ip6, &at, &to))
     {
       const cv_endpoint_state_t *e = cv_endpoint (m, to);
-      if (to == from || (e && e->config.role == CV_ROLE_HOST))
+      if (to == from)
+	return EXEMPT;
+      if (e && e->config.role == CV_ROLE_HOST)
+	return pod && !neighbours (f) ? TO_NODE : EXEMPT;
+    }
+  return ORDINARY;
+}
+
+/* answered_under_policy: the answers of a pod that has the address are judged unless they belong to a connection. */
+static bool
+answered_under_policy (const cv_main_t *m, const cv_flow_t *f, const cv_map_slots_t *addresses, uint32_t hash)
+{
+  uint32_t at = hash, to;
+  while (cv_address_next (m, addresses, hash, &f->dst, f->ip6, &at, &to))
+    {
+      const cv_police_t *p = cv_load_acquire (&cv_endpoint_slot (m, to)->police);
+      if (p && p->for_node)
 	return true;
     }
   return false;
@@ -264,14 +304,23 @@ cv_judge (cv_main_t *m, uint32_t worker, uint32_t from, const cv_flow_t *f, uint
   const cv_map_slots_t *addresses = cv_load_acquire (&m->address_map.slots);
   uint32_t hash = cv_address_hash (m, &f->dst, f->ip6), at = hash, to;
   const cv_endpoint_state_t *client = from == CV_NO_INDEX ? NULL : cv_endpoint (m, from);
-  if (exempt (m, from, client, f, addresses, hash))
-    return CV_FREE;
-  cv_judgement_t all = client ? side_allows (m, worker, from, client, CV_EGRESS, f, now) : CV_FREE;
+  switch (kind_of (m, from, client, f, addresses, hash))
+    {
+    case EXEMPT:
+      return CV_FREE;
+    case FROM_NODE:
+      return answered_under_policy (m, f, addresses, hash) ? CV_ALLOWED : CV_FREE;
+    case TO_NODE:
+      return side_allows (m, worker, from, client, CV_EGRESS, f, true, now);
+    case ORDINARY:
+      break;
+    }
+  cv_judgement_t all = client ? side_allows (m, worker, from, client, CV_EGRESS, f, false, now) : CV_FREE;
   /* an address may be of two interfaces for a moment: both have to allow */
   while (all != CV_DENIED && cv_address_next (m, addresses, hash, &f->dst, f->ip6, &at, &to))
     {
       const cv_endpoint_state_t *e = cv_endpoint (m, to);
-      cv_judgement_t one = e ? side_allows (m, worker, to, e, CV_INGRESS, f, now) : CV_FREE;
+      cv_judgement_t one = e ? side_allows (m, worker, to, e, CV_INGRESS, f, false, now) : CV_FREE;
       all = one > all ? one : all;
     }
   return all;

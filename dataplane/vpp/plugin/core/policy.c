@@ -243,7 +243,7 @@ items_valid (const cv_main_t *m, const cv_endpoint_policy_t *p, int side)
   for (uint32_t i = 0; i < p->n[side]; i++)
     {
       const cv_tier_item_t *item = &p->items[side][i];
-      if (item->policy ? item->action : item->action < CV_RULE_ALLOW || item->action > CV_RULE_PASS)
+      if (item->policy ? item->action && (item->action != CV_RULE_PASS || side != CV_EGRESS) : item->action < CV_RULE_ALLOW || item->action > CV_RULE_PASS)
 	return CV_INVALID;
       uint32_t found = item->policy ? policy_find (m, item->policy) : CV_NO_INDEX;
       if (item->policy && (found == CV_NO_INDEX || !((cv_policy_state_t *) cv_pool_at (&m->policies, found))->defined))
@@ -276,6 +276,7 @@ make_police (const cv_main_t *m, const cv_endpoint_policy_t *p)
     {
       const cv_tier_item_t *item = i < p->n[0] ? &p->items[0][i] : &p->items[1][i - p->n[0]];
       s->item[i] = (cv_item_t){ .policy = item->policy ? policy_find (m, item->policy) : CV_NO_INDEX, .action = item->action };
+      s->for_node |= item->policy && item->action;
     }
   return s;
 }

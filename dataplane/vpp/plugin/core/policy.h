@@ -126,12 +126,13 @@ typedef struct
 typedef struct
 {
   uint32_t policy; /* CV_NO_INDEX: the end of a tier */
-  uint8_t action;
+  uint8_t action;  /* of a policy: CV_RULE_PASS, it holds for what the pod sends to its node, too */
 } cv_item_t;
 
 typedef struct cv_police
 {
   bool open; /* it lets everything through, on both sides: as if there were none */
+  bool for_node; /* some policy holds for what the pod sends to its node */
   char name[CV_NAME_LEN];
   uint8_t otherwise[2];
   uint32_t n[2];

@@ -136,7 +136,7 @@ func action(a model.Action) vpp_contiv.Policy_Action {
 // PutEndpoint implements renderer.Renderer.
 func (r Renderer) PutEndpoint(a *podmanager.Attachment, e model.Endpoint, txn renderer.Txn) {
 	r.put(txn, &vpp_contiv.EndpointPolicy{
-		Interface: r.Interface(a), Name: e.ID.String(), Ingress: side(e.Ingress), Egress: side(e.Egress), WithoutPlugin: !r.HasPlugin(),
+		Interface: r.Interface(a), Name: e.ID.String(), Ingress: side(e.Ingress, false), Egress: side(e.Egress, true), WithoutPlugin: !r.HasPlugin(),
 	})
 }
 
@@ -145,14 +145,14 @@ func (r Renderer) DeleteEndpoint(a *podmanager.Attachment, txn renderer.Txn) {
 	txn.Delete(nb.ContivEndpointPolicyKey(r.Interface(a)))
 }
 
-// side: the default of all tiers cannot pass.
-func side(d model.Direction) *vpp_contiv.EndpointPolicy_Side {
+// side: the default of all tiers cannot pass. A tier without policies has nothing that could hold for the node.
+func side(d model.Direction, egress bool) *vpp_contiv.EndpointPolicy_Side {
 	s := &vpp_contiv.EndpointPolicy_Side{Otherwise: vpp_contiv.Policy_DENY}
 	if d.Default == model.Allow {
 		s.Otherwise = vpp_contiv.Policy_ALLOW
 	}
 	for _, t := range d.Tiers {
-		tier := &vpp_contiv.EndpointPolicy_Tier{Otherwise: action(t.Default)}
+		tier := &vpp_contiv.EndpointPolicy_Tier{Otherwise: action(t.Default), HoldsForNode: egress && !t.AllowsNode && len(t.Policies) > 0}
 		for _, id := range t.Policies {
 			tier.Policies = append(tier.Policies, policyID(id))
 		}

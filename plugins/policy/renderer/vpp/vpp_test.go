@@ -115,6 +115,23 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// Only the tiers of NetworkPolicy do not hold for what a pod sends to its own node.
+func TestTiersForNode(t *testing.T) {
+	var d model.Direction
+	for _, tier := range model.Tiers() {
+		tier.Policies = []model.PolicyID{policy1}
+		d.Tiers = append(d.Tiers, tier)
+	}
+	d.Tiers = append(d.Tiers, model.Tier{Name: "empty", Default: model.Deny})
+	for _, egress := range []bool{true, false} {
+		for i, tier := range side(d, egress).Tiers {
+			if want := egress && (i == 0 || i == 2); tier.HoldsForNode != want {
+				t.Errorf("egress %t: tier %q holds for the node: %t", egress, d.Tiers[i].Name, tier.HoldsForNode)
+			}
+		}
+	}
+}
+
 // A VPP without the plugin has no sets and no policies.
 func TestWithoutPlugin(t *testing.T) {
 	r, txn := newRenderer(false), values{}

@@ -463,6 +463,57 @@ tiers (void)
   cv_free (n.m);
 }
 
+/* What a pod sends to its own node is asked of policies that hold for it; the node reaches the pod, and has its answers. */
+static void
+own_node (void)
+{
+  net_t n = policed_world ();
+  network (&n, OWN[0], 32, CV_CLASS_NODE);
+  network (&n, OWN[1], 128, CV_CLASS_NODE);
+  cv_rule_t rules[2] = { { .action = CV_RULE_PASS, .proto = CV_PROTO_TCP, .n_ports = 1, .ports = { { 443, 443 } } }, { .action = CV_RULE_DENY } };
+  check (policy (&n, 1, CV_EGRESS, rules, 2) == CV_OK && policy (&n, 2, CV_EGRESS, NULL, 0) == CV_OK);
+  cv_tier_item_t items[] = { { 1, CV_RULE_PASS }, { 0, CV_RULE_PASS }, { 2, 0 }, { 0, CV_RULE_DENY } };
+  cv_endpoint_policy_t p = { .name = "b", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 0, 4 }, .items = { NULL, items } };
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      uint8_t icmp = ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP;
+      check (cv_endpoint_policy_set (n.m, POD_B, NULL) == (ip6 ? CV_OK : CV_NOT_FOUND));
+      /* open before: the node's own goes on, the pod's is cut */
+      connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 9000);
+      connect_both_ways (&n, POD_B, B[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 40000, 22);
+      check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_OK);
+      pkt_t k = build (B[ip6], OWN[ip6], CV_PROTO_TCP, 9000, 40000, ACK, 5);
+      PASS (&n, POD_B, &k);
+      k = build (B[ip6], OWN[ip6], CV_PROTO_TCP, 40000, 22, ACK, 5);
+      DENY (&n, POD_B, &k);
+      k = build (OWN[ip6], B[ip6], CV_PROTO_TCP, 22, 40000, ACK, 5);
+      DENY (&n, HOST, &k);
+      /* new ones */
+      connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_TCP, 41000, 9000);
+      connect_both_ways (&n, HOST, OWN[ip6], POD_B, B[ip6], CV_PROTO_UDP, 41000, 53);
+      connect_both_ways (&n, POD_B, B[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 41001, 443);
+      const uint8_t denied[] = { CV_PROTO_TCP, CV_PROTO_UDP, CV_PROTO_SCTP, 47, icmp };
+      for (size_t i = 0; i < sizeof (denied); i++)
+	{
+	  k = build (B[ip6], OWN[ip6], denied[i], 41002, 22, SYN, 16);
+	  DENY (&n, POD_B, &k);
+	}
+      /* not by the connection that the node has opened */
+      k = build (B[ip6], OWN[ip6], CV_PROTO_TCP, 9000, 41000, SYN, 0);
+      DENY (&n, POD_B, &k);
+      /* another pod of the node is not restricted */
+      connect_both_ways (&n, POD_A, A[ip6], HOST, OWN[ip6], CV_PROTO_TCP, 41001, 22);
+    }
+  /* neighbour discovery is no policy's matter */
+  cv_flow_t f = { .src = addr (B[1]), .dst = addr (OWN[1]), .proto = CV_PROTO_ICMP6, .ip6 = true };
+  for (int type = 0; type < 256; type++)
+    {
+      f.icmp_type = (uint8_t) type;
+      check ((cv_judge (n.m, 0, POD_B, &f, n.now) == CV_FREE) == (type == 133 || type == 135 || type == 136), "type %d", type);
+    }
+  cv_free (n.m);
+}
+
 static uint32_t seen;
 
 static void
@@ -551,6 +602,9 @@ refusals (void)
       cv_endpoint_policy_t p = { .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 1, 0 }, .items = { &items[i], NULL } };
       check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_INVALID, "%d", i);
     }
+  cv_tier_item_t node[] = { { 7, CV_RULE_PASS }, { 0, CV_RULE_DENY } };
+  cv_endpoint_policy_t in = { .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 2, 0 }, .items = { node, NULL } };
+  check (cv_endpoint_policy_set (n.m, POD_B, &in) == CV_INVALID); /* the node always reaches its pods */
   cv_endpoint_policy_t p = { .otherwise = { CV_RULE_PASS, CV_RULE_ALLOW } };
   check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_INVALID);
   check (cv_policy_del (n.m, 7) == CV_OK && cv_endpoint_del (n.m, POD_B) == CV_OK && cv_policy_del (n.m, 7) == CV_NOT_FOUND);
@@ -609,6 +663,7 @@ main (void)
   unknown_sets ();
   deleted_policy ();
   tiers ();
+  own_node ();
   denied_flows ();
   refusals ();
   large_set ();
