@@ -150,7 +150,7 @@ func (l *lab) netctl(ts *testscript.TestScript, neg bool, args []string) {
 	l.on(n, ts, neg, filepath.Join(l.bin, "contiv-netctl"), append([]string{"--socket=" + n.RESTSocket()}, args...)...)
 }
 
-// curl runs curl where the documented agent runs. The agent's socket is at another place than on a machine of its own.
+// curl runs curl where the documented agent runs. The agent's socket is at another place than on its own machine.
 func (l *lab) curl(ts *testscript.TestScript, neg bool, args []string) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "/run/contiv/rest.sock", l.alone.RESTSocket())

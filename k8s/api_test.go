@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/internal/etcdpki"
 )
 
-// apiServer is a real kube-apiserver with its etcd, in a network namespace of its own.
+// apiServer is a real kube-apiserver with its etcd, in its own network namespace.
 type apiServer struct {
 	*machine
 	bin string // directory of the binaries

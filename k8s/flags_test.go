@@ -53,7 +53,7 @@ func argv(container any) []string {
 	return all
 }
 
-// checkFlags looks up the flags of a command line; what follows "--" is a command line of its own.
+// checkFlags looks up the flags of a command line; what follows "--" is its own command line.
 func checkFlags(t *testing.T, where string, line []string, help func(...string) string) (checked int) {
 	t.Helper()
 	command := []string{}

@@ -153,7 +153,7 @@ func variants() map[string]string {
 const relayRemote = "{dataplane: linux, kubernetes: {relay: true}, agent: {remote: {enabled: true}}, etcd: {replicas: 3}, " +
 	"metrics: {podMonitor: {enabled: true}}}"
 
-// relayExternal is a large cluster with an etcd of its own.
+// relayExternal is a large cluster with its own etcd.
 const relayExternal = "{kubernetes: {relay: true}, ksr: {replicas: 1}, " +
 	"etcd: {mode: external, external: {endpoints: ['https://192.0.2.1:2379'], tlsSecret: etcd}}}"
 
@@ -287,8 +287,8 @@ func checkPod(t *testing.T, workload, spec any) {
 	}
 }
 
-// TestDataplanes: on nodes of VPP, VPP and agent have pods of their own, so that an upgrade of one does not restart the other;
-// on Linux there is no VPP; with auto a label decides, and no node has two agents.
+// TestDataplanes: on nodes of VPP, VPP and agent have their own pods, so that an upgrade of one does not restart the other; on Linux there
+// is no VPP; with auto a label decides, and no node has two agents.
 func TestDataplanes(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{

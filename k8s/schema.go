@@ -13,7 +13,7 @@ import (
 // that a misspelt one is refused by helm, before it reaches a node.
 func contivConfSchema() map[string]any { return schemaOf(reflect.TypeFor[contivconf.File]()) }
 
-// controllerConfSchema says what controller.conf may have. Durations are text ("30s") or numbers, as in contiv's files.
+// controllerConfSchema reports what controller.conf may have. Durations are text ("30s") or numbers, as in contiv's files.
 func controllerConfSchema() map[string]any {
 	properties := map[string]any{}
 	addOptions(properties, reflect.TypeFor[controller.Config]())

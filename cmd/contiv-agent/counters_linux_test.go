@@ -73,7 +73,7 @@ func TestCountersWhilePodsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestKernelCounters: pods, the overlay and the uplink count, be it configured or found by the default route; others do not.
+// TestKernelCounters: pods, the overlay and the uplink count, whether configured or found by the default route; others do not.
 func TestKernelCounters(t *testing.T) {
 	link := func(name string, rx uint64) netlink.Link {
 		return &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: name, Statistics: &netlink.LinkStatistics{RxPackets: rx}}}

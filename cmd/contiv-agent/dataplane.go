@@ -35,15 +35,15 @@ type mover interface {
 	backends() []scheduler.Backend
 	// register adds the kinds.
 	register(s *scheduler.Scheduler) error
-	// wire says how pods are wired.
+	// wire reports how pods are wired.
 	wire(a *agent, d *ipnet.Deps)
 	// renderServices gives the service plugin its renderers.
 	renderServices(a *agent, p *service.Plugin) error
 	// policyRenderer renders policies; nil: the dataplane does not enforce them.
 	policyRenderer(a *agent) policyrenderer.Renderer
-	// notEnforced says what network policy lacks on this node; empty: nothing.
+	// notEnforced reports what network policy lacks on this node; empty: nothing.
 	notEnforced(a *agent) string
-	// watch says what of the data path is watched; false: packets are not watched.
+	// watch reports what of the data path is watched; false: packets are not watched.
 	watch(a *agent, d *pathwatch.Deps) bool
 	// diagnose adds what contiv-netctl can ask of this dataplane only.
 	diagnose(a *agent, d *diag.Deps)
@@ -51,7 +51,7 @@ type mover interface {
 	devices() map[string]string
 	// counters are those of all interfaces that are ours.
 	counters(a *agent) ([]statscollector.Counters, error)
-	// translated says where translated connections are counted; false: nowhere.
+	// translated reports where translated connections are counted; false: nowhere.
 	translated(s *statscollector.NATSource) bool
 	// denied reports what policies have dropped; nil: nothing does.
 	denied(a *agent) policy.Denied
@@ -59,9 +59,9 @@ type mover interface {
 	start(a *agent) error
 	// await gives what was started a moment to be there before the first resync.
 	await(log *slog.Logger)
-	// alive says why it cannot be programmed.
+	// alive reports why it cannot be programmed.
 	alive() error
-	// roomForPods says why it cannot take more pods.
+	// roomForPods reports why it cannot take more pods.
 	roomForPods() error
 	// close ends our side; what is programmed stays.
 	close() error
@@ -82,7 +82,7 @@ func newDataplane(ctx context.Context, a *agent) (*dataplane, error) {
 	}
 	d.scheduler = scheduler.New(scheduler.Config{
 		Backends: d.backends(), Jobs: a.jobs, Decode: decodeValue, Retry: retryPolicy(a.control.RetryConfig),
-		// What was retried in vain may need something that only a look at the whole dataplane finds.
+		// What was retried without result may need something that only a look at the whole dataplane finds.
 		Report: func(_ *txn.Record, err *txn.Error) {
 			if err := a.controller.DataplaneReconnected("gave up retrying: " + err.Error()); err != nil {
 				a.log.Warn("repair of the dataplane not queued", "error", err)
@@ -123,8 +123,8 @@ func (d *dataplane) close() error {
 	return errors.Join(d.mover.close(), d.lock.release())
 }
 
-// check says which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them
-// may have been changed by somebody else since.
+// check reports which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them may have
+// been changed by another program since.
 func (d *dataplane) check(ctx context.Context, keys []string) error {
 	var errs []error
 	for _, key := range keys {

@@ -133,7 +133,7 @@ func (kernelReports) WatchDenied(ctx context.Context, each func(denied.Flow)) er
 	return intdataplane.WatchDenied(ctx, each)
 }
 
-// reportsDenied says whether the kernel reports what policies drop.
+// reportsDenied reports whether the kernel reports what policies drop.
 func (a *agent) reportsDenied() bool {
 	err := intdataplane.ReportsSupported()
 	if err != nil {

@@ -40,7 +40,7 @@ func trackedConnections() (int, error) {
 	return n, nil
 }
 
-// accounting says whether the kernel counts the packets of each connection.
+// accounting reports whether the kernel counts the packets of each connection.
 const accounting = "/proc/sys/net/netfilter/nf_conntrack_acct"
 
 func connectionsByService(ctx context.Context) (map[statscollector.Frontend]statscollector.Flows, bool, error) {

@@ -48,7 +48,7 @@ const (
 	dataplaneWindows = "windows"
 )
 
-// usesVPP says whether VPP, or its fake, moves the packets.
+// usesVPP reports whether VPP, or its fake, moves the packets.
 func (o *options) usesVPP() bool { return o.dataplane == dataplaneVPP || o.dataplane == dataplaneFake }
 
 // How the Linux driver names its chains and metrics.

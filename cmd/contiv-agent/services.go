@@ -176,7 +176,7 @@ func (k *kubeState) start(jobs *lifecycle.Group) {
 	}
 }
 
-// connected says what of Kubernetes cannot be watched.
+// connected reports what of Kubernetes cannot be watched.
 func (k *kubeState) connected() error {
 	if k == nil {
 		return nil
@@ -188,7 +188,7 @@ func (k *kubeState) connected() error {
 	return k.source.Connected()
 }
 
-// current says why what is known of Kubernetes may be old.
+// current reports why what is known of Kubernetes may be old.
 func (k *kubeState) current() error {
 	if k != nil && k.source != nil {
 		if synced, missing := k.source.Synced(); !synced {

@@ -59,7 +59,7 @@ func (t *sourcesTeller) Run(ctx context.Context) error {
 	}
 }
 
-// step tells what has changed.
+// step reports what has changed.
 func (t *sourcesTeller) step(ctx context.Context) error {
 	if !t.known() {
 		return nil

@@ -25,7 +25,7 @@ func (m *vppMover) diagnose(a *agent, d *diag.Deps) {
 // devices implements mover: VPP's interfaces are not the host's devices.
 func (m *vppMover) devices() map[string]string { return nil }
 
-// vppVersion says which VPP is connected; nil while no VPP is connected.
+// vppVersion reports which VPP is connected; nil while no VPP is connected.
 func (a *agent) vppVersion(ctx context.Context, m *vppMover) *diag.VPPInfo {
 	state := m.conn.State()
 	if !state.Connected() {

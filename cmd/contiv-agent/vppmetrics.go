@@ -15,7 +15,7 @@ type vppCollector struct {
 	conn    *conn.Conn
 	buffers *vpp.Buffers
 	pool    *pool.Pool // nil: none
-	// sourcesChecked says why pods can send under any name.
+	// sourcesChecked reports why pods can send under any name.
 	sourcesChecked func() error
 }
 

@@ -290,7 +290,7 @@ func TestNetworkNamespaceIsChecked(t *testing.T) {
 	}
 }
 
-// run executes the binary with nothing but what is given.
+// run executes the binary with only what is given.
 func (e *env) run(command, stdin string, vars ...string) (stdout string, code uint) {
 	e.t.Helper()
 	cmd := exec.CommandContext(e.t.Context(), filepath.Join(e.bin, "contiv-cni"))

@@ -59,8 +59,8 @@ func unknownKeys(section string, object map[string]json.RawMessage, known []stri
 	return errs
 }
 
-// similar says whether a becomes b, whatever the case of letters, when the part in which they differ is replaced, and that part
-// is small: up to two letters, or the end of a word of which most is there.
+// similar reports whether a becomes b, whatever the case of letters, when the part in which they differ is replaced, and that part is
+// small: up to two letters, or the end of a word of which most is there.
 func similar(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	begin := 0

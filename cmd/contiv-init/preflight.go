@@ -102,7 +102,7 @@ func (o *preflightOptions) anyPolicy(ctx context.Context) bool {
 	defer cancel()
 	client, err := o.client()
 	if err != nil {
-		return false // tell says so
+		return false // tell logs it
 	}
 	any, err := client.AnyPolicy(ctx)
 	if err != nil {

@@ -30,8 +30,8 @@ import (
 	"contiv.dev/vswitch/internal/testbed/kubeapi"
 )
 
-// world is an API server, etcd, two replicas of contiv-ksr and an agent, all as processes in the namespace of one node but for
-// the API server and etcd, which are the test's.
+// world is an API server, etcd, two replicas of contiv-ksr and an agent, all as processes in the namespace of one node except for the API
+// server and etcd, which are the test's.
 type world struct {
 	*testing.T
 	ctx      context.Context

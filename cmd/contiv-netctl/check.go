@@ -80,7 +80,7 @@ func views(ctx context.Context, c *client.Cluster, nodes []string) []*validate.V
 	return out
 }
 
-// lookFor says whether a node whose agent does not answer is there at all, as far as the first agent's node can tell.
+// lookFor reports whether a node whose agent does not answer is there at all, as far as the first agent's node can tell.
 func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 	first, info := c.First()
 	at := slices.IndexFunc(c.Nodes().Nodes, func(n nodesync.NodeReport) bool { return n.Name == node && n.State == "claimed" })
@@ -118,7 +118,7 @@ type checkReport struct {
 	Nodes    int                `json:"nodes"`
 	Values   int                `json:"valuesCompared"`
 	Findings []validate.Finding `json:"findings"`
-	// NotCompared says why dataplanes were not compared.
+	// NotCompared reports why dataplanes were not compared.
 	NotCompared string `json:"notCompared,omitempty"`
 }
 
@@ -166,7 +166,7 @@ func (n *netctl) check() *cobra.Command {
 	}
 }
 
-// notThere tells whether an agent has no such path, as with another dataplane.
+// notThere reports whether an agent has no such path, as with another dataplane.
 func notThere(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden)

@@ -76,7 +76,7 @@ func (w *world) routeOfOthers() {
 	w.want(true, []string{"trace", "a", "c"}, "programmed by API", "delivered and answered")
 }
 
-// forwardingOff: trace names the parameter; the agent puts it back when it compares, as check makes it do, and says so.
+// forwardingOff: trace names the parameter; the agent puts it back when it compares, as check makes it do, and reports it.
 func (w *world) forwardingOff() {
 	w.node(0, "sysctl -qw net.ipv4.ip_forward=0")
 	out, ok := w.netctl("trace", "a", "c")

@@ -194,7 +194,7 @@ func (w *world) sourcesCondition(api *kubeapi.Server) {
 	}
 }
 
-// pluginTrace: the plugin's verdict is shown with the frontend and the backend. Where VPP lacks the plugin, check says so.
+// pluginTrace: the plugin's verdict is shown with the frontend and the backend. Where VPP lacks the plugin, check reports it.
 func (w *world) pluginTrace() {
 	w.t.Helper()
 	if !w.vppRuns() {

@@ -15,13 +15,13 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/table"
 )
 
-// isTerminal says whether w is one.
+// isTerminal reports whether w is one.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// colors says whether the output has them.
+// colors reports whether the output has them.
 func (n *netctl) colors(w io.Writer) bool {
 	switch n.color {
 	case "always":

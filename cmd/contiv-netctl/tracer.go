@@ -228,7 +228,7 @@ func (t *tracer) explainService() {
 	}
 }
 
-// whyMissing says why nothing was recorded on a node.
+// whyMissing reports why nothing was recorded on a node.
 func (t *tracer) whyMissing() string {
 	if t.missing == nil {
 		return "which node that is, is not known"

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// mayApply says whether an apply is wanted and possible now. If not possible, an alarm or a message will wake the loop.
+// mayApply reports whether an apply is wanted and possible now. If not possible, an alarm or a message will wake the loop.
 func (l *loop) mayApply() bool {
 	if !l.dirty || !l.mayWrite() {
 		return false

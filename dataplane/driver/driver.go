@@ -121,10 +121,9 @@ func (d *Driver) Start() {
 	})
 }
 
-// Stop ends the driver in order: no more messages are taken, an apply that is running is completed, Flushes that are still
-// waiting get ErrStopped, and the health report turns to not ready. The dataplane is left as it is: traffic goes on. Messages
-// that were not applied are dropped. When ctx ends first, the apply's context is cancelled, and the error says so. Stop may be
-// called more than once.
+// Stop ends the driver in order: no more messages are taken, an apply that is running is completed, Flushes that are still waiting get
+// ErrStopped, and the health report turns to not ready. The dataplane is left as it is: traffic goes on. Messages that were not applied are
+// dropped. When ctx ends first, the apply's context is cancelled, and the error reports it. Stop may be called more than once.
 func (d *Driver) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	first := !d.stopped

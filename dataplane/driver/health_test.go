@@ -62,7 +62,7 @@ func TestHangSimulation(t *testing.T) {
 	})
 }
 
-// TestLongApplyWithProgress: an apply that takes longer than the health timeout stays live if it says so.
+// TestLongApplyWithProgress: an apply that takes longer than the health timeout stays live if it reports it.
 func TestLongApplyWithProgress(t *testing.T) {
 	for _, progress := range []bool{true, false} {
 		bubble(t, func(t *testing.T) {

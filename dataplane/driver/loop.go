@@ -150,7 +150,7 @@ const (
 	caseSources
 )
 
-// listen makes the list of inputs anew.
+// listen makes the list of inputs again.
 func (l *loop) listen() {
 	l.cases = []reflect.SelectCase{
 		caseQuit:    receive(l.d.quit),

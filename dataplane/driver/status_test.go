@@ -116,7 +116,7 @@ func TestStalledStatusReader(t *testing.T) {
 	})
 }
 
-// TestStatusQueueOrder: keys come in the order in which they first got a message; a withdrawn one starts anew.
+// TestStatusQueueOrder: keys come in the order in which they first got a message; a withdrawn one starts again.
 func TestStatusQueueOrder(t *testing.T) {
 	q := newStatusQueue()
 	q.put("a", 1)

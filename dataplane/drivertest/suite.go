@@ -13,7 +13,7 @@ type Rig interface {
 	Step(msgs ...any)
 	// Tell gives messages to the driver, which does not apply.
 	Tell(msgs ...any)
-	// Allowed says whether a workload takes (inbound) or may send a packet.
+	// Allowed reports whether a workload takes (inbound) or may send a packet.
 	Allowed(workload string, inbound bool, p Packet) bool
 	// Status is the workload's, as last reported; "" before.
 	Status(workload string) string

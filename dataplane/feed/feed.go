@@ -50,7 +50,7 @@ type Config struct {
 	ApplyTimeout, UpTimeout time.Duration
 }
 
-// Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, but for Run.
+// Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, except for Run.
 type Feed struct {
 	cfg    Config
 	told   map[string]pb.Message // what the driver has been told and not been told to forget
@@ -60,7 +60,7 @@ type Feed struct {
 
 	mu      sync.Mutex
 	status  map[string]string // guarded by mu; of endpoints, by the key of workload-up
-	changed chan struct{}     // guarded by mu; closed, and made anew, when status has changed
+	changed chan struct{}     // guarded by mu; closed, and made again, when status has changed
 }
 
 // queued is an operation of the wave: the driver is told msg.
@@ -127,8 +127,8 @@ func (f *Feed) report(key, status string) {
 	f.changed = make(chan struct{})
 }
 
-// Synced says whether the driver has been told that it knows everything. Before that it is idle on purpose. It may be called
-// from any goroutine.
+// Synced reports whether the driver has been told that it knows everything. Before that it is idle on purpose. It may be called from any
+// goroutine.
 func (f *Feed) Synced() bool { return f.synced.Load() }
 
 // statusOf is the status of an endpoint, and what to wait on for another one.
@@ -313,7 +313,7 @@ func (f *Feed) await(ctx context.Context, w waiting, deadline <-chan time.Time) 
 	}
 }
 
-// up says whether an endpoint is connected, given its reported status, or what is in the way.
+// up reports whether an endpoint is connected, given its reported status, or what is in the way.
 func (f *Feed) up(id *proto.WorkloadEndpointID, status string) (is bool, reason string) {
 	if f.cfg.NoStatus || status == "up" {
 		return true, ""

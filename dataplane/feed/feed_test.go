@@ -110,7 +110,7 @@ type rig struct {
 
 const linkPrefix = "link/"
 
-// newRig has a patience that no machine uses up; what waits in vain says how long (upTimeout).
+// newRig has a patience that no machine uses up; what waits without result says how long (upTimeout).
 func newRig(t *testing.T, driver *toyDriver) *rig { return newRigWith(t, driver, time.Minute) }
 
 func newRigWith(t *testing.T, driver *toyDriver, upTimeout time.Duration, change ...func(*Config)) *rig {

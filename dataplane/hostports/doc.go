@@ -3,14 +3,14 @@
 //
 //	client ──> host's address:node port ── nft: DNAT to VPP's end of the link, masquerade ──> vpp1 ──> VPP ──> backend
 //
-// What the host forwards to VPP, under an address of its own, must not look like the host itself, from which network policy never
-// separates its pods:
+// What the host forwards to VPP, under its own address, must not look like the host itself, from which network policy never separates its
+// pods:
 //
 //	client ──> host port ── nft or iptables: DNAT to the pod, source → an address that is not the node's ── vpp1 ──> VPP ──> pod
 //
 // Both are values of the scheduler: NodePorts, rendered by plugins/service/renderer/hostend, and Forwarded, by plugins/ipnet. Each is one
-// small nftables table, replaced as a whole and atomically; open connections do not notice. The agent's dataplane on Linux (dataplane/linux) does
-// not need it.
+// small nftables table, replaced as a whole and atomically; open connections do not notice. The agent's dataplane on Linux
+// (dataplane/linux) does not need it.
 //
 // Agents before November 2026 had more tables, a rule and a routing table; Leftovers removes them.
 package hostports

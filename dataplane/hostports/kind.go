@@ -154,7 +154,7 @@ func dump[V value](t *Tables, c content[V], op *scheduler.DumpOp, emit func(stri
 	return nil
 }
 
-// holds says whether a table is the one with a mark. A table that an agent before this one wrote is known by its mark alone.
+// holds reports whether a table is the one with a mark. A table that an agent before this one wrote is known by its mark alone.
 func (t *Tables) holds(at table, mark, has string) bool {
 	if !strings.Contains(has, "chain "+mark+" ") {
 		return false

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ReportsSupported says why the kernel cannot report what policies drop: see rules.Config.ReportDenied.
+// ReportsSupported reports why the kernel cannot report what policies drop: see rules.Config.ReportDenied.
 func ReportsSupported() error {
 	w, err := nflog.Open(nil, table.ReportGroup, table.ReportBytes)
 	if err != nil {

@@ -138,8 +138,8 @@ func (d *InternalDataplane) loopConfig() driver.Config {
 	}
 }
 
-// interfacesKnown says whether the managers have heard of all interfaces. It is asked by the loop, which is the only one to
-// take updates from the monitor: none left means that all were heard.
+// interfacesKnown reports whether the managers have heard of all interfaces. It is asked by the loop, which is the only one to take updates
+// from the monitor: none left means that all were heard.
 func (d *InternalDataplane) interfacesKnown() bool {
 	return d.parts.monitor.Listed() && len(d.parts.monitor.Updates()) == 0
 }
@@ -330,7 +330,7 @@ func (d *InternalDataplane) Stop(ctx context.Context) error {
 	return err
 }
 
-// halt ends all that runs, and lets go of everything but the backend.
+// halt ends all that runs, and lets go of everything except the backend.
 func (d *InternalDataplane) halt(ctx context.Context) error {
 	err := errors.Join(d.loop.Stop(ctx), d.jobs.Stop(stopTimeout))
 	d.closeRest.Do(func() {

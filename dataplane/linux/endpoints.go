@@ -14,11 +14,11 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// endpointManager keeps one family's chains, dispatch and routes of workload and host endpoints, and the kernel parameters of
-// workloads' interfaces. An endpoint that cannot be programmed is cut off and has the status "error"; others are not touched.
+// endpointManager keeps one family's chains, dispatch and routes of workload and host endpoints, and the kernel parameters of workloads'
+// interfaces. An endpoint that cannot be programmed is cut off and has the status "error"; others are not touched.
 //
-// Of several workloads that claim one interface the lowest id has it and the others wait: a workload that is deleted and made
-// anew under the same interface name is announced before the old one is gone.
+// Of several workloads that claim one interface the lowest id has it and the others wait: a workload that is deleted and made again under
+// the same interface name is announced before the old one is gone.
 type endpointManager struct {
 	family   table.Family
 	config   rules.Config

@@ -17,8 +17,8 @@ func (id hostID) message() *proto.HostEndpointID {
 	return &proto.HostEndpointID{EndpointId: string(id)}
 }
 
-// wants says whether a host endpoint would take an interface of the node with these addresses: by its name, or without a
-// name by an address.
+// wants reports whether a host endpoint would take an interface of the node with these addresses: by its name, or without a name by an
+// address.
 func wants(ep *proto.HostEndpoint, iface string, addrs []netip.Addr) bool {
 	if ep.GetName() != "" {
 		return ep.GetName() == iface

@@ -69,7 +69,7 @@ func TestIPSetDelta(t *testing.T) {
 	}
 }
 
-// closedBench has a workload that accepts what is in set "peers", and one that accepts everything but what is in it.
+// closedBench has a workload that accepts what is in set "peers", and one that accepts everything except what is in it.
 func closedBench(t *testing.T, config Config) *bench {
 	b := newBench(t, config)
 	b.must(openProfile(), ipSet("peers", "198.51.100.1"), policy("from-peers", fromSet("allow", "peers")),

@@ -71,7 +71,7 @@ func TestKernelUninstallOfOlder(t *testing.T) {
 	})
 }
 
-// chainsOf are the lines that define chains with a prefix, but for the other product's.
+// chainsOf are the lines that define chains with a prefix, except for the other product's.
 func chainsOf(n *node, prefix string) []string {
 	var out []string
 	text := n.run("iptables-save") + n.run("ip6tables-save") + n.run("nft", "list", "chains")

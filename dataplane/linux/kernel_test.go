@@ -20,7 +20,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// These tests program a real kernel, in namespaces of their own, once with each backend.
+// These tests program a real kernel, in their own namespaces, once with each backend.
 
 // node is a driver on the host of a test network, whose pods have no routes of their own.
 type node struct {
@@ -321,7 +321,7 @@ func TestKernelUnknownInterfaceIsCutOff(t *testing.T) {
 	onBothBackends(t, Config{RulesConfig: rules.Config{EndpointToHostAction: "ACCEPT"}}, func(t *testing.T, n *node) {
 		n.apply(openProfile(), n.pod(1), n.pod(2), &proto.InSync{})
 		n.up("pod1", "pod2")
-		// A pod whose endpoint nobody has announced, with a route that somebody else made.
+		// A pod whose endpoint nobody has announced, with a route that another program made.
 		bothFamilies(func(f table.Family) {
 			a := n.addr(3, f)
 			n.run("ip", "route", "add", fmt.Sprintf("%s/%d", a, a.BitLen()), "dev", n.Pods[2].Iface)
@@ -487,7 +487,7 @@ func TestKernelFlushedByAnother(t *testing.T) {
 		})
 }
 
-// guarded is a stream that must all arrive (but for so many packets), and one of which nothing may.
+// guarded is a stream that must all arrive (except for so many packets), and one of which nothing may.
 func (n *node) guarded(lost int, during func()) {
 	n.t.Helper()
 	allowed := n.Stream(n.t, n.Pods[0].UDP(n.addr(2, 4), 80), time.Millisecond)

@@ -45,8 +45,8 @@ func netns(t testing.TB, name string) *nsdo.Namespace {
 	return ns
 }
 
-// stepper is a driver on a real kernel whose loop does not run: step does what the loop would, without its throttle. It hears
-// of no interfaces but those that it is told of.
+// stepper is a driver on a real kernel whose loop does not run: step does what the loop would, without its throttle. It hears of no
+// interfaces except those that it is told of.
 type stepper struct {
 	t testing.TB
 	d *InternalDataplane
@@ -90,8 +90,8 @@ func (s *stepper) stop() {
 	}
 }
 
-// TestKernelPermutations: a driver that goes from world to world has the same kernel as one that is started anew in each world
-// on what the last one has left, and as one that has never seen anything else.
+// TestKernelPermutations: a driver that goes from world to world has the same kernel as one that is started again in each world on what the
+// last one has left, and as one that has never seen anything else.
 func TestKernelPermutations(t *testing.T) {
 	var worlds []world
 	all := scenarios()

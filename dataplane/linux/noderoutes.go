@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// The kinds of routes that are not an endpoint's. Each route is a class of its own, named by its kind and destination, so that a
-// change costs what it changes, however many nodes there are.
+// The kinds of routes that are not an endpoint's. Each route is its own class, named by its kind and destination, so that a change costs
+// what it changes, however many nodes there are.
 const (
 	classVXLAN  = "vxlan"  // to other nodes' workloads through the VXLAN device
 	classIPIP   = "ipip"   // through tunl0
@@ -41,7 +41,7 @@ type nodeRouteManager struct {
 
 	changed map[netip.Prefix]bool   // to be looked at
 	placed  map[netip.Prefix]string // class under which a route was handed on
-	// waiting says which routes lack something, and what.
+	// waiting reports which routes lack something, and what.
 	waiting map[netip.Prefix]string
 }
 

@@ -135,7 +135,7 @@ func (m *policyManager) setChanged(id string) {
 	}
 }
 
-// use says which chains an owner refers to; nil when it is gone. The chains are there after the next CompleteDeferredWork.
+// use reports which chains an owner refers to; nil when it is gone. The chains are there after the next CompleteDeferredWork.
 func (m *policyManager) use(owner string, refs []chainRef) {
 	before := m.uses[owner]
 	for _, ref := range refs {

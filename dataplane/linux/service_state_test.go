@@ -197,7 +197,7 @@ func TestServiceTooEarly(t *testing.T) {
 	})
 }
 
-// tracks says whether the node remembers a connection from an address and port.
+// tracks reports whether the node remembers a connection from an address and port.
 func (n *node) tracks(from netip.Addr, port uint16) (found bool) {
 	n.t.Helper()
 	_, err := conntrack.DeleteFlows(context.Background(), n.Host.NS, conntrack.Which{Protocols: []uint8{protoTCP}},
@@ -349,8 +349,8 @@ func TestServicePolicy(t *testing.T) {
 	})
 }
 
-// TestServiceFaults: a service that makes no sense is left out and told of; an address passes from one service to another that
-// was told of it before the first one has gone; SCTP is taken; what somebody else removes comes back.
+// TestServiceFaults: a service that makes no sense is left out and told of; an address passes from one service to another that was told of
+// it before the first one has gone; SCTP is taken; what another program removes comes back.
 func TestServiceFaults(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		bad := n.webService("bad", 9, 1)

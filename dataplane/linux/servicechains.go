@@ -101,7 +101,7 @@ func (c *chainServices) Delete(name string) {
 	}
 }
 
-// SetPods says which nets are those of pods.
+// SetPods reports which nets are those of pods.
 func (c *chainServices) SetPods(f table.Family, nets []netip.Prefix) {
 	t := c.tables[f]
 	t.pods, t.dirty = nets, true

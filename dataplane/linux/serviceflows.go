@@ -30,7 +30,7 @@ type flowSweeper struct {
 	wake chan struct{}
 }
 
-// outdated says which connections are stale.
+// outdated reports which connections are stale.
 type outdated struct {
 	backends map[balance.Key]backends // without end: those to the key that go to none of these
 	attempts map[balance.Key]struct{} // of TCP: those to the key that are not translated

@@ -27,7 +27,7 @@ type serviceProgrammer interface {
 	Close() error
 }
 
-// nftServices has a table of its own.
+// nftServices has its own table.
 type nftServices struct{ *nft.Services }
 
 // Render has nothing to hand over.
@@ -60,7 +60,7 @@ func (m *serviceManager) OnUpdate(msg any) {
 		m.remove(balance.Name(msg))
 	case *proto.IPAMPoolUpdate:
 		delete(m.pools, msg.GetId())
-		if net, err := rules.ParseNet(msg.GetPool().GetCidr()); err == nil { // else masqManager says so
+		if net, err := rules.ParseNet(msg.GetPool().GetCidr()); err == nil { // else masqManager reports the error
 			m.pools[msg.GetId()] = net
 		}
 		m.dirty = true

@@ -69,7 +69,7 @@ func (m *endpointManager) workloadCondition(w *workload, broken map[string]error
 	return condition{Status: statusUp}
 }
 
-// routeFailed says whether what went wrong with routes names one of the workload's, or a neighbour on its link.
+// routeFailed reports whether what went wrong with routes names one of the workload's, or a neighbour on its link.
 func (m *endpointManager) routeFailed(w *workload) bool {
 	if m.routeFault == "" {
 		return false

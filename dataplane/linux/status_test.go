@@ -48,7 +48,7 @@ func TestStatusCombiner(t *testing.T) {
 }
 
 func TestMarkPool(t *testing.T) {
-	p := newMarkPool(0xf0010000, 0x00010000) // numbers 1..31 but for one
+	p := newMarkPool(0xf0010000, 0x00010000) // numbers 1..31 except for one
 	var names []string
 	for i := range 30 {
 		names = append(names, fmt.Sprintf("cali%d", i))

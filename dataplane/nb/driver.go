@@ -22,7 +22,7 @@ const (
 	DriverInSyncKey       = driverPrefix + "in-sync"
 	DriverWorkloadUpState = "contiv/driver/workload-up/" // prefix of derived keys
 
-	// What an endpoint's policy is, and what is in a set, are values of their own.
+	// What an endpoint's policy is, and what is in a set, are their own values.
 	DriverWorkloadPolicyPrefix = driverPrefix + "workload-policy/"
 	DriverSetMemberPrefix      = driverPrefix + "ip-set-member/"
 )

@@ -38,7 +38,7 @@ type Backend struct {
 	pool      VethPool
 	janitor   *Janitor
 
-	open  map[string]*nsHandle // by path; closed at the end of Flush, all but the agent's own
+	open  map[string]*nsHandle // by path; closed at the end of Flush, all except the agent's own
 	rbuf  []byte               // shared by the sockets
 	tasks []*task
 	dumps []*dumpTask

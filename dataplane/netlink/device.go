@@ -69,7 +69,7 @@ func (b *Backend) createLoopback(v *iface) error {
 	return b.finish(h, v, loopbackDev, true)
 }
 
-// createExisting takes a device over that somebody else made and will remove.
+// createExisting takes a device over that another program made and will remove.
 func (b *Backend) createExisting(v *iface) error {
 	h, err := b.enter(b.nsPath(v.GetNamespace()))
 	if err != nil {

@@ -18,7 +18,7 @@ var errNoLink = errors.New("no such link")
 // errTorn says that a listing cannot be relied on.
 var errTorn = errors.New("the kernel's state changed while it was being listed")
 
-// retriable says whether an operation that failed with err may succeed later without a change of configuration.
+// retriable reports whether an operation that failed with err may succeed later without a change of configuration.
 func retriable(err error) bool {
 	for _, fatal := range []error{ErrNamespaceGone, ErrForeign, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.ERANGE,
 		unix.EADDRNOTAVAIL, unix.EROFS, unix.EAFNOSUPPORT} {

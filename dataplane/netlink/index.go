@@ -31,7 +31,7 @@ type device struct {
 	neighs map[netip.Addr]net.HardwareAddr
 }
 
-// tagged says whether the device carries our alias.
+// tagged reports whether the device carries our alias.
 func (d *device) tagged() bool {
 	switch d.typ {
 	case linux_interfaces.Interface_EXISTING:
@@ -53,8 +53,8 @@ func (b *Backend) LinuxDevice(logical string) (dev string, ok bool) {
 	return d.name, true
 }
 
-// LinuxTap says where the Linux end of the TAP of a VPP interface is now, for VPP to attach to it; netnsPath is empty for the
-// agent's namespace. As attaching costs the device its neighbours, the next flush that finds it attached puts them back.
+// LinuxTap reports where the Linux end of the TAP of a VPP interface is now, for VPP to attach to it; netnsPath is empty for the agent's
+// namespace. As attaching costs the device its neighbours, the next flush that finds it attached puts them back.
 func (b *Backend) LinuxTap(vppIfName string) (netnsPath, dev string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

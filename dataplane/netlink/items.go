@@ -137,8 +137,8 @@ func (b *Backend) healAll() {
 	}
 }
 
-// healAttached does it for the TAPs to which VPP has attached again. That sets their MAC, be it the one that they have already,
-// and happens after a dump has found all their neighbours in place.
+// healAttached does it for the TAPs to which VPP has attached again. That sets their MAC, whether the one that they have already, and
+// happens after a dump has found all their neighbours in place.
 func (b *Backend) healAttached() {
 	for logical, vppTap := range b.attachingTaps() {
 		if b.tapDevice != nil && vppTap != "" {
@@ -195,7 +195,7 @@ func (b *Backend) healLink(logical string) {
 	}
 }
 
-// enabledUp says whether flags of a link say that it is up.
+// enabledUp reports whether flags of a link say that it is up.
 func enabledUp(l linkInfo) bool { return l.flags&unix.IFF_UP != 0 }
 
 // typeOf is the type of a link that we own.

@@ -156,7 +156,7 @@ func linkDeps(_ string, v *iface, add func(string)) {
 	}
 }
 
-// samePlace says whether two versions of an interface are the same device under the same name.
+// samePlace reports whether two versions of an interface are the same device under the same name.
 func (b *Backend) samePlace(desired, applied *iface) bool {
 	return desired.GetType() == applied.GetType() &&
 		b.nsPath(desired.GetNamespace()) == b.nsPath(applied.GetNamespace()) &&
@@ -251,7 +251,7 @@ func (b *Backend) updateLink(op *scheduler.Op, _ string, applied, desired *iface
 	})
 }
 
-// wantsIPv6 says whether the interface is one whose IPv6 settings are ours and which has IPv6 addresses.
+// wantsIPv6 reports whether the interface is one whose IPv6 settings are ours and which has IPv6 addresses.
 func wantsIPv6(v *iface) bool {
 	if v.GetLinkOnly() || v.GetType() == linux_interfaces.Interface_EXISTING {
 		return false
@@ -302,7 +302,7 @@ func (b *Backend) finish(h *nsHandle, v *iface, name string, isNew bool) error {
 	return nil
 }
 
-// ours says whether l is the device of a logical interface, or what is left of an attempt to make it.
+// ours reports whether l is the device of a logical interface, or what is left of an attempt to make it.
 func ours(l linkInfo, logical string) bool {
 	return l.alias == tagOf(logical) || l.alias == tagPeer+logical || l.alias == "" && l.group == GroupNew
 }

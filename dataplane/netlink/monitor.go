@@ -115,13 +115,13 @@ func firstOf(results ...int) int {
 	return 0
 }
 
-// isHosts says whether the addresses of a link are the host's own.
+// isHosts reports whether the addresses of a link are the host's own.
 func isHosts(l linkInfo) bool {
 	return l.flags&unix.IFF_LOOPBACK == 0 && !isOurs(l) &&
 		!strings.HasPrefix(l.name, "docker") && !strings.HasPrefix(l.name, "virbr")
 }
 
-// isOurs says whether the agent has made the link.
+// isOurs reports whether the agent has made the link.
 func isOurs(l linkInfo) bool {
 	for _, tag := range []string{tagPrefix, tagPeer} {
 		if strings.HasPrefix(l.alias, tag) {

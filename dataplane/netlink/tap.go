@@ -24,14 +24,14 @@ type asideTap struct {
 // devices of one interface do not get into each other's way.
 func asideName(index int32) string { return fmt.Sprintf("cvx%x", index) }
 
-// isAside says whether l is a TAP's device that was put aside, of whichever interface.
+// isAside reports whether l is a TAP's device that was put aside, of whichever interface.
 func isAside(l linkInfo) bool { return l.kind == "tun" && strings.HasPrefix(l.alias, tagPeer) }
 
-// orphaned says whether l is a TAP's device that no process holds: VPP is gone, and nobody but us will remove it. VPP's TAPs have
+// orphaned reports whether l is a TAP's device that no process holds: VPP is gone, and nobody but us will remove it. VPP's TAPs have
 // several queues, of the others the kernel does not tell.
 func orphaned(l linkInfo) bool { return l.kind == "tun" && l.multiQueue && l.queues == 0 }
 
-// mayBeTapOf says whether l may be the device of the TAP of a logical interface: it is one, and nobody else's.
+// mayBeTapOf reports whether l may be the device of the TAP of a logical interface: it is one, and nobody else's.
 func mayBeTapOf(l linkInfo, logical string) bool {
 	return l.kind == "tun" && (l.alias == tagOf(logical) || l.alias == tagPeer+logical ||
 		!strings.HasPrefix(l.alias, tagPrefix) && !strings.HasPrefix(l.alias, tagPeer))
@@ -94,8 +94,8 @@ func (b *Backend) placeTap(v *iface) error {
 	return b.place(v, to, best, name, to, nil)
 }
 
-// tapRank says how good a candidate for the device of a logical interface l is; 0: none. One that VPP holds is better than one
-// that it has left behind, whatever their names.
+// tapRank reports how good a candidate for the device of a logical interface l is; 0: none. One that VPP holds is better than one that it
+// has left behind, whatever their names.
 func tapRank(l linkInfo, logical string, named bool) int {
 	rank := 0
 	switch {

@@ -24,5 +24,5 @@ func (r *RouteUpdate) Kinds() RouteUpdate_TypeMask {
 	return RouteUpdate_TYPES_NONE
 }
 
-// Is says whether any of the kinds applies to the route.
+// Is reports whether any of the kinds applies to the route.
 func (r *RouteUpdate) Is(kinds RouteUpdate_TypeMask) bool { return r.Kinds()&kinds != 0 }

@@ -122,7 +122,7 @@ func (x *execution) ready(po *planOp) opPhase {
 	return opRunning
 }
 
-// used says whether n has to stay because others, which should have been deleted before it, are still there.
+// used reports whether n has to stay because others, which should have been deleted before it, are still there.
 func (x *execution) used(n *node) bool {
 	p := &x.s.plan
 	if n.p.flags&planForced != 0 || n.users == 0 {
@@ -161,7 +161,7 @@ func (x *execution) finish(po *planOp, o *Op) {
 	case opBlocked:
 		x.afterFailure(po, x.blocked(n))
 		return
-	case opIdle: // nothing but the dependencies of the value changed
+	case opIdle: // only the dependencies of the value changed
 		x.s.graph.setApplied(n)
 		n.p.flags |= planDone
 		return

@@ -307,7 +307,7 @@ func (g *graph) listDeps(n *node, v any) {
 	}
 }
 
-// linked says whether depBuf names just the edges with the given bit, in order: the usual case of a changed value.
+// linked reports whether depBuf names just the edges with the given bit, in order: the usual case of a changed value.
 func (g *graph) linked(n *node, bit edgeBits) bool {
 	j := 0
 	for i := range n.edges {

@@ -43,8 +43,8 @@ type Kind[V any] struct {
 
 	// Validate rejects values that must not reach the dataplane; the error names the field. Optional.
 	Validate func(key string, v V) error
-	// Equal says whether the applied (perhaps dumped) value is as good as the desired one; what a dump cannot tell must be
-	// ignored. Required.
+	// Equal reports whether the applied (perhaps dumped) value is as good as the desired one; what a dump cannot tell must be ignored.
+	// Required.
 	Equal func(key string, desired, applied V) bool
 	// Deps adds the keys (of northbound values or derived items) that must be configured before v. Optional.
 	Deps func(key string, v V, add func(dep string))
@@ -58,16 +58,15 @@ type Kind[V any] struct {
 	// Delete removes an applied value; deleting what is gone succeeds. Required.
 	Delete func(op *Op, key string, v V)
 
-	// Derive emits the items of v, each a value of a derived kind under a key of its own that implicitly depends on v.
-	// Optional.
+	// Derive emits the items of v, each a value of a derived kind under its own key that implicitly depends on v. Optional.
 	Derive func(key string, v V, put func(kind, itemKey string, item any))
 	// DeriveDiff emits only what differs between the items of two versions of a value: its cost should be that of the
 	// change. Optional; without it both versions are derived and compared.
 	DeriveDiff func(key string, from, to V, put func(kind, itemKey string, item any), del func(itemKey string))
 
-	// Dump emits the values of this kind that are in the dataplane and are ours, and then calls op.Done. Items of derived
-	// kinds are dumped by their own kind. It should look only at what is asked for when op.Partial says so. Required for kinds
-	// that survive in the dataplane.
+	// Dump emits the values of this kind that are in the dataplane and are ours, and then calls op.Done. Items of derived kinds are dumped
+	// by their own kind. With op.Partial it should look only at the keys asked for. Required for kinds that survive in the
+	// dataplane.
 	Dump func(op *DumpOp, emit func(key string, v V))
 
 	// Leftover says that a dumped value is what remains of an operation that did not end well and goes under a key that
@@ -75,8 +74,8 @@ type Kind[V any] struct {
 	// Optional.
 	Leftover func(key string, v V) bool
 
-	// Retriable says whether an operation that failed with err may succeed later without any change of configuration.
-	// Optional: default is IsRetriable.
+	// Retriable reports whether an operation that failed with err may succeed later without any change of configuration. Optional: default
+	// is IsRetriable.
 	Retriable func(err error) bool
 
 	// ImpliedByParent says, for a derived kind, that the dataplane removes items together with their parent: when the parent

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaked waits until no goroutine but the caller's runs code of the module.
+// leaked waits until no goroutine except the caller's runs code of the module.
 func leaked(patience time.Duration) string {
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
 		buf := make([]byte, 1<<20)

@@ -76,7 +76,7 @@ func (s *Scheduler) acquaint() {
 	}
 }
 
-// lost says which peer has been lost in the meantime, or was not there.
+// lost reports which peer has been lost in the meantime, or was not there.
 func (s *Scheduler) lost() (err error) {
 	s.eachPeer(func(_ int, name string, alive bool) {
 		if !alive {

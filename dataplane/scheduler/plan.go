@@ -84,7 +84,7 @@ func (p *planner) init(g *graph, levels int) {
 	p.ready = make([][]*node, levels)
 }
 
-// in says whether n takes part in this plan.
+// in reports whether n takes part in this plan.
 func (p *planner) in(n *node) bool { return n.p.gen == p.gen }
 
 func (p *planner) has(n *node, f planFlags) bool { return n.p.gen == p.gen && n.p.flags&f != 0 }
@@ -199,8 +199,8 @@ func (p *planner) compare(n *node) {
 	}
 }
 
-// depChange says whether the desired value depends on something that the applied one does not, or that got lost; and
-// whether the applied value holds on to something that the desired one does not.
+// depChange reports whether the desired value depends on something that the applied one does not, or that got lost; and whether the applied
+// value holds on to something that the desired one does not.
 func (n *node) depChange() (fresh, stale bool) {
 	for i := range n.edges {
 		e := &n.edges[i]
@@ -281,8 +281,8 @@ func (p *planner) takeDown(n *node) {
 	}
 }
 
-// cyclic says whether n would depend on itself: through desires, which never can be met, or through applied values that were
-// to be changed and could not, so that neither could be deleted before the other.
+// cyclic reports whether n would depend on itself: through desires, which never can be met, or through applied values that were to be
+// changed and could not, so that neither could be deleted before the other.
 func (p *planner) cyclic(n *node) bool {
 	p.g.stamp++
 	return p.reaches(n, n, edgeWant)

@@ -71,7 +71,7 @@ func (p *planner) leave(n *node) {
 	p.release(n.parent())
 }
 
-// siblings says whether n and d are removed items of the same parent, of a kind that goes together with it.
+// siblings reports whether n and d are removed items of the same parent, of a kind that goes together with it.
 func (p *planner) siblings(n, d *node) bool {
 	return d != n && p.has(d, planRemove) && d.kind.implied && d.parent() != nil && d.parent() == n.parent()
 }
@@ -131,7 +131,7 @@ func (p *planner) goneItems(n *node) {
 	}
 }
 
-// impliedBy says whether r.n goes together with what the edge leads to.
+// impliedBy reports whether r.n goes together with what the edge leads to.
 func (p *planner) impliedBy(r rdep) bool {
 	return r.edge().bits&(edgeParent|edgeHave) == edgeParent|edgeHave && p.has(r.n, planImplied)
 }

@@ -345,8 +345,8 @@ func (r *rig) snapshot() map[string]string {
 	return out
 }
 
-// finish checks the end: as desired; as a fresh scheduler would have it; and nothing left to do, for this scheduler and for one
-// that starts anew.
+// finish checks the end: as desired; as a fresh scheduler would have it; and nothing left to do, for this scheduler and for one that starts
+// again.
 func (c randomRun) finish(t *testing.T, r *rig, w *world) {
 	want := expected(w.desired)
 	if d := diff(r.m.actual(), want); d != "" {

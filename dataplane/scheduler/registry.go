@@ -43,7 +43,7 @@ type kindCalls struct {
 	leftover   func(key string, v any) bool
 }
 
-// same says whether two values of the kind are one and the same without looking inside.
+// same reports whether two values of the kind are one and the same without looking inside.
 func (k *kind) same(a, b any) bool { return k.pointer && a == b }
 
 // label names the kind for operators: what a failed dump is reported under.

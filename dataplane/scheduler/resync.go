@@ -158,7 +158,7 @@ func (g *graph) found(n *node, v any) {
 	}
 }
 
-// leftover says whether the i-th value is one that a dump removes whatever it was made for.
+// leftover reports whether the i-th value is one that a dump removes whatever it was made for.
 func (d *dumped) leftover(i int) bool {
 	is := d.kind.calls.leftover
 	return is != nil && is(d.keys[i], d.vals[i])

@@ -47,7 +47,7 @@ type retryEntry struct {
 	r *retry
 }
 
-// earliest says when the first retry is due.
+// earliest reports when the first retry is due.
 func (q *retryQueue) earliest() (due time.Time, ok bool) {
 	*q = slices.DeleteFunc(*q, func(e retryEntry) bool { return e.n.retry != e.r })
 	for _, e := range *q {

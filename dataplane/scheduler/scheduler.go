@@ -282,7 +282,7 @@ func (s *Scheduler) drain(ctx, work context.Context) error {
 	}
 }
 
-// Busy says whether a transaction waits or is under way: background work on the same dataplane had better wait.
+// Busy reports whether a transaction waits or is under way: background work on the same dataplane had better wait.
 func (s *Scheduler) Busy() bool {
 	s.qmu.Lock()
 	defer s.qmu.Unlock()

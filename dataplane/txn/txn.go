@@ -1,8 +1,7 @@
 // Package txn is the transaction that the controller commits once per event, and the record of what became of it.
 //
-// A transaction says which northbound values (dataplane/nb) are desired; whoever applies it (dataplane/scheduler, or one of
-// the two-phase drivers) works out the difference. The package is the seam between plugins and dataplanes and holds
-// nothing but data and one interface.
+// A transaction says which northbound values (dataplane/nb) are desired; whoever applies it (dataplane/scheduler, or one of the two-phase
+// drivers) works out the difference. The package is the seam between plugins and dataplanes and holds only data and one interface.
 package txn
 
 import (
@@ -15,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Kind says what the values of a transaction are compared with.
+// Kind reports what the values of a transaction are compared with.
 type Kind int
 
 const (
@@ -198,6 +197,6 @@ type Applier interface {
 	// Commit applies t and waits until it is done. The record is returned in any case in which the transaction was
 	// looked at; the error is a *Error when single values failed, else says why nothing was done.
 	Commit(ctx context.Context, t *Txn) (*Record, error)
-	// Plan says what Commit would do, without doing it (dry run).
+	// Plan reports what Commit would do, without doing it (dry run).
 	Plan(ctx context.Context, t *Txn) ([]Op, error)
 }

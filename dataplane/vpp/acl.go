@@ -224,7 +224,7 @@ func deniedBy(rules []acl_types.ACLRule) map[natExternal]bool {
 	return out
 }
 
-// guarded says what is missing until an address and port may be served that an ACL guards.
+// guarded reports what is missing until an address and port may be served that an ACL guards.
 func (k *kinds) guarded(m *natMapping) error {
 	if m.Guard == "" {
 		return nil
@@ -240,8 +240,7 @@ func (k *kinds) guarded(m *natMapping) error {
 	return nil
 }
 
-// unguarded says which ACL an interface should have for what comes in and does not. One that has gone in the meantime does not
-// count.
+// unguarded reports which ACL an interface should have for what comes in and does not. One that has gone in the meantime does not count.
 func (k *kinds) unguarded(ifName string) error {
 	for name, inPlace := range k.acl.lists[aclList{If: ifName}] {
 		if _, there := k.acl.ids[name]; there && !inPlace {

@@ -33,8 +33,8 @@ func (b aclBinding) object(what string) object {
 	return object{what + " ACL " + b.ACL + " on", "interface " + b.If}
 }
 
-// aclInterfaceKind: VPP has one list for an interface and both directions, which is written as a whole: ours in the order of
-// their names, then those of somebody else, or if there are none the one that lets the rest through.
+// aclInterfaceKind: VPP has one list for an interface and both directions, which is written as a whole: ours in the order of their names,
+// then those of another program, or if there are none the one that lets the rest through.
 func (k *kinds) aclInterfaceKind() scheduler.Kind[aclBinding] {
 	kind := item[aclBinding](kindACLInterface, rankACLInterface)
 	kind.ImpliedByParent = false // VPP keeps an ACL that is in use

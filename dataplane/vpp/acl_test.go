@@ -154,7 +154,7 @@ func TestACLRoom(t *testing.T) {
 	})
 }
 
-// Ours go first, by name, whatever comes when; somebody else's stay behind them.
+// Ours go first, by name, whatever comes when; another program's stay behind them.
 func TestACLOrder(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -274,7 +274,7 @@ func served(f *vppfake.Fake) bool {
 	return strings.Contains(f.Dump(), "192.0.2.1") && strings.Contains(f.Dump(), "10.1.0.3")
 }
 
-// What an ACL guards is not served before the ACL is everywhere, be it new or served to everybody until now.
+// What an ACL guards is not served before the ACL is everywhere, whether new or served to everybody until now.
 func TestGuardFailsClosed(t *testing.T) {
 	for _, message := range []string{"acl_add_replace", "acl_interface_set_acl_list"} {
 		for _, open := range []bool{false, true} {
@@ -343,8 +343,8 @@ func TestGuardGone(t *testing.T) {
 	}
 }
 
-// A service that is guarded, or not any more, is not made anew: connections go on. The same goes for other rules and for
-// interfaces that go.
+// A service that is guarded, or not any more, is not made again: connections go on. The same goes for other rules and for interfaces that
+// go.
 func TestGuardChanges(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})

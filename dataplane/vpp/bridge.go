@@ -86,8 +86,8 @@ func bridgeFlags(v *vpp_l2.BridgeDomain) l2.BdFlags {
 
 func bridgeObject(what, name string) object { return object{what, "bridge domain " + name} }
 
-// createBridge takes the lowest number that is free as far as we know, so that numbers stay small and mostly the same. One
-// that somebody else has is left to him, and VPP asked for another.
+// createBridge takes the lowest number that is free as far as we know, so that numbers stay small and mostly the same. One that another
+// program has is left to him, and VPP asked for another.
 func (k *kinds) createBridge(op *scheduler.Op, v *vpp_l2.BridgeDomain, id uint32) {
 	if id != none {
 		k.idx.addBD(v.Name, id) // taken, before the next one asks

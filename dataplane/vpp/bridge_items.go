@@ -55,7 +55,7 @@ func deriveBridge(_ string, v *vpp_l2.BridgeDomain, put func(kind, key string, i
 	}
 }
 
-// diffBridge compares the lists of two versions. The messages that they share cost nothing but a look at their addresses.
+// diffBridge compares the lists of two versions. The messages that they share cost only a look at their addresses.
 func diffBridge(_ string, from, to *vpp_l2.BridgeDomain, put func(kind, key string, item any), del func(key string)) {
 	diffList(from.Interfaces, to.Interfaces,
 		func(m *vpp_l2.BridgeDomain_Interface) bridgeMember { return memberOf(to.Name, m) },

@@ -23,7 +23,7 @@ const workersWait = 5 * time.Second
 // pluginKey is where the NICStore has whether VPP had our plugin.
 const pluginKey = "vpp-plugin"
 
-// Plugin tells whether VPP has our own plugin, and how many workers it has. That stays the same as long as that VPP runs.
+// Plugin reports whether VPP has our own plugin, and how many workers it has. That stays the same as long as that VPP runs.
 type Plugin struct {
 	conn  *conn.Conn
 	log   *slog.Logger
@@ -73,7 +73,7 @@ func (p *Plugin) Remember(store NICStore) {
 	}
 }
 
-// Present says whether VPP has the plugin; while VPP is away, whether it had. Watch tells when that turns out to be wrong.
+// Present reports whether VPP has the plugin; while VPP is away, whether it had. Watch tells when that turns out to be wrong.
 func (p *Plugin) Present() bool {
 	found := p.look()
 	p.mu.Lock()

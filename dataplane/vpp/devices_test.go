@@ -294,7 +294,7 @@ func TestAfPacket(t *testing.T) {
 	})
 }
 
-// An interface that VPP still has on a device is dead if its peer has gone: it is made anew.
+// An interface that VPP still has on a device is dead if its peer has gone: it is made again.
 func TestAfPacketLeftover(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {

@@ -75,7 +75,7 @@ func dumpOf(f *vppfake.Fake) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, " nat-low: ") }), "\n")
 }
 
-// onFake runs a test with an agent on a VPP of its own.
+// onFake runs a test with an agent on its own VPP.
 func onFake(t *testing.T, run func(f *vppfake.Fake, a *agent)) {
 	t.Helper()
 	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})

@@ -20,7 +20,7 @@ type TypedRoutes struct {
 	lane *conn.Lane
 }
 
-// NewTypedRoutes uses a lane of its own.
+// NewTypedRoutes uses its own lane.
 func NewTypedRoutes(c *conn.Conn) *TypedRoutes { return &TypedRoutes{lane: c.Lane()} }
 
 // In are the destinations of those in a table, of both families.

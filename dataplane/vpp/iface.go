@@ -93,7 +93,7 @@ func (k *kinds) interfaceKind() scheduler.Kind[*vpp_interfaces.Interface] {
 	}
 }
 
-// sameInterface says whether two values differ at most in the hardware address and in what is derived.
+// sameInterface reports whether two values differ at most in the hardware address and in what is derived.
 func (k *kinds) sameInterface(desired, applied *vpp_interfaces.Interface) bool {
 	if desired.Type != applied.Type {
 		return false

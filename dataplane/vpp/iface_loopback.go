@@ -26,9 +26,8 @@ func loopbackType() *ifType {
 	}
 }
 
-// createLoopback gives every loopback a hardware address of its own. VPP gives all the first ones of all nodes the same; and
-// a loopback has nothing else by which it can be found when the reply to its creation was lost, before it got its tag
-// (leftovers.go).
+// createLoopback gives every loopback its own hardware address. VPP gives all the first ones of all nodes the same; and a loopback has
+// nothing else by which it can be found when the reply to its creation was lost, before it got its tag (leftovers.go).
 func createLoopback(k *kinds, v *vpp_interfaces.Interface, done func(made, error)) {
 	k.tryLoopback(loopbackMAC(v), 0, done)
 }

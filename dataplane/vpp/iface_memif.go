@@ -120,7 +120,7 @@ func (k *kinds) adoptMemif(m *vpp_interfaces.MemifLink, socket uint32, cause err
 	})
 }
 
-// adoptable says whether an interface that VPP has already may be taken over: it must not be another one of ours.
+// adoptable reports whether an interface that VPP has already may be taken over: it must not be another one of ours.
 func (k *kinds) adoptable(index uint32, cause error) error {
 	if index == none {
 		return cause

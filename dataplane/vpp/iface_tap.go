@@ -262,7 +262,7 @@ func equalTap(_ *kinds, desired, applied *vpp_interfaces.Interface) bool {
 		return false
 	}
 	if ns := a.GetToMicroservice(); ns != "" {
-		// Without a namespace of its own, the device was moved there by the Linux side, which may have renamed it.
+		// Without its own namespace, the device was moved there by the Linux side, which may have renamed it.
 		return d.GetToMicroservice() == "" ||
 			shortNamespace(ns) == shortNamespace(d.GetToMicroservice()) &&
 				(d.GetHostIfName() == "" || d.GetHostIfName() == a.GetHostIfName())

@@ -140,8 +140,8 @@ func (x *Index) BridgeDomain(name string) (uint32, bool) {
 	return id, ok
 }
 
-// RxModeRequests sets the receive modes of a memif again. VPP makes its queues anew, in their default mode, each time the
-// peer connects: RxModeKeeper, which listens for the links of interfaces going up, sends these.
+// RxModeRequests sets the receive modes of a memif again. VPP makes its queues again, in their default mode, each time the peer connects:
+// RxModeKeeper, which listens for the links of interfaces going up, sends these.
 func (x *Index) RxModeRequests(swIfIndex uint32) []*interfaces.SwInterfaceSetRxMode {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -25,7 +25,7 @@ import (
 const (
 	// leftoverPrefix starts the logical names of leftovers. No name of ours has a space.
 	leftoverPrefix = "left over: "
-	// suspectAge is how long something that may have been made is looked for in vain.
+	// suspectAge is how long something that may have been made is looked for without result.
 	suspectAge = 10 * time.Second
 	// Pods' devices: ipnet's prefix and a hash of so many hexadecimal digits. Nobody else makes such names.
 	podDevPrefix = "vpp"
@@ -45,7 +45,8 @@ func (k *kinds) suspect(v *vpp_interfaces.Interface, dev string) {
 
 func isLeftover(name string) bool { return strings.HasPrefix(name, leftoverPrefix) }
 
-// undoCreate removes an interface that could not be set up: a partially configured interface is unusable, and trying again would make a second.
+// undoCreate removes an interface that could not be set up: a partially configured interface is unusable, and trying again would make a
+// second.
 func (k *kinds) undoCreate(op *scheduler.Op, v *vpp_interfaces.Interface, e *ifEntry, cause error) {
 	k.idx.remove(v.Name)
 	k.types[v.Type].remove(k, e, v, func(left error) {
@@ -91,7 +92,7 @@ func (k *kinds) leftoverGone(e *ifEntry) {
 	}
 }
 
-// isOurs says whether an interface without our tag is ours all the same. It enters the suspects that were found in seen.
+// isOurs reports whether an interface without our tag is ours all the same. It enters the suspects that were found in seen.
 func (k *kinds) isOurs(st *ifState, seen map[string]bool) bool {
 	for name, u := range k.uncertain {
 		if u.v.Type == st.kind && k.matches(st, &u) {
@@ -108,7 +109,7 @@ func (k *kinds) isOurs(st *ifState, seen map[string]bool) bool {
 	return st.kind == vpp_interfaces.Interface_SOFTWARE_LOOPBACK && isOurLoopback(st.details)
 }
 
-// matches says whether an interface is the suspect.
+// matches reports whether an interface is the suspect.
 func (k *kinds) matches(st *ifState, u *suspect) bool {
 	switch st.kind {
 	case vpp_interfaces.Interface_AF_PACKET, vpp_interfaces.Interface_TAP:

@@ -7,10 +7,10 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 )
 
-// changeBalanced changes a mapping in place where VPP can without harm, that is where backends come. When it takes one away
-// VPP ends all sessions to its address and port, those of other protocols and services included. But connections of TCP are to
-// go on, only to get no new ones; so the mapping is made anew, and its sessions are kept. Those of UDP, which would go on for
-// as long as the client sends, are ended one by one.
+// changeBalanced changes a mapping in place where VPP can without harm, that is where backends come. When it takes one away VPP ends all
+// sessions to its address and port, those of other protocols and services included. But connections of TCP are to go on, only to get no new
+// ones; so the mapping is made again, and its sessions are kept. Those of UDP, which would go on for as long as the client sends, are ended
+// one by one.
 func (k *kinds) changeBalanced(op *scheduler.Op, key string, applied, desired *natMapping) {
 	before := k.placesOf(key, applied)
 	after := k.places(key, before, desired)
@@ -31,8 +31,8 @@ func (k *kinds) changeBalanced(op *scheduler.Op, key string, applied, desired *n
 	})
 }
 
-// remake makes a mapping anew. A packet that comes when it is not there would be rejected. Without workers VPP sees none,
-// since both requests reach it together. Otherwise some come, and a bridge takes those to cluster IPs.
+// remake makes a mapping again. A packet that comes when it is not there would be rejected. Without workers VPP sees none, since both
+// requests reach it together. Otherwise some come, and a bridge takes those to cluster IPs.
 func (k *kinds) remake(applied, desired *natMapping, after []natBackend, done func(error)) {
 	if !k.bridges(desired) {
 		k.replace(applied, desired, after, done)
@@ -72,8 +72,8 @@ func requestsSize(forget *natMapping, add []natBackend) int {
 	return 128*(len(forget.tables())+1) + 11*len(add)
 }
 
-// bridges says whether a mapping can be bridged, and needs it. Addresses other than cluster IPs cannot: they have ports which
-// are not those of services. With several workers VPP would look for backends of the bridge on the wrong one.
+// bridges reports whether a mapping can be bridged, and needs it. Addresses other than cluster IPs cannot: they have ports which are not
+// those of services. With several workers VPP would look for backends of the bridge on the wrong one.
 func (k *kinds) bridges(m *natMapping) bool {
 	return k.nat.worker && !k.nat.handoff && slices.ContainsFunc(k.deps.NAT.ClusterIPs, func(p netip.Prefix) bool {
 		return p.Contains(m.External.Addr)

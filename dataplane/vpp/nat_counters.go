@@ -83,7 +83,7 @@ type NATUsers struct {
 	lane *conn.Lane
 }
 
-// NewNATUsers uses a lane of its own.
+// NewNATUsers uses its own lane.
 func NewNATUsers(c *conn.Conn) *NATUsers { return &NATUsers{lane: c.Lane()} }
 
 // Count asks VPP. Our plugin has counts for each interface: a pod's are connections that the pod has opened, those of all other interfaces

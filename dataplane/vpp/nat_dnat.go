@@ -26,7 +26,7 @@ type natMapping struct {
 	Pool     netip.Addr // of twice-NAT; invalid: any
 	Affinity uint32     // seconds; 0: none
 	Backends []natBackend
-	Bridge   bool   // stands in for another one while that is made anew; never desired
+	Bridge   bool   // stands in for another one while that is made again; never desired
 	Guard    string // the ACL that must be in place before; VPP does not know of it
 }
 
@@ -37,7 +37,7 @@ const (
 	protoTCP, protoUDP = 6, 17
 )
 
-// dnatKind is nothing but its mappings; they carry its label.
+// dnatKind is only its mappings; they carry its label.
 func (k *kinds) dnatKind() scheduler.Kind[*vpp_nat.DNat44] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_nat.DNat44) { op.Done(nil) }
 	return scheduler.Kind[*vpp_nat.DNat44]{

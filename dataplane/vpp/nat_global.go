@@ -22,7 +22,7 @@ type NATSettings struct {
 	Sessions uint32
 	// Seconds of silence after which VPP may forget a session.
 	UDP, TCPEstablished, TCPTransitory, ICMP uint32
-	// ClusterIPs are networks of addresses that have no ports but those of services.
+	// ClusterIPs are networks of addresses that have no ports except those of services.
 	ClusterIPs []netip.Prefix
 }
 
@@ -50,7 +50,7 @@ type natState struct {
 	worker bool
 	// inAndOut are the interfaces with both roles that VPP itself knows as inside and outside; see natInterfaceKind.
 	inAndOut map[string]bool
-	// warned: VPP has another limit of sessions, and the log says so.
+	// warned: VPP has another limit of sessions, and the log reports it.
 	warned bool
 }
 
@@ -142,9 +142,9 @@ func (k *kinds) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply, error
 	conn.Dump(k.lane, &nat44_ed.NatWorkerDump{}, func(*nat44_ed.NatWorkerDetails) { workers++ }, all)
 }
 
-// disableNAT: as long as there are balanced mappings VPP 25.10 must not turn NAT off. For each of them it lets go of table
-// 0 once without having held it, and frees the table when nobody seems to hold it any more: then all packets are lost. Ours
-// are gone by now; somebody else's are left alone, and so NAT stays on.
+// disableNAT: as long as there are balanced mappings VPP 25.10 must not turn NAT off. For each of them it lets go of table 0 once without
+// having held it, and frees the table when nobody seems to hold it any more: then all packets are lost. Ours are gone by now; another
+// program's are left alone, and so NAT stays on.
 func (k *kinds) disableNAT(op *scheduler.Op) {
 	left := 0
 	conn.Dump(k.lane, &nat44_ed.Nat44LbStaticMappingDump{}, func(*nat44_ed.Nat44LbStaticMappingDetails) { left++ },

@@ -149,7 +149,7 @@ func (k *kinds) dumpNATIdentities(op *scheduler.DumpOp, emit func(string, natIde
 	})
 }
 
-// onAny says whether one of the interfaces has the address.
+// onAny reports whether one of the interfaces has the address.
 func (s *ifSnapshot) onAny(interfaces []string, a netip.Addr) bool {
 	if len(interfaces) == 0 {
 		return false

@@ -172,7 +172,7 @@ func (k *kinds) dumpNATInterfaces(op *scheduler.DumpOp, emit func(string, *vpp_n
 	})
 }
 
-// askedNATInterfaces says which interfaces a dump is about: all, unless it is a partial one.
+// askedNATInterfaces reports which interfaces a dump is about: all, unless it is a partial one.
 func askedNATInterfaces(op *scheduler.DumpOp) func(name string) bool {
 	if !op.Partial() {
 		return func(string) bool { return true }

@@ -85,11 +85,10 @@ func sortBackends(list []natBackend) {
 // several workers it is on the only backend's.
 func natHold(b natBackend) natBackend { return natBackend{Addr: b.Addr, VRF: b.VRF} }
 
-// placed puts backends into places. Without affinity they need none: they are themselves, with a stand-in if there is only
-// one. With affinity VPP knows its clients' backends by place, finds them there even after the mapping was made anew, and does
-// not look whether there is such a place. So all places that can be counted are taken, and every backend keeps its own;
-// those of a backend that has gone are shared among the others, new ones first. Only one place of each backend has its
-// weight, so the others get no new clients.
+// placed puts backends into places. Without affinity they need none: they are themselves, with a stand-in if there is only one. With
+// affinity VPP knows its clients' backends by place, finds them there even after the mapping was made again, and does not look whether
+// there is such a place. So all places that can be counted are taken, and every backend keeps its own; those of a backend that has gone are
+// shared among the others, new ones first. Only one place of each backend has its weight, so the others get no new clients.
 func placed(before, backends []natBackend, affinity bool) []natBackend {
 	if !affinity {
 		places := slices.Clone(backends)
@@ -196,7 +195,7 @@ func natSteps(from, to []natBackend) (steps []natStep, ok bool) {
 	return steps, true
 }
 
-// lost says whether any step takes a backend away that had connections.
+// lost reports whether any step takes a backend away that had connections.
 func lost(steps []natStep) bool {
 	return slices.ContainsFunc(steps, func(s natStep) bool { return !s.add && s.backend.Weight > 0 })
 }

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// natAddress is one address of a pool; twice-NAT has a pool of its own. Addresses carry no mark: all of them are ours.
+// natAddress is one address of a pool; twice-NAT has its own pool. Addresses carry no mark: all of them are ours.
 type natAddress struct {
 	Addr  netip.Addr
 	VRF   uint32 // none: for all tables
@@ -33,7 +33,7 @@ func (a natAddress) key() string {
 	return "vpp/nat44/address/" + a.Addr.String()
 }
 
-// natPoolKind is nothing but its addresses: VPP does not know that they came together.
+// natPoolKind is only its addresses: VPP does not know that they came together.
 func (k *kinds) natPoolKind() scheduler.Kind[*vpp_nat.Nat44AddressPool] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_nat.Nat44AddressPool) { op.Done(nil) }
 	return scheduler.Kind[*vpp_nat.Nat44AddressPool]{

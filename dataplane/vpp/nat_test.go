@@ -274,7 +274,7 @@ func TestNATCheck(t *testing.T) {
 	})
 }
 
-// In tables of their own. Mappings that keep their sessions would leave references to them behind; those with affinity do not.
+// In their own tables. Mappings that keep their sessions would leave references to them behind; those with affinity do not.
 func TestNATTables(t *testing.T) {
 	base := all(natOn(), tables(1, "pod"), tables(2, "other"))
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
@@ -345,7 +345,7 @@ func TestNATValidation(t *testing.T) {
 	}
 }
 
-// NAT stays on while somebody else has balanced mappings: VPP would lose its default table.
+// NAT stays on while another program has balanced mappings: VPP would lose its default table.
 func TestNATStaysOn(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -365,7 +365,7 @@ func TestNATStaysOn(t *testing.T) {
 	})
 }
 
-// A mapping that somebody else has taken is an error that says so, and is left alone.
+// A mapping that another program has taken is an error that reports it, and is left alone.
 func TestNATConflict(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})

@@ -39,7 +39,7 @@ type NICStore interface {
 	SaveOwn(key string, value []byte) error
 }
 
-// NICs tells which NICs VPP has by its start-up configuration. They stay the same as long as that VPP runs.
+// NICs reports which NICs VPP has by its start-up configuration. They stay the same as long as that VPP runs.
 type NICs struct {
 	conn  *conn.Conn
 	store NICStore // nil: nothing outlives the agent

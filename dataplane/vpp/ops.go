@@ -77,7 +77,7 @@ func join(n int, done func(error)) func(error) {
 	}
 }
 
-// hint says what an operator can do about a refusal whose text does not help.
+// hint reports what an operator can do about a refusal whose text does not help.
 func hint(err error) string {
 	switch {
 	case conn.IsRetval(err, api.NO_SUCH_FIB):

@@ -38,7 +38,7 @@ func TestPipe(t *testing.T) {
 				pipeEndOf("in", ""), pipeEndOf("out", "in", unnumberedTo("gw")), through("in"),
 				&vpp_nat.Nat44Interface{Name: "in", OutputFeature: true},
 			}),
-			all(base, values{ // other tables, an address of its own, one end down
+			all(base, values{ // other tables, its own address, one end down
 				pipeEndOf("in", "", inTable(1), down), pipeEndOf("out", "in", inTable(2), withIP("10.7.0.1/24")), through("in"),
 			}),
 			all(base, values{pipeEndOf("in", "", inTable(1))}), // the other end is not needed any more
@@ -49,7 +49,7 @@ func TestPipe(t *testing.T) {
 	})
 }
 
-// TestPipeNotAnswered: a pipe whose creation was not answered is taken over, and somebody else's is left alone.
+// TestPipeNotAnswered: a pipe whose creation was not answered is taken over, and another program's is left alone.
 func TestPipeNotAnswered(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})

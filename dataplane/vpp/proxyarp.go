@@ -28,7 +28,7 @@ const (
 	kindProxyRange = "vpp-proxyarp-range"
 )
 
-// proxyARPKind is nothing but its items: VPP has no object for the whole.
+// proxyARPKind is only its items: VPP has no object for the whole.
 func (k *kinds) proxyARPKind() scheduler.Kind[*vpp_l3.ProxyARP] {
 	done := func(op *scheduler.Op, _ string, _ *vpp_l3.ProxyARP) { op.Done(nil) }
 	return scheduler.Kind[*vpp_l3.ProxyARP]{

@@ -36,8 +36,8 @@ type Deps struct {
 	Index *Index
 	// LinuxDevice is the device, in VPP's network namespace, of a logical Linux interface.
 	LinuxDevice func(logical string) (dev string, ok bool)
-	// LinuxTap says where the Linux end of a TAP is now, so that a new VPP can attach to it: the path of the network
-	// namespace (empty for VPP's own) and the device.
+	// LinuxTap reports where the Linux end of a TAP is now, so that a new VPP can attach to it: the path of the network namespace (empty
+	// for VPP's own) and the device.
 	LinuxTap func(vppIfName string) (netnsPath, dev string, ok bool)
 	// LinuxTapMAC is the hardware address of that end. VPP sets one when it attaches: if it is not known, a random one, and
 	// static neighbour entries for the pod are wrong from then on. Needed for ends in other network namespaces.
@@ -147,8 +147,8 @@ func newKinds(deps Deps) *kinds {
 	}
 }
 
-// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; but for those of our own
-// plugin (ContivMessages), which VPP need not have.
+// Messages are all requests that the kinds send, for the check of compatibility when a VPP is connected; except for those of our own plugin
+// (ContivMessages), which VPP need not have.
 func Messages() []api.Message {
 	return []api.Message{
 		&acl.ACLAddReplace{}, &acl.ACLDel{}, &acl.ACLDump{}, &acl.ACLInterfaceListDump{}, &acl.ACLInterfaceSetACLList{},

@@ -232,8 +232,8 @@ func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route
 	})
 }
 
-// tablesOf says which tables a dump has to look into: table 0, ours, and those of others that have routes of ours (see holds).
-// A partial one looks only where something is asked for.
+// tablesOf reports which tables a dump has to look into: table 0, ours, and those of others that have routes of ours (see holds). A partial
+// one looks only where something is asked for.
 func tablesOf(op *scheduler.DumpOp) func(ip.IPTable) bool {
 	var expected map[tableID]bool
 	return func(t ip.IPTable) bool {

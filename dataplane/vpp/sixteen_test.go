@@ -51,7 +51,7 @@ func attachAll(t *testing.T, v *vpptest.VPP, devices int) error {
 		if err != nil {
 			return fmt.Errorf("interface %d: %w", i, err)
 		}
-		// A host that joins IPv6 groups says so on the link.
+		// A host that joins IPv6 groups announces it on the link.
 		run(t, fmt.Sprintf("ip link set cvsixb%d down && ip link set cvsixb%d up", i, i))
 	}
 	for range 10 {

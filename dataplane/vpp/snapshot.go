@@ -27,7 +27,7 @@ import (
 type ifSnapshot struct {
 	ours    []*ifState // ascending sw_if_index
 	byIndex map[uint32]*ifState
-	// leftovers are ours, too, but half made: see leftovers.go. They have nothing but themselves.
+	// leftovers are ours, too, but half made: see leftovers.go. They have only themselves.
 	leftovers []*ifState
 
 	all        map[uint32]*interfaces.SwInterfaceDetails

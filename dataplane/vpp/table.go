@@ -152,9 +152,8 @@ func flowHashRequest(v *vpp_l3.VrfTable) *ip.SetIPFlowHashV3 {
 // notHeld is the label of a table that we may not hold. No name of ours has a space.
 const notHeld = "not held"
 
-// holds says whether we hold a table that VPP has. What this agent has done to it in this VPP counts. Of any other, one with
-// our mark was made by us and so is held, and one without was made by somebody else: NAT, for a backend that came first, or a
-// human.
+// holds reports whether we hold a table that VPP has. What this agent has done to it in this VPP counts. Of any other, one with our mark
+// was made by us and so is held, and one without was made by another program: NAT, for a backend that came first, or a human.
 func (k *kinds) holds(t tableID, ours bool) bool {
 	if held, known := k.held[t]; known {
 		return held

@@ -17,9 +17,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// A service changes after VPP has crashed in the middle of a resync and before the next one. Of NAT nobody knows what became,
-// so it is looked for and made anew; the table, which VPP had just been given, must not be taken for granted: VPP would make
-// one for the backends, which has neither our name nor a lock of the API.
+// A service changes after VPP has crashed in the middle of a resync and before the next one. Of NAT nobody knows what became, so it is
+// looked for and made again; the table, which VPP had just been given, must not be taken for granted: VPP would make one for the backends,
+// which has neither our name nor a lock of the API.
 func TestServiceComesWhileVPPIsReplaced(t *testing.T) {
 	f := vppfake.New(vppfake.Config{Seed: 1})
 	t.Cleanup(func() { f.Close() })

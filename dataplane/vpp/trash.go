@@ -62,7 +62,7 @@ type trashItem struct {
 	since time.Time
 }
 
-// on says whether the interface holds the device on which another is to be made.
+// on reports whether the interface holds the device on which another is to be made.
 func (i trashItem) on(name, dev string) bool {
 	return i.name == name || (i.dev == dev && dev != "" && !i.moved)
 }
@@ -122,7 +122,7 @@ func (t *Trash) takeBack(name, dev string) []trashItem {
 	return taken
 }
 
-// holds says whether takeBack would find anything, without waiting.
+// holds reports whether takeBack would find anything, without waiting.
 func (t *Trash) holds(name, dev string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

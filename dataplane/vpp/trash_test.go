@@ -75,7 +75,7 @@ func TestTrash(t *testing.T) {
 	}
 	one := all(tables(1, "pod"), values{dev("tap-a", "cvtest0", 256), tap("tap-b"), af("af-a")})
 	two := all(tables(1, "pod"), values{
-		dev("tap-a", "cvtest0", 512), // made anew: other rings
+		dev("tap-a", "cvtest0", 512), // made again: other rings
 		tap("tap-b", func(v *vpp_interfaces.Interface) { v.GetTap().RxRingSize = 512 }),
 		af("af-b"), // another name on the same device
 	})

@@ -1,7 +1,7 @@
 package windataplane
 
-// box is a conjunction of conditions on a packet, which HNS can match: one rule, but for its limits. A list that is nil is no
-// condition; a list without elements does not occur, as HNS would take it for none.
+// box is a conjunction of conditions on a packet, which HNS can match: one rule, except for its limits. A list that is nil is no condition;
+// a list without elements does not occur, as HNS would take it for none.
 type box struct {
 	protocol      uint16 // 0: any
 	local, remote netList

@@ -150,8 +150,8 @@ func (m *matcher) match(in *proto.Rule) []box {
 	return m.product(protocol, from, to)
 }
 
-// concerned says whether a rule is about the family at all: by its IP version, or because each net of some list is of the other
-// one, as in Felix.
+// concerned reports whether a rule is about the family at all: by its IP version, or because each net of some list is of the other one, as
+// in Felix.
 func (m *matcher) concerned(in *proto.Rule) bool {
 	if v := in.GetIpVersion(); v != proto.IPVersion_ANY && int(v) != int(m.family) {
 		return false
@@ -329,7 +329,7 @@ func (m *matcher) ranges(in []*proto.PortRange) []hns.PortRange {
 	return list
 }
 
-// services matches services' ports, each of whose members has a protocol of its own.
+// services matches services' ports, each of whose members has its own protocol.
 func (m *matcher) services(in *proto.Rule, protocol uint16, to *side) {
 	ids := in.GetDstIpPortSetIds()
 	if len(ids) == 0 {

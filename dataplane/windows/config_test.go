@@ -51,7 +51,7 @@ func prove[C any](t *testing.T, proofs map[string]proof[C]) {
 			if !p.has(t, with) {
 				t.Error("it has no effect")
 			}
-			// The mutant: all as before, but for the field.
+			// The mutant: all as before, except for the field.
 			mutant := with
 			reflect.ValueOf(&mutant).Elem().Field(i).SetZero()
 			if p.has(t, mutant) {
@@ -81,7 +81,7 @@ func synced(t *testing.T, b *bench, msgs ...any) bool {
 	}
 }
 
-// soon says whether something becomes so within a second.
+// soon reports whether something becomes so within a second.
 func soon(is func() bool) bool {
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if is() {
@@ -177,7 +177,7 @@ func TestEachConfigFieldHasAnEffect(t *testing.T) {
 	})
 }
 
-// postInSync counts the calls of the callback of the proof at hand.
+// postInSync counts the calls of the callback of the proof available.
 func postInSync() proof[Config] {
 	var calls atomic.Int32
 	return proof[Config]{func(c *Config) { c.PostInSyncCallback = func() { calls.Add(1) } }, func(t *testing.T, c Config) bool {
@@ -200,7 +200,7 @@ type hastyTimer struct{ *time.Timer }
 func (t hastyTimer) C() <-chan time.Time        { return t.Timer.C }
 func (t hastyTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / 1000) }
 
-// optionsBench is a bench of the given options; those that would make a proof slow have short defaults, but for the field at hand.
+// optionsBench is a bench of the given options; those that would make a test slow have short defaults, except for the field under test.
 func optionsBench(t *testing.T, config Config, o Options, host *hnsmem.Host) *bench {
 	t.Helper()
 	config.Hostname = "node1"

@@ -139,8 +139,8 @@ func TestNothingIsWrittenBeforeInSync(t *testing.T) {
 	eventually(t, "status", func() bool { return r.received("a") == "up" })
 }
 
-// TestHangingCall: a call for one endpoint that hangs is given up, others go on, the status says so, and no second call is made for
-// it until the first one has ended. Then it gets what is desired by then.
+// TestHangingCall: a call for one endpoint that hangs is given up, others go on, the status reports it, and no second call is made for it
+// until the first one has ended. Then it gets what is desired by then.
 func TestHangingCall(t *testing.T) {
 	b := quickBench(t, both, newHost(t, hcn.L2Bridge))
 	r := b.start()

@@ -159,7 +159,7 @@ func (b *bench) writes() []hnsmem.Call {
 	return slices.DeleteFunc(b.host.Calls(), func(c hnsmem.Call) bool { return !c.Writes() })
 }
 
-// allowed says whether a workload takes (In) or sends a packet. Rules that do not determine it fail the test.
+// allowed reports whether a workload takes (In) or sends a packet. Rules that do not determine it fail the test.
 func (b *bench) allowed(name string, dir hns.Direction, p hnsmem.Packet) bool {
 	b.t.Helper()
 	ok, err := b.host.Allowed(b.pods[name], dir, p)

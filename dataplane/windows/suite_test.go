@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 )
 
-// cannot are the cases of the matrix that HNS has no way to express. The driver says so in its package's documentation.
+// cannot are the cases of the matrix that HNS has no way to express. The driver reports it in its package's documentation.
 var cannot = map[string]bool{
 	"not protocol": true, "not named port": true, "ICMP type": true, "ICMP type of either family": true, "ICMP code": true,
 	"not ICMP type": true, "not ICMP code": true,

@@ -108,7 +108,7 @@ func (n nodeExempt) in(stages []stage) []stage {
 	return slices.Insert(stages, i, stage{toNode: true})
 }
 
-// uses says whether the workload's packets go through a list.
+// uses reports whether the workload's packets go through a list.
 func (w *workload) uses(changed map[listKey]bool) bool {
 	for _, stages := range [][]stage{w.in, w.out} {
 		for _, s := range stages {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestJoin: nodes get IDs of their own, and a node that comes back keeps its ID.
+// TestJoin: nodes get their own IDs, and a node that comes back keeps its ID.
 func TestJoin(t *testing.T) {
 	db := newDB()
 	for _, step := range []struct {

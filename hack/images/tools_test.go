@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/internal/imagepack"
 )
 
-// TestToolsRunInTheImage: in a root of nothing but the packed files, nft and iptables find all their libraries, and the
-// extensions that our rules use.
+// TestToolsRunInTheImage: in a root that has only the packed files, nft and iptables find all their libraries, and the extensions that our
+// rules use.
 func TestToolsRunInTheImage(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("tools in the image: needs root for chroot")

@@ -1,5 +1,5 @@
 // Command release makes the artefacts of a release from the archives of hack/images: images for several architectures and the chart as OCI
-// artefacts in one OCI layout, a bill of materials for each image, the digests, and checksums. It is a module of its own, so that the product
+// artefacts in one OCI layout, a bill of materials for each image, the digests, and checksums. It is its own module, so that the product
 // does not depend on the library for registries. `make release` runs it.
 //
 //	release -images DIR [-chart k8s/contiv-vpp] [-out bin/release] [-push registry.example.org/contiv] [-plain-http]

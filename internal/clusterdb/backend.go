@@ -11,8 +11,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// checkBackend reads the database of an embedded etcd that does not run. etcd would find damage by a panic in a goroutine of
-// its own, which ends the agent without a word about what to do.
+// checkBackend reads the database of an embedded etcd that does not run. etcd would find damage by a panic in its own goroutine, which ends
+// the agent without a word about what to do.
 func checkBackend(dir string) (err error) {
 	path := filepath.Join(dir, "member", "snap", "db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDamagedEtcd: whatever page of its database is damaged, the agent is not ended by a panic of etcd's, but says what to do.
-// Where the page is of no use, etcd starts.
+// TestDamagedEtcd: whatever page of its database is damaged, the agent is not ended by a panic of etcd's, but says what to do. Where the
+// page does not help, etcd starts.
 func TestDamagedEtcd(t *testing.T) {
 	dir := t.TempDir()
 	db := openEmbedded(t, dir)
@@ -51,7 +51,7 @@ func TestDamagedEtcd(t *testing.T) {
 	}
 }
 
-// damaged says whether the check, before etcd, refuses the file. The error names it.
+// damaged reports whether the check, before etcd, refuses the file. The error names it.
 func damaged(t *testing.T, path string, data []byte) bool {
 	t.Helper()
 	if err := os.WriteFile(path, data, 0o600); err != nil {

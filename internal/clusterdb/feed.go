@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 )
 
-// Feed tells what changes below a prefix.
+// Feed reports what changes below a prefix.
 type Feed struct {
 	db      *DB
 	changes clientv3.WatchChan

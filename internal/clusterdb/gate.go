@@ -30,8 +30,8 @@ func (g gates) reset(kvs []keyValue) {
 	}
 }
 
-// change takes changes that come together. It is true if a resource is complete again: then the state has to be read anew,
-// since changes did not count while it was not.
+// change takes changes that come together. It is true if a resource is complete again: then the state has to be read again, since changes
+// did not count while it was not.
 func (g gates) change(kvs []keyValue) (again bool) {
 	for _, kv := range kvs {
 		there, gate := g.keys[kv.key]
@@ -86,8 +86,8 @@ type gap struct {
 	known bool
 }
 
-// Incomplete says what is missing of the state, if anything is. waiting is true if there is nothing else to go by, so that no
-// snapshot has been pushed yet; otherwise what was known last is in force.
+// Incomplete reports what is missing of the state, if anything is. waiting is true if there is nothing else to go by, so that no snapshot
+// has been pushed yet; otherwise what was known last is in force.
 func (w *Watcher) Incomplete() (waiting bool, err error) {
 	g := w.gap.Load()
 	if g == nil {

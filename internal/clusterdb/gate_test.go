@@ -16,7 +16,7 @@ const (
 	gatedKey = "gated/1"
 )
 
-// gatedResources are nodes, which are always complete, and again nodes that somebody else has to bring.
+// gatedResources are nodes, which are always complete, and again nodes that another program has to bring.
 func gatedResources() []Resource {
 	return append(nodeResource(), Resource{
 		Keyword: "gated", KeyPrefix: "gated/", Complete: gateKey, New: func() proto.Message { return &vppnode.VppNode{} },
@@ -176,7 +176,7 @@ func TestSaveDelay(t *testing.T) {
 	}
 }
 
-// TestQueueFullOfGated: changes of what somebody else brings wait for room.
+// TestQueueFullOfGated: changes of what another program brings wait for room.
 func TestQueueFullOfGated(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	putRaw(t, db, gateKey, "{}")

@@ -119,8 +119,8 @@ func (l *LocalCopy) Load() (map[string][]byte, error) {
 // Replace makes the copy have exactly the given values.
 func (l *LocalCopy) Replace(values map[string][]byte) error { return l.ReplaceBut(values, nil) }
 
-// ReplaceBut makes the copy have exactly the given values, but for the keys of which keep (nil: none) is true: these stay as
-// they are. When there is no difference nothing is written.
+// ReplaceBut makes the copy have exactly the given values, except for the keys of which keep (nil: none) is true: these stay as they are.
+// When there is no difference nothing is written.
 func (l *LocalCopy) ReplaceBut(values map[string][]byte, keep func(key string) bool) error {
 	changes := make(map[string][]byte)
 	for key, value := range values {

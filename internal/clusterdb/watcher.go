@@ -216,8 +216,8 @@ func (w *Watcher) push(ctx context.Context, ev api.Event) error {
 
 func (w *Watcher) ignores(key string) bool { return w.Ignore != "" && strings.HasPrefix(key, w.Ignore) }
 
-// pushChange hands a change over. Of resources that somebody else brings as a whole there may be many at once, on all nodes at
-// the same time: to wait for room is better than to have every node read everything again.
+// pushChange hands a change over. Of resources that another program brings as a whole there may be many at once, on all nodes at the same
+// time: to wait for room is better than to have every node read everything again.
 func (w *Watcher) pushChange(ctx context.Context, change *api.KubeStateChange) error {
 	if !w.state.gated(change.Key) {
 		return w.Events.PushEvent(change)

@@ -120,7 +120,7 @@ type hanging struct{ program }
 
 func (h *hanging) Stop() error { select {} }
 
-// TestStopIsBounded: what hangs does not keep the process, which says so, from ending.
+// TestStopIsBounded: a part that hangs is reported and does not keep the process from ending.
 func TestStopIsBounded(t *testing.T) {
 	stderr := os.Stderr
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)

@@ -25,7 +25,7 @@ type DropCounter struct {
 	Where  string `json:"where"`  // a node of VPP's graph, a device, a part of the kernel
 	Reason string `json:"reason"` // as VPP words it (cut at 30 characters), or in words for a counter of the kernel
 	Count  uint64 `json:"count"`
-	// Means says what usually causes it, if that is known.
+	// Means reports what usually causes it, if that is known.
 	Means string `json:"means,omitempty"`
 }
 

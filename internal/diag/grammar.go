@@ -55,7 +55,7 @@ func readCommands() []string {
 	}
 }
 
-// ReadOnly says why a command may change VPP's state; nil if it cannot.
+// ReadOnly reports why a command may change VPP's state; nil if it cannot.
 func ReadOnly(command string) error {
 	if err := plainText(command); err != nil {
 		return err
@@ -109,8 +109,8 @@ next:
 	return true
 }
 
-// fits tells whether a word is what a pattern asks for. Interface names end in a digit, which no command does; a name that VPP
-// does not know is an error, after which it reads no further.
+// fits reports whether a word is what a pattern asks for. Interface names end in a digit, which no command does; a name that VPP does not
+// know is an error, after which it reads no further.
 func fits(want, word string) bool {
 	switch want {
 	case argNumber:

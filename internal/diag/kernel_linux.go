@@ -242,7 +242,7 @@ func neighbourFact(h *netlink.Handle, where string, link netlink.Link, next neti
 	return []Fact{{Where: where, What: "neighbour", Text: fmt.Sprintf("%s dev %s is not known", next, link.Attrs().Name)}}
 }
 
-// noRoute says what the kernel's errors mean.
+// noRoute reports what the kernel's errors mean.
 func noRoute(err error) string {
 	switch {
 	case err == nil, errors.Is(err, unix.ENETUNREACH):

@@ -231,7 +231,7 @@ func (e *echo) once(seq int, deadline time.Time) (time.Duration, error) {
 	}
 }
 
-// ours tells whether an error is about one of our requests, whose head it carries.
+// ours reports whether an error is about one of our requests, whose head it carries.
 func (e *echo) ours(packet []byte) bool {
 	head := 40
 	if e.number == 1 {

@@ -30,9 +30,9 @@ type Deps struct {
 	Log  *slog.Logger
 	HTTP rest.HTTPHandlers
 	Info AgentInfo // what does not change
-	// Ready says why the agent is not ready.
+	// Ready reports why the agent is not ready.
 	Ready func() error
-	// VPP says which VPP is connected, nil: none; the function is nil without VPP.
+	// VPP reports which VPP is connected, nil: none; the function is nil without VPP.
 	VPP func(context.Context) *VPPInfo
 	// Configuration is how the agent was started.
 	Configuration func() (Configuration, error)

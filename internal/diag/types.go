@@ -32,7 +32,7 @@ type AgentInfo struct {
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
-// VPPInfo says which VPP a node has.
+// VPPInfo reports which VPP a node has.
 type VPPInfo struct {
 	Version string `json:"version"`
 	// Plugin is the version of our plugin in it; empty if it has none.

@@ -118,7 +118,7 @@ func parseErrors(text string) map[errorKey]uint64 {
 		if err != nil {
 			continue
 		}
-		// Threads have lines of their own.
+		// Threads have their own lines.
 		out[errorKey{fields[1], strings.Join(fields[2:len(fields)-1], " ")}] += n
 	}
 	return out

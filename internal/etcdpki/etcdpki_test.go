@@ -20,7 +20,7 @@ func must(t *testing.T) func(Pair, error) Pair {
 	}
 }
 
-// handshake says whether client and server trust each other under the address, and what each finds wrong.
+// handshake reports whether client and server trust each other under the address, and what each finds wrong.
 func handshake(t *testing.T, ca, server, client Pair, name string) (clientErr, serverErr error) {
 	t.Helper()
 	roots := x509.NewCertPool()

@@ -56,7 +56,7 @@ func (a *HealthAggregator) Register(name string, declares HealthReport, timeout 
 	return r
 }
 
-// Report replaces the part's report and starts its timeout anew.
+// Report replaces the part's report and starts its timeout again.
 func (r *Reporter) Report(report HealthReport) {
 	if r == nil {
 		return

@@ -21,10 +21,10 @@ const (
 
 func isProbe(r *http.Request) bool { return r.URL.Path == LivenessPath || r.URL.Path == ReadinessPath }
 
-// looks says whether the request changes nothing.
+// looks reports whether the request changes nothing.
 func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isPublic says whether the request needs no token where there is none. The answers are short.
+// isPublic reports whether the request needs no token where there is none. The answers are short.
 func isPublic(r *http.Request) bool {
 	return looks(r) && (isProbe(r) || r.URL.Path == MetricsPath || r.URL.Path == IPAMPath)
 }
@@ -32,7 +32,7 @@ func isPublic(r *http.Request) bool {
 // trustedKey marks requests of trusted callers.
 type trustedKey struct{}
 
-// Trusted tells whether the caller may change things: it came by the unix socket, or has shown the token.
+// Trusted reports whether the caller may change things: it came by the unix socket, or has shown the token.
 func Trusted(r *http.Request) bool {
 	ok, _ := r.Context().Value(trustedKey{}).(bool)
 	return ok
@@ -47,8 +47,8 @@ func trust(next http.Handler) http.Handler {
 	})
 }
 
-// authenticate asks for a token when there is one, and serves only what is public when there is none. Who shows the token that only reads is not trusted, and so may look. If
-// both are the same, which New refuses and a replaced file may bring about, it only reads.
+// authenticate asks for a token when there is one, and serves only what is public when there is none. Who shows the token that only reads
+// is not trusted, and so may look. If both are the same, which New refuses and a replaced file may bring about, it only reads.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	if s.token == nil && s.readToken == nil {
 		return s.publicOnly(next)
@@ -84,7 +84,7 @@ func (s *Server) publicOnly(next http.Handler) http.Handler {
 	})
 }
 
-// is tells whether a caller has shown this token; where there is none, nobody has.
+// is reports whether a caller has shown this token; where there is none, nobody has.
 func (t *tokenFile) is(got string) bool { return t != nil && sameToken(got, t.current()) }
 
 // sameToken takes the same time whatever the caller has shown, of whatever length.

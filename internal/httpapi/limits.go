@@ -104,7 +104,7 @@ func (p *paced) FlushError() error {
 // Unwrap is for http.ResponseController.
 func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// endAnswer says when the answer must have been taken.
+// endAnswer reports when the answer must have been taken.
 func endAnswer(w http.ResponseWriter, at time.Time) {
 	if p, ok := w.(*paced); ok {
 		p.end = at

@@ -135,7 +135,7 @@ func (t *tokenFile) current() string {
 // complaint is what the log was told last: there are many requests, each of which finds the same fault.
 type complaint string
 
-// isNew says whether err is one, and not the one of the last time.
+// isNew reports whether err is one, and not the one of the last time.
 func (c *complaint) isNew(err error) bool {
 	last := *c
 	if *c = ""; err != nil {

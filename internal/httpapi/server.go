@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// Config says where and for whom the server listens.
+// Config reports where and for whom the server listens.
 type Config struct {
 	// Address is host:port; beyond loopback it needs CertFile, KeyFile and a token. Empty: no TCP.
 	Address string
@@ -177,8 +177,8 @@ func WriteError(w http.ResponseWriter, status int, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
 }
 
-// Listen takes the TCP address, and reads the certificate, ahead of Start: an address that somebody else has, or a certificate
-// that cannot be read, shows before the program has done anything. Nothing is answered yet.
+// Listen takes the TCP address, and reads the certificate, ahead of Start: an address that another program has, or a certificate that
+// cannot be read, shows before the program has done anything. Nothing is answered yet.
 func (s *Server) Listen() (err error) {
 	if s.cfg.Address != "" && s.tcp == nil {
 		s.tcp, err = s.listenTCP()

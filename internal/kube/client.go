@@ -25,7 +25,7 @@ const (
 // protobufType is how the API server encodes fastest.
 const protobufType = "application/vnd.kubernetes.protobuf"
 
-// Config says how to reach the API server.
+// Config reports how to reach the API server.
 type Config struct {
 	// Kubeconfig is the path of a kubeconfig file; empty: the service account of the pod that the agent runs in.
 	Kubeconfig string

@@ -30,7 +30,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
 )
 
-// liveServices makes n services with 50 endpoints each in a namespace of their own.
+// liveServices makes n services with 50 endpoints each in their own namespace.
 func liveServices(t *testing.T, c *Client, ns string, n int) {
 	t.Helper()
 	create := func(group, resource, ns string, obj apiruntime.Object) {

@@ -108,7 +108,7 @@ func (s *Source) Start(jobs *lifecycle.Group) {
 // RequestResync asks for a new DBResync. It does not wait.
 func (s *Source) RequestResync() { s.mirror.requestResync() }
 
-// Synced says whether every resource has been read from the API server, and if not, which have not.
+// Synced reports whether every resource has been read from the API server, and if not, which have not.
 func (s *Source) Synced() (synced bool, missing []string) {
 	missing = s.mirror.missing()
 	return len(missing) == 0, missing

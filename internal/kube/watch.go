@@ -56,7 +56,7 @@ func (s *Source) listWatch(k *kind, absent func()) *cache.ListWatch {
 		case err == nil:
 		case k.optional && apierrors.IsNotFound(err):
 			absent()
-		case !apierrors.IsInvalid(err): // a server that cannot stream lists says so; a plain list follows
+		case !apierrors.IsInvalid(err): // a server without streaming lists rejects the request; a plain list follows
 			s.status.failed(k.resource, err)
 		}
 	}

@@ -155,7 +155,7 @@ func (c *Client) WriteObjectEvent(ctx context.Context, e ObjectEvent) error {
 	return fmt.Errorf("write event %s about %s %s/%s: %w", e.Reason, e.Kind, e.Namespace, e.Name, err)
 }
 
-// AnyPolicy says whether there is a NetworkPolicy in the cluster.
+// AnyPolicy reports whether there is a NetworkPolicy in the cluster.
 func (c *Client) AnyPolicy(ctx context.Context) (bool, error) {
 	var list networkingv1.NetworkPolicyList
 	err := c.groups[networkingv1.SchemeGroupVersion].Get().Resource("networkpolicies").Param("limit", "1").Do(ctx).Into(&list)

@@ -16,7 +16,7 @@ import (
 // Object is an object of Kubernetes.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// key tells objects from each other, be they made anew or not.
+// key tells objects from each other, be they made again or not.
 func (o Object) key() Object {
 	o.UID = ""
 	return o
@@ -63,7 +63,7 @@ func NewReporter(write Write, log *slog.Logger) *Reporter {
 	return &Reporter{write: write, log: log, wake: make(chan struct{}, 1), now: map[Object][]Problem{}}
 }
 
-// Set says what the problems of an object are now; none: it has no problem. tell: this node writes the Events.
+// Set reports what the problems of an object are now; none: it has no problem. tell: this node writes the Events.
 func (r *Reporter) Set(o Object, list []Problem, tell bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

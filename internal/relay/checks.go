@@ -11,7 +11,7 @@ type checks struct {
 	next   time.Time
 	resync time.Time // when etcd is to be compared
 	fresh  time.Time // when the API server was last heard
-	quiet  time.Time // when somebody else's changes are long enough ago
+	quiet  time.Time // when another program's changes are long enough ago
 }
 
 func newChecks(r *Relay) *checks {
@@ -19,7 +19,7 @@ func newChecks(r *Relay) *checks {
 	return &checks{relay: r, next: now.Add(checkInterval), resync: now.Add(jitter(r.ResyncInterval)), fresh: now}
 }
 
-// due says why not to go on.
+// due reports why not to go on.
 func (c *checks) due() error {
 	now := time.Now()
 	if now.Before(c.next) {
@@ -37,7 +37,7 @@ func (c *checks) due() error {
 	return nil
 }
 
-// disturbed notes that somebody else has changed something.
+// disturbed notes that another program has changed something.
 func (c *checks) disturbed() { c.quiet = time.Now().Add(c.relay.Settle) }
 
 // settled is true if the state may be marked as complete.

@@ -75,7 +75,7 @@ func (e *etcd) loseData() {
 	e.start()
 }
 
-// client is a client with a line of its own.
+// client is a client with its own line.
 func (e *etcd) client() (*clusterdb.DB, *line) {
 	e.t.Helper()
 	l := newLine(e.t, strings.TrimPrefix(e.server.Endpoint(), "unix://"))
@@ -298,7 +298,7 @@ func (n *node) PushEvent(ev api.Event) error {
 	return nil
 }
 
-// has says whether the event loop has been told exactly this.
+// has reports whether the event loop has been told exactly this.
 func (n *node) has(want map[string]proto.Message) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

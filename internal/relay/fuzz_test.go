@@ -83,7 +83,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzForeignKeys: whatever somebody else writes below the relay's prefix, the table puts right, and nothing outside of it.
+// FuzzForeignKeys: whatever another program writes below the relay's prefix, the table puts right, and nothing outside of it.
 func FuzzForeignKeys(f *testing.F) {
 	f.Add("k8s/service/ns/a", "x", int64(3), false)
 	f.Add(MarkerKey, "", int64(1), true)

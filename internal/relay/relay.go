@@ -126,8 +126,8 @@ func (r *Relay) resync(ev *api.DBResync) {
 	}
 }
 
-// encode is not ok for a value that cannot be written. That is not known to happen, since Kubernetes keeps the same objects,
-// and more of them, in an etcd of its own.
+// encode is not ok for a value that cannot be written. That is not known to happen, since Kubernetes keeps the same objects, and more of
+// them, in its own etcd.
 func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {
 	encoded, err := kube.Encode(value)
 	if err == nil && len(encoded) > maxValue {
@@ -141,7 +141,7 @@ func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {
 	return string(encoded), true
 }
 
-// Leading says whether this replica leads.
+// Leading reports whether this replica leads.
 func (r *Relay) Leading() bool { return r.leading.Load() }
 
 // Run campaigns, leads and campaigns again until ctx ends. Who does not know the state does not campaign.

@@ -75,7 +75,7 @@ func TestWritesPerChange(t *testing.T) {
 	}
 }
 
-// TestRepair: what somebody else does below the prefix is undone, at once or when the relay comes.
+// TestRepair: what another program does below the prefix is undone, at once or when the relay comes.
 func TestRepair(t *testing.T) {
 	e := newEtcd(t)
 	want := services(5)

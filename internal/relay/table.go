@@ -27,7 +27,7 @@ type table struct {
 	order   []place           // guarded by mu; with gaps: places that dirty does not know any more
 	places  uint64            // guarded by mu; so many there have been
 	refused map[string]bool   // guarded by mu; keys whose values cannot be written
-	foreign uint64            // guarded by mu; changes that somebody else made
+	foreign uint64            // guarded by mu; changes that another program made
 }
 
 // stored is a value in etcd. gone is one that we have deleted at rev, until etcd has confirmed it in its feed.
@@ -46,7 +46,7 @@ func newTable() *table {
 	return &table{wake: make(chan struct{}, 1), dirty: map[string]uint64{}, refused: map[string]bool{}}
 }
 
-// setAll takes the complete state, but for the values of the keys in refused, which cannot be written.
+// setAll takes the complete state, except for the values of the keys in refused, which cannot be written.
 func (t *table) setAll(want map[string]string, refused map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *table) forget() {
 	t.compareLocked()
 }
 
-// observe takes changes in etcd, our own among them. It says whether somebody else's are, too.
+// observe takes changes in etcd, our own among them. It says whether another program's are, too.
 func (t *table) observe(changes []cas.Value) (foreign bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -45,7 +45,7 @@ func (m *etcdModel) list() []cas.Value {
 	return out
 }
 
-// is says whether the values are exactly these, and the marker.
+// is reports whether the values are exactly these, and the marker.
 func (m *etcdModel) is(want map[string]string) bool {
 	got := map[string]string{}
 	for key, v := range m.values {
@@ -114,7 +114,7 @@ func TestRandomTable(t *testing.T) {
 				tab.remove(k)
 			case n < 60:
 				tab.setAll(maps.Clone(want), nil)
-			case n < 68: // somebody else
+			case n < 68: // another program
 				etcd.commit([]cas.Write{{Key: key(), Value: []byte("foreign")}})
 			case n < 74:
 				etcd.commit([]cas.Write{{Key: key()}})

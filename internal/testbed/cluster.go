@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 )
 
-// Cluster is a number of nodes on two networks, each a bridge in a namespace of its own: one that connects nodes (NIC of every
-// node: UplinkNIC) and one for management (MgmtNIC). They share an etcd, which is reached by a socket and so by no network.
+// Cluster is a number of nodes on two networks, each a bridge in its own namespace: one that connects nodes (NIC of every node: UplinkNIC)
+// and one for management (MgmtNIC). They share an etcd, which is reached by a socket and so by no network.
 type Cluster struct {
 	Underlay *Namespace
 	Nodes    []*Node

@@ -163,7 +163,7 @@ func (n *Node) LaunchAgent(ctx context.Context, more ...string) error {
 // LogTail is the end of what the agent has logged.
 func (n *Node) LogTail(lines int) string { return tail(filepath.Join(n.Dir, "agent.log"), lines) }
 
-// WaitReady waits until the agent's /readiness says so.
+// WaitReady waits until the agent's /readiness reports it.
 func (n *Node) WaitReady(ctx context.Context) error {
 	err := Eventually(ctx, 10*time.Millisecond, func() error {
 		if !n.Agent.Running() {

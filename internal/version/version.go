@@ -14,7 +14,7 @@ var release, commit string
 // devel is the version of a program without a stamp.
 const devel = "devel"
 
-// Info says which program runs.
+// Info reports which program runs.
 type Info struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`

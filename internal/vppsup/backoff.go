@@ -10,7 +10,7 @@ const (
 	maxDelay = 10 * time.Second
 )
 
-// backoff says how long to wait before the next start. The first crash costs no wait: packets are waiting.
+// backoff reports how long to wait before the next start. The first crash costs no wait: packets are waiting.
 type backoff struct{ crashes int }
 
 // next takes how long the process lived.

@@ -17,7 +17,7 @@ const (
 	clockTries = 4
 )
 
-// clockCheck measures the clock of each VPP that was started, in a job of its own.
+// clockCheck measures the clock of each VPP that was started, in its own job.
 type clockCheck struct {
 	asked chan int // of which process
 	found chan clockFound

@@ -33,7 +33,7 @@ func FreeHugepages(root string) int64 {
 // ownHugepages is what of the node's free hugepages this process may take.
 func ownHugepages(root string) int64 {
 	bytes := FreeHugepages(root)
-	// A container without hugepages among its resources may use none; which file says so depends on the cgroup version.
+	// A container without hugepages among its resources may use none; which file has the limit depends on the cgroup version.
 	for _, limit := range []string{"sys/fs/cgroup/hugetlb.2MB.max", "sys/fs/cgroup/hugetlb/hugetlb.2MB.limit_in_bytes"} {
 		if n, err := readInt(filepath.Join(root, limit)); err == nil {
 			bytes = min(bytes, n)
@@ -51,7 +51,7 @@ func numaNodes(root string) int64 {
 	return int64(len(nodes))
 }
 
-// chooseHugepages says whether the buffers go into hugepages.
+// chooseHugepages reports whether the buffers go into hugepages.
 func chooseHugepages(mode, root string, s Settings) (bool, error) {
 	need, have := numaNodes(root)*s.BufferMemory(), ownHugepages(root)
 	switch mode {
@@ -73,7 +73,7 @@ func chooseHugepages(mode, root string, s Settings) (bool, error) {
 // spareMemory is what VPP takes beside heap and buffers: its code, statistics, shared memory of the API, rings of interfaces.
 const spareMemory = 512 << 20
 
-// shortOfMemory says why the kernel would end VPP when it has used all that it was given; empty: it would not.
+// shortOfMemory reports why the kernel would end VPP when it has used all that it was given; empty: it would not.
 func shortOfMemory(root string, s Settings) string {
 	need := int64(s.HeapMB)<<20 + spareMemory
 	if !s.Hugepages {

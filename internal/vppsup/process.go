@@ -103,7 +103,7 @@ func adoptOrphans() error {
 	return nil
 }
 
-// describe says how a process ended, for the log.
+// describe reports how a process ended, for the log.
 func describe(w syscall.WaitStatus) string {
 	switch {
 	case w.Signaled() && w.CoreDump():

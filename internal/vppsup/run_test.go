@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// rig is a supervisor that runs as a process of its own.
+// rig is a supervisor that runs as its own process.
 type rig struct {
 	t   *testing.T
 	cfg Config
@@ -101,7 +101,7 @@ func (r *rig) ends() error {
 
 func gone(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
 
-// realVPP is a configuration of a small VPP in a namespace of its own.
+// realVPP is a configuration of a small VPP in its own namespace.
 func realVPP(t *testing.T) (cfg Config, netns string) {
 	t.Helper()
 	bin, ok := vpptest.Find()

@@ -116,7 +116,7 @@ func (s Settings) Render() string {
 	return b.String()
 }
 
-// cpu says which threads VPP has, and where.
+// cpu reports which threads VPP has, and where.
 func (s Settings) cpu(section func(string, ...string)) {
 	var lines []string
 	if s.MainCore != "" {
@@ -157,7 +157,7 @@ func coreCount(list string) (int, error) {
 	return len(seen), nil
 }
 
-// validateCores says what is wrong with the processors.
+// validateCores reports what is wrong with the processors.
 func (s Settings) validateCores() error {
 	var errs []error
 	if s.MainCore != "" {

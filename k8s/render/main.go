@@ -1,5 +1,5 @@
-// Command render renders the chart k8s/contiv-vpp as `helm template` would, with Helm as a library, into plain manifests. It
-// is a module of its own, so that the product does not depend on Helm.
+// Command render renders the chart k8s/contiv-vpp as `helm template` would, with Helm as a library, into plain manifests. It is its own
+// module, so that the product does not depend on Helm.
 //
 //	go run . [-values file.yaml] [-namespace kube-system] [-kubeconfig FILE] CHART > contiv-vpp.yaml
 //

@@ -98,8 +98,8 @@ func reservedBy(p netip.Prefix) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// usable says whether a host in network p can have the address: not the network's own nor (IPv4) its broadcast address,
-// unless the network is too small to have those.
+// usable reports whether a host in network p can have the address: not the network's own nor (IPv4) its broadcast address, unless the
+// network is too small to have those.
 func usable(a netip.Addr, p netip.Prefix) bool {
 	hostBits := p.Addr().BitLen() - p.Bits()
 	if !p.Contains(a) {

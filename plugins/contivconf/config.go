@@ -11,7 +11,7 @@ import (
 type Env struct {
 	// NodeName selects the node's section.
 	NodeName string
-	// HasVhostNet tells whether the node can have TAP interfaces (VPP opens /dev/vhost-net for them). It is asked only when
+	// HasVhostNet reports whether the node can have TAP interfaces (VPP opens /dev/vhost-net for them). It is asked only when
 	// useTAPInterfaces is not set; nil means no.
 	HasVhostNet func() bool
 }

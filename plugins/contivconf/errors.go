@@ -9,7 +9,7 @@ import (
 type FieldError struct {
 	// Field is the option, e.g. "ipamConfig.podSubnetCIDR" or "nodeConfig[1].mainVPPInterface.ip".
 	Field string
-	// Problem says what is wrong and what to do about it.
+	// Problem reports what is wrong and what to do about it.
 	Problem string
 }
 

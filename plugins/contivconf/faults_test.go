@@ -123,7 +123,7 @@ func TestNoFalseAlarm(t *testing.T) {
 		// no overlay: nothing is in vxlanCIDR's way
 		`{"nodeToNodeTransport":"nooverlay","ipamConfig":{"nodeInterconnectCIDR":"192.168.30.0/24"}}`,
 		`{"nodeToNodeTransport":"nooverlay","nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"192.168.30.4/24"}}]}`,
-		// the gateway is in the network of a node with an address of its own
+		// the gateway is in the network of a node with its own address
 		`{"ipamConfig":{"defaultGateway":"10.9.0.1"},"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`,
 		// with DHCP there is no network to check against
 		`{"ipamConfig":{"nodeInterconnectDHCP":true,"defaultGateway":"1.2.3.4","nodeInterconnectCIDR":"192.168.16.0/24"}}`,

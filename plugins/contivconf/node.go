@@ -81,8 +81,8 @@ func checkGatewayWithoutSection(nets networks, node NodeConfig, bad *faults) {
 	}
 }
 
-// checkDefaultGateway: the cluster-wide gateway must be reachable by some node, that is inside the interconnect network or
-// inside the network of a node with an address of its own.
+// checkDefaultGateway: the cluster-wide gateway must be reachable by some node, that is inside the interconnect network or inside the
+// network of a node with its own address.
 func checkDefaultGateway(nets networks, staticNets []netip.Prefix, bad *faults) {
 	if !nets.known || nets.config.NodeInterconnectDHCP {
 		return

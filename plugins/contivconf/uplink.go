@@ -20,15 +20,15 @@ type Uplink struct {
 	StandAlone bool
 }
 
-// IsZero says whether nothing is set.
+// IsZero reports whether nothing is set.
 func (u Uplink) IsZero() bool { return !u.Selects() && !u.StandAlone }
 
-// Selects says whether a NIC is to be looked for.
+// Selects reports whether a NIC is to be looked for.
 func (u Uplink) Selects() bool {
 	return len(u.NamePatterns) > 0 || len(u.Networks) > 0 || u.DefaultRoute
 }
 
-// MatchesName says whether a NIC may have the name.
+// MatchesName reports whether a NIC may have the name.
 func (u Uplink) MatchesName(name string) bool {
 	return len(u.NamePatterns) == 0 || slices.ContainsFunc(u.NamePatterns, func(pattern string) bool {
 		ok, _ := path.Match(pattern, name) // checked when the file was read

@@ -26,7 +26,7 @@ func (c *Config) CheckVPP() error {
 	return bad.err()
 }
 
-// afPacket says which of VPP's interfaces on this node are AF_PACKET ones.
+// afPacket reports which of VPP's interfaces on this node are AF_PACKET ones.
 func (c *Config) afPacket() []string {
 	var out []string
 	if !c.iface.UseTAPInterfaces {

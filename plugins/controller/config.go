@@ -18,8 +18,8 @@ type Config struct {
 	// StartupResyncDeadline is how long after Start the node may take for its start-up resync before that is an error in
 	// the log and the reason of not being ready.
 	StartupResyncDeadline Duration `yaml:"startupResyncDeadline" json:"startupResyncDeadline" doc:"How long the first resync may take before the log reports an error."`
-	// EventDeadline is how long one event may take until the loop counts as stuck: the node is not ready and not healthy then.
-	// Everything that an event waits for has a deadline of its own, which is much shorter.
+	// EventDeadline is how long one event may take until the loop counts as stuck: the node is not ready and not healthy then. Everything
+	// that an event waits for has its own deadline, which is much shorter.
 	EventDeadline Duration `yaml:"eventDeadline" json:"eventDeadline" doc:"How long one event may take before the node counts as not ready and not healthy."`
 	// EnableVerification makes the controller compare, after each event, what updates have built with what a resync
 	// builds. For tests and debugging: every event costs a whole recomputation.
@@ -72,7 +72,7 @@ type WatchConfig struct {
 	RemoteDBProbingInterval Duration `yaml:"remoteDBProbingInterval" json:"remoteDBProbingInterval" doc:"Time between two checks of the connection to etcd."`
 }
 
-// DefaultConfig has contiv's defaults, but for the number of retries: contiv has 3.
+// DefaultConfig has contiv's defaults, except for the number of retries: contiv has 3.
 func DefaultConfig() Config {
 	return Config{
 		RetryConfig: RetryConfig{

@@ -188,7 +188,7 @@ func (ev *ExternalConfigChange) TransactionType() api.UpdateTransactionType { re
 // Direction is Forward.
 func (ev *ExternalConfigChange) Direction() api.UpdateDirectionType { return api.Forward }
 
-// IsBlocking says whether somebody waits.
+// IsBlocking reports whether somebody waits.
 func (ev *ExternalConfigChange) IsBlocking() bool { return ev.blocking }
 
 // ExternalConfigResync replaces everything that one source has given.
@@ -215,7 +215,7 @@ func (ev *ExternalConfigResync) String() string {
 // Method is UpstreamResync.
 func (ev *ExternalConfigResync) Method() api.EventMethodType { return api.UpstreamResync }
 
-// IsBlocking says whether somebody waits.
+// IsBlocking reports whether somebody waits.
 func (ev *ExternalConfigResync) IsBlocking() bool { return ev.blocking }
 
 // cloneKVs copies the map (not the messages) without its nil values.

@@ -12,7 +12,7 @@ type health struct {
 	unhealthy string // why; empty if healthy
 }
 
-// health tells how the core is.
+// health reports how the core is.
 func (c *core) health() health {
 	switch {
 	case c.fatal != nil:
@@ -69,7 +69,7 @@ func (s *status) set(h health) {
 
 func (s *status) close() { s.closed.Store(true) }
 
-// Ready tells whether the node's configuration is in place, and if not why.
+// Ready reports whether the node's configuration is in place, and if not why.
 func (c *Controller) Ready() (bool, string) {
 	if c.status.closed.Load() {
 		return false, "event loop has ended"

@@ -46,7 +46,7 @@ type Controller struct {
 	status  status
 	stopped chan struct{} // closed when the loop has ended
 
-	// What only the loop touches once it is started (but for core.store).
+	// What only the loop touches once it is started (except for core.store).
 	core     *core
 	shutdown bool // the Shutdown event has been handled
 	ended    bool // and what followed from it too
@@ -116,9 +116,8 @@ func (c *Controller) Start(handlers ...api.EventHandler) error {
 	return nil
 }
 
-// Close lets the plugins handle a Shutdown event, after what is queued already, and ends the loop. When that takes longer
-// than Config.ShutdownDeadline, the loop is cancelled and Close says so. Events that will not be handled any more get
-// Done(api.ErrClosed).
+// Close lets the plugins handle a Shutdown event, after what is queued already, and ends the loop. When that takes longer than
+// Config.ShutdownDeadline, the loop is cancelled and Close reports it. Events that will not be handled any more get Done(api.ErrClosed).
 func (c *Controller) Close() error {
 	c.closing.Do(func() { c.closeErr = c.close() })
 	return c.closeErr
@@ -231,7 +230,7 @@ func (c *Controller) step(ctx context.Context) bool {
 	return true
 }
 
-// next takes the next event that is not a follow-up, be it the controller's own or from the queue.
+// next takes the next event that is not a follow-up, whether the controller's own or from the queue.
 func (c *Controller) next() *item {
 	ev := c.core.due(c.deps.Now())
 	c.status.set(c.core.health())

@@ -22,8 +22,8 @@ var (
 )
 
 const (
-	// pushWaitLimit bounds how long a blocking event waits for room. A queue out of which nothing comes for so long means
-	// that the loop hangs, be it because a handler has broken the contract and pushes from inside the loop.
+	// pushWaitLimit bounds how long a blocking event waits for room. A queue out of which nothing comes for so long means that the loop
+	// hangs, whether because a handler has broken the contract and pushes from inside the loop.
 	pushWaitLimit = 30 * time.Second
 	// startupReserve is the room that is kept for the start-up resync in a queue full of events that wait for it.
 	startupReserve = 16
@@ -60,7 +60,7 @@ func newQueue(limit int, admits func(api.Event) bool) *queue {
 	return &queue{limit: limit, admits: admits, wake: make(chan struct{}, 1), room: make(chan struct{})}
 }
 
-// check says what is wrong with an event.
+// check reports what is wrong with an event.
 func check(ev api.Event) error {
 	if ev == nil {
 		return fmt.Errorf("%w: nil", ErrMalformedEvent)
@@ -292,7 +292,7 @@ func (q *queue) takeChanges() (taken []*item) {
 	return taken
 }
 
-// begin says which event is being handled, under which number.
+// begin reports which event is being handled, under which number.
 func (q *queue) begin(ev api.Event, seqNum uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -306,7 +306,7 @@ func (q *queue) mark() int {
 	return len(q.pushed)
 }
 
-// end queues the follow-ups of the current event but for the first n, which it returns.
+// end queues the follow-ups of the current event except for the first n, which it returns.
 func (q *queue) end(n int) (dropped []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

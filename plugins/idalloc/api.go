@@ -13,8 +13,8 @@ import (
 
 // API is what other plugins use of idalloc. All methods are to be called from the event loop only, and none waits.
 type API interface {
-	// InitPool says which IDs a pool has. The first node to use the pool decides for the cluster: for a node that says
-	// something else, allocations fail. Repeating it is fine.
+	// InitPool reports which IDs a pool has. The first node to use the pool decides for the cluster: for a node that says something else,
+	// allocations fail. Repeating it is fine.
 	InitPool(name string, ids Range, reserved ...uint32) error
 	// GetOrAllocateID returns the ID of the label. If it is not known it returns ErrPending, and the event Allocated follows
 	// when it is; if allocating fails, it returns why, and goes on trying.

@@ -140,8 +140,8 @@ func (p *IDAlloc) HandlesEvent(event controller.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync learns all allocations anew. Those that this node uses and that the database does not have any more stay known, and
-// are put back; those that it has with another ID are believed, and are known to the handlers that come after.
+// Resync learns all allocations again. Those that this node uses and that the database does not have any more stay known, and are put back;
+// those that it has with another ID are believed, and are known to the handlers that come after.
 func (p *IDAlloc) Resync(_ controller.Event, state controller.KubeStateData, _ int, _ controller.ResyncOperations) error {
 	before := p.known
 	p.known = make(map[labelID]Allocation, len(state[Keyword]))

@@ -29,7 +29,7 @@ type store struct {
 	log        *slog.Logger
 }
 
-// ensure makes the database have the pool, with what contiv has allocated in it on keys of their own.
+// ensure makes the database have the pool, with what contiv has allocated in it on their own keys.
 func (s *store) ensure(ctx context.Context, p *pool) error {
 	for {
 		v, err := s.db.Get(ctx, poolKey(p.name))
@@ -68,7 +68,7 @@ func (s *store) ensure(ctx context.Context, p *pool) error {
 	}
 }
 
-// put writes an allocation if label and ID are free. If they are not, somebody else has them by right.
+// put writes an allocation if label and ID are free. If they are not, another program has them by right.
 func (s *store) put(ctx context.Context, p *pool, a Allocation) error {
 	change, err := allocateChange(p, a, 0)
 	if err != nil {

@@ -68,7 +68,7 @@ func (w *worker) want(r *request) {
 	}
 }
 
-// pending says whether something is wanted of the label, and whether that is its release.
+// pending reports whether something is wanted of the label, and whether that is its release.
 func (w *worker) pending(pool, label string) (pending, release bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// allocations says which attachment has which addresses: one per family, from the pools of this node. Not for concurrent use.
+// allocations reports which attachment has which addresses: one per family, from the pools of this node. Not for concurrent use.
 type allocations struct {
 	pools []*pool // one per family, IPv4 before IPv6
 	byID  map[podmanager.AttachmentID][]netip.Addr

@@ -162,7 +162,7 @@ func (p *IPAM) Revert(event api.Event) error {
 	return nil
 }
 
-// Available says which subnet has no address left for another pod. It may be called from any goroutine.
+// Available reports which subnet has no address left for another pod. It may be called from any goroutine.
 func (p *IPAM) Available() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

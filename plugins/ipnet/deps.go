@@ -76,7 +76,7 @@ type Uplinks interface {
 	Watch(callback func())
 }
 
-// VPPNICs tells which NICs VPP has by its start-up configuration.
+// VPPNICs reports which NICs VPP has by its start-up configuration.
 type VPPNICs interface {
 	// Names lists them in VPP's order.
 	Names() ([]string, error)

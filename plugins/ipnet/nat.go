@@ -73,7 +73,7 @@ func (n *IPNet) NATNode() (NATNode, bool) {
 	return out, out.Loopback.IsValid()
 }
 
-// WayTo says how VPP reaches an address. Event loop only.
+// WayTo reports how VPP reaches an address. Event loop only.
 func (n *IPNet) WayTo(addr netip.Addr) Way {
 	s := n.settings
 	if s == nil {

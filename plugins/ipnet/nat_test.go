@@ -74,8 +74,8 @@ func TestWayTo(t *testing.T) {
 	}
 }
 
-// TestHostReachesServices: the host sends services, and what is on the network of the main interface, to VPP; but not what is
-// on a network of its own.
+// TestHostReachesServices: the host sends services, and what is on the network of the main interface, to VPP; but not what is on its own
+// network.
 func TestHostReachesServices(t *testing.T) {
 	for _, c := range []struct {
 		serves bool

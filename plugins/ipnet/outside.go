@@ -17,7 +17,7 @@ import (
 //
 // Only the first packet of a connection goes that way: NAT knows the others where they come from the pod.
 
-// piped says whether what pods send to the outside goes through a pipe. It does not depend on the node having an address yet.
+// piped reports whether what pods send to the outside goes through a pipe. It does not depend on the node having an address yet.
 func (s *settings) piped() bool {
 	return s.nat && s.translates && !s.pluginNAT && s.mainIf.InterfaceName != "" && s.transport.BVI() == "" && s.podGateway4().IsValid()
 }

@@ -30,7 +30,7 @@ var (
 	_ api.EventHandler = (*IPNet)(nil)
 )
 
-// state is the plugin's own state. Only the event loop touches it, but for what says otherwise.
+// state is the plugin's own state. Only the event loop touches it, except for what says otherwise.
 type state struct {
 	hostIPsDump HostLinkIPsDumpClb
 	settings    *settings // of the last resync; nil before the first

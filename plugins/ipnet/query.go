@@ -23,7 +23,7 @@ func (n *IPNet) GetPodIfNames(podNamespace string, podName string) (vppIfName, l
 	return p.names.vpp, p.names.linux, p.names.loop, true
 }
 
-// PodInterface is the logical name of VPP's interface of an attachment, be it the pod's current one or not.
+// PodInterface is the logical name of VPP's interface of an attachment, whether the pod's current one or not.
 func (n *IPNet) PodInterface(id podmanager.AttachmentID) (name string, exists bool) {
 	p := n.pods[id]
 	if p == nil {

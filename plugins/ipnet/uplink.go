@@ -26,8 +26,8 @@ func (n *IPNet) MainInterface() string {
 const setUplink = "set mainVPPInterface in contiv.conf (defaultRoute, network or namePattern; standAlone for a node that is alone), " +
 	"or interfaceName in the node's section of nodeConfig"
 
-// Connected says why this node cannot reach the other nodes that there are: VPP has no NIC, and the configuration does not say
-// that it needs none. From any goroutine.
+// Connected reports why this node cannot reach the other nodes that there are: VPP has no NIC, and the configuration does not say that it
+// needs none. From any goroutine.
 func (n *IPNet) Connected() error {
 	u, others := n.uplink.Load(), n.others.Load()
 	if u == nil || !u.lone || others == 0 {

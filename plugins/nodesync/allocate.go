@@ -146,8 +146,8 @@ func (a *allocator) try(ctx context.Context, v *view, place *place) (claim, bool
 	return claims[i], true, nil
 }
 
-// candidates are the IDs to try, the best first: the one of the record in this node's name, if it was installed anew; one
-// that it had and that was released; the one that it remembers; and the first n free ones.
+// candidates are the IDs to try, the best first: the one of the record in this node's name, if it was installed again; one that it had and
+// that was released; the one that it remembers; and the first n free ones.
 func (a *allocator) candidates(v *view, n int) ([]uint32, error) {
 	var out []uint32
 	if id, ok := v.idOf(a.me.name); ok {

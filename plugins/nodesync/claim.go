@@ -28,7 +28,7 @@ func (s self) claimOf(id uint32, r *vppnode.VppNode) claim {
 	return c
 }
 
-// owns says whether the record is this node's. A record without UUID, of contiv's or of an earlier version, is by name.
+// owns reports whether the record is this node's. A record without UUID, of contiv's or of an earlier version, is by name.
 func (s self) owns(r *vppnode.VppNode) bool {
 	if r == nil || r.GetName() != s.name {
 		return false
@@ -48,8 +48,8 @@ const (
 	newer
 	// weaker: the record is another claim's, which this one outranks.
 	weaker
-	// contested: another machine with this node's name has just claimed the ID, as one that was installed anew does. It
-	// does not use the ID yet, and this node, which is alive, must not let it.
+	// contested: another machine with this node's name has just claimed the ID, as one that was installed again does. It does not use the
+	// ID yet, and this node, which is alive, must not let it.
 	contested
 	// released: somebody has released the ID.
 	released
@@ -57,8 +57,8 @@ const (
 	lost
 )
 
-// judge compares a claim with the record under its ID. Both sides of a conflict come to the same conclusion, whoever looks
-// first, from nothing but the two claims.
+// judge compares a claim with the record under its ID. Both sides of a conflict come to the same conclusion, in any order,
+// from the two claims alone.
 func judge(me self, c claim, there *vppnode.VppNode) verdict {
 	own := me.owns(there)
 	switch {
@@ -82,7 +82,7 @@ func judge(me self, c claim, there *vppnode.VppNode) verdict {
 	return lost
 }
 
-// outranks says whether the claim is right and the record, of another node, is not.
+// outranks reports whether the claim is right and the record, of another node, is not.
 func outranks(me self, c claim, there *vppnode.VppNode) bool {
 	if c.Generation != there.GetGeneration() {
 		return c.Generation > there.GetGeneration()

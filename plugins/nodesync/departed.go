@@ -15,15 +15,14 @@ import (
 // lookouts is how often, while a node is missing, an agent looks whether it still hears from Kubernetes at all.
 const lookouts = 10
 
-// departures are the nodes that have an ID and are no nodes of Kubernetes. A Node object may be deleted for a moment, to have it
-// made anew; if it stays away, the node is gone for good, and its ID is released. Every agent would do that. Each waits a
-// little longer than it has to, by a time of its own, and so the others find it done. Who does not hear from Kubernetes
-// releases nobody.
+// departures are the nodes that have an ID and are no nodes of Kubernetes. A Node object may be deleted for a moment, to have it made
+// again; if it stays away, the node is gone for good, and its ID is released. Every agent would do that. Each waits a little longer than it
+// has to, by its own time, and so the others find it done. Who does not hear from Kubernetes releases nobody.
 type departures struct {
 	after time.Duration // 0: nothing is released
 	own   string
 	now   func() time.Time
-	// current says why what is known of Kubernetes may be old; nil: it is not.
+	// current reports why what is known of Kubernetes may be old; nil: it is not.
 	current func() error
 
 	// used by the event loop only
@@ -41,7 +40,7 @@ func newDepartures(own string, after time.Duration) *departures {
 	}
 }
 
-// known says whether Kubernetes tells of nodes; what does not know this one does not know the others either.
+// known reports whether Kubernetes tells of nodes; what does not know this one does not know the others either.
 func (d *departures) known() bool { return d.after > 0 && d.kube[d.own] }
 
 // load takes a snapshot.
@@ -100,7 +99,7 @@ func (d *departures) judge(name string, claimed bool) {
 // later is when a node is due that is missing from now on.
 func (d *departures) later() time.Time { return d.now().Add(d.after + rand.N(d.after/4+1)) }
 
-// postpone begins to wait anew: a node that seems to be missing may have joined unseen.
+// postpone begins to wait again: a node that seems to be missing may have joined unseen.
 func (d *departures) postpone() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -68,7 +68,7 @@ func (h *holds) drop(id uint32) (names []string) {
 	return names
 }
 
-// has says whether the node is held.
+// has reports whether the node is held.
 func (h *holds) has(n *Node) bool {
 	if n == nil {
 		return false

@@ -194,7 +194,7 @@ func TestProbation(t *testing.T) {
 	})
 }
 
-// TestReinstalled: a machine that was installed anew under its old name gets its old ID.
+// TestReinstalled: a machine that was installed again under its old name gets its old ID.
 func TestReinstalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()

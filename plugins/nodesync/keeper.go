@@ -25,7 +25,7 @@ const (
 	keepTimeout = 5 * time.Second
 )
 
-// errChanged means that somebody else wrote between reading and writing.
+// errChanged means that another program wrote between reading and writing.
 var errChanged = errors.New("it has changed meanwhile")
 
 // keeper makes the database have this node's record, and takes the ID back if the database has lost or mixed up what it

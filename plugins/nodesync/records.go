@@ -56,7 +56,7 @@ func decode(data []byte) (*vppnode.VppNode, error) {
 	return record, nil
 }
 
-// check says what makes a record useless; nil if nothing does.
+// check reports what makes a record useless; nil if nothing does.
 func check(key string, record *vppnode.VppNode) error {
 	id := idInKey(key)
 	switch {

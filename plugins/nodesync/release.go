@@ -18,9 +18,9 @@ var (
 	ErrOwnNode = errors.New("a running node does not release its own ID; stop its agent and ask another node")
 )
 
-// ReleaseNodeID gives up the ID of a node that is gone for good: others forget the node at once, and the ID is free after
-// the quarantine. A node that is released although it runs becomes unready and says so. The method is thread-safe and waits
-// for the database, so it must not be called from the event loop. Releasing twice is fine.
+// ReleaseNodeID gives up the ID of a node that is gone for good: others forget the node at once, and the ID is free after the quarantine. A
+// node that is released although it runs becomes unready and reports it. The method is thread-safe and waits for the database, so it must
+// not be called from the event loop. Releasing twice is fine.
 func (ns *NodeSync) ReleaseNodeID(ctx context.Context, name string) error {
 	if name == ns.ServiceLabel.GetAgentLabel() {
 		return fmt.Errorf("release of the node %s: %w", name, ErrOwnNode)

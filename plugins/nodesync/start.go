@@ -105,7 +105,7 @@ func (ns *NodeSync) checkOwnRecord() error {
 		}
 	}
 	if !proto.Equal(there, ns.ownRecord()) || len(s.sources.staleIDs(me, s.claim.ID)) > 0 {
-		ns.publish() // it was lost, changed by somebody else, or there is more than one
+		ns.publish() // it was lost, changed by another program, or there is more than one
 	}
 	return nil
 }

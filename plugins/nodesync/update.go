@@ -57,15 +57,15 @@ func (ns *NodeSync) updateRecord(ev *controller.KubeStateChange) (string, error)
 	return change, err
 }
 
-// heldBy says whether the node is the one that is held under the ID: then its record is back.
+// heldBy reports whether the node is the one that is held under the ID: then its record is back.
 func (n *Node) heldBy(h *holds, id uint32) bool { return n != nil && n.ID == id && h.has(n) }
 
-// concernsOwn says whether a change of the record of an ID has to do with this node.
+// concernsOwn reports whether a change of the record of an ID has to do with this node.
 func (ns *NodeSync) concernsOwn(id uint32, names []string) bool {
 	return id == ns.GetNodeID() || slices.Contains(names, ns.state.identity.Name)
 }
 
-// updateNodes puts the named nodes together anew and tells the other plugins about those that have changed.
+// updateNodes puts the named nodes together again and tells the other plugins about those that have changed.
 func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string, error) {
 	s := ns.state
 	changes := 0

@@ -85,7 +85,7 @@ func (b *book) list() []PeerPath {
 	return out
 }
 
-// Down says whether an address is silent for longer than chance explains.
+// Down reports whether an address is silent for longer than chance explains.
 func (c *Core) Down(a netip.Addr) bool {
 	s := c.peers.byAddr[a]
 	return s != nil && s.down

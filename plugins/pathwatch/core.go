@@ -64,10 +64,10 @@ func NewCore(times Times) *Core {
 	return &Core{times: times, peers: newPeers(), limits: limits{}, tries: map[Remedy]*attempts{}}
 }
 
-// SetPeers says which other nodes there are, and the ID of this one.
+// SetPeers reports which other nodes there are, and the ID of this one.
 func (c *Core) SetPeers(self uint32, list []Peer) { c.peers.set(c.picker.set(self, list)) }
 
-// Ask says which addresses of which peers to ask in the next round.
+// Ask reports which addresses of which peers to ask in the next round.
 func (c *Core) Ask() []Asked {
 	var out []Asked
 	for _, p := range c.picker.pick(c.peers.suspect) {
@@ -185,7 +185,7 @@ func (c *Core) silentPeers(r Round) (Cause, bool) {
 	return cause, true
 }
 
-// works says whether the round shows that a cause has ended, and not only that nothing is seen of it.
+// works reports whether the round shows that a cause has ended, and not only that nothing is seen of it.
 func (c *Core) works(k Kind, r *Round) bool {
 	switch k {
 	case GatewayUnreachable:
@@ -260,7 +260,7 @@ func (c *Core) State() State {
 	return s
 }
 
-// Ready says why the node cannot serve pods.
+// Ready reports why the node cannot serve pods.
 func (s State) Ready() error {
 	var list []string
 	for _, c := range s.Causes {

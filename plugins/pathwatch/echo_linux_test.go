@@ -46,7 +46,7 @@ func TestPinger(t *testing.T) {
 	}
 }
 
-// What is no answer to the present question: too short, of another round, of somebody else.
+// What is no answer to the present question: too short, of another round, of another program.
 func TestAnswersOfOthers(t *testing.T) {
 	p := &Pinger{token: 1 << 40, round: 7}
 	other := &Pinger{token: 2, round: 7}

@@ -17,7 +17,7 @@ func (a *attempts) pause(t *Times) time.Duration {
 	return min(d, t.HealMax)
 }
 
-// due says whether the next attempt may be made, and counts it. What has been well for long begins again with short pauses.
+// due reports whether the next attempt may be made, and counts it. What has been well for long begins again with short pauses.
 func (a *attempts) due(now time.Time, t *Times) bool {
 	if a.made > 0 && now.Sub(a.last) >= t.HealMax+t.HealCalm {
 		a.made = 0

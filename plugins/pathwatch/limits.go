@@ -14,7 +14,7 @@ type limited struct {
 	last            time.Time // the last refusal
 }
 
-// step says which senders are refused connections now. It is theirs to mend: the node serves all others.
+// step reports which senders are refused connections now. It is theirs to mend: the node serves all others.
 func (l limits) step(at time.Time, list []Refusing, times *Times) (out []Cause) {
 	seen := make(map[string]bool, len(list))
 	for _, r := range list {

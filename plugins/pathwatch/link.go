@@ -74,10 +74,10 @@ func less(a, b *Link) bool {
 	return a.Offered < b.Offered || a.Refused < b.Refused || a.Taken < b.Taken || a.Sent < b.Sent || a.Brought < b.Brought
 }
 
-// doubtful says that something waits, be it for a moment: nobody else is to blame meanwhile.
+// doubtful reports that something waits, even for a moment: then nothing else is blamed.
 func (l *link) doubtful() bool { return l.down > 0 || l.out.waiting > 0 || l.in.waiting > 0 }
 
-// broken says what is wrong with the uplink; ok is false when nothing is.
+// broken reports what is wrong with the uplink; ok is false when nothing is.
 func (l *link) broken(at time.Time, t *Times) (c Cause, ok bool) {
 	now := l.before
 	if now == nil {

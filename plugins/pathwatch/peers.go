@@ -114,13 +114,13 @@ func (p *peers) miss(at time.Time, s *peerAddr, t *Times) {
 	}
 }
 
-// otherAnswers says whether another address of the node has ever answered: two nodes need not have both families in common.
+// otherAnswers reports whether another address of the node has ever answered: two nodes need not have both families in common.
 func (p *peers) otherAnswers(s *peerAddr) bool {
 	_, came := p.came[s.node]
 	return came && !s.answered
 }
 
-// suspect says whether a peer missed its last question, or is down.
+// suspect reports whether a peer missed its last question, or is down.
 func (p *peers) suspect(l *Peer) bool {
 	return slices.ContainsFunc(l.Addrs, func(a netip.Addr) bool {
 		s := p.byAddr[a]

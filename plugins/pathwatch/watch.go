@@ -29,7 +29,7 @@ const (
 
 // Dataplane is what the watch has to know of what moves the packets.
 type Dataplane interface {
-	// Programmed says whether it is there and has been programmed; else it is not judged.
+	// Programmed reports whether it is there and has been programmed; else it is not judged.
 	Programmed() bool
 	// Alive asks it for a sign of life.
 	Alive(ctx context.Context) error
@@ -85,7 +85,7 @@ type Deps struct {
 	AsksGateway bool
 	Dataplane   Dataplane
 	Table       SessionTable // nil: there is none
-	Limits      Limits       // nil: no sender has a limit of its own
+	Limits      Limits       // nil: no sender has its own limit
 	Echo        Echo
 	Repair      Repair // nil: what is wrong is told, and nothing is done about it
 	Teller      Teller // nil: there is no Kubernetes to tell
@@ -200,7 +200,7 @@ func (p *Plugin) State() State {
 	return State{Causes: []Cause{}}
 }
 
-// Ready says why the data path does not serve the node's pods.
+// Ready reports why the data path does not serve the node's pods.
 func (p *Plugin) Ready() error { return p.State().Ready() }
 
 // Warnings are what is wrong although the node is ready.
@@ -291,7 +291,7 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 	return r, err
 }
 
-// publish tells what is wrong now, and logs what has changed.
+// publish reports what is wrong now, and logs what has changed.
 func (p *Plugin) publish(at time.Time, seen bool) {
 	before, now := p.State(), p.core.State()
 	p.state.Store(&now)

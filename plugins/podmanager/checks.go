@@ -28,7 +28,7 @@ type Checks struct {
 	Prune func(ctx context.Context) error
 }
 
-// HealthCheck says whether pods can be added.
+// HealthCheck reports whether pods can be added.
 type HealthCheck struct {
 	Name  string
 	Check func(ctx context.Context) error

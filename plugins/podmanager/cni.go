@@ -80,7 +80,7 @@ func cniError(req *cniapi.Request, err error) *cniapi.Error {
 	return e
 }
 
-// retriable says whether the dataplane holds that the same may succeed later, as when VPP is away.
+// retriable reports whether the dataplane holds that the same may succeed later, as when VPP is away.
 func retriable(err error) bool {
 	var r interface{ Retriable() bool }
 	return errors.As(err, &r) && r.Retriable()
@@ -174,7 +174,7 @@ func sameSandbox(a *Attachment, req *cniapi.Request, inode uint64) bool {
 		(a.NetnsInode == inode || a.NetnsInode == 0 || inode == 0)
 }
 
-// explainWaiting says why nothing happens while the agent starts.
+// explainWaiting reports why nothing happens while the agent starts.
 func (p *PodManager) explainWaiting(err error) error {
 	if p.isResynced() || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -182,7 +182,7 @@ func (p *PodManager) explainWaiting(err error) error {
 	return fmt.Errorf("contiv-agent is starting and has not configured this node yet: %w", err)
 }
 
-// explainUnready says why the node is not ready, as STATUS does, when nothing else explains why an ADD took too long.
+// explainUnready reports why the node is not ready, as STATUS does, when nothing else explains why an ADD took too long.
 func (p *PodManager) explainUnready(ctx context.Context, checks Checks, err error) error {
 	if !p.isResynced() || !errors.Is(err, context.DeadlineExceeded) {
 		return err // explainWaiting knows the rest

@@ -43,7 +43,7 @@ func (p *PodManager) updateAdd(ev *AddPod) (string, error) {
 		ev.Attachment = ev.prev // with the addresses that it has got by now
 		return "", nil
 	}
-	if a.Seq == 0 { // pushed by somebody else than Handle
+	if a.Seq == 0 { // pushed by another program than Handle
 		numbered := *a
 		numbered.Seq = p.nextSeq()
 		a, ev.Attachment = &numbered, &numbered

@@ -103,7 +103,7 @@ func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
 	return p, nil
 }
 
-// goneBecause says why the sandbox of an attachment certainly does not exist any more; when in doubt it does.
+// goneBecause reports why the sandbox of an attachment certainly does not exist any more; when in doubt it does.
 func (p *PodManager) goneBecause(a *Attachment) string {
 	if a.NetnsInode == 0 {
 		return "" // we never saw it, so not seeing it now tells nothing

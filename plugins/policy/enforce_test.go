@@ -295,7 +295,7 @@ func TestAwaitPod(t *testing.T) {
 	b := newBench(t, nil)
 	web := podmanager.PodID{Namespace: "ns", Name: "web"}
 	done := make(chan error, 1)
-	b.p.AwaitPod(t.Context(), web, "1") // in vain
+	b.p.AwaitPod(t.Context(), web, "1") // without result
 	if !strings.Contains(b.log.String(), "starts closed") {
 		t.Errorf("log:\n%s", &b.log)
 	}
@@ -338,7 +338,7 @@ func TestNotUnderstood(t *testing.T) {
 	}
 }
 
-// TestDataplaneThatDoesNotEnforce: policies are problems while the dataplane says so, and no longer.
+// TestDataplaneThatDoesNotEnforce: policies are problems only while the dataplane reports that it does not enforce them.
 func TestDataplaneThatDoesNotEnforce(t *testing.T) {
 	why := "VPP has no contiv plugin"
 	b := newBench(t, func(d *Deps) { d.NotEnforced = func() string { return why } })

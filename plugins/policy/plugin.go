@@ -45,8 +45,8 @@ type Deps struct {
 	HTTPHandlers rest.HTTPHandlers // nil: nothing is served
 	// Renderer is nil where the dataplane does not enforce policies.
 	Renderer renderer.Renderer
-	// NotEnforced says why policies have no effect although there is a renderer; empty: they have. Event loop only, asked in each resync;
-	// nil: they always have.
+	// NotEnforced reports why policies have no effect although there is a renderer; empty: they have. Event loop only, asked in each
+	// resync; nil: they always have.
 	NotEnforced func() string
 	// Kubernetes is false where there is no Kubernetes: then there are no policies, and all pods are open.
 	Kubernetes bool

@@ -32,8 +32,7 @@ func policy(name, uid string) *model.Policy {
 	return &model.Policy{Namespace: "ns", Name: name, Uid: uid}
 }
 
-// TestPoliciesAreNotIgnoredInSilence: every policy is a problem of its own, the log has one line, and what is told once is not told
-// again.
+// TestPoliciesAreNotIgnoredInSilence: every policy is its own problem, the log has one line, and what is told once is not told again.
 func TestPoliciesAreNotIgnoredInSilence(t *testing.T) {
 	var log bytes.Buffer
 	users := &told{now: map[string][]problem.Problem{}}
@@ -72,7 +71,7 @@ func TestPoliciesAreNotIgnoredInSilence(t *testing.T) {
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, log.String())
 	}
-	_, err := p.Update(put(policy("b", "3")), nil) // made anew
+	_, err := p.Update(put(policy("b", "3")), nil) // made again
 	step(err)
 	delete(data[model.PolicyKeyword], model.Key(model.PolicyKeyword, "ns", "a"))
 	step(p.Resync(api.NewDBResync(), data, 3, nil))

@@ -20,7 +20,7 @@ const objectWait = time.Second
 // Put implements renderer.Txn.
 func (nowhere) Put(string, proto.Message) {}
 
-// attach takes the attachments of a pod as podmanager has them, but for one that is gone or about to go.
+// attach takes the attachments of a pod as podmanager has them, except for one that is gone or about to go.
 func (p *Plugin) attach(pod podmanager.PodID, without podmanager.AttachmentID) {
 	if p.Renderer == nil {
 		return

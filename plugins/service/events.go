@@ -123,7 +123,7 @@ func (p *Plugin) kubeNode(prev, next *model.Node) (change string, err error) {
 	return strings.Trim(change+"; "+zoneChange, "; "), err
 }
 
-// tellLeaving says whether the node stays; nil: it is gone.
+// tellLeaving reports whether the node stays; nil: it is gone.
 func (p *Plugin) tellLeaving(own *model.Node) {
 	if p.NodeLeaving != nil {
 		p.NodeLeaving(own == nil || own.GetLeaving())
@@ -145,7 +145,7 @@ func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) 
 
 func (p *Plugin) own() string { return p.ServiceLabel.GetAgentLabel() }
 
-// addresses are the addresses of nodes by name, by who says so.
+// addresses are the addresses of nodes by name, by their source.
 type addresses struct {
 	kube, vpp map[string][]netip.Addr
 	host      []netip.Addr // of this node's host stack
@@ -206,8 +206,8 @@ func (p *Plugin) hostIPs() []netip.Addr {
 	return out
 }
 
-// localPods are the pods of this node but for the attachment that is going. Of several sandboxes of a pod the newest of the
-// others counts: podmanager takes the one that is going for the current one until its event has been handled by all.
+// localPods are the pods of this node except for the attachment that is going. Of several sandboxes of a pod the newest of the others
+// counts: podmanager takes the one that is going for the current one until its event has been handled by all.
 func (p *Plugin) localPods(but *podmanager.Attachment) []processor.LocalPod {
 	all := p.PodManager.LocalAttachments() // the newest last
 	newest := make(map[podmanager.PodID]podmanager.AttachmentID, len(all))

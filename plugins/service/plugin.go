@@ -31,7 +31,7 @@ type Deps struct {
 	NodeSync      Nodes
 	PodManager    Pods
 	HTTPHandlers  rest.HTTPHandlers // nil: no REST
-	// Healthy says whether the dataplane can serve, which is what load balancers are told; nil: it can.
+	// Healthy reports whether the dataplane can serve, which is what load balancers are told; nil: it can.
 	Healthy func() bool
 
 	// NodeLeaving is told whether this node is about to go, as far as Kubernetes says; nil: nothing is.
@@ -50,7 +50,7 @@ type Deps struct {
 
 // Problems is where users are told of services that are not served as they say.
 type Problems interface {
-	// Set says what the problems of an object are now. tell: this node writes the Events.
+	// Set reports what the problems of an object are now. tell: this node writes the Events.
 	Set(o problem.Object, list []problem.Problem, tell bool)
 }
 

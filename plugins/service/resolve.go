@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// ResolvePath says what is to become of a packet to an address and port, as renderers are told:
-// GET ?address=10.96.0.10&port=80&protocol=tcp&source=10.1.1.2
+// ResolvePath reports what is to become of a packet to an address and port, as renderers are told: GET
+// ?address=10.96.0.10&port=80&protocol=tcp&source=10.1.1.2
 const ResolvePath = "/contiv/v1/services/resolve"
 
 // The kinds of addresses that services have.

@@ -33,7 +33,7 @@ type FrontendsReport struct {
 	Frontends []FrontendTraffic `json:"frontends"`
 	// CountsPackets: Packets and Bytes of the frontends say something.
 	CountsPackets bool `json:"countsPackets"`
-	// Missing says why connections are not counted.
+	// Missing reports why connections are not counted.
 	Missing string `json:"missing,omitempty"`
 }
 

@@ -33,7 +33,7 @@ const (
 
 // NATSource is what knows about NAT.
 type NATSource struct {
-	// Total says how many sessions there are, cheaply.
+	// Total reports how many sessions there are, cheaply.
 	Total func() (int, error)
 	// ByAddress counts them by who is behind NAT: the backend of a service, or who sends to the outside; with our VPP plugin by who has
 	// opened them.

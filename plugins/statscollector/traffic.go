@@ -17,7 +17,7 @@ type TrafficReport struct {
 	// Sampled is when the counters were read, by the clock of the node.
 	Sampled    time.Time          `json:"sampled"`
 	Interfaces []InterfaceTraffic `json:"interfaces"`
-	// Missing says why there are no counters: a dataplane that moves no packets has none.
+	// Missing reports why there are no counters: a dataplane that moves no packets has none.
 	Missing string `json:"missing,omitempty"`
 }
 

@@ -73,7 +73,7 @@ var importRules = []importRule{
 		"only the etcd client needs gRPC; the CNI protocol is internal/cniapi (docs/adr/0004)"},
 }
 
-// below says whether path is prefix or inside it.
+// below reports whether path is prefix or inside it.
 func below(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }

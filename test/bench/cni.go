@@ -181,7 +181,7 @@ func concurrently(callers int, pods []*testbed.Pod, do func(*testbed.Pod) error)
 	return took, errors.Join(errs...)
 }
 
-// newPeer is bridge + host-local of containernetworking/plugins in a network of its own.
+// newPeer is bridge + host-local of containernetworking/plugins in its own network.
 func newPeer(ctx context.Context, e *env) (*testbed.CNI, func(), error) {
 	if _, err := os.Stat(filepath.Join(e.plugins, "bridge")); err != nil {
 		return nil, nil, fmt.Errorf("the peer's plugins: %w; make bench builds them", err)

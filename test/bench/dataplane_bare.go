@@ -227,7 +227,7 @@ func (w *bareWorld) afPacket(i int, device string, kind plug) error {
 	return w.cli(i, "set interface rx-mode host-"+device+" interrupt")
 }
 
-// cli runs commands that print nothing but a new interface's name.
+// cli runs commands that print only a new interface's name.
 func (w *bareWorld) cli(i int, commands ...string) error {
 	for _, command := range commands {
 		out, err := w.vpps[i].CLI(command)

@@ -70,7 +70,7 @@ type loadWorld struct {
 	add     adder
 }
 
-// loadTurn measures one side in a lab of its own.
+// loadTurn measures one side in its own lab.
 func loadTurn(ctx context.Context, opts lab.Options, noOffload, profile bool, add adder) error {
 	l, err := lab.New(ctx, opts)
 	if err != nil {
@@ -88,7 +88,7 @@ func loadTurn(ctx context.Context, opts lab.Options, noOffload, profile bool, ad
 	return w.crashed()
 }
 
-// crashed says which VPP has ended.
+// crashed reports which VPP has ended.
 func (w *loadWorld) crashed() error {
 	var errs []error
 	for _, n := range w.Nodes {

@@ -117,7 +117,7 @@ type world struct {
 	where func() string      // the side's state
 }
 
-// measureSide measures one side in a world of its own.
+// measureSide measures one side in its own world.
 func measureSide(ctx context.Context, sizes serviceSizes, s side) (f figures, err error) {
 	w := &world{sizes: sizes, api: kubeapi.New(), where: s.state}
 	defer w.api.Close()

@@ -52,7 +52,7 @@ func (w *world) serveDHCP(network string) (stop func()) {
 	}
 }
 
-// leasedFrom says which node has no address that begins so.
+// leasedFrom reports which node has no address that begins so.
 func (w *world) leasedFrom(prefix string) error {
 	for _, n := range w.Nodes {
 		var report struct{ NodeIP string }

@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
-// rare skips a case that resembles others, unless all are asked for: each makes a cluster of its own.
+// rare skips a case that resembles others, unless all are asked for: each makes its own cluster.
 func rare(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CONTIV_CLUSTER_FAULTS") != "all" {
@@ -178,7 +178,7 @@ func (w *world) wedge(n *testbed.Node, r ring) {
 func (w *world) wedgeTx(n *testbed.Node) { _, tx := w.rings(n, testbed.UplinkNIC); w.wedge(n, tx) }
 func (w *world) wedgeRx(n *testbed.Node) { rx, _ := w.rings(n, testbed.UplinkNIC); w.wedge(n, rx) }
 
-// TestBrokenUplink: the uplink moves nothing any more, in one direction or both. The node notices, says so, makes the interface again
+// TestBrokenUplink: the uplink moves nothing any more, in one direction or both. The node notices, reports it, makes the interface again
 // under its pods, and traffic goes on.
 func TestBrokenUplink(t *testing.T) {
 	for _, tc := range []struct {
@@ -426,7 +426,7 @@ func (w *world) in(n *testbed.Node, command string) {
 	w.must(err)
 }
 
-// TestNATIsFull: one pod takes all sessions. The node says so, and is ready again when there is room.
+// TestNATIsFull: one pod takes all sessions. The node reports it, and is ready again when there is room.
 func TestNATIsFull(t *testing.T) {
 	m := modes[0]
 	w := newWorld(t, m, 2)

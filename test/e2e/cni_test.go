@@ -145,7 +145,7 @@ func TestNoAddressLeft(t *testing.T) {
 	})
 }
 
-// damage is what somebody else may do to a pod's wiring.
+// damage is what another program may do to a pod's wiring.
 type damage struct {
 	name string
 	do   func(r *rig, p *testbed.Pod) error

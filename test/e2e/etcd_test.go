@@ -45,7 +45,7 @@ func (e *etcd) stop() {
 	}
 }
 
-// TestEtcdAway: a node without an ID waits for etcd and says so; a node that has one goes on without.
+// TestEtcdAway: a node without an ID waits for etcd and reports it; a node that has one goes on without.
 func TestEtcdAway(t *testing.T) {
 	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
 		db := newEtcd(t)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestTooFewFiles: an agent that may not open enough files says so and ends; before, it hung in etcd and ignored SIGTERM.
+// TestTooFewFiles: an agent that may not open enough files reports this and exits; before, it hung in etcd and ignored SIGTERM.
 func TestTooFewFiles(t *testing.T) {
 	needs(t, fake)
 	r := newNode(t, fake)

@@ -207,7 +207,7 @@ func (w *world) stop() error {
 // firstPID and the number of the boot are the fake's process ID.
 const firstPID = 1000
 
-// settled says why the node is not as it should be.
+// settled reports why the node is not as it should be.
 func (w *world) settled() error {
 	if s := w.vpp.State(); !s.Connected() || int(s.PID) != firstPID+w.fake.Boots() {
 		return errors.New("the present VPP is not connected")

@@ -116,7 +116,7 @@ type pod struct {
 	}
 }
 
-// is says whether a condition is true.
+// is reports whether a condition is true.
 func (p *pod) is(condition string) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == condition {
@@ -143,8 +143,8 @@ func (a *api) pods(ctx context.Context, app string) ([]pod, error) {
 	return list.Items, err
 }
 
-// watchPods calls back with each event and the time at which it came, until the callback says that it has seen enough. A watch
-// that the API server ends is begun anew.
+// watchPods calls back with each event and the time at which it came, until the callback says that it has seen enough. A watch that the API
+// server ends is begun again.
 func (a *api) watchPods(ctx context.Context, app string, see func(kind string, p pod, at time.Time) (enough bool)) error {
 	for {
 		err := a.watchOnce(ctx, app, see)

@@ -11,7 +11,7 @@ import (
 type testcase struct {
 	name string
 	run  func(*world)
-	// on says where it makes sense; nil: everywhere.
+	// on reports where it makes sense; nil: everywhere.
 	on func(setup) bool
 }
 

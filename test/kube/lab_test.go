@@ -19,7 +19,7 @@ import (
 
 const runDir = "/run/kubelab" // lab/lib.sh: KUBELAB_RUN
 
-// setup says what cluster to make.
+// setup reports what cluster to make.
 type setup struct {
 	name      string
 	dataplane string // of the agent; "" for the reference: bridge and kube-proxy

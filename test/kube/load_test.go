@@ -19,7 +19,7 @@ import (
 // that has lost packets, but has not failed.
 const patience = 5 * time.Second
 
-// ask gets a path by HTTP on a connection of its own. The calling thread's network namespace is where the client is.
+// ask gets a path by HTTP on its own connection. The calling thread's network namespace is where the client is.
 func ask(server, path string) (string, error) {
 	conn, err := net.DialTimeout("tcp", server, patience)
 	if err != nil {

@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// whyNot says why there can be no cluster here.
+// whyNot reports why there can be no cluster here.
 func whyNot() string {
 	if os.Getenv("CONTIV_KUBE") == "" {
 		return "a real Kubernetes takes the machine's own addresses and ports: make e2e"
@@ -80,7 +80,7 @@ func cacheDir() string {
 	return filepath.Join(base, "kubelab")
 }
 
-// wanted says whether a cluster is to be tested: CONTIV_KUBE=linux,vpp or all.
+// wanted reports whether a cluster is to be tested: CONTIV_KUBE=linux,vpp or all.
 func wanted(name string) bool {
 	list := os.Getenv("CONTIV_KUBE")
 	return list == "all" || strings.Contains(","+list+",", ","+name+",")

@@ -81,7 +81,7 @@ ipamConfig:
 	return conf
 }
 
-// onVPP says whether a node's packets are VPP's: with auto, the first's.
+// onVPP reports whether a node's packets are VPP's: with auto, the first's.
 func (w *world) onVPP(n *node) bool {
 	return w.setup.dataplane == "vpp" || w.setup.dataplane == "auto" && n.i == 1
 }
@@ -240,7 +240,7 @@ func (n *node) podNamespace(ip string) (*testbed.Namespace, error) {
 	return nil, fmt.Errorf("no network namespace in %s has the address %s", n.name, ip)
 }
 
-// hasAddress says whether the thread's network namespace has an address.
+// hasAddress reports whether the thread's network namespace has an address.
 func hasAddress(want netip.Addr) bool {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -69,7 +69,7 @@ func testServices(w *world) {
 	}
 }
 
-// refused says what became of a connection that should be refused at once.
+// refused reports what became of a connection that should be refused at once.
 func refused(ns *testbed.Namespace, server string) error {
 	start := time.Now()
 	if answer, err := askFrom(ns, server, "/hostname"); err == nil {

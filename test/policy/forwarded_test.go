@@ -75,7 +75,7 @@ func (w *world) behindHost(name string) {
 	}
 }
 
-// TestForwarded: what the host only forwards, under an address of its own, does not pass as the pod's own node: host ports, and what the host
+// TestForwarded: what the host only forwards, under its own address, does not pass as the pod's own node: host ports, and what the host
 // masquerades. Without policy it arrives, and the answers come back.
 func TestForwarded(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {

@@ -110,7 +110,7 @@ func (w *world) config(node string) string {
 		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
 }
 
-// addresses are those of a node on the nodes' network, and of its host: VPP has an uplink of its own.
+// addresses are those of a node on the nodes' network, and of its host: VPP has its own uplink.
 func (w *world) addresses(i int, n *testbed.Node) (node, host []netip.Addr) {
 	w.t.Helper()
 	if !w.onVPP {

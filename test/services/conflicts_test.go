@@ -81,7 +81,7 @@ func (w *world) clusterIPTaken(number int) {
 	})
 	w.calm()
 	w.holds(victim, "p1,p2,h1 any cluster -> a", "p1,h1 any cluster:81 -> rejected")
-	// The victim made anew, and so younger.
+	// The victim made again, and so younger.
 	w.must(w.api.Delete(victim))
 	victim = madeIn(2030, w.service("victim", number, nil))
 	w.put(victim, "a")
@@ -105,8 +105,8 @@ func (w *world) holds(svc *corev1.Service, expect ...string) {
 	}
 }
 
-// meetsNow is meets, but for faults H and I of VPP (plugins/service/README.md): there a packet may be lost of which the client used
-// the same port for another service with the same backend. Then it asks again.
+// meetsNow is meets, except for faults H and I of VPP (plugins/service/README.md): there a packet may be lost of which the client used the
+// same port for another service with the same backend. Then it asks again.
 func (w *world) meetsNow(svc *corev1.Service, e expectation, family int) (err error) {
 	for range 4 {
 		if err = w.meets(svc, e, family); w.mode != vpp || !errors.Is(err, whoami.ErrDropped) {

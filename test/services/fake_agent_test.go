@@ -40,8 +40,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
-// fakeAgent is the agent in this process, made of the same parts as cmd/contiv-agent makes it, but for CNI, REST and the
-// kernel: its VPP is vppfake, its Linux is fakeKernel.
+// fakeAgent is the agent in this process, made of the same parts as cmd/contiv-agent makes it, except for CNI, REST and the kernel: its VPP
+// is vppfake, its Linux is fakeKernel.
 type fakeAgent struct {
 	node *fakeNode
 	jobs *lifecycle.Group
@@ -231,7 +231,7 @@ func (a *fakeAgent) start() error {
 	return nil
 }
 
-// ready says why the agent is not.
+// ready reports why the agent is not.
 func (a *fakeAgent) ready() error {
 	if ok, why := a.ctl.Ready(); !ok {
 		return errors.New(why)

@@ -171,7 +171,7 @@ func TestFakeNotices(t *testing.T) {
 	}
 }
 
-// passes says why a case fails.
+// passes reports why a case fails.
 func (w *world) passes(what string, all []scenario, services []*corev1.Service) error {
 	w.t.Helper()
 	name, family, _ := strings.Cut(what, "/")

@@ -220,7 +220,7 @@ func (n *fakeNode) known(context.Context) (int, error) {
 	return len(services), err
 }
 
-// health implements member. Both nodes are on this machine, so each answers at a loopback address of its own.
+// health implements member. Both nodes are on this machine, so each answers at its own loopback address.
 func (n *fakeNode) health(port int) (status int, err error) {
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(fmt.Sprintf("http://%s:%d/healthz", n.healthAddr(), port))

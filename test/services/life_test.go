@@ -57,9 +57,9 @@ func (w *world) in(t *testing.T) *world {
 	return &part
 }
 
-// apart gives the clients ports that they have not used in another part. NAT44 knows an answer by the client's port and the backend's,
-// for some seconds after the end of a connection as well: one from the same port to another service with the same backend gets no
-// answer. That is a fault with a test of its own, TestFaults of plugins/service/renderer/nat44.
+// apart gives the clients ports that they have not used in another part. NAT44 knows an answer by the client's port and the backend's, for
+// some seconds after the end of a connection as well: one from the same port to another service with the same backend gets no answer. That
+// is a fault with its own test, TestFaults of plugins/service/renderer/nat44.
 func (w *world) apart(part int) {
 	w.t.Helper()
 	if w.mode != vpp {
@@ -286,8 +286,8 @@ func (w *world) backendRemoved(number int) {
 	}
 }
 
-// portUsedAgain: a client that uses a port again is not led to the backend that it had before and that has gone since, be it that
-// its connection was closed by then or that it ended later. Until then it goes on.
+// portUsedAgain: a client that uses a port again is not led to the backend that it had before and that has gone since, whether its
+// connection was closed by then or ended later. Until then it goes on.
 func (w *world) portUsedAgain(number int) {
 	svc := w.service("again", number, func(s *corev1.Service) { nodePort(s, number) })
 	const closed, open = 19001, 19002 // ports that no other part uses

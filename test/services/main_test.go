@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// needBinaries: everything but the fake runs real agents.
+// needBinaries: everything except the fake runs real agents.
 func needBinaries() bool {
 	return os.Geteuid() == 0 && slices.ContainsFunc(modes(), func(m mode) bool { return !m.isFake() })
 }
@@ -60,8 +60,8 @@ func needBinaries() bool {
 // mode is what serves services.
 type mode string
 
-// The modes. vpp-plugin and fake-plugin are VPP with our plugin, and its fake; vpp and fake are without. The fake is agents in this process on vppfake, and needs nothing. With kube-proxy, our agents connect the pods on
-// the Linux dataplane and know nothing of Kubernetes.
+// The modes. vpp-plugin and fake-plugin are VPP with our plugin, and its fake; vpp and fake are without. The fake is agents in this process
+// on vppfake, and needs nothing. With kube-proxy, our agents connect the pods on the Linux dataplane and know nothing of Kubernetes.
 const (
 	fake          mode = "fake"
 	fakePlugin    mode = "fake-plugin"

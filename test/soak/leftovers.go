@@ -97,7 +97,7 @@ func (inv inventory) put(place, text string, name func(line string) string) {
 	slices.Sort(inv[place])
 }
 
-// diff says what another inventory has more or less; "" if nothing.
+// diff reports what another inventory has more or less; "" if nothing.
 func (inv inventory) diff(other inventory) string {
 	var all []string
 	for place, now := range other {

@@ -107,7 +107,7 @@ func (g *Group) At(i int) netip.AddrPort {
 // Own are the backends that are pods of this node.
 func (g *Group) Own() []netip.Addr { return g.own }
 
-// Same says whether the backend at i is the same in both groups, where both have one.
+// Same reports whether the backend at i is the same in both groups, where both have one.
 func (g *Group) Same(o *Group, i int) bool {
 	return g.size == o.size && i < g.Len() && i < o.Len() && g.Port(i) == o.Port(i) &&
 		string(g.AddrBytes(i)) == string(o.AddrBytes(i))

@@ -35,7 +35,7 @@ func TestTranslated(t *testing.T) {
 	}
 }
 
-// TestTranslatedOfMany says what it costs.
+// TestTranslatedOfMany reports what it costs.
 func TestTranslatedOfMany(t *testing.T) {
 	const connections = 20000
 	ns := nettest.New(t)

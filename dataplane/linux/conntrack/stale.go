@@ -22,10 +22,10 @@ type Flow struct {
 	Answered bool           // something has come back
 }
 
-// Translated says whether the connection goes elsewhere than it was made to.
+// Translated reports whether the connection goes elsewhere than it was made to.
 func (f Flow) Translated() bool { return f.To != f.Answers }
 
-// Which says which connections are looked at.
+// Which reports which connections are looked at.
 type Which struct {
 	Protocols  []uint8
 	Unanswered bool // only those without an answer

@@ -30,7 +30,7 @@ type IfaceAddrsUpdate struct {
 	Addrs []netip.Addr // nil: the link is gone; not nil but empty: it has none
 }
 
-// Config says what to watch.
+// Config reports what to watch.
 type Config struct {
 	// InterfaceExcludes are names of links whose addresses are not told (kube-ipvs0 has thousands). States are.
 	InterfaceExcludes []*regexp.Regexp

@@ -18,7 +18,7 @@ import (
 const (
 	// eventBuffer holds some thousand notifications while the receiver of ours is busy.
 	eventBuffer = 8 << 20
-	// retryPause is how long after a failure the monitor starts anew.
+	// retryPause is how long after a failure the monitor starts again.
 	retryPause = time.Second
 	// lossPause is how far apart listings are while notifications keep being lost.
 	lossPause   = 100 * time.Millisecond
@@ -113,7 +113,7 @@ func (m *Monitor) list(ctx context.Context, k kernel, lost bool) error {
 	return nil
 }
 
-// follow tells what the notifications say, until it is time to list again. lost says that some were lost.
+// follow reports what the notifications say, until it is time to list again. lost says that some were lost.
 func (m *Monitor) follow(ctx context.Context, k kernel) (lost bool, err error) {
 	var deadline time.Time // never
 	if m.resync > 0 {

@@ -219,7 +219,7 @@ func (s *script) Close() error {
 	return nil
 }
 
-// TestFaults: whatever fails, the monitor starts anew, and tells again what is up.
+// TestFaults: whatever fails, the monitor starts again, and tells again what is up.
 func TestFaults(t *testing.T) {
 	errFault := errors.New("injected")
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}

@@ -43,7 +43,7 @@ func (s *Sets) ApplyUpdates() Result {
 		r, stale := s.update()
 		writes += r.Writes
 		if stale && attempt < 2 {
-			continue // somebody else has made or destroyed one of our sets
+			continue // another program has made or destroyed one of our sets
 		}
 		r.Writes = writes
 		s.metrics.counts(len(s.have), len(s.have)+s.others)
@@ -171,7 +171,7 @@ func (s *Sets) exchange(reqs []request) ([]error, error) {
 	return errs, err
 }
 
-// destroyable says whether ApplyDestroys would try something.
+// destroyable reports whether ApplyDestroys would try something.
 func (s *Sets) destroyable() bool {
 	for _, tries := range s.doomed {
 		if tries < destroyTries {

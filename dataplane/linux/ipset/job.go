@@ -187,8 +187,8 @@ func (j *job) failed(q *request, err error) {
 	}
 }
 
-// takeBack undoes the first round if it failed: a new set is emptied, a temporary one destroyed, added members are removed.
-// Whether this has worked is found out by the next apply, which reads these sets anew.
+// takeBack undoes the first round if it failed: a new set is emptied, a temporary one destroyed, added members are removed. Whether this
+// has worked is found out by the next apply, which reads these sets again.
 func (w *work) takeBack() []request {
 	switch {
 	case w.err == nil, (w.create || w.temp != "") && !w.made:

@@ -15,7 +15,7 @@ type member struct {
 	port  uint16
 }
 
-// why says what wants a member; a member is in the set as long as anything does.
+// why reports what wants a member; a member is in the set as long as anything does.
 type why uint8
 
 const (

@@ -40,7 +40,7 @@ func unfit(r rune) bool {
 func mainPrefix(f table.Family) string { return "cv" + strconv.Itoa(int(f)) + "0" }
 func tempPrefix(f table.Family) string { return "cv" + strconv.Itoa(int(f)) + "t" }
 
-// ours says whether a set of this name was made by this agent or an earlier one, and whether it was a temporary one.
+// ours reports whether a set of this name was made by this agent or an earlier one, and whether it was a temporary one.
 func ours(name string) (mine, temporary bool) {
 	for _, f := range []table.Family{table.IPv4, table.IPv6} {
 		if strings.HasPrefix(name, tempPrefix(f)) {

@@ -58,12 +58,12 @@ func (m *set) synced() {
 	m.known, m.lacks, m.surplus = true, map[member]struct{}{}, map[member]struct{}{}
 }
 
-// pending says whether there is something to do for the set.
+// pending reports whether there is something to do for the set.
 func (m *set) pending() bool {
 	return !m.known || len(m.lacks) > 0 || len(m.surplus) > 0 || m.invalid != nil || len(m.members) > m.max
 }
 
-// fits says whether the kernel's set can hold the members, whatever its maximum.
+// fits reports whether the kernel's set can hold the members, whatever its maximum.
 func (m *set) fits(h header) bool { return h.typ == kernelType(m.typ) && h.family == m.family }
 
 // replace makes members all that is desired.

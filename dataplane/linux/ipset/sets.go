@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Config says where and how sets are programmed. The zero value is for the process's own network namespace.
+// Config reports where and how sets are programmed. The zero value is for the process's own network namespace.
 type Config struct {
 	NS      *nsdo.Namespace
 	Log     *slog.Logger          // nil: none
@@ -131,10 +131,10 @@ func (s *Sets) Delete(f table.Family, id string) {
 // Resync makes the next apply compare all sets with the kernel's.
 func (s *Sets) Resync() { s.listed = false }
 
-// Pending says whether ApplyUpdates or ApplyDestroys has something to do.
+// Pending reports whether ApplyUpdates or ApplyDestroys has something to do.
 func (s *Sets) Pending() bool { return !s.listed || len(s.dirty) > 0 || s.destroyable() }
 
-// Usable says whether rules may refer to the set: it is desired, and in the kernel with the right type.
+// Usable reports whether rules may refer to the set: it is desired, and in the kernel with the right type.
 func (s *Sets) Usable(f table.Family, id string) bool {
 	m := s.sets[key{f, id}]
 	if m == nil {

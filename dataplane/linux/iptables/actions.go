@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ends says whether an action ends the walk through its chain.
+// ends reports whether an action ends the walk through its chain.
 func ends(v table.Verb) bool { return v >= table.Goto }
 
 // checkActions refuses what iptables could not load, with a reason that names it.

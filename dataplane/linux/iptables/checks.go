@@ -6,8 +6,8 @@ import "time"
 // program is fighting over the rules, and looks are spread out as if nothing had been written.
 const repairsInARow = 3
 
-// checks says when to look whether the kernel's table is still as written: at the refresh interval, and after a write at
-// times that double, to notice soon when a program that had read the table before writes it back after us.
+// checks reports when to look whether the kernel's table is still as written: at the refresh interval, and after a write at times that
+// double, to notice soon when a program that had read the table before writes it back after us.
 type checks struct {
 	refresh, first time.Duration
 

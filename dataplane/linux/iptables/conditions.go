@@ -120,7 +120,7 @@ func (l *lowerer) nets(c *conditions, m table.Match) error {
 		room := true
 		if len(side.yes) > 0 && !slices.ContainsFunc(yes, everything) {
 			c.anyOf("", prefixed(side.flag, yes))
-			room = false // also with several: they may become rules of their own
+			room = false // also with several: they may become their own rules
 		}
 		switch {
 		case slices.ContainsFunc(not, everything):

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Variant says which of the kernel's two implementations iptables programs.
+// Variant reports which of the kernel's two implementations iptables programs.
 type Variant string
 
 // The variants.
@@ -23,7 +23,7 @@ const (
 	VariantLegacy Variant = "legacy"
 )
 
-// InsertMode says where in the kernel's chains our rules go.
+// InsertMode reports where in the kernel's chains our rules go.
 type InsertMode string
 
 // The modes.
@@ -32,7 +32,7 @@ const (
 	Append InsertMode = "append" // below those that are there
 )
 
-// Config says how the backend works. The zero value is usable but for ScratchMarks, which rules with lists need.
+// Config reports how the backend works. The zero value is usable except for ScratchMarks, which rules with lists need.
 type Config struct {
 	NS      *nsdo.Namespace
 	Log     *slog.Logger          // nil: none

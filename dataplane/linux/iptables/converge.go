@@ -22,8 +22,8 @@ const (
 	suspicious = 2
 )
 
-// exitResource is iptables' exit code when the lock is not to be had or somebody else has written at the same time; the nft
-// variant has it for other things too.
+// exitResource is iptables' exit code when the lock is not to be had or another program has written at the same time; the nft variant has
+// it for other things too.
 const exitResource = 4
 
 // converge writes until the kernel has what is desired. It returns the number of objects written. Chains that the kernel does

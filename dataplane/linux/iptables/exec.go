@@ -17,7 +17,7 @@ import (
 
 // runner is the system that the backend works on. The tests have one that misbehaves.
 type runner interface {
-	// has says whether there is a program of this name.
+	// has reports whether there is a program of this name.
 	has(program string) bool
 	// run runs a program until it ends. An exit code other than 0 is an *exitError.
 	run(ctx context.Context, c command) error

@@ -266,7 +266,7 @@ func (t *fakeTable) check() error {
 	return nil
 }
 
-// fakeClock stands still but for pauses.
+// fakeClock stands still except for pauses.
 type fakeClock struct {
 	now    time.Time
 	pauses []time.Duration

@@ -498,7 +498,7 @@ func TestBrokenBeforeTheKernel(t *testing.T) {
 	r.expect(map[string]string{"cali-dangling": "cali-nowhere", "cali-nowhere": "2"})
 }
 
-// A chain that cannot be removed, since somebody else's rule leads to it, keeps nobody from working.
+// A chain that cannot be removed, since another program's rule leads to it, keeps nobody from working.
 func TestChainHeldByOthers(t *testing.T) {
 	r := newRig(t, Config{})
 	r.basics()

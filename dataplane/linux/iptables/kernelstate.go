@@ -124,7 +124,7 @@ func findHash(args []byte) (h ruleHash) {
 	return h
 }
 
-// jumpsToOurs says whether a rule's target has one of our prefixes.
+// jumpsToOurs reports whether a rule's target has one of our prefixes.
 func (p *saveParser) jumpsToOurs(args []byte) bool {
 	for _, flag := range []string{" -j ", " -g "} {
 		if i := bytes.LastIndex(append([]byte(" "), args...), []byte(flag)); i >= 0 {

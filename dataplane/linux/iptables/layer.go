@@ -157,7 +157,7 @@ func (t *layer) untouched() bool {
 
 func (t *layer) program(what string) string { return t.tools.program(t.family, what) }
 
-// report tells what could not be programmed.
+// report reports what could not be programmed.
 func (t *layer) report(res *table.Result) {
 	note := func(kind string, m map[string]error) {
 		for name, err := range m {

@@ -12,7 +12,7 @@ var hookNames = [...]string{
 	table.Postrouting: "POSTROUTING",
 }
 
-// hasHook says whether the kernel calls the layer at the hook.
+// hasHook reports whether the kernel calls the layer at the hook.
 func hasHook(l table.Layer, h table.Hook) bool {
 	switch l {
 	case table.Raw:

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errLocked is when somebody else holds iptables' lock for too long.
+// errLocked is when another program holds iptables' lock for too long.
 var errLocked = errors.New("another program holds the iptables lock")
 
 // lockArgs make iptables-restore wait for the lock itself.

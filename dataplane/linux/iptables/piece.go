@@ -62,7 +62,7 @@ func (p *piece) seal() {
 	p.sets = slices.Compact(p.sets)
 }
 
-// same says whether two lists of hashes stand for the same rules.
+// same reports whether two lists of hashes stand for the same rules.
 func same(a, b []ruleHash) bool {
 	return len(a) == len(b) && (len(a) == 0 || a[len(a)-1] == b[len(b)-1])
 }

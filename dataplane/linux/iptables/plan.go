@@ -32,7 +32,7 @@ func (s *source) lower(l lowerer) {
 	}
 }
 
-// renamed says whether a set that the piece refers to has another name now.
+// renamed reports whether a set that the piece refers to has another name now.
 func (p *piece) renamed(name func(id string) string) bool {
 	return slices.ContainsFunc(p.sets, func(s setRef) bool { return name(s.id) != s.name })
 }

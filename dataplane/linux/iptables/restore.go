@@ -22,7 +22,7 @@ type restore struct {
 	writes  int
 }
 
-// owner says what a line is for.
+// owner reports what a line is for.
 type owner struct {
 	unit   string // a chain of the model
 	hook   string // a chain of the kernel
@@ -135,7 +135,7 @@ func (d *differ) compare(r *restore, o owner, p *piece) (change, bool) {
 	return c, true
 }
 
-// intact is true when all hashes are equal. That the last is says so of what we write, but not of what somebody has changed.
+// intact is true when all hashes are equal. The last hash proves what we wrote, but not what another program has changed.
 func intact(have, want []ruleHash) bool {
 	if len(have) == 0 || &have[0] == &want[0] {
 		return true // noted when it was written

@@ -6,8 +6,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ahead makes new sets, with their members, in transactions of their own, and takes them out of the plans. It is for
-// amounts that no single transaction can take. Rules never see a set that is half filled: those that use it come later.
+// ahead makes new sets, with their members, in their own transactions, and takes them out of the plans. It is for amounts that no single
+// transaction can take. Rules never see a set that is half filled: those that use it come later.
 func (b *Backend) ahead(plans [2]*plan) (writes int, err error) {
 	for _, p := range plans {
 		if p.clear || p.f.rebuild {

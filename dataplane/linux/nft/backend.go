@@ -266,7 +266,7 @@ func (b *Backend) learn(err error) bool {
 	return false
 }
 
-// finish tells what is broken, and when to come back.
+// finish reports what is broken, and when to come back.
 func (b *Backend) finish(res *table.Result) {
 	for _, f := range b.families {
 		for s := range f.brokenSets {

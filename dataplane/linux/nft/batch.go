@@ -55,7 +55,7 @@ func (b *batch) close() []byte {
 
 // Outcomes of a transaction.
 var (
-	// errStale: somebody else has written since the generation for which the transaction was.
+	// errStale: another program has written since the generation for which the transaction was.
 	errStale = errors.New("nf_tables was changed meanwhile by another program")
 	errLost  = errors.New("nf_tables did not acknowledge the transaction")
 )

@@ -46,7 +46,7 @@ type lister struct {
 	proto uint8
 }
 
-// tableFlags says whether the table is there, and its flags.
+// tableFlags reports whether the table is there, and its flags.
 func (l lister) tableFlags() (present bool, flags uint32, err error) {
 	err = l.c.get(unix.NFT_MSG_GETTABLE, 0, l.proto, func(w *buffer) { w.str(unix.NFTA_TABLE_NAME, l.table) },
 		func(a []byte) { present, flags = true, be32(attr(a, unix.NFTA_TABLE_FLAGS)) })

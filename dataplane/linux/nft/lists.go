@@ -92,7 +92,7 @@ func (b *batch) newList(f *family, l *list) {
 	b.writes++
 }
 
-// holds says whether these bounds, as the kernel lists them, are what the list's name stands for.
+// holds reports whether these bounds, as the kernel lists them, are what the list's name stands for.
 func (ls listedSet) holds(bounds []bound) bool {
 	s := spans{size: int(ls.keyLen)}
 	ok := eachSpan(bounds, s.size, func(one span) { s.list = append(s.list, one) })

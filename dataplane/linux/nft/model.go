@@ -41,7 +41,7 @@ type family struct {
 	scratch scratch
 
 	present bool // the kernel has the table
-	rebuild bool // what it has there is not ours to understand: it is made anew, all at once
+	rebuild bool // what it has there is not ours to understand: it is made again, all at once
 	// Sets and maps in our table that belong to nothing we know.
 	strays []string
 }
@@ -91,7 +91,7 @@ type node struct {
 	present bool               // in the kernel
 	hashes  []ruleHash         // of the kernel's rules
 	lists   map[*list]struct{} // that the content has, while the chain is live
-	force   bool               // the rules must be written anew: what they name is made anew
+	force   bool               // the rules must be written again: what they name is made again
 	elems   *kernelElems       // the kernel's map of a dispatch chain, nil if there is none
 }
 

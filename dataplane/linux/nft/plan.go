@@ -213,9 +213,9 @@ func (p *plan) write(b *batch) {
 	}
 }
 
-// fillsLater reports whether a dispatch chain's map gets its new elements in a transaction of its own, behind the one that makes the
-// chains. A packet keeps to one generation of rules, but looks up each element as it is at that moment: it would find the element, and the
-// chain still empty.
+// fillsLater reports whether a dispatch chain's map gets its new elements in its own transaction, behind the one that makes the chains. A
+// packet keeps to one generation of rules, but looks up each element as it is at that moment: it would find the element, and the chain
+// still empty.
 func (p *plan) fillsLater(n *node) (later bool) {
 	if n.elems == nil {
 		return false // the map is new, and no older rule knows it

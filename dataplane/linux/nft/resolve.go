@@ -110,7 +110,7 @@ func (r *resolver) note(n *node) {
 
 const maxChainName = 127
 
-// impossible says why the kernel cannot have such a chain, nil if it can.
+// impossible reports why the kernel cannot have such a chain, nil if it can.
 func (n *node) impossible() error {
 	switch {
 	case n.base != nil && n.base.num == noHook && len(n.rules) > 0:

@@ -14,8 +14,8 @@ import (
 // ServicesTable is the name of the tables of services, one in family ip and one in ip6.
 const ServicesTable = "contiv-services"
 
-// Services programs services. They have tables of their own, so that neither policy nor services make the kernel look at the
-// other again when rules change, and in them almost everything is an element of a map:
+// Services programs services. They have their own tables, so that neither policy nor services make the kernel look at the other again when
+// rules change, and in them almost everything is an element of a map:
 //
 //	frontends   address . protocol . port → masquerade . group      what pods and the node itself get
 //	outside     the same, for others, where that is not the same
@@ -93,7 +93,7 @@ func (s *Services) withdraw(svc *service) {
 	}
 }
 
-// SetPods says which nets are those of pods.
+// SetPods reports which nets are those of pods.
 func (s *Services) SetPods(f table.Family, nets []netip.Prefix) {
 	for _, b := range s.families {
 		if b.f.id == f {
@@ -115,8 +115,8 @@ func (s *Services) Pending() bool {
 	return s.pending()
 }
 
-// Apply writes what differs in one transaction; if it needs other chains than there are, they come before, in one of their own.
-// A service that the kernel refuses is left out, and is in Broken.
+// Apply writes what differs in one transaction; if it needs other chains than there are, they come before, in a separate transaction. A
+// service that the kernel refuses is left out, and is in Broken.
 func (s *Services) Apply(ctx context.Context) table.Result {
 	res := table.Result{}
 	s.retry()

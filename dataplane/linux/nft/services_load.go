@@ -31,7 +31,7 @@ func (b *balancer) load(l lister) error {
 	return nil
 }
 
-// loadMaps compares what there is of sets and maps. If anything is not as it should be, the table is made anew.
+// loadMaps compares what there is of sets and maps. If anything is not as it should be, the table is made again.
 func (b *balancer) loadMaps(l lister) error {
 	found := map[string]listedSet{}
 	if err := l.sets(func(s listedSet) { found[s.name] = s }); err != nil {

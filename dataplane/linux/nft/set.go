@@ -197,7 +197,7 @@ func (s *set) eachInside(m table.Member, f func(table.Member)) {
 	s.nets.inside(m.Net, func(p netip.Prefix) { f(table.Member{Net: p}) })
 }
 
-// judge says why a set cannot be programmed, nil if it can.
+// judge reports why a set cannot be programmed, nil if it can.
 func (s *set) judge() error {
 	limit := s.spec.Max
 	if limit == 0 {

@@ -37,7 +37,7 @@ func common(a, b netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(a.Addr(), n).Masked()
 }
 
-// covers says whether a contains b or is it.
+// covers reports whether a contains b or is it.
 func covers(a, b netip.Prefix) bool { return a.Bits() <= b.Bits() && a.Contains(b.Addr()) }
 
 // insert adds a prefix, which must be masked. covered is true if another member contains it. added is false if it is there.

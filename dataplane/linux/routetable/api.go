@@ -24,9 +24,9 @@ type Config struct {
 	// Protocol is the routing protocol number (rtm_protocol, 1–255) that marks routes and neighbours as ours. It must be
 	// nobody else's.
 	Protocol int
-	// OwnsIface says which links are the driver's own (workload links). A route of ours that nobody asked for is left for
-	// Grace if its link is one of these and was just seen, because the CNI plugin may have added it; nil: no link. A neighbour
-	// that nobody asked for is removed from these links only, as others (the VXLAN device's) are somebody else's; nil: from any.
+	// OwnsIface reports which links are the driver's own (workload links). A route of ours that nobody asked for is left for Grace if its
+	// link is one of these and was just seen, because the CNI plugin may have added it; nil: no link. A neighbour that nobody asked for is
+	// removed from these links only, as others (the VXLAN device's) are another program's; nil: from any.
 	OwnsIface func(name string) bool
 	// RemoveExternal makes routes of any protocol but the kernel's ours if they are over a link of OwnsIface. It costs a
 	// listing of the whole main table in place of that of our own routes.

@@ -138,7 +138,7 @@ func (e *entry) dropClaim(c claim) (dropped bool) {
 	return at >= 0
 }
 
-// wants says whether anybody wants the destination over a link.
+// wants reports whether anybody wants the destination over a link.
 func (e *entry) wants(iface string) bool {
 	return slices.ContainsFunc(e.claims, func(c claim) bool { return c.iface == iface })
 }

@@ -378,7 +378,7 @@ func TestTentativeSource(t *testing.T) {
 		"fd01::/64 dev cali0 src fd99::5 metric 1024")
 }
 
-// TestConntrack: the connections of a removed address are forgotten before somebody else gets it, all others stay.
+// TestConntrack: the connections of a removed address are forgotten before another program gets it, all others stay.
 func TestConntrack(t *testing.T) {
 	ns := nettest.New(t)
 	a, b := pair(t, ns, "cali0", "peer0"), pair(t, ns, "cali1", "peer1")

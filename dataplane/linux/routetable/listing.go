@@ -110,7 +110,7 @@ func (t *Table) takeRoute(r route) {
 	}
 }
 
-// isOurs says whether a route is for us to remove.
+// isOurs reports whether a route is for us to remove.
 func (t *Table) isOurs(r route) bool {
 	if r.protocol == t.protocol {
 		return true
@@ -138,7 +138,7 @@ func (t *Table) graceEnd(r route) time.Time {
 	return t.seen[r.index].Add(t.cfg.Grace)
 }
 
-// ownsNeighbours says whether neighbours of a link are for us to remove. Tunnel devices have some, too, with our protocol.
+// ownsNeighbours reports whether neighbours of a link are for us to remove. Tunnel devices have some, too, with our protocol.
 func (t *Table) ownsNeighbours(index int) bool {
 	return t.cfg.OwnsIface == nil || t.cfg.OwnsIface(t.names[index])
 }

@@ -62,7 +62,7 @@ func (p *plan) put(e *entry) {
 	p.write(o, ref{e: e})
 }
 
-// leave says whether an unknown route is in its time of grace.
+// leave reports whether an unknown route is in its time of grace.
 func (t *Table) leave(p *plan, r route) bool {
 	end := t.graceEnd(r)
 	if end.IsZero() || !t.now().Before(end) {
@@ -122,8 +122,7 @@ func (t *Table) rest(p *plan, e *entry) {
 	}
 }
 
-// changesHands says whether the address goes from one link to another, so that connections of the former must not reach the
-// latter.
+// changesHands reports whether the address goes from one link to another, so that connections of the former must not reach the latter.
 func (t *Table) changesHands(e *entry) bool {
 	if t.flush == nil || !e.goal.host() {
 		return false
@@ -131,7 +130,7 @@ func (t *Table) changesHands(e *entry) bool {
 	return e.there && e.actual.host() && e.actual.index != e.goal.index || e.served && e.servedBy != e.servant()
 }
 
-// isBeingForgotten says whether connections of the address's last owner are still being removed.
+// isBeingForgotten reports whether connections of the address's last owner are still being removed.
 func (t *Table) isBeingForgotten(e *entry) bool {
 	if t.flush == nil || !e.goal.host() || e.there && e.actual.host() {
 		return false

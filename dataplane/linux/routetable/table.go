@@ -255,7 +255,7 @@ func (t *Table) Pending() bool {
 	return false
 }
 
-// usable says whether the link with an index is up.
+// usable reports whether the link with an index is up.
 func (t *Table) usable(index int) bool {
 	l := t.links[t.names[index]]
 	return l != nil && l.up && l.index == index

@@ -80,7 +80,7 @@ func TestLinkComesAndGoes(t *testing.T) {
 	if got := f.forgotten(); got != "" {
 		t.Errorf("connections of %s were forgotten, though its link is the same", got)
 	}
-	// Gone, and back as another link: whoever is behind it now is somebody else.
+	// Removed and created again as another link: the name now belongs to another program.
 	f.delLink(1)
 	tab.OnIfaceStateChanged("a", 1, false)
 	mustApply(t, tab)

@@ -30,7 +30,7 @@ type route struct {
 	odd      bool // has what we never ask for, as several next hops
 }
 
-// host says whether the route is to a single address, which may have connections.
+// host reports whether the route is to a single address, which may have connections.
 func (r route) host() bool { return r.dst.IsSingleIP() && r.typ == unix.RTN_UNICAST }
 
 func afOf(f table.Family) uint8 {

@@ -78,7 +78,7 @@ type Link struct {
 	Data  []byte // IFLA_INFO_DATA of a VXLAN device
 }
 
-// Up says whether packets can pass: the link is enabled and has a carrier.
+// Up reports whether packets can pass: the link is enabled and has a carrier.
 func (l Link) Up() bool { return l.Flags&unix.IFF_UP != 0 && l.Flags&unix.IFF_RUNNING != 0 }
 
 // ParseLink reads a message about a link. ok is false for messages about a link's role in something else (bridge port,

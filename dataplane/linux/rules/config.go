@@ -313,12 +313,12 @@ func (c Config) checkTunnels() error {
 // reservedRouteProtocols is RTPROT_STATIC: up to it, protocol numbers have meanings to the kernel and to administrators.
 const reservedRouteProtocols = 4
 
-// IfaceNameOK says whether the kernel would take the name (dev_valid_name), and whether it is safe as part of a /proc path.
+// IfaceNameOK reports whether the kernel would take the name (dev_valid_name), and whether it is safe as part of a /proc path.
 func IfaceNameOK(name string) bool {
 	return name != "" && len(name) <= 15 && name != "." && name != ".." && !strings.ContainsAny(name, "/: \t\r\n\v\f\x00")
 }
 
-// IsWorkloadIface says whether the name begins like a workload's interface.
+// IsWorkloadIface reports whether the name begins like a workload's interface.
 func (c Config) IsWorkloadIface(name string) bool {
 	return slices.ContainsFunc(c.WorkloadIfacePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -165,7 +165,7 @@ func (m *matcher) ports(in *proto.Rule) {
 	}
 }
 
-// services matches services' ports, each of whose members has a protocol of its own.
+// services matches services' ports, each of whose members has its own protocol.
 func (m *matcher) services(in *proto.Rule) {
 	ids := in.GetDstIpPortSetIds()
 	if len(ids) == 0 {

@@ -155,7 +155,7 @@ func (n *node) send(p rulestest.Packet) rulestest.Outcome {
 	return out
 }
 
-// expect says what must become of a packet: drop, accept (a rule of ours said so) or pass (left to the other rules).
+// expect reports what must become of a packet: drop, accept (a rule of ours said so) or pass (left to the other rules).
 func (n *node) expect(what string, p rulestest.Packet, want string) {
 	n.t.Helper()
 	out := n.send(p)

@@ -111,8 +111,8 @@ func (r *renderer) policyActions(action string) ([]table.Action, bool) {
 	return []table.Action{act(table.Drop)}, false
 }
 
-// forFamily says whether a rule is about a family at all: by its IP version, or because each net of some list is of the
-// other one (Felix's reading; so a rule "not from 2001:db8::/32" does not concern IPv4).
+// forFamily reports whether a rule is about a family at all: by its IP version, or because each net of some list is of the other one
+// (Felix's reading; so a rule "not from 2001:db8::/32" does not concern IPv4).
 func forFamily(in *proto.Rule, f table.Family) bool {
 	if v := in.GetIpVersion(); v != proto.IPVersion_ANY && int(v) != int(f) {
 		return false

@@ -17,8 +17,8 @@ type RuleRenderer interface {
 
 	// WorkloadChains are the filter chains of a workload's interface, to and from it.
 	WorkloadChains(f table.Family, ep Workload) []table.Chain
-	// ReversePath is the raw chain that drops packets whose source is not routed back to the workload that sent them, but for
-	// what the workloads given may spoof.
+	// ReversePath is the raw chain that drops packets whose source is not routed back to the workload that sent them, except for what the
+	// workloads given may spoof.
 	ReversePath(f table.Family, workloads []Workload) table.Chain
 	// WorkloadDispatch sends packets to the chains of WorkloadChains, for the interfaces named.
 	// nodeJudged are the interfaces of workloads for which Config.JudgesNode is true.

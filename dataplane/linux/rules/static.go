@@ -198,7 +198,7 @@ func (r *renderer) failsafeChains(f table.Family, l table.Layer) []table.Chain {
 	chainIn := table.Chain{Name: r.Own(ChainFailsafeIn), Rules: here(r.FailsafeInboundHostPorts, false)}
 	chainOut := table.Chain{Name: r.Own(ChainFailsafeOut), Rules: here(r.FailsafeOutboundHostPorts, true)}
 	if f == table.IPv6 {
-		// A port that stays open is of no use to those who cannot find the node.
+		// An open port does not help clients that cannot find the node.
 		chainIn.Rules = append(chainIn.Rules, acceptNeighbours(append(neighbourDiscovery(), routerAdvertisement))...)
 		chainOut.Rules = append(chainOut.Rules, acceptNeighbours(neighbourDiscovery())...)
 	}

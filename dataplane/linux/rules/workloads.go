@@ -32,8 +32,8 @@ func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.
 	return append(list, rule(dhcp, "A DHCP server's answer of a workload", act(table.Drop)))
 }
 
-// ReversePath is the chain that drops packets whose source is not routed back to where they came from, but for sources that
-// the workload may spoof. It does not depend on rp_filter, which an administrator may set to anything.
+// ReversePath is the chain that drops packets whose source is not routed back to where they came from, except for sources that the workload
+// may spoof. It does not depend on rp_filter, which an administrator may set to anything.
 func (r *renderer) ReversePath(f table.Family, workloads []Workload) table.Chain {
 	chain := table.Chain{Name: r.Own(ChainReversePath)}
 	for _, w := range workloads {

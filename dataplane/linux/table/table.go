@@ -53,9 +53,9 @@ type Rule struct {
 	Comment string // for people; at most 100 characters
 }
 
-// Match says which packets a rule is for: all of its conditions must hold; the zero Match holds for every packet. A list
-// holds when any of its entries does (Src/Dst nets, ports), negated ("Not…") when none does. Nets of the other family never
-// hold: a list that has only such entries holds for no packet (negated: for all).
+// Match reports which packets a rule is for: all of its conditions must hold; the zero Match holds for every packet. A list holds when any
+// of its entries does (Src/Dst nets, ports), negated ("Not…") when none does. Nets of the other family never hold: a list that has only
+// such entries holds for no packet (negated: for all).
 type Match struct {
 	// InIface and OutIface name an interface, or with a trailing '+' all interfaces that begin so.
 	InIface, OutIface string
@@ -192,7 +192,7 @@ type Dispatch struct {
 	Default []Rule            // for all other interfaces
 }
 
-// SetType says what the members of a set are.
+// SetType reports what the members of a set are.
 type SetType uint8
 
 // The types, numbered as in dataplane/proto.

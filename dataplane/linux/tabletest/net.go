@@ -178,7 +178,7 @@ func (n *Net) owner(a netip.Addr) *Node {
 	return nil
 }
 
-// has says whether an address is one of the node's.
+// has reports whether an address is one of the node's.
 func (n *Node) has(a netip.Addr) bool {
 	if a == n.addrs[table.IPv4] || a == n.addrs[table.IPv6] {
 		return true

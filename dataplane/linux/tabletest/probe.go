@@ -75,7 +75,7 @@ func (p Probe) FromPort(port uint16) Probe {
 	return p
 }
 
-// ArrivesAt says where the packet arrives when it is translated.
+// ArrivesAt reports where the packet arrives when it is translated.
 func (p Probe) ArrivesAt(a netip.Addr, port uint16) Probe {
 	p.At = netip.AddrPortFrom(a, port)
 	return p
@@ -172,7 +172,7 @@ func (n *Net) try(c Case) (Outcome, error) {
 	}
 }
 
-// judge says what is wrong with an outcome, "" if nothing.
+// judge reports what is wrong with an outcome, "" if nothing.
 func (c Case) judge(o Outcome) string {
 	switch {
 	case c.Want == Pass && !(o.Delivered && (o.Answered || !c.answers())), c.Want == Arrive && !o.Delivered:

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// matchCase is one match, tried with packets to an address of its own.
+// matchCase is one match, tried with packets to its own address.
 type matchCase struct {
 	name  string
 	match table.Match

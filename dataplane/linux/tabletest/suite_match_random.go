@@ -16,8 +16,8 @@ const (
 	onceMark      = 0x40000000
 )
 
-// testRandomMatches: matches made at random hold for the packets for which a plain reading of them says so; and what they jump
-// to is walked once, in however many rules a backend writes them.
+// testRandomMatches: random matches hold for exactly the packets that a simple evaluation selects; and what they jump to is
+// walked once, in however many rules a backend writes them.
 func testRandomMatches(t *testing.T, r *rig) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -113,7 +113,7 @@ func testForeign(t *testing.T, r *rig) {
 	}
 }
 
-// testFlushed: somebody else deletes all rules; the next applies bring them back.
+// testFlushed: another program deletes all rules; the next applies bring them back.
 func testFlushed(t *testing.T, r *rig) {
 	r.sample()
 	r.apply()

@@ -163,7 +163,7 @@ func TestIPIPNoDriver(t *testing.T) {
 	}
 }
 
-// TestIPIPRealKernel: either the kernel has the driver, or it says so.
+// TestIPIPRealKernel: either the kernel has the driver, or the error names what is missing.
 func TestIPIPRealKernel(t *testing.T) {
 	ns := nettest.New(t)
 	tun := NewIPIP(IPIPConfig{NS: ns.Namespace, Address: netip.MustParseAddr("10.1.0.1")})

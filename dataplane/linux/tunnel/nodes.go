@@ -51,7 +51,7 @@ func (n *nodes) count(ends []VTEP, by int) {
 	}
 }
 
-// shared says whether several nodes lay claim to what these ends have.
+// shared reports whether several nodes lay claim to what these ends have.
 func (n *nodes) shared(ends []VTEP) bool {
 	return slices.ContainsFunc(ends, func(e VTEP) bool {
 		return len(e.MAC) == len(mac{}) && n.macs[mac(e.MAC)] > 1 || n.tunnel[e.TunnelAddr.Unmap()] > 1

@@ -67,8 +67,8 @@ func NewVXLAN(cfg VXLANConfig) *VXLAN {
 	}
 }
 
-// SetLocal says what the device itself is to have: one VTEP, or one per family with the same MAC and ParentAddr. None: the
-// device is to be removed.
+// SetLocal reports what the device itself is to have: one VTEP, or one per family with the same MAC and ParentAddr. None: the device is to
+// be removed.
 func (v *VXLAN) SetLocal(local ...VTEP) {
 	if !slices.EqualFunc(v.local, local, sameVTEP) {
 		v.local, v.seen = slices.Clone(local), rtnl.Link{}

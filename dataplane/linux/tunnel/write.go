@@ -54,7 +54,7 @@ func (v *VXLAN) write(ctx context.Context) (failed []error, err error) {
 		switch {
 		case err == nil, n.gone && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)):
 			n.done()
-		case errors.Is(err, unix.ENODEV): // the device went: the next Apply makes it anew
+		case errors.Is(err, unix.ENODEV): // the device went: the next Apply makes it again
 			v.seen = rtnl.Link{}
 			more++
 		case len(failed) < maxErrors:

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// Config says how to talk to VPP. Zero fields take the defaults.
+// Config reports how to talk to VPP. Zero fields take the defaults.
 type Config struct {
 	Socket string // default /run/vpp/api.sock
 	Client string // our name in VPP's "show api clients"; default contiv-vswitch
@@ -92,7 +92,7 @@ type State struct {
 	Version string // of VPP
 }
 
-// Connected says whether requests can be made.
+// Connected reports whether requests can be made.
 func (s State) Connected() bool { return s.Status == Connected }
 
 // Conn is a connection to VPP that restores itself.
@@ -215,8 +215,8 @@ func (c *Conn) Writes() uint64 { return c.counters.writes.Load() }
 // Stats are the counters.
 func (c *Conn) Stats() Stats { return c.counters.stats() }
 
-// Has says whether the connected VPP has the messages, and the answers to them: nil, an *IncompatibleError that names those
-// which it lacks, or ErrDisconnected.
+// Has reports whether the connected VPP has the messages, and the answers to them: nil, an *IncompatibleError that names those which it
+// lacks, or ErrDisconnected.
 func (c *Conn) Has(messages []api.Message) error {
 	s := c.session.Load()
 	if err := s.err(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 )
 
-// Direction says which way a traced message went.
+// Direction reports which way a traced message went.
 type Direction int
 
 // The directions.

@@ -55,7 +55,7 @@ func (e *RetvalError) Retriable() bool {
 	}
 }
 
-// IsRetval says whether err is VPP's refusal with one of codes, or with any if none is given.
+// IsRetval reports whether err is VPP's refusal with one of codes, or with any if none is given.
 func IsRetval(err error, codes ...api.VPPApiError) bool {
 	var refused *RetvalError
 	if !errors.As(err, &refused) {
@@ -64,13 +64,13 @@ func IsRetval(err error, codes ...api.VPPApiError) bool {
 	return len(codes) == 0 || slices.Contains(codes, api.VPPApiError(refused.Retval))
 }
 
-// OutcomeUnknown says whether err leaves open if VPP has carried the request out.
+// OutcomeUnknown reports whether err leaves open if VPP has carried the request out.
 func OutcomeUnknown(err error) bool {
 	var e interface{ OutcomeUnknown() bool }
 	return errors.As(err, &e) && e.OutcomeUnknown()
 }
 
-// Retriable says whether the request that ended with err may succeed later, unchanged.
+// Retriable reports whether the request that ended with err may succeed later, unchanged.
 func Retriable(err error) bool {
 	var e interface{ Retriable() bool }
 	return errors.As(err, &e) && e.Retriable()

@@ -40,7 +40,7 @@ type pending struct {
 	done func(api.Message, error)
 }
 
-// binding says how long a lane stays with its session.
+// binding reports how long a lane stays with its session.
 type binding int
 
 const (
@@ -102,8 +102,8 @@ func (l *lane) start(p pending) {
 	l.send(p)
 }
 
-// makeRoom waits until a good part of the window is free. Were it to return at the first answer, requests would go out
-// one by one, each in a write of its own.
+// makeRoom waits until a good part of the window is free. Were it to return at the first answer, requests would go out one by one, each in
+// its own write.
 func (l *lane) makeRoom() {
 	for l.flight.count > l.flight.window/2 || !l.flight.room() || len(l.backlog) > 0 {
 		l.wait(nil)
@@ -165,10 +165,10 @@ func (l *lane) end(p pending, err error) {
 	l.ended = append(l.ended, ending{p, &RequestError{Message: p.req.GetMessageName(), Err: err}})
 }
 
-// Pin binds the lane to the present session until the next Pin: when that session ends, everything fails until Pin is
-// called again. It must not be called with requests under way. Without Pin a lane is bound from its first request to the
-// end of Flush, and then anew. Call it where work begins that belongs together, such as a resync and the changes after it,
-// so that nothing computed for one VPP process reaches the next one.
+// Pin binds the lane to the present session until the next Pin: when that session ends, everything fails until Pin is called again. It must
+// not be called with requests under way. Without Pin a lane is bound from its first request to the end of Flush, and then again. Call it
+// where work begins that belongs together, such as a resync and the changes after it, so that nothing computed for one VPP process reaches
+// the next one.
 func (l *Lane) Pin() {
 	l.bound = unbound
 	l.bind()

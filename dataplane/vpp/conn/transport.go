@@ -146,7 +146,7 @@ func (t *transport) send(frames []byte, timeout time.Duration) error {
 	return t.sendLocked(frames, timeout)
 }
 
-// trySend is send unless somebody else is writing, which counts as sent: supervision must not block behind a writer.
+// trySend is send unless another program is writing, which counts as sent: supervision must not block behind a writer.
 func (t *transport) trySend(frames []byte, timeout time.Duration) error {
 	if !t.write.TryLock() {
 		return nil

@@ -27,7 +27,7 @@ const (
 	all       = interface_types.InterfaceIndex(^uint32(0))
 )
 
-// tag says what an interface of the pool is, so that one made for another configuration is recognised.
+// tag reports what an interface of the pool is, so that one made for another configuration is recognised.
 func (p *Pool) tag() string {
 	if p.cfg.Veths != nil {
 		r := p.cfg.AfPacket

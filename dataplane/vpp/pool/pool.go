@@ -22,7 +22,7 @@ type Config struct {
 	Veths Veths
 	// AfPacket sizes the rings of af_packet interfaces; vpp.DefaultAfPacketRings when zero.
 	AfPacket vpp.AfPacketRings
-	// Busy says whether a transaction is under way. Optional.
+	// Busy reports whether a transaction is under way. Optional.
 	Busy func() bool
 	// Quiet is the time without a claim before the pool is filled again; default 300 ms. Pods tend to come together.
 	Quiet time.Duration
@@ -166,7 +166,7 @@ func (p *Pool) take() (item, bool) {
 	return i, true
 }
 
-// currentLocked says whether what the pool knows is still true: VPP may just have been restarted.
+// currentLocked reports whether what the pool knows is still true: VPP may just have been restarted.
 func (p *Pool) currentLocked() bool {
 	s := p.conn.State()
 	return s.Connected() && s.Session == p.session

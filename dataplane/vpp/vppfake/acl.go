@@ -176,8 +176,7 @@ func (st *state) dropACLs(i *iface) {
 	delete(st.acl.out, i.index)
 }
 
-// aclLets says whether the ACLs that an interface has for one direction let a packet through; none of them does what no rule
-// matches.
+// aclLets reports whether the ACLs that an interface has for one direction let a packet through; none of them does what no rule matches.
 func (w *walk) aclLets(ids []uint32, i *iface, p *Packet) bool {
 	if len(ids) == 0 {
 		return true

@@ -43,7 +43,7 @@ func (f *Fake) dispatch(s *session, msg []byte, more bool) bool {
 	return open
 }
 
-// turnLocked says whether a session has more requests at hand.
+// turnLocked reports whether a session has more requests available.
 func (f *Fake) turnLocked(s *session, more bool) {
 	switch {
 	case more && !s.more:

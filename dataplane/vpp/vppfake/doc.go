@@ -1,6 +1,5 @@
-// Package vppfake is a fake VPP 25.10: it speaks the binary API over its unix socket, keeps state, answers with the return
-// codes of the real one, walks packets through that state, and breaks when told to. Any govpp client connects to it
-// unchanged.
+// Package vppfake is a fake VPP 25.10: it speaks the binary API over its unix socket, keeps state, answers with the return codes of the
+// real one, walks packets through that state, and breaks when told to. Any govpp client connects to it unchanged.
 //
 //	f := vppfake.New(vppfake.Config{Seed: 1})
 //	defer f.Close()
@@ -12,38 +11,36 @@
 //
 // # A fake, held to the real thing
 //
-// testdata/contract has what a real VPP 25.10 answered to lists of requests, field by field, and testdata/packets what came
-// out of its packet generator. TestContractFake and TestPacketsFake compare the fake with them, everywhere;
-// TestContractVPP and TestPacketsVPP compare the real VPP with them, where there is one (root, vpp on PATH). A difference
-// is a bug of the fake. After adding a scenario, or for another VPP:
+// testdata/contract has what a real VPP 25.10 answered to lists of requests, field by field, and testdata/packets what came out of its
+// packet generator. TestContractFake and TestPacketsFake compare the fake with them, everywhere; TestContractVPP and TestPacketsVPP compare
+// the real VPP with them, where there is one (root, vpp on PATH). A difference is a bug of the fake. After adding a scenario, or for
+// another VPP:
 //
 //	go test ./dataplane/vpp/vppfake -run 'VPP$' -args -update
 //
-// So oddities are VPP's, for example: delete_loopback on a sub-interface deletes its parent; deleting an address with a
-// wrong prefix length succeeds and leaves the connected route behind; a static neighbour outlives its interface and belongs
-// to the next one with that index; MAC table entries outlive ports and bridge domains; VLAN tag rewriting outlives an
-// interface that is deleted in layer 3; with one half of a cross-connect goes the other, even out of a bridge domain that it
-// has moved to; routes keep the host bits of their first prefix; sw_interface_set_l2_bridge makes a bridge domain that is not
-// there. And the worst: a route whose interface is deleted under it is dead for good, and so is every route that is given the
-// same paths while it exists, although the API says 0 and the dump looks right
+// So oddities are VPP's, for example: delete_loopback on a sub-interface deletes its parent; deleting an address with a wrong prefix length
+// succeeds and leaves the connected route behind; a static neighbour outlives its interface and belongs to the next one with that index;
+// MAC table entries outlive ports and bridge domains; VLAN tag rewriting outlives an interface that is deleted in layer 3; with one half of
+// a cross-connect goes the other, even out of a bridge domain that it has moved to; routes keep the host bits of their first prefix;
+// sw_interface_set_l2_bridge makes a bridge domain that is not there. And the worst: a route whose interface is deleted under it is dead
+// for good, and so is every route that is given the same paths while it exists, although the API says 0 and the dump looks right
 // (deadpaths.go).
 //
 // # Adding a kind of objects
 //
-// One file, with a register function that enters the messages (on, dump, event) and, if the objects are not part of an
-// interface, a dump function for Fake.Dump; one line in objectKinds; one scenario in the contract. If packets meet the
-// objects, one place in the walk_ files. A request whose list is counted by a u32 needs counted (a test says so).
+// One file, with a register function that enters the messages (on, dump, event) and, if the objects are not part of an interface, a dump
+// function for Fake.Dump; one line in objectKinds; one scenario in the contract. If packets meet the objects, one place in the walk_ files.
+// A request whose list is counted by a u32 needs counted (a test fails without it).
 //
 // # What it refuses
 //
-// A message without a handler is not in the message table: govpp fails at once, as with a VPP that lacks the plugin.
-// Whatever still arrives without a handler, truncated, or under another client's index is ignored, as VPP does, and kept in
-// Refused. A walk that comes to something the fake does not model ends with ErrNotUnderstood.
+// A message without a handler is not in the message table: govpp fails at once, as with a VPP that lacks the plugin. Whatever still arrives
+// without a handler, truncated, or under another client's index is ignored, as VPP does, and kept in Refused. A walk that comes to
+// something the fake does not model ends with ErrNotUnderstood.
 //
-// Requests that abort VPP (sr_policy_add and _v2 without SIDs, memif_create
-// in punt-inject mode, a balanced NAT mapping of more than 255 backends, disabling NAT under balanced mappings) crash the
-// fake: everybody's state and connections are gone, see Crashes. So does a packet for a NAT mapping whose weights add up to
-// a multiple of 256.
+// Requests that abort VPP (sr_policy_add and _v2 without SIDs, memif_create in punt-inject mode, a balanced NAT mapping of more than 255
+// backends, disabling NAT under balanced mappings) crash the fake: everybody's state and connections are gone, see Crashes. So does a
+// packet for a NAT mapping whose weights add up to a multiple of 256.
 //
 // # Limits
 //
@@ -73,6 +70,6 @@
 //
 // No packet is walked between requests that have come together: VPP without workers handles them first.
 //
-// Goroutines: an accept loop, and a reader and a writer for each connection; Close ends and awaits them all. One mutex is
-// VPP's main thread. A walk over several fakes locks one at a time.
+// Goroutines: an accept loop, and a reader and a writer for each connection; Close ends and awaits them all. One mutex is VPP's main
+// thread. A walk over several fakes locks one at a time.
 package vppfake

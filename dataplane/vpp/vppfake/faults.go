@@ -13,8 +13,8 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// Fault says which requests go wrong and how. A request is meant if Message matches its name, Match (if any) agrees, and
-// Nth or Probability choose it; with neither, every such request is meant.
+// Fault reports which requests go wrong and how. A request is meant if Message matches its name, Match (if any) agrees, and Nth or
+// Probability choose it; with neither, every such request is meant.
 type Fault struct {
 	// Message is a message name or a pattern for path.Match: "ip_route_add_del_v2", "*_dump", "*".
 	Message string

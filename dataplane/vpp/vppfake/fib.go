@@ -316,8 +316,8 @@ func (f *fib) longest(a netip.Addr, bits int, accept func(*fibEntry) bool) *fibE
 	return nil
 }
 
-// installed says whether packets may match the entry: one that comes only from a neighbour counts only if its cover is
-// on the neighbour's link, or on the link of the interface whose addresses that borrows.
+// installed reports whether packets may match the entry: one that comes only from a neighbour counts only if its cover is on the
+// neighbour's link, or on the link of the interface whose addresses that borrows.
 func (e *fibEntry) installed() bool {
 	if len(e.sources) == 0 || e.sources[0].source != srcAdjacency {
 		return true

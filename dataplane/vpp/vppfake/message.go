@@ -32,7 +32,7 @@ type ptr[T any] interface {
 	message
 }
 
-// access says whether a request changes VPP's state; writes are counted apart (Fake.Writes).
+// access reports whether a request changes VPP's state; writes are counted apart (Fake.Writes).
 type access bool
 
 const (

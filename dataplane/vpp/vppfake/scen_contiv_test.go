@@ -29,7 +29,7 @@ func contivScenarios() []scenario {
 	}
 }
 
-// plugin says whether the scenario is for a VPP with our own plugin.
+// plugin reports whether the scenario is for a VPP with our own plugin.
 func (sc scenario) plugin() bool       { return strings.HasPrefix(sc.name, "contiv_") }
 func (sc packetScenario) plugin() bool { return strings.HasPrefix(sc.name, "contiv_") }
 

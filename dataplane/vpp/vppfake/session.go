@@ -24,7 +24,7 @@ type session struct {
 	index uint32 // the handle the client puts into its requests
 
 	lostPings int  // pings that will not be answered; guarded by the fake's mutex
-	more      bool // requests are at hand; guarded by the fake's mutex
+	more      bool // requests are available; guarded by the fake's mutex
 
 	mu        sync.Mutex // guards the rest
 	out       []byte

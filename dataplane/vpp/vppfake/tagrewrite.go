@@ -15,7 +15,7 @@ type tagRewrite struct {
 	tag1, tag2 uint16
 }
 
-// tagCounts says how many tags an operation takes off and puts on, by its number.
+// tagCounts reports how many tags an operation takes off and puts on, by its number.
 func tagCounts(op uint32) (pop, push int, ok bool) {
 	counts := [...][2]int{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {2, 0}, {1, 1}, {1, 2}, {2, 1}, {2, 2}}
 	if uint64(op) >= uint64(len(counts)) {

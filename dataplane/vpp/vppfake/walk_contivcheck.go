@@ -97,14 +97,14 @@ func (w *walk) multicast(i *iface, p *Packet) bool {
 	return p.ND != nil
 }
 
-// Fragment says which piece of a packet this one is.
+// Fragment reports which piece of a packet this one is.
 type Fragment struct {
 	ID     uint32
 	Offset uint16 // in units of 8 bytes; only the first piece, at 0, has a transport header
 	More   bool
 }
 
-// later says whether the packet has no transport header.
+// later reports whether the packet has no transport header.
 func (p *Packet) later() bool { return p.Frag != nil && p.Frag.Offset > 0 }
 
 // contivFragment names the pieces of one packet.

@@ -13,7 +13,7 @@ const (
 	maxRecursion = 16
 )
 
-// layer3 is ethernet-input: a frame for the interface itself, if its MAC says so.
+// layer3 is ethernet-input: a frame whose MAC is that of the interface.
 func (w *walk) layer3(i *iface, p Packet) {
 	if i.hw.ethernet && i.pipeOf() == nil && !isGroup(p.EthDst) && p.EthDst != i.hw.mac {
 		w.drop("%s: MAC %s is not mine", i.label(), p.EthDst)

@@ -35,7 +35,7 @@ func (v *VPP) await(ctx context.Context) error {
 	}
 }
 
-// dead says whether the process has ended; it is not reaped yet.
+// dead reports whether the process has ended; it is not reaped yet.
 func (v *VPP) dead() bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(v.proc.Pid) + "/stat")
 	if err != nil {

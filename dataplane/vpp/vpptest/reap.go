@@ -39,7 +39,7 @@ func reap() {
 		}
 		shm, _ := filepath.Glob("/dev/shm/" + segmentPrefix(owner, dir) + "*")
 		for _, path := range shm {
-			_ = os.Remove(path) // somebody else may be reaping
+			_ = os.Remove(path) // another program may be reaping
 		}
 		if strings.HasPrefix(dir, "/tmp/vpp-") {
 			_ = os.RemoveAll(dir)

@@ -10,7 +10,7 @@ import (
 // API is version 1 of HNS. A call may take seconds, and hcsshim has no way to end one: a caller that must go on puts a limit
 // around it. All methods may be called from any goroutine.
 type API interface {
-	// SupportedFeatures tells what this Windows can do; nothing at all if it cannot be asked.
+	// SupportedFeatures reports what this Windows can do; nothing at all if it cannot be asked.
 	SupportedFeatures() Features
 	// ListEndpoints returns all endpoints of the machine, also those of other programs.
 	ListEndpoints() ([]Endpoint, error)
@@ -94,7 +94,7 @@ type Endpoint struct {
 	Unreadable int
 }
 
-// InUse says whether a container has the endpoint, or will have it once it runs.
+// InUse reports whether a container has the endpoint, or will have it once it runs.
 func (e Endpoint) InUse() bool {
 	return e.State == Attached || e.State == AttachedSharing || len(e.Containers) > 0 || e.Namespace != ""
 }
@@ -149,7 +149,7 @@ type ACL struct {
 	Priority                        uint16
 }
 
-// Equal compares all but the IDs, which Windows may not keep.
+// Equal compares all except the IDs, which Windows may not keep.
 func (a ACL) Equal(b ACL) bool {
 	return a.Protocol == b.Protocol && a.Action == b.Action && a.Direction == b.Direction && a.RuleType == b.RuleType &&
 		a.Priority == b.Priority && slices.Equal(a.LocalAddresses, b.LocalAddresses) &&

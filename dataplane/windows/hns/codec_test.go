@@ -47,7 +47,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestNotWindows: elsewhere there is no service, and the error says so.
+// TestNotWindows: elsewhere there is no service, and the error reports it.
 func TestNotWindows(t *testing.T) {
 	if _, err := hns.Open(); err != nil && !errors.Is(err, hns.ErrNotWindows) {
 		t.Error(err)

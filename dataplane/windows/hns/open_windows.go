@@ -63,7 +63,7 @@ func addrOf(ip net.IP) netip.Addr {
 	return a.Unmap()
 }
 
-// ApplyACLs names the endpoint by its ID only: so the request has no policies but the given ones.
+// ApplyACLs names the endpoint by its ID only: so the request has no policies except the given ones.
 func (windows) ApplyACLs(endpointID string, acls []ACL) error {
 	if len(acls) == 0 {
 		return errors.New("an access control list without a rule allows everything: it is not sent")

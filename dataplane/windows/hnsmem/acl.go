@@ -103,8 +103,8 @@ type Packet struct {
 	LocalPort, RemotePort uint16
 }
 
-// Allowed says whether an endpoint takes (In) or sends (Out) a packet. An error says that the rules do not determine it: two
-// of equal priority say different things.
+// Allowed reports whether an endpoint takes (In) or sends (Out) a packet. An error says that the rules do not determine it: two of equal
+// priority say different things.
 func (h *Host) Allowed(endpointID string, dir hns.Direction, p Packet) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

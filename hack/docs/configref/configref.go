@@ -19,7 +19,7 @@ import (
 
 // Sources are what the page is made of.
 type Sources struct {
-	// Help is the text of --help by program, with the commands that have flags of their own as "contiv-init preflight".
+	// Help is the text of --help by program, with the commands that have their own flags as "contiv-init preflight".
 	Help map[string]string
 	// Values and Schema are the chart's values.yaml and values.schema.json.
 	Values, Schema []byte

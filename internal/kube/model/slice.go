@@ -28,10 +28,10 @@ func (e Endpoint) ServingTerminating() bool {
 	return e.Conditions&(CondReady|CondServing|CondTerminating) == CondServing|CondTerminating
 }
 
-// HintsZone says whether the endpoint is meant for clients in the zone.
+// HintsZone reports whether the endpoint is meant for clients in the zone.
 func (p *Place) HintsZone(zone string) bool { return slices.Contains(p.GetForZones(), zone) }
 
-// HintsNode says whether the endpoint is meant for clients on the node.
+// HintsNode reports whether the endpoint is meant for clients on the node.
 func (p *Place) HintsNode(node string) bool { return slices.Contains(p.GetForNodes(), node) }
 
 // Len is the number of endpoints. Columns of different length, as a damaged file may have, count as far as all reach.

@@ -76,7 +76,7 @@ addEventListener("error", (e) => seenErrors.push(String(e.message || e.target?.s
 addEventListener("unhandledrejection", (e) => seenErrors.push(String(e.reason)));
 document.addEventListener("securitypolicyviolation", (e) => seenErrors.push("policy: " + e.violatedDirective + " " + e.blockedURI));`
 
-// Open opens an address in a tab of its own.
+// Open opens an address in its own tab.
 func (b *Browser) Open(url string, s Screen) *Page {
 	b.t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)

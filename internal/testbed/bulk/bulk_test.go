@@ -16,7 +16,7 @@ import (
 
 const port = 5201
 
-// place is a namespace of its own with a server.
+// place is its own namespace with a server.
 func place(t *testing.T) (*testbed.Namespace, netip.AddrPort) {
 	t.Helper()
 	if os.Geteuid() != 0 {

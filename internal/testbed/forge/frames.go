@@ -14,7 +14,7 @@ type Path struct {
 	Src, Dst netip.Addr
 }
 
-// Packet says what an IP packet is to look like; zero values are what a decent one has.
+// Packet reports what an IP packet is to look like; zero values are what a decent one has.
 type Packet struct {
 	Proto   uint8
 	Payload int // bytes behind the transport's header

@@ -186,7 +186,7 @@ func (s *Server) list(w http.ResponseWriter, req request, t *table, sel selectio
 	}
 }
 
-// token says where a list goes on: its revision and the last key.
+// token reports where a list goes on: its revision and the last key.
 func token(rv int64, key string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", rv, key))
 }

@@ -108,7 +108,7 @@ func (s *Server) Forget() {
 	}
 }
 
-// StreamLists says whether lists can be had from a watch (sendInitialEvents), as they can at first.
+// StreamLists reports whether lists can be had from a watch (sendInitialEvents), as they can at first.
 func (s *Server) StreamLists(can bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

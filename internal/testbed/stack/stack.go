@@ -85,7 +85,7 @@ func (s *Stack) DeleteRoute(name string) {
 	delete(s.routes, name)
 }
 
-// SetNeighbor says which MAC address an address on a link has; the zero MAC: none.
+// SetNeighbor reports which MAC address an address on a link has; the zero MAC: none.
 func (s *Stack) SetNeighbor(device string, addr netip.Addr, mac vppfake.MAC) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

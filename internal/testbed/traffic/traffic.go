@@ -39,7 +39,7 @@ type Broken struct {
 const brokenKept = 100
 
 func (t *Traffic) broke(conn net.Conn, err error) {
-	client, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // invalid: it says so itself
+	client, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // an invalid address reports itself
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = append(t.broken, Broken{netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), err})

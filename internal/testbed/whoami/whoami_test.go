@@ -50,7 +50,7 @@ func TestFates(t *testing.T) {
 		for addr, want := range map[string]error{"127.0.0.1:1": ErrRejected, "[::1]:1": ErrRejected, "192.0.2.9:1": ErrDropped} {
 			wait := patience
 			if want == ErrDropped {
-				wait = 200 * time.Millisecond // in vain
+				wait = 200 * time.Millisecond // without result
 			}
 			if _, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), wait); !errors.Is(err, want) {
 				t.Errorf("%s %s: %v, want %v", network, addr, err, want)

@@ -33,7 +33,7 @@ func Config(extra string, names ...string) []string {
 	return lines
 }
 
-// configured says whether a configuration has an entry "plugin NAME".
+// configured reports whether a configuration has an entry "plugin NAME".
 func configured(text, name string) bool {
 	words := strings.Fields(strings.NewReplacer("{", " { ", "}", " } ").Replace(text))
 	for i := 1; i < len(words); i++ {

@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// suggestion says what an unknown option was probably meant to be: a similar name in the same section, else the place where
-// the very name (or one like it) belongs.
+// suggestion reports what an unknown option was probably meant to be: a similar name in the same section, else the place where the very
+// name (or one like it) belongs.
 func suggestion(name string, here map[string]reflect.Value) string {
 	names := slices.Sorted(maps.Keys(here))
 	if best := didyoumean.Closest(name, names); best != "" {

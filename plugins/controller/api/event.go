@@ -2,7 +2,7 @@ package api
 
 import "fmt"
 
-// EventMethodType says how much is recomputed when an event is handled.
+// EventMethodType reports how much is recomputed when an event is handled.
 type EventMethodType int
 
 const (
@@ -34,14 +34,14 @@ func (m EventMethodType) String() string {
 // IsResync is true for all methods but Update.
 func (m EventMethodType) IsResync() bool { return m != Update }
 
-// UpdateTransactionType says what becomes of an Update event's transaction when part of it fails.
+// UpdateTransactionType reports what becomes of an Update event's transaction when part of it fails.
 type UpdateTransactionType int
 
 const (
 	// BestEffort keeps what succeeded; what failed is retried per value and escalates to a healing resync.
 	BestEffort UpdateTransactionType = iota
-	// BestEffortIgnoreErrors keeps what succeeded and asks for no healing (for deletions of things that may be gone). What
-	// failed is retried per value, and when that is of no use the dataplane is repaired later, without asking plugins.
+	// BestEffortIgnoreErrors keeps what succeeded and asks for no healing (for deletions of things that may be gone). What failed is
+	// retried per value, and when that does not help the dataplane is repaired later, without asking plugins.
 	BestEffortIgnoreErrors
 	// RevertOnFailure undoes everything, in handlers and in the dataplane, and reports the first error.
 	RevertOnFailure
@@ -84,7 +84,7 @@ type Event interface {
 	GetName() string
 	// String describes this very event in one line.
 	String() string
-	// Method says whether the event is an update or which kind of resync.
+	// Method reports whether the event is an update or which kind of resync.
 	Method() EventMethodType
 	// IsBlocking is true when somebody waits for Done.
 	IsBlocking() bool

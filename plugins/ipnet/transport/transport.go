@@ -36,8 +36,8 @@ type Transport interface {
 	Node(l *Local) []proto.Message
 	// Peer renders what it needs to reach one peer; nothing while the peer's address is not known.
 	Peer(l *Local, p *Node) []proto.Message
-	// Mesh renders the values that all peers share. before is the previous rendering, nil for none; the peers in left have
-	// gone since, those in came are new (a changed one is in both). The cost is that of the change, but for copying lists.
+	// Mesh renders the values that all peers share. before is the previous rendering, nil for none; the peers in left have gone since,
+	// those in came are new (a changed one is in both). The cost is that of the change, except for copying lists.
 	Mesh(l *Local, before []proto.Message, left, came []*Node) []proto.Message
 	// ViaVPP are the networks that this node's host stack reaches through VPP.
 	ViaVPP(l *Local) []netip.Prefix

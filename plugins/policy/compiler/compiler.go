@@ -18,7 +18,7 @@ type Compiler struct {
 	endpoints map[model.EndpointID]*endpoint
 	policies  map[model.PolicyID]*policy
 	sets      map[model.SetID]*set
-	// peers relates all pods that have addresses of their own to selectors of peers, locals the endpoints to selectors of policies.
+	// peers relates all pods that have their own addresses to selectors of peers, locals the endpoints to selectors of policies.
 	peers, locals *selection
 	nodes         nodes
 

@@ -134,7 +134,7 @@ func (c *cluster) namespaceSelected(s *kube.LabelSelector, namespace string) boo
 	return everything || ns != nil && selects(s, ns.Labels)
 }
 
-// podAt is the pod that has an address; nil if none has, or more than one says so.
+// podAt is the pod that has an address; nil if no pod has it, or more than one.
 func (c *cluster) podAt(a netip.Addr) *kube.Pod {
 	var found []*kube.Pod
 	for id, pod := range c.pods {

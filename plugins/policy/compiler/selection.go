@@ -12,7 +12,7 @@ type selection struct {
 	changed func(c *choice, p *pod, joined bool)
 }
 
-// namespace is a namespace with its pods. It is there while it has an object, pods, or a scope of its own.
+// namespace is a namespace with its pods. It is there while it has an object, pods, or its own scope.
 type namespace struct {
 	name    string
 	labels  map[string]string
@@ -141,8 +141,8 @@ func (s *selection) scope(name string, namespaces *selector) *scope {
 	return sc
 }
 
-// appliesTo reports whether the namespace is in the scope. The labels of a namespace without an object are not known: no selector
-// selects it, but for the one that selects everything.
+// appliesTo reports whether the namespace is in the scope. The labels of a namespace without an object are not known: no selector selects
+// it, except for the one that selects everything.
 func (sc *scope) appliesTo(ns *namespace) bool {
 	if sc.selector == nil {
 		return ns.name == sc.name

@@ -13,12 +13,12 @@ type Txn interface {
 	Delete(key string)
 }
 
-// Renderer turns policy into northbound values. It is called by the event loop, in the order that package model gives, and needs no
-// state: what is deleted is handed to it as it was put. Its values must be such that the pod of an attachment comes up only when
-// its endpoint, and what that refers to, is in the dataplane.
+// Renderer turns policy into northbound values. It is called by the event loop, in the order that package model gives, and needs no state:
+// what is deleted is handed to it as it was put. Its values must be such that the pod of an attachment comes up only when its endpoint, and
+// what that refers to, is in the dataplane.
 //
-// Policies and sets that nothing refers to any more are deleted in a transaction of their own, after the one that took the last
-// reference away.
+// Policies and sets that nothing refers to any more are deleted in a separate transaction, after the one that took the last reference
+// away.
 type Renderer interface {
 	// Base puts what does not depend on policies. It is called in each resync.
 	Base(txn Txn)

@@ -134,8 +134,8 @@ func covers(have, m model.Member) bool {
 	return have.Protocol == m.Protocol && have.Port == m.Port && have.Net.Bits() <= m.Net.Bits() && have.Net.Contains(m.Net.Addr())
 }
 
-// Allowed judges a connection as this node sees it: the egress of the sender and the ingress of the receiver, if they are endpoints.
-// A pod that is not an endpoint is another node's. What passes without rules is not looked at, but for a pod's traffic to itself.
+// Allowed judges a connection as this node sees it: the egress of the sender and the ingress of the receiver, if they are endpoints. A pod
+// that is not an endpoint is another node's. What passes without rules is not looked at, except for a pod's traffic to itself.
 func (s *State) Allowed(from, to model.EndpointID, p Packet) bool {
 	if from == to && p.Source.IsValid() && p.Source == p.Dest {
 		return true

@@ -30,9 +30,9 @@ const (
 	maxHeader    = 4 << 10
 )
 
-// Config says how to answer.
+// Config reports how to answer.
 type Config struct {
-	// Healthy says whether the dataplane can serve at all; nil: it can.
+	// Healthy reports whether the dataplane can serve at all; nil: it can.
 	Healthy func() bool
 	// Address to listen at; empty: all addresses of the host.
 	Address string

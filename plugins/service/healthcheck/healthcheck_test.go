@@ -107,7 +107,7 @@ func refused(t *testing.T, port uint16) {
 	}
 }
 
-// TestPortTaken: a port that somebody else uses is reported, and served as soon as it is free.
+// TestPortTaken: a port that another program uses is reported, and served as soon as it is free.
 func TestPortTaken(t *testing.T) {
 	port := freePort(t)
 	l, err := net.Listen("tcp", at(port))

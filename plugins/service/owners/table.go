@@ -33,11 +33,11 @@ func (s *Service) sameAge(o *Service) bool { return s.Created == o.Created && s.
 
 // Rules are what the table has to know besides services. When an answer changes, the table is told by Recheck or NodesChanged.
 type Rules struct {
-	// IsNode says whether an address is a node's.
+	// IsNode reports whether an address is a node's.
 	IsNode func(netip.Addr) bool
 	// NodePortsAt are the addresses of this node at which node ports are served.
 	NodePortsAt func() []netip.Addr
-	// Reserved says why no service may have a frontend as an external address; empty: one may.
+	// Reserved reports why no service may have a frontend as an external address; empty: one may.
 	Reserved func(renderer.Frontend) string
 }
 
@@ -165,7 +165,7 @@ func (ch *change) add(list ...*Service) {
 	}
 }
 
-// sameService is true for one service, be it in two states.
+// sameService is true for two states of one service.
 func sameService(a, b *Service) bool { return a == b || a != nil && b != nil && a.ID == b.ID }
 
 func first(list []*Service) *Service {

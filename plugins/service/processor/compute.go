@@ -13,8 +13,8 @@ import (
 // maxAffinity is the API's limit, a day. Dataplanes refuse what is absurd.
 const maxAffinity = 86400
 
-// compute makes the value of a service; nil if there is nothing to balance, or if that is somebody else's job. local are the
-// addresses of backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
+// compute makes the value of a service; nil if there is nothing to balance, or if that is another program's job. local are the addresses of
+// backends that are pods of this node, localReady is the number of endpoints to report to load balancers.
 func (p *Processor) compute(s *service) (value *renderer.ContivService, local []netip.Addr, localReady int) {
 	o := s.object
 	s.tooMany, s.badName = 0, false
@@ -157,7 +157,7 @@ type scratch struct {
 	choice     choice
 }
 
-// usesOf says which policies apply to traffic to a port, as kube-proxy does (UsesClusterEndpoints, UsesLocalEndpoints).
+// usesOf reports which policies apply to traffic to a port, as kube-proxy does (UsesClusterEndpoints, UsesLocalEndpoints).
 func usesOf(value *renderer.ContivService, port *model.ServicePort, ipv6 bool) uses {
 	external := port.GetNodePort() != 0 || hasFamily(value.ExternalIPs, ipv6)
 	internalLocal := value.InternalTrafficPolicy == renderer.NodeLocal

@@ -28,7 +28,7 @@ func TestDocumentedBackends(t *testing.T) {
 	if list, verdict := got.Select("http", renderer.NodeLocal, false); verdict != renderer.Balance || len(list) != 1 || !list[0].Local {
 		t.Errorf("traffic that stays on the node: %v %s", texts(list), verdict)
 	}
-	// Where nothing but the local policy applies, Backends has the local ones: there is no better list.
+	// Where only the local policy applies, Backends has the local ones: there is no better list.
 	s = clusterIP("s")
 	s.InternalLocal = true
 	must(p.UpdateService(s))

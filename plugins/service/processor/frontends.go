@@ -26,7 +26,7 @@ const (
 
 // Problems is told what is not served. Its methods must not block.
 type Problems interface {
-	// Set says what the problems of a service are now; none: it has no problem any more.
+	// Set reports what the problems of a service are now; none: it has no problem any more.
 	Set(object *model.Service, list []problem.Problem)
 	// Delete says that there is no such service.
 	Delete(id svcmodel.ID)
@@ -107,7 +107,7 @@ func describeChange(change string, affected []svcmodel.ID) string {
 	return joinChanges([]string{change, "frontends of " + strings.Join(texts, ", ")})
 }
 
-// problemsOf says what a service has lost, a problem for each reason.
+// problemsOf reports what a service has lost, a problem for each reason.
 func problemsOf(losses []owners.Loss) []problem.Problem {
 	var conflicts, reserved []string
 	for _, l := range losses {
@@ -136,7 +136,7 @@ func listed(texts []string) string {
 	return strings.Join(texts, "; ")
 }
 
-// tellProblems tells what of a service is not served, if that is new.
+// tellProblems reports what of a service is not served, if that is new.
 func (p *Processor) tellProblems(s *service) {
 	if s.object == nil {
 		if len(s.owned.problems) > 0 && p.cfg.Problems != nil {

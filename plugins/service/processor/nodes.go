@@ -28,7 +28,7 @@ func newNodes(cfg Config) nodes {
 	}
 }
 
-// has says whether an address is a node's, so that a backend there uses the node's network.
+// has reports whether an address is a node's, so that a backend there uses the node's network.
 func (n *nodes) has(addr netip.Addr) bool { return n.used[addr] > 0 }
 
 // set takes the addresses of a node; none: there is no such node. moved are those that were not a node's and are now, or the
@@ -61,7 +61,7 @@ func (n *nodes) set(name string, addrs []netip.Addr) (moved map[netip.Addr]bool)
 	return moved
 }
 
-// move brings all up to date without sorting it anew.
+// move brings all up to date without sorting it again.
 func (n *nodes) move(moved map[netip.Addr]bool) {
 	list := slices.Clone(n.all.Addrs())
 	changed := false

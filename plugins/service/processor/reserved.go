@@ -59,7 +59,7 @@ func (p *Processor) noteAPIServers(s *service) (moved []netip.Addr) {
 	return moved
 }
 
-// reserved says why no service may have a frontend as an external address.
+// reserved reports why no service may have a frontend as an external address.
 func (p *Processor) reserved(f renderer.Frontend) string {
 	for _, net := range p.cfg.ReservedNetworks {
 		if net.Contains(f.Addr) {

@@ -26,11 +26,11 @@ const (
 // DefaultAddress is kube-proxy's, for both families.
 const DefaultAddress = ":10256"
 
-// Config says what to tell.
+// Config reports what to tell.
 type Config struct {
 	// Address is host:port; empty: nothing is served.
 	Address string
-	// Alive says why the dataplane serves nothing, Programmed why changes of services do not get into it. They are called often.
+	// Alive reports why the dataplane serves nothing, Programmed why changes of services do not get into it. They are called often.
 	Alive, Programmed func() error
 	// Families are "IPv4" and "IPv6", those of them that services are served for.
 	Families []string
@@ -82,7 +82,7 @@ func checkAddress(address string) error {
 	return err
 }
 
-// SetNodeLeaving says whether this node is being deleted, or soon will be.
+// SetNodeLeaving reports whether this node is being deleted, or soon will be.
 func (s *Server) SetNodeLeaving(leaving bool) { s.health.setLeaving(leaving) }
 
 // Run serves until ctx ends. A port that is taken, as by kube-proxy while it is being replaced, may become free.
@@ -106,7 +106,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// complain says why the port is not served, once.
+// complain reports why the port is not served, once.
 func (s *Server) complain(err error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		s.cfg.Log.Error("the health port that cloud load balancers ask is taken, so that another process answers them; does "+

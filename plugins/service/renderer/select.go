@@ -24,7 +24,7 @@ func FamilyOf(ipv6 bool) Families {
 	return FamilyIPv4
 }
 
-// Has says whether the family is in the set.
+// Has reports whether the family is in the set.
 func (f Families) Has(ipv6 bool) bool { return f&FamilyOf(ipv6) != 0 }
 
 // Verdict is what becomes of traffic to a port of a service.

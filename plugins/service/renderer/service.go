@@ -62,7 +62,7 @@ type ContivService struct {
 	// others are better for the rest. Backends does not have them.
 	LocalPolicyBackends map[string][]*ServiceBackend
 
-	// Reachable says for each port for which families something in the cluster serves it, be it on other nodes only.
+	// Reachable has, for each port, the families that have a backend in the cluster, even if only on other nodes.
 	Reachable map[string]Families
 
 	// Lost are frontends that the service names but does not have, since another service has them or no service may; sorted.

@@ -34,7 +34,7 @@ type List struct {
 // versions are those that the plugin speaks, for runtimes that choose.
 func versions() []string { return []string{"0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
 
-// Validate says what the runtime could not take.
+// Validate reports what the runtime could not take.
 func (l List) Validate() error {
 	if !slices.Contains(versions(), l.Version) {
 		return fmt.Errorf("CNI version %q: use one of %v", l.Version, versions())

@@ -202,7 +202,7 @@ func TestMasqueradeAll(t *testing.T) {
 	}
 }
 
-// TestNotExecutable: a plugin that is there, but that the runtime cannot execute, is put in place anew.
+// TestNotExecutable: a plugin that is there, but that the runtime cannot execute, is put in place again.
 func TestNotExecutable(t *testing.T) {
 	i := install(t)
 	write(t, filepath.Join(i.Source, "contiv-cni"), "#!/bin/sh\n")

@@ -239,7 +239,7 @@ func (c *check) conflists() {
 	}
 }
 
-// PrintPassed says what was looked at and found to be as it should, so that a reader knows what has not been looked at.
+// PrintPassed reports what was looked at and found to be as it should, so that a reader knows what has not been looked at.
 func PrintPassed(w io.Writer, wants Wants, found []Finding) {
 	subjects := []string{"kernel", "port", "CNI"}
 	if wants.Config != nil {
@@ -254,7 +254,7 @@ func PrintPassed(w io.Writer, wants Wants, found []Finding) {
 	fmt.Fprintf(w, "passed   %s\n", strings.Join(subjects, ", "))
 }
 
-// Failed says whether there is an error among the findings.
+// Failed reports whether there is an error among the findings.
 func Failed(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.Error })
 }

@@ -99,7 +99,7 @@ func text(path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// answers says whether somebody serves the socket.
+// answers reports whether somebody serves the socket.
 func answers(socket string) bool {
 	if socket == "" {
 		return false

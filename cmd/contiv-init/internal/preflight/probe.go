@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// For says which dataplane needs a feature.
+// For reports which dataplane needs a feature.
 type For int
 
 // The dataplanes.
@@ -39,7 +39,7 @@ type Feature struct {
 // probeTimeout is long: modules may have to be loaded.
 const probeTimeout = 20 * time.Second
 
-// Probe tries the kernel's features in a network namespace of its own, which loads modules as real use does. It needs root.
+// Probe tries the kernel's features in its own network namespace, which loads modules as real use does. It needs root.
 func Probe(ctx context.Context, log *slog.Logger) ([]Feature, error) {
 	jobs := lifecycle.NewGroup(ctx, log)
 	done := make(chan []Feature, 1)

@@ -266,7 +266,7 @@ func (u *Unreachable) Error() string {
 // Unwrap implements errors.
 func (u *Unreachable) Unwrap() error { return u.Cause }
 
-// Away tells whether an error says that the agent gave no answer, in which case asking it for more is of no use.
+// Away reports whether an error says that the agent gave no answer, in which case asking it for more does not help.
 func Away(err error) bool {
 	var u *Unreachable
 	return errors.As(err, &u)

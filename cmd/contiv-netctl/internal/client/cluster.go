@@ -161,7 +161,7 @@ func (c *Cluster) Names() []string {
 	return out
 }
 
-// Check says whether there is a node that the cluster does not have.
+// Check reports whether there is a node that the cluster does not have.
 func (c *Cluster) Check(nodes []string) error {
 	for _, node := range nodes {
 		if _, err := c.Agent(node); errors.Is(err, errNoNode) {

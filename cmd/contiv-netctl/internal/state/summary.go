@@ -48,7 +48,7 @@ func AskNode(ctx context.Context, a *client.Agent) (s Node, err error) {
 		func() error { return a.Get(ctx, PodsPath, &pods) },
 		func() error { return a.Get(ctx, "/scheduler/status?state=FAILED", &values) },
 	} {
-		// An agent that has just started may lack some of it, and says so in its problems.
+		// An agent that has just started may lack some of it, and reports it in its problems.
 		if err := ask(); err != nil && len(s.Info.Problems) == 0 {
 			return s, err
 		}
@@ -57,7 +57,7 @@ func AskNode(ctx context.Context, a *client.Agent) (s Node, err error) {
 	return s, nil
 }
 
-// Served says how many services with how many backends a node serves.
+// Served reports how many services with how many backends a node serves.
 func Served(rows []Service, node string, err error) string {
 	if err != nil {
 		return "unknown: " + err.Error()

@@ -36,10 +36,10 @@ func Parse(text string) (Format, error) {
 	return "", fmt.Errorf("output format %q: use %s", text, strings.Join(Formats(), ", "))
 }
 
-// Structured says whether the answer is for scripts.
+// Structured reports whether the answer is for scripts.
 func (f Format) Structured() bool { return f == JSON || f == YAML }
 
-// maxCell is how long a cell may be, but for Wide.
+// maxCell is how long a cell may be, except for Wide.
 const maxCell = 60
 
 // Table are columns for people. A column whose header begins with "+" is for Wide only.

@@ -82,7 +82,7 @@ func after(probe *diag.ProbeResult) string {
 	return fmt.Sprintf(" in %.2f ms", probe.RTTMs[0])
 }
 
-// LostBefore says whether, and how, a packet that was not answered ends on a node that was only to pass it on.
+// LostBefore reports whether, and how, a packet that was not answered ends on a node that was only to pass it on.
 func LostBefore(s Side, probe *diag.ProbeResult) (Verdict, bool) {
 	if probe != nil && probe.Received > 0 {
 		return Verdict{}, false
@@ -113,7 +113,7 @@ const unseenDrop = "no rule of nf_tables dropped it, so the kernel's routing did
 // refused is what a sender notices of a TCP reset.
 const refused = "connection refused"
 
-// lostOn says whether and why a packet ends on a node.
+// lostOn reports whether and why a packet ends on a node.
 func lostOn(s Side, p Path, what string) (Verdict, bool) {
 	switch p.Outcome {
 	case Dropped:

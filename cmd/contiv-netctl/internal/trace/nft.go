@@ -24,7 +24,7 @@ const (
 	ourChains, felixChains = "contiv-", "cali-"
 )
 
-// minor says whether a rule of ours only leads to others.
+// minor reports whether a rule of ours only leads to others.
 func minor(l nftLine, verdict string) bool {
 	switch {
 	case l.table == ourTable || strings.HasPrefix(l.chain, ourChains) || strings.HasPrefix(l.chain, felixChains): // by nftables, or by iptables
@@ -92,7 +92,7 @@ func nftCarries(lines []nftLine, f Flow, answer bool) bool {
 	return false
 }
 
-// nftPath tells where the packet came in, which rules it met, and how that ended.
+// nftPath reports where the packet came in, which rules it met, and how that ended.
 func nftPath(lines []nftLine, n names) Path {
 	device := regexp.MustCompile(`(iif|oif) "([^"]+)"`)
 	verdict := regexp.MustCompile(`\(verdict ([^)]*)\)\s*$`)

@@ -11,7 +11,8 @@ const pluginNodes = "contiv-"
 // pluginLine is the first line of what such a node traces: verdict, reason, and what more is known.
 var pluginLine = regexp.MustCompile(`^sw_if_index \d+: (\w+), (.*?)(, fragment)?(?:, connection (\d+))?$`)
 
-// pluginWhat says what the plugin did with a packet. Behind the first line are the packet as it came, and "as" the packet that it has become.
+// pluginWhat reports what the plugin did with a packet. Behind the first line are the packet as it came, and "as" the packet that it has
+// become.
 func pluginWhat(lines []string) string {
 	m := pluginLine.FindStringSubmatch(firstLine(lines))
 	if m == nil {

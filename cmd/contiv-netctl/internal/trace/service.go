@@ -18,7 +18,7 @@ type Service struct {
 	// Node and Pod are where it is, as far as that is known.
 	Node string `json:"node,omitempty"`
 	Pod  string `json:"pod,omitempty"`
-	// Missing says why nothing was recorded there.
+	// Missing reports why nothing was recorded there.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func ExplainService(s *Service, from Side, to *Side, probe *diag.ProbeResult) Ve
 	return s.withBackend(Explain(from, *to, probe), from)
 }
 
-// withBackend says which backend was chosen, and whether it should have been.
+// withBackend reports which backend was chosen, and whether it should have been.
 func (s *Service) withBackend(v Verdict, from Side) Verdict {
 	if !s.Chosen.IsValid() {
 		return v

@@ -7,7 +7,7 @@ import (
 	"contiv.dev/vswitch/internal/diag"
 )
 
-// Flow says which packet is looked for.
+// Flow reports which packet is looked for.
 type Flow struct {
 	Source netip.Addr `json:"source"`
 	Dest   netip.Addr `json:"dest"`
@@ -28,7 +28,7 @@ const (
 	NotSeen Outcome = "not seen"
 	Sent    Outcome = "sent"    // it left by an interface
 	Local   Outcome = "local"   // the node itself took it
-	Dropped Outcome = "dropped" // Reason says why
+	Dropped Outcome = "dropped" // Reason reports why
 	Unknown Outcome = "unknown" // it was seen, and where it went was not
 )
 
@@ -59,7 +59,7 @@ type Side struct {
 	Capture *diag.Capture `json:"-"`
 	Facts   []diag.Fact   `json:"facts,omitempty"`
 	Notes   []string      `json:"notes,omitempty"`
-	// Drops are counters that rose meanwhile, be it for this packet or for others.
+	// Drops are counters that rose meanwhile, whether for this packet or for others.
 	Drops []diag.ErrorCount `json:"drops,omitempty"`
 }
 

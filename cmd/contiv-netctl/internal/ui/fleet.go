@@ -100,7 +100,7 @@ func (f *fleet) agent(ctx context.Context, node string) (*client.Agent, error) {
 	return c.Agent(node)
 }
 
-// absent says whether an agent has no such path: its dataplane does not have what it is about, or the agent is older.
+// absent reports whether an agent has no such path: its dataplane does not have what it is about, or the agent is older.
 func absent(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound

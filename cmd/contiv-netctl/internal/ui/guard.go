@@ -85,7 +85,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errKey = errors.New("this page needs the address that contiv-netctl ui has printed, with its key: open that one")
 
-// check looks at everything but the secret.
+// check looks at everything except the secret.
 func (g *guard) check(r *http.Request) *refusal {
 	if !loopbackHost(r.Host) {
 		// A name that an attacker's DNS server resolves to 127.0.0.1 makes the browser take this server for the attacker's.
@@ -112,7 +112,7 @@ func (g *guard) check(r *http.Request) *refusal {
 	return nil
 }
 
-// loopbackHost says whether a Host header names this machine. The port may be any: ssh -L and kubectl port-forward choose their own.
+// loopbackHost reports whether a Host header names this machine. The port may be any: ssh -L and kubectl port-forward choose their own.
 func loopbackHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -48,7 +48,7 @@ type Config struct {
 	Version string
 }
 
-// TraceRequest says which packet to follow, in the words of contiv-netctl trace.
+// TraceRequest reports which packet to follow, in the words of contiv-netctl trace.
 type TraceRequest struct {
 	From  string `json:"from"`
 	To    string `json:"to"`

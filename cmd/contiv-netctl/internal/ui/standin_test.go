@@ -28,7 +28,7 @@ import (
 // readToken is the only one that the stand-in agents take.
 const readToken = "a-token-that-allows-reading"
 
-// cluster is a set of agents that answer as real ones do, and can be given faults. Each listens at an address of its own, with one port.
+// cluster is a set of agents that answer as real ones do, and can be given faults. Each listens at its own address, with one port.
 type cluster struct {
 	t     *testing.T
 	port  string

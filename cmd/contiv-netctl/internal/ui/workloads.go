@@ -19,7 +19,7 @@ type Workloads struct {
 	Services []Service `json:"services"`
 	// Missing are nodes whose pods are not known, with the reason.
 	Missing []Problem `json:"missing"`
-	// ServicesMissing says why there are no services.
+	// ServicesMissing reports why there are no services.
 	ServicesMissing string `json:"servicesMissing,omitempty"`
 }
 

@@ -106,7 +106,7 @@ func (n *node) podOf(key string) (pod string) {
 	return pod
 }
 
-// object says what a key stands for.
+// object reports what a key stands for.
 func object(key string) string {
 	for _, k := range []struct{ part, word string }{
 		{"/address/static/", "address"}, {"/workload-up/", "endpoint"},

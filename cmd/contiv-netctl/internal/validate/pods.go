@@ -45,7 +45,7 @@ func (s *state) allocations(n *node) {
 	}
 }
 
-// podInterface tells whether an interface of VPP is a pod's.
+// podInterface reports whether an interface of VPP is a pod's.
 func podInterface(name string) bool {
 	return strings.HasPrefix(name, "vpp-tap-") || strings.HasPrefix(name, "afpacket-") && name != "afpacket-vpp2"
 }

@@ -75,7 +75,7 @@ func (s *state) linuxRoute(n, p *node, subnet netip.Prefix) {
 	}
 }
 
-// inside says whether a route is for a part of the subnet: no node has such a route to the pods of another.
+// inside reports whether a route is for a part of the subnet: no node has such a route to the pods of another.
 func inside(dst string, subnet netip.Prefix) bool {
 	p, err := netip.ParsePrefix(dst)
 	return err == nil && p.Bits() > subnet.Bits() && subnet.Contains(p.Addr())

@@ -24,7 +24,7 @@ type View struct {
 	Values      []Value                 `json:"values"`
 	Check       diag.CheckReply         `json:"check"`
 	Kernel      *diag.Kernel            `json:"kernel,omitempty"` // without VPP
-	// NotCompared says why Check was not asked for, which needs full access.
+	// NotCompared reports why Check was not asked for, which needs full access.
 	NotCompared string `json:"notCompared,omitempty"`
 }
 

@@ -152,7 +152,8 @@ typedef struct
 
 #define CV_JOINED 64 /* packets at most */
 
-/* cv_join_read tells whether a packet can take part: plain data, with nothing in its headers that would be lost. */
+/* cv_join_read reports whether a packet can take part: plain data, with nothing in its headers that
+ * would be lost. */
 bool cv_join_read (cv_join_t *k, uint8_t *data, uint32_t len);
 /* cv_join_same: both are of one connection and alike in all that one header can say. */
 bool cv_join_same (const cv_join_t *a, const cv_join_t *b);

@@ -1,10 +1,13 @@
-/* What is known of IP fragments: which ports the later ones have, by their first one. Plain C11 without VPP headers.
+/* What is known of IP fragments: which ports the later ones have, by their first one. Plain C11
+ * without VPP headers.
  *
- * VPP's own virtual reassembly is not used: in 25.10 its IPv6 part drops every first fragment that comes by a custom next node, both
- * parts lose a buffer for each first fragment whose ports read as zero, and all interfaces share 1 024 places. Here each interface has a
- * table of its own, so that one pod's fragments do not touch another's.
+ * VPP's own virtual reassembly is not used: in 25.10 its IPv6 part drops every first fragment that
+ * comes by a custom next node, both parts lose a buffer for each first fragment whose ports read as
+ * zero, and all interfaces share 1 024 places. Here each interface has its own table, so that one
+ * pod's fragments do not touch another's.
  *
- * A later fragment that comes before its first one waits, within bounds. Calls may come from any number of threads. */
+ * A later fragment that comes before its first one waits, within bounds. Calls may come from any
+ * number of threads. */
 #ifndef CONTIV_FRAG_H
 #define CONTIV_FRAG_H
 

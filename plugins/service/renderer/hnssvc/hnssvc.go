@@ -43,7 +43,7 @@ func (r Renderer) Resync(ev *renderer.ResyncEventData) error {
 	return errors.Join(errs...)
 }
 
-// lacking says what Windows' load balancers lack for a service; nil: nothing.
+// lacking reports what Windows' load balancers lack for a service; nil: nothing.
 func lacking(s *renderer.ContivService) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.Ports)) {
@@ -63,7 +63,7 @@ func lacking(s *renderer.ContivService) error {
 	return renderer.Refuse(s.ID, errors.Join(errs...))
 }
 
-// differ says whether backends of one family have different ports.
+// differ reports whether backends of one family have different ports.
 func differ(list []*renderer.ServiceBackend) bool {
 	ports := map[bool]uint16{}
 	for _, b := range list {

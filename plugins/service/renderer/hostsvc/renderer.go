@@ -25,7 +25,7 @@ type Deps struct {
 	Log *slog.Logger // nil: quiet
 }
 
-// Renderer is a renderer.ServiceRendererAPI. It keeps nothing but this node's addresses.
+// Renderer is a renderer.ServiceRendererAPI. It keeps only this node's addresses.
 type Renderer struct {
 	Deps
 	nodeIPs *renderer.IPAddresses

@@ -59,7 +59,7 @@ func TestRestartAndChanges(t *testing.T) {
 	}
 }
 
-// sticks makes connections that all have to reach one server, if want says so that one.
+// sticks makes connections that all have to reach one server, if want is set, that one.
 func (w *world) sticks(from *server, to, want string) string {
 	w.t.Helper()
 	for range 10 {

@@ -24,13 +24,13 @@ type Txn interface {
 	Resync() api.ResyncOperations
 }
 
-// Network tells how VPP is connected.
+// Network reports how VPP is connected.
 type Network interface {
 	// NATNode describes the node; false: there is no IPv4.
 	NATNode() (ipnet.NATNode, bool)
 	// ServiceNode describes the node for a family; false: there is nothing of the family.
 	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
-	// WayTo says how VPP reaches an address.
+	// WayTo reports how VPP reaches an address.
 	WayTo(addr netip.Addr) ipnet.Way
 }
 

@@ -23,11 +23,11 @@ type Txn interface {
 	Resync() api.ResyncOperations
 }
 
-// Network tells how VPP is connected.
+// Network reports how VPP is connected.
 type Network interface {
 	// ServiceNode describes the node; false: there is nothing of the family.
 	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
-	// WayTo says how VPP reaches an address.
+	// WayTo reports how VPP reaches an address.
 	WayTo(addr netip.Addr) ipnet.Way
 }
 
