@@ -15,7 +15,6 @@ import (
 	"contiv.dev/vswitch/dataplane/feed"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	windataplane "contiv.dev/vswitch/dataplane/windows"
-	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/wiring"
 	"contiv.dev/vswitch/internal/diag"
@@ -37,9 +36,15 @@ import (
 // windowsNode is what the agent programs on Windows, and what it looks at.
 type windowsNode struct {
 	v1     hns.API
-	v2     hcn.API
+	v2     hcnAPI
 	routes wiring.HostRoutes
 	host   hostMonitor
+}
+
+// hcnAPI is what the agent uses of version 2 of HNS.
+type hcnAPI interface {
+	wiring.HCN
+	windataplane.RemoteSubnets
 }
 
 // hnsMover is Windows' Host Network Service: networks, endpoints and load balancers are kinds of the scheduler (dataplane/windows/wiring);
@@ -87,6 +92,7 @@ func newHNSMover(a *agent, node windowsNode) (*hnsMover, error) {
 	})
 	m.wiring = wiring.New(wiring.Deps{
 		HCN: node.v2, Routes: node.routes, NodeAddresses: addresses, Network: ipnet.HNSNetwork, Log: a.log.With("component", "hns"),
+		Closed: func() []hns.ACL { return windataplane.ClosedRules(node.v1.SupportedFeatures()) },
 	})
 	a.http.RegisterHTTPHandler("/windows/dataplane", m.serveDump)
 	return m, nil
@@ -179,20 +185,18 @@ func (m *hnsMover) roomForPods() error { return nil }
 func (m *hnsMover) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	return m.driver.Stop(ctx)
+	return errors.Join(m.driver.Stop(ctx), m.wiring.Close())
 }
 
 // serveDump: GET /windows/dataplane is what HNS has.
-func (m *hnsMover) serveDump(w http.ResponseWriter, _ *http.Request) {
-	networks, err1 := m.node.v2.ListNetworks()
-	endpoints, err2 := m.node.v2.ListEndpoints()
-	balancers, err3 := m.node.v2.ListLoadBalancers()
-	if err := errors.Join(err1, err2, err3); err != nil {
+func (m *hnsMover) serveDump(w http.ResponseWriter, r *http.Request) {
+	dump, err := m.wiring.Snapshot(r.Context())
+	if err != nil {
 		httpapi.WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(map[string]any{"networks": networks, "endpoints": endpoints, "loadBalancers": balancers}) // the client is gone
+	_ = enc.Encode(dump) // the client is gone
 }

@@ -15,6 +15,9 @@ type Timer interface {
 	Stop() bool
 }
 
+// RealClock is the machine's time.
+func RealClock() Clock { return realClock{} }
+
 type realClock struct{}
 
 type realTimer struct{ *time.Timer }

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"contiv.dev/vswitch/dataplane/driver"
-	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/internal/health"
 )
 
@@ -63,7 +62,7 @@ type Options struct {
 	MetricPrefix string
 	Clock        driver.Clock // nil: real time
 	// HCN is version 2 of the service, for VXLANEnabled; nil: this machine's.
-	HCN hcn.API
+	HCN RemoteSubnets
 	// HostAddresses returns the node's own addresses; nil: those of the machine's interfaces.
 	HostAddresses func() ([]netip.Addr, error)
 	// HostInterval is how often it is called; 0: 10 s.
@@ -132,7 +131,7 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Clock == nil {
-		o.Clock = realClock{}
+		o.Clock = driver.RealClock()
 	}
 	if o.HostAddresses == nil {
 		o.HostAddresses = machineAddresses
@@ -149,11 +148,3 @@ func orElse[T comparable](field *T, value T) {
 		*field = value
 	}
 }
-
-type realClock struct{}
-
-type realTimer struct{ *time.Timer }
-
-func (realClock) Now() time.Time                        { return time.Now() }
-func (realClock) NewTimer(d time.Duration) driver.Timer { return realTimer{time.NewTimer(d)} }
-func (t realTimer) C() <-chan time.Time                 { return t.Timer.C }

@@ -13,6 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/dataplane/windows/hnscall"
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
@@ -42,7 +43,8 @@ type WindowsDataplane struct {
 	started   atomic.Bool
 	statuses  *statuses
 	hosts     *hostWatch
-	calls     *caller
+	calls     *hnscall.Caller
+	ended     chan any // of *callEnded
 	sets      *ipSetsManager
 	policies  *policyManager
 	endpoints *endpointManager
@@ -83,7 +85,9 @@ func New(api hns.API, config Config, options Options) (*WindowsDataplane, error)
 		jobs: lifecycle.NewGroup(context.Background(), options.Log)}
 	d.loop = driver.New(d.loopConfig())
 	d.statuses = newStatuses(d.loop.QueueStatus)
-	d.calls = newCaller(d.jobs, options.Clock, options.CallTimeout)
+	d.ended = make(chan any)
+	d.calls = hnscall.New(hnscall.Config{Jobs: d.jobs, Clock: options.Clock, Timeout: options.CallTimeout, MaxGivenUp: maxGivenUp,
+		Ended: d.callEnded})
 	d.hosts = &hostWatch{ask: options.HostAddresses, interval: options.HostInterval, clock: options.Clock, log: d.log,
 		updates: make(chan any)}
 	d.assemble(api)
@@ -111,7 +115,21 @@ func (d *WindowsDataplane) assemble(api hns.API) {
 		d.loop.RegisterManager(isolating{d.vxlan, d})
 	}
 	d.loop.AddSource("host addresses", d.hosts.updates)
-	d.loop.AddSource("late calls", d.calls.ended)
+	d.loop.AddSource("late calls", d.ended)
+}
+
+// maxGivenUp is how many calls of HNS one pass waits for in vain.
+const maxGivenUp = 2
+
+// callEnded is an internal message: a call that was given up has ended after all.
+type callEnded struct{}
+
+// callEnded wakes the loop.
+func (d *WindowsDataplane) callEnded(ctx context.Context) {
+	select {
+	case d.ended <- &callEnded{}:
+	case <-ctx.Done():
+	}
 }
 
 // isolating takes those of a manager's errors that concern single objects: they do not keep the driver from being ready, nor
@@ -174,7 +192,7 @@ func (d *WindowsDataplane) apply(context.Context) driver.ApplyResult {
 	d.statuses.report(d.endpoints.conditions)
 	err := errors.Join(d.isolated...)
 	d.isolated = nil
-	d.calls.pass()
+	d.calls.Pass()
 	if err == nil {
 		d.reported = ""
 		return driver.ApplyResult{}

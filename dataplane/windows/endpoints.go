@@ -14,6 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
 
 var (
@@ -36,7 +37,7 @@ type lookAgain struct{}
 // endpoint's trouble: the others go on. An endpoint of our networks that a container uses and no workload has announced is closed.
 type endpointManager struct {
 	api      hns.API
-	calls    *caller
+	calls    *hnscall.Caller
 	clock    driver.Clock
 	networks *regexp.Regexp
 	families []family
@@ -111,7 +112,6 @@ func (m *endpointManager) OnUpdate(msg any) {
 		m.node = msg.addrs
 		m.all()
 	case *callEnded:
-		m.calls.note(msg)
 		m.relist = true
 	case *lookAgain:
 		m.relist = m.relist || len(m.unknown) > 0
@@ -141,10 +141,11 @@ func (m *endpointManager) CompleteDeferredWork() error {
 		return nil
 	}
 	if !m.asked {
-		if err := m.calls.do("features", func() error { m.render.features = m.api.SupportedFeatures(); return nil }); err != nil {
+		features, err := hnscall.Do(m.calls, "features", func() (hns.Features, error) { return m.api.SupportedFeatures(), nil })
+		if err != nil {
 			return err
 		}
-		m.asked = true
+		m.render.features, m.asked = features, true
 	}
 	if m.relist || len(m.unknown)+len(m.strays) > 0 || m.clock.Now().Sub(m.listed) >= listTTL {
 		if err := m.list(); err != nil {
@@ -169,8 +170,8 @@ func (m *endpointManager) collect() {
 
 // list asks HNS for its endpoints.
 func (m *endpointManager) list() error {
-	var list []hns.Endpoint
-	if err := m.calls.do("list of endpoints", func() (err error) { list, err = m.api.ListEndpoints(); return err }); err != nil {
+	list, err := hnscall.Do(m.calls, "list of endpoints", m.api.ListEndpoints)
+	if err != nil {
 		return fmt.Errorf("HNS endpoints: %w", err)
 	}
 	before := m.endpoints
@@ -367,7 +368,7 @@ func (m *endpointManager) apply(ep string, desired rendered) error {
 		e.verify = e.has != unsure // another program wrote it, or HNS lists it in its own words
 	}
 	m.writes++
-	err := m.calls.do(ep, func() error { return m.api.ApplyACLs(ep, desired.acls) })
+	_, err := hnscall.Do(m.calls, ep, func() (none struct{}, err error) { return none, m.api.ApplyACLs(ep, desired.acls) })
 	if err != nil {
 		e.has, e.wrote = unsure, unsure
 		if errors.Is(err, hns.ErrNotFound) {

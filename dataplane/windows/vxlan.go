@@ -13,6 +13,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
 
 // ErrUpdatesFailed says that some remote subnets of the overlay are not as they should be.
@@ -21,10 +22,17 @@ var ErrUpdatesFailed = errors.New("some VXLAN route updates failed")
 // defaultVXLANPort is HNS's own.
 const defaultVXLANPort = 4789
 
+// RemoteSubnets is what the driver needs of version 2 of HNS, for VXLANEnabled.
+type RemoteSubnets interface {
+	ListNetworks() ([]hcn.Network, error)
+	AddNetworkPolicies(networkID string, policies ...hcn.Policy) error
+	RemoveNetworkPolicies(networkID string, policies ...hcn.Policy) error
+}
+
 // vxlanManager keeps the remote subnets of the overlay network: which other node has which block of addresses.
 type vxlanManager struct {
-	api      hcn.API
-	calls    *caller
+	api      RemoteSubnets
+	calls    *hnscall.Caller
 	hostname string
 	vni      uint16
 	port     uint16
@@ -56,8 +64,6 @@ func (m *vxlanManager) OnUpdate(msg any) {
 	case *proto.VXLANTunnelEndpointRemove:
 		delete(m.vteps, msg.GetNode())
 		m.dirty = true
-	case *callEnded:
-		m.calls.note(msg)
 	}
 }
 
@@ -114,7 +120,8 @@ func (m *vxlanManager) change(what, network string, s hcn.RemoteSubnetSettings, 
 	}
 	m.writes++
 	defer m.progress()
-	if err := m.calls.do("remote subnet "+s.DestinationPrefix, func() error { return call(network, p) }); err != nil {
+	write := func() (none struct{}, err error) { return none, call(network, p) }
+	if _, err := hnscall.Do(m.calls, "remote subnet "+s.DestinationPrefix, write); err != nil {
 		return fmt.Errorf("%s remote subnet %s at %s: %w", what, s.DestinationPrefix, s.ProviderAddress, err)
 	}
 	return nil
@@ -122,8 +129,8 @@ func (m *vxlanManager) change(what, network string, s hcn.RemoteSubnetSettings, 
 
 // overlay is the network that carries the tunnels. It must be made as the configuration says.
 func (m *vxlanManager) overlay() (hcn.Network, error) {
-	var list []hcn.Network
-	if err := m.calls.do("list of networks", func() (err error) { list, err = m.api.ListNetworks(); return err }); err != nil {
+	list, err := hnscall.Do(m.calls, "list of networks", m.api.ListNetworks)
+	if err != nil {
 		return hcn.Network{}, fmt.Errorf("HNS networks: %w", err)
 	}
 	i := slices.IndexFunc(list, func(n hcn.Network) bool { return n.Type == hcn.Overlay && m.networks.MatchString(n.Name) })

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,6 +31,15 @@ type job struct {
 	done   chan struct{}
 }
 
+func (j *job) ended() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // NewGroup is an empty group whose jobs' contexts derive from ctx.
 func NewGroup(ctx context.Context, log *slog.Logger) *Group {
 	return &Group{log: log, parent: ctx, failed: make(chan error, 1)}
@@ -45,6 +55,9 @@ func (g *Group) Go(name string, run func(ctx context.Context) error) {
 	}
 	ctx, cancel := context.WithCancel(g.parent)
 	j := &job{name: name, cancel: cancel, done: make(chan struct{})}
+	if len(g.jobs) == cap(g.jobs) { // before it grows: programs start jobs for as long as they run
+		g.jobs = slices.DeleteFunc(g.jobs, (*job).ended)
+	}
 	g.jobs = append(g.jobs, j)
 	go func() {
 		defer close(j.done)

@@ -70,3 +70,21 @@ func TestFailureAndPanicAreReported(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestEndedJobsAreForgotten: a program that starts a job for each call does not grow.
+func TestEndedJobsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGroup(t.Context(), quiet())
+		g.Go("long", func(ctx context.Context) error { <-ctx.Done(); return nil })
+		for range 1000 {
+			g.Go("short", func(context.Context) error { return nil })
+			synctest.Wait()
+		}
+		if n := len(g.jobs); n > 8 {
+			t.Errorf("%d jobs are remembered, one runs", n)
+		}
+		if err := g.Stop(time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -6,45 +6,6 @@ import (
 	"fmt"
 )
 
-// API is version 2 of HNS. A call may take seconds and cannot be ended. All methods may be called from any goroutine. What they
-// return is the caller's. An object that is not there gives ErrNotFound, one that is there already ErrExists.
-type API interface {
-	// Features tells what this Windows can do.
-	Features() (Features, error)
-
-	ListNetworks() ([]Network, error)
-	// CreateNetwork returns the network as it is, with the ID that it was given.
-	CreateNetwork(n Network) (Network, error)
-	DeleteNetwork(id string) error
-	// AddNetworkPolicies and RemoveNetworkPolicies change what a network has, policy by policy. One that is removed is named by
-	// all of its settings.
-	AddNetworkPolicies(networkID string, policies ...Policy) error
-	RemoveNetworkPolicies(networkID string, policies ...Policy) error
-
-	ListEndpoints() ([]Endpoint, error)
-	// CreateEndpoint makes an endpoint of e.HostComputeNetwork.
-	CreateEndpoint(e Endpoint) (Endpoint, error)
-	DeleteEndpoint(id string) error
-	// AddEndpointPolicies adds; RemoveEndpointPolicies removes those that have the same settings; UpdateEndpointPolicies
-	// replaces all that are of the given ones' types.
-	AddEndpointPolicies(endpointID string, policies ...Policy) error
-	RemoveEndpointPolicies(endpointID string, policies ...Policy) error
-	UpdateEndpointPolicies(endpointID string, policies ...Policy) error
-
-	ListNamespaces() ([]Namespace, error)
-	CreateNamespace(ns Namespace) (Namespace, error)
-	DeleteNamespace(id string) error
-	// AttachEndpoint puts an endpoint into a namespace: the containers of the namespace have it as a network adapter.
-	AttachEndpoint(namespaceID, endpointID string) error
-	DetachEndpoint(namespaceID, endpointID string) error
-
-	ListLoadBalancers() ([]LoadBalancer, error)
-	CreateLoadBalancer(lb LoadBalancer) (LoadBalancer, error)
-	// UpdateLoadBalancer changes a load balancer in place, where Features.ModifyLoadbalancer says that Windows can.
-	UpdateLoadBalancer(id string, lb LoadBalancer) (LoadBalancer, error)
-	DeleteLoadBalancer(id string) error
-}
-
 // Errors that a caller tells apart.
 var (
 	ErrNotFound    = errors.New("HNS does not have the object")

@@ -2,6 +2,10 @@
 // subnets, host routes), endpoints with DNS, routes and policies (outbound NAT, access control lists), namespaces,
 // load balancers and routes between endpoints.
 //
-// API is what a caller sees. Open gives the real one, by github.com/Microsoft/hcsshim/hcn, on Windows only; package hnsmem has one
-// in memory for every system. The types have the names and the JSON of the service, so the real one only converts.
+// Service is the real one, by github.com/Microsoft/hcsshim/hcn; on other systems than Windows it is a dummy that compiles. Package hnsmem
+// has one in memory for every system. A package that uses some of its methods declares an interface of them (windataplane.RemoteSubnets,
+// wiring.HCN). The types have the names and the JSON of the service, so the real one only converts.
+//
+// A call may take seconds and cannot be ended (see package hnscall). All methods may be called from any goroutine. What they return is
+// the caller's. An object that is not there gives ErrNotFound, one that is there already ErrExists.
 package hcn

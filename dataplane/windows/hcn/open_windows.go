@@ -10,15 +10,15 @@ import (
 )
 
 // Open returns the Host Compute Network of this machine, or why it cannot be used.
-func Open() (API, error) {
+func Open() (*Service, error) {
 	if err := hcn.V2ApiSupported(); err != nil {
 		return nil, fmt.Errorf("the Host Compute Network needs Windows Server 2019 or newer: %w", err)
 	}
-	return windows{}, nil
+	return &Service{}, nil
 }
 
-// windows is HCN by hcsshim, which has no state.
-type windows struct{}
+// Service is HCN by hcsshim, which has no state.
+type Service struct{}
 
 // convert makes one package's type the other's: both have the service's JSON.
 func convert[T any](in any) (T, error) {
@@ -59,7 +59,8 @@ func told(err error) error {
 	return err
 }
 
-func (windows) Features() (Features, error) {
+// Features tells what this Windows can do.
+func (*Service) Features() (Features, error) {
 	f, err := hcn.GetCachedSupportedFeatures()
 	if err != nil {
 		return Features{}, fmt.Errorf("ask what HCN supports: %w", err)
@@ -70,12 +71,14 @@ func (windows) Features() (Features, error) {
 		ModifyLoadbalancer: f.ModifyLoadbalancer}, nil
 }
 
-func (windows) ListNetworks() ([]Network, error) {
+// ListNetworks returns all networks of the machine.
+func (*Service) ListNetworks() ([]Network, error) {
 	list, err := hcn.ListNetworks()
 	return convertAll[[]Network]("list networks", list, err)
 }
 
-func (windows) CreateNetwork(n Network) (Network, error) {
+// CreateNetwork returns the network as it is, with the ID that it was given.
+func (*Service) CreateNetwork(n Network) (Network, error) {
 	in, err := convert[hcn.HostComputeNetwork](n)
 	if err != nil {
 		return Network{}, err
@@ -84,11 +87,13 @@ func (windows) CreateNetwork(n Network) (Network, error) {
 	return convertAll[Network]("create network "+n.Name, made, err)
 }
 
-func (windows) DeleteNetwork(id string) error {
+// DeleteNetwork removes a network and what is in it.
+func (*Service) DeleteNetwork(id string) error {
 	return wrap("delete network "+id, (&hcn.HostComputeNetwork{Id: id}).Delete())
 }
 
-func (windows) AddNetworkPolicies(networkID string, policies ...Policy) error {
+// AddNetworkPolicies adds to what a network has.
+func (*Service) AddNetworkPolicies(networkID string, policies ...Policy) error {
 	request, err := convert[hcn.PolicyNetworkRequest](policyRequest{policies})
 	if err != nil {
 		return err
@@ -96,7 +101,8 @@ func (windows) AddNetworkPolicies(networkID string, policies ...Policy) error {
 	return wrap("add policies to network "+networkID, (&hcn.HostComputeNetwork{Id: networkID}).AddPolicy(request))
 }
 
-func (windows) RemoveNetworkPolicies(networkID string, policies ...Policy) error {
+// RemoveNetworkPolicies removes policies, each of which is named by all of its settings.
+func (*Service) RemoveNetworkPolicies(networkID string, policies ...Policy) error {
 	request, err := convert[hcn.PolicyNetworkRequest](policyRequest{policies})
 	if err != nil {
 		return err
@@ -113,12 +119,14 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, told(err))
 }
 
-func (windows) ListEndpoints() ([]Endpoint, error) {
+// ListEndpoints returns all endpoints of the machine.
+func (*Service) ListEndpoints() ([]Endpoint, error) {
 	list, err := hcn.ListEndpoints()
 	return convertAll[[]Endpoint]("list endpoints", list, err)
 }
 
-func (windows) CreateEndpoint(e Endpoint) (Endpoint, error) {
+// CreateEndpoint makes an endpoint of e.HostComputeNetwork.
+func (*Service) CreateEndpoint(e Endpoint) (Endpoint, error) {
 	in, err := convert[hcn.HostComputeEndpoint](e)
 	if err != nil {
 		return Endpoint{}, err
@@ -127,19 +135,18 @@ func (windows) CreateEndpoint(e Endpoint) (Endpoint, error) {
 	return convertAll[Endpoint]("create endpoint "+e.Name, made, err)
 }
 
-func (windows) DeleteEndpoint(id string) error {
+// DeleteEndpoint removes an endpoint.
+func (*Service) DeleteEndpoint(id string) error {
 	return wrap("delete endpoint "+id, (&hcn.HostComputeEndpoint{Id: id}).Delete())
 }
 
-func (windows) AddEndpointPolicies(id string, policies ...Policy) error {
-	return applyPolicies(id, hcn.RequestTypeAdd, policies)
-}
-
-func (windows) RemoveEndpointPolicies(id string, policies ...Policy) error {
+// RemoveEndpointPolicies removes those that have the same settings.
+func (*Service) RemoveEndpointPolicies(id string, policies ...Policy) error {
 	return applyPolicies(id, hcn.RequestTypeRemove, policies)
 }
 
-func (windows) UpdateEndpointPolicies(id string, policies ...Policy) error {
+// UpdateEndpointPolicies replaces all that are of the given ones' types.
+func (*Service) UpdateEndpointPolicies(id string, policies ...Policy) error {
 	return applyPolicies(id, hcn.RequestTypeUpdate, policies)
 }
 
@@ -151,12 +158,14 @@ func applyPolicies(id string, kind hcn.RequestType, policies []Policy) error {
 	return wrap(fmt.Sprintf("%s policies of endpoint %s", kind, id), (&hcn.HostComputeEndpoint{Id: id}).ApplyPolicy(kind, request))
 }
 
-func (windows) ListNamespaces() ([]Namespace, error) {
+// ListNamespaces returns all namespaces of the machine.
+func (*Service) ListNamespaces() ([]Namespace, error) {
 	list, err := hcn.ListNamespaces()
 	return convertAll[[]Namespace]("list namespaces", list, err)
 }
 
-func (windows) CreateNamespace(ns Namespace) (Namespace, error) {
+// CreateNamespace makes a namespace.
+func (*Service) CreateNamespace(ns Namespace) (Namespace, error) {
 	in, err := convert[hcn.HostComputeNamespace](ns)
 	if err != nil {
 		return Namespace{}, err
@@ -165,26 +174,26 @@ func (windows) CreateNamespace(ns Namespace) (Namespace, error) {
 	return convertAll[Namespace]("create namespace", made, err)
 }
 
-func (windows) DeleteNamespace(id string) error {
-	return wrap("delete namespace "+id, (&hcn.HostComputeNamespace{Id: id}).Delete())
-}
-
-func (windows) AttachEndpoint(namespaceID, endpointID string) error {
+// AttachEndpoint puts an endpoint into a namespace: the containers of the namespace have it as a network adapter.
+func (*Service) AttachEndpoint(namespaceID, endpointID string) error {
 	return wrap(fmt.Sprintf("attach endpoint %s to namespace %s", endpointID, namespaceID),
 		hcn.AddNamespaceEndpoint(namespaceID, endpointID))
 }
 
-func (windows) DetachEndpoint(namespaceID, endpointID string) error {
+// DetachEndpoint takes an endpoint out of a namespace.
+func (*Service) DetachEndpoint(namespaceID, endpointID string) error {
 	return wrap(fmt.Sprintf("detach endpoint %s from namespace %s", endpointID, namespaceID),
 		hcn.RemoveNamespaceEndpoint(namespaceID, endpointID))
 }
 
-func (windows) ListLoadBalancers() ([]LoadBalancer, error) {
+// ListLoadBalancers returns all load balancers of the machine.
+func (*Service) ListLoadBalancers() ([]LoadBalancer, error) {
 	list, err := hcn.ListLoadBalancers()
 	return convertAll[[]LoadBalancer]("list load balancers", list, err)
 }
 
-func (windows) CreateLoadBalancer(lb LoadBalancer) (LoadBalancer, error) {
+// CreateLoadBalancer makes a load balancer.
+func (*Service) CreateLoadBalancer(lb LoadBalancer) (LoadBalancer, error) {
 	in, err := convert[hcn.HostComputeLoadBalancer](lb)
 	if err != nil {
 		return LoadBalancer{}, err
@@ -193,7 +202,8 @@ func (windows) CreateLoadBalancer(lb LoadBalancer) (LoadBalancer, error) {
 	return convertAll[LoadBalancer]("create load balancer", made, err)
 }
 
-func (windows) UpdateLoadBalancer(id string, lb LoadBalancer) (LoadBalancer, error) {
+// UpdateLoadBalancer changes a load balancer in place, where Features.ModifyLoadbalancer says that Windows can.
+func (*Service) UpdateLoadBalancer(id string, lb LoadBalancer) (LoadBalancer, error) {
 	in, err := convert[hcn.HostComputeLoadBalancer](lb)
 	if err != nil {
 		return LoadBalancer{}, err
@@ -202,6 +212,7 @@ func (windows) UpdateLoadBalancer(id string, lb LoadBalancer) (LoadBalancer, err
 	return convertAll[LoadBalancer]("update load balancer "+id, made, err)
 }
 
-func (windows) DeleteLoadBalancer(id string) error {
+// DeleteLoadBalancer removes a load balancer.
+func (*Service) DeleteLoadBalancer(id string) error {
 	return wrap("delete load balancer "+id, (&hcn.HostComputeLoadBalancer{Id: id}).Delete())
 }

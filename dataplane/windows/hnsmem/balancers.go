@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-func (h v2) ListLoadBalancers() ([]hcn.LoadBalancer, error) {
+func (h V2) ListLoadBalancers() ([]hcn.LoadBalancer, error) {
 	unlock, err := h.begin("ListLoadBalancers", "")
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (h v2) ListLoadBalancers() ([]hcn.LoadBalancer, error) {
 	return list, nil
 }
 
-func (h v2) CreateLoadBalancer(lb hcn.LoadBalancer) (hcn.LoadBalancer, error) {
+func (h V2) CreateLoadBalancer(lb hcn.LoadBalancer) (hcn.LoadBalancer, error) {
 	unlock, err := h.begin("CreateLoadBalancer", "")
 	if err != nil {
 		return hcn.LoadBalancer{}, err
@@ -36,7 +36,7 @@ func (h v2) CreateLoadBalancer(lb hcn.LoadBalancer) (hcn.LoadBalancer, error) {
 	return clone(lb), nil
 }
 
-func (h v2) UpdateLoadBalancer(id string, lb hcn.LoadBalancer) (hcn.LoadBalancer, error) {
+func (h V2) UpdateLoadBalancer(id string, lb hcn.LoadBalancer) (hcn.LoadBalancer, error) {
 	unlock, err := h.begin("UpdateLoadBalancer", id)
 	if err != nil {
 		return hcn.LoadBalancer{}, err
@@ -57,7 +57,7 @@ func (h v2) UpdateLoadBalancer(id string, lb hcn.LoadBalancer) (hcn.LoadBalancer
 	return clone(lb), nil
 }
 
-func (h v2) DeleteLoadBalancer(id string) error {
+func (h V2) DeleteLoadBalancer(id string) error {
 	unlock, err := h.begin("DeleteLoadBalancer", id)
 	if err != nil {
 		return err

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-func (h v2) ListEndpoints() ([]hcn.Endpoint, error) {
+func (h V2) ListEndpoints() ([]hcn.Endpoint, error) {
 	unlock, err := h.begin("ListEndpoints", "")
 	if err != nil {
 		return nil, err
@@ -26,24 +25,12 @@ func (h v2) ListEndpoints() ([]hcn.Endpoint, error) {
 // shown is an endpoint as version 2 has it.
 func (h *Host) shown(e *endpoint) hcn.Endpoint {
 	out := clone(e.Endpoint)
-	for _, a := range e.acls {
-		p, err := hcn.NewPolicy(hcn.TypeACL, settingsOf(a))
-		if err != nil {
-			panic(err) // the type is ours
-		}
-		out.Policies = append(out.Policies, p)
+	rules, err := hcn.ACLPolicies(e.acls)
+	if err != nil {
+		panic(err) // the type is ours
 	}
+	out.Policies = append(out.Policies, rules...)
 	return out
-}
-
-func settingsOf(a hns.ACL) hcn.ACLSettings {
-	s := hcn.ACLSettings{Action: string(a.Action), Direction: string(a.Direction), LocalAddresses: hns.JoinAddresses(a.LocalAddresses),
-		RemoteAddresses: hns.JoinAddresses(a.RemoteAddresses), LocalPorts: hns.JoinPorts(a.LocalPorts),
-		RemotePorts: hns.JoinPorts(a.RemotePorts), RuleType: string(a.RuleType), Priority: a.Priority}
-	if a.Protocol != hns.AnyProtocol {
-		s.Protocols = strconv.Itoa(int(a.Protocol))
-	}
-	return s
 }
 
 // rulesOf splits policies into rules and others.
@@ -108,7 +95,7 @@ func checkEndpointPolicy(p hcn.Policy) error {
 	return nil
 }
 
-func (h v2) CreateEndpoint(e hcn.Endpoint) (hcn.Endpoint, error) {
+func (h V2) CreateEndpoint(e hcn.Endpoint) (hcn.Endpoint, error) {
 	unlock, err := h.begin("CreateEndpoint", e.Name)
 	if err != nil {
 		return hcn.Endpoint{}, err
@@ -183,7 +170,7 @@ func inSubnets(n *hcn.Network, a netip.Addr) bool {
 	return false
 }
 
-func (h v2) DeleteEndpoint(id string) error {
+func (h V2) DeleteEndpoint(id string) error {
 	unlock, err := h.begin("DeleteEndpoint", id)
 	if err != nil {
 		return err
@@ -210,7 +197,7 @@ func (h *Host) removeEndpoint(id string) {
 	}
 }
 
-func (h v2) AddEndpointPolicies(id string, policies ...hcn.Policy) error {
+func (h V2) AddEndpointPolicies(id string, policies ...hcn.Policy) error {
 	return h.changePolicies("AddEndpointPolicies", id, policies, func(e *endpoint, acls []hns.ACL, others []hcn.Policy) error {
 		e.acls = append(e.acls, acls...)
 		e.Policies = append(e.Policies, others...)
@@ -218,7 +205,7 @@ func (h v2) AddEndpointPolicies(id string, policies ...hcn.Policy) error {
 	})
 }
 
-func (h v2) RemoveEndpointPolicies(id string, policies ...hcn.Policy) error {
+func (h V2) RemoveEndpointPolicies(id string, policies ...hcn.Policy) error {
 	return h.changePolicies("RemoveEndpointPolicies", id, policies, func(e *endpoint, acls []hns.ACL, others []hcn.Policy) error {
 		left, err := without(e.Policies, others)
 		if err != nil {
@@ -230,7 +217,7 @@ func (h v2) RemoveEndpointPolicies(id string, policies ...hcn.Policy) error {
 	})
 }
 
-func (h v2) UpdateEndpointPolicies(id string, policies ...hcn.Policy) error {
+func (h V2) UpdateEndpointPolicies(id string, policies ...hcn.Policy) error {
 	return h.changePolicies("UpdateEndpointPolicies", id, policies, func(e *endpoint, acls []hns.ACL, others []hcn.Policy) error {
 		if len(acls) > 0 {
 			e.acls = acls
@@ -243,7 +230,7 @@ func (h v2) UpdateEndpointPolicies(id string, policies ...hcn.Policy) error {
 	})
 }
 
-func (h v2) changePolicies(op, id string, policies []hcn.Policy, change func(*endpoint, []hns.ACL, []hcn.Policy) error) error {
+func (h V2) changePolicies(op, id string, policies []hcn.Policy, change func(*endpoint, []hns.ACL, []hcn.Policy) error) error {
 	unlock, err := h.begin(op, id)
 	if err != nil {
 		return err

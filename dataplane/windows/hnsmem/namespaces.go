@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-func (h v2) ListNamespaces() ([]hcn.Namespace, error) {
+func (h V2) ListNamespaces() ([]hcn.Namespace, error) {
 	unlock, err := h.begin("ListNamespaces", "")
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (h v2) ListNamespaces() ([]hcn.Namespace, error) {
 	return list, nil
 }
 
-func (h v2) CreateNamespace(ns hcn.Namespace) (hcn.Namespace, error) {
+func (h V2) CreateNamespace(ns hcn.Namespace) (hcn.Namespace, error) {
 	unlock, err := h.begin("CreateNamespace", ns.ID)
 	if err != nil {
 		return hcn.Namespace{}, err
@@ -45,7 +45,7 @@ func (h v2) CreateNamespace(ns hcn.Namespace) (hcn.Namespace, error) {
 	return clone(ns), nil
 }
 
-func (h v2) DeleteNamespace(id string) error {
+func (h V2) DeleteNamespace(id string) error {
 	unlock, err := h.begin("DeleteNamespace", id)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (h v2) DeleteNamespace(id string) error {
 	return nil
 }
 
-func (h v2) AttachEndpoint(namespaceID, endpointID string) error {
+func (h V2) AttachEndpoint(namespaceID, endpointID string) error {
 	unlock, err := h.begin("AttachEndpoint", endpointID)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (h v2) AttachEndpoint(namespaceID, endpointID string) error {
 
 func idJSON(id string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"ID":%q}`, id)) }
 
-func (h v2) DetachEndpoint(namespaceID, endpointID string) error {
+func (h V2) DetachEndpoint(namespaceID, endpointID string) error {
 	unlock, err := h.begin("DetachEndpoint", endpointID)
 	if err != nil {
 		return err

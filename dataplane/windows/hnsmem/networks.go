@@ -9,16 +9,17 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// V2 is version 2 of the machine's HNS.
-func (h *Host) V2() hcn.API { return v2{h} }
+// V2 returns version 2 of the machine's HNS.
+func (h *Host) V2() V2 { return V2{h} }
 
-type v2 struct{ *Host }
+// V2 is version 2 of a machine's HNS: it has the methods of hcn.Service.
+type V2 struct{ *Host }
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), hcn.ErrInvalid)
 }
 
-func (h v2) Features() (hcn.Features, error) {
+func (h V2) Features() (hcn.Features, error) {
 	unlock, err := h.begin("Features", "")
 	if err != nil {
 		return hcn.Features{}, err
@@ -27,7 +28,7 @@ func (h v2) Features() (hcn.Features, error) {
 	return h.features, nil
 }
 
-func (h v2) ListNetworks() ([]hcn.Network, error) {
+func (h V2) ListNetworks() ([]hcn.Network, error) {
 	unlock, err := h.begin("ListNetworks", "")
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (h v2) ListNetworks() ([]hcn.Network, error) {
 	return list, nil
 }
 
-func (h v2) CreateNetwork(n hcn.Network) (hcn.Network, error) {
+func (h V2) CreateNetwork(n hcn.Network) (hcn.Network, error) {
 	unlock, err := h.begin("CreateNetwork", n.Name)
 	if err != nil {
 		return hcn.Network{}, err
@@ -171,7 +172,7 @@ func isMAC(s string) bool {
 	return true
 }
 
-func (h v2) DeleteNetwork(id string) error {
+func (h V2) DeleteNetwork(id string) error {
 	unlock, err := h.begin("DeleteNetwork", id)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (h v2) DeleteNetwork(id string) error {
 	return nil
 }
 
-func (h v2) AddNetworkPolicies(id string, policies ...hcn.Policy) error {
+func (h V2) AddNetworkPolicies(id string, policies ...hcn.Policy) error {
 	unlock, err := h.begin("AddNetworkPolicies", id)
 	if err != nil {
 		return err
@@ -221,7 +222,7 @@ func sameSubnet(a, b hcn.Policy) bool {
 
 func samePolicy(a, b hcn.Policy) bool { return a.Type == b.Type && bytes.Equal(a.Settings, b.Settings) }
 
-func (h v2) RemoveNetworkPolicies(id string, policies ...hcn.Policy) error {
+func (h V2) RemoveNetworkPolicies(id string, policies ...hcn.Policy) error {
 	unlock, err := h.begin("RemoveNetworkPolicies", id)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package wiring
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -143,6 +142,3 @@ func sameLB(a, b hcn.LoadBalancer) bool {
 	return slices.Equal(norm(a.HostComputeEndpoints), norm(b.HostComputeEndpoints)) && a.SourceVIP == b.SourceVIP &&
 		slices.Equal(a.FrontendVIPs, b.FrontendVIPs) && slices.Equal(a.PortMappings, b.PortMappings) && a.Flags == b.Flags
 }
-
-// byAddr orders addresses.
-func byAddr(a, b netip.Addr) int { return cmp.Compare(a.String(), b.String()) }

@@ -6,5 +6,8 @@
 // All objects are found by what HNS has, so that a restarted agent needs no memory of its own: the network by its name, endpoints
 // by their network and the prefix of their names, load balancers by the endpoints that they lead to, routes by their metric.
 //
+// A pod's endpoint is made closed: the driver opens it. Each call has a limit (package hnscall): what depends on one that hangs fails, and
+// is tried again after a look at HNS. What HNS refuses of one service is that service's error.
+//
 // Load balancers are worked out by pure functions (balance.go); README.md of plugins/service has what HNS lacks.
 package wiring

@@ -30,14 +30,14 @@ func (w *Wiring) endpointKind() scheduler.Kind[*windows_hns.Endpoint] {
 		Deps:  func(_ string, e *windows_hns.Endpoint, add func(string)) { add(nb.HNSNetworkKey(e.GetNetwork())) },
 		Equal: func(_ string, a, b *windows_hns.Endpoint) bool { return sameEndpoint(a, b) && sameNAT(a, b) },
 		Create: func(op *scheduler.Op, _ string, e *windows_hns.Endpoint) {
-			op.Done(hnsError("endpoint "+e.GetName(), w.createEndpoint(e)))
+			op.Done(w.createEndpoint(e))
 		},
 		CanUpdate: func(_ string, applied, desired *windows_hns.Endpoint) bool { return sameEndpoint(applied, desired) },
 		Update: func(op *scheduler.Op, _ string, _, e *windows_hns.Endpoint) {
-			op.Done(hnsError("endpoint "+e.GetName(), w.changeNAT(e)))
+			op.Done(w.changeNAT(e))
 		},
 		Delete: func(op *scheduler.Op, _ string, e *windows_hns.Endpoint) {
-			op.Done(hnsError("endpoint "+e.GetName(), w.deleteEndpoint(e)))
+			op.Done(w.deleteEndpoint(e))
 		},
 		Dump: func(op *scheduler.DumpOp, emit func(string, *windows_hns.Endpoint)) { op.Done(w.dumpEndpoints(emit)) },
 	}
@@ -67,22 +67,36 @@ func ipConfig(address, subnet string) hcn.IPConfig {
 func (w *Wiring) createEndpoint(e *windows_hns.Endpoint) error {
 	network, ok := w.networks[e.GetNetwork()]
 	if !ok {
-		return fmt.Errorf("network %s: %w", e.GetNetwork(), hcn.ErrNotFound)
+		return hnsError("endpoint "+e.GetName(), fmt.Errorf("network %s: %w", e.GetNetwork(), hcn.ErrNotFound))
 	}
 	spec, err := endpointSpec(network, e)
 	if err != nil {
 		return err
 	}
-	made, err := w.HCN.CreateEndpoint(spec)
+	id, err := within(w, "endpoint "+e.GetName(), func() (string, error) { return w.connect(e.GetNamespace(), spec) })
 	if err != nil {
 		return err
 	}
-	if err := w.HCN.AttachEndpoint(e.GetNamespace(), made.ID); err != nil {
-		return errors.Join(fmt.Errorf("namespace %s: %w", e.GetNamespace(), err), w.HCN.DeleteEndpoint(made.ID))
-	}
-	w.endpoints[e.GetName()] = made.ID
+	w.endpoints[e.GetName()] = id
 	w.balanced = false
 	return nil
+}
+
+// connect makes a closed endpoint in a namespace. It runs on a goroutine of its own.
+func (w *Wiring) connect(namespace string, spec hcn.Endpoint) (id string, err error) {
+	closed, err := hcn.ACLPolicies(w.Closed())
+	if err != nil {
+		return "", err
+	}
+	spec.Policies = append(spec.Policies, closed...)
+	made, err := w.HCN.CreateEndpoint(spec)
+	if err != nil {
+		return "", err
+	}
+	if err := w.HCN.AttachEndpoint(namespace, made.ID); err != nil {
+		return "", errors.Join(fmt.Errorf("namespace %s: %w", namespace, err), gone(w.HCN.DeleteEndpoint(made.ID)))
+	}
+	return made.ID, nil
 }
 
 func endpointSpec(network string, e *windows_hns.Endpoint) (hcn.Endpoint, error) {
@@ -118,17 +132,24 @@ func (w *Wiring) changeNAT(e *windows_hns.Endpoint) error {
 	if p.err != nil {
 		return p.err
 	}
-	if len(e.GetNoNat()) > 0 {
-		return w.HCN.UpdateEndpointPolicies(id, p.list...)
-	}
-	list, err := w.HCN.ListEndpoints()
+	return w.do("endpoint "+e.GetName(), func() error {
+		if len(e.GetNoNat()) > 0 {
+			return w.HCN.UpdateEndpointPolicies(id, p.list...)
+		}
+		return removeNAT(w.HCN, id)
+	})
+}
+
+// removeNAT makes all that leaves an endpoint keep its address.
+func removeNAT(h endpoints, id string) error {
+	list, err := h.ListEndpoints()
 	if err != nil {
 		return err
 	}
 	for _, have := range list {
 		for _, old := range have.Policies {
 			if have.ID == id && old.Type == hcn.TypeOutBoundNAT {
-				return w.HCN.RemoveEndpointPolicies(id, old)
+				return h.RemoveEndpointPolicies(id, old)
 			}
 		}
 	}
@@ -140,10 +161,13 @@ func (w *Wiring) deleteEndpoint(e *windows_hns.Endpoint) error {
 	if !ok {
 		return nil
 	}
-	if err := w.HCN.DetachEndpoint(e.GetNamespace(), id); err != nil && !errors.Is(err, hcn.ErrNotFound) {
-		return err
-	}
-	if err := w.HCN.DeleteEndpoint(id); err != nil && !errors.Is(err, hcn.ErrNotFound) {
+	err := w.do("endpoint "+e.GetName(), func() error {
+		if err := gone(w.HCN.DetachEndpoint(e.GetNamespace(), id)); err != nil {
+			return err
+		}
+		return gone(w.HCN.DeleteEndpoint(id))
+	})
+	if err != nil {
 		return err
 	}
 	delete(w.endpoints, e.GetName())
@@ -151,22 +175,34 @@ func (w *Wiring) deleteEndpoint(e *windows_hns.Endpoint) error {
 	return nil
 }
 
+// state is what HNS has.
+type state struct {
+	networks  []hcn.Network
+	endpoints []hcn.Endpoint
+}
+
+// read asks HNS for what it has.
+func (w *Wiring) read() (state, error) {
+	return within(w, "list of networks and endpoints", func() (s state, err error) {
+		if s.networks, err = w.HCN.ListNetworks(); err == nil {
+			s.endpoints, err = w.HCN.ListEndpoints()
+		}
+		return s, err
+	})
+}
+
 // dumpEndpoints emits the pods' endpoints, and learns their IDs.
 func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
-	list, err := w.HCN.ListEndpoints()
+	has, err := w.read()
 	if err != nil {
-		return hnsError("list endpoints", err)
-	}
-	networks, err := w.HCN.ListNetworks()
-	if err != nil {
-		return hnsError("list networks", err)
+		return err
 	}
 	names := map[string]string{}
-	for _, n := range networks {
+	for _, n := range has.networks {
 		names[n.ID] = n.Name
 	}
 	clear(w.endpoints)
-	for _, e := range list {
+	for _, e := range has.endpoints {
 		if !strings.HasPrefix(e.Name, PodPrefix) || names[e.HostComputeNetwork] != w.Network {
 			continue
 		}
@@ -204,9 +240,9 @@ func (w *Wiring) routeKind() scheduler.Kind[*windows_hns.HostRoute] {
 	do := func(op *scheduler.Op, r *windows_hns.HostRoute, call func(HostRoute) error) {
 		route, err := read(r)
 		if err == nil {
-			err = call(route)
+			err = w.do("route to "+r.GetDestination(), func() error { return call(route) })
 		}
-		op.Done(hnsError("route to "+r.GetDestination(), err))
+		op.Done(err)
 	}
 	return scheduler.Kind[*windows_hns.HostRoute]{
 		Name: "windows-host-route", Prefix: nb.HNSHostRoutePrefix, Rank: scheduler.RankRoute,
@@ -215,12 +251,12 @@ func (w *Wiring) routeKind() scheduler.Kind[*windows_hns.HostRoute] {
 		Create:   func(op *scheduler.Op, _ string, r *windows_hns.HostRoute) { do(op, r, w.Routes.Add) },
 		Delete:   func(op *scheduler.Op, _ string, r *windows_hns.HostRoute) { do(op, r, w.Routes.Remove) },
 		Dump: func(op *scheduler.DumpOp, emit func(string, *windows_hns.HostRoute)) {
-			list, err := w.Routes.List()
+			list, err := within(w, "list of routes", w.Routes.List)
 			for _, r := range list {
 				v := &windows_hns.HostRoute{Destination: r.Destination.String(), NextHop: r.NextHop.String()}
 				emit(nb.HNSHostRouteKey(v.Destination), v)
 			}
-			op.Done(hnsError("list routes", err))
+			op.Done(err)
 		},
 	}
 }

@@ -30,24 +30,23 @@ func (w *Wiring) networkKind() scheduler.Kind[*windows_hns.Network] {
 			return pb.Equal(comparable(desired), comparable(applied))
 		},
 		Create: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
-			op.Done(hnsError("network "+n.GetName(), w.createNetwork(n)))
+			op.Done(w.createNetwork(n))
 		},
 		CanUpdate: func(_ string, applied, desired *windows_hns.Network) bool {
 			return pb.Equal(withoutReserved(desired), withoutReserved(applied))
 		},
 		Update: func(op *scheduler.Op, _ string, _, n *windows_hns.Network) {
-			op.Done(hnsError("network "+n.GetName(), w.nodeEndpoint(w.networks[n.GetName()], n)))
+			id := w.networks[n.GetName()]
+			op.Done(w.do("network "+n.GetName(), func() error { return w.nodeEndpoint(id, n) }))
 		},
 		Delete: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
-			err := w.HCN.DeleteNetwork(w.networks[n.GetName()])
-			if errors.Is(err, hcn.ErrNotFound) {
-				err = nil
-			}
+			id := w.networks[n.GetName()]
+			err := w.do("network "+n.GetName(), func() error { return gone(w.HCN.DeleteNetwork(id)) })
 			if err == nil {
 				delete(w.networks, n.GetName())
 				w.balanced = false
 			}
-			op.Done(hnsError("network "+n.GetName(), err))
+			op.Done(err)
 		},
 		Dump: func(op *scheduler.DumpOp, emit func(string, *windows_hns.Network)) { op.Done(w.dumpNetworks(emit)) },
 	}
@@ -91,6 +90,28 @@ func hnsGateway(n *windows_hns.Network, s *windows_hns.Subnet) string {
 }
 
 func (w *Wiring) createNetwork(n *windows_hns.Network) error {
+	spec, err := networkSpec(n)
+	if err != nil {
+		return err
+	}
+	made, err := within(w, "network "+n.GetName(), func() (hcn.Network, error) {
+		made, err := w.HCN.CreateNetwork(spec)
+		if err != nil {
+			return made, err
+		}
+		// The network stays if this fails: to remove it would cut the node off once more. The next look finds it incomplete.
+		return made, scheduler.OutcomeUnknown(w.nodeEndpoint(made.ID, n))
+	})
+	if err != nil {
+		return err
+	}
+	w.networks[n.GetName()] = made.ID
+	w.noteSubnets(made)
+	w.tellOfRouterMAC(n, made)
+	return nil
+}
+
+func networkSpec(n *windows_hns.Network) (hcn.Network, error) {
 	spec := hcn.Network{Name: n.GetName(), Type: hcn.L2Bridge, SchemaVersion: hcn.V2}
 	overlay := n.GetType() == windows_hns.Network_OVERLAY
 	var p policies
@@ -115,18 +136,8 @@ func (w *Wiring) createNetwork(n *windows_hns.Network) error {
 			p.add(hcn.TypeVxlanPort, hcn.VxlanPortSettings{Port: uint16(port)})
 		}
 	}
-	if p.err != nil {
-		return p.err
-	}
 	spec.Policies, spec.IPAMs = p.list, []hcn.IPAM{pool}
-	made, err := w.HCN.CreateNetwork(spec)
-	if err != nil {
-		return err
-	}
-	w.networks[n.GetName()] = made.ID
-	w.noteSubnets(made)
-	w.tellOfRouterMAC(n, made)
-	return w.nodeEndpoint(made.ID, n)
+	return spec, p.err
 }
 
 // tellOfRouterMAC: other nodes send to the MAC address that follows from this node's ID.
@@ -139,7 +150,7 @@ func (w *Wiring) tellOfRouterMAC(n *windows_hns.Network, made hcn.Network) {
 		"report it with the version of Windows", "network", n.GetName(), "wanted", dashed(n.GetRouterMac()), "has", list[0].Address)
 }
 
-// nodeEndpoint gives the node its own endpoint in the network.
+// nodeEndpoint gives the node its own endpoint in the network. It runs on a goroutine of its own, as hostNamespace does.
 func (w *Wiring) nodeEndpoint(network string, n *windows_hns.Network) error {
 	e := hcn.Endpoint{Name: gatewayEndpoint, HostComputeNetwork: network, SchemaVersion: hcn.V2}
 	overlay := n.GetType() == windows_hns.Network_OVERLAY
@@ -195,16 +206,12 @@ func (w *Wiring) hostNamespace() (string, error) {
 
 // dumpNetworks emits the network of ours, and learns its ID.
 func (w *Wiring) dumpNetworks(emit func(string, *windows_hns.Network)) error {
-	list, err := w.HCN.ListNetworks()
+	has, err := w.read()
 	if err != nil {
-		return hnsError("list networks", err)
-	}
-	endpoints, err := w.HCN.ListEndpoints()
-	if err != nil {
-		return hnsError("list endpoints", err)
+		return err
 	}
 	clear(w.networks)
-	for _, n := range list {
+	for _, n := range has.networks {
 		if n.Name != w.Network {
 			continue
 		}
@@ -214,12 +221,12 @@ func (w *Wiring) dumpNetworks(emit func(string, *windows_hns.Network)) error {
 		if n.Type != hcn.Overlay {
 			name = gatewayEndpoint
 		}
-		i := slices.IndexFunc(endpoints, func(e hcn.Endpoint) bool {
+		i := slices.IndexFunc(has.endpoints, func(e hcn.Endpoint) bool {
 			return e.Name == name && e.HostComputeNetwork == n.ID && (n.Type == hcn.Overlay || e.HostComputeNamespace != "")
 		})
 		var own hcn.Endpoint
 		if i >= 0 {
-			own = endpoints[i]
+			own = has.endpoints[i]
 		}
 		v, err := readNetwork(n, own)
 		if err != nil {

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,69 +38,131 @@ func (w *Wiring) serviceKind() scheduler.Kind[*proto.BalancedServiceUpdate] {
 		},
 		Dump: func(op *scheduler.DumpOp, emit func(string, *proto.BalancedServiceUpdate)) {
 			// HNS does not know services: those that we know are there, if their load balancers are.
-			if len(w.desired) > 0 {
-				if err := w.syncServices(); err != nil {
-					w.Log.Warn("not all services are programmed", "error", err)
+			var failed failures
+			if w.told {
+				failed = w.syncServices()
+			}
+			if failed.all == nil {
+				for key, s := range w.desired {
+					if failed.of[key] == nil {
+						emit(key, s)
+					}
 				}
 			}
-			for key, s := range w.desired {
-				emit(key, s)
-			}
-			op.Done(nil)
+			op.Done(failed.all)
 		},
 	}
 }
 
 // flushServices compares load balancers once for all operations that wait, and again after the pods that they lead to have changed.
 func (w *Wiring) flushServices() {
-	if len(w.waiting) == 0 && (w.balanced || len(w.desired) == 0) {
+	if len(w.waiting) == 0 && (w.balanced || !w.told) {
 		return
 	}
-	err := hnsError("load balancers", w.syncServices())
-	if err != nil && len(w.waiting) == 0 {
+	w.told = true
+	failed := w.syncServices()
+	if err := failed.any(); err != nil && len(w.waiting) == 0 {
 		w.Log.Warn("not all services are programmed", "error", err)
 	}
 	for _, q := range w.waiting {
+		err := cmp.Or(failed.all, failed.of[q.key])
+		if w.desired[q.key] == nil {
+			err = cmp.Or(err, failed.stale)
+		}
 		q.op.Done(err)
 	}
 	w.waiting = nil
 }
 
+// failures are what went wrong: with all services, with single ones by their keys, and with what is to go.
+type failures struct {
+	all, stale error
+	of         map[string]error
+}
+
+func (f failures) any() error {
+	return errors.Join(append(slices.Collect(maps.Values(f.of)), f.all, f.stale)...)
+}
+
+// blame notes what went wrong for the services that want it; without any, for what is to go.
+func (f *failures) blame(err error, keys ...string) {
+	switch {
+	case err == nil:
+	case len(keys) == 0:
+		f.stale = errors.Join(f.stale, err)
+	default:
+		for _, key := range keys {
+			f.of[key] = errors.Join(f.of[key], err)
+		}
+	}
+}
+
 // syncServices makes HNS have the load balancers of all services, and no others of ours.
-func (w *Wiring) syncServices() error {
-	features, err := w.HCN.Features()
+func (w *Wiring) syncServices() failures {
+	has, err := within(w, "list of load balancers", w.readServices)
 	if err != nil {
-		return err
+		return failures{all: err}
 	}
-	own, err := w.NodeAddresses()
-	if err != nil {
-		return err
-	}
-	var want []balancer
-	seen := map[string]bool{}
-	for _, key := range slices.Sorted(maps.Keys(w.desired)) {
-		for _, b := range balancers(w.desired[key], own) {
-			if !seen[b.id()] { // two services with one address: the first keeps it
-				seen[b.id()] = true
-				want = append(want, b)
+	failed := failures{of: map[string]error{}}
+	want := w.wanted(has.own)
+	endpoints := w.knownOf(has.endpoints)
+	w.addRemotes(endpoints, want, &failed)
+	specs := map[string]wantedLB{}
+	for key, list := range want {
+		for _, b := range list {
+			if lb, ok := b.spec(endpoints.byAddr, has.features, endpoints.source(b.IPv6)); ok {
+				specs[b.id()] = wantedLB{lb, key}
 			}
 		}
 	}
-	endpoints, err := w.readEndpoints()
-	if err != nil {
-		return err
-	}
-	errs := w.addRemotes(endpoints, want)
-	specs := map[string]hcn.LoadBalancer{}
-	for _, b := range want {
-		if lb, ok := b.spec(endpoints.byAddr, features, endpoints.source(b.IPv6)); ok {
-			specs[b.id()] = lb
+	w.syncBalancers(specs, endpoints, has, &failed)
+	w.removeRemotes(endpoints, want, &failed)
+	w.balanced = failed.any() == nil
+	return failed
+}
+
+// wantedLB is a load balancer, and the key of its service.
+type wantedLB struct {
+	spec hcn.LoadBalancer
+	key  string
+}
+
+// wanted are the load balancers of all services, by their keys. Of two services with one address the first keeps it.
+func (w *Wiring) wanted(own []netip.Addr) map[string][]balancer {
+	want := map[string][]balancer{}
+	seen := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(w.desired)) {
+		for _, b := range balancers(w.desired[key], own) {
+			if !seen[b.id()] {
+				seen[b.id()] = true
+				want[key] = append(want[key], b)
+			}
 		}
 	}
-	errs = append(errs, w.syncBalancers(specs, endpoints, features)...)
-	errs = append(errs, w.removeRemotes(endpoints, want)...)
-	w.balanced = len(errs) == 0
-	return errors.Join(errs...)
+	return want
+}
+
+// serviceState is what load balancers follow from, besides services.
+type serviceState struct {
+	features  hcn.Features
+	own       []netip.Addr // the node's addresses
+	endpoints []hcn.Endpoint
+	balancers []hcn.LoadBalancer
+}
+
+// readServices runs on a goroutine of its own.
+func (w *Wiring) readServices() (s serviceState, err error) {
+	if s.features, err = w.HCN.Features(); err != nil {
+		return s, err
+	}
+	if s.own, err = w.NodeAddresses(); err != nil {
+		return s, fmt.Errorf("addresses of the node: %w", err)
+	}
+	if s.endpoints, err = w.HCN.ListEndpoints(); err != nil {
+		return s, err
+	}
+	s.balancers, err = w.HCN.ListLoadBalancers()
+	return s, err
 }
 
 // known is what HNS has of endpoints of our network.
@@ -122,11 +185,7 @@ func (k *known) source(ipv6 bool) string {
 	return ""
 }
 
-func (w *Wiring) readEndpoints() (*known, error) {
-	list, err := w.HCN.ListEndpoints()
-	if err != nil {
-		return nil, err
-	}
+func (w *Wiring) knownOf(list []hcn.Endpoint) *known {
 	k := &known{network: w.networks[w.Network], byAddr: map[netip.Addr]string{}, remotes: map[netip.Addr]string{}, ours: map[string]bool{}}
 	for _, e := range list {
 		if e.HostComputeNetwork != k.network {
@@ -148,35 +207,46 @@ func (w *Wiring) readEndpoints() (*known, error) {
 			}
 		}
 	}
-	return k, nil
+	return k
+}
+
+// usersOf are the services that have each backend, and the backends in order.
+func usersOf(want map[string][]balancer) (users map[netip.Addr][]string, addrs []netip.Addr) {
+	users = map[netip.Addr][]string{}
+	for key, list := range want {
+		for _, b := range list {
+			for _, a := range b.Backends {
+				users[a] = append(users[a], key)
+			}
+		}
+	}
+	return users, slices.SortedFunc(maps.Keys(users), netip.Addr.Compare)
 }
 
 // addRemotes makes endpoints for backends that are not pods of this node.
-func (w *Wiring) addRemotes(k *known, want []balancer) (errs []error) {
+func (w *Wiring) addRemotes(k *known, want map[string][]balancer, failed *failures) {
 	ofPods := func(a netip.Addr) bool {
 		return slices.ContainsFunc(w.subnets, func(p netip.Prefix) bool { return p.Contains(a) })
 	}
-	for _, b := range want {
-		for _, a := range b.Backends {
-			if k.byAddr[a] != "" || ofPods(a) { // a pod of this node that is being connected, or has gone
-				continue
-			}
-			e := hcn.Endpoint{
-				Name: remotePrefix + a.String(), HostComputeNetwork: k.network, Flags: hcn.FlagRemote, SchemaVersion: hcn.V2,
-				IPConfigurations: []hcn.IPConfig{ipConfig(a.String(), "")},
-			}
-			if k.overlay {
-				e.MacAddress = remoteMAC(a)
-			}
-			made, err := w.HCN.CreateEndpoint(e)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("backend %s: %w", a, err))
-				continue
-			}
-			k.byAddr[a], k.remotes[a], k.ours[made.ID] = made.ID, made.ID, true
+	users, addrs := usersOf(want)
+	for _, a := range addrs {
+		if k.byAddr[a] != "" || ofPods(a) { // a pod of this node that is being connected, or has gone
+			continue
 		}
+		e := hcn.Endpoint{
+			Name: remotePrefix + a.String(), HostComputeNetwork: k.network, Flags: hcn.FlagRemote, SchemaVersion: hcn.V2,
+			IPConfigurations: []hcn.IPConfig{ipConfig(a.String(), "")},
+		}
+		if k.overlay {
+			e.MacAddress = remoteMAC(a)
+		}
+		made, err := within(w, "backend "+a.String(), func() (hcn.Endpoint, error) { return w.HCN.CreateEndpoint(e) })
+		if err != nil {
+			failed.blame(err, users[a]...)
+			continue
+		}
+		k.byAddr[a], k.remotes[a], k.ours[made.ID] = made.ID, made.ID, true
 	}
-	return errs
 }
 
 // remoteMAC is any MAC address that no other endpoint has: the overlay's router replaces it.
@@ -186,53 +256,42 @@ func remoteMAC(a netip.Addr) string {
 }
 
 // syncBalancers removes first: an address and port are one load balancer's.
-func (w *Wiring) syncBalancers(specs map[string]hcn.LoadBalancer, k *known, features hcn.Features) (errs []error) {
-	list, err := w.HCN.ListLoadBalancers()
-	if err != nil {
-		return []error{err}
-	}
-	for _, lb := range list {
+func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceState, failed *failures) {
+	for _, lb := range has.balancers {
 		if len(lb.PortMappings) != 1 || !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] }) {
 			continue // another program's
 		}
-		spec, wanted := specs[lbID(lb)]
+		id := lbID(lb)
+		want, wanted := specs[id]
 		switch {
-		case wanted && sameLB(spec, lb):
-			delete(specs, lbID(lb))
-		case wanted && features.ModifyLoadbalancer:
-			delete(specs, lbID(lb))
-			if _, err := w.HCN.UpdateLoadBalancer(lb.ID, spec); err != nil {
-				errs = append(errs, fmt.Errorf("change load balancer %s: %w", lbID(lb), err))
-			}
+		case wanted && sameLB(want.spec, lb):
+			delete(specs, id)
+		case wanted && has.features.ModifyLoadbalancer:
+			delete(specs, id)
+			failed.blame(w.do("load balancer "+id, func() error { _, err := w.HCN.UpdateLoadBalancer(lb.ID, want.spec); return err }), want.key)
 		default:
-			if err := w.HCN.DeleteLoadBalancer(lb.ID); err != nil && !errors.Is(err, hcn.ErrNotFound) {
-				errs = append(errs, fmt.Errorf("remove load balancer %s: %w", lbID(lb), err))
+			err := w.do("load balancer "+id, func() error { return gone(w.HCN.DeleteLoadBalancer(lb.ID)) })
+			if wanted {
+				failed.blame(err, want.key)
+			} else {
+				failed.blame(err)
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(specs)) {
-		if _, err := w.HCN.CreateLoadBalancer(specs[id]); err != nil {
-			errs = append(errs, fmt.Errorf("load balancer %s: %w", id, err))
-		}
+		want := specs[id]
+		failed.blame(w.do("load balancer "+id, func() error { _, err := w.HCN.CreateLoadBalancer(want.spec); return err }), want.key)
 	}
-	return errs
 }
 
 // removeRemotes removes endpoints of backends that no service has any more.
-func (w *Wiring) removeRemotes(k *known, want []balancer) (errs []error) {
-	used := map[netip.Addr]bool{}
-	for _, b := range want {
-		for _, a := range b.Backends {
-			used[a] = true
-		}
-	}
-	for _, a := range slices.SortedFunc(maps.Keys(k.remotes), byAddr) {
-		if used[a] {
+func (w *Wiring) removeRemotes(k *known, want map[string][]balancer, failed *failures) {
+	users, _ := usersOf(want)
+	for _, a := range slices.SortedFunc(maps.Keys(k.remotes), netip.Addr.Compare) {
+		if len(users[a]) > 0 {
 			continue
 		}
-		if err := w.HCN.DeleteEndpoint(k.remotes[a]); err != nil && !errors.Is(err, hcn.ErrNotFound) {
-			errs = append(errs, fmt.Errorf("backend %s: %w", a, err))
-		}
+		id := k.remotes[a]
+		failed.blame(w.do("backend "+a.String(), func() error { return gone(w.HCN.DeleteEndpoint(id)) }))
 	}
-	return errs
 }

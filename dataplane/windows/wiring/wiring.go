@@ -3,15 +3,19 @@ package wiring
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
+	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/dataplane/windows/hnscall"
+	"contiv.dev/vswitch/internal/lifecycle"
 )
 
 // HostRoutes are the node's own routes, as far as they are ours.
@@ -30,25 +34,38 @@ type HostRoute struct {
 
 // Deps are what the kinds work with.
 type Deps struct {
-	HCN    hcn.API
+	HCN    HCN
 	Routes HostRoutes
+	// Closed are the rules that a pod's endpoint is made with, so that it is never open before its policy is known; see
+	// windataplane.ClosedRules. It may call HNS.
+	Closed func() []hns.ACL
 	// NodeAddresses are this node's: a service's port at one of them is a node port.
 	NodeAddresses func() ([]netip.Addr, error)
 	// Network is the name of the network whose endpoints load balancers lead to.
 	Network string
 	Log     *slog.Logger
+
+	// CallTimeout is how long one call is waited for; 0: 15 s. One transaction waits once at most for an HNS that does not answer.
+	CallTimeout time.Duration
+	// Clock; nil: real time.
+	Clock driver.Clock
 }
+
+const defaultCallTimeout = 15 * time.Second
 
 // Wiring is the backend of the kinds. Its methods run on the scheduler's goroutine.
 type Wiring struct {
 	Deps
+	jobs      *lifecycle.Group
+	calls     *hnscall.Caller
 	networks  map[string]string // IDs in HNS by name
 	endpoints map[string]string // the same of pods' endpoints
 	subnets   []netip.Prefix    // of the network
 
 	desired  map[string]*proto.BalancedServiceUpdate // by key
 	waiting  []waitingService
-	balanced bool // load balancers are to be compared
+	told     bool // desired is complete: a first wave of services has been
+	balanced bool // HNS has the load balancers of desired
 }
 
 // waitingService is an operation on a service, which ends when load balancers have been compared.
@@ -62,32 +79,39 @@ func New(deps Deps) *Wiring {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
+	if deps.CallTimeout <= 0 {
+		deps.CallTimeout = defaultCallTimeout
+	}
+	if deps.Clock == nil {
+		deps.Clock = driver.RealClock()
+	}
+	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
 	return &Wiring{
 		Deps: deps, networks: map[string]string{}, endpoints: map[string]string{}, desired: map[string]*proto.BalancedServiceUpdate{},
+		jobs: jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
 	}
 }
 
-var _ scheduler.Backend = (*Wiring)(nil)
+var (
+	_ scheduler.Backend = (*Wiring)(nil)
+	_ scheduler.Pinner  = (*Wiring)(nil)
+)
+
+// Pin implements scheduler.Pinner: a transaction begins, which may wait for HNS again.
+func (w *Wiring) Pin() { w.calls.Pass() }
 
 // Flush implements scheduler.Backend: calls of HNS end when they return; what waits are services, of which many may have changed.
 func (w *Wiring) Flush(context.Context) { w.flushServices() }
+
+// Close ends what New has begun. The error names calls of HNS that have not ended.
+func (w *Wiring) Close() error { return w.jobs.Stop(closeTimeout) }
+
+const closeTimeout = time.Second
 
 // Register adds the kinds to a scheduler, of which w is a backend.
 func Register(s *scheduler.Scheduler, w *Wiring) error {
 	return errors.Join(scheduler.Register(s, w.networkKind()), scheduler.Register(s, w.endpointKind()),
 		scheduler.Register(s, w.routeKind()), scheduler.Register(s, w.serviceKind()))
-}
-
-// hnsError says whether a call may succeed later: HNS refuses what it cannot do for good.
-func hnsError(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("%s: %w", what, err)
-	if errors.Is(err, hcn.ErrUnsupported) || errors.Is(err, hcn.ErrInvalid) {
-		return err
-	}
-	return scheduler.Retry(err)
 }
 
 // dashed is a MAC address as Windows writes it.

@@ -1,0 +1,31 @@
+package hcn
+
+import (
+	"errors"
+	"strconv"
+
+	"contiv.dev/vswitch/dataplane/windows/hns"
+)
+
+// ACLSettingsOf is a rule of version 1 as version 2 has it, which has no IDs.
+func ACLSettingsOf(a hns.ACL) ACLSettings {
+	s := ACLSettings{Action: string(a.Action), Direction: string(a.Direction), LocalAddresses: hns.JoinAddresses(a.LocalAddresses),
+		RemoteAddresses: hns.JoinAddresses(a.RemoteAddresses), LocalPorts: hns.JoinPorts(a.LocalPorts),
+		RemotePorts: hns.JoinPorts(a.RemotePorts), RuleType: string(a.RuleType), Priority: a.Priority}
+	if a.Protocol != hns.AnyProtocol {
+		s.Protocols = strconv.Itoa(int(a.Protocol))
+	}
+	return s
+}
+
+// ACLPolicies are rules of version 1 as policies of an endpoint.
+func ACLPolicies(acls []hns.ACL) ([]Policy, error) {
+	list := make([]Policy, len(acls))
+	var errs []error
+	for i, a := range acls {
+		var err error
+		list[i], err = NewPolicy(TypeACL, ACLSettingsOf(a))
+		errs = append(errs, err)
+	}
+	return list, errors.Join(errs...)
+}

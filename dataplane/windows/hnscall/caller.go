@@ -1,0 +1,117 @@
+// Package hnscall makes calls of Windows' Host Network Service with a limit. Neither HNS nor hcsshim has a way to end a call, and one
+// that hangs must not hold up what waits for it.
+package hnscall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// ErrNoAnswer says that a call is still running: whether it will do what it should is not known.
+var ErrNoAnswer = errors.New("HNS does not answer")
+
+// Config is what a Caller is made of.
+type Config struct {
+	Jobs  *lifecycle.Group // where calls run
+	Clock driver.Clock
+	// Timeout is how long a call is waited for.
+	Timeout time.Duration
+	// MaxGivenUp is how many calls may be given up in one pass; after that HNS as a whole is taken not to answer.
+	MaxGivenUp int
+	// Ended is told of a call that was given up and has ended after all, on the call's goroutine. Optional.
+	Ended func(ctx context.Context)
+}
+
+// Caller makes calls, one at a time for each key: so a late write cannot undo a newer one. Do and Pass are called from one goroutine.
+type Caller struct {
+	cfg   Config
+	given int // calls that were given up in this pass
+
+	mu      sync.Mutex
+	hanging map[string]bool // guarded by mu; keys of calls that were given up and have not ended
+}
+
+// New makes a Caller.
+func New(cfg Config) *Caller { return &Caller{cfg: cfg, hanging: map[string]bool{}} }
+
+// result is the outcome of a call.
+type result[T any] struct {
+	value T
+	err   error
+}
+
+// Do makes a call for a key. What the call returns after it was given up is dropped.
+func Do[T any](c *Caller, key string, call func() (T, error)) (T, error) {
+	var none T
+	if c.hangs(key) {
+		return none, fmt.Errorf("%s: %w: an earlier call for it has not ended", key, ErrNoAnswer)
+	}
+	if c.given >= c.cfg.MaxGivenUp {
+		return none, fmt.Errorf("%s: %w: %d calls before it have not ended", key, ErrNoAnswer, c.given)
+	}
+	var given bool // guarded by c.mu
+	done := make(chan result[T], 1)
+	c.cfg.Jobs.Go("HNS call for "+key, func(ctx context.Context) error {
+		value, err := safely(key, call)
+		c.mu.Lock()
+		done <- result[T]{value, err}
+		late := given
+		if late {
+			delete(c.hanging, key)
+		}
+		c.mu.Unlock()
+		if late && c.cfg.Ended != nil {
+			c.cfg.Ended(ctx)
+		}
+		return nil
+	})
+	timer := c.cfg.Clock.NewTimer(c.cfg.Timeout)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-timer.C():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case r := <-done: // it ended just now
+		return r.value, r.err
+	default:
+	}
+	given, c.hanging[key] = true, true
+	c.given++
+	return none, fmt.Errorf("%s: %w within %s", key, ErrNoAnswer, c.cfg.Timeout)
+}
+
+// safely turns a panic into an error: without it, a call would count as one that hangs, for good.
+func safely[T any](key string, call func() (T, error)) (value T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: panic: %v", key, r)
+		}
+	}()
+	return call()
+}
+
+func (c *Caller) hangs(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hanging[key]
+}
+
+// Hanging is how many calls have been given up and have not ended.
+func (c *Caller) Hanging() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.hanging)
+}
+
+// Pass is called before each pass.
+func (c *Caller) Pass() { c.given = 0 }

@@ -1,0 +1,282 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	windows_hns "contiv.dev/vswitch/dataplane/nb/windows/hns"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hns"
+	"contiv.dev/vswitch/dataplane/windows/hnsmem"
+)
+
+// TestPodsAreMadeClosed: an endpoint is never open before the driver has written its rules.
+func TestPodsAreMadeClosed(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	pod := r.pod(1)
+	r.must(r.commit(txn.FullResync, bridge(), pod))
+	e := r.endpoints()[PodPrefix+"1"]
+	for _, dir := range []hns.Direction{hns.In, hns.Out} {
+		allowed, err := r.host.Allowed(e.ID, dir, hnsmem.Packet{Protocol: 6, Local: podAddr(1), Remote: podAddr(2), LocalPort: 80, RemotePort: 99})
+		if err != nil || allowed {
+			t.Errorf("a packet %s before any policy is allowed: %v, %v", dir, allowed, err)
+		}
+	}
+	if gw := r.endpoints()[gatewayEndpoint]; len(r.host.ACLs(gw.ID)) > 0 || gw.HostComputeNamespace == "" {
+		t.Errorf("the node's own endpoint: %+v", gw)
+	}
+	nat, err := hcn.SettingsOf[hcn.OutboundNATSettings](e.Policies, hcn.TypeOutBoundNAT)
+	if err != nil || len(nat) != 1 || e.HostComputeNamespace == "" || len(e.Routes) != 2 {
+		t.Errorf("%+v, NAT %v, %v", e, nat, err)
+	}
+	// What the driver has written is its own: no resync touches it.
+	r.must(r.host.V1().ApplyACLs(e.ID, r.host.ACLs(e.ID)[:1]))
+	r.host.Calls()
+	r.must(r.commit(txn.FullResync, bridge(), pod))
+	for _, c := range r.host.Calls() {
+		if c.Writes() {
+			t.Errorf("a resync with nothing changed: %v", c)
+		}
+	}
+	r.must(r.commit(txn.Update, removed(pod)))
+	if _, is := r.endpoints()[PodPrefix+"1"]; is {
+		t.Error("the pod has gone and has an endpoint")
+	}
+}
+
+// TestNATChangesInPlace: a pod keeps its endpoint when the networks change in which it has its own address.
+func TestNATChangesInPlace(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	pod := r.pod(1)
+	r.must(r.commit(txn.FullResync, bridge(), pod))
+	id := r.endpoints()[PodPrefix+"1"].ID
+	for _, nets := range [][]string{{"10.0.0.0/8", "192.0.2.0/24"}, nil, {"10.0.0.0/8"}} {
+		changed := r.pod(1)
+		changed.Value.(*windows_hns.Endpoint).NoNat = nets
+		r.must(r.commit(txn.Update, changed))
+		e := r.endpoints()[PodPrefix+"1"]
+		nat, err := hcn.SettingsOf[hcn.OutboundNATSettings](e.Policies, hcn.TypeOutBoundNAT)
+		if err != nil || e.ID != id || len(nat) > 1 || len(nat) == 1 && len(nat[0].Exceptions) != len(nets) || len(nat) == 0 && nets != nil {
+			t.Errorf("%v: %+v, %v", nets, nat, err)
+		}
+		if len(r.host.ACLs(id)) == 0 {
+			t.Errorf("%v: the endpoint has lost its rules", nets)
+		}
+	}
+}
+
+// TestHNSThatHangs: no call holds up the scheduler; a call that ends late is found, and nothing is made twice.
+func TestHNSThatHangs(t *testing.T) {
+	for _, op := range []string{"CreateEndpoint", "AttachEndpoint", "ListEndpoints", "ListNetworks", "CreateNetwork"} {
+		t.Run(op, func(t *testing.T) {
+			r := newRig(t, hnsmem.New())
+			pods := []txn.KV{r.pod(1), r.pod(2), r.pod(3)}
+			release, calls := r.hang(op)
+			defer release()
+			err := r.commit(txn.FullResync, append(pods, bridge())...)
+			if err == nil || !strings.Contains(err.Error(), "does not answer") {
+				t.Fatalf("%v", err)
+			}
+			if n := calls(); n != 1 {
+				t.Errorf("one transaction waited for %d calls", n)
+			}
+			if err := r.commit(txn.Update, r.pod(4)); err == nil {
+				t.Error("HNS hangs, and a pod is connected")
+			}
+			release()
+			r.eventually("all pods", func() error {
+				for i := range 4 {
+					e, is := r.endpoints()[fmt.Sprintf("%s%d", PodPrefix, i+1)]
+					if !is || e.HostComputeNamespace == "" {
+						// A resync whose look at HNS failed is repeated by the controller.
+						return errors.Join(fmt.Errorf("pod %d: %+v", i+1, e), r.commit(txn.FullResync, append(pods, r.pod(4), bridge())...))
+					}
+				}
+				return nil
+			})
+			r.must(r.commit(txn.FullResync, append(pods, r.pod(4), bridge())...))
+			if n := len(r.endpoints()); n != 5 {
+				t.Errorf("%d endpoints: %v", n, r.endpoints())
+			}
+		})
+	}
+}
+
+// TestServicesThatHang: a call for one load balancer that hangs is that service's trouble.
+func TestServicesThatHang(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	r.must(r.commit(txn.FullResync, overlay(), r.pod(1)))
+	release, _ := r.hang("CreateLoadBalancer")
+	defer release()
+	if err := r.commit(txn.Update, service("a", 1, podAddr(1))); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("%v", err)
+	}
+	if err := r.commit(txn.Update, r.pod(2)); err != nil {
+		t.Errorf("a pod beside it: %v", err)
+	}
+	release()
+	r.eventually("service", func() error { return r.leads("10.96.0.1", podAddr(1)) })
+}
+
+// leads says why an address does not lead to the backends.
+func (r *rig) leads(vip string, to ...netip.Addr) error {
+	for line := range strings.Lines(r.state()) {
+		if strings.Contains(line, `"FrontendVIPs":["`+vip+`"]`) {
+			var missing []error
+			for _, a := range to {
+				if !strings.Contains(line, `"`+a.String()+`"`) {
+					missing = append(missing, fmt.Errorf("%s is not in %s", a, line))
+				}
+			}
+			return errors.Join(missing...)
+		}
+	}
+	return fmt.Errorf("no load balancer %s", vip)
+}
+
+// TestOneServiceFails: what HNS refuses of one service does not fail another, and comes when HNS takes it.
+func TestOneServiceFails(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	remote := netip.MustParseAddr("10.1.9.9")
+	r.must(r.commit(txn.FullResync, overlay(), r.pod(1)))
+	r.host.Hook(func(c hnsmem.Call) error {
+		if c.Op == "CreateEndpoint" && strings.HasPrefix(c.ID, remotePrefix) {
+			return errors.New("no luck")
+		}
+		return nil
+	})
+	err := r.commit(txn.Update, service("a", 1, remote), service("b", 2, podAddr(1)))
+	var failed *txn.Error
+	if !errors.As(err, &failed) || len(failed.Failed) != 1 || !strings.HasSuffix(failed.Failed[0].Key, "/a") {
+		t.Errorf("%v, want an error of service a only", err)
+	}
+	r.must(r.leads("10.96.0.2", podAddr(1)))
+	r.host.Hook(nil)
+	r.eventually("retried", func() error { return r.leads("10.96.0.1", remote) })
+	r.host.Hook(func(c hnsmem.Call) error {
+		if c.Op == "DeleteLoadBalancer" {
+			return errors.New("no luck")
+		}
+		return nil
+	})
+	if err := r.commit(txn.Update, removed(service("a", 1))); err == nil {
+		t.Error("a load balancer stays, and its service is taken for removed")
+	}
+	r.host.Hook(nil)
+	r.eventually("removed", func() error {
+		if strings.Contains(r.state(), `["10.96.0.1"]`) || strings.Contains(r.state(), remotePrefix) {
+			return errors.New(r.state())
+		}
+		return nil
+	})
+}
+
+// TestRandomOrder: whatever the order, the failures and the endpoints that vanish, a last resync ends in the state of one resync alone.
+func TestRandomOrder(t *testing.T) {
+	for seed := range uint64(15) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		network := bridge()
+		if seed%2 == 0 {
+			network = overlay()
+		}
+		r := newRig(t, hnsmem.New())
+		r.must(r.commit(txn.FullResync, network))
+		fail := unlucky(seed)
+		want := map[string]txn.KV{network.Key: network}
+		for range 60 {
+			v := r.pod(rnd.IntN(6))
+			if rnd.IntN(2) == 0 {
+				v = service(fmt.Sprint("s", rnd.IntN(4)), byte(1+rnd.IntN(5)), podAddr(rnd.IntN(6)), netip.AddrFrom4([4]byte{10, 1, 9, byte(rnd.IntN(3))}))
+			}
+			if rnd.IntN(4) == 0 {
+				v = removed(v)
+				delete(want, v.Key)
+			} else {
+				want[v.Key] = v
+			}
+			if rnd.IntN(8) == 0 {
+				for _, e := range r.endpoints() {
+					if strings.HasPrefix(e.Name, PodPrefix) {
+						r.host.Vanish(e.ID)
+						break
+					}
+				}
+			}
+			r.host.Hook(fail)
+			_ = r.commit(txn.Update, v) // it may fail
+			r.host.Hook(nil)
+		}
+		var values []txn.KV
+		for _, v := range want {
+			values = append(values, v)
+		}
+		r.eventually("resync", func() error { return r.commit(txn.FullResync, values...) })
+		other := newRig(t, hnsmem.New())
+		for i := range 6 {
+			other.pod(i)
+		}
+		other.must(other.commit(txn.FullResync, values...))
+		if got, want := r.state(), other.state(); got != want {
+			t.Fatalf("seed %d: HNS has\n%s\nand after one resync\n%s", seed, got, want)
+		}
+	}
+}
+
+// unlucky is a hook by which a write in four fails.
+func unlucky(seed uint64) func(hnsmem.Call) error {
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	return func(c hnsmem.Call) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Writes() && c.Op != "CreateNamespace" && rnd.IntN(4) == 0 {
+			return errors.New("no luck")
+		}
+		return nil
+	}
+}
+
+// TestHostRoutes: routes are ours by what the system lists, and are made, changed and removed.
+func TestHostRoutes(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	route := func(hop string) txn.KV {
+		return kv(nb.HNSHostRouteKey("10.1.9.0/24"), &windows_hns.HostRoute{Destination: "10.1.9.0/24", NextHop: hop})
+	}
+	for _, hop := range []string{"192.0.2.9", "192.0.2.8"} {
+		r.must(r.commit(txn.FullResync, bridge(), route(hop)))
+		if list, _ := r.routes.List(); len(list) != 1 || list[0].NextHop.String() != hop {
+			t.Errorf("%v, want by %s", list, hop)
+		}
+	}
+	r.must(r.commit(txn.FullResync, bridge()))
+	if list, _ := r.routes.List(); len(list) != 0 {
+		t.Errorf("%v", list)
+	}
+	if err := r.commit(txn.Update, kv(nb.HNSHostRouteKey("10.1.9.0/24"), &windows_hns.HostRoute{Destination: "x"})); err == nil {
+		t.Error("a route to x")
+	}
+}
+
+// TestSnapshot: what people look at ends with their request, whatever HNS does.
+func TestSnapshot(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	r.must(r.commit(txn.FullResync, bridge()))
+	if s, err := r.w.Snapshot(t.Context()); err != nil || len(s.Networks) != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	gate := make(chan struct{})
+	r.host.Hook(func(hnsmem.Call) error { <-gate; return nil })
+	defer close(gate)
+	r.w.CallTimeout = time.Millisecond
+	if _, err := r.w.Snapshot(t.Context()); err == nil {
+		t.Error("HNS hangs, and there is an answer")
+	}
+}
