@@ -21,8 +21,8 @@ type Config struct {
 	// EventDeadline is how long one event may take until the loop counts as stuck: the node is not ready and not healthy then. Everything
 	// that an event waits for has its own deadline, which is much shorter.
 	EventDeadline Duration `yaml:"eventDeadline" json:"eventDeadline" doc:"How long one event may take before the node counts as not ready and not healthy."`
-	// EnableVerification makes the controller compare, after each event, what updates have built with what a resync
-	// builds. For tests and debugging: every event costs a whole recomputation.
+	// EnableVerification makes the controller compare, after each event, the result of updates with the result of a resync. For tests and
+	// debugging: every event costs a whole recomputation.
 	EnableVerification bool `yaml:"enableVerification" json:"enableVerification" doc:"After each event, compare the result of the updates with a resync from scratch. Slow; for tests."`
 	// EventQueueSize bounds the main queue and the queue of follow-ups, each.
 	EventQueueSize int `yaml:"eventQueueSize" json:"eventQueueSize" doc:"Length of the main queue, and of the queue of follow-up events."`
@@ -30,8 +30,8 @@ type Config struct {
 	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline" doc:"How long a stop may take."`
 }
 
-// RetryConfig is about values that failed and are retried one by one. The controller itself only looks at EnableRetry
-// (txn.Txn.NoRetry); the rest is for whoever applies transactions.
+// RetryConfig is about values that failed and are retried one by one. The controller itself only looks at EnableRetry (txn.Txn.NoRetry);
+// the rest is for the code that applies transactions.
 type RetryConfig struct {
 	EnableRetry bool `yaml:"enableRetry" json:"enableRetry" doc:"Retry values that failed."`
 	// DelayRetry is the delay before the first retry.
@@ -42,7 +42,7 @@ type RetryConfig struct {
 	EnableExpBackoffRetry bool `yaml:"enableExpBackoffRetry" json:"enableExpBackoffRetry" doc:"Double the delay with each retry, up to a minute."`
 }
 
-// HealingConfig is about resyncs that the controller starts by itself.
+// HealingConfig has the options of resyncs that the controller starts itself.
 type HealingConfig struct {
 	// EnablePeriodicHealing turns on a downstream resync every PeriodicHealingInterval.
 	EnablePeriodicHealing   bool     `yaml:"enablePeriodicHealing" json:"enablePeriodicHealing" doc:"Run a downstream resync periodically."`
@@ -64,7 +64,7 @@ type HistoryConfig struct {
 	EventHistoryLimit int `yaml:"eventHistoryLimit" json:"eventHistoryLimit" doc:"Number of records."`
 }
 
-// WatchConfig is for whoever watches the cluster's database; the controller does not look at it.
+// WatchConfig is for the watcher of the cluster's database; the controller does not look at it.
 type WatchConfig struct {
 	// DelayLocalResync is how long the database has to answer at start before the node's own copy is used.
 	DelayLocalResync Duration `yaml:"delayLocalResync" json:"delayLocalResync" doc:"How long etcd may take to answer at start before the local copy is used."`
@@ -157,7 +157,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return parseDuration((*time.Duration)(d), time.Nanosecond, func(v any) error { return json.Unmarshal(b, v) })
 }
 
-// UnmarshalYAML is the unmarshaler that all YAML libraries in use know.
+// UnmarshalYAML is the unmarshaler that all YAML libraries in use support.
 func (d *Duration) UnmarshalYAML(unmarshal func(any) error) error {
 	return parseDuration((*time.Duration)(d), time.Nanosecond, unmarshal)
 }
@@ -170,7 +170,7 @@ func (m *Minutes) UnmarshalJSON(b []byte) error {
 	return parseDuration((*time.Duration)(m), time.Minute, func(v any) error { return json.Unmarshal(b, v) })
 }
 
-// UnmarshalYAML is the unmarshaler that all YAML libraries in use know.
+// UnmarshalYAML is the unmarshaler that all YAML libraries in use support.
 func (m *Minutes) UnmarshalYAML(unmarshal func(any) error) error {
 	return parseDuration((*time.Duration)(m), time.Minute, unmarshal)
 }

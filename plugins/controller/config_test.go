@@ -80,7 +80,7 @@ func TestConfigValidateNamesEveryField(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	// Every field but the switches must be named by what the file calls it.
+	// An error must name each field, except switches, as the file does.
 	typ := reflect.TypeFor[Config]()
 	for _, f := range reflect.VisibleFields(typ) {
 		name := f.Tag.Get("yaml")

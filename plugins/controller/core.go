@@ -11,38 +11,38 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// core is the state machine of the controller: begin turns an event into the transaction to commit, finish takes the
-// outcome of the commit and says what is next. It starts no goroutine, takes no lock that is held while handlers run, does
-// no I/O and is told the time; the loop is its only caller.
+// core is the state machine of the controller: begin turns an event into the transaction to commit, finish takes the outcome of the commit
+// and returns the next step. It starts no goroutine, takes no lock that is held while handlers run, does no I/O and receives the time as an
+// argument; the loop is its only caller.
 type core struct {
 	cfg      Config
 	log      *slog.Logger
 	handlers []api.EventHandler
 
-	kube     api.KubeStateData // the cluster's state as last told
+	kube     api.KubeStateData // the cluster's state as last received
 	external external
 	store    *store
 
 	seqNum      uint64
 	resyncCount int
 	startup     startup
-	fatal       error // the FatalError after which only a full resync goes on
+	fatal       error // the FatalError after which only a full resync is possible
 	// dirty is set while plugins and store may disagree (a handler failed); verification makes no sense then.
 	dirty     bool
 	healer    healer
 	verify    uint64 // sequence number of the event to be verified, 0 if none
-	verifying bool   // the event, or what it follows up, is a verification
+	verifying bool   // the event, or the event that it follows, is a verification
 }
 
 // startup is where the node is on its way to its first complete configuration.
 type startup struct {
 	phase    phase
-	deadline time.Time // zero once it is over or does not matter any more
+	deadline time.Time // zero once it is over or no longer matters
 	late     bool      // the deadline is over
 	err      error     // why the start-up resync has failed
 }
 
-// phase is how far the start-up has come.
+// phase is the progress of the start-up.
 type phase int
 
 const (
@@ -62,7 +62,7 @@ func newCore(cfg Config, log *slog.Logger) *core {
 	}
 }
 
-// start is told when the loop starts.
+// start is called when the loop starts.
 func (c *core) start(now time.Time) {
 	c.startup.deadline = now.Add(time.Duration(c.cfg.StartupResyncDeadline))
 }
@@ -81,7 +81,7 @@ func (c *core) admits(ev api.Event) bool {
 	return false
 }
 
-// due returns what the controller itself wants to be handled now, before anything queued but after follow-ups; or nil.
+// due returns the controller's own event to handle now, before anything queued but after follow-ups; or nil.
 func (c *core) due(now time.Time) api.Event {
 	if c.verify != 0 {
 		ev := &VerificationResync{Verified: c.verify}
@@ -105,7 +105,7 @@ func (c *core) due(now time.Time) api.Event {
 	return nil // and not a nil *HealingResync
 }
 
-// deadline is when due has to be asked again; zero when there is no such time.
+// deadline is when due must be called again; zero when there is no such time.
 func (c *core) deadline() time.Time {
 	if c.fatal != nil {
 		return c.startup.deadline
@@ -124,11 +124,11 @@ type turn struct {
 
 	firstErr    error
 	handlerErrs []error
-	external    api.KeyValuePairs // what the event itself changes of the external configuration
+	external    api.KeyValuePairs // the changes that the event itself makes to the external configuration
 	externalErr error             // external configuration that cannot be merged: not the agent's fault
 	stopped     bool              // by an AbortEventError or a FatalError: not committed
 	fatal       error
-	repair      error          // why the dataplane has to be compared with what is desired
+	repair      error          // why the dataplane must be compared with the desired state
 	before      map[int]string // for verification: internal data of handlers
 }
 
@@ -162,7 +162,7 @@ func (c *core) begin(ev api.Event, followUpTo uint64, now time.Time) *turn {
 	return t
 }
 
-// refuse stops all that needs plugins in a sane state after a fatal error, and the shutdown of what has never run.
+// refuse rejects every event that needs consistent plugins after a fatal error, and the shutdown of a controller that never ran.
 func (c *core) refuse(t *turn) bool {
 	_, shutdown := t.ev.(*Shutdown)
 	repairs := t.ev.Method() == api.FullResync || t.ev.Method() == api.DownstreamResync
@@ -177,8 +177,8 @@ func (c *core) refuse(t *turn) bool {
 	return false
 }
 
-// refresh brings what the controller remembers of the world up to date. These are facts: they stay whatever becomes of the
-// event. It returns the external configuration that the event touches.
+// refresh updates the controller's copy of the cluster's state. These are facts: they stay even if the event fails. It returns the external
+// configuration that the event touches.
 func (c *core) refresh(ev api.Event) (touched api.KeyValuePairs) {
 	switch ev := ev.(type) {
 	case *api.DBResync:
@@ -208,7 +208,7 @@ func (c *core) refresh(ev api.Event) (touched api.KeyValuePairs) {
 	return nil
 }
 
-// outcome is what the loop has to know after an event.
+// outcome is what the loop needs after an event.
 type outcome struct {
 	err error
 	// result is one of the result… constants.
@@ -296,7 +296,7 @@ func (t *turn) outcome(commitErr error, out outcome) (error, string) {
 	return nil, resultOK
 }
 
-// finishUpdate completes a best-effort update and says whether and why it has to be healed.
+// finishUpdate completes a best-effort update and reports whether and why it needs healing.
 func (c *core) finishUpdate(t *turn, res commitResult) error {
 	handlerErr := errors.Join(t.handlerErrs...)
 	if handlerErr != nil {
@@ -307,10 +307,10 @@ func (c *core) finishUpdate(t *turn, res commitResult) error {
 	}
 	switch {
 	case res.refused:
-		// Not an error of some value: the dataplane has not even seen the transaction, and nobody will retry it.
+		// Not an error of a value: the dataplane has not processed the transaction, so it will not retry it.
 		return res.err
 	case t.update.TransactionType() == api.BestEffortIgnoreErrors:
-		if res.escalate { // what could not be removed must not stay for good
+		if res.escalate { // a value that could not be removed must not stay forever
 			t.repair = res.err
 		}
 		return nil
@@ -338,7 +338,7 @@ func (c *core) finishRevertible(t *turn, res commitResult) (heal error, reverted
 	return heal, true
 }
 
-// finishResync completes a resync and says whether and why it has to be healed.
+// finishResync completes a resync and reports whether and why it needs healing.
 func (c *core) finishResync(t *turn, res commitResult) error {
 	heal := errors.Join(t.handlerErrs...)
 	if heal == nil && (res.refused || res.escalate) {
@@ -396,7 +396,7 @@ func (c *core) conclude(t *turn, heal error, now time.Time) {
 		c.healer.repair.need(now, t.repair, c.healer.cfg)
 	}
 	if _, reconnect := t.ev.(*DataplaneReconnect); reconnect && heal == nil {
-		c.healer.hurry(now) // what failed while the dataplane was away must not wait for the backoff
+		c.healer.hurry(now) // a value that failed while the dataplane was disconnected must not wait for the backoff
 	}
 	if c.startup.phase == running && c.healer.nextPeriodic.IsZero() {
 		c.healer.schedulePeriodic(now)

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// simOf is a sim with handlers that are not toys and no verification.
+// simOf is a sim with the given handlers instead of fakes, and without verification.
 func simOf(t *testing.T, handlers ...api.EventHandler) *sim {
 	t.Helper()
 	s := newSim(t, func(c *Config) { c.EnableVerification = false })
@@ -320,7 +320,7 @@ func TestDoneOfABadEventDoesNotEndTheLoop(t *testing.T) {
 	if text(s.applier.applied["alpha/item/a"]) != "1" {
 		t.Error("the loop does not go on")
 	}
-	// An event made without its constructor has nobody who waits, and must not block the loop either.
+	// An event made without its constructor has no waiter. It must not block the loop either.
 	s.push(&ExternalConfigChange{Source: "s", UpdatedKVs: map[string]proto.Message{"k": str("v")}})
 }
 

@@ -37,7 +37,7 @@ func (c *core) runResync(t *turn) {
 			return
 		}
 	}
-	// What a start-up resync could not compute has no old values to keep, so committing it would tear down what the
+	// A start-up resync has no old values to keep for a handler that failed. Committing it would remove the configuration that the
 	// dataplane has from before the restart of the agent.
 	incomplete := c.startup.phase != running && len(t.handlerErrs) > 0
 	if verification || incomplete {
@@ -91,8 +91,7 @@ func (c *core) recordExternalErr(t *turn) {
 	}
 }
 
-// call gives the event to the i-th handler if it wants it, records what happened and takes note of errors. Errors that
-// stop the event set t.stopped.
+// call passes the event to the i-th handler if it handles it, and records the result and errors. Errors that stop the event set t.stopped.
 func (c *core) call(t *turn, i int, revert bool, f func() (string, error)) (called bool, err error) {
 	h := c.handlers[i]
 	wants := revert
@@ -125,7 +124,7 @@ func (c *core) call(t *turn, i int, revert bool, f func() (string, error)) (call
 	return true, err
 }
 
-// guard turns a panic of a handler into an error: what it has left undone is healed like after any other error.
+// guard turns a panic of a handler into an error: the unfinished work is healed like after any other error.
 func (c *core) guard(h api.EventHandler, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -164,8 +163,7 @@ func (c *core) describe() map[int]string {
 	return out
 }
 
-// compare ends a verification: what handlers have just put must be what they had put before, and their internal data must
-// be the same.
+// compare ends a verification: the handlers must put the same values as before, and their internal data must be the same.
 func (c *core) compare(t *turn) error {
 	if len(t.handlerErrs) > 0 {
 		c.dirty = true

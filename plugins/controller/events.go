@@ -16,9 +16,9 @@ type HealingType int
 const (
 	// Periodic healing repairs the dataplane every now and then, without asking plugins.
 	Periodic HealingType = iota
-	// AfterError healing recomputes everything after something went wrong.
+	// AfterError healing recomputes everything after an error.
 	AfterError
-	// Repair looks for what could not be removed from the dataplane, without asking plugins.
+	// Repair removes values that could not be removed from the dataplane before, without calling plugins.
 	Repair
 )
 
@@ -33,11 +33,11 @@ func (t HealingType) String() string {
 	return "periodic"
 }
 
-// HealingResync is a resync that the controller starts by itself.
+// HealingResync is a resync that the controller starts itself.
 type HealingResync struct {
 	nonBlocking
 	Type HealingType
-	// Cause is what is healed or repaired; nil if Periodic.
+	// Cause is the error to heal or repair; nil if Periodic.
 	Cause error
 }
 
@@ -69,7 +69,7 @@ func isRepair(ev api.Event) bool {
 	return ok && h.Type == Repair
 }
 
-// VerificationResync runs every Resync into a transaction that is compared and thrown away (Config.EnableVerification).
+// VerificationResync runs every Resync into a transaction that is compared and discarded (Config.EnableVerification).
 type VerificationResync struct {
 	nonBlocking
 	// Verified is the sequence number of the event after which this verification runs.
@@ -87,7 +87,7 @@ func (ev *VerificationResync) String() string {
 // Method is UpstreamResync.
 func (ev *VerificationResync) Method() api.EventMethodType { return api.UpstreamResync }
 
-// DataplaneReconnect says that the connection to the dataplane is new, so what is configured there is unknown.
+// DataplaneReconnect reports a new connection to the dataplane, whose configuration is unknown.
 type DataplaneReconnect struct {
 	nonBlocking
 	// Reason is e.g. "VPP restarted".
@@ -103,7 +103,7 @@ func (ev *DataplaneReconnect) String() string { return ev.GetName() + ": " + ev.
 // Method is DownstreamResync; when it fails, healing does a FullResync.
 func (ev *DataplaneReconnect) Method() api.EventMethodType { return api.DownstreamResync }
 
-// Shutdown is the last event: plugins undo what must not outlive the agent.
+// Shutdown is the last event: plugins remove what must not stay after the agent stops.
 type Shutdown struct{ waiter }
 
 func newShutdown() *Shutdown { return &Shutdown{waiter: newWaiter()} }
@@ -126,7 +126,7 @@ func (ev *Shutdown) Direction() api.UpdateDirectionType { return api.Forward }
 // IsBlocking is true: Close waits.
 func (ev *Shutdown) IsBlocking() bool { return true }
 
-// ResyncRequest is a resync that an operator asked for.
+// ResyncRequest is a resync that an operator requested.
 type ResyncRequest struct {
 	waiter
 	method api.EventMethodType
@@ -139,7 +139,7 @@ func (ev *ResyncRequest) GetName() string { return "Resync Request" }
 // String implements api.Event.
 func (ev *ResyncRequest) String() string { return fmt.Sprintf("%s (%s)", ev.GetName(), ev.method) }
 
-// Method is what was asked for.
+// Method is the requested method.
 func (ev *ResyncRequest) Method() api.EventMethodType { return ev.method }
 
 // IsBlocking is true.
@@ -150,15 +150,14 @@ func (ev *ResyncRequest) setRecord(r *EventRecord) { ev.record = r }
 // ExternalConfigChange changes configuration that comes from outside of the plugins and that is merged over theirs.
 type ExternalConfigChange struct {
 	waiter
-	// Source names who gives the configuration; of two sources the one whose name sorts later wins.
+	// Source names the source of the configuration; of two sources the one whose name sorts later wins.
 	Source string
 	// UpdatedKVs has the new values; nil removes a value of this source.
 	UpdatedKVs api.KeyValuePairs
 	blocking   bool
 }
 
-// NewExternalConfigChange makes the event. Values are handed over and must not be changed any more. If blocking, Wait
-// returns the outcome.
+// NewExternalConfigChange makes the event. The caller must not change the values after this call. If blocking, Wait returns the outcome.
 func NewExternalConfigChange(source string, updated api.KeyValuePairs, blocking bool) *ExternalConfigChange {
 	return &ExternalConfigChange{waiter: newWaiter(), Source: source, UpdatedKVs: updated, blocking: blocking}
 }
@@ -188,10 +187,10 @@ func (ev *ExternalConfigChange) TransactionType() api.UpdateTransactionType { re
 // Direction is Forward.
 func (ev *ExternalConfigChange) Direction() api.UpdateDirectionType { return api.Forward }
 
-// IsBlocking reports whether somebody waits.
+// IsBlocking reports whether a caller waits.
 func (ev *ExternalConfigChange) IsBlocking() bool { return ev.blocking }
 
-// ExternalConfigResync replaces everything that one source has given.
+// ExternalConfigResync replaces all configuration of one source.
 type ExternalConfigResync struct {
 	waiter
 	Source   string
@@ -215,7 +214,7 @@ func (ev *ExternalConfigResync) String() string {
 // Method is UpstreamResync.
 func (ev *ExternalConfigResync) Method() api.EventMethodType { return api.UpstreamResync }
 
-// IsBlocking reports whether somebody waits.
+// IsBlocking reports whether a caller waits.
 func (ev *ExternalConfigResync) IsBlocking() bool { return ev.blocking }
 
 // cloneKVs copies the map (not the messages) without its nil values.
@@ -229,7 +228,7 @@ func cloneKVs(kvs map[string]proto.Message) map[string]proto.Message {
 	return out
 }
 
-// nonBlocking is embedded by events that nobody waits for.
+// nonBlocking is embedded by events without a waiting caller.
 type nonBlocking struct{}
 
 // IsBlocking is false.
@@ -247,7 +246,7 @@ func newWaiter() waiter { return waiter{result: make(chan error, 1)} }
 func (w waiter) Done(err error) {
 	select {
 	case w.result <- err:
-	default: // an event that was not made by its constructor has nobody who waits
+	default: // an event that was not made by its constructor has no waiter
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestRemovalHelps: an object of which the start-up resync fails, and which is removed then, does not keep the node from starting;
-// what came meanwhile is not lost, and a snapshot that waits is not overtaken by older or newer changes.
+// TestRemovalHelps: an object that makes the start-up resync fail, and that is then removed, does not keep the node from starting. Changes
+// that arrived meanwhile are not lost, and a queued snapshot keeps its place among older and newer changes.
 func TestRemovalHelps(t *testing.T) {
 	has := map[string]bool{}
 	h := &hook{name: "h", resync: func(_ api.Event, kube api.KubeStateData, _ int, _ api.ResyncOperations) error {
@@ -38,7 +38,7 @@ func TestRemovalHelps(t *testing.T) {
 	}
 }
 
-// TestFoldStopsAtSnapshots: changes behind a snapshot that waits are newer than it.
+// TestFoldStopsAtSnapshots: changes behind a queued snapshot are newer than the snapshot.
 func TestFoldStopsAtSnapshots(t *testing.T) {
 	q := newQueue(10, func(api.Event) bool { return true })
 	first, second := &api.KubeStateChange{Key: "1"}, &api.KubeStateChange{Key: "2"}

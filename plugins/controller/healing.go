@@ -8,11 +8,11 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// healer decides when to heal. It has no timer: it is told the time and says when it wants to be asked again.
+// healer decides when to heal. It has no timer: it receives the time and returns its next deadline.
 type healer struct {
 	cfg     HealingConfig
-	cause   error     // what has to be healed; nil when all is well
-	due     time.Time // when the pending healing is to run
+	cause   error     // what must be healed; nil when there is nothing to heal
+	due     time.Time // when the pending healing runs
 	failed  int       // healings that have failed in a row
 	lastErr error     // of the last of these
 	repair  repair
@@ -20,7 +20,7 @@ type healer struct {
 	nextPeriodic time.Time
 }
 
-// need asks for a healing because of err. At most one is pending; the first cause is kept.
+// need requests a healing because of err. At most one is pending; the first cause is kept.
 func (h *healer) need(now time.Time, err error) {
 	if h.cause != nil {
 		return
@@ -36,26 +36,26 @@ func (h *healer) start() *HealingResync {
 	return ev
 }
 
-// failedAgain is told that a healing has failed.
+// failedAgain records that a healing has failed.
 func (h *healer) failedAgain(err error) {
 	h.failed++
 	h.lastErr = err
 }
 
-// healed is told that a full resync has succeeded.
+// healed records that a full resync has succeeded.
 func (h *healer) healed() {
 	h.cause, h.lastErr, h.failed = nil, nil, 0
 	h.repair.over()
 }
 
-// repair is a pending look at the dataplane for what could not be removed. Unlike a healing it says nothing about the node.
+// repair is a pending removal of values that could not be removed before. Unlike a healing it does not affect the node's readiness.
 type repair struct {
 	cause  error // nil when there is nothing to repair
 	due    time.Time
 	failed int // repairs that have failed in a row
 }
 
-// need asks for a repair because of err. At most one is pending; the first cause is kept.
+// need requests a repair because of err. At most one is pending; the first cause is kept.
 func (r *repair) need(now time.Time, err error, cfg HealingConfig) {
 	if r.cause == nil {
 		r.cause, r.due = err, now.Add(cfg.delay(r.failed))
@@ -81,7 +81,7 @@ func (r *repair) deadline() time.Time {
 	return r.due
 }
 
-// hurry makes a pending healing run now: what it waits for may have come.
+// hurry makes a pending healing run now: its condition may be met.
 func (h *healer) hurry(now time.Time) {
 	if h.cause != nil {
 		h.due = now
@@ -144,20 +144,20 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// panicError is a panic in Commit: nobody knows what was done.
+// panicError is a panic in Commit: it is unknown what was done.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// commitResult is what the controller has to know of the end of a commit.
+// commitResult is the part of a commit's result that the controller uses.
 type commitResult struct {
 	err      error
 	refused  bool // the transaction was not looked at: nothing of it was done
-	escalate bool // some value failed that nobody retries
+	escalate bool // some value failed and is not retried
 	undone   bool // for Txn.Revert: nothing of it is left in the dataplane
 }
 
-// classify interprets the error of Commit. Failures of keys for which externalOnly holds are not the agent's to heal.
+// classify interprets the error of Commit. The agent does not heal failures of keys for which externalOnly is true.
 func classify(err error, externalOnly func(key string) bool) commitResult {
 	var te *txn.Error
 	var pe *panicError

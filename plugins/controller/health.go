@@ -46,13 +46,13 @@ type status struct {
 	busy    atomic.Pointer[busy] // nil: nothing is being handled
 }
 
-// busy is what the loop is at.
+// busy is what the loop is doing.
 type busy struct {
 	event string
 	since time.Time
 }
 
-// stuck says with which event the loop has been for longer than limit; empty if it moves.
+// stuck names the event that the loop has handled for longer than limit; empty if it moves.
 func (s *status) stuck(limit time.Duration) string {
 	b := s.busy.Load()
 	if b == nil || time.Since(b.since) <= limit {

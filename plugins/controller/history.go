@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// EventRecord is what is remembered of an event. A record that has been published is never changed.
+// EventRecord is the record of an event. A record that has been published is never changed.
 type EventRecord struct {
 	SeqNum          uint64
 	ProcessingStart time.Time
@@ -22,7 +22,7 @@ type EventRecord struct {
 	Description     string
 	Method          string
 	Handlers        []HandlerRecord
-	// TxnError is the error of the commit, Error everything that went wrong (what Done was called with).
+	// TxnError is the error of the commit, Error all errors (the argument of Done).
 	TxnError string      `json:",omitempty"`
 	Error    string      `json:",omitempty"`
 	Txn      *txn.Record `json:",omitempty"`
@@ -101,8 +101,7 @@ func (r *EventRecord) body() string {
 	return b.String()
 }
 
-// history is the bounded memory of events. The records of the initial period, where most of what matters happens, do not
-// age.
+// history is the bounded memory of events. The records of the initial period, which is the most important one, do not age.
 type history struct {
 	cfg HistoryConfig
 
@@ -121,7 +120,7 @@ func (h *history) start(now time.Time) {
 	h.started = now
 }
 
-// add appends a record, which must not be changed any more.
+// add appends a record, which must not change after this call.
 func (h *history) add(r *EventRecord) {
 	if !h.cfg.RecordEventHistory {
 		return
@@ -137,18 +136,18 @@ func (h *history) add(r *EventRecord) {
 	h.forgetLocked(r.ProcessingEnd)
 }
 
-// forgetLocked drops what is too old or too much.
+// forgetLocked drops records that are too old or too many.
 func (h *history) forgetLocked(now time.Time) {
 	horizon := now.Add(-time.Duration(h.cfg.EventHistoryAgeLimit))
 	n := max(0, len(h.initial)+len(h.recent)-h.cfg.EventHistoryLimit)
 	for n < len(h.recent) && h.recent[n].ProcessingEnd.Before(horizon) {
 		n++
 	}
-	clear(h.recent[:n]) // the array lives on for a while, the records need not
+	clear(h.recent[:n]) // the array stays allocated for a while, the records need not
 	h.recent = h.recent[n:]
 }
 
-// snapshot gives the records as of now, in ascending order.
+// snapshot returns the current records, in ascending order.
 func (h *history) snapshot(now time.Time) []*EventRecord {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// Deps is what the controller works with.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	Log     *slog.Logger
 	Applier txn.Applier
@@ -26,11 +26,11 @@ type Deps struct {
 	Jobs *lifecycle.Group
 	// HTTP is where the REST handlers are registered; none if nil.
 	HTTP rest.HTTPHandlers
-	// Metrics is where the metrics are registered; nowhere if nil.
+	// Metrics is where the metrics are registered; none if nil.
 	Metrics prometheus.Registerer
 	// Now is the clock of records and decisions; time.Now if nil. Timers are always the runtime's.
 	Now func() time.Time
-	// OnEventHandled is called from the loop when an event has been handled and its transaction applied; err is what Done gets.
+	// OnEventHandled is called from the loop when an event has been handled and its transaction applied; err is the argument of Done.
 	OnEventHandled func(ev api.Event, start, end time.Time, err error)
 	// OnVerificationError is called from the loop when a verification fails; for tests.
 	OnVerificationError func(error)
@@ -46,10 +46,10 @@ type Controller struct {
 	status  status
 	stopped chan struct{} // closed when the loop has ended
 
-	// What only the loop touches once it is started (except for core.store).
+	// Only the loop uses these once it is started (except for core.store).
 	core     *core
 	shutdown bool // the Shutdown event has been handled
-	ended    bool // and what followed from it too
+	ended    bool // and all events that followed from it
 
 	mu       sync.Mutex
 	started  bool               // guarded by mu
@@ -116,8 +116,8 @@ func (c *Controller) Start(handlers ...api.EventHandler) error {
 	return nil
 }
 
-// Close lets the plugins handle a Shutdown event, after what is queued already, and ends the loop. When that takes longer than
-// Config.ShutdownDeadline, the loop is cancelled and Close reports it. Events that will not be handled any more get Done(api.ErrClosed).
+// Close makes the plugins handle a Shutdown event, after all queued events, and ends the loop. When that takes longer than
+// Config.ShutdownDeadline, the loop is cancelled and Close reports it. Events that remain unhandled get Done(api.ErrClosed).
 func (c *Controller) Close() error {
 	c.closing.Do(func() { c.closeErr = c.close() })
 	return c.closeErr
@@ -127,7 +127,7 @@ func (c *Controller) close() error {
 	defer c.discardAll()
 	c.mu.Lock()
 	started := c.started
-	c.started = true // and cannot be started any more
+	c.started = true // and cannot be started again
 	c.mu.Unlock()
 	if !started {
 		c.status.close()
@@ -164,11 +164,11 @@ func (c *Controller) PushFollowUp(cause, event api.Event) error {
 	return c.queue.pushFollowUp(cause, event)
 }
 
-// GetConfig implements api.ConfigRetriever. It may be called from anywhere.
+// GetConfig implements api.ConfigRetriever. It may be called from any goroutine.
 func (c *Controller) GetConfig(key string) proto.Message { return c.core.store.get(key) }
 
-// DataplaneReconnected tells the controller that the dataplane may have lost what was configured, e.g. because VPP has
-// restarted. It never blocks and never fails for lack of room. What was queued before is handled afterwards.
+// DataplaneReconnected informs the controller that the dataplane may have lost its configuration, e.g. because VPP has restarted. It never
+// blocks and never fails for lack of room. Events that were queued before are handled afterwards.
 func (c *Controller) DataplaneReconnected(reason string) error {
 	return c.queue.pushReconnect(&DataplaneReconnect{Reason: reason})
 }
@@ -190,7 +190,7 @@ func (c *Controller) Resync(ctx context.Context, method api.EventMethodType) (*E
 	}
 }
 
-// EventHistory gives the recorded events in ascending order. Records must not be changed.
+// EventHistory returns the recorded events in ascending order. Records must not be changed.
 func (c *Controller) EventHistory() []*EventRecord { return c.history.snapshot(c.deps.Now()) }
 
 // run is the loop.
@@ -249,8 +249,8 @@ func (c *Controller) next() *item {
 	return it
 }
 
-// fold adds the changes of the cluster's state that wait to what a repeated start-up resync starts from: one of them may remove
-// the object of which the last one has failed.
+// fold adds the queued changes of the cluster's state to the input of a repeated start-up resync: one of them may remove the object that
+// made the last resync fail.
 func (c *Controller) fold(ev api.Event) {
 	if _, snapshot := ev.(*api.DBResync); snapshot || ev.Method() != api.FullResync || c.core.startup.phase != startupIncomplete {
 		return
@@ -326,7 +326,7 @@ func (c *Controller) commit(ctx context.Context, t *txn.Txn) (rec *txn.Record, e
 	return c.deps.Applier.Commit(ctx, t)
 }
 
-// publish tells the world of an event that has been handled.
+// publish reports a handled event to metrics and callbacks.
 func (c *Controller) publish(t *turn, out outcome) {
 	r := t.record
 	c.history.add(r)
@@ -360,7 +360,7 @@ func (c *Controller) publish(t *turn, out outcome) {
 	}
 }
 
-// discardAll closes the queue and tells those who wait for what is in it.
+// discardAll closes the queue and unblocks the callers that wait for its events.
 func (c *Controller) discardAll() {
 	for _, it := range c.queue.close() {
 		c.done(it.ev, api.ErrClosed)

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// hook is a handler made of functions. It remembers the events it saw.
+// hook is a handler made of functions. It records the events that it received.
 type hook struct {
 	name   string
 	update func(ev api.Event, tx api.UpdateOperations) error
@@ -48,7 +48,7 @@ func (h *hook) Resync(ev api.Event, kube api.KubeStateData, count int, tx api.Re
 	return h.resync(ev, kube, count, tx)
 }
 
-// ping is an update event of which the outcome is counted.
+// ping is an update event whose outcome is counted.
 type ping struct {
 	name     string
 	blocking bool
@@ -435,7 +435,7 @@ func TestReconnectBringsHealingForward(t *testing.T) {
 	if ok, _ := s.c.Ready(); ok {
 		t.Fatal("ready while healing fails")
 	}
-	for range 3 { // of which one is handled
+	for range 3 { // one of them is handled
 		if err := s.c.DataplaneReconnected("VPP restarted"); err != nil {
 			t.Fatal(err)
 		}

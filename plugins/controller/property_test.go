@@ -14,9 +14,9 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestUpdatesEqualResync is the promise of the controller: whatever happens, in whatever order, and whatever fails on the
-// way, once all is healed the dataplane has what one resync of the final state gives. Every sequence runs with the
-// verification mode on, which must not raise false alarms. CONTIV_SEED repeats one sequence, CONTIV_RUNS sets their number.
+// TestUpdatesEqualResync checks the guarantee of the controller: after any events in any order, with any failures, once everything is
+// healed, the dataplane has the result of one resync of the final state. Every sequence runs with the verification mode on, which must not
+// raise false alarms. CONTIV_SEED repeats one sequence, CONTIV_RUNS sets their number.
 func TestUpdatesEqualResync(t *testing.T) {
 	runs, first := 3000, uint64(0)
 	if testing.Short() {
@@ -40,7 +40,7 @@ func TestUpdatesEqualResync(t *testing.T) {
 	}
 }
 
-// coverage makes sure that the sequences reach what they are meant to test.
+// coverage makes sure that the sequences reach the cases that they must test.
 type coverage map[string]int
 
 func (c coverage) check(t *testing.T) {
@@ -220,7 +220,7 @@ func (w *walk) commitFault(t *txn.Txn) fault {
 			f.revertErr = errors.New("injected revert failure")
 		}
 		if !f.retriable && w.externalOnlyKey(f.key) {
-			f.retriable = true // nobody would heal it
+			f.retriable = true // it would never be healed
 		}
 		return f
 	}
@@ -251,7 +251,7 @@ func (w *walk) settle() {
 	}
 }
 
-// oracle is what handlers without a past configure for the final state.
+// oracle is the configuration that new handlers make for the final state.
 func (w *walk) oracle() string {
 	s := newSim(w.t, nil, "alpha", "beta", "gamma")
 	s.pods = w.pods
@@ -273,7 +273,7 @@ func (w *walk) oracle() string {
 	return dump(want)
 }
 
-// TestMergeLeavesInputsAlone makes sure that merging does not write into what plugins have put.
+// TestMergeLeavesInputsAlone makes sure that merging does not change the values that plugins have put.
 func TestMergeLeavesInputsAlone(t *testing.T) {
 	x := external{"a": {"k": str("external")}}
 	internal := str("internal")

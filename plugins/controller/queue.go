@@ -13,17 +13,17 @@ import (
 
 // Errors of PushEvent and PushFollowUp besides those of the api package.
 var (
-	// ErrBlockingFollowUp is returned for a follow-up that somebody would wait for: inside the loop nobody can.
+	// ErrBlockingFollowUp is returned for a follow-up with a waiting caller: code inside the loop cannot wait.
 	ErrBlockingFollowUp = errors.New("a follow-up cannot be a blocking event")
 	// ErrMalformedEvent is returned for events that break the contract of the api package.
 	ErrMalformedEvent = errors.New("malformed event")
-	// ErrCauseReverted is what Done of a follow-up is called with when the event that it follows was undone.
+	// ErrCauseReverted is the argument of Done of a follow-up when the event that it follows was reverted.
 	ErrCauseReverted = errors.New("the event that this one follows up was undone")
 )
 
 const (
-	// pushWaitLimit bounds how long a blocking event waits for room. A queue out of which nothing comes for so long means that the loop
-	// hangs, whether because a handler has broken the contract and pushes from inside the loop.
+	// pushWaitLimit bounds how long a blocking event waits for room. If the queue does not move for so long, the loop hangs, for example
+	// because a handler has broken the contract and pushes from inside the loop.
 	pushWaitLimit = 30 * time.Second
 	// startupReserve is the room that is kept for the start-up resync in a queue full of events that wait for it.
 	startupReserve = 16
@@ -37,8 +37,8 @@ type item struct {
 	last       bool
 }
 
-// queue holds the events to be handled. All methods may be called from anywhere, those of the second half of this file
-// only make sense in the loop.
+// queue holds the events to be handled. All methods may be called from any goroutine; those of the second half of this file are for the
+// loop.
 type queue struct {
 	limit  int
 	admits func(api.Event) bool // what may leave the main queue now; called by next
@@ -60,7 +60,7 @@ func newQueue(limit int, admits func(api.Event) bool) *queue {
 	return &queue{limit: limit, admits: admits, wake: make(chan struct{}, 1), room: make(chan struct{})}
 }
 
-// check reports what is wrong with an event.
+// check returns the fault of an event.
 func check(ev api.Event) error {
 	if ev == nil {
 		return fmt.Errorf("%w: nil", ErrMalformedEvent)
@@ -148,7 +148,7 @@ func (q *queue) pushReconnect(ev *DataplaneReconnect) error {
 	return nil
 }
 
-// pushFollowUp queues an event on behalf of the one being handled.
+// pushFollowUp queues a follow-up of the event being handled.
 func (q *queue) pushFollowUp(cause, ev api.Event) error {
 	if err := check(ev); err != nil {
 		return err
@@ -222,8 +222,8 @@ func (q *queue) nextFollowUp() *item {
 	return it
 }
 
-// next takes the next event that is admitted. Before the start-up resync events that are not stay where they are. superseded
-// are changes that a later snapshot, which comes first now, has in it.
+// next takes the next event that is admitted. Before the start-up resync events that are not stay where they are. superseded are changes
+// that a later snapshot contains, and that snapshot is now handled first.
 func (q *queue) next() (it *item, superseded []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -250,9 +250,9 @@ func (q *queue) next() (it *item, superseded []*item) {
 	return it, superseded
 }
 
-// supersededLocked removes from the first n events the changes of the cluster's state that a snapshot overtakes and has in
-// it: to replay them afterwards would bring back what the snapshot does not have any more. The very first snapshot is an
-// exception: changes from before it are replayed (see doc.go on the duties of who pushes them).
+// supersededLocked removes from the first n events the changes of the cluster's state that a snapshot contains and passes in the queue:
+// replaying them afterwards would restore objects that the snapshot no longer has. The very first snapshot is an exception: changes from
+// before it are replayed (see doc.go on the duties of code that pushes them).
 func (q *queue) supersededLocked(by *item, n int) (superseded []*item) {
 	if _, dbResync := by.ev.(*api.DBResync); !dbResync || by.dbResyncs == 0 {
 		return nil
@@ -269,7 +269,7 @@ func (q *queue) supersededLocked(by *item, n int) (superseded []*item) {
 	return superseded
 }
 
-// takeChanges takes the changes of the cluster's state that wait, up to the first snapshot, which has later ones in it or not.
+// takeChanges takes the queued changes of the cluster's state, up to the first snapshot.
 func (q *queue) takeChanges() (taken []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

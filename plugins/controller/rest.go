@@ -42,7 +42,7 @@ func (e *paramError) Error() string {
 	return fmt.Sprintf("parameter %q: %q is not allowed, must be %s", e.name, e.value, e.allowed)
 }
 
-// params is a query of which every parameter is known and given at most once.
+// params is a query that has only supported parameters, each at most once.
 type params struct{ values url.Values }
 
 func parseParams(values url.Values, known ...string) (params, error) {
@@ -57,7 +57,7 @@ func parseParams(values url.Values, known ...string) (params, error) {
 	return params{values}, nil
 }
 
-// uint reads a number; ok is false when it is not given.
+// uint reads a number; ok is false when it is absent.
 func (p params) uint(name string, minimum uint64) (n uint64, ok bool, err error) {
 	if !p.values.Has(name) {
 		return 0, false, nil
@@ -70,7 +70,7 @@ func (p params) uint(name string, minimum uint64) (n uint64, ok bool, err error)
 	return n, true, nil
 }
 
-// time reads a point in time; the zero time when it is not given.
+// time reads a point in time; the zero time when it is absent.
 func (p params) time(name string) (time.Time, error) {
 	if !p.values.Has(name) {
 		return time.Time{}, nil
@@ -100,7 +100,7 @@ func (p params) oneOf(name string, words ...string) (string, error) {
 
 // historyQuery selects records.
 type historyQuery struct {
-	seqNum       uint64 // the only record wanted; 0 = all
+	seqNum       uint64 // the only record selected; 0 = all
 	since, until time.Time
 	from, to     uint64
 	first, last  uint64
@@ -303,7 +303,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(b, '\n')) // the client has gone: nobody to tell
+	_, _ = w.Write(append(b, '\n')) // the client has disconnected
 }
 
 func writeText(w http.ResponseWriter, records []*EventRecord) {

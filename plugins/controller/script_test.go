@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// TestScripts runs testdata/*.txtar: each is a list of commands and what the controller makes of them. With -update the
-// outcome is written back; commit only differences that you understand. Commands:
+// TestScripts runs testdata/*.txtar: each is a list of commands with the controller's results. With -update the outcome is written back;
+// commit only differences that you understand. Commands:
 //
 //	handlers NAME...                      (first line)
 //	db K=V...                             DBResync

@@ -24,7 +24,7 @@ type sim struct {
 	c       *Controller
 	applier *fakeApplier
 	clock   time.Time
-	pods    map[string]string // what a resync of the handlers finds outside of the cluster's state
+	pods    map[string]string // the input of a resync from outside of the cluster's state
 	toys    []*toy
 	fault   func(h *toy, op string, ev api.Event) error
 	verErrs []error
@@ -57,7 +57,7 @@ func newSim(t testing.TB, change func(*Config), names ...string) *sim {
 	return s
 }
 
-// push queues an event and runs until nothing is to be done.
+// push queues an event and runs until there is no more work.
 func (s *sim) push(ev api.Event) {
 	s.t.Helper()
 	if err := s.c.PushEvent(ev); err != nil {
@@ -109,14 +109,14 @@ func (s *sim) noVerificationErrors() {
 	}
 }
 
-// toy is a handler with state, which configures one value per item and per pod and one value that sums all up. The values
-// of pods say what the handler before it has configured for the pod, so handlers depend on each other.
+// toy is a handler with state. It configures one value per item and per pod, and one value with the totals. The value of a pod contains the
+// value that the previous handler has configured for it, so handlers depend on each other.
 type toy struct {
 	name  string
 	sim   *sim
 	items map[string]string
 	pods  map[string]string
-	told  int // number of pods as told by the latest podCount
+	told  int // number of pods in the latest podCount
 	undo  func()
 }
 
@@ -249,7 +249,7 @@ func (h *toy) DescribeInternalData() string {
 	return b.String()
 }
 
-// podEvent adds or removes a pod; done tells how it ended.
+// podEvent adds or removes a pod; done has its result.
 type podEvent struct {
 	name, value string
 	remove      bool
@@ -336,10 +336,10 @@ func text(m proto.Message) string {
 	return ""
 }
 
-// fakeApplier applies values to a map. It behaves like a dataplane that forgets nothing, with faults on demand.
+// fakeApplier applies values to a map. It behaves like a dataplane that loses nothing, with faults on demand.
 type fakeApplier struct {
 	desired, applied map[string]proto.Message
-	retry            map[string]bool // what it will retry by itself
+	retry            map[string]bool // values that it will retry itself
 	txns             []*txn.Txn
 	// fault chooses what goes wrong with a transaction.
 	fault func(t *txn.Txn) fault
@@ -440,7 +440,7 @@ func (a *fakeApplier) set(key string) {
 	}
 }
 
-// retryAll does what a dataplane does in the background.
+// retryAll does the background retries of a dataplane.
 func (a *fakeApplier) retryAll() {
 	for key := range a.retry {
 		a.set(key)

@@ -15,8 +15,8 @@ type entry struct {
 	owner int
 }
 
-// store is the internal configuration: what plugins have put, as of the last event that was committed. The loop writes it,
-// anybody may read it.
+// store is the internal configuration: the values that plugins have put, as of the last committed event. Only the loop writes it; any
+// goroutine may read it.
 type store struct {
 	mu     sync.RWMutex
 	values map[string]entry // guarded by mu
@@ -58,10 +58,10 @@ func (s *store) apply(tx *transaction) {
 type transaction struct {
 	resync bool
 	base   *store // for updates: what Get falls back to, and for resyncs: what a failed handler keeps
-	owner  int    // the handler whose turn it is
+	owner  int    // the handler that is being called
 	order  []string
 	values map[string]entry
-	errs   []error // wrong use by the handler whose turn it is
+	errs   []error // wrong use by the handler that is being called
 }
 
 func newTransaction(base *store, resync bool) *transaction {
@@ -104,18 +104,18 @@ func (tx *transaction) set(key string, e entry) {
 	tx.values[key] = e
 }
 
-// begin starts the turn of a handler.
+// begin starts the call of a handler.
 func (tx *transaction) begin(owner int) { tx.owner = owner }
 
-// end ends the turn and tells what the handler did wrong.
+// end ends the call and returns the handler's misuse.
 func (tx *transaction) end() error {
 	err := errors.Join(tx.errs...)
 	tx.errs = nil
 	return err
 }
 
-// keepOld gives a handler that failed in a resync the values that it had before, instead of what it has put so far: its
-// configuration must not vanish because it could not be recomputed.
+// keepOld restores the values that a handler had before the resync in which it failed, and drops what it has put so far: its configuration
+// must not vanish because it could not be recomputed.
 func (tx *transaction) keepOld(owner int) {
 	for key, e := range tx.values {
 		if e.owner == owner {

@@ -8,7 +8,7 @@ type EventMethodType int
 const (
 	// FullResync recomputes the whole desired state, dumps the dataplane and reconciles the two.
 	FullResync EventMethodType = iota
-	// UpstreamResync recomputes the whole desired state but trusts the scheduler's view of the dataplane (no dump).
+	// UpstreamResync recomputes the whole desired state but uses the scheduler's view of the dataplane (no dump).
 	UpstreamResync
 	// DownstreamResync calls no plugin: the dataplane is dumped and repaired towards the last desired state.
 	DownstreamResync
@@ -34,14 +34,14 @@ func (m EventMethodType) String() string {
 // IsResync is true for all methods but Update.
 func (m EventMethodType) IsResync() bool { return m != Update }
 
-// UpdateTransactionType reports what becomes of an Update event's transaction when part of it fails.
+// UpdateTransactionType is the policy for an Update event's transaction when part of it fails.
 type UpdateTransactionType int
 
 const (
-	// BestEffort keeps what succeeded; what failed is retried per value and escalates to a healing resync.
+	// BestEffort keeps what succeeded. Failed values are retried one by one; repeated failure leads to a healing resync.
 	BestEffort UpdateTransactionType = iota
-	// BestEffortIgnoreErrors keeps what succeeded and asks for no healing (for deletions of things that may be gone). What failed is
-	// retried per value, and when that does not help the dataplane is repaired later, without asking plugins.
+	// BestEffortIgnoreErrors keeps what succeeded and needs no healing (for deletions of objects that may not exist). Failed values are
+	// retried one by one; when that does not help, the dataplane is repaired later without calling the plugins.
 	BestEffortIgnoreErrors
 	// RevertOnFailure undoes everything, in handlers and in the dataplane, and reports the first error.
 	RevertOnFailure
@@ -86,13 +86,13 @@ type Event interface {
 	String() string
 	// Method reports whether the event is an update or which kind of resync.
 	Method() EventMethodType
-	// IsBlocking is true when somebody waits for Done.
+	// IsBlocking is true when a caller waits for Done.
 	IsBlocking() bool
 	// Done is called exactly once, from the event loop, when the event has been handled (nil) or has failed.
 	Done(error)
 }
 
-// UpdateEvent is what events with Method() == Update implement in addition.
+// UpdateEvent is implemented in addition by events with Method() == Update.
 type UpdateEvent interface {
 	Event
 	TransactionType() UpdateTransactionType

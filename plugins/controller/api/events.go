@@ -8,7 +8,7 @@ import (
 
 // DBResync carries a complete snapshot of the cluster's state. The first one is the start-up resync.
 type DBResync struct {
-	// Local is true when the snapshot comes from the node's own copy because the cluster database is away.
+	// Local is true when the snapshot comes from the node's own copy because the cluster database is unreachable.
 	Local     bool
 	KubeState KubeStateData
 }

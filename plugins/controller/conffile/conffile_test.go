@@ -64,7 +64,7 @@ func TestLoadFile(t *testing.T) {
 	}
 }
 
-// FuzzLoad: whatever the file has, reading it ends in a valid configuration or in an error.
+// FuzzLoad: reading any file returns a valid configuration or an error.
 func FuzzLoad(f *testing.F) {
 	for _, s := range []string{"", "a: &a [*a]", "delayRetry: 1s", "<<: {enableRetry: false}", "? [a]\n: b", "enableRetry: !!binary x", "- 1"} {
 		f.Add([]byte(s))
