@@ -88,7 +88,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestReachable: whoever begins with the README finds every document. A link to a folder is one to its README.
+// TestReachable: a user that begins with the README finds every document. A link to a folder is one to its README.
 func TestReachable(t *testing.T) {
 	texts := documents(t)
 	seen := map[string]bool{}

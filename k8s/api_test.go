@@ -318,9 +318,8 @@ func (a *apiServer) installer(program string) {
 	a.eventually("the configuration again", func() bool { _, err := os.Stat(conflist); return err == nil })
 }
 
-// etcd: three members find each other by the service's endpoints, trust each other by certificates that they issue themselves,
-// and form a cluster; the agent's starter finds them, and knows them still when the API server does not answer; a member that
-// restarts asks nobody.
+// etcd: three members find each other by the service's endpoints, trust each other by certificates that they issue themselves, and form a
+// cluster; the agent's starter finds them, and knows them still when the API server does not answer; a member that restarts asks nothing.
 func (a *apiServer) etcd(program string) {
 	a.t.Helper()
 	ca := a.path("ca-dir")

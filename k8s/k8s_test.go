@@ -101,7 +101,7 @@ func render(t *testing.T, bin, values string, flags ...string) (string, error) {
 	return out.String(), nil
 }
 
-// What Helm tells users to ask is there.
+// What Helm instructs users to ask is there.
 func TestNotes(t *testing.T) {
 	for name, values := range variants() {
 		notes, err := render(t, renderer(t), values, "-notes")

@@ -45,7 +45,7 @@ func TestSeedsSpellings(t *testing.T) {
 	}
 }
 
-// TestControllerConf: what the chart has of controller.conf is what the agent reads, and the agent is told where it is.
+// TestControllerConf: what the chart has of controller.conf is what the agent reads, and the agent receives where it is.
 func TestControllerConf(t *testing.T) {
 	t.Parallel()
 	if strings.Contains(rendered(t, ""), "controller-config") {

@@ -24,8 +24,8 @@ func object(t *testing.T, manifest, kind, name string) map[string]any {
 	return nil
 }
 
-// TestRemoteAccess: the agent, with the flags and the Secrets of the manifest, answers the kubelet's probes without the token,
-// and contiv-netctl from elsewhere with it; nobody else, and contiv-netctl trusts no other certificate.
+// TestRemoteAccess: the agent, with the flags and the Secrets of the manifest, answers the kubelet's probes without the token, and
+// contiv-netctl from elsewhere with it; nothing else, and contiv-netctl trusts no other certificate.
 func TestRemoteAccess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "k8srest")
@@ -139,8 +139,7 @@ func (m *machine) probe(container any, probe string) string {
 	return string(out) // 000 without an answer
 }
 
-// upgradeKeepsSecrets: what an upgrade renders has the certificate and the token that are in the cluster; so nobody is locked
-// out by it.
+// upgradeKeepsSecrets: what an upgrade renders has the certificate and the token that are in the cluster; so nothing is locked out by it.
 func (a *apiServer) upgradeKeepsSecrets() {
 	config := `{"apiVersion":"v1","kind":"Config","current-context":"c",
 "clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:6443","certificate-authority":"` + a.path("ca.crt") + `"}}],
@@ -168,7 +167,7 @@ func (a *apiServer) upgradeKeepsSecrets() {
 			a.t.Errorf("%s of %s changes with an upgrade", key, secret)
 		}
 	}
-	// Whoever deletes a Secret gets another.
+	// A user that deletes a Secret gets another.
 	a.must("", "-n", "kube-system", "delete", "secret", "contiv-rest-token")
 	third := upgrade()
 	if at(object(a.t, third, "Secret", "contiv-rest-token"), "data", "token") ==

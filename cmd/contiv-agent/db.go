@@ -58,7 +58,7 @@ func (a *agent) newDB(ctx context.Context, events clusterdb.EventSink) (*cluster
 	})}, nil
 }
 
-// resources are the kinds of shared state that plugins are told about.
+// resources are the kinds of shared state that plugins are informed about.
 func resources() []clusterdb.Resource {
 	return []clusterdb.Resource{{
 		Keyword: "allocatedIDs", KeyPrefix: "allocatedIDs/", New: func() proto.Message { return &vppnode.VppNode{} },

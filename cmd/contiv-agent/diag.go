@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// diagOptions are for whoever looks for faults.
+// diagOptions are for users that look for faults.
 type diagOptions struct {
 	cliWrite bool
 	caFile   string

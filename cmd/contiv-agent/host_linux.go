@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// kernelHost is what the kernel tells of the host. It implements hostMonitor and nicMonitor.
+// kernelHost is what the kernel reports the host. It implements hostMonitor and nicMonitor.
 type kernelHost struct{ monitor *netlink.HostMonitor }
 
 func newKernelHost(log *slog.Logger) kernelHost { return kernelHost{netlink.NewHostMonitor(log)} }

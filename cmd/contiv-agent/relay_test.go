@@ -21,7 +21,7 @@ func TestRelayOptions(t *testing.T) {
 	if err := o.complete(); err != nil || o.mode != kubernetesRelay {
 		t.Errorf("mode %q, error %v", o.mode, err)
 	}
-	a := &agent{opts: &options{kubernetes: o}} // with its own etcd, to which nobody relays
+	a := &agent{opts: &options{kubernetes: o}} // with its own etcd, to which nothing relays
 	if _, err := a.newKube(nil); err == nil || !strings.Contains(err.Error(), "--etcd-endpoints") {
 		t.Errorf("error %v", err)
 	}

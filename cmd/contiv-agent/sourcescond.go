@@ -24,7 +24,7 @@ type sourcesTeller struct {
 	known   func() bool                                     // checked has an answer
 	set     func(context.Context, kube.NodeCondition) error // tells the API server
 	log     *slog.Logger
-	told    *kube.NodeCondition // what the API server was told last
+	told    *kube.NodeCondition // what the API server was reported last
 }
 
 // newSourcesTeller is nil where there is no API server to tell.

@@ -103,7 +103,7 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-// netns is a network namespace of nobody; one of a user namespace of its own needs no root.
+// netns is a network namespace of nothing; one of a user namespace of its own needs no root.
 func netns(t *testing.T) string {
 	cmd := exec.Command("sleep", "infinity")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET}

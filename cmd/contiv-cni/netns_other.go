@@ -2,7 +2,7 @@
 
 package main
 
-// isNamespace: here nobody can tell.
+// isNamespace: here nothing can tell.
 func isNamespace(string) bool { return true }
 
 func checkPlatformNetns(string) (bool, error) { return false, nil }

@@ -33,7 +33,7 @@ type cniOptions struct {
 
 	put         bool      // the plugins were in place once
 	told        string    // the last thing that was logged about what does not work
-	conditionAt time.Time // when the API server was last told of the condition
+	conditionAt time.Time // when the API server was last reported of the condition
 }
 
 func (o *cniOptions) places(cmd *cobra.Command) {

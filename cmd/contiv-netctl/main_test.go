@@ -148,7 +148,7 @@ const (
 	bare     = "bare"
 )
 
-// testNumber tells the names of worlds apart whose tests run at the same time.
+// testNumber reports the names of worlds apart whose tests run at the same time.
 func testNumber(t *testing.T) uint32 { return crc32.ChecksumIEEE([]byte(t.Name())) % 0x1000 }
 
 var errNothing = errors.New("nothing yet")

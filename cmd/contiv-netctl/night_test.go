@@ -66,7 +66,7 @@ func (w *world) vppDown() {
 	w.until(true, []string{"ping", "a", "c", "-c", "1"}, "1 answered")
 }
 
-// routeOfOthers: what somebody has typed in goes before the agent's routes.
+// routeOfOthers: what another program has typed in goes before the agent's routes.
 func (w *world) routeOfOthers() {
 	route := w.c.IPs[0].String() + "/32 table 1 via drop"
 	w.vpp(0, "ip route add "+route)

@@ -53,7 +53,7 @@ nodeConfig:
 	}
 }
 
-// TestUnknownVariable: a node whose name is in a variable that nobody reads would get another node's NIC, or none.
+// TestUnknownVariable: a node whose name is in a variable that nothing reads would get another node's NIC, or none.
 func TestUnknownVariable(t *testing.T) {
 	t.Setenv("CONTIV_NODENAME", "a")
 	if _, err := printed(t); err == nil || !strings.Contains(err.Error(), "did you mean CONTIV_NODE_NAME?") {

@@ -1,4 +1,4 @@
-// Command kubectl-contiv is the plugin `kubectl contiv`: contiv-netctl for those who have a kubeconfig and no shell on a node. It runs
+// Command kubectl-contiv is the plugin `kubectl contiv`: contiv-netctl for those that have a kubeconfig and no shell on a node. It runs
 // contiv-netctl in a pod of an agent, by `kubectl exec`, so it needs no port of the cluster and no rights but pods/exec, and it has the
 // version of the cluster.
 //

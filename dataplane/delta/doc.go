@@ -8,6 +8,6 @@
 // full comparison (Dataplane().ReplaceAll) costs the number of objects.
 //
 // The user changes Desired as intent changes, walks the pending lists when it may write, and says for each entry whether the write was
-// done; what was not done stays pending. What it learns about the dataplane otherwise (a listing, an event) goes to Dataplane, and what has
-// drifted becomes pending by itself.
+// done; what was not done stays pending. What it receives about the dataplane otherwise (a listing, an event) goes to Dataplane, and what
+// has drifted becomes pending by itself.
 package delta

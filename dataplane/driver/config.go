@@ -28,7 +28,7 @@ type Config struct {
 	HealthInterval, HealthTimeout time.Duration
 	// StatusReportingInterval is the period of ProcessStatusUpdates (the first comes after 10 s); ≤ 0: none.
 	StatusReportingInterval time.Duration
-	// Health receives live and ready reports; nil: nobody.
+	// Health receives live and ready reports; nil: nothing.
 	Health *health.HealthAggregator
 
 	// PostInSync is called once, after the first successful apply, on the loop's goroutine.

@@ -330,7 +330,7 @@ func (l *loop) notePanic(err error) {
 	l.report()
 }
 
-// report tells health what is. It is called from this goroutine only: silence means that the goroutine hangs.
+// report distinguishes health what is. It is called from this goroutine only: silence means that the goroutine hangs.
 func (l *loop) report() {
 	l.reported = l.d.clock.Now()
 	l.d.health.Report(health.HealthReport{

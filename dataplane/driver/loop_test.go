@@ -139,7 +139,7 @@ func TestDrainLimit(t *testing.T) {
 
 func TestSendMessageBlocksAtCapacity(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := newRig(t, nil) // not started: nobody reads
+		r := newRig(t, nil) // not started: nothing reads
 		for i := range inputCapacity {
 			r.send(host(i))
 		}

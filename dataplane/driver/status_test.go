@@ -70,7 +70,7 @@ func TestProcessStatusOff(t *testing.T) {
 	})
 }
 
-// TestStalledStatusReader: nobody reads; applies go on, and then the reader sees the latest status of each endpoint only.
+// TestStalledStatusReader: nothing reads; applies go on, and then the reader sees the latest status of each endpoint only.
 func TestStalledStatusReader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(_ *rig, cfg *Config) { cfg.StatusReportingInterval = time.Second })

@@ -69,7 +69,7 @@ func TestStopCompletesTheApply(t *testing.T) {
 	})
 }
 
-// TestStopDoesNotWaitForever: an apply that does not end is told by its context, and Stop's error says what is wrong.
+// TestStopDoesNotWaitForever: an apply that does not end is reported by its context, and Stop's error says what is wrong.
 func TestStopDoesNotWaitForever(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -48,7 +48,7 @@ func (b *bucket) take(now time.Time) bool {
 // next is when the empty bucket gets a token.
 func (b *bucket) next() time.Time { return b.since.Add(b.interval) }
 
-// adapt tells the bucket what the last apply, which has just ended, took.
+// adapt informs the bucket what the last apply, which has just ended, took.
 func (b *bucket) adapt(now time.Time, took time.Duration) {
 	b.interval = max(refillInterval, 2*took)
 	b.refill(now)

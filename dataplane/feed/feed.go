@@ -53,7 +53,7 @@ type Config struct {
 // Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, except for Run.
 type Feed struct {
 	cfg    Config
-	told   map[string]pb.Message // what the driver has been told and not been told to forget
+	told   map[string]pb.Message // what the driver has been told and not been instructed to forget
 	synced atomic.Bool           // InSync was sent
 	ops    []queued
 	ups    []waiting
@@ -127,8 +127,8 @@ func (f *Feed) report(key, status string) {
 	f.changed = make(chan struct{})
 }
 
-// Synced reports whether the driver has been told that it knows everything. Before that it is idle on purpose. It may be called from any
-// goroutine.
+// Synced reports whether the driver has been informed that it knows everything. Before that it is idle on purpose. It may be called from
+// any goroutine.
 func (f *Feed) Synced() bool { return f.synced.Load() }
 
 // statusOf is the status of an endpoint, and what to wait on for another one.
@@ -211,7 +211,7 @@ func (f *Feed) note(q *queued, failed error) {
 	}
 }
 
-// message is what the driver is told by operations that go together; nil: nothing.
+// message is what the driver is reported by operations that go together; nil: nothing.
 func (f *Feed) message(group []queued) any {
 	switch m := group[0].out.(type) {
 	case *proto.IPSetMember:

@@ -87,7 +87,7 @@ func Register(s *scheduler.Scheduler, f *Feed) error {
 	}})
 	dump := workload.Dump
 	workload.Dump = func(op *scheduler.DumpOp, emit func(key string, m pb.Message)) {
-		// Whoever dumps wants to know the truth, which is the kernel's: the driver looks, and repairs.
+		// A caller that dumps wants to know the truth, which is the kernel's: the driver looks, and repairs.
 		if f.synced.Load() {
 			if err := f.refresh(op.Context()); err != nil {
 				op.Done(fmt.Errorf("compare with the kernel: %w", err))

@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// hostIPManager keeps the set of the node's own addresses: those of all interfaces that are not workloads'. Link-local addresses
-// are left out: nobody reaches the node by them through a rule, and they come and go with every interface.
+// hostIPManager keeps the set of the node's own addresses: those of all interfaces that are not workloads'. Link-local addresses are left
+// out: nothing reaches the node by them through a rule, and they come and go with every interface.
 type hostIPManager struct {
 	family     table.Family
 	isWorkload func(iface string) bool

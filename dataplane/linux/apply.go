@@ -220,7 +220,7 @@ func (d *InternalDataplane) applyRules(ctx context.Context) (again time.Duration
 	return earliest(again, d.options.RetryInterval), p.essentialFault() // did not converge; retrying later for now
 }
 
-// refused tells the set managers which sets the kernel does not have. It returns whether that is news.
+// refused informs the set managers which sets the kernel does not have. It returns whether that is news.
 func (d *InternalDataplane) refused(broken map[string]error) bool {
 	news := false
 	for _, m := range d.families {

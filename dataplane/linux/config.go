@@ -45,7 +45,8 @@ type Config struct {
 	// comes after twice the time. 0: 1 s. Only iptables needs it.
 	IptablesPostWriteCheckInterval time.Duration
 	// IptablesInsertMode is "insert" (default) or "append". With iptables our jumps come first or last in the kernel's chains. With
-	// nftables, where each program has base chains of its own, "append" calls ours after those that have the usual priorities, "insert" before those that were there.
+	// nftables, where each program has base chains of its own, "append" calls ours after those that have the usual priorities, "insert"
+	// before those that were there.
 	IptablesInsertMode string
 	// The lock that writers of legacy iptables share: its file (default /run/xtables.lock), how long to wait for it and how
 	// often to try (default 50 ms).
@@ -70,8 +71,7 @@ type Config struct {
 
 	// PostInSyncCallback is called once, by the loop, after the first apply.
 	PostInSyncCallback func()
-	// HealthAggregator is told by the reporter "int_dataplane" whether the loop is live, and once the first apply is done,
-	// ready.
+	// HealthAggregator is reported by the reporter "int_dataplane" whether the loop is live, and once the first apply is done, ready.
 	HealthAggregator *health.HealthAggregator
 	// DebugSimulateDataplaneHangAfter makes the loop hang, to test who watches it; 0: never.
 	DebugSimulateDataplaneHangAfter time.Duration

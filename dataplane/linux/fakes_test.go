@@ -121,7 +121,7 @@ func (s *fakeSysctls) Get(path string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// fakeMonitor is an interface monitor that tells what a test wants.
+// fakeMonitor is an interface monitor that reports what a test wants.
 type fakeMonitor struct {
 	updates chan any
 	listed  func() bool

@@ -65,7 +65,7 @@ func (m *familyManagers) programStatic(out table.Backend, render rules.RuleRende
 	}
 }
 
-// routeLinks tells the route tables which links there are.
+// routeLinks informs the route tables which links there are.
 type routeLinks struct{ tables map[table.Family]routeTable }
 
 // OnUpdate takes *ifaceState.

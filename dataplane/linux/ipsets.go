@@ -20,7 +20,7 @@ type ipsetsManager struct {
 	log    *slog.Logger
 
 	sets map[string]*ipset
-	// changed is told about sets that have become usable, or no longer are, or changed their type.
+	// changed is informed about sets that have become usable, or no longer are, or changed their type.
 	changed func(id string)
 }
 

@@ -51,7 +51,7 @@ func advertise(t *testing.T, ns *nsdo.Namespace) {
 	}
 }
 
-// learned are the routes that the host has learned from routers.
+// learned are the routes that the host has taken from routers.
 func (n *node) learned() string { return n.run("ip", "-6", "route", "show", "proto", "ra") }
 
 // TestKernelRouterAdvertisement: a pod is no router for its node, by the rules and without them by the interface's parameters.

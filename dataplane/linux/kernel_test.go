@@ -321,7 +321,7 @@ func TestKernelUnknownInterfaceIsCutOff(t *testing.T) {
 	onBothBackends(t, Config{RulesConfig: rules.Config{EndpointToHostAction: "ACCEPT"}}, func(t *testing.T, n *node) {
 		n.apply(openProfile(), n.pod(1), n.pod(2), &proto.InSync{})
 		n.up("pod1", "pod2")
-		// A pod whose endpoint nobody has announced, with a route that another program made.
+		// A pod whose endpoint nothing has announced, with a route that another program made.
 		bothFamilies(func(f table.Family) {
 			a := n.addr(3, f)
 			n.run("ip", "route", "add", fmt.Sprintf("%s/%d", a, a.BitLen()), "dev", n.Pods[2].Iface)

@@ -46,7 +46,7 @@ func netns(t testing.TB, name string) *nsdo.Namespace {
 }
 
 // stepper is a driver on a real kernel whose loop does not run: step does what the loop would, without its throttle. It hears of no
-// interfaces except those that it is told of.
+// interfaces except those that it is informed of.
 type stepper struct {
 	t testing.TB
 	d *InternalDataplane

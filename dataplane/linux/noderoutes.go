@@ -19,7 +19,7 @@ const (
 	classVXLAN  = "vxlan"  // to other nodes' workloads through the VXLAN device
 	classIPIP   = "ipip"   // through tunl0
 	classDirect = "direct" // by way of the other node itself
-	classBlocks = "blocks" // what belongs to this node and is nobody's
+	classBlocks = "blocks" // what belongs to this node and is without an owner
 )
 
 // nodeRouteManager keeps one family's routes to the workloads of other nodes, and blackholes this node's own blocks, so that

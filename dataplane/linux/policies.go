@@ -235,7 +235,7 @@ func (m *policyManager) noteSets(list ruleList, ruleset []*proto.Rule) {
 	}
 }
 
-// missing returns the names of the chains that an owner refers to and nobody has announced.
+// missing returns the names of the chains that an owner refers to and nothing has announced.
 func (m *policyManager) missing(owner string) []string {
 	var names []string
 	for _, ref := range m.uses[owner] {

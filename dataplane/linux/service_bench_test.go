@@ -26,9 +26,8 @@ func manyEndpoints(i, n, version int) *proto.BalancedServiceUpdate {
 			Frontends: []*proto.BalancedFrontend{{Address: vip, Port: 80}}}}}
 }
 
-// BenchmarkServiceStart is a node that is told of 5,000 services with 250,000 endpoints: from the messages to the kernel, by
-// the whole driver; in ms/restart the same where the kernel has all that already. nft.BenchmarkServicesStart has the kernel's
-// part.
+// BenchmarkServiceStart is a node that is informed of 5,000 services with 250,000 endpoints: from the messages to the kernel, by the whole
+// driver; in ms/restart the same where the kernel has all that already. nft.BenchmarkServicesStart has the kernel's part.
 func BenchmarkServiceStart(b *testing.B) {
 	var restart time.Duration
 	for i := range b.N {

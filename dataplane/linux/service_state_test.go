@@ -349,8 +349,8 @@ func TestServicePolicy(t *testing.T) {
 	})
 }
 
-// TestServiceFaults: a service that makes no sense is left out and told of; an address passes from one service to another that was told of
-// it before the first one has gone; SCTP is taken; what another program removes comes back.
+// TestServiceFaults: a service that makes no sense is left out and told of; an address passes from one service to another that was informed
+// of it before the first one has gone; SCTP is taken; what another program removes comes back.
 func TestServiceFaults(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		bad := n.webService("bad", 9, 1)
@@ -472,8 +472,8 @@ func changesOf(random *rand.Rand, before, after map[string]*proto.BalancedServic
 	return msgs
 }
 
-// TestServiceRandom: any way to a state ends in the same kernel as a start in it, and a start on it writes nothing. Frontends
-// pass from service to service, which the driver is told of in any order.
+// TestServiceRandom: any way to a state ends in the same kernel as a start in it, and a start on it writes nothing. Frontends pass from
+// service to service, which the driver is informed of in any order.
 func TestServiceRandom(t *testing.T) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {

@@ -242,7 +242,7 @@ func noteFrontend(members map[string]map[table.Member]bool, front *balance.Front
 
 func verdict(v table.Verb) []table.Action { return []table.Action{{Verb: v}} }
 
-// toFrontend matches what is sent to a frontend by those who may.
+// toFrontend matches what is sent to a frontend by those that may.
 func toFrontend(front *balance.Frontend) table.Match {
 	m := table.Match{Protocol: front.Proto, DstNets: []netip.Prefix{hostNet(front.Addr)},
 		DstPorts: []table.PortRange{{First: front.Port, Last: front.Port}}}

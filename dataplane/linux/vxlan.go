@@ -69,7 +69,7 @@ func (m *vxlanManager) note(node string) {
 	m.dirty = m.dirty || node == m.hostname
 }
 
-// CompleteDeferredWork tells the device what it is to be. A VTEP that makes no sense is ignored; the others work.
+// CompleteDeferredWork informs the device what it is to be. A VTEP that makes no sense is ignored; the others work.
 func (m *vxlanManager) CompleteDeferredWork() error {
 	defer clear(m.changed)
 	if m.dirty {

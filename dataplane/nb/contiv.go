@@ -115,7 +115,7 @@ func contivKey(m proto.Message) (key, prefix string) {
 	return "", ""
 }
 
-// newContiv is an empty message of the kind that a key of the plugin belongs to, nil if it is none.
+// newContiv is an empty message of the kind that a key of the plugin belongs to, nil if it is not one.
 func newContiv(key string) proto.Message {
 	switch {
 	case key == ContivConfigKey:

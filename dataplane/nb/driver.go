@@ -68,7 +68,7 @@ func driverKey(m pb.Message) (key, prefix string) {
 	return "", ""
 }
 
-// newDriver is an empty message of the kind that a driver's key belongs to, nil if it is none.
+// newDriver is an empty message of the kind that a driver's key belongs to, nil if it is not one.
 func newDriver(key string) pb.Message {
 	switch {
 	case key == DriverInSyncKey:

@@ -10,10 +10,10 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Isolate keeps the host's network stack off a VETH end that VPP reads through an AF_PACKET socket. The kernel sees every frame
-// that VPP sees; without this it would answer ARP there and take in what is addressed to the end's hardware address, which
-// VPP sets to its own: a pod could talk to the host past VPP, and everything for the host would arrive twice. So the end does
-// not speak ARP and has an address that nobody uses. It may be called from any goroutine.
+// Isolate keeps the host's network stack off a VETH end that VPP reads through an AF_PACKET socket. The kernel sees every frame that VPP
+// sees; without this it would answer ARP there and take in what is addressed to the end's hardware address, which VPP sets to its own: a
+// pod could talk to the host past VPP, and everything for the host would arrive twice. So the end does not speak ARP and has an address
+// that nothing uses. It may be called from any goroutine.
 func Isolate(dev string) error {
 	s, err := newSock(5*time.Second, nil)
 	if err != nil {

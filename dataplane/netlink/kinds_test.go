@@ -39,7 +39,7 @@ func TestVethPodInTheKernel(t *testing.T) {
 	if out := w.ip(ns, "-6", "addr", "show", "scope", "global"); strings.Contains(out, "tentative") {
 		t.Errorf("an address is tentative:\n%s", out)
 	}
-	// The link-local address is the kernel's, which needs a moment to say that nobody looks for others who have it.
+	// The link-local address is the kernel's, which needs a moment to say that nothing looks for others that have it.
 	w.eventually("addresses that are not tentative", func() bool {
 		return !strings.Contains(w.ip(ns, "-6", "addr"), "tentative")
 	})

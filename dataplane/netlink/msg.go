@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Marks in the kernel. The numbers are in nobody else's use.
+// Marks in the kernel. The numbers are in no other program's use.
 const (
 	// Protocol is the routing protocol number of our routes, neighbours and addresses.
 	Protocol = 201
@@ -158,7 +158,7 @@ func addAddr(req *nl.NetlinkRequest, index int32, p netip.Prefix) {
 	msg.Index = uint32(index)
 	msg.Prefixlen = uint8(p.Bits())
 	if p.Addr().Is6() {
-		msg.IfAddrmsg.Flags = unix.IFA_F_NODAD // there is nobody else on the link, and a tentative address cannot be used
+		msg.IfAddrmsg.Flags = unix.IFA_F_NODAD // there is nothing else on the link, and a tentative address cannot be used
 	}
 	if p.Addr().IsLoopback() {
 		msg.Scope = unix.RT_SCOPE_HOST

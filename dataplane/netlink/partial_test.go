@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 )
 
-// Looking at one pod finds what somebody has changed about it, enters no other namespace, and changes nothing of what is known.
+// Looking at one pod finds what another program has changed about it, enters no other namespace, and changes nothing of what is known.
 func TestCheckOfOnePod(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")

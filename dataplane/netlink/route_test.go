@@ -110,7 +110,7 @@ func TestWhatIsNotANamespace(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fifo := file + "-fifo" // nobody will ever open its other end
+	fifo := file + "-fifo" // nothing will ever open its other end
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,8 @@ func (b *Backend) SetSysctls(ns *namespace, settings ...Sysctl) error {
 	return b.inNS(h, func() error { return writeSysctls(h, settings) })
 }
 
-// prepareIPv6 makes a device ready for IPv6 addresses: IPv6 is on, nobody on the link configures it for us, and its own
-// link-local address is usable at once.
+// prepareIPv6 makes a device ready for IPv6 addresses: IPv6 is on, nothing on the link configures it for us, and its own link-local address
+// is usable at once.
 func (b *Backend) prepareIPv6(h *nsHandle, dev string) error {
 	conf := "net/ipv6/conf/" + dev + "/"
 	settings := []Sysctl{{conf + "disable_ipv6", "0"}}

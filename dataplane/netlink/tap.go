@@ -27,11 +27,11 @@ func asideName(index int32) string { return fmt.Sprintf("cvx%x", index) }
 // isAside reports whether l is a TAP's device that was put aside, of whichever interface.
 func isAside(l linkInfo) bool { return l.kind == "tun" && strings.HasPrefix(l.alias, tagPeer) }
 
-// orphaned reports whether l is a TAP's device that no process holds: VPP is gone, and nobody but us will remove it. VPP's TAPs have
+// orphaned reports whether l is a TAP's device that no process holds: VPP is gone, and nothing but us will remove it. VPP's TAPs have
 // several queues, of the others the kernel does not tell.
 func orphaned(l linkInfo) bool { return l.kind == "tun" && l.multiQueue && l.queues == 0 }
 
-// mayBeTapOf reports whether l may be the device of the TAP of a logical interface: it is one, and nobody else's.
+// mayBeTapOf reports whether l may be the device of the TAP of a logical interface: it is one, and no other program's.
 func mayBeTapOf(l linkInfo, logical string) bool {
 	return l.kind == "tun" && (l.alias == tagOf(logical) || l.alias == tagPeer+logical ||
 		!strings.HasPrefix(l.alias, tagPrefix) && !strings.HasPrefix(l.alias, tagPeer))

@@ -193,7 +193,7 @@ func TestTapInPlace(t *testing.T) {
 	w.wantTaps(ns, "with it again", 1, "eth0")
 	w.quiet(values...)
 
-	// VPP dies, then the pod is deleted: nobody else would remove the device.
+	// VPP dies, then the pod is deleted: nothing else would remove the device.
 	third.die()
 	w.remove(values...)
 	w.wantTaps(ns, "deleted without VPP", 0)

@@ -1,9 +1,9 @@
 // Package scheduler turns transactions of northbound values into operations on a dataplane.
 //
-// It keeps one graph of values: what is desired, what is applied, what depends on what. A transaction changes desires; the
-// difference to what is applied is planned once (deletes in reverse dependency order, then creates and updates in
-// dependency order, grouped into waves) and carried out wave by wave, each wave pipelined on the backends. A value whose
-// dependency is missing is pending, not wrong. One goroutine owns the graph.
+// It keeps one graph of values: what is desired, what is applied, what depends on what. A transaction changes desires; the difference to
+// what is applied is planned once (deletes in reverse dependency order, then creates and updates in dependency order, grouped into waves)
+// and carried out wave by wave, each wave pipelined on the backends. A value whose dependency is missing is pending, not wrong. One
+// goroutine owns the graph.
 //
 // # A transaction's way
 //
@@ -19,17 +19,16 @@
 //
 // # Rules worth knowing
 //
-// A failed create leaves nothing, a failed delete leaves everything, a failed update leaves no one knows what. The latter, and
-// any operation with an error that implements OutcomeUnknown() bool, makes the kind be dumped before the next operation on the
-// value, or on one that depends on it. For a kind without a dump the value is deleted and created instead, so deletes must
-// succeed for what is gone. When a dump fails, nothing is done to what it would have told about, and what was only just discovered
-// is not removed: it may be used by that.
+// A failed create leaves nothing, a failed delete leaves everything, a failed update leaves no one knows what. The latter, and any
+// operation with an error that implements OutcomeUnknown() bool, makes the kind be dumped before the next operation on the value, or on one
+// that depends on it. For a kind without a dump the value is deleted and created instead, so deletes must succeed for what is gone. When a
+// dump fails, nothing is done to what it would have told about, and what was only just discovered is not removed: it may be used by that.
 //
-// When the dataplane's process has been replaced nothing is known any more: a transaction or a retry that comes before the resync
-// dumps the kinds that it builds on (peers.go).
+// When the dataplane's process has been replaced nothing is known any more: a transaction or a retry that comes before the resync dumps the
+// kinds that it builds on (peers.go).
 //
-// A value that does not validate is reported and marked; the value before it stays, with its items. When the invalid value is
-// the first one known (a restart), what was found under its key stays, but its items, which nobody derives, go.
+// A value that does not validate is reported and marked; the value before it stays, with its items. When the invalid value is the first one
+// known (a restart), what was found under its key stays, but its items, which nothing derives, go.
 //
 // Item keys must be unique to their parents. An item may move from one parent to another in one transaction.
 //

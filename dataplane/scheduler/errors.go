@@ -27,8 +27,8 @@ func (e retryError) Unwrap() error        { return e.error }
 func (e retryError) Retriable() bool      { return true }
 func (e retryError) Is(target error) bool { return target == ErrRetriable }
 
-// OutcomeUnknown marks err as one after which nobody knows whether the operation was done: a lost reply, a timeout, a
-// disconnect. OutcomeUnknown(nil) is nil.
+// OutcomeUnknown marks err as one after which it is unknown whether the operation was done: a lost reply, a timeout, a disconnect.
+// OutcomeUnknown(nil) is nil.
 func OutcomeUnknown(err error) error {
 	if err == nil {
 		return nil

@@ -216,7 +216,7 @@ func (x *execution) afterFailure(po *planOp, err error) {
 	}
 }
 
-// doubt notes that nobody knows whether n is there.
+// doubt notes that it is unknown whether n is there.
 func (n *node) doubt() {
 	if n.kind.calls.dump == nil {
 		n.flags |= flagRemake

@@ -110,7 +110,7 @@ type graph struct {
 	parent   *node          // whose items are being derived
 	problems []txn.KeyError // of items
 	dry      bool           // a dry run: all that is changed will be put back
-	undo     []undoApplied  // what a dry run learned from dumps
+	undo     []undoApplied  // what a dry run taken from dumps
 	put      func(kind, key string, item any)
 	drop     func(key string)
 	dropRest func(kind, key string, item any)
@@ -343,8 +343,8 @@ func (g *graph) setBits(e *edge, bits edgeBits) {
 	e.bits |= bits
 }
 
-// clearBits removes bits from edge i of n, and the edge if nobody needs it then. Edges that come after i stay where they are
-// or take its place.
+// clearBits removes bits from edge i of n, and the edge if nothing needs it then. Edges that come after i stay where they are or take its
+// place.
 func (g *graph) clearBits(n *node, i int, bits edgeBits) {
 	e := &n.edges[i]
 	if bits&edgeHave != 0 && e.bits&edgeHave != 0 {
@@ -399,7 +399,7 @@ func (g *graph) setAbsent(n *node) {
 	}
 }
 
-// hold makes n keep what either of its values depends on, since one of them is there but nobody knows which.
+// hold makes n keep what either of its values depends on, since one of them is there but it is unknown which.
 func (g *graph) hold(n *node) {
 	for i := range n.edges {
 		g.setBits(&n.edges[i], edgeHave)

@@ -25,12 +25,12 @@ const (
 	Retrying    State = 10 // the last operation failed and will be tried again
 )
 
-// Kind tells the scheduler how the values of one kind are applied. V is the value's type, a pointer to a northbound
-// message for values that come from transactions or any type for items which a parent derives.
+// Kind informs the scheduler how the values of one kind are applied. V is the value's type, a pointer to a northbound message for values
+// that come from transactions or any type for items which a parent derives.
 //
-// All functions run on the scheduler's goroutine. Create, Update and Delete start the operation on op and return; they call
-// op.Done exactly once, right away (synchronous backends) or from a callback that runs while the scheduler flushes its
-// backends. No function may keep or change the values it is given.
+// All functions run on the scheduler's goroutine. Create, Update and Delete start the operation on op and return; they call op.Done exactly
+// once, right away (synchronous backends) or from a callback that runs while the scheduler flushes its backends. No function may keep or
+// change the values it is given.
 type Kind[V any] struct {
 	// Name is short and unique, e.g. "vpp-route".
 	Name string
@@ -69,9 +69,8 @@ type Kind[V any] struct {
 	// dataplane.
 	Dump func(op *DumpOp, emit func(key string, v V))
 
-	// Leftover says that a dumped value is what remains of an operation that did not end well and goes under a key that
-	// nobody desires. It is removed whenever a dump finds it; other values that nobody knew of are only looked at in resyncs.
-	// Optional.
+	// Leftover says that a dumped value is what remains of an operation that did not end well and goes under a key that nothing desires. It
+	// is removed whenever a dump finds it; other values that nothing knew of are only looked at in resyncs. Optional.
 	Leftover func(key string, v V) bool
 
 	// Retriable reports whether an operation that failed with err may succeed later without any change of configuration. Optional: default
@@ -171,8 +170,8 @@ type Backend interface {
 // begins: until the next Pin, nothing that was computed for one process must reach the next one.
 type Pinner interface{ Pin() }
 
-// Peer is a Pinner that tells which process it is pinned to. A transaction that fails on another one than the dataplane was last
-// dumped from says nothing about its values: its error is retriable (see peers.go).
+// Peer is a Pinner that reports which process it is pinned to. A transaction that fails on another one than the dataplane was last dumped
+// from says nothing about its values: its error is retriable (see peers.go).
 type Peer interface {
 	Pinner
 	// Peer names the process; alive is false when there is none, or when it was lost since Pin.

@@ -46,7 +46,7 @@ func (s *Scheduler) eachPeer(visit func(i int, name string, alive bool)) {
 	}
 }
 
-// meet looks whom the backends are pinned to. Whatever is not stale has been learned from, or done to, the processes in peers.
+// meet looks whom the backends are pinned to. Whatever is not stale has been taken from, or done to, the processes in peers.
 func (s *Scheduler) meet() {
 	s.eachPeer(func(i int, name string, alive bool) {
 		if !alive || name == s.peers[i] {

@@ -83,8 +83,8 @@ func TestReplacedPeer(t *testing.T) {
 	}
 }
 
-// What was left unknown on one process is found missing on the next one, and what it depends on is, too: whoever comes first, a
-// retry, a transaction or a dry run, takes nothing for granted that the old process had.
+// What was left unknown on one process is found missing on the next one, and what it depends on is, too: the first one, a retry, a
+// transaction or a dry run, takes nothing for granted that the old process had.
 func TestNothingIsKnownOfANewPeer(t *testing.T) {
 	for _, first := range []string{"retry", "transaction", "dry run"} {
 		t.Run(first, func(t *testing.T) {

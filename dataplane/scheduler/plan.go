@@ -71,7 +71,7 @@ const (
 	planHeld                            // depends on something of which nothing is known
 	planFrozen                          // nothing is known about it, nor can be found out
 	planImplied                         // goes together with its parent
-	planLeaving                         // nobody is in its way any more
+	planLeaving                         // nothing is in its way any more
 	planLetGo                           // has let go of the items that go together with the same parent
 	planOrdered                         // has its place among those that go
 	planForced                          // goes although others use it: a cycle

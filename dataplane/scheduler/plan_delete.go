@@ -61,7 +61,7 @@ func (p *planner) leave(n *node) {
 		p.push(n)
 		return
 	}
-	// Its parent takes it along together with the siblings that it holds on to: it is in nobody's way there.
+	// Its parent takes it along together with the siblings that it holds on to: it is not in conflict with others there.
 	n.p.flags |= planLetGo
 	for i := range n.edges {
 		if e := &n.edges[i]; e.bits&edgeHave != 0 && p.siblings(n, e.to) {

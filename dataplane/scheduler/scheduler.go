@@ -27,8 +27,8 @@ type Config struct {
 	History HistoryLimits
 	// DumpTimeout bounds the dump of all kinds; 1 minute when zero.
 	DumpTimeout time.Duration
-	// Report is told about background retries that ended with values which will not be retried again. It runs on the
-	// scheduler's goroutine and must not commit there. Optional.
+	// Report is informed about background retries that ended with values which will not be retried again. It runs on the scheduler's
+	// goroutine and must not commit there. Optional.
 	Report func(rec *txn.Record, err *txn.Error)
 	// Decode reads a value of the dry run's REST request. Optional: without it there is no dry run over REST.
 	Decode func(key string, data []byte) (proto.Message, error)
@@ -58,7 +58,7 @@ type Scheduler struct {
 	// Owned by the scheduler's goroutine.
 	plan     planner
 	retries  retryQueue
-	peers    []string // of the backends: who was there when the last transaction began; empty where nobody ever was
+	peers    []string // of the backends: who was there when the last transaction began; empty where nothing ever was
 	stranger error    // a peer has been replaced, and not everything has been dumped since; see peers.go
 
 	serving atomic.Bool  // a request is being served

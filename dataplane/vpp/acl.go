@@ -211,7 +211,7 @@ func (k *kinds) readACLs(done func([]*vpp_acl.ACL, error)) {
 	})
 }
 
-// deniedBy are the addresses and ports that rules close to everybody: for those who may use them there are rules before.
+// deniedBy are the addresses and ports that rules close to everybody: for those that may use them there are rules before.
 func deniedBy(rules []acl_types.ACLRule) map[natExternal]bool {
 	out := map[natExternal]bool{}
 	for _, r := range rules {

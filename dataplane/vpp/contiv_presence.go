@@ -73,7 +73,7 @@ func (p *Plugin) Remember(store NICStore) {
 	}
 }
 
-// Present reports whether VPP has the plugin; while VPP is away, whether it had. Watch tells when that turns out to be wrong.
+// Present reports whether VPP has the plugin; while VPP is away, whether it had. Watch reports when that turns out to be wrong.
 func (p *Plugin) Present() bool {
 	found := p.look()
 	p.mu.Lock()

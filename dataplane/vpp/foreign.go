@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// TypedRoutes finds routes that somebody has typed in at VPP's command line. VPP prefers them to those of the API, and they are
-// not the agent's to remove. Its methods may be called from any goroutine.
+// TypedRoutes finds routes that another program has typed in at VPP's command line. VPP prefers them to those of the API, and they are not
+// the agent's to remove. Its methods may be called from any goroutine.
 type TypedRoutes struct {
 	mu   sync.Mutex
 	lane *conn.Lane

@@ -136,7 +136,7 @@ func (k *kinds) adoptable(index uint32, cause error) error {
 	return nil
 }
 
-// socketWait collects those who wait for the number of one socket.
+// socketWait collects those that wait for the number of one socket.
 type socketWait []func(uint32, error)
 
 // memifSocket gives VPP's number of a socket file, which it makes known to VPP if need be.

@@ -155,7 +155,7 @@ func (k *kinds) readFIB(s *ifSnapshot, bd *l2.BridgeDomainDetails, d *l2.L2FibTa
 		return nil
 	}
 	if d.BviMac && !wanted && d.SwIfIndex == bd.BviSwIfIndex {
-		// A snapshot for a few values need not have the BVI; nobody asks for its entry then.
+		// A snapshot for a few values need not have the BVI; nothing asks for its entry then.
 		if st := s.byIndex[uint32(d.SwIfIndex)]; st == nil || st.details.L2Address == d.Mac {
 			return nil
 		}

@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// leasesEvery is how often VPP is asked: it tells of a new lease only the connection that started the client, which after a
-// restart of the agent is not this one, and of a lost lease nobody.
+// leasesEvery is how often VPP is asked: it reports a new lease only the connection that started the client, which after a restart of the
+// agent is not this one, and of a lost lease nothing.
 const leasesEvery = 2 * time.Second
 
 // Lease is what a DHCP client has got.

@@ -17,17 +17,17 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// An interface that we made and could not mark, because the reply or the connection was lost in between, is a leftover. A dump
-// finds leftovers and emits them under a name that nobody desires, so that the scheduler removes them. What is ours although it
-// has no tag is known in two ways: for a while the agent remembers what it may have made; and af_packet interfaces on devices
-// of pods and loopbacks can be told by what they are, by any later agent, too. All other interfaces without a tag are foreign.
+// An interface that we made and could not mark, because the reply or the connection was lost in between, is a leftover. A dump finds
+// leftovers and emits them under a name that nothing desires, so that the scheduler removes them. What is ours although it has no tag is
+// known in two ways: for a while the agent remembers what it may have made; and af_packet interfaces on devices of pods and loopbacks can
+// be reported by what they are, by any later agent, too. All other interfaces without a tag are foreign.
 
 const (
 	// leftoverPrefix starts the logical names of leftovers. No name of ours has a space.
 	leftoverPrefix = "left over: "
 	// suspectAge is how long something that may have been made is looked for without result.
 	suspectAge = 10 * time.Second
-	// Pods' devices: ipnet's prefix and a hash of so many hexadecimal digits. Nobody else makes such names.
+	// Pods' devices: ipnet's prefix and a hash of so many hexadecimal digits. Nothing else makes such names.
 	podDevPrefix = "vpp"
 	podDevDigits = 12
 )

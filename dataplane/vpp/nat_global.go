@@ -143,7 +143,7 @@ func (k *kinds) natConfig(done func(*nat44_ed.Nat44ShowRunningConfigReply, error
 }
 
 // disableNAT: as long as there are balanced mappings VPP 25.10 must not turn NAT off. For each of them it lets go of table 0 once without
-// having held it, and frees the table when nobody seems to hold it any more: then all packets are lost. Ours are gone by now; another
+// having held it, and frees the table when nothing seems to hold it any more: then all packets are lost. Ours are gone by now; another
 // program's are left alone, and so NAT stays on.
 func (k *kinds) disableNAT(op *scheduler.Op) {
 	left := 0

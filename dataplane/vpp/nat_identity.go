@@ -86,7 +86,7 @@ func (k *kinds) natIdentityKind() scheduler.Kind[natIdentity] {
 			add(nb.VrfTableKey(v.VRF, vpp_l3.VrfTable_IPV4))
 		}
 	}
-	// The label of one that exists cannot be changed, and matters to nobody.
+	// The label of one that exists cannot be changed, and matters to nothing.
 	kind.Equal = func(_ string, desired, applied natIdentity) bool {
 		return desired.External == applied.External && desired.VRF == applied.VRF
 	}

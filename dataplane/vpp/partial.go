@@ -59,8 +59,8 @@ func interfaceOf(v any) string {
 	return ""
 }
 
-// partialSnapshot is the snapshot of the interfaces that a partial dump asks for. Neither the index nor what others share is
-// touched: whoever asks for some must not change what is known of all.
+// partialSnapshot is the snapshot of the interfaces that a partial dump asks for. Neither the index nor what others share is touched: a
+// caller that asks for some must not change what is known of all.
 func (k *kinds) partialSnapshot(op *scheduler.DumpOp, done func(*ifSnapshot, error)) {
 	s := newIfSnapshot()
 	var entries []*ifEntry
@@ -114,7 +114,7 @@ func (k *kinds) recognise(s *ifSnapshot, e *ifEntry) {
 	s.ours = append(s.ours, st)
 }
 
-// collectOne asks what VPP tells of a single interface. Of af_packet interfaces and memifs it only tells all.
+// collectOne asks what VPP reports a single interface. Of af_packet interfaces and memifs it only reports all.
 func (k *kinds) collectOne(s *ifSnapshot, e *ifEntry, done func(error)) {
 	index := interface_types.InterfaceIndex(e.index)
 	var asks []func(done func(error))

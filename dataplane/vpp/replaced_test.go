@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// A pod that comes while VPP is being replaced has to be tried again, however VPP puts its refusal; and nothing is done on a VPP
-// that nobody has looked at.
+// A pod that comes while VPP is being replaced has to be tried again, however VPP puts its refusal; and nothing is done on a VPP that
+// nothing has looked at.
 func TestPodComesWhileVPPIsReplaced(t *testing.T) {
 	f := vppfake.New(vppfake.Config{})
 	t.Cleanup(func() { f.Close() })

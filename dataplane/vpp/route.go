@@ -194,9 +194,8 @@ func nextHop(s string) ip_types.AddressUnion {
 	return ip_types.AddressUnionIP6(a.As16())
 }
 
-// dumpRoutes emits the routes of table 0 and of the tables that we use which came through the API, except paths over
-// interfaces which are not ours. VPP tells only the source that wins for a destination, so a route hidden by a connected subnet
-// is not seen.
+// dumpRoutes emits the routes of table 0 and of the tables that we use which came through the API, except paths over interfaces which are
+// not ours. VPP reports only the source that wins for a destination, so a route hidden by a connected subnet is not seen.
 func (k *kinds) dumpRoutes(op *scheduler.DumpOp, emit func(string, *vpp_l3.Route)) {
 	fail := func(err error) { op.Done(fmt.Errorf("vpp: dump routes: %w", err)) }
 	k.snapshot(op, func(_ *ifSnapshot, err error) {

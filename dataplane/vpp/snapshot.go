@@ -23,7 +23,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 )
 
-// ifSnapshot is all that VPP tells of our interfaces. The kinds of an interface and of its items are dumped from one.
+// ifSnapshot is all that VPP reports our interfaces. The kinds of an interface and of its items are dumped from one.
 type ifSnapshot struct {
 	ours    []*ifState // ascending sw_if_index
 	byIndex map[uint32]*ifState
@@ -246,7 +246,7 @@ func (s *ifSnapshot) state(name string, index uint32, d *interfaces.SwInterfaceD
 	return st
 }
 
-// collectEach asks for tables and addresses, which VPP tells only one interface at a time.
+// collectEach asks for tables and addresses, which VPP reports only one interface at a time.
 func (k *kinds) collectEach(s *ifSnapshot, done func(error)) {
 	if len(s.ours) == 0 {
 		done(nil)

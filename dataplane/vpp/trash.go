@@ -33,16 +33,16 @@ const (
 	trashMax     = 16              // what may wait; beyond it the oldest goes at once
 )
 
-// Trash deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40
-// ms, while the kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod does the latter, and
-// a job the former once nobody is waiting. An interface in the trash is down and in nobody's way. The mark is in VPP, so an
-// agent that is restarted finds the trash again; a VPP that is restarted has none.
+// Trash deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40 ms, while the
+// kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod does the latter, and a job the former once
+// nothing is waiting. An interface in the trash is down and in nobody's way. The mark is in VPP, so an agent that is restarted finds the
+// trash again; a VPP that is restarted has none.
 type Trash struct {
 	conn *conn.Conn
 	lane *conn.Lane // of the goroutine that runs Run
 	log  *slog.Logger
 	wake chan struct{}
-	idle func() time.Duration // how long nobody has wanted anything of VPP
+	idle func() time.Duration // how long nothing has wanted anything of VPP
 
 	deleting sync.Mutex // held while one is deleted; taken before mu
 
@@ -74,8 +74,8 @@ func (i trashItem) request() api.Message {
 	return &af_packet.AfPacketDelete{HostIfName: i.dev}
 }
 
-// NewTrash is an empty trash; Run empties it, when nobody has wanted anything of VPP for a while. Without idle only what is
-// thrown away counts.
+// NewTrash is an empty trash; Run empties it, when nothing has wanted anything of VPP for a while. Without idle only what is thrown away
+// counts.
 func NewTrash(c *conn.Conn, idle func() time.Duration, log *slog.Logger) *Trash {
 	t := &Trash{conn: c, lane: c.Lane(), log: log.With("component", "vpp-trash"), wake: make(chan struct{}, 1), idle: idle}
 	c.OnChange(func(conn.State) { t.nudge() })

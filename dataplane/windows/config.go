@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// IPv6Enabled makes the driver render rules for both families; else IPv4 nets and addresses only.
 	IPv6Enabled bool
-	// HealthAggregator is told by the reporter "win_dataplane" whether the loop is live, and once the first apply is done, ready.
+	// HealthAggregator is reported by the reporter "win_dataplane" whether the loop is live, and once the first apply is done, ready.
 	HealthAggregator *health.HealthAggregator
 	// Hostname is this node's name; "": the machine's.
 	Hostname string

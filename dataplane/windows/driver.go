@@ -54,8 +54,8 @@ type WindowsDataplane struct {
 	waiters   atomic.Int32 // callers of Expedite
 }
 
-// NewWinDataplaneDriver makes a driver of this machine, which does nothing before Start. If it cannot work (a configuration that makes no sense,
-// no HNS), its health is neither live nor ready, and SendMessage returns the reason.
+// NewWinDataplaneDriver makes a driver of this machine, which does nothing before Start. If it cannot work (a configuration that makes no
+// sense, no HNS), its health is neither live nor ready, and SendMessage returns the reason.
 func NewWinDataplaneDriver(hns hns.API, config Config) *WindowsDataplane {
 	log := slog.Default()
 	d, err := New(hns, config, Options{Log: log})
@@ -118,7 +118,7 @@ func (d *WindowsDataplane) assemble(api hns.API) {
 	d.loop.AddSource("late calls", d.ended)
 }
 
-// maxGivenUp is how many calls of HNS one pass waits for in vain.
+// maxGivenUp is how many calls of HNS one pass waits for without result.
 const maxGivenUp = 2
 
 // callEnded is an internal message: a call that was given up has ended after all.
@@ -322,8 +322,8 @@ func (d *WindowsDataplane) Connected(id *proto.WorkloadEndpointID) (reason strin
 // stopTimeout is how long background jobs may take to end.
 const stopTimeout = 5 * time.Second
 
-// Stop ends the loop; an apply that is running is completed. HNS is left as it is: filtering and forwarding go on. The error names calls of HNS
-// that have not ended.
+// Stop ends the loop; an apply that is running is completed. HNS is left as it is: filtering and forwarding go on. The error names calls of
+// HNS that have not ended.
 func (d *WindowsDataplane) Stop(ctx context.Context) error {
 	if d.loop == nil {
 		return nil

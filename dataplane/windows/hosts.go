@@ -29,7 +29,7 @@ func machineAddresses() ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// hostWatch polls the node's own addresses and tells the loop when they have changed.
+// hostWatch polls the node's own addresses and informs the loop when they have changed.
 type hostWatch struct {
 	ask      func() ([]netip.Addr, error)
 	interval time.Duration

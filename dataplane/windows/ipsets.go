@@ -75,7 +75,7 @@ type ipSetsManager struct {
 	max     int
 	log     *slog.Logger
 	sets    map[string]*ipset
-	changed func(id string) // is told about sets whose users must be rendered again
+	changed func(id string) // is informed about sets whose users must be rendered again
 }
 
 func newIPSetsManager(max int, log *slog.Logger) *ipSetsManager {

@@ -360,7 +360,7 @@ func TestManagerReachesSetsAndPolicies(t *testing.T) {
 	eventually(t, "added in deferred work", func() bool { return b.allowed("a", hns.In, packet("198.51.100.2", "10.65.0.1", 80)) })
 }
 
-// outsider is a manager that has a policy and a set, whose members are told by messages of its own.
+// outsider is a manager that has a policy and a set, whose members are reported by messages of its own.
 type outsider struct {
 	d       *WindowsDataplane
 	made    bool

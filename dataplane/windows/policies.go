@@ -38,7 +38,7 @@ type policyManager struct {
 	families []family
 	sets     setLookup
 	log      *slog.Logger
-	changed  func(listKey) // is told about lists whose users must be rendered again
+	changed  func(listKey) // is informed about lists whose users must be rendered again
 
 	known    map[listKey][]*proto.Rule
 	ready    map[listKey]*compiled

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// fake is a registry that gives manifests to those who have fetched a token, as public ones do.
+// fake is a registry that gives manifests to those that have fetched a token, as public ones do.
 func fake(t *testing.T, manifests map[string]string, lie bool) (host string) {
 	t.Helper()
 	var server *httptest.Server

@@ -64,7 +64,7 @@ func damaged(t *testing.T, path string, data []byte) bool {
 	return err != nil
 }
 
-// TestDamagedEtcdSaysWhatToDo to the one who starts the agent.
+// TestDamagedEtcdSaysWhatToDo to the one that starts the agent.
 func TestDamagedEtcdSaysWhatToDo(t *testing.T) {
 	dir := t.TempDir()
 	db := openEmbedded(t, dir)

@@ -239,7 +239,7 @@ func until(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// gatedSink also tells what snapshots have of the resource "gated".
+// gatedSink also reports what snapshots have of the resource "gated".
 type gatedSink struct{ *sink }
 
 func (s *gatedSink) PushEvent(ev api.Event) error {

@@ -25,9 +25,9 @@ type Leadership struct {
 	session *concurrency.Session
 }
 
-// Campaign waits for the leadership among all who campaign with the same prefix; those who came first have it first. name
-// shows operators who it is. It ends with an error when ctx ends or etcd does not answer; then it is as if it had not been
-// called, if need be after ttl, which is how long a leader that died blocks the others.
+// Campaign waits for the leadership among all that campaign with the same prefix; those that came first have it first. name shows operators
+// who it is. It ends with an error when ctx ends or etcd does not answer; then it is as if it had not been called, if need be after ttl,
+// which is how long a leader that died blocks the others.
 func (db *DB) Campaign(ctx context.Context, prefix, name string, ttl time.Duration) (*Leadership, error) {
 	callCtx, cancel := context.WithTimeout(ctx, db.conf.OperationTimeout)
 	lease, err := db.client.Grant(callCtx, int64((ttl+time.Second-1)/time.Second))
@@ -49,7 +49,7 @@ func (db *DB) Campaign(ctx context.Context, prefix, name string, ttl time.Durati
 	return l, nil
 }
 
-// win queues up and waits until nobody is ahead.
+// win queues up and waits until nothing is ahead.
 func (l *Leadership) win(ctx context.Context, prefix, name string) error {
 	key := fmt.Sprintf("%s%016x", prefix, l.session.Lease())
 	callCtx, cancel := context.WithTimeout(ctx, l.db.conf.OperationTimeout)

@@ -40,9 +40,8 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-// Do sends req, which has to be idempotent, and returns the agent's answer: a result, an *Error, or an *UnreachableError.
-// While the agent is away the request is repeated until Patience or ctx is over. ctx needs a deadline; the agent is told
-// to answer a little earlier.
+// Do sends req, which has to be idempotent, and returns the agent's answer: a result, an *Error, or an *UnreachableError. While the agent
+// is away the request is repeated until Patience or ctx is over. ctx needs a deadline; the agent is instructed to answer a little earlier.
 func (c *Client) Do(ctx context.Context, req *Request) (*Result, error) {
 	giveUp := time.Now().Add(c.Patience)
 	pause := firstPause

@@ -27,7 +27,7 @@ type ServerConfig struct {
 	DefaultTimeout time.Duration
 	// IOTimeout bounds the reading of a request and the writing of a reply (default 5 s).
 	IOTimeout time.Duration
-	// Grace is how long running requests may go on after the server is told to stop (default 5 s).
+	// Grace is how long running requests may go on after the server is instructed to stop (default 5 s).
 	Grace time.Duration
 	// TakeOver is how long to wait for another agent to leave the socket (default 10 s).
 	TakeOver time.Duration

@@ -10,7 +10,7 @@ import (
 
 const (
 	netlinkNetfilter = 12
-	// traceGroup is the bit of NFNLGRP_NFTRACE, by which the kernel tells of traced packets.
+	// traceGroup is the bit of NFNLGRP_NFTRACE, by which the kernel reports traced packets.
 	traceGroup = 1 << (9 - 1)
 )
 

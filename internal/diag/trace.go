@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// traceTimeout ends a recording that nobody ends.
+	// traceTimeout ends a recording that nothing ends.
 	traceTimeout = 60 * time.Second
 	// traceGrace is for what cleans up after a recording whose client is gone.
 	traceGrace   = 10 * time.Second
@@ -22,7 +22,7 @@ const (
 	maxOtherSources = 64
 )
 
-// recording is a tracer at work. finish stops it, takes everything back and tells what was found.
+// recording is a tracer at work. finish stops it, takes everything back and reports what was found.
 type recording interface {
 	finish(ctx context.Context) (*Capture, error)
 }
@@ -126,7 +126,7 @@ func (s *Service) startRecording(ctx context.Context, req TraceRequest) (recordi
 	return startNftTrace(ctx, s, req)
 }
 
-// begin makes the caller the one who traces.
+// begin makes the caller the one that traces.
 func (s *Service) begin(stop context.CancelFunc) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -171,7 +171,7 @@ type Repair struct {
 type CheckReply struct {
 	Checked int      `json:"checked"` // values
 	Repairs []Repair `json:"repairs"`
-	// TypedRoutes are routes to pods that somebody has typed in at VPP's command line: they go before the agent's.
+	// TypedRoutes are routes to pods that another program has typed in at VPP's command line: they go before the agent's.
 	TypedRoutes []string `json:"typedRoutes,omitempty"`
 }
 

@@ -28,7 +28,7 @@ type HealthAggregator struct {
 // NewHealthAggregator is an aggregator without reporters, whose summary is live and ready.
 func NewHealthAggregator() *HealthAggregator { return &HealthAggregator{} }
 
-// Reporter is one part's side of the aggregator. A nil Reporter reports to nobody.
+// Reporter is one part's side of the aggregator. A nil Reporter reports to nothing.
 type Reporter struct {
 	of       *HealthAggregator
 	name     string
@@ -40,8 +40,8 @@ type Reporter struct {
 	at   time.Time // zero: has not reported yet
 }
 
-// Register makes a reporter called name, replacing an older one of that name. declares tells which of the answers the part
-// gives; the others do not depend on it. A report counts for timeout (≤ 0: until the next one).
+// Register makes a reporter called name, replacing an older one of that name. declares reports which of the answers the part gives; the
+// others do not depend on it. A report counts for timeout (≤ 0: until the next one).
 func (a *HealthAggregator) Register(name string, declares HealthReport, timeout time.Duration) *Reporter {
 	if a == nil {
 		return nil

@@ -60,7 +60,7 @@ func rss(t *testing.T) int {
 	return resident * os.Getpagesize() >> 20
 }
 
-// TestSlowReaders: a thousand callers that ask for much and read nothing cost little, and lock nobody out.
+// TestSlowReaders: a thousand callers that ask for much and read nothing cost little, and lock nothing out.
 func TestSlowReaders(t *testing.T) {
 	dir := t.TempDir()
 	token, socket := write(t, "token", testToken), filepath.Join(dir, "rest.sock")
@@ -93,7 +93,7 @@ func TestSlowReaders(t *testing.T) {
 					for range tc.each {
 						conn, err := tc.dial(tc.cfg.Address)
 						if err != nil {
-							continue // it was told to go
+							continue // it was instructed to go
 						}
 						conns <- conn
 						_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: agent\r\nAuthorization: Bearer %s\r\n\r\n", tc.path, testToken)

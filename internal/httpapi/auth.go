@@ -84,7 +84,7 @@ func (s *Server) publicOnly(next http.Handler) http.Handler {
 	})
 }
 
-// is reports whether a caller has shown this token; where there is none, nobody has.
+// is reports whether a caller has shown this token; where there is none, nothing has.
 func (t *tokenFile) is(got string) bool { return t != nil && sameToken(got, t.current()) }
 
 // sameToken takes the same time whatever the caller has shown, of whatever length.

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// TestBodyThatNeverComes: nobody holds a connection by announcing what he does not send; a handler that takes long over what it
-// has got is not disturbed.
+// TestBodyThatNeverComes: nothing holds a connection by announcing what he does not send; a handler that takes long over what it has got is
+// not disturbed.
 func TestBodyThatNeverComes(t *testing.T) {
 	s, err := New(Config{}, quiet())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// crowd are the connections of a listener. When there are too many, the one that has done nothing for longest makes room for the
-// new one: whoever opens connections without end locks nobody out, a kubelet's probe least of all, which takes a millisecond.
+// crowd are the connections of a listener. When there are too many, the one that has done nothing for longest makes room for the new one: a
+// user that opens connections without end locks nothing out, a kubelet's probe least of all, which takes a millisecond.
 type crowd struct {
 	most int
 

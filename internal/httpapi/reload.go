@@ -13,7 +13,7 @@ import (
 // minToken is the shortest token that is taken.
 const minToken = 16
 
-// stamp tells a file from its replacement.
+// stamp distinguishes a file from its replacement.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -132,7 +132,7 @@ func (t *tokenFile) current() string {
 	return t.token
 }
 
-// complaint is what the log was told last: there are many requests, each of which finds the same fault.
+// complaint is what the log was reported last: there are many requests, each of which finds the same fault.
 type complaint string
 
 // isNew reports whether err is one, and not the one of the last time.

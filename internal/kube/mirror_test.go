@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// follower is told by events, and checks that they fit together.
+// follower is reported by events, and checks that they fit together.
 type follower struct {
 	t       *testing.T
 	state   map[string]proto.Message
@@ -141,7 +141,7 @@ func save(into, values map[string]proto.Message) {
 	}
 }
 
-// TestMirrorFlapping: an object that comes and goes again and again while nobody takes events costs no memory.
+// TestMirrorFlapping: an object that comes and goes again and again while nothing takes events costs no memory.
 func TestMirrorFlapping(t *testing.T) {
 	m := newMirror([]string{model.PodKeyword}, 10)
 	m.replace(model.PodKeyword, nil)

@@ -166,7 +166,7 @@ func checkPort(t *testing.T, value *renderer.ContivService, port string, ipv6 bo
 	for _, p := range ranges {
 		got = append(got, p.String())
 	}
-	// Restricted in another family only: here nobody may, with kube-proxy everybody (renderer.SourceRanges).
+	// Restricted in another family only: here nothing may, with kube-proxy everybody (renderer.SourceRanges).
 	if !slices.Equal(got, want.SourceRanges) || (!restricted && len(want.SourceRanges) > 0) {
 		t.Errorf("source ranges %q %t, want %q", got, restricted, want.SourceRanges)
 	}

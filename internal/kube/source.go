@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// The times of a Source, and the number of changes above which a resync is cheaper, unless told otherwise.
+// The times of a Source, and the number of changes above which a resync is cheaper, by default.
 const (
 	defaultLocalDelay   = 5 * time.Second
 	defaultSaveInterval = 100 * time.Millisecond

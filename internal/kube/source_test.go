@@ -306,8 +306,8 @@ func TestBrokenWatch(t *testing.T) {
 	}
 }
 
-// TestExpiredWatch: the history that the watch would go on from is gone (410), and with it deletions that nobody saw. A new
-// list becomes exactly the differences.
+// TestExpiredWatch: the history that the watch would go on from is gone (410), and with it deletions that nothing saw. A new list becomes
+// exactly the differences.
 func TestExpiredWatch(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streams=%t", streams), func(t *testing.T) {

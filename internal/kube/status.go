@@ -65,7 +65,7 @@ func (s *status) err() error {
 	return fmt.Errorf("API server %s: %s", s.host, strings.Join(parts, "; "))
 }
 
-// advice tells the operator what to do next.
+// advice informs the operator what to do next.
 func advice(err error, resource string) string {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -46,8 +46,8 @@ func (s *Source) watch(ctx context.Context, k *kind) error {
 	}
 }
 
-// listWatch lists and watches a resource in all namespaces. It tells the status whether the server answers, and calls absent
-// when the server does not have the resource and need not.
+// listWatch lists and watches a resource in all namespaces. It informs the status whether the server answers, and calls absent when the
+// server does not have the resource and need not.
 func (s *Source) listWatch(k *kind, absent func()) *cache.ListWatch {
 	lw := cache.NewFilteredListWatchFromClient(s.Client.groups[k.group], k.resource, metav1.NamespaceAll,
 		func(o *metav1.ListOptions) { o.LabelSelector, o.FieldSelector = k.labelSelector, k.fieldSelector })

@@ -127,8 +127,8 @@ type ObjectEvent struct {
 // maxEventMessage is what the API server accepts.
 const maxEventMessage = 1024
 
-// WriteObjectEvent tells a Warning about an object, which `kubectl describe` shows. The same again, from this node or another one, is
-// the Event that is there.
+// WriteObjectEvent reports a Warning about an object, which `kubectl describe` shows. The same again, from this node or another one, is the
+// Event that is there.
 func (c *Client) WriteObjectEvent(ctx context.Context, e ObjectEvent) error {
 	now := metav1.NewTime(time.Now())
 	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxEventMessage)], "")
@@ -178,7 +178,7 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (data map[s
 	return s.Data, true, nil
 }
 
-// CreateSecret makes a Secret of type Opaque that nobody can change afterwards; created is false when there is one already.
+// CreateSecret makes a Secret of type Opaque that nothing can change afterwards; created is false when there is one already.
 func (c *Client) CreateSecret(ctx context.Context, namespace, name string, labels map[string]string, data map[string][]byte) (
 	created bool, err error,
 ) {

@@ -16,7 +16,7 @@ import (
 // Object is an object of Kubernetes.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// key tells objects from each other, be they made again or not.
+// key distinguishes objects from each other, be they made again or not.
 func (o Object) key() Object {
 	o.UID = ""
 	return o
@@ -43,7 +43,7 @@ const (
 
 // Reporter knows the problems of objects. Its methods may be called from any goroutine.
 type Reporter struct {
-	write Write // nil: there is nobody to write to
+	write Write // nil: there is nothing to write to
 	log   *slog.Logger
 	wake  chan struct{}
 

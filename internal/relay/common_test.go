@@ -305,7 +305,7 @@ func (n *node) has(want map[string]proto.Message) bool {
 	return n.state != nil && maps.EqualFunc(n.state, want, proto.Equal)
 }
 
-// value is what the event loop has been told of a key.
+// value is what the event loop has been informed of a key.
 func (n *node) value(key string) proto.Message {
 	n.mu.Lock()
 	defer n.mu.Unlock()

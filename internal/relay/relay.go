@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// The times of a Relay, unless told otherwise.
+// The times of a Relay, by default.
 const (
 	defaultLeaseTTL       = 10 * time.Second
 	defaultResyncInterval = 5 * time.Minute
@@ -39,14 +39,14 @@ type Deps struct {
 	Metrics prometheus.Registerer // nil: none
 	// Name shows operators who leads.
 	Name string
-	// Fresh is nil while the API server tells what changes; one that hears nothing leaves the leadership to others. nil: always.
+	// Fresh is nil while the API server reports what changes; one that hears nothing leaves the leadership to others. nil: always.
 	Fresh func() error
 	// LeaseTTL is how long a leader that died keeps the others waiting; 10 s when zero.
 	LeaseTTL time.Duration
 	// ResyncInterval is how often all of etcd's state is compared; 5 min when zero.
 	ResyncInterval time.Duration
-	// Settle is how long nobody else may have changed anything before the state is marked as complete: who deletes it piece by
-	// piece would otherwise delete the rest of it under agents that take it for complete. 2 s when zero.
+	// Settle is how long nothing else may have changed anything before the state is marked as complete: who deletes it piece by piece would
+	// otherwise delete the rest of it under agents that take it for complete. 2 s when zero.
 	Settle time.Duration
 }
 

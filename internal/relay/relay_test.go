@@ -154,7 +154,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFailover: when the leader is cut off the other one goes on, and nothing is told to agents but what changed.
+// TestFailover: when the leader is cut off the other one goes on, and nothing is reported to agents but what changed.
 func TestFailover(t *testing.T) {
 	e := newEtcd(t)
 	db, _ := e.client()
@@ -266,7 +266,7 @@ func TestStaleStandby(t *testing.T) {
 	}
 }
 
-// TestWipe: whoever deletes the state, in part or all of it, or the data of etcd itself: no agent takes a service away.
+// TestWipe: a user that deletes the state, in part or all of it, or the data of etcd itself: no agent takes a service away.
 func TestWipe(t *testing.T) {
 	for name, how := range map[string]func(t *testing.T, e *etcd, db *clusterdb.DB){
 		"the state": func(t *testing.T, _ *etcd, db *clusterdb.DB) { wipe(t, db, statePrefix) },
@@ -296,7 +296,7 @@ func TestWipe(t *testing.T) {
 	}
 }
 
-// TestWipeWithoutRelay: nobody refills etcd, and the agent even restarts: it keeps what it knew last.
+// TestWipeWithoutRelay: nothing refills etcd, and the agent even restarts: it keeps what it knew last.
 func TestWipeWithoutRelay(t *testing.T) {
 	e := newEtcd(t)
 	want := services(10)

@@ -53,7 +53,7 @@ const aloneTimeout = time.Second
 func (s *Supervisor) alone() error {
 	socket := s.cfg.Settings.APISocket()
 	if greet(socket, aloneTimeout) != nil {
-		return nil // nobody, or what a killed one has left
+		return nil // nothing, or what a killed one has left
 	}
 	return fmt.Errorf("another VPP answers at %s; end it (systemctl disable --now vpp), or take another --run-dir", socket)
 }

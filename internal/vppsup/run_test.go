@@ -185,7 +185,7 @@ func TestRealVPPIsBackInASecond(t *testing.T) {
 	}
 }
 
-// TestVPPDiesWithItsSupervisor: a VPP that nobody supervises would be in the next one's way.
+// TestVPPDiesWithItsSupervisor: a VPP that nothing supervises would be in the next one's way.
 func TestVPPDiesWithItsSupervisor(t *testing.T) {
 	cfg, netns := realVPP(t)
 	r := start(t, cfg, netns)
@@ -246,7 +246,7 @@ func TestStubborn(t *testing.T) {
 	if _, err := fmt.Sscan(text, &orphan); err != nil || orphan == 0 {
 		t.Fatalf("no orphan: %v", err)
 	}
-	r.await("no zombie", func(Status) bool { return gone(orphan) }) // one that nobody reaps keeps its number
+	r.await("no zombie", func(Status) bool { return gone(orphan) }) // one that nothing reaps keeps its number
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

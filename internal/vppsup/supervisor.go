@@ -20,7 +20,7 @@ type Config struct {
 	Hugepages string        // HugepagesAuto, …
 	Socket    string        // of health
 	Frozen    time.Duration // a VPP that is silent for so long is killed; 0: never
-	Grace     time.Duration // for VPP to end when it is told to
+	Grace     time.Duration // for VPP to end when it is instructed to
 }
 
 // The pace of the probe: often while something is changing, else once a second.
@@ -179,7 +179,7 @@ func (s *Supervisor) children(next *time.Timer) (done bool) {
 	return done
 }
 
-// stop passes the signal on; done when there is nobody to pass it to.
+// stop passes the signal on; done when there is nothing to pass it to.
 func (s *Supervisor) stop(sig os.Signal, next *time.Timer) (done bool) {
 	number, ok := sig.(syscall.Signal)
 	if !ok {

@@ -191,7 +191,7 @@ func TestNodeSections(t *testing.T) {
 	}
 }
 
-// TestGettersGiveCopies: nobody can change the configuration through what a getter returned.
+// TestGettersGiveCopies: nothing can change the configuration through what a getter returned.
 func TestGettersGiveCopies(t *testing.T) {
 	c := mustNew(t, nodesConf, "a")
 	before := c.String()

@@ -44,7 +44,7 @@ func TestCheckHost(t *testing.T) {
 	}
 }
 
-// TestCheckHostDummies: kube-proxy in IPVS mode and node-local DNS hold addresses of services; pods' addresses nobody holds.
+// TestCheckHostDummies: kube-proxy in IPVS mode and node-local DNS hold addresses of services; pods' addresses nothing holds.
 func TestCheckHostDummies(t *testing.T) {
 	c := Default(Env{NodeName: "a"})
 	dummy := func(text string) []HostNetwork {

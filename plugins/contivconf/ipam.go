@@ -56,7 +56,7 @@ type ipamReader struct {
 	// The networks as given, in the order given.
 	contiv, service, pods, vppHost, interconnect, vxlan []netip.Prefix
 	gateways                                            []netip.Addr
-	// useVxlan is false when there is no overlay, so that the default of vxlanCIDR is in nobody's way.
+	// useVxlan is false when there is no overlay, so that the default of vxlanCIDR is not in conflict with others.
 	useVxlan bool
 }
 

@@ -30,7 +30,7 @@ const (
 type InterfaceConfig struct {
 	// MTUSize is the MTU of pod interfaces and of the VPP–host link; 1450 leaves room for VXLAN on an Ethernet of 1500.
 	MTUSize uint32 `json:"mtuSize"`
-	// MTUIsDefault: nobody has set mtuSize, so that what the uplink carries may take its place.
+	// MTUIsDefault: nothing has set mtuSize, so that what the uplink carries may take its place.
 	MTUIsDefault bool `json:"-"`
 	// UseTAPInterfaces: TAPs for pods and for the VPP–host link; VETH pairs with AF_PACKET otherwise. When the option is not
 	// set, TAPs are used if the node has /dev/vhost-net.

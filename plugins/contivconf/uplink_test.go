@@ -51,7 +51,7 @@ func TestUplinkFaults(t *testing.T) {
 	}
 }
 
-// TestMissingSection: a node is told that there is no section for it, and which one was probably meant.
+// TestMissingSection: a node is informed that there is no section for it, and which one was probably meant.
 func TestMissingSection(t *testing.T) {
 	for _, tc := range []struct {
 		node, sections, want string

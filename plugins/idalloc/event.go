@@ -6,9 +6,9 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// Allocated is the event that follows when GetOrAllocateID has returned ErrPending or another error and the label has its ID
-// now; and when the ID of a label that this node uses has changed, which only happens if the database has lost data. While it
-// is handled GetOrAllocateID has the answer for those who come after idalloc.
+// Allocated is the event that follows when GetOrAllocateID has returned ErrPending or another error and the label has its ID now; and when
+// the ID of a label that this node uses has changed, which only happens if the database has lost data. While it is handled GetOrAllocateID
+// has the answer for those that come after idalloc.
 type Allocated struct {
 	Pool  string
 	Label string
@@ -51,13 +51,13 @@ func (ev *Allocated) Method() controller.EventMethodType { return controller.Upd
 // TransactionType is BestEffort.
 func (ev *Allocated) TransactionType() controller.UpdateTransactionType { return controller.BestEffort }
 
-// Direction is Forward: idalloc before those who wait for the ID.
+// Direction is Forward: idalloc before those that wait for the ID.
 func (ev *Allocated) Direction() controller.UpdateDirectionType { return controller.Forward }
 
 // IsBlocking returns false.
 func (ev *Allocated) IsBlocking() bool { return false }
 
-// Done is NOOP: nobody waits.
+// Done is NOOP: nothing waits.
 func (ev *Allocated) Done(error) {}
 
 // GetName implements controller.Event.

@@ -465,7 +465,7 @@ func TestReleaseAndAllocate(t *testing.T) {
 	})
 }
 
-// TestDatabaseLost: what is used is put back as it was, by whoever uses it; until then it is still known.
+// TestDatabaseLost: what is used is restored by the node that uses it; until then it is still known.
 func TestDatabaseLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := castest.NewMemory()
@@ -539,7 +539,7 @@ func TestAnotherID(t *testing.T) {
 	})
 }
 
-// TestStoredBadly: values that make no sense are errors which say what to do, and nobody gets such an ID.
+// TestStoredBadly: values that make no sense are errors which say what to do, and nothing gets such an ID.
 func TestStoredBadly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for what, value := range map[string]string{

@@ -15,7 +15,7 @@ import (
 // stopTimeout bounds Close.
 const stopTimeout = 15 * time.Second
 
-// IDAlloc implements API and is a handler of the event loop. In the order of handlers it comes before those who use it.
+// IDAlloc implements API and is a handler of the event loop. In the order of handlers it comes before those that use it.
 type IDAlloc struct {
 	Deps
 	store  *store
@@ -140,7 +140,7 @@ func (p *IDAlloc) HandlesEvent(event controller.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync learns all allocations again. Those that this node uses and that the database does not have any more stay known, and are put back;
+// Resync reads all allocations again. Those that this node uses and that the database does not have any more stay known, and are put back;
 // those that it has with another ID are believed, and are known to the handlers that come after.
 func (p *IDAlloc) Resync(_ controller.Event, state controller.KubeStateData, _ int, _ controller.ResyncOperations) error {
 	before := p.known

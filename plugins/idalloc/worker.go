@@ -150,7 +150,7 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// serve makes one attempt and tells the event loop what came of it. An error means that it has to be repeated.
+// serve makes one attempt and informs the event loop what came of it. An error means that it has to be repeated.
 func (w *worker) serve(ctx context.Context, r *request) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// maxPoolSize bounds the part of a slice that is used for pods, and so the memory of a pool (a bit per address): nobody runs a
-// million pods on a node, but an IPv6 slice has room for many more.
+// maxPoolSize bounds the part of a slice that is used for pods, and so the memory of a pool (a bit per address): no cluster runs a million
+// pods on a node, but an IPv6 slice has room for many more.
 const maxPoolSize = 1 << 20
 
 // pool hands out the pod addresses of one slice, next-fit: it goes on after the address handed out last and wraps around. Not

@@ -93,9 +93,9 @@ func (p *IPAM) HandlesEvent(event api.Event) bool {
 	return event.Method().IsResync()
 }
 
-// Resync learns the allocated addresses from the attachments that podmanager has kept. An attachment with an address that it
-// must not have (after a change of subnets) is reported, and keeps it unless another one has it too: failing would keep the
-// whole node from starting, and with it the DEL that gets rid of the attachment.
+// Resync reads the allocated addresses from the attachments that podmanager has kept. An attachment with an address that it must not have
+// (after a change of subnets) is reported, and keeps it unless another one has it too: failing would keep the whole node from starting, and
+// with it the DEL that gets rid of the attachment.
 func (p *IPAM) Resync(_ api.Event, _ api.KubeStateData, resyncCount int, _ api.ResyncOperations) error {
 	nodeID := p.NodeSync.GetNodeID()
 	own, err := p.PodSubnets(nodeID)

@@ -20,7 +20,7 @@ const (
 	endNATLoopback = 2
 )
 
-// errNodeID0 is returned for node ID 0, which nobody has.
+// errNodeID0 is returned for node ID 0, which nothing has.
 var errNodeID0 = errors.New("node ID 0 is not allocated to any node")
 
 // subnets is the arithmetic of one address family; pure.

@@ -62,7 +62,7 @@ type DeviceManager interface {
 	ReleaseDevices(containerID string) error
 }
 
-// VPPInterfaces tells of what VPP itself learns about its interfaces.
+// VPPInterfaces reports what VPP itself receives about its interfaces.
 type VPPInterfaces interface {
 	// WatchDHCPLeases calls back, from any goroutine, for every lease of the interface with the given logical name.
 	WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error
@@ -90,7 +90,7 @@ type MgmtPublisher interface {
 	PublishMgmtIPs(addresses []netip.Addr) error
 }
 
-// HostLinks tells of the host's network stack.
+// HostLinks reports the host's network stack.
 type HostLinks interface {
 	// HostIPs lists the addresses of the host's own interfaces: without loopback, container bridges and our own links.
 	HostIPs() ([]net.IP, error)

@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// Without VPP the host's own stack routes. A pod is connected by a veth pair; its route, its neighbour, the check of its source
-// address and its policy are the driver's (dataplane/linux), which learns of the pod as a workload endpoint:
+// Without VPP the host's own stack routes. A pod is connected by a veth pair; its route, its neighbour, the check of its source address and
+// its policy are the driver's (dataplane/linux), which is informed of the pod as a workload endpoint:
 //
 //	  pod                    host
 //	+--------+    veth     +------------------------------------------+

@@ -34,7 +34,7 @@ type NATNode struct {
 type Way struct {
 	// VRF is the table from which the address is reached, and by whose interfaces its answers come.
 	VRF uint32
-	// Abroad: whoever has the address may not find back to a pod or to the host, or not through this VPP.
+	// Abroad: a caller that has the address may not find back to a pod or to the host, or not through this VPP.
 	Abroad bool
 }
 

@@ -21,7 +21,7 @@ import (
 const uplink = "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1}\n" +
 	"- nodeName: n2\n  mainVPPInterface: {interfaceName: host-eth1}\n"
 
-// toyNode is a node as nodesync tells of it, with the addresses that follow from its ID.
+// toyNode is a node as nodesync reports it, with the addresses that follow from its ID.
 func toyNode(id uint32, ips ...string) *nodesync.Node {
 	n := &nodesync.Node{ID: id, Name: fmt.Sprintf("n%d", id)}
 	if ips == nil {
@@ -37,7 +37,7 @@ func toyNode(id uint32, ips ...string) *nodesync.Node {
 	return n
 }
 
-// node tells the plugin of a change; nil is no node.
+// node informs the plugin of a change; nil is no node.
 func (w *node) node(name string, to *nodesync.Node) {
 	w.t.Helper()
 	ev := &nodesync.NodeUpdate{NodeName: name, PrevState: w.nodes.all[name], NewState: to}
@@ -152,7 +152,7 @@ func TestPeersInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestNodeWithOurID: a node that claims our ID is not connected, and cuts off nobody else.
+// TestNodeWithOurID: a node that claims our ID is not connected, and cuts off nothing else.
 func TestNodeWithOurID(t *testing.T) {
 	w := newNodeWithID(t, dualTAP+uplink, 1)
 	twin := toyNode(1, "192.168.16.77/24")

@@ -72,7 +72,7 @@ func (nicsChange) Method() api.EventMethodType { return api.UpstreamResync }
 func (nicsChange) IsBlocking() bool            { return false }
 func (nicsChange) Done(error)                  {}
 
-// watchLeases asks to be told of the main interface's leases, once.
+// watchLeases asks to be informed of the main interface's leases, once.
 func (n *IPNet) watchLeases(s *settings) error {
 	name := s.mainIf.InterfaceName
 	if !s.mainIf.UseDHCP || n.VPPIfPlugin == nil || name == "" || name == n.watched {

@@ -143,8 +143,8 @@ func (s *settings) podSide(v *values, p *podLink, addr netip.Addr) {
 	v.linuxRoute(anyPrefix(gw), gw, p.names.linux)
 }
 
-// vethTo is the link of a veth end. Checksum offload is off: VPP's af_packet would receive packets whose checksum nobody
-// ever fills in (shared/reference/vpp-25.10.md).
+// vethTo is the link of a veth end. Checksum offload is off: VPP's af_packet would receive packets whose checksum nothing ever fills in
+// (shared/reference/vpp-25.10.md).
 func vethTo(peer string) *linux_interfaces.Interface_Veth {
 	return &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{
 		PeerIfName: peer, TxChecksumOffloading: linux_interfaces.VethLink_CHKSM_OFFLOAD_DISABLED,

@@ -96,7 +96,7 @@ type restlessHost struct {
 
 func (h *restlessHost) WatchHostIPs(callback func()) { h.changed = callback }
 
-// countingLoop counts events that nobody handles, or takes none.
+// countingLoop counts events that nothing handles, or takes none.
 type countingLoop struct {
 	pushed []api.Event
 	err    error
@@ -166,7 +166,7 @@ func TestLeaseMeetsFullQueue(t *testing.T) {
 	}
 }
 
-// TestManyNodesWithoutOverlay: without an overlay the size of vxlanCIDR, which nobody uses, is no limit of the cluster's.
+// TestManyNodesWithoutOverlay: without an overlay the size of vxlanCIDR, which nothing uses, is no limit of the cluster's.
 func TestManyNodesWithoutOverlay(t *testing.T) {
 	config := "useTAPInterfaces: true\nipamConfig: {podSubnetCIDR: 10.16.0.0/12, nodeInterconnectCIDR: 192.168.0.0/16,\n" +
 		"  vppHostSubnetCIDR: 172.16.0.0/12, vxlanCIDR: 10.40.0.0/24}\nnodeToNodeTransport: "

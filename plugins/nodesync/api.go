@@ -112,8 +112,7 @@ type Times struct {
 	// of which a wiped or restored database knows nothing can take theirs back. It should be longer than a connection to
 	// the database takes to come back. 10 s; none if the database serves this machine only.
 	Probation time.Duration
-	// Hold is for how long nodes that the database has forgotten, although nobody released them, still count as there.
-	// 10 minutes.
+	// Hold is for how long nodes that the database has forgotten, although nothing released them, still count as there. 10 minutes.
 	Hold time.Duration
 	// Departed is for how long a node's Node object may be missing in Kubernetes before its ID is released. 10 minutes; one
 	// node waits a little longer than another.

@@ -17,7 +17,7 @@ const lookouts = 10
 
 // departures are the nodes that have an ID and are no nodes of Kubernetes. A Node object may be deleted for a moment, to have it made
 // again; if it stays away, the node is gone for good, and its ID is released. Every agent would do that. Each waits a little longer than it
-// has to, by its own time, and so the others find it done. Who does not hear from Kubernetes releases nobody.
+// has to, by its own time, and so the others find it done. Who does not hear from Kubernetes releases nothing.
 type departures struct {
 	after time.Duration // 0: nothing is released
 	own   string
@@ -40,7 +40,7 @@ func newDepartures(own string, after time.Duration) *departures {
 	}
 }
 
-// known reports whether Kubernetes tells of nodes; what does not know this one does not know the others either.
+// known reports whether Kubernetes reports nodes; what does not know this one does not know the others either.
 func (d *departures) known() bool { return d.after > 0 && d.kube[d.own] }
 
 // load takes a snapshot.

@@ -104,8 +104,8 @@ func TestDepartures(t *testing.T) {
 	}
 }
 
-// TestDeparturesUnknown: an agent whose view of Kubernetes is old, because it does not reach the API server or has started from
-// its copy on the disk, releases nobody: nodes that have joined since would lose their IDs while they run.
+// TestDeparturesUnknown: an agent whose view of Kubernetes is old, because it does not reach the API server or has started from its copy on
+// the disk, releases nothing: nodes that have joined since would lose their IDs while they run.
 func TestDeparturesUnknown(t *testing.T) {
 	claimed := Nodes{"me": {}, "new": {}}
 	cases := map[string]struct {

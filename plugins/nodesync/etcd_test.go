@@ -225,8 +225,8 @@ func settled(t *testing.T, limit time.Duration, nodes []*realNode, want ...uint3
 
 var quick = Times{Quarantine: time.Second, Probation: 1500 * time.Millisecond, Hold: time.Minute}
 
-// TestEtcdWipedAndRestored: three members lose everything, and are put back to an old backup, while nodes run and others
-// join. No two nodes ever have one ID for longer than it takes to tell them, and nobody who was there loses his.
+// TestEtcdWipedAndRestored: three members lose everything, and are put back to an old backup, while nodes run and others join. No two nodes
+// ever have one ID for longer than it takes to tell them, and no node that was there loses his.
 func TestEtcdWipedAndRestored(t *testing.T) {
 	t.Parallel()
 	etcd := castest.NewCluster(t, 3)
@@ -388,7 +388,7 @@ func allocateAtOnce(t *testing.T, etcd *castest.Cluster, count, clients int, dis
 			t.Fatalf("ID number %d is %d: there are gaps", i+1, id)
 		}
 	}
-	// Places whose nodes lost them leave gaps, for those who come later.
+	// Places whose nodes lost them leave gaps, for those that come later.
 	if last := ids[count-1]; last > uint32(count+count/4)+uint32(gaveUp.Load()) {
 		t.Errorf("the last of %d IDs is %d", count, last)
 	}

@@ -53,7 +53,7 @@ func (ev *NodeUpdate) Direction() controller.UpdateDirectionType { return contro
 // IsBlocking returns false.
 func (ev *NodeUpdate) IsBlocking() bool { return false }
 
-// Done is NOOP: nobody waits.
+// Done is NOOP: nothing waits.
 func (ev *NodeUpdate) Done(error) {}
 
 // String is the node in one line.

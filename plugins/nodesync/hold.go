@@ -11,9 +11,9 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// holds are the nodes that were known and have no record any more although nobody released them: a database that was wiped,
-// or restored from a backup, has forgotten them. They are well and will put their records back; until then, and not for
-// longer than a limit, this node goes on as if they were there, so that losing the database costs no packet.
+// holds are the nodes that were known and have no record any more although nothing released them: a database that was wiped, or restored
+// from a backup, has forgotten them. They are well and will put their records back; until then, and not for longer than a limit, this node
+// goes on as if they were there, so that losing the database costs no packet.
 type holds struct {
 	limit time.Duration
 	now   func() time.Time
@@ -92,7 +92,7 @@ func (h *holds) over() []string {
 	return names
 }
 
-// schedule tells the job when the next hold ends.
+// schedule informs the job when the next hold ends.
 func (h *holds) schedule() {
 	var first time.Time
 	for _, held := range h.held {
@@ -168,5 +168,5 @@ func (ev *holdOver) Direction() controller.UpdateDirectionType { return controll
 // IsBlocking returns false.
 func (ev *holdOver) IsBlocking() bool { return false }
 
-// Done is NOOP: nobody waits.
+// Done is NOOP: nothing waits.
 func (ev *holdOver) Done(error) {}

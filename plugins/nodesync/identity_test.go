@@ -230,7 +230,7 @@ func TestTwoMachinesOneName(t *testing.T) {
 		second.db.shared = true
 		defer second.start()()
 		time.AfterFunc(time.Second, func() {
-			if err := first.resync(); err != nil { // the watcher tells it of the claim
+			if err := first.resync(); err != nil { // the watcher informs it of the claim
 				t.Errorf("the machine that was there first: %v", err)
 			}
 		})
@@ -325,7 +325,7 @@ func TestStartsByItself(t *testing.T) {
 	})
 }
 
-// TestEarlierLife: what the node has left under another ID is released, and nobody takes it for the node.
+// TestEarlierLife: what the node has left under another ID is released, and nothing takes it for the node.
 func TestEarlierLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()

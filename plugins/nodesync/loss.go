@@ -64,7 +64,7 @@ func (ev *idLost) Direction() controller.UpdateDirectionType { return controller
 // IsBlocking returns false.
 func (ev *idLost) IsBlocking() bool { return false }
 
-// Done is NOOP: nobody waits.
+// Done is NOOP: nothing waits.
 func (ev *idLost) Done(error) {}
 
 // lose gives the ID up for good: the node remembers it, so that after a restart it gets a new one.

@@ -137,7 +137,7 @@ func (t Times) complete(db ClusterWideDB) Times {
 	set(&t.Quarantine, 10*time.Minute, transactions)
 	set(&t.Probation, 10*time.Second, !private)
 	set(&t.Departed, 10*time.Minute, true)
-	// Without transactions nobody leaves the memory of a release behind, so a record that is gone means that.
+	// Without transactions nothing leaves the memory of a release behind, so a record that is gone means that.
 	set(&t.Hold, 10*time.Minute, transactions)
 	return t
 }

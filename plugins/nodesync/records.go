@@ -29,7 +29,7 @@ func fullKey(id uint32) string { return ksrPrefix + recordKey(id) }
 
 func guardKey(id uint32) string { return guardPrefix + strconv.FormatUint(uint64(id), 10) }
 
-// idInKey is the ID that a key is for; zero if it is none.
+// idInKey is the ID that a key is for; zero if it is not one.
 func idInKey(key string) uint32 {
 	id, err := strconv.ParseUint(path.Base(key), 10, 32)
 	if err != nil || strconv.FormatUint(id, 10) != path.Base(key) {

@@ -55,8 +55,8 @@ func (v *view) wasReleased(name string) bool {
 	return false
 }
 
-// releaseIf replaces the record of an ID, if it is one that is meant, by the memory of it, and starts the quarantine. Both
-// happen at once, and only if nobody else changes the record meanwhile.
+// releaseIf replaces the record of an ID, if it is one that is meant, by the memory of it, and starts the quarantine. Both happen at once,
+// and only if nothing else changes the record meanwhile.
 func releaseIf(ctx context.Context, store cas.Store, id uint32, quarantine time.Duration,
 	meant func(*vppnode.VppNode) bool) error {
 	for {

@@ -56,7 +56,7 @@ func TestQuarantine(t *testing.T) {
 		if got := db.get(t, 1); got.GetGeneration() != 2 || isReleased(got) {
 			t.Errorf("record %v", got)
 		}
-		// the one that was released comes back and learns that its ID is another's
+		// the one that was released comes back and finds that its ID is another's
 		back := newMachine(t, "gone", db, gone.disk)
 		defer back.start()()
 		back.mustResync()

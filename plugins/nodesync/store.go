@@ -60,7 +60,7 @@ func (b *basicStore) change(ctx context.Context, c cas.Change, w cas.Write) (boo
 	return true, b.broker.Put(ctx, w.Key, record)
 }
 
-// Get implements cas.Store. A broker that knows no revisions reports 0, which means "does not exist" to all who compare.
+// Get implements cas.Store. A broker that knows no revisions reports 0, which means "does not exist" to all that compare.
 func (b *basicStore) Get(ctx context.Context, key string) (cas.Value, error) {
 	var record vppnode.VppNode
 	found, rev, err := b.broker.GetValue(ctx, key, &record)

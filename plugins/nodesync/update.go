@@ -65,7 +65,7 @@ func (ns *NodeSync) concernsOwn(id uint32, names []string) bool {
 	return id == ns.GetNodeID() || slices.Contains(names, ns.state.identity.Name)
 }
 
-// updateNodes puts the named nodes together again and tells the other plugins about those that have changed.
+// updateNodes puts the named nodes together again and informs the other plugins about those that have changed.
 func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string, error) {
 	s := ns.state
 	changes := 0

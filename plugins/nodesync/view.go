@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// view is the records of nodes as one who claims or releases an ID has to see them: as they are in the database, with their
-// revisions, and with the quarantine.
+// view is the records of nodes as one that claims or releases an ID has to see them: as they are in the database, with their revisions, and
+// with the quarantine.
 type view struct {
 	sources
 	revs  map[uint32]int64 // by ID, of whatever is under its key, useful or not
@@ -49,7 +49,7 @@ func (v *view) take(kv cas.Value) {
 	_, _ = v.set(key, record) // what is wrong is in v.broken
 }
 
-// refresh learns which IDs have been taken until the revision at (zero: now), without reading by whom.
+// refresh reads which IDs have been taken until the revision at (zero: now), without reading by whom.
 func (v *view) refresh(ctx context.Context, store cas.Store, at int64) error {
 	keys, _, err := store.Keys(ctx, ksrPrefix+allocatedIDs+"/", at)
 	if err != nil {
@@ -64,7 +64,7 @@ func (v *view) refresh(ctx context.Context, store cas.Store, at int64) error {
 	return nil
 }
 
-// forget makes an ID count as taken by nobody knows whom.
+// forget makes an ID count as taken by nothing knows whom.
 func (v *view) forget(id uint32) {
 	_, _ = v.set(recordKey(id), nil)
 	v.revs[id] = max(v.revs[id], 1)

@@ -26,7 +26,7 @@ type PeerPath struct {
 	Asked time.Time `json:"asked"`
 }
 
-// book has the paths to peers for those who ask by REST. Each round changes only what it has asked.
+// book has the paths to peers for those that ask by REST. Each round changes only what it has asked.
 type book struct {
 	mu    sync.Mutex
 	paths map[netip.Addr]PeerPath // guarded by mu

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Times are the patience of the watch.
+// Times are the timeout of the watch.
 type Times struct {
 	Link         time.Duration // frames wait on a link while none moves
 	LinkFrames   uint64        // and this many, at least
@@ -19,7 +19,7 @@ type Times struct {
 	PeerMisses   int           // questions in a row that a peer does not answer
 	PeerHits     int           // and that it answers, until it counts as back
 	PeerJoins    time.Duration // a peer that has never answered may be about to join
-	AllPeers     time.Duration // nobody answers
+	AllPeers     time.Duration // nothing answers
 	TableRefused uint64        // sessions that found no room
 	TableCalm    time.Duration // without another one, until the table counts as having room again
 	Ended        int           // rounds without a cause until it has ended
@@ -99,7 +99,7 @@ func (c *Core) Step(r Round) Action {
 	add(c.table.step(r.At, r.Sessions, &c.times))
 	now = append(now, c.limits.step(r.At, r.Refusing, &c.times)...)
 	switch {
-	case !r.Alive: // whether it stands still or works, is told by others
+	case !r.Alive: // whether it stands still or works, is reported by others
 		c.uplink.pause(r.Uplink)
 		c.host.pause(r.Host)
 		c.peers.pause()

@@ -24,7 +24,7 @@ type sim struct {
 	off                             map[string]bool // nodes that do not answer
 	noIPv6                          bool
 	used, refused                   uint64
-	nat44                           bool // the table tells what it refuses
+	nat44                           bool // the table reports what it refuses
 	keeps                           bool // and keeps what it has
 	refusing                        []Refusing
 	actions                         []string
@@ -480,7 +480,7 @@ func TestWhoIsAsked(t *testing.T) {
 	}
 }
 
-// In a large cluster a peer that is silent is told to Kubernetes by its witnesses alone.
+// In a large cluster a peer that is silent is reported to Kubernetes by its witnesses alone.
 func TestWitnesses(t *testing.T) {
 	for node, quiet := range map[string]bool{"n1000": false, "n500": true} {
 		s := newSim(t, 1000)

@@ -155,7 +155,7 @@ func (p *Pinger) wait(d time.Duration) error {
 	return nil
 }
 
-// receive reads the answers that have come; answer is told which questions of this round they are for.
+// receive reads the answers that have come; answer receives which questions of this round they are for.
 func (p *Pinger) receive(answer func(i int)) {
 	var buf [256]byte
 	for family, fd := range p.fds {

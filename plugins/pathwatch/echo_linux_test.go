@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Addresses of this host answer, in both families and all in one round; one that nobody has does not, and takes no longer than it may.
+// Addresses of this host answer, in both families and all in one round; one that nothing has does not, and takes no longer than it may.
 func TestPinger(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("raw sockets need root")

@@ -128,7 +128,7 @@ func (p *peers) suspect(l *Peer) bool {
 	})
 }
 
-// allSilent says that nobody answers who did before, and that these are several.
+// allSilent says that nothing answers who did before, and that these are several.
 func (p *peers) allSilent(at time.Time, t *Times) bool {
 	return len(p.silent) >= 2 && p.noneFor(at, t.AllPeers)
 }

@@ -15,8 +15,8 @@ type table struct {
 	begun         bool
 }
 
-// step reports what is wrong with the table. One that tells of sessions it has refused is full by that alone: what it has may end as soon
-// as there is need of room. Of any other the filling is all that is known.
+// step reports what is wrong with the table. One that reports sessions it has refused is full by that alone: what it has may end as soon as
+// there is need of room. Of any other the filling is all that is known.
 func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) {
 	if s.Limit == 0 && !s.TellsRefused {
 		*t = table{}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Teller tells Kubernetes about this node.
+// Teller informs Kubernetes about this node.
 type Teller interface {
 	// Condition sets the condition ContivDataPath of the node.
 	Condition(ctx context.Context, ok bool, reason, message string) error
@@ -99,7 +99,7 @@ func (t *telling) see(at time.Time, s State) {
 	}
 }
 
-// repaired tells of an attempt to heal.
+// repaired reports an attempt to heal.
 func (t *telling) repaired(a Action, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

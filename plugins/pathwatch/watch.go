@@ -258,7 +258,7 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 	r := Round{Peers: p.core.Ask(), Alive: true}
 	asked := slices.Concat(p.gateway, Targets(r.Peers))
 	took, err := p.Echo.Ask(ctx, asked, answerTimeout)
-	if err != nil { // of the own side, so that nobody is silent
+	if err != nil { // of the own side, so that nothing is silent
 		r.Peers = nil
 		r.At, r.Alive = time.Now(), false
 		return r, fmt.Errorf("echo: %w", err)

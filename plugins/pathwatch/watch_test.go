@@ -275,7 +275,7 @@ func TestCannotAsk(t *testing.T) {
 	})
 }
 
-// Kubernetes is told when it can be: what is so then, and the last Events. In between nothing waits for it. A repair that does not help
+// Kubernetes is informed when it can be: what is so then, and the last Events. In between nothing waits for it. A repair that does not help
 // does not make the node ready for a moment.
 func TestAPIServerAway(t *testing.T) {
 	watched(t, func(t *testing.T, n *node, p *Plugin, _ mux) {

@@ -42,7 +42,7 @@ type Attachment struct {
 	ID    AttachmentID
 	Pod   PodID
 	Netns string // path of the network namespace as the runtime gave it
-	// NetnsInode tells a namespace from a later one under the same path; 0 when unknown.
+	// NetnsInode distinguishes a namespace from a later one under the same path; 0 when unknown.
 	NetnsInode uint64
 	// Addresses of the interface with the prefix length that the pod sees (/32, /128); at most one per family. Empty
 	// until ipnet has allocated them.

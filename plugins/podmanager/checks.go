@@ -23,8 +23,8 @@ type Checks struct {
 	Verifier Verifier
 	// AwaitPod is called by an ADD that connects a pod, before anything is done: it may wait a moment for the pod's object.
 	AwaitPod func(ctx context.Context, pod PodID, uid string)
-	// Prune is called by GC after stale attachments have been deleted, to rid the dataplane of what belongs to nobody; a
-	// downstream resync does.
+	// Prune is called by GC after stale attachments have been deleted, to rid the dataplane of what belongs to nothing; a downstream resync
+	// does.
 	Prune func(ctx context.Context) error
 }
 

@@ -97,8 +97,8 @@ func requestPod(req *cniapi.Request) PodID {
 	return PodID{Namespace: req.Pod.Namespace, Name: req.Pod.Name}
 }
 
-// add connects a pod. The same ADD again gives the same result; the same ID for another sandbox or pod means that the runtime
-// has given up on the former without telling.
+// add connects a pod. The same ADD again gives the same result; the same ID for another sandbox or pod means that the runtime has given up
+// on the former without informing.
 func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request) (*cniapi.Result, error) {
 	o, err := p.acquire(ctx, requestID(req))
 	if err != nil {

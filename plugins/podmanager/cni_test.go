@@ -328,7 +328,7 @@ func TestConcurrentRequests(t *testing.T) {
 	}
 }
 
-// consistentSoon waits for events of callers who gave up.
+// consistentSoon waits for events of callers that gave up.
 func (r *rig) consistentSoon() {
 	r.t.Helper()
 	for {

@@ -140,7 +140,7 @@ func (n *toyNet) count() int {
 	return len(n.wired)
 }
 
-// toyLoop is the least event loop: what it is told to wait for (gate) it waits for before each event.
+// toyLoop is the least event loop: what it is instructed to wait for (gate) it waits for before each event.
 type toyLoop struct {
 	handlers []api.EventHandler
 	queue    chan api.Event

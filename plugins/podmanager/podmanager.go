@@ -106,7 +106,7 @@ func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
 // goneBecause reports why the sandbox of an attachment certainly does not exist any more; when in doubt it does.
 func (p *PodManager) goneBecause(a *Attachment) string {
 	if a.NetnsInode == 0 {
-		return "" // we never saw it, so not seeing it now tells nothing
+		return "" // we never saw it, so not seeing it now reports nothing
 	}
 	inode, state := p.sys.netns(a.Netns)
 	switch {

@@ -49,7 +49,7 @@ func (p *Plugin) detach(a *podmanager.Attachment, txn renderer.Txn) {
 	p.Renderer.DeleteEndpoint(a, txn)
 }
 
-// setEndpoint tells the compiler of a pod by its newest attachment.
+// setEndpoint passes a pod, with its newest attachment, to the compiler.
 func (p *Plugin) setEndpoint(pod podmanager.PodID) {
 	if !p.Kubernetes {
 		return

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/model"
 )
 
-// problems tells users what of a policy is not enforced as it was written.
+// problems informs users what of a policy is not enforced as it was written.
 type problems struct {
 	label       servicelabel.ReaderAPI
 	to          Problems
@@ -23,7 +23,7 @@ type problems struct {
 	warned bool
 }
 
-// notice is what users were told of a policy.
+// notice is what users were informed of a policy.
 type notice struct {
 	object problem.Object
 	list   []problem.Problem

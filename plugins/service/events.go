@@ -132,7 +132,7 @@ func (p *Plugin) tellLeaving(own *model.Node) {
 
 func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) {
 	if ev.NodeName == p.own() {
-		p.nodes.host = p.hostIPs() // what this node tells of itself begins with the host's addresses
+		p.nodes.host = p.hostIPs() // what this node reports itself begins with the host's addresses
 	}
 	if ev.NewState == nil {
 		delete(p.nodes.vpp, ev.NodeName)

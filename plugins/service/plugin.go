@@ -34,7 +34,7 @@ type Deps struct {
 	// Healthy reports whether the dataplane can serve, which is what load balancers are told; nil: it can.
 	Healthy func() bool
 
-	// NodeLeaving is told whether this node is about to go, as far as Kubernetes says; nil: nothing is.
+	// NodeLeaving is informed whether this node is about to go, as far as Kubernetes says; nil: nothing is.
 	NodeLeaving func(leaving bool)
 
 	// IgnoreExternalIPs and NodePortAddresses are as in processor.Config.
@@ -42,13 +42,13 @@ type Deps struct {
 	NodePortAddresses []netip.Prefix
 	// ReservedNodePorts are as in processor.Config; nil: DefaultReservedNodePorts.
 	ReservedNodePorts []processor.NodePort
-	// Problems is told what of services is not served; nil: nothing is.
+	// Problems receives the parts of services that are not served; may be nil.
 	Problems Problems
 	// HealthCheckAddress is where health checks are answered; empty: at all addresses of the host.
 	HealthCheckAddress string
 }
 
-// Problems is where users are told of services that are not served as they say.
+// Problems is where users are informed of services that are not served as they say.
 type Problems interface {
 	// Set reports what the problems of an object are now. tell: this node writes the Events.
 	Set(o problem.Object, list []problem.Problem, tell bool)

@@ -188,7 +188,7 @@ func familyName(addr netip.Addr) string {
 	return "IPv4"
 }
 
-// inside tells pods and nodes from clients outside of the cluster.
+// inside distinguishes pods and nodes from clients outside of the cluster.
 func (p *Plugin) inside(source netip.Addr, nodes map[string][]netip.Addr) bool {
 	for _, n := range p.ContivConf.IPAM().PodSubnetCIDR {
 		if n.Contains(source) {

@@ -46,7 +46,7 @@ type Plugin struct {
 	pods   map[string]KubePod // guarded by mu; by key
 }
 
-// NewPlugin keeps the pods of the node; watched tells whether Kubernetes is there at all.
+// NewPlugin keeps the pods of the node; watched reports whether Kubernetes is there at all.
 func NewPlugin(node string, watched bool, http rest.HTTPHandlers, log *slog.Logger) *Plugin {
 	p := &Plugin{node: node, watched: watched, log: log, pods: map[string]KubePod{}}
 	http.RegisterHTTPHandler(PodsPath, p.servePods)

@@ -57,7 +57,7 @@ func latencyBuckets() []float64 {
 		prometheus.LinearBuckets(60, 5, 12), prometheus.LinearBuckets(120, 30, 7))
 }
 
-// EventHandled is told of every event when its transaction has been applied; err is what became of it.
+// EventHandled is informed of every event when its transaction has been applied; err is what became of it.
 func (p *Programming) EventHandled(ev api.Event, start, end time.Time, err error) {
 	if change, ok := ev.(*api.KubeStateChange); ok {
 		p.changed(change, start, end, err)

@@ -86,7 +86,7 @@ func TestMTU(t *testing.T) {
 	})
 }
 
-// TestEtcdWiped: etcd stops, and comes back with nothing. Nobody loses a packet, an ID or an address.
+// TestEtcdWiped: etcd stops, and comes back with nothing. Nothing loses a packet, an ID or an address.
 func TestEtcdWiped(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
 		w := newWorld(t, m, 2)

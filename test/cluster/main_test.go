@@ -156,7 +156,7 @@ func (w *world) close() {
 	}
 }
 
-// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, for whoever looks for the reason of a failure.
+// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, for users that look for the reason of a failure.
 func (w *world) inspect(n *testbed.Node) {
 	command := os.Getenv("CONTIV_E2E_INSPECT")
 	if command == "" {

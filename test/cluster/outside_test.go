@@ -18,7 +18,7 @@ func (w *world) outside(address string) netip.Addr {
 	w.t.Helper()
 	_, err := w.Underlay.Run(w.ctx, "ip", "addr", "add", address+"/24", "dev", "uplink")
 	w.must(err)
-	// As on a wire: VPP's af_packet would get packets whose checksums nobody fills in.
+	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
 	_, err = w.Underlay.Run(w.ctx, "ethtool", "-K", "uplink", "tx", "off")
 	w.must(err)
 	w.serve(w.Underlay, "outside")

@@ -107,7 +107,7 @@ func (w *world) watched(nodes ...*testbed.Node) {
 	for _, n := range nodes {
 		w.within(30*time.Second, n.Name+" hears its peers", func() error {
 			r, err := w.path(n)
-			// A node learns of the others one after the other: without the number it may know, and hear, only some of them.
+			// A node is informed of the others one after the other: without the number it may know, and hear, only some of them.
 			if err == nil && (r.Peers.Unknown > 0 || r.Peers.Answering < w.families()*(len(w.Nodes)-1) || len(r.Causes) > 0) {
 				err = fmt.Errorf("it says %+v", r.State)
 			}

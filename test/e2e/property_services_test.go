@@ -81,7 +81,7 @@ func (o *objects) service(namespace, name string) *model.Service {
 	s := &model.Service{
 		Namespace: namespace, Name: name, Type: model.Service_Type(o.rng.IntN(4)), Headless: o.once(12),
 		ClusterIps: o.some(2, "10.96.0.1", "10.96.0.2", "fd00:10:96::1", "fd00:10:96::2", "nonsense"),
-		// Of others, of the node, of nobody, and such that no host has.
+		// Of others, of the node, of nothing, and such that no host has.
 		ExternalIps: o.some(2, "192.0.2.1", "192.0.2.2", "2001:db8::1", "192.168.16.1", "10.96.0.1", "127.0.0.1", "0.0.0.0",
 			"224.0.0.1", "::"),
 		InternalLocal: o.once(4), ExternalLocal: o.once(3), SourceRangesSet: o.once(4),

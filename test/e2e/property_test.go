@@ -79,7 +79,7 @@ func anyOrder(t *testing.T, budget time.Duration, services bool) {
 	}
 }
 
-// numbers are what tells failures of one kind apart.
+// numbers are what distinguishes failures of one kind apart.
 var numbers = regexp.MustCompile(`[0-9]+|vpp[0-9a-f]{12}|afpacket|vpp-tap`)
 
 // sequence is one random story.
@@ -92,7 +92,7 @@ type sequence struct {
 	story  []string
 }
 
-// runSequence tells a story and checks how it ends.
+// runSequence runs a sequence and checks the result.
 func runSequence(dir string, seed uint64, services bool) (story []string, err error) {
 	defer os.RemoveAll(dir)
 	rng := rand.New(rand.NewPCG(seed, 2))

@@ -52,7 +52,7 @@ func (r *rig) slowReaders(network, address, path string) (release func()) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: agent\r\n\r\n", path) // it may have been told to go
+		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: agent\r\n\r\n", path) // it may have been instructed to go
 		conns = append(conns, conn)
 	}
 	return func() {

@@ -195,8 +195,8 @@ func (r *rig) close() {
 	}
 }
 
-// inspect runs the shell command in CONTIV_E2E_INSPECT in the node of a test that has failed, for whoever looks for the reason.
-// It finds VPP's command line in $VPPCTL.
+// inspect runs the shell command in CONTIV_E2E_INSPECT in the node of a test that has failed, for users that look for the reason. It finds
+// VPP's command line in $VPPCTL.
 func (r *rig) inspect() {
 	command := os.Getenv("CONTIV_E2E_INSPECT")
 	if command == "" {

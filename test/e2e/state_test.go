@@ -53,7 +53,7 @@ func (i vppInterface) label() string {
 	return i.tag
 }
 
-// pooled says that it is nobody's, on purpose; one that the pool is about to tag has only its name.
+// pooled says that it is without an owner, on purpose; one that the pool is about to tag has only its name.
 func (i vppInterface) pooled() bool {
 	return strings.HasPrefix(i.tag, "contiv-pool:") || strings.HasPrefix(i.tag, "contiv-trash:") ||
 		i.tag == "" && strings.HasPrefix(i.name, "host-cvh")

@@ -184,7 +184,7 @@ func testAPIServerAway(w *world) {
 	w.ended(loads...)
 }
 
-// testLogs: nothing in the agents' logs says that something went wrong that nobody noticed.
+// testLogs: nothing in the agents' logs says that something went wrong that nothing noticed.
 func testLogs(w *world) {
 	for _, n := range w.nodes {
 		out, err := w.agentLog(n)

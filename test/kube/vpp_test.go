@@ -148,7 +148,7 @@ func (w *world) vpps() (all []vppContainer) {
 	return all
 }
 
-// testVPPFrozen: VPP stands still for a while. It is said not to be ready, and nobody kills it: it goes on where it was.
+// testVPPFrozen: VPP stands still for a while. It is said not to be ready, and nothing kills it: it goes on where it was.
 func testVPPFrozen(w *world) {
 	pods := w.webPods("steady", 2)
 	n := w.node(pods[0].Spec.NodeName)
@@ -220,7 +220,7 @@ func testVPPOutOfMemory(w *world) {
 	w.t.Logf("VPP's container was started again %d times by the kubelet", after.restarts-before.restarts)
 }
 
-// testVPPKept: whatever else has happened, the kubelet has never started a container of VPP again: nobody found a healthy one ill.
+// testVPPKept: whatever else has happened, the kubelet has never started a container of VPP again: nothing found a healthy one ill.
 func testVPPKept(w *world) {
 	for _, c := range w.vpps() {
 		if c.restarts != 0 {

@@ -22,7 +22,7 @@ type drop struct {
 	Because                                 string
 }
 
-// drops waits until node 1 tells of denied flows, one for each text: "direction pod from to protocol port". A pod is its name.
+// drops waits until node 1 reports denied flows, one for each text: "direction pod from to protocol port". A pod is its name.
 func (w *world) drops(want ...string) {
 	w.t.Helper()
 	short := func(pod, address string) string {
@@ -76,8 +76,8 @@ func (w *world) burst(from string, to netip.Addr, d time.Duration) (sent int64) 
 	return sent
 }
 
-// TestDrops: the agent tells which connections policy denies, with pods, in both directions and families. A pod that floods costs the agent
-// next to nothing, fills no log, and hides nothing of what else is denied.
+// TestDrops: the agent reports which connections policy denies, with pods, in both directions and families. A pod that floods costs the
+// agent next to nothing, fills no log, and hides nothing of what else is denied.
 func TestDrops(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)

@@ -57,7 +57,7 @@ func (w *world) behindHost(name string) {
 	w.t.Cleanup(func() { _ = ns.Delete(w.ctx) })
 	w.spaces[name] = ns
 	w.addrs[name] = []netip.Addr{netip.MustParseAddr("10.201.0.2"), netip.MustParseAddr("fd00:201::2")}
-	// The host has no address there: the agent would have to be told of it.
+	// The host has no address there: the agent would have to be informed of it.
 	const mac = "02:00:00:00:c9:01"
 	w.run(n.Namespace, "ip", "link", "add", "behind", "address", mac, "type", "veth", "peer", "name", "eth0", "netns", ns.Name)
 	w.run(n.Namespace, "ip", "link", "set", "behind", "up")

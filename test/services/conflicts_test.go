@@ -157,14 +157,14 @@ func (w *world) nodePortTaken(number int) {
 	w.calm()
 	w.holds(victim, "out any node1 -> a", "p1,p2 any node1 -> a", "h1 any node1 -> a")
 	w.must(w.api.Delete(attacker))
-	// What nobody else has may be at a node's address, as for an ingress.
+	// What nothing else has may be at a node's address, as for an ingress.
 	ingress := w.service("ingress", number+2, func(s *corev1.Service) { s.Spec.ExternalIPs = w.uplinksOf(0) })
 	w.put(ingress, "a")
 	w.waitEverywhere(ingress, "out,p1,h1 any external -> a")
 	w.must(w.api.Delete(ingress, victim))
 }
 
-// nodeNeedsPort: the kubelet's port of a node is nobody's.
+// nodeNeedsPort: the kubelet's port of a node is without an owner.
 func (w *world) nodeNeedsPort(number int) {
 	attacker := w.attack(number, w.uplinksOf(0), func(s *corev1.Service) { ports(s, 10250) })
 	w.calm()

@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/internal/testbed/whoami"
 )
 
-// patience is how long an answer may take; silence is how long nobody answers a packet that is dropped. The kernel may take
-// notice of a rejection only when it has sent the first packet of a connection once more, after a second.
+// patience is how long an answer may take; silence is how long nothing answers a packet that is dropped. The kernel may take notice of a
+// rejection only when it has sent the first packet of a connection once more, after a second.
 const (
 	patience = 800 * time.Millisecond
 	silence  = 1500 * time.Millisecond
@@ -142,8 +142,7 @@ func (w *world) try(e expectation, client, network string, to netip.AddrPort) er
 	return fmt.Errorf("%d times only %s answer", tries, names)
 }
 
-// askOften repeats packets while nobody answers, as TCP does by itself: rejections are limited in number, a client's as
-// everybody's.
+// askOften repeats packets while nothing answers, as TCP does by itself: rejections are limited in number, a client's as everybody's.
 func (w *world) askOften(client, network string, to netip.AddrPort) (a whoami.Answer, err error) {
 	if network == "tcp" {
 		return w.askOnce(client, network, to, silence)

@@ -224,8 +224,8 @@ func (n *fakeNet) of(s *stack.Stack) *fakeSite {
 	return &fakeSite{Stack: s, name: s.Name} // of a pod that the test does not know
 }
 
-// nextPort is a port that no client has had. Nobody forgets connections here, and a host masquerades others' as its own: with a
-// port that somebody had, a connection to another service with the same backend would be lost (letter H).
+// nextPort is a port that no client has had. Nothing forgets connections here, and a host masquerades others' as its own: with a port that
+// somebody had, a connection to another service with the same backend would be lost (letter H).
 func (n *fakeNet) nextPort(network string, to netip.Addr) (uint16, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

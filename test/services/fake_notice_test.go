@@ -24,7 +24,7 @@ type damage struct {
 	name     string
 	keys     string                                          // values whose keys begin so
 	spoil    func(v proto.Message) proto.Message             // nil: the value is missing
-	more     func(at netip.AddrPort, udp bool) proto.Message // or what serves a place that nobody should
+	more     func(at netip.AddrPort, udp bool) proto.Message // or what serves a place that nothing should
 	fails    []string
 	answered string // a family: besides, all of its cases in which somebody answers must fail
 }
@@ -68,7 +68,7 @@ func natMore(at netip.AddrPort, udp bool) proto.Message {
 	return &vpp_nat.DNat44{Label: fmt.Sprint("damage-", at, udp), StMappings: []*vpp_nat.DNat44_StaticMapping{m}}
 }
 
-// unserved are places that nobody should serve: a case, and what of it.
+// unserved are places that nothing should serve: a case, and what of it.
 func unserved() [][2]string {
 	return [][2]string{
 		{"another proxy's service", "cluster"}, {"load balancer with ipMode Proxy", "lb"}, {"node port without endpoints", "node1"},

@@ -94,7 +94,7 @@ func reply(p vppfake.Packet, flags uint8) vppfake.Packet {
 	}
 }
 
-// portUnreachable is the ICMP error of a host at whose port nobody listens.
+// portUnreachable is the ICMP error of a host at whose port nothing listens.
 func portUnreachable(p vppfake.Packet) vppfake.Packet {
 	e := &vppfake.ICMPError{Type: 3, Code: 3, Inner: p}
 	out := vppfake.Packet{Src: p.Dst, Dst: p.Src, Proto: vppfake.ProtoICMP, Error: e}

@@ -112,7 +112,7 @@ func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answe
 	return a
 }
 
-// healthCheck: load balancers are told which nodes have endpoints.
+// healthCheck: load balancers receive which nodes have endpoints.
 func (w *world) healthCheck(number int) {
 	if w.mode.isFake() {
 		w.t.Log("fake: not covered: that health checks are answered at the hosts' addresses")
@@ -235,8 +235,8 @@ func (w *world) end(l *load) {
 	}
 }
 
-// rollingUpdate: pods are replaced one by one, as a Deployment does: the new one becomes ready, the old one terminates (it
-// still serves) and goes. Nobody notices.
+// rollingUpdate: pods are replaced one by one, as a Deployment does: the new one becomes ready, the old one terminates (it still serves)
+// and goes. Nothing notices.
 func (w *world) rollingUpdate(number int) {
 	svc := w.service("rolling", number, nil)
 	w.put(svc, "a", "c")

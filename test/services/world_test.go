@@ -197,7 +197,7 @@ func (w *world) outside() {
 	w.t.Helper()
 	w.setSpace("out", w.Underlay)
 	w.addrs["out"] = outAddrs
-	// As on a wire: VPP's af_packet would get packets whose checksums nobody fills in.
+	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
 	w.run(w.Underlay, "ethtool", "-K", "uplink", "tx", "off")
 	n1 := w.nodeAddrs(0)
 	for f, bits := range []string{"/24", "/64"} {
@@ -327,7 +327,7 @@ func (w *world) close() {
 	}
 }
 
-// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, for whoever looks for the reason of a failure.
+// inspect runs the shell command in CONTIV_E2E_INSPECT in a node, for users that look for the reason of a failure.
 func (w *world) inspect(n *testbed.Node) {
 	command := os.Getenv("CONTIV_E2E_INSPECT")
 	if command == "" {

@@ -54,7 +54,7 @@ func TestShortSoak(t *testing.T) {
 	}
 }
 
-// A series that grows is told from one that is noisy.
+// A series that grows is distinguished from one that is noisy.
 func TestJudge(t *testing.T) {
 	series := func(growth, noise float64) (values []float64) {
 		for i := range 300 {

@@ -51,7 +51,7 @@ func TestTranslatedOfMany(t *testing.T) {
 		defer conn.Close()
 		for i := range connections {
 			to := &net.UDPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i)), Port: 80}
-			_, _ = conn.WriteToUDP([]byte{1}, to) // nobody is there
+			_, _ = conn.WriteToUDP([]byte{1}, to) // nothing is there
 		}
 		return nil
 	}); err != nil {

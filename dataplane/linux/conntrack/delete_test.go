@@ -154,7 +154,7 @@ func BenchmarkDelete(b *testing.B) {
 	for _, n := range []int{1, 16, 17, 256} {
 		b.Run(fmt.Sprintf("addrs=%d", n), func(b *testing.B) {
 			ns := nettest.New(b)
-			ns.Run("conntrack -I -t 300 -s 10.0.0.1 -d 10.0.0.9 -p udp --sport 1000 --dport 80") // else nobody looks at the table
+			ns.Run("conntrack -I -t 300 -s 10.0.0.1 -d 10.0.0.9 -p udp --sport 1000 --dport 80") // else nothing looks at the table
 			var addrs []netip.Addr
 			for i := range n {
 				addrs = append(addrs, netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}))

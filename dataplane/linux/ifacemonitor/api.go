@@ -16,15 +16,15 @@ const (
 	StateAbsent State = "absent" // not in the namespace
 )
 
-// IfaceStateUpdate tells the state of a link. It comes when the state or the index has changed, and again for every link that
-// is up after notifications were lost: the link may have gone down and up in between, which loses routes and neighbours.
+// IfaceStateUpdate reports the state of a link. It comes when the state or the index has changed, and again for every link that is up after
+// notifications were lost: the link may have gone down and up in between, which loses routes and neighbours.
 type IfaceStateUpdate struct {
 	Name  string
 	State State
 	Index int // the kernel's number of the link; of the link that went for StateAbsent
 }
 
-// IfaceAddrsUpdate tells all addresses of a link, sorted, link-local ones included.
+// IfaceAddrsUpdate reports all addresses of a link, sorted, link-local ones included.
 type IfaceAddrsUpdate struct {
 	Name  string
 	Addrs []netip.Addr // nil: the link is gone; not nil but empty: it has none

@@ -100,7 +100,7 @@ func (m *Monitor) watch(ctx context.Context, lost bool) error {
 	}
 }
 
-// list lists everything and tells what is new.
+// list lists everything and reports what is new.
 func (m *Monitor) list(ctx context.Context, k kernel, lost bool) error {
 	links, addrs, err := k.List()
 	if err != nil {

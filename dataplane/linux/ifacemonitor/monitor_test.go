@@ -107,7 +107,7 @@ func TestKernel(t *testing.T) {
 	await(t, m, "d/20 absent")
 }
 
-// TestOverflow: notifications that the kernel could not deliver, as nobody read, are made up for. Flaps are told.
+// TestOverflow: notifications that the kernel could not deliver, as nothing read, are made up for. Flaps are told.
 func TestOverflow(t *testing.T) {
 	ns := nettest.New(t)
 	m := New(Config{}, nil, nil)
@@ -137,7 +137,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestManyLinks: a monitor that nobody reads for a while, and what it tells then.
+// TestManyLinks: a monitor that nothing reads for a while, and what it tells then.
 func TestManyLinks(t *testing.T) {
 	ns := nettest.New(t)
 	m := New(Config{ResyncInterval: 50 * time.Millisecond}, ns.Namespace, nil)

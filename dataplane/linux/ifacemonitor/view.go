@@ -98,7 +98,7 @@ func (v *view) addrChanged(a rtnl.Address, there bool) []any {
 	return nil
 }
 
-// tellAddrs tells the addresses of a link if they differ from what was told.
+// tellAddrs reports the addresses of a link if they differ from what was told.
 func (v *view) tellAddrs(l *link) []any {
 	if l.excluded {
 		return nil

@@ -216,7 +216,7 @@ func readAhead(ctx context.Context, family []*layer) {
 		return
 	}
 	var now *saveParser
-	odd := false // some table cannot be shown; which, it tells when it is read by itself
+	odd := false // some table cannot be shown; which, it reports when it is read by itself
 	err := env.save(ctx, family[0].family, func(l []byte) {
 		switch {
 		case len(l) == 0:

@@ -47,8 +47,8 @@ type Config struct {
 	// ScratchMarks are two mark bits that rules with lists (more than one net, …) use between one rule and the next. After
 	// such a rule their value is undefined.
 	ScratchMarks [2]uint32
-	// ChainPrefixes begin the names of all chains that are ours: such chains that nobody desires are removed, with the rules
-	// of the kernel's chains that jump to them. nil: "cali-".
+	// ChainPrefixes begin the names of all chains that are ours: such chains that nothing desires are removed, with the rules of the
+	// kernel's chains that jump to them. nil: "cali-".
 	ChainPrefixes []string
 
 	// RefreshInterval is how often the kernel's rules are compared with what is desired. 0: 90 s, negative: never.

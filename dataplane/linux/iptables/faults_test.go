@@ -50,7 +50,7 @@ func (r *testRig) open(cfg Config) {
 
 func (r *testRig) filter() *fakeTable { return r.sys.table("iptables", "filter") }
 
-// rule is one whose match is told from others by a port.
+// rule is one whose match is distinguished from others by a port.
 func numberedRule(n int, actions ...table.Action) table.Rule {
 	p := uint16(n)
 	return table.Rule{Match: table.Match{Protocol: 6, DstPorts: []table.PortRange{{First: p, Last: p}}}, Actions: actions}
@@ -380,8 +380,8 @@ func TestFailingPrograms(t *testing.T) {
 	})
 }
 
-// A chain that the kernel refuses is named and lets nothing through; the rest is written, whether or not the kernel tells
-// which line was at fault. When the chain is changed, or the kernel changes its mind, all is well.
+// A chain that the kernel refuses is named and lets nothing through; the rest is written, whether or not the kernel reports which line was
+// at fault. When the chain is changed, or the kernel changes its mind, all is well.
 func TestRefusedChains(t *testing.T) {
 	for _, hint := range []bool{true, false} {
 		for _, bad := range [][]int{{3}, {0, 7, 8}, {11}} {
@@ -498,7 +498,7 @@ func TestBrokenBeforeTheKernel(t *testing.T) {
 	r.expect(map[string]string{"cali-dangling": "cali-nowhere", "cali-nowhere": "2"})
 }
 
-// A chain that cannot be removed, since another program's rule leads to it, keeps nobody from working.
+// A chain that cannot be removed, since another program's rule leads to it, keeps nothing from working.
 func TestChainHeldByOthers(t *testing.T) {
 	r := newRig(t, Config{})
 	r.basics()

@@ -162,7 +162,7 @@ func (a *auditor) sets() error {
 
 func (a *auditor) set(ls listedSet) error {
 	if ls.flags&unix.NFT_SET_ANONYMOUS != 0 {
-		return nil // a rule's own: nobody can change it, and the rule's hash speaks for it
+		return nil // a rule's own: nothing can change it, and the rule's hash speaks for it
 	}
 	if chain, ok := strings.CutPrefix(ls.name, mapPrefix); ok {
 		if ls.flags != unix.NFT_SET_MAP || ls.keyLen != unix.IFNAMSIZ || ls.dataType != dataVerdict {

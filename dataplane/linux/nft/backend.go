@@ -249,7 +249,7 @@ func (b *Backend) keepDirty(affected [2]map[*node]struct{}) {
 	}
 }
 
-// learn takes what can be learnt from a failure; false if trying again makes no sense.
+// learn takes what can be taken from a failure; false if trying again makes no sense.
 func (b *Backend) learn(err error) bool {
 	var refused *refusal
 	switch {

@@ -15,9 +15,9 @@ import (
 // be read at once.
 type conn struct {
 	fd     int
-	port   uint32 // the kernel's name of the socket, which is in what it tells others of our transactions
+	port   uint32 // the kernel's name of the socket, which is in what it informs others of our transactions
 	seq    uint32
-	sndbuf int // what the kernel was told last
+	sndbuf int // what the kernel was reported last
 	rbuf   []byte
 }
 

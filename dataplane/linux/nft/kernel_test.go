@@ -275,7 +275,7 @@ func TestTwoTables(t *testing.T) {
 	s.Close()
 }
 
-// TestTwoWriters: others who write all the time to their own tables do not stop us.
+// TestTwoWriters: others that write all the time to their own tables do not stop us.
 func TestTwoWriters(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)

@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// link is the nf_tables of a network namespace: a socket for transactions and listings, and one that tells who else writes.
-// Several of our tables may share it, so that nobody is told at length of what we write ourselves.
+// link is the nf_tables of a network namespace: a socket for transactions and listings, and one that reports who else writes. Several of
+// our tables may share it, so that nothing is told at length of what we write ourselves.
 type link struct {
 	ns     *nsdo.Namespace
 	cmd    *conn
@@ -113,8 +113,8 @@ func (v *view) pending() bool {
 	return v.foreign()
 }
 
-// sync makes what we noted of the table true again by load, if it may not be. If nobody else has written it costs one question;
-// if others have written to their own tables, a look at what was told of that.
+// sync makes what we noted of the table true again by load, if it may not be. If nothing else has written it costs one question; if others
+// have written to their own tables, a look at what was informed of that.
 func (v *view) sync(load func() error) error {
 	if v.known {
 		if err := v.catchUp(); err != nil {
@@ -158,7 +158,7 @@ func (v *view) audit(load func() error) error {
 	return errors.New("our tables were changed by another program whenever they were read; which program is it?")
 }
 
-// quietBatch is the size of a transaction in bytes from which on we do not want to be told of it.
+// quietBatch is the size of a transaction in bytes from which on we do not want to be informed of it.
 const quietBatch = 64 << 10
 
 // commit sends a transaction and notes the generation that it makes. If others have written to their own tables since the last

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// list is a named constant set that holds a list of nets or ports which rules have. Its name stands for what it holds. The
-// kernel lets nobody change it while rules use it.
+// list is a named constant set that holds a list of nets or ports which rules have. Its name stands for what it holds. The kernel lets
+// nothing change it while rules use it.
 type list struct {
 	name    string
 	typ     uint32

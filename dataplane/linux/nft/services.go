@@ -204,7 +204,7 @@ func (s *Services) load() error {
 	return nil
 }
 
-// learn takes what can be learnt from a failure; false if trying again makes no sense.
+// learn takes what can be taken from a failure; false if trying again makes no sense.
 func (s *Services) learn(err error) bool {
 	var refused *refusal
 	switch {

@@ -69,8 +69,8 @@ func slab() (kB int64) {
 	return kB
 }
 
-// BenchmarkServicesStart is a start with 5,000 services of 50 endpoints, and in ms/restart one that finds all in place.
-// ms/kernel is what of the start is the kernel's part: the floor of whoever sends these elements.
+// BenchmarkServicesStart is a start with 5,000 services of 50 endpoints, and in ms/restart one that finds all in place. ms/kernel is what
+// of the start is the kernel's part: the floor of the writer of these elements.
 func BenchmarkServicesStart(b *testing.B) {
 	const services, endpoints = 5000, 50
 	var kernel, restart time.Duration

@@ -155,7 +155,7 @@ func (b *balancer) loadGroups(l lister) error {
 		}
 		id, i := binary.BigEndian.Uint64(e.key), int(binary.NativeEndian.Uint32(e.key[8:]))
 		if shardOf(id) != shard {
-			b.rebuild = true // nobody of us has put it there
+			b.rebuild = true // none of us has put it there
 			return
 		}
 		st := b.groups[id]

@@ -39,7 +39,7 @@ const shards = 4
 
 func shardOf(group uint64) uint32 { return uint32(group % shards) }
 
-// mapDef is how the kernel is told of a set or map.
+// mapDef is how the kernel is informed of a set or map.
 type mapDef struct {
 	id                               mapID
 	name                             string

@@ -37,7 +37,7 @@ type set struct {
 	typ     table.SetType // there
 	// What the kernel's set lacks (true) or has too much (false). Only noted while it is present with the right type.
 	ops map[table.Member]bool
-	// The kernel's set holds what cannot be told by members: it is emptied and filled again.
+	// The kernel's set holds what cannot be reported by members: it is emptied and filled again.
 	refill bool
 
 	broken, kernelErr error

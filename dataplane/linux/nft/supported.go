@@ -65,7 +65,7 @@ func probeServices(c *conn, id table.Family) error {
 	b := newBatch(probeTable, c.seq+1)
 	f.add(&service{Service: probeService(id)})
 	f.write(b)
-	end := &feature{name: "end"} // fails always: nobody has such a set
+	end := &feature{name: "end"} // fails always: nothing has such a set
 	b.delSet(f.f, "never", end)
 	err = c.commit(b, b.close(), gen)
 	var refused *refusal
@@ -106,7 +106,7 @@ func probe(c *conn, f *family) error {
 	if err := probeRules(b, f); err != nil {
 		return err
 	}
-	end := &feature{name: "end"} // fails always: nobody has such a set
+	end := &feature{name: "end"} // fails always: nothing has such a set
 	b.delSet(f, "never", end)
 	err = c.commit(b, b.close(), gen)
 	var refused *refusal

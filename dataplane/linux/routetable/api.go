@@ -21,11 +21,11 @@ const (
 // Config describes a Table. The zero value of a field means its default.
 type Config struct {
 	Family table.Family
-	// Protocol is the routing protocol number (rtm_protocol, 1–255) that marks routes and neighbours as ours. It must be
-	// nobody else's.
+	// Protocol is the routing protocol number (rtm_protocol, 1–255) that marks routes and neighbours as ours. It must be no other
+	// program's.
 	Protocol int
-	// OwnsIface reports which links are the driver's own (workload links). A route of ours that nobody asked for is left for Grace if its
-	// link is one of these and was just seen, because the CNI plugin may have added it; nil: no link. A neighbour that nobody asked for is
+	// OwnsIface reports which links are the driver's own (workload links). A route of ours that nothing asked for is left for Grace if its
+	// link is one of these and was just seen, because the CNI plugin may have added it; nil: no link. A neighbour that nothing asked for is
 	// removed from these links only, as others (the VXLAN device's) are another program's; nil: from any.
 	OwnsIface func(name string) bool
 	// RemoveExternal makes routes of any protocol but the kernel's ours if they are over a link of OwnsIface. It costs a

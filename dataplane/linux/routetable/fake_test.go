@@ -20,7 +20,7 @@ import (
 // fakeLink is a link of fakeKernel.
 type fakeLink struct{ up bool }
 
-// fakeKernel behaves as rtnetlink does for one family, and watches that nobody gets the connections of another.
+// fakeKernel behaves as rtnetlink does for one family, and watches that nothing gets the connections of another.
 type fakeKernel struct {
 	t      testing.TB
 	links  map[int]*fakeLink

@@ -27,8 +27,8 @@ func (t *Table) settleGoals() {
 	}
 }
 
-// tidyChanged ends the changes. What nobody wants is remembered until the kernel has been looked at, if that is due: it may
-// have been written, and the answer lost.
+// tidyChanged ends the changes. What nothing wants is remembered until the kernel has been looked at, if that is due: it may have been
+// written, and the answer lost.
 func (t *Table) tidyChanged() {
 	for _, e := range t.changed {
 		e.changed = false

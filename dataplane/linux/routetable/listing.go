@@ -127,7 +127,7 @@ func (t *Table) isOurs(r route) bool {
 	return told && t.cfg.OwnsIface(name)
 }
 
-// graceEnd is until when a route that nobody asked for is left alone; zero: it is not.
+// graceEnd is until when a route that nothing asked for is left alone; zero: it is not.
 func (t *Table) graceEnd(r route) time.Time {
 	if t.cfg.OwnsIface == nil || r.index == 0 {
 		return time.Time{}

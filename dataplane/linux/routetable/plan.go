@@ -163,7 +163,7 @@ func (t *Table) planNeighbours(p *plan) {
 	}
 }
 
-// neighDone notes that a neighbour is as desired, and forgets it if nobody wants it.
+// neighDone notes that a neighbour is as desired, and forgets it if nothing wants it.
 func (t *Table) neighDone(n *neighbour) {
 	delete(t.neighDo, n.key)
 	if len(n.users) == 0 {

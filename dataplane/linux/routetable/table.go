@@ -188,7 +188,7 @@ func (t *Table) linkOf(name string) *link {
 	return l
 }
 
-// tidyLink forgets a link that is not there and that nobody wants routes over.
+// tidyLink forgets a link that is not there and that nothing wants routes over.
 func (t *Table) tidyLink(l *link) {
 	if l.up || len(l.wants) > 0 {
 		return
@@ -205,8 +205,8 @@ func (t *Table) forgetIndex(l *link) {
 	}
 }
 
-// OnIfaceStateChanged tells the state of a link, as the interface monitor does: index 0 or up false when it is not usable.
-// Telling up again makes the next Apply compare the link's routes with the kernel's.
+// OnIfaceStateChanged reports the state of a link, as the interface monitor does: index 0 or up false when it is not usable. Telling up
+// again makes the next Apply compare the link's routes with the kernel's.
 func (t *Table) OnIfaceStateChanged(name string, index int, up bool) {
 	l := t.linkOf(name)
 	if index > 0 && index != l.index {

@@ -160,7 +160,7 @@ func List[T any](c *Conn, b *Batch, parse func(payload []byte) (v T, keep bool))
 		if err != nil {
 			return nil, err
 		}
-		if consistent || try == dumpTries { // what still changes will be told by notifications, or found at the next resync
+		if consistent || try == dumpTries { // what still changes will be reported by notifications, or found at the next resync
 			return out, nil
 		}
 	}

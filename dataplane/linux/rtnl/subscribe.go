@@ -78,8 +78,8 @@ func (e *Events) SetDeadline(t time.Time) error { return e.file.SetReadDeadline(
 // Close closes the socket and ends Receive.
 func (e *Events) Close() error { return e.file.Close() }
 
-// Drain throws away what waits to be received. After ErrLost it must come before the listing: until its queue is empty, the
-// kernel drops further notifications without telling (NETLINK_S_CONGESTED).
+// Drain throws away what waits to be received. After ErrLost it must come before the listing: until its queue is empty, the kernel drops
+// further notifications without informing (NETLINK_S_CONGESTED).
 func (e *Events) Drain() error {
 	return e.conn.Control(func(fd uintptr) {
 		for {

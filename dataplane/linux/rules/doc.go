@@ -12,7 +12,7 @@
 //	filter OUTPUT       to own workloads: not filtered; host endpoints: cali-th-<if>
 //	nat POSTROUTING     floating IPs' hairpins, masquerading of pools
 //
-// Everything fails closed. An interface with a workload's prefix that nobody has claimed is dropped at the end of the dispatch chain. A
+// Everything fails closed. An interface with a workload's prefix that nothing has claimed is dropped at the end of the dispatch chain. A
 // rule that cannot be rendered as asked (a set that does not exist or is over its limit, a net that does not parse, an HTTP match) blocks
 // more than asked, never less: if it allows, it is left out; if it denies, it loses the match that cannot be had; if it passes to the next
 // tier, it drops. Each such rule is reported as a Problem.

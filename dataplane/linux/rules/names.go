@@ -83,8 +83,8 @@ const (
 // AllInterfaces is the name of a host endpoint that stands for every interface of the node.
 const AllInterfaces = "*"
 
-// allInterfacesSuffix takes the place of an interface's name in the chain of the endpoint for all of them; longer than any
-// interface's name, so it is nobody else's.
+// allInterfacesSuffix takes the place of an interface's name in the chain of the endpoint for all of them; longer than any interface's
+// name, so it is no other program's.
 const allInterfacesSuffix = "any-interface-at-all"
 
 // maxChainName is iptables' limit (XT_EXTENSION_MAXNAMELEN less the terminator).

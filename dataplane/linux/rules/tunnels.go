@@ -5,9 +5,9 @@ import "contiv.dev/vswitch/dataplane/linux/table"
 // vxlanPackets are packets to the VXLAN port.
 func (r *renderer) vxlanPackets() table.Match { return dport(protoUDP, uint16(r.VXLANPort)) }
 
-// tunnelInput lets in tunnelled packets of other nodes and of nobody else: whoever can send them is inside the pod network.
-// The first rules do not trust the source address. A workload's packets to a service get here with the tunnel's port when the
-// service leads to it, and a process of the node can send to any of the node's addresses through the loopback.
+// tunnelInput lets in tunnelled packets of other nodes and of nothing else: a caller that can send them is inside the pod network. The
+// first rules do not trust the source address. A workload's packets to a service get here with the tunnel's port when the service leads to
+// it, and a process of the node can send to any of the node's addresses through the loopback.
 func (r *renderer) tunnelInput(f table.Family) []table.Rule {
 	var list []table.Rule
 	for _, prefix := range r.WorkloadIfacePrefixes {

@@ -41,7 +41,7 @@ func (n *Node) TCP(to netip.Addr, port uint16) Probe {
 	return Probe{From: n, Proto: unix.IPPROTO_TCP, To: netip.AddrPortFrom(to, port)}
 }
 
-// SCTP is a packet with the ports of SCTP; nobody answers it.
+// SCTP is a packet with the ports of SCTP; nothing answers it.
 func (n *Node) SCTP(to netip.Addr, port uint16) Probe {
 	return Probe{From: n, Proto: unix.IPPROTO_SCTP, To: netip.AddrPortFrom(to, port)}
 }

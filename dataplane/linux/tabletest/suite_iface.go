@@ -80,7 +80,7 @@ func testAddressTypes(t *testing.T, r *rig) {
 	})
 }
 
-// testReversePath: packets with a source that is not routed back to where they come from are told apart.
+// testReversePath: packets with a source that is not routed back to where they come from are distinguished apart.
 func testReversePath(t *testing.T, r *rig) {
 	both(func(f table.Family) {
 		r.b.SetHook(f, table.Raw, table.Prerouting, drop(table.Match{InIface: "cali+", NoReversePath: true}))

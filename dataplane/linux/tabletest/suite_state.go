@@ -143,7 +143,7 @@ func (r *rig) expectSample() {
 	})
 }
 
-// testRestart: a new process with the same desires writes nothing and disturbs nobody.
+// testRestart: a new process with the same desires writes nothing and disturbs nothing.
 func testRestart(t *testing.T, r *rig) {
 	r.sample()
 	if !r.b.Pending() {
@@ -181,7 +181,7 @@ func testRestart(t *testing.T, r *rig) {
 	r.expectSample()
 }
 
-// testLeftovers: what an earlier process left and nobody wants goes; what changed meanwhile is changed.
+// testLeftovers: what an earlier process left and nothing wants goes; what changed meanwhile is changed.
 func testLeftovers(t *testing.T, r *rig) {
 	r.sample()
 	r.apply()

@@ -112,7 +112,7 @@ func (c *calls) trace(dir Direction, m api.Message, took time.Duration, err erro
 	}
 }
 
-// ping asks for a sign of life. Nobody waits for the answer.
+// ping asks for a sign of life. Nothing waits for the answer.
 func (c *calls) ping(t *transport) {
 	ping := new(memclnt.ControlPing)
 	id, err := t.number(ping)

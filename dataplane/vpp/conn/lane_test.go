@@ -263,7 +263,7 @@ func TestLaneFlushCancelled(t *testing.T) {
 		!errors.Is(o.errs[1], context.DeadlineExceeded) || OutcomeUnknown(o.errs[1]) {
 		t.Error(o.errs)
 	}
-	s.freeze(false) // the late answer belongs to nobody
+	s.freeze(false) // the late answer belongs to nothing
 	o = outcome{}
 	l.Request(up(3), o.done)
 	flush(l)

@@ -11,7 +11,7 @@ const (
 	sequenceBits = 20
 	sequenceMask = 1<<sequenceBits - 1
 	maxReceivers = 1 << (32 - sequenceBits)
-	callReceiver = 1 // number of the one-at-a-time calls; lanes come behind, 0 is nobody's
+	callReceiver = 1 // number of the one-at-a-time calls; lanes come behind, 0 is without an owner
 )
 
 // delivery is a decoded message on its way to who asked for it.
@@ -51,7 +51,7 @@ func newRouter(c *Conn, t *transport) *router {
 func (r *router) message(id uint16, data []byte) {
 	r.fresh = true
 	if int(id) >= len(r.types) || r.types[id] == nil {
-		return // a message of a package that the agent does not link: nobody asked for it
+		return // a message of a package that the agent does not link: nothing asked for it
 	}
 	typ := r.types[id]
 	context, ok := typ.context(data)

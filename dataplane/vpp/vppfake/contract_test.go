@@ -25,9 +25,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// The contract: every scenario is a list of API calls. What VPP answers is written down as text, field by field, and
-// kept in testdata/contract. The fake must answer the same, and so must the real VPP where there is one; -update writes
-// down anew what the real VPP says.
+// The contract: every scenario is a list of API calls. What VPP answers is written down as text, field by field, and kept in
+// testdata/contract. The fake must answer the same, and so must the real VPP where there is one; -update writes down again what the real
+// VPP says.
 var update = flag.Bool("update", false, "write testdata/contract from the real VPP")
 
 // scenario is one list of API calls, run against a VPP that has just started.

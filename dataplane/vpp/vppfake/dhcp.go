@@ -15,7 +15,7 @@ import (
 type dhcpClient struct {
 	ifx     uint32
 	config  dhcp.DHCPClient
-	session *session // who gets its events; nobody else ever does
+	session *session // who gets its events; nothing else ever does
 	lease   netip.Prefix
 	gateway netip.Addr
 }
@@ -82,8 +82,8 @@ func (st *state) releaseLease(d *dhcpClient) {
 	d.lease, d.gateway = netip.Prefix{}, netip.Addr{}
 }
 
-// Lease plays the DHCP server behind an interface, given by name or tag: its client gets the address and, if it is valid, the
-// default gateway. The zero Prefix is the end of the lease, of which VPP tells nobody.
+// Lease plays the DHCP server behind an interface, given by name or tag: its client gets the address and, if it is valid, the default
+// gateway. The zero Prefix is the end of the lease, of which VPP reports nothing.
 func (f *Fake) Lease(ifName string, address netip.Prefix, gateway netip.Addr) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,7 +26,7 @@ type Config struct {
 	Without []string
 	// Connections is how many of them the plugin has room for, per family; default 262144.
 	Connections int
-	// Host is told of TAP and af_packet interfaces; nil: nobody is, and any host interface name is taken to exist.
+	// Host is informed of TAP and af_packet interfaces; nil: nothing is, and any host interface name is taken to exist.
 	Host Host
 	// Resolve says what ARP and ND would find out about a next hop on an interface; nil: nothing. It must not call the fake.
 	Resolve func(ifName string, nextHop netip.Addr) (MAC, bool)

@@ -197,7 +197,7 @@ func (f *fib) unset(prefix netip.Prefix, src source) {
 	}
 }
 
-// collect removes an entry that nobody wants any more.
+// collect removes an entry that nothing wants any more.
 func (f *fib) collect(e *fibEntry) {
 	if len(e.sources) == 0 && e.tracked == 0 && f.entries[e.prefix] == e {
 		delete(f.entries, e.prefix)

@@ -53,7 +53,7 @@ func dialAfterCrash(t *testing.T, socket string) *rawClient {
 			conn.Close()
 			break
 		}
-		time.Sleep(time.Millisecond) // nobody announces the restart
+		time.Sleep(time.Millisecond) // nothing announces the restart
 	}
 	return dialRaw(t, socket)
 }

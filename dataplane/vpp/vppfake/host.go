@@ -9,9 +9,8 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 )
 
-// Host is told of interfaces that have an end in the Linux host, so that a test may make them real. The calls come while
-// the fake handles a request: they must not call the fake. An error makes the request fail as VPP does where the system
-// call fails.
+// Host is informed of interfaces that have an end in the Linux host, so that a test may make them real. The calls come while the fake
+// handles a request: they must not call the fake. An error makes the request fail as VPP does where the system call fails.
 type Host interface {
 	// CreateTap is called when a TAP has been asked for; name and namespace are those of the host end.
 	CreateTap(TapRequest) error

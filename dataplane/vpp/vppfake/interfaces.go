@@ -41,7 +41,7 @@ type hardware struct {
 	wedge    wedge
 }
 
-// driver is what tells kinds of hardware apart.
+// driver is what distinguishes kinds of hardware apart.
 type driver struct {
 	linkFollowsAdmin bool                     // link goes up with the interface (loopback, VXLAN), not by itself
 	setMTU           bool                     // hw_interface_set_mtu works
@@ -219,7 +219,7 @@ func (st *state) noteEvent(i *iface, change func(*interfaces_api.SwInterfaceEven
 	change(e)
 }
 
-// publish sends the events of a request to those who want them, in order of the index.
+// publish sends the events of a request to those that want them, in order of the index.
 func (st *state) publish() {
 	if len(st.ifs.pending) == 0 {
 		return

@@ -158,9 +158,8 @@ func natEnable(c *call, q *nat44_ed.Nat44EdPluginEnableDisable) *nat44_ed.Nat44E
 	return &nat44_ed.Nat44EdPluginEnableDisableReply{Retval: rv}
 }
 
-// natDisable: VPP unlocks table 0 once for each load-balancing mapping that is left, which has never locked it, and so may
-// free the default table: all packets are lost from then on, and the API still says 0. The fake dies of it, so that nobody
-// overlooks it.
+// natDisable: VPP unlocks table 0 once for each load-balancing mapping that is left, which has never locked it, and so may free the default
+// table: all packets are lost from then on, and the API still says 0. The fake dies of it, so that nothing overlooks it.
 func (c *call) natDisable() int32 {
 	n := &c.nat
 	for m := range n.mappings.all() {

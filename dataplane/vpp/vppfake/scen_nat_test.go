@@ -91,7 +91,7 @@ func identity(add bool, a string, port uint16, vrf uint32) *nat44_ed.Nat44AddDel
 	return q
 }
 
-// natState writes down all that NAT tells of its configuration.
+// natState writes down all that NAT reports its configuration.
 func (s *script) natState() {
 	s.do(&nat44_ed.Nat44ShowRunningConfig{})
 	s.dump(&nat44_ed.Nat44AddressDump{})

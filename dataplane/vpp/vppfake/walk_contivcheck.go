@@ -76,7 +76,7 @@ func (e *contivEndpoint) mayBeFrom(p *Packet) bool {
 	return p.Src.IsLinkLocalUnicast()
 }
 
-// contivARP checks the sender of an ARP message; a probe, from 0.0.0.0, tells nothing.
+// contivARP checks the sender of an ARP message; a probe, from 0.0.0.0, reports nothing.
 func (w *walk) contivARP(i *iface, p *Packet) bool {
 	e := w.contiv.endpoints[i.index]
 	if e == nil || e.set.Role != contiv.CONTIV_ROLE_API_POD || e.addrs[p.ARP.SenderIP] || p.ARP.SenderIP.IsUnspecified() {

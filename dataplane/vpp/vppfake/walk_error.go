@@ -6,7 +6,7 @@ import (
 	"go.fd.io/govpp/binapi/fib_types"
 )
 
-// ICMPError tells the sender of a packet what became of it.
+// ICMPError informs the sender of a packet what became of it.
 type ICMPError struct {
 	Type, Code uint8
 	Inner      Packet // as it was when it was dropped

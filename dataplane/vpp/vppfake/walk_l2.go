@@ -75,7 +75,7 @@ func (w *walk) bridge(in *iface, p Packet, shg uint8) {
 	}
 }
 
-// learn notes where a MAC has been seen; false: it is told to be elsewhere, or to be filtered.
+// learn notes where a MAC has been seen; false: it is reported to be elsewhere, or to be filtered.
 func (w *walk) learn(b *bridge, in *iface, m mac) bool {
 	key := macKey{b.index, m}
 	e, ok := w.l2.fib[key]

@@ -95,7 +95,7 @@ func compile(ctx context.Context, name, content string) (string, error) {
 	if err != nil {
 		return "", wrap(fmt.Errorf("gcc: %w: %s", err, out))
 	}
-	if err := os.Rename(built, lib); err != nil { // whoever is first wins; the content is the same
+	if err := os.Rename(built, lib); err != nil { // the first one wins; the content is the same
 		return "", wrap(err)
 	}
 	return lib, nil

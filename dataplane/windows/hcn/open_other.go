@@ -8,7 +8,7 @@ func Open() (*Service, error) { return nil, ErrNotWindows }
 // Service is a dummy, so that what uses the service compiles everywhere: all calls return ErrNotWindows.
 type Service struct{}
 
-// Features tells what this Windows can do.
+// Features reports what this Windows can do.
 func (*Service) Features() (Features, error) { return Features{}, ErrNotWindows }
 
 // ListNetworks returns all networks of the machine.

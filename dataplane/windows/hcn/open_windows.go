@@ -59,7 +59,7 @@ func told(err error) error {
 	return err
 }
 
-// Features tells what this Windows can do.
+// Features reports what this Windows can do.
 func (*Service) Features() (Features, error) {
 	f, err := hcn.GetCachedSupportedFeatures()
 	if err != nil {

@@ -24,7 +24,7 @@ type Config struct {
 	Timeout time.Duration
 	// MaxGivenUp is how many calls may be given up in one pass; after that HNS as a whole is taken not to answer.
 	MaxGivenUp int
-	// Ended is told of a call that was given up and has ended after all, on the call's goroutine. Optional.
+	// Ended is informed of a call that was given up and has ended after all, on the call's goroutine. Optional.
 	Ended func(ctx context.Context)
 }
 

@@ -204,7 +204,7 @@ func (w *Wiring) hostNamespace() (string, error) {
 	return made.ID, err
 }
 
-// dumpNetworks emits the network of ours, and learns its ID.
+// dumpNetworks emits the network of ours, and reads its ID.
 func (w *Wiring) dumpNetworks(emit func(string, *windows_hns.Network)) error {
 	has, err := w.read()
 	if err != nil {

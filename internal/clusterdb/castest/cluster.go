@@ -50,9 +50,9 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	return c
 }
 
-// freeURL is an address that nobody listens at: a port of a loopback address that is this process's own. On the address that
-// everybody has, a port whose member is stopped would soon be somebody's: every connection needs one, even that of a client
-// which tries to reach the member.
+// freeURL is an address that nothing listens at: a port of a loopback address that is this process's own. On the address that everybody
+// has, a port whose member is stopped would soon be somebody's: every connection needs one, even that of a client which tries to reach the
+// member.
 func freeURL(t testing.TB) url.URL {
 	t.Helper()
 	pid := os.Getpid()

@@ -154,8 +154,8 @@ func (s *Server) listOrWatch(w http.ResponseWriter, r *http.Request, req request
 	s.list(w, req, t, sel)
 }
 
-// list answers with all objects, or with a part of them and where it goes on. Later parts are of the time when they are
-// asked for; the client's watch goes from the time of the first and tells what has changed.
+// list answers with all objects, or with a part of them and where it goes on. Later parts are of the time when they are asked for; the
+// client's watch goes from the time of the first and reports what has changed.
 func (s *Server) list(w http.ResponseWriter, req request, t *table, sel selection) {
 	rv, behind, err := position(req.query.Get("continue"))
 	if err != nil {

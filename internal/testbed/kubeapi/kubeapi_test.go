@@ -57,7 +57,7 @@ func put(t *testing.T, s *Server, objs ...Object) {
 	}
 }
 
-// TestChunkedList: pages are in order and complete; what is created meanwhile is not lost for whoever watches from the first.
+// TestChunkedList: pages are in order and complete; what is created meanwhile is not lost for a watch from the first page.
 func TestChunkedList(t *testing.T) {
 	s, url := start(t)
 	for i := range 25 {

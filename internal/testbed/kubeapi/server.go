@@ -38,7 +38,7 @@ func New() *Server {
 func (s *Server) Serve(l net.Listener) {
 	s.work.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			_ = l.Close() // clients see that nobody answers
+			_ = l.Close() // clients see that nothing answers
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bookmarkEvery is how often a watch is told the revision. A real server takes about a minute.
+// bookmarkEvery is the interval of bookmarks with the revision. A real server takes about a minute.
 const bookmarkEvery = time.Second
 
 // watcher is one watch.

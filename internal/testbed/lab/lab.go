@@ -164,7 +164,7 @@ func outsideAddrs() [2]netip.Addr {
 }
 
 func (l *Lab) outside(ctx context.Context) error {
-	// As on a wire: VPP's af_packet would get packets whose checksums nobody fills in.
+	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
 	if _, err := l.Underlay.Run(ctx, "ethtool", "-K", "uplink", "tx", "off"); err != nil {
 		return err
 	}

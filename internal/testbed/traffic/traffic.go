@@ -90,7 +90,7 @@ func (t *Traffic) Close() {
 	t.streams, t.closers = map[uint64]*Stream{}, map[io.Closer]struct{}{}
 	t.mu.Unlock()
 	for _, s := range streams {
-		_ = s.Stop() // whoever wanted to know has asked before
+		_ = s.Stop() // A caller that wanted to know has asked before
 	}
 	for c := range closers {
 		_ = c.Close()

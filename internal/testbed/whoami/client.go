@@ -23,7 +23,7 @@ type Answer struct {
 	Client netip.AddrPort // whom the server sees
 }
 
-// The two ways in which nobody answers.
+// The two ways in which nothing answers.
 var (
 	ErrRejected = errors.New("rejected")
 	ErrDropped  = errors.New("dropped")
@@ -74,7 +74,7 @@ func noticeErrors(network, _ string, raw syscall.RawConn) (err error) {
 	return err
 }
 
-// fate tells rejection from silence.
+// fate distinguishes rejection from silence.
 func fate(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, unix.ETIMEDOUT), isTimeout(err):

@@ -15,7 +15,7 @@ import (
 // patience is how long an answer may take on a machine that has other things to do.
 const patience = 20 * time.Second
 
-// TestFates: an answer names the server and the client; a closed port is a rejection; an address that nobody has is silence.
+// TestFates: an answer names the server and the client; a closed port is a rejection; an address that nothing has is silence.
 func TestFates(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")

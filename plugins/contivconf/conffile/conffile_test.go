@@ -177,7 +177,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestOnlyFilesAreRead: nobody waits for what has no end.
+// TestOnlyFilesAreRead: nothing waits for what has no end.
 func TestOnlyFilesAreRead(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "contiv.conf")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -28,7 +28,7 @@ func PeerBlock(p *Node, dst netip.Prefix, pool proto.IPPoolType) *proto.RouteUpd
 	return r
 }
 
-// HostMetadata tells the driver that a node belongs to the cluster.
+// HostMetadata informs the driver that a node belongs to the cluster.
 func HostMetadata(n *Node) *proto.HostMetadataUpdate {
 	m := &proto.HostMetadataUpdate{Hostname: n.Name}
 	for _, p := range n.IPs {

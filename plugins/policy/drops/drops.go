@@ -35,7 +35,7 @@ type Flow struct {
 	Count uint64 // packets that the dataplane has reported; it limits reports
 }
 
-// key tells flows apart.
+// key distinguishes flows apart.
 type key struct {
 	place    place
 	protocol uint8

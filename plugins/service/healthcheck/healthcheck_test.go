@@ -25,7 +25,7 @@ func address() string {
 // at is a port of it.
 func at(port uint16) string { return net.JoinHostPort(address(), fmt.Sprint(port)) }
 
-// freePort is a port that nobody uses at the moment.
+// freePort is a port that nothing uses at the moment.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", at(0))
@@ -137,7 +137,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestLargeRequest: whoever can connect cannot make the agent keep what it sends.
+// TestLargeRequest: a caller that can connect cannot make the agent keep what it sends.
 func TestLargeRequest(t *testing.T) {
 	s := New(Config{Address: address()})
 	t.Cleanup(func() { _ = s.Close() })

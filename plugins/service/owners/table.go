@@ -31,7 +31,7 @@ func (s *Service) precedes(o *Service) int {
 
 func (s *Service) sameAge(o *Service) bool { return s.Created == o.Created && s.UID == o.UID }
 
-// Rules are what the table has to know besides services. When an answer changes, the table is told by Recheck or NodesChanged.
+// Rules are what the table has to know besides services. When an answer changes, the table is reported by Recheck or NodesChanged.
 type Rules struct {
 	// IsNode reports whether an address is a node's.
 	IsNode func(netip.Addr) bool

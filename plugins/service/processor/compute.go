@@ -87,8 +87,8 @@ func (p *Processor) external(value *renderer.ContivService, o *model.Service) {
 	}
 }
 
-// sourceRanges reads networks. One of length 0 is anybody of its family (ContivService.SourceRanges); where that leaves nobody
-// out the service has no ranges.
+// sourceRanges reads networks. One of length 0 is anybody of its family (ContivService.SourceRanges); where that leaves nothing out the
+// service has no ranges.
 func sourceRanges(texts []string) (ranges []netip.Prefix, restricted bool) {
 	var some, all renderer.Families
 	for _, text := range texts {

@@ -148,8 +148,8 @@ const (
 	zoneHints
 )
 
-// preference follows hints only if all ready endpoints have them and some are for here: else following them would mean that
-// there is less to choose from than those who gave the hints have reckoned with.
+// preference follows hints only if all ready endpoints have them and some are for here: else following them would mean that there is less
+// to choose from than those that gave the hints have reckoned with.
 func preference(all []candidate, t topology) hintMode {
 	allNode, allZone, forNode, forZone := true, true, false, false
 	for i := range all {

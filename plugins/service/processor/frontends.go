@@ -24,7 +24,7 @@ const (
 	ReasonRefused  = "ServiceRefused"
 )
 
-// Problems is told what is not served. Its methods must not block.
+// Problems receives what is not served. Its methods must not block.
 type Problems interface {
 	// Set reports what the problems of a service are now; none: it has no problem any more.
 	Set(object *model.Service, list []problem.Problem)

@@ -128,7 +128,7 @@ func nodePort(s *model.Service, port uint32) *model.Service {
 
 // TestOwner: who has a frontend that several services name, in whatever order they come.
 func TestOwner(t *testing.T) {
-	type want map[string]string // owner of a frontend; empty: nobody
+	type want map[string]string // owner of a frontend; empty: nothing
 	for _, c := range []struct {
 		name     string
 		services []*model.Service
@@ -253,7 +253,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestProblems: the service that loses is told of with what it has lost and to whom, and that it is over.
+// TestProblems: the service that loses is informed of with what it has lost and to whom, and that it is over.
 func TestProblems(t *testing.T) {
 	p, e, told := frontends(t, Config{})
 	dns := made("dns", 1, "10.96.0.10", 53)

@@ -119,7 +119,7 @@ func (p *Processor) SetInterfaces(node NodeInterfaces, pods []LocalPod) (change 
 	return change, errors.Join(err, p.tellBackends(oldBack, back))
 }
 
-// tellBackends tells of a changed set of backend interfaces.
+// tellBackends reports a changed set of backend interfaces.
 func (p *Processor) tellBackends(old, now renderer.Interfaces) error {
 	if maps.Equal(old, now) {
 		return nil

@@ -29,11 +29,11 @@ type Config struct {
 	ReservedNetworks []netip.Prefix
 	// ReservedNodePorts are ports that no service has by naming a node's address as an external one.
 	ReservedNodePorts []NodePort
-	// Problems is told what is not served; nil: nothing is.
+	// Problems receives what is not served; nil: nothing is.
 	Problems Problems
 }
 
-// HealthChecks is told how many local endpoints the services have that load balancers ask about.
+// HealthChecks receives how many local endpoints the services have that load balancers ask about.
 type HealthChecks interface {
 	// Set says that the service is to be answered for on the node's port.
 	Set(id svcmodel.ID, port uint16, localEndpoints int)
@@ -44,7 +44,7 @@ type HealthChecks interface {
 // Processor holds the state of services. Its methods are not safe for concurrent use.
 type Processor struct {
 	cfg       Config
-	health    HealthChecks // nil: nobody asks
+	health    HealthChecks // nil: nothing asks
 	renderers []renderer.ServiceRendererAPI
 
 	services map[svcmodel.ID]*service

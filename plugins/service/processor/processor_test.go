@@ -411,7 +411,7 @@ func TestSourceRangesByFamily(t *testing.T) {
 	}
 }
 
-// TestNoNeedlessWork: what changes nothing for a service is not told, and what changes one service is told of that one.
+// TestNoNeedlessWork: what changes nothing for a service is not told, and what changes one service is informed of that one.
 func TestNoNeedlessWork(t *testing.T) {
 	p, r, _ := newTest(t, Config{})
 	must := must(t)
@@ -530,7 +530,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestHealthChecks: load balancers are told of local endpoints that are ready, even if nothing else changes.
+// TestHealthChecks: load balancers are informed of local endpoints that are ready, even if nothing else changes.
 func TestHealthChecks(t *testing.T) {
 	p, _, health := newTest(t, Config{})
 	must := must(t)

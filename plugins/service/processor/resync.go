@@ -93,7 +93,7 @@ func (p *Processor) adopt(s, old *service, c *computed) {
 		}
 	}
 	if value == nil || value.HealthCheckNodePort == 0 {
-		s.checked = false // Resync tells of those that were
+		s.checked = false // Resync reports those that were
 	} else {
 		p.tellHealth(s, value, c.localReady)
 	}

@@ -26,7 +26,7 @@ type answer struct {
 	Status       map[string]family `json:"status,omitempty"`
 }
 
-// health is what is known. It is told the time, and does nothing by itself.
+// health is what is known. It receives the time, and does nothing by itself.
 type health struct {
 	timeout  time.Duration
 	families []string

@@ -7,9 +7,9 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
-// Refusal is what a renderer returns for a service that it cannot serve, when it serves all others. It is not part of the
-// documented API: any other error says that the call has failed as a whole, and a resync follows. After a Refusal none does; users
-// are told of the service.
+// Refusal is what a renderer returns for a service that it cannot serve, when it serves all others. It is not part of the documented API:
+// any other error says that the call has failed as a whole, and a resync follows. After a Refusal none does; users are informed of the
+// service.
 type Refusal struct {
 	ID  svcmodel.ID
 	Err error

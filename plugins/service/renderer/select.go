@@ -103,10 +103,10 @@ func (sb *ServiceBackend) Addr() netip.Addr {
 	return addr.Unmap()
 }
 
-// SourceRanges are the networks of a family from which LoadBalancerIPs of that family may be used; restricted is false if
-// everybody may. If the service has ranges but none of this family then nobody may: the service says who may, and these are
-// not among them. (kube-proxy takes each family by itself, and lets everybody in.) A range of length 0 is everybody of its
-// family, and of the other one if that has no ranges.
+// SourceRanges are the networks of a family from which LoadBalancerIPs of that family may be used; restricted is false if everybody may. If
+// the service has ranges but none of this family then nothing may: the service says who may, and these are not among them. (kube-proxy
+// takes each family by itself, and lets everybody in.) A range of length 0 is everybody of its family, and of the other one if that has no
+// ranges.
 func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restricted bool) {
 	if !cs.SourceRangesSet {
 		return nil, false

@@ -119,7 +119,7 @@ func putFile(from, to string) (changed bool, err error) {
 	return true, replace(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
 }
 
-// equal compares two executables; a second one that is missing, or that nobody may execute, differs.
+// equal compares two executables; a second one that is missing, or that nothing may execute, differs.
 func equal(a, b string) (bool, error) {
 	x, err := os.ReadFile(a)
 	if err != nil {

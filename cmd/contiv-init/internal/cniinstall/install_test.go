@@ -75,8 +75,8 @@ func TestBinaryIsReplacedWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestConflistIsAlwaysWhole: whoever reads while it is replaced sees the old one or the new one, and no other file that a
-// runtime would take.
+// TestConflistIsAlwaysWhole: a caller that reads while it is replaced sees the old one or the new one, and no other file that a runtime
+// would take.
 func TestConflistIsAlwaysWhole(t *testing.T) {
 	i := install(t)
 	if changed, err := i.PutConflist(); err != nil || !changed {
@@ -164,7 +164,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestFaults: a full disk, a missing binary and a version that nobody speaks are told by name.
+// TestFaults: a full disk, a missing binary and a version that nothing speaks are reported by name.
 func TestFaults(t *testing.T) {
 	i := install(t)
 	if _, err := i.PutBinaries(); err == nil || !strings.Contains(err.Error(), "contiv-cni") {

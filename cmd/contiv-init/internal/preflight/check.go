@@ -149,7 +149,7 @@ func (c *check) hugepages() {
 	}
 }
 
-// pciNIC: VPP takes the device from the kernel, which works only when nobody else uses it.
+// pciNIC: VPP takes the device from the kernel, which works only when nothing else uses it.
 func (c *check) pciNIC(nic vppsup.NIC) {
 	dev, ok := c.PCI[nic.PCI]
 	if !ok {

@@ -92,7 +92,7 @@ func nftEnds(text string) (e Ends, ok bool) {
 	return e, e.valid()
 }
 
-// port reads a number; nft has names for some only when it is told to.
+// port reads a number; nft has names for some only when it is instructed to.
 func port(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {

@@ -84,7 +84,7 @@ func (s *state) podDrift(n *node, pod string, list []diag.Repair) {
 	s.findings = append(s.findings, f)
 }
 
-// isUp tells the repair of an interface that is down.
+// isUp reports the repair of an interface that is down.
 func isUp(r diag.Repair) bool {
 	return r.Action == "create" && (strings.HasPrefix(r.Key, "linux/interface/state/") || strings.HasPrefix(r.Key,
 		"vpp/interface/") && strings.HasSuffix(r.Key, "/link-state/UP"))

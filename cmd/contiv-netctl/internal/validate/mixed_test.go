@@ -48,7 +48,7 @@ func TestIPv6BetweenNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A node tells of itself what it has; of others it is told the address by which they are reached.
+	// A node reports itself what it has; of others it receives the address by which they are reached.
 	parents := regexp.MustCompile(`"parent_device_ip": *"[^"]*", *|, *"parent_device_ipv6": *"[^"]*"`)
 	mac := regexp.MustCompile(`("mac_v6": *"12:2b:00:00:00:0([12])")`)
 	text := parents.ReplaceAllString(string(data), "")

@@ -137,7 +137,7 @@ func (s *state) fib(n, p *node, tunnel string) {
 	s.find(n.Node, "fib", mac, fmt.Sprintf("there is no forwarding entry for %s, the MAC of %s", mac, p.Node))
 }
 
-// linuxOverlay compares what a node was told of tunnel ends with what these say of themselves, and with the kernel.
+// linuxOverlay compares what a node was informed of tunnel ends with what these say of themselves, and with the kernel.
 func (s *state) linuxOverlay(n *node) {
 	for _, p := range s.peers(n) {
 		theirs, ok := p.vteps[p.Node]
@@ -164,7 +164,7 @@ func (s *state) linuxOverlay(n *node) {
 	}
 }
 
-// reached is the address by which a node is told to send to another one.
+// reached is the address by which a node is instructed to send to another one.
 func (v vtep) reached() string { return cmp.Or(v.Parent, v.Parent6) }
 
 // overlay are the addresses in the overlay.

@@ -127,7 +127,7 @@ type (
 		MAC  string `json:"mac"`
 		IP4  string `json:"ipv4_addr"`
 		IP6  string `json:"ipv6_addr"`
-		// The addresses between nodes: of itself a node tells all that it has, of others it is told the one that is used.
+		// The addresses between nodes: of itself a node reports all that it has, of others it receives the one that is used.
 		Parent  string `json:"parent_device_ip"`
 		Parent6 string `json:"parent_device_ipv6"`
 	}
@@ -237,7 +237,7 @@ func (s *state) peers(n *node) []*node {
 	return out
 }
 
-// addr reads an address with or without a prefix length; the zero Addr if it is none.
+// addr reads an address with or without a prefix length; the zero Addr if it is not one.
 func addr(text string) netip.Addr {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Addr().Unmap()

@@ -83,7 +83,7 @@ func New() *Fake { return &Fake{want: newState(), kernel: newState()} }
 // Restart returns a new backend on the old one's kernel.
 func (f *Fake) Restart() *Fake { return &Fake{want: newState(), kernel: f.kernel.clone()} }
 
-// Clobber plays another writer who removes everything.
+// Clobber plays another writer that removes everything.
 func (f *Fake) Clobber() { f.kernel, f.text = newState(), nil }
 
 func (f *Fake) Name() string { return "fake" }

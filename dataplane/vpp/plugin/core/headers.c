@@ -77,8 +77,8 @@ ip4 (reader_t *r, cv_layer_t *l, uint8_t *proto)
   return true;
 }
 
-/* ip6 reads extension headers, too: those that are the same in each segment. An innermost routing header would change the
- * pseudo header: routing tells whether there was one. */
+/* ip6 reads extension headers, too: those that are the same in each segment. An innermost routing
+ * header would change the pseudo header: routing reports whether there was one. */
 static bool
 ip6 (reader_t *r, cv_layer_t *l, uint8_t *proto, bool *routing)
 {

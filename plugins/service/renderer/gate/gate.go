@@ -30,8 +30,8 @@ func (p Place) compare(q Place) int {
 type Node struct {
 	// Interfaces are those by which clients come.
 	Interfaces renderer.Interfaces
-	// Host is the source of what the host sends, invalid if there is none. To those who write source ranges the host is the node,
-	// so it may use what an address of the node may.
+	// Host is the source of what the host sends, invalid if there is none. To those that write source ranges the host is the node, so it
+	// may use what an address of the node may.
 	Host netip.Addr
 	// Own are the node's addresses.
 	Own *renderer.IPAddresses
@@ -128,7 +128,7 @@ func (g *Gates) render() *vpp_acl.ACL {
 	return v
 }
 
-// sources are the networks of those who may use a place.
+// sources are the networks of those that may use a place.
 func (g *Gates) sources(p Place, from []netip.Prefix) []netip.Prefix {
 	out := slices.Clone(from)
 	host := g.node.Host

@@ -84,7 +84,7 @@ func (r *picky) Resync(ev *renderer.ResyncEventData) error {
 	return errors.Join(errs...)
 }
 
-// TestRefusal: what a renderer refuses is told to users, and is no failure of the event; when the renderer takes it, it is over.
+// TestRefusal: what a renderer refuses is reported to users, and is no failure of the event; when the renderer takes it, it is over.
 func TestRefusal(t *testing.T) {
 	users := told{}
 	r := &picky{New(Deps{Txn: &store{values: map[string]pb.Message{}}}), "odd"}

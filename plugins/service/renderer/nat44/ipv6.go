@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// errNoIPv6 is what users are told of a service with addresses of IPv6.
+// errNoIPv6 is what users are informed of a service with addresses of IPv6.
 var errNoIPv6 = errors.New("its IPv6 addresses are not served, since VPP has no contiv plugin; install contiv_plugin.so with VPP's plugins")
 
 // closeIPv6 ends the networks of IPv6's cluster IPs here, so that clients are rejected and nothing leaves by the uplink.

@@ -24,7 +24,7 @@ const (
 	aclName      = "services-nat44"
 )
 
-// fenceVRF is a table in which there is nothing. A pool's address that is tied to it is nobody's source.
+// fenceVRF is a table in which there is nothing. A pool's address that is tied to it is no source.
 const fenceVRF = 44044
 
 const (
@@ -185,7 +185,7 @@ func (r *Renderer) fenceValues(addr netip.Addr) []proto.Message {
 	if !r.node.Outside {
 		return out
 	}
-	if r.node.Exit != r.node.Uplink { // nobody could tell a pod whose packet has been translated that it is rejected
+	if r.node.Exit != r.node.Uplink { // nothing could tell a pod whose packet has been translated that it is rejected
 		out = append(out, transport.InterVRF(r.node.PodVRF, whole, r.node.MainVRF))
 	}
 	return append(out,

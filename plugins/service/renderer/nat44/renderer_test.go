@@ -310,7 +310,7 @@ func TestSourceRanges(t *testing.T) {
 	w.wantACL("198.51.100.0/25 > 203.0.113.1/32 TCP 80", "192.168.16.0/24 > 203.0.113.1/32 TCP 80",
 		"172.30.1.2/32 > 203.0.113.1/32 TCP 80", "!0.0.0.0/0 > 203.0.113.1/32 TCP 80")
 	w.asResynced()
-	w.set(lb("fd00::/8")) // nobody of this family
+	w.set(lb("fd00::/8")) // none of this family
 	w.wantDNAT("lb", plain, "203.0.113.2:80 TCP ENABLED 10.1.1.2:8080@1")
 	w.wantACL("!0.0.0.0/0 > 203.0.113.1/32 TCP 80")
 	open := lb()
@@ -322,7 +322,7 @@ func TestSourceRanges(t *testing.T) {
 	w.asResynced()
 }
 
-// What only other nodes serve is dropped; what nobody serves is rejected.
+// What only other nodes serve is dropped; what nothing serves is rejected.
 func TestDrops(t *testing.T) {
 	w := newWorld(t)
 	s := svc("s", "10.96.0.1", "10.1.2.2")

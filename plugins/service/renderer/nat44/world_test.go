@@ -82,7 +82,7 @@ func newWorld(t *testing.T, nodes int, config string, change ...func(*vpptest.Op
 	t.Cleanup(w.close)
 	_, err = c.Underlay.Run(ctx, "ip", "addr", "add", outsideIP+"/24", "dev", "uplink")
 	w.must(err)
-	// As on a wire: VPP's af_packet would get packets whose checksums nobody fills in.
+	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
 	_, err = c.Underlay.Run(ctx, "ethtool", "-K", "uplink", "tx", "off")
 	w.must(err)
 	for i, n := range c.Nodes {
@@ -312,7 +312,7 @@ func askOnce(ns *testbed.Namespace, network, to string) (name string, client net
 	return c.ask()
 }
 
-// reaches makes connections until all the servers have been reached, and nobody else.
+// reaches makes connections until all the servers have been reached, and nothing else.
 func (w *world) reaches(from *server, network, to string, servers ...*server) {
 	w.t.Helper()
 	missing, known, failed := map[string]bool{}, map[string]bool{}, map[string]int{}

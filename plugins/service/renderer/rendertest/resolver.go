@@ -123,7 +123,7 @@ func (r *Resolver) settle(ids []svcmodel.ID) error {
 	return errors.Join(errs...)
 }
 
-// lose tells a service that has these frontends less than it names, if that is new.
+// lose reports that a service has fewer frontends than it names, if that is new.
 func (r *Resolver) lose(id svcmodel.ID, lost []renderer.Frontend) error {
 	old := r.told[id]
 	if slices.Equal(old.Lost, lost) {

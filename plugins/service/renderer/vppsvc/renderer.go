@@ -147,8 +147,7 @@ func (r *Renderer) nodePortAddresses(local *renderer.IPAddresses) []netip.Addr {
 	return out
 }
 
-// withHost adds the host's address on its link to VPP to source ranges that have the node: to those who write them the host is
-// the node.
+// withHost adds the host's address on its link to VPP to source ranges that have the node: to those that write them the host is the node.
 func (r *Renderer) withHost(ranges []netip.Prefix, v6 bool) []netip.Prefix {
 	host := r.nodes[0].HostOwn
 	if v6 {
