@@ -22,10 +22,11 @@ build: ## build the binaries into bin/
 	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 
 NODES ?= 1
+KEEP  ?=
 
 .PHONY: demo
-demo: deps build ## pods wired by the CNI binary through the agent ping each other; NODES=3 for a cluster; VPP if there is one
-	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES)
+demo: deps build ## pods wired by the CNI binary ping each other; NODES=3 for a cluster, KEEP=1 to look at it with contiv-netctl; VPP if there is one
+	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES) $(if $(KEEP),-keep)
 
 .PHONY: test
 test: deps ## vet and run all tests (root; tests against real VPP are skipped with a line where there is none)

@@ -22,6 +22,9 @@ func (a *agent) alive() error {
 func (a *agent) ready() error {
 	if ok, reason := a.controller.Ready(); !ok {
 		if !a.db.Connected() {
+			if cause := a.db.Cause(); cause != nil {
+				return fmt.Errorf("%s; etcd does not answer: %w", reason, cause)
+			}
 			return fmt.Errorf("%s; etcd does not answer (%s)", reason, a.etcdName())
 		}
 		if err := a.kube.connected(); err != nil {

@@ -94,6 +94,9 @@ func (k *ksr) Start() error {
 // ready says why this replica could not take the lead.
 func (k *ksr) ready() error {
 	if !k.db.Connected() {
+		if cause := k.db.Cause(); cause != nil {
+			return fmt.Errorf("etcd does not answer: %w", cause)
+		}
 		return fmt.Errorf("etcd %s does not answer", strings.Join(k.opts.etcd.Endpoints, ","))
 	}
 	if err := k.source.Connected(); err != nil {

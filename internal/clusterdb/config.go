@@ -22,7 +22,7 @@ const (
 	maxSocketPath = 107
 )
 
-// Config says which database to use. The names in errors are those of contiv's etcd.conf.
+// Config says which database to use. The names in errors are those of flags, for what has a flag.
 type Config struct {
 	// Endpoints of the operator's etcd, "host:port" or URLs. When there are none the agent runs its own etcd, see Embedded.
 	Endpoints []string
@@ -80,19 +80,19 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("etcd "+field+": "+format, args...))
+		errs = append(errs, fmt.Errorf(field+": "+format, args...))
 	}
 	if c.OperationTimeout < 0 {
-		bad("operation-timeout", "%s is negative; use a few seconds", c.OperationTimeout)
+		bad("etcd operation-timeout", "%s is negative; use a few seconds", c.OperationTimeout)
 	}
 	if c.ProbeInterval < 0 {
-		bad("probe-interval", "%s is negative; use a few seconds", c.ProbeInterval)
+		bad("etcd probe-interval", "%s is negative; use a few seconds", c.ProbeInterval)
 	}
 	if c.ProbeTimeout < 0 {
-		bad("probe-timeout", "%s is negative; use a few seconds", c.ProbeTimeout)
+		bad("etcd probe-timeout", "%s is negative; use a few seconds", c.ProbeTimeout)
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		bad("cert-file", "cert-file and key-file go together; set both or none")
+		bad("--etcd-cert", "--etcd-cert and --etcd-key go together; set both or none")
 	}
 	if c.UsesEmbedded() {
 		c.validateEmbedded(bad)
@@ -109,24 +109,24 @@ func (c Config) Validate() error {
 
 func (c Config) validateEmbedded(bad func(field, format string, args ...any)) {
 	if c.CAFile != "" || c.CertFile != "" {
-		bad("endpoints", "TLS files are set, but no endpoints; add the endpoints, or remove the files to use the embedded etcd")
+		bad("--etcd-endpoints", "TLS files are set, but no --etcd-endpoints; set them, or remove the files to use the embedded etcd")
 	}
 	if c.Embedded.DataDir == "" {
-		bad("data-dir", "is missing; set the directory of the embedded etcd, or set endpoints to use an etcd of yours")
+		bad("--data-dir", "is missing; set the directory of the embedded etcd, or set --etcd-endpoints to use an etcd of yours")
 		return
 	}
 	if c.Embedded.Listen == "" {
 		if path := c.socketPath(); len(path) > maxSocketPath {
-			bad("data-dir", "the path of the socket %s is too long (%d of %d characters); use a shorter directory or set the listen "+
+			bad("--data-dir", "the path of the socket %s is too long (%d of %d characters); use a shorter directory or set the listen "+
 				"address 127.0.0.1:0", path, len(path), maxSocketPath)
 		}
 		return
 	}
 	host, _, err := net.SplitHostPort(c.Embedded.Listen)
 	if err != nil {
-		bad("listen", "%q is not host:port; write it like 127.0.0.1:0", c.Embedded.Listen)
+		bad("etcd listen", "%q is not host:port; write it like 127.0.0.1:0", c.Embedded.Listen)
 	} else if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		bad("listen", "%q is not a loopback address, and the embedded etcd has no authentication; use 127.0.0.1", c.Embedded.Listen)
+		bad("etcd listen", "%q is not a loopback address, and the embedded etcd has no authentication; use 127.0.0.1", c.Embedded.Listen)
 	}
 }
 
@@ -139,23 +139,27 @@ func (c Config) socketPath() string {
 }
 
 func (c Config) validateEndpoint(endpoint string, bad func(field, format string, args ...any)) {
-	text := endpoint
-	if !strings.Contains(text, "://") {
-		text = c.scheme() + "://" + text
-	}
-	u, err := url.Parse(text)
+	u, err := c.parseEndpoint(endpoint)
 	switch {
 	case err != nil || (u.Scheme != "unix" && (u.Hostname() == "" || u.Port() == "")):
-		bad("endpoints", "%q is not host:port or a URL; write it like https://etcd-1:2379", endpoint)
+		bad("--etcd-endpoints", "%q is not host:port or a URL; write it like https://etcd-1:2379", endpoint)
 	case u.Scheme == "unix":
 	case u.Scheme != "http" && u.Scheme != "https":
-		bad("endpoints", "%q has the scheme %s; use https or http", endpoint, u.Scheme)
+		bad("--etcd-endpoints", "%q has the scheme %s; use https or http", endpoint, u.Scheme)
 	case u.Scheme == "http" && c.usesTLSFiles():
-		bad("endpoints", "%q is http although TLS files are set; use https", endpoint)
+		bad("--etcd-endpoints", "%q is http although TLS files are set; use https", endpoint)
 	case u.Scheme == "http" && !c.InsecureTransport && !isLoopback(u.Hostname()):
-		bad("endpoints", "%q is not encrypted, so any machine on the path could reconfigure the cluster; set ca-file, cert-file and "+
-			"key-file, or insecure-transport if that is what you want", endpoint)
+		bad("--etcd-endpoints", "%q is not encrypted, so any machine on the path could reconfigure the cluster; set --etcd-ca, --etcd-cert "+
+			"and --etcd-key, or --etcd-insecure-transport if that is what you want", endpoint)
 	}
+}
+
+// parseEndpoint adds the scheme to an endpoint that is written without.
+func (c Config) parseEndpoint(endpoint string) (*url.URL, error) {
+	if !strings.Contains(endpoint, "://") {
+		endpoint = c.scheme() + "://" + endpoint
+	}
+	return url.Parse(endpoint)
 }
 
 func isLoopback(host string) bool {
@@ -189,16 +193,16 @@ func (c Config) tlsConfig() (*tls.Config, error) {
 		pool := x509.NewCertPool()
 		switch {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("etcd ca-file: %w", err))
+			errs = append(errs, fmt.Errorf("--etcd-ca: %w", err))
 		case !pool.AppendCertsFromPEM(pem):
-			errs = append(errs, fmt.Errorf("etcd ca-file: %s has no certificate in PEM form", c.CAFile))
+			errs = append(errs, fmt.Errorf("--etcd-ca: %s has no certificate in PEM form", c.CAFile))
 		}
 		out.RootCAs = pool
 	}
 	if c.CertFile != "" && c.KeyFile != "" {
 		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("etcd cert-file or key-file: %w", err))
+			errs = append(errs, fmt.Errorf("--etcd-cert (%s) or --etcd-key (%s): %w", c.CertFile, c.KeyFile, err))
 		}
 		out.Certificates = []tls.Certificate{cert}
 	}

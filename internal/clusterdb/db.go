@@ -45,6 +45,7 @@ type DB struct {
 	onConnect []func() error // called on the first connection, then nil
 	ever      bool
 	changed   chan struct{} // closed and replaced when connected changes
+	cause     error         // why the database does not answer, as diagnose found; nil while it does
 }
 
 var _ keyval.KvProtoPlugin = (*DB)(nil)
@@ -93,7 +94,7 @@ func (db *DB) connect(endpoints []string) error {
 		})},
 	})
 	if err != nil {
-		return fmt.Errorf("etcd endpoints: client for %v: %w", endpoints, err)
+		return fmt.Errorf("--etcd-endpoints: client for %v: %w", endpoints, err)
 	}
 	return nil
 }
@@ -122,6 +123,27 @@ func (db *DB) Connected() bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.connected
+}
+
+// Cause says why the database does not answer: the endpoint, the fault and what to do. Nil while it answers, and before that is known.
+func (db *DB) Cause() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.cause
+}
+
+// explain notes why a probe failed, and reports it once for each cause.
+func (db *DB) explain(ctx context.Context, err error) {
+	ctx, cancel := context.WithTimeout(ctx, db.conf.ProbeTimeout)
+	defer cancel()
+	cause := db.conf.diagnose(ctx, err)
+	db.mu.Lock()
+	known := db.cause != nil && db.cause.Error() == cause.Error()
+	db.cause = cause
+	db.mu.Unlock()
+	if !known && !db.closing.Load() {
+		db.log.Warn("etcd does not answer", "error", cause)
+	}
 }
 
 // OnConnect registers callback to be triggered once the first connection is established; immediately if it is already.
@@ -156,7 +178,7 @@ func (db *DB) report(err error) {
 	db.connected = now
 	var callbacks []func() error
 	if now {
-		callbacks, db.onConnect, db.ever = db.onConnect, nil, true
+		callbacks, db.onConnect, db.ever, db.cause = db.onConnect, nil, true, nil
 	} else {
 		db.losses++
 	}
@@ -229,6 +251,9 @@ func (db *DB) probe(ctx context.Context) error {
 			db.checkHistory(resp.Header, known)
 		}
 		db.report(err)
+		if err != nil {
+			db.explain(ctx, err)
+		}
 		pause := db.conf.ProbeInterval
 		if err == nil {
 			retry = minRetry

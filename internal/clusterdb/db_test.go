@@ -58,7 +58,7 @@ func TestEmbeddedDirectoryInUse(t *testing.T) {
 	openEmbedded(t, dir)
 	conf := testConf()
 	conf.Embedded.DataDir = dir
-	if _, err := Open(t.Context(), conf, quiet()); err == nil || !strings.Contains(err.Error(), "etcd data-dir: "+dir+" is in use by another agent") {
+	if _, err := Open(t.Context(), conf, quiet()); err == nil || !strings.Contains(err.Error(), "--data-dir: "+dir+" is in use by another agent") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -42,15 +42,15 @@ type Embedded struct {
 func StartEmbedded(ctx context.Context, conf Config, log *slog.Logger) (*Embedded, error) {
 	dir := conf.Embedded.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("etcd data-dir: %w", err)
+		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	// etcd itself would wait for the lock of its database for ever.
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "agent.lock"), os.O_WRONLY|os.O_CREATE, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
-		return nil, fmt.Errorf("etcd data-dir: %s is in use by another agent; stop it or use another directory", dir)
+		return nil, fmt.Errorf("--data-dir: %s is in use by another agent; stop it or use another directory", dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("etcd data-dir: %w", err)
+		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	e := &Embedded{lock: lock}
 	if err := e.start(ctx, conf, log); err != nil {

@@ -23,6 +23,7 @@ func main() {
 	flag.StringVar(&o.dataplane, "dataplane", "auto", "vpp, linux, or auto: vpp where it is found")
 	flag.StringVar(&o.transport, "transport", "vxlan", "how nodes are connected: vxlan or nooverlay")
 	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes")
+	flag.BoolVar(&o.keep, "keep", false, "leave the nodes running until Ctrl-C, for contiv-netctl")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -44,12 +45,15 @@ func run(ctx context.Context, o options) (err error) {
 	if o.nodes < 1 || o.nodes > 20 {
 		return fmt.Errorf("-nodes %d: from 1 to 20", o.nodes)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
+	if !o.keep {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+		defer cancel()
+	}
 	if err := testbed.Clean(ctx, name); err != nil {
 		return fmt.Errorf("remove what an interrupted demo has left: %w", err)
 	}
-	d := &demo{}
+	d := &demo{bin: o.bin}
 	defer func() {
 		if cerr := d.close(context.WithoutCancel(ctx)); err == nil {
 			err = cerr
@@ -58,24 +62,33 @@ func run(ctx context.Context, o options) (err error) {
 	return d.play(ctx, o)
 }
 
+// step is a part of the demo.
+type step struct {
+	title string
+	do    func(context.Context) error
+}
+
 // play makes the nodes and goes through the steps.
 func (d *demo) play(ctx context.Context, o options) error {
 	start := time.Now()
 	if err := d.makeNodes(ctx, o); err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		title string
-		do    func(context.Context) error
-	}{
+	steps := []step{
 		{"start the agents", d.startAgents},
 		{"add two pods per node with contiv-cni", d.addPods},
 		{"ping", d.ping},
-		{"GET /contiv/v1/ipam", d.showIPAM},
-		{"kill -9 the agent of node 1 and restart it under a running ping", d.restartAgent},
-		{"delete the pods", d.deletePods},
-		{"what is left", d.leftovers},
-	} {
+	}
+	if o.keep {
+		steps = append(steps, step{"the nodes run until Ctrl-C", d.wait})
+	} else {
+		steps = append(steps,
+			step{"GET /contiv/v1/ipam", d.showIPAM},
+			step{"kill -9 the agent of node 1 and restart it under a running ping", d.restartAgent},
+			step{"delete the pods", d.deletePods},
+			step{"what is left", d.leftovers})
+	}
+	for _, step := range steps {
 		fmt.Printf("\n== %s\n", step.title)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.title, err)

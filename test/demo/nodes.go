@@ -14,6 +14,7 @@ import (
 type options struct {
 	bin, pods, dataplane, transport string
 	nodes                           int
+	keep                            bool
 }
 
 // demo is one run.
@@ -22,6 +23,8 @@ type demo struct {
 	cluster *testbed.Cluster // nil with one node
 	pods    []pod
 	vpp     bool
+	bin     string
+	dir     string // of the agents' certificate and token, with -keep
 }
 
 // pod is a pod and the node it is on.
@@ -33,6 +36,11 @@ type pod struct {
 // makeNodes makes one node with an etcd of its own, or a cluster that shares one.
 func (d *demo) makeNodes(ctx context.Context, o options) (err error) {
 	opts := d.nodeOptions(o)
+	if o.keep {
+		if opts.AgentArgs, err = d.remoteREST(); err != nil {
+			return err
+		}
+	}
 	if o.nodes == 1 {
 		opts.Name, opts.Config, opts.BeforeVPP = name, configOf(o, d.vpp, ""), plugNIC
 		n, err := testbed.NewNode(ctx, opts)
@@ -115,11 +123,14 @@ func (d *demo) nodeOptions(o options) testbed.NodeOptions {
 
 func (d *demo) close(ctx context.Context) error {
 	var errs []error
+	if d.dir != "" {
+		errs = append(errs, os.RemoveAll(d.dir))
+	}
 	for _, p := range d.pods {
 		_ = p.Delete(ctx) // may have been deleted
 	}
 	if d.cluster != nil {
-		return d.cluster.Close(ctx)
+		return errors.Join(append(errs, d.cluster.Close(ctx))...)
 	}
 	for _, n := range d.nodes {
 		errs = append(errs, n.Close(ctx))
