@@ -25,6 +25,35 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
+// wrongInput: an error names what is wrong, why, and what to do.
+func (w *world) wrongInput() {
+	first := w.Nodes[0].Name
+	token := filepath.Join(w.dir, "wrong-token")
+	w.must(os.WriteFile(token, []byte("another token of enough characters\n"), 0o600))
+	for _, tc := range []struct {
+		args  string
+		texts []string
+	}{
+		{"trace a nope", []string{`unknown name "nope"`, "contiv-netctl pods and contiv-netctl nodes list them", "serves no service default/nope"}},
+		{"trace a", []string{"trace: accepts 2 arg(s), received 1; usage: contiv-netctl trace FROM TO"}},
+		{"top --no-such", []string{"top: unknown flag: --no-such; contiv-netctl top --help"}},
+		{"resync nope", []string{`there is no node "nope"; the cluster has ` + first}},
+		{"events x", []string{`parameter "seq-num": "x" is not allowed, must be a whole number`}},
+		{"--timeout -1s status", []string{"--timeout -1s: use a positive duration"}},
+		{"--watch=-1s status", []string{"--watch -1s: use a positive duration"}},
+		{"--server 127.0.0.1:1 status", []string{"agent 127.0.0.1:1 does not answer: connection refused; check --server"}},
+		{"--server nope status", []string{`--server "nope": `, "use host:port"}},
+		{"--token-file /nope status", []string{"--token-file: open /nope: no such file"}},
+		{"--token-file " + token + " status", []string{"missing or wrong bearer token; check the token in --token-file"}},
+		{"--ca /nope status", []string{"--ca: open /nope: no such file"}},
+		{"--server " + w.Nodes[1].Name + ":9999 status", []string{"does not answer", "no such host"}},
+		{"--server 127.0.0.1:9999 --plain status", []string{"leave out --plain"}},
+		{"-o xml status", []string{`output format "xml": use table, wide, json, yaml`}},
+	} {
+		w.want(false, strings.Fields(tc.args), tc.texts...)
+	}
+}
+
 // common is what works alike on every dataplane.
 func (w *world) common() {
 	first, second := w.Nodes[0].Name, w.Nodes[1].Name
@@ -51,6 +80,7 @@ func (w *world) common() {
 	w.want(true, []string{"__complete", "dump", ""}, "linux-")
 	w.want(true, []string{"__complete", "dump", "--state", ""}, "FAILED")
 	w.want(false, []string{"pods", "nobody"}, "there is no node", first)
+	w.wrongInput()
 	w.want(false, []string{"nodes", "-o", "xml"}, "use table, wide, json, yaml")
 	w.want(true, []string{"__complete", "ping", "default/"}, "default/a", "default/c")
 	w.want(true, []string{"__complete", "dump", "--node", ""}, first, second)
@@ -62,7 +92,7 @@ func (w *world) common() {
 	w.want(true, []string{"ping", "c", "a", "-c", "1"}, "1 sent, 1 answered")
 	w.want(true, []string{"ping", first, "c", "-c", "1"}, "1 sent, 1 answered")
 	w.want(false, []string{"trace", first, "c"}, "the trace source must be a pod")
-	w.want(false, []string{"ping", "nobody", "c"}, "no connected pod")
+	w.want(false, []string{"ping", "nobody", "c"}, "unknown name")
 	w.want(false, []string{"ping", "a", "c", "--proto", "tcp", "--port", "81", "-c", "1"}, "connection refused")
 	w.top()
 	w.until(true, []string{"check"}, "0 findings")

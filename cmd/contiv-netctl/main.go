@@ -58,6 +58,12 @@ func newCommand() *cobra.Command {
 			if n.color != "auto" && n.color != "always" && n.color != "never" {
 				return fmt.Errorf("--color %q: use auto, always or never", n.color)
 			}
+			if n.timeout <= 0 {
+				return fmt.Errorf("--timeout %s: use a positive duration, such as 30s", n.timeout)
+			}
+			if n.watch < 0 {
+				return fmt.Errorf("--watch %s: use a positive duration, such as 5s", n.watch)
+			}
 			n.format, err = table.Parse(n.output)
 			return err
 		},
@@ -80,7 +86,26 @@ func newCommand() *cobra.Command {
 	root.AddCommand(n.nodes(), n.pods(), n.ipam(), n.services(), n.nat(), n.vppcli(), n.dump(), n.events(), n.trace(), n.ping(),
 		n.check(), n.resync(), n.report(), n.version(), n.logs(), n.policy(), n.status(),
 		n.connectivity(), n.ui(), n.top())
+	explainUsage(root)
 	return root
+}
+
+// explainUsage makes errors of arguments and flags name the command and show how it is used.
+func explainUsage(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%s: %w; %s --help lists the flags", c.Name(), err, c.CommandPath())
+	})
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%s: %w; usage: %s", c.Name(), err, c.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		explainUsage(sub)
+	}
 }
 
 // action is what a command does once the cluster is known.

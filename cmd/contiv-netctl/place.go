@@ -57,14 +57,14 @@ func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 			return out, nil
 		}
 	}
-	return place{}, fmt.Errorf("%q is %w (NAMESPACE/NAME), nor a node, nor an address; contiv-netctl pods lists the pods", text,
-		errNoPlace)
+	return place{}, fmt.Errorf("%w %q: not a pod (NAMESPACE/NAME), a node or an address; contiv-netctl pods and contiv-netctl nodes list them",
+		errNoPlace, text)
 }
 
 // minID is how much of a container's ID names a pod.
 const minID = 4
 
-var errNoPlace = errors.New("no connected pod")
+var errNoPlace = errors.New("unknown name")
 
 // destination is find for the end that is sent to, which may have a port and may be a service.
 func (f *probeFlags) destination(ctx context.Context, c *client.Cluster, agent *client.Agent, pods []podRow, text string,
@@ -86,7 +86,7 @@ func (f *probeFlags) destination(ctx context.Context, c *client.Cluster, agent *
 		}
 		p, errService := f.serviceNamed(ctx, agent, text)
 		if errService != nil {
-			return p, fmt.Errorf("%w; and %w", err, errService)
+			return p, fmt.Errorf("%w; %w", err, errService)
 		}
 		return p, nil
 	}
@@ -118,8 +118,8 @@ func (f *probeFlags) serviceNamed(ctx context.Context, agent *client.Agent, text
 		return place{}, err
 	}
 	if len(rows) == 0 {
-		return place{}, fmt.Errorf("node %s serves no service %s/%s (headless ones it leaves alone); contiv-netctl services lists "+
-			"them", agent.Name, namespace, name)
+		return place{}, fmt.Errorf("node %s serves no service %s/%s; contiv-netctl services lists those that it serves (headless "+
+			"services have no address)", agent.Name, namespace, name)
 	}
 	return f.toService(&rows[0], port, rows[0].ClusterIPs)
 }

@@ -27,6 +27,9 @@ func (n *netctl) resync() *cobra.Command {
 					args[i] = info.Node
 				}
 			}
+			if err := c.Check(args); err != nil {
+				return err
+			}
 			answers := client.Each(ctx, c, args, func(ctx context.Context, a *client.Agent) (struct{}, error) {
 				return struct{}{}, a.Post(ctx, resyncPath, struct{}{}, nil)
 			})

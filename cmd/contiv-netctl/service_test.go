@@ -169,7 +169,7 @@ func (w *world) services(api *kubeapi.Server) {
 	w.want(true, []string{"trace", "a", "10.96.0.11"}, "svc/default/far")
 	w.want(false, []string{"trace", "a", "svc/far:81"}, "has no such port; it has 80/TCP")
 	w.want(false, []string{"trace", "a", "svc/nobody"}, "serves no service default/nobody")
-	w.want(false, []string{"ping", "a", "nobody"}, "no connected pod", "serves no service")
+	w.want(false, []string{"ping", "a", "nobody"}, "unknown name", "serves no service")
 }
 
 // sourcesCondition: the node's condition says whether sources are checked.

@@ -23,7 +23,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// warn tells of agents that did not answer, beside the answers of the others.
+// warn prints why agents gave no answer, beside the answers of the others.
 func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 	failed := 0
 	for _, a := range answers {
@@ -33,7 +33,7 @@ func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d nodes did not answer", failed, len(answers))
+		return fmt.Errorf("no answer from %d of %s; the cause is above", failed, count(len(answers), "node"))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (n *netctl) services() *cobra.Command {
 				return err
 			}
 			if len(rows) == 0 && len(args) > 0 {
-				return fmt.Errorf("node %s serves no service %s; contiv-netctl services lists those that it serves (headless ones are not)",
+				return fmt.Errorf("node %s serves no service %s; contiv-netctl services lists those that it serves (headless services have no address)",
 					agent.Name, args[0])
 			}
 			t := table.Table{Header: []string{"NAMESPACE", "NAME", "CLUSTER-IP", "PORT", "NODE-PORT", "BACKENDS", "+EXTERNAL",

@@ -7,20 +7,22 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"contiv.dev/vswitch/internal/etcdpki"
 	"contiv.dev/vswitch/internal/netctl/client"
 )
 
 // remoteREST are the arguments by which agents serve REST to the other nodes: over TLS, with a token.
 func (d *demo) remoteREST() (args []string, err error) {
-	if d.dir, err = os.MkdirTemp("", name+"-rest-"); err != nil {
+	if d.dir, err = os.MkdirTemp("", d.name+"-rest-"); err != nil {
 		return nil, err
 	}
-	ca, err := etcdpki.NewCA(name)
+	ca, err := etcdpki.NewCA(d.name)
 	if err != nil {
 		return nil, err
 	}
-	cert, err := ca.Issue(etcdpki.Leaf{Name: name, Servers: []string{client.SharedName}})
+	cert, err := ca.Issue(etcdpki.Leaf{Name: d.name, Servers: []string{client.SharedName}})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,21 @@ func (d *demo) wait(ctx context.Context) error {
 	n := d.nodes[0]
 	fmt.Printf("Paste this into a root shell:\n\n  netctl() { nsenter --net=%s %s --socket=%s \"$@\"; }\n\n", n.Path(),
 		filepath.Join(d.bin, "contiv-netctl"), n.RESTSocket())
-	fmt.Println("Then try: netctl status, netctl connectivity test, netctl trace a " + d.pods[len(d.pods)-1].Name + ", netctl top, netctl ui")
+	fmt.Println("Then try: netctl status, netctl connectivity test, netctl trace a " + podName(len(d.pods)-1) + ", netctl top, netctl ui")
 	<-ctx.Done()
 	return nil
+}
+
+// lock keeps a second demo of the same name from removing the network namespaces of the first.
+func lock(name string) (unlock func(), err error) {
+	path := filepath.Join(os.TempDir(), name+".lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, fmt.Errorf("another demo named %s runs (%s: %w); end it, or choose another -name", name, path, err)
+	}
+	return func() { _ = f.Close() }, nil // the kernel frees the lock with it
 }

@@ -23,6 +23,7 @@ func main() {
 	flag.StringVar(&o.dataplane, "dataplane", "auto", "vpp, linux, or auto: vpp where it is found")
 	flag.StringVar(&o.transport, "transport", "vxlan", "how nodes are connected: vxlan or nooverlay")
 	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes")
+	flag.StringVar(&o.name, "name", "contiv-demo", "how names of its nodes and network namespaces begin")
 	flag.BoolVar(&o.keep, "keep", false, "leave the nodes running until Ctrl-C, for contiv-netctl")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -32,8 +33,6 @@ func main() {
 		os.Exit(1)
 	}
 }
-
-const name = "contiv-demo"
 
 func run(ctx context.Context, o options) (err error) {
 	if os.Geteuid() != 0 {
@@ -50,10 +49,15 @@ func run(ctx context.Context, o options) (err error) {
 		ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 		defer cancel()
 	}
-	if err := testbed.Clean(ctx, name); err != nil {
+	unlock, err := lock(o.name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := testbed.Clean(ctx, o.name); err != nil {
 		return fmt.Errorf("remove what an interrupted demo has left: %w", err)
 	}
-	d := &demo{bin: o.bin}
+	d := &demo{name: o.name, bin: o.bin}
 	defer func() {
 		if cerr := d.close(context.WithoutCancel(ctx)); err == nil {
 			err = cerr

@@ -12,9 +12,9 @@ import (
 
 // options are the flags.
 type options struct {
-	bin, pods, dataplane, transport string
-	nodes                           int
-	keep                            bool
+	name, bin, pods, dataplane, transport string
+	nodes                                 int
+	keep                                  bool
 }
 
 // demo is one run.
@@ -23,6 +23,7 @@ type demo struct {
 	cluster *testbed.Cluster // nil with one node
 	pods    []pod
 	vpp     bool
+	name    string
 	bin     string
 	dir     string // of the agents' certificate and token, with -keep
 }
@@ -42,7 +43,7 @@ func (d *demo) makeNodes(ctx context.Context, o options) (err error) {
 		}
 	}
 	if o.nodes == 1 {
-		opts.Name, opts.Config, opts.BeforeVPP = name, configOf(o, d.vpp, ""), plugNIC
+		opts.Name, opts.Config, opts.BeforeVPP = o.name, configOf(o, d.vpp, ""), plugNIC
 		n, err := testbed.NewNode(ctx, opts)
 		if err != nil {
 			return err
@@ -52,8 +53,8 @@ func (d *demo) makeNodes(ctx context.Context, o options) (err error) {
 	}
 	fmt.Printf("nodes: %d, connected by %s, with an etcd that they share\n", o.nodes, o.transport)
 	d.cluster, err = testbed.NewCluster(ctx, testbed.ClusterOptions{
-		Name: name, Nodes: o.nodes, Node: opts, Addressed: !d.vpp, Unstarted: true,
-		ConfigOf: func(i int) string { return configOf(o, d.vpp, testbed.NodeName(name, i)) },
+		Name: o.name, Nodes: o.nodes, Node: opts, Addressed: !d.vpp, Unstarted: true,
+		ConfigOf: func(i int) string { return configOf(o, d.vpp, testbed.NodeName(o.name, i)) },
 	})
 	if err == nil {
 		d.nodes = d.cluster.Nodes

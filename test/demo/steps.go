@@ -21,9 +21,9 @@ func (d *demo) startAgents(ctx context.Context) error {
 }
 
 func (d *demo) addPods(ctx context.Context) error {
-	for _, n := range d.nodes {
-		for _, name := range []string{"a", "b"} {
-			p, err := n.NewPod(ctx, name)
+	for i, n := range d.nodes {
+		for k := range 2 {
+			p, err := n.NewPod(ctx, podName(2*i+k))
 			if err != nil {
 				return err
 			}
@@ -36,6 +36,15 @@ func (d *demo) addPods(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// podName is a, b, c and so on, a name of its own for each pod of the cluster.
+func podName(i int) string {
+	const letters = 'z' - 'a' + 1
+	if i < letters {
+		return string(rune('a' + i))
+	}
+	return podName(i/letters-1) + podName(i%letters)
 }
 
 func milliseconds(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }

@@ -63,12 +63,12 @@ func Remote(node, address string, cred Credentials) (*Agent, error) {
 	a := &Agent{Name: node, where: address, base: "https://" + address}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("address of an agent %q: %w; use host:port", address, err)
+		return nil, fmt.Errorf("--server %q: %w; use host:port", address, err)
 	}
 	if cred.TokenFile != "" {
 		token, err := os.ReadFile(cred.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("token for the agents: %w", err)
+			return nil, fmt.Errorf("--token-file: %w", err)
 		}
 		a.token = strings.TrimSpace(string(token))
 	}
@@ -77,7 +77,7 @@ func Remote(node, address string, cred Credentials) (*Agent, error) {
 	if cred.Plain {
 		addr, err := netip.ParseAddr(host)
 		if host != "localhost" && (err != nil || !addr.IsLoopback()) {
-			return nil, fmt.Errorf("agent at %s: without TLS only a loopback address is talked to", address)
+			return nil, fmt.Errorf("agent at %s: --plain is for loopback addresses only; leave it out to use TLS", address)
 		}
 		a.base = "http://" + address
 		return a, nil
@@ -96,11 +96,11 @@ func verifying(caFile string, names []string) (*tls.Config, error) {
 	if caFile != "" {
 		pem, err := os.ReadFile(caFile)
 		if err != nil {
-			return nil, fmt.Errorf("CA certificate of the agents: %w", err)
+			return nil, fmt.Errorf("--ca: %w", err)
 		}
 		roots = x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA certificate of the agents: %s has no certificate", caFile)
+			return nil, fmt.Errorf("--ca: %s has no certificate in PEM form", caFile)
 		}
 	}
 	return &tls.Config{
@@ -147,6 +147,9 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
+	if e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound && e.Text != "" && !strings.HasPrefix(e.Text, "404 ") {
+		return fmt.Sprintf("agent %s: %s", e.Agent, e.Text) // the path is ours, and does not help
+	}
 	return fmt.Sprintf("agent %s: %s: %s (%d)", e.Agent, e.Path, e.Text, e.Status)
 }
 

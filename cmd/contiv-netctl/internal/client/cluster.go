@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"contiv.dev/vswitch/internal/diag"
@@ -133,6 +134,10 @@ func (c *Cluster) ask(ctx context.Context) error {
 		if c.opts.Server == "" && Away(err) {
 			err = fmt.Errorf("%w; is the agent running on this node, is this root? --socket says where another agent's socket "+
 				"is, and --server asks another node's agent", err)
+		}
+		var errno syscall.Errno
+		if c.opts.Server != "" && errors.As(err, &errno) {
+			err = fmt.Errorf("%w; check --server, that the agent runs there, and that it listens there (--http of contiv-agent)", err)
 		}
 		return err
 	}

@@ -22,13 +22,17 @@ func Get[T any](path string) func(context.Context, *client.Agent) (T, error) {
 	}
 }
 
-// NoAnswer is why an agent did not answer, in a few words.
+// NoAnswer is why there is no answer of an agent, in a few words.
 func NoAnswer(err error) string {
 	var u *client.Unreachable
 	if errors.As(err, &u) {
 		return "no answer: " + u.Cause.Error()
 	}
-	return "no answer"
+	var e *client.Error
+	if errors.As(err, &e) {
+		return e.Text
+	}
+	return err.Error()
 }
 
 // Pod is a pod and the node that it is on.
