@@ -64,7 +64,7 @@ func countersOf(links []netlink.Link, pods map[string]diag.Pod, main string) []s
 		out = append(out, statscollector.Counters{
 			Namespace: pod.Namespace, Pod: pod.Name, Interface: l.Attrs().Name,
 			RxPackets: n.RxPackets, RxBytes: n.RxBytes, TxPackets: n.TxPackets, TxBytes: n.TxBytes,
-			Drops: n.RxDropped + n.TxDropped, Errors: n.RxErrors + n.TxErrors, NoBuffer: n.RxMissedErrors + n.RxFifoErrors,
+			Drops: n.RxDropped + n.TxDropped, RxErrors: n.RxErrors, TxErrors: n.TxErrors, NoBuffer: n.RxFifoErrors, Missed: n.RxMissedErrors,
 		})
 	}
 	return out

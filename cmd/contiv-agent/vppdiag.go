@@ -89,7 +89,7 @@ func (m *vppMover) counters(a *agent) ([]statscollector.Counters, error) {
 		}
 		s := statscollector.Counters{
 			Interface: name, RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
-			Drops: c.Drops, Errors: c.RxErrors + c.TxErrors, NoBuffer: c.RxNoBuffer + c.RxMiss,
+			Drops: c.Drops, RxErrors: c.RxErrors, TxErrors: c.TxErrors, NoBuffer: c.RxNoBuffer, Missed: c.RxMiss,
 			NATOut2In: nat[c.Index].Out2In, NATIn2Out: nat[c.Index].In2Out, NATDrops: nat[c.Index].Drops,
 		}
 		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)

@@ -48,8 +48,8 @@ func elsewhere(err error, name string, answers []client.Answer[[]podRow]) error 
 			failed++
 		}
 	}
-	return fmt.Errorf("%q is not known to the %d of %d nodes that answer, and may be a pod on another one:\n%w\nAs a destination "+
-		"its address does, too", name, len(answers)-failed, len(answers), missing)
+	return fmt.Errorf("%q is not known to the %d of %d nodes that answer, and may be a pod on another one: %w; repeat this when that agent runs, or "+
+		"give the address of the pod as the destination", name, len(answers)-failed, len(answers), missing)
 }
 
 // ends finds both ends, and completes port and protocol.

@@ -21,7 +21,10 @@ type Counters struct {
 	Namespace, Pod, Interface string
 	RxPackets, RxBytes        uint64
 	TxPackets, TxBytes        uint64
-	Drops, Errors, NoBuffer   uint64
+	Drops, NoBuffer           uint64
+	RxErrors, TxErrors        uint64
+	// Missed are packets that the NIC had no descriptor for: they were lost before the dataplane saw them.
+	Missed uint64
 	// Of the packets that VPP's NAT44 translated, and that came from the pod: to services, from a backend, and those that it
 	// could not translate. The kernel does not count them.
 	NATOut2In, NATIn2Out, NATDrops uint64
@@ -34,10 +37,6 @@ type Source func() ([]Counters, error)
 type family struct {
 	desc  *prometheus.Desc
 	value func(*Counters) uint64
-}
-
-func newFamily(name, help string, value func(*Counters) uint64) family {
-	return named("contiv_interface_"+name, help, value)
 }
 
 func named(name, help string, value func(*Counters) uint64) family {
@@ -58,17 +57,20 @@ func NewInterfaces(read Source, max int, nat bool, log *slog.Logger) *Interfaces
 	i := &Interfaces{
 		read: read, max: max, log: log,
 		families: []family{
-			newFamily("receive_bytes_total", "Bytes received from the pod, or by the node's interface.",
+			named("contiv_interface_receive_bytes_total", "Bytes received from the pod, or by the node's interface.",
 				func(c *Counters) uint64 { return c.RxBytes }),
-			newFamily("receive_packets_total", "Packets received from the pod, or by the node's interface.",
+			named("contiv_interface_receive_packets_total", "Packets received from the pod, or by the node's interface.",
 				func(c *Counters) uint64 { return c.RxPackets }),
-			newFamily("transmit_bytes_total", "Bytes sent to the pod, or by the node's interface.",
+			named("contiv_interface_transmit_bytes_total", "Bytes sent to the pod, or by the node's interface.",
 				func(c *Counters) uint64 { return c.TxBytes }),
-			newFamily("transmit_packets_total", "Packets sent to the pod, or by the node's interface.",
+			named("contiv_interface_transmit_packets_total", "Packets sent to the pod, or by the node's interface.",
 				func(c *Counters) uint64 { return c.TxPackets }),
-			newFamily("drops_total", "Packets dropped that came by the interface.", func(c *Counters) uint64 { return c.Drops }),
-			newFamily("errors_total", "Errors of the interface.", func(c *Counters) uint64 { return c.Errors }),
-			newFamily("no_buffer_total", "Packets lost because there was no buffer for them.",
+			named("contiv_interface_drops_total", "Packets dropped that came by the interface.", func(c *Counters) uint64 { return c.Drops }),
+			named("contiv_interface_receive_errors_total", "Packets received with an error.", func(c *Counters) uint64 { return c.RxErrors }),
+			named("contiv_interface_transmit_errors_total", "Packets that could not be sent.", func(c *Counters) uint64 { return c.TxErrors }),
+			named("contiv_interface_missed_total", "Packets lost by the interface because its receive ring was full.",
+				func(c *Counters) uint64 { return c.Missed }),
+			named("contiv_interface_no_buffer_total", "Packets lost because there was no buffer for them.",
 				func(c *Counters) uint64 { return c.NoBuffer }),
 		},
 		up: prometheus.NewDesc("contiv_interface_counters_up", "1 when the interface counters can be read.", nil, nil),
@@ -124,7 +126,8 @@ func bounded(list []Counters, max int) []Counters {
 		}
 		sum.RxPackets, sum.RxBytes = sum.RxPackets+c.RxPackets, sum.RxBytes+c.RxBytes
 		sum.TxPackets, sum.TxBytes = sum.TxPackets+c.TxPackets, sum.TxBytes+c.TxBytes
-		sum.Drops, sum.Errors, sum.NoBuffer = sum.Drops+c.Drops, sum.Errors+c.Errors, sum.NoBuffer+c.NoBuffer
+		sum.Drops, sum.NoBuffer, sum.Missed = sum.Drops+c.Drops, sum.NoBuffer+c.NoBuffer, sum.Missed+c.Missed
+		sum.RxErrors, sum.TxErrors = sum.RxErrors+c.RxErrors, sum.TxErrors+c.TxErrors
 		sum.NATOut2In, sum.NATIn2Out, sum.NATDrops = sum.NATOut2In+c.NATOut2In, sum.NATIn2Out+c.NATIn2Out, sum.NATDrops+c.NATDrops
 	}
 	sorted := slices.SortedFunc(slices.Values(list), func(a, b Counters) int {

@@ -50,6 +50,12 @@ func TestCountersAreNamedByPodAndBounded(t *testing.T) {
 			t.Errorf("%s: %q", metric, got)
 		}
 	}
+	list = append(list, Counters{Interface: "host-eth1", Drops: 1, RxErrors: 2, TxErrors: 3, Missed: 4, NoBuffer: 5})
+	for metric, n := range map[string]int{"drops": 1, "receive_errors": 2, "transmit_errors": 3, "missed": 4, "no_buffer": 5} {
+		if got := gathered(t, reg, "contiv_interface_"+metric+"_total"); !slices.Contains(got, series("", "", "host-eth1", n)) {
+			t.Errorf("%s: %q", metric, got)
+		}
+	}
 	list = list[:1] // what is gone is gone
 	want(series("", "", "host-eth1", 7))
 }

@@ -52,7 +52,7 @@ func ServeTraffic(read Source, missing string, max int, handlers rest.HTTPHandle
 			rep.Sampled = time.Now().UTC()
 			for _, c := range bounded(list, max) {
 				rep.Interfaces = append(rep.Interfaces, InterfaceTraffic{c.Namespace, c.Pod, c.Interface, c.RxPackets, c.RxBytes,
-					c.TxPackets, c.TxBytes, c.Drops, c.Errors, c.NoBuffer})
+					c.TxPackets, c.TxBytes, c.Drops, c.RxErrors + c.TxErrors, c.NoBuffer + c.Missed})
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -63,7 +63,7 @@ func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions) error {
 	}
 	defer closePeer()
 	for _, callers := range []int{1, 10, 50} {
-		if err := compareCNI(ctx, node, peer, callers); err != nil {
+		if err := compareCNI(ctx, e, node, peer, callers); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func poolIsFull(ctx context.Context, node *testbed.Node) error {
 	})
 }
 
-func compareCNI(ctx context.Context, node *testbed.Node, peer *testbed.CNI, callers int) error {
+func compareCNI(ctx context.Context, e *env, node *testbed.Node, peer *testbed.CNI, callers int) error {
 	const rounds = 4
 	perRound := max(callers, 10)
 	var ours, theirs cniTimes
@@ -118,7 +118,8 @@ func compareCNI(ctx context.Context, node *testbed.Node, peer *testbed.CNI, call
 	}{{"ADD", ours.add, theirs.add}, {"DEL", ours.del, theirs.del}} {
 		for _, p := range []int{50, 99} {
 			o, t := percentile(row.ours, p), percentile(row.theirs, p)
-			ratio(fmt.Sprintf("%2d callers %s p%d (%s / %s)", callers, row.op, p, ms(o), ms(t)), o, t)
+			e.ratio(fmt.Sprintf("%2d callers %s p%d (%s / %s)", callers, row.op, p, ms(o), ms(t)), milliseconds("contiv", o),
+				milliseconds("bridge + host-local", t))
 		}
 	}
 	return nil

@@ -101,6 +101,7 @@ func (out *report) measure(ctx context.Context, e *env, p part) {
 		}
 	}
 	t.print(os.Stdout)
+	e.recorded = append(e.recorded, charted(t)...)
 }
 
 func takeTurn(ctx context.Context, s turnSide, t *table) error {

@@ -51,7 +51,7 @@ func linuxBenches() []struct {
 }
 
 // benchLinux runs the Go benchmarks of the Linux dataplane and prints their ratios.
-func benchLinux(ctx context.Context, _ *env) error {
+func benchLinux(ctx context.Context, e *env) error {
 	for _, b := range linuxBenches() {
 		took, err := goBench(ctx, b.pkg, b.pairs)
 		if err != nil {
@@ -64,6 +64,7 @@ func benchLinux(ctx context.Context, _ *env) error {
 				continue
 			}
 			fmt.Printf("   %-66s %8.3fx  (%s / %s)\n", p.what, float64(ours)/float64(theirs), short(ours), short(theirs))
+			e.record(p.what, "ms", milliseconds("contiv", ours), milliseconds("compared with", theirs))
 		}
 	}
 	return nil

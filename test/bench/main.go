@@ -33,6 +33,9 @@ type env struct {
 	pods    int    // of the reconcile benchmark
 	nodes   int    // of the nodes benchmark
 
+	plots    string  // directory for pictures; none when empty
+	recorded []group // of the benchmark that runs
+
 	services  serviceSizes
 	dataplane dataplaneOptions
 }
@@ -53,6 +56,7 @@ func main() {
 	flag.StringVar(&e.dataplane.sides, "dataplane-sides", "", "of the dataplane benchmark, by name; all when empty")
 	flag.StringVar(&e.dataplane.json, "json", "", "file for all values of the dataplane benchmark")
 	flag.BoolVar(&e.dataplane.profile, "profile", false, "dataplane benchmark: print what VPP's graph does during TCP streams")
+	flag.StringVar(&e.plots, "plots", filepath.Join("bin", "bench"), "directory for a picture of each benchmark (bench-NAME.svg); none when empty")
 	only := flag.String("only", "", "comma separated names of benchmarks; all when empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -91,6 +95,9 @@ func run(ctx context.Context, e *env, only string) (err error) {
 		if err := b.run(ctx, e); err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
+		if err := e.draw(b); err != nil {
+			return err
+		}
 		fmt.Printf("   (took %.1fs)\n", time.Since(start).Seconds())
 	}
 	return nil
@@ -108,11 +115,6 @@ func benches() []bench {
 		{"services", "kube-proxy and us make the same services reachable", benchServices},
 		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
 	}
-}
-
-// ratio prints ours against another figure.
-func ratio(what string, ours, theirs time.Duration) {
-	fmt.Printf("   %-44s %8.2fx\n", what, float64(ours)/float64(theirs))
 }
 
 // percentile is the p-th percentile of sorted durations.

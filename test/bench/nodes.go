@@ -47,7 +47,8 @@ func benchNodes(ctx context.Context, e *env) error {
 				small = join
 				continue
 			}
-			ratio(fmt.Sprintf("%s: a join among %d to one among %d", dataplane, n, sizes[0]), join, small)
+			e.ratio(fmt.Sprintf("%s: a join among %d to one among %d", dataplane, n, sizes[0]),
+				milliseconds(fmt.Sprintf("%d nodes", n), join), milliseconds(fmt.Sprintf("%d nodes", sizes[0]), small))
 		}
 	}
 	return nil

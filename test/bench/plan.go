@@ -77,15 +77,15 @@ func registerBridge(s *scheduler.Scheduler) error {
 }
 
 // benchPlan is about the scheduler alone.
-func benchPlan(ctx context.Context, _ *env) error {
-	if err := planFlat(ctx); err != nil {
+func benchPlan(ctx context.Context, e *env) error {
+	if err := planFlat(ctx, e); err != nil {
 		return err
 	}
-	return planMember(ctx)
+	return planMember(ctx, e)
 }
 
 // planFlat commits 8 000 interfaces that depend on nothing.
-func planFlat(ctx context.Context) error {
+func planFlat(ctx context.Context, e *env) error {
 	const n = 8000
 	values := make([]txn.KV, n)
 	for i := range values {
@@ -113,7 +113,7 @@ func planFlat(ctx context.Context) error {
 	slices.Sort(took)
 	fmt.Printf("   %d interfaces planned and run on a dataplane that does nothing: %s, %.1f MB allocated (aim < 30 ms, < 20 MB)\n",
 		n, ms(took[len(took)/2]), float64(bytes)/1e6)
-	ratio("to filling one Go map with the same values", took[len(took)/2], floor)
+	e.ratio("8 000 values, to filling one Go map with them", milliseconds("scheduler", took[len(took)/2]), milliseconds("Go map", floor))
 	return nil
 }
 
@@ -135,7 +135,7 @@ func allocated() uint64 {
 }
 
 // planMember adds one member to bridge domains of 20 and of 2 000.
-func planMember(ctx context.Context) error {
+func planMember(ctx context.Context, e *env) error {
 	small, err := memberTime(ctx, 20)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func planMember(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("   one more member of a bridge domain: %s with 2 000 members, %s with 20 (aim < 20 µs)\n", large, small)
-	ratio("2 000 members to 20", large, small)
+	e.ratio("one more member: among 2 000 to among 20", milliseconds("2 000 members", large), milliseconds("20 members", small))
 	return nil
 }
 

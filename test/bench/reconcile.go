@@ -53,7 +53,7 @@ func benchReconcile(ctx context.Context, e *env) error {
 			small = took
 			continue
 		}
-		ratio(fmt.Sprintf("%d pods to 10", n), took, small)
+		e.ratio(fmt.Sprintf("ready after kill -9: %d pods to 10", n), milliseconds(fmt.Sprintf("%d pods", n), took), milliseconds("10 pods", small))
 	}
 	return nil
 }

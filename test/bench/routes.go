@@ -75,8 +75,9 @@ func benchRoutes(ctx context.Context, e *env) error {
 	}
 	s, p, o := median(scheduled), median(pipelined), median(single)
 	fmt.Printf("   adding %d: scheduler %s, raw pipelined %s, one at a time %s\n", routeCount, ms(s), ms(p), ms(o))
-	ratio("scheduler to raw pipelined (aim <= 1.2)", s, p)
-	ratio("one at a time to scheduler (aim >= 4)", o, s)
+	scheduler := milliseconds("scheduler", s)
+	e.ratio("scheduler to raw pipelined (aim <= 1.2)", scheduler, milliseconds("raw GoVPP, pipelined", p))
+	e.ratio("one at a time to scheduler (aim >= 4)", milliseconds("raw GoVPP, one at a time", o), scheduler)
 	return nil
 }
 

@@ -73,6 +73,13 @@ func benchServices(ctx context.Context, e *env) error {
 		}
 		results[s.name()] = f
 	}
+	var cold, change []bar
+	for _, s := range sides {
+		cold = append(cold, milliseconds(s.name(), results[s.name()].cold))
+		change = append(change, milliseconds(s.name(), results[s.name()].change))
+	}
+	e.record("cold start until all services answer", "ms", cold...)
+	e.record("one endpoint changes, until connections go there", "ms", change...)
 	peer, ok := results[kubeProxySide]
 	if !ok {
 		return nil

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/internal/etcdpki"
-	"contiv.dev/vswitch/internal/netctl/client"
 )
+
+// sharedName is the name by which contiv-netctl knows a certificate for all agents.
+const sharedName = "contiv-agent"
 
 // remoteREST are the arguments by which agents serve REST to the other nodes: over TLS, with a token.
 func (d *demo) remoteREST() (args []string, err error) {
@@ -22,7 +24,7 @@ func (d *demo) remoteREST() (args []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cert, err := ca.Issue(etcdpki.Leaf{Name: d.name, Servers: []string{client.SharedName}})
+	cert, err := ca.Issue(etcdpki.Leaf{Name: d.name, Servers: []string{sharedName}})
 	if err != nil {
 		return nil, err
 	}
