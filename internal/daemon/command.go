@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"contiv.dev/vswitch/internal/didyoumean"
 	"contiv.dev/vswitch/internal/environ"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/logs"
@@ -47,7 +48,21 @@ func Command(name, short, about string, run func(context.Context) error) *cobra.
 		},
 	}
 	cmd.SetVersionTemplate(version.Template)
+	cmd.SetFlagErrorFunc(explainFlag)
 	return cmd
+}
+
+// explainFlag adds to an error about a flag what may be meant, and where the flags are listed.
+func explainFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if meant := didyoumean.Closest(unknown.GetSpecifiedName(), names); meant != "" {
+			return fmt.Errorf("%w; did you mean --%s?", err, meant)
+		}
+	}
+	return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
 }
 
 // FromEnvironment sets the flags that were not given on the command line from CONTIV_* variables, and refuses those of them that
@@ -102,7 +117,11 @@ const StopLimit = 25 * time.Second
 func Run(ctx context.Context, log *slog.Logger, p Program, jobs *lifecycle.Group, started func()) (err error) {
 	defer func() {
 		begun := time.Now()
-		log.Info("stopping", "reason", reasonOf(err))
+		if err != nil {
+			log.Error("stopping", "error", err)
+		} else {
+			log.Info("stopping", "reason", "signal")
+		}
 		err = errors.Join(err, stop(p, StopLimit))
 		log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond))
 	}()
@@ -122,14 +141,6 @@ func Run(ctx context.Context, log *slog.Logger, p Program, jobs *lifecycle.Group
 	case err := <-jobs.Failed():
 		return fmt.Errorf("stopping after a failure: %w", err)
 	}
-}
-
-// reasonOf is why a program stops.
-func reasonOf(err error) string {
-	if err == nil {
-		return "signal"
-	}
-	return err.Error()
 }
 
 // stop gives up waiting for what hangs.

@@ -102,7 +102,7 @@ func TestStartAndStopAreLogged(t *testing.T) {
 	for _, tc := range []struct {
 		p    *program
 		want string
-	}{{&program{}, "reason=signal"}, {&program{makeFails: errors.New("no etcd")}, `reason="no etcd"`}} {
+	}{{&program{}, "reason=signal"}, {&program{makeFails: errors.New("no etcd")}, `error="no etcd"`}} {
 		var b bytes.Buffer
 		log := logs.New(&b, slog.LevelInfo, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -160,6 +160,21 @@ func TestHealth(t *testing.T) {
 		_ = resp.Body.Close()
 		if err != nil || !strings.Contains(string(body), want) || (resp.StatusCode == 200) != (path != "/readiness") {
 			t.Errorf("%s: %d %.200s %v", path, resp.StatusCode, body, err)
+		}
+	}
+}
+
+// TestFlagErrors: a misspelt flag has a suggestion, and any other error says where the flags are listed.
+func TestFlagErrors(t *testing.T) {
+	for args, want := range map[string]string{
+		"--etcd-endpoint=x": "unknown flag: --etcd-endpoint; did you mean --etcd-endpoints?",
+		"--nothing-alike":   "unknown flag: --nothing-alike; p --help lists the flags",
+	} {
+		cmd := Command("p", "", "", func(context.Context) error { return nil })
+		RegisterEtcd(cmd.Flags(), &clusterdb.Config{}, "etcd")
+		cmd.SetArgs([]string{args})
+		if err := cmd.Execute(); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
 }
