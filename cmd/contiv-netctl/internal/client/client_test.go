@@ -63,8 +63,8 @@ func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
 		{"no token", "n1", address, Credentials{CAFile: ca}, "give a token by --token-file"},
 		{"without TLS", "n1", address, Credentials{Plain: true, TokenFile: token}, "leave out --plain"},
 		{"TLS to an agent without", "n1", bare, Credentials{CAFile: ca, TokenFile: token}, "it answers HTTP, not HTTPS"},
-		{"no such CA file", "n1", address, Credentials{CAFile: "/nothing"}, "CA certificate"},
-		{"plain to the network", "n1", "192.0.2.1:9999", Credentials{Plain: true}, "only a loopback address"},
+		{"no such CA file", "n1", address, Credentials{CAFile: "/nothing"}, "--ca: open"},
+		{"plain to the network", "n1", "192.0.2.1:9999", Credentials{Plain: true}, "for loopback addresses only"},
 		{"no port", "n1", "192.0.2.1", Credentials{}, "host:port"},
 	} {
 		a, err := Remote(tc.node, tc.address, tc.cred)
