@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/nat44"
 )
 
 // natOptions are the limits of VPP's NAT; zeros are VPP's own.
@@ -32,9 +33,9 @@ func (o *natOptions) register(f *pflag.FlagSet) {
 		"all). VPP forwards nothing meanwhile, about 3 ms for 50,000 sessions; the kernel needs about 250 ms of a CPU")
 }
 
-func (o *natOptions) settings() vpp.NATSettings {
+func (o *natOptions) settings() nat44.Settings {
 	seconds := func(d time.Duration) uint32 { return uint32(d / time.Second) }
-	return vpp.NATSettings{
+	return nat44.Settings{
 		Sessions: o.sessions, UDP: seconds(o.udp), TCPEstablished: seconds(o.tcp), TCPTransitory: seconds(o.opening),
 		ICMP: seconds(o.icmp),
 	}
@@ -80,7 +81,7 @@ func (c connectionCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 // natCollector exports how many NAT sessions there are.
-type natCollector struct{ sessions *vpp.NATSessions }
+type natCollector struct{ sessions *nat44.Sessions }
 
 var (
 	descNATSessions = prometheus.NewDesc("contiv_vpp_nat_sessions", "NAT sessions of VPP, of all its workers.", nil, nil)

@@ -4,8 +4,8 @@ package main
 
 import (
 	"contiv.dev/vswitch/dataplane/netlink"
-	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/plugins/contivconf"
 )
@@ -48,7 +48,7 @@ func (v veths) Make() (pool.Veth, error) {
 func (v veths) Delete(p pool.Veth) error { return v.pairs.Delete(netlink.Pair(p)) }
 
 // vppPool and vethPool are the pool as the kinds see it: an interface that is nil when there is none.
-func (m *vppMover) vppPool() vpp.Pool {
+func (m *vppMover) vppPool() iface.Pool {
 	if m.pool == nil {
 		return nil
 	}

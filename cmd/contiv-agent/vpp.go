@@ -16,6 +16,9 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
+	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/plugins/ipnet"
@@ -26,7 +29,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
-	"contiv.dev/vswitch/plugins/service/renderer/nat44"
+	nat44renderer "contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
@@ -36,15 +39,15 @@ type vppMover struct {
 	lane    *conn.Lane
 	fake    *vppfake.Fake // nil with a real VPP
 	socket  string
-	trash   *vpp.Trash
+	trash   *iface.Trash
 	buffers *vpp.Buffers
 	pool    *pool.Pool // nil: none
-	index   *vpp.Index
-	leases  *vpp.Leases
+	index   *iface.Index
+	leases  *iface.Leases
 	nics    *vpp.NICs
-	plugin  *vpp.Plugin
-	nat     vpp.NATSettings
-	natUsed *vpp.NATSessions
+	plugin  *contiv.Plugin
+	nat     nat44.Settings
+	natUsed *nat44.Sessions
 	trace   *vpp.PacketTrace // nil: none
 	kernel  *hostKernel
 	// hostPorts: nil where there is no Kubernetes, or no packets move.
@@ -52,7 +55,7 @@ type vppMover struct {
 }
 
 func newVPPMover(a *agent) *vppMover {
-	m := &vppMover{socket: a.opts.vppSocket, index: vpp.NewIndex(), nat: a.opts.nat.settings(), kernel: newHostKernel(a.log)}
+	m := &vppMover{socket: a.opts.vppSocket, index: iface.NewIndex(), nat: a.opts.nat.settings(), kernel: newHostKernel(a.log)}
 	m.nat.ClusterIPs = a.conf.IPAM().ServiceCIDR
 	if a.opts.dataplane == dataplaneFake {
 		m.socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
@@ -64,16 +67,16 @@ func newVPPMover(a *agent) *vppMover {
 	m.lane = m.conn.Lane()
 	m.pool, m.buffers = newPool(a, m.conn), vpp.NewBuffers(m.conn, a.log)
 	m.nics = vpp.NewNICs(m.conn)
-	m.plugin = vpp.NewPlugin(m.conn, a.log)
-	m.leases = vpp.NewLeases(m.conn, m.index, a.log)
-	m.natUsed = vpp.NewNATSessions(statsSocket(m.socket), a.log)
+	m.plugin = contiv.NewPlugin(m.conn, a.log)
+	m.leases = iface.NewLeases(m.conn, m.index, a.log)
+	m.natUsed = nat44.NewSessions(statsSocket(m.socket), a.log)
 	if m.fake == nil && a.conf.Node().EnablePacketTrace {
 		m.trace = vpp.NewPacketTrace(m.conn, a.log)
 	}
 	if m.fake == nil && a.opts.kubernetes.mode != kubernetesOff {
 		m.hostPorts = hostports.New(hostports.Command, a.log)
 	}
-	m.trash = vpp.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
+	m.trash = iface.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
 }
 
@@ -86,10 +89,12 @@ func (m *vppMover) backends() []scheduler.Backend {
 func (m *vppMover) register(s *scheduler.Scheduler) error {
 	links := m.kernel.backend
 	if err := vpp.Register(s, vpp.Deps{
-		Lane: m.lane, Index: m.index, LinuxDevice: links.LinuxDevice, LinuxTap: links.LinuxTap,
-		LinuxTapMAC: links.LinuxTapMAC, MakeTap: links.MakeTap, DropTap: links.DropTap,
-		Isolate: netlink.Isolate, Share: netlink.Share, Trash: m.trash, Pool: m.vppPool(), NAT: m.nat,
-		Segments: m.plugin.Has,
+		Lane: m.lane, Index: m.index, NAT: m.nat,
+		Interfaces: iface.Deps{
+			LinuxDevice: links.LinuxDevice, LinuxTap: links.LinuxTap, LinuxTapMAC: links.LinuxTapMAC,
+			MakeTap: links.MakeTap, DropTap: links.DropTap, Isolate: netlink.Isolate, Share: netlink.Share,
+			Trash: m.trash, Pool: m.vppPool(), Segments: m.plugin.Has,
+		},
 	}); err != nil {
 		return err
 	}
@@ -126,13 +131,13 @@ func (m *vppMover) policyRenderer(a *agent) policyrenderer.Renderer {
 }
 
 // denied implements mover.
-func (m *vppMover) denied(*agent) policy.Denied { return vpp.NewDenied(m.conn) }
+func (m *vppMover) denied(*agent) policy.Denied { return contiv.NewDenied(m.conn) }
 
 // renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers. Our plugin serves both
 // families, NAT44 serves IPv4. Node ports at the host's own addresses are handed to VPP by the host.
 func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
 	with := []renderer.ServiceRendererAPI{vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: p.Txn()})}
-	without := []renderer.ServiceRendererAPI{nat44.New(nat44.Deps{
+	without := []renderer.ServiceRendererAPI{nat44renderer.New(nat44renderer.Deps{
 		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44"),
 	})}
 	if m.hostPorts != nil {
@@ -192,7 +197,7 @@ func (m *vppMover) start(a *agent) error {
 	a.jobs.Go("vpp DHCP leases", m.leases.Run)
 	a.jobs.Go("vpp NICs", m.nics.Run)
 	a.jobs.Go("vpp plugin", m.plugin.Run)
-	a.jobs.Go("vpp memif modes", vpp.NewRxModeKeeper(m.conn, m.index, a.log).Run)
+	a.jobs.Go("vpp memif modes", iface.NewRxModeKeeper(m.conn, m.index, a.log).Run)
 	if m.trace != nil {
 		a.jobs.Go("vpp packet trace", m.trace.Run)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/l3"
 	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
@@ -19,7 +20,7 @@ func (m *vppMover) diagnose(a *agent, d *diag.Deps) {
 	d.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
 	d.VPP = func(ctx context.Context) *diag.VPPInfo { return a.vppVersion(ctx, m) }
 	d.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
-	d.Check = a.checkVPP(vpp.NewTypedRoutes(m.conn))
+	d.Check = a.checkVPP(l3.NewTypedRoutes(m.conn))
 }
 
 // devices implements mover: VPP's interfaces are not the host's devices.
@@ -54,7 +55,7 @@ func (a *agent) vppInterfaces(m *vppMover) []diag.Interface {
 }
 
 // checkVPP also looks for what the agent must not remove.
-func (a *agent) checkVPP(typed *vpp.TypedRoutes) func(context.Context) (diag.CheckReply, error) {
+func (a *agent) checkVPP(typed *l3.TypedRoutes) func(context.Context) (diag.CheckReply, error) {
 	return func(ctx context.Context) (diag.CheckReply, error) {
 		reply, err := a.dataplane.checkAll(ctx)
 		if err != nil {

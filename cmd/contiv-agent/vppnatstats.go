@@ -6,7 +6,7 @@ import (
 	"context"
 	"net/netip"
 
-	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
@@ -15,7 +15,7 @@ func (m *vppMover) translated(s *statscollector.NATSource) bool {
 	if m.fake != nil {
 		return false
 	}
-	users := vpp.NewNATUsers(m.conn)
+	users := nat44.NewUsers(m.conn)
 	s.Total = func() (int, error) { used, _ := m.natUsed.Counts(); return int(used), m.alive() }
 	s.ByAddress = func(ctx context.Context) (map[netip.Addr]int, error) {
 		list, err := users.Count(ctx)
@@ -37,9 +37,9 @@ func (m *vppMover) translated(s *statscollector.NATSource) bool {
 }
 
 // natCounters are what NAT44 has translated, by the number of the interface.
-func natCounters(socket string) (map[uint32]vpp.NATCounters, error) {
-	list, err := vpp.ReadNATCounters(socket)
-	out := map[uint32]vpp.NATCounters{}
+func natCounters(socket string) (map[uint32]nat44.Counters, error) {
+	list, err := nat44.ReadCounters(socket)
+	out := map[uint32]nat44.Counters{}
 	for _, c := range list {
 		out[c.Index] = c
 	}

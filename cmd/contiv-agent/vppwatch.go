@@ -7,6 +7,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/contiv"
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
@@ -15,7 +16,7 @@ func (m *vppMover) watch(a *agent, d *pathwatch.Deps) bool {
 	if m.fake != nil {
 		return false
 	}
-	path := &vppPath{a: a, m: m, endpoints: vpp.NewEndpoints(m.conn)}
+	path := &vppPath{a: a, m: m, endpoints: contiv.NewEndpoints(m.conn)}
 	d.Echo, d.AsksGateway, d.Dataplane, d.Table, d.Limits = pathwatch.NewPinger(), true, path, path, path
 	return true
 }
@@ -24,7 +25,7 @@ func (m *vppMover) watch(a *agent, d *pathwatch.Deps) bool {
 type vppPath struct {
 	a         *agent
 	m         *vppMover
-	endpoints *vpp.Endpoints
+	endpoints *contiv.Endpoints
 
 	// At the last look: what NAT has refused, and what our plugin counts (nil: VPP does not have it).
 	refused     uint64

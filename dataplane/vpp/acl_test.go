@@ -1,7 +1,6 @@
 package vpp
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -18,14 +17,15 @@ import (
 	vpp_acl "contiv.dev/vswitch/dataplane/nb/vpp/acl"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
 // aclLines is the ACLs' part of vppState.
 func aclLines(lane *conn.Lane, add func(string, ...any), end func(error)) {
-	conn.Dump(lane, &acl.ACLDump{ACLIndex: none}, func(d *acl.ACLDetails) { add("acl %q %v", d.Tag, d.R) }, end)
-	conn.Dump(lane, &acl.ACLInterfaceListDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+	conn.Dump(lane, &acl.ACLDump{ACLIndex: kit.None}, func(d *acl.ACLDetails) { add("acl %q %v", d.Tag, d.R) }, end)
+	conn.Dump(lane, &acl.ACLInterfaceListDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
 		func(d *acl.ACLInterfaceListDetails) {
 			if d.Count > 0 {
 				add("acls of %d: %d in of %v", d.SwIfIndex, d.NInput, d.Acls)
@@ -101,7 +101,7 @@ func (a *agent) onInterface(name string) string {
 		}
 	}
 	lane := a.conn.Lane()
-	conn.Dump(lane, &acl.ACLDump{ACLIndex: none}, func(d *acl.ACLDetails) { tags[d.ACLIndex] = d.Tag }, end)
+	conn.Dump(lane, &acl.ACLDump{ACLIndex: kit.None}, func(d *acl.ACLDetails) { tags[d.ACLIndex] = d.Tag }, end)
 	conn.Dump(lane, &acl.ACLInterfaceListDump{SwIfIndex: interface_types.InterfaceIndex(index)},
 		func(d *acl.ACLInterfaceListDetails) {
 			for _, id := range d.Acls[:d.NInput] {
@@ -161,7 +161,7 @@ func TestACLOrder(t *testing.T) {
 		one, two := aclOf("one", []string{"a", "b"}, nil, denyAll("192.0.2.1/32", 80)), aclOf("two", []string{"a"}, nil)
 		a.resync(loop("a", ""), loop("b", ""))
 		other := &acl.ACLAddReplaceReply{}
-		a.invoke(&acl.ACLAddReplace{ACLIndex: none, Tag: "other", R: []acl_types.ACLRule{aclRest()[0]}}, other)
+		a.invoke(&acl.ACLAddReplace{ACLIndex: kit.None, Tag: "other", R: []acl_types.ACLRule{{IsPermit: acl_types.ACL_ACTION_API_PERMIT, SrcportOrIcmptypeLast: 65535, DstportOrIcmpcodeLast: 65535}}}, other)
 		index, _ := a.idx.IfIndex("a")
 		a.invoke(&acl.ACLInterfaceSetACLList{SwIfIndex: interface_types.InterfaceIndex(index), NInput: 1,
 			Acls: []uint32{other.ACLIndex}}, &acl.ACLInterfaceSetACLListReply{})
@@ -222,10 +222,11 @@ func TestACLDeltas(t *testing.T) {
 }
 
 func TestACLValidation(t *testing.T) {
+	invalid := validator(t)
 	range2 := &rangeOf{LowerPort: 2, UpperPort: 1}
 	for want, v := range map[string]*vpp_acl.ACL{
-		"name: is empty":         aclOf("", nil, nil),
-		"which is taken":         aclOf(aclRestTag, nil, nil),
+		"no usable name":         aclOf("", nil, nil),
+		"which is taken":         aclOf("cva:rest", nil, nil),
 		"ingress[1]: a is there": aclOf("x", []string{"a", "a"}, nil),
 		"has no network":         aclOf("x", nil, nil, toPort(0, "", "", 1)),
 		"different families":     aclOf("x", nil, nil, toPort(0, "10.0.0.0/8", "fd00::/8", 1)),
@@ -239,7 +240,7 @@ func TestACLValidation(t *testing.T) {
 		"ip.protocol: 300":       aclOf("x", nil, nil, &vpp_acl.ACL_Rule{IpRule: &ipRule{Ip: &ipPart{SourceNetwork: "::/0", Protocol: 300}}}),
 		"17 is not that of tcp":  aclOf("x", nil, nil, &vpp_acl.ACL_Rule{IpRule: &ipRule{Ip: &ipPart{SourceNetwork: "::/0", Protocol: 17}, Tcp: &tcpPart{}}}),
 	} {
-		if err := validateACL(v); err == nil || !strings.Contains(err.Error(), want) {
+		if err := invalid(v); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", v, err, want)
 		}
 	}
@@ -285,8 +286,7 @@ func TestGuardFailsClosed(t *testing.T) {
 					a.commit(txn.Update, kvs(t, values{dnat("x", port("192.0.2.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080"))})...)
 				}
 				fault := f.Faults.Add(vppfake.Fault{Message: message, Retval: int32(api.UNSPECIFIED)})
-				var missing *openError
-				if err := a.tries(txn.Update, service...); !errors.As(err, &missing) {
+				if err := a.tries(txn.Update, service...); err == nil || !strings.Contains(err.Error(), "is not served before it is closed") {
 					t.Errorf("the error is %v", err)
 				}
 				if served(f) {

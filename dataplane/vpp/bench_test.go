@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )

@@ -214,33 +214,34 @@ func TestPolicyGoesWithItsLastUse(t *testing.T) {
 }
 
 func TestContivPolicyRefusals(t *testing.T) {
+	invalid := validator(t)
 	port := func(change func(*vpp_contiv.Policy_Rule)) error {
 		r := allowRule(0, 80)
 		change(r)
-		return validatePolicy(contivPolicy(1, "x", r))
+		return invalid(contivPolicy(1, "x", r))
 	}
 	side := func(change func(*vpp_contiv.EndpointPolicy)) error {
 		v := endpointPolicy("pod", tier(vpp_contiv.Policy_DENY, 1))
 		change(v)
-		return validateEndpointPolicy(v)
+		return invalid(v)
 	}
 	for what, v := range map[string]struct {
 		err   error
 		field string
 	}{
-		"no set":           {validateMember(member(0, "10.0.0.0/8")), "set"},
-		"bits":             {validateMember(member(1, "10.0.0.1/8")), "prefix"},
-		"no port":          {validateMember(&vpp_contiv.IPSetMember{Set: 1, Prefix: "10.0.0.1/32", Protocol: 6}), "port"},
-		"large port":       {validateMember(member(1, "10.0.0.1/32", 65536)), "port"},
-		"port of many":     {validateMember(member(1, "10.0.0.0/24", 80)), "prefix"},
-		"policy 0":         {validatePolicy(contivPolicy(0, "x")), "id"},
+		"no set":           {invalid(member(0, "10.0.0.0/8")), "set"},
+		"bits":             {invalid(member(1, "10.0.0.1/8")), "prefix"},
+		"no port":          {invalid(&vpp_contiv.IPSetMember{Set: 1, Prefix: "10.0.0.1/32", Protocol: 6}), "port"},
+		"large port":       {invalid(member(1, "10.0.0.1/32", 65536)), "port"},
+		"port of many":     {invalid(member(1, "10.0.0.0/24", 80)), "prefix"},
+		"policy 0":         {invalid(contivPolicy(0, "x")), "id"},
 		"no action":        {port(func(r *vpp_contiv.Policy_Rule) { r.Action = 0 }), "ingress[0].action"},
 		"family":           {port(func(r *vpp_contiv.Policy_Rule) { r.Family = 5 }), "family"},
 		"protocol":         {port(func(r *vpp_contiv.Policy_Rule) { r.Protocol = 256 }), "protocol"},
 		"ports of GRE":     {port(func(r *vpp_contiv.Policy_Rule) { r.Protocol = 47 }), "ports"},
 		"ports backwards":  {port(func(r *vpp_contiv.Policy_Rule) { r.Ports[0].First = 90 }), "ports"},
 		"nine ports":       {port(func(r *vpp_contiv.Policy_Rule) { r.Ports = make([]*vpp_contiv.Policy_PortRange, 9) }), "ports"},
-		"too many rules":   {validatePolicy(contivPolicy(1, "x", make([]*vpp_contiv.Policy_Rule, contivRules+1)...)), "room"},
+		"too many rules":   {invalid(contivPolicy(1, "x", make([]*vpp_contiv.Policy_Rule, 16385)...)), "room"},
 		"no default":       {side(func(v *vpp_contiv.EndpointPolicy) { v.Egress = nil }), "egress.otherwise"},
 		"default of pass":  {side(func(v *vpp_contiv.EndpointPolicy) { v.Ingress.Otherwise = vpp_contiv.Policy_PASS }), "ingress.otherwise"},
 		"tier without end": {side(func(v *vpp_contiv.EndpointPolicy) { v.Ingress.Tiers[0].Otherwise = 0 }), "tiers[0].otherwise"},
@@ -249,7 +250,7 @@ func TestContivPolicyRefusals(t *testing.T) {
 		"node, no policy": {side(func(v *vpp_contiv.EndpointPolicy) {
 			v.Egress.Tiers = []*vpp_contiv.EndpointPolicy_Tier{{Otherwise: vpp_contiv.Policy_DENY, HoldsForNode: true}}
 		}), "egress.tiers[0].holdsForNode"},
-		"no interface": {side(func(v *vpp_contiv.EndpointPolicy) { v.Interface = "" }), "interface"},
+		"no interface": {side(func(v *vpp_contiv.EndpointPolicy) { v.Interface = "" }), "name"},
 	} {
 		if v.err == nil || !strings.Contains(v.err.Error(), v.field) {
 			t.Errorf("%s: %v", what, v.err)

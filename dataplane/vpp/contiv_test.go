@@ -191,24 +191,25 @@ func TestLinkWaitsForEndpoint(t *testing.T) {
 }
 
 func TestContivRefusals(t *testing.T) {
+	invalid := validator(t)
 	for what, v := range map[string]struct {
 		err   error
 		field string
 	}{
-		"five ports":      {validateContivConfig(&vpp_contiv.Config{TunnelPorts: []uint32{1, 2, 3, 4, 5}}), "tunnel_ports"},
-		"no role":         {validateEndpoint(&vpp_contiv.Endpoint{Interface: "a"}), "role"},
-		"33 addresses":    {validateEndpoint(endpoint("a", vpp_contiv.Endpoint_POD, make([]string, 33)...)), "has 33"},
-		"no address":      {validateEndpoint(endpoint("a", vpp_contiv.Endpoint_POD, "10.1.0.2/32")), "addresses"},
-		"no source":       {validateSourceNAT(&vpp_contiv.SourceNAT{}), "ipv6_address"},
-		"ports backwards": {validateSourceNAT(&vpp_contiv.SourceNAT{Ipv4Address: "1.2.3.4", PortLow: 9, PortHigh: 8}), "port_high"},
-		"service 0":       {validateService(contivService(0)), "id"},
-		"two families":    {validateService(contivService(1, "10.1.0.2:80", "[fd00::1]:80")), "family"},
-		"twice":           {validateService(contivService(1, "10.1.0.2:80", "10.1.0.2:80 masquerade")), "twice"},
-		"a month":         {validateContivConfig(&vpp_contiv.Config{Udp: 31 * 86400}), "timeouts"},
-		"whole to one":    {validateFrontend(frontend("10.96.0.1:0", 0, balance(1), balance(1))), "BALANCE"},
-		"any port":        {validateFrontend(frontend("10.96.0.1:0", 6, balance(1), balance(1))), "port"},
-		"no target":       {validateFrontend(frontend("10.96.0.1:80", 6, balance(1), nil)), "outside"},
-		"no service":      {validateFrontend(frontend("10.96.0.1:80", 6, balance(0), balance(1))), "in_cluster"},
+		"five ports":      {invalid(&vpp_contiv.Config{TunnelPorts: []uint32{1, 2, 3, 4, 5}}), "tunnel_ports"},
+		"no role":         {invalid(&vpp_contiv.Endpoint{Interface: "a"}), "role"},
+		"33 addresses":    {invalid(endpoint("a", vpp_contiv.Endpoint_POD, make([]string, 33)...)), "has 33"},
+		"no address":      {invalid(endpoint("a", vpp_contiv.Endpoint_POD, "10.1.0.2/32")), "addresses"},
+		"no source":       {invalid(&vpp_contiv.SourceNAT{}), "ipv6_address"},
+		"ports backwards": {invalid(&vpp_contiv.SourceNAT{Ipv4Address: "1.2.3.4", PortLow: 9, PortHigh: 8}), "port_high"},
+		"service 0":       {invalid(contivService(0)), "id"},
+		"two families":    {invalid(contivService(1, "10.1.0.2:80", "[fd00::1]:80")), "family"},
+		"twice":           {invalid(contivService(1, "10.1.0.2:80", "10.1.0.2:80 masquerade")), "twice"},
+		"a month":         {invalid(&vpp_contiv.Config{Udp: 31 * 86400}), "timeouts"},
+		"whole to one":    {invalid(frontend("10.96.0.1:0", 0, balance(1), balance(1))), "BALANCE"},
+		"any port":        {invalid(frontend("10.96.0.1:0", 6, balance(1), balance(1))), "port"},
+		"no target":       {invalid(frontend("10.96.0.1:80", 6, balance(1), nil)), "outside"},
+		"no service":      {invalid(frontend("10.96.0.1:80", 6, balance(0), balance(1))), "in_cluster"},
 	} {
 		if v.err == nil || !strings.Contains(v.err.Error(), v.field) {
 			t.Errorf("%s: %v", what, v.err)

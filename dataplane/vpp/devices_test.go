@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,12 +18,15 @@ import (
 	"go.fd.io/govpp/binapi/af_packet"
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/memif"
 
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
@@ -100,12 +104,12 @@ func TestQueuesAtWorkers(t *testing.T) {
 		if g.real != nil {
 			veth(t, "cvqueue0", "cvqueue1")
 		}
-		roundTrip(t, g, Deps{AfPacket: AfPacketRings{RxFrames: 16, TxFrames: 16}}, config(0, 1), config(1, 0), config(1), config(0, 1))
-		a := newAgent(t, g, Deps{AfPacket: AfPacketRings{RxFrames: 16, TxFrames: 16}})
+		roundTrip(t, g, Deps{Interfaces: iface.Deps{AfPacket: iface.AfPacketRings{RxFrames: 16, TxFrames: 16}}}, config(0, 1), config(1, 0), config(1), config(0, 1))
+		a := newAgent(t, g, Deps{Interfaces: iface.Deps{AfPacket: iface.AfPacketRings{RxFrames: 16, TxFrames: 16}}})
 		a.resync(config(0, 1)...)
 		a.mustNotWrite("again", config(0, 1))
 		got := map[string][]uint32{}
-		conn.Dump(a.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+		conn.Dump(a.lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
 			func(d *interfaces.SwInterfaceRxPlacementDetails) {
 				if name, ok := a.idx.NameByIndex(uint32(d.SwIfIndex)); ok {
 					got[name] = append(got[name], d.WorkerID)
@@ -131,14 +135,14 @@ func TestTapSurvivesVPP(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
 	podMAC, _ := net.ParseMAC("02:fe:00:00:01:01")
 	moved := false
-	deps := Deps{
+	deps := Deps{Interfaces: iface.Deps{
 		LinuxTap: func(name string) (string, string, bool) {
 			return "/var/run/netns/" + ns, "eth0", moved && name == "pod"
 		},
 		LinuxTapMAC: func(string) (net.HardwareAddr, bool) {
 			return podMAC, true
 		},
-	}
+	}}
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, deps)
 	config := values{
 		tap("pod", withIP("10.1.0.1/24"), func(v *vpp_interfaces.Interface) { v.PhysAddress = "02:fe:00:00:00:01" }),
@@ -278,19 +282,10 @@ func TestTapWithoutVhost(t *testing.T) {
 func TestAfPacket(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	veth(t, "cvtestb0", "cvtestb1")
-	device := func(logical string) (string, bool) { return "cvtestb0", logical == "veth-b" }
-	byName := &vpp_interfaces.Interface{
-		Name: "by-name", Type: vpp_interfaces.Interface_AF_PACKET, Enabled: true,
-		Link: &vpp_interfaces.Interface_Afpacket{Afpacket: &vpp_interfaces.AfpacketLink{LinuxInterface: "veth-b"}},
-	}
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a, b := afPacket("a", "cvtesta0"), afPacket("a", "cvtesta1")
 		b.PhysAddress = "02:fe:00:00:00:02"
 		roundTrip(t, g, Deps{}, values{a}, values{b})
-		_ = byName
-		if dev, err := (&kinds{deps: Deps{LinuxDevice: device}}).afPacketDevice(byName); dev != "cvtestb0" || err != nil {
-			t.Errorf("device %q, %v", dev, err)
-		}
 	})
 }
 
@@ -299,7 +294,7 @@ func TestAfPacketLeftover(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
-		a.invoke(AfPacketRequest("cvtesta0", 1500, DefaultAfPacketRings()), &af_packet.AfPacketCreateV3Reply{})
+		a.invoke(iface.AfPacketRequest("cvtesta0", 1500, iface.DefaultAfPacketRings()), &af_packet.AfPacketCreateV3Reply{})
 		a.resync(afPacket("a", "cvtesta0"))
 		a.mustNotWrite("after", values{afPacket("a", "cvtesta0")})
 		_, err := a.s.Commit(t.Context(), &txn.Txn{
@@ -347,7 +342,7 @@ func TestMemifRxModeAfterPeer(t *testing.T) {
 	v1, v2 := vpptest.Start(t, vpptest.Options{}), vpptest.Start(t, vpptest.Options{})
 	a1 := newAgent(t, &target{socket: v1.Socket(), real: v1}, Deps{})
 	a2 := newAgent(t, &target{socket: v2.Socket(), real: v2}, Deps{})
-	keeper := NewRxModeKeeper(a1.conn, a1.idx, slog.New(slog.DiscardHandler))
+	keeper := iface.NewRxModeKeeper(a1.conn, a1.idx, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -434,7 +429,8 @@ func TestAddressInUse(t *testing.T) {
 			t.Errorf("an overlapping address: %v", err)
 		}
 		index, _ := a.idx.IfIndex("a")
-		a.invoke(addressRequest(index, mustPrefix("10.9.0.1/24"), true), &interfaces.SwInterfaceAddDelAddressReply{})
+		a.invoke(&interfaces.SwInterfaceAddDelAddress{IsAdd: true, SwIfIndex: interface_types.InterfaceIndex(index),
+			Prefix: ip_types.AddressWithPrefix{Address: kit.ToAddress(netip.MustParseAddr("10.9.0.1")), Len: 24}}, &interfaces.SwInterfaceAddDelAddressReply{})
 		a.commit(txn.Update, kvs(t, values{loop("a", "", withIP("10.1.0.1/24", "10.9.0.1/24"))})...)
 	})
 }

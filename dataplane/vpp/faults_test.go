@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l2"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
-	"contiv.dev/vswitch/dataplane/nb/vpp/nat"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l2 "contiv.dev/vswitch/dataplane/nb/vpp/l2"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
@@ -49,8 +50,8 @@ func node() values {
 		&vpp_interfaces.Interface{Name: "nic", Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, SetDhcpClient: true},
 	}, natOn(), values{
 		natIf("tap-1", true, true, false), natIf("bvi", true, true, false), natIf("nic", false, true, true),
-		&vpp_nat.Nat44AddressPool{VrfId: none, FirstIp: "10.9.0.1", LastIp: "10.9.0.3"},
-		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: none, FirstIp: "192.0.2.254", TwiceNat: true},
+		&vpp_nat.Nat44AddressPool{VrfId: kit.None, FirstIp: "10.9.0.1", LastIp: "10.9.0.3"},
+		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: kit.None, FirstIp: "192.0.2.254", TwiceNat: true},
 		dnat("default/web", with(port("10.96.0.1:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080"), self),
 			port("10.96.0.1:53/udp", "10.1.0.2:53")), // in table 0: see forgetBalanced for others
 		dnat("default/sticky", with(port("10.96.0.2:80/tcp", "10.1.0.2:8080", "10.1.0.3:8080*3"), sticky(30))),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/l3"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/testbed"
@@ -19,7 +20,7 @@ func TestTypedRoutes(t *testing.T) {
 	c := conn.New(conn.Config{Socket: v.Socket()}, slog.New(slog.DiscardHandler))
 	c.Start(jobs)
 	t.Cleanup(c.Close)
-	routes := NewTypedRoutes(c)
+	routes := l3.NewTypedRoutes(c)
 	want := func(table uint32, list ...string) {
 		t.Helper()
 		got, err := routes.In(t.Context(), table)

@@ -17,6 +17,7 @@ import (
 
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -24,7 +25,7 @@ import (
 
 // leaseWatch is an agent's watch.
 type leaseWatch struct {
-	*Leases
+	*iface.Leases
 	t    *testing.T
 	seen chan string
 	stop func()
@@ -33,8 +34,8 @@ type leaseWatch struct {
 func watchLeases(t *testing.T, a *agent, ifName string) *leaseWatch {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	w := &leaseWatch{Leases: NewLeases(a.conn, a.idx, log), t: t, seen: make(chan string, 100)}
-	w.every = 50 * time.Millisecond
+	w := &leaseWatch{Leases: iface.NewLeases(a.conn, a.idx, log), t: t, seen: make(chan string, 100)}
+	w.Every = 50 * time.Millisecond
 	jobs := lifecycle.NewGroup(context.Background(), log)
 	jobs.Go("leases", w.Run)
 	stopped := false
@@ -225,7 +226,7 @@ func lacksRoutes(t *testing.T, a *agent, prefixes ...string) {
 }
 
 func TestWatchLeasesArguments(t *testing.T) {
-	l := NewLeases(nil, NewIndex(), slog.New(slog.DiscardHandler))
+	l := iface.NewLeases(nil, iface.NewIndex(), slog.New(slog.DiscardHandler))
 	if l.WatchDHCPLeases("", func(net.IP, *net.IPNet, net.IP) {}) == nil || l.WatchDHCPLeases("nic", nil) == nil {
 		t.Error("taken")
 	}

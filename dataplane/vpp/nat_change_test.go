@@ -10,11 +10,12 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 
 	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-var clusterIPs = NATSettings{ClusterIPs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
+var clusterIPs = nat44.Settings{ClusterIPs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
 
 // No connection is lost when VPP handles packets between the requests of a change, as one with a worker does.
 func TestNATChangesUnderLoad(t *testing.T) {

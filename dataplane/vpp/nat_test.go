@@ -20,6 +20,8 @@ import (
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
@@ -103,7 +105,7 @@ func sticky(seconds uint32) func(*statMapping) {
 
 func TestNATGlobal(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
-		deps := Deps{NAT: NATSettings{Sessions: 5000, UDP: 30, ICMP: 10}}
+		deps := Deps{NAT: nat44.Settings{Sessions: 5000, UDP: 30, ICMP: 10}}
 		roundTrip(t, g, deps, values{&vpp_nat.Nat44Global{Forwarding: true}}, values{&vpp_nat.Nat44Global{}})
 		a := newAgent(t, g, deps)
 		a.resync(natOn()...)
@@ -171,12 +173,12 @@ func TestNATPools(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		roundTrip(t, g, Deps{},
 			all(base, values{
-				&vpp_nat.Nat44AddressPool{VrfId: none, FirstIp: "10.9.0.1", LastIp: "10.9.0.9"},
-				&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: none, FirstIp: "10.9.0.1", TwiceNat: true},
+				&vpp_nat.Nat44AddressPool{VrfId: kit.None, FirstIp: "10.9.0.1", LastIp: "10.9.0.9"},
+				&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: kit.None, FirstIp: "10.9.0.1", TwiceNat: true},
 				&vpp_nat.Nat44AddressPool{Name: "pod", VrfId: 1, FirstIp: "10.9.1.1"},
 			}),
 			all(base, values{
-				&vpp_nat.Nat44AddressPool{VrfId: none, FirstIp: "10.9.0.1", LastIp: "10.9.0.4"},
+				&vpp_nat.Nat44AddressPool{VrfId: kit.None, FirstIp: "10.9.0.1", LastIp: "10.9.0.4"},
 				&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: 1, FirstIp: "10.9.0.1", LastIp: "10.9.0.2", TwiceNat: true},
 				&vpp_nat.Nat44AddressPool{Name: "moved", FirstIp: "10.9.1.1"},
 			}),
@@ -238,7 +240,7 @@ func TestNATCheck(t *testing.T) {
 	config := all(natOn(), tables(1, "pod"), values{
 		loop("nic", "", withIP("10.9.0.1/24")), loop("pod", "", inTable(1)),
 		natIf("nic", false, false, true), natIf("pod", true, true, false),
-		&vpp_nat.Nat44AddressPool{FirstIp: "10.8.0.1", LastIp: "10.8.0.2", VrfId: none},
+		&vpp_nat.Nat44AddressPool{FirstIp: "10.8.0.1", LastIp: "10.8.0.2", VrfId: kit.None},
 		dnat("s", with(port("10.96.0.1:80/udp", "10.1.1.2:53@1", "10.1.1.3:53@1"), sticky(60)),
 			with(port("0.0.0.0:80/tcp", "10.1.1.2:8080"), func(m *statMapping) { m.ExternalInterface, m.ExternalIp = "nic", "" })),
 		dnat("ids", &idMapping{Interface: "nic", VrfId: 0}, &idMapping{IpAddress: "10.9.0.1", VrfId: 1}),
@@ -253,7 +255,7 @@ func TestNATCheck(t *testing.T) {
 		a.invoke(&nat44_ed.Nat44InterfaceAddDelFeature{SwIfIndex: interface_types.InterfaceIndex(pod), Flags: 32},
 			&nat44_ed.Nat44InterfaceAddDelFeatureReply{})
 		a.invoke(&nat44_ed.Nat44AddDelAddressRange{FirstIPAddress: [4]byte{10, 8, 0, 2}, LastIPAddress: [4]byte{10, 8, 0, 2},
-			VrfID: none}, &nat44_ed.Nat44AddDelAddressRangeReply{})
+			VrfID: kit.None}, &nat44_ed.Nat44AddDelAddressRangeReply{})
 		a.invoke(&nat44_ed.Nat44AddDelLbStaticMapping{ExternalAddr: [4]byte{10, 96, 0, 1}, ExternalPort: 80, Protocol: 17,
 			Flags: nat_types.NAT_IS_OUT2IN_ONLY}, &nat44_ed.Nat44AddDelLbStaticMappingReply{})
 		want := []string{nb.Nat44InterfaceKey("pod"), "10.8.0.2", "10.96.0.1"}
@@ -289,6 +291,7 @@ func TestNATTables(t *testing.T) {
 }
 
 func TestNATValidation(t *testing.T) {
+	invalid := validator(t)
 	web := func() *statMapping { return port("10.96.0.1:80/tcp", "10.1.1.2:8080", "10.1.1.3:8080") }
 	var many []string
 	for i := range 256 {
@@ -313,33 +316,33 @@ func TestNATValidation(t *testing.T) {
 		"session_affinity": with(port("10.96.0.1:80/tcp", "10.1.1.2:80"),
 			func(m *statMapping) { m.ExternalPort, m.LocalIps[0].LocalPort, m.SessionAffinity = 0, 0, 1 }),
 	} {
-		err := validateDNAT(dnat("label", m))
+		err := invalid(dnat("label", m))
 		if (err == nil) != (field == "") || err != nil && !strings.Contains(err.Error(), field) {
 			t.Errorf("%q: %v", field, err)
 		}
 	}
-	if err := validateDNAT(dnat("", web())); err == nil {
+	if err := invalid(dnat("", web())); err == nil {
 		t.Error("no label")
 	}
-	if err := validateDNAT(dnat("twice", web(), web())); err == nil {
+	if err := invalid(dnat("twice", web(), web())); err == nil {
 		t.Error("one mapping twice")
 	}
 	for _, id := range []*idMapping{{}, {IpAddress: "fd00::1"}, {IpAddress: "10.0.0.1", Interface: "a"},
 		{IpAddress: "10.0.0.1", Port: 5, Protocol: 2},
-		{IpAddress: "10.0.0.1", VrfId: none}} {
-		if err := validateDNAT(dnat("ids", id)); err == nil {
+		{IpAddress: "10.0.0.1", VrfId: kit.None}} {
+		if err := invalid(dnat("ids", id)); err == nil {
 			t.Errorf("%v", id)
 		}
 	}
 	for _, p := range []*vpp_nat.Nat44AddressPool{{FirstIp: "x"}, {FirstIp: "fd00::1"},
 		{FirstIp: "10.0.0.2", LastIp: "10.0.0.1"}, {FirstIp: "10.0.0.0", LastIp: "10.1.0.0"}} {
-		if err := validatePool(p); err == nil {
+		if err := invalid(p); err == nil {
 			t.Errorf("%v", p)
 		}
 	}
 	for _, v := range []*vpp_nat.Nat44Global{{EndpointIndependent: true}, {NatInterfaces: []*vpp_nat.Nat44Global_Interface{{}}},
 		{AddressPool: []*vpp_nat.Nat44Global_Address{{}}}, {VirtualReassembly: &vpp_nat.VirtualReassembly{}}} {
-		if err := validateNATGlobal(v); err == nil {
+		if err := invalid(v); err == nil {
 			t.Errorf("%v", v)
 		}
 	}
@@ -505,7 +508,7 @@ func natWorldBy(t *testing.T, config vppfake.Config, deps func(*conn.Conn) Deps)
 	}
 	a := newAgentWith(t, g, deps)
 	base := all(natOn(), values{loop("gw", "", withIP("10.1.1.1/24"))}, values{
-		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: none, FirstIp: "192.0.2.254", TwiceNat: true}})
+		&vpp_nat.Nat44AddressPool{Name: "twice", VrfId: kit.None, FirstIp: "192.0.2.254", TwiceNat: true}})
 	for n := range 9 {
 		name, ip := fmt.Sprintf("pod%d", n+1), fmt.Sprintf("10.1.1.%d", n+2)
 		base = append(base, tap(name, unnumberedTo("gw"), withMAC("02:00:00:00:02:01")), natIf(name, true, true, false),
@@ -693,19 +696,19 @@ func withMAC(mac string) func(*vpp_interfaces.Interface) {
 
 func TestNATSessionCounts(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat", "cnat", "acl", "af_packet", "memif", "dhcp", "vxlan"}})
-	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{NAT: NATSettings{Sessions: 4321}})
-	n := NewNATSessions(v.StatsSocket(), slog.New(slog.DiscardHandler))
-	n.look()
+	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{NAT: nat44.Settings{Sessions: 4321}})
+	n := nat44.NewSessions(v.StatsSocket(), slog.New(slog.DiscardHandler))
+	n.Look()
 	if used, limit := n.Counts(); used != 0 || limit != 0 {
 		t.Errorf("%d of %d", used, limit)
 	}
 	a.resync(natOn()...)
-	n.look()
+	n.Look()
 	if used, limit := n.Counts(); used != 0 || limit != 4321 {
 		t.Errorf("%d of %d", used, limit)
 	}
-	n.socket += "-not-there"
-	n.look()
+	n = nat44.NewSessions(v.StatsSocket()+"-not-there", slog.New(slog.DiscardHandler))
+	n.Look()
 	if used, limit := n.Counts(); used != 0 || limit != 0 {
 		t.Errorf("%d of %d", used, limit)
 	}

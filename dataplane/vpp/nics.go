@@ -15,6 +15,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
 // nicsTimeout bounds a look at VPP's interfaces.
@@ -166,7 +167,7 @@ func (n *NICs) dump() ([]string, error) {
 	lane := n.conn.Lane()
 	var out []string
 	var failed error
-	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
 		func(d *interfaces.SwInterfaceDetails) {
 			if isNIC(d) {
 				out = append(out, d.InterfaceName)

@@ -11,8 +11,8 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 

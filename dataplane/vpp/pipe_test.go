@@ -5,9 +5,9 @@ import (
 
 	"go.fd.io/govpp/binapi/pipe"
 
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
-	"contiv.dev/vswitch/dataplane/nb/vpp/nat"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
@@ -53,9 +53,14 @@ func TestPipe(t *testing.T) {
 func TestPipeNotAnswered(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
+		a.resync(pipeEndOf("in", ""), pipeEndOf("out", "in"))
+		var instance uint32
+		conn.Dump(a.lane, &pipe.PipeDump{}, func(d *pipe.PipeDetails) { instance = d.Instance }, func(error) {})
+		a.lane.Flush(t.Context())
+		a.resync()
 		other := &pipe.PipeCreateReply{}
 		a.invoke(&pipe.PipeCreate{}, other)
-		a.invoke(&pipe.PipeCreate{IsSpecified: true, UserInstance: pipeInstance("in")}, &pipe.PipeCreateReply{})
+		a.invoke(&pipe.PipeCreate{IsSpecified: true, UserInstance: instance}, &pipe.PipeCreateReply{})
 		a.resync(pipeEndOf("in", ""), pipeEndOf("out", "in"))
 		if index, ok := a.idx.IfIndex("in"); !ok || index == uint32(other.PipeSwIfIndex[0]) {
 			t.Errorf("in is interface %d, %v; somebody else's is %v", index, ok, other.PipeSwIfIndex)

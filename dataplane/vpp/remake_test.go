@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )

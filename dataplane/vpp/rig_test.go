@@ -24,6 +24,8 @@ import (
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -65,7 +67,7 @@ type agent struct {
 	t    *testing.T
 	conn *conn.Conn
 	lane *conn.Lane
-	idx  *Index
+	idx  *iface.Index
 	s    *scheduler.Scheduler
 	stop func()
 }
@@ -86,7 +88,7 @@ func newAgentWith(t *testing.T, g *target, make func(*conn.Conn) Deps) *agent {
 	}
 	c := conn.New(cfg, log)
 	c.Start(jobs)
-	a := &agent{t: t, conn: c, lane: c.Lane(), idx: NewIndex()}
+	a := &agent{t: t, conn: c, lane: c.Lane(), idx: iface.NewIndex()}
 	deps := make(c)
 	deps.Lane, deps.Index = a.lane, a.idx
 	a.s = scheduler.New(scheduler.Config{Backends: []scheduler.Backend{a.lane}, Jobs: jobs}, log)
@@ -225,7 +227,7 @@ func vppState(t *testing.T, a *agent) string {
 			t.Error(err)
 		}
 	}
-	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
 		func(d *interfaces.SwInterfaceDetails) {
 			add("interface %s tag %q flags %s mtu %v mac %s vtr %d", d.InterfaceName, d.Tag, d.Flags, d.Mtu, d.L2Address, d.VtrOp)
 		}, end)
@@ -235,16 +237,16 @@ func vppState(t *testing.T, a *agent) string {
 			add("route %d %s %d paths", r.Route.TableID, r.Route.Prefix, len(r.Route.Paths))
 		}, end)
 	}, end)
-	conn.Dump(lane, &l2.BridgeDomainDump{BdID: none, SwIfIndex: interface_types.InterfaceIndex(none)},
+	conn.Dump(lane, &l2.BridgeDomainDump{BdID: kit.None, SwIfIndex: interface_types.InterfaceIndex(kit.None)},
 		func(d *l2.BridgeDomainDetails) { add("bridge domain %q %d members", d.BdTag, len(d.SwIfDetails)) }, end)
 	conn.Dump(lane, &l2.L2XconnectDump{}, func(d *l2.L2XconnectDetails) { add("xconnect %v", *d) }, end)
 	natLines(lane, add, end)
 	aclLines(lane, add, end)
 	contivLines(lane, add, end)
 	for _, v6 := range []bool{false, true} {
-		conn.Dump(lane, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: family(v6)},
+		conn.Dump(lane, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(kit.None), Af: kit.Family(v6)},
 			func(d *ip_neighbor.IPNeighborDetails) { add("neighbour %v", d.Neighbor) }, end)
-		conn.Call(lane, &ip_neighbor.IPNeighborConfigGet{Af: family(v6)},
+		conn.Call(lane, &ip_neighbor.IPNeighborConfigGet{Af: kit.Family(v6)},
 			func(r *ip_neighbor.IPNeighborConfigGetReply, err error) {
 				end(err)
 				add("neighbours %v", *r)

@@ -5,9 +5,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l2"
-	"contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l2 "contiv.dev/vswitch/dataplane/nb/vpp/l2"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 

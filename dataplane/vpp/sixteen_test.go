@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/memclnt"
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
@@ -42,8 +43,8 @@ func attachAll(t *testing.T, v *vpptest.VPP, devices int) error {
 	a := newAgent(t, &target{socket: v.Socket(), real: v}, Deps{})
 	for i := range devices {
 		var err error
-		rings := AfPacketRings{RxFrames: 16, TxFrames: 16}
-		conn.Call(a.lane, AfPacketRequest(fmt.Sprintf("cvsixa%d", i), 1500, rings),
+		rings := iface.AfPacketRings{RxFrames: 16, TxFrames: 16}
+		conn.Call(a.lane, iface.AfPacketRequest(fmt.Sprintf("cvsixa%d", i), 1500, rings),
 			func(_ *af_packet.AfPacketCreateV3Reply, e error) { err = e })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		a.lane.Flush(ctx)

@@ -50,7 +50,7 @@ func TestServiceComesWhileVPPIsReplaced(t *testing.T) {
 func (a *agent) foreignBackends(add bool) {
 	a.t.Helper()
 	req := &nat44_ed.Nat44AddDelLbStaticMapping{IsAdd: add, Flags: nat_types.NAT_IS_OUT2IN_ONLY,
-		ExternalAddr: [4]byte{10, 96, 0, 9}, ExternalPort: 80, Protocol: protoTCP, Tag: "theirs"}
+		ExternalAddr: [4]byte{10, 96, 0, 9}, ExternalPort: 80, Protocol: 6, Tag: "theirs"}
 	for host := byte(1); add && host <= 2; host++ {
 		req.Locals = append(req.Locals, nat44_ed.Nat44LbAddrPort{Addr: [4]byte{10, 1, 9, host}, Port: 80, Probability: 1, VrfID: 1})
 	}

@@ -10,9 +10,10 @@ import (
 
 	"go.fd.io/govpp/api"
 
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
@@ -25,7 +26,7 @@ type tapMaker struct {
 }
 
 func (m *tapMaker) deps() Deps {
-	return Deps{
+	return Deps{Interfaces: iface.Deps{
 		MakeTap: func(netns, dev string, tun bool) (bool, error) {
 			m.calls = append(m.calls, "make "+netns+" "+dev+map[bool]string{true: " tun"}[tun])
 			return m.made, m.err
@@ -34,7 +35,7 @@ func (m *tapMaker) deps() Deps {
 			m.calls = append(m.calls, "drop "+netns+" "+dev)
 			return nil
 		},
-	}
+	}}
 }
 
 func podTap(ns, dev string) *vpp_interfaces.Interface {
@@ -103,13 +104,13 @@ func TestTapEndOnRealVPP(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
 	linux := netlink.NewBackend(netlink.Config{})
 	t.Cleanup(linux.Close)
-	deps := Deps{
+	deps := Deps{Interfaces: iface.Deps{
 		MakeTap: func(netns, dev string, tun bool) (bool, error) {
 			defer linux.Flush(t.Context())
 			return linux.MakeTap(netns, dev, tun)
 		},
 		DropTap: linux.DropTap,
-	}
+	}}
 	g := &target{socket: v.Socket(), real: v}
 	pod := podTap("/var/run/netns/"+ns, "eth0")
 	pod.IpAddresses = []string{"10.1.0.1/24"}

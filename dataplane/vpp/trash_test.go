@@ -10,18 +10,20 @@ import (
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
 // inTrash is the number of interfaces in VPP that wait to be deleted.
 func inTrash(a *agent) (n int) {
 	lane := a.conn.Lane()
-	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)},
+	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
 		func(d *interfaces.SwInterfaceDetails) {
-			if strings.HasPrefix(d.Tag, TrashTagPrefix) {
+			if strings.HasPrefix(d.Tag, iface.TrashTagPrefix) {
 				n++
 			}
 		}, func(error) {})
@@ -30,7 +32,7 @@ func inTrash(a *agent) (n int) {
 }
 
 // emptied runs a trash until VPP has nothing of it any more.
-func emptied(t *testing.T, a *agent, trash *Trash) {
+func emptied(t *testing.T, a *agent, trash *iface.Trash) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -58,7 +60,7 @@ func TestTrash(t *testing.T) {
 	g := &target{socket: v.Socket(), real: v}
 	deps := Deps{}
 	a := newAgentWith(t, g, func(c *conn.Conn) Deps {
-		deps.Trash = NewTrash(c, nil, slog.New(slog.DiscardHandler))
+		deps.Interfaces.Trash = iface.NewTrash(c, nil, slog.New(slog.DiscardHandler))
 		return deps
 	})
 	a.resync()
@@ -84,7 +86,7 @@ func TestTrash(t *testing.T) {
 	if n := inTrash(a); n > 0 {
 		t.Errorf("%d interfaces in the trash are on devices that are used again", n)
 	}
-	emptied(t, a, deps.Trash)
+	emptied(t, a, deps.Interfaces.Trash)
 	a.mustNotWrite("after", two)
 
 	// deleted, and made again before they are gone
@@ -94,38 +96,11 @@ func TestTrash(t *testing.T) {
 	}
 	other := all(tables(1, "pod"), values{dev("tap-x", "cvtest0", 256), af("af-x")})
 	a.commit(txn.Update, kvs(t, other)...)
-	emptied(t, a, deps.Trash)
+	emptied(t, a, deps.Interfaces.Trash)
 	a.mustNotWrite("again", other)
 	a.commit(txn.Update, deletions(t, other)...)
-	emptied(t, a, deps.Trash)
+	emptied(t, a, deps.Interfaces.Trash)
 	if after := vppState(t, a); after != before {
 		t.Errorf("VPP is not as before:\n%s", diffText(before, after))
-	}
-}
-
-// On a node where something always happens, interfaces are deleted all the same: they hold packet buffers.
-func TestTrashOnABusyNode(t *testing.T) {
-	busy := func() time.Duration { return 0 }
-	item := func(age time.Duration) trashItem { return trashItem{name: age.String(), since: time.Now().Add(-age)} }
-	few := &Trash{idle: busy, items: []trashItem{item(time.Second), item(0)}}
-	if i, wait := few.next(); wait <= 0 || wait > trashQuiet || len(few.items) != 2 {
-		t.Errorf("new ones: %v goes, or %s is waited", i.name, wait)
-	}
-	old := &Trash{idle: busy, items: []trashItem{item(trashLongest), item(0)}}
-	if i, wait := old.next(); wait > 0 || i.name != trashLongest.String() {
-		t.Errorf("an old one has to wait for %s", wait)
-	}
-	if _, wait := old.next(); wait <= 0 {
-		t.Error("a new one goes behind the old one")
-	}
-	many := &Trash{idle: busy}
-	for range trashMax + 1 {
-		many.items = append(many.items, item(0))
-	}
-	if _, wait := many.next(); wait > 0 {
-		t.Errorf("with %d the oldest has to wait for %s", trashMax+1, wait)
-	}
-	if _, wait := many.next(); wait <= 0 {
-		t.Errorf("with %d the oldest goes at once", trashMax)
 	}
 }

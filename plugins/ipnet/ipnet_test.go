@@ -21,6 +21,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -168,7 +169,8 @@ func (w *node) apply() *vppfake.Fake {
 	lane := c.Lane()
 	s := scheduler.New(scheduler.Config{Backends: []scheduler.Backend{lane}, Jobs: jobs}, log)
 	devices := func(logical string) (string, bool) { return "dev-" + logical[:min(10, len(logical))], true }
-	if err := vpp.Register(s, vpp.Deps{Lane: lane, Index: vpp.NewIndex(), LinuxDevice: devices, Segments: w.n.HasPlugin}); err != nil {
+	if err := vpp.Register(s, vpp.Deps{Lane: lane, Index: iface.NewIndex(),
+		Interfaces: iface.Deps{LinuxDevice: devices, Segments: w.n.HasPlugin}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, prefix := range []string{nb.LinuxInterfacePrefix, nb.LinuxARPPrefix, nb.LinuxRoutePrefix} {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -122,6 +123,27 @@ func TestControllerKnowsNoPlugin(t *testing.T) {
 		for _, imp := range p.Imports {
 			if below(imp, module+"/plugins") && !below(imp, module+"/plugins/controller") {
 				t.Errorf("%s imports %s: the controller must not know any plugin", p.ImportPath, imp)
+			}
+		}
+	}
+}
+
+// TestVPPFeatures: one feature of VPP is read and changed in one folder. All stand on kit, and look up interfaces in iface.
+func TestVPPFeatures(t *testing.T) {
+	below := map[string][]string{"kit": nil, "iface": {"kit"}}
+	for _, feature := range []string{"l2", "l3", "acl", "nat44", "contiv"} {
+		below[feature] = []string{"kit", "iface"}
+	}
+	for _, p := range packages(t) {
+		name, ok := strings.CutPrefix(p.ImportPath, "dataplane/vpp/")
+		if _, is := below[name]; !ok || !is {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if other, ok := strings.CutPrefix(imp, module+"/dataplane/vpp/"); ok {
+				if _, is := below[other]; is && !slices.Contains(below[name], other) {
+					t.Errorf("%s imports %s: declare an interface for what it needs, and hand it over in dataplane/vpp/register.go", p.ImportPath, imp)
+				}
 			}
 		}
 	}

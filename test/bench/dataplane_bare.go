@@ -13,7 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/core"
 
-	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/internal/testbed/lab"
@@ -214,7 +214,7 @@ func (w *bareWorld) afPacket(i int, device string, kind plug) error {
 		return err
 	}
 	defer c.Disconnect()
-	req := vpp.AfPacketRequest(device, testbed.UplinkMTU, vpp.DefaultAfPacketRings())
+	req := iface.AfPacketRequest(device, testbed.UplinkMTU, iface.DefaultAfPacketRings())
 	if kind == packetV3 { // of which VPP takes 160 blocks
 		req.Flags &^= af_packet.AF_PACKET_API_FLAG_VERSION_2
 		req.RxFramesPerBlock = 16

@@ -24,6 +24,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -208,7 +209,7 @@ func newRouteScheduler(ctx context.Context, socket string) (*routeScheduler, err
 	r.conn.Start(r.jobs)
 	lane := r.conn.Lane()
 	r.s = scheduler.New(scheduler.Config{Backends: []scheduler.Backend{lane}, Jobs: r.jobs}, log)
-	if err := vpp.Register(r.s, vpp.Deps{Lane: lane, Index: vpp.NewIndex()}); err != nil {
+	if err := vpp.Register(r.s, vpp.Deps{Lane: lane, Index: iface.NewIndex()}); err != nil {
 		return nil, err
 	}
 	if err := r.s.Start(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/lifecycle"
@@ -170,11 +171,11 @@ func (w *world) makeDataplane(log *slog.Logger) error {
 	}, log)
 	return errors.Join(
 		vpp.Register(w.sched, vpp.Deps{
-			Lane: lane, Index: vpp.NewIndex(),
-			LinuxDevice: func(logical string) (string, bool) {
+			Lane: lane, Index: iface.NewIndex(),
+			Interfaces: iface.Deps{LinuxDevice: func(logical string) (string, bool) {
 				v, ok := w.linux.values[nb.LinuxInterfaceKey(logical)].(*linux_interfaces.Interface)
 				return v.GetHostIfName(), ok
-			},
+			}},
 		}),
 		put[*linux_interfaces.Interface](w.sched, w.linux, "linux-interface", nb.LinuxInterfacePrefix, scheduler.RankHostLink),
 		put[*linux_l3.ARPEntry](w.sched, w.linux, "linux-arp", nb.LinuxARPPrefix, scheduler.RankPodRoute),

@@ -18,6 +18,9 @@ import (
 	"contiv.dev/vswitch/dataplane/txn"
 	vppkinds "contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
+	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube"
@@ -36,7 +39,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
-	"contiv.dev/vswitch/plugins/service/renderer/nat44"
+	nat44renderer "contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
 
@@ -100,7 +103,7 @@ func (a *fakeAgent) makeDataplane() error {
 		Socket: a.node.fake.Socket(), Require: vppkinds.Messages(), RequestTimeout: 20 * time.Second, HealthTimeout: 20 * time.Second,
 	}, a.log)
 	lane := a.vpp.Lane()
-	nat := vppkinds.NATSettings{ClusterIPs: a.conf.IPAM().ServiceCIDR}
+	nat := nat44.Settings{ClusterIPs: a.conf.IPAM().ServiceCIDR}
 	a.sched = scheduler.New(scheduler.Config{
 		Backends: []scheduler.Backend{lane}, Jobs: a.jobs,
 		Report: func(_ *txn.Record, err *txn.Error) {
@@ -108,8 +111,8 @@ func (a *fakeAgent) makeDataplane() error {
 		},
 	}, a.log)
 	return errors.Join(vppkinds.Register(a.sched, vppkinds.Deps{
-		Lane: lane, Index: vppkinds.NewIndex(), LinuxDevice: a.node.kernel.device,
-		NAT: nat, Segments: vppkinds.NewPlugin(a.vpp, a.log).Has,
+		Lane: lane, Index: iface.NewIndex(), NAT: nat,
+		Interfaces: iface.Deps{LinuxDevice: a.node.kernel.device, Segments: contiv.NewPlugin(a.vpp, a.log).Has},
 	}), a.node.kernel.register(a.sched))
 }
 
@@ -182,7 +185,7 @@ func (a *fakeAgent) makePlugins() (err error) {
 		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.log, a.ctl, a.label(), a.conf
 		d.IPAM, d.NodeSync, d.PodManager = a.ipam, a.nodesync, a.pods
 		d.LinuxNsPlugin, d.MgmtIPs, d.ServesServices = a.node, a.nodesync, true
-		plugin := vppkinds.NewPlugin(a.vpp, a.log)
+		plugin := contiv.NewPlugin(a.vpp, a.log)
 		plugin.Remember(a.locals[0])
 		d.VPPPlugin, d.PluginNAT = plugin, true
 	}))
@@ -206,7 +209,7 @@ func (a *fakeAgent) makeServices() error {
 			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}), end(renderer.FamilyIPv4 | renderer.FamilyIPv6),
 		},
 		Without: []renderer.ServiceRendererAPI{
-			nat44.New(nat44.Deps{NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log}), end(renderer.FamilyIPv4),
+			nat44renderer.New(nat44renderer.Deps{NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log}), end(renderer.FamilyIPv4),
 		},
 	}))
 	return nil

@@ -13,7 +13,7 @@ import (
 
 	"go.fd.io/govpp/binapi/af_packet"
 
-	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/internal/testbed/bulk"
@@ -238,7 +238,7 @@ func (r *rig) veth(name string) *port {
 		}
 	}
 	reply := &af_packet.AfPacketCreateV3Reply{}
-	r.do(nil, r.conn.Invoke(r.Context(), vpp.AfPacketRequest(device, 1500, vpp.DefaultAfPacketRings()), reply))
+	r.do(nil, r.conn.Invoke(r.Context(), iface.AfPacketRequest(device, 1500, iface.DefaultAfPacketRings()), reply))
 	r.cli("set interface mtu 1500 host-%s", device)
 	r.up(p, "host-"+device)
 	return p

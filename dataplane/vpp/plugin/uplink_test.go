@@ -13,8 +13,8 @@ import (
 
 	"go.fd.io/govpp/binapi/af_packet"
 
-	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/internal/testbed/bulk"
@@ -205,7 +205,7 @@ func uplinkRigs(t *testing.T) (one, two *rig) {
 		if _, err := r.netns.Run(t.Context(), "ip", "link", "set", "u0", "up"); err != nil {
 			t.Fatal(err)
 		}
-		r.do(nil, r.conn.Invoke(t.Context(), vpp.AfPacketRequest("u0", mtu, vpp.DefaultAfPacketRings()), &af_packet.AfPacketCreateV3Reply{}))
+		r.do(nil, r.conn.Invoke(t.Context(), iface.AfPacketRequest("u0", mtu, iface.DefaultAfPacketRings()), &af_packet.AfPacketCreateV3Reply{}))
 		r.cli("set interface mtu %d host-u0", mtu)
 		r.cli("set interface state host-u0 up")
 		r.cli("set interface ip address host-u0 10.2.0.%d/24", n+1)

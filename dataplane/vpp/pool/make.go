@@ -18,8 +18,9 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
 const (
@@ -31,10 +32,10 @@ const (
 func (p *Pool) tag() string {
 	if p.cfg.Veths != nil {
 		r := p.cfg.AfPacket
-		return fmt.Sprintf("%safpacket-v2:%d:%d", vpp.PoolTagPrefix, r.RxFrames, r.TxFrames)
+		return fmt.Sprintf("%safpacket-v2:%d:%d", kit.PoolTagPrefix, r.RxFrames, r.TxFrames)
 	}
 	t := p.cfg.Tap
-	return fmt.Sprintf("%stap:%d:%d:%t:%t", vpp.PoolTagPrefix, t.RxRing, t.TxRing, t.Tunnel, t.GSO)
+	return fmt.Sprintf("%stap:%d:%d:%t:%t", kit.PoolTagPrefix, t.RxRing, t.TxRing, t.Tunnel, t.GSO)
 }
 
 // call makes one request. The replies' own types are of no interest here.
@@ -63,7 +64,7 @@ func (p *Pool) make(ctx context.Context) (item, error) {
 	if err != nil {
 		return item{}, err
 	}
-	reply, err := p.call(ctx, vpp.TapRequest(p.cfg.Tap, dev, p.tag()))
+	reply, err := p.call(ctx, iface.TapRequest(p.cfg.Tap, dev, p.tag()))
 	if err != nil {
 		return item{}, fmt.Errorf("make TAP %s: %w", dev, err)
 	}
@@ -114,10 +115,10 @@ func (p *Pool) makeAfPacket(ctx context.Context) (item, error) {
 	if err != nil {
 		return item{}, err
 	}
-	reply, err := p.call(ctx, vpp.AfPacketRequest(v.Host, nb.MaxVethMTU, p.cfg.AfPacket))
+	reply, err := p.call(ctx, iface.AfPacketRequest(v.Host, nb.MaxVethMTU, p.cfg.AfPacket))
 	if conn.IsRetval(err, api.IF_ALREADY_EXISTS) { // a leftover without our tag
 		if err = p.deleteAfPacket(ctx, v.Host); err == nil {
-			reply, err = p.call(ctx, vpp.AfPacketRequest(v.Host, nb.MaxVethMTU, p.cfg.AfPacket))
+			reply, err = p.call(ctx, iface.AfPacketRequest(v.Host, nb.MaxVethMTU, p.cfg.AfPacket))
 		}
 	}
 	if err != nil {
@@ -251,7 +252,7 @@ func (p *Pool) find(ctx context.Context) ([]found, error) {
 	devices := map[uint32]string{}
 	end := func(err error) { errs = append(errs, err) }
 	conn.Dump(p.lane, &interfaces.SwInterfaceDump{SwIfIndex: all}, func(d *interfaces.SwInterfaceDetails) {
-		if strings.HasPrefix(d.Tag, vpp.PoolTagPrefix) {
+		if strings.HasPrefix(d.Tag, kit.PoolTagPrefix) {
 			list = append(list, found{index: uint32(d.SwIfIndex), tag: d.Tag})
 		}
 	}, end)

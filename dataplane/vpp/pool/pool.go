@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 )
 
 // Config of a pool.
@@ -17,11 +17,11 @@ type Config struct {
 	// Size is the number of interfaces to keep ready. 0: none.
 	Size int
 	// Tap is what the TAPs are like.
-	Tap vpp.TapSpec
+	Tap iface.TapSpec
 	// Veths makes pairs of devices. With it the pool has pairs and af_packet interfaces, without it TAPs.
 	Veths Veths
 	// AfPacket sizes the rings of af_packet interfaces; vpp.DefaultAfPacketRings when zero.
-	AfPacket vpp.AfPacketRings
+	AfPacket iface.AfPacketRings
 	// Busy reports whether a transaction is under way. Optional.
 	Busy func() bool
 	// Quiet is the time without a claim before the pool is filled again; default 300 ms. Pods tend to come together.
@@ -74,7 +74,7 @@ type takenItem struct {
 	since time.Time
 }
 
-var _ vpp.Pool = (*Pool)(nil)
+var _ iface.Pool = (*Pool)(nil)
 
 // New is an empty pool. It is filled while Run runs.
 func New(c *conn.Conn, cfg Config) *Pool {
@@ -86,8 +86,8 @@ func New(c *conn.Conn, cfg Config) *Pool {
 	def(&cfg.Quiet, 300*time.Millisecond)
 	def(&cfg.Pace, 50*time.Millisecond)
 	def(&cfg.Unclaimed, time.Minute)
-	if cfg.AfPacket == (vpp.AfPacketRings{}) {
-		cfg.AfPacket = vpp.DefaultAfPacketRings()
+	if cfg.AfPacket == (iface.AfPacketRings{}) {
+		cfg.AfPacket = iface.DefaultAfPacketRings()
 	}
 	cfg.Tap = cfg.Tap.Normal()
 	if cfg.Log == nil {
@@ -119,7 +119,7 @@ func (p *Pool) Ready() int {
 func (p *Pool) Size() int { return p.cfg.Size }
 
 // ClaimTap hands out a TAP if the pool has some like that.
-func (p *Pool) ClaimTap(spec vpp.TapSpec) (swIfIndex uint32, hostDev string, ok bool) {
+func (p *Pool) ClaimTap(spec iface.TapSpec) (swIfIndex uint32, hostDev string, ok bool) {
 	if p.cfg.Veths != nil || spec.Normal() != p.cfg.Tap {
 		return 0, "", false
 	}

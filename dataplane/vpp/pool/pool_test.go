@@ -14,11 +14,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
@@ -29,7 +30,7 @@ type agent struct {
 	conn *conn.Conn
 	pool *Pool
 	s    *scheduler.Scheduler
-	idx  *vpp.Index
+	idx  *iface.Index
 	stop func()
 }
 
@@ -39,10 +40,10 @@ func start(t *testing.T, v *vpptest.VPP, cfg Config) *agent {
 	jobs := lifecycle.NewGroup(context.Background(), log)
 	c := conn.New(conn.Config{Socket: v.Socket(), Require: vpp.Messages()}, log)
 	c.Start(jobs)
-	a := &agent{t: t, conn: c, idx: vpp.NewIndex(), pool: New(c, cfg)}
+	a := &agent{t: t, conn: c, idx: iface.NewIndex(), pool: New(c, cfg)}
 	lane := c.Lane()
 	a.s = scheduler.New(scheduler.Config{Backends: []scheduler.Backend{lane}, Jobs: jobs}, log)
-	if err := vpp.Register(a.s, vpp.Deps{Lane: lane, Index: a.idx, Pool: a.pool}); err != nil {
+	if err := vpp.Register(a.s, vpp.Deps{Lane: lane, Index: a.idx, Interfaces: iface.Deps{Pool: a.pool}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.s.Start(); err != nil {
@@ -175,7 +176,7 @@ func TestTaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.await("new session", func() bool { s := b.conn.State(); return s.Connected() && s.Session > 1 })
-	if _, _, ok := b.pool.ClaimTap(vpp.TapSpec{}); ok && b.pool.Ready() == 3 {
+	if _, _, ok := b.pool.ClaimTap(iface.TapSpec{}); ok && b.pool.Ready() == 3 {
 		t.Error("the pool hands out what a VPP had that is gone")
 	}
 	b.await("pool made anew", func() bool { return b.pool.Ready() == 3 })

@@ -9,7 +9,7 @@ import (
 	interfaces "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/tapv2"
 
-	"contiv.dev/vswitch/dataplane/vpp"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
@@ -17,7 +17,7 @@ import (
 // than it says. Rings as dataplane/vpp makes them have room for all that there can be.
 func TestLongPackets(t *testing.T) {
 	small := &af_packet.AfPacketCreateV3{Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: "out", TxFrameSize: 2048, TxFramesPerBlock: 256}
-	ours := vpp.AfPacketRequest("out", 1500, vpp.DefaultAfPacketRings())
+	ours := iface.AfPacketRequest("out", 1500, iface.DefaultAfPacketRings())
 	for _, c := range []struct {
 		name         string
 		flags        tapv2.TapFlags
@@ -116,7 +116,7 @@ func TestSplitPackets(t *testing.T) {
 func TestPartialPacket(t *testing.T) {
 	f, conn := client(t, vppfake.Config{})
 	s := &script{t: t, conn: conn}
-	must(t, conn, vpp.AfPacketRequest("in", 1500, vpp.DefaultAfPacketRings()))
+	must(t, conn, iface.AfPacketRequest("in", 1500, iface.DefaultAfPacketRings()))
 	s.up(1)
 	s.addr(1, "10.1.0.1/24")
 	for size, want := range map[int]string{1892: "", 60000: "partial packet"} {

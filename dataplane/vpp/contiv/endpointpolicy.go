@@ -1,0 +1,198 @@
+package contiv
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/iface"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+)
+
+// contivItems is how many policies and ends of tiers one side of an endpoint may have.
+const contivItems = 8192
+
+// contivEndpointPolicyKind: what applies to a pod changes in place, and goes with its endpoint. The pod's link waits for it by
+// Interface.up_after. It comes after the policies that it refers to; one that is missing is refused, and what was there before stays.
+func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPolicy] {
+	set := func(op *scheduler.Op, what string, v *vpp_contiv.EndpointPolicy) {
+		o := kit.Named(what+" policy of", "interface "+v.Interface)
+		if v.WithoutPlugin {
+			var err error
+			if !allowsAll(v) {
+				err = errNoPolicy
+			}
+			op.Done(o.Wrap(err))
+			return
+		}
+		index, ok := k.idx.IfIndex(v.Interface)
+		if !ok {
+			k.Missing(op, o, v.Interface)
+			return
+		}
+		k.Do(op, o, endpointPolicyRequest(index, v))
+	}
+	return scheduler.Kind[*vpp_contiv.EndpointPolicy]{
+		Name: "vpp-contiv-endpoint-policy", Prefix: nb.ContivEndpointPolicyPrefix, Rank: rankContivPolicy + 1,
+		Validate: func(_ string, v *vpp_contiv.EndpointPolicy) error { return validateEndpointPolicy(v) },
+		Equal: func(_ string, desired, applied *vpp_contiv.EndpointPolicy) bool {
+			return desired.WithoutPlugin == applied.WithoutPlugin && contivName(desired.Name) == contivName(applied.Name) && sameSide(desired.Ingress, applied.Ingress) &&
+				sameSide(desired.Egress, applied.Egress)
+		},
+		Deps: func(_ string, v *vpp_contiv.EndpointPolicy, add func(string)) {
+			if v.WithoutPlugin {
+				add(nb.VppInterfaceKey(v.Interface))
+			} else {
+				add(nb.ContivEndpointKey(v.Interface))
+			}
+		},
+		Create: func(op *scheduler.Op, _ string, v *vpp_contiv.EndpointPolicy) { set(op, "set", v) },
+		Update: func(op *scheduler.Op, _ string, _, v *vpp_contiv.EndpointPolicy) { set(op, "change", v) },
+		Delete: func(op *scheduler.Op, _ string, v *vpp_contiv.EndpointPolicy) {
+			index, ok := k.idx.IfIndex(v.Interface)
+			if !ok || v.WithoutPlugin {
+				kit.Gone(op)
+				return
+			}
+			k.Do(op, kit.Named("delete policy of", "interface "+v.Interface),
+				&contiv.ContivEndpointPolicyDel{SwIfIndex: interface_types.InterfaceIndex(index)}, append(kit.IfGone, api.NO_SUCH_ENTRY)...)
+		},
+		Dump: k.dumpEndpointPolicies,
+		// A policy that failed is tried again, too.
+		Retriable: func(err error) bool { return conn.IsRetval(err, api.NO_SUCH_ENTRY) || scheduler.IsRetriable(err) },
+	}
+}
+
+// errNoPolicy is a pod that would be open although a policy selects it.
+var errNoPolicy = errors.New("network policy restricts the pod and VPP has no contiv plugin, so that the pod cannot start; " +
+	"install contiv_plugin.so with VPP's plugins")
+
+// allowsAll: nothing has to be enforced.
+func allowsAll(v *vpp_contiv.EndpointPolicy) bool {
+	open := func(s *vpp_contiv.EndpointPolicy_Side) bool {
+		return len(s.GetTiers()) == 0 && s.GetOtherwise() == vpp_contiv.Policy_ALLOW
+	}
+	return open(v.Ingress) && open(v.Egress)
+}
+
+func validateEndpointPolicy(v *vpp_contiv.EndpointPolicy) error {
+	var f kit.Faults
+	f.Name("interface", v.Interface)
+	sideFaults(&f, "ingress", v.Ingress)
+	sideFaults(&f, "egress", v.Egress)
+	return f.Err()
+}
+
+func sideFaults(f *kit.Faults, field string, s *vpp_contiv.EndpointPolicy_Side) {
+	if o := s.GetOtherwise(); o != vpp_contiv.Policy_ALLOW && o != vpp_contiv.Policy_DENY {
+		f.Add(field+".otherwise", "%d is neither ALLOW nor DENY", o)
+	}
+	n := 0
+	for i, t := range s.GetTiers() {
+		tier := field + ".tiers[" + strconv.Itoa(i) + "]"
+		if o := t.GetOtherwise(); o < vpp_contiv.Policy_ALLOW || o > vpp_contiv.Policy_PASS {
+			f.Add(tier+".otherwise", "%d is not known", o)
+		}
+		if slices.Contains(t.GetPolicies(), 0) {
+			f.Add(tier+".policies", "has 0, which stands for none")
+		}
+		if t.GetHoldsForNode() && (field != "egress" || len(t.GetPolicies()) == 0) {
+			f.Add(tier+".holdsForNode", "is for tiers of egress that have policies")
+		}
+		n += len(t.GetPolicies()) + 1
+	}
+	if n > contivItems {
+		f.Add(field+".tiers", "have %d policies and ends, and there is room for %d", n, contivItems)
+	}
+}
+
+func sameSide(a, b *vpp_contiv.EndpointPolicy_Side) bool {
+	return a.GetOtherwise() == b.GetOtherwise() && slices.EqualFunc(a.GetTiers(), b.GetTiers(), func(a, b *vpp_contiv.EndpointPolicy_Tier) bool {
+		return a.GetOtherwise() == b.GetOtherwise() && a.GetHoldsForNode() == b.GetHoldsForNode() && slices.Equal(a.GetPolicies(), b.GetPolicies())
+	})
+}
+
+func endpointPolicyRequest(index uint32, v *vpp_contiv.EndpointPolicy) *contiv.ContivEndpointPolicySet {
+	ingress := tierItems(v.Ingress)
+	return &contiv.ContivEndpointPolicySet{
+		SwIfIndex: interface_types.InterfaceIndex(index), Name: contivName(v.Name),
+		Ingress: contiv.ContivRuleAction(v.Ingress.GetOtherwise()), Egress: contiv.ContivRuleAction(v.Egress.GetOtherwise()),
+		NIngress: uint32(len(ingress)), Items: append(ingress, tierItems(v.Egress)...),
+	}
+}
+
+// tierItems are the policies of each tier, and its end behind them.
+func tierItems(s *vpp_contiv.EndpointPolicy_Side) (items []contiv.ContivTierItem) {
+	for _, t := range s.GetTiers() {
+		var holds contiv.ContivRuleAction
+		if t.GetHoldsForNode() {
+			holds = contiv.CONTIV_RULE_API_PASS
+		}
+		for _, id := range t.GetPolicies() {
+			items = append(items, contiv.ContivTierItem{PolicyID: id, Action: holds})
+		}
+		items = append(items, contiv.ContivTierItem{Action: contiv.ContivRuleAction(t.GetOtherwise())})
+	}
+	return items
+}
+
+// sideOf is the reverse of tierItems.
+func sideOf(otherwise contiv.ContivRuleAction, items []contiv.ContivTierItem) *vpp_contiv.EndpointPolicy_Side {
+	s := &vpp_contiv.EndpointPolicy_Side{Otherwise: vpp_contiv.Policy_Action(otherwise)}
+	t := &vpp_contiv.EndpointPolicy_Tier{}
+	for _, item := range items {
+		if item.PolicyID != 0 {
+			t.Policies = append(t.Policies, item.PolicyID)
+			t.HoldsForNode = item.Action == contiv.CONTIV_RULE_API_PASS // the last one's: ours are all the same
+			continue
+		}
+		t.Otherwise = vpp_contiv.Policy_Action(item.Action)
+		s.Tiers, t = append(s.Tiers, t), &vpp_contiv.EndpointPolicy_Tier{}
+	}
+	return s
+}
+
+// dumpEndpointPolicies emits those of our interfaces.
+func (k *kinds) dumpEndpointPolicies(op *scheduler.DumpOp, emit func(string, *vpp_contiv.EndpointPolicy)) {
+	k.ifs.Snapshot(op, func(s *iface.Snapshot, err error) {
+		if err != nil {
+			endContivDump(op, "policies of endpoints", err)
+			return
+		}
+		k.withoutPlugin(op, s, emit)
+		conn.Dump(k.Lane, &contiv.ContivEndpointPolicyDump{}, func(d *contiv.ContivEndpointPolicyDetails) {
+			st := s.ByIndex[uint32(d.SwIfIndex)]
+			if st == nil {
+				return
+			}
+			n := min(int(d.NIngress), len(d.Items))
+			emit(nb.ContivEndpointPolicyKey(st.Name), &vpp_contiv.EndpointPolicy{
+				Interface: st.Name, Name: d.Name, Ingress: sideOf(d.Ingress, d.Items[:n]), Egress: sideOf(d.Egress, d.Items[n:]),
+			})
+		}, func(err error) { endContivDump(op, "policies of endpoints", err) })
+	})
+}
+
+// withoutPlugin emits what a VPP without the plugin has: pods that run are open. One that policy restricts goes on as it is, so that a restart of
+// the agent cuts no pod.
+func (k *kinds) withoutPlugin(op *scheduler.DumpOp, s *iface.Snapshot, emit func(string, *vpp_contiv.EndpointPolicy)) {
+	up := map[string]bool{}
+	for _, st := range s.ByIndex {
+		up[st.Name] = st.Up()
+	}
+	op.EachDesired(func(key string, desired any) {
+		v := desired.(*vpp_contiv.EndpointPolicy)
+		if v.WithoutPlugin && (allowsAll(v) || up[v.Interface]) {
+			open := &vpp_contiv.EndpointPolicy_Side{Otherwise: vpp_contiv.Policy_ALLOW}
+			emit(key, &vpp_contiv.EndpointPolicy{Interface: v.Interface, Name: v.Name, Ingress: open, Egress: open, WithoutPlugin: true})
+		}
+	})
+}

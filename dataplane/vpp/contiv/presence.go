@@ -1,0 +1,204 @@
+package contiv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.fd.io/govpp/binapi/vlib"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// workersWait bounds the question for VPP's threads.
+const workersWait = 5 * time.Second
+
+// pluginKey is where the Store has whether VPP had our plugin.
+const pluginKey = "vpp-plugin"
+
+// Store keeps what is the node's own.
+type Store interface {
+	// LoadOwn reads a value; nil if there is none.
+	LoadOwn(key string) ([]byte, error)
+	SaveOwn(key string, value []byte) error
+}
+
+// Plugin tells whether VPP has our own plugin, and how many workers it has. That stays the same as long as that VPP runs.
+type Plugin struct {
+	conn  *conn.Conn
+	log   *slog.Logger
+	store Store // nil: nothing outlives the agent
+	wake  chan struct{}
+
+	mu        sync.Mutex
+	session   uint64 // of which present is
+	found     pluginFacts
+	told      pluginFacts // what Present answered last
+	asked     bool
+	callbacks []func()
+}
+
+type pluginFacts struct {
+	present bool
+	workers int
+}
+
+// NewPlugin asks nothing before Present or Run. Before a VPP is connected for the first time its answer is yes: what it decides must
+// rather wait than go without the source check.
+func NewPlugin(c *conn.Conn, log *slog.Logger) *Plugin {
+	p := &Plugin{conn: c, log: log.With("component", "vpp-plugin"), wake: make(chan struct{}, 1), found: pluginFacts{present: true}}
+	c.OnChange(func(s conn.State) {
+		if s.Connected() {
+			select {
+			case p.wake <- struct{}{}:
+			default:
+			}
+		}
+	})
+	return p
+}
+
+// Remember makes an agent that starts while VPP is away answer what its predecessor was told. Before Present and Run.
+func (p *Plugin) Remember(store Store) {
+	p.store = store
+	data, err := store.LoadOwn(pluginKey)
+	if err != nil {
+		p.log.Warn("whether VPP has the contiv plugin is unknown until VPP is connected", "error", err)
+	}
+	if fields := strings.Fields(string(data)); len(fields) > 0 {
+		p.found = pluginFacts{present: fields[0] == "yes"}
+		if len(fields) > 1 { // an older agent did not say
+			p.found.workers, _ = strconv.Atoi(fields[1])
+		}
+	}
+}
+
+// Present reports whether VPP has the plugin; while VPP is away, whether it had. Watch reports when that turns out to be wrong.
+func (p *Plugin) Present() bool {
+	found := p.look()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked, p.told = true, found
+	return found.present
+}
+
+// Workers is how many worker threads the VPP has of which Present has told.
+func (p *Plugin) Workers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told.workers
+}
+
+// Version is that of the plugin in VPP, "" if VPP has none.
+func (p *Plugin) Version(ctx context.Context) (string, error) {
+	if !p.look().present {
+		return "", nil
+	}
+	var reply contiv.ContivPluginGetVersionReply
+	if err := p.conn.Invoke(ctx, &contiv.ContivPluginGetVersion{}, &reply); err != nil {
+		return "", fmt.Errorf("version of VPP's contiv plugin: %w", err)
+	}
+	return fmt.Sprintf("%d.%d.%d", reply.Major, reply.Minor, reply.Patch), nil
+}
+
+// Has reports the same. It is for what asks again by itself: Watch does not count its answers.
+func (p *Plugin) Has() bool { return p.look().present }
+
+// Watch calls back, from any goroutine, when Present would not answer any more what it has answered.
+func (p *Plugin) Watch(callback func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.callbacks = append(p.callbacks, callback)
+}
+
+// Run compares after each start of VPP, until ctx ends.
+func (p *Plugin) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.wake:
+		}
+		for _, call := range p.changed() {
+			call()
+		}
+	}
+}
+
+func (p *Plugin) changed() []func() {
+	found := p.look()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.asked || found == p.told {
+		return nil
+	}
+	return slices.Clone(p.callbacks)
+}
+
+// look asks VPP if it is not the one that was asked before.
+func (p *Plugin) look() pluginFacts {
+	state := p.conn.State()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !state.Connected() || state.Session == p.session {
+		return p.found
+	}
+	err := p.conn.Has(Messages())
+	if errors.Is(err, conn.ErrDisconnected) {
+		return p.found
+	}
+	workers, failed := p.countWorkers()
+	if failed != nil {
+		p.log.Warn("VPP does not say how many workers it has; asked again at the next resync", "error", failed)
+		return p.found
+	}
+	var lacks *conn.IncompatibleError
+	if errors.As(err, &lacks) && (len(lacks.Differ) > 0 || len(lacks.Missing) < lacks.Needed) {
+		p.log.Error("VPP has a contiv plugin of another version, which is not used; install that of this release",
+			"lacks", strings.Join(slices.Concat(lacks.Missing, lacks.Differ), ", "))
+	}
+	p.session, p.found = state.Session, pluginFacts{err == nil, workers}
+	p.save()
+	return p.found
+}
+
+func (p *Plugin) countWorkers() (n int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), workersWait)
+	defer cancel()
+	var reply vlib.ShowThreadsReply
+	if err := p.conn.Invoke(ctx, &vlib.ShowThreads{}, &reply); err != nil {
+		return 0, err
+	}
+	for _, t := range reply.ThreadData {
+		if strings.TrimRight(t.Type, "\x00") == "workers" {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// save is for the next agent.
+func (p *Plugin) save() {
+	if p.store == nil {
+		return
+	}
+	text := "no"
+	if p.found.present {
+		text = "yes"
+	}
+	text += " " + strconv.Itoa(p.found.workers)
+	if before, err := p.store.LoadOwn(pluginKey); err == nil && string(before) == text {
+		return
+	}
+	if err := p.store.SaveOwn(pluginKey, []byte(text)); err != nil {
+		p.log.Warn("whether VPP has the contiv plugin is not recorded; an agent that restarts while VPP is away does not have it",
+			"error", err)
+	}
+}

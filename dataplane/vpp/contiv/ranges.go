@@ -1,0 +1,81 @@
+package contiv
+
+import (
+	"net/netip"
+	"strconv"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+)
+
+// contivRange is an item of a range set: the plugin knows the prefixes, the set is what they have in common.
+type contivRange struct {
+	Set    uint64
+	Prefix netip.Prefix
+}
+
+const kindContivRange = "vpp-contiv-range"
+
+func (r contivRange) key() string {
+	return nb.ContivRangeSetKey(r.Set) + "/prefix/" + r.Prefix.String()
+}
+
+// contivRangeSetKind has no requests of its own.
+func (k *kinds) contivRangeSetKind() scheduler.Kind[*vpp_contiv.RangeSet] {
+	itemOf := func(v *vpp_contiv.RangeSet) func(string) contivRange {
+		return func(prefix string) contivRange { return contivRange{v.Id, network(prefix)} }
+	}
+	return scheduler.Kind[*vpp_contiv.RangeSet]{
+		Name: "vpp-contiv-range-set", Prefix: nb.ContivRangeSetPrefix, Rank: rankContiv,
+		Validate: func(_ string, v *vpp_contiv.RangeSet) error {
+			var f kit.Faults
+			if v.Id == 0 {
+				f.Add("id", "is 0, which stands for none")
+			}
+			for i, p := range v.Prefixes {
+				networkFaults(&f, "prefixes["+strconv.Itoa(i)+"]", p)
+			}
+			return f.Err()
+		},
+		Equal:  func(string, *vpp_contiv.RangeSet, *vpp_contiv.RangeSet) bool { return true },
+		Create: func(op *scheduler.Op, _ string, _ *vpp_contiv.RangeSet) { op.Done(nil) },
+		Delete: func(op *scheduler.Op, _ string, _ *vpp_contiv.RangeSet) { op.Done(nil) },
+		Derive: func(_ string, v *vpp_contiv.RangeSet, put func(kind, key string, item any)) {
+			for _, p := range v.Prefixes {
+				item := itemOf(v)(p)
+				put(kindContivRange, item.key(), item)
+			}
+		},
+		DeriveDiff: func(_ string, from, to *vpp_contiv.RangeSet, put func(kind, key string, item any), del func(key string)) {
+			kit.DiffList(from.Prefixes, to.Prefixes, itemOf(to), contivRange.key,
+				func(item contivRange) { put(kindContivRange, item.key(), item) }, del)
+		},
+		// A set is there as soon as it is wanted; of those that are not the prefixes tell.
+		Dump: func(op *scheduler.DumpOp, emit func(string, *vpp_contiv.RangeSet)) {
+			op.EachDesired(func(key string, v any) { emit(key, &vpp_contiv.RangeSet{Id: v.(*vpp_contiv.RangeSet).Id}) })
+			op.Done(nil)
+		},
+	}
+}
+
+func (k *kinds) contivRangeKind() scheduler.Kind[contivRange] {
+	kind := kit.Item[contivRange](kindContivRange, rankContiv+1)
+	kind.ImpliedByParent = false
+	set := func(op *scheduler.Op, what string, v contivRange, add bool) {
+		k.Do(op, kit.Named(what+" source range", v.Prefix.String()),
+			&contiv.ContivRangeAddDel{IsAdd: add, ID: v.Set, Prefix: kit.ToPrefix(v.Prefix)}, fineToDelete(add)...)
+	}
+	kind.Parent = func(_ string, v contivRange) string { return nb.ContivRangeSetKey(v.Set) }
+	kind.Create = func(op *scheduler.Op, _ string, v contivRange) { set(op, "add", v, true) }
+	kind.Delete = func(op *scheduler.Op, _ string, v contivRange) { set(op, "delete", v, false) }
+	kind.Dump = func(op *scheduler.DumpOp, emit func(string, contivRange)) {
+		dumpContiv(k, op, "source ranges", &contiv.ContivRangeDump{}, func(d *contiv.ContivRangeDetails) {
+			v := contivRange{Set: d.ID, Prefix: kit.FromPrefix(d.Prefix)}
+			emit(v.key(), v)
+		})
+	}
+	return kind
+}

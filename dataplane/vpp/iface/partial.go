@@ -1,0 +1,166 @@
+package iface
+
+import (
+	"errors"
+	"fmt"
+
+	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/memif"
+	"go.fd.io/govpp/binapi/tapv2"
+	"go.fd.io/govpp/binapi/vxlan"
+
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+)
+
+// interfaceOf names the interface that a value is, or belongs to.
+func interfaceOf(v any) string {
+	switch v := v.(type) {
+	case *vpp_interfaces.Interface:
+		return v.Name
+	case *vpp_l3.ARPEntry:
+		return v.Interface
+	case ifTable:
+		return v.If
+	case ifPlace:
+		return v.If
+	case ifAddress:
+		return v.If
+	case ifHasIP:
+		return v.If
+	case ifUnnumbered:
+		return v.If
+	case ifMTU:
+		return v.If
+	case ifRxModes:
+		return v.If
+	case ifPlacement:
+		return v.If
+	case ifUp:
+		return v.If
+	case ifDHCP:
+		return v.If
+	case *vpp_contiv.Endpoint:
+		return v.Interface
+	case *vpp_contiv.EndpointPolicy:
+		return v.Interface
+	case interface{ OfInterface() string }: // items of other features
+		return v.OfInterface()
+	}
+	return ""
+}
+
+// partialSnapshot is the snapshot of the interfaces that a partial dump asks for. Neither the index nor what others share is
+// touched: whoever asks for some must not change what is known of all.
+func (k *Kinds) partialSnapshot(op *scheduler.DumpOp, done func(*Snapshot, error)) {
+	s := newIfSnapshot()
+	var entries []*ifEntry
+	seen := map[string]bool{}
+	op.EachDesired(func(_ string, v any) {
+		name := interfaceOf(v)
+		if e := k.idx.Entry(name); e != nil && !seen[name] {
+			entries = append(entries, e)
+		}
+		seen[name] = true
+	})
+	if len(entries) == 0 {
+		done(s, nil)
+		return
+	}
+	part := kit.Join(len(entries)+1, func(err error) {
+		if err != nil {
+			done(nil, fmt.Errorf("vpp: look at interfaces: %w", err))
+			return
+		}
+		for _, e := range entries {
+			k.recognise(s, e)
+		}
+		k.collectEach(s, func(err error) { done(s, err) })
+	})
+	k.collectDHCP(s, func(err error) {
+		if errors.Is(err, conn.ErrUnknownMessage) {
+			err = nil
+		}
+		part(err)
+	})
+	for _, e := range entries {
+		k.collectOne(s, e, part)
+	}
+}
+
+// recognise puts an interface into a snapshot if VPP has under its number what we know it for.
+func (k *Kinds) recognise(s *Snapshot, e *ifEntry) {
+	d := s.all[e.Index]
+	if d == nil {
+		return
+	}
+	if short, ours := kit.NameOfTag(d.Tag); !ours || k.Names.Full(short) != e.name {
+		return
+	}
+	st := s.state(e.name, e.Index, d)
+	if from, ok := s.unnumbered[e.Index]; ok {
+		st.unnumbered, _ = k.idx.NameByIndex(from)
+	}
+	s.ByIndex[e.Index] = st
+	s.Ours = append(s.Ours, st)
+}
+
+// collectOne asks what VPP tells of a single interface. Of af_packet interfaces and memifs it only tells all.
+func (k *Kinds) collectOne(s *Snapshot, e *ifEntry, done func(error)) {
+	index := interface_types.InterfaceIndex(e.Index)
+	var asks []func(done func(error))
+	ask := func(f func(done func(error))) { asks = append(asks, f) }
+	ask(func(done func(error)) {
+		conn.Dump(k.Lane, &interfaces.SwInterfaceDump{SwIfIndex: index},
+			func(d *interfaces.SwInterfaceDetails) { s.all[uint32(d.SwIfIndex)] = d }, done)
+	})
+	ask(func(done func(error)) {
+		conn.Dump(k.Lane, &ip.IPUnnumberedDump{SwIfIndex: index},
+			func(d *ip.IPUnnumberedDetails) { s.unnumbered[uint32(d.SwIfIndex)] = uint32(d.IPSwIfIndex) }, done)
+	})
+	ask(func(done func(error)) {
+		conn.Dump(k.Lane, &interfaces.SwInterfaceRxPlacementDump{SwIfIndex: index},
+			func(d *interfaces.SwInterfaceRxPlacementDetails) {
+				s.queues[uint32(d.SwIfIndex)] = append(s.queues[uint32(d.SwIfIndex)], d)
+			}, done)
+	})
+	switch e.kind {
+	case kindTap:
+		ask(func(done func(error)) {
+			conn.Dump(k.Lane, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: index},
+				func(d *tapv2.SwInterfaceTapV2Details) { s.taps[d.SwIfIndex] = d }, done)
+		})
+	case vpp_interfaces.Interface_AF_PACKET:
+		ask(func(done func(error)) { k.collectAfPackets(s, done) })
+	case vpp_interfaces.Interface_MEMIF:
+		ask(func(done func(error)) {
+			conn.Dump(k.Lane, &memif.MemifDump{}, func(d *memif.MemifDetails) { s.memifs[uint32(d.SwIfIndex)] = d }, done)
+		})
+		ask(func(done func(error)) {
+			conn.Dump(k.Lane, &memif.MemifSocketFilenameDump{},
+				func(d *memif.MemifSocketFilenameDetails) { s.sockets[d.SocketID] = d.SocketFilename }, done)
+		})
+	case vpp_interfaces.Interface_PIPE:
+		ask(func(done func(error)) { k.collectPipes(s, done) })
+	case vpp_interfaces.Interface_VXLAN_TUNNEL:
+		ask(func(done func(error)) {
+			conn.Dump(k.Lane, &vxlan.VxlanTunnelV2Dump{SwIfIndex: index},
+				func(d *vxlan.VxlanTunnelV2Details) { s.vxlans[uint32(d.SwIfIndex)] = d }, done)
+		})
+	}
+	part := kit.Join(len(asks), done)
+	for _, f := range asks {
+		f(func(err error) {
+			if kit.IsFine(err, kit.IfGone) || errors.Is(err, conn.ErrUnknownMessage) {
+				err = nil // then it is not there
+			}
+			part(err)
+		})
+	}
+}

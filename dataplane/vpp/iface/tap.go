@@ -1,0 +1,293 @@
+package iface
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ethernet_types"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/tapv2"
+
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+)
+
+const (
+	tapRing       = 256 // VPP's default
+	tapRingMax    = 32768
+	namespaceMax  = 63
+	netnsDirRun   = "/run/netns/"
+	netnsDirVar   = "/var/run/netns/"
+	tapNamePrefix = "cvt-"
+)
+
+// A TAP's Linux end is made in the network namespace that tap.to_microservice names (a path, or a name below /run/netns), under
+// the name tap.host_if_name; else in VPP's own, from where the Linux side moves it. Made in place it costs the kernel no move,
+// which takes up to 20 ms of RCU grace periods. The Linux side makes the device and VPP attaches to it (Deps.MakeTap).
+//
+// TAPs are persistent: when VPP dies the pod keeps its device, with addresses and routes, and the new VPP attaches to it.
+// Deleting a TAP removes the device, too.
+//
+// A TAP with tap.enable_gso takes packets of 64 kB whose checksums are still to be computed. Only our own plugin in VPP can bear that; it
+// also checks the headers, which a pod may have forged. Any other TAP has no offloads: the pod's kernel splits what the pod sends and
+// computes its checksums, so VPP meets whole packets of the MTU (docs/adr/0013).
+func tapType() *ifType {
+	return &ifType{
+		mtu:      9000,
+		rxMode:   interface_types.RX_MODE_API_INTERRUPT,
+		validate: validateTap,
+		create:   createTap,
+		equal:    equalTap,
+		read:     readTap,
+		remove: func(k *Kinds, e *ifEntry, _ *vpp_interfaces.Interface, done func(error)) {
+			conn.Call(k.Lane, &tapv2.TapDeleteV2{SwIfIndex: interface_types.InterfaceIndex(e.Index)},
+				func(_ *tapv2.TapDeleteV2Reply, err error) { done(err) })
+		},
+	}
+}
+
+func validateTap(v *vpp_interfaces.Interface, f *kit.Faults) {
+	t := v.GetTap()
+	f.Device("tap.host_if_name", t.GetHostIfName())
+	for field, n := range map[string]uint32{"tap.rx_ring_size": t.GetRxRingSize(), "tap.tx_ring_size": t.GetTxRingSize()} {
+		if !kit.IsPowerOf2(n) || n > tapRingMax {
+			f.Add(field, "%d is not a power of two up to %d", n, tapRingMax)
+		}
+	}
+	if ns := t.GetToMicroservice(); len(shortNamespace(ns)) > namespaceMax {
+		f.Add("tap.to_microservice", "the path of the network namespace %s is longer than the %d bytes that VPP keeps", ns, namespaceMax)
+	}
+	if t.GetVersion() > 2 {
+		f.Add("tap.version", "%d: VPP has version 2 only", t.GetVersion())
+	}
+	if t.GetEnableGso() && t.GetEnableTunnel() {
+		f.Add("tap.enable_gso", "a tunnel (tap.enable_tunnel) cannot have it: VPP does not check what it takes in (docs/adr/0013)")
+	}
+	if t.GetEnableTunnel() && v.PhysAddress != "" {
+		f.Add("phys_address", "a tunnel (tap.enable_tunnel) has none")
+	}
+}
+
+// errNoSegmentation goes away with the resync that follows when another VPP has come.
+var errNoSegmentation = errors.New("tap.enable_gso: VPP runs without the contiv plugin, and damages packets when it splits them (docs/adr/0013)")
+
+// TapSpec is what the makers of TAPs need to know.
+type TapSpec struct {
+	RxRing, TxRing uint32 // 0: VPP's default, 256
+	RxQueues       uint32 // 0: one. VPP makes a queue to Linux for each of its threads
+	Tunnel, GSO    bool
+}
+
+func tapSpec(v *vpp_interfaces.Interface) TapSpec {
+	t := v.GetTap()
+	return TapSpec{
+		RxRing: t.GetRxRingSize(), TxRing: t.GetTxRingSize(), RxQueues: rxQueues(v), Tunnel: t.GetEnableTunnel(), GSO: t.GetEnableGso(),
+	}.Normal()
+}
+
+// Normal is the spec with VPP's defaults filled in.
+func (s TapSpec) Normal() TapSpec {
+	if s.RxRing == 0 {
+		s.RxRing = tapRing
+	}
+	if s.TxRing == 0 {
+		s.TxRing = tapRing
+	}
+	if s.RxQueues == 0 {
+		s.RxQueues = 1
+	}
+	return s
+}
+
+// TapRequest makes a persistent TAP with a Linux device called dev in VPP's network namespace.
+func TapRequest(spec TapSpec, dev, tag string) *tapv2.TapCreateV3 {
+	flags := tapv2.TAP_API_FLAG_PERSIST
+	if spec.Tunnel {
+		flags |= tapv2.TAP_API_FLAG_TUN
+	}
+	if spec.GSO {
+		flags |= tapv2.TAP_API_FLAG_GSO // and checksums
+	}
+	return &tapv2.TapCreateV3{
+		ID: kit.None, UseRandomMac: true, NumRxQueues: uint16(max(1, spec.RxQueues)), NumTxQueues: 1,
+		RxRingSz: uint16(spec.RxRing), TxRingSz: uint16(spec.TxRing),
+		TapFlags: flags, HostIfNameSet: true, HostIfName: dev,
+		// VPP keeps the tag without its end, and dumps what lies behind it in memory, too.
+		Tag: tag + "\x00",
+	}
+}
+
+func createTap(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
+	link := v.GetTap()
+	spec := tapSpec(v)
+	if spec.GSO && (k.deps.Segments == nil || !k.deps.Segments()) {
+		done(made{}, errNoSegmentation)
+		return
+	}
+	dev := link.GetHostIfName()
+	end, attach := k.tapEnd(v.Name)
+	if !attach && dev == "" && link.GetToMicroservice() == "" && k.deps.Pool != nil {
+		if index, dev, ok := k.deps.Pool.ClaimTap(spec); ok {
+			done(made{index: index, hostDev: dev}, nil)
+			return
+		}
+	}
+	if dev == "" {
+		dev = tapDeviceName(v.Name)
+	}
+	req := TapRequest(spec, dev, kit.TagOf(v.Name))
+	if v.PhysAddress != "" {
+		req.UseRandomMac, req.MacAddress = false, kit.MAC(v.PhysAddress)
+	}
+	m := made{hostDev: dev, hasMAC: v.PhysAddress != ""}
+	if ns := link.GetToMicroservice(); ns != "" && !attach {
+		req.HostNamespaceSet, req.HostNamespace, m.moved = true, shortNamespace(ns), true
+	}
+	if attach {
+		if err := end.addTo(req); err != nil {
+			done(made{}, err)
+			return
+		}
+		m.hostDev, m.moved = end.device, end.namespace != ""
+	}
+	k.clearDevice(v.Name, req.HostIfName)
+	drop, err := k.makeTapEnd(req, !attach)
+	if err != nil {
+		done(made{}, err)
+		return
+	}
+	conn.Call(k.Lane, req, func(r *tapv2.TapCreateV3Reply, err error) {
+		if err != nil {
+			done(made{hostDev: m.hostDev}, errors.Join(explainTap(err), drop()))
+			return
+		}
+		m.index, m.tagged = uint32(r.SwIfIndex), true
+		done(m, nil)
+	})
+}
+
+// makeTapEnd makes the device that VPP would make inside another namespace. VPP finds it there and does the rest as for one of
+// its own. drop removes it again, unless VPP has it.
+func (k *Kinds) makeTapEnd(req *tapv2.TapCreateV3, isNew bool) (drop func() error, err error) {
+	drop = func() error { return nil }
+	if !isNew || !req.HostNamespaceSet || k.deps.MakeTap == nil {
+		return drop, nil
+	}
+	made, err := k.deps.MakeTap(req.HostNamespace, req.HostIfName, req.TapFlags&tapv2.TAP_API_FLAG_TUN != 0)
+	if err != nil || !made {
+		return drop, err
+	}
+	return func() error { return k.deps.DropTap(req.HostNamespace, req.HostIfName) }, nil
+}
+
+// tapEnd is where the Linux end of a TAP has been left by a VPP that is gone.
+type tapEnd struct {
+	namespace string // path; empty for VPP's own
+	device    string
+	mac       net.HardwareAddr
+}
+
+func (k *Kinds) tapEnd(name string) (end tapEnd, ok bool) {
+	if k.deps.LinuxTap == nil {
+		return end, false
+	}
+	end.namespace, end.device, ok = k.deps.LinuxTap(name)
+	if !ok || end.device == "" {
+		return end, false
+	}
+	if k.deps.LinuxTapMAC != nil {
+		end.mac, _ = k.deps.LinuxTapMAC(name)
+	}
+	if end.mac == nil && end.namespace == "" {
+		if dev, err := net.InterfaceByName(end.device); err == nil {
+			end.mac = dev.HardwareAddr
+		}
+	}
+	return end, true
+}
+
+// addTo makes a request attach to the device instead of making one. VPP gives the device a random hardware address unless
+// it is told one, which would break the static neighbour entries for it.
+func (e tapEnd) addTo(req *tapv2.TapCreateV3) error {
+	ns := shortNamespace(e.namespace)
+	if len(ns) > namespaceMax {
+		return fmt.Errorf("the path of the network namespace %s is longer than the %d bytes that VPP keeps", ns, namespaceMax)
+	}
+	req.TapFlags |= tapv2.TAP_API_FLAG_ATTACH
+	req.HostIfName = e.device
+	if ns != "" {
+		req.HostNamespaceSet, req.HostNamespace = true, ns
+	}
+	if len(e.mac) == 6 {
+		req.HostMacAddrSet, req.HostMacAddr = true, ethernet_types.NewMacAddress(e.mac)
+	}
+	return nil
+}
+
+// shortNamespace leaves out the directory where VPP looks for names.
+func shortNamespace(path string) string {
+	for _, dir := range []string{netnsDirVar, netnsDirRun} {
+		if name, ok := strings.CutPrefix(path, dir); ok && !strings.Contains(name, "/") {
+			return name
+		}
+	}
+	return path
+}
+
+func explainTap(err error) error {
+	if conn.IsRetval(err, api.SYSCALL_ERROR_1) {
+		return fmt.Errorf("%w: VPP could not open /dev/vhost-net: load the kernel module vhost_net and give the vswitch "+
+			"container the device, or set useTAPInterfaces: false", err)
+	}
+	return err
+}
+
+// tapDeviceName is a device name that no other interface has: the Linux side renames it when it moves it into the pod.
+func tapDeviceName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return tapNamePrefix + hex.EncodeToString(sum[:])[:15-len(tapNamePrefix)]
+}
+
+func equalTap(_ *Kinds, desired, applied *vpp_interfaces.Interface) bool {
+	d, a := desired.GetTap(), applied.GetTap()
+	if d == a && rxQueues(desired) == rxQueues(applied) {
+		return true
+	}
+	if tapSpec(desired) != tapSpec(applied) {
+		return false
+	}
+	if ns := a.GetToMicroservice(); ns != "" {
+		// Without its own namespace, the device was moved there by the Linux side, which may have renamed it.
+		return d.GetToMicroservice() == "" ||
+			shortNamespace(ns) == shortNamespace(d.GetToMicroservice()) &&
+				(d.GetHostIfName() == "" || d.GetHostIfName() == a.GetHostIfName())
+	}
+	return d.GetToMicroservice() != "" ||
+		(d.GetHostIfName() == "" || a.GetHostIfName() == "" || d.GetHostIfName() == a.GetHostIfName())
+}
+
+func readTap(_ *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
+	if s.tap == nil {
+		return false
+	}
+	link := &vpp_interfaces.TapLink{
+		Version:      2,
+		RxRingSize:   uint32(s.tap.RxRingSz),
+		TxRingSize:   uint32(s.tap.TxRingSz),
+		EnableGso:    s.tap.TapFlags&(tapv2.TAP_API_FLAG_GSO|tapv2.TAP_API_FLAG_CSUM_OFFLOAD) != 0,
+		EnableTunnel: s.tap.TapFlags&tapv2.TAP_API_FLAG_TUN != 0,
+	}
+	link.HostIfName, link.ToMicroservice = s.tap.HostIfName, s.tap.HostNamespace
+	if link.EnableTunnel {
+		v.PhysAddress = ""
+	}
+	v.RxPlacements = s.placements()
+	v.Link = &vpp_interfaces.Interface_Tap{Tap: link}
+	return true
+}

@@ -1,0 +1,40 @@
+package kit
+
+import "contiv.dev/vswitch/dataplane/scheduler"
+
+// Item fills in what the kinds of items have in common.
+func Item[V comparable](name string, rank int) scheduler.Kind[V] {
+	return scheduler.Kind[V]{
+		Name: name, Rank: rank,
+		Equal:           func(_ string, desired, applied V) bool { return desired == applied },
+		ImpliedByParent: true,
+	}
+}
+
+// DiffList puts the items that are new or different and deletes those that are gone. What the lists have in common at both
+// ends is skipped, so the usual change costs as much as it changes.
+func DiffList[M, I comparable](from, to []M, item func(M) I, key func(I) string, put func(I), del func(key string)) {
+	same := func(a, b M) bool { return a == b || item(a) == item(b) }
+	for len(from) > 0 && len(to) > 0 && same(from[0], to[0]) {
+		from, to = from[1:], to[1:]
+	}
+	for len(from) > 0 && len(to) > 0 && same(from[len(from)-1], to[len(to)-1]) {
+		from, to = from[:len(from)-1], to[:len(to)-1]
+	}
+	old := make(map[string]I, len(from))
+	for _, m := range from {
+		i := item(m)
+		old[key(i)] = i
+	}
+	for _, m := range to {
+		i := item(m)
+		k := key(i)
+		if was, ok := old[k]; !ok || was != i {
+			put(i)
+		}
+		delete(old, k)
+	}
+	for key := range old {
+		del(key)
+	}
+}

@@ -1,0 +1,163 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"go.fd.io/govpp/api"
+
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+)
+
+// Kit is what the descriptors of one scheduler share. All of it belongs to the scheduler's goroutine.
+type Kit struct {
+	Lane  *conn.Lane
+	Names LongNames
+	Log   *slog.Logger
+
+	onWrite, onBoot []func()
+}
+
+// New returns the kit of the descriptors that send their requests on lane.
+func New(lane *conn.Lane, log *slog.Logger) *Kit {
+	k := &Kit{Lane: lane, Names: LongNames{}, Log: log}
+	lane.OnBoot(func() { call(k.onBoot) })
+	return k
+}
+
+// OnWrite adds a function that is called before anything is written.
+func (k *Kit) OnWrite(f func()) { k.onWrite = append(k.onWrite, f) }
+
+// OnBoot adds a function that is called before the first request to another VPP process: what is known of the last one, and no
+// dump finds, is not true any more.
+func (k *Kit) OnBoot(f func()) { k.onBoot = append(k.onBoot, f) }
+
+func call(list []func()) {
+	for _, f := range list {
+		f()
+	}
+}
+
+// Object names what a request is about, for errors: "route 10.0.0.0/8 in table 1".
+type Object struct {
+	what string // "add route"
+	name string
+}
+
+// Named is an object by what is done to it and by its name.
+func Named(what, name string) Object { return Object{what: what, name: name} }
+
+func (o Object) Wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("vpp: %s %s: %w%s", o.what, o.name, err, hint(err))
+}
+
+// Forget is called before anything is written: what was dumped is not true any more.
+func (k *Kit) Forget() { call(k.onWrite) }
+
+// Do starts a request that ends op. VPP's refusals listed in fine mean that things are already as they should be.
+func (k *Kit) Do(op *scheduler.Op, o Object, req api.Message, fine ...api.VPPApiError) {
+	k.Send(o, req, op.Done, fine...)
+}
+
+// Send starts a request and hands its error, wrapped, to done.
+func (k *Kit) Send(o Object, req api.Message, done func(error), fine ...api.VPPApiError) {
+	k.Forget()
+	k.Lane.Request(req, func(_ api.Message, err error) {
+		if err != nil && IsFine(err, fine) {
+			err = nil
+		}
+		done(o.Wrap(err))
+	})
+}
+
+// IsFine is conn.IsRetval, for which an empty list means any code.
+func IsFine(err error, fine []api.VPPApiError) bool {
+	return len(fine) > 0 && conn.IsRetval(err, fine...)
+}
+
+// Join calls done once, when n parts have ended, with all their errors.
+func Join(n int, done func(error)) func(error) {
+	var errs []error
+	return func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if n--; n == 0 {
+			done(errors.Join(errs...))
+		}
+	}
+}
+
+// hint says what an operator can do about a refusal whose text does not help.
+func hint(err error) string {
+	switch {
+	case conn.IsRetval(err, api.NO_SUCH_FIB):
+		return " (the table does not exist in VPP)"
+	case conn.IsRetval(err, api.ADDRESS_IN_USE):
+		return " (the address, or one that overlaps with it, is on another interface of the same table)"
+	case conn.IsRetval(err, api.UNEXPECTED_INTF_STATE):
+		return " (both interfaces must be in the same tables)"
+	}
+	return ""
+}
+
+// Gone ends an operation on an object whose interface or bridge domain is not in VPP any more: nothing is left to do.
+func Gone(op *scheduler.Op) { op.Done(nil) }
+
+// Missing ends an operation that needs an interface which VPP does not have. The scheduler's dependencies keep this from
+// happening unless VPP was changed behind its back.
+func (k *Kit) Missing(op *scheduler.Op, o Object, ifName string) {
+	op.Done(o.Wrap(MissingInterface(ifName)))
+}
+
+// MissingInterface is the error of a value that needs an interface which VPP does not have.
+func MissingInterface(name string) error { return &missingError{name} }
+
+type missingError struct{ name string }
+
+func (e *missingError) Error() string { return "interface " + e.name + " is not in VPP" }
+
+// Retriable is true: a resync, or the interface's own retry, brings it back.
+func (e *missingError) Retriable() bool { return true }
+
+// SendSteps makes the requests of each step together, once VPP has done all before.
+func (k *Kit) SendSteps(o Object, steps [][]api.Message, done func(error), fine ...api.VPPApiError) {
+	for len(steps) > 0 && len(steps[0]) == 0 {
+		steps = steps[1:]
+	}
+	if len(steps) == 0 {
+		done(nil)
+		return
+	}
+	each := Join(len(steps[0]), func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		k.SendSteps(o, steps[1:], done, fine...)
+	})
+	for _, req := range steps[0] {
+		k.Send(o, req, each, fine...)
+	}
+}
+
+// SendAll starts requests that end op together. When one of them fails the others may have been done.
+func (k *Kit) SendAll(op *scheduler.Op, o Object, reqs []api.Message, fine ...api.VPPApiError) {
+	done := Join(len(reqs), func(err error) {
+		if len(reqs) > 1 {
+			err = scheduler.OutcomeUnknown(err)
+		}
+		op.Done(err)
+	})
+	for _, req := range reqs {
+		k.Send(o, req, done, fine...)
+	}
+}
+
+// IfGone is what VPP says of an interface that it does not have.
+var IfGone = []api.VPPApiError{api.INVALID_SW_IF_INDEX, api.INVALID_SW_IF_INDEX_2, api.NO_SUCH_ENTRY}

@@ -1,0 +1,2 @@
+// Package l3 has the descriptors of tables (VRFs), routes, neighbours, their ageing, and proxy ARP.
+package l3

@@ -1,0 +1,199 @@
+package l3
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ip"
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
+	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+)
+
+// tableID names a table: VPP numbers those of the two families apart.
+type tableID struct {
+	id uint32
+	v6 bool
+}
+
+func tableOf(v *vpp_l3.VrfTable) tableID {
+	return tableID{v.Id, v.Protocol == vpp_l3.VrfTable_IPV6}
+}
+
+func (t tableID) protocol() vpp_l3.VrfTable_Protocol {
+	if t.v6 {
+		return vpp_l3.VrfTable_IPV6
+	}
+	return vpp_l3.VrfTable_IPV4
+}
+
+func tableObject(what string, v *vpp_l3.VrfTable) kit.Object {
+	return kit.Named(what, v.Protocol.String()+" table "+strconv.FormatUint(uint64(v.Id), 10))
+}
+
+// tableKind: the label of a table is in its name. Table 0 is VPP's own: it is neither made nor deleted, only its flow hash
+// is set. VPP does not tell the flow hash; a dump takes the one that is wanted for set.
+//
+// Adding a table does two things: it makes it, and it holds it. A table that only NAT holds goes with the last backend in it,
+// and all its routes go, too (scenario nat_table of vppfake's contract). VPP does not tell who holds a table, so those of which
+// we do not know that we do have another label in a dump, and are added again: see holds.
+func (k *kinds) tableKind() scheduler.Kind[*vpp_l3.VrfTable] {
+	return scheduler.Kind[*vpp_l3.VrfTable]{
+		Name: "vpp-table", Prefix: nb.VrfTablePrefix, Rank: scheduler.RankTable,
+		Validate: k.validateTable,
+		Equal: func(_ string, desired, applied *vpp_l3.VrfTable) bool {
+			return (desired.Id == 0 || desired.Label == applied.Label) &&
+				proto.Equal(desired.FlowHashSettings, applied.FlowHashSettings)
+		},
+		Create: func(op *scheduler.Op, _ string, v *vpp_l3.VrfTable) { k.createTable(op, v) },
+		Update: func(op *scheduler.Op, _ string, applied, v *vpp_l3.VrfTable) {
+			if applied.Label == notHeld {
+				k.createTable(op, v)
+				return
+			}
+			k.Do(op, tableObject("set flow_hash_settings of", v), flowHashRequest(v))
+		},
+		// VPP never renames a table.
+		CanUpdate: func(_ string, applied, desired *vpp_l3.VrfTable) bool {
+			return desired.Id == 0 || desired.Label == applied.Label || applied.Label == notHeld
+		},
+		Delete: func(op *scheduler.Op, _ string, v *vpp_l3.VrfTable) {
+			if v.Id != 0 {
+				k.held[tableOf(v)] = false
+				k.Do(op, tableObject("delete", v), tableRequest(v, false))
+				return
+			}
+			if v.FlowHashSettings == nil {
+				kit.Gone(op)
+				return
+			}
+			k.Do(op, tableObject("reset flow_hash_settings of", v), flowHashRequest(&vpp_l3.VrfTable{Protocol: v.Protocol}))
+		},
+		Dump: k.dumpTables,
+	}
+}
+
+func (k *kinds) validateTable(_ string, v *vpp_l3.VrfTable) error {
+	var f kit.Faults
+	k.Names.Add(v.Label)
+	if v.Protocol != vpp_l3.VrfTable_IPV4 && v.Protocol != vpp_l3.VrfTable_IPV6 {
+		f.Add("protocol", "%d is neither IPV4 nor IPV6", v.Protocol)
+	}
+	if v.Id == kit.None {
+		f.Add("id", "%d means none to VPP", v.Id)
+	}
+	return f.Err()
+}
+
+func tableRequest(v *vpp_l3.VrfTable, add bool) *ip.IPTableAddDelV2 {
+	return &ip.IPTableAddDelV2{
+		IsAdd: add, CreateMfib: true,
+		Table: ip.IPTable{TableID: v.Id, IsIP6: v.Protocol == vpp_l3.VrfTable_IPV6, Name: kit.TagOf(v.Label)},
+	}
+}
+
+func (k *kinds) createTable(op *scheduler.Op, v *vpp_l3.VrfTable) {
+	var reqs []api.Message
+	if v.Id != 0 {
+		reqs = append(reqs, tableRequest(v, true))
+	}
+	if v.FlowHashSettings != nil {
+		reqs = append(reqs, flowHashRequest(v))
+	}
+	if len(reqs) == 0 {
+		op.Done(nil)
+		return
+	}
+	done := kit.Join(len(reqs), func(err error) {
+		if err == nil {
+			k.held[tableOf(v)] = true
+		}
+		op.Done(err)
+	})
+	for _, req := range reqs {
+		k.Send(tableObject("create", v), req, done)
+	}
+}
+
+// defaultFlowHash is VPP's: source, destination, ports, protocol, flow label.
+const defaultFlowHash = ip.IP_API_V2_FLOW_HASH_SRC_IP | ip.IP_API_V2_FLOW_HASH_DST_IP | ip.IP_API_V2_FLOW_HASH_SRC_PORT |
+	ip.IP_API_V2_FLOW_HASH_DST_PORT | ip.IP_API_V2_FLOW_HASH_PROTO | ip.IP_API_V2_FLOW_HASH_FLOW_LABEL
+
+func flowHashRequest(v *vpp_l3.VrfTable) *ip.SetIPFlowHashV3 {
+	req := &ip.SetIPFlowHashV3{
+		TableID: v.Id, Af: kit.Family(v.Protocol == vpp_l3.VrfTable_IPV6), FlowHashConfig: defaultFlowHash,
+	}
+	h := v.FlowHashSettings
+	if h == nil {
+		return req
+	}
+	req.FlowHashConfig = 0
+	for _, bit := range []struct {
+		on   bool
+		flag ip.IPFlowHashConfigV2
+	}{
+		{h.UseSrcIp, ip.IP_API_V2_FLOW_HASH_SRC_IP}, {h.UseDstIp, ip.IP_API_V2_FLOW_HASH_DST_IP},
+		{h.UseSrcPort, ip.IP_API_V2_FLOW_HASH_SRC_PORT}, {h.UseDstPort, ip.IP_API_V2_FLOW_HASH_DST_PORT},
+		{h.UseProtocol, ip.IP_API_V2_FLOW_HASH_PROTO}, {h.Reverse, ip.IP_API_V2_FLOW_HASH_REVERSE},
+		{h.Symmetric, ip.IP_API_V2_FLOW_HASH_SYMETRIC},
+	} {
+		if bit.on {
+			req.FlowHashConfig |= bit.flag
+		}
+	}
+	return req
+}
+
+// notHeld is the label of a table that we may not hold. No name of ours has a space.
+const notHeld = "not held"
+
+// holds reports whether we hold a table that VPP has. What this agent has done to it in this VPP counts. Of any other, one with our mark
+// was made by us and so is held, and one without was made by another program: NAT, for a backend that came first, or a human.
+func (k *kinds) holds(t tableID, ours bool) bool {
+	if held, known := k.held[t]; known {
+		return held
+	}
+	return ours || t.id == 0
+}
+
+// dumpTables emits the tables that carry our mark, and those that are wanted and do not: VPP cannot rename them.
+func (k *kinds) dumpTables(op *scheduler.DumpOp, emit func(string, *vpp_l3.VrfTable)) {
+	wanted := map[tableID]*vpp_l3.VrfTable{}
+	op.EachDesired(func(_ string, v any) { t := v.(*vpp_l3.VrfTable); wanted[tableOf(t)] = t })
+	there := map[tableID]bool{}
+	conn.Dump(k.Lane, &ip.IPTableDump{}, func(d *ip.IPTableDetails) {
+		t := tableID{d.Table.TableID, d.Table.IsIP6}
+		there[t] = true
+		label, ours := kit.NameOfTag(d.Table.Name)
+		want := wanted[t]
+		if !ours && want == nil {
+			return
+		}
+		v := &vpp_l3.VrfTable{Id: t.id, Protocol: t.protocol(), Label: k.Names.Full(label)}
+		if want != nil {
+			v.FlowHashSettings = want.FlowHashSettings
+			if !ours {
+				v.Label = want.Label
+			}
+		}
+		if !k.holds(t, ours) {
+			k.Log.Info("VPP has a table that was not made by us, or was deleted; if it is wanted it is held, under the name it has",
+				"table", t.id, "protocol", t.protocol(), "name", d.Table.Name)
+			v.Label = notHeld
+		}
+		emit(nb.VrfTableKey(t.id, t.protocol()), v)
+	}, func(err error) {
+		if err != nil {
+			op.Done(fmt.Errorf("vpp: dump tables: %w", err))
+			return
+		}
+		maps.DeleteFunc(k.held, func(t tableID, _ bool) bool { return !there[t] })
+		op.Done(nil)
+	})
+}

@@ -1,0 +1,129 @@
+package nat44
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+
+	"go.fd.io/govpp/adapter"
+	"go.fd.io/govpp/adapter/statsclient"
+	"go.fd.io/govpp/binapi/nat44_ed"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+)
+
+// Counters are the packets that came by one interface and that NAT44 has translated, of all workers together.
+type Counters struct {
+	Index uint32 // sw_if_index
+	// Out2In went to a service, In2Out came from the backend of one. Drops could not be translated.
+	Out2In, In2Out, Drops uint64
+}
+
+// natStats are NAT44's counters by interface: /nat44-ed/<direction>/<path>/<protocol, or drops>.
+const natStats = "/nat44-ed/"
+
+// ReadCounters reads VPP's statistics segment, which does not disturb VPP. Interfaces without NAT have no entry.
+func ReadCounters(socket string) ([]Counters, error) {
+	if _, err := os.Stat(socket); err != nil {
+		return nil, fmt.Errorf("VPP statistics: %w; is there a statseg section in startup.conf?", err)
+	}
+	c := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(natStatsTimeout))
+	if err := c.Connect(); err != nil {
+		return nil, fmt.Errorf("VPP statistics: %w", err)
+	}
+	entries, err := c.DumpStats("^" + natStats + "(in2out|out2in)/")
+	out := sumNATCounters(entries) // before Disconnect: the entries are VPP's memory, which is unmapped then
+	if err = errors.Join(err, c.Disconnect()); err != nil {
+		return nil, fmt.Errorf("VPP statistics: %w", err)
+	}
+	return out, nil
+}
+
+func sumNATCounters(entries []adapter.StatEntry) []Counters {
+	var out []Counters
+	for _, e := range entries {
+		data, ok := e.Data.(adapter.SimpleCounterStat)
+		direction, what, found := strings.Cut(strings.TrimPrefix(string(e.Name), natStats), "/")
+		if !ok || !found {
+			continue
+		}
+		for _, worker := range data {
+			for len(out) < len(worker) {
+				out = append(out, Counters{Index: uint32(len(out))})
+			}
+			for i, n := range worker {
+				switch {
+				case strings.HasSuffix(what, "/drops"):
+					out[i].Drops += uint64(n)
+				case direction == "in2out":
+					out[i].In2Out += uint64(n)
+				default:
+					out[i].Out2In += uint64(n)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// User is an address behind NAT: a backend of services, or who sends to the outside.
+type User struct {
+	Addr     netip.Addr
+	Sessions int
+}
+
+// Users counts NAT sessions by who is behind NAT. Its methods may be called from any goroutine.
+type Users struct {
+	mu   sync.Mutex
+	lane *conn.Lane
+}
+
+// NewUsers uses a lane of its own.
+func NewUsers(c *conn.Conn) *Users { return &Users{lane: c.Lane()} }
+
+// Count asks VPP. Our plugin has counts for each interface: a pod's are connections that the pod has opened, those of all other interfaces
+// are of the zero address. Without the plugin VPP walks through all its sessions for the answer and forwards nothing meanwhile: about
+// 50 ns for each (2.6 ms for 50,000, TestNATByPod).
+func (n *Users) Count(ctx context.Context) ([]User, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sum := map[netip.Addr]int{}
+	var failed error
+	conn.Dump(n.lane, &contiv.ContivEndpointDump{}, func(d *contiv.ContivEndpointDetails) {
+		var addr netip.Addr
+		if d.Role == contiv.CONTIV_ROLE_API_POD && len(d.Addresses) > 0 {
+			addr = kit.FromAddress(d.Addresses[0])
+		}
+		sum[addr] += int(d.Connections4) + int(d.Connections6)
+	}, func(err error) { failed = err })
+	n.lane.Flush(ctx)
+	if errors.Is(failed, conn.ErrUnknownMessage) {
+		sum, failed = n.nat44(ctx)
+	}
+	if failed != nil {
+		return nil, fmt.Errorf("vpp: count NAT sessions by user: %w", failed)
+	}
+	out := make([]User, 0, len(sum))
+	for addr, sessions := range sum {
+		if sessions > 0 {
+			out = append(out, User{addr, sessions})
+		}
+	}
+	return out, nil
+}
+
+// nat44 counts the sessions of VPP's NAT44.
+func (n *Users) nat44(ctx context.Context) (sum map[netip.Addr]int, failed error) {
+	sum = map[netip.Addr]int{}
+	conn.Dump(n.lane, &nat44_ed.Nat44UserDump{}, func(d *nat44_ed.Nat44UserDetails) {
+		sum[netip.AddrFrom4(d.IPAddress)] += int(d.Nsessions) + int(d.Nstaticsessions)
+	}, func(err error) { failed = err })
+	n.lane.Flush(ctx)
+	return sum, failed
+}

@@ -1,0 +1,201 @@
+package nat44
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// natBackend is a backend of a mapping, with the weight that VPP gets.
+type natBackend struct {
+	Addr   netip.Addr
+	Port   uint16
+	Weight uint8
+	VRF    uint32
+}
+
+// natTarget names a backend to VPP.
+type natTarget struct {
+	addr netip.Addr
+	port uint16
+	vrf  uint32
+}
+
+func (b natBackend) target() natTarget { return natTarget{b.Addr, b.Port, b.VRF} }
+
+// natMaxBackends: VPP 25.10 counts the backends of a request, and adds up their weights, in eight bits. More than 255 backends
+// make it loop until its memory is used up; weights that add up to a multiple of 256 make it divide by zero at the first
+// packet.
+const natMaxBackends = 255
+
+// natWeights fits the probabilities that are asked for into VPP's eight bits. A backend with 0 gets no new connections; if all
+// have 0, they get the same. The result has 0 for those to leave out.
+func natWeights(asked []uint32) []uint8 {
+	weights := make([]uint8, len(asked))
+	var sum uint64
+	for _, p := range asked {
+		sum += uint64(p)
+	}
+	if sum == 0 {
+		for i := range weights {
+			weights[i] = 1
+		}
+		return weights
+	}
+	total := 0
+	times := natScale(sum)
+	for i, p := range asked {
+		switch {
+		case p == 0:
+		case sum <= natMaxBackends:
+			weights[i] = uint8(uint64(p) * times)
+		default:
+			weights[i] = uint8(max(1, uint64(p)*natMaxBackends/sum))
+		}
+		total += int(weights[i])
+	}
+	for total > natMaxBackends { // the small ones were rounded up
+		i := slices.Index(weights, slices.Max(weights))
+		weights[i]--
+		total--
+	}
+	return weights
+}
+
+// natScale is by how much probabilities are multiplied. VPP takes a backend by the remainder of a random number whose lowest
+// bit simply alternates, and twice-NAT takes a second one for the port: of two backends of weight 1, one would get all connections.
+// Greater weights let the higher bits decide. There are few steps, because other weights are another mapping to VPP; and
+// they are odd, so that each backend has a share of both the even and the odd remainders.
+func natScale(sum uint64) uint64 {
+	for _, times := range []uint64{17, 7, 3} {
+		if sum*times <= natMaxBackends {
+			return times
+		}
+	}
+	return 1
+}
+
+func sortBackends(list []natBackend) {
+	slices.SortFunc(list, func(a, b natBackend) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port), cmp.Compare(a.VRF, b.VRF))
+	})
+}
+
+// natHold is what stands in for the second backend that VPP insists on: never chosen, and of the same address, so that with
+// several workers it is on the only backend's.
+func natHold(b natBackend) natBackend { return natBackend{Addr: b.Addr, VRF: b.VRF} }
+
+// placed puts backends into places. Without affinity they need none: they are themselves, with a stand-in if there is only one. With
+// affinity VPP knows its clients' backends by place, finds them there even after the mapping was made again, and does not look whether
+// there is such a place. So all places that can be counted are taken, and every backend keeps its own; those of a backend that has gone are
+// shared among the others, new ones first. Only one place of each backend has its weight, so the others get no new clients.
+func placed(before, backends []natBackend, affinity bool) []natBackend {
+	if !affinity {
+		places := slices.Clone(backends)
+		if len(places) == 1 {
+			places = append(places, natHold(places[0]))
+		}
+		return places
+	}
+	index := make(map[natTarget]int, len(backends))
+	for i, b := range backends {
+		index[b.target()] = i
+	}
+	holder := make([]int, natMaxBackends) // of each place, by index in backends
+	first := make([]int, len(backends))   // the place with the weight
+	for i := range first {
+		first[i] = -1
+	}
+	var free []int
+	for place := range holder {
+		holder[place] = -1
+		if place < len(before) {
+			if i, ok := index[before[place].target()]; ok {
+				holder[place] = i
+				if first[i] < 0 || before[place].Weight > 0 {
+					first[i] = place
+				}
+				continue
+			}
+		}
+		free = append(free, place)
+	}
+	free = settle(holder, first, free)
+	for n, place := range free {
+		holder[place] = n % len(backends)
+	}
+	places := make([]natBackend, natMaxBackends)
+	for place, i := range holder {
+		places[place] = backends[i]
+		if first[i] != place {
+			places[place].Weight = 0
+		}
+	}
+	return places
+}
+
+// settle gives a place to each backend that has none: a free one, else the last one of a backend that has several.
+func settle(holder, first, free []int) (left []int) {
+	for i := range first {
+		if first[i] >= 0 {
+			continue
+		}
+		if len(free) > 0 {
+			first[i], free = free[0], free[1:]
+		} else {
+			for place := len(holder) - 1; place >= 0; place-- {
+				if first[holder[place]] != place {
+					first[i] = place
+					break
+				}
+			}
+		}
+		holder[first[i]] = i
+	}
+	return free
+}
+
+// natStep adds or deletes one backend.
+type natStep struct {
+	add     bool
+	backend natBackend
+}
+
+// natSteps are the requests that lead from some places to others, without affinity; false if one by one is not possible: a
+// weight would have to change, or the sum of all weights on the way would be too much. VPP always keeps two.
+func natSteps(from, to []natBackend) (steps []natStep, ok bool) {
+	have := make(map[natTarget]uint8, len(from))
+	sum := 0
+	for _, b := range from {
+		have[b.target()] = b.Weight
+		sum += int(b.Weight)
+	}
+	count := len(from)
+	for _, b := range to {
+		w, there := have[b.target()]
+		switch {
+		case there && w != b.Weight:
+			return nil, false
+		case !there:
+			steps = append(steps, natStep{true, b})
+			sum += int(b.Weight)
+			count++
+		}
+		delete(have, b.target())
+	}
+	if sum > natMaxBackends || count > natMaxBackends {
+		return nil, false
+	}
+	for _, b := range from {
+		if _, stays := have[b.target()]; stays {
+			steps = append(steps, natStep{false, b})
+			delete(have, b.target())
+		}
+	}
+	return steps, true
+}
+
+// lost reports whether any step takes a backend away that had connections.
+func lost(steps []natStep) bool {
+	return slices.ContainsFunc(steps, func(s natStep) bool { return !s.add && s.backend.Weight > 0 })
+}
