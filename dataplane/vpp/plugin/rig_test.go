@@ -44,6 +44,12 @@ type port struct {
 func newRig(t *testing.T, opts vpptest.Options) *rig {
 	t.Helper()
 	opts.Plugin = true
+	return newPlainRig(t, opts)
+}
+
+// newPlainRig is a VPP as the options say, without the plugin if they do not name it.
+func newPlainRig(t *testing.T, opts vpptest.Options) *rig {
+	t.Helper()
 	if opts.FewPlugins == nil {
 		opts.FewPlugins = []string{"af_packet"}
 	}
@@ -128,7 +134,13 @@ func (r *rig) attach(name string) *port {
 	if _, err := ns.Run(r.Context(), "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0"); err != nil {
 		r.Fatal(err)
 	}
-	return &port{Namespace: ns, v4: netip.AddrFrom4([4]byte{10, 1, byte(n), 2}), v6: netip.MustParseAddr(fmt.Sprintf("fd00:1:%d::2", n))}
+	v4, v6 := r.networkAddresses(n)
+	return &port{Namespace: ns, v4: v4, v6: v6}
+}
+
+// networkAddresses are those of the pod in a network.
+func (r *rig) networkAddresses(n int) (v4, v6 netip.Addr) {
+	return netip.AddrFrom4([4]byte{10, 1, byte(n), 2}), netip.MustParseAddr(fmt.Sprintf("fd00:1:%d::2", n))
 }
 
 // up gives an interface the first address of the networks made last.

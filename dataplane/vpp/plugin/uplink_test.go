@@ -48,8 +48,8 @@ func TestUplink(t *testing.T) {
 	}
 }
 
-// TestUplinkTaken: an interface that is not an uplink any more has no sockets for large packets, and VPP's own ring gets everything. As an uplink again it
-// has them again.
+// TestUplinkTaken: an interface that is not an uplink any more has none of the plugin's sockets: VPP's own ring gets everything, and its neighbour
+// sends no large packets any more. As an uplink again it has them again.
 func TestUplinkTaken(t *testing.T) {
 	one, two := uplinkRigs(t)
 	a, b := one.tap("a", "gso"), two.tap("b", "gso")
@@ -58,16 +58,16 @@ func TestUplinkTaken(t *testing.T) {
 	taken := func() int { return two.counter("contiv-uplink-input", "of several segments") }
 	for n := range 3 {
 		before, is := taken(), n%2 == 0
-		for _, r := range []*rig{one, two} {
-			if up := r.index("host-u0"); is {
-				r.endpoint(&port{Namespace: r.netns, index: up}, contiv.CONTIV_ROLE_API_UPLINK)
-			} else {
-				r.do(r.api.ContivEndpointDel(r.Context(), &contiv.ContivEndpointDel{SwIfIndex: up}))
-			}
-		}
+		two.takeUplink(is)
 		one.carrySome(a, b)
-		if got := taken(); got > before != is {
-			t.Errorf("round %d: %d large packets by the uplink before, %d afterwards", n, before, got)
+		if !is && taken() != before {
+			t.Errorf("round %d: %d large packets by the uplink before, %d afterwards", n, before, taken())
+		}
+		if is {
+			one.eventually("large packets pass", func() bool { // the neighbour is asked once a second
+				one.carrySome(a, b)
+				return taken() > before
+			})
 		}
 	}
 }
@@ -182,8 +182,18 @@ func (r *rig) carrySome(a, to *port) {
 
 // ---- two rigs ----
 
-// uplinkRigs are two VPPs, each in a namespace with one end of a VETH, which is its uplink. The MTU has room for a tunnel around packets of pods.
+type uplinkOptions struct {
+	workers int
+	without int // number of the rig without the plugin; 0: both have it
+}
+
 func uplinkRigs(t *testing.T) (one, two *rig) {
+	t.Helper()
+	return uplinkRigsOf(t, uplinkOptions{})
+}
+
+// uplinkRigsOf are two VPPs, each in a namespace with one end of a VETH, which is its uplink. The MTU has room for a tunnel around packets of pods.
+func uplinkRigsOf(t *testing.T, o uplinkOptions) (one, two *rig) {
 	t.Helper()
 	const mtu = 1600
 	var rigs []*rig
@@ -193,7 +203,12 @@ func uplinkRigs(t *testing.T) (one, two *rig) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = ns.Delete(context.Background()) })
-		r := newRig(t, vpptest.Options{Vhostshim: true, Netns: ns.Name, FewPlugins: []string{"af_packet", "vxlan"}})
+		opts := vpptest.Options{Vhostshim: true, Netns: ns.Name, Workers: o.workers, FewPlugins: []string{"af_packet", "vxlan"}}
+		make := newRig
+		if o.without == n+1 {
+			make = newPlainRig
+		}
+		r := make(t, opts)
 		r.netns, r.pods = ns, 10*n
 		rigs = append(rigs, r)
 	}
@@ -205,13 +220,19 @@ func uplinkRigs(t *testing.T) (one, two *rig) {
 		if _, err := r.netns.Run(t.Context(), "ip", "link", "set", "u0", "up"); err != nil {
 			t.Fatal(err)
 		}
-		r.do(nil, r.conn.Invoke(t.Context(), iface.AfPacketRequest("u0", mtu, iface.DefaultAfPacketRings()), &af_packet.AfPacketCreateV3Reply{}))
+		req := iface.AfPacketRequest("u0", mtu, iface.DefaultAfPacketRings())
+		req.NumRxQueues = uint16(max(o.workers, 1))
+		req.NumTxQueues = req.NumRxQueues
+		r.do(nil, r.conn.Invoke(t.Context(), req, &af_packet.AfPacketCreateV3Reply{}))
 		r.cli("set interface mtu %d host-u0", mtu)
 		r.cli("set interface state host-u0 up")
 		r.cli("set interface ip address host-u0 10.2.0.%d/24", n+1)
 		r.cli("set interface ip address host-u0 fd00:2::%d/64", n+1)
+		if o.without == n+1 {
+			continue
+		}
 		r.do(r.api.ContivConfigSet(t.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{4789, 0, 0, 0}}))
-		r.endpoint(&port{Namespace: r.netns, index: r.index("host-u0")}, contiv.CONTIV_ROLE_API_UPLINK)
+		r.takeUplink(true)
 	}
 	return one, two
 }
@@ -222,7 +243,7 @@ func (r *rig) number() int { return map[bool]int{true: 1, false: 2}[r.pods < 10]
 // joinOver gives a rig the way to the pods of the other one, by the uplink itself or by VXLAN.
 func (r *rig) joinOver(mode string, own, other int) {
 	r.Helper()
-	v4, v6 := fmt.Sprintf("10.2.0.%d", other), fmt.Sprintf("fd00:2::%d", other)
+	v4, v6 := "10.2.0.%d", "fd00:2::%d"
 	if mode != "plain" {
 		ends := fmt.Sprintf("src 10.2.0.%d dst 10.2.0.%d", own, other)
 		if strings.Contains(mode, "IPv6") {
@@ -234,11 +255,17 @@ func (r *rig) joinOver(mode string, own, other int) {
 			fmt.Sprintf("ip address loop0 fd00:3::%d/64", own), "state loop0 up", "state vxlan_tunnel0 up"} {
 			r.cli("set interface %s", command)
 		}
-		v4, v6 = fmt.Sprintf("10.3.0.%d", other), fmt.Sprintf("fd00:3::%d", other)
+		v4, v6 = "10.3.0.%d", "fd00:3::%d"
 	}
+	r.routeOver(v4, v6, other)
+}
+
+// routeOver gives a rig the routes to the pods of the other one, by the other's addresses.
+func (r *rig) routeOver(v4, v6 string, other int) {
+	r.Helper()
 	for n := range 2 {
 		third := 10*(other-1) + n + 1
-		r.cli("ip route add 10.1.%d.0/24 via %s", third, v4)
-		r.cli("ip route add fd00:1:%d::/64 via %s", third, v6)
+		r.cli("ip route add 10.1.%d.0/24 via %s", third, fmt.Sprintf(v4, other))
+		r.cli("ip route add fd00:1:%d::/64 via %s", third, fmt.Sprintf(v6, other))
 	}
 }

@@ -212,8 +212,10 @@ cv_uplink_take (const cv_piece_t *in, uint32_t n_in, const cv_virtio_t *virtio, 
   cv_gso_t result = cv_segment_begin (&s, in, n_in, virtio->gso_size, true);
   if (result == CV_GSO_SIZE)
     return result;
-  if (result != CV_GSO_OK || s.h.n_layers > 2 || !agrees (&s, virtio))
+  if (result == CV_GSO_MALFORMED || s.h.n_layers > 2 || !agrees (&s, virtio))
     return CV_GSO_MALFORMED;
+  if (result == CV_GSO_ONE)
+    return cv_complete_checksum (in, n_in, virtio->csum_start, virtio->csum_offset) ? CV_GSO_ONE : CV_GSO_MALFORMED;
   const cv_layer_t *l = &s.h.layers[0];
   *h = s.h;
   if (s.h.n_layers == 1)

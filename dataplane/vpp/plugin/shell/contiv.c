@@ -1,7 +1,7 @@
 /* The plugin: its registration, start-up configuration, start, and the sweep. */
 #include <sys/random.h>
 #include <vnet/plugin/plugin.h>
-#include "contiv.h"
+#include "uplink.h"
 
 #define CONNECTIONS_MIN	    1024
 #define CONNECTIONS_MAX	    (1 << 24)
@@ -119,6 +119,7 @@ contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
       cv_sweep (cm->core, now);
       contiv_fragments_expire (vm, now);
       contiv_resolve (vm);
+      contiv_peers_ask (vm);
     }
   return 0;
 }

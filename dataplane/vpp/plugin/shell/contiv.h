@@ -16,7 +16,7 @@ typedef struct
   cv_role_t role; /* CV_ROLE_NONE: it is not */
   u8 features;	  /* bits of those that are enabled: endpoint.c */
   frags_t *frags; /* NULL: no memory, fragments are dropped */
-  contiv_uplink_t *uplink; /* sockets for large packets; NULL: none */
+  contiv_uplink_t *uplink; /* our sockets at an AF_PACKET uplink; NULL: none */
 } contiv_interface_t;
 
 typedef struct
@@ -38,6 +38,7 @@ typedef struct
 {
   cv_main_t *core;
   contiv_interface_t *interfaces; /* vector by sw_if_index; changes under the barrier */
+  contiv_uplink_t **uplinks;	  /* vector by instance of af_packet; changes under the barrier */
   contiv_worker_t *workers;	  /* vector by thread */
   u32 connections;		  /* of startup.conf; 0: default */
   u32 set_members;		  /* of startup.conf; 0: default */

@@ -57,13 +57,13 @@ drop_fragments (vlib_main_t *vm, contiv_interface_t *i)
   i->frags = 0;
 }
 
-/* set_uplink gives an interface sockets for large packets, or takes them away. */
+/* set_uplink gives an interface sockets of ours, or takes them away. */
 static void
-set_uplink (vlib_main_t *vm, contiv_interface_t *i, u32 sw_if_index, bool is)
+set_uplink (contiv_interface_t *i, u32 sw_if_index, bool is)
 {
   if (i->uplink)
     contiv_uplink_close (i->uplink);
-  i->uplink = is ? contiv_uplink_open (vm, sw_if_index) : 0;
+  i->uplink = is ? contiv_uplink_open (sw_if_index) : 0;
 }
 
 /* change_role does what workers must not see half done. */
@@ -88,7 +88,7 @@ change_role (vlib_main_t *vm, u32 sw_if_index, cv_role_t role)
     rv = set_features (i, sw_if_index, role);
   if (rv)
     set_features (i, sw_if_index, CV_ROLE_NONE);
-  set_uplink (vm, i, sw_if_index, i->role == CV_ROLE_UPLINK);
+  set_uplink (i, sw_if_index, i->role == CV_ROLE_UPLINK);
   vlib_worker_thread_barrier_release (vm);
   cm->n_endpoints += (i->role != CV_ROLE_NONE) - was;
   return rv;
@@ -128,7 +128,7 @@ contiv_interface_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
     return 0;
   vlib_worker_thread_barrier_sync (vm);
   drop_fragments (vm, &cm->interfaces[sw_if_index]);
-  set_uplink (vm, &cm->interfaces[sw_if_index], sw_if_index, false);
+  set_uplink (&cm->interfaces[sw_if_index], sw_if_index, false);
   cm->interfaces[sw_if_index] = (contiv_interface_t){ 0 };
   vlib_worker_thread_barrier_release (vm);
   cm->n_endpoints--;

@@ -15,7 +15,8 @@
   _ (OFFLOAD_MALFORMED, "offload that does not fit", ERROR)                                                           \
   _ (OFFLOAD_SIZE, "segments of a forbidden size", ERROR)                                                                        \
   _ (OFFLOAD_NO_BUFFER, "no buffers for segments", ERROR)                                                                        \
-  _ (OFFLOAD_REFUSED, "refused by the uplink's device", ERROR)
+  _ (OFFLOAD_REFUSED, "refused by the uplink's device", ERROR)                                                                   \
+  _ (OFFLOAD_NO_ROOM, "large packets for which the kernel had no room", ERROR)
 
 typedef enum
 {

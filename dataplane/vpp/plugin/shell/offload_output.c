@@ -16,8 +16,8 @@ typedef struct
   vlib_main_t *vm;
   vlib_node_runtime_t *node;
   u32 n_out;
-  bool any_large;
   joiner_t joiner;
+  contiv_outbox_t outbox;
   u32 counts[CONTIV_N_OFFLOAD];
   u32 out[OUT_MAX];
   u16 nexts[OUT_MAX];
@@ -28,6 +28,16 @@ push (frame_t *f, u32 bi, u32 next)
 {
   f->out[f->n_out] = bi;
   f->nexts[f->n_out++] = (u16) next;
+}
+
+/* emit sends a whole packet on. */
+static_always_inline void
+emit (frame_t *f, contiv_uplink_t *u, u32 bi, u32 next)
+{
+  if (u)
+    contiv_outbox_add (f->vm, &f->outbox, u, bi);
+  else
+    push (f, bi, next);
 }
 
 static_always_inline void
@@ -101,11 +111,13 @@ cut (frame_t *f, cv_segmenter_t *s, vlib_buffer_t *b, u32 next, u32 max_frame)
       vlib_buffer_free (f->vm, indices, got);
       return CONTIV_OFFLOAD_NO_BUFFER;
     }
+  contiv_uplink_t *u = contiv_uplink (vnet_buffer (b)->sw_if_index[VLIB_TX]);
   flush (f, s->n_segments);
   while (cv_segment_len (s))
     {
-      push (f, indices[used], next);
-      used += write_segment (f, s, b, indices + used);
+      u32 n_segment = write_segment (f, s, b, indices + used);
+      emit (f, u, indices[used], next);
+      used += n_segment;
     }
   if (used < n)
     vlib_buffer_free (f->vm, indices + used, n - used); /* the last one is short */
@@ -115,14 +127,15 @@ cut (frame_t *f, cv_segmenter_t *s, vlib_buffer_t *b, u32 next, u32 max_frame)
 
 /* by_kernel hands a packet of several segments to the kernel, which cuts it if it has to; CONTIV_N_OFFLOAD: it cannot. */
 static contiv_offload_t
-by_kernel (vlib_buffer_t *b, cv_segmenter_t *s, u32 max_frame)
+by_kernel (frame_t *f, vlib_buffer_t *b, cv_segmenter_t *s, u32 max_frame)
 {
   contiv_uplink_t *u = contiv_uplink (vnet_buffer (b)->sw_if_index[VLIB_TX]);
   if (!u || s->n_segments < 2)
     return CONTIV_N_OFFLOAD;
   if (s->h.headers + s->gso_size > max_frame)
     return CONTIV_OFFLOAD_SIZE;
-  switch (contiv_uplink_large (u, s))
+  contiv_outbox_send (f->vm, &f->outbox);
+  switch (contiv_uplink_large (f->vm, u, s))
     {
     case CONTIV_UPLINK_SENT:
       return CONTIV_UPLINK;
@@ -131,17 +144,6 @@ by_kernel (vlib_buffer_t *b, cv_segmenter_t *s, u32 max_frame)
     default:
       return CONTIV_N_OFFLOAD;
     }
-}
-
-/* in_order sends a whole packet by the way that large ones of its frame take; CONTIV_N_OFFLOAD if its frame has no large packets. */
-static contiv_offload_t
-in_order (frame_t *f, vlib_buffer_t *b)
-{
-  cv_piece_t pieces[CV_PIECES];
-  contiv_uplink_t *u = contiv_uplink (vnet_buffer (b)->sw_if_index[VLIB_TX]);
-  if (!u)
-    return CONTIV_N_OFFLOAD;
-  return contiv_uplink_plain (u, pieces, contiv_pieces (f->vm, b, pieces)) == CONTIV_UPLINK_SENT ? CONTIV_UPLINK : CONTIV_OFFLOAD_REFUSED;
 }
 
 /* large sends a packet of several segments on; CONTIV_LARGE, CONTIV_COMPLETED: as one. */
@@ -173,7 +175,7 @@ large (frame_t *f, vlib_buffer_t *b, u32 next)
       contiv_set_large (b, &s.h, vnet_buffer2 (b)->gso_size);
       return CONTIV_LARGE;
     }
-  contiv_offload_t result = by_kernel (b, &s, hi->max_frame_size);
+  contiv_offload_t result = by_kernel (f, b, &s, hi->max_frame_size);
   return result == CONTIV_N_OFFLOAD ? cut (f, &s, b, next, hi->max_frame_size) : result;
 }
 
@@ -199,8 +201,6 @@ one (frame_t *f, vlib_buffer_t *b, u32 bi)
     result = large (f, b, next);
   else if (join (&f->joiner, b, bi))
     return;
-  else if (f->any_large)
-    result = in_order (f, b);
   if (PREDICT_FALSE ((f->node->flags & VLIB_NODE_FLAG_TRACE) && (b->flags & VLIB_BUFFER_IS_TRACED)))
     trace (f, b, result, f->counts[CONTIV_SEGMENTS] - before);
   flush (f, 1);
@@ -223,7 +223,7 @@ one (frame_t *f, vlib_buffer_t *b, u32 bi)
       f->counts[result]++;
       /* fall through */
     default:
-      push (f, bi, next);
+      emit (f, result == CONTIV_LARGE ? 0 : contiv_uplink (vnet_buffer (b)->sw_if_index[VLIB_TX]), bi, next);
     }
 }
 
@@ -234,17 +234,16 @@ VLIB_NODE_FN (contiv_offload_output_node) (vlib_main_t *vm, vlib_node_runtime_t 
   u32 *from = vlib_frame_vector_args (frame), n = frame->n_vectors;
   f.vm = vm;
   f.node = node;
-  f.n_out = 0;
+  f.n_out = f.outbox.n = f.outbox.n_iov = f.outbox.refused = 0;
+  f.outbox.u = 0;
   join_start (&f.joiner);
   clib_memset_u32 (f.counts, 0, CONTIV_N_OFFLOAD);
   vlib_get_buffers (vm, from, buffers, n);
-  u32 flags = 0;
-  for (u32 i = 0; i < n; i++)
-    flags |= buffers[i]->flags;
-  f.any_large = flags & VNET_BUFFER_F_GSO;
   for (u32 i = 0; i < n; i++)
     one (&f, buffers[i], from[i]);
   join_finish (&f.joiner);
+  contiv_outbox_send (vm, &f.outbox);
+  f.counts[CONTIV_OFFLOAD_REFUSED] += f.outbox.refused;
   f.counts[CONTIV_JOINED] = f.joiner.joined;
   if (f.n_out)
     vlib_buffer_enqueue_to_next (vm, node, f.out, f.nexts, f.n_out);

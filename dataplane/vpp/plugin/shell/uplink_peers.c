@@ -1,0 +1,151 @@
+/* Which neighbours take large packets. A veth and virtio hand them over as they are, and a VPP without this plugin drops what is longer than its ring's
+ * frames. So a neighbour that large packets are due to is asked each second, by a frame of a type for local use; packets to it are cut until it answers,
+ * and when it does not any more. Routers and other systems never answer. */
+#include "uplink.h"
+#include <vnet/ethernet/ethernet.h>
+
+#define KNOWN	    (1ull << 63)
+#define LASTS	    3.5 /* seconds that an answer holds */
+#define ASK_EACH    1.0
+#define ASK_AFTER   10.0 /* seconds without use end the asking */
+#define FORGET	    60.0
+#define ANSWERS_MAX 256 /* a second */
+
+enum
+{
+  ASK = 1,
+  ANSWER = 2,
+};
+
+typedef struct __attribute__ ((packed))
+{
+  u8 dst[6], src[6];
+  u16 type;
+  u8 magic[6];
+  u8 version, kind;
+  u8 padding[38];
+} message_t;
+
+static const u8 magic[6] = "contiv";
+#define LOCAL_TYPE 0x88b5 /* IEEE 802: local experimental */
+
+static u64
+key_of (const u8 *mac)
+{
+  u64 key = 0;
+  clib_memcpy (&key, mac, 6);
+  return key | KNOWN;
+}
+
+/* ---- table: workers read it, and add under a lock ---- */
+
+static contiv_peer_t *
+find (contiv_uplink_t *u, u64 key)
+{
+  u32 at = (u32) (key * 0x9e3779b97f4a7c15ull >> 56) % CONTIV_PEERS;
+  for (u32 i = 0; i < CONTIV_PEERS; i++, at = (at + 1) % CONTIV_PEERS)
+    {
+      u64 mac = __atomic_load_n (&u->peers[at].mac, __ATOMIC_ACQUIRE);
+      if (mac == key || !mac)
+	return mac ? &u->peers[at] : 0;
+    }
+  return 0;
+}
+
+/* add makes an entry, in a free place or that of a neighbour that has not been used for long. */
+static void
+add (contiv_uplink_t *u, u64 key, f64 now)
+{
+  u32 at = (u32) (key * 0x9e3779b97f4a7c15ull >> 56) % CONTIV_PEERS;
+  clib_spinlock_lock (&u->lock);
+  for (u32 i = 0; i < CONTIV_PEERS && !find (u, key); i++, at = (at + 1) % CONTIV_PEERS)
+    {
+      contiv_peer_t *p = &u->peers[at];
+      if (p->mac && p->used + FORGET > now)
+	continue;
+      p->can_until = p->asked = 0;
+      p->used = now;
+      __atomic_store_n (&p->mac, key, __ATOMIC_RELEASE);
+    }
+  clib_spinlock_unlock (&u->lock);
+}
+
+bool
+contiv_peer_can (vlib_main_t *vm, contiv_uplink_t *u, const u8 *mac)
+{
+  f64 now = vlib_time_now (vm);
+  u64 key = key_of (mac);
+  if (mac[0] & 1)
+    return false; /* to several */
+  contiv_peer_t *p = find (u, key);
+  if (!p)
+    {
+      add (u, key, now);
+      return false;
+    }
+  p->used = now;
+  return p->can_until > now && __atomic_load_n (&p->mac, __ATOMIC_ACQUIRE) == key;
+}
+
+/* ---- frames ---- */
+
+static void
+send_message (const contiv_uplink_t *u, const u8 *to, u8 kind)
+{
+  const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnet_get_main (), u->hw_if_index);
+  message_t m = { .type = clib_host_to_net_u16 (LOCAL_TYPE), .version = 1, .kind = kind };
+  cv_virtio_t none = { 0 };
+  struct iovec iov[] = { { &none, sizeof (none) }, { &m, sizeof (m) } };
+  struct msghdr h = { .msg_iov = iov, .msg_iovlen = ARRAY_LEN (iov) };
+  clib_memcpy (m.dst, to, 6);
+  clib_memcpy (m.src, hi->hw_address, 6);
+  clib_memcpy (m.magic, magic, sizeof (magic));
+  (void) !sendmsg (u->tx, &h, MSG_DONTWAIT | MSG_NOSIGNAL); /* what is lost is asked for again */
+}
+
+/* may_answer bounds what a flood of questions costs. */
+static bool
+may_answer (contiv_uplink_t *u, f64 now)
+{
+  if (now - u->answers_at >= 1)
+    {
+      u->answers_at = now;
+      u->answers = 0;
+    }
+  return u->answers++ < ANSWERS_MAX;
+}
+
+bool
+contiv_peer_frame (vlib_main_t *vm, contiv_uplink_t *u, const u8 *frame, u32 len)
+{
+  const message_t *m = (const void *) frame;
+  if (len < offsetof (message_t, padding) || m->type != clib_host_to_net_u16 (LOCAL_TYPE) || memcmp (m->magic, magic, sizeof (magic)))
+    return false;
+  f64 now = vlib_time_now (vm);
+  const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnet_get_main (), u->hw_if_index);
+  if (m->version != 1 || m->src[0] & 1 || memcmp (m->dst, hi->hw_address, 6))
+    return true;
+  contiv_peer_t *p = find (u, key_of (m->src));
+  if (m->kind == ASK && may_answer (u, now))
+    send_message (u, m->src, ANSWER);
+  else if (m->kind == ANSWER && p && p->asked + LASTS > now)
+    p->can_until = now + LASTS;
+  return true;
+}
+
+void
+contiv_peers_ask (vlib_main_t *vm)
+{
+  contiv_interface_t *i;
+  f64 now = vlib_time_now (vm);
+  vec_foreach (i, contiv_main.interfaces)
+    for (u32 n = 0; i->uplink && !i->uplink->cuts && n < CONTIV_PEERS; n++)
+      {
+	contiv_peer_t *p = &i->uplink->peers[n];
+	u64 mac = __atomic_load_n (&p->mac, __ATOMIC_ACQUIRE);
+	if (!mac || p->used + ASK_AFTER < now || p->asked + ASK_EACH > now)
+	  continue;
+	p->asked = now;
+	send_message (i->uplink, (const u8 *) &mac, ASK);
+      }
+}
