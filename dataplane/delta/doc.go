@@ -1,7 +1,7 @@
-// Package delta knows the difference between what is wanted and what is there, so that every kind of dataplane object does not track it on
+// Package delta keeps the difference between what is wanted and what is there, so that every kind of dataplane object does not track it on
 // its own. The Linux driver keeps tunnels' forwarding entries and neighbours with it, and services' elements. Where an object is more than
-// a key and a value, its own package knows better: routes, which several may claim and which wait for links; members of sets, of which only
-// the difference is kept, not the whole of both sides.
+// a key and a value, its own package keeps it: routes, which several may claim and which wait for links; members of sets, of which only the
+// difference is kept, not the whole of both sides.
 //
 // A Tracker holds both sides, keyed alike, and the two lists that turn one into the other: pending updates (wanted, and absent or
 // different) and pending deletions (there, not wanted). Each change of a side costs O(1), and going through a list costs its length: only a

@@ -152,9 +152,9 @@ func (d *Driver) Stop(ctx context.Context) error {
 	return d.jobs.Stop(time.Second)
 }
 
-// SendMessage hands msg to the loop: a message of package proto, one that a manager of this driver knows, or a Flush. The
-// message must not be changed afterwards. It waits while 100 messages are pending, so managers must not call it. The only
-// errors are ErrStopped and that there is no message.
+// SendMessage hands msg to the loop: a message of package proto, one that a manager of this driver handles, or a Flush. The message must
+// not be changed afterwards. It waits while 100 messages are pending, so managers must not call it. The only errors are ErrStopped and that
+// there is no message.
 func (d *Driver) SendMessage(msg any) error {
 	if msg == nil {
 		return errors.New("driver: SendMessage without a message")
@@ -217,8 +217,8 @@ func (d *Driver) Inspect(f func()) error {
 	}
 }
 
-// Expedite suspends the throttle until release is called: somebody waits for something that will take several applies, each of
-// which the last one's outcome brings about (an endpoint that comes up). A Flush is never throttled.
+// Expedite suspends the throttle until release is called: a caller waits for a result that takes several applies, each of which the last
+// one's outcome brings about (an endpoint that comes up). A Flush is never throttled.
 func (d *Driver) Expedite() (release func()) {
 	d.hurried.Add(1)
 	_ = d.Inspect(func() {}) // wakes a loop that is waiting for a token; a stopped one need not wake
@@ -234,6 +234,6 @@ func (d *Driver) Refresh() error {
 	})
 }
 
-// Progress tells that the loop is alive though a pass takes long. It is for Apply and managers, on the loop's goroutine:
-// another one's progress would say nothing about the loop.
+// Progress reports that the loop is alive although a pass takes long. It is for Apply and managers, on the loop's goroutine: another one's
+// progress would say nothing about the loop.
 func (d *Driver) Progress() { d.loop.reportProgress() }

@@ -7,8 +7,8 @@ import (
 
 // Manager is the logic for one kind of object. Both methods are called on the loop's goroutine.
 type Manager interface {
-	// OnUpdate is called with each message in the order of arrival, whether the manager knows its type or not. It notes what
-	// is to be done and does no I/O. The message is shared with other managers and must not be changed.
+	// OnUpdate is called with each message in the order of arrival, whether the manager handles its type or not. It notes what is to be
+	// done and does no I/O. The message is shared with other managers and must not be changed.
 	OnUpdate(msg any)
 	// CompleteDeferredWork is called at the start of each apply: last computations, before anything is written. After an
 	// error the apply goes on (what is complete should work) and another apply follows.

@@ -7,10 +7,9 @@ const (
 	refillInterval = 100 * time.Millisecond
 )
 
-// bucket is the throttle: an apply costs a token. It starts full, so that the first changes are applied at once. When applies
-// take long, tokens come at half the rate at which they could be spent, and the bucket holds no more than what a second
-// brings (at least one): so even a burst leaves half of the time to others. Applies that somebody waits for take a token only if
-// one is there.
+// bucket is the throttle: an apply costs a token. It starts full, so that the first changes are applied at once. When applies take long,
+// tokens come at half the rate at which they could be spent, and the bucket holds no more than what a second brings (at least one): so even
+// a burst leaves half of the time to others. Applies with a waiting caller take a token only if one is there.
 type bucket struct {
 	tokens   int
 	interval time.Duration

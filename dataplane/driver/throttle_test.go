@@ -148,7 +148,7 @@ func TestBucketBound(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForTheThrottle: what is flushed is applied at once, and so is everything while somebody has asked for it.
+// TestNobodyWaitsForTheThrottle: what is flushed is applied at once, and so is everything while a caller has requested it.
 func TestNobodyWaitsForTheThrottle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -14,7 +14,7 @@ import (
 // World is a state of the datastore, and of what else a driver hears of: the message that announces each object.
 type World map[string]any
 
-// Model knows the messages of worlds. Its functions are for messages that only one driver has, and return "" and nil for others.
+// Model has the messages of worlds. Its functions are for messages that only one driver has, and return "" and nil for others.
 type Model struct {
 	Key     func(msg any) string
 	Retract func(msg any) any
@@ -240,7 +240,7 @@ func (m Model) Without(w World, keys ...string) World {
 	return next
 }
 
-// Scenarios are sequences of worlds that every driver knows.
+// Scenarios are sequences of worlds that every driver supports.
 func Scenarios() map[string][]World {
 	var m Model
 	db := func(change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {

@@ -3,7 +3,7 @@
 //
 // A value is the message that announces it (nb: contiv/driver/v1). What a wave has for the driver goes to it as one batch with a flush
 // marker at its end; the wave waits until the batch has been applied. The driver compares with the kernel and repairs it by itself; a dump
-// reports only what the driver has been told, which after a restart of the agent is nothing.
+// reports only what the driver has received, which after a restart of the agent is nothing.
 //
 // The driver writes nothing before InSync. That is a value, too, whose rank puts it behind all others of the first resync; until then a
 // batch counts as done when it has been sent.

@@ -53,7 +53,7 @@ type Config struct {
 // Feed is the backend of the driver's kinds. Its methods run on the scheduler's goroutine, except for Run.
 type Feed struct {
 	cfg    Config
-	told   map[string]pb.Message // what the driver has been told and not been instructed to forget
+	told   map[string]pb.Message // what the driver has received and has not been instructed to forget
 	synced atomic.Bool           // InSync was sent
 	ops    []queued
 	ups    []waiting
@@ -63,11 +63,11 @@ type Feed struct {
 	changed chan struct{}     // guarded by mu; closed, and made again, when status has changed
 }
 
-// queued is an operation of the wave: the driver is told msg.
+// queued is an operation of the wave: the driver receives msg.
 type queued struct {
 	op  *scheduler.Op
 	key string
-	msg pb.Message // announces; nil: told no more
+	msg pb.Message // nil: sent no more
 	out any        // what is sent
 	// order is the place in the batch: what is referred to comes first, what refers to it goes first.
 	order int
@@ -82,7 +82,7 @@ type waiting struct {
 
 var _ scheduler.Backend = (*Feed)(nil)
 
-// New is a feed for a driver that has not been told anything.
+// New is a feed for a driver that has not received anything.
 func New(cfg Config) *Feed {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -127,8 +127,8 @@ func (f *Feed) report(key, status string) {
 	f.changed = make(chan struct{})
 }
 
-// Synced reports whether the driver has been informed that it knows everything. Before that it is idle on purpose. It may be called from
-// any goroutine.
+// Synced reports whether the driver has been informed that it has everything. Before that it is idle on purpose. It may be called from any
+// goroutine.
 func (f *Feed) Synced() bool { return f.synced.Load() }
 
 // statusOf is the status of an endpoint, and what to wait on for another one.
@@ -194,7 +194,7 @@ func (f *Feed) hand(ops []queued) (failed error, sent bool) {
 	return failed, sent
 }
 
-// note takes note of what the driver has been told, or ends the operation with the reason why it has not.
+// note records what the driver has received, or ends the operation with the reason why it has not.
 func (f *Feed) note(q *queued, failed error) {
 	if failed != nil {
 		q.op.Done(failed)
@@ -219,7 +219,7 @@ func (f *Feed) message(group []queued) any {
 	case *proto.WorkloadPolicy:
 		ep, known := f.told[workloadKey(m.GetId())].(*proto.WorkloadEndpointUpdate)
 		if !known || group[0].msg == nil {
-			return nil // the endpoint will be told with it; without it there is no endpoint
+			return nil // the endpoint will be sent with it; without it there is no endpoint
 		}
 		return withPolicy(ep, m)
 	case *proto.WorkloadEndpointUpdate:

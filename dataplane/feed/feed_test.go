@@ -21,7 +21,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// toyDriver notes what it is told. An endpoint goes up when the driver is in sync and the endpoint's link is up.
+// toyDriver records what it receives.
 type toyDriver struct {
 	mu      sync.Mutex
 	told    []string // one word per message, "flush" for a flush
@@ -91,7 +91,7 @@ func (d *toyDriver) Refresh() error {
 
 func (d *toyDriver) Expedite() (release func()) { return func() {} }
 
-// take gives what the driver was told since the last call.
+// take returns what the driver has received since the last call.
 func (d *toyDriver) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,7 +110,7 @@ type rig struct {
 
 const linkPrefix = "link/"
 
-// newRig has a patience that no machine uses up; what waits without result says how long (upTimeout).
+// newRig has a timeout that no machine reaches; what waits without result says how long (upTimeout).
 func newRig(t *testing.T, driver *toyDriver) *rig { return newRigWith(t, driver, time.Minute) }
 
 func newRigWith(t *testing.T, driver *toyDriver, upTimeout time.Duration, change ...func(*Config)) *rig {
@@ -340,7 +340,7 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// TestRestart: a new agent knows nothing of what an earlier one told the driver, which is in the same process and so new as well.
+// TestRestart: a new agent has no record of what an earlier one sent to the driver, which is in the same process and so new as well.
 func TestRestart(t *testing.T) {
 	all := func(t *testing.T) []txn.KV {
 		var eps []pb.Message

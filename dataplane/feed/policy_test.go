@@ -81,7 +81,7 @@ func TestPolicyIsOneBatch(t *testing.T) {
 	if got := r.driver.take(); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	// A resync with nothing changed tells the driver nothing.
+	// A resync with nothing changed sends the driver nothing.
 	all := append(values(t, true, append(base(), endpoint("a"))...), kvs...)
 	i := slices.IndexFunc(all, func(kv txn.KV) bool { return kv.Key == nb.DriverWorkloadPolicyKey(endpoint("a").GetId()) })
 	if err := r.commit(txn.FullResync, false, slices.Delete(all, i, i+1)); err != nil {

@@ -29,7 +29,7 @@ type Tables struct {
 	nft NFT
 
 	mu   sync.Mutex
-	seen map[table]string // what nft lists while all is well; guarded by mu
+	seen map[table]string // what nft lists without errors; guarded by mu
 }
 
 // table is one of them.

@@ -168,7 +168,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestWatch: what another program does to a table is told, once for each time that the table is looked at, and nothing else is.
+// TestWatch: what another program does to a table is reported, once for each time that the table is looked at, and nothing else is.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{tables: map[string]string{}}

@@ -65,8 +65,8 @@ type Config struct {
 	// StatusReportingInterval is the period of ProcessStatusUpdate messages; ≤ 0: none.
 	StatusReportingInterval time.Duration
 
-	// ConfigChangedRestartCallback is called when something has changed that only a new start can take in: kube-ipvs has come
-	// or gone. It is called by the loop and must not wait for it.
+	// ConfigChangedRestartCallback is called when something has changed that only a new start can take in: kube-ipvs has appeared or
+	// disappeared. It is called by the loop and must not wait for it.
 	ConfigChangedRestartCallback func()
 
 	// PostInSyncCallback is called once, by the loop, after the first apply.

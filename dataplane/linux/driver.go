@@ -312,7 +312,7 @@ func (d *InternalDataplane) Refresh() error {
 	return d.loop.Refresh()
 }
 
-// Expedite suspends the throttle until release is called: somebody waits for an endpoint to come up.
+// Expedite suspends the throttle until release is called: a caller waits for an endpoint to come up.
 func (d *InternalDataplane) Expedite() (release func()) {
 	if d.loop == nil {
 		return func() {}

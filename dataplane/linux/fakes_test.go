@@ -211,7 +211,7 @@ func (b *bench) managers() []Manager {
 	return append(all, b.d.vxlan, routeLinks{b.d.routes}, b.d.recheck)
 }
 
-// step tells and applies, and returns the outcome.
+// step sends and applies, and returns the outcome.
 func (b *bench) step(msgs ...any) error {
 	b.tell(msgs...)
 	b.errs = nil

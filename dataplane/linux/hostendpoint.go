@@ -61,8 +61,8 @@ type hostWanted struct {
 	refs []chainRef
 }
 
-// hostLayers are what the resolved endpoints need, by layer and interface. All have chains in layer Filter, whoever has
-// untracked policies also in Raw, whoever has policies before DNAT in Mangle; the one for all interfaces in Mangle only.
+// hostLayers are what the resolved endpoints need, by layer and interface. All have chains in layer Filter, those with untracked policies
+// also in Raw, those with policies before DNAT in Mangle; the one for all interfaces in Mangle only.
 func hostLayers(own func(felix string) string, endpoints map[hostID]*proto.HostEndpoint, resolved map[string]hostID) map[table.Layer]map[string]hostWanted {
 	layers := map[table.Layer]map[string]hostWanted{table.Raw: {}, table.Mangle: {}, table.Filter: {}}
 	for iface, id := range resolved {

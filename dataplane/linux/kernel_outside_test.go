@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// blocker is a manager from outside: it drops what comes from the addresses that it is told.
+// blocker is a manager from outside: it drops what comes from the given addresses.
 type blocker struct {
 	tables *Tables
 	begun  bool

@@ -421,7 +421,7 @@ func TestKernelNodeToNode(t *testing.T) {
 	}
 }
 
-// nodeMessages are what node i (0 or 1) of twoNodes is told.
+// nodeMessages are what node i (0 or 1) of twoNodes receives.
 func nodeMessages(i int) []any {
 	msgs := []any{openProfile(), &proto.InSync{}}
 	own := endpoint("pod", []string{"calia", "calib"}[i], i+1, func(ep *proto.WorkloadEndpoint) {

@@ -6,7 +6,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// ledger is a backend that remembers the names of what it was told, so that all of it can be taken back.
+// ledger is a backend that remembers the names of what it received, so that all of it can be removed.
 type ledger struct {
 	table.Backend
 	chains map[chainName]bool

@@ -5,7 +5,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// HealthAggregator is the type of Config.HealthAggregator, and HealthReport what it is told, for programs outside of this module.
+// HealthAggregator is the type of Config.HealthAggregator, and HealthReport its input, for programs outside of this module.
 // NewHealthAggregator makes one; its Handler serves /liveness and /readiness.
 type (
 	HealthAggregator = health.HealthAggregator

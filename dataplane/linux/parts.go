@@ -27,7 +27,7 @@ type parts struct {
 	flows removeFlows
 	// others opens the backends that are not used, to remove what they have left.
 	others []func(ctx context.Context) (leftover, error)
-	// routes makes a route table. ownsIface nil: it has no patience with routes that nothing asked for.
+	// routes makes a route table. ownsIface nil: it removes routes that nothing asked for at once.
 	routes  func(f table.Family, ownsIface func(string) bool) routeTable
 	vxlan   func(underlay table.Family) vxlanDevice
 	ipip    func(ctx context.Context) error // keeps tunl0 until ctx ends; nil: not wanted

@@ -14,7 +14,7 @@ import (
 // world is a state of the datastore and of the node's interfaces.
 type world = drivertest.World
 
-// linux knows the messages that only this driver has.
+// linux has the messages that only this driver supports.
 var linux = drivertest.Model{
 	Key: func(msg any) string {
 		switch msg := msg.(type) {
@@ -98,7 +98,7 @@ func TestSuite(t *testing.T) {
 	drivertest.Suite{New: func(t *testing.T) drivertest.Rig { return suiteRig{newBench(t, both), true} }}.Run(t)
 }
 
-// suiteRig is a bench as the suite knows it. With links, a workload's interface is up when the workload is announced.
+// suiteRig is a bench as the suite uses it. With links, a workload's interface is up when the workload is announced.
 type suiteRig struct {
 	*bench
 	links bool

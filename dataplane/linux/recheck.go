@@ -331,7 +331,7 @@ func (s recheckState) InSet(id string, m table.Member) bool {
 	return false
 }
 
-// chainRecorder is a chainSink that tells recheck of chains of layer Filter.
+// chainRecorder is a chainSink that informs recheck of chains of layer Filter.
 type chainRecorder struct {
 	chainSink
 	to *recheck

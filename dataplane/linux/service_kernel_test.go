@@ -14,7 +14,7 @@ const (
 	local    = proto.BalancedFrontend_EXTERNAL_LOCAL
 )
 
-// TestServiceSources: who is served by whom, and as whom backends see clients.
+// TestServiceSources: which backends serve which clients, and the source address that backends see.
 func TestServiceSources(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		web := newLB("web")

@@ -349,8 +349,8 @@ func TestServicePolicy(t *testing.T) {
 	})
 }
 
-// TestServiceFaults: a service that makes no sense is left out and told of; an address passes from one service to another that was informed
-// of it before the first one has gone; SCTP is taken; what another program removes comes back.
+// TestServiceFaults: an invalid service is left out and reported; an address passes from one service to another that was informed of it
+// before the first one has gone; SCTP is taken; what another program removes comes back.
 func TestServiceFaults(t *testing.T) {
 	withServices(t, func(t *testing.T, n *node) {
 		bad := n.webService("bad", 9, 1)
@@ -438,7 +438,7 @@ func randomService(random *rand.Rand) *proto.BalancedServiceUpdate {
 	return s.affinity(uint32(random.IntN(3) * 60)).m
 }
 
-// owned are services of which each frontend is one service's, the first by name that names it, as plugins/service/owners sees to.
+// owned are services of which each frontend is one service's, the first by name that names it, as plugins/service/owners makes sure.
 func owned(world map[string]*proto.BalancedServiceUpdate) map[string]*proto.BalancedServiceUpdate {
 	taken, out := map[string]bool{}, map[string]*proto.BalancedServiceUpdate{}
 	for _, name := range slices.Sorted(maps.Keys(world)) {

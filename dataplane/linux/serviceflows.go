@@ -16,7 +16,7 @@ import (
 // Those without end (UDP) or whose end may not come (SCTP) go when their backend has gone: else a client that goes on sending would go on
 // sending there. The same holds for those that were made when a service had no backend.
 //
-// Of TCP, attempts go that were made before anybody served the frontend and that nothing has answered. The kernel remembers for two minutes
+// Of TCP, attempts go that were made before the frontend had a server and that nothing has answered. The kernel remembers for two minutes
 // that they are not to be translated; the next connection from the same port of the client would not be, and go where service addresses
 // lead to without us: mostly, nowhere ("network is unreachable").
 type flowSweeper struct {

@@ -28,7 +28,7 @@ const (
 	ContivEndpointPolicyPrefix = contivPrefix + "endpoint-policy/"
 )
 
-// ContivEndpointKey is the key of what the plugin knows of an interface.
+// ContivEndpointKey is the key of the plugin's data of an interface.
 func ContivEndpointKey(ifName string) string { return clean(ContivEndpointPrefix + ifName) }
 
 // ContivNetworkKey is the key of a network. The prefix is reduced to its network; one that cannot be parsed is kept as it is.

@@ -6,8 +6,8 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// Prefixes of the keys of what the two-phase drivers (Linux, Windows) are told. vpp-agent has nothing of the kind; the messages
-// are Felix's, and a value is the message that announces it. dataplane/feed hands them over.
+// Prefixes of the keys of the values for the two-phase drivers (Linux, Windows). vpp-agent has nothing of the kind; the messages are
+// Felix's, and a value is the message that announces it. dataplane/feed hands them over.
 const (
 	driverPrefix          = "config/contiv/driver/v1/"
 	DriverIPSetPrefix     = driverPrefix + "ip-set/"

@@ -26,8 +26,8 @@ type VethPool interface {
 	TakeVeth() (podEnd, hostEnd string, ok bool)
 }
 
-// Backend carries out the operations of the Linux kinds (it is a scheduler.Backend) and knows where our interfaces are.
-// Its exported look-ups may be called from any goroutine, everything else runs on the scheduler's.
+// Backend carries out the operations of the Linux kinds (it is a scheduler.Backend) and has the places of our interfaces. Its exported
+// look-ups may be called from any goroutine, everything else runs on the scheduler's.
 type Backend struct {
 	log      *slog.Logger
 	procDir  string

@@ -56,7 +56,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// start runs a new agent, which knows nothing.
+// start runs a new agent without state.
 func (w *world) start() {
 	w.t.Helper()
 	w.b = NewBackend(Config{})

@@ -67,7 +67,7 @@ func TestListingLosesNothing(t *testing.T) {
 		}
 		list, err := s.addrs()
 		if errors.Is(err, errTorn) {
-			continue // nothing else has time to run: that is told, too
+			continue // nothing else has time to run: that is reported, too
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestHalfPooledPairs(t *testing.T) {
 	}
 }
 
-// TestWatchAfterAFailure: a change that could not be looked up when it was told is looked up later.
+// TestWatchAfterAFailure: a change that could not be looked up when it was reported is looked up later.
 func TestWatchAfterAFailure(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -105,7 +105,7 @@ func (m *HostMonitor) Addresses(ctx context.Context) ([]HostAddress, error) {
 	return out, nil
 }
 
-// firstOf is the first of some comparisons that tells.
+// firstOf is the first result that is not 0.
 func firstOf(results ...int) int {
 	for _, r := range results {
 		if r != 0 {

@@ -57,7 +57,7 @@ func TestMakeTap(t *testing.T) {
 	}
 }
 
-// What has the name already is left alone, whatever it is, and so is what is somebody's.
+// What has the name already is left alone, whatever it is, and so is what has an owner.
 func TestMakeTapLeavesOthersAlone(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")

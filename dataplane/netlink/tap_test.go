@@ -235,7 +235,7 @@ func TestTapLeftBehind(t *testing.T) {
 	w.quiet(values...)
 	w.remove(values...)
 
-	// Somebody else's device.
+	// Another program's device.
 	w.openTap(ns, "eth0")
 	w.ip(ns, "link", "set", "eth0", "alias", "contiv:another")
 	if f := w.putFails(values...).Failed[0]; !errors.Is(f.Err, ErrForeign) {

@@ -424,7 +424,7 @@ func (b *batch) finish() error {
 	return err
 }
 
-// err is what the transaction's author is told.
+// err is returned to the author of the transaction.
 func (b *batch) err() error {
 	if len(b.failed) == 0 && b.undo == nil {
 		return nil

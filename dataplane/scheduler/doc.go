@@ -19,10 +19,10 @@
 //
 // # Rules worth knowing
 //
-// A failed create leaves nothing, a failed delete leaves everything, a failed update leaves no one knows what. The latter, and any
+// A failed create leaves nothing, a failed delete leaves everything, the result of a failed update is unknown. The latter, and any
 // operation with an error that implements OutcomeUnknown() bool, makes the kind be dumped before the next operation on the value, or on one
 // that depends on it. For a kind without a dump the value is deleted and created instead, so deletes must succeed for what is gone. When a
-// dump fails, nothing is done to what it would have told about, and what was only just discovered is not removed: it may be used by that.
+// dump fails, nothing is done to what it would have reported, and what was only just discovered is not removed: it may be used by that.
 //
 // When the dataplane's process has been replaced nothing is known any more: a transaction or a retry that comes before the resync dumps the
 // kinds that it builds on (peers.go).

@@ -92,7 +92,7 @@ const (
 	RankTable      = 20 // VRF tables
 	RankInterface  = 30 // VPP interfaces, created down
 	RankIfVRF      = 40 // their table
-	RankIfSetting  = 40 // MTU, rx mode, …: in nobody's way, so they share the wave
+	RankIfSetting  = 40 // MTU, rx mode, …: without conflicts, so they share the wave
 	RankIfAddr     = 50 // their addresses, unnumbered
 	RankBridge     = 60 // bridge domains
 	RankMember     = 65 // bridge domain members

@@ -46,7 +46,7 @@ func (s *Scheduler) eachPeer(visit func(i int, name string, alive bool)) {
 	}
 }
 
-// meet looks whom the backends are pinned to. Whatever is not stale has been taken from, or done to, the processes in peers.
+// meet looks up the process that the backends are pinned to. Whatever is not stale has been taken from, or done to, the processes in peers.
 func (s *Scheduler) meet() {
 	s.eachPeer(func(i int, name string, alive bool) {
 		if !alive || name == s.peers[i] {
@@ -69,7 +69,7 @@ func (s *Scheduler) forget() {
 	}
 }
 
-// acquaint notes that everything has been dumped.
+// acquaint records that everything has been dumped.
 func (s *Scheduler) acquaint() {
 	if s.lost() == nil {
 		s.stranger = nil

@@ -2,13 +2,13 @@ package scheduler
 
 import "slices"
 
-// planner works out what has to be done about the touched values, against an overlay in which every operation succeeds. It
-// looks at the touched values, at those that they wake (waiting for one that is about to be made) and at those that they take
-// down (depending on one that is about to go), and at nothing else.
+// planner works out what has to be done about the touched values, against an overlay in which every operation succeeds. It looks at the
+// touched values, at those that they wake (waiting for one that is about to be made) and at those that they take down (depending on one
+// that is about to go), and at nothing else.
 //
-// A plan has three steps. Closure: which values take part, and which applied values must go. Simulation: making values in
-// dependency order shows which of the wanted ones stay without their dependencies; an applied one among them must go too, and
-// the simulation is repeated. Ordering: the deletes, now final, are ordered by who uses whom.
+// A plan has three steps. Closure: which values take part, and which applied values must go. Simulation: making values in dependency order
+// shows which of the wanted ones stay without their dependencies; an applied one among them must go too, and the simulation is repeated.
+// Ordering: the deletes, now final, are ordered by their references.
 type planner struct {
 	g   *graph
 	gen uint32

@@ -31,7 +31,7 @@ func (s *Scheduler) RegisterREST(h rest.HTTPHandlers) {
 	h.RegisterHTTPHandler("/scheduler/plan", s.restPlan, http.MethodPost)
 }
 
-// restError is how a request's failure is told.
+// restError is the answer to a request that failed.
 type restError struct {
 	Error     string   `json:"error"`
 	Parameter string   `json:"parameter,omitempty"`

@@ -76,7 +76,7 @@ func (s *Scheduler) each(f Filter, visit func(n *node)) {
 	}
 }
 
-// Dump gives the values that f chooses, as the scheduler knows them: the dataplane is not asked.
+// Dump gives the values that f chooses, as the scheduler has them: the dataplane is not asked.
 func (s *Scheduler) Dump(f Filter) []Value {
 	var out []Value
 	s.each(f, func(n *node) {

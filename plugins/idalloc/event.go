@@ -21,7 +21,7 @@ type Allocated struct {
 	owner string
 }
 
-// released is the event by which the job tells that the ID of a label has been given up.
+// released is the event by which the job reports that the ID of a label has been released.
 type released struct {
 	Allocated
 }

@@ -481,7 +481,7 @@ func TestDatabaseLost(t *testing.T) {
 		if a.get("vni", "x") != x || a.get("vni", "y") != y {
 			t.Error("IDs in use are not known any more")
 		}
-		// meanwhile, somebody gives y's ID to another label
+		// meanwhile, another program gives y's ID to another label
 		db.SetDown(false)
 		other := Allocation{Label: "thief", ID: y, Owner: "c"}
 		change, err := allocateChange(a.pools["vni"], other, 0)

@@ -207,8 +207,8 @@ func (s *store) release(ctx context.Context, p *pool, label, owner string) error
 	}
 }
 
-// releaseChange deletes both keys, and starts the quarantine. The ID's key may be another label's if somebody has meddled:
-// then it stays.
+// releaseChange deletes both keys, and starts the quarantine. The ID's key may be another label's if another program has changed it: then
+// it stays.
 func (s *store) releaseChange(ctx context.Context, p *pool, a Allocation, rev int64) (cas.Change, error) {
 	change := cas.Change{
 		If: []cas.Cond{{Key: labelKey(p.name, a.Label), Rev: rev}}, Do: []cas.Write{{Key: labelKey(p.name, a.Label)}},

@@ -29,7 +29,7 @@ type request struct {
 
 	failed int       // attempts so far
 	due    time.Time // not before this
-	err    string    // the last error that was told
+	err    string    // the last error that was reported
 }
 
 type labelID struct{ pool, label string }

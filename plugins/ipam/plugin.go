@@ -58,7 +58,7 @@ var (
 	_ api.DataDescriber = (*IPAM)(nil)
 )
 
-// NewPlugin is an IPAM that knows all nodes' networks but hands out addresses only after the start-up resync.
+// NewPlugin is an IPAM that has all nodes' networks but allocates addresses only after the start-up resync.
 func NewPlugin(deps Deps) *IPAM {
 	if deps.PluginName == "" {
 		deps.SetName("ipam")

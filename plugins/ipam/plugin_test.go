@@ -372,7 +372,7 @@ func TestREST(t *testing.T) {
 	}
 }
 
-// TestUpdatesEqualResync: after random ADDs, failed ADDs and DELs, a resync from what podmanager knows gives the same state.
+// TestUpdatesEqualResync: after random ADDs, failed ADDs and DELs, a resync from podmanager's data gives the same state.
 func TestUpdatesEqualResync(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -34,7 +34,7 @@ type Deps struct {
 	VPPNICs       VPPNICs       // nil: the main interface is the one that is configured, or none
 	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
 	GoVPP         GoVPP         // not read
-	MgmtIPs       MgmtPublisher // nil: the host's addresses are not told to other nodes
+	MgmtIPs       MgmtPublisher // nil: the host's addresses are not published to other nodes
 	HTTPHandlers  rest.HTTPHandlers
 	// ServesServices: VPP serves Kubernetes services, so the host sends what is for them, and for VPP's own address, to VPP.
 	ServesServices bool
@@ -84,7 +84,7 @@ type VPPNICs interface {
 	Watch(callback func())
 }
 
-// MgmtPublisher tells other nodes the addresses by which this node is managed, which its pods' peers must reach, too.
+// MgmtPublisher publishes to other nodes the addresses by which this node is managed, which its pods' peers must reach, too.
 type MgmtPublisher interface {
 	// PublishMgmtIPs sends nothing when the addresses have not changed. Event loop only.
 	PublishMgmtIPs(addresses []netip.Addr) error

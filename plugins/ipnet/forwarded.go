@@ -8,9 +8,9 @@ import (
 	"contiv.dev/vswitch/plugins/ipam"
 )
 
-// The VPP plugin knows the node by its addresses, and network policy never separates a node from its pods. So what the host forwards to VPP
-// for others, under its own address, gets an address that is not the node's: host ports, node ports at the host's addresses, and whatever
-// else masquerades on the host. All nodes route it to this one, since it is of the link's subnet.
+// The VPP plugin identifies the node by its addresses, and network policy never separates a node from its pods. So what the host forwards
+// to VPP for others, under its own address, gets an address that is not the node's: host ports, node ports at the host's addresses, and
+// whatever else masquerades on the host. All nodes route it to this one, since it is of the link's subnet.
 
 // forwardedAs are the addresses behind the host's own on the link: the first for connections whose destination the host has changed, the
 // second for others. Invalid where the subnet has no room for them: it needs three bits.

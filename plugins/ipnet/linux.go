@@ -42,7 +42,7 @@ func (linuxWiring) node(s *settings) ([]value, error) {
 		v.put(&proto.IPAMPoolUpdate{Id: cidr.String(), Pool: &proto.IPAMPool{Cidr: cidr.String(), Masquerade: s.nat}})
 	}
 	v.put(s.transport.Node(&s.local)...)
-	// The driver writes nothing before it knows everything: this comes after all other values (see dataplane/feed).
+	// The driver writes nothing before it has everything: this comes after all other values (see dataplane/feed).
 	v.put(&proto.InSync{})
 	return v.list, v.err
 }

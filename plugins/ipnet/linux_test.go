@@ -56,8 +56,8 @@ func TestLinuxUpdatesEqualResync(t *testing.T) {
 	}
 }
 
-// TestLinuxPod: a pod has its addresses and its gateway; the driver knows it as an endpoint on the host's end of its link, whose
-// name begins as those of all workloads do.
+// TestLinuxPod: a pod has its addresses and its gateway; the driver has it as an endpoint on the host's end of its link, whose name begins
+// as those of all workloads do.
 func TestLinuxPod(t *testing.T) {
 	w := newLinuxNode(t, dualTAP)
 	ev := w.add("a")

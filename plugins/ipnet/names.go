@@ -64,8 +64,8 @@ func peerMAC(pod net.HardwareAddr) net.HardwareAddr {
 // defaultIfName is the interface name that needs no mention in logical names.
 const defaultIfName = "eth0"
 
-// podIfSuffix tells the interfaces of attachments apart: the container ID, shortened with a hash when it is long (they
-// are random, but tests and hand-made ones need not be), and the interface name unless it is eth0.
+// podIfSuffix distinguishes the interfaces of attachments: the container ID, shortened with a hash when it is long (they are random, but
+// tests and hand-made ones need not be), and the interface name unless it is eth0.
 func podIfSuffix(id podmanager.AttachmentID) string {
 	cid := id.ContainerID
 	if len(cid) > maxContainerIDPart {

@@ -85,7 +85,7 @@ func (s *settings) nic(ifc *vpp_interfaces.Interface) {
 		// An address of its own, so that the host's stack leaves VPP's frames alone; and always the same one, since another with
 		// each start of VPP would leave the other nodes with neighbours that do not exist.
 		ifc.PhysAddress = sharedNICMAC(s.nodeName, device).String()
-		// VPP knows neither its MTU nor that the kernel refuses what is longer.
+		// VPP has no information about its MTU, nor that the kernel rejects longer packets.
 		ifc.Mtu = s.nics[ifc.Name].MTU
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
-// VPP's NAT translates sources of what leaves by an interface. With an overlay that is the uplink, where packets between pods
-// are inside of tunnels. Without one the uplink carries these as they are; so what pods send to the outside goes through a
-// pipe before the main VRF, and NAT translates what enters the pipe:
+// VPP's NAT translates sources of what leaves by an interface. With an overlay that is the uplink, where packets between pods are inside of
+// tunnels. Without one the uplink carries these as they are; so what pods send to the outside goes through a pipe before the main VRF, and
+// NAT translates what enters the pipe:
 //
 //	pod VRF  10.1.0.0/16, other nodes, services, the host --> main VRF --> uplink
 //	         0.0.0.0/0 --> outsidePipe (NAT) == outsidePipeEnd --> main VRF --> uplink
 //
-// Only the first packet of a connection goes that way: NAT knows the others where they come from the pod.
+// Only the first packet of a connection goes that way: NAT has the sessions of the others where they come from the pod.
 
 // piped reports whether what pods send to the outside goes through a pipe. It does not depend on the node having an address yet.
 func (s *settings) piped() bool {

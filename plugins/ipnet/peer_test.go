@@ -233,8 +233,8 @@ func TestIDComesBack(t *testing.T) {
 	}
 }
 
-// TestSharedManagementAddress: of two nodes with one management address, by somebody's mistake, one is reached by it as long as
-// any of them is there, the same one in whatever order they came.
+// TestSharedManagementAddress: of two nodes with one management address, by mistake, one is reached by it as long as any of them is there,
+// the same one in whatever order they came.
 func TestSharedManagementAddress(t *testing.T) {
 	shared := func(id uint32, name string) *nodesync.Node {
 		n := toyNode(id)

@@ -24,9 +24,9 @@ func (p *peer) value(key string) proto.Message {
 	return nil
 }
 
-// peers are all other nodes. Two of them may want the same value: those that share a management address, which is somebody's
-// mistake, or the old and the new owner of an ID, until the former is heard to leave. Then the owner's counts, else that of
-// the greatest name, in whatever order they came.
+// peers are all other nodes. Two of them may want the same value: those that share a management address, which is a mistake, or the old and
+// the new owner of an ID, until the former is heard to leave. Then the owner's counts, else that of the greatest name, in whatever order
+// they came.
 type peers struct {
 	byName map[string]*peer
 	claims map[uint32][]string // the peers that have, or had, an ID, by ID; the last one came last, and owns it

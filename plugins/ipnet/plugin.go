@@ -35,7 +35,7 @@ type state struct {
 	hostIPsDump HostLinkIPsDumpClb
 	settings    *settings // of the last resync; nil before the first
 	leased      netip.Prefix
-	watched     string // the interface of which leases are told
+	watched     string // the interface whose leases are reported
 	pods        map[podmanager.AttachmentID]*podLink
 	peers       peers
 	mesh        []value                    // what all peers share
@@ -164,7 +164,7 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	if change, ok := event.(*NodeIPv4Change); ok {
 		n.leased = leasedPrefix(change)
 	}
-	if told := n.told.Load(); told != nil { // its event may have found no room, and it is told once
+	if told := n.told.Load(); told != nil { // its event may have found no room, and it is reported once
 		n.leased = leasedPrefix(told)
 	}
 	n.hostIPsWait.Store(false) // what changes from here on may be missed
@@ -258,7 +258,7 @@ func (n *IPNet) setPods(pods map[podmanager.AttachmentID]*podLink) {
 	n.byIf, n.keys = byIf, keys
 }
 
-// publish tells the other nodes this node's addresses; nothing is sent when they have not changed.
+// publish sends this node's addresses to the other nodes; nothing is sent when they have not changed.
 func (n *IPNet) publish(s *settings) {
 	for _, version := range []contivconf.IPVersion{contivconf.IPv4, contivconf.IPv6} {
 		var ips contivconf.IPsWithNetworks

@@ -40,8 +40,8 @@ func TestNodeBeyondTheNetworks(t *testing.T) {
 	}
 }
 
-// TestRestartWithDHCP: an agent that starts does not know the lease until VPP has been asked. Until then it goes on with the
-// address that the node has told to the others: without one they would take their tunnels down, and it would take down its own.
+// TestRestartWithDHCP: an agent that starts does not know the lease until VPP has been asked. Until then it goes on with the address that
+// the node has published: without one they would take their tunnels down, and it would take down its own.
 func TestRestartWithDHCP(t *testing.T) {
 	config := dualTAP + "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1, useDHCP: true}\n"
 	w := newNodeWithID(t, config, 1)
@@ -148,8 +148,7 @@ func (l *leasing) WatchDHCPLeases(_ string, callback func(net.IP, *net.IPNet, ne
 	return nil
 }
 
-// TestLeaseMeetsFullQueue: a lease is told once; when there is no room for the event, the next resync knows the lease all the
-// same.
+// TestLeaseMeetsFullQueue: a lease is reported once; when there is no room for the event, the next resync still has the lease.
 func TestLeaseMeetsFullQueue(t *testing.T) {
 	w := newNode(t, dualTAP+"nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1, useDHCP: true}\n")
 	dhcp := &leasing{}

@@ -149,9 +149,9 @@ func (n *IPNet) gatherNICs(s *settings) (err error) {
 // uplink is the Linux NIC behind the main interface.
 func (s *settings) uplink() NIC { return s.nics[s.mainIf.InterfaceName] }
 
-// nodeIPs are the configured addresses of the main interface, else the leased one, else those derived from the node ID. On
-// Linux, NICs are the operator's business: they have the addresses that they have. Before an agent that starts knows the lease,
-// it goes on with the address that the node had: without one it would be disconnected for a moment.
+// nodeIPs are the configured addresses of the main interface, else the leased one, else those derived from the node ID. On Linux, NICs are
+// the operator's business: they have the addresses that they have. Before an agent that starts has the lease, it goes on with the address
+// that the node had: without one it would be disconnected for a moment.
 func (n *IPNet) nodeIPs(s *settings, conf contivconf.IPAMConfig) ([]netip.Prefix, error) {
 	switch {
 	case n.Dataplane != DataplaneVPP:

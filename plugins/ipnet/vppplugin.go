@@ -15,18 +15,17 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// With our own plugin (dataplane/vpp/plugin) VPP knows where each interface leads, and which addresses are the cluster's: pods
-// send by no name but their own, and nothing to the ports by which nodes talk to each other. The link of a pod does not go up
-// before its endpoint is there.
+// With our own plugin (dataplane/vpp/plugin) VPP has the endpoint of each interface, and the addresses of the cluster: pods send by no name
+// but their own, and nothing to the ports by which nodes talk to each other. The link of a pod does not go up before its endpoint is there.
 
 // vxlanPort is where VPP's tunnels end.
 const vxlanPort = 4789
 
-// VPPPlugin tells whether VPP has our own plugin, and of its workers.
+// VPPPlugin reports whether VPP has our own plugin, and its workers.
 type VPPPlugin interface {
 	// Present is what VPP has, or had while it is away.
 	Present() bool
-	// Workers is how many worker threads the VPP has of which Present has told.
+	// Workers is how many worker threads the VPP has that Present has reported.
 	Workers() int
 	// Watch calls back, from any goroutine, when one of them would give another answer than it gave last.
 	Watch(callback func())
@@ -56,7 +55,7 @@ func (pluginChange) Method() api.EventMethodType { return api.UpstreamResync }
 func (pluginChange) IsBlocking() bool            { return false }
 func (pluginChange) Done(error)                  {}
 
-// watchPlugin asks to be told of another VPP.
+// watchPlugin subscribes to the start of another VPP.
 func (n *IPNet) watchPlugin() {
 	if n.VPPPlugin != nil {
 		n.VPPPlugin.Watch(func() { n.pushOnce(&n.plugin.wait, pluginChange{}) })
@@ -110,7 +109,7 @@ func (n *IPNet) SourcesChecked() error {
 // HasPlugin says whether the last resync was for a VPP with our plugin. Event loop only.
 func (n *IPNet) HasPlugin() bool { return n.settings != nil && n.settings.plugin }
 
-// pluginNode puts what the plugin knows of this node apart from pods.
+// pluginNode puts the plugin's data of this node except pods.
 func (s *settings) pluginNode(v *values) {
 	if !s.plugin {
 		return
@@ -233,7 +232,7 @@ func (s *settings) isOwn(addr netip.Addr) bool {
 		func(p netip.Prefix) bool { return p.Addr() == addr })
 }
 
-// podEndpoint puts what the plugin knows of a pod, for which its link waits.
+// podEndpoint puts the plugin's data of a pod, for which its link waits.
 func (s *settings) podEndpoint(v *values, p *podLink) {
 	if !s.plugin {
 		return

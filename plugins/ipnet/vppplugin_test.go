@@ -103,7 +103,7 @@ func TestNobodyElse(t *testing.T) {
 	}
 }
 
-// TestPluginObjects: what the plugin is told, and that nothing is where there is none.
+// TestPluginObjects: the values for the plugin, and none where there is no plugin.
 func TestPluginObjects(t *testing.T) {
 	w := newNode(t, dualTAP+uplink).withPlugin()
 	w.node("n2", toyNode(2))
@@ -231,7 +231,7 @@ func TestSegmentation(t *testing.T) {
 	}
 }
 
-// TestNoPlugin: a VPP without the plugin is told of once, and a VPP that comes with it is found.
+// TestNoPlugin: a VPP without the plugin is reported once, and a VPP that comes with it is found.
 func TestNoPlugin(t *testing.T) {
 	w := newNode(t, dualTAP+uplink)
 	var log bytes.Buffer

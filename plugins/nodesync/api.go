@@ -97,8 +97,8 @@ func UseVersion(version string) Option {
 	return func(ns *NodeSync) { ns.state.version = version }
 }
 
-// UseKubernetes tells by current why what this node knows of the nodes of Kubernetes may be old; nil: it is not. While it may
-// be, the node releases nobody's ID: a node that it misses may have joined unseen.
+// UseKubernetes reports by current why this node's view of the nodes of Kubernetes may be old; nil: it is not. While it may be, the node
+// releases no ID: a node that it misses may have joined unseen.
 func UseKubernetes(current func() error) Option {
 	return func(ns *NodeSync) { ns.state.kubernetes = current }
 }
@@ -108,9 +108,9 @@ type Times struct {
 	// Quarantine is how long the ID of a node that is gone is not given to another one: pods, routes and connection tables
 	// elsewhere still have addresses that follow from it. 10 minutes; in whole seconds.
 	Quarantine time.Duration
-	// Probation is how long a node that claims an ID for the first time in its life waits before it uses it, so that nodes
-	// of which a wiped or restored database knows nothing can take theirs back. It should be longer than a connection to
-	// the database takes to come back. 10 s; none if the database serves this machine only.
+	// Probation is how long a node that claims an ID for the first time in its life waits before it uses it, so that nodes that a wiped or
+	// restored database does not have can take theirs back. It should be longer than a connection to the database takes to come back. 10 s;
+	// none if the database serves this machine only.
 	Probation time.Duration
 	// Hold is for how long nodes that the database has forgotten, although nothing released them, still count as there. 10 minutes.
 	Hold time.Duration

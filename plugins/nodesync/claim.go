@@ -51,7 +51,7 @@ const (
 	// contested: another machine with this node's name has just claimed the ID, as one that was installed again does. It does not use the
 	// ID yet, and this node, which is alive, must not let it.
 	contested
-	// released: somebody has released the ID.
+	// released: another program has released the ID.
 	released
 	// lost: the record is another node's claim, which outranks this one.
 	lost

@@ -129,7 +129,7 @@ func TestDeparturesUnknown(t *testing.T) {
 				got := releasedBy(t, d, 0, func() {
 					d.load(kubeNodes("me"), claimed)
 					if name == "and comes back" {
-						time.Sleep(c.away + time.Second) // what has changed is told a moment later
+						time.Sleep(c.away + time.Second) // the change is reported a moment later
 						d.update(nodeThere("new"), claimed)
 					}
 				})

@@ -1,4 +1,4 @@
-// Package nodesync gives each node of the cluster a number and tells nodes about each other.
+// Package nodesync gives each node of the cluster a number and informs nodes about each other.
 //
 // The node ID is the first free positive integer. It is claimed by putting the node's record under /vnf-agent/contiv-ksr/allocatedIDs/<id>
 // in the cluster database, atomically and only if the ID is free. A node that finds others doing the same queues (queue.go), so that
@@ -11,10 +11,10 @@
 // back, which is the job of the keeper. A node that is not right is reported by a FatalError that says what to do, and gets a new ID when
 // its agent is restarted. A node that claims its first ID waits for a probation before it uses it, so that others can object.
 //
-// Release leaves a record that says whose the ID was, and a key that etcd deletes after the quarantine; only then the ID is free. So
-// nobody's clock has to be right. The ID of a node whose Node object is gone from Kubernetes for good is released by whichever agent finds
-// out first (departed.go), provided that this agent hears from Kubernetes. Nodes that a wiped or restored database has forgotten, although
-// nothing released them, count as there until they are back (hold.go).
+// Release leaves a record that says whose the ID was, and a key that etcd deletes after the quarantine; only then the ID is free. So no
+// clock has to be right. The ID of a node whose Node object is gone from Kubernetes for good is released by whichever agent finds out first
+// (departed.go), provided that this agent hears from Kubernetes. Nodes that a wiped or restored database has forgotten, although nothing
+// released them, count as there until they are back (hold.go).
 //
 // The record also carries the addresses of the node's vswitch, which Kubernetes does not know, and those for its management. Records of
 // other nodes arrive as events of the database watcher; every change that matters becomes a NodeUpdate, at a cost that does not depend on

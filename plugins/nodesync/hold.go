@@ -12,8 +12,8 @@ import (
 )
 
 // holds are the nodes that were known and have no record any more although nothing released them: a database that was wiped, or restored
-// from a backup, has forgotten them. They are well and will put their records back; until then, and not for longer than a limit, this node
-// goes on as if they were there, so that losing the database costs no packet.
+// from a backup, has forgotten them. They are healthy and will put their records back; until then, and not for longer than a limit, this
+// node goes on as if they were there, so that losing the database costs no packet.
 type holds struct {
 	limit time.Duration
 	now   func() time.Time

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// TestJudgeIsFair: of two different claims of one ID exactly one holds, whoever judges.
+// TestJudgeIsFair: of two different claims of one ID exactly one holds, on whichever node the check runs.
 func TestJudgeIsFair(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
@@ -215,7 +215,7 @@ func TestReinstalled(t *testing.T) {
 	})
 }
 
-// TestTwoMachinesOneName: the one that is there stays undisturbed, the other one is told.
+// TestTwoMachinesOneName: the one that is there is not affected, the other one gets an error.
 func TestTwoMachinesOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()

@@ -36,7 +36,7 @@ type keeper struct {
 	// quarantine is for records of earlier lives of this node.
 	quarantine time.Duration
 	log        *slog.Logger
-	// lost is informed that the ID is another node's, or released. An error means that it has to be told again.
+	// lost is informed that the ID is another node's, or released. An error means that it has to be reported again.
 	lost func(*lossError) error
 	wake chan struct{}
 

@@ -8,7 +8,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// lossError says that this node has lost its ID, to whom, and what to do.
+// lossError names the node that has taken this node's ID, and what to do.
 type lossError struct {
 	me    self
 	claim claim
@@ -41,7 +41,7 @@ func (e *lossError) rival() string {
 	return e.there.GetUuid()
 }
 
-// idLost is the event by which the keeper tells the event loop.
+// idLost is the event by which the keeper informs the event loop.
 type idLost struct{ loss *lossError }
 
 var _ controller.UpdateEvent = (*idLost)(nil)

@@ -30,7 +30,7 @@ type NodeSync struct {
 	state *state // a pointer, because DefaultPlugin is a copy
 }
 
-// state is what NodeSync knows.
+// state is the data of NodeSync.
 type state struct {
 	// set by options
 	preferred     func() (uint32, bool)

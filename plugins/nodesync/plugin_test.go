@@ -196,7 +196,7 @@ func TestPreferredID(t *testing.T) {
 	}
 }
 
-// TestStolenID: another node has the ID. That is an error somebody must act upon, and the record stays the other's.
+// TestStolenID: another node has the ID. That is an error that an operator must fix, and the record stays the other's.
 func TestStolenID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
@@ -311,7 +311,7 @@ func TestPublishComparesAndSwaps(t *testing.T) {
 	})
 }
 
-// TestRecordRestored: somebody deleted or changed this node's record.
+// TestRecordRestored: another program deleted or changed this node's record.
 func TestRecordRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// remembered is what the event loop knows of nodes, for requests that cannot ask the database.
+// remembered is the event loop's data of nodes, for requests that cannot ask the database.
 type remembered struct {
 	mu    sync.Mutex
 	nodes map[string]*Node // guarded by mu; the nodes themselves are immutable

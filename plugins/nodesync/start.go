@@ -50,7 +50,7 @@ func (ns *NodeSync) findClaim(local bool) (c claim, how string, err error) {
 		switch judge(me, *remembered, there) {
 		case newer:
 			return me.claimOf(remembered.ID, there), "remembered", nil
-		case vacant, mine, weaker, contested: // the keeper sees to it that the database has it too
+		case vacant, mine, weaker, contested: // the keeper makes sure that the database has it too
 			return *remembered, "remembered", nil
 		case released, lost:
 			loss := &lossError{me: me, claim: *remembered, there: there}

@@ -20,7 +20,7 @@ func storeOf(db ClusterWideDB) cas.Store {
 	return &basicStore{db: db, broker: db.NewBroker("")}
 }
 
-// basicStore makes a cas.Store of what ClusterWideDB has. It knows no values but records of nodes.
+// basicStore makes a cas.Store of what ClusterWideDB has. It has no values except records of nodes.
 type basicStore struct {
 	db     ClusterWideDB
 	broker keyval.ProtoBroker
@@ -60,7 +60,7 @@ func (b *basicStore) change(ctx context.Context, c cas.Change, w cas.Write) (boo
 	return true, b.broker.Put(ctx, w.Key, record)
 }
 
-// Get implements cas.Store. A broker that knows no revisions reports 0, which means "does not exist" to all that compare.
+// Get implements cas.Store. A broker without revisions reports 0, which means "does not exist" to all that compare.
 func (b *basicStore) Get(ctx context.Context, key string) (cas.Value, error) {
 	var record vppnode.VppNode
 	found, rev, err := b.broker.GetValue(ctx, key, &record)

@@ -17,7 +17,7 @@ import (
 	controller "contiv.dev/vswitch/plugins/controller/api"
 )
 
-// plainDB offers what ClusterWideDB says and no more: its broker tells no revisions.
+// plainDB offers what ClusterWideDB says and no more: its broker has no revisions.
 type plainDB struct{ db *fakeDB }
 
 // noRevisions is a broker of a database without revisions.
@@ -60,7 +60,7 @@ func TestPlainDatabase(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			ev := controller.NewDBResync() // which knows of no other node
+			ev := controller.NewDBResync() // which has no other node
 			if err := ns.Resync(ev, ev.KubeState, 1, nil); err != nil {
 				t.Fatal(err)
 			}

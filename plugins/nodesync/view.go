@@ -49,7 +49,7 @@ func (v *view) take(kv cas.Value) {
 	_, _ = v.set(key, record) // what is wrong is in v.broken
 }
 
-// refresh reads which IDs have been taken until the revision at (zero: now), without reading by whom.
+// refresh reads which IDs have been taken until the revision at (zero: now), without reading their owners.
 func (v *view) refresh(ctx context.Context, store cas.Store, at int64) error {
 	keys, _, err := store.Keys(ctx, ksrPrefix+allocatedIDs+"/", at)
 	if err != nil {
@@ -64,7 +64,7 @@ func (v *view) refresh(ctx context.Context, store cas.Store, at int64) error {
 	return nil
 }
 
-// forget makes an ID count as taken by nothing knows whom.
+// forget makes an ID count as taken by an unknown node.
 func (v *view) forget(id uint32) {
 	_, _ = v.set(recordKey(id), nil)
 	v.revs[id] = max(v.revs[id], 1)

@@ -59,7 +59,7 @@ type lasting struct {
 	unseen, ended int
 }
 
-// NewCore is a core that knows nothing yet.
+// NewCore is a core without any data yet.
 func NewCore(times Times) *Core {
 	return &Core{times: times, peers: newPeers(), limits: limits{}, tries: map[Remedy]*attempts{}}
 }

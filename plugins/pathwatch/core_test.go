@@ -331,7 +331,7 @@ func TestPause(t *testing.T) {
 	s.did()
 }
 
-// The worst is told first, and heals first.
+// The worst is reported first, and heals first.
 func TestSeveralCauses(t *testing.T) {
 	s := newSim(t, 3)
 	s.run(10)
@@ -345,7 +345,7 @@ func TestSeveralCauses(t *testing.T) {
 	}
 }
 
-// A table that refuses connections and keeps those it has tells both: that it fills, and that it is full.
+// A table that refuses connections and keeps those it has reports both: that it fills, and that it is full.
 func TestTableThatKeeps(t *testing.T) {
 	s := newSim(t, 3)
 	s.nat44, s.keeps, s.refused = true, true, 1000

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pinger asks by ICMP echo requests from the agent's network namespace, all of a round at once. It has one raw socket per family, which
-// the kernel gives echo replies only. It knows an answer by what it carries: cnat of the other node may have given it another source
-// and another ID. Not safe for concurrent use.
+// Pinger asks by ICMP echo requests from the agent's network namespace, all of a round at once. It has one raw socket per family, which the
+// kernel gives echo replies only. It identifies an answer by its payload: cnat of the other node may have given it another source and
+// another ID. Not safe for concurrent use.
 type Pinger struct {
 	token uint64 // no other pinger has it
 	round uint32
@@ -112,7 +112,7 @@ func (p *Pinger) Ask(ctx context.Context, addrs []netip.Addr, timeout time.Durat
 	return took, nil
 }
 
-// The payload: the token, the round, the number of the question, and for whom captures packets a word.
+// The payload: the token, the round, the number of the question, and, for packet captures, a word.
 const (
 	payloadSize = 16
 	payloadWord = "contiv data path"

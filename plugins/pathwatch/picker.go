@@ -31,7 +31,7 @@ func (p *picker) set(self uint32, list []Peer) []Peer {
 	return list
 }
 
-// pick is whom to ask in this round.
+// pick returns the nodes to ask in this round.
 func (p *picker) pick(suspect func(*Peer) bool) []*Peer {
 	var out []*Peer
 	for i := range p.list {

@@ -71,7 +71,7 @@ func (p *Plugin) serve(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// metrics are what Prometheus is told.
+// metrics are the values for Prometheus.
 type metrics struct {
 	state   func() State
 	probes  *prometheus.CounterVec

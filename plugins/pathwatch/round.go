@@ -72,7 +72,7 @@ type Sessions struct {
 	// TellsRefused: Refused counts the packets for which there was no room for a session.
 	TellsRefused bool   `json:"tellsRefused,omitempty"`
 	Refused      uint64 `json:"refused,omitempty"`
-	// Keeps: a session goes on until its time is over, so that the filling says something although refusals are told.
+	// Keeps: a session goes on until its time is over, so that the filling says something although refusals are reported.
 	Keeps bool `json:"keeps,omitempty"`
 	// Whose is the command that lists the sessions by sender; empty: contiv-netctl nat.
 	Whose string `json:"-"`
@@ -116,13 +116,13 @@ type Cause struct {
 	heal Remedy
 }
 
-// Remedy is what helps against a cause; the zero Remedy: nothing that the node could do.
+// Remedy is the repair of a cause; the zero Remedy: the node has no repair.
 type Remedy struct {
 	Recreate string // the key of the link that is to be made again
 	Resync   bool   // dataplane and desired state are to be compared
 }
 
-// Action is a remedy whose time has come.
+// Action is a repair that is due.
 type Action struct {
 	Remedy
 	Why Cause

@@ -30,7 +30,7 @@ const (
 	keptEvents  = 8
 )
 
-// telling knows what Kubernetes should be told. What cannot be told is tried again; of Events only the last few are kept.
+// telling has the reports for Kubernetes. A report that fails is tried again; of Events only the last few are kept.
 type telling struct {
 	node string
 	wake chan struct{}
@@ -47,7 +47,7 @@ type condition struct {
 	known           bool
 	ok              bool
 	reason, message string
-	about           string // what it is about: while that is the same, it is not told again
+	about           string // what it is about: while that is the same, it is not reported again
 }
 
 type event struct {
@@ -90,7 +90,7 @@ func (t *telling) see(at time.Time, s State) {
 	if len(texts) > 0 {
 		want.message = strings.Join(texts, "; ")
 	}
-	if at.Sub(t.first) < tellFirst && want.ok { // that all is well is worth waiting for
+	if at.Sub(t.first) < tellFirst && want.ok { // a report of recovery is worth waiting for
 		return
 	}
 	if want.about != t.want.about || want.ok != t.want.ok || !t.want.known {
@@ -129,7 +129,7 @@ func (t *telling) nudge() {
 	}
 }
 
-// due takes out what is to be told.
+// due takes out the reports to send.
 func (t *telling) due() (want condition, change bool, events []event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +137,8 @@ func (t *telling) due() (want condition, change bool, events []event) {
 	return t.want, t.want != t.told, events
 }
 
-// Tell tells Kubernetes until ctx ends, at its own pace: an API server that does not answer must not keep the watch from its work.
+// Tell sends reports to Kubernetes until ctx ends, at its own pace: an API server that does not answer must not keep the watch from its
+// work.
 func (p *Plugin) Tell(ctx context.Context) error {
 	if p.Teller == nil {
 		return nil

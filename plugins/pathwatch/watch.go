@@ -43,7 +43,7 @@ type SessionTable interface {
 	Sessions() Sessions
 }
 
-// Limits knows who may not have more connections.
+// Limits has the senders that may not have more connections.
 type Limits interface {
 	// Refusing lists all senders whose new connections may have been refused, each time the same ones, with what has been counted.
 	Refusing(ctx context.Context) ([]Refusing, error)
@@ -63,7 +63,7 @@ type Repair interface {
 	Resync(why string) error
 }
 
-// Nodes knows the nodes of the cluster.
+// Nodes returns the nodes of the cluster.
 type Nodes interface {
 	GetNodeID() uint32
 	GetAllNodes() nodesync.Nodes
@@ -87,7 +87,7 @@ type Deps struct {
 	Table       SessionTable // nil: there is none
 	Limits      Limits       // nil: no sender has its own limit
 	Echo        Echo
-	Repair      Repair // nil: what is wrong is told, and nothing is done about it
+	Repair      Repair // nil: faults are reported, and not repaired
 	Teller      Teller // nil: there is no Kubernetes to tell
 	HTTP        rest.HTTPHandlers
 	Metrics     prometheus.Registerer
@@ -176,7 +176,7 @@ func (p *Plugin) find() error {
 			continue
 		}
 		subnets, err := p.Addresses.PodSubnets(node.ID)
-		if err != nil { // it is not connected either, of which ipnet tells
+		if err != nil { // it is not connected either, which ipnet reports
 			p.log.Debug("a node is not watched", "node", name, "error", err)
 			continue
 		}

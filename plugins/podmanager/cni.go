@@ -144,7 +144,7 @@ func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request
 	return buildResult(ev, req.Network.DNS)
 }
 
-// repair makes sure that a pod which was connected before still is: somebody may have removed its interface since.
+// repair makes sure that a pod which was connected before still is: another program may have removed its interface since.
 func repair(ctx context.Context, checks Checks, a *Attachment) error {
 	if checks.Verifier == nil || checks.Prune == nil || checks.Verifier.CheckAttachment(ctx, a) == nil {
 		return nil
@@ -157,7 +157,7 @@ func repair(ctx context.Context, checks Checks, a *Attachment) error {
 	return nil
 }
 
-// checkSandbox refuses what a pod cannot live in before anything is changed. What cannot be told is for the dataplane to find.
+// checkSandbox refuses what a pod cannot live in before anything is changed. The dataplane finds what cannot be determined here.
 func (p *PodManager) checkSandbox(req *cniapi.Request, inode uint64, state netnsState) error {
 	switch {
 	case state == netnsGone:
@@ -185,7 +185,7 @@ func (p *PodManager) explainWaiting(err error) error {
 // explainUnready reports why the node is not ready, as STATUS does, when nothing else explains why an ADD took too long.
 func (p *PodManager) explainUnready(ctx context.Context, checks Checks, err error) error {
 	if !p.isResynced() || !errors.Is(err, context.DeadlineExceeded) {
-		return err // explainWaiting knows the rest
+		return err // explainWaiting has the rest
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 type netnsState int
 
 const (
-	netnsUnknown netnsState = iota // cannot be told
+	netnsUnknown netnsState = iota // cannot be determined
 	netnsSeen
 	netnsGone // certainly
 )

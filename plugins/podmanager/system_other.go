@@ -2,5 +2,5 @@
 
 package podmanager
 
-// lookNetns knows no network namespaces here.
+// lookNetns finds no network namespaces here.
 func lookNetns(string) (inode uint64, state netnsState) { return 0, netnsUnknown }

@@ -315,7 +315,7 @@ func TestAwaitPod(t *testing.T) {
 	}
 }
 
-// TestNotUnderstood: what is not understood of a policy is told, and what is understood is not.
+// TestNotUnderstood: what is not supported in a policy is reported, and what is understood is not.
 func TestNotUnderstood(t *testing.T) {
 	b := newBench(t, nil)
 	b.set(kube.PolicyKeyword, "ns", "good", fromPods("good"))

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
-// Problems is where users are told.
+// Problems is the receiver of reports to users.
 type Problems interface {
 	Set(o problem.Object, list []problem.Problem, tell bool)
 }
@@ -50,7 +50,7 @@ type Deps struct {
 	NotEnforced func() string
 	// Kubernetes is false where there is no Kubernetes: then there are no policies, and all pods are open.
 	Kubernetes bool
-	// OwnAddresses are the addresses of this node as the dataplane knows them, beside those of its Node object. Event loop only; nil: none.
+	// OwnAddresses are the addresses of this node as the dataplane has them, beside those of its Node object. Event loop only; nil: none.
 	OwnAddresses func() []string
 	// Denied reports what policy has dropped; nil: nothing does.
 	Denied Denied

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// told is what users are told, by object.
+// told are the reports to users, by object.
 type told struct {
 	now   map[string][]problem.Problem
 	calls int
@@ -32,7 +32,8 @@ func policy(name, uid string) *model.Policy {
 	return &model.Policy{Namespace: "ns", Name: name, Uid: uid}
 }
 
-// TestPoliciesAreNotIgnoredInSilence: every policy is its own problem, the log has one line, and what is told once is not told again.
+// TestPoliciesAreNotIgnoredInSilence: every policy is its own problem, the log has one line, and a problem that is reported is not reported
+// again.
 func TestPoliciesAreNotIgnoredInSilence(t *testing.T) {
 	var log bytes.Buffer
 	users := &told{now: map[string][]problem.Problem{}}

@@ -379,7 +379,7 @@ func policyNames(d model.Direction, tier string) string {
 	return strings.Join(names, ", ")
 }
 
-// compiled is what the plugin knows, as package verdict wants it.
+// compiled is the plugin's data, as package verdict wants it.
 type compiled struct{ *Plugin }
 
 func (c compiled) Policy(id model.PolicyID) (model.Policy, bool) {

@@ -84,7 +84,7 @@ func (d *dataplanes) resync(t *testing.T, services []*model.Service, slicesOf []
 	}
 }
 
-// check: what is wanted of dataplanes is well formed, and no frontend is in two services.
+// check: the values for dataplanes are valid, and no frontend is in two services.
 func (d *dataplanes) check(t *testing.T) {
 	t.Helper()
 	taken := map[balance.Key]string{}
@@ -219,8 +219,8 @@ func (in *input) slice() *model.EndpointSlice {
 	return s
 }
 
-// FuzzServices: whatever objects say, and in whatever order they come and go, nothing panics, what renderers want is well formed and
-// free of conflicts, and updates end where one resync would.
+// FuzzServices: whatever objects say, and in whatever order they come and go, nothing panics, the values of renderers are valid and free of
+// conflicts, and updates end where one resync would.
 func FuzzServices(f *testing.F) {
 	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -31,7 +31,7 @@ type Deps struct {
 	NodeSync      Nodes
 	PodManager    Pods
 	HTTPHandlers  rest.HTTPHandlers // nil: no REST
-	// Healthy reports whether the dataplane can serve, which is what load balancers are told; nil: it can.
+	// Healthy reports whether the dataplane can serve, which is the answer to load balancers; nil: it can.
 	Healthy func() bool
 
 	// NodeLeaving is informed whether this node is about to go, as far as Kubernetes says; nil: nothing is.

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/processor"
 )
 
-// problems is processor.Problems: what is not served is logged once, and users are told.
+// problems is processor.Problems: what is not served is logged once, and reported to users.
 type problems Plugin
 
 // Set implements processor.Problems.

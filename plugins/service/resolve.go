@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// ResolvePath reports what is to become of a packet to an address and port, as renderers are told: GET
+// ResolvePath reports what is to become of a packet to an address and port, as renderers receive it: GET
 // ?address=10.96.0.10&port=80&protocol=tcp&source=10.1.1.2
 const ResolvePath = "/contiv/v1/services/resolve"
 

@@ -25,13 +25,13 @@ const (
 	// maxSessions is up to how many sessions are counted by pod: VPP forwards nothing while it counts (10 ms for so many), and
 	// the kernel lists all of them (a second).
 	maxSessions = 200_000
-	// natGap is the least time between two countings, whoever asks.
+	// natGap is the least time between two countings, for all requests together.
 	natGap = 5 * time.Second
 	// natTimeout bounds a counting.
 	natTimeout = 5 * time.Second
 )
 
-// NATSource is what knows about NAT.
+// NATSource is the source of data about NAT.
 type NATSource struct {
 	// Total reports how many sessions there are, cheaply.
 	Total func() (int, error)
@@ -74,7 +74,7 @@ type NATPackets struct {
 	Drops      uint64 `json:"drops"`
 }
 
-// NAT counts NAT sessions by pod, when somebody asks and not too often. It is a prometheus.Collector.
+// NAT counts NAT sessions by pod, on request and not too often. It is a prometheus.Collector.
 type NAT struct {
 	source  NATSource
 	packets Source
@@ -114,7 +114,7 @@ func (n *NAT) Describe(out chan<- *prometheus.Desc) {
 	out <- n.took
 }
 
-// Collect implements prometheus.Collector. What cannot be counted is not told: an old number would look like a new one.
+// Collect implements prometheus.Collector. What cannot be counted is not reported: an old number would look like a new one.
 func (n *NAT) Collect(out chan<- prometheus.Metric) {
 	r := n.sample(context.Background()) // bounded by natTimeout
 	if !r.Sampled.IsZero() {

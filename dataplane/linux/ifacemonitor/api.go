@@ -32,7 +32,7 @@ type IfaceAddrsUpdate struct {
 
 // Config reports what to watch.
 type Config struct {
-	// InterfaceExcludes are names of links whose addresses are not told (kube-ipvs0 has thousands). States are.
+	// InterfaceExcludes are names of links whose addresses are not reported (kube-ipvs0 has thousands). States are.
 	InterfaceExcludes []*regexp.Regexp
 	// ResyncInterval is how often all is listed again in case notifications were lost unnoticed; ≤ 0: never.
 	ResyncInterval time.Duration

@@ -107,7 +107,7 @@ func TestKernel(t *testing.T) {
 	await(t, m, "d/20 absent")
 }
 
-// TestOverflow: notifications that the kernel could not deliver, as nothing read, are made up for. Flaps are told.
+// Flaps are reported.
 func TestOverflow(t *testing.T) {
 	ns := nettest.New(t)
 	m := New(Config{}, nil, nil)
@@ -137,7 +137,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestManyLinks: a monitor that nothing reads for a while, and what it tells then.
+// TestManyLinks: a monitor that nothing reads for a while, and what it reports then.
 func TestManyLinks(t *testing.T) {
 	ns := nettest.New(t)
 	m := New(Config{ResyncInterval: 50 * time.Millisecond}, ns.Namespace, nil)
@@ -170,7 +170,7 @@ func TestManyLinks(t *testing.T) {
 	}
 }
 
-// script is a kernel that does as it is told.
+// script is a kernel that follows a script.
 type script struct {
 	events   chan error // what Receive returns
 	deadline atomic.Int64
@@ -219,7 +219,7 @@ func (s *script) Close() error {
 	return nil
 }
 
-// TestFaults: whatever fails, the monitor starts again, and tells again what is up.
+// TestFaults: whatever fails, the monitor starts again, and reports again what is up.
 func TestFaults(t *testing.T) {
 	errFault := errors.New("injected")
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/rtnl"
 )
 
-// view is what has been told so far. Its methods take in what the kernel says and return what is to be told. It does no I/O.
+// view is what has been reported so far. Its methods take in the kernel's messages and return what to report. It does no I/O.
 type view struct {
 	excludes []*regexp.Regexp
 	links    map[int]*link
@@ -66,7 +66,7 @@ func (v *view) linkGone(index int) []any {
 	return v.forget(index)
 }
 
-// forget tells that a link's name is gone.
+// forget reports that a link's name is gone.
 func (v *view) forget(index int) []any {
 	l := v.links[index]
 	if l == nil {
@@ -98,7 +98,7 @@ func (v *view) addrChanged(a rtnl.Address, there bool) []any {
 	return nil
 }
 
-// tellAddrs reports the addresses of a link if they differ from what was told.
+// tellAddrs reports the addresses of a link if they differ from the last report.
 func (v *view) tellAddrs(l *link) []any {
 	if l.excluded {
 		return nil
@@ -116,7 +116,7 @@ func (v *view) tellAddrs(l *link) []any {
 	return []any{&IfaceAddrsUpdate{Name: l.name, Addrs: slices.Clone(now)}}
 }
 
-// listed takes in a full listing. lost says that notifications were lost before it: what is up is then told again.
+// listed takes in a full listing. lost says that notifications were lost before it: what is up is then reported again.
 func (v *view) listed(links []rtnl.Link, addrs []rtnl.Address, lost bool) (out []any) {
 	there := map[int]bool{}
 	for _, l := range links {

@@ -82,7 +82,7 @@ func TestView(t *testing.T) {
 		"new/4 absent, new no more addresses, eth1/2 absent, eth1 no more addresses, new/2 up, new [], eth1/4 up, eth1 []")
 }
 
-// world is what a receiver of updates knows.
+// world is the state of a receiver of updates.
 type world struct {
 	t     *testing.T
 	state map[string]string
@@ -111,7 +111,7 @@ func (w *world) take(news []any) {
 	}
 }
 
-// TestViewRandom: whatever happened, and whatever of it was lost before a listing, the receiver knows what there is.
+// TestViewRandom: whatever happened, and whatever of it was lost before a listing, the receiver has the current state.
 func TestViewRandom(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -18,6 +18,6 @@
 //
 // # What goes wrong with one set
 //
-// It stays with that set: Result.Broken tells, and its earlier content is kept. One that did not exist is made empty, so rules that refer
-// to it can be loaded. Usable says whether they can.
+// It stays with that set: Result.Broken reports it, and its earlier content is kept. One that did not exist is made empty, so rules that
+// refer to it can be loaded. Usable says whether they can.
 package ipset

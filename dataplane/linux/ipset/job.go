@@ -172,7 +172,7 @@ func (j *job) done(q *request) {
 	}
 }
 
-// failed notes what an error tells about which sets there are.
+// failed records what an error contains about which sets there are.
 func (j *job) failed(q *request, err error) {
 	switch {
 	case q.op == opCreate && errors.Is(err, unix.EEXIST):

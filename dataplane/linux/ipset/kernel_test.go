@@ -103,7 +103,7 @@ func TestRestart(t *testing.T) {
 	n.expect(before)
 }
 
-// A set that somebody destroyed or made under our feet costs another attempt, not a failure.
+// A set that another program destroyed or made meanwhile costs another attempt, not a failure.
 func TestUnderOurFeet(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
@@ -217,7 +217,7 @@ func TestTypeChange(t *testing.T) {
 	n.expect(map[string][]string{"cv40a": {"10.0.0.1"}})
 }
 
-// A set that somebody's rules use is not destroyed, and this does not go on for ever.
+// A set that rules use is not destroyed, and this does not go on for ever.
 func TestDestroyInUse(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)

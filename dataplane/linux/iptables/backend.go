@@ -199,8 +199,8 @@ func (b *Backend) applyLayers(ctx context.Context, layers []*layer, res *table.R
 	}
 }
 
-// readAhead reads a family's layers at once if more than one must be read. iptables-nft-save loads all of them in any case,
-// which takes most of its time. If it fails, each layer reads for itself, and tells.
+// readAhead reads a family's layers at once if more than one must be read. iptables-nft-save loads all of them in any case, which takes
+// most of its time. If it fails, each layer reads for itself, and reports.
 func readAhead(ctx context.Context, family []*layer) {
 	env := family[0].env
 	if env.tools.variant != VariantNFT {

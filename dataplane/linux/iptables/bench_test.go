@@ -23,7 +23,7 @@ func fill(b *Backend) {
 	b.SetHook(4, table.Filter, table.Forward, jump("cali-root"))
 }
 
-// restoreInput is what somebody who writes all of it each time would give to iptables-restore.
+// restoreInput is the input of iptables-restore if everything were written each time.
 func restoreInput() []byte {
 	var in bytes.Buffer
 	fmt.Fprint(&in, "*filter\n:cali-root - [0:0]\n")

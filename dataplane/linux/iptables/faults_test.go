@@ -261,7 +261,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// Somebody who undoes our changes at once each time does not get us to work without end.
+// A program that undoes our changes at once each time does not cause endless work.
 func TestFight(t *testing.T) {
 	r := newRig(t, Config{})
 	r.basics()
@@ -381,7 +381,7 @@ func TestFailingPrograms(t *testing.T) {
 }
 
 // A chain that the kernel refuses is named and lets nothing through; the rest is written, whether or not the kernel reports which line was
-// at fault. When the chain is changed, or the kernel changes its mind, all is well.
+// at fault. When the chain is changed, or the kernel accepts it later, the error ends.
 func TestRefusedChains(t *testing.T) {
 	for _, hint := range []bool{true, false} {
 		for _, bad := range [][]int{{3}, {0, 7, 8}, {11}} {

@@ -109,7 +109,7 @@ func TestRefusedByTheKernel(t *testing.T) {
 	})
 }
 
-// While somebody holds the lock nothing is written; afterwards everything is.
+// While another process holds the lock nothing is written; afterwards everything is.
 func TestLockHeldBySomebodyElse(t *testing.T) {
 	if !(system{}).has("iptables-legacy-restore") {
 		t.Skip("SKIPPED: iptables-legacy-restore is not installed")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kernelState is what iptables-save tells about one table, as far as it concerns us.
+// kernelState is what iptables-save prints about one table, as far as it concerns us.
 type kernelState struct {
 	chains map[string][]ruleHash // our chains; a rule without a hash has the zero hash
 	alien  map[string]bool       // chains that are not ours

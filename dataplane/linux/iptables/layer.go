@@ -52,7 +52,7 @@ type layer struct {
 	refused map[string]refused // chains that the kernel did not take
 	stuck   map[string]error   // chains that could not be removed
 	checks  checks
-	looking bool // this apply is to see whether somebody has changed the table
+	looking bool // this apply must check whether another program has changed the table
 	ahead   bool // have was read for this apply, before its turn
 	// lookedAround is true after the table was read: what others hold may have become free.
 	lookedAround bool

@@ -31,7 +31,7 @@ func (e *env) lockArgs() []string {
 	}
 }
 
-// lockEnv tells iptables where the lock is, if that is not the usual place.
+// lockEnv names the lock's path to iptables, if that is not the usual place.
 func (e *env) lockEnv() []string {
 	if e.cfg.LockFilePath == defaultLockFile {
 		return nil

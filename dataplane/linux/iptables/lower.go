@@ -15,7 +15,7 @@ type lowerer struct {
 	family  table.Family
 	layer   table.Layer
 	scratch [2]uint32 // single mark bits: all lists so far hold; this list holds
-	random  bool      // iptables knows --random-fully
+	random  bool      // iptables supports --random-fully
 	helpers string    // how the names of helper chains begin
 	setName func(id string) string
 

@@ -121,7 +121,7 @@ func (a *auditor) chains() error {
 	return a.l.chains(func(c listedChain) {
 		n := a.f.nodes[c.name]
 		if n == nil {
-			n = newNode(a.f, table.Raw, c.name, c.name) // nobody's: it goes
+			n = newNode(a.f, table.Raw, c.name, c.name) // without an owner: it goes
 			if c.hook {
 				n.base = &baseHook{num: c.num, priority: c.priority, typ: c.typ}
 			}

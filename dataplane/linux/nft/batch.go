@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch is a transaction: messages that the kernel carries out all or none. It knows on whose behalf each message is.
+// batch is a transaction: messages that the kernel carries out all or none. It has the object that each message is for.
 type batch struct {
 	buffer
 	table  string
@@ -64,7 +64,7 @@ var (
 type refusal struct {
 	objects map[object]error // those to blame; the first error of each
 	order   []object         // in which they were met
-	other   error            // of a message that is on nobody's behalf
+	other   error            // of a message that is for no object
 }
 
 func (r *refusal) Error() string {

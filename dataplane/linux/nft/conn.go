@@ -76,7 +76,7 @@ func (c *conn) close() { unix.Close(c.fd) }
 
 // send sends one datagram, for which the socket's buffer is made large enough.
 func (c *conn) send(b []byte) error {
-	// The kernel doubles what it is told, and wants a little more than the datagram.
+	// The kernel doubles the given size, and wants a little more than the datagram.
 	if need := max(len(b)+4096, minSndbuf); need > c.sndbuf {
 		if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, need); err != nil {
 			_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, need)

@@ -14,7 +14,7 @@
 //
 //	backend.go             what the caller sees; Apply = sync, resolve, plan, transact
 //	link.go, events.go, audit.go
-//	                       sync: what the kernel has. The number of its generation, which every transaction of anybody
+//	                       sync: what the kernel has. The number of its generation, which every transaction of any program
 //	                       raises, says whether another program wrote; events say whether that was about our tables. Only if
 //	                       so, and at the start, and on Resync after own changes, the tables are read (list.go)
 //	model.go, resolve.go   resolve: which chains are broken, which ones packets can get to (only those are programmed). Looks
@@ -24,17 +24,17 @@
 //	set.go, trie.go, lists.go
 //	                       members of sets, and how the kernel's differ
 //	plan.go, write.go      plan: the difference; in which order it is written
-//	isolate.go             whom to blame when the kernel refuses something
+//	isolate.go             what to blame when the kernel refuses something
 //	batch.go, conn.go, buffer.go
 //	                       transactions and the codec. Every message has an object to blame by its sequence number
 //
 // A transaction says for which generation it is, so that it never meets other objects than those it was made for. When the kernel refuses
-// it, the objects that are to blame become broken, which is told, and the rest is tried again in the same Apply. A broken chain drops
+// it, the objects that are to blame become broken, which is reported, and the rest is tried again in the same Apply. A broken chain drops
 // everything; a chain that needs a broken set is broken too. Every rule carries a hash of what it does in its user data: that is how a
 // restart finds that nothing has to be written.
 //
 // Services are apart from all this, in their own tables: services.go and the files whose names begin so. They share the sockets: the kernel
-// takes a third longer for a large transaction of which it has to tell somebody, if only ourselves.
+// takes a third longer for a large transaction of which it has to inform any listener, even ourselves.
 //
 // The owner flag of tables is not used, because the rules have to survive the process.
 package nft

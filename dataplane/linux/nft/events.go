@@ -12,9 +12,9 @@ import (
 // events listens to what is changed in nf_tables. It is read when it is asked, without a goroutine.
 type events struct {
 	*conn
-	to   *link  // whose views are told
+	to   *link  // whose views are informed
 	own  uint32 // port of the socket of which the changes are our own
-	seen uint32 // the last generation of which all changes have been told, or are our own
+	seen uint32 // the last generation of which all changes have been reported, or are our own
 }
 
 func watchEvents(ns *nsdo.Namespace, to *link) (*events, error) {
@@ -35,7 +35,7 @@ func (e *events) pause() {
 	_ = unix.SetsockoptInt(e.fd, unix.SOL_NETLINK, unix.NETLINK_DROP_MEMBERSHIP, unix.NFNLGRP_NFTABLES)
 }
 
-// resume listens again. If that fails nothing is told, and every foreign generation counts as a change of our tables.
+// resume listens again. If that fails nothing is reported, and every foreign generation counts as a change of our tables.
 func (e *events) resume() {
 	_ = unix.SetsockoptInt(e.fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, unix.NFNLGRP_NFTABLES)
 }
@@ -80,7 +80,7 @@ func (e *events) note(h header, payload []byte) {
 	}
 }
 
-// noteGeneration notes that all changes of a generation have been told.
+// noteGeneration notes that all changes of a generation have been reported.
 func (e *events) noteGeneration(gen uint32) {
 	if int32(gen-e.seen) <= 0 {
 		return // known
@@ -94,7 +94,7 @@ func (e *events) noteGeneration(gen uint32) {
 // tellTime is how long the kernel may take to tell the rest of a transaction whose generation has begun, in milliseconds.
 const tellTime = 20
 
-// reach reads until all changes up to a generation have been told; false if they are not.
+// reach reads until all changes up to a generation have been reported; false if they are not.
 func (e *events) reach(gen uint32) bool {
 	for e.drain() {
 		if int32(e.seen-gen) >= 0 {
@@ -102,7 +102,7 @@ func (e *events) reach(gen uint32) bool {
 		}
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(e.fd), Events: unix.POLLIN}}, tellTime)
 		if err != nil && !errors.Is(err, unix.EINTR) || ready == 0 {
-			return false // it was not told: we did not listen then
+			return false // it was not reported: we did not listen then
 		}
 	}
 	return false

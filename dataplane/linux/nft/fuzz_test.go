@@ -87,8 +87,8 @@ func fuzzService() *balance.Service {
 			Sources: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}}}}
 }
 
-// FuzzDump: whatever the kernel lists, or another program has put into the tables, reading it does not panic, and what is written
-// then is messages that are well formed.
+// FuzzDump: whatever the kernel lists, or another program has put into the tables, reading it does not panic, and what is written then is
+// valid messages.
 func FuzzDump(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x01\x41\x05\x01\x02\x03\x04\x05\x01aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))

@@ -195,7 +195,7 @@ func dump(t testing.TB, b *Backend) string {
 	return s
 }
 
-// TestMissedEvents: when events were lost, or came while we did not listen, the generation tells.
+// TestMissedEvents: when events were lost, or came while we did not listen, the generation shows it.
 func TestMissedEvents(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
@@ -208,7 +208,7 @@ func TestMissedEvents(t *testing.T) {
 	if res := mustApply(t, b); res.Writes == 0 || dump(t, b) != before {
 		t.Errorf("a change that was not told was not found (%d writes)", res.Writes)
 	}
-	// The next change is told, but the one before was not.
+	// The next change is reported, but the one before was not.
 	b.events.pause()
 	nft(t, n, "flush chain ip contiv filter-all")
 	b.events.resume()
@@ -231,7 +231,7 @@ func TestMissedEvents(t *testing.T) {
 	}
 }
 
-// TestTwoTables: tables that share their sockets are each told what others do to them, and not of what we write to the other.
+// TestTwoTables: tables that share their sockets are each informed what others do to them, and not of what we write to the other.
 func TestTwoTables(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)

@@ -11,7 +11,7 @@ import (
 )
 
 // link is the nf_tables of a network namespace: a socket for transactions and listings, and one that reports who else writes. Several of
-// our tables may share it, so that nothing is told at length of what we write ourselves.
+// our tables may share it, so that there are no notifications of what we write ourselves.
 type link struct {
 	ns     *nsdo.Namespace
 	cmd    *conn
@@ -201,7 +201,7 @@ func (l *link) commitOnce(t *batch, data []byte) error {
 // nextGeneration follows as in the kernel.
 func nextGeneration(gen uint32) uint32 { return max(gen+1, 1) }
 
-// generation asks for the number of the kernel's rule set. Every transaction of anybody in the namespace raises it by one.
+// generation asks for the number of the kernel's rule set. Every transaction of any program in the namespace raises it by one.
 func (c *conn) generation() (gen uint32, err error) {
 	err = c.get(unix.NFT_MSG_GETGEN, 0, unix.AF_UNSPEC, nil, func(attrs []byte) { gen = be32(attr(attrs, unix.NFTA_GEN_ID)) })
 	if err != nil {

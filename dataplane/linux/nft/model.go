@@ -330,7 +330,7 @@ func (n *node) nameFor(iface string, target *node) {
 func (n *node) unused(by *node) {
 	if n.users[by]--; n.users[by] <= 0 {
 		delete(n.users, by)
-		n.touch() // it may be nobody's
+		n.touch() // it may have no owner
 	}
 }
 

@@ -218,7 +218,7 @@ func (p *plan) write(b *batch) {
 // still empty.
 func (p *plan) fillsLater(n *node) (later bool) {
 	if n.elems == nil {
-		return false // the map is new, and no older rule knows it
+		return false // the map is new, and no older rule uses it
 	}
 	n.eachNew(func(_, chain string) {
 		later = later || slices.ContainsFunc(p.rewrite, func(r rewrite) bool { return r.n.chain == chain && !r.n.present })

@@ -139,7 +139,7 @@ func (n *node) remember(c compiled) {
 		if !slices.Contains(c.sets, s) {
 			delete(n.uses, s)
 			delete(s.users, n)
-			s.touch() // it may be nobody's
+			s.touch() // it may have no owner
 		}
 	}
 	for _, s := range c.sets {

@@ -2,8 +2,8 @@ package nft
 
 import "net/netip"
 
-// netTrie holds prefixes of one family and knows those that no other one covers: the elements of an interval set, which may
-// not overlap. Prefixes either contain each other or are apart, so an element always is one of the members.
+// netTrie holds prefixes of one family and finds those that no other one covers: the elements of an interval set, which may not overlap.
+// Prefixes either contain each other or are apart, so an element always is one of the members.
 type netTrie struct {
 	root *trieNode
 	size int

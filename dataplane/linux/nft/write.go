@@ -106,7 +106,7 @@ func (b *batch) newMap(n *node) {
 	b.u32(unix.NFTA_SET_KEY_TYPE, typeIface)
 	b.u32(unix.NFTA_SET_KEY_LEN, unix.IFNAMSIZ)
 	b.u32(unix.NFTA_SET_DATA_TYPE, dataVerdict)
-	b.bytes(unix.NFTA_SET_USERDATA, []byte{0, 4, 1, 0, 0, 0}) // tells nft that names are not in network byte order
+	b.bytes(unix.NFTA_SET_USERDATA, []byte{0, 4, 1, 0, 0, 0}) // declares to nft that names are not in network byte order
 	b.sets++
 	b.u32(unix.NFTA_SET_ID, b.sets)
 	b.end()

@@ -251,7 +251,7 @@ func (t *Table) resolveClashes(ctx context.Context, w *work) error {
 	return nil
 }
 
-// holders finds which routes, whoever's, have the destinations of some entries.
+// holders finds which routes, of any owner, have the destinations of some entries.
 func (t *Table) holders(of []*entry) (map[netip.Prefix]route, error) {
 	wanted := make(map[netip.Prefix]bool, len(of))
 	for _, e := range of {

@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// claim is a target as somebody wants it. It is comparable.
+// claim is a target as an owner wants it. It is comparable.
 type claim struct {
 	class  string
 	dst    netip.Prefix
@@ -138,7 +138,7 @@ func (e *entry) dropClaim(c claim) (dropped bool) {
 	return at >= 0
 }
 
-// wants reports whether anybody wants the destination over a link.
+// wants reports whether any owner wants the destination over a link.
 func (e *entry) wants(iface string) bool {
 	return slices.ContainsFunc(e.claims, func(c claim) bool { return c.iface == iface })
 }

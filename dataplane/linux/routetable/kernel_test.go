@@ -214,7 +214,7 @@ func TestKinds(t *testing.T) {
 			mustApply(t, again)
 			check()
 		}
-		// Somebody removes what is ours.
+		// Another program removes what is ours.
 		ns.IP(ip + "route flush proto 202")
 		ns.IP(ip + "neigh flush dev cali0 nud permanent")
 		again.Resync()
@@ -454,8 +454,8 @@ func many(n int, iface string) []Target {
 	return out
 }
 
-// TestManyRoutes: 10 000 of them, cold and after a restart. The time is told, and held against a generous limit only: the
-// machine is shared.
+// TestManyRoutes: 10 000 of them, cold and after a restart. The time is logged, and held against a generous limit only: the machine is
+// shared.
 func TestManyRoutes(t *testing.T) {
 	ns := nettest.New(t)
 	index := pair(t, ns, "cali0", "peer0")

@@ -81,7 +81,7 @@ func (t *Table) planStray(p *plan, r route) {
 		p.strays = append(p.strays, r)
 		return
 	}
-	if wanted && r.host() && !e.served { // then whoever is behind its link has had the address
+	if wanted && r.host() && !e.served { // then the pod behind its link has had the address
 		e.served, e.servedBy = true, servant{t.names[r.index], r.index}
 	}
 	p.write(op{verb: delRoute, route: r}, ref{})

@@ -31,7 +31,7 @@ type Table struct {
 
 	links  map[string]*link
 	names  map[int]string
-	seen   map[int]time.Time // when a link was first seen, told or in a listing
+	seen   map[int]time.Time // when a link was first seen, reported or in a listing
 	resync bool
 	verify map[int]bool // links whose routes the kernel may have dropped
 	again  time.Time    // when the grace of some route ends; zero: never

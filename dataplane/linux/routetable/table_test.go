@@ -71,7 +71,7 @@ func TestLinkComesAndGoes(t *testing.T) {
 	tab.OnIfaceStateChanged("a", 1, true)
 	mustApply(t, tab)
 	wantState(t, f, both...)
-	// Down and up at once, told only that it is up.
+	// Down and up at once, with only the report that it is up.
 	f.setLink(1, false)
 	f.setLink(1, true)
 	tab.OnIfaceStateChanged("a", 1, true)
@@ -120,7 +120,7 @@ func TestVanishing(t *testing.T) {
 		mustApply(t, tab)
 		wantState(t, f, "10.0.0.2/32 dev 2 proto 202")
 		f.before = nil
-		mustApply(t, tab) // not told yet
+		mustApply(t, tab) // not reported yet
 		f.setLink(1, true)
 		mustApply(t, tab) // the state that we know has not changed
 		wantState(t, f, "10.0.0.1/32 dev 1 proto 202", "10.0.0.2/32 dev 2 proto 202", "10.0.0.3/32 dev 1 proto 202")
@@ -208,7 +208,7 @@ func TestRemoveExternal(t *testing.T) {
 	wantState(t, f, rest...)
 }
 
-// TestGrace: the CNI plugin may add a route before its endpoint is told.
+// TestGrace: the CNI plugin may add a route before its endpoint is sent.
 func TestGrace(t *testing.T) {
 	f := newFake(t)
 	for i := 1; i <= 3; i++ {
@@ -222,7 +222,7 @@ func TestGrace(t *testing.T) {
 	now := time.Unix(1000, 0)
 	tab := fakeTable(f, Config{OwnsIface: func(n string) bool { return n == "cali1" }, Now: func() time.Time { return now }})
 	tab.OnIfaceStateChanged("cali1", 1, true)
-	tab.OnIfaceStateChanged("eth0", 2, true) // not ours: no grace. Link 3 has not been told: may be ours.
+	tab.OnIfaceStateChanged("eth0", 2, true) // not ours: no grace. Link 3 has not been reported: may be ours.
 	mustApply(t, tab)
 	one, two := "10.0.0.1/32 dev 1 proto 202", "10.0.0.2/32 dev 1 proto 202"
 	wantState(t, f, one, two, "10.0.0.4/32 dev 3 proto 202", "10.0.0.5/32 dev 1 proto 202")
@@ -230,7 +230,7 @@ func TestGrace(t *testing.T) {
 		t.Errorf("again after %s, pending %t", tab.Again(), tab.Pending())
 	}
 	now = now.Add(6 * time.Second)
-	tab.SetRoutes("ep/cali1", []Target{to("cali1", "10.0.0.1/32")}) // now the endpoint is told
+	tab.SetRoutes("ep/cali1", []Target{to("cali1", "10.0.0.1/32")}) // now the endpoint is sent
 	mustApply(t, tab)
 	if tab.Again() != 4*time.Second {
 		t.Errorf("again after %s", tab.Again())
@@ -484,7 +484,7 @@ func (m *model) step() {
 		}
 		m.f.setLink(index, true)
 		m.tab.OnIfaceStateChanged(name, index, true)
-	case 4: // down; or down and up, of which only the latter is told
+	case 4: // down; or down and up, of which only the latter is reported
 		if index > 0 {
 			flap := m.f.links[index].up && chance(m.rnd, 50)
 			m.f.setLink(index, false)
@@ -499,7 +499,7 @@ func (m *model) step() {
 			m.index[name] = 0
 			m.tab.OnIfaceStateChanged(name, index, false)
 		}
-	case 6: // somebody removes a route of ours
+	case 6: // another program removes a route of ours
 		if n := len(m.f.routes); m.f.routes[n-1].protocol == DefaultProtocol {
 			m.f.routes = slices.Delete(m.f.routes, n-1, n)
 			m.tab.Resync()
@@ -520,7 +520,7 @@ func (m *model) step() {
 	}
 }
 
-// addForeign lets somebody add a route where there is none.
+// addForeign adds a route as another program where there is none.
 func (m *model) addForeign() {
 	dst := prefix(fmt.Sprintf("10.0.0.%d/32", m.rnd.IntN(6)))
 	if !slices.ContainsFunc(m.f.routes, func(r route) bool { return r.dst == dst }) {

@@ -81,9 +81,7 @@ func (c *Conn) Close() {
 	c.fd = -1
 }
 
-// Do sends the requests of a batch. failed has an entry per request, nil for those that were carried out; it is nil if all
-// were. err says that the kernel was not reached, that ctx ended before all requests were sent, or ErrUnknown; failed is then
-// not told.
+// failed is then not reported.
 func (c *Conn) Do(ctx context.Context, b *Batch) (failed []error, err error) {
 	for first := 0; first < len(b.offs); {
 		if err := ctx.Err(); err != nil {

@@ -115,7 +115,7 @@ const (
 	Pass   Verdict = iota // arrives and is answered (SCTP and ICMP other than echo: arrives)
 	Arrive                // arrives, whatever happens to the answer
 	Drop                  // does not arrive, and the sender hears nothing
-	Refuse                // does not arrive, and the sender is told so
+	Refuse                // does not arrive, and the sender gets an error
 )
 
 // String is the verdict's name.
@@ -234,7 +234,7 @@ func (w *watch) note(change func(*Outcome)) {
 	}
 }
 
-// Send sends a probe and waits until what became of it is enough, or for as long as patience.
+// Send sends a probe and waits until what became of it is enough, or until the timeout.
 func (n *Net) Send(p Probe, patience time.Duration, enough func(Outcome) bool) (Outcome, error) {
 	at := p.At
 	if !at.IsValid() {

@@ -21,7 +21,7 @@ type recvKey struct {
 	at    netip.AddrPort
 }
 
-// receiver takes the packets of probes at one address and tells whoever waits for them.
+// receiver takes the packets of probes at one address and passes them to the waiting callers.
 type receiver struct {
 	conn io.Closer
 

@@ -19,7 +19,7 @@ func testInterfaces(t *testing.T, r *rig) {
 		}
 		r.b.SetChains(f, table.Filter, chain("policy",
 			drop(udp(in, table.Match{InIface: "cali2"})),
-			drop(udp(in, table.Match{InIface: "cali", OutIface: "eth0"})), // nobody's name
+			drop(udp(in, table.Match{InIface: "cali", OutIface: "eth0"})), // a name without an owner
 			drop(udp(in, table.Match{InIface: "eth+", OutIface: "cali3"})),
 			drop(udp(out, table.Match{OutIface: "cali2"})),
 			drop(udp(out, table.Match{InIface: "cali+", OutIface: "e+"})),

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// model is a desired state, to be edited at random and told to a backend.
+// model is a desired state, to be edited at random and sent to a backend.
 type model struct {
 	rng    *rand.Rand
 	chains map[string]table.Chain

@@ -187,7 +187,7 @@ func TestIPIPForeignKind(t *testing.T) {
 	}
 }
 
-// TestIPIPRun: every step may fail, each failure is tried again after 1 s, and logged once; when all is well it waits 10 s.
+// TestIPIPRun: every step may fail, each failure is tried again after 1 s, and logged once; without errors it waits 10 s.
 func TestIPIPRun(t *testing.T) {
 	var log strings.Builder
 	k := &fakeKernel{fail: map[string]error{}}

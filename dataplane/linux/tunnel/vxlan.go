@@ -96,7 +96,7 @@ func (v *VXLAN) Device() string { return v.cfg.Device }
 // it was is looked at by every Apply.
 func (v *VXLAN) Resync() { v.resync = true }
 
-// OnIfaceStateChanged is to be called with what the interface monitor tells: a device that was down has lost its neighbours.
+// OnIfaceStateChanged is to be called with the reports of the interface monitor: a device that was down has lost its neighbours.
 func (v *VXLAN) OnIfaceStateChanged(name string) {
 	if name == v.cfg.Device {
 		v.resync = true

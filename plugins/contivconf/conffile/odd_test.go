@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 
-// TestOddConfigurations: whatever somebody writes, the answer is a configuration, or an error that names the option, and never a
-// panic; what is taken can be compared with any node.
+// TestOddConfigurations: any input leads to a configuration, or to an error that names the option, and never to a panic; what is taken can
+// be compared with any node.
 func TestOddConfigurations(t *testing.T) {
 	many := make([]string, 5000)
 	for i := range many {

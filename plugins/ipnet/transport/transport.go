@@ -13,7 +13,7 @@ type Node struct {
 	ID      uint32
 	Name    string
 	IPs     []netip.Prefix // of its main interface, in the network that connects nodes
-	MgmtIPs []netip.Addr   // other addresses of the host, by which Kubernetes knows it
+	MgmtIPs []netip.Addr   // other addresses of the host, which Kubernetes has for it
 	Pods    []netip.Prefix // its slice of the pod network
 	Hosts   []netip.Prefix // its VPP–host link
 	Overlay []netip.Prefix // its address in the overlay, with the overlay's network

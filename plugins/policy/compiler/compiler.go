@@ -147,7 +147,7 @@ func isOf(obj *kube.Pod, uid string) bool {
 	return uid == "" || obj.GetUid() == "" || uid == obj.GetUid() || uid == obj.GetStaticUid()
 }
 
-// Knows reports whether the object of a pod is there.
+// Knows reports whether the object of a pod exists.
 func (c *Compiler) Knows(id model.EndpointID, uid string) bool {
 	p := c.pods[id]
 	return p != nil && isOf(p.obj, uid)

@@ -1,8 +1,7 @@
-// Package compiler turns Kubernetes objects into package model's sets, policies and endpoints. It is pure: it does no I/O and
-// knows no clock.
+// Package compiler turns Kubernetes objects into package model's sets, policies and endpoints. It is pure: it does no I/O and has no clock.
 //
-// The caller says what changed (SetPod, SetNamespace, SetPolicy, SetEndpoint) in any order, and Flush returns the difference in the
-// output since the last Flush. The output depends only on the objects and not on the order of the changes.
+// The caller says what changed (SetPod, SetNamespace, SetPolicy, SetEndpoint) in any order, and Flush returns the difference in the output
+// since the last Flush. The output depends only on the objects and not on the order of the changes.
 //
 // The output is what this node needs: the policies that select at least one of its endpoints, and the sets to which their rules refer.
 //

@@ -69,7 +69,7 @@ func protocolOf(p kube.Protocol) model.Protocol {
 	return model.TCP
 }
 
-// claims knows which pods claim an address. Nearly always it is one.
+// claims has the pods that claim an address. Nearly always it is one.
 type claims struct {
 	one  map[netip.Addr]*pod
 	many map[netip.Addr][]*pod

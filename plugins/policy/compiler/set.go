@@ -21,7 +21,7 @@ type set struct {
 	protocol model.Protocol
 	refs     int
 	told     bool
-	// pending is the difference between the members and what has been told: 1 is added, -1 is removed.
+	// pending is the difference between the members and what has been reported: 1 is added, -1 is removed.
 	pending map[model.Member]int
 }
 

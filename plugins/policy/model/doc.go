@@ -1,5 +1,5 @@
-// Package model is network policy as all dataplanes take it: the compiler's output and the renderers' input. It knows neither
-// Kubernetes nor a dataplane.
+// Package model is network policy as all dataplanes take it: the compiler's output and the renderers' input. It depends neither on
+// Kubernetes nor on a dataplane.
 //
 // There are three kinds of objects. Each refers only to those before it:
 //
@@ -9,14 +9,13 @@
 //   - Endpoint: a pod of this node with what applies to it. It refers to policies.
 //
 // A Change lists what is different from the state before. A renderer applies it in this order: new sets, added and removed members,
-// policies, endpoints, endpoints that are gone, policies that are gone, sets that are gone. Then no reference dangles at any
-// time.
+// policies, endpoints, endpoints that are gone, policies that are gone, sets that are gone. Then no reference dangles at any time.
 //
 // # How a packet is judged
 //
-// The direction is the pod's: ingress is what the pod receives, egress is what it sends. A connection between two pods must pass
-// the egress of the one and the ingress of the other. Only the first packet of a connection is judged: answers, and ICMP errors
-// about the connection, pass. When policy changes, each open connection is judged again as its first packet would be.
+// The direction is the pod's: ingress is what the pod receives, egress is what it sends. A connection between two pods must pass the egress
+// of the one and the ingress of the other. Only the first packet of a connection is judged: answers, and ICMP errors about the connection,
+// pass. When policy changes, each open connection is judged again as its first packet would be.
 //
 // A Direction is judged as follows:
 //
@@ -26,11 +25,10 @@
 //  3. If every tier passes, Direction.Default decides.
 //
 // What a pod sends to its own node (the node's own addresses) is judged in the same way, with two differences: a tier with AllowsNode
-// allows it at once, and if every tier passes, it is allowed. So only the rules of tiers before the first one with AllowsNode
-// can deny it.
+// allows it at once, and if every tier passes, it is allowed. So only the rules of tiers before the first one with AllowsNode can deny it.
 //
-// Addresses are those of the real peers: the destination of egress is the backend and not the service; the source of ingress is
-// the client before any source NAT.
+// Addresses are those of the real peers: the destination of egress is the backend and not the service; the source of ingress is the client
+// before any source NAT.
 //
 // # What renderers do by themselves
 //
@@ -40,7 +38,7 @@
 //     are not the node's own traffic.
 //   - traffic between a pod and itself, also by a service.
 //
-// A pod of this node for which there is no Endpoint must not send or receive anything but traffic of its own node. A rule that
-// refers to a set that the renderer cannot program (unknown, too large) matches nothing if its action is Allow, and everything that
-// the rest of the rule matches if its action is Deny or Pass; both are then Deny.
+// A pod of this node for which there is no Endpoint must not send or receive anything but traffic of its own node. A rule that refers to a
+// set that the renderer cannot program (unknown, too large) matches nothing if its action is Allow, and everything that the rest of the
+// rule matches if its action is Deny or Pass; both are then Deny.
 package model

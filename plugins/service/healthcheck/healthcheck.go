@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// weightHeader tells load balancers that can make use of it how many endpoints there are.
+	// weightHeader has the number of endpoints for load balancers that use it.
 	weightHeader = "X-Load-Balancing-Endpoint-Weight"
 	minRetry     = 100 * time.Millisecond
 	maxRetry     = 30 * time.Second
@@ -161,7 +161,7 @@ func (e *endpoint) serve(ctx context.Context) error {
 	}
 	srv := &http.Server{
 		Handler: e, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout,
-		MaxHeaderBytes: maxHeader, // anybody can connect
+		MaxHeaderBytes: maxHeader, // any client can connect
 	}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	e.failed(nil)

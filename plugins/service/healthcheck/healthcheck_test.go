@@ -15,8 +15,7 @@ import (
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 )
 
-// address is a loopback address that is this process's own: on the one that everybody has, a port that is free now may be
-// somebody's in a moment.
+// address is a loopback address that is this process's own: on 127.0.0.1, another process may take a port that is free now.
 func address() string {
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&0x3f, pid>>8&0xff, pid&0xff)
@@ -36,7 +35,7 @@ func freePort(t *testing.T) uint16 {
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
-// get asks until somebody answers.
+// get asks until a server answers.
 func get(t *testing.T, port uint16) (*http.Response, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}

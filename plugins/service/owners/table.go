@@ -48,7 +48,7 @@ type Loss struct {
 	Why   string      // for people
 }
 
-// Table knows all services. Its methods are not safe for concurrent use.
+// Table has all services. Its methods are not safe for concurrent use.
 type Table struct {
 	rules    Rules
 	services map[svcmodel.ID]*Service

@@ -87,7 +87,7 @@ func (p *Processor) external(value *renderer.ContivService, o *model.Service) {
 	}
 }
 
-// sourceRanges reads networks. One of length 0 is anybody of its family (ContivService.SourceRanges); where that leaves nothing out the
+// sourceRanges reads networks. One of length 0 is any address of its family (ContivService.SourceRanges); where that leaves nothing out the
 // service has no ranges.
 func sourceRanges(texts []string) (ranges []netip.Prefix, restricted bool) {
 	var some, all renderer.Families

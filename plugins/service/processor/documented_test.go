@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// TestDocumentedBackends: a renderer that knows only the documented field Backends spreads cluster-wide traffic over the ready
-// pod of another node, and not over a local one that terminates. That one is in LocalPolicyBackends.
+// TestDocumentedBackends: a renderer that uses only the documented field Backends spreads cluster-wide traffic over the ready pod of
+// another node, and not over a local one that terminates. That one is in LocalPolicyBackends.
 func TestDocumentedBackends(t *testing.T) {
 	p, r, _ := newTest(t, Config{})
 	must := must(t)

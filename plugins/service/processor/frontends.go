@@ -35,9 +35,9 @@ type Problems interface {
 // owned is what the processor keeps of a service for owners.
 type owned struct {
 	base     *renderer.ContivService // the service as if it had all frontends that it names
-	lost     []renderer.Frontend     // of base, as renderers have been told
+	lost     []renderer.Frontend     // of base, as sent to renderers
 	refusals []string                // why renderers do not serve the service
-	problems []problem.Problem       // as Problems has been told
+	problems []problem.Problem       // as reported to Problems
 }
 
 // noteNames takes what a service names now. affected are others of which something has changed by that.
@@ -77,7 +77,7 @@ func (p *Processor) settle(ids []svcmodel.ID) error {
 	return errors.Join(errs...)
 }
 
-// retell tells renderers of a service of which only its losses have changed.
+// retell sends a service to renderers of which only the losses have changed.
 func (p *Processor) retell(s *service, lost []renderer.Frontend) error {
 	if slices.Equal(s.owned.lost, lost) {
 		return nil

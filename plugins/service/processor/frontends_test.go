@@ -82,7 +82,7 @@ func (e *exclusive) Resync(ev *renderer.ResyncEventData) error {
 	return err
 }
 
-// problems notes what it is told.
+// problems records the reported problems.
 type problems map[svcmodel.ID][]problem.Problem
 
 func (p problems) Set(object *model.Service, list []problem.Problem) {
@@ -253,7 +253,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestProblems: the service that loses is informed of with what it has lost and to whom, and that it is over.
+// TestProblems: the service that loses is reported with the frontends that it has lost, their new owner, and the end of the conflict.
 func TestProblems(t *testing.T) {
 	p, e, told := frontends(t, Config{})
 	dns := made("dns", 1, "10.96.0.10", 53)
@@ -267,7 +267,7 @@ func TestProblems(t *testing.T) {
 	if got := told[id("attacker")]; !slices.Equal(got, []problem.Problem{want}) || len(told) != 1 {
 		t.Errorf("problems %v", told)
 	}
-	// A renderer that knows nothing of Lost serves the address for one service, too.
+	// A renderer that ignores Lost serves the address for one service, too.
 	if s := e.Services[id("attacker")]; len(s.ExternalIPs.Addrs()) > 0 {
 		t.Errorf("the attacker still has %s", s.ExternalIPs)
 	}
@@ -391,8 +391,8 @@ func (w *world) stepSlice(p *Processor) error {
 	return err
 }
 
-// TestContest: whatever happens in whatever order, no frontend is served for two services at any moment, and the end is what one
-// resync makes of it; services for which nothing is new are not told again by a resync.
+// TestContest: whatever happens in whatever order, no frontend is served for two services at any moment, and the end is what one resync
+// makes of it; services for which nothing is new are not sent again by a resync.
 func TestContest(t *testing.T) {
 	cfg := Config{ReservedNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 		ReservedNodePorts: []NodePort{{renderer.TCP, 10248, 10250}}}

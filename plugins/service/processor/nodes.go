@@ -126,7 +126,7 @@ func (p *Processor) movedFrontends(moved map[netip.Addr]bool, oldLocal *renderer
 	return slices.Compact(ids)
 }
 
-// NodeChanged tells renderers that something else than its addresses may be new of a node.
+// NodeChanged informs renderers that data of a node other than its addresses may have changed.
 func (p *Processor) NodeChanged() error {
 	return p.each(func(r renderer.ServiceRendererAPI) error {
 		if n, ok := r.(renderer.NodesRenderer); ok {

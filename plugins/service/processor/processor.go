@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// NodeName is the name of this node in Kubernetes.
 	NodeName string
-	// IgnoreExternalIPs turns spec.externalIPs off, with which anybody who may make services can take traffic to any address
+	// IgnoreExternalIPs turns spec.externalIPs off, with which any user that may create services can take traffic to any address
 	// (CVE-2020-8554). Addresses of load balancers stay.
 	IgnoreExternalIPs bool
 	// NodePortAddresses are the networks in which a node's address must be to take traffic for node ports; none: all are.
@@ -68,8 +68,8 @@ type service struct {
 	index    int          // in Processor.rendered and all, if value is not nil
 	outside  bool         // some backend may be at a node's address
 	local    []netip.Addr // addresses of backends that are local pods, sorted
-	checked  bool         // HealthChecks knows the service
-	answered answer       // what it knows
+	checked  bool         // HealthChecks has the service
+	answered answer       // its data
 	owned    owned
 	tooMany  int  // frontends that it names, if these are too many to serve it
 	badName  bool // it is not served since its name cannot be one
@@ -199,8 +199,8 @@ func (s *service) removeSlice(slice *model.EndpointSlice) {
 	}
 }
 
-// refresh recomputes a service and tells renderers what came out different: first of the services that have lost something by
-// the change, then of the service itself, then of those that have got something.
+// refresh recomputes a service and sends the differences to renderers: first of the services that have lost something by the change, then
+// of the service itself, then of those that have got something.
 func (p *Processor) refresh(s *service) (change string, err error) {
 	if s.object == nil && len(s.slices) == 0 {
 		delete(p.services, s.id)
@@ -218,7 +218,7 @@ func (p *Processor) refresh(s *service) (change string, err error) {
 	return describeChange(change, affected), err
 }
 
-// tell tells renderers of a service as it is now.
+// tell sends renderers the service as it is now.
 func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip.Addr, localReady int) (change string, err error) {
 	p.tellHealth(s, base, localReady)
 	before := p.ifs.backends()

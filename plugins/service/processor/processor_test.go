@@ -411,7 +411,7 @@ func TestSourceRangesByFamily(t *testing.T) {
 	}
 }
 
-// TestNoNeedlessWork: what changes nothing for a service is not told, and what changes one service is informed of that one.
+// TestNoNeedlessWork: a change without effect on a service sends nothing, and a change of one service sends only that one.
 func TestNoNeedlessWork(t *testing.T) {
 	p, r, _ := newTest(t, Config{})
 	must := must(t)
@@ -636,7 +636,7 @@ func (w *world) addrs() []netip.Addr {
 	return out
 }
 
-// step makes one change and tells the processor.
+// step makes one change and passes it to the processor.
 func (w *world) step(p *Processor) error {
 	switch w.r.IntN(12) {
 	case 0, 1, 2:
@@ -699,8 +699,8 @@ func (w *world) snapshot() *Snapshot {
 	return &snap
 }
 
-// TestUpdatesEqualResync: any sequence of changes leads to what one resync of the result leads to, in the processor, in
-// renderers and in what load balancers are told; and a resync of what is known changes nothing.
+// TestUpdatesEqualResync: any sequence of changes leads to what one resync of the result leads to, in the processor, in renderers and in
+// the answers to load balancers; and a resync of what is known changes nothing.
 func TestUpdatesEqualResync(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(seed)

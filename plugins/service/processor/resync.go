@@ -14,7 +14,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Snapshot is everything that a Processor is told, at one moment.
+// Snapshot is the whole input of a Processor, at one moment.
 type Snapshot struct {
 	Services       iter.Seq[*model.Service]
 	Slices         iter.Seq[*model.EndpointSlice]
@@ -114,7 +114,7 @@ func (p *Processor) resyncEvent() *renderer.ResyncEventData {
 	return ev
 }
 
-// String describes all that renderers have been told. It is the same after updates as after a resync.
+// String describes everything that renderers have received. It is the same after updates as after a resync.
 func (p *Processor) String() string {
 	var b strings.Builder
 	ev := p.resyncEvent()

@@ -57,8 +57,8 @@ func (h *health) setLeaving(leaving bool) {
 	h.leaving = leaving
 }
 
-// answer reports how it is; ok is what the status of the answer depends on. A node that has not served yet is well until it is late, as one
-// is on which kube-proxy starts.
+// answer reports how it is; ok is what the status of the answer depends on. A node that has not served yet is healthy until its deadline,
+// like one on which kube-proxy starts.
 func (h *health) answer(now time.Time, withNode bool) (a answer, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 var errAway = errors.New("away")
 
-// TestHealth: as kube-proxy, a node is well while it starts and while changes wait for less than a minute.
+// TestHealth: as kube-proxy, a node is healthy while it starts and while changes wait for less than a minute.
 func TestHealth(t *testing.T) {
 	start := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }

@@ -46,6 +46,6 @@ type LocalNodeIPsRenderer interface {
 // NodesRenderer is implemented by renderers for which it matters how addresses of nodes are reached. It is an addition to the
 // documented API.
 type NodesRenderer interface {
-	// UpdateNodes is called when something is new of a node that is not told otherwise, after the other methods.
+	// UpdateNodes is called when data of a node has changed that no other method reports, after the other methods.
 	UpdateNodes() error
 }

@@ -7,7 +7,7 @@
 // # What is documented and what was added
 //
 // ServiceRendererAPI, ContivService, ServiceBackend and the other types have a published API, kept to the letter; a renderer or a test that
-// knows nothing else works. Today's Service API needs more than that, which is in additional fields whose zero values mean what the
+// uses nothing else works. Today's Service API needs more than that, which is in additional fields whose zero values mean what the
 // documented API means:
 //
 //   - ContivService.InternalTrafficPolicy, LoadBalancerIPs, LoadBalancerSourceRanges, SourceRangesSet, HealthCheckNodePort,

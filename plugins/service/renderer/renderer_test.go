@@ -59,7 +59,7 @@ func TestDocumentedAPI(t *testing.T) {
 	}
 }
 
-// TestSelectWithDocumentedFieldsOnly: a service that knows nothing of the additional fields means what it always meant.
+// TestSelectWithDocumentedFieldsOnly: a service without the additional fields has the same meaning as before.
 func TestSelectWithDocumentedFieldsOnly(t *testing.T) {
 	cs := NewContivService()
 	local, remote := &ServiceBackend{IP: net.ParseIP("10.1.1.2"), Local: true}, &ServiceBackend{IP: net.ParseIP("10.1.2.2")}

@@ -65,9 +65,9 @@ type ContivService struct {
 	// Reachable has, for each port, the families that have a backend in the cluster, even if only on other nodes.
 	Reachable map[string]Families
 
-	// Lost are frontends that the service names but does not have, since another service has them or no service may; sorted.
-	// Frontends leaves them out. Addresses and node ports of which nothing is left are not in ExternalIPs, LoadBalancerIPs and
-	// Ports, so that a renderer that knows the documented API only serves them for one service, too.
+	// Lost are frontends that the service names but does not have, since another service has them or no service may; sorted. Frontends
+	// leaves them out. Addresses and node ports of which nothing is left are not in ExternalIPs, LoadBalancerIPs and Ports, so that a
+	// renderer that uses the documented API only serves them for one service, too.
 	Lost []Frontend
 }
 

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// Packet is a packet and what the node knows about it.
+// Packet is a packet and the node's data about it.
 type Packet struct {
 	In, Out   string // interfaces; In "" is sent by the node, Out "" is for the node
 	Src, Dst  netip.Addr
@@ -20,7 +20,7 @@ type Packet struct {
 	ICMPCode  uint8
 	CT        table.CTState // default CTNew
 	Spoofed   bool          // no route back through In
-	OtherSrc  bool          // the source is none of Out's addresses
+	OtherSrc  bool          // the source is not one of Out's addresses
 	Local     []netip.Addr  // the node's own addresses
 	Mark      uint32
 	Untracked bool // set by NoTrack

@@ -18,8 +18,8 @@ type VPP struct{}
 
 var _ transport.Transport = VPP{}
 
-// Node implements transport.Transport. The main VRF sends everything that belongs to pods or to VPP–host links of any node
-// into the pod VRF, which knows the nodes; what no node owns is dropped there, so that it cannot loop through the default route.
+// Node implements transport.Transport. The main VRF sends everything that belongs to pods or to VPP–host links of any node into the pod
+// VRF, which has the routes to the nodes; what no node owns is dropped there, so that it cannot loop through the default route.
 func (VPP) Node(l *transport.Local) []proto.Message {
 	bvi := &vpp_interfaces.Interface{
 		Name: BVI, Type: vpp_interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, Vrf: l.PodVRF, Mtu: l.PodMTU,

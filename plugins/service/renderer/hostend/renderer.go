@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Network tells how VPP is connected.
+// Network reports how VPP is connected.
 type Network interface {
 	// ServiceNode describes the node; false: there is nothing of the family.
 	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)

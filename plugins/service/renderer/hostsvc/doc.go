@@ -1,8 +1,8 @@
 // Package hostsvc renders services for the in-process Linux dataplane (dataplane/linux), for both families, TCP, UDP and SCTP.
 //
-// A service becomes one value, a proto.BalancedServiceUpdate under config/contiv/driver/v1/service/<namespace>/<name>, which
-// dataplane/feed hands to the driver. The renderer decides what depends on Kubernetes: which addresses a service has on this
-// node, which backends serve which of them, and what becomes of traffic that nothing serves. The driver knows packets only.
+// A service becomes one value, a proto.BalancedServiceUpdate under config/contiv/driver/v1/service/<namespace>/<name>, which dataplane/feed
+// hands to the driver. The renderer decides what depends on Kubernetes: which addresses a service has on this node, which backends serve
+// which of them, and what becomes of traffic that nothing serves. The driver has packets only.
 //
 //	New(Deps{Txn: services.Txn(), Log: log})    services is the *service.Plugin, to which it is then registered
 //

@@ -26,7 +26,7 @@
 //   - endpoints of a node port or an external address that change while VPP has workers: a connection of that moment may fail.
 //   - more than 255 backends: each node uses 255 of them, not all nodes the same.
 //
-// The agent makes the renderer with New, registers it with the service plugin (RegisterRenderer), and tells ipnet that VPP serves services
-// (Deps.ServesServices): cmd/contiv-agent/vpp.go. IPv6 is not served; users are informed of each service that has addresses of it
+// The agent makes the renderer with New, registers it with the service plugin (RegisterRenderer), and informs ipnet that VPP serves
+// services (Deps.ServesServices): cmd/contiv-agent/vpp.go. IPv6 is not served; users are informed of each service that has addresses of it
 // (ipv6.go). docs/adr/0009 says why things are as they are.
 package nat44

@@ -151,7 +151,7 @@ func (r *Renderer) refence(old, now *service) {
 	}
 }
 
-// fence puts or removes what keeps an address, unless it is a node's: then it is somebody's.
+// fence puts or removes what keeps an address, unless it is a node's: then it is in use.
 func (r *Renderer) fence(addr netip.Addr, on bool) {
 	if !r.nodeIPs.Contains(addr) {
 		r.putFence(addr, on)

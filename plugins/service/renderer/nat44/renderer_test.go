@@ -65,7 +65,7 @@ func (n *network) WayTo(addr netip.Addr) ipnet.Way {
 	return ipnet.Way{Abroad: true}
 }
 
-// world is a renderer with what it has been told, as the processor tells it.
+// world is a renderer with its input, in the order of the processor.
 type world struct {
 	t        testing.TB
 	r        *Renderer
@@ -352,7 +352,7 @@ func TestDrops(t *testing.T) {
 	w.asResynced()
 }
 
-// Of two services that want an address and port one has it, whoever came first, and the other one when that has gone.
+// Of two services that want an address and port one has it, whichever came first, and the other one when that has gone.
 func TestConflict(t *testing.T) {
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
 		w := newWorld(t)

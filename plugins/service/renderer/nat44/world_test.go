@@ -35,7 +35,7 @@ type world struct {
 	api *kubeapi.Server
 }
 
-// outsideIP is the address of a machine that is not of the cluster, and knows nothing of pods.
+// outsideIP is the address of a machine that is not of the cluster, and has no routes to pods.
 const outsideIP = "192.168.16.200"
 
 const servePort = 8080
@@ -114,7 +114,7 @@ var binDir = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	ours, _ := filepath.Glob(filepath.Join(os.TempDir(), binPrefix()+"*")) // the pattern is well formed
+	ours, _ := filepath.Glob(filepath.Join(os.TempDir(), binPrefix()+"*")) // the pattern is valid
 	for _, dir := range ours {
 		_ = os.RemoveAll(dir)
 	}
@@ -343,7 +343,7 @@ func (w *world) reaches(from *server, network, to string, servers ...*server) {
 		}
 		return nil
 	}
-	if err == nil { // a change that takes somebody away may come only now
+	if err == nil { // a change that removes a service may come only now
 		err = w.eventually(func() error { return others(12) })
 	}
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-// Recorder is a renderer. What it has been told is in its fields.
+// Its input is in its fields.
 type Recorder struct {
 	T        testing.TB
 	Services map[svcmodel.ID]*renderer.ContivService
@@ -177,7 +177,7 @@ func (r *Recorder) Resync(ev *renderer.ResyncEventData) error {
 	return r.call("resync of %d services", len(ev.Services))
 }
 
-// String describes what the recorder has been told.
+// String describes what the recorder has received.
 func (r *Recorder) String() string {
 	out := fmt.Sprintf("nodes %s local %s frontends %s backends %s\n", r.NodeIPs, r.LocalIPs, r.Frontend, r.Backend)
 	for _, id := range slices.SortedFunc(maps.Keys(r.Services), svcmodel.ID.Compare) {
