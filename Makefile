@@ -73,7 +73,7 @@ fuzz: ## fuzz all that others can write (CNI, configuration, REST, objects, etcd
 	hack/fuzz.sh $(or $(FUZZTIME),30s)
 
 # What is built for Windows.
-WINDOWS := ./dataplane/windows/... ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-netctl
+WINDOWS := ./dataplane/windows/... ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/contiv-init ./cmd/contiv-netctl
 
 .PHONY: lint
 lint: ## gofmt, vet (for Windows, too) and the house rules (test/arch)

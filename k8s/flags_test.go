@@ -18,7 +18,7 @@ func TestFlagsExist(t *testing.T) {
 		if text, ok := texts[key]; ok {
 			return text
 		}
-		out, err := exec.Command(filepath.Join(dir, filepath.Base(command[0])), append(command[1:], "--help")...).CombinedOutput()
+		out, err := exec.Command(filepath.Join(dir, strings.TrimSuffix(filepath.Base(command[0]), ".exe")), append(command[1:], "--help")...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v --help: %v\n%s", command, err, out)
 		}

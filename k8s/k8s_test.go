@@ -144,14 +144,21 @@ func variants() map[string]string {
 		"relay":          "kubernetes: {relay: true, server: 'https://192.0.2.1:6443'}\netcd: {replicas: 3}",
 		"relay-remote":   relayRemote,
 		"relay-external": relayExternal,
-		"bare":           "{tolerations: [], ksr: {tolerations: []}, kubernetes: {relay: true}}",
-		"contiv.conf":    "contivConf: {ipamConfig: {podSubnetOneNodePrefixLen: '24,64', podSubnetCIDR: '10.1.0.0/16,fd10:1::/48'}}",
+		"windows":        windowsValues,
+		"windows-external": "{windows: {enabled: true}, contivConf: {nodeToNodeTransport: nooverlay}, kubernetes: {relay: true, server: 'https://192.0.2.1:6443'}, " +
+			"agent: {remote: {enabled: true}}, etcd: {mode: external, external: {endpoints: ['https://192.0.2.1:2379'], tlsSecret: etcd}}}",
+		"bare":        "{tolerations: [], ksr: {tolerations: []}, kubernetes: {relay: true}}",
+		"contiv.conf": "contivConf: {ipamConfig: {podSubnetOneNodePrefixLen: '24,64', podSubnetCIDR: '10.1.0.0/16,fd10:1::/48'}}",
 	}
 }
 
 // relayRemote has metrics of everything beyond loopback.
 const relayRemote = "{dataplane: linux, kubernetes: {relay: true}, agent: {remote: {enabled: true}}, etcd: {replicas: 3}, " +
 	"metrics: {podMonitor: {enabled: true}}}"
+
+// windowsValues are those of a cluster with Windows nodes.
+const windowsValues = "{windows: {enabled: true, podLabels: {team: net}, extraArgs: ['--log-level=debug']}, contivConf: {vxlanVNI: 4096}, " +
+	"kubernetes: {server: 'https://192.0.2.1:6443'}}"
 
 // relayExternal is a large cluster with its own etcd.
 const relayExternal = "{kubernetes: {relay: true}, ksr: {replicas: 1}, " +

@@ -23,6 +23,7 @@ type starter struct {
 	members  int
 	patience time.Duration
 	cache    string
+	runDir   string
 }
 
 func agentCommand(c *common) *cobra.Command {
@@ -31,21 +32,37 @@ func agentCommand(c *common) *cobra.Command {
 		Use:   "agent -- AGENT [ARGUMENT...]",
 		Short: "Find etcd through the API server, and become the agent",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			endpoints, err := s.endpoints(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return become(args, []string{"CONTIV_ETCD_ENDPOINTS=" + endpoints})
-		},
+		RunE:  func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.service, "service", "contiv-etcd", "service that lists etcd's members")
-	f.IntVar(&s.members, "members", 1, "their number")
+	f.IntVar(&s.members, "members", 1, "their number; 0: the agent knows where etcd is")
 	f.DurationVar(&s.patience, "patience", 10*time.Second, "how long to wait for all of them before doing "+
 		"with those of the last start, or with fewer")
 	f.StringVar(&s.cache, "cache", "/var/lib/contiv/etcd-endpoints", "file with those of the last start")
+	f.StringVar(&s.runDir, "empty-after-reboot", "", "run directory of the agent that survives reboots (Windows): emptied if it is of another boot")
 	return cmd
+}
+
+func (s *starter) run(ctx context.Context, args []string) error {
+	if s.runDir != "" {
+		boot, err := bootID()
+		if err == nil {
+			err = emptyAfterReboot(s.runDir, boot)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var env []string
+	if s.members > 0 {
+		endpoints, err := s.endpoints(ctx)
+		if err != nil {
+			return err
+		}
+		env = append(env, "CONTIV_ETCD_ENDPOINTS="+endpoints)
+	}
+	return become(args, env)
 }
 
 // endpoints asks the API server. When it is away, or not all members are there, those of the last start do: a node must start

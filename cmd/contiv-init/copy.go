@@ -26,7 +26,7 @@ func copyCommand() *cobra.Command {
 }
 
 func copySelf(to string) error {
-	self, err := os.Open("/proc/self/exe")
+	self, err := openSelf()
 	if err != nil {
 		return err
 	}

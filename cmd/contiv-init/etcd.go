@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -255,16 +253,4 @@ func onePerPod(all []kube.Endpoint, like netip.Addr) []kube.Endpoint {
 		}
 	}
 	return out
-}
-
-// become replaces this process by another program.
-func become(argv, env []string) error {
-	bin, err := exec.LookPath(argv[0])
-	if err != nil {
-		return err
-	}
-	if err := syscall.Exec(bin, argv, append(os.Environ(), env...)); err != nil {
-		return fmt.Errorf("run %s: %w", bin, err)
-	}
-	return nil
 }

@@ -87,7 +87,7 @@ func render(c *chart.Chart, values chartutil.Values, kubeconfig string) (map[str
 
 // write puts the files in order: what others need first.
 func write(w io.Writer, files map[string]string) error {
-	order := []string{"rbac.yaml", "config.yaml", "remote.yaml", "etcd.yaml", "ksr.yaml", "vpp.yaml", "agent.yaml", "metrics.yaml",
+	order := []string{"rbac.yaml", "config.yaml", "remote.yaml", "etcd.yaml", "ksr.yaml", "vpp.yaml", "agent.yaml", "windows.yaml", "metrics.yaml",
 		"connectivity.yaml"}
 	names := make([]string, 0, len(files))
 	for name := range files {

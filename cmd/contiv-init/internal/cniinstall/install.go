@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 )
 
@@ -93,11 +94,19 @@ func (i Install) PutConflist() (changed bool, err error) {
 	return true, nil
 }
 
+// ourPlugin is the file of the plugin.
+func ourPlugin() string {
+	if runtime.GOOS == "windows" {
+		return "contiv-cni.exe"
+	}
+	return "contiv-cni"
+}
+
 // Remove takes the configuration list away, so that the node is not Ready any more, and then our own binary. The reference
 // plugins stay: others may use them.
 func (i Install) Remove() error {
 	var errs []error
-	for _, path := range []string{filepath.Join(i.ConfDir, i.Conflist), filepath.Join(i.BinDir, "contiv-cni")} {
+	for _, path := range []string{filepath.Join(i.ConfDir, i.Conflist), filepath.Join(i.BinDir, ourPlugin())} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
 		}
@@ -133,7 +142,7 @@ func equal(a, b string) (bool, error) {
 	if err = errors.Join(err, statErr); err != nil {
 		return false, err
 	}
-	return bytes.Equal(x, y) && info.Mode()&0o111 != 0, nil
+	return bytes.Equal(x, y) && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0), nil
 }
 
 // replace writes a file beside its place, makes sure that it is on the disk, and renames it. Its name begins with a dot and

@@ -7,29 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"contiv.dev/vswitch/cmd/contiv-init/internal/preflight"
 	"contiv.dev/vswitch/dataplane/netlink"
-	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
-
-// The conditions of a node that are ours to set. Kubernetes taints nodes whose network is unavailable; clouds let nodes begin
-// so.
-const (
-	conditionPreflight = "ContivPreflight"
-	conditionNetwork   = "NetworkUnavailable"
-	component          = "contiv"
-)
-
-// reportTimeout bounds telling the API server.
-const reportTimeout = 15 * time.Second
 
 type preflightOptions struct {
 	*common
@@ -86,7 +73,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	preflight.PrintPassed(cmd.OutOrStdout(), o.wants, found)
 	if o.report {
 		// Whether pods can be served is not the API server's to decide.
-		if err := o.tell(cmd.Context(), found); err != nil {
+		if err := tell(cmd.Context(), o.common, found); err != nil {
 			o.log.Warn("the result cannot be reported to the API server", "error", err)
 		}
 	}
@@ -162,38 +149,4 @@ func (o *preflightOptions) gatherNetworks(ctx context.Context, f *preflight.Fact
 		f.Networks = append(f.Networks, contivconf.HostNetwork{Interface: n.Link, Address: n.Prefix, Dummy: n.Dummy})
 	}
 	return err
-}
-
-// tell writes the Event and the condition. A node that passes gets no Event: nothing happened.
-func (o *preflightOptions) tell(ctx context.Context, found []preflight.Finding) error {
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
-	client, err := o.client()
-	if err != nil {
-		return err
-	}
-	node, err := o.nodeName()
-	if err != nil {
-		return err
-	}
-	conditions := []kube.NodeCondition{{
-		Type: conditionPreflight, Status: true, Reason: "NothingLacking", Message: "the node has everything that the vswitch needs",
-	}}
-	if len(found) > 0 {
-		event := kube.NodeEvent{
-			Node: node, Component: component, Reason: "PreflightWarning", Message: preflight.Summary(found), Warning: true,
-		}
-		conditions[0].Reason, conditions[0].Message = "Warnings", event.Message
-		if preflight.Failed(found) {
-			event.Reason = "PreflightFailed"
-			conditions[0].Status, conditions[0].Reason = false, "Lacking"
-			conditions = append(conditions, kube.NodeCondition{
-				Type: conditionNetwork, Status: true, Reason: "ContivPreflightFailed", Message: event.Message,
-			})
-		}
-		if err := client.WriteEvent(ctx, event); err != nil {
-			return err
-		}
-	}
-	return client.SetNodeCondition(ctx, node, conditions...)
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// bootFile, in a run directory, names the boot that its files are of.
+const bootFile = "boot"
+
+// emptyAfterReboot removes what is in a run directory that survives reboots, unless it is of this boot: the pods of another one have gone.
+func emptyAfterReboot(dir, boot string) error {
+	if strings.TrimSpace(boot) == "" {
+		return fmt.Errorf("run directory %s: which boot this is is not known: empty it by hand after a reboot", dir)
+	}
+	path := filepath.Join(dir, bootFile)
+	last, err := os.ReadFile(path)
+	if err == nil && string(last) == boot {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	if err := errors.Join(errs...); err != nil { // the next start tries again
+		return fmt.Errorf("run directory %s, of an earlier boot: %w", dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(boot), 0o600)
+}

@@ -1,0 +1,52 @@
+package preflight
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Finding is something that the node lacks.
+type Finding struct {
+	Error   bool   // else a warning
+	Subject string // hugepages, NIC, networks, MTU, contiv.conf, kernel, port, memory, CNI
+	Problem string
+	Remedy  string
+}
+
+// String is one line.
+func (f Finding) String() string { return fmt.Sprintf("%s: %s; %s", f.Subject, f.Problem, f.Remedy) }
+
+// Failed reports whether there is an error among the findings.
+func Failed(found []Finding) bool {
+	return slices.ContainsFunc(found, func(f Finding) bool { return f.Error })
+}
+
+// Print writes the findings for people.
+func Print(w io.Writer, found []Finding) {
+	if len(found) == 0 {
+		fmt.Fprintln(w, "preflight: this node has everything that is needed")
+	}
+	for _, f := range found {
+		kind := "warning"
+		if f.Error {
+			kind = "LACKING"
+		}
+		fmt.Fprintf(w, "%s  %-9s  %s\n         to do: %s\n", kind, f.Subject, f.Problem, f.Remedy)
+	}
+}
+
+// Summary is the findings as one text, as long as an Event or a condition may be.
+func Summary(found []Finding) string {
+	var parts []string
+	for _, f := range found {
+		parts = append(parts, f.String())
+	}
+	text := strings.Join(parts, " | ")
+	const limit = 1000 // the API server takes 1024 bytes
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + " …"
+	}
+	return text
+}

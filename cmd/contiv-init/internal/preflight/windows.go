@@ -1,0 +1,63 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+)
+
+// WindowsFacts are what is known about a Windows node.
+type WindowsFacts struct {
+	Build    uint32 // of Windows
+	HNS      error  // why the Host Network Service cannot be used
+	Features hcn.Features
+	Uplink   string // the adapter with the default route
+	// Conflists are the files among the runtime's CNI configurations; Conflist is the name of ours.
+	Conflists []string
+	Conflist  string
+	// Overlay: contiv.conf connects nodes by VXLAN, with this VNI. IPv6: pods have such addresses.
+	Overlay bool
+	VNI     uint32
+	IPv6    bool
+}
+
+// server2019 is the first build that has AF_UNIX sockets and version 2 of HNS.
+const server2019 = 17763
+
+// VNIs that Windows takes.
+const minVNI, maxVNI = 4096, 65535
+
+// CheckWindows says what a Windows node lacks.
+func CheckWindows(f WindowsFacts) (found []Finding) {
+	lacks := func(subject, remedy, problem string, args ...any) {
+		found = append(found, Finding{true, subject, fmt.Sprintf(problem, args...), remedy})
+	}
+	if f.Build < server2019 {
+		lacks("kernel", "use Windows Server 2019 or later", "build %d of Windows is older than %d", f.Build, server2019)
+	}
+	if f.HNS != nil {
+		lacks("HNS", "install the feature Containers, and see whether the service hns runs", "the Host Network Service cannot be used: %v", f.HNS)
+	} else {
+		if f.Overlay && !f.Features.RemoteSubnet {
+			lacks("HNS", "update Windows, or set nodeToNodeTransport to nooverlay on all nodes", "this Windows has no overlay networks")
+		}
+		if f.IPv6 && !f.Features.IPv6DualStack {
+			lacks("HNS", "update Windows, or give pods IPv4 addresses only", "this Windows has no networks with both families")
+		}
+	}
+	if f.Uplink == "" {
+		lacks("NIC", "give an adapter a default gateway", "no adapter has a default route, and HNS makes the pods' network on that one")
+	}
+	if f.Overlay && (f.VNI < minVNI || f.VNI > maxVNI) {
+		lacks("contiv.conf", "set vxlanVNI on all nodes, for example to 4096", "vxlanVNI is %d: Windows takes %d to %d", f.VNI, minVNI, maxVNI)
+	}
+	for _, name := range slices.Sorted(slices.Values(f.Conflists)) {
+		if name < f.Conflist && !strings.HasPrefix(name, ".") {
+			found = append(found, Finding{false, "CNI", fmt.Sprintf("%s comes before %s: pods go to another network plugin", name, f.Conflist),
+				"remove it once the other network plugin is gone"})
+		}
+	}
+	return found
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"contiv.dev/vswitch/cmd/contiv-init/internal/preflight"
+	"contiv.dev/vswitch/internal/kube"
+)
+
+// The conditions of a node that are ours to set. Kubernetes taints nodes whose network is unavailable; clouds let nodes begin
+// so.
+const (
+	conditionPreflight = "ContivPreflight"
+	conditionNetwork   = "NetworkUnavailable"
+	component          = "contiv"
+)
+
+// reportTimeout bounds telling the API server.
+const reportTimeout = 15 * time.Second
+
+// tell writes the Event and the condition. A node that passes gets no Event: nothing happened.
+func tell(ctx context.Context, c *common, found []preflight.Finding) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	node, err := c.nodeName()
+	if err != nil {
+		return err
+	}
+	conditions := []kube.NodeCondition{{
+		Type: conditionPreflight, Status: true, Reason: "NothingLacking", Message: "the node has everything that the vswitch needs",
+	}}
+	if len(found) > 0 {
+		event := kube.NodeEvent{
+			Node: node, Component: component, Reason: "PreflightWarning", Message: preflight.Summary(found), Warning: true,
+		}
+		conditions[0].Reason, conditions[0].Message = "Warnings", event.Message
+		if preflight.Failed(found) {
+			event.Reason = "PreflightFailed"
+			conditions[0].Status, conditions[0].Reason = false, "Lacking"
+			conditions = append(conditions, kube.NodeCondition{
+				Type: conditionNetwork, Status: true, Reason: "ContivPreflightFailed", Message: event.Message,
+			})
+		}
+		if err := client.WriteEvent(ctx, event); err != nil {
+			return err
+		}
+	}
+	return client.SetNodeCondition(ctx, node, conditions...)
+}
