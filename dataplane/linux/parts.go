@@ -171,11 +171,15 @@ func newBackend(ctx context.Context, c Config, o Options) (table.Backend, error)
 	return backend, nil
 }
 
+func nftOptions(c Config, o Options) nft.Options {
+	return nft.Options{NS: o.NS, Log: o.Log, Append: c.IptablesInsertMode == "append"}
+}
+
 func newNFT(_ context.Context, c Config, o Options) (table.Backend, error) {
 	if err := nft.Supported(o.NS); err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	backend, err := nft.Open(nft.Options{NS: o.NS, Log: o.Log, Append: c.IptablesInsertMode == "append"})
+	backend, err := nft.Open(nftOptions(c, o))
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}

@@ -3,8 +3,8 @@ package windataplane
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/drivertest"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
@@ -21,48 +22,7 @@ import (
 	"contiv.dev/vswitch/internal/health"
 )
 
-// proof shows that a field has an effect. set gives the field a value, and has says whether the effect is there. It must be there with
-// the value, and must not be there without: a driver that ignores the field is like one without.
-type proof[C any] struct {
-	set func(c *C)
-	has func(t *testing.T, c C) bool
-}
-
-// prove runs the proofs of all fields of a configuration. A field without a proof fails.
-func prove[C any](t *testing.T, proofs map[string]proof[C]) {
-	t.Helper()
-	fields := reflect.TypeFor[C]()
-	for i := range fields.NumField() {
-		name := fields.Field(i).Name
-		p, is := proofs[name]
-		if !is {
-			t.Errorf("%s.%s has no proof that it has an effect: add one", fields.Name(), name)
-			continue
-		}
-		delete(proofs, name)
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var with, without C
-			p.set(&with)
-			if reflect.DeepEqual(reflect.ValueOf(with).Field(i).Interface(), reflect.ValueOf(without).Field(i).Interface()) &&
-				reflect.ValueOf(with).Field(i).Kind() != reflect.Func {
-				t.Fatal("the proof does not set the field")
-			}
-			if !p.has(t, with) {
-				t.Error("it has no effect")
-			}
-			// The mutant: all as before, except for the field.
-			mutant := with
-			reflect.ValueOf(&mutant).Elem().Field(i).SetZero()
-			if p.has(t, mutant) {
-				t.Error("the proof holds without the field, too")
-			}
-		})
-	}
-	for name := range proofs {
-		t.Errorf("there is no field %s", name)
-	}
-}
+type proof[C any] = drivertest.Proof[C]
 
 // synced starts a bench's driver and waits for the first apply. It is false if that does not come.
 func synced(t *testing.T, b *bench, msgs ...any) bool {
@@ -93,21 +53,52 @@ func soon(is func() bool) bool {
 
 // TestEachConfigFieldHasAnEffect is generated from the type: a new field without a proof fails.
 func TestEachConfigFieldHasAnEffect(t *testing.T) {
-	prove(t, map[string]proof[Config]{
-		"IPv6Enabled": {func(c *Config) { c.IPv6Enabled = true }, func(t *testing.T, c Config) bool {
+	proofs := rulesProofs()
+	maps.Copy(proofs, overlayProofs())
+	maps.Copy(proofs, loopProofs())
+	drivertest.ProveFields(t, proofs)
+}
+
+// rulesProofs are those of what shows in rules.
+func rulesProofs() map[string]proof[Config] {
+	return map[string]proof[Config]{
+		"IPv6Enabled": {Set: func(c *Config) { c.IPv6Enabled = true }, Has: func(t *testing.T, c Config) bool {
 			b := newBench(t, c)
 			b.must(openProfile(), policy("p", &proto.Rule{Action: "allow", SrcNet: []string{"2001:db8::/32"}}),
 				endpoint("a", 1, withTiers(ingress("p"))))
 			return b.allowed("a", hns.In, packet("2001:db8::1", "fd00:65::1", 80))
 		}},
-		"HealthAggregator": {func(c *Config) { c.HealthAggregator = health.NewHealthAggregator() }, func(t *testing.T, c Config) bool {
-			if !synced(t, quickBench(t, c, newHost(t, hcn.L2Bridge))) || c.HealthAggregator == nil {
-				return false
-			}
-			s := c.HealthAggregator.Summary()
-			return s.Ready && s.Live && strings.Contains(s.Detail, driverName)
+		"MaxIPSetSize": {Set: func(c *Config) { c.MaxIPSetSize = 1 }, Has: func(t *testing.T, c Config) bool {
+			b := newBench(t, c)
+			b.must(openProfile(), ipSet("s", "198.51.100.1", "198.51.100.2"), policy("p", fromSet("allow", "s")),
+				endpoint("a", 1, withTiers(ingress("p"))))
+			return !b.allowed("a", hns.In, packet("198.51.100.1", "10.65.0.1", 80)) && b.status[workloadIDOf(wlID("a"))] == "error"
 		}},
-		"Hostname": {func(c *Config) { c.Hostname, c.VXLANEnabled = "node7", true }, func(t *testing.T, c Config) bool {
+		"Networks": {Set: func(c *Config) { c.Networks = regexp.MustCompile("^other$") }, Has: func(t *testing.T, c Config) bool {
+			b := newBench(t, c) // whose network is contiv
+			return errors.Is(b.step(openProfile(), endpoint("a", 1)), ErrorUnknownEndpoint)
+		}},
+		"NodeExempt": {Set: func(c *Config) { c.NodeExempt = true }, Has: func(t *testing.T, c Config) bool {
+			b := newBench(t, c)
+			b.must(openProfile(), policy("p"), endpoint("a", 1, withTiers(egress("default", "p"))))
+			return b.allowed("a", hns.Out, packet("192.0.2.1", "10.65.0.1", 80)) &&
+				!b.allowed("a", hns.Out, packet("192.0.2.2", "10.65.0.1", 80))
+		}},
+		"TiersForNode": {Set: func(c *Config) { c.TiersForNode, c.NodeExempt = []string{"admin"}, true }, Has: func(t *testing.T, c Config) bool {
+			b := newBench(t, c)
+			b.must(openProfile(), policy("p"), &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "admin", Name: "a"},
+				Policy: &proto.Policy{OutboundRules: []*proto.Rule{tcpPort("deny", 0), {Action: "pass"}}}},
+				endpoint("a", 1, withTiers(egress("admin", "a"), egress("default", "p"))))
+			denied := hnsmem.Packet{Protocol: 6, Local: addr("10.65.0.1"), Remote: addr("192.0.2.1"), LocalPort: 40000}
+			return !b.allowed("a", hns.Out, denied) && b.allowed("a", hns.Out, packet("192.0.2.1", "10.65.0.1", 80))
+		}},
+	}
+}
+
+// overlayProofs are those of VXLAN.
+func overlayProofs() map[string]proof[Config] {
+	return map[string]proof[Config]{
+		"Hostname": {Set: func(c *Config) { c.Hostname, c.VXLANEnabled = "node7", true }, Has: func(t *testing.T, c Config) bool {
 			host := newHost(t, hcn.Overlay)
 			d, err := New(host.V1(), c, Options{HCN: host.V2()})
 			if err != nil {
@@ -118,69 +109,58 @@ func TestEachConfigFieldHasAnEffect(t *testing.T) {
 			b.must(vtep("node7", "192.0.2.7"), remote("10.66.7.0/26", "node7"))
 			return len(b.subnets()) == 0 // a node has no tunnel to itself
 		}},
-		"VXLANEnabled": {func(c *Config) { c.VXLANEnabled = true }, func(t *testing.T, c Config) bool {
+		"VXLANEnabled": {Set: func(c *Config) { c.VXLANEnabled = true }, Has: func(t *testing.T, c Config) bool {
 			b := newBenchOn(t, c, newHost(t, hcn.Overlay))
 			b.must(vtep("node2", "192.0.2.2"), remote("10.66.1.0/26", "node2"))
 			return len(b.subnets()) == 1
 		}},
-		"VXLANID": {func(c *Config) { c.VXLANID, c.VXLANEnabled = 5000, true }, func(t *testing.T, c Config) bool {
+		"VXLANID": {Set: func(c *Config) { c.VXLANID, c.VXLANEnabled = 5000, true }, Has: func(t *testing.T, c Config) bool {
 			b := newBenchOn(t, c, newHost(t, hcn.Overlay)) // of VNI 4096
 			return errors.Is(b.step(vtep("node2", "192.0.2.2"), remote("10.66.1.0/26", "node2")), ErrUpdatesFailed)
 		}},
-		"VXLANPort": {func(c *Config) { c.VXLANPort, c.VXLANEnabled = 8472, true }, func(t *testing.T, c Config) bool {
+		"VXLANPort": {Set: func(c *Config) { c.VXLANPort, c.VXLANEnabled = 8472, true }, Has: func(t *testing.T, c Config) bool {
 			b := newBenchOn(t, c, newHost(t, hcn.Overlay)) // of port 4789
 			return errors.Is(b.step(vtep("node2", "192.0.2.2"), remote("10.66.1.0/26", "node2")), ErrUpdatesFailed)
 		}},
-		"MaxIPSetSize": {func(c *Config) { c.MaxIPSetSize = 1 }, func(t *testing.T, c Config) bool {
-			b := newBench(t, c)
-			b.must(openProfile(), ipSet("s", "198.51.100.1", "198.51.100.2"), policy("p", fromSet("allow", "s")),
-				endpoint("a", 1, withTiers(ingress("p"))))
-			return !b.allowed("a", hns.In, packet("198.51.100.1", "10.65.0.1", 80)) && b.status[workloadIDOf(wlID("a"))] == "error"
+	}
+}
+
+// loopProofs are those of the loop.
+func loopProofs() map[string]proof[Config] {
+	return map[string]proof[Config]{
+		"HealthAggregator": {Set: func(c *Config) { c.HealthAggregator = health.NewHealthAggregator() }, Has: func(t *testing.T, c Config) bool {
+			if !synced(t, quickBench(t, c, newHost(t, hcn.L2Bridge))) || c.HealthAggregator == nil {
+				return false
+			}
+			s := c.HealthAggregator.Summary()
+			return s.Ready && s.Live && strings.Contains(s.Detail, driverName)
 		}},
-		"Networks": {func(c *Config) { c.Networks = regexp.MustCompile("^other$") }, func(t *testing.T, c Config) bool {
-			b := newBench(t, c) // whose network is contiv
-			return errors.Is(b.step(openProfile(), endpoint("a", 1)), ErrorUnknownEndpoint)
-		}},
-		"NodeExempt": {func(c *Config) { c.NodeExempt = true }, func(t *testing.T, c Config) bool {
-			b := newBench(t, c)
-			b.must(openProfile(), policy("p"), endpoint("a", 1, withTiers(egress("default", "p"))))
-			return b.allowed("a", hns.Out, packet("192.0.2.1", "10.65.0.1", 80)) &&
-				!b.allowed("a", hns.Out, packet("192.0.2.2", "10.65.0.1", 80))
-		}},
-		"TiersForNode": {func(c *Config) { c.TiersForNode, c.NodeExempt = []string{"admin"}, true }, func(t *testing.T, c Config) bool {
-			b := newBench(t, c)
-			b.must(openProfile(), policy("p"), &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "admin", Name: "a"},
-				Policy: &proto.Policy{OutboundRules: []*proto.Rule{tcpPort("deny", 0), {Action: "pass"}}}},
-				endpoint("a", 1, withTiers(egress("admin", "a"), egress("default", "p"))))
-			denied := hnsmem.Packet{Protocol: 6, Local: addr("10.65.0.1"), Remote: addr("192.0.2.1"), LocalPort: 40000}
-			return !b.allowed("a", hns.Out, denied) && b.allowed("a", hns.Out, packet("192.0.2.1", "10.65.0.1", 80))
-		}},
-		"RefreshInterval": {func(c *Config) { c.RefreshInterval = 20 * time.Millisecond }, func(t *testing.T, c Config) bool {
+		"RefreshInterval": {Set: func(c *Config) { c.RefreshInterval = 20 * time.Millisecond }, Has: func(t *testing.T, c Config) bool {
 			b := quickBench(t, c, newHost(t, hcn.L2Bridge))
 			synced(t, b, openProfile(), endpoint("a", 1))
 			b.host.SetACLs(b.pods["a"], ClosedRules(b.host.V1().SupportedFeatures()))
 			return soon(func() bool { return b.allowed("a", hns.In, packet("1.1.1.1", "10.65.0.1", 80)) })
 		}},
-		"StatusReportingInterval": {func(c *Config) { c.StatusReportingInterval = 10 * time.Second }, func(t *testing.T, c Config) bool {
+		"StatusReportingInterval": {Set: func(c *Config) { c.StatusReportingInterval = 10 * time.Second }, Has: func(t *testing.T, c Config) bool {
 			b := quickBench(t, c, newHost(t, hcn.L2Bridge), func(o *Options) { o.Clock = hasty{} })
 			r := b.start()
 			return soon(func() bool { return r.beat.Load() > 1 })
 		}},
 		"PostInSyncCallback": postInSync(),
-		"DebugSimulateDataplaneHangAfter": {func(c *Config) { c.DebugSimulateDataplaneHangAfter = time.Millisecond },
-			func(t *testing.T, c Config) bool {
+		"DebugSimulateDataplaneHangAfter": {Set: func(c *Config) { c.DebugSimulateDataplaneHangAfter = time.Millisecond },
+			Has: func(t *testing.T, c Config) bool {
 				b := quickBench(t, c, newHost(t, hcn.L2Bridge))
 				b.d.Start()
 				time.Sleep(20 * time.Millisecond)
 				return !synced(t, b)
 			}},
-	})
+	}
 }
 
 // postInSync counts the calls of the callback of the proof available.
 func postInSync() proof[Config] {
 	var calls atomic.Int32
-	return proof[Config]{func(c *Config) { c.PostInSyncCallback = func() { calls.Add(1) } }, func(t *testing.T, c Config) bool {
+	return proof[Config]{Set: func(c *Config) { c.PostInSyncCallback = func() { calls.Add(1) } }, Has: func(t *testing.T, c Config) bool {
 		calls.Store(0)
 		return synced(t, quickBench(t, c, newHost(t, hcn.L2Bridge))) && soon(func() bool { return calls.Load() == 1 })
 	}}
@@ -214,13 +194,13 @@ func optionsBench(t *testing.T, config Config, o Options, host *hnsmem.Host) *be
 // TestEachOptionHasAnEffect is the same for Options.
 func TestEachOptionHasAnEffect(t *testing.T) {
 	var logged logCounter
-	prove(t, map[string]proof[Options]{
-		"Log": {func(o *Options) { o.Log = slog.New(&logged) }, func(t *testing.T, o Options) bool {
+	proofs := map[string]proof[Options]{
+		"Log": {Set: func(o *Options) { o.Log = slog.New(&logged) }, Has: func(t *testing.T, o Options) bool {
 			logged.n.Store(0)
 			synced(t, optionsBench(t, both, o, newHost(t, hcn.L2Bridge)))
 			return logged.n.Load() > 0
 		}},
-		"Metrics": {func(o *Options) { o.Metrics = prometheus.NewRegistry() }, func(t *testing.T, o Options) bool {
+		"Metrics": {Set: func(o *Options) { o.Metrics = prometheus.NewRegistry() }, Has: func(t *testing.T, o Options) bool {
 			optionsBench(t, both, o, newHost(t, hcn.L2Bridge))
 			reg, is := o.Metrics.(*prometheus.Registry)
 			if !is {
@@ -229,30 +209,30 @@ func TestEachOptionHasAnEffect(t *testing.T) {
 			families, err := reg.Gather()
 			return err == nil && len(families) > 0 && strings.HasPrefix(families[0].GetName(), "felix_win_dataplane_")
 		}},
-		"MetricPrefix": {func(o *Options) { o.MetricPrefix = "contiv_windows_" }, func(t *testing.T, o Options) bool {
+		"MetricPrefix": {Set: func(o *Options) { o.MetricPrefix = "contiv_windows_" }, Has: func(t *testing.T, o Options) bool {
 			reg := prometheus.NewRegistry()
 			o.Metrics = reg
 			optionsBench(t, both, o, newHost(t, hcn.L2Bridge))
 			families, err := reg.Gather()
 			return err == nil && len(families) > 0 && strings.HasPrefix(families[0].GetName(), "contiv_windows_")
 		}},
-		"Clock": {func(o *Options) { o.Clock = hasty{} }, func(t *testing.T, o Options) bool {
+		"Clock": {Set: func(o *Options) { o.Clock = hasty{} }, Has: func(t *testing.T, o Options) bool {
 			b := optionsBench(t, Config{StatusReportingInterval: 10 * time.Second}, o, newHost(t, hcn.L2Bridge))
 			r := b.start()
 			return soon(func() bool { return r.beat.Load() > 0 })
 		}},
-		"HCN": {func(o *Options) { o.HCN = newHost(t, hcn.Overlay).V2() }, func(t *testing.T, o Options) bool {
+		"HCN": {Set: func(o *Options) { o.HCN = newHost(t, hcn.Overlay).V2() }, Has: func(t *testing.T, o Options) bool {
 			_, err := New(hnsmem.New().V1(), Config{Hostname: "node1", VXLANEnabled: true}, o)
 			return err == nil // without it, this machine's HCN is needed
 		}},
-		"HostAddresses": {func(o *Options) {
+		"HostAddresses": {Set: func(o *Options) {
 			o.HostAddresses = func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("203.0.113.77")}, nil }
-		}, func(t *testing.T, o Options) bool {
+		}, Has: func(t *testing.T, o Options) bool {
 			b := optionsBench(t, both, o, newHost(t, hcn.L2Bridge))
 			synced(t, b, openProfile(), policy("p"), endpoint("a", 1, withTiers(ingress("p"))))
 			return b.allowed("a", hns.In, packet("203.0.113.77", "10.65.0.1", 80))
 		}},
-		"HostInterval": {func(o *Options) { o.HostInterval = 10 * time.Millisecond }, func(t *testing.T, o Options) bool {
+		"HostInterval": {Set: func(o *Options) { o.HostInterval = 10 * time.Millisecond }, Has: func(t *testing.T, o Options) bool {
 			var looks atomic.Int32
 			o.HostAddresses = func() ([]netip.Addr, error) { // the node gets another address some time after the start
 				return []netip.Addr{netip.AddrFrom4([4]byte{203, 0, 113, byte(min(1+looks.Add(1)/5, 2))})}, nil
@@ -261,7 +241,15 @@ func TestEachOptionHasAnEffect(t *testing.T) {
 			synced(t, b, openProfile(), policy("p"), endpoint("a", 1, withTiers(ingress("p"))))
 			return soon(func() bool { return b.allowed("a", hns.In, packet("203.0.113.2", "10.65.0.1", 80)) })
 		}},
-		"RetryInterval": {func(o *Options) { o.RetryInterval = 10 * time.Millisecond }, func(t *testing.T, o Options) bool {
+	}
+	maps.Copy(proofs, timeProofs())
+	drivertest.ProveFields(t, proofs)
+}
+
+// timeProofs are those of options that are times.
+func timeProofs() map[string]proof[Options] {
+	return map[string]proof[Options]{
+		"RetryInterval": {Set: func(o *Options) { o.RetryInterval = 10 * time.Millisecond }, Has: func(t *testing.T, o Options) bool {
 			b := optionsBench(t, both, o, newHost(t, hcn.L2Bridge))
 			var n atomic.Int32
 			b.host.Hook(func(c hnsmem.Call) error {
@@ -274,7 +262,7 @@ func TestEachOptionHasAnEffect(t *testing.T) {
 			r.send(openProfile(), endpoint("a", 1), &proto.InSync{})
 			return soon(func() bool { return r.received("a") == "up" })
 		}},
-		"CallTimeout": {func(o *Options) { o.CallTimeout = 20 * time.Millisecond }, func(t *testing.T, o Options) bool {
+		"CallTimeout": {Set: func(o *Options) { o.CallTimeout = 20 * time.Millisecond }, Has: func(t *testing.T, o Options) bool {
 			b := optionsBench(t, both, o, newHost(t, hcn.L2Bridge))
 			release := make(chan struct{})
 			b.host.Hook(func(c hnsmem.Call) error { <-release; return nil })
@@ -292,7 +280,7 @@ func TestEachOptionHasAnEffect(t *testing.T) {
 				return false
 			}
 		}},
-	})
+	}
 }
 
 func egress(tier, policy string) *proto.TierInfo {
