@@ -1,10 +1,8 @@
 package nb
 
 import (
-	"fmt"
 	"net/netip"
 	"strconv"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -142,42 +140,4 @@ func newContiv(key string) proto.Message {
 		return new(vpp_contiv.EndpointPolicy)
 	}
 	return nil
-}
-
-// describeContiv is a line about one of the plugin's messages; empty for another.
-func describeContiv(m proto.Message) string {
-	switch m := m.(type) {
-	case *vpp_contiv.Config:
-		return "plugin's settings"
-	case *vpp_contiv.Endpoint:
-		s := fmt.Sprintf("endpoint %s %s%s", m.GetInterface(), m.GetRole(), opt(" ", m.GetName()))
-		for _, a := range m.GetAddresses() {
-			s += " " + a
-		}
-		return s
-	case *vpp_contiv.Network:
-		return fmt.Sprintf("network %s %s", m.GetPrefix(), m.GetClass())
-	case *vpp_contiv.SourceNAT:
-		return fmt.Sprintf("source NAT %d%s%s%s", m.GetId(), opt(" ", m.GetName()), opt(" ", m.GetIpv4Address()), opt(" ", m.GetIpv6Address()))
-	case *vpp_contiv.Service:
-		return fmt.Sprintf("service %s, %s", m.GetName(), count(len(m.GetBackends()), "backend"))
-	case *vpp_contiv.Frontend:
-		return fmt.Sprintf("frontend %s port %d %s of %s: %s in the cluster, %s outside", m.GetIp(), m.GetPort(), m.GetProtocol(),
-			m.GetName(), m.GetInCluster().GetAction(), m.GetOutside().GetAction())
-	case *vpp_contiv.RangeSet:
-		return fmt.Sprintf("range set %x, %s", m.GetId(), count(len(m.GetPrefixes()), "prefix"))
-	case *vpp_contiv.IPSet:
-		return fmt.Sprintf("set %x of %s%s", m.GetId(), strings.ToLower(m.GetKind().String()), opt(": ", m.GetName()))
-	case *vpp_contiv.IPSetMember:
-		s := fmt.Sprintf("member %s of set %x", m.GetPrefix(), m.GetSet())
-		if m.GetPort() != 0 {
-			s += fmt.Sprintf(", protocol %d port %d", m.GetProtocol(), m.GetPort())
-		}
-		return s
-	case *vpp_contiv.Policy:
-		return fmt.Sprintf("policy %s, ingress %s, egress %s", m.GetName(), count(len(m.GetIngress()), "rule"), count(len(m.GetEgress()), "rule"))
-	case *vpp_contiv.EndpointPolicy:
-		return fmt.Sprintf("policy of %s%s", m.GetInterface(), opt(" ", m.GetName()))
-	}
-	return ""
 }

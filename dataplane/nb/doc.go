@@ -10,7 +10,7 @@
 //
 // The packages below this one hold the generated messages. This one holds what
 // every user of a message needs beside it: its key, the empty message of a key,
-// its JSON, and one line that describes it to a human.
+// and its JSON.
 //
 // # Keys
 //

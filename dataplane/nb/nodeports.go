@@ -1,8 +1,6 @@
 package nb
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/proto"
 
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
@@ -40,15 +38,4 @@ func newNodePorts(key string) proto.Message {
 		return new(linux_nodeports.Forwarded)
 	}
 	return nil
-}
-
-// describeNodePorts is a line about node ports.
-func describeNodePorts(m *linux_nodeports.NodePorts) string {
-	return fmt.Sprintf("%s at %s of the host, %s, to VPP at %s", count(len(m.GetPorts()), "node port"),
-		count(len(m.GetAddresses()), "address"), m.GetFamily(), m.GetTo())
-}
-
-// describeForwarded is a line about forwarded connections.
-func describeForwarded(m *linux_nodeports.Forwarded) string {
-	return fmt.Sprintf("forwarded by the host, %s: translated as %s, masqueraded as %s", m.GetFamily(), m.GetTranslated(), m.GetMasqueraded())
 }

@@ -242,10 +242,6 @@ func policy(name string, inbound ...*proto.Rule) *proto.ActivePolicyUpdate {
 		Policy: &proto.Policy{InboundRules: inbound}}
 }
 
-func noPolicy(name string) *proto.ActivePolicyRemove {
-	return &proto.ActivePolicyRemove{Id: &proto.PolicyID{Tier: "default", Name: name}}
-}
-
 func tcpPort(action string, port int32) *proto.Rule {
 	return &proto.Rule{Action: action, Protocol: &proto.Protocol{NumberOrName: &proto.Protocol_Name{Name: "tcp"}},
 		DstPorts: []*proto.PortRange{{First: port, Last: port}}}

@@ -43,16 +43,6 @@ func (m *memory) add(name string, value float64) {
 	m.series[name] = append(m.series[name], value)
 }
 
-// last is the newest value.
-func (m *memory) last(name string) float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.series[name]; len(s) > 0 {
-		return s[len(s)-1]
-	}
-	return 0
-}
-
 // restarted forgets an agent's series.
 func (m *memory) restarted(node int) {
 	m.mu.Lock()

@@ -86,13 +86,6 @@ func (c *Cluster) StartAll() {
 	}
 }
 
-// Start starts one member.
-func (c *Cluster) Start(i int) {
-	c.t.Helper()
-	c.launch(c.members[i])
-	c.await(c.members[i])
-}
-
 func (c *Cluster) launch(m *member) {
 	c.t.Helper()
 	conf := embed.NewConfig()
