@@ -264,8 +264,8 @@ func (a *apiServer) certs(program string) {
 	}
 }
 
-// installer: while the agent is not ready there is no configuration; as soon as it is, there is one, and the node's network is
-// available; what somebody removes comes back.
+// installer: while the agent is not ready there is no configuration; as soon as it is, there is one, and the node's network is available;
+// what another program removes comes back.
 func (a *apiServer) installer(program string) {
 	a.t.Helper()
 	for _, d := range []string{"src", "bin", "net.d"} {
@@ -319,7 +319,7 @@ func (a *apiServer) installer(program string) {
 }
 
 // etcd: three members find each other by the service's endpoints, trust each other by certificates that they issue themselves, and form a
-// cluster; the agent's starter finds them, and knows them still when the API server does not answer; a member that restarts asks nothing.
+// cluster; the agent's starter finds them, and still has them when the API server does not answer; a member that restarts asks nothing.
 func (a *apiServer) etcd(program string) {
 	a.t.Helper()
 	ca := a.path("ca-dir")

@@ -66,7 +66,7 @@ func TestControllerConf(t *testing.T) {
 	}
 }
 
-// TestUplinkNotes: who installs VPP without saying by which NIC is told.
+// TestUplinkNotes: an installation of VPP without a NIC gets a note.
 func TestUplinkNotes(t *testing.T) {
 	t.Parallel()
 	for values, told := range map[string]bool{

@@ -209,7 +209,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestShellcheck: the script has no construct that shellcheck knows to go wrong.
+// TestShellcheck: the script has no construct that shellcheck reports.
 func TestShellcheck(t *testing.T) {
 	bin, err := exec.LookPath("shellcheck")
 	if err != nil {

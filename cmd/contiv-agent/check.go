@@ -13,7 +13,7 @@ const (
 	maxSocketPath = 107 // of sockaddr_un
 )
 
-// defaultNodeName is what kubelet calls the node unless it is told otherwise.
+// defaultNodeName is what kubelet calls the node by default.
 func defaultNodeName() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestOptionsThatCannotWork are told at once and by their flag, before anything is made.
+// TestOptionsThatCannotWork are reported at once and by their flag, before anything is made.
 func TestOptionsThatCannotWork(t *testing.T) {
 	long := strings.Repeat("x", 254)
 	for _, tc := range []struct {

@@ -136,7 +136,7 @@ func (m *hnsMover) denied(*agent) policy.Denied { return nil }
 // notEnforced implements mover. What HNS cannot express of a policy is in the endpoint's status.
 func (m *hnsMover) notEnforced(*agent) string { return "" }
 
-// watch implements mover: Windows tells no counters of links, and nothing answers for them.
+// watch implements mover: Windows has no counters of links, and nothing answers for them.
 func (m *hnsMover) watch(*agent, *pathwatch.Deps) bool { return false }
 
 // diagnose implements mover.
@@ -171,7 +171,7 @@ func (m *hnsMover) await(*slog.Logger) {}
 
 // alive implements mover.
 func (m *hnsMover) alive() error {
-	// Before it is in sync it waits for the first resync, of which the controller tells.
+	// Before it is in sync it waits for the first resync, which the controller reports.
 	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
 		return errors.New("Windows driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
 	}

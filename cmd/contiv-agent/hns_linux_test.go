@@ -231,8 +231,8 @@ func (r *windowsRig) balancer(vip string, port uint16) (lb hcn.LoadBalancer, to 
 	return lb, nil, fmt.Errorf("%s: no load balancer %q port %d among %+v", r.name, vip, port, list)
 }
 
-// TestWindowsNodes: two Windows nodes and a Linux one. Pods are connected by CNI, a service leads to backends of all nodes, a policy
-// keeps strangers out, a restart writes nothing, and a pod that goes leaves nothing.
+// TestWindowsNodes: two Windows nodes and a Linux one. Pods are connected by CNI, a service leads to backends of all nodes, a policy keeps
+// other sources out, a restart writes nothing, and a pod that goes leaves nothing.
 func TestWindowsNodes(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")
 	c.linuxNode(9, "192.0.2.9/24")

@@ -63,7 +63,7 @@ func (h *hostLinks) WatchHostIPs(callback func()) {
 	h.callback = callback
 }
 
-// watch is the job that calls back. A network that comes while the agent runs does not end it, but is told.
+// watch is the job that calls back. A network that comes while the agent runs does not end it, but is reported.
 func (h *hostLinks) watch(ctx context.Context) error {
 	first, told := true, ""
 	return h.monitor.Watch(ctx, func() {
@@ -78,7 +78,7 @@ func (h *hostLinks) watch(ctx context.Context) error {
 	})
 }
 
-// judge warns when the host has come into a network that contiv.conf has given to others; told is the last such warning.
+// told is the last such warning.
 func (h *hostLinks) judge(ctx context.Context, told string) string {
 	if h.onNetworks == nil {
 		return told

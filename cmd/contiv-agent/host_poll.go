@@ -125,7 +125,7 @@ func (h polledHost) Watch(ctx context.Context, report func()) error {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
 	for {
-		if list, err := h.interfaces(); err == nil { // else the next look tells
+		if list, err := h.interfaces(); err == nil { // else the next look reports it
 			if now := describe(list); first || now != last {
 				last, first = now, false
 				report()

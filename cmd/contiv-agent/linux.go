@@ -185,7 +185,7 @@ func (m *linuxMover) await(*slog.Logger) {}
 
 // alive implements mover.
 func (m *linuxMover) alive() error {
-	// Before it is in sync it waits for the first resync, of which the controller tells.
+	// Before it is in sync it waits for the first resync, which the controller reports.
 	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
 		return errors.New("Linux driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
 	}

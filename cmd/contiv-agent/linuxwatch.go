@@ -77,7 +77,7 @@ func (tracked) Sessions() pathwatch.Sessions {
 	return pathwatch.Sessions{Used: uint64(used), Limit: limit}
 }
 
-// readDevice reads what the kernel knows of the device of a link. It returns how many frames the device could not send.
+// readDevice reads the kernel's data of the device of a link. It returns how many frames the device could not send.
 func readDevice(link *pathwatch.Link, dev string) (dropped uint64) {
 	link.Device = dev
 	l, err := netlink.LinkByName(dev)

@@ -44,7 +44,7 @@ func TestOneAgentPerNode(t *testing.T) {
 	}
 }
 
-// TestLockIsRootsOwn: no other user of the node keeps the agent from starting, as with a name that anybody can take.
+// TestLockIsRootsOwn: no other user of the node keeps the agent from starting, as with a name that any user can take.
 func TestLockIsRootsOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root to be somebody else")

@@ -206,7 +206,7 @@ func (k *kubeState) Close() error {
 	return k.local.Close()
 }
 
-// newServices makes the service plugin with what renders for this dataplane, and what tells users of what is not served.
+// newServices makes the service plugin with what renders for this dataplane, and the reports to users of services that are not served.
 func (a *agent) newServices() (_ *service.Plugin, err error) {
 	if a.proxyHealth, err = a.newProxyHealth(); err != nil {
 		return nil, err

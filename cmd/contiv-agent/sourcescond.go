@@ -22,7 +22,7 @@ const (
 type sourcesTeller struct {
 	checked func() error                                    // nil: sources are checked
 	known   func() bool                                     // checked has an answer
-	set     func(context.Context, kube.NodeCondition) error // tells the API server
+	set     func(context.Context, kube.NodeCondition) error // informs the API server
 	log     *slog.Logger
 	told    *kube.NodeCondition // what the API server was reported last
 }
@@ -41,7 +41,7 @@ func (a *agent) newSourcesTeller(client *kube.Client) *sourcesTeller {
 	}
 }
 
-// Run tells until ctx ends.
+// Run sends reports until ctx ends.
 func (t *sourcesTeller) Run(ctx context.Context) error {
 	pause := sourcesEvery
 	for {

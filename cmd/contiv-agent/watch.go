@@ -26,7 +26,7 @@ func (o *watchOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.heal, "datapath-repair", true, "repair what the watch finds; without it, problems are only reported")
 }
 
-// conditionDataPath is the condition of the node by which Kubernetes is told.
+// conditionDataPath is the condition of the node that Kubernetes gets.
 const conditionDataPath = "ContivDataPath"
 
 // newWatch makes the watch of the data path; nil where no packet moves.
@@ -61,7 +61,7 @@ func (a *agent) watchAndDiagnose() (err error) {
 // pathRepair is what the agent can do about its data path.
 type pathRepair struct{ a *agent }
 
-// Recreate implements pathwatch.Repair. The controller knows nothing of it: what is desired stays the same.
+// Recreate implements pathwatch.Repair. The controller is not involved: what is desired stays the same.
 func (r pathRepair) Recreate(ctx context.Context, key, why string) error {
 	_, err := r.a.dataplane.scheduler.Commit(ctx, &txn.Txn{Description: "made again: " + why, Recreate: []string{key}})
 	var failed *txn.Error
@@ -88,7 +88,7 @@ func (a *agent) pathWarnings() []diag.Warning {
 	return out
 }
 
-// nodeTeller tells the API server.
+// nodeTeller sends reports to the API server.
 type nodeTeller struct {
 	client *kube.Client
 	node   string

@@ -23,7 +23,7 @@ type plugin struct {
 	stdout    io.Writer
 }
 
-// Patience with an agent that is away: an ADD survives the restart of the agent, everything else is repeated by the runtime.
+// Timeouts for an agent that is away: an ADD survives the restart of the agent, everything else is repeated by the runtime.
 const shortPatience = 5 * time.Second
 
 func askAgent(ctx context.Context, c *config, patience time.Duration, req *cniapi.Request) (*cniapi.Result, error) {

@@ -36,7 +36,7 @@ func checkKeys(stdin []byte) error {
 	return errors.Join(errs...)
 }
 
-// maxKeyText is how much of a key is told.
+// maxKeyText is how much of a key is reported.
 const maxKeyText = 64
 
 func unknownKeys(section string, object map[string]json.RawMessage, known []string) []error {

@@ -7,7 +7,7 @@ const (
 	procMagic = 0x9fa0 // of a namespace on kernels before 3.19
 )
 
-// isNamespace reports whether the path leads to a namespace; what cannot be told is left to the agent.
+// isNamespace reports whether the path leads to a namespace; what cannot be determined is left to the agent.
 func isNamespace(path string) bool {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(path, &fs); err != nil {

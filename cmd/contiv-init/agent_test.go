@@ -79,7 +79,7 @@ func TestEtcdsAddresses(t *testing.T) {
 	}
 }
 
-// The first start of all waits until somebody answers.
+// The first start of all waits until a member answers.
 func TestEtcdsAddressesOfTheFirstStart(t *testing.T) {
 	t.Parallel()
 	a := &apiServer{}

@@ -123,7 +123,7 @@ func (m *member) run(ctx context.Context, args []string) error {
 	if err := m.certify(addr); err != nil {
 		return err
 	}
-	// One that has been a member knows the others.
+	// One that has been a member has the others.
 	cluster := ""
 	if _, err := os.Stat(filepath.Join(m.dataDir, m.name, "member")); errors.Is(err, os.ErrNotExist) {
 		k, err := m.client()

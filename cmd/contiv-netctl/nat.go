@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// natRow is what a node knows of NAT.
+// natRow is a node's data of NAT.
 type natRow struct {
 	Node string `json:"node"`
 	statscollector.NATReport

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestNight: one thing is broken at a time, and the commands say what, in a line and before anybody loses patience.
+// TestNight: one thing is broken at a time, and the commands say what, in a line and within the timeout.
 func TestNight(t *testing.T) {
 	for _, dataplane := range []string{"linux", "vpp"} {
 		t.Run(dataplane, func(t *testing.T) {

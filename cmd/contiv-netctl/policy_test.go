@@ -21,7 +21,7 @@ func TestJoinPolicies(t *testing.T) {
 	}
 }
 
-// TestWhyTable: each direction comes from the node that knows it. A connection is denied if one direction is.
+// TestWhyTable: each direction comes from the node that has it. A connection is denied if one direction is.
 func TestWhyTable(t *testing.T) {
 	allow, deny := &whyAnswer{Pod: "a/x", Action: "allow"}, &whyAnswer{Pod: "a/y", Action: "deny"}
 	rows := joinWhy([]client.Answer[[]whyRow]{

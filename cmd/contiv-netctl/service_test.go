@@ -23,7 +23,7 @@ import (
 	"contiv.dev/vswitch/internal/testbed/whoami"
 )
 
-// withAPI is a world whose agents watch an API server of the test's own, which knows the nodes and the pods a, b and c: a pod that it does
+// withAPI is a world whose agents watch an API server of the test's own, which has the nodes and the pods a, b and c: a pod that it does
 // not know starts closed.
 func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
 	t.Helper()
@@ -125,7 +125,7 @@ func (w *world) services(api *kubeapi.Server) {
 
 	for _, family := range []string{"4", "6"} {
 		if family == "6" && w.vppRuns() && !w.plugin() {
-			// Such a VPP serves no IPv6 services: clients are told at once.
+			// Such a VPP serves no IPv6 services: clients get a rejection at once.
 			w.want(false, []string{"ping", "a", "svc/both", "-c", "1", "-6"}, "1 sent, 0 answered", "permission denied")
 			continue
 		}
@@ -149,7 +149,7 @@ func (w *world) services(api *kubeapi.Server) {
 			" has no endpoint")
 		w.want(true, append([]string{"trace", "c", "svc/local"}, flags...), "delivered to pod default/c")
 		w.bothBackends(flags)
-		// Nobody listens where the service leads.
+		// Nothing listens where the service leads.
 		w.want(false, append([]string{"trace", "b", "svc/self"}, flags...), "chose the backend pod default/a",
 			"nothing listens on that port")
 	}

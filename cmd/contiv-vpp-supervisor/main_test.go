@@ -61,7 +61,7 @@ func TestUnknownVariable(t *testing.T) {
 	}
 }
 
-// TestFaults: what is wrong is told before VPP is started.
+// TestFaults: faults are reported before VPP is started.
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct{ flag, want string }{
 		{"--vpp=/nowhere/vpp", "--vpp"}, {"--preload=/nowhere.so", "--preload"}, {"--config=/nowhere", "contiv.conf"},

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// kubectl puts a kubectl into PATH that knows two agents' pods, of which the second is ready, and runs what is to run in a pod here.
-// Its own arguments go to the file that it returns.
+// kubectl puts a kubectl into PATH that has two agents' pods, of which the second is ready, and runs what is to run in a pod here. Its own
+// arguments go to the file that it returns.
 func kubectl(t *testing.T, pods string) (calls string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -180,7 +180,7 @@ func TestACLOrder(t *testing.T) {
 		a.stop()
 		a = newAgent(t, g, Deps{})
 		a.mustNotWrite("restarted agent", everything)
-		// Somebody puts his before ours, which then are looked up too late.
+		// Another program puts its ACL before ours, which then are looked up too late.
 		a.invoke(&acl.ACLInterfaceSetACLList{SwIfIndex: interface_types.InterfaceIndex(index), NInput: 1,
 			Acls: []uint32{other.ACLIndex}}, &acl.ACLInterfaceSetACLListReply{})
 		if n, rec := a.resync(everything...); n == 0 {
@@ -324,7 +324,7 @@ func TestGuardOfNewInterface(t *testing.T) {
 	}
 }
 
-// An ACL that could not be put on an interface is in nobody's way when it has gone.
+// An ACL that could not be put on an interface is without effect once the interface has gone.
 func TestGuardGone(t *testing.T) {
 	f, a, base, service := guardRig(t)
 	a.resync(all(base, service)...)

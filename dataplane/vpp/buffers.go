@@ -29,7 +29,7 @@ type Buffers struct {
 	warned      bool
 }
 
-// NewBuffers knows nothing before Run.
+// NewBuffers has no data before Run.
 func NewBuffers(c *conn.Conn, log *slog.Logger) *Buffers {
 	return &Buffers{conn: c, log: log.With("component", "vpp-buffers")}
 }

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// TestPluginPresence: a VPP tells by its messages whether it has the plugin.
+// TestPluginPresence: the messages of a VPP show whether it has the plugin.
 func TestPluginPresence(t *testing.T) {
 	for _, with := range []bool{true, false} {
 		workers := map[bool]int{true: 1}[with]

@@ -90,8 +90,8 @@ func onFake(t *testing.T, run func(f *vppfake.Fake, a *agent)) {
 	run(f, a)
 }
 
-// A pod has gone while no agent was there, and the next one is not told of its neighbours at first. VPP would keep these for
-// whichever interface comes next, so the pod's interface stays until they are known.
+// A pod has gone while no agent was there, and the next one does not receive its neighbours at first. VPP would keep these for whichever
+// interface comes next, so the pod's interface stays until they are known.
 func TestNeighboursNotToldAtFirst(t *testing.T) {
 	onFake(t, func(f *vppfake.Fake, a *agent) {
 		node := values{loop("gw", "02:00:00:00:01:01", withIP("10.1.0.1/24"))}

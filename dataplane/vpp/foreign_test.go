@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
-// TestTypedRoutes: what somebody has typed in is told from what came by the API or by itself.
+// TestTypedRoutes: what a user has typed in is distinguished from what came by the API or by itself.
 func TestTypedRoutes(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat"}})
 	jobs := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))

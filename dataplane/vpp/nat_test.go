@@ -147,7 +147,7 @@ func TestNATInterfaces(t *testing.T) {
 	})
 }
 
-// An interface that VPP itself knows as inside and outside is as good, and can be taken back.
+// An interface that VPP itself has as inside and outside is as good, and can be taken back.
 func TestNATInterfaceOfOthers(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -235,7 +235,7 @@ func TestNATMappings(t *testing.T) {
 	})
 }
 
-// Looking at single values finds what somebody has changed about them.
+// Looking at single values finds what another program has changed about them.
 func TestNATCheck(t *testing.T) {
 	config := all(natOn(), tables(1, "pod"), values{
 		loop("nic", "", withIP("10.9.0.1/24")), loop("pod", "", inTable(1)),

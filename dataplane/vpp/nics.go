@@ -21,8 +21,8 @@ import (
 // nicsTimeout bounds a look at VPP's interfaces.
 const nicsTimeout = 5 * time.Second
 
-// nicTypes are the device classes of VPP that stand for hardware (sw_interface_details: interface_dev_type). TAPs share the
-// class of VirtIO NICs and are told apart by their names.
+// nicTypes are the device classes of VPP that stand for hardware (sw_interface_details: interface_dev_type). TAPs share the class of VirtIO
+// NICs and are distinguished by their names.
 func nicTypes() []string {
 	return []string{
 		"dpdk", "RDMA interface", "VMXNET3 interface", "Adaptive Virtual Function (AVF) interface",
@@ -69,7 +69,7 @@ func NewNICs(c *conn.Conn) *NICs {
 	return n
 }
 
-// Remember makes an agent that starts while VPP is away answer what its predecessor was told. Before Names and Run.
+// Remember makes an agent that starts while VPP is away answer what its predecessor received. Before Names and Run.
 func (n *NICs) Remember(store NICStore, log *slog.Logger) {
 	n.store, n.log = store, log.With("component", "vpp-nics")
 	data, err := store.LoadOwn(nicsKey)
@@ -95,8 +95,8 @@ func (n *NICs) save(names []string) {
 	}
 }
 
-// Names lists the NICs by index. It asks VPP once per VPP. While VPP is away it answers what is known, which may be nothing;
-// Watch tells when that turns out to be wrong.
+// Names lists the NICs by index. It asks VPP once per VPP. While VPP is away it answers what is known, which may be nothing; Watch reports
+// when that turns out to be wrong.
 func (n *NICs) Names() ([]string, error) {
 	names, err := n.look()
 	n.mu.Lock()

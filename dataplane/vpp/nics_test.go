@@ -30,7 +30,7 @@ func TestNoNICs(t *testing.T) {
 	})
 }
 
-// The NICs are those of the present VPP; who asked while there was another one, or none, is told.
+// callers that asked while there was another one, or none, are informed
 func TestNICs(t *testing.T) {
 	f := vppfake.New(vppfake.Config{NICs: []string{"GigabitEthernet0/8/0", "GigabitEthernet0/9/0"}})
 	t.Cleanup(func() { f.Close() })
@@ -73,8 +73,7 @@ func (s nicStore) SaveOwn(key string, value []byte) error {
 	return nil
 }
 
-// TestNICsAreRemembered: an agent that starts while VPP is away knows VPP's NICs from its predecessor; when VPP has others, it
-// is told.
+// TestNICsAreRemembered: an agent that starts while VPP is away has VPP's NICs from its predecessor; when VPP has others, it is informed.
 func TestNICsAreRemembered(t *testing.T) {
 	store := nicStore{}
 	agentOf := func(nics ...string) (*NICs, *agent) {

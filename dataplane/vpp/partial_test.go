@@ -49,7 +49,7 @@ func due(t *testing.T, a *agent, v values) string {
 	return strings.Join(all, "\n")
 }
 
-// Looking at one pod finds what somebody has changed about it, and about nothing else, and asks about nothing else.
+// Looking at one pod finds what another program has changed about it, and about nothing else, and asks about nothing else.
 func TestCheckOfOnePod(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})

@@ -17,7 +17,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// A service changes after VPP has crashed in the middle of a resync and before the next one. Of NAT nobody knows what became, so it is
+// A service changes after VPP has crashed in the middle of a resync and before the next one. It is unknown what became of NAT, so it is
 // looked for and made again; the table, which VPP had just been given, must not be taken for granted: VPP would make one for the backends,
 // which has neither our name nor a lock of the API.
 func TestServiceComesWhileVPPIsReplaced(t *testing.T) {
@@ -46,7 +46,7 @@ func TestServiceComesWhileVPPIsReplaced(t *testing.T) {
 	a.mustNotWrite("in the end", all(base, changed))
 }
 
-// foreignBackends has NAT hold table 1 for somebody's service, which makes the table if need be.
+// foreignBackends has NAT hold table 1 for another program's service, which makes the table if need be.
 func (a *agent) foreignBackends(add bool) {
 	a.t.Helper()
 	req := &nat44_ed.Nat44AddDelLbStaticMapping{IsAdd: add, Flags: nat_types.NAT_IS_OUT2IN_ONLY,

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// database is a nodesync.ClusterWideDB. It knows no revisions.
+// database is a nodesync.ClusterWideDB. It has no revisions.
 type database struct {
 	mu     sync.Mutex
 	values map[string][]byte

@@ -30,7 +30,7 @@ type sources struct {
 
 const maxFileLines = 400
 
-// readSources parses all hand-written Go files that git knows.
+// readSources parses all hand-written Go files that git tracks.
 func readSources(ctx context.Context) (*sources, error) {
 	out, err := exec.CommandContext(ctx, "git", "ls-files", "*.go").Output()
 	if err != nil {

@@ -31,8 +31,8 @@ func toolsOf(arch, cache string) ([]imagepack.File, error) {
 	return append(files, links...), err
 }
 
-// debianRoot unpacks nftables and iptables with all that they depend on. apt keeps what it knows of the other architecture in cache, and
-// the machine's own packages stay as they are.
+// debianRoot unpacks nftables and iptables with all that they depend on. apt keeps its data of the other architecture in cache, and the
+// machine's own packages stay as they are.
 func debianRoot(arch, cache string) (string, error) {
 	state, err := filepath.Abs(filepath.Join(cache, "debian-"+arch))
 	if err != nil {

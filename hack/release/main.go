@@ -4,8 +4,8 @@
 //
 //	release -images DIR [-chart k8s/contiv-vpp] [-out bin/release] [-push registry.example.org/contiv] [-plain-http]
 //
-// DIR has a directory for each architecture (DIR/arm64/agent.tar). The same archives and the same chart give the same digests, whoever
-// makes them and when. Nothing leaves the machine without -push.
+// DIR has a directory for each architecture (DIR/arm64/agent.tar). The same archives and the same chart give the same digests, on any
+// machine and at any time. Nothing leaves the machine without -push.
 package main
 
 import (

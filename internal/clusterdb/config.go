@@ -26,7 +26,7 @@ const (
 type Config struct {
 	// Endpoints of the operator's etcd, "host:port" or URLs. When there are none the agent runs its own etcd, see Embedded.
 	Endpoints []string
-	// CAFile, CertFile and KeyFile are PEM files: whom to trust, and who we are. CertFile and KeyFile go together.
+	// CAFile, CertFile and KeyFile are PEM files: the CAs to trust, and our own certificate and key. CertFile and KeyFile go together.
 	CAFile, CertFile, KeyFile string
 	// InsecureTransport must be set to talk to etcd at other machines without TLS.
 	InsecureTransport bool

@@ -210,9 +210,8 @@ func (db *DB) saw(rev int64) {
 	db.revision = max(db.revision, rev)
 }
 
-// checkHistory looks at the answer to a probe, which was sent when known was the highest revision: if it is another cluster's,
-// or of an earlier revision, the data has been replaced while nobody looked, and a watch would wait for revisions to come
-// which it takes for past.
+// checkHistory looks at the answer to a probe, which was sent when known was the highest revision: if it is another cluster's, or of an
+// earlier revision, the data has been replaced unseen, and a watch would wait for revisions to come which it takes for past.
 func (db *DB) checkHistory(h *etcdserverpb.ResponseHeader, known int64) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -100,7 +100,7 @@ func embeddedConfig(dir string, listen url.URL, log *zap.Logger) *embed.Config {
 	c.Dir = dir
 	c.ListenClientUrls = []url.URL{listen}
 	c.ListenPeerUrls = nil
-	// A member has to have a peer address, although nobody listens there.
+	// A member has to have a peer address, although nothing listens there.
 	peer := url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", "2380")}
 	c.AdvertisePeerUrls = []url.URL{peer}
 	c.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:2379"}}

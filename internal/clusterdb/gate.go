@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// gates knows which of the keys that say that a resource is complete (Resource.Complete) are there.
+// gates has those of the keys that say that a resource is complete (Resource.Complete) are there.
 type gates struct {
 	keys map[string]bool // the keys that there can be; true: it is there
 	ever map[string]bool // it has been there once
@@ -99,7 +99,7 @@ func (w *Watcher) Incomplete() (waiting bool, err error) {
 
 var errIncomplete = errors.New("check that contiv-ksr runs and reaches this etcd")
 
-// reportGap notes and logs whether the state is complete. It is true when nothing can be told at all.
+// reportGap notes and logs whether the state is complete. It is true when nothing can be determined.
 func (w *Watcher) reportGap() (waiting bool) {
 	keys, known := w.state.gates.missing()
 	was := w.gap.Load()

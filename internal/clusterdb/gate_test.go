@@ -56,7 +56,7 @@ func deleteAll(t *testing.T, db *DB, prefix string) {
 	}
 }
 
-// TestIncompleteAtFirst: nothing is told before the state is complete for the first time.
+// TestIncompleteAtFirst: nothing is reported before the state is complete for the first time.
 func TestIncompleteAtFirst(t *testing.T) {
 	db := openEmbedded(t, t.TempDir())
 	put(t, db, 1, "a")

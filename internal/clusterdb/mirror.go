@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// mirror is the decoded state as it was pushed last; it knows the previous values and drops what is not news.
+// mirror is the decoded state as it was pushed last; it has the previous values and drops what is not news.
 type mirror struct {
 	resources []Resource
 	log       *slog.Logger

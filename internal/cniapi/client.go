@@ -17,7 +17,7 @@ import (
 type Client struct {
 	// Socket is the path of the agent's socket.
 	Socket string
-	// Patience is how long the client waits for an agent that is not there, or stops, before it gives up.
+	// Patience is the time that the client waits for an agent that is not there, or stops, before it gives up.
 	Patience time.Duration
 }
 

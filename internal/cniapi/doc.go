@@ -12,6 +12,6 @@
 // Every command is idempotent, so the client repeats a request whose connection broke: a pod that is added while the agent restarts is
 // added by the new agent. What was begun for a client that went away is completed.
 //
-// The socket is for root: mode 0600, in a directory of mode 0700 if the agent creates it, and the peer's user, as the kernel tells it, has
-// to be root or the agent's own.
+// The socket is for root: mode 0600, in a directory of mode 0700 if the agent creates it, and the peer's user, as the kernel reports it,
+// has to be root or the agent's own.
 package cniapi

@@ -22,7 +22,7 @@ type listener struct {
 	once sync.Once
 }
 
-// listen makes the socket. One that an agent left behind is replaced, one that somebody listens on is not.
+// listen makes the socket. One that an agent left behind is replaced, one with a listener is not.
 func listen(ctx context.Context, path string, takeOver time.Duration) (*listener, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("CNI socket %q: not an absolute path", path)

@@ -77,7 +77,7 @@ type Network struct {
 	DNS  DNS    `json:"dns,omitzero"`
 }
 
-// Pod is what Kubernetes tells about the container; empty elsewhere.
+// Pod is the data of Kubernetes about the container; empty elsewhere.
 type Pod struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
@@ -185,7 +185,7 @@ func (r *Request) String() string {
 	return s
 }
 
-// Validate checks everything that the agent relies on, whoever wrote the request.
+// Validate checks everything that the agent relies on, for any author of the request.
 func (r *Request) Validate() *Error {
 	if r.Version != Version {
 		return Errorf(CodeProtocol, "protocol version %d is not known, only %d is: install contiv-cni and contiv-agent of the same release",

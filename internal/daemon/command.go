@@ -22,10 +22,10 @@ import (
 	"contiv.dev/vswitch/internal/version"
 )
 
-// Main runs a program until it is told to end; it does not return.
+// Main runs a program until it is stopped; it does not return.
 func Main(cmd *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer context.AfterFunc(ctx, stop)() // whoever tells it a second time will not wait any longer
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the program at once
 	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {

@@ -50,7 +50,7 @@ func probe(problem func() error) http.HandlerFunc {
 }
 
 const (
-	// gatherers are how many requests may gather metrics at once: anybody on the node may ask.
+	// gatherers are how many requests may gather metrics at once: any process on the node may ask.
 	gatherers = 2
 	// gatherWait is how long another one waits for them.
 	gatherWait = 5 * time.Second

@@ -284,7 +284,7 @@ func TestTracingRulesFollowAServiceToItsBackends(t *testing.T) {
 	}
 }
 
-// TestListener: whether somebody listens to traced packets is read of what the kernel says of sockets.
+// TestListener: whether a program listens to traced packets is read from the kernel's list of sockets.
 func TestListener(t *testing.T) {
 	const text = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n" +
 		"00000000f1e2c7d1 0   4711       00000100 7        0        0     2        0        1\n" +

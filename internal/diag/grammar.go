@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxCommand is longer than any command that somebody types.
+// maxCommand is longer than any command that a user types.
 const maxCommand = 512
 
 // errNotRead says that a command is not known to only read.

@@ -86,7 +86,7 @@ func forwardingOf(family string) string {
 	return "net/ipv4/ip_forward"
 }
 
-// notForwarding are the families whose packets the kernel does not pass on; one that it does not have is none of them.
+// notForwarding are the families whose packets the kernel does not pass on; an address that it does not have is not one.
 func notForwarding() (out []string) {
 	for _, family := range []string{"IPv4", "IPv6"} {
 		if text, err := os.ReadFile("/proc/sys/" + forwardingOf(family)); err == nil && strings.TrimSpace(string(text)) == "0" {

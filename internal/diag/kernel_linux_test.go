@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// TestKernelWhileItChanges: pods come and go while the kernel's state is listed, and it is told all the same.
+// TestKernelWhileItChanges: pods come and go while the kernel's state is listed, and the listing succeeds all the same.
 func TestKernelWhileItChanges(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a network namespace")

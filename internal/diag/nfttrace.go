@@ -24,7 +24,7 @@ const (
 	listenPoll    = 5 * time.Millisecond
 )
 
-// nftTrace is the kernel's packet tracing at work. A nil monitor says that there is no nft tool: then only facts are told.
+// nftTrace is the kernel's packet tracing at work. A nil monitor says that there is no nft tool: then only facts are reported.
 type nftTrace struct {
 	s       *Service
 	req     TraceRequest
@@ -123,7 +123,7 @@ func tracingRules(req TraceRequest) string {
 	for _, hook := range []string{"prerouting", "output"} {
 		text += "chain " + hook + " {\ntype filter hook " + hook + " priority -450\n" + rules + "}\n"
 	}
-	// These have no rules, but show the packet as it is after all others, whoever made them.
+	// These have no rules, but show the packet as it is after all others, whatever program made them.
 	for _, hook := range []string{"forward", "input", "postrouting"} {
 		text += "chain " + hook + " {\ntype filter hook " + hook + " priority 450\n}\n"
 	}

@@ -286,7 +286,7 @@ func (d *dialer) once(_ int, deadline time.Time) (rtt time.Duration, err error) 
 	return time.Since(start), nil
 }
 
-// plain is what went wrong, without the addresses, which the caller knows.
+// plain is what went wrong, without the addresses, which the caller has.
 func plain(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {

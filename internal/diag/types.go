@@ -66,7 +66,7 @@ type Access struct {
 // CLIRequest is the body of POST CLIPath.
 type CLIRequest struct {
 	Command string `json:"command"`
-	Write   bool   `json:"write,omitempty"` // the caller knows that the command may change VPP's state
+	Write   bool   `json:"write,omitempty"` // the caller accepts that the command may change VPP's state
 }
 
 // CLIReply is the answer.

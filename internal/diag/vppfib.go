@@ -9,7 +9,7 @@ import (
 // fibEntry is what VPP does with packets to an address.
 type fibEntry struct {
 	prefix  string
-	source  string // who has programmed it: API is the agent, CLI somebody at the command line
+	source  string // its origin: API is the agent, CLI the command line
 	forward string // the first way
 }
 

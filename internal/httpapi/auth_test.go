@@ -234,7 +234,7 @@ func TestCertificateAndTokenAreReplacedWithoutRestart(t *testing.T) {
 func TestTokenThatOnlyReads(t *testing.T) {
 	r := startRemote(t)
 	url := "https://" + r.address
-	// Somebody puts the operator's token into the other file, too: it is no more than what that file is for.
+	// An operator puts the operator's token into the other file, too: it is no more than what that file is for.
 	replace(t, r.readTokenFile, []byte(testToken+"\n"))
 	if status, _, _ := ask(t, "POST", url+"/write", testToken, ""); status != 403 {
 		t.Errorf("a token that only reads writes: %d", status)

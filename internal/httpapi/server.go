@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/internal/rest"
 )
 
-// Config reports where and for whom the server listens.
+// Config reports where the server listens, and for which clients.
 type Config struct {
 	// Address is host:port; beyond loopback it needs CertFile, KeyFile and a token. Empty: no TCP.
 	Address string
@@ -266,7 +266,7 @@ func (s *Server) serve(jobs *lifecycle.Group, name string, l net.Listener, admit
 	})
 }
 
-// awaitBody gives a body bodyTimeout to come, whoever sends it. A time limit of the server's would also end long answers.
+// awaitBody gives a body bodyTimeout to come, from any sender. A time limit of the server's would also end long answers.
 func (s *Server) awaitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := http.NewResponseController(w)

@@ -42,8 +42,8 @@ type Config struct {
 // definitions is where the server keeps CustomResourceDefinitions.
 var definitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}
 
-// Client reads the API server. It knows the API groups that the agent uses and no other, so that the types of all of
-// Kubernetes are not part of the agent.
+// Client reads the API server. It has the API groups that the agent uses and no other, so that the types of all of Kubernetes are not part
+// of the agent.
 type Client struct {
 	groups map[schema.GroupVersion]rest.Interface
 	host   string

@@ -96,7 +96,7 @@ func convertPod(p *corev1.Pod, annotations []string) *model.Pod {
 	return out
 }
 
-// appendPorts appends the ports that somebody can refer to: by name, or through the host.
+// appendPorts appends the ports that a Service can refer to: by name, or through the host.
 func appendPorts(out []*model.ContainerPort, ports []corev1.ContainerPort) []*model.ContainerPort {
 	for _, port := range ports {
 		proto, known := protocol(port.Protocol)

@@ -76,7 +76,7 @@ func serviceType(t corev1.ServiceType) model.Service_Type {
 	return model.Service_CLUSTER_IP
 }
 
-// convertSlice gives nil for slices that are no part of a service that somebody balances.
+// convertSlice gives nil for slices that are no part of a service that is balanced.
 func (in *interner) convertSlice(s *discoveryv1.EndpointSlice) *model.EndpointSlice {
 	service := s.Labels[discoveryv1.LabelServiceName]
 	ipv6 := s.AddressType == discoveryv1.AddressTypeIPv6

@@ -1,8 +1,8 @@
-// Package kube brings the state of Kubernetes into the event loop. It is the only package that knows client-go.
+// Package kube brings the state of Kubernetes into the event loop. It is the only package that uses client-go.
 //
 // One reflector per resource lists and watches the API server (watch lists are streamed where the server can). What comes is converted at
 // once into the small messages of package model, so that no API object is kept, and goes into one mirror (mirror.go), which is pure. The
-// mirror knows what has been reported to the event loop and what differs from it by now: changes that change nothing for us vanish there,
+// mirror has what has been reported to the event loop and what differs from it by now: changes that change nothing for us vanish there,
 // several changes of one object that meet a full queue become one, and a relist after the connection was lost becomes exactly the
 // differences, deletions that nothing saw included. When there are more differences than a resync is worth, it is a resync.
 //

@@ -158,7 +158,7 @@ func randomObject(r *rand.Rand) kubeapi.Object {
 	return s
 }
 
-// expected is what a renderer is told in one resync of what the server has.
+// expected is the input of a renderer in one resync of what the server has.
 func expected(t *testing.T, f *fakeAPI) string {
 	r := rendertest.New(t)
 	p := processor.New(processor.Config{NodeName: "n1"}, nil)

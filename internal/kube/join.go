@@ -7,9 +7,9 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// Join makes one stream of events out of those of several sources, each of which has its own part of the cluster's state: the
-// event loop takes a DBResync for everything there is. The first one is pushed when every part has delivered its own; later
-// on a part's resync is pushed together with what the others told last.
+// Join makes one stream of events out of those of several sources, each of which has its own part of the cluster's state: the event loop
+// takes a DBResync for everything there is. The first one is pushed when every part has delivered its own; later on a part's resync is
+// pushed together with what the others reported last.
 type Join struct {
 	sink EventSink
 

@@ -44,7 +44,7 @@ func TestJoin(t *testing.T) {
 	id, pod, pod2 := &model.Node{Name: "1"}, &model.Pod{Name: "a"}, &model.Pod{Name: "a", Uid: "2"}
 	ids := api.KeyValuePairs{"1": id}
 	push(kube, resync(true, "pod", api.KeyValuePairs{"a": pod}))
-	push(kube, podChange("a", pod, pod2)) // nothing has been told yet
+	push(kube, podChange("a", pod, pod2)) // nothing has been reported yet
 	push(kube, podChange("b", nil, pod))
 	push(kube, podChange("b", pod, nil))
 	if len(s.events) != 0 {

@@ -9,11 +9,11 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// mirror is the state of the cluster as it is known now, and how it differs from what the event loop has been told. It does
-// no I/O and knows no clock.
+// mirror is the state of the cluster as it is known now, and its differences from the state that the event loop has received. It does no
+// I/O and has no clock.
 //
-// Until the first snapshot is taken nothing is a difference. After a local snapshot differences are only known once every
-// kind is complete: then the whole state is compared with the local one.
+// Until the first snapshot is taken nothing is a difference. After a local snapshot differences are only known once every kind is complete:
+// then the whole state is compared with the local one.
 type mirror struct {
 	limit int           // differences above which a resync is cheaper
 	saved bool          // there is a local copy
@@ -22,9 +22,9 @@ type mirror struct {
 	mu      sync.Mutex
 	kinds   map[string]*mirrored     // by keyword; guarded by mu
 	told    bool                     // a snapshot has been taken; guarded by mu
-	base    map[string]proto.Message // what a local snapshot told, until it can be compared; guarded by mu
+	base    map[string]proto.Message // what a local snapshot reported, until it can be compared; guarded by mu
 	order   []string                 // keys of prev in the order of their first change, and gaps; guarded by mu
-	prev    map[string]proto.Message // by key of what differs: what the loop has been told (nil: nothing); guarded by mu
+	prev    map[string]proto.Message // by key of what differs: what the loop has received (nil: nothing); guarded by mu
 	resync  bool                     // a snapshot is due; guarded by mu
 	unsaved map[string]bool          // keys that differ from the local copy; guarded by mu
 	counts  counts                   // guarded by mu
@@ -166,7 +166,7 @@ func (m *mirror) requestResync() {
 	m.signal()
 }
 
-// next takes the next event for the loop; nil when there is none. The caller sees to it that the event arrives.
+// next takes the next event for the loop; nil when there is none. The caller makes sure that the event arrives.
 func (m *mirror) next() api.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,7 +196,7 @@ func (m *mirror) next() api.Event {
 	return nil
 }
 
-// local takes a local snapshot if nothing has been told yet.
+// local takes a local snapshot if nothing has been reported yet.
 func (m *mirror) local(values map[string]proto.Message) *api.DBResync {
 	m.mu.Lock()
 	defer m.mu.Unlock()

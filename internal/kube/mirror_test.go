@@ -45,8 +45,8 @@ func (f *follower) take(ev api.Event) {
 
 func same(a, b map[string]proto.Message) bool { return maps.EqualFunc(a, b, equal) }
 
-// TestMirrorProperty: whatever happens in whatever order, and however slowly events are taken, in the end the follower has been
-// told exactly what is; and a copy that is saved now and then is what is.
+// TestMirrorProperty: whatever happens in whatever order, and however slowly events are taken, in the end the follower has received exactly
+// the current state; and a copy that is saved now and then is what is.
 func TestMirrorProperty(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 7))

@@ -50,8 +50,8 @@ type Deps struct {
 	Annotations []string
 	// LocalDelay is how long the API server has to answer at start before the local copy is used; 5 s when zero.
 	LocalDelay time.Duration
-	// SaveInterval is how late changes may reach the local copy, ten times as much after the start; 0.1 s when zero. An agent that
-	// is killed while the API server goes away, too, knows nothing of changes that were not saved by then.
+	// SaveInterval is how late changes may reach the local copy, ten times as much after the start; 0.1 s when zero. An agent that is
+	// killed while the API server goes away, too, has no record of changes that were not saved by then.
 	SaveInterval time.Duration
 	// ResyncAbove is the number of undelivered changes that are replaced by one resync; 2000 when zero.
 	ResyncAbove int

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// status knows which watches work. It logs when that changes, and not each attempt.
+// status has the watches that work. It logs when that changes, and not each attempt.
 type status struct {
 	log  *slog.Logger
 	host string

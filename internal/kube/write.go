@@ -85,7 +85,7 @@ type NodeEvent struct {
 	Warning   bool
 }
 
-// WriteEvent tells about a node what `kubectl describe node` shows. The same again is the same Event with a later time.
+// WriteEvent writes about a node what `kubectl describe node` shows. The same again is the same Event with a later time.
 func (c *Client) WriteEvent(ctx context.Context, e NodeEvent) error {
 	now := metav1.NewTime(time.Now())
 	sum := sha256.Sum256([]byte(e.Reason + "\x00" + e.Message))
@@ -119,7 +119,7 @@ type ObjectEvent struct {
 	APIVersion, Kind, Namespace, Name, UID string
 
 	Component string
-	Node      string // that tells it
+	Node      string // that reports it
 	Reason    string // one word in CamelCase
 	Message   string
 }

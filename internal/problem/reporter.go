@@ -41,7 +41,7 @@ const (
 	writeTimeout             = 15 * time.Second
 )
 
-// Reporter knows the problems of objects. Its methods may be called from any goroutine.
+// Reporter has the problems of objects. Its methods may be called from any goroutine.
 type Reporter struct {
 	write Write // nil: there is nothing to write to
 	log   *slog.Logger
@@ -147,7 +147,7 @@ func (r *Reporter) writeDue(ctx context.Context) error {
 // tellers is how many nodes write the Events about an object: one may be away.
 const tellers = 3
 
-// Tells decides which nodes write the Events about an object that all nodes know of.
+// Tells decides which nodes write the Events about an object that all nodes have.
 func Tells(own string, nodes []string, o Object) bool {
 	object := hash(o.Kind, o.Namespace, o.Name)
 	rank := func(node string) uint64 { return mix(hash(node) ^ object) }

@@ -239,7 +239,7 @@ func (r *replica) counts() [3]uint64 {
 	return [3]uint64{r.stats.puts.Load(), r.stats.deletes.Load(), r.stats.txns.Load()}
 }
 
-// node is an agent as far as the relay is concerned: a watcher and what the event loop has been told.
+// node is an agent as far as the relay is concerned: a watcher and the input of the event loop.
 type node struct {
 	t     testing.TB
 	watch *clusterdb.Watcher
@@ -298,7 +298,7 @@ func (n *node) PushEvent(ev api.Event) error {
 	return nil
 }
 
-// has reports whether the event loop has been told exactly this.
+// has reports whether the event loop has received exactly this.
 func (n *node) has(want map[string]proto.Message) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -312,7 +312,7 @@ func (n *node) value(key string) proto.Message {
 	return n.state[key]
 }
 
-// told is how many resyncs there were, and which changes.
+// told is the number of resyncs, and the changes.
 func (n *node) told() (resyncs int, changes []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 )
 
-// TestRandomFaults: two replicas, two agents and an operator with a heavy hand. In the end etcd and agents have exactly the
-// state, and agents were never told that a service is gone that has always been there.
+// TestRandomFaults: two replicas, two agents and an operator with a heavy hand. In the end etcd and agents have exactly the state, and
+// agents were never informed that a service is gone that has always been there.
 func TestRandomFaults(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -177,7 +177,7 @@ func (r *Relay) term(ctx context.Context) error {
 		return err
 	}
 	defer leadership.Resign()
-	if err := r.Fresh(); err != nil { // it may have stood by for days: what it knows would replace what is newer
+	if err := r.Fresh(); err != nil { // it may have stood by for days: its state would replace a newer one
 		return fmt.Errorf("%w: %w", errStale, err)
 	}
 	ctx, cancel := leadership.Bind(ctx)

@@ -42,7 +42,7 @@ func apiServer(t testing.TB) (*kubeapi.Server, *kube.Client) {
 	return server, client
 }
 
-// source runs a Source that tells events.
+// source runs a Source that sends events.
 func source(t testing.TB, client *kube.Client, events kube.EventSink) *kube.Source {
 	t.Helper()
 	s, err := kube.NewSource(kube.Deps{Client: client, Events: events, Log: quiet()})
@@ -98,7 +98,7 @@ func sliceKey(i int) string {
 	return model.Key(model.EndpointSliceKeyword, "default", fmt.Sprintf("s%d-x", i))
 }
 
-// TestSameAsDirect: an agent knows the same by the relay as from the API server, also after that was away.
+// TestSameAsDirect: an agent has the same data by the relay as from the API server, also after that was away.
 func TestSameAsDirect(t *testing.T) {
 	server, client := apiServer(t)
 	for i := range 120 {
@@ -191,7 +191,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	})
 }
 
-// BenchmarkAgentStart is the time until an agent knows 10 000 services with 25 endpoints each.
+// BenchmarkAgentStart is the time until an agent has 10 000 services with 25 endpoints each.
 func BenchmarkAgentStart(b *testing.B) {
 	const n = 10_000
 	server, client := apiServer(b)

@@ -14,7 +14,7 @@ const (
 	maxBytes = 512 << 10
 )
 
-// table is what the state is to be and what etcd has of it. Keys are etcd's. It does no I/O and knows no clock.
+// table is what the state is to be and what etcd has of it. Keys are etcd's. It does no I/O and has no clock.
 type table struct {
 	wake chan struct{} // has a token when next or markerDue may have something new
 
@@ -81,7 +81,7 @@ func (t *table) change(key string, to func()) {
 	t.signalLocked()
 }
 
-// load takes what etcd has. It is suspicious if there is something, but not the marker: somebody may be deleting it just now.
+// load takes what etcd has. It is suspicious if there is something, but not the marker: a user may be deleting it just now.
 func (t *table) load(values []cas.Value) (suspicious bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +193,7 @@ func (t *table) marked() {
 	t.marker = true
 }
 
-// known is true once the state has been told.
+// known is true once the state has been reported.
 func (t *table) known() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

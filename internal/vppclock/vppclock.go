@@ -68,7 +68,7 @@ func Measure(ctx context.Context, cli string, pause time.Duration) (Rate, error)
 // timeNow: VPP writes no zero before the point.
 var timeNow = regexp.MustCompile(`Time now (\d*\.\d+),`)
 
-// patience is for one answer: VPP leaves some unanswered that are asked for while it starts.
+// patience is the timeout of one answer: VPP leaves some unanswered that are asked for while it starts.
 const patience = 500 * time.Millisecond
 
 // readSoon asks until there is an answer.

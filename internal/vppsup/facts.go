@@ -16,7 +16,7 @@ const (
 	HugepagesOff  = "off"
 )
 
-// hugepageDir is where the kernel tells about pages of 2 MB.
+// hugepageDir is where the kernel reports pages of 2 MB.
 const hugepageDir = "sys/kernel/mm/hugepages/hugepages-2048kB"
 
 const hugepageBytes = 2 << 20

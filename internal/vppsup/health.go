@@ -27,7 +27,7 @@ const (
 	Stopped  State = "stopped"
 )
 
-// Status is what the health socket tells.
+// Status is the answer of the health socket.
 type Status struct {
 	State    State     `json:"state"`
 	PID      int       `json:"pid,omitempty"`

@@ -29,8 +29,8 @@ type NIC struct {
 	Linux  string // of AF_PACKET, the kernel's name
 }
 
-// NICsOf lists the NICs that contiv.conf names for this node, the main one first. A name that tells neither a PCI device nor a
-// NIC of the kernel is something that VPP makes itself (a memif, say): the agent waits for it, VPP needs nothing for it.
+// NICsOf lists the NICs that contiv.conf names for this node, the main one first. A name of neither a PCI device nor a NIC of the kernel is
+// something that VPP makes itself (a memif, say): the agent waits for it, VPP needs nothing for it.
 func NICsOf(node contivconf.NodeConfig) []NIC {
 	var nics []NIC
 	for _, i := range append([]contivconf.VPPInterface{node.MainVPPInterface}, node.OtherVPPInterfaces...) {
@@ -47,7 +47,7 @@ func NICsOf(node contivconf.NodeConfig) []NIC {
 // with the domain before the bus, which VPP's own names have not.
 var pciName = regexp.MustCompile(`^[A-Za-z]*Ethernet(?:([0-9a-f]{1,4})/)?([0-9a-f]{1,2})/([0-9a-f]{1,2})/([0-7])$`)
 
-// pciOf is the PCI address that VPP's name tells.
+// pciOf is the PCI address in VPP's name.
 func pciOf(name string) (string, bool) {
 	m := pciName.FindStringSubmatch(name)
 	if m == nil {

@@ -64,7 +64,7 @@ func New(cfg Config, log *slog.Logger) (*Supervisor, error) {
 		board: board{s: Status{State: Waiting, Since: time.Now()}}}, nil
 }
 
-// Status is what the health socket tells.
+// Status is the answer of the health socket.
 func (s *Supervisor) Status() Status { return s.board.get() }
 
 // StartupConf is VPP's configuration.
@@ -194,7 +194,7 @@ func (s *Supervisor) stop(sig os.Signal, next *time.Timer) (done bool) {
 	return false
 }
 
-// signal tells VPP something. The process is ours and not reaped yet, so the number is still its own.
+// signal sends VPP a signal. The process is ours and not reaped yet, so the number is still its own.
 func (s *Supervisor) signal(sig syscall.Signal, why string) {
 	if s.pid == 0 {
 		return

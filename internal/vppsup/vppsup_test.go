@@ -55,7 +55,7 @@ func settings() Settings {
 	return Settings{RunDir: "/run/vpp", HeapMB: 512, Buffers: 65536}
 }
 
-// TestNICsOf: VPP's name of a PCI device tells its address; a name with host- is a NIC that the kernel keeps.
+// TestNICsOf: VPP's name of a PCI device contains its address; a name with host- is a NIC that the kernel keeps.
 func TestNICsOf(t *testing.T) {
 	conf, err := conffile.Load([]byte(`
 nodeConfig:

@@ -252,7 +252,7 @@ func TestFunctionLength(t *testing.T) {
 	})
 }
 
-// eachSource parses every hand-written, non-test Go file that git knows or that is new.
+// eachSource parses every hand-written, non-test Go file that git tracks or that is new.
 func eachSource(t *testing.T, visit func(path string, f *ast.File, fset *token.FileSet)) {
 	t.Helper()
 	root := filepath.Join("..", "..")

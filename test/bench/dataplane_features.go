@@ -11,7 +11,7 @@ import (
 // feature is one on an interface of VPP.
 type feature struct{ ifc, arc, name string }
 
-// translation tells features that translate addresses, and what they need, from others.
+// translation separates features that translate addresses, and their dependencies, from others.
 func (f feature) translation() bool {
 	ip := slices.Contains([]string{"ip4-unicast", "ip6-unicast", "ip4-output", "ip6-output"}, f.arc)
 	return ip && slices.ContainsFunc([]string{"nat", "cnat", "pnat", "ip4-sv-reassembly"}, func(start string) bool {

@@ -123,7 +123,7 @@ func newRawClient(ctx context.Context, socket string) (*rawClient, error) {
 		return nil, err
 	}
 	r := &rawClient{conn: c, stream: stream}
-	// A stream learns the package of its messages with the first one.
+	// The first message of a stream determines the package of its messages.
 	return r, r.exchange(rawRoute(0, false))
 }
 

@@ -45,7 +45,7 @@ type side interface {
 	begin(ctx context.Context, plug plugFunc) (*testbed.Namespace, error)
 	// start starts the proxy and returns at once.
 	start(ctx context.Context) (*testbed.Process, error)
-	// state is for whoever wants to know why services do not answer.
+	// state is for finding out why services do not answer.
 	state() string
 	close(ctx context.Context) error
 }
@@ -178,7 +178,7 @@ func (w *world) plug(ctx context.Context, ns *testbed.Namespace) error {
 		command string
 	}{
 		{ns, "ip link add " + testbed.UplinkNIC + " up type veth peer name eth1 netns " + endpointNode},
-		// As on a wire: VPP's af_packet would get packets whose checksums nobody fills in.
+		// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
 		{w.far, "ethtool -K eth1 tx off"},
 		{w.far, "ip link set eth1 up"}, {w.far, "ip addr add " + far + "/24 dev eth1"},
 		{w.far, "ip route add local " + podNetwork + " dev lo"},
@@ -329,7 +329,7 @@ func (w *world) ask(ctx context.Context, ip netip.Addr) (whoami.Answer, error) {
 	return whoami.Ask(ctx, w.ns, "tcp", netip.AddrPortFrom(ip, servicePort), 50*time.Millisecond)
 }
 
-// measureChanges moves the one endpoint of a service among many to and fro, and waits until connections go where it is.
+// measureChanges moves the one endpoint of a service among many between two nodes, and waits until connections go where it is.
 func (w *world) measureChanges(ctx context.Context, name string) (time.Duration, error) {
 	if err := w.fill(w.sizes.services, w.sizes.among, 2); err != nil {
 		return 0, err

@@ -106,7 +106,7 @@ func (w *world) sizes(ns *testbed.Namespace, to netip.Addr, mtu int) {
 	}
 }
 
-// narrow: a pod has a smaller MTU than the others. An ICMP error tells the sender, whose data gets through after it.
+// narrow: a pod has a smaller MTU than the others. An ICMP error reaches the sender, whose data gets through after it.
 func (w *world) narrow(pods []*testbed.Pod) {
 	w.t.Helper()
 	const mtu = 1300

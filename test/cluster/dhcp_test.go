@@ -36,7 +36,7 @@ func TestDHCP(t *testing.T) {
 func slowTests() bool { return os.Getenv("CONTIV_CLUSTER_SLOW") != "" }
 
 // serveDHCP hands out addresses of a /24 on the network that connects nodes, for two minutes each, which is the least that dnsmasq
-// knows; clients ask again after half of it.
+// supports; clients ask again after half of it.
 func (w *world) serveDHCP(network string) (stop func()) {
 	w.t.Helper()
 	_, err := w.Underlay.Run(w.ctx, "ip", "addr", "add", network+".1/24", "dev", "uplink")

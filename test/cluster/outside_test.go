@@ -32,8 +32,7 @@ func (w *world) serve(ns *testbed.Namespace, name string) {
 	w.t.Cleanup(s.Close)
 }
 
-// seen: by TCP and UDP, the server at an address sees whoever asks it from ns under the address want; invalid: the one that it
-// has.
+// seen: by TCP and UDP, the server at an address sees a client in ns under the address want; invalid: the one that it has.
 func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
 	w.t.Helper()
 	for _, network := range []string{"tcp", "udp"} {

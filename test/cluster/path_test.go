@@ -79,7 +79,7 @@ func (w *world) vppctl(n *testbed.Node, command string) string {
 	return out
 }
 
-// TestPeerIsCut: of three nodes one is off the network. The others report it and stay ready; it knows that it is its own cable.
+// TestPeerIsCut: of three nodes one is off the network. The others report it and stay ready; it is the cable itself.
 func TestPeerIsCut(t *testing.T) {
 	for _, m := range []mode{modes[0], modes[2]} {
 		t.Run(m.String(), func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestHostDamaged: what somebody takes from the host's routes, neighbours and rules comes back, at once when it is asked for.
+// TestHostDamaged: what another program removes from the host's routes, neighbours and rules comes back, at once when it is asked for.
 func TestHostDamaged(t *testing.T) {
 	each(t, []mode{linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
@@ -31,7 +31,7 @@ func TestHostDamaged(t *testing.T) {
 				t.Errorf("%s: not repaired: %v", damage, err)
 			}
 		}
-		// The rules are back, too: an interface that looks like a pod's and is none gets nowhere.
+		// The rules are back, too: an interface that only looks like a pod's reaches nothing.
 		if _, err := r.Run(r.ctx, "sh", "-c", "ip link add cali-stranger type veth peer name stranger && "+
 			"ip link set cali-stranger up && ip netns add "+r.Name+"-x && ip link set stranger netns "+r.Name+"-x && "+
 			"ip netns exec "+r.Name+"-x sh -c 'ip link set stranger up && ip addr add 10.77.0.2/24 dev stranger && "+

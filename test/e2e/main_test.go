@@ -88,7 +88,7 @@ func removeLeftovers() {
 func removeOurs(owner string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	namespaces, _ := filepath.Glob("/run/netns/" + prefix + owner + "-*") // the pattern is well formed
+	namespaces, _ := filepath.Glob("/run/netns/" + prefix + owner + "-*") // the pattern is valid
 	for _, path := range namespaces {
 		name := filepath.Base(path)
 		out, _ := exec.CommandContext(ctx, "ip", "netns", "pids", name).Output()

@@ -98,7 +98,7 @@ func TestEtcdIsNamed(t *testing.T) {
 	})
 }
 
-// TestNetworkComesLater: a network that the node comes into while the agent runs is told; pods keep working.
+// TestNetworkComesLater: a network that the node comes into while the agent runs is reported; pods keep working.
 func TestNetworkComesLater(t *testing.T) {
 	each(t, []mode{linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m)

@@ -26,7 +26,7 @@ func newObjects(rng *rand.Rand) *objects {
 	return o
 }
 
-// snapshot is what a new agent is told.
+// snapshot is the input of a new agent.
 func (o *objects) snapshot() *api.DBResync {
 	ev := api.NewDBResync()
 	for keyword, values := range o.values {

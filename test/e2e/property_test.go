@@ -24,8 +24,8 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// TestAnyOrderEndsTheSame: whatever pods come and go, whatever fails and crashes meanwhile, in the end VPP has what an agent
-// would configure that finds a new VPP. CONTIV_E2E_SEQUENCE=<seed> repeats one story, CONTIV_E2E_BUDGET=10m tells more of them.
+// TestAnyOrderEndsTheSame: whatever pods come and go, whatever fails and crashes meanwhile, in the end VPP has what an agent would
+// configure that finds a new VPP. CONTIV_E2E_SEQUENCE=<seed> repeats one sequence, CONTIV_E2E_BUDGET=10m runs more of them.
 func TestAnyOrderEndsTheSame(t *testing.T) { anyOrder(t, 15*time.Second, false) }
 
 // TestServicesInAnyOrder: the same with services, their endpoints and the nodes of Kubernetes, such as the API server would
@@ -62,7 +62,7 @@ func anyOrder(t *testing.T, budget time.Duration, services bool) {
 		if err == nil {
 			return nil
 		}
-		// One of a kind is told in full.
+		// One of a kind is logged in full.
 		kind := numbers.ReplaceAllString(err.Error(), "N")
 		kind = kind[:min(len(kind), 80)]
 		if kinds[kind]++; kinds[kind] == 1 && len(kinds) <= 8 {

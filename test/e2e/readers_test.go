@@ -11,8 +11,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// TestSlowReaders: callers on the node that ask for everything and read nothing exhaust neither the agent's memory nor the
-// kubelet's turn, on the loopback address without being anybody and on the socket as root.
+// TestSlowReaders: callers on the node that ask for everything and read nothing exhaust neither the agent's memory nor the kubelet's turn,
+// on the loopback address as any user and on the socket as root.
 func TestSlowReaders(t *testing.T) {
 	each(t, []mode{fake, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m)

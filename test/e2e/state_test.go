@@ -209,7 +209,7 @@ func (r *rig) executed() []string {
 	var ops []string
 	for _, rec := range records {
 		for _, op := range rec.Executed {
-			// What the Linux driver is told, it is told at each start, being a part of the agent.
+			// The Linux driver receives its input at each start, being a part of the agent.
 			if strings.HasPrefix(op.Key, "config/contiv/driver/") || strings.HasPrefix(op.Key, "contiv/driver/") {
 				continue
 			}

@@ -125,7 +125,7 @@ func (w *world) close() {
 	if err := lab(ctx, nil, "down.sh"); err != nil {
 		w.t.Errorf("the cluster is not gone: %v", err)
 	}
-	segments, _ := filepath.Glob("/dev/shm/" + segmentPrefix + "*") // of killed VPPs; the pattern is well formed
+	segments, _ := filepath.Glob("/dev/shm/" + segmentPrefix + "*") // the pattern is valid
 	for _, file := range segments {
 		_ = os.Remove(file)
 	}

@@ -44,7 +44,7 @@ func (w *world) traffic(pods []*client) (streams []*stream, loads []*load) {
 type ending struct {
 	name string
 	sig  syscall.Signal
-	from string // whence the next comes
+	from string // where the next one comes from
 }
 
 // waysToEnd: in a pod the agent is killed; the rest is testUpgrade.
@@ -163,7 +163,7 @@ func testAPIServerAway(w *world) {
 		}
 		return err
 	})
-	time.Sleep(time.Second) // an agent that is killed may lose what it was told in the last moment before (kube.Deps.SaveInterval)
+	time.Sleep(time.Second) // an agent that is killed may lose what it received in the last moment before (kube.Deps.SaveInterval)
 	start := w.stopAPIServer()
 	for _, n := range w.nodes {
 		began := time.Now()

@@ -15,8 +15,8 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
-// patience is how long a connection may take. A lost SYN is sent again after one second: a connection that takes longer than
-// that has lost packets, but has not failed.
+// patience is the time that a connection may take. A lost SYN is sent again after one second: a connection that takes longer than that has
+// lost packets, but has not failed.
 const patience = 5 * time.Second
 
 // ask gets a path by HTTP on its own connection. The calling thread's network namespace is where the client is.

@@ -46,15 +46,14 @@ func newNode(i int) (*node, error) {
 	return n, nil
 }
 
-// ip is the node's address, as Kubernetes knows it.
+// ip is the node's address, as Kubernetes has it.
 func (n *node) ip() string  { return fmt.Sprintf("10.10.0.1%d", n.i) }
 func (n *node) ip6() string { return fmt.Sprintf("fd00:10::1%d", n.i) }
 
 // path is a file of the node as this machine sees it.
 func (n *node) path(file string) string { return fmt.Sprintf("/proc/%d/root%s", n.init, file) }
 
-// config is contiv.conf: the pods' networks are those that the API server knows; VPP has addresses of its own beside the
-// host's.
+// config is contiv.conf: the pods' networks are those that the API server has; VPP has addresses of its own beside the host's.
 func (w *world) config() string {
 	conf := `nodeToNodeTransport: vxlan
 useTAPInterfaces: true

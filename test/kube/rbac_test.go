@@ -91,7 +91,7 @@ current-context: lab
 `, apiServer, base64.StdEncoding.EncodeToString(ca), w.agentToken())
 }
 
-// testRBAC: the agent's account can do what the agent does, and nothing that would help somebody who has stolen it.
+// testRBAC: the agent's account can do what the agent does, and nothing that would help an attacker.
 func testRBAC(w *world) {
 	agent, err := newAPI(filepath.Join(runDir, "pki"), "", w.agentToken())
 	w.must(err)

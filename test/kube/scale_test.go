@@ -96,7 +96,7 @@ func (w *world) leftovers(n *node) (string, error) {
 	return fmt.Sprintf("%s, %d addresses,%s", strings.Join(strings.Fields(out), " "), len(ipam.Allocations), values), nil
 }
 
-// deployment of web pods; they go on answering for a while when they are instructed to end, so that whoever balances load can follow.
+// deployment of web pods; they go on answering for a while when they are instructed to end, so that load balancers can follow.
 func deployment(app string, replicas int) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment

@@ -44,7 +44,7 @@ func (s *soak) inspect() {
 // threads are the threads of a process: name, state, and where in the kernel they wait.
 func threads(pid int) string {
 	var b strings.Builder
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // the pattern is well formed
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // the pattern is valid
 	for _, task := range tasks {
 		var parts [3]string
 		for i, file := range []string{"comm", "stat", "wchan"} {

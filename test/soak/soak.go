@@ -117,7 +117,7 @@ func (s *soak) settled(ctx context.Context) error {
 	})
 }
 
-// run runs everything for the time that was asked for, tells every minute, and judges in the end.
+// run runs everything for the time that was asked for, reports every minute, and judges in the end.
 func (s *soak) run(ctx context.Context) error {
 	s.begin = time.Now()
 	fmt.Fprintf(s.out, "soak: %s, two nodes, %s; load average %s\n", s.opts.dataplane, s.opts.duration, loadAverage())

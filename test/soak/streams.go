@@ -100,7 +100,7 @@ func (s *soak) open(f *flow) error {
 // lookEvery is how often streams are looked at. Looks are counted, not time: when the whole machine stands still, no stream does.
 const lookEvery = time.Second
 
-// watchStreams sees to it that all streams make progress, and opens those that broke again.
+// watchStreams makes sure that all streams make progress, and opens those that broke again.
 func (s *soak) watchStreams(ctx context.Context) {
 	for s.sleep(ctx, lookEvery) {
 		for _, f := range s.streams {

@@ -81,7 +81,7 @@ func benchRaw(b *testing.B, v *vpptest.VPP, window int) {
 		b.Fatal(err)
 	}
 	defer stream.Close()
-	// a Stream knows the package of its messages only after the first SendMsg, so an answer that is faster fails
+	// a Stream has the package of its messages only after the first SendMsg, so an answer that is faster fails
 	if err := stream.SendMsg(routeReq(0, false)); err != nil {
 		b.Fatal(err)
 	}

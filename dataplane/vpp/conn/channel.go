@@ -15,7 +15,7 @@ import (
 // Channel is govpp's request channel, for code outside the agent that makes its own requests.
 type Channel = api.Channel
 
-// channels is a second connection, of govpp's own making, for Channels. It exists only if somebody asks.
+// channels is a second connection, of govpp's own making, for Channels. It exists only on request.
 type channels struct {
 	mu   sync.Mutex
 	core *core.Connection // guarded by mu

@@ -135,7 +135,7 @@ func New(cfg Config, log *slog.Logger) *Conn {
 		cfg: cfg, log: log.With("component", "vpp"), clock: clock{time.Now()}, types: newRegistry(),
 		reading: make(chan *transport), board: board{state: State{Since: time.Now(), Err: ErrDisconnected}},
 	}
-	c.life.ctx, c.life.end = context.WithCancel(context.Background()) // until Close, whoever starts it
+	c.life.ctx, c.life.end = context.WithCancel(context.Background()) // until Close, after any start
 	c.session.Store(endedSession(ErrDisconnected))
 	c.calls.init(c)
 	c.receivers.Store(&[]receiver{callReceiver: &c.calls})

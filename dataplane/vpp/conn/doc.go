@@ -1,6 +1,6 @@
 // Package conn is the agent's connection to VPP's binary API.
 //
-// A Conn keeps one socket to VPP: it connects, checks that VPP knows every message the agent needs, distinguishes a restarted VPP from the
+// A Conn keeps one socket to VPP: it connects, checks that VPP has every message the agent needs, distinguishes a restarted VPP from the
 // one it talked to before, notices a frozen one, and reconnects by itself. Requests go through Lanes (pipelined, for the scheduler) or
 // Invoke (one at a time). The message types, the encoding and the error texts are govpp's; the socket is our own, since govpp's core costs
 // more than VPP itself at full speed, has no deadline by default and is informed of a dead VPP only when it writes (see BenchmarkRoutes).

@@ -4,5 +4,5 @@ package conn
 
 import "os"
 
-// inodeOf knows no numbers of files here, where VPP does not run: programs only have to build.
+// inodeOf has no numbers of files here, where VPP does not run: programs only have to build.
 func inodeOf(os.FileInfo) uint64 { return 0 }

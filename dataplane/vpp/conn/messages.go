@@ -9,7 +9,7 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// msgType is what the connection knows about one type of message that VPP may send.
+// msgType is the connection's data about one type of message that VPP may send.
 type msgType struct {
 	name   string
 	typ    reflect.Type // the struct

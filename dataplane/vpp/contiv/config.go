@@ -32,7 +32,7 @@ func contivDefaults() contivSettings {
 	}
 }
 
-// contivConfigKind: the plugin tells its settings with the defaults in place of zeros.
+// contivConfigKind: the plugin reports its settings with the defaults in place of zeros.
 func (k *kinds) contivConfigKind() scheduler.Kind[*vpp_contiv.Config] {
 	set := func(op *scheduler.Op, v *vpp_contiv.Config) {
 		k.Do(op, kit.Named("configure", "the contiv plugin"), contivSettingsOf(v).request())

@@ -65,7 +65,7 @@ func NewPlugin(c *conn.Conn, log *slog.Logger) *Plugin {
 	return p
 }
 
-// Remember makes an agent that starts while VPP is away answer what its predecessor was told. Before Present and Run.
+// Remember makes an agent that starts while VPP is away answer what its predecessor received. Before Present and Run.
 func (p *Plugin) Remember(store Store) {
 	p.store = store
 	data, err := store.LoadOwn(pluginKey)
@@ -89,7 +89,7 @@ func (p *Plugin) Present() bool {
 	return found.present
 }
 
-// Workers is how many worker threads the VPP has of which Present has told.
+// Workers is how many worker threads the VPP has that Present has reported.
 func (p *Plugin) Workers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// TestPluginIsRemembered: an agent that starts while VPP is away knows from its predecessor what VPP had; when that has changed, it
-// is told. Without a predecessor it takes the plugin to be there: pods rather wait.
+// TestPluginIsRemembered: an agent that starts while VPP is away has from its predecessor what VPP had; when that has changed, it is
+// informed. Without a predecessor it takes the plugin to be there: pods rather wait.
 func TestPluginIsRemembered(t *testing.T) {
 	store, log := memory{}, slog.New(slog.DiscardHandler)
 	away := func() *Plugin {

@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivRange is an item of a range set: the plugin knows the prefixes, the set is what they have in common.
+// contivRange is an item of a range set: the plugin has the prefixes, the set is what they have in common.
 type contivRange struct {
 	Set    uint64
 	Prefix netip.Prefix

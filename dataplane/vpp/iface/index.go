@@ -11,9 +11,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Index knows the interfaces of ours that VPP has: logical name, sw_if_index, type and the Linux device at the other end.
-// It is filled by creating and dumping, and emptied by deleting: VPP uses the number of a deleted interface again at once.
-// Any goroutine may look things up; what is read is true only until the scheduler's next operation.
+// Index has the interfaces of ours that VPP has: logical name, sw_if_index, type and the Linux device at the other end. It is filled by
+// creating and dumping, and emptied by deleting: VPP uses the number of a deleted interface again at once. Any goroutine may look things
+// up; what is read is true only until the scheduler's next operation.
 type Index struct {
 	mu     sync.RWMutex
 	byName map[string]*ifEntry
@@ -192,7 +192,7 @@ func (x *Index) remove(name string) {
 	}
 }
 
-// replace makes the index what a dump found. What only the agent knows of an interface is kept.
+// replace makes the index what a dump found. What only the agent has of an interface is kept.
 func (x *Index) replace(entries []*ifEntry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -44,7 +44,7 @@ type made struct {
 	hostDev string
 	moved   bool
 	tagged  bool
-	hasMAC  bool // VPP has been told the hardware address
+	hasMAC  bool // VPP has received the hardware address
 	socket  uint32
 	restore *nicState
 	broken  error // it is there, but not as it should be

@@ -52,9 +52,8 @@ func NewLeases(c *conn.Conn, idx *Index, log *slog.Logger) *Leases {
 	}
 }
 
-// WatchDHCPLeases calls back for every lease of the interface with the given logical name: for the one it has, then for
-// each that differs from the one before. gateway is nil if the server names none. It is not called when a lease is lost;
-// Lease tells.
+// WatchDHCPLeases calls back for every lease of the interface with the given logical name: for the one it has, then for each that differs
+// from the one before. gateway is nil if the server names none. It is not called when a lease is lost; Lease reports.
 func (l *Leases) WatchDHCPLeases(ifName string, callback func(ip net.IP, network *net.IPNet, gateway net.IP)) error {
 	if ifName == "" || callback == nil {
 		return errors.New("vpp: watching DHCP leases takes the name of an interface and a callback")
@@ -111,7 +110,7 @@ func (l *Leases) Run(ctx context.Context) error {
 	}
 }
 
-// look asks VPP for its clients, if anybody wants to know.
+// look asks VPP for its clients, if there is a subscriber.
 func (l *Leases) look(ctx context.Context, lane *conn.Lane) {
 	l.mu.Lock()
 	idle := len(l.watched) == 0

@@ -46,7 +46,8 @@ func (k *Kinds) suspect(v *vpp_interfaces.Interface, dev string) {
 
 func isLeftover(name string) bool { return strings.HasPrefix(name, leftoverPrefix) }
 
-// undoCreate removes an interface that could not be set up: a partially configured interface is unusable, and trying again would make a second.
+// undoCreate removes an interface that could not be set up: a partially configured interface is unusable, and trying again would make a
+// second.
 func (k *Kinds) undoCreate(op *scheduler.Op, v *vpp_interfaces.Interface, e *ifEntry, cause error) {
 	k.idx.remove(v.Name)
 	k.types[v.Type].remove(k, e, v, func(left error) {
@@ -129,8 +130,8 @@ func isPodDevice(dev string) bool {
 	return ok && len(digits) == podDevDigits && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// Our loopbacks have numbers in the upper half of those that VPP has, near one that follows from their hardware address. A
-// foreign one is taken for ours only if somebody chose both just so.
+// Our loopbacks have numbers in the upper half of those that VPP has, near one that follows from their hardware address. A foreign one is
+// taken for ours only if a user chose exactly both.
 const (
 	loopbackFirst = 8 * 1024
 	loopbackCount = 8 * 1024

@@ -213,7 +213,7 @@ func sameOrUnknown(desired, applied uint32) bool {
 	return applied == unknownNumber || desired == applied
 }
 
-// readMemif: while the peer is connected VPP tells the sizes agreed with it, and before that none; not what was asked for.
+// readMemif: while the peer is connected VPP reports the sizes agreed with it, and before that none; not what was asked for.
 func readMemif(_ *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
 	if s.memif == nil {
 		return false

@@ -62,7 +62,7 @@ func (s *ifState) placements() []*vpp_interfaces.Interface_RxPlacement {
 	for _, q := range s.queues {
 		p := &vpp_interfaces.Interface_RxPlacement{Queue: q.QueueID, MainThread: q.WorkerID == 0}
 		if !p.MainThread {
-			p.Worker = q.WorkerID - 1 // VPP tells threads, and takes workers
+			p.Worker = q.WorkerID - 1 // VPP reports threads, and takes workers
 		}
 		out = append(out, p)
 	}
@@ -114,7 +114,7 @@ func (k *Kinds) ifMTUKind() scheduler.Kind[ifMTU] {
 		op.EachDesired(func(_ string, v any) { wanted[v.(ifMTU).If] = true })
 		dumpItems(k, func(s *ifState, emit func(string, ifMTU)) {
 			t := k.types[s.kind]
-			// What a NIC's default is, only VPP knows.
+			// What a NIC's default is, is known to VPP only.
 			if wanted[s.Name] || (t != nil && t.mtu != 0 && s.mtu(t) != 0) {
 				emit(mtuKey(s.Name), ifMTU{If: s.Name, MTU: s.Details.Mtu[0]})
 			}

@@ -62,7 +62,7 @@ func (k *RxModeKeeper) serve(ctx context.Context, sub *conn.Subscription) {
 			return
 		case m := <-sub.C:
 			e, ok := m.(*interfaces.SwInterfaceEvent)
-			if now := sub.Dropped(); now != missed { // nothing knows of which
+			if now := sub.Dropped(); now != missed { // it is unknown which
 				missed = now
 				k.setAll(ctx)
 			} else if ok && !e.Deleted && e.Flags&interface_types.IF_STATUS_API_FLAG_LINK_UP != 0 {

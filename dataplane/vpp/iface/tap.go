@@ -212,8 +212,8 @@ func (k *Kinds) tapEnd(name string) (end tapEnd, ok bool) {
 	return end, true
 }
 
-// addTo makes a request attach to the device instead of making one. VPP gives the device a random hardware address unless
-// it is told one, which would break the static neighbour entries for it.
+// addTo makes a request attach to the device instead of making one. VPP gives the device a random hardware address unless it is given one,
+// which would break the static neighbour entries for it.
 func (e tapEnd) addTo(req *tapv2.TapCreateV3) error {
 	ns := shortNamespace(e.namespace)
 	if len(ns) > namespaceMax {

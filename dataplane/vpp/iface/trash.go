@@ -36,7 +36,7 @@ const (
 
 // Trash deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40 ms, while the
 // kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod does the latter, and a job the former once
-// nothing is waiting. An interface in the trash is down and in nobody's way. The mark is in VPP, so an agent that is restarted finds the
+// nothing is waiting. An interface in the trash is down and without effect. The mark is in VPP, so an agent that is restarted finds the
 // trash again; a VPP that is restarted has none.
 type Trash struct {
 	conn *conn.Conn

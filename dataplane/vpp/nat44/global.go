@@ -42,14 +42,13 @@ func (s *Settings) setDefaults() {
 
 // natState is what the kinds of NAT remember of VPP. A dump finds all of it.
 type natState struct {
-	// places are the backends of the balanced mappings in VPP's order, by key: with affinity VPP knows a client's backend by
-	// its place.
+	// places are the backends of the balanced mappings in VPP's order, by key: with affinity VPP stores a client's backend by its place.
 	places map[string][]natBackend
 	// handoff: VPP has several workers and hands packets on to the one that has their session.
 	handoff bool
 	// worker: another thread than the one that carries out requests handles packets.
 	worker bool
-	// inAndOut are the interfaces with both roles that VPP itself knows as inside and outside; see natInterfaceKind.
+	// inAndOut are the interfaces with both roles that VPP itself has as inside and outside; see natInterfaceKind.
 	inAndOut map[string]bool
 	// warned: VPP has another limit of sessions, and the log reports it.
 	warned bool

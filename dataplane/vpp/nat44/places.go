@@ -86,7 +86,7 @@ func sortBackends(list []natBackend) {
 func natHold(b natBackend) natBackend { return natBackend{Addr: b.Addr, VRF: b.VRF} }
 
 // placed puts backends into places. Without affinity they need none: they are themselves, with a stand-in if there is only one. With
-// affinity VPP knows its clients' backends by place, finds them there even after the mapping was made again, and does not look whether
+// affinity VPP stores its clients' backends by place, finds them there even after the mapping was made again, and does not look whether
 // there is such a place. So all places that can be counted are taken, and every backend keeps its own; those of a backend that has gone are
 // shared among the others, new ones first. Only one place of each backend has its weight, so the others get no new clients.
 func placed(before, backends []natBackend, affinity bool) []natBackend {

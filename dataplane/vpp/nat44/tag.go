@@ -8,9 +8,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// natMark is what the tag of a mapping holds: the label of its DNat44 and what VPP knows of the mapping but does not tell.
-// It is "cv:label", or "cv:@a300;p10.0.0.1;s@label" with affinity (seconds), address of the twice-NAT pool, and
-// self-twice-NAT.
+// natMark is what the tag of a mapping holds: the label of its DNat44 and the data of the mapping that VPP does not report. It is
+// "cv:label", or "cv:@a300;p10.0.0.1;s@label" with affinity (seconds), address of the twice-NAT pool, and self-twice-NAT.
 type natMark struct {
 	label    string
 	affinity uint32

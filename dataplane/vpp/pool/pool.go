@@ -127,8 +127,8 @@ func (p *Pool) ClaimTap(spec iface.TapSpec) (swIfIndex uint32, hostDev string, o
 	return i.index, i.dev, ok
 }
 
-// TakeVeth hands out a pair whose host end VPP is attached to. Whoever takes it makes the interface of it next, which
-// ClaimAfPacket hands out.
+// TakeVeth hands out a pair whose host end VPP is attached to. The caller that takes it makes the interface of it next, which ClaimAfPacket
+// hands out.
 func (p *Pool) TakeVeth() (podEnd, hostEnd string, ok bool) {
 	if p.cfg.Veths == nil {
 		return "", "", false
@@ -166,7 +166,7 @@ func (p *Pool) take() (item, bool) {
 	return i, true
 }
 
-// currentLocked reports whether what the pool knows is still true: VPP may just have been restarted.
+// currentLocked reports whether the pool's data is still true: VPP may just have been restarted.
 func (p *Pool) currentLocked() bool {
 	s := p.conn.State()
 	return s.Connected() && s.Session == p.session
@@ -244,7 +244,7 @@ func (p *Pool) quiet() time.Duration {
 	return p.cfg.Quiet - time.Since(p.claimed)
 }
 
-// unclaimed is an af_packet interface whose pair was taken, and which nobody wants.
+// unclaimed is an af_packet interface whose pair was taken, and which nothing uses.
 func (p *Pool) unclaimed() (takenItem, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// claim notes which process runs and for whom, for reap.
+// claim notes which process runs and its owner, for reap.
 func (v *VPP) claim() error {
 	note := fmt.Sprintf("%d %d\n", os.Getpid(), v.proc.Pid)
 	if err := os.WriteFile(v.path("owner"), []byte(note), 0o644); err != nil {
@@ -22,7 +22,7 @@ func (v *VPP) claim() error {
 // reap ends the instances of test processes that died without Stop (a test's time-out, a kill), and removes their
 // directories. The process must still carry the directory in its command line.
 func reap() {
-	notes, _ := filepath.Glob("/tmp/vpp-*/owner") // the pattern is well formed
+	notes, _ := filepath.Glob("/tmp/vpp-*/owner") // the pattern is valid
 	for _, note := range notes {
 		data, err := os.ReadFile(note)
 		if err != nil {

@@ -296,7 +296,7 @@ func (v *VPP) Stop() {
 // clean removes what a killed VPP leaves.
 func (v *VPP) clean() {
 	leftovers := []string{v.Socket(), v.StatsSocket(), v.CLISocket(), v.path("cli.pid")}
-	shm, _ := filepath.Glob("/dev/shm/" + v.prefix + "*") // the pattern is well formed
+	shm, _ := filepath.Glob("/dev/shm/" + v.prefix + "*") // the pattern is valid
 	for _, path := range append(leftovers, shm...) {
 		_ = os.Remove(path) // may not exist
 	}

@@ -50,9 +50,8 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	return c
 }
 
-// freeURL is an address that nothing listens at: a port of a loopback address that is this process's own. On the address that everybody
-// has, a port whose member is stopped would soon be somebody's: every connection needs one, even that of a client which tries to reach the
-// member.
+// freeURL is an address that nothing listens at: a port of a loopback address that is this process's own. On 127.0.0.1, another process
+// would soon take the port of a stopped member: every connection needs one, even that of a client which tries to reach the member.
 func freeURL(t testing.TB) url.URL {
 	t.Helper()
 	pid := os.Getpid()

@@ -118,8 +118,8 @@ func wholePackets(network, _ string, raw syscall.RawConn) (err error) {
 	return err
 }
 
-// Echo sends one UDP packet of size bytes (with the IP header), undivided, and compares what the server returns. ErrTooLong: the
-// kernel knows, or an ICMP error has told it, that the way takes only smaller ones.
+// Echo sends one UDP packet of size bytes (with the IP header), undivided, and compares what the server returns. ErrTooLong: the kernel has
+// the path MTU, or an ICMP error has reported it, and the packet is larger.
 func Echo(ctx context.Context, ns *testbed.Namespace, to netip.AddrPort, size int, timeout time.Duration) error {
 	wrap := func(err error) error {
 		if errors.Is(err, unix.EMSGSIZE) {

@@ -50,7 +50,7 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// connState knows the connections, and refuses them while the server is cut off.
+// connState keeps the connections, and refuses them while the server is cut off.
 func (s *Server) connState(conn net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

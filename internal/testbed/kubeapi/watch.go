@@ -20,7 +20,7 @@ type watcher struct {
 	codec  codec
 	out    *bufio.Writer
 	flush  func()
-	rv     int64 // what the client knows
+	rv     int64 // the client's state
 	marks  bool  // it wants bookmarks
 	marked int64 // the last bookmark
 }
@@ -78,7 +78,7 @@ func (wt *watcher) begin(initial bool) error {
 	return nil
 }
 
-// bookmark tells the revision, by an object that has nothing else.
+// bookmark has the revision, by an object that has nothing else.
 func (wt *watcher) bookmark(rv int64, annotations map[string]string) error {
 	obj := wt.table.kind.example.DeepCopyObject().(Object)
 	obj.SetResourceVersion(strconv.FormatInt(rv, 10))

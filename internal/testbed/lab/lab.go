@@ -173,7 +173,7 @@ func (l *Lab) outside(ctx context.Context) error {
 		l.ip(ctx, l.Underlay, "addr add "+addrs[1].String()+"/64 dev uplink nodad"))
 }
 
-// hostRoutes gives a node default routes, as nodes have them. With VPP they lead to VPP, as the operator has to see to.
+// hostRoutes gives a node default routes, as nodes have them. With VPP they lead to VPP, which the operator has to configure.
 func (l *Lab) hostRoutes(ctx context.Context, i int) error {
 	outside := outsideAddrs()
 	ways := []string{outside[0].String() + " dev " + testbed.UplinkNIC, outside[1].String() + " dev " + testbed.UplinkNIC}

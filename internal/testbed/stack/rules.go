@@ -21,7 +21,7 @@ func flowOf(p *vppfake.Packet) flow {
 // back is the direction of the answers.
 func (f flow) back() flow { return flow{f.dst, f.src, f.proto} }
 
-// track is what connection tracking knows of a packet.
+// track is connection tracking's data of a packet.
 type track struct {
 	first    flow // as the packet came
 	known    bool // it is of a connection that is translated
@@ -51,7 +51,7 @@ func rewrite(p *vppfake.Packet, to flow) {
 	p.Src, p.SrcPort, p.Dst, p.DstPort = to.src.Addr(), to.src.Port(), to.dst.Addr(), to.dst.Port()
 }
 
-// trackErrorLocked: an error about a packet that was translated here is told to whoever has sent it.
+// trackErrorLocked: an error about a packet that was translated here is sent to its original sender.
 func (s *Stack) trackErrorLocked(p *vppfake.Packet) {
 	answer, known := s.nat[flowOf(&p.Error.Inner).back()]
 	if !known {
@@ -82,7 +82,7 @@ func (s *Stack) redirectLocked(t *track, p *vppfake.Packet) {
 	}
 }
 
-// masqueradeLocked gives a packet another source, and another port if the answers could not be told from others'.
+// masqueradeLocked gives a packet another source, and another port if the answers could not be distinguished from others'.
 func (s *Stack) masqueradeLocked(t *track, p *vppfake.Packet, src netip.Addr) {
 	p.Src = src
 	for s.taken(flowOf(p).back(), t.first) {

@@ -47,7 +47,7 @@ type Outcome struct {
 	Drop   string // why; empty unless it is dropped
 	Device string // by which it leaves
 	To     netip.Addr
-	Packet vppfake.Packet // with Ethernet addresses, as far as the stack knows them
+	Packet vppfake.Packet // with Ethernet addresses, as far as the stack has them
 }
 
 // New is a stack without links.

@@ -28,7 +28,7 @@ func CPU(pids ...int) (time.Duration, error) {
 }
 
 func softirqThreads() (pids []int) {
-	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is well formed
+	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is valid
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
 		if err != nil || !strings.HasPrefix(string(comm), "ksoftirqd/") {

@@ -132,7 +132,7 @@ func (s socket) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// state is what the kernel knows of the connection, to tell packets that are lost from a server that does not answer.
+// state is the kernel's data of the connection, to distinguish lost packets from a server that does not answer.
 func (s socket) state() string {
 	i, err := unix.GetsockoptTCPInfo(int(s), unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s socket) state() string {
 		i.Total_retrans, i.Retransmits, i.Last_data_sent, i.Last_data_recv, i.Last_ack_recv)
 }
 
-// abort wakes whoever blocks.
+// abort wakes blocked callers.
 func (s socket) abort() { _ = unix.Shutdown(int(s), unix.SHUT_RDWR) } // it may have ended by itself
 
 func (s socket) close() error { return unix.Close(int(s)) }

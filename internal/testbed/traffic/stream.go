@@ -19,7 +19,7 @@ type StreamOptions struct {
 	Up, Down bool
 	// Rate is bytes per second in each direction, sent in bursts of Burst bytes as fast as they go; 0: as many as possible.
 	Rate, Burst int64
-	// Patience is how long a call may make no progress before the stream is broken; 0: a minute.
+	// Patience is the time that a call may make no progress before the stream is broken; 0: a minute.
 	Patience time.Duration
 }
 

@@ -20,7 +20,7 @@ import (
 type Answer struct {
 	Server string
 	Local  netip.AddrPort // at which the server got it
-	Client netip.AddrPort // whom the server sees
+	Client netip.AddrPort // the source that the server sees
 }
 
 // The two ways in which nothing answers.
@@ -96,7 +96,7 @@ func (c *Conn) Ask() (Answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(c.timeout)); err != nil {
 		return Answer{}, err
 	}
-	// EPERM: the kernel has dropped the packet on its way out; whether it was rejected is what reading tells.
+	// EPERM: the kernel has dropped the packet on its way out; whether it was rejected is found by reading.
 	if _, err := c.conn.Write([]byte("who\n")); err != nil && !errors.Is(err, unix.EPERM) {
 		return Answer{}, fmt.Errorf("ask %s: %w", c.conn.RemoteAddr(), fate(err))
 	}

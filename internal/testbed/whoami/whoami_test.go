@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
-// patience is how long an answer may take on a machine that has other things to do.
+// patience is the time that an answer may take on a machine that has other things to do.
 const patience = 20 * time.Second
 
 // TestFates: an answer names the server and the client; a closed port is a rejection; an address that nothing has is silence.

@@ -228,7 +228,7 @@ func (c *check) conflists() {
 	}
 }
 
-// PrintPassed reports what was looked at and found to be as it should, so that a reader knows what has not been looked at.
+// PrintPassed reports what was looked at and found to be as it should, so that a reader sees what has not been checked.
 func PrintPassed(w io.Writer, wants Wants, found []Finding) {
 	subjects := []string{"kernel", "port", "CNI"}
 	if wants.Config != nil {

@@ -24,7 +24,7 @@ type Facts struct {
 	Links         map[string]Link
 	PCI           map[string]PCIDevice
 	VFIO, IOMMU   bool
-	TCP           map[int]bool // ports that somebody listens on
+	TCP           map[int]bool // ports with a listener
 	UDP           map[int]bool // ports that a program (not the kernel) has
 	Conflists     []string
 	AgentRunning  bool
@@ -53,7 +53,7 @@ type Places struct {
 	VPPSocket   string
 }
 
-// Gather reads what the kernel tells. What cannot be read is unknown, which is no fault of the node.
+// Gather reads the kernel's facts. What cannot be read is unknown, which is no fault of the node.
 func Gather(p Places) Facts {
 	f := Facts{
 		Arch: runtime.GOARCH, HugepageBytes: vppsup.FreeHugepages(p.Root), AgentRunning: answers(p.AgentSocket),
@@ -99,7 +99,7 @@ func text(path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// answers reports whether somebody serves the socket.
+// answers reports whether a process serves the socket.
 func answers(socket string) bool {
 	if socket == "" {
 		return false

@@ -203,7 +203,7 @@ func (a *Agent) do(ctx context.Context, method, path string, body []byte) (strin
 // errReadOnly is for a request that could change or send something, by a command that must not.
 var errReadOnly = errors.New("this command only reads")
 
-// send gives the answer, if it is none of an error.
+// send gives the answer, unless it is an error.
 func (a *Agent) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	if a.readOnly && method != http.MethodGet {
 		return nil, fmt.Errorf("agent %s: %s %s: %w", a, method, path, errReadOnly)
@@ -275,7 +275,7 @@ func Away(err error) bool {
 	return errors.As(err, &u)
 }
 
-// plain is the cause, without URL and address, which the caller knows.
+// plain is the cause, without URL and address, which the caller has.
 func plain(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {

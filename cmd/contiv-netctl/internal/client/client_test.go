@@ -81,7 +81,7 @@ func TestRemoteAgentIsAskedOnlyWhenItIsTheRightOne(t *testing.T) {
 	}
 }
 
-// local is an agent on a unix socket that knows three nodes.
+// local is an agent on a unix socket that has three nodes.
 func local(t *testing.T, info diag.AgentInfo) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "rest.sock")

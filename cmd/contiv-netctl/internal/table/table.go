@@ -152,7 +152,7 @@ const (
 	green, red, yellow, reset = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 )
 
-// Paint gives a cell that says whether something is well its colour.
+// Paint gives a cell that says whether something is healthy its colour.
 func Paint(cell string) string {
 	word, _, _ := strings.Cut(cell, " ")
 	switch strings.TrimSuffix(word, ":") {

@@ -52,7 +52,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestColor: only what says whether something is well has a colour, only where it is wanted, and columns stay aligned.
+// TestColor: only what says whether something is healthy has a colour, only where it is wanted, and columns stay aligned.
 func TestColor(t *testing.T) {
 	tab := Table{Header: []string{"READY", "NAME"}, Color: true}
 	tab.Add("yes", "a")

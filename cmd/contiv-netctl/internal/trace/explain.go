@@ -74,7 +74,7 @@ func Explain(from, to Side, probe *diag.ProbeResult) Verdict {
 	return v
 }
 
-// after is " in 0.12 ms", if that was told.
+// after is " in 0.12 ms", if that was reported.
 func after(probe *diag.ProbeResult) string {
 	if len(probe.RTTMs) == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/service"
 )
 
-// Service is the service that the packet is for, as the sender's node knows it.
+// Service is the service that the packet is for, as the sender's node has it.
 type Service struct {
 	service.Resolution
 	// Chosen is the backend that the sender's node has chosen; not valid while it is not known.

@@ -227,7 +227,7 @@ func tunnel(a, b *Node, inA, inB *nodeAnswer) Tunnel {
 	return t
 }
 
-// see takes in what one end knows of the other.
+// see adds one end's data of the other.
 func (t *Tunnel) see(from, to string, end *nodeAnswer) {
 	if end == nil || end.path == nil {
 		return

@@ -84,7 +84,7 @@ func (s *state) room(n *node) {
 
 // sameView: what nodes say of each node must be the same.
 func (s *state) sameView() {
-	said := map[string]map[string][]string{} // node → what is said → by whom
+	said := map[string]map[string][]string{} // node → statement → nodes that report it
 	list := s.sorted()
 	for _, n := range list {
 		for i := range n.Nodes {

@@ -78,7 +78,7 @@ func (s *state) otherEnd(n, p *node, mine vppInterface) {
 		mine.Vxlan.Src))
 }
 
-// strangers are tunnels to what is no node.
+// strangers are tunnels to addresses that are not nodes.
 func (s *state) strangers(n *node) {
 	for _, i := range n.interfaces {
 		if i.Type != "VXLAN_TUNNEL" {
@@ -123,7 +123,7 @@ func (s *state) arp(n, p *node) {
 func (s *state) fib(n, p *node, tunnel string) {
 	mac := p.interfaces[bvi].PhysAddress
 	if mac == "" || tunnel == "" {
-		return // told already
+		return // reported already
 	}
 	for _, e := range n.fibs {
 		if !strings.EqualFold(e.MAC, mac) {
@@ -142,7 +142,7 @@ func (s *state) linuxOverlay(n *node) {
 	for _, p := range s.peers(n) {
 		theirs, ok := p.vteps[p.Node]
 		if !ok {
-			continue // it has no overlay; told by its own values
+			continue // reported by its own values
 		}
 		mine, ok := n.vteps[p.Node]
 		if !ok {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// pods: what the runtime has asked for, what has addresses, what is in the dataplane and what Kubernetes knows are the same
-// pods.
+// pods: what the runtime has asked for, what has addresses, what is in the dataplane and what Kubernetes has are the same pods.
 func (s *state) pods(n *node) {
 	s.allocations(n)
 	if n.Info.Dataplane == dataplaneLinux {
@@ -139,7 +138,7 @@ func (s *state) kernelPod(n *node, p *Pod, prefix netip.Prefix, device string) {
 	s.find(n.Node, "route", prefix.String(), fmt.Sprintf("there is no route to pod %s in the kernel", p.id()))
 }
 
-// kubernetes: pods that Kubernetes has on this node are connected with the addresses that it knows.
+// kubernetes: pods that Kubernetes has on this node are connected with the addresses that it has.
 func (s *state) kubernetes(n *node) {
 	if !n.Kube.Known {
 		return
