@@ -36,7 +36,7 @@ func bulkByService(r *rig, options string) {
 		r.service(uint64(n+1), ends[0], tcp, ends[1])
 		for _, client := range []*port{a, b} {
 			begin := time.Now()
-			const size = 32 << 20
+			const size = 16 << 20
 			if err := r.through(client, ends[0], size); err != nil {
 				r.Errorf("%s to %s: %v", client.Name, ends[0], err)
 				r.Log(r.cli("show contiv connections"), r.cli("show errors"))
@@ -75,18 +75,23 @@ func (r *rig) echo(p *port, number int) {
 	}()
 }
 
-// through sends so many random bytes to an echo and compares what comes back.
-func (r *rig) through(p *port, to string, size int) error {
-	var c net.Conn
-	err := p.Do(func() (err error) {
-		c, err = net.DialTimeout("tcp", to, 3*time.Second)
+// dial connects to an address of a pod.
+func dial(p *port, to string, timeout time.Duration) (c net.Conn, err error) {
+	err = p.Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", to, timeout)
 		return err
 	})
+	return c, err
+}
+
+// through sends so many random bytes to an echo and compares what comes back.
+func (r *rig) through(p *port, to string, size int) error {
+	c, err := dial(p, to, 20*time.Second)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	_ = c.SetDeadline(time.Now().Add(3 * time.Minute))
 	sent := make(chan []byte, 1)
 	go func() {
 		h := sha256.New()

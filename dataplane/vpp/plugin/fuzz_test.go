@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
@@ -63,7 +62,6 @@ func (r *rig) inject(from *generator, frames [][]byte) {
 	r.cli("packet-generator new pcap %s source pg%d name %s limit %d", file, from.n, stream, len(frames))
 	r.cli("packet-generator enable-stream %s", stream)
 	r.streamEnds()
-	time.Sleep(10 * time.Millisecond)
 	r.cli("packet-generator delete %s", stream)
 	_ = os.Remove(file)
 }

@@ -46,7 +46,7 @@ func TestSegmentation(t *testing.T) {
 // carry moves data from a to another and back.
 func (r *rig) carry(a, to *port) {
 	r.Helper()
-	r.carryLoads(a, to, bulk.Load{Up: 1, Length: 64 << 20}, bulk.Load{Up: 3, Down: 3, Length: 8 << 20})
+	r.carryLoads(a, to, bulk.Load{Up: 1, Length: 16 << 20}, bulk.Load{Up: 3, Down: 3, Length: 4 << 20})
 }
 
 func (r *rig) carryLoads(a, to *port, loads ...bulk.Load) {
@@ -54,7 +54,7 @@ func (r *rig) carryLoads(a, to *port, loads ...bulk.Load) {
 	s, err := bulk.Serve(to.Namespace, bulkPort)
 	r.do(nil, err)
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Minute)
 	defer cancel()
 	for _, ip := range []netip.Addr{to.v4, to.v6} {
 		r.reach(a, ip)
@@ -67,7 +67,7 @@ func (r *rig) carryLoads(a, to *port, loads ...bulk.Load) {
 			}
 			r.Logf("%s to %s, %d streams: %s", a.Name, server, l.Up+l.Down, result)
 		}
-		if err := bulk.Echo(ctx, a.Namespace, server, 1500, time.Second); err != nil {
+		if err := bulk.Echo(ctx, a.Namespace, server, 1500, 20*time.Second); err != nil {
 			r.Error(err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestNarrow(t *testing.T) {
 	s, err := bulk.Serve(b.Namespace, bulkPort)
 	r.do(nil, err)
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Minute)
 	defer cancel()
 	for _, ip := range []netip.Addr{b.v4, b.v6} {
 		r.reach(a, ip)

@@ -70,7 +70,6 @@ func (r *rig) send(from *generator, to []*generator, packets ...[]byte) map[int]
 	r.cli("packet-generator new pcap %s source pg%d name %s limit %d", in, from.n, stream, len(frames))
 	r.cli("packet-generator enable-stream %s", stream)
 	r.streamEnds()
-	time.Sleep(20 * time.Millisecond) // the last frame passes through the graph; VPP tells nothing of it
 	r.cli("packet-generator delete %s", stream)
 	out := map[int][][]byte{}
 	for _, g := range to {
@@ -87,13 +86,26 @@ func (r *rig) send(from *generator, to []*generator, packets ...[]byte) map[int]
 // discovery tells VPP's own packets: neighbour discovery and listener reports.
 func discovery(p []byte) bool { return p[0]>>4 == 6 && (p[6] == 0 || p[6] == icmp6 && p[40] >= 130) }
 
-// streamEnds waits until no stream runs.
+// streamEnds waits until no stream runs, and its last frame has passed through the graph. For each request VPP stops its workers at the
+// beginning of their loop, so between two requests each of them has done all that it had to do, or to hand over to another one.
 func (r *rig) streamEnds() {
 	r.Helper()
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if !strings.Contains(r.cli("show packet-generator"), "Yes") {
-			return
+	end := time.Now().Add(5 * time.Minute)
+	for ; strings.Contains(r.cli("show packet-generator"), "Yes"); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatal("a stream does not end")
 		}
 	}
-	r.Fatal("a stream does not end")
+	const handovers = 3
+	for range handovers {
+		r.stats()
+	}
+}
+
+// advance moves VPP's clock on, and runs all timers that expire on the way, in their order. It returns when that is done. The command goes by
+// the socket of the CLI: other requests of an API client would disturb it.
+func (r *rig) advance(d time.Duration) {
+	r.Helper()
+	_, err := r.vpp.CLI(fmt.Sprintf("set clock adjust %f", d.Seconds()))
+	r.do(nil, err)
 }

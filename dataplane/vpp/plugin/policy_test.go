@@ -65,7 +65,8 @@ func TestBulkUnderPolicy(t *testing.T) {
 					t.Errorf("to %s: %v", to, err)
 				}
 				t.Logf("to %s: %.2f Gb/s each way", to, size*8/time.Since(begin).Seconds()/1e9)
-				if err := r.through(a, netip.AddrPortFrom(to, 8081).String(), 1); err == nil {
+				if c, err := dial(a, netip.AddrPortFrom(to, 8081).String(), time.Second); err == nil {
+					c.Close()
 					t.Errorf("%s answers on a port that is closed", to)
 				}
 			}

@@ -54,7 +54,9 @@ func newPlainRig(t *testing.T, opts vpptest.Options) *rig {
 		opts.FewPlugins = []string{"af_packet"}
 	}
 	r := &rig{T: t, vpp: vpptest.Start(t, opts)}
-	conn, err := core.Connect(socketclient.NewVppClient(r.vpp.Socket()))
+	client := socketclient.NewVppClient(r.vpp.Socket())
+	client.SetConnectTimeout(time.Minute) // VPP's workers and its main thread wait for each other, and for the machine
+	conn, err := core.Connect(client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func (r *rig) cli(format string, args ...any) string {
 	r.Helper()
 	command := fmt.Sprintf(format, args...)
 	reply := &vlib.CliInbandReply{}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := r.conn.Invoke(ctx, &vlib.CliInband{Cmd: command}, reply); err != nil || reply.Retval != 0 {
 		r.Fatalf("%s: %d %s (%v)", command, reply.Retval, reply.Reply, err)

@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"testing"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
@@ -42,7 +43,8 @@ func TestGauges(t *testing.T) {
 	if want.IPv4 != limit || want.IPv6 == 0 || want.TableRefused == 0 || want.EndpointRefused != 50 {
 		t.Errorf("not what was sent: %+v", want)
 	}
-	s.eventually("the gauges are up to date", func() bool { return read() == want }) // VPP collects them every ten seconds
+	s.advance(10 * time.Second) // VPP collects them that often
+	s.eventually("the gauges are up to date", func() bool { return read() == want })
 	if got := read(); got != want {
 		t.Errorf("in the statistics %+v, want %+v", got, want)
 	}

@@ -137,6 +137,7 @@ func transcript(t *testing.T, socket string, advance func(time.Duration), sc sce
 func dial(t testing.TB, socket string) *core.Connection {
 	t.Helper()
 	client := socketclient.NewVppClient(socket)
+	client.SetConnectTimeout(time.Minute)
 	conn, err := core.Connect(client)
 	if err != nil {
 		t.Fatal(err)

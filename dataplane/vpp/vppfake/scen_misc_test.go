@@ -20,6 +20,7 @@ import (
 	"go.fd.io/govpp/binapi/sr_types"
 	"go.fd.io/govpp/binapi/vlib"
 	"go.fd.io/govpp/binapi/vpe"
+	"go.fd.io/govpp/core"
 )
 
 func miscScenarios() []scenario {
@@ -80,11 +81,7 @@ func control(s *script) {
 }
 
 func events(s *script) {
-	w, err := s.conn.WatchEvent(s.t.Context(), &interfaces.SwInterfaceEvent{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer w.Close()
+	w := s.subscribe(&interfaces.SwInterfaceEvent{})
 	s.loop()
 	s.do(&interfaces.WantInterfaceEvents{})
 	s.do(&interfaces.WantInterfaceEvents{EnableDisable: 1, PID: 77})
@@ -115,9 +112,24 @@ func events(s *script) {
 	s.seen(w)
 }
 
+// subscribe is a channel to which the reader of the connection itself gives events: they are in the order of what VPP sends.
+func (s *script) subscribe(event api.Message) <-chan api.Message {
+	s.t.Helper()
+	ch, err := s.conn.(*core.Connection).NewAPIChannel()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(ch.Close)
+	events := make(chan api.Message, 100)
+	if _, err := ch.SubscribeNotification(events, event); err != nil {
+		s.t.Fatal(err)
+	}
+	return events
+}
+
 // seen writes down the events that have come; VPP batches and repeats them, so those of one interface are taken together. What VPP sends
 // before it answers a request is there when the answer is.
-func (s *script) seen(w api.Watcher) {
+func (s *script) seen(w <-chan api.Message) {
 	s.t.Helper()
 	s.advance(200 * time.Millisecond)
 	if err := s.conn.Invoke(s.t.Context(), &memclnt.ControlPing{}, &memclnt.ControlPingReply{}); err != nil {
@@ -126,7 +138,7 @@ func (s *script) seen(w api.Watcher) {
 	byIndex := map[uint32]string{}
 	for quiet := false; !quiet; {
 		select {
-		case e := <-w.Events():
+		case e := <-w:
 			m := e.(*interfaces.SwInterfaceEvent)
 			byIndex[uint32(m.SwIfIndex)] = fmt.Sprintf("  event: pid %d interface %d flags %d deleted %v", m.PID, m.SwIfIndex, m.Flags, m.Deleted)
 		default:
