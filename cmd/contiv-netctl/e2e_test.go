@@ -272,7 +272,7 @@ func (w *world) deleteRoute(i int, dst string) {
 		w.t.Fatal(err)
 	}
 	jobs := lifecycle.NewGroup(w.ctx, slog.New(slog.DiscardHandler))
-	defer func() { _ = jobs.Stop(5 * time.Second) }()
+	defer func() { _ = jobs.Stop(time.Minute) }()
 	c := conn.New(conn.Config{Socket: w.Nodes[i].VPP.Socket()}, slog.New(slog.DiscardHandler))
 	c.Start(jobs)
 	defer c.Close()

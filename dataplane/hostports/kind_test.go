@@ -83,7 +83,7 @@ func newAgent(t *testing.T, nft NFT) *agent {
 	}
 	t.Cleanup(func() {
 		a.s.Close()
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

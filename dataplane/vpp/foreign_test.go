@@ -16,7 +16,7 @@ import (
 func TestTypedRoutes(t *testing.T) {
 	v := vpptest.Start(t, vpptest.Options{FewPlugins: []string{"nat"}})
 	jobs := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { _ = jobs.Stop(5 * time.Second) })
+	t.Cleanup(func() { _ = jobs.Stop(time.Minute) })
 	c := conn.New(conn.Config{Socket: v.Socket()}, slog.New(slog.DiscardHandler))
 	c.Start(jobs)
 	t.Cleanup(c.Close)

@@ -44,7 +44,7 @@ func watchLeases(t *testing.T, a *agent, ifName string) *leaseWatch {
 			return
 		}
 		stopped = true
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	}

@@ -37,7 +37,7 @@ func TestNATByPod(t *testing.T) {
 		}
 	}
 	jobs := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { _ = jobs.Stop(5 * time.Second) })
+	t.Cleanup(func() { _ = jobs.Stop(time.Minute) })
 	c := conn.New(conn.Config{Socket: v.Socket()}, slog.New(slog.DiscardHandler))
 	c.Start(jobs)
 	t.Cleanup(c.Close)

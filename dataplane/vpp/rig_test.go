@@ -106,7 +106,7 @@ func newAgentWith(t *testing.T, g *target, make func(*conn.Conn) Deps) *agent {
 		stopped = true
 		a.s.Close()
 		c.Close()
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	}

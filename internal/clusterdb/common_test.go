@@ -197,7 +197,7 @@ func watch(t *testing.T, db *DB, local *LocalCopy, events EventSink) (*Watcher, 
 			return
 		}
 		stopped = true
-		if err := jobs.Stop(10 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		select {

@@ -34,7 +34,7 @@ func watchGated(t *testing.T, db *DB, local *LocalCopy, saveDelay time.Duration)
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
 	jobs.Go("watcher", w.Run)
 	stop := func() {
-		if err := jobs.Stop(10 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestIgnore(t *testing.T) {
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
 	jobs.Go("watcher", w.Run)
 	defer func() {
-		if err := jobs.Stop(10 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -143,7 +143,7 @@ func TestHealth(t *testing.T) {
 	}
 	ServeHealth(server, NewRegistry(), func() error { return nil }, func() error { return errors.New("etcd is away") })
 	jobs := lifecycle.NewGroup(t.Context(), slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { _ = jobs.Stop(5 * time.Second) })
+	t.Cleanup(func() { _ = jobs.Stop(time.Minute) })
 	if err := server.Start(jobs); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func attacked(t *testing.T, cfg Config) *Server {
 		s.RegisterHTTPHandler(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
 	}
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
-	t.Cleanup(func() { _ = jobs.Stop(10 * time.Second) })
+	t.Cleanup(func() { _ = jobs.Stop(time.Minute) })
 	if err := s.Start(jobs); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestSlowReaders(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
 				_, err = io.WriteString(conn, "GET "+ReadinessPath+" HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n")
 				answer, err2 := io.ReadAll(conn)
 				if err != nil || err2 != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
@@ -149,7 +149,7 @@ func TestAnswersAreTakenInTime(t *testing.T) {
 	const size = 16 << 20
 	s.RegisterHTTPHandler("/list", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) })
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
-	t.Cleanup(func() { _ = jobs.Stop(10 * time.Second) })
+	t.Cleanup(func() { _ = jobs.Stop(time.Minute) })
 	if err := s.Start(jobs); err != nil {
 		t.Fatal(err)
 	}

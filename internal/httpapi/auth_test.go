@@ -98,7 +98,7 @@ func startRemote(t *testing.T) remote {
 	s.RegisterHTTPHandler("/write", answer, http.MethodPost)
 	s.RegisterHTTPHandler("/both", answer, http.MethodGet, http.MethodPut, http.MethodDelete)
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
-	t.Cleanup(func() { _ = jobs.Stop(5 * time.Second) })
+	t.Cleanup(func() { _ = jobs.Stop(time.Minute) })
 	if err := s.Start(jobs); err != nil {
 		t.Fatal(err)
 	}

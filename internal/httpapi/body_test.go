@@ -31,7 +31,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
-	defer func() { _ = jobs.Stop(10 * time.Second) }()
+	defer func() { _ = jobs.Stop(time.Minute) }()
 	s.serve(jobs, "test", l, trust)
 	for _, path := range []string{LivenessPath, "/long"} {
 		conn, err := net.Dial("tcp", l.Addr().String())

@@ -136,7 +136,7 @@ func TestSocketIsPrivateAndReplacesAStaleOne(t *testing.T) {
 	if err := second.Start(jobs); err == nil {
 		t.Error("a second server took over the socket of a live one")
 	}
-	if err := jobs.Stop(5 * time.Second); err != nil {
+	if err := jobs.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 }

@@ -124,7 +124,7 @@ func newAgentParts(t *testing.T, f *fakeAPI) *agentParts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(loop.Close(), jobs.Stop(5*time.Second), plugin.Close()); err != nil {
+		if err := errors.Join(loop.Close(), jobs.Stop(time.Minute), plugin.Close()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -121,7 +121,7 @@ func TestLive(t *testing.T) {
 	}
 	jobs := lifecycle.NewGroup(context.Background(), s.Log)
 	defer func() {
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	}()

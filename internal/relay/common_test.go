@@ -182,7 +182,7 @@ func newReplica(t testing.TB, e *etcd, name string, change ...func(*Deps)) *repl
 	r.jobs = lifecycle.NewGroup(t.Context(), quiet())
 	r.jobs.Go("relay", r.Run)
 	r.stop = sync.OnceFunc(func() {
-		if err := r.jobs.Stop(10 * time.Second); err != nil {
+		if err := r.jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		select {
@@ -264,7 +264,7 @@ func newNode(t testing.TB, db *clusterdb.DB, local *clusterdb.LocalCopy) *node {
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
 	jobs.Go("watcher", n.watch.Run)
 	n.stop = sync.OnceFunc(func() {
-		if err := jobs.Stop(10 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

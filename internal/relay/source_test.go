@@ -52,7 +52,7 @@ func source(t testing.TB, client *kube.Client, events kube.EventSink) *kube.Sour
 	jobs := lifecycle.NewGroup(t.Context(), quiet())
 	s.Start(jobs)
 	t.Cleanup(func() {
-		if err := jobs.Stop(10 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

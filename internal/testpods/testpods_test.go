@@ -77,7 +77,7 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(func() {
 		server.Close()
 		r.s.expire(context.Background(), time.Now().Add(2*Lifetime))
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 		r.empty()

@@ -179,7 +179,7 @@ func (w *node) apply() *vppfake.Fake {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close(); c.Close(); _ = jobs.Stop(5 * time.Second); _ = fake.Close() })
+	t.Cleanup(func() { s.Close(); c.Close(); _ = jobs.Stop(time.Minute); _ = fake.Close() })
 	for end := time.Now().Add(5 * time.Second); !c.State().Connected(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the fake does not answer")

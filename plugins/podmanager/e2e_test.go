@@ -111,7 +111,7 @@ func (n *node) start(ctx context.Context) (err error) {
 }
 
 func (n *node) stop() {
-	if err := errors.Join(n.ctl.Close(), n.jobs.Stop(10*time.Second)); err != nil {
+	if err := errors.Join(n.ctl.Close(), n.jobs.Stop(time.Minute)); err != nil {
 		n.t.Error(err)
 	}
 }

@@ -165,7 +165,7 @@ func TestServeEndsWithItsJob(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if err := jobs.Stop(5 * time.Second); err != nil {
+	if err := jobs.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(r.pm.cfg.Socket); err == nil {

@@ -199,7 +199,7 @@ func (w *world) start(snapshot *api.DBResync, plugins ...api.EventHandler) error
 
 // stop ends the agent; the fake and what is on record stay.
 func (w *world) stop() error {
-	err := errors.Join(w.ctl.Close(), w.jobs.Stop(5*time.Second))
+	err := errors.Join(w.ctl.Close(), w.jobs.Stop(time.Minute))
 	w.sched.Close()
 	w.vpp.Close()
 	return err

@@ -76,7 +76,7 @@ func (r *rig) vppInterfaces() []vppInterface {
 	c.Start(jobs)
 	defer func() {
 		c.Close()
-		r.check(jobs.Stop(5 * time.Second))
+		r.check(jobs.Stop(time.Minute))
 	}()
 	r.within(5*time.Second, "connect to VPP", func() error {
 		if s := c.State(); !s.Connected() {

@@ -268,7 +268,7 @@ func (a *fakeAgent) stop() error {
 	if a.nodesync != nil {
 		errs = append(errs, a.nodesync.Close())
 	}
-	errs = append(errs, a.jobs.Stop(10*time.Second))
+	errs = append(errs, a.jobs.Stop(time.Minute))
 	if a.db != nil {
 		errs = append(errs, a.db.Close())
 	}

@@ -40,7 +40,7 @@ func startConn(t testing.TB, cfg conn.Config) *watched {
 	c.Start(jobs)
 	t.Cleanup(func() {
 		c.Close()
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

@@ -259,7 +259,7 @@ func newClient(t *testing.T, cfg Config) *client {
 	c.Start(c.jobs)
 	t.Cleanup(func() {
 		c.Close()
-		if err := c.jobs.Stop(5 * time.Second); err != nil {
+		if err := c.jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

@@ -28,7 +28,7 @@ func dump[D api.Message](r *rig, req api.Message) (all []D) {
 	connected := make(chan bool, 10)
 	c.OnChange(func(s conn.State) { connected <- s.Connected() })
 	c.Start(jobs)
-	defer jobs.Stop(5 * time.Second)
+	defer jobs.Stop(time.Minute)
 	defer c.Close()
 	for !<-connected {
 	}

@@ -67,7 +67,7 @@ func start(t *testing.T, v *vpptest.VPP, cfg Config) *agent {
 		a.stop()
 		a.s.Close()
 		c.Close()
-		if err := jobs.Stop(5 * time.Second); err != nil {
+		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

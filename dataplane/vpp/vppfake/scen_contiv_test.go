@@ -271,7 +271,7 @@ func (s *script) collectOwn(req api.Message) []api.Message {
 		c.Start(jobs)
 		s.t.Cleanup(func() {
 			c.Close()
-			if err := jobs.Stop(5 * time.Second); err != nil {
+			if err := jobs.Stop(time.Minute); err != nil {
 				s.t.Error(err)
 			}
 		})

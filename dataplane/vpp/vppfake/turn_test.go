@@ -27,7 +27,7 @@ func TestTurn(t *testing.T) {
 	jobs := lifecycle.NewGroup(t.Context(), log)
 	c := conn.New(conn.Config{Socket: f.Socket()}, log)
 	c.Start(jobs)
-	t.Cleanup(func() { c.Close(); _ = jobs.Stop(5 * time.Second) })
+	t.Cleanup(func() { c.Close(); _ = jobs.Stop(time.Minute) })
 	for end := time.Now().Add(10 * time.Second); !c.State().Connected(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the fake at %s does not answer", filepath.Base(f.Socket()))
