@@ -253,11 +253,11 @@ func (r *rig) buffersUsed() int {
 // eventually waits for a condition.
 func (r *rig) eventually(what string, holds func() bool) {
 	r.Helper()
-	for range 600 {
+	for range 2400 {
 		if holds() {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	r.Errorf("not within thirty seconds: %s", what)
+	r.Errorf("not within two minutes: %s", what)
 }
