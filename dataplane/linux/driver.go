@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
-	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
@@ -30,11 +27,10 @@ type InternalDataplane struct {
 	options Options
 	log     *slog.Logger
 	jobs    *lifecycle.Group
-	failure atomic.Pointer[error] // why there is no driver
+	front   *driver.Front
 
 	// What follows is nil if there is none. Below loop, it belongs to the loop's goroutine once Start was called.
 	loop     *driver.Driver
-	started  atomic.Bool
 	parts    parts
 	backend  *ledger
 	tables   map[table.Family]*Tables
@@ -57,8 +53,8 @@ func NewIntDataplaneDriver(config Config) *InternalDataplane {
 	log := slog.Default()
 	d, err := New(config, Options{Log: log})
 	if err != nil {
-		d = &InternalDataplane{config: config, log: log, jobs: lifecycle.NewGroup(context.Background(), log)}
-		d.fail(err)
+		d = &InternalDataplane{config: config, log: log, front: driver.NewFront("Linux dataplane", driverName, log, config.HealthAggregator)}
+		d.front.Fail(err)
 	}
 	return d
 }
@@ -93,10 +89,12 @@ func assemble(config Config, options Options, p parts) (*InternalDataplane, erro
 		}
 	}
 	d := &InternalDataplane{config: config, options: options, log: options.Log, parts: p,
-		jobs: lifecycle.NewGroup(context.Background(), options.Log), backend: newLedger(p.backend),
+		front: driver.NewFront("Linux dataplane", driverName, options.Log, config.HealthAggregator), backend: newLedger(p.backend),
 		routes: map[table.Family]routeTable{}}
+	d.jobs = d.front.Jobs
 	d.tables = newTables(config, d.backend)
 	d.loop = driver.New(d.loopConfig())
+	d.front.Loop = d.loop
 	d.combiner = newStatusCombiner(d.loop.QueueStatus)
 	d.progress.init(options.Metrics, options.MetricPrefix, d.log)
 	d.recheck = newRecheck(p.flows, config.RulesConfig.IptablesMarkAccept, config.RulesConfig.Own, d.log)
@@ -206,42 +204,21 @@ func (d *InternalDataplane) serviceProgrammer(render rules.RuleRenderer) service
 	return newChainServices(d.config.families(), d.config.RulesConfig, render, d.backend)
 }
 
-// fail makes the driver one that does not work.
-func (d *InternalDataplane) fail(err error) {
-	d.failure.Store(&err)
-	d.log.Error("the Linux dataplane does not work", "error", err)
-	reporter := d.config.HealthAggregator.Register(driverName, health.HealthReport{Live: true, Ready: true}, 0)
-	reporter.Report(health.HealthReport{Detail: err.Error()})
-}
-
-func (d *InternalDataplane) failed() error {
-	if err := d.failure.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
 // RegisterManager adds a manager behind the driver's own. It must be called before Start. Tables has the chains and IP sets that it may
 // write to.
 func (d *InternalDataplane) RegisterManager(mgr Manager) {
-	if d.loop != nil {
-		d.loop.RegisterManager(mgr)
-	}
+	d.front.RegisterManager(mgr)
 }
 
 // Start starts the loop and the interface monitor, and returns. Nothing is written to the kernel before the messages have
 // said InSync.
 func (d *InternalDataplane) Start() {
-	if d.failed() == nil {
+	if d.front.Failed() == nil {
 		if err := d.checkReversePath(); err != nil {
-			d.fail(err)
+			d.front.Fail(err)
 		}
 	}
-	if err := d.failed(); err != nil {
-		d.log.Error("not started", "error", err)
-		return
-	}
-	if d.started.Swap(true) {
+	if !d.front.Starting() {
 		return
 	}
 	d.jobs.Go("interface monitor", d.parts.monitor.Run)
@@ -273,51 +250,30 @@ func (d *InternalDataplane) checkReversePath() error {
 // SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the
 // driver does not work or was stopped.
 func (d *InternalDataplane) SendMessage(msg interface{}) error {
-	if err := d.failed(); err != nil {
-		return err
-	}
-	return d.loop.SendMessage(msg)
+	return d.front.SendMessage(msg)
 }
 
 // RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
 // The error says that there will be none.
 func (d *InternalDataplane) RecvMessage() (interface{}, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	return d.loop.RecvMessage()
+	return d.front.RecvMessage()
 }
 
 // Flush returns when all messages that were sent before are applied, or with the error of the apply that should have done it.
 // What is wrong with a single object is not in the error: it is in that endpoint's status, or in Dump. Before InSync it waits
 // for the first apply.
 func (d *InternalDataplane) Flush(ctx context.Context) error {
-	done := make(chan error, 1)
-	if err := d.SendMessage(driver.Flush{Done: done}); err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("flush of the Linux dataplane: %w", ctx.Err())
-	}
+	return d.front.Flush(ctx)
 }
 
 // Refresh makes the driver compare all of the kernel's state with what is desired, and repair it. It does not wait for that.
 func (d *InternalDataplane) Refresh() error {
-	if d.loop == nil {
-		return nil
-	}
-	return d.loop.Refresh()
+	return d.front.Refresh()
 }
 
 // Expedite suspends the throttle until release is called: a caller waits for an endpoint to come up.
 func (d *InternalDataplane) Expedite() (release func()) {
-	if d.loop == nil {
-		return func() {}
-	}
-	return d.loop.Expedite()
+	return d.front.Expedite()
 }
 
 // Stop ends the loop; an apply that is running is completed. The kernel is left as it is: filtering and forwarding go on.
@@ -332,7 +288,7 @@ func (d *InternalDataplane) Stop(ctx context.Context) error {
 
 // halt ends all that runs, and lets go of everything except the backend.
 func (d *InternalDataplane) halt(ctx context.Context) error {
-	err := errors.Join(d.loop.Stop(ctx), d.jobs.Stop(stopTimeout))
+	err := d.front.Halt(ctx)
 	d.closeRest.Do(func() {
 		for _, routes := range d.routes {
 			err = errors.Join(err, routes.Close())
@@ -341,6 +297,3 @@ func (d *InternalDataplane) halt(ctx context.Context) error {
 	})
 	return err
 }
-
-// stopTimeout is how long background jobs may take to end.
-const stopTimeout = 5 * time.Second

@@ -32,10 +32,10 @@ type EndpointDump struct {
 
 // Dump returns what the driver holds. It waits until the loop has a moment.
 func (d *InternalDataplane) Dump() (Dump, error) {
-	if err := d.failed(); err != nil {
+	if err := d.front.Failed(); err != nil {
 		return Dump{}, err
 	}
-	if !d.started.Load() {
+	if !d.front.Started() {
 		return Dump{}, errors.New("the Linux dataplane is not started")
 	}
 	var out Dump

@@ -33,7 +33,7 @@ func (d *InternalDataplane) Tables(f table.Family) *Tables {
 	if t := d.tables[f]; t != nil {
 		return t
 	}
-	err := d.failed()
+	err := d.front.Failed()
 	if err == nil {
 		err = fmt.Errorf("the driver does not program family IPv%d: set IPv6Enabled for IPv6", f)
 	}

@@ -13,7 +13,7 @@ import (
 // driver cannot be used afterwards.
 func (d *InternalDataplane) Uninstall(ctx context.Context) error {
 	if d.loop == nil {
-		return fmt.Errorf("uninstall: %w", d.failed())
+		return fmt.Errorf("uninstall: %w", d.front.Failed())
 	}
 	errs := []error{d.halt(ctx)}
 	// Routes first: what is no longer filtered must no longer be reached.

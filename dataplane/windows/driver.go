@@ -14,7 +14,6 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
-	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
@@ -36,11 +35,10 @@ type WindowsDataplane struct {
 	options Options
 	log     *slog.Logger
 	jobs    *lifecycle.Group
-	failure atomic.Pointer[error] // why there is no driver
+	front   *driver.Front
 
 	// What follows is nil if the driver does not work. Below loop, it belongs to the loop's goroutine once Start was called.
 	loop      *driver.Driver
-	started   atomic.Bool
 	statuses  *statuses
 	hosts     *hostWatch
 	calls     *hnscall.Caller
@@ -60,8 +58,8 @@ func NewWinDataplaneDriver(hns hns.API, config Config) *WindowsDataplane {
 	log := slog.Default()
 	d, err := New(hns, config, Options{Log: log})
 	if err != nil {
-		d = &WindowsDataplane{config: config, log: log, jobs: lifecycle.NewGroup(context.Background(), log)}
-		d.fail(err)
+		d = &WindowsDataplane{config: config, log: log, front: driver.NewFront("Windows dataplane", driverName, log, config.HealthAggregator)}
+		d.front.Fail(err)
 	}
 	return d
 }
@@ -82,8 +80,9 @@ func New(api hns.API, config Config, options Options) (*WindowsDataplane, error)
 		}
 	}
 	d := &WindowsDataplane{config: config, options: options, log: options.Log,
-		jobs: lifecycle.NewGroup(context.Background(), options.Log)}
-	d.loop = driver.New(d.loopConfig())
+		front: driver.NewFront("Windows dataplane", driverName, options.Log, config.HealthAggregator)}
+	d.jobs, d.loop = d.front.Jobs, driver.New(d.loopConfig())
+	d.front.Loop = d.loop
 	d.statuses = newStatuses(d.loop.QueueStatus)
 	d.ended = make(chan any)
 	d.calls = hnscall.New(hnscall.Config{Jobs: d.jobs, Clock: options.Clock, Timeout: options.CallTimeout, MaxGivenUp: maxGivenUp,
@@ -208,36 +207,15 @@ func (d *WindowsDataplane) apply(context.Context) driver.ApplyResult {
 	return driver.ApplyResult{Again: again}
 }
 
-// fail makes the driver one that does not work.
-func (d *WindowsDataplane) fail(err error) {
-	d.failure.Store(&err)
-	d.log.Error("the Windows dataplane does not work", "error", err)
-	reporter := d.config.HealthAggregator.Register(driverName, health.HealthReport{Live: true, Ready: true}, 0)
-	reporter.Report(health.HealthReport{Detail: err.Error()})
-}
-
-func (d *WindowsDataplane) failed() error {
-	if err := d.failure.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
 // RegisterManager registers a new Manager with the driver, behind its own. It must be called before Start.
 func (d *WindowsDataplane) RegisterManager(mgr Manager) {
-	if d.loop != nil {
-		d.loop.RegisterManager(mgr)
-	}
+	d.front.RegisterManager(mgr)
 }
 
 // Start starts the loop and the watch of the node's addresses, and returns. Nothing is written to HNS before the messages have
 // said InSync.
 func (d *WindowsDataplane) Start() {
-	if err := d.failed(); err != nil {
-		d.log.Error("not started", "error", err)
-		return
-	}
-	if d.started.Swap(true) {
+	if !d.front.Starting() {
 		return
 	}
 	d.jobs.Go("host addresses", d.hosts.run)
@@ -247,43 +225,25 @@ func (d *WindowsDataplane) Start() {
 // SendMessage hands a message of dataplane/proto to the loop. It blocks while 100 messages are waiting. It fails only if the
 // driver does not work or was stopped.
 func (d *WindowsDataplane) SendMessage(msg interface{}) error {
-	if err := d.failed(); err != nil {
-		return err
-	}
-	return d.loop.SendMessage(msg)
+	return d.front.SendMessage(msg)
 }
 
 // RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
 // The error says that there will be none.
 func (d *WindowsDataplane) RecvMessage() (interface{}, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	return d.loop.RecvMessage()
+	return d.front.RecvMessage()
 }
 
 // Flush returns when all messages that were sent before are applied, or with the error of the apply that should have done it.
 // What is wrong with a single object is not in the error: it is in that endpoint's Status. Before InSync it waits
 // for the first apply.
 func (d *WindowsDataplane) Flush(ctx context.Context) error {
-	done := make(chan error, 1)
-	if err := d.SendMessage(driver.Flush{Done: done}); err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("flush of the Windows dataplane: %w", ctx.Err())
-	}
+	return d.front.Flush(ctx)
 }
 
 // Refresh makes the driver compare all of HNS with what is desired, and repair it. It does not wait for that.
 func (d *WindowsDataplane) Refresh() error {
-	if d.loop == nil {
-		return nil
-	}
-	return d.loop.Refresh()
+	return d.front.Refresh()
 }
 
 // Expedite suspends the throttle until release is called: a caller waits for an endpoint to come up. HNS is asked at once, and then
@@ -319,16 +279,10 @@ func (d *WindowsDataplane) Connected(id *proto.WorkloadEndpointID) (reason strin
 	return c.Reason, c.Status == statusUp || c.Enforced
 }
 
-// stopTimeout is how long background jobs may take to end.
-const stopTimeout = 5 * time.Second
-
 // Stop ends the loop; an apply that is running is completed. HNS is left as it is: filtering and forwarding go on. The error names calls of
 // HNS that have not ended.
 func (d *WindowsDataplane) Stop(ctx context.Context) error {
-	if d.loop == nil {
-		return nil
-	}
-	return errors.Join(d.loop.Stop(ctx), d.jobs.Stop(stopTimeout))
+	return d.front.Halt(ctx)
 }
 
 // ClosedRules are the rules of an endpoint that nothing may reach and that may reach nothing: what makes an endpoint should make it

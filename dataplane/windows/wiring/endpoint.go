@@ -215,8 +215,8 @@ func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
 			v.Addresses = append(v.Addresses, c.IPAddress)
 		}
 		nat, err := hcn.SettingsOf[hcn.OutboundNATSettings](e.Policies, hcn.TypeOutBoundNAT)
-		if err != nil {
-			return err
+		if err != nil { // it is written again
+			w.Log.Warn("HNS shows an endpoint's outbound NAT in a form that is not known", "endpoint", e.Name, "error", err)
 		}
 		for _, n := range nat {
 			v.NoNat = append(v.NoNat, n.Exceptions...)
