@@ -36,4 +36,8 @@
 //
 // An object is announced before what refers to it, and removed after it. The driver survives the opposite (what refers to an
 // unknown policy or set blocks), but endpoints then have the status "error" meanwhile.
+//
+// # Example
+//
+// examples/linuxdriver, a module of its own, drives it by messages, with a manager that reaches IP sets and chains.
 package intdataplane

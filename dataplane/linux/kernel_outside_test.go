@@ -1,10 +1,12 @@
 package intdataplane
 
 import (
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
@@ -96,7 +98,7 @@ func TestTablesRejects(t *testing.T) {
 		`rule 0: set "s" does not exist`: tables.SetHook(table.Filter, table.Input,
 			table.Rule{Match: table.Match{NotDstSets: []string{"s"}}}),
 		`set "a b": a name`: tables.ReplaceSet(table.Set{ID: "a b"}, nil),
-		"set IPv6Enabled":   (&InternalDataplane{}).Tables(table.IPv6).DeleteSet("x"),
+		"set IPv6Enabled":   (&InternalDataplane{front: driver.NewFront("", "", slog.Default(), nil)}).Tables(table.IPv6).DeleteSet("x"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -104,6 +104,26 @@ func TestNodeRoutesWait(t *testing.T) {
 	}
 }
 
+// TestVXLANTunnelAddress: the configured address is that of the own VTEP if its message has none, and of no other node's.
+func TestVXLANTunnelAddress(t *testing.T) {
+	nameless := vtep("node1", "66:00:00:00:00:01", "", "", "192.0.2.1")
+	for text, want := range map[string]int{"": 0, "10.65.0.0": 1, "fd00:65::": 1} {
+		config := tunnels
+		if text != "" {
+			config.RulesConfig.VXLANTunnelAddress = addr(text)
+		}
+		b := newBench(t, config)
+		b.must(nameless, vtep("node2", "66:00:00:00:00:02", "", "", "192.0.2.2"))
+		if len(b.vxlan.local) != want || len(b.vxlan.others) > 0 || want == 1 && b.vxlan.local[0].TunnelAddr != addr(text) {
+			t.Errorf("%q: %+v", text, b.vxlan)
+		}
+		b.must(ownVTEP)
+		if len(b.vxlan.local) != 2 {
+			t.Errorf("%q: the message has addresses, and the VTEP is %+v", text, b.vxlan.local)
+		}
+	}
+}
+
 func TestVTEPs(t *testing.T) {
 	b := newBench(t, tunnels)
 	b.must(peerVTEP)

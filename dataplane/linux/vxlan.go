@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
+
+	pb "google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
@@ -29,7 +32,8 @@ type vxlanDevice interface {
 // it has both. Without an own VTEP there is no device.
 type vxlanManager struct {
 	hostname string
-	name     string // of the device
+	address  netip.Addr // of the own VTEP, if its message has none
+	name     string     // of the device
 	enabled  bool
 	make     func(underlay table.Family) vxlanDevice
 	log      *slog.Logger
@@ -45,7 +49,7 @@ type vxlanManager struct {
 }
 
 func newVXLANManager(c rules.Config, makeDevice func(table.Family) vxlanDevice, log *slog.Logger) *vxlanManager {
-	return &vxlanManager{hostname: c.Hostname, name: c.VXLANDevice, enabled: c.VXLANEnabled, make: makeDevice, log: log,
+	return &vxlanManager{hostname: c.Hostname, address: c.VXLANTunnelAddress, name: c.VXLANDevice, enabled: c.VXLANEnabled, make: makeDevice, log: log,
 		vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, changed: map[string]bool{}, dirty: true}
 }
 
@@ -89,6 +93,14 @@ func (m *vxlanManager) ends(node string) []tunnel.VTEP {
 	msg := m.vteps[node]
 	if msg == nil {
 		return nil
+	}
+	if node == m.hostname && m.address.IsValid() && msg.GetIpv4Addr() == "" && msg.GetIpv6Addr() == "" {
+		msg = pb.CloneOf(msg)
+		if m.address.Is4() {
+			msg.Ipv4Addr = m.address.String()
+		} else {
+			msg.Ipv6Addr = m.address.String()
+		}
 	}
 	list, err := vtepsOf(msg, m.underlay)
 	if err != nil {

@@ -35,4 +35,8 @@
 //
 // The driver does no consistency checks on what it is told. An object is announced before what refers to it, and removed after it. What
 // refers to an unknown policy or set blocks meanwhile.
+//
+// # Example
+//
+// examples/windowsdriver, a module of its own, drives it by messages on an HNS in memory.
 package windataplane

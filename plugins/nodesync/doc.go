@@ -21,4 +21,6 @@
 // how many nodes there are. Records that make no sense are reported and skipped.
 //
 // The event loop waits for the database only to get an ID. Everything else is done by jobs.
+//
+// Example: examples/nodeids, a module of its own, with a cluster database of its own.
 package nodesync

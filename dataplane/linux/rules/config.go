@@ -53,7 +53,7 @@ type Config struct {
 	VXLANVNI           int        // default 10
 	VXLANDevice        string     // default "contiv-vxlan"
 	VXLANMTU           int        // 0: what the parent device allows
-	VXLANTunnelAddress netip.Addr // of the local VTEP, if known before the messages say it
+	VXLANTunnelAddress netip.Addr // of the local VTEP, if the node's own message has none
 
 	IPIPEnabled       bool
 	IPIPTunnelAddress netip.Addr

@@ -37,4 +37,6 @@
 // Services, backends and sets are immutable once they are handed over; both sides may keep and share them. The slice otherExistingServices,
 // however, is only valid during the call. A call that returns an error counts as done: the processor goes on, the event is reported as
 // failed, and a resync follows.
+//
+// Example: examples/services, a module of its own, is a renderer.
 package renderer
