@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// polledHost looks at the host's interfaces every few seconds, by what Go's standard library knows on every system. It implements
+// polledHost looks at the host's interfaces every few seconds, by what Go's standard library supports on every system. It implements
 // hostMonitor.
 type polledHost struct {
 	interfaces func() ([]hostInterface, error)

@@ -147,7 +147,7 @@ func loopProofs() map[string]proof {
 	}
 }
 
-// callbackProofs are those of what the driver tells.
+// callbackProofs are those of the driver's callbacks.
 func callbackProofs() map[string]proof {
 	var restarts, synced atomic.Int32
 	return map[string]proof{

@@ -1,6 +1,6 @@
 // Package windataplane is the in-process Windows dataplane driver: it takes the messages of dataplane/proto (IP sets, policies, profiles,
-// endpoints, routes to other nodes, tunnel ends) and makes the Host Network Service (HNS) do what they say. It knows HNS as interfaces only
-// (packages hns and hcn), so it builds and is tested on every system; package hnsmem is an HNS in memory.
+// endpoints, routes to other nodes, tunnel ends) and makes the Host Network Service (HNS) do what they say. It uses HNS through interfaces
+// only (packages hns and hcn), so it builds and is tested on every system; package hnsmem is an HNS in memory.
 //
 // # Architecture
 //

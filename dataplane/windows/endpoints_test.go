@@ -68,7 +68,7 @@ func TestUnknownEndpointDoesNotStarveOthers(t *testing.T) {
 	if b.pods["a"], err = b.host.Pod("contiv", "a", addr("10.65.0.1")); err != nil {
 		t.Fatal(err)
 	}
-	b.must() // nothing is told: it is tried again
+	b.must() // nothing is reported: it is tried again
 	b.expectStatus("a", "up", "")
 }
 

@@ -36,7 +36,7 @@ type hostWatch struct {
 	clock    driver.Clock
 	log      *slog.Logger
 	updates  chan any
-	told     atomic.Bool // the loop has been told at least once
+	told     atomic.Bool // the loop has received input at least once
 }
 
 func (w *hostWatch) run(ctx context.Context) error {

@@ -134,7 +134,7 @@ func (b *bench) runtime(msg any) {
 	}
 }
 
-// step tells and applies, and returns what failed, of single objects, too.
+// step sends and applies, and returns what failed, of single objects, too.
 func (b *bench) step(msgs ...any) error {
 	b.t.Helper()
 	b.tell(msgs...)

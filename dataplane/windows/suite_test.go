@@ -40,7 +40,7 @@ func newSuiteBench(t *testing.T) *bench {
 	return newBenchOn(t, both, h)
 }
 
-// suiteRig is a bench as the suite knows it.
+// suiteRig is a bench as the suite uses it.
 type suiteRig struct {
 	*bench
 	written int

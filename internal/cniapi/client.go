@@ -41,7 +41,7 @@ const (
 )
 
 // Do sends req, which has to be idempotent, and returns the agent's answer: a result, an *Error, or an *UnreachableError. While the agent
-// is away the request is repeated until Patience or ctx is over. ctx needs a deadline; the agent is instructed to answer a little earlier.
+// is away the request is repeated until this time or ctx is over. ctx needs a deadline; the agent is instructed to answer a little earlier.
 func (c *Client) Do(ctx context.Context, req *Request) (*Result, error) {
 	giveUp := time.Now().Add(c.Patience)
 	pause := firstPause

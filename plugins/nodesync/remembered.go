@@ -20,7 +20,7 @@ func (r *remembered) replace(nodes Nodes) {
 	r.nodes = copyNodes(nodes)
 }
 
-// set notes one node; nil: there is none of that name.
+// set notes one node; nil: no node has that name.
 func (r *remembered) set(name string, node *Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

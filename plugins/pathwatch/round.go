@@ -116,7 +116,7 @@ type Cause struct {
 	heal Remedy
 }
 
-// Remedy is the repair of a cause; the zero Remedy: the node has no repair.
+// Remedy is the repair of a cause; the zero value: the node has no repair.
 type Remedy struct {
 	Recreate string // the key of the link that is to be made again
 	Resync   bool   // dataplane and desired state are to be compared

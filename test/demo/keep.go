@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/etcdpki"
 )
 
-// sharedName is the name by which contiv-netctl knows a certificate for all agents.
+// sharedName is the name by which contiv-netctl identifies a certificate for all agents.
 const sharedName = "contiv-agent"
 
 // remoteREST are the arguments by which agents serve REST to the other nodes: over TLS, with a token.

@@ -111,8 +111,8 @@ func (w *world) unknownPod(n *testbed.Node) {
 	w.expect("+ cli1 late1 tcp 8080\n+ late1 cli2 tcp 8080")
 }
 
-// TestRestart: an agent that is killed and started again writes nothing and opens nothing, with the API server and, from its local
-// copy, without. Then a pod that it knows nothing of stays closed.
+// TestRestart: an agent that is killed and started again writes nothing and opens nothing, with the API server and, from its local copy,
+// without. Then a pod that it has no data of stays closed.
 func TestRestart(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)

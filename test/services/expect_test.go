@@ -22,11 +22,10 @@ const (
 	silence  = 1500 * time.Millisecond
 )
 
-// expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp or any; an address is
-// cluster, external, lb, node1 or node2 (by which the outside reaches them), host1 or host2 (as Kubernetes knows them), or the
-// first with a port (cluster:81). The outcome is the servers that answer, all
-// of them and no other; "one of" servers, always the same; rejected; dropped; or nothing (one of the two). As client: the
-// server sees the client's own address. As node: it does not.
+// expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp or any; an address is cluster,
+// external, lb, node1 or node2 (by which the outside reaches them), host1 or host2 (as Kubernetes has them), or the first with a port
+// (cluster:81). The outcome is the servers that answer, all of them and no other; "one of" servers, always the same; rejected; dropped; or
+// nothing (one of the two). As client: the server sees the client's own address. As node: it does not.
 type expectation struct {
 	text     string
 	clients  []string
@@ -181,7 +180,7 @@ func outcome(want string, a whoami.Answer, err error) error {
 	return errors.New(got)
 }
 
-// seenAs checks whom the server sees.
+// seenAs checks the client that the server sees.
 func (w *world) seenAs(as, client string, a whoami.Answer) error {
 	own := slices.Contains(w.addrsOf(client), a.Client.Addr())
 	if as == "client" && !own || as == "node" && own {

@@ -121,7 +121,7 @@ func (a *fakeAgent) makeController() (err error) {
 	return err
 }
 
-// makeState makes what tells the agent of the cluster: etcd and the API server, with the node's copies of both.
+// makeState makes the agent's sources of the cluster's state: etcd and the API server, with the node's copies of both.
 func (a *fakeAgent) makeState() (err error) {
 	state := kube.NewJoin(a.ctl)
 	cfg := clusterdb.Config{Endpoints: []string{"unix://" + a.node.net.etcdSocket()}}

@@ -225,7 +225,7 @@ func (n *fakeNet) of(s *stack.Stack) *fakeSite {
 }
 
 // nextPort is a port that no client has had. Nothing forgets connections here, and a host masquerades others' as its own: with a port that
-// somebody had, a connection to another service with the same backend would be lost (letter H).
+// another client had, a connection to another service with the same backend would be lost (letter H).
 func (n *fakeNet) nextPort(network string, to netip.Addr) (uint16, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

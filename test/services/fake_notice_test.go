@@ -26,7 +26,7 @@ type damage struct {
 	spoil    func(v proto.Message) proto.Message             // nil: the value is missing
 	more     func(at netip.AddrPort, udp bool) proto.Message // or what serves a place that nothing should
 	fails    []string
-	answered string // a family: besides, all of its cases in which somebody answers must fail
+	answered string // a family: besides, all of its cases in which a server answers must fail
 }
 
 func gone(proto.Message) proto.Message { return nil }
@@ -191,7 +191,7 @@ func (w *world) passes(what string, all []scenario, services []*corev1.Service) 
 	return nil
 }
 
-// answered are the cases of a family in which somebody answers.
+// answered are the cases of a family in which a server answers.
 func (w *world) answered(all []scenario, family string) (cases []string) {
 	f := slices.Index(families[:], family)
 	for _, sc := range all {

@@ -148,7 +148,7 @@ func (w *world) fakeNode(i int) {
 
 func (n *fakeNode) ready() error { return n.agent.ready() }
 
-// fakeUplinks tells the machines on the network between nodes of each other, as ARP and neighbour discovery do.
+// fakeUplinks announces the machines on the network between nodes to each other, as ARP and neighbour discovery do.
 func (w *world) fakeUplinks() {
 	w.t.Helper()
 	for i, n := range w.fakes.nodes {

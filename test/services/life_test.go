@@ -57,9 +57,9 @@ func (w *world) in(t *testing.T) *world {
 	return &part
 }
 
-// apart gives the clients ports that they have not used in another part. NAT44 knows an answer by the client's port and the backend's, for
-// some seconds after the end of a connection as well: one from the same port to another service with the same backend gets no answer. That
-// is a fault with its own test, TestFaults of plugins/service/renderer/nat44.
+// apart gives the clients ports that they have not used in another part. NAT44 identifies an answer by the client's port and the backend's,
+// for some seconds after the end of a connection as well: one from the same port to another service with the same backend gets no answer.
+// That is a fault with its own test, TestFaults of plugins/service/renderer/nat44.
 func (w *world) apart(part int) {
 	w.t.Helper()
 	if w.mode != vpp {

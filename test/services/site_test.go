@@ -33,7 +33,7 @@ type member interface {
 	restart(ctx context.Context) error
 	// writes is how often the agent has written to the dataplane.
 	writes(ctx context.Context) (float64, error)
-	// known is how many services the agent knows.
+	// known is how many services the agent has.
 	known(ctx context.Context) (int, error)
 	// health asks a health check port of the node.
 	health(port int) (status int, err error)

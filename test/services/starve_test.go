@@ -88,7 +88,7 @@ func (w *world) starve(flood func(context.Context, [2]netip.Addr) (int, error), 
 	}
 }
 
-// connections is how many a pod has in one family, as VPP of its node tells.
+// connections is how many a pod has in one family, as VPP of its node reports.
 func (w *world) connections(pod string) (most int) {
 	w.t.Helper()
 	out, err := w.Nodes[0].VPP.CLI("show contiv endpoints")

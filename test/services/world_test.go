@@ -84,7 +84,7 @@ func newRealWorld(t *testing.T, m mode, workers int) *world {
 		if !w.mode.realVPP() {
 			w.route(n.Namespace)
 		}
-		// Each rejection tells; the kernel by itself does so once a second.
+		// Each rejection is reported; the kernel by itself does so once a second.
 		w.run(n.Namespace, "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0",
 			"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1") // the latter two as on every Kubernetes node
 		w.serveAPI(n.Namespace)
@@ -206,7 +206,7 @@ func (w *world) outside() {
 	}
 }
 
-// route gives a node a default route, as nodes have one. With VPP it leads to VPP, as the operator has to see to (STN does).
+// route gives a node a default route, as nodes have one. With VPP it leads to VPP, which the operator has to configure (STN does).
 func (w *world) route(ns *testbed.Namespace) {
 	w.t.Helper()
 	if w.mode.realVPP() {
@@ -342,7 +342,7 @@ func (w *world) inspect(n *testbed.Node) {
 	w.t.Logf("%s: %s: %v\n%s", n.Name, command, err, out)
 }
 
-// counters is what every VPP counts and knows, for a failure that nothing else explains.
+// counters is what every VPP counts and has, for a failure that nothing else explains.
 func (w *world) counters() string {
 	var b strings.Builder
 	commands := []string{"show errors", "show interface", "show ip neighbors", "show buffers"}

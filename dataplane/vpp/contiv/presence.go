@@ -30,7 +30,7 @@ type Store interface {
 	SaveOwn(key string, value []byte) error
 }
 
-// Plugin tells whether VPP has our own plugin, and how many workers it has. That stays the same as long as that VPP runs.
+// Plugin reports whether VPP has our own plugin, and how many workers it has. That stays the same as long as that VPP runs.
 type Plugin struct {
 	conn  *conn.Conn
 	log   *slog.Logger

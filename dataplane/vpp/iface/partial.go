@@ -56,8 +56,8 @@ func interfaceOf(v any) string {
 	return ""
 }
 
-// partialSnapshot is the snapshot of the interfaces that a partial dump asks for. Neither the index nor what others share is
-// touched: whoever asks for some must not change what is known of all.
+// partialSnapshot is the snapshot of the interfaces that a partial dump asks for. Neither the index nor what others share is touched: a
+// dump of some must not change the data of all.
 func (k *Kinds) partialSnapshot(op *scheduler.DumpOp, done func(*Snapshot, error)) {
 	s := newIfSnapshot()
 	var entries []*ifEntry
@@ -111,7 +111,7 @@ func (k *Kinds) recognise(s *Snapshot, e *ifEntry) {
 	s.Ours = append(s.Ours, st)
 }
 
-// collectOne asks what VPP tells of a single interface. Of af_packet interfaces and memifs it only tells all.
+// collectOne asks for what VPP reports of a single interface. Of af_packet interfaces and memifs it only reports all.
 func (k *Kinds) collectOne(s *Snapshot, e *ifEntry, done func(error)) {
 	index := interface_types.InterfaceIndex(e.Index)
 	var asks []func(done func(error))

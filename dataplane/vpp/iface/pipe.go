@@ -195,7 +195,7 @@ func readPipe(k *Kinds, s *ifState, v *vpp_interfaces.Interface) bool {
 	return true
 }
 
-// collectPipes dumps pipes: VPP tells only all.
+// collectPipes dumps pipes: VPP reports only all.
 func (k *Kinds) collectPipes(s *Snapshot, done func(error)) {
 	conn.Dump(k.Lane, &pipe.PipeDump{}, func(d *pipe.PipeDetails) {
 		end := pipeEnd{parent: uint32(d.SwIfIndex), ends: [2]uint32{uint32(d.PipeSwIfIndex[0]), uint32(d.PipeSwIfIndex[1])}}

@@ -24,7 +24,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// Snapshot is all that VPP tells of our interfaces. The kinds of an interface and of its items are dumped from one.
+// Snapshot is all that VPP reports of our interfaces. The kinds of an interface and of its items are dumped from one.
 type Snapshot struct {
 	Ours    []*ifState // ascending sw_if_index
 	ByIndex map[uint32]*ifState
@@ -247,7 +247,7 @@ func (s *Snapshot) state(name string, index uint32, d *interfaces.SwInterfaceDet
 	return st
 }
 
-// collectEach asks for tables and addresses, which VPP tells only one interface at a time.
+// collectEach asks for tables and addresses, which VPP reports only one interface at a time.
 func (k *Kinds) collectEach(s *Snapshot, done func(error)) {
 	if len(s.Ours) == 0 {
 		done(nil)

@@ -43,7 +43,7 @@ func NameOfTag(tag string) (string, bool) {
 
 func IsNICTag(tag string) bool { return strings.HasPrefix(tag, nicTagPrefix) }
 
-// LongNames finds the full names of objects whose tag holds only a part. It learns them from the values that are desired.
+// LongNames finds the full names of objects whose tag holds only a part. It takes them from the values that are desired.
 type LongNames map[string]string
 
 func (l LongNames) Add(name string) {

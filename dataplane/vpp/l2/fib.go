@@ -157,7 +157,7 @@ func (k *kinds) readFIB(s *iface.Snapshot, bd *l2.BridgeDomainDetails, d *l2.L2F
 		return nil
 	}
 	if d.BviMac && !wanted && d.SwIfIndex == bd.BviSwIfIndex {
-		// A snapshot for a few values need not have the BVI; nobody asks for its entry then.
+		// A snapshot for a few values need not have the BVI; nothing asks for its entry then.
 		if st := s.ByIndex[uint32(d.SwIfIndex)]; st == nil || st.Details.L2Address == d.Mac {
 			return nil
 		}

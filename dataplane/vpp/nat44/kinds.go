@@ -19,7 +19,7 @@ type kinds struct {
 	nat      natState
 }
 
-// Guard tells what is missing until an address may be served that an ACL guards.
+// Guard reports what is missing until an address may be served that an ACL guards.
 type Guard interface {
 	// Guarded returns why an ACL does not guard an address and port yet, nil if it does.
 	Guarded(acl string, address netip.AddrPort, proto uint8) error

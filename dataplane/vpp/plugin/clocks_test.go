@@ -102,8 +102,8 @@ func (r *rig) ingressPolicy(g *generator, n int) {
 	}))
 }
 
-// clocks sends so many packets of a file, time and again, and tells what the nodes took for each at best: other load on the machine
-// only adds.
+// clocks sends so many packets of a file, time and again, and reports what the nodes took for each at best: other load on the machine only
+// adds.
 func (r *rig) clocks(from *generator, pcap string, packets, times int) string {
 	r.Helper()
 	best := map[string]float64{}

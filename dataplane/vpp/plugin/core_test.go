@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestCore runs the tests of the core, which is C without VPP's headers, so they run wherever there is gcc: stories told by
-// packets, damaged packets under a changing configuration, and workers beside the control plane. All of it with the address
-// and undefined-behaviour sanitizers.
+// TestCore runs the tests of the core, which is C without VPP's headers, so they run wherever there is gcc: sequences of packets, damaged
+// packets under a changing configuration, and workers beside the control plane. All of it with the address and undefined-behaviour
+// sanitizers.
 func TestCore(t *testing.T) {
 	t.Parallel()
 	gcc, err := exec.LookPath("gcc")

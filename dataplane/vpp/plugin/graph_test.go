@@ -177,7 +177,7 @@ func TestFragmentFlood(t *testing.T) {
 	})
 }
 
-// An ICMP error of a router on the way to the backend, and one of the client's, each with the ends that the other knows.
+// An ICMP error of a router on the way to the backend, and one of the client's, each with the ends that the other has.
 func TestErrors(t *testing.T) {
 	onSite(t, 2, func(s *site) {
 		for _, v6 := range families {

@@ -154,7 +154,7 @@ func (p modelPolice) forNode() bool {
 	return slices.ContainsFunc(p.items[1], func(i modelItem) bool { return i.policy != 0 && i.action != 0 })
 }
 
-// nodes says what is decided about packets between a pod and its node; empty: the packet is none of those.
+// nodes says what is decided about packets between a pod and its node; empty: the packet is not one of those.
 func (m *model) nodes(f modelFlow) string {
 	pod := f.iface == podA || f.iface == podB
 	neighbours := f.proto == 58 && (f.icmp == 133 || f.icmp == 135 || f.icmp == 136)

@@ -22,9 +22,9 @@ import (
 
 const bulkPort = 5201
 
-// TestSegmentation: pods leave segmentation and checksums to VPP, whatever is at the other end: a TAP that takes packets whole, a
-// TAP that does not, an AF_PACKET interface. Every byte arrives, in both families and directions. Where the way is narrower,
-// the sender is told by ICMP. And no buffer is lost.
+// TestSegmentation: pods leave segmentation and checksums to VPP, whatever is at the other end: a TAP that takes packets whole, a TAP that
+// does not, an AF_PACKET interface. Every byte arrives, in both families and directions. Where the way is narrower, the sender gets an ICMP
+// error. And no buffer is lost.
 func TestSegmentation(t *testing.T) {
 	r := offloadRig(t, "")
 	a := r.tap("a", "gso")

@@ -83,7 +83,7 @@ func (r *rig) send(from *generator, to []*generator, packets ...[]byte) map[int]
 	return out
 }
 
-// discovery tells VPP's own packets: neighbour discovery and listener reports.
+// discovery selects VPP's own packets: neighbour discovery and listener reports.
 func discovery(p []byte) bool { return p[0]>>4 == 6 && (p[6] == 0 || p[6] == icmp6 && p[40] >= 130) }
 
 // streamEnds waits until no stream runs, and its last frame has passed through the graph. For each request VPP stops its workers at the

@@ -18,7 +18,7 @@ type ipPort struct {
 	toggled  bool                 // by sw_interface_ip4_enable_disable, whose effect walks do not model
 }
 
-// ip6Link is the IPv6 link of an interface: it exists while somebody holds it.
+// ip6Link is the IPv6 link of an interface: it exists while a user holds it.
 type ip6Link struct {
 	locks int
 	local netip.Addr

@@ -51,7 +51,7 @@ type macKey struct {
 type macEntry struct {
 	ifx                 uint32
 	static, filter, bvi bool
-	learned             bool // by a packet walk, not told by the API
+	learned             bool // by a packet walk, not reported by the API
 }
 
 // l2Port is the layer 2 side of an interface; the zero value is layer 3.

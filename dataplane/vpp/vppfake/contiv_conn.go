@@ -18,7 +18,7 @@ type contivTuple struct {
 
 func (t contivTuple) reverse() contivTuple { return contivTuple{t.dst, t.src, t.proto} }
 
-// States of a connection, as the API tells them.
+// States of a connection, as the API reports them.
 const (
 	contivNew = 1 + iota
 	contivOpen

@@ -54,8 +54,8 @@ func (d deadLists) release(paths []path) {
 	}
 }
 
-// bury makes the path lists that lead out of an interface dead; there are none if whoever configures VPP deletes routes
-// before interfaces.
+// bury makes the path lists that lead out of an interface dead; there are none if the program that configures VPP deletes routes before
+// interfaces.
 func (st *state) bury(i *iface) {
 	if i.paths == 0 {
 		return

@@ -1,5 +1,5 @@
 // Package vppfake is a fake VPP 25.10: it speaks the binary API over its unix socket, keeps state, answers with the return codes of the
-// real one, walks packets through that state, and breaks when told to. Any govpp client connects to it unchanged.
+// real one, walks packets through that state, and breaks on demand. Any govpp client connects to it unchanged.
 //
 //	f := vppfake.New(vppfake.Config{Seed: 1})
 //	defer f.Close()
@@ -52,7 +52,7 @@
 //   - Time: neighbours do not age, MAC table entries are not scanned away after a flush, ARP and ND are not sent. An
 //     unresolved next hop is a drop ("no adjacency").
 //   - Events come once per request; VPP may merge those of several requests.
-//   - Stats indices are numbers without meaning. feature_enable_disable knows the arcs, not the features of each.
+//   - Stats indices are numbers without meaning. feature_enable_disable has the arcs, not the features of each.
 //   - Packets: the choice among equal paths is deterministic but not VPP's; of ICMP errors only those of routes that reject
 //     are made (Result.Errors), without VPP's limit of their rate, and no echo replies; VPP's own ports say nothing; packets
 //     longer than the MTU are marked as fragmented or dropped, not cut up; a packet on an interface that is down is dropped
@@ -64,7 +64,7 @@
 //     ICMP error about nothing that is known leaves no session behind; there is no handing over between worker threads.
 //   - Our own plugin (dataplane/vpp/plugin, Config.Plugin): by the rules of its README. Maglev's choice is another one than the
 //     plugin's, rejections are not limited in rate, and pieces of packets that wait for the first one wait for ever.
-//   - DHCP: only what the API knows. Fake.Lease plays the server.
+//   - DHCP: only what the API has. Fake.Lease plays the server.
 //   - VLAN tag rewriting and ARP termination are kept, but a walk that comes to them does not go on. Flow hashes are kept.
 //   - create_subif takes flags that VPP refuses: no tags, one tag that may be any.
 //

@@ -81,7 +81,7 @@ type life struct {
 	boots  uint32
 	frozen bool
 	stalls int // Delay faults being served
-	turns  int // sessions with requests at hand
+	turns  int // sessions with pending requests
 	closed bool
 }
 

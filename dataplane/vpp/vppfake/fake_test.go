@@ -132,7 +132,7 @@ func TestRestartAfter(t *testing.T) {
 	f2 := startFake(t, vppfake.Config{RestartAfter: 5 * time.Millisecond})
 	f2.Crash()
 	for f2.Boots() < 2 {
-		time.Sleep(time.Millisecond) // the restart is not announced to anybody
+		time.Sleep(time.Millisecond) // the restart is not announced
 	}
 	loopback(t, dial(t, f2.Socket()), "")
 }
@@ -276,7 +276,7 @@ func TestDumpOrder(t *testing.T) {
 	}
 }
 
-// recordingHost writes down what it is told.
+// recordingHost records its input.
 type recordingHost struct {
 	mu    sync.Mutex
 	calls []string

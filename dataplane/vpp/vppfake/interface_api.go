@@ -184,7 +184,7 @@ func wantEvents(c *call, q *interfaces_api.WantInterfaceEvents) *interfaces_api.
 	return &interfaces_api.WantInterfaceEventsReply{}
 }
 
-// describeConfig is what an interface has been told, for Fake.Dump.
+// describeConfig is the configuration of an interface, for Fake.Dump.
 func (i *iface) describeConfig() []string {
 	var parts []string
 	if i.hw.ethernet && i.sub == nil && (i.mtu != [4]uint32{9000} || i.hw.linkMTU != 9000) {

@@ -40,9 +40,9 @@ const (
 	writes access = true
 )
 
-// Layout of the socket protocol: a 16-byte msgbuf_t header whose bytes 8..12 are the length, then the message. A request
-// starts with id, client index and context; a reply or event with id and context (for an event: the client index).
-// sockclnt_create and its reply have it the other way round; the generated GetMessageType tells.
+// Layout of the socket protocol: a 16-byte msgbuf_t header whose bytes 8..12 are the length, then the message. A request starts with id,
+// client index and context; a reply or event with id and context (for an event: the client index). sockclnt_create and its reply have it
+// the other way round; the generated GetMessageType reports.
 const (
 	frameHeader   = 16
 	requestHeader = 10

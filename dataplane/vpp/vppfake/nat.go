@@ -511,7 +511,7 @@ func (st *state) natFeatures(ifx uint32) (names []string) {
 	return names
 }
 
-// isNATFeature: the walk knows what these do.
+// isNATFeature: the walk implements these.
 func isNATFeature(k featureKey) bool {
 	switch k.feature {
 	case featIn2out, featOut2in, featClassify, featReass:

@@ -85,7 +85,7 @@ type natClient struct {
 	service natExt
 }
 
-// natSticky is a client's backend, by its place in the mapping, and the list in which the mapping knows its clients: a mapping that is made
+// natSticky is a client's backend, by its place in the mapping, and the list in which the mapping has its clients: a mapping that is made
 // again finds the clients of the one before it, but forgets only its own.
 type natSticky struct {
 	place uint8

@@ -114,8 +114,7 @@ func (st *state) dropNeighbor(key neighborKey) {
 	}
 }
 
-// flushNeighbors drops the neighbours of an interface (none: of all) in a family (-1: in both); the static ones only if
-// told so.
+// flushNeighbors drops the neighbours of an interface (none: of all) in a family (-1: in both); the static ones only on request.
 func (st *state) flushNeighbors(ifx uint32, fam int, static bool) {
 	for f := range st.ip.neighbors {
 		if fam >= 0 && f != fam {

@@ -241,7 +241,7 @@ type Result struct {
 	Errors []Delivery
 	// Drops are the reasons of all drops, those of errors among them; a flooded packet may be delivered and dropped.
 	Drops []string
-	// Walk tells the way, a line a step.
+	// Walk lists the way, a line a step.
 	Walk []string
 }
 

@@ -18,9 +18,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 )
 
-// Packet contract: the same packets are put into packet-generator interfaces of the real VPP and of the fake; what comes
-// out, and where, must be the same. What VPP sends of its own accord (ARP requests, neighbour discovery, ICMP errors,
-// echo replies) is left out on both sides.
+// Packet contract: the same packets are put into packet-generator interfaces of the real VPP and of the fake; what comes out, and where,
+// must be the same. What VPP sends by itself (ARP requests, neighbour discovery, ICMP errors, echo replies) is left out on both sides.
 
 const ports = 4
 
@@ -157,7 +156,7 @@ func realInject(t *testing.T, ps *packetScript) func(int, vppfake.Packet) []stri
 	}
 }
 
-// ownTraffic is what VPP sends of its own accord.
+// ownTraffic is what VPP sends by itself.
 func ownTraffic(frame []byte, p vppfake.Packet) bool {
 	if p.ARP != nil {
 		return !p.ARP.Reply && p.ARP.SenderMAC[3] != 0 || !p.ARP.Reply && p.ARP.SenderMAC[4] == 0x0f

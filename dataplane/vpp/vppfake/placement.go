@@ -48,7 +48,7 @@ func setRxMode(c *call, q *interfaces_api.SwInterfaceSetRxMode) *interfaces_api.
 	return &interfaces_api.SwInterfaceSetRxModeReply{}
 }
 
-// setRxPlacement takes workers, while the dump tells threads. Without workers, worker 0 is the main thread.
+// setRxPlacement takes workers, while the dump reports threads. Without workers, worker 0 is the main thread.
 func setRxPlacement(c *call, q *interfaces_api.SwInterfaceSetRxPlacement) *interfaces_api.SwInterfaceSetRxPlacementReply {
 	i := c.iface(q.SwIfIndex)
 	thread := uint16(q.WorkerID) // VPP's type of a thread index

@@ -134,8 +134,8 @@ func (w *walk) contivTranslate(p *Packet, conn *contivConn, dir int) {
 	w.step("contiv: %s", *p)
 }
 
-// contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is. False: a
-// pod tells of a connection that is not its own.
+// contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is. False: a pod reports
+// a connection that is not its own.
 func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time) bool {
 	src, dst, proto := p.Error.about()
 	t := contivTuple{src, dst, proto}
@@ -156,7 +156,7 @@ func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time
 		dir = contivToClient
 	}
 	to := conn.keys[1-dir].reverse()
-	if p.Src == t.src.Addr() { // else it comes from somebody on the way
+	if p.Src == t.src.Addr() { // else it comes from a router on the way
 		p.Src = to.src.Addr()
 	}
 	p.Dst, p.Error = to.dst.Addr(), p.Error.turned(to.src, to.dst)
@@ -324,7 +324,7 @@ type contivSource struct {
 	low, high uint16
 }
 
-// source is one of the addresses for sources; invalid: there is none of the family. known: there is one of that number.
+// source is one of the addresses for sources; invalid: no address of the family. known: there is one of that number.
 func (c *contivState) source(id uint32, fam int) (s contivSource, known bool) {
 	set := c.snats[id]
 	if set == nil {
@@ -461,5 +461,5 @@ func (n *contivOpening) reject() {
 	n.w.lookup(nil, out, n.i.ip[family(p.Dst)].table)
 }
 
-// Codes of the errors that say that nobody listens.
+// Codes of the errors for a port without a listener.
 const icmp4NoPort, icmp6NoPort = 3, 4

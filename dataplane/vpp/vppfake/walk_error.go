@@ -26,7 +26,7 @@ const (
 	icmp6Unreachable, icmp6NoRoute, icmp6AdminDenied = 1, 0, 1
 )
 
-// reject is a route that tells the sender.
+// reject is a route that sends an ICMP error.
 func (w *walk) reject(p Packet, kind fib_types.FibPathType) {
 	e := &ICMPError{Type: icmp4Unreachable, Code: icmp4NoHost}
 	reason := "unreachable"

@@ -229,7 +229,7 @@ func (w *walk) special(i *iface, p Packet, via path) {
 	}
 }
 
-// local is a packet for VPP itself: for a tunnel, or for whoever listens.
+// local is a packet for VPP itself: for a tunnel, or for a listener.
 func (w *walk) local(p Packet, t *fib) {
 	if w.cfg.Plugin && p.Frag != nil && p.Dst.Is6() {
 		w.contivDrop(nil, "IPv6 fragment to an address of VPP")

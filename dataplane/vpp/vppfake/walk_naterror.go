@@ -2,8 +2,7 @@ package vppfake
 
 import "net/netip"
 
-// translateError rewrites an ICMP error and what it is about. From the outside it keeps its source: it comes from somebody on
-// the way.
+// translateError rewrites an ICMP error and what it is about. From the outside it keeps its source: it comes from a router on the way.
 func (w *walk) translateError(q *natPacket, s *natSession, f *natFlow) {
 	src, dst := netip.AddrPortFrom(f.to.src, f.to.srcPort), netip.AddrPortFrom(f.to.dst, f.to.dstPort)
 	if f == &s.i2o || q.Src == q.key.src {

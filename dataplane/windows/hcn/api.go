@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Errors that a caller tells apart.
+// Errors that a caller distinguishes.
 var (
 	ErrNotFound    = errors.New("HNS does not have the object")
 	ErrExists      = errors.New("HNS has such an object already")

@@ -31,8 +31,8 @@ func (b balancer) id() string {
 	return fmt.Sprintf("%s/%v/%d/%d", at, b.IPv6, b.Protocol, b.Port)
 }
 
-// balancers works out the load balancers of a service. What HNS cannot express is left out: nothing is served then, rather than more
-// than was asked for. The renderer has told users (plugins/service/renderer/hnssvc).
+// balancers works out the load balancers of a service. What HNS cannot express is left out: nothing is served then, rather than more than
+// was asked for. The renderer has informed users (plugins/service/renderer/hnssvc).
 func balancers(s *proto.BalancedServiceUpdate, own []netip.Addr) []balancer {
 	var out []balancer
 	seen := map[string]bool{}

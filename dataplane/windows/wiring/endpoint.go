@@ -191,7 +191,7 @@ func (w *Wiring) read() (state, error) {
 	})
 }
 
-// dumpEndpoints emits the pods' endpoints, and learns their IDs.
+// dumpEndpoints emits the pods' endpoints, and reads their IDs.
 func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
 	has, err := w.read()
 	if err != nil {

@@ -239,7 +239,7 @@ var matrix = []cell{
 	{"a pod reaches itself", `{podSelector: {}, policyTypes: [Ingress, Egress]}`, "+ a/web a/web tcp 80\n+ a/web6 a/web6 udp 1"},
 }
 
-// TestAddressOfTwo: an address that two pods claim is no pod's, until one of them releases it.
+// TestAddressOfTwo: an address that two pods claim belongs to neither, until one of them releases it.
 func TestAddressOfTwo(t *testing.T) {
 	c := matrixCluster()
 	c.policies[model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "a", Name: "p"}] = &kubemodel.Policy{Namespace: "a", Name: "p",

@@ -300,7 +300,7 @@ void cv_free (cv_main_t *m);
 
 /* ---- data path; worker is below n_workers, now counts tenths of seconds from any start ---- */
 
-/* cv_is_tunnel_port tells whether UDP to a port, as on the wire, is between nodes. */
+/* cv_is_tunnel_port reports whether UDP to a port, as on the wire, is between nodes. */
 bool cv_is_tunnel_port (const cv_main_t *m, uint16_t wire);
 /* cv_parse reads the headers, checks source and tunnel port, and computes the tuple and its hash. */
 void cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);

@@ -226,7 +226,8 @@ at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_st
       refuse (m, worker, p, CV_RANGES);
       return;
     }
-  /* whoever is on this node; pods of other nodes are served on theirs, and reach this one by its own addresses only, as machines outside do */
+  /* any sender on this node; pods of other nodes are served on theirs, and reach this one by its
+   * own addresses only, as machines outside do */
   bool in_cluster = e->config.role == CV_ROLE_HOST || e->config.role == CV_ROLE_POD;
   switch ((in_cluster ? &f->config.in_cluster : &f->config.outside)->action)
     {

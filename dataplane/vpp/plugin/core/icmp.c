@@ -77,7 +77,7 @@ cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   cv_connection_t *c = i == CV_NO_INDEX ? NULL : &t->connections[i];
   const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
   bool translated = c && c->flags & CV_CONN_TRANSLATED, policed = cv_load (&m->n_policed);
-  /* a pod tells only of its own connections */
+  /* a pod reports only its own connections */
   if ((translated || (c && policed)) && (!e || (e->config.role == CV_ROLE_POD && !cv_addr_equal (&c->key[direction].src, &p->tuple.src))))
     {
       refuse (m, worker, p, CV_SPOOFED);

@@ -96,8 +96,8 @@ uint32_t cv_segment_len (const cv_segmenter_t *s);
 /* cv_segment_next writes the next segment into pieces that have its length together; the first has room for all headers. */
 void cv_segment_next (cv_segmenter_t *s, const cv_piece_t *out, uint32_t n_out);
 
-/* cv_segment_keep is for a device that cuts by itself: the TCP checksum becomes that of the pseudo header. False: the packet is in a
- * tunnel, which no such device knows. */
+/* cv_segment_keep is for a device that cuts by itself: the TCP checksum becomes that of the pseudo
+ * header. False: the packet is in a tunnel, which no such device supports. */
 bool cv_segment_keep (const cv_segmenter_t *s);
 /* cv_tunnels_finish writes lengths and checksums of the tunnels around a whole packet, if any. */
 void cv_tunnels_finish (const cv_segmenter_t *s);

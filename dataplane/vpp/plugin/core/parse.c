@@ -42,8 +42,9 @@ drop (cv_packet_t *p, cv_reason_t reason)
   done (p, CV_VERDICT_DROP, reason);
 }
 
-/* skip_extensions finds the transport behind IPv6's extension headers. False: malformed, or too many. A fragment header
- * ends the walk with *fragment set, unless virtual reassembly has told the ports. */
+/* skip_extensions finds the transport behind IPv6's extension headers. False: malformed, or too
+ * many. A fragment header ends the walk with *fragment set, unless virtual reassembly has the
+ * ports. */
 static bool
 skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
 {
@@ -366,7 +367,7 @@ cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t send
   if (!e)
     return false;
   cv_addr_t a = { .u32 = { sender } };
-  /* 0: a probe (RFC 5227); it asks, and tells nothing */
+  /* 0: a probe (RFC 5227); it asks, and reports nothing */
   if (e->config.role != CV_ROLE_POD || !sender || own_address (e, &a, false))
     return true;
   cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->spoofed, 1);

@@ -12,7 +12,7 @@
 #define REPLY_MSG_ID_BASE contiv_main.msg_id_base
 #include <vlibapi/api_helper_macros.h>
 
-/* To whom the details of a dump go. */
+/* The receiver of the details of a dump. */
 typedef struct
 {
   vl_api_registration_t *reg;

@@ -88,7 +88,7 @@ map_ring (const contiv_uplink_t *u, contiv_uplink_queue_t *q)
 
 /* ---- VPP's own sockets ---- */
 
-/* is_at tells whether a file is a packet socket at a device. */
+/* is_at reports whether a file is a packet socket at a device. */
 static bool
 is_at (int fd, u32 device)
 {

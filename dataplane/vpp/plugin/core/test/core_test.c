@@ -156,7 +156,8 @@ hairpin (void)
   cv_free (n.m);
 }
 
-/* A backend outside of the cluster knows the node, not its pods' network. */
+/* A backend outside of the cluster has a route to the node, not to its pods'
+ * network. */
 static void
 backend_outside (void)
 {

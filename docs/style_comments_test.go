@@ -1,0 +1,94 @@
+package docs
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inComments are words that comments must not have, besides the banned words of style.md: machines are not persons.
+var inComments = regexp.MustCompile(`(?i)\b(?:whom|whosoever|learns|learnt|knows)\b`)
+
+// commentsNotClean are folders whose comments still have such words. The list may only get shorter: a folder that has none any more must
+// be removed from it. Today it is empty.
+var commentsNotClean = []string{}
+
+// wellFormed is a standard term that contains a banned word.
+var wellFormed = regexp.MustCompile(`\bwell[- ]formed\b`)
+
+// cComment is a comment of C or shell-like `//` style.
+var cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+
+// TestPlainEnglishInComments: comments of Go and C have none of the banned words, except in the folders of commentsNotClean.
+func TestPlainEnglishInComments(t *testing.T) {
+	pattern, advice := banned(t)
+	found, folders, checked := map[string][]string{}, map[string]bool{}, 0
+	for _, top := range []string{"cmd", "internal", "plugins", "dataplane", "k8s", "hack", "test", "examples", "docs", "vagrant"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			rel, _ := filepath.Rel(root, path)
+			text, err := comments(path, rel)
+			if err != nil || text == "" {
+				return err
+			}
+			checked++
+			text = wellFormed.ReplaceAllString(text, "")
+			folder := filepath.Dir(rel)
+			folders[folder] = true
+			for _, word := range append(pattern.FindAllString(text, -1), inComments.FindAllString(text, -1)...) {
+				found[folder] = append(found[folder], rel+": "+word+": "+advice[strings.ToLower(word)])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if checked < 1000 {
+		t.Errorf("only %d files with comments were checked", checked)
+	}
+	for folder := range folders {
+		listed := slices.Contains(commentsNotClean, folder)
+		switch hits := found[folder]; {
+		case len(hits) > 0 && !listed:
+			t.Errorf("%s: comments with banned words:\n\t%s", folder, strings.Join(hits, "\n\t"))
+		case len(hits) == 0 && listed:
+			t.Errorf("the comments of %s are clean: remove it from commentsNotClean", folder)
+		}
+	}
+}
+
+// comments returns the comments of a source file of Go or C, each on one line; "" for other files and for generated ones.
+func comments(path, rel string) (string, error) {
+	generated := strings.HasSuffix(path, ".pb.go") || strings.HasSuffix(path, ".ba.go") || strings.Contains(rel, "/binapi/") ||
+		strings.Contains(rel, "/testdata/")
+	switch ext := filepath.Ext(path); {
+	case generated:
+		return "", nil
+	case ext == ".go":
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return "", err
+		}
+		var all strings.Builder
+		for _, group := range f.Comments {
+			words := strings.Fields(group.Text())
+			if len(words) > 1 { // the first one may be an identifier
+				all.WriteString(strings.Join(words[1:], " ") + "\n")
+			}
+		}
+		return all.String(), nil
+	case ext == ".c" || ext == ".h":
+		text, err := os.ReadFile(path)
+		return strings.Join(cComment.FindAllString(string(text), -1), "\n"), err
+	}
+	return "", nil
+}
