@@ -203,3 +203,27 @@ func TestHelmTest(t *testing.T) {
 		}
 	}
 }
+
+// TestAdmissionPolicyInAnyNamespace: the text of the policy names no namespace, so it also holds where a tool such as kustomize has moved
+// the manifests to another one, and it is about our service account only.
+func TestAdmissionPolicyInAnyNamespace(t *testing.T) {
+	t.Parallel()
+	manifest, err := os.ReadFile("contiv-vpp.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`expression: request\.userInfo\.username\.matches\('([^']+)'\)`).FindSubmatch(manifest)
+	if m == nil {
+		t.Fatal("the manifest has no policy about the user's name")
+	}
+	user := regexp.MustCompile(string(m[1]))
+	for name, want := range map[string]bool{
+		"system:serviceaccount:kube-system:contiv-agent": true, "system:serviceaccount:network:contiv-agent": true,
+		"system:serviceaccount:kube-system:contiv-agent-2": false, "system:serviceaccount:a:b:contiv-agent": false, "contiv-agent": false,
+		"x-system:serviceaccount:a:contiv-agent": false,
+	} {
+		if user.MatchString(name) != want {
+			t.Errorf("%s: the policy applies %t, want %t", name, !want, want)
+		}
+	}
+}

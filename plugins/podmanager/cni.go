@@ -134,7 +134,7 @@ func (p *PodManager) add(ctx context.Context, checks Checks, req *cniapi.Request
 	}
 	ev, err := p.runAdd(ctx, o, a)
 	if err != nil {
-		return nil, p.explainWaiting(p.explainUnready(ctx, checks, err))
+		return nil, p.explainUnready(ctx, checks, err)
 	}
 	if repeated {
 		if err := repair(ctx, checks, ev.Attachment); err != nil {
@@ -184,8 +184,8 @@ func (p *PodManager) explainWaiting(err error) error {
 
 // explainUnready reports why the node is not ready, as STATUS does, when nothing else explains why an ADD took too long.
 func (p *PodManager) explainUnready(ctx context.Context, checks Checks, err error) error {
-	if !p.isResynced() || !errors.Is(err, context.DeadlineExceeded) {
-		return err // explainWaiting has the rest
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
 	defer cancel()

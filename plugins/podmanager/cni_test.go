@@ -372,6 +372,10 @@ func TestSlowAddSaysWhy(t *testing.T) {
 	r.check.Health = []HealthCheck{{Name: "dataplane", Check: func(context.Context) error { return errors.New("VPP is disconnected") }}}
 	_, err := r.doFor(addReq("c1", "web"), 30*time.Millisecond)
 	wantCode(t, err, cniapi.CodeTryAgain, "dataplane: VPP is disconnected")
+	r.pm.resynced = false // as before the start-up resync
+	r.check.Health = []HealthCheck{{Name: "agent", Check: func(context.Context) error { return errors.New("etcd does not answer") }}}
+	_, err = r.doFor(addReq("c2", "web"), 30*time.Millisecond)
+	wantCode(t, err, cniapi.CodeTryAgain, "is starting and has not configured this node yet; agent: etcd does not answer")
 	close(gate)
 }
 

@@ -94,7 +94,7 @@ func (c *chart) svg(w io.Writer) {
 		fmt.Fprintf(w, "  <text class=\"head\" x=\"20\" y=\"%d\">%s, %s</text>\n", y+20, html.EscapeString(g.what), html.EscapeString(g.unit))
 		y += groupHead
 		for i, b := range g.bars {
-			b.draw(w, y, i == 0, g.scale())
+			b.draw(w, y, i == 0 || strings.HasPrefix(b.name, "contiv"), g.scale())
 			y += barHeight + barGap
 		}
 	}
@@ -171,8 +171,12 @@ func (e *env) record(what, unit string, bars ...bar) {
 	e.recorded = append(e.recorded, group{what, unit, bars})
 }
 
+func printRatio(what string, ours, theirs bar) {
+	fmt.Printf("   %-44s %8.2fx\n", what, ours.value/theirs.value)
+}
+
 // ratio prints ours against another figure, and records both.
 func (e *env) ratio(what string, ours, theirs bar) {
-	fmt.Printf("   %-44s %8.2fx\n", what, ours.value/theirs.value)
+	printRatio(what, ours, theirs)
 	e.record(what, "ms", ours, theirs)
 }

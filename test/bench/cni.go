@@ -26,26 +26,26 @@ func benchCNI(ctx context.Context, e *env) error {
 	}
 	linux := testbed.NodeOptions{Name: "contiv-bench", BinDir: e.bin, Dataplane: "linux", BeforeVPP: plugNIC}
 	fmt.Println("   dataplane: Linux, nftables")
-	if err := benchCNIOn(ctx, e, linux); err != nil {
+	if err := benchCNIOn(ctx, e, linux, "linux"); err != nil {
 		return err
 	}
 	if !e.vpp {
 		fmt.Println("   pods: VETH; VPP: the fake")
-		return benchCNIOn(ctx, e, veth)
+		return benchCNIOn(ctx, e, veth, "veth")
 	}
 	tap := veth
 	tap.Dataplane, tap.Config = "vpp", "useTAPInterfaces: true\n"
 	tap.VPP = &vpptest.Options{Buffers: 65536, Vhostshim: !hasVhost()}
 	fmt.Println("   pods: TAP, the default where the kernel has vhost-net (here:", map[bool]string{true: "it has)", false: "a stand-in)"}[hasVhost()])
-	if err := benchCNIOn(ctx, e, tap); err != nil {
+	if err := benchCNIOn(ctx, e, tap, "tap"); err != nil {
 		return err
 	}
 	veth.Dataplane, veth.VPP = "vpp", &vpptest.Options{Buffers: 65536}
 	fmt.Println("   pods: VETH and AF_PACKET")
-	return benchCNIOn(ctx, e, veth)
+	return benchCNIOn(ctx, e, veth, "veth")
 }
 
-func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions) error {
+func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions, pods string) error {
 	node, err := testbed.NewNode(ctx, opts)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func benchCNIOn(ctx context.Context, e *env, opts testbed.NodeOptions) error {
 			return err
 		}
 	}
-	return nil
+	return e.draw(bench{name: "cni-" + pods, what: "CNI ADD and DEL beside bridge + host-local, " + pods + " pods"})
 }
 
 // poolIsFull waits until nothing is written to VPP any more: a node that has just started is not what pods usually meet.
@@ -116,11 +116,14 @@ func compareCNI(ctx context.Context, e *env, node *testbed.Node, peer *testbed.C
 		op           string
 		ours, theirs []time.Duration
 	}{{"ADD", ours.add, theirs.add}, {"DEL", ours.del, theirs.del}} {
+		var bars []bar
 		for _, p := range []int{50, 99} {
 			o, t := percentile(row.ours, p), percentile(row.theirs, p)
-			e.ratio(fmt.Sprintf("%2d callers %s p%d (%s / %s)", callers, row.op, p, ms(o), ms(t)), milliseconds("contiv", o),
-				milliseconds("bridge + host-local", t))
+			ours, theirs := milliseconds(fmt.Sprintf("contiv, p%d", p), o), milliseconds(fmt.Sprintf("bridge + host-local, p%d", p), t)
+			printRatio(fmt.Sprintf("%2d callers %s p%d (%s / %s)", callers, row.op, p, ms(o), ms(t)), ours, theirs)
+			bars = append(bars, ours, theirs)
 		}
+		e.record(fmt.Sprintf("%s, %d at once", row.op, callers), "ms", bars...)
 	}
 	return nil
 }
