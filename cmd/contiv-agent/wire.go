@@ -152,6 +152,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 	}
 	a.ipam = ipam.NewPlugin(ipam.Deps{
 		PluginDeps: a.pluginDeps("ipam"), ContivConf: a.conf, NodeSync: a.nodesync, PodManager: a.pods, HTTPHandlers: a.http,
+		ServiceLabel: a.label,
 	})
 	a.ipnet = ipnet.NewPlugin(ipnet.UseDeps(func(d *ipnet.Deps) {
 		d.Log, d.EventLoop, d.ServiceLabel, d.ContivConf = a.logger("ipnet"), a.controller, a.label, a.conf

@@ -8,7 +8,9 @@ import (
 	"sync"
 
 	"contiv.dev/vswitch/internal/infra"
+	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/rest"
+	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/podmanager"
@@ -32,6 +34,8 @@ type Deps struct {
 	ContivConf contivconf.API
 	NodeSync   NodeSync
 	PodManager PodManager
+	// ServiceLabel is the name of this node; addresses of lost pods are not held if nil.
+	ServiceLabel servicelabel.ReaderAPI
 	// HTTPHandlers may be nil.
 	HTTPHandlers rest.HTTPHandlers
 }
@@ -50,6 +54,7 @@ type IPAM struct {
 
 	// adding is the attachment of the AddPod that was handled last, if it had no addresses before; only the event loop uses it
 	adding *podmanager.AttachmentID
+	lost   map[string]podmanager.PodID // lost pods by the key of their object (lost.go); only the event loop uses it
 }
 
 var (
@@ -84,11 +89,13 @@ func NewPlugin(deps Deps) *IPAM {
 	return p
 }
 
-// HandlesEvent selects resyncs and the events of pods.
+// HandlesEvent selects resyncs and the events of pods, and changes of their objects while there are lost ones.
 func (p *IPAM) HandlesEvent(event api.Event) bool {
-	switch event.(type) {
+	switch ev := event.(type) {
 	case *podmanager.AddPod, *podmanager.DeletePod:
 		return true
+	case *api.KubeStateChange:
+		return ev.Resource == model.PodKeyword && len(p.lost) > 0
 	}
 	return event.Method().IsResync()
 }
@@ -96,7 +103,7 @@ func (p *IPAM) HandlesEvent(event api.Event) bool {
 // Resync reads the allocated addresses from the attachments that podmanager has kept. An attachment with an address that it must not have
 // (after a change of subnets) is reported, and keeps it unless another one has it too: failing would keep the whole node from starting, and
 // with it the DEL that gets rid of the attachment.
-func (p *IPAM) Resync(_ api.Event, _ api.KubeStateData, resyncCount int, _ api.ResyncOperations) error {
+func (p *IPAM) Resync(_ api.Event, state api.KubeStateData, resyncCount int, _ api.ResyncOperations) error {
 	nodeID := p.NodeSync.GetNodeID()
 	own, err := p.PodSubnets(nodeID)
 	if err != nil {
@@ -116,6 +123,8 @@ func (p *IPAM) Resync(_ api.Event, _ api.KubeStateData, resyncCount int, _ api.R
 		next.goOnAfter(next.byID[a.ID]) // the last one counts: attachments come in the order in which they were added
 	}
 
+	p.holdLost(next, pods, state)
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if resyncCount > 1 {
@@ -132,6 +141,7 @@ func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 	switch ev := event.(type) {
 	case *podmanager.AddPod:
 		p.adding = nil
+		p.lostAdded(ev.Attachment.Pod)
 		if len(p.alloc.byID[ev.Attachment.ID]) == 0 {
 			p.adding = &ev.Attachment.ID
 		}
@@ -141,6 +151,8 @@ func (p *IPAM) Update(event api.Event, _ api.UpdateOperations) (string, error) {
 		if addrs := p.alloc.release(ev.Attachment.ID); len(addrs) > 0 {
 			return "release " + joinAddrs(addrs), nil
 		}
+	case *api.KubeStateChange:
+		return p.lostGone(ev), nil
 	}
 	return "", nil
 }

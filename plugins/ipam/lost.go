@@ -1,0 +1,92 @@
+package ipam
+
+import (
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+// A pod is lost if the API server has it on this node with an address of this node's, and podmanager has no record of it: the file was removed or
+// damaged, or the node was rebooted and the pod has not been added again. The resync takes the interface of such a pod away, so that nothing of it goes on
+// unknown to policies and services. Its address is held as long as the API server says that the pod has it: no other pod gets it, since services, policies
+// and other nodes still take it for the lost pod's. An ADD of the same pod frees it.
+
+// lostID is the attachment under which addresses of a lost pod are held. No runtime makes such an ID: it has a slash.
+func lostID(pod podmanager.PodID) podmanager.AttachmentID {
+	return podmanager.AttachmentID{ContainerID: "lost:" + pod.String()}
+}
+
+// holdLost holds the addresses of lost pods and reports them.
+func (p *IPAM) holdLost(next *allocations, known map[podmanager.AttachmentID]podmanager.PodID, state api.KubeStateData) {
+	recorded := map[podmanager.PodID]bool{}
+	for _, pod := range known {
+		recorded[pod] = true
+	}
+	p.lost = map[string]podmanager.PodID{}
+	if p.ServiceLabel == nil {
+		return
+	}
+	for key, value := range state[model.PodKeyword] {
+		pod, ok := value.(*model.Pod)
+		id := podmanager.PodID{Namespace: pod.GetNamespace(), Name: pod.GetName()}
+		if !ok || pod.GetNodeName() != p.ServiceLabel.GetAgentLabel() || pod.GetHostNetwork() || recorded[id] {
+			continue
+		}
+		held := next.hold(lostID(id), pod.GetIps())
+		if len(held) == 0 {
+			continue
+		}
+		p.lost[key] = id
+		if !pod.GetTerminating() { // such a one may have been removed from the node already
+			p.Logger().Error("a pod of this node has no record here, so it has no interface, and its addresses are held: unless the node has just been rebooted, "+
+				"delete the pod, so that it is created again", "pod", id.String(), "addresses", joinAddrs(held))
+		}
+	}
+}
+
+// lostGone frees the addresses of a lost pod that the API server does not have any more, or that has other addresses now.
+func (p *IPAM) lostGone(change *api.KubeStateChange) string {
+	id, ok := p.lost[change.Key]
+	if !ok || samePodIPs(change.PrevValue, change.NewValue) {
+		return ""
+	}
+	delete(p.lost, change.Key)
+	if addrs := p.alloc.release(lostID(id)); len(addrs) > 0 {
+		return "release " + joinAddrs(addrs) + " of a lost pod"
+	}
+	return ""
+}
+
+// lostAdded frees the addresses of a lost pod that is added again.
+func (p *IPAM) lostAdded(pod podmanager.PodID) {
+	for key, id := range p.lost {
+		if id == pod {
+			delete(p.lost, key)
+			p.alloc.release(lostID(id))
+		}
+	}
+}
+
+func samePodIPs(before, after proto.Message) bool {
+	a, _ := before.(*model.Pod)
+	b, ok := after.(*model.Pod)
+	return ok && slices.Equal(a.GetIps(), b.GetIps())
+}
+
+// hold reserves those of the addresses that this node may hand out and that are free.
+func (a *allocations) hold(id podmanager.AttachmentID, ips []string) []netip.Addr {
+	for _, text := range ips {
+		addr, err := netip.ParseAddr(text)
+		if _, taken := a.byIP[addr]; err != nil || taken || !a.take(addr) {
+			continue
+		}
+		a.byIP[addr] = id
+		a.byID[id] = append(a.byID[id], addr)
+	}
+	return a.byID[id]
+}

@@ -1,0 +1,107 @@
+package ipam
+
+import (
+	"strings"
+	"testing"
+
+	"contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/podmanager"
+)
+
+type label string
+
+func (l label) GetAgentLabel() string { return string(l) }
+
+// lostPod is an agent that starts without the record of a pod that the API server has with an address, among others that are not lost.
+func lostPod(t *testing.T) (f *fixture, key string, pod *model.Pod) {
+	t.Helper()
+	f = newFixture(t, tiny())
+	f.ServiceLabel = label("n1")
+	f.mustResync(1)
+	addrs, err := f.AllocatePodIPs(id(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = &model.Pod{Namespace: "default", Name: "lost", NodeName: "n1", Ips: []string{addrs[0].String()}}
+	key = "default/lost"
+	g := newFixture(t, tiny())
+	g.ServiceLabel = label("n1")
+	other, host, young := clonePod(pod, "other"), clonePod(pod, "host"), clonePod(pod, "young")
+	other.NodeName, host.HostNetwork, young.Ips = "n2", true, nil
+	state := api.KubeStateData{model.PodKeyword: {key: pod, "default/other": other, "default/host": host, "default/young": young}}
+	if err := g.Resync(api.NewDBResync(), state, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	return g, key, pod
+}
+
+func clonePod(p *model.Pod, name string) *model.Pod {
+	return &model.Pod{Namespace: p.Namespace, Name: name, NodeName: p.NodeName, Ips: p.Ips}
+}
+
+// allocateAll takes all addresses that are free.
+func (f *fixture) allocateAll() (all []string) {
+	f.t.Helper()
+	for n := 10; ; n++ {
+		addrs, err := f.AllocatePodIPs(id(n))
+		if err != nil {
+			return all
+		}
+		all = append(all, addrs[0].String())
+	}
+}
+
+// TestLostPod: no other pod gets the address of a pod whose record is lost, and it is reported.
+func TestLostPod(t *testing.T) {
+	f, _, pod := lostPod(t)
+	all := strings.Join(f.allocateAll(), " ")
+	if all == "" || strings.Contains(all+" ", pod.Ips[0]+" ") {
+		t.Errorf("allocated %q, and %s belongs to the lost pod", all, pod.Ips[0])
+	}
+	if log := f.log.String(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "default/lost") || !strings.Contains(log, pod.Ips[0]) {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// TestLostPodGone: the address is free again when the pod is deleted, has another address, or is added again.
+func TestLostPodGone(t *testing.T) {
+	for name, end := range map[string]func(f *fixture, key string, pod *model.Pod) api.Event{
+		"deleted": func(_ *fixture, key string, pod *model.Pod) api.Event {
+			return &api.KubeStateChange{Resource: model.PodKeyword, Key: key, PrevValue: pod}
+		},
+		"moved": func(_ *fixture, key string, pod *model.Pod) api.Event {
+			moved := clonePod(pod, pod.Name)
+			moved.Ips = []string{"10.1.99.1"}
+			return &api.KubeStateChange{Resource: model.PodKeyword, Key: key, PrevValue: pod, NewValue: moved}
+		},
+		"added": func(*fixture, string, *model.Pod) api.Event {
+			return podmanager.NewAddPod(&podmanager.Attachment{ID: id(1), Pod: podmanager.PodID{Namespace: "default", Name: "lost"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, key, pod := lostPod(t)
+			labelled := clonePod(pod, pod.Name)
+			labelled.Labels = map[string]string{"a": "b"}
+			same := &api.KubeStateChange{Resource: model.PodKeyword, Key: key, PrevValue: pod, NewValue: labelled}
+			for _, ev := range []api.Event{same, end(f, key, pod)} {
+				if !f.HandlesEvent(ev) {
+					t.Fatalf("%v is not handled", ev)
+				}
+				before := len(f.lost)
+				if _, err := f.Update(ev, nil); err != nil {
+					t.Fatal(err)
+				}
+				if ev == api.Event(same) && len(f.lost) != before {
+					t.Fatal("a new label has freed the address")
+				}
+			}
+			if all := strings.Join(f.allocateAll(), " ") + " "; !strings.Contains(all, pod.Ips[0]+" ") {
+				t.Errorf("%s is not free: %s", pod.Ips[0], all)
+			}
+			if f.HandlesEvent(same) {
+				t.Error("changes of pods are handled although none is lost")
+			}
+		})
+	}
+}
