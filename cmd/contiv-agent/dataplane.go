@@ -55,6 +55,8 @@ type mover interface {
 	translated(s *statscollector.NATSource) bool
 	// denied reports what policies have dropped; nil: nothing does.
 	denied(a *agent) policy.Denied
+	// connections lists open connections; nil: it does not.
+	connections() policy.Connections
 	// start connects.
 	start(a *agent) error
 	// await gives what was started a moment to be there before the first resync.

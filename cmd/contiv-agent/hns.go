@@ -133,6 +133,9 @@ func (m *hnsMover) policyRenderer(a *agent) policyrenderer.Renderer {
 // denied implements mover: HNS does not report what it drops.
 func (m *hnsMover) denied(*agent) policy.Denied { return nil }
 
+// connections implements mover.
+func (m *hnsMover) connections() policy.Connections { return nil }
+
 // notEnforced implements mover. What HNS cannot express of a policy is in the endpoint's status.
 func (m *hnsMover) notEnforced(*agent) string { return "" }
 

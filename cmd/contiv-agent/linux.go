@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/denied"
 	"contiv.dev/vswitch/dataplane/feed"
 	intdataplane "contiv.dev/vswitch/dataplane/linux"
+	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/sysctl"
 	"contiv.dev/vswitch/dataplane/netlink"
@@ -123,6 +125,18 @@ func (m *linuxMover) denied(*agent) policy.Denied {
 		return nil
 	}
 	return kernelReports{}
+}
+
+// connections implements mover: those of the agent's own network namespace.
+func (m *linuxMover) connections() policy.Connections {
+	return func(ctx context.Context) ([]policy.Connection, error) {
+		all, err := conntrack.List(ctx, nil, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6)
+		out := make([]policy.Connection, len(all))
+		for i, f := range all {
+			out[i] = policy.Connection{Protocol: f.Proto, Client: f.From, Server: f.Answers}
+		}
+		return out, err
+	}
 }
 
 // kernelReports implements policy.Denied.

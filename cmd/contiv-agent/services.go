@@ -219,6 +219,8 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 		HTTPHandlers: a.http, Renderer: a.dataplane.policyRenderer(a), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
 		NotEnforced: func() string { return a.dataplane.notEnforced(a) },
 		Denied:      a.dataplane.denied(a),
+		Connections: a.dataplane.connections(),
+		ParsePolicy: kube.ParsePolicy,
 	})
 	if err := a.registry.Register(deniedCollector{a.policies.DeniedCounts}); err != nil {
 		return nil, err

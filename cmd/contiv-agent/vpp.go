@@ -133,6 +133,19 @@ func (m *vppMover) policyRenderer(a *agent) policyrenderer.Renderer {
 // denied implements mover.
 func (m *vppMover) denied(*agent) policy.Denied { return contiv.NewDenied(m.conn) }
 
+// connections implements mover: those that the plugin has. It is asked for one request at a time.
+func (m *vppMover) connections() policy.Connections {
+	list := contiv.NewConnectionList(m.conn)
+	return func(ctx context.Context) ([]policy.Connection, error) {
+		all, err := list.List(ctx)
+		out := make([]policy.Connection, len(all))
+		for i, c := range all {
+			out[i] = policy.Connection{Protocol: c.Proto, Client: c.Client, Server: c.Backend}
+		}
+		return out, err
+	}
+}
+
 // renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers. Our plugin serves both
 // families, NAT44 serves IPv4. Node ports at the host's own addresses are handed to VPP by the host.
 func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {

@@ -17,7 +17,7 @@ import (
 // policy has the commands about network policies.
 func (n *netctl) policy() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "List network policies, and explain what they allow"}
-	cmd.AddCommand(n.policyList(), n.policyShow(), n.policyWhy(), n.policyDrops())
+	cmd.AddCommand(n.policyList(), n.policyShow(), n.policyWhy(), n.policyDrops(), n.policyTry())
 	return cmd
 }
 

@@ -54,6 +54,10 @@ type Deps struct {
 	OwnAddresses func() []string
 	// Denied reports what policy has dropped; nil: nothing does.
 	Denied Denied
+	// Connections lists open connections; nil: the dataplane does not.
+	Connections Connections
+	// ParsePolicy reads policies that are tried; nil: none can be.
+	ParsePolicy ParsePolicy
 }
 
 func (d *Deps) notEnforced() string {
@@ -71,6 +75,7 @@ type Plugin struct {
 	Deps
 	problems problems
 	drops    *drops.Store
+	trying   sync.Mutex // one policy is tried at a time: it costs as much as a resync
 
 	mu        sync.RWMutex // guards what follows; only the event loop writes
 	compiler  *compiler.Compiler

@@ -29,6 +29,7 @@ func (p *Plugin) serve() {
 	p.HTTPHandlers.RegisterHTTPHandler(policyPath, p.servePolicy)
 	p.HTTPHandlers.RegisterHTTPHandler(whyPath, p.serveWhy)
 	p.HTTPHandlers.RegisterHTTPHandler(dropsPath, p.serveDrops)
+	p.HTTPHandlers.RegisterHTTPHandler(tryPath, p.serveTry, http.MethodPost)
 }
 
 // policyRow is a policy as a list shows it.

@@ -44,6 +44,15 @@ func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale fun
 	return removed, nil
 }
 
+// List lists the connections of some protocols, in both families.
+func List(ctx context.Context, ns *nsdo.Namespace, protocols ...uint8) (list []Flow, err error) {
+	_, err = DeleteFlows(ctx, ns, Which{Protocols: protocols}, func(f Flow) bool {
+		list = append(list, f)
+		return false
+	})
+	return list, err
+}
+
 func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, which Which, stale func(Flow) bool) (int, error) {
 	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {

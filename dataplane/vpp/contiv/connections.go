@@ -1,0 +1,67 @@
+package contiv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/kit"
+)
+
+// Connection is one that our plugin has: the client's own address and the backend's.
+type Connection struct {
+	Proto           uint8
+	Client, Backend netip.AddrPort
+	Denied          bool // policy drops its packets
+}
+
+// ConnectionList lists the connections of our plugin. Its methods may not be used by several goroutines at once.
+type ConnectionList struct{ lane *conn.Lane }
+
+// NewConnectionList uses a lane of its own, and asks nothing before List.
+func NewConnectionList(c *conn.Conn) *ConnectionList { return &ConnectionList{lane: c.Lane()} }
+
+// List lists all connections. VPP answers some hundred at a time and forwards in between.
+func (l *ConnectionList) List(ctx context.Context) (list []Connection, err error) {
+	for _, v6 := range []bool{false, true} {
+		for cursor := uint32(0); ; {
+			next, err := l.page(ctx, v6, cursor, &list)
+			if errors.Is(err, conn.ErrUnknownMessage) {
+				return nil, errors.New("VPP lists connections with the contiv plugin only")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("vpp: list connections: %w", err)
+			}
+			if next == 0 {
+				break
+			}
+			if next == cursor {
+				return nil, errors.New("vpp: list connections: VPP does not continue its answer")
+			}
+			cursor = next
+		}
+	}
+	return list, nil
+}
+
+func (l *ConnectionList) page(ctx context.Context, v6 bool, cursor uint32, list *[]Connection) (next uint32, failed error) {
+	req := &contiv.ContivConnectionGet{IsIP6: v6, Cursor: cursor, SwIfIndex: ^interface_types.InterfaceIndex(0)}
+	conn.DumpPage(l.lane, req, func(d *contiv.ContivConnectionDetails) {
+		*list = append(*list, Connection{
+			Proto: d.Protocol, Client: netip.AddrPortFrom(kit.FromAddress(d.Client), d.ClientPort),
+			Backend: netip.AddrPortFrom(kit.FromAddress(d.Backend), d.BackendPort), Denied: d.Denied,
+		})
+	}, func(reply *contiv.ContivConnectionGetReply, err error) {
+		failed = err
+		if reply != nil {
+			next = reply.Next
+		}
+	})
+	l.lane.Flush(ctx)
+	return next, failed
+}

@@ -1,0 +1,40 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+const (
+	tryPath = "/contiv/v1/policies/try"
+	// maxTriedPolicy is more than the API server stores.
+	maxTriedPolicy = 2 << 20
+)
+
+// serveTry answers what a policy would change. The policy is text, YAML or JSON.
+func (p *Plugin) serveTry(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		Policy string `json:"policy"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTriedPolicy)).Decode(&request); err != nil {
+		refuse(w, http.StatusBadRequest, fmt.Errorf(`body: %w; send {"policy": "the YAML text of a policy"}`, err))
+		return
+	}
+	if p.ParsePolicy == nil {
+		refuse(w, http.StatusServiceUnavailable, errors.New("this agent has no Kubernetes and so no policies"))
+		return
+	}
+	np, cnp, err := p.ParsePolicy([]byte(request.Policy))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	if !p.trying.TryLock() {
+		refuse(w, http.StatusTooManyRequests, errors.New("another policy is being tried; ask again"))
+		return
+	}
+	defer p.trying.Unlock()
+	p.answer(w, p.try(r.Context(), np, cnp))
+}
