@@ -177,6 +177,8 @@ func (a *apiServer) rbac() {
 		{"contiv-agent", "watch", "clusternetworkpolicies.policy.networking.k8s.io", "", true},
 		{"contiv-agent", "watch", "customresourcedefinitions.apiextensions.k8s.io/clusternetworkpolicies.policy.networking.k8s.io", "", true},
 		{"contiv-agent", "list", "customresourcedefinitions.apiextensions.k8s.io", "", false},
+		{"contiv-agent", "update", "clusternetworkpolicies.policy.networking.k8s.io/status", "", true},
+		{"contiv-agent", "update", "clusternetworkpolicies.policy.networking.k8s.io", "", false},
 		{"contiv-agent", "patch", "nodes/status", "", true},
 		{"contiv-agent", "create", "events", "default", true},
 		{"contiv-agent", "patch", "nodes", "", false},

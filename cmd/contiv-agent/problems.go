@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/problem"
@@ -21,4 +22,26 @@ func (a *agent) newProblems() (*problem.Reporter, error) {
 	}
 	r := problem.NewReporter(write, a.log.With("component", "problems"))
 	return r, a.registry.Register(r)
+}
+
+// policyStatuses writes the conditions of ClusterNetworkPolicies while this node is the one that does.
+type policyStatuses struct {
+	writes atomic.Bool
+	status *kube.PolicyStatus
+}
+
+// newPolicyStatuses is nil where contiv-ksr writes, and where there is no API server.
+func (a *agent) newPolicyStatuses() *policyStatuses {
+	if a.kube == nil || a.kube.client == nil || a.opts.kubernetes.mode == kubernetesRelay {
+		return nil
+	}
+	s := &policyStatuses{}
+	s.status = kube.NewPolicyStatus(a.kube.client, s.writes.Load, a.log.With("component", "kube"))
+	return s
+}
+
+// set implements policy.Deps.Statuses.
+func (s *policyStatuses) set(writes bool) {
+	s.writes.Store(writes)
+	s.status.Touch()
 }

@@ -214,6 +214,10 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	if a.problems, err = a.newProblems(); err != nil {
 		return nil, err
 	}
+	var statuses func(bool)
+	if a.statuses = a.newPolicyStatuses(); a.statuses != nil {
+		statuses = a.statuses.set
+	}
 	a.policies = policy.New(policy.Deps{
 		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods, EventLoop: a.controller,
 		HTTPHandlers: a.http, Renderer: a.dataplane.policyRenderer(a), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
@@ -221,6 +225,7 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 		Denied:      a.dataplane.denied(a),
 		Connections: a.dataplane.connections(),
 		ParsePolicy: kube.ParsePolicy,
+		Statuses:    statuses,
 	})
 	if err := a.registry.Register(deniedCollector{a.policies.DeniedCounts}); err != nil {
 		return nil, err

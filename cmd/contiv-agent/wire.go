@@ -62,6 +62,7 @@ type agent struct {
 	path       *pathwatch.Plugin // nil: packets are not watched
 	kube       *kubeState        // nil: no Kubernetes
 	problems   *problem.Reporter
+	statuses   *policyStatuses // nil: this agent writes none
 	policies   *policy.Plugin
 
 	proxyHealth *proxyhealth.Server
@@ -206,6 +207,9 @@ func (a *agent) Start() error {
 	a.db.start(a.jobs)
 	a.kube.start(a.jobs)
 	a.jobs.Go("problems", a.problems.Run)
+	if a.statuses != nil {
+		a.jobs.Go("policy conditions", a.statuses.status.Run)
+	}
 	a.jobs.Go("denied flows", a.policies.RunDrops)
 	if a.uplinks != nil {
 		a.jobs.Go("uplink", a.uplinks.run)

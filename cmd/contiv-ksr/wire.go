@@ -34,6 +34,7 @@ type ksr struct {
 	db       *clusterdb.DB
 	relay    *relay.Relay
 	source   *kube.Source
+	statuses *kube.PolicyStatus
 }
 
 // run works until ctx ends or a part fails. The leadership is given up at once when it stops.
@@ -73,6 +74,7 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
+	k.statuses = kube.NewPolicyStatus(client, k.relay.Leading, k.log.With("component", "kube"))
 	k.source, err = kube.NewSource(kube.Deps{
 		Client: client, Events: k.relay, Log: k.log.With("component", "kube"), Metrics: k.registry,
 	})
@@ -88,6 +90,7 @@ func (k *ksr) Start() error {
 	}
 	k.source.Start(k.jobs)
 	k.jobs.Go("relay", k.relay.Run)
+	k.jobs.Go("policy conditions", k.statuses.Run)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func TestParsePolicy(t *testing.T) {
 	for text, field := range map[string]string{
 		"": "no object", "- a": "not YAML", "a: [": "not YAML", triedPolicy + triedPolicy: "several",
 		strings.Replace(triedPolicy, "podSelector", "podSelektor", 1):                                                                               "podSelektor",
-		strings.Replace(triedPolicy, "ingress: [{ports: [{port: http}]}]", "ingress: 5", 1):                                                                               "spec",
+		strings.Replace(triedPolicy, "ingress: [{ports: [{port: http}]}]", "ingress: 5", 1):                                                         "spec",
 		strings.Replace(triedPolicy, "port: http", "endPort: x", 1):                                                                                 "endPort",
 		strings.Replace(triedPolicy, "name: p", "namespace: x", 1):                                                                                  "metadata.name",
 		strings.Replace(triedPolicy, "NetworkPolicy", "Pod", 1):                                                                                     `kind "Pod"`,

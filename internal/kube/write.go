@@ -15,8 +15,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
 // What follows are single requests, for installation and pre-flight (cmd/contiv-init). The agent itself only watches.
@@ -155,14 +157,25 @@ func (c *Client) WriteObjectEvent(ctx context.Context, e ObjectEvent) error {
 	return fmt.Errorf("write event %s about %s %s/%s: %w", e.Reason, e.Kind, e.Namespace, e.Name, err)
 }
 
-// AnyPolicy reports whether there is a NetworkPolicy in the cluster.
+// AnyPolicy reports whether there is a NetworkPolicy or a ClusterNetworkPolicy in the cluster.
 func (c *Client) AnyPolicy(ctx context.Context) (bool, error) {
 	var list networkingv1.NetworkPolicyList
 	err := c.groups[networkingv1.SchemeGroupVersion].Get().Resource("networkpolicies").Param("limit", "1").Do(ctx).Into(&list)
 	if err != nil {
 		return false, fmt.Errorf("list network policies: %w", err)
 	}
-	return len(list.Items) > 0, nil
+	if len(list.Items) > 0 {
+		return true, nil
+	}
+	var cluster npapi.ClusterNetworkPolicyList
+	err = c.groups[schema.GroupVersion(npapi.GroupVersion)].Get().Resource(clusterPolicies).Param("limit", "1").Do(ctx).Into(&cluster)
+	if apierrors.IsNotFound(err) {
+		return false, nil // the cluster does not have the API
+	}
+	if err != nil {
+		return false, fmt.Errorf("list cluster network policies: %w", err)
+	}
+	return len(cluster.Items) > 0, nil
 }
 
 // Secret reads a Secret's data; ok is false when there is no such Secret.

@@ -148,16 +148,22 @@ func (r *Reporter) writeDue(ctx context.Context) error {
 const tellers = 3
 
 // Tells decides which nodes write the Events about an object that all nodes have.
-func Tells(own string, nodes []string, o Object) bool {
+func Tells(own string, nodes []string, o Object) bool { return before(own, nodes, o) < tellers }
+
+// First decides which node alone does something about an object that all nodes have.
+func First(own string, nodes []string, o Object) bool { return before(own, nodes, o) == 0 }
+
+// before is how many nodes come before one in the order of an object.
+func before(own string, nodes []string, o Object) int {
 	object := hash(o.Kind, o.Namespace, o.Name)
 	rank := func(node string) uint64 { return mix(hash(node) ^ object) }
-	before := 0
+	n := 0
 	for _, node := range nodes {
 		if c := cmp.Or(cmp.Compare(rank(node), rank(own)), cmp.Compare(node, own)); c < 0 {
-			before++
+			n++
 		}
 	}
-	return before < tellers
+	return n
 }
 
 func hash(texts ...string) uint64 {

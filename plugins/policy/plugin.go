@@ -54,6 +54,9 @@ type Deps struct {
 	OwnAddresses func() []string
 	// Denied reports what policy has dropped; nil: nothing does.
 	Denied Denied
+	// Statuses is told whether this node writes the conditions of ClusterNetworkPolicies, whenever that or one of them may have changed; nil: none
+	// are written.
+	Statuses func(writes bool)
 	// Connections lists open connections; nil: the dataplane does not.
 	Connections Connections
 	// ParsePolicy reads policies that are tried; nil: none can be.
@@ -156,6 +159,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 	p.objects = kube.Values[*kube.Policy](data, kube.PolicyKeyword)
 	p.cluster = kube.Values[*kube.ClusterPolicy](data, kube.ClusterPolicyKeyword)
 	p.resyncProblems(nodes)
+	p.tellStatuses()
 	for _, ns := range kube.Values[*kube.Namespace](data, kube.NamespaceKeyword) {
 		p.compiler.SetNamespace(ns.GetName(), ns)
 	}
@@ -259,6 +263,9 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 	case kube.NodeKeyword:
 		prev, next := kube.Change[*kube.Node](ev)
 		p.problems.node(prev.GetName(), next.GetName())
+		if prev.GetName() != next.GetName() {
+			p.tellStatuses()
+		}
 		p.setNode(prev.GetName(), nil)
 		p.setNode(next.GetName(), next)
 		if next == nil {
@@ -301,6 +308,7 @@ func (p *Plugin) updateObject(ev *api.KubeStateChange) {
 			p.cluster[ev.Key] = next
 		}
 		p.problems.set(ev.Key, sourceOfCluster(next))
+		p.tellStatuses()
 	}
 }
 

@@ -136,3 +136,10 @@ func (p *problems) warn(policy *source) {
 			"kind", policy.object.Kind, "policy", policy.String(), "why", p.notEnforced)
 	}
 }
+
+// tellStatuses: one node of the cluster writes the conditions of all ClusterNetworkPolicies.
+func (p *Plugin) tellStatuses() {
+	if p.Statuses != nil {
+		p.Statuses(problem.First(p.ServiceLabel.GetAgentLabel(), slices.Collect(maps.Keys(p.problems.nodes)), problem.Object{Kind: clusterKind}))
+	}
+}

@@ -1,0 +1,131 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
+)
+
+const (
+	// ConditionAccepted is the condition of ClusterNetworkPolicies that contiv writes. Other implementations have conditions of other types.
+	ConditionAccepted = "contiv.dev/Accepted"
+	// maxConditionMessage is what the API server accepts.
+	maxConditionMessage = 32768
+
+	clusterPolicies       = "clusternetworkpolicies"
+	policyStatusInterval  = 30 * time.Second
+	policyStatusDelay     = time.Second // what changes together is written together
+	policyStatusPageLimit = "500"
+)
+
+// PolicyStatus writes into ClusterNetworkPolicies whether all of them is understood. One process of the cluster does it at a time.
+type PolicyStatus struct {
+	client *Client
+	log    *slog.Logger
+	// writes: this process is the one.
+	writes func() bool
+	wake   chan struct{}
+	failed bool // was said
+}
+
+// NewPolicyStatus asks nothing before Run.
+func NewPolicyStatus(c *Client, writes func() bool, log *slog.Logger) *PolicyStatus {
+	return &PolicyStatus{client: c, log: log, writes: writes, wake: make(chan struct{}, 1)}
+}
+
+// Touch says that a policy, or which process writes, has changed. From any goroutine.
+func (s *PolicyStatus) Touch() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes until ctx ends.
+func (s *PolicyStatus) Run(ctx context.Context) error {
+	tick := time.NewTicker(policyStatusInterval)
+	defer tick.Stop()
+	for {
+		if s.writes() {
+			s.round(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		case <-s.wake:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(policyStatusDelay):
+			}
+		}
+	}
+}
+
+func (s *PolicyStatus) round(ctx context.Context) {
+	err := s.writeAll(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !s.failed:
+		s.failed = true
+		s.log.Warn("conditions of ClusterNetworkPolicies cannot be written; retrying", "error", err)
+	case err == nil && s.failed:
+		s.failed = false
+		s.log.Info("conditions of ClusterNetworkPolicies are written again")
+	}
+}
+
+func (s *PolicyStatus) writeAll(ctx context.Context) error {
+	group := s.client.groups[schema.GroupVersion(npapi.GroupVersion)]
+	var failed []error
+	for token := ""; ; {
+		var list npapi.ClusterNetworkPolicyList
+		get := group.Get().Resource(clusterPolicies).Param("limit", policyStatusPageLimit)
+		if token != "" {
+			get = get.Param("continue", token)
+		}
+		err := get.Do(ctx).Into(&list)
+		if apierrors.IsNotFound(err) {
+			return nil // the cluster does not have the API
+		}
+		if err != nil {
+			return fmt.Errorf("list ClusterNetworkPolicies: %w", err)
+		}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if !meta.SetStatusCondition(&p.Status.Conditions, accepted(p)) {
+				continue
+			}
+			err := group.Put().Resource(clusterPolicies).Name(p.Name).SubResource("status").Body(p).Do(ctx).Error()
+			// gone, or changed meanwhile: the next round has it
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				failed = append(failed, fmt.Errorf("status of ClusterNetworkPolicy %s: %w", p.Name, err))
+			}
+		}
+		if token = list.Continue; token == "" {
+			return errors.Join(failed...)
+		}
+	}
+}
+
+// accepted is the condition that a policy should have.
+func accepted(p *npapi.ClusterNetworkPolicy) metav1.Condition {
+	c := metav1.Condition{Type: ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: p.Generation,
+		Message: "all of the policy is understood"}
+	if problems := ConvertClusterPolicy(p).GetProblems(); len(problems) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, "NotUnderstood"
+		c.Message = strings.Join(problems, "; ")
+		c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), maxConditionMessage)], "")
+	}
+	return c
+}
