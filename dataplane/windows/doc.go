@@ -33,7 +33,7 @@
 //
 // # Requirements on the sender
 //
-// The driver does no consistency checks on what it is told. An object is announced before what refers to it, and removed after it. What
+// The driver does no consistency checks on what it receives. An object is announced before what refers to it, and removed after it. What
 // refers to an unknown policy or set blocks meanwhile.
 //
 // # Example

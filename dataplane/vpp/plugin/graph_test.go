@@ -42,7 +42,7 @@ func newSite(r *rig) *site {
 }
 
 // onSite runs a test with no worker threads, and with up to two of them. Two take a long time on a small machine: they are for what one thread
-// knows and another one needs.
+// has and another one needs.
 func onSite(t *testing.T, workers int, run func(s *site)) {
 	for n := range workers + 1 {
 		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) { run(newSite(newRig(t, vpptest.Options{Workers: n}))) })
