@@ -154,13 +154,12 @@ func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
 		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44"),
 	})}
 	if m.hostPorts != nil {
-		end := func(families renderer.Families) renderer.ServiceRendererAPI {
-			return hostend.New(hostend.Deps{
-				Network: a.ipnet, Txn: p.Txn(), Families: families, Device: ipnet.HostInterconnectTAPinLinuxHostName,
-			})
+		end := hostend.Deps{
+			Network: a.ipnet, Txn: p.Txn(), Families: renderer.FamilyIPv4, Device: ipnet.HostInterconnectTAPinLinuxHostName,
 		}
-		with = append(with, end(renderer.FamilyIPv4|renderer.FamilyIPv6))
-		without = append(without, end(renderer.FamilyIPv4))
+		without = append(without, hostend.New(end))
+		end.Families, end.KeepsClients = renderer.FamilyIPv4|renderer.FamilyIPv6, true
+		with = append(with, hostend.New(end))
 	}
 	p.RegisterRenderer(choice.New(choice.Deps{HasPlugin: a.ipnet.HasPlugin, With: with, Without: without}))
 	return nil

@@ -3,6 +3,8 @@
 //
 //	client ──> host's address:node port ── nft: DNAT to VPP's end of the link, masquerade ──> vpp1 ──> VPP ──> backend
 //
+// With externalTrafficPolicy Local a client for which the host forwards keeps its address, if VPP answers by the host.
+//
 // What the host forwards to VPP, under its own address, must not look like the host itself, from which network policy never separates its
 // pods:
 //

@@ -57,15 +57,22 @@ func portsScript(v *linux_nodeports.NodePorts) (script, mark string) {
 	chain := func(name, hook string, priority int, rule string) {
 		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype nat hook %s priority %d\n\t\t%s\n\t}\n", name, hook, priority, rule)
 	}
-	var ports []string
+	var ports, kept []string
 	for _, p := range v.Ports {
-		ports = append(ports, fmt.Sprintf("%s . %d", strings.ToLower(p.Protocol.String()), p.Port))
+		one := fmt.Sprintf("%s . %d", strings.ToLower(p.Protocol.String()), p.Port)
+		if ports = append(ports, one); p.KeepClient {
+			kept = append(kept, one)
+		}
 	}
 	writeSet(&b, "ports", "inet_proto . inet_service", ports)
+	writeSet(&b, "kept", "inet_proto . inet_service", kept)
 	writeSet(&b, "addresses", map[string]string{"ip": "ipv4_addr", "ip6": "ipv6_addr"}[ip], v.Addresses)
 	match := fmt.Sprintf("fib daddr type local %s daddr @addresses meta l4proto . th dport @ports dnat to %s", ip, v.To)
 	chain("in", "prerouting", -100, fmt.Sprintf("iifname != %q %s", v.Device, match))
 	chain("own", "output", -100, match)
+	// Of the chains that change a source the first one counts: this one goes before those that hide clients, ours and others'.
+	chain("keep", "postrouting", 98, fmt.Sprintf(
+		"oifname %q %s daddr %s ct status dnat fib saddr type != local meta l4proto . th dport @kept snat to %s saddr", v.Device, ip, v.To, ip))
 	chain("out", "postrouting", 100, fmt.Sprintf("oifname %q %s daddr %s ct status dnat masquerade", v.Device, ip, v.To))
 	return finish(ip, portsTable, b.String())
 }

@@ -20,6 +20,7 @@ const (
 	outsidePipeEnd     = "outside-pipe-end"
 	vrfMain            = "mainVRF"
 	vrfPod             = "podVRF"
+	vrfAnswers         = "answersVRF"
 	maxContainerIDPart = 40
 )
 

@@ -30,10 +30,7 @@ func (s *settings) vrfTables(v *values) {
 		id    uint32
 		label string
 	}{{s.mainVRF, vrfMain}, {s.podVRF, vrfPod}} {
-		v.put(
-			&vpp_l3.VrfTable{Id: table.id, Protocol: vpp_l3.VrfTable_IPV4, Label: table.label + "-IPv4"},
-			&vpp_l3.VrfTable{Id: table.id, Protocol: vpp_l3.VrfTable_IPV6, Label: table.label + "-IPv6"},
-		)
+		v.vrfTable(table.id, table.label)
 	}
 }
 

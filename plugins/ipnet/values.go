@@ -9,6 +9,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 )
 
@@ -34,6 +35,14 @@ func (v *values) put(msgs ...proto.Message) {
 		}
 		v.list = append(v.list, value{key: key, msg: msg})
 	}
+}
+
+// vrfTable puts a table in both families.
+func (v *values) vrfTable(id uint32, label string) {
+	v.put(
+		&vpp_l3.VrfTable{Id: id, Protocol: vpp_l3.VrfTable_IPV4, Label: label + "-IPv4"},
+		&vpp_l3.VrfTable{Id: id, Protocol: vpp_l3.VrfTable_IPV6, Label: label + "-IPv6"},
+	)
 }
 
 // route puts an intra-VRF route; an invalid gw means directly connected.

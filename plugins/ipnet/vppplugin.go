@@ -115,7 +115,10 @@ func (s *settings) pluginNode(v *values) {
 		return
 	}
 	hostIf, _ := s.hostLinkNames()
-	v.put(&vpp_contiv.Endpoint{Interface: hostIf, Role: vpp_contiv.Endpoint_HOST, Name: "host", Addresses: s.ownAddresses()})
+	s.answersByHost(v, hostIf)
+	v.put(&vpp_contiv.Endpoint{
+		Interface: hostIf, Role: vpp_contiv.Endpoint_HOST, Name: "host", Addresses: s.ownAddresses(), AnswerVrf: s.answerVRF(),
+	})
 	if s.mainIf.InterfaceName != "" {
 		s.endpoint(v, s.mainIf.InterfaceName, vpp_contiv.Endpoint_UPLINK, "uplink")
 	}
@@ -131,6 +134,24 @@ func (s *settings) pluginNode(v *values) {
 	s.pluginNetworks(v)
 	s.sourceNAT(v)
 	s.forwarded(v)
+}
+
+// answerVRF is the table by which services answer clients for which the host forwards: the first number that has no other use.
+func (s *settings) answerVRF() uint32 {
+	vrf := uint32(2)
+	for vrf == s.mainVRF || vrf == s.podVRF {
+		vrf++
+	}
+	return vrf
+}
+
+// answersByHost puts that table. All of it leads to the host, whose connection tracking has to see the answers, since it has changed the
+// destination of what they answer (dataplane/hostports).
+func (s *settings) answersByHost(v *values, hostIf string) {
+	v.vrfTable(s.answerVRF(), vrfAnswers)
+	for _, l := range s.hostLinks {
+		v.route(s.answerVRF(), anyPrefix(l.Host.Addr()), l.Host.Addr(), hostIf)
+	}
 }
 
 func (s *settings) endpoint(v *values, ifName string, role vpp_contiv.Endpoint_Role, name string) {

@@ -11,6 +11,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
@@ -156,6 +157,36 @@ func TestPluginObjects(t *testing.T) {
 	}
 	if len(w.n.pods) != 1 {
 		t.Errorf("%d pods", len(w.n.pods))
+	}
+}
+
+// TestAnswersByHost: all of the table for answers leads to the host, in both families, and it is not one of the node's other tables.
+func TestAnswersByHost(t *testing.T) {
+	for config, vrf := range map[string]uint32{"": 2, "mainVRFID: 2\npodVRFID: 3\n": 4} {
+		w := newNode(t, dualTAP+uplink+config).withPlugin()
+		tables, routes := 0, 0
+		for _, v := range w.want {
+			switch v := v.(type) {
+			case *vpp_l3.VrfTable:
+				if v.Id == vrf {
+					tables++
+				}
+			case *vpp_l3.Route:
+				if v.VrfId != vrf {
+					continue
+				}
+				if routes++; v.OutgoingInterface != HostInterconnectTAPinVPPLogicalName || !strings.HasSuffix(v.DstNetwork, "/0") {
+					t.Errorf("%q: the table has %v", config, v)
+				}
+			case *vpp_contiv.Endpoint:
+				if (v.AnswerVrf != 0) != (v.Role == vpp_contiv.Endpoint_HOST) || v.AnswerVrf != 0 && v.AnswerVrf != vrf {
+					t.Errorf("%q: %v answers by %d, want %d", config, v.Role, v.AnswerVrf, vrf)
+				}
+			}
+		}
+		if tables != 2 || routes != 2 {
+			t.Errorf("%q: %d tables and %d routes, want one of each family", config, tables, routes)
+		}
 	}
 }
 

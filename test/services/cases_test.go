@@ -129,6 +129,14 @@ func externalCases() []scenario {
 			"h1 any host1 -> a,c", "h2 any host2 -> a,c", "b any node1 -> a,c as client", "a any node1 -> a,c"},
 			instead: onVPP(sameForAll, "out any node1 -> a as client", "out any node2 -> c as client", "p1,h1 any node1 -> a",
 				"p2,h2 any node2 -> c", "h1 any host1 -> a", "h2 any host2 -> c", "b any node1 -> a as client", "a any node1 -> a")},
+		{name: "node port Local at the host's address", change: nodePortLocal, endpoints: []string{"a", "b", "c"}, expect: []string{
+			"h2 any host1 -> a,b as client", "h1 any host2 -> c as client", "p1,p2,h1 any cluster -> a,b,c", "h1 any host1 -> a,b,c"},
+			instead: onVPP("the host hides its clients, and VPP has no way to answer by the host", "h2 any host1 -> a,b as node")},
+		{name: "node port Local at the host's address, none here", change: nodePortLocal, endpoints: []string{"c"}, expect: []string{
+			"h2 any host1 -> dropped", "h1 any host1 -> c"},
+			instead: onVPP(sameForAll, "h1,h2 any host1 -> dropped")},
+		{name: "node port Local at the host's address, none", change: nodePortLocal, expect: []string{"h1,h2 any host1 -> rejected"},
+			instead: onVPP("VPP answers for none of its own ports", "h1,h2 any host1 -> nothing")},
 		{name: "node port Local of another node", change: nodePortLocal, endpoints: []string{"a"}, expect: []string{
 			"p1,h1 any node2 -> dropped"}}, // there they are machines outside, as others are
 		{name: "node port Local, the last endpoint terminates", change: nodePortLocal, endpoints: []string{"a:terminating", "c"},

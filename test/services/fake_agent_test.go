@@ -198,18 +198,18 @@ func (a *fakeAgent) makeServices() error {
 		PodManager: a.pods, HTTPHandlers: a.rest, Healthy: func() bool { ok, _ := a.ctl.Ready(); return ok },
 		HealthCheckAddress: a.node.healthAddr(),
 	})
-	end := func(families renderer.Families) renderer.ServiceRendererAPI {
-		return hostend.New(hostend.Deps{
-			Network: a.ipnet, Txn: a.services.Txn(), Families: families, Device: ipnet.HostInterconnectTAPinLinuxHostName,
-		})
+	end := hostend.Deps{
+		Network: a.ipnet, Txn: a.services.Txn(), Families: renderer.FamilyIPv4, Device: ipnet.HostInterconnectTAPinLinuxHostName,
 	}
+	endOfPlugin := end
+	endOfPlugin.Families, endOfPlugin.KeepsClients = renderer.FamilyIPv4|renderer.FamilyIPv6, true
 	a.services.RegisterRenderer(choice.New(choice.Deps{
 		HasPlugin: a.ipnet.HasPlugin,
 		With: []renderer.ServiceRendererAPI{
-			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}), end(renderer.FamilyIPv4 | renderer.FamilyIPv6),
+			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}), hostend.New(endOfPlugin),
 		},
 		Without: []renderer.ServiceRendererAPI{
-			nat44renderer.New(nat44renderer.Deps{NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log}), end(renderer.FamilyIPv4),
+			nat44renderer.New(nat44renderer.Deps{NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log}), hostend.New(end),
 		},
 	}))
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb"
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
@@ -34,7 +35,7 @@ func (k *kinds) contivEndpointKind() scheduler.Kind[*vpp_contiv.Endpoint] {
 		Name: "vpp-contiv-endpoint", Prefix: nb.ContivEndpointPrefix, Rank: rankContiv,
 		Validate: func(_ string, v *vpp_contiv.Endpoint) error { return validateEndpoint(v) },
 		Equal:    func(_ string, desired, applied *vpp_contiv.Endpoint) bool { return sameEndpoint(desired, applied) },
-		Deps:     func(_ string, v *vpp_contiv.Endpoint, add func(string)) { add(nb.VppInterfaceKey(v.Interface)) },
+		Deps:     endpointDeps,
 		Create:   func(op *scheduler.Op, _ string, v *vpp_contiv.Endpoint) { set(op, "create", v) },
 		Update:   func(op *scheduler.Op, _ string, _, v *vpp_contiv.Endpoint) { set(op, "change", v) },
 		Delete: func(op *scheduler.Op, _ string, v *vpp_contiv.Endpoint) {
@@ -47,6 +48,15 @@ func (k *kinds) contivEndpointKind() scheduler.Kind[*vpp_contiv.Endpoint] {
 				&contiv.ContivEndpointDel{SwIfIndex: interface_types.InterfaceIndex(index)}, kit.IfGone...)
 		},
 		Dump: k.dumpEndpoints,
+	}
+}
+
+// endpointDeps: the plugin rejects an endpoint whose table is not there in both families.
+func endpointDeps(_ string, v *vpp_contiv.Endpoint, add func(string)) {
+	add(nb.VppInterfaceKey(v.Interface))
+	if v.AnswerVrf != 0 {
+		add(nb.VrfTableKey(v.AnswerVrf, vpp_l3.VrfTable_IPV4))
+		add(nb.VrfTableKey(v.AnswerVrf, vpp_l3.VrfTable_IPV6))
 	}
 }
 
@@ -67,19 +77,22 @@ func validateEndpoint(v *vpp_contiv.Endpoint) error {
 	if v.Egress >= contivSNATs {
 		f.Add("egress", "%d is not below %d", v.Egress, contivSNATs)
 	}
+	if v.AnswerVrf != 0 && v.Role != vpp_contiv.Endpoint_HOST {
+		f.Add("answer_vrf", "is for endpoints of role HOST")
+	}
 	return f.Err()
 }
 
 func sameEndpoint(desired, applied *vpp_contiv.Endpoint) bool {
 	return desired.Role == applied.Role && contivName(desired.Name) == contivName(applied.Name) && desired.Egress == applied.Egress &&
-		desired.MaxConnections == applied.MaxConnections &&
+		desired.MaxConnections == applied.MaxConnections && desired.AnswerVrf == applied.AnswerVrf &&
 		sameSet(desired.Addresses, applied.Addresses, func(s string) string { return kit.Addr(s).String() })
 }
 
 func endpointRequest(index uint32, v *vpp_contiv.Endpoint) *contiv.ContivEndpointSet {
 	req := &contiv.ContivEndpointSet{
 		SwIfIndex: interface_types.InterfaceIndex(index), Role: contiv.ContivRole(v.Role), Name: contivName(v.Name),
-		Egress: v.Egress, MaxConnections: v.MaxConnections,
+		Egress: v.Egress, MaxConnections: v.MaxConnections, Table: v.AnswerVrf,
 	}
 	addrs := make([]netip.Addr, len(v.Addresses))
 	for i, a := range v.Addresses {
@@ -110,6 +123,7 @@ func (k *kinds) dumpEndpoints(op *scheduler.DumpOp, emit func(string, *vpp_conti
 func endpointOf(name string, d *contiv.ContivEndpointDetails) *vpp_contiv.Endpoint {
 	v := &vpp_contiv.Endpoint{
 		Interface: name, Role: vpp_contiv.Endpoint_Role(d.Role), Name: d.Name, Egress: d.Egress, MaxConnections: d.MaxConnections,
+		AnswerVrf: d.Table,
 	}
 	for _, a := range d.Addresses {
 		v.Addresses = append(v.Addresses, kit.FromAddress(a).String())

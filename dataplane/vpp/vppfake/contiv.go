@@ -42,6 +42,7 @@ type contivPlace struct {
 type contivEndpoint struct {
 	set              *contiv.ContivEndpointSet
 	addrs            map[netip.Addr]bool
+	answers          [2]*fib // by family: the table for clients behind a HOST that are not the host; nil: none
 	connections      [2]int
 	spoofed, refused uint64
 }
@@ -150,7 +151,7 @@ func contivEndpointSet(c *call, q *contiv.ContivEndpointSet) *contiv.ContivEndpo
 	}
 	e := &contivEndpoint{set: q, addrs: map[netip.Addr]bool{}}
 	if q.Role < contiv.CONTIV_ROLE_API_POD || q.Role > contiv.CONTIV_ROLE_API_OVERLAY || q.Egress >= contivMaxSNAT ||
-		len(q.Addresses) > contivMaxAddresses {
+		len(q.Addresses) > contivMaxAddresses || q.Table != 0 && q.Role != contiv.CONTIV_ROLE_API_HOST {
 		return refuse(rvInvalidValue)
 	}
 	for _, a := range q.Addresses {
@@ -160,12 +161,31 @@ func contivEndpointSet(c *call, q *contiv.ContivEndpointSet) *contiv.ContivEndpo
 		}
 		e.addrs[addr] = true
 	}
+	if q.Table != 0 {
+		for fam := range e.answers {
+			if e.answers[fam] = c.ip.tables[fam][q.Table]; e.answers[fam] == nil {
+				return refuse(rvNoSuchFIB)
+			}
+		}
+	}
+	e.hold(1)
 	if old := c.contiv.endpoints[uint32(q.SwIfIndex)]; old != nil {
+		old.hold(-1)
 		e.connections, e.spoofed, e.refused = old.connections, old.spoofed, old.refused
 	}
 	c.contiv.endpoints[uint32(q.SwIfIndex)] = e
 	c.contiv.policy.epoch++
 	return refuse(0)
+}
+
+// hold counts the endpoint's references to its table of answers, which stays as long as there are any.
+func (e *contivEndpoint) hold(n int) {
+	for _, t := range e.answers {
+		if t != nil {
+			t.refs += n
+			t.freeIfUnused()
+		}
+	}
 }
 
 func contivEndpointDel(c *call, q *contiv.ContivEndpointDel) *contiv.ContivEndpointDelReply {
@@ -181,6 +201,9 @@ func contivEndpointDel(c *call, q *contiv.ContivEndpointDel) *contiv.ContivEndpo
 
 // dropEndpoint: its connections end.
 func (c *contivState) dropEndpoint(ifx uint32) {
+	if e := c.endpoints[ifx]; e != nil {
+		e.hold(-1)
+	}
 	delete(c.endpoints, ifx)
 	c.policy.forget(ifx)
 	for _, conn := range c.conns.sorted() {
@@ -197,7 +220,7 @@ func contivEndpointDump(c *call, _ *contiv.ContivEndpointDump, send func(*contiv
 		send(&contiv.ContivEndpointDetails{
 			SwIfIndex: interface_types.InterfaceIndex(ifx), Role: e.set.Role, Name: e.set.Name, Egress: e.set.Egress,
 			MaxConnections: e.set.MaxConnections, Connections4: uint32(e.connections[ip4]), Connections6: uint32(e.connections[ip6]),
-			Spoofed: e.spoofed, Refused: e.refused, NAddresses: uint8(len(e.set.Addresses)), Addresses: e.set.Addresses,
+			Spoofed: e.spoofed, Refused: e.refused, Table: e.set.Table, NAddresses: uint8(len(e.set.Addresses)), Addresses: e.set.Addresses,
 		})
 	}
 }
@@ -283,8 +306,8 @@ func dumpContiv(st *state, d *dumper) {
 	}
 	d.add("contiv config %+v", c.config)
 	for ifx, e := range c.endpoints {
-		d.add("contiv endpoint %s: role %d %q %v egress %d max %d", st.ifs.all[ifx].label(), e.set.Role, e.set.Name,
-			slices.SortedFunc(maps.Keys(e.addrs), netip.Addr.Compare), e.set.Egress, e.set.MaxConnections)
+		d.add("contiv endpoint %s: role %d %q %v egress %d max %d table %d", st.ifs.all[ifx].label(), e.set.Role, e.set.Name,
+			slices.SortedFunc(maps.Keys(e.addrs), netip.Addr.Compare), e.set.Egress, e.set.MaxConnections, e.set.Table)
 	}
 	for p, class := range c.networks {
 		d.add("contiv network %s %d", p, class)

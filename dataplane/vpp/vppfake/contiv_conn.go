@@ -40,6 +40,7 @@ type contivConn struct {
 	state   uint8
 	fins    [2]bool
 	replied bool // by the backend
+	behind  bool // a HOST endpoint, and not the host: its owner's table leads to the client
 	last    time.Time
 	number  uint64
 

@@ -10,6 +10,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	interfaces "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/ip_types"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
@@ -107,10 +108,28 @@ func contivEndpoints(s *script) {
 	s.do(far)
 	s.do(&contiv.ContivEndpointDel{SwIfIndex: 99})
 	s.dump(&contiv.ContivEndpointDump{})
+	s.note("a table of answers, which stays as long as it is the endpoint's")
+	answers := endpoint(i, roleHost)
+	answers.Table = 7
+	s.do(answers)
+	s.table(7, false)
+	s.do(answers)
+	s.table(7, true)
+	s.do(answers)
+	s.do(&contiv.ContivEndpointSet{SwIfIndex: i, Role: rolePod, Table: 7})
+	s.dump(&contiv.ContivEndpointDump{})
+	s.do(&ip.IPTableAddDel{Table: ip.IPTable{TableID: 7}})
+	s.dump(&ip.IPTableDump{})
+	s.do(endpoint(i, roleHost))
+	s.dump(&ip.IPTableDump{})
+	s.table(7, false)
+	s.do(answers)
 	s.note("gone")
 	s.do(&contiv.ContivEndpointDel{SwIfIndex: i})
 	s.do(&contiv.ContivEndpointDel{SwIfIndex: i})
 	s.dump(&contiv.ContivEndpointDump{})
+	s.do(&ip.IPTableAddDel{Table: ip.IPTable{TableID: 7}})
+	s.dump(&ip.IPTableDump{})
 	s.note("with its interface; the next one with that number has none")
 	s.do(&interfaces.DeleteLoopback{SwIfIndex: j})
 	s.dump(&contiv.ContivEndpointDump{})

@@ -20,6 +20,7 @@ func contivPacketScenarios() []packetScenario {
 		{"contiv_cluster_ip", contivClusterIP},
 		{"contiv_targets", contivTargets},
 		{"contiv_outside", contivOutside},
+		{"contiv_behind_host", contivBehindHost},
 		{"contiv_collisions", contivCollisions},
 		{"contiv_states", contivStates},
 		{"contiv_service_comes", contivServiceComes},
@@ -456,6 +457,48 @@ func contivOutside(ps *packetScript) {
 	egress(3)
 	ps.l4(podA, udp, end2(at4(podA), 40008), "8.8.8.8:53")
 	ps.l4(podA, udp, end2(at4(podA), 40007), "8.8.8.8:53")
+	ps.connections()
+}
+
+// contivBehindHost: clients for which the host forwards are outside, and are answered by the host.
+func contivBehindHost(ps *packetScript) {
+	ps.tells = true
+	contivNode(ps)
+	ps.table(7, false)
+	ps.table(7, true)
+	ps.route(true, 7, "0.0.0.0/0", via(at4(hostPort), hostPort+1))
+	ps.route(true, 7, "::/0", via(at6(hostPort), hostPort+1))
+	q := endpoint(hostPort+1, roleHost, at4(hostPort), at6(hostPort))
+	q.Table = 7
+	ps.do(q)
+	reject := rejected()
+	for _, f := range []struct {
+		vpp, a, b, host, far string
+		all, local           uint64
+	}{{"10.1.2.1", at4(podA), at4(podB), at4(hostPort), "8.8.8.8", 2, 1},
+		{"fd00:0:0:2::1", at6(podA), at6(podB), at6(hostPort), "2001:db8::8", 12, 11}} {
+		for _, proto := range []uint8{vppfake.ProtoTCP, vppfake.ProtoUDP} {
+			ps.front(end2(f.vpp, 30080), proto, to(f.all), to(f.local))
+			ps.note("the host itself")
+			ps.l4(hostPort, proto, end2(f.host, 40000), end2(f.vpp, 30080))
+			ps.l4(podA, proto, end2(f.a, 8080), end2(f.host, 40000), syn, ack)
+			ps.note("a client of it, in both directions; another pod's answer goes by the routes")
+			ps.l4(hostPort, proto, end2(f.far, 40000), end2(f.vpp, 30080))
+			ps.l4(podB, proto, end2(f.b, 8080), end2(f.far, 40000), syn, ack)
+			ps.l4(hostPort, proto, end2(f.far, 40000), end2(f.vpp, 30080), ack)
+			ps.l4(podB, proto, end2(f.b, 8080), end2(f.far, 40000), ack)
+			ps.l4(podA, proto, end2(f.a, 8080), end2(f.far, 40000), ack)
+			ps.l4(podA, proto, end2(f.b, 8080), end2(f.far, 40000), ack)
+			ps.note("no backend")
+			ps.front(end2(f.vpp, 30081), proto, reject, reject)
+			ps.l4(hostPort, proto, end2(f.far, 40000), end2(f.vpp, 30081))
+		}
+		ps.note("an error of the backend, and of a pod that has no part in it")
+		about := from(podB, vppfake.ProtoUDP, end2(f.far, 40000), end2(f.b, 8080))
+		about.EthSrc, about.EthDst, about.TTL = vppfake.MAC{}, vppfake.MAC{}, 63
+		ps.portUnreachable(podB+1, f.b, about)
+		ps.portUnreachable(podA+1, f.a, about)
+	}
 	ps.connections()
 }
 

@@ -131,7 +131,15 @@ func (w *walk) contivTranslate(p *Packet, conn *contivConn, dir int) {
 			p.SrcPort, p.DstPort = to.src.Port(), to.dst.Port()
 		}
 	}
+	w.contivRoute(conn, dir)
 	w.step("contiv: %s", *p)
+}
+
+// contivRoute: answers to clients behind the host, and errors about what they have sent, go back there.
+func (w *walk) contivRoute(conn *contivConn, dir int) {
+	if e := w.contiv.endpoints[conn.ifx]; conn.behind && dir == contivToClient && e != nil {
+		w.answers = e.answers
+	}
 }
 
 // contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is. False: a pod reports
@@ -160,6 +168,7 @@ func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time
 		p.Src = to.src.Addr()
 	}
 	p.Dst, p.Error = to.dst.Addr(), p.Error.turned(to.src, to.dst)
+	w.contivRoute(conn, dir)
 	w.step("contiv: %s", *p)
 	return true
 }
@@ -186,6 +195,7 @@ type contivOpening struct {
 	judged    contivJudgement
 	reversed  bool // the packet is the backend's; t is as the client sends
 	farClient bool
+	behind    bool // the HOST endpoint, and not the host
 }
 
 // open finds out where the connection leads to, and makes it; false: the packet goes no further.
@@ -223,7 +233,8 @@ func (n *contivOpening) target(f *contivFrontend) *contiv.ContivTarget {
 		n.w.contivDrop(nil, "client outside of the source ranges")
 		return nil
 	}
-	if role := n.e.set.Role; role == contiv.CONTIV_ROLE_API_POD || role == contiv.CONTIV_ROLE_API_HOST {
+	n.behind = n.e.set.Table != 0 && !n.e.addrs[n.p.Src]
+	if role := n.e.set.Role; !n.behind && (role == contiv.CONTIV_ROLE_API_POD || role == contiv.CONTIV_ROLE_API_HOST) {
 		return &f.set.InCluster
 	}
 	return &f.set.Outside
@@ -372,7 +383,7 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 	c.conns.made++
 	conn := &contivConn{
 		keys: [2]contivTuple{n.t, answer}, ifx: uint32(n.e.set.SwIfIndex), backend: b, state: contivNew, number: c.conns.made,
-		judged: n.judged, epoch: c.policy.epoch, farClient: n.farClient, echoReply: n.p.EchoReply,
+		judged: n.judged, epoch: c.policy.epoch, farClient: n.farClient, behind: n.behind, echoReply: n.p.EchoReply,
 	}
 	for _, key := range conn.keys {
 		c.conns.table[key] = conn
@@ -458,7 +469,11 @@ func (n *contivOpening) reject() {
 		out.Proto, out.Error = ProtoICMPv6, &ICMPError{Type: icmp6Unreachable, Code: icmp6NoPort, Inner: *p}
 	}
 	n.w.lookups = 0
-	n.w.lookup(nil, out, n.i.ip[family(p.Dst)].table)
+	table := n.i.ip[family(p.Dst)].table
+	if n.behind {
+		table = n.e.answers[family(p.Dst)]
+	}
+	n.w.lookup(nil, out, table)
 }
 
 // Codes of the errors for a port without a listener.

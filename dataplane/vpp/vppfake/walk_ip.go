@@ -58,6 +58,7 @@ func (w *walk) network(i *iface, p Packet) {
 	}
 	w.rx = i
 	table := i.ip[fam].table
+	w.answers = [2]*fib{}
 	if !w.contivInput(i, &p) {
 		return
 	}
@@ -69,6 +70,9 @@ func (w *walk) network(i *iface, p Packet) {
 		if table, goOn = w.natInput(i, &p); !goOn {
 			return
 		}
+	}
+	if w.answers[fam] != nil {
+		table = w.answers[fam]
 	}
 	w.lookup(i, p, table)
 }

@@ -145,10 +145,11 @@ type walk struct {
 	*state
 	fake    *Fake
 	steps   int
-	over    bool   // given up: too many steps
-	lookups int    // since the packet came in by an interface
-	rx      *iface // by which it came in
-	dead    string // VPP would have died of the packet: why
+	over    bool    // given up: too many steps
+	lookups int     // since the packet came in by an interface
+	rx      *iface  // by which it came in
+	answers [2]*fib // by family: our plugin's table for a packet of this pass; nil: that of the interface
+	dead    string  // VPP would have died of the packet: why
 	flights []flight
 	result  Result
 	err     error

@@ -26,6 +26,7 @@ type track struct {
 	first    flow // as the packet came
 	known    bool // it is of a connection that is translated
 	redirect bool // its destination is a new one, for a node port
+	keeps    bool // and its source stays
 }
 
 func (s *Stack) portsOf(p *vppfake.Packet) *linux_nodeports.NodePorts {
@@ -62,23 +63,32 @@ func (s *Stack) trackErrorLocked(p *vppfake.Packet) {
 	p.Error, p.Dst = &e, answer.dst.Addr()
 }
 
-// wantsPortLocked: the packet is for a node port at an address of the host.
-func (s *Stack) wantsPortLocked(p *vppfake.Packet) bool {
+// portLocked is the node port at an address of the host that a packet is for; nil: none.
+func (s *Stack) portLocked(p *vppfake.Packet) *linux_nodeports.NodePorts_Port {
 	rules := s.portsOf(p)
-	return slices.Contains(rules.GetAddresses(), p.Dst.String()) && s.ownsLocked(p.Dst) &&
-		slices.ContainsFunc(rules.GetPorts(), func(port *linux_nodeports.NodePorts_Port) bool {
-			proto := uint8(vppfake.ProtoTCP)
-			if port.Protocol == linux_nodeports.NodePorts_UDP {
-				proto = vppfake.ProtoUDP
-			}
-			return proto == p.Proto && port.Port == uint32(p.DstPort)
-		})
+	if !slices.Contains(rules.GetAddresses(), p.Dst.String()) || !s.ownsLocked(p.Dst) {
+		return nil
+	}
+	for _, port := range rules.GetPorts() {
+		proto := uint8(vppfake.ProtoTCP)
+		if port.Protocol == linux_nodeports.NodePorts_UDP {
+			proto = vppfake.ProtoUDP
+		}
+		if proto == p.Proto && port.Port == uint32(p.DstPort) {
+			return port
+		}
+	}
+	return nil
 }
 
-// redirectLocked sends a packet to VPP's end of the link.
+// redirectLocked sends a packet for a node port to VPP's end of the link.
 func (s *Stack) redirectLocked(t *track, p *vppfake.Packet) {
+	port := s.portLocked(p)
+	if port == nil {
+		return
+	}
 	if to, err := netip.ParseAddr(s.portsOf(p).To); err == nil {
-		p.Dst, t.redirect = to, true
+		p.Dst, t.redirect, t.keeps = to, true, port.KeepClient && !s.ownsLocked(p.Src)
 	}
 }
 

@@ -185,7 +185,7 @@ func (s *Stack) Send(p vppfake.Packet) Outcome {
 		p.TTL = 64
 	}
 	t := s.trackLocked(&p)
-	if !t.known && s.wantsPortLocked(&p) {
+	if !t.known {
 		s.redirectLocked(t, &p)
 	}
 	if s.ownsLocked(p.Dst) {
@@ -207,7 +207,7 @@ func (s *Stack) Receive(device string, p vppfake.Packet) Outcome {
 		return Outcome{Drop: fmt.Sprintf("%s: MAC %s is not that of %s", s.Name, p.EthDst, device)}
 	}
 	t := s.trackLocked(&p)
-	if !t.known && device != s.portsOf(&p).GetDevice() && s.wantsPortLocked(&p) {
+	if !t.known && device != s.portsOf(&p).GetDevice() {
 		s.redirectLocked(t, &p)
 	}
 	switch {
@@ -233,7 +233,7 @@ func (s *Stack) leaveLocked(t *track, p vppfake.Packet) Outcome {
 	if !next.IsValid() {
 		next = p.Dst
 	}
-	if t.redirect && r.Device == s.portsOf(&p).GetDevice() {
+	if t.redirect && !t.keeps && r.Device == s.portsOf(&p).GetDevice() {
 		src, ok := s.addressLocked(r.Device, next)
 		if !ok {
 			return Outcome{Drop: fmt.Sprintf("%s has no address on %s", s.Name, r.Device)}

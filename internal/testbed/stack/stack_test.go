@@ -28,7 +28,7 @@ func host() *Stack {
 	s.SetRoute("pods6", Route{Dst: nets("fd10:1::/48")[0], Via: addr("fd00:172::1"), Device: "vpp1"})
 	s.SetNeighbor("vpp1", addr("172.30.1.1"), vppfake.MAC{4})
 	s.SetPorts(false, &linux_nodeports.NodePorts{
-		Ports: []*linux_nodeports.NodePorts_Port{{Port: 30080}}, Addresses: []string{"10.99.0.1"}, To: "172.30.1.1", Device: "vpp1",
+		Ports: []*linux_nodeports.NodePorts_Port{{Port: 30080}, {Port: 30081, KeepClient: true}}, Addresses: []string{"10.99.0.1"}, To: "172.30.1.1", Device: "vpp1",
 	})
 	return s
 }
@@ -88,6 +88,15 @@ func TestSource(t *testing.T) {
 }
 
 // TestNodePort: what is for a node port at the host's address goes to VPP with the host's address, and comes back.
+// TestNodePortKeepsClient: the host hides itself only.
+func TestNodePortKeepsClient(t *testing.T) {
+	s := host()
+	is(t, "from another host", s.Receive("eth0", packet("10.99.0.7", 5000, "10.99.0.1", 30081)), "vpp1", "10.99.0.7:5000", "172.30.1.1:30081")
+	is(t, "the answer", s.Receive("vpp1", packet("172.30.1.1", 30081, "10.99.0.7", 5000)), "eth0", "10.99.0.1:30081", "10.99.0.7:5000")
+	is(t, "from the host itself", s.Send(packet("10.99.0.1", 5000, "10.99.0.1", 30081)), "vpp1", "172.30.1.2:5000", "172.30.1.1:30081")
+	is(t, "the answer", s.Receive("vpp1", packet("172.30.1.1", 30081, "172.30.1.2", 5000)), "", "10.99.0.1:30081", "10.99.0.1:5000")
+}
+
 func TestNodePort(t *testing.T) {
 	s := host()
 	is(t, "from a neighbour", s.Receive("eth0", packet("10.99.0.7", 5, "10.99.0.1", 30080)), "vpp1", "172.30.1.2:5",

@@ -279,9 +279,11 @@ func (x *Forwarded) GetMasqueraded() string {
 }
 
 type NodePorts_Port struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      NodePorts_Protocol     `protobuf:"varint,1,opt,name=protocol,proto3,enum=contiv.linux.nodeports.NodePorts_Protocol" json:"protocol,omitempty"`
-	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Protocol NodePorts_Protocol     `protobuf:"varint,1,opt,name=protocol,proto3,enum=contiv.linux.nodeports.NodePorts_Protocol" json:"protocol,omitempty"`
+	Port     uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// Clients for which the host forwards keep their addresses: VPP answers by the host whatever its routes are (Endpoint.answer_vrf).
+	KeepClient    bool `protobuf:"varint,3,opt,name=keep_client,json=keepClient,proto3" json:"keep_client,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -330,20 +332,29 @@ func (x *NodePorts_Port) GetPort() uint32 {
 	return 0
 }
 
+func (x *NodePorts_Port) GetKeepClient() bool {
+	if x != nil {
+		return x.KeepClient
+	}
+	return false
+}
+
 var File_contiv_linux_nodeports_nodeports_proto protoreflect.FileDescriptor
 
 const file_contiv_linux_nodeports_nodeports_proto_rawDesc = "" +
 	"\n" +
-	"&contiv/linux/nodeports/nodeports.proto\x12\x16contiv.linux.nodeports\"\xc9\x02\n" +
+	"&contiv/linux/nodeports/nodeports.proto\x12\x16contiv.linux.nodeports\"\xeb\x02\n" +
 	"\tNodePorts\x126\n" +
 	"\x06family\x18\x01 \x01(\x0e2\x1e.contiv.linux.nodeports.FamilyR\x06family\x12<\n" +
 	"\x05ports\x18\x02 \x03(\v2&.contiv.linux.nodeports.NodePorts.PortR\x05ports\x12\x1c\n" +
 	"\taddresses\x18\x03 \x03(\tR\taddresses\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\tR\x02to\x12\x16\n" +
-	"\x06device\x18\x05 \x01(\tR\x06device\x1ab\n" +
+	"\x06device\x18\x05 \x01(\tR\x06device\x1a\x83\x01\n" +
 	"\x04Port\x12F\n" +
 	"\bprotocol\x18\x01 \x01(\x0e2*.contiv.linux.nodeports.NodePorts.ProtocolR\bprotocol\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port\"\x1c\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12\x1f\n" +
+	"\vkeep_client\x18\x03 \x01(\bR\n" +
+	"keepClient\"\x1c\n" +
 	"\bProtocol\x12\a\n" +
 	"\x03TCP\x10\x00\x12\a\n" +
 	"\x03UDP\x10\x01\"\xaf\x01\n" +

@@ -457,8 +457,11 @@ type Endpoint struct {
 	Egress uint32 `protobuf:"varint,5,opt,name=egress,proto3" json:"egress,omitempty"`
 	// Connections that this interface may have open, per family; 0: the Config's for a pod, no limit else.
 	MaxConnections uint32 `protobuf:"varint,6,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Of HOST: the VRF, of both families, by which services answer clients behind the interface whose address is not one of addresses. It
+	// leads to them by this interface. Such clients are outside of the cluster. 0: they count as the host.
+	AnswerVrf     uint32 `protobuf:"varint,7,opt,name=answer_vrf,json=answerVrf,proto3" json:"answer_vrf,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Endpoint) Reset() {
@@ -529,6 +532,13 @@ func (x *Endpoint) GetEgress() uint32 {
 func (x *Endpoint) GetMaxConnections() uint32 {
 	if x != nil {
 		return x.MaxConnections
+	}
+	return 0
+}
+
+func (x *Endpoint) GetAnswerVrf() uint32 {
+	if x != nil {
+		return x.AnswerVrf
 	}
 	return 0
 }
@@ -1600,14 +1610,16 @@ const file_contiv_vpp_contiv_contiv_proto_rawDesc = "" +
 	"\n" +
 	"udp_stream\x18\x06 \x01(\rR\tudpStream\x12\x12\n" +
 	"\x04icmp\x18\a \x01(\rR\x04icmp\x12\x12\n" +
-	"\x04sctp\x18\b \x01(\rR\x04sctp\"\x92\x02\n" +
+	"\x04sctp\x18\b \x01(\rR\x04sctp\"\xb1\x02\n" +
 	"\bEndpoint\x12\x1c\n" +
 	"\tinterface\x18\x01 \x01(\tR\tinterface\x124\n" +
 	"\x04role\x18\x02 \x01(\x0e2 .contiv.vpp.contiv.Endpoint.RoleR\x04role\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1c\n" +
 	"\taddresses\x18\x04 \x03(\tR\taddresses\x12\x16\n" +
 	"\x06egress\x18\x05 \x01(\rR\x06egress\x12'\n" +
-	"\x0fmax_connections\x18\x06 \x01(\rR\x0emaxConnections\"?\n" +
+	"\x0fmax_connections\x18\x06 \x01(\rR\x0emaxConnections\x12\x1d\n" +
+	"\n" +
+	"answer_vrf\x18\a \x01(\rR\tanswerVrf\"?\n" +
 	"\x04Role\x12\v\n" +
 	"\aUNKNOWN\x10\x00\x12\a\n" +
 	"\x03POD\x10\x01\x12\b\n" +

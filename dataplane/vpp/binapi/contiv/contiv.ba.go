@@ -26,7 +26,7 @@ const _ = api.GoVppAPIPackageIsVersion2
 const (
 	APIFile    = "contiv"
 	APIVersion = "1.0.0"
-	VersionCrc = 0xff1ddb2d
+	VersionCrc = 0xa30e2ed3
 )
 
 // ContivAction defines enum 'contiv_action'.
@@ -1312,13 +1312,14 @@ type ContivEndpointDetails struct {
 	Connections6   uint32                         `binapi:"u32,name=connections6" json:"connections6,omitempty"`
 	Spoofed        uint64                         `binapi:"u64,name=spoofed" json:"spoofed,omitempty"`
 	Refused        uint64                         `binapi:"u64,name=refused" json:"refused,omitempty"`
+	Table          uint32                         `binapi:"u32,name=table" json:"table,omitempty"`
 	NAddresses     uint8                          `binapi:"u8,name=n_addresses" json:"-"`
 	Addresses      []ip_types.Address             `binapi:"address[n_addresses],name=addresses" json:"addresses,omitempty"`
 }
 
 func (m *ContivEndpointDetails) Reset()               { *m = ContivEndpointDetails{} }
 func (*ContivEndpointDetails) GetMessageName() string { return "contiv_endpoint_details" }
-func (*ContivEndpointDetails) GetCrcString() string   { return "9a7c2fd5" }
+func (*ContivEndpointDetails) GetCrcString() string   { return "fc3b91fb" }
 func (*ContivEndpointDetails) GetMessageType() api.MessageType {
 	return api.ReplyMessage
 }
@@ -1336,6 +1337,7 @@ func (m *ContivEndpointDetails) Size() (size int) {
 	size += 4  // m.Connections6
 	size += 8  // m.Spoofed
 	size += 8  // m.Refused
+	size += 4  // m.Table
 	size += 1  // m.NAddresses
 	for j1 := 0; j1 < len(m.Addresses); j1++ {
 		var s1 ip_types.Address
@@ -1362,6 +1364,7 @@ func (m *ContivEndpointDetails) Marshal(b []byte) ([]byte, error) {
 	buf.EncodeUint32(m.Connections6)
 	buf.EncodeUint64(m.Spoofed)
 	buf.EncodeUint64(m.Refused)
+	buf.EncodeUint32(m.Table)
 	buf.EncodeUint8(uint8(len(m.Addresses)))
 	for j0 := 0; j0 < len(m.Addresses); j0++ {
 		var v0 ip_types.Address // Addresses
@@ -1384,6 +1387,7 @@ func (m *ContivEndpointDetails) Unmarshal(b []byte) error {
 	m.Connections6 = buf.DecodeUint32()
 	m.Spoofed = buf.DecodeUint64()
 	m.Refused = buf.DecodeUint64()
+	m.Table = buf.DecodeUint32()
 	m.NAddresses = buf.DecodeUint8()
 	m.Addresses = make([]ip_types.Address, m.NAddresses)
 	for j0 := 0; j0 < len(m.Addresses); j0++ {
@@ -1718,6 +1722,8 @@ func (m *ContivEndpointPolicySetReply) Unmarshal(b []byte) error {
 // Put an interface under the plugin's care, in both families, or change what is known of it.
 //   - egress contiv_snat that a pod's packets to the outside get; 0: they keep their source
 //   - max_connections of this interface, per family; 0: endpoint_connections for a pod, no limit else
+//   - table of a HOST endpoint: IP table, of both families, by which services answer clients behind the endpoint whose address is not one of
+//     its own; it has to lead to them by that endpoint. Such clients are outside. 0: none, they count as the host. Of other roles: 0
 //   - addresses of the pod; a pod with none may send nothing. Of the node itself, behind a HOST endpoint: network policy does not hold between
 //     them and pods
 //
@@ -1728,13 +1734,14 @@ type ContivEndpointSet struct {
 	Name           string                         `binapi:"string[64],name=name" json:"name,omitempty"`
 	Egress         uint32                         `binapi:"u32,name=egress" json:"egress,omitempty"`
 	MaxConnections uint32                         `binapi:"u32,name=max_connections" json:"max_connections,omitempty"`
+	Table          uint32                         `binapi:"u32,name=table" json:"table,omitempty"`
 	NAddresses     uint8                          `binapi:"u8,name=n_addresses" json:"-"`
 	Addresses      []ip_types.Address             `binapi:"address[n_addresses],name=addresses" json:"addresses,omitempty"`
 }
 
 func (m *ContivEndpointSet) Reset()               { *m = ContivEndpointSet{} }
 func (*ContivEndpointSet) GetMessageName() string { return "contiv_endpoint_set" }
-func (*ContivEndpointSet) GetCrcString() string   { return "022b6797" }
+func (*ContivEndpointSet) GetCrcString() string   { return "08f83310" }
 func (*ContivEndpointSet) GetMessageType() api.MessageType {
 	return api.RequestMessage
 }
@@ -1748,6 +1755,7 @@ func (m *ContivEndpointSet) Size() (size int) {
 	size += 64 // m.Name
 	size += 4  // m.Egress
 	size += 4  // m.MaxConnections
+	size += 4  // m.Table
 	size += 1  // m.NAddresses
 	for j1 := 0; j1 < len(m.Addresses); j1++ {
 		var s1 ip_types.Address
@@ -1770,6 +1778,7 @@ func (m *ContivEndpointSet) Marshal(b []byte) ([]byte, error) {
 	buf.EncodeString(m.Name, 64)
 	buf.EncodeUint32(m.Egress)
 	buf.EncodeUint32(m.MaxConnections)
+	buf.EncodeUint32(m.Table)
 	buf.EncodeUint8(uint8(len(m.Addresses)))
 	for j0 := 0; j0 < len(m.Addresses); j0++ {
 		var v0 ip_types.Address // Addresses
@@ -1788,6 +1797,7 @@ func (m *ContivEndpointSet) Unmarshal(b []byte) error {
 	m.Name = buf.DecodeString(64)
 	m.Egress = buf.DecodeUint32()
 	m.MaxConnections = buf.DecodeUint32()
+	m.Table = buf.DecodeUint32()
 	m.NAddresses = buf.DecodeUint8()
 	m.Addresses = make([]ip_types.Address, m.NAddresses)
 	for j0 := 0; j0 < len(m.Addresses); j0++ {
@@ -2290,7 +2300,7 @@ func (m *ContivPluginGetVersionReply) Unmarshal(b []byte) error {
 	return nil
 }
 
-// /* VNET_API_ERROR_INSTANCE_IN_USE (-54): an endpoint refers to it.
+// /* Endpoints that refer to it have its rules until they are given others, or it is set again.
 // ContivPolicyDel defines message 'contiv_policy_del'.
 type ContivPolicyDel struct {
 	ID uint64 `binapi:"u64,name=id" json:"id,omitempty"`
@@ -3561,7 +3571,7 @@ func file_contiv_binapi_init() {
 	api.RegisterMessage((*ContivDeniedGetReply)(nil), "contiv_denied_get_reply_e8d4e804")
 	api.RegisterMessage((*ContivEndpointDel)(nil), "contiv_endpoint_del_f9e6675e")
 	api.RegisterMessage((*ContivEndpointDelReply)(nil), "contiv_endpoint_del_reply_e8d4e804")
-	api.RegisterMessage((*ContivEndpointDetails)(nil), "contiv_endpoint_details_9a7c2fd5")
+	api.RegisterMessage((*ContivEndpointDetails)(nil), "contiv_endpoint_details_fc3b91fb")
 	api.RegisterMessage((*ContivEndpointDump)(nil), "contiv_endpoint_dump_51077d14")
 	api.RegisterMessage((*ContivEndpointPolicyDel)(nil), "contiv_endpoint_policy_del_f9e6675e")
 	api.RegisterMessage((*ContivEndpointPolicyDelReply)(nil), "contiv_endpoint_policy_del_reply_e8d4e804")
@@ -3569,7 +3579,7 @@ func file_contiv_binapi_init() {
 	api.RegisterMessage((*ContivEndpointPolicyDump)(nil), "contiv_endpoint_policy_dump_51077d14")
 	api.RegisterMessage((*ContivEndpointPolicySet)(nil), "contiv_endpoint_policy_set_7583819a")
 	api.RegisterMessage((*ContivEndpointPolicySetReply)(nil), "contiv_endpoint_policy_set_reply_e8d4e804")
-	api.RegisterMessage((*ContivEndpointSet)(nil), "contiv_endpoint_set_022b6797")
+	api.RegisterMessage((*ContivEndpointSet)(nil), "contiv_endpoint_set_08f83310")
 	api.RegisterMessage((*ContivEndpointSetReply)(nil), "contiv_endpoint_set_reply_e8d4e804")
 	api.RegisterMessage((*ContivFrontendAddDel)(nil), "contiv_frontend_add_del_326be804")
 	api.RegisterMessage((*ContivFrontendAddDelReply)(nil), "contiv_frontend_add_del_reply_e8d4e804")

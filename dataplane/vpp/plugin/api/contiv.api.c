@@ -16,7 +16,7 @@ static u16
 setup_message_id_table (void) {
    api_main_t *am = my_api_main;
    vl_msg_api_msg_config_t c;
-   u16 msg_id_base = vl_msg_api_get_msg_ids ("contiv_ae942f21", VL_MSG_CONTIV_LAST);
+   u16 msg_id_base = vl_msg_api_get_msg_ids ("contiv_5664e376", VL_MSG_CONTIV_LAST);
    vec_add1(am->json_api_repr, (u8 *)json_api_repr_contiv);
    vl_msg_api_add_msg_name_crc (am, "contiv_plugin_get_version_51077d14",
                                 VL_API_CONTIV_PLUGIN_GET_VERSION + msg_id_base);
@@ -30,7 +30,7 @@ setup_message_id_table (void) {
                                 VL_API_CONTIV_CONFIG_GET + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_config_get_reply_7079674d",
                                 VL_API_CONTIV_CONFIG_GET_REPLY + msg_id_base);
-   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_set_022b6797",
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_set_08f83310",
                                 VL_API_CONTIV_ENDPOINT_SET + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_set_reply_e8d4e804",
                                 VL_API_CONTIV_ENDPOINT_SET_REPLY + msg_id_base);
@@ -40,7 +40,7 @@ setup_message_id_table (void) {
                                 VL_API_CONTIV_ENDPOINT_DEL_REPLY + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_dump_51077d14",
                                 VL_API_CONTIV_ENDPOINT_DUMP + msg_id_base);
-   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_details_9a7c2fd5",
+   vl_msg_api_add_msg_name_crc (am, "contiv_endpoint_details_fc3b91fb",
                                 VL_API_CONTIV_ENDPOINT_DETAILS + msg_id_base);
    vl_msg_api_add_msg_name_crc (am, "contiv_network_add_del_67c7ee20",
                                 VL_API_CONTIV_NETWORK_ADD_DEL + msg_id_base);

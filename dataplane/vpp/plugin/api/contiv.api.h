@@ -1,5 +1,5 @@
 /*
- * VLIB API definitions 2026-11-22 10:45:21
+ * VLIB API definitions 2026-11-22 20:40:43
  * Input file: contiv.api
  * Automatically generated: please edit the input file NOT this file!
  */
@@ -183,12 +183,12 @@ _(VL_API_CONTIV_CONFIG_SET, contiv_config_set, 09b36b4a) \
 _(VL_API_CONTIV_CONFIG_SET_REPLY, contiv_config_set_reply, e8d4e804) \
 _(VL_API_CONTIV_CONFIG_GET, contiv_config_get, 51077d14) \
 _(VL_API_CONTIV_CONFIG_GET_REPLY, contiv_config_get_reply, 7079674d) \
-_(VL_API_CONTIV_ENDPOINT_SET, contiv_endpoint_set, 022b6797) \
+_(VL_API_CONTIV_ENDPOINT_SET, contiv_endpoint_set, 08f83310) \
 _(VL_API_CONTIV_ENDPOINT_SET_REPLY, contiv_endpoint_set_reply, e8d4e804) \
 _(VL_API_CONTIV_ENDPOINT_DEL, contiv_endpoint_del, f9e6675e) \
 _(VL_API_CONTIV_ENDPOINT_DEL_REPLY, contiv_endpoint_del_reply, e8d4e804) \
 _(VL_API_CONTIV_ENDPOINT_DUMP, contiv_endpoint_dump, 51077d14) \
-_(VL_API_CONTIV_ENDPOINT_DETAILS, contiv_endpoint_details, 9a7c2fd5) \
+_(VL_API_CONTIV_ENDPOINT_DETAILS, contiv_endpoint_details, fc3b91fb) \
 _(VL_API_CONTIV_NETWORK_ADD_DEL, contiv_network_add_del, 67c7ee20) \
 _(VL_API_CONTIV_NETWORK_ADD_DEL_REPLY, contiv_network_add_del_reply, e8d4e804) \
 _(VL_API_CONTIV_NETWORK_DUMP, contiv_network_dump, 51077d14) \
@@ -594,6 +594,7 @@ static inline u8 *vl_api_contiv_endpoint_set_t_format (u8 *s,  va_list *args)
     s = format(s, "\n%Uname: %s", format_white_space, indent, a->name);
     s = format(s, "\n%Uegress: %u", format_white_space, indent, a->egress);
     s = format(s, "\n%Umax_connections: %u", format_white_space, indent, a->max_connections);
+    s = format(s, "\n%Utable: %u", format_white_space, indent, a->table);
     s = format(s, "\n%Un_addresses: %u", format_white_space, indent, a->n_addresses);
     for (i = 0; i < a->n_addresses; i++) {
         s = format(s, "\n%Uaddresses: %U",
@@ -661,6 +662,7 @@ static inline u8 *vl_api_contiv_endpoint_details_t_format (u8 *s,  va_list *args
     s = format(s, "\n%Uconnections6: %u", format_white_space, indent, a->connections6);
     s = format(s, "\n%Uspoofed: %llu", format_white_space, indent, a->spoofed);
     s = format(s, "\n%Urefused: %llu", format_white_space, indent, a->refused);
+    s = format(s, "\n%Utable: %u", format_white_space, indent, a->table);
     s = format(s, "\n%Un_addresses: %u", format_white_space, indent, a->n_addresses);
     for (i = 0; i < a->n_addresses; i++) {
         s = format(s, "\n%Uaddresses: %U",
@@ -1605,6 +1607,7 @@ static inline void vl_api_contiv_endpoint_set_t_endian (vl_api_contiv_endpoint_s
     /* a->name = a->name (no-op) */
     a->egress = clib_net_to_host_u32(a->egress);
     a->max_connections = clib_net_to_host_u32(a->max_connections);
+    a->table = clib_net_to_host_u32(a->table);
     /* a->n_addresses = a->n_addresses (no-op) */
     u32 count = a->n_addresses;
     for (i = 0; i < count; i++) {
@@ -1659,6 +1662,7 @@ static inline void vl_api_contiv_endpoint_details_t_endian (vl_api_contiv_endpoi
     a->connections6 = clib_net_to_host_u32(a->connections6);
     a->spoofed = clib_net_to_host_u64(a->spoofed);
     a->refused = clib_net_to_host_u64(a->refused);
+    a->table = clib_net_to_host_u32(a->table);
     /* a->n_addresses = a->n_addresses (no-op) */
     u32 count = a->n_addresses;
     for (i = 0; i < count; i++) {
@@ -2766,7 +2770,7 @@ vl_api_version_tuple(contiv.api, 1, 0, 0)
 /****** API CRC (whole file) *****/
 
 #ifdef vl_api_version
-vl_api_version(contiv.api, 0xae942f21)
+vl_api_version(contiv.api, 0x5664e376)
 
 #endif
 

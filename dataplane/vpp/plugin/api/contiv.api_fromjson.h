@@ -439,6 +439,10 @@ static inline vl_api_contiv_endpoint_set_t *vl_api_contiv_endpoint_set_t_fromjso
     if (!item) goto error;
     vl_api_u32_fromjson(item, &a->max_connections);
 
+    item = cJSON_GetObjectItem(o, "table");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->table);
+
     item = cJSON_GetObjectItem(o, "addresses");
     if (!item) goto error;
     {
@@ -563,6 +567,10 @@ static inline vl_api_contiv_endpoint_details_t *vl_api_contiv_endpoint_details_t
     item = cJSON_GetObjectItem(o, "refused");
     if (!item) goto error;
     vl_api_u64_fromjson(item, &a->refused);
+
+    item = cJSON_GetObjectItem(o, "table");
+    if (!item) goto error;
+    vl_api_u32_fromjson(item, &a->table);
 
     item = cJSON_GetObjectItem(o, "addresses");
     if (!item) goto error;

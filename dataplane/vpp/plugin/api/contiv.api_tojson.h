@@ -221,12 +221,13 @@ static inline cJSON *vl_api_contiv_config_get_reply_t_tojson (vl_api_contiv_conf
 static inline cJSON *vl_api_contiv_endpoint_set_t_tojson (vl_api_contiv_endpoint_set_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_set");
-    cJSON_AddStringToObject(o, "_crc", "022b6797");
+    cJSON_AddStringToObject(o, "_crc", "08f83310");
     cJSON_AddNumberToObject(o, "sw_if_index", a->sw_if_index);
     cJSON_AddItemToObject(o, "role", vl_api_contiv_role_t_tojson(a->role));
     cJSON_AddStringToObject(o, "name", (char *)a->name);
     cJSON_AddNumberToObject(o, "egress", a->egress);
     cJSON_AddNumberToObject(o, "max_connections", a->max_connections);
+    cJSON_AddNumberToObject(o, "table", a->table);
     cJSON_AddNumberToObject(o, "n_addresses", a->n_addresses);
     {
         int i;
@@ -267,7 +268,7 @@ static inline cJSON *vl_api_contiv_endpoint_dump_t_tojson (vl_api_contiv_endpoin
 static inline cJSON *vl_api_contiv_endpoint_details_t_tojson (vl_api_contiv_endpoint_details_t *a) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "_msgname", "contiv_endpoint_details");
-    cJSON_AddStringToObject(o, "_crc", "9a7c2fd5");
+    cJSON_AddStringToObject(o, "_crc", "fc3b91fb");
     cJSON_AddNumberToObject(o, "sw_if_index", a->sw_if_index);
     cJSON_AddItemToObject(o, "role", vl_api_contiv_role_t_tojson(a->role));
     cJSON_AddStringToObject(o, "name", (char *)a->name);
@@ -277,6 +278,7 @@ static inline cJSON *vl_api_contiv_endpoint_details_t_tojson (vl_api_contiv_endp
     cJSON_AddNumberToObject(o, "connections6", a->connections6);
     cJSON_AddNumberToObject(o, "spoofed", a->spoofed);
     cJSON_AddNumberToObject(o, "refused", a->refused);
+    cJSON_AddNumberToObject(o, "table", a->table);
     cJSON_AddNumberToObject(o, "n_addresses", a->n_addresses);
     {
         int i;

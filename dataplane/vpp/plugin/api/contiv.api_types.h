@@ -168,6 +168,7 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_set {
     u8 name[64];
     u32 egress;
     u32 max_connections;
+    u32 table;
     u8 n_addresses;
     vl_api_address_t addresses[0];
 } vl_api_contiv_endpoint_set_t;
@@ -214,6 +215,7 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_endpoint_details {
     u32 connections6;
     u64 spoofed;
     u64 refused;
+    u32 table;
     u8 n_addresses;
     vl_api_address_t addresses[0];
 } vl_api_contiv_endpoint_details_t;
@@ -748,12 +750,12 @@ typedef struct __attribute__ ((packed)) _vl_api_contiv_stats_get_reply {
 #define VL_API_CONTIV_CONFIG_SET_REPLY_CRC "contiv_config_set_reply_e8d4e804"
 #define VL_API_CONTIV_CONFIG_GET_CRC "contiv_config_get_51077d14"
 #define VL_API_CONTIV_CONFIG_GET_REPLY_CRC "contiv_config_get_reply_7079674d"
-#define VL_API_CONTIV_ENDPOINT_SET_CRC "contiv_endpoint_set_022b6797"
+#define VL_API_CONTIV_ENDPOINT_SET_CRC "contiv_endpoint_set_08f83310"
 #define VL_API_CONTIV_ENDPOINT_SET_REPLY_CRC "contiv_endpoint_set_reply_e8d4e804"
 #define VL_API_CONTIV_ENDPOINT_DEL_CRC "contiv_endpoint_del_f9e6675e"
 #define VL_API_CONTIV_ENDPOINT_DEL_REPLY_CRC "contiv_endpoint_del_reply_e8d4e804"
 #define VL_API_CONTIV_ENDPOINT_DUMP_CRC "contiv_endpoint_dump_51077d14"
-#define VL_API_CONTIV_ENDPOINT_DETAILS_CRC "contiv_endpoint_details_9a7c2fd5"
+#define VL_API_CONTIV_ENDPOINT_DETAILS_CRC "contiv_endpoint_details_fc3b91fb"
 #define VL_API_CONTIV_NETWORK_ADD_DEL_CRC "contiv_network_add_del_67c7ee20"
 #define VL_API_CONTIV_NETWORK_ADD_DEL_REPLY_CRC "contiv_network_add_del_reply_e8d4e804"
 #define VL_API_CONTIV_NETWORK_DUMP_CRC "contiv_network_dump_51077d14"

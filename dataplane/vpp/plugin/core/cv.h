@@ -83,6 +83,8 @@ typedef struct
   cv_role_t role;
   uint32_t egress;
   uint32_t max_connections;
+  uint32_t table;    /* of a HOST: where answers to clients behind it that are not it are routed; 0: none, they count as the host */
+  uint32_t index[2]; /* the shell's of that table, by family */
   uint8_t n_addresses;
   struct
   {
@@ -200,6 +202,7 @@ typedef struct
   bool no_connection; /* protocol without connections, or nothing more to do */
   bool stateless;     /* protocol without connections, and policy judges each packet */
   uint8_t icmp_code;
+  uint32_t table; /* index of the table that routes the packet, or the answer to a rejected one; CV_NO_INDEX: the interface's. cv_decide, too */
   /* set by cv_decide */
   uint32_t connection; /* for the trace; CV_NO_INDEX: none */
 } cv_packet_t;

@@ -180,7 +180,7 @@ judge (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan, uin
 }
 
 static void
-balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_state_t *f, bool in_cluster, uint32_t now)
+balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_state_t *f, bool in_cluster, bool behind, uint32_t now)
 {
   uint32_t epoch = cv_policy_epoch (m);
   const cv_target_t *target = in_cluster ? &f->config.in_cluster : &f->config.outside;
@@ -198,7 +198,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
       return;
     }
   const cv_backend_state_t *b = backend_at (m, backend);
-  cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend };
+  cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend, .flags = behind ? CV_CONN_BEHIND_HOST : 0 };
   if (judge (m, worker, p, &plan, epoch, now) == CV_DENIED)
     {
       uncount_backend (m, backend);
@@ -216,6 +216,13 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
   cv_connect (m, worker, p, &plan, now);
 }
 
+/* behind_host: the host forwards for the packet's client. */
+static bool
+behind_host (const cv_endpoint_state_t *e, const cv_tuple_t *t)
+{
+  return e->config.role == CV_ROLE_HOST && e->config.table && !cv_own_address (e, &t->src, t->ip6);
+}
+
 static void
 at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_t *e, cv_frontend_slot_t *slot, uint32_t now)
 {
@@ -226,14 +233,15 @@ at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_st
       refuse (m, worker, p, CV_RANGES);
       return;
     }
-  /* any sender on this node; pods of other nodes are served on theirs, and reach this one by its
-   * own addresses only, as machines outside do */
-  bool in_cluster = e->config.role == CV_ROLE_HOST || e->config.role == CV_ROLE_POD;
+  /* Clients on this node. Pods of other nodes are served on theirs, and reach this one by its own addresses only, as machines outside do.
+   * So do those for which the host forwards. */
+  bool behind = behind_host (e, t);
+  bool in_cluster = !behind && (e->config.role == CV_ROLE_HOST || e->config.role == CV_ROLE_POD);
   switch ((in_cluster ? &f->config.in_cluster : &f->config.outside)->action)
     {
     case CV_ACTION_BALANCE:
       cv_add (&slot->new_connections, 1);
-      balance (m, worker, p, e, f, in_cluster, now);
+      balance (m, worker, p, e, f, in_cluster, behind, now);
       break;
     case CV_ACTION_DROP:
       refuse (m, worker, p, CV_NO_LOCAL);
@@ -241,6 +249,8 @@ at_frontend (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_st
     default:
       reject (m, worker, p);
     }
+  if (behind && p->verdict == CV_VERDICT_REJECT)
+    p->table = table_behind (e, t->ip6);
 }
 
 /* ---- packets without a connection ---- */

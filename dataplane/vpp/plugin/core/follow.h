@@ -128,6 +128,23 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint
     }
 }
 
+/* table_behind is the table that leads to the clients behind a HOST endpoint. */
+static inline uint32_t
+table_behind (const cv_endpoint_state_t *e, bool ip6)
+{
+  return e && e->config.table ? e->config.index[ip6] : CV_NO_INDEX;
+}
+
+/* answers_by is the table that routes a packet of a connection. An answer without one would find the client by VPP's own routes, and so
+ * pass by the host, whose connection tracking has to see it. */
+static inline uint32_t
+answers_by (const cv_main_t *m, const cv_connection_t *c, uint32_t direction)
+{
+  if (cv_likely (!(c->flags & CV_CONN_BEHIND_HOST)) || !direction)
+    return CV_NO_INDEX;
+  return table_behind (cv_endpoint (m, ((const cv_owner_t *) cv_pool_at (&m->owners, c->owner))->sw_if_index), c->key[0].ip6);
+}
+
 /* carry sends a packet along its connection. */
 static inline void
 carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
@@ -152,6 +169,7 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
 	  return;
 	}
       cv_translate (p, c, direction);
+      p->table = answers_by (m, c, direction);
       p->reason = CV_TRANSLATED;
     }
   cv_count (m, worker, p->reason);

@@ -92,6 +92,7 @@ cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
     {
       p->connection = i;
       p->reason = CV_TRANSLATED;
+      p->table = answers_by (m, c, direction);
       cv_translate_error (p, c, direction);
     }
   cv_count (m, worker, p->reason);

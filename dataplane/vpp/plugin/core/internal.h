@@ -132,6 +132,7 @@ enum
   CV_CONN_AFFINITY = 2,
   CV_CONN_FAR_CLIENT = 4, /* its owner is the backend's endpoint: the client is not of this node */
   CV_CONN_ICMP_REPLY = 8, /* its first packet was an echo reply */
+  CV_CONN_BEHIND_HOST = 16, /* its client is behind a HOST endpoint, its owner, and not the host: answers go back there */
 };
 
 /* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
@@ -510,6 +511,7 @@ uint32_t cv_member_at (const cv_main_t *m, const cv_members_t *l, const cv_backe
 bool cv_prefix_contains (const cv_prefix_t *p, const cv_addr_t *a);
 bool cv_prefix_valid (const cv_prefix_t *p);
 bool cv_name_valid (const char *name);
+bool cv_own_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6); /* the endpoint has it */
 
 uint32_t cv_timeout (const cv_main_t *m, const cv_connection_t *c); /* in ticks */
 bool cv_expired (const cv_main_t *m, const cv_connection_t *c, uint32_t now);

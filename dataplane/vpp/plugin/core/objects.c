@@ -123,7 +123,7 @@ static bool
 endpoint_valid (const cv_endpoint_t *e)
 {
   if (e->role < CV_ROLE_POD || e->role > CV_ROLE_OVERLAY || e->n_addresses > CV_ENDPOINT_ADDRESSES || e->egress >= CV_SNATS ||
-      !cv_name_valid (e->name))
+      !cv_name_valid (e->name) || (e->table && e->role != CV_ROLE_HOST))
     return false;
   for (uint8_t i = 0; i < e->n_addresses; i++)
     {

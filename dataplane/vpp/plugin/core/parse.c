@@ -95,8 +95,8 @@ skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
   return false;
 }
 
-static bool
-own_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6)
+bool
+cv_own_address (const cv_endpoint_state_t *e, const cv_addr_t *a, bool ip6)
 {
   for (uint8_t i = 0; i < e->config.n_addresses; i++)
     if (e->config.addresses[i].ip6 == ip6 && cv_addr_equal (&e->config.addresses[i].addr, a))
@@ -139,10 +139,10 @@ source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type
       if ((uint32_t) p->l4 + 24 > p->len)
 	return false;
       memcpy (&target, p->ip + p->l4 + 8, 16);
-      if (!link_local (&target) && !own_address (e, &target, true))
+      if (!link_local (&target) && !cv_own_address (e, &target, true))
 	return false;
     }
-  if (cv_likely (own_address (e, &t->src, t->ip6)))
+  if (cv_likely (cv_own_address (e, &t->src, t->ip6)))
     return true;
   if (!t->ip6 || !is_discovery (type))
     return false;
@@ -175,7 +175,7 @@ read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
   p->icmp_code = 0;
   p->verdict = CV_VERDICT_PASS;
   p->reason = CV_PASSED;
-  p->connection = CV_NO_INDEX;
+  p->connection = p->table = CV_NO_INDEX;
   if (p->len >= 20 && p->ip[0] >> 4 == 4)
     {
       uint32_t header = (p->ip[0] & 15u) * 4;
@@ -312,7 +312,7 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
     {
       /* the feature is about to be removed */
       memset (&p->tuple, 0, sizeof (p->tuple));
-      p->connection = CV_NO_INDEX;
+      p->connection = p->table = CV_NO_INDEX;
       p->icmp_error = p->stateless = false;
       drop (p, CV_SPOOFED);
     }
@@ -368,7 +368,7 @@ cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t send
     return false;
   cv_addr_t a = { .u32 = { sender } };
   /* 0: a probe (RFC 5227); it asks, and reports nothing */
-  if (e->config.role != CV_ROLE_POD || !sender || own_address (e, &a, false))
+  if (e->config.role != CV_ROLE_POD || !sender || cv_own_address (e, &a, false))
     return true;
   cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->spoofed, 1);
   w->counters[CV_SPOOFED]++;

@@ -10,9 +10,12 @@ decode_endpoint (const vl_api_contiv_endpoint_set_t *mp, cv_endpoint_t *e)
   if (role < CV_ROLE_POD || role > CV_ROLE_OVERLAY || mp->n_addresses > CV_ENDPOINT_ADDRESSES ||
       !contiv_decode_name (mp->name, e->name))
     return VNET_API_ERROR_INVALID_VALUE;
+  if (mp->table && role != CV_ROLE_HOST)
+    return VNET_API_ERROR_INVALID_VALUE;
   e->role = role;
   e->egress = ntohl (mp->egress);
   e->max_connections = ntohl (mp->max_connections);
+  e->table = ntohl (mp->table);
   e->n_addresses = mp->n_addresses;
   for (u8 i = 0; i < mp->n_addresses; i++)
     if (!contiv_decode_address (&mp->addresses[i], &e->addresses[i].addr, &e->addresses[i].ip6))
@@ -58,6 +61,7 @@ send_endpoint (void *ctx, uint32_t sw_if_index, const cv_endpoint_t *e, const cv
   memcpy (rmp->name, e->name, CV_NAME_LEN);
   rmp->egress = htonl (e->egress);
   rmp->max_connections = htonl (e->max_connections);
+  rmp->table = htonl (e->table);
   rmp->connections4 = htonl (s->connections[0]);
   rmp->connections6 = htonl (s->connections[1]);
   rmp->spoofed = clib_host_to_net_u64 (s->spoofed);

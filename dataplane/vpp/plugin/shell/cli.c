@@ -34,6 +34,8 @@ show_endpoint (void *ctx, uint32_t sw_if_index, const cv_endpoint_t *e, const cv
     *s = format (*s, ", egress %u", e->egress);
   if (e->max_connections)
     *s = format (*s, ", at most %u", e->max_connections);
+  if (e->table)
+    *s = format (*s, ", answers by table %u", e->table);
   for (u8 i = 0; i < e->n_addresses; i++)
     *s = format (*s, " %U", format_contiv_addr, &e->addresses[i].addr, e->addresses[i].ip6);
   *s = format (*s, "\n");

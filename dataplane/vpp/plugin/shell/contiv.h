@@ -17,6 +17,7 @@ typedef struct
   u8 features;	  /* bits of those that are enabled: endpoint.c */
   frags_t *frags; /* NULL: no memory, fragments are dropped */
   contiv_uplink_t *uplink; /* our sockets at an AF_PACKET uplink; NULL: none */
+  u32 table;	  /* cv_endpoint_t.table, 0: none; held in both families */
 } contiv_interface_t;
 
 typedef struct
@@ -95,7 +96,7 @@ contiv_retval (cv_result_t r)
 }
 
 /* endpoint.c: 0 or VNET_API_ERROR_* */
-int contiv_endpoint_set (vlib_main_t *vm, u32 sw_if_index, const cv_endpoint_t *e);
+int contiv_endpoint_set (vlib_main_t *vm, u32 sw_if_index, cv_endpoint_t *e);
 int contiv_endpoint_del (vlib_main_t *vm, u32 sw_if_index);
 void contiv_fragments_expire (vlib_main_t *vm, u32 now);
 

@@ -1,6 +1,7 @@
 /* Interfaces under the plugin's care: features, fragments, and the end of an interface. */
 #include "uplink.h"
 #include <vnet/feature/feature.h>
+#include <vnet/fib/fib_table.h>
 
 /* What a table of fragments holds: packets at a time, and fragments that wait for their first one. */
 #define FRAGMENTS_POD	      256
@@ -66,6 +67,29 @@ set_uplink (contiv_interface_t *i, u32 sw_if_index, bool is)
   i->uplink = is ? contiv_uplink_open (sw_if_index) : 0;
 }
 
+/* ---- the table of answers, which stays as long as an endpoint refers to it ---- */
+
+static const fib_protocol_t families[] = { FIB_PROTOCOL_IP4, FIB_PROTOCOL_IP6 };
+
+/* hold_table finds the table of an endpoint and holds it. False: it is not there in both families. */
+static bool
+hold_table (cv_endpoint_t *e)
+{
+  for (u32 i = 0; i < ARRAY_LEN (families); i++)
+    if ((e->index[i] = fib_table_find (families[i], e->table)) == ~0)
+      return false;
+  for (u32 i = 0; i < ARRAY_LEN (families); i++)
+    fib_table_lock (e->index[i], families[i], FIB_SOURCE_INTERFACE);
+  return true;
+}
+
+static void
+release_table (u32 table)
+{
+  for (u32 i = 0; i < ARRAY_LEN (families) && table; i++)
+    fib_table_unlock (fib_table_find (families[i], table), families[i], FIB_SOURCE_INTERFACE);
+}
+
 /* change_role does what workers must not see half done. */
 static int
 change_role (vlib_main_t *vm, u32 sw_if_index, cv_role_t role)
@@ -95,26 +119,43 @@ change_role (vlib_main_t *vm, u32 sw_if_index, cv_role_t role)
 }
 
 int
-contiv_endpoint_set (vlib_main_t *vm, u32 sw_if_index, const cv_endpoint_t *e)
+contiv_endpoint_set (vlib_main_t *vm, u32 sw_if_index, cv_endpoint_t *e)
 {
   contiv_main_t *cm = &contiv_main;
-  cv_role_t was = sw_if_index < vec_len (cm->interfaces) ? cm->interfaces[sw_if_index].role : CV_ROLE_NONE;
+  contiv_interface_t was = { 0 };
+  if (sw_if_index < vec_len (cm->interfaces))
+    was = cm->interfaces[sw_if_index];
+  if (e->table && !hold_table (e))
+    return VNET_API_ERROR_NO_SUCH_FIB;
   int rv = contiv_retval (cv_endpoint_set (cm->core, sw_if_index, e));
-  if (rv || e->role == was)
-    return rv;
-  rv = change_role (vm, sw_if_index, e->role);
+  if (!rv && e->role != was.role)
+    {
+      rv = change_role (vm, sw_if_index, e->role);
+      if (rv)
+	contiv_endpoint_del (vm, sw_if_index);
+      contiv_resolve_soon ();
+    }
   if (rv)
-    contiv_endpoint_del (vm, sw_if_index);
-  contiv_resolve_soon ();
-  return rv;
+    {
+      release_table (e->table);
+      return rv;
+    }
+  release_table (was.table);
+  cm->interfaces[sw_if_index].table = e->table;
+  return 0;
 }
 
 int
 contiv_endpoint_del (vlib_main_t *vm, u32 sw_if_index)
 {
   contiv_main_t *cm = &contiv_main;
-  if (sw_if_index < vec_len (cm->interfaces) && cm->interfaces[sw_if_index].role)
-    change_role (vm, sw_if_index, CV_ROLE_NONE);
+  if (sw_if_index < vec_len (cm->interfaces))
+    {
+      if (cm->interfaces[sw_if_index].role)
+	change_role (vm, sw_if_index, CV_ROLE_NONE);
+      release_table (cm->interfaces[sw_if_index].table);
+      cm->interfaces[sw_if_index].table = 0;
+    }
   return contiv_retval (cv_endpoint_del (cm->core, sw_if_index));
 }
 
@@ -129,6 +170,7 @@ contiv_interface_add_del (vnet_main_t *vnm, u32 sw_if_index, u32 is_add)
   vlib_worker_thread_barrier_sync (vm);
   drop_fragments (vm, &cm->interfaces[sw_if_index]);
   set_uplink (&cm->interfaces[sw_if_index], sw_if_index, false);
+  release_table (cm->interfaces[sw_if_index].table);
   cm->interfaces[sw_if_index] = (contiv_interface_t){ 0 };
   vlib_worker_thread_barrier_release (vm);
   cm->n_endpoints--;

@@ -90,6 +90,8 @@ send (frame_t *f, vlib_buffer_t *b, cv_packet_t *p, u32 bi)
   if (PREDICT_TRUE (p->verdict == CV_VERDICT_PASS))
     {
       vnet_feature_next (&next, b);
+      if (PREDICT_FALSE (p->table != CV_NO_INDEX))
+	vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* the look-up's */
       f->counts[p->reason]++;
     }
   else if (p->verdict == VERDICT_WAITS)

@@ -46,6 +46,6 @@ contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error)
   b->flags |= p->tuple.ip6 ? VNET_BUFFER_F_IS_IP6 : VNET_BUFFER_F_IS_IP4;
   vnet_buffer (b)->l3_hdr_offset = b->current_data;
   vnet_buffer (b)->sw_if_index[VLIB_RX] = p->sw_if_index;
-  vnet_buffer (b)->sw_if_index[VLIB_TX] = ~0;
+  vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* ~0: that of the interface */
   return bi;
 }

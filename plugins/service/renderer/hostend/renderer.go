@@ -34,6 +34,8 @@ type Deps struct {
 	Txn      Txn
 	Families renderer.Families // that VPP serves
 	Device   string            // the host's end of its link to VPP
+	// KeepsClients: VPP serves clients for which the host forwards under their own addresses, and answers by the host, as our plugin does.
+	KeepsClients bool
 }
 
 // Renderer is the renderer. Its methods are called by the event loop only.
@@ -48,6 +50,7 @@ type family struct {
 	node  ipnet.ServiceNode
 	at    []netip.Addr
 	ports map[svcmodel.ID][]hostPort // of services that have any
+	keeps bool                       // VPP does: Deps.KeepsClients
 	put   *linux_nodeports.NodePorts // nil: none
 }
 
@@ -55,6 +58,7 @@ type family struct {
 type hostPort struct {
 	proto renderer.ProtocolType
 	port  uint16
+	local bool // externalTrafficPolicy Local: backends of this node, which see the client
 }
 
 var (
@@ -73,7 +77,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 		if !ok || !r.Families.Has(ipv6) || !node.HostLink.IsValid() {
 			continue
 		}
-		f := &family{ipv6: ipv6, node: node, ports: map[svcmodel.ID][]hostPort{}}
+		f := &family{ipv6: ipv6, node: node, ports: map[svcmodel.ID][]hostPort{}, keeps: r.KeepsClients}
 		f.setAddresses(ev.LocalNodeIPs)
 		for _, s := range ev.Services {
 			f.set(s)
@@ -105,7 +109,7 @@ func (f *family) set(s *renderer.ContivService) {
 	for _, p := range s.Ports {
 		owned := s.Owns(renderer.NodePort(p.NodePort, p.Protocol, f.ipv6))
 		if p.NodePort != 0 && owned && (p.Protocol == renderer.TCP || p.Protocol == renderer.UDP) {
-			f.ports[s.ID] = append(f.ports[s.ID], hostPort{p.Protocol, p.NodePort})
+			f.ports[s.ID] = append(f.ports[s.ID], hostPort{p.Protocol, p.NodePort, s.TrafficPolicy == renderer.NodeLocal})
 		}
 	}
 }
@@ -129,7 +133,7 @@ func (f *family) value(device string) *linux_nodeports.NodePorts {
 		v.Addresses = append(v.Addresses, a.String())
 	}
 	for p := range all {
-		port := &linux_nodeports.NodePorts_Port{Port: uint32(p.port)}
+		port := &linux_nodeports.NodePorts_Port{Port: uint32(p.port), KeepClient: p.local && f.keeps}
 		if p.proto == renderer.UDP {
 			port.Protocol = linux_nodeports.NodePorts_UDP
 		}

@@ -101,3 +101,35 @@ func TestValues(t *testing.T) {
 	step("the last one", func() error { return r.DeleteService(svc("one", "fd96::1"), nil) }, 1, nil)
 	step("a first one", func() error { return r.AddService(svc("one", "fd96::1", 30001)) }, 1, ports(both, []uint32{30001}))
 }
+
+// TestKeepsClients: the host leaves clients their addresses where a service asks for that, and where VPP can answer them.
+func TestKeepsClients(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		n := &node{values: map[string]proto.Message{}}
+		r := New(Deps{Network: n, Txn: n, Families: renderer.FamilyIPv4 | renderer.FamilyIPv6, Device: "vpp1", KeepsClients: keeps})
+		ev := renderer.NewResyncEventData()
+		ev.LocalNodeIPs = renderer.FromAddrs(netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("fd00:99::1"))
+		for _, ip := range []string{"10.96.0.1", "fd96::1"} {
+			local := svc("local"+ip, ip, 30001)
+			local.TrafficPolicy = renderer.NodeLocal
+			ev.Services = append(ev.Services, local, svc("all"+ip, ip, 30002))
+		}
+		if err := r.Resync(ev); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []linux_nodeports.Family{linux_nodeports.Family_IPV4, linux_nodeports.Family_IPV6} {
+			want := []*linux_nodeports.NodePorts_Port{{Port: 30001, KeepClient: keeps}, {Port: 30002}}
+			got := n.values[nb.NodePortsKey(f)].(*linux_nodeports.NodePorts).Ports
+			if !proto.Equal(&linux_nodeports.NodePorts{Ports: got}, &linux_nodeports.NodePorts{Ports: want}) {
+				t.Errorf("VPP keeps clients %v, %s: %v, want %v", keeps, f, got, want)
+			}
+		}
+		policy := svc("local10.96.0.1", "10.96.0.1", 30001)
+		if err := r.UpdateService(nil, policy, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.values[nb.NodePortsKey(linux_nodeports.Family_IPV4)].(*linux_nodeports.NodePorts).Ports[0]; got.KeepClient {
+			t.Errorf("VPP keeps clients %v: the service has policy Cluster now, and the host has %v", keeps, got)
+		}
+	}
+}

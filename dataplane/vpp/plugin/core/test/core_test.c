@@ -281,6 +281,73 @@ classes (void)
   cv_free (n.m);
 }
 
+/* behind_the_host: clients for which the host forwards are outside, and the answers go back to the host. */
+static void
+behind_the_host (void)
+{
+  enum { TABLE = 70 };
+  const char *vpp[] = { "172.30.1.1", "fd30::1" };
+  uint8_t out[1280];
+  net_t n = world (1000, 1);
+  cv_endpoint_t e = { .role = CV_ROLE_UPLINK, .name = "host", .table = 2, .index = { TABLE, TABLE + 1 }, .n_addresses = 2 };
+  check (cv_endpoint_set (n.m, HOST, &e) == CV_INVALID, "only hosts have a table");
+  e.role = CV_ROLE_HOST;
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    e.addresses[ip6].addr = addr (ip6 ? "fd30::2" : "172.30.1.2"), e.addresses[ip6].ip6 = ip6;
+  check (cv_endpoint_set (n.m, HOST, &e) == CV_OK);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      service (&n, 20, 0);
+      check (backend (&n, 20, R[ip6], 8080, 0, true) == CV_OK);
+      cv_frontend_t f = balanced (20);
+      f.outside.service = 10 + ip6; /* of this node: B */
+      frontend (&n, vpp[ip6], CV_PROTO_TCP, 30080, f);
+      pkt_t k = build (ip6 ? "fd30::2" : "172.30.1.2", vpp[ip6], CV_PROTO_TCP, 5000, 30080, SYN, 0);
+      PASS (&n, HOST, &k);
+      expect (&k, ip6 ? "fd30::2" : "172.30.1.2", 5000, R[ip6], 8080);
+      pkt_t r = answer (&k, SYN | ACK);
+      PASS (&n, OVERLAY, &r);
+      check (n.p.table == CV_NO_INDEX, "the host itself is found by routes");
+      k = build (OUT[ip6], vpp[ip6], CV_PROTO_TCP, 5000, 30080, SYN, 0);
+      PASS (&n, HOST, &k);
+      expect (&k, OUT[ip6], 5000, B[ip6], 8080);
+      check (n.p.table == CV_NO_INDEX);
+      for (int again = 0; again < 2; again++)
+	{
+	  r = answer (&k, SYN | ACK);
+	  PASS (&n, POD_B, &r);
+	  expect (&r, vpp[ip6], 30080, OUT[ip6], 5000);
+	  check (n.p.table == (uint32_t) TABLE + ip6, "%u", n.p.table);
+	}
+      /* another pod has no part in it */
+      r = answer (&k, SYN | ACK);
+      DROP (&n, POD_A, &r, CV_SPOOFED);
+      r = build (A[ip6], OUT[ip6], CV_PROTO_TCP, 8080, 5000, SYN | ACK, 0);
+      PASS (&n, POD_A, &r);
+      check (n.p.table == CV_NO_INDEX);
+      /* the same client by the uplink is answered by routes */
+      k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 5001, 80, SYN, 0);
+      PASS (&n, UPLINK, &k);
+      r = answer (&k, SYN | ACK);
+      PASS (&n, POD_B, &r);
+      check (n.p.table == CV_NO_INDEX);
+      /* rejected */
+      k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 81, SYN, 0);
+      check (transmit (&n, HOST, &k) == CV_VERDICT_REJECT && cv_reject (&n.p, out) && n.p.table == (uint32_t) TABLE + ip6);
+      k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 5000, 81, SYN, 0);
+      check (transmit (&n, UPLINK, &k) == CV_VERDICT_REJECT && n.p.table == CV_NO_INDEX);
+      /* without a table it is the host */
+      e.table = 0;
+      check (cv_endpoint_set (n.m, HOST, &e) == CV_OK);
+      k = build (OUT[ip6], vpp[ip6], CV_PROTO_TCP, 5002, 30080, SYN, 0);
+      PASS (&n, HOST, &k);
+      expect (&k, OUT[ip6], 5002, R[ip6], 8080);
+      e.table = 2;
+      check (cv_endpoint_set (n.m, HOST, &e) == CV_OK && cv_service_del (n.m, 20) == CV_OK);
+    }
+  cv_free (n.m);
+}
+
 static void
 egress (void)
 {
@@ -779,6 +846,7 @@ main (void)
   same_ports ();
   rejected ();
   classes ();
+  behind_the_host ();
   egress ();
   pass_cache ();
   backends_come_and_go ();
