@@ -18,7 +18,7 @@ import (
 
 // pingPatience is how long the last answers may take. The ping program waits no longer than its interval for them, and so
 // calls packets lost that VPP delivers 50 ms later, after it has made an interface.
-const pingPatience = 2 * time.Second
+const pingPatience = 5 * time.Second
 
 // PingResult is what became of a series of echo requests.
 type PingResult struct {

@@ -79,7 +79,7 @@ func (l *bulkStreams) move(when string) {
 	l.t.Helper()
 	for _, s := range l.streams {
 		before := s.Arrived()
-		l.within(40*time.Second, s.Name+" goes on when "+when, func() error {
+		l.within(time.Minute, s.Name+" goes on when "+when, func() error {
 			if err := s.Err(); err != nil {
 				return err
 			}

@@ -85,9 +85,9 @@ func (w *world) podMTU() int {
 func (w *world) load(ns *testbed.Namespace, to netip.Addr) {
 	w.t.Helper()
 	w.must(w.reach(ns, to.String()))
-	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Minute)
 	defer cancel()
-	for _, l := range []bulk.Load{{Up: 1, Length: 16 << 20}, {Up: 4, Down: 4, Length: 4 << 20}} {
+	for _, l := range []bulk.Load{{Up: 1, Length: 8 << 20}, {Up: 4, Down: 4, Length: 1 << 20}} {
 		r, err := l.Run(ctx, ns, netip.AddrPortFrom(to, bulkPort))
 		w.must(err)
 		w.t.Logf("%s to %s, %d streams: %s", ns.Name, to, l.Up+l.Down, r)
@@ -99,9 +99,9 @@ func (w *world) sizes(ns *testbed.Namespace, to netip.Addr, mtu int) {
 	w.t.Helper()
 	server := netip.AddrPortFrom(to, bulkPort)
 	for _, size := range []int{mtu - 1, mtu} {
-		w.within(10*time.Second, "a packet up to the MTU", func() error { return bulk.Echo(w.ctx, ns, server, size, time.Second) })
+		w.within(time.Minute, "a packet up to the MTU", func() error { return bulk.Echo(w.ctx, ns, server, size, time.Second) })
 	}
-	if err := bulk.Echo(w.ctx, ns, server, mtu+1, time.Second); !errors.Is(err, bulk.ErrTooLong) {
+	if err := bulk.Echo(w.ctx, ns, server, mtu+1, 20*time.Second); !errors.Is(err, bulk.ErrTooLong) {
 		w.t.Errorf("one byte more than the MTU: %v", err)
 	}
 }
@@ -116,14 +116,14 @@ func (w *world) narrow(pods []*testbed.Pod) {
 		for _, ip := range to.IPs {
 			w.must(w.reach(from.Namespace, ip.String()))
 			server := netip.AddrPortFrom(ip, bulkPort)
-			w.within(10*time.Second, "the sender learns the MTU of the path", func() error {
+			w.within(time.Minute, "the sender learns the MTU of the path", func() error {
 				err := bulk.Echo(w.ctx, from.Namespace, server, mtu+1, 300*time.Millisecond)
 				if !errors.Is(err, bulk.ErrTooLong) {
 					return fmt.Errorf("not refused: %w", err)
 				}
 				return nil
 			})
-			w.within(10*time.Second, "a packet of the path's MTU", func() error {
+			w.within(time.Minute, "a packet of the path's MTU", func() error {
 				return bulk.Echo(w.ctx, from.Namespace, server, mtu, time.Second)
 			})
 			w.load(from.Namespace, ip)

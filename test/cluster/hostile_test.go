@@ -75,7 +75,7 @@ func (w *world) grow(p *testbed.Pod) {
 // assault sends all kinds of frames, while a stream between others goes on.
 func (w *world) assault(evil *testbed.Pod, victims []*testbed.Pod) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Minute)
 	defer cancel()
 	streams := make(chan error, 1)
 	go func() {

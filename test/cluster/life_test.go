@@ -25,7 +25,7 @@ func TestNodeLeaves(t *testing.T) {
 		_, err := w.Nodes[0].PostJSON(w.ctx, "/contiv/v1/nodes/release", fmt.Sprintf(`{"name": %q}`, gone.Name))
 		w.must(err)
 		for _, n := range w.Nodes[:2] {
-			w.within(30*time.Second, n.Name+" forgets the node", func() error { return w.mentions(n, 3) })
+			w.within(time.Minute, n.Name+" forgets the node", func() error { return w.mentions(n, 3) })
 		}
 		w.lost(stream, 0)
 	})
@@ -76,7 +76,7 @@ func TestMTU(t *testing.T) {
 			t.Errorf("pods have another MTU than %d: %s", want, out)
 		}
 		for _, ip := range pods[1].IPs {
-			w.within(30*time.Second, "a packet of the MTU arrives", func() error { return pods[0].PingOnce(w.ctx, ip.String(), want) })
+			w.within(time.Minute, "a packet of the MTU arrives", func() error { return pods[0].PingOnce(w.ctx, ip.String(), want) })
 			if err := pods[0].PingOnce(w.ctx, ip.String(), want+1); err == nil || !strings.Contains(err.Error(), "message too long") {
 				t.Errorf("a packet of %d bytes to %s is not refused: %v", want+1, ip, err)
 			}
@@ -100,7 +100,7 @@ func TestEtcdWiped(t *testing.T) {
 		w.must(os.MkdirAll(w.EtcdDir(), 0o700))
 		w.must(w.StartEtcd(w.ctx))
 		for i, n := range w.Nodes {
-			w.within(30*time.Second, "the record is back", func() error {
+			w.within(time.Minute, "the record is back", func() error {
 				var nodes struct {
 					Nodes []struct {
 						ID   int

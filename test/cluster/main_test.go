@@ -88,7 +88,7 @@ func (w *world) families() int {
 
 func newWorld(t *testing.T, m mode, nodes int) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute+time.Duration(kills())*8*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute+time.Duration(kills())*8*time.Second)
 	t.Cleanup(cancel)
 	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
 	opts := testbed.ClusterOptions{
@@ -190,7 +190,7 @@ func (w *world) pod(n *testbed.Node, name string) *testbed.Pod {
 
 // reach waits until a ping from ns to dst is answered.
 func (w *world) reach(ns *testbed.Namespace, dst string) error {
-	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
 	return testbed.Eventually(ctx, 50*time.Millisecond, func() error { return ns.PingOnce(ctx, dst, 0) })
 }

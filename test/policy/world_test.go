@@ -93,8 +93,8 @@ func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOpti
 		}
 	}
 	for _, to := range []string{"web1", "web2"} {
-		w.within("packets between nodes", 20*time.Second, func() error { return w.reach("cli1", to) })
-		w.within("packets between nodes", 20*time.Second, func() error { return w.reach("cli2", to) })
+		w.within("packets between nodes", time.Minute, func() error { return w.reach("cli1", to) })
+		w.within("packets between nodes", time.Minute, func() error { return w.reach("cli2", to) })
 	}
 	return w
 }
@@ -144,7 +144,7 @@ func (w *world) node(i int, n *testbed.Node) {
 	}
 	w.must(w.api.Put(kubeapi.Node(n.Name, node, fmt.Sprintf("10.1.%d.0/24", i+1))))
 	w.serve(host)
-	start, cancel := context.WithTimeout(w.ctx, 60*time.Second)
+	start, cancel := context.WithTimeout(w.ctx, 2*time.Minute)
 	defer cancel()
 	w.must(n.StartAgent(start))
 	for f, gateway := range []string{"10.1.0.0/16", "fd10:1::/48"} {
@@ -242,7 +242,7 @@ func (w *world) expect(lines string) {
 			w.must(err)
 		}
 		for _, to := range w.addrs[f[2]] {
-			w.within(fmt.Sprintf("%s to %s", strings.TrimSpace(line), to), 10*time.Second, func() error {
+			w.within(fmt.Sprintf("%s to %s", strings.TrimSpace(line), to), time.Minute, func() error {
 				err := w.ask(f[1], f[3], to, port)
 				if (err == nil) != (f[0] == "+") {
 					return fmt.Errorf("answered with error %w", orNone(err))

@@ -260,5 +260,5 @@ func (w *world) commit(n *fakeNode, values []txn.KV) {
 	if _, err := n.agent.sched.Commit(w.ctx, &txn.Txn{Kind: txn.Update, Values: values}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.within(10*time.Second, fmt.Sprintf("%s has %d values", n.name, len(values)), n.ready)
+	w.within(time.Minute, fmt.Sprintf("%s has %d values", n.name, len(values)), n.ready)
 }

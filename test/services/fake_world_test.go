@@ -184,7 +184,7 @@ func (w *world) fakeConnected() {
 	for _, way := range []string{"p1 c", "p2 a", "h1 c", "h2 a"} {
 		from, to, _ := strings.Cut(way, " ")
 		for _, addr := range w.addrs[to] {
-			w.within(10*time.Second, from+" reaches "+addr.String(), func() error {
+			w.within(time.Minute, from+" reaches "+addr.String(), func() error {
 				_, err := w.askOnce(from, "udp", netip.AddrPortFrom(addr, targetPort), patience)
 				return err
 			})

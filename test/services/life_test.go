@@ -107,7 +107,7 @@ func (w *world) spread(number int) {
 // ask asks once.
 func (w *world) ask(client string, svc *corev1.Service, family int) whoami.Answer {
 	w.t.Helper()
-	a, err := w.askOnce(client, "tcp", at(svc, family), patience)
+	a, err := w.askOnce(client, "tcp", at(svc, family), answered)
 	w.must(err)
 	return a
 }
@@ -123,7 +123,7 @@ func (w *world) healthCheck(number int) {
 	})
 	w.put(svc, "a")
 	for i, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
-		w.within(10*time.Second, fmt.Sprintf("node %d answers the load balancer", i+1), func() error {
+		w.within(time.Minute, fmt.Sprintf("node %d answers the load balancer", i+1), func() error {
 			status, err := w.members[i].health(32000)
 			if err == nil && status != want {
 				err = fmt.Errorf("status %d instead of %d", status, want)
@@ -162,7 +162,7 @@ func (w *world) pressAt(to ...netip.AddrPort) *load {
 		for f := range to {
 			l.work.Go(func() {
 				for ctx.Err() == nil {
-					_, err := w.askOnce(client, "tcp", to[f], 3*time.Second)
+					_, err := w.askOnce(client, "tcp", to[f], answered)
 					if l.count(f, err) {
 						l.look(w)
 					}
@@ -272,7 +272,7 @@ func (w *world) backendRemoved(number int) {
 		kept := w.connectTo("tcp", "p1", at(svc, f), "c")
 		moving := w.connectTo("udp", "p1", at(svc, f), "a")
 		w.putEndpoints(svc, "c")
-		w.within(10*time.Second, "IPv"+family+": a UDP client is served by the other backend", func() error {
+		w.within(time.Minute, "IPv"+family+": a UDP client is served by the other backend", func() error {
 			a, err := moving.Ask()
 			if err == nil && a.Server != "c" {
 				err = fmt.Errorf("%s answers", a.Server)
@@ -309,7 +309,7 @@ func (w *world) portUsedAgain(number int) {
 			if a, err := w.askFrom(client, closed, to); err != nil || a.Server != "a" {
 				w.t.Fatalf("IPv%s: %s is served by %q: %v", family, client, a.Server, err)
 			}
-			c, err := w.sites[client].dialFrom(w.ctx, open, to, patience)
+			c, err := w.sites[client].dialFrom(w.ctx, open, to, answered)
 			w.must(err)
 			stays[client] = c
 		}
@@ -344,7 +344,7 @@ func (w *world) mustMove(family, client string, port uint16, to netip.AddrPort) 
 
 // askFrom connects from a port, asks once and closes.
 func (w *world) askFrom(client string, port uint16, to netip.AddrPort) (whoami.Answer, error) {
-	c, err := w.sites[client].dialFrom(w.ctx, port, to, patience)
+	c, err := w.sites[client].dialFrom(w.ctx, port, to, answered)
 	if err != nil {
 		return whoami.Answer{}, err
 	}
@@ -356,7 +356,7 @@ func (w *world) askFrom(client string, port uint16, to netip.AddrPort) (whoami.A
 func (w *world) connectTo(network, client string, to netip.AddrPort, server string) talk {
 	w.t.Helper()
 	for range 100 {
-		c, err := w.sites[client].dial(w.ctx, network, to, patience)
+		c, err := w.sites[client].dial(w.ctx, network, to, answered)
 		w.must(err)
 		a, err := c.Ask()
 		w.must(err)
@@ -402,7 +402,7 @@ func (w *world) killUnderLoad(number int) {
 	}
 	for f := range to {
 		for _, client := range []string{"p1", "p2"} {
-			w.within(10*time.Second, "the load balancer's address from "+client, func() error {
+			w.within(time.Minute, "the load balancer's address from "+client, func() error {
 				_, err := w.askOnce(client, "tcp", to[f], patience)
 				return err
 			})
@@ -429,7 +429,7 @@ func (w *world) calm() {
 	w.t.Helper()
 	for _, n := range w.members {
 		last, same := -1.0, 0
-		w.within(20*time.Second, "calm", func() error {
+		w.within(time.Minute, "calm", func() error {
 			now, err := n.writes(w.ctx)
 			if err != nil {
 				return err
@@ -463,7 +463,7 @@ func (w *world) writesMetric() string {
 // synced waits until a new agent has seen what the API server has now.
 func (w *world) synced(n member) {
 	w.t.Helper()
-	w.within(10*time.Second, "the agent knows the services", func() error {
+	w.within(time.Minute, "the agent knows the services", func() error {
 		services, err := n.known(w.ctx)
 		if want := len(w.api.Objects("services")); err == nil && services < want {
 			err = fmt.Errorf("%d services instead of %d", services, want)

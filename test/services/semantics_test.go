@@ -102,7 +102,7 @@ func (w *world) check(t *testing.T, svc *corev1.Service, sc scenario, family int
 		if err != nil {
 			t.Fatal(err)
 		}
-		deadline := time.Now().Add(10 * time.Second) // VPP limits the rate of its ICMP errors
+		deadline := time.Now().Add(40 * time.Second) // VPP limits the rate of its ICMP errors
 		if w.mode.isFake() {
 			deadline = time.Now() // the fake does not
 		}
@@ -122,7 +122,7 @@ func (w *world) waitEverywhere(svc *corev1.Service, texts ...string) {
 		e, err := parseExpectation(text)
 		w.must(err)
 		for f := range w.mode.families() {
-			w.within(10*time.Second, text, func() error { return w.meets(svc, e, f) })
+			w.within(time.Minute, text, func() error { return w.meets(svc, e, f) })
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (m realMember) restart(ctx context.Context) error {
 	if err := m.Agent.Kill(); err != nil {
 		return err
 	}
-	start, cancel := context.WithTimeout(ctx, 20*time.Second)
+	start, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	return m.StartAgent(start)
 }

@@ -99,12 +99,12 @@ func newRealWorld(t *testing.T, m mode, workers int) *world {
 		w.serve(host)
 	}
 	for i, n := range c.Nodes {
-		start, cancel := context.WithTimeout(ctx, 30*time.Second)
+		start, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		w.must(n.StartAgent(start))
 		cancel()
 		if w.mode.realVPP() {
 			gateway := fmt.Sprintf("fd00:172:30:%d::1", i+1)
-			w.within(10*time.Second, "the way to VPP", func() error { return n.PingOnce(w.ctx, gateway, 0) })
+			w.within(time.Minute, "the way to VPP", func() error { return n.PingOnce(w.ctx, gateway, 0) })
 			w.route(n.Namespace)
 		}
 	}
@@ -128,7 +128,7 @@ func (w *world) connected() {
 			addrs = w.uplinks[to[0]-'0']
 		}
 		for _, addr := range addrs {
-			w.within(10*time.Second, from+" reaches "+addr.String(), func() error {
+			w.within(time.Minute, from+" reaches "+addr.String(), func() error {
 				return w.spaces[from].PingOnce(w.ctx, addr.String(), 0)
 			})
 		}
@@ -467,7 +467,7 @@ func (w *world) await(barrier string) {
 	for _, client := range []string{"p1", "p2"} {
 		for f := range w.mode.families() {
 			to := netip.AddrPortFrom(netip.MustParseAddr(svc.Spec.ClusterIPs[f]), 80)
-			w.within(20*time.Second, client+" sees what was put", func() error {
+			w.within(time.Minute, client+" sees what was put", func() error {
 				_, err := w.askOnce(client, "tcp", to, 300*time.Millisecond)
 				return err
 			})
