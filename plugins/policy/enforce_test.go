@@ -206,8 +206,8 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.want("endpoint c1", "allow allow")
-	if len(b.dp.has("policy ")) != 1 || len(b.dp.has("set ")) != 1 || len(b.followUps) != 1 {
-		t.Errorf("left %q, to follow %v: want the policy and its set to stay for a moment", b.dp.has(""), b.followUps)
+	if len(b.dp.has("policy ")) != 1 || len(b.dp.has("set ")) != 1 || len(b.dp.has("member ")) != 2 || len(b.followUps) != 1 {
+		t.Errorf("left %q, to follow %v: want the policy, its set and the set's members to stay for a moment", b.dp.has(""), b.followUps)
 	}
 	next := b.followUps[0]
 	b.followUps = nil
@@ -218,6 +218,30 @@ func TestLife(t *testing.T) {
 	b.detach(0)
 	if got := b.dp.has(""); !slices.Equal(got, []string{"base"}) {
 		t.Errorf("left %q", got)
+	}
+}
+
+// TestSetComesBack: a set that nothing refers to any more, and that is needed again before it was deleted, has its present members only.
+func TestSetComesBack(t *testing.T) {
+	b := newBench(t, nil)
+	b.add("c1", "web", "1")
+	b.pod("web", "1", "10.0.0.1")
+	b.pod("peer", "2", "10.0.0.2")
+	b.set(kube.PolicyKeyword, "ns", "p", fromPods("p"))
+	key := kube.Key(kube.PolicyKeyword, "ns", "p")
+	change := func(ev *api.KubeStateChange) {
+		t.Helper()
+		if _, err := b.p.Update(ev, b.dp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := b.data[kube.PolicyKeyword][key]
+	change(&api.KubeStateChange{Resource: kube.PolicyKeyword, Key: key, PrevValue: policy})
+	peer := kube.Key(kube.PodKeyword, "ns", "peer")
+	change(&api.KubeStateChange{Resource: kube.PodKeyword, Key: peer, PrevValue: b.data[kube.PodKeyword][peer]})
+	change(&api.KubeStateChange{Resource: kube.PolicyKeyword, Key: key, NewValue: policy})
+	if got := b.dp.has("member "); len(got) != 1 || !strings.Contains(got[0], "10.0.0.1/32") {
+		t.Errorf("members %q, want that of web", got)
 	}
 }
 

@@ -92,6 +92,7 @@ type Plugin struct {
 	nodeAddrs []string                       // of this node
 	// What nothing refers to any more and the dataplane still has.
 	leftSets     map[model.SetID]model.Set
+	leftMembers  map[model.SetID][]model.Member
 	leftPolicies map[model.PolicyID]model.Policy
 	changed      chan struct{} // closed when a pod's object has changed; nil: nothing waits
 }
@@ -100,7 +101,8 @@ var _ api.EventHandler = (*Plugin)(nil)
 
 // New makes the plugin.
 func New(deps Deps) *Plugin {
-	p := &Plugin{Deps: deps, drops: drops.New(), leftSets: map[model.SetID]model.Set{}, leftPolicies: map[model.PolicyID]model.Policy{}}
+	p := &Plugin{Deps: deps, drops: drops.New(), leftSets: map[model.SetID]model.Set{}, leftMembers: map[model.SetID][]model.Member{},
+		leftPolicies: map[model.PolicyID]model.Policy{}}
 	p.problems = newProblems(deps.ServiceLabel, deps.Problems, "", deps.Logger())
 	p.reset()
 	p.serve()
@@ -213,20 +215,6 @@ func endpointID(pod *kube.Pod) model.EndpointID {
 	return model.EndpointID{Namespace: pod.GetNamespace(), Name: pod.GetName()}
 }
 
-// putLeft keeps what the sweep is going to delete, unless it is in use again.
-func (p *Plugin) putLeft(txn renderer.Txn) {
-	for id, s := range p.leftSets {
-		if _, used := p.sets[id]; !used {
-			p.Renderer.PutSet(s, txn)
-		}
-	}
-	for id, policy := range p.leftPolicies {
-		if _, used := p.policies[id]; !used {
-			p.Renderer.PutPolicy(policy, txn)
-		}
-	}
-}
-
 // Update implements api.EventHandler.
 func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change string, err error) {
 	p.mu.Lock()
@@ -328,9 +316,7 @@ func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 		p.sets[s.ID] = s
 		p.Renderer.PutSet(s, txn)
 	}
-	for _, m := range c.Members {
-		p.Renderer.ChangeMembers(m, txn)
-	}
+	p.renderMembers(c, txn)
 	for _, policy := range c.Policies {
 		p.policies[policy.ID] = policy
 		p.Renderer.PutPolicy(policy, txn)
@@ -352,26 +338,6 @@ func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 	}
 }
 
-// sweep deletes what is left and not in use again.
-func (p *Plugin) sweep(txn renderer.Txn) string {
-	policies, sets := 0, 0
-	for id := range p.leftPolicies {
-		if _, used := p.policies[id]; !used {
-			p.Renderer.DeletePolicy(id, txn)
-			policies++
-		}
-	}
-	for id := range p.leftSets {
-		if _, used := p.sets[id]; !used {
-			p.Renderer.DeleteSet(id, txn)
-			sets++
-		}
-	}
-	clear(p.leftPolicies)
-	clear(p.leftSets)
-	return fmt.Sprintf("delete %d policies and %d sets that are not used", policies, sets)
-}
-
 // Revert implements api.EventHandler. The transaction puts the values back; here it is the compiler.
 func (p *Plugin) Revert(event api.Event) error {
 	ev, is := event.(*podmanager.AddPod)
@@ -385,6 +351,7 @@ func (p *Plugin) Revert(event api.Event) error {
 	// What the event had made never was in the dataplane, and what it had left is in use again.
 	clear(p.leftPolicies)
 	clear(p.leftSets)
+	clear(p.leftMembers)
 	return nil
 }
 
