@@ -22,6 +22,7 @@ type traceReport struct {
 	To      string            `json:"to"`
 	Service *trace.Service    `json:"service,omitempty"`
 	Probe   *diag.ProbeResult `json:"probe,omitempty"`
+	Policy  []policyStep      `json:"policy,omitempty"`
 	Sides   []trace.Side      `json:"nodes"`
 	Verdict trace.Verdict     `json:"verdict"`
 }
@@ -35,7 +36,7 @@ func (n *netctl) trace() *cobra.Command {
 		Example: "  contiv-netctl trace web-1 default/db-0 --port 5432\n  contiv-netctl trace web-1 svc/db\n  contiv-netctl trace " +
 			"web-1 10.96.0.10:53 --proto udp",
 		Long: "trace records packets on the nodes of both ends, sends one from the first end, and shows what each node did with " +
-			"it and with its answer.\nFor a service, it shows the chosen backend, and follows the packet to the node of the backend.\n" +
+			"it and with its answer, and which network policy allows or denies it.\nFor a service, it shows the chosen backend, and follows the packet to the node of the backend.\n" +
 			placesHelp + "\nThe exit status is 1 when there was no answer.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, args []string) error {
 			rep, err := follow(ctx, c, f, args, packets)
@@ -74,6 +75,9 @@ func (n *netctl) printTrace(w io.Writer, rep *traceReport, all, raw bool) error 
 		port: f.Port}))
 	if s := rep.Service; s != nil {
 		fmt.Fprintf(w, "service %s, %s, %d endpoints\n", s.Service, s.As, len(s.Backends))
+	}
+	for _, s := range rep.Policy {
+		fmt.Fprintln(w, "policy, "+s.text())
 	}
 	for _, s := range rep.Sides {
 		printPath(w, "node "+s.Node, s.There, all)

@@ -39,7 +39,7 @@ func (t *tracer) run(ctx context.Context) error {
 		return err
 	}
 	t.explain()
-	return nil
+	return t.policies(ctx)
 }
 
 // resolve asks the sender's node whether the destination is a service's.
