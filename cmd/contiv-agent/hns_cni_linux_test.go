@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/internal/testbed/kubeapi"
 )
 
-// TestWindowsCheckAndGC: CHECK finds an endpoint that HNS has lost, GC removes what no runtime knows any more, and an HNS that fails while a
+// TestWindowsCheckAndGC: CHECK finds an endpoint that HNS has lost, GC removes what no runtime has any more, and an HNS that fails while a
 // pod is connected leaves nothing and lets the next ADD succeed.
 func TestWindowsCheckAndGC(t *testing.T) {
 	c := newWindowsCluster(t, "vxlan")

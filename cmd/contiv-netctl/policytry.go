@@ -101,7 +101,7 @@ func readPolicy(stdin io.Reader, file string) (string, error) {
 	return string(text), nil
 }
 
-// joinTried joins the nodes' answers. Each knows of its own pods; both nodes of a connection have it.
+// joinTried joins the nodes' answers. Each has its own pods; both nodes of a connection have it.
 func joinTried(answers []client.Answer[triedPolicy]) triedPolicy {
 	out := triedPolicy{Selects: []string{}, Changes: []triedChange{}, Connections: []triedConnection{}}
 	for _, a := range answers {

@@ -24,7 +24,7 @@ func (p *Plugin) putLeft(txn renderer.Txn) {
 }
 
 // renderMembers hands on members. A set that goes keeps its members until the sweep: endpoints obey their old policies until they have been
-// told of the new ones, and the deletes of a transaction come first. One that comes back loses them now, but for those that it has again.
+// given the new ones, and the deletes of a transaction come first. One that comes back loses them now, but for those that it has again.
 func (p *Plugin) renderMembers(c model.Change, txn renderer.Txn) {
 	for _, s := range c.Sets {
 		if left, was := p.leftMembers[s.ID]; was {

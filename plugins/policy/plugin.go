@@ -54,7 +54,7 @@ type Deps struct {
 	OwnAddresses func() []string
 	// Denied reports what policy has dropped; nil: nothing does.
 	Denied Denied
-	// Statuses is told whether this node writes the conditions of ClusterNetworkPolicies, whenever that or one of them may have changed; nil: none
+	// Statuses is informed whether this node writes the conditions of ClusterNetworkPolicies, whenever that or one of them may have changed; nil: none
 	// are written.
 	Statuses func(writes bool)
 	// Connections lists open connections; nil: the dataplane does not.

@@ -20,7 +20,7 @@ type Connection struct {
 	Server   netip.AddrPort
 }
 
-// Connections lists the connections that the dataplane knows.
+// Connections lists the connections that the dataplane has.
 type Connections func(ctx context.Context) ([]Connection, error)
 
 // ParsePolicy reads a policy from YAML or JSON: it is one of both kinds.

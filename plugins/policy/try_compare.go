@@ -69,7 +69,7 @@ func (t *trial) direction(pod model.EndpointID, ingress bool) {
 	t.report(pod, ingress, found)
 }
 
-// class is the same for peers that no rule tells apart.
+// class is the same for peers that no rule distinguishes.
 func (t *trial) class(rules []model.Rule, spans []span, ingress bool, f far) string {
 	class := []byte{'4', '-'}
 	if f.addr.Is6() {

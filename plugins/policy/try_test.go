@@ -37,7 +37,7 @@ func selector(key, value string) *kube.LabelSelector {
 	return &kube.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-// tryBench has pods ns/web (both families), ns/peer and other/far, of which the node has ns/web. Policies by name are what the parser knows.
+// tryBench has pods ns/web (both families), ns/peer and other/far, of which the node has ns/web. Policies by name are what the parser accepts.
 func tryBench(t *testing.T, list Connections, known map[string]any) (*bench, handlers) {
 	h := handlers{}
 	b := newBench(t, func(d *Deps) {

@@ -15,12 +15,12 @@ import (
 	"contiv.dev/vswitch/internal/testbed/whoami"
 )
 
-// answered is how long an answer is waited for that must come, and patience how long one that is asked for again; silence is how long nothing
+// answered is how long an answer is waited for that must come, and retryWait how long one that is asked for again; silence is how long nothing
 // answers a packet that is dropped. The kernel may take notice of a rejection only when it has sent the first packet of a connection once
 // more, after a second.
 const (
 	answered = 20 * time.Second
-	patience = 800 * time.Millisecond
+	retryWait = 800 * time.Millisecond
 	silence  = 1500 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ type expectation struct {
 	outcome  string
 	servers  []string
 	as       string
-	limit    time.Duration // how long an answer may take; 0: patience
+	limit    time.Duration // how long an answer may take; 0: retryWait
 }
 
 func parseExpectation(text string) (e expectation, err error) {
@@ -123,7 +123,7 @@ func (w *world) try(e expectation, client, network string, to netip.AddrPort) er
 	}
 	seen, tries := map[string]bool{}, 25*len(e.servers)
 	for range tries {
-		a, err := w.askOnce(client, network, to, max(patience, e.limit))
+		a, err := w.askOnce(client, network, to, max(retryWait, e.limit))
 		if err != nil {
 			return err
 		}

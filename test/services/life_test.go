@@ -403,7 +403,7 @@ func (w *world) killUnderLoad(number int) {
 	for f := range to {
 		for _, client := range []string{"p1", "p2"} {
 			w.within(time.Minute, "the load balancer's address from "+client, func() error {
-				_, err := w.askOnce(client, "tcp", to[f], patience)
+				_, err := w.askOnce(client, "tcp", to[f], retryWait)
 				return err
 			})
 		}
