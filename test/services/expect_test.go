@@ -19,9 +19,9 @@ import (
 // answers a packet that is dropped. The kernel may take notice of a rejection only when it has sent the first packet of a connection once
 // more, after a second.
 const (
-	answered = 20 * time.Second
+	answered  = 20 * time.Second
 	retryWait = 800 * time.Millisecond
-	silence  = 1500 * time.Millisecond
+	silence   = 1500 * time.Millisecond
 )
 
 // expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp or any; an address is cluster,

@@ -1,0 +1,231 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/plugins/controller/api"
+)
+
+// outcome is what the loop needs after an event.
+type outcome struct {
+	err error
+	// result is one of the result… constants.
+	result string
+	// dropFollowUps is true when the follow-ups that were pushed for the event have lost their cause.
+	dropFollowUps bool
+	// verificationErr is set when a verification has failed.
+	verificationErr error
+}
+
+// The results of an event, as in the metrics.
+const (
+	resultOK       = "ok"
+	resultError    = "error"
+	resultReverted = "reverted"
+	resultAborted  = "aborted"
+	resultFatal    = "fatal"
+)
+
+// finish takes the outcome of the commit (nil, nil if there was none) and completes the event.
+func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time.Time) outcome {
+	t.record.Txn = rec
+	res := classify(commitErr, func(key string) bool { return c.externalOnly(t, key) })
+	if commitErr != nil {
+		t.record.TxnError = commitErr.Error()
+		if t.firstErr == nil {
+			t.firstErr = fmt.Errorf("commit: %w", commitErr)
+		}
+	}
+
+	var out outcome
+	var heal error
+	_, verification := t.ev.(*VerificationResync)
+	switch {
+	case verification:
+		out.verificationErr = c.compare(t)
+		if c.dirty { // else only internal data differed, which the resync has put right
+			heal = out.verificationErr
+		}
+	case t.update != nil && t.update.TransactionType() == api.RevertOnFailure:
+		heal, out.dropFollowUps = c.finishRevertible(t, res)
+	case t.update != nil:
+		heal = c.finishUpdate(t, res)
+	case isRepair(t.ev):
+		c.finishRepair(t, res)
+	default:
+		heal = c.finishResync(t, res)
+		out.dropFollowUps = c.startup.phase != running
+	}
+
+	end := now()
+	out.err, out.result = t.outcome(commitErr, out)
+	if out.err != nil {
+		t.record.Error = out.err.Error()
+	}
+	c.conclude(t, heal, end)
+	t.record.ProcessingEnd = end
+	return out
+}
+
+// outcome is the error for Done and the result.
+func (t *turn) outcome(commitErr error, out outcome) (error, string) {
+	errs := slices.Clip(t.handlerErrs)
+	if out.verificationErr != nil {
+		errs = []error{out.verificationErr} // has the former in it
+	}
+	if t.update != nil && t.update.TransactionType() == api.RevertOnFailure {
+		if errs = nil; t.firstErr != nil {
+			errs = []error{t.firstErr}
+		}
+	} else if commitErr != nil {
+		errs = append(errs, fmt.Errorf("commit: %w", commitErr))
+	}
+	err := errors.Join(append(errs, t.externalErr)...)
+	switch {
+	case t.fatal != nil:
+		return err, resultFatal
+	case out.dropFollowUps && t.update != nil:
+		return err, resultReverted
+	case t.stopped:
+		return err, resultAborted
+	case err != nil:
+		return err, resultError
+	}
+	return nil, resultOK
+}
+
+// finishUpdate completes a best-effort update and reports whether and why it needs healing.
+func (c *core) finishUpdate(t *turn, res commitResult) error {
+	handlerErr := errors.Join(t.handlerErrs...)
+	if handlerErr != nil {
+		c.dirty = true
+	}
+	if !t.stopped {
+		c.store.apply(t.tx)
+	}
+	switch {
+	case res.refused:
+		// Not an error of a value: the dataplane has not processed the transaction, so it will not retry it.
+		return res.err
+	case t.update.TransactionType() == api.BestEffortIgnoreErrors:
+		if res.escalate { // a value that could not be removed must not stay forever
+			t.repair = res.err
+		}
+		return nil
+	case handlerErr != nil:
+		return handlerErr
+	case res.escalate:
+		return res.err
+	}
+	return nil
+}
+
+// finishRevertible completes a RevertOnFailure update: all or nothing.
+func (c *core) finishRevertible(t *turn, res commitResult) (heal error, reverted bool) {
+	if t.firstErr == nil {
+		c.store.apply(t.tx)
+		return nil, false
+	}
+	if err := c.revert(t); err != nil {
+		c.dirty = true
+		heal = err
+	}
+	if res.err != nil && !res.undone {
+		heal = errors.Join(heal, res.err)
+	}
+	return heal, true
+}
+
+// finishResync completes a resync and reports whether and why it needs healing.
+func (c *core) finishResync(t *turn, res commitResult) error {
+	heal := errors.Join(t.handlerErrs...)
+	if heal == nil && (res.refused || res.escalate) {
+		heal = res.err
+	}
+	if t.ev.Method() == api.DownstreamResync {
+		if heal == nil {
+			c.healer.repair.over()
+		}
+		return heal
+	}
+	if t.txn != nil && !res.refused {
+		c.store.apply(t.tx)
+	}
+	ran := len(t.handlerErrs) == 0 && !res.refused
+	c.dirty = !ran
+	switch {
+	case !ran && c.startup.phase != running:
+		c.startup.phase, c.startup.err = startupIncomplete, heal
+	case ran && c.startup.phase != running:
+		c.startup = startup{phase: running}
+	}
+	if heal == nil && t.ev.Method() == api.FullResync {
+		c.healer.healed()
+		c.fatal = nil
+	}
+	return heal
+}
+
+// finishRepair completes a repair. One that fails is repeated, later and later; it takes nothing else with it.
+func (c *core) finishRepair(t *turn, res commitResult) {
+	if !res.refused && !res.escalate {
+		c.healer.repair.over()
+		return
+	}
+	t.repair = res.err
+	c.healer.repair.failed++
+}
+
+// conclude draws the consequences of an event.
+func (c *core) conclude(t *turn, heal error, now time.Time) {
+	if t.fatal != nil {
+		c.fatal = t.fatal
+		c.log.Error("fatal error: only a full resync can go on", "event", t.record.SeqNum, "error", c.fatal)
+	}
+	if _, healing := t.ev.(*HealingResync); healing && heal != nil && t.fatal == nil {
+		c.healer.failedAgain(heal)
+		c.log.Error("healing has failed", "event", t.record.SeqNum, "attempt", c.healer.failed,
+			"nextIn", c.healer.delay(), "error", oneLine(heal.Error()))
+	}
+	if heal != nil && c.fatal == nil {
+		c.healer.need(now, heal)
+	}
+	if t.repair != nil {
+		c.healer.repair.need(now, t.repair, c.healer.cfg)
+	}
+	if _, reconnect := t.ev.(*DataplaneReconnect); reconnect && heal == nil {
+		c.healer.hurry(now) // a value that failed while the dataplane was disconnected must not wait for the backoff
+	}
+	if c.startup.phase == running && c.healer.nextPeriodic.IsZero() {
+		c.healer.schedulePeriodic(now)
+	}
+	_, shutdown := t.ev.(*Shutdown)
+	if c.cfg.EnableVerification && c.startup.phase == running && t.record.Error == "" && !c.verifying && !shutdown {
+		c.verify = t.record.SeqNum
+	}
+}
+
+// externalOnly is true for keys that no plugin has to do with.
+func (c *core) externalOnly(t *turn, key string) bool {
+	if c.store.has(key) || (t.tx != nil && t.tx.touched(key)) {
+		return false
+	}
+	for _, kvs := range c.external {
+		if kvs[key] != nil {
+			return true
+		}
+	}
+	_, touched := t.external[key]
+	return touched
+}
+
+func (t *turn) fail(err error) {
+	t.handlerErrs = append(t.handlerErrs, err)
+	if t.firstErr == nil {
+		t.firstErr = err
+	}
+}

@@ -1,0 +1,142 @@
+package arch
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The budgets. What is above one has a waiver with a reason; a waiver that is not needed any more is an error, so that the list
+// only shrinks.
+const (
+	maxFileLines = 400
+	maxMethods   = 8  // of an interface
+	maxFields    = 15 // of a struct
+)
+
+const (
+	documented = "its shape is that of a documented API"
+	record     = "a record: it is read field by field, and has no behaviour of its own"
+	loopState  = "all that one goroutine owns; its methods are split over the files of the package"
+	options    = "a list of options, one field each"
+	fake       = "a stand-in for what another program has"
+)
+
+// wideInterfaces are interfaces with more than maxMethods.
+var wideInterfaces = map[string]string{
+	"cmd/contiv-agent.mover":             "what differs between the dataplanes of the agent, called once each by wire.go",
+	"dataplane/linux/rules.RuleRenderer": documented,
+	"dataplane/linux/table.Backend":      "two backends stand behind it, and each of its users needs most of it",
+}
+
+// wideStructs are structs with more than maxFields.
+var wideStructs = map[string]string{
+	"cmd/contiv-agent.options":                 options,
+	"cmd/contiv-agent.vppMover":                "what the agent has of VPP, made and stopped in one order",
+	"cmd/contiv-agent.agent":                   "what the agent is made of, made and stopped in one order",
+	"cmd/contiv-init/internal/preflight.Facts": record,
+	"cmd/contiv-netctl.dropRow":                record,
+	"dataplane/driver.Driver":                  loopState,
+	"dataplane/driver.loop":                    loopState,
+	"dataplane/linux.Config":                   documented,
+	"dataplane/linux.InternalDataplane":        loopState,
+	"dataplane/linux.endpointManager":          loopState,
+	"dataplane/linux/nft.family":               loopState,
+	"dataplane/linux/nft.node":                 "a node of the graph of chains: desired, written and links",
+	"dataplane/linux/nft.balancer":             record,
+	"dataplane/linux/routetable.entry":         record,
+	"dataplane/linux/routetable.Table":         loopState,
+	"dataplane/linux/rules.Config":             documented,
+	"dataplane/linux/rules/rulestest.Packet":   record,
+	"dataplane/linux/table.Match":              "one field for each condition that a rule may have",
+	"dataplane/netlink.Backend":                loopState,
+	"dataplane/scheduler.graph":                loopState,
+	"dataplane/scheduler.Kind":                 "what a descriptor may define; most are optional",
+	"dataplane/scheduler.planner":              loopState,
+	"dataplane/scheduler.Scheduler":            loopState,
+	"dataplane/vpp/conn.lane":                  loopState,
+	"dataplane/vpp/iface.ifState":              record,
+	"dataplane/vpp/vppfake.nat":                fake,
+	"dataplane/vpp/vppfake.natSession":         fake,
+	"dataplane/vpp/vppfake.Packet":             fake,
+	"dataplane/vpp/vppfake.state":              fake,
+	"dataplane/windows.WindowsDataplane":       loopState,
+	"dataplane/windows.endpointManager":        loopState,
+	"plugins/ipnet.Deps":                       documented,
+	"plugins/ipnet.state":                      loopState,
+	"plugins/ipnet.settings":                   options,
+	"plugins/nodesync.state":                   loopState,
+	"plugins/policy.Plugin":                    loopState,
+	"test/soak.soak":                           "the two nodes, and all that is done to them",
+}
+
+// TestFileLength: a file has one subject, and is read at one sitting.
+func TestFileLength(t *testing.T) {
+	eachSource(t, func(path string, _ *ast.File, _ *token.FileSet) {
+		if allowedIn(path, map[string]string{"dataplane/vpp/binapi/": "generated"}) {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(text, []byte("\n")); n > maxFileLines {
+			t.Errorf("%s has %d lines; split it by subject (limit %d)", path, n, maxFileLines)
+		}
+	})
+}
+
+// TestWidth: an interface is what its consumer needs, and a struct is what is read together.
+func TestWidth(t *testing.T) {
+	waived := map[string]bool{}
+	over := func(name string, what string, n, limit int, waivers map[string]string) {
+		if n <= limit {
+			return
+		}
+		if waivers[name] == "" {
+			t.Errorf("%s has %d %s; split it, or add a waiver with its reason (limit %d)", name, n, what, limit)
+		}
+		waived[what+name] = true
+	}
+	eachSource(t, func(path string, f *ast.File, _ *token.FileSet) {
+		if allowedIn(path, map[string]string{"dataplane/vpp/binapi/": "generated"}) {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			name := fmt.Sprintf("%s.%s", filepath.ToSlash(filepath.Dir(path)), spec.Name.Name)
+			switch typ := spec.Type.(type) {
+			case *ast.InterfaceType:
+				over(name, "methods", count(typ.Methods), maxMethods, wideInterfaces)
+			case *ast.StructType:
+				over(name, "fields", count(typ.Fields), maxFields, wideStructs)
+			}
+			return true
+		})
+	})
+	for name := range wideInterfaces {
+		if !waived["methods"+name] {
+			t.Errorf("%s is within the budget of methods: remove its waiver", name)
+		}
+	}
+	for name := range wideStructs {
+		if !waived["fields"+name] {
+			t.Errorf("%s is within the budget of fields: remove its waiver", name)
+		}
+	}
+}
+
+// count is the number of fields or methods; an embedded type is one.
+func count(list *ast.FieldList) (n int) {
+	for _, f := range list.List {
+		n += max(1, len(f.Names))
+	}
+	return n
+}
