@@ -276,6 +276,10 @@ func checkPod(t *testing.T, workload, spec any) {
 	inits, _ := at(spec, "initContainers").([]any)
 	for _, c := range append(inits, containers...) {
 		name := at(c, "name")
+		if workload == "contiv-agent-windows" {
+			checkWindowsContainer(t, spec, c)
+			continue
+		}
 		privileged := at(c, "securityContext", "privileged") == true
 		if want := name == "agent" || name == "vpp"; privileged != want {
 			t.Errorf("%v/%v: privileged %v", workload, name, privileged)
@@ -291,6 +295,17 @@ func checkPod(t *testing.T, workload, spec any) {
 		if image, _ := at(c, "image").(string); strings.HasSuffix(image, ":latest") || !strings.ContainsAny(image, ":@") {
 			t.Errorf("%v/%v: image %s is not pinned", workload, name, image)
 		}
+	}
+}
+
+// checkWindowsContainer: a container of a host-process pod has no security context of Linux.
+func checkWindowsContainer(t *testing.T, spec, c any) {
+	t.Helper()
+	if at(spec, "securityContext", "windowsOptions", "hostProcess") != true || at(c, "securityContext", "privileged") != nil {
+		t.Errorf("%v is not a host-process container: %v", at(c, "name"), at(spec, "securityContext"))
+	}
+	if at(c, "resources", "requests", "memory") == nil {
+		t.Errorf("%v requests no memory", at(c, "name"))
 	}
 }
 

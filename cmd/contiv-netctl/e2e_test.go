@@ -46,7 +46,7 @@ func (w *world) wrongInput() {
 		{"--token-file /nope status", []string{"--token-file: open /nope: no such file"}},
 		{"--token-file " + token + " status", []string{"missing or wrong bearer token; check the token in --token-file"}},
 		{"--ca /nope status", []string{"--ca: open /nope: no such file"}},
-		{"--server " + w.Nodes[1].Name + ":9999 status", []string{"does not answer", "no such host"}},
+		{"--server " + w.Nodes[1].Name + ":9999 status", []string{"does not answer", "lookup"}},
 		{"--server 127.0.0.1:9999 --plain status", []string{"leave out --plain"}},
 		{"-o xml status", []string{`output format "xml": use table, wide, json, yaml`}},
 	} {

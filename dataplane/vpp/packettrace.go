@@ -26,7 +26,7 @@ const (
 
 // traceNodes are where packets come into VPP; which of them there are depends on the plugins.
 func traceNodes() []string {
-	return []string{"virtio-input", "af-packet-input", "memif-input", "dpdk-input"}
+	return []string{"virtio-input", "af-packet-input", "contiv-uplink-input", "memif-input", "dpdk-input"}
 }
 
 // NewPacketTrace traces nothing before Run.

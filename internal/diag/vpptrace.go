@@ -10,7 +10,7 @@ import (
 
 // inputNodes are the nodes by which packets come into VPP; which of them there are depends on the plugins.
 func inputNodes() []string {
-	return []string{"virtio-input", "af-packet-input", "memif-input", "dpdk-input", "vhost-user-input", "avf-input", "rdma-input",
+	return []string{"virtio-input", "af-packet-input", "contiv-uplink-input", "memif-input", "dpdk-input", "vhost-user-input", "avf-input", "rdma-input",
 		"vmxnet3-input"}
 }
 

@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,6 +112,8 @@ func (p vppPacket) path(n names) Path {
 		path.Outcome, path.Reason = Dropped, p.dropReason(n)
 	case strings.HasSuffix(last.node, "-tx"):
 		path.Outcome, path.Out = Sent, n.of(strings.TrimSuffix(last.node, "-tx"))
+	case last.node == uplinkOutput:
+		path.Outcome, path.Out = Sent, p.leftBy(n)
 	case last.node == "punt" || last.node == "error-punt":
 		path.Outcome, path.Reason = Dropped, "punted: "+firstLine(last.lines)
 	case strings.HasSuffix(last.node, "-icmp-echo-request"), strings.HasSuffix(last.node, "-local"), strings.HasSuffix(last.node,
@@ -125,10 +128,12 @@ func (p vppPacket) what(i int, n names) string {
 	h := p[i]
 	line := firstLine(h.lines)
 	switch {
-	case strings.HasPrefix(h.node, pluginNodes):
-		return pluginWhat(h.lines)
+	case h.node == uplinkOutput && i == len(p)-1:
+		return "sent to " + p.leftBy(n)
 	case strings.HasSuffix(h.node, "-input") && i == 0:
 		return "received from " + p.receivedFrom(n)
+	case strings.HasPrefix(h.node, pluginNodes):
+		return pluginWhat(h.lines)
 	case h.node == "ip4-lookup", h.node == "ip6-lookup":
 		return "routed: " + fieldAfter(line, "fib", "FIB index")
 	case h.node == "ip4-rewrite", h.node == "ip6-rewrite":
@@ -148,6 +153,19 @@ func (p vppPacket) what(i int, n names) string {
 		}
 	}
 	return n.renamed(line)
+}
+
+// uplinkOutput is where our plugin sends packets to an AF_PACKET uplink. What it does not send goes on to another node.
+const uplinkOutput = "contiv-offload-output"
+
+// leftBy is the interface of the last output node.
+func (p vppPacket) leftBy(n names) string {
+	for _, h := range slices.Backward(p) {
+		if name, ok := strings.CutSuffix(h.node, "-output"); ok && n.known(name) {
+			return n.of(name)
+		}
+	}
+	return "an interface"
 }
 
 func fieldAfter(line, word, label string) string {
@@ -174,7 +192,7 @@ func (n names) renamed(line string) string {
 // receivedFrom is the interface by which the packet came, by its number.
 func (p vppPacket) receivedFrom(n names) string {
 	number := regexp.MustCompile(`(?:sw-if-index|sw_if_index|hw_if_index|hw-if-index) (\d+)`)
-	for _, word := range []string{"sw-if-index ", "hw_if_index "} {
+	for _, word := range []string{"sw-if-index ", "hw_if_index ", "sw_if_index "} {
 		for _, h := range p[:min(2, len(p))] {
 			for _, line := range h.lines {
 				at := strings.Index(line, word)
