@@ -96,9 +96,9 @@ func arrived(streams []*stream) (bytes []int64) {
 func TestCut(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
-		for _, test := range []struct{ name, policy string }{
-			{"by ingress of the server", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`},
-			{"by egress of the client", `{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress], egress: [{ports: [{port: 1}]}]}`},
+		for _, test := range []struct{ name, closes, policy string }{
+			{"by ingress of the server", "web1", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`},
+			{"by egress of the client", "cli2", `{podSelector: {matchLabels: {app: cli}}, policyTypes: [Egress], egress: [{ports: [{port: 1}]}]}`},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				w.t = t
@@ -108,6 +108,7 @@ func TestCut(t *testing.T) {
 					cut = append(cut, w.stream("cli1", "web1", a, 9000+f), w.stream("cli2", "web1", a, 9010+f))
 					kept = append(kept, w.stream("oth1", "web1", a, 9020+f))
 				}
+				w.foretold(test.policy, test.closes, "9000", "9001", "9010", "9011")
 				w.policy("cut", test.policy)
 				w.within("what is not allowed is cut", time.Minute, func() error {
 					before := arrived(cut)

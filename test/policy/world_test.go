@@ -50,9 +50,14 @@ func newWorld(t *testing.T, backend string) *world {
 	return newWorldWith(t, backend, func(*testbed.ClusterOptions) {})
 }
 
-func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOptions)) *world {
+// newWorldWith may live longer than others.
+func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOptions), longer ...time.Duration) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	lifetime := 4 * time.Minute
+	for _, d := range longer {
+		lifetime += d
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)
 	w := &world{t: t, onVPP: backend == onVPP, ctx: ctx, api: kubeapi.New(), dir: t.TempDir(), spaces: map[string]*testbed.Namespace{},
 		addrs: map[string][]netip.Addr{}, pods: map[string]*testbed.Pod{}}
