@@ -1,0 +1,317 @@
+package policy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	flipPort   = 7
+	flipEvery  = 20 * time.Millisecond // between packets of a flow
+	flipFlows  = 6                     // of each sender to each address
+	flipCount  = 30
+	flipPolicy = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`
+	// cutPackets is how many packets of a flow may pass after the agent has put the policy into the dataplane: 100 ms on the packets' clock.
+	cutPackets = int(100 * time.Millisecond / flipEvery)
+)
+
+// flow is a UDP flow, each packet of which says when it was sent.
+type flow struct {
+	from string
+	kept bool // all policies allow it
+	sent []time.Time
+	got  map[uint32]time.Time // by place in sent
+}
+
+// period is a time in which the dataplane is known to have a state: from the moment when the agent has put it there to the moment when
+// the next change begins.
+type period struct {
+	begin, end time.Time
+	denied     bool
+}
+
+// flips are many flows to web1 under a policy that comes and goes.
+type flips struct {
+	*world
+	mu      sync.Mutex
+	flows   []*flow
+	begin   time.Time // of the current period
+	denied  bool
+	periods []period
+	away    []period // when VPP was
+	count   int
+}
+
+// start begins to send: cli1 and cli2, which the policy denies, and oth1, which it allows.
+func (f *flips) start() (stop func()) {
+	f.t.Helper()
+	conn, err := listenUDP(f.spaces["web1"], flipPort)
+	f.must(err)
+	f.must(conn.(*net.UDPConn).SetReadBuffer(4 << 20))
+	done := make(chan struct{})
+	var senders, receiver sync.WaitGroup
+	receiver.Go(func() { f.receive(conn) })
+	for _, from := range []string{"cli1", "cli2", "oth1"} {
+		for _, to := range f.addrs["web1"] {
+			for range flipFlows {
+				out, err := listenUDP(f.spaces[from], 0)
+				f.must(err)
+				fl := &flow{from: from, kept: from == "oth1", got: map[uint32]time.Time{}}
+				f.flows = append(f.flows, fl)
+				id := uint32(len(f.flows) - 1)
+				senders.Go(func() {
+					defer out.Close()
+					f.send(out, netip.AddrPortFrom(to, flipPort), id, done)
+				})
+			}
+		}
+	}
+	f.begin = time.Now()
+	return func() {
+		close(done)
+		senders.Wait()
+		time.Sleep(100 * time.Millisecond) // of what is on its way; what is later counts as lost at the end, which is no fault
+		_ = conn.Close()
+		receiver.Wait()
+	}
+}
+
+func (f *flips) send(conn net.PacketConn, to netip.AddrPort, id uint32, done chan struct{}) {
+	f.mu.Lock()
+	fl := f.flows[id]
+	f.mu.Unlock()
+	tick := time.NewTicker(flipEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		f.mu.Lock()
+		fl.sent = append(fl.sent, time.Now())
+		packet := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), uint32(len(fl.sent)-1))
+		f.mu.Unlock()
+		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // what is denied may be told by an error
+	}
+}
+
+func (f *flips) receive(conn net.PacketConn) {
+	for buf := make([]byte, 100); ; {
+		n, _, err := conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		if n != 8 {
+			continue
+		}
+		id, at := binary.BigEndian.Uint32(buf), binary.BigEndian.Uint32(buf[4:])
+		f.mu.Lock()
+		f.flows[id].got[at] = time.Now()
+		f.mu.Unlock()
+	}
+}
+
+// flip makes the policy or deletes it; during is what happens while the agent learns of it. The agent of web1's node handles one change
+// after the other: when it has handled one that comes later, this one is in the dataplane.
+func (f *flips) flip(during func()) {
+	f.t.Helper()
+	f.count++
+	f.periods = append(f.periods, period{f.begin, time.Now(), f.denied})
+	if f.denied = !f.denied; f.denied {
+		f.policy("flip", flipPolicy)
+	} else {
+		f.policy("flip", "")
+	}
+	if during != nil {
+		during()
+	}
+	f.handled()
+	f.begin = time.Now()
+}
+
+// handled waits until the agent has handled all that the API server has told it so far.
+func (f *flips) handled() {
+	f.t.Helper()
+	f.count++
+	name := fmt.Sprintf("marker-%04d", f.count)
+	f.policy(name, `{podSelector: {matchLabels: {app: none}}}`)
+	end := time.Now().Add(30 * time.Second)
+	for {
+		text, err := f.Nodes[0].Get(f.ctx, "/controller/event-history?last=8")
+		if err == nil && strings.Contains(text, name) {
+			break
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("the agent does not handle policy %s within 30 s: %v", name, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	f.policy(name, "")
+}
+
+func (f *flips) hold() { time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond) }
+
+// at is the period that a time is in; nil: a change was under way.
+func at(list []period, when time.Time) *period {
+	i := slices.IndexFunc(list, func(p period) bool { return !when.Before(p.begin) && when.Before(p.end) })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// judge finds what has passed wrongly and what was dropped wrongly.
+func (f *flips) judge() {
+	f.t.Helper()
+	f.periods = append(f.periods, period{f.begin, time.Now(), f.denied})
+	passed, denied, late := 0, 0, 0
+	for i, fl := range f.flows {
+		after := map[*period]int{} // packets sent in a period in which they are denied
+		for n, sent := range fl.sent {
+			got, arrived := fl.got[uint32(n)]
+			p := at(f.periods, sent)
+			switch {
+			case arrived:
+				passed++
+			default:
+				denied++
+			}
+			if p == nil || fl.kept || !p.denied {
+				continue
+			}
+			after[p]++
+			if !arrived || got.After(p.end) {
+				continue
+			}
+			if late = max(late, after[p]); after[p] > cutPackets {
+				f.t.Errorf("flow %d of %s: a packet passed %v after its policy was in force, the %d. since", i, fl.from, sent.Sub(p.begin), after[p])
+			}
+		}
+		f.dropped(i, fl)
+	}
+	f.t.Logf("%d changes, %d flows: %d packets passed, %d did not; of a flow that was cut, at most %d packets passed later", len(f.periods)-1,
+		len(f.flows), passed, denied, late)
+	if passed == 0 || denied == 0 {
+		f.t.Error("nothing passed, or everything")
+	}
+}
+
+// dropped finds packets that were allowed and lost, in the midst of others of the same flow and period that arrived: the last ones may have
+// been on their way when the policy changed.
+func (f *flips) dropped(i int, fl *flow) {
+	f.t.Helper()
+	var lost []time.Time
+	var in *period
+	for n, sent := range fl.sent {
+		p := at(f.periods, sent)
+		if p != nil && p.denied && !fl.kept {
+			p = nil
+		}
+		if p != in && !fl.kept {
+			in, lost = p, nil
+		}
+		if p == nil && !fl.kept || at(f.away, sent) != nil {
+			continue
+		}
+		if _, arrived := fl.got[uint32(n)]; !arrived {
+			lost = append(lost, sent)
+			continue
+		}
+		if len(lost) > 0 {
+			f.t.Errorf("flow %d of %s: %d packets that are allowed were lost, the first %s", i, fl.from, len(lost), f.when(lost[0]))
+			lost = nil
+		}
+	}
+}
+
+// when places a time among the changes.
+func (f *flips) when(t time.Time) string {
+	n := 0
+	for n < len(f.periods)-1 && f.periods[n+1].begin.Before(t) {
+		n++
+	}
+	p := f.periods[n]
+	if t.Before(p.end) {
+		return fmt.Sprintf("%v after change %d (denied %t) was in the dataplane", t.Sub(p.begin), n, p.denied)
+	}
+	return fmt.Sprintf("%v after change %d (denied %t) began", t.Sub(p.end), n+1, !p.denied)
+}
+
+// killAgent kills the agent at some moment of what it does, and starts it again.
+func (f *flips) killAgent() {
+	f.t.Helper()
+	time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+	f.must(f.Nodes[0].Agent.Kill())
+	f.must(f.Nodes[0].StartAgent(f.ctx))
+}
+
+// killVPP: while VPP is away, packets are lost; none may pass that is denied.
+func (f *flips) killVPP() {
+	f.t.Helper()
+	begin := time.Now().Add(-time.Second / 2) // of packets in VPP
+	n := f.Nodes[0]
+	n.VPP.Kill()
+	f.must(n.VPP.Run(f.ctx))
+	f.within("packets pass a new VPP", 60*time.Second, func() error {
+		for _, to := range f.addrs["web1"] {
+			if err := f.ask("oth1", "udp", to, httpPort); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	f.handled()
+	f.away = append(f.away, period{begin: begin, end: time.Now()})
+}
+
+// TestFlips: under many flows a policy comes and goes, and agent, API server and VPP are killed meanwhile. Nothing that is denied passes,
+// and nothing that is allowed is lost but while VPP is away.
+func TestFlips(t *testing.T) {
+	each(t, func(t *testing.T, backend string) {
+		w := newWorld(t, backend)
+		f := &flips{world: w}
+		stop := f.start()
+		stream := w.stream("oth1", "web1", w.addrs["web1"][0], 9000)
+		for range flipCount {
+			f.flip(nil)
+			f.hold()
+		}
+		for range 4 {
+			f.flip(f.killAgent)
+			f.hold()
+		}
+		for range 4 { // denied and allowed, and a change while it is away
+			w.api.Cut()
+			f.hold()
+			w.api.Restore()
+			f.hold()
+			w.api.Cut()
+			f.flip(func() { f.hold(); w.api.Restore() })
+		}
+		before := stream.bytes.Load()
+		w.within("a stream that is allowed goes on", 10*time.Second, func() error {
+			if stream.bytes.Load() == before {
+				return fmt.Errorf("nothing was read")
+			}
+			return nil
+		})
+		if w.onVPP {
+			for range 2 {
+				f.killVPP()
+				f.flip(nil)
+				f.hold()
+			}
+		}
+		stop()
+		f.judge()
+	})
+}
