@@ -100,7 +100,7 @@ func (f *flips) send(conn net.PacketConn, to netip.AddrPort, id uint32, done cha
 		fl.sent = append(fl.sent, time.Now())
 		packet := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, id), uint32(len(fl.sent)-1))
 		f.mu.Unlock()
-		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // what is denied may be told by an error
+		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // what is denied may come back as an error
 	}
 }
 
@@ -120,7 +120,7 @@ func (f *flips) receive(conn net.PacketConn) {
 	}
 }
 
-// flip makes the policy or deletes it; during is what happens while the agent learns of it. The agent of web1's node handles one change
+// flip makes the policy or deletes it; during is what happens while the change is on its way to the agent. The agent of web1's node handles one change
 // after the other: when it has handled one that comes later, this one is in the dataplane.
 func (f *flips) flip(during func()) {
 	f.t.Helper()
@@ -138,7 +138,7 @@ func (f *flips) flip(during func()) {
 	f.begin = time.Now()
 }
 
-// handled waits until the agent has handled all that the API server has told it so far.
+// handled waits until the agent has handled all that the API server has sent so far.
 func (f *flips) handled() {
 	f.t.Helper()
 	f.count++
