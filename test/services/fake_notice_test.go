@@ -126,7 +126,14 @@ func otherDamages() []damage {
 		{name: "the same for external addresses", keys: "config/vpp/v2/route/vrf/0/dst/203.0.113.", spoil: dropAll,
 			fails: []string{"external IP without endpoints/4", "source range without endpoints/4"}},
 		{name: "no node ports at the host's addresses", keys: "config/linux/contiv/v1/node-ports/", spoil: gone,
-			fails: []string{"node port at the host's address/4"}},
+			fails: []string{"node port at the host's address/4", "node port Local at the host's address, none here/4"}},
+	}
+}
+
+// unnoticed are cases that no single wrong value makes fail, with the reason.
+func unnoticed() map[string]string {
+	return map[string]string{
+		"node port Local at the host's address, none/4": "a server answers only if the host hands the port to VPP and VPP serves it: two wrong values",
 	}
 }
 
@@ -167,6 +174,10 @@ func TestFakeNotices(t *testing.T) {
 		})
 	}
 	for what := range left {
+		if why := unnoticed()[what]; why != "" {
+			t.Logf("%s: %s", what, why)
+			continue
+		}
 		t.Errorf("%s fails of no damage: add it to one, so that it is known to notice something", what)
 	}
 }
