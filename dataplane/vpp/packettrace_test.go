@@ -23,8 +23,8 @@ func TestPacketTrace(t *testing.T) {
 	if err := tr.begin(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"clear trace", "trace add virtio-input 1000", "trace add af-packet-input 1000", "trace add memif-input 1000",
-		"trace add dpdk-input 1000"}; !slices.Equal(asked, want) {
+	if want := []string{"clear trace", "trace add virtio-input 1000", "trace add af-packet-input 1000",
+		"trace add contiv-uplink-input 1000", "trace add memif-input 1000", "trace add dpdk-input 1000"}; !slices.Equal(asked, want) {
 		t.Errorf("%q, want %q", asked, want)
 	}
 	refuse = "all"

@@ -186,7 +186,7 @@ const errorsBefore = "   Count                  Node                            
 
 func TestTraceIsOneAtATimeAndLeavesNothingBehind(t *testing.T) {
 	vpp := &fakeVPP{answers: map[string]string{
-		"show errors": errorsBefore, "show trace max 1600": "Packet 1", "show interface": "tap1   6   up   9000/0/0/0\n  rx " +
+		"show errors": errorsBefore, "show trace max 1800": "Packet 1", "show interface": "tap1   6   up   9000/0/0/0\n  rx " +
 			"packets 1\n",
 	}, refuse: "trace add dpdk"}
 	s := serve(t, Deps{CLI: vpp.run})
