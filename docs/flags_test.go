@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 )
 
 var (
@@ -63,12 +64,14 @@ var buildPrograms = sync.OnceValue(func() error {
 	if programsDir, err = os.MkdirTemp("", "docs-test"); err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", programsDir+"/", "../cmd/...")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
+	names, err := filepath.Glob("../cmd/*")
+	if err != nil {
+		return err
 	}
-	return nil
+	for i, name := range names {
+		names[i] = "contiv.dev/vswitch/cmd/" + filepath.Base(name)
+	}
+	return gobuild.Commands(programsDir, names...)
 })
 
 // builtPrograms is a directory with all programs of ours.

@@ -24,10 +24,13 @@ printf '[storage]\ndriver = "vfs"\ngraphroot = "%s/storage"\nrunroot = "%s/run"\
 export CONTAINERS_STORAGE_CONF=$WORK/storage.conf BUILDAH_ISOLATION=chroot
 debian=localhost/standin/debian:12 golang=localhost/standin/golang:1.26
 
+# step prints what begins, with the time: a step takes from one to ten minutes, depending on what else the machine does.
+step() { echo "$(date +%T) $*" >&2; }
+
 # base NAME DIRECTORY PACKAGES: a Debian with packages, and with /usr/local/go.
 base() {
 	! buildah inspect --type image "$1" >/dev/null 2>&1 || return 0
-	echo "base image $1"
+	step "base image $1: packages of Debian"
 	mmdebstrap --quiet --variant=minbase --include="$2" bookworm "$WORK/base.tar" \
 		"deb http://deb.debian.org/debian bookworm main" "deb http://deb.debian.org/debian bookworm-updates main" \
 		"deb http://deb.debian.org/debian-security bookworm-security main"
@@ -35,10 +38,10 @@ base() {
 	buildah add --quiet "$container" "$WORK/base.tar" / >/dev/null
 	if [ "$1" = "$golang" ]; then
 		buildah add --quiet "$container" "$(go env GOROOT)" /usr/local/go >/dev/null
-		# Whom this machine trusts, such as a proxy.
+		# The certificates that this machine trusts, such as that of a proxy.
 		buildah add --quiet "$container" /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ >/dev/null
 		buildah config --env PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin --env GOPATH=/go --env GOTOOLCHAIN=local \
-			"$container"
+			--env GOPROXY=file:///modules,https://proxy.golang.org,direct "$container"
 	fi
 	buildah commit --quiet --rm "$container" "$1" >/dev/null
 	rm "$WORK/base.tar"
@@ -104,8 +107,9 @@ fdio() {
 
 # build IMAGE: the image's digest.
 build() {
+	step "image $1: build (its output is in $WORK/$1.log)"
 	GO_IMAGE=$golang DEBIAN_IMAGE=$debian FDIO_REPOSITORY=file:///fdio SOURCE_DATE_EPOCH=1700000000 ENGINE=buildah \
-		ENGINE_FLAGS="--no-cache --volume $WORK/cache:/root/.cache/go-build --volume $WORK/modules:/go/pkg/mod ${fdio:-}" \
+		ENGINE_FLAGS="--no-cache --volume $WORK/cache:/root/.cache/go-build --volume $WORK/modules:/go/pkg/mod --volume $modules:/modules:ro ${fdio:-}" \
 		docker/build.sh "$1" >"$WORK/$1.log" 2>&1 || {
 		tail -n 30 "$WORK/$1.log" >&2
 		return 1
@@ -139,12 +143,13 @@ until contiv-vpp-supervisor health; do
 done
 vppctl show version
 vppctl show plugins >/tmp/plugins
-for plugin in af_packet acl contiv nat44 vxlan; do grep -q "$plugin" /tmp/plugins || { echo "no plugin $plugin"; exit 1; }; done
+for plugin in af_packet acl contiv nat vxlan; do grep -q "${plugin}_plugin.so" /tmp/plugins || { echo "no plugin $plugin"; exit 1; }; done
 kill $!
 wait $!'
 
 # check runs what is in an image.
 check() {
+	step "image $1: run what is in it"
 	container=$(buildah from --pull-never "docker.io/contiv/$1:$version")
 	case $1 in
 	agent)
@@ -165,8 +170,13 @@ check() {
 	buildah rm "$container" >/dev/null
 }
 
+# Once for all builds: a commit meanwhile would make the second build another one.
+COMMIT=${COMMIT:-$(git rev-parse --short=12 HEAD)}
+export COMMIT
 version=$(sed -n 's/^appVersion: "\([^"]*\)".*/\1/p' k8s/contiv-vpp/Chart.yaml)
 umask 022
+modules=$(go env GOMODCACHE)/cache/download # what this machine has of Go's modules is not downloaded again
+mkdir -p "$modules"
 base $debian ca-certificates-
 base $golang ca-certificates,curl,gcc,git,libc6-dev
 for image in "$@"; do

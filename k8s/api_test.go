@@ -201,8 +201,8 @@ func (a *apiServer) rbac() {
 
 // permission is what a service account may do, or may not.
 type permission struct {
-	who, verb, what, namespace string
-	may                        bool
+	caller, verb, what, namespace string
+	may                           bool
 }
 
 // permissions asks for all at once.
@@ -220,7 +220,7 @@ func (a *apiServer) permissions(all []permission) {
 "user":"system:serviceaccount:kube-system:%s",
 "groups":["system:serviceaccounts","system:serviceaccounts:kube-system","system:authenticated"],
 "resourceAttributes":{"verb":%q,"group":%q,"resource":%q,"subresource":%q,"name":%q,"namespace":%q}}}`+"\n---\n",
-			p.who, p.verb, group, resource, sub, name, p.namespace)
+			p.caller, p.verb, group, resource, sub, name, p.namespace)
 	}
 	answers := strings.Fields(a.must(b.String(), "create", "--validate=strict", "-f", "-",
 		"-o", `jsonpath={.status.allowed}{"\n"}`))
@@ -229,7 +229,7 @@ func (a *apiServer) permissions(all []permission) {
 	}
 	for i, p := range all {
 		if may := answers[i] == "true"; may != p.may {
-			a.t.Errorf("%s may %s %s in %q: %v, want %v", p.who, p.verb, p.what, p.namespace, may, p.may)
+			a.t.Errorf("%s may %s %s in %q: %v, want %v", p.caller, p.verb, p.what, p.namespace, may, p.may)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"contiv.dev/vswitch/internal/daemon"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
@@ -50,8 +51,8 @@ var buildRenderer = sync.OnceValue(func() error { return build("render", ".") })
 
 // buildPrograms builds those that the manifests run, once.
 var buildPrograms = sync.OnceValue(func() error {
-	return build(".", "../cmd/contiv-agent", "../cmd/contiv-init", "../cmd/contiv-ksr", "../cmd/contiv-netctl",
-		"../cmd/contiv-vpp-supervisor")
+	const cmd = "contiv.dev/vswitch/cmd/"
+	return gobuild.Commands(work, cmd+"contiv-agent", cmd+"contiv-init", cmd+"contiv-ksr", cmd+"contiv-netctl", cmd+"contiv-vpp-supervisor")
 })
 
 func renderer(t *testing.T) string {

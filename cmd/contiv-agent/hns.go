@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,9 @@ func newHNSMover(a *agent, node windowsNode) (*hnsMover, error) {
 		return nil, fmt.Errorf("vxlanVNI %d: Windows takes %d to %d; set vxlanVNI in the contiv.conf of all nodes, for example to %d",
 			routing.VxlanVNI, minWindowsVNI, maxWindowsVNI, minWindowsVNI)
 	}
+	if err := checkWindowsIPv6(a.conf.IPAM().PodSubnetCIDR, overlay); err != nil {
+		return nil, err
+	}
 	m := &hnsMover{node: node, health: health.NewHealthAggregator()}
 	addresses := func() ([]netip.Addr, error) { return node.host.IPs(context.Background()) }
 	config := windataplane.Config{
@@ -96,6 +100,21 @@ func newHNSMover(a *agent, node windowsNode) (*hnsMover, error) {
 	})
 	a.http.RegisterHTTPHandler("/windows/dataplane", m.serveDump)
 	return m, nil
+}
+
+// checkWindowsIPv6 refuses what no Windows has. What this one has is checked when its network is made.
+func checkWindowsIPv6(pods []netip.Prefix, overlay bool) error {
+	i := slices.IndexFunc(pods, func(p netip.Prefix) bool { return p.Addr().Is6() })
+	switch {
+	case i < 0:
+		return nil
+	case !slices.ContainsFunc(pods, func(p netip.Prefix) bool { return p.Addr().Is4() }):
+		return fmt.Errorf("podSubnetCIDR %s: Windows has no networks with IPv6 alone; add an IPv4 network in the contiv.conf of all nodes", pods[i])
+	case overlay:
+		return fmt.Errorf("podSubnetCIDR %s: Windows has no IPv6 in overlay networks; in the contiv.conf of all nodes, set nodeToNodeTransport to "+
+			"nooverlay or remove the IPv6 network", pods[i])
+	}
+	return nil
 }
 
 // hasIPv6 says whether pods have IPv6 addresses.

@@ -57,13 +57,16 @@ func (m *memoryRoutes) Remove(r wiring.HostRoute) error {
 	return nil
 }
 
-// windowsCluster are Windows nodes, each an agent with an HNS in memory, and a Linux node of which there is only its record in etcd.
+// windowsCluster are Windows nodes, each an agent with an HNS in memory. A Linux node is a record in etcd (linuxNode), or an agent that is
+// a process (mixedCluster).
 type windowsCluster struct {
-	t      *testing.T
-	api    *kubeapi.Server
-	dir    string
-	etcd   string
-	config string
+	t       *testing.T
+	api     *kubeapi.Server
+	dir     string
+	etcd    string
+	config  string
+	network [3]byte // that connects nodes, a /24
+	ipv6    string  // the same, before the node's number; empty: none
 }
 
 // windowsRig is one Windows node.
@@ -72,24 +75,31 @@ type windowsRig struct {
 	name   string
 	host   *hnsmem.Host
 	routes *memoryRoutes
-	nic    netip.Prefix
+	nics   []netip.Prefix
 	agent  *agent
 	stop   func()
 }
 
 func newWindowsCluster(t *testing.T, transport string) *windowsCluster {
-	c := &windowsCluster{t: t, api: kubeapi.New(), dir: t.TempDir()}
+	c := newWindowsAPI(t, "nodeToNodeTransport: "+transport+"\nvxlanVNI: 4096\n")
+	etcd, err := clusterdb.StartEmbedded(t.Context(), clusterdb.Config{Embedded: clusterdb.EmbeddedConfig{DataDir: filepath.Join(c.dir, "e")}},
+		slog.New(slog.DiscardHandler))
+	c.must(err)
+	t.Cleanup(etcd.Close)
+	c.etcd = etcd.Endpoint()
+	return c
+}
+
+// newWindowsAPI is a cluster that has an API server and no etcd yet.
+func newWindowsAPI(t *testing.T, config string) *windowsCluster {
+	c := &windowsCluster{t: t, api: kubeapi.New(), dir: t.TempDir(), network: [3]byte{192, 0, 2}}
 	t.Cleanup(c.api.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	c.must(err)
 	c.api.Serve(l)
 	c.must(os.WriteFile(filepath.Join(c.dir, "kubeconfig"), kubeapi.Kubeconfig(l.Addr().String()), 0o600))
-	etcd, err := clusterdb.StartEmbedded(t.Context(), clusterdb.Config{Embedded: clusterdb.EmbeddedConfig{DataDir: filepath.Join(c.dir, "e")}},
-		slog.New(slog.DiscardHandler))
-	c.must(err)
-	t.Cleanup(etcd.Close)
-	c.etcd, c.config = etcd.Endpoint(), filepath.Join(c.dir, "contiv.conf")
-	c.must(os.WriteFile(c.config, []byte("nodeToNodeTransport: "+transport+"\nvxlanVNI: 4096\n"), 0o600))
+	c.config = filepath.Join(c.dir, "contiv.conf")
+	c.must(os.WriteFile(c.config, []byte(config), 0o600))
 	return c
 }
 
@@ -101,24 +111,36 @@ func (c *windowsCluster) must(err error) {
 }
 
 // linuxNode publishes a node as its agent does.
-func (c *windowsCluster) linuxNode(id uint32, address string) {
+func (c *windowsCluster) linuxNode(id uint32, addresses ...string) {
 	db, err := clusterdb.Open(c.t.Context(), clusterdb.Config{Endpoints: []string{c.etcd}}, slog.New(slog.DiscardHandler))
 	c.must(err)
 	defer db.Close()
 	c.must(db.NewBroker("/vnf-agent/contiv-ksr/").Put(c.t.Context(), fmt.Sprintf("allocatedIDs/%d", id),
-		&vppnode.VppNode{Id: id, Name: "linux", IpAddresses: []string{address}}))
+		&vppnode.VppNode{Id: id, Name: "linux", IpAddresses: addresses}))
 }
 
 func (c *windowsCluster) windowsNode(i int) *windowsRig {
 	r := &windowsRig{c: c, name: fmt.Sprintf("win-%d", i), host: hnsmem.New(), routes: &memoryRoutes{},
-		nic: netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 24)}
-	c.must(c.api.Put(kubeapi.Node(r.name, []netip.Addr{r.nic.Addr()})))
+		nics: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte(append(c.network[:], byte(i)))), 24)}}
+	addrs := []netip.Addr{r.nics[0].Addr()}
+	if c.ipv6 != "" {
+		r.nics = append(r.nics, netip.PrefixFrom(netip.MustParseAddr(fmt.Sprintf("%s%x", c.ipv6, i)), 64))
+		addrs = append(addrs, r.nics[1].Addr())
+	}
+	c.must(c.api.Put(kubeapi.Node(r.name, addrs)))
 	r.start()
 	return r
 }
 
-// start starts the agent, which stops with the test, or by stop.
+// start starts the agent, which stops with the test, or by stop, and waits until it is ready.
 func (r *windowsRig) start() {
+	r.c.t.Helper()
+	r.c.must(r.launch())
+	r.c.eventually(r.name+" is ready", func() error { return r.agent.ready() })
+}
+
+// launch is start, for an agent that does not become ready, or fails.
+func (r *windowsRig) launch() error {
 	o := defaultOptions()
 	o.nodeName, o.config, o.dataplane, o.filter, o.linuxNames = r.name, r.c.config, dataplaneWindows, "auto", linuxNamesContiv
 	o.runDir, o.dataDir = filepath.Join(r.c.dir, r.name, "r"), filepath.Join(r.c.dir, r.name, "d")
@@ -130,7 +152,7 @@ func (r *windowsRig) start() {
 	r.agent = newAgent(ctx, o, logs.New(testWriter{r.c.t}, slog.LevelWarn, ring), ring)
 	r.agent.windows = &windowsNode{v1: r.host.V1(), v2: r.host.V2(), routes: r.routes, host: polledHost{every: time.Minute,
 		interfaces: func() ([]hostInterface, error) {
-			return []hostInterface{{Name: "Ethernet", MTU: 1500, Addresses: []netip.Prefix{r.nic}, Default: true}}, nil
+			return []hostInterface{{Name: "Ethernet", MTU: 1500, Addresses: r.nics, Default: true}}, nil
 		}}}
 	done, started := make(chan error, 1), make(chan struct{})
 	var work sync.WaitGroup
@@ -145,11 +167,11 @@ func (r *windowsRig) start() {
 	r.c.t.Cleanup(r.stop)
 	select {
 	case <-started:
+		return nil
 	case err := <-done:
-		done <- err
-		r.c.t.Fatalf("%s: %v", r.name, err)
+		done <- nil
+		return err
 	}
-	r.c.eventually(r.name+" is ready", func() error { return r.agent.ready() })
 }
 
 type testWriter struct{ t *testing.T }
@@ -177,15 +199,25 @@ func (r *windowsRig) cni(command cniapi.Command, pod, namespace string) (*cniapi
 	})
 }
 
-// add connects a pod as containerd does: with the GUID of a namespace.
+// add connects a pod as containerd does: with the GUID of a namespace. It gives the pod's first address.
 func (r *windowsRig) add(pod string) (netip.Addr, string) {
+	r.c.t.Helper()
+	addrs, ns := r.addAll(pod)
+	return addrs[0], ns
+}
+
+// addAll is add, with all addresses.
+func (r *windowsRig) addAll(pod string) (addrs []netip.Addr, namespace string) {
 	r.c.t.Helper()
 	r.c.must(r.c.api.Put(kubeapi.Pod(r.name, pod, nil)))
 	ns, err := r.host.V2().CreateNamespace(hcn.Namespace{Type: hcn.NamespaceGuest})
 	r.c.must(err)
 	res, err := r.cni(cniapi.Add, pod, ns.ID)
 	r.c.must(err)
-	return res.IPs[0].Address.Addr(), ns.ID
+	for _, ip := range res.IPs {
+		addrs = append(addrs, ip.Address.Addr())
+	}
+	return addrs, ns.ID
 }
 
 // writes are the calls since the last look that change something.

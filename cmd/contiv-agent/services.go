@@ -17,6 +17,7 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/policy"
+	policymodel "contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/proxyhealth"
@@ -44,6 +45,7 @@ type serviceOptions struct {
 	reservedPorts     []string
 	reservedNodePorts []processor.NodePort // reservedPorts, read
 	healthAddress     string
+	policySetLimit    int
 }
 
 func (o *serviceOptions) register(f *pflag.FlagSet) {
@@ -52,6 +54,8 @@ func (o *serviceOptions) register(f *pflag.FlagSet) {
 		"traffic for node ports (default: all)")
 	f.StringVar(&o.healthAddress, healthFlag, proxyhealth.DefaultAddress, "where cloud load balancers ask whether this node serves, "+
 		"as of kube-proxy (/healthz, /livez); empty: nowhere, for nodes on which kube-proxy runs")
+	f.IntVar(&o.policySetLimit, policy.SetLimitFlag, policymodel.MaxMembers, "how many members a set of network policy may have (0: as many as "+
+		"fit); rules that allow by a larger one match nothing, rules that deny by it deny everything")
 	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that no service "+
 		"gets by naming a node's address in spec.externalIPs or as a load balancer's")
 }
@@ -70,6 +74,9 @@ func (o *serviceOptions) complete() (err error) {
 			return fmt.Errorf("--nodeport-addresses: %w; give networks such as 192.0.2.0/24", err)
 		}
 		o.nodePortNetworks = append(o.nodePortNetworks, p.Masked())
+	}
+	if o.policySetLimit < 0 || o.policySetLimit > policymodel.MaxMembers {
+		return fmt.Errorf("--%s: %d is not between 0 and %d", policy.SetLimitFlag, o.policySetLimit, policymodel.MaxMembers)
 	}
 	return checkListenAddress(healthFlag, o.healthAddress)
 }
@@ -225,6 +232,7 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 		Denied:      a.dataplane.denied(a),
 		Connections: a.dataplane.connections(),
 		ParsePolicy: kube.ParsePolicy,
+		SetLimit:    a.opts.services.policySetLimit,
 		Statuses:    statuses,
 	})
 	if err := a.registry.Register(deniedCollector{a.policies.DeniedCounts}); err != nil {

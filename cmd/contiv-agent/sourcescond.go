@@ -17,9 +17,9 @@ const (
 	sourcesMax     = time.Minute
 )
 
-// sourcesTeller keeps the condition as it is. A VPP without our plugin checks no sources; whether it has the plugin may be another answer
+// sourcesReporter keeps the condition as it is. A VPP without our plugin checks no sources; whether it has the plugin may be another answer
 // with each start of VPP.
-type sourcesTeller struct {
+type sourcesReporter struct {
 	checked func() error                                    // nil: sources are checked
 	known   func() bool                                     // checked has an answer
 	set     func(context.Context, kube.NodeCondition) error // informs the API server
@@ -27,12 +27,12 @@ type sourcesTeller struct {
 	told    *kube.NodeCondition // what the API server was reported last
 }
 
-// newSourcesTeller is nil where there is no API server to tell.
-func (a *agent) newSourcesTeller(client *kube.Client) *sourcesTeller {
+// newSourcesReporter is nil where there is no API server to tell.
+func (a *agent) newSourcesReporter(client *kube.Client) *sourcesReporter {
 	if client == nil || a.opts.dataplane == dataplaneFake {
 		return nil
 	}
-	return &sourcesTeller{
+	return &sourcesReporter{
 		checked: a.ipnet.SourcesChecked, log: a.logger("conditions"),
 		known: func() bool { ok, _ := a.controller.Ready(); return ok },
 		set: func(ctx context.Context, c kube.NodeCondition) error {
@@ -42,7 +42,7 @@ func (a *agent) newSourcesTeller(client *kube.Client) *sourcesTeller {
 }
 
 // Run sends reports until ctx ends.
-func (t *sourcesTeller) Run(ctx context.Context) error {
+func (t *sourcesReporter) Run(ctx context.Context) error {
 	pause := sourcesEvery
 	for {
 		select {
@@ -60,7 +60,7 @@ func (t *sourcesTeller) Run(ctx context.Context) error {
 }
 
 // step reports what has changed.
-func (t *sourcesTeller) step(ctx context.Context) error {
+func (t *sourcesReporter) step(ctx context.Context) error {
 	if !t.known() {
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
-// TestSourcesTeller: the condition is set when the answer is known, again when it changes or could not be set, and not otherwise.
-func TestSourcesTeller(t *testing.T) {
+// TestSourcesCondition: the condition is set when the answer is known, again when it changes or could not be set, and not otherwise.
+func TestSourcesCondition(t *testing.T) {
 	var checked, fails error
 	var set []kube.NodeCondition
 	known := false
-	teller := &sourcesTeller{
+	teller := &sourcesReporter{
 		checked: func() error { return checked }, known: func() bool { return known }, log: slog.New(slog.DiscardHandler),
 		set: func(_ context.Context, c kube.NodeCondition) error {
 			if fails == nil {

@@ -23,6 +23,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/policy"
+	policymodel "contiv.dev/vswitch/plugins/policy/model"
 	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/plugins/service"
@@ -74,7 +75,7 @@ func newVPPMover(a *agent) *vppMover {
 		m.trace = vpp.NewPacketTrace(m.conn, a.log)
 	}
 	if m.fake == nil && a.opts.kubernetes.mode != kubernetesOff {
-		m.hostPorts = hostports.New(hostports.Command, a.log)
+		m.hostPorts = hostports.New(hostports.Command, hostports.Choose(context.Background(), hostports.Command), a.log)
 	}
 	m.trash = iface.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m
@@ -112,6 +113,7 @@ func (m *vppMover) register(s *scheduler.Scheduler) error {
 func (m *vppMover) wire(a *agent, d *ipnet.Deps) {
 	d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
 	d.VPPPlugin, d.PluginNAT, d.Policy, d.HostForwards = m.plugin, true, true, m.hostPorts != nil
+	d.HostByIPTables = m.hostPorts != nil && m.hostPorts.ByIPTables()
 	m.nics.Remember(a.db.local, a.log)
 	m.plugin.Remember(a.db.local)
 }
@@ -171,7 +173,13 @@ func (m *vppMover) watchHost(a *agent) {
 		return
 	}
 	a.jobs.Go("host leftovers", func(ctx context.Context) error {
-		if err := hostports.Leftovers(ctx, hostports.Command); err != nil && ctx.Err() == nil {
+		if m.hostPorts.ByIPTables() {
+			a.log.Warn("the host has no nft: node ports at the host's own addresses are not served, and network policy takes only what the " +
+				"host's own processes send for the node's; install nft")
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		if err := hostports.Leftovers(ctx, hostports.Command, hostports.IPTablesCommand); err != nil && ctx.Err() == nil {
 			a.log.Warn("the host is as an agent before this one left it; is the nft command there?", "error", err)
 		}
 		<-ctx.Done()
@@ -221,6 +229,9 @@ func (m *vppMover) start(a *agent) error {
 		return err
 	}
 	if err := a.registry.Register(connectionCollector{statsSocket(m.socket)}); err != nil {
+		return err
+	}
+	if err := a.registry.Register(ruleCollector{func() []policymodel.Policy { return a.policies.Policies() }, contiv.NewRuleCounts(m.conn).Read}); err != nil {
 		return err
 	}
 	return a.registry.Register(vppCollector{m.conn, m.buffers, m.pool, a.ipnet.SourcesChecked})

@@ -45,7 +45,7 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 		deps.Repair = pathRepair{a}
 	}
 	if client := a.kube.writer(); client != nil {
-		deps.Teller = nodeTeller{client, a.opts.nodeName}
+		deps.Teller = nodeReporter{client, a.opts.nodeName}
 	}
 	return pathwatch.New(deps)
 }
@@ -88,21 +88,21 @@ func (a *agent) pathWarnings() []diag.Warning {
 	return out
 }
 
-// nodeTeller sends reports to the API server.
-type nodeTeller struct {
+// nodeReporter sends reports to the API server.
+type nodeReporter struct {
 	client *kube.Client
 	node   string
 }
 
 // Condition implements pathwatch.Teller.
-func (t nodeTeller) Condition(ctx context.Context, ok bool, reason, message string) error {
+func (t nodeReporter) Condition(ctx context.Context, ok bool, reason, message string) error {
 	return t.client.SetNodeCondition(ctx, t.node, kube.NodeCondition{
 		Type: conditionDataPath, Status: ok, Reason: reason, Message: message,
 	})
 }
 
 // Event implements pathwatch.Teller.
-func (t nodeTeller) Event(ctx context.Context, warning bool, reason, message string) error {
+func (t nodeReporter) Event(ctx context.Context, warning bool, reason, message string) error {
 	return t.client.WriteEvent(ctx, kube.NodeEvent{
 		Node: t.node, Component: "contiv-agent", Reason: reason, Message: message, Warning: warning,
 	})

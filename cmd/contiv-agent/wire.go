@@ -221,7 +221,7 @@ func (a *agent) Start() error {
 		a.jobs.Go("data path watch", a.path.Run)
 		a.jobs.Go("data path conditions", a.path.Tell)
 	}
-	if t := a.newSourcesTeller(a.kube.writer()); t != nil {
+	if t := a.newSourcesReporter(a.kube.writer()); t != nil {
 		a.jobs.Go("sources condition", t.Run)
 	}
 	a.jobs.Go("health port", a.proxyHealth.Run)

@@ -18,16 +18,16 @@ import (
 
 // plugin is what CNI asks for, over an agent that tests replace.
 type plugin struct {
-	ask       func(ctx context.Context, c *config, patience time.Duration, req *cniapi.Request) (*cniapi.Result, error)
+	ask       func(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error)
 	appendLog func(path, line string) error
 	stdout    io.Writer
 }
 
 // Timeouts for an agent that is away: an ADD survives the restart of the agent, everything else is repeated by the runtime.
-const shortPatience = 5 * time.Second
+const shortWait = 5 * time.Second
 
-func askAgent(ctx context.Context, c *config, patience time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
-	client := &cniapi.Client{Socket: c.AgentSocket, Patience: patience}
+func askAgent(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
+	client := &cniapi.Client{Socket: c.AgentSocket, Patience: maxWait}
 	return client.Do(ctx, req)
 }
 
@@ -68,7 +68,7 @@ func (p *plugin) del(ctx context.Context, args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.do(ctx, c, shortPatience, req)
+	_, err = p.do(ctx, c, shortWait, req)
 	return err
 }
 
@@ -81,7 +81,7 @@ func (p *plugin) check(ctx context.Context, args *skel.CmdArgs) error {
 		return invalid("prevResult", "is missing, CHECK needs it")
 	}
 	req.PrevResult = c.PrevResult.forAgent()
-	_, err = p.do(ctx, c, shortPatience, req)
+	_, err = p.do(ctx, c, shortWait, req)
 	return err
 }
 
@@ -98,7 +98,7 @@ func (p *plugin) gc(ctx context.Context, args *skel.CmdArgs) error {
 	for _, a := range valid {
 		req.ValidAttachments = append(req.ValidAttachments, cniapi.AttachmentRef{ContainerID: a.ContainerID, IfName: a.IfName})
 	}
-	_, err = p.do(ctx, c, shortPatience, req)
+	_, err = p.do(ctx, c, shortWait, req)
 	return err
 }
 
@@ -108,7 +108,7 @@ func (p *plugin) status(ctx context.Context, args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	c.Timeout = min(c.Timeout, duration(shortPatience))
+	c.Timeout = min(c.Timeout, duration(shortWait))
 	_, err = p.do(ctx, c, 0, &cniapi.Request{Command: cniapi.Status, Network: c.network()})
 	return err
 }
@@ -157,11 +157,11 @@ func checkNetns(args *skel.CmdArgs) error {
 }
 
 // do asks the agent within the configured time and makes its error one of CNI's.
-func (p *plugin) do(ctx context.Context, c *config, patience time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
+func (p *plugin) do(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.Timeout))
 	defer cancel()
 	start := time.Now()
-	res, err := p.ask(ctx, c, patience, req)
+	res, err := p.ask(ctx, c, maxWait, req)
 	if err != nil {
 		err = cniError(req, err)
 	}

@@ -146,9 +146,9 @@ func (c *config) validate() error {
 	return nil
 }
 
-func unsupported(field, value, remedy string) error {
+func unsupported(field, value, fix string) error {
 	return types.NewError(types.ErrUnsupportedField,
-		fmt.Sprintf("network configuration: %s: %s is not supported: %s", field, value, remedy), "")
+		fmt.Sprintf("network configuration: %s: %s is not supported: %s", field, value, fix), "")
 }
 
 // applyRuntimeConfig takes over what the runtime passes for the capabilities that the configuration declares. What we know

@@ -45,16 +45,16 @@ func unknownKeys(section string, object map[string]json.RawMessage, known []stri
 		if slices.Contains(known, key) || strings.ContainsAny(key, "/.") {
 			continue
 		}
-		remedy := "the keys here are " + strings.Join(known, ", ")
+		fix := "the keys here are " + strings.Join(known, ", ")
 		if old, ok := oldKeys()[key]; ok && section == "" {
-			remedy = old
+			fix = old
 		} else if at := slices.IndexFunc(known, func(k string) bool { return similar(key, k) }); at >= 0 {
-			remedy = "did you mean " + known[at] + "?"
+			fix = "did you mean " + known[at] + "?"
 		}
 		if len(key) > maxKeyText {
 			key = strings.ToValidUTF8(key[:maxKeyText], "") + "…"
 		}
-		errs = append(errs, invalid(section+key, "unknown key; %s", remedy))
+		errs = append(errs, invalid(section+key, "unknown key; %s", fix))
 	}
 	return errs
 }

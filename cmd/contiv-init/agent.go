@@ -19,11 +19,11 @@ const away = time.Second
 // starter starts the agent with the addresses of etcd.
 type starter struct {
 	*common
-	service  string
-	members  int
-	patience time.Duration
-	cache    string
-	runDir   string
+	service string
+	members int
+	maxWait time.Duration
+	cache   string
+	runDir  string
 }
 
 func agentCommand(c *common) *cobra.Command {
@@ -37,7 +37,7 @@ func agentCommand(c *common) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&s.service, "service", "contiv-etcd", "service that lists etcd's members")
 	f.IntVar(&s.members, "members", 1, "their number; 0: the agent knows where etcd is")
-	f.DurationVar(&s.patience, "patience", 10*time.Second, "how long to wait for all of them before doing "+
+	f.DurationVar(&s.maxWait, "patience", 10*time.Second, "how long to wait for all of them before doing "+
 		"with those of the last start, or with fewer")
 	f.StringVar(&s.cache, "cache", "/var/lib/contiv/etcd-endpoints", "file with those of the last start")
 	f.StringVar(&s.runDir, "empty-after-reboot", "", "run directory of the agent that survives reboots (Windows): emptied if it is of another boot")
@@ -77,9 +77,9 @@ func (s *starter) endpoints(ctx context.Context) (string, error) {
 	if len(last) > 0 {
 		want.away = away
 	}
-	patient, cancel := context.WithTimeout(ctx, s.patience)
+	waiting, cancel := context.WithTimeout(ctx, s.maxWait)
 	defer cancel()
-	all, err := awaitEndpoints(patient, s.common, k, want)
+	all, err := awaitEndpoints(waiting, s.common, k, want)
 	if err != nil && ctx.Err() == nil {
 		if len(last) > 0 {
 			s.log.Warn("etcd's members are those of the last start", "endpoints", string(last), "error", err)

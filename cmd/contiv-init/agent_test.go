@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const patience = 2 * time.Second
+const maxWait = 2 * time.Second
 
 // apiServer lists the given number of etcd's members, or does not answer.
 type apiServer struct {
@@ -48,12 +48,12 @@ func TestEtcdsAddresses(t *testing.T) {
 		last    string // of the last start
 		want    string
 		// It must have waited at least that long, and less than that: how long it may wait for all members, where it must not, is beyond that.
-		least, most, patience time.Duration
+		least, most, maxWait time.Duration
 	}{
 		{"all", 2, "", two, 0, time.Minute, time.Hour},
 		{"all, after another start", 2, one, two, 0, time.Minute, time.Hour},
-		{"one is missing: waited for", 1, "", one, patience, time.Minute, patience},
-		{"one is missing, after another start: waited for", 1, two, two, patience, time.Minute, patience},
+		{"one is missing: waited for", 1, "", one, maxWait, time.Minute, maxWait},
+		{"one is missing, after another start: waited for", 1, two, two, maxWait, time.Minute, maxWait},
 		{"API server away: not waited for", -1, two, two, away, time.Minute, time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestEtcdsAddresses(t *testing.T) {
 			a := &apiServer{}
 			a.members.Store(tc.members)
 			s := newStarter(t, a)
-			s.patience = tc.patience
+			s.maxWait = tc.maxWait
 			if tc.last != "" {
 				if err := s.remember(tc.last); err != nil {
 					t.Fatal(err)
@@ -86,9 +86,9 @@ func TestEtcdsAddressesOfTheFirstStart(t *testing.T) {
 	a := &apiServer{}
 	a.members.Store(-1)
 	s := newStarter(t, a)
-	time.AfterFunc(patience+time.Second, func() { a.members.Store(2) })
+	time.AfterFunc(maxWait+time.Second, func() { a.members.Store(2) })
 	start := time.Now()
-	if got, err := s.endpoints(t.Context()); err != nil || time.Since(start) <= patience {
+	if got, err := s.endpoints(t.Context()); err != nil || time.Since(start) <= maxWait {
 		t.Errorf("after %s %q, %v", time.Since(start), got, err)
 	}
 }
@@ -104,5 +104,5 @@ func newStarter(t *testing.T, a *apiServer) *starter {
 		t.Fatal(err)
 	}
 	c := &common{kubeconfig: config, namespace: "kube-system", log: slog.New(slog.DiscardHandler)}
-	return &starter{common: c, service: "contiv-etcd", members: 2, patience: patience, cache: filepath.Join(dir, "var/etcd")}
+	return &starter{common: c, service: "contiv-etcd", members: 2, maxWait: maxWait, cache: filepath.Join(dir, "var/etcd")}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"contiv.dev/vswitch/cmd/contiv-init/internal/preflight"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )
@@ -39,7 +41,7 @@ func preflightCommand(c *common) *cobra.Command {
 }
 
 func (o *preflightOptions) run(cmd *cobra.Command) error {
-	facts, err := o.gather()
+	facts, err := o.gather(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func (o *preflightOptions) gather() (preflight.WindowsFacts, error) {
+func (o *preflightOptions) gather(ctx context.Context) (preflight.WindowsFacts, error) {
 	f := preflight.WindowsFacts{Build: windows.RtlGetVersion().BuildNumber, Conflist: o.conflist, Uplink: uplink()}
 	name, err := o.nodeName()
 	if err != nil {
@@ -71,13 +73,9 @@ func (o *preflightOptions) gather() (preflight.WindowsFacts, error) {
 	}
 	f.Overlay, f.VNI = conf.Routing().NodeToNodeTransport == contivconf.TransportVXLAN, conf.Routing().VxlanVNI
 	for _, p := range conf.IPAM().PodSubnetCIDR {
-		f.IPv6 = f.IPv6 || p.Addr().Is6()
+		f.IPv4, f.IPv6 = f.IPv4 || p.Addr().Is4(), f.IPv6 || p.Addr().Is6()
 	}
-	if service, err := hcn.Open(); err != nil {
-		f.HNS = err
-	} else if f.Features, f.HNS = service.Features(); f.HNS == nil {
-		_, f.HNS = service.ListNetworks()
-	}
+	f.Features, f.HNS = preflight.AskHNS(lifecycle.NewGroup(ctx, o.log), preflight.HNSTimeout, func() (preflight.HNS, error) { return hcn.Open() })
 	entries, err := os.ReadDir(o.confDir)
 	if err != nil && !os.IsNotExist(err) {
 		return f, fmt.Errorf("CNI configurations: %w", err)

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,6 +26,7 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 	"contiv.dev/vswitch/internal/etcdpki"
 	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 	"contiv.dev/vswitch/internal/testbed/kubeapi"
 )
 
@@ -52,11 +52,8 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{T: t, ctx: t.Context()}
 	bin := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", bin+"/", "-ldflags=-s -w",
-		"contiv.dev/vswitch/cmd/contiv-agent", ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := gobuild.Commands(bin, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-ksr"); err != nil {
+		t.Fatal(err)
 	}
 	w.startEtcd()
 	var err error

@@ -56,9 +56,11 @@ func (w *world) stdout(args ...string) string {
 	w.t.Helper()
 	n := w.Nodes[0]
 	cmd := n.Command(w.ctx, filepath.Join(binDir, "contiv-netctl"), append([]string{"--socket=" + n.RESTSocket()}, args...)...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
 	data, err := cmd.Output()
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Fatalf("contiv-netctl %s: %v\n%s\n%s", strings.Join(args, " "), err, data, &errs)
 	}
 	return string(data)
 }

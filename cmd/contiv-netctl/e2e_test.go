@@ -333,6 +333,7 @@ func TestLinux(t *testing.T) {
 }
 
 func TestNoOverlay(t *testing.T) {
+	t.Parallel()
 	for _, dataplane := range []string{"vpp", "linux"} {
 		t.Run(dataplane, func(t *testing.T) {
 			t.Parallel()

@@ -10,11 +10,11 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"math/big"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +23,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 )
 
 // prefix begins the names of all namespaces that these tests make.
@@ -36,6 +37,10 @@ func run(m *testing.M) int {
 	if os.Geteuid() != 0 {
 		return m.Run() // the tests that need root say so
 	}
+	if err := flag.Set("test.parallel", "2"); err != nil { // they wait most of the time
+		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)
+		return 1
+	}
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)
@@ -43,11 +48,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binDir = dir
-	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni",
-		"contiv.dev/vswitch/cmd/contiv-netctl")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "contiv-netctl: go build: %v\n%s", err, out)
+	err = gobuild.Commands(dir, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni", "contiv.dev/vswitch/cmd/contiv-netctl")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)
 		return 1
 	}
 	return m.Run()

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestNight: one thing is broken at a time, and the commands say what, in a line and within the timeout.
-func TestNight(t *testing.T) {
+// TestCommonFaults: one thing is broken at a time, and the commands say what, in a line and within the timeout.
+func TestCommonFaults(t *testing.T) {
+	t.Parallel()
 	for _, dataplane := range []string{"linux", "vpp"} {
 		t.Run(dataplane, func(t *testing.T) {
 			t.Parallel()

@@ -55,6 +55,7 @@ func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {
 
 // TestServices: trace says which backend a packet to a service goes to, follows it there, or says why there is none.
 func TestServices(t *testing.T) {
+	t.Parallel()
 	for _, dataplane := range []string{"linux", iptables, "vpp", bare} {
 		t.Run(dataplane, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 // TestTracePolicy: trace names the policy and the rule that allow or deny a packet, at the sender and at the receiver, of both kinds of policies,
 // and of the backend of a service.
 func TestTracePolicy(t *testing.T) {
+	t.Parallel()
 	for _, dataplane := range []string{"linux", iptables, "vpp"} {
 		t.Run(dataplane, func(t *testing.T) {
 			t.Parallel()

@@ -20,8 +20,10 @@ import (
 
 // TestUI: the page of real agents, in a browser: topology, pods, services, events and a trace; then a node that is cut off, with its cause.
 func TestUI(t *testing.T) {
+	t.Parallel()
 	for _, dataplane := range []string{"linux", "vpp"} {
 		t.Run(dataplane, func(t *testing.T) {
+			t.Parallel()
 			b := browser.Start(t)
 			w, api := withAPI(t, dataplane)
 			w.endpoints(api, w.service("both", 15, nil), w.b, w.c)

@@ -148,8 +148,8 @@ func TestBucketBound(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForTheThrottle: what is flushed is applied at once, and so is everything while a caller has requested it.
-func TestNobodyWaitsForTheThrottle(t *testing.T) {
+// TestFlushSkipsTheThrottle: what is flushed is applied at once, and so is everything while a caller has requested it.
+func TestFlushSkipsTheThrottle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		defer r.stop()

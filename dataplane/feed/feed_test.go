@@ -21,8 +21,8 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// toyDriver records what it receives.
-type toyDriver struct {
+// fakeDriver records what it receives.
+type fakeDriver struct {
 	mu      sync.Mutex
 	told    []string // one word per message, "flush" for a flush
 	last    any      // the last message
@@ -35,11 +35,11 @@ type toyDriver struct {
 	reports   chan any
 }
 
-func newToyDriver() *toyDriver {
-	return &toyDriver{ids: map[string]*proto.WorkloadEndpointID{}, linkUp: map[string]bool{}, reports: make(chan any, 100)}
+func newFakeDriver() *fakeDriver {
+	return &fakeDriver{ids: map[string]*proto.WorkloadEndpointID{}, linkUp: map[string]bool{}, reports: make(chan any, 100)}
 }
 
-func (d *toyDriver) SendMessage(msg any) error {
+func (d *fakeDriver) SendMessage(msg any) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	name := string(msg.(pb.Message).ProtoReflect().Descriptor().Name())
@@ -59,7 +59,7 @@ func (d *toyDriver) SendMessage(msg any) error {
 	return nil
 }
 
-func (d *toyDriver) reportLocked() {
+func (d *fakeDriver) reportLocked() {
 	for ep, id := range d.ids {
 		if d.synced && d.linkUp[ep] {
 			d.reports <- &proto.WorkloadEndpointStatusUpdate{Id: id, Status: &proto.EndpointStatus{Status: "up"}}
@@ -67,7 +67,7 @@ func (d *toyDriver) reportLocked() {
 	}
 }
 
-func (d *toyDriver) RecvMessage() (any, error) {
+func (d *fakeDriver) RecvMessage() (any, error) {
 	msg, ok := <-d.reports
 	if !ok {
 		return nil, io.EOF
@@ -75,24 +75,24 @@ func (d *toyDriver) RecvMessage() (any, error) {
 	return msg, nil
 }
 
-func (d *toyDriver) Flush(context.Context) error {
+func (d *fakeDriver) Flush(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.told = append(d.told, "flush")
 	return d.flushes
 }
 
-func (d *toyDriver) Refresh() error {
+func (d *fakeDriver) Refresh() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refreshed++
 	return nil
 }
 
-func (d *toyDriver) Expedite() (release func()) { return func() {} }
+func (d *fakeDriver) Expedite() (release func()) { return func() {} }
 
 // take returns what the driver has received since the last call.
-func (d *toyDriver) take() []string {
+func (d *fakeDriver) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	told := d.told
@@ -103,7 +103,7 @@ func (d *toyDriver) take() []string {
 // rig is a scheduler with a driver behind a feed, and links that come up at once.
 type rig struct {
 	t      *testing.T
-	driver *toyDriver
+	driver *fakeDriver
 	feed   *Feed
 	s      *scheduler.Scheduler
 }
@@ -111,9 +111,9 @@ type rig struct {
 const linkPrefix = "link/"
 
 // newRig has a timeout that no machine reaches; what waits without result says how long (upTimeout).
-func newRig(t *testing.T, driver *toyDriver) *rig { return newRigWith(t, driver, time.Minute) }
+func newRig(t *testing.T, driver *fakeDriver) *rig { return newRigWith(t, driver, time.Minute) }
 
-func newRigWith(t *testing.T, driver *toyDriver, upTimeout time.Duration, change ...func(*Config)) *rig {
+func newRigWith(t *testing.T, driver *fakeDriver, upTimeout time.Duration, change ...func(*Config)) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(t.Context(), log)
@@ -199,9 +199,9 @@ func (r *rig) commit(kind txn.Kind, revert bool, kvs []txn.KV) error {
 	return err
 }
 
-// TestNothingIsAppliedBeforeEverythingIsTold: InSync comes behind all that is known at the start, links of pods behind that.
-func TestNothingIsAppliedBeforeEverythingIsTold(t *testing.T) {
-	r := newRig(t, newToyDriver())
+// TestNothingIsAppliedBeforeInSync: InSync comes behind all that is known at the start, links of pods behind that.
+func TestNothingIsAppliedBeforeInSync(t *testing.T) {
+	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestNothingIsAppliedBeforeEverythingIsTold(t *testing.T) {
 
 // TestAddAndDelete: policy is in force before the pod's link is up, the transaction ends when the endpoint is up.
 func TestAddAndDelete(t *testing.T) {
-	r := newRig(t, newToyDriver())
+	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestAddAndDelete(t *testing.T) {
 
 // TestEndpointThatStaysDown: the pod is not reported as connected, and nothing of it stays.
 func TestEndpointThatStaysDown(t *testing.T) {
-	r := newRigWith(t, newToyDriver(), 200*time.Millisecond)
+	r := newRigWith(t, newFakeDriver(), 200*time.Millisecond)
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestEndpointThatStaysDown(t *testing.T) {
 // and its reason is in the error.
 func TestConditionOfAnEndpoint(t *testing.T) {
 	for connected, want := range map[bool]string{true: "", false: "because of ICMP"} {
-		d := newToyDriver()
+		d := newFakeDriver()
 		r := newRigWith(t, d, 300*time.Millisecond, func(c *Config) {
 			c.Condition = func(*proto.WorkloadEndpointID) (string, bool) { return "because of ICMP", connected }
 		})
@@ -299,7 +299,7 @@ func TestConditionOfAnEndpoint(t *testing.T) {
 
 // TestDriverWithoutStatus: a driver that reports no status has said that an endpoint is up by applying it.
 func TestDriverWithoutStatus(t *testing.T) {
-	d := newToyDriver()
+	d := newFakeDriver()
 	r := newRigWith(t, d, 300*time.Millisecond, func(c *Config) { c.NoStatus = true })
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestDriverWithoutStatus(t *testing.T) {
 
 // TestApplyFails: an endpoint that may not be programmed is an error of the pod; everything else is the driver's to repair.
 func TestApplyFails(t *testing.T) {
-	r := newRig(t, newToyDriver())
+	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestRestart(t *testing.T) {
 		return values(t, true, append(base(), eps...)...)
 	}
 	for range 2 {
-		r := newRig(t, newToyDriver())
+		r := newRig(t, newFakeDriver())
 		if err := r.commit(txn.FullResync, false, all(t)); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ func tiers(policy string) []*proto.TierInfo {
 // TestEndpointWaitsForItsPolicy: the driver hears of an endpoint with its policy, and of a change of the policy as of one of the
 // endpoint. Without the policy there is no endpoint.
 func TestEndpointWaitsForItsPolicy(t *testing.T) {
-	r := newRig(t, newToyDriver())
+	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, base()...)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestEndpointWaitsForItsPolicy(t *testing.T) {
 // TestPolicyIsOneBatch: sets, members, policies and what applies to endpoints reach the driver in this order, and are applied at once.
 // Members of a set are one message.
 func TestPolicyIsOneBatch(t *testing.T) {
-	r := newRig(t, newToyDriver())
+	r := newRig(t, newFakeDriver())
 	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,13 @@
 //
 //	client ──> host port ── nft or iptables: DNAT to the pod, source → an address that is not the node's ── vpp1 ──> VPP ──> pod
 //
+// A host without nft has no hook behind the rules of other programs. There iptables marks the host's own packets instead, by an address that nothing
+// else has:
+//
+//	the host's own process ── iptables: source → Forwarded.self ── vpp1 ──> VPP ──> pod
+//
 // Both are values of the scheduler: NodePorts, rendered by plugins/service/renderer/hostend, and Forwarded, by plugins/ipnet. Each is one
-// small nftables table, replaced as a whole and atomically; open connections do not notice. The agent's dataplane on Linux
+// small nftables table, or two chains of iptables, replaced as a whole and atomically; open connections do not notice. The agent's dataplane on Linux
 // (dataplane/linux) does not need it.
 //
 // Agents before November 2026 had more tables, a rule and a routing table; Leftovers removes them.

@@ -22,7 +22,12 @@ func validateForwarded(v *linux_nodeports.Forwarded) error {
 			errs = append(errs, checkAddress(field, text, v.Family))
 		}
 	}
-	if (v.Translated == "") != (v.Masqueraded == "") {
+	if v.Self != "" {
+		errs = append(errs, checkAddress("self", v.Self, v.Family))
+		for _, a := range v.Others {
+			errs = append(errs, checkAddress("others", a, v.Family))
+		}
+	} else if (v.Translated == "") != (v.Masqueraded == "") {
 		errs = append(errs, errors.New("translated and masqueraded: there are both, or neither"))
 	}
 	return errors.Join(errs...)
@@ -33,6 +38,10 @@ func validateForwarded(v *linux_nodeports.Forwarded) error {
 // masqueraded rewrites packet by packet, and chain answers rewrites them back before connections are tracked. Both keep ports: those of
 // Own are free of conflicts, so those of Masqueraded are, too. ICMP errors about such packets are not translated back.
 func forwardedScript(f *linux_nodeports.Forwarded) (script, mark string) {
+	if f.Self != "" {
+		_, mark := forwardedRules(f)
+		return "", mark
+	}
 	ip := familyName(f.Family)
 	var b strings.Builder
 	chain := func(name, kind, hook string, priority int, rules ...string) {

@@ -25,8 +25,9 @@ const (
 
 // Tables are the nftables tables of both families.
 type Tables struct {
-	log *slog.Logger
-	nft NFT
+	log      *slog.Logger
+	nft      NFT
+	iptables IPTables // nil: nft does all
 
 	mu   sync.Mutex
 	seen map[table]string // what nft lists without errors; guarded by mu
@@ -43,10 +44,14 @@ func (t table) String() string { return familyName(t.family) + " " + t.name }
 // NFT runs nft with a script as its input, and returns what it prints.
 type NFT func(ctx context.Context, script string, args ...string) (string, error)
 
-// New is the tables of the process's network namespace.
-func New(nft NFT, log *slog.Logger) *Tables {
-	return &Tables{log: log.With("component", "hostports"), nft: nft, seen: map[table]string{}}
+// New is the tables of the process's network namespace. With iptables, which Choose returns for a host without nft, that has what the host
+// forwards.
+func New(nft NFT, iptables IPTables, log *slog.Logger) *Tables {
+	return &Tables{log: log.With("component", "hostports"), nft: nft, iptables: iptables, seen: map[table]string{}}
 }
+
+// ByIPTables reports whether the host has no nft.
+func (t *Tables) ByIPTables() bool { return t.iptables != nil }
 
 // Register adds the kinds.
 func (t *Tables) Register(s *scheduler.Scheduler) error {
@@ -62,6 +67,7 @@ func (t *Tables) Register(s *scheduler.Scheduler) error {
 			empty: func(f linux_nodeports.Family) *linux_nodeports.Forwarded {
 				return &linux_nodeports.Forwarded{Family: f}
 			},
+			other: t.otherForwarded,
 		})),
 	)
 }
@@ -78,12 +84,30 @@ type content[V value] struct {
 	validate            func(V) error
 	script              func(V) (script, mark string)
 	empty               func(linux_nodeports.Family) V
+	other               func(V) func(context.Context) error // nil, or what writes a value without nft
+}
+
+// otherForwarded implements content.
+func (t *Tables) otherForwarded(f *linux_nodeports.Forwarded) func(context.Context) error {
+	if t.iptables == nil || f.Self == "" {
+		return nil
+	}
+	return func(ctx context.Context) error { return t.writeRules(ctx, f) }
 }
 
 func kindOf[V value](t *Tables, c content[V]) scheduler.Kind[V] {
 	write := func(op *scheduler.Op, v V) {
 		script, _ := c.script(v)
-		op.Done(t.write(table{v.GetFamily(), c.table}, script))
+		write := func(ctx context.Context) error {
+			_, err := t.nft(ctx, script, "-f", "-")
+			return err
+		}
+		if c.other != nil {
+			if other := c.other(v); other != nil {
+				write = other
+			}
+		}
+		op.Done(t.write(table{v.GetFamily(), c.table}, write))
 	}
 	return scheduler.Kind[V]{
 		Name: c.kind, Prefix: c.prefix, Rank: scheduler.RankPodRoute,
@@ -98,15 +122,15 @@ func kindOf[V value](t *Tables, c content[V]) scheduler.Kind[V] {
 	}
 }
 
-func (t *Tables) write(at table, script string) error {
+func (t *Tables) write(at table, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
 	defer cancel()
-	if _, err := t.nft(ctx, script, "-f", "-"); err != nil {
-		return fmt.Errorf("write the host's nftables table %s: %w; is the nft command there?", at, err)
+	if err := write(ctx); err != nil {
+		return fmt.Errorf("write the host's table %s: %w; install nft, or iptables for network policy alone", at, err)
 	}
 	has, err := t.list(ctx, at)
 	if err != nil {
-		return fmt.Errorf("list the host's nftables table %s: %w", at, err)
+		return fmt.Errorf("list the host's table %s: %w", at, err)
 	}
 	t.note(at, has)
 	return nil
@@ -116,8 +140,11 @@ func (t *Tables) remove(at table) error {
 	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
 	defer cancel()
 	t.note(at, "")
+	if t.iptables != nil && at.name == forwardedTable {
+		return removeRules(ctx, t.iptables, at.family)
+	}
 	if err := drop(ctx, t.nft, familyName(at.family), at.name); err != nil {
-		return fmt.Errorf("remove the host's nftables table %s: %w", at, err)
+		return fmt.Errorf("remove the host's table %s: %w", at, err)
 	}
 	return nil
 }
@@ -140,7 +167,7 @@ func dump[V value](t *Tables, c content[V], op *scheduler.DumpOp, emit func(stri
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("list the host's nftables table %s: %w", at, err)
+			return fmt.Errorf("list the host's table %s: %w", at, err)
 		}
 		if wanted {
 			_, mark := c.script(v)
@@ -156,7 +183,7 @@ func dump[V value](t *Tables, c content[V], op *scheduler.DumpOp, emit func(stri
 
 // holds reports whether a table is the one with a mark. A table that an agent before this one wrote is known by its mark alone.
 func (t *Tables) holds(at table, mark, has string) bool {
-	if !strings.Contains(has, "chain "+mark+" ") {
+	if !strings.Contains(has, mark) {
 		return false
 	}
 	t.mu.Lock()
@@ -174,6 +201,13 @@ func (t *Tables) note(at table, has string) {
 }
 
 func (t *Tables) list(ctx context.Context, at table) (string, error) {
+	if t.iptables != nil && at.name == forwardedTable {
+		has, err := t.listRules(ctx, at.family)
+		if err == nil && has == "" {
+			err = errAbsent
+		}
+		return has, err
+	}
 	return t.nft(ctx, "", "-s", "list", "table", familyName(at.family), at.name)
 }
 
@@ -190,7 +224,7 @@ func (t *Tables) Watch(ctx context.Context, repair func(why string)) error {
 		for _, f := range families() {
 			for _, at := range []table{{f, portsTable}, {f, forwardedTable}} {
 				if t.changed(ctx, at) {
-					why := fmt.Sprintf("another program changed the host's nftables table %s", at)
+					why := fmt.Sprintf("another program changed the host's table %s", at)
 					t.log.Warn(why + "; it is written again")
 					repair(why)
 				}

@@ -73,11 +73,14 @@ type agent struct {
 	s      *scheduler.Scheduler
 }
 
-func newAgent(t *testing.T, nft NFT) *agent {
+func newAgent(t *testing.T, nft NFT) *agent { return newAgentWith(t, nft, nil) }
+
+// newAgentWith is one whose host has no nft, if there is iptables.
+func newAgentWith(t *testing.T, nft NFT, iptables IPTables) *agent {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(t.Context(), log)
-	a := &agent{t: t, tables: New(nft, log), s: scheduler.New(scheduler.Config{Jobs: jobs}, log)}
+	a := &agent{t: t, tables: New(nft, iptables, log), s: scheduler.New(scheduler.Config{Jobs: jobs}, log)}
 	if err := errors.Join(a.tables.Register(a.s), a.s.Start()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +150,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("left: %v", h.tables)
 	}
 	h.fail = errors.New("there is no nft")
-	if err := a.commit(txn.Update, nodePorts(30001)); err == nil || !strings.Contains(err.Error(), "is the nft command there?") {
+	if err := a.commit(txn.Update, nodePorts(30001)); err == nil || !strings.Contains(err.Error(), "install nft") {
 		t.Errorf("without nft: %v", err)
 	}
 }
@@ -172,9 +175,13 @@ func TestInvalid(t *testing.T) {
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{tables: map[string]string{}}
-		tables := New(h.run, slog.New(slog.DiscardHandler))
+		tables := New(h.run, nil, slog.New(slog.DiscardHandler))
 		script, _ := portsScript(nodePorts(30001))
-		if err := tables.write(table{linux_nodeports.Family_IPV4, portsTable}, script); err != nil {
+		write := func(ctx context.Context) error {
+			_, err := h.run(ctx, script, "-f", "-")
+			return err
+		}
+		if err := tables.write(table{linux_nodeports.Family_IPV4, portsTable}, write); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 
 	"github.com/vishvananda/netlink"
 )
@@ -19,9 +20,14 @@ const (
 )
 
 // Leftovers removes what agents before this one wrote and this one does not use. It belongs into the host's network namespace, and
-// may be called again.
-func Leftovers(ctx context.Context, nft NFT) error {
+// may be called again. With nft, that are also the rules of an agent that had iptables only.
+func Leftovers(ctx context.Context, nft NFT, iptables IPTables) error {
 	var errs []error
+	for _, f := range families() {
+		if err := removeRules(ctx, iptables, f); err != nil && !errors.Is(err, exec.ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
 	for _, family := range []string{"ip", "ip6"} {
 		for _, table := range []string{oldPlacesTable, oldAliasesTable} {
 			_, err := nft(ctx, "", "-s", "list", "table", family, table)

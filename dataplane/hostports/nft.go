@@ -1,8 +1,8 @@
 package hostports
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -10,19 +10,15 @@ import (
 
 // Command runs the nft command in the process's own network namespace.
 func Command(ctx context.Context, script string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "nft", args...)
-	cmd.Stdin = strings.NewReader(script)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("nft %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
-	}
-	return stdout.String(), nil
+	return command(ctx, "nft", script, args...)
 }
 
-// isAbsent: nft says that there is no such table.
+// errAbsent: there are no rules of ours.
+var errAbsent = errors.New("absent")
+
+// isAbsent: nft says that there is no such table, or there is no nft.
 func isAbsent(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "No such file or directory")
+	return err != nil && (errors.Is(err, errAbsent) || errors.Is(err, exec.ErrNotFound) || strings.Contains(err.Error(), "No such file or directory"))
 }
 
 // drop removes a table, if there is one.

@@ -86,7 +86,7 @@ func TestNFT(t *testing.T) {
 		"ip rule add fwmark 0x10000000/0x10000000 lookup 30100 priority 1000; ip route add default via 172.30.1.1 dev vpp1 table 30100; " +
 		"ip rule add fwmark 0x7 lookup 30101 priority 999; ip route add default via 172.30.1.1 dev vpp1 table 30101")
 	for range 2 {
-		if err := ns.Do(func() error { return Leftovers(ctx, nft) }); err != nil {
+		if err := ns.Do(func() error { return Leftovers(ctx, nft, IPTablesCommand) }); err != nil {
 			t.Fatal(err)
 		}
 	}

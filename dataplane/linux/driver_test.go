@@ -219,7 +219,7 @@ func TestCallbacksHealthAndProcessStatus(t *testing.T) {
 	eventually(t, "ConfigChangedRestartCallback", func() bool { return restarts.Load() == 1 })
 }
 
-func TestRegisteredManagerHearsEverything(t *testing.T) {
+func TestRegisteredManagerGetsAllMessages(t *testing.T) {
 	b := newBench(t, both)
 	m := &listener{}
 	b.d.RegisterManager(m)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 )
 
 // Dump is what the driver holds, for people: GET of the agent's REST interface.
@@ -78,9 +80,9 @@ func (m *endpointManager) dump(broken map[string]error) []EndpointDump {
 	for key, cond := range m.conditions(broken) {
 		e := EndpointDump{Family: int(m.family), Status: cond.Status, Reason: cond.Reason}
 		switch id := key.(type) {
-		case workloadID:
+		case epstate.WorkloadID:
 			e.Kind, e.ID, e.Interface = "workload", id.String(), m.workloads[id].iface
-		case hostID:
+		case epstate.HostID:
 			e.Kind, e.ID, e.Interface = "host", string(id), m.hosts[id].GetName()
 		}
 		out = append(out, e)

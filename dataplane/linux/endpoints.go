@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
@@ -29,19 +30,19 @@ type endpointManager struct {
 	policies *policyManager
 	log      *slog.Logger
 
-	workloads map[workloadID]*workload
-	claims    map[string]map[workloadID]*workload // by interface
-	active    map[string]*workload                // what the interface's chains are for
-	touched   map[string]bool                     // interfaces whose claims have changed
-	namesNew  bool                                // the set of interfaces has changed, or nodeJudged has
+	workloads map[epstate.WorkloadID]*workload
+	claims    map[string]map[epstate.WorkloadID]*workload // by interface
+	active    map[string]*workload                        // what the interface's chains are for
+	touched   map[string]bool                             // interfaces whose claims have changed
+	namesNew  bool                                        // the set of interfaces has changed, or nodeJudged has
 	// nodeJudged are those of the active whose policies say whether they may reach the node.
 	nodeJudged map[string]struct{}
 	spoofers   map[string]rules.Workload // those of the active that may spoof; nil: not rendered yet
 
-	hosts      map[hostID]*proto.HostEndpoint
+	hosts      map[epstate.HostID]*proto.HostEndpoint
 	addrs      map[string][]netip.Addr // of the node's own interfaces
 	hostsDirty bool
-	resolved   map[string]hostID
+	resolved   map[string]epstate.HostID
 	hostShown  map[table.Layer]map[string]shownHost
 	hostNamed  map[table.Layer][]string // interfaces in the dispatch chains; absent before the first time
 
@@ -76,9 +77,9 @@ type endpointParts struct {
 func newEndpointManager(f table.Family, c rules.Config, p endpointParts) *endpointManager {
 	return &endpointManager{
 		family: f, config: c, render: p.render, out: p.out, routes: p.routes, sysctls: p.sysctls, policies: p.policies, log: p.log,
-		workloads: map[workloadID]*workload{}, claims: map[string]map[workloadID]*workload{}, active: map[string]*workload{},
+		workloads: map[epstate.WorkloadID]*workload{}, claims: map[string]map[epstate.WorkloadID]*workload{}, active: map[string]*workload{},
 		touched: map[string]bool{}, namesNew: true, nodeJudged: map[string]struct{}{},
-		hosts: map[hostID]*proto.HostEndpoint{}, addrs: map[string][]netip.Addr{}, hostsDirty: true,
+		hosts: map[epstate.HostID]*proto.HostEndpoint{}, addrs: map[string][]netip.Addr{}, hostsDirty: true,
 		hostShown: map[table.Layer]map[string]shownHost{table.Raw: {}, table.Mangle: {}, table.Filter: {}},
 		hostNamed: map[table.Layer][]string{},
 		up:        map[string]int{}, unset: map[string]bool{}, ifaceFaults: map[string]error{},
@@ -90,14 +91,14 @@ func newEndpointManager(f table.Family, c rules.Config, p endpointParts) *endpoi
 func (m *endpointManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
-		m.setWorkload(workloadIDOf(msg.GetId()), newWorkload(m.family, m.config, msg))
+		m.setWorkload(epstate.WorkloadIDOf(msg.GetId()), newWorkload(m.family, m.config, msg))
 	case *proto.WorkloadEndpointRemove:
-		m.setWorkload(workloadIDOf(msg.GetId()), nil)
+		m.setWorkload(epstate.WorkloadIDOf(msg.GetId()), nil)
 	case *proto.HostEndpointUpdate:
-		m.hosts[hostID(msg.GetId().GetEndpointId())] = msg.GetEndpoint()
+		m.hosts[epstate.HostID(msg.GetId().GetEndpointId())] = msg.GetEndpoint()
 		m.hostsDirty = true
 	case *proto.HostEndpointRemove:
-		delete(m.hosts, hostID(msg.GetId().GetEndpointId()))
+		delete(m.hosts, epstate.HostID(msg.GetId().GetEndpointId()))
 		m.hostsDirty = true
 	case *ifaceState:
 		m.ifaceChanged(msg)
@@ -122,7 +123,7 @@ func (m *endpointManager) addrsChanged(msg *ifaceAddrs) {
 }
 
 // setWorkload replaces an endpoint; nil removes it.
-func (m *endpointManager) setWorkload(id workloadID, w *workload) {
+func (m *endpointManager) setWorkload(id epstate.WorkloadID, w *workload) {
 	old := m.workloads[id]
 	if old == nil && w == nil {
 		m.log.Warn("removal of an endpoint that is not known is ignored", "endpoint", id)
@@ -150,7 +151,7 @@ func (m *endpointManager) setWorkload(id workloadID, w *workload) {
 	}
 	m.touched[w.iface] = true
 	if m.claims[w.iface] == nil {
-		m.claims[w.iface] = map[workloadID]*workload{}
+		m.claims[w.iface] = map[epstate.WorkloadID]*workload{}
 	}
 	m.claims[w.iface][id] = w
 }
@@ -159,7 +160,7 @@ func (m *endpointManager) setWorkload(id workloadID, w *workload) {
 func (m *endpointManager) owner(iface string) *workload {
 	var best *workload
 	for _, w := range m.claims[iface] {
-		if best == nil || w.id.compare(best.id) < 0 {
+		if best == nil || w.id.Compare(best.id) < 0 {
 			best = w
 		}
 	}

@@ -297,7 +297,7 @@ func TestTwoEndpointsOnOneInterface(t *testing.T) {
 	})
 }
 
-func TestEndpointsThatMakeNoSense(t *testing.T) {
+func TestInvalidEndpoints(t *testing.T) {
 	for name, change := range map[string]func(*proto.WorkloadEndpoint){
 		"foreign interface":   func(ep *proto.WorkloadEndpoint) { ep.Name = "eth0" },
 		"no interface":        func(ep *proto.WorkloadEndpoint) { ep.Name = "" },

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/rules/rulestest"
@@ -292,7 +293,7 @@ func wlID(name string) *proto.WorkloadEndpointID {
 	return &proto.WorkloadEndpointID{OrchestratorId: "k8s", WorkloadId: name, EndpointId: "eth0"}
 }
 
-func wlKey(name string) workloadID { return workloadIDOf(wlID(name)) }
+func wlKey(name string) epstate.WorkloadID { return epstate.WorkloadIDOf(wlID(name)) }
 
 // endpoint is a workload with addresses 10.65.0.n and fd00:65::n, whose profile lets it do everything.
 func endpoint(name, iface string, n int, change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
@@ -19,25 +20,25 @@ type floatingIPManager struct {
 	out    chainSink
 	log    *slog.Logger
 
-	wanted map[workloadID][]rules.NATPair
+	wanted map[epstate.WorkloadID][]rules.NATPair
 	dirty  bool
 }
 
 func newFloatingIPManager(f table.Family, render rules.RuleRenderer, out chainSink, log *slog.Logger) *floatingIPManager {
-	return &floatingIPManager{family: f, render: render, out: out, log: log, wanted: map[workloadID][]rules.NATPair{}, dirty: true}
+	return &floatingIPManager{family: f, render: render, out: out, log: log, wanted: map[epstate.WorkloadID][]rules.NATPair{}, dirty: true}
 }
 
 // OnUpdate takes *proto.WorkloadEndpointUpdate and *proto.WorkloadEndpointRemove.
 func (m *floatingIPManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
-		m.learn(workloadIDOf(msg.GetId()), m.pairs(msg.GetEndpoint()))
+		m.learn(epstate.WorkloadIDOf(msg.GetId()), m.pairs(msg.GetEndpoint()))
 	case *proto.WorkloadEndpointRemove:
-		m.learn(workloadIDOf(msg.GetId()), nil)
+		m.learn(epstate.WorkloadIDOf(msg.GetId()), nil)
 	}
 }
 
-func (m *floatingIPManager) learn(id workloadID, pairs []rules.NATPair) {
+func (m *floatingIPManager) learn(id epstate.WorkloadID, pairs []rules.NATPair) {
 	if slices.Equal(m.wanted[id], pairs) {
 		return
 	}

@@ -5,17 +5,11 @@ import (
 	"net/netip"
 	"slices"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
 )
-
-// hostID is proto.HostEndpointID as a key.
-type hostID string
-
-func (id hostID) message() *proto.HostEndpointID {
-	return &proto.HostEndpointID{EndpointId: string(id)}
-}
 
 // wants reports whether a host endpoint would take an interface of the node with these addresses: by its name, or without a name by an
 // address.
@@ -36,8 +30,8 @@ func wants(ep *proto.HostEndpoint, iface string, addrs []netip.Addr) bool {
 
 // resolveHosts finds the endpoint of each interface of the node: among those that want it, the lowest id. The endpoint for
 // all interfaces, again the lowest id, is under rules.AllInterfaces.
-func resolveHosts(endpoints map[hostID]*proto.HostEndpoint, addrs map[string][]netip.Addr) map[string]hostID {
-	resolved := map[string]hostID{}
+func resolveHosts(endpoints map[epstate.HostID]*proto.HostEndpoint, addrs map[string][]netip.Addr) map[string]epstate.HostID {
+	resolved := map[string]epstate.HostID{}
 	for _, id := range slices.Sorted(maps.Keys(endpoints)) {
 		ep := endpoints[id]
 		if ep.GetName() == rules.AllInterfaces {
@@ -63,7 +57,7 @@ type hostWanted struct {
 
 // hostLayers are what the resolved endpoints need, by layer and interface. All have chains in layer Filter, those with untracked policies
 // also in Raw, those with policies before DNAT in Mangle; the one for all interfaces in Mangle only.
-func hostLayers(own func(felix string) string, endpoints map[hostID]*proto.HostEndpoint, resolved map[string]hostID) map[table.Layer]map[string]hostWanted {
+func hostLayers(own func(felix string) string, endpoints map[epstate.HostID]*proto.HostEndpoint, resolved map[string]epstate.HostID) map[table.Layer]map[string]hostWanted {
 	layers := map[table.Layer]map[string]hostWanted{table.Raw: {}, table.Mangle: {}, table.Filter: {}}
 	for iface, id := range resolved {
 		ep := endpoints[id]

@@ -3,6 +3,7 @@ package intdataplane
 import (
 	"testing"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
@@ -29,20 +30,20 @@ func hostPolicy(name string) func(*proto.HostEndpoint) {
 func TestHostEndpointByName(t *testing.T) {
 	b := newBench(t, both)
 	b.must(policy("p", tcpPort("allow", 443)), hostEndpoint("h", "eth0", hostPolicy("p")))
-	b.expectStatus(hostID("h"), "error") // no interface yet
+	b.expectStatus(epstate.HostID("h"), "error") // no interface yet
 	b.must(ifAddrs("eth0", "192.0.2.1"), ifAddrs("eth1", "192.0.2.9"))
-	b.expectStatus(hostID("h"), "down")
+	b.expectStatus(epstate.HostID("h"), "down")
 	b.must(ifUp("eth0", 1))
-	b.expectStatus(hostID("h"), "up")
+	b.expectStatus(epstate.HostID("h"), "up")
 	b.expect("allowed", packet("eth0", "", "1.1.1.1", "192.0.2.1", 443), "accept")
 	b.expect("denied", packet("eth0", "", "1.1.1.1", "192.0.2.1", 80), "drop")
 	b.expect("failsafe", packet("eth0", "", "1.1.1.1", "192.0.2.1", 22), "accept")
 	b.expect("another interface", packet("eth1", "", "1.1.1.1", "192.0.2.9", 80), "pass")
 	b.must(ifGone("eth0"), &ifaceAddrs{Name: "eth0"})
-	b.expectStatus(hostID("h"), "error")
+	b.expectStatus(epstate.HostID("h"), "error")
 	b.expect("without the interface's endpoint", packet("eth0", "", "1.1.1.1", "192.0.2.1", 80), "pass")
 	b.must(ifAddrs("eth0", "192.0.2.1"), ifUp("eth0", 2), hostGone("h"))
-	if _, reported := b.status[hostID("h")]; reported {
+	if _, reported := b.status[epstate.HostID("h")]; reported {
 		t.Error("the status of an endpoint that is gone was not removed")
 	}
 	if got := b.chains("eth0"); len(got) > 0 {
@@ -93,9 +94,9 @@ func TestHostEndpointWithTwoInterfaces(t *testing.T) {
 	b := newBench(t, both)
 	b.must(hostEndpoint("h", "", expecting("192.0.2.1", "192.0.2.2")), ifAddrs("eth0", "192.0.2.1"), ifAddrs("eth1",
 		"192.0.2.2"), ifUp("eth0", 1))
-	b.expectStatus(hostID("h"), "down")
+	b.expectStatus(epstate.HostID("h"), "down")
 	b.must(ifUp("eth1", 2))
-	b.expectStatus(hostID("h"), "up")
+	b.expectStatus(epstate.HostID("h"), "up")
 }
 
 func TestHostEndpointTakesOver(t *testing.T) {
@@ -103,10 +104,10 @@ func TestHostEndpointTakesOver(t *testing.T) {
 	b.must(policy("p", tcpPort("allow", 443)), ifAddrs("eth0", "192.0.2.1"), ifUp("eth0", 1), hostEndpoint("h2", "eth0"),
 		hostEndpoint("h1", "eth0", hostPolicy("p")))
 	b.expect("lowest id's policy", packet("eth0", "", "1.1.1.1", "192.0.2.1", 443), "accept")
-	b.expectStatus(hostID("h2"), "error")
+	b.expectStatus(epstate.HostID("h2"), "error")
 	b.must(hostGone("h1"))
 	b.expect("the other's: none", packet("eth0", "", "1.1.1.1", "192.0.2.1", 443), "drop")
-	b.expectStatus(hostID("h2"), "up")
+	b.expectStatus(epstate.HostID("h2"), "up")
 }
 
 func TestHostEndpointForAllInterfaces(t *testing.T) {
@@ -115,7 +116,7 @@ func TestHostEndpointForAllInterfaces(t *testing.T) {
 		ep.PreDnatTiers = []*proto.TierInfo{ingress("p")}
 		ep.Tiers = []*proto.TierInfo{ingress("p")} // is not consulted
 	}))
-	b.expectStatus(hostID("all"), "up")
+	b.expectStatus(epstate.HostID("all"), "up")
 	b.expect("before DNAT", packet("eth5", "", "1.1.1.1", "192.0.2.1", 30000), "drop")
 	b.expect("nothing else", packet("eth5", "", "1.1.1.1", "192.0.2.1", 80), "pass")
 }

@@ -83,12 +83,12 @@ func closedBench(t *testing.T, config Config) *bench {
 func (b *bench) expectPeers(usable bool) {
 	b.t.Helper()
 	peer := func(to, dst string) rulestest.Packet { return packet("eth0", to, "198.51.100.1", dst, 80) }
-	stranger := func(to, dst string) rulestest.Packet { return packet("eth0", to, "198.51.100.2", dst, 80) }
+	unknown := func(to, dst string) rulestest.Packet { return packet("eth0", to, "198.51.100.2", dst, 80) }
 	want := map[bool]string{true: "accept", false: "drop"}[usable]
 	b.expect("peer, allowed by the set", peer("calia", "10.65.0.1"), want)
-	b.expect("stranger, not allowed", stranger("calia", "10.65.0.1"), "drop")
+	b.expect("stranger, not allowed", unknown("calia", "10.65.0.1"), "drop")
 	b.expect("peer, denied by the set", peer("calib", "10.65.0.2"), "drop")
-	b.expect("stranger, not denied", stranger("calib", "10.65.0.2"), want)
+	b.expect("stranger, not denied", unknown("calib", "10.65.0.2"), want)
 	b.expect("workload that does not need the set", peer("calic", "10.65.0.3"), "accept")
 }
 
@@ -114,7 +114,7 @@ func TestIPSetOverItsLimitBlocksAndHeals(t *testing.T) {
 	}
 }
 
-func TestIPSetWithAMemberThatMakesNoSenseBlocks(t *testing.T) {
+func TestIPSetWithInvalidMemberBlocks(t *testing.T) {
 	for _, member := range []string{"nonsense", "10.0.0.0/8", "10.0.0.1,tcp:80", "fe80::1%eth0"} {
 		b := closedBench(t, both)
 		b.must(&proto.IPSetDeltaUpdate{Id: "peers", AddedMembers: []string{member}})

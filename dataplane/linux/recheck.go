@@ -11,6 +11,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
@@ -46,7 +47,7 @@ type recheck struct {
 	mu     sync.RWMutex // guards what follows, and the members of sets
 	chains map[chainID][]table.Rule
 	ifaces map[netip.Addr]string // of workloads, by address
-	known  map[workloadID]*proto.WorkloadEndpoint
+	known  map[epstate.WorkloadID]*proto.WorkloadEndpoint
 	local  map[string][]netip.Addr // the node's own, by interface
 	due    suspects                // what the job is to look at
 }
@@ -62,16 +63,16 @@ type chainID struct {
 func newRecheck(remove removeFlows, accept uint32, own func(string) string, log *slog.Logger) *recheck {
 	return &recheck{remove: remove, log: log, accept: accept, own: own, families: map[table.Family]*familyManagers{}, wake: make(chan struct{}, 1),
 		noted: suspects{}, chains: map[chainID][]table.Rule{}, ifaces: map[netip.Addr]string{},
-		known: map[workloadID]*proto.WorkloadEndpoint{}, local: map[string][]netip.Addr{}, due: suspects{}}
+		known: map[epstate.WorkloadID]*proto.WorkloadEndpoint{}, local: map[string][]netip.Addr{}, due: suspects{}}
 }
 
 // OnUpdate notes what has changed. It comes after the other managers.
 func (r *recheck) OnUpdate(msg any) {
 	switch m := msg.(type) {
 	case *proto.WorkloadEndpointUpdate:
-		r.endpoint(workloadIDOf(m.GetId()), m.GetEndpoint())
+		r.endpoint(epstate.WorkloadIDOf(m.GetId()), m.GetEndpoint())
 	case *proto.WorkloadEndpointRemove:
-		r.endpoint(workloadIDOf(m.GetId()), nil)
+		r.endpoint(epstate.WorkloadIDOf(m.GetId()), nil)
 	case *proto.ActivePolicyUpdate:
 		r.policy(keyOfPolicy(m.GetId(), m.GetPolicy().GetTier()))
 	case *proto.ActivePolicyRemove:
@@ -97,7 +98,7 @@ func (r *recheck) OnUpdate(msg any) {
 func (r *recheck) CompleteDeferredWork() error { return nil }
 
 // endpoint takes an endpoint, or its removal.
-func (r *recheck) endpoint(id workloadID, ep *proto.WorkloadEndpoint) {
+func (r *recheck) endpoint(id epstate.WorkloadID, ep *proto.WorkloadEndpoint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.known[id]

@@ -61,9 +61,9 @@ func TestServiceRefusals(t *testing.T) {
 		reject, drop := newLB("reject"), newLB("drop")
 		ranges := newLB("ranges")
 		bothFamilies(func(f table.Family) {
-			reject.port(f, nobody(proto.BalancedGroup_REJECT), nil, front(cluster, vip(f, 1), 80), front(external, vip(f, 2), 80),
+			reject.port(f, noBackend(proto.BalancedGroup_REJECT), nil, front(cluster, vip(f, 1), 80), front(external, vip(f, 2), 80),
 				front(external, n.Host.Addr(f), 30080))
-			drop.port(f, n.pods(f, 2), nobody(proto.BalancedGroup_DROP), front(cluster, vip(f, 3), 80),
+			drop.port(f, n.pods(f, 2), noBackend(proto.BalancedGroup_DROP), front(cluster, vip(f, 3), 80),
 				front(local, n.Host.Addr(f), 30081))
 			restricted := front(external, vip(f, 4), 80)
 			restricted.Restricted, restricted.SourceRanges = true, []string{"192.168.7.0/24", "203.0.113.8/29"}

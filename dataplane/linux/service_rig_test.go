@@ -108,13 +108,13 @@ var (
 
 // How long a client waits for an answer; silence is shorter.
 const (
-	patience = 2 * time.Second
-	silence  = 250 * time.Millisecond
+	maxWait = 2 * time.Second
+	silence = 250 * time.Millisecond
 )
 
 // ask connects, and reads the answer. source is optional.
 func ask(from *tabletest.Node, network string, to netip.AddrPort, source ...netip.Addr) (answer, error) {
-	return askWithin(patience, from, network, to, source...)
+	return askWithin(maxWait, from, network, to, source...)
 }
 
 func askWithin(wait time.Duration, from *tabletest.Node, network string, to netip.AddrPort,
@@ -128,7 +128,7 @@ func askWithin(wait time.Duration, from *tabletest.Node, network string, to neti
 }
 
 func dial(from *tabletest.Node, network string, to netip.AddrPort) (net.Conn, error) {
-	return dialWithin(patience, from, network, to)
+	return dialWithin(maxWait, from, network, to)
 }
 
 func dialWithin(wait time.Duration, from *tabletest.Node, network string, to netip.AddrPort,
@@ -197,7 +197,7 @@ func (n *node) expect(why string, from *tabletest.Node, to netip.AddrPort, w wan
 
 func (n *node) expectBy(network, why string, from *tabletest.Node, to netip.AddrPort, w want, source ...netip.Addr) {
 	n.t.Helper()
-	met, wait := map[string]bool{}, patience
+	met, wait := map[string]bool{}, maxWait
 	if w.err == errSilence {
 		wait = silence
 	}
@@ -268,7 +268,7 @@ func (n *node) pods(f table.Family, list ...int) *proto.BalancedGroup {
 	return g
 }
 
-func nobody(v proto.BalancedGroup_Verdict) *proto.BalancedGroup {
+func noBackend(v proto.BalancedGroup_Verdict) *proto.BalancedGroup {
 	return &proto.BalancedGroup{Verdict: v}
 }
 

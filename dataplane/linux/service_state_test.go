@@ -143,7 +143,7 @@ func TestServiceDatagrams(t *testing.T) {
 			meets("the backend is another", "pod3")
 			none := newLB("dns")
 			bothFamilies(func(f table.Family) {
-				none.port(f, nobody(proto.BalancedGroup_REJECT), nil, front(cluster, vip(f, 1), 80))
+				none.port(f, noBackend(proto.BalancedGroup_REJECT), nil, front(cluster, vip(f, 1), 80))
 			})
 			n.apply(none.m)
 			eventually(t, "nobody serves", func() bool { _, err := askOver(conn, "udp"); return errors.Is(err, errRefused) })
@@ -241,7 +241,7 @@ func TestServiceRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer held.Close()
-		before, err := askOverWithin(patience, held, "udp")
+		before, err := askOverWithin(maxWait, held, "udp")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestServiceRestart(t *testing.T) {
 				t.Errorf("the same again: %v, %d objects were written, want none", err, dump.Writes)
 			}
 		}
-		if after, err := askOverWithin(patience, held, "udp"); err != nil || after.by != before.by {
+		if after, err := askOverWithin(maxWait, held, "udp"); err != nil || after.by != before.by {
 			t.Errorf("the open flow went from %s to %s, %v", before.by, after.by, err)
 		}
 		eventually(t, "connections were made", func() bool { return done.Load() > 50 })
@@ -409,7 +409,7 @@ func randomService(random *rand.Rand) *proto.BalancedServiceUpdate {
 			}
 		}
 		if len(g.Addresses) == 0 {
-			return nobody(proto.BalancedGroup_Verdict(1 + random.IntN(2)))
+			return noBackend(proto.BalancedGroup_Verdict(1 + random.IntN(2)))
 		}
 		if random.IntN(2) == 0 {
 			g.Own = g.Addresses

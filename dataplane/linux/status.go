@@ -5,36 +5,25 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
-	"contiv.dev/vswitch/dataplane/proto"
-)
-
-// What an endpoint's status may be, least wanted first. The empty one is that of an endpoint that is gone.
-const (
-	statusGone  = ""
-	statusError = "error"
-	statusDown  = "down"
-	statusUp    = "up"
 )
 
 // condition is a status and, unless it is up, the reason.
 type condition struct{ Status, Reason string }
 
-// worse orders conditions: error before down before up; gone says nothing.
-func (c condition) worse(than condition) bool {
-	rank := map[string]int{statusError: 0, statusDown: 1, statusUp: 2, statusGone: 3}
-	return rank[c.Status] < rank[than.Status]
-}
+// StatusText implements epstate.Condition.
+func (c condition) StatusText() string { return c.Status }
 
-// conditions are those of all endpoints of the family, by workloadID and hostID. broken are the objects that the kernel
+// conditions are those of all endpoints of the family, by epstate.WorkloadID and epstate.HostID. broken are the objects that the kernel
 // does not have as desired, as table.Result names them.
 func (m *endpointManager) conditions(broken map[string]error) map[any]condition {
 	out := make(map[any]condition, len(m.workloads)+len(m.hosts))
 	for id, w := range m.workloads {
 		out[id] = m.workloadCondition(w, broken)
 	}
-	ifaces := map[hostID][]string{}
+	ifaces := map[epstate.HostID][]string{}
 	for iface, id := range m.resolved {
 		ifaces[id] = append(ifaces[id], iface)
 	}
@@ -46,27 +35,27 @@ func (m *endpointManager) conditions(broken map[string]error) map[any]condition 
 
 func (m *endpointManager) workloadCondition(w *workload, broken map[string]error) condition {
 	if w.fault != nil {
-		return condition{statusError, w.fault.Error()}
+		return condition{epstate.Error, w.fault.Error()}
 	}
 	if now := m.active[w.iface]; now != w {
-		return condition{statusDown, fmt.Sprintf("interface %s belongs to endpoint %v, which has the lower id", w.iface, now.id)}
+		return condition{epstate.Down, fmt.Sprintf("interface %s belongs to endpoint %v, which has the lower id", w.iface, now.id)}
 	}
 	if err := m.ifaceFaults[w.iface]; err != nil {
-		return condition{statusError, err.Error()}
+		return condition{epstate.Error, err.Error()}
 	}
 	if reason := m.brokenChains(ownerName(w.iface), table.Filter, m.workloadChainNames(w.iface), broken); reason != "" {
-		return condition{statusError, reason}
+		return condition{epstate.Error, reason}
 	}
 	if m.routeFailed(w) {
-		return condition{statusError, m.routeFault}
+		return condition{epstate.Error, m.routeFault}
 	}
 	if !w.active {
-		return condition{statusDown, "admin state is not active"}
+		return condition{epstate.Down, "admin state is not active"}
 	}
 	if _, up := m.up[w.iface]; !up {
-		return condition{statusDown, fmt.Sprintf("interface %s is not up", w.iface)}
+		return condition{epstate.Down, fmt.Sprintf("interface %s is not up", w.iface)}
 	}
-	return condition{Status: statusUp}
+	return condition{Status: epstate.Up}
 }
 
 // routeFailed reports whether what went wrong with routes names one of the workload's, or a neighbour on its link.
@@ -106,17 +95,17 @@ func objectName(f table.Family, l table.Layer, chain string) string {
 
 func (m *endpointManager) hostCondition(ifaces []string, broken map[string]error) condition {
 	if len(ifaces) == 0 {
-		return condition{statusError, "no interface of the node has the name or an expected address"}
+		return condition{epstate.Error, "no interface of the node has the name or an expected address"}
 	}
-	result := condition{Status: statusUp}
+	result := condition{Status: epstate.Up}
 	for _, iface := range ifaces {
 		for l, shown := range m.hostShown {
 			if reason := m.brokenChains(hostOwnerName(l, iface), l, shown[iface].names, broken); reason != "" {
-				return condition{statusError, reason}
+				return condition{epstate.Error, reason}
 			}
 		}
 		if _, up := m.up[iface]; !up && iface != rules.AllInterfaces {
-			result = condition{statusDown, fmt.Sprintf("interface %s is not up", iface)}
+			result = condition{epstate.Down, fmt.Sprintf("interface %s is not up", iface)}
 		}
 	}
 	return result
@@ -137,36 +126,11 @@ func (c *statusCombiner) apply(families ...map[any]condition) {
 	now := map[any]condition{}
 	for _, conditions := range families {
 		for key, cond := range conditions {
-			if had, has := now[key]; !has || cond.worse(had) {
-				now[key] = cond
+			if had, has := now[key]; !has || epstate.Worse(cond.Status, had.Status) {
+				now[key] = condition{Status: cond.Status} // a message has no reason
 			}
 		}
 	}
-	for key, cond := range now {
-		if c.sent[key].Status != cond.Status {
-			c.queue(key, statusMessage(key, cond.Status))
-		}
-	}
-	for key := range c.sent {
-		if _, stays := now[key]; !stays {
-			c.queue(key, statusMessage(key, statusGone))
-		}
-	}
+	epstate.Report(c.queue, c.sent, now)
 	c.sent = now
-}
-
-func statusMessage(key any, status string) any {
-	switch id := key.(type) {
-	case workloadID:
-		if status == statusGone {
-			return &proto.WorkloadEndpointStatusRemove{Id: id.message()}
-		}
-		return &proto.WorkloadEndpointStatusUpdate{Id: id.message(), Status: &proto.EndpointStatus{Status: status}}
-	case hostID:
-		if status == statusGone {
-			return &proto.HostEndpointStatusRemove{Id: id.message()}
-		}
-		return &proto.HostEndpointStatusUpdate{Id: id.message(), Status: &proto.EndpointStatus{Status: status}}
-	}
-	return nil
 }

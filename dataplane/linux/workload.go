@@ -9,34 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// workloadID is proto.WorkloadEndpointID as a key.
-type workloadID struct{ Orchestrator, Workload, Endpoint string }
-
-func workloadIDOf(id *proto.WorkloadEndpointID) workloadID {
-	return workloadID{id.GetOrchestratorId(), id.GetWorkloadId(), id.GetEndpointId()}
-}
-
-func (id workloadID) message() *proto.WorkloadEndpointID {
-	return &proto.WorkloadEndpointID{OrchestratorId: id.Orchestrator, WorkloadId: id.Workload, EndpointId: id.Endpoint}
-}
-
-func (id workloadID) String() string {
-	return strings.Join([]string{id.Orchestrator, id.Workload, id.Endpoint}, "/")
-}
-
-func (id workloadID) compare(other workloadID) int {
-	return cmp.Or(cmp.Compare(id.Orchestrator, other.Orchestrator), cmp.Compare(id.Workload, other.Workload),
-		cmp.Compare(id.Endpoint, other.Endpoint))
-}
-
 // workload is one family's view of a workload endpoint.
 type workload struct {
-	id       workloadID
+	id       epstate.WorkloadID
 	iface    string
 	active   bool
 	mac      net.HardwareAddr
@@ -53,7 +34,7 @@ type workload struct {
 
 func newWorkload(f table.Family, c rules.Config, msg *proto.WorkloadEndpointUpdate) *workload {
 	ep := msg.GetEndpoint()
-	w := &workload{id: workloadIDOf(msg.GetId()), iface: ep.GetName(), active: ep.GetState() == "active",
+	w := &workload{id: epstate.WorkloadIDOf(msg.GetId()), iface: ep.GetName(), active: ep.GetState() == "active",
 		tiers: ep.GetTiers(), profiles: ep.GetProfileIds()}
 	if !rules.IfaceNameOK(w.iface) {
 		w.stray, w.fault = true, fmt.Errorf("interface %q: not a name that the kernel takes", w.iface)

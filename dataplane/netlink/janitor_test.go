@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestJanitorComesWhileItIsBusy: pods that come and go all the time do not keep the links of those that have gone.
-func TestJanitorComesWhileItIsBusy(t *testing.T) {
+// TestJanitorRunsUnderLoad: pods that come and go all the time do not keep the links of those that have gone.
+func TestJanitorRunsUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := NewJanitor(slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())

@@ -55,8 +55,8 @@ func (s *Scheduler) commit(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 		return nil, errRemake
 	}
 	b := s.newBatch(t)
-	if s.stranger != nil && t.Revert && t.Kind == txn.Update {
-		return nil, &strangeError{s.stranger}
+	if s.replacedPeer != nil && t.Revert && t.Kind == txn.Update {
+		return nil, &strangeError{s.replacedPeer}
 	}
 	if !b.load() {
 		b.rec.Reverted = true
@@ -80,7 +80,7 @@ func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	for i, k := range s.reg.kinds {
 		stale[i] = k.stale
 	}
-	peers, stranger := slices.Clone(s.peers), s.stranger
+	peers, replacedPeer := slices.Clone(s.peers), s.replacedPeer
 	g.dry = true
 	b := s.newBatch(t)
 	if b.load() {
@@ -95,7 +95,7 @@ func (s *Scheduler) dryRun(ctx context.Context, t *txn.Txn) (*txn.Record, error)
 	for i, k := range s.reg.kinds {
 		k.stale = stale[i]
 	}
-	s.peers, s.stranger = peers, stranger
+	s.peers, s.replacedPeer = peers, replacedPeer
 	s.collect(g.touched)
 	return b.rec, b.err()
 }
@@ -260,7 +260,7 @@ func (b *batch) refresh(ctx context.Context) {
 	}
 	b.failed = append(b.failed, s.graph.problems...)
 	s.graph.touchAll()
-	s.acquaint()
+	s.forgetReplaced()
 }
 
 // makePlan plans, after the values of which nothing is known and that matter have been dumped.

@@ -32,5 +32,8 @@
 //
 // Item keys must be unique to their parents. An item may move from one parent to another in one transaction.
 //
+// Values of kinds with DeleteLast are removed after the creates and updates, so that what uses them never goes without: the agent may end between any two
+// operations, and what is there then stays until the next one has started.
+//
 // The functions of a kind that panic end the scheduler; its job reports that (internal/lifecycle).
 package scheduler

@@ -80,6 +80,10 @@ type Kind[V any] struct {
 	// ImpliedByParent says, for a derived kind, that the dataplane removes items together with their parent: when the parent
 	// is deleted and not made again by the same plan, its items are forgotten without an operation.
 	ImpliedByParent bool
+	// DeleteLast says that a value that goes for good goes after the creates and updates of its transaction, not before them: until what
+	// replaces it is in place, it is used. For kinds whose values are never in conflict with each other; items that go
+	// with their parent need it, too.
+	DeleteLast bool
 	// Parent names the parent of an item that a dump found and that no desired value derives, so that it is removed before
 	// (or, see ImpliedByParent, with) its parent. Empty when there is none. Optional, for derived kinds only: without it,
 	// such an item is removed in the order of ranks.

@@ -77,6 +77,7 @@ type mock struct {
 	forget  map[string]bool // kinds without a dump
 	flushes int
 	dumps   []string
+	last    bool  // values of p and items go last
 	peer    *peer // nil: it cannot be replaced
 }
 
@@ -226,7 +227,7 @@ func objThing(kind string, v *obj) thing {
 // nbKind is a northbound kind of the mock.
 func (m *mock) nbKind(name, prefix string, rank int) Kind[*obj] {
 	k := Kind[*obj]{
-		Name: name, Prefix: prefix, Rank: rank,
+		Name: name, Prefix: prefix, Rank: rank, DeleteLast: m.last && name == "p",
 		Validate: func(_ string, v *obj) error {
 			if v.Bad {
 				return errors.New("bad: must not be set")
@@ -299,7 +300,7 @@ func diffItems(key string, from, to *obj, put func(kind, itemKey string, it any)
 // derivedKind is a kind of items.
 func (m *mock) derivedKind(name string, rank int, implied bool) Kind[ownedItem] {
 	k := Kind[ownedItem]{
-		Name: name, Rank: rank, ImpliedByParent: implied,
+		Name: name, Rank: rank, ImpliedByParent: implied, DeleteLast: m.last,
 		Validate: func(_ string, v ownedItem) error {
 			if v.Bad {
 				return errors.New("bad: must not be set")

@@ -53,7 +53,7 @@ func (s *Scheduler) meet() {
 			return
 		}
 		if s.peers[i] != "" {
-			s.stranger = fmt.Errorf("process %s has taken the place of %s", name, s.peers[i])
+			s.replacedPeer = fmt.Errorf("process %s has taken the place of %s", name, s.peers[i])
 			s.forget()
 		}
 		s.peers[i] = name
@@ -69,10 +69,10 @@ func (s *Scheduler) forget() {
 	}
 }
 
-// acquaint records that everything has been dumped.
-func (s *Scheduler) acquaint() {
+// forgetReplaced records that everything has been dumped.
+func (s *Scheduler) forgetReplaced() {
 	if s.lost() == nil {
-		s.stranger = nil
+		s.replacedPeer = nil
 	}
 }
 
@@ -88,7 +88,7 @@ func (s *Scheduler) lost() (err error) {
 
 // explain makes the error of a transaction retriable if it is not about the values.
 func (b *batch) explain(err error) error {
-	if err == nil || b.s.stranger == nil && b.s.lost() == nil {
+	if err == nil || b.s.replacedPeer == nil && b.s.lost() == nil {
 		return err
 	}
 	return &strangeError{err}

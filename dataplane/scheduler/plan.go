@@ -8,7 +8,7 @@ import "slices"
 //
 // A plan has three steps. Closure: which values take part, and which applied values must go. Simulation: making values in dependency order
 // shows which of the wanted ones stay without their dependencies; an applied one among them must go too, and the simulation is repeated.
-// Ordering: the deletes, now final, are ordered by their references.
+// Ordering: the deletes, now final, are ordered by their references, before or after what is made.
 type planner struct {
 	g   *graph
 	gen uint32
@@ -31,6 +31,11 @@ type planner struct {
 
 	ops  []planOp
 	ends []int // of the waves in ops
+
+	last struct { // deletes that come last
+		ops  []planOp
+		ends []int
+	}
 }
 
 // planOp is one planned operation.
@@ -68,6 +73,7 @@ const (
 	planUncertain                       // applied, but the new value depends on more
 	planPresent                         // others may depend on it at this point of the simulation
 	planMade                            // made by the simulation
+	planLast                            // goes, after everything that is made
 	planHeld                            // depends on something of which nothing is known
 	planFrozen                          // nothing is known about it, nor can be found out
 	planImplied                         // goes together with its parent
@@ -117,12 +123,17 @@ func (p *planner) make(touched []*node) (ok bool) {
 	for _, end := range p.madeEnd {
 		p.ends = append(p.ends, first+end)
 	}
+	first = len(p.ops)
+	p.ops = append(p.ops, p.last.ops...)
+	for _, end := range p.last.ends {
+		p.ends = append(p.ends, first+end)
+	}
 	return true
 }
 
 func (p *planner) reset() {
 	p.nodes, p.removed, p.made = emptied(p.nodes), emptied(p.removed), emptied(p.made)
-	p.ops = p.ops[:0]
+	p.ops, p.last.ops, p.last.ends = p.ops[:0], p.last.ops[:0], p.last.ends[:0]
 	p.ends, p.unresolved = p.ends[:0], p.unresolved[:0]
 	p.seen, p.spread = 0, 0
 	for i := range p.ready {

@@ -7,6 +7,7 @@ func (p *planner) order() {
 		return
 	}
 	p.imply()
+	p.postpone()
 	for _, n := range p.removed {
 		p.countUsers(n, +1)
 	}
@@ -42,6 +43,59 @@ func (p *planner) imply() {
 				d.p.implied++
 			}
 		}
+	}
+}
+
+// postpone finds the values that go after everything that is made. What they hold on to goes after them, so it has to go that late, too; and so has what
+// takes them along.
+func (p *planner) postpone() {
+	for _, n := range p.removed {
+		if n.kind.last && n.p.flags&planMake == 0 {
+			n.p.flags |= planLast
+		}
+	}
+	for again := true; again; {
+		again = false
+		for _, n := range p.removed {
+			switch {
+			case n.p.flags&planLast == 0 && n.p.flags&planImplied != 0 && n.parent().p.flags&planLast != 0:
+				n.parent().p.flags &^= planLast
+			case n.p.flags&planLast != 0 && p.holdsEarly(n):
+				n.p.flags &^= planLast
+			default:
+				continue
+			}
+			again = true
+		}
+	}
+}
+
+// holdsEarly reports whether n holds on to a value that goes before anything is made.
+func (p *planner) holdsEarly(n *node) bool {
+	for i := range n.edges {
+		if d := n.edges[i].to; n.edges[i].bits&edgeHave != 0 && p.has(d, planRemove) && d.p.flags&planLast == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// planDeletes puts the deletes of a wave where they belong.
+func (p *planner) planDeletes(wave []*node) {
+	first, last := len(p.ops), len(p.last.ops)
+	for _, n := range wave {
+		n.p.flags |= planOrdered
+		if op := (planOp{n: n, act: actDelete}); n.p.flags&planLast != 0 {
+			p.last.ops = append(p.last.ops, op)
+		} else {
+			p.ops = append(p.ops, op)
+		}
+	}
+	if len(p.ops) > first {
+		p.ends = append(p.ends, len(p.ops))
+	}
+	if len(p.last.ops) > last {
+		p.last.ends = append(p.last.ends, len(p.last.ops))
 	}
 }
 
@@ -107,11 +161,7 @@ func (p *planner) removeWave() {
 	l := p.high
 	wave := p.ready[l]
 	p.ready[l] = p.wave[:0]
-	for _, n := range wave {
-		n.p.flags |= planOrdered
-		p.ops = append(p.ops, planOp{n: n, act: actDelete})
-	}
-	p.ends = append(p.ends, len(p.ops))
+	p.planDeletes(wave)
 	for _, n := range wave {
 		if n.p.implied > 0 {
 			p.goneItems(n)
@@ -182,10 +232,6 @@ func (p *planner) forceWave() {
 	if len(wave) == 0 {
 		return
 	}
-	for _, n := range wave {
-		n.p.flags |= planOrdered
-		p.ops = append(p.ops, planOp{n: n, act: actDelete})
-	}
-	p.ends = append(p.ends, len(p.ops))
+	p.planDeletes(wave)
 	p.ready[l] = emptied(wave)
 }

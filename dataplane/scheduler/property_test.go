@@ -233,12 +233,13 @@ type randomRun struct {
 	forget []string // kinds without a dump
 	// replaced: the dataplane's process is replaced now and then, between two transactions or in the middle of one
 	replaced bool
+	last     bool // deletes of some kinds come last
 }
 
 func (c randomRun) run(t *testing.T) {
 	m := newMock(t)
 	m.rnd = rand.New(rand.NewPCG(c.seed, 1))
-	m.async = c.seed%3 != 0
+	m.async, m.last = c.seed%3 != 0, c.last
 	for _, k := range c.forget {
 		m.forget[k] = true
 	}
@@ -404,6 +405,8 @@ func TestRandom(t *testing.T) {
 		{"heavy faults", randomRun{steps: 30, faults: faultPlan{ops: 0.6, dumps: 0.3, fatal: true}, cycles: true}},
 		{"replaced", randomRun{steps: 30, replaced: true}},
 		{"replaced with all faults", randomRun{steps: 30, faults: faultPlan{ops: 0.2, dumps: 0.2, fatal: true}, replaced: true}},
+		{"deletes last", randomRun{steps: 40, last: true}},
+		{"deletes last with all faults and cycles", randomRun{steps: 30, faults: faultPlan{ops: 0.2, dumps: 0.2, fatal: true}, cycles: true, last: true}},
 		{"retriable faults without dumps", randomRun{steps: 30, faults: faultPlan{ops: 0.2}, forget: []string{"item", "c"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

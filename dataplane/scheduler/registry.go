@@ -17,6 +17,7 @@ type kind struct {
 	level   int  // of the rank among the registered ranks, ascending
 	pointer bool // values are pointers: the same pointer is the same value
 	implied bool
+	last    bool
 
 	calls kindCalls
 
@@ -70,7 +71,7 @@ func Register[V any](s *Scheduler, k Kind[V]) error {
 		return fmt.Errorf("kind %s: only derived kinds, which have no prefix, have parents", k.Name)
 	}
 	e := &kind{
-		name: k.Name, prefix: k.Prefix, rank: k.Rank, implied: k.ImpliedByParent,
+		name: k.Name, prefix: k.Prefix, rank: k.Rank, implied: k.ImpliedByParent, last: k.DeleteLast,
 		pointer: typ.Kind() == reflect.Pointer,
 		calls:   erase(k, typ),
 	}

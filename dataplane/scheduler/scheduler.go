@@ -56,10 +56,10 @@ type Scheduler struct {
 	stats Stats
 
 	// Owned by the scheduler's goroutine.
-	plan     planner
-	retries  retryQueue
-	peers    []string // of the backends: who was there when the last transaction began; empty where nothing ever was
-	stranger error    // a peer has been replaced, and not everything has been dumped since; see peers.go
+	plan         planner
+	retries      retryQueue
+	peers        []string // of the backends: who was there when the last transaction began; empty where nothing ever was
+	replacedPeer error    // a peer has been replaced, and not everything has been dumped since; see peers.go
 
 	serving atomic.Bool  // a request is being served
 	served  atomic.Int64 // when the last one had been, in Unix ns

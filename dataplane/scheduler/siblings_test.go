@@ -16,7 +16,7 @@ import (
 
 // An interface has a table and an address that depends on the table; both go with the interface. Deleting the interface is one
 // operation, also when one of its items holds on to the other.
-func TestItemsThatHoldOnToEachOtherGoWithTheirParent(t *testing.T) {
+func TestDependentItemsGoWithTheirParent(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	jobs := lifecycle.NewGroup(t.Context(), log)
 	s := scheduler.New(scheduler.Config{Jobs: jobs}, log)

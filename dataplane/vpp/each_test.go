@@ -92,7 +92,7 @@ func onFake(t *testing.T, run func(f *vppfake.Fake, a *agent)) {
 
 // A pod has gone while no agent was there, and the next one does not receive its neighbours at first. VPP would keep these for whichever
 // interface comes next, so the pod's interface stays until they are known.
-func TestNeighboursNotToldAtFirst(t *testing.T) {
+func TestNeighboursUnknownAtFirst(t *testing.T) {
 	onFake(t, func(f *vppfake.Fake, a *agent) {
 		node := values{loop("gw", "02:00:00:00:01:01", withIP("10.1.0.1/24"))}
 		pod := values{loop("pod", "02:00:00:00:01:03", unnumberedTo("gw")),

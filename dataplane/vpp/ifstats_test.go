@@ -1,9 +1,16 @@
 package vpp
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"go.fd.io/govpp/adapter"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed"
 )
 
 // TestInterfaceCountersOfAllWorkersAreAddedUp: workers count apart, and the numbers of interfaces that are gone have no name.
@@ -27,4 +34,46 @@ func TestInterfaceCountersOfAllWorkersAreAddedUp(t *testing.T) {
 	if _, err := ReadIfCounters("/nothing/stats.sock"); err == nil {
 		t.Error("counters of a VPP that is not there")
 	}
+}
+
+// TestInterfaceErrorsOfRealVPP: on real VPP, packets to an interface that is down are transmit errors of this interface, which become
+// contiv_interface_transmit_errors_total, and packets that no node takes are drops of the interface by which they came.
+func TestInterfaceErrorsOfRealVPP(t *testing.T) {
+	const packets = 25
+	v := vpptest.Start(t, vpptest.Options{})
+	for _, command := range []string{
+		"create loopback interface", "create packet-generator interface pg0", "set interface state pg0 up",
+		// To the output of loop0, which is down.
+		fmt.Sprintf("packet-generator new { name lost limit %d size 64-64 interface pg0 node loop0-output data { incrementing 64 } }", packets),
+		"packet-generator enable-stream lost",
+	} {
+		if out, err := v.CLI(command); err != nil || strings.Contains(out, "unknown") {
+			t.Fatalf("%s: %v %s", command, err, out)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var got []IfCounters
+	if err := testbed.Eventually(ctx, 20*time.Millisecond, func() (err error) {
+		if got, err = ReadIfCounters(v.StatsSocket()); err != nil {
+			return err
+		}
+		if sent := counted(got, func(c *IfCounters) uint64 { return c.TxErrors }); sent != packets {
+			return fmt.Errorf("%d transmit errors, want %d: %+v", sent, packets, got)
+		}
+		if dropped := counted(got, func(c *IfCounters) uint64 { return c.Drops }); dropped != packets {
+			return fmt.Errorf("%d drops, want %d: %+v", dropped, packets, got)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("after %d packets to an interface that is down: %+v", packets, got)
+}
+
+func counted(list []IfCounters, value func(*IfCounters) uint64) (sum uint64) {
+	for i := range list {
+		sum += value(&list[i])
+	}
+	return sum
 }

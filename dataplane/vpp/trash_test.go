@@ -54,7 +54,7 @@ func emptied(t *testing.T, a *agent, trash *iface.Trash) {
 }
 
 // An interface that is made again where one in the trash still is must be the only one there, and stay.
-func TestTrash(t *testing.T) {
+func TestDeferredDeletion(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
 	g := &target{socket: v.Socket(), real: v}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/drivertest"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
@@ -72,7 +73,7 @@ func rulesProofs() map[string]proof[Config] {
 			b := newBench(t, c)
 			b.must(openProfile(), ipSet("s", "198.51.100.1", "198.51.100.2"), policy("p", fromSet("allow", "s")),
 				endpoint("a", 1, withTiers(ingress("p"))))
-			return !b.allowed("a", hns.In, packet("198.51.100.1", "10.65.0.1", 80)) && b.status[workloadIDOf(wlID("a"))] == "error"
+			return !b.allowed("a", hns.In, packet("198.51.100.1", "10.65.0.1", 80)) && b.status[epstate.WorkloadIDOf(wlID("a"))] == "error"
 		}},
 		"Networks": {Set: func(c *Config) { c.Networks = regexp.MustCompile("^other$") }, Has: func(t *testing.T, c Config) bool {
 			b := newBench(t, c) // whose network is contiv

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
@@ -100,8 +101,8 @@ func (d *WindowsDataplane) assemble(api hns.API) {
 	d.policies = newPolicyManager(c.families(), d.sets.lookup, d.log)
 	d.endpoints = &endpointManager{api: api, calls: d.calls, clock: d.options.Clock, networks: c.Networks, families: c.families(),
 		exempt: nodeExempt{c.NodeExempt, c.TiersForNode}, policies: d.policies, log: d.log, progress: d.loop.Progress,
-		workloads: map[workloadID]*workload{}, dirty: map[workloadID]bool{}, changed: map[listKey]bool{},
-		unknown: map[workloadID]bool{}, conditions: map[any]Condition{}, relist: true}
+		workloads: map[epstate.WorkloadID]*workload{}, dirty: map[epstate.WorkloadID]bool{}, changed: map[listKey]bool{},
+		unknown: map[epstate.WorkloadID]bool{}, conditions: map[any]Condition{}, relist: true}
 	d.sets.changed = d.policies.setChanged
 	d.policies.changed = d.endpoints.listChanged
 	d.loop.RegisterManager(d.sets)
@@ -269,14 +270,14 @@ func (d *WindowsDataplane) Status(id *proto.WorkloadEndpointID) (Condition, bool
 	if d.statuses == nil {
 		return Condition{}, false
 	}
-	return d.statuses.of(workloadIDOf(id))
+	return d.statuses.of(epstate.WorkloadIDOf(id))
 }
 
 // Connected says whether a workload has its rules, also if some of them block more than they were asked to; else why not. It is made
 // for feed.Config.Condition.
 func (d *WindowsDataplane) Connected(id *proto.WorkloadEndpointID) (reason string, connected bool) {
 	c, _ := d.Status(id)
-	return c.Reason, c.Status == statusUp || c.Enforced
+	return c.Reason, c.Status == epstate.Up || c.Enforced
 }
 
 // Stop ends the loop; an apply that is running is completed. HNS is left as it is: filtering and forwarding go on. The error names calls of

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
@@ -47,20 +48,20 @@ type endpointManager struct {
 	log      *slog.Logger
 	progress func()
 
-	workloads map[workloadID]*workload
-	dirty     map[workloadID]bool // to be looked at
-	changed   map[listKey]bool    // lists whose users are to be looked at
+	workloads map[epstate.WorkloadID]*workload
+	dirty     map[epstate.WorkloadID]bool // to be looked at
+	changed   map[listKey]bool            // lists whose users are to be looked at
 	node      []netip.Addr
 
 	relist    bool // HNS is to be asked for its endpoints
 	listed    time.Time
 	endpoints map[string]*known // of our networks, in use; by HNS's ID
 	byAddr    map[netip.Addr][]string
-	owners    map[string]workloadID // which workload an endpoint in HNS belongs to
+	owners    map[string]epstate.WorkloadID // which workload an endpoint in HNS belongs to
 
-	unknown    map[workloadID]bool // HNS has no endpoint with their addresses
-	conditions map[any]Condition   // by workloadID and hostID
-	strays     map[string]error    // endpoints without a workload that could not be closed
+	unknown    map[epstate.WorkloadID]bool // HNS has no endpoint with their addresses
+	conditions map[any]Condition           // by epstate.WorkloadID and epstate.HostID
+	strays     map[string]error            // endpoints without a workload that could not be closed
 	writes     int
 }
 
@@ -89,7 +90,7 @@ func (m *endpointManager) OnUpdate(msg any) {
 		m.workloads[w.id] = w
 		m.dirty[w.id], m.relist = true, true
 	case *proto.WorkloadEndpointRemove:
-		id := workloadIDOf(msg.GetId())
+		id := epstate.WorkloadIDOf(msg.GetId())
 		if m.workloads[id] == nil {
 			m.log.Warn("removal of an endpoint that is not known is ignored", "endpoint", id.String())
 			return
@@ -100,10 +101,10 @@ func (m *endpointManager) OnUpdate(msg any) {
 		delete(m.dirty, id)
 		m.relist = true
 	case *proto.HostEndpointUpdate:
-		m.conditions[hostID(msg.GetId().GetEndpointId())] = Condition{Status: statusError,
+		m.conditions[epstate.HostID(msg.GetId().GetEndpointId())] = Condition{Status: epstate.Error,
 			Reason: "HNS has no rules for the node's own interfaces: host endpoints are not available on Windows"}
 	case *proto.HostEndpointRemove:
-		delete(m.conditions, hostID(msg.GetId().GetEndpointId()))
+		delete(m.conditions, epstate.HostID(msg.GetId().GetEndpointId()))
 	case *hostAddresses:
 		if slices.Equal(m.node, msg.addrs) {
 			return
@@ -200,8 +201,8 @@ func (m *endpointManager) list() error {
 // have changed are looked at.
 func (m *endpointManager) own() {
 	before := m.owners
-	m.owners = map[string]workloadID{}
-	for _, id := range slices.SortedFunc(maps.Keys(m.workloads), workloadID.compare) {
+	m.owners = map[string]epstate.WorkloadID{}
+	for _, id := range slices.SortedFunc(maps.Keys(m.workloads), epstate.WorkloadID.Compare) {
 		for _, ep := range m.found(m.workloads[id]) {
 			if _, taken := m.owners[ep]; !taken {
 				m.owners[ep] = id
@@ -246,7 +247,7 @@ func (m *endpointManager) found(w *workload) []string {
 func (m *endpointManager) write() error {
 	var errs []error
 	made := map[string]rendered{}
-	for _, id := range slices.SortedFunc(maps.Keys(m.dirty), workloadID.compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(m.dirty), epstate.WorkloadID.Compare) {
 		if w := m.workloads[id]; w != nil {
 			errs = append(errs, m.program(w, made))
 			m.progress()
@@ -273,11 +274,11 @@ func (m *endpointManager) program(w *workload, made map[string]rendered) error {
 	switch {
 	case len(found) == 0 && len(w.addrs) > 0:
 		m.unknown[w.id] = true
-		m.conditions[w.id] = Condition{Status: statusDown, Reason: fmt.Sprintf("HNS has no endpoint with an address of %v in use", w.addrs)}
+		m.conditions[w.id] = Condition{Status: epstate.Down, Reason: fmt.Sprintf("HNS has no endpoint with an address of %v in use", w.addrs)}
 		delete(m.dirty, w.id)
 		return fmt.Errorf("%s: %w", w.id, ErrorUnknownEndpoint)
 	case len(found) > 0 && len(own) == 0:
-		m.conditions[w.id] = Condition{Status: statusDown,
+		m.conditions[w.id] = Condition{Status: epstate.Down,
 			Reason: fmt.Sprintf("its addresses belong to endpoint %s, which has the lower ID", m.owners[found[0]])}
 		delete(m.dirty, w.id)
 		return nil
@@ -289,7 +290,7 @@ func (m *endpointManager) program(w *workload, made map[string]rendered) error {
 				m.unknown[w.id] = true // it vanished: the next pass asks HNS again
 				err = fmt.Errorf("%w: %w", ErrorUnknownEndpoint, err)
 			}
-			m.conditions[w.id] = Condition{Status: statusError, Reason: err.Error()}
+			m.conditions[w.id] = Condition{Status: epstate.Error, Reason: err.Error()}
 			return fmt.Errorf("%s: %w", w.id, err)
 		}
 	}

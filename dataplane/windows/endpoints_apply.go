@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
@@ -27,9 +28,9 @@ func (m *endpointManager) closed(c Condition) rendered {
 func (m *endpointManager) desired(w *workload, made map[string]rendered) rendered {
 	switch {
 	case w.fault != nil:
-		return m.closed(Condition{Status: statusError, Reason: w.fault.Error()})
+		return m.closed(Condition{Status: epstate.Error, Reason: w.fault.Error()})
 	case !w.active:
-		return m.closed(Condition{Status: statusDown, Reason: "admin state is not active"})
+		return m.closed(Condition{Status: epstate.Down, Reason: "admin state is not active"})
 	}
 	key := fmt.Sprintf("%#v %#v", w.in, w.out)
 	r, is := made[key]
@@ -48,16 +49,16 @@ func (m *endpointManager) rendered(in, out direction) rendered {
 		acls, err = m.render.endpoint(in.rules, out.rules, m.node)
 	}
 	if err != nil {
-		return m.closed(Condition{Status: statusError, Reason: "everything is blocked: " + err.Error()})
+		return m.closed(Condition{Status: epstate.Error, Reason: "everything is blocked: " + err.Error()})
 	}
-	r := rendered{acls, signature(acls), Condition{Status: statusUp}}
+	r := rendered{acls, signature(acls), Condition{Status: epstate.Up}}
 	missing := slices.Compact(slices.Sorted(slices.Values(slices.Concat(in.missing, out.missing))))
 	problems := slices.Concat(in.problems, out.problems)
 	switch {
 	case len(missing) > 0:
-		r.condition = Condition{Status: statusError, Reason: "policies or profiles not known: " + strings.Join(missing, ", ")}
+		r.condition = Condition{Status: epstate.Error, Reason: "policies or profiles not known: " + strings.Join(missing, ", ")}
 	case len(problems) > 0:
-		r.condition = Condition{Status: statusError, Reason: strings.Join(problems, "; "), Enforced: true}
+		r.condition = Condition{Status: epstate.Error, Reason: strings.Join(problems, "; "), Enforced: true}
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
@@ -27,8 +28,8 @@ func TestWorkloadComesAndGoes(t *testing.T) {
 	b.must(gone("a"), gone("never heard of"))
 }
 
-// TestEndpointOfNobodyIsClosed: before its workload is announced, and after it has gone, an endpoint that a container uses is closed.
-func TestEndpointOfNobodyIsClosed(t *testing.T) {
+// TestEndpointWithoutWorkloadIsClosed: before its workload is announced, and after it has gone, an endpoint that a container uses is closed.
+func TestEndpointWithoutWorkloadIsClosed(t *testing.T) {
 	b := newBench(t, both)
 	b.noPods = true
 	id, err := b.host.Pod("contiv", "a", addr("10.65.0.1"))
@@ -153,8 +154,8 @@ func TestTwoWorkloadsOfOneAddress(t *testing.T) {
 func TestHostEndpointsAreNotAvailable(t *testing.T) {
 	b := newBench(t, both)
 	b.must(&proto.HostEndpointUpdate{Id: &proto.HostEndpointID{EndpointId: "h"}, Endpoint: &proto.HostEndpoint{Name: "eth0"}})
-	if b.status[hostID("h")] != "error" {
-		t.Errorf("status %q", b.status[hostID("h")])
+	if b.status[epstate.HostID("h")] != "error" {
+		t.Errorf("status %q", b.status[epstate.HostID("h")])
 	}
 	b.must(&proto.HostEndpointRemove{Id: &proto.HostEndpointID{EndpointId: "h"}})
 	if len(b.status) > 0 {

@@ -105,8 +105,8 @@ func TestRefreshRepairs(t *testing.T) {
 	}
 }
 
-// TestHNSInItsOwnWords: a Windows that lists rules otherwise than they were written costs one write more, not one for each refresh.
-func TestHNSInItsOwnWords(t *testing.T) {
+// TestHNSListsRulesDifferently: a Windows that lists rules otherwise than they were written costs one write more, not one for each refresh.
+func TestHNSListsRulesDifferently(t *testing.T) {
 	b := newBench(t, both)
 	own := func() { // HNS joins the two rules of the list into one, say
 		acls := b.host.ACLs(b.pods["a"])

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/driver"
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 	"contiv.dev/vswitch/dataplane/windows/hns"
@@ -240,7 +241,7 @@ func TestNoStatusIsLost(t *testing.T) {
 	eventually(t, "settled", func() bool {
 		clear(want)
 		for key, c := range b.d.statuses.all() {
-			want[key.(workloadID).Workload] = c.Status
+			want[key.(epstate.WorkloadID).Workload] = c.Status
 			if c.Status != "up" {
 				return false
 			}
@@ -322,7 +323,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestRegisteredManagerHearsEverything(t *testing.T) {
+func TestRegisteredManagerGetsAllMessages(t *testing.T) {
 	b := quickBench(t, both, newHost(t, hcn.L2Bridge))
 	m := &listener{}
 	b.d.RegisterManager(m)

@@ -4,14 +4,7 @@ import (
 	"maps"
 	"sync"
 
-	"contiv.dev/vswitch/dataplane/proto"
-)
-
-// What an endpoint's status may be.
-const (
-	statusError = "error"
-	statusDown  = "down"
-	statusUp    = "up"
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 )
 
 // Condition is an endpoint's status and, unless it is "up", the reason.
@@ -23,12 +16,15 @@ type Condition struct {
 	Enforced bool
 }
 
+// StatusText implements epstate.Condition.
+func (c Condition) StatusText() string { return c.Status }
+
 // statuses are the endpoints' conditions as last reported. Reading never waits for the loop.
 type statuses struct {
 	queue func(key, msg any)
 
 	mu  sync.Mutex
-	now map[any]Condition // guarded by mu; by workloadID and hostID
+	now map[any]Condition // guarded by mu; by epstate.WorkloadID and epstate.HostID
 }
 
 func newStatuses(queue func(key, msg any)) *statuses {
@@ -41,16 +37,7 @@ func (s *statuses) report(conditions map[any]Condition) {
 	before := s.now
 	s.now = maps.Clone(conditions)
 	s.mu.Unlock()
-	for key, c := range conditions {
-		if before[key] != c {
-			s.queue(key, statusMessage(key, c.Status))
-		}
-	}
-	for key := range before {
-		if _, stays := conditions[key]; !stays {
-			s.queue(key, statusMessage(key, ""))
-		}
-	}
+	epstate.Report(s.queue, before, conditions)
 }
 
 func (s *statuses) of(key any) (Condition, bool) {
@@ -64,24 +51,4 @@ func (s *statuses) all() map[any]Condition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.now)
-}
-
-// hostID is proto.HostEndpointID as a key.
-type hostID string
-
-func statusMessage(key any, status string) any {
-	switch id := key.(type) {
-	case workloadID:
-		if status == "" {
-			return &proto.WorkloadEndpointStatusRemove{Id: id.message()}
-		}
-		return &proto.WorkloadEndpointStatusUpdate{Id: id.message(), Status: &proto.EndpointStatus{Status: status}}
-	case hostID:
-		ep := &proto.HostEndpointID{EndpointId: string(id)}
-		if status == "" {
-			return &proto.HostEndpointStatusRemove{Id: ep}
-		}
-		return &proto.HostEndpointStatusUpdate{Id: ep, Status: &proto.EndpointStatus{Status: status}}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/drivertest"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
@@ -63,7 +64,9 @@ func (r *suiteRig) Allowed(workload string, inbound bool, p drivertest.Packet) b
 		RemotePort: p.DstPort})
 }
 
-func (r *suiteRig) Status(workload string) string { return r.status[workloadIDOf(wlID(workload))] }
+func (r *suiteRig) Status(workload string) string {
+	return r.status[epstate.WorkloadIDOf(wlID(workload))]
+}
 
 func (r *suiteRig) Writes() int {
 	r.written += len(r.writes())

@@ -8,32 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/dataplane/driver/epstate"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
-// workloadID is proto.WorkloadEndpointID as a key.
-type workloadID struct{ Orchestrator, Workload, Endpoint string }
-
-func workloadIDOf(id *proto.WorkloadEndpointID) workloadID {
-	return workloadID{id.GetOrchestratorId(), id.GetWorkloadId(), id.GetEndpointId()}
-}
-
-func (id workloadID) message() *proto.WorkloadEndpointID {
-	return &proto.WorkloadEndpointID{OrchestratorId: id.Orchestrator, WorkloadId: id.Workload, EndpointId: id.Endpoint}
-}
-
-func (id workloadID) String() string {
-	return strings.Join([]string{id.Orchestrator, id.Workload, id.Endpoint}, "/")
-}
-
-func (id workloadID) compare(other workloadID) int {
-	return cmp.Or(cmp.Compare(id.Orchestrator, other.Orchestrator), cmp.Compare(id.Workload, other.Workload),
-		cmp.Compare(id.Endpoint, other.Endpoint))
-}
-
 // workload is a workload endpoint as the messages have it.
 type workload struct {
-	id     workloadID
+	id     epstate.WorkloadID
 	active bool
 	addrs  []netip.Addr // HNS's endpoint is found by them
 	// in and out are what packets to it and from it go through.
@@ -44,7 +25,7 @@ type workload struct {
 
 func newWorkload(msg *proto.WorkloadEndpointUpdate, exempt nodeExempt) *workload {
 	ep := msg.GetEndpoint()
-	w := &workload{id: workloadIDOf(msg.GetId()), active: ep.GetState() == "active",
+	w := &workload{id: epstate.WorkloadIDOf(msg.GetId()), active: ep.GetState() == "active",
 		in: stagesOf(ep, true), out: exempt.in(stagesOf(ep, false))}
 	var errs []error
 	for i, texts := range [][]string{ep.GetIpv4Nets(), ep.GetIpv6Nets()} {

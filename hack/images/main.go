@@ -1,10 +1,10 @@
 // Command images builds the container images without a container engine: static binaries, packed by internal/imagepack into
 // docker-archives. `make images` runs it.
 //
-//	images [-out bin/images] [-version 0.1.0] [-commit 4f3a2b1c0d9e] [-arch arm64] [agent|vpp]...
+//	images [-out bin/images] [-version 0.1.0] [-commit 4f3a2b1c0d9e] [-arch arm64] [agent|vpp|agent-windows]...
 //
 // The agent's image has this machine's nft and iptables, or for another architecture Debian's; VPP's image the VPP of this machine, if there is one
-// (docker/vpp.Dockerfile builds it from FD.io's packages).
+// (docker/vpp.Dockerfile builds it from FD.io's packages). agent-windows is for Windows nodes.
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(out, arch string, s stamp, names []string) (err error) {
 		}
 	}
 	if len(names) == 0 {
-		names = []string{"agent", "vpp"}
+		names = []string{"agent", "vpp", "agent-windows"}
 	}
 	work, err := os.MkdirTemp("", "images")
 	if err != nil {
@@ -69,6 +69,8 @@ func run(out, arch string, s stamp, names []string) (err error) {
 		switch name {
 		case "agent":
 			image, err = agentImage(work, arch, filepath.Join(filepath.Dir(out), "cache"), s)
+		case "agent-windows":
+			image, err = windowsImage(work, arch, s)
 		case "vpp":
 			if arch != runtime.GOARCH {
 				return fmt.Errorf("VPP's image for %s: build it on a machine of that architecture", arch)
@@ -79,13 +81,16 @@ func run(out, arch string, s stamp, names []string) (err error) {
 				continue
 			}
 		default:
-			err = fmt.Errorf("no image %s; there are agent and vpp", name)
+			err = fmt.Errorf("no image %s; there are agent, vpp and agent-windows", name)
 		}
 		if err != nil {
 			return err
 		}
-		image.Tag, image.Arch, image.Path = "docker.io/contiv/"+name+":"+s.version, arch, searchPath
-		image.Files = append(image.Files, skeleton()...)
+		image.Tag, image.Arch = "docker.io/contiv/"+name+":"+s.version, arch
+		if image.OS == "" {
+			image.Path = searchPath
+			image.Files = append(image.Files, skeleton()...)
+		}
 		if err := write(image, filepath.Join(out, name+".tar")); err != nil {
 			return err
 		}
@@ -130,17 +135,20 @@ func write(image imagepack.Image, path string) error {
 }
 
 // build compiles packages into dir, the same way everywhere.
-func build(dir, arch string, s stamp, packages ...string) error {
+func build(dir, system, arch string, s stamp, packages ...string) error {
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= " + s.flags(), "-o", dir + "/"}, packages...)
 	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// binaries are all files of a directory, for /usr/local/bin.
+// binDir is where programs are in a Linux image.
+const binDir = "usr/local/bin/"
+
+// binaries are all files of a directory, for binDir.
 func binaries(dir string) ([]imagepack.File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -148,7 +156,7 @@ func binaries(dir string) ([]imagepack.File, error) {
 	}
 	var files []imagepack.File
 	for _, e := range entries {
-		files = append(files, imagepack.File{Path: "usr/local/bin/" + e.Name(), Source: filepath.Join(dir, e.Name())})
+		files = append(files, imagepack.File{Path: binDir + e.Name(), Source: filepath.Join(dir, e.Name())})
 	}
 	return files, nil
 }
@@ -164,7 +172,7 @@ func agentPrograms() []string {
 func agentImage(work, arch, cache string, s stamp) (imagepack.Image, error) {
 	image := imagepack.Image{Entrypoint: []string{"/usr/local/bin/contiv-agent"}}
 	dir := filepath.Join(work, "agent")
-	if err := build(dir, arch, s, agentPrograms()...); err != nil {
+	if err := build(dir, "linux", arch, s, agentPrograms()...); err != nil {
 		return image, err
 	}
 	files, err := binaries(dir)
@@ -184,7 +192,7 @@ func vppImage(work string, s stamp) (imagepack.Image, error) {
 		return image, err
 	}
 	dir := filepath.Join(work, "vpp")
-	if err := build(dir, runtime.GOARCH, s, "./cmd/contiv-vpp-supervisor"); err != nil {
+	if err := build(dir, "linux", runtime.GOARCH, s, "./cmd/contiv-vpp-supervisor"); err != nil {
 		return image, err
 	}
 	if image.Files, err = binaries(dir); err != nil {

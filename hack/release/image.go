@@ -59,7 +59,11 @@ func imageArtefact(image, version string, files []string, boms map[string][]byte
 		if err != nil {
 			return a, err
 		}
-		desc.Platform = &v1.Platform{OS: "linux", Architecture: arch}
+		config, err := img.ConfigFile()
+		if err != nil {
+			return a, err
+		}
+		desc.Platform = &v1.Platform{OS: config.OS, Architecture: arch}
 		a.index = mutate.AppendManifests(a.index, mutate.IndexAddendum{Add: img, Descriptor: *desc})
 		bom, err := billOf(img, image, version, arch)
 		if err != nil {

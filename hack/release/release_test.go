@@ -48,6 +48,15 @@ func archives(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	windows := imagepack.Image{Tag: "docker.io/contiv/agent-windows:0.1.0", OS: "windows", Arch: "amd64", Entrypoint: []string{"C:/hpc/contiv-agent.exe"},
+		Files: []imagepack.File{{Path: "Files/contiv-agent.exe", Source: self}}}
+	var b bytes.Buffer
+	if _, err := windows.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "amd64", "agent-windows.tar"), b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 
@@ -89,7 +98,7 @@ func TestReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	manifest, err := index.IndexManifest()
-	if err != nil || len(manifest.Manifests) != 4 { // the image, two bills of materials, the chart
+	if err != nil || len(manifest.Manifests) != 6 { // two images, three bills of materials, the chart
 		t.Errorf("the layout has %v, %v", manifest, err)
 	}
 }
@@ -122,6 +131,15 @@ func TestPush(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkBOM(t, tag.Context().Digest(digest.String()))
+	}
+	windows, err := name.NewTag(host+"/contiv/agent-windows:0.1.0", name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if img, err := remote.Image(windows, remote.WithPlatform(v1.Platform{OS: "windows", Architecture: "amd64"})); err != nil {
+		t.Errorf("a Windows node finds no image: %v", err)
+	} else if config, err := img.ConfigFile(); err != nil || config.OS != "windows" {
+		t.Errorf("image of Windows nodes: %v, %v", config, err)
 	}
 	index, err := remote.Index(tag)
 	if err != nil {

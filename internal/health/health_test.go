@@ -38,7 +38,7 @@ func TestConjunction(t *testing.T) {
 	expect(t, a, true, true)
 }
 
-func TestSilenceIsNo(t *testing.T) {
+func TestSilenceIsUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := NewHealthAggregator()
 		x := a.Register("x", both(true), 20*time.Second)
@@ -57,7 +57,7 @@ func TestSilenceIsNo(t *testing.T) {
 	})
 }
 
-func TestReplacedReporterHasNoSay(t *testing.T) {
+func TestReplacedReporterIsIgnored(t *testing.T) {
 	a := NewHealthAggregator()
 	old := a.Register("x", both(true), 0)
 	young := a.Register("x", both(true), 0)

@@ -179,9 +179,9 @@ func TestAnswersAreTakenInTime(t *testing.T) {
 	}
 }
 
-// TestFullHouse: of too many connections the one that has waited longest goes, an idle one before others, and none by which
+// TestConnectionLimitDropsTheIdlest: of too many connections the one that has waited longest goes, an idle one before others, and none by which
 // something is being changed.
-func TestFullHouse(t *testing.T) {
+func TestConnectionLimitDropsTheIdlest(t *testing.T) {
 	c := newCrowd(3)
 	open := func() (net.Conn, *member) {
 		ours, theirs := net.Pipe()

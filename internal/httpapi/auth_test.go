@@ -260,8 +260,8 @@ func TestTokenThatOnlyReads(t *testing.T) {
 	}
 }
 
-// TestMissingFilesAreToldOnce: a token and a certificate that are gone are one line of the log each, not one for each request.
-func TestMissingFilesAreToldOnce(t *testing.T) {
+// TestMissingFilesAreLoggedOnce: a token and a certificate that are gone are one line of the log each, not one for each request.
+func TestMissingFilesAreLoggedOnce(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := writePair(t, dir, 1)
 	path := filepath.Join(dir, "token")

@@ -37,8 +37,10 @@ type Image struct {
 	Path       string // $PATH
 	// LibraryPath is where the loader looks for libraries first; empty: nowhere else than usual.
 	LibraryPath string
-	Arch        string
-	Files       []File
+	// OS is the system that the programs are for; empty: linux. All files of a Windows image are below Files.
+	OS    string
+	Arch  string
+	Files []File
 }
 
 // epoch is the time of everything.
@@ -55,9 +57,13 @@ func (i Image) Write(w io.Writer) (digest string, err error) {
 	if i.LibraryPath != "" {
 		env = append(env, "LD_LIBRARY_PATH="+i.LibraryPath)
 	}
+	system, dir := cmp.Or(i.OS, "linux"), "/"
+	if system == "windows" {
+		dir = "" // the runtime's choice
+	}
 	config, err := json.Marshal(map[string]any{
-		"architecture": i.Arch, "os": "linux", "created": epoch().Format(time.RFC3339),
-		"config":  map[string]any{"Entrypoint": i.Entrypoint, "User": i.User, "Env": env, "WorkingDir": "/"},
+		"architecture": i.Arch, "os": system, "created": epoch().Format(time.RFC3339),
+		"config":  map[string]any{"Entrypoint": i.Entrypoint, "User": i.User, "Env": env, "WorkingDir": dir},
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + layerSum}},
 		"history": []any{map[string]any{"created": epoch().Format(time.RFC3339), "created_by": "contiv hack/images"}},
 	})

@@ -120,7 +120,7 @@ func TestPolicyNotUnderstood(t *testing.T) {
 		return networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{
 			From: []networkingv1.NetworkPolicyPeer{peer}, Ports: ports}}}
 	}
-	everyone := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
+	allPods := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
 	for name, test := range map[string]struct {
 		spec     networkingv1.NetworkPolicySpec
 		problem  string
@@ -132,17 +132,17 @@ func TestPolicyNotUnderstood(t *testing.T) {
 			`spec.podSelector.matchExpressions[0]: operator "Like"`, 0, false, ""},
 		"a direction": {networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Sideways"}},
 			`spec.policyTypes: "Sideways"`, 0, true, ""},
-		"a protocol": {rule(everyone, networkingv1.NetworkPolicyPort{Protocol: ptr.To(corev1.Protocol("DCCP"))}),
+		"a protocol": {rule(allPods, networkingv1.NetworkPolicyPort{Protocol: ptr.To(corev1.Protocol("DCCP"))}),
 			`spec.ingress[0].ports[0].protocol: "DCCP"`, 0, false, ""},
-		"an end of a name": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromString("http")), EndPort: ptr.To(int32(90))}),
+		"an end of a name": {rule(allPods, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromString("http")), EndPort: ptr.To(int32(90))}),
 			`spec.ingress[0].ports[0].endPort`, 0, false, ""},
-		"an end of nothing": {rule(everyone, networkingv1.NetworkPolicyPort{EndPort: ptr.To(int32(90))}),
+		"an end of nothing": {rule(allPods, networkingv1.NetworkPolicyPort{EndPort: ptr.To(int32(90))}),
 			`spec.ingress[0].ports[0].endPort`, 0, false, ""},
-		"an empty name": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromString(""))}),
+		"an empty name": {rule(allPods, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromString(""))}),
 			`spec.ingress[0].ports[0].port`, 0, false, ""},
-		"an end too large": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(80)), EndPort: ptr.To(int32(70000))}),
+		"an end too large": {rule(allPods, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(80)), EndPort: ptr.To(int32(70000))}),
 			`spec.ingress[0].ports[0]: 80 to 70000`, 0, false, ""},
-		"a range backwards": {rule(everyone, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(80)), EndPort: ptr.To(int32(79))}),
+		"a range backwards": {rule(allPods, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt32(80)), EndPort: ptr.To(int32(79))}),
 			`spec.ingress[0].ports[0]: 80 to 79`, 0, false, ""},
 		"an empty peer": {rule(networkingv1.NetworkPolicyPeer{}), `spec.ingress[0].from[0]: has neither`, 0, false, ""},
 		"two kinds of peer": {rule(networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{},

@@ -95,8 +95,8 @@ func TestReporter(t *testing.T) {
 	})
 }
 
-// TestTells: of any number of nodes a few write, and not always the same ones.
-func TestTells(t *testing.T) {
+// TestFewNodesWrite: of any number of nodes a few write, and not always the same ones.
+func TestFewNodesWrite(t *testing.T) {
 	var nodes []string
 	for i := range 50 {
 		nodes = append(nodes, fmt.Sprint("node", i))

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,13 @@ const netnsDir = "/run/netns"
 type Namespace struct {
 	Name string
 	File string // where it is not /run/netns/Name
+}
+
+var unique atomic.Int64
+
+// UniqueName is a short name that begins with the prefix and that no other call, in no running process, gets: of a cluster or a namespace.
+func UniqueName(prefix string) string {
+	return fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), unique.Add(1))
 }
 
 // NewNamespace creates a namespace with lo up.

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pingPatience is how long the last answers may take. The ping program waits no longer than its interval for them, and so
+// pingMaxWait is how long the last answers may take. The ping program waits no longer than its interval for them, and so
 // calls packets lost that VPP delivers 50 ms later, after it has made an interface.
-const pingPatience = 5 * time.Second
+const pingMaxWait = 5 * time.Second
 
 // PingResult is what became of a series of echo requests.
 type PingResult struct {
@@ -122,7 +122,7 @@ func (p *pinger) run(ctx context.Context, to net.Addr, count int, interval time.
 		next = next.Add(interval)
 		p.listen(next, count)
 	}
-	p.listen(time.Now().Add(pingPatience), count)
+	p.listen(time.Now().Add(pingMaxWait), count)
 	return p.result(), ctx.Err()
 }
 

@@ -185,8 +185,8 @@ func TestRealVPPIsBackInASecond(t *testing.T) {
 	}
 }
 
-// TestVPPDiesWithItsSupervisor: a VPP that nothing supervises would be in the next one's way.
-func TestVPPDiesWithItsSupervisor(t *testing.T) {
+// TestVPPEndsWithItsSupervisor: a VPP that nothing supervises would be in the next one's way.
+func TestVPPEndsWithItsSupervisor(t *testing.T) {
 	cfg, netns := realVPP(t)
 	r := start(t, cfg, netns)
 	s := r.await("up", func(s Status) bool { return s.State == Up })
@@ -237,8 +237,8 @@ func TestCrashLoop(t *testing.T) {
 	}
 }
 
-// TestStubborn: what does not end by SIGTERM is killed after the grace; orphans of VPP are reaped.
-func TestStubborn(t *testing.T) {
+// TestKilledAfterGrace: what does not end by SIGTERM is killed after the grace; orphans of VPP are reaped.
+func TestKilledAfterGrace(t *testing.T) {
 	r := script(t, "trap '' TERM\n(sleep 0.05 & echo orphan $!)\necho no end\nwhile :; do sleep 0.1; done\n", nil)
 	s := r.await("running", func(s Status) bool { return s.State == Starting && strings.Contains(r.log.String(), "no end") })
 	orphan := 0

@@ -141,8 +141,8 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// TestOverlapsAreToldOnce: each pair of networks that have an address in common is one fault.
-func TestOverlapsAreToldOnce(t *testing.T) {
+// TestOverlapsAreReportedOnce: each pair of networks that have an address in common is one fault.
+func TestOverlapsAreReportedOnce(t *testing.T) {
 	_, err := New(parse(t, `{"ipamConfig":{"podSubnetCIDR":"fd00::/16"}}`), Env{})
 	if err == nil {
 		t.Fatal("accepted")

@@ -533,7 +533,7 @@ func TestNewAndStartCheckTheirArguments(t *testing.T) {
 	}
 }
 
-func TestCloseReleasesThoseWhoWaitForRoom(t *testing.T) {
+func TestCloseReleasesWaitingSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config, _ *Deps) { c.EventQueueSize = 1 })
 		r.start(t)

@@ -182,7 +182,7 @@ func (w *walk) external(key, value string) {
 	w.push(NewExternalConfigChange(source, api.KeyValuePairs{nbKey: str(source + value)}, false))
 }
 
-func (w *walk) handlerFault(_ *toy, op string, ev api.Event) error {
+func (w *walk) handlerFault(_ *fakePlugin, op string, ev api.Event) error {
 	if pod, ok := ev.(*podEvent); ok && pod.remove {
 		return nil // errors that are ignored are never healed
 	}
@@ -256,7 +256,7 @@ func (w *walk) oracle() string {
 	s := newSim(w.t, nil, "alpha", "beta", "gamma")
 	s.pods = w.pods
 	tx := newTransaction(s.c.core.store, true)
-	for _, h := range s.toys {
+	for _, h := range s.fakes {
 		if err := h.Resync(api.NewDBResync(), dbResync(w.kube).KubeState, 1, tx); err != nil {
 			w.t.Fatal(err)
 		}

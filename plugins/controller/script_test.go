@@ -144,7 +144,7 @@ func (sc *script) faults(cmd string, args []string) {
 	case "works":
 		s.fault, s.applier.fault = nil, nil
 	case "fail":
-		s.fault = func(h *toy, op string, _ api.Event) error {
+		s.fault = func(h *fakePlugin, op string, _ api.Event) error {
 			if h.name != args[0] || op != args[1] {
 				return nil
 			}

@@ -25,8 +25,8 @@ type sim struct {
 	applier *fakeApplier
 	clock   time.Time
 	pods    map[string]string // the input of a resync from outside of the cluster's state
-	toys    []*toy
-	fault   func(h *toy, op string, ev api.Event) error
+	fakes   []*fakePlugin
+	fault   func(h *fakePlugin, op string, ev api.Event) error
 	verErrs []error
 }
 
@@ -48,8 +48,8 @@ func newSim(t testing.TB, change func(*Config), names ...string) *sim {
 	}
 	s.c = c
 	for _, name := range names {
-		h := newToy(name, s)
-		s.toys = append(s.toys, h)
+		h := newFakePlugin(name, s)
+		s.fakes = append(s.fakes, h)
 		c.core.handlers = append(c.core.handlers, h)
 	}
 	c.core.start(s.clock)
@@ -109,9 +109,9 @@ func (s *sim) noVerificationErrors() {
 	}
 }
 
-// toy is a handler with state. It configures one value per item and per pod, and one value with the totals. The value of a pod contains the
+// fakePlugin is a handler with state. It configures one value per item and per pod, and one value with the totals. The value of a pod contains the
 // value that the previous handler has configured for it, so handlers depend on each other.
-type toy struct {
+type fakePlugin struct {
 	name  string
 	sim   *sim
 	items map[string]string
@@ -120,13 +120,13 @@ type toy struct {
 	undo  func()
 }
 
-func newToy(name string, s *sim) *toy {
-	return &toy{name: name, sim: s, items: map[string]string{}, pods: map[string]string{}}
+func newFakePlugin(name string, s *sim) *fakePlugin {
+	return &fakePlugin{name: name, sim: s, items: map[string]string{}, pods: map[string]string{}}
 }
 
-func (h *toy) String() string { return h.name }
+func (h *fakePlugin) String() string { return h.name }
 
-func (h *toy) HandlesEvent(ev api.Event) bool {
+func (h *fakePlugin) HandlesEvent(ev api.Event) bool {
 	switch ev := ev.(type) {
 	case *api.KubeStateChange:
 		return ev.Resource == "item"
@@ -136,14 +136,14 @@ func (h *toy) HandlesEvent(ev api.Event) bool {
 	return ev.Method().IsResync()
 }
 
-func (h *toy) failing(op string, ev api.Event) error {
+func (h *fakePlugin) failing(op string, ev api.Event) error {
 	if h.sim.fault == nil {
 		return nil
 	}
 	return h.sim.fault(h, op, ev)
 }
 
-func (h *toy) Resync(ev api.Event, kube api.KubeStateData, _ int, tx api.ResyncOperations) error {
+func (h *fakePlugin) Resync(ev api.Event, kube api.KubeStateData, _ int, tx api.ResyncOperations) error {
 	h.items, h.pods = map[string]string{}, map[string]string{}
 	for k, v := range kube["item"] {
 		h.items[k] = text(v)
@@ -161,7 +161,7 @@ func (h *toy) Resync(ev api.Event, kube api.KubeStateData, _ int, tx api.ResyncO
 	return nil
 }
 
-func (h *toy) Update(ev api.Event, tx api.UpdateOperations) (string, error) {
+func (h *fakePlugin) Update(ev api.Event, tx api.UpdateOperations) (string, error) {
 	items, pods := maps.Clone(h.items), maps.Clone(h.pods)
 	h.undo = func() { h.items, h.pods = items, pods }
 	switch ev := ev.(type) {
@@ -195,13 +195,13 @@ func (h *toy) Update(ev api.Event, tx api.UpdateOperations) (string, error) {
 	return fmt.Sprintf("%d items, %d pods", len(h.items), len(h.pods)), nil
 }
 
-func (h *toy) updatePod(ev *podEvent, tx api.UpdateOperations) error {
+func (h *fakePlugin) updatePod(ev *podEvent, tx api.UpdateOperations) error {
 	if ev.remove {
 		delete(h.pods, ev.name)
 	} else {
 		h.pods[ev.name] = ev.value
 	}
-	if h == h.sim.toys[0] && ev.announce {
+	if h == h.sim.fakes[0] && ev.announce {
 		if err := h.sim.c.PushFollowUp(ev, &podCount{n: len(h.pods)}); err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (h *toy) updatePod(ev *podEvent, tx api.UpdateOperations) error {
 	return nil
 }
 
-func (h *toy) Revert(ev api.Event) error {
+func (h *fakePlugin) Revert(ev api.Event) error {
 	if err := h.failing("revert", ev); err != nil {
 		return err
 	}
@@ -225,20 +225,20 @@ func (h *toy) Revert(ev api.Event) error {
 	return nil
 }
 
-func (h *toy) putPod(pod string, tx api.ResyncOperations) {
+func (h *fakePlugin) putPod(pod string, tx api.ResyncOperations) {
 	value := h.pods[pod]
-	if i := slices.Index(h.sim.toys, h); i > 0 {
-		value += "<" + text(tx.Get(h.sim.toys[i-1].name+"/pod/"+pod))
+	if i := slices.Index(h.sim.fakes, h); i > 0 {
+		value += "<" + text(tx.Get(h.sim.fakes[i-1].name+"/pod/"+pod))
 	}
 	tx.Put(h.name+"/pod/"+pod, str(value))
 }
 
-func (h *toy) putSum(tx api.ResyncOperations) {
+func (h *fakePlugin) putSum(tx api.ResyncOperations) {
 	sum := slices.Concat(sortedKeys(h.items), sortedKeys(h.pods))
 	tx.Put(h.name+"/sum", str(fmt.Sprintf("%s told %d", strings.Join(sum, "+"), h.told)))
 }
 
-func (h *toy) DescribeInternalData() string {
+func (h *fakePlugin) DescribeInternalData() string {
 	var b strings.Builder
 	for _, m := range []map[string]string{h.items, h.pods} {
 		for _, k := range sortedKeys(m) {

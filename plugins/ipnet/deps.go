@@ -34,7 +34,7 @@ type Deps struct {
 	VPPNICs       VPPNICs       // nil: the main interface is the one that is configured, or none
 	LinuxNsPlugin HostLinks     // nil: the host's own addresses are not known to VPP
 	GoVPP         GoVPP         // not read
-	MgmtIPs       MgmtPublisher // nil: the host's addresses are not published to other nodes
+	MgmtIPs       MgmtPublisher // nil: the host's addresses are not published to other nodes, and all of MgmtIPAddresses are routed
 	HTTPHandlers  rest.HTTPHandlers
 	// ServesServices: VPP serves Kubernetes services, so the host sends what is for them, and for VPP's own address, to VPP.
 	ServesServices bool
@@ -42,6 +42,8 @@ type Deps struct {
 	PluginNAT bool
 	// HostForwards: what the host forwards to VPP gets sources that are not the node's.
 	HostForwards bool
+	// HostByIPTables: the host has no nft, so what its own processes send to VPP gets an address that nothing else has.
+	HostByIPTables bool
 	// Policy: each pod's link in VPP waits for the EndpointPolicy of its interface.
 	Policy   bool
 	RemoteDB keyval.KvProtoPlugin // not read
@@ -88,6 +90,9 @@ type VPPNICs interface {
 type MgmtPublisher interface {
 	// PublishMgmtIPs sends nothing when the addresses have not changed. Event loop only.
 	PublishMgmtIPs(addresses []netip.Addr) error
+	// HostIPs returns those of a node's management addresses that are on its own interfaces: only they can be routed to the node.
+	// Kubernetes may have others, of a gateway in front of it. Event loop only.
+	HostIPs(node *nodesync.Node) []net.IP
 }
 
 // HostLinks reports the host's network stack.

@@ -29,8 +29,8 @@ type TestPod struct {
 func NewTestNodes(t *testing.T, config string) *TestNodes {
 	t.Helper()
 	n := &TestNodes{one: newNodeWithID(t, config+dualTAP+uplink, 1), two: newNodeWithID(t, config+dualTAP+uplink, 2)}
-	n.one.node("n2", toyNode(2))
-	n.two.node("n1", toyNode(1))
+	n.one.node("n2", fakePeer(2))
+	n.two.node("n1", fakePeer(1))
 	pod := func(w *node, name string) TestPod {
 		ev := w.add(name)
 		link := w.n.pods[ev.Attachment.ID]

@@ -35,29 +35,29 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// toyNodes is a cluster.
-type toyNodes struct {
+// fakeNodes is a cluster.
+type fakeNodes struct {
 	id        uint32
 	all       nodesync.Nodes
 	published contivconf.IPsWithNetworks
 }
 
-func (n *toyNodes) GetNodeID() uint32           { return n.id }
-func (n *toyNodes) GetAllNodes() nodesync.Nodes { return n.all }
-func (n *toyNodes) PublishNodeIPs(ips contivconf.IPsWithNetworks, _ contivconf.IPVersion) error {
+func (n *fakeNodes) GetNodeID() uint32           { return n.id }
+func (n *fakeNodes) GetAllNodes() nodesync.Nodes { return n.all }
+func (n *fakeNodes) PublishNodeIPs(ips contivconf.IPsWithNetworks, _ contivconf.IPVersion) error {
 	n.published = append(n.published, ips...)
 	return nil
 }
 
-// toyPods keeps attachments in memory.
-type toyPods struct {
+// fakePods keeps attachments in memory.
+type fakePods struct {
 	list []*podmanager.Attachment
 	fail error
 }
 
-func (p *toyPods) LocalAttachments() []*podmanager.Attachment { return p.list }
+func (p *fakePods) LocalAttachments() []*podmanager.Attachment { return p.list }
 
-func (p *toyPods) Current(pod podmanager.PodID) (*podmanager.Attachment, bool) {
+func (p *fakePods) Current(pod podmanager.PodID) (*podmanager.Attachment, bool) {
 	for i := len(p.list) - 1; i >= 0; i-- {
 		if p.list[i].Pod == pod {
 			return p.list[i], true
@@ -66,7 +66,7 @@ func (p *toyPods) Current(pod podmanager.PodID) (*podmanager.Attachment, bool) {
 	return nil, false
 }
 
-func (p *toyPods) SetAddresses(id podmanager.AttachmentID, addrs []netip.Prefix) error {
+func (p *fakePods) SetAddresses(id podmanager.AttachmentID, addrs []netip.Prefix) error {
 	if p.fail != nil {
 		return p.fail
 	}
@@ -92,8 +92,8 @@ type node struct {
 	t     *testing.T
 	n     *IPNet
 	ipam  *ipam.IPAM
-	nodes *toyNodes
-	pods  *toyPods
+	nodes *fakeNodes
+	pods  *fakePods
 	want  desired
 }
 
@@ -109,7 +109,7 @@ func newNodeWithID(t *testing.T, config string, id uint32) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &node{t: t, nodes: &toyNodes{id: id, all: nodesync.Nodes{}}, pods: &toyPods{}, want: desired{}}
+	w := &node{t: t, nodes: &fakeNodes{id: id, all: nodesync.Nodes{}}, pods: &fakePods{}, want: desired{}}
 	w.ipam = ipam.NewPlugin(ipam.Deps{ContivConf: conf, NodeSync: w.nodes, PodManager: w.pods})
 	w.n = NewPlugin(UseDeps(func(d *Deps) {
 		d.ServiceLabel, d.ContivConf, d.IPAM = servicelabel.Label(name), conf, w.ipam

@@ -17,7 +17,7 @@ import (
 func newLinuxNode(t *testing.T, config string) *node {
 	t.Helper()
 	w := newNode(t, config)
-	w.n.Dataplane, w.n.LinuxNsPlugin = DataplaneLinux, toyHost{1500}
+	w.n.Dataplane, w.n.LinuxNsPlugin = DataplaneLinux, fakeHost{1500}
 	w.resync()
 	return w
 }
@@ -29,10 +29,10 @@ func TestLinuxUpdatesEqualResync(t *testing.T) {
 			w := newLinuxNode(t, dualTAP+"nodeToNodeTransport: "+transport+"\n")
 			before := texts(w.want)
 			w.add("a")
-			w.node("n2", toyNode(2, "192.0.2.2/24", "fd00:16::2/64"))
+			w.node("n2", fakePeer(2, "192.0.2.2/24", "fd00:16::2/64"))
 			w.add("b")
-			w.node("n3", toyNode(3))
-			w.node("n2", toyNode(2, "192.0.2.9/24"))
+			w.node("n3", fakePeer(3))
+			w.node("n2", fakePeer(2, "192.0.2.9/24"))
 			updated := texts(w.want)
 			w.resync()
 			if got := texts(w.want); !slices.Equal(got, updated) {

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// toyHost is a host with one NIC.
-type toyHost struct{ mtu uint32 }
+// fakeHost is a host with one NIC.
+type fakeHost struct{ mtu uint32 }
 
-func (toyHost) HostIPs() ([]net.IP, error) { return nil, nil }
-func (toyHost) WatchHostIPs(func())        {}
-func (h toyHost) NIC(name string) (NIC, error) {
+func (fakeHost) HostIPs() ([]net.IP, error) { return nil, nil }
+func (fakeHost) WatchHostIPs(func())        {}
+func (h fakeHost) NIC(name string) (NIC, error) {
 	return NIC{Name: name, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}, MTU: h.mtu}, nil
 }
 
@@ -38,7 +38,7 @@ func TestMTU(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newNode(t, tc.config)
-			w.n.Dataplane, w.n.LinuxNsPlugin = tc.dataplane, toyHost{tc.uplink}
+			w.n.Dataplane, w.n.LinuxNsPlugin = tc.dataplane, fakeHost{tc.uplink}
 			s, err := w.n.gather()
 			switch {
 			case tc.fails != "":

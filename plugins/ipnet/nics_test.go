@@ -10,16 +10,16 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 )
 
-// toyNICs are VPP's NICs, and the leases that are watched.
-type toyNICs struct {
+// fakeNICs are VPP's NICs, and the leases that are watched.
+type fakeNICs struct {
 	names   []string
 	leasing []string
 }
 
-func (n *toyNICs) Names() ([]string, error) { return n.names, nil }
-func (n *toyNICs) Watch(func())             {}
+func (n *fakeNICs) Names() ([]string, error) { return n.names, nil }
+func (n *fakeNICs) Watch(func())             {}
 
-func (n *toyNICs) WatchDHCPLeases(ifName string, _ func(net.IP, *net.IPNet, net.IP)) error {
+func (n *fakeNICs) WatchDHCPLeases(ifName string, _ func(net.IP, *net.IPNet, net.IP)) error {
 	n.leasing = append(n.leasing, ifName)
 	return nil
 }
@@ -39,7 +39,7 @@ func TestFirstNIC(t *testing.T) {
 	if wanted(loopbackNICName) == nil {
 		t.Fatalf("no loopback in place of a NIC: %v", slices.Sorted(maps.Keys(w.want)))
 	}
-	nics := &toyNICs{names: []string{"Gig0", "Gig1", "Gig2"}}
+	nics := &fakeNICs{names: []string{"Gig0", "Gig1", "Gig2"}}
 	w.n.VPPNICs, w.n.VPPIfPlugin = nics, nics
 	for range 2 {
 		w.resync()

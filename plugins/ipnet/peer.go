@@ -83,7 +83,11 @@ func (n *IPNet) transportNode(s *settings, node *nodesync.Node, ips []netip.Pref
 	for _, h := range hosts {
 		t.Hosts = append(t.Hosts, h.Subnet)
 	}
-	for _, ip := range node.MgmtIPAddresses {
+	mgmt := node.MgmtIPAddresses
+	if n.MgmtIPs != nil {
+		mgmt = n.MgmtIPs.HostIPs(node)
+	}
+	for _, ip := range mgmt {
 		if addr, ok := netip.AddrFromSlice(ip); ok {
 			t.MgmtIPs = append(t.MgmtIPs, addr.Unmap())
 		}

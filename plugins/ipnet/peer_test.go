@@ -21,8 +21,8 @@ import (
 const uplink = "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1}\n" +
 	"- nodeName: n2\n  mainVPPInterface: {interfaceName: host-eth1}\n"
 
-// toyNode is a node as nodesync reports it, with the addresses that follow from its ID.
-func toyNode(id uint32, ips ...string) *nodesync.Node {
+// fakePeer is a node as nodesync reports it, with the addresses that follow from its ID.
+func fakePeer(id uint32, ips ...string) *nodesync.Node {
 	n := &nodesync.Node{ID: id, Name: fmt.Sprintf("n%d", id)}
 	if ips == nil {
 		ips = []string{fmt.Sprintf("192.168.16.%d/24", id)}
@@ -56,7 +56,7 @@ func (w *node) resolved(peer uint32) {
 	nicMAC := func(id uint32) string { return net.HardwareAddr{2, 0, 0, 0, 0, byte(id)}.String() }
 	nic := w.want[nb.VppInterfaceKey("host-eth1")].(*vpp_interfaces.Interface)
 	nic.PhysAddress = nicMAC(w.nodes.id)
-	for _, ip := range toyNode(peer, fmt.Sprintf("192.168.16.%d/24", peer), fmt.Sprintf("fd00:192:168:16::%d/112", peer)).VppIPAddresses {
+	for _, ip := range fakePeer(peer, fmt.Sprintf("192.168.16.%d/24", peer), fmt.Sprintf("fd00:192:168:16::%d/112", peer)).VppIPAddresses {
 		arp := &vpp_l3.ARPEntry{Interface: nic.Name, IpAddress: ip.Address.String(), PhysAddress: nicMAC(peer), Static: true}
 		key, err := nb.Key(arp)
 		if err != nil {
@@ -73,8 +73,8 @@ func TestPacketsBetweenNodes(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			config := dualTAP + "nodeToNodeTransport: " + transport + "\n" + uplink
 			one, two := newNodeWithID(t, config, 1), newNodeWithID(t, config, 2)
-			one.node("n2", toyNode(2, "192.168.16.2/24", "fd00:192:168:16::2/112"))
-			two.node("n1", toyNode(1, "192.168.16.1/24", "fd00:192:168:16::1/112"))
+			one.node("n2", fakePeer(2, "192.168.16.2/24", "fd00:192:168:16::2/112"))
+			two.node("n1", fakePeer(1, "192.168.16.1/24", "fd00:192:168:16::1/112"))
 			two.n.hostIPsDump = func() ([]net.IP, error) { return []net.IP{net.IPv4(10, 99, 0, 2)}, nil }
 			two.resync()
 			a, b := one.add("a"), two.add("b")
@@ -135,13 +135,13 @@ func TestPeersInAnyOrder(t *testing.T) {
 					w.node(name, nil)
 				}
 			case 1:
-				w.node(name, toyNode(id, fmt.Sprintf("192.168.16.%d/24", 100+rnd.IntN(100))))
+				w.node(name, fakePeer(id, fmt.Sprintf("192.168.16.%d/24", 100+rnd.IntN(100))))
 			case 2:
-				n := toyNode(id)
+				n := fakePeer(id)
 				n.VppIPAddresses = nil // it has not published its address yet
 				w.node(name, n)
 			default:
-				w.node(name, toyNode(id))
+				w.node(name, fakePeer(id))
 			}
 		}
 		updated := texts(w.want)
@@ -155,9 +155,9 @@ func TestPeersInAnyOrder(t *testing.T) {
 // TestNodeWithOurID: a node that claims our ID is not connected, and cuts off nothing else.
 func TestNodeWithOurID(t *testing.T) {
 	w := newNodeWithID(t, dualTAP+uplink, 1)
-	twin := toyNode(1, "192.168.16.77/24")
+	twin := fakePeer(1, "192.168.16.77/24")
 	twin.Name = "twin"
-	w.nodes.all["twin"], w.nodes.all["n2"] = twin, toyNode(2)
+	w.nodes.all["twin"], w.nodes.all["n2"] = twin, fakePeer(2)
 	var logs strings.Builder
 	w.n.Log = slog.New(slog.NewTextHandler(&logs, nil))
 	err := w.n.Resync(w.event(), nil, 2, w.want)
@@ -174,8 +174,8 @@ func TestNodeWithOurID(t *testing.T) {
 func TestIDChangesHands(t *testing.T) {
 	for _, leavesFirst := range []bool{true, false} {
 		w := newNodeWithID(t, dualTAP+uplink, 1)
-		w.node("n2", toyNode(2))
-		heir := toyNode(2, "192.168.16.99/24")
+		w.node("n2", fakePeer(2))
+		heir := fakePeer(2, "192.168.16.99/24")
 		heir.Name = "heir"
 		if leavesFirst {
 			w.node("n2", nil)
@@ -198,10 +198,10 @@ func TestIDComesBack(t *testing.T) {
 	for _, transport := range []string{"vxlan", "nooverlay"} {
 		for _, then := range []string{"leaves", "gets another ID", "has no address", "the former one leaves, too"} {
 			w := newNodeWithID(t, dualTAP+uplink+"nodeToNodeTransport: "+transport+"\n", 1)
-			w.node("n2", toyNode(2))
+			w.node("n2", fakePeer(2))
 			before := texts(w.want)
 			heir := func(id uint32, ips ...string) *nodesync.Node {
-				n := toyNode(id, ips...)
+				n := fakePeer(id, ips...)
 				n.Name = "heir"
 				return n
 			}
@@ -219,7 +219,7 @@ func TestIDComesBack(t *testing.T) {
 			default:
 				w.node("heir", nil)
 				w.node("n2", nil)
-				w.node("n2", toyNode(2))
+				w.node("n2", fakePeer(2))
 			}
 			updated := texts(w.want)
 			if !slices.Equal(before, updated) && then != "has no address" { // its management addresses stay
@@ -237,7 +237,7 @@ func TestIDComesBack(t *testing.T) {
 // the same one in whatever order they came.
 func TestSharedManagementAddress(t *testing.T) {
 	shared := func(id uint32, name string) *nodesync.Node {
-		n := toyNode(id)
+		n := fakePeer(id)
 		n.Name, n.MgmtIPAddresses = name, []net.IP{net.ParseIP("198.51.100.7")}
 		return n
 	}
@@ -259,6 +259,30 @@ func TestSharedManagementAddress(t *testing.T) {
 		w.resync()
 		if got := texts(w.want); !slices.Equal(got, updated) {
 			t.Errorf("%s: a resync gives\n%s\nupdates gave\n%s", order, strings.Join(got, "\n"), strings.Join(updated, "\n"))
+		}
+	}
+}
+
+// onInterfaces is a MgmtPublisher that says which addresses are on a node's interfaces.
+type onInterfaces []net.IP
+
+func (onInterfaces) PublishMgmtIPs([]netip.Addr) error { return nil }
+func (o onInterfaces) HostIPs(*nodesync.Node) []net.IP { return o }
+
+// TestAddressesOfGateways: an address that only Kubernetes has for a node may be of a gateway in front of it, and is not routed to the node.
+func TestAddressesOfGateways(t *testing.T) {
+	w := newNode(t, dualTAP+uplink)
+	n := fakePeer(2, "192.168.16.2/24")
+	own := slices.Clone(n.MgmtIPAddresses)
+	n.MgmtIPAddresses = append(n.MgmtIPAddresses, net.ParseIP("203.0.113.2"))
+	for _, tc := range []struct {
+		publisher MgmtPublisher
+		want      int
+	}{{nil, 2}, {onInterfaces(own), 1}} {
+		w.n.MgmtIPs = tc.publisher
+		got, err := w.n.transportNode(w.n.settings, n, nil)
+		if err != nil || len(got.MgmtIPs) != tc.want || got.MgmtIPs[0] != netip.MustParseAddr("10.99.0.2") {
+			t.Errorf("with %v: %v, %v, want %d addresses", tc.publisher, got.MgmtIPs, err, tc.want)
 		}
 	}
 }

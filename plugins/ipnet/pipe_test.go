@@ -29,9 +29,9 @@ func (w *node) pastThePipe() (past []string, out string) {
 	return past, out
 }
 
-// TestPastThePipe: what is not outside goes past the pipe: the cluster, this node and its host, other nodes as they come and
+// TestRoutesAroundThePipe: what is not outside goes past the pipe: the cluster, this node and its host, other nodes as they come and
 // go, and networks behind other NICs.
-func TestPastThePipe(t *testing.T) {
+func TestRoutesAroundThePipe(t *testing.T) {
 	w := newNodeWithID(t, dualTAP+"nodeToNodeTransport: nooverlay\nnodeConfig:\n- nodeName: n1\n"+
 		"  mainVPPInterface: {interfaceName: host-eth1}\n"+
 		"  otherVPPInterfaces:\n  - {interfaceName: host-eth2, ip: 198.51.100.7/24}\n", 1)
@@ -41,7 +41,7 @@ func TestPastThePipe(t *testing.T) {
 	if past, out := w.pastThePipe(); !slices.Equal(past, own) || out != outsidePipe {
 		t.Errorf("past it go %q, want %q; the rest goes to %q", past, own, out)
 	}
-	w.node("n2", toyNode(2))
+	w.node("n2", fakePeer(2))
 	both := append(slices.Clone(own), "10.99.0.2/32", "192.168.16.2/32")
 	slices.Sort(both)
 	if past, _ := w.pastThePipe(); !slices.Equal(past, both) {
@@ -68,7 +68,7 @@ func TestNoPipe(t *testing.T) {
 	} {
 		w := newNodeWithID(t, c.config, 1)
 		w.resync()
-		w.node("n2", toyNode(2))
+		w.node("n2", fakePeer(2))
 		past, out := w.pastThePipe()
 		past = slices.DeleteFunc(past, func(p string) bool { return p == "172.30.1.0/24" }) // the overlay's way to the host
 		if out != "" || len(past) > 0 || w.want[nb.VppInterfaceKey(outsidePipe)] != nil {

@@ -19,9 +19,9 @@ func TestNodeBeyondTheNetworks(t *testing.T) {
 	var logs strings.Builder
 	w := newNodeWithID(t, dualTAP+uplink, 1)
 	w.n.Log = slog.New(slog.NewTextHandler(&logs, nil))
-	w.node("n2", toyNode(2))
+	w.node("n2", fakePeer(2))
 	before := texts(w.want)
-	w.node("n300", toyNode(300, "192.168.16.77/24"))
+	w.node("n300", fakePeer(300, "192.168.16.77/24"))
 	if got := texts(w.want); !slices.Equal(got, before) {
 		t.Errorf("now\n%s\nbefore\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
 	}
@@ -32,7 +32,7 @@ func TestNodeBeyondTheNetworks(t *testing.T) {
 	if !strings.Contains(logs.String(), "n300") || !strings.Contains(logs.String(), "node ID 300") {
 		t.Errorf("the log does not tell: %s", logs.String())
 	}
-	w.node("n2", toyNode(300, "192.168.16.2/24")) // it got another ID, with which it cannot be connected any more
+	w.node("n2", fakePeer(300, "192.168.16.2/24")) // it got another ID, with which it cannot be connected any more
 	alone := texts(w.want)
 	w.resync()
 	if got := texts(w.want); !slices.Equal(got, alone) || len(alone) >= len(before) || w.n.peers.byName["n2"] != nil {
@@ -45,15 +45,15 @@ func TestNodeBeyondTheNetworks(t *testing.T) {
 func TestRestartWithDHCP(t *testing.T) {
 	config := dualTAP + "nodeConfig:\n- nodeName: n1\n  mainVPPInterface: {interfaceName: host-eth1, useDHCP: true}\n"
 	w := newNodeWithID(t, config, 1)
-	w.node("n2", toyNode(2, "192.0.2.2/24"))
-	w.n.VPPIfPlugin = &toyNICs{}
+	w.node("n2", fakePeer(2, "192.0.2.2/24"))
+	w.n.VPPIfPlugin = &fakeNICs{}
 	lease := netip.MustParsePrefix("192.0.2.1/24")
 	w.n.leased = lease
 	w.resync()
 	before := texts(w.want)
 
 	again := newNodeWithID(t, config, 1)
-	again.nodes.all["n2"], again.nodes.all["n1"] = w.nodes.all["n2"], toyNode(1, lease.String())
+	again.nodes.all["n2"], again.nodes.all["n1"] = w.nodes.all["n2"], fakePeer(1, lease.String())
 	again.nodes.published = nil
 	again.resync()
 	if got := texts(again.want); !slices.Equal(got, before) {
@@ -90,7 +90,7 @@ func TestNeighboursAge(t *testing.T) {
 
 // restlessHost is a host whose addresses come and go.
 type restlessHost struct {
-	toyHost
+	fakeHost
 	changed func()
 }
 
@@ -111,9 +111,9 @@ func (l *countingLoop) PushEvent(ev api.Event) error {
 
 func (l *countingLoop) PushFollowUp(_, ev api.Event) error { return l.PushEvent(ev) }
 
-// TestRestlessHost: a host whose addresses change faster than a resync takes does not fill the event queue: one resync that has
+// TestHostAddressesThatChangeOften: a host whose addresses change faster than a resync takes does not fill the event queue: one resync that has
 // not begun sees all of it. One that has begun does not.
-func TestRestlessHost(t *testing.T) {
+func TestHostAddressesThatChangeOften(t *testing.T) {
 	w := newNode(t, dualTAP)
 	host, loop := &restlessHost{}, &countingLoop{}
 	w.n.LinuxNsPlugin, w.n.EventLoop = host, loop
@@ -170,13 +170,13 @@ func TestManyNodesWithoutOverlay(t *testing.T) {
 	config := "useTAPInterfaces: true\nipamConfig: {podSubnetCIDR: 10.16.0.0/12, nodeInterconnectCIDR: 192.168.0.0/16,\n" +
 		"  vppHostSubnetCIDR: 172.16.0.0/12, vxlanCIDR: 10.40.0.0/24}\nnodeToNodeTransport: "
 	w := newNodeWithID(t, config+"nooverlay\n", 300)
-	w.node("n301", toyNode(301, "192.168.1.45/16"))
+	w.node("n301", fakePeer(301, "192.168.1.45/16"))
 	if w.n.peers.byName["n301"] == nil {
 		t.Error("node 301 is not connected to node 300")
 	}
 	// With one it is.
 	v := newNodeWithID(t, config+"vxlan\n", 1)
-	v.node("n301", toyNode(301, "192.168.1.45/16"))
+	v.node("n301", fakePeer(301, "192.168.1.45/16"))
 	if v.n.peers.byName["n301"] != nil {
 		t.Error("node 301 has no address in the overlay, and is connected")
 	}

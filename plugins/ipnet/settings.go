@@ -31,6 +31,7 @@ type settings struct {
 	plugin          bool // VPP has our own plugin
 	policy          bool // pods wait for what network policy makes of them
 	hostForwards    bool // what the host forwards to VPP gets sources that are not the node's
+	hostByIPTables  bool // and what it sends itself, one that nothing else has
 	pluginNAT       bool // which translates sources
 	workers         int  // of VPP; 0: its main thread moves packets
 	gso             bool // TAPs take packets larger than their MTU
@@ -70,7 +71,7 @@ func (n *IPNet) gather() (*settings, error) {
 		overlay: routing.NodeToNodeTransport != contivconf.TransportNoOverlay, plugin: n.askPlugin(),
 	}
 	s.pluginNAT = s.plugin && n.PluginNAT
-	s.policy, s.hostForwards = n.Policy, n.HostForwards
+	s.policy, s.hostForwards, s.hostByIPTables = n.Policy, n.HostForwards, n.HostByIPTables
 	if n.Dataplane == DataplaneVPP && n.VPPPlugin != nil {
 		s.workers = n.VPPPlugin.Workers()
 	}

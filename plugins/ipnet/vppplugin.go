@@ -11,6 +11,7 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/plugins/ipam"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/podmanager"
 )
@@ -296,7 +297,7 @@ func (s *settings) ownAddresses() []string {
 		all = append(all, p.Addr())
 	}
 	for _, l := range s.hostLinks {
-		all = append(all, l.VPP.Addr(), l.Host.Addr())
+		all = append(all, l.VPP.Addr(), s.hostAddress(l))
 	}
 	for _, p := range s.podSubnets {
 		all = append(all, p.Gateway)
@@ -309,6 +310,16 @@ func (s *settings) ownAddresses() []string {
 		}
 	}
 	return out[:min(len(out), maxOwnAddresses)]
+}
+
+// hostAddress is by which VPP recognises what the host's own processes send. Without nft other programs may give the link's address to what the host
+// forwards. It is the zero address where there is no address for the host alone: then nothing counts as the host's.
+func (s *settings) hostAddress(l ipam.HostLink) netip.Addr {
+	if !s.hostByIPTables {
+		return l.Host.Addr()
+	}
+	_, _, self := forwardedAs(l)
+	return self
 }
 
 // maxOwnAddresses is how many addresses an endpoint of the plugin may have.

@@ -18,32 +18,32 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// toyPlugin is a VPP with the plugin, or without.
-type toyPlugin struct {
+// fakePlugin is a VPP with the plugin, or without.
+type fakePlugin struct {
 	present bool
 	workers int
 	changed func()
 }
 
-func (p *toyPlugin) Present() bool         { return p.present }
-func (p *toyPlugin) Workers() int          { return p.workers }
-func (p *toyPlugin) Watch(callback func()) { p.changed = callback }
+func (p *fakePlugin) Present() bool         { return p.present }
+func (p *fakePlugin) Workers() int          { return p.workers }
+func (p *fakePlugin) Watch(callback func()) { p.changed = callback }
 
 // withPlugin gives the node a VPP with our plugin.
 func (w *node) withPlugin() *node {
 	w.t.Helper()
-	w.n.VPPPlugin = &toyPlugin{present: true}
+	w.n.VPPPlugin = &fakePlugin{present: true}
 	w.resync()
 	return w
 }
 
-// TestNobodyElse: what a pod sends under another name, or to the tunnels' ports, arrives nowhere; what is its own does.
-func TestNobodyElse(t *testing.T) {
+// TestForgedSourcesAreDropped: what a pod sends under another name, or to the tunnels' ports, arrives nowhere; what is its own does.
+func TestForgedSourcesAreDropped(t *testing.T) {
 	for name, config := range map[string]string{"tap": dualTAP, "veth": dualVETH} {
 		t.Run(name, func(t *testing.T) {
 			one, two := newNodeWithID(t, config+uplink, 1).withPlugin(), newNodeWithID(t, config+uplink, 2).withPlugin()
-			one.node("n2", toyNode(2))
-			two.node("n1", toyNode(1))
+			one.node("n2", fakePeer(2))
+			two.node("n1", fakePeer(1))
 			a, b, far := one.add("a"), one.add("b"), two.add("c")
 			one.resolved(2)
 			two.resolved(1)
@@ -107,7 +107,7 @@ func TestNobodyElse(t *testing.T) {
 // TestPluginObjects: the values for the plugin, and none where there is no plugin.
 func TestPluginObjects(t *testing.T) {
 	w := newNode(t, dualTAP+uplink).withPlugin()
-	w.node("n2", toyNode(2))
+	w.node("n2", fakePeer(2))
 	pod := w.n.pods[w.add("a").Attachment.ID].names.vpp
 	roles := map[string]vpp_contiv.Endpoint_Role{}
 	classes := map[string]vpp_contiv.Network_Class{}
@@ -145,7 +145,7 @@ func TestPluginObjects(t *testing.T) {
 	if len(link.UpAfter) != 1 || link.UpAfter[0] != nb.ContivEndpointKey(pod) {
 		t.Errorf("the pod's link waits for %v", link.UpAfter)
 	}
-	w.n.VPPPlugin = &toyPlugin{}
+	w.n.VPPPlugin = &fakePlugin{}
 	w.resync()
 	for key, v := range w.want {
 		if strings.Contains(key, "/contiv/") {
@@ -198,7 +198,7 @@ func TestQueuesOfWorkers(t *testing.T) {
 		several, one int // interfaces
 	}{{dualTAP, 0, 0, 3}, {dualTAP, 1, 0, 3}, {dualTAP, 3, 3, 0}, {dualVETH, 3, 2, 1}} {
 		w := newNodeWithID(t, c.config+uplink, 1)
-		w.n.VPPPlugin = &toyPlugin{present: true, workers: c.workers}
+		w.n.VPPPlugin = &fakePlugin{present: true, workers: c.workers}
 		w.resync()
 		w.add("a")
 		several, one := 0, 0
@@ -245,7 +245,7 @@ func TestSegmentation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.n.ContivConf, w.n.VPPPlugin = conf, &toyPlugin{present: c.plugin}
+		w.n.ContivConf, w.n.VPPPlugin = conf, &fakePlugin{present: c.plugin}
 		s, err := w.n.gather()
 		if c.fails {
 			if !errors.Is(err, ErrNoSegmentation) {
@@ -267,7 +267,7 @@ func TestNoPlugin(t *testing.T) {
 	w := newNode(t, dualTAP+uplink)
 	var log bytes.Buffer
 	w.n.Log = slog.New(slog.NewTextHandler(&log, nil))
-	p := &toyPlugin{}
+	p := &fakePlugin{}
 	w.n.VPPPlugin = p
 	loop := &countingLoop{}
 	w.n.EventLoop = loop

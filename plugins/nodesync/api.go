@@ -37,9 +37,12 @@ type Nodes map[string]*Node
 
 // Node represents a single node in the cluster. Values are immutable.
 type Node struct {
-	ID              uint32
-	Name            string
-	VppIPAddresses  contivconf.IPsWithNetworks
+	ID             uint32
+	Name           string
+	VppIPAddresses contivconf.IPsWithNetworks
+	// MgmtIPAddresses are the addresses of the host's own interfaces, as the node's agent has published them, and then those that only
+	// the Node object of Kubernetes has (InternalIP, ExternalIP). The latter may be addresses of a gateway in front of the node;
+	// NodeSync.HostIPs is without them.
 	MgmtIPAddresses []net.IP
 }
 

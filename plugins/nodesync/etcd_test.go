@@ -274,7 +274,7 @@ func TestEtcdWipedAndRestored(t *testing.T) {
 		nodes = append(nodes, newcomer...)
 		settled(t, 60*time.Second, nodes, was...)
 		if !restore {
-			nobodyLeft(t, nodes)
+			noneLeft(t, nodes)
 		}
 		// An old backup says that an ID is that of a node that is gone. Until its owner has put that right, which settled waits
 		// for, others may see him go and come back.
@@ -410,8 +410,8 @@ func TestFiveHundredNodesAtOnce(t *testing.T) {
 	t.Errorf("three times some nodes had no ID after %s", allocateTimeout)
 }
 
-// TestLeaderDiesMeanwhile: three members, of which the leading one stops while nodes allocate.
-func TestLeaderDiesMeanwhile(t *testing.T) {
+// TestLeaderStopsDuringAllocation: three members, of which the leading one stops while nodes allocate.
+func TestLeaderStopsDuringAllocation(t *testing.T) {
 	t.Parallel()
 	etcd := castest.NewCluster(t, 3)
 	took, _ := allocateAtOnce(t, etcd, 200, 20, func() {
@@ -421,8 +421,8 @@ func TestLeaderDiesMeanwhile(t *testing.T) {
 	t.Logf("200 nodes have their IDs after %s, with the leader lost", took)
 }
 
-// nobodyLeft says that no node saw one of the others leave. Newcomers are left out: on probation they come and go.
-func nobodyLeft(t *testing.T, nodes []*realNode) {
+// noneLeft says that no node saw one of the others leave. Newcomers are left out: on probation they come and go.
+func noneLeft(t *testing.T, nodes []*realNode) {
 	t.Helper()
 	stayed := slices.DeleteFunc(slices.Clone(nodes), func(n *realNode) bool { return strings.HasPrefix(n.name, "newcomer") })
 	for _, n := range stayed {

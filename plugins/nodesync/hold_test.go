@@ -11,9 +11,9 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// TestHeldBesideClaimant: a node that is missing keeps its end beside another one that has claimed its ID and does not use it
+// TestHeldNodeBesideNewOwner: a node that is missing keeps its end beside another one that has claimed its ID and does not use it
 // yet; otherwise it would stay for good.
-func TestHeldBesideClaimant(t *testing.T) {
+func TestHeldNodeBesideNewOwner(t *testing.T) {
 	for range 50 { // maps have no order
 		h := newHolds(10 * time.Minute)
 		start := time.Now()
@@ -34,9 +34,9 @@ func TestHeldBesideClaimant(t *testing.T) {
 	}
 }
 
-// TestHoldOverIsToldOnce: an event that the loop does not handle for long, or refuses after a fatal error, is not pushed again
+// TestEndOfHoldIsPushedOnce: an event that the loop does not handle for long, or refuses after a fatal error, is not pushed again
 // and again; one that found no room is.
-func TestHoldOverIsToldOnce(t *testing.T) {
+func TestEndOfHoldIsPushedOnce(t *testing.T) {
 	for name, full := range map[string]int{"taken": 0, "no room at first": 3} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
-// TestJudgeIsFair: of two different claims of one ID exactly one holds, on whichever node the check runs.
-func TestJudgeIsFair(t *testing.T) {
+// TestOneClaimHolds: of two different claims of one ID exactly one holds, on whichever node the check runs.
+func TestOneClaimHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		var nodes [2]self
@@ -34,7 +34,7 @@ func TestJudgeIsFair(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestClaimOrder(t *testing.T) {
 	me := self{name: "a", uuid: "A"}
 	c := claim{ID: 1, Generation: 3, Claimed: 100}
 	used := []string{"1.1.1.1/8"}
@@ -107,12 +107,12 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 				nodes[0].mustResync() // one of them is quick
 				synctest.Wait()
 			}
-			var newcomers []*testNode
+			var newNodes []*testNode
 			for _, name := range []string{"x", "y"} { // the others are not
 				n := newMachine(t, name, db, &memoryIdentity{})
 				t.Cleanup(n.start())
 				n.mustResync()
-				newcomers = append(newcomers, n)
+				newNodes = append(newNodes, n)
 			}
 			for _, n := range nodes {
 				n.mustResync()
@@ -127,7 +127,7 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 				}
 			}
 			lost := 0
-			for i, n := range newcomers {
+			for i, n := range newNodes {
 				var fatal *controller.FatalError
 				switch err := n.resync(); {
 				case errors.As(err, &fatal) && strings.Contains(err.Error(), "restart the agent of this node, which then gets a new ID"):
@@ -136,7 +136,7 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 					n = newMachine(t, n.ServiceLabel.GetAgentLabel(), db, n.disk)
 					t.Cleanup(n.start())
 					n.mustResync()
-					newcomers[i] = n
+					newNodes[i] = n
 				case err != nil:
 					t.Error(err)
 				}

@@ -195,6 +195,9 @@ func (ns *NodeSync) load(data controller.KubeStateData) {
 			}
 		}
 	}
+	for _, node := range model.Values[*model.Node](data, model.NodeKeyword) {
+		s.sources.setKube(node.GetName(), node)
+	}
 	nodes := make(Nodes, len(s.sources.byName))
 	for name := range s.sources.byName {
 		nodes[name] = s.sources.node(name)
@@ -206,7 +209,7 @@ func (ns *NodeSync) load(data controller.KubeStateData) {
 		s.holds.keep(s.nodes, nodes, &s.sources)
 	}
 	s.nodes = nodes
-	s.remembered.replace(nodes)
+	s.remembered.replace(nodes, &s.sources)
 }
 
 func (ns *NodeSync) reportBroken(key string, err error) {

@@ -196,8 +196,8 @@ func TestPreferredID(t *testing.T) {
 	}
 }
 
-// TestStolenID: another node has the ID. That is an error that an operator must fix, and the record stays the other's.
-func TestStolenID(t *testing.T) {
+// TestIDOfAnotherNode: another node has the ID. That is an error that an operator must fix, and the record stays the other's.
+func TestIDOfAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
 		n := newNode(t, "a", db)

@@ -3,6 +3,7 @@ package nodesync
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -57,6 +58,15 @@ func (ns *NodeSync) PublishMgmtIPs(addresses []netip.Addr) error {
 	ns.state.publishedMgmt = texts
 	ns.publish()
 	return nil
+}
+
+// HostIPs returns those of a node's management addresses that are on its interfaces, as its agent has published them. If the agent
+// publishes none, it returns all that MgmtIPAddresses has. The method should be called only from within the main event loop.
+func (ns *NodeSync) HostIPs(node *Node) []net.IP {
+	if n := ns.state.remembered.get(node.Name); n != nil && n.ID == node.ID && len(n.MgmtIPAddresses) > 0 {
+		return n.MgmtIPAddresses
+	}
+	return node.MgmtIPAddresses
 }
 
 // ownRecord is the record as it should be in the database.

@@ -2,12 +2,15 @@ package nodesync
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"path"
 	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 )
 
@@ -70,7 +73,7 @@ func check(key string, record *vppnode.VppNode) error {
 	return nil
 }
 
-// sources is what is known about nodes from their records. Changing one costs the same however many there are.
+// sources is what is known about nodes from their records and from Kubernetes. Changing one costs the same however many there are.
 type sources struct {
 	// records are the useful records by node ID, those of released IDs among them.
 	records map[uint32]*vppnode.VppNode
@@ -78,11 +81,14 @@ type sources struct {
 	byName map[string][]uint32
 	// broken says by key what is wrong with records that are skipped.
 	broken map[string]string
+	// kube are the addresses of Kubernetes' Node objects by node name, whether the node has a record or not.
+	kube map[string][]net.IP
 }
 
 func newSources(size int) sources {
 	return sources{
 		records: make(map[uint32]*vppnode.VppNode, size), byName: make(map[string][]uint32, size), broken: map[string]string{},
+		kube: map[string][]net.IP{},
 	}
 }
 
@@ -149,11 +155,36 @@ func (s *sources) ownID(me self) (uint32, bool) {
 	return own.idOf(me.name)
 }
 
-// node puts together what is known about the node called name; nil when it has no record.
-func (s *sources) node(name string) *Node {
+// published is what the record of the node called name says; nil when it has no record.
+func (s *sources) published(name string) *Node {
 	id, ok := s.idOf(name)
 	if !ok {
 		return nil
 	}
 	return nodeOf(id, s.records[id])
+}
+
+// node puts together what is known about the node called name; nil when it has no record. Its management addresses are those of its
+// record, which its agent has found on its interfaces, then those that only Kubernetes has.
+func (s *sources) node(name string) *Node {
+	n := s.published(name)
+	if n == nil {
+		return nil
+	}
+	for _, ip := range s.kube[name] {
+		if !slices.ContainsFunc(n.MgmtIPAddresses, ip.Equal) {
+			n.MgmtIPAddresses = append(n.MgmtIPAddresses, ip)
+		}
+	}
+	return n
+}
+
+// setKube takes the present addresses of a Node object, nil if there is none.
+func (s *sources) setKube(name string, node *model.Node) {
+	delete(s.kube, name)
+	for _, text := range node.GetAddresses() {
+		if a, err := netip.ParseAddr(text); err == nil {
+			s.kube[name] = append(s.kube[name], net.IP(a.Unmap().AsSlice()))
+		}
+	}
 }

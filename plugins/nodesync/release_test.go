@@ -98,8 +98,8 @@ func TestReleasedByMistake(t *testing.T) {
 	})
 }
 
-// TestKeeperTellsTheLoop: the keeper may be the first to see that the ID is lost.
-func TestKeeperTellsTheLoop(t *testing.T) {
+// TestKeeperReportsLostID: the keeper may be the first to see that the ID is lost.
+func TestKeeperReportsLostID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
 		n := newMachine(t, "a", db, &memoryIdentity{})

@@ -7,17 +7,33 @@ import (
 	"sync"
 )
 
-// remembered is the event loop's data of nodes, for requests that cannot ask the database.
+// remembered is what the records of nodes say as far as the event loop has it, for requests that cannot ask the database.
 type remembered struct {
 	mu    sync.Mutex
 	nodes map[string]*Node // guarded by mu; the nodes themselves are immutable
 }
 
-// replace notes all nodes.
-func (r *remembered) replace(nodes Nodes) {
+// replace notes all nodes as their records have them. Those that the database has forgotten stay as they were.
+func (r *remembered) replace(nodes Nodes, s *sources) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.nodes = copyNodes(nodes)
+	before := r.nodes
+	r.nodes = make(Nodes, len(nodes))
+	for name, n := range nodes {
+		if record := s.published(name); record != nil {
+			n = record
+		} else if before[name] != nil {
+			n = before[name]
+		}
+		r.nodes[name] = n
+	}
+}
+
+// get returns what the record of a node says, or said last; nil: it has none.
+func (r *remembered) get(name string) *Node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.nodes[name]
 }
 
 // set notes one node; nil: no node has that name.

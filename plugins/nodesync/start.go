@@ -34,7 +34,7 @@ func (ns *NodeSync) start(local bool) error {
 			if s.nodes[name] = s.sources.node(name); s.nodes[name] == nil {
 				delete(s.nodes, name)
 			}
-			s.remembered.set(name, s.nodes[name])
+			s.remembered.set(name, s.sources.published(name))
 		}
 	}
 	ns.Logger().Info("this node has its ID", "node", s.identity.Name, "id", c.ID, "how", how)

@@ -27,6 +27,7 @@ func (ns *NodeSync) Update(event controller.Event, _ controller.UpdateOperations
 			return ns.updateRecord(ev)
 		case model.NodeKeyword:
 			ns.state.departed.update(ev, ns.state.nodes)
+			return ns.updateKube(ev)
 		}
 	}
 	return "", nil
@@ -57,6 +58,17 @@ func (ns *NodeSync) updateRecord(ev *controller.KubeStateChange) (string, error)
 	return change, err
 }
 
+// updateKube takes the change of a Node object: its addresses are among the node's management addresses.
+func (ns *NodeSync) updateKube(ev *controller.KubeStateChange) (string, error) {
+	prev, next := model.Change[*model.Node](ev)
+	name := prev.GetName()
+	if next != nil {
+		name = next.GetName()
+	}
+	ns.state.sources.setKube(name, next)
+	return ns.updateNodes(ev, []string{name})
+}
+
 // heldBy reports whether the node is the one that is held under the ID: then its record is back.
 func (n *Node) heldBy(h *holds, id uint32) bool { return n != nil && n.ID == id && h.has(n) }
 
@@ -83,7 +95,7 @@ func (ns *NodeSync) updateNodes(cause controller.Event, names []string) (string,
 		} else {
 			s.nodes[name] = next
 		}
-		s.remembered.set(name, next)
+		s.remembered.set(name, s.sources.published(name))
 		if s.departed != nil {
 			s.departed.judge(name, next != nil)
 		}

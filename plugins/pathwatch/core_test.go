@@ -399,7 +399,7 @@ func TestConnectionLimit(t *testing.T) {
 }
 
 // A table of NAT44 is full when it refuses sessions, and not when it holds many: they may be over.
-func TestTableThatTellsRefused(t *testing.T) {
+func TestTableThatCountsRefusals(t *testing.T) {
 	s := newSim(t, 3)
 	s.nat44, s.refused = true, 1000 // of long ago
 	s.run(5)
@@ -442,7 +442,7 @@ func TestLinux(t *testing.T) {
 
 // A node asks as many others in a cluster of a thousand as in one of seven; each is asked by its two witnesses all the time, and
 // by everybody in the end; those that are silent are asked again soon.
-func TestWhoIsAsked(t *testing.T) {
+func TestProbedNodes(t *testing.T) {
 	const nodes = 1000
 	s := newSim(t, nodes)
 	seen := map[string]int{}

@@ -127,7 +127,7 @@ func TestRESTAndMetrics(t *testing.T) {
 	r.add("old", "web")
 	r.loop.close()
 	h, reg := handlers{}, prometheus.NewRegistry()
-	loop := newToyLoop()
+	loop := newFakeLoop()
 	pm, err := newPodManager(Config{StoreDir: r.dir}, Deps{EventLoop: loop, HTTPHandlers: h, Metrics: reg}, system{netns: r.ns.look})
 	if err != nil {
 		t.Fatal(err)

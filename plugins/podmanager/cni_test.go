@@ -343,8 +343,8 @@ func (r *rig) consistentSoon() {
 	r.consistent()
 }
 
-// TestAddIntoWhatIsNoSandbox: what no pod can live in is refused at once, with CNI's code for it, and nothing is remembered.
-func TestAddIntoWhatIsNoSandbox(t *testing.T) {
+// TestAddIntoInvalidSandbox: what no pod can live in is refused at once, with CNI's code for it, and nothing is remembered.
+func TestAddIntoInvalidSandbox(t *testing.T) {
 	r := newRig(t)
 	r.ns.set("/proc/1/ns/net", ownNetns)
 	for _, path := range []string{"/run/netns/absent", "/proc/1/ns/net"} {

@@ -22,6 +22,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
 )
@@ -37,7 +38,7 @@ type node struct {
 	jobs *lifecycle.Group
 	ctl  *controller.Controller
 	pm   *PodManager
-	net  *toyNet
+	net  *fakeNet
 }
 
 // noDataplane accepts everything.
@@ -45,16 +46,6 @@ type noDataplane struct{}
 
 func (noDataplane) Commit(context.Context, *txn.Txn) (*txn.Record, error) { return &txn.Record{}, nil }
 func (noDataplane) Plan(context.Context, *txn.Txn) ([]txn.Op, error)      { return nil, nil }
-
-func goBuild(t *testing.T, dir string, pkgs ...string) error {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-ldflags", "-s -w", "-o", dir + "/"}, pkgs...)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %v: %w: %s", pkgs, err, out)
-	}
-	return nil
-}
 
 // newNode is a node with an agent in this process.
 func newNode(t *testing.T, chained ...any) *node {
@@ -73,7 +64,7 @@ func prepareNode(t *testing.T, chained ...any) *node {
 		t.Skip("needs root, and builds contiv-cni")
 	}
 	n := &node{t: t, dir: t.TempDir()}
-	if err := goBuild(t, n.dir, "contiv.dev/vswitch/cmd/contiv-cni"); err != nil {
+	if err := gobuild.Commands(n.dir, "contiv.dev/vswitch/cmd/contiv-cni"); err != nil {
 		t.Fatal(err)
 	}
 	conf, err := json.Marshal(map[string]any{"cniVersion": "1.1.0", "name": "contiv", "plugins": append([]any{map[string]any{
@@ -101,7 +92,7 @@ func (n *node) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.net = newToyNet()
+	n.net = newFakeNet()
 	n.net.pm = n.pm
 	if err := errors.Join(n.ctl.Start(n.pm, n.net), n.ctl.PushEvent(api.NewDBResync())); err != nil {
 		return err
@@ -217,7 +208,7 @@ func TestPortmapBehindUs(t *testing.T) {
 		t.Skip("no iptables")
 	}
 	n := newNode(t, map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "backend": "iptables"})
-	if err := goBuild(t, n.dir, "github.com/containernetworking/plugins/plugins/meta/portmap"); err != nil {
+	if err := gobuild.Commands(n.dir, "github.com/containernetworking/plugins/plugins/meta/portmap"); err != nil {
 		t.Skip(err)
 	}
 	// The host is a namespace too: the machine's own rules are not touched.

@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// toyNet is ipam, ipnet and the dataplane in one: it gives addresses and remembers who is connected. With the loop's rules
+// fakeNet is ipam, ipnet and the dataplane in one: it gives addresses and remembers who is connected. With the loop's rules
 // for RevertOnFailure and Reverse it shows what real plugins would see.
-type toyNet struct {
+type fakeNet struct {
 	pm *PodManager // or nil
 
 	mu     sync.Mutex
@@ -39,13 +39,13 @@ type toyNet struct {
 	events []string
 }
 
-func newToyNet() *toyNet {
-	return &toyNet{wired: map[AttachmentID]*Attachment{}, addrs: map[AttachmentID]netip.Prefix{}}
+func newFakeNet() *fakeNet {
+	return &fakeNet{wired: map[AttachmentID]*Attachment{}, addrs: map[AttachmentID]netip.Prefix{}}
 }
 
-func (n *toyNet) String() string { return "toynet" }
+func (n *fakeNet) String() string { return "toynet" }
 
-func (n *toyNet) HandlesEvent(ev api.Event) bool {
+func (n *fakeNet) HandlesEvent(ev api.Event) bool {
 	switch ev.(type) {
 	case *AddPod, *DeletePod:
 		return true
@@ -54,7 +54,7 @@ func (n *toyNet) HandlesEvent(ev api.Event) bool {
 }
 
 // Resync wires what podmanager has.
-func (n *toyNet) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations) error {
+func (n *fakeNet) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.wired, n.addrs = map[AttachmentID]*Attachment{}, map[AttachmentID]netip.Prefix{}
@@ -67,7 +67,7 @@ func (n *toyNet) Resync(api.Event, api.KubeStateData, int, api.ResyncOperations)
 	return nil
 }
 
-func (n *toyNet) Update(ev api.Event, _ api.UpdateOperations) (string, error) {
+func (n *fakeNet) Update(ev api.Event, _ api.UpdateOperations) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.events = append(n.events, ev.String())
@@ -86,7 +86,7 @@ func (n *toyNet) Update(ev api.Event, _ api.UpdateOperations) (string, error) {
 	return "", nil
 }
 
-func (n *toyNet) add(ev *AddPod) error {
+func (n *fakeNet) add(ev *AddPod) error {
 	a := ev.Attachment
 	addr, known := n.addrs[a.ID]
 	if !known {
@@ -103,7 +103,7 @@ func (n *toyNet) add(ev *AddPod) error {
 	return nil
 }
 
-func (n *toyNet) free() netip.Prefix {
+func (n *fakeNet) free() netip.Prefix {
 	used := slices.Collect(maps.Values(n.addrs))
 	for addr := netip.MustParseAddr("10.1.0.2"); ; addr = addr.Next() {
 		if p := netip.PrefixFrom(addr, 32); !slices.Contains(used, p) {
@@ -112,7 +112,7 @@ func (n *toyNet) free() netip.Prefix {
 	}
 }
 
-func (n *toyNet) Revert(ev api.Event) error {
+func (n *fakeNet) Revert(ev api.Event) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ev, ok := ev.(*AddPod); ok && len(ev.Attachment.Addresses) == 0 {
@@ -122,26 +122,26 @@ func (n *toyNet) Revert(ev api.Event) error {
 	return nil
 }
 
-func (n *toyNet) setFail(fail func(api.Event) error) {
+func (n *fakeNet) setFail(fail func(api.Event) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fail = fail
 }
 
-func (n *toyNet) history() []string {
+func (n *fakeNet) history() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.events)
 }
 
-func (n *toyNet) count() int {
+func (n *fakeNet) count() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.wired)
 }
 
-// toyLoop is the least event loop: what it is instructed to wait for (gate) it waits for before each event.
-type toyLoop struct {
+// fakeLoop is the least event loop: what it is instructed to wait for (gate) it waits for before each event.
+type fakeLoop struct {
 	handlers []api.EventHandler
 	queue    chan api.Event
 	gate     chan struct{} // nil: open
@@ -151,11 +151,11 @@ type toyLoop struct {
 	closed bool
 }
 
-func newToyLoop() *toyLoop {
-	return &toyLoop{queue: make(chan api.Event, 10000), done: make(chan struct{})}
+func newFakeLoop() *fakeLoop {
+	return &fakeLoop{queue: make(chan api.Event, 10000), done: make(chan struct{})}
 }
 
-func (l *toyLoop) PushEvent(ev api.Event) error {
+func (l *fakeLoop) PushEvent(ev api.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -165,7 +165,7 @@ func (l *toyLoop) PushEvent(ev api.Event) error {
 	return nil
 }
 
-func (l *toyLoop) run() {
+func (l *fakeLoop) run() {
 	defer close(l.done)
 	for ev := range l.queue {
 		if l.gate != nil {
@@ -175,7 +175,7 @@ func (l *toyLoop) run() {
 	}
 }
 
-func (l *toyLoop) handle(ev api.Event) error {
+func (l *fakeLoop) handle(ev api.Event) error {
 	if ev.Method().IsResync() {
 		for _, h := range l.handlers {
 			if err := h.Resync(ev, nil, 1, nil); err != nil {
@@ -203,7 +203,7 @@ func (l *toyLoop) handle(ev api.Event) error {
 	return errors.Join(errs...)
 }
 
-func (l *toyLoop) close() {
+func (l *fakeLoop) close() {
 	l.mu.Lock()
 	wasClosed := l.closed
 	l.closed = true
@@ -219,8 +219,8 @@ type rig struct {
 	t     *testing.T
 	dir   string
 	ns    *fakeNetns
-	loop  *toyLoop
-	net   *toyNet
+	loop  *fakeLoop
+	net   *fakeNet
 	pm    *PodManager
 	check Checks
 }
@@ -272,7 +272,7 @@ func newRig(t *testing.T) *rig {
 // start makes a new agent on what is in dir.
 func (r *rig) start(gate chan struct{}) {
 	r.t.Helper()
-	r.loop, r.net = newToyLoop(), newToyNet()
+	r.loop, r.net = newFakeLoop(), newFakeNet()
 	r.loop.gate = gate
 	pm, err := newPodManager(Config{StoreDir: r.dir}, Deps{EventLoop: r.loop}, system{netns: r.ns.look, ownNetns: ownNetns, bootID: r.ns.boot})
 	if err != nil {

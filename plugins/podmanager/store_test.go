@@ -66,7 +66,7 @@ func (r *rig) writeRecord(rec *record) {
 	}
 }
 
-func TestUnseenNamespaceIsNotJudged(t *testing.T) {
+func TestInaccessibleNamespaceIsKept(t *testing.T) {
 	r := newRig(t)
 	req := addReq("c1", "web")
 	req.Netns = "/hidden/c1" // the agent does not see it
@@ -138,7 +138,7 @@ func TestCorruptFilesArePutAside(t *testing.T) {
 	r.add("half", "again")
 }
 
-func TestSetAddressesOfNobody(t *testing.T) {
+func TestSetAddressesOfUnknownPod(t *testing.T) {
 	r := newRig(t)
 	if err := r.pm.SetAddresses(AttachmentID{"c9", "eth0"}, nil); err == nil || !strings.Contains(err.Error(), "c9/eth0") {
 		t.Errorf("got %v", err)

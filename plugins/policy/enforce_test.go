@@ -353,7 +353,7 @@ func TestNotUnderstood(t *testing.T) {
 	if len(list) != 1 || list[0].Reason != "NotUnderstood" || list[0].Message != bad.Problems[0] || len(b.users.now) != 1 {
 		t.Errorf("told: %v", b.users.now)
 	}
-	if !strings.Contains(b.log.String(), "not understood in full") {
+	if !strings.Contains(b.log.String(), "not enforced as it was written") {
 		t.Errorf("log:\n%s", &b.log)
 	}
 	b.set(kube.PolicyKeyword, "ns", "bad", fromPods("bad"))

@@ -61,6 +61,8 @@ type Deps struct {
 	Connections Connections
 	// ParsePolicy reads policies that are tried; nil: none can be.
 	ParsePolicy ParsePolicy
+	// SetLimit is how many members a set may have; 0: model.MaxMembers.
+	SetLimit int
 }
 
 func (d *Deps) notEnforced() string {
@@ -111,6 +113,8 @@ func New(deps Deps) *Plugin {
 
 func (p *Plugin) reset() {
 	p.compiler = compiler.New()
+	p.compiler.SetLimit(p.SetLimit)
+	p.problems.large.version = -1
 	p.attached = map[podmanager.PodID][]*podmanager.Attachment{}
 	p.sets, p.policies = map[model.SetID]model.Set{}, map[model.PolicyID]model.Policy{}
 	p.endpoints, p.objects = map[model.EndpointID]model.Endpoint{}, map[string]*kube.Policy{}
@@ -187,6 +191,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, ops api.Resy
 		p.setEndpoint(id)
 	}
 	p.render(p.compiler.Flush(), txn)
+	p.reportLarge()
 	for id := range p.attached {
 		p.putEndpoints(id, txn)
 	}
@@ -235,6 +240,7 @@ func (p *Plugin) Update(event api.Event, txn api.UpdateOperations) (change strin
 	}
 	c := p.compiler.Flush()
 	p.render(c, txn)
+	p.reportLarge()
 	if ev, is := event.(*podmanager.AddPod); is {
 		p.putEndpoints(ev.Attachment.Pod, txn) // an attachment more, though the endpoint may be the same
 	}
@@ -348,6 +354,7 @@ func (p *Plugin) Revert(event api.Event) error {
 	defer p.mu.Unlock()
 	p.setAttached(ev.Attachment.Pod, p.before)
 	p.render(p.compiler.Flush(), nowhere{})
+	p.reportLarge()
 	// What the event had made never was in the dataplane, and what it had left is in use again.
 	clear(p.leftPolicies)
 	clear(p.leftSets)

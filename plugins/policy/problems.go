@@ -21,6 +21,7 @@ type problems struct {
 	nodes  map[string]bool
 	known  map[string]notice // by key
 	warned bool
+	large  largeSets
 }
 
 // notice is what users were informed of a policy.
@@ -87,7 +88,7 @@ func (p *problems) node(before, now string) {
 // set takes a policy; nil removes it.
 func (p *problems) set(key string, policy *source) {
 	before := p.known[key]
-	now := notice{list: p.of(policy)}
+	now := notice{list: p.of(key, policy)}
 	if policy != nil {
 		now.object = policy.object
 	}
@@ -105,12 +106,12 @@ func (p *problems) set(key string, policy *source) {
 	}
 	p.known[key] = now
 	own := p.label.GetAgentLabel()
-	p.to.Set(now.object, now.list, problem.Tells(own, slices.Collect(maps.Keys(p.nodes)), now.object))
-	p.warn(policy)
+	p.to.Set(now.object, now.list, p.large.meaning[key] != nil || problem.Tells(own, slices.Collect(maps.Keys(p.nodes)), now.object))
+	p.warn(policy, now.list)
 }
 
 // of lists the problems of a policy.
-func (p *problems) of(policy *source) []problem.Problem {
+func (p *problems) of(key string, policy *source) []problem.Problem {
 	switch {
 	case policy == nil:
 		return nil
@@ -121,13 +122,17 @@ func (p *problems) of(policy *source) []problem.Problem {
 	for _, text := range policy.problems {
 		list = append(list, problem.Problem{Reason: "NotUnderstood", Message: text})
 	}
-	return list
+	return append(list, p.large.of(key)...)
 }
 
-func (p *problems) warn(policy *source) {
+func (p *problems) warn(policy *source, list []problem.Problem) {
 	if p.notEnforced == "" {
-		p.log.Warn("a policy is not understood in full; what is not understood is closed", "kind", policy.object.Kind,
-			"policy", policy.String(), "problems", policy.problems)
+		var texts []string
+		for _, one := range list {
+			texts = append(texts, one.Message)
+		}
+		p.log.Warn("a policy is not enforced as it was written; what is not understood is closed", "kind", policy.object.Kind,
+			"policy", policy.String(), "problems", texts)
 		return
 	}
 	if !p.warned {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -389,3 +390,10 @@ func (c compiled) Policy(id model.PolicyID) (model.Policy, bool) {
 }
 
 func (c compiled) Contains(id model.SetID, m model.Member) bool { return c.compiler.Contains(id, m) }
+
+// Policies are those that this node enforces, sorted.
+func (p *Plugin) Policies() []model.Policy {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(p.policies), func(a, b model.Policy) int { return a.ID.Compare(b.ID) })
+}

@@ -67,7 +67,7 @@ func NewInterfaces(read Source, max int, nat bool, log *slog.Logger) *Interfaces
 				func(c *Counters) uint64 { return c.TxPackets }),
 			named("contiv_interface_drops_total", "Packets dropped that came by the interface.", func(c *Counters) uint64 { return c.Drops }),
 			named("contiv_interface_receive_errors_total", "Packets received with an error.", func(c *Counters) uint64 { return c.RxErrors }),
-			named("contiv_interface_transmit_errors_total", "Packets that could not be sent.", func(c *Counters) uint64 { return c.TxErrors }),
+			named("contiv_interface_transmit_errors_total", "Packets that could not be sent; on VPP, because the interface or its link is down.", func(c *Counters) uint64 { return c.TxErrors }),
 			named("contiv_interface_missed_total", "Packets lost by the interface because its receive ring was full.",
 				func(c *Counters) uint64 { return c.Missed }),
 			named("contiv_interface_no_buffer_total", "Packets lost because there was no buffer for them.",

@@ -114,8 +114,8 @@ func TestCNIBinaryIsThin(t *testing.T) {
 	}
 }
 
-// TestControllerKnowsNoPlugin: the event loop does not depend on what it dispatches to.
-func TestControllerKnowsNoPlugin(t *testing.T) {
+// TestControllerImportsNoPlugin: the event loop does not depend on what it dispatches to.
+func TestControllerImportsNoPlugin(t *testing.T) {
 	for _, p := range packages(t) {
 		if !below(p.ImportPath, "plugins/controller") {
 			continue

@@ -23,6 +23,8 @@ var bulkModes = []mode{
 	{dataplane: "vpp", transport: "vxlan", ipv6: true},
 	{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "vpp", transport: "nooverlay", plugin: true},
 	{dataplane: "vpp", transport: "vxlan", veth: true, plugin: true}, {dataplane: "vpp", transport: "vxlan", ipv6: true, plugin: true},
+	{dataplane: "vpp", transport: "nooverlay", ipv6: true}, {dataplane: "vpp", transport: "nooverlay", ipv6: true, plugin: true},
+	{dataplane: "vpp", transport: "nooverlay", ipv6: true, derived: true, veth: true, plugin: true},
 	{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
 }
 
@@ -30,6 +32,7 @@ var bulkModes = []mode{
 // two, with the host and with the outside. So do single packets up to the MTU; longer ones are refused where they start, or on the
 // way by an ICMP error that the sender understands.
 func TestBulk(t *testing.T) {
+	t.Parallel()
 	for _, m := range bulkModes {
 		t.Run(m.String(), func(t *testing.T) {
 			w := newWorld(t, m, 2)
@@ -45,14 +48,16 @@ func TestBulk(t *testing.T) {
 					w.sizes(pods[0].Namespace, ip, w.podMTU())
 				}
 			}
-			w.serveBulk(w.Nodes[0].Namespace)
-			w.serveBulk(w.Nodes[1].Namespace)
-			w.load(pods[0].Namespace, netip.MustParseAddr(testbed.MgmtAddress(0)))
-			w.load(pods[0].Namespace, netip.MustParseAddr(testbed.MgmtAddress(1)))
+			if w.families() == 2 { // hosts have IPv4 addresses only
+				w.serveBulk(w.Nodes[0].Namespace)
+				w.serveBulk(w.Nodes[1].Namespace)
+				w.load(pods[0].Namespace, netip.MustParseAddr(testbed.MgmtAddress(0)))
+				w.load(pods[0].Namespace, netip.MustParseAddr(testbed.MgmtAddress(1)))
+			}
 			w.load(w.Nodes[0].Namespace, pods[0].IPs[0])
 			w.load(w.Nodes[0].Namespace, pods[1].IPs[0])
-			if !m.ipv6 {
-				out := w.outside("192.168.16.200")
+			if !m.ipv6 || m.plugin { // without it nothing translates IPv6
+				out := w.outside(map[bool]string{false: "192.168.16.200", true: "fd00:16::c8"}[m.ipv6])
 				w.serveBulk(w.Underlay)
 				w.load(pods[0].Namespace, out)
 				w.sizes(pods[0].Namespace, out, w.podMTU())

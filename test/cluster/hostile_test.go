@@ -23,6 +23,7 @@ var gsoMode = mode{dataplane: "vpp", transport: "vxlan", plugin: true}
 // fragments of nothing, forged virtio headers; and the same from a pod that may change its own device, which makes its MTU as large
 // as it gets and turns offloads on.
 func TestHostileFrames(t *testing.T) {
+	t.Parallel()
 	for i, m := range bulkModes {
 		if m.dataplane != "vpp" || i%3 != 0 && m != gsoMode && !slowTests() { // TAPs with an overlay, with and without offloads, VETHs without
 			continue

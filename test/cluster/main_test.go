@@ -5,15 +5,16 @@ package cluster
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 )
 
 const prefix = "cvc"
@@ -27,6 +28,10 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "cluster: skipped: network namespaces need root")
 		return 0
 	}
+	if err := flag.Set("test.parallel", "2"); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		return 1
+	}
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
@@ -34,10 +39,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binDir = dir
-	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "cluster: go build: %v\n%s", err, out)
+	if err := gobuild.Commands(dir, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni"); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
 		return 1
 	}
 	if _, ok := vpptest.Find(); !ok {
@@ -53,6 +56,7 @@ type mode struct {
 	dhcp      bool   // the main interface has its address from a DHCP server
 	sharedNIC bool   // VPP shares the NIC that the host has its address on
 	ipv6      bool   // nodes have only IPv6 addresses on the network that connects them
+	derived   bool   // with ipv6: nodes have their addresses from nodeInterconnectCIDR, not from sections of their own
 	uplink    string // contiv.conf's mainVPPInterface, instead of a section for each node
 	unstarted bool   // the agents are started by the test
 	veth      bool   // pods by VETH, not by TAP
@@ -60,7 +64,7 @@ type mode struct {
 }
 
 func (m mode) String() string {
-	return m.dataplane + "-" + m.transport + map[bool]string{true: "-ipv6"}[m.ipv6] + map[bool]string{true: "-veth"}[m.veth] +
+	return m.dataplane + "-" + m.transport + map[bool]string{true: "-ipv6"}[m.ipv6] + map[bool]string{true: "-derived"}[m.derived] + map[bool]string{true: "-veth"}[m.veth] +
 		map[bool]string{true: "-plugin"}[m.plugin]
 }
 
@@ -86,11 +90,13 @@ func (w *world) families() int {
 	return 2
 }
 
+// newWorld makes a cluster. Clusters share nothing with each other, and so tests with one each run side by side.
 func newWorld(t *testing.T, m mode, nodes int) *world {
 	t.Helper()
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute+time.Duration(kills())*8*time.Second)
 	t.Cleanup(cancel)
-	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
+	name := testbed.UniqueName(prefix)
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: nodes, Addressed: m.dataplane == "linux",
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: m.dataplane},
@@ -121,7 +127,11 @@ func configOf(m mode, node string, i int) string {
 		nic = "host-" + testbed.MgmtNIC
 	}
 	address := ""
-	if m.ipv6 && m.dataplane == "vpp" {
+	interconnect := ""
+	switch {
+	case m.derived:
+		interconnect = "  nodeInterconnectCIDR: fd00:16::/64\n"
+	case m.ipv6 && m.dataplane == "vpp":
 		_, v6 := testbed.UplinkAddress(i)
 		address = "    ip: " + v6 + "/64\n"
 	}
@@ -135,7 +145,7 @@ func configOf(m mode, node string, i int) string {
 		node = "mainVPPInterface: " + m.uplink + "\n"
 	}
 	return "nodeToNodeTransport: " + m.transport + fmt.Sprintf("\nuseTAPInterfaces: %t\n", !m.veth) +
-		"ipamConfig:\n  podSubnetCIDR: " + pods + "\n  podSubnetOneNodePrefixLen: " + prefix + "\n" +
+		"ipamConfig:\n  podSubnetCIDR: " + pods + "\n  podSubnetOneNodePrefixLen: " + prefix + "\n" + interconnect +
 		node
 }
 
@@ -214,6 +224,7 @@ func (w *world) mesh(pods []*testbed.Pod) {
 
 // each runs a test once per mode.
 func each(t *testing.T, test func(t *testing.T, m mode)) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(strings.ReplaceAll(m.String(), " ", "-"), func(t *testing.T) { test(t, m) })
 	}

@@ -33,6 +33,7 @@ func TestMesh(t *testing.T) {
 
 // TestIPv6Underlay: three nodes that are connected by IPv6 alone; over an overlay, their pods have both families.
 func TestIPv6Underlay(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		m.ipv6 = true
 		t.Run(m.String(), func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,11 @@ const askPort = 8080
 // outside makes a machine on the network that connects nodes which is not of the cluster: it has no way to pods.
 func (w *world) outside(address string) netip.Addr {
 	w.t.Helper()
-	_, err := w.Underlay.Run(w.ctx, "ip", "addr", "add", address+"/24", "dev", "uplink")
+	prefix := []string{address + "/24"}
+	if strings.Contains(address, ":") {
+		prefix = []string{address + "/64", "nodad"}
+	}
+	_, err := w.Underlay.Run(w.ctx, "ip", append([]string{"addr", "add", "dev", "uplink"}, prefix...)...)
 	w.must(err)
 	// As on a wire: VPP's af_packet would get packets whose checksums nothing fills in.
 	_, err = w.Underlay.Run(w.ctx, "ethtool", "-K", "uplink", "tx", "off")
@@ -110,6 +115,7 @@ func TestOutside(t *testing.T) {
 
 // TestOutsideWithDHCP: when the lease changes, what pods send to the outside has the new address.
 func TestOutsideWithDHCP(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
 		t.Skip("there is no DHCP server here: install dnsmasq-base")
 	}

@@ -81,6 +81,7 @@ func (w *world) vppctl(n *testbed.Node, command string) string {
 
 // TestPeerIsCut: of three nodes one is off the network. The others report it and stay ready; it is the cable itself.
 func TestPeerIsCut(t *testing.T) {
+	t.Parallel()
 	for _, m := range []mode{modes[0], modes[2]} {
 		t.Run(m.String(), func(t *testing.T) {
 			w := newWorld(t, m, 3)
@@ -189,6 +190,7 @@ func (w *world) repairs(n *testbed.Node) int {
 // TestBrokenUplink: the uplink moves nothing any more, in one direction or both. The node notices, reports it, makes the interface again
 // under its pods, and traffic goes on.
 func TestBrokenUplink(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		mode  mode
@@ -248,6 +250,7 @@ func TestBrokenUplink(t *testing.T) {
 
 // TestBrokenHostLink: the link between VPP and the host moves nothing any more, in one direction. It is made again; pods do not notice.
 func TestBrokenHostLink(t *testing.T) {
+	t.Parallel()
 	m := modes[0]
 	m.veth = true
 	for _, direction := range []string{"transmit", "receive"} {
@@ -284,8 +287,8 @@ func TestBrokenHostLink(t *testing.T) {
 	}
 }
 
-// TestToldOnly: an agent that may not repair says what is wrong for as long as it is; the next one, which may, repairs it.
-func TestToldOnly(t *testing.T) {
+// TestReportWithoutRepair: an agent that may not repair says what is wrong for as long as it is; the next one, which may, repairs it.
+func TestReportWithoutRepair(t *testing.T) {
 	w := newWorld(t, modes[0], 2)
 	pods := w.podPerNode()
 	w.mesh(pods)
@@ -376,9 +379,10 @@ func (w *world) inPlace(n *testbed.Node) error {
 	return nil
 }
 
-// TestSomebodyBreaksIt: what is changed by hand in VPP, or in the host, so that packets do not get through any more, is repaired without
+// TestChangesByHandAreRepaired: what is changed by hand in VPP, or in the host, so that packets do not get through any more, is repaired without
 // being asked for; pods go on.
-func TestSomebodyBreaksIt(t *testing.T) {
+func TestChangesByHandAreRepaired(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		fault func(w *world, n *testbed.Node)

@@ -160,9 +160,10 @@ func inTunnel(src, dst netip.AddrPort, node uint32, text string) []byte {
 	return append([]byte{8, 0, 0, 0, 0, 0, vxlan.VNI, 0}, inner...)
 }
 
-// TestPodsAreWhoTheyAre: what a pod sends under another name arrives nowhere, nor what it sends to the tunnels' ports, in both
+// TestForgedSourcesAreDropped: what a pod sends under another name arrives nowhere, nor what it sends to the tunnels' ports, in both
 // families, to its own node and to others; what is its own does.
-func TestPodsAreWhoTheyAre(t *testing.T) {
+func TestForgedSourcesAreDropped(t *testing.T) {
+	t.Parallel()
 	for _, m := range hostileModes {
 		t.Run(m.String(), func(t *testing.T) {
 			w := newWorld(t, m, 2)

@@ -55,6 +55,7 @@ func (w *world) says(n *testbed.Node, text string) {
 
 // TestUplinkIsFound: nodes without sections of their own are connected by the NIC that is selected for the whole cluster.
 func TestUplinkIsFound(t *testing.T) {
+	t.Parallel()
 	for _, m := range []mode{
 		{dataplane: "vpp", transport: "vxlan", uplink: byName}, {dataplane: "vpp", transport: "vxlan", uplink: byMgmt},
 		{dataplane: "vpp", transport: "nooverlay", uplink: byRoute},
@@ -85,6 +86,7 @@ func TestUplinkIsFound(t *testing.T) {
 // TestUplinkComesLater: a node whose NIC is not there yet is not ready, says why, and works once the NIC is there; it follows a
 // NIC that is renamed. Its pods keep what they have.
 func TestUplinkComesLater(t *testing.T) {
+	t.Parallel()
 	for _, m := range []mode{
 		{dataplane: "vpp", transport: "vxlan", uplink: "{namePattern: enp*}", unstarted: true},
 		{dataplane: "linux", transport: "vxlan", uplink: "{namePattern: enp*}", unstarted: true},
@@ -130,6 +132,7 @@ func (w *world) rename(n *testbed.Node, from, to string) {
 // TestUplinkStays: of several NICs that fit none is taken, and all are named; the one that was the uplink before stays it, also for
 // the next agent.
 func TestUplinkStays(t *testing.T) {
+	t.Parallel()
 	for _, dataplane := range []string{"vpp", "linux"} {
 		t.Run(dataplane, func(t *testing.T) {
 			w := newWorld(t, mode{dataplane: dataplane, transport: "vxlan", uplink: "{namePattern: 'eth[1-9]'}", unstarted: true}, 2)

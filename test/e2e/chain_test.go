@@ -30,6 +30,7 @@ func chained(o *testbed.NodeOptions) {
 
 // TestHostPort: a port of the node leads to the pod.
 func TestHostPort(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m, chained)
 		if _, err := r.Run(r.ctx, "iptables", "-t", "nat", "-N", "E2E"); err != nil {

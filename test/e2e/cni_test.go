@@ -23,6 +23,7 @@ const (
 var allModes = []mode{tap, veth, fake, linux}
 
 func TestRepeatedRequests(t *testing.T) {
+	t.Parallel()
 	each(t, allModes, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		a := r.pod("a")
@@ -46,8 +47,8 @@ func TestRepeatedRequests(t *testing.T) {
 		r.must(b.Delete(r.ctx))
 		r.must(r.CNI.Del(r.ctx, b))
 		r.onlyPods(nil)
-		stranger := r.pod("stranger")
-		r.must(r.CNI.Del(r.ctx, stranger))
+		unknown := r.pod("stranger")
+		r.must(r.CNI.Del(r.ctx, unknown))
 	})
 }
 
@@ -61,6 +62,7 @@ func asJSON(t *testing.T, v any) string {
 
 // TestLateDelete: a runtime may delete an old sandbox of a pod long after it has made the new one.
 func TestLateDelete(t *testing.T) {
+	t.Parallel()
 	each(t, allModes, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		peer := r.add("peer")[0]
@@ -79,6 +81,7 @@ func TestLateDelete(t *testing.T) {
 }
 
 func TestGarbageCollection(t *testing.T) {
+	t.Parallel()
 	each(t, allModes, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("keep1", "drop1", "keep2", "drop2", "vanished")
@@ -95,6 +98,7 @@ func TestGarbageCollection(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		r.must(r.CNI.Status(r.ctx))
@@ -124,6 +128,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestNoAddressLeft(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m, config("ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16\n  podSubnetOneNodePrefixLen: 29\n"))
 		pods := r.add("a", "b", "c", "d") // 8 less network, gateway, NAT loopback and broadcast
@@ -190,6 +195,7 @@ func (r *rig) vppCLI(p *testbed.Pod, command string) error {
 
 // TestCheck: CHECK sees what is wrong with a pod, a downstream resync repairs it.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b")

@@ -25,6 +25,7 @@ func random(t *testing.T) *rand.Rand {
 
 // TestAgentKilled kills the agent at random moments while pods come, and starts it again at once.
 func TestAgentKilled(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		rng := random(t)
@@ -124,6 +125,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 
 // TestAgentRestart: pods keep their connections.
 func TestAgentRestart(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b", "c")

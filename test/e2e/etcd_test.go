@@ -47,6 +47,7 @@ func (e *etcd) stop() {
 
 // TestEtcdAway: a node without an ID waits for etcd and reports it; a node that has one goes on without.
 func TestEtcdAway(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, fake, linux}, func(t *testing.T, m mode) {
 		db := newEtcd(t)
 		r := newNode(t, m, db.endpoint())

@@ -25,6 +25,7 @@ const (
 
 // TestHealthPort: cloud load balancers ask a node what they ask kube-proxy, and get its answers.
 func TestHealthPort(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{fake, linux}, func(t *testing.T, m mode) {
 		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 		r := newNode(t, m, args("--kubernetes=on", "--kubeconfig="+kubeconfig))

@@ -8,6 +8,7 @@ import (
 
 // TestHostDamaged: what another program removes from the host's routes, neighbours and rules comes back, at once when it is asked for.
 func TestHostDamaged(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b")

@@ -9,6 +9,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 )
 
 // prefix starts the names of all nodes, and so of all namespaces and directories; our process ID follows.
@@ -38,6 +40,10 @@ func run(m *testing.M) int {
 		return m.Run()
 	}
 	removeLeftovers()
+	if err := flag.Set("test.parallel", "2"); err != nil { // they wait most of the time
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
 	dir, err := os.MkdirTemp("", prefix+"bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -46,7 +52,9 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	binDir = dir
 	start := time.Now()
-	if err := build(dir); err != nil {
+	err = gobuild.Commands(dir, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni",
+		"github.com/containernetworking/plugins/plugins/meta/portmap")
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
@@ -56,17 +64,6 @@ func run(m *testing.M) int {
 	fmt.Fprintf(os.Stderr, "e2e: built in %.1fs\n", time.Since(start).Seconds())
 	defer removeOurs(strconv.Itoa(os.Getpid()))
 	return m.Run()
-}
-
-// build makes the binaries as the images have them.
-func build(dir string) error {
-	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni",
-		"github.com/containernetworking/plugins/plugins/meta/portmap")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // removeLeftovers removes what runs left whose process is gone.

@@ -87,6 +87,7 @@ func nothingClaimed(want string) bool { return !strings.HasPrefix(want, "/does/n
 
 // TestEtcdIsNamed: the log says which etcd the node ID comes from, and that no section of contiv.conf is this node's.
 func TestEtcdIsNamed(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m, config("nodeConfig: [{nodeName: somebody-else}]\n"))
 		log := r.LogTail(200)
@@ -100,6 +101,7 @@ func TestEtcdIsNamed(t *testing.T) {
 
 // TestNetworkComesLater: a network that the node comes into while the agent runs is reported; pods keep working.
 func TestNetworkComesLater(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b")
@@ -118,6 +120,7 @@ func TestNetworkComesLater(t *testing.T) {
 
 // TestPacketTrace: with enablePacketTrace VPP has traced what pods send, also one that was started again; without, nothing.
 func TestPacketTrace(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{veth, tap}, func(t *testing.T, m mode) {
 		r := newRig(t, m, config("enablePacketTrace: true\n"))
 		pods := r.add("a", "b")
@@ -233,6 +236,7 @@ func TestOffloadOptions(t *testing.T) {
 // TestControllerConf: retries are as controller.conf says: with the defaults the agent would give up after minutes. What is not to
 // be recorded is not.
 func TestControllerConf(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{fake}, func(t *testing.T, m mode) {
 		path := filepath.Join(t.TempDir(), "controller.conf")
 		conf := "delayRetry: 50ms\nmaxRetryAttempts: 2\nenableExpBackoffRetry: false\ndelayAfterErrorHealing: 60s\n"

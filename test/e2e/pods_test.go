@@ -18,6 +18,7 @@ import (
 )
 
 func TestTwoPods(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{veth, tap, linux, iptables}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b")
@@ -129,6 +130,7 @@ func exchange(c net.Conn, n int) error {
 }
 
 func TestManyPodsAtOnce(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, veth, fake, linux, iptables}, func(t *testing.T, m mode) {
 		n := many(map[mode]int{tap: 100, veth: 30, fake: 100, linux: 100, iptables: 50}[m])
 		r := newRig(t, m)

@@ -14,7 +14,7 @@ import (
 // TestSlowReaders: callers on the node that ask for everything and read nothing exhaust neither the agent's memory nor the kubelet's turn,
 // on the loopback address as any user and on the socket as root.
 func TestSlowReaders(t *testing.T) {
-	each(t, []mode{fake, linux}, func(t *testing.T, m mode) {
+	eachAlone(t, []mode{fake, linux}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		for range 200 { // a history
 			_, err := r.Post(r.ctx, "/controller/resync")

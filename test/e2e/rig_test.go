@@ -36,8 +36,17 @@ var (
 	iptables = mode{name: "linux-iptables", real: true, linux: true}
 )
 
-// each runs a test once per mode.
+// each runs a test once per mode, beside other tests: each has a node of its own.
 func each(t *testing.T, modes []mode, test func(t *testing.T, m mode)) {
+	t.Helper()
+	eachAlone(t, modes, func(t *testing.T, m mode) {
+		t.Parallel()
+		test(t, m)
+	})
+}
+
+// eachAlone runs a test once per mode, and nothing else of this package at the same time.
+func eachAlone(t *testing.T, modes []mode, test func(t *testing.T, m mode)) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			needs(t, m)
@@ -167,7 +176,7 @@ func (r *rig) hostIP() string {
 
 // limit is how long one node may live: the test's own deadline must not be reached, or nothing is cleaned up.
 func limit(t *testing.T) time.Duration {
-	most := 2 * time.Minute
+	most := 4 * time.Minute
 	if deadline, ok := t.Deadline(); ok {
 		most = min(most, max(time.Second, time.Until(deadline)-20*time.Second))
 	}

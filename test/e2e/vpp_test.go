@@ -12,6 +12,7 @@ import (
 
 // TestVPPKilled: a VPP that crashes comes back with everything, and pods do not notice more than the gap.
 func TestVPPKilled(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
 		n := many(map[mode]int{tap: 100, veth: 30}[m])
 		r := newRig(t, m)
@@ -55,6 +56,7 @@ func (r *rig) identities(pods []*testbed.Pod) []string {
 
 // TestVPPKilledWhilePodsCome: what was half done when VPP went is done when it is back.
 func TestVPPKilledWhilePodsCome(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := make([]*testbed.Pod, many(20))
@@ -99,6 +101,7 @@ func (r *rig) addAtLast(p *testbed.Pod) error {
 
 // TestVPPFrozen: a VPP that does not answer fails requests in bounded time, and nothing is lost when it goes on.
 func TestVPPFrozen(t *testing.T) {
+	t.Parallel()
 	each(t, []mode{tap}, func(t *testing.T, m mode) {
 		r := newRig(t, m)
 		pods := r.add("a", "b")

@@ -15,18 +15,18 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
-// patience is the time that a connection may take. A lost SYN is sent again after one second: a connection that takes longer than that has
+// answerTimeout is the time that a connection may take. A lost SYN is sent again after one second: a connection that takes longer than that has
 // lost packets, but has not failed.
-const patience = 5 * time.Second
+const answerTimeout = 5 * time.Second
 
 // ask gets a path by HTTP on its own connection. The calling thread's network namespace is where the client is.
 func ask(server, path string) (string, error) {
-	conn, err := net.DialTimeout("tcp", server, patience)
+	conn, err := net.DialTimeout("tcp", server, answerTimeout)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return "", err
 	}
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.0\r\nHost: test\r\n\r\n", path); err != nil {

@@ -108,7 +108,7 @@ func TestCut(t *testing.T) {
 					cut = append(cut, w.stream("cli1", "web1", a, 9000+f), w.stream("cli2", "web1", a, 9010+f))
 					kept = append(kept, w.stream("oth1", "web1", a, 9020+f))
 				}
-				w.foretold(test.policy, test.closes, "9000", "9001", "9010", "9011")
+				w.predicted(test.policy, test.closes, "9000", "9001", "9010", "9011")
 				w.policy("cut", test.policy)
 				w.within("what is not allowed is cut", time.Minute, func() error {
 					before := arrived(cut)

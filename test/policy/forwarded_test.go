@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"contiv.dev/vswitch/internal/testbed"
@@ -78,27 +80,60 @@ func (w *world) behindHost(name string) {
 // TestForwarded: what the host only forwards, under its own address, does not pass as the pod's own node: host ports, and what the host
 // masquerades. Without policy it arrives, and the answers come back.
 func TestForwarded(t *testing.T) {
+	each(t, func(t *testing.T, backend string) { forwarded(t, backend, true) })
+}
+
+// TestForwardedWithoutNFT: the same on a VPP node whose agent finds iptables and no nft.
+func TestForwardedWithoutNFT(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
-		w := newWorldWith(t, backend, func(o *testbed.ClusterOptions) {
-			o.Node.CNIInNode, o.Node.ConflistOf = true, withHostPorts(backend == onVPP)
-		})
-		w.hostPortPod("web3")
-		w.behindHost("box")
-		port := fmt.Sprint(hostPort)
-		reaches := func(signs string) (lines string) {
-			for i, line := range []string{
-				"h2 h1 tcp " + port, "h2 h1 udp " + port, "cli1 h1 tcp " + port, "cli2 h1 tcp " + port, "box h1 tcp " + port,
-				"box web3 tcp 8080", "box web3 udp 8080", "box web3 icmp", "box web2 tcp 8080",
-			} {
-				lines += signs[min(i, len(signs)-1):][:1] + " " + line + "\n"
-			}
-			return lines
+		if backend != onVPP {
+			t.Skip("skipped: the Linux dataplane does not use nft for what it forwards")
 		}
-		const own = "+ h1 web3 tcp 8080\n+ h1 h1 tcp 18080\n"
-		w.expect(reaches("+") + own)
-		w.policy("closed", `{podSelector: {matchLabels: {app: web}}}`)
-		w.expect(reaches("-") + own)
-		w.policy("closed", "")
-		w.expect(reaches("+") + own)
+		forwarded(t, backend, false)
 	})
+}
+
+// pathWithoutNFT is a directory with all programs of this machine's PATH but nft.
+func pathWithoutNFT(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, from := range filepath.SplitList(os.Getenv("PATH")) {
+		programs, err := os.ReadDir(from)
+		if err != nil {
+			continue // PATH may name what does not exist
+		}
+		for _, p := range programs {
+			if p.Name() != "nft" {
+				_ = os.Symlink(filepath.Join(from, p.Name()), filepath.Join(dir, p.Name())) // the first one counts
+			}
+		}
+	}
+	return dir
+}
+
+func forwarded(t *testing.T, backend string, nft bool) {
+	w := newWorldWith(t, backend, func(o *testbed.ClusterOptions) {
+		o.Node.CNIInNode, o.Node.ConflistOf = true, withHostPorts(backend == onVPP)
+		if !nft {
+			o.Node.AgentEnv = append(o.Node.AgentEnv, "PATH="+pathWithoutNFT(t))
+		}
+	})
+	w.hostPortPod("web3")
+	w.behindHost("box")
+	port := fmt.Sprint(hostPort)
+	reaches := func(signs string) (lines string) {
+		for i, line := range []string{
+			"h2 h1 tcp " + port, "h2 h1 udp " + port, "cli1 h1 tcp " + port, "cli2 h1 tcp " + port, "box h1 tcp " + port,
+			"box web3 tcp 8080", "box web3 udp 8080", "box web3 icmp", "box web2 tcp 8080",
+		} {
+			lines += signs[min(i, len(signs)-1):][:1] + " " + line + "\n"
+		}
+		return lines
+	}
+	const own = "+ h1 web3 tcp 8080\n+ h1 h1 tcp 18080\n"
+	w.expect(reaches("+") + own)
+	w.policy("closed", `{podSelector: {matchLabels: {app: web}}}`)
+	w.expect(reaches("-") + own)
+	w.policy("closed", "")
+	w.expect(reaches("+") + own)
 }

@@ -3,12 +3,14 @@
 package policy
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 )
 
 const prefix = "cvp"
@@ -18,6 +20,10 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if err := flag.Set("test.parallel", "2"); err != nil {
+		fmt.Fprintln(os.Stderr, "policy:", err)
+		return 1
+	}
 	if binDir = os.Getenv("CONTIV_POLICY_BIN"); binDir != "" || os.Geteuid() != 0 {
 		return m.Run()
 	}
@@ -28,11 +34,10 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binDir = dir
-	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni",
+	err = gobuild.Commands(dir, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni",
 		"github.com/containernetworking/plugins/plugins/meta/portmap")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "policy: go build: %v\n%s", err, out)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "policy:", err)
 		return 1
 	}
 	return m.Run()
@@ -41,8 +46,9 @@ func run(m *testing.M) int {
 // onVPP is the backend that is VPP with our plugin; the others are those of the Linux dataplane.
 const onVPP = "vpp"
 
-// each runs a test once per backend.
+// each runs a test once per backend, beside other tests: each has a cluster of its own, and waits most of the time.
 func each(t *testing.T, test func(t *testing.T, backend string)) {
+	t.Parallel()
 	for _, backend := range []string{"nft", "iptables", onVPP} {
 		t.Run(backend, func(t *testing.T) {
 			if os.Geteuid() != 0 {
@@ -55,6 +61,7 @@ func each(t *testing.T, test func(t *testing.T, backend string)) {
 			} else if _, err := exec.LookPath(backend); err != nil {
 				t.Skipf("skipped: there is no %s", backend)
 			}
+			t.Parallel()
 			test(t, backend)
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -66,7 +67,28 @@ func (w *world) why() {
 			w.t.Errorf("%s: %+v, want %s", query, rows, want)
 		}
 	}
+	w.counted()
 	w.policy("why", "")
+}
+
+// counted checks that the rule by which oth1 reaches web1 has been counted. Only VPP counts.
+func (w *world) counted() {
+	w.t.Helper()
+	if !w.onVPP {
+		return
+	}
+	w.within("counted", time.Minute, func() error {
+		body, err := w.Nodes[0].Get(w.ctx, "/metrics")
+		if err != nil {
+			return err
+		}
+		const series = `contiv_policy_rule_decisions_total{action="allow",direction="ingress",policy="NetworkPolicy default/why",rule="ingress[0]"} `
+		_, rest, there := strings.Cut(body, series)
+		if !there || strings.HasPrefix(rest, "0") {
+			return fmt.Errorf("the rule's series is there: %t, and says %.10s", there, rest)
+		}
+		return nil
+	})
 }
 
 var steps = []struct {

@@ -40,9 +40,9 @@ func (w *world) tried(name, spec string) (pods []string, cut []triedConnection) 
 	return pods, cut
 }
 
-// foretold checks that trying a policy names the pods that it closes, and of the streams to web1 those of cli1 and cli2 only. VPP has no
+// predicted checks that trying a policy names the pods that it closes, and of the streams to web1 those of cli1 and cli2 only. VPP has no
 // connections of pods without policy, so there it may name fewer.
-func (w *world) foretold(spec, pod string, ports ...string) {
+func (w *world) predicted(spec, pod string, ports ...string) {
 	w.t.Helper()
 	pods, cut := w.tried("cut", spec)
 	if !slices.Contains(pods, "default/"+pod) || slices.Contains(pods, "default/oth1") {

@@ -63,7 +63,7 @@ func newWorldWith(t *testing.T, backend string, change func(*testbed.ClusterOpti
 		addrs: map[string][]netip.Addr{}, pods: map[string]*testbed.Pod{}}
 	kubeconfig := filepath.Join(w.dir, "kubeconfig")
 	w.must(os.WriteFile(kubeconfig, kubeapi.Kubeconfig(apiAddress), 0o600))
-	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
+	name := testbed.UniqueName(prefix)
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: 2, Unstarted: true, Addressed: !w.onVPP,
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: "linux", AgentArgs: []string{"--kubeconfig=" + kubeconfig, "--log-level=info", "--verify"}},

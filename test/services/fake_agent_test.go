@@ -25,6 +25,7 @@ import (
 	"contiv.dev/vswitch/internal/infra"
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
+	"contiv.dev/vswitch/internal/problem"
 	"contiv.dev/vswitch/internal/servicelabel"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
@@ -35,6 +36,8 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
 	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/plugins/policy"
+	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
@@ -61,6 +64,7 @@ type fakeAgent struct {
 	ipam     *ipam.IPAM
 	ipnet    *ipnet.IPNet
 	services *service.Plugin
+	policies *policy.Plugin // nil: VPP has no plugin
 	starts   []func()
 	rest     fakeREST
 }
@@ -187,8 +191,14 @@ func (a *fakeAgent) makePlugins() (err error) {
 		d.LinuxNsPlugin, d.MgmtIPs, d.ServesServices = a.node, a.nodesync, true
 		plugin := contiv.NewPlugin(a.vpp, a.log)
 		plugin.Remember(a.locals[0])
-		d.VPPPlugin, d.PluginNAT = plugin, true
+		d.VPPPlugin, d.PluginNAT, d.Policy = plugin, true, a.node.plugin
 	}))
+	if a.node.plugin {
+		a.policies = policy.New(policy.Deps{
+			PluginDeps: a.deps("policy"), ServiceLabel: a.label(), Problems: problem.NewReporter(nil, a.log), PodManager: a.pods, EventLoop: a.ctl,
+			Renderer: vpppolicy.New(vpppolicy.Deps{HasPlugin: a.ipnet.HasPlugin, Interface: a.ipnet.AttachmentInterface, Log: a.log}), Kubernetes: true,
+		})
+	}
 	return a.ipnet.Init()
 }
 
@@ -225,7 +235,11 @@ func (a *fakeAgent) start() error {
 	if err := a.sched.Start(); err != nil {
 		return err
 	}
-	if err := a.ctl.Start([]api.EventHandler{a.nodesync, a.pods, a.ipam, a.ipnet, a.services}...); err != nil {
+	handlers := []api.EventHandler{a.nodesync, a.pods, a.ipam, a.ipnet, a.services}
+	if a.policies != nil {
+		handlers = append(handlers, a.policies)
+	}
+	if err := a.ctl.Start(handlers...); err != nil {
 		return err
 	}
 	for _, start := range a.starts {

@@ -77,8 +77,8 @@ func unserved() [][2]string {
 	}
 }
 
-// nobodys are their cases.
-func nobodys(family string) (cases []string) {
+// unservedCases are their cases.
+func unservedCases(family string) (cases []string) {
 	for _, place := range unserved() {
 		cases = append(cases, place[0]+family)
 	}
@@ -108,7 +108,7 @@ func natDamages() []damage {
 		}), fails: []string{"session affinity/4"}},
 		{
 			name: "NAT44: serves what it should not", keys: "config/vpp/acls/v2/acl/services-nat44", spoil: permitAll,
-			more: natMore, fails: nobodys("/4"),
+			more: natMore, fails: unservedCases("/4"),
 		},
 		{name: "NAT44: not on the overlay", keys: "config/vpp/nat/v2/nat44-interface/vxlanBVI", spoil: gone,
 			fails: []string{"backend on another node/4"}},

@@ -27,6 +27,7 @@ import (
 type fakeNode struct {
 	name, host string // host is the site that is the node's own network namespace
 	number     int    // from 1
+	plugin     bool   // VPP has ours
 	dir        string
 	config     string
 	net        *fakeNet
@@ -107,7 +108,8 @@ func (w *world) addFakeSite(s *fakeSite, addrs [2]netip.Addr) {
 func (w *world) fakeNode(i int) {
 	w.t.Helper()
 	n := &fakeNode{
-		name: fmt.Sprintf("n%d", i+1), host: fmt.Sprintf("h%d", i+1), number: i + 1, net: w.fakes,
+		plugin: w.mode.hasPlugin(),
+		name:   fmt.Sprintf("n%d", i+1), host: fmt.Sprintf("h%d", i+1), number: i + 1, net: w.fakes,
 		mgmt: [2]netip.Addr{netip.MustParseAddr(testbed.MgmtAddress(i)), netip.MustParseAddr(fmt.Sprintf("fd00:99::%x", 101+i))},
 	}
 	n.dir, n.config = filepath.Join(w.dir, n.name), w.config(n.name)
@@ -175,7 +177,7 @@ func (w *world) fakePod(n *fakeNode, name string) {
 	s := newFakeSite(name, n.kernel.pod(n.netns(name)), n)
 	w.addFakeSite(s, [2]netip.Addr{ips[0], ips[1]})
 	w.nodeOf[name] = n.name
-	w.must(w.api.Put(kubeapi.Pod(n.name, name, ips)))
+	w.must(w.api.Put(podObject(n.name, name, ips)))
 }
 
 // fakeConnected waits until the nodes know each other.

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 )
 
 const prefix = "cvs"
@@ -28,8 +29,8 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// Cases wait most of the time.
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	// Cases wait most of the time, and so do the tests that wait for their turn to have a world.
+	if err := flag.Set("test.parallel", "64"); err != nil {
 		fmt.Fprintln(os.Stderr, "services:", err)
 		return 1
 	}
@@ -43,10 +44,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binDir = dir
-	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "services: go build: %v\n%s", err, out)
+	if err := gobuild.Commands(dir, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni"); err != nil {
+		fmt.Fprintln(os.Stderr, "services:", err)
 		return 1
 	}
 	return m.Run()
@@ -152,11 +151,15 @@ func kubeProxyPath() string {
 	return path
 }
 
-// each runs a test once per mode.
+// each runs a test once per mode, beside other tests.
 func each(t *testing.T, test func(t *testing.T, m mode)) {
+	t.Parallel()
 	for _, m := range modes() {
 		t.Run(string(m), func(t *testing.T) {
 			m.needs(t)
+			if !m.isFake() {
+				t.Parallel()
+			}
 			test(t, m)
 		})
 	}

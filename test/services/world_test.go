@@ -59,14 +59,26 @@ var (
 func newWorld(t *testing.T, m mode) *world {
 	t.Helper()
 	if m.isFake() {
+		turn(t, fakeWorlds)
 		return newFakeWorld(t, m)
 	}
 	return newRealWorld(t, m, setting(t, workersVariable, 0))
 }
 
+// realWorlds and fakeWorlds bound how many worlds there are at a time. Clusters share nothing with each other, and wait most of the time;
+// the fakes share the machine's loopback addresses.
+var realWorlds, fakeWorlds = make(chan struct{}, 2), make(chan struct{}, 1)
+
+// turn waits until there is room for one more world, which the test has until its end.
+func turn(t *testing.T, worlds chan struct{}) {
+	worlds <- struct{}{}
+	t.Cleanup(func() { <-worlds })
+}
+
 // newRealWorld has real nodes; workers are VPP's threads.
 func newRealWorld(t *testing.T, m mode, workers int) *world {
 	t.Helper()
+	turn(t, realWorlds)
 	lifetime := 5*time.Minute + time.Duration(setting(t, roundsVariable, 0))*10*time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)
@@ -138,7 +150,7 @@ func (w *world) connected() {
 func (w *world) kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
 
 func (w *world) options() testbed.ClusterOptions {
-	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
+	name := testbed.UniqueName(prefix)
 	opts := testbed.ClusterOptions{
 		Name: name, Nodes: 2, Unstarted: true, Addressed: !w.mode.realVPP(),
 		Node:     testbed.NodeOptions{BinDir: binDir, Dataplane: "linux"},
@@ -250,7 +262,7 @@ func (w *world) serveAPI(ns *testbed.Namespace) {
 // pod makes a pod that serves.
 func (w *world) pod(n *testbed.Node, name string) {
 	w.t.Helper()
-	w.must(w.api.Put(kubeapi.Pod(n.Name, name, nil))) // a pod has an object before it has a sandbox
+	w.must(w.api.Put(podObject(n.Name, name, nil))) // a pod has an object before it has a sandbox
 	p, err := n.AddPod(w.ctx, name)
 	w.must(err)
 	w.pods = append(w.pods, p)
@@ -260,7 +272,7 @@ func (w *world) pod(n *testbed.Node, name string) {
 	w.setSpace(name, p.Namespace)
 	w.addrs[name], w.nodeOf[name] = [2]netip.Addr{p.IPs[0], p.IPs[1]}, n.Name
 	w.serve(name)
-	w.must(w.api.Put(kubeapi.Pod(n.Name, name, p.IPs)))
+	w.must(w.api.Put(podObject(n.Name, name, p.IPs)))
 }
 
 func (w *world) setSpace(name string, ns *testbed.Namespace) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/internal/testbed/gobuild"
 )
 
 // TestShortSoak is a soak of some seconds on Linux: everything that the long one does is done, and judged, once.
@@ -20,10 +22,8 @@ func TestShortSoak(t *testing.T) {
 		t.Skip("the Linux dataplane needs nft")
 	}
 	dir := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", dir+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := gobuild.Commands(dir, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni"); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -55,7 +55,7 @@ func TestShortSoak(t *testing.T) {
 }
 
 // A series that grows is distinguished from one that is noisy.
-func TestJudge(t *testing.T) {
+func TestGrowingSeries(t *testing.T) {
 	series := func(growth, noise float64) (values []float64) {
 		for i := range 300 {
 			values = append(values, 100e6+growth*float64(i)/300+noise*float64(i%7))

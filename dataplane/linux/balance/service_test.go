@@ -44,8 +44,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseNonsense: what makes no sense is an error that says what, and never a panic.
-func TestParseNonsense(t *testing.T) {
+// TestParseErrors: what makes no sense is an error that says what, and never a panic.
+func TestParseErrors(t *testing.T) {
 	for want, change := range map[string]func(s *proto.BalancedServiceUpdate, p *proto.BalancedPort){
 		"protocol 1":          func(_ *proto.BalancedServiceUpdate, p *proto.BalancedPort) { p.Protocol = 1 },
 		"affinity":            func(s *proto.BalancedServiceUpdate, _ *proto.BalancedPort) { s.AffinitySeconds = 1 << 30 },

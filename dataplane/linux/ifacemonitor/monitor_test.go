@@ -267,7 +267,7 @@ func TestResync(t *testing.T) {
 	await(t, m, "lo/1 up")
 }
 
-func TestStopsWhileNobodyReads(t *testing.T) {
+func TestStopsWithoutReader(t *testing.T) {
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}
 	s.links = func() ([]rtnl.Link, error) { return []rtnl.Link{lnk(1, "lo", up)}, nil }
 	m := New(Config{}, nil, nil)

@@ -104,7 +104,7 @@ func TestRestart(t *testing.T) {
 }
 
 // A set that another program destroyed or made meanwhile costs another attempt, not a failure.
-func TestUnderOurFeet(t *testing.T) {
+func TestConcurrentChanges(t *testing.T) {
 	n := newNS(t)
 	s := n.open(t)
 	s.Replace(4, table.Set{ID: "a", Type: table.SetIP}, []table.Member{addr("10.0.0.1")})

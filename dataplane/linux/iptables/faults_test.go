@@ -160,8 +160,8 @@ func TestOnlyWhatHooksLeadToIsProgrammed(t *testing.T) {
 }
 
 // Whatever happens under our feet, one apply ends as desired.
-func TestUnderOurFeet(t *testing.T) {
-	vandalise := map[string]func(tb *fakeTable){
+func TestConcurrentChanges(t *testing.T) {
+	interfere := map[string]func(tb *fakeTable){
 		"chain flushed": func(tb *fakeTable) { tb.chains["cali-b"] = nil },
 		"chain gone": func(tb *fakeTable) {
 			tb.chains["cali-a"] = slices.DeleteFunc(tb.chains["cali-a"], func(r string) bool { return target(r) == "cali-b" })
@@ -180,7 +180,7 @@ func TestUnderOurFeet(t *testing.T) {
 		"rule inserted": func(tb *fakeTable) { tb.chains["cali-a"] = slices.Insert(tb.chains["cali-a"], 1, "-j ACCEPT") },
 	}
 	for _, when := range []string{"before restore", "after save"} {
-		for what, f := range vandalise {
+		for what, f := range interfere {
 			t.Run(what+" "+when, func(t *testing.T) {
 				r := newRig(t, Config{})
 				r.basics()
@@ -262,7 +262,7 @@ func TestChecks(t *testing.T) {
 }
 
 // A program that undoes our changes at once each time does not cause endless work.
-func TestFight(t *testing.T) {
+func TestChangesUndoneByAnotherProgram(t *testing.T) {
 	r := newRig(t, Config{})
 	r.basics()
 	res := apply(t, r.Backend)

@@ -45,19 +45,19 @@ func TestClobberedInTheKernel(t *testing.T) {
 		basics(b)
 		apply(t, b)
 		want := ruleset(n, v)
-		for _, vandal := range []string{
+		for _, interferer := range []string{
 			tool + " -F cali-a",
 			tool + " -F FORWARD; " + tool + " -F cali-a; " + tool + " -X cali-a; " + tool + " -A FORWARD -s 192.0.2.1 -j THEIRS",
 			tool + " -D cali-a 1; " + tool + " -I cali-b -j ACCEPT",
 			"printf '*filter\\n:THEIRS - [0:0]\\n-A FORWARD -s 192.0.2.1 -j THEIRS\\nCOMMIT\\n' | " + tool + "-restore",
 		} {
-			n.sh(vandal)
+			n.sh(interferer)
 			clock.ahead += time.Minute
 			if r := apply(t, b); r.Writes == 0 {
-				t.Errorf("%s: not noticed", vandal)
+				t.Errorf("%s: not noticed", interferer)
 			}
 			if got := ruleset(n, v); got != want {
-				t.Errorf("%s\nleft  %s\nwant %s", vandal, got, want)
+				t.Errorf("%s\nleft  %s\nwant %s", interferer, got, want)
 			}
 		}
 		n.sh(tool + " -I FORWARD -s 192.0.2.9 -j ACCEPT")
@@ -110,7 +110,7 @@ func TestRefusedByTheKernel(t *testing.T) {
 }
 
 // While another process holds the lock nothing is written; afterwards everything is.
-func TestLockHeldBySomebodyElse(t *testing.T) {
+func TestLockHeldByAnotherProcess(t *testing.T) {
 	if !(system{}).has("iptables-legacy-restore") {
 		t.Skip("SKIPPED: iptables-legacy-restore is not installed")
 	}

@@ -440,9 +440,9 @@ func TestHooksMatter(t *testing.T) {
 	}
 }
 
-// TestFirstIsToBlame: of chains on one way that all do what they may not, the first is broken; nothing comes to the others
+// TestFirstBrokenChainIsIsolated: of chains on one way that all do what they may not, the first is broken; nothing comes to the others
 // then.
-func TestFirstIsToBlame(t *testing.T) {
+func TestFirstBrokenChainIsIsolated(t *testing.T) {
 	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
 	b := open(t, n.Host.NS)
 	f := table.IPv4

@@ -253,8 +253,8 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-// TestHashTellsRulesApart: rules that do not do the same have other hashes, even if they only differ in a list's content.
-func TestHashTellsRulesApart(t *testing.T) {
+// TestDifferentRulesHaveDifferentHashes: rules that do not do the same have other hashes, even if they only differ in a list's content.
+func TestDifferentRulesHaveDifferentHashes(t *testing.T) {
 	f := newFamily(table.IPv4)
 	n := f.node(table.Filter, "x")
 	many := func(last byte) (list []netip.Prefix) {

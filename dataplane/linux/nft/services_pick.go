@@ -75,14 +75,14 @@ const standardSize = 128
 
 // addStandard notes what is there whatever services are.
 func (b *balancer) addStandard() {
-	nobody, slots := &service{Service: &balance.Service{}}, slotsOf(b.f.id)
+	unserved, slots := &service{Service: &balance.Service{}}, slotsOf(b.f.id)
 	for shard := range uint32(shards) {
 		for n := 1; n <= standardSize; n++ {
 			p := picker{size: capacity(n, slots), shard: shard}
 			if int(p.size) != n {
 				continue // it comes
 			}
-			b.hold(nobody, elem{mapPick, pickKey(p)}, p.chain())
+			b.hold(unserved, elem{mapPick, pickKey(p)}, p.chain())
 			b.standard++
 		}
 	}

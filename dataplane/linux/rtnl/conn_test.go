@@ -218,8 +218,8 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestLossIsTold, and after Drain and a listing nothing is missing.
-func TestLossIsTold(t *testing.T) {
+// TestLossIsReported, and after Drain and a listing nothing is missing.
+func TestLossIsReported(t *testing.T) {
 	ns := nettest.New(t)
 	e, err := rtnl.Subscribe(ns.Namespace, 2048, unix.RTNLGRP_LINK)
 	if err != nil {

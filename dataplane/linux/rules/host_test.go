@@ -86,7 +86,7 @@ func TestUntrackedPolicy(t *testing.T) {
 	n.expect("workloads do not meet untracked host policy", tcp("caliweb", "", webAddr[4], nodeAddr[4], 5001), "drop")
 }
 
-func TestUntrackedPolicyHasTheLastWord(t *testing.T) {
+func TestUntrackedPolicyIsFinal(t *testing.T) {
 	n := newNode(t, rules.Config{})
 	in := n.policy(rules.PolicyInboundPfx, "u", allowTCP(5000))
 	n.host(table.Raw, rules.Host{Iface: "eth0", From: rules.Direction{Tiers: []rules.Tier{tier("t", in)}}})

@@ -39,16 +39,16 @@ const loopbackDevice = "lo"
 
 // tunnelled drops the tunnel packets among those that match. Other nodes would take their sender for a node. IPIP is dropped
 // whether or not we use it: the kernel of a node that has the module loaded takes it.
-func (r *renderer) tunnelled(f table.Family, m table.Match, whose string) []table.Rule {
+func (r *renderer) tunnelled(f table.Family, m table.Match, source string) []table.Rule {
 	var list []table.Rule
 	if r.VXLANEnabled {
 		vxlan := r.vxlanPackets()
 		vxlan.InIface, vxlan.Mark, vxlan.MarkMask = m.InIface, m.Mark, m.MarkMask
-		list = append(list, rule(vxlan, "VXLAN "+whose, act(table.Drop)))
+		list = append(list, rule(vxlan, "VXLAN "+source, act(table.Drop)))
 	}
 	if f == table.IPv4 {
 		m.Protocol = protoIPIP
-		list = append(list, rule(m, "IPIP "+whose, act(table.Drop)))
+		list = append(list, rule(m, "IPIP "+source, act(table.Drop)))
 	}
 	return list
 }

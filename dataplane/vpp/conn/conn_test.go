@@ -34,7 +34,7 @@ func TestConnectsWhenVPPAppears(t *testing.T) {
 }
 
 // A lost connection is one thing, a restarted VPP another: even with the same process number, as in a container.
-func TestTellsRestartFromLostConnection(t *testing.T) {
+func TestRestartIsNotLostConnection(t *testing.T) {
 	s := newServer(t)
 	c := connect(t, s, Config{})
 	boot := c.State().BootID

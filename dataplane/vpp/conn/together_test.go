@@ -41,7 +41,7 @@ func TestTogether(t *testing.T) {
 }
 
 // What cannot be promised is sent all the same: from callbacks, and what is too large.
-func TestTogetherWithoutPromise(t *testing.T) {
+func TestTogetherWithoutGuarantee(t *testing.T) {
 	s := newServer(t)
 	l := connect(t, s, Config{Window: 1}).Lane()
 	answered := 0

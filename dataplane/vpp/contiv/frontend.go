@@ -18,7 +18,7 @@ func (k *kinds) contivFrontendKind() scheduler.Kind[*vpp_contiv.Frontend] {
 			frontendRequest(v, add), fineToDelete(add)...)
 	}
 	return scheduler.Kind[*vpp_contiv.Frontend]{
-		Name: "vpp-contiv-frontend", Prefix: nb.ContivFrontendPrefix, Rank: rankContivFrontend,
+		Name: "vpp-contiv-frontend", Prefix: nb.ContivFrontendPrefix, Rank: rankContivFrontend, DeleteLast: true,
 		Validate: func(_ string, v *vpp_contiv.Frontend) error { return validateFrontend(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.Frontend) bool {
 			return desired == applied || *frontendRequest(desired, true) == *frontendRequest(applied, true)

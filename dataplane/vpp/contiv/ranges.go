@@ -29,7 +29,7 @@ func (k *kinds) contivRangeSetKind() scheduler.Kind[*vpp_contiv.RangeSet] {
 		return func(prefix string) contivRange { return contivRange{v.Id, network(prefix)} }
 	}
 	return scheduler.Kind[*vpp_contiv.RangeSet]{
-		Name: "vpp-contiv-range-set", Prefix: nb.ContivRangeSetPrefix, Rank: rankContiv,
+		Name: "vpp-contiv-range-set", Prefix: nb.ContivRangeSetPrefix, Rank: rankContiv, DeleteLast: true,
 		Validate: func(_ string, v *vpp_contiv.RangeSet) error {
 			var f kit.Faults
 			if v.Id == 0 {
@@ -63,7 +63,7 @@ func (k *kinds) contivRangeSetKind() scheduler.Kind[*vpp_contiv.RangeSet] {
 
 func (k *kinds) contivRangeKind() scheduler.Kind[contivRange] {
 	kind := kit.Item[contivRange](kindContivRange, rankContiv+1)
-	kind.ImpliedByParent = false
+	kind.ImpliedByParent, kind.DeleteLast = false, true
 	set := func(op *scheduler.Op, what string, v contivRange, add bool) {
 		k.Do(op, kit.Named(what+" source range", v.Prefix.String()),
 			&contiv.ContivRangeAddDel{IsAdd: add, ID: v.Set, Prefix: kit.ToPrefix(v.Prefix)}, fineToDelete(add)...)

@@ -41,7 +41,7 @@ func (k *kinds) contivServiceKind() scheduler.Kind[*vpp_contiv.Service] {
 		k.Do(op, kit.Named(what+" service", v.Name), req, fineToDelete(add)...)
 	}
 	return scheduler.Kind[*vpp_contiv.Service]{
-		Name: "vpp-contiv-service", Prefix: nb.ContivServicePrefix, Rank: rankContiv,
+		Name: "vpp-contiv-service", Prefix: nb.ContivServicePrefix, Rank: rankContiv, DeleteLast: true,
 		Validate: func(_ string, v *vpp_contiv.Service) error { return validateService(v) },
 		Equal: func(_ string, desired, applied *vpp_contiv.Service) bool {
 			return desired.Maglev == applied.Maglev && contivName(desired.Name) == contivName(applied.Name)
@@ -108,6 +108,7 @@ func (k *kinds) contivBackendKind() scheduler.Kind[contivBackend] {
 		k.Do(op, kit.Named(what+" backend "+v.End.String()+" of", "service "+strconv.FormatUint(v.Service, 16)), req,
 			fineToDelete(add)...)
 	}
+	kind.DeleteLast = true // a service is never without backends while others take their place
 	kind.Parent = func(_ string, v contivBackend) string { return nb.ContivServiceKey(v.Service) }
 	kind.Create = func(op *scheduler.Op, _ string, v contivBackend) { set(op, "add", v, true) }
 	kind.Update = func(op *scheduler.Op, _ string, _, v contivBackend) { set(op, "change", v, true) }

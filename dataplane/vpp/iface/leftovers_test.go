@@ -9,7 +9,7 @@ import (
 )
 
 // Only what nothing else would make is taken for ours without a tag.
-func TestWhatIsOursWithoutTag(t *testing.T) {
+func TestOwnObjectsWithoutTag(t *testing.T) {
 	for dev, want := range map[string]bool{
 		"vpp0123456789ab": true, "vpp1": false, "vpp0123456789aB": false, "vpp0123456789abc": false, "eth0": false, "": false,
 	} {

@@ -6,7 +6,7 @@ import (
 )
 
 // On a node where something always happens, interfaces are deleted all the same: they hold packet buffers.
-func TestTrashOnABusyNode(t *testing.T) {
+func TestDeferredDeletionOnABusyNode(t *testing.T) {
 	busy := func() time.Duration { return 0 }
 	item := func(age time.Duration) trashItem { return trashItem{name: age.String(), since: time.Now().Add(-age)} }
 	few := &Trash{idle: busy, items: []trashItem{item(time.Second), item(0)}}

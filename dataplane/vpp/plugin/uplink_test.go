@@ -3,13 +3,9 @@ package plugin_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.fd.io/govpp/binapi/af_packet"
 
@@ -18,7 +14,6 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/internal/testbed/bulk"
-	"contiv.dev/vswitch/internal/testbed/forge"
 )
 
 // TestUplink: large packets cross from one VPP to another without being cut, with and without VXLAN, over IPv4 and IPv6. Every byte
@@ -72,53 +67,6 @@ func TestUplinkTaken(t *testing.T) {
 	}
 }
 
-// TestHostileOffload: a pod and a neighbour on the uplink send frames of any length with headers and virtio headers of chance, as far as their kernels let
-// them. The plugin has sanitizers. VPP lives, and all buffers come back. CONTIV_FUZZ is how many frames, in thousands.
-func TestHostileOffload(t *testing.T) {
-	thousands, _ := strconv.Atoi(os.Getenv("CONTIV_FUZZ"))
-	r := offloadRig(t, "address,undefined")
-	a, b, up := r.tap("a", "gso"), r.tap("b", "gso"), r.veth("u")
-	r.endpoint(up, contiv.CONTIV_ROLE_API_UPLINK)
-	r.do(r.api.ContivConfigSet(r.Context(), &contiv.ContivConfigSet{TunnelPorts: []uint16{9, 4789, 0, 0}})) // forged datagrams go to port 9
-	ends := []*port{a, b, up}
-	r.carrySome(a, up)
-	r.carrySome(a, b)
-	used := r.buffersAtRest(ends...)
-	paths := map[*port][2]forge.Path{} // known before frames of chance reach the neighbours
-	for _, p := range ends {
-		paths[p] = [2]forge.Path{r.path(p, p.v4, r.gateway(p.v4)), r.path(p, p.v6, r.gateway(p.v6))}
-	}
-	r.offloads(up, "on") // so that its kernel cuts nothing
-	rnd := rand.New(rand.NewPCG(1, uint64(thousands)))
-	sent := 0
-	// A slow machine sends fewer of them; but enough that something is refused, and something taken.
-	const least = 6000
-	for begin := time.Now(); sent < max(thousands, 20)*1000 && (sent < least || time.Since(begin) < time.Duration(max(thousands/2, 5))*time.Second); {
-		from, to := ends[rnd.IntN(3)], ends[rnd.IntN(3)]
-		family := rnd.IntN(2)
-		path := paths[from][family]
-		path.Dst = [2]netip.Addr{to.v4, to.v6}[family]
-		sent += r.throwRandom(rnd, from, path, 2000)
-	}
-	r.offloads(up, "off")
-	r.Logf("%d frames sent\n%s", sent, r.cli("show errors"))
-	for _, node := range []string{"contiv-uplink-input", "contiv-offload-input"} {
-		if r.counter(node, "offload that does not fit") == 0 || r.counter(node, "of several segments") == 0 {
-			r.Errorf("%s: nothing was refused, or nothing taken", node)
-		}
-	}
-	r.carrySome(a, up)
-	r.carrySome(a, b)
-	if now := r.buffersAtRest(ends...); now > used+768 {
-		r.Errorf("%d buffers in use before, %d afterwards", used, now)
-	}
-	for line := range strings.Lines(r.vpp.Log()) {
-		if strings.Contains(line, "runtime error") && !strings.Contains(line, "/include/") || strings.Contains(line, "AddressSanitizer") {
-			r.Error(line)
-		}
-	}
-}
-
 // offloads turns on or off what the kernel of a pod leaves to its device.
 func (r *rig) offloads(p *port, value string) {
 	r.Helper()
@@ -127,53 +75,6 @@ func (r *rig) offloads(p *port, value string) {
 			r.Fatal(err)
 		}
 	}
-}
-
-// throwRandom sends so many frames of chance; it returns how many the kernel took.
-func (r *rig) throwRandom(rnd *rand.Rand, from *port, path forge.Path, n int) int {
-	r.Helper()
-	s, err := forge.Open(from.Namespace, "eth0", true, true)
-	r.do(nil, err)
-	defer s.Close()
-	of := func(usual ...int) int {
-		if rnd.IntN(4) == 0 {
-			return rnd.IntN(65536)
-		}
-		return usual[rnd.IntN(len(usual))]
-	}
-	for range n {
-		q := forge.Packet{Proto: []uint8{tcp, udp, udp, 4, 41, icmp4}[rnd.IntN(6)], Payload: of(0, 1, 700, 1402, 3000, 3000), VLANs: rnd.IntN(8) / 7}
-		q.Payload = min(q.Payload, 65400)
-		switch rnd.IntN(6) {
-		case 0:
-			q.Length = uint16(of(20, 1500, 65535))
-		case 1:
-			q.DataOffset = uint8(rnd.IntN(16))
-		case 2:
-			q.HeaderWords = uint8(5 + rnd.IntN(11))
-		}
-		o := largeTCP(path.Dst.Is6(), uint16(of(0, 1, 100, 536, 700, 1398, 1460)))
-		o.GSOType = []uint8{0, forge.GSOTCPv4, forge.GSOTCPv6, forge.GSOUDP, forge.GSOUDPL4, forge.GSOTCPv4 | forge.GSOECN}[rnd.IntN(6)]
-		if q.Proto == udp && rnd.IntN(4) > 0 {
-			o.GSOType, o.ChecksumOffset = forge.GSOUDPL4, 6
-		}
-		switch rnd.IntN(8) {
-		case 0:
-			o.ChecksumStart = uint16(of(0, 14, 34, 54, 1400))
-		case 1:
-			o.ChecksumOffset = uint16(of(0, 6, 16))
-		case 2:
-			o.HeaderLen = uint16(of(0, 14, 2000))
-		case 3:
-			o.Flags = uint8(rnd.IntN(4))
-		}
-		frame := path.Frame(q)
-		for range rnd.IntN(8) / 5 {
-			frame[rnd.IntN(min(len(frame), 90))] ^= 1 << rnd.IntN(8)
-		}
-		s.Send(frame, o)
-	}
-	return s.Sent
 }
 
 // carrySome moves less data than carry.

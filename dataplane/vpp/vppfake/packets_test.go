@@ -247,7 +247,7 @@ func udp(host, port int, src, dst string) vppfake.Packet {
 		SrcPort: 1000, DstPort: 2000, Size: 40}
 }
 
-func whoHas(host int, sender, target string) vppfake.Packet {
+func arpRequest(host int, sender, target string) vppfake.Packet {
 	return vppfake.Packet{EthSrc: hostMAC(host), EthDst: vppfake.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		ARP: &vppfake.ARP{SenderMAC: hostMAC(host), SenderIP: addr(sender), TargetIP: addr(target)}}
 }

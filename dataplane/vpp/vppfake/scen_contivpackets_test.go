@@ -236,7 +236,7 @@ func (ps *packetScript) spoofed() {
 func contivNeighbours(ps *packetScript) {
 	ps.note("ARP: its own, another's, a probe")
 	for _, sender := range []string{at4(podA), at4(podB), "10.1.0.1", "10.1.0.9"} {
-		ps.send(podA, whoHas(podA+1, sender, "10.1.0.1"))
+		ps.send(podA, arpRequest(podA+1, sender, "10.1.0.1"))
 	}
 	ps.note("neighbour discovery is for VPP: what passes is not seen")
 	nd := func(kind uint8, src, dst, target string) {

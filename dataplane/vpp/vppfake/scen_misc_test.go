@@ -234,9 +234,9 @@ func protocol(s *script) {
 	route := c.encode(s.t, benchRoute(1), 1)
 	binary.BigEndian.PutUint32(route[8:], uint32(len(route)-16-20))
 	check("truncated", route[:len(route)-20])
-	stranger := c.encode(s.t, &ip.IPTableDump{}, 1)
-	binary.BigEndian.PutUint32(stranger[18:], 1<<31|200)
-	check("another client's index", stranger)
+	otherClient := c.encode(s.t, &ip.IPTableDump{}, 1)
+	binary.BigEndian.PutUint32(otherClient[18:], 1<<31|200)
+	check("another client's index", otherClient)
 }
 
 // fatal sends what kills VPP.

@@ -51,7 +51,7 @@ func (w *walk) contivDecide(i *iface, p *Packet) bool {
 		return w.contivWhole(i, e, p)
 	}
 	if conn := c.conns.table[t]; conn != nil {
-		if c.chooseAfresh(conn, t, p) {
+		if c.chooseAgain(conn, t, p) {
 			c.end(conn)
 		} else {
 			dir := contivToBackend
@@ -96,8 +96,8 @@ func (c *contivState) tunnelPort(port uint16) bool {
 	return false
 }
 
-// chooseAfresh: the packet is the first of a new connection of the same client.
-func (c *contivState) chooseAfresh(conn *contivConn, t contivTuple, p *Packet) bool {
+// chooseAgain: the packet is the first of a new connection of the same client.
+func (c *contivState) chooseAgain(conn *contivConn, t contivTuple, p *Packet) bool {
 	leaves := t == conn.keys[contivToBackend] && (conn.gone() || conn.backend == nil && c.frontendOf(t) != nil)
 	switch p.Proto {
 	case ProtoTCP:

@@ -207,7 +207,7 @@ func TestLoops(t *testing.T) {
 	s.bridge(2, 7, 0, 0)
 	s.bridge(3, 7, 0, 0)
 	vppfake.Wire(f, "pg1", f, "pg2")
-	if r, err := f.Send("pg1", whoHas(1, "10.1.0.2", "10.1.0.3")); err != nil || len(r.Walk) < 100 {
+	if r, err := f.Send("pg1", arpRequest(1, "10.1.0.2", "10.1.0.3")); err != nil || len(r.Walk) < 100 {
 		t.Errorf("a storm: %v %s", err, r)
 	}
 }
@@ -252,8 +252,8 @@ func TestBridgeNotUnderstood(t *testing.T) {
 			t.Errorf("%v\n%s", err, r)
 		}
 	}
-	try(whoHas(1, "10.1.0.1", "10.1.0.8"), true)
-	try(whoHas(1, "10.1.0.1", "10.1.0.9"), false)
+	try(arpRequest(1, "10.1.0.1", "10.1.0.8"), true)
+	try(arpRequest(1, "10.1.0.1", "10.1.0.9"), false)
 	try(udp(1, 2, "10.1.0.1", "10.1.0.9"), true)
 	s.rewrite(2, 1, 1, 100, 0)
 	try(udp(1, 2, "10.1.0.1", "10.1.0.9"), false)

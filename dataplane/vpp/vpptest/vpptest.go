@@ -196,7 +196,7 @@ func (v *VPP) Run(ctx context.Context) error {
 		if err := v.run(ctx); err != nil {
 			return err
 		}
-		measuring, cancel := context.WithTimeout(ctx, clockPatience)
+		measuring, cancel := context.WithTimeout(ctx, clockMaxWait)
 		rate, err := vppclock.Measure(measuring, v.CLISocket(), clockPause)
 		cancel()
 		if err == nil && rate.Wrong() && tries < clockTries {
@@ -208,9 +208,9 @@ func (v *VPP) Run(ctx context.Context) error {
 }
 
 const (
-	clockPause    = 20 * time.Millisecond
-	clockPatience = 10 * time.Second
-	clockTries    = 10
+	clockPause   = 20 * time.Millisecond
+	clockMaxWait = 10 * time.Second
+	clockTries   = 10
 )
 
 func (v *VPP) run(ctx context.Context) error {

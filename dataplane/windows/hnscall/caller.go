@@ -19,7 +19,7 @@ var ErrNoAnswer = errors.New("HNS does not answer")
 // Config is what a Caller is made of.
 type Config struct {
 	Jobs  *lifecycle.Group // where calls run
-	Clock driver.Clock
+	Clock driver.Clock     // nil: real time
 	// Timeout is how long a call is waited for.
 	Timeout time.Duration
 	// MaxGivenUp is how many calls may be given up in one pass; after that HNS as a whole is taken not to answer.
@@ -38,7 +38,12 @@ type Caller struct {
 }
 
 // New makes a Caller.
-func New(cfg Config) *Caller { return &Caller{cfg: cfg, hanging: map[string]bool{}} }
+func New(cfg Config) *Caller {
+	if cfg.Clock == nil {
+		cfg.Clock = driver.RealClock()
+	}
+	return &Caller{cfg: cfg, hanging: map[string]bool{}}
+}
 
 // result is the outcome of a call.
 type result[T any] struct {

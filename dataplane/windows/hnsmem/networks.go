@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
@@ -67,12 +68,21 @@ func (h *Host) checkNetwork(n hcn.Network) error {
 	default:
 		return invalid("type %q", n.Type)
 	}
+	four, six := 0, 0
 	for _, pool := range n.IPAMs {
 		for _, s := range pool.Subnets {
 			if err := checkSubnet(n.Type, s); err != nil {
 				return err
 			}
+			if strings.Contains(s.IPAddressPrefix, ":") {
+				six++
+			} else {
+				four++
+			}
 		}
+	}
+	if six > 0 && (four == 0 || n.Type != hcn.L2Bridge || !h.features.IPv6DualStack) {
+		return fmt.Errorf("IPv6 with %d IPv4 subnets in a network of type %s: %w", four, n.Type, hcn.ErrUnsupported)
 	}
 	return h.checkNetworkPolicies(n.Type, n.Policies)
 }

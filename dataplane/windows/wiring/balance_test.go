@@ -37,7 +37,11 @@ func balanced(t *testing.T, features hcn.Features, s *proto.BalancedServiceUpdat
 	host := hnsmem.New()
 	host.SetFeatures(hns.Features{AddressLists: true, PortRanges: true}, features)
 	r := newRig(t, host)
-	r.must(r.commit(txn.FullResync, overlay(), r.pod(1)))
+	network := overlay()
+	if r.noIPv6 = !s.GetPorts()[0].GetIpv6(); !r.noIPv6 {
+		network = bridge()
+	}
+	r.must(r.commit(txn.FullResync, network, r.pod(1)))
 	s.Namespace, s.Name = "default", "s"
 	r.must(r.commit(txn.Update, kv(nb.DriverServicePrefix+"default/s", s)))
 	names := map[string]string{}
@@ -137,8 +141,9 @@ func TestLoadBalancers(t *testing.T) {
 // TestUnknownJSON: objects of another program with unknown settings do no harm, and a pod's unreadable settings are written again.
 func TestUnknownJSON(t *testing.T) {
 	r := newRig(t, hnsmem.New())
+	r.noIPv6 = true
 	r.must(r.commit(txn.FullResync, overlay(), r.pod(1), service("a", 1, podAddr(1))))
-	r.w.HCN = liar{r.host.V2()}
+	r.w.HCN = wrongBackend{r.host.V2()}
 	if err := r.commit(txn.FullResync, overlay(), r.pod(1), service("a", 1, podAddr(1))); err != nil {
 		t.Errorf("resync beside objects of another program: %v", err)
 	}
@@ -164,22 +169,22 @@ func (g garbler) ListEndpoints() ([]hcn.Endpoint, error) {
 	return list, err
 }
 
-// liar is an HNS that shows objects that were never made.
-type liar struct{ hnsmem.V2 }
+// wrongBackend is an HNS that shows objects that were never made.
+type wrongBackend struct{ hnsmem.V2 }
 
-func (l liar) ListNetworks() ([]hcn.Network, error) {
+func (l wrongBackend) ListNetworks() ([]hcn.Network, error) {
 	list, err := l.V2.ListNetworks()
 	return append(list, hcn.Network{ID: "x", Name: "other", Type: "Quantum", Policies: []hcn.Policy{{Type: "New", Settings: []byte(`[1,{"a":null}]`)}}}), err
 }
 
-func (l liar) ListEndpoints() ([]hcn.Endpoint, error) {
+func (l wrongBackend) ListEndpoints() ([]hcn.Endpoint, error) {
 	list, err := l.V2.ListEndpoints()
 	return append(list, hcn.Endpoint{ID: "y", Name: PodPrefix + "of another network", HostComputeNetwork: "x"},
 		hcn.Endpoint{ID: "z", HostComputeNetwork: list[0].HostComputeNetwork, IPConfigurations: []hcn.IPConfig{{IPAddress: "nonsense"}},
 			Policies: []hcn.Policy{{Type: hcn.TypeOutBoundNAT, Settings: []byte(`"text"`)}}}), err
 }
 
-func (l liar) ListLoadBalancers() ([]hcn.LoadBalancer, error) {
+func (l wrongBackend) ListLoadBalancers() ([]hcn.LoadBalancer, error) {
 	list, err := l.V2.ListLoadBalancers()
 	return append(list, hcn.LoadBalancer{ID: "w"}, hcn.LoadBalancer{ID: "v", HostComputeEndpoints: []string{"y"}, PortMappings: []hcn.LBPortMapping{{}}}), err
 }

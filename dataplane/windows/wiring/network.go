@@ -59,7 +59,39 @@ func validateNetwork(_ string, n *windows_hns.Network) error {
 	if len(n.GetSubnets()) == 0 {
 		return errors.New("subnets: a network has at least one")
 	}
+	six := ipv6Subnets(n)
+	switch {
+	case len(six) == len(n.GetSubnets()):
+		return errors.New("Windows has no networks with IPv6 alone; add an IPv4 network to podSubnetCIDR in contiv.conf of all nodes")
+	case len(six) > 0 && n.GetType() == windows_hns.Network_OVERLAY:
+		return fmt.Errorf("subnet %s: Windows has no IPv6 in overlay networks; set nodeToNodeTransport to nooverlay, or remove the IPv6 network from "+
+			"podSubnetCIDR, in contiv.conf of all nodes", six[0])
+	}
 	return nil
+}
+
+// ipv6Subnets are the IPv6 ones.
+func ipv6Subnets(n *windows_hns.Network) (out []string) {
+	for _, s := range n.GetSubnets() {
+		if p, err := netip.ParsePrefix(s.GetPrefix()); err == nil && p.Addr().Is6() {
+			out = append(out, s.GetPrefix())
+		}
+	}
+	return out
+}
+
+// checkIPv6 says whether this Windows has the families of a network. It calls HNS.
+func (w *Wiring) checkIPv6(n *windows_hns.Network) error {
+	six := ipv6Subnets(n)
+	if len(six) == 0 {
+		return nil
+	}
+	features, err := w.HCN.Features()
+	if err == nil && !features.IPv6DualStack {
+		err = fmt.Errorf("subnet %s: this Windows has no IPv6 for containers; use Windows Server 2022 or later, or remove the IPv6 network from "+
+			"podSubnetCIDR in contiv.conf of all nodes: %w", six[0], hcn.ErrUnsupported)
+	}
+	return err
 }
 
 // comparable is a network without what a look at HNS does not tell: the adapter has another name since the network is on it.
@@ -95,6 +127,9 @@ func (w *Wiring) createNetwork(n *windows_hns.Network) error {
 		return err
 	}
 	made, err := within(w, "network "+n.GetName(), func() (hcn.Network, error) {
+		if err := w.checkIPv6(n); err != nil {
+			return hcn.Network{}, err
+		}
 		made, err := w.HCN.CreateNetwork(spec)
 		if err != nil {
 			return made, err

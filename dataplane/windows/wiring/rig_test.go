@@ -34,6 +34,7 @@ type rig struct {
 	w      *Wiring
 	s      *scheduler.Scheduler
 	pop    chan time.Time
+	noIPv6 bool // pods have IPv4 addresses only
 }
 
 type hangClock struct{ pop chan time.Time }
@@ -149,6 +150,7 @@ func bridge() txn.KV {
 
 func overlay() txn.KV {
 	n := pb.CloneOf(bridge().Value.(*windows_hns.Network))
+	n.Subnets = n.Subnets[:1] // Windows has no IPv6 there
 	n.Type, n.Vni, n.RouterMac, n.ProviderAddress = windows_hns.Network_OVERLAY, 4096, "12:2b:00:00:00:01", "192.0.2.1"
 	return kv(nb.HNSNetworkKey("contiv"), n)
 }
@@ -164,9 +166,13 @@ func (r *rig) pod(i int) txn.KV {
 		r.must(err)
 	}
 	name := fmt.Sprintf("%s%d", PodPrefix, i)
-	return kv(nb.HNSEndpointKey(name), &windows_hns.Endpoint{Name: name, Network: "contiv", Namespace: ns,
+	e := &windows_hns.Endpoint{Name: name, Network: "contiv", Namespace: ns,
 		Mac: fmt.Sprintf("02:fe:00:00:00:%02x", i), Addresses: []string{podAddr(i).String(), fmt.Sprintf("fd00:1::%x", 16+i)},
-		Gateways: []string{"10.1.1.1", "fd00:1::1"}, NoNat: []string{"10.0.0.0/8"}, DnsServers: []string{"10.96.0.10"}})
+		Gateways: []string{"10.1.1.1", "fd00:1::1"}, NoNat: []string{"10.0.0.0/8"}, DnsServers: []string{"10.96.0.10"}}
+	if r.noIPv6 {
+		e.Addresses, e.Gateways = e.Addresses[:1], e.Gateways[:1]
+	}
+	return kv(nb.HNSEndpointKey(name), e)
 }
 
 func podAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 1, byte(10 + i)}) }

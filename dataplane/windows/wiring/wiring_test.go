@@ -52,6 +52,43 @@ func TestPodsAreMadeClosed(t *testing.T) {
 	}
 }
 
+// TestIPv6: a bridge has both families where Windows has them; elsewhere the error names the network and says what to do.
+func TestIPv6(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	pod := r.pod(1)
+	r.must(r.commit(txn.FullResync, bridge(), pod))
+	e := r.endpoints()[PodPrefix+"1"]
+	if len(e.IPConfigurations) != 2 || e.IPConfigurations[1].IPAddress != "fd00:1::11" || len(e.Routes) != 2 || e.Routes[1].DestinationPrefix != "::/0" {
+		t.Errorf("%+v", e)
+	}
+	if gw := r.endpoints()[gatewayEndpoint]; len(gw.IPConfigurations) != 2 {
+		t.Errorf("the node's own endpoint has not both gateways: %+v", gw)
+	}
+	both := overlay()
+	both.Value.(*windows_hns.Network).Subnets = bridge().Value.(*windows_hns.Network).Subnets
+	six := bridge()
+	six.Value.(*windows_hns.Network).Subnets = six.Value.(*windows_hns.Network).Subnets[1:]
+	old := hnsmem.New()
+	old.SetFeatures(hns.Features{AddressLists: true, PortRanges: true}, hcn.Features{RemoteSubnet: true, HostRoute: true})
+	for name, tc := range map[string]struct {
+		host    *hnsmem.Host
+		network txn.KV
+		want    string
+	}{
+		"an old Windows": {old, bridge(), "fd00:1::/64: this Windows has no IPv6 for containers; use Windows Server 2022"},
+		"overlay":        {hnsmem.New(), both, "fd00:1::/64: Windows has no IPv6 in overlay networks; set nodeToNodeTransport to nooverlay"},
+		"IPv6 alone":     {hnsmem.New(), six, "Windows has no networks with IPv6 alone; add an IPv4 network to podSubnetCIDR"},
+	} {
+		r := newRig(t, tc.host)
+		if err := r.commit(txn.FullResync, tc.network); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+		if list, err := tc.host.V2().ListNetworks(); err != nil || len(list) > 0 {
+			t.Errorf("%s: networks %v, %v", name, list, err)
+		}
+	}
+}
+
 // TestNATChangesInPlace: a pod keeps its endpoint when the networks change in which it has its own address.
 func TestNATChangesInPlace(t *testing.T) {
 	r := newRig(t, hnsmem.New())
@@ -113,6 +150,7 @@ func TestHNSThatHangs(t *testing.T) {
 // TestServicesThatHang: a call for one load balancer that hangs is that service's trouble.
 func TestServicesThatHang(t *testing.T) {
 	r := newRig(t, hnsmem.New())
+	r.noIPv6 = true
 	r.must(r.commit(txn.FullResync, overlay(), r.pod(1)))
 	release, _ := r.hang("CreateLoadBalancer")
 	defer release()
@@ -146,6 +184,7 @@ func (r *rig) leads(vip string, to ...netip.Addr) error {
 func TestOneServiceFails(t *testing.T) {
 	r := newRig(t, hnsmem.New())
 	remote := netip.MustParseAddr("10.1.9.9")
+	r.noIPv6 = true
 	r.must(r.commit(txn.FullResync, overlay(), r.pod(1)))
 	r.host.Hook(func(c hnsmem.Call) error {
 		if c.Op == "CreateEndpoint" && strings.HasPrefix(c.ID, remotePrefix) {
@@ -188,6 +227,7 @@ func TestRandomOrder(t *testing.T) {
 			network = overlay()
 		}
 		r := newRig(t, hnsmem.New())
+		r.noIPv6 = seed%2 == 0
 		r.must(r.commit(txn.FullResync, network))
 		fail := unlucky(seed)
 		want := map[string]txn.KV{network.Key: network}
@@ -220,6 +260,7 @@ func TestRandomOrder(t *testing.T) {
 		}
 		r.eventually("resync", func() error { return r.commit(txn.FullResync, values...) })
 		other := newRig(t, hnsmem.New())
+		other.noIPv6 = r.noIPv6
 		for i := range 6 {
 			other.pod(i)
 		}

@@ -12,11 +12,11 @@ import (
 	"contiv.dev/vswitch/internal/testbed"
 )
 
-// patience is the time that an answer may take on a machine that has other things to do.
-const patience = 20 * time.Second
+// maxWait is the time that an answer may take on a machine that has other things to do.
+const maxWait = 20 * time.Second
 
-// TestFates: an answer names the server and the client; a closed port is a rejection; an address that nothing has is silence.
-func TestFates(t *testing.T) {
+// TestOutcomes: an answer names the server and the client; a closed port is a rejection; an address that nothing has is silence.
+func TestOutcomes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
@@ -42,13 +42,13 @@ func TestFates(t *testing.T) {
 	defer s.Close()
 	for _, network := range []string{"tcp", "udp"} {
 		for _, addr := range []string{"127.0.0.1:8080", "[::1]:8080"} {
-			a, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), patience)
+			a, err := Ask(ctx, ns, network, netip.MustParseAddrPort(addr), maxWait)
 			if err != nil || a.Server != "me" || a.Local.Port() != 8080 || !a.Client.Addr().IsLoopback() {
 				t.Errorf("%s %s: %+v, %v", network, addr, a, err)
 			}
 		}
 		for addr, want := range map[string]error{"127.0.0.1:1": ErrRejected, "[::1]:1": ErrRejected, "192.0.2.9:1": ErrDropped} {
-			wait := patience
+			wait := maxWait
 			if want == ErrDropped {
 				wait = 200 * time.Millisecond // without result
 			}

@@ -21,6 +21,7 @@ type Compiler struct {
 	// peers relates all pods that have their own addresses to selectors of peers, locals the endpoints to selectors of policies.
 	peers, locals *selection
 	nodes         nodes
+	large         sizes
 
 	dirtySets      map[*set]struct{}
 	dirtyPolicies  map[*policy]struct{}
@@ -49,7 +50,7 @@ func New() *Compiler {
 	c := &Compiler{
 		pods: map[model.EndpointID]*pod{}, claims: newClaims(), endpoints: map[model.EndpointID]*endpoint{},
 		policies: map[model.PolicyID]*policy{}, sets: map[model.SetID]*set{},
-		nodes:     newNodes(),
+		nodes: newNodes(), large: sizes{limit: model.MaxMembers},
 		dirtySets: map[*set]struct{}{}, dirtyPolicies: map[*policy]struct{}{}, dirtyEndpoints: map[*endpoint]struct{}{},
 	}
 	c.peers = newSelection(peersOf, c.peerChanged)
@@ -79,7 +80,7 @@ func by(joined bool) int {
 func (c *Compiler) inSets(ch *choice, p *pod, by int) {
 	for _, s := range ch.sets {
 		s.take(p, by)
-		if len(s.pending) > 0 {
+		if len(s.pending) > 0 || s.over {
 			c.dirtySets[s] = struct{}{}
 		}
 	}
@@ -284,6 +285,12 @@ func (c *Compiler) inAllSets(p *pod, by int) {
 func (c *Compiler) Flush() model.Change {
 	var out model.Change
 	for p := range c.dirtyPolicies {
+		c.rebuild(p)
+	}
+	for s := range c.dirtySets {
+		c.judgeSize(s)
+	}
+	for p := range c.dirtyPolicies {
 		c.flushPolicy(p, &out)
 	}
 	for e := range c.dirtyEndpoints {
@@ -329,6 +336,11 @@ func (c *Compiler) flushSet(s *set, out *model.Change) {
 			return
 		}
 		out.SetsGone = append(out.SetsGone, s.ID)
+	} else if s.over {
+		if !s.told {
+			return
+		}
+		out.SetsGone, s.told = append(out.SetsGone, s.ID), false
 	} else if !s.told {
 		out.Sets = append(out.Sets, s.Set)
 		s.told = true

@@ -14,6 +14,7 @@ import (
 // used elsewhere.
 func (c *Compiler) Copy() *Compiler {
 	n := New()
+	n.large.limit = c.large.limit
 	maps.Copy(n.nodes.byName, c.nodes.byName) // a node that changes is another one
 	for name, ns := range c.peers.namespaces {
 		if ns.known {

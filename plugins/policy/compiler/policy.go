@@ -14,10 +14,13 @@ type policy struct {
 	id      model.PolicyID
 	def     *definition // nil: deleted
 	subject *choice     // the endpoints that it selects
-	stale   bool        // out is not what def says
+	stale   bool        // made is not what def says
+	changed bool        // out may not be what made says
 	told    bool
+	made    model.Policy // whatever the size of its sets
 	out     model.Policy
 	sets    []*set
+	large   []string // what those of its sets mean that are over their limit
 }
 
 // definition is what an object says, whatever its kind.
@@ -136,30 +139,42 @@ func (c *Compiler) endpoint(e *endpoint) model.Endpoint {
 }
 
 func (c *Compiler) flushPolicy(p *policy, out *model.Change) {
-	if p.def == nil || p.subject.pods.len() == 0 {
+	if !p.renders() {
 		if p.told {
 			out.PoliciesGone = append(out.PoliciesGone, p.id)
 		}
-		for _, s := range p.sets {
-			c.drop(s)
-		}
-		p.sets, p.out, p.told, p.stale = nil, model.Policy{}, false, true
+		p.out, p.told = model.Policy{}, false
 		if p.def == nil && c.policies[p.id] == p {
 			delete(c.policies, p.id)
 		}
+	} else if p.changed {
+		closed := closeLarge(p)
+		if !p.told || !reflect.DeepEqual(closed, p.out) {
+			out.Policies = append(out.Policies, closed)
+		}
+		p.out, p.told = closed, true
+	}
+	p.changed = false
+	c.reportLarge(p)
+}
+
+// renders: some pod of this node is selected.
+func (p *policy) renders() bool { return p.def != nil && p.subject.pods.len() > 0 }
+
+// rebuild makes the rules of a policy, and the sets that they refer to.
+func (c *Compiler) rebuild(p *policy) {
+	before := p.sets
+	switch {
+	case !p.renders():
+		p.sets, p.made, p.stale = nil, model.Policy{}, true
+	case p.stale:
+		b := builder{Compiler: c, namespace: p.id.Namespace, subject: p.def}
+		p.made = b.policy(p.id)
+		p.sets, p.stale, p.changed = b.sets, false, true
+	default:
 		return
 	}
-	if !p.stale {
-		return
-	}
-	b := builder{Compiler: c, namespace: p.id.Namespace, subject: p.def}
-	made := b.policy(p.id)
-	for _, s := range p.sets {
+	for _, s := range before {
 		c.drop(s)
 	}
-	p.sets, p.stale = b.sets, false
-	if !p.told || !reflect.DeepEqual(made, p.out) {
-		out.Policies = append(out.Policies, made)
-	}
-	p.out, p.told = made, true
 }

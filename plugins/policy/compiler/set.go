@@ -21,11 +21,22 @@ type set struct {
 	protocol model.Protocol
 	refs     int
 	told     bool
+	count    int  // of its members
+	over     bool // it has more members than it may have, and is not in the output
 	// pending is the difference between the members and what has been reported: 1 is added, -1 is removed.
 	pending map[model.Member]int
 }
 
+// note takes a member more or less.
 func (s *set) note(m model.Member, by int) {
+	s.count += by
+	if !s.over {
+		s.report(m, by)
+	}
+}
+
+// report makes the change of a member pending.
+func (s *set) report(m model.Member, by int) {
 	if s.pending == nil {
 		s.pending = map[model.Member]int{}
 	}

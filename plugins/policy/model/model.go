@@ -31,6 +31,9 @@ type Set struct {
 	Meaning string
 }
 
+// MaxMembers is how many members a set may have in every dataplane.
+const MaxMembers = 1 << 20
+
 // Member is a member of a set. It is comparable, and is the key of the item.
 type Member struct {
 	Net      netip.Prefix // masked, of either family; IPv4 is never mapped into IPv6

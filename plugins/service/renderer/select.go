@@ -111,19 +111,19 @@ func (cs *ContivService) SourceRanges(ipv6 bool) (ranges []netip.Prefix, restric
 	if !cs.SourceRangesSet {
 		return nil, false
 	}
-	everybody := false
+	unrestricted := false
 	for _, p := range cs.LoadBalancerSourceRanges {
 		same := p.Addr().Is6() == ipv6
 		switch {
 		case p.Bits() == 0 && same:
 			return nil, false
 		case p.Bits() == 0:
-			everybody = true
+			unrestricted = true
 		case same:
 			ranges = append(ranges, p)
 		}
 	}
-	return ranges, len(ranges) > 0 || !everybody
+	return ranges, len(ranges) > 0 || !unrestricted
 }
 
 // Equal compares all there is of two services.

@@ -45,12 +45,12 @@ type check struct {
 	found []Finding
 }
 
-func (c *check) lacks(subject, remedy, problem string, args ...any) {
-	c.found = append(c.found, Finding{true, subject, fmt.Sprintf(problem, args...), remedy})
+func (c *check) lacks(subject, fix, problem string, args ...any) {
+	c.found = append(c.found, Finding{true, subject, fmt.Sprintf(problem, args...), fix})
 }
 
-func (c *check) warn(subject, remedy, problem string, args ...any) {
-	c.found = append(c.found, Finding{false, subject, fmt.Sprintf(problem, args...), remedy})
+func (c *check) warn(subject, fix, problem string, args ...any) {
+	c.found = append(c.found, Finding{false, subject, fmt.Sprintf(problem, args...), fix})
 }
 
 // Check compares; errors come first.
@@ -126,15 +126,15 @@ func (c *check) hugepages() {
 		return
 	}
 	pages := (need + 2<<20 - 1) / (2 << 20)
-	remedy := fmt.Sprintf("run sysctl -w vm.nr_hugepages=%d (and put it into /etc/sysctl.d), restart the kubelet, and set "+
+	fix := fmt.Sprintf("run sysctl -w vm.nr_hugepages=%d (and put it into /etc/sysctl.d), restart the kubelet, and set "+
 		"vpp.hugepages2Mi to %dMi or more", pages+8, (pages+8)*2)
 	problem := fmt.Sprintf("%d MB of 2 MB hugepages can be used, the packet buffers need %d MB", c.HugepageBytes>>20, need>>20)
 	dpdk := slices.ContainsFunc(c.NICs, func(n vppsup.NIC) bool { return n.Driver == vppsup.DPDK })
 	switch {
 	case c.Wants.Hugepages == vppsup.HugepagesOn, dpdk:
-		c.lacks("hugepages", remedy, "%s", problem)
+		c.lacks("hugepages", fix, "%s", problem)
 	case c.Wants.Hugepages == vppsup.HugepagesAuto:
-		c.warn("hugepages", remedy, "%s; ordinary pages are used, which is slower", problem)
+		c.warn("hugepages", fix, "%s; ordinary pages are used, which is slower", problem)
 	}
 }
 

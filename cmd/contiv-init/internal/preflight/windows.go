@@ -17,10 +17,10 @@ type WindowsFacts struct {
 	// Conflists are the files among the runtime's CNI configurations; Conflist is the name of ours.
 	Conflists []string
 	Conflist  string
-	// Overlay: contiv.conf connects nodes by VXLAN, with this VNI. IPv6: pods have such addresses.
-	Overlay bool
-	VNI     uint32
-	IPv6    bool
+	// Overlay: contiv.conf connects nodes by VXLAN, with this VNI. IPv4, IPv6: pods have such addresses.
+	Overlay    bool
+	VNI        uint32
+	IPv4, IPv6 bool
 }
 
 // server2019 is the first build that has AF_UNIX sockets and version 2 of HNS.
@@ -31,21 +31,28 @@ const minVNI, maxVNI = 4096, 65535
 
 // CheckWindows says what a Windows node lacks.
 func CheckWindows(f WindowsFacts) (found []Finding) {
-	lacks := func(subject, remedy, problem string, args ...any) {
-		found = append(found, Finding{true, subject, fmt.Sprintf(problem, args...), remedy})
+	lacks := func(subject, fix, problem string, args ...any) {
+		found = append(found, Finding{true, subject, fmt.Sprintf(problem, args...), fix})
 	}
 	if f.Build < server2019 {
 		lacks("kernel", "use Windows Server 2019 or later", "build %d of Windows is older than %d", f.Build, server2019)
 	}
 	if f.HNS != nil {
-		lacks("HNS", "install the feature Containers, and see whether the service hns runs", "the Host Network Service cannot be used: %v", f.HNS)
+		lacks("HNS", "install the feature Containers, and see whether the service hns runs; restart it if it does not answer", "the Host Network Service cannot be used: %v", f.HNS)
 	} else {
 		if f.Overlay && !f.Features.RemoteSubnet {
 			lacks("HNS", "update Windows, or set nodeToNodeTransport to nooverlay on all nodes", "this Windows has no overlay networks")
 		}
 		if f.IPv6 && !f.Features.IPv6DualStack {
-			lacks("HNS", "update Windows, or give pods IPv4 addresses only", "this Windows has no networks with both families")
+			lacks("HNS", "use Windows Server 2022 or later, or give pods IPv4 addresses only", "this Windows has no networks with both families")
 		}
+	}
+	if f.IPv6 && f.Overlay {
+		lacks("contiv.conf", "set nodeToNodeTransport to nooverlay, or remove the IPv6 network from podSubnetCIDR, on all nodes",
+			"pods have IPv6 addresses, and Windows has no IPv6 in overlay networks")
+	}
+	if f.IPv6 && !f.IPv4 {
+		lacks("contiv.conf", "add an IPv4 network to podSubnetCIDR on all nodes", "pods have IPv6 addresses only, and Windows has no such networks")
 	}
 	if f.Uplink == "" {
 		lacks("NIC", "give an adapter a default gateway", "no adapter has a default route, and HNS makes the pods' network on that one")

@@ -287,6 +287,9 @@ func plain(err error) error {
 			return known
 		}
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+		return errors.New("the connection was closed before an answer")
+	}
 	if err := tlsCause(err); err != nil {
 		return err
 	}

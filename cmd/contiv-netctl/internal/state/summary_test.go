@@ -31,7 +31,7 @@ func screen(nodes client.Nodes, answers ...client.Answer[Node]) (Summary, string
 	return rep, b.String()
 }
 
-func TestStatusOfAClusterThatIsWell(t *testing.T) {
+func TestStatusOfAHealthyCluster(t *testing.T) {
 	rep, text := screen(client.Nodes{}, client.Answer[Node]{Node: "a", Value: wellNode()},
 		client.Answer[Node]{Node: "b", Value: wellNode()})
 	for _, want := range []string{

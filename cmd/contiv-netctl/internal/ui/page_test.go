@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,14 +63,14 @@ func TestPage(t *testing.T) {
 		c.nodes[1].failed = 2
 	})
 	p.Want("#state", "problem")
-	p.Want(".problems", "no answer through the overlay from worker-3", "no answer: EOF", "2 values failed", "contiv-netctl dump --node worker-2")
+	p.Want(".problems", "no answer through the overlay from worker-3", "no answer: the connection was closed", "2 values failed", "contiv-netctl dump --node worker-2")
 	p.Want(".checks", "3 of 4 ready")
 	p.Do(`document.querySelector('[data-key="tunnel/worker-1/worker-3"]').dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	p.Want(".chosen-card", "worker-1 – worker-3", "Packets of pods are lost", "worker-1 gets no answer from worker-3 (10.1.3.1) through the overlay since")
 	p.Shot("topology-faults")
 
 	p.ClickText("nav a", "Pods")
-	p.Want("main", "shop/web-1", "10.1.1.2", "The pods of worker-4 are not shown: no answer: EOF")
+	p.Want("main", "shop/web-1", "10.1.1.2", "The pods of worker-4 are not shown: no answer: the connection was closed")
 	c.set(func() { c.nodes[3].down = false })
 	p.Want("tbody", "web-4")
 	p.Type("#filter", "db-2")
@@ -128,7 +129,7 @@ func TestPageWithoutAnswer(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(serve(t, c, nil).URL(), desk)
 	p.Want("#state", "no answer")
-	p.Want("main", "The cluster does not answer", "127.0.0.1:"+c.port)
+	p.Want("main", "The cluster does not answer", "127.0.0.1:"+c.port, "the connection was closed", "Check that this agent runs")
 	p.Shot("no-answer")
 	c.set(func() { c.nodes[0].down = false })
 	p.Want("#state", "all healthy")
@@ -154,8 +155,69 @@ func TestPhone(t *testing.T) {
 		}
 		p.Shot("phone-" + strings.ReplaceAll(view, "/", "-"))
 	}
+	p.Do("location.hash = '#/topology'")
+	p.Want("svg.topology", "worker-3")
+	noOverlaps(t, p)
 	if dark := browser.Value[string](p, "getComputedStyle(document.body).backgroundColor"); dark != "rgb(13, 18, 25)" {
 		t.Errorf("the background in the dark is %s", dark)
+	}
+}
+
+// TestManyNodes: 50 nodes with names as long as those of clouds are drawn side by side, with all their texts inside, and the lists of pods and
+// events stay inside of the screen.
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 50)
+	c.set(func() {
+		for i, n := range c.nodes {
+			n.name = fmt.Sprintf("ip-10-128-%d-%d.eu-central-1.compute.internal", i, 200-i)
+			for j := range n.pods {
+				n.pods[j].Name = fmt.Sprintf("recommendation-service-with-a-long-name-7d9f8c6b5d-x%04d%d", i, j)
+			}
+		}
+		c.nodes[7].silent[c.nodes[31].name] = true
+		c.nodes[20].failed = 1
+		c.nodes[33].down = true
+	})
+	b := browser.Start(t)
+	p := b.Open(serve(t, c, nil).URL(), browser.Screen{Width: 1280, Height: 900, Dark: true})
+	p.Want("svg.topology", "ip-10-128-49-")
+	p.Want("#state", "problems")
+	p.Want("svg.topology", "vpp · 3 pods")
+	noOverlaps(t, p)
+	if n := browser.Value[int](p, `new Set([...document.querySelectorAll("svg .node .name")].map((e) => e.textContent)).size`); n != 50 {
+		t.Errorf("the drawing has %d different names of nodes, want 50", n)
+	}
+	p.Shot("many-nodes")
+	for view, want := range map[string]string{"workloads/pods": "recommendation-service", "workloads/services": "shop/web", "events": "Add Pod"} {
+		p.Do("location.hash = '#/" + view + "'")
+		p.Want("main", want)
+		if wide := browser.Value[int](p, "document.documentElement.scrollWidth"); wide > 1280 {
+			t.Errorf("%s is %d pixels wide on a screen of 1280", view, wide)
+		}
+		p.Shot("many-" + strings.ReplaceAll(view, "/", "-"))
+	}
+}
+
+// noOverlaps fails if two nodes of the drawing overlap, or if a text of a node leaves its box.
+func noOverlaps(t *testing.T, p *browser.Page) {
+	t.Helper()
+	faults := browser.Value[[]string](p, `(() => {
+		const nodes = [...document.querySelectorAll("svg .node")].map((g) => [g.getAttribute("data-key"), g.querySelector(".body").getBBox(), g]);
+		const out = [];
+		for (const [a, r, g] of nodes) {
+			for (const [b, s] of nodes) {
+				if (a < b && r.x < s.x + s.width && s.x < r.x + r.width && r.y < s.y + s.height && s.y < r.y + r.height) out.push(a + " overlaps " + b);
+			}
+			for (const text of g.querySelectorAll("text")) {
+				const s = text.getBBox();
+				if (s.x < r.x || s.x + s.width > r.x + r.width) out.push(a + ": " + text.textContent + " leaves the box");
+			}
+		}
+		return out;
+	})()`)
+	for _, fault := range faults {
+		t.Error(fault)
 	}
 }
 

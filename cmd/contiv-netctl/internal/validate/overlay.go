@@ -31,7 +31,7 @@ func (s *state) overlay(n *node) {
 		s.arp(n, p)
 		s.fib(n, p, tunnel)
 	}
-	s.strangers(n)
+	s.unknownTunnels(n)
 }
 
 // tunnelTo checks the pair of tunnel ends.
@@ -78,8 +78,8 @@ func (s *state) otherEnd(n, p *node, mine vppInterface) {
 		mine.Vxlan.Src))
 }
 
-// strangers are tunnels to addresses that are not nodes.
-func (s *state) strangers(n *node) {
+// unknownTunnels are tunnels to addresses that are not nodes.
+func (s *state) unknownTunnels(n *node) {
 	for _, i := range n.interfaces {
 		if i.Type != "VXLAN_TUNNEL" {
 			continue

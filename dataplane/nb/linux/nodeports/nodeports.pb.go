@@ -208,7 +208,12 @@ type Forwarded struct {
 	// are dropped.
 	Translated string `protobuf:"bytes,4,opt,name=translated,proto3" json:"translated,omitempty"`
 	// Replaces own as the source of all others that the host forwards. Empty: they are dropped.
-	Masqueraded   string `protobuf:"bytes,5,opt,name=masqueraded,proto3" json:"masqueraded,omitempty"`
+	Masqueraded string `protobuf:"bytes,5,opt,name=masqueraded,proto3" json:"masqueraded,omitempty"`
+	// Set: the host has no nft, and iptables does this in another way. What the host's own processes send gets this source, and nothing else
+	// does, so that own is not the node's address to VPP. Masqueraded is empty then.
+	Self string `protobuf:"bytes,6,opt,name=self,proto3" json:"self,omitempty"`
+	// The node's other addresses, with self only: what the host forwards under one of them is dropped.
+	Others        []string `protobuf:"bytes,7,rep,name=others,proto3" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -276,6 +281,20 @@ func (x *Forwarded) GetMasqueraded() string {
 		return x.Masqueraded
 	}
 	return ""
+}
+
+func (x *Forwarded) GetSelf() string {
+	if x != nil {
+		return x.Self
+	}
+	return ""
+}
+
+func (x *Forwarded) GetOthers() []string {
+	if x != nil {
+		return x.Others
+	}
+	return nil
 }
 
 type NodePorts_Port struct {
@@ -357,7 +376,7 @@ const file_contiv_linux_nodeports_nodeports_proto_rawDesc = "" +
 	"keepClient\"\x1c\n" +
 	"\bProtocol\x12\a\n" +
 	"\x03TCP\x10\x00\x12\a\n" +
-	"\x03UDP\x10\x01\"\xaf\x01\n" +
+	"\x03UDP\x10\x01\"\xdb\x01\n" +
 	"\tForwarded\x126\n" +
 	"\x06family\x18\x01 \x01(\x0e2\x1e.contiv.linux.nodeports.FamilyR\x06family\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\x10\n" +
@@ -365,7 +384,9 @@ const file_contiv_linux_nodeports_nodeports_proto_rawDesc = "" +
 	"\n" +
 	"translated\x18\x04 \x01(\tR\n" +
 	"translated\x12 \n" +
-	"\vmasqueraded\x18\x05 \x01(\tR\vmasqueraded*\x1c\n" +
+	"\vmasqueraded\x18\x05 \x01(\tR\vmasqueraded\x12\x12\n" +
+	"\x04self\x18\x06 \x01(\tR\x04self\x12\x16\n" +
+	"\x06others\x18\a \x03(\tR\x06others*\x1c\n" +
 	"\x06Family\x12\b\n" +
 	"\x04IPV4\x10\x00\x12\b\n" +
 	"\x04IPV6\x10\x01BAZ?contiv.dev/vswitch/dataplane/nb/linux/nodeports;linux_nodeportsb\x06proto3"

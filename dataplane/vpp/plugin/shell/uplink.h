@@ -28,7 +28,8 @@ typedef struct
 {
   u64 mac;	 /* 0: none; else with a bit above the address */
   f64 can_until; /* it has said that it takes large packets */
-  f64 used, asked;
+  f64 used, asked, answered;
+  u64 token; /* of the last question, which its answer has to repeat */
 } contiv_peer_t;
 
 struct contiv_uplink
@@ -44,6 +45,7 @@ struct contiv_uplink
   contiv_peer_t peers[CONTIV_PEERS];
   f64 answers_at; /* second in which answers are counted */
   u32 answers;
+  f64 full_until; /* no place for another peer is looked for before */
 };
 
 static_always_inline contiv_uplink_t *

@@ -1,6 +1,7 @@
 /* Which neighbours take large packets. A veth and virtio hand them over as they are, and a VPP without this plugin drops what is longer than its ring's
  * frames. So a neighbour that large packets are due to is asked each second, by a frame of a type for local use; packets to it are cut until it answers,
  * and when it does not any more. Routers and other systems never answer. */
+#include <sys/random.h>
 #include "uplink.h"
 #include <vnet/ethernet/ethernet.h>
 
@@ -9,7 +10,9 @@
 #define ASK_EACH    1.0
 #define ASK_AFTER   10.0 /* seconds without use end the asking */
 #define FORGET	    60.0
-#define ANSWERS_MAX 256 /* a second */
+#define ANSWERS_MAX 256 /* a second, to all that are not our own peers */
+#define ANSWER_EACH 0.1 /* to a peer of ours */
+#define FULL_FOR    1.0
 
 enum
 {
@@ -23,11 +26,13 @@ typedef struct __attribute__ ((packed))
   u16 type;
   u8 magic[6];
   u8 version, kind;
-  u8 padding[38];
+  u64 token; /* an answer repeats that of its question, which no other machine of the network has seen */
+  u8 padding[30];
 } message_t;
 
 static const u8 magic[6] = "contiv";
 #define LOCAL_TYPE 0x88b5 /* IEEE 802: local experimental */
+#define VERSION	   2	  /* version 1 had no token */
 
 static u64
 key_of (const u8 *mac)
@@ -57,16 +62,23 @@ static void
 add (contiv_uplink_t *u, u64 key, f64 now)
 {
   u32 at = (u32) (key * 0x9e3779b97f4a7c15ull >> 56) % CONTIV_PEERS;
+  if (now < u->full_until)
+    return;
   clib_spinlock_lock (&u->lock);
-  for (u32 i = 0; i < CONTIV_PEERS && !find (u, key); i++, at = (at + 1) % CONTIV_PEERS)
+  bool done = find (u, key); /* by another worker */
+  for (u32 i = 0; i < CONTIV_PEERS && !done; i++, at = (at + 1) % CONTIV_PEERS)
     {
       contiv_peer_t *p = &u->peers[at];
       if (p->mac && p->used + FORGET > now)
 	continue;
-      p->can_until = p->asked = 0;
+      p->can_until = p->asked = p->answered = 0;
+      p->token = 0;
       p->used = now;
       __atomic_store_n (&p->mac, key, __ATOMIC_RELEASE);
+      done = true;
     }
+  if (!done)
+    u->full_until = now + FULL_FOR;
   clib_spinlock_unlock (&u->lock);
 }
 
@@ -90,10 +102,10 @@ contiv_peer_can (vlib_main_t *vm, contiv_uplink_t *u, const u8 *mac)
 /* ---- frames ---- */
 
 static void
-send_message (const contiv_uplink_t *u, const u8 *to, u8 kind)
+send_message (const contiv_uplink_t *u, const u8 *to, u8 kind, u64 token)
 {
   const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnet_get_main (), u->hw_if_index);
-  message_t m = { .type = clib_host_to_net_u16 (LOCAL_TYPE), .version = 1, .kind = kind };
+  message_t m = { .type = clib_host_to_net_u16 (LOCAL_TYPE), .version = VERSION, .kind = kind, .token = token };
   cv_virtio_t none = { 0 };
   struct iovec iov[] = { { &none, sizeof (none) }, { &m, sizeof (m) } };
   struct msghdr h = { .msg_iov = iov, .msg_iovlen = ARRAY_LEN (iov) };
@@ -103,10 +115,15 @@ send_message (const contiv_uplink_t *u, const u8 *to, u8 kind)
   (void) !sendmsg (u->tx, &h, MSG_DONTWAIT | MSG_NOSIGNAL); /* what is lost is asked for again */
 }
 
-/* may_answer bounds what a flood of questions costs. */
+/* may_answer bounds what a flood of questions costs. It takes no answers from our own peers. */
 static bool
-may_answer (contiv_uplink_t *u, f64 now)
+may_answer (contiv_uplink_t *u, contiv_peer_t *p, f64 now)
 {
+  if (p && p->answered + ANSWER_EACH <= now)
+    {
+      p->answered = now;
+      return true;
+    }
   if (now - u->answers_at >= 1)
     {
       u->answers_at = now;
@@ -123,12 +140,12 @@ contiv_peer_frame (vlib_main_t *vm, contiv_uplink_t *u, const u8 *frame, u32 len
     return false;
   f64 now = vlib_time_now (vm);
   const vnet_hw_interface_t *hi = vnet_get_hw_interface (vnet_get_main (), u->hw_if_index);
-  if (m->version != 1 || m->src[0] & 1 || memcmp (m->dst, hi->hw_address, 6))
+  if (m->version != VERSION || m->src[0] & 1 || memcmp (m->dst, hi->hw_address, 6))
     return true;
   contiv_peer_t *p = find (u, key_of (m->src));
-  if (m->kind == ASK && may_answer (u, now))
-    send_message (u, m->src, ANSWER);
-  else if (m->kind == ANSWER && p && p->asked + LASTS > now)
+  if (m->kind == ASK && may_answer (u, p, now))
+    send_message (u, m->src, ANSWER, m->token);
+  else if (m->kind == ANSWER && p && m->token && m->token == p->token && p->asked + LASTS > now)
     p->can_until = now + LASTS;
   return true;
 }
@@ -145,7 +162,11 @@ contiv_peers_ask (vlib_main_t *vm)
 	u64 mac = __atomic_load_n (&p->mac, __ATOMIC_ACQUIRE);
 	if (!mac || p->used + ASK_AFTER < now || p->asked + ASK_EACH > now)
 	  continue;
+	u64 token;
+	if (getrandom (&token, sizeof (token), GRND_NONBLOCK) != sizeof (token) || !token)
+	  continue; /* next time */
+	p->token = token;
 	p->asked = now;
-	send_message (i->uplink, (const u8 *) &mac, ASK);
+	send_message (i->uplink, (const u8 *) &mac, ASK, token);
       }
 }

@@ -53,7 +53,7 @@ func nets(texts ...string) (out []netip.Prefix) {
 	return out
 }
 
-func TestWhoMay(t *testing.T) {
+func TestSourceRangeRules(t *testing.T) {
 	g, h := New("acl"), &holder{}
 	node := Node{Interfaces: renderer.NewInterfaces("b", "a"), Host: netip.MustParseAddr("172.30.1.2"),
 		Own: renderer.FromAddrs(netip.MustParseAddr("192.168.16.1"), netip.MustParseAddr("fd00:16::1"))}

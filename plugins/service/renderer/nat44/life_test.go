@@ -130,9 +130,9 @@ func onlyFrom(ranges ...string) func(*corev1.Service) {
 	}
 }
 
-// TestWhoMayUse: who may use an address is kept to when the agent or VPP is restarted, when pods come and go, and when it
+// TestSourceRangesSurviveRestarts: who may use an address is kept to when the agent or VPP is restarted, when pods come and go, and when it
 // changes.
-func TestWhoMayUse(t *testing.T) {
+func TestSourceRangesSurviveRestarts(t *testing.T) {
 	w := newWorld(t, 1, "")
 	client, other, a, b := w.pod(0, "client"), w.pod(0, "other"), w.pod(0, "a"), w.pod(0, "b")
 	outside := w.outside()

@@ -98,7 +98,7 @@ function head(overview) {
   state.className = `pill ${health}`;
   state.title = `${overview.lines.filter((l) => l.ok).length} of ${overview.lines.length} checks pass`;
   if (state.textContent !== text) state.textContent = text;
-  document.getElementById("from").textContent = `As node ${overview.from} sees the cluster, at ${clock(new Date())}${paused ? ", paused" : ""}`;
+  document.getElementById("from").textContent = `Reported by node ${overview.from} at ${clock(new Date())}${paused ? ", paused" : ""}`;
 }
 
 // away: the server or the agents do not answer.
@@ -112,7 +112,7 @@ function away(error) {
   const gone = error instanceof TypeError;
   const box = gone
     ? empty("contiv-netctl ui does not answer", "The command that served this page has ended. Start it again and open the address that it prints: ", command("contiv-netctl ui"))
-    : empty("The cluster does not answer", error.message);
+    : empty("The cluster does not answer", `${error.message}. Check that this agent runs. The page asks again every 3 seconds.`);
   box.setAttribute("role", "alert");
   box.classList.add("error");
   const view = views[name];

@@ -50,12 +50,14 @@ function problems() {
 // ---- the drawing ----
 
 const cardHeight = 66;
+const nameFont = "650 14px", subFont = "11.5px"; // as in style.css
 
 // places puts n nodes on an ellipse; many nodes into a grid.
 function places(n, width, height, card) {
   const left = card / 2 + 6, top = cardHeight / 2 + 6;
   const w = width - 2 * left, hgt = height - 2 * top;
   if (n === 1) return [[width / 2, height / 2]];
+  if (n === 3 && width < 480) return [[width / 2, top], [width - left + 3, top + hgt * 0.8], [left - 3, top + hgt * 0.8]]; // on an ellipse the lower two would overlap
   if (n === 2) return width < 480 ? [[width / 2, top + hgt * 0.15], [width / 2, top + hgt * 0.85]] : [[left + w * 0.12, height / 2], [left + w * 0.88, height / 2]];
   return Array.from({ length: n }, (_, i) => {
     const a = -Math.PI / 2 + (2 * Math.PI * i) / n;
@@ -69,9 +71,10 @@ function graph() {
   const main = document.getElementById("main");
   const wide = matchMedia("(min-width: 1000px)").matches;
   const width = Math.max(300, Math.floor(main.clientWidth - (wide ? 380 : 0) - 34));
-  const card = Math.min(nodes.length > 8 ? 160 : 192, (width - 20) / 2);
-  const columns = Math.max(1, Math.floor(width / (card + 14)));
   const many = nodes.length > 12 || (width < 480 && nodes.length > 3);
+  const least = Math.min(nodes.length > 8 ? 160 : 192, (width - 20) / 2);
+  const columns = Math.max(1, Math.floor(width / (least + 14)));
+  const card = many ? Math.min(210, width / columns - 14) : least;
   const rows = Math.ceil(nodes.length / columns);
   const height = many ? rows * (cardHeight + 34) + 10 : width < 480 ? 380 : Math.min(520, 330 + nodes.length * 24);
   const spots = many
@@ -79,30 +82,47 @@ function graph() {
     : places(nodes.length, width, height, card);
   const at = new Map(nodes.map((node, i) => [node.name, spots[i]]));
   const labels = data.tunnels.length <= 10 && !many;
+  const names = labelsOf(nodes);
   const order = { good: 0, unknown: 1, warning: 2, bad: 3 };
   const tunnels = [...data.tunnels].sort((a, b) => order[a.health] - order[b.health]);
   return [
     h("svg", { class: "topology", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${count(nodes.length, "node")}, ${count(data.tunnels.length, "tunnel")}` },
-      tunnels.map((t) => edge(t, at, labels)),
-      nodes.map((node) => box(node, at.get(node.name), card))),
+      tunnels.filter((t) => t.health !== "bad").map((t) => edge(t, at, labels, card)),
+      nodes.map((node) => box(node, names.get(node.name), at.get(node.name), card)),
+      tunnels.filter((t) => t.health === "bad").map((t) => edge(t, at, labels, card))), // above the boxes, so that none hides it
     data.hidden > 0 && h("p", { class: "hint" }, `${count(data.hidden, "tunnel")} without a problem are not drawn.`),
     nodes.length === 1 && h("p", { class: "hint" }, "One node. A second one joins when its agent starts with the same etcd."),
   ];
 }
 
-function edge(t, at, labels) {
-  const [x1, y1] = at.get(t.a), [x2, y2] = at.get(t.b);
+// labelsOf is by node the name for the drawing: without its domain, if the nodes still have different names then.
+function labelsOf(nodes) {
+  const host = (node) => node.name.split(".")[0];
+  const distinct = new Set(nodes.map(host)).size === nodes.length;
+  return new Map(nodes.map((node) => [node.name, distinct ? host(node) : node.name]));
+}
+
+// trim moves the ends of a line out of the boxes at both ends.
+function trim([x1, y1], [x2, y2], card) {
+  const dx = x2 - x1, dy = y2 - y1;
+  const inside = Math.min(dx ? (card / 2) / Math.abs(dx) : 1, dy ? (cardHeight / 2) / Math.abs(dy) : 1, 0.5);
+  return [[x1 + dx * inside, y1 + dy * inside], [x2 - dx * inside, y2 - dy * inside]];
+}
+
+function edge(t, at, labels, card) {
+  const [[x1, y1], [x2, y2]] = trim(at.get(t.a), at.get(t.b), card);
   // Long tunnels cross in the middle of the drawing: their labels are nearer to one end.
   const part = crossing(t, at) ? 0.36 : 0.5;
   const mx = x1 + (x2 - x1) * part, my = y1 + (y2 - y1) * part;
   const id = `tunnel/${t.a}/${t.b}`;
   const text = t.health === "good" && t.rttMs ? millis(t.rttMs) : "";
+  const room = Math.hypot(x2 - x1, y2 - y1) > 76; // for the label
   const line = `M${x1} ${y1}L${x2} ${y2}`;
   return h("g", { class: `edge ${t.health}${chosen === id ? " chosen" : ""}`, "data-key": id, "data-act": "choose", "data-arg": id, tabindex: 0, role: "button", "aria-pressed": chosen === id, "aria-label": `Tunnel ${t.a} to ${t.b}: ${healthWord(t.health)}${text ? `, ${text}` : ""}` },
     h("title", {}, `${t.a} – ${t.b}: ${healthWord(t.health)}${text ? `, ${text}` : ""}`),
     h("path", { class: "hit", d: line }), h("path", { class: "line", d: line }),
     t.health === "bad" && [h("circle", { cx: mx, cy: my, r: 12 }), h("text", { x: mx, y: my + 5, class: "cross" }, "✗")],
-    t.health !== "bad" && labels && text && [h("rect", { x: mx - 30, y: my - 10, width: 60, height: 20, rx: 10 }), h("text", { x: mx, y: my + 4 }, text)]);
+    t.health !== "bad" && labels && room && text && [h("rect", { x: mx - 30, y: my - 10, width: 60, height: 20, rx: 10 }), h("text", { x: mx, y: my + 4 }, text)]);
 }
 
 // crossing says whether a tunnel is not one between neighbours on the ellipse.
@@ -112,24 +132,39 @@ function crossing(t, at) {
   return names.length > 3 && apart > 1 && apart < names.length - 1;
 }
 
-function short(text, width, perChar) {
-  const most = Math.floor(width / perChar);
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+const ruler = document.createElement("canvas").getContext("2d");
+
+// fits says whether a text of the drawing, in a font such as "11px" or "650 14px", is at most so wide.
+function fits(text, width, font) {
+  ruler.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width <= width;
 }
 
-function box(node, [x, y], width) {
+// short leaves out the middle of a text that does not fit: names of nodes often differ at their ends.
+function short(text, width, font) {
+  let n = text.length;
+  let out = text;
+  while (n > 2 && !fits(out, width, font)) {
+    n--;
+    out = `${text.slice(0, Math.ceil(n / 2))}…${text.slice(text.length - Math.floor(n / 2))}`;
+  }
+  return out;
+}
+
+function box(node, label, [x, y], width) {
   const id = `node/${node.name}`;
   const left = x - width / 2, top = y - cardHeight / 2;
-  const traffic = node.traffic && `↓ ${scaled(node.traffic.inBits, "bit/s")}  ↑ ${scaled(node.traffic.outBits, "bit/s")}`;
+  const rates = (unit) => `↓ ${scaled(node.traffic.inBits, unit)} ↑ ${scaled(node.traffic.outBits, unit)}`;
+  const traffic = node.traffic && (fits(rates("bit/s"), width - 20, subFont) ? rates("bit/s") : rates("b/s"));
   const what = node.dataplane ? `${node.dataplane} · ${count(node.pods, "pod")}` : "no answer";
   return h("g", { class: `node ${node.health}${chosen === id ? " chosen" : ""}`, "data-key": id, "data-act": "choose", "data-arg": id, tabindex: 0, role: "button", "aria-pressed": chosen === id, "aria-label": `Node ${node.name}: ${healthWord(node.health)}, ${what}` },
     h("title", {}, node.name),
     h("rect", { class: "body", x: left, y: top, width, height: cardHeight, rx: 10 }),
     h("circle", { class: "badge", cx: left + 20, cy: top + 21, r: 10 }),
     h("text", { class: "sign", x: left + 20, y: top + 25.5 }, marks[node.health]),
-    h("text", { class: "name", x: left + 38, y: top + 26 }, short(node.name, width - 46, 7.6)),
-    h("text", { class: "sub", x: left + 12, y: top + 45 }, short(what, width - 20, 6.2)),
-    traffic && h("text", { class: "sub", x: left + 12, y: top + 59 }, short(traffic, width - 16, 5.6)));
+    h("text", { class: "name", x: left + 38, y: top + 26 }, short(label, width - 46, nameFont)),
+    h("text", { class: "sub", x: left + 12, y: top + 45 }, short(what, width - 20, subFont)),
+    traffic && h("text", { class: "sub", x: left + 12, y: top + 59 }, short(traffic, width - 20, subFont)));
 }
 
 // ---- what is chosen ----

@@ -1,0 +1,73 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	"contiv.dev/vswitch/plugins/policy/model"
+	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
+)
+
+// TestRuleCollector: a series for each rule as it was written; a policy that VPP does not have, or has otherwise, has none; the number of series is bounded.
+func TestRuleCollector(t *testing.T) {
+	id := func(name string) model.PolicyID {
+		return model.PolicyID{Kind: model.KindNetworkPolicy, Namespace: "ns", Name: name}
+	}
+	rule := func(n int) model.Rule { return model.Rule{Action: model.Allow, Origin: fmt.Sprintf("ingress[%d]", n)} }
+	list := []model.Policy{{ID: id("a"), Ingress: []model.Rule{rule(0), rule(0), rule(1)}, Egress: []model.Rule{{Origin: "egress[0]"}}},
+		{ID: id("absent"), Ingress: []model.Rule{rule(0)}}}
+	counts := map[uint64]contiv.PolicyCounts{vpppolicy.ID(id("a")): {Ingress: []uint64{1, 2, 4}, Egress: []uint64{8}}}
+	c := ruleCollector{func() []model.Policy { return list }, func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return counts, nil }}
+	want := `action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[0]: 3
+action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[1]: 4
+action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
+`
+	if text, _, _ := gathered(t, c); text != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	for i := range ruleSeries {
+		list[1].Ingress = append(list[1].Ingress, rule(i+1))
+	}
+	counts[vpppolicy.ID(id("absent"))] = contiv.PolicyCounts{Ingress: make([]uint64, ruleSeries+1)}
+	if _, series, uncounted := gathered(t, c); series != ruleSeries || uncounted != 4 {
+		t.Errorf("%d series, %v rules are not counted", series, uncounted)
+	}
+	c.read = func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return nil, errors.New("VPP is away") }
+	if text, _, _ := gathered(t, c); text != "" {
+		t.Errorf("without VPP: %s", text)
+	}
+}
+
+// gathered is what a registry has of the collector.
+func gathered(t *testing.T, c prometheus.Collector) (text string, series int, uncounted float64) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() != "contiv_policy_rule_decisions_total" {
+				uncounted = m.GetGauge().GetValue()
+				continue
+			}
+			series++
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			text += fmt.Sprintf("%s: %v\n", strings.Join(labels, " "), m.GetCounter().GetValue())
+		}
+	}
+	return text, series, uncounted
+}

@@ -1,0 +1,124 @@
+package vpp
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/dataplane/vpp/conn"
+	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+)
+
+// servedVersions are two states in which other pods serve the same addresses: by the same sets of backends, and by other ones.
+func servedVersions() (before, after values) {
+	web := func(service uint64) *vpp_contiv.Frontend {
+		return frontend("10.96.0.1:80", vpp_contiv.Frontend_TCP, balance(service), balance(service))
+	}
+	v6 := frontend("[fd00:96::1]:80", vpp_contiv.Frontend_TCP, balance(1), balance(1))
+	before = values{v6, web(3), contivService(1, "[fd00:1::2]:80"), contivService(3, "10.1.0.2:80", "10.1.0.3:80")}
+	after = values{v6, web(4), contivService(1, "[fd00:1::3]:80"), contivService(4, "10.1.0.4:80")}
+	return before, after
+}
+
+func fakeWithPlugin(t *testing.T) *target {
+	t.Helper()
+	f := vppfake.New(vppfake.Config{Seed: 1, Plugin: true})
+	t.Cleanup(func() { f.Close() })
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	if err := f.Listen(socket); err != nil {
+		t.Fatal(err)
+	}
+	return &target{socket: socket, fake: f}
+}
+
+// unserved are the frontends whose clients are refused now, or soon: nothing is left of their backends but what is leaving.
+func (a *agent) unserved() (list []string) {
+	a.t.Helper()
+	serve := map[uint64]bool{}
+	end := func(err error) {
+		if err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	conn.Dump(a.lane, &contiv.ContivBackendDump{}, func(d *contiv.ContivBackendDetails) {
+		serve[d.ServiceID] = serve[d.ServiceID] || !d.Draining
+	}, end)
+	a.lane.Flush(a.t.Context())
+	n := 0
+	conn.Dump(a.lane, &contiv.ContivFrontendDump{}, func(d *contiv.ContivFrontendDetails) {
+		if n++; !serve[d.InCluster.ServiceID] {
+			list = append(list, fmt.Sprintf("%s:%d by service %d", d.Address, d.Port, d.InCluster.ServiceID))
+		}
+	}, end)
+	a.lane.Flush(a.t.Context())
+	if n != 2 {
+		list = append(list, fmt.Sprintf("%d frontends", n))
+	}
+	return list
+}
+
+// TestServedMeanwhile: an agent ends, or VPP stops to answer, at any point of a change. Every service that has backends before and after the change has some: VPP
+// may be left like that for as long as the next agent takes to start.
+func TestServedMeanwhile(t *testing.T) {
+	before, after := servedVersions()
+	for _, kind := range []txn.Kind{txn.Update, txn.FullResync} {
+		for n := 1; ; n++ {
+			hit := false
+			t.Run(fmt.Sprintf("%s, request %d", kind, n), func(t *testing.T) {
+				g := fakeWithPlugin(t)
+				newAgent(t, g, Deps{}).resync(before...)
+				a := newAgent(t, g, Deps{})
+				change := kvs(t, after)
+				if kind == txn.Update {
+					a.resync(before...)
+					change = updates(t, [][]proto.Message{before, after}, 1)
+				}
+				rule := g.fake.Faults.Add(vppfake.Fault{Message: "contiv_*", WritesOnly: true, Nth: n, Disconnect: true})
+				_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: kind, Values: change, NoRetry: true})
+				if hit = rule.Hits() > 0; !hit && err != nil {
+					t.Fatal(err)
+				}
+				g.fake.Faults.Clear()
+				if left := newAgent(t, g, Deps{}).unserved(); len(left) > 0 {
+					t.Errorf("nothing serves %v", left)
+				}
+			})
+			if !hit {
+				break
+			}
+		}
+	}
+}
+
+// TestServedBySlowVPP: VPP takes longer for a request than it keeps the last backend of a service. No client is refused meanwhile.
+func TestServedBySlowVPP(t *testing.T) {
+	before, after := servedVersions()
+	g := fakeWithPlugin(t)
+	a, watcher := newAgent(t, g, Deps{}), newAgent(t, g, Deps{})
+	a.resync(before...)
+	g.fake.Faults.Add(vppfake.Fault{Message: "contiv_*", WritesOnly: true, Delay: 300 * time.Millisecond})
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.s.Commit(t.Context(), &txn.Txn{Kind: txn.Update, Values: updates(t, [][]proto.Message{before, after}, 1), NoRetry: true})
+		done <- err
+	}()
+	for looks := 0; ; looks++ {
+		if left := watcher.unserved(); len(left) > 0 {
+			t.Errorf("nothing serves %v", left)
+		}
+		select {
+		case err := <-done:
+			if err != nil || looks < 3 {
+				t.Errorf("after %d looks: %v", looks, err)
+			}
+			return
+		default:
+		}
+	}
+}

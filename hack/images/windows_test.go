@@ -1,0 +1,173 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/pe"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWindowsImage: one base layer of a Windows image with our programs, by both architectures' rules: everything is below Files, the hives
+// that Windows looks for are there, and the entry point is where a host process has the image.
+func TestWindowsImage(t *testing.T) {
+	t.Chdir("../..") // where make runs it
+	for arch, machine := range map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64} {
+		t.Run(arch, func(t *testing.T) {
+			if arch == "arm64" && testing.Short() {
+				t.Skip("short: amd64 only")
+			}
+			out := t.TempDir()
+			if err := run(out, arch, stamp{"test", "c0ffee"}, []string{"agent-windows"}); err != nil {
+				t.Fatal(err)
+			}
+			parts := contents(t, filepath.Join(out, "agent-windows.tar"))
+			checkWindowsConfig(t, parts, arch)
+			files := contentsOf(t, layerOf(t, parts))
+			var programs []string
+			for name, data := range files {
+				if !strings.HasPrefix(name, windowsRoot) {
+					t.Errorf("%s is not below %s: Windows does not unpack it", name, windowsRoot)
+				}
+				if strings.HasSuffix(name, "/") || !strings.HasSuffix(name, ".exe") {
+					continue
+				}
+				programs = append(programs, strings.TrimPrefix(name, windowsRoot))
+				program, err := pe.NewFile(bytes.NewReader(data))
+				if err != nil || program.Machine != machine || !bytes.Contains(data, []byte("c0ffee")) {
+					t.Errorf("%s: %v, not a program for %s of commit c0ffee", name, err, arch)
+				}
+			}
+			slices.Sort(programs)
+			if want := []string{"contiv-agent.exe", "contiv-cni.exe", "contiv-init.exe", "contiv-netctl.exe"}; !slices.Equal(programs, want) {
+				t.Errorf("programs %q, want %q", programs, want)
+			}
+			for _, hive := range []string{"DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"} {
+				name := windowsRoot + "Windows/System32/config/" + hive
+				if got := rootOfHive(t, files[name]); got != hive {
+					t.Errorf("%s: root key %q", name, got)
+				}
+			}
+		})
+	}
+}
+
+func checkWindowsConfig(t *testing.T, parts map[string][]byte, arch string) {
+	t.Helper()
+	for name, data := range parts {
+		if !strings.HasSuffix(name, ".json") || name == "manifest.json" {
+			continue
+		}
+		var c struct {
+			OS, Architecture string
+			Config           struct {
+				Entrypoint, Env []string
+				WorkingDir      string
+			}
+		}
+		if err := json.Unmarshal(data, &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.OS != "windows" || c.Architecture != arch || !slices.Equal(c.Config.Entrypoint, []string{"C:/hpc/contiv-agent.exe"}) ||
+			!slices.Contains(c.Config.Env, `PATH=C:\Windows\system32;C:\Windows;C:\hpc;`) || c.Config.WorkingDir != "" {
+			t.Errorf("configuration %s", data)
+		}
+		return
+	}
+	t.Error("the image has no configuration")
+}
+
+// contents are the files of a tar archive.
+func contents(t *testing.T, archive string) map[string][]byte {
+	t.Helper()
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contentsOf(t, data)
+}
+
+func contentsOf(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func layerOf(t *testing.T, parts map[string][]byte) []byte {
+	t.Helper()
+	for name, data := range parts {
+		if strings.HasSuffix(name, "layer.tar") {
+			return data
+		}
+	}
+	t.Fatal("the image has no layer")
+	return nil
+}
+
+// rootOfHive reads a registry hive as Windows does, and gives the name of its root key.
+func rootOfHive(t *testing.T, data []byte) string {
+	t.Helper()
+	u32 := binary.LittleEndian.Uint32
+	if len(data) != hiveHeader+hiveBin || string(data[:4]) != "regf" || u32(data[4:]) != u32(data[8:]) {
+		t.Fatalf("%d bytes are not a hive", len(data))
+	}
+	var sum uint32
+	for i := 0; i < 508; i += 4 {
+		sum ^= u32(data[i:])
+	}
+	if sum != u32(data[508:]) {
+		t.Errorf("checksum %#x, want %#x", u32(data[508:]), sum)
+	}
+	bin := data[hiveHeader:]
+	if string(bin[:4]) != "hbin" || u32(bin[8:]) != uint32(len(bin)) {
+		t.Fatal("the hive has no bin")
+	}
+	used := map[string][]byte{} // cells by their kind
+	at := hiveBinHeader
+	for at < len(bin) {
+		size := int(int32(u32(bin[at:])))
+		if size == 0 || size%8 != 0 {
+			t.Fatalf("cell at %d has the size %d", at, size)
+		}
+		if size < 0 {
+			size = -size
+			used[string(bin[at+4:at+6])] = bin[at+4 : at+size]
+		}
+		at += size
+	}
+	if at != len(bin) {
+		t.Errorf("cells end at %d of %d", at, len(bin))
+	}
+	key := bin[u32(data[36:])+4:]
+	if string(key[:2]) != "nk" || used["nk"] == nil || used["sk"] == nil {
+		t.Fatalf("the root is %q; cells %v", key[:2], used)
+	}
+	if security := bin[u32(key[44:])+4:]; string(security[:2]) != "sk" {
+		t.Errorf("the root's security is %q", security[:2])
+	}
+	return string(key[76 : 76+binary.LittleEndian.Uint16(key[72:])])
+}
+
+// TestHiveNames: a name that leaves no room is refused.
+func TestHiveNames(t *testing.T) {
+	if _, err := emptyHive(strings.Repeat("x", hiveBin)); err == nil {
+		t.Error("a name that does not fit was written")
+	}
+}

@@ -1,0 +1,73 @@
+// Package gobuild builds the commands that tests run as processes.
+package gobuild
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Commands builds commands into dir. What is up to date is taken from a folder that all tests of the repository share: linking
+// the agent takes seconds, and many packages test it.
+func Commands(dir string, packages ...string) error {
+	shared, err := sharedBinaries()
+	if err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(shared, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // which unlocks
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", shared, err)
+	}
+	cmd := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", shared + "/"}, packages...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	for _, pkg := range packages { // a copy: a later build must not change what a test runs
+		name := filepath.Base(pkg)
+		if err := copyBinary(filepath.Join(dir, name), filepath.Join(shared, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sharedBinaries is the folder for the module that the present directory belongs to.
+func sharedBinaries() (string, error) {
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(strings.TrimSpace(string(mod))))
+	dir := filepath.Join(base, "contiv-vpptest", fmt.Sprintf("bin-%x", sum[:6]))
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+func copyBinary(to, from string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, source)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	kube "contiv.dev/vswitch/internal/kube/model"
+	"contiv.dev/vswitch/internal/problem"
+)
+
+// TestLargeSets: a set that is over its limit is a problem of the policies that refer to it, beside others, until it is small enough. A resync, which update
+// makes after each event, changes nothing.
+func TestLargeSets(t *testing.T) {
+	b := newBench(t, func(d *Deps) { d.SetLimit = 2 })
+	want := func(key, reasons string) {
+		t.Helper()
+		var got []string
+		for _, p := range b.users.now[key] {
+			got = append(got, p.Reason)
+			if p.Reason == reasonLarge && !strings.Contains(p.Message, "more than 2 members") {
+				t.Errorf("%s: %s", key, p.Message)
+			}
+		}
+		if text := strings.Join(got, " "); text != reasons {
+			t.Errorf("%s: %q, want %q", key, text, reasons)
+		}
+	}
+	b.pod("web", "1", "10.0.0.1")
+	b.add("c1", "web", "1")
+	bad := fromPods("from")
+	bad.Problems = []string{"spec.ingress[0].ports[0]: not understood"}
+	b.set(kube.PolicyKeyword, "ns", "from", bad)
+	b.set(kube.ClusterPolicyKeyword, "", "all", &kube.ClusterPolicy{Name: "all", Uid: "all", Namespaces: &kube.LabelSelector{}, Pods: &kube.LabelSelector{},
+		IngressRules: []*kube.PolicyRule{{Peers: []*kube.PolicyPeer{{Pods: &kube.LabelSelector{}, Namespaces: &kube.LabelSelector{}}}}}})
+	b.pod("two", "2", "10.0.0.2")
+	const namespaced, clusterwide = "NetworkPolicy ns/from from", "ClusterNetworkPolicy /all all"
+	want(namespaced, "NotUnderstood")
+	want(clusterwide, "")
+	b.pod("three", "3", "10.0.0.3")
+	want(namespaced, "NotUnderstood "+reasonLarge)
+	want(clusterwide, reasonLarge)
+	b.set(kube.PolicyKeyword, "ns", "from", fromPods("from"))
+	want(namespaced, reasonLarge)
+	b.set(kube.PodKeyword, "ns", "two", nil)
+	want(namespaced, "")
+	want(clusterwide, "")
+	b.pod("two", "2", "10.0.0.2")
+	want(clusterwide, reasonLarge)
+	b.set(kube.ClusterPolicyKeyword, "", "all", nil)
+	want(clusterwide, "")
+	want(namespaced, reasonLarge)
+}
+
+// TestLargeSetsOfTwoNodes: each node that has such a set writes the Event, whichever writes those of the policy's own problems.
+func TestLargeSetsOfTwoNodes(t *testing.T) {
+	for _, name := range []string{"n1", "n2", "n3"} {
+		tells := &tellers{}
+		b := newBench(t, func(d *Deps) { d.SetLimit, d.Problems = 1, tells })
+		for _, n := range []string{"n1", "n2", "n3"} {
+			b.set(kube.NodeKeyword, "", n, &kube.Node{Name: n})
+		}
+		b.pod("web", "1", "10.0.0.1")
+		b.add("c1", "web", "1")
+		b.pod("two", "2", "10.0.0.2")
+		b.set(kube.PolicyKeyword, "ns", name, fromPods(name))
+		if !tells.last {
+			t.Errorf("%s: this node does not write the Event", name)
+		}
+	}
+}
+
+// tellers notes whether the last problem is to be written by this node.
+type tellers struct{ last bool }
+
+func (t *tellers) Set(_ problem.Object, list []problem.Problem, tell bool) {
+	t.last = tell && len(list) > 0
+}
