@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ import (
 type noNode struct{}
 
 func (noNode) PodInterface(podmanager.AttachmentID) (name string, exists bool) { return }
+func (noNode) NodeAddresses() []netip.Addr                                     { return nil }
 func (noNode) GetHostIPs() []net.IP                                            { return nil }
 func (noNode) GetHostInterconnectIfName() string                               { return "tap" }
 func (noNode) GetVxlanBVIIfName() string                                       { return "" }

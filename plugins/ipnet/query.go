@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -48,6 +49,18 @@ func (n *IPNet) GetNodeIP() (ip net.IP, network *net.IPNet) {
 	}
 	first := n.settings.nodeIPs[0]
 	return toNetIP(first.Addr()), toIPNet(first)
+}
+
+// NodeAddresses are the addresses of this node's main interface, of both families; none before they are known. Event loop only.
+func (n *IPNet) NodeAddresses() []netip.Addr {
+	if n.settings == nil {
+		return nil
+	}
+	out := make([]netip.Addr, len(n.settings.nodeIPs))
+	for i, p := range n.settings.nodeIPs {
+		out[i] = p.Addr()
+	}
+	return out
 }
 
 // GetHostIPs returns all IP addresses of this node present in the host network namespace (Linux).

@@ -34,7 +34,7 @@ func (p *Plugin) Resync(_ api.Event, data api.KubeStateData, _ int, txn api.Resy
 	for name, node := range p.NodeSync.GetAllNodes() {
 		p.nodes.vpp[name] = vppAddrs(node)
 	}
-	p.nodes.host = p.hostIPs()
+	p.nodes.self = p.selfAddrs()
 	own := nodes[model.Key(model.NodeKeyword, "", p.own())]
 	p.tellLeaving(own)
 	return p.processor.Resync(&processor.Snapshot{
@@ -132,7 +132,7 @@ func (p *Plugin) tellLeaving(own *model.Node) {
 
 func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) {
 	if ev.NodeName == p.own() {
-		p.nodes.host = p.hostIPs() // what this node reports itself begins with the host's addresses
+		p.nodes.self = p.selfAddrs() // what this node reports itself begins with the host's addresses
 	}
 	if ev.NewState == nil {
 		delete(p.nodes.vpp, ev.NodeName)
@@ -148,7 +148,7 @@ func (p *Plugin) own() string { return p.ServiceLabel.GetAgentLabel() }
 // addresses are the addresses of nodes by name, by their source.
 type addresses struct {
 	kube, vpp map[string][]netip.Addr
-	host      []netip.Addr // of this node's host stack
+	self      []netip.Addr // that this node has found out itself: VPP's and its host stack's
 }
 
 func newAddresses() addresses {
@@ -158,7 +158,7 @@ func newAddresses() addresses {
 func (a *addresses) of(name, own string) []netip.Addr {
 	out := slices.Concat(a.kube[name], a.vpp[name])
 	if name == own {
-		out = append(out, a.host...)
+		out = append(out, a.self...)
 	}
 	return out
 }
@@ -196,8 +196,9 @@ func vppAddrs(node *nodesync.Node) []netip.Addr {
 	return out
 }
 
-func (p *Plugin) hostIPs() []netip.Addr {
-	var out []netip.Addr
+// selfAddrs do not wait for this node's own record: NodeUpdate tells only other nodes about addresses of VPP.
+func (p *Plugin) selfAddrs() []netip.Addr {
+	out := p.IPNet.NodeAddresses()
 	for _, ip := range p.IPNet.GetHostIPs() {
 		if addr, ok := netip.AddrFromSlice(ip); ok {
 			out = append(out, addr.Unmap())

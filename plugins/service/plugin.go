@@ -58,6 +58,8 @@ type Problems interface {
 type IPNet interface {
 	// PodInterface is the logical name of the interface of an attachment.
 	PodInterface(id podmanager.AttachmentID) (name string, exists bool)
+	// NodeAddresses are those that this node's record will have, which at first it does not.
+	NodeAddresses() []netip.Addr
 	GetHostIPs() []net.IP
 	GetHostInterconnectIfName() string
 	GetVxlanBVIIfName() string

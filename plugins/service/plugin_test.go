@@ -27,6 +27,7 @@ import (
 // fakeNode is what the plugin asks of ipnet, nodesync and podmanager.
 type fakeNode struct {
 	nodes nodesync.Nodes
+	own   []netip.Addr
 	hosts []net.IP
 	pods  []*podmanager.Attachment
 	bvi   string
@@ -45,6 +46,7 @@ func (f *fakeNode) PodInterface(id podmanager.AttachmentID) (name string, exists
 	}
 	return "", false
 }
+func (f *fakeNode) NodeAddresses() []netip.Addr                { return f.own }
 func (f *fakeNode) GetHostIPs() []net.IP                       { return f.hosts }
 func (f *fakeNode) GetHostInterconnectIfName() string          { return "tap-vpp2" }
 func (f *fakeNode) GetVxlanBVIIfName() string                  { return f.bvi }
@@ -153,6 +155,18 @@ func changeOf(prev, next proto.Message) *api.KubeStateChange {
 	}
 	ev.Resource = model.KeywordOf(ev.Key)
 	return ev
+}
+
+// TestOwnAddressesBeforeTheRecord: node ports are served at VPP's address of this node although no record of the node has it yet.
+func TestOwnAddressesBeforeTheRecord(t *testing.T) {
+	f := &fakeNode{own: []netip.Addr{netip.MustParseAddr("192.168.16.1")}, nodes: nodesync.Nodes{"n1": {Name: "n1"}}}
+	p, r, _ := newPlugin(t, f)
+	if err := p.Resync(api.NewDBResync(), data(kubeNode("n1", "")), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.String(); !strings.Contains(got, "local {192.0.2.1, 192.168.16.1}") {
+		t.Errorf("after the first resync: %s", got)
+	}
 }
 
 // TestUpdatesEqualResync: events lead to what a resync of the same state leads to.
