@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestScript runs testdata/cluster.txtar, a script in the language of testscript, on a cluster of two Linux nodes with the pods a, b and

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"contiv.dev/vswitch/internal/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 var (

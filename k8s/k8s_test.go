@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"contiv.dev/vswitch/internal/daemon"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 // TestMain makes and removes the directory of the programs that the tests share.

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 	"contiv.dev/vswitch/internal/cniapi"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // TestWindowsCheckAndGC: CHECK finds an endpoint that HNS has lost, GC removes what no runtime has any more, and an HNS that fails while a

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 	"contiv.dev/vswitch/dataplane/windows/wiring"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // dualPods are two families of pods and services.

@@ -26,9 +26,9 @@ import (
 	"contiv.dev/vswitch/internal/cniapi"
 	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/internal/logs"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/nodesync/vppnode"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // memoryRoutes are routes of a node that does not exist.

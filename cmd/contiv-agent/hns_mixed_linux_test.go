@@ -24,9 +24,9 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/hnsmem"
 	"contiv.dev/vswitch/dataplane/windows/wiring"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/forge"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/forge"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // mixedCluster is a Linux node, whose agent is a process with the kernel's own dataplane in a network namespace, and two Windows nodes. The

@@ -25,9 +25,9 @@ import (
 	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/clusterdb/cas"
 	"contiv.dev/vswitch/internal/etcdpki"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // world is an API server, etcd, two replicas of contiv-ksr and an agent, all as processes in the namespace of one node except for the API

@@ -22,7 +22,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // wrongInput: an error names what is wrong, why, and what to do.

@@ -22,8 +22,8 @@ import (
 
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 // prefix begins the names of all namespaces that these tests make.

@@ -13,8 +13,8 @@ import (
 
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/state"
-	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/plugins/statscollector"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestTopRows: rates are of the time between two readings, as the pod sees them; a pod that was made again has none.

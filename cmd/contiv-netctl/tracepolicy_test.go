@@ -11,8 +11,8 @@ import (
 	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 	"sigs.k8s.io/yaml"
 
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // TestTracePolicy: trace names the policy and the rule that allow or deny a packet, at the sender and at the receiver, of both kinds of policies,

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/browser"
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/browser"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // TestUI: the page of real agents, in a browser: topology, pods, services, events and a trace; then a node that is cut off, with its cause.

@@ -13,7 +13,7 @@ import (
 
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/dataplane/txn"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestIPTables: without nft the kernel takes the rules by iptables; what another program deletes, or puts before them, is repaired; a new agent

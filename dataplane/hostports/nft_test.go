@@ -13,7 +13,7 @@ import (
 
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/dataplane/txn"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestNFT: the kernel takes the tables; what is deleted there is written again, and a new agent writes nothing. What agents before

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"contiv.dev/vswitch/internal/testbed/ownns"
+	"contiv.dev/vswitch/test/testbed/ownns"
 )
 
 // A resync looks at every link that there is, and removes those of an agent that it does not know.

@@ -9,7 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/l3"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestTypedRoutes: what a user has typed in is distinguished from what came by the API or by itself.

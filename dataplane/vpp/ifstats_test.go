@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/adapter"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestInterfaceCountersOfAllWorkersAreAddedUp: workers count apart, and the numbers of interfaces that are gone have no name.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"contiv.dev/vswitch/internal/testbed/ownns"
+	"contiv.dev/vswitch/test/testbed/ownns"
 )
 
 // VPP makes a fanout group's number of an interface's name and its own number for it: several VPPs in one network namespace would take the same one.

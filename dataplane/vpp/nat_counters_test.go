@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestNATByPod: sessions by who is behind NAT, and packets by interface; and what asking for the former costs VPP with 50,000

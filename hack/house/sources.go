@@ -74,7 +74,7 @@ func (s *sources) read(name string) error {
 
 // isTest reports whether a file is of the tests: what only tests import counts as well.
 func isTest(name string) bool {
-	return strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") || strings.Contains(name, "testbed/")
+	return strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/")
 }
 
 func (s *sources) inspect(name string, file *ast.File, fset *token.FileSet) {

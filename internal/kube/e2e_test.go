@@ -23,7 +23,6 @@ import (
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/internal/servicelabel"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
@@ -33,6 +32,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/rendertest"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // noNode is a node without pods and addresses.

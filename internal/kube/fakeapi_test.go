@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // fakeAPI is an API server of which tests control everything.

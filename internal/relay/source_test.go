@@ -18,7 +18,7 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/kube/model"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // apiServer is the double of an API server, and a client of it.

@@ -22,9 +22,9 @@ import (
 
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/internal/lifecycle"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
 	"contiv.dev/vswitch/plugins/controller"
 	"contiv.dev/vswitch/plugins/controller/api"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 // node is a node as a container runtime sees it: contiv-cni as it is shipped, and an agent of podmanager and the real

@@ -15,9 +15,9 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/lab"
-	"contiv.dev/vswitch/internal/testbed/traffic"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
 // plug is how VPP reaches something.

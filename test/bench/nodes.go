@@ -14,7 +14,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/clusterdb"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // largeCluster are networks for 16,000 nodes.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // benchReconcile restarts the agent of a node with few and with many pods. On the fake pods are VETH pairs; with a real VPP,

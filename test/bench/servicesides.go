@@ -15,8 +15,8 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/internal/clusterdb"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 const kubeProxySide = "kube-proxy"

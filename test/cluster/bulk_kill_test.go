@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/traffic"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
 // TestKillsUnderBulk: while pods exchange as many bytes as they can, in large packets, agents and VPPs are killed. No byte is wrong at any time. Without its agent a

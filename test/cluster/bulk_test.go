@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/bulk"
 )
 
 const bulkPort = 5201

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/bulk"
-	"contiv.dev/vswitch/internal/testbed/forge"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed/forge"
 )
 
 // gsoMode has pods that leave segmentation to VPP.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestNodeLeaves: of a node that is released nothing is left anywhere, and the others do not notice.

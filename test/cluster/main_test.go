@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 const prefix = "cvc"

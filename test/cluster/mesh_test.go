@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestMesh: all pods reach all pods, hosts and the other nodes' management addresses; a node that joins is connected.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 const askPort = 8080

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/plugins/pathwatch"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // rare skips a case that resembles others, unless all are asked for: each makes its own cluster.

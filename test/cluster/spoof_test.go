@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/plugins/ipnet/transport/vxlan"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // Ports of the test.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // Ways to say which of a node's two NICs, eth0 (management) and eth1, connects it with the others.

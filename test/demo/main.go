@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 func (d *demo) startAgents(ctx context.Context) error {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // chained puts the reference plugin for host ports behind ours, as most clusters have it.

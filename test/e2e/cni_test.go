@@ -10,7 +10,7 @@ import (
 
 	cnitypes "github.com/containernetworking/cni/pkg/types"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // The codes of CNI and of the specification of STATUS.

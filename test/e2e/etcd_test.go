@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/internal/clusterdb"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // etcd is the operator's: outside of the agent, reached by a socket, which also leads out of the node's namespace.

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 // prefix starts the names of all nodes, and so of all namespaces and directories; our process ID follows.

@@ -19,9 +19,9 @@ import (
 
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
-	"contiv.dev/vswitch/internal/testbed"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/podmanager"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestAnyOrderEndsTheSame: whatever pods come and go, whatever fails and crashes meanwhile, in the end VPP has what an agent would

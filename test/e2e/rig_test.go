@@ -15,7 +15,7 @@ import (
 	cnitypes "github.com/containernetworking/cni/pkg/types"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // mode is how pods are wired.

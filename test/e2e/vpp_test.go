@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestVPPKilled: a VPP that crashes comes back with everything, and pods do not notice more than the gap.

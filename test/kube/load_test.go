@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // answerTimeout is the time that a connection may take. A lost SYN is sent again after one second: a connection that takes longer than that has

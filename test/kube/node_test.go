@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // node is a node of the cluster.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // process is a program inside a node. It dies with the node at the latest.

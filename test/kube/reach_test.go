@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // testPods: pods reach pods of their own node and of others, nodes reach pods, pods reach nodes and what is outside, in both

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // svc is what tests need to know of a service.

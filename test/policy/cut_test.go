@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // stream is a TCP connection on which the server sends all the time, and the client reads.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // hostPort of the node leads to port httpPort of pod web3.

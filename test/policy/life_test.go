@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // receive counts the UDP packets that reach a port of a pod from its first instant on.

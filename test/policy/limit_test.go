@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestSetLimit: a set with more members than it may have allows nothing and denies everything that meets the other conditions of the rule, until it

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 const prefix = "cvp"

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // service puts a service of the web pods, and returns its addresses.

@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // sctp sends the first packet of an association, and returns an error unless it arrives. Not every kernel has SCTP sockets; raw ones

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
-	"contiv.dev/vswitch/internal/testbed/traffic"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
 // TestBulkThroughServices: many streams carry as many bytes as they can, in both directions, through cluster IPs with backends of both nodes, and from the outside

@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // answered is how long an answer is waited for that must come, and retryWait how long one that is asked for again; silence is how long nothing

@@ -16,7 +16,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
-	"contiv.dev/vswitch/internal/testbed/stack"
+	"contiv.dev/vswitch/test/testbed/stack"
 )
 
 // fakeKernel is Linux on a node of the fake: what the agent configures there becomes links, routes and neighbours of the host's

@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/stack"
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/stack"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // fakeNet carries packets between the stacks of pods, hosts and the outside, through the fakes of VPP. Nothing takes time and

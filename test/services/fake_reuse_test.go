@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // TestFakeReuse: a client that uses a port again, for another service with the same backend or for the backend itself, loses

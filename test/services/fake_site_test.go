@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
-	"contiv.dev/vswitch/internal/testbed/stack"
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed/stack"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // fakeSite is a client, and a server at targetPort and otherPort, on a stack: the other side of package whoami.

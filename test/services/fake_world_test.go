@@ -18,9 +18,9 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/internal/clusterdb"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
-	"contiv.dev/vswitch/internal/testbed/stack"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/stack"
 )
 
 // fakeNode is a node without a kernel: the agent in this process, on vppfake.

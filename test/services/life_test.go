@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // TestLife: what becomes of connections when endpoints, agents and the API server come and go.

@@ -1,5 +1,5 @@
 // Package services tests what services do to packets, the same on every dataplane: two nodes with real agents, pods and
-// clients in network namespaces, and a double of the API server (internal/testbed/kubeapi) that says what services there
+// clients in network namespaces, and a double of the API server (test/testbed/kubeapi) that says what services there
 // are. What a case expects is written as "client protocol address -> servers". kube-proxy runs the same cases with
 // CONTIV_SERVICES_MODES=kube-proxy: it is what the expectations are measured by.
 //
@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 const prefix = "cvs"

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/whoami"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // site is where clients and servers are: a network namespace, or a stack of the fake.

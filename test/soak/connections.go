@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // connections counts short connections, and those that TCP had to try again for long.

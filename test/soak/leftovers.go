@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // inventory is what there is, by place: interfaces of VPP, devices, routes and neighbours of the nodes, namespaces.

@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
-	"contiv.dev/vswitch/internal/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/lab"
 )
 
 // services counts changes.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/lab"
-	"contiv.dev/vswitch/internal/testbed/traffic"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/lab"
+	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
 // soak is a run: a lab, and what happens in it.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 // TestShortSoak is a soak of some seconds on Linux: everything that the long one does is done, and judged, once.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/traffic"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
 // flow is a stream that is kept going.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // visitors counts pods that come and go.

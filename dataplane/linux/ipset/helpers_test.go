@@ -12,7 +12,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/internal/nsdo"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // netns is a fresh namespace, with the ipset program to look at it.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
-	"contiv.dev/vswitch/internal/testbed/forge"
+	"contiv.dev/vswitch/test/testbed/forge"
 )
 
 // TestHostileOffload: pods and a neighbour on the uplink send frames of any length with headers and virtio headers of chance, as far as their kernels let

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
-	"contiv.dev/vswitch/internal/testbed/forge"
+	"contiv.dev/vswitch/test/testbed/forge"
 )
 
 // What plugins say to each other on an uplink: uplink_peers.c.

@@ -15,9 +15,9 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/bulk"
-	"contiv.dev/vswitch/internal/testbed/forge"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed/forge"
 )
 
 const bulkPort = 5201

@@ -19,7 +19,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // rig is a VPP with the plugin, and pods at it.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
-	"contiv.dev/vswitch/internal/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed/bulk"
 )
 
 // TestUplinkModes: large packets and many connections pass when VPP polls the uplink, and when its worker threads share it.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
-	"contiv.dev/vswitch/internal/testbed/forge"
+	"contiv.dev/vswitch/test/testbed/forge"
 )
 
 // TestUplinkOrder: large and short packets of one connection leave VPP in the order in which they came, from the uplink to a TAP, and from a TAP to the uplink. VPP

@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/bulk"
 )
 
 // TestUplink: large packets cross from one VPP to another without being cut, with and without VXLAN, over IPv4 and IPv6. Every byte

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"contiv.dev/vswitch/internal/testbed/ownns"
+	"contiv.dev/vswitch/test/testbed/ownns"
 )
 
 // A pool takes the devices that it finds for those of the agent before.

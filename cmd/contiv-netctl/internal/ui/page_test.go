@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"contiv.dev/vswitch/internal/diag"
-	"contiv.dev/vswitch/internal/testbed/browser"
+	"contiv.dev/vswitch/test/testbed/browser"
 )
 
 // serve serves the page of a cluster.

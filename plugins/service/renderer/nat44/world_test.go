@@ -18,9 +18,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
-	"contiv.dev/vswitch/internal/testbed"
-	"contiv.dev/vswitch/internal/testbed/gobuild"
-	"contiv.dev/vswitch/internal/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // prefix starts the names of the tests' namespaces.

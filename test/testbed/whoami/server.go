@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // Server answers in one namespace.

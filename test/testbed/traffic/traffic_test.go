@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 func newNamespace(t *testing.T) *testbed.Namespace {

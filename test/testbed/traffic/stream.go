@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // StreamOptions say what a stream carries.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // Asked is what became of requests.

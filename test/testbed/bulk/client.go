@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // ErrTooLong: a packet was refused because it is longer than the way to its destination takes.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // maxWait is the time that an answer may take on a machine that has other things to do.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // ErrCorrupted: a byte is not the one that was sent.

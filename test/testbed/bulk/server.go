@@ -8,7 +8,7 @@ import (
 	"net"
 	"sync"
 
-	"contiv.dev/vswitch/internal/testbed"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // Server takes and sends streams, and returns UDP packets to the sender, in one namespace.
