@@ -196,7 +196,7 @@ func vppAddrs(node *nodesync.Node) []netip.Addr {
 	return out
 }
 
-// selfAddrs do not wait for this node's own record: NodeUpdate tells only other nodes about addresses of VPP.
+// selfAddrs do not wait for this node's own record: NodeUpdate has addresses of VPP for other nodes only.
 func (p *Plugin) selfAddrs() []netip.Addr {
 	out := p.IPNet.NodeAddresses()
 	for _, ip := range p.IPNet.GetHostIPs() {
