@@ -163,6 +163,9 @@ func (m *linuxMover) start(a *agent) error {
 	}
 	a.jobs.Go("netlink janitor", m.kernel.janitor.Run)
 	m.driver.Start()
+	if err := a.registry.Register(newRuleCollector(a.policies.Policies, kernelRules(m.driver.PolicyCounts))); err != nil {
+		return err
+	}
 	a.jobs.Go("driver status", func(ctx context.Context) error {
 		// Reports end when the driver does.
 		release := context.AfterFunc(ctx, func() {

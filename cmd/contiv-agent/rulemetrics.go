@@ -4,65 +4,148 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	intdataplane "contiv.dev/vswitch/dataplane/linux"
+	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/vpp/contiv"
 	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/renderer"
+	linuxpolicy "contiv.dev/vswitch/plugins/policy/renderer/linux"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 )
 
 const (
 	// ruleSeries is how many rules have a series of their own; those of more policies than that are left out and counted.
 	ruleSeries = 2000
-	// ruleTimeout bounds the question to VPP.
+	// ruleTimeout bounds the question to the dataplane.
 	ruleTimeout = 5 * time.Second
+	// ruleShare is which share of the time may go into the question: scrapes that come earlier get what was read last.
+	ruleShare = 20
 )
+
+// readRules asks the dataplane how often the rules of policies have decided, in the order of the policies; nil: it cannot count now.
+type readRules func(ctx context.Context, policies []model.Policy) ([]renderer.Counts, error)
 
 // ruleCollector exports how often the rules of network policy have decided. Series are bounded: a node has the policies that select its pods,
 // and rules are those that users have written, however many pods they mean.
 type ruleCollector struct {
 	policies func() []model.Policy // sorted by ID
-	read     func(ctx context.Context) (map[uint64]contiv.PolicyCounts, error)
+	read     readRules
+	now      func() time.Time
+
+	mu   sync.Mutex          // one question at a time
+	last []prometheus.Metric // guarded by mu
+	next time.Time           // guarded by mu; until then last is good enough
+}
+
+func newRuleCollector(policies func() []model.Policy, read readRules) *ruleCollector {
+	return &ruleCollector{policies: policies, read: read, now: time.Now}
 }
 
 var (
 	descDecided = prometheus.NewDesc("contiv_policy_rule_decisions_total",
-		"Connections, and packets of protocols without connections, that a rule of network policy has decided (VPP with the contiv plugin).",
+		"How often a rule of network policy has decided: about connections, and about packets that belong to none.",
 		[]string{"policy", "direction", "rule", "action"}, nil)
 	descUncounted = prometheus.NewDesc("contiv_policy_rules_uncounted", "Rules of network policy without a series of their own, because there are too many.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
-func (c ruleCollector) Describe(out chan<- *prometheus.Desc) {
+func (c *ruleCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- descDecided
 	out <- descUncounted
 }
 
 // Collect implements prometheus.Collector.
-func (c ruleCollector) Collect(out chan<- prometheus.Metric) {
+func (c *ruleCollector) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if begin := c.now(); !begin.Before(c.next) {
+		c.last = c.ask()
+		end := c.now()
+		c.next = end.Add((ruleShare - 1) * end.Sub(begin))
+	}
+	for _, m := range c.last {
+		out <- m
+	}
+}
+
+// ask reads the counts of the policies that have series.
+func (c *ruleCollector) ask() (out []prometheus.Metric) {
+	counted, uncounted := c.policies(), 0
+	for i, series := 0, 0; i < len(counted); i++ {
+		n := origins(counted[i])
+		if series += n; series >= ruleSeries {
+			for _, p := range counted[i+1:] {
+				uncounted += origins(p)
+			}
+			counted = counted[:i+1]
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), ruleTimeout)
 	defer cancel()
-	counts, err := c.read(ctx)
-	if err != nil || len(counts) == 0 { // VPP is away, or has no plugin: the connection's own metrics say so
-		return
+	counts, err := c.read(ctx, counted)
+	if err != nil || counts == nil { // the dataplane is away, or VPP has no plugin: the connection's own metrics say so
+		return nil
 	}
-	series, uncounted := 0, 0
-	for _, p := range c.policies() {
-		decided := counts[vpppolicy.ID(p.ID)]
+	for i, p := range counted {
 		for _, d := range []struct {
 			direction string
-			list      []vpppolicy.Count
-		}{{"ingress", vpppolicy.Counts(p.Ingress, decided.Ingress)}, {"egress", vpppolicy.Counts(p.Egress, decided.Egress)}} {
+			list      []renderer.Count
+		}{{"ingress", counts[i].Ingress}, {"egress", counts[i].Egress}} {
 			for _, one := range d.list {
-				if series++; series > ruleSeries {
+				if len(out) == ruleSeries {
 					uncounted++
 					continue
 				}
-				out <- prometheus.MustNewConstMetric(descDecided, prometheus.CounterValue, float64(one.Decided), p.ID.String(), d.direction, one.Rule, one.Action.String())
+				out = append(out, prometheus.MustNewConstMetric(descDecided, prometheus.CounterValue, float64(one.Decided), p.ID.String(), d.direction, one.Rule, one.Action.String()))
 			}
 		}
 	}
-	out <- prometheus.MustNewConstMetric(descUncounted, prometheus.GaugeValue, float64(uncounted))
+	return append(out, prometheus.MustNewConstMetric(descUncounted, prometheus.GaugeValue, float64(uncounted)))
+}
+
+// origins is how many series a policy has.
+func origins(p model.Policy) int {
+	in, _ := renderer.Origins(p.Ingress)
+	out, _ := renderer.Origins(p.Egress)
+	return len(in) + len(out)
+}
+
+// vppRules reads the counters of our plugin. VPP lists all policies at once.
+func vppRules(read func(ctx context.Context) (map[uint64]contiv.PolicyCounts, error)) readRules {
+	return func(ctx context.Context, policies []model.Policy) ([]renderer.Counts, error) {
+		counts, err := read(ctx)
+		if err != nil || len(counts) == 0 {
+			return nil, err
+		}
+		out := make([]renderer.Counts, len(policies))
+		for i, p := range policies {
+			decided := counts[vpppolicy.ID(p.ID)]
+			out[i] = renderer.Counts{Ingress: vpppolicy.Counts(p.Ingress, decided.Ingress), Egress: vpppolicy.Counts(p.Egress, decided.Egress)}
+		}
+		return out, nil
+	}
+}
+
+// kernelRules reads the counters of the host's packet filter.
+func kernelRules(read func(ctx context.Context, policies []*proto.PolicyID) ([]intdataplane.PolicyCounts, error)) readRules {
+	return func(ctx context.Context, policies []model.Policy) ([]renderer.Counts, error) {
+		ids := make([]*proto.PolicyID, len(policies))
+		for i, p := range policies {
+			ids[i] = linuxpolicy.ID(p.ID)
+		}
+		counts, err := read(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]renderer.Counts, len(policies))
+		for i, p := range policies {
+			out[i] = renderer.Counts{Ingress: linuxpolicy.Counts(p.ID, p.Ingress, counts[i].Inbound), Egress: linuxpolicy.Counts(p.ID, p.Egress, counts[i].Outbound)}
+		}
+		return out, nil
+	}
 }

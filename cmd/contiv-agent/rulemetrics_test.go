@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"contiv.dev/vswitch/dataplane/vpp/contiv"
 	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/renderer"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 )
 
@@ -25,7 +27,8 @@ func TestRuleCollector(t *testing.T) {
 	list := []model.Policy{{ID: id("a"), Ingress: []model.Rule{rule(0), rule(0), rule(1)}, Egress: []model.Rule{{Origin: "egress[0]"}}},
 		{ID: id("absent"), Ingress: []model.Rule{rule(0)}}}
 	counts := map[uint64]contiv.PolicyCounts{vpppolicy.ID(id("a")): {Ingress: []uint64{1, 2, 4}, Egress: []uint64{8}}}
-	c := ruleCollector{func() []model.Policy { return list }, func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return counts, nil }}
+	c := newRuleCollector(func() []model.Policy { return list }, vppRules(func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return counts, nil }))
+	c.now = time.Time{}.Local // no time passes
 	want := `action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[0]: 3
 action=allow direction=ingress policy=NetworkPolicy ns/a rule=ingress[1]: 4
 action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
@@ -40,9 +43,33 @@ action=deny direction=egress policy=NetworkPolicy ns/a rule=egress[0]: 8
 	if _, series, uncounted := gathered(t, c); series != ruleSeries || uncounted != 4 {
 		t.Errorf("%d series, %v rules are not counted", series, uncounted)
 	}
-	c.read = func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return nil, errors.New("VPP is away") }
+	list = append(list, model.Policy{ID: id("behind"), Ingress: []model.Rule{rule(0), rule(1)}})
+	if _, series, uncounted := gathered(t, c); series != ruleSeries || uncounted != 4+2 {
+		t.Errorf("%d series, %v rules are not counted with one policy more", series, uncounted)
+	}
+	c.read = vppRules(func(context.Context) (map[uint64]contiv.PolicyCounts, error) { return nil, errors.New("VPP is away") })
 	if text, _, _ := gathered(t, c); text != "" {
 		t.Errorf("without VPP: %s", text)
+	}
+}
+
+// TestRuleCollectorPace: a question that takes 100 ms is asked once in 2 seconds, however often a scrape comes.
+func TestRuleCollectorPace(t *testing.T) {
+	asked, now := 0, time.Unix(1e9, 0)
+	c := newRuleCollector(func() []model.Policy { return nil }, func(context.Context, []model.Policy) ([]renderer.Counts, error) {
+		asked++
+		now = now.Add(100 * time.Millisecond)
+		return []renderer.Counts{}, nil
+	})
+	c.now = func() time.Time { return now }
+	for range 100 {
+		if _, _, uncounted := gathered(t, c); uncounted != 0 {
+			t.Errorf("%v rules are not counted", uncounted)
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	if asked != 6 {
+		t.Errorf("asked %d times in 10.6 seconds, want 6", asked)
 	}
 }
 

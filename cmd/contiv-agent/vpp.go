@@ -23,7 +23,6 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/policy"
-	policymodel "contiv.dev/vswitch/plugins/policy/model"
 	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/plugins/service"
@@ -231,7 +230,7 @@ func (m *vppMover) start(a *agent) error {
 	if err := a.registry.Register(connectionCollector{statsSocket(m.socket)}); err != nil {
 		return err
 	}
-	if err := a.registry.Register(ruleCollector{func() []policymodel.Policy { return a.policies.Policies() }, contiv.NewRuleCounts(m.conn).Read}); err != nil {
+	if err := a.registry.Register(newRuleCollector(a.policies.Policies, vppRules(contiv.NewRuleCounts(m.conn).Read))); err != nil {
 		return err
 	}
 	return a.registry.Register(vppCollector{m.conn, m.buffers, m.pool, a.ipnet.SourcesChecked})

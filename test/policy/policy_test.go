@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -54,7 +55,8 @@ func TestPolicies(t *testing.T) {
 // why asks the agents why packets pass or do not.
 func (w *world) why() {
 	w.t.Helper()
-	w.policy("why", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}], ports: [{port: http}]}]}`)
+	w.policy("why", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}], ports: [{port: http}]},
+		{from: [{podSelector: {matchLabels: {app: oth}}}], ports: [{port: 9}]}]}`)
 	w.expect("- cli1 web1 tcp 8080\n+ oth1 web1 tcp 8080")
 	for query, want := range map[string]string{
 		"from=cli1&to=web1&port=8080": "deny", "from=oth1&to=web1&port=8080": "allow", "from=oth1&to=web1&port=8081": "deny",
@@ -71,21 +73,26 @@ func (w *world) why() {
 	w.policy("why", "")
 }
 
-// counted checks that the rule by which oth1 reaches web1 has been counted. Only VPP counts.
+// counted checks that the rule by which oth1 reaches web1 has been counted, and the one that nothing has met has not.
 func (w *world) counted() {
 	w.t.Helper()
-	if !w.onVPP {
-		return
+	series := func(body, rule string) (n float64, err error) {
+		_, rest, there := strings.Cut(body, `contiv_policy_rule_decisions_total{action="allow",direction="ingress",policy="NetworkPolicy default/why",rule="`+rule+`"} `)
+		if !there {
+			return 0, fmt.Errorf("%s has no series", rule)
+		}
+		_, err = fmt.Sscan(rest, &n)
+		return n, err
 	}
 	w.within("counted", time.Minute, func() error {
 		body, err := w.Nodes[0].Get(w.ctx, "/metrics")
 		if err != nil {
 			return err
 		}
-		const series = `contiv_policy_rule_decisions_total{action="allow",direction="ingress",policy="NetworkPolicy default/why",rule="ingress[0]"} `
-		_, rest, there := strings.Cut(body, series)
-		if !there || strings.HasPrefix(rest, "0") {
-			return fmt.Errorf("the rule's series is there: %t, and says %.10s", there, rest)
+		used, err1 := series(body, "ingress[0]")
+		unused, err2 := series(body, "ingress[1]")
+		if err := errors.Join(err1, err2); err != nil || used < 1 || unused != 0 {
+			return fmt.Errorf("the used rule has decided %v times, the other one %v times: %w", used, unused, orNone(err))
 		}
 		return nil
 	})

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"contiv.dev/vswitch/dataplane/vpp/contiv"
+	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
@@ -88,7 +90,30 @@ func TestServicesUnderPolicy(t *testing.T) {
 				}
 			}
 		})
+		if m == fakePlugin {
+			w.countedByFake()
+		}
 	})
+}
+
+// countedByFake checks that vppfake counts the rules that have decided; test/policy does so with the agents' metrics of the others.
+func (w *world) countedByFake() {
+	w.t.Helper()
+	for i, want := range []string{"default/guarded", "default/restricted"} {
+		agent := w.fakes.nodes[i].agent
+		counts, err := contiv.NewRuleCounts(agent.vpp).Read(w.ctx)
+		w.must(err)
+		decided := map[string]uint64{}
+		for _, p := range agent.policies.Policies() {
+			of := counts[vpppolicy.ID(p.ID)]
+			for _, c := range append(vpppolicy.Counts(p.Ingress, of.Ingress), vpppolicy.Counts(p.Egress, of.Egress)...) {
+				decided[p.ID.Path()+" "+c.Rule] += c.Decided
+			}
+		}
+		if rule := want + map[int]string{0: " ingress[0]", 1: " egress[0]"}[i]; decided[rule] == 0 {
+			w.t.Errorf("%s: %s has decided nothing: %v", agent.node.name, rule, decided)
+		}
+	}
 }
 
 // checkSoon checks a scenario whose policies may be on their way.

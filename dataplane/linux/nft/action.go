@@ -74,7 +74,7 @@ const (
 
 // actions adds a rule's actions to its conditions, and makes it a program, or two.
 func (c *compiler) actions(r *table.Rule) error {
-	if len(r.Actions) == 0 {
+	if len(r.Actions) == 0 || r.Counted {
 		c.simple("counter")
 	}
 	for i := range r.Actions {

@@ -110,7 +110,12 @@ func chainOf(a []byte) (c listedChain, table string) {
 // rules lists the rules of a chain. Chain by chain, because the kernel begins again with the first rule for every some 60 that
 // it lists.
 func (l lister) rules(chain string, each func(listedRule)) error {
-	err := l.c.get(unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP, l.proto,
+	return l.wrap("rules", l.listRules(chain, each))
+}
+
+// listRules is rules, and returns errDumpChanged if the table has changed meanwhile.
+func (l lister) listRules(chain string, each func(listedRule)) error {
+	return l.c.get(unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP, l.proto,
 		func(w *buffer) {
 			w.str(unix.NFTA_RULE_TABLE, l.table)
 			w.str(unix.NFTA_RULE_CHAIN, chain)
@@ -127,7 +132,6 @@ func (l lister) rules(chain string, each func(listedRule)) error {
 			})
 			each(r)
 		})
-	return l.wrap("rules", err)
 }
 
 func (l lister) sets(each func(listedSet)) error {

@@ -43,7 +43,7 @@ func (m *matcher) problem(format string, args ...any) {
 // appendTo appends what the rule is rendered to: one rule, or one for each protocol that has ports.
 func (m *matcher) appendTo(list []table.Rule, comment string, actions []table.Action) []table.Rule {
 	if !m.anyPortProtocol {
-		return append(list, table.Rule{Match: m.match, Actions: actions, Comment: comment})
+		return append(list, table.Rule{Match: m.match, Actions: actions, Comment: comment, Counted: comment != ""})
 	}
 	for _, protocol := range []uint8{protoTCP, protoUDP, protoSCTP} {
 		if protocol == m.match.NotProtocol {
@@ -51,7 +51,7 @@ func (m *matcher) appendTo(list []table.Rule, comment string, actions []table.Ac
 		}
 		one := m.match
 		one.Protocol, one.NotProtocol = protocol, 0
-		list = append(list, table.Rule{Match: one, Actions: actions, Comment: comment})
+		list = append(list, table.Rule{Match: one, Actions: actions, Comment: comment, Counted: comment != ""})
 	}
 	return list
 }

@@ -77,7 +77,7 @@ func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule,
 func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]table.Rule, string) {
 	comment := ""
 	if id := in.GetRuleId(); id != "" {
-		comment = Comment("rule " + id)
+		comment = RuleComment(id)
 	}
 	if len(m.problems) == 0 {
 		actions, known := r.policyActions(proto.ActionOf(in))
@@ -96,6 +96,9 @@ func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]
 	// What can be matched bounds the harm.
 	return m.appendTo(list, comment, []table.Action{act(table.Drop)}), cause + ": the rule drops whatever the rest of it matches"
 }
+
+// RuleComment is the comment of the rules that a policy's rule becomes, by its ID (proto.Rule.RuleId).
+func RuleComment(id string) string { return Comment("rule " + id) }
 
 func (r *renderer) policyActions(action string) ([]table.Action, bool) {
 	switch action {

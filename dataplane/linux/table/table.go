@@ -51,6 +51,7 @@ type Rule struct {
 	Match   Match
 	Actions []Action
 	Comment string // for people; at most 100 characters
+	Counted bool   // ReadCounters has how many packets matched, by Comment
 }
 
 // Match reports which packets a rule is for: all of its conditions must hold; the zero Match holds for every packet. A list holds when any
@@ -252,6 +253,12 @@ type Backend interface {
 	Apply(ctx context.Context) Result
 	// Close frees handles. It leaves the kernel as it is.
 	Close() error
+}
+
+// Counters is a Backend that reads how many packets the rules of chains in layer Filter have matched since they were written. Only rules that are
+// Counted and have a Comment are reported, once or more often; a chain that is not there has none. It may be called from any goroutine.
+type Counters interface {
+	ReadCounters(ctx context.Context, families []Family, chains []string, each func(chain, comment string, packets uint64)) error
 }
 
 // Result is the outcome of an Apply.

@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T, ns *nsdo.Namespace) table.Backend
 		{"SetOverMax", testSetOverMax},
 		{"BadChain", testBadChain},
 		{"RandomEdits", testRandomEdits},
+		{"Counters", testCounters},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := NewNet(t, Options{})

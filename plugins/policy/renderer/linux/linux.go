@@ -120,7 +120,7 @@ func (r Renderer) DeletePolicy(id model.PolicyID, txn renderer.Txn) {
 func rules(id model.PolicyID, list []model.Rule) []*proto.Rule {
 	out := make([]*proto.Rule, len(list))
 	for i, r := range list {
-		m := &proto.Rule{Action: r.Action.String(), RuleId: id.Path() + " " + r.Origin}
+		m := &proto.Rule{Action: r.Action.String(), RuleId: ruleID(id, r.Origin)}
 		if r.Protocol != model.AnyProtocol {
 			m.Protocol = &proto.Protocol{NumberOrName: &proto.Protocol_Number{Number: int32(r.Protocol)}}
 		}
@@ -132,6 +132,9 @@ func rules(id model.PolicyID, list []model.Rule) []*proto.Rule {
 	}
 	return out
 }
+
+// ruleID begins with what differs among the rules of a policy: comments in the kernel have its first characters only.
+func ruleID(id model.PolicyID, origin string) string { return origin + " of " + id.Path() }
 
 func ids(id model.SetID) []string {
 	if id == "" {

@@ -76,9 +76,9 @@ func TestPolicies(t *testing.T) {
 		Egress: []model.Rule{{Action: model.Pass, Protocol: model.UDP, Dest: "y", DestPort: "z", Origin: "egress[1]"}}}, txn)
 	const key = prefix + "policy/networkpolicy/NetworkPolicy/a/p"
 	txn.want(t, key, `{"id":{"tier":"networkpolicy","name":"NetworkPolicy/a/p"},"policy":{
-		"inboundRules":[{"action":"allow","protocol":{"number":6},"srcIpSetIds":["x"],"dstPorts":[{"first":80,"last":90}],"ruleId":"a/p ingress[0]"},
-			{"action":"deny","ruleId":"a/p "}],
-		"outboundRules":[{"action":"pass","protocol":{"number":17},"dstIpSetIds":["y"],"dstNamedPortIpSetIds":["z"],"ruleId":"a/p egress[1]"}]}}`)
+		"inboundRules":[{"action":"allow","protocol":{"number":6},"srcIpSetIds":["x"],"dstPorts":[{"first":80,"last":90}],"ruleId":"ingress[0] of a/p"},
+			{"action":"deny","ruleId":" of a/p"}],
+		"outboundRules":[{"action":"pass","protocol":{"number":17},"dstIpSetIds":["y"],"dstNamedPortIpSetIds":["z"],"ruleId":"egress[1] of a/p"}]}}`)
 	r.DeletePolicy(id, txn)
 	txn.want(t, key, "deleted")
 }

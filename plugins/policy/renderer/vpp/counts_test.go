@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/plugins/policy/model"
+	"contiv.dev/vswitch/plugins/policy/renderer"
 )
 
 // TestCounts: rules of one origin are added up, those that were split for their ports, too; another version of the policy has no counts.
@@ -20,7 +21,8 @@ func TestCounts(t *testing.T) {
 	for i := range decided {
 		decided[i] = 1 << i
 	}
-	want := []Count{{"ingress[0]", model.Allow, 1 + 2}, {"ingress[1]", model.Allow, 4 + 8 + 16}, {"ingress[2]", model.Deny, 32}}
+	want := []renderer.Count{{Rule: "ingress[0]", Action: model.Allow, Decided: 1 + 2}, {Rule: "ingress[1]", Action: model.Allow, Decided: 4 + 8 + 16},
+		{Rule: "ingress[2]", Action: model.Deny, Decided: 32}}
 	if got := Counts(list, decided); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -1,0 +1,46 @@
+package intdataplane
+
+import (
+	"context"
+	"fmt"
+
+	"contiv.dev/vswitch/dataplane/linux/rules"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/proto"
+)
+
+// PolicyCounts is how many packets the rules of a policy have matched since they were written, both families together.
+type PolicyCounts struct{ inbound, outbound map[string]uint64 } // by the rules' comments
+
+// Inbound is the number of an inbound rule, by its proto.Rule.RuleId. Rules with the same ID add up.
+func (c PolicyCounts) Inbound(ruleID string) uint64 { return c.inbound[rules.RuleComment(ruleID)] }
+
+// Outbound is that of an outbound rule.
+func (c PolicyCounts) Outbound(ruleID string) uint64 { return c.outbound[rules.RuleComment(ruleID)] }
+
+// PolicyCounts asks the kernel how many packets the rules of policies have matched, in the order of the policies. Rules without IDs are not
+// counted. A policy that no endpoint has is not in the kernel, and its rules have matched nothing.
+func (d *InternalDataplane) PolicyCounts(ctx context.Context, policies []*proto.PolicyID) ([]PolicyCounts, error) {
+	if err := d.front.Failed(); err != nil {
+		return nil, fmt.Errorf("counters of policies: %w", err)
+	}
+	backend, can := d.parts.backend.(table.Counters)
+	if !can {
+		return nil, fmt.Errorf("counters of policies: %s has none", d.parts.backend.Name())
+	}
+	out := make([]PolicyCounts, len(policies))
+	counts, names := map[string]map[string]uint64{}, make([]string, 0, 2*len(policies))
+	for i, id := range policies {
+		out[i] = PolicyCounts{inbound: map[string]uint64{}, outbound: map[string]uint64{}}
+		key := keyOfPolicy(id, "")
+		for inbound, count := range map[bool]map[string]uint64{true: out[i].inbound, false: out[i].outbound} {
+			name := ruleList{Policy: key, Inbound: inbound}.chain(d.config.RulesConfig.Own)
+			counts[name], names = count, append(names, name)
+		}
+	}
+	err := backend.ReadCounters(ctx, d.config.families(), names, func(chain, comment string, packets uint64) { counts[chain][comment] += packets })
+	if err != nil {
+		return nil, fmt.Errorf("counters of policies: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,27 @@
+package renderer
+
+import (
+	"contiv.dev/vswitch/plugins/policy/model"
+)
+
+// Count is how often the rules of one origin have decided.
+type Count struct {
+	Rule    string // where it was written, for example ingress[0]
+	Action  model.Action
+	Decided uint64
+}
+
+// Counts are those of a policy, in the order of its rules.
+type Counts struct{ Ingress, Egress []Count }
+
+// Origins are the origins of rules, with counts of zero. of is the origin's place for each rule.
+func Origins(list []model.Rule) (counts []Count, of []int) {
+	of = make([]int, len(list))
+	for i, rule := range list {
+		if len(counts) == 0 || counts[len(counts)-1].Rule != rule.Origin {
+			counts = append(counts, Count{Rule: rule.Origin, Action: rule.Action})
+		}
+		of[i] = len(counts) - 1
+	}
+	return counts, of
+}
