@@ -3,40 +3,20 @@ package hostports
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/dataplane/txn"
-	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestIPTables: without nft the kernel takes the rules by iptables; what another program deletes, or puts before them, is repaired; a new agent
 // writes nothing; an agent with nft removes them, and no others. The dump works although there is no nft.
 func TestIPTables(t *testing.T) {
-	if _, err := exec.LookPath("iptables"); err != nil || os.Geteuid() != 0 {
-		t.Skip("there is no iptables here, or no root")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("cvhq%d", os.Getpid()%100000))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ns.Delete(context.WithoutCancel(ctx)) })
-	must := func(command string) string {
-		t.Helper()
-		out, err := ns.Run(ctx, "sh", "-c", command)
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
-		return out
-	}
+	k := newKernel(t, "iptables")
 	nft := func(context.Context, string, ...string) (string, error) {
 		return "", fmt.Errorf("nft: %w", exec.ErrNotFound)
 	}
@@ -45,7 +25,7 @@ func TestIPTables(t *testing.T) {
 		if what == "-restore" {
 			writes++
 		}
-		if doErr := ns.Do(func() error {
+		if doErr := k.Do(func() error {
 			out, err = IPTablesCommand(ctx, f, what, input, args...)
 			return nil
 		}); doErr != nil {
@@ -71,27 +51,25 @@ func TestIPTables(t *testing.T) {
 	apply("first", 2)
 	a = newAgentWith(t, nft, iptables)
 	apply("a new agent", 0)
-	must("iptables -t nat -F contiv-forwarded; ip6tables -t mangle -D FORWARD -j contiv-forwarded")
+	k.must("iptables -t nat -F contiv-forwarded; ip6tables -t mangle -D FORWARD -j contiv-forwarded")
 	apply("flushed, and a jump deleted", 2)
-	must("iptables -t nat -I POSTROUTING 1 -s 10.0.0.0/8 -j MASQUERADE")
+	k.must("iptables -t nat -I POSTROUTING 1 -s 10.0.0.0/8 -j MASQUERADE")
 	apply("another rule before it", 1)
-	if out := must("iptables -t nat -S POSTROUTING"); strings.Count(out, "contiv-forwarded") != 1 ||
+	if out := k.must("iptables -t nat -S POSTROUTING"); strings.Count(out, "contiv-forwarded") != 1 ||
 		strings.Index(out, "contiv-forwarded") > strings.Index(out, "MASQUERADE") {
 		t.Errorf("the rules are\n%s", out)
 	}
 	forwarded[0].(*linux_nodeports.Forwarded).Others = nil
 	apply("a change", 1)
 
-	if err := ns.Do(func() error { return Leftovers(ctx, Command, IPTablesCommand) }); err != nil {
-		t.Fatal(err)
-	}
-	left := must("iptables -t nat -S; iptables -t mangle -S; ip6tables -t nat -S; ip6tables -t mangle -S")
+	k.clean(Command)
+	left := k.must("iptables -t nat -S; iptables -t mangle -S; ip6tables -t nat -S; ip6tables -t mangle -S")
 	if strings.Contains(left, forwardedTable) || !strings.Contains(left, "MASQUERADE") {
 		t.Errorf("left:\n%s", left)
 	}
 	apply("removed", 2)
 	a.must(a.commit(txn.FullResync))
-	if left := must("iptables -t nat -S; ip6tables -t mangle -S"); strings.Contains(left, forwardedTable) {
+	if left := k.must("iptables -t nat -S; ip6tables -t mangle -S"); strings.Contains(left, forwardedTable) {
 		t.Errorf("left:\n%s", left)
 	}
 }

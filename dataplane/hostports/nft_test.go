@@ -3,47 +3,26 @@ package hostports
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 	"contiv.dev/vswitch/dataplane/txn"
-	"contiv.dev/vswitch/test/testbed"
 )
 
 // TestNFT: the kernel takes the tables; what is deleted there is written again, and a new agent writes nothing. What agents before
 // this one left goes, and nothing else.
 func TestNFT(t *testing.T) {
-	if _, err := exec.LookPath("nft"); err != nil || os.Geteuid() != 0 {
-		t.Skip("there is no nft here, or no root")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("cvhp%d", os.Getpid()%100000))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ns.Delete(context.WithoutCancel(ctx)) })
-	must := func(command string) string {
-		t.Helper()
-		out, err := ns.Run(ctx, "sh", "-c", command)
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
-		return out
-	}
-	must("ip link add vpp1 type veth peer vpp1p && ip link set vpp1p up && ip addr add 172.30.1.2/24 dev vpp1 && ip link set vpp1 up")
+	k := newKernel(t, "nft")
+	k.must("ip link add vpp1 type veth peer vpp1p && ip link set vpp1p up && ip addr add 172.30.1.2/24 dev vpp1 && ip link set vpp1 up")
 	writes := 0
 	nft := func(ctx context.Context, script string, args ...string) (string, error) {
 		if args[0] == "-f" {
 			writes++
 		}
-		cmd := ns.Command(ctx, "nft", args...)
+		cmd := k.Command(ctx, "nft", args...)
 		cmd.Stdin = strings.NewReader(script)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -75,22 +54,19 @@ func TestNFT(t *testing.T) {
 	apply("first", 4)
 	a = newAgent(t, nft)
 	apply("a new agent", 0)
-	must("nft delete table ip contiv-nodeports; nft delete table ip6 contiv-nodeports")
+	k.must("nft delete table ip contiv-nodeports; nft delete table ip6 contiv-nodeports")
 	apply("deleted", 2)
-	must("nft delete table ip contiv-forwarded; nft flush chain ip6 contiv-forwarded masqueraded")
+	k.must("nft delete table ip contiv-forwarded; nft flush chain ip6 contiv-forwarded masqueraded")
 	apply("deleted, and flushed", 2)
-	must("nft delete element ip contiv-nodeports ports '{ tcp . 30080 }'")
+	k.must("nft delete element ip contiv-nodeports ports '{ tcp . 30080 }'")
 	apply("an element less", 1)
 
-	must("for f in ip ip6; do nft add table $f contiv-places; nft add table $f contiv-aliases; done; nft add table ip others; " +
+	k.must("for f in ip ip6; do nft add table $f contiv-places; nft add table $f contiv-aliases; done; nft add table ip others; " +
 		"ip rule add fwmark 0x10000000/0x10000000 lookup 30100 priority 1000; ip route add default via 172.30.1.1 dev vpp1 table 30100; " +
 		"ip rule add fwmark 0x7 lookup 30101 priority 999; ip route add default via 172.30.1.1 dev vpp1 table 30101")
-	for range 2 {
-		if err := ns.Do(func() error { return Leftovers(ctx, nft, IPTablesCommand) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left := must("nft list tables; ip rule; ip -6 rule; ip route show table all")
+	k.clean(nft)
+	k.clean(nft)
+	left := k.must("nft list tables; ip rule; ip -6 rule; ip route show table all")
 	for _, gone := range []string{"contiv-places", "contiv-aliases", "30100"} {
 		if strings.Contains(left, gone) {
 			t.Errorf("%s is left:\n%s", gone, left)
@@ -103,7 +79,7 @@ func TestNFT(t *testing.T) {
 	}
 	writes = 0
 	a.must(a.commit(txn.FullResync))
-	if out := must("nft list tables"); strings.Contains(out, portsTable) || strings.Contains(out, forwardedTable) {
+	if out := k.must("nft list tables"); strings.Contains(out, portsTable) || strings.Contains(out, forwardedTable) {
 		t.Errorf("left: %s", out)
 	}
 }

@@ -1,13 +1,28 @@
 package contivconf
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
+// fault is a configuration and what its error says.
+type fault struct{ conf, want string }
+
 // TestFaults: every fault names its option and says what to do.
 func TestFaults(t *testing.T) {
-	for _, tc := range []struct{ conf, want string }{
+	for _, tc := range slices.Concat(optionFaults(), networkFaults(), nodeFaults()) {
+		_, err := New(parse(t, tc.conf), Env{})
+		if err == nil {
+			t.Errorf("%s\n  accepted, want %q", tc.conf, tc.want)
+		} else if !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s\n  error %q\n  want  %q", tc.conf, err, tc.want)
+		}
+	}
+}
+
+func optionFaults() []fault {
+	return []fault{
 		// interfaces
 		{`{"mtuSize":100}`, "mtuSize: 100 is out of range; use 576 to 9216"},
 		{`{"mtuSize":1000,"ipamConfig":{"podSubnetCIDR":"fd10:1::/48"}}`, "mtuSize: 1000 is too small for IPv6"},
@@ -37,7 +52,11 @@ func TestFaults(t *testing.T) {
 		{`{"ipamConfig":{"useExternalIPAM":true}}`, "ipamConfig.useExternalIPAM: external IPAM is not supported yet"},
 		{`{"ipamConfig":{"srv6":{"sfcPolicyBSIDSubnetCIDR":"8eef::/16"}}}`, "ipamConfig.srv6.sfcPolicyBSIDSubnetCIDR: SRv6 is not supported yet"},
 		{`{"ipamConfig":{"srv6":{"sfcIDLengthUsedInSidForServiceFunction":8}}}`, "ipamConfig.srv6.sfcIDLengthUsedInSidForServiceFunction: SRv6"},
-		// networks
+	}
+}
+
+func networkFaults() []fault {
+	return []fault{
 		{`{"ipamConfig":{"podSubnetCIDR":"10.1.0.0"}}`, `ipamConfig.podSubnetCIDR: "10.1.0.0" has no prefix length; write it as address/length`},
 		{`{"ipamConfig":{"podSubnetCIDR":"banana"}}`, `ipamConfig.podSubnetCIDR: "banana" is not address/length`},
 		{`{"ipamConfig":{"podSubnetCIDR":"10.1.2.0/16"}}`, "ipamConfig.podSubnetCIDR: 10.1.2.0/16 is an address inside a network; write the network, 10.1.0.0/16"},
@@ -73,7 +92,11 @@ func TestFaults(t *testing.T) {
 		{`{"ipamConfig":{"defaultGateway":"192.168.16.0"}}`, "ipamConfig.defaultGateway: 192.168.16.0 is not"},
 		{`{"ipamConfig":{"defaultGateway":"router"}}`, `ipamConfig.defaultGateway: "router" is not an IP address`},
 		{`{"ipamConfig":{"defaultGateway":"192.168.16.1,192.168.16.2"}}`, "has more than one IPv4 address"},
-		// nodes
+	}
+}
+
+func nodeFaults() []fault {
+	return []fault{
 		{`{"nodeConfig":[{}]}`, "nodeConfig[0].nodeName: is missing"},
 		{`{"nodeConfig":[{"nodeName":"a"},{"nodeName":"a"}]}`, `nodeConfig[1].nodeName: "a" has a section already, nodeConfig[0]`},
 		{`{"nodeConfig":[{"nodeName":"a","stealInterface":"eth0"}]}`, "nodeConfig[0].stealInterface: stealing the NIC (STN) is not supported yet"},
@@ -94,13 +117,6 @@ func TestFaults(t *testing.T) {
 		{`{"nodeConfig":[{"nodeName":"a","gateway":"1.1.1.1"}]}`, "nodeConfig[0].gateway: 1.1.1.1 is not an address that a host of the node's network 192.168.16.0/24 can have"},
 		{`{"nodeConfig":[{"nodeName":"a","gateway":"10.9.0.5","mainVPPInterface":{"ip":"10.9.0.5/24"}}]}`, "nodeConfig[0].gateway: 10.9.0.5 is the node's own address"},
 		{`{"ipamConfig":{"nodeInterconnectDHCP":true},"nodeConfig":[{"nodeName":"a","mainVPPInterface":{"useDHCP":false}}]}`, "nodeConfig[0].mainVPPInterface.useDHCP: is false, but"},
-	} {
-		_, err := New(parse(t, tc.conf), Env{})
-		if err == nil {
-			t.Errorf("%s\n  accepted, want %q", tc.conf, tc.want)
-		} else if !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s\n  error %q\n  want  %q", tc.conf, err, tc.want)
-		}
 	}
 }
 

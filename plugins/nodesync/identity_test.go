@@ -126,28 +126,34 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 					t.Errorf("restored %v: the record of %d is %v", restored, want, got)
 				}
 			}
-			lost := 0
-			for i, n := range newNodes {
-				var fatal *controller.FatalError
-				switch err := n.resync(); {
-				case errors.As(err, &fatal) && strings.Contains(err.Error(), "restart the agent of this node, which then gets a new ID"):
-					lost++
-					_ = n.Close()
-					n = newMachine(t, n.ServiceLabel.GetAgentLabel(), db, n.disk)
-					t.Cleanup(n.start())
-					n.mustResync()
-					newNodes[i] = n
-				case err != nil:
-					t.Error(err)
-				}
-				if id := n.GetNodeID(); id < 4 {
-					t.Errorf("a newcomer has the ID %d", id)
-				}
-			}
-			if lost == 0 {
-				t.Error("no newcomer took an ID that was not free: the test does not test what it should")
-			}
+			newIDs(t, db, newNodes)
 		})
+	}
+}
+
+// newIDs: the newcomers that took IDs of others lose them, and get IDs that were free when they start again.
+func newIDs(t *testing.T, db *fakeDB, newNodes []*testNode) {
+	t.Helper()
+	lost := 0
+	for i, n := range newNodes {
+		var fatal *controller.FatalError
+		switch err := n.resync(); {
+		case errors.As(err, &fatal) && strings.Contains(err.Error(), "restart the agent of this node, which then gets a new ID"):
+			lost++
+			_ = n.Close()
+			n = newMachine(t, n.ServiceLabel.GetAgentLabel(), db, n.disk)
+			t.Cleanup(n.start())
+			n.mustResync()
+			newNodes[i] = n
+		case err != nil:
+			t.Error(err)
+		}
+		if id := n.GetNodeID(); id < 4 {
+			t.Errorf("a newcomer has the ID %d", id)
+		}
+	}
+	if lost == 0 {
+		t.Error("no newcomer took an ID that was not free: the test does not test what it should")
 	}
 }
 

@@ -42,6 +42,23 @@ func TestPage(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(serve(t, c, nil).URL(), desk)
 
+	lookAtTopology(t, c, p)
+	lookAtWorkloads(c, p)
+	lookAtDrops(c, p)
+	lookAtEvents(p)
+	if list := p.Errors(); len(list) > 0 {
+		t.Errorf("the page has errors: %q", list)
+	}
+	c.set(func() {
+		if c.posts > 0 {
+			t.Errorf("the agents got %d requests that are not GET", c.posts)
+		}
+	})
+}
+
+// lookAtTopology: the drawing of a healthy cluster, then of one with faults: worker-4 stays away.
+func lookAtTopology(t *testing.T, c *cluster, p *browser.Page) {
+	t.Helper()
 	p.Want("#state", "all healthy")
 	p.Want("svg.topology", "worker-1", "worker-4", "vpp · 3 pods", "0.41 ms")
 	p.Want(".checks", "4 of 4 ready", "packets get through")
@@ -68,7 +85,10 @@ func TestPage(t *testing.T) {
 	p.Do(`document.querySelector('[data-key="tunnel/worker-1/worker-3"]').dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	p.Want(".chosen-card", "worker-1 – worker-3", "Packets of pods are lost", "worker-1 gets no answer from worker-3 (10.1.3.1) through the overlay since")
 	p.Shot("topology-faults")
+}
 
+// lookAtWorkloads: pods and services; worker-4 is back.
+func lookAtWorkloads(c *cluster, p *browser.Page) {
 	p.ClickText("nav a", "Pods")
 	p.Want("main", "shop/web-1", "10.1.1.2", "The pods of worker-4 are not shown: no answer: the connection was closed")
 	c.set(func() { c.nodes[3].down = false })
@@ -85,7 +105,9 @@ func TestPage(t *testing.T) {
 	c.set(func() { c.services[1].Ports[0].Backends = nil })
 	p.Want(".service.bad", "shop/db", "no backend is ready for port 5432/TCP")
 	p.Shot("services")
+}
 
+func lookAtDrops(c *cluster, p *browser.Page) {
 	p.ClickText("nav a", "Drops")
 	p.Want("main", "Nothing was dropped", "No counter rose in the last minute")
 	c.set(func() {
@@ -101,7 +123,9 @@ func TestPage(t *testing.T) {
 	p.Want("tr.rising", "denied by network policy", "+120", "worker-2", "network policy does not allow")
 	p.Want("main", "3 counters rose in the last minute", "pod shop/db-1")
 	p.Shot("drops")
+}
 
+func lookAtEvents(p *browser.Page) {
 	p.ClickText("nav a", "Events")
 	p.Want(".list", "Add Pod", "shop/batch-7", "no such file or directory")
 	p.ClickText(".event", "") // the newest
@@ -111,14 +135,6 @@ func TestPage(t *testing.T) {
 	p.ClickText(".diff .line", "")
 	p.Want(".value", "Now CONFIGURED", `"mtu": 1450`)
 	p.Shot("events")
-	if list := p.Errors(); len(list) > 0 {
-		t.Errorf("the page has errors: %q", list)
-	}
-	c.set(func() {
-		if c.posts > 0 {
-			t.Errorf("the agents got %d requests that are not GET", c.posts)
-		}
-	})
 }
 
 // TestPageWithoutAnswer: when the agent is away, and when the command has ended, the page says what to do, and recovers.

@@ -1,0 +1,53 @@
+package hostports
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/test/testbed"
+)
+
+// kernel is a network namespace in which the kernel takes what the tables write.
+type kernel struct {
+	t   *testing.T
+	ctx context.Context //nolint:containedctx // of the test
+	*testbed.Namespace
+}
+
+// newKernel skips the test without the program that writes the rules, or without root.
+func newKernel(t *testing.T, program string) *kernel {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil || os.Geteuid() != 0 {
+		t.Skipf("there is no %s here, or no root", program)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ns, err := testbed.NewNamespace(ctx, fmt.Sprintf("cvh%s%d", program[:1], os.Getpid()%100000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ns.Delete(context.WithoutCancel(ctx)) })
+	return &kernel{t, ctx, ns}
+}
+
+// must returns what a shell command prints in the namespace.
+func (k *kernel) must(command string) string {
+	k.t.Helper()
+	out, err := k.Run(k.ctx, "sh", "-c", command)
+	if err != nil {
+		k.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return out
+}
+
+// clean removes what earlier agents left.
+func (k *kernel) clean(nft NFT) {
+	k.t.Helper()
+	if err := k.Do(func() error { return Leftovers(k.ctx, nft, IPTablesCommand) }); err != nil {
+		k.t.Fatal(err)
+	}
+}
