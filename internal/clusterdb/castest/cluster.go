@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -42,25 +43,49 @@ type member struct {
 func NewCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, dir: t.TempDir(), OperationTimeout: 3 * time.Second}
+	urls := freeURLs(t, claimAddress(t), 2*n)
 	for i := range n {
-		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i), client: freeURL(t), peer: freeURL(t)})
+		c.members = append(c.members, &member{name: fmt.Sprintf("m%d", i), client: urls[2*i], peer: urls[2*i+1]})
 	}
 	t.Cleanup(c.StopAll)
 	c.StartAll()
 	return c
 }
 
-// freeURL is an address that nothing listens at: a port of a loopback address that is this process's own. On 127.0.0.1, another process
-// would soon take the port of a stopped member: every connection needs one, even that of a client which tries to reach the member.
-func freeURL(t testing.TB) url.URL {
+// claimPort is below the ports that the kernel chooses. What listens at it has claimed the whole address.
+const claimPort = 20000
+
+// claimAddress returns a loopback address that no other cluster has, in this process or another, until the end of the test. On 127.0.0.1,
+// another process would soon take the port of a stopped member: every connection needs one, even that of a client which tries to reach the member.
+func claimAddress(t testing.TB) string {
 	t.Helper()
-	pid := os.Getpid()
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>16&0x3f, pid>>8&0xff, pid&0xff))
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	for range 100 {
+		r := rand.Uint32()
+		addr := fmt.Sprintf("127.%d.%d.%d", 64+r>>16&0x3f, r>>8&0xff, r&0xff)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", addr, claimPort)); err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+			return addr
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return url.URL{Scheme: "http", Host: l.Addr().String()}
+	t.Fatal(err)
+	return ""
+}
+
+// freeURLs have ports of an address that nothing listens at. All are held until the last is known, so that they differ.
+func freeURLs(t testing.TB, address string, n int) []url.URL {
+	t.Helper()
+	var out []url.URL
+	for range n {
+		l, err := net.Listen("tcp", address+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		out = append(out, url.URL{Scheme: "http", Host: l.Addr().String()})
+	}
+	return out
 }
 
 // Endpoints are the addresses of all members, whether they run or not.
