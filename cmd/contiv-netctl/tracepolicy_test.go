@@ -35,6 +35,7 @@ func TestTracePolicy(t *testing.T) {
 			w.endpoints(api, w.service("far", 11, nil), w.c)
 			w.until(true, []string{"ping", "a", "svc/far", "-c", "1"}, "1 sent, 1 answered")
 			w.tracedPolicies(api)
+			w.deniedServices(api)
 		})
 	}
 }
@@ -69,4 +70,33 @@ func (w *world) tracedPolicies(api *kubeapi.Server) {
 		{action: Deny, to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {number: 8080}}}]}]}`)
 	w.until(false, tcp(8080), "policy, egress of default/a: deny, by", "shut egress[1]",
 		"result: network policy denies it: egress of default/a: deny, by")
+}
+
+// deniedServices: a service whose backends a policy denies. The trace has the backend that was chosen, and names the policy and the rule, whatever
+// the number of backends, on the node of the client and on another one.
+func (w *world) deniedServices(api *kubeapi.Server) {
+	w.t.Helper()
+	w.endpoints(api, w.service("near", 12, nil), w.b)
+	w.endpoints(api, w.service("both", 15, nil), w.b, w.c)
+	for _, family := range [][]string{nil, {"-6"}} { // tracedPolicies has left the policy shut
+		w.until(false, append([]string{"trace", "a", "svc/both"}, family...), "chose the backend pod default/",
+			"result: network policy denies it: egress of default/a: deny, by", "shut egress[1]")
+	}
+	if err := api.Delete(&npapi.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "shut"}}); err != nil {
+		w.t.Fatal(err)
+	}
+	np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "eighty"}}
+	w.put(api, np, &np.Spec, `{podSelector: {}, ingress: [{ports: [{port: 80}]}]}`) // the service's port, and not the backends'
+	for _, family := range [][]string{nil, {"-6"}} {
+		for service, pods := range map[string]string{"near": "b", "far": "c", "both": ""} {
+			w.until(false, append([]string{"trace", "a", "svc/" + service}, family...), "chose the backend pod default/"+pods,
+				"result: network policy denies it: ingress of default/"+pods, "default/eighty")
+		}
+	}
+	cnp := &npapi.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "no"}}
+	w.put(api, cnp, &cnp.Spec, `{tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [{action: Accept, from: [{namespaces: {matchLabels: {no: pods}}}]},
+		{action: Deny, from: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {number: 8080}}}]}]}`)
+	for _, service := range []string{"near", "far", "both"} {
+		w.until(false, []string{"trace", "a", "svc/" + service}, "result: network policy denies it: ingress of default/", "no ingress[1]")
+	}
 }

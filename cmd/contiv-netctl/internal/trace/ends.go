@@ -32,6 +32,11 @@ func (p vppPacket) ends(proto string) (came, left Ends) {
 			came, left = Ends{}, Ends{} // what comes out of a tunnel is the packet
 			continue
 		}
+		if strings.HasPrefix(h.node, pluginNodes) {
+			if came, left, ok := deniedEnds(h); ok {
+				return came, left
+			}
+		}
 		e, ok := vppHeader(h.lines, proto)
 		if !ok {
 			continue

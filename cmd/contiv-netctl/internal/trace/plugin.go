@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"net/netip"
 	"regexp"
 	"strings"
 )
@@ -28,6 +29,8 @@ func pluginWhat(lines []string) string {
 	}
 	came, became := pluginEnds(lines)
 	switch {
+	case connection == "" && verdict == "drop" && became != "" && became != came:
+		text += ": " + came + " would become " + became
 	case came == "" || connection == "":
 	case became == "" || became == came:
 		text += ": " + came
@@ -38,6 +41,25 @@ func pluginWhat(lines []string) string {
 		text += " (connection " + connection + ")"
 	}
 	return text
+}
+
+// deniedEnds are the ends that a packet would have got from a service, if network policy did not deny what it would become.
+func deniedEnds(h vppHop) (came, left Ends, ok bool) {
+	m := pluginLine.FindStringSubmatch(firstLine(h.lines))
+	if m == nil || m[1] != "drop" || m[4] != "" {
+		return came, left, false
+	}
+	parse := func(text string) (e Ends, ok bool) {
+		src, dst, _ := strings.Cut(text, " -> ")
+		var errSrc, errDst error
+		e.Source, errSrc = netip.ParseAddrPort(src)
+		e.Dest, errDst = netip.ParseAddrPort(dst)
+		return e, errSrc == nil && errDst == nil
+	}
+	before, after := pluginEnds(h.lines)
+	came, ok1 := parse(before)
+	left, ok2 := parse(after)
+	return came, left, ok1 && ok2 && came != left
 }
 
 // pluginEnds are the ends of a packet before and after translation: "10.1.1.4:4711 -> 10.96.0.10:80".

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -17,10 +18,33 @@ func TestPluginNodes(t *testing.T) {
 		"sw_if_index 6: drop, source that is not the pod's\n UDP 10.1.1.9:1 -> 10.1.1.5:2":                       "drop: source that is not the pod's",
 		"sw_if_index 6: reject, rejected, no backend\n TCP 10.1.1.4:4711 -> 10.96.0.13:80":                       "reject: rejected, no backend",
 		"sw_if_index 6: pass, translated, fragment, connection 12\n UDP 10.1.1.4:0 -> 10.96.0.11:0":              "translated, by the ports of the first fragment: 10.1.1.4:0 -> 10.96.0.11:0 (connection 12)",
+		"sw_if_index 6: drop, denied by network policy\n TCP 10.1.1.4:1 -> 10.1.1.5:2":                           "drop: denied by network policy",
+		"sw_if_index 6: drop, denied by network policy\n TCP [fd10::4]:1 -> [fd96::11]:80\n as [fd10::4]:1 -> [fd10::2]:8080": "drop: denied by network policy: " +
+			"[fd10::4]:1 -> [fd96::11]:80 would become [fd10::4]:1 -> [fd10::2]:8080",
 		"something else": "something else",
 	} {
 		if got := pluginWhat(strings.Split(trace, "\n")); got != want {
 			t.Errorf("%q\n got %q\nwant %q", trace, got, want)
+		}
+	}
+}
+
+// TestDeniedBackend: a packet to a service that policy denies shows the backend that was chosen for it; others show none.
+func TestDeniedBackend(t *testing.T) {
+	vip := netip.MustParseAddrPort("10.96.0.11:80")
+	for lines, want := range map[string]string{
+		"sw_if_index 6: drop, denied by network policy\nTCP 10.1.1.4:4711 -> 10.96.0.11:80\nas 10.1.1.4:4711 -> 10.1.2.2:8080":             "10.1.2.2:8080",
+		"sw_if_index 6: drop, denied by network policy\nTCP 10.1.1.4:4711 -> 10.96.0.11:80":                                                "",
+		"sw_if_index 6: drop, denied by network policy, connection 7\nTCP 10.1.1.4:4711 -> 10.96.0.11:80\nas 10.1.1.4:4711 -> 10.1.2.2:80": "",
+	} {
+		p := vppPacket{{node: "virtio-input"}, {node: "ip4-input", lines: []string{"TCP: 10.1.1.4 -> 10.96.0.11", "TCP: 4711 -> 80"}},
+			{node: "contiv-ip4-input", lines: strings.Split(lines, "\n")}, {node: "error-drop", lines: []string{"rx:tap1"}},
+			{node: "drop", lines: []string{"contiv-ip4-input: denied by network policy"}}}
+		side := Side{There: p.path(newNames(nil))}
+		side.There.Came, side.There.Left = p.ends("TCP")
+		chosen, ok := ChosenBy(side, vip)
+		if ok != (want != "") || ok && chosen.String() != want || side.There.Came.Dest != vip || side.There.Outcome != Dropped {
+			t.Errorf("%s\nchosen %v %t, path %+v", lines, chosen, ok, side.There)
 		}
 	}
 }

@@ -190,7 +190,7 @@ typedef struct
   uint16_t sport, dport; /* wire */
   uint8_t tcp_flags; /* ICMP: the type */
   /* set by cv_parse */
-  cv_tuple_t tuple;
+  cv_tuple_t tuple; /* of what policy denies, cv_decide: to the backend */
   uint64_t hash;
   uint32_t frag_id; /* of a fragment, wire */
   uint16_t l4;    /* offset of the transport header, 0: none here */

@@ -201,6 +201,8 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
   cv_plan_t plan = { .endpoint = e, .dst = b->addr, .dport = b->port, .backend = backend, .flags = behind ? CV_CONN_BEHIND_HOST : 0 };
   if (judge (m, worker, p, &plan, epoch, now) == CV_DENIED)
     {
+      p->tuple.dst = b->addr; /* for the trace: policy was asked about the backend */
+      p->tuple.dport = b->port;
       uncount_backend (m, backend);
       refuse (m, worker, p, CV_POLICY);
       return;

@@ -126,6 +126,11 @@ trace (frame_t *f, vlib_buffer_t *b, const cv_packet_t *p, const cv_tuple_t *bef
 			 .fragment = p->reassembled || p->verdict == VERDICT_WAITS };
   clib_memcpy (&t->after.src, src, alen);
   clib_memcpy (&t->after.dst, src + alen, alen);
+  if (p->reason == CV_POLICY && p->connection == CV_NO_INDEX)
+    {
+      t->after = p->tuple; /* the packet itself was not changed */
+      return;
+    }
   if (!p->l4 || p->icmp_error || p->no_connection)
     return;
   bool icmp = p->proto == IP_PROTOCOL_ICMP || p->proto == IP_PROTOCOL_ICMP6;

@@ -54,7 +54,7 @@ format_contiv_trace (u8 *s, va_list *args)
     s = format (s, ", connection %u", t->connection);
   if (t->before.proto)
     s = format (s, "\n%U%U %U", format_white_space, indent, format_ip_protocol, t->before.proto, format_tuple, &t->before);
-  if (t->connection != CV_NO_INDEX)
+  if (t->connection != CV_NO_INDEX || (t->reason == CV_POLICY && memcmp (&t->before, &t->after, sizeof (t->before))))
     s = format (s, "\n%Uas %U", format_white_space, indent, format_tuple, &t->after);
   return s;
 }

@@ -110,6 +110,9 @@ services (void)
       DENY (&n, POD_A, &k);
       k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 40000, 80, 0, 4);
       DENY (&n, POD_A, &k);
+      cv_addr_t chosen = addr (B[ip6]); /* what the trace shows */
+      check (cv_addr_equal (&n.p.tuple.dst, &chosen) && n.p.tuple.dport == htons (8080));
+      expect (&k, A[ip6], 40000, VIP[ip6], 80);
       k = build (A[ip6], OUT[ip6], CV_PROTO_TCP, 40000, 443, SYN, 4);
       DENY (&n, POD_A, &k);
       k = build (OUT[ip6], VIP[ip6], CV_PROTO_TCP, 40000, 80, SYN, 0);
