@@ -85,10 +85,11 @@ WINDOWS := ./dataplane/windows/... ./cmd/contiv-agent ./cmd/contiv-cni ./cmd/con
 UNSEEN := cmd/contiv-agent/host_poll.go|dataplane/(linux|windows)/outside.go
 
 .PHONY: lint
-lint: ## gofmt, vet (for Windows, too), dead code and the house rules (test/arch)
+lint: ## gofmt, vet (for Windows, too), staticcheck, dead code and the house rules (test/arch)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
 	for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=windows GOARCH=$$arch go vet $(WINDOWS) || exit 1; done
+	@faults="$$(go tool staticcheck ./... | grep -v '^dataplane/vpp/binapi/')"; test -z "$$faults" || { echo "$$faults"; exit 1; }
 	@dead="$$(go tool deadcode -test ./... | grep -vE '^($(UNSEEN)):')"; test -z "$$dead" || { echo "$$dead"; echo "remove these functions"; exit 1; }
 	go test ./test/arch
 

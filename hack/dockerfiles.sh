@@ -55,9 +55,22 @@ package() {
 	dpkg-deb -Zgzip -z1 --root-owner-group --build "$WORK/$1" "$WORK/fdio/pool/$1.deb" >/dev/null
 }
 
+# libraries FILES: VPP's own go into the package libvppinfra; for those of Debian it depends on their packages.
+libraries() {
+	for file in $1; do
+		real=$(realpath "$file")
+		if owner=$(dpkg -S "$real" 2>/dev/null || dpkg -S "${real#/usr}" 2>/dev/null); then
+			depends="$depends, ${owner%%:*}"
+		else
+			cp -L "$file" "$WORK/libvppinfra/usr/$lib/"
+		fi
+	done
+}
+
 # fdio makes the stand-in of https://packagecloud.io/fdio/release, signed by a key of its own.
 fdio() {
 	lib=lib/x86_64-linux-gnu
+	depends=libc6
 	vpp=$(command -v vpp) || {
 		echo "dockerfiles: no VPP on this machine: the packages hold programs that only say their name"
 		vpp=
@@ -74,8 +87,7 @@ fdio() {
 		plugins=$(dirname "$vpp")/../lib/x86_64-linux-gnu/vpp_plugins
 		mkdir -p "$WORK/vpp-plugin-core/usr/$lib" "$WORK/libvppinfra/usr/$lib"
 		cp -r "$plugins" "$WORK/vpp-plugin-core/usr/$lib/"
-		ldd "$vpp" "$plugins"/*.so | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u |
-			grep -v -E '/lib(c|m|dl|pthread|rt)\.so' | xargs -I{} cp -L {} "$WORK/libvppinfra/usr/$lib/"
+		libraries "$(ldd "$vpp" "$plugins"/*.so | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u)"
 	else
 		printf '#!/bin/sh\necho vpp\n' >"$WORK/vpp/usr/bin/vpp"
 		chmod +x "$WORK/vpp/usr/bin/vpp"
@@ -84,7 +96,7 @@ fdio() {
 	# shellcheck disable=SC2016
 	printf '#!/bin/sh -e\n[ -n "$VPP_INSTALL_SKIP_SYSCTL" ] || sysctl --system\n' >"$WORK/vpp/DEBIAN/postinst"
 	chmod +x "$WORK/vpp/DEBIAN/preinst" "$WORK/vpp/DEBIAN/postinst"
-	package libvppinfra libc6
+	package libvppinfra "$(tr -d ' ' <<<"$depends" | tr , '\n' | sort -u | paste -sd, | sed 's/,/, /g')"
 	package vpp "libvppinfra (= 25.10-release)"
 	package libvppinfra-dev "libvppinfra (= 25.10-release)"
 	package vpp-dev "libvppinfra-dev (= 25.10-release)"

@@ -134,7 +134,7 @@ func (d *Driver) Stop(ctx context.Context) error {
 		close(d.stopping)
 		// From here on SendMessage refuses; those that wait for room give up. Behind them the input is complete.
 		d.senders.Lock()
-		d.senders.Unlock() //nolint:staticcheck // a barrier
+		d.senders.Unlock() //lint:ignore SA2001 a barrier
 		close(d.quit)
 		if !running {
 			d.loop.d = d

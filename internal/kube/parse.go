@@ -9,6 +9,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	npapi "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 	"sigs.k8s.io/yaml"
@@ -41,7 +42,7 @@ func ParsePolicy(text []byte) (*model.Policy, *model.ClusterPolicy, error) {
 			p.Namespace = metav1.NamespaceDefault
 		}
 		return ConvertPolicy(&p), nil, nil
-	case npapi.SchemeGroupVersion.WithKind("ClusterNetworkPolicy"):
+	case schema.GroupVersion(npapi.GroupVersion).WithKind("ClusterNetworkPolicy"):
 		var p npapi.ClusterNetworkPolicy
 		if err := yaml.UnmarshalStrict(doc, &p); err != nil {
 			return nil, nil, fmt.Errorf("ClusterNetworkPolicy: %w", err)
@@ -52,7 +53,7 @@ func ParsePolicy(text []byte) (*model.Policy, *model.ClusterPolicy, error) {
 		return nil, ConvertClusterPolicy(&p), nil
 	}
 	return nil, nil, fmt.Errorf("apiVersion %q, kind %q: use networking.k8s.io/v1 NetworkPolicy or %s ClusterNetworkPolicy",
-		of.APIVersion, of.Kind, npapi.SchemeGroupVersion)
+		of.APIVersion, of.Kind, npapi.GroupVersion)
 }
 
 // onlyDocument is the one document of a file that is not empty.

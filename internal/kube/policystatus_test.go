@@ -40,7 +40,7 @@ func (a *policyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case a.absent:
 		fail(http.StatusNotFound, "NotFound")
 	case r.Method == http.MethodGet && r.URL.Path == path:
-		list := npapi.ClusterNetworkPolicyList{TypeMeta: metav1.TypeMeta{Kind: "ClusterNetworkPolicyList", APIVersion: npapi.SchemeGroupVersion.String()}}
+		list := npapi.ClusterNetworkPolicyList{TypeMeta: metav1.TypeMeta{Kind: "ClusterNetworkPolicyList", APIVersion: npapi.GroupVersion.String()}}
 		for _, p := range a.has {
 			list.Items = append(list.Items, *p)
 		}

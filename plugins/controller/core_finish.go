@@ -62,7 +62,7 @@ func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time
 	}
 
 	end := now()
-	out.err, out.result = t.outcome(commitErr, out)
+	out.result, out.err = t.outcome(commitErr, out)
 	if out.err != nil {
 		t.record.Error = out.err.Error()
 	}
@@ -72,7 +72,7 @@ func (c *core) finish(t *turn, rec *txn.Record, commitErr error, now func() time
 }
 
 // outcome is the error for Done and the result.
-func (t *turn) outcome(commitErr error, out outcome) (error, string) {
+func (t *turn) outcome(commitErr error, out outcome) (string, error) {
 	errs := slices.Clip(t.handlerErrs)
 	if out.verificationErr != nil {
 		errs = []error{out.verificationErr} // has the former in it
@@ -87,15 +87,15 @@ func (t *turn) outcome(commitErr error, out outcome) (error, string) {
 	err := errors.Join(append(errs, t.externalErr)...)
 	switch {
 	case t.fatal != nil:
-		return err, resultFatal
+		return resultFatal, err
 	case out.dropFollowUps && t.update != nil:
-		return err, resultReverted
+		return resultReverted, err
 	case t.stopped:
-		return err, resultAborted
+		return resultAborted, err
 	case err != nil:
-		return err, resultError
+		return resultError, err
 	}
-	return nil, resultOK
+	return resultOK, nil
 }
 
 // finishUpdate completes a best-effort update and reports whether and why it needs healing.

@@ -168,10 +168,10 @@ func (n *realNode) handle(ev controller.Event, state controller.KubeStateData) (
 	return errors.As(err, &abort)
 }
 
-func (n *realNode) state() (id uint32, fatal error, nodes Nodes) {
+func (n *realNode) state() (id uint32, nodes Nodes, fatal error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.ns.GetNodeID(), n.fatal, n.nodes
+	return n.ns.GetNodeID(), n.nodes, n.fatal
 }
 
 // within waits for a condition.
@@ -192,7 +192,7 @@ func settled(t *testing.T, limit time.Duration, nodes []*realNode, want ...uint3
 	check := func() bool {
 		seen := map[uint32]string{}
 		for i, n := range nodes {
-			id, fatal, all := n.state()
+			id, all, fatal := n.state()
 			switch {
 			case fatal != nil:
 				t.Fatalf("node %s: %v", n.name, fatal)
@@ -310,7 +310,7 @@ func TestPartition(t *testing.T) {
 	taker := newRealNode(t, "taker", disk, etcd.Open()).start(quick)
 	within(t, 30*time.Second, "the ID given away", func() bool { return taker.ns.GetNodeID() == id })
 	link.Cut(false)
-	within(t, 30*time.Second, "the taker told", func() bool { _, fatal, _ := taker.state(); return fatal != nil })
+	within(t, 30*time.Second, "the taker told", func() bool { _, _, fatal := taker.state(); return fatal != nil })
 	taker.stop()
 	taker = newRealNode(t, "taker", disk, taker.db).start(quick)
 	settled(t, 30*time.Second, []*realNode{there, cut, taker}, there.ns.GetNodeID(), id, 3)
@@ -325,7 +325,7 @@ func TestPartition(t *testing.T) {
 	heir := newRealNode(t, "heir", disk, etcd.Open()).start(quick)
 	settled(t, 30*time.Second, []*realNode{there, taker, heir}, there.ns.GetNodeID(), 3, id)
 	link.Cut(false)
-	within(t, 30*time.Second, "the one that was cut off told", func() bool { _, fatal, _ := cut.state(); return fatal != nil })
+	within(t, 30*time.Second, "the one that was cut off told", func() bool { _, _, fatal := cut.state(); return fatal != nil })
 	cut.stop()
 	cut = newRealNode(t, "cut", disk, cut.db).start(quick)
 	settled(t, 30*time.Second, []*realNode{there, taker, heir, cut}, there.ns.GetNodeID(), 3, id, 4)

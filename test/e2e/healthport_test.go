@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -101,7 +102,7 @@ func (r *rig) listen(address string) (l net.Listener) {
 // health asks the health port; 0 when there is no answer.
 func (r *rig) health(path string) (status int, body string) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
-		Dial: func(network, address string) (net.Conn, error) { return r.dial(network, address) }}}
+		DialContext: func(_ context.Context, network, address string) (net.Conn, error) { return r.dial(network, address) }}}
 	resp, err := client.Get("http://" + healthPort + path)
 	if err != nil {
 		return 0, err.Error()

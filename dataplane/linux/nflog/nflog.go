@@ -16,7 +16,7 @@ import (
 
 // Numbers of linux/netfilter/nfnetlink_log.h.
 const (
-	msgPacket = unix.NFNL_SUBSYS_ULOG<<8 | 0
+	msgPacket = unix.NFNL_SUBSYS_ULOG << 8
 	msgConfig = unix.NFNL_SUBSYS_ULOG<<8 | 1
 
 	attrPayload = 9

@@ -244,7 +244,6 @@ func TestConcurrentClients(t *testing.T) {
 
 // TestDumpOrder: the same configuration in any order of requests has the same dump, another has another.
 func TestDumpOrder(t *testing.T) {
-	pods := []string{"pod-a", "pod-b", "pod-c", "pod-d"}
 	configure := func(rng *rand.Rand, pods []string) string {
 		f, conn := client(t, vppfake.Config{Seed: rng.Uint64()})
 		for range rng.IntN(4) { // interfaces that come and go
@@ -263,7 +262,7 @@ func TestDumpOrder(t *testing.T) {
 		}
 		return f.Dump()
 	}
-	pods = []string{"pod-1", "pod-2", "pod-3", "pod-4"}
+	pods := []string{"pod-1", "pod-2", "pod-3", "pod-4"}
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := configure(rng, pods)
 	for range 10 {

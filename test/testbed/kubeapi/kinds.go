@@ -44,7 +44,7 @@ func kinds() []kind {
 		{"endpointslices", discovery.WithKind("EndpointSlice"), &discoveryv1.EndpointSlice{}},
 		{"networkpolicies", networking.WithKind("NetworkPolicy"), &networkingv1.NetworkPolicy{}},
 		{"servicecidrs", networking.WithKind("ServiceCIDR"), &networkingv1.ServiceCIDR{}},
-		{"clusternetworkpolicies", npapi.SchemeGroupVersion.WithKind("ClusterNetworkPolicy"), &npapi.ClusterNetworkPolicy{}},
+		{"clusternetworkpolicies", schema.GroupVersion(npapi.GroupVersion).WithKind("ClusterNetworkPolicy"), &npapi.ClusterNetworkPolicy{}},
 		{"customresourcedefinitions", definitions.WithKind("CustomResourceDefinition"), &metav1.PartialObjectMetadata{}},
 		{"leases", coordinationv1.SchemeGroupVersion.WithKind("Lease"), &coordinationv1.Lease{}},
 	}

@@ -10,10 +10,7 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
 
-type (
-	target = vpp_contiv.Frontend_Target
-	action = vpp_contiv.Frontend_Target_Action
-)
+type target = vpp_contiv.Frontend_Target
 
 const (
 	balance = vpp_contiv.Frontend_Target_BALANCE
