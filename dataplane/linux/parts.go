@@ -11,6 +11,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 	"contiv.dev/vswitch/dataplane/linux/iptables"
 	"contiv.dev/vswitch/dataplane/linux/nft"
+	nftpolicy "contiv.dev/vswitch/dataplane/linux/nft/policy"
+	"contiv.dev/vswitch/dataplane/linux/nft/services"
 	"contiv.dev/vswitch/dataplane/linux/routetable"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/sysctl"
@@ -104,7 +106,7 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 
 // withServices adds what programs services: nf_tables by itself, iptables by chains of the backend.
 func (p *parts) withServices(o Options) error {
-	open := func() (*nft.Services, error) { return nft.OpenServices(nft.Options{NS: o.NS, Log: o.Log}) }
+	open := func() (*services.Services, error) { return services.Open(services.Options{NS: o.NS, Log: o.Log}) }
 	if p.backend.Name() != "nftables" {
 		p.others = append(p.others, func(context.Context) (leftover, error) { return open() })
 		return nil
@@ -171,15 +173,15 @@ func newBackend(ctx context.Context, c Config, o Options) (table.Backend, error)
 	return backend, nil
 }
 
-func nftOptions(c Config, o Options) nft.Options {
-	return nft.Options{NS: o.NS, Log: o.Log, Append: c.IptablesInsertMode == "append"}
+func nftOptions(c Config, o Options) nftpolicy.Options {
+	return nftpolicy.Options{NS: o.NS, Log: o.Log, Append: c.IptablesInsertMode == "append"}
 }
 
 func newNFT(_ context.Context, c Config, o Options) (table.Backend, error) {
 	if err := nft.Supported(o.NS); err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	backend, err := nft.Open(nftOptions(c, o))
+	backend, err := nftpolicy.Open(nftOptions(c, o))
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"contiv.dev/vswitch/dataplane/linux/balance"
-	"contiv.dev/vswitch/dataplane/linux/nft"
+	"contiv.dev/vswitch/dataplane/linux/nft/services"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
@@ -28,7 +28,7 @@ type serviceProgrammer interface {
 }
 
 // nftServices has its own table.
-type nftServices struct{ *nft.Services }
+type nftServices struct{ *services.Services }
 
 // Render has nothing to hand over.
 func (nftServices) Render() {}

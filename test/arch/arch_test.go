@@ -129,23 +129,39 @@ func TestControllerImportsNoPlugin(t *testing.T) {
 	}
 }
 
-// TestVPPFeatures: one feature of VPP is read and changed in one folder. All stand on kit, and look up interfaces in iface.
-func TestVPPFeatures(t *testing.T) {
-	below := map[string][]string{"kit": nil, "iface": {"kit"}}
+// parts are packages below a folder, with those of the same folder on which each may stand.
+type parts struct {
+	folder  string
+	below   map[string][]string
+	instead string
+}
+
+// TestParts: one part is read and changed in one folder, and does not import those beside it.
+func TestParts(t *testing.T) {
+	vpp := parts{"dataplane/vpp/", map[string][]string{"kit": nil, "iface": {"kit"}},
+		"declare an interface for what it needs, and hand it over in dataplane/vpp/register.go"}
 	for _, feature := range []string{"l2", "l3", "acl", "nat44", "contiv"} {
-		below[feature] = []string{"kit", "iface"}
+		vpp.below[feature] = []string{"kit", "iface"}
 	}
-	for _, p := range packages(t) {
-		name, ok := strings.CutPrefix(p.ImportPath, "dataplane/vpp/")
-		if _, is := below[name]; !ok || !is {
-			continue
-		}
-		for _, imp := range p.Imports {
-			if other, ok := strings.CutPrefix(imp, module+"/dataplane/vpp/"); ok {
-				if _, is := below[other]; is && !slices.Contains(below[name], other) {
-					t.Errorf("%s imports %s: declare an interface for what it needs, and hand it over in dataplane/vpp/register.go", p.ImportPath, imp)
-				}
+	nft := parts{"dataplane/linux/nft/", map[string][]string{"wire": nil, "policy": {"wire"}, "services": {"wire"}},
+		"put what both need of nf_tables into wire"}
+	all := packages(t)
+	for _, part := range []parts{vpp, nft} {
+		for _, p := range all {
+			name, ok := strings.CutPrefix(p.ImportPath, part.folder)
+			if _, is := part.below[name]; ok && is {
+				part.check(t, name, p)
 			}
+		}
+	}
+}
+
+func (part parts) check(t *testing.T, name string, p pkg) {
+	t.Helper()
+	for _, imp := range p.Imports {
+		other, ok := strings.CutPrefix(imp, module+"/"+part.folder)
+		if _, is := part.below[other]; ok && is && !slices.Contains(part.below[name], other) {
+			t.Errorf("%s imports %s: %s", p.ImportPath, imp, part.instead)
 		}
 	}
 }

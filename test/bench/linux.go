@@ -27,7 +27,7 @@ func linuxBenches() []struct {
 		pkg   string
 		pairs []pair
 	}{
-		{"dataplane/linux/nft", []pair{
+		{"dataplane/linux/nft/policy", []pair{
 			{"nft: one member of one set among 2,000, to `nft -f`", "Member/sets=2000", "NftTool/member"},
 			{"nft: 5,000 chains of 10 rules, cold, to `nft -f`", "ColdStart", "NftTool/cold"},
 			{"nft: the same to the raw netlink floor", "ColdStart", "RawFloor"},

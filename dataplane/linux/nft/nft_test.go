@@ -1,22 +1,101 @@
 package nft
 
 import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
+	"contiv.dev/vswitch/dataplane/linux/nft/policy"
+	"contiv.dev/vswitch/dataplane/linux/nft/services"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
-	"contiv.dev/vswitch/internal/nsdo"
 )
 
-func TestSuite(t *testing.T) {
-	tabletest.Run(t, func(t *testing.T, ns *nsdo.Namespace) table.Backend { return open(t, ns) })
+// apply applies what is pending; it is the number of writes.
+func apply(t *testing.T, b interface {
+	Apply(context.Context) table.Result
+}) int {
+	t.Helper()
+	res := b.Apply(t.Context())
+	if res.Err != nil || len(res.Broken) > 0 {
+		t.Fatalf("%+v", res)
+	}
+	return res.Writes
 }
 
-func open(t testing.TB, ns *nsdo.Namespace) *Backend {
+// run runs the nft tool in the host's namespace.
+func run(t *testing.T, n *tabletest.Net, command string) string {
 	t.Helper()
-	b, err := Open(Options{NS: ns})
+	var out []byte
+	err := n.Host.NS.Do(func() (err error) {
+		out, err = exec.Command("nft", command).CombinedOutput()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("nft %s: %v: %.500s", command, err, out)
+	}
+	return string(out)
+}
+
+// TestTwoTables: tables that share their sockets are each informed what others do to them, and not of what we write to the other.
+func TestTwoTables(t *testing.T) {
+	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
+	b, err := policy.Open(policy.Options{NS: n.Host.NS})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	b.SetChains(table.IPv4, table.Filter, table.Chain{Name: "all", Rules: []table.Rule{{Actions: []table.Action{{Verb: table.Accept}}}}})
+	b.SetHook(table.IPv4, table.Filter, table.Forward, table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: "all"}}})
+	apply(t, b)
+	s, err := services.Open(services.Options{NS: n.Host.NS, Beside: b.View()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := func(name string) *balance.Service {
+		var backends []string
+		for i := range 10_000 {
+			backends = append(backends, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
+		}
+		return nfttest.Service(t, name, "10.96.0.1", 0, backends...)
+	}
+	s.Set(many("a"))
+	apply(t, s)
+	if b.Pending() || s.Pending() {
+		t.Error("another program is said to have written")
+	}
+	run(t, n, "flush chain ip contiv filter-all")
+	s.Delete("ns/a")
+	s.Set(many("b"))
+	apply(t, s)
+	if !b.Pending() || s.Pending() {
+		t.Error("a change of the first table was missed, or taken for one of the second")
+	}
+	run(t, n, "flush map ip contiv-services backends-0; flush map ip contiv-services backends-1;"+
+		"flush map ip contiv-services backends-2; flush map ip contiv-services backends-3")
+	if apply(t, b) == 0 {
+		t.Error("the first table was not repaired")
+	}
+	if !s.Pending() || apply(t, s) < 2500 || b.Pending() {
+		t.Error("the second table was not repaired")
+	}
+	b.Close()
+	if writes := apply(t, s); writes != 0 || apply(t, b) != 0 {
+		t.Error("with new sockets something was written")
+	}
+	s.Close()
+}
+
+// TestSupported: this kernel can, and asking leaves nothing behind.
+func TestSupported(t *testing.T) {
+	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
+	if err := Supported(n.Host.NS); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(t, n, "list ruleset"); strings.TrimSpace(out) != "" {
+		t.Errorf("left behind:\n%s", out)
+	}
 }

@@ -1,0 +1,2 @@
+// Package nfttest has what the tests of nf_tables' policy and services share: services, random prefixes, and a node under a flood.
+package nfttest

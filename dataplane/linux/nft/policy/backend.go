@@ -1,0 +1,292 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// Options say where and how a Backend works.
+type Options struct {
+	NS    *nsdo.Namespace // nil: the process's own
+	Log   *slog.Logger    // nil: silent
+	Table string          // name of the tables; default "contiv"
+	// Append puts our base chains behind those of other tables that have the usual priorities; else they have these, too.
+	Append bool
+	// Watch is how often an Apply is asked for to see whether another program has touched the tables; default 1 s, negative
+	// never. Such an Apply costs some microseconds.
+	Watch time.Duration
+}
+
+// Backend is a table.Backend on nf_tables. It is for one goroutine.
+type Backend struct {
+	view     *wire.View
+	watch    time.Duration
+	families [2]*family
+	retried  time.Time // when what the kernel refused was last tried again
+	maxBatch int       // bytes of a transaction beyond which members of new sets go ahead in their own
+}
+
+var _ table.Backend = (*Backend)(nil)
+
+// DefaultTable is the name of our tables, one in family ip and one in ip6.
+const DefaultTable = "contiv"
+
+// Open opens a backend. Nothing is read or written before the first Apply. The error says that there is no nf_tables here.
+func Open(opts Options) (*Backend, error) {
+	if opts.Table == "" {
+		opts.Table = DefaultTable
+	}
+	v, err := wire.Open(opts.NS, opts.Log, opts.Table, nil)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{view: v, watch: wire.WatchInterval(opts.Watch), maxBatch: maxBatch,
+		families: [2]*family{newFamily(table.IPv4), newFamily(table.IPv6)}}
+	if opts.Append {
+		for _, f := range b.families {
+			f.behind = 1
+		}
+	}
+	return b, nil
+}
+
+// Close closes the sockets. The kernel keeps its rules.
+func (b *Backend) Close() error {
+	b.view.Close()
+	return nil
+}
+
+// View is what the backend reads and writes; others of its goroutine may stand beside it.
+func (b *Backend) View() *wire.View { return b.view }
+
+// Name implements table.Backend.
+func (b *Backend) Name() string { return "nftables" }
+
+func (b *Backend) family(f table.Family) *family {
+	if f == table.IPv6 {
+		return b.families[1]
+	}
+	return b.families[0]
+}
+
+// SetChains implements table.Backend.
+func (b *Backend) SetChains(f table.Family, l table.Layer, chains ...table.Chain) {
+	for _, c := range chains {
+		b.family(f).node(l, c.Name).setRules(c.Rules)
+	}
+}
+
+// SetDispatch implements table.Backend.
+func (b *Backend) SetDispatch(f table.Family, l table.Layer, d table.Dispatch) {
+	b.family(f).node(l, d.Name).setDispatch(d)
+}
+
+// DeleteChains implements table.Backend.
+func (b *Backend) DeleteChains(f table.Family, l table.Layer, names ...string) {
+	fam := b.family(f)
+	for _, name := range names {
+		if n := fam.nodes[layerName(l)+"-"+name]; n != nil {
+			n.unwant()
+		}
+	}
+}
+
+// SetHook implements table.Backend.
+func (b *Backend) SetHook(f table.Family, l table.Layer, h table.Hook, rules ...table.Rule) {
+	b.family(f).hook(l, h).setRules(rules)
+}
+
+// ReplaceSet implements table.Backend.
+func (b *Backend) ReplaceSet(f table.Family, spec table.Set, members []table.Member) {
+	fam := b.family(f)
+	s := fam.set(spec.ID)
+	s.replace(spec, members)
+	s.Touch()
+}
+
+// ChangeSet implements table.Backend.
+func (b *Backend) ChangeSet(f table.Family, id string, add, remove []table.Member) {
+	fam := b.family(f)
+	if s := fam.sets[id]; s != nil && s.wanted {
+		s.change(add, remove)
+		s.Touch()
+	}
+}
+
+// DeleteSet implements table.Backend.
+func (b *Backend) DeleteSet(f table.Family, id string) {
+	fam := b.family(f)
+	if s := fam.sets[id]; s != nil {
+		s.wanted = false
+		s.Touch()
+	}
+}
+
+// Resync implements table.Backend. Chains and sets are compared together: reading either means reading the table.
+func (b *Backend) Resync(sets, chains bool) { b.view.Resync = b.view.Resync || sets || chains }
+
+// Pending implements table.Backend. It also is true when another program has touched the tables.
+func (b *Backend) Pending() bool {
+	for _, f := range b.families {
+		if len(f.dirtyNodes)+len(f.dirtySets) > 0 {
+			return true
+		}
+	}
+	return b.view.Resync || b.view.Pending()
+}
+
+// Apply implements table.Backend: everything that changed goes to the kernel in one transaction.
+func (b *Backend) Apply(ctx context.Context) table.Result {
+	res := table.Result{Broken: map[string]error{}}
+	b.retryBroken()
+	for attempt := 0; ; attempt++ {
+		writes, err := b.attempt(ctx)
+		if err == nil {
+			res.Writes = writes
+			break
+		}
+		if attempt < wire.MaxAttempts && ctx.Err() == nil && b.learn(err) {
+			continue
+		}
+		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", b.view.Table, b.view.NS, err)
+		break
+	}
+	b.finish(&res)
+	return res
+}
+
+// retryBroken forgets what the kernel refused earlier: it may have changed its mind.
+func (b *Backend) retryBroken() {
+	if !b.Pending() && time.Since(b.retried) < wire.RetryAfter {
+		return
+	}
+	b.retried = time.Now()
+	for _, f := range b.families {
+		for n := range f.brokenNodes {
+			n.kernelErr = nil
+			if n.hopeless {
+				n.setHopeless(false)
+			}
+		}
+		for s := range f.brokenSets {
+			s.kernelErr = nil
+		}
+	}
+}
+
+// attempt brings the kernel up to date, if nothing comes in the way.
+func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := b.view.Connect(); err != nil {
+		return 0, err
+	}
+	if err := b.view.Sync(b.load); err != nil {
+		return 0, err
+	}
+	var affected [2]map[*node]struct{}
+	var plans [2]*plan
+	for i, f := range b.families {
+		affected[i] = f.resolve()
+		plans[i] = f.plan(affected[i])
+	}
+	writes, err = b.transact(plans)
+	if err != nil {
+		b.keepDirty(affected)
+		return 0, err
+	}
+	for i, f := range b.families {
+		plans[i].done()
+		f.tidy(affected[i])
+	}
+	return writes, nil
+}
+
+// keepDirty makes the next attempt look again at what this one looked at.
+func (b *Backend) keepDirty(affected [2]map[*node]struct{}) {
+	for _, nodes := range affected {
+		for n := range nodes {
+			n.Touch()
+		}
+	}
+}
+
+// learn takes what can be taken from a failure; false if trying again makes no sense.
+func (b *Backend) learn(err error) bool {
+	var refused *wire.Refusal
+	if errors.As(err, &refused) {
+		return isolate(refused)
+	}
+	return b.view.Again(err)
+}
+
+// finish reports what is broken, and when to come back.
+func (b *Backend) finish(res *table.Result) {
+	for _, f := range b.families {
+		for s := range f.brokenSets {
+			res.Broken[s.Key()] = s.broken
+		}
+		for n := range f.brokenNodes {
+			res.Broken[n.Key()] = n.why()
+		}
+	}
+	if len(res.Broken) == 0 {
+		res.Broken = nil
+	}
+	if res.Err == nil {
+		res.Again = b.watch
+	}
+}
+
+// maxBatch is what one datagram may have, so that the kernel finds memory for it.
+const maxBatch = 128 << 20
+
+// transact sends the plans as one transaction. What is too large for one is split: new sets, which nothing uses yet, go first.
+func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
+	t := b.view.NewBatch()
+	t.B = slices.Grow(t.B, plans[0].size()+plans[1].size())
+	for _, p := range plans {
+		p.write(t)
+	}
+	if t.Empty() {
+		return 0, nil
+	}
+	if len(t.B) > b.maxBatch {
+		if ahead, err := b.ahead(plans); ahead > 0 || err != nil {
+			if err != nil {
+				return 0, err
+			}
+			rest, err := b.transact(plans)
+			return ahead + rest, err
+		}
+	}
+	if err := b.view.Commit(t); err != nil {
+		return 0, err
+	}
+	return b.fillMaps(plans, t.Writes)
+}
+
+// fillMaps adds the elements of maps that lead to new chains, when the chains are there.
+func (b *Backend) fillMaps(plans [2]*plan, writes int) (int, error) {
+	t := b.view.NewBatch()
+	for _, p := range plans {
+		p.writeLater(t)
+	}
+	if t.Empty() {
+		return writes, nil
+	}
+	if err := b.view.Commit(t); err != nil {
+		b.view.Forget() // the chains are there, and it is not noted
+		return writes, err
+	}
+	return writes + t.Writes, nil
+}

@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// A list of nets or ports could be an anonymous set of the rule. But the kernel's work for each grows with the number of all
+// sets and, while it is made, with the size of the transaction: 5,000 of them cost many seconds. So short lists become several
+// rules, or several conditions of one, and long ones are sets with a name that stands for what they hold, shared by all rules
+// that have the same list.
+const (
+	maxRules   = 6 // that alternatives of nets and ports may make of one rule
+	maxWithout = 8 // conditions that a negated list may become
+)
+
+// alternative is one of several conditions of which one must hold.
+type alternative struct {
+	test func(not bool) (possible bool) // adds the condition or its opposite
+	span bool                           // holds for no packet for which another span of the list does
+}
+
+// choices are the lists of a match of which one entry must hold. possible is false if none of some list can.
+func (c *compiler) choices(m *table.Match) (all [][]alternative, possible bool, err error) {
+	rules := 1
+	add := func(s wire.Spans, given bool, load func(), sets []alternative) {
+		if !given && len(sets) == 0 {
+			return
+		}
+		list := c.entries(s, given, load, &rules)
+		list = append(list, sets...)
+		possible = possible && len(list) > 0
+		all = append(all, list)
+	}
+	possible = true
+	if t := m.NotICMP; t != nil && !t.AnyCode {
+		all = append(all, c.otherICMP(t))
+	}
+	add(c.netSpans(m.SrcNets), len(m.SrcNets) > 0, c.loadSrc, nil)
+	add(c.netSpans(m.DstNets), len(m.DstNets) > 0, c.loadDst, nil)
+	add(c.netSpans(m.CTOrigDst), len(m.CTOrigDst) > 0, c.loadOrigDst, nil)
+	src, err := c.portSets(m.SrcPortSets, true)
+	if err != nil {
+		return nil, false, err
+	}
+	dst, err := c.portSets(m.DstPortSets, false)
+	if err != nil {
+		return nil, false, err
+	}
+	add(wire.Ports(m.SrcPorts), len(m.SrcPorts) > 0, c.loadSrcPort, src)
+	add(wire.Ports(m.DstPorts), len(m.DstPorts) > 0, c.loadDstPort, dst)
+	return all, possible, nil
+}
+
+// entries are the alternatives that a list makes. rules counts into how many rules the match falls already.
+func (c *compiler) entries(s wire.Spans, given bool, load func(), rules *int) (list []alternative) {
+	if !given || len(s.List) == 0 {
+		return nil
+	}
+	if len(s.List) > 1 && len(s.List)*(*rules) > maxRules {
+		return []alternative{{test: func(not bool) bool {
+			load()
+			c.inList(s, not)
+			return true
+		}}}
+	}
+	*rules *= len(s.List)
+	for i := range s.List {
+		list = append(list, alternative{span: true, test: func(not bool) bool { return c.spanTest(s, &s.List[i], load, not) }})
+	}
+	return list
+}
+
+// otherICMP are the ways not to be a message of this type and code.
+func (c *compiler) otherICMP(t *table.ICMP) []alternative {
+	return []alternative{
+		{span: true, test: func(bool) bool { c.icmpType(t.Type, true); return true }},
+		{span: true, test: func(bool) bool { c.icmpType(t.Type, false); c.icmpCode(t.Code, true); return true }},
+	}
+}
+
+// portSets are the alternatives that sets of ports make.
+func (c *compiler) portSets(ids []string, src bool) (list []alternative, err error) {
+	for _, id := range ids {
+		s, err := c.set(id, table.SetIPAndPort)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, alternative{test: func(not bool) bool { c.portSet(s, src, not); return true }})
+	}
+	return list, nil
+}
+
+// choose adds the i-th alternative and, unless packets end there, the opposites of those before it.
+func (c *compiler) choose(list []alternative, i int, ends bool) (possible bool) {
+	if !ends {
+		for _, before := range list[:i] {
+			if before.span && list[i].span {
+				continue // at most one of them can hold
+			}
+			if !before.test(true) {
+				return false
+			}
+		}
+	}
+	return list[i].test(false)
+}
+
+func (c *compiler) netSpans(list []netip.Prefix) wire.Spans { return wire.Nets(c.n.f.ID, list) }
+
+// spanTest loads a value and tests that it is in a span, or that it is not; false if that cannot be.
+func (c *compiler) spanTest(s wire.Spans, one *wire.Span, load func(), not bool) (possible bool) {
+	if (wire.Spans{Size: s.Size, List: []wire.Span{*one}}).All() {
+		return !not
+	}
+	load()
+	first, last := one.First[:s.Size], one.Last[:s.Size]
+	if *one == (wire.Span{First: one.First, Last: one.First}) {
+		c.Equal(first, not)
+		return true
+	}
+	if p, ok := one.Prefix(s.Size); ok && s.Size > wire.PortBytes {
+		c.Bitwise(maskOf(p.Bits(), s.Size), make([]byte, s.Size))
+		c.Equal(first, not)
+		return true
+	}
+	c.Between(first, last, not)
+	return true
+}
+
+// without adds that a value is in none of the spans; false if that cannot be.
+func (c *compiler) without(s wire.Spans, load func()) (possible bool) {
+	if len(s.List) > maxWithout {
+		load()
+		c.inList(s, true)
+		return true
+	}
+	for i := range s.List {
+		if !c.spanTest(s, &s.List[i], load, true) {
+			return false
+		}
+	}
+	return true
+}
+
+func maskOf(bits, size int) []byte {
+	m := make([]byte, size)
+	for i := range bits {
+		m[i/8] |= 0x80 >> (i % 8)
+	}
+	return m
+}
+
+// inList looks up what has been loaded in the list that these spans are.
+func (c *compiler) inList(s wire.Spans, not bool) {
+	typ := c.n.f.AddrType
+	if s.Size == wire.PortBytes {
+		typ = wire.TypePort
+	}
+	l := c.n.f.list(typ, s)
+	c.lists = append(c.lists, l)
+	c.Lookup(l.name, not)
+}

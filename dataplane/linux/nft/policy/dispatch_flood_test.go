@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/linux/tabletest"
+)
+
+func verb(v table.Verb) []table.Rule { return []table.Rule{{Actions: []table.Action{{Verb: v}}}} }
+
+// TestDispatchChainsFirst: chains are there before an element of a dispatch chain's map leads to them. Where no chain comes there is one
+// transaction.
+func TestDispatchChainsFirst(t *testing.T) {
+	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
+	b := open(t, n.Host.NS)
+	c, err := wire.Dial(n.Host.NS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f := table.IPv4
+	b.SetHook(f, table.Filter, table.Forward, table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: "from"}}})
+	chains := map[string]string{}
+	for _, step := range []struct {
+		what         string
+		do           func()
+		transactions uint32
+	}{
+		{"at first", func() {
+			chains["cali1"] = "one"
+			b.SetChains(f, table.Filter, table.Chain{Name: "one", Rules: verb(table.Accept)})
+		}, 1},
+		{"another interface with its chain", func() {
+			chains["cali2"] = "two"
+			b.SetChains(f, table.Filter, table.Chain{Name: "two", Rules: verb(table.Drop)})
+		}, 2},
+		{"another interface with a chain that is there", func() { chains["cali3"] = "two" }, 1},
+		{"other rules of a chain", func() { b.SetChains(f, table.Filter, table.Chain{Name: "two", Rules: verb(table.Accept)}) }, 1},
+		{"nothing", func() {}, 0},
+		{"interfaces less, with their chain", func() {
+			delete(chains, "cali2")
+			delete(chains, "cali3")
+			b.DeleteChains(f, table.Filter, "two")
+		}, 1},
+	} {
+		before, err := c.Generation()
+		if err != nil {
+			t.Fatal(err)
+		}
+		step.do()
+		copied := map[string]string{}
+		for iface, chain := range chains {
+			copied[iface] = chain
+		}
+		b.SetDispatch(f, table.Filter, table.Dispatch{Name: "from", Chains: copied, Default: verb(table.Drop)})
+		mustApply(t, b)
+		after, err := c.Generation()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after-before != step.transactions {
+			t.Errorf("%s: %d transactions, want %d", step.what, after-before, step.transactions)
+		}
+	}
+}
+
+// TestDispatchUnderFlood: whatever comes and goes, no packet passes a dispatch chain whose default and whose chains drop everything.
+func TestDispatchUnderFlood(t *testing.T) {
+	f := nfttest.NewFlooded(t)
+	b := open(t, f.Node.Namespace)
+	b.SetHook(table.IPv4, table.Raw, table.Prerouting, table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: "from"}}})
+	set := func(there bool) {
+		d := table.Dispatch{Name: "from", Chains: map[string]string{"other": "other"}, Default: verb(table.Drop)}
+		b.SetChains(table.IPv4, table.Raw, table.Chain{Name: "other", Rules: verb(table.Drop)})
+		if there {
+			d.Chains["veth0"] = "one"
+			b.SetChains(table.IPv4, table.Raw, table.Chain{Name: "one", Rules: verb(table.Drop)})
+		} else {
+			b.DeleteChains(table.IPv4, table.Raw, "one")
+		}
+		b.SetDispatch(table.IPv4, table.Raw, d)
+		mustApply(t, b)
+	}
+	set(false)
+	f.Begin(t)
+	n := 0
+	for end := time.Now().Add(10 * time.Second); n < 30000 && time.Now().Before(end); n++ {
+		set(n%2 == 0)
+	}
+	f.End(t)
+	if n < 100 {
+		t.Errorf("only %d changes in 10 s", n)
+	}
+	if missed, _ := f.Counts(t); missed > 0 {
+		t.Errorf("%d packets passed in %d changes", missed, n)
+	}
+}

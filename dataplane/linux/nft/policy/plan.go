@@ -1,0 +1,375 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// plan is what one Apply changes in one family's table, and what is to be noted when the kernel has done it.
+type plan struct {
+	f       *family
+	rewrite []rewrite // chains whose rules are replaced, new ones among them
+	remove  []*node   // chains that go
+	forks   []*node   // dispatch chains whose map changes
+	dropMap []*node   // chains whose map goes
+	sets    []*set    // sets that come, change or go
+	create  bool      // the table
+	lists   []*list   // that come or go
+	clear   bool      // the table goes, with all there is in it
+}
+
+// rewrite is a chain with its new content.
+type rewrite struct {
+	n        *node
+	programs []wire.Program
+}
+
+// plan compares what is desired with what the kernel has.
+func (f *family) plan(affected map[*node]struct{}) *plan {
+	p := &plan{f: f}
+	if f.rebuild {
+		f.forget()
+	}
+	for n := range affected {
+		p.node(n)
+	}
+	for s := range f.dirtySets {
+		if s.needsWrite() {
+			p.sets = append(p.sets, s)
+		}
+	}
+	for l := range f.dirtyLists {
+		if l.present != (l.users > 0) {
+			p.lists = append(p.lists, l)
+		}
+	}
+	slices.SortFunc(p.rewrite, func(a, b rewrite) int { return a.n.compare(b.n) })
+	slices.SortFunc(p.sets, func(a, b *set) int { return strings.Compare(a.id, b.id) })
+	p.create = !f.present && (len(p.rewrite) > 0 || len(p.sets) > 0)
+	p.clear = f.present && f.nothing()
+	return p
+}
+
+// compare puts hooks before what they lead to: so the kernel blames the latter for what is wrong with a walk.
+func (n *node) compare(o *node) int {
+	if (n.base == nil) != (o.base == nil) {
+		if n.base != nil {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(n.chain, o.chain)
+}
+
+// nothing is true if the kernel is to have no table. Most times the first object says that it is.
+func (f *family) nothing() bool {
+	for _, n := range f.nodes {
+		if n.live {
+			return false
+		}
+	}
+	for _, s := range f.sets {
+		if s.effective() {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *plan) node(n *node) {
+	if !n.live {
+		n.useLists(nil)
+		if n.present {
+			p.remove = append(p.remove, n)
+		}
+		if n.elems != nil {
+			p.dropMap = append(p.dropMap, n)
+		}
+		return
+	}
+	programs, lists := n.content()
+	n.useLists(lists)
+	if !n.present || n.force || !wire.SameHashes(programs, n.hashes) {
+		p.rewrite = append(p.rewrite, rewrite{n, programs})
+	}
+	switch hasMap := n.fork != nil && n.broken == nil; {
+	case hasMap && (n.elems == nil || n.mapDiffers()):
+		p.forks = append(p.forks, n)
+	case !hasMap && n.elems != nil:
+		p.dropMap = append(p.dropMap, n)
+	}
+}
+
+// content are the programs of a live chain, and the lists that they look things up in. A broken chain drops everything.
+func (n *node) content() ([]wire.Program, []*list) {
+	if n.broken != nil {
+		closed := table.Rule{Actions: []table.Action{{Verb: table.Drop}}, Comment: "broken, see the agent's log"}
+		return compile(n, []table.Rule{closed}).programs, nil
+	}
+	if n.fork == nil {
+		return n.compiled.programs, n.compiled.lists
+	}
+	c := newCompiler(n)
+	key := uint32(unix.NFT_META_IIFNAME)
+	if n.fork.byOut {
+		key = unix.NFT_META_OIFNAME
+	}
+	c.Meta(key, wire.Reg1)
+	c.VerdictMap(n.mapName())
+	c.emit("")
+	return append(c.finish().programs, n.compiled.programs...), n.compiled.lists
+}
+
+// verdictOf is where the kernel is to send the packets of an interface; ok is false if it is not in the map.
+func (n *node) verdictOf(iface string) (chain string, ok bool) {
+	if _, ok := n.fork.want[iface]; !ok || iface == "" || len(iface) > unix.IFNAMSIZ-1 {
+		return "", false
+	}
+	if t := n.fork.to[iface]; t != nil {
+		return t.chain, true
+	}
+	return "", true
+}
+
+func (n *node) mapDiffers() bool {
+	for iface := range n.fork.changed {
+		want, ok := n.verdictOf(iface)
+		have, there := (*n.elems)[iface]
+		if ok != there || want != have {
+			return true
+		}
+	}
+	return false
+}
+
+// needsWrite is true when the kernel's set is not as it is to be.
+func (s *set) needsWrite() bool {
+	if s.effective() != s.present {
+		return true
+	}
+	return s.present && (s.typ != s.spec.Type || s.refill || len(s.ops) > 0)
+}
+
+// size is about how many bytes the plan takes in a transaction.
+func (p *plan) size() (n int) {
+	for i := range p.rewrite {
+		for j := range p.rewrite[i].programs {
+			n += len(p.rewrite[i].programs[j].Exprs) + ruleOverhead
+		}
+	}
+	return n
+}
+
+const ruleOverhead = 200 // headers, names and user data of a rule; and a share of its chain
+
+// write adds the plan to a transaction. The order lets go of things before they are removed, and makes them before they
+// are used.
+func (p *plan) write(b *wire.Batch) {
+	f := p.f
+	if p.clear || f.rebuild {
+		b.DelTable(f.Proto)
+		b.Writes++
+	}
+	if p.clear {
+		return
+	}
+	if p.create || f.rebuild {
+		b.NewTable(f.Proto)
+	}
+	p.writeRemovals(b)
+	for _, s := range p.sets {
+		if s.effective() {
+			fillSet(b, s)
+		}
+	}
+	for _, l := range p.lists {
+		if !l.present {
+			newList(b, f, l)
+		}
+	}
+	for i := range p.rewrite {
+		if n := p.rewrite[i].n; !n.present {
+			newChain(b, n)
+		}
+	}
+	for _, n := range p.forks {
+		if !p.fillsLater(n) {
+			fillMap(b, n)
+		}
+	}
+	for i := range p.rewrite {
+		r := &p.rewrite[i]
+		newRules(b, r.n, r.programs)
+		if len(r.programs) == 0 {
+			b.Writes += len(r.n.hashes)
+		}
+	}
+}
+
+// fillsLater reports whether a dispatch chain's map gets its new elements in its own transaction, behind the one that makes the chains. A
+// packet keeps to one generation of rules, but looks up each element as it is at that moment: it would find the element, and the chain
+// still empty.
+func (p *plan) fillsLater(n *node) (later bool) {
+	if n.elems == nil {
+		return false // the map is new, and no older rule uses it
+	}
+	n.eachNew(func(_, chain string) {
+		later = later || slices.ContainsFunc(p.rewrite, func(r rewrite) bool { return r.n.chain == chain && !r.n.present })
+	})
+	return later
+}
+
+// writeLater writes the elements that lead to chains which are there by now.
+func (p *plan) writeLater(b *wire.Batch) {
+	if p.clear {
+		return
+	}
+	for _, n := range p.forks {
+		if p.fillsLater(n) {
+			fillMap(b, n)
+		}
+	}
+}
+
+func (p *plan) writeRemovals(b *wire.Batch) {
+	for i := range p.rewrite {
+		if n := p.rewrite[i].n; n.present && len(n.hashes) > 0 {
+			flushChain(b, n)
+		}
+	}
+	for _, n := range p.remove {
+		if len(n.hashes) > 0 {
+			flushChain(b, n)
+		}
+	}
+	for _, n := range p.dropMap {
+		b.DelSet(p.f.Proto, n.mapName(), n)
+	}
+	for _, n := range p.forks {
+		drainMap(b, n)
+	}
+	for _, n := range p.remove {
+		delChain(b, n)
+	}
+	for _, name := range p.f.strays {
+		b.DelSet(p.f.Proto, name, nil)
+	}
+	for _, l := range p.lists {
+		if l.present {
+			b.DelSet(p.f.Proto, l.name, nil)
+		}
+	}
+	for _, s := range p.sets {
+		if s.present && (!s.effective() || s.typ != s.spec.Type) {
+			b.DelSet(p.f.Proto, s.name, s)
+		}
+	}
+}
+
+// done notes that the kernel has carried out the plan.
+func (p *plan) done() {
+	f := p.f
+	if p.clear {
+		f.forget()
+		f.present = false
+		p.rewrite, p.forks, p.sets, p.lists = nil, nil, nil, nil
+	}
+	f.present = f.present || p.create || f.rebuild && !p.clear
+	f.rebuild, f.strays = false, nil
+	for i := range p.rewrite {
+		n := p.rewrite[i].n
+		n.present, n.force = true, false
+		n.hashes = make([]wire.Hash, len(p.rewrite[i].programs))
+		for j := range n.hashes {
+			n.hashes[j] = p.rewrite[i].programs[j].Hash
+		}
+	}
+	for _, n := range p.remove {
+		n.present, n.hashes, n.force = false, nil, false
+	}
+	for _, n := range p.dropMap {
+		n.elems = nil
+	}
+	for _, n := range p.forks {
+		n.noteMap()
+	}
+	for _, l := range p.lists {
+		l.present = l.users > 0
+	}
+	for _, s := range p.sets {
+		s.present, s.typ = s.effective(), s.spec.Type
+		s.ops, s.refill = nil, false
+	}
+}
+
+// noteMap notes that the kernel's map is as desired.
+func (n *node) noteMap() {
+	if n.elems == nil {
+		all := make(kernelElems, len(n.fork.want))
+		n.eachNew(func(iface, chain string) { all[iface] = chain })
+		n.elems = &all
+		return
+	}
+	for iface := range n.fork.changed {
+		if chain, ok := n.verdictOf(iface); ok {
+			(*n.elems)[iface] = chain
+		} else {
+			delete(*n.elems, iface)
+		}
+	}
+}
+
+// forget notes that the kernel has nothing of ours.
+func (f *family) forget() {
+	f.strays = nil
+	for _, n := range f.nodes {
+		n.present, n.hashes, n.elems, n.force = false, nil, nil, false
+	}
+	for _, s := range f.sets {
+		s.present, s.ops, s.refill = false, nil, false
+	}
+	for _, l := range f.lists {
+		l.present = false
+	}
+}
+
+// tidy clears what only an Apply needs, and lets go of what is neither desired nor there.
+func (f *family) tidy(affected map[*node]struct{}) {
+	for n := range affected {
+		n.compiled = nil
+		if n.fork != nil && n.broken == nil {
+			clear(n.fork.changed)
+		}
+	}
+	for n := range f.dirtyNodes {
+		affected[n] = struct{}{}
+	}
+	for n := range affected {
+		if !n.wanted && !n.present && n.elems == nil && len(n.users) == 0 && len(n.in) == 0 {
+			delete(f.nodes, n.chain)
+		}
+	}
+	for s := range f.dirtySets {
+		if s.wanted || s.present {
+			continue
+		}
+		s.flat, s.nets, s.odd = nil, netTrie{}, nil
+		if len(s.users) == 0 {
+			delete(f.sets, s.id)
+		}
+	}
+	for l := range f.dirtyLists {
+		if l.users == 0 && !l.present {
+			delete(f.lists, l.name)
+		}
+	}
+	f.scratch.slab = nil // programs that are gone need not be kept by one that stays
+	clear(f.dirtyLists)
+	clear(f.dirtyNodes)
+	clear(f.dirtySets)
+}

@@ -1,0 +1,289 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+)
+
+// resolver finds out, after changes, which chains and sets are broken and which chains packets can get to. It looks at what
+// changed and at what that leads to only.
+type resolver struct {
+	f       *family
+	queue   []*node
+	queued  map[*node]struct{}
+	fresh   []edge // ways that were not there before
+	looked  []*node
+	flipped map[*node]struct{} // to be looked at for being live
+}
+
+type edge struct{ from, to *node }
+
+// resolve brings the graph up to date. It returns the nodes that may have to be programmed.
+func (f *family) resolve() (affected map[*node]struct{}) {
+	r := &resolver{f: f, queued: map[*node]struct{}{}, flipped: map[*node]struct{}{}}
+	r.sets()
+	for n := range f.dirtyNodes {
+		r.enqueue(n)
+	}
+	for n := range f.brokenNodes {
+		r.enqueue(n)
+	}
+	affected = map[*node]struct{}{}
+	for len(r.queue) > 0 {
+		queue := r.queue
+		r.queue, r.looked = nil, r.looked[:0]
+		for _, n := range queue {
+			delete(r.queued, n)
+			affected[n] = struct{}{}
+			r.analyze(n)
+			r.looked = append(r.looked, n)
+		}
+		r.breakLoops()
+		r.settle(affected)
+		r.checkHooks(affected)
+	}
+	return affected
+}
+
+func (r *resolver) enqueue(n *node) {
+	if _, ok := r.queued[n]; !ok {
+		r.queued[n] = struct{}{}
+		r.queue = append(r.queue, n)
+	}
+}
+
+// sets finds out which sets are broken; chains that name those of which that changed are looked at again.
+func (r *resolver) sets() {
+	for s := range r.f.brokenSets {
+		r.f.dirtySets[s] = struct{}{}
+	}
+	clear(r.f.brokenSets)
+	for s := range r.f.dirtySets {
+		was := s.broken
+		s.broken = nil
+		if s.wanted {
+			s.broken = s.judge()
+		}
+		if s.broken != nil {
+			r.f.brokenSets[s] = struct{}{}
+		}
+		remade := s.present && s.typ != s.spec.Type
+		for u := range s.users {
+			if !s.wanted || (was == nil) != (s.broken == nil) || u.broken != nil || remade {
+				r.enqueue(u)
+				u.force = u.force || remade
+			}
+		}
+	}
+}
+
+// analyze looks at a node's content and at what it names.
+func (r *resolver) analyze(n *node) {
+	n.compiled, n.broken = nil, nil
+	content := compiled{allowed: anyHook}
+	if n.wanted {
+		content = compile(n, n.rules)
+		n.broken = wire.FirstError(n.kernelErr, content.err, n.impossible())
+	}
+	if n.broken != nil {
+		r.relink(n, nil)
+	} else {
+		n.compiled = &content
+		r.relink(n, content.targets)
+	}
+	n.remember(content)
+	r.pick(n, content.allowed)
+	r.note(n)
+}
+
+// note keeps the list of what is broken.
+func (r *resolver) note(n *node) {
+	if n.why() != nil {
+		r.f.brokenNodes[n] = struct{}{}
+	} else {
+		delete(r.f.brokenNodes, n)
+	}
+}
+
+const maxChainName = 127
+
+// impossible reports why the kernel cannot have such a chain, nil if it can.
+func (n *node) impossible() error {
+	switch {
+	case n.base != nil && n.base.num == noHook && len(n.rules) > 0:
+		return fmt.Errorf("packets do not meet this layer at this hook")
+	case n.name == "", len(n.mapName()) > maxChainName:
+		return fmt.Errorf("a name of %d characters", len(n.name))
+	}
+	return nil
+}
+
+// remember keeps what the rules name, so that n is looked at when that comes or goes.
+func (n *node) remember(c compiled) {
+	for m := range n.mentions {
+		if !slices.Contains(c.targets, m) {
+			delete(n.mentions, m)
+			m.unused(n)
+		}
+	}
+	for _, m := range c.targets {
+		if _, ok := n.mentions[m]; !ok {
+			n.mentions[m] = struct{}{}
+			m.users[n]++
+		}
+	}
+	for s := range n.uses {
+		if !slices.Contains(c.sets, s) {
+			delete(n.uses, s)
+			delete(s.users, n)
+			s.Touch() // it may have no owner
+		}
+	}
+	for _, s := range c.sets {
+		n.uses[s] = struct{}{}
+		s.users[n] = struct{}{}
+	}
+}
+
+// relink makes the rules' ways those to targets, and looks at a dispatch chain's changed interfaces.
+func (r *resolver) relink(n *node, targets []*node) {
+	byRule := map[*node]bool{}
+	for _, t := range targets {
+		byRule[t] = true
+	}
+	for t := range byRule {
+		if n.link(t, ruleWay) {
+			r.fresh = append(r.fresh, edge{n, t})
+			r.flipped[t] = struct{}{}
+		}
+	}
+	for t := range n.byRule {
+		if !byRule[t] && n.unlink(t, ruleWay) {
+			r.flipped[t] = struct{}{}
+		}
+	}
+	n.byRule = byRule
+	r.flipped[n] = struct{}{}
+	if n.fork != nil {
+		r.relinkFork(n)
+	}
+}
+
+// relinkFork looks at the interfaces whose chain changed, came or went. Those without a chain lead nowhere: they drop.
+func (r *resolver) relinkFork(n *node) {
+	k := n.fork
+	for iface := range k.changed {
+		delete(k.missing, iface)
+		name, ok := k.want[iface]
+		if !ok {
+			n.nameFor(iface, nil)
+			r.lead(n, iface, nil)
+			continue
+		}
+		target := n.f.node(n.layer, name)
+		n.nameFor(iface, target)
+		if !target.usable() || iface == "" || len(iface) > unix.IFNAMSIZ-1 {
+			k.missing[iface] = struct{}{}
+			r.lead(n, iface, nil)
+			continue
+		}
+		r.lead(n, iface, target)
+	}
+}
+
+func (r *resolver) lead(n *node, iface string, target *node) {
+	was := n.fork.to[iface]
+	if was == target {
+		return
+	}
+	if target != nil && n.out[target] == 0 {
+		r.fresh = append(r.fresh, edge{n, target})
+	}
+	n.lead(iface, target)
+	for _, t := range []*node{was, target} {
+		if t != nil {
+			r.flipped[t] = struct{}{}
+		}
+	}
+}
+
+// Ways from one chain to another: by rules, which count once, and by interfaces.
+const (
+	ruleWay  = 1 << 30
+	ifaceWay = 1
+)
+
+// lead makes an interface lead to target, nil for nowhere.
+func (n *node) lead(iface string, target *node) {
+	if was := n.fork.to[iface]; was != nil {
+		n.unlink(was, ifaceWay)
+	}
+	delete(n.fork.to, iface)
+	if target != nil {
+		n.fork.to[iface] = target
+		n.link(target, ifaceWay)
+	}
+}
+
+// link adds a way from n to t; true if it is the first.
+func (n *node) link(t *node, way int) bool {
+	if way == ruleWay && n.out[t]&ruleWay != 0 {
+		return false
+	}
+	n.out[t] += way
+	if n.out[t] > way {
+		return false
+	}
+	t.in[n] = struct{}{}
+	if n.live {
+		t.refs++
+	}
+	return true
+}
+
+// unlink takes a way from n to t away; true if it was the last.
+func (n *node) unlink(t *node, way int) bool {
+	if way == ruleWay && n.out[t]&ruleWay == 0 {
+		return false
+	}
+	n.out[t] -= way
+	if n.out[t] > 0 {
+		return false
+	}
+	delete(n.out, t)
+	delete(t.in, n)
+	if n.live {
+		t.refs--
+	}
+	return true
+}
+
+// settle finds out which chains packets get to, as far as that may have changed.
+func (r *resolver) settle(affected map[*node]struct{}) {
+	for len(r.flipped) > 0 {
+		for n := range r.flipped {
+			delete(r.flipped, n)
+			live := n.refs > 0 || n.base != nil && n.usable() && len(n.rules) > 0
+			if live == n.live {
+				continue
+			}
+			n.live = live
+			affected[n] = struct{}{}
+			if live && n.compiled == nil && n.broken == nil {
+				r.enqueue(n)
+			}
+			for t := range n.out {
+				if live {
+					t.refs++
+				} else {
+					t.refs--
+				}
+				r.flipped[t] = struct{}{}
+			}
+		}
+	}
+}

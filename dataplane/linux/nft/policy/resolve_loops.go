@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+var errLoop = errors.New("it leads back to itself; the kernel allows no loops")
+
+// breakLoops looks for ways that closed a loop. A loop has a way that is new, so only what new ways lead to is looked at.
+func (r *resolver) breakLoops() {
+	state := map[*node]int{}
+	var path []*node
+	var visit func(n *node) *node
+	visit = func(n *node) *node {
+		state[n] = walking
+		path = append(path, n)
+		for t := range n.out {
+			if state[t] == walking {
+				return t
+			}
+			if state[t] == unseen {
+				if loop := visit(t); loop != nil {
+					return loop
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		state[n] = seen
+		return nil
+	}
+	for i := 0; i < len(r.fresh); i++ {
+		if state[r.fresh[i].to] != unseen {
+			continue
+		}
+		if start := visit(r.fresh[i].to); start != nil {
+			r.breakOne(path[slices.Index(path, start):])
+			clear(state)
+			path = nil
+			i = -1 // begin again without what was broken
+		}
+	}
+	r.fresh = r.fresh[:0]
+}
+
+const (
+	unseen = iota
+	walking
+	seen
+)
+
+// breakOne breaks a chain of a loop: the first by name of those that changed.
+func (r *resolver) breakOne(loop []*node) {
+	var culprit *node
+	for _, n := range loop {
+		if slices.Contains(r.looked, n) && (culprit == nil || n.chain < culprit.chain) {
+			culprit = n
+		}
+	}
+	if culprit == nil {
+		culprit = loop[0]
+	}
+	r.fault(culprit, errLoop)
+}
+
+// fault makes a node broken after its analysis.
+func (r *resolver) fault(n *node, err error) {
+	n.broken, n.compiled = err, nil
+	r.relink(n, nil)
+	if n.fork != nil {
+		for iface := range n.fork.want {
+			r.lead(n, iface, nil)
+			n.fork.changed[iface] = struct{}{}
+		}
+	}
+	r.note(n)
+}
+
+// checkHooks breaks chains that packets get to from hooks at which the kernel does not allow what they do. Those that packets
+// get to only by way of another such chain are fine once that is broken; so what comes out does not depend on the order.
+func (r *resolver) checkHooks(affected map[*node]struct{}) {
+	for {
+		wrong := map[*node]*node{} // → the hook from which packets must not come
+		for n := range r.f.picky {
+			if from := n.wrongHook(nil); n.live && n.broken == nil && from != nil {
+				wrong[n] = from
+			}
+		}
+		if len(wrong) == 0 {
+			return
+		}
+		for n := range wrong {
+			if from := n.wrongHook(wrong); from != nil {
+				err := fmt.Errorf("packets come here from %s, where the kernel does not allow what its rules do", from.Key())
+				r.fault(n, err)
+				affected[n] = struct{}{}
+			}
+		}
+		r.settle(affected)
+	}
+}
+
+// pick notes from which hooks a node's rules allow packets to come, if they could come from others.
+func (r *resolver) pick(n *node, allowed hooks) {
+	n.allowed = allowed
+	if n.wanted && layerHooks(n.layer)&^allowed != 0 {
+		r.f.picky[n] = struct{}{}
+	} else {
+		delete(r.f.picky, n)
+	}
+}
+
+// wrongHook is a hook from which packets get to n, though its rules do not allow that, by a way that does not lead through
+// the nodes in without. nil if there is none.
+func (n *node) wrongHook(without map[*node]*node) *node {
+	seen := map[*node]bool{n: true}
+	for list := []*node{n}; len(list) > 0; {
+		at := list[len(list)-1]
+		list = list[:len(list)-1]
+		if at.base != nil && n.allowed&(1<<at.base.hook) == 0 {
+			return at
+		}
+		for up := range at.in {
+			if _, avoid := without[up]; up.live && !seen[up] && !avoid {
+				seen[up] = true
+				list = append(list, up)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package services
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// listings are of a kernel that lists anything.
+type listings struct{ data []byte }
+
+func (d *listings) take(n int) []byte {
+	n = min(n, len(d.data))
+	out := d.data[:n:n]
+	d.data = d.data[n:]
+	return out
+}
+
+// Get gives some messages, of attributes that are often those that were asked for.
+func (d *listings) Get(typ int, _ uint16, _ uint8, _ func(*wire.Buffer), each func([]byte)) error {
+	count := d.take(1)
+	if len(count) == 0 {
+		return nil
+	}
+	for range count[0] % 6 {
+		shape := d.take(1)
+		if len(shape) == 0 {
+			return nil
+		}
+		if shape[0]%4 == 0 {
+			each(d.take(int(shape[0]))) // no attributes at all, perhaps
+			continue
+		}
+		each(d.message(typ, shape[0]))
+	}
+	return nil
+}
+
+func (d *listings) message(typ int, shape byte) []byte {
+	var w wire.Buffer
+	names := []string{Table, "frontends", "counts", "sources", "backends-0", "pods", "pick", "refuse", "nat-prerouting", ""}
+	name := names[int(shape)%len(names)]
+	switch typ {
+	case unix.NFT_MSG_GETTABLE:
+		w.Uint32(unix.NFTA_TABLE_FLAGS, uint32(shape>>6))
+	case unix.NFT_MSG_GETCHAIN:
+		w.String(unix.NFTA_CHAIN_TABLE, Table)
+		w.String(unix.NFTA_CHAIN_NAME, name)
+		if shape&1 != 0 {
+			w.Bytes(unix.NFTA_CHAIN_HOOK, d.take(12))
+		}
+	case unix.NFT_MSG_GETRULE:
+		w.Bytes(unix.NFTA_RULE_EXPRESSIONS, d.take(int(shape)))
+		w.Bytes(unix.NFTA_RULE_USERDATA, d.take(int(shape)))
+	case unix.NFT_MSG_GETSET:
+		w.String(unix.NFTA_SET_NAME, name)
+		w.Bytes(unix.NFTA_SET_FLAGS, d.take(4))
+		w.Bytes(unix.NFTA_SET_KEY_LEN, d.take(4))
+	case unix.NFT_MSG_GETSETELEM:
+		list := w.Nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+		for range shape % 4 {
+			at := w.Nest(unix.NFTA_LIST_ELEM)
+			key := w.Nest(unix.NFTA_SET_ELEM_KEY)
+			w.Bytes(unix.NFTA_DATA_VALUE, d.take([]int{12, 4, 16, int(shape)}[shape%4]))
+			w.EndNest(key)
+			data := w.Nest(unix.NFTA_SET_ELEM_DATA)
+			w.Bytes(uint16(1+shape%2), d.take(int(shape)%40))
+			w.EndNest(data)
+			w.EndNest(at)
+		}
+		w.EndNest(list)
+	}
+	return w.B
+}
+
+func fuzzService() *balance.Service {
+	g := &balance.Group{ID: 1, Verdict: balance.Reject}
+	key := balance.Key{Addr: netip.MustParseAddr("10.96.0.1"), Proto: 6, Port: 80}
+	return &balance.Service{Name: "ns/a", Affinity: time.Minute, Ports: []balance.Port{{Name: "http", Family: table.IPv4, Proto: 6,
+		Frontends: []balance.Frontend{{Key: key, Cluster: true, Inside: g, Outside: g, Restricted: true,
+			Sources: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}}}}
+}
+
+// FuzzDump: whatever the kernel lists, or another program has put into the tables, reading it does not panic, and what is written then is
+// valid messages.
+func FuzzDump(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("\x01\x41\x05\x01\x02\x03\x04\x05\x01aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))
+	seed := make([]byte, 3000)
+	for i := range seed {
+		seed[i] = byte(i*7 + i/256)
+	}
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := newBalancer(table.IPv4)
+		b.add(&service{Service: fuzzService()})
+		d := &listings{data: data}
+		if err := b.load(wire.NewLister(d, Table, b.f.Proto)); err != nil {
+			return
+		}
+		for _, write := range []func(*wire.Batch){b.prepare, b.write} {
+			out := wire.NewBatch(Table, 1)
+			write(out)
+			for rest := out.B; len(rest) > 0; {
+				size := int(binary.NativeEndian.Uint32(rest))
+				if size < unix.SizeofNlMsghdr || size > len(rest) {
+					t.Fatalf("a message of %d bytes in %d", size, len(rest))
+				}
+				rest = rest[min((size+3)&^3, len(rest)):]
+			}
+		}
+		b.prepared()
+		b.done()
+		if b.pending() {
+			t.Fatal("something is pending after all was written")
+		}
+	})
+}

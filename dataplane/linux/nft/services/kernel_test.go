@@ -1,0 +1,162 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// What packets meet is shown by the tests of package intdataplane, on this and on iptables.
+
+func openServices(t testing.TB, ns *nettest.NS) *Services {
+	t.Helper()
+	s, err := Open(Options{NS: ns.Namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	s.SetPods(table.IPv4, []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.2.0.0/16")})
+	s.SetPods(table.IPv6, []netip.Prefix{netip.MustParsePrefix("fd00::/16")})
+	s.Set(nfttest.Service(t, "a", "10.96.0.1", 0, "10.1.0.1", "10.1.0.2"))
+	s.Set(nfttest.Service(t, "b", "fd01::1", 100, "fd00::1", "fd00::2"))
+	s.Set(nfttest.Service(t, "c", "10.96.0.3", 0))
+	s.Set(nfttest.Service(t, "d", "10.96.0.4", 10800, "10.1.0.1"))
+	s.Set(nfttest.Service(t, "e", "10.96.0.5", 10800, "10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5"))
+	s.Set(nfttest.Service(t, "f", "fd01::2", 100, "fd00::1", "fd00::2", "fd00::3"))
+	return s
+}
+
+func (s *Services) mustApply(t testing.TB) int {
+	t.Helper()
+	res := s.Apply(context.Background())
+	if res.Err != nil || len(res.Broken) > 0 {
+		t.Fatalf("%+v", res)
+	}
+	return res.Writes
+}
+
+// TestServicesListing: the nft tool can list the table, though it cannot say all that its rules do.
+func TestServicesListing(t *testing.T) {
+	ns := nettest.New(t)
+	if openServices(t, ns).mustApply(t) == 0 {
+		t.Fatal("nothing was written")
+	}
+	listing := ns.Run("nft list ruleset")
+	for _, want := range []string{"10.96.0.1 . tcp . 80", "fd00::2 . 80", "10.1.0.0-10.2.255.255", "map @backends-"} {
+		if !strings.Contains(listing, want) {
+			t.Errorf("%q is not in the listing:\n%s", want, listing)
+		}
+	}
+}
+
+// TestServicesSettle: what is in place is not written again, by this process or the next, and what is damaged is.
+func TestServicesSettle(t *testing.T) {
+	ns := nettest.New(t)
+	s := openServices(t, ns)
+	s.mustApply(t)
+	if n := s.mustApply(t); n != 0 || s.Pending() {
+		t.Errorf("the second apply wrote %d objects, pending %v", n, s.Pending())
+	}
+	s.Set(nfttest.Service(t, "a", "10.96.0.1", 0, "10.1.0.1", "10.1.0.2"))
+	if n := s.mustApply(t); n != 0 {
+		t.Errorf("the same service again made %d writes", n)
+	}
+	if n := openServices(t, ns).mustApply(t); n != 0 {
+		t.Errorf("a restart wrote %d objects", n)
+	}
+	before := ns.Run("nft list ruleset")
+	for _, damage := range []string{
+		"flush chain ip contiv-services nat-output",
+		"flush set ip contiv-services cluster-ips",
+		"flush set ip6 contiv-services pods",
+		"delete element ip contiv-services frontends { 10.96.0.1 . tcp . 80 }",
+		"add element ip contiv-services dropped { 10.96.0.1 . tcp . 80 }",
+		"add set ip contiv-services other { type ipv4_addr; }",
+		"delete table ip6 contiv-services",
+		"flush ruleset",
+	} {
+		ns.Run("nft " + damage)
+		if !s.Pending() {
+			t.Errorf("%s: not noticed", damage)
+		}
+		if s.mustApply(t) == 0 {
+			t.Errorf("%s: nothing was written", damage)
+		}
+		if after := ns.Run("nft list ruleset"); sortedLines(after) != sortedLines(before) {
+			t.Errorf("%s: not repaired:\n%s", damage, after)
+		}
+	}
+	for _, name := range []string{"ns/a", "ns/b", "ns/c", "ns/d", "ns/e", "ns/f"} {
+		s.Delete(name)
+	}
+	s.mustApply(t)
+	if left := ns.Run("nft list ruleset"); strings.TrimSpace(left) != "" {
+		t.Errorf("no service, but\n%s", left)
+	}
+}
+
+// TestServicesChainsFirst: chains are there before an element leads to them. A packet that keeps to the rules of one generation
+// and finds an element of the next would else find an empty chain. Where no chain comes there is one transaction.
+func TestServicesChainsFirst(t *testing.T) {
+	ns := nettest.New(t)
+	s := openServices(t, ns)
+	s.mustApply(t)
+	for _, c := range []struct {
+		what         string
+		svc          *balance.Service
+		transactions uint32
+	}{
+		{"other backends", nfttest.Service(t, "a", "10.96.0.1", 0, "10.1.0.7", "10.1.0.8", "10.1.0.9"), 1},
+		{"another time of affinity", nfttest.Service(t, "d", "10.96.0.4", 77, "10.1.0.1"), 2},
+		{"the same again", nfttest.Service(t, "d", "10.96.0.4", 77, "10.1.0.1"), 0},
+		{"no affinity: chains only go", nfttest.Service(t, "d", "10.96.0.4", 0, "10.1.0.1"), 1},
+	} {
+		before := s.view.Gen
+		s.Set(c.svc)
+		s.mustApply(t)
+		if n := s.view.Gen - before; n != c.transactions {
+			t.Errorf("%s: %d transactions, want %d", c.what, n, c.transactions)
+		}
+	}
+}
+
+func sortedLines(text string) string {
+	var out []string
+	for word := range strings.FieldsSeq(strings.ReplaceAll(text, ",", " ")) {
+		out = append(out, word)
+	}
+	return strings.Join(slices.Sorted(slices.Values(out)), " ")
+}
+
+// TestServicesRefused: a service that the kernel refuses is left out and tried again later; others are served.
+func TestServicesRefused(t *testing.T) {
+	ns := nettest.New(t)
+	s := openServices(t, ns)
+	if !s.learn(&wire.Refusal{Objects: map[wire.Object]error{s.services["ns/a"]: errors.New("no")}}) {
+		t.Fatal("there was something to learn")
+	}
+	res := s.Apply(context.Background())
+	listing := ns.Run("nft list ruleset")
+	if res.Err != nil || len(res.Broken) != 1 || res.Broken["service ns/a"] == nil ||
+		strings.Contains(listing, "10.96.0.1 ") || !strings.Contains(listing, "10.96.0.4 . tcp") {
+		t.Errorf("%+v\n%s", res, listing)
+	}
+	s.retried = time.Now().Add(-wire.RetryAfter)
+	s.mustApply(t)
+	if listing := ns.Run("nft list ruleset"); !strings.Contains(listing, "10.96.0.1 . tcp") {
+		t.Errorf("not tried again:\n%s", listing)
+	}
+	if s.learn(&wire.Refusal{Objects: map[wire.Object]error{}, Other: errors.New("no")}) {
+		t.Error("nobody is to blame, so there is nothing to try again")
+	}
+}

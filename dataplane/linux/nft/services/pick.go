@@ -1,0 +1,270 @@
+package services
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/linux/balance"
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// How a backend is drawn. Backends are in blocks of a few that fit into the registers, so that there are fewer elements: a group
+// of 50 has 13 blocks of four, of which the last has two empty slots. A number below a constant is all that the kernel can
+// draw. So there are chains for each capacity (all slots of up to as many blocks, a power of two, as the group has), which draw
+// a slot and a block until there is a backend in it.
+
+// slotsOf is how many backends a block has.
+func slotsOf(f table.Family) int {
+	if f == table.IPv4 {
+		return 4
+	}
+	return 2
+}
+
+// blocks is how many blocks a group has.
+func blocks(g *balance.Group, slots int) int { return (g.Len() + slots - 1) / slots }
+
+// sameBlock is true if a block is the same in both groups.
+func sameBlock(x, y *balance.Group, block, slots int) bool {
+	for i := block * slots; i < (block+1)*slots; i++ {
+		if i >= x.Len() && i >= y.Len() {
+			return true
+		}
+		if !x.Same(y, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// appendBlock is a block as the kernel has it; empty slots are zero.
+func appendBlock(b []byte, g *balance.Group, block, slots int) []byte {
+	for i := block * slots; i < (block+1)*slots; i++ {
+		if i < g.Len() {
+			b = appendBackend(b, g, i)
+		} else {
+			b = append(b, make([]byte, g.AddrSize()+4)...)
+		}
+	}
+	return b
+}
+
+// picker is a way to choose a backend: one of up to size, which are in a shard.
+type picker struct {
+	outside              bool
+	size, shard, seconds uint32
+}
+
+// capacity is the size of the pickers for n backends. More than half of a capacity is backends, and all of the one before.
+func capacity(n, slots int) uint32 {
+	if n <= slots {
+		return uint32(max(n, 1))
+	}
+	size := slots
+	for size < n {
+		size *= 2
+	}
+	return uint32(size)
+}
+
+// standardSize is up to which size of groups there always are chains to draw from them. A chain that comes or goes makes the
+// kernel wait for all processors, some 25 ms; elements alone do not.
+const standardSize = 128
+
+// addStandard notes what is there whatever services are.
+func (b *balancer) addStandard() {
+	unserved, slots := &service{Service: &balance.Service{}}, slotsOf(b.f.ID)
+	for shard := range uint32(shards) {
+		for n := 1; n <= standardSize; n++ {
+			p := picker{size: capacity(n, slots), shard: shard}
+			if int(p.size) != n {
+				continue // it comes
+			}
+			b.hold(unserved, elem{mapPick, pickKey(p)}, p.chain())
+			b.standard++
+		}
+	}
+}
+
+// pickKey is what leads to the chain that draws a backend.
+func pickKey(p picker) string {
+	return string(append(wire.Host32(p.size<<8|p.shard), wire.Host32(p.seconds)...))
+}
+
+func pickerOf(e elem) picker {
+	first, key := binary.NativeEndian.Uint32([]byte(e.key)), []byte(e.key)
+	return picker{outside: e.m == mapPickOutside, size: first >> 8, shard: first & 0xff,
+		seconds: binary.NativeEndian.Uint32(key[4:])}
+}
+
+func (p picker) chain() string {
+	name := "pick"
+	if p.outside {
+		name = "outside"
+	}
+	return fmt.Sprintf("%s-%d-%d-%d", name, p.shard, p.size, p.seconds)
+}
+
+func (p picker) draw() string            { return p.chain() + "-draw" }
+func (p picker) slot(slot uint32) string { return fmt.Sprintf("%s-slot-%d", p.chain(), slot) }
+
+// smaller is the picker of a capacity that all groups of p's fill.
+func (p picker) smaller() picker {
+	p.size = max(p.size/2, 1)
+	return p
+}
+
+// first is the picker of the first backend, which every group has.
+func (p picker) first() picker {
+	p.size = 1
+	return p
+}
+
+// plain is the picker for clients that are not remembered.
+func (p picker) plain() picker {
+	p.seconds = 0
+	return p
+}
+
+// chainRules is a chain that may be needed.
+type chainRules struct {
+	name  string
+	rules func() []wire.Program
+}
+
+// pickChains are all chains of a picker. Others may have some of them, too.
+func (b *balancer) pickChains(p picker) []chainRules {
+	list := b.drawChains(b.drawChains(b.drawChains(nil, p), p.smaller()), p.first())
+	if p.seconds == 0 {
+		return append(list, chainRules{p.chain(), func() []wire.Program { return b.pickRules(p) }})
+	}
+	list = append(list, chainRules{p.chain(), func() []wire.Program { return b.affinityRules(p) }})
+	return append(list, b.pickChains(p.plain())...)
+}
+
+func (b *balancer) drawChains(list []chainRules, p picker) []chainRules {
+	list = append(list, chainRules{p.draw(), func() []wire.Program { return b.drawRules(p) }})
+	for slot := range p.slots(b) {
+		list = append(list, chainRules{p.slot(slot), func() []wire.Program { return b.slotRules(p, slot) }})
+	}
+	return list
+}
+
+// slots is how many slots of a block there may be backends in.
+func (p picker) slots(b *balancer) uint32 { return min(p.size, uint32(slotsOf(b.f.ID))) }
+
+// draws is how often a slot is drawn that may be empty. Every draw finds a backend with more than one half, so that one
+// connection in 1,000 at most is left for another draw, from that half of the slots which has no empty one.
+const draws = 10
+
+// pickRules draw until there is a backend. A packet sees each element as it is when it comes to it: with the size that a group
+// had before a change, and the backends that it has after it, all draws may meet empty slots only. What is there before and
+// after is the first backend.
+func (b *balancer) pickRules(p picker) []wire.Program {
+	c := b.ruleset()
+	c.draw(p)
+	return c.list
+}
+
+func (c *ruleset) draw(p picker) {
+	times := draws
+	if int(p.size) <= slotsOf(c.f.ID) {
+		times = 1 // there is no empty one
+	}
+	for range times {
+		c.jump(p.draw())
+	}
+	c.jump(p.smaller().draw())
+	c.jump(p.first().draw())
+}
+
+func (c *ruleset) jump(chain string) {
+	c.ImmediateVerdict(unix.NFT_JUMP, chain)
+	c.emit("")
+}
+
+// drawRules draw a slot.
+func (b *balancer) drawRules(p picker) []wire.Program {
+	c := b.ruleset()
+	slots := p.slots(b)
+	for slot := range slots {
+		if left := slots - slot; left > 1 {
+			c.random(left, wire.Reg1)
+			c.Equal(wire.Host32(0), false)
+		}
+		c.ImmediateVerdict(unix.NFT_GOTO, p.slot(slot))
+		c.emit("")
+	}
+	return c.list
+}
+
+// slotRules draw a block, and translate to what is in a slot of it, if anything is.
+func (b *balancer) slotRules(p picker, slot uint32) []wire.Program {
+	c := b.ruleset()
+	block, backend, client, key := c.places(slot)
+	c.group(b, p, key, 0)
+	c.random((p.size+p.slots(b)-1)/p.slots(b), r32(3))
+	c.mapFrom(c.backends(b, p), r32(1), r32(block))
+	if slot > 0 {
+		c.cmpReg(r32(backend+c.a), wire.Host32(0), true)
+	}
+	if p.seconds > 0 {
+		affinity := c.name(b, mapAffinity)
+		c.client(b, p, client)
+		c.remember(affinity, dynsetDelete, r32(client+1), r32(backend), 0)
+		c.remember(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(client+1), r32(backend), p.seconds)
+	}
+	c.translate(r32(backend))
+	c.emit(fmt.Sprintf("dnat to slot %d of group . random map @%s", slot, c.backends(b, p)))
+	return c.list
+}
+
+// places are registers: of a block, of the backend that is drawn from it, of the client, which leaves the backend alone, and of
+// the key that leads to the group. (In registers: a backend is an address and one more, the client an address and three more,
+// 16 there are.) nft 1.0.6 dies of listing an element made of registers of which it does not know what is in them, so something
+// it understands has been in the backend's first.
+func (c *ruleset) places(slot uint32) (block, backend, client, key uint32) {
+	switch {
+	case c.a == 1:
+		block, client, key = 3, 12, 3+2*slot
+	case slot == 0:
+		block, client, key = 0, 8, 8
+	default:
+		block, client, key = 6, 0, 8
+	}
+	return block, block + slot*(c.a+1), client, key
+}
+
+// group loads masquerade . group of what the packet is sent to. It uses the registers from key on.
+func (c *ruleset) group(b *balancer, p picker, key, to uint32) {
+	c.loadKey(key)
+	c.mapFrom(c.fronts(b, p), r32(key), r32(to))
+}
+
+// client loads masquerade . group . sender.
+func (c *ruleset) client(b *balancer, p picker, to uint32) {
+	c.group(b, p, to, to)
+	c.loadSaddr(r32(to + 3))
+}
+
+// affinityRules send a client to the backend that it had, if that is there still, else to a random one, which is remembered.
+// The last rules are for clients that there is no room to remember.
+func (b *balancer) affinityRules(p picker) []wire.Program {
+	c := b.ruleset()
+	affinity := c.name(b, mapAffinity)
+	c.group(b, p, 8, 0)
+	c.loadSaddr(r32(3))
+	c.mapFrom(affinity, r32(1), r32(3))
+	c.lookupFrom(c.name(b, mapSticky), r32(1), false)
+	c.client(b, p, 8)
+	c.remember(affinity, unix.NFT_DYNSET_OP_UPDATE, r32(9), r32(3), p.seconds)
+	c.translate(r32(3))
+	c.emit("group . client map @affinity, if in @sticky")
+	c.draw(p)
+	c.ImmediateVerdict(unix.NFT_GOTO, p.plain().chain())
+	c.emit("")
+	return c.list
+}

@@ -1,0 +1,386 @@
+package services
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/delta"
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+)
+
+// write adds to a transaction what the kernel lacks or has too much.
+func (b *balancer) write(t *wire.Batch) {
+	t.B = slices.Grow(t.B, b.size())
+	if b.rebuild || b.nothing() {
+		if b.present {
+			t.DelTable(b.f.Proto)
+			t.Writes++
+		}
+		b.forget()
+		if b.nothing() {
+			return
+		}
+	}
+	if !b.present {
+		t.NewTable(b.f.Proto)
+		for i := range b.defs {
+			b.newMap(t, &b.defs[i])
+		}
+	}
+	gone := b.writeChains(t)
+	b.writePods(t)
+	b.writeElems(t)
+	b.writeGroups(t)
+	for _, name := range gone { // all before the first chain goes: they lead to each other
+		t.Begin(b.f.Proto, unix.NFT_MSG_DELRULE, 0, nil)
+		t.String(unix.NFTA_RULE_CHAIN, name)
+		t.End()
+	}
+	for _, name := range gone {
+		t.Begin(b.f.Proto, unix.NFT_MSG_DELCHAIN, 0, nil)
+		t.String(unix.NFTA_CHAIN_NAME, name)
+		t.End()
+		t.Writes++
+	}
+}
+
+// size is about how many bytes write will need.
+func (b *balancer) size() int {
+	const each, perGroup = 80, 60 // an element; what else a group's message has
+	n := (b.elems.PendingUpdates().Len() + b.elems.PendingDeletions().Len()) * (each + perGroup)
+	for id := range b.changed {
+		if st := b.groups[id]; st.want != nil {
+			n += perGroup + blocks(st.want, slotsOf(b.f.ID))*each
+		}
+	}
+	return n
+}
+
+// nothing is true if the kernel is to have no table: there is no service of this family.
+func (b *balancer) nothing() bool { return len(b.held) == b.standard }
+
+// forget notes that the kernel has nothing.
+func (b *balancer) forget() {
+	b.present, b.rebuild, b.chainsDirty, b.podsThere = false, false, true, ""
+	clear(b.rules)
+	b.elems.Dataplane().ReplaceAll(maps.All(map[elem]string(nil)))
+	for id, st := range b.groups {
+		st.have, st.repair = nil, nil
+		b.changed[id] = struct{}{}
+	}
+}
+
+func (b *balancer) newMap(t *wire.Batch, d *mapDef) {
+	t.Begin(b.f.Proto, unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE|unix.NLM_F_EXCL, nil)
+	t.String(unix.NFTA_SET_NAME, d.name)
+	t.Uint32(unix.NFTA_SET_FLAGS, d.flags)
+	t.Uint32(unix.NFTA_SET_KEY_TYPE, d.keyType)
+	t.Uint32(unix.NFTA_SET_KEY_LEN, d.keyLen)
+	if d.dataType != 0 {
+		t.Uint32(unix.NFTA_SET_DATA_TYPE, d.dataType)
+		t.Uint32(unix.NFTA_SET_DATA_LEN, d.dataLen)
+	}
+	if d.maxSize > 0 {
+		at := t.Nest(unix.NFTA_SET_DESC)
+		t.Uint32(unix.NFTA_SET_DESC_SIZE, d.maxSize)
+		t.EndNest(at)
+	}
+	t.Sets++
+	t.Uint32(unix.NFTA_SET_ID, t.Sets)
+	t.End()
+	t.Writes++
+}
+
+// desiredChains are the rules of all chains.
+func (b *balancer) desiredChains() map[string][]wire.Program {
+	want := maps.Clone(b.static)
+	for name, l := range b.chains {
+		want[name] = l.programs
+	}
+	return want
+}
+
+// writeChains makes chains and their rules, and returns those that are to go when nothing leads to them any more.
+func (b *balancer) writeChains(t *wire.Batch) (gone []string) {
+	if !b.chainsDirty {
+		return nil
+	}
+	want := b.desiredChains()
+	b.makeChains(t, want)
+	for name := range b.rules {
+		if _, wanted := want[name]; !wanted {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// prepare adds to a transaction the chains that the next one's elements lead to. A packet keeps to one generation of rules, but
+// not of elements: one that finds a new element of a verdict map while it keeps to the rules from before would find the new
+// chain empty, and be done.
+func (b *balancer) prepare(t *wire.Batch) {
+	if b.present && !b.rebuild && !b.nothing() && b.chainsDirty {
+		b.made = b.makeChains(t, b.desiredChains())
+	}
+}
+
+// prepared notes that the kernel has what prepare wrote.
+func (b *balancer) prepared() {
+	for name, programs := range b.made {
+		b.rules[name] = hashesOf(programs)
+	}
+	b.made = nil
+}
+
+// makeChains makes the chains that are not there, and rules that are not as they should be. It returns the chains it writes.
+func (b *balancer) makeChains(t *wire.Batch, want map[string][]wire.Program) map[string][]wire.Program {
+	write := map[string][]wire.Program{}
+	for name, programs := range want {
+		if have, there := b.rules[name]; !there || !wire.SameHashes(programs, have) {
+			write[name] = programs
+		}
+	}
+	names := slices.Sorted(maps.Keys(write))
+	for _, name := range names {
+		if _, there := b.rules[name]; there {
+			t.Begin(b.f.Proto, unix.NFT_MSG_DELRULE, 0, nil)
+			t.String(unix.NFTA_RULE_CHAIN, name)
+			t.End()
+			continue
+		}
+		b.newChain(t, name)
+	}
+	for _, name := range names { // when all chains are there: they lead to each other
+		for i := range write[name] {
+			t.NewRule(b.f.Proto, name, &write[name][i], nil)
+		}
+	}
+	return write
+}
+
+func hashesOf(programs []wire.Program) []wire.Hash {
+	hashes := make([]wire.Hash, len(programs))
+	for i := range programs {
+		hashes[i] = programs[i].Hash
+	}
+	return hashes
+}
+
+func (b *balancer) newChain(t *wire.Batch, name string) {
+	t.Begin(b.f.Proto, unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE|unix.NLM_F_EXCL, nil)
+	t.String(unix.NFTA_CHAIN_NAME, name)
+	for _, h := range serviceHooks() {
+		if h.name == name {
+			at := t.Nest(unix.NFTA_CHAIN_HOOK)
+			t.Uint32(unix.NFTA_HOOK_HOOKNUM, h.num)
+			t.Uint32(unix.NFTA_HOOK_PRIORITY, uint32(h.priority))
+			t.EndNest(at)
+			t.Uint32(unix.NFTA_CHAIN_POLICY, wire.CodeAccept)
+			t.String(unix.NFTA_CHAIN_TYPE, h.typ)
+		}
+	}
+	t.End()
+	t.Writes++
+}
+
+// writePods replaces the nets of pods.
+func (b *balancer) writePods(t *wire.Batch) {
+	if b.podsThere == b.podsKey() {
+		return
+	}
+	name := b.defs[mapPods].name
+	if b.podsThere != "" {
+		t.Begin(b.f.Proto, unix.NFT_MSG_DELSETELEM, 0, nil)
+		t.String(unix.NFTA_SET_ELEM_LIST_SET, name)
+		t.End()
+	}
+	list := t.Elements(b.f.Proto, unix.NFT_MSG_NEWSETELEM, name, nil)
+	for i := range b.pods.List {
+		list.Span(b.pods, &b.pods.List[i])
+	}
+	list.Close()
+	t.Writes++
+}
+
+// heldElem is an element and what has it.
+type heldElem struct {
+	elem
+	*holder
+}
+
+// writeElems writes the elements that differ: first what goes, then what comes.
+func (b *balancer) writeElems(t *wire.Batch) {
+	var del [numMaps][]elem
+	var add [numMaps][]heldElem
+	for e := range b.elems.PendingDeletions().Iter() {
+		del[e.m] = append(del[e.m], e)
+	}
+	for e := range b.elems.PendingUpdates().Iter() {
+		if _, there := b.elems.Dataplane().Get(e); there {
+			del[e.m] = append(del[e.m], e)
+		}
+		add[e.m] = append(add[e.m], heldElem{e, b.held[e]})
+	}
+	for m := range numMaps {
+		list := t.Elements(b.f.Proto, unix.NFT_MSG_DELSETELEM, b.defs[m].name, nil)
+		for _, e := range del[m] {
+			at := list.Begin()
+			list.KeyAttr([]byte(e.key))
+			t.EndNest(at)
+			t.Writes++
+		}
+		list.Close()
+	}
+	for m := range numMaps {
+		b.addElems(t, m, add[m])
+	}
+}
+
+// addElems adds elements, each in the name of the service that wants it.
+func (b *balancer) addElems(t *wire.Batch, m mapID, elems []heldElem) {
+	slices.SortFunc(elems, func(x, y heldElem) int { return strings.Compare(x.owner.Name, y.owner.Name) })
+	list := t.Elements(b.f.Proto, unix.NFT_MSG_NEWSETELEM, b.defs[m].name, nil)
+	for _, e := range elems {
+		if list.Blame != wire.Object(e.owner) {
+			list.Close()
+			list.Blame = e.owner
+		}
+		at := list.Begin()
+		list.KeyAttr([]byte(e.key))
+		switch {
+		case b.defs[m].dataType == wire.TypeVerdict:
+			t.Verdict(unix.NFTA_SET_ELEM_DATA, unix.NFT_GOTO, e.kernelValue(m))
+		case b.defs[m].dataType != 0:
+			value := t.Nest(unix.NFTA_SET_ELEM_DATA)
+			t.Bytes(unix.NFTA_DATA_VALUE, []byte(e.value))
+			t.EndNest(value)
+		}
+		t.EndNest(at)
+		t.Writes++
+	}
+	list.Close()
+}
+
+// kernelValue is what the kernel's element has.
+func (c *holder) kernelValue(m mapID) string {
+	if m == mapSources {
+		return sourcesChain(c.value)
+	}
+	return c.value
+}
+
+// writeGroups writes the backends that differ.
+func (b *balancer) writeGroups(t *wire.Batch) {
+	var byShard [shards][]uint64
+	for id := range b.changed {
+		byShard[shardOf(id)] = append(byShard[shardOf(id)], id)
+	}
+	for i, ids := range byShard {
+		name := b.defs[int(mapBackends)+i].name
+		b.deleteBackends(t, t.Elements(b.f.Proto, unix.NFT_MSG_DELSETELEM, name, nil), ids)
+		b.addBackends(t, t.Elements(b.f.Proto, unix.NFT_MSG_NEWSETELEM, name, nil), ids)
+	}
+}
+
+func (b *balancer) deleteBackends(t *wire.Batch, del *wire.Elements, ids []uint64) {
+	for _, id := range ids {
+		b.groups[id].eachGone(id, slotsOf(b.f.ID), func(k []byte) {
+			at := del.Begin()
+			del.KeyAttr(k)
+			t.EndNest(at)
+			t.Writes++
+		})
+	}
+	del.Close()
+}
+
+func (b *balancer) addBackends(t *wire.Batch, add *wire.Elements, ids []uint64) {
+	var key, value []byte
+	slots := slotsOf(b.f.ID)
+	for _, id := range ids {
+		st := b.groups[id]
+		if st.want == nil {
+			continue
+		}
+		add.Close()
+		add.Blame = st.owner
+		st.eachNew(slots, func(block int) {
+			key, value = appendBlockKey(key[:0], id, block), appendBlock(value[:0], st.want, block, slots)
+			at := add.Begin()
+			add.KeyAttr(key)
+			data := t.Nest(unix.NFTA_SET_ELEM_DATA)
+			t.Bytes(unix.NFTA_DATA_VALUE, value)
+			t.EndNest(data)
+			t.EndNest(at)
+			t.Writes++
+		})
+	}
+	add.Close()
+}
+
+// eachGone are the keys of blocks that the kernel has and is not to have there.
+func (st *groupState) eachGone(id uint64, slots int, each func(key []byte)) {
+	if st.repair != nil {
+		for _, key := range st.repair.surplus {
+			each([]byte(key))
+		}
+		return
+	}
+	if st.have == nil {
+		return
+	}
+	var key []byte
+	for i := range blocks(st.have, slots) {
+		if st.want == nil || !sameBlock(st.want, st.have, i, slots) {
+			key = appendBlockKey(key[:0], id, i)
+			each(key)
+		}
+	}
+}
+
+// eachNew are the blocks that the kernel lacks.
+func (st *groupState) eachNew(slots int, each func(block int)) {
+	if st.repair != nil {
+		for _, i := range st.repair.missing {
+			each(i)
+		}
+		return
+	}
+	for i := range blocks(st.want, slots) {
+		if st.have == nil || !sameBlock(st.want, st.have, i, slots) {
+			each(i)
+		}
+	}
+}
+
+// done notes that the kernel has all that was written.
+func (b *balancer) done() {
+	if b.nothing() {
+		b.forget()
+		clear(b.changed)
+		clear(b.groups)
+		return
+	}
+	b.present, b.podsThere = true, b.podsKey()
+	b.elems.PendingUpdates().Apply(func(elem, string) delta.Outcome { return delta.Done })
+	b.elems.PendingDeletions().Apply(func(elem, string) delta.Outcome { return delta.Done })
+	for id := range b.changed {
+		st := b.groups[id]
+		if st.have, st.repair = st.want, nil; st.have == nil {
+			delete(b.groups, id)
+		}
+	}
+	clear(b.changed)
+	if !b.chainsDirty {
+		return
+	}
+	b.chainsDirty = false
+	clear(b.rules)
+	for name, programs := range b.desiredChains() {
+		b.rules[name] = hashesOf(programs)
+	}
+}

@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the kernel has, as it lists it. Byte slices are only valid during the call that hands them over.
+
+type Chain struct {
+	Name     string
+	Hook     bool
+	Hooknum  uint32
+	Priority int32
+	Type     string
+}
+
+type Rule struct {
+	Exprs, UserData []byte
+}
+
+type Set struct {
+	Name                             string
+	Flags, KeyType, KeyLen, DataType uint32
+}
+
+type Elem struct {
+	Key   []byte
+	Flags uint32
+	Value []byte // of a map of values
+	Code  int32  // of a verdict map
+	Chain string // of a verdict map
+}
+
+// Asker asks the kernel; *Conn is one.
+type Asker interface {
+	Get(typ int, flags uint16, family uint8, fill func(*Buffer), each func(attrs []byte)) error
+}
+
+// Lister lists one family's table.
+type Lister struct {
+	c     Asker
+	Table string
+	proto uint8
+}
+
+// NewLister lists a table by what asks the kernel.
+func NewLister(c Asker, table string, proto uint8) Lister { return Lister{c, table, proto} }
+
+// TableFlags reports whether the table is there, and its flags.
+func (l Lister) TableFlags() (present bool, flags uint32, err error) {
+	err = l.c.Get(unix.NFT_MSG_GETTABLE, 0, l.proto, func(w *Buffer) { w.String(unix.NFTA_TABLE_NAME, l.Table) },
+		func(a []byte) { present, flags = true, Uint32(Attr(a, unix.NFTA_TABLE_FLAGS)) })
+	if errors.Is(err, unix.ENOENT) {
+		return false, 0, nil
+	}
+	return present, flags, l.wrap("table", err)
+}
+
+func (l Lister) wrap(what string, err error) error {
+	if errors.Is(err, ErrDumpChanged) {
+		return nil // what changed is elsewhere, or the generation and the events will tell
+	}
+	if err != nil {
+		return fmt.Errorf("list %s of nf_tables table %s: %w", what, l.Table, err)
+	}
+	return nil
+}
+
+// MaxListings bounds how often a listing is begun again.
+const MaxListings = 50
+
+// Chains lists the table's chains. The kernel can only list those of all tables, and may leave some out when those change
+// meanwhile: then it is asked again.
+func (l Lister) Chains(each func(Chain)) error {
+	for range MaxListings {
+		var list []Chain
+		err := l.c.Get(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, l.proto, nil, func(a []byte) {
+			if c, table := chainOf(a); table == l.Table {
+				list = append(list, c)
+			}
+		})
+		if errors.Is(err, ErrDumpChanged) {
+			continue
+		}
+		for _, c := range list {
+			each(c)
+		}
+		return l.wrap("chains", err)
+	}
+	return fmt.Errorf("list chains of nf_tables: %w", ErrDumpChanged)
+}
+
+func chainOf(a []byte) (c Chain, table string) {
+	EachAttr(a, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.NFTA_CHAIN_TABLE:
+			table = Text(v)
+		case unix.NFTA_CHAIN_NAME:
+			c.Name = Text(v)
+		case unix.NFTA_CHAIN_TYPE:
+			c.Type = Text(v)
+		case unix.NFTA_CHAIN_HOOK:
+			c.Hook, c.Hooknum = true, Uint32(Attr(v, unix.NFTA_HOOK_HOOKNUM))
+			c.Priority = int32(Uint32(Attr(v, unix.NFTA_HOOK_PRIORITY)))
+		}
+	})
+	return c, table
+}
+
+// Rules lists the rules of a chain. Chain by chain, because the kernel begins again with the first rule for every some 60 that
+// it lists.
+func (l Lister) Rules(chain string, each func(Rule)) error {
+	return l.wrap("rules", l.ListRules(chain, each))
+}
+
+// ListRules is Rules, and returns ErrDumpChanged if the table has changed meanwhile.
+func (l Lister) ListRules(chain string, each func(Rule)) error {
+	return l.c.Get(unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP, l.proto,
+		func(w *Buffer) {
+			w.String(unix.NFTA_RULE_TABLE, l.Table)
+			w.String(unix.NFTA_RULE_CHAIN, chain)
+		},
+		func(a []byte) {
+			var r Rule
+			EachAttr(a, func(typ uint16, v []byte) {
+				switch typ {
+				case unix.NFTA_RULE_EXPRESSIONS:
+					r.Exprs = v
+				case unix.NFTA_RULE_USERDATA:
+					r.UserData = v
+				}
+			})
+			each(r)
+		})
+}
+
+func (l Lister) Sets(each func(Set)) error {
+	err := l.c.Get(unix.NFT_MSG_GETSET, unix.NLM_F_DUMP, l.proto,
+		func(w *Buffer) { w.String(unix.NFTA_SET_TABLE, l.Table) },
+		func(a []byte) {
+			var s Set
+			EachAttr(a, func(typ uint16, v []byte) {
+				switch typ {
+				case unix.NFTA_SET_NAME:
+					s.Name = Text(v)
+				case unix.NFTA_SET_FLAGS:
+					s.Flags = Uint32(v)
+				case unix.NFTA_SET_KEY_TYPE:
+					s.KeyType = Uint32(v)
+				case unix.NFTA_SET_KEY_LEN:
+					s.KeyLen = Uint32(v)
+				case unix.NFTA_SET_DATA_TYPE:
+					s.DataType = Uint32(v)
+				}
+			})
+			each(s)
+		})
+	return l.wrap("sets", err)
+}
+
+func (l Lister) Elements(set string, each func(Elem)) error {
+	err := l.c.Get(unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, l.proto,
+		func(w *Buffer) {
+			w.String(unix.NFTA_SET_ELEM_LIST_TABLE, l.Table)
+			w.String(unix.NFTA_SET_ELEM_LIST_SET, set)
+		},
+		func(a []byte) {
+			EachAttr(Attr(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, v []byte) { each(elementOf(v)) })
+		})
+	return l.wrap("elements of set "+set, err)
+}
+
+func elementOf(b []byte) (e Elem) {
+	EachAttr(b, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.NFTA_SET_ELEM_KEY:
+			e.Key = Attr(v, unix.NFTA_DATA_VALUE)
+		case unix.NFTA_SET_ELEM_FLAGS:
+			e.Flags = Uint32(v)
+		case unix.NFTA_SET_ELEM_DATA:
+			e.Value = Attr(v, unix.NFTA_DATA_VALUE)
+			verdict := Attr(v, unix.NFTA_DATA_VERDICT)
+			e.Code = int32(Uint32(Attr(verdict, unix.NFTA_VERDICT_CODE)))
+			e.Chain = Text(Attr(verdict, unix.NFTA_VERDICT_CHAIN))
+		}
+	})
+	return e
+}
+
+// String is the element's key, with what it maps to.
+func (e Elem) String() string {
+	s := hex.EncodeToString(e.Key)
+	if e.Flags&unix.NFT_SET_ELEM_INTERVAL_END != 0 {
+		s += " end"
+	}
+	switch {
+	case e.Chain != "":
+		s = fmt.Sprintf("%q → %s", Text(e.Key), e.Chain)
+	case e.Code != 0:
+		s = fmt.Sprintf("%q → verdict %d", Text(e.Key), e.Code)
+	}
+	return s
+}
