@@ -5,16 +5,16 @@ import (
 	"log/slog"
 	"net/netip"
 
-	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/links"
 	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 
 // kernelHost is what the kernel reports the host. It implements hostMonitor and nicMonitor.
-type kernelHost struct{ monitor *netlink.HostMonitor }
+type kernelHost struct{ monitor *links.HostMonitor }
 
-func newKernelHost(log *slog.Logger) kernelHost { return kernelHost{netlink.NewHostMonitor(log)} }
+func newKernelHost(log *slog.Logger) kernelHost { return kernelHost{links.NewHostMonitor(log)} }
 
 // IPs implements hostMonitor.
 func (k kernelHost) IPs(ctx context.Context) ([]netip.Addr, error) {
@@ -48,7 +48,7 @@ func (k kernelHost) NIC(ctx context.Context, name string) (ipnet.NIC, error) {
 
 // Watch implements hostMonitor.
 func (k kernelHost) Watch(ctx context.Context, report func()) error {
-	return k.monitor.Watch(ctx, func([]netlink.HostAddress) { report() })
+	return k.monitor.Watch(ctx, func([]links.HostAddress) { report() })
 }
 
 // NICs implements nicMonitor.
@@ -59,10 +59,10 @@ func (k kernelHost) NICs(ctx context.Context) ([]uplink.NIC, error) {
 
 // WatchNICs implements nicMonitor.
 func (k kernelHost) WatchNICs(ctx context.Context, report func([]uplink.NIC)) error {
-	return k.monitor.WatchNICs(ctx, func(list []netlink.HostNIC) { report(uplinkNICs(list)) })
+	return k.monitor.WatchNICs(ctx, func(list []links.HostNIC) { report(uplinkNICs(list)) })
 }
 
-func uplinkNICs(list []netlink.HostNIC) []uplink.NIC {
+func uplinkNICs(list []links.HostNIC) []uplink.NIC {
 	out := make([]uplink.NIC, len(list))
 	for i, n := range list {
 		out[i] = uplink.NIC(n)

@@ -3,15 +3,15 @@ package main
 import (
 	"log/slog"
 
-	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/links"
 )
 
 // hostKernel programs the pods' and the host's links by netlink, beside VPP and beside the host's own stack.
 type hostKernel struct {
-	backend *netlink.Backend
-	janitor *netlink.Janitor
+	backend *links.Backend
+	janitor *links.Janitor
 }
 
 func newHostKernel(log *slog.Logger) *hostKernel {
-	return &hostKernel{backend: netlink.NewBackend(netlink.Config{Log: log}), janitor: netlink.NewJanitor(log)}
+	return &hostKernel{backend: links.NewBackend(links.Config{Log: log}), janitor: links.NewJanitor(log)}
 }

@@ -19,11 +19,11 @@ import (
 
 	"contiv.dev/vswitch/dataplane/denied"
 	"contiv.dev/vswitch/dataplane/feed"
+	"contiv.dev/vswitch/dataplane/links"
 	intdataplane "contiv.dev/vswitch/dataplane/linux"
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/sysctl"
-	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
@@ -99,7 +99,7 @@ func (m *linuxMover) register(s *scheduler.Scheduler) error {
 	if err := feed.Register(s, m.feed); err != nil {
 		return err
 	}
-	return netlink.Register(s, netlink.Deps{Backend: m.kernel.backend, Janitor: m.kernel.janitor})
+	return links.Register(s, links.Deps{Backend: m.kernel.backend, Janitor: m.kernel.janitor})
 }
 
 // wire implements mover.

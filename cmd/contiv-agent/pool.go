@@ -3,7 +3,7 @@
 package main
 
 import (
-	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/links"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
@@ -20,13 +20,13 @@ func newPool(a *agent, c *conn.Conn) *pool.Pool {
 		return nil
 	}
 	return pool.New(c, pool.Config{
-		Size: a.opts.warmPool, Veths: veths{netlink.NewPairs(ifc.MTUSize)}, Log: a.log,
+		Size: a.opts.warmPool, Veths: veths{links.NewPairs(ifc.MTUSize)}, Log: a.log,
 		Busy: func() bool { return a.dataplane != nil && a.dataplane.scheduler.Busy() },
 	})
 }
 
 // veths makes pairs for the pool.
-type veths struct{ pairs *netlink.Pairs }
+type veths struct{ pairs *links.Pairs }
 
 // List implements pool.Veths.
 func (v veths) List() ([]pool.Veth, error) {
@@ -45,7 +45,7 @@ func (v veths) Make() (pool.Veth, error) {
 }
 
 // Delete implements pool.Veths.
-func (v veths) Delete(p pool.Veth) error { return v.pairs.Delete(netlink.Pair(p)) }
+func (v veths) Delete(p pool.Veth) error { return v.pairs.Delete(links.Pair(p)) }
 
 // vppPool and vethPool are the pool as the kinds see it: an interface that is nil when there is none.
 func (m *vppMover) vppPool() iface.Pool {
@@ -55,7 +55,7 @@ func (m *vppMover) vppPool() iface.Pool {
 	return m.pool
 }
 
-func (m *vppMover) vethPool() netlink.VethPool {
+func (m *vppMover) vethPool() links.VethPool {
 	if m.pool == nil {
 		return nil
 	}

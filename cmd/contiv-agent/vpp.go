@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/hostports"
-	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/links"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
@@ -87,12 +87,12 @@ func (m *vppMover) backends() []scheduler.Backend {
 
 // register implements mover.
 func (m *vppMover) register(s *scheduler.Scheduler) error {
-	links := m.kernel.backend
+	backend := m.kernel.backend
 	if err := vpp.Register(s, vpp.Deps{
 		Lane: m.lane, Index: m.index, NAT: m.nat,
 		Interfaces: iface.Deps{
-			LinuxDevice: links.LinuxDevice, LinuxTap: links.LinuxTap, LinuxTapMAC: links.LinuxTapMAC,
-			MakeTap: links.MakeTap, DropTap: links.DropTap, Isolate: netlink.Isolate, Share: netlink.Share,
+			LinuxDevice: backend.LinuxDevice, LinuxTap: backend.LinuxTap, LinuxTapMAC: backend.LinuxTapMAC,
+			MakeTap: backend.MakeTap, DropTap: backend.DropTap, Isolate: links.Isolate, Share: links.Share,
 			Trash: m.trash, Pool: m.vppPool(), Segments: m.plugin.Has,
 		},
 	}); err != nil {
@@ -103,8 +103,8 @@ func (m *vppMover) register(s *scheduler.Scheduler) error {
 			return err
 		}
 	}
-	return netlink.Register(s, netlink.Deps{
-		Backend: links, TapDevice: m.index.TapPlace, Janitor: m.kernel.janitor, Pool: m.vethPool(),
+	return links.Register(s, links.Deps{
+		Backend: backend, TapDevice: m.index.TapPlace, Janitor: m.kernel.janitor, Pool: m.vethPool(),
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"contiv.dev/vswitch/cmd/contiv-init/internal/preflight"
-	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/links"
 	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
@@ -136,7 +136,7 @@ func (o *preflightOptions) complete() error {
 
 // gatherNetworks asks the kernel for the node's NICs and networks.
 func (o *preflightOptions) gatherNetworks(ctx context.Context, f *preflight.Facts) error {
-	monitor := netlink.NewHostMonitor(o.log)
+	monitor := links.NewHostMonitor(o.log)
 	nics, err := monitor.NICs(ctx)
 	if err != nil {
 		return err

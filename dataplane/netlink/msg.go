@@ -1,285 +1,144 @@
 package netlink
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// Marks in the kernel. The numbers are in no other program's use.
 const (
-	// Protocol is the routing protocol number of our routes, neighbours and addresses.
-	Protocol = 201
-	// GroupNew is the group of a link that we have made but not yet tagged.
-	GroupNew = 0x636e7600
-	// GroupPooled is the group of the host end of a pooled VETH pair: it keeps the name the pool gave it.
-	GroupPooled = 0x636e7601
-	// GroupDoomed is the group of links that are about to be removed at once.
-	GroupDoomed = 0x636e7602
+	filterSkipStats = 8  // RTEXT_FILTER_SKIP_STATS leaves the counters, most of a link's message, out of a listing
+	ndaProtocol     = 12 // NDA_PROTOCOL, Linux 5.0
 )
 
-// Attributes which the libraries do not know.
-const (
-	attrExtMask      = unix.IFLA_EXT_MASK
-	attrAddrProto    = 11 // IFA_PROTO, Linux 5.18
-	attrNeighProto   = 12 // NDA_PROTOCOL, Linux 5.0
-	filterSkipStats  = 8  // RTEXT_FILTER_SKIP_STATS
-	loopbackIndex    = 1
-	maxName          = unix.IFNAMSIZ - 1
-	kernelIPv6Metric = 1024 // what a route gets that asks for none
-)
-
-// linkSpec is what a link message says; zero fields are left out.
-type linkSpec struct {
-	index int32
-	name  string
-	nsFD  int // -1: none
-	mac   net.HardwareAddr
-	mtu   uint32
-	alias *string
-	group *uint32
-	up    bool
-	down  bool
-	noARP bool
-}
-
-// setLink changes an existing link. With an index and a name the link is renamed; with nsFD it moves first.
-func setLink(s linkSpec) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, 0)
-	s.addTo(req, req.AddData)
-	return req
-}
-
-// addTo puts the header and the attributes of s; the header of a nested peer goes with add.
-func (s linkSpec) addTo(req *nl.NetlinkRequest, add func(nl.NetlinkRequestData)) {
-	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
-	msg.Index = s.index
-	if s.up || s.down {
-		msg.Change |= unix.IFF_UP
-	}
-	if s.up {
-		msg.Flags |= unix.IFF_UP
-	}
-	if s.noARP {
-		msg.Change |= unix.IFF_NOARP
-		msg.Flags |= unix.IFF_NOARP
-	}
-	add(msg)
-	if s.nsFD >= 0 {
-		add(nl.NewRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(s.nsFD))))
-	}
-	if s.name != "" {
-		add(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(s.name)))
-	}
-	if len(s.mac) > 0 {
-		add(nl.NewRtAttr(unix.IFLA_ADDRESS, s.mac))
-	}
-	if s.mtu > 0 {
-		add(nl.NewRtAttr(unix.IFLA_MTU, nl.Uint32Attr(s.mtu)))
-	}
-	if s.alias != nil {
-		add(nl.NewRtAttr(unix.IFLA_IFALIAS, []byte(*s.alias)))
-	}
-	if s.group != nil {
-		add(nl.NewRtAttr(unix.IFLA_GROUP, nl.Uint32Attr(*s.group)))
-	}
-}
-
-// newLink makes a link of the given kind; peer, for a VETH, may be in another namespace.
-func newLink(kind string, s linkSpec, peer *linkSpec) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL)
-	s.addTo(req, req.AddData)
-	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
-	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(kind))
-	if peer != nil {
-		data := info.AddRtAttr(nl.IFLA_INFO_DATA, nil)
-		p := data.AddRtAttr(nl.VETH_INFO_PEER, nil)
-		peer.addTo(req, func(d nl.NetlinkRequestData) { p.AddChild(d) })
-	}
-	req.AddData(info)
-	return req
-}
-
-func delLink(index int32) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_DELLINK, 0)
-	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
-	msg.Index = index
-	req.AddData(msg)
-	return req
-}
-
-// delGroup removes all links of a group of the namespace.
-func delGroup(group uint32) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_DELLINK, 0)
-	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
-	req.AddData(nl.NewRtAttr(unix.IFLA_GROUP, nl.Uint32Attr(group)))
-	return req
-}
-
-// getLink asks for one link, or for all when name is empty.
-func getLink(name string) *nl.NetlinkRequest {
-	flags := 0
-	if name == "" {
-		flags = unix.NLM_F_DUMP
-	}
-	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, flags)
-	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
-	req.AddData(nl.NewRtAttr(attrExtMask, nl.Uint32Attr(filterSkipStats)))
-	if name != "" {
-		req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
-	}
-	return req
-}
-
-func familyOf(a netip.Addr) int {
+// FamilyOf is the AF_… of an address.
+func FamilyOf(a netip.Addr) uint8 {
 	if a.Is4() {
 		return unix.AF_INET
 	}
 	return unix.AF_INET6
 }
 
-func newAddr(index int32, p netip.Prefix) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE)
-	addAddr(req, index, p)
-	req.AddData(nl.NewRtAttr(attrAddrProto, []byte{Protocol}))
-	return req
+func ifInfo(index int, flags, change uint32) []byte {
+	h := make([]byte, unix.SizeofIfInfomsg)
+	binary.NativeEndian.PutUint32(h[4:], uint32(index))
+	binary.NativeEndian.PutUint32(h[8:], flags)
+	binary.NativeEndian.PutUint32(h[12:], change)
+	return h
 }
 
-func delAddr(index int32, p netip.Prefix) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_DELADDR, 0)
-	addAddr(req, index, p)
-	return req
+// GetLinks asks for all links.
+func (b *Batch) GetLinks() {
+	b.Begin(unix.RTM_GETLINK, 0, ifInfo(0, 0, 0))
+	b.Uint32(unix.IFLA_EXT_MASK, filterSkipStats)
 }
 
-func addAddr(req *nl.NetlinkRequest, index int32, p netip.Prefix) {
-	msg := nl.NewIfAddrmsg(familyOf(p.Addr()))
-	msg.Index = uint32(index)
-	msg.Prefixlen = uint8(p.Bits())
-	if p.Addr().Is6() {
-		msg.IfAddrmsg.Flags = unix.IFA_F_NODAD // there is nothing else on the link, and a tentative address cannot be used
+// GetLink asks for one link, by name. The kernel answers ENODEV if there is none.
+func (b *Batch) GetLink(name string) {
+	b.Begin(unix.RTM_GETLINK, 0, ifInfo(0, 0, 0))
+	b.Uint32(unix.IFLA_EXT_MASK, filterSkipStats)
+	b.Text(unix.IFLA_IFNAME, name)
+}
+
+// SetLink starts a change of a link, to which attributes may be added; up enables it.
+func (b *Batch) SetLink(index int, up bool) {
+	var flags uint32
+	if up {
+		flags = unix.IFF_UP
 	}
-	if p.Addr().IsLoopback() {
-		msg.Scope = unix.RT_SCOPE_HOST
+	b.Begin(unix.RTM_NEWLINK, 0, ifInfo(index, flags, flags))
+}
+
+// NewLink starts a new link, which is down; attributes are to be added.
+func (b *Batch) NewLink() {
+	b.Begin(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, ifInfo(0, 0, 0))
+}
+
+// DelLink removes a link.
+func (b *Batch) DelLink(index int) { b.Begin(unix.RTM_DELLINK, 0, ifInfo(index, 0, 0)) }
+
+func ifAddr(a netip.Prefix, index int) []byte {
+	h := make([]byte, unix.SizeofIfAddrmsg)
+	if a.IsValid() {
+		h[0], h[1] = FamilyOf(a.Addr()), uint8(a.Bits())
+		if a.Addr().Is6() {
+			h[2] = unix.IFA_F_NODAD // we say whose it is, and a tentative address cannot be used
+		}
 	}
-	if p.Addr().IsLinkLocalUnicast() {
-		msg.Scope = unix.RT_SCOPE_LINK
-	}
-	req.AddData(msg)
-	raw := p.Addr().AsSlice()
-	req.AddData(nl.NewRtAttr(unix.IFA_LOCAL, raw))
-	req.AddData(nl.NewRtAttr(unix.IFA_ADDRESS, raw))
+	binary.NativeEndian.PutUint32(h[4:], uint32(index))
+	return h
 }
 
-func getAddrs() *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_GETADDR, unix.NLM_F_DUMP)
-	req.AddData(nl.NewIfAddrmsg(unix.AF_UNSPEC))
-	return req
+// GetAddresses asks for the addresses of a link, or with index 0 of all. Kernels before 4.20 answer with all.
+func (b *Batch) GetAddresses(index int) { b.Begin(unix.RTM_GETADDR, 0, ifAddr(netip.Prefix{}, index)) }
+
+// NewAddress adds an address to a link.
+func (b *Batch) NewAddress(index int, p netip.Prefix) {
+	b.Begin(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, ifAddr(p, index))
+	b.Addr(unix.IFA_LOCAL, p.Addr())
+	b.Addr(unix.IFA_ADDRESS, p.Addr())
 }
 
-// routeSpec is a route on one device.
-type routeSpec struct {
-	dst    netip.Prefix
-	gw     netip.Addr // invalid: none
-	metric uint32
-	scope  uint8
-	onlink bool
-}
-
-func newRoute(index int32, r routeSpec, flags int) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|flags)
-	msg := routeMsg(r)
-	msg.Protocol = Protocol
-	msg.Type = unix.RTN_UNICAST
-	if r.onlink {
-		msg.Flags = unix.RTNH_F_ONLINK
-	}
-	req.AddData(msg)
-	addRoute(req, index, r)
-	if r.gw.IsValid() {
-		req.AddData(nl.NewRtAttr(unix.RTA_GATEWAY, r.gw.AsSlice()))
-	}
-	return req
-}
-
-func delRoute(index int32, r routeSpec) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_DELROUTE, 0)
-	msg := routeMsg(r)
-	msg.Scope = unix.RT_SCOPE_NOWHERE
-	msg.Protocol = Protocol
-	req.AddData(msg)
-	addRoute(req, index, r)
-	return req
-}
-
-func routeMsg(r routeSpec) *nl.RtMsg {
-	msg := &nl.RtMsg{}
-	msg.Family = uint8(familyOf(r.dst.Addr()))
-	msg.Dst_len = uint8(r.dst.Bits())
-	msg.Table = unix.RT_TABLE_MAIN
-	msg.Scope = r.scope
-	return msg
-}
-
-func addRoute(req *nl.NetlinkRequest, index int32, r routeSpec) {
-	if r.dst.Bits() > 0 {
-		req.AddData(nl.NewRtAttr(unix.RTA_DST, r.dst.Masked().Addr().AsSlice()))
-	}
-	req.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(index))))
-	if r.metric > 0 {
-		req.AddData(nl.NewRtAttr(unix.RTA_PRIORITY, nl.Uint32Attr(r.metric)))
+// DelAddress removes an address from a link.
+func (b *Batch) DelAddress(a Address) {
+	b.Begin(unix.RTM_DELADDR, 0, ifAddr(a.Prefix, a.Index))
+	b.Addr(unix.IFA_LOCAL, a.Prefix.Addr())
+	if a.Peer.IsValid() {
+		b.Addr(unix.IFA_ADDRESS, a.Peer)
 	}
 }
 
-// getRoutes asks for the routes of one protocol, or of all when proto is 0. Kernels before 4.20 answer with all.
-func getRoutes(family int, proto uint8) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
-	msg := &nl.RtMsg{}
-	msg.Family = uint8(family)
-	msg.Protocol = proto
-	req.AddData(msg)
-	return req
+func ndMsg(family uint8, index int, state uint16, flags uint8) []byte {
+	h := make([]byte, unix.SizeofNdMsg)
+	h[0] = family
+	binary.NativeEndian.PutUint32(h[4:], uint32(index))
+	binary.NativeEndian.PutUint16(h[8:], state)
+	h[10] = flags
+	return h
 }
 
-// neighMsg is struct ndmsg.
-type neighMsg struct {
-	family uint8
-	index  int32
-	state  uint16
-	flags  uint8
-	typ    uint8
+// GetNeighbours asks for the neighbours of a family (AF_INET, AF_INET6), of one link or, with index 0, of all.
+func (b *Batch) GetNeighbours(family uint8, index int) {
+	b.Begin(unix.RTM_GETNEIGH, 0, ndMsg(family, 0, 0, 0))
+	if index != 0 {
+		b.Uint32(unix.NDA_IFINDEX, uint32(index))
+	}
 }
 
-func (m *neighMsg) Len() int { return 12 }
-
-func (m *neighMsg) Serialize() []byte {
-	b := make([]byte, 12)
-	b[0] = m.family
-	nl.NativeEndian().PutUint32(b[4:], uint32(m.index))
-	nl.NativeEndian().PutUint16(b[8:], m.state)
-	b[10], b[11] = m.flags, m.typ
-	return b
+// NewNeighbour adds a permanent neighbour with our tag, or replaces what is there.
+func (b *Batch) NewNeighbour(index int, ip netip.Addr, mac net.HardwareAddr, protocol uint8) {
+	b.Begin(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, ndMsg(FamilyOf(ip), index, unix.NUD_PERMANENT, 0))
+	b.Addr(unix.NDA_DST, ip)
+	b.Attr(unix.NDA_LLADDR, mac)
+	b.Uint8(ndaProtocol, protocol)
 }
 
-func newNeigh(index int32, ip netip.Addr, mac net.HardwareAddr) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE)
-	req.AddData(&neighMsg{family: uint8(familyOf(ip)), index: index, state: unix.NUD_PERMANENT})
-	req.AddData(nl.NewRtAttr(unix.NDA_DST, ip.AsSlice()))
-	req.AddData(nl.NewRtAttr(unix.NDA_LLADDR, mac))
-	req.AddData(nl.NewRtAttr(attrNeighProto, []byte{Protocol}))
-	return req
+// DelNeighbour removes a neighbour.
+func (b *Batch) DelNeighbour(index int, ip netip.Addr) {
+	b.Begin(unix.RTM_DELNEIGH, 0, ndMsg(FamilyOf(ip), index, 0, 0))
+	b.Addr(unix.NDA_DST, ip)
 }
 
-func delNeigh(index int32, ip netip.Addr) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_DELNEIGH, 0)
-	req.AddData(&neighMsg{family: uint8(familyOf(ip)), index: index})
-	req.AddData(nl.NewRtAttr(unix.NDA_DST, ip.AsSlice()))
-	return req
+// GetForwarding asks for the forwarding entries of a link.
+func (b *Batch) GetForwarding(index int) {
+	b.Begin(unix.RTM_GETNEIGH, 0, ndMsg(unix.AF_BRIDGE, index, 0, 0))
 }
 
-func getNeighs() *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_DUMP)
-	req.AddData(&neighMsg{family: unix.AF_UNSPEC})
-	return req
+// NewForwarding makes a VXLAN device send what is for a MAC to an underlay address.
+func (b *Batch) NewForwarding(index int, mac net.HardwareAddr, to netip.Addr) {
+	b.Begin(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE,
+		ndMsg(unix.AF_BRIDGE, index, unix.NUD_PERMANENT|unix.NUD_NOARP, unix.NTF_SELF))
+	b.Attr(unix.NDA_LLADDR, mac)
+	b.Addr(unix.NDA_DST, to)
+}
+
+// DelForwarding removes a forwarding entry; to may be zero if the MAC has only one.
+func (b *Batch) DelForwarding(index int, mac net.HardwareAddr, to netip.Addr) {
+	b.Begin(unix.RTM_DELNEIGH, 0, ndMsg(unix.AF_BRIDGE, index, 0, unix.NTF_SELF))
+	b.Attr(unix.NDA_LLADDR, mac)
+	if to.IsValid() {
+		b.Addr(unix.NDA_DST, to)
+	}
 }

@@ -1,255 +1,182 @@
 package netlink
 
 import (
+	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// linkInfo is what we read of a link.
-type linkInfo struct {
-	index  int32
-	parent int32 // of a VETH: the peer's index, in the peer's namespace
-	flags  uint32
-	name   string
-	alias  string
-	kind   string
-	mac    net.HardwareAddr
-	mtu    uint32
-	group  uint32
-	master uint32 // the index of the bridge or bond that it is part of; 0: none
+// attrTypeMask leaves off NLA_F_NESTED and NLA_F_NET_BYTEORDER.
+const attrTypeMask = 0x3fff
 
-	// Of a TUN or TAP that can have several queues, how many are held open by processes.
-	multiQueue bool
-	queues     uint32
-}
+func align(n int) int { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
-type addrInfo struct {
-	index  int32
-	prefix netip.Prefix
-	ours   bool
-}
-
-type routeInfo struct {
-	index int32 // 0: it has several next hops
-	hop   int32 // the device of the first of them
-	proto uint8
-	spec  routeSpec
-}
-
-type neighInfo struct {
-	index int32
-	ip    netip.Addr
-	mac   net.HardwareAddr
-	ours  bool
-}
-
-// listTries is how often is listed what changes all the time.
-const listTries = 20
-
-// listing collects what a dump answers. The kernel gives a long one in parts, between which it may change.
-func listing[T any](s *sock, req *nl.NetlinkRequest, parse func(payload []byte) (T, bool, error)) ([]T, error) {
-	for range listTries {
-		var out []T
-		err := s.get(req, func(payload []byte) error {
-			v, keep, err := parse(payload)
-			if err == nil && keep {
-				out = append(out, v)
-			}
-			return err
-		})
-		if err != nil || !s.torn {
-			return out, err
+// Messages hands over each message of a datagram. What is malformed ends it.
+func Messages(data []byte, each func(typ, flags uint16, seq uint32, payload []byte)) {
+	for len(data) >= unix.SizeofNlMsghdr {
+		size := int(binary.NativeEndian.Uint32(data))
+		if size < unix.SizeofNlMsghdr || size > len(data) {
+			return
 		}
+		each(binary.NativeEndian.Uint16(data[4:]), binary.NativeEndian.Uint16(data[6:]), binary.NativeEndian.Uint32(data[8:]),
+			data[unix.SizeofNlMsghdr:size])
+		data = data[min(align(size), len(data)):]
 	}
-	return nil, fmt.Errorf("%w, %d times in a row", errTorn, listTries)
 }
 
-func (s *sock) links() ([]linkInfo, error) { return listing(s, getLink(""), parseLink) }
-
-func (s *sock) addrs() ([]addrInfo, error) { return listing(s, getAddrs(), parseAddr) }
-
-func (s *sock) neighs() ([]neighInfo, error) { return listing(s, getNeighs(), parseNeigh) }
-
-func (s *sock) routes(proto uint8) ([]routeInfo, error) {
-	var out []routeInfo
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		routes, err := listing(s, getRoutes(family, proto), parseRoute)
-		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EAFNOSUPPORT) {
-			return nil, err
-		}
-		out = append(out, routes...)
-	}
-	return out, nil
-}
-
-// link finds a link by its name.
-func (s *sock) link(name string) (linkInfo, error) {
-	found, err := listing(s, getLink(name), parseLink)
-	if errors.Is(err, unix.ENODEV) || err == nil && len(found) == 0 {
-		return linkInfo{}, errNoLink
-	}
-	if err != nil {
-		return linkInfo{}, err
-	}
-	return found[0], nil
-}
-
-// attributes splits a message into its fixed header of size bytes and its attributes.
-func attributes(payload []byte, size int, each func(typ uint16, value []byte)) error {
+// Attributes hands over each attribute after a fixed header of size bytes. ok is false if the payload is too short for the
+// header. What is malformed ends it.
+func Attributes(payload []byte, size int, each func(typ uint16, value []byte)) (ok bool) {
 	if len(payload) < size {
-		return fmt.Errorf("netlink: message of %d bytes, want %d at least", len(payload), size)
+		return false
 	}
-	rest := payload[min(nlAlign(size), len(payload)):]
+	rest := payload[min(align(size), len(payload)):]
 	for len(rest) >= unix.SizeofRtAttr {
 		n := int(binary.NativeEndian.Uint16(rest))
 		if n < unix.SizeofRtAttr || n > len(rest) {
-			return fmt.Errorf("netlink: attribute of %d bytes, %d are left", n, len(rest))
+			break
 		}
-		each(binary.NativeEndian.Uint16(rest[2:])&nl.NLA_TYPE_MASK, rest[unix.SizeofRtAttr:n])
-		rest = rest[min(nlAlign(n), len(rest)):]
+		each(binary.NativeEndian.Uint16(rest[2:])&attrTypeMask, rest[unix.SizeofRtAttr:n])
+		rest = rest[min(align(n), len(rest)):]
 	}
-	return nil
+	return true
 }
 
-func parseLink(payload []byte) (linkInfo, bool, error) {
-	var l linkInfo
-	err := attributes(payload, unix.SizeofIfInfomsg, func(typ uint16, v []byte) {
-		switch typ {
-		case unix.IFLA_IFNAME:
-			l.name = cString(v)
-		case unix.IFLA_IFALIAS:
-			l.alias = cString(v)
-		case unix.IFLA_ADDRESS:
-			l.mac = append(net.HardwareAddr(nil), v...)
-		case unix.IFLA_MTU:
-			l.mtu = u32(v)
-		case unix.IFLA_LINK:
-			l.parent = int32(u32(v))
-		case unix.IFLA_GROUP:
-			l.group = u32(v)
-		case unix.IFLA_MASTER:
-			l.master = u32(v)
-		case unix.IFLA_LINKINFO:
-			_ = attributes(v, 0, func(typ uint16, v []byte) {
-				switch {
-				case typ == nl.IFLA_INFO_KIND: // comes before the data
-					l.kind = cString(v)
-				case typ == nl.IFLA_INFO_DATA && l.kind == "tun":
-					l.addQueues(v)
-				}
-			})
-		}
-	})
-	if err == nil {
-		l.index = int32(u32(payload[4:]))
-		l.flags = u32(payload[8:])
-	}
-	return l, true, err
-}
-
-// addQueues counts the queues of a TUN or TAP.
-func (l *linkInfo) addQueues(data []byte) {
-	_ = attributes(data, 0, func(typ uint16, v []byte) {
-		if typ == unix.IFLA_TUN_NUM_QUEUES || typ == unix.IFLA_TUN_NUM_DISABLED_QUEUES {
-			l.multiQueue = true
-			l.queues += u32(v)
-		}
-	})
-}
-
-func parseAddr(payload []byte) (addrInfo, bool, error) {
-	var (
-		a              addrInfo
-		local, address []byte
-	)
-	err := attributes(payload, unix.SizeofIfAddrmsg, func(typ uint16, v []byte) {
-		switch typ {
-		case unix.IFA_LOCAL:
-			local = v
-		case unix.IFA_ADDRESS:
-			address = v
-		case attrAddrProto:
-			a.ours = len(v) > 0 && v[0] == Protocol
-		}
-	})
-	if err != nil {
-		return a, false, err
-	}
-	if local == nil {
-		local = address
-	}
-	ip, ok := netip.AddrFromSlice(local)
-	a.index = int32(u32(payload[4:]))
-	a.prefix = netip.PrefixFrom(ip, int(payload[1]))
-	return a, ok, nil
-}
-
-func parseRoute(payload []byte) (routeInfo, bool, error) {
-	var (
-		r   routeInfo
-		dst netip.Addr
-	)
-	err := attributes(payload, unix.SizeofRtMsg, func(typ uint16, v []byte) {
-		switch typ {
-		case unix.RTA_DST:
-			dst, _ = netip.AddrFromSlice(v)
-		case unix.RTA_GATEWAY:
-			r.spec.gw, _ = netip.AddrFromSlice(v)
-		case unix.RTA_OIF:
-			r.index = int32(u32(v))
-		case unix.RTA_MULTIPATH: // of struct rtnexthop
-			if len(v) >= unix.SizeofRtNexthop {
-				r.hop = int32(u32(v[4:]))
-			}
-		case unix.RTA_PRIORITY:
-			r.spec.metric = u32(v)
-		}
-	})
-	if err != nil {
-		return r, false, err
-	}
-	if !dst.IsValid() {
-		dst = netip.IPv4Unspecified()
-		if payload[0] == unix.AF_INET6 {
-			dst = netip.IPv6Unspecified()
-		}
-	}
-	r.spec.dst = netip.PrefixFrom(dst, int(payload[1]))
-	r.proto = payload[5]
-	r.spec.scope = payload[6]
-	r.spec.onlink = u32(payload[8:])&unix.RTNH_F_ONLINK != 0
-	return r, payload[4] == unix.RT_TABLE_MAIN && payload[7] == unix.RTN_UNICAST, nil
-}
-
-func parseNeigh(payload []byte) (neighInfo, bool, error) {
-	var n neighInfo
-	err := attributes(payload, 12, func(typ uint16, v []byte) {
-		switch typ {
-		case unix.NDA_DST:
-			n.ip, _ = netip.AddrFromSlice(v)
-		case unix.NDA_LLADDR:
-			n.mac = append(net.HardwareAddr(nil), v...)
-		case attrNeighProto:
-			n.ours = len(v) > 0 && v[0] == Protocol
-		}
-	})
-	if err != nil {
-		return n, false, err
-	}
-	n.index = int32(u32(payload[4:]))
-	permanent := binary.NativeEndian.Uint16(payload[8:])&unix.NUD_PERMANENT != 0
-	return n, permanent && n.ip.IsValid(), nil
-}
-
-func u32(b []byte) uint32 {
+// Uint32 reads an attribute; one that is too short is 0.
+func Uint32(b []byte) uint32 {
 	if len(b) < 4 {
 		return 0
 	}
 	return binary.NativeEndian.Uint32(b)
+}
+
+// Text is a text attribute without its terminating zero.
+func Text(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// Addr reads an address of 4 or 16 bytes; anything else is the zero Addr.
+func Addr(b []byte) netip.Addr {
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+// Link is what we read of a link.
+type Link struct {
+	Index int
+	Name  string
+	Flags uint32 // IFF_…
+	MAC   net.HardwareAddr
+	MTU   int
+	Kind  string // "vxlan", "veth", …; "" for a physical one
+	Data  []byte // IFLA_INFO_DATA of a VXLAN device
+}
+
+// Up reports whether packets can pass: the link is enabled and has a carrier.
+func (l Link) Up() bool { return l.Flags&unix.IFF_UP != 0 && l.Flags&unix.IFF_RUNNING != 0 }
+
+// ParseLink reads a message about a link. ok is false for messages about a link's role in something else (bridge port,
+// IPv6 settings), which come under the same types.
+func ParseLink(payload []byte) (l Link, ok bool) {
+	ok = Attributes(payload, unix.SizeofIfInfomsg, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.IFLA_IFNAME:
+			l.Name = Text(v)
+		case unix.IFLA_ADDRESS:
+			l.MAC = bytes.Clone(v)
+		case unix.IFLA_MTU:
+			l.MTU = int(Uint32(v))
+		case unix.IFLA_LINKINFO:
+			Attributes(v, 0, func(typ uint16, v []byte) {
+				switch {
+				case typ == unix.IFLA_INFO_KIND: // comes before the data
+					l.Kind = Text(v)
+				case typ == unix.IFLA_INFO_DATA && l.Kind == "vxlan":
+					l.Data = bytes.Clone(v)
+				}
+			})
+		}
+	})
+	if !ok {
+		return l, false
+	}
+	l.Index = int(int32(Uint32(payload[4:])))
+	l.Flags = Uint32(payload[8:])
+	return l, payload[0] == unix.AF_UNSPEC && l.Index > 0
+}
+
+// Address is an address of a link.
+type Address struct {
+	Index  int
+	Prefix netip.Prefix // not masked
+	Peer   netip.Addr   // of a point-to-point address; else the address itself
+	Scope  uint8
+	Flags  uint32 // IFA_F_…
+}
+
+// ParseAddress reads a message about an address.
+func ParseAddress(payload []byte) (a Address, ok bool) {
+	var local netip.Addr
+	ok = Attributes(payload, unix.SizeofIfAddrmsg, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.IFA_LOCAL:
+			local = Addr(v)
+		case unix.IFA_ADDRESS:
+			a.Peer = Addr(v)
+		case unix.IFA_FLAGS:
+			a.Flags = Uint32(v)
+		}
+	})
+	if !ok {
+		return a, false
+	}
+	if !local.IsValid() {
+		local = a.Peer
+	}
+	a.Index = int(int32(Uint32(payload[4:])))
+	a.Scope = payload[3]
+	a.Prefix = netip.PrefixFrom(local, int(payload[1]))
+	return a, a.Prefix.IsValid() && a.Index > 0
+}
+
+// Neighbour is an entry of a neighbour table, or of a link's forwarding database.
+type Neighbour struct {
+	Index    int
+	Addr     netip.Addr // of a forwarding entry: where to, in the underlay
+	MAC      net.HardwareAddr
+	State    uint16 // NUD_…
+	Flags    uint8  // NTF_…
+	Protocol uint8
+	VNI      uint32 // forwarding entries only; 0: the device's
+}
+
+// ParseNeighbour reads a message about a neighbour or forwarding entry.
+func ParseNeighbour(payload []byte) (n Neighbour, ok bool) {
+	ok = Attributes(payload, unix.SizeofNdMsg, func(typ uint16, v []byte) {
+		switch typ {
+		case unix.NDA_DST:
+			n.Addr = Addr(v)
+		case unix.NDA_LLADDR:
+			n.MAC = bytes.Clone(v)
+		case ndaProtocol:
+			if len(v) > 0 {
+				n.Protocol = v[0]
+			}
+		case unix.NDA_VNI:
+			n.VNI = Uint32(v)
+		}
+	})
+	if !ok {
+		return n, false
+	}
+	n.Index = int(int32(Uint32(payload[4:])))
+	n.State = binary.NativeEndian.Uint16(payload[8:])
+	n.Flags = payload[10]
+	return n, n.Index > 0
 }

@@ -10,8 +10,8 @@ import (
 
 	"go.fd.io/govpp/api"
 
+	"contiv.dev/vswitch/dataplane/links"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/vpp/iface"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
@@ -102,7 +102,7 @@ func TestTapEndOnRealVPP(t *testing.T) {
 	_ = exec.Command("ip", "netns", "del", ns).Run() // a leftover
 	run(t, "ip netns add "+ns)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
-	linux := netlink.NewBackend(netlink.Config{})
+	linux := links.NewBackend(links.Config{})
 	t.Cleanup(linux.Close)
 	deps := Deps{Interfaces: iface.Deps{
 		MakeTap: func(netns, dev string, tun bool) (bool, error) {

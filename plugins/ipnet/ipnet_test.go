@@ -199,7 +199,7 @@ func (w *node) apply() *vppfake.Fake {
 	return fake
 }
 
-// registerLinux stands in for dataplane/netlink: here the packets of interest are VPP's.
+// registerLinux stands in for dataplane/links: here the packets of interest are VPP's.
 func registerLinux(t *testing.T, s *scheduler.Scheduler, prefix string) {
 	t.Helper()
 	err := scheduler.Register(s, scheduler.Kind[proto.Message]{

@@ -52,7 +52,7 @@ var wideStructs = map[string]string{
 	"dataplane/linux/rules.Config":             documented,
 	"dataplane/linux/rules/rulestest.Packet":   record,
 	"dataplane/linux/table.Match":              "one field for each condition that a rule may have",
-	"dataplane/netlink.Backend":                loopState,
+	"dataplane/links.Backend":                  loopState,
 	"dataplane/scheduler.graph":                loopState,
 	"dataplane/scheduler.Kind":                 "what a descriptor may define; most are optional",
 	"dataplane/scheduler.planner":              loopState,

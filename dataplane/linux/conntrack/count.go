@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -28,7 +28,7 @@ func Translated(ctx context.Context, ns *nsdo.Namespace) (map[netip.Addr]int, er
 }
 
 func countTranslated(ns *nsdo.Namespace, af uint8, out map[netip.Addr]int) error {
-	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
+	c, err := netlink.Dial(ns, unix.NETLINK_NETFILTER, timeout)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return nil // no netfilter, no connections
 	}
@@ -36,7 +36,7 @@ func countTranslated(ns *nsdo.Namespace, af uint8, out map[netip.Addr]int) error
 		return err
 	}
 	defer c.Close()
-	var list rtnl.Batch
+	var list netlink.Batch
 	putList(&list, af)
 	_, err = c.Dump(&list, func(_ uint16, payload []byte) {
 		if a, ok := behind(payload); ok {
@@ -49,7 +49,7 @@ func countTranslated(ns *nsdo.Namespace, af uint8, out map[netip.Addr]int) error
 // behind is who is behind the translation of a connection; false if it is not translated.
 func behind(payload []byte) (a netip.Addr, ok bool) {
 	var orig, reply tuple
-	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
 		switch typ {
 		case ctaTupleOrig:
 			orig = parseTuple(v)

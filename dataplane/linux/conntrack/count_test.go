@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // TestTranslated: connections are counted by who is behind the translation, and others not at all.

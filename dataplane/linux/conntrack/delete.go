@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -44,7 +44,7 @@ func Delete(ctx context.Context, ns *nsdo.Namespace, addrs ...netip.Addr) error 
 }
 
 func deleteFamily(ctx context.Context, ns *nsdo.Namespace, af uint8, addrs map[netip.Addr]bool) error {
-	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
+	c, err := netlink.Dial(ns, unix.NETLINK_NETFILTER, timeout)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return nil // no netfilter, no connections
 	}
@@ -69,8 +69,8 @@ func isUnsupported(err error) bool {
 }
 
 // flush has the kernel remove what has an IPv4 address as source or destination, in either direction.
-func flush(ctx context.Context, c *rtnl.Conn, addrs map[netip.Addr]bool) error {
-	var b rtnl.Batch
+func flush(ctx context.Context, c *netlink.Conn, addrs map[netip.Addr]bool) error {
+	var b netlink.Batch
 	for a := range addrs {
 		for _, tuple := range []uint16{ctaTupleOrig, ctaTupleReply} {
 			putFlush(&b, tuple, a, true)
@@ -94,8 +94,8 @@ func firstError(failed []error) error {
 }
 
 // listAndDelete lists the connections of a family and removes those of the addresses one by one.
-func listAndDelete(ctx context.Context, c *rtnl.Conn, af uint8, addrs map[netip.Addr]bool) error {
-	var list, del rtnl.Batch
+func listAndDelete(ctx context.Context, c *netlink.Conn, af uint8, addrs map[netip.Addr]bool) error {
+	var list, del netlink.Batch
 	putList(&list, af)
 	if _, err := c.Dump(&list, func(_ uint16, payload []byte) {
 		if e, ok := parseEntry(payload); ok && e.hasAny(addrs) {

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // fill makes connections between addresses, one of which is translated.
@@ -105,13 +105,13 @@ func TestUnknownFilterRefused(t *testing.T) {
 	ns := nettest.New(t)
 	fill(t, ns)
 	before := list(ns)
-	c, err := rtnl.Dial(ns.Namespace, unix.NETLINK_NETFILTER, timeout)
+	c, err := netlink.Dial(ns.Namespace, unix.NETLINK_NETFILTER, timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	a := netip.MustParseAddr("10.0.0.1")
-	var b rtnl.Batch
+	var b netlink.Batch
 	b.Begin(msgDelete, 0, nfGenMsg(unix.AF_INET)) // as a kernel sees it that skips CTA_FILTER
 	b.Nest(ctaTupleOrig|unix.NLA_F_NESTED, func() {
 		b.Nest(ctaTupleIP|unix.NLA_F_NESTED, func() { b.Addr(ctaTupleSrc, a) })

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -49,7 +49,7 @@ func Frontends(ctx context.Context, ns *nsdo.Namespace) (map[Frontend]Flows, err
 }
 
 func countFrontends(ns *nsdo.Namespace, af uint8, out map[Frontend]Flows) error {
-	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
+	c, err := netlink.Dial(ns, unix.NETLINK_NETFILTER, timeout)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return nil // no netfilter, no connections
 	}
@@ -57,7 +57,7 @@ func countFrontends(ns *nsdo.Namespace, af uint8, out map[Frontend]Flows) error 
 		return err
 	}
 	defer c.Close()
-	var list rtnl.Batch
+	var list netlink.Batch
 	putList(&list, af)
 	_, err = c.Dump(&list, func(_ uint16, payload []byte) {
 		if f, flow, ok := frontendOf(payload); ok {
@@ -71,14 +71,14 @@ func countFrontends(ns *nsdo.Namespace, af uint8, out map[Frontend]Flows) error 
 // frontendOf is what the client of a connection has sent to, if that was translated.
 func frontendOf(payload []byte) (f Frontend, flow Flows, ok bool) {
 	var orig, reply tuple
-	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
 		switch typ {
 		case ctaTupleOrig:
 			orig = parseTuple(v)
 		case ctaTupleReply:
 			reply = parseTuple(v)
 		case ctaCountersOrig, ctaCountersReply:
-			rtnl.Attributes(v, 0, func(field uint16, v []byte) {
+			netlink.Attributes(v, 0, func(field uint16, v []byte) {
 				switch {
 				case len(v) < 8:
 				case field == ctaCountersPackets:

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // TestFrontends: connections to services are counted by what their clients use; those of source NAT and untranslated ones are not.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -54,7 +54,7 @@ func List(ctx context.Context, ns *nsdo.Namespace, protocols ...uint8) (list []F
 }
 
 func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, which Which, stale func(Flow) bool) (int, error) {
-	c, err := rtnl.Dial(ns, unix.NETLINK_NETFILTER, timeout)
+	c, err := netlink.Dial(ns, unix.NETLINK_NETFILTER, timeout)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return 0, nil // no netfilter, no connections
 	}
@@ -66,7 +66,7 @@ func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, which Which,
 	for _, p := range which.Protocols {
 		wanted[p] = true
 	}
-	var list, del rtnl.Batch
+	var list, del netlink.Batch
 	putList(&list, af)
 	if which.Unanswered {
 		putUnanswered(&list)
@@ -106,7 +106,7 @@ type tuple struct {
 func parseFlow(payload []byte, wanted *[256]bool) (f Flow, ok bool) {
 	var orig, reply tuple
 	var status uint32
-	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
 		switch typ {
 		case ctaTupleOrig:
 			orig = parseTuple(v)
@@ -124,13 +124,13 @@ func parseFlow(payload []byte, wanted *[256]bool) (f Flow, ok bool) {
 }
 
 func parseTuple(b []byte) (t tuple) {
-	rtnl.Attributes(b, 0, func(typ uint16, v []byte) {
-		rtnl.Attributes(v, 0, func(field uint16, v []byte) {
+	netlink.Attributes(b, 0, func(typ uint16, v []byte) {
+		netlink.Attributes(v, 0, func(field uint16, v []byte) {
 			switch {
 			case typ == ctaTupleIP && field == ctaTupleSrc, typ == ctaTupleIP && field == 3: // CTA_IP_V6_SRC
-				t.src = rtnl.Addr(v)
+				t.src = netlink.Addr(v)
 			case typ == ctaTupleIP && field == ctaTupleDst, typ == ctaTupleIP && field == 4: // CTA_IP_V6_DST
-				t.dst = rtnl.Addr(v)
+				t.dst = netlink.Addr(v)
 			case typ == ctaTupleProto && field == ctaProtoNum && len(v) > 0:
 				t.proto = v[0]
 			case typ == ctaTupleProto && field == ctaProtoSrcPort && len(v) > 1:

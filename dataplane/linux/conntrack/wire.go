@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // From linux/netfilter/nfnetlink_conntrack.h and, for the filter's flags, net/netfilter/nf_conntrack_netlink.c.
@@ -43,7 +43,7 @@ func nfGenMsg(af uint8) []byte { return []byte{af, familyVersion, 0, 0} }
 
 // putFlush removes all IPv4 connections whose tuple has an address as source or destination. The filter says which part of the
 // tuple counts; a kernel that does not know the filter finds the tuple incomplete and refuses.
-func putFlush(b *rtnl.Batch, tuple uint16, a netip.Addr, source bool) {
+func putFlush(b *netlink.Batch, tuple uint16, a netip.Addr, source bool) {
 	attr, flag := uint16(ctaTupleDst), uint32(filterIPDst)
 	if source {
 		attr, flag = ctaTupleSrc, filterIPSrc
@@ -61,10 +61,10 @@ func putFlush(b *rtnl.Batch, tuple uint16, a netip.Addr, source bool) {
 	})
 }
 
-func putList(b *rtnl.Batch, af uint8) { b.Begin(msgGet, 0, nfGenMsg(af)) }
+func putList(b *netlink.Batch, af uint8) { b.Begin(msgGet, 0, nfGenMsg(af)) }
 
 // putUnanswered limits a listing to connections without an answer. Kernels that cannot do so list all.
-func putUnanswered(b *rtnl.Batch) {
+func putUnanswered(b *netlink.Batch) {
 	b.Attr(ctaStatus, binary.BigEndian.AppendUint32(nil, 0))
 	b.Attr(ctaStatusMask, binary.BigEndian.AppendUint32(nil, statusSeenReply))
 }
@@ -85,7 +85,7 @@ func (e entry) hasAny(addrs map[netip.Addr]bool) bool {
 }
 
 // putDelete removes one connection, and by its ID no later one that looks the same.
-func putDelete(b *rtnl.Batch, af uint8, e entry) {
+func putDelete(b *netlink.Batch, af uint8, e entry) {
 	b.Begin(msgDelete, 0, nfGenMsg(af))
 	b.Attr(ctaTupleOrig|unix.NLA_F_NESTED, e.orig)
 	if e.id != nil {
@@ -97,7 +97,7 @@ func putDelete(b *rtnl.Batch, af uint8, e entry) {
 }
 
 func parseEntry(payload []byte) (e entry, ok bool) {
-	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
 		switch typ {
 		case ctaTupleOrig:
 			e.orig = bytes.Clone(v)
@@ -114,12 +114,12 @@ func parseEntry(payload []byte) (e entry, ok bool) {
 }
 
 func (e *entry) addAddrs(tuple []byte) {
-	rtnl.Attributes(tuple, 0, func(typ uint16, v []byte) {
+	netlink.Attributes(tuple, 0, func(typ uint16, v []byte) {
 		if typ != ctaTupleIP {
 			return
 		}
-		rtnl.Attributes(v, 0, func(_ uint16, v []byte) {
-			if a := rtnl.Addr(v); a.IsValid() {
+		netlink.Attributes(v, 0, func(_ uint16, v []byte) {
+			if a := netlink.Addr(v); a.IsValid() {
 				e.addrs = append(e.addrs, a)
 			}
 		})

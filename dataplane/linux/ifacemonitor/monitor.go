@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -27,12 +27,12 @@ const (
 
 // kernel is where the monitor looks.
 type kernel interface {
-	// Receive waits for notifications. rtnl.ErrLost: some did not come. os.ErrDeadlineExceeded: see SetDeadline.
+	// Receive waits for notifications. netlink.ErrLost: some did not come. os.ErrDeadlineExceeded: see SetDeadline.
 	Receive(each func(typ uint16, payload []byte)) error
 	SetDeadline(time.Time) error
 	// Drain throws away what waits to be received: after ErrLost, before List.
 	Drain() error
-	List() ([]rtnl.Link, []rtnl.Address, error)
+	List() ([]netlink.Link, []netlink.Address, error)
 	Close() error
 }
 
@@ -131,7 +131,7 @@ func (m *Monitor) follow(ctx context.Context, k kernel) (lost bool, err error) {
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return lost, ctx.Err()
-		case errors.Is(err, rtnl.ErrLost):
+		case errors.Is(err, netlink.ErrLost):
 			m.log.Info("notifications of links and addresses were lost; listing them all")
 			lost, deadline = true, began.Add(lossPause)
 			if err := k.Drain(); err != nil {
@@ -149,7 +149,7 @@ func (m *Monitor) follow(ctx context.Context, k kernel) (lost bool, err error) {
 func (m *Monitor) takeIn(typ uint16, payload []byte) []any {
 	switch typ {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		l, ok := rtnl.ParseLink(payload)
+		l, ok := netlink.ParseLink(payload)
 		if ok && typ == unix.RTM_NEWLINK {
 			return m.view.linkChanged(l)
 		}
@@ -157,7 +157,7 @@ func (m *Monitor) takeIn(typ uint16, payload []byte) []any {
 			return m.view.linkGone(l.Index)
 		}
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-		if a, ok := rtnl.ParseAddress(payload); ok {
+		if a, ok := netlink.ParseAddress(payload); ok {
 			return m.view.addrChanged(a, typ == unix.RTM_NEWADDR)
 		}
 	}

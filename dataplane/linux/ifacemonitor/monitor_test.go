@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 const patience = 20 * time.Second
@@ -175,7 +175,7 @@ type script struct {
 	events   chan error // what Receive returns
 	deadline atomic.Int64
 	poke     chan struct{}
-	links    func() ([]rtnl.Link, error)
+	links    func() ([]netlink.Link, error)
 	closed   atomic.Int64
 }
 
@@ -209,7 +209,7 @@ func (s *script) SetDeadline(t time.Time) error {
 	return nil
 }
 
-func (s *script) List() ([]rtnl.Link, []rtnl.Address, error) {
+func (s *script) List() ([]netlink.Link, []netlink.Address, error) {
 	l, err := s.links()
 	return l, nil, err
 }
@@ -224,11 +224,11 @@ func TestFaults(t *testing.T) {
 	errFault := errors.New("injected")
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}
 	var lists atomic.Int64
-	s.links = func() ([]rtnl.Link, error) {
+	s.links = func() ([]netlink.Link, error) {
 		if lists.Add(1) == 2 {
 			return nil, errFault
 		}
-		return []rtnl.Link{lnk(1, "lo", up)}, nil
+		return []netlink.Link{lnk(1, "lo", up)}, nil
 	}
 	m := New(Config{}, nil, nil)
 	m.pause = time.Millisecond
@@ -244,7 +244,7 @@ func TestFaults(t *testing.T) {
 	await(t, m, "lo []")
 	s.events <- errFault // the third time cannot be opened, the fourth time not listed
 	await(t, m, "lo/1 up")
-	s.events <- rtnl.ErrLost
+	s.events <- netlink.ErrLost
 	await(t, m, "lo/1 up")
 	if n := s.closed.Load(); n != 2 {
 		t.Errorf("%d closed", n)
@@ -258,7 +258,7 @@ func TestFaults(t *testing.T) {
 func TestResync(t *testing.T) {
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}
 	var flags atomic.Uint32
-	s.links = func() ([]rtnl.Link, error) { return []rtnl.Link{lnk(1, "lo", flags.Load())}, nil }
+	s.links = func() ([]netlink.Link, error) { return []netlink.Link{lnk(1, "lo", flags.Load())}, nil }
 	m := New(Config{ResyncInterval: 10 * time.Millisecond}, nil, nil)
 	m.open = func() (kernel, error) { return s, nil }
 	start(t, m)
@@ -269,7 +269,7 @@ func TestResync(t *testing.T) {
 
 func TestStopsWithoutReader(t *testing.T) {
 	s := &script{events: make(chan error), poke: make(chan struct{}, 1)}
-	s.links = func() ([]rtnl.Link, error) { return []rtnl.Link{lnk(1, "lo", up)}, nil }
+	s.links = func() ([]netlink.Link, error) { return []netlink.Link{lnk(1, "lo", up)}, nil }
 	m := New(Config{}, nil, nil)
 	m.updates = make(chan any)
 	m.open = func() (kernel, error) { return s, nil }

@@ -7,23 +7,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // socket is the kernel of a namespace.
 type socket struct {
-	*rtnl.Events
-	conn *rtnl.Conn
+	*netlink.Events
+	conn *netlink.Conn
 }
 
 // openSocket subscribes. buffer is how many bytes of notifications the kernel keeps for us.
 func openSocket(ns *nsdo.Namespace, buffer int) (*socket, error) {
-	events, err := rtnl.Subscribe(ns, buffer, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+	events, err := netlink.Subscribe(ns, buffer, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := rtnl.Dial(ns, unix.NETLINK_ROUTE, listTimeout)
+	conn, err := netlink.Dial(ns, unix.NETLINK_ROUTE, listTimeout)
 	if err != nil {
 		events.Close()
 		return nil, err
@@ -32,20 +32,20 @@ func openSocket(ns *nsdo.Namespace, buffer int) (*socket, error) {
 }
 
 // List lists all links by index, and all addresses.
-func (s *socket) List() ([]rtnl.Link, []rtnl.Address, error) {
-	var b rtnl.Batch
+func (s *socket) List() ([]netlink.Link, []netlink.Address, error) {
+	var b netlink.Batch
 	b.GetLinks()
-	links, err := rtnl.List(s.conn, &b, rtnl.ParseLink)
+	links, err := netlink.List(s.conn, &b, netlink.ParseLink)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list links: %w", err)
 	}
 	b.Reset()
 	b.GetAddresses(0)
-	addrs, err := rtnl.List(s.conn, &b, rtnl.ParseAddress)
+	addrs, err := netlink.List(s.conn, &b, netlink.ParseAddress)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list addresses: %w", err)
 	}
-	slices.SortFunc(links, func(x, y rtnl.Link) int { return cmp.Compare(x.Index, y.Index) })
+	slices.SortFunc(links, func(x, y netlink.Link) int { return cmp.Compare(x.Index, y.Index) })
 	return links, addrs, nil
 }
 

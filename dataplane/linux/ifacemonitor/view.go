@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // view is what has been reported so far. Its methods take in the kernel's messages and return what to report. It does no I/O.
@@ -36,7 +36,7 @@ func newView(excludes []*regexp.Regexp) *view {
 }
 
 // linkChanged takes in that a link is there.
-func (v *view) linkChanged(l rtnl.Link) (out []any) {
+func (v *view) linkChanged(l netlink.Link) (out []any) {
 	state := StateDown
 	if l.Up() {
 		state = StateUp
@@ -82,7 +82,7 @@ func (v *view) forget(index int) []any {
 }
 
 // addrChanged takes in that a link has, or has no longer, an address.
-func (v *view) addrChanged(a rtnl.Address, there bool) []any {
+func (v *view) addrChanged(a netlink.Address, there bool) []any {
 	key := address{a.Prefix, a.Peer}
 	switch {
 	case !there:
@@ -117,7 +117,7 @@ func (v *view) tellAddrs(l *link) []any {
 }
 
 // listed takes in a full listing. lost says that notifications were lost before it: what is up is then reported again.
-func (v *view) listed(links []rtnl.Link, addrs []rtnl.Address, lost bool) (out []any) {
+func (v *view) listed(links []netlink.Link, addrs []netlink.Address, lost bool) (out []any) {
 	there := map[int]bool{}
 	for _, l := range links {
 		there[l.Index] = true

@@ -12,18 +12,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 const up = unix.IFF_UP | unix.IFF_RUNNING
 
-func lnk(index int, name string, flags uint32) rtnl.Link {
-	return rtnl.Link{Index: index, Name: name, Flags: flags}
+func lnk(index int, name string, flags uint32) netlink.Link {
+	return netlink.Link{Index: index, Name: name, Flags: flags}
 }
 
-func addrOf(index int, prefix string) rtnl.Address {
+func addrOf(index int, prefix string) netlink.Address {
 	p := netip.MustParsePrefix(prefix)
-	return rtnl.Address{Index: index, Prefix: p, Peer: p.Addr()}
+	return netlink.Address{Index: index, Prefix: p, Peer: p.Addr()}
 }
 
 func text(news []any) string {
@@ -52,8 +52,8 @@ func expect(t *testing.T, what string, got []any, want string) {
 
 func TestView(t *testing.T) {
 	v := newView([]*regexp.Regexp{regexp.MustCompile("^kube-ipvs0$")})
-	expect(t, "listing", v.listed([]rtnl.Link{lnk(1, "lo", up), lnk(2, "eth0", unix.IFF_UP), lnk(3, "kube-ipvs0", 0)},
-		[]rtnl.Address{addrOf(1, "127.0.0.1/8"), addrOf(3, "10.96.0.1/32")}, false),
+	expect(t, "listing", v.listed([]netlink.Link{lnk(1, "lo", up), lnk(2, "eth0", unix.IFF_UP), lnk(3, "kube-ipvs0", 0)},
+		[]netlink.Address{addrOf(1, "127.0.0.1/8"), addrOf(3, "10.96.0.1/32")}, false),
 		"lo/1 up, lo [127.0.0.1], eth0/2 down, eth0 [], kube-ipvs0/3 down")
 	expect(t, "carrier", v.linkChanged(lnk(2, "eth0", up)), "eth0/2 up")
 	expect(t, "again", v.linkChanged(lnk(2, "eth0", up|unix.IFF_PROMISC)), "")
@@ -73,12 +73,12 @@ func TestView(t *testing.T) {
 	expect(t, "gone too", v.linkGone(8), "cali7/8 absent, cali7 no more addresses")
 	expect(t, "address of what is gone", v.addrChanged(addrOf(8, "10.0.0.8/32"), false), "")
 	expect(t, "excluded gone", v.linkGone(3), "kube-ipvs0/3 absent")
-	expect(t, "listing, same", v.listed([]rtnl.Link{lnk(1, "lo", up), lnk(2, "eth1", up)},
-		[]rtnl.Address{addrOf(1, "127.0.0.1/8"), addrOf(2, "10.0.0.1/32")}, false), "")
-	expect(t, "listing after loss", v.listed([]rtnl.Link{lnk(1, "lo", up), lnk(2, "eth1", up), lnk(4, "new", up)},
-		[]rtnl.Address{addrOf(1, "127.0.0.1/8")}, true), "lo/1 up, eth1/2 up, eth1 [], new/4 up, new []")
-	expect(t, "names swapped", v.listed([]rtnl.Link{lnk(1, "lo", up), lnk(2, "new", up), lnk(4, "eth1", up)},
-		[]rtnl.Address{addrOf(1, "127.0.0.1/8")}, false),
+	expect(t, "listing, same", v.listed([]netlink.Link{lnk(1, "lo", up), lnk(2, "eth1", up)},
+		[]netlink.Address{addrOf(1, "127.0.0.1/8"), addrOf(2, "10.0.0.1/32")}, false), "")
+	expect(t, "listing after loss", v.listed([]netlink.Link{lnk(1, "lo", up), lnk(2, "eth1", up), lnk(4, "new", up)},
+		[]netlink.Address{addrOf(1, "127.0.0.1/8")}, true), "lo/1 up, eth1/2 up, eth1 [], new/4 up, new []")
+	expect(t, "names swapped", v.listed([]netlink.Link{lnk(1, "lo", up), lnk(2, "new", up), lnk(4, "eth1", up)},
+		[]netlink.Address{addrOf(1, "127.0.0.1/8")}, false),
 		"new/4 absent, new no more addresses, eth1/2 absent, eth1 no more addresses, new/2 up, new [], eth1/4 up, eth1 []")
 }
 
@@ -116,20 +116,20 @@ func TestViewRandom(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		v, w := newView(nil), &world{t: t, state: map[string]string{}, addrs: map[string]string{}}
-		links, addrs := map[int]rtnl.Link{}, map[int]map[rtnl.Address]bool{}
+		links, addrs := map[int]netlink.Link{}, map[int]map[netlink.Address]bool{}
 		list := func(lost bool) {
-			var all []rtnl.Address
+			var all []netlink.Address
 			for _, of := range addrs {
 				all = append(all, slices.Collect(maps.Keys(of))...)
 			}
-			sorted := slices.SortedFunc(maps.Values(links), func(x, y rtnl.Link) int { return x.Index - y.Index })
+			sorted := slices.SortedFunc(maps.Values(links), func(x, y netlink.Link) int { return x.Index - y.Index })
 			w.take(v.listed(sorted, all, lost))
 		}
 		list(false)
 		for range 100 {
 			lost := rnd.IntN(4) == 0
 			index, name := 1+rnd.IntN(5), fmt.Sprintf("link%d", rnd.IntN(5))
-			taken := slices.ContainsFunc(slices.Collect(maps.Values(links)), func(l rtnl.Link) bool {
+			taken := slices.ContainsFunc(slices.Collect(maps.Values(links)), func(l netlink.Link) bool {
 				return l.Name == name && l.Index != index
 			})
 			_, there := links[index]
@@ -139,7 +139,7 @@ func TestViewRandom(t *testing.T) {
 			case n <= 1 && !taken:
 				links[index] = lnk(index, name, []uint32{0, unix.IFF_UP, up}[rnd.IntN(3)])
 				if !there {
-					addrs[index] = map[rtnl.Address]bool{}
+					addrs[index] = map[netlink.Address]bool{}
 				}
 				if !lost {
 					news = v.linkChanged(links[index])

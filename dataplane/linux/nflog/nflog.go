@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -49,12 +49,12 @@ type Packet struct {
 }
 
 // Watcher receives the packets of a group.
-type Watcher struct{ events *rtnl.Events }
+type Watcher struct{ events *netlink.Events }
 
 // Open binds to a group of a namespace; nil is the own one. bytes is how much of each packet is wanted. The error says, for example, that the
 // kernel has no nfnetlink_log, or that another program has the group.
 func Open(ns *nsdo.Namespace, group uint16, bytes uint32) (*Watcher, error) {
-	e, err := rtnl.Listen(ns, unix.NETLINK_NETFILTER, buffer)
+	e, err := netlink.Listen(ns, unix.NETLINK_NETFILTER, buffer)
 	if err != nil {
 		return nil, fmt.Errorf("NFLOG: %w", err)
 	}
@@ -68,7 +68,7 @@ func Open(ns *nsdo.Namespace, group uint16, bytes uint32) (*Watcher, error) {
 // bind waits for the kernel's answer.
 func (w *Watcher) bind(group uint16, bytes uint32) error {
 	header := append([]byte{unix.AF_UNSPEC, 0}, binary.BigEndian.AppendUint16(nil, group)...)
-	var b rtnl.Batch
+	var b netlink.Batch
 	b.Begin(msgConfig, unix.NLM_F_ACK, header)
 	b.Uint8(cfgCommand, commandBind)
 	if err := w.ask(&b); err != nil {
@@ -85,7 +85,7 @@ func (w *Watcher) bind(group uint16, bytes uint32) error {
 // answerWait bounds the wait for the kernel's answer.
 const answerWait = 2 * time.Second
 
-func (w *Watcher) ask(b *rtnl.Batch) error {
+func (w *Watcher) ask(b *netlink.Batch) error {
 	if err := w.events.Send(b); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (w *Watcher) ask(b *rtnl.Batch) error {
 				failure = unix.Errno(errno)
 			}
 		})
-		if err != nil && !errors.Is(err, rtnl.ErrLost) {
+		if err != nil && !errors.Is(err, netlink.ErrLost) {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (w *Watcher) Watch(ctx context.Context, each func(Packet)) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && !errors.Is(err, rtnl.ErrLost) && !errors.Is(err, os.ErrDeadlineExceeded):
+		case err != nil && !errors.Is(err, netlink.ErrLost) && !errors.Is(err, os.ErrDeadlineExceeded):
 			return fmt.Errorf("NFLOG: %w", err)
 		}
 	}
@@ -137,10 +137,10 @@ func parse(typ uint16, payload []byte) (p Packet, ok bool) {
 	if typ != msgPacket {
 		return p, false
 	}
-	ok = rtnl.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
+	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {
 		switch typ {
 		case attrPrefix:
-			p.Prefix = rtnl.Text(v)
+			p.Prefix = netlink.Text(v)
 		case attrPayload:
 			p.Data = v
 		}

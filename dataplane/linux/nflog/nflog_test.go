@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/denied"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // TestWatch: packets that a rule sends arrive with their prefix, and as much of them as asked for. A second program gets an error.

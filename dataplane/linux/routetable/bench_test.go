@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 const benchRoutes = 10000
@@ -85,12 +85,12 @@ func BenchmarkOne(b *testing.B) {
 // BenchmarkFloor is what cannot be done better: 10 000 requests, encoded beforehand, in sends of 512.
 func BenchmarkFloor(b *testing.B) {
 	ns, index := benchNet(b)
-	conn, err := rtnl.Dial(ns.Namespace, unix.NETLINK_ROUTE, DefaultTimeout)
+	conn, err := netlink.Dial(ns.Namespace, unix.NETLINK_ROUTE, DefaultTimeout)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	var batch rtnl.Batch
+	var batch netlink.Batch
 	for _, target := range many(benchRoutes, "cali0") {
 		putRoute(&batch, route{dst: target.CIDR, typ: unix.RTN_UNICAST, protocol: 202, index: index}, unix.NLM_F_EXCL)
 	}

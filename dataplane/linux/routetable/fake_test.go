@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // fakeLink is a link of fakeKernel.
@@ -82,7 +82,7 @@ func (f *fakeKernel) Exec(_ context.Context, _ uint8, ops []op) (failed []error,
 	f.execs++
 	for i, o := range ops {
 		if f.lose != nil && f.lose() {
-			return nil, fmt.Errorf("%w: %w", errFault, rtnl.ErrUnknown)
+			return nil, fmt.Errorf("%w: %w", errFault, netlink.ErrUnknown)
 		}
 		if f.before != nil {
 			f.before(o)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -56,13 +56,13 @@ type kernel interface {
 
 // socket is the kernel of a namespace.
 type socket struct {
-	conn   *rtnl.Conn
+	conn   *netlink.Conn
 	family uint8
-	batch  rtnl.Batch
+	batch  netlink.Batch
 }
 
 func openSocket(ns *nsdo.Namespace, family uint8, timeout time.Duration) (kernel, error) {
-	conn, err := rtnl.Dial(ns, unix.NETLINK_ROUTE, timeout)
+	conn, err := netlink.Dial(ns, unix.NETLINK_ROUTE, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (s *socket) Close() { s.conn.Close() }
 func (s *socket) Routes(protocol uint8, index int) ([]route, error) {
 	s.batch.Reset()
 	listRoutes(&s.batch, s.family, protocol, index)
-	routes, err := rtnl.List(s.conn, &s.batch, func(payload []byte) (route, bool) {
+	routes, err := netlink.List(s.conn, &s.batch, func(payload []byte) (route, bool) {
 		r, keep := parseRoute(payload)
 		return r, keep && (protocol == 0 || r.protocol == protocol) && (index == 0 || r.index == index)
 	})
@@ -90,8 +90,8 @@ func (s *socket) Routes(protocol uint8, index int) ([]route, error) {
 func (s *socket) Neighbours(protocol uint8, index int) (map[neighKey]mac, error) {
 	s.batch.Reset()
 	s.batch.GetNeighbours(s.family, index)
-	list, err := rtnl.List(s.conn, &s.batch, func(payload []byte) (rtnl.Neighbour, bool) {
-		n, ok := rtnl.ParseNeighbour(payload)
+	list, err := netlink.List(s.conn, &s.batch, func(payload []byte) (netlink.Neighbour, bool) {
+		n, ok := netlink.ParseNeighbour(payload)
 		return n, ok && n.Protocol == protocol && n.State&unix.NUD_PERMANENT != 0 && (index == 0 || n.Index == index)
 	})
 	if err != nil {

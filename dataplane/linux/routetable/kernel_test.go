@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 func indexOf(t testing.TB, ns *nettest.NS, name string) (index int) {

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // ipv6Metric is what the kernel gives an IPv6 route that asks for no metric (IP6_RT_PRIO_USER). IPv4 has 0.
@@ -42,7 +42,7 @@ func afOf(f table.Family) uint8 {
 
 func rtMsg(r route, scope uint8) []byte {
 	h := make([]byte, unix.SizeofRtMsg)
-	h[0], h[1] = rtnl.FamilyOf(r.dst.Addr()), uint8(r.dst.Bits())
+	h[0], h[1] = netlink.FamilyOf(r.dst.Addr()), uint8(r.dst.Bits())
 	h[3] = r.tos
 	h[4], h[5], h[6], h[7] = unix.RT_TABLE_MAIN, r.protocol, scope, r.typ
 	if r.onLink {
@@ -61,7 +61,7 @@ func scopeOf(r route) uint8 {
 
 // putRoute adds a route. How says what to do with another one for the same destination and metric: NLM_F_EXCL to fail,
 // NLM_F_REPLACE to take its place.
-func putRoute(b *rtnl.Batch, r route, how uint16) {
+func putRoute(b *netlink.Batch, r route, how uint16) {
 	b.Begin(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|how, rtMsg(r, scopeOf(r)))
 	addSelectors(b, r)
 	if r.src.IsValid() {
@@ -73,7 +73,7 @@ func putRoute(b *rtnl.Batch, r route, how uint16) {
 }
 
 // dropRoute removes exactly this route.
-func dropRoute(b *rtnl.Batch, r route) {
+func dropRoute(b *netlink.Batch, r route) {
 	r.onLink = false
 	b.Begin(unix.RTM_DELROUTE, 0, rtMsg(r, unix.RT_SCOPE_NOWHERE)) // of any scope
 	if r.odd {
@@ -82,7 +82,7 @@ func dropRoute(b *rtnl.Batch, r route) {
 	addSelectors(b, r)
 }
 
-func addSelectors(b *rtnl.Batch, r route) {
+func addSelectors(b *netlink.Batch, r route) {
 	if r.dst.Bits() > 0 {
 		b.Addr(unix.RTA_DST, r.dst.Addr())
 	}
@@ -99,7 +99,7 @@ func addSelectors(b *rtnl.Batch, r route) {
 
 // listRoutes asks for the main table's routes of a family: of one protocol and one link, or with 0 of all. Kernels before 4.20
 // answer with all of them.
-func listRoutes(b *rtnl.Batch, family, protocol uint8, index int) {
+func listRoutes(b *netlink.Batch, family, protocol uint8, index int) {
 	h := make([]byte, unix.SizeofRtMsg)
 	h[0], h[5] = family, protocol
 	b.Begin(unix.RTM_GETROUTE, 0, h)
@@ -113,24 +113,24 @@ func listRoutes(b *rtnl.Batch, family, protocol uint8, index int) {
 func parseRoute(payload []byte) (r route, keep bool) {
 	var dst netip.Addr
 	mainTable := len(payload) > 4 && payload[4] == unix.RT_TABLE_MAIN
-	ok := rtnl.Attributes(payload, unix.SizeofRtMsg, func(typ uint16, v []byte) {
+	ok := netlink.Attributes(payload, unix.SizeofRtMsg, func(typ uint16, v []byte) {
 		switch typ {
 		case unix.RTA_DST:
-			dst = rtnl.Addr(v)
+			dst = netlink.Addr(v)
 		case unix.RTA_GATEWAY:
-			r.gw = rtnl.Addr(v)
+			r.gw = netlink.Addr(v)
 		case unix.RTA_OIF:
-			r.index = int(rtnl.Uint32(v))
+			r.index = int(netlink.Uint32(v))
 		case unix.RTA_PRIORITY:
-			r.metric = rtnl.Uint32(v)
+			r.metric = netlink.Uint32(v)
 		case unix.RTA_PREFSRC:
-			r.src = rtnl.Addr(v)
+			r.src = netlink.Addr(v)
 		case unix.RTA_TABLE:
-			mainTable = rtnl.Uint32(v) == unix.RT_TABLE_MAIN
+			mainTable = netlink.Uint32(v) == unix.RT_TABLE_MAIN
 		case unix.RTA_METRICS:
-			rtnl.Attributes(v, 0, func(typ uint16, v []byte) {
+			netlink.Attributes(v, 0, func(typ uint16, v []byte) {
 				if typ == unix.RTAX_MTU {
-					r.mtu = rtnl.Uint32(v)
+					r.mtu = netlink.Uint32(v)
 				} else {
 					r.odd = true
 				}

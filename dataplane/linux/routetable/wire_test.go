@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // TestWire: what is written is read back the same.
@@ -19,9 +19,9 @@ func TestWire(t *testing.T) {
 		{dst: prefix("::/0"), typ: unix.RTN_UNICAST, protocol: 202, index: 7, gw: a("fe80::1"), metric: 1024, onLink: true},
 		{dst: prefix("fd00::1/128"), typ: unix.RTN_THROW, protocol: 202, metric: 1024},
 	} {
-		var b rtnl.Batch
+		var b netlink.Batch
 		putRoute(&b, r, unix.NLM_F_EXCL)
-		rtnl.Messages(b.Bytes(), func(typ, flags uint16, _ uint32, payload []byte) {
+		netlink.Messages(b.Bytes(), func(typ, flags uint16, _ uint32, payload []byte) {
 			if got, keep := parseRoute(payload); !keep || got != r || typ != unix.RTM_NEWROUTE || flags&unix.NLM_F_EXCL == 0 {
 				t.Errorf("%+v comes back as %+v", r, got)
 			}
@@ -30,7 +30,7 @@ func TestWire(t *testing.T) {
 }
 
 func FuzzParseRoute(f *testing.F) {
-	var b rtnl.Batch
+	var b netlink.Batch
 	putRoute(&b, route{dst: prefix("fd00::1/128"), typ: 1, index: 7, gw: netip.MustParseAddr("fe80::1"), mtu: 1400}, 0)
 	f.Add(b.Bytes()[unix.SizeofNlMsghdr:])
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 func TestNamespace(t *testing.T) {

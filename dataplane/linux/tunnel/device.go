@@ -10,17 +10,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // setLink makes a link be up and have an MTU and a MAC; 0 and nil leave what it has.
-func setLink(ctx context.Context, k kernel, l rtnl.Link, mtu int, mac net.HardwareAddr) error {
+func setLink(ctx context.Context, k kernel, l netlink.Link, mtu int, mac net.HardwareAddr) error {
 	enabled := l.Flags&unix.IFF_UP != 0
 	newMAC := mac != nil && !bytes.Equal(mac, l.MAC)
 	if enabled && !newMAC && (mtu == 0 || mtu == l.MTU) {
 		return nil
 	}
-	err := one(ctx, k, func(b *rtnl.Batch) {
+	err := one(ctx, k, func(b *netlink.Batch) {
 		b.SetLink(l.Index, true)
 		if mtu > 0 {
 			b.Uint32(unix.IFLA_MTU, uint32(mtu))
@@ -46,7 +46,7 @@ type vxlanParams struct {
 }
 
 // putVXLAN makes a device with these parameters.
-func putVXLAN(b *rtnl.Batch, name string, p vxlanParams, mtu int, mac net.HardwareAddr) {
+func putVXLAN(b *netlink.Batch, name string, p vxlanParams, mtu int, mac net.HardwareAddr) {
 	b.NewLink()
 	b.Text(unix.IFLA_IFNAME, name)
 	b.Attr(unix.IFLA_ADDRESS, mac)
@@ -70,19 +70,19 @@ func putVXLAN(b *rtnl.Batch, name string, p vxlanParams, mtu int, mac net.Hardwa
 
 // parseVXLAN reads the parameters of a device.
 func parseVXLAN(data []byte) (p vxlanParams) {
-	rtnl.Attributes(data, 0, func(typ uint16, v []byte) {
+	netlink.Attributes(data, 0, func(typ uint16, v []byte) {
 		flag := len(v) > 0 && v[0] != 0
 		switch typ {
 		case unix.IFLA_VXLAN_ID:
-			p.vni = rtnl.Uint32(v)
+			p.vni = netlink.Uint32(v)
 		case unix.IFLA_VXLAN_PORT:
 			if len(v) >= 2 {
 				p.port = binary.BigEndian.Uint16(v)
 			}
 		case unix.IFLA_VXLAN_LOCAL, unix.IFLA_VXLAN_LOCAL6:
-			p.local = rtnl.Addr(v)
+			p.local = netlink.Addr(v)
 		case unix.IFLA_VXLAN_GROUP, unix.IFLA_VXLAN_GROUP6:
-			p.remote = rtnl.Addr(v).IsValid() && !rtnl.Addr(v).IsUnspecified()
+			p.remote = netlink.Addr(v).IsValid() && !netlink.Addr(v).IsUnspecified()
 		case unix.IFLA_VXLAN_LEARNING:
 			p.learning = flag
 		case unix.IFLA_VXLAN_COLLECT_METADATA:

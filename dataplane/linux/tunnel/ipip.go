@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 const (
@@ -80,7 +80,7 @@ func (t *IPIP) Apply(ctx context.Context) error {
 		t.kernel = k
 	}
 	err := t.apply(ctx)
-	if errors.Is(err, rtnl.ErrUnknown) {
+	if errors.Is(err, netlink.ErrUnknown) {
 		t.disconnect()
 	}
 	return err
@@ -113,12 +113,12 @@ func (t *IPIP) apply(ctx context.Context) error {
 
 // device finds the device or makes it. The kernel makes its tunl0 by itself when the driver is loaded, which asking for a
 // device of that kind does.
-func (t *IPIP) device(ctx context.Context) (rtnl.Link, error) {
+func (t *IPIP) device(ctx context.Context) (netlink.Link, error) {
 	l, found, err := t.kernel.Link(t.cfg.Device)
 	if err != nil || found {
 		return l, err
 	}
-	err = one(ctx, t.kernel, func(b *rtnl.Batch) {
+	err = one(ctx, t.kernel, func(b *netlink.Batch) {
 		b.NewLink()
 		b.Text(unix.IFLA_IFNAME, t.cfg.Device)
 		b.Nest(unix.IFLA_LINKINFO, func() { b.Text(unix.IFLA_INFO_KIND, "ipip") })

@@ -14,39 +14,39 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // fakeKernel has one link, and carries out the requests for it as the kernel does.
 type fakeKernel struct {
 	noDriver bool
 	auto     bool // loading the driver makes tunl0
-	link     *rtnl.Link
-	addrs    []rtnl.Address
+	link     *netlink.Link
+	addrs    []netlink.Address
 	writes   []string
 	fail     map[string]error // by kind of write
 	closed   int
 }
 
-func (f *fakeKernel) Link(name string) (rtnl.Link, bool, error) {
+func (f *fakeKernel) Link(name string) (netlink.Link, bool, error) {
 	if err := f.fail["look"]; err != nil {
-		return rtnl.Link{}, false, err
+		return netlink.Link{}, false, err
 	}
 	if f.link == nil {
-		return rtnl.Link{}, false, nil
+		return netlink.Link{}, false, nil
 	}
 	return *f.link, true, nil
 }
-func (f *fakeKernel) Links() ([]rtnl.Link, error)                    { return nil, nil }
-func (f *fakeKernel) Addresses(int) ([]rtnl.Address, error)          { return slices.Clone(f.addrs), nil }
-func (f *fakeKernel) Neighbours(int) ([]rtnl.Neighbour, error)       { return nil, nil }
-func (f *fakeKernel) Forwarding(index int) ([]rtnl.Neighbour, error) { return nil, nil }
-func (f *fakeKernel) Close()                                         { f.closed++ }
+func (f *fakeKernel) Links() ([]netlink.Link, error)                    { return nil, nil }
+func (f *fakeKernel) Addresses(int) ([]netlink.Address, error)          { return slices.Clone(f.addrs), nil }
+func (f *fakeKernel) Neighbours(int) ([]netlink.Neighbour, error)       { return nil, nil }
+func (f *fakeKernel) Forwarding(index int) ([]netlink.Neighbour, error) { return nil, nil }
+func (f *fakeKernel) Close()                                            { f.closed++ }
 
-func (f *fakeKernel) Do(_ context.Context, b *rtnl.Batch) ([]error, error) {
+func (f *fakeKernel) Do(_ context.Context, b *netlink.Batch) ([]error, error) {
 	var failed []error
-	rtnl.Messages(b.Bytes(), func(typ, flags uint16, _ uint32, payload []byte) {
+	netlink.Messages(b.Bytes(), func(typ, flags uint16, _ uint32, payload []byte) {
 		failed = append(failed, f.do(typ, flags, payload))
 	})
 	return failed, f.fail["do"]
@@ -65,17 +65,17 @@ func (f *fakeKernel) do(typ, flags uint16, payload []byte) error {
 	case "new":
 		return f.newLink()
 	case "set":
-		l, _ := rtnl.ParseLink(payload)
+		l, _ := netlink.ParseLink(payload)
 		f.link.Flags |= binary.NativeEndian.Uint32(payload[8:])
 		if l.MTU > 0 {
 			f.link.MTU = l.MTU
 		}
 	case "add":
-		a, _ := rtnl.ParseAddress(payload)
+		a, _ := netlink.ParseAddress(payload)
 		f.addrs = append(f.addrs, a)
 	case "del":
-		a, _ := rtnl.ParseAddress(payload)
-		at := slices.IndexFunc(f.addrs, func(x rtnl.Address) bool { return x.Prefix == a.Prefix })
+		a, _ := netlink.ParseAddress(payload)
+		at := slices.IndexFunc(f.addrs, func(x netlink.Address) bool { return x.Prefix == a.Prefix })
 		if at < 0 {
 			return unix.EADDRNOTAVAIL
 		}
@@ -90,7 +90,7 @@ func (f *fakeKernel) newLink() error {
 	if f.noDriver {
 		return fmt.Errorf("%w (Unknown device type)", unix.EOPNOTSUPP)
 	}
-	f.link = &rtnl.Link{Index: 7, Name: "tunl0", Kind: "ipip", MTU: 1480}
+	f.link = &netlink.Link{Index: 7, Name: "tunl0", Kind: "ipip", MTU: 1480}
 	if f.auto {
 		return unix.EEXIST
 	}
@@ -115,13 +115,13 @@ func fakeIPIP(f *fakeKernel, address string) *IPIP {
 	return t
 }
 
-func address(s string) rtnl.Address {
+func address(s string) netlink.Address {
 	p := netip.MustParsePrefix(s)
-	return rtnl.Address{Index: 7, Prefix: p, Peer: p.Addr()}
+	return netlink.Address{Index: 7, Prefix: p, Peer: p.Addr()}
 }
 
 func TestIPIP(t *testing.T) {
-	upLink := rtnl.Link{Index: 7, Name: "tunl0", Kind: "ipip", MTU: 1440, Flags: unix.IFF_UP}
+	upLink := netlink.Link{Index: 7, Name: "tunl0", Kind: "ipip", MTU: 1440, Flags: unix.IFF_UP}
 	down := upLink
 	down.Flags, down.MTU = 0, 1480
 	for _, c := range []struct {
@@ -133,13 +133,13 @@ func TestIPIP(t *testing.T) {
 	}{
 		{"nothing there", fakeKernel{}, "10.1.0.1", "up=true mtu=1440 10.1.0.1/32", "new set add"},
 		{"the driver makes it", fakeKernel{auto: true}, "10.1.0.1", "up=true mtu=1440 10.1.0.1/32", "new set add"},
-		{"all well", fakeKernel{link: &upLink, addrs: []rtnl.Address{address("10.1.0.1/32")}}, "10.1.0.1",
+		{"all well", fakeKernel{link: &upLink, addrs: []netlink.Address{address("10.1.0.1/32")}}, "10.1.0.1",
 			"up=true mtu=1440 10.1.0.1/32", ""},
 		{"down, other MTU and address",
-			fakeKernel{link: &down, addrs: []rtnl.Address{address("10.1.0.2/32"), address("10.1.0.1/24")}},
+			fakeKernel{link: &down, addrs: []netlink.Address{address("10.1.0.2/32"), address("10.1.0.1/24")}},
 			"10.1.0.1", "up=true mtu=1440 10.1.0.1/32", "set del del add"},
-		{"no address", fakeKernel{link: &upLink, addrs: []rtnl.Address{address("10.1.0.1/32")}}, "", "up=true mtu=1440 ", "del"},
-		{"another link's address", fakeKernel{link: &upLink, addrs: []rtnl.Address{
+		{"no address", fakeKernel{link: &upLink, addrs: []netlink.Address{address("10.1.0.1/32")}}, "", "up=true mtu=1440 ", "del"},
+		{"another link's address", fakeKernel{link: &upLink, addrs: []netlink.Address{
 			{Index: 3, Prefix: netip.MustParsePrefix("10.1.0.1/32"), Peer: netip.MustParseAddr("10.1.0.1")}}}, "10.1.0.1",
 			"up=true mtu=1440 10.1.0.1/32 10.1.0.1/32", "add"},
 	} {
@@ -181,7 +181,7 @@ func TestIPIPRealKernel(t *testing.T) {
 }
 
 func TestIPIPForeignKind(t *testing.T) {
-	k := &fakeKernel{link: &rtnl.Link{Index: 7, Name: "tunl0", Kind: "veth"}}
+	k := &fakeKernel{link: &netlink.Link{Index: 7, Name: "tunl0", Kind: "veth"}}
 	if err := fakeIPIP(k, "10.1.0.1").Apply(ctx); err == nil || len(k.writes) > 0 {
 		t.Error(err, k.writes)
 	}
@@ -204,7 +204,7 @@ func TestIPIPRun(t *testing.T) {
 		case len(steps) == 0:
 			return context.Canceled
 		case steps[0] == "do":
-			k.fail["do"] = rtnl.ErrUnknown
+			k.fail["do"] = netlink.ErrUnknown
 			k.addrs = nil
 		case steps[0] != "":
 			k.fail[steps[0]] = unix.EPERM

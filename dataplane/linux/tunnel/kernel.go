@@ -9,76 +9,76 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // kernel is the part of rtnetlink that tunnels need.
 type kernel interface {
 	// Link finds a link by its name; found is false if there is none.
-	Link(name string) (l rtnl.Link, found bool, err error)
-	Links() ([]rtnl.Link, error)
-	Addresses(index int) ([]rtnl.Address, error)    // 0: of all links
-	Neighbours(index int) ([]rtnl.Neighbour, error) // of both families
-	Forwarding(index int) ([]rtnl.Neighbour, error)
+	Link(name string) (l netlink.Link, found bool, err error)
+	Links() ([]netlink.Link, error)
+	Addresses(index int) ([]netlink.Address, error)    // 0: of all links
+	Neighbours(index int) ([]netlink.Neighbour, error) // of both families
+	Forwarding(index int) ([]netlink.Neighbour, error)
 	// Do carries out requests in order, each whether or not others fail; failed is nil or has an entry per request.
-	Do(ctx context.Context, b *rtnl.Batch) (failed []error, err error)
+	Do(ctx context.Context, b *netlink.Batch) (failed []error, err error)
 	Close()
 }
 
 // socket is the kernel of a namespace.
 type socket struct {
-	*rtnl.Conn
-	batch rtnl.Batch
+	*netlink.Conn
+	batch netlink.Batch
 }
 
 func openSocket(ns *nsdo.Namespace, timeout time.Duration) (kernel, error) {
-	conn, err := rtnl.Dial(ns, unix.NETLINK_ROUTE, timeout)
+	conn, err := netlink.Dial(ns, unix.NETLINK_ROUTE, timeout)
 	if err != nil {
 		return nil, err
 	}
 	return &socket{Conn: conn}, nil
 }
 
-func (s *socket) Link(name string) (l rtnl.Link, found bool, err error) {
+func (s *socket) Link(name string) (l netlink.Link, found bool, err error) {
 	s.batch.Reset()
 	s.batch.GetLink(name)
-	err = s.Get(&s.batch, func(payload []byte) { l, found = rtnl.ParseLink(payload) })
+	err = s.Get(&s.batch, func(payload []byte) { l, found = netlink.ParseLink(payload) })
 	if errors.Is(err, unix.ENODEV) {
-		return rtnl.Link{}, false, nil
+		return netlink.Link{}, false, nil
 	}
 	if err != nil {
-		return rtnl.Link{}, false, fmt.Errorf("look for link %s: %w", name, err)
+		return netlink.Link{}, false, fmt.Errorf("look for link %s: %w", name, err)
 	}
 	return l, found, nil
 }
 
-func (s *socket) Links() ([]rtnl.Link, error) {
+func (s *socket) Links() ([]netlink.Link, error) {
 	s.batch.Reset()
 	s.batch.GetLinks()
-	list, err := rtnl.List(s.Conn, &s.batch, rtnl.ParseLink)
+	list, err := netlink.List(s.Conn, &s.batch, netlink.ParseLink)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
 	return list, nil
 }
 
-func (s *socket) Addresses(index int) ([]rtnl.Address, error) {
+func (s *socket) Addresses(index int) ([]netlink.Address, error) {
 	s.batch.Reset()
 	s.batch.GetAddresses(index)
-	list, err := rtnl.List(s.Conn, &s.batch, rtnl.ParseAddress)
+	list, err := netlink.List(s.Conn, &s.batch, netlink.ParseAddress)
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
 	return list, nil
 }
 
-func (s *socket) Neighbours(index int) ([]rtnl.Neighbour, error) {
-	var out []rtnl.Neighbour
+func (s *socket) Neighbours(index int) ([]netlink.Neighbour, error) {
+	var out []netlink.Neighbour
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		s.batch.Reset()
 		s.batch.GetNeighbours(family, index)
-		list, err := rtnl.List(s.Conn, &s.batch, neighbourOf(index))
+		list, err := netlink.List(s.Conn, &s.batch, neighbourOf(index))
 		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
 			continue // a kernel without IPv6
 		}
@@ -90,10 +90,10 @@ func (s *socket) Neighbours(index int) ([]rtnl.Neighbour, error) {
 	return out, nil
 }
 
-func (s *socket) Forwarding(index int) ([]rtnl.Neighbour, error) {
+func (s *socket) Forwarding(index int) ([]netlink.Neighbour, error) {
 	s.batch.Reset()
 	s.batch.GetForwarding(index)
-	list, err := rtnl.List(s.Conn, &s.batch, neighbourOf(index))
+	list, err := netlink.List(s.Conn, &s.batch, neighbourOf(index))
 	if err != nil {
 		return nil, fmt.Errorf("list forwarding entries: %w", err)
 	}
@@ -101,16 +101,16 @@ func (s *socket) Forwarding(index int) ([]rtnl.Neighbour, error) {
 }
 
 // neighbourOf leaves out what kernels that do not filter list of other links.
-func neighbourOf(index int) func([]byte) (rtnl.Neighbour, bool) {
-	return func(payload []byte) (rtnl.Neighbour, bool) {
-		n, ok := rtnl.ParseNeighbour(payload)
+func neighbourOf(index int) func([]byte) (netlink.Neighbour, bool) {
+	return func(payload []byte) (netlink.Neighbour, bool) {
+		n, ok := netlink.ParseNeighbour(payload)
 		return n, ok && n.Index == index
 	}
 }
 
 // one carries out the single request that fill makes.
-func one(ctx context.Context, k kernel, fill func(b *rtnl.Batch)) error {
-	var b rtnl.Batch
+func one(ctx context.Context, k kernel, fill func(b *netlink.Batch)) error {
+	var b netlink.Batch
 	fill(&b)
 	failed, err := k.Do(ctx, &b)
 	if err == nil && failed != nil {
@@ -120,7 +120,7 @@ func one(ctx context.Context, k kernel, fill func(b *rtnl.Batch)) error {
 }
 
 // setAddresses makes a link have exactly these addresses. Link-local ones of IPv6, which the kernel makes, are left.
-func setAddresses(ctx context.Context, k kernel, l rtnl.Link, want []netip.Prefix) error {
+func setAddresses(ctx context.Context, k kernel, l netlink.Link, want []netip.Prefix) error {
 	all, err := k.Addresses(l.Index)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func setAddresses(ctx context.Context, k kernel, l rtnl.Link, want []netip.Prefi
 	for _, p := range want {
 		missing[p] = true
 	}
-	var b rtnl.Batch
+	var b netlink.Batch
 	for _, a := range all {
 		switch {
 		case a.Index != l.Index:

@@ -16,8 +16,8 @@ import (
 
 	"contiv.dev/vswitch/dataplane/delta"
 	"contiv.dev/vswitch/dataplane/linux/routetable"
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // Encapsulation, in bytes of the link's MTU.
@@ -37,7 +37,7 @@ type VXLAN struct {
 	kernel kernel // nil: not connected
 
 	local []VTEP
-	seen  rtnl.Link // the device as it was left; Index 0: not there
+	seen  netlink.Link // the device as it was left; Index 0: not there
 
 	nodes nodes // the other nodes' ends
 
@@ -71,7 +71,7 @@ func NewVXLAN(cfg VXLANConfig) *VXLAN {
 // be removed.
 func (v *VXLAN) SetLocal(local ...VTEP) {
 	if !slices.EqualFunc(v.local, local, sameVTEP) {
-		v.local, v.seen = slices.Clone(local), rtnl.Link{}
+		v.local, v.seen = slices.Clone(local), netlink.Link{}
 	}
 }
 
@@ -122,7 +122,7 @@ func (v *VXLAN) Apply(ctx context.Context) error {
 		v.kernel, v.resync = k, true
 	}
 	err := v.apply(ctx)
-	if errors.Is(err, rtnl.ErrUnknown) || ctx.Err() != nil {
+	if errors.Is(err, netlink.ErrUnknown) || ctx.Err() != nil {
 		v.Close()
 	}
 	return err
@@ -156,26 +156,26 @@ func (v *VXLAN) apply(ctx context.Context) error {
 	return errors.Join(append(errs, failed...)...)
 }
 
-func (v *VXLAN) remove(ctx context.Context, l rtnl.Link, found bool) error {
-	v.seen, v.resync = rtnl.Link{}, true
+func (v *VXLAN) remove(ctx context.Context, l netlink.Link, found bool) error {
+	v.seen, v.resync = netlink.Link{}, true
 	if !found || l.Kind != "vxlan" || parseVXLAN(l.Data).vni != v.cfg.VNI {
 		return nil
 	}
-	err := one(ctx, v.kernel, func(b *rtnl.Batch) { b.DelLink(l.Index) })
+	err := one(ctx, v.kernel, func(b *netlink.Batch) { b.DelLink(l.Index) })
 	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("remove VXLAN device %s: %w", l.Name, err)
 	}
 	return nil
 }
 
-func sameLink(x, y rtnl.Link) bool {
+func sameLink(x, y netlink.Link) bool {
 	return x.Index == y.Index && x.Flags&unix.IFF_UP == y.Flags&unix.IFF_UP && x.MTU == y.MTU && bytes.Equal(x.MAC, y.MAC) &&
 		bytes.Equal(x.Data, y.Data)
 }
 
 // keepDevice makes the device be there and as desired, and notes how it is then.
-func (v *VXLAN) keepDevice(ctx context.Context, l rtnl.Link, found bool) error {
-	v.seen = rtnl.Link{}
+func (v *VXLAN) keepDevice(ctx context.Context, l netlink.Link, found bool) error {
+	v.seen = netlink.Link{}
 	own := v.local[0]
 	if err := v.check(own); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (v *VXLAN) keepDevice(ctx context.Context, l rtnl.Link, found bool) error {
 	}
 	if have := parseVXLAN(l.Data); found && have != want {
 		v.log.Info("the VXLAN device is created again", "device", l.Name, "had", have, "want", want)
-		err := one(ctx, v.kernel, func(b *rtnl.Batch) { b.DelLink(l.Index) })
+		err := one(ctx, v.kernel, func(b *netlink.Batch) { b.DelLink(l.Index) })
 		if err != nil && !errors.Is(err, unix.ENODEV) {
 			return fmt.Errorf("remove VXLAN device %s, which has other parameters: %w", l.Name, err)
 		}
@@ -220,16 +220,16 @@ func (v *VXLAN) keepDevice(ctx context.Context, l rtnl.Link, found bool) error {
 	return err
 }
 
-func (v *VXLAN) makeDevice(ctx context.Context, p vxlanParams, mtu int, m net.HardwareAddr) (rtnl.Link, error) {
-	err := one(ctx, v.kernel, func(b *rtnl.Batch) { putVXLAN(b, v.cfg.Device, p, mtu, m) })
+func (v *VXLAN) makeDevice(ctx context.Context, p vxlanParams, mtu int, m net.HardwareAddr) (netlink.Link, error) {
+	err := one(ctx, v.kernel, func(b *netlink.Batch) { putVXLAN(b, v.cfg.Device, p, mtu, m) })
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return rtnl.Link{}, fmt.Errorf("make VXLAN device %s: %w (module vxlan)", v.cfg.Device, ErrNoDriver)
+		return netlink.Link{}, fmt.Errorf("make VXLAN device %s: %w (module vxlan)", v.cfg.Device, ErrNoDriver)
 	case errors.Is(err, unix.EEXIST):
-		return rtnl.Link{}, fmt.Errorf("make VXLAN device %s: %w; another device has VNI %d on port %d: remove it, or configure "+
+		return netlink.Link{}, fmt.Errorf("make VXLAN device %s: %w; another device has VNI %d on port %d: remove it, or configure "+
 			"another VNI", v.cfg.Device, err, p.vni, p.port)
 	case err != nil:
-		return rtnl.Link{}, fmt.Errorf("make VXLAN device %s: %w", v.cfg.Device, err)
+		return netlink.Link{}, fmt.Errorf("make VXLAN device %s: %w", v.cfg.Device, err)
 	}
 	l, found, err := v.kernel.Link(v.cfg.Device)
 	if err == nil && !found {
@@ -247,7 +247,7 @@ func (v *VXLAN) mtu(local netip.Addr) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	at := slices.IndexFunc(addrs, func(a rtnl.Address) bool { return a.Prefix.Addr() == local })
+	at := slices.IndexFunc(addrs, func(a netlink.Address) bool { return a.Prefix.Addr() == local })
 	if at < 0 {
 		return 0, nil
 	}

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 var ctx = context.Background()
@@ -45,7 +45,7 @@ type counting struct {
 	writes int
 }
 
-func (c *counting) Do(ctx context.Context, b *rtnl.Batch) ([]error, error) {
+func (c *counting) Do(ctx context.Context, b *netlink.Batch) ([]error, error) {
 	c.writes += b.Len()
 	return c.kernel.Do(ctx, b)
 }
@@ -387,41 +387,41 @@ type faulty struct {
 
 func (f *faulty) hit() bool { return f.on && f.rnd.IntN(5) == 0 }
 
-func (f *faulty) Link(name string) (rtnl.Link, bool, error) {
+func (f *faulty) Link(name string) (netlink.Link, bool, error) {
 	if f.hit() {
-		return rtnl.Link{}, false, errInjected
+		return netlink.Link{}, false, errInjected
 	}
 	return f.kernel.Link(name)
 }
 
-func (f *faulty) Addresses(index int) ([]rtnl.Address, error) {
+func (f *faulty) Addresses(index int) ([]netlink.Address, error) {
 	if f.hit() {
 		return nil, errInjected
 	}
 	return f.kernel.Addresses(index)
 }
 
-func (f *faulty) Forwarding(index int) ([]rtnl.Neighbour, error) {
+func (f *faulty) Forwarding(index int) ([]netlink.Neighbour, error) {
 	if f.hit() {
 		return nil, errInjected
 	}
 	return f.kernel.Forwarding(index)
 }
 
-func (f *faulty) Neighbours(index int) ([]rtnl.Neighbour, error) {
+func (f *faulty) Neighbours(index int) ([]netlink.Neighbour, error) {
 	if f.hit() {
 		return nil, errInjected
 	}
 	return f.kernel.Neighbours(index)
 }
 
-func (f *faulty) Do(ctx context.Context, b *rtnl.Batch) ([]error, error) {
+func (f *faulty) Do(ctx context.Context, b *netlink.Batch) ([]error, error) {
 	if f.hit() {
 		return nil, errInjected
 	}
 	failed, err := f.kernel.Do(ctx, b)
 	if err == nil && f.hit() {
-		return nil, fmt.Errorf("%w: %w", errInjected, rtnl.ErrUnknown)
+		return nil, fmt.Errorf("%w: %w", errInjected, netlink.ErrUnknown)
 	}
 	return failed, err
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // maxErrors is how many failed entries an error names.
@@ -20,7 +20,7 @@ const maxErrors = 8
 
 // writes are requests, with what to note when each of them has succeeded.
 type writes struct {
-	batch rtnl.Batch
+	batch netlink.Batch
 	notes []note
 }
 
@@ -55,7 +55,7 @@ func (v *VXLAN) write(ctx context.Context) (failed []error, err error) {
 		case err == nil, n.gone && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)):
 			n.done()
 		case errors.Is(err, unix.ENODEV): // the device went: the next Apply makes it again
-			v.seen = rtnl.Link{}
+			v.seen = netlink.Link{}
 			more++
 		case len(failed) < maxErrors:
 			failed = append(failed, fmt.Errorf("VXLAN device %s: %s: %w", v.cfg.Device, n.what, err))

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // Flooded is a node whose only service is flooded with new connections, which end in the node: those that were translated and

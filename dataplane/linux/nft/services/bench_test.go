@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/balance"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 

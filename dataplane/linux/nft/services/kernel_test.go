@@ -12,8 +12,8 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/balance"
 	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
-	"contiv.dev/vswitch/dataplane/linux/rtnl/nettest"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
 // What packets meet is shown by the tests of package intdataplane, on this and on iptables.

@@ -1,0 +1,265 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	linux_namespace "contiv.dev/vswitch/dataplane/nb/linux/namespace"
+	"contiv.dev/vswitch/dataplane/scheduler"
+)
+
+// snapshot is what one flush has read of the kernel; all dumps of the flush share it.
+type snapshot struct {
+	b      *Backend
+	byPath map[string]*space // nil: gone
+	byID   map[nsID]*space
+	order  []*space
+}
+
+// space is what was read of one namespace.
+type space struct {
+	h      *nsHandle
+	ref    *namespace // one that leads here; nil for the agent's own
+	links  []linkInfo
+	addrs  []addrInfo
+	routes []routeInfo
+	neighs []neighInfo
+	read   map[string]bool
+}
+
+func newSnapshot(b *Backend) *snapshot {
+	return &snapshot{b: b, byPath: map[string]*space{}, byID: map[nsID]*space{}}
+}
+
+// space reads the links of the namespace at path; nil when it is gone.
+func (s *snapshot) space(path string, ref *namespace) (*space, error) {
+	if sp, ok := s.byPath[path]; ok {
+		return sp, nil
+	}
+	h, err := s.b.enter(path)
+	if errors.Is(err, ErrNamespaceGone) {
+		s.byPath[path] = nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	sp := s.byID[h.id]
+	if sp == nil {
+		sp = &space{h: h, ref: ref, read: map[string]bool{}}
+		if h.path == "" {
+			sp.ref = nil
+		}
+		if sp.links, err = h.sock.links(); err != nil {
+			return nil, fmt.Errorf("list the links of %s: %w", h, err)
+		}
+		s.byID[h.id] = sp
+		s.order = append(s.order, sp)
+	}
+	s.byPath[path] = sp
+	return sp, nil
+}
+
+// of gives the namespace of a device, with what else the caller needs read; nil when it is gone.
+func (s *snapshot) of(d *device, what string, read func(sp *space) error) (*space, error) {
+	sp, err := s.space(d.path, &namespace{Type: linux_namespace.NetNamespace_FD, Reference: d.path})
+	if sp == nil || err != nil {
+		return nil, err
+	}
+	if d.id != sp.h.id {
+		return nil, nil // the path leads elsewhere now
+	}
+	if sp.read[what] {
+		return sp, nil
+	}
+	if err := read(sp); err != nil {
+		return nil, fmt.Errorf("list the %s of %s: %w", what, sp.h, err)
+	}
+	sp.read[what] = true
+	return sp, nil
+}
+
+// queueDump queues run; want collects what is desired while the scheduler asks.
+func (b *Backend) queueDump(op *scheduler.DumpOp, links bool, run func(s *snapshot) error) {
+	b.dumps = append(b.dumps, &dumpTask{links: links, run: run, done: op.Done})
+}
+
+// eachDevice visits the devices that a dump is about, by name: those that are known or, for a partial dump, those whose values
+// are asked for.
+func (b *Backend) eachDevice(asked map[string]bool, visit func(d *device) error) error {
+	b.mu.RLock()
+	links := maps.Clone(b.links)
+	b.mu.RUnlock()
+	if asked != nil {
+		maps.DeleteFunc(links, func(name string, _ *device) bool { return !asked[name] })
+	}
+	for _, name := range slices.Sorted(maps.Keys(links)) {
+		if err := visit(links[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Backend) dumpLinks(op *scheduler.DumpOp, emit func(key string, v *iface)) {
+	desired := map[string]*iface{}
+	op.EachDesired(func(_ string, v any) {
+		if i, ok := v.(*iface); ok {
+			desired[i.GetName()] = i
+		}
+	})
+	if op.Partial() {
+		b.queueDump(op, true, func(s *snapshot) error { return b.lookAtLinks(s, desired, emit) })
+		return
+	}
+	b.queueDump(op, true, func(s *snapshot) error {
+		found, err := b.findLinks(s, desired)
+		if err != nil {
+			return err
+		}
+		devices := make(map[string]*device, len(found))
+		for name, f := range found {
+			devices[name] = f.device(name, desired[name])
+		}
+		b.replaceIndex(devices)
+		for _, name := range slices.Sorted(maps.Keys(found)) {
+			v, err := b.linkValue(name, found[name], desired[name], s)
+			if err != nil {
+				return err
+			}
+			emit(nb.LinuxInterfaceKey(name), v)
+		}
+		return nil
+	})
+}
+
+// foundLink is a link of ours where it was found.
+type foundLink struct {
+	link linkInfo
+	in   *space
+	typ  linux_interfaces.Interface_Type
+}
+
+func (f foundLink) device(logical string, desired *iface) *device {
+	return &device{
+		logical: logical, typ: f.typ, path: f.in.h.path, id: f.in.h.id, index: f.link.index, name: f.link.name,
+		peer: desired.GetVeth().GetPeerIfName(), vppTap: desired.GetTap().GetVppTapIfName(),
+		pooled: f.link.group == GroupPooled, mac: f.link.mac,
+	}
+}
+
+// findLinks finds our links in the agent's namespace and in those that desired interfaces name.
+func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]foundLink, error) {
+	host, err := s.space("", nil)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]foundLink{}
+	wanted := map[string]*space{} // where the desired ones belong
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		v := desired[name]
+		sp, err := s.space(b.nsPath(v.GetNamespace()), v.GetNamespace())
+		if err != nil {
+			return nil, err
+		}
+		wanted[name] = sp
+		markless := v.GetType() == linux_interfaces.Interface_EXISTING ||
+			v.GetType() == linux_interfaces.Interface_LOOPBACK && sp == host
+		if sp == nil || !markless {
+			continue
+		}
+		for _, l := range sp.links {
+			if l.name == deviceName(v) {
+				found[name] = foundLink{l, sp, v.GetType()}
+			}
+		}
+	}
+	b.lookAside(s)
+	b.sweepAside(s)
+	for _, sp := range s.order {
+		for _, l := range sp.links {
+			if sp == host && l.kind == "veth" && l.alias == "" && l.group == GroupNew {
+				b.dropOrphan(sp.h, l)
+				continue
+			}
+			name, ok := strings.CutPrefix(l.alias, tagPrefix)
+			if !ok {
+				continue
+			}
+			if _, twice := found[name]; !twice || wanted[name] == sp {
+				found[name] = foundLink{l, sp, typeOf(l)}
+			}
+		}
+	}
+	return found, nil
+}
+
+// dropOrphan removes a pair that the agent had no time to tag.
+func (b *Backend) dropOrphan(h *nsHandle, l linkInfo) {
+	if err := unlessGone(h.sock.exec(delLink(l.index))); err != nil {
+		b.log.Warn("incomplete VETH could not be removed", "device", l.name, "error", err)
+		return
+	}
+	b.log.Info("removed an incomplete VETH", "device", l.name)
+}
+
+// linkValue is the northbound value of a link, as close to the desired one as the truth allows.
+func (b *Backend) linkValue(name string, f foundLink, desired *iface, s *snapshot) (*iface, error) {
+	v := &iface{
+		Name: name, Type: f.typ, Namespace: f.in.ref, HostIfName: f.link.name, Enabled: enabledUp(f.link),
+		Mtu: f.link.mtu, PhysAddress: f.link.mac.String(), LinkOnly: false,
+	}
+	if desired != nil {
+		if sp := s.byPath[b.nsPath(desired.GetNamespace())]; sp == f.in {
+			v.Namespace = desired.GetNamespace()
+		}
+		if f.link.group == GroupPooled && f.in.h.path == "" {
+			v.HostIfName = deviceName(desired)
+		}
+		if f.typ == linux_interfaces.Interface_EXISTING || f.typ == linux_interfaces.Interface_LOOPBACK {
+			v.IpAddresses = desired.GetIpAddresses()
+		}
+	}
+	switch f.typ {
+	case linux_interfaces.Interface_TAP_TO_VPP:
+		tap := &linux_interfaces.TapLink{VppTapIfName: desired.GetTap().GetVppTapIfName()}
+		v.Link = &linux_interfaces.Interface_Tap{Tap: tap}
+	case linux_interfaces.Interface_VETH:
+		o, err := readOffloads(f.in.h, f.link.name)
+		if err != nil {
+			return nil, err
+		}
+		v.Link = &linux_interfaces.Interface_Veth{Veth: &linux_interfaces.VethLink{
+			PeerIfName:           s.peerName(f, desired.GetVeth().GetPeerIfName()),
+			RxChecksumOffloading: offloadSetting(o.rx),
+			TxChecksumOffloading: offloadSetting(o.tx),
+		}}
+	}
+	return v, nil
+}
+
+// peerName is the logical name of the other end of a VETH. Indexes alone do not tell which namespace it is in, so the
+// expected one is taken when it is among those that fit.
+func (s *snapshot) peerName(f foundLink, expected string) string {
+	peer := ""
+	for _, sp := range s.order {
+		for _, l := range sp.links {
+			if l.kind != "veth" || l.index != f.link.parent || l.parent != f.link.index {
+				continue
+			}
+			name, ok := strings.CutPrefix(l.alias, tagPeer)
+			if !ok {
+				name, ok = strings.CutPrefix(l.alias, tagPrefix)
+			}
+			if ok && (peer == "" || name == expected) {
+				peer = name
+			}
+		}
+	}
+	return peer
+}

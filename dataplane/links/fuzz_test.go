@@ -1,0 +1,32 @@
+package links
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// FuzzParse: whatever the kernel sends is read, or is an error.
+func FuzzParse(f *testing.F) {
+	head := binary.NativeEndian.AppendUint32(nil, 32)
+	head = binary.NativeEndian.AppendUint16(head, unix.RTM_NEWROUTE)
+	f.Add(append(head, make([]byte, 26)...))
+	f.Add([]byte{8, 0, 18, 0x80, 4, 0, 1, 0, 16, 0, 9, 0, 0xff, 0xff, 0, 0})
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		s := &sock{}
+		_, _ = s.messages(data, func(payload []byte) error {
+			_, _, err1 := parseLink(payload)
+			_, _, err2 := parseAddr(payload)
+			_, _, err3 := parseRoute(payload)
+			_, _, err4 := parseNeigh(payload)
+			_, _, _, _ = err1, err2, err3, err4
+			return nil
+		})
+		_, _, _ = parseLink(data)
+		_, _, _ = parseAddr(data)
+		_, _, _ = parseRoute(data)
+		_, _, _ = parseNeigh(data)
+		_ = ackError(data, unix.NLM_F_ACK_TLVS)
+	})
+}

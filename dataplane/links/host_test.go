@@ -1,0 +1,204 @@
+package links
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/internal/lifecycle"
+)
+
+// TestListingLosesNothing: what is there all the time is in each listing, however much changes beside it.
+func TestListingLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	dev := w.dev("m")
+	const all, moving = 1500, 40
+	address := func(i int) (string, string) {
+		return fmt.Sprintf("10.99.%d.%d/32", i/250, i%250+1), fmt.Sprintf("fd99::%x/128", i+1)
+	}
+	batch := func(first, end int, verb, flags string) string {
+		var b strings.Builder
+		for i := first; i < end; i++ {
+			four, six := address(i)
+			fmt.Fprintf(&b, "addr %s %s dev %s\naddr %s %s dev %s %s\n", verb, four, dev, verb, six, dev, flags)
+		}
+		return b.String()
+	}
+	ip := func(script string) error {
+		cmd := exec.Command("ip", "-batch", "-")
+		cmd.Stdin = strings.NewReader(script)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("ip: %w: %s", err, out)
+		}
+		return nil
+	}
+	w.run("ip", "link", "add", dev, "type", "bridge")
+	if err := ip(batch(0, all, "add", "nodad")); err != nil {
+		t.Fatal(err)
+	}
+	churned := make(chan error, 1)
+	w.jobs.Go("churn", func(context.Context) error {
+		churned <- ip(strings.Repeat(batch(0, moving, "del", "")+batch(0, moving, "add", "nodad"), 60))
+		return nil
+	})
+	s, err := newSock(5*time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for n := 0; ; n++ {
+		select {
+		case err := <-churned:
+			if t.Logf("%d listings", n); err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		list, err := s.addrs()
+		if errors.Is(err, errTorn) {
+			continue // nothing else has time to run: that is reported, too
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := map[string]bool{}
+		for _, a := range list {
+			have[a.prefix.String()] = true
+		}
+		for i := moving; i < all; i++ {
+			if four, six := address(i); !have[four] || !have[six] {
+				t.Fatalf("listing %d lacks %s or %s, which were there all the time", n, four, six)
+			}
+		}
+	}
+}
+
+// TestDefaultRoute: the NIC is the one of the default route, also of one by two NICs, and not that of a VPN that took both
+// halves of the address space instead.
+func TestDefaultRoute(t *testing.T) {
+	w := newWorld(t)
+	nic, other, vpn := w.dev("n"), w.dev("o"), w.dev("v")
+	for i, dev := range []string{vpn, other, nic} {
+		w.run("ip", "link", "add", dev, "type", "bridge")
+		w.run("ip", "addr", "add", fmt.Sprintf("198.18.%d.2/24", i), "dev", dev)
+		w.run("ip", "addr", "add", fmt.Sprintf("fd18:%d::2/64", i), "dev", dev, "nodad")
+		w.run("ip", "link", "set", dev, "up")
+	}
+	m := NewHostMonitor(nil)
+	expect := func(what, want string) {
+		t.Helper()
+		if n, err := m.NIC(context.Background(), ""); err != nil || n.Name != want {
+			t.Errorf("%s: %q %v, want %s", what, n.Name, err, want)
+		}
+	}
+	for _, f := range []struct{ flag, net, halves string }{{"-6", "fd18:%d::1", "::/1 8000::/1"}, {"-4", "198.18.%d.1",
+		"0.0.0.0/1 128.0.0.0/1"}} {
+		gw := func(i int) string { return fmt.Sprintf(f.net, i) }
+		w.run("ip", f.flag, "route", "add", "default", "via", gw(2), "metric", "600", "onlink", "dev", nic)
+		for _, half := range strings.Fields(f.halves) {
+			w.run("ip", f.flag, "route", "add", half, "via", gw(0), "metric", "50", "onlink", "dev", vpn)
+		}
+		expect(f.flag+" with a VPN", nic)
+		w.run("ip", f.flag, "route", "add", "default", "metric", "100", "nexthop", "via", gw(1), "dev", other, "onlink",
+			"nexthop", "via", gw(2), "dev", nic, "onlink")
+		expect(f.flag+" by two NICs", other)
+		w.run("ip", f.flag, "route", "del", "default", "metric", "100")
+	}
+}
+
+// TestHalfPooledPairs: of a pair that an agent had no time to mark on both ends nothing stays.
+func TestHalfPooledPairs(t *testing.T) {
+	w := newWorld(t)
+	pairs := NewPairs(1450)
+	whole, err := pairs.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, err := pairs.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run("ip", "link", "set", half.Pod, "alias", "")
+	if list, err := pairs.List(); err != nil || !slices.Equal(list, []Pair{whole}) {
+		t.Errorf("%v %v, want %v", list, err, whole)
+	}
+	if err := exec.Command("ip", "link", "show", half.Host).Run(); err == nil {
+		t.Error("half a pair stays, though nobody will ever take it")
+	}
+	if err := pairs.Delete(whole); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchAfterAFailure: a change that could not be looked up when it was reported is looked up later.
+func TestWatchAfterAFailure(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	dev, failed := w.dev("m"), make(chan struct{}, 100)
+	w.run("ip", "link", "add", dev, "type", "bridge")
+	m := NewHostMonitor(slogFunc(func(string) {
+		select {
+		case failed <- struct{}{}:
+		default:
+		}
+	}))
+	seen := make(chan []HostAddress, 16)
+	jobs := lifecycle.NewGroup(ctx, w.b.log)
+	jobs.Go("watch", func(ctx context.Context) error { return m.Watch(ctx, func(a []HostAddress) { seen <- a }) })
+	<-seen
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "sleep 0.5; ip addr add 198.18.79.1/32 dev "+dev)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-failed:
+	case <-ctx.Done():
+	}
+	err := errors.Join(syscall.Setrlimit(unix.RLIMIT_NOFILE, &limit), ctx.Err(), cmd.Wait())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := HostAddress{dev, netip.MustParsePrefix("198.18.79.1/32")}
+	for {
+		select {
+		case a := <-seen:
+			if slices.Contains(a, mine) {
+				if err := jobs.Stop(20 * time.Second); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+		case <-ctx.Done():
+			t.Fatal("the address was never reported")
+		}
+	}
+}
+
+// logFunc is called with each message of level Warn and above.
+type logFunc func(message string)
+
+func slogFunc(f func(string)) *slog.Logger { return slog.New(logFunc(f)) }
+
+func (f logFunc) Enabled(_ context.Context, l slog.Level) bool  { return l >= slog.LevelWarn }
+func (f logFunc) Handle(_ context.Context, r slog.Record) error { f(r.Message); return nil }
+func (f logFunc) WithAttrs([]slog.Attr) slog.Handler            { return f }
+func (f logFunc) WithGroup(string) slog.Handler                 { return f }

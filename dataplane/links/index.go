@@ -1,0 +1,160 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+)
+
+// device is an interface of ours in the kernel.
+type device struct {
+	logical string
+	typ     linux_interfaces.Interface_Type
+	path    string // of its namespace; "" is the agent's own
+	id      nsID   // of the namespace in which index holds
+	index   int32
+	name    string
+	peer    string // logical name of the other end of a VETH pair
+	vppTap  string // logical name of the VPP end of a TAP
+	mac     net.HardwareAddr
+	pooled  bool
+	ipv6    bool // its IPv6 sysctls are set
+
+	// What the kernel drops together with the last IPv4 address or a change of the MAC, to put it back.
+	routes map[string]routeSpec
+	neighs map[netip.Addr]net.HardwareAddr
+}
+
+// tagged reports whether the device carries our alias.
+func (d *device) tagged() bool {
+	switch d.typ {
+	case linux_interfaces.Interface_EXISTING:
+		return false
+	case linux_interfaces.Interface_LOOPBACK:
+		return d.path != ""
+	}
+	return true
+}
+
+// LinuxDevice is the device name of a logical interface of ours in the agent's namespace, which is VPP's too.
+func (b *Backend) LinuxDevice(logical string) (dev string, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	d := b.links[logical]
+	if d == nil || d.path != "" {
+		return "", false
+	}
+	return d.name, true
+}
+
+// LinuxTap reports where the Linux end of the TAP of a VPP interface is now, for VPP to attach to it; netnsPath is empty for the agent's
+// namespace. As attaching costs the device its neighbours, the next flush that finds it attached puts them back.
+func (b *Backend) LinuxTap(vppIfName string) (netnsPath, dev string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.links[b.taps[vppIfName]]
+	if d == nil {
+		return "", "", false
+	}
+	b.attaching[d.logical] = true
+	return d.path, d.name, true
+}
+
+// LinuxTapMAC is the hardware address of the Linux end of the TAP of a VPP interface, for VPP to keep when it attaches again.
+func (b *Backend) LinuxTapMAC(vppIfName string) (net.HardwareAddr, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	d := b.links[b.taps[vppIfName]]
+	if d == nil || len(d.mac) == 0 {
+		return nil, false
+	}
+	return slices.Clone(d.mac), true
+}
+
+func (b *Backend) device(logical string) *device {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.links[logical]
+}
+
+func (b *Backend) remember(d *device) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.links[d.logical] = d
+	if d.vppTap != "" {
+		b.taps[d.vppTap] = d.logical
+	}
+}
+
+func (b *Backend) forget(logical string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d := b.links[logical]; d != nil && d.vppTap != "" && b.taps[d.vppTap] == logical {
+		delete(b.taps, d.vppTap)
+	}
+	delete(b.links, logical)
+	delete(b.attaching, logical)
+}
+
+// replaceIndex makes links everything that is known, keeping what a dump does not tell.
+func (b *Backend) replaceIndex(links map[string]*device) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taps := map[string]string{}
+	for name, d := range links {
+		if old := b.links[name]; old != nil && old.id == d.id && old.index == d.index {
+			d.ipv6, d.routes, d.neighs = old.ipv6, old.routes, old.neighs
+		}
+		if d.vppTap != "" {
+			taps[d.vppTap] = name
+		}
+	}
+	b.links, b.taps = links, taps
+}
+
+// locate gives the namespace and the present device of a logical interface.
+func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
+	d := b.device(logical)
+	if d == nil {
+		return nil, nil, fmt.Errorf("interface %s: %w", logical, errNoLink)
+	}
+	h, err := b.enter(d.path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("interface %s: %w", logical, err)
+	}
+	if d.index != 0 && d.id == h.id {
+		return h, d, nil
+	}
+	l, err := h.sock.link(d.name)
+	if err == nil && d.tagged() && l.alias != tagOf(logical) {
+		err = errNoLink // the path leads to another namespace now
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("interface %s: device %s in %s: %w", logical, d.name, h, err)
+	}
+	b.mu.Lock()
+	d.id, d.index = h.id, l.index
+	b.mu.Unlock()
+	return h, d, nil
+}
+
+// onDevice runs f for the present device of a logical interface; naming what failed.
+func (b *Backend) onDevice(logical string, f func(h *nsHandle, d *device) error) error {
+	h, d, err := b.locate(logical)
+	if err != nil {
+		return err
+	}
+	if err := f(h, d); err != nil {
+		if errors.Is(err, unix.ENODEV) {
+			d.index = 0 // look again next time
+		}
+		return fmt.Errorf("device %s in %s: %w", d.name, h, err)
+	}
+	return nil
+}

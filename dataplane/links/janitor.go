@@ -1,0 +1,122 @@
+package links
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// janitorQuiet is how long nothing was thrown away before the janitor comes.
+	janitorQuiet = 500 * time.Millisecond
+	// janitorLimit is how long it waits for that: where pods come and go all the time, it is never quiet.
+	janitorLimit = 3 * time.Second
+)
+
+// Janitor removes VETH pairs after their owner has gone. The kernel waits 20 ms for RCU to remove a link, but no longer for a
+// hundred in one message: so deleting a pod only marks its pair, by a link group, and a job removes all that are marked. What
+// an agent leaves behind that way, the next one's janitor finds.
+type Janitor struct {
+	log  *slog.Logger
+	wake chan struct{}
+}
+
+// NewJanitor is a janitor; Run is its job.
+func NewJanitor(log *slog.Logger) *Janitor {
+	return &Janitor{log: log.With("component", "netlink"), wake: make(chan struct{}, 1)}
+}
+
+func (j *Janitor) call() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run removes what is marked until ctx ends.
+func (j *Janitor) Run(ctx context.Context) error {
+	for {
+		if err := j.sweep(); err != nil {
+			j.log.Warn("VETH pairs of deleted pods are removed later", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-j.wake:
+		}
+		if err := j.quiet(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// quiet waits until nothing more is thrown away, but not for ever.
+func (j *Janitor) quiet(ctx context.Context) error {
+	timer, limit := time.NewTimer(janitorQuiet), time.NewTimer(janitorLimit)
+	defer timer.Stop()
+	defer limit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-j.wake:
+			timer.Reset(janitorQuiet)
+		case <-timer.C:
+			return nil
+		case <-limit.C:
+			return nil
+		}
+	}
+}
+
+func (j *Janitor) sweep() error {
+	s, err := newSock(5*time.Second, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	err = s.exec(delGroup(GroupDoomed))
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) { // there are none
+		return nil
+	}
+	return err
+}
+
+// throwAway leaves pairs to the janitor. Each end gives its name back, so that both names can be used again at once; whatever
+// fails is removed by the delete that follows.
+func (b *Backend) throwAway(host *nsHandle, doomed []*device) {
+	group, none := uint32(GroupDoomed), ""
+	for _, d := range doomed {
+		h, d, err := b.locate(d.logical)
+		if err != nil || h != host {
+			continue
+		}
+		peer := d.peer
+		spec := linkSpec{index: d.index, nsFD: -1, name: fmt.Sprintf("cvx%x", d.index), group: &group, alias: &none}
+		if err := rename(h, spec); err != nil {
+			b.log.Debug("link is removed at once", "device", d.name, "error", err)
+			continue
+		}
+		b.forget(d.logical)
+		// The other end goes with this one. If it is out of reach, so is its name.
+		_ = b.onDevice(peer, func(h *nsHandle, p *device) error {
+			return rename(h, linkSpec{index: p.index, nsFD: -1, name: spareName(peer), alias: &none})
+		})
+		b.forget(peer)
+	}
+	b.janitor.call()
+}
+
+// rename renames a link. Before Linux 6.2 it must be down for that.
+func rename(h *nsHandle, spec linkSpec) error {
+	err := h.sock.exec(setLink(spec))
+	if errors.Is(err, unix.EBUSY) {
+		spec.down = true
+		err = h.sock.exec(setLink(spec))
+	}
+	return err
+}

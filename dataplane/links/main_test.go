@@ -1,0 +1,17 @@
+package links
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"contiv.dev/vswitch/test/testbed/ownns"
+)
+
+// A resync looks at every link that there is, and removes those of an agent that it does not know.
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		fmt.Println("netlink: not root; only the tests that need no network namespace run")
+	}
+	os.Exit(ownns.Run(m, "cvt-machine"))
+}

@@ -1,0 +1,112 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tunDevice = "/dev/net/tun"
+	qdiscRoot = 0xFFFFFFFF // TC_H_ROOT
+)
+
+var errNoTuns = errors.New("the agent cannot make TAPs")
+
+// MakeTap makes the Linux end of a TAP ahead of VPP, which attaches to it: a persistent device called dev (a TUN with tun), down,
+// in the network namespace that netns names (a path, a name in the directory of namespaces, empty for the agent's own).
+//
+// VPP could make it itself, but its TAPs have several queues, for which the kernel keeps 256 transmit queues; when such a
+// device is set up, each gets a queueing discipline with rings for three times the queue length: 6 MB and, from the 15th device
+// on, 15 to 22 ms, for which VPP's main thread waits. A device that has a discipline when it goes up keeps that one, so this one
+// gets "noqueue". That is also what serves: the driver never asks the kernel to wait, it drops what its ring has no room for.
+//
+// made is false, and nothing was done, when there is a device of that name already, or when the agent may not make TAPs: then
+// it is left to VPP to attach to the device or to make one. It must be called on the scheduler's goroutine.
+func (b *Backend) MakeTap(netns, dev string, tun bool) (made bool, err error) {
+	h, err := b.enter(b.tapNamespace(netns))
+	if err != nil {
+		return false, fmt.Errorf("make TAP %s: %w", dev, err)
+	}
+	if _, err := h.sock.link(dev); !errors.Is(err, errNoLink) {
+		return false, err
+	}
+	err = b.inNS(h, func() error { return newPersistentTap(dev, tun) })
+	if errors.Is(err, errNoTuns) {
+		b.log.Debug("TAPs are made by VPP, which takes longer", "error", err)
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("make TAP %s in %s: %w", dev, h, err)
+	}
+	l, err := h.sock.link(dev)
+	if err != nil {
+		return false, fmt.Errorf("find TAP %s in %s after making it: %w", dev, h, err)
+	}
+	if err := h.sock.exec(newQdisc(l.index, "noqueue")); err != nil {
+		// A kernel without queueing disciplines has none to attach, either.
+		b.log.Debug("the TAP keeps the kernel's queueing disciplines", "device", dev, "namespace", h.path, "error", err)
+	}
+	return true, nil
+}
+
+// DropTap removes what MakeTap has made and VPP has not attached to. It must be called on the scheduler's goroutine.
+func (b *Backend) DropTap(netns, dev string) error {
+	h, err := b.enter(b.tapNamespace(netns))
+	if err == nil {
+		var l linkInfo
+		if l, err = h.sock.link(dev); err == nil && orphaned(l) && l.alias == "" {
+			err = h.sock.exec(delLink(l.index))
+		}
+	}
+	if err := unlessGone(err); err != nil {
+		return fmt.Errorf("remove TAP %s, which VPP did not take: %w", dev, err)
+	}
+	return nil
+}
+
+// tapNamespace is the path of a namespace given as VPP takes it.
+func (b *Backend) tapNamespace(netns string) string {
+	if netns == "" || strings.Contains(netns, "/") {
+		return netns
+	}
+	return filepath.Join(b.netnsDir, netns)
+}
+
+// newPersistentTap makes a device as VPP would: another set of flags, and VPP could not attach.
+func newPersistentTap(dev string, tun bool) error {
+	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("%w: open %s: %w", errNoTuns, tunDevice, err)
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq(dev)
+	if err != nil {
+		return err
+	}
+	flags := uint16(unix.IFF_TAP)
+	if tun {
+		flags = unix.IFF_TUN
+	}
+	req.SetUint16(flags | unix.IFF_NO_PI | unix.IFF_VNET_HDR | unix.IFF_MULTI_QUEUE)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TUNSETIFF, uintptr(unsafe.Pointer(req))); errno != 0 {
+		return fmt.Errorf("TUNSETIFF: %w", errno)
+	}
+	if err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1); err != nil {
+		return fmt.Errorf("TUNSETPERSIST: %w", err)
+	}
+	return nil
+}
+
+// newQdisc gives a link a root queueing discipline in place of what it has.
+func newQdisc(index int32, kind string) *nl.NetlinkRequest {
+	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE)
+	req.AddData(&nl.TcMsg{Ifindex: index, Parent: qdiscRoot})
+	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated(kind)))
+	return req
+}

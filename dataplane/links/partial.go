@@ -1,0 +1,97 @@
+package links
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	"contiv.dev/vswitch/dataplane/nb/linux/l3"
+	"contiv.dev/vswitch/dataplane/scheduler"
+)
+
+// askedFor are the interfaces of the values that a partial dump asks for; nil for a dump of everything.
+func askedFor(op *scheduler.DumpOp) map[string]bool {
+	if !op.Partial() {
+		return nil
+	}
+	asked := map[string]bool{}
+	op.EachDesired(func(_ string, v any) {
+		switch v := v.(type) {
+		case *linkUp:
+			asked[v.logical] = true
+		case *address:
+			asked[v.logical] = true
+		case *linux_l3.Route:
+			asked[v.GetOutgoingInterface()] = true
+		case *linux_l3.ARPEntry:
+			asked[v.GetInterface()] = true
+		}
+	})
+	return asked
+}
+
+// lookAtLinks emits those of some links that are where we know them to be. Unlike a dump of all it changes nothing of what is
+// known. The agent's own namespace may have very many links: of those only the ones asked for are read.
+func (b *Backend) lookAtLinks(s *snapshot, desired map[string]*iface, emit func(key string, v *iface)) error {
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		if err := b.lookAtLink(s, desired[name]); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		d, v := b.device(name), desired[name]
+		if d == nil {
+			continue
+		}
+		sp := s.byPath[d.path]
+		if sp == nil || sp.h.id != d.id {
+			continue
+		}
+		for _, l := range sp.links {
+			if l.index != d.index || d.tagged() && l.alias != tagOf(name) {
+				continue
+			}
+			typ := d.typ
+			if d.tagged() {
+				typ = typeOf(l)
+			}
+			found, err := b.linkValue(name, foundLink{l, sp, typ}, v, s)
+			if err != nil {
+				return err
+			}
+			emit(nb.LinuxInterfaceKey(name), found)
+		}
+	}
+	return nil
+}
+
+// lookAtLink reads one link into the snapshot, and with it its namespace if that is not the agent's.
+func (b *Backend) lookAtLink(s *snapshot, v *iface) error {
+	d := b.device(v.GetName())
+	if d == nil {
+		return nil
+	}
+	if d.path != "" {
+		_, err := s.space(d.path, v.GetNamespace())
+		return err
+	}
+	h, err := b.enter("")
+	if err != nil {
+		return err
+	}
+	sp := s.byPath[""]
+	if sp == nil {
+		sp = &space{h: h, read: map[string]bool{}}
+		s.byPath[""], s.byID[h.id] = sp, sp
+		s.order = append(s.order, sp)
+	}
+	l, err := h.sock.link(d.name)
+	if errors.Is(err, errNoLink) {
+		return nil
+	}
+	if err == nil && !slices.ContainsFunc(sp.links, func(o linkInfo) bool { return o.index == l.index }) {
+		sp.links = append(sp.links, l)
+	}
+	return err
+}

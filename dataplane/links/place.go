@@ -1,0 +1,118 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// place moves a device into its namespace, names, configures and tags it, all with one message, and indexes it. When the
+// message fails half way through, the device is put back where it was.
+func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *nsHandle, group *uint32) error {
+	tag := tagOf(v.GetName())
+	spec := linkSpec{index: l.index, nsFD: -1, mac: macOf(v), mtu: v.GetMtu(), alias: &tag, group: group}
+	if name != l.name || from != to {
+		spec.name = name
+	}
+	if from != to {
+		spec.nsFD = int(to.fd)
+	}
+	if err := from.sock.exec(setLink(spec)); err != nil {
+		err = fmt.Errorf("move device %s from %s to %s as %s: %w", l.name, from, to, name, err)
+		if errors.Is(err, unix.EEXIST) {
+			err = fmt.Errorf("%w: %w; rename or remove the device that has the name", err, ErrForeign)
+		}
+		return errors.Join(err, b.unplace(from, l, name, tag, to))
+	}
+	index := l.index
+	if from != to {
+		moved, err := to.sock.link(name)
+		if err != nil {
+			return fmt.Errorf("find %s in %s after moving it there: %w", name, to, err)
+		}
+		index = moved.index
+	}
+	d := newDevice(v, to, index, name)
+	if d.mac == nil {
+		d.mac = l.mac
+	}
+	d.pooled = group != nil && *group == GroupPooled
+	b.remember(d)
+	return nil
+}
+
+// unplace undoes a move that failed after the device had changed namespaces (its MAC, MTU or name was refused).
+func (b *Backend) unplace(from *nsHandle, l linkInfo, name, tag string, to *nsHandle) error {
+	if from == to {
+		return nil
+	}
+	if _, err := from.sock.link(l.name); !errors.Is(err, errNoLink) {
+		return err // it has not moved, or we cannot tell
+	}
+	// The kernel renames last.
+	for _, now := range []string{l.name, name} {
+		moved, err := to.sock.link(now)
+		if err != nil || moved.alias != l.alias && moved.alias != tag {
+			continue
+		}
+		spec := linkSpec{index: moved.index, name: l.name, nsFD: int(from.fd), alias: &l.alias, down: true}
+		if err := to.sock.exec(setLink(spec)); err != nil {
+			return fmt.Errorf("move %s back from %s to %s: %w", now, to, from, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// moveBack takes a device that is not used any more down and into the agent's namespace, under the first of names that is
+// free there.
+func (b *Backend) moveBack(h *nsHandle, index int32, alias string, names ...string) error {
+	host, err := b.enter("")
+	if err != nil {
+		return err
+	}
+	// The kernel moves first and renames then, so that a name which is taken would leave the device where it must not be.
+	name := ""
+	for _, n := range names {
+		l, err := host.sock.link(n)
+		if errors.Is(err, errNoLink) {
+			name = n
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if h == host && l.index == index {
+			break // it has the name
+		}
+	}
+	spec := linkSpec{index: index, nsFD: -1, name: name, alias: &alias, down: true}
+	if h != host {
+		spec.nsFD = int(host.fd)
+	}
+	if err := h.sock.exec(setLink(spec)); err != nil {
+		return fmt.Errorf("move it to %s as %q: %w", host, name, err)
+	}
+	if h == host {
+		return b.flushAddrs(host, index)
+	}
+	return nil
+}
+
+// flushAddrs removes all addresses of ours from a device.
+func (b *Backend) flushAddrs(h *nsHandle, index int32) error {
+	addrs, err := h.sock.addrs()
+	if err != nil {
+		return fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range addrs {
+		if a.index != index || !a.ours {
+			continue
+		}
+		if err := unlessGone(h.sock.exec(delAddr(index, a.prefix))); err != nil {
+			return fmt.Errorf("remove address %s: %w", a.prefix, err)
+		}
+	}
+	return nil
+}

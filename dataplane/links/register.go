@@ -1,0 +1,45 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+
+	"contiv.dev/vswitch/dataplane/scheduler"
+)
+
+// Deps is what the Linux kinds need of others.
+type Deps struct {
+	// Backend carries out the operations; it must be flushed by the scheduler. Required.
+	Backend *Backend
+	// TapDevice gives the device that VPP made for a TAP interface: in the agent's namespace, or (inPlace) in the one that the
+	// interface's own value names, from where it is not moved. It is called on the scheduler's goroutine. Without it no TAP is
+	// found in the agent's namespace.
+	TapDevice func(vppIfName string) (hostDev string, inPlace, ok bool)
+	// Janitor removes VETH pairs later. Optional: without it they are removed at once.
+	Janitor *Janitor
+	// Pool has VETH pairs that are ready. Optional.
+	Pool VethPool
+}
+
+// Register adds the kinds of Linux interfaces, addresses, routes and neighbours.
+func Register(s *scheduler.Scheduler, deps Deps) error {
+	b := deps.Backend
+	if b == nil {
+		return errors.New("netlink: Deps.Backend is missing; make one with NewBackend")
+	}
+	b.tapDevice, b.pool, b.janitor = deps.TapDevice, deps.Pool, deps.Janitor
+	for _, err := range []error{
+		scheduler.Register(s, b.linkKind()),
+		scheduler.Register(s, b.upKind()),
+		scheduler.Register(s, b.addrKind()),
+		scheduler.Register(s, b.routeKind()),
+		scheduler.Register(s, b.neighKind()),
+	} {
+		if err != nil {
+			return fmt.Errorf("register the Linux kinds: %w", err)
+		}
+	}
+	return nil
+}
+
+var _ scheduler.Backend = (*Backend)(nil)

@@ -1,0 +1,32 @@
+package links
+
+import (
+	"testing"
+	"time"
+)
+
+// TestShare: a NIC that VPP shares is promiscuous and up, and hands over packets as they came. Sharing it again changes nothing.
+func TestShare(t *testing.T) {
+	w := newWorld(t)
+	dev, peer := w.dev("s"), w.dev("t")
+	w.run("ip", "link", "add", dev, "type", "veth", "peer", "name", peer)
+	s, err := newSock(5*time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if _, err := s.ethtool(dev, ethtoolSetGRO, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Share(dev); err != nil {
+			t.Fatal(err)
+		}
+		if gro, err := s.ethtool(dev, ethtoolGetGRO, 0); err != nil || gro != 0 {
+			t.Errorf("GRO of a shared NIC: %d, %v", gro, err)
+		}
+	}
+	if err := Share("cvnone"); err == nil {
+		t.Error("a NIC that is not there is shared")
+	}
+}

@@ -1,0 +1,211 @@
+package links
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"contiv.dev/vswitch/dataplane/nb/linux/namespace"
+)
+
+// asideMax is how many devices that were put aside are remembered: as many as VPP lets wait for their deletion.
+const asideMax = 256
+
+// asideTap is the device of a TAP that is not in use any more and goes with its VPP interface, or has to be removed if VPP dies
+// before it deletes that.
+type asideTap struct {
+	path  string // of its namespace
+	id    nsID
+	index int32
+}
+
+// asideName is the name of a device that is put aside where it is. The index makes it unique in its namespace, so that several
+// devices of one interface do not get into each other's way.
+func asideName(index int32) string { return fmt.Sprintf("cvx%x", index) }
+
+// isAside reports whether l is a TAP's device that was put aside, of whichever interface.
+func isAside(l linkInfo) bool { return l.kind == "tun" && strings.HasPrefix(l.alias, tagPeer) }
+
+// orphaned reports whether l is a TAP's device that no process holds: VPP is gone, and nothing but us will remove it. VPP's TAPs have
+// several queues, of the others the kernel does not tell.
+func orphaned(l linkInfo) bool { return l.kind == "tun" && l.multiQueue && l.queues == 0 }
+
+// mayBeTapOf reports whether l may be the device of the TAP of a logical interface: it is one, and no other program's.
+func mayBeTapOf(l linkInfo, logical string) bool {
+	return l.kind == "tun" && (l.alias == tagOf(logical) || l.alias == tagPeer+logical ||
+		!strings.HasPrefix(l.alias, tagPrefix) && !strings.HasPrefix(l.alias, tagPeer))
+}
+
+// createTap takes the Linux end of a TAP that VPP has made to its namespace. It may be there already, when VPP made it in place
+// or has taken up a persistent TAP again, or only the agent was restarted.
+func (b *Backend) createTap(v *iface) error {
+	if err := b.placeTap(v); err != nil {
+		return fmt.Errorf("TAP of VPP interface %s: %w", v.GetTap().GetVppTapIfName(), err)
+	}
+	d := b.device(v.GetName())
+	h, err := b.enter(d.path)
+	if err == nil {
+		err = b.finish(h, v, d.name, true)
+	}
+	if err != nil {
+		return errors.Join(err, b.deleteTap(v))
+	}
+	return nil
+}
+
+func (b *Backend) placeTap(v *iface) error {
+	to, err := b.enter(b.nsPath(v.GetNamespace()))
+	if err != nil {
+		return err
+	}
+	name, logical := deviceName(v), v.GetName()
+	dev, inPlace, known := "", false, false
+	if b.tapDevice != nil {
+		dev, inPlace, known = b.tapDevice(v.GetTap().GetVppTapIfName())
+	}
+	l, err := to.sock.link(name)
+	if err == nil && (l.alias == tagOf(logical) || inPlace && name == dev && mayBeTapOf(l, logical)) {
+		return b.place(v, to, l, name, to, nil)
+	}
+	if !inPlace {
+		if placed, err := b.placeHostTap(v, dev, name, to); placed || err != nil {
+			return err
+		}
+	}
+	links, err := to.sock.links()
+	if err != nil {
+		return fmt.Errorf("list the links of %s: %w", to, err)
+	}
+	best, bestRank := linkInfo{}, 0
+	for _, l := range links {
+		if r := tapRank(l, logical, known && l.name == dev); r > bestRank {
+			best, bestRank = l, r
+		}
+	}
+	if bestRank == 0 {
+		return fmt.Errorf("its device %q is neither in the agent's namespace nor in %s: %w", dev, to, errNoLink)
+	}
+	for _, l := range links {
+		if l.index != best.index && l.alias == tagPeer+logical && isAside(l) && orphaned(l) {
+			b.removeAside(to, l.index)
+		}
+	}
+	return b.place(v, to, best, name, to, nil)
+}
+
+// tapRank reports how good a candidate for the device of a logical interface l is; 0: none. One that VPP holds is better than one that it
+// has left behind, whatever their names.
+func tapRank(l linkInfo, logical string, named bool) int {
+	rank := 0
+	switch {
+	case l.alias == tagOf(logical):
+		rank = 3
+	case named && mayBeTapOf(l, logical):
+		rank = 2
+	case isAside(l) && l.alias == tagPeer+logical:
+		rank = 1
+	}
+	if rank > 0 && !orphaned(l) {
+		rank += 3
+	}
+	return rank
+}
+
+// placeHostTap takes a TAP's device from the agent's namespace, where VPP made it. One whose own name was taken when it came back
+// from a namespace waits under its spare name.
+func (b *Backend) placeHostTap(v *iface, dev, name string, to *nsHandle) (placed bool, err error) {
+	host, err := b.enter("")
+	if err != nil {
+		return false, err
+	}
+	for _, candidate := range []string{dev, spareName(v.GetName())} {
+		if candidate == "" {
+			continue
+		}
+		l, err := host.sock.link(candidate)
+		if errors.Is(err, errNoLink) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if mayBeTapOf(l, v.GetName()) {
+			return true, b.place(v, host, l, name, to, nil)
+		}
+	}
+	return false, nil
+}
+
+// deleteTap gives the Linux end of a TAP back to the agent's namespace, where VPP made it. One that VPP made in its place stays
+// there, only its name is made free: moving it would cost more than anything else on this path, and it goes with its VPP
+// interface. One that VPP has left behind is removed.
+func (b *Backend) deleteTap(v *iface) error {
+	dev, inPlace := "", false
+	if b.tapDevice != nil {
+		dev, inPlace, _ = b.tapDevice(v.GetTap().GetVppTapIfName())
+	}
+	err := b.onDevice(v.GetName(), func(h *nsHandle, d *device) error {
+		if l, err := h.sock.link(d.name); err == nil && l.index == d.index && orphaned(l) {
+			return h.sock.exec(delLink(d.index))
+		}
+		if inPlace {
+			return b.putAside(h, d)
+		}
+		names := []string{spareName(v.GetName())}
+		if dev != "" {
+			names = []string{dev, names[0]}
+		}
+		return b.moveBack(h, d.index, tagPeer+v.GetName(), names...)
+	})
+	if err := unlessGone(err); err != nil {
+		return fmt.Errorf("give the Linux end of TAP %s back: %w", v.GetTap().GetVppTapIfName(), err)
+	}
+	b.forget(v.GetName())
+	return nil
+}
+
+// putAside renames a device that stays where it is, and marks it as one that is not in use.
+func (b *Backend) putAside(h *nsHandle, d *device) error {
+	mark := tagPeer + d.logical
+	if err := rename(h, linkSpec{index: d.index, nsFD: -1, name: asideName(d.index), alias: &mark}); err != nil {
+		return fmt.Errorf("free its name: %w", err)
+	}
+	if len(b.aside) >= asideMax {
+		b.aside = b.aside[1:]
+	}
+	b.aside = append(b.aside, asideTap{h.path, h.id, d.index})
+	return nil
+}
+
+// lookAside reads the namespaces where devices were put aside: nothing of ours may be wanted there any more.
+func (b *Backend) lookAside(s *snapshot) {
+	for _, a := range b.aside {
+		if _, err := s.space(a.path, &namespace{Type: linux_namespace.NetNamespace_FD, Reference: a.path}); err != nil {
+			b.log.Debug("cannot look for a device that was put aside", "namespace", a.path, "error", err)
+		}
+	}
+}
+
+// sweepAside removes devices that were put aside and that VPP has left behind. Those that VPP still holds wait for it.
+func (b *Backend) sweepAside(s *snapshot) {
+	held := map[asideTap]bool{}
+	for _, sp := range s.order {
+		for _, l := range sp.links {
+			switch {
+			case isAside(l) && orphaned(l):
+				b.removeAside(sp.h, l.index)
+			case isAside(l):
+				held[asideTap{sp.h.path, sp.h.id, l.index}] = true
+			}
+		}
+	}
+	b.aside = slices.DeleteFunc(b.aside, func(a asideTap) bool { return !held[a] })
+}
+
+// removeAside removes a device that was put aside and which VPP has left behind.
+func (b *Backend) removeAside(h *nsHandle, index int32) {
+	if err := unlessGone(h.sock.exec(delLink(index))); err != nil {
+		b.log.Warn("the device of a TAP that is gone could not be removed", "index", index, "namespace", h.path, "error", err)
+	}
+}

@@ -1,0 +1,121 @@
+package netlink
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// ErrLost says that notifications were lost: what changed is to be listed.
+var ErrLost = errors.New("netlink notifications were lost")
+
+// Events is a socket that receives notifications of the kernel.
+type Events struct {
+	file *os.File
+	conn syscall.RawConn
+	buf  []byte
+}
+
+// Listen opens a socket of a netlink protocol in a namespace. buffer is the size in bytes of what the kernel keeps for us. What is to be
+// received is asked for by Send.
+func Listen(ns *nsdo.Namespace, protocol, buffer int) (*Events, error) {
+	return listen(ns, protocol, buffer)
+}
+
+// Send sends requests. Their answers come by Receive.
+func (e *Events) Send(b *Batch) (err error) {
+	control := e.conn.Control(func(fd uintptr) {
+		err = unix.Sendto(int(fd), b.Bytes(), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	})
+	if err = errors.Join(control, err); err != nil {
+		return fmt.Errorf("send a netlink request: %w", err)
+	}
+	return nil
+}
+
+// Subscribe receives the notifications of some groups (unix.RTNLGRP_…) of a namespace from now on. buffer is the size in
+// bytes of what the kernel keeps for us.
+func Subscribe(ns *nsdo.Namespace, buffer int, groups ...int) (*Events, error) {
+	return listen(ns, unix.NETLINK_ROUTE, buffer, groups...)
+}
+
+func listen(ns *nsdo.Namespace, protocol, buffer int, groups ...int) (*Events, error) {
+	fd := -1
+	err := ns.Do(func() (err error) {
+		fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket in %s: %w", ns, err)
+	}
+	file := os.NewFile(uintptr(fd), "netlink")
+	conn, err := file.SyscallConn()
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	}
+	setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, buffer)
+	for _, g := range groups {
+		if err == nil {
+			err = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, g)
+		}
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("subscribe to netlink notifications in %s: %w", ns, err)
+	}
+	return &Events{file, conn, make([]byte, receiveBuffer)}, nil
+}
+
+// SetDeadline makes Receive return os.ErrDeadlineExceeded at a time. It may be called from any goroutine.
+func (e *Events) SetDeadline(t time.Time) error { return e.file.SetReadDeadline(t) }
+
+// Close closes the socket and ends Receive.
+func (e *Events) Close() error { return e.file.Close() }
+
+// Drain throws away what waits to be received. After ErrLost it must come before the listing: until its queue is empty, the kernel drops
+// further notifications without informing (NETLINK_S_CONGESTED).
+func (e *Events) Drain() error {
+	return e.conn.Control(func(fd uintptr) {
+		for {
+			_, _, err := unix.Recvfrom(int(fd), e.buf, unix.MSG_DONTWAIT)
+			if err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS) {
+				return // EAGAIN: the queue is empty
+			}
+		}
+	})
+}
+
+// Receive waits for a datagram and hands over its messages; the payloads must not be kept. ErrLost: some did not come; see
+// Drain.
+func (e *Events) Receive(each func(typ uint16, payload []byte)) error {
+	var (
+		size int
+		from unix.Sockaddr
+		err  error
+	)
+	waited := e.conn.Read(func(fd uintptr) bool {
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			size, from, err = unix.Recvfrom(int(fd), e.buf, unix.MSG_TRUNC)
+		}
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	switch {
+	case waited != nil:
+		return waited
+	case errors.Is(err, unix.ENOBUFS) || size > len(e.buf):
+		return ErrLost
+	case err != nil:
+		return fmt.Errorf("receive netlink notifications: %w", err)
+	}
+	if sa, ok := from.(*unix.SockaddrNetlink); !ok || sa.Pid != 0 {
+		return nil // not from the kernel
+	}
+	Messages(e.buf[:size], func(typ, _ uint16, _ uint32, payload []byte) { each(typ, payload) })
+	return nil
+}
