@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // Config configures a Backend. The zero value is right for an agent in the host's namespaces.
@@ -59,7 +61,7 @@ func NewBackend(cfg Config) *Backend {
 		netnsDir: cfg.NetnsDir,
 		timeout:  cfg.Timeout,
 		open:     map[string]*nsHandle{},
-		rbuf:     make([]byte, netlinkBuffer),
+		rbuf:     make([]byte, netlink.ReceiveBuffer),
 		heal:     map[string]bool{},
 		links:    map[string]*device{},
 		taps:     map[string]string{},

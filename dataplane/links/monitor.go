@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // HostLink is a link of the agent's namespace.
@@ -43,6 +44,8 @@ const (
 	watchPause = 100 * time.Millisecond
 	// watchRetry is when they are listed again if that failed.
 	watchRetry = 2 * time.Second
+	// eventBuffer is what the kernel keeps for us of notifications, in bytes.
+	eventBuffer = 256 << 10
 )
 
 // NewHostMonitor is a monitor; log may be nil.
@@ -201,12 +204,12 @@ func (m *HostMonitor) query(ctx context.Context, ask func(s *sock) error) error 
 }
 
 // subscribe opens a socket for notifications that closes when ctx ends.
-func subscribe(ctx context.Context, groups ...uint) (events *nl.NetlinkSocket, stop func(), err error) {
-	events, err = nl.Subscribe(unix.NETLINK_ROUTE, groups...)
+func subscribe(ctx context.Context, groups ...int) (events *netlink.Events, stop func(), err error) {
+	events, err = netlink.Subscribe(nil, eventBuffer, groups...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("subscribe to netlink notifications: %w", err)
+		return nil, nil, err
 	}
-	release := context.AfterFunc(ctx, events.Close)
+	release := context.AfterFunc(ctx, func() { events.Close() })
 	return events, func() {
 		if release() {
 			events.Close()
@@ -215,15 +218,15 @@ func subscribe(ctx context.Context, groups ...uint) (events *nl.NetlinkSocket, s
 }
 
 // next waits for a notification. One that was lost is as good as one that came: what has changed is looked up anyway.
-func next(ctx context.Context, events *nl.NetlinkSocket) error {
-	_, _, err := events.Receive()
+func next(ctx context.Context, events *netlink.Events) error {
+	err := events.Receive(func(uint16, []byte) {})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil && !errors.Is(err, unix.ENOBUFS) {
-		return fmt.Errorf("receive netlink notifications: %w", err)
+	if errors.Is(err, netlink.ErrLost) {
+		return events.Drain()
 	}
-	return nil
+	return err
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -45,7 +45,7 @@ func (s *sock) ethtool(dev string, cmd, value uint32) (uint32, error) {
 	v := ethtoolValue{cmd, value}
 	req := ethtoolRequest{data: unsafe.Pointer(&v)}
 	copy(req.name[:maxName], dev)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(s.fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(s.conn.FD()), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); errno != 0 {
 		return 0, errno
 	}
 	return v.data, nil

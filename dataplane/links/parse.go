@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // linkInfo is what we read of a link.
@@ -102,17 +104,8 @@ func (s *sock) link(name string) (linkInfo, error) {
 
 // attributes splits a message into its fixed header of size bytes and its attributes.
 func attributes(payload []byte, size int, each func(typ uint16, value []byte)) error {
-	if len(payload) < size {
+	if !netlink.Attributes(payload, size, each) {
 		return fmt.Errorf("netlink: message of %d bytes, want %d at least", len(payload), size)
-	}
-	rest := payload[min(nlAlign(size), len(payload)):]
-	for len(rest) >= unix.SizeofRtAttr {
-		n := int(binary.NativeEndian.Uint16(rest))
-		if n < unix.SizeofRtAttr || n > len(rest) {
-			return fmt.Errorf("netlink: attribute of %d bytes, %d are left", n, len(rest))
-		}
-		each(binary.NativeEndian.Uint16(rest[2:])&nl.NLA_TYPE_MASK, rest[unix.SizeofRtAttr:n])
-		rest = rest[min(nlAlign(n), len(rest)):]
 	}
 	return nil
 }
@@ -122,24 +115,24 @@ func parseLink(payload []byte) (linkInfo, bool, error) {
 	err := attributes(payload, unix.SizeofIfInfomsg, func(typ uint16, v []byte) {
 		switch typ {
 		case unix.IFLA_IFNAME:
-			l.name = cString(v)
+			l.name = netlink.Text(v)
 		case unix.IFLA_IFALIAS:
-			l.alias = cString(v)
+			l.alias = netlink.Text(v)
 		case unix.IFLA_ADDRESS:
 			l.mac = append(net.HardwareAddr(nil), v...)
 		case unix.IFLA_MTU:
-			l.mtu = u32(v)
+			l.mtu = netlink.Uint32(v)
 		case unix.IFLA_LINK:
-			l.parent = int32(u32(v))
+			l.parent = int32(netlink.Uint32(v))
 		case unix.IFLA_GROUP:
-			l.group = u32(v)
+			l.group = netlink.Uint32(v)
 		case unix.IFLA_MASTER:
-			l.master = u32(v)
+			l.master = netlink.Uint32(v)
 		case unix.IFLA_LINKINFO:
-			_ = attributes(v, 0, func(typ uint16, v []byte) {
+			netlink.Attributes(v, 0, func(typ uint16, v []byte) {
 				switch {
 				case typ == nl.IFLA_INFO_KIND: // comes before the data
-					l.kind = cString(v)
+					l.kind = netlink.Text(v)
 				case typ == nl.IFLA_INFO_DATA && l.kind == "tun":
 					l.addQueues(v)
 				}
@@ -147,18 +140,18 @@ func parseLink(payload []byte) (linkInfo, bool, error) {
 		}
 	})
 	if err == nil {
-		l.index = int32(u32(payload[4:]))
-		l.flags = u32(payload[8:])
+		l.index = int32(netlink.Uint32(payload[4:]))
+		l.flags = netlink.Uint32(payload[8:])
 	}
 	return l, true, err
 }
 
 // addQueues counts the queues of a TUN or TAP.
 func (l *linkInfo) addQueues(data []byte) {
-	_ = attributes(data, 0, func(typ uint16, v []byte) {
+	netlink.Attributes(data, 0, func(typ uint16, v []byte) {
 		if typ == unix.IFLA_TUN_NUM_QUEUES || typ == unix.IFLA_TUN_NUM_DISABLED_QUEUES {
 			l.multiQueue = true
-			l.queues += u32(v)
+			l.queues += netlink.Uint32(v)
 		}
 	})
 }
@@ -185,7 +178,7 @@ func parseAddr(payload []byte) (addrInfo, bool, error) {
 		local = address
 	}
 	ip, ok := netip.AddrFromSlice(local)
-	a.index = int32(u32(payload[4:]))
+	a.index = int32(netlink.Uint32(payload[4:]))
 	a.prefix = netip.PrefixFrom(ip, int(payload[1]))
 	return a, ok, nil
 }
@@ -202,13 +195,13 @@ func parseRoute(payload []byte) (routeInfo, bool, error) {
 		case unix.RTA_GATEWAY:
 			r.spec.gw, _ = netip.AddrFromSlice(v)
 		case unix.RTA_OIF:
-			r.index = int32(u32(v))
+			r.index = int32(netlink.Uint32(v))
 		case unix.RTA_MULTIPATH: // of struct rtnexthop
 			if len(v) >= unix.SizeofRtNexthop {
-				r.hop = int32(u32(v[4:]))
+				r.hop = int32(netlink.Uint32(v[4:]))
 			}
 		case unix.RTA_PRIORITY:
-			r.spec.metric = u32(v)
+			r.spec.metric = netlink.Uint32(v)
 		}
 	})
 	if err != nil {
@@ -223,7 +216,7 @@ func parseRoute(payload []byte) (routeInfo, bool, error) {
 	r.spec.dst = netip.PrefixFrom(dst, int(payload[1]))
 	r.proto = payload[5]
 	r.spec.scope = payload[6]
-	r.spec.onlink = u32(payload[8:])&unix.RTNH_F_ONLINK != 0
+	r.spec.onlink = netlink.Uint32(payload[8:])&unix.RTNH_F_ONLINK != 0
 	return r, payload[4] == unix.RT_TABLE_MAIN && payload[7] == unix.RTN_UNICAST, nil
 }
 
@@ -242,14 +235,7 @@ func parseNeigh(payload []byte) (neighInfo, bool, error) {
 	if err != nil {
 		return n, false, err
 	}
-	n.index = int32(u32(payload[4:]))
+	n.index = int32(netlink.Uint32(payload[4:]))
 	permanent := binary.NativeEndian.Uint16(payload[8:])&unix.NUD_PERMANENT != 0
 	return n, permanent && n.ip.IsValid(), nil
-}
-
-func u32(b []byte) uint32 {
-	if len(b) < 4 {
-		return 0
-	}
-	return binary.NativeEndian.Uint32(b)
 }

@@ -34,6 +34,13 @@ func (b *Batch) Begin(typ, flags uint16, header []byte) {
 	b.grow()
 }
 
+// Message adds a request that is encoded already.
+func (b *Batch) Message(raw []byte) {
+	b.offs = append(b.offs, len(b.buf))
+	b.buf = append(b.buf, raw...)
+	b.grow()
+}
+
 // grow pads the request that is being built and notes its length.
 func (b *Batch) grow() {
 	for len(b.buf)%unix.NLMSG_ALIGNTO != 0 {

@@ -15,12 +15,14 @@ import (
 const (
 	// maxRequests and maxBytes limit what goes out in one send. All requests of a send may fail, and their answers must fit
 	// into the receive buffer, where the smallest message takes about 1 KiB.
-	maxRequests   = 512
-	maxBytes      = 128 << 10
-	socketBuffer  = 2 << 20
-	receiveBuffer = 64 << 10 // more than the kernel puts into one datagram of a dump
-	dumpTries     = 5
+	maxRequests  = 512
+	maxBytes     = 128 << 10
+	socketBuffer = 2 << 20
+	dumpTries    = 5
 )
+
+// ReceiveBuffer is what answers are read into: more than the kernel puts into one datagram of a dump.
+const ReceiveBuffer = 64 << 10
 
 // ErrUnknown says that answers were lost: which of the requests were carried out is not known, and the Conn is to be closed.
 var ErrUnknown = errors.New("what the kernel did is not known")
@@ -34,20 +36,31 @@ type Conn struct {
 }
 
 // Dial opens a socket of a netlink protocol (unix.NETLINK_ROUTE, …) in a namespace. The timeout is for every answer.
-func Dial(ns *nsdo.Namespace, protocol int, timeout time.Duration) (*Conn, error) {
-	c := &Conn{fd: -1, ns: ns, rbuf: make([]byte, receiveBuffer)}
-	err := ns.Do(func() error {
-		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
-		c.fd = fd
+func Dial(ns *nsdo.Namespace, protocol int, timeout time.Duration) (c *Conn, err error) {
+	err = ns.Do(func() (err error) {
+		c, err = Open(protocol, timeout, nil)
 		return err
 	})
 	if err != nil {
-		c.Close()
 		return nil, fmt.Errorf("open a netlink socket in %s: %w", ns, err)
 	}
+	c.ns = ns
+	return c, nil
+}
+
+// Open opens a socket in the namespace of the calling thread. rbuf, which sockets may share, is what answers are read into; nil makes one.
+func Open(protocol int, timeout time.Duration, rbuf []byte) (*Conn, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket: %w", err)
+	}
+	if rbuf == nil {
+		rbuf = make([]byte, ReceiveBuffer)
+	}
+	c := &Conn{fd: fd, rbuf: rbuf}
 	if err := unix.Bind(c.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		c.Close()
-		return nil, fmt.Errorf("bind the netlink socket in %s: %w", ns, err)
+		return nil, fmt.Errorf("bind the netlink socket: %w", err)
 	}
 	tv := unix.NsecToTimeval(timeout.Nanoseconds())
 	for _, opt := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
@@ -72,6 +85,9 @@ func setBuffer(fd, force, plain, size int) {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size)
 	}
 }
+
+// FD is the socket, for requests that are no messages: they are about its namespace, too.
+func (c *Conn) FD() int { return c.fd }
 
 // Close closes the socket.
 func (c *Conn) Close() {

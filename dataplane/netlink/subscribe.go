@@ -69,7 +69,7 @@ func listen(ns *nsdo.Namespace, protocol, buffer int, groups ...int) (*Events, e
 		file.Close()
 		return nil, fmt.Errorf("subscribe to netlink notifications in %s: %w", ns, err)
 	}
-	return &Events{file, conn, make([]byte, receiveBuffer)}, nil
+	return &Events{file, conn, make([]byte, ReceiveBuffer)}, nil
 }
 
 // SetDeadline makes Receive return os.ErrDeadlineExceeded at a time. It may be called from any goroutine.
