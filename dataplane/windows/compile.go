@@ -215,9 +215,9 @@ func (m *matcher) addresses(nets, notNets, sets, notSets []string) (netList, boo
 	if list == nil {
 		list = netList{m.family.everything()}
 	}
-	left := list.subtract(netsOf(minus))
+	left := list.subtract(netsOf(minus), maxNets)
 	if len(left) > maxNets {
-		m.problem("an exception of %d nets leaves %d, more than %d", len(minus), len(left), maxNets)
+		m.problem("an exception of %d nets leaves more than %d", len(minus), maxNets)
 		return list, true
 	}
 	return left, len(left) > 0

@@ -106,10 +106,13 @@ func (m *endpointManager) OnUpdate(msg any) {
 	case *proto.HostEndpointRemove:
 		delete(m.conditions, epstate.HostID(msg.GetId().GetEndpointId()))
 	case *hostAddresses:
-		if slices.Equal(m.node, msg.addrs) {
+		addrs := slices.DeleteFunc(slices.Clone(msg.addrs), func(a netip.Addr) bool {
+			return !slices.Contains(m.families, familyOf(netip.PrefixFrom(a, a.BitLen()))) // HNS may refuse a list with it
+		})
+		if slices.Equal(m.node, addrs) {
 			return
 		}
-		m.node = msg.addrs
+		m.node = addrs
 		m.all()
 	case *callEnded:
 		m.relist = true

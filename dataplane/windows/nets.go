@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"sort"
 
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
@@ -64,31 +65,39 @@ func (a netList) intersect(b netList) netList {
 	return out
 }
 
-// subtract is what is in a and not in b.
-func (a netList) subtract(b netList) netList {
+// subtract is what is in a and not in b. It may end when it has more nets than the limit.
+func (a netList) subtract(b netList, limit int) netList {
 	var out netList
 	for _, p := range a {
-		out = subtractFrom(out, p, b)
+		out = subtractFrom(out, p, b, limit)
 	}
 	return out
 }
 
 // subtractFrom appends what b leaves of p, in order.
-func subtractFrom(out netList, p netip.Prefix, b netList) netList {
-	var inside netList
-	for _, q := range b {
-		if q.Overlaps(p) {
-			if q.Bits() <= p.Bits() {
-				return out
-			}
-			inside = append(inside, q)
-		}
+func subtractFrom(out netList, p netip.Prefix, b netList, limit int) netList {
+	if len(out) > limit {
+		return out
 	}
-	if len(inside) == 0 {
+	inside := b.overlapping(p)
+	switch {
+	case len(inside) == 0:
 		return append(out, p)
+	case inside[0].Bits() <= p.Bits():
+		return out
 	}
 	low, high := halves(p)
-	return subtractFrom(subtractFrom(out, low, inside), high, inside)
+	return subtractFrom(subtractFrom(out, low, inside, limit), high, inside, limit)
+}
+
+// overlapping is the part of the list that overlaps a net: the one that contains it, or those within it.
+func (a netList) overlapping(p netip.Prefix) netList {
+	first := sort.Search(len(a), func(i int) bool { return !a[i].Addr().Less(p.Addr()) })
+	if first > 0 && a[first-1].Overlaps(p) {
+		return a[first-1 : first]
+	}
+	n := sort.Search(len(a)-first, func(i int) bool { return !a[first+i].Overlaps(p) })
+	return a[first : first+n]
 }
 
 // halves splits a net that is not a single address.

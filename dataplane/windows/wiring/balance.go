@@ -123,7 +123,7 @@ func (b balancer) spec(ids map[netip.Addr]string, features hcn.Features, source 
 func lbID(lb hcn.LoadBalancer) string {
 	at := "node"
 	if len(lb.FrontendVIPs) > 0 {
-		at = lb.FrontendVIPs[0]
+		at = canonical(lb.FrontendVIPs[0])
 	}
 	m := lb.PortMappings[0]
 	return fmt.Sprintf("%s/%v/%d/%d", at, lb.Flags&hcn.LBFlagIPv6 != 0, m.Protocol, m.ExternalPort)
@@ -139,6 +139,6 @@ func sameLB(a, b hcn.LoadBalancer) bool {
 		slices.Sort(out)
 		return out
 	}
-	return slices.Equal(norm(a.HostComputeEndpoints), norm(b.HostComputeEndpoints)) && a.SourceVIP == b.SourceVIP &&
-		slices.Equal(a.FrontendVIPs, b.FrontendVIPs) && slices.Equal(a.PortMappings, b.PortMappings) && a.Flags == b.Flags
+	return slices.Equal(norm(a.HostComputeEndpoints), norm(b.HostComputeEndpoints)) && canonical(a.SourceVIP) == canonical(b.SourceVIP) &&
+		sameTexts(a.FrontendVIPs, b.FrontendVIPs) && slices.Equal(a.PortMappings, b.PortMappings) && a.Flags == b.Flags
 }

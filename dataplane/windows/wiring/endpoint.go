@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	pb "google.golang.org/protobuf/proto"
@@ -46,11 +45,11 @@ func (w *Wiring) endpointKind() scheduler.Kind[*windows_hns.Endpoint] {
 // sameEndpoint compares what an endpoint cannot change. A pod's DNS stays as it was when it was connected.
 func sameEndpoint(a, b *windows_hns.Endpoint) bool {
 	return a.GetNetwork() == b.GetNetwork() && strings.EqualFold(a.GetNamespace(), b.GetNamespace()) &&
-		slices.Equal(a.GetAddresses(), b.GetAddresses()) && colons(a.GetMac()) == colons(b.GetMac())
+		sameTexts(a.GetAddresses(), b.GetAddresses()) && colons(a.GetMac()) == colons(b.GetMac())
 }
 
 func sameNAT(a, b *windows_hns.Endpoint) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a.GetNoNat())), slices.Sorted(slices.Values(b.GetNoNat())))
+	return sameTexts(a.GetNoNat(), b.GetNoNat())
 }
 
 // ipConfig is an address in its subnet.

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -33,11 +34,11 @@ func (w *Wiring) networkKind() scheduler.Kind[*windows_hns.Network] {
 			op.Done(w.createNetwork(n))
 		},
 		CanUpdate: func(_ string, applied, desired *windows_hns.Network) bool {
-			return pb.Equal(withoutReserved(desired), withoutReserved(applied))
+			return pb.Equal(withoutOwn(desired), withoutOwn(applied))
 		},
 		Update: func(op *scheduler.Op, _ string, _, n *windows_hns.Network) {
 			id := w.networks[n.GetName()]
-			op.Done(w.do("network "+n.GetName(), func() error { return w.nodeEndpoint(id, n) }))
+			op.Done(w.do("network "+n.GetName(), func() error { return w.replaceNodeEndpoint(id, n) }))
 		},
 		Delete: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
 			id := w.networks[n.GetName()]
@@ -94,21 +95,30 @@ func (w *Wiring) checkIPv6(n *windows_hns.Network) error {
 	return err
 }
 
-// comparable is a network without what a look at HNS does not tell: the adapter has another name since the network is on it.
+// comparable is a network without what a look at HNS does not show (the adapter has another name since the network is on it), and without
+// the order and the spelling of its subnets, which HNS may change.
 func comparable(n *windows_hns.Network) *windows_hns.Network {
 	n = pb.CloneOf(n)
 	n.Adapter, n.RouterMac, n.ProviderAddress = "", "", ""
 	if n.VxlanPort == defaultVxlanPort {
 		n.VxlanPort = 0
 	}
+	for _, s := range n.Subnets {
+		s.Prefix, s.Gateway, s.Reserved = canonical(s.Prefix), canonical(s.Gateway), canonical(s.Reserved)
+	}
+	slices.SortFunc(n.Subnets, func(a, b *windows_hns.Subnet) int { return cmp.Compare(a.GetPrefix(), b.GetPrefix()) })
 	return n
 }
 
-// withoutReserved is a network without what can be added to it.
-func withoutReserved(n *windows_hns.Network) *windows_hns.Network {
+// withoutOwn is a network without the addresses of the node's own endpoint, which can be replaced while the network stays.
+func withoutOwn(n *windows_hns.Network) *windows_hns.Network {
 	n = comparable(n)
 	for _, s := range n.Subnets {
-		s.Reserved = ""
+		if n.GetType() == windows_hns.Network_OVERLAY {
+			s.Reserved = ""
+		} else {
+			s.Gateway = ""
+		}
 	}
 	return n
 }
@@ -183,6 +193,28 @@ func (w *Wiring) tellOfRouterMAC(n *windows_hns.Network, made hcn.Network) {
 	}
 	w.Log.Error("HNS has given the overlay another MAC address than was asked for: other nodes cannot send to the pods of this one; "+
 		"report it with the version of Windows", "network", n.GetName(), "wanted", dashed(n.GetRouterMac()), "has", list[0].Address)
+}
+
+// replaceNodeEndpoint gives the node another endpoint in the network than it has, or one that works.
+func (w *Wiring) replaceNodeEndpoint(network string, n *windows_hns.Network) error {
+	list, err := w.HCN.ListEndpoints()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.HostComputeNetwork != network || e.Name != gatewayEndpoint && e.Name != sourceEndpoint {
+			continue
+		}
+		if e.HostComputeNamespace != "" {
+			if err := gone(w.HCN.DetachEndpoint(e.HostComputeNamespace, e.ID)); err != nil {
+				return fmt.Errorf("endpoint %s: %w", e.Name, err)
+			}
+		}
+		if err := gone(w.HCN.DeleteEndpoint(e.ID)); err != nil {
+			return fmt.Errorf("endpoint %s: %w", e.Name, err)
+		}
+	}
+	return w.nodeEndpoint(network, n)
 }
 
 // nodeEndpoint gives the node its own endpoint in the network. It runs on a goroutine of its own, as hostNamespace does.
@@ -284,16 +316,12 @@ func readNetwork(n hcn.Network, own hcn.Endpoint) (*windows_hns.Network, error) 
 	if len(ports) > 0 {
 		v.VxlanPort = uint32(ports[0].Port)
 	}
-	i := 0
 	for _, pool := range n.IPAMs {
 		for _, s := range pool.Subnets {
 			subnet := &windows_hns.Subnet{Prefix: s.IPAddressPrefix}
-			ofHNS, ofNode := "", ""
+			ofHNS, ofNode := "", addressIn(own, s.IPAddressPrefix)
 			if len(s.Routes) > 0 {
 				ofHNS = s.Routes[0].NextHop
-			}
-			if i < len(own.IPConfigurations) {
-				ofNode = own.IPConfigurations[i].IPAddress
 			}
 			subnet.Gateway, subnet.Reserved = ofHNS, ofNode
 			if n.Type != hcn.Overlay {
@@ -307,10 +335,23 @@ func readNetwork(n hcn.Network, own hcn.Endpoint) (*windows_hns.Network, error) 
 				v.Vni = vsids[0].IsolationID
 			}
 			v.Subnets = append(v.Subnets, subnet)
-			i++
 		}
 	}
 	return v, nil
+}
+
+// addressIn is the address that an endpoint has in a subnet; "": none.
+func addressIn(e hcn.Endpoint, subnet string) string {
+	p, err := netip.ParsePrefix(subnet)
+	if err != nil {
+		return ""
+	}
+	for _, c := range e.IPConfigurations {
+		if a, err := netip.ParseAddr(c.IPAddress); err == nil && p.Contains(a) {
+			return c.IPAddress
+		}
+	}
+	return ""
 }
 
 func (w *Wiring) noteSubnets(n hcn.Network) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +125,30 @@ func colons(mac string) string {
 		return mac
 	}
 	return hw.String()
+}
+
+// canonical is an address or a net in the one spelling that compares; HNS may use another one.
+func canonical(text string) string {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return a.String()
+	}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked().String()
+	}
+	return text
+}
+
+// sameTexts compares addresses or nets, whatever their order and spelling.
+func sameTexts(a, b []string) bool {
+	norm := func(list []string) []string {
+		out := make([]string, len(list))
+		for i, text := range list {
+			out[i] = canonical(text)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(norm(a), norm(b))
 }
 
 func defaultRoute(gateway string) hcn.Route {
