@@ -24,7 +24,7 @@ const (
 	silence   = 1500 * time.Millisecond
 )
 
-// expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp or any; an address is cluster,
+// expectation is "client[,client] protocol address -> outcome [as client|node]": protocol is tcp, udp, sctp or any (of the first two); an address is cluster,
 // external, lb, node1 or node2 (by which the outside reaches them), host1 or host2 (as Kubernetes has them), or the first with a port
 // (cluster:81). The outcome is the servers that answer, all of them and no other; "one of" servers, always the same; rejected; dropped; or
 // nothing (one of the two). As client: the server sees the client's own address. As node: it does not.
@@ -50,7 +50,7 @@ func parseExpectation(text string) (e expectation, err error) {
 	switch words[1] {
 	case "any":
 		e.networks = []string{"tcp", "udp"}
-	case "tcp", "udp":
+	case "tcp", "udp", "sctp":
 		e.networks = []string{words[1]}
 	default:
 		return e, fmt.Errorf("%q: protocol %s", text, words[1])

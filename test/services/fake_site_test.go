@@ -60,7 +60,7 @@ func (s *fakeSite) handle(l letter) []letter {
 	listens := s.serve && (l.DstPort == targetPort || l.DstPort == otherPort)
 	answer := whoami.Answer{Server: s.name, Local: flow.to, Client: flow.from}
 	switch {
-	case l.Proto == vppfake.ProtoUDP && listens:
+	case (l.Proto == vppfake.ProtoUDP || l.Proto == vppfake.ProtoSCTP) && listens:
 		return []letter{{reply(l.Packet, 0), answer}}
 	case l.Proto == vppfake.ProtoUDP:
 		return []letter{{Packet: portUnreachable(l.Packet)}}
@@ -127,7 +127,7 @@ func (s *fakeSite) dialFrom(_ context.Context, port uint16, to netip.AddrPort, _
 
 // connect connects from a port.
 func (s *fakeSite) connect(port uint16, network string, to netip.AddrPort) (talk, error) {
-	proto := map[string]uint8{"tcp": vppfake.ProtoTCP, "udp": vppfake.ProtoUDP}[network]
+	proto := map[string]uint8{"tcp": vppfake.ProtoTCP, "udp": vppfake.ProtoUDP, "sctp": vppfake.ProtoSCTP}[network]
 	source, err := s.Source(to.Addr())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", whoami.ErrRejected, err) // as connect() says
@@ -136,7 +136,7 @@ func (s *fakeSite) connect(port uint16, network string, to netip.AddrPort) (talk
 	s.mu.Lock()
 	s.clients[fakeFlow{proto, to, c.flow.from}] = c
 	s.mu.Unlock()
-	if network == "udp" {
+	if network != "tcp" {
 		return c, nil
 	}
 	if _, err := c.exchange(vppfake.FlagSYN, vppfake.FlagSYN|vppfake.FlagACK); err != nil {
@@ -177,7 +177,7 @@ func (c *fakeTalk) exchange(flags, want uint8) (whoami.Answer, error) {
 		switch {
 		case l.Error != nil, l.Flags&vppfake.FlagRST != 0:
 			return whoami.Answer{}, fmt.Errorf("%w\n  %s", whoami.ErrRejected, trail)
-		case c.flow.proto == vppfake.ProtoUDP || l.Flags == want:
+		case c.flow.proto != vppfake.ProtoTCP || l.Flags == want:
 			return l.answer, nil
 		}
 	}

@@ -3,6 +3,7 @@ package services
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/contiv"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
 // policies are in force in all cases of TestServicesUnderPolicy. a and c take port 8080 from p1 and from out's own address only; b and d take
@@ -21,7 +23,7 @@ import (
 var policies = map[string]string{
 	"guarded": `{podSelector: {matchExpressions: [{key: name, operator: In, values: [a, c]}]}, ingress: [{
 		from: [{podSelector: {matchLabels: {name: p1}}}, {ipBlock: {cidr: 192.168.16.250/32}}, {ipBlock: {cidr: "fd00:16::fa/128"}}],
-		ports: [{port: 8080}, {port: 8080, protocol: UDP}]}]}`,
+		ports: [{port: 8080}, {port: 8080, protocol: UDP}, {port: 8080, protocol: SCTP}]}]}`,
 	"restricted": `{podSelector: {matchLabels: {name: p2}}, policyTypes: [Egress],
 		egress: [{to: [{podSelector: {matchExpressions: [{key: name, operator: In, values: [b, d]}]}}]}]}`,
 }
@@ -65,7 +67,7 @@ func policyCases() []scenario {
 	}
 }
 
-// TestServicesUnderPolicy: services of all kinds while policies hold: allowed and denied clients, TCP and UDP, both families; vppfake with the plugin's
+// TestServicesUnderPolicy: services of all kinds while policies hold: allowed and denied clients, TCP, UDP and SCTP, both families; vppfake with the plugin's
 // model, VPP with the plugin, nft and iptables.
 func TestServicesUnderPolicy(t *testing.T) {
 	each(t, func(t *testing.T, m mode) {
@@ -74,6 +76,10 @@ func TestServicesUnderPolicy(t *testing.T) {
 		}
 		w := newWorld(t, m)
 		all := policyCases()
+		for i := range all {
+			all[i].change = andSCTP(all[i].change)
+		}
+		w.serveSCTP()
 		services := w.putAll(all)
 		for name, spec := range policies {
 			p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
@@ -116,12 +122,43 @@ func (w *world) countedByFake() {
 	}
 }
 
+// andSCTP adds a port of SCTP to a change, of the number that the port of TCP has.
+func andSCTP(change func(*corev1.Service, int)) func(*corev1.Service, int) {
+	return func(s *corev1.Service, number int) {
+		withSCTP(s, number)
+		if change != nil {
+			change(s, number)
+		}
+	}
+}
+
+// serveSCTP lets all servers answer by SCTP, too. Those of the fake do.
+func (w *world) serveSCTP() {
+	w.t.Helper()
+	for name := range w.spaces {
+		if name == "out" {
+			continue
+		}
+		s, err := whoami.ServeSCTP(w.spaces[name], name, targetPort, otherPort)
+		w.must(err)
+		w.t.Cleanup(s.Close)
+	}
+}
+
+// noSCTP: the host's rules that lead node ports at its own addresses to VPP are for TCP and UDP only.
+func (sc scenario) noSCTP(m mode) bool {
+	return m.isVPP() && sc.name == "node port at the host's address"
+}
+
 // checkSoon checks a scenario whose policies may be on their way.
 func (w *world) checkSoon(t *testing.T, svc *corev1.Service, sc scenario, family int) {
 	for _, text := range sc.expect {
 		e, err := parseExpectation(text)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if slices.Contains(e.networks, "udp") && !sc.noSCTP(w.mode) {
+			e.networks = append(e.networks, "sctp")
 		}
 		for deadline := time.Now().Add(30 * time.Second); ; {
 			if err = w.meets(svc, e, family); err == nil || time.Now().After(deadline) {

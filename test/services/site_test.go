@@ -43,6 +43,13 @@ type member interface {
 type realSite struct{ ns *testbed.Namespace }
 
 func (s realSite) dial(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (talk, error) {
+	if network == "sctp" {
+		c, err := whoami.DialSCTP(ctx, s.ns, to, timeout)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
 	c, err := whoami.Dial(ctx, s.ns, network, to, timeout)
 	if err != nil {
 		return nil, err

@@ -104,15 +104,20 @@ func (c *Conn) Ask() (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask %s: %w", c.conn.RemoteAddr(), fate(err))
 	}
+	return parseAnswer(c.conn.RemoteAddr().String(), line)
+}
+
+// parseAnswer reads "name own-address client" from a server.
+func parseAnswer(server, line string) (Answer, error) {
 	var a Answer
 	var texts [2]string
 	if _, err := fmt.Sscan(line, &a.Server, &texts[0], &texts[1]); err != nil {
-		return Answer{}, fmt.Errorf("ask %s: answer %q: %w", c.conn.RemoteAddr(), line, err)
+		return Answer{}, fmt.Errorf("ask %s: answer %q: %w", server, line, err)
 	}
 	for i, into := range []*netip.AddrPort{&a.Local, &a.Client} {
 		addr, err := netip.ParseAddrPort(texts[i])
 		if err != nil {
-			return Answer{}, fmt.Errorf("ask %s: answer %q: %w", c.conn.RemoteAddr(), line, err)
+			return Answer{}, fmt.Errorf("ask %s: answer %q: %w", server, line, err)
 		}
 		*into = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 	}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// packets is a UDP socket that answers from the address that it was asked at: a host has several.
+// packets is a UDP or raw socket that answers from the address that it was asked at: a host has several.
 type packets interface {
-	receive(buf []byte) (own net.IP, client net.Addr, err error)
+	receive(buf []byte) (n int, own net.IP, client net.Addr, err error)
 	send(data []byte, own net.IP, client net.Addr) error
 	Close() error
 }
@@ -30,12 +30,12 @@ func listenPackets(network string, port uint16) (packets, error) {
 
 type packets4 struct{ *ipv4.PacketConn }
 
-func (p packets4) receive(buf []byte) (net.IP, net.Addr, error) {
-	_, cm, client, err := p.ReadFrom(buf)
+func (p packets4) receive(buf []byte) (int, net.IP, net.Addr, error) {
+	n, cm, client, err := p.ReadFrom(buf)
 	if err != nil || cm == nil {
-		return nil, client, err
+		return n, nil, client, err
 	}
-	return cm.Dst, client, nil
+	return n, cm.Dst, client, nil
 }
 
 func (p packets4) send(data []byte, own net.IP, client net.Addr) error {
@@ -45,12 +45,12 @@ func (p packets4) send(data []byte, own net.IP, client net.Addr) error {
 
 type packets6 struct{ *ipv6.PacketConn }
 
-func (p packets6) receive(buf []byte) (net.IP, net.Addr, error) {
-	_, cm, client, err := p.ReadFrom(buf)
+func (p packets6) receive(buf []byte) (int, net.IP, net.Addr, error) {
+	n, cm, client, err := p.ReadFrom(buf)
 	if err != nil || cm == nil {
-		return nil, client, err
+		return n, nil, client, err
 	}
-	return cm.Dst, client, nil
+	return n, cm.Dst, client, nil
 }
 
 func (p packets6) send(data []byte, own net.IP, client net.Addr) error {

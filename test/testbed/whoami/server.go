@@ -112,7 +112,7 @@ func (s *Server) answerLines(conn net.Conn) {
 func (s *Server) answerPackets(conn packets, port uint16) {
 	buf := make([]byte, 2048)
 	for {
-		own, client, err := conn.receive(buf)
+		_, own, client, err := conn.receive(buf)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
