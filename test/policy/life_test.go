@@ -118,9 +118,11 @@ func TestFirstPacket(t *testing.T) {
 		leaked := receive(t, w.spaces["cli2"], 9)
 		after, stop := w.hunt(w.addrs["oth1"])
 		defer stop()
-		n, hunted := w.Nodes[0], 0
+		n, hunted, took := w.Nodes[0], 0, make([]time.Duration, count)
+		begin := time.Now()
 		for i := range count {
-			if w.firstPackets(n, fmt.Sprint("web", 10+i), after) {
+			var packets bool
+			if packets, took[i] = w.firstPackets(n, fmt.Sprint("web", 10+i), after); packets {
 				hunted++
 			}
 			if t.Failed() {
@@ -133,14 +135,16 @@ func TestFirstPacket(t *testing.T) {
 		if missed := count - hunted; missed > count/20 {
 			t.Errorf("%d of %d pods had addresses to which no packets were sent", missed, count)
 		}
-		t.Logf("%d ADDs, %d of them with packets from the first instant: no packet came through", count, hunted)
+		slices.Sort(took)
+		t.Logf("%d ADDs in %v, %d of them with packets from the first instant: no packet came through; an ADD took %v in the median, %v at most",
+			count, time.Since(begin).Round(time.Second), hunted, took[count/2].Round(time.Millisecond), took[count-1].Round(time.Millisecond))
 		w.unknownPod(n)
 	})
 }
 
 // firstPackets adds a pod that sends to cli2 and listens before it has an interface, and deletes it. It reports whether packets were sent
-// to the pod all the time.
-func (w *world) firstPackets(n *testbed.Node, name string, after func([]netip.Addr) bool) (hunted bool) {
+// to the pod all the time, and how long the ADD took.
+func (w *world) firstPackets(n *testbed.Node, name string, after func([]netip.Addr) bool) (hunted bool, took time.Duration) {
 	w.t.Helper()
 	w.must(w.api.Put(w.object(n.Name, name)))
 	p, err := n.NewPod(w.ctx, name)
@@ -159,7 +163,7 @@ func (w *world) firstPackets(n *testbed.Node, name string, after func([]netip.Ad
 	begin := time.Now()
 	_, err = n.CNI.Add(w.ctx, p)
 	w.must(err)
-	took := time.Since(begin)
+	took = time.Since(begin)
 	hunted = after(p.IPs)
 	w.within("the node reaches "+name, time.Minute, func() error { return n.Namespace.PingOnce(w.ctx, p.IPs[0].String(), 0) }) // the way is there
 	if got() > 0 {
@@ -167,7 +171,7 @@ func (w *world) firstPackets(n *testbed.Node, name string, after func([]netip.Ad
 	}
 	w.must(n.CNI.Del(w.ctx, p)) // VPP has packet buffers for some 45 TAPs, and a node 253 addresses
 	w.must(w.api.Delete(w.object(n.Name, name)))
-	return hunted
+	return hunted, took
 }
 
 func (w *world) unknownPod(n *testbed.Node) {
