@@ -108,6 +108,9 @@ func newClient(rc *rest.Config, httpClient *http.Client) (*Client, error) {
 		if gv.Group == "" {
 			group.APIPath = "/api"
 		}
+		if gv.Group == npapi.GroupName {
+			group.ContentType = "application/json" // custom resources have no other encoding
+		}
 		group.NegotiatedSerializer = codecs.WithoutConversion()
 		client, err := rest.RESTClientForConfigAndClient(group, httpClient)
 		if err != nil {

@@ -69,7 +69,7 @@ func policyClient(t *testing.T, api *policyAPI) *Client {
 	t.Helper()
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	c, err := newClient(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+	c, err := newClient(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{AcceptContentTypes: protobufType + ",application/json", ContentType: protobufType}},
 		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	if err != nil {
 		t.Fatal(err)
