@@ -36,7 +36,7 @@ func (a *agent) newPolicyStatuses() *policyStatuses {
 		return nil
 	}
 	s := &policyStatuses{}
-	s.status = kube.NewPolicyStatus(a.kube.client, s.writes.Load, a.log.With("component", "kube"))
+	s.status = kube.NewPolicyStatus(a.kube.client, s.writes.Load, func() map[string]string { return a.policies.LargeClusterPolicies() }, a.log.With("component", "kube"))
 	return s
 }
 

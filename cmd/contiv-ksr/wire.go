@@ -74,7 +74,7 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	k.statuses = kube.NewPolicyStatus(client, k.relay.Leading, k.log.With("component", "kube"))
+	k.statuses = kube.NewPolicyStatus(client, k.relay.Leading, nil, k.log.With("component", "kube"))
 	k.source, err = kube.NewSource(kube.Deps{
 		Client: client, Events: k.relay, Log: k.log.With("component", "kube"), Metrics: k.registry,
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,19 +28,21 @@ const (
 	policyStatusPageLimit = "500"
 )
 
-// PolicyStatus writes into ClusterNetworkPolicies whether all of them is understood. One process of the cluster does it at a time.
+// PolicyStatus writes into ClusterNetworkPolicies whether all of them is understood and can be enforced as it is written. One process of the cluster does it at a time.
 type PolicyStatus struct {
 	client *Client
 	log    *slog.Logger
 	// writes: this process is the one.
 	writes func() bool
+	// large is why policies have sets over the limit, by name; nil: that is not known.
+	large  func() map[string]string
 	wake   chan struct{}
 	failed bool // was said
 }
 
 // NewPolicyStatus asks nothing before Run.
-func NewPolicyStatus(c *Client, writes func() bool, log *slog.Logger) *PolicyStatus {
-	return &PolicyStatus{client: c, log: log, writes: writes, wake: make(chan struct{}, 1)}
+func NewPolicyStatus(c *Client, writes func() bool, large func() map[string]string, log *slog.Logger) *PolicyStatus {
+	return &PolicyStatus{client: c, log: log, writes: writes, large: large, wake: make(chan struct{}, 1)}
 }
 
 // Touch says that a policy, or which process writes, has changed. From any goroutine.
@@ -88,6 +91,10 @@ func (s *PolicyStatus) round(ctx context.Context) {
 func (s *PolicyStatus) writeAll(ctx context.Context) error {
 	group := s.client.groups[schema.GroupVersion(npapi.GroupVersion)]
 	var failed []error
+	var large map[string]string
+	if s.large != nil {
+		large = s.large()
+	}
 	for token := ""; ; {
 		var list npapi.ClusterNetworkPolicyList
 		get := group.Get().Resource(clusterPolicies).Param("limit", policyStatusPageLimit)
@@ -103,7 +110,7 @@ func (s *PolicyStatus) writeAll(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			p := &list.Items[i]
-			if !meta.SetStatusCondition(&p.Status.Conditions, accepted(p)) {
+			if !meta.SetStatusCondition(&p.Status.Conditions, accepted(p, large[p.Name])) {
 				continue
 			}
 			err := group.Put().Resource(clusterPolicies).Name(p.Name).SubResource("status").Body(p).Do(ctx).Error()
@@ -118,14 +125,23 @@ func (s *PolicyStatus) writeAll(ctx context.Context) error {
 	}
 }
 
-// accepted is the condition that a policy should have.
-func accepted(p *npapi.ClusterNetworkPolicy) metav1.Condition {
+// accepted is the condition that a policy should have. large is why it has sets over the limit; empty: it has none.
+func accepted(p *npapi.ClusterNetworkPolicy, large string) metav1.Condition {
 	c := metav1.Condition{Type: ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: p.Generation,
 		Message: "all of the policy is understood"}
-	if problems := ConvertClusterPolicy(p).GetProblems(); len(problems) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, "NotUnderstood"
-		c.Message = strings.Join(problems, "; ")
-		c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), maxConditionMessage)], "")
+	problems := ConvertClusterPolicy(p).GetProblems()
+	switch {
+	case len(problems) > 0:
+		c.Reason = "NotUnderstood"
+	case large != "":
+		c.Reason = "SetTooLarge"
+	default:
+		return c
 	}
+	if large != "" {
+		problems = append(slices.Clone(problems), large)
+	}
+	c.Status, c.Message = metav1.ConditionFalse, strings.Join(problems, "; ")
+	c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), maxConditionMessage)], "")
 	return c
 }

@@ -94,7 +94,8 @@ func TestPolicyStatus(t *testing.T) {
 	good, names := conditioned("good", 3), conditioned("names", 1, "example.com")
 	good.Status.Conditions = []metav1.Condition{other}
 	api := &policyAPI{has: map[string]*npapi.ClusterNetworkPolicy{"good": good, "names": names}}
-	s := NewPolicyStatus(policyClient(t, api), func() bool { return true }, slog.New(slog.DiscardHandler))
+	large := map[string]string{}
+	s := NewPolicyStatus(policyClient(t, api), func() bool { return true }, func() map[string]string { return large }, slog.New(slog.DiscardHandler))
 	write := func(puts int) {
 		t.Helper()
 		api.puts = 0
@@ -110,6 +111,19 @@ func TestPolicyStatus(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	write(0)
+	large["good"], large["names"] = "a set is too large", "another set is too large"
+	write(2)
+	if c := good.Status.Conditions[1]; c.Status != metav1.ConditionFalse || c.Reason != "SetTooLarge" || c.Message != "a set is too large" {
+		t.Errorf("got %+v", c)
+	}
+	if c := names.Status.Conditions[0]; c.Reason != "NotUnderstood" || !strings.Contains(c.Message, "domainNames") || !strings.HasSuffix(c.Message, "; another set is too large") {
+		t.Errorf("got %+v", c)
+	}
+	clear(large)
+	write(2)
+	if c := good.Status.Conditions[1]; c.Status != metav1.ConditionTrue || c.Reason != "Accepted" {
+		t.Errorf("got %+v", c)
+	}
 	names.Spec, names.Generation = conditioned("", 0).Spec, 2
 	write(1)
 	if c := names.Status.Conditions[0]; c.Status != metav1.ConditionTrue || c.ObservedGeneration != 2 {
@@ -129,7 +143,7 @@ func TestPolicyStatus(t *testing.T) {
 func TestPolicyStatusOfOneWriter(t *testing.T) {
 	api := &policyAPI{has: map[string]*npapi.ClusterNetworkPolicy{"a": conditioned("a", 1)}}
 	asked, writer := make(chan bool), make(chan bool)
-	s := NewPolicyStatus(policyClient(t, api), func() bool { asked <- true; return <-writer }, slog.New(slog.DiscardHandler))
+	s := NewPolicyStatus(policyClient(t, api), func() bool { asked <- true; return <-writer }, nil, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()

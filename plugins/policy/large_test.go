@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +52,61 @@ func TestLargeSets(t *testing.T) {
 	b.set(kube.ClusterPolicyKeyword, "", "all", nil)
 	want(clusterwide, "")
 	want(namespaced, reasonLarge)
+}
+
+// TestLargeClusterPolicies: the node that writes conditions reports policies with large sets, also those that select none of its own pods; a set
+// that was too large is small again at a sixteenth below its limit, as in the dataplane.
+func TestLargeClusterPolicies(t *testing.T) {
+	told := 0
+	b := newBench(t, func(d *Deps) { d.SetLimit, d.Statuses = 32, func(bool) { told++ } })
+	want := func(names string) {
+		t.Helper()
+		got := b.p.LargeClusterPolicies()
+		if text := strings.Join(slices.Sorted(maps.Keys(got)), " "); text != names {
+			t.Errorf("reported are %q, want %q", text, names)
+		}
+		for name, text := range got {
+			if !strings.HasPrefix(text, "a set has more than 32 members: ") || !strings.Contains(text, "--policy-set-limit") {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	}
+	policy := func(name, namespace string) {
+		b.set(kube.ClusterPolicyKeyword, "", name, &kube.ClusterPolicy{Name: name, Uid: name, Namespaces: &kube.LabelSelector{}, Pods: selector("app", "elsewhere"),
+			EgressRules: []*kube.PolicyRule{{Peers: []*kube.PolicyPeer{{Pods: &kube.LabelSelector{}, Namespaces: selector("of", namespace)}}}}})
+	}
+	b.set(kube.NamespaceKeyword, "", "ns", &kube.Namespace{Name: "ns", Labels: map[string]string{"of": "many"}})
+	policy("many", "many")
+	policy("few", "few")
+	pod := func(i int) string { return fmt.Sprint("p", i) }
+	for i := range 31 {
+		b.pod(pod(i), pod(i), fmt.Sprint("10.0.0.", i+1))
+	}
+	want("")
+	b.pod(pod(31), pod(31), "10.0.0.32")
+	want("")
+	b.pod(pod(32), pod(32), "10.0.0.33")
+	want("many")
+	for i := 32; i > 30; i-- {
+		b.set(kube.PodKeyword, "ns", pod(i), nil)
+	}
+	want("many")
+	b.set(kube.PodKeyword, "ns", pod(30), nil)
+	want("")
+	b.pod(pod(30), pod(30), "10.0.0.31")
+	want("")
+	before := told
+	b.set(kube.PodKeyword, "ns", pod(0), &kube.Pod{Namespace: "ns", Name: pod(0), Uid: pod(0), Ips: []string{"10.0.0.1"}, Labels: map[string]string{"app": "elsewhere"}})
+	b.add("c1", pod(0), pod(0))
+	for i := 31; i < 33; i++ {
+		b.pod(pod(i), pod(i), fmt.Sprint("10.0.0.", i+1))
+	}
+	if told == before {
+		t.Error("conditions are not looked at when a set of this node has become too large")
+	}
+	want("many")
+	b.set(kube.ClusterPolicyKeyword, "", "many", nil)
+	want("")
 }
 
 // TestLargeSetsOfTwoNodes: each node that has such a set writes the Event, whichever writes those of the policy's own problems.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // TestSetLimit: a set with more members than it may have allows nothing and denies everything that meets the other conditions of the rule, until it
-// is small enough again; the agent reports it as a metric, and as an Event. The pods with app=cli have four addresses, others two.
+// is small enough again; the agent reports it as a metric, and as an Event, and one agent in the condition of a ClusterNetworkPolicy. The pods with app=cli have four addresses, others two.
 func TestSetLimit(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorldWith(t, backend, func(o *testbed.ClusterOptions) {
@@ -46,6 +47,7 @@ func TestSetLimit(t *testing.T) {
 		w.policy("deny", `{tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [{action: Deny, from: [`+cli+`], protocols: [{tcp: {destinationPort: {number: 8080}}}]}]}`)
 		w.expect("- oth1 web1 tcp 8080\n+ oth1 web1 tcp 8081\n- web2 cli1 tcp 8080\n+ web2 cli1 udp 8080\n- out oth1 tcp 8080\n+ h1 web1 tcp 8080\n- cli1 web1 tcp 8081\n")
 		reported(2)
+		w.condition("deny", "SetTooLarge")
 		w.policy("deny", `{tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [{action: Pass, from: [`+cli+`], protocols: [{tcp: {destinationPort: {number: 8081}}}]}]}`)
 		w.expect("- oth1 web1 tcp 8081\n+ oth1 web1 tcp 8080\n- out oth1 tcp 8081\n+ out oth1 tcp 8080\n")
 		w.policy("deny", `{tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [{action: Accept, from: [`+cli+`]}, {action: Deny,
@@ -56,6 +58,7 @@ func TestSetLimit(t *testing.T) {
 		w.must(w.api.Delete(w.object(n.Name, "cli2")))
 		w.expect("+ cli1 web1 tcp 8080\n+ cli1 web2 udp 8080\n+ cli1 web1 icmp\n- cli2 web1 tcp 8080\n+ oth1 web1 tcp 8080\n- oth1 web1 udp 8080\n")
 		reported(0)
+		w.condition("deny", "Accepted")
 		w.must(w.api.Put(w.object(n.Name, "cli2")))
 		w.expect("- cli1 web1 tcp 8080\n- cli2 web1 tcp 8080\n+ oth1 web1 tcp 8080\n")
 		reported(2)
@@ -66,5 +69,22 @@ func TestSetLimit(t *testing.T) {
 		if strings.Contains(w.Nodes[0].LogTail(5000), "level=ERROR") {
 			t.Errorf("errors in the log of %s", w.Nodes[0].Name)
 		}
+	})
+}
+
+// condition waits until the condition of a ClusterNetworkPolicy that was written last has a reason.
+func (w *world) condition(policy, reason string) {
+	w.t.Helper()
+	w.within("condition "+reason, time.Minute, func() error {
+		last := "nothing"
+		for _, write := range w.api.Written() {
+			if write.Method == http.MethodPut && strings.HasSuffix(write.Path, "/clusternetworkpolicies/"+policy+"/status") {
+				last = write.Body
+			}
+		}
+		if !strings.Contains(last, `"type":"contiv.dev/Accepted"`) || !strings.Contains(last, `"reason":"`+reason+`"`) {
+			return fmt.Errorf("written was %s", last)
+		}
+		return nil
 	})
 }

@@ -28,6 +28,7 @@ type fakeNode struct {
 	name, host string // host is the site that is the node's own network namespace
 	number     int    // from 1
 	plugin     bool   // VPP has ours
+	setLimit   int    // of members of a set of network policy; 0: the default
 	dir        string
 	config     string
 	net        *fakeNet
@@ -39,6 +40,12 @@ type fakeNode struct {
 
 // newFakeWorld is the world of newWorld, with the same names and addresses, where no packet leaves this process.
 func newFakeWorld(t *testing.T, m mode) *world {
+	t.Helper()
+	return newFakeWorldWith(t, m, func(*fakeNode) {})
+}
+
+// newFakeWorldWith changes nodes before their agents start.
+func newFakeWorldWith(t *testing.T, m mode, change func(*fakeNode)) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -56,7 +63,7 @@ func newFakeWorld(t *testing.T, m mode) *world {
 	w.serveFakeCluster()
 	w.fakeOutside()
 	for i := range 2 {
-		w.fakeNode(i)
+		w.fakeNode(i, change)
 	}
 	w.fakeUplinks()
 	for i, names := range []string{"a b p1", "c d p2"} {
@@ -105,13 +112,14 @@ func (w *world) addFakeSite(s *fakeSite, addrs [2]netip.Addr) {
 }
 
 // fakeNode makes the i-th node, with an agent.
-func (w *world) fakeNode(i int) {
+func (w *world) fakeNode(i int, change func(*fakeNode)) {
 	w.t.Helper()
 	n := &fakeNode{
 		plugin: w.mode.hasPlugin(),
 		name:   fmt.Sprintf("n%d", i+1), host: fmt.Sprintf("h%d", i+1), number: i + 1, net: w.fakes,
 		mgmt: [2]netip.Addr{netip.MustParseAddr(testbed.MgmtAddress(i)), netip.MustParseAddr(fmt.Sprintf("fd00:99::%x", 101+i))},
 	}
+	change(n)
 	n.dir, n.config = filepath.Join(w.dir, n.name), w.config(n.name)
 	w.must(os.MkdirAll(n.dir, 0o700))
 	n.fake = vppfake.New(vppfake.Config{Seed: uint64(i + 1), Resolve: w.fakes.resolve, Plugin: w.mode.hasPlugin()})

@@ -22,6 +22,7 @@ type Compiler struct {
 	peers, locals *selection
 	nodes         nodes
 	large         sizes
+	all           bool // policies that select no endpoint count, too
 
 	dirtySets      map[*set]struct{}
 	dirtyPolicies  map[*policy]struct{}

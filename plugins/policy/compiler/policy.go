@@ -14,6 +14,7 @@ type policy struct {
 	id      model.PolicyID
 	def     *definition // nil: deleted
 	subject *choice     // the endpoints that it selects
+	always  bool        // its sets are made whether or not it selects endpoints
 	stale   bool        // made is not what def says
 	changed bool        // out may not be what made says
 	told    bool
@@ -70,7 +71,7 @@ func (c *Compiler) setPolicy(id model.PolicyID, def *definition) {
 		if def == nil {
 			return
 		}
-		p = &policy{id: id}
+		p = &policy{id: id, always: c.all}
 		c.policies[id] = p
 	}
 	c.touchSubject(p)
@@ -158,8 +159,8 @@ func (c *Compiler) flushPolicy(p *policy, out *model.Change) {
 	c.reportLarge(p)
 }
 
-// renders: some pod of this node is selected.
-func (p *policy) renders() bool { return p.def != nil && p.subject.pods.len() > 0 }
+// renders: some pod of this node is selected, or that does not matter.
+func (p *policy) renders() bool { return p.def != nil && (p.always || p.subject.pods.len() > 0) }
 
 // rebuild makes the rules of a policy, and the sets that they refer to.
 func (c *Compiler) rebuild(p *policy) {

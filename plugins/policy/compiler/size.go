@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"math"
 	"slices"
 
 	"contiv.dev/vswitch/plugins/policy/model"
@@ -27,7 +28,7 @@ func (c *Compiler) SetLimit(n int) {
 
 // judgeSize decides whether a set is over its limit, and marks the policies whose rules change by that.
 func (c *Compiler) judgeSize(s *set) {
-	over := s.count > c.large.limit || s.over && s.count > c.large.limit-c.large.limit/room
+	over := s.count > c.large.limit || s.over && s.count > Room(c.large.limit)
 	if s.refs == 0 || over == s.over {
 		return
 	}
@@ -106,3 +107,42 @@ func (c *Compiler) Large() (byPolicy map[model.PolicyID][]string, version int) {
 
 // LargeVersion is the version of Large.
 func (c *Compiler) LargeVersion() int { return c.large.version }
+
+// Larger is what those sets mean, by policy, that have more than n members, as of the last Flush.
+func (c *Compiler) Larger(n int) map[model.PolicyID][]string {
+	byPolicy := map[model.PolicyID][]string{}
+	for id, p := range c.policies {
+		var large []string
+		for _, s := range p.sets {
+			if s.count > n && !slices.Contains(large, s.Meaning) {
+				large = append(large, s.Meaning)
+			}
+		}
+		if slices.Sort(large); len(large) > 0 {
+			byPolicy[id] = large
+		}
+	}
+	return byPolicy
+}
+
+// CopyForAll is a Copy that makes the sets of all policies, those that select no pod of this node as well, whatever the size of the sets.
+func (c *Compiler) CopyForAll() *Compiler {
+	n := c.Copy()
+	n.large.limit, n.all = math.MaxInt, true
+	return n
+}
+
+// MayExceed is false if no set can have more than n members: there are not as many addresses of pods and nodes, and networks in policies.
+func (c *Compiler) MayExceed(n, networks int) bool {
+	count := networks
+	for _, p := range c.pods {
+		count += len(p.addrs)
+	}
+	for _, node := range c.nodes.byName {
+		count += len(node.addrs)
+	}
+	return count > n
+}
+
+// Room is below which size a set that was over its limit n comes back.
+func Room(n int) int { return n - n/room }
