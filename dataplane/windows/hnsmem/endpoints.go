@@ -183,12 +183,15 @@ func (h V2) DeleteEndpoint(id string) error {
 	return nil
 }
 
-// removeEndpoint takes an endpoint out of all that refers to it. A load balancer without endpoints goes, too.
+// removeEndpoint takes an endpoint out of all that refers to it. A load balancer without endpoints goes, too, unless KeepBalancers was called.
 func (h *Host) removeEndpoint(id string) {
 	if e := h.endpoints[id]; e != nil && e.HostComputeNamespace != "" {
 		h.detach(e)
 	}
 	delete(h.endpoints, id)
+	if h.keepBalancers {
+		return
+	}
 	for lbID, lb := range h.balancers {
 		lb.HostComputeEndpoints = slices.DeleteFunc(lb.HostComputeEndpoints, func(e string) bool { return e == id })
 		if len(lb.HostComputeEndpoints) == 0 {

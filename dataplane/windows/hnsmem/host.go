@@ -39,6 +39,8 @@ type Host struct {
 	endpoints  map[string]*endpoint
 	namespaces map[string]*hcn.Namespace
 	balancers  map[string]*hcn.LoadBalancer
+
+	keepBalancers bool // see KeepBalancers
 }
 
 // endpoint is one object as both versions see it.
@@ -108,6 +110,13 @@ func (h *Host) Vanish(endpointID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.removeEndpoint(endpointID)
+}
+
+// KeepBalancers makes load balancers stay as they are when their endpoints go. Which of both Windows does is not documented.
+func (h *Host) KeepBalancers() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.keepBalancers = true
 }
 
 // SetACLs changes an endpoint's rules without a call and without a check, as another program would. It is false if there is no such endpoint.

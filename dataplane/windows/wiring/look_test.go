@@ -91,3 +91,23 @@ func TestNodeEndpointIsRepaired(t *testing.T) {
 		}
 	}
 }
+
+// TestBalancerOutlivesItsEndpoints: a load balancer whose pods have gone is removed, or gets the new ones, also where HNS keeps it.
+func TestBalancerOutlivesItsEndpoints(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	r.host.KeepBalancers()
+	pod, other := r.pod(1), r.pod(2)
+	s := service("a", 1, podAddr(1))
+	r.must(r.commit(txn.FullResync, bridge(), pod, s))
+	r.must(r.commit(txn.Update, removed(pod)))
+	if err := r.leads("10.96.0.1"); err == nil {
+		t.Errorf("no pod, and a load balancer: %s", r.state())
+	}
+	r.must(r.commit(txn.Update, pod))
+	r.must(r.leads("10.96.0.1", podAddr(1)))
+	// The agent restarts while the pod goes.
+	again := newRig(t, r.host)
+	r.host.Vanish(r.endpoints()[PodPrefix+"1"].ID)
+	again.must(again.commit(txn.FullResync, bridge(), other, service("a", 1, podAddr(2))))
+	again.must(again.leads("10.96.0.1", podAddr(2)))
+}

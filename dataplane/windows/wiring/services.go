@@ -172,6 +172,7 @@ type known struct {
 	byAddr  map[netip.Addr]string
 	remotes map[netip.Addr]string
 	ours    map[string]bool // IDs
+	all     map[string]bool // IDs, other networks' too
 	sources []netip.Addr
 }
 
@@ -185,9 +186,16 @@ func (k *known) source(ipv6 bool) string {
 	return ""
 }
 
+// orphaned says that all endpoints of a load balancer have gone.
+func (k *known) orphaned(lb hcn.LoadBalancer) bool {
+	return !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.all[id] })
+}
+
 func (w *Wiring) knownOf(list []hcn.Endpoint) *known {
-	k := &known{network: w.networks[w.Network], byAddr: map[netip.Addr]string{}, remotes: map[netip.Addr]string{}, ours: map[string]bool{}}
+	k := &known{network: w.networks[w.Network], byAddr: map[netip.Addr]string{}, remotes: map[netip.Addr]string{}, ours: map[string]bool{},
+		all: map[string]bool{}}
 	for _, e := range list {
+		k.all[e.ID] = true
 		if e.HostComputeNetwork != k.network {
 			continue
 		}
@@ -257,12 +265,16 @@ func remoteMAC(a netip.Addr) string {
 
 // syncBalancers removes first: an address and port are one load balancer's.
 func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceState, failed *failures) {
+	w.noteBalancers(k, has)
 	for _, lb := range has.balancers {
-		if len(lb.PortMappings) != 1 || !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] }) {
+		if len(lb.PortMappings) != 1 {
 			continue // another program's
 		}
 		id := lbID(lb)
 		want, wanted := specs[id]
+		if !w.balancers[lb.ID] && !(wanted && k.orphaned(lb)) {
+			continue // another program's
+		}
 		switch {
 		case wanted && sameLB(want.spec, lb):
 			delete(specs, id)
@@ -280,7 +292,23 @@ func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceS
 	}
 	for _, id := range slices.Sorted(maps.Keys(specs)) {
 		want := specs[id]
-		failed.blame(w.do("load balancer "+id, func() error { _, err := w.HCN.CreateLoadBalancer(want.spec); return err }), want.key)
+		made, err := within(w, "load balancer "+id, func() (hcn.LoadBalancer, error) { return w.HCN.CreateLoadBalancer(want.spec) })
+		if err == nil {
+			w.balancers[made.ID] = true
+		}
+		failed.blame(err, want.key)
+	}
+}
+
+// noteBalancers reads which load balancers are ours: those that lead to endpoints of our network, or did when HNS was last read.
+func (w *Wiring) noteBalancers(k *known, has serviceState) {
+	before := w.balancers
+	w.balancers = map[string]bool{}
+	for _, lb := range has.balancers {
+		led := slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] })
+		if led || before[lb.ID] && k.orphaned(lb) {
+			w.balancers[lb.ID] = true
+		}
 	}
 }
 

@@ -67,6 +67,8 @@ type Wiring struct {
 	waiting  []waitingService
 	told     bool // desired is complete: a first wave of services has been
 	balanced bool // HNS has the load balancers of desired
+	// balancers are IDs of load balancers of ours: HNS may list them after their endpoints have gone, by which they are ours.
+	balancers map[string]bool
 }
 
 // waitingService is an operation on a service, which ends when load balancers have been compared.
@@ -89,7 +91,8 @@ func New(deps Deps) *Wiring {
 	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
 	return &Wiring{
 		Deps: deps, networks: map[string]string{}, endpoints: map[string]string{}, desired: map[string]*proto.BalancedServiceUpdate{},
-		jobs: jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
+		balancers: map[string]bool{},
+		jobs:      jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
 	}
 }
 
