@@ -78,11 +78,11 @@ func (s runtimeStats) String() string {
 }
 
 // graph is the clocks that the graph took: all nodes that saw packets, without those that make them and those that hand them
-// to a driver or throw them away.
+// to a driver (contiv-offload-output sends by the uplink's socket) or throw them away.
 func (s runtimeStats) graph() float64 {
 	sum := 0.0
 	for _, n := range s {
-		driver := n.name == "pg-input" || strings.HasSuffix(n.name, "-tx") || strings.HasSuffix(n.name, "-input") && n.state != "active"
+		driver := n.name == "pg-input" || strings.HasSuffix(n.name, "-tx") || n.name == "contiv-offload-output" || strings.HasSuffix(n.name, "-input") && n.state != "active"
 		if n.vectors > 0 && !driver && n.name != "error-drop" && n.name != "drop" {
 			sum += n.total()
 		}
@@ -94,7 +94,7 @@ func (s runtimeStats) graph() float64 {
 func (s runtimeStats) sent() int64 {
 	var sum int64
 	for _, n := range s {
-		if strings.HasSuffix(n.name, "-output") && n.name != "interface-output" {
+		if strings.HasSuffix(n.name, "-output") && n.name != "interface-output" && !strings.HasPrefix(n.name, "contiv-") {
 			sum += n.vectors
 		}
 	}
