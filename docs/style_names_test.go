@@ -21,8 +21,8 @@ var inNames = []string{
 
 // namesNotClean are names that still have such words. The list may only get shorter.
 var namesNotClean = strings.Fields(`
-NewTrash Patience Remedy Teller Trash TrashTagPrefix Whose hnsMover inTrash linuxMover mover newHNSMover newLinuxMover newMover newVPPMover
-newcomer patience patient squatter stranger teller tellers trash trashIdle trashItem trashLongest trashMax trashPace trashQuiet vppMover
+NewTrash Patience Remedy Teller Trash TrashTagPrefix Whose inTrash
+newcomer patience patient squatter stranger teller tellers trash trashIdle trashItem trashLongest trashMax trashPace trashQuiet
 vppPatience who whose
 `)
 

@@ -10,8 +10,8 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// counters implements mover: those of the devices of pods, of the overlay and of the main interface.
-func (m *linuxMover) counters(a *agent) ([]statscollector.Counters, error) {
+// linkCounters are those of the devices of pods, of the overlay and of the main interface.
+func (a *agent) linkCounters() ([]statscollector.Counters, error) {
 	links, err := listLinks()
 	if err != nil {
 		return nil, err

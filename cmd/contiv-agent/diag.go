@@ -47,19 +47,20 @@ func (a *agent) registerDiagnosis() error {
 	if deps.Info.Access.CAFile == "" {
 		deps.Info.Access.CAFile = a.opts.http.CertFile
 	}
-	a.dataplane.diagnose(a, &deps)
+	if a.dataplane.diagnose != nil {
+		a.dataplane.diagnose(&deps)
+	}
 	if a.path != nil {
 		deps.Warnings = a.pathWarnings
 	}
 	diag.New(deps)
-	counters := func() ([]statscollector.Counters, error) { return a.dataplane.counters(a) }
-	interfaces := statscollector.NewInterfaces(counters, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
+	interfaces := statscollector.NewInterfaces(a.dataplane.counts.interfaces, statscollector.DefaultMaxPods, a.opts.dataplane == dataplaneVPP,
 		a.logger("statscollector"))
 	missing := ""
 	if a.opts.dataplane == dataplaneFake {
 		missing = "no packet moves: VPP is simulated (--dataplane=fake)"
 	}
-	statscollector.ServeTraffic(counters, missing, statscollector.DefaultMaxPods, a.http, a.logger("statscollector"))
+	statscollector.ServeTraffic(a.dataplane.counts.interfaces, missing, statscollector.DefaultMaxPods, a.http, a.logger("statscollector"))
 	return errors.Join(a.countNAT(), a.registry.Register(interfaces), a.registry.Register(nodeCollector{a.ipam.Usage, a.db.Connected}))
 }
 
@@ -90,7 +91,10 @@ func (a *agent) configuration() (diag.Configuration, error) {
 
 // diagPods are the current attachments.
 func (a *agent) diagPods() []diag.Pod {
-	devices := a.dataplane.devices()
+	var devices map[string]string
+	if a.dataplane.devices != nil {
+		devices = a.dataplane.devices()
+	}
 	var out []diag.Pod
 	for _, at := range slices.Backward(a.pods.LocalAttachments()) { // the newest of a pod first
 		p := diag.Pod{Namespace: at.Pod.Namespace, Name: at.Pod.Name, Netns: at.Netns,

@@ -37,7 +37,7 @@ func (a *agent) ready() error {
 			return err
 		}
 	}
-	if err := a.dataplane.alive(); err != nil || a.path == nil {
+	if err := a.dataplane.health.alive(); err != nil || a.path == nil {
 		return err
 	}
 	return a.path.Ready()
@@ -56,7 +56,7 @@ func (a *agent) cniChecks() podmanager.Checks {
 	return podmanager.Checks{
 		Health: []podmanager.HealthCheck{
 			{Name: "dataplane", Check: func(context.Context) error {
-				if err := a.dataplane.alive(); err != nil {
+				if err := a.dataplane.health.alive(); err != nil {
 					return fmt.Errorf("%w: %w", podmanager.ErrLimitedConnectivity, err)
 				}
 				return nil
@@ -68,7 +68,7 @@ func (a *agent) cniChecks() podmanager.Checks {
 				return fmt.Errorf("%w: %w", podmanager.ErrLimitedConnectivity, a.path.Ready())
 			}},
 			{Name: "agent", Check: func(context.Context) error { return a.ready() }},
-			{Name: "room", Check: func(context.Context) error { return a.dataplane.roomForPods() }},
+			{Name: "room", Check: func(context.Context) error { return a.dataplane.health.room() }},
 			{Name: "addresses", Check: func(context.Context) error { return a.ipam.Available() }},
 		},
 		Verifier: verifier{a},

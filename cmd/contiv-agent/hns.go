@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -18,20 +17,15 @@ import (
 	windataplane "contiv.dev/vswitch/dataplane/windows"
 	"contiv.dev/vswitch/dataplane/windows/hns"
 	"contiv.dev/vswitch/dataplane/windows/wiring"
-	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipnet"
-	"contiv.dev/vswitch/plugins/pathwatch"
-	"contiv.dev/vswitch/plugins/policy"
 	policymodel "contiv.dev/vswitch/plugins/policy/model"
-	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
-	linuxpolicy "contiv.dev/vswitch/plugins/policy/renderer/linux"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/hnssvc"
 	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
-	"contiv.dev/vswitch/plugins/statscollector"
 )
 
 // windowsNode is what the agent programs on Windows, and what it looks at.
@@ -48,9 +42,9 @@ type hcnAPI interface {
 	windataplane.RemoteSubnets
 }
 
-// hnsMover is Windows' Host Network Service: networks, endpoints and load balancers are kinds of the scheduler (dataplane/windows/wiring);
+// hnsPlane is Windows' Host Network Service: networks, endpoints and load balancers are kinds of the scheduler (dataplane/windows/wiring);
 // policies and the overlay's routes are the in-process driver's (dataplane/windows).
-type hnsMover struct {
+type hnsPlane struct {
 	node   windowsNode
 	driver *windataplane.WindowsDataplane
 	feed   *feed.Feed
@@ -64,17 +58,17 @@ const refreshHNS = 90 * time.Second
 // minWindowsVNI is the least VNI that Windows takes for an overlay, maxWindowsVNI the greatest that its API has room for.
 const minWindowsVNI, maxWindowsVNI = 4096, 65535
 
-func newHNSMover(a *agent, node windowsNode) (*hnsMover, error) {
+func newHNS(a *agent, node windowsNode) (parts, error) {
 	routing := a.conf.Routing()
 	overlay := routing.NodeToNodeTransport == contivconf.TransportVXLAN
 	if overlay && (routing.VxlanVNI < minWindowsVNI || routing.VxlanVNI > maxWindowsVNI) {
-		return nil, fmt.Errorf("vxlanVNI %d: Windows takes %d to %d; set vxlanVNI in the contiv.conf of all nodes, for example to %d",
+		return parts{}, fmt.Errorf("vxlanVNI %d: Windows takes %d to %d; set vxlanVNI in the contiv.conf of all nodes, for example to %d",
 			routing.VxlanVNI, minWindowsVNI, maxWindowsVNI, minWindowsVNI)
 	}
 	if err := checkWindowsIPv6(a.conf.IPAM().PodSubnetCIDR, overlay); err != nil {
-		return nil, err
+		return parts{}, err
 	}
-	m := &hnsMover{node: node, health: health.NewHealthAggregator()}
+	m := &hnsPlane{node: node, health: health.NewHealthAggregator()}
 	addresses := func() ([]netip.Addr, error) { return node.host.IPs(context.Background()) }
 	config := windataplane.Config{
 		IPv6Enabled: hasIPv6(a.conf), HealthAggregator: m.health, Hostname: a.opts.nodeName, VXLANEnabled: overlay,
@@ -89,7 +83,7 @@ func newHNSMover(a *agent, node windowsNode) (*hnsMover, error) {
 		Log: a.log.With("component", "windows"), Metrics: a.registry, HCN: node.v2, HostAddresses: addresses,
 	})
 	if err != nil {
-		return nil, err
+		return parts{}, err
 	}
 	m.feed = feed.New(feed.Config{
 		Driver: m.driver, Log: a.log.With("component", "feed"), LinkKey: ipnet.HNSEndpointKey, NoServices: true, Condition: m.driver.Connected,
@@ -99,7 +93,36 @@ func newHNSMover(a *agent, node windowsNode) (*hnsMover, error) {
 		Closed: func() []hns.ACL { return windataplane.ClosedRules(node.v1.SupportedFeatures()) },
 	})
 	a.http.RegisterHTTPHandler("/windows/dataplane", m.serveDump)
-	return m, nil
+	return m.parts(a), nil
+}
+
+// parts are what Windows' network service gives the agent. It counts nothing of endpoints, reports no drops, and pods' adapters have no names
+// on the host. What it cannot express of a policy is in the endpoint's status.
+func (m *hnsPlane) parts(a *agent) parts {
+	return parts{
+		backends: []scheduler.Backend{m.wiring, m.feed}, kinds: m.register,
+		wire: func(d *ipnet.Deps) { d.Dataplane = ipnet.DataplaneWindows },
+		services: func(p *service.Plugin) []renderer.ServiceRendererAPI {
+			return []renderer.ServiceRendererAPI{hnssvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")})}
+		},
+		policy: policyParts{renderer: a.driverPolicy, notEnforced: func() string { return "" }},
+		counts: countParts{interfaces: noCounters},
+		open: func() error {
+			m.driver.Start()
+			return nil
+		},
+		jobs: []job{{"driver status", func(ctx context.Context) error {
+			release := context.AfterFunc(ctx, func() { // reports end when the driver does
+				if err := m.close(); err != nil {
+					a.log.Warn("the Windows driver does not stop", "error", err)
+				}
+			})
+			defer release()
+			return m.feed.Run(ctx)
+		}}},
+		health: healthParts{alive: m.alive},
+		close:  m.close,
+	}
 }
 
 // checkWindowsIPv6 refuses what no Windows has. What this one has is checked when its network is made.
@@ -127,72 +150,13 @@ func hasIPv6(conf contivconf.API) bool {
 	return false
 }
 
-// backends implements mover.
-func (m *hnsMover) backends() []scheduler.Backend { return []scheduler.Backend{m.wiring, m.feed} }
-
-// register implements mover.
-func (m *hnsMover) register(s *scheduler.Scheduler) error {
+// register adds the kinds.
+func (m *hnsPlane) register(s *scheduler.Scheduler) error {
 	return errors.Join(wiring.Register(s, m.wiring), feed.Register(s, m.feed))
 }
 
-// wire implements mover.
-func (m *hnsMover) wire(_ *agent, d *ipnet.Deps) { d.Dataplane = ipnet.DataplaneWindows }
-
-// renderServices implements mover.
-func (m *hnsMover) renderServices(a *agent, p *service.Plugin) error {
-	p.RegisterRenderer(hnssvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")}))
-	return nil
-}
-
-// policyRenderer implements mover: the driver takes the same messages as that of Linux.
-func (m *hnsMover) policyRenderer(a *agent) policyrenderer.Renderer {
-	return linuxpolicy.New(linuxpolicy.Deps{EndpointID: ipnet.EndpointID, Log: a.logger("policy")})
-}
-
-// denied implements mover: HNS does not report what it drops.
-func (m *hnsMover) denied(*agent) policy.Denied { return nil }
-
-// connections implements mover.
-func (m *hnsMover) connections() policy.Connections { return nil }
-
-// notEnforced implements mover. What HNS cannot express of a policy is in the endpoint's status.
-func (m *hnsMover) notEnforced(*agent) string { return "" }
-
-// watch implements mover: Windows has no counters of links, and nothing answers for them.
-func (m *hnsMover) watch(*agent, *pathwatch.Deps) bool { return false }
-
-// diagnose implements mover.
-func (m *hnsMover) diagnose(*agent, *diag.Deps) {}
-
-// devices implements mover: pods' adapters have no names on the host.
-func (m *hnsMover) devices() map[string]string { return nil }
-
-// counters implements mover: the Host Network Service has none of endpoints.
-func (m *hnsMover) counters(*agent) ([]statscollector.Counters, error) { return nil, nil }
-
-// translated implements mover.
-func (m *hnsMover) translated(*statscollector.NATSource) bool { return false }
-
-// start implements mover.
-func (m *hnsMover) start(a *agent) error {
-	m.driver.Start()
-	a.jobs.Go("driver status", func(ctx context.Context) error {
-		release := context.AfterFunc(ctx, func() { // reports end when the driver does
-			if err := m.close(); err != nil {
-				a.log.Warn("the Windows driver does not stop", "error", err)
-			}
-		})
-		defer release()
-		return m.feed.Run(ctx)
-	})
-	return nil
-}
-
-// await implements mover: the driver needs no waiting for.
-func (m *hnsMover) await(*slog.Logger) {}
-
-// alive implements mover.
-func (m *hnsMover) alive() error {
+// alive reports why the driver cannot be programmed.
+func (m *hnsPlane) alive() error {
 	// Before it is in sync it waits for the first resync, which the controller reports.
 	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
 		return errors.New("Windows driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
@@ -200,18 +164,15 @@ func (m *hnsMover) alive() error {
 	return nil
 }
 
-// roomForPods implements mover.
-func (m *hnsMover) roomForPods() error { return nil }
-
-// close implements mover.
-func (m *hnsMover) close() error {
+// close ends our side.
+func (m *hnsPlane) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return errors.Join(m.driver.Stop(ctx), m.wiring.Close())
 }
 
 // serveDump: GET /windows/dataplane is what HNS has.
-func (m *hnsMover) serveDump(w http.ResponseWriter, r *http.Request) {
+func (m *hnsPlane) serveDump(w http.ResponseWriter, r *http.Request) {
 	dump, err := m.wiring.Snapshot(r.Context())
 	if err != nil {
 		httpapi.WriteError(w, http.StatusServiceUnavailable, err)

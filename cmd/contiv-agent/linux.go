@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -28,16 +27,16 @@ import (
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/policy"
 	policymodel "contiv.dev/vswitch/plugins/policy/model"
-	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
-	linuxpolicy "contiv.dev/vswitch/plugins/policy/renderer/linux"
 	"contiv.dev/vswitch/plugins/service"
+	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
 )
 
-// linuxMover is the host's own stack, programmed by the in-process driver.
-type linuxMover struct {
+// linuxPlane is the host's own stack, programmed by the in-process driver.
+type linuxPlane struct {
 	driver *intdataplane.InternalDataplane
 	feed   *feed.Feed
 	health *health.HealthAggregator
@@ -58,10 +57,10 @@ func linuxNamesOf(o *options) linuxNames {
 	return linuxNames{chains: "contiv-", metrics: "contiv_linux_", logs: "contiv-packet"}
 }
 
-func newLinuxMover(a *agent) (*linuxMover, error) {
+func newLinux(a *agent) (parts, error) {
 	names := linuxNamesOf(a.opts)
 	_, err := os.Stat("/proc/sys/net/ipv6")
-	m := &linuxMover{health: health.NewHealthAggregator(), ipv6: err == nil, kernel: newHostKernel(a.log), reports: a.reportsDenied()}
+	m := &linuxPlane{health: health.NewHealthAggregator(), ipv6: err == nil, kernel: newHostKernel(a.log), reports: a.reportsDenied()}
 	m.driver, err = intdataplane.New(intdataplane.Config{
 		IPv6Enabled: m.ipv6, HealthAggregator: m.health,
 		// A pod's source address is checked by our own rules, whatever the host's setting.
@@ -80,63 +79,66 @@ func newLinuxMover(a *agent) (*linuxMover, error) {
 		},
 	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry, MetricPrefix: names.metrics})
 	if err != nil {
-		return nil, fmt.Errorf("Linux driver: %w", err)
+		return parts{}, fmt.Errorf("Linux driver: %w", err)
 	}
 	m.feed = feed.New(feed.Config{Driver: m.driver, Log: a.log.With("component", "feed"), LinkKey: ipnet.EndpointLinkKey})
 	a.http.RegisterHTTPHandler("/linux/dataplane", m.serveDump)
-	return m, a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "contiv_linux_writes_total", Help: "Objects (rules, chains, sets, members, routes) written to the kernel.",
-	}, m.countWrites))
+	return m.parts(a), nil
 }
 
-// backends implements mover.
-func (m *linuxMover) backends() []scheduler.Backend {
-	return []scheduler.Backend{m.feed, m.kernel.backend}
+// parts are what the host's own stack gives the agent.
+func (m *linuxPlane) parts(a *agent) parts {
+	p := parts{
+		backends: []scheduler.Backend{m.feed, m.kernel.backend}, kinds: m.register,
+		wire: func(d *ipnet.Deps) { d.Dataplane = ipnet.DataplaneLinux },
+		services: func(p *service.Plugin) []renderer.ServiceRendererAPI {
+			return []renderer.ServiceRendererAPI{hostsvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")})}
+		},
+		policy: policyParts{renderer: a.driverPolicy, notEnforced: func() string { return "" }, connections: hostConnections},
+		counts: countParts{interfaces: a.linkCounters, translated: trackedBy},
+		watch: func(d *pathwatch.Deps) {
+			d.Echo, d.Dataplane, d.Table = pathwatch.NewPinger(), &linuxPath{a: a}, tracked{}
+		},
+		devices: m.devices,
+		open:    m.open,
+		jobs: []job{{"netlink janitor", m.kernel.janitor.Run}, {"driver status", func(ctx context.Context) error {
+			// Reports end when the driver does.
+			release := context.AfterFunc(ctx, func() {
+				if err := m.stop(); err != nil {
+					a.log.Warn("the Linux driver does not stop", "error", err)
+				}
+			})
+			defer release()
+			return m.feed.Run(ctx)
+		}}},
+		collectors: []prometheus.Collector{prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "contiv_linux_writes_total", Help: "Objects (rules, chains, sets, members, routes) written to the kernel.",
+		}, m.countWrites), newRuleCollector(a.nodePolicies, kernelRules(m.driver.PolicyCounts))},
+		health: healthParts{alive: m.alive},
+		close:  m.close,
+	}
+	if m.reports {
+		p.policy.denied = kernelReports{}
+	}
+	return p
 }
 
-// register implements mover.
-func (m *linuxMover) register(s *scheduler.Scheduler) error {
+// register adds the kinds.
+func (m *linuxPlane) register(s *scheduler.Scheduler) error {
 	if err := feed.Register(s, m.feed); err != nil {
 		return err
 	}
 	return links.Register(s, links.Deps{Backend: m.kernel.backend, Janitor: m.kernel.janitor})
 }
 
-// wire implements mover.
-func (m *linuxMover) wire(_ *agent, d *ipnet.Deps) { d.Dataplane = ipnet.DataplaneLinux }
-
-// notEnforced implements mover.
-func (m *linuxMover) notEnforced(*agent) string { return "" }
-
-// renderServices implements mover.
-func (m *linuxMover) renderServices(a *agent, p *service.Plugin) error {
-	p.RegisterRenderer(hostsvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")}))
-	return nil
-}
-
-// policyRenderer implements mover.
-func (m *linuxMover) policyRenderer(a *agent) policyrenderer.Renderer {
-	return linuxpolicy.New(linuxpolicy.Deps{EndpointID: ipnet.EndpointID, Log: a.logger("policy")})
-}
-
-// denied implements mover.
-func (m *linuxMover) denied(*agent) policy.Denied {
-	if !m.reports {
-		return nil
+// hostConnections are those of the agent's own network namespace.
+func hostConnections(ctx context.Context) ([]policy.Connection, error) {
+	all, err := conntrack.List(ctx, nil, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6)
+	out := make([]policy.Connection, len(all))
+	for i, f := range all {
+		out[i] = policy.Connection{Protocol: f.Proto, Client: f.From, Server: f.Answers}
 	}
-	return kernelReports{}
-}
-
-// connections implements mover: those of the agent's own network namespace.
-func (m *linuxMover) connections() policy.Connections {
-	return func(ctx context.Context) ([]policy.Connection, error) {
-		all, err := conntrack.List(ctx, nil, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6)
-		out := make([]policy.Connection, len(all))
-		for i, f := range all {
-			out[i] = policy.Connection{Protocol: f.Proto, Client: f.From, Server: f.Answers}
-		}
-		return out, err
-	}
+	return out, err
 }
 
 // kernelReports implements policy.Denied.
@@ -156,31 +158,17 @@ func (a *agent) reportsDenied() bool {
 	return err == nil
 }
 
-// start implements mover. A node forwards; the kernel does not by default.
-func (m *linuxMover) start(a *agent) error {
+// open starts the driver. A node forwards; the kernel does not by default.
+func (m *linuxPlane) open() error {
 	if err := m.forward(); err != nil {
 		return err
 	}
-	a.jobs.Go("netlink janitor", m.kernel.janitor.Run)
 	m.driver.Start()
-	if err := a.registry.Register(newRuleCollector(a.policies.Policies, kernelRules(m.driver.PolicyCounts))); err != nil {
-		return err
-	}
-	a.jobs.Go("driver status", func(ctx context.Context) error {
-		// Reports end when the driver does.
-		release := context.AfterFunc(ctx, func() {
-			if err := m.stop(); err != nil {
-				a.log.Warn("the Linux driver does not stop", "error", err)
-			}
-		})
-		defer release()
-		return m.feed.Run(ctx)
-	})
 	return nil
 }
 
 // forward writes only what is not so already: writing has side effects on other parameters.
-func (m *linuxMover) forward() error {
+func (m *linuxPlane) forward() error {
 	w := sysctl.Writer{}
 	keys := []string{"net/ipv4/ip_forward"}
 	if m.ipv6 {
@@ -197,11 +185,8 @@ func (m *linuxMover) forward() error {
 	return nil
 }
 
-// await implements mover: the driver needs no waiting for.
-func (m *linuxMover) await(*slog.Logger) {}
-
-// alive implements mover.
-func (m *linuxMover) alive() error {
+// alive reports why the driver cannot be programmed.
+func (m *linuxPlane) alive() error {
 	// Before it is in sync it waits for the first resync, which the controller reports.
 	if now := m.health.Summary(); !now.Live || !now.Ready && m.feed.Synced() {
 		return errors.New("Linux driver: " + strings.ReplaceAll(now.Detail, "\n", "; "))
@@ -209,31 +194,28 @@ func (m *linuxMover) alive() error {
 	return nil
 }
 
-// roomForPods implements mover.
-func (m *linuxMover) roomForPods() error { return nil }
-
-// close implements mover.
-func (m *linuxMover) close() error {
+// close ends our side.
+func (m *linuxPlane) close() error {
 	defer m.kernel.backend.Close()
 	return m.stop()
 }
 
 // stop ends the driver.
-func (m *linuxMover) stop() error {
+func (m *linuxPlane) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return m.driver.Stop(ctx)
 }
 
 // countWrites is the driver's count, or that of the last look while the driver is stopped.
-func (m *linuxMover) countWrites() float64 {
+func (m *linuxPlane) countWrites() float64 {
 	if dump, err := m.driver.Dump(); err == nil {
 		m.writes.Store(int64(dump.Writes))
 	}
 	return float64(m.writes.Load())
 }
 
-func (m *linuxMover) serveDump(w http.ResponseWriter, _ *http.Request) {
+func (m *linuxPlane) serveDump(w http.ResponseWriter, _ *http.Request) {
 	dump, err := m.driver.Dump()
 	if err != nil {
 		httpapi.WriteError(w, http.StatusServiceUnavailable, err)

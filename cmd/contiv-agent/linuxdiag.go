@@ -4,15 +4,10 @@ package main
 
 import (
 	"strings"
-
-	"contiv.dev/vswitch/internal/diag"
 )
 
-// diagnose implements mover: the kernel is asked for everything.
-func (m *linuxMover) diagnose(*agent, *diag.Deps) {}
-
-// devices implements mover: those of workload endpoints.
-func (m *linuxMover) devices() map[string]string {
+// devices are those of workload endpoints.
+func (m *linuxPlane) devices() map[string]string {
 	out := map[string]string{}
 	dump, err := m.driver.Dump()
 	if err != nil {

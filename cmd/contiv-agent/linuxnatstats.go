@@ -16,10 +16,9 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// translated implements mover.
-func (m *linuxMover) translated(s *statscollector.NATSource) bool {
+// trackedBy says where the kernel counts translated connections.
+func trackedBy(s *statscollector.NATSource) {
 	s.Total, s.ByAddress, s.ByFrontend = trackedConnections, translatedConnections, connectionsByService
-	return true
 }
 
 // connectionCount is how many connections the kernel tracks.

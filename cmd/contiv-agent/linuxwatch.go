@@ -16,12 +16,6 @@ import (
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
-// watch implements mover.
-func (m *linuxMover) watch(a *agent, d *pathwatch.Deps) bool {
-	d.Echo, d.Dataplane, d.Table = pathwatch.NewPinger(), &linuxPath{a: a}, tracked{}
-	return true
-}
-
 // linuxPath is the data path through the host's own stack: of its links, only the device is looked at.
 type linuxPath struct {
 	a      *agent
@@ -35,7 +29,7 @@ const uplinkEvery = 30 * time.Second
 // Programmed implements pathwatch.Dataplane.
 func (p *linuxPath) Programmed() bool {
 	ok, _ := p.a.controller.Ready()
-	return ok && p.a.dataplane.alive() == nil
+	return ok && p.a.dataplane.health.alive() == nil
 }
 
 // Alive implements pathwatch.Dataplane.

@@ -9,11 +9,11 @@ import (
 // countNAT makes the metrics of NAT by pod.
 func (a *agent) countNAT() error {
 	source := statscollector.NATSource{Pods: a.podsByAddress}
-	if !a.dataplane.translated(&source) {
+	if a.dataplane.counts.translated == nil {
 		return nil
 	}
-	counters := func() ([]statscollector.Counters, error) { return a.dataplane.counters(a) }
-	n := statscollector.NewNAT(source, counters, a.opts.countNATByPod(), a.http, a.logger("statscollector"))
+	a.dataplane.counts.translated(&source)
+	n := statscollector.NewNAT(source, a.dataplane.counts.interfaces, a.opts.countNATByPod(), a.http, a.logger("statscollector"))
 	if a.opts.countNATByPod() <= 0 {
 		return nil
 	}

@@ -48,17 +48,17 @@ func (a *agent) lockPath() (string, error) {
 	return nodeLockPath()
 }
 
-func newMover(a *agent) (mover, error) {
+func newParts(a *agent) (parts, error) {
 	if a.opts.dataplane == dataplaneLinux {
-		return newLinuxMover(a)
+		return newLinux(a)
 	}
 	if a.windows != nil {
-		return newHNSMover(a, *a.windows)
+		return newHNS(a, *a.windows)
 	}
 	if a.opts.dataplane == dataplaneWindows {
-		return nil, errors.New("--dataplane=windows: only Windows has its network service; use vpp, linux or auto here")
+		return parts{}, errors.New("--dataplane=windows: only Windows has its network service; use vpp, linux or auto here")
 	}
-	return newVPPMover(a), nil
+	return newVPP(a), nil
 }
 
 // makePrivateDir makes a directory that only root can open.

@@ -37,14 +37,14 @@ func makePrivateDir(dir string) error { return privateDir(dir) }
 
 func (o *platformOptions) checkPlatform() error { return nil }
 
-func newMover(a *agent) (mover, error) {
+func newParts(a *agent) (parts, error) {
 	if a.opts.dataplane != dataplaneWindows {
-		return nil, fmt.Errorf("--dataplane=%s: Windows has its network service only; use windows or auto here", a.opts.dataplane)
+		return parts{}, fmt.Errorf("--dataplane=%s: Windows has its network service only; use windows or auto here", a.opts.dataplane)
 	}
 	v1, err1 := hns.Open()
 	v2, err2 := hcn.Open()
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
+		return parts{}, err
 	}
-	return newHNSMover(a, windowsNode{v1: v1, v2: v2, routes: wiring.Routes{}, host: a.host.monitor})
+	return newHNS(a, windowsNode{v1: v1, v2: v2, routes: wiring.Routes{}, host: a.host.monitor})
 }

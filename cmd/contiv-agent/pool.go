@@ -48,14 +48,14 @@ func (v veths) Make() (pool.Veth, error) {
 func (v veths) Delete(p pool.Veth) error { return v.pairs.Delete(links.Pair(p)) }
 
 // vppPool and vethPool are the pool as the kinds see it: an interface that is nil when there is none.
-func (m *vppMover) vppPool() iface.Pool {
+func (m *vppPlane) vppPool() iface.Pool {
 	if m.pool == nil {
 		return nil
 	}
 	return m.pool
 }
 
-func (m *vppMover) vethPool() links.VethPool {
+func (m *vppPlane) vethPool() links.VethPool {
 	if m.pool == nil {
 		return nil
 	}

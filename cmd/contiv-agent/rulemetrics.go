@@ -46,6 +46,9 @@ func newRuleCollector(policies func() []model.Policy, read readRules) *ruleColle
 	return &ruleCollector{policies: policies, read: read, now: time.Now}
 }
 
+// nodePolicies are the policies that this node enforces.
+func (a *agent) nodePolicies() []model.Policy { return a.policies.Policies() }
+
 var (
 	descDecided = prometheus.NewDesc("contiv_policy_rule_decisions_total",
 		"How often a rule of network policy has decided: about connections, and about packets that belong to none.",

@@ -227,10 +227,10 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 	}
 	a.policies = policy.New(policy.Deps{
 		PluginDeps: a.pluginDeps("policy"), ServiceLabel: a.label, Problems: a.problems, PodManager: a.pods, EventLoop: a.controller,
-		HTTPHandlers: a.http, Renderer: a.dataplane.policyRenderer(a), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
-		NotEnforced: func() string { return a.dataplane.notEnforced(a) },
-		Denied:      a.dataplane.denied(a),
-		Connections: a.dataplane.connections(),
+		HTTPHandlers: a.http, Renderer: a.dataplane.policy.renderer(), Kubernetes: a.kube != nil, OwnAddresses: a.ipnet.OwnAddresses,
+		NotEnforced: a.dataplane.policy.notEnforced,
+		Denied:      a.dataplane.policy.denied,
+		Connections: a.dataplane.policy.connections,
 		ParsePolicy: kube.ParsePolicy,
 		SetLimit:    a.opts.services.policySetLimit,
 		Statuses:    statuses,
@@ -245,8 +245,8 @@ func (a *agent) newServices() (_ *service.Plugin, err error) {
 		IgnoreExternalIPs: a.opts.services.ignoreExternalIPs, NodePortAddresses: a.opts.services.nodePortNetworks,
 		ReservedNodePorts: a.opts.services.reservedNodePorts, Problems: a.problems,
 	})
-	if err := a.dataplane.renderServices(a, p); err != nil {
-		return nil, fmt.Errorf("services: %w", err)
+	for _, r := range a.dataplane.services(p) {
+		p.RegisterRenderer(r)
 	}
 	return p, nil
 }
@@ -264,7 +264,7 @@ func (a *agent) newProxyHealth() (*proxyhealth.Server, error) {
 		}
 	}
 	return proxyhealth.New(proxyhealth.Config{
-		Address: address, Alive: a.dataplane.alive, Programmed: a.ready, Families: families, Log: a.logger("service"),
+		Address: address, Alive: a.dataplane.health.alive, Programmed: a.ready, Families: families, Log: a.logger("service"),
 		Metrics: a.registry, Flag: "--" + healthFlag,
 	})
 }

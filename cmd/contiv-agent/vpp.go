@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"contiv.dev/vswitch/dataplane/hostports"
 	"contiv.dev/vswitch/dataplane/links"
 	"contiv.dev/vswitch/dataplane/scheduler"
@@ -21,7 +23,9 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/nat44"
 	"contiv.dev/vswitch/dataplane/vpp/pool"
 	"contiv.dev/vswitch/dataplane/vpp/vppfake"
+	"contiv.dev/vswitch/internal/diag"
 	"contiv.dev/vswitch/plugins/ipnet"
+	"contiv.dev/vswitch/plugins/pathwatch"
 	"contiv.dev/vswitch/plugins/policy"
 	policyrenderer "contiv.dev/vswitch/plugins/policy/renderer"
 	vpppolicy "contiv.dev/vswitch/plugins/policy/renderer/vpp"
@@ -31,10 +35,11 @@ import (
 	"contiv.dev/vswitch/plugins/service/renderer/hostend"
 	nat44renderer "contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
+	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// vppMover is VPP, or its fake.
-type vppMover struct {
+// vppPlane is VPP, or its fake.
+type vppPlane struct {
 	conn    *conn.Conn
 	lane    *conn.Lane
 	fake    *vppfake.Fake // nil with a real VPP
@@ -54,8 +59,8 @@ type vppMover struct {
 	hostPorts *hostports.Tables
 }
 
-func newVPPMover(a *agent) *vppMover {
-	m := &vppMover{socket: a.opts.vppSocket, index: iface.NewIndex(), nat: a.opts.nat.settings(), kernel: newHostKernel(a.log)}
+func newVPP(a *agent) parts {
+	m := &vppPlane{socket: a.opts.vppSocket, index: iface.NewIndex(), nat: a.opts.nat.settings(), kernel: newHostKernel(a.log)}
 	m.nat.ClusterIPs = a.conf.IPAM().ServiceCIDR
 	if a.opts.dataplane == dataplaneFake {
 		m.socket = filepath.Join(a.opts.runDir, "vpp-fake.sock")
@@ -77,16 +82,39 @@ func newVPPMover(a *agent) *vppMover {
 		m.hostPorts = hostports.New(hostports.Command, hostports.Choose(context.Background(), hostports.Command), a.log)
 	}
 	m.trash = iface.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
-	return m
+	return m.parts(a)
 }
 
-// backends implements mover.
-func (m *vppMover) backends() []scheduler.Backend {
-	return []scheduler.Backend{m.lane, m.kernel.backend}
+// parts are what VPP gives the agent. Through the fake no packet moves.
+func (m *vppPlane) parts(a *agent) parts {
+	p := parts{
+		backends: []scheduler.Backend{m.lane, m.kernel.backend}, kinds: m.register,
+		wire:     func(d *ipnet.Deps) { m.wire(a, d) },
+		services: func(p *service.Plugin) []renderer.ServiceRendererAPI { return m.services(a, p) },
+		policy: policyParts{
+			renderer: func() policyrenderer.Renderer { return m.policies(a) }, notEnforced: a.withoutPlugin,
+			denied: contiv.NewDenied(m.conn), connections: m.connections(),
+		},
+		counts: countParts{interfaces: noCounters},
+		open:   func() error { return m.open(a) }, jobs: m.jobs(a),
+		collectors: []prometheus.Collector{
+			natCollector{m.natUsed}, connectionCollector{statsSocket(m.socket)},
+			newRuleCollector(a.nodePolicies, vppRules(contiv.NewRuleCounts(m.conn).Read)),
+			vppCollector{m.conn, m.buffers, m.pool, func() error { return a.ipnet.SourcesChecked() }},
+		},
+		health: healthParts{await: m.await, alive: m.alive, roomForPods: m.buffers.Low},
+		close:  m.close,
+	}
+	if m.fake == nil {
+		p.counts = countParts{interfaces: func() ([]statscollector.Counters, error) { return m.counters(a) }, translated: m.translated}
+		p.watch = func(d *pathwatch.Deps) { m.watch(a, d) }
+		p.diagnose = func(d *diag.Deps) { m.diagnose(a, d) }
+	}
+	return p
 }
 
-// register implements mover.
-func (m *vppMover) register(s *scheduler.Scheduler) error {
+// register adds the kinds.
+func (m *vppPlane) register(s *scheduler.Scheduler) error {
 	backend := m.kernel.backend
 	if err := vpp.Register(s, vpp.Deps{
 		Lane: m.lane, Index: m.index, NAT: m.nat,
@@ -108,8 +136,8 @@ func (m *vppMover) register(s *scheduler.Scheduler) error {
 	})
 }
 
-// wire implements mover.
-func (m *vppMover) wire(a *agent, d *ipnet.Deps) {
+// wire reports how pods are wired.
+func (m *vppPlane) wire(a *agent, d *ipnet.Deps) {
 	d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
 	d.VPPPlugin, d.PluginNAT, d.Policy, d.HostForwards = m.plugin, true, true, m.hostPorts != nil
 	d.HostByIPTables = m.hostPorts != nil && m.hostPorts.ByIPTables()
@@ -117,8 +145,8 @@ func (m *vppMover) wire(a *agent, d *ipnet.Deps) {
 	m.plugin.Remember(a.db.local)
 }
 
-// notEnforced implements mover: VPP enforces policy by our plugin.
-func (m *vppMover) notEnforced(a *agent) string {
+// withoutPlugin reports what network policy lacks while VPP does not have our plugin.
+func (a *agent) withoutPlugin() string {
 	if a.ipnet.HasPlugin() {
 		return ""
 	}
@@ -126,16 +154,13 @@ func (m *vppMover) notEnforced(a *agent) string {
 		"install contiv_plugin.so with VPP's plugins"
 }
 
-// policyRenderer implements mover: our VPP plugin enforces policies. Without it pods that a policy selects do not start.
-func (m *vppMover) policyRenderer(a *agent) policyrenderer.Renderer {
+// policies renders for our VPP plugin, which enforces policies. Without it pods that a policy selects do not start.
+func (m *vppPlane) policies(a *agent) policyrenderer.Renderer {
 	return vpppolicy.New(vpppolicy.Deps{HasPlugin: a.ipnet.HasPlugin, Interface: a.ipnet.AttachmentInterface, Log: a.logger("policy")})
 }
 
-// denied implements mover.
-func (m *vppMover) denied(*agent) policy.Denied { return contiv.NewDenied(m.conn) }
-
-// connections implements mover: those that the plugin has. It is asked for one request at a time.
-func (m *vppMover) connections() policy.Connections {
+// connections are those that the plugin has. It is asked for one request at a time.
+func (m *vppPlane) connections() policy.Connections {
 	list := contiv.NewConnectionList(m.conn)
 	return func(ctx context.Context) ([]policy.Connection, error) {
 		all, err := list.List(ctx)
@@ -147,9 +172,9 @@ func (m *vppMover) connections() policy.Connections {
 	}
 }
 
-// renderServices implements mover: what VPP has, when the event loop resyncs, decides about the renderers. Our plugin serves both
+// services are the renderers: what VPP has, when the event loop resyncs, decides about the renderers. Our plugin serves both
 // families, NAT44 serves IPv4. Node ports at the host's own addresses are handed to VPP by the host.
-func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
+func (m *vppPlane) services(a *agent, p *service.Plugin) []renderer.ServiceRendererAPI {
 	with := []renderer.ServiceRendererAPI{vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: p.Txn()})}
 	without := []renderer.ServiceRendererAPI{nat44renderer.New(nat44renderer.Deps{
 		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44"),
@@ -162,39 +187,60 @@ func (m *vppMover) renderServices(a *agent, p *service.Plugin) error {
 		end.Families, end.KeepsClients = renderer.FamilyIPv4|renderer.FamilyIPv6, true
 		with = append(with, hostend.New(end))
 	}
-	p.RegisterRenderer(choice.New(choice.Deps{HasPlugin: a.ipnet.HasPlugin, With: with, Without: without}))
-	return nil
+	return []renderer.ServiceRendererAPI{choice.New(choice.Deps{HasPlugin: a.ipnet.HasPlugin, With: with, Without: without})}
 }
 
-// watchHost removes what agents before this one left on the host, and looks after what this one writes there.
-func (m *vppMover) watchHost(a *agent) {
-	if m.hostPorts == nil {
-		return
+// jobs are what runs beside the connection.
+func (m *vppPlane) jobs(a *agent) []job {
+	list := []job{
+		{"netlink janitor", m.kernel.janitor.Run},
+		{"vpp trash", m.trash.Run},
+		{"vpp buffers", m.buffers.Run},
+		{"vpp DHCP leases", m.leases.Run},
+		{"vpp NICs", m.nics.Run},
+		{"vpp plugin", m.plugin.Run},
+		{"vpp memif modes", iface.NewRxModeKeeper(m.conn, m.index, a.log).Run},
+		{"vpp NAT sessions", m.natUsed.Run},
 	}
-	a.jobs.Go("host leftovers", func(ctx context.Context) error {
-		if m.hostPorts.ByIPTables() {
-			a.log.Warn("the host has no nft: node ports at the host's own addresses are not served, and network policy takes only what the " +
-				"host's own processes send for the node's; install nft")
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		if err := hostports.Leftovers(ctx, hostports.Command, hostports.IPTablesCommand); err != nil && ctx.Err() == nil {
-			a.log.Warn("the host is as an agent before this one left it; is the nft command there?", "error", err)
-		}
+	if m.trace != nil {
+		list = append(list, job{"vpp packet trace", m.trace.Run})
+	}
+	if m.pool != nil {
+		list = append(list, job{"warm pool", m.pool.Run})
+	}
+	if m.hostPorts != nil {
+		list = append(list, job{"host leftovers", func(ctx context.Context) error { return m.cleanHost(ctx, a.log) }},
+			job{"host node ports", func(ctx context.Context) error { return m.watchHost(ctx, a) }})
+	}
+	return list
+}
+
+// cleanHost removes what agents before this one left on the host.
+func (m *vppPlane) cleanHost(ctx context.Context, log *slog.Logger) error {
+	if m.hostPorts.ByIPTables() {
+		log.Warn("the host has no nft: node ports at the host's own addresses are not served, and network policy takes only what the " +
+			"host's own processes send for the node's; install nft")
 		<-ctx.Done()
 		return ctx.Err()
-	})
-	a.jobs.Go("host node ports", func(ctx context.Context) error {
-		return m.hostPorts.Watch(ctx, func(why string) {
-			if err := a.controller.DataplaneReconnected(why); err != nil {
-				a.log.Warn("repair of the host's node ports not queued", "error", err)
-			}
-		})
+	}
+	if err := hostports.Leftovers(ctx, hostports.Command, hostports.IPTablesCommand); err != nil && ctx.Err() == nil {
+		log.Warn("the host is as an agent before this one left it; is the nft command there?", "error", err)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// watchHost looks after what this agent writes on the host.
+func (m *vppPlane) watchHost(ctx context.Context, a *agent) error {
+	return m.hostPorts.Watch(ctx, func(why string) {
+		if err := a.controller.DataplaneReconnected(why); err != nil {
+			a.log.Warn("repair of the host's node ports not queued", "error", err)
+		}
 	})
 }
 
-// start implements mover: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
-func (m *vppMover) start(a *agent) error {
+// open connects: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
+func (m *vppPlane) open(a *agent) error {
 	if m.fake != nil {
 		if err := m.fake.Listen(m.socket); err != nil {
 			return fmt.Errorf("fake: %w", err)
@@ -208,32 +254,8 @@ func (m *vppMover) start(a *agent) error {
 			a.log.Warn("resync after VPP came back not queued", "error", err)
 		}
 	})
-	a.jobs.Go("netlink janitor", m.kernel.janitor.Run)
 	m.conn.Start(a.jobs)
-	m.watchHost(a)
-	a.jobs.Go("vpp trash", m.trash.Run)
-	a.jobs.Go("vpp buffers", m.buffers.Run)
-	a.jobs.Go("vpp DHCP leases", m.leases.Run)
-	a.jobs.Go("vpp NICs", m.nics.Run)
-	a.jobs.Go("vpp plugin", m.plugin.Run)
-	a.jobs.Go("vpp memif modes", iface.NewRxModeKeeper(m.conn, m.index, a.log).Run)
-	if m.trace != nil {
-		a.jobs.Go("vpp packet trace", m.trace.Run)
-	}
-	if m.pool != nil {
-		a.jobs.Go("warm pool", m.pool.Run)
-	}
-	a.jobs.Go("vpp NAT sessions", m.natUsed.Run)
-	if err := a.registry.Register(natCollector{m.natUsed}); err != nil {
-		return err
-	}
-	if err := a.registry.Register(connectionCollector{statsSocket(m.socket)}); err != nil {
-		return err
-	}
-	if err := a.registry.Register(newRuleCollector(a.policies.Policies, vppRules(contiv.NewRuleCounts(m.conn).Read))); err != nil {
-		return err
-	}
-	return a.registry.Register(vppCollector{m.conn, m.buffers, m.pool, a.ipnet.SourcesChecked})
+	return nil
 }
 
 // vppSilence is how long VPP may say nothing before it counts as frozen. Its main thread stands still while the kernel makes
@@ -243,8 +265,8 @@ const vppSilence = 10 * time.Second
 // vppPatience is how long the start-up waits for VPP. Without VPP the agent starts too, but says a lot about what fails.
 const vppPatience = 2 * time.Second
 
-// await implements mover.
-func (m *vppMover) await(log *slog.Logger) {
+// await gives VPP a moment to be connected before the first resync.
+func (m *vppPlane) await(log *slog.Logger) {
 	connected := make(chan struct{}, 1)
 	m.conn.OnChange(func(s conn.State) {
 		if s.Connected() {
@@ -264,8 +286,8 @@ func (m *vppMover) await(log *slog.Logger) {
 	}
 }
 
-// alive implements mover.
-func (m *vppMover) alive() error {
+// alive reports why VPP cannot be programmed.
+func (m *vppPlane) alive() error {
 	if s := m.conn.State(); !s.Connected() {
 		return fmt.Errorf("VPP at %s is %s: %w", m.socket, s.Status, cause(s.Err))
 	}
@@ -281,11 +303,8 @@ func cause(err error) error {
 	return err
 }
 
-// roomForPods implements mover.
-func (m *vppMover) roomForPods() error { return m.buffers.Low() }
-
-// close implements mover.
-func (m *vppMover) close() error {
+// close ends our side.
+func (m *vppPlane) close() error {
 	defer m.kernel.backend.Close()
 	m.conn.Close()
 	if m.fake != nil {

@@ -12,22 +12,16 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// diagnose implements mover.
-func (m *vppMover) diagnose(a *agent, d *diag.Deps) {
-	if m.fake != nil {
-		return
-	}
+// diagnose adds what contiv-netctl can ask of VPP.
+func (m *vppPlane) diagnose(a *agent, d *diag.Deps) {
 	d.CLI = func(ctx context.Context, command string) (string, error) { return vpp.CLI(ctx, m.conn, command) }
 	d.VPP = func(ctx context.Context) *diag.VPPInfo { return a.vppVersion(ctx, m) }
 	d.Interfaces = func() []diag.Interface { return a.vppInterfaces(m) }
 	d.Check = a.checkVPP(l3.NewTypedRoutes(m.conn))
 }
 
-// devices implements mover: VPP's interfaces are not the host's devices.
-func (m *vppMover) devices() map[string]string { return nil }
-
 // vppVersion reports which VPP is connected; nil while no VPP is connected.
-func (a *agent) vppVersion(ctx context.Context, m *vppMover) *diag.VPPInfo {
+func (a *agent) vppVersion(ctx context.Context, m *vppPlane) *diag.VPPInfo {
 	state := m.conn.State()
 	if !state.Connected() {
 		return nil
@@ -42,7 +36,7 @@ func (a *agent) vppVersion(ctx context.Context, m *vppMover) *diag.VPPInfo {
 }
 
 // vppInterfaces are the interfaces of ours that VPP has.
-func (a *agent) vppInterfaces(m *vppMover) []diag.Interface {
+func (a *agent) vppInterfaces(m *vppPlane) []diag.Interface {
 	var out []diag.Interface
 	for name, index := range m.index.Interfaces() {
 		i := diag.Interface{Index: index, Logical: name}
@@ -69,11 +63,8 @@ func (a *agent) checkVPP(typed *l3.TypedRoutes) func(context.Context) (diag.Chec
 	}
 }
 
-// counters implements mover.
-func (m *vppMover) counters(a *agent) ([]statscollector.Counters, error) {
-	if m.fake != nil {
-		return nil, nil // no packet moves
-	}
+// counters are those of all interfaces that are ours.
+func (m *vppPlane) counters(a *agent) ([]statscollector.Counters, error) {
 	counters, err := vpp.ReadIfCounters(statsSocket(m.socket))
 	if err != nil {
 		return nil, err

@@ -10,11 +10,8 @@ import (
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// translated implements mover. Through the fake no packet moves.
-func (m *vppMover) translated(s *statscollector.NATSource) bool {
-	if m.fake != nil {
-		return false
-	}
+// translated says where VPP counts translated connections.
+func (m *vppPlane) translated(s *statscollector.NATSource) {
 	users := nat44.NewUsers(m.conn)
 	s.Total = func() (int, error) { used, _ := m.natUsed.Counts(); return int(used), m.alive() }
 	s.ByAddress = func(ctx context.Context) (map[netip.Addr]int, error) {
@@ -33,7 +30,6 @@ func (m *vppMover) translated(s *statscollector.NATSource) bool {
 		}
 		return out, false, err
 	}
-	return true
 }
 
 // natCounters are what NAT44 has translated, by the number of the interface.

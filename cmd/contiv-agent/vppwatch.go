@@ -11,20 +11,16 @@ import (
 	"contiv.dev/vswitch/plugins/pathwatch"
 )
 
-// watch implements mover. Through the fake no packet moves.
-func (m *vppMover) watch(a *agent, d *pathwatch.Deps) bool {
-	if m.fake != nil {
-		return false
-	}
+// watch reports what of the data path through VPP is watched.
+func (m *vppPlane) watch(a *agent, d *pathwatch.Deps) {
 	path := &vppPath{a: a, m: m, endpoints: contiv.NewEndpoints(m.conn)}
 	d.Echo, d.AsksGateway, d.Dataplane, d.Table, d.Limits = pathwatch.NewPinger(), true, path, path, path
-	return true
 }
 
 // vppPath is the data path through VPP.
 type vppPath struct {
 	a         *agent
-	m         *vppMover
+	m         *vppPlane
 	endpoints *contiv.Endpoints
 
 	// At the last look: what NAT has refused, and what our plugin counts (nil: VPP does not have it).

@@ -38,9 +38,10 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 		PluginDeps: a.pluginDeps("pathwatch"), NodeName: a.opts.nodeName, Nodes: a.nodesync, Addresses: a.ipam,
 		HTTP: a.http, Metrics: a.registry,
 	}
-	if !a.dataplane.watch(a, &deps) {
+	if a.dataplane.watch == nil {
 		return nil, nil
 	}
+	a.dataplane.watch(&deps)
 	if a.opts.watch.heal {
 		deps.Repair = pathRepair{a}
 	}

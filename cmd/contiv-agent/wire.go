@@ -162,7 +162,7 @@ func (a *agent) Make(ctx context.Context) (err error) {
 		if a.uplinks != nil {
 			d.Uplinks = a.uplinks
 		}
-		a.dataplane.wire(a, d)
+		a.dataplane.wire(d)
 	}))
 	if err := a.ipnet.Init(); err != nil {
 		return err
@@ -203,7 +203,9 @@ func (a *agent) Start() error {
 	if err := a.controller.Start(a.handlers()...); err != nil {
 		return err
 	}
-	a.dataplane.await(a.log)
+	if await := a.dataplane.health.await; await != nil {
+		await(a.log)
+	}
 	a.db.start(a.jobs)
 	a.kube.start(a.jobs)
 	a.jobs.Go("problems", a.problems.Run)

@@ -28,7 +28,6 @@ const (
 
 // wideInterfaces are interfaces with more than maxMethods.
 var wideInterfaces = map[string]string{
-	"cmd/contiv-agent.mover":             "what differs between the dataplanes of the agent, called once each by wire.go",
 	"dataplane/linux/rules.RuleRenderer": documented,
 	"dataplane/linux/table.Backend":      "two backends stand behind it, and each of its users needs most of it",
 }
@@ -36,7 +35,7 @@ var wideInterfaces = map[string]string{
 // wideStructs are structs with more than maxFields.
 var wideStructs = map[string]string{
 	"cmd/contiv-agent.options":                 options,
-	"cmd/contiv-agent.vppMover":                "what the agent has of VPP, made and stopped in one order",
+	"cmd/contiv-agent.vppPlane":                "what the agent has of VPP, made and stopped in one order",
 	"cmd/contiv-agent.agent":                   "what the agent is made of, made and stopped in one order",
 	"cmd/contiv-init/internal/preflight.Facts": record,
 	"cmd/contiv-netctl.dropRow":                record,
