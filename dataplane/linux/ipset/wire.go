@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // Numbers of linux/netfilter/ipset/ip_set.h.
@@ -37,7 +38,6 @@ const (
 
 	nested   = 0x8000
 	netOrder = 0x4000
-	typeMask = 0x3fff
 
 	sizeofNfgenmsg = 4
 	sizeofAttr     = 4
@@ -176,25 +176,16 @@ func (e *encoder) list(seq uint32, name string, flags uint32) []byte {
 }
 
 // eachAttr hands over the attributes in data, without their flags. What is malformed ends it.
-func eachAttr(data []byte, each func(typ uint16, value []byte)) {
-	for len(data) >= sizeofAttr {
-		size := int(binary.NativeEndian.Uint16(data))
-		if size < sizeofAttr || size > len(data) {
-			return
-		}
-		each(binary.NativeEndian.Uint16(data[2:])&typeMask, data[sizeofAttr:size])
-		data = data[min(align(size), len(data)):]
-	}
-}
+func eachAttr(data []byte, each func(typ uint16, value []byte)) { netlink.Attributes(data, 0, each) }
 
 func parseHeader(p []byte) header {
 	var h header
 	eachAttr(p, func(typ uint16, v []byte) {
 		switch typ {
 		case attrSetName:
-			h.name = cString(v)
+			h.name = netlink.Text(v)
 		case attrTypeName:
-			h.typ = cString(v)
+			h.typ = netlink.Text(v)
 		case attrFamily:
 			h.family = table.IPv4
 			if len(v) > 0 && v[0] == unix.AF_INET6 {
@@ -242,13 +233,4 @@ func parseMember(p []byte) member {
 	})
 	m.bits = min(m.bits, cidr)
 	return m
-}
-
-func cString(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
 }

@@ -10,6 +10,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // load reads what the kernel has and notes where it differs from what we thought.
@@ -214,11 +215,11 @@ func (a *auditor) verdictMap(name, chain string) error {
 	return a.l.Elements(name, func(e wire.Elem) {
 		switch {
 		case e.Code == unix.NFT_GOTO:
-			elems[wire.Text(e.Key)] = e.Chain
+			elems[netlink.Text(e.Key)] = e.Chain
 		case e.Code == wire.CodeDrop:
-			elems[wire.Text(e.Key)] = ""
+			elems[netlink.Text(e.Key)] = ""
 		default:
-			elems[wire.Text(e.Key)] = otherVerdict
+			elems[netlink.Text(e.Key)] = otherVerdict
 		}
 	})
 }

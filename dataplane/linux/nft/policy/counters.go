@@ -10,6 +10,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 var _ table.Counters = (*Backend)(nil)
@@ -66,7 +67,7 @@ func readCounters(l wire.Lister, chain string, each func(chain, comment string, 
 // packetsOf is what a rule's counter says; false if it has none.
 func packetsOf(exprs []byte) (n uint64, counted bool) {
 	wire.EachAttr(exprs, func(_ uint16, e []byte) {
-		if wire.Text(wire.Attr(e, unix.NFTA_EXPR_NAME)) != "counter" {
+		if netlink.Text(wire.Attr(e, unix.NFTA_EXPR_NAME)) != "counter" {
 			return
 		}
 		if v := wire.Attr(wire.Attr(e, unix.NFTA_EXPR_DATA), unix.NFTA_COUNTER_PACKETS); len(v) == 8 {
@@ -80,7 +81,7 @@ func packetsOf(exprs []byte) (n uint64, counted bool) {
 func commentOf(u []byte) string {
 	for len(u) >= 2 && len(u) >= 2+int(u[1]) {
 		if u[0] == wire.UserDataComment {
-			return wire.Text(u[2 : 2+int(u[1])])
+			return netlink.Text(u[2 : 2+int(u[1])])
 		}
 		u = u[2+int(u[1]):]
 	}

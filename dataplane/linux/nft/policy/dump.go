@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // Dump is what the kernel has in our tables, as text that does not depend on how it came about: no handles, no counters,
@@ -99,13 +100,13 @@ func (d *dumper) readSets() error {
 func (d *dumper) rule(r wire.Rule) string {
 	var parts []string
 	wire.EachAttr(r.Exprs, func(_ uint16, e []byte) {
-		name, data := wire.Text(wire.Attr(e, unix.NFTA_EXPR_NAME)), wire.Attr(e, unix.NFTA_EXPR_DATA)
+		name, data := netlink.Text(wire.Attr(e, unix.NFTA_EXPR_NAME)), wire.Attr(e, unix.NFTA_EXPR_DATA)
 		parts = append(parts, name+d.attributes(name, data))
 	})
 	u := r.UserData
 	for len(u) >= 2 && len(u) >= 2+int(u[1]) {
 		if u[0] == wire.UserDataComment {
-			parts = append(parts, fmt.Sprintf("comment %q", wire.Text(u[2:2+int(u[1])])))
+			parts = append(parts, fmt.Sprintf("comment %q", netlink.Text(u[2:2+int(u[1])])))
 		}
 		u = u[2+int(u[1]):]
 	}
@@ -121,17 +122,17 @@ func (d *dumper) attributes(name string, data []byte) string {
 	wire.EachAttr(data, func(typ uint16, v []byte) {
 		switch {
 		case name == "lookup" && typ == unix.NFTA_LOOKUP_SET:
-			set := wire.Text(v)
+			set := netlink.Text(v)
 			if elems, ok := d.anonymous[set]; ok {
 				set = elems
 			}
 			fmt.Fprintf(&s, " %s", set)
 		case name == "log" && typ == unix.NFTA_LOG_PREFIX:
-			fmt.Fprintf(&s, " %q", wire.Text(v))
+			fmt.Fprintf(&s, " %q", netlink.Text(v))
 		case name == "immediate" && typ == unix.NFTA_IMMEDIATE_DATA && wire.Attr(v, unix.NFTA_DATA_VERDICT) != nil:
 			verdict := wire.Attr(v, unix.NFTA_DATA_VERDICT)
 			fmt.Fprintf(&s, " verdict %d %s", int32(wire.Uint32(wire.Attr(verdict, unix.NFTA_VERDICT_CODE))),
-				wire.Text(wire.Attr(verdict, unix.NFTA_VERDICT_CHAIN)))
+				netlink.Text(wire.Attr(verdict, unix.NFTA_VERDICT_CHAIN)))
 		default:
 			fmt.Fprintf(&s, " %d=%s", typ, hex.EncodeToString(v))
 		}

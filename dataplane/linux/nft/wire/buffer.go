@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // Buffer builds netlink messages. Numbers in nf_tables' attributes are in network byte order, headers in the machine's.
@@ -88,16 +90,7 @@ func (w *Buffer) String(typ uint16, s string) {
 }
 
 // EachAttr calls f for every attribute in b; nested flags are taken off the type. What is not well formed ends it.
-func EachAttr(b []byte, f func(typ uint16, value []byte)) {
-	for len(b) >= attrHeader {
-		size := int(binary.NativeEndian.Uint16(b))
-		if size < attrHeader || size > len(b) {
-			return
-		}
-		f(binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), b[attrHeader:size])
-		b = b[min(align4(size), len(b)):]
-	}
-}
+func EachAttr(b []byte, f func(typ uint16, value []byte)) { netlink.Attributes(b, 0, f) }
 
 // Attr is the first attribute of a type in b, nil if there is none.
 func Attr(b []byte, typ uint16) (value []byte) {
@@ -115,14 +108,4 @@ func Uint32(b []byte) uint32 {
 		return 0
 	}
 	return binary.BigEndian.Uint32(b)
-}
-
-// Text reads a string, which the kernel ends with a zero.
-func Text(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -206,7 +207,7 @@ func ackError(h header, payload []byte) error {
 	errno := unix.Errno(-code)
 	const skip = 4 + unix.SizeofNlMsghdr
 	if h.typ == unix.NLMSG_ERROR && h.flags&unix.NLM_F_ACK_TLVS != 0 && len(payload) > skip {
-		if msg := Text(Attr(payload[skip:], unix.NLMSGERR_ATTR_MSG)); msg != "" {
+		if msg := netlink.Text(Attr(payload[skip:], unix.NLMSGERR_ATTR_MSG)); msg != "" {
 			return fmt.Errorf("%w (%s)", errno, msg)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -74,7 +75,7 @@ func (e *events) note(h header, payload []byte) {
 	if family := payload[0]; family != unix.NFPROTO_IPV4 && family != unix.NFPROTO_IPV6 {
 		return
 	}
-	name := Text(Attr(payload[4:], 1)) // NFTA_*_TABLE are all 1
+	name := netlink.Text(Attr(payload[4:], 1)) // NFTA_*_TABLE are all 1
 	for _, v := range e.to.views {
 		v.touched = v.touched || v.Table == name
 	}

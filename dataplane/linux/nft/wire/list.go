@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // What the kernel has, as it lists it. Byte slices are only valid during the call that hands them over.
@@ -98,11 +100,11 @@ func chainOf(a []byte) (c Chain, table string) {
 	EachAttr(a, func(typ uint16, v []byte) {
 		switch typ {
 		case unix.NFTA_CHAIN_TABLE:
-			table = Text(v)
+			table = netlink.Text(v)
 		case unix.NFTA_CHAIN_NAME:
-			c.Name = Text(v)
+			c.Name = netlink.Text(v)
 		case unix.NFTA_CHAIN_TYPE:
-			c.Type = Text(v)
+			c.Type = netlink.Text(v)
 		case unix.NFTA_CHAIN_HOOK:
 			c.Hook, c.Hooknum = true, Uint32(Attr(v, unix.NFTA_HOOK_HOOKNUM))
 			c.Priority = int32(Uint32(Attr(v, unix.NFTA_HOOK_PRIORITY)))
@@ -146,7 +148,7 @@ func (l Lister) Sets(each func(Set)) error {
 			EachAttr(a, func(typ uint16, v []byte) {
 				switch typ {
 				case unix.NFTA_SET_NAME:
-					s.Name = Text(v)
+					s.Name = netlink.Text(v)
 				case unix.NFTA_SET_FLAGS:
 					s.Flags = Uint32(v)
 				case unix.NFTA_SET_KEY_TYPE:
@@ -185,7 +187,7 @@ func elementOf(b []byte) (e Elem) {
 			e.Value = Attr(v, unix.NFTA_DATA_VALUE)
 			verdict := Attr(v, unix.NFTA_DATA_VERDICT)
 			e.Code = int32(Uint32(Attr(verdict, unix.NFTA_VERDICT_CODE)))
-			e.Chain = Text(Attr(verdict, unix.NFTA_VERDICT_CHAIN))
+			e.Chain = netlink.Text(Attr(verdict, unix.NFTA_VERDICT_CHAIN))
 		}
 	})
 	return e
@@ -199,9 +201,9 @@ func (e Elem) String() string {
 	}
 	switch {
 	case e.Chain != "":
-		s = fmt.Sprintf("%q → %s", Text(e.Key), e.Chain)
+		s = fmt.Sprintf("%q → %s", netlink.Text(e.Key), e.Chain)
 	case e.Code != 0:
-		s = fmt.Sprintf("%q → verdict %d", Text(e.Key), e.Code)
+		s = fmt.Sprintf("%q → verdict %d", netlink.Text(e.Key), e.Code)
 	}
 	return s
 }
