@@ -15,14 +15,14 @@ func TestSourcesCondition(t *testing.T) {
 	var checked, fails error
 	var set []kube.NodeCondition
 	known := false
-	teller := &sourcesReporter{
-		checked: func() error { return checked }, known: func() bool { return known }, log: slog.New(slog.DiscardHandler),
-		set: func(_ context.Context, c kube.NodeCondition) error {
-			if fails == nil {
-				set = append(set, c)
-			}
-			return fails
-		},
+	teller := sourcesCondition(func() error { return checked })
+	teller.good.Status, teller.log = true, slog.New(slog.DiscardHandler)
+	teller.known = func() bool { return known }
+	teller.set = func(_ context.Context, c kube.NodeCondition) error {
+		if fails == nil {
+			set = append(set, c)
+		}
+		return fails
 	}
 	step := func(want int) {
 		t.Helper()

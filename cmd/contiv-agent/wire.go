@@ -223,8 +223,8 @@ func (a *agent) Start() error {
 		a.jobs.Go("data path watch", a.path.Run)
 		a.jobs.Go("data path conditions", a.path.Tell)
 	}
-	if t := a.newSourcesReporter(a.kube.writer()); t != nil {
-		a.jobs.Go("sources condition", t.Run)
+	for name, r := range a.conditionReporters(a.kube.writer()) {
+		a.jobs.Go(name, r.Run)
 	}
 	a.jobs.Go("health port", a.proxyHealth.Run)
 	a.jobs.Go("health of services", a.proxyHealth.Watch)

@@ -75,11 +75,32 @@ func (m *HostMonitor) Links(ctx context.Context) ([]HostLink, error) {
 	return out, nil
 }
 
+// hostState is what Watch compares: the host's own addresses, and the MTUs of its own links.
+type hostState struct {
+	addresses []HostAddress
+	mtus      map[string]uint32
+}
+
+// equal disregards links that appeared or disappeared: those of containers do so all the time.
+func (h *hostState) equal(o *hostState) bool {
+	for name, mtu := range h.mtus {
+		if other, both := o.mtus[name]; both && other != mtu {
+			return false
+		}
+	}
+	return slices.Equal(h.addresses, o.addresses)
+}
+
 // Addresses lists the addresses that are the host's own: not those of loopback, of container bridges (docker, virbr) and of
 // links that lead to VPP, and no link-local ones.
 func (m *HostMonitor) Addresses(ctx context.Context) ([]HostAddress, error) {
-	var out []HostAddress
-	err := m.query(ctx, func(s *sock) error {
+	now, err := m.state(ctx)
+	return now.addresses, err
+}
+
+func (m *HostMonitor) state(ctx context.Context) (out hostState, err error) {
+	out.mtus = map[string]uint32{}
+	err = m.query(ctx, func(s *sock) error {
 		links, err := s.links()
 		if err != nil {
 			return err
@@ -87,22 +108,22 @@ func (m *HostMonitor) Addresses(ctx context.Context) ([]HostAddress, error) {
 		names := map[int32]string{}
 		for _, l := range links {
 			if isHosts(l) {
-				names[l.index] = l.name
+				names[l.index], out.mtus[l.name] = l.name, l.mtu
 			}
 		}
 		addrs, err := s.addrs()
 		for _, a := range addrs {
 			name := names[a.index]
 			if ip := a.prefix.Addr(); name != "" && !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
-				out = append(out, HostAddress{name, a.prefix})
+				out.addresses = append(out.addresses, HostAddress{name, a.prefix})
 			}
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the host's addresses: %w", err)
+		return hostState{}, fmt.Errorf("list the host's addresses: %w", err)
 	}
-	slices.SortFunc(out, func(x, y HostAddress) int {
+	slices.SortFunc(out.addresses, func(x, y HostAddress) int {
 		return firstOf(strings.Compare(x.Link, y.Link), x.Prefix.Addr().Compare(y.Prefix.Addr()), x.Prefix.Bits()-y.Prefix.Bits())
 	})
 	return out, nil
@@ -139,25 +160,28 @@ func isOurs(l linkInfo) bool {
 	return false
 }
 
-// Watch calls report with Addresses at first and whenever they have changed, until ctx ends. Run it as a job.
+// Watch calls report with Addresses at first and whenever they, or the MTUs of the host's own links, have changed, until ctx ends. Run it
+// as a job.
 func (m *HostMonitor) Watch(ctx context.Context, report func([]HostAddress)) error {
-	events, stop, err := subscribe(ctx, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+	events, stop, err := subscribe(ctx, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	var last []HostAddress
+	var last hostState
 	first, failing := true, false
 	for {
-		now, err := m.Addresses(ctx)
+		now, err := m.state(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !failing:
 			m.log.Warn("the host's addresses are unknown; retrying", "error", err, "every", watchRetry)
-		case err == nil && (first || !slices.Equal(now, last)):
+		case err == nil && (first || !now.equal(&last)):
+			report(slices.Clone(now.addresses))
+			fallthrough
+		case err == nil:
 			first, last = false, now
-			report(slices.Clone(now))
 		}
 		if failing = err != nil; failing {
 			err = pause(ctx, watchRetry)

@@ -56,6 +56,8 @@ func TestMonitor(t *testing.T) {
 		}
 	}
 	wait(true)
+	w.run("ip", "link", "set", dev, "mtu", "1400")
+	wait(true) // it is reported again: the MTU has changed
 	w.run("ip", "addr", "del", mine.Prefix.String(), "dev", dev)
 	wait(false)
 	if err := jobs.Stop(20 * time.Second); err != nil {

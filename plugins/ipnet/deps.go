@@ -101,7 +101,7 @@ type HostLinks interface {
 	HostIPs() ([]net.IP, error)
 	// NIC describes a NIC; with "", the one that has the default route. The zero NIC: there is none.
 	NIC(name string) (NIC, error)
-	// WatchHostIPs calls back, from any goroutine, after HostIPs has changed.
+	// WatchHostIPs calls back, from any goroutine, after HostIPs, or the MTU of a NIC, has changed.
 	WatchHostIPs(callback func())
 }
 

@@ -139,9 +139,15 @@ func (w *node) event() api.Event { return api.NewDBResync() }
 // add is a CNI ADD as the controller dispatches it.
 func (w *node) add(name string) *podmanager.AddPod {
 	w.t.Helper()
+	return w.addWithMTU(name, 0)
+}
+
+// addWithMTU is one whose network configuration asks for an MTU.
+func (w *node) addWithMTU(name string, mtu int) *podmanager.AddPod {
+	w.t.Helper()
 	a := &podmanager.Attachment{
 		ID: podmanager.AttachmentID{ContainerID: "c-" + name, IfName: "eth0"}, Netns: "/run/netns/" + name,
-		Pod: podmanager.PodID{Namespace: "default", Name: name}, Seq: uint64(len(w.pods.list) + 1),
+		Pod: podmanager.PodID{Namespace: "default", Name: name}, Seq: uint64(len(w.pods.list) + 1), MTU: mtu,
 	}
 	w.pods.list = append(w.pods.list, a)
 	ev := podmanager.NewAddPod(a)

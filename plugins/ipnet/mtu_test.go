@@ -5,6 +5,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"contiv.dev/vswitch/dataplane/nb"
+	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/plugins/ipnet/transport/vxlan"
+	"contiv.dev/vswitch/plugins/podmanager"
 )
 
 // fakeHost is a host with one NIC.
@@ -39,6 +44,7 @@ func TestMTU(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newNode(t, tc.config)
 			w.n.Dataplane, w.n.LinuxNsPlugin = tc.dataplane, fakeHost{tc.uplink}
+			w.n.settings = nil // as at the start
 			s, err := w.n.gather()
 			switch {
 			case tc.fails != "":
@@ -67,4 +73,61 @@ func TestMTUOfVeths(t *testing.T) {
 			t.Errorf("MTU %d, TAP %t: %v", tc.mtu, tc.tap, err)
 		}
 	}
+}
+
+// TestMTUFollows: when the uplink's MTU changes, so do those of the uplink in VPP, of the overlay, of the link to the host and of pods, all in
+// place. What does not fit any more is limited to what fits and reported; an agent that starts rejects it.
+func TestMTUFollows(t *testing.T) {
+	w := newNode(t, dualTAP+"mtuSize: 1450\n"+uplink)
+	w.n.Dataplane = DataplaneVPP
+	nic := &fakeHost{1500}
+	w.n.LinuxNsPlugin = nic
+	w.resync()
+	pod, own := w.add("a").Attachment, w.addWithMTU("own", 1200).Attachment
+	for _, step := range []struct {
+		uplink, pods uint32
+		fault        string
+	}{
+		{1500, 1450, ""}, {9000, 1450, ""}, {1400, 1350, "mtuSize 1450 does not fit"}, {1320, 1280, "leaves less than 1280 bytes"},
+		{1495, 1445, "mtuSize 1450 does not fit"}, {1500, 1450, ""},
+	} {
+		nic.mtu = step.uplink
+		w.resync()
+		for _, name := range []string{HostInterconnectTAPinVPPLogicalName, podGwLoopName, vxlan.BVI, w.n.AttachmentInterface(pod)} {
+			if got := w.vppIf(name).GetMtu(); got != step.pods {
+				t.Errorf("uplink %d: MTU %d of %s, want %d", step.uplink, got, name, step.pods)
+			}
+		}
+		if got := w.vppIf("host-eth1").GetMtu(); got != step.uplink {
+			t.Errorf("uplink %d: VPP has %d", step.uplink, got)
+		}
+		if got := w.vppIf(w.n.AttachmentInterface(own)).GetMtu(); got != 1200 {
+			t.Errorf("uplink %d: a pod with an MTU of its own has %d", step.uplink, got)
+		}
+		if err := w.n.MTUFits(); (err == nil) != (step.fault == "") || err != nil && !strings.Contains(err.Error(), step.fault) {
+			t.Errorf("uplink %d: %v, want %q", step.uplink, err, step.fault)
+		}
+	}
+}
+
+// TestMTUOfOwnPods: a pod whose network configuration asks for more than fits is named; not any more when it is gone.
+func TestMTUOfOwnPods(t *testing.T) {
+	w := newNode(t, dualTAP+uplink)
+	w.n.Dataplane, w.n.LinuxNsPlugin = DataplaneVPP, fakeHost{1400}
+	w.resync()
+	large := w.addWithMTU("large", 1450)
+	if err := w.n.MTUFits(); err == nil || !strings.Contains(err.Error(), "(1350 bytes): default/large;") {
+		t.Errorf("%v", err)
+	}
+	if _, err := w.n.Update(podmanager.NewDeletePod(large.Attachment), w.want); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.n.MTUFits(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w *node) vppIf(name string) *vpp_interfaces.Interface {
+	v, _ := w.want[nb.VppInterfaceKey(name)].(*vpp_interfaces.Interface)
+	return v
 }

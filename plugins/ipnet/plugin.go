@@ -42,7 +42,8 @@ type state struct {
 	report      atomic.Pointer[ipamReport] // what REST serves, from any goroutine
 	hostIf      atomic.Pointer[string]     // from any goroutine
 
-	plugin pluginState // from any goroutine
+	plugin   pluginState           // from any goroutine
+	mtuFault atomic.Pointer[error] // since the last resync; from any goroutine
 
 	hostIPsWait, nicsWait atomic.Bool                    // an event of that kind is in the queue; from any goroutine
 	told                  atomic.Pointer[NodeIPv4Change] // the last lease; from any goroutine
@@ -197,6 +198,7 @@ func (n *IPNet) Resync(event api.Event, _ api.KubeStateData, _ int, txn api.Resy
 	n.settings, n.peers, n.mesh = s, peers, mesh
 	n.others.Store(int64(len(peers.byName)))
 	n.setPods(pods)
+	n.noteMTU(s)
 	n.report.Store(s.ipamReport())
 	hostIf := s.wiring.hostIf(s)
 	n.hostIf.Store(&hostIf)
@@ -324,6 +326,9 @@ func (n *IPNet) addPod(ev *podmanager.AddPod, txn api.UpdateOperations) (string,
 		txn.Put(v.key, v.msg)
 	}
 	n.remember(p)
+	if a.MTU != 0 {
+		n.noteMTU(n.settings)
+	}
 	n.settings.fill(ev, p)
 	return fmt.Sprintf("connect pod %s with %v", a.Pod, addrs), nil
 }
@@ -337,6 +342,9 @@ func (n *IPNet) deletePod(ev *podmanager.DeletePod, txn api.UpdateOperations) st
 		txn.Delete(v.key)
 	}
 	n.forget(p)
+	if p.attachment.MTU != 0 {
+		n.noteMTU(n.settings)
+	}
 	return "disconnect pod " + ev.Attachment.Pod.String()
 }
 

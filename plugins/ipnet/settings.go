@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"contiv.dev/vswitch/dataplane/nb"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipam"
@@ -22,7 +21,9 @@ type settings struct {
 	useTAP         bool
 	rxRing, txRing uint32
 	rxMode         contivconf.RxMode
-	mtu            uint32
+	mtu            uint32 // of pods, unless their own network configuration says otherwise
+	fits           uint32 // the largest packet of a pod that the uplink takes; 0: not known
+	mtuFault       error  // why mtu is not what is configured
 
 	mainVRF, podVRF uint32
 	routeServices   bool // Linux sends service traffic to VPP
@@ -183,45 +184,6 @@ func (n *IPNet) publishedIPv4(name string) []netip.Prefix {
 		}
 	}
 	return out
-}
-
-// minMTU is what IPv4 (RFC 791) and IPv6 (RFC 8200) ask of a link.
-const (
-	minMTU     = 576
-	minMTUIPv6 = 1280
-)
-
-// checkMTU makes pods' packets fit into the uplink's and into their own links': a configured MTU must, a default one is replaced by
-// what fits.
-func (n *IPNet) checkMTU(s *settings, isDefault bool) error {
-	if n.Dataplane == DataplaneVPP && !s.useTAP && s.mtu > nb.MaxVethMTU {
-		return fmt.Errorf("mtuSize %d does not fit: VPP takes at most %d bytes from a VETH; use less, or useTAPInterfaces: true",
-			s.mtu, nb.MaxVethMTU)
-	}
-	uplinkMTU := s.uplink().MTU
-	if uplinkMTU == 0 {
-		return nil
-	}
-	overhead := uint32(s.transport.Overhead(&s.local))
-	least := uint32(minMTU)
-	if len(s.podSubnets) > 0 && !s.podSubnets[len(s.podSubnets)-1].Subnet.Addr().Is4() {
-		least = minMTUIPv6
-	}
-	if uplinkMTU < overhead+least {
-		return fmt.Errorf("the uplink's MTU of %d leaves less than %d bytes for pods' packets (%d are the overlay's); raise it",
-			uplinkMTU, least, overhead)
-	}
-	fits := uplinkMTU - overhead
-	switch {
-	case isDefault && n.Dataplane == DataplaneVPP && !s.useTAP:
-		s.mtu = min(fits, nb.MaxVethMTU)
-	case isDefault:
-		s.mtu = fits
-	case s.mtu > fits:
-		return fmt.Errorf("mtuSize %d does not fit: packets on the uplink may have %d bytes, of which the overlay takes %d; "+
-			"use %d or less, or leave mtuSize out", s.mtu, uplinkMTU, overhead, fits)
-	}
-	return nil
 }
 
 // dumpHostIPs lists the host's addresses, both families, without duplicates.

@@ -33,6 +33,9 @@ const (
 	txFrame = 33 * 2048
 	// afPacketMTU is that of an interface whose value does not say. VPP takes 9000, whatever the device has.
 	afPacketMTU = 1500
+	// nicMTU is what the frames of a NIC that VPP shares with the host have room for at least: jumbo frames, so that another MTU
+	// of the NIC needs no other interface, for which all that depends on it would have to be made again.
+	nicMTU = 9216
 )
 
 // mtuOf is the MTU that an af_packet interface gets.
@@ -50,6 +53,17 @@ func rxFrame(mtu uint32) uint32 {
 		size *= 2
 	}
 	return size
+}
+
+// isNIC reports whether an interface is a NIC that VPP shares with the host.
+func isNIC(v *vpp_interfaces.Interface) bool { return v.GetAfpacket().GetLinuxInterface() == "" }
+
+// ringMTU is the MTU that the frames of an interface have room for.
+func ringMTU(nic bool, mtu uint32) uint32 {
+	if nic {
+		return max(mtu, nicMTU)
+	}
+	return mtu
 }
 
 func afPacketType() *ifType {
@@ -110,7 +124,7 @@ func createAfPacket(k *Kinds, v *vpp_interfaces.Interface, done func(made, error
 			return
 		}
 	}
-	req := AfPacketRequest(dev, mtuOf(v), k.deps.AfPacket)
+	req := AfPacketRequest(dev, ringMTU(isNIC(v), mtuOf(v)), k.deps.AfPacket)
 	// The kernel spreads what comes in by flow, and each thread of VPP sends by the queue of its number, if there is one.
 	req.NumRxQueues = uint16(rxQueues(v))
 	req.NumTxQueues = req.NumRxQueues
@@ -214,7 +228,8 @@ func (k *Kinds) linuxDevice(name string) (string, bool) {
 // equalAfPacket compares devices, and whether the rings, made for the MTU that the interface had, have room for the new one. A dump
 // has only the device's name; which Linux interface that is may not be known yet.
 func equalAfPacket(k *Kinds, desired, applied *vpp_interfaces.Interface) bool {
-	if rxFrame(mtuOf(desired)) != rxFrame(mtuOf(applied)) || rxQueues(desired) != rxQueues(applied) {
+	nic := isNIC(desired)
+	if rxFrame(ringMTU(nic, mtuOf(desired))) != rxFrame(ringMTU(nic, mtuOf(applied))) || rxQueues(desired) != rxQueues(applied) {
 		return false
 	}
 	d, a := desired.GetAfpacket(), applied.GetAfpacket()

@@ -140,7 +140,8 @@ func TestEqualInterfaces(t *testing.T) {
 		{tap("t"), edit(tap("t"), func(v *vpp_interfaces.Interface) { v.GetTap().EnableGso = true }), false},
 		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 1500 }), true},
 		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 1900 }), true},
-		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 9000 }), false}, // other rings
+		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 9000 }), true},   // a NIC's have room for jumbo frames
+		{af("eth0", ""), edit(af("eth0", ""), func(v *vpp_interfaces.Interface) { v.Mtu = 20000 }), false}, // other rings
 		{memifOf("m", "/s", 1, true), edit(memifOf("m", "/s", 1, true), func(v *vpp_interfaces.Interface) {
 			v.GetMemif().Secret, v.GetMemif().RingSize = unknownText, unknownNumber
 		}), true},

@@ -59,6 +59,10 @@ contiv_uplink (u32 sw_if_index)
 contiv_uplink_t *contiv_uplink_open (u32 sw_if_index);
 /* contiv_uplink_close leaves everything to VPP's rings again. Under the barrier. */
 void contiv_uplink_close (contiv_uplink_t *u);
+/* contiv_device_of finds the device of an AF_PACKET interface; 0: none. */
+u32 contiv_device_of (const vnet_hw_interface_t *hi);
+/* contiv_uplinks_follow adapts the sockets to devices whose MTU has changed. Main thread. */
+void contiv_uplinks_follow (vlib_main_t *vm);
 
 /* ---- out ---- */
 

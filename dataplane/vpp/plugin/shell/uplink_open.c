@@ -210,9 +210,8 @@ return_queues (contiv_uplink_t *u)
 
 /* ---- devices ---- */
 
-/* device_of finds the device of an AF_PACKET interface; 0: none. */
-static u32
-device_of (const vnet_hw_interface_t *hi)
+u32
+contiv_device_of (const vnet_hw_interface_t *hi)
 {
   const vnet_device_class_t *class = vnet_get_device_class (vnet_get_main (), hi->dev_class_index);
   char name[IFNAMSIZ + 5] = { 0 };
@@ -273,12 +272,19 @@ round_up (u32 n)
   return (n + RING_UNIT - 1) / RING_UNIT * RING_UNIT;
 }
 
+/* longest_of is the longest frame without segments. */
+static u32
+longest_of (u32 mtu)
+{
+  return mtu + sizeof (ethernet_header_t) + VLAN_TAGS;
+}
+
 contiv_uplink_t *
 contiv_uplink_open (u32 sw_if_index)
 {
   contiv_main_t *cm = &contiv_main;
   const vnet_hw_interface_t *hi = vnet_get_sup_hw_interface (vnet_get_main (), sw_if_index);
-  u32 device = device_of (hi), mtu = device ? mtu_of (device) : 0, longest = mtu + sizeof (ethernet_header_t) + VLAN_TAGS;
+  u32 device = contiv_device_of (hi), mtu = device ? mtu_of (device) : 0, longest = longest_of (mtu);
   if (!mtu || hi->sw_if_index != sw_if_index || !vec_len (hi->rx_queue_indices))
     return 0;
   contiv_uplink_t *u = clib_mem_alloc (sizeof (*u));
@@ -327,4 +333,43 @@ contiv_uplink_close (contiv_uplink_t *u)
   vec_free (u->queues);
   clib_spinlock_free (&u->lock);
   clib_mem_free (u);
+}
+
+/* ---- MTU ---- */
+
+/* renew makes an uplink's rings again, for longer frames. Its neighbours stay. Under the barrier. */
+static void
+renew (contiv_interface_t *i)
+{
+  contiv_uplink_t was = *i->uplink;
+  contiv_uplink_close (i->uplink);
+  i->uplink = contiv_uplink_open (was.sw_if_index);
+  if (!i->uplink)
+    return;
+  clib_memcpy (i->uplink->peers, was.peers, sizeof (was.peers));
+  i->uplink->no_trains = was.no_trains;
+}
+
+/* follow does so for one uplink. Rings are made again if their frames are too short: what is longer comes by recvmsg, which is slower. */
+static void
+follow (vlib_main_t *vm, contiv_interface_t *i)
+{
+  u32 mtu = mtu_of (i->uplink->device), longest = longest_of (mtu);
+  if (!mtu || longest == i->uplink->longest)
+    return;
+  vlib_worker_thread_barrier_sync (vm);
+  if (round_up (longest + RING_HEADERS) > i->uplink->frame)
+    renew (i);
+  else
+    i->uplink->longest = longest;
+  vlib_worker_thread_barrier_release (vm);
+}
+
+void
+contiv_uplinks_follow (vlib_main_t *vm)
+{
+  contiv_interface_t *i;
+  vec_foreach (i, contiv_main.interfaces)
+    if (i->uplink)
+      follow (vm, i);
 }
