@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/links"
 	"contiv.dev/vswitch/dataplane/vpp"
 	"contiv.dev/vswitch/dataplane/vpp/l3"
 	"contiv.dev/vswitch/internal/diag"
+	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
@@ -87,5 +90,30 @@ func (m *vppPlane) counters(a *agent) ([]statscollector.Counters, error) {
 		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)
 		out = append(out, s)
 	}
-	return out, nil
+	return out, addTapDrops(a, out)
+}
+
+// addTapDrops adds what the kernel dropped at TAPs since VPP had not taken it. VPP has no count of that.
+func addTapDrops(a *agent, list []statscollector.Counters) error {
+	if !a.conf.Interface().UseTAPInterfaces {
+		return nil // of AF_PACKET, VPP's contiv plugin counts it
+	}
+	taps := []links.TapAt{{Device: ipnet.HostInterconnectTAPinLinuxHostName}}
+	at := []func(*statscollector.Counters) bool{func(c *statscollector.Counters) bool {
+		return c.Interface == ipnet.HostInterconnectTAPinVPPLogicalName
+	}}
+	for _, p := range a.pods.LocalAttachments() {
+		taps = append(taps, links.TapAt{Netns: p.Netns, Device: p.ID.IfName})
+		at = append(at, func(c *statscollector.Counters) bool { return c.Namespace == p.Pod.Namespace && c.Pod == p.Pod.Name })
+	}
+	dropped, err := links.NewHostMonitor(nil).TapsDropped(taps)
+	if err != nil {
+		return err
+	}
+	for i, n := range dropped {
+		if place := slices.IndexFunc(list, func(c statscollector.Counters) bool { return at[i](&c) }); place >= 0 {
+			list[place].Missed += n
+		}
+	}
+	return nil
 }

@@ -23,7 +23,8 @@ type Counters struct {
 	TxPackets, TxBytes        uint64
 	Drops, NoBuffer           uint64
 	RxErrors, TxErrors        uint64
-	// Missed are packets that the NIC had no descriptor for: they were lost before the dataplane saw them.
+	// Missed are packets for which the ring to the dataplane had no room, of a NIC, a TAP or an AF_PACKET socket: they were lost before the
+	// dataplane saw them.
 	Missed uint64
 	// Of the packets that VPP's NAT44 translated, and that came from the pod: to services, from a backend, and those that it
 	// could not translate. The kernel does not count them.

@@ -121,6 +121,7 @@ contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
       contiv_resolve (vm);
       contiv_peers_ask (vm);
       contiv_uplinks_follow (vm);
+      contiv_count_overruns (vm);
     }
   return 0;
 }

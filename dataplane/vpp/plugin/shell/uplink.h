@@ -64,6 +64,9 @@ u32 contiv_device_of (const vnet_hw_interface_t *hi);
 /* contiv_uplinks_follow adapts the sockets to devices whose MTU has changed. Main thread. */
 void contiv_uplinks_follow (vlib_main_t *vm);
 
+/* overruns.c: counts what the kernel dropped since a ring was full. Main thread. */
+void contiv_count_overruns (vlib_main_t *vm);
+
 /* ---- out ---- */
 
 typedef enum
