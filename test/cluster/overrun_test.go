@@ -38,9 +38,9 @@ func TestRingOverruns(t *testing.T) {
 			}
 			w.must(syscall.Kill(n.VPP.PID(), syscall.SIGSTOP))
 			const packets = 8000
-			w.flood(pods[0].Namespace, pods[1].IPs[0], packets)
-			w.flood(pods[1].Namespace, pods[0].IPs[0], packets)
-			w.flood(n.Namespace, pods[1].IPs[0], packets)
+			w.pour(pods[0].Namespace, pods[1].IPs[0], packets)
+			w.pour(pods[1].Namespace, pods[0].IPs[0], packets)
+			w.pour(n.Namespace, pods[1].IPs[0], packets)
 			w.must(syscall.Kill(n.VPP.PID(), syscall.SIGCONT))
 			for _, label := range losers {
 				w.within(time.Minute, "the losses of "+label+" are counted", func() error {
@@ -88,8 +88,8 @@ func (w *world) missed(n *testbed.Node, label string) (sum float64, err error) {
 	return sum, nil
 }
 
-// flood sends UDP packets as fast as the kernel takes them.
-func (w *world) flood(ns *testbed.Namespace, to netip.Addr, packets int) {
+// pour sends UDP packets as fast as the kernel takes them.
+func (w *world) pour(ns *testbed.Namespace, to netip.Addr, packets int) {
 	w.t.Helper()
 	w.must(ns.Do(func() error {
 		c, err := net.Dial("udp", netip.AddrPortFrom(to, 9).String())

@@ -2,9 +2,12 @@ package plugin_test
 
 import (
 	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
 )
 
@@ -28,12 +31,47 @@ func TestUplinkModes(t *testing.T) {
 						r.Errorf("rig %d: no large packet came in", r.number())
 					}
 					r.noneRefused()
+					if n := r.counter("ethernet-input", "l3 mac mismatch"); n != 0 {
+						r.Errorf("rig %d: %d frames came in that it had sent itself", r.number(), n)
+					}
 				}
 				one.takeUplink(false) // VPP's own rings serve the queues again, by their threads and modes
 				two.takeUplink(false)
 				one.carrySome(a, b)
 			})
 		}
+	}
+}
+
+// TestUplinkOwnSolicitations: VPP asks for machines on the uplink's network from its link-local address. If it hears that itself, it takes this address for a
+// neighbour's, and sends the answers round until their hop limit ends.
+func TestUplinkOwnSolicitations(t *testing.T) {
+	for _, workers := range []int{0, 2} {
+		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
+			one, two := uplinkRigsOf(t, uplinkOptions{workers: workers})
+			a := one.tap("a", "gso")
+			for n := range 6 { // machines on the network, which answer by their kernel
+				addr := fmt.Sprintf("fd00:2::9%d", n)
+				one.run(two.netns, "ip addr add "+addr+"/64 dev u0 nodad")
+				one.run(two.netns, "ip -6 route replace fd00:1::/32 via fd00:2::1 dev u0")
+				one.reach(a, netip.MustParseAddr(addr))
+			}
+			if n := one.counter("ip6-rewrite", "ttl") + one.counter("ip6-input", "ttl"); n != 0 {
+				t.Errorf("the hop limit of %d packets has ended", n)
+			}
+			if own := one.counter("ethernet-input", "l3 mac mismatch"); own != 0 {
+				t.Errorf("%d frames came in that VPP had sent itself", own)
+			}
+		})
+	}
+}
+
+// run runs a command in a namespace.
+func (r *rig) run(ns *testbed.Namespace, command string) {
+	r.Helper()
+	f := strings.Fields(command)
+	if _, err := ns.Run(r.Context(), f[0], f[1:]...); err != nil {
+		r.Fatal(err)
 	}
 }
 

@@ -27,12 +27,15 @@ extern vlib_node_registration_t contiv_uplink_input_node;
 
 /* ---- one socket ---- */
 
-/* takes gives a socket a filter: it gets everything, or nothing. */
+/* takes gives a socket a filter: it gets everything that comes in, or nothing. The kernel hands what leaves to all sockets of a fanout group, whatever
+ * PACKET_IGNORE_OUTGOING they have: VPP would get all that it sends itself. */
 static int
 takes (int fd, bool everything)
 {
-  struct sock_filter code[] = { BPF_STMT (BPF_RET | BPF_K, everything ? CONTIV_FRAME_MAX : 0) };
-  struct sock_fprog program = { .len = 1, .filter = code };
+  struct sock_filter code[] = { BPF_STMT (BPF_LD | BPF_B | BPF_ABS, (u32) SKF_AD_OFF + SKF_AD_PKTTYPE),
+				BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 1), BPF_STMT (BPF_RET | BPF_K, 0),
+				BPF_STMT (BPF_RET | BPF_K, everything ? CONTIV_FRAME_MAX : 0) };
+  struct sock_fprog program = { .len = ARRAY_LEN (code), .filter = code };
   return setsockopt (fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof (program));
 }
 
