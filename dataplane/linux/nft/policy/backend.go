@@ -250,7 +250,8 @@ func (b *Backend) finish(res *table.Result) {
 // maxBatch is what one datagram may have, so that the kernel finds memory for it.
 const maxBatch = 128 << 20
 
-// transact sends the plans as one transaction. What is too large for one is split: new sets, which nothing uses yet, go first.
+// transact sends the plans as one transaction, and a second one for what packets on their way must not meet in the first. What is too large
+// for one is split: new sets, which nothing uses yet, go first.
 func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	t := b.view.NewBatch()
 	t.B = slices.Grow(t.B, plans[0].size()+plans[1].size())
@@ -258,7 +259,7 @@ func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 		p.write(t)
 	}
 	if t.Empty() {
-		return 0, nil
+		return b.later(plans, 0)
 	}
 	if len(t.B) > b.maxBatch {
 		if ahead, err := b.ahead(plans); ahead > 0 || err != nil {
@@ -272,20 +273,25 @@ func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	if err := b.view.Commit(t); err != nil {
 		return 0, err
 	}
-	return b.fillMaps(plans, t.Writes)
+	return b.later(plans, t.Writes)
 }
 
-// fillMaps adds the elements of maps that lead to new chains, when the chains are there.
-func (b *Backend) fillMaps(plans [2]*plan, writes int) (int, error) {
+// later adds the elements of maps that lead to new chains, when the chains are there, and removes the chains that nothing leads to any more.
+func (b *Backend) later(plans [2]*plan, writes int) (int, error) {
 	t := b.view.NewBatch()
+	removals := false
 	for _, p := range plans {
 		p.writeLater(t)
+		removals = removals || p.removesLater()
 	}
 	if t.Empty() {
 		return writes, nil
 	}
+	if removals {
+		wire.WaitForReaders()
+	}
 	if err := b.view.Commit(t); err != nil {
-		b.view.Forget() // the chains are there, and it is not noted
+		b.view.Forget() // the first transaction is done, and it is not noted
 		return writes, err
 	}
 	return writes + t.Writes, nil

@@ -45,7 +45,7 @@ func TestDispatchChainsFirst(t *testing.T) {
 			delete(chains, "cali2")
 			delete(chains, "cali3")
 			b.DeleteChains(f, table.Filter, "two")
-		}, 1},
+		}, 2},
 	} {
 		before, err := c.Generation()
 		if err != nil {

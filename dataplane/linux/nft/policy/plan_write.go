@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+)
+
+// size is about how many bytes the plan takes in a transaction.
+func (p *plan) size() (n int) {
+	for i := range p.rewrite {
+		for j := range p.rewrite[i].programs {
+			n += len(p.rewrite[i].programs[j].Exprs) + ruleOverhead
+		}
+	}
+	return n
+}
+
+const ruleOverhead = 200 // headers, names and user data of a rule; and a share of its chain
+
+// write adds the plan to a transaction. The order lets go of things before they are removed, and makes them before they
+// are used.
+func (p *plan) write(b *wire.Batch) {
+	f := p.f
+	if p.clear || f.rebuild {
+		b.DelTable(f.Proto)
+		b.Writes++
+	}
+	if p.clear {
+		return
+	}
+	if p.create || f.rebuild {
+		b.NewTable(f.Proto)
+	}
+	p.writeRemovals(b)
+	for _, s := range p.sets {
+		if s.effective() {
+			fillSet(b, s)
+		}
+	}
+	for _, l := range p.lists {
+		if !l.present {
+			newList(b, f, l)
+		}
+	}
+	for i := range p.rewrite {
+		if n := p.rewrite[i].n; !n.present {
+			newChain(b, n)
+		}
+	}
+	for _, n := range p.forks {
+		if !p.fillsLater(n) {
+			fillMap(b, n)
+		}
+	}
+	for i := range p.rewrite {
+		r := &p.rewrite[i]
+		newRules(b, r.n, r.programs)
+		if len(r.programs) == 0 {
+			b.Writes += len(r.n.hashes)
+		}
+	}
+}
+
+// fillsLater reports whether a dispatch chain's map gets its new elements in its own transaction, behind the one that makes the chains. A
+// packet keeps to one generation of rules, but looks up each element as it is at that moment: it would find the element, and the chain
+// still empty.
+func (p *plan) fillsLater(n *node) (later bool) {
+	if n.elems == nil {
+		return false // the map is new, and no older rule uses it
+	}
+	n.eachNew(func(_, chain string) {
+		later = later || slices.ContainsFunc(p.rewrite, func(r rewrite) bool { return r.n.chain == chain && !r.n.present })
+	})
+	return later
+}
+
+// removesLater reports whether chains go in their own transaction, behind the one that takes away what leads to them, and behind the packets
+// that are on their way to such a chain: they find it as the newest generation has it, and that is empty.
+func (p *plan) removesLater() bool {
+	if p.clear || p.f.rebuild || !slices.ContainsFunc(p.remove, func(n *node) bool { return n.base == nil }) {
+		return false
+	}
+	// A set is made again with another type only if nothing uses it, not even a chain that goes.
+	return !slices.ContainsFunc(p.sets, func(s *set) bool { return s.present && s.effective() && s.typ != s.spec.Type })
+}
+
+// writeLater writes what has to come behind the other transaction: removals, and the elements that lead to chains which are there by now.
+func (p *plan) writeLater(b *wire.Batch) {
+	if p.clear {
+		return
+	}
+	if p.removesLater() {
+		_, others := p.removals()
+		p.removeRest(b, others)
+	}
+	for _, n := range p.forks {
+		if p.fillsLater(n) {
+			fillMap(b, n)
+		}
+	}
+}
+
+// writeRemovals lets go of what goes, and removes it unless that is for later.
+func (p *plan) writeRemovals(b *wire.Batch) {
+	for i := range p.rewrite {
+		if n := p.rewrite[i].n; n.present && len(n.hashes) > 0 {
+			flushChain(b, n)
+		}
+	}
+	for _, n := range p.dropMap {
+		if n.live {
+			b.DelSet(p.f.Proto, n.mapName(), n)
+		}
+	}
+	for _, n := range p.forks {
+		drainMap(b, n)
+	}
+	hooks, others := p.removals()
+	flushAll(b, hooks)
+	delAll(b, hooks)
+	if !p.removesLater() {
+		p.removeRest(b, others)
+	}
+}
+
+// removals are the chains that go. Base chains go at once: what they lead to must not be there for two hooks.
+func (p *plan) removals() (hooks, others []*node) {
+	for _, n := range p.remove {
+		if n.base != nil {
+			hooks = append(hooks, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	return hooks, others
+}
+
+func flushAll(b *wire.Batch, nodes []*node) {
+	for _, n := range nodes {
+		if len(n.hashes) > 0 {
+			flushChain(b, n)
+		}
+	}
+}
+
+func delAll(b *wire.Batch, nodes []*node) {
+	for _, n := range nodes {
+		delChain(b, n)
+	}
+}
+
+// removeRest removes the chains that nothing leads to any more, and what only they used.
+func (p *plan) removeRest(b *wire.Batch, chains []*node) {
+	flushAll(b, chains)
+	for _, n := range p.dropMap {
+		if !n.live {
+			b.DelSet(p.f.Proto, n.mapName(), n)
+		}
+	}
+	delAll(b, chains)
+	for _, name := range p.f.strays {
+		b.DelSet(p.f.Proto, name, nil)
+	}
+	for _, l := range p.lists {
+		if l.present {
+			b.DelSet(p.f.Proto, l.name, nil)
+		}
+	}
+	for _, s := range p.sets {
+		if s.present && (!s.effective() || s.typ != s.spec.Type) {
+			b.DelSet(p.f.Proto, s.name, s)
+		}
+	}
+}
