@@ -31,6 +31,18 @@ func (b balancer) id() string {
 	return fmt.Sprintf("%s/%v/%d/%d", at, b.IPv6, b.Protocol, b.Port)
 }
 
+// String is for messages.
+func (b balancer) String() string {
+	at, protocol := "each address of the node", "TCP"
+	if b.VIP.IsValid() {
+		at = b.VIP.String()
+	}
+	if b.Protocol == 17 {
+		protocol = "UDP"
+	}
+	return fmt.Sprintf("%s port %d of %s", protocol, b.Port, at)
+}
+
 // balancers works out the load balancers of a service. What HNS cannot express is left out: nothing is served then, rather than more than
 // was asked for. The renderer has informed users (plugins/service/renderer/hnssvc).
 func balancers(s *proto.BalancedServiceUpdate, own []netip.Addr) []balancer {

@@ -37,16 +37,17 @@ func (w *Wiring) serviceKind() scheduler.Kind[*proto.BalancedServiceUpdate] {
 			w.waiting = append(w.waiting, waitingService{op, key})
 		},
 		Dump: func(op *scheduler.DumpOp, emit func(string, *proto.BalancedServiceUpdate)) {
-			// HNS does not know services: those that we know are there, if their load balancers are.
+			// HNS has no services: those in desired are there, in full if all of their load balancers are.
 			var failed failures
 			if w.told {
 				failed = w.syncServices()
 			}
 			if failed.all == nil {
 				for key, s := range w.desired {
-					if failed.of[key] == nil {
-						emit(key, s)
+					if failed.of[key] != nil { // some of its load balancers may be there: it is written again, or removed
+						s = &proto.BalancedServiceUpdate{Namespace: s.GetNamespace(), Name: s.GetName()}
 					}
+					emit(key, s)
 				}
 			}
 			op.Done(failed.all)
@@ -61,15 +62,15 @@ func (w *Wiring) flushServices() {
 	}
 	w.told = true
 	failed := w.syncServices()
-	if err := failed.any(); err != nil && len(w.waiting) == 0 {
+	if err := failed.any(); err != nil && !w.balanced && len(w.waiting) == 0 {
 		w.Log.Warn("not all services are programmed", "error", err)
 	}
 	for _, q := range w.waiting {
-		err := cmp.Or(failed.all, failed.of[q.key])
 		if w.desired[q.key] == nil {
-			err = cmp.Or(err, failed.stale)
+			q.op.Done(cmp.Or(failed.all, failed.stale))
+			continue
 		}
-		q.op.Done(err)
+		q.op.Done(scheduler.OutcomeUnknown(cmp.Or(failed.all, failed.of[q.key]))) // some of its load balancers may be there, and go with it
 	}
 	w.waiting = nil
 }
@@ -104,7 +105,7 @@ func (w *Wiring) syncServices() failures {
 		return failures{all: err}
 	}
 	failed := failures{of: map[string]error{}}
-	want := w.wanted(has.own)
+	want, conflicts := w.wanted(has.own)
 	endpoints := w.knownOf(has.endpoints)
 	w.addRemotes(endpoints, want, &failed)
 	specs := map[string]wantedLB{}
@@ -118,6 +119,9 @@ func (w *Wiring) syncServices() failures {
 	w.syncBalancers(specs, endpoints, has, &failed)
 	w.removeRemotes(endpoints, want, &failed)
 	w.balanced = failed.any() == nil
+	for key, err := range conflicts { // another attempt does not help before a service changes
+		failed.blame(err, key)
+	}
 	return failed
 }
 
@@ -127,19 +131,24 @@ type wantedLB struct {
 	key  string
 }
 
-// wanted are the load balancers of all services, by their keys. Of two services with one address the first keeps it.
-func (w *Wiring) wanted(own []netip.Addr) map[string][]balancer {
-	want := map[string][]balancer{}
-	seen := map[string]bool{}
+// wanted are the load balancers of all services, by their keys. Each has one owner: the processor of services decides which service has a
+// frontend (docs/adr/0016). Where two have the same load balancer all the same (HNS has one for a port at all addresses of the node), the
+// first has it, and the other one gets an error.
+func (w *Wiring) wanted(own []netip.Addr) (want map[string][]balancer, conflicts map[string]error) {
+	want, conflicts = map[string][]balancer{}, map[string]error{}
+	owner := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(w.desired)) {
 		for _, b := range balancers(w.desired[key], own) {
-			if !seen[b.id()] {
-				seen[b.id()] = true
-				want[key] = append(want[key], b)
+			if other, taken := owner[b.id()]; taken {
+				conflicts[key] = errors.Join(conflicts[key], fmt.Errorf("%s is the load balancer of service %s, and HNS has one only: "+
+					"change the port or the address of one of them", b, strings.TrimPrefix(other, nb.DriverServicePrefix)))
+				continue
 			}
+			owner[b.id()] = key
+			want[key] = append(want[key], b)
 		}
 	}
-	return want
+	return want, conflicts
 }
 
 // serviceState is what load balancers follow from, besides services.
