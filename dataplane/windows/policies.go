@@ -2,6 +2,7 @@ package windataplane
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -41,6 +42,7 @@ type policyManager struct {
 	changed  func(listKey) // is informed about lists whose users must be rendered again
 
 	known    map[listKey][]*proto.Rule
+	named    map[listKey]map[owner]*proto.Policy // the policies of each name, by listKey of outbound
 	ready    map[listKey]*compiled
 	tiers    map[policyID]string // as they were announced: a removal may lack the tier
 	setUsers map[string]map[listKey]bool
@@ -48,9 +50,12 @@ type policyManager struct {
 
 type policyID struct{ tier, name, namespace, kind string }
 
+// owner distinguishes policies of one tier and name. Endpoints name policies by tier and name only.
+type owner struct{ namespace, kind string }
+
 func newPolicyManager(families []family, sets setLookup, log *slog.Logger) *policyManager {
 	return &policyManager{families: families, sets: sets, log: log, changed: func(listKey) {},
-		known: map[listKey][]*proto.Rule{}, ready: map[listKey]*compiled{}, tiers: map[policyID]string{},
+		known: map[listKey][]*proto.Rule{}, named: map[listKey]map[owner]*proto.Policy{}, ready: map[listKey]*compiled{}, tiers: map[policyID]string{},
 		setUsers: map[string]map[listKey]bool{}}
 }
 
@@ -61,10 +66,10 @@ func (m *policyManager) OnUpdate(msg any) {
 		id, p := msg.GetId(), msg.GetPolicy()
 		tier := cmp.Or(id.GetTier(), p.GetTier(), defaultTier)
 		if before, had := m.tiers[idOf(id)]; had && before != tier {
-			m.forget(listKey{Tier: before, Name: id.GetName()})
+			m.name(listKey{Tier: before, Name: id.GetName()}, id, nil)
 		}
 		m.tiers[idOf(id)] = tier
-		m.learn(listKey{Tier: tier, Name: id.GetName()}, p.GetInboundRules(), p.GetOutboundRules())
+		m.name(listKey{Tier: tier, Name: id.GetName()}, id, cmp.Or(p, &proto.Policy{}))
 	case *proto.ActivePolicyRemove:
 		tier, announced := m.tiers[idOf(msg.GetId())]
 		if !announced {
@@ -72,7 +77,7 @@ func (m *policyManager) OnUpdate(msg any) {
 			return
 		}
 		delete(m.tiers, idOf(msg.GetId()))
-		m.forget(listKey{Tier: tier, Name: msg.GetId().GetName()})
+		m.name(listKey{Tier: tier, Name: msg.GetId().GetName()}, msg.GetId(), nil)
 	case *proto.ActiveProfileUpdate:
 		m.learn(listKey{Profile: true, Name: msg.GetId().GetName()}, msg.GetProfile().GetInboundRules(),
 			msg.GetProfile().GetOutboundRules())
@@ -83,6 +88,40 @@ func (m *policyManager) OnUpdate(msg any) {
 
 func idOf(id *proto.PolicyID) policyID {
 	return policyID{id.GetTier(), id.GetName(), id.GetNamespace(), id.GetKind()}
+}
+
+// name notes which policy a tier and a name stand for; nil: no longer this one. If they stand for several, none counts: an endpoint does not
+// say which one it is under, so it is closed.
+func (m *policyManager) name(key listKey, id *proto.PolicyID, policy *proto.Policy) {
+	all := m.named[key]
+	if all == nil {
+		all = map[owner]*proto.Policy{}
+		m.named[key] = all
+	}
+	of := owner{id.GetNamespace(), id.GetKind()}
+	if all[of] = policy; policy == nil {
+		delete(all, of)
+	}
+	switch len(all) {
+	case 0:
+		delete(m.named, key)
+		m.forget(key)
+	case 1:
+		for _, p := range all {
+			m.learn(key, p.GetInboundRules(), p.GetOutboundRules())
+		}
+	default:
+		m.forget(key)
+	}
+}
+
+// missing says why a list is not known.
+func (m *policyManager) missing(key listKey) string {
+	named := listKey{Tier: key.Tier, Name: key.Name}
+	if n := len(m.named[named]); !key.Profile && n > 1 {
+		return fmt.Sprintf("%s (%d policies of several namespaces or kinds have this tier and name)", key, n)
+	}
+	return key.String()
 }
 
 // CompleteDeferredWork has nothing to do: lists are compiled when an endpoint needs them.

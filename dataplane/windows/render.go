@@ -60,7 +60,7 @@ func flatten(policies *policyManager, stages []stage, node []netip.Addr) directi
 		}
 		c, known := policies.list(s.key)
 		if !known {
-			d.missing = append(d.missing, s.key.String())
+			d.missing = append(d.missing, policies.missing(s.key))
 			rest = []flat{{allow: false}}
 			continue
 		}
