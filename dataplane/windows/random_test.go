@@ -179,5 +179,15 @@ func TestRandomPolicies(t *testing.T) {
 				t.Fatalf("seed %d: %+v: HNS %v, the policies %v\n%s\n%v", seed, p, got, want, b.rules("a"), msgs)
 			}
 		}
+		// HNS lists the same in any order: there is nothing to write.
+		b.host.Disorder(random)
+		b.writes()
+		for range 3 {
+			b.d.resync()
+			b.must()
+		}
+		if w := b.writes(); len(w) > 0 {
+			t.Fatalf("seed %d: looks at a disorderly HNS with nothing changed write %v", seed, w)
+		}
 	}
 }

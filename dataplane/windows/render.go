@@ -1,6 +1,7 @@
 package windataplane
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -296,6 +297,13 @@ func singles(list portList) (portList, error) {
 	return out, nil
 }
 
+// sorted are ports in order.
+func sorted(list []hns.PortRange) []hns.PortRange {
+	return slices.SortedFunc(slices.Values(list), func(a, b hns.PortRange) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+	})
+}
+
 // signature is equal for lists that say the same, whatever their order and the rules' IDs.
 func signature(acls []hns.ACL) string {
 	if len(acls) == 0 {
@@ -305,7 +313,7 @@ func signature(acls []hns.ACL) string {
 	for _, a := range acls {
 		local, remote := netsOf(a.LocalAddresses), netsOf(a.RemoteAddresses)
 		lines = append(lines, fmt.Sprintf("%s %s %s %d %d %s %s %s %s", a.Direction, a.Action, a.RuleType, a.Priority, a.Protocol,
-			hns.JoinAddresses(local), hns.JoinAddresses(remote), hns.JoinPorts(a.LocalPorts), hns.JoinPorts(a.RemotePorts)))
+			hns.JoinAddresses(local), hns.JoinAddresses(remote), hns.JoinPorts(sorted(a.LocalPorts)), hns.JoinPorts(sorted(a.RemotePorts))))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

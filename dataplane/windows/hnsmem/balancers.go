@@ -16,9 +16,11 @@ func (h V2) ListLoadBalancers() ([]hcn.LoadBalancer, error) {
 	defer unlock()
 	list := []hcn.LoadBalancer{}
 	for _, id := range sortedKeys(h.balancers) {
-		list = append(list, clone(*h.balancers[id]))
+		lb := clone(*h.balancers[id])
+		h.disorderBalancer(&lb)
+		list = append(list, lb)
 	}
-	return list, nil
+	return shuffled(h.Host, list), nil
 }
 
 func (h V2) CreateLoadBalancer(lb hcn.LoadBalancer) (hcn.LoadBalancer, error) {

@@ -17,9 +17,11 @@ func (h V2) ListEndpoints() ([]hcn.Endpoint, error) {
 	defer unlock()
 	list := []hcn.Endpoint{}
 	for _, id := range sortedKeys(h.endpoints) {
-		list = append(list, h.shown(h.endpoints[id]))
+		e := h.shown(h.endpoints[id])
+		h.disorderEndpoint(&e)
+		list = append(list, e)
 	}
-	return list, nil
+	return shuffled(h.Host, list), nil
 }
 
 // shown is an endpoint as version 2 has it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -40,7 +41,8 @@ type Host struct {
 	namespaces map[string]*hcn.Namespace
 	balancers  map[string]*hcn.LoadBalancer
 
-	keepBalancers bool // see KeepBalancers
+	keepBalancers bool       // see KeepBalancers
+	order         *rand.Rand // see Disorder
 }
 
 // endpoint is one object as both versions see it.
@@ -102,7 +104,7 @@ func (h *Host) begin(op, id string) (unlock func(), err error) {
 
 func (h *Host) newID() string {
 	h.lastID++
-	return fmt.Sprintf("%08X-0000-4000-8000-000000000000", h.lastID)
+	return fmt.Sprintf("%08X-0000-4000-8000-00000000ABCD", h.lastID)
 }
 
 // Vanish removes an endpoint without a call, as when another program or Windows itself does.

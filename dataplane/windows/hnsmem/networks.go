@@ -37,9 +37,11 @@ func (h V2) ListNetworks() ([]hcn.Network, error) {
 	defer unlock()
 	list := []hcn.Network{}
 	for _, id := range sortedKeys(h.networks) {
-		list = append(list, clone(*h.networks[id]))
+		n := clone(*h.networks[id])
+		h.disorderNetwork(&n)
+		list = append(list, n)
 	}
-	return list, nil
+	return shuffled(h.Host, list), nil
 }
 
 func (h V2) CreateNetwork(n hcn.Network) (hcn.Network, error) {

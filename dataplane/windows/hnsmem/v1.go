@@ -32,7 +32,8 @@ func (h v1) ListEndpoints() ([]hns.Endpoint, error) {
 	for _, id := range sortedKeys(h.endpoints) {
 		e := h.endpoints[id]
 		out := hns.Endpoint{ID: e.ID, Name: e.Name, Network: e.HostComputeNetwork, MAC: e.MacAddress,
-			Namespace: e.HostComputeNamespace, Remote: e.Flags&1 != 0, State: e.state, Containers: slices.Clone(e.containers), ACLs: slices.Clone(e.acls)}
+			Namespace: e.HostComputeNamespace, Remote: e.Flags&1 != 0, State: e.state, Containers: slices.Clone(e.containers), ACLs: clone(e.acls)}
+		h.disorderRules(out.ACLs)
 		if n := h.networks[e.HostComputeNetwork]; n != nil {
 			out.NetworkName = n.Name
 		}
@@ -46,7 +47,7 @@ func (h v1) ListEndpoints() ([]hns.Endpoint, error) {
 		}
 		list = append(list, out)
 	}
-	return list, nil
+	return shuffled(h.Host, list), nil
 }
 
 func (h v1) ApplyACLs(endpointID string, acls []hns.ACL) error {

@@ -88,6 +88,7 @@ func New(deps Deps) *Wiring {
 	if deps.Clock == nil {
 		deps.Clock = driver.RealClock()
 	}
+	deps.HCN = folded{deps.HCN}
 	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
 	return &Wiring{
 		Deps: deps, networks: map[string]string{}, endpoints: map[string]string{}, desired: map[string]*proto.BalancedServiceUpdate{},

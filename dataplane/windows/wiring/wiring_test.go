@@ -227,7 +227,7 @@ func TestRandomOrder(t *testing.T) {
 		if seed%2 == 0 {
 			network = overlay()
 		}
-		r := newRig(t, hnsmem.New())
+		r := newRig(t, disorderly(seed))
 		r.noIPv6 = seed%2 == 0
 		r.must(r.commit(txn.FullResync, network))
 		fail := unlucky(seed)
@@ -272,10 +272,30 @@ func TestRandomOrder(t *testing.T) {
 			}
 			return fmt.Errorf("%w, want failures of %v", err, conflicts)
 		})
+		r.host.Calls()
+		if keys := failedKeys(r.commit(txn.FullResync, values...)); !slices.Equal(keys, conflicts) {
+			t.Errorf("seed %d: a resync with nothing changed: failures of %v, want %v", seed, keys, conflicts)
+		}
+		for _, c := range r.host.Calls() {
+			if c.Writes() {
+				t.Errorf("seed %d: a resync with nothing changed: %v", seed, c)
+			}
+		}
+		r.host.Disorder(nil)
 		if got, want := r.state(), other.state(); got != want {
 			t.Fatalf("seed %d: HNS has\n%s\nand after one resync\n%s", seed, got, want)
 		}
 	}
+}
+
+// disorderly is an HNS that lists objects in any order and spelling, and in every second case keeps load balancers whose endpoints go.
+func disorderly(seed uint64) *hnsmem.Host {
+	host := hnsmem.New()
+	host.Disorder(rand.New(rand.NewPCG(seed, 7)))
+	if seed/2%2 == 0 {
+		host.KeepBalancers()
+	}
+	return host
 }
 
 // unlucky is a hook by which a write in four fails.
