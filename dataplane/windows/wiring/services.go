@@ -309,13 +309,17 @@ func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceS
 	}
 }
 
-// noteBalancers reads which load balancers are ours: those that lead to endpoints of our network, or did when HNS was last read.
+// noteBalancers reads which load balancers are ours: those that lead to endpoints of our network, or led to them when HNS was last read, or lead
+// to nothing and send from our endpoint of an overlay. On an L2 bridge nothing distinguishes ours from other programs' if the agent did not run
+// while its endpoints went: it stays unless a service has its address.
 func (w *Wiring) noteBalancers(k *known, has serviceState) {
 	before := w.balancers
 	w.balancers = map[string]bool{}
 	for _, lb := range has.balancers {
 		led := slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] })
-		if led || before[lb.ID] && k.orphaned(lb) {
+		source, err := netip.ParseAddr(lb.SourceVIP)
+		fromUs := err == nil && slices.Contains(k.sources, source)
+		if led || (before[lb.ID] || fromUs) && k.orphaned(lb) {
 			w.balancers[lb.ID] = true
 		}
 	}
