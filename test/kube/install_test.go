@@ -58,15 +58,47 @@ contivConf:
 // chart renders the chart and applies it.
 func (w *world) chart(tag string) {
 	w.t.Helper()
+	_, err := kubectl(w.ctx, w.render(tag), "apply", "--validate=strict", "-f", "-")
+	w.must(err)
+}
+
+// render returns the chart's objects with the values of this cluster.
+func (w *world) render(tag string, flags ...string) []byte {
+	w.t.Helper()
 	values := filepath.Join(w.t.TempDir(), "values.yaml")
 	w.must(os.WriteFile(values, w.values(tag), 0o644))
-	cmd := exec.CommandContext(w.ctx, "go", "run", ".", "-values", values, "-kubeconfig", filepath.Join(runDir, "kubeconfig"),
-		"../contiv-vpp")
+	args := slices.Concat([]string{"run", ".", "-values", values, "-kubeconfig", filepath.Join(runDir, "kubeconfig")}, flags, []string{"../contiv-vpp"})
+	cmd := exec.CommandContext(w.ctx, "go", args...)
 	cmd.Dir = renderFolder
 	cmd.Stderr = os.Stderr
 	rendered, err := cmd.Output()
 	w.must(err)
-	_, err = kubectl(w.ctx, rendered, "apply", "--validate=strict", "-f", "-")
+	return rendered
+}
+
+// testHelmTest runs the pod that `helm test` runs: the connectivity test passes, between the nodes.
+func testHelmTest(w *world) {
+	manifest := w.render(imageTag, "-tests")
+	_, err := kubectl(w.ctx, manifest, "apply", "--validate=strict", "-f", "-")
+	w.must(err)
+	phase := func() string { return w.kubectl("-n", agentNamespace, "get", "pod", "contiv-test", "-o", "jsonpath={.status.phase}") }
+	w.within(5*time.Minute, "the test has ended", func() error {
+		if p := phase(); p != "Succeeded" && p != "Failed" {
+			return fmt.Errorf("the pod's phase is %q", p)
+		}
+		return nil
+	})
+	report := w.kubectl("-n", agentNamespace, "logs", "contiv-test")
+	w.t.Logf("helm test:\n%s", report)
+	if p := phase(); p != "Succeeded" {
+		w.t.Errorf("the test's pod has %s", p)
+	}
+	for _, n := range w.nodes {
+		if !strings.Contains(report, n.name) {
+			w.t.Errorf("the report does not name node %s", n.name)
+		}
+	}
+	_, err = kubectl(w.ctx, manifest, "delete", "-f", "-")
 	w.must(err)
 }
 

@@ -39,6 +39,7 @@ func cases() []testcase {
 		{"dns", testDNS, compared},
 		{"rolling", testRolling, nil},
 		{"netctl", testNetctl, byChart},
+		{"helm test", testHelmTest, byChart},
 		{"relay", testRelay, relayed},
 		{"agent restart", testAgentRestart, restarts},
 		{"upgrade", testUpgrade, full},
