@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -131,7 +132,8 @@ func TestLinkUpdates(t *testing.T) {
 	values := w.podValues(ns)
 	w.put(values...)
 	pod := proto.Clone(values[1]).(*linux_interfaces.Interface)
-	before := w.ip(ns, "-o", "link", "show", "eth0")[:3]
+	// ip may print an error before it, when a namespace that another test has removed is still in its list of names.
+	before := regexp.MustCompile(`(?m)^\d+:`).FindString(w.ip(ns, "-o", "link", "show", "eth0"))
 
 	pod.Mtu, pod.PhysAddress = 1400, "02:fe:00:00:00:08"
 	pod.GetVeth().TxChecksumOffloading = linux_interfaces.VethLink_CHKSM_OFFLOAD_ENABLED
