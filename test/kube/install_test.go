@@ -81,7 +81,9 @@ func testHelmTest(w *world) {
 	manifest := w.render(imageTag, "-tests")
 	_, err := kubectl(w.ctx, manifest, "apply", "--validate=strict", "-f", "-")
 	w.must(err)
-	phase := func() string { return w.kubectl("-n", agentNamespace, "get", "pod", "contiv-test", "-o", "jsonpath={.status.phase}") }
+	phase := func() string {
+		return w.kubectl("-n", agentNamespace, "get", "pod", "contiv-test", "-o", "jsonpath={.status.phase}")
+	}
 	w.within(5*time.Minute, "the test has ended", func() error {
 		if p := phase(); p != "Succeeded" && p != "Failed" {
 			return fmt.Errorf("the pod's phase is %q", p)
