@@ -2,6 +2,8 @@ package windataplane
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +45,37 @@ func (b *bench) expectSubnets(what string, want ...string) {
 	b.t.Helper()
 	if got := b.subnets(); !slices.Equal(got, want) {
 		b.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// TestOverlayOfAnotherProgram: remote subnets are the configured network's, in whichever order HNS lists the overlays.
+func TestOverlayOfAnotherProgram(t *testing.T) {
+	host := newHost(t, hcn.Overlay)
+	contiv, _ := host.Network("contiv")
+	if _, err := host.V2().CreateNetwork(hcn.Network{Name: "alien", Type: hcn.Overlay, IPAMs: contiv.IPAMs}); err != nil {
+		t.Fatal(err)
+	}
+	host.Disorder(rand.New(rand.NewPCG(1, 7)))
+	b := newBenchOn(t, Config{VXLANEnabled: true}, host)
+	b.must(vtep("node2", "192.0.2.2"))
+	var want []string
+	for i := range 8 {
+		dst := fmt.Sprintf("10.66.%d.0/26", i)
+		b.must(remote(dst, "node2"))
+		want = append(want, dst+" 192.0.2.2")
+	}
+	b.expectSubnets("two overlays", want...)
+	if n, _ := host.Network("alien"); len(n.Policies) > 0 {
+		t.Errorf("the overlay of another program has %v", n.Policies)
+	}
+	// A look at HNS finds all of it, in any order.
+	b.writes()
+	for range 3 {
+		b.d.resync()
+		b.must()
+	}
+	if w := b.writes(); len(w) > 0 {
+		t.Errorf("looks with nothing changed write %v", w)
 	}
 }
 
