@@ -185,7 +185,8 @@ func (a *apiServer) rbac() {
 		{"contiv-agent", "delete", "pods", "any", false},
 		{"contiv-agent", "get", "secrets", "kube-system", false},
 		{"contiv-agent", "list", "secrets", "any", false},
-		{"contiv-agent", "create", "events", "any", false},
+		{"contiv-agent", "create", "events", "any", true}, // on Services and NetworkPolicies
+		{"contiv-agent", "patch", "events", "any", false},
 		{"contiv-agent", "update", "services", "any", false},
 		{"contiv-etcd-certs", "create", "secrets", "kube-system", true},
 		{"contiv-etcd-certs", "get", "secrets/contiv-etcd-ca", "kube-system", true},
