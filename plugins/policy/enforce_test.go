@@ -314,6 +314,27 @@ func TestWithoutKubernetes(t *testing.T) {
 	}
 }
 
+// TestPodOutsideKubernetes: a pod that comes without a name of Kubernetes, such as those of the connectivity test, has no object, and is open at once,
+// after a resync, too. A pod with a name stays closed without its object.
+func TestPodOutsideKubernetes(t *testing.T) {
+	b := newBench(t, nil)
+	b.add("c1", "web", "1")
+	test := &podmanager.Attachment{ID: podmanager.AttachmentID{ContainerID: "contiv-test-a", IfName: "eth0"},
+		Pod: podmanager.PodID{Name: "contiv-test-a"}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/32")}}
+	begin := time.Now()
+	b.p.AwaitPod(t.Context(), test.Pod, "")
+	if time.Since(begin) > objectWait/2 {
+		t.Error("an ADD waits for an object that cannot come")
+	}
+	b.list = append(b.list, test)
+	b.update(podmanager.NewAddPod(test))
+	for range 2 {
+		b.want("endpoint contiv-test-a", "allow allow")
+		b.want("endpoint c1", "deny deny")
+		b.resync()
+	}
+}
+
 // TestAwaitPod: an ADD waits for the pod's object, a second at most.
 func TestAwaitPod(t *testing.T) {
 	b := newBench(t, nil)

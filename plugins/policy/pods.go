@@ -49,9 +49,13 @@ func (p *Plugin) detach(a *podmanager.Attachment, txn renderer.Txn) {
 	p.Renderer.DeleteEndpoint(a, txn)
 }
 
+// governs reports whether network policy may apply to a pod. kubelet gives a namespace for each of its pods; one without is no pod of
+// Kubernetes, such as a test pod of `contiv-netctl connectivity test`, and policy cannot select it.
+func (p *Plugin) governs(pod podmanager.PodID) bool { return p.Kubernetes && pod.Namespace != "" }
+
 // setEndpoint passes a pod, with its newest attachment, to the compiler.
 func (p *Plugin) setEndpoint(pod podmanager.PodID) {
-	if !p.Kubernetes {
+	if !p.governs(pod) {
 		return
 	}
 	list := p.attached[pod]
@@ -74,7 +78,7 @@ func (p *Plugin) putEndpoints(pod podmanager.PodID, txn renderer.Txn) {
 	for _, a := range list {
 		e, known := p.endpoints[model.EndpointID(pod)]
 		switch {
-		case !p.Kubernetes:
+		case !p.governs(pod):
 			open := model.Direction{Default: model.Allow}
 			e = model.Endpoint{ID: model.EndpointID(pod), Ingress: open, Egress: open}
 		case !known || a.PodUID != list[len(list)-1].PodUID:
@@ -95,7 +99,7 @@ func (p *Plugin) announce() {
 // AwaitPod waits until the object of a pod is known, for a second at most: then the pod has to start closed. It may be called from any
 // goroutine.
 func (p *Plugin) AwaitPod(ctx context.Context, pod podmanager.PodID, uid string) {
-	if p.Renderer == nil || !p.Kubernetes {
+	if p.Renderer == nil || !p.governs(pod) {
 		return
 	}
 	timeout := time.NewTimer(objectWait)
