@@ -49,7 +49,7 @@ func (p *Plugin) detach(a *podmanager.Attachment, txn renderer.Txn) {
 	p.Renderer.DeleteEndpoint(a, txn)
 }
 
-// governs reports whether network policy may apply to a pod. kubelet gives a namespace for each of its pods; one without is no pod of
+// governs reports whether network policy may apply to a pod. kubelet gives a namespace for each of its pods; one without does not come from
 // Kubernetes, such as a test pod of `contiv-netctl connectivity test`, and policy cannot select it.
 func (p *Plugin) governs(pod podmanager.PodID) bool { return p.Kubernetes && pod.Namespace != "" }
 
