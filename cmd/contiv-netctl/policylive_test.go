@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"contiv.dev/vswitch/test/testbed"
-	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
 // TestPolicyTry: policy try asks both nodes, names the pods, ports and open connections that a policy would change, and applies nothing; and
@@ -32,10 +31,7 @@ func TestPolicyTry(t *testing.T) {
 		t.Run(dataplane, func(t *testing.T) {
 			t.Parallel()
 			w, api := withAPI(t, dataplane)
-			first, second := w.Nodes[0].Name, w.Nodes[1].Name
-			if err := api.Put(kubeapi.Pod(first, "a", w.a.IPs), kubeapi.Pod(first, "b", w.b.IPs), kubeapi.Pod(second, "c", w.c.IPs)); err != nil {
-				t.Fatal(err)
-			}
+			w.putAddresses(api)
 			np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ports"}}
 			w.put(api, np, &np.Spec, `{podSelector: {}, ingress: [{ports: [{port: 5000}, {port: 5001}]}]}`) // VPP tracks the connections of pods with policies
 			for _, to := range []string{"default/b", "default/c"} {

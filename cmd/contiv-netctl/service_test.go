@@ -23,6 +23,15 @@ import (
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
+// putAddresses gives the objects of the pods a, b and c their addresses, as kubelet does when they have started.
+func (w *world) putAddresses(api *kubeapi.Server) {
+	w.t.Helper()
+	first, second := w.Nodes[0].Name, w.Nodes[1].Name
+	if err := api.Put(kubeapi.Pod(first, "a", w.a.IPs), kubeapi.Pod(first, "b", w.b.IPs), kubeapi.Pod(second, "c", w.c.IPs)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // withAPI is a world whose agents watch an API server of the test's own, which has the nodes and the pods a, b and c: a pod that it does
 // not know starts closed.
 func withAPI(t *testing.T, dataplane string) (*world, *kubeapi.Server) {

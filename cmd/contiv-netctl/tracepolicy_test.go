@@ -23,10 +23,7 @@ func TestTracePolicy(t *testing.T) {
 		t.Run(dataplane, func(t *testing.T) {
 			t.Parallel()
 			w, api := withAPI(t, dataplane)
-			first, second := w.Nodes[0].Name, w.Nodes[1].Name
-			if err := api.Put(kubeapi.Pod(first, "a", w.a.IPs), kubeapi.Pod(first, "b", w.b.IPs), kubeapi.Pod(second, "c", w.c.IPs)); err != nil {
-				t.Fatal(err)
-			}
+			w.putAddresses(api)
 			server, err := whoami.Serve(w.c.Namespace, "c", 8080, 8081)
 			if err != nil {
 				t.Fatal(err)
