@@ -1,6 +1,7 @@
 package intdataplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -32,7 +33,7 @@ func (d *InternalDataplane) PolicyCounts(ctx context.Context, policies []*proto.
 	counts, names := map[string]map[string]uint64{}, make([]string, 0, 2*len(policies))
 	for i, id := range policies {
 		out[i] = PolicyCounts{inbound: map[string]uint64{}, outbound: map[string]uint64{}}
-		key := keyOfPolicy(id, "")
+		key := policyKey{Tier: cmp.Or(id.GetTier(), rules.DefaultTier), Name: id.GetName()}
 		for inbound, count := range map[bool]map[string]uint64{true: out[i].inbound, false: out[i].outbound} {
 			name := ruleList{Policy: key, Inbound: inbound}.chain(d.config.RulesConfig.Own)
 			counts[name], names = count, append(names, name)

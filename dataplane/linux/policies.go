@@ -5,23 +5,14 @@ import (
 	"maps"
 	"slices"
 
+	"contiv.dev/vswitch/dataplane/driver/policyname"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
 // policyKey names a policy as endpoints refer to it: by tier and name.
-type policyKey struct{ Tier, Name string }
-
-func keyOfPolicy(id *proto.PolicyID, tier string) policyKey {
-	if id.GetTier() != "" {
-		tier = id.GetTier()
-	}
-	if tier == "" {
-		tier = rules.DefaultTier
-	}
-	return policyKey{Tier: tier, Name: id.GetName()}
-}
+type policyKey = policyname.Key
 
 // ruleList is one direction of a policy, or of a profile (which has no tier).
 type ruleList struct {
@@ -60,7 +51,7 @@ type policyManager struct {
 	lookup func(id string) (table.SetType, bool)
 
 	known map[ruleList][]*proto.Rule
-	tiers map[policyID]policyKey // as they were announced: a removal may lack the tier
+	names *policyname.Names
 
 	uses  map[string][]chainRef // by owner
 	count map[chainRef]int
@@ -73,12 +64,10 @@ type policyManager struct {
 	dirty    map[ruleList]bool
 }
 
-type policyID struct{ tier, name, namespace, kind string }
-
 func newPolicyManager(f table.Family, own func(string) string, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool),
 	log *slog.Logger) *policyManager {
 	return &policyManager{family: f, own: own, render: render, out: out, log: log, lookup: lookup,
-		known: map[ruleList][]*proto.Rule{}, tiers: map[policyID]policyKey{},
+		known: map[ruleList][]*proto.Rule{}, names: policyname.New(),
 		uses: map[string][]chainRef{}, count: map[chainRef]int{}, layers: map[ruleList]map[table.Layer]bool{},
 		setUsers: map[string]map[ruleList]bool{}, needs: map[ruleList][]string{},
 		problems: map[ruleList][]rules.Problem{}, dirty: map[ruleList]bool{}}
@@ -88,20 +77,11 @@ func newPolicyManager(f table.Family, own func(string) string, render rules.Rule
 func (m *policyManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.ActivePolicyUpdate:
-		key := keyOfPolicy(msg.GetId(), msg.GetPolicy().GetTier())
-		if before, moved := m.tiers[idOf(msg.GetId())]; moved && before != key {
-			m.forget(false, before)
-		}
-		m.tiers[idOf(msg.GetId())] = key
-		m.learn(false, key, msg.GetPolicy().GetInboundRules(), msg.GetPolicy().GetOutboundRules())
+		m.names.Update(msg.GetId(), msg.GetPolicy(), m.named)
 	case *proto.ActivePolicyRemove:
-		key, announced := m.tiers[idOf(msg.GetId())]
-		if !announced {
+		if !m.names.Remove(msg.GetId(), m.named) {
 			m.log.Warn("removal of a policy that is not known is ignored", "policy", msg.GetId().GetName())
-			return
 		}
-		delete(m.tiers, idOf(msg.GetId()))
-		m.forget(false, key)
 	case *proto.ActiveProfileUpdate:
 		key := policyKey{Name: msg.GetId().GetName()}
 		m.learn(true, key, msg.GetProfile().GetInboundRules(), msg.GetProfile().GetOutboundRules())
@@ -110,8 +90,13 @@ func (m *policyManager) OnUpdate(msg any) {
 	}
 }
 
-func idOf(id *proto.PolicyID) policyID {
-	return policyID{id.GetTier(), id.GetName(), id.GetNamespace(), id.GetKind()}
+// named takes what a tier and a name stand for: nothing, if several policies have them. Endpoints that refer to it are then closed.
+func (m *policyManager) named(key policyKey, policy *proto.Policy) {
+	if policy == nil {
+		m.forget(false, key)
+		return
+	}
+	m.learn(false, key, policy.GetInboundRules(), policy.GetOutboundRules())
 }
 
 func (m *policyManager) learn(profile bool, key policyKey, inbound, outbound []*proto.Rule) {
@@ -235,12 +220,19 @@ func (m *policyManager) noteSets(list ruleList, ruleset []*proto.Rule) {
 	}
 }
 
-// missing returns the names of the chains that an owner refers to and nothing has announced.
+// missing returns the names of the chains that an owner refers to and nothing has announced, or several policies have.
 func (m *policyManager) missing(owner string) []string {
 	var names []string
 	for _, ref := range m.uses[owner] {
-		if _, known := m.known[ref.Rules]; !known && !slices.Contains(names, ref.Rules.Policy.Name) {
-			names = append(names, ref.Rules.Policy.Name)
+		if _, known := m.known[ref.Rules]; known {
+			continue
+		}
+		name := ref.Rules.Policy.Name
+		if why := m.names.Ambiguous(ref.Rules.Policy); why != "" && !ref.Rules.Profile {
+			name += " (" + why + ")"
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

@@ -2,6 +2,7 @@ package intdataplane
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,56 @@ func TestPolicyWithoutTierInItsID(t *testing.T) {
 	b.expect("allowed", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 80), "accept")
 	b.must(&proto.ActivePolicyRemove{Id: id})
 	b.expect("removed", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 80), "drop")
+}
+
+// namespaced is a policy of a namespace, as newer senders announce it: the tier is in the policy.
+func namespaced(tier, namespace, name string, inbound ...*proto.Rule) (*proto.ActivePolicyUpdate, *proto.ActivePolicyRemove) {
+	id := &proto.PolicyID{Name: name, Namespace: namespace, Kind: "NetworkPolicy"}
+	return &proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: tier, InboundRules: inbound}}, &proto.ActivePolicyRemove{Id: id}
+}
+
+// TestPoliciesOfEqualName: endpoints name policies by tier and name. Where these stand for policies of two namespaces, the endpoint is closed
+// and its status is "error"; when one of them goes, the other one counts, whatever the order.
+func TestPoliciesOfEqualName(t *testing.T) {
+	one, oneGone := namespaced("default", "one", "p", tcpPort("allow", 81))
+	two, twoGone := namespaced("default", "two", "p", tcpPort("allow", 82))
+	moved, _ := namespaced("other", "one", "p", tcpPort("allow", 81))
+	for _, tc := range []struct {
+		name   string
+		before []any
+		goes   any
+		open   uint16
+	}{
+		{"the first goes", []any{one, two}, oneGone, 82}, {"the second goes", []any{one, two}, twoGone, 81},
+		{"announced the other way, the first goes", []any{two, one}, oneGone, 82}, {"the first moves to another tier", []any{one, two}, moved, 82},
+	} {
+		b := newBench(t, both)
+		verdicts := func() (open []uint16) {
+			for _, port := range []uint16{81, 82} {
+				if b.verdict(packet("eth0", "calia", "1.1.1.1", "10.65.0.1", port)) == "accept" {
+					open = append(open, port)
+				}
+			}
+			return open
+		}
+		b.must(append(tc.before, openProfile(), ifUp("calia", 1), endpoint("a", "calia", 1, withTiers(ingress("p"))))...)
+		if open := verdicts(); len(open) > 0 {
+			t.Errorf("%s: two policies of the name, and ports %v are open", tc.name, open)
+		}
+		b.expectStatus(wlKey("a"), "error")
+		b.must(tc.goes)
+		if open := verdicts(); !slices.Equal(open, []uint16{tc.open}) {
+			t.Errorf("%s: ports %v are open, want %d", tc.name, open, tc.open)
+		}
+		b.expectStatus(wlKey("a"), "up")
+	}
+	// One that takes the other's place in one batch is never ambiguous.
+	b := newBench(t, both)
+	b.must(one, openProfile(), endpoint("a", "calia", 1, withTiers(ingress("p"))))
+	b.must(two, oneGone)
+	b.expect("replaced", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 82), "accept")
+	b.must(twoGone)
+	b.expect("both have gone", packet("eth0", "calia", "1.1.1.1", "10.65.0.1", 82), "drop")
 }
 
 func TestUnknownActionBlocksAndIsReported(t *testing.T) {

@@ -74,9 +74,9 @@ func (r *recheck) OnUpdate(msg any) {
 	case *proto.WorkloadEndpointRemove:
 		r.endpoint(epstate.WorkloadIDOf(m.GetId()), nil)
 	case *proto.ActivePolicyUpdate:
-		r.policy(keyOfPolicy(m.GetId(), m.GetPolicy().GetTier()))
+		r.policy(m.GetId().GetName())
 	case *proto.ActivePolicyRemove:
-		r.policy(keyOfPolicy(m.GetId(), ""))
+		r.policy(m.GetId().GetName())
 	case *proto.ActiveProfileUpdate, *proto.ActiveProfileRemove:
 		r.suspect(func(*proto.WorkloadEndpoint) bool { return true })
 	case *proto.IPSetDeltaUpdate:
@@ -137,12 +137,11 @@ func addressesOf(ep *proto.WorkloadEndpoint) []netip.Addr {
 	return list
 }
 
-// policy suspects the endpoints to which a policy applies.
-func (r *recheck) policy(key policyKey) {
+// policy suspects the endpoints to which a policy of the name applies, whatever its tier: a removal may lack the tier, and it may have changed.
+func (r *recheck) policy(name string) {
 	r.suspect(func(ep *proto.WorkloadEndpoint) bool {
 		return slices.ContainsFunc(ep.GetTiers(), func(t *proto.TierInfo) bool {
-			return t.GetName() == key.Tier && (slices.Contains(t.GetIngressPolicies(), key.Name) ||
-				slices.Contains(t.GetEgressPolicies(), key.Name))
+			return slices.Contains(t.GetIngressPolicies(), name) || slices.Contains(t.GetEgressPolicies(), name)
 		})
 	})
 }
@@ -207,7 +206,7 @@ func (r *recheck) set(id string) {
 		if list.Profile {
 			r.suspect(func(*proto.WorkloadEndpoint) bool { return true })
 		} else {
-			r.policy(list.Policy)
+			r.policy(list.Policy.Name)
 		}
 	})
 }

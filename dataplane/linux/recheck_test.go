@@ -114,6 +114,23 @@ func TestRecheckLooksAtWhatHasChanged(t *testing.T) {
 	}
 }
 
+// TestRecheckOfAnotherTier: connections of a policy's endpoints are looked at when it goes, also if its removal does not name its tier, and when
+// it changes its tier.
+func TestRecheckOfAnotherTier(t *testing.T) {
+	b := newBench(t, Config{})
+	inSec, removal := namespaced("sec", "ns", "p", tcpPort("allow", 80))
+	inOther, _ := namespaced("other", "ns", "p", tcpPort("allow", 80))
+	b.must(openProfile(), inSec, endpoint("w1", "cali1", 1, withTiers(&proto.TierInfo{Name: "sec", IngressPolicies: []string{"p"}})))
+	for name, msg := range map[string]any{"it goes to another tier": inOther, "it goes": removal} {
+		b.suspected()
+		b.must(inSec)
+		b.suspected()
+		if b.must(msg); len(b.suspected()) != 2 {
+			t.Errorf("%s: its endpoint's connections are not looked at", name)
+		}
+	}
+}
+
 // TestRecheckRemoves: the job removes the connections that are not allowed, of those that are looked at.
 func TestRecheckRemoves(t *testing.T) {
 	b := newBench(t, Config{})

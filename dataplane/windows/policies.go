@@ -1,17 +1,14 @@
 package windataplane
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 
+	"contiv.dev/vswitch/dataplane/driver/policyname"
 	"contiv.dev/vswitch/dataplane/proto"
 )
-
-// defaultTier is the tier of policies that do not say otherwise.
-const defaultTier = "default"
 
 // listKey names one direction of a policy, or of a profile (which has no tier).
 type listKey struct {
@@ -42,20 +39,14 @@ type policyManager struct {
 	changed  func(listKey) // is informed about lists whose users must be rendered again
 
 	known    map[listKey][]*proto.Rule
-	named    map[listKey]map[owner]*proto.Policy // the policies of each name, by listKey of outbound
+	names    *policyname.Names
 	ready    map[listKey]*compiled
-	tiers    map[policyID]string // as they were announced: a removal may lack the tier
 	setUsers map[string]map[listKey]bool
 }
 
-type policyID struct{ tier, name, namespace, kind string }
-
-// owner distinguishes policies of one tier and name. Endpoints name policies by tier and name only.
-type owner struct{ namespace, kind string }
-
 func newPolicyManager(families []family, sets setLookup, log *slog.Logger) *policyManager {
 	return &policyManager{families: families, sets: sets, log: log, changed: func(listKey) {},
-		known: map[listKey][]*proto.Rule{}, named: map[listKey]map[owner]*proto.Policy{}, ready: map[listKey]*compiled{}, tiers: map[policyID]string{},
+		known: map[listKey][]*proto.Rule{}, names: policyname.New(), ready: map[listKey]*compiled{},
 		setUsers: map[string]map[listKey]bool{}}
 }
 
@@ -63,21 +54,11 @@ func newPolicyManager(families []family, sets setLookup, log *slog.Logger) *poli
 func (m *policyManager) OnUpdate(msg any) {
 	switch msg := msg.(type) {
 	case *proto.ActivePolicyUpdate:
-		id, p := msg.GetId(), msg.GetPolicy()
-		tier := cmp.Or(id.GetTier(), p.GetTier(), defaultTier)
-		if before, had := m.tiers[idOf(id)]; had && before != tier {
-			m.name(listKey{Tier: before, Name: id.GetName()}, id, nil)
-		}
-		m.tiers[idOf(id)] = tier
-		m.name(listKey{Tier: tier, Name: id.GetName()}, id, cmp.Or(p, &proto.Policy{}))
+		m.names.Update(msg.GetId(), msg.GetPolicy(), m.named)
 	case *proto.ActivePolicyRemove:
-		tier, announced := m.tiers[idOf(msg.GetId())]
-		if !announced {
+		if !m.names.Remove(msg.GetId(), m.named) {
 			m.log.Warn("removal of a policy that is not known is ignored", "policy", msg.GetId().GetName())
-			return
 		}
-		delete(m.tiers, idOf(msg.GetId()))
-		m.name(listKey{Tier: tier, Name: msg.GetId().GetName()}, msg.GetId(), nil)
 	case *proto.ActiveProfileUpdate:
 		m.learn(listKey{Profile: true, Name: msg.GetId().GetName()}, msg.GetProfile().GetInboundRules(),
 			msg.GetProfile().GetOutboundRules())
@@ -86,40 +67,20 @@ func (m *policyManager) OnUpdate(msg any) {
 	}
 }
 
-func idOf(id *proto.PolicyID) policyID {
-	return policyID{id.GetTier(), id.GetName(), id.GetNamespace(), id.GetKind()}
-}
-
-// name notes which policy a tier and a name stand for; nil: no longer this one. If they stand for several, none counts: an endpoint does not
-// say which one it is under, so it is closed.
-func (m *policyManager) name(key listKey, id *proto.PolicyID, policy *proto.Policy) {
-	all := m.named[key]
-	if all == nil {
-		all = map[owner]*proto.Policy{}
-		m.named[key] = all
-	}
-	of := owner{id.GetNamespace(), id.GetKind()}
-	if all[of] = policy; policy == nil {
-		delete(all, of)
-	}
-	switch len(all) {
-	case 0:
-		delete(m.named, key)
+// named takes what a tier and a name stand for: nothing, if several policies have them. An endpoint that refers to it is closed.
+func (m *policyManager) named(name policyname.Key, policy *proto.Policy) {
+	key := listKey{Tier: name.Tier, Name: name.Name}
+	if policy == nil {
 		m.forget(key)
-	case 1:
-		for _, p := range all {
-			m.learn(key, p.GetInboundRules(), p.GetOutboundRules())
-		}
-	default:
-		m.forget(key)
+		return
 	}
+	m.learn(key, policy.GetInboundRules(), policy.GetOutboundRules())
 }
 
 // missing says why a list is not known.
 func (m *policyManager) missing(key listKey) string {
-	named := listKey{Tier: key.Tier, Name: key.Name}
-	if n := len(m.named[named]); !key.Profile && n > 1 {
-		return fmt.Sprintf("%s (%d policies of several namespaces or kinds have this tier and name)", key, n)
+	if why := m.names.Ambiguous(policyname.Key{Tier: key.Tier, Name: key.Name}); why != "" && !key.Profile {
+		return fmt.Sprintf("%s (%s)", key, why)
 	}
 	return key.String()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/driver/epstate"
+	"contiv.dev/vswitch/dataplane/driver/policyname"
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
@@ -60,7 +61,7 @@ func stagesOf(ep *proto.WorkloadEndpoint, inbound bool) []stage {
 			names = tier.GetIngressPolicies()
 		}
 		for i, name := range names {
-			stages = append(stages, stage{key: listKey{Tier: cmp.Or(tier.GetName(), defaultTier), Name: name, Inbound: inbound},
+			stages = append(stages, stage{key: listKey{Tier: cmp.Or(tier.GetName(), policyname.DefaultTier), Name: name, Inbound: inbound},
 				last: i == len(names)-1, passAtEnd: strings.EqualFold(tier.GetDefaultAction(), "pass")})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"contiv.dev/vswitch/dataplane/driver/policyname"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/proto"
 )
@@ -40,7 +41,7 @@ func PolicyChainName(prefix, tier, name string) string {
 }
 
 // DefaultTier is the tier of policies that do not say otherwise.
-const DefaultTier = "default"
+const DefaultTier = policyname.DefaultTier
 
 // ProfileChainName is the chain of a profile under one of the prefixes ProfileInboundPfx and ProfileOutboundPfx.
 func ProfileChainName(prefix, name string) string { return ChainName(prefix, name) }
