@@ -64,7 +64,7 @@ var buildPrograms = sync.OnceValue(func() error {
 	if programsDir, err = os.MkdirTemp("", "docs-test"); err != nil {
 		return err
 	}
-	names, err := filepath.Glob("../cmd/*")
+	names, err := filepath.Glob("../cmd/contiv-*")
 	if err != nil {
 		return err
 	}

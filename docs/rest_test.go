@@ -28,7 +28,7 @@ func registrations(t *testing.T) map[string]registration {
 	t.Helper()
 	consts := map[string]map[string]string{} // by folder of the package, and by name
 	files := map[string]*ast.File{}
-	for _, top := range []string{"cmd/contiv-agent", "internal", "plugins", "dataplane"} {
+	for _, top := range []string{"cmd/contiv-agent", "cmd/internal", "internal", "plugins", "dataplane"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -146,7 +146,7 @@ func TestAlerts(t *testing.T) {
 func productStrings(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, pattern := range []string{"../cmd/*/*.go", "../internal/*/*.go", "../plugins/*/*.go", "../dataplane/*/*.go"} {
+	for _, pattern := range []string{"../cmd/*/*.go", "../cmd/internal/*/*.go", "../internal/*/*.go", "../plugins/*/*.go", "../dataplane/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

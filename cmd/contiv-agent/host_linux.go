@@ -6,8 +6,8 @@ import (
 	"net/netip"
 
 	"contiv.dev/vswitch/dataplane/links"
-	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/uplink"
 	"contiv.dev/vswitch/plugins/ipnet"
 )
 

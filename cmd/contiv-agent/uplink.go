@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
 // uplinkKey is where the NIC is that was found the last time.

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"contiv.dev/vswitch/cmd/contiv-init/internal/preflight"
+	"contiv.dev/vswitch/cmd/internal/vppsup"
 	"contiv.dev/vswitch/dataplane/links"
-	"contiv.dev/vswitch/internal/uplink"
-	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
+	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
 type preflightOptions struct {

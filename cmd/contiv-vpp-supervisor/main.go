@@ -1,5 +1,5 @@
 // Command contiv-vpp-supervisor is process 1 of the VPP container: it starts VPP with a configuration made from contiv.conf,
-// and again when it crashed (internal/vppsup). "contiv-vpp-supervisor health" is the container's probe.
+// and again when it crashed (cmd/internal/vppsup). "contiv-vpp-supervisor health" is the container's probe.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"contiv.dev/vswitch/cmd/internal/vppsup"
 	"contiv.dev/vswitch/internal/environ"
 	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/version"
-	"contiv.dev/vswitch/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
 )

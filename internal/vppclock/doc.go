@@ -8,6 +8,6 @@
 // DHCP leases, the pauses of its processes. On two cores with six busy processes 20 of 3 000 such measurements were wrong by more than
 // 5 %, the worst by a factor of 25.
 //
-// Nothing can set it right but another start. So contiv-vpp-supervisor (internal/vppsup) and the tests' VPPs (dataplane/vpp/vpptest)
+// Nothing can set it right but another start. So contiv-vpp-supervisor (cmd/internal/vppsup) and the tests' VPPs (dataplane/vpp/vpptest)
 // ask after each one.
 package vppclock

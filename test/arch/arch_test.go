@@ -73,6 +73,7 @@ var importRules = []importRule{
 		"plugins emit the messages of dataplane/proto and do not know which driver takes them"},
 	{module + "/test", []string{"test"}, "what the product needs stands outside of test/; test/testbed is for tests alone"},
 	{module + "/dataplane/driver", []string{"dataplane"}, "only drivers stand on the two-phase loop"},
+	{module + "/cmd", []string{"cmd"}, "a command is started, not imported"},
 	{"google.golang.org/grpc", []string{"internal/clusterdb"},
 		"only the etcd client needs gRPC; the CNI protocol is internal/cniapi (docs/adr/0004)"},
 }
@@ -89,6 +90,33 @@ func TestImports(t *testing.T) {
 				if below(imp, r.target) && !belowAny(p.ImportPath, r.allowed) {
 					t.Errorf("%s imports %s: %s", p.ImportPath, imp, r.why)
 				}
+			}
+		}
+	}
+}
+
+// floors are the rooms from the ground up, with the rooms above the ground that each may import. The contracts of events are a leaf
+// on the ground, although their documented place is below the controller.
+var (
+	contracts = "plugins/controller/api"
+	floors    = map[string][]string{"internal": nil, "dataplane": {"internal"}, "plugins": {"internal", "dataplane"}}
+)
+
+// TestFloors: an import never runs back up.
+func TestFloors(t *testing.T) {
+	for _, p := range packages(t) {
+		room, _, _ := strings.Cut(p.ImportPath, "/")
+		lower, ok := floors[room]
+		for _, imp := range p.Imports {
+			target, ours := strings.CutPrefix(imp, module+"/")
+			if !ok || !ours || target == contracts && p.ImportPath != contracts {
+				continue
+			}
+			if p.ImportPath == contracts {
+				t.Errorf("%s imports %s: contracts import nothing of this module", p.ImportPath, target)
+			}
+			if !below(target, room) && !belowAny(target, lower) {
+				t.Errorf("%s imports %s, which is above it: declare an interface here, or move what both need down", p.ImportPath, target)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,6 +17,7 @@ const (
 	maxFileLines = 400
 	maxMethods   = 8  // of an interface
 	maxFields    = 15 // of a struct
+	maxImports   = 6  // of packages of this module
 )
 
 const (
@@ -70,6 +72,63 @@ var wideStructs = map[string]string{
 	"plugins/nodesync.state":                   loopState,
 	"plugins/policy.Plugin":                    loopState,
 	"test/soak.soak":                           "the two nodes, and all that is done to them",
+}
+
+const (
+	root     = "a composition root: it names all that the binary is made of"
+	list     = "the list of its parts, and nothing more"
+	messages = "most of them are generated messages, one package for each model"
+	seams    = "documented Deps: each dependency of the plugin is a field of the package that owns it"
+)
+
+// manyImports are packages that import more than maxImports packages of this module.
+var manyImports = map[string]string{
+	"cmd/contiv-agent":                root,
+	"cmd/contiv-init":                 root,
+	"cmd/contiv-ksr":                  root,
+	"cmd/contiv-netctl":               root,
+	"cmd/contiv-netctl/internal/ui":   "the page shows what five parts of the agent report, in their own types",
+	"internal/daemon":                 "what both daemons start with: flags, logs, HTTP, API server, etcd",
+	"dataplane/linux":                 root,
+	"dataplane/nb":                    list,
+	"dataplane/vpp":                   list,
+	"dataplane/vpp/contiv":            messages,
+	"dataplane/vpp/iface":             messages,
+	"dataplane/vpp/nat44":             messages,
+	"dataplane/windows":               "both versions of the service that Windows has",
+	"dataplane/windows/wiring":        "both versions of the service that Windows has, and the scheduler",
+	"plugins/idalloc":                 seams,
+	"plugins/ipam":                    seams,
+	"plugins/ipnet":                   "the one place that puts each model of a pod's and a node's wiring",
+	"plugins/nodesync":                seams,
+	"plugins/policy":                  seams,
+	"plugins/service":                 seams,
+	"plugins/service/renderer/nat44":  messages,
+	"plugins/service/renderer/vppsvc": messages,
+	"test/bench":                      "measures each part of the product beside its floor",
+}
+
+// TestImportBudget: a package that imports few others is understood and moved alone.
+func TestImportBudget(t *testing.T) {
+	within := maps.Clone(manyImports)
+	for _, p := range packages(t) {
+		n := 0
+		for _, imp := range p.Imports {
+			if below(imp, module) {
+				n++
+			}
+		}
+		if n <= maxImports {
+			continue
+		}
+		if manyImports[p.ImportPath] == "" {
+			t.Errorf("%s imports %d packages of this module; split it, or add a waiver with its reason (limit %d)", p.ImportPath, n, maxImports)
+		}
+		delete(within, p.ImportPath)
+	}
+	for name := range within {
+		t.Errorf("%s is within the budget of imports: remove its waiver", name)
+	}
 }
 
 // TestFileLength: a file has one subject, and is read at one sitting.

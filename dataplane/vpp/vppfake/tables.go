@@ -43,7 +43,7 @@ func (s *ipState) start() {
 	}
 }
 
-// builtinSources are the FIB sources of a VPP with the plugins that a node loads (internal/vppsup/vppplugins).
+// builtinSources are the FIB sources of a VPP with the plugins that a node loads (dataplane/vpp/vppplugins).
 func builtinSources() []fib_api.FibSource {
 	names := "invalid:255 special:0 classify:1 proxy:2 interface:3 SR:16 BIER:32 6RD:48 API:128 CLI:129 LISP:144 MAP:160 DHCP:176 " +
 		"IPv6-proxy-nd:192 IPv6-nd:193 adjacency:208 mpls:224 attached_export:240 recursive-resolution:251 urpf-exempt:252 " +

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"contiv.dev/vswitch/internal/vppsup/vppplugins"
+	"contiv.dev/vswitch/dataplane/vpp/vppplugins"
 )
 
 // config is the startup.conf. No hugepages are needed or touched.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"contiv.dev/vswitch/internal/vppsup"
+	"contiv.dev/vswitch/cmd/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"contiv.dev/vswitch/internal/uplink"
 	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
 // How the findings about contiv.conf are mended.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"contiv.dev/vswitch/internal/uplink"
-	"contiv.dev/vswitch/internal/vppsup"
+	"contiv.dev/vswitch/cmd/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
+	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
 // Facts are what is known about the node.

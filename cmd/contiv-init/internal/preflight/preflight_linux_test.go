@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"contiv.dev/vswitch/internal/uplink"
-	"contiv.dev/vswitch/internal/vppsup"
+	"contiv.dev/vswitch/cmd/internal/vppsup"
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/contivconf/conffile"
+	"contiv.dev/vswitch/plugins/contivconf/uplink"
 )
 
 // capable is a node that lacks nothing for VPP by DPDK.

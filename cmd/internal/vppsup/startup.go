@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"contiv.dev/vswitch/internal/vppsup/vppplugins"
+	"contiv.dev/vswitch/dataplane/vpp/vppplugins"
 )
 
 // The limits of what may be asked for.
