@@ -29,6 +29,9 @@ func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) 
 	}
 	t.filling = (!s.TellsRefused || s.Keeps) && above(t.filling, s, 85, 75)
 	c = Cause{Object: "NAT", Text: fmt.Sprintf("%d of %d sessions are taken", s.Used, s.Limit)}
+	if s.Limit == 0 { // they have not been counted yet
+		c.Text = "all sessions are taken"
+	}
 	whose := "; " + cmp.Or(s.Whose, "contiv-netctl nat") + " says whose they are"
 	switch {
 	case t.full:

@@ -204,8 +204,13 @@ func (p *Plugin) State() State {
 func (p *Plugin) Ready() error { return p.State().Ready() }
 
 // Warnings are what is wrong although the node is ready.
-func (p *Plugin) Warnings() []Cause {
-	return slices.DeleteFunc(p.State().Causes, func(c Cause) bool { return c.Unready })
+func (p *Plugin) Warnings() (list []Cause) {
+	for _, c := range p.State().Causes { // which all callers of State share
+		if !c.Unready {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // Run watches until ctx ends.

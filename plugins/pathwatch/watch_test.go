@@ -221,6 +221,9 @@ func TestWatch(t *testing.T) {
 		if err := p.Ready(); err == nil || !strings.Contains(err.Error(), string(UplinkStuck)) {
 			t.Errorf("not noticed: %v", err)
 		}
+		if list := p.Warnings(); len(list) > 0 || p.Ready() == nil {
+			t.Errorf("after the warnings %v were read, the node is ready: %v", list, p.Ready())
+		}
 		time.Sleep(20 * time.Second)
 		repairs, conditions, events, _ := n.seen()
 		if p.Ready() != nil || !slices.Equal(repairs, []string{"uplink"}) {
