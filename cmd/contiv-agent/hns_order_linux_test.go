@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -127,6 +129,30 @@ func TestWindowsNodeAddressChanges(t *testing.T) {
 	if now := one.endpointOf(a); now.ID != before.ID {
 		t.Errorf("the pod's endpoint was %+v and is %+v", before, now)
 	}
+}
+
+// TestWindowsServiceGoesWhileAgentIsDown: a service and its pods that go while the agent does not run leave no load balancer, also where HNS keeps
+// load balancers whose endpoints have gone.
+func TestWindowsServiceGoesWhileAgentIsDown(t *testing.T) {
+	c := newWindowsCluster(t, "nooverlay")
+	r := c.windowsNode(1)
+	r.host.KeepBalancers()
+	a, _ := r.add("a")
+	svc := kubeapi.Service("web", []netip.Addr{netip.MustParseAddr("10.96.0.80")}, kubeapi.Port(corev1.ProtocolTCP, 80))
+	slice := kubeapi.Slice(svc, discoveryv1.AddressTypeIPv4, 8080, kubeapi.Endpoint(r.name, a))
+	c.must(c.api.Put(svc, slice))
+	c.eventually("cluster IP", func() error { _, _, err := r.balancer("10.96.0.80", 80); return err })
+	r.stop()
+	c.must(c.api.Delete(slice))
+	c.must(c.api.Delete(svc))
+	r.host.Vanish(r.endpointOf(a).ID)
+	r.start()
+	c.eventually("no load balancer of the service", func() error {
+		if lb, _, err := r.balancer("10.96.0.80", 80); err == nil {
+			return fmt.Errorf("%+v", lb)
+		}
+		return nil
+	})
 }
 
 // TestWindowsRestartWithinAWrite: an agent that stops while HNS does not take a pod's new rules writes them when it starts again.

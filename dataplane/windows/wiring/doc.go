@@ -3,8 +3,9 @@
 // northbound values (dataplane/nb/windows/hns, and the driver's services), the differences go out as calls, and a resync with nothing
 // changed makes none that writes. Policies, and an overlay's routes, are the driver's (package windataplane).
 //
-// All objects are found by what HNS has, so that a restarted agent needs no memory of its own: the network by its name, endpoints
-// by their network and the prefix of their names, load balancers by the endpoints that they lead to, routes by their metric.
+// All objects are found by what HNS has: the network by its name, endpoints by their network and the prefix of their names, load balancers by the
+// endpoints that they lead to, routes by their metric. A load balancer that leads to nothing says nothing of its owner, so the IDs of ours are
+// kept in a file (Record).
 //
 // A pod's endpoint is made closed: the driver opens it. Each call has a limit (package hnscall): what depends on one that hangs fails, and
 // is tried again after a look at HNS. What HNS refuses of one service is that service's error.

@@ -111,31 +111,3 @@ func TestBalancerOutlivesItsEndpoints(t *testing.T) {
 	again.must(again.commit(txn.FullResync, bridge(), other, service("a", 1, podAddr(2))))
 	again.must(again.leads("10.96.0.1", podAddr(2)))
 }
-
-// TestBalancerWithoutServiceAndEndpoints: what is left of a service that went together with its pods while the agent did not run is removed from an
-// overlay; load balancers of other programs stay.
-func TestBalancerWithoutServiceAndEndpoints(t *testing.T) {
-	r := newRig(t, hnsmem.New())
-	r.host.KeepBalancers()
-	r.noIPv6 = true
-	pod, other := r.pod(1), r.pod(2)
-	r.must(r.commit(txn.FullResync, overlay(), pod, other, service("a", 1, podAddr(1)), service("b", 2, podAddr(2))))
-	foreign, err := r.host.V2().CreateNetwork(hcn.Network{Name: "other", Type: hcn.NAT})
-	r.must(err)
-	e, err := r.host.V2().CreateEndpoint(hcn.Endpoint{HostComputeNetwork: foreign.ID, Flags: hcn.FlagRemote,
-		IPConfigurations: []hcn.IPConfig{{IPAddress: "172.16.0.2", PrefixLength: 32}}})
-	r.must(err)
-	_, err = r.host.V2().CreateLoadBalancer(hcn.LoadBalancer{HostComputeEndpoints: []string{e.ID}, FrontendVIPs: []string{"10.96.0.77"},
-		SourceVIP: "172.16.0.1", PortMappings: []hcn.LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: 80}}})
-	r.must(err)
-	again := newRig(t, r.host)
-	again.noIPv6 = true
-	r.host.Vanish(e.ID)
-	r.host.Vanish(r.endpoints()[PodPrefix+"1"].ID)
-	again.must(again.commit(txn.FullResync, overlay(), other, service("b", 2, podAddr(2))))
-	if err := again.leads("10.96.0.1"); err == nil {
-		t.Errorf("neither service nor pods, and a load balancer:\n%s", again.state())
-	}
-	again.must(again.leads("10.96.0.2", podAddr(2)))
-	again.must(again.leads("10.96.0.77"))
-}

@@ -34,6 +34,7 @@ type rig struct {
 	w      *Wiring
 	s      *scheduler.Scheduler
 	pop    chan time.Time
+	record *memoryRecord
 	noIPv6 bool // pods have IPv4 addresses only
 }
 
@@ -73,11 +74,32 @@ func (m *memoryRoutes) Remove(r HostRoute) error {
 	return nil
 }
 
+// memoryRecord is kept by one rig for the next one, as a node's disk does.
+type memoryRecord struct {
+	ids  []string
+	fail error
+}
+
+func (m *memoryRecord) Load() ([]string, error) { return m.ids, m.fail }
+
+func (m *memoryRecord) Store(ids []string) error {
+	if m.fail == nil {
+		m.ids = ids
+	}
+	return m.fail
+}
+
 func newRig(t *testing.T, host *hnsmem.Host) *rig {
 	t.Helper()
+	return newRigAfter(t, host, &memoryRecord{})
+}
+
+// newRigAfter is a rig on a node with a record of earlier ones.
+func newRigAfter(t *testing.T, host *hnsmem.Host, record *memoryRecord) *rig {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	r := &rig{t: t, host: host, pop: make(chan time.Time, 100)}
-	r.w = New(Deps{HCN: host.V2(), Routes: &r.routes, Network: "contiv", Log: log, Clock: hangClock{r.pop},
+	r := &rig{t: t, host: host, record: record, pop: make(chan time.Time, 100)}
+	r.w = New(Deps{HCN: host.V2(), Routes: &r.routes, Network: "contiv", Record: record, Log: log, Clock: hangClock{r.pop},
 		Closed:        func() []hns.ACL { return windataplane.ClosedRules(host.V1().SupportedFeatures()) },
 		NodeAddresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil }})
 	jobs := lifecycle.NewGroup(t.Context(), log)

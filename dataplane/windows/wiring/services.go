@@ -36,23 +36,30 @@ func (w *Wiring) serviceKind() scheduler.Kind[*proto.BalancedServiceUpdate] {
 			delete(w.desired, key)
 			w.waiting = append(w.waiting, waitingService{op, key})
 		},
-		Dump: func(op *scheduler.DumpOp, emit func(string, *proto.BalancedServiceUpdate)) {
-			// HNS has no services: those in desired are there, in full if all of their load balancers are.
-			var failed failures
-			if w.told {
-				failed = w.syncServices()
-			}
-			if failed.all == nil {
-				for key, s := range w.desired {
-					if failed.of[key] != nil { // some of its load balancers may be there: it is written again, or removed
-						s = &proto.BalancedServiceUpdate{Namespace: s.GetNamespace(), Name: s.GetName()}
-					}
-					emit(key, s)
-				}
-			}
-			op.Done(failed.all)
-		},
+		Dump: w.dumpServices,
 	}
+}
+
+// dumpServices makes HNS have the load balancers that are wanted, and emits their services: HNS has no services, so those in desired are there,
+// in full if all of their load balancers are.
+func (w *Wiring) dumpServices(op *scheduler.DumpOp, emit func(string, *proto.BalancedServiceUpdate)) {
+	if !w.told && !op.Partial() {
+		w.told = true
+		op.EachDesired(func(string, any) { w.told = false }) // services come in this resync, and are compared then
+	}
+	var failed failures
+	if w.told {
+		failed = w.syncServices()
+	}
+	if failed.all == nil {
+		for key, s := range w.desired {
+			if failed.of[key] != nil { // some of its load balancers may be there: it is written again, or removed
+				s = &proto.BalancedServiceUpdate{Namespace: s.GetNamespace(), Name: s.GetName()}
+			}
+			emit(key, s)
+		}
+	}
+	op.Done(failed.all)
 }
 
 // flushServices compares load balancers once for all operations that wait, and again after the pods that they lead to have changed.
@@ -195,6 +202,12 @@ func (k *known) source(ipv6 bool) string {
 	return ""
 }
 
+// sendsFromUs says that a load balancer sends from our endpoint of an overlay.
+func (k *known) sendsFromUs(lb hcn.LoadBalancer) bool {
+	source, err := netip.ParseAddr(lb.SourceVIP)
+	return err == nil && slices.Contains(k.sources, source)
+}
+
 // orphaned says that all endpoints of a load balancer have gone.
 func (k *known) orphaned(lb hcn.LoadBalancer) bool {
 	return !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.all[id] })
@@ -274,14 +287,15 @@ func remoteMAC(a netip.Addr) string {
 
 // syncBalancers removes first: an address and port are one load balancer's.
 func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceState, failed *failures) {
-	w.noteBalancers(k, has)
+	ours := w.oursOf(k, has.balancers)
+	defer w.remember()
 	for _, lb := range has.balancers {
 		if len(lb.PortMappings) != 1 {
 			continue // another program's
 		}
 		id := lbID(lb)
 		want, wanted := specs[id]
-		if !w.balancers[lb.ID] && !(wanted && k.orphaned(lb)) {
+		if !ours[lb.ID] && !(wanted && k.orphaned(lb)) {
 			continue // another program's
 		}
 		switch {
@@ -306,22 +320,6 @@ func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceS
 			w.balancers[made.ID] = true
 		}
 		failed.blame(err, want.key)
-	}
-}
-
-// noteBalancers reads which load balancers are ours: those that lead to endpoints of our network, or led to them when HNS was last read, or lead
-// to nothing and send from our endpoint of an overlay. On an L2 bridge nothing distinguishes ours from other programs' if the agent did not run
-// while its endpoints went: it stays unless a service has its address.
-func (w *Wiring) noteBalancers(k *known, has serviceState) {
-	before := w.balancers
-	w.balancers = map[string]bool{}
-	for _, lb := range has.balancers {
-		led := slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] })
-		source, err := netip.ParseAddr(lb.SourceVIP)
-		fromUs := err == nil && slices.Contains(k.sources, source)
-		if led || (before[lb.ID] || fromUs) && k.orphaned(lb) {
-			w.balancers[lb.ID] = true
-		}
 	}
 }
 

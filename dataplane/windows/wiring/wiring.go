@@ -44,7 +44,9 @@ type Deps struct {
 	NodeAddresses func() ([]netip.Addr, error)
 	// Network is the name of the network whose endpoints load balancers lead to.
 	Network string
-	Log     *slog.Logger
+	// Record keeps the IDs of load balancers over restarts; nil: those whose endpoints have gone in between stay on an L2 bridge.
+	Record Record
+	Log    *slog.Logger
 
 	// CallTimeout is how long one call is waited for; 0: 15 s. One transaction waits once at most for an HNS that does not answer.
 	CallTimeout time.Duration
@@ -65,10 +67,11 @@ type Wiring struct {
 
 	desired  map[string]*proto.BalancedServiceUpdate // by key
 	waiting  []waitingService
-	told     bool // desired is complete: a first wave of services has been
+	told     bool // desired is complete: a first wave of services has been, or there are none
 	balanced bool // HNS has the load balancers of desired
-	// balancers are IDs of load balancers of ours: HNS may list them after their endpoints have gone, by which they are ours.
+	// balancers are IDs of load balancers of ours: HNS may list them after their endpoints have gone, by which they are ours. nil: not read yet.
 	balancers map[string]bool
+	recorded  map[string]bool // what Record has
 }
 
 // waitingService is an operation on a service, which ends when load balancers have been compared.
@@ -92,8 +95,7 @@ func New(deps Deps) *Wiring {
 	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
 	return &Wiring{
 		Deps: deps, networks: map[string]string{}, endpoints: map[string]string{}, desired: map[string]*proto.BalancedServiceUpdate{},
-		balancers: map[string]bool{},
-		jobs:      jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
+		jobs: jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
 	}
 }
 

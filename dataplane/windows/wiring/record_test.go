@@ -1,0 +1,169 @@
+package wiring
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/txn"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hnsmem"
+)
+
+// foreign makes a load balancer of another program, whose endpoint goes.
+func (r *rig) foreign(network, vip string) {
+	r.t.Helper()
+	list, err := r.host.V2().ListNetworks()
+	r.must(err)
+	i := slices.IndexFunc(list, func(n hcn.Network) bool { return n.Name == network })
+	if i < 0 {
+		n, err := r.host.V2().CreateNetwork(hcn.Network{Name: network, Type: hcn.NAT})
+		r.must(err)
+		list, i = []hcn.Network{n}, 0
+	}
+	e, err := r.host.V2().CreateEndpoint(hcn.Endpoint{HostComputeNetwork: list[i].ID, Flags: hcn.FlagRemote,
+		IPConfigurations: []hcn.IPConfig{{IPAddress: "172.16.0.2", PrefixLength: 32}}})
+	r.must(err)
+	_, err = r.host.V2().CreateLoadBalancer(hcn.LoadBalancer{HostComputeEndpoints: []string{e.ID}, FrontendVIPs: []string{vip},
+		SourceVIP: "172.16.0.1", PortMappings: []hcn.LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: 80}}})
+	r.must(err)
+	r.host.Vanish(e.ID)
+}
+
+// balancers are the addresses of the load balancers of HNS.
+func (r *rig) balancers() (vips []string) {
+	r.t.Helper()
+	list, err := r.host.V2().ListLoadBalancers()
+	r.must(err)
+	for _, lb := range list {
+		vips = append(vips, lb.FrontendVIPs...)
+	}
+	slices.Sort(vips)
+	return vips
+}
+
+// vanishNetwork removes our network, as another program does. HNS removes its endpoints.
+func (r *rig) vanishNetwork() {
+	r.t.Helper()
+	n, _ := r.host.Network("contiv")
+	r.must(r.host.V2().DeleteNetwork(n.ID))
+}
+
+// TestBalancerWithoutServiceAndEndpoints: what is left of a service whose pods have gone, too, while the agent did not run or when the network
+// was made again, is removed. Load balancers of other programs stay, also those that lead to nothing.
+func TestBalancerWithoutServiceAndEndpoints(t *testing.T) {
+	for i, network := range []txn.KV{bridge(), overlay()} {
+		for name, tc := range map[string]struct {
+			gone    func(r *rig)
+			restart bool
+			left    []txn.KV
+			want    []string
+		}{
+			"pods go while the agent does not run": {gone: func(r *rig) { r.host.Vanish(r.endpoints()[PodPrefix+"1"].ID) }, restart: true,
+				left: []txn.KV{service("b", 2, podAddr(2))}, want: []string{"10.96.0.2"}},
+			"all pods and services go while it does not run": {gone: func(r *rig) {
+				r.host.Vanish(r.endpoints()[PodPrefix+"1"].ID)
+				r.host.Vanish(r.endpoints()[PodPrefix+"2"].ID)
+			}, restart: true},
+			"the network goes while it does not run": {gone: (*rig).vanishNetwork, restart: true,
+				left: []txn.KV{service("b", 2, podAddr(2))}, want: []string{"10.96.0.2"}},
+			"the network and all services go while it does not run": {gone: (*rig).vanishNetwork, restart: true},
+			"the network goes while it runs": {gone: (*rig).vanishNetwork,
+				left: []txn.KV{service("b", 2, podAddr(2))}, want: []string{"10.96.0.2"}},
+			"the network and all services go while it runs": {gone: (*rig).vanishNetwork},
+		} {
+			r := newRig(t, hnsmem.New())
+			r.host.KeepBalancers()
+			r.noIPv6 = i == 1
+			pod, other := r.pod(1), r.pod(2)
+			r.must(r.commit(txn.FullResync, network, pod, other, service("a", 1, podAddr(1)), service("b", 2, podAddr(2)),
+				service("remote", 3, netip.MustParseAddr("10.1.9.9"))))
+			r.foreign("other", "10.96.0.77")
+			again := r
+			if tc.restart {
+				again = newRigAfter(t, r.host, r.record)
+				again.noIPv6 = r.noIPv6
+			}
+			tc.gone(r)
+			for range 2 {
+				again.must(again.commit(txn.FullResync, append(tc.left, network, other)...))
+				if got, want := again.balancers(), append(tc.want, "10.96.0.77"); !slices.Equal(got, want) {
+					t.Errorf("%s: load balancers %v, want %v", name, got, want)
+				}
+			}
+			if len(again.record.ids) != len(tc.want) {
+				t.Errorf("%s: the record has %v", name, again.record.ids)
+			}
+		}
+	}
+}
+
+// TestResyncWithoutServices: load balancers of services that went while the agent did not run go, also if there is no other service.
+func TestResyncWithoutServices(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	remote := netip.MustParseAddr("10.1.9.9")
+	r.must(r.commit(txn.FullResync, bridge(), r.pod(1), service("a", 1, podAddr(1), remote)))
+	again := newRig(t, r.host)
+	_, err := again.s.Plan(t.Context(), &txn.Txn{Kind: txn.Update, Values: []txn.KV{service("b", 2, podAddr(1))}})
+	again.must(err)
+	again.must(again.leads("10.96.0.1", podAddr(1), remote))
+	again.must(again.commit(txn.FullResync, bridge(), again.pod(1)))
+	if _, is := again.endpoints()[remotePrefix+remote.String()]; is || len(again.balancers()) > 0 {
+		t.Errorf("no service, and HNS has %v, %+v", again.balancers(), again.endpoints())
+	}
+	// One that comes later, and goes, and what another program does to it meanwhile.
+	again.must(again.commit(txn.Update, service("b", 2, podAddr(1))))
+	again.must(again.leads("10.96.0.2", podAddr(1)))
+	again.must(again.commit(txn.FullResync, bridge(), again.pod(1)))
+	if len(again.balancers()) > 0 {
+		t.Errorf("no service, and HNS has %v", again.balancers())
+	}
+}
+
+// TestRestartKeepsBalancers: a restart with services writes nothing, whatever its record has.
+func TestRestartKeepsBalancers(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	values := []txn.KV{bridge(), r.pod(1), service("a", 1, podAddr(1))}
+	r.must(r.commit(txn.FullResync, values...))
+	for name, record := range map[string]*memoryRecord{
+		"the same": r.record, "none": {}, "of other IDs": {ids: []string{"X", "Y"}}, "that cannot be read": {fail: errors.New("no luck")},
+	} {
+		again := newRigAfter(t, r.host, record)
+		r.host.Calls()
+		again.must(again.commit(txn.FullResync, values...))
+		for _, c := range r.host.Calls() {
+			if c.Writes() {
+				t.Errorf("a record %s: %v", name, c)
+			}
+		}
+		if record.fail == nil && !slices.Equal(record.ids, r.record.ids) {
+			t.Errorf("a record %s is %v afterwards, want %v", name, record.ids, r.record.ids)
+		}
+	}
+}
+
+// TestRecordFile: the IDs are there again, in a directory that may not be there at first; a file that cannot be written is an error.
+func TestRecordFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	f := RecordFile(filepath.Join(dir, "ids"))
+	for _, ids := range [][]string{nil, {"A", "B"}, {"C"}, nil} {
+		if got, err := f.Load(); err != nil || len(ids) == 0 && len(got) > 1 {
+			t.Errorf("%v, %v", got, err)
+		}
+		if err := f.Store(ids); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Load(); err != nil || !slices.Equal(got, ids) {
+			t.Errorf("%v, %v, want %v", got, err, ids)
+		}
+	}
+	if err := os.Mkdir(string(f)+".tmp", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Store([]string{"D"}); err == nil {
+		t.Error("the file cannot be written, and there is no error")
+	}
+}
