@@ -411,6 +411,10 @@ func TestRelay(t *testing.T) {
 			!strings.Contains(own, "--kubernetes=relay") || strings.Contains(fmt.Sprint(at(agent, "env")), "CONTIV_KUBERNETES_SERVER") {
 			t.Errorf("%s: %s\n%v", name, line, at(agent, "env"))
 		}
+		preflight := at(object(t, manifest, "DaemonSet", name), "spec", "template", "spec", "initContainers", 0)
+		if line := argv(preflight); !slices.Contains(line, "--relay") {
+			t.Errorf("%s: pre-flight asks for network policies, which the account may not list: %v", name, line)
+		}
 	}
 	if rules := fmt.Sprint(object(t, manifest, "ClusterRole", "contiv-agent")["rules"]); strings.Contains(rules, "watch") {
 		t.Errorf("agents may watch: %s", rules)

@@ -24,6 +24,7 @@ type preflightOptions struct {
 	config    string
 	rest      string
 	report    bool
+	relay     bool  // the node's account may not list network policies
 	limit     int64 // MB
 	wants     preflight.Wants
 	places    preflight.Places
@@ -51,6 +52,7 @@ func preflightCommand(c *common) *cobra.Command {
 	f.StringVar(&o.wants.Conflist, "conflist", "10-contiv.conflist", "name of ours among them")
 	f.StringVar(&o.places.AgentSocket, "agent-socket", "/run/contiv/rest.sock", "the agent's socket, to detect a running agent")
 	f.StringVar(&o.places.VPPSocket, "vpp-socket", "/run/vpp/api.sock", "VPP's socket, to detect a running VPP")
+	f.BoolVar(&o.relay, "relay", false, "the agent takes the state of Kubernetes from contiv-ksr: do not list network policies, which this node's account may not")
 	f.BoolVar(&o.report, "report", false, "report to the API server: an Event, and the condition "+conditionPreflight+" of the node")
 	return cmd
 }
@@ -67,7 +69,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	if err := o.gatherNetworks(cmd.Context(), &facts); err != nil {
 		return err
 	}
-	facts.Policies = o.report && o.anyPolicy(cmd.Context())
+	facts.Policies = o.anyPolicy(cmd.Context())
 	found := preflight.Check(facts, o.wants)
 	preflight.Print(cmd.OutOrStdout(), found)
 	preflight.PrintPassed(cmd.OutOrStdout(), o.wants, found)
@@ -83,8 +85,11 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// anyPolicy asks the API server. With a relay the node may not ask.
+// anyPolicy asks the API server whether there are network policies, where that makes a difference: on VPP. With a relay the node may not ask.
 func (o *preflightOptions) anyPolicy(ctx context.Context) bool {
+	if !o.report || o.relay || !o.wants.VPP {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	client, err := o.client()
