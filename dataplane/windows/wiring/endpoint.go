@@ -26,14 +26,18 @@ func (w *Wiring) endpointKind() scheduler.Kind[*windows_hns.Endpoint] {
 			}
 			return nil
 		},
-		Deps:  func(_ string, e *windows_hns.Endpoint, add func(string)) { add(nb.HNSNetworkKey(e.GetNetwork())) },
-		Equal: func(_ string, a, b *windows_hns.Endpoint) bool { return sameEndpoint(a, b) && sameNAT(a, b) },
+		Deps: func(_ string, e *windows_hns.Endpoint, add func(string)) { add(nb.HNSNetworkKey(e.GetNetwork())) },
+		Equal: func(_ string, a, b *windows_hns.Endpoint) bool {
+			return sameEndpoint(a, b) && sameNAT(a, b) && sameNode(a, b)
+		},
 		Create: func(op *scheduler.Op, _ string, e *windows_hns.Endpoint) {
 			op.Done(w.createEndpoint(e))
 		},
-		CanUpdate: func(_ string, applied, desired *windows_hns.Endpoint) bool { return sameEndpoint(applied, desired) },
-		Update: func(op *scheduler.Op, _ string, _, e *windows_hns.Endpoint) {
-			op.Done(w.changeNAT(e))
+		CanUpdate: func(_ string, applied, desired *windows_hns.Endpoint) bool {
+			return sameEndpoint(applied, desired) && (!w.rigid || sameNode(applied, desired))
+		},
+		Update: func(op *scheduler.Op, _ string, applied, e *windows_hns.Endpoint) {
+			op.Done(w.changeEndpoint(applied, e))
 		},
 		Delete: func(op *scheduler.Op, _ string, e *windows_hns.Endpoint) {
 			op.Done(w.deleteEndpoint(e))
@@ -123,38 +127,6 @@ func endpointSpec(network string, e *windows_hns.Endpoint) (hcn.Endpoint, error)
 	return spec, p.err
 }
 
-// changeNAT replaces where the pod has its own address.
-func (w *Wiring) changeNAT(e *windows_hns.Endpoint) error {
-	id := w.endpoints[e.GetName()]
-	var p policies
-	p.add(hcn.TypeOutBoundNAT, hcn.OutboundNATSettings{Exceptions: e.GetNoNat()})
-	if p.err != nil {
-		return p.err
-	}
-	return w.do("endpoint "+e.GetName(), func() error {
-		if len(e.GetNoNat()) > 0 {
-			return w.HCN.UpdateEndpointPolicies(id, p.list...)
-		}
-		return removeNAT(w.HCN, id)
-	})
-}
-
-// removeNAT makes all that leaves an endpoint keep its address.
-func removeNAT(h endpoints, id string) error {
-	list, err := h.ListEndpoints()
-	if err != nil {
-		return err
-	}
-	for _, have := range list {
-		for _, old := range have.Policies {
-			if have.ID == id && old.Type == hcn.TypeOutBoundNAT {
-				return h.RemoveEndpointPolicies(id, old)
-			}
-		}
-	}
-	return nil
-}
-
 func (w *Wiring) deleteEndpoint(e *windows_hns.Endpoint) error {
 	id, ok := w.endpoints[e.GetName()]
 	if !ok {
@@ -219,6 +191,9 @@ func (w *Wiring) dumpEndpoints(emit func(string, *windows_hns.Endpoint)) error {
 		}
 		for _, n := range nat {
 			v.NoNat = append(v.NoNat, n.Exceptions...)
+		}
+		if err := readNode(e, v); err != nil {
+			w.Log.Warn("HNS shows an endpoint's routes or provider address in a form that is not known", "endpoint", e.Name, "error", err)
 		}
 		emit(nb.HNSEndpointKey(e.Name), v)
 	}

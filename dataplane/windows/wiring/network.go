@@ -38,6 +38,7 @@ func (w *Wiring) networkKind() scheduler.Kind[*windows_hns.Network] {
 		},
 		Update: func(op *scheduler.Op, _ string, _, n *windows_hns.Network) {
 			id := w.networks[n.GetName()]
+			w.balanced = false // load balancers send from the endpoint
 			op.Done(w.do("network "+n.GetName(), func() error { return w.replaceNodeEndpoint(id, n) }))
 		},
 		Delete: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
@@ -99,7 +100,7 @@ func (w *Wiring) checkIPv6(n *windows_hns.Network) error {
 // the order and the spelling of its subnets, which HNS may change.
 func comparable(n *windows_hns.Network) *windows_hns.Network {
 	n = pb.CloneOf(n)
-	n.Adapter, n.RouterMac, n.ProviderAddress = "", "", ""
+	n.Adapter, n.RouterMac, n.ProviderAddress = "", "", canonical(n.ProviderAddress)
 	if n.VxlanPort == defaultVxlanPort {
 		n.VxlanPort = 0
 	}
@@ -113,6 +114,7 @@ func comparable(n *windows_hns.Network) *windows_hns.Network {
 // withoutOwn is a network without the addresses of the node's own endpoint, which can be replaced while the network stays.
 func withoutOwn(n *windows_hns.Network) *windows_hns.Network {
 	n = comparable(n)
+	n.ProviderAddress = ""
 	for _, s := range n.Subnets {
 		if n.GetType() == windows_hns.Network_OVERLAY {
 			s.Reserved = ""
@@ -298,6 +300,9 @@ func (w *Wiring) dumpNetworks(emit func(string, *windows_hns.Network)) error {
 		v, err := readNetwork(n, own)
 		if err != nil {
 			return fmt.Errorf("network %s: %w", n.Name, err)
+		}
+		if v.ProviderAddress, err = providerOf(own); err != nil { // the node's endpoint is made again
+			w.Log.Warn("HNS shows a provider address in a form that is not known", "endpoint", own.Name, "error", err)
 		}
 		emit(nb.HNSNetworkKey(n.Name), v)
 	}

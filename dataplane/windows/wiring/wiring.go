@@ -64,6 +64,7 @@ type Wiring struct {
 	networks  map[string]string // IDs in HNS by name
 	endpoints map[string]string // the same of pods' endpoints
 	subnets   []netip.Prefix    // of the network
+	rigid     bool              // HNS does not change in place what follows from the node's addresses
 
 	desired  map[string]*proto.BalancedServiceUpdate // by key
 	waiting  []waitingService
