@@ -78,12 +78,6 @@ func (d *dataplane) start(a *agent) error {
 	return nil
 }
 
-// close ends the dataplane's own parts; what is programmed stays.
-func (d *dataplane) close() error {
-	d.scheduler.Close()
-	return errors.Join(d.parts.close(), d.lock.release())
-}
-
 // check reports which of the values are not in the dataplane as they should be. It looks: what the scheduler remembers of them may have
 // been changed by another program since.
 func (d *dataplane) check(ctx context.Context, keys []string) error {

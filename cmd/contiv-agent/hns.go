@@ -168,7 +168,7 @@ func (m *hnsPlane) alive() error {
 
 // close ends our side.
 func (m *hnsPlane) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), driverStop)
 	defer cancel()
 	return errors.Join(m.driver.Stop(ctx), m.wiring.Close())
 }

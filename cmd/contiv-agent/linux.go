@@ -200,9 +200,9 @@ func (m *linuxPlane) close() error {
 	return m.stop()
 }
 
-// stop ends the driver.
+// stop ends the driver. An apply that takes longer is cut off; the next agent's first one completes it.
 func (m *linuxPlane) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), driverStop)
 	defer cancel()
 	return m.driver.Stop(ctx)
 }

@@ -71,8 +71,8 @@ type agent struct {
 // restSocket is in --run-dir.
 const restSocket = "rest.sock"
 
-// stopTimeout bounds an orderly stop.
-const stopTimeout = 10 * time.Second
+// driverStop is how long a driver's last apply may take when the agent stops.
+const driverStop = 2 * time.Second
 
 // run makes the agent, lets it work until ctx ends or a part of it fails, and stops it.
 func run(ctx context.Context, opts *options) error {
@@ -234,32 +234,30 @@ func (a *agent) Start() error {
 	return nil
 }
 
-// Stop ends everything in the opposite order: first what takes requests, last what carries them out.
+// Stop ends everything in the opposite order: first what takes requests, last what carries them out. What hangs is left behind, so that a stop
+// takes no longer than daemon.StepsLimit; the next agent's first resync repairs what was under way.
 func (a *agent) Stop() error {
-	var errs []error
+	steps := lifecycle.NewSteps(a.log, daemon.StepsLimit)
+	closing := func(name string, made bool, end func() error) {
+		if made {
+			steps.Do(name, time.Second, func(time.Duration) error { return end() })
+		}
+	}
 	if a.controller != nil {
-		errs = append(errs, a.controller.Close())
+		steps.Do("controller", time.Duration(a.control.ShutdownDeadline), func(time.Duration) error { return a.controller.Close() })
 	}
-	if a.services != nil {
-		errs = append(errs, a.services.Close())
-	}
-	if a.ipnet != nil {
-		errs = append(errs, a.ipnet.Close())
-	}
-	if a.idalloc != nil {
-		errs = append(errs, a.idalloc.Close())
-	}
-	if a.nodesync != nil {
-		errs = append(errs, a.nodesync.Close())
-	}
-	errs = append(errs, a.jobs.Stop(stopTimeout), a.kube.Close())
-	if a.db != nil {
-		errs = append(errs, a.db.Close())
-	}
+	closing("services", a.services != nil, func() error { return a.services.Close() })
+	closing("idalloc", a.idalloc != nil, func() error { return a.idalloc.Close() })
+	closing("nodesync", a.nodesync != nil, func() error { return a.nodesync.Close() })
+	steps.Do("jobs", 4*time.Second, a.jobs.Stop)
+	closing("Kubernetes", a.kube != nil, a.kube.Close)
+	closing("cluster database", a.db != nil, func() error { return a.db.Close() })
 	if a.dataplane != nil {
-		errs = append(errs, a.dataplane.close())
+		closing("scheduler", true, func() error { a.dataplane.scheduler.Close(); return nil })
+		steps.Do("dataplane", driverStop+time.Second, func(time.Duration) error { return a.dataplane.parts.close() })
+		closing("node lock", true, a.dataplane.lock.release)
 	}
-	return errors.Join(errs...)
+	return steps.Err()
 }
 
 func (a *agent) logger(plugin string) *slog.Logger { return a.log.With("plugin", plugin) }

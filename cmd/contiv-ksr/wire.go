@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -19,9 +18,6 @@ import (
 	"contiv.dev/vswitch/internal/relay"
 	"contiv.dev/vswitch/internal/version"
 )
-
-// stopTimeout bounds an orderly stop.
-const stopTimeout = 10 * time.Second
 
 // ksr is what contiv-ksr is made of, in the order in which it is made.
 type ksr struct {
@@ -113,9 +109,10 @@ func (k *ksr) ready() error {
 
 // Stop ends the jobs, the relay first, and then the client of etcd.
 func (k *ksr) Stop() error {
-	err := k.jobs.Stop(stopTimeout)
+	steps := lifecycle.NewSteps(k.log, daemon.StepsLimit)
+	steps.Do("jobs", 4*time.Second, k.jobs.Stop)
 	if k.db != nil {
-		err = errors.Join(err, k.db.Close())
+		steps.Do("cluster database", 2*time.Second, func(time.Duration) error { return k.db.Close() })
 	}
-	return err
+	return steps.Err()
 }

@@ -29,6 +29,7 @@ func Main(cmd *cobra.Command) {
 	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {
+		time.AfterFunc(dumpLimit, func() { os.Exit(1) }) // no process reads standard error
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name(), err)
 		os.Exit(1)
 	}
@@ -109,54 +110,97 @@ type Program interface {
 	Stop() error
 }
 
-// StopLimit bounds a stop: soon after that Kubernetes is about to kill the process anyway, and would not say why.
-const StopLimit = 25 * time.Second
+// StopLimit bounds a stop, from the signal to the end of the process. Programs give their steps StepsLimit, so that they can report what is late;
+// the rest is for a program that does not come to that, for example because it hangs in its start, and for the list of goroutines.
+const (
+	StopLimit  = 10 * time.Second
+	StepsLimit = 7 * time.Second
+	dumpLimit  = time.Second
+)
 
 // Run lets a program work until ctx ends or one of its jobs fails, and stops it in any case. When it returns an error the
 // program may not have stopped completely.
-func Run(ctx context.Context, log *slog.Logger, p Program, jobs *lifecycle.Group, started func()) (err error) {
-	defer func() {
-		begun := time.Now()
-		if err != nil {
-			log.Error("stopping", "error", err)
-		} else {
-			log.Info("stopping", "reason", "signal")
-		}
-		err = errors.Join(err, stop(p, StopLimit))
-		log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond))
-	}()
-	if err := checkFiles(); err != nil {
-		return err
-	}
-	if err := p.Make(ctx); err != nil {
-		return err
-	}
-	if err := p.Start(); err != nil {
-		return err
-	}
-	started()
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-jobs.Failed():
-		return fmt.Errorf("stopping after a failure: %w", err)
-	}
+func Run(ctx context.Context, log *slog.Logger, p Program, jobs *lifecycle.Group, started func()) error {
+	l := &life{p: p, log: log, jobs: jobs, started: started}
+	return l.within(ctx, StopLimit-dumpLimit)
 }
 
-// stop gives up waiting for what hangs.
-func stop(p Program, limit time.Duration) error {
-	jobs := lifecycle.NewGroup(context.Background(), slog.New(slog.DiscardHandler))
-	done := make(chan error, 1)
-	jobs.Go("stop", func(context.Context) error { done <- p.Stop(); return nil })
+// life is the course of a program.
+type life struct {
+	p       Program
+	log     *slog.Logger
+	jobs    *lifecycle.Group
+	started func()
+}
+
+// within runs the program, and gives up waiting for what hangs, limit after ctx ends or the stop begins.
+func (l *life) within(ctx context.Context, limit time.Duration) error {
+	group := lifecycle.NewGroup(context.WithoutCancel(ctx), slog.New(slog.DiscardHandler))
+	done, stopping := make(chan error, 1), make(chan struct{})
+	group.Go("program", func(context.Context) error { done <- l.run(ctx, stopping); return nil })
+	select {
+	case err := <-done:
+		return err
+	case err := <-group.Failed(): // a panic
+		return err
+	case <-ctx.Done():
+	case <-stopping:
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
-	case err := <-jobs.Failed(): // a panic
+	case err := <-group.Failed():
 		return err
 	case <-timer.C:
-		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2) // the last occasion to find out
-		return fmt.Errorf("it did not stop within %s; report this with the goroutines that are logged above", limit)
+	}
+	dumpGoroutines(group)
+	return fmt.Errorf("it did not stop within %s; report this with the goroutines that are logged above", limit)
+}
+
+// dumpGoroutines writes all stacks to standard error, the last occasion to find out what hangs. Standard error may hang, too.
+func dumpGoroutines(group *lifecycle.Group) {
+	done := make(chan struct{})
+	group.Go("goroutines", func(context.Context) error {
+		defer close(done)
+		return pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+	})
+	timer := time.NewTimer(dumpLimit)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// run makes and starts the program, waits, and stops it; stopping is closed when that begins.
+func (l *life) run(ctx context.Context, stopping chan<- struct{}) (err error) {
+	defer func() {
+		close(stopping)
+		begun := time.Now()
+		if err != nil {
+			l.log.Error("stopping", "error", err)
+		} else {
+			l.log.Info("stopping", "reason", "signal")
+		}
+		err = errors.Join(err, l.p.Stop())
+		l.log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond))
+	}()
+	if err := checkFiles(); err != nil {
+		return err
+	}
+	if err := l.p.Make(ctx); err != nil {
+		return err
+	}
+	if err := l.p.Start(); err != nil {
+		return err
+	}
+	l.started()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-l.jobs.Failed():
+		return fmt.Errorf("stopping after a failure: %w", err)
 	}
 }

@@ -115,23 +115,80 @@ func TestStartAndStopAreLogged(t *testing.T) {
 	}
 }
 
-// hanging does not stop.
-type hanging struct{ program }
+// hanging does not stop, or does not start.
+type hanging struct {
+	program
+	start bool
+}
+
+func (h *hanging) Start() error {
+	if h.start {
+		select {}
+	}
+	return nil
+}
 
 func (h *hanging) Stop() error { select {} }
 
-// TestStopIsBounded: a part that hangs is reported and does not keep the process from ending.
+// TestStopIsBounded: a part that hangs, in the start as well as in the stop, is reported and does not keep the process from ending.
 func TestStopIsBounded(t *testing.T) {
-	stderr := os.Stderr
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	for _, p := range []*hanging{{}, {start: true}} {
+		stacks := standardError(t, func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			l := &life{p: p, log: quiet(), jobs: lifecycle.NewGroup(t.Context(), quiet()), started: cancel}
+			if p.start {
+				cancel()
+			}
+			if err := l.within(ctx, 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not stop within 10ms") {
+				t.Errorf("error %v", err)
+			}
+		})
+		if want := map[bool]string{false: "(*hanging).Stop", true: "(*hanging).Start"}[p.start]; !strings.Contains(stacks, want) {
+			t.Errorf("the goroutines do not have %s:\n%s", want, stacks)
+		}
+	}
+}
+
+// TestStopIsBoundedWithoutReader: standard error that no process reads does not keep the process from ending either.
+func TestStopIsBoundedWithoutReader(t *testing.T) {
+	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	os.Stderr = null // of the goroutines
-	defer func() { os.Stderr = stderr; _ = null.Close() }()
-	if err := stop(&hanging{}, 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not stop within 10ms") {
-		t.Errorf("error %v", err)
+	stderr := os.Stderr
+	os.Stderr = w
+	defer func() { os.Stderr = stderr; _, _ = w.Close(), r.Close() }()
+	_ = w.SetWriteDeadline(time.Now().Add(time.Minute))
+	for range 16 { // each fills it with some kilobytes, which are never read
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &life{p: &hanging{}, log: quiet(), jobs: lifecycle.NewGroup(t.Context(), quiet()), started: cancel}
+		begun := time.Now()
+		if err := l.within(ctx, time.Millisecond); err == nil || time.Since(begun) > 2*dumpLimit {
+			t.Fatalf("%v after %s", err, time.Since(begun))
+		}
+		if time.Since(begun) >= dumpLimit {
+			return
+		}
 	}
+	t.Error("standard error never blocked")
+}
+
+// standardError is what f writes to standard error.
+func standardError(t *testing.T, f func()) string {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	os.Stderr = file
+	defer func() { os.Stderr = stderr; _ = file.Close() }()
+	f()
+	data, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // TestHealth: probes say what is wrong, and metrics are there.

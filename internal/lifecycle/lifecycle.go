@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
@@ -62,9 +63,11 @@ func (g *Group) Go(name string, run func(ctx context.Context) error) {
 	go func() {
 		defer close(j.done)
 		defer cancel()
-		if err := guard(ctx, run); err != nil && !errors.Is(err, context.Canceled) {
-			g.report(name, err)
-		}
+		pprof.Do(ctx, pprof.Labels(jobLabel, name), func(ctx context.Context) {
+			if err := guard(ctx, run); err != nil && !errors.Is(err, context.Canceled) {
+				g.report(name, err)
+			}
+		})
 	}()
 }
 
@@ -89,8 +92,9 @@ func (g *Group) report(name string, err error) {
 // Failed delivers the first error of a job.
 func (g *Group) Failed() <-chan error { return g.failed }
 
-// Stop cancels the jobs in reverse order of start, waiting for each; jobs started afterwards do not run. It returns an
-// error that names the jobs which were still running when timeout (for all of them together) was over.
+// Stop cancels the jobs in reverse order of start, waiting for each; jobs started afterwards do not run. A job that is late is logged with the
+// functions in which it is, and may have a quarter of timeout; those that were started before it are cancelled then. Stop returns an error that
+// names the jobs which were still running when timeout (for all of them together) was over.
 func (g *Group) Stop(timeout time.Duration) error {
 	g.mu.Lock()
 	g.stopped = true
@@ -98,27 +102,37 @@ func (g *Group) Stop(timeout time.Duration) error {
 	g.jobs = nil
 	g.mu.Unlock()
 
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	var errs []error
-	expired := false
-	for i := len(jobs) - 1; i >= 0; i-- {
-		j := jobs[i]
+	const shares = 4
+	end := time.Now().Add(timeout)
+	var late []*job
+	for _, j := range slices.Backward(jobs) {
 		j.cancel()
-		if expired {
-			select {
-			case <-j.done:
-			default:
-				errs = append(errs, fmt.Errorf("job %s did not stop within %s", j.name, timeout))
-			}
-			continue
+		// When the time is over, a job still has a moment to notice.
+		if !j.within(max(leastStep/10, min(timeout/shares, time.Until(end)))) {
+			g.log.Warn("a job does not stop; going on without it", "job", j.name, "at", where(j.name))
+			late = append(late, j)
 		}
-		select {
-		case <-j.done:
-		case <-deadline.C:
-			expired = true
+	}
+	var errs []error
+	for _, j := range late {
+		if !j.within(max(0, time.Until(end))) {
 			errs = append(errs, fmt.Errorf("job %s did not stop within %s", j.name, timeout))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// within waits for the job's end, but no longer than d.
+func (j *job) within(d time.Duration) bool {
+	if j.ended() {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-j.done:
+		return true
+	case <-timer.C:
+		return j.ended()
+	}
 }

@@ -1,9 +1,12 @@
 package lifecycle
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,6 +49,75 @@ func TestStopNamesJobsThatHang(t *testing.T) {
 		err := g.Stop(time.Second)
 		if err == nil || !strings.Contains(err.Error(), "stuck") || strings.Contains(err.Error(), "fine") {
 			t.Errorf("Stop: %v, want an error that names the job stuck and no other", err)
+		}
+		close(release)
+	})
+}
+
+// TestStopGoesOnBehindAHungJob: those that were started before it are stopped in their order, within the time limit, and only what hangs is
+// named, with the place.
+func TestStopGoesOnBehindAHungJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		g := NewGroup(t.Context(), slog.New(slog.NewTextHandler(&text, nil)))
+		release := make(chan struct{})
+		var ended []string
+		for _, name := range []string{"a", "b"} {
+			g.Go(name, func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(500 * time.Millisecond)
+				ended = append(ended, name)
+				return nil
+			})
+		}
+		for _, name := range []string{"stuck", "stuck too"} {
+			g.Go(name, func(context.Context) error { stuckHere(release); return nil })
+		}
+		g.Go("slow", func(ctx context.Context) error { <-ctx.Done(); time.Sleep(3 * time.Second); return nil })
+		begun := time.Now()
+		err := g.Stop(8 * time.Second)
+		if took := time.Since(begun); took > 8*time.Second {
+			t.Errorf("the stop took %s", took)
+		}
+		if got := fmt.Sprint(err); got != "job stuck too did not stop within 8s\njob stuck did not stop within 8s" {
+			t.Errorf("error %q", got)
+		}
+		if !slices.Equal(ended, []string{"b", "a"}) {
+			t.Errorf("ended: %v", ended)
+		}
+		if log := text.String(); strings.Count(log, "job does not stop") != 3 || !strings.Contains(log, `job="stuck too" at="lifecycle.stuckHere < `) {
+			t.Errorf("the log:\n%s", log)
+		}
+		close(release)
+	})
+}
+
+// stuckHere returns when release is closed.
+func stuckHere(release <-chan struct{}) { <-release }
+
+// TestSteps: steps that hang are reported and left behind, and the whole has a limit that no step exceeds by more than its least time.
+func TestSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		s := NewSteps(slog.New(slog.NewTextHandler(&text, nil)), 3*time.Second)
+		release, broken, begun := make(chan struct{}), errors.New("broken"), time.Now()
+		hang := func(time.Duration) error { stuckHere(release); return nil }
+		s.Do("fails", time.Second, func(time.Duration) error { return broken })
+		s.Do("panics", time.Second, func(time.Duration) error { panic("at once") })
+		s.Do("database", 2*time.Second, hang)
+		s.Do("more", 2*time.Second, hang)
+		s.Do("the rest", 2*time.Second, hang)
+		var had time.Duration
+		s.Do("last", time.Second, func(limit time.Duration) error { had = limit; return nil })
+		if took := time.Since(begun); took > 3500*time.Millisecond || had != leastStep {
+			t.Errorf("%s, the last step may take %s", took, had)
+		}
+		err := s.Err()
+		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "at once") || !strings.Contains(err.Error(), "database did not stop within 2s\n") {
+			t.Errorf("error %v", err)
+		}
+		if log := text.String(); strings.Count(log, "takes too long") != 3 || !strings.Contains(log, `step=database after=2.1s at="lifecycle.stuckHere < `) {
+			t.Errorf("the log:\n%s", log)
 		}
 		close(release)
 	})

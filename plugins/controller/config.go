@@ -26,8 +26,8 @@ type Config struct {
 	EnableVerification bool `yaml:"enableVerification" json:"enableVerification" doc:"After each event, compare the result of the updates with a resync from scratch. Slow; for tests."`
 	// EventQueueSize bounds the main queue and the queue of follow-ups, each.
 	EventQueueSize int `yaml:"eventQueueSize" json:"eventQueueSize" doc:"Length of the main queue, and of the queue of follow-up events."`
-	// ShutdownDeadline bounds Close.
-	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline" doc:"How long a stop may take."`
+	// ShutdownDeadline bounds Close. It is a part of what the agent as a whole has to stop.
+	ShutdownDeadline Duration `yaml:"shutdownDeadline" json:"shutdownDeadline" doc:"How long queued events may take when the agent stops, at most 5s. The whole stop takes at most 10s."`
 }
 
 // RetryConfig is about values that failed and are retried one by one. The controller itself only looks at EnableRetry (txn.Txn.NoRetry);
@@ -99,9 +99,12 @@ func DefaultConfig() Config {
 		StartupResyncDeadline: Duration(30 * time.Second),
 		EventDeadline:         Duration(5 * time.Minute),
 		EventQueueSize:        1000,
-		ShutdownDeadline:      Duration(10 * time.Second),
+		ShutdownDeadline:      Duration(3 * time.Second),
 	}
 }
+
+// maxShutdown leaves the rest of the agent's stop its time.
+const maxShutdown = 5 * time.Second
 
 // Validate reports every field that cannot be worked with, by its name in the file.
 func (c *Config) Validate() error {
@@ -114,6 +117,9 @@ func (c *Config) Validate() error {
 	positive("startupResyncDeadline", time.Duration(c.StartupResyncDeadline))
 	positive("eventDeadline", time.Duration(c.EventDeadline))
 	positive("shutdownDeadline", time.Duration(c.ShutdownDeadline))
+	if d := time.Duration(c.ShutdownDeadline); d > maxShutdown {
+		errs = append(errs, fmt.Errorf("shutdownDeadline: must be at most %s, is %s", maxShutdown, d))
+	}
 	positive("delayAfterErrorHealing", time.Duration(c.DelayAfterErrorHealing))
 	positive("delayLocalResync", time.Duration(c.DelayLocalResync))
 	positive("remoteDBProbingInterval", time.Duration(c.RemoteDBProbingInterval))

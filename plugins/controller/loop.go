@@ -147,7 +147,11 @@ func (c *Controller) close() error {
 			c.cancel()
 		}
 		c.mu.Unlock()
-		return fmt.Errorf("controller did not shut down within %s", time.Duration(c.cfg.ShutdownDeadline))
+		handling := "is handling no event"
+		if b := c.status.busy.Load(); b != nil {
+			handling = "has been handling " + b.event + " for " + time.Since(b.since).Round(time.Millisecond).String()
+		}
+		return fmt.Errorf("controller did not shut down within %s; it %s", time.Duration(c.cfg.ShutdownDeadline), handling)
 	}
 	if err := shutdown.Wait(); err != nil && !errors.Is(err, api.ErrClosed) {
 		return fmt.Errorf("shutdown: %w", err)

@@ -279,7 +279,7 @@ func TestCloseHandlesWhatIsQueuedAndThenShutdown(t *testing.T) {
 		h.update = func(ev api.Event, _ api.UpdateOperations) error {
 			switch ev.(type) {
 			case *ping:
-				<-time.After(time.Second) // virtual: the event takes a while
+				<-time.After(500 * time.Millisecond) // virtual: the event takes a while
 			case *Shutdown:
 				push(t, r.c, late)
 				return r.c.PushFollowUp(ev, newPing("last", false))
@@ -325,7 +325,7 @@ func TestCloseHasADeadline(t *testing.T) {
 		push(t, r.c, stuck)
 		push(t, r.c, queued)
 		began := time.Now()
-		if err := r.c.Close(); err == nil || time.Since(began) != 10*time.Second {
+		if err := r.c.Close(); err == nil || time.Since(began) != 3*time.Second || !strings.Contains(err.Error(), "handling ping for 3s") {
 			t.Errorf("Close with a stuck handler: %v after %s", err, time.Since(began))
 		}
 		if err := <-queued.done; !errors.Is(err, api.ErrClosed) {

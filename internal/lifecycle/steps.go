@@ -1,0 +1,56 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// leastStep is what a step of a stop has at least, also if those before it took all the time.
+const leastStep = 100 * time.Millisecond
+
+// Steps is an orderly stop: functions that run one after the other, with a time limit for all of them together. A function that does not return in
+// time is reported by name and left behind, and the next one runs.
+type Steps struct {
+	log      *slog.Logger
+	group    *Group
+	deadline time.Time
+	errs     []error
+}
+
+// NewSteps begins a stop that takes no longer than limit.
+func NewSteps(log *slog.Logger, limit time.Duration) *Steps {
+	return &Steps{
+		log: log, group: NewGroup(context.Background(), slog.New(slog.DiscardHandler)), deadline: time.Now().Add(limit),
+	}
+}
+
+// Do runs a step, which is given how long it may take: most, or what is left of the whole.
+func (s *Steps) Do(name string, most time.Duration, step func(limit time.Duration) error) {
+	limit := max(leastStep, min(most, time.Until(s.deadline)))
+	done := make(chan error, 1)
+	job := "stop: " + name
+	begun := time.Now()
+	s.group.Go(job, func(ctx context.Context) error {
+		done <- guard(ctx, func(context.Context) error { return step(limit) })
+		return nil
+	})
+	// A step that watches its own limit has a moment to report what is late in it.
+	timer := time.NewTimer(limit + leastStep)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			s.errs = append(s.errs, err)
+		}
+		s.log.Debug("step of the stop done", "step", name, "took", time.Since(begun))
+	case <-timer.C:
+		s.log.Warn("a step of the stop takes too long; going on without it", "step", name, "after", time.Since(begun), "at", where(job))
+		s.errs = append(s.errs, fmt.Errorf("%s did not stop within %s", name, limit))
+	}
+}
+
+// Err has the errors of all steps so far, and names those that did not return in time.
+func (s *Steps) Err() error { return errors.Join(s.errs...) }
