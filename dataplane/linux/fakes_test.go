@@ -76,6 +76,7 @@ type fakeVXLAN struct {
 	underlay      table.Family
 	local, others []tunnel.VTEP
 	applied       int
+	resyncs       int
 	fail          error
 }
 
@@ -87,7 +88,7 @@ func (v *fakeVXLAN) SetNode(node string, ends ...tunnel.VTEP) {
 		return strings.Compare(x.Node, y.Node)
 	})
 }
-func (v *fakeVXLAN) Resync()      {}
+func (v *fakeVXLAN) Resync()      { v.resyncs++ }
 func (v *fakeVXLAN) Close() error { return nil }
 func (v *fakeVXLAN) Apply(context.Context) error {
 	v.applied++

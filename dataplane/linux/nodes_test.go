@@ -159,6 +159,21 @@ func TestVTEPs(t *testing.T) {
 	}
 }
 
+// TestUnderlayMTU: a change of a NIC's MTU makes the VXLAN device be looked at; one of a workload's does not.
+func TestUnderlayMTU(t *testing.T) {
+	b := newBench(t, tunnels)
+	b.must(ownVTEP, peerVTEP)
+	before := b.vxlan.resyncs
+	b.must(&ifaceMTU{Name: "cali1", MTU: 9000})
+	if b.vxlan.resyncs != before {
+		t.Error("a workload's MTU is the VXLAN device's business")
+	}
+	b.must(&ifaceMTU{Name: "eth0", MTU: 9000})
+	if b.vxlan.resyncs != before+1 {
+		t.Errorf("%d looks at the VXLAN device, want 1", b.vxlan.resyncs-before)
+	}
+}
+
 func TestNodeSets(t *testing.T) {
 	config := tunnels
 	config.ExternalNodesCidrs = []string{"198.51.100.0/24", "2001:db8:9::/48"}

@@ -10,6 +10,7 @@ import (
 type (
 	ifaceState  = ifacemonitor.IfaceStateUpdate
 	ifaceAddrs  = ifacemonitor.IfaceAddrsUpdate
+	ifaceMTU    = ifacemonitor.IfaceMTUUpdate
 	routeTarget = routetable.Target
 )
 

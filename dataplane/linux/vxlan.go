@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	pb "google.golang.org/protobuf/proto"
 
@@ -35,6 +36,7 @@ type vxlanManager struct {
 	address  netip.Addr // of the own VTEP, if its message has none
 	name     string     // of the device
 	enabled  bool
+	prefixes []string // of the names of workloads' links
 	make     func(underlay table.Family) vxlanDevice
 	log      *slog.Logger
 
@@ -49,7 +51,7 @@ type vxlanManager struct {
 }
 
 func newVXLANManager(c rules.Config, makeDevice func(table.Family) vxlanDevice, log *slog.Logger) *vxlanManager {
-	return &vxlanManager{hostname: c.Hostname, address: c.VXLANTunnelAddress, name: c.VXLANDevice, enabled: c.VXLANEnabled, make: makeDevice, log: log,
+	return &vxlanManager{hostname: c.Hostname, address: c.VXLANTunnelAddress, name: c.VXLANDevice, enabled: c.VXLANEnabled, prefixes: c.WorkloadIfacePrefixes, make: makeDevice, log: log,
 		vteps: map[string]*proto.VXLANTunnelEndpointUpdate{}, changed: map[string]bool{}, dirty: true}
 }
 
@@ -64,7 +66,14 @@ func (m *vxlanManager) OnUpdate(msg any) {
 		m.note(msg.GetNode())
 	case *ifaceState:
 		m.resync = m.resync || msg.Name == m.name // what the kernel had for the device went with it
+	case *ifaceMTU:
+		m.resync = m.resync || !m.isWorkload(msg.Name) // the device's MTU is that of the underlay, less the encapsulation
 	}
+}
+
+// isWorkload reports whether a link leads to a workload.
+func (m *vxlanManager) isWorkload(name string) bool {
+	return slices.ContainsFunc(m.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // note remembers that a node's VTEP has changed; that of this node concerns everything.

@@ -22,6 +22,7 @@ func TestUplinkMTU(t *testing.T) {
 		{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "vpp", transport: "nooverlay", plugin: true},
 		{dataplane: "vpp", transport: "vxlan", ipv6: true, plugin: true}, {dataplane: "vpp", transport: "vxlan", veth: true, plugin: true},
 		{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
+		{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
 	} {
 		t.Run(m.String(), func(t *testing.T) {
 			w := newWorld(t, m, 2)
@@ -43,6 +44,7 @@ func TestUplinkMTU(t *testing.T) {
 				for _, p := range pods {
 					w.hasMTU(p, want)
 				}
+				w.overlayHasMTU(want)
 				w.t.Logf("uplink %d: pods have %d after %s", mtu, want, time.Since(start).Round(time.Millisecond))
 				l.moves(w)
 				l.end(w)
@@ -80,6 +82,23 @@ func (w *world) hasMTU(p *testbed.Pod, want int) {
 		}
 		return err
 	})
+}
+
+// overlayHasMTU: the overlay's device of the Linux dataplane follows the uplink by its event, and not with the next comparison.
+func (w *world) overlayHasMTU(want int) {
+	w.t.Helper()
+	if w.mode.dataplane != "linux" || w.mode.transport != "vxlan" {
+		return
+	}
+	for _, n := range w.Nodes {
+		w.within(5*time.Second, "the overlay of "+n.Name+" follows the uplink", func() error {
+			out, err := n.Run(w.ctx, "ip", "-o", "link", "show", "dev", "contiv-vxlan")
+			if err == nil && !strings.Contains(out, fmt.Sprintf(" mtu %d ", want)) {
+				err = fmt.Errorf("not %d: %s", want, out)
+			}
+			return err
+		})
+	}
 }
 
 // crossNode: data and single packets up to the MTU get through between two nodes, both ways, in all families.

@@ -30,6 +30,12 @@ type IfaceAddrsUpdate struct {
 	Addrs []netip.Addr // nil: the link is gone; not nil but empty: it has none
 }
 
+// IfaceMTUUpdate reports that the MTU of a link has changed.
+type IfaceMTUUpdate struct {
+	Name string
+	MTU  int
+}
+
 // Config reports what to watch.
 type Config struct {
 	// InterfaceExcludes are names of links whose addresses are not reported (kube-ipvs0 has thousands). States are.

@@ -62,7 +62,7 @@ func New(cfg Config, ns *nsdo.Namespace, log *slog.Logger) *Monitor {
 	}
 }
 
-// Updates delivers *IfaceStateUpdate and *IfaceAddrsUpdate. It is never closed.
+// Updates delivers *IfaceStateUpdate, *IfaceMTUUpdate and *IfaceAddrsUpdate. It is never closed.
 func (m *Monitor) Updates() <-chan any { return m.updates }
 
 // Listed is true once all that was there at first has been put into Updates. It may be called from any goroutine.

@@ -21,6 +21,7 @@ type link struct {
 	index    int
 	name     string
 	state    State
+	mtu      int
 	excluded bool
 	told     []netip.Addr // nil: nothing yet
 }
@@ -50,12 +51,16 @@ func (v *view) linkChanged(l netlink.Link) (out []any) {
 		known = nil
 	}
 	if known == nil {
-		known = &link{index: l.Index, name: l.Name, excluded: v.isExcluded(l.Name)}
+		known = &link{index: l.Index, name: l.Name, mtu: l.MTU, excluded: v.isExcluded(l.Name)}
 		v.links[l.Index], v.names[l.Name] = known, l.Index
 	}
 	if known.state != state {
 		known.state = state
 		out = append(out, known.stateUpdate())
+	}
+	if known.mtu != l.MTU {
+		known.mtu = l.MTU
+		out = append(out, &IfaceMTUUpdate{Name: l.Name, MTU: l.MTU})
 	}
 	return append(out, v.tellAddrs(known)...)
 }

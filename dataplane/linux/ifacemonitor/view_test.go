@@ -32,6 +32,8 @@ func text(news []any) string {
 		switch u := n.(type) {
 		case *IfaceStateUpdate:
 			out = append(out, fmt.Sprintf("%s/%d %s", u.Name, u.Index, u.State))
+		case *IfaceMTUUpdate:
+			out = append(out, fmt.Sprintf("%s MTU %d", u.Name, u.MTU))
 		case *IfaceAddrsUpdate:
 			if u.Addrs == nil {
 				out = append(out, u.Name+" no more addresses")
@@ -48,6 +50,21 @@ func expect(t *testing.T, what string, got []any, want string) {
 	if text(got) != want {
 		t.Errorf("%s:\n got %s\nwant %s", what, text(got), want)
 	}
+}
+
+// TestViewMTU: a link's MTU is reported when it changes, by a notification or in a listing, and not when the link appears.
+func TestViewMTU(t *testing.T) {
+	v := newView(nil)
+	eth := func(index, mtu int) netlink.Link {
+		l := lnk(index, "eth0", up)
+		l.MTU = mtu
+		return l
+	}
+	expect(t, "appears", v.linkChanged(eth(2, 1500)), "eth0/2 up, eth0 []")
+	expect(t, "the same", v.linkChanged(eth(2, 1500)), "")
+	expect(t, "larger", v.linkChanged(eth(2, 9000)), "eth0 MTU 9000")
+	expect(t, "listed", v.listed([]netlink.Link{eth(2, 1400)}, nil, false), "eth0 MTU 1400")
+	expect(t, "another link of the name", v.linkChanged(eth(3, 1600)), "eth0/2 absent, eth0 no more addresses, eth0/3 up, eth0 []")
 }
 
 func TestView(t *testing.T) {
