@@ -109,14 +109,14 @@ vpp-api: ## regenerate the code of the VPP plugin's API (needs vpp-dev 25.10)
 	dataplane/vpp/plugin/gen.sh
 
 .PHONY: images
-images: ## pack the container images into bin/images, without a container engine (docker/build.sh: with one)
+images: deps ## pack the container images into bin/images, without a container engine (docker/build.sh: with one)
 	go run ./hack/images -commit '$(COMMIT)'
 
 ARCHES ?= amd64 arm64
 PUSH   ?=
 
 .PHONY: release
-release: ## images for ARCHES and the chart as OCI artefacts in bin/release, with bills of materials and checksums; PUSH=registry/folder
+release: deps ## images for ARCHES and the chart as OCI artefacts in bin/release, with bills of materials and checksums; PUSH=registry/folder
 	@mkdir -p $(BIN)/release
 	for arch in $(ARCHES); do \
 		names="agent agent-windows"; [ $$arch != "$$(go env GOARCH)" ] || names="$$names vpp"; \

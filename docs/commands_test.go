@@ -20,25 +20,14 @@ type command struct{ file, text string }
 // TestNotRun checks: values of the chart, names in the cluster, targets of the Makefile, paths.
 func notRun() map[string]string {
 	const (
-		aMake       = "takes minutes; TestTargets knows the target, and the target's own tests run what it does"
-		aCluster    = "needs a Kubernetes cluster with Helm or kubectl; `make e2e` runs the same manifests on a real one"
-		aContainerd = "needs containerd; hack/images runs what is in the archive"
-		aTool       = "needs a machine with this tool"
-		aPage       = "serves until it is interrupted; TestUI of cmd/contiv-netctl runs it and opens the page in a browser"
-		destroys    = "destroys the machine's installation; TestNotRun knows the paths"
+		aMake    = "takes minutes; TestTargets knows the target, and the target's own tests run what it does"
+		aCluster = "needs a Kubernetes cluster with Helm or kubectl; `make e2e` runs the same manifests on a real one"
+		aTool    = "needs a machine with this tool"
+		aPage    = "serves until it is interrupted; TestUI of cmd/contiv-netctl runs it and opens the page in a browser"
 	)
 	return map[string]string{
 		"make build": aMake, "make demo": aMake, "make test": aMake, "make lint": aMake, "make images": aMake,
-		"ctr -n k8s.io images import bin/images/agent.tar":                                                                                                aContainerd,
-		"helm install contiv k8s/contiv-vpp -n kube-system":                                                                                               aCluster,
-		"helm upgrade contiv k8s/contiv-vpp -n kube-system -f values.yaml":                                                                                aCluster,
-		"helm uninstall contiv -n kube-system":                                                                                                            aCluster,
 		"helm install contiv k8s/contiv-vpp -n kube-system -f k3s.yaml":                                                                                   aCluster,
-		"kubectl label node N contiv.dev/dataplane=vpp":                                                                                                   aCluster,
-		"kubectl -n kube-system rollout status ds/contiv-agent-linux":                                                                                     aCluster,
-		"kubectl -n kube-system delete secret contiv-etcd-ca contiv-etcd-client":                                                                          aCluster,
-		"kubectl -n kube-system exec ds/contiv-agent-linux -c agent -- contiv-netctl check":                                                               aCluster,
-		"kubectl -n kube-system delete pod -l app.kubernetes.io/name=contiv-vpp --field-selector spec.nodeName=N":                                         aCluster,
 		"helm install contiv k8s/contiv-vpp -n kube-system --set kubernetes.server=https://192.0.2.10:6443 --set agent.remote.enabled=true":               aCluster,
 		"helm install contiv k8s/contiv-vpp -n kube-system --set dataplane=linux --set agent.remote.enabled=true":                                         aCluster,
 		"alias netctl='kubectl -n kube-system exec ds/contiv-agent-linux -c agent -- contiv-netctl'":                                                      aCluster,
@@ -49,8 +38,7 @@ func notRun() map[string]string {
 		"kind load image-archive bin/images/agent.tar":                                                                                                    aTool,
 		"k3s server --flannel-backend=none --disable-network-policy --disable-kube-proxy":                                                                 aTool,
 		"k3s ctr images import bin/images/agent.tar":                                                                                                      aTool,
-		"rm -f /etc/cni/net.d/10-contiv.conflist /opt/cni/bin/contiv-cni":                                                                                 destroys,
-		"rm -rf /var/lib/contiv": destroys, "reboot": destroys,
+		"reboot":           "would reboot the machine of the test",
 		"contiv-netctl ui": aPage, "ssh -L 8080:127.0.0.1:8080 root@worker-1 contiv-netctl ui --listen 127.0.0.1:8080": aPage,
 		"contiv-netctl ui --server 10.99.0.101:9999 --ca ca.crt --token-file read-token": aPage,
 		"contiv-netctl trace default/a svc/default/db -o json > trace.json":              aPage,
@@ -109,29 +97,37 @@ func closedBlocks(text string) string {
 	return regexp.MustCompile("(?ms)^ *```[a-z]+\n.*?^ *```$").ReplaceAllString(text, "")
 }
 
-const scriptFile = "testdata/cluster.txtar"
+// scriptFile is what TestScript runs, kubernetesFile what TestDocuments of test/kube runs on a real Kubernetes.
+const (
+	scriptFile     = "testdata/cluster.txtar"
+	kubernetesFile = "testdata/kubernetes.txtar"
+)
 
-// scripted are the commands that TestScript runs.
+// scripted are the commands of both scripts.
 func scripted(t *testing.T) (lines []string) {
 	t.Helper()
-	archive, err := txtar.ParseFile(scriptFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(archive.Comment)) {
-		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(line), "! "))
+	for _, file := range []string{scriptFile, kubernetesFile} {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(archive.Comment)) {
+			line = strings.TrimPrefix(strings.TrimSpace(line), "[vpp] ")
+			lines = append(lines, strings.TrimPrefix(line, "! "))
+		}
 	}
 	return lines
 }
 
-// TestCommandsAreRun: a command that a document shows is run by TestScript, or is in the list of those that are not, with the reason.
+// TestCommandsAreRun: a command that a document shows is in a script that a test runs, or is in the list of those that are not, with the reason.
 func TestCommandsAreRun(t *testing.T) {
 	reasons, run := notRun(), scripted(t)
 	shown := map[string]bool{}
 	for _, c := range documented(t) {
 		shown[c.text] = true
 		if slices.Contains(run, c.text) == (reasons[c.text] != "") {
-			t.Errorf("%s shows %q: it must be either in docs/%s, which runs it, or in notRun, with a reason", c.file, c.text, scriptFile)
+			t.Errorf("%s shows %q: it must be either in docs/%s or docs/%s, which tests run, or in notRun, with a reason",
+				c.file, c.text, scriptFile, kubernetesFile)
 		}
 	}
 	for text := range reasons {

@@ -78,7 +78,7 @@ func TestUplinkNotes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(notes, "contivConf.mainVPPInterface selects the NIC"); got != told {
+		if got := strings.Contains(notes, "set contivConf.mainVPPInterface"); got != told {
 			t.Errorf("%s: told %t:\n%s", values, got, notes)
 		}
 		if strings.Contains(values, "worker-7") && !strings.Contains(notes, "(there are sections for worker-7).") {

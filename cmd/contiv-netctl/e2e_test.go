@@ -34,7 +34,7 @@ func (w *world) wrongInput() {
 		args  string
 		texts []string
 	}{
-		{"trace a nope", []string{`unknown name "nope"`, "contiv-netctl pods and contiv-netctl nodes list them", "serves no service default/nope"}},
+		{"trace a nope", []string{`unknown name "nope"`, "serves no service default/nope", "contiv-netctl pods, nodes and services list them"}},
 		{"trace a", []string{"trace: accepts 2 arg(s), received 1; usage: contiv-netctl trace FROM TO"}},
 		{"top --no-such", []string{"top: unknown flag: --no-such; contiv-netctl top --help"}},
 		{"resync nope", []string{`there is no node "nope"; the cluster has ` + first}},

@@ -57,14 +57,26 @@ func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 			return out, nil
 		}
 	}
-	return place{}, fmt.Errorf("%w %q: not a pod (NAMESPACE/NAME), a node or an address; contiv-netctl pods and contiv-netctl nodes list them",
+	return place{}, fmt.Errorf("%w %q: not a pod (NAMESPACE/NAME), a node or an address; contiv-netctl pods and nodes list them",
 		errNoPlace, text)
 }
 
 // minID is how much of a container's ID names a pod.
 const minID = 4
 
-var errNoPlace = errors.New("unknown name")
+var (
+	errNoPlace   = errors.New("unknown name")
+	errNoService = errors.New("serves no service")
+)
+
+// serviceID is [NAMESPACE/]NAME[:PORT] as NAMESPACE/NAME.
+func serviceID(text string) string {
+	id, _, _ := strings.Cut(text, ":")
+	if !strings.Contains(id, "/") {
+		id = "default/" + id
+	}
+	return id
+}
 
 // destination is find for the end that is sent to, which may have a port and may be a service.
 func (f *probeFlags) destination(ctx context.Context, c *client.Cluster, agent *client.Agent, pods []podRow, text string,
@@ -85,10 +97,11 @@ func (f *probeFlags) destination(ctx context.Context, c *client.Cluster, agent *
 			return p, err
 		}
 		p, errService := f.serviceNamed(ctx, agent, text)
-		if errService != nil {
-			return p, fmt.Errorf("%w; %w", err, errService)
+		if errors.Is(errService, errNoService) {
+			return p, fmt.Errorf("%w %q: not a pod (NAMESPACE/NAME), a node or an address, and node %s serves no service %s; "+
+				"contiv-netctl pods, nodes and services list them", errNoPlace, text, agent.Name, serviceID(text))
 		}
-		return p, nil
+		return p, errService
 	}
 	return f.serviceNamed(ctx, agent, name)
 }
@@ -107,19 +120,16 @@ func (f *probeFlags) setPort(port uint16, proto string) error {
 
 // serviceNamed finds [NAMESPACE/]NAME[:PORT], where PORT is a name or a number, in what the sender's node serves.
 func (f *probeFlags) serviceNamed(ctx context.Context, agent *client.Agent, text string) (place, error) {
-	id, port, _ := strings.Cut(text, ":")
-	namespace, name, ok := strings.Cut(id, "/")
-	if !ok {
-		namespace, name = "default", id
-	}
+	_, port, _ := strings.Cut(text, ":")
+	namespace, name, _ := strings.Cut(serviceID(text), "/")
 	var rows []serviceRow
 	query := url.Values{"namespace": {namespace}, "name": {name}}
 	if err := agent.Get(ctx, servicesPath+"?"+query.Encode(), &rows); err != nil {
 		return place{}, err
 	}
 	if len(rows) == 0 {
-		return place{}, fmt.Errorf("node %s serves no service %s/%s; contiv-netctl services lists those that it serves (headless "+
-			"services have no address)", agent.Name, namespace, name)
+		return place{}, fmt.Errorf("node %s %w %s/%s; contiv-netctl services lists those that it serves (headless "+
+			"services have no address)", agent.Name, errNoService, namespace, name)
 	}
 	return f.toService(&rows[0], port, rows[0].ClusterIPs)
 }

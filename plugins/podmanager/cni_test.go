@@ -188,7 +188,7 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 	gateOpen(1)
 	_, err := r.doFor(addReq("c1", "web"), 30*time.Millisecond)
-	wantCode(t, err, cniapi.CodeTryAgain, "goes on in the background")
+	wantCode(t, err, cniapi.CodeTryAgain, "the agent continues in the background")
 	_, err = r.doFor(delReq("c1", "web"), 30*time.Millisecond)
 	wantCode(t, err, cniapi.CodeTryAgain, "still being handled")
 	gateOpen(1)

@@ -73,7 +73,7 @@ func wait(ctx context.Context, result <-chan error) error {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("it goes on in the background: %w", ctx.Err())
+		return fmt.Errorf("not finished in time, the agent continues in the background: %w", ctx.Err())
 	}
 }
 

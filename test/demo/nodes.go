@@ -36,7 +36,7 @@ type pod struct {
 
 // makeNodes makes one node with an etcd of its own, or a cluster that shares one.
 func (d *demo) makeNodes(ctx context.Context, o options) (err error) {
-	opts := d.nodeOptions(o)
+	opts := d.nodeOptions(ctx, o)
 	if o.keep {
 		if opts.AgentArgs, err = d.remoteREST(); err != nil {
 			return err
@@ -96,7 +96,7 @@ func hasVhost() bool {
 func tapPods(o options) bool { return o.pods == "tap" || o.pods == "auto" && hasVhost() }
 
 // nodeOptions picks the dataplane and says so.
-func (d *demo) nodeOptions(o options) testbed.NodeOptions {
+func (d *demo) nodeOptions(ctx context.Context, o options) testbed.NodeOptions {
 	opts := testbed.NodeOptions{BinDir: o.bin, Dataplane: "linux"}
 	path, found := vpptest.Find()
 	if o.dataplane == "linux" || !found {
@@ -110,6 +110,13 @@ func (d *demo) nodeOptions(o options) testbed.NodeOptions {
 	}
 	fmt.Printf("dataplane: VPP, %s\n", path)
 	d.vpp, opts.Dataplane, opts.VPP = true, "vpp", &vpptest.Options{}
+	if _, err := vpptest.Plugin(ctx, ""); err == nil {
+		fmt.Println("plugin: contiv_plugin.so, built for this VPP")
+		opts.VPP.Plugin = true
+	} else {
+		fmt.Printf("plugin: none: %v\n", err)
+		fmt.Println("  without it VPP enforces no network policy and serves no IPv6 services, and netctl status and check say so")
+	}
 	switch {
 	case !tapPods(o):
 		fmt.Println("pods: VETH and AF_PACKET (TAP needs vhost-net, which this kernel lacks, or -pods was veth)")

@@ -25,6 +25,7 @@ type setup struct {
 	dataplane string // of the agent; "" for the reference: bridge and kube-proxy
 	installed bool   // by the chart; else the agents are processes in the nodes
 	relay     bool   // the agents take the state of Kubernetes from etcd, where contiv-ksr brings it
+	documents bool   // bare nodes with kube-proxy and the networks of the documents; a script installs
 }
 
 func (s setup) reference() bool { return s.dataplane == "" }
@@ -43,22 +44,8 @@ type world struct {
 // newWorld makes a cluster of two nodes, with the agent or the reference in them.
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
-	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, setup: s}
-	_ = lab(ctx, nil, "down.sh") // what an interrupted run has left; an error means: nothing
-	audit, err := auditArgs()
-	w.must(err)
-	t.Cleanup(w.close)
 	start := time.Now()
-	w.must(lab(ctx, append(w.labEnv(), "API_ARGS="+audit), "up.sh", "2"))
-	w.api, err = newAPI(filepath.Join(runDir, "pki"), "admin", "")
-	w.must(err)
-	for i := 1; i <= 2; i++ {
-		n, err := newNode(i)
-		w.must(err)
-		w.nodes = append(w.nodes, n)
-	}
+	w := newNodes(t, s)
 	switch {
 	case s.installed:
 		w.install()
@@ -78,8 +65,32 @@ func newWorld(t *testing.T, s setup) *world {
 	return w
 }
 
+// newNodes makes a cluster of two nodes without pods. Those of the reference have their network.
+func newNodes(t *testing.T, s setup) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, setup: s}
+	_ = lab(ctx, nil, "down.sh") // what an interrupted run has left; an error means: nothing
+	audit, err := auditArgs()
+	w.must(err)
+	t.Cleanup(w.close)
+	w.must(lab(ctx, append(w.labEnv(), "API_ARGS="+audit), "up.sh", "2"))
+	w.api, err = newAPI(filepath.Join(runDir, "pki"), "admin", "")
+	w.must(err)
+	for i := 1; i <= 2; i++ {
+		n, err := newNode(i)
+		w.must(err)
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
 // labEnv says to the scripts what cluster to make.
 func (w *world) labEnv() []string {
+	if w.setup.documents {
+		return []string{"DNS=0", "CNI_CONF=none", "SERVICES=10.96.0.0/12", "PODS=10.1.0.0/16"}
+	}
 	env := []string{"DUAL=1", "DNS=0"}
 	if !w.setup.reference() {
 		env = append(env, "CNI_CONF=none", "PROXY=0")

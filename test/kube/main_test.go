@@ -8,6 +8,7 @@
 //	installed-vpp    the same on VPP, in pods of its own: everything, and what may happen to VPP
 //	installed-auto   the chart as it comes: one node on VPP and one on the kernel, by label
 //	installed-relay  agents that hear of Kubernetes from contiv-ksr
+//	documents        the commands of README.md and docs/ as they are written, with the real helm (documents_test.go)
 //
 // One test at a time on a machine: the nodes are joined by a bridge in the machine's own network namespace (10.10.0.0/24,
 // fd00:10::/64), ports 6443, 2379 and 2479 are taken.
