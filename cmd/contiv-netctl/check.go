@@ -118,6 +118,8 @@ type checkReport struct {
 	Nodes    int                `json:"nodes"`
 	Values   int                `json:"valuesCompared"`
 	Findings []validate.Finding `json:"findings"`
+	// NotAsked are nodes that only they themselves may ask; nothing is known of them.
+	NotAsked []string `json:"notAsked,omitempty"`
 	// NotCompared reports why dataplanes were not compared.
 	NotCompared string `json:"notCompared,omitempty"`
 }
@@ -128,11 +130,12 @@ func (n *netctl) check() *cobra.Command {
 		Long: "check compares what nodes say of each other (IDs, tunnel ends, ARP and forwarding entries, routes to pods), of " +
 			"their pods " +
 			"(runtime, addresses, dataplane, Kubernetes), and what is in each dataplane with what was programmed. It changes " +
-			"nothing.\n" +
+			"nothing. Nodes whose agents listen on a loopback address only are not asked, and named.\n" +
 			"The exit status is 1 when something was found.",
 		RunE: n.run(func(ctx context.Context, cmd *cobra.Command, c *client.Cluster, _ []string) error {
-			all := views(ctx, c, nil)
-			rep := checkReport{Nodes: len(all), Findings: validate.Cluster(all)}
+			asked, local, why := reachable(c)
+			all := views(ctx, c, asked)
+			rep := checkReport{Nodes: len(all), Findings: validate.Cluster(all), NotAsked: local}
 			for _, v := range all {
 				rep.Values += v.Check.Checked
 				if v.NotCompared != "" {
@@ -154,6 +157,7 @@ func (n *netctl) check() *cobra.Command {
 			if !n.format.Structured() {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s, %s compared, %s\n", count(rep.Nodes, "node"), count(rep.Values, "value"),
 					count(len(rep.Findings), "finding"))
+				notAsked(cmd, local, why)
 				if rep.NotCompared != "" {
 					fmt.Fprintln(cmd.ErrOrStderr(), "contiv-netctl: dataplanes were not compared: "+rep.NotCompared)
 				}

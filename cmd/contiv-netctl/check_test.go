@@ -62,3 +62,56 @@ func TestLookForANode(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalAgents: with the default configuration agents answer their own node only. Commands that show all nodes show that one, name the
+// others, and succeed; a command that is to act on all nodes fails.
+func TestLocalAgents(t *testing.T) {
+	mux := http.NewServeMux()
+	answer := func(path string, value any) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(value) })
+	}
+	answer(diag.AgentPath, diag.AgentInfo{Node: "n1", Dataplane: "vpp", Access: diag.Access{Address: "127.0.0.1:9999"}})
+	answer(client.NodesPath, client.Nodes{Nodes: []nodesync.NodeReport{
+		{Name: "n1", ID: 1, State: "claimed", VPPIPs: []string{"192.0.2.1/24"}}, {Name: "n2", ID: 2, State: "claimed", VPPIPs: []string{"192.0.2.2/24"}},
+	}})
+	answer(podsPath, []podRow{})
+	answer(servicesPath, []serviceRow{})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("null")) })
+	socket := filepath.Join(t.TempDir(), "rest.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(mux)
+	srv.Listener = l
+	srv.Start()
+	defer srv.Close()
+
+	const note = "1 node not asked (n2): agents listen on 127.0.0.1:9999 only; to ask them from other nodes, set agent.remote.enabled=true"
+	for _, tc := range []struct {
+		args []string
+		out  string
+		fail bool
+	}{
+		{args: []string{"check"}, out: "1 node, "},
+		{args: []string{"status"}, out: "1 of 1 ready, 1 not asked"},
+		{args: []string{"pods"}},
+		{args: []string{"ipam"}},
+		{args: []string{"resync", "n1", "n2"}, out: "node n1 is compared and repaired", fail: true},
+		{args: []string{"resync", "n2"}, fail: true},
+		{args: []string{"nat", "n2"}, fail: true},
+	} {
+		var stdout, stderr strings.Builder
+		cmd := newCommand()
+		cmd.SetOut(&stdout)
+		cmd.SetErr(&stderr)
+		cmd.SetArgs(append([]string{"--socket", socket}, tc.args...))
+		err := cmd.ExecuteContext(context.Background())
+		if (err != nil) != tc.fail {
+			t.Errorf("%v: error %v, failure expected: %t\n%s%s", tc.args, err, tc.fail, &stdout, &stderr)
+		}
+		if !strings.Contains(stdout.String(), tc.out) || !strings.Contains(stderr.String(), note) {
+			t.Errorf("%v prints\n%s%s\nexpected %q, and on standard error %q", tc.args, &stdout, &stderr, tc.out, note)
+		}
+	}
+}

@@ -42,7 +42,13 @@ func (n *netctl) resync() *cobra.Command {
 			if err := n.printResync(cmd.OutOrStdout(), done); err != nil {
 				return err
 			}
-			return warn(cmd, answers)
+			if err := warn(cmd, answers); err != nil {
+				return err
+			}
+			if len(done) < len(answers) { // what was to be done is not done
+				return fmt.Errorf("%d of %s resynced; the cause is above", len(done), count(len(answers), "node"))
+			}
+			return nil
 		}),
 	}
 }

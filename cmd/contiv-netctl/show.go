@@ -23,21 +23,6 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
-// warn prints why agents gave no answer, beside the answers of the others.
-func warn[T any](cmd *cobra.Command, answers []client.Answer[T]) error {
-	failed := 0
-	for _, a := range answers {
-		if a.Err != nil {
-			failed++
-			fmt.Fprintf(cmd.ErrOrStderr(), "contiv-netctl: node %s: %v\n", a.Node, a.Err)
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("no answer from %d of %s; the cause is above", failed, count(len(answers), "node"))
-	}
-	return nil
-}
-
 // What agents answer has its types in cmd/contiv-netctl/internal/state, which the page shares.
 type (
 	podRow     = state.Pod

@@ -29,6 +29,8 @@ func (n *netctl) status() *cobra.Command {
 			} else {
 				printSummary(cmd.OutOrStdout(), &rep, n.colors(n.screen(cmd)))
 			}
+			_, local, why := reachable(c)
+			notAsked(cmd, local, why)
 			if len(rep.Problems) > 0 {
 				return errFound
 			}

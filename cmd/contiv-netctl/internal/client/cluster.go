@@ -264,10 +264,27 @@ func (c *Cluster) access() (Credentials, string, error) {
 	}
 	if addr, parseErr := netip.ParseAddr(host); cred.TokenFile == "" && (host == "localhost" || parseErr == nil &&
 		addr.IsLoopback()) {
-		return cred, port, fmt.Errorf("the agents listen on %s only: start them with --http on an address of the node, --http-cert, "+
-			"--http-key and --http-token-file to reach them from here", c.info.Access.Address)
+		return cred, port, &LocalOnly{c.info.Access.Address}
 	}
 	return cred, port, nil
+}
+
+// LocalOnly reports that the agents of other nodes cannot be asked from here, because agents listen on a loopback address, which is the
+// default. It is a setting and no fault of those nodes.
+type LocalOnly struct {
+	Address string // host:port
+}
+
+// Error implements error.
+func (l *LocalOnly) Error() string {
+	return fmt.Sprintf("agents listen on %s only; to ask them from other nodes, set agent.remote.enabled=true in the chart's values, or "+
+		"start agents with --http on an address of the node, --http-cert, --http-key and --http-token-file", l.Address)
+}
+
+// IsLocalOnly reports whether an agent was not asked because of LocalOnly.
+func IsLocalOnly(err error) bool {
+	var l *LocalOnly
+	return errors.As(err, &l)
 }
 
 // readable is a file that can be read here; else empty.

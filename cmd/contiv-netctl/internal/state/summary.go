@@ -32,7 +32,9 @@ type Line struct {
 type Summary struct {
 	Lines []Line `json:"lines"`
 	// Problems are what is wrong, each with its node.
-	Problems []string        `json:"problems"`
+	Problems []string `json:"problems"`
+	// NotAsked are nodes that only they themselves may ask (client.LocalOnly).
+	NotAsked []string        `json:"notAsked,omitempty"`
 	Nodes    map[string]Node `json:"nodes"`
 }
 
@@ -80,6 +82,10 @@ func Summarize(nodes client.Nodes, answers []client.Answer[Node], services strin
 			a.Value.Error = NoAnswer(a.Err)
 		}
 		rep.Nodes[a.Node] = a.Value
+		if client.IsLocalOnly(a.Err) {
+			rep.NotAsked = append(rep.NotAsked, a.Node)
+			continue
+		}
 		sum.add(a.Node, &a.Value)
 		for _, p := range a.Value.Problems(a.Node) {
 			rep.Problems = append(rep.Problems, a.Node+": "+p.String())
@@ -92,7 +98,7 @@ func Summarize(nodes client.Nodes, answers []client.Answer[Node], services strin
 	}
 	versions := slices.Sorted(maps.Keys(sum.versions))
 	rep.Lines = []Line{
-		{sum.ready == len(answers), "nodes", fmt.Sprintf("%d of %d ready", sum.ready, len(answers))},
+		sum.nodes(len(answers)-len(rep.NotAsked), len(rep.NotAsked)),
 		{true, "dataplane", sum.dataplane()},
 		{len(versions) < 2, "version", strings.Join(versions, ", ")},
 		etcd,
@@ -185,6 +191,14 @@ func (t *totals) add(node string, s *Node) {
 	for state, k := range s.Values {
 		t.values[state] += k
 	}
+}
+
+func (t *totals) nodes(asked, local int) Line {
+	text := fmt.Sprintf("%d of %d ready", t.ready, asked)
+	if local > 0 {
+		text += fmt.Sprintf(", %d not asked", local)
+	}
+	return Line{t.ready == asked, "nodes", text}
 }
 
 func (t *totals) dataplane() string {

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,18 @@ func TestStatusOfAHealthyCluster(t *testing.T) {
 	}
 	if len(rep.Problems) != 0 || strings.Contains(text, "✗") || strings.Count(text, "\n") > 20 {
 		t.Errorf("problems %q in\n%s", rep.Problems, text)
+	}
+}
+
+// TestStatusOfNodesThatWereNotAsked: that other agents listen on a loopback address is the default, and no problem.
+func TestStatusOfNodesThatWereNotAsked(t *testing.T) {
+	rep, text := screen(client.Nodes{}, client.Answer[Node]{Node: "a", Value: wellNode()},
+		client.Answer[Node]{Node: "b", Err: fmt.Errorf("node b: %w", &client.LocalOnly{Address: "127.0.0.1:9999"})})
+	if !strings.Contains(text, "✓ nodes      1 of 1 ready, 1 not asked\n") || strings.Contains(text, "✗") {
+		t.Errorf("status is\n%s", text)
+	}
+	if len(rep.Problems) != 0 || !slices.Equal(rep.NotAsked, []string{"b"}) {
+		t.Errorf("problems %q, not asked %q", rep.Problems, rep.NotAsked)
 	}
 }
 
