@@ -1,6 +1,7 @@
 #!/bin/bash
 # build.sh [PIECE...]: build what a cluster needs into $KUBELAB_CACHE, skipping what is there.
-# Pieces, in order: apt k8s containerd etcd cni coredns agnhost images (default: all). FORCE=1 rebuilds.
+# Pieces, in order: apt k8s containerd etcd cni coredns agnhost images (default: these); and, for suites of others: e2e cnp.
+# FORCE=1 rebuilds.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 set -euo pipefail
@@ -48,15 +49,20 @@ k8s_module() {
   cd "$dir"
 }
 
-k8s_build() { # OUTDIR PACKAGE...
-  local out=$1 x="-s -w" p minor; shift
+# k8s_ldflags: without these the binaries call themselves v0.0.0-master
+k8s_ldflags() {
+  local x="-s -w" p minor
   minor=$(cut -d. -f2 <<<"$K8S_VERSION")
-  # without these the binaries call themselves v0.0.0-master
   for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     x+=" -X $p.gitVersion=$K8S_VERSION -X $p.gitMajor=1 -X $p.gitMinor=$minor -X $p.gitTreeState=clean"
     x+=" -X $p.gitCommit=gomod -X $p.buildDate=1970-01-01T00:00:00Z"
   done
-  gobuild -ldflags "$x" -o "$out/" "$@"
+  echo "$x"
+}
+
+k8s_build() { # OUTDIR PACKAGE...
+  local out=$1; shift
+  gobuild -ldflags "$(k8s_ldflags)" -o "$out/" "$@"
 }
 
 do_apt() {
@@ -112,6 +118,73 @@ coredns_main() {
 do_agnhost() {
   k8s_module
   k8s_build "$BIN" k8s.io/kubernetes/test/images/agnhost
+}
+
+# gotest OUT PACKAGE: the program of a package's tests
+gotest() { CGO_ENABLED=0 GOFLAGS=-mod=mod go test -c -trimpath -ldflags "${3:--s -w}" -o "$1" "$2"; }
+
+# Kubernetes' own tests
+do_e2e() {
+  k8s_module
+  gotest "$BIN/e2e.test" k8s.io/kubernetes/test/e2e "$(k8s_ldflags)"
+}
+
+# The conformance tests of ClusterNetworkPolicy, and its CRD
+do_cnp() {
+  local m=sigs.k8s.io/network-policy-api
+  new_module cnp $m@"$CNP_VERSION"
+  cnp_test > cnp_test.go
+  GOFLAGS=-mod=mod go mod tidy 2>&1 | { grep -v "^go: \(found\|finding\|downloading\)" || true; }
+  gotest "$BIN/cnp.test" .
+  install -m 644 "$(go list -m -f '{{.Dir}}' $m)/config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml" \
+    "$KUBELAB_CACHE/cnp.yaml"
+}
+
+# cnp_test: what the suite's own conformance_test.go does, with all features and with limits for a machine that has more to do
+cnp_test() {
+  cat <<'EOF'
+package cnp
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kubeconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	api "sigs.k8s.io/network-policy-api/apis/v1alpha2"
+	"sigs.k8s.io/network-policy-api/conformance/tests"
+	"sigs.k8s.io/network-policy-api/conformance/utils/config"
+	"sigs.k8s.io/network-policy-api/conformance/utils/suite"
+)
+
+func TestConformance(t *testing.T) {
+	cfg, err := kubeconfig.GetConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Install(c.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	s := suite.New(suite.Options{
+		Client: c, ClientSet: set, KubeConfig: *cfg, EnableAllSupportedFeatures: true, CleanupBaseResources: true,
+		TimeoutConfig: config.TimeoutConfig{
+			CreateTimeout: 2 * time.Minute, DeleteTimeout: 2 * time.Minute, GetTimeout: time.Minute, NamespacesMustBeReady: 10 * time.Minute,
+			PokeTimeout: 30 * time.Second,
+		},
+	})
+	s.Setup(t)
+	s.Run(t, tests.ConformanceTests)
+}
+EOF
 }
 
 # cpbin ROOT FILE DEST: copy a Debian binary with the libraries it needs
@@ -171,8 +244,10 @@ do_images() {
   printf '%s\n' 'root:x:0:' 'nogroup:x:65534:' > "$r/etc/group"
   echo 'hosts: files dns' > "$r/etc/nsswitch.conf"
   install -m 644 "$up"/test/images/agnhost/porter/localhost.{crt,key} "$r/"
-  cp "$BIN/agnhost" "$r/agnhost"
-  "$BIN/mkimage" -root "$r" -tag "registry.k8s.io/e2e-test-images/agnhost:$AGNHOST_TAG" \
+  cp "$BIN/agnhost" "$r/agnhost.real"
+  (cd "$KUBELAB_DIR" && CGO_ENABLED=0 go build -ldflags "-s -w" -o "$r/agnhost" ./rawsctp) # does SCTP where the kernel does not
+  up=registry.k8s.io/e2e-test-images/agnhost
+  "$BIN/mkimage" -root "$r" -tag "$up:$AGNHOST_TAG,$up:$CNP_AGNHOST_TAG" \
     -entrypoint /agnhost -cmd pause -expose 80/tcp,8080/tcp,8081/tcp,9376/tcp,5000/tcp -o "$IMAGES/agnhost.tar"
   rm -rf "$t"
 }
@@ -187,7 +262,9 @@ for p; do
     cni) piece cni "$CNI_VERSION $CNI_PLUGINS_VERSION" do_cni ;;
     coredns) piece coredns "$COREDNS_VERSION" do_coredns ;;
     agnhost) piece agnhost "$K8S_VERSION" do_agnhost ;;
-    images) piece images "$PAUSE_TAG $AGNHOST_TAG $BUSYBOX_TAG $COREDNS_VERSION" do_images ;;
+    images) piece images "$PAUSE_TAG $AGNHOST_TAG $CNP_AGNHOST_TAG $BUSYBOX_TAG $COREDNS_VERSION rawsctp" do_images ;;
+    e2e) piece e2e "$K8S_VERSION" do_e2e ;;
+    cnp) piece cnp "$CNP_VERSION" do_cnp ;;
     *) die "unknown piece $p" ;;
   esac
 done
