@@ -83,7 +83,7 @@ func TestKube(t *testing.T) {
 			if s.reference() {
 				w.results = reference
 			}
-			for _, c := range cases() {
+			for _, c := range withSuites(cases()) {
 				if c.on != nil && !c.on(s) {
 					continue
 				}

@@ -68,7 +68,7 @@ func newWorld(t *testing.T, s setup) *world {
 // newNodes makes a cluster of two nodes without pods. Those of the reference have their network.
 func newNodes(t *testing.T, s setup) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), worldLimit())
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, setup: s}
 	_ = lab(ctx, nil, "down.sh") // what an interrupted run has left; an error means: nothing
