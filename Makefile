@@ -44,11 +44,14 @@ test: deps ## vet and run all tests (root; tests against real VPP are skipped wi
 	cd examples && CGO_ENABLED=0 go vet ./... && CGO_ENABLED=0 go test -vet=off ./... # a module of its own: what others see of ours
 
 CLUSTERS ?= all
+SUITES   ?=
+COMMA    := ,
 
 .PHONY: e2e
-e2e: deps ## on a real Kubernetes, beside bridge and kube-proxy (root; CLUSTERS=name,…: test/kube/main_test.go); builds it at first
+e2e: deps ## on a real Kubernetes, beside bridge and kube-proxy (root; CLUSTERS=name,…: test/kube/main_test.go; SUITES=netpol,cnp,conformance: only these tests of others); builds it at first
 	$(SUDO) test/kube/lab/build.sh
-	$(SUDO) env PATH="$$PATH" CONTIV_KUBE=$(CLUSTERS) go test -count=1 -v -timeout 60m ./test/kube
+	$(if $(SUITES),$(SUDO) test/kube/lab/build.sh e2e cnp)
+	$(SUDO) env PATH="$$PATH" CONTIV_KUBE=$(CLUSTERS) go test -count=1 -v $(if $(SUITES),-timeout 10h -run 'TestKube/.*/($(subst $(COMMA),|,$(SUITES)))',-timeout 60m) ./test/kube
 
 .PHONY: race
 race: deps ## run all tests with the race detector

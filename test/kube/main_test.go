@@ -10,6 +10,15 @@
 //	installed-relay  agents that hear of Kubernetes from contiv-ksr
 //	documents        the commands of README.md and docs/ as they are written, with the real helm (documents_test.go)
 //
+// Suites that others have written run on the clusters of the chart, but only if -run names them (suites_test.go), as
+// `make e2e CLUSTERS=installed-auto SUITES=netpol,cnp,conformance` does:
+//
+//	netpol       Kubernetes' tests of NetworkPolicy
+//	cnp          the conformance tests of ClusterNetworkPolicy, of sigs.k8s.io/network-policy-api
+//	conformance  the conformance tests of Kubernetes' SIG Network
+//
+// SCTP among them is the handshake, by raw packets, where the kernel has no SCTP sockets (lab/rawsctp).
+//
 // One test at a time on a machine: the nodes are joined by a bridge in the machine's own network namespace (10.10.0.0/24,
 // fd00:10::/64), ports 6443, 2379 and 2479 are taken.
 package kube

@@ -32,8 +32,8 @@ const suiteLimit = 45 * time.Minute
 
 func suites() []suite {
 	return []suite{
-		{"netpol", "e2e.test", 50, ginkgo(`\[sig-network\] Netpol`)},
 		{"cnp", "cnp.test", 24, clusterNetworkPolicy},
+		{"netpol", "e2e.test", 50, ginkgo(`\[sig-network\] Netpol`)},
 		{"conformance", "e2e.test", 47, ginkgo(`\[sig-network\].*\[Conformance\]`)},
 	}
 }
