@@ -247,7 +247,7 @@ do_images() {
   cp "$BIN/agnhost" "$r/agnhost.real"
   (cd "$KUBELAB_DIR" && CGO_ENABLED=0 go build -ldflags "-s -w" -o "$r/agnhost" ./rawsctp) # does SCTP where the kernel does not
   up=registry.k8s.io/e2e-test-images/agnhost
-  "$BIN/mkimage" -root "$r" -tag "$up:$AGNHOST_TAG,$up:$CNP_AGNHOST_TAG" \
+  "$BIN/mkimage" -root "$r" -tag "$up:$AGNHOST_TAG,$up:$CNP_AGNHOST_TAG,${up%/*}/glibc-dns-testing:$GLIBC_DNS_TAG" \
     -entrypoint /agnhost -cmd pause -expose 80/tcp,8080/tcp,8081/tcp,9376/tcp,5000/tcp -o "$IMAGES/agnhost.tar"
   rm -rf "$t"
 }
@@ -262,7 +262,7 @@ for p; do
     cni) piece cni "$CNI_VERSION $CNI_PLUGINS_VERSION" do_cni ;;
     coredns) piece coredns "$COREDNS_VERSION" do_coredns ;;
     agnhost) piece agnhost "$K8S_VERSION" do_agnhost ;;
-    images) piece images "$PAUSE_TAG $AGNHOST_TAG $CNP_AGNHOST_TAG $BUSYBOX_TAG $COREDNS_VERSION rawsctp" do_images ;;
+    images) piece images "$PAUSE_TAG $AGNHOST_TAG $CNP_AGNHOST_TAG $GLIBC_DNS_TAG $BUSYBOX_TAG $COREDNS_VERSION rawsctp" do_images ;;
     e2e) piece e2e "$K8S_VERSION" do_e2e ;;
     cnp) piece cnp "$CNP_VERSION" do_cnp ;;
     *) die "unknown piece $p" ;;
