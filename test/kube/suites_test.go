@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +72,7 @@ func (s suite) test(w *world) {
 	}
 	// It stays after the test: a failure has no other place where it is explained.
 	log := filepath.Join(os.TempDir(), fmt.Sprintf("contiv-%s-%s.log", s.name, w.setup.name))
+	w.routePods()
 	start := time.Now()
 	w.t.Logf("%s runs; its output: %s", s.name, log)
 	got, err := s.run(w, s, log)
@@ -87,6 +89,26 @@ func (s suite) test(w *world) {
 	if len(got.passed) == 0 {
 		w.t.Error("no test has passed")
 	}
+}
+
+// routePods lets the API server reach pods, for its proxy: it runs beside the nodes, not on one.
+func (w *world) routePods() {
+	w.t.Helper()
+	for _, p := range w.webPods("proxied", 1) {
+		n := w.node(p.Spec.NodeName)
+		via, via6 := n.ip(), n.ip6()
+		if w.onVPP(n) {
+			via, via6 = n.vppIP(), n.vppIP6()
+		}
+		for _, args := range [][]string{{"-4", p.v4() + "/24", via}, {"-6", p.v6() + "/64", via6}} {
+			to := netip.MustParsePrefix(args[1]).Masked().String()
+			out, err := exec.CommandContext(w.ctx, "ip", args[0], "route", "replace", to, "via", args[2]).CombinedOutput()
+			if err != nil {
+				w.t.Fatalf("route to %s by %s: %v: %s", to, args[2], err, out)
+			}
+		}
+	}
+	w.deletePods("proxied")
 }
 
 // verdicts are the names of a suite's tests.
