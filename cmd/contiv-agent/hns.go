@@ -87,7 +87,7 @@ func newHNS(a *agent, node windowsNode) (parts, error) {
 		return parts{}, err
 	}
 	m.feed = feed.New(feed.Config{
-		Driver: m.driver, Log: a.log.With("component", "feed"), LinkKey: ipnet.HNSEndpointKey, NoServices: true, Condition: m.driver.Connected,
+		Driver: observed{m.driver, m}, Log: a.log.With("component", "feed"), LinkKey: ipnet.HNSEndpointKey, NoServices: true, Condition: m.driver.Connected,
 	})
 	m.wiring = wiring.New(wiring.Deps{
 		HCN: node.v2, Routes: node.routes, NodeAddresses: addresses, Network: ipnet.HNSNetwork, Log: a.log.With("component", "hns"),
@@ -98,11 +98,23 @@ func newHNS(a *agent, node windowsNode) (parts, error) {
 	return m.parts(a), nil
 }
 
+// observed is the driver, whose messages about other nodes the wiring gets, too: load balancers need the nodes' addresses.
+type observed struct {
+	feed.Driver
+	plane *hnsPlane
+}
+
+// SendMessage implements feed.Driver.
+func (o observed) SendMessage(msg any) error {
+	o.plane.wiring.Observe(msg)
+	return o.Driver.SendMessage(msg)
+}
+
 // parts are what Windows' network service gives the agent. It counts nothing of endpoints, reports no drops, and pods' adapters have no names
 // on the host. What it cannot express of a policy is in the endpoint's status.
 func (m *hnsPlane) parts(a *agent) parts {
 	return parts{
-		backends: []scheduler.Backend{m.wiring, m.feed}, kinds: m.register,
+		backends: []scheduler.Backend{m.feed, m.wiring}, kinds: m.register,
 		wire: func(d *ipnet.Deps) { d.Dataplane = ipnet.DataplaneWindows },
 		services: func(p *service.Plugin) []renderer.ServiceRendererAPI {
 			return []renderer.ServiceRendererAPI{hnssvc.New(hostsvc.Deps{Txn: p.Txn(), Log: a.logger("service")})}

@@ -402,6 +402,24 @@ func (c *mixedCluster) policyOnWindows(pod, client, other netip.Addr) {
 	c.eventually("no policy any more", func() error { return c.one.allows(pod, other, true) })
 }
 
+// providers says which backend on another node a Windows node does not reach by the address of that node.
+func (c *mixedCluster) providers(r *windowsRig, pods map[string]netip.Addr) error {
+	at := map[string]netip.Addr{c.one.name: c.one.nics[0].Addr(), c.two.name: c.two.nics[0].Addr(), c.linux.Name: c.linuxIP}
+	list, err := r.host.V2().ListEndpoints()
+	for node, pod := range pods {
+		for _, e := range list {
+			if e.Flags&hcn.FlagRemote == 0 || e.IPConfigurations[0].IPAddress != pod.String() {
+				continue
+			}
+			has, readErr := hcn.SettingsOf[hcn.ProviderAddressSettings](e.Policies, hcn.TypeProviderAddr)
+			if err = errors.Join(err, readErr); len(has) != 1 || has[0].ProviderAddress != at[node].String() {
+				err = errors.Join(err, fmt.Errorf("backend %s on node %s has provider addresses %v, want %s", pod, node, has, at[node]))
+			}
+		}
+	}
+	return err
+}
+
 // sameService: HNS's load balancers lead to the pods that the Linux node's packets to the service reach; also when one is gone.
 func (c *mixedCluster) sameService(pods map[string]netip.Addr, client *testbed.Pod, local net.PacketConn) {
 	c.t.Helper()
@@ -427,7 +445,7 @@ func (c *mixedCluster) sameService(pods map[string]netip.Addr, client *testbed.P
 				if err == nil && !slices.Equal(to, want) {
 					err = fmt.Errorf("HNS leads to %v, want %v", to, want)
 				}
-				return err
+				return errors.Join(err, c.providers(r, pods))
 			})
 		}
 		c.eventually("service on the Linux node", func() error {

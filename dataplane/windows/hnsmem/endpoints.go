@@ -120,6 +120,11 @@ func (h *Host) createEndpoint(e hcn.Endpoint) (hcn.Endpoint, error) {
 	if err != nil {
 		return hcn.Endpoint{}, fmt.Errorf("endpoint %q: %w", e.Name, err)
 	}
+	if remote && n.Type == hcn.Overlay {
+		if err := checkRemote(e.MacAddress, others); err != nil {
+			return hcn.Endpoint{}, fmt.Errorf("endpoint %q: %w", e.Name, err)
+		}
+	}
 	if e.MacAddress != "" && !isMAC(e.MacAddress) {
 		return hcn.Endpoint{}, invalid("endpoint %q: MAC address %q is not of the form 0A-00-00-00-00-01", e.Name, e.MacAddress)
 	}
@@ -130,6 +135,18 @@ func (h *Host) createEndpoint(e hcn.Endpoint) (hcn.Endpoint, error) {
 	made := &endpoint{Endpoint: e, acls: acls, state: hns.Created}
 	h.endpoints[e.ID] = made
 	return h.shown(made), nil
+}
+
+// checkRemote: an overlay sends to an endpoint on another node by that node's address, and by a MAC address.
+func checkRemote(mac string, policies []hcn.Policy) error {
+	list, err := hcn.SettingsOf[hcn.ProviderAddressSettings](policies, hcn.TypeProviderAddr)
+	if err != nil || len(list) != 1 || mac == "" {
+		return invalid("a remote endpoint of an overlay needs a MAC address and one provider address, and has %q, %d (%v)", mac, len(list), err)
+	}
+	if _, err := netip.ParseAddr(list[0].ProviderAddress); err != nil {
+		return invalid("provider address %q", list[0].ProviderAddress)
+	}
+	return nil
 }
 
 func (h *Host) checkAddressesOf(n *hcn.Network, e hcn.Endpoint, remote bool) error {

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// Record keeps the IDs of our load balancers while the agent does not run. HNS stores nothing with a load balancer but its endpoints by which it
+// Record keeps the IDs of our load balancers, and the intents of those that are being made, while the agent does not run. HNS stores nothing with a load balancer but its endpoints by which it
 // is ours, and on an L2 bridge it may go on listing one whose endpoints have gone.
 type Record interface {
 	Load() ([]string, error)
@@ -83,14 +83,57 @@ func (w *Wiring) oursOf(k *known, list []hcn.LoadBalancer) map[string]bool {
 	w.recall()
 	before, ours := w.balancers, map[string]bool{}
 	w.balancers = map[string]bool{}
+	for key, made := range before {
+		if strings.HasPrefix(key, intentPrefix) && !made { // the call may not have ended
+			w.balancers[key] = false
+		}
+	}
 	for _, lb := range list {
 		led := slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] })
-		if led || (before[lb.ID] || k.sendsFromUs(lb)) && k.orphaned(lb) {
+		meant := intentFor(before, lb)
+		if led || (before[lb.ID] || meant != "" || k.sendsFromUs(lb)) && k.orphaned(lb) {
 			ours[lb.ID] = true
 		}
 		if ours[lb.ID] || before[lb.ID] { // while our network is not known, it leads to other endpoints
 			w.balancers[lb.ID] = true
+			delete(w.balancers, meant)
+		} else if meant != "" {
+			w.balancers[meant] = before[meant]
 		}
 	}
 	return ours
+}
+
+// intentPrefix starts the intents in a record: they are words without spaces, as IDs are.
+const intentPrefix = "NEW:"
+
+// intent identifies a load balancer that has no ID yet by its address, its port and the endpoints that it leads to.
+func intent(lb hcn.LoadBalancer) string {
+	return strings.ToUpper(intentPrefix + lbID(lb) + "=" + strings.Join(lb.HostComputeEndpoints, ","))
+}
+
+// intend records load balancers before they are made: an agent that ends before it has their IDs finds them by this.
+func (w *Wiring) intend(specs map[string]wantedLB) {
+	if w.Record == nil {
+		return
+	}
+	for _, want := range specs {
+		w.balancers[intent(want.spec)] = false
+	}
+	w.remember()
+}
+
+// intentFor is the intent that a load balancer follows from: one of its address and port, all of whose endpoints are in it; "": none.
+func intentFor(intents map[string]bool, lb hcn.LoadBalancer) string {
+	if len(lb.PortMappings) != 1 {
+		return ""
+	}
+	begin := strings.ToUpper(intentPrefix + lbID(lb) + "=")
+	for key := range intents {
+		ids, is := strings.CutPrefix(key, begin)
+		if is && !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return !slices.Contains(strings.Split(ids, ","), id) }) {
+			return key
+		}
+	}
+	return ""
 }

@@ -167,3 +167,53 @@ func TestRecordFile(t *testing.T) {
 		t.Error("the file cannot be written, and there is no error")
 	}
 }
+
+// killed is an HNS below an agent that ends right after HNS has made a load balancer: left is what the record has then.
+type killed struct {
+	HCN
+	record *memoryRecord
+	left   *memoryRecord
+}
+
+func (k killed) CreateLoadBalancer(lb hcn.LoadBalancer) (hcn.LoadBalancer, error) {
+	made, err := k.HCN.CreateLoadBalancer(lb)
+	if len(k.left.ids) == 0 {
+		k.left.ids = slices.Clone(k.record.ids)
+	}
+	return made, err
+}
+
+// TestKilledBeforeRecord: an agent that is killed between the creation of a load balancer and the record of its ID leaves an orphan, if its pods go, too.
+// The next agent removes it, as its intent was recorded. Load balancers of other programs stay, also at the same address with other endpoints.
+func TestKilledBeforeRecord(t *testing.T) {
+	for i, network := range []txn.KV{bridge(), overlay()} {
+		r := newRig(t, hnsmem.New())
+		r.host.KeepBalancers()
+		r.noIPv6 = i == 1
+		left := &memoryRecord{}
+		r.w.HCN = killed{r.w.HCN, r.record, left}
+		r.must(r.commit(txn.FullResync, network, r.pod(1), service("a", 1, podAddr(1))))
+		if len(left.ids) == 0 || slices.Equal(left.ids, r.record.ids) || len(r.record.ids) != 1 {
+			t.Fatalf("the record had %v before its end, and %v at its end", left.ids, r.record.ids)
+		}
+		r.foreign("other", "10.96.0.77")
+		r.host.Vanish(r.endpoints()[PodPrefix+"1"].ID)
+		again := newRigAfter(t, r.host, left)
+		again.noIPv6 = r.noIPv6
+		again.must(again.commit(txn.FullResync, network))
+		if got := again.balancers(); !slices.Equal(got, []string{"10.96.0.77"}) {
+			t.Errorf("%s: load balancers %v", network.Key, got)
+		}
+		again.must(again.commit(txn.FullResync, network)) // it has looked whether they went
+		if len(left.ids) != 0 {
+			t.Errorf("the record has %v", left.ids)
+		}
+		again.foreign("other", "10.96.0.1")
+		third := newRigAfter(t, r.host, &memoryRecord{ids: []string{"NEW:10.96.0.1/FALSE/6/80=SOME-OTHER-ENDPOINT"}})
+		third.noIPv6 = r.noIPv6
+		third.must(third.commit(txn.FullResync, network))
+		if got := third.balancers(); !slices.Equal(got, []string{"10.96.0.1", "10.96.0.77"}) {
+			t.Errorf("load balancers %v: another program's is gone", got)
+		}
+	}
+}

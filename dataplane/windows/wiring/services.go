@@ -15,6 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/dataplane/windows/hnscall"
 )
 
 // remotePrefix starts the names of the endpoints that stand for backends on other nodes.
@@ -114,6 +115,12 @@ func (w *Wiring) syncServices() failures {
 	failed := failures{of: map[string]error{}}
 	want, conflicts := w.wanted(has.own)
 	endpoints := w.knownOf(has.endpoints)
+	if w.moveRemotes(endpoints, want, &failed) {
+		if has, err = within(w, "list of load balancers", w.readServices); err != nil {
+			return failures{all: err}
+		}
+		endpoints = w.knownOf(has.endpoints)
+	}
 	w.addRemotes(endpoints, want, &failed)
 	specs := map[string]wantedLB{}
 	for key, list := range want {
@@ -190,6 +197,9 @@ type known struct {
 	ours    map[string]bool // IDs
 	all     map[string]bool // IDs, other networks' too
 	sources []netip.Addr
+	// provider is this node's address on an overlay, providers are those of the endpoints in remotes, by ID.
+	provider  netip.Addr
+	providers map[string]string
 }
 
 // source is the address that an overlay's load balancers send from.
@@ -215,13 +225,17 @@ func (k *known) orphaned(lb hcn.LoadBalancer) bool {
 
 func (w *Wiring) knownOf(list []hcn.Endpoint) *known {
 	k := &known{network: w.networks[w.Network], byAddr: map[netip.Addr]string{}, remotes: map[netip.Addr]string{}, ours: map[string]bool{},
-		all: map[string]bool{}}
+		all: map[string]bool{}, providers: map[string]string{}}
 	for _, e := range list {
 		k.all[e.ID] = true
 		if e.HostComputeNetwork != k.network {
 			continue
 		}
 		k.ours[e.ID] = true
+		at, err := providerOf(e) // an unreadable one is written again
+		if k.providers[e.ID] = canonical(at); e.Name == sourceEndpoint && err == nil {
+			k.provider, _ = netip.ParseAddr(at)
+		}
 		for _, c := range e.IPConfigurations {
 			a, err := netip.ParseAddr(c.IPAddress)
 			if err != nil {
@@ -263,12 +277,10 @@ func (w *Wiring) addRemotes(k *known, want map[string][]balancer, failed *failur
 		if k.byAddr[a] != "" || ofPods(a) { // a pod of this node that is being connected, or has gone
 			continue
 		}
-		e := hcn.Endpoint{
-			Name: remotePrefix + a.String(), HostComputeNetwork: k.network, Flags: hcn.FlagRemote, SchemaVersion: hcn.V2,
-			IPConfigurations: []hcn.IPConfig{ipConfig(a.String(), "")},
-		}
-		if k.overlay {
-			e.MacAddress = remoteMAC(a)
+		e, err := w.remoteSpec(k, a)
+		if err != nil {
+			failed.blame(scheduler.Retry(err), users[a]...)
+			continue
 		}
 		made, err := within(w, "backend "+a.String(), func() (hcn.Endpoint, error) { return w.HCN.CreateEndpoint(e) })
 		if err != nil {
@@ -313,11 +325,15 @@ func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceS
 			}
 		}
 	}
+	w.intend(specs)
 	for _, id := range slices.Sorted(maps.Keys(specs)) {
 		want := specs[id]
 		made, err := within(w, "load balancer "+id, func() (hcn.LoadBalancer, error) { return w.HCN.CreateLoadBalancer(want.spec) })
 		if err == nil {
 			w.balancers[made.ID] = true
+		}
+		if !errors.Is(err, hnscall.ErrNoAnswer) { // else it may be made later
+			delete(w.balancers, intent(want.spec))
 		}
 		failed.blame(err, want.key)
 	}

@@ -44,7 +44,7 @@ type Deps struct {
 	NodeAddresses func() ([]netip.Addr, error)
 	// Network is the name of the network whose endpoints load balancers lead to.
 	Network string
-	// Record keeps the IDs of load balancers over restarts; nil: those whose endpoints have gone in between stay on an L2 bridge.
+	// Record keeps what identifies load balancers over restarts; nil: those whose endpoints have gone in between stay on an L2 bridge.
 	Record Record
 	Log    *slog.Logger
 
@@ -70,9 +70,11 @@ type Wiring struct {
 	waiting  []waitingService
 	told     bool // desired is complete: a first wave of services has been, or there are none
 	balanced bool // HNS has the load balancers of desired
-	// balancers are IDs of load balancers of ours: HNS may list them after their endpoints have gone, by which they are ours. nil: not read yet.
+	// balancers are IDs of load balancers of ours: HNS may list them after their endpoints have gone, by which they are ours. Those that are being
+	// made are there by their intents: false if this agent makes them. nil: not read yet.
 	balancers map[string]bool
 	recorded  map[string]bool // what Record has
+	nodes     nodes
 }
 
 // waitingService is an operation on a service, which ends when load balancers have been compared.
@@ -96,7 +98,8 @@ func New(deps Deps) *Wiring {
 	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
 	return &Wiring{
 		Deps: deps, networks: map[string]string{}, endpoints: map[string]string{}, desired: map[string]*proto.BalancedServiceUpdate{},
-		jobs: jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
+		nodes: nodes{blocks: map[netip.Prefix]string{}, at: map[string][]netip.Addr{}},
+		jobs:  jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
 	}
 }
 

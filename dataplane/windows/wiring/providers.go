@@ -1,0 +1,156 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"contiv.dev/vswitch/dataplane/proto"
+	"contiv.dev/vswitch/dataplane/windows/hcn"
+)
+
+// nodes are the other nodes of an overlay, as the driver is informed of them: by its routes and tunnel endpoints.
+type nodes struct {
+	blocks map[netip.Prefix]string // the node that has a block of pods' addresses
+	at     map[string][]netip.Addr // the addresses of a node
+}
+
+// Observe takes a message for the driver: which node has a backend follows from them. It runs on the scheduler's goroutine, as the feed does,
+// which must be a backend before w.
+func (w *Wiring) Observe(msg any) {
+	switch msg := msg.(type) {
+	case *proto.RouteUpdate:
+		dst, err := netip.ParsePrefix(msg.GetDst())
+		if err != nil {
+			return // the driver reports it
+		}
+		node := msg.GetDstNodeName()
+		if !msg.Is(proto.RouteUpdate_TYPES_REMOTE_WORKLOAD) || msg.GetIpPoolType() != proto.IPPoolType_VXLAN {
+			node = ""
+		}
+		w.noteBlock(dst.Masked(), node)
+	case *proto.RouteRemove:
+		if dst, err := netip.ParsePrefix(msg.GetDst()); err == nil {
+			w.noteBlock(dst.Masked(), "")
+		}
+	case *proto.VXLANTunnelEndpointUpdate:
+		var at []netip.Addr
+		for _, text := range []string{msg.GetParentDeviceIp(), msg.GetParentDeviceIpv6()} {
+			if a, err := netip.ParseAddr(text); err == nil {
+				at = append(at, a.Unmap())
+			}
+		}
+		w.nodes.at[msg.GetNode()] = at
+		w.balanced = false
+	case *proto.VXLANTunnelEndpointRemove:
+		delete(w.nodes.at, msg.GetNode())
+		w.balanced = false
+	}
+}
+
+func (w *Wiring) noteBlock(dst netip.Prefix, node string) {
+	if w.nodes.blocks[dst] == node {
+		return
+	}
+	w.balanced = false
+	if w.nodes.blocks[dst] = node; node == "" {
+		delete(w.nodes.blocks, dst)
+	}
+}
+
+// provider is the address of the node that has a backend. One that no node has is outside of the cluster: this node's own address, as kube-proxy
+// does it.
+func (n nodes) provider(backend, own netip.Addr) netip.Addr {
+	best, node := -1, ""
+	for block, name := range n.blocks {
+		if block.Contains(backend) && block.Bits() > best {
+			best, node = block.Bits(), name
+		}
+	}
+	for _, a := range n.at[node] {
+		if a.Is6() == backend.Is6() || len(n.at[node]) == 1 {
+			return a
+		}
+	}
+	for _, at := range n.at {
+		for _, a := range at {
+			if a == backend {
+				return a // a pod in the network of its node
+			}
+		}
+	}
+	return own
+}
+
+// remoteSpec is the endpoint of a backend on another node.
+func (w *Wiring) remoteSpec(k *known, a netip.Addr) (hcn.Endpoint, error) {
+	e := hcn.Endpoint{
+		Name: remotePrefix + a.String(), HostComputeNetwork: k.network, Flags: hcn.FlagRemote, SchemaVersion: hcn.V2,
+		IPConfigurations: []hcn.IPConfig{ipConfig(a.String(), "")},
+	}
+	if !k.overlay {
+		return e, nil
+	}
+	e.MacAddress = remoteMAC(a)
+	at := w.nodes.provider(a, k.provider)
+	if !at.IsValid() {
+		return e, fmt.Errorf("backend %s: HNS shows no provider address of this node's own endpoint", a)
+	}
+	var p policies
+	p.add(hcn.TypeProviderAddr, hcn.ProviderAddressSettings{ProviderAddress: at.String()})
+	e.Policies = p.list
+	return e, p.err
+}
+
+// moveRemotes gives backends the address of the node that has them now, and says whether some lost their endpoints, as HNS did not change them
+// in place. They are made again.
+func (w *Wiring) moveRemotes(k *known, want map[string][]balancer, failed *failures) (lost bool) {
+	if !k.overlay {
+		return false
+	}
+	users, addrs := usersOf(want)
+	for _, a := range addrs {
+		id, is := k.remotes[a]
+		at := w.nodes.provider(a, k.provider)
+		if !is || !at.IsValid() || k.providers[id] == at.String() {
+			continue
+		}
+		object := "backend " + a.String()
+		err := w.do(object, func() error { return changeProvider(w.HCN, id, at.String()) })
+		if errors.Is(err, errRigid) {
+			err = w.do(object, func() error { return gone(w.HCN.DeleteEndpoint(id)) })
+			lost = lost || err == nil
+		}
+		failed.blame(err, users[a]...)
+	}
+	return lost
+}
+
+// changeProvider changes the provider address of an endpoint in place, and looks whether HNS has done so.
+func changeProvider(h endpoints, id, at string) error {
+	var p policies
+	p.add(hcn.TypeProviderAddr, hcn.ProviderAddressSettings{ProviderAddress: at})
+	if p.err != nil {
+		return p.err
+	}
+	err := h.UpdateEndpointPolicies(id, p.list...)
+	if errors.Is(err, hcn.ErrUnsupported) || errors.Is(err, hcn.ErrInvalid) {
+		return fmt.Errorf("%w (%s)", errRigid, err.Error())
+	}
+	if err != nil {
+		return gone(err) // it is made again after the next look
+	}
+	list, err := h.ListEndpoints()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.ID != id {
+			continue
+		}
+		if is, err := providerOf(e); err != nil || canonical(is) != at {
+			return fmt.Errorf("%w (it has provider address %q)", errRigid, is)
+		}
+	}
+	return nil
+}
