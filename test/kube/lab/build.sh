@@ -216,7 +216,7 @@ do_images() {
 
   mkdir -p "$t/pause"
   gcc -Os -static -DVERSION="$PAUSE_TAG" -o "$t/pause/pause" "$up/build/pause/linux/pause.c"
-  "$BIN/mkimage" -root "$t/pause" -tag "registry.k8s.io/pause:$PAUSE_TAG" -entrypoint /pause \
+  "$BIN/mkimage" -root "$t/pause" -tag "registry.k8s.io/pause:$PAUSE_TAG,registry.k8s.io/pause:$E2E_PAUSE_TAG" -entrypoint /pause \
     -user 65535:65535 -o "$IMAGES/pause.tar"
 
   bb_root "$t/busybox"
@@ -262,7 +262,7 @@ for p; do
     cni) piece cni "$CNI_VERSION $CNI_PLUGINS_VERSION" do_cni ;;
     coredns) piece coredns "$COREDNS_VERSION" do_coredns ;;
     agnhost) piece agnhost "$K8S_VERSION" do_agnhost ;;
-    images) piece images "$PAUSE_TAG $AGNHOST_TAG $CNP_AGNHOST_TAG $GLIBC_DNS_TAG $BUSYBOX_TAG $COREDNS_VERSION rawsctp" do_images ;;
+    images) piece images "$PAUSE_TAG $E2E_PAUSE_TAG $AGNHOST_TAG $CNP_AGNHOST_TAG $GLIBC_DNS_TAG $BUSYBOX_TAG $COREDNS_VERSION rawsctp" do_images ;;
     e2e) piece e2e "$K8S_VERSION" do_e2e ;;
     cnp) piece cnp "$CNP_VERSION" do_cnp ;;
     *) die "unknown piece $p" ;;
