@@ -1,6 +1,8 @@
 package intdataplane
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"regexp"
 	"strings"
@@ -140,11 +142,25 @@ func loopProofs() map[string]proof {
 		"StatusReportingInterval": {Set: func(c *Config) { c.StatusReportingInterval = 7 * time.Second }, Has: func(t *testing.T, c Config) bool {
 			return newBench(t, c).d.loopConfig().StatusReportingInterval == 7*time.Second
 		}},
-		"DebugSimulateDataplaneHangAfter": {Set: func(c *Config) { c.DebugSimulateDataplaneHangAfter = time.Millisecond },
-			Has: func(t *testing.T, c Config) bool {
-				return newBench(t, c).d.loopConfig().HangAfter == time.Millisecond
-			}},
+		"DebugSimulateDataplaneHangAfter": {Set: func(c *Config) { c.DebugSimulateDataplaneHangAfter = time.Millisecond }, Has: hangs},
 	}
+}
+
+// hangs says whether the driver's loop answers no more. Such a driver does not stop: that is what is simulated.
+func hangs(t *testing.T, c Config) bool {
+	b := newBench(t, c)
+	b.d.Start()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		_ = b.d.loop.Stop(ctx)
+	})
+	b.send(&proto.InSync{})
+	return soon(func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		return errors.Is(b.d.Flush(ctx), context.DeadlineExceeded)
+	})
 }
 
 // callbackProofs are those of the driver's callbacks.
