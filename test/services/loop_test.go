@@ -30,28 +30,35 @@ const routedOutside = "10.0.0.0/8 172.30.0.0/16 192.168.30.0/24 198.51.100.0/24 
 // TestNoLoops: no packet goes round between nodes, whatever address it is for, whether a pod, a host, or a machine outside sends it. Most cross the
 // network that connects nodes not at all; ten to one address that went round would cross it more than 600 times.
 func TestNoLoops(t *testing.T) {
-	if !slices.Contains(modes(), vppPlugin) {
-		t.Skip("vpp-plugin: skipped: not among the modes")
+	for _, m := range []mode{vpp, vppPlugin} {
+		for _, f := range []fabric{{}, {workers: 2}, {noOverlay: true}} {
+			t.Run(fmt.Sprintf("%s/workers=%d,noOverlay=%t", m, f.workers, f.noOverlay), func(t *testing.T) {
+				if !slices.Contains(modes(), m) {
+					t.Skipf("%s: skipped: not among the modes", m)
+				}
+				m.needs(t)
+				newRealWorld(t, m, f).noLoops()
+			})
+		}
 	}
-	vppPlugin.needs(t)
-	for _, workers := range []int{0, 2} {
-		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
-			w := newRealWorld(t, vppPlugin, workers)
-			for node, via := range w.uplinks {
-				for _, prefix := range strings.Fields(routedOutside) {
-					gateway := via[0]
-					if netip.MustParsePrefix(prefix).Addr().Is6() {
-						gateway = via[1]
-					}
-					w.ip(w.Underlay, "route replace "+prefix+" via "+gateway.String())
-				}
-				for _, client := range []string{"p1", "p2", "h1", "h2", "out"} {
-					if node == 0 || client == "out" {
-						w.noLoop(fmt.Sprintf("%s, out by node %d", client, node+1), client)
-					}
-				}
+}
+
+// noLoops sends from all kinds of sites, by each node.
+func (w *world) noLoops() {
+	w.t.Helper()
+	for node, via := range w.uplinks {
+		for _, prefix := range strings.Fields(routedOutside) {
+			gateway := via[0]
+			if netip.MustParsePrefix(prefix).Addr().Is6() {
+				gateway = via[1]
 			}
-		})
+			w.ip(w.Underlay, "route replace "+prefix+" via "+gateway.String())
+		}
+		for _, client := range []string{"p1", "p2", "h1", "h2", "out"} {
+			if node == 0 || client == "out" {
+				w.noLoop(fmt.Sprintf("%s, out by node %d", client, node+1), client)
+			}
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ func TestWorkers(t *testing.T) {
 		t.Skip("vpp-plugin: skipped: not among the modes")
 	}
 	vppPlugin.needs(t)
-	w := newRealWorld(t, vppPlugin, 2)
+	w := newRealWorld(t, vppPlugin, fabric{workers: 2})
 	for i, part := range []struct {
 		name string
 		run  func(w *world, number int)

@@ -33,9 +33,8 @@ type world struct {
 	t    *testing.T
 	ctx  context.Context
 	mode mode
-	// workers is how many threads move VPP's packets, beside its main thread.
-	workers int
-	api     *kubeapi.Server
+	fabric
+	api *kubeapi.Server
 	// sites are those of clients and servers by name, addrs their addresses (IPv4, IPv6).
 	sites  map[string]site
 	addrs  map[string][2]netip.Addr
@@ -62,7 +61,7 @@ func newWorld(t *testing.T, m mode) *world {
 		turn(t, fakeWorlds)
 		return newFakeWorld(t, m)
 	}
-	return newRealWorld(t, m, setting(t, workersVariable, 0))
+	return newRealWorld(t, m, fabric{workers: setting(t, workersVariable, 0)})
 }
 
 // realWorlds and fakeWorlds bound how many worlds there are at a time. Clusters share nothing with each other, and wait most of the time;
@@ -75,15 +74,21 @@ func turn(t *testing.T, worlds chan struct{}) {
 	t.Cleanup(func() { <-worlds })
 }
 
-// newRealWorld has real nodes; workers are VPP's threads.
-func newRealWorld(t *testing.T, m mode, workers int) *world {
+// fabric is how real nodes forward packets: by how many threads of VPP beside its main thread, and whether between nodes without an overlay.
+type fabric struct {
+	workers   int
+	noOverlay bool
+}
+
+// newRealWorld has real nodes.
+func newRealWorld(t *testing.T, m mode, f fabric) *world {
 	t.Helper()
 	turn(t, realWorlds)
 	lifetime := 5*time.Minute + time.Duration(setting(t, roundsVariable, 0))*10*time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)
 	w := &world{
-		t: t, ctx: ctx, mode: m, workers: workers, api: kubeapi.New(), spaces: map[string]*testbed.Namespace{}, nodeOf: map[string]string{},
+		t: t, ctx: ctx, mode: m, fabric: f, api: kubeapi.New(), spaces: map[string]*testbed.Namespace{}, nodeOf: map[string]string{},
 		sites: map[string]site{}, addrs: map[string][2]netip.Addr{}, dir: t.TempDir(),
 	}
 	w.must(os.WriteFile(w.kubeconfig(), kubeapi.Kubeconfig(apiAddress), 0o600))
@@ -176,7 +181,11 @@ func (w *world) config(node string) string {
 	if w.mode.isVPP() {
 		nic = "host-" + nic
 	}
-	return "nodeToNodeTransport: vxlan\nuseTAPInterfaces: true\n" +
+	transport := "vxlan"
+	if w.noOverlay {
+		transport = "nooverlay"
+	}
+	return "nodeToNodeTransport: " + transport + "\nuseTAPInterfaces: true\n" +
 		"ipamConfig:\n  podSubnetCIDR: 10.1.0.0/16,fd10:1::/48\n  podSubnetOneNodePrefixLen: 24,64\n" +
 		"  serviceCIDR: 10.96.0.0/12,fd10:96::/108\n  nodeInterconnectCIDR: 192.168.16.0/24,fd00:16::/64\n" +
 		"nodeConfig:\n- nodeName: " + node + "\n  mainVPPInterface:\n    interfaceName: " + nic + "\n"
