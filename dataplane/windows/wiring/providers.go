@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
@@ -13,6 +14,7 @@ import (
 type nodes struct {
 	blocks map[netip.Prefix]string // the node that has a block of pods' addresses
 	at     map[string][]netip.Addr // the addresses of a node
+	owners map[netip.Addr]string   // at the other way round
 }
 
 // Observe takes a message for the driver: which node has a backend follows from them. It runs on the scheduler's goroutine, as the feed does,
@@ -40,11 +42,28 @@ func (w *Wiring) Observe(msg any) {
 				at = append(at, a.Unmap())
 			}
 		}
-		w.nodes.at[msg.GetNode()] = at
-		w.balanced = false
+		w.noteNode(msg.GetNode(), at)
 	case *proto.VXLANTunnelEndpointRemove:
-		delete(w.nodes.at, msg.GetNode())
-		w.balanced = false
+		w.noteNode(msg.GetNode(), nil)
+	}
+}
+
+func (w *Wiring) noteNode(name string, at []netip.Addr) {
+	old := w.nodes.at[name]
+	if slices.Equal(old, at) {
+		return
+	}
+	w.balanced = false
+	for _, a := range old {
+		if w.nodes.owners[a] == name { // else another node has taken it over
+			delete(w.nodes.owners, a)
+		}
+	}
+	for _, a := range at {
+		w.nodes.owners[a] = name
+	}
+	if w.nodes.at[name] = at; len(at) == 0 {
+		delete(w.nodes.at, name)
 	}
 }
 
@@ -59,27 +78,32 @@ func (w *Wiring) noteBlock(dst netip.Prefix, node string) {
 }
 
 // provider is the address of the node that has a backend. One that no node has is outside of the cluster: this node's own address, as kube-proxy
-// does it.
+// does it. The cost does not depend on the number of nodes.
 func (n nodes) provider(backend, own netip.Addr) netip.Addr {
-	best, node := -1, ""
-	for block, name := range n.blocks {
-		if block.Contains(backend) && block.Bits() > best {
-			best, node = block.Bits(), name
-		}
-	}
+	node := n.nodeOf(backend)
 	for _, a := range n.at[node] {
 		if a.Is6() == backend.Is6() || len(n.at[node]) == 1 {
 			return a
 		}
 	}
-	for _, at := range n.at {
-		for _, a := range at {
-			if a == backend {
-				return a // a pod in the network of its node
-			}
-		}
+	if _, is := n.owners[backend]; is {
+		return backend // a pod in the network of its node
 	}
 	return own
+}
+
+// nodeOf is the node with the longest block that a backend is in; "": none has it.
+func (n nodes) nodeOf(backend netip.Addr) string {
+	for bits := backend.BitLen(); bits >= 0; bits-- {
+		block, err := backend.Prefix(bits)
+		if err != nil {
+			return ""
+		}
+		if name, is := n.blocks[block]; is {
+			return name
+		}
+	}
+	return ""
 }
 
 // remoteSpec is the endpoint of a backend on another node.

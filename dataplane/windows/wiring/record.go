@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hcn"
 )
 
-// Record keeps the IDs of our load balancers, and the intents of those that are being made, while the agent does not run. HNS stores nothing with a load balancer but its endpoints by which it
-// is ours, and on an L2 bridge it may go on listing one whose endpoints have gone.
+// Record keeps the IDs of our load balancers, and the intents of those that are being made, while the agent does not run. HNS stores nothing with
+// a load balancer but its endpoints by which it is ours, and on an L2 bridge it may go on listing one whose endpoints have gone.
 type Record interface {
 	Load() ([]string, error)
 	Store(ids []string) error
@@ -83,14 +83,20 @@ func (w *Wiring) oursOf(k *known, list []hcn.LoadBalancer) map[string]bool {
 	w.recall()
 	before, ours := w.balancers, map[string]bool{}
 	w.balancers = map[string]bool{}
+	intents := map[string][]string{} // by address and port
 	for key, made := range before {
-		if strings.HasPrefix(key, intentPrefix) && !made { // the call may not have ended
+		if !strings.HasPrefix(key, intentPrefix) {
+			continue
+		}
+		begin, _, _ := strings.Cut(key, "=")
+		intents[begin] = append(intents[begin], key)
+		if !made { // the call may not have ended
 			w.balancers[key] = false
 		}
 	}
 	for _, lb := range list {
 		led := slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] })
-		meant := intentFor(before, lb)
+		meant := intentFor(intents, lb)
 		if led || (before[lb.ID] || meant != "" || k.sendsFromUs(lb)) && k.orphaned(lb) {
 			ours[lb.ID] = true
 		}
@@ -124,14 +130,13 @@ func (w *Wiring) intend(specs map[string]wantedLB) {
 }
 
 // intentFor is the intent that a load balancer follows from: one of its address and port, all of whose endpoints are in it; "": none.
-func intentFor(intents map[string]bool, lb hcn.LoadBalancer) string {
+func intentFor(intents map[string][]string, lb hcn.LoadBalancer) string {
 	if len(lb.PortMappings) != 1 {
 		return ""
 	}
-	begin := strings.ToUpper(intentPrefix + lbID(lb) + "=")
-	for key := range intents {
-		ids, is := strings.CutPrefix(key, begin)
-		if is && !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return !slices.Contains(strings.Split(ids, ","), id) }) {
+	for _, key := range intents[strings.ToUpper(intentPrefix+lbID(lb))] {
+		_, ids, _ := strings.Cut(key, "=")
+		if !slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return !slices.Contains(strings.Split(ids, ","), id) }) {
 			return key
 		}
 	}

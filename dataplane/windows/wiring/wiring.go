@@ -98,7 +98,7 @@ func New(deps Deps) *Wiring {
 	jobs := lifecycle.NewGroup(context.Background(), deps.Log)
 	return &Wiring{
 		Deps: deps, networks: map[string]string{}, endpoints: map[string]string{}, desired: map[string]*proto.BalancedServiceUpdate{},
-		nodes: nodes{blocks: map[netip.Prefix]string{}, at: map[string][]netip.Addr{}},
+		nodes: nodes{blocks: map[netip.Prefix]string{}, at: map[string][]netip.Addr{}, owners: map[netip.Addr]string{}},
 		jobs:  jobs, calls: hnscall.New(hnscall.Config{Jobs: jobs, Clock: deps.Clock, Timeout: deps.CallTimeout, MaxGivenUp: 1}),
 	}
 }
