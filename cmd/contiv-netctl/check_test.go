@@ -17,6 +17,21 @@ import (
 	"contiv.dev/vswitch/plugins/nodesync"
 )
 
+// agentAt serves an agent's paths on a socket.
+func agentAt(t *testing.T, mux http.Handler) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "rest.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(mux)
+	srv.Listener = l
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return socket
+}
+
 // TestLookForANode: of a node that does not answer is said what was tried: its IPv4 addresses or, where it has none, the others.
 func TestLookForANode(t *testing.T) {
 	var asked []netip.Addr
@@ -37,15 +52,7 @@ func TestLookForANode(t *testing.T) {
 		asked = append(asked, req.To)
 		return diag.ProbeResult{Sent: 1}
 	})
-	socket := filepath.Join(t.TempDir(), "rest.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewUnstartedServer(mux)
-	srv.Listener = l
-	srv.Start()
-	defer srv.Close()
+	socket := agentAt(t, mux)
 	c, err := client.Open(context.Background(), client.Options{Socket: socket})
 	if err != nil {
 		t.Fatal(err)
@@ -77,15 +84,7 @@ func TestLocalAgents(t *testing.T) {
 	answer(podsPath, []podRow{})
 	answer(servicesPath, []serviceRow{})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("null")) })
-	socket := filepath.Join(t.TempDir(), "rest.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewUnstartedServer(mux)
-	srv.Listener = l
-	srv.Start()
-	defer srv.Close()
+	socket := agentAt(t, mux)
 
 	const note = "1 node not asked (n2): agents listen on 127.0.0.1:9999 only; to ask them from other nodes, set agent.remote.enabled=true"
 	for _, tc := range []struct {
@@ -113,5 +112,26 @@ func TestLocalAgents(t *testing.T) {
 		if !strings.Contains(stdout.String(), tc.out) || !strings.Contains(stderr.String(), note) {
 			t.Errorf("%v prints\n%s%s\nexpected %q, and on standard error %q", tc.args, &stdout, &stderr, tc.out, note)
 		}
+	}
+}
+
+// TestConnectivityWithLocalAgents: a test that reaches no other node reports the setting, not a fault of the nodes.
+func TestConnectivityWithLocalAgents(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc(diag.AgentPath, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(diag.AgentInfo{Node: "n1", Access: diag.Access{Address: "127.0.0.1:9999"}})
+	})
+	mux.HandleFunc(client.NodesPath, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(client.Nodes{Nodes: []nodesync.NodeReport{
+			{Name: "n1", State: "claimed"}, {Name: "n2", State: "claimed", VPPIPs: []string{"192.0.2.2/24"}}}})
+	})
+	c, err := client.Open(context.Background(), client.Options{Socket: agentAt(t, mux)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := connectivityTest{cluster: c, opts: &connectivityOptions{}}
+	nodes, err := test.pick(context.Background())
+	if err != nil || !slices.Equal(nodes, []string{"n1"}) || !strings.Contains(test.alone, "agent.remote.enabled=true") {
+		t.Errorf("nodes %v, %q, %v", nodes, test.alone, err)
 	}
 }

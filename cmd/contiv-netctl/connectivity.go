@@ -164,13 +164,20 @@ func (t *connectivityTest) pick(ctx context.Context) ([]string, error) {
 	}
 	_, info := t.cluster.First()
 	nodes := []string{info.Node}
+	var why error
 	for _, a := range client.Each(ctx, t.cluster, nil, get[diag.AgentInfo](diag.AgentPath)) {
 		if len(nodes) < 2 && a.Node != info.Node && a.Err == nil && len(a.Value.Problems) == 0 {
 			nodes = append(nodes, a.Node)
 		}
+		if client.IsLocalOnly(a.Err) {
+			why = a.Err
+		}
 	}
 	if t.alone = "there is one node"; len(t.cluster.Names()) > 1 {
 		t.alone = "no other node is ready and answers"
+	}
+	if why != nil {
+		t.alone = "no other node was asked: " + why.Error()
 	}
 	return nodes, nil
 }
