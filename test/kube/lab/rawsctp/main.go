@@ -118,9 +118,9 @@ func answer(conn net.PacketConn, ports map[uint16]bool) error {
 	}
 }
 
-// connect is `agnhost connect`, whose words for what went wrong it has.
+// connect is `agnhost connect`: it has the same arguments and the same errors (TIMEOUT, DNS, OTHER).
 func connect(args []string) error {
-	timeout, dest, sctp := 5*time.Second, "", false // agnhost's own default is none; that of kubelets is shorter
+	timeout, dest, sctp := 5*time.Second, "", false // agnhost waits without limit by default
 	for _, a := range args[1:] {
 		switch name, value, _ := strings.Cut(a, "="); {
 		case name == "--protocol":
