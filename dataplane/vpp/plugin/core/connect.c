@@ -141,7 +141,7 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
     {
       c->backend = CV_NO_INDEX; /* the caller uncounts it */
       if (!owned)
-	c->owner = CV_NO_INDEX;
+	cv_store (&c->owner, CV_NO_INDEX);
       cv_publish (&c->alive, 1);
       cv_connection_end (m, p->tuple.ip6, i);
       return r == CV_TAKEN ? CV_PASSED : CV_FULL;

@@ -339,14 +339,11 @@ judge_open (cv_main_t *m, uint32_t worker, const cv_packet_t *p, cv_plan_t *plan
   plan->judged = cv_judged (epoch, result);
   if (opener == RECEIVER && result == CV_ALLOWED)
     {
-      const cv_endpoint_state_t *client = receiver == CV_NO_INDEX ? NULL : cv_endpoint (m, receiver);
+      /* it counts for the packet's sender, and not for the client: else anyone could use up a pod's connections */
       plan->reversed = true;
+      plan->flags = CV_CONN_OF_BACKEND;
       plan->dst = p->tuple.src;
       plan->dport = p->tuple.sport;
-      if (client)
-	plan->endpoint = client;
-      else
-	plan->flags = CV_CONN_FAR_CLIENT;
     }
   return result;
 }

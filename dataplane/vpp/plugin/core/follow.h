@@ -72,7 +72,8 @@ backend_gone (const cv_main_t *m, const cv_connection_t *c)
 static inline bool
 owner_gone (const cv_main_t *m, const cv_connection_t *c)
 {
-  return c->owner != CV_NO_INDEX && !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->alive);
+  uint32_t owner = cv_load (&c->owner);
+  return owner != CV_NO_INDEX && !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, owner))->alive);
 }
 
 static inline void
@@ -142,7 +143,10 @@ answers_by (const cv_main_t *m, const cv_connection_t *c, uint32_t direction)
 {
   if (cv_likely (!(c->flags & CV_CONN_BEHIND_HOST)) || !direction)
     return CV_NO_INDEX;
-  return table_behind (cv_endpoint (m, ((const cv_owner_t *) cv_pool_at (&m->owners, c->owner))->sw_if_index), c->key[0].ip6);
+  uint32_t owner = cv_load (&c->owner);
+  if (cv_unlikely (owner == CV_NO_INDEX))
+    return CV_NO_INDEX; /* its endpoint has gone while it was made */
+  return table_behind (cv_endpoint (m, ((const cv_owner_t *) cv_pool_at (&m->owners, owner))->sw_if_index), c->key[0].ip6);
 }
 
 /* carry sends a packet along its connection. */

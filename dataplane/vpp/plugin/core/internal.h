@@ -130,7 +130,7 @@ enum
 {
   CV_CONN_TRANSLATED = 1,
   CV_CONN_AFFINITY = 2,
-  CV_CONN_FAR_CLIENT = 4, /* its owner is the backend's endpoint: the client is not of this node */
+  CV_CONN_OF_BACKEND = 4, /* its owner is the backend's endpoint, which sent its first packet here; the client is known by its address */
   CV_CONN_ICMP_REPLY = 8, /* its first packet was an echo reply */
   CV_CONN_BEHIND_HOST = 16, /* its client is behind a HOST endpoint, its owner, and not the host: answers go back there */
 };
@@ -244,7 +244,7 @@ typedef struct
   uint8_t flags;
   uint64_t id;
   uint32_t users; /* targets of frontends */
-  uint32_t next_emptying;
+  uint32_t next_emptying, prev_emptying;
   uint8_t emptying; /* sweeps until the last backend leaves; 0: it stays */
   cv_members_t *members; /* NULL: none */
   char name[CV_NAME_LEN];

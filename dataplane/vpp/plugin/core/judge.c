@@ -49,7 +49,9 @@ in_networks (const cv_main_t *m, uint32_t set, const cv_addr_t *a, bool ip6, mat
   const cv_set_state_t *s = cv_set_at (m, set);
   if (!cv_set_known (s) || s->kind != CV_SET_NETWORKS)
     return UNSURE;
-  return cv_set_contains (m, set, a, ip6) ? sofar : NO;
+  if (cv_set_contains (m, set, a, ip6))
+    return sofar;
+  return cv_set_known (s) ? NO : UNSURE; /* its members may have gone because it is being removed */
 }
 
 static match_t
@@ -60,7 +62,9 @@ in_ports (const cv_main_t *m, uint32_t set, const cv_flow_t *f, match_t sofar)
   const cv_set_state_t *s = cv_set_at (m, set);
   if (!cv_set_known (s) || s->kind != CV_SET_PORTS)
     return UNSURE;
-  return cv_set_contains_port (m, set, &f->dst, f->ip6, f->proto, f->dport) ? sofar : NO;
+  if (cv_set_contains_port (m, set, &f->dst, f->ip6, f->proto, f->dport))
+    return sofar;
+  return cv_set_known (s) ? NO : UNSURE;
 }
 
 /* matches is about all conditions but ports. */
@@ -344,7 +348,9 @@ flow_of (const cv_connection_t *c)
 static uint32_t
 client_interface (const cv_main_t *m, const cv_connection_t *c)
 {
-  if (c->owner == CV_NO_INDEX || c->flags & CV_CONN_FAR_CLIENT)
+  if (c->flags & CV_CONN_OF_BACKEND)
+    return cv_interface_of (m, &c->key[0].src, c->key[0].ip6);
+  if (c->owner == CV_NO_INDEX)
     return CV_NO_INDEX;
   return ((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->sw_if_index;
 }

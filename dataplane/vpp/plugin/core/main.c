@@ -183,7 +183,9 @@ must_end (const cv_main_t *m, const cv_connection_t *c, uint32_t now)
     return true;
   if (c->flags & CV_CONN_AFFINITY)
     return false;
-  if (!cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->alive))
+  /* a worker that has lost the race for a new connection ends it at this moment: it has no owner */
+  uint32_t owner = cv_load (&c->owner);
+  if (owner == CV_NO_INDEX || !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, owner))->alive))
     return true;
   return c->key[0].proto == CV_PROTO_UDP && gone (m, c);
 }

@@ -256,6 +256,8 @@ read_ports (cv_packet_t *p, uint32_t l4, uint8_t *type)
 	p->no_connection = true;
       *type = t->ip6 ? h[0] : 0;
       break;
+    case CV_PROTO_AFFINITY: /* reserved on the wire (IANA): it would find our own records */
+      return false;
     default:
       /* without ports: only a frontend of the whole address can take it */
       return true;

@@ -175,8 +175,7 @@ policy_put (cv_main_t *m, uint32_t i)
   if (s->defined || s->users)
     return;
   cv_map_del (&m->policy_map, cv_hash_id (m, s->id), i);
-  release_rules (m, s->rules);
-  s->rules = NULL;
+  release_rules (m, s->rules); /* s keeps them: a worker may be about to read them */
   cv_retire_element (m, &m->policies, i);
 }
 

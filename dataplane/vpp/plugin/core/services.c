@@ -245,12 +245,12 @@ stop_emptying (cv_main_t *m, cv_service_t *s)
   if (!s->emptying)
     return;
   s->emptying = 0;
-  for (uint32_t *at = &m->emptying; *at != CV_NO_INDEX; at = &((cv_service_t *) cv_pool_at (&m->services, *at))->next_emptying)
-    if (cv_pool_at (&m->services, *at) == (void *) s)
-      {
-	*at = s->next_emptying;
-	return;
-      }
+  if (s->prev_emptying == CV_NO_INDEX)
+    m->emptying = s->next_emptying;
+  else
+    ((cv_service_t *) cv_pool_at (&m->services, s->prev_emptying))->next_emptying = s->next_emptying;
+  if (s->next_emptying != CV_NO_INDEX)
+    ((cv_service_t *) cv_pool_at (&m->services, s->next_emptying))->prev_emptying = s->prev_emptying;
 }
 
 /* leave_last lets the last backend of a service stay for two or three sweeps. Where another one takes its place, that one is added
@@ -260,7 +260,10 @@ leave_last (cv_main_t *m, cv_service_t *s, uint32_t index)
 {
   if (!s->emptying)
     {
+      s->prev_emptying = CV_NO_INDEX;
       s->next_emptying = m->emptying;
+      if (m->emptying != CV_NO_INDEX)
+	((cv_service_t *) cv_pool_at (&m->services, m->emptying))->prev_emptying = index;
       m->emptying = index;
     }
   s->emptying = EMPTYING_SWEEPS;
@@ -270,14 +273,15 @@ leave_last (cv_main_t *m, cv_service_t *s, uint32_t index)
 void
 cv_empty_services (cv_main_t *m)
 {
-  for (uint32_t *at = &m->emptying, i; (i = *at) != CV_NO_INDEX;)
+  for (uint32_t i = m->emptying; i != CV_NO_INDEX;)
     {
       cv_service_t *s = cv_pool_at (&m->services, i);
-      if (--s->emptying)
-	at = &s->next_emptying;
+      i = s->next_emptying;
+      if (s->emptying > 1)
+	s->emptying--;
       else
 	{
-	  *at = s->next_emptying;
+	  stop_emptying (m, s);
 	  remove_member (m, s, 0);
 	}
     }

@@ -92,6 +92,14 @@ set_of (const frags_t *f, const frag_key_t *k)
   return (uint32_t) (h >> 32) & f->mask;
 }
 
+/* age is for how long something has been quiet. Another thread may have a later tick. */
+static uint32_t
+age (uint32_t now, uint32_t seen)
+{
+  int32_t d = (int32_t) (now - seen);
+  return d > 0 ? (uint32_t) d : 0;
+}
+
 static void
 give (frags_t *f, entry_t *e, frags_out_t *out)
 {
@@ -110,12 +118,12 @@ place (frags_t *f, const frag_key_t *k, uint32_t now, frags_out_t *gone)
     {
       if (e->used && !memcmp (&e->key, k, sizeof (*k)))
 	{
-	  if (now - e->seen > FRAG_LIFETIME)
+	  if (age (now, e->seen) > FRAG_LIFETIME)
 	    e->known = false; /* the same number, another packet */
 	  e->seen = now;
 	  return e;
 	}
-      if (oldest->used && (!e->used || now - e->seen > now - oldest->seen))
+      if (oldest->used && (!e->used || age (now, e->seen) > age (now, oldest->seen)))
 	oldest = e;
     }
   if (oldest->n_waiting)
@@ -178,7 +186,7 @@ frags_expire (frags_t *f, uint32_t now, bool all, frags_out_t *gone)
     {
       entry_t *e = f->entries + f->cursor;
       f->cursor = (f->cursor + 1) % n;
-      if (e->n_waiting && (all || now - e->seen > FRAG_PATIENCE))
+      if (e->n_waiting && (all || age (now, e->seen) > FRAG_PATIENCE))
 	give (f, e, gone);
     }
   unlock (f);

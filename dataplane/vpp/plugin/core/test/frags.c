@@ -118,6 +118,28 @@ test_bounds (void)
   frags_free (f); /* what waits is the caller's, as after frags_expire of all */
 }
 
+/* Two threads: one reads a tick that the other has left already. */
+static void
+test_ticks (void)
+{
+  frags_out_t go, gone;
+  frags_t *f = frags_new (1, 100, 3);
+  cv_packet_t p = piece (false, 17, 1, 2, 7), q;
+  learn (f, p, 4711, 10, &go, &gone);
+  check (frags_find (f, &p, 1, 9, &gone) == FRAG_KNOWN && has_ports (&p, 4711), "taken for another packet");
+  for (uint32_t id = 0; id < 3; id++)
+    {
+      q = piece (false, 17, 3, 4, id);
+      check (frags_find (f, &q, id, 5, &gone) == FRAG_WAITS);
+    }
+  p = piece (false, 17, 1, 2, 7);
+  check (frags_find (f, &p, 1, 10, &gone) == FRAG_KNOWN);
+  q = piece (false, 17, 3, 4, 9);
+  check (frags_find (f, &q, 9, 9, &gone) == FRAG_WAITS && gone.n == 1 && gone.buffers[0] == 0, "the newest has made room");
+  check (!frags_expire (f, 4, false, &gone), "before its time");
+  frags_free (f);
+}
+
 #define IDS	64
 #define BUFFERS 100000
 
@@ -238,6 +260,7 @@ main (int argc, char **argv)
   uint64_t seed = argc > 2 ? strtoul (argv[2], NULL, 0) : 1;
   test_order ();
   test_bounds ();
+  test_ticks ();
   for (uint32_t i = 0; i < 20; i++)
     test_random (rounds, seed * 20 + i);
   test_threads ();

@@ -96,6 +96,14 @@ churn_policy (thread_t *t)
   cv_endpoint_policy_t p = { .name = "x", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 3 + 2 * rnd (t, 2), 3 }, .items = { items, items } };
   uint32_t i = rnd (t, 2) ? POD_A : POD_B;
   check (cv_endpoint_policy_set (race_net.m, i, rnd (t, 4) ? &p : NULL) != CV_INVALID);
+  /* a policy that goes right after its last endpoint was given another one */
+  check (cv_policy_set (race_net.m, 4, &both) == CV_OK);
+  cv_tier_item_t going[] = { { .policy = 4 }, { .action = CV_RULE_DENY } };
+  cv_endpoint_policy_t of_going = { .name = "y", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 2, 2 }, .items = { going, going } };
+  check (cv_endpoint_policy_set (race_net.m, i, &of_going) == CV_OK);
+  for (volatile uint32_t wait = rnd (t, 20000); wait; wait--)
+    ;
+  check (cv_endpoint_policy_set (race_net.m, i, rnd (t, 2) ? &p : NULL) == CV_OK && cv_policy_del (race_net.m, 4) == CV_OK);
 }
 
 static void
