@@ -11,8 +11,7 @@ var (
 	ErrNotFound    = errors.New("HNS does not have the object")
 	ErrExists      = errors.New("HNS has such an object already")
 	ErrUnsupported = errors.New("this version of Windows cannot do it")
-	// ErrInvalid is 0x803b000d: "The provided policy configuration is invalid or missing parameters."
-	ErrInvalid = errors.New("HNS refuses the settings (0x803b000d)")
+	ErrInvalid     = errors.New("HNS refuses the settings")
 	// ErrNotWindows is what Open returns on other systems.
 	ErrNotWindows = errors.New("this system has no Host Compute Network: it is a part of Windows")
 )

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/Microsoft/hcsshim/hcn"
 )
@@ -53,8 +52,14 @@ func told(err error) error {
 		return errors.Join(ErrExists, err)
 	case hcn.IsNotImplemented(err):
 		return errors.Join(ErrUnsupported, err)
-	case strings.Contains(err.Error(), "0x803b000d"):
-		return errors.Join(ErrInvalid, err)
+	}
+	for code := uint32(firstCode); code <= lastCode; code++ {
+		if means := meaning(code); means != nil && hcn.CheckErrorWithCode(err, hcn.ErrorCode(code)) {
+			return errors.Join(means, err)
+		}
+	}
+	if means := meaningOfText(err.Error()); means != nil {
+		return errors.Join(means, err)
 	}
 	return err
 }

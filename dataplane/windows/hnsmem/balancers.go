@@ -65,6 +65,9 @@ func (h V2) DeleteLoadBalancer(id string) error {
 		return err
 	}
 	defer unlock()
+	if err := checkIDs(id); err != nil {
+		return err
+	}
 	if h.balancers[id] == nil {
 		return fmt.Errorf("load balancer %s: %w", id, hcn.ErrNotFound)
 	}

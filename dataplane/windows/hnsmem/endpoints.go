@@ -195,6 +195,9 @@ func (h V2) DeleteEndpoint(id string) error {
 		return err
 	}
 	defer unlock()
+	if err := checkIDs(id); err != nil {
+		return err
+	}
 	if h.endpoints[id] == nil {
 		return fmt.Errorf("endpoint %s: %w", id, hcn.ErrNotFound)
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -174,6 +175,16 @@ func (h *Host) Pod(network, name string, addrs ...netip.Addr) (string, error) {
 	h.endpoints[made.ID].state = hns.Attached
 	h.endpoints[made.ID].containers = []string{"container-" + name}
 	return made.ID, nil
+}
+
+// checkIDs refuses what is not a GUID as hcsshim does: by an error that does not mean that the object is not there.
+func checkIDs(ids ...string) error {
+	for _, id := range ids {
+		if !regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(id) {
+			return fmt.Errorf("invalid ID %q", id)
+		}
+	}
+	return nil
 }
 
 // clone is a copy that shares nothing.

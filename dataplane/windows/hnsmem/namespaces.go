@@ -51,6 +51,9 @@ func (h V2) DeleteNamespace(id string) error {
 		return err
 	}
 	defer unlock()
+	if err := checkIDs(id); err != nil {
+		return err
+	}
 	if h.namespaces[id] == nil {
 		return fmt.Errorf("namespace %s: %w", id, hcn.ErrNotFound)
 	}
@@ -69,6 +72,9 @@ func (h V2) AttachEndpoint(namespaceID, endpointID string) error {
 		return err
 	}
 	defer unlock()
+	if err := checkIDs(namespaceID, endpointID); err != nil {
+		return err
+	}
 	ns, e := h.namespaces[namespaceID], h.endpoints[endpointID]
 	switch {
 	case ns == nil:
@@ -95,6 +101,9 @@ func (h V2) DetachEndpoint(namespaceID, endpointID string) error {
 		return err
 	}
 	defer unlock()
+	if err := checkIDs(namespaceID, endpointID); err != nil {
+		return err
+	}
 	e := h.endpoints[endpointID]
 	if e == nil || e.HostComputeNamespace != namespaceID || h.namespaces[namespaceID] == nil {
 		return fmt.Errorf("endpoint %s in namespace %s: %w", endpointID, namespaceID, hcn.ErrNotFound)

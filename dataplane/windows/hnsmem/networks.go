@@ -190,6 +190,9 @@ func (h V2) DeleteNetwork(id string) error {
 		return err
 	}
 	defer unlock()
+	if err := checkIDs(id); err != nil {
+		return err
+	}
 	if h.networks[id] == nil {
 		return fmt.Errorf("network %s: %w", id, hcn.ErrNotFound)
 	}

@@ -133,8 +133,10 @@ func (w *Wiring) deleteEndpoint(e *windows_hns.Endpoint) error {
 		return nil
 	}
 	err := w.do("endpoint "+e.GetName(), func() error {
-		if err := gone(w.HCN.DetachEndpoint(e.GetNamespace(), id)); err != nil {
-			return err
+		if e.GetNamespace() != "" { // an agent that was killed may have left one without: HNS has no namespace of that ID
+			if err := gone(w.HCN.DetachEndpoint(e.GetNamespace(), id)); err != nil {
+				return err
+			}
 		}
 		return gone(w.HCN.DeleteEndpoint(id))
 	})

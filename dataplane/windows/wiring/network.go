@@ -42,8 +42,10 @@ func (w *Wiring) networkKind() scheduler.Kind[*windows_hns.Network] {
 			op.Done(w.do("network "+n.GetName(), func() error { return w.replaceNodeEndpoint(id, n) }))
 		},
 		Delete: func(op *scheduler.Op, _ string, n *windows_hns.Network) {
-			id := w.networks[n.GetName()]
-			err := w.do("network "+n.GetName(), func() error { return gone(w.HCN.DeleteNetwork(id)) })
+			var err error
+			if id, is := w.networks[n.GetName()]; is {
+				err = w.do("network "+n.GetName(), func() error { return gone(w.HCN.DeleteNetwork(id)) })
+			}
 			if err == nil {
 				delete(w.networks, n.GetName())
 				w.balanced = false

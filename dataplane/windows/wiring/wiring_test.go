@@ -348,3 +348,24 @@ func TestSnapshot(t *testing.T) {
 		t.Error("HNS hangs, and there is an answer")
 	}
 }
+
+// TestEndpointWithoutNamespace: an agent that was killed before it could attach an endpoint leaves one without a namespace. It is made again for a
+// pod that is there, and removed without one. HNS rejects an empty namespace ID by an error that does not say that there is nothing to detach.
+func TestEndpointWithoutNamespace(t *testing.T) {
+	for name, wanted := range map[string]bool{"of a pod": true, "without a pod": false} {
+		r := newRig(t, hnsmem.New())
+		pod := r.pod(1)
+		r.must(r.commit(txn.FullResync, bridge(), pod))
+		e := r.endpoints()[PodPrefix+"1"]
+		r.must(r.host.V2().DetachEndpoint(e.HostComputeNamespace, e.ID))
+		again, values := newRig(t, r.host), []txn.KV{bridge()}
+		if wanted {
+			values = append(values, pod)
+		}
+		again.must(again.commit(txn.FullResync, values...))
+		now, is := again.endpoints()[PodPrefix+"1"]
+		if is != wanted || wanted && now.HostComputeNamespace != e.HostComputeNamespace {
+			t.Errorf("%s: there %v, %+v", name, is, now)
+		}
+	}
+}
