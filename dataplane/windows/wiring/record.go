@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
+	"contiv.dev/vswitch/internal/durable"
 )
 
 // Record keeps the IDs of our load balancers, and the intents of those that are being made, while the agent does not run. HNS stores nothing with
@@ -27,60 +28,53 @@ type RecordFile string
 func (f RecordFile) Load() ([]string, error) {
 	raw, err := os.ReadFile(string(f))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("IDs of load balancers: %w", err)
+		return nil, err
 	}
 	return strings.Fields(string(raw)), nil
 }
 
-// Store implements Record. The file has the old IDs or the new ones, whenever the agent ends.
+// Store implements Record. The file has the old IDs or the new ones, whenever the agent or the machine ends.
 func (f RecordFile) Store(ids []string) error {
-	tmp := string(f) + ".tmp"
-	text := strings.Join(ids, "\n") + "\n"
-	err := errors.Join(os.MkdirAll(filepath.Dir(tmp), 0o700), os.WriteFile(tmp, []byte(text), 0o600))
-	if err == nil {
-		err = os.Rename(tmp, string(f))
-	}
-	if err != nil {
-		return fmt.Errorf("IDs of load balancers: %w", err)
-	}
-	return nil
+	return durable.WriteFile(string(f), []byte(strings.Join(ids, "\n")+"\n"), 0o600)
 }
 
-// recall makes the load balancers known that were ours when the agent ran before.
-func (w *Wiring) recall() {
+// recall makes the load balancers known that were ours when the agent ran before. Without them nothing is changed: the next write of the record would
+// lose them.
+func (w *Wiring) recall() error {
 	if w.balancers != nil {
-		return
+		return nil
+	}
+	var ids []string
+	if w.Record != nil {
+		var err error
+		if ids, err = w.Record.Load(); err != nil {
+			return scheduler.Retry(fmt.Errorf("services do not change, because the record of load balancers cannot be read: %w; "+
+				"make the file readable, or remove it (load balancers without a service may stay then)", err))
+		}
 	}
 	w.balancers = map[string]bool{}
-	if w.Record == nil {
-		return
-	}
-	ids, err := w.Record.Load()
-	if err != nil {
-		w.Log.Warn("load balancers of earlier agents are not known: those without endpoints stay", "error", err)
-	}
 	for _, id := range ids {
 		w.balancers[strings.ToUpper(id)] = true
 	}
 	w.recorded = maps.Clone(w.balancers)
+	return nil
 }
 
 // remember records the load balancers that are ours, if they are others than were recorded.
-func (w *Wiring) remember() {
+func (w *Wiring) remember() error {
 	if w.Record == nil || maps.Equal(w.balancers, w.recorded) {
-		return
+		return nil
 	}
 	if err := w.Record.Store(slices.Sorted(maps.Keys(w.balancers))); err != nil {
-		w.Log.Warn("the IDs of our load balancers are not recorded: after a restart those without endpoints may stay", "error", err)
-		return // the next look at services tries again
+		return scheduler.Retry(fmt.Errorf("the load balancers of services cannot be recorded: %w; make the directory writable, and room on its disk", err))
 	}
 	w.recorded = maps.Clone(w.balancers)
+	return nil
 }
 
 // oursOf are load balancers of ours, which may be changed and removed: those that lead to endpoints of our network, or lead to nothing and were
 // ours before, or lead to nothing and send from our endpoint of an overlay.
 func (w *Wiring) oursOf(k *known, list []hcn.LoadBalancer) map[string]bool {
-	w.recall()
 	before, ours := w.balancers, map[string]bool{}
 	w.balancers = map[string]bool{}
 	intents := map[string][]string{} // by address and port
@@ -118,15 +112,21 @@ func intent(lb hcn.LoadBalancer) string {
 	return strings.ToUpper(intentPrefix + lbID(lb) + "=" + strings.Join(lb.HostComputeEndpoints, ","))
 }
 
-// intend records load balancers before they are made: an agent that ends before it has their IDs finds them by this.
-func (w *Wiring) intend(specs map[string]wantedLB) {
+// intend records load balancers before they are made: an agent that ends before it has their IDs finds them by this. After an error none may be made.
+func (w *Wiring) intend(specs map[string]wantedLB) error {
 	if w.Record == nil {
-		return
+		return nil
 	}
 	for _, want := range specs {
 		w.balancers[intent(want.spec)] = false
 	}
-	w.remember()
+	err := w.remember()
+	if err != nil {
+		for _, want := range specs {
+			delete(w.balancers, intent(want.spec))
+		}
+	}
+	return err
 }
 
 // intentFor is the intent that a load balancer follows from: one of its address and port, all of whose endpoints are in it; "": none.

@@ -2,10 +2,12 @@ package wiring
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/txn"
@@ -129,7 +131,7 @@ func TestRestartKeepsBalancers(t *testing.T) {
 	values := []txn.KV{bridge(), r.pod(1), service("a", 1, podAddr(1))}
 	r.must(r.commit(txn.FullResync, values...))
 	for name, record := range map[string]*memoryRecord{
-		"the same": r.record, "none": {}, "of other IDs": {ids: []string{"X", "Y"}}, "that cannot be read": {fail: errors.New("no luck")},
+		"the same": r.record, "none": {}, "of other IDs": {ids: []string{"X", "Y"}},
 	} {
 		again := newRigAfter(t, r.host, record)
 		r.host.Calls()
@@ -139,7 +141,7 @@ func TestRestartKeepsBalancers(t *testing.T) {
 				t.Errorf("a record %s: %v", name, c)
 			}
 		}
-		if record.fail == nil && !slices.Equal(record.ids, r.record.ids) {
+		if !slices.Equal(record.ids, r.record.ids) {
 			t.Errorf("a record %s is %v afterwards, want %v", name, record.ids, r.record.ids)
 		}
 	}
@@ -160,11 +162,71 @@ func TestRecordFile(t *testing.T) {
 			t.Errorf("%v, %v, want %v", got, err, ids)
 		}
 	}
-	if err := os.Mkdir(string(f)+".tmp", 0o700); err != nil {
-		t.Fatal(err)
+	for _, err := range []error{os.Remove(string(f)), os.MkdirAll(filepath.Join(string(f), "sub"), 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := f.Store([]string{"D"}); err == nil {
 		t.Error("the file cannot be written, and there is no error")
+	}
+	if ids, err := f.Load(); err == nil {
+		t.Errorf("a directory is read as %v", ids)
+	}
+}
+
+// TestRecordCannotBeUsed: without the record nothing of services changes, and the error says what to do. It is tried again: once the record works, the
+// services do.
+func TestRecordCannotBeUsed(t *testing.T) {
+	values := func(r *rig) []txn.KV { return []txn.KV{bridge(), r.pod(1), service("a", 1, podAddr(1))} }
+	made := func(calls []hnsmem.Call) bool {
+		return slices.ContainsFunc(calls, func(c hnsmem.Call) bool { return c.Op == "CreateLoadBalancer" })
+	}
+	noRoom := errors.New("no space left on device")
+	for name, tc := range map[string]struct {
+		load, store func(n int) error // of the n-th call
+		want        string
+		made        bool
+	}{
+		"cannot be read":    {load: func(int) error { return noRoom }, want: "make the file readable"},
+		"cannot be written": {store: func(int) error { return noRoom }, want: "make the directory writable"},
+		"cannot be written a second time": {store: func(n int) error {
+			if n == 1 {
+				return nil
+			}
+			return noRoom
+		}, want: "make the directory writable", made: true},
+	} {
+		record := &memoryRecord{load: tc.load, store: tc.store}
+		r := newRigAfter(t, hnsmem.New(), record)
+		err := r.commit(txn.FullResync, values(r)...)
+		if err == nil || !errors.Is(err, noRoom) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := made(r.host.Calls()); got != tc.made {
+			t.Errorf("%s: load balancer made: %v, want %v", name, got, tc.made)
+		}
+		if _, is := r.endpoints()[PodPrefix+"1"]; !is {
+			t.Errorf("%s: the pod has no endpoint", name)
+		}
+		record.repair()
+		r.eventually(name, func() error {
+			if err := r.leads("10.96.0.1", podAddr(1)); err != nil {
+				return err
+			}
+			if ids, _ := record.Load(); len(ids) != 1 {
+				return fmt.Errorf("the record has %v", ids)
+			}
+			return nil
+		})
+		again := newRigAfter(t, r.host, record)
+		r.host.Calls()
+		again.must(again.commit(txn.FullResync, values(again)...))
+		for _, c := range r.host.Calls() {
+			if c.Writes() {
+				t.Errorf("%s: a restart writes %v", name, c)
+			}
+		}
 	}
 }
 

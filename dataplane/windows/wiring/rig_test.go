@@ -76,17 +76,39 @@ func (m *memoryRoutes) Remove(r HostRoute) error {
 
 // memoryRecord is kept by one rig for the next one, as a node's disk does.
 type memoryRecord struct {
-	ids  []string
-	fail error
+	mu          sync.Mutex
+	ids         []string
+	load, store func(n int) error // what the n-th call fails with
+	loads       int
+	stores      int
 }
 
-func (m *memoryRecord) Load() ([]string, error) { return m.ids, m.fail }
+func (m *memoryRecord) Load() ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.loads++; m.load != nil {
+		return nil, m.load(m.loads)
+	}
+	return m.ids, nil
+}
 
 func (m *memoryRecord) Store(ids []string) error {
-	if m.fail == nil {
-		m.ids = ids
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stores++; m.store != nil {
+		if err := m.store(m.stores); err != nil {
+			return err
+		}
 	}
-	return m.fail
+	m.ids = ids
+	return nil
+}
+
+// repair makes calls succeed.
+func (m *memoryRecord) repair() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.load, m.store = nil, nil
 }
 
 func newRig(t *testing.T, host *hnsmem.Host) *rig {

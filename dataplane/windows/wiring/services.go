@@ -108,6 +108,9 @@ func (f *failures) blame(err error, keys ...string) {
 
 // syncServices makes HNS have the load balancers of all services, and no others of ours.
 func (w *Wiring) syncServices() failures {
+	if err := w.recall(); err != nil {
+		return failures{all: err}
+	}
 	has, err := within(w, "list of load balancers", w.readServices)
 	if err != nil {
 		return failures{all: err}
@@ -300,7 +303,6 @@ func remoteMAC(a netip.Addr) string {
 // syncBalancers removes first: an address and port are one load balancer's.
 func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceState, failed *failures) {
 	ours := w.oursOf(k, has.balancers)
-	defer w.remember()
 	for _, lb := range has.balancers {
 		if len(lb.PortMappings) != 1 {
 			continue // another program's
@@ -325,7 +327,23 @@ func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceS
 			}
 		}
 	}
-	w.intend(specs)
+	w.makeBalancers(specs, failed)
+}
+
+// makeBalancers makes load balancers between two writes of the record: before it they are intents, after it IDs.
+func (w *Wiring) makeBalancers(specs map[string]wantedLB, failed *failures) {
+	blame := func(err error) {
+		for _, want := range specs {
+			failed.blame(err, want.key)
+		}
+		if len(specs) == 0 {
+			failed.blame(err)
+		}
+	}
+	if err := w.intend(specs); err != nil {
+		blame(err)
+		return
+	}
 	for _, id := range slices.Sorted(maps.Keys(specs)) {
 		want := specs[id]
 		made, err := within(w, "load balancer "+id, func() (hcn.LoadBalancer, error) { return w.HCN.CreateLoadBalancer(want.spec) })
@@ -337,6 +355,7 @@ func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceS
 		}
 		failed.blame(err, want.key)
 	}
+	blame(w.remember())
 }
 
 // removeRemotes removes endpoints of backends that no service has any more.

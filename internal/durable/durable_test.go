@@ -1,0 +1,39 @@
+package durable
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWriteFile: the content is there, with its mode, in a directory that is made; nothing is left beside it; a file that cannot be replaced keeps
+// what it has.
+func TestWriteFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	path := filepath.Join(dir, "file")
+	for _, text := range []string{"one", "", "three\n"} {
+		if err := WriteFile(path, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || string(got) != text || info.Mode().Perm() != 0o640 {
+			t.Errorf("%q, %v, %v, %v; want %q", got, info, err, statErr, text)
+		}
+	}
+	taken := filepath.Join(dir, "directory")
+	if err := os.MkdirAll(filepath.Join(taken, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(taken, []byte("x"), 0o600); err == nil || !strings.Contains(err.Error(), taken) {
+		t.Errorf("a directory of the name: %v, want an error that names it", err)
+	}
+	if err := WriteFile(filepath.Join(path, "below"), []byte("x"), 0o600); err == nil {
+		t.Error("a file in place of the directory: no error")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left beside the files: %v, %v", entries, err)
+	}
+}

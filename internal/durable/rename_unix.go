@@ -1,0 +1,21 @@
+//go:build !windows
+
+package durable
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// rename returns when the directory has the new name on the disk.
+func rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
