@@ -29,7 +29,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// TestCodesAreInRange: told asks for the codes of the range only.
+// TestCodesAreInRange: codes out of the range that errors are compared with have no meaning.
 func TestCodesAreInRange(t *testing.T) {
 	for code := uint32(0x803b0000); code < 0x803b0100; code++ {
 		if inside := code >= firstCode && code <= lastCode; !inside && meaning(code) != nil {
