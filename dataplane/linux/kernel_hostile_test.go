@@ -18,6 +18,7 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 	"contiv.dev/vswitch/dataplane/proto"
 	"contiv.dev/vswitch/internal/nsdo"
+	"contiv.dev/vswitch/test/testbed/forge"
 )
 
 // toHost is the configuration of the agent: pods reach their node.
@@ -292,4 +293,57 @@ func vxlanFrame(t *testing.T, mac, src, dst, text string) []byte {
 	frame := append([]byte{8, 0, 0, 0, 0, 0, 10, 0}, to...)
 	frame = append(frame, 0x66, 0, 0, 0, 0, 1, 8, 0)
 	return append(append(frame, ip...), udp...)
+}
+
+// TestKernelForgedNeighbours: whatever neighbours a pod invents, and whatever addresses it claims, the node remembers no neighbour at the pod's interface but the pod
+// itself: its tables have 1,024 entries for all namespaces. ARP is held by rp_filter. The node and other pods are reached as before.
+func TestKernelForgedNeighbours(t *testing.T) {
+	onBothBackends(t, toHost, func(t *testing.T, n *node) {
+		n.apply(n.open()...)
+		n.up("pod1", "pod2", "pod3")
+		n.forgeNeighbours(n.Pods[0])
+		for line := range strings.Lines(n.run("ip", "neigh", "show", "dev", n.Pods[0].Iface)) {
+			if a, err := netip.ParseAddr(strings.Fields(line)[0]); err != nil || a != n.addr(1, 4) && a != n.addr(1, 6) {
+				t.Errorf("the node remembers a neighbour that the pod has forged: %s (%v)", line, err)
+			}
+		}
+		bothFamilies(func(f table.Family) {
+			n.Expect(t,
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[0].UDP(n.Host.Addr(f), 80), Why: "the pod reaches its node"},
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Pods[1].UDP(n.addr(3, f), 80), Why: "other pods"},
+				tabletest.Case{Want: tabletest.Pass, Probe: n.Outside.UDP(n.addr(1, f), 80), Why: "the pod is reached"})
+		})
+	})
+}
+
+// forgeNeighbours sends solicitations, advertisements and ARP messages by which a pod claims addresses of all kinds, and echo requests from them.
+func (n *node) forgeNeighbours(pod *tabletest.Node) {
+	n.t.Helper()
+	s, err := forge.Open(pod.NS, "eth0", false, true)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer s.Close()
+	own, _ := net.ParseMAC(pod.MAC)
+	host := net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
+	for i := range 300 {
+		invented := netip.MustParseAddr(fmt.Sprintf("fe80::7:%x", i))
+		for _, src := range []netip.Addr{invented, n.addr(2, 6), n.Outside.Addr(6), n.Host.Addr(6)} {
+			for _, dst := range []netip.Addr{n.Host.Addr(6), netip.MustParseAddr("ff02::1"), netip.MustParseAddr("ff02::2")} {
+				path := forge.Path{From: own, To: host, Src: src, Dst: dst}
+				s.Send(path.Discovery(forge.NeighborSolicitation, n.Host.Addr(6), own), forge.Offload{})
+				s.Send(path.Discovery(forge.NeighborAdvertisement, invented, own), forge.Offload{})
+				s.Send(path.Discovery(forge.RouterSolicitation, netip.Addr{}, own), forge.Offload{})
+				s.Send(path.Frame(forge.Packet{Proto: unix.IPPROTO_UDP, Payload: 8}), forge.Offload{}) // its answer would need the neighbour
+			}
+		}
+		for _, src := range []netip.Addr{netip.AddrFrom4([4]byte{169, 254, 7, byte(i)}), n.addr(2, 4), n.Outside.Addr(4), n.Host.Addr(4)} {
+			path := forge.Path{From: own, To: host, Src: src, Dst: n.Host.Addr(4)}
+			s.Send(path.ARP(forge.ARPRequest, n.Host.Addr(4), own), forge.Offload{})
+			s.Send(path.ARP(forge.ARPReply, n.Host.Addr(4), own), forge.Offload{})
+		}
+	}
+	if s.Sent < 3000 {
+		n.t.Errorf("the pod's kernel has refused all but %d frames: %v", s.Sent, s.Why)
+	}
 }

@@ -78,7 +78,7 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 		own := ofFamily(f, ep.Sources)
 		to.kubernetes(ep, ep.To, nil, table.Match{InIface: ep.Iface, SrcNets: own})
 		to.body(ep.To, "")
-		from.checkSource(f, own)
+		from.checkSource(own)
 		from.dropTunnelled(f)
 		from.kubernetes(ep, ep.From, &table.Match{Dst: table.AddrLocal}, table.Match{DstNets: own})
 		from.body(ep.From, "")
@@ -94,12 +94,8 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 
 // checkSource drops what does not come from one of the workload's own addresses: the reverse path check alone lets a
 // workload use any address that is routed to it, and is not there at all where an administrator has set it to loose.
-// Neighbour discovery needs link-local addresses and, for duplicate address detection, none.
-func (c *endpointChain) checkSource(f table.Family, own []netip.Prefix) {
-	own = slices.Clone(own)
-	if f == table.IPv6 {
-		own = append(own, netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("::/128"))
-	}
+// Neighbour discovery, which has other sources, is accepted before (workloadToHost).
+func (c *endpointChain) checkSource(own []netip.Prefix) {
 	c.add(table.Match{NotSrcNets: own}, "Not the workload's address", act(table.Drop))
 }
 

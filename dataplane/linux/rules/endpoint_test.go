@@ -82,12 +82,18 @@ func TestSpoofedSources(t *testing.T) {
 	n.expect("not routed back", spoofed, "drop")
 	n.expect("the node's loopback", tcp("caliweb", "", webAddr[4], netip.MustParseAddr("127.0.0.1"), 80), "drop")
 	for _, kind := range []uint8{130, 131, 132, 133, 135, 136} {
-		for _, src := range []string{"::", "fe80::1"} {
+		for _, src := range []string{"::", "fe80::1", webAddr[6].String()} {
 			nd := rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr("ff02::1"), Proto: 58,
 				ICMPType: kind}
-			n.expect("neighbour discovery", nd, "accept")
+			want := "accept"
+			if src == "fe80::1" && (kind == 133 || kind == 135) { // the kernel would remember each source
+				want = "drop"
+			}
+			n.expect("neighbour discovery", nd, want)
 		}
 	}
+	n.expect("a link-local source", rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr("fe80::1"), Dst: nodeAddr[6], Proto: 58,
+		ICMPType: 128}, "drop")
 	n.expect("redirects are not neighbour discovery", rulestest.Packet{In: "caliweb", Src: webAddr[6], Dst: nodeAddr[6],
 		Proto: 58, ICMPType: 137}, "drop")
 }

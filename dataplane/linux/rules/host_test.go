@@ -176,6 +176,8 @@ func TestOpenStack(t *testing.T) {
 	}
 	n.expect("DHCP", udp("0.0.0.0", "255.255.255.255", 68, 67), "accept")
 	n.expect("DHCPv6", udp("fe80::1", "ff02::1:2", 546, 547), "accept")
+	n.expect("its router", rulestest.Packet{In: "caliweb", Src: netip.MustParseAddr("fe80::1"), Dst: netip.MustParseAddr("ff02::2"), Proto: 58,
+		ICMPType: 133}, "accept")
 	n.expect("DNS", udp("10.1.0.1", "192.0.2.1", 999, 53), "accept")
 	n.expect("anything else", udp("10.1.0.1", "192.0.2.1", 999, 54), "drop")
 }

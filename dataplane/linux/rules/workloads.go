@@ -10,6 +10,17 @@ import (
 // routerMessages are the ICMPv6 types by which a router configures its neighbours: advertisement and redirect (RFC 4861).
 func routerMessages() []uint8 { return []uint8{routerAdvertisement, 137} }
 
+// unanswered are the ICMPv6 types that a workload may not send from link-local addresses: solicitations of a router and of a neighbour (RFC 4861).
+// The kernel remembers their sources, in a table with 1,024 entries for all namespaces. From link-local addresses, of which there are 2^64, a
+// workload would fill it, and the node could resolve no other neighbour. A workload that asks for its gateway does so from its own address.
+// Workloads of OpenStack ask for their router by link-local addresses.
+func (r *renderer) unanswered() []uint8 {
+	if r.OpenStackSpecialCasesEnabled {
+		return nil
+	}
+	return []uint8{133, 135}
+}
+
 // workloadsNeverSend drops, before anything else looks at a workload's packets, those that only nodes, routers and DHCP servers
 // send. from matches what comes from workloads.
 func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.Rule {
@@ -21,6 +32,12 @@ func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.
 			m := from
 			m.Protocol, m.ICMP = protoICMPv6, &table.ICMP{Type: kind, AnyCode: true}
 			list = append(list, rule(m, "A router's message of a workload", act(table.Drop)))
+		}
+		for _, kind := range r.unanswered() {
+			m := from
+			m.Protocol, m.ICMP = protoICMPv6, &table.ICMP{Type: kind, AnyCode: true}
+			m.SrcNets = []netip.Prefix{netip.MustParsePrefix("fe80::/10")}
+			list = append(list, rule(m, "A link-local solicitation of a workload", act(table.Drop)))
 		}
 	} else {
 		// Nothing leads from a workload's interface to the loopback; a packet that asks for it is up to no good.

@@ -38,3 +38,23 @@ func TestFrame6(t *testing.T) {
 		t.Errorf("chain of headers: %v", got)
 	}
 }
+
+func TestDiscovery(t *testing.T) {
+	at := net.HardwareAddr{2, 0, 0, 0, 0, 9}
+	f := path("fe80::1", "ff02::1").Discovery(NeighborAdvertisement, netip.MustParseAddr("fd00::9"), at)
+	ip := f[14:]
+	if len(ip) != 40+32 || ip[7] != 255 || ip[40] != 136 || ip[64] != 2 || net.HardwareAddr(ip[66:72]).String() != at.String() {
+		t.Fatalf("% x", ip)
+	}
+	pseudo := append(append([]byte{}, ip[8:40]...), 0, 0, 0, 32, 0, 0, 0, 58)
+	if checksum(append(pseudo, ip[40:]...)) != 0 {
+		t.Errorf("wrong checksum: % x", ip)
+	}
+}
+
+func TestARP(t *testing.T) {
+	f := path("10.0.0.1", "10.0.0.2").ARP(ARPReply, netip.MustParseAddr("10.0.0.2"), net.HardwareAddr{2, 0, 0, 0, 0, 9})
+	if len(f) != 42 || f[21] != 2 || f[27] != 9 || f[31] != 1 || f[41] != 2 {
+		t.Errorf("% x", f)
+	}
+}

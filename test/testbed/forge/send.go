@@ -6,8 +6,6 @@ import (
 	"net"
 
 	"golang.org/x/sys/unix"
-
-	"contiv.dev/vswitch/test/testbed"
 )
 
 // Offload is a virtio header: what the sender leaves to the device.
@@ -44,8 +42,11 @@ type Socket struct {
 	Why           error // of the last refusal
 }
 
+// Namespace runs a function in a network namespace.
+type Namespace interface{ Do(f func() error) error }
+
 // Open makes a socket; with vnet, every frame has a virtio header. With bypass, frames go past the queueing discipline.
-func Open(ns *testbed.Namespace, dev string, vnet, bypass bool) (*Socket, error) {
+func Open(ns Namespace, dev string, vnet, bypass bool) (*Socket, error) {
 	s := &Socket{fd: -1, vnet: vnet}
 	err := ns.Do(func() (err error) {
 		link, err := net.InterfaceByName(dev)
@@ -68,7 +69,7 @@ func Open(ns *testbed.Namespace, dev string, vnet, bypass bool) (*Socket, error)
 	})
 	if err != nil {
 		s.Close()
-		return nil, fmt.Errorf("packet socket on %s of %s: %w", dev, ns.Name, err)
+		return nil, fmt.Errorf("packet socket on %s: %w", dev, err)
 	}
 	return s, nil
 }
