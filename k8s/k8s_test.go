@@ -255,8 +255,8 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// checkPod: only the agent and VPP are privileged; everything else has no capability (pre-flight: those for its trials), and a
-// file system that it cannot write.
+// checkPod: only the agent and VPP are privileged; everything else has no capability (pre-flight: those for its trials), the runtime's
+// seccomp profile, and a file system that it cannot write.
 func checkPod(t *testing.T, workload, spec any) {
 	t.Helper()
 	class := "system-node-critical"
@@ -287,8 +287,12 @@ func checkPod(t *testing.T, workload, spec any) {
 		}
 		if !privileged && (at(c, "securityContext", "readOnlyRootFilesystem") != true || at(c, "securityContext", "capabilities",
 			"drop", 0) != "ALL" ||
-			at(c, "securityContext", "allowPrivilegeEscalation") != false) {
+			at(c, "securityContext", "allowPrivilegeEscalation") != false || at(c, "securityContext", "seccompProfile", "type") != "RuntimeDefault") {
 			t.Errorf("%v/%v is not confined: %v", workload, name, at(c, "securityContext"))
+		}
+		added, _ := at(c, "securityContext", "capabilities", "add").([]any)
+		if want := map[bool]string{true: "[SYS_ADMIN NET_ADMIN NET_RAW]", false: "[]"}[name == "preflight"]; !privileged && fmt.Sprint(added) != want {
+			t.Errorf("%v/%v adds capabilities %v, want %s", workload, name, added, want)
 		}
 		if at(c, "resources", "requests", "memory") == nil {
 			t.Errorf("%v/%v requests no memory", workload, name)
