@@ -22,7 +22,7 @@ import (
 	intdataplane "contiv.dev/vswitch/dataplane/linux"
 	"contiv.dev/vswitch/dataplane/linux/conntrack"
 	"contiv.dev/vswitch/dataplane/linux/rules"
-	"contiv.dev/vswitch/dataplane/linux/sysctl"
+	"contiv.dev/vswitch/dataplane/netlink/sysctl"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/internal/health"
 	"contiv.dev/vswitch/internal/httpapi"

@@ -90,13 +90,14 @@ func (m *vppPlane) counters(a *agent) ([]statscollector.Counters, error) {
 		s.Namespace, s.Pod, _ = a.ipnet.GetPodByIf(name)
 		out = append(out, s)
 	}
-	return out, addTapDrops(a, out)
+	addTapDrops(a, out)
+	return out, nil
 }
 
 // addTapDrops adds what the kernel dropped at TAPs since VPP had not taken it. VPP has no count of that.
-func addTapDrops(a *agent, list []statscollector.Counters) error {
+func addTapDrops(a *agent, list []statscollector.Counters) {
 	if !a.conf.Interface().UseTAPInterfaces {
-		return nil // of AF_PACKET, VPP's contiv plugin counts it
+		return // of AF_PACKET, VPP's contiv plugin counts it
 	}
 	taps := []links.TapAt{{Device: ipnet.HostInterconnectTAPinLinuxHostName}}
 	at := []func(*statscollector.Counters) bool{func(c *statscollector.Counters) bool {
@@ -106,14 +107,9 @@ func addTapDrops(a *agent, list []statscollector.Counters) error {
 		taps = append(taps, links.TapAt{Netns: p.Netns, Device: p.ID.IfName})
 		at = append(at, func(c *statscollector.Counters) bool { return c.Namespace == p.Pod.Namespace && c.Pod == p.Pod.Name })
 	}
-	dropped, err := links.NewHostMonitor(nil).TapsDropped(taps)
-	if err != nil {
-		return err
-	}
-	for i, n := range dropped {
+	for i, n := range links.NewHostMonitor(nil).TapsDropped(taps) {
 		if place := slices.IndexFunc(list, func(c statscollector.Counters) bool { return at[i](&c) }); place >= 0 {
 			list[place].Missed += n
 		}
 	}
-	return nil
 }

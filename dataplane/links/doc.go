@@ -23,6 +23,6 @@
 //
 // # Namespaces that are gone
 //
-// Deleting something in a namespace that has vanished succeeds. Creating something there fails for good (ErrNamespaceGone). A dump shows
+// Deleting something in a namespace that has vanished succeeds. Creating something there fails for good (nsdo.ErrGone). A dump shows
 // nothing there.
 package links

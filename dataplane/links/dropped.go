@@ -2,12 +2,11 @@ package links
 
 import (
 	"encoding/binary"
-	"fmt"
-	"runtime"
 
-	"github.com/vishvananda/netlink/nl"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // TapAt is the kernel's end of a TAP.
@@ -18,66 +17,48 @@ type TapAt struct {
 
 // TapsDropped is how many packets the kernel has dropped at each TAP, because VPP had not taken those before: the device's tx_dropped. It is 0
 // where it cannot be read, as when the pod has gone.
-func (m *HostMonitor) TapsDropped(taps []TapAt) ([]uint64, error) {
+func (m *HostMonitor) TapsDropped(taps []TapAt) []uint64 {
 	out := make([]uint64, len(taps))
-	home, err := netns.Get()
-	if err != nil {
-		return nil, fmt.Errorf("open the agent's network namespace: %w", err)
-	}
-	defer home.Close()
 	for i, at := range taps {
-		s, err := m.sockIn(int(home), at.Netns)
-		if err != nil {
-			continue
+		n, err := m.tapDropped(at)
+		if err == nil {
+			out[i] = n
 		}
-		if found, err := listing(s, getStats(at.Device), parseTxDropped); err == nil && len(found) == 1 {
-			out[i] = found[0]
-		}
-		s.close()
 	}
-	return out, nil
+	return out
 }
 
-// sockIn opens a socket in a namespace.
-func (m *HostMonitor) sockIn(home int, path string) (s *sock, err error) {
-	if path == "" {
-		return newSock(m.timeout, nil)
-	}
-	fd, err := openNSFile(path)
+func (m *HostMonitor) tapDropped(at TapAt) (uint64, error) {
+	ns, err := nsdo.Open(at.Netns)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer unix.Close(fd)
-	runtime.LockOSThread()
-	if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
-		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("enter %s: %w", path, err)
+	defer ns.Close()
+	s, err := newSock(ns, m.timeout, nil)
+	if err != nil {
+		return 0, err
 	}
-	s, err = newSock(m.timeout, nil)
-	if back := unix.Setns(home, unix.CLONE_NEWNET); back != nil {
-		// The thread stays locked: going on here would use the pod's network instead of the host's.
-		panic(fmt.Sprintf("links: cannot leave %s: %v", path, back))
-	}
-	runtime.UnlockOSThread()
-	return s, err
+	defer s.close()
+	n, _, err := one(s, getStats(at.Device), parseTxDropped)
+	return n, err
 }
 
 // getStats asks for a link with its counters.
-func getStats(name string) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
-	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
-	req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
-	return req
+func getStats(name string) *netlink.Batch {
+	b := &netlink.Batch{}
+	b.Begin(unix.RTM_GETLINK, 0, make([]byte, unix.SizeofIfInfomsg))
+	b.Text(unix.IFLA_IFNAME, name)
+	return b
 }
 
 // txDroppedAt is where struct rtnl_link_stats64 has tx_dropped.
 const txDroppedAt = 7 * 8
 
-func parseTxDropped(payload []byte) (n uint64, ok bool, err error) {
-	err = attributes(payload, unix.SizeofIfInfomsg, func(typ uint16, v []byte) {
+func parseTxDropped(payload []byte) (n uint64, ok bool) {
+	netlink.Attributes(payload, unix.SizeofIfInfomsg, func(typ uint16, v []byte) {
 		if typ == unix.IFLA_STATS64 && len(v) >= txDroppedAt+8 {
 			n, ok = binary.NativeEndian.Uint64(v[txDroppedAt:]), true
 		}
 	})
-	return n, ok, err
+	return n, ok
 }

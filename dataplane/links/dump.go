@@ -11,13 +11,14 @@ import (
 	linux_interfaces "contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	linux_namespace "contiv.dev/vswitch/dataplane/nb/linux/namespace"
 	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // snapshot is what one flush has read of the kernel; all dumps of the flush share it.
 type snapshot struct {
 	b      *Backend
 	byPath map[string]*space // nil: gone
-	byID   map[nsID]*space
+	byID   map[nsdo.ID]*space
 	order  []*space
 }
 
@@ -33,7 +34,7 @@ type space struct {
 }
 
 func newSnapshot(b *Backend) *snapshot {
-	return &snapshot{b: b, byPath: map[string]*space{}, byID: map[nsID]*space{}}
+	return &snapshot{b: b, byPath: map[string]*space{}, byID: map[nsdo.ID]*space{}}
 }
 
 // space reads the links of the namespace at path; nil when it is gone.
@@ -42,14 +43,14 @@ func (s *snapshot) space(path string, ref *namespace) (*space, error) {
 		return sp, nil
 	}
 	h, err := s.b.enter(path)
-	if errors.Is(err, ErrNamespaceGone) {
+	if errors.Is(err, nsdo.ErrGone) {
 		s.byPath[path] = nil
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	sp := s.byID[h.id]
+	sp := s.byID[h.ID()]
 	if sp == nil {
 		sp = &space{h: h, ref: ref, read: map[string]bool{}}
 		if h.path == "" {
@@ -58,7 +59,7 @@ func (s *snapshot) space(path string, ref *namespace) (*space, error) {
 		if sp.links, err = h.sock.links(); err != nil {
 			return nil, fmt.Errorf("list the links of %s: %w", h, err)
 		}
-		s.byID[h.id] = sp
+		s.byID[h.ID()] = sp
 		s.order = append(s.order, sp)
 	}
 	s.byPath[path] = sp
@@ -71,7 +72,7 @@ func (s *snapshot) of(d *device, what string, read func(sp *space) error) (*spac
 	if sp == nil || err != nil {
 		return nil, err
 	}
-	if d.id != sp.h.id {
+	if d.id != sp.h.ID() {
 		return nil, nil // the path leads elsewhere now
 	}
 	if sp.read[what] {
@@ -147,7 +148,7 @@ type foundLink struct {
 
 func (f foundLink) device(logical string, desired *iface) *device {
 	return &device{
-		logical: logical, typ: f.typ, path: f.in.h.path, id: f.in.h.id, index: f.link.index, name: f.link.name,
+		logical: logical, typ: f.typ, path: f.in.h.path, id: f.in.h.ID(), index: f.link.index, name: f.link.name,
 		peer: desired.GetVeth().GetPeerIfName(), vppTap: desired.GetTap().GetVppTapIfName(),
 		pooled: f.link.group == GroupPooled, mac: f.link.mac,
 	}

@@ -4,10 +4,9 @@ import (
 	"errors"
 
 	"golang.org/x/sys/unix"
-)
 
-// ErrNamespaceGone says that a network namespace does not exist (any more). Retrying does not help.
-var ErrNamespaceGone = errors.New("network namespace is gone")
+	"contiv.dev/vswitch/internal/nsdo"
+)
 
 // ErrForeign says that an object which is not ours is in the way. Retrying does not help.
 var ErrForeign = errors.New("not ours")
@@ -20,7 +19,7 @@ var errTorn = errors.New("the kernel's state changed while it was being listed")
 
 // retriable reports whether an operation that failed with err may succeed later without a change of configuration.
 func retriable(err error) bool {
-	for _, fatal := range []error{ErrNamespaceGone, ErrForeign, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.ERANGE,
+	for _, fatal := range []error{nsdo.ErrGone, ErrForeign, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.ERANGE,
 		unix.EADDRNOTAVAIL, unix.EROFS, unix.EAFNOSUPPORT} {
 		if errors.Is(err, fatal) {
 			return false
@@ -31,7 +30,7 @@ func retriable(err error) bool {
 
 // gone says that the object of a delete is not there, which is what the delete wanted.
 func gone(err error) bool {
-	for _, e := range []error{ErrNamespaceGone, errNoLink, unix.ENODEV, unix.ENXIO, unix.ESRCH, unix.ENOENT, unix.EADDRNOTAVAIL} {
+	for _, e := range []error{nsdo.ErrGone, errNoLink, unix.ENODEV, unix.ENXIO, unix.ESRCH, unix.ENOENT, unix.EADDRNOTAVAIL} {
 		if errors.Is(err, e) {
 			return true
 		}

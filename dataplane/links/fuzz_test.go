@@ -16,16 +16,13 @@ func FuzzParse(f *testing.F) {
 	f.Add(append(head, make([]byte, 26)...))
 	f.Add([]byte{8, 0, 18, 0x80, 4, 0, 1, 0, 16, 0, 9, 0, 0xff, 0xff, 0, 0})
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		netlink.Messages(data, func(_, _ uint16, _ uint32, payload []byte) {
-			_, _, err1 := parseLink(payload)
-			_, _, err2 := parseAddr(payload)
-			_, _, err3 := parseRoute(payload)
-			_, _, err4 := parseNeigh(payload)
-			_, _, _, _ = err1, err2, err3, err4
-		})
-		_, _, _ = parseLink(data)
-		_, _, _ = parseAddr(data)
-		_, _, _ = parseRoute(data)
-		_, _, _ = parseNeigh(data)
+		parse := func(payload []byte) {
+			parseLink(payload)
+			parseAddr(payload)
+			parseRoute(payload)
+			parseNeigh(payload)
+		}
+		netlink.Messages(data, func(m netlink.Message) { parse(m.Payload) })
+		parse(data)
 	})
 }

@@ -51,7 +51,7 @@ func TestListingLosesNothing(t *testing.T) {
 		churned <- ip(strings.Repeat(batch(0, moving, "del", "")+batch(0, moving, "add", "nodad"), 60))
 		return nil
 	})
-	s, err := newSock(5*time.Second, nil)
+	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // device is an interface of ours in the kernel.
 type device struct {
 	logical string
 	typ     linux_interfaces.Interface_Type
-	path    string // of its namespace; "" is the agent's own
-	id      nsID   // of the namespace in which index holds
+	path    string  // of its namespace; "" is the agent's own
+	id      nsdo.ID // of the namespace in which index holds
 	index   int32
 	name    string
 	peer    string // logical name of the other end of a VETH pair
@@ -128,7 +129,7 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("interface %s: %w", logical, err)
 	}
-	if d.index != 0 && d.id == h.id {
+	if d.index != 0 && d.id == h.ID() {
 		return h, d, nil
 	}
 	l, err := h.sock.link(d.name)
@@ -139,7 +140,7 @@ func (b *Backend) locate(logical string) (*nsHandle, *device, error) {
 		return nil, nil, fmt.Errorf("interface %s: device %s in %s: %w", logical, d.name, h, err)
 	}
 	b.mu.Lock()
-	d.id, d.index = h.id, l.index
+	d.id, d.index = h.ID(), l.index
 	b.mu.Unlock()
 	return h, d, nil
 }

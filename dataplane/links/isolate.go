@@ -1,13 +1,10 @@
 package links
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
 	"time"
-
-	"github.com/vishvananda/netlink"
 )
 
 // Isolate keeps the host's network stack off a VETH end that VPP reads through an AF_PACKET socket. The kernel sees every frame that VPP
@@ -15,7 +12,7 @@ import (
 // pod could talk to the host past VPP, and everything for the host would arrive twice. So the end does not speak ARP and has an address
 // that nothing uses. It may be called from any goroutine.
 func Isolate(dev string) error {
-	s, err := newSock(5*time.Second, nil)
+	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
 		return fmt.Errorf("keep the host off %s: %w", dev, err)
 	}
@@ -30,18 +27,14 @@ func Isolate(dev string) error {
 // there, so the NIC must take frames for other addresses than its own; the host's stack ignores those. It must not join received
 // packets either (GRO, LRO): the host has more work by that, and VPP gets all. It may be called from any goroutine.
 func Share(dev string) error {
-	link, err := netlink.LinkByName(dev)
-	if err != nil {
-		return fmt.Errorf("share NIC %s with VPP: %w", dev, err)
-	}
-	if err := errors.Join(netlink.SetPromiscOn(link), netlink.LinkSetUp(link)); err != nil {
-		return fmt.Errorf("share NIC %s with VPP: make it promiscuous and bring it up: %w", dev, err)
-	}
-	s, err := newSock(5*time.Second, nil)
+	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
 		return fmt.Errorf("share NIC %s with VPP: %w", dev, err)
 	}
 	defer s.close()
+	if err := s.exec(setLink(linkSpec{nsFD: -1, name: dev, promisc: true, up: true})); err != nil {
+		return fmt.Errorf("share NIC %s with VPP: make it promiscuous and bring it up: %w", dev, err)
+	}
 	if err := s.wholeFrames(dev); err != nil {
 		return fmt.Errorf("share NIC %s with VPP: %w", dev, err)
 	}

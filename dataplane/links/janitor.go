@@ -74,7 +74,7 @@ func (j *Janitor) quiet(ctx context.Context) error {
 }
 
 func (j *Janitor) sweep() error {
-	s, err := newSock(5*time.Second, nil)
+	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"contiv.dev/vswitch/dataplane/nb/linux/interfaces"
 	"contiv.dev/vswitch/dataplane/nb/linux/namespace"
 	"contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 func TestVethPodRoundTrip(t *testing.T) {
@@ -316,8 +317,8 @@ func TestNamespaceGone(t *testing.T) {
 	again := proto.Clone(values[0]).(*linux_interfaces.Interface)
 	again.Name = "lo2-" + w.id
 	failed := w.putFails(again)
-	if err := failed.Failed[0].Err; !errors.Is(err, ErrNamespaceGone) || retriable(err) || !strings.Contains(err.Error(), ns) {
-		t.Errorf("create: %v, want a final ErrNamespaceGone that names %s", err, ns)
+	if err := failed.Failed[0].Err; !errors.Is(err, nsdo.ErrGone) || retriable(err) || !strings.Contains(err.Error(), ns) {
+		t.Errorf("create: %v, want a final nsdo.ErrGone that names %s", err, ns)
 	}
 	w.remove(again)
 	w.remove(values...)
@@ -332,8 +333,8 @@ func TestNamespaceGoneIsNotDumped(t *testing.T) {
 	w.run("ip", "netns", "del", strings.TrimPrefix(ns, "/var/run/netns/"))
 	w.restart()
 	_, err := w.commit(2, kvs(t, values))
-	if !errors.Is(err, ErrNamespaceGone) {
-		t.Errorf("resync: %v, want ErrNamespaceGone", err)
+	if !errors.Is(err, nsdo.ErrGone) {
+		t.Errorf("resync: %v, want nsdo.ErrGone", err)
 	}
 	if _, err := w.commit(2, nil); err != nil {
 		t.Errorf("resync to nothing: %v", err)

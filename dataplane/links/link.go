@@ -267,7 +267,7 @@ func wantsIPv6(v *iface) bool {
 // newDevice is the index entry of v's device.
 func newDevice(v *iface, h *nsHandle, index int32, name string) *device {
 	return &device{
-		logical: v.GetName(), typ: v.GetType(), path: h.path, id: h.id, index: index, name: name,
+		logical: v.GetName(), typ: v.GetType(), path: h.path, id: h.ID(), index: index, name: name,
 		peer: v.GetVeth().GetPeerIfName(), vppTap: v.GetTap().GetVppTapIfName(), mac: macOf(v),
 	}
 }

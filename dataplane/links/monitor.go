@@ -219,7 +219,7 @@ func (m *HostMonitor) query(ctx context.Context, ask func(s *sock) error) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s, err := newSock(m.timeout, nil)
+	s, err := newSock(nil, m.timeout, nil)
 	if err != nil {
 		return err
 	}

@@ -69,22 +69,3 @@ func TestMonitor(t *testing.T) {
 		t.Error("a link that does not exist was found")
 	}
 }
-
-func TestSysctls(t *testing.T) {
-	w := newWorld(t)
-	ns := w.netns("pod")
-	err := w.b.SetSysctls(pathNS(ns), Sysctl{"net/ipv4/conf/all/rp_filter", "2"}, Sysctl{"net/ipv4/ip_forward", "1"})
-	w.b.Flush(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := w.run("nsenter", "--net="+ns, "cat", "/proc/sys/net/ipv4/conf/all/rp_filter", "/proc/sys/net/ipv4/ip_forward")
-	if got != "2\n1\n" {
-		t.Errorf("got %q", got)
-	}
-	for _, bad := range []string{"../../etc/passwd", "/net/x", "net/ipv4/no_such"} {
-		if err := w.b.SetSysctls(nil, Sysctl{bad, "1"}); err == nil || !strings.Contains(err.Error(), bad) {
-			t.Errorf("%s: %v", bad, err)
-		}
-	}
-}

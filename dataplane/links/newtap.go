@@ -1,14 +1,16 @@
 package links
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"unsafe"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 const (
@@ -104,9 +106,14 @@ func newPersistentTap(dev string, tun bool) error {
 }
 
 // newQdisc gives a link a root queueing discipline in place of what it has.
-func newQdisc(index int32, kind string) *nl.NetlinkRequest {
-	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE)
-	req.AddData(&nl.TcMsg{Ifindex: index, Parent: qdiscRoot})
-	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated(kind)))
-	return req
+func newQdisc(index int32, kind string) *netlink.Batch {
+	h := make([]byte, sizeofTcMsg)
+	binary.NativeEndian.PutUint32(h[4:], uint32(index))
+	binary.NativeEndian.PutUint32(h[12:], qdiscRoot)
+	b := &netlink.Batch{}
+	b.Begin(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, h)
+	b.Text(unix.TCA_KIND, kind)
+	return b
 }
+
+const sizeofTcMsg = 20 // struct tcmsg

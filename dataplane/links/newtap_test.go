@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // The device that we make is one that VPP can attach to, and it keeps its queueing discipline when it goes up and down.
@@ -86,7 +88,7 @@ func TestMakeTapLeavesOthersAlone(t *testing.T) {
 	if out := w.ip(ns, "-d", "link", "show", "tun0"); !strings.Contains(out, "type tun") {
 		t.Errorf("not a TUN: %s", out)
 	}
-	if _, err := w.b.MakeTap(ns+"-gone", "eth0", false); !errors.Is(err, ErrNamespaceGone) {
+	if _, err := w.b.MakeTap(ns+"-gone", "eth0", false); !errors.Is(err, nsdo.ErrGone) {
 		t.Errorf("no such namespace: %v", err)
 	}
 	if err := w.b.DropTap(ns+"-gone", "eth0"); err != nil {

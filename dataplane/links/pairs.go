@@ -29,7 +29,7 @@ type Pairs struct {
 func NewPairs(mtu uint32) *Pairs { return &Pairs{timeout: 5 * time.Second, mtu: mtu} }
 
 func (p *Pairs) use(f func(s *sock) error) error {
-	s, err := newSock(p.timeout, nil)
+	s, err := newSock(nil, p.timeout, nil)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (b *Backend) lookAtLinks(s *snapshot, desired map[string]*iface, emit func(
 			continue
 		}
 		sp := s.byPath[d.path]
-		if sp == nil || sp.h.id != d.id {
+		if sp == nil || sp.h.ID() != d.id {
 			continue
 		}
 		for _, l := range sp.links {
@@ -83,7 +83,7 @@ func (b *Backend) lookAtLink(s *snapshot, v *iface) error {
 	sp := s.byPath[""]
 	if sp == nil {
 		sp = &space{h: h, read: map[string]bool{}}
-		s.byPath[""], s.byID[h.id] = sp, sp
+		s.byPath[""], s.byID[h.ID()] = sp, sp
 		s.order = append(s.order, sp)
 	}
 	l, err := h.sock.link(d.name)

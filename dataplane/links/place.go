@@ -16,7 +16,7 @@ func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *n
 		spec.name = name
 	}
 	if from != to {
-		spec.nsFD = int(to.fd)
+		spec.nsFD = to.FD()
 	}
 	if err := from.sock.exec(setLink(spec)); err != nil {
 		err = fmt.Errorf("move device %s from %s to %s as %s: %w", l.name, from, to, name, err)
@@ -56,7 +56,7 @@ func (b *Backend) unplace(from *nsHandle, l linkInfo, name, tag string, to *nsHa
 		if err != nil || moved.alias != l.alias && moved.alias != tag {
 			continue
 		}
-		spec := linkSpec{index: moved.index, name: l.name, nsFD: int(from.fd), alias: &l.alias, down: true}
+		spec := linkSpec{index: moved.index, name: l.name, nsFD: from.FD(), alias: &l.alias, down: true}
 		if err := to.sock.exec(setLink(spec)); err != nil {
 			return fmt.Errorf("move %s back from %s to %s: %w", now, to, from, err)
 		}
@@ -89,7 +89,7 @@ func (b *Backend) moveBack(h *nsHandle, index int32, alias string, names ...stri
 	}
 	spec := linkSpec{index: index, nsFD: -1, name: name, alias: &alias, down: true}
 	if h != host {
-		spec.nsFD = int(host.fd)
+		spec.nsFD = host.FD()
 	}
 	if err := h.sock.exec(setLink(spec)); err != nil {
 		return fmt.Errorf("move it to %s as %q: %w", host, name, err)

@@ -13,6 +13,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/nb/linux/l3"
 	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 func TestRouteWithoutRouteToItsGateway(t *testing.T) {
@@ -115,8 +116,8 @@ func TestWhatIsNotANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, file + "/below", file + "-absent", "/proc/999999999/ns/net", fifo, "/dev/null"} {
-		if _, err := b.enter(path); !errors.Is(err, ErrNamespaceGone) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want ErrNamespaceGone", path, err)
+		if _, err := b.enter(path); !errors.Is(err, nsdo.ErrGone) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want nsdo.ErrGone", path, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ func TestShare(t *testing.T) {
 	w := newWorld(t)
 	dev, peer := w.dev("s"), w.dev("t")
 	w.run("ip", "link", "add", dev, "type", "veth", "peer", "name", peer)
-	s, err := newSock(5*time.Second, nil)
+	s, err := newSock(nil, 5*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,26 +3,25 @@ package links
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/dataplane/scheduler"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // sock is a route netlink socket. It stays in the network namespace in which it was opened.
 type sock struct {
-	conn  *netlink.Conn
-	batch netlink.Batch
-	torn  bool // what has been listed changed meanwhile: the answer may lack what was there all the time
+	conn *netlink.Conn
 }
 
-// newSock opens a socket in the namespace of the calling thread. rbuf, which sockets may share, is what answers are read into; nil makes
-// one.
-func newSock(timeout time.Duration, rbuf []byte) (*sock, error) {
-	c, err := netlink.Open(unix.NETLINK_ROUTE, timeout, rbuf)
+// newSock opens a socket in a namespace; nil is the calling thread's. rbuf, which sockets may share, is what answers are read into; nil
+// makes one.
+func newSock(ns *nsdo.Namespace, timeout time.Duration, rbuf []byte) (*sock, error) {
+	c, err := netlink.Open(ns, unix.NETLINK_ROUTE, netlink.Options{Timeout: timeout, Buffer: rbuf})
 	if err != nil {
 		return nil, err
 	}
@@ -32,36 +31,33 @@ func newSock(timeout time.Duration, rbuf []byte) (*sock, error) {
 func (s *sock) close() { s.conn.Close() }
 
 // exec sends a request and waits for its acknowledgement.
-func (s *sock) exec(req *nl.NetlinkRequest) error {
-	s.set(req)
-	return outcome(s.conn.One(context.Background(), &s.batch))
+func (s *sock) exec(req *netlink.Batch) error {
+	return outcome(s.conn.One(context.Background(), req))
 }
 
-// get sends a request that is answered by messages, each of which is handed to each without its header.
-func (s *sock) get(req *nl.NetlinkRequest, each func(payload []byte) error) error {
-	s.set(req)
-	var unread error
-	read := func(payload []byte) {
-		if unread == nil {
-			unread = each(payload)
+// one sends a request that is answered by one message, or by none.
+func one[T any](s *sock, req *netlink.Batch, parse func(payload []byte) (T, bool)) (v T, ok bool, err error) {
+	err = s.conn.Get(req, func(payload []byte) { v, ok = parse(payload) })
+	return v, ok, outcome(err)
+}
+
+// listTries is how often is listed what changes all the time.
+const listTries = 20
+
+// listing collects what a dump answers. The kernel gives a long one in parts, between which it may change.
+func listing[T any](s *sock, req *netlink.Batch, parse func(payload []byte) (T, bool)) ([]T, error) {
+	for range listTries {
+		var out []T
+		consistent, err := s.conn.Dump(req, func(_ uint16, payload []byte) {
+			if v, keep := parse(payload); keep {
+				out = append(out, v)
+			}
+		})
+		if err != nil || consistent {
+			return out, outcome(err)
 		}
 	}
-	consistent, err := true, error(nil)
-	if req.Flags&unix.NLM_F_DUMP != 0 {
-		consistent, err = s.conn.Dump(&s.batch, func(_ uint16, payload []byte) { read(payload) })
-	} else {
-		err = s.conn.Get(&s.batch, read)
-	}
-	s.torn = !consistent
-	if err != nil {
-		return outcome(err)
-	}
-	return unread
-}
-
-func (s *sock) set(req *nl.NetlinkRequest) {
-	s.batch.Reset()
-	s.batch.Message(req.Serialize())
+	return nil, fmt.Errorf("%w, %d times in a row", errTorn, listTries)
 }
 
 // outcome marks the error of a request of which it is not known whether the kernel carried it out.

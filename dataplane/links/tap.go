@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"contiv.dev/vswitch/dataplane/nb/linux/namespace"
+	"contiv.dev/vswitch/internal/nsdo"
 )
 
 // asideMax is how many devices that were put aside are remembered: as many as VPP lets wait for their deletion.
@@ -16,7 +17,7 @@ const asideMax = 256
 // before it deletes that.
 type asideTap struct {
 	path  string // of its namespace
-	id    nsID
+	id    nsdo.ID
 	index int32
 }
 
@@ -174,7 +175,7 @@ func (b *Backend) putAside(h *nsHandle, d *device) error {
 	if len(b.aside) >= asideMax {
 		b.aside = b.aside[1:]
 	}
-	b.aside = append(b.aside, asideTap{h.path, h.id, d.index})
+	b.aside = append(b.aside, asideTap{h.path, h.ID(), d.index})
 	return nil
 }
 
@@ -196,7 +197,7 @@ func (b *Backend) sweepAside(s *snapshot) {
 			case isAside(l) && orphaned(l):
 				b.removeAside(sp.h, l.index)
 			case isAside(l):
-				held[asideTap{sp.h.path, sp.h.id, l.index}] = true
+				held[asideTap{sp.h.path, sp.h.ID(), l.index}] = true
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func (e *vethEnd) device() string {
 }
 
 func (e *vethEnd) spec(group *uint32) linkSpec {
-	s := linkSpec{nsFD: int(e.h.fd), name: e.device(), group: group}
+	s := linkSpec{nsFD: e.h.FD(), name: e.device(), group: group}
 	if e.v != nil {
 		s.mac, s.mtu = macOf(e.v), e.v.GetMtu()
 	}

@@ -15,9 +15,9 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/nft/services"
 	"contiv.dev/vswitch/dataplane/linux/routetable"
 	"contiv.dev/vswitch/dataplane/linux/rules"
-	"contiv.dev/vswitch/dataplane/linux/sysctl"
 	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/linux/tunnel"
+	"contiv.dev/vswitch/dataplane/netlink/sysctl"
 )
 
 // parts is what the driver writes to and hears from. Tests replace it.

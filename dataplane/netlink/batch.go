@@ -1,91 +1,61 @@
 package netlink
 
-import (
-	"encoding/binary"
-	"net/netip"
-
-	"golang.org/x/sys/unix"
-)
+import "encoding/binary"
 
 // Batch is a list of requests, encoded one after the other. The zero Batch is empty; a Batch that is Reset is used again
-// without allocating.
+// without allocating. Attributes are added to the request that was begun last.
 type Batch struct {
-	buf  []byte
+	Attrs
 	offs []int // where each request begins
 }
 
 // Reset empties the batch.
-func (b *Batch) Reset() { b.buf, b.offs = b.buf[:0], b.offs[:0] }
+func (b *Batch) Reset() { b.B, b.offs = b.B[:0], b.offs[:0] }
 
 // Len is the number of requests.
 func (b *Batch) Len() int { return len(b.offs) }
 
 // Bytes are the encoded requests.
-func (b *Batch) Bytes() []byte { return b.buf }
+func (b *Batch) Bytes() []byte {
+	b.seal()
+	return b.B
+}
 
 // Begin starts a request with a message type (RTM_…), flags (NLM_F_REQUEST is added) and the fixed header that the type has.
 func (b *Batch) Begin(typ, flags uint16, header []byte) {
-	b.offs = append(b.offs, len(b.buf))
-	b.buf = binary.NativeEndian.AppendUint32(b.buf, 0) // the length: see grow
-	b.buf = binary.NativeEndian.AppendUint16(b.buf, typ)
-	b.buf = binary.NativeEndian.AppendUint16(b.buf, flags|unix.NLM_F_REQUEST)
-	b.buf = append(b.buf, 0, 0, 0, 0, 0, 0, 0, 0) // sequence number: see Conn.send; port: the kernel's
-	b.buf = append(b.buf, header...)
-	b.grow()
+	b.seal()
+	b.offs = append(b.offs, b.OpenMessage(typ, flags, 0, header...)) // the sequence number: see number
 }
 
-// Message adds a request that is encoded already.
-func (b *Batch) Message(raw []byte) {
-	b.offs = append(b.offs, len(b.buf))
-	b.buf = append(b.buf, raw...)
-	b.grow()
-}
-
-// grow pads the request that is being built and notes its length.
-func (b *Batch) grow() {
-	for len(b.buf)%unix.NLMSG_ALIGNTO != 0 {
-		b.buf = append(b.buf, 0)
+// seal notes the length of the request that was begun last.
+func (b *Batch) seal() {
+	if n := len(b.offs); n > 0 {
+		b.CloseMessage(b.offs[n-1])
 	}
-	at := b.offs[len(b.offs)-1]
-	binary.NativeEndian.PutUint32(b.buf[at:], uint32(len(b.buf)-at))
 }
 
-// Attr adds an attribute to the request.
-func (b *Batch) Attr(typ uint16, value []byte) {
-	b.buf = binary.NativeEndian.AppendUint16(b.buf, uint16(unix.SizeofRtAttr+len(value)))
-	b.buf = binary.NativeEndian.AppendUint16(b.buf, typ)
-	b.buf = append(b.buf, value...)
-	b.grow()
-}
-
-// Uint8 adds an attribute.
-func (b *Batch) Uint8(typ uint16, v uint8) { b.Attr(typ, []byte{v}) }
-
-// Uint32 adds an attribute in the machine's byte order.
-func (b *Batch) Uint32(typ uint16, v uint32) {
-	var raw [4]byte
-	binary.NativeEndian.PutUint32(raw[:], v)
-	b.Attr(typ, raw[:])
-}
-
-// Text adds an attribute that ends with a zero byte.
-func (b *Batch) Text(typ uint16, s string) { b.Attr(typ, append([]byte(s), 0)) }
-
-// Addr adds an attribute of 4 or 16 bytes.
-func (b *Batch) Addr(typ uint16, a netip.Addr) {
-	if a.Is4() {
-		raw := a.As4()
-		b.Attr(typ, raw[:])
-		return
+// number gives the requests of a chunk consecutive sequence numbers, and the last one flags.
+func (b *Batch) number(first, end int, base uint32, flags uint16) {
+	b.seal()
+	for i := first; i < end; i++ {
+		binary.NativeEndian.PutUint32(b.B[b.offs[i]+8:], base+uint32(i-first))
 	}
-	raw := a.As16()
-	b.Attr(typ, raw[:])
+	b.AddFlags(b.offs[end-1], flags)
 }
 
-// Nest adds an attribute that holds those which add adds.
-func (b *Batch) Nest(typ uint16, add func()) {
-	at := len(b.buf)
-	b.Attr(typ, nil)
-	add()
-	binary.NativeEndian.PutUint16(b.buf[at:], uint16(len(b.buf)-at))
+// chunk is the end of the requests from first on that are sent together.
+func (b *Batch) chunk(first int) int {
+	end := first + 1
+	for end < len(b.offs) && end-first < maxRequests && b.end(end+1)-b.offs[first] <= maxBytes {
+		end++
+	}
+	return end
+}
+
+// end is where request n-1 ends.
+func (b *Batch) end(n int) int {
+	if n < len(b.offs) {
+		return b.offs[n]
+	}
+	return len(b.B)
 }

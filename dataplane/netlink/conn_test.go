@@ -275,6 +275,6 @@ func FuzzParse(f *testing.F) {
 			netlink.ParseNeighbour(p)
 		}
 		parse(data)
-		netlink.Messages(data, func(_, _ uint16, _ uint32, p []byte) { parse(p) })
+		netlink.Messages(data, func(m netlink.Message) { parse(m.Payload) })
 	})
 }

@@ -11,6 +11,7 @@ import (
 const (
 	filterSkipStats = 8  // RTEXT_FILTER_SKIP_STATS leaves the counters, most of a link's message, out of a listing
 	ndaProtocol     = 12 // NDA_PROTOCOL, Linux 5.0
+	ifaProtocol     = 11 // IFA_PROTO, Linux 5.18
 )
 
 // FamilyOf is the AF_… of an address.

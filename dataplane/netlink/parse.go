@@ -14,19 +14,6 @@ const attrTypeMask = 0x3fff
 
 func align(n int) int { return (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
 
-// Messages hands over each message of a datagram. What is malformed ends it.
-func Messages(data []byte, each func(typ, flags uint16, seq uint32, payload []byte)) {
-	for len(data) >= unix.SizeofNlMsghdr {
-		size := int(binary.NativeEndian.Uint32(data))
-		if size < unix.SizeofNlMsghdr || size > len(data) {
-			return
-		}
-		each(binary.NativeEndian.Uint16(data[4:]), binary.NativeEndian.Uint16(data[6:]), binary.NativeEndian.Uint32(data[8:]),
-			data[unix.SizeofNlMsghdr:size])
-		data = data[min(align(size), len(data)):]
-	}
-}
-
 // Attributes hands over each attribute after a fixed header of size bytes. ok is false if the payload is too short for the
 // header. What is malformed ends it.
 func Attributes(payload []byte, size int, each func(typ uint16, value []byte)) (ok bool) {
@@ -43,6 +30,16 @@ func Attributes(payload []byte, size int, each func(typ uint16, value []byte)) (
 		rest = rest[min(align(n), len(rest)):]
 	}
 	return true
+}
+
+// Find is the first attribute of a type in the payload of another, nil if there is none.
+func Find(payload []byte, typ uint16) (value []byte) {
+	Attributes(payload, 0, func(t uint16, v []byte) {
+		if t == typ && value == nil {
+			value = v
+		}
+	})
+	return value
 }
 
 // Uint32 reads an attribute; one that is too short is 0.
@@ -71,11 +68,16 @@ func Addr(b []byte) netip.Addr {
 type Link struct {
 	Index int
 	Name  string
+	Alias string
 	Flags uint32 // IFF_…
 	MAC   net.HardwareAddr
 	MTU   int
 	Kind  string // "vxlan", "veth", …; "" for a physical one
-	Data  []byte // IFLA_INFO_DATA of a VXLAN device
+	Data  []byte // IFLA_INFO_DATA of a VXLAN, TUN or TAP device
+	Group uint32
+
+	Parent int32  // of a VETH: the peer's index, in the peer's namespace
+	Master uint32 // the index of the bridge or bond that it is part of; 0: none
 }
 
 // Up reports whether packets can pass: the link is enabled and has a carrier.
@@ -88,8 +90,16 @@ func ParseLink(payload []byte) (l Link, ok bool) {
 		switch typ {
 		case unix.IFLA_IFNAME:
 			l.Name = Text(v)
+		case unix.IFLA_IFALIAS:
+			l.Alias = Text(v)
 		case unix.IFLA_ADDRESS:
 			l.MAC = bytes.Clone(v)
+		case unix.IFLA_LINK:
+			l.Parent = int32(Uint32(v))
+		case unix.IFLA_GROUP:
+			l.Group = Uint32(v)
+		case unix.IFLA_MASTER:
+			l.Master = Uint32(v)
 		case unix.IFLA_MTU:
 			l.MTU = int(Uint32(v))
 		case unix.IFLA_LINKINFO:
@@ -97,7 +107,7 @@ func ParseLink(payload []byte) (l Link, ok bool) {
 				switch {
 				case typ == unix.IFLA_INFO_KIND: // comes before the data
 					l.Kind = Text(v)
-				case typ == unix.IFLA_INFO_DATA && l.Kind == "vxlan":
+				case typ == unix.IFLA_INFO_DATA && (l.Kind == "vxlan" || l.Kind == "tun"):
 					l.Data = bytes.Clone(v)
 				}
 			})
@@ -118,6 +128,8 @@ type Address struct {
 	Peer   netip.Addr   // of a point-to-point address; else the address itself
 	Scope  uint8
 	Flags  uint32 // IFA_F_…
+
+	Protocol uint8 // of the program that has set it; Linux 5.18
 }
 
 // ParseAddress reads a message about an address.
@@ -131,6 +143,10 @@ func ParseAddress(payload []byte) (a Address, ok bool) {
 			a.Peer = Addr(v)
 		case unix.IFA_FLAGS:
 			a.Flags = Uint32(v)
+		case ifaProtocol:
+			if len(v) > 0 {
+				a.Protocol = v[0]
+			}
 		}
 	})
 	if !ok {

@@ -116,6 +116,6 @@ func (e *Events) Receive(each func(typ uint16, payload []byte)) error {
 	if sa, ok := from.(*unix.SockaddrNetlink); !ok || sa.Pid != 0 {
 		return nil // not from the kernel
 	}
-	Messages(e.buf[:size], func(typ, _ uint16, _ uint32, payload []byte) { each(typ, payload) })
+	Messages(e.buf[:size], func(m Message) { each(m.Type, m.Payload) })
 	return nil
 }

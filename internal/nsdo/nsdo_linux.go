@@ -1,32 +1,83 @@
 package nsdo
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
+// ErrGone says that a network namespace does not exist (any more). Retrying does not help.
+var ErrGone = errors.New("network namespace is gone")
+
 // Namespace is an open network namespace. The nil Namespace is the process's own. Safe for concurrent use.
 type Namespace struct {
-	path string
+	path string // "": see Current
 	fd   int
+	id   ID
 }
 
-// Open opens the namespace that path (/run/netns/…, /proc/…/ns/net) stands for; "" gives the process's own, nil.
+// ID identifies a network namespace, whatever path leads to it.
+type ID struct {
+	dev, ino uint64
+}
+
+// Open opens the namespace that path (/run/netns/…, /proc/…/ns/net) stands for; "" gives the process's own, nil. The error is ErrGone where
+// no namespace is (any more): a file without one is what remains after its namespace was unmounted.
 func Open(path string) (*Namespace, error) {
 	if path == "" {
 		return nil, nil
 	}
-	// What is no namespace, a FIFO for example, must not be waited for.
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	// Other files are not opened: that could wait, for the other end of a FIFO, or have an effect on a device.
+	var fs unix.Statfs_t
+	err := unix.Statfs(path, &fs)
+	if err == nil && fs.Type != unix.NSFS_MAGIC {
+		return nil, fmt.Errorf("open %s: not a namespace: %w", path, ErrGone)
+	}
+	n := &Namespace{path: path}
+	if err == nil {
+		n.fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	}
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOTDIR) {
+		return nil, fmt.Errorf("open %s: %w (%w)", path, ErrGone, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 	}
-	return &Namespace{path: path, fd: fd}, nil
+	return n.identified()
 }
 
-// Close lets go of the namespace; the namespace itself stays.
+// Current opens the namespace of the calling thread.
+func Current() (*Namespace, error) {
+	fd, err := unix.Open(threadNS, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the agent's network namespace: %w", err)
+	}
+	return (&Namespace{fd: fd}).identified()
+}
+
+const threadNS = "/proc/thread-self/ns/net"
+
+// identified is n with its identity. It closes n if that is not a namespace.
+func (n *Namespace) identified() (*Namespace, error) {
+	var (
+		fs unix.Statfs_t
+		st unix.Stat_t
+	)
+	err := errors.Join(unix.Fstatfs(n.fd, &fs), unix.Fstat(n.fd, &st))
+	if err == nil && fs.Type != unix.NSFS_MAGIC { // unmounted after Statfs
+		err = fmt.Errorf("not a namespace: %w", ErrGone)
+	}
+	if err != nil {
+		unix.Close(n.fd)
+		return nil, fmt.Errorf("%s: %w", n, err)
+	}
+	n.id = ID{st.Dev, st.Ino}
+	return n, nil
+}
+
+// Close closes the handle. The namespace itself stays.
 func (n *Namespace) Close() error {
 	if n == nil {
 		return nil
@@ -34,9 +85,15 @@ func (n *Namespace) Close() error {
 	return unix.Close(n.fd)
 }
 
+// ID is the identity of an open namespace. The nil Namespace has none.
+func (n *Namespace) ID() ID { return n.id }
+
+// FD is the file descriptor of an open namespace, for requests that name a namespace by it. The nil Namespace has none.
+func (n *Namespace) FD() int { return n.fd }
+
 // String names the namespace in messages.
 func (n *Namespace) String() string {
-	if n == nil {
+	if n == nil || n.path == "" {
 		return "the agent's network namespace"
 	}
 	return "network namespace " + n.path
@@ -48,8 +105,20 @@ func (n *Namespace) Do(f func() error) error {
 	if n == nil {
 		return f()
 	}
+	err := errors.New("the function ended its goroutine")
+	done := make(chan struct{})
+	// A thread that cannot leave the namespace ends with this goroutine. The caller's thread is never in the wrong namespace.
+	go func() {
+		defer close(done)
+		err = n.onThread(f)
+	}()
+	<-done
+	return err
+}
+
+func (n *Namespace) onThread(f func() error) error {
 	runtime.LockOSThread()
-	own, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	own, err := unix.Open(threadNS, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("open the thread's network namespace: %w", err)
@@ -61,8 +130,7 @@ func (n *Namespace) Do(f func() error) error {
 	}
 	err = f()
 	if back := unix.Setns(own, unix.CLONE_NEWNET); back != nil {
-		// The thread stays locked and dies with its goroutine: going on here would configure the wrong namespace.
-		return fmt.Errorf("leave %s: %w", n, back)
+		return errors.Join(err, fmt.Errorf("leave %s: %w", n, back))
 	}
 	runtime.UnlockOSThread()
 	return err

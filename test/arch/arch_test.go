@@ -241,7 +241,7 @@ func sourceRules() []sourceRule {
 				"dataplane/vpp/vppfake/":         "one reader per connection, joined by Close",
 				"dataplane/vpp/vpptest/":         "reaps the VPP process, joined by Kill and Stop",
 				"dataplane/vpp/conn/":            "the reader of one connection, joined when the connection ends",
-				"dataplane/links/":               "workers of one wave, joined by Flush",
+				"internal/nsdo/":                 "one goroutine per call, joined by Do",
 				"test/":                          "measures with concurrent callers, and reaps child processes",
 				"internal/clusterdb/embedded.go": "etcd's own start, joined by Close",
 			},

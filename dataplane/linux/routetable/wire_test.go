@@ -21,8 +21,8 @@ func TestWire(t *testing.T) {
 	} {
 		var b netlink.Batch
 		putRoute(&b, r, unix.NLM_F_EXCL)
-		netlink.Messages(b.Bytes(), func(typ, flags uint16, _ uint32, payload []byte) {
-			if got, keep := parseRoute(payload); !keep || got != r || typ != unix.RTM_NEWROUTE || flags&unix.NLM_F_EXCL == 0 {
+		netlink.Messages(b.Bytes(), func(m netlink.Message) {
+			if got, keep := parseRoute(m.Payload); !keep || got != r || m.Type != unix.RTM_NEWROUTE || m.Flags&unix.NLM_F_EXCL == 0 {
 				t.Errorf("%+v comes back as %+v", r, got)
 			}
 		})

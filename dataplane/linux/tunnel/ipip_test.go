@@ -46,8 +46,8 @@ func (f *fakeKernel) Close()                                            { f.clos
 
 func (f *fakeKernel) Do(_ context.Context, b *netlink.Batch) ([]error, error) {
 	var failed []error
-	netlink.Messages(b.Bytes(), func(typ, flags uint16, _ uint32, payload []byte) {
-		failed = append(failed, f.do(typ, flags, payload))
+	netlink.Messages(b.Bytes(), func(m netlink.Message) {
+		failed = append(failed, f.do(m.Type, m.Flags, m.Payload))
 	})
 	return failed, f.fail["do"]
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
@@ -18,35 +17,31 @@ func TestNamespace(t *testing.T) {
 		ns.IP("link add cali.0 type veth peer name peer")
 	}
 	w := Writer{NS: a.Namespace}
-	for _, s := range []struct {
-		f              table.Family
-		tree           Tree
-		key, value, at string
-	}{
-		{table.IPv4, Conf, "rp_filter", "1", "net/ipv4/conf/cali.0/rp_filter"},
-		{table.IPv4, Conf, "route_localnet", "1", "net/ipv4/conf/cali.0/route_localnet"},
-		{table.IPv4, Conf, "proxy_arp", "1", "net/ipv4/conf/cali.0/proxy_arp"},
-		{table.IPv4, Neigh, "proxy_delay", "0", "net/ipv4/neigh/cali.0/proxy_delay"},
-		{table.IPv6, Conf, "proxy_ndp", "1", "net/ipv6/conf/cali.0/proxy_ndp"},
-		{table.IPv6, Conf, "forwarding", "1", "net/ipv6/conf/cali.0/forwarding"},
+	for _, s := range []Setting{
+		{"net/ipv4/conf/cali.0/rp_filter", "1"},
+		{"net/ipv4/conf/cali.0/route_localnet", "1"},
+		{"net/ipv4/conf/cali.0/proxy_arp", "1"},
+		{"net/ipv4/neigh/cali.0/proxy_delay", "0"},
+		{"net/ipv6/conf/cali.0/proxy_ndp", "1"},
+		{"net/ipv6/conf/cali.0/forwarding", "1"},
 	} {
-		before, err := Writer{NS: b.Namespace}.Get(s.at)
+		before, err := Writer{NS: b.Namespace}.Get(s.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := w.SetIface(s.f, s.tree, "cali.0", s.key, s.value); err != nil {
+			if err := w.Set(s.Path, s.Value); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, err := w.Get(s.at); err != nil || got != s.value {
-			t.Errorf("%s is %q, %v", s.at, got, err)
+		if got, err := w.Get(s.Path); err != nil || got != s.Value {
+			t.Errorf("%s is %q, %v", s.Path, got, err)
 		}
-		if got := strings.TrimSpace(a.Run("cat /proc/sys/" + s.at)); got != s.value {
-			t.Errorf("%s is %q", s.at, got)
+		if got := strings.TrimSpace(a.Run("cat /proc/sys/" + s.Path)); got != s.Value {
+			t.Errorf("%s is %q", s.Path, got)
 		}
-		if got, _ := (Writer{NS: b.Namespace}).Get(s.at); got != before {
-			t.Errorf("%s of another namespace went from %s to %s", s.at, before, got)
+		if got, _ := (Writer{NS: b.Namespace}).Get(s.Path); got != before {
+			t.Errorf("%s of another namespace went from %s to %s", s.Path, before, got)
 		}
 	}
 }
@@ -54,14 +49,14 @@ func TestNamespace(t *testing.T) {
 func TestErrors(t *testing.T) {
 	ns := nettest.New(t)
 	w := Writer{NS: ns.Namespace}
-	for _, f := range []table.Family{table.IPv4, table.IPv6} {
-		err := w.SetIface(f, Conf, "gone", "forwarding", "1")
+	for _, family := range []string{"ipv4", "ipv6"} {
+		err := w.Set("net/"+family+"/conf/gone/forwarding", "1")
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "conf/gone/forwarding") ||
 			!strings.Contains(err.Error(), ns.Name) {
 			t.Error(err)
 		}
 	}
-	if err := w.SetIface(table.IPv4, Conf, "lo", "rp_filter", "many"); err == nil || !strings.Contains(err.Error(), "many") {
+	if err := w.Set("net/ipv4/conf/lo/rp_filter", "many"); err == nil || !strings.Contains(err.Error(), "many") {
 		t.Error(err)
 	}
 	if _, err := w.Get("net/ipv4/nothing"); !errors.Is(err, fs.ErrNotExist) {
@@ -87,21 +82,34 @@ func TestPaths(t *testing.T) {
 	}
 	w.Root = root
 	for _, iface := range []string{"", ".", "..", "../lo", "a/b", "lo\x00"} {
-		if err := w.SetIface(table.IPv4, Conf, iface, "rp_filter", "1"); err == nil {
+		if err := w.Set("net/ipv4/conf/"+iface+"/rp_filter", "1"); err == nil {
 			t.Errorf("%q was taken for an interface", iface)
 		}
 	}
-	if err := w.SetIface(table.IPv4, Conf, "eth9", "rp_filter", "1"); !errors.Is(err, fs.ErrNotExist) {
+	if err := w.Set("net/ipv4/conf/eth9/rp_filter", "1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "net/ipv4/conf/eth9")); err == nil {
 		t.Error("a file was made")
 	}
-	if err := w.SetIface(table.IPv4, Conf, "lo", "rp_filter", "1"); err != nil {
+	if err := w.Set("net/ipv4/conf/lo/rp_filter", "1"); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := w.Get("net/ipv4/conf/lo/rp_filter"); err != nil || !strings.HasPrefix(got, "1") {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestWrite: settings are written in order, up to one that fails.
+func TestWrite(t *testing.T) {
+	ns := nettest.New(t)
+	w := Writer{NS: ns.Namespace}
+	err := w.Write(Setting{"net/ipv4/conf/all/rp_filter", "2"}, Setting{"net/ipv4/no_such", "1"}, Setting{"net/ipv4/ip_forward", "1"})
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no_such") {
+		t.Error(err)
+	}
+	if got := ns.Run("cat /proc/sys/net/ipv4/conf/all/rp_filter /proc/sys/net/ipv4/ip_forward"); got != "2\n0\n" {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -126,11 +134,11 @@ func TestOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-func BenchmarkSetIface(b *testing.B) {
+func BenchmarkSet(b *testing.B) {
 	ns := nettest.New(b)
 	w := Writer{NS: ns.Namespace}
 	for b.Loop() {
-		if err := w.SetIface(table.IPv4, Conf, "lo", "rp_filter", "1"); err != nil {
+		if err := w.Set("net/ipv4/conf/lo/rp_filter", "1"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"contiv.dev/vswitch/dataplane/linux/table"
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
@@ -20,31 +19,46 @@ type Writer struct {
 	Root string // "": /proc/sys; for tests
 }
 
-// Tree is a group of per-interface settings.
-type Tree string
+// Setting is a value for a path relative to /proc/sys, e.g. "net/ipv4/conf/eth0/rp_filter". Dots are not separators: names of interfaces may
+// contain them.
+type Setting struct {
+	Path  string
+	Value string
+}
 
-// The trees.
-const (
-	Conf  Tree = "conf"  // net/ipv4/conf/<iface>/…
-	Neigh Tree = "neigh" // net/ipv4/neigh/<iface>/…
-)
-
-// Set writes value to path, relative to /proc/sys ("net/ipv4/ip_forward"), unless it is there already. Dots are not
-// separators: names of interfaces may contain them. The error is fs.ErrNotExist (by errors.Is) if there is no such setting,
-// as that of an interface that is gone.
+// Set writes value to path unless it has the value already. The error is fs.ErrNotExist (by errors.Is) if there is no such setting, as
+// that of an interface that is gone.
 func (w Writer) Set(path, value string) error {
 	_, err := w.Ensure(path, value)
 	return err
 }
 
-// Ensure is Set, and says whether it had to write.
+// Ensure is Set, and reports whether it had to write.
 func (w Writer) Ensure(path, value string) (wrote bool, err error) {
+	err = w.NS.Do(func() (err error) {
+		wrote, err = w.ensure(path, value)
+		return err
+	})
+	return wrote, err
+}
+
+// Write is Set for several settings, in order, with one visit to the namespace. It ends with the first that fails.
+func (w Writer) Write(settings ...Setting) error {
+	return w.NS.Do(func() error {
+		for _, s := range settings {
+			if _, err := w.ensure(s.Path, s.Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ensure is Ensure on a thread in the namespace.
+func (w Writer) ensure(path, value string) (wrote bool, err error) {
 	file, err := w.file(path)
 	if err == nil {
-		err = w.NS.Do(func() (err error) {
-			wrote, err = write(file, value)
-			return err
-		})
+		wrote, err = write(file, value)
 	}
 	switch {
 	case err == nil:
@@ -71,30 +85,9 @@ func (w Writer) Get(path string) (value string, err error) {
 	return value, nil
 }
 
-// SetIface writes a setting of an interface: SetIface(table.IPv4, Conf, "cali0", "rp_filter", "1"). Errors are those of Set.
-func (w Writer) SetIface(f table.Family, tree Tree, iface, key, value string) error {
-	path, err := IfacePath(f, tree, iface, key)
-	if err != nil {
-		return err
-	}
-	return w.Set(path, value)
-}
-
-// IfacePath is the path, relative to /proc/sys, of a setting of an interface. An interface's name is one element of a path:
-// anything else is an error, since it may come from outside and must not lead elsewhere.
-func IfacePath(f table.Family, tree Tree, iface, key string) (string, error) {
-	if iface == "" || iface == "." || iface == ".." || strings.ContainsAny(iface, "/\x00") {
-		return "", fmt.Errorf("sysctl %s/%s: %q cannot be the name of an interface", tree, key, iface)
-	}
-	family := "ipv4"
-	if f == table.IPv6 {
-		family = "ipv6"
-	}
-	return "net/" + family + "/" + string(tree) + "/" + iface + "/" + key, nil
-}
-
+// file rejects a path that is not written as it is: an interface's name may come from outside and must not lead elsewhere.
 func (w Writer) file(path string) (string, error) {
-	if !filepath.IsLocal(path) || strings.ContainsAny(path, "\x00\n") {
+	if !filepath.IsLocal(path) || filepath.Clean(path) != path || strings.ContainsAny(path, "\x00\n") {
 		return "", errors.New("not a path below /proc/sys")
 	}
 	root := w.Root

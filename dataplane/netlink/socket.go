@@ -1,0 +1,167 @@
+package netlink
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/internal/nsdo"
+)
+
+// Conn is a netlink socket in a network namespace. It is used by one goroutine.
+type Conn struct {
+	fd     int
+	ns     *nsdo.Namespace
+	port   uint32
+	seq    uint32
+	sndbuf int
+	rbuf   []byte
+}
+
+// Options are how a socket is opened; only Timeout is needed.
+type Options struct {
+	Timeout time.Duration // for every answer
+	Buffer  []byte        // what answers are read into: sockets of one goroutine may share it; nil: one of ReceiveBuffer bytes is made
+	Queue   int           // how many bytes of answers the kernel may keep; 0: enough for a Batch
+}
+
+// Dial opens a socket of a netlink protocol (unix.NETLINK_ROUTE, …) in a namespace. The timeout is for every answer.
+func Dial(ns *nsdo.Namespace, protocol int, timeout time.Duration) (*Conn, error) {
+	return Open(ns, protocol, Options{Timeout: timeout})
+}
+
+// Open is Dial with options.
+func Open(ns *nsdo.Namespace, protocol int, o Options) (*Conn, error) {
+	c := &Conn{ns: ns, rbuf: o.Buffer, sndbuf: socketBuffer}
+	if c.rbuf == nil {
+		c.rbuf = make([]byte, ReceiveBuffer)
+	}
+	err := ns.Do(func() (err error) {
+		c.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket in %s: %w", ns, err)
+	}
+	if err := c.setup(o); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("set up a netlink socket in %s: %w", ns, err)
+	}
+	return c, nil
+}
+
+func (c *Conn) setup(o Options) error {
+	if err := unix.Bind(c.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	own, err := unix.Getsockname(c.fd)
+	if err != nil {
+		return fmt.Errorf("read its port: %w", err)
+	}
+	if sa, ok := own.(*unix.SockaddrNetlink); ok {
+		c.port = sa.Pid
+	}
+	tv := unix.NsecToTimeval(o.Timeout.Nanoseconds())
+	for _, opt := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
+		if err := unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, opt, &tv); err != nil {
+			return fmt.Errorf("set its timeout: %w", err)
+		}
+	}
+	setBuffer(c.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, socketBuffer)
+	setBuffer(c.fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, max(o.Queue, socketBuffer))
+	// Best effort: short acknowledgements with an explanation, and dumps that the kernel filters. Old kernels do without;
+	// callers filter what they read.
+	for _, opt := range []int{unix.NETLINK_CAP_ACK, unix.NETLINK_EXT_ACK, unix.NETLINK_GET_STRICT_CHK} {
+		_ = unix.SetsockoptInt(c.fd, unix.SOL_NETLINK, opt, 1)
+	}
+	return nil
+}
+
+// setBuffer sets the size of a socket's buffer, above the system's limit if the process may do that.
+func setBuffer(fd, force, plain, size int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size)
+	}
+}
+
+// FD is the socket, for requests other than netlink messages that any socket of the namespace can make.
+func (c *Conn) FD() int { return c.fd }
+
+// Port is the kernel's number of the socket, which notifications of its changes carry.
+func (c *Conn) Port() uint32 { return c.port }
+
+// Close closes the socket.
+func (c *Conn) Close() {
+	if c.fd >= 0 {
+		unix.Close(c.fd)
+	}
+	c.fd = -1
+}
+
+// Send sends one datagram as it is, for callers that number their messages. The kernel handles it before Send returns.
+func (c *Conn) Send(data []byte) error {
+	// The kernel doubles the given size, and needs a little more than the datagram.
+	if need := len(data) + 4096; need > c.sndbuf {
+		setBuffer(c.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, need)
+		c.sndbuf = need
+	}
+	for {
+		err := unix.Sendto(c.fd, data, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("send %d bytes to netlink in %s: %w", len(data), c.ns, err)
+		}
+		return nil
+	}
+}
+
+// ErrEmpty says that no message waits to be received.
+var ErrEmpty = errors.New("no netlink message")
+
+// Receive reads one datagram and hands over its messages, whose payloads must not be kept. Without wait the error is ErrEmpty if there is
+// none.
+func (c *Conn) Receive(wait bool, each func(Message)) error {
+	flags := unix.MSG_TRUNC
+	if !wait {
+		flags |= unix.MSG_DONTWAIT
+	}
+	for {
+		size, from, err := unix.Recvfrom(c.fd, c.rbuf, flags)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN) && !wait:
+			return ErrEmpty
+		case err != nil:
+			return fmt.Errorf("receive from netlink in %s: %w", c.ns, err)
+		}
+		if sa, ok := from.(*unix.SockaddrNetlink); !ok || sa.Pid != 0 {
+			continue // not from the kernel
+		}
+		if size > len(c.rbuf) {
+			return fmt.Errorf("receive from netlink in %s: datagram of %d bytes", c.ns, size)
+		}
+		Messages(c.rbuf[:size], each)
+		return nil
+	}
+}
+
+// Join subscribes to the notifications of a group.
+func (c *Conn) Join(group int) error {
+	return unix.SetsockoptInt(c.fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, group)
+}
+
+// Leave ends what Join began.
+func (c *Conn) Leave(group int) error {
+	return unix.SetsockoptInt(c.fd, unix.SOL_NETLINK, unix.NETLINK_DROP_MEMBERSHIP, group)
+}
+
+// Wait waits until there may be something to receive. It returns false after d.
+func (c *Conn) Wait(d time.Duration) bool {
+	ready, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(d.Milliseconds()))
+	return errors.Is(err, unix.EINTR) || err == nil && ready > 0
+}
