@@ -154,9 +154,18 @@ func newBench(t testing.TB, config Config) *bench { return newBenchOn(t, config,
 // newBenchOn is a bench on a backend that is there already: a restart.
 func newBenchOn(t testing.TB, config Config, fake *rulestest.Fake) *bench {
 	t.Helper()
+	return newBenchWith(t, config, Options{RetryInterval: time.Second}, fake)
+}
+
+// newBenchWith is a bench with other options.
+func newBenchWith(t testing.TB, config Config, o Options, fake *rulestest.Fake) *bench {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	b := &bench{t: t, fake: fake, routes: map[table.Family]*fakeRoutes{}, sysctls: &fakeSysctls{values: map[string]string{
 		"net/ipv4/conf/all/rp_filter": "0"}}, monitor: &fakeMonitor{updates: make(chan any, 100)}, status: map[any]string{}}
-	config.RulesConfig.Hostname = "node1"
+	orElse(&config.RulesConfig.Hostname, "node1")
 	config, err := config.withDefaults()
 	if err == nil {
 		err = config.validate()
@@ -175,7 +184,7 @@ func newBenchOn(t testing.TB, config Config, fake *rulestest.Fake) *bench {
 			b.vxlan = &fakeVXLAN{underlay: underlay}
 			return b.vxlan
 		}}
-	b.d, err = assemble(config, Options{Log: slog.New(slog.DiscardHandler), RetryInterval: time.Second}, p)
+	b.d, err = assemble(config, o, p)
 	if err != nil {
 		t.Fatal(err)
 	}

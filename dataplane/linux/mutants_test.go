@@ -3,15 +3,18 @@ package intdataplane
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
-	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"contiv.dev/vswitch/dataplane/driver"
 	"contiv.dev/vswitch/dataplane/drivertest"
-	"contiv.dev/vswitch/dataplane/linux/ifacemonitor"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/rules/rulestest"
 	"contiv.dev/vswitch/dataplane/linux/table"
@@ -21,13 +24,13 @@ import (
 
 type proof = drivertest.Proof[Config]
 
-// TestEachConfigFieldHasAnEffect is generated from the type: a new field without a proof fails. Fields that a part of the driver uses are
-// proven to reach it; that the part heeds them is proven by its own tests.
+// TestEachConfigFieldHasAnEffect is generated from the type: a new field without a proof fails. Each proof shows what happens: to a packet, to the
+// kernel's rules and links, to a call of iptables or of netlink, or in time.
 func TestEachConfigFieldHasAnEffect(t *testing.T) {
 	proofs := rulesProofs(t)
-	maps.Copy(proofs, partProofs())
-	maps.Copy(proofs, loopProofs())
-	maps.Copy(proofs, callbackProofs())
+	for _, more := range []map[string]proof{kernelProofs(), iptablesProofs(t), loopProofs(), callbackProofs()} {
+		maps.Copy(proofs, more)
+	}
 	drivertest.ProveFields(t, proofs)
 }
 
@@ -79,45 +82,6 @@ func rulesProofs(t *testing.T) map[string]proof {
 	}
 }
 
-// partProofs are those of fields that are for one part.
-func partProofs() map[string]proof {
-	reaches := func(set func(*Config), has func(c Config) bool) proof {
-		return proof{Set: set, Has: func(t *testing.T, c Config) bool {
-			c, err := c.withDefaults()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return has(c)
-		}}
-	}
-	return map[string]proof{
-		"IPIPMTU": reaches(func(c *Config) { c.IPIPMTU = 1300 },
-			func(c Config) bool { return ipipConfig(c, Options{}).MTU == 1300 }),
-		"NetlinkTimeout": reaches(func(c *Config) { c.NetlinkTimeout = 3 * time.Second }, func(c Config) bool {
-			return routeConfig(4, nil, c, Options{}).Timeout == 3*time.Second && vxlanConfig(4, c, Options{}).Timeout == 3*time.Second &&
-				ipipConfig(c, Options{}).Timeout == 3*time.Second
-		}),
-		"IptablesPostWriteCheckInterval": reaches(func(c *Config) { c.IptablesPostWriteCheckInterval = 7 * time.Second },
-			func(c Config) bool { return iptablesConfig(c, Options{}).PostWriteCheckInterval == 7*time.Second }),
-		"IptablesInsertMode": reaches(func(c *Config) { c.IptablesInsertMode = "append" },
-			func(c Config) bool {
-				return iptablesConfig(c, Options{}).InsertMode == "append" && nftOptions(c, Options{}).Append
-			}),
-		"IptablesLockFilePath": reaches(func(c *Config) { c.IptablesLockFilePath = "/tmp/lock" },
-			func(c Config) bool { return iptablesConfig(c, Options{}).LockFilePath == "/tmp/lock" }),
-		"IptablesLockTimeout": reaches(func(c *Config) { c.IptablesLockTimeout = 7 * time.Second },
-			func(c Config) bool { return iptablesConfig(c, Options{}).LockTimeout == 7*time.Second }),
-		"IptablesLockProbeInterval": reaches(func(c *Config) { c.IptablesLockProbeInterval = 7 * time.Millisecond },
-			func(c Config) bool { return iptablesConfig(c, Options{}).LockProbeInterval == 7*time.Millisecond }),
-		"IfaceMonitorConfig": reaches(func(c *Config) {
-			c.IfaceMonitorConfig = ifacemonitor.Config{InterfaceExcludes: []*regexp.Regexp{regexp.MustCompile("^x$")}, ResyncInterval: time.Hour}
-		}, func(c Config) bool {
-			m := c.IfaceMonitorConfig
-			return len(m.InterfaceExcludes) == 1 && m.InterfaceExcludes[0].MatchString("x") && m.ResyncInterval == time.Hour
-		}),
-	}
-}
-
 // loopProofs are those of times.
 func loopProofs() map[string]proof {
 	refreshed := func(set func(*Config), done func(*bench) int) proof {
@@ -139,8 +103,8 @@ func loopProofs() map[string]proof {
 			func(b *bench) int { return b.fake.Resyncs }),
 		"RouteRefreshInterval": refreshed(func(c *Config) { c.RouteRefreshInterval = 10 * time.Millisecond },
 			func(b *bench) int { return b.routes[4].resyncs }),
-		"StatusReportingInterval": {Set: func(c *Config) { c.StatusReportingInterval = 7 * time.Second }, Has: func(t *testing.T, c Config) bool {
-			return newBench(t, c).d.loopConfig().StatusReportingInterval == 7*time.Second
+		"StatusReportingInterval": {Set: func(c *Config) { c.StatusReportingInterval = 10 * time.Second }, Has: func(t *testing.T, c Config) bool {
+			return newBenchWith(t, c, Options{Clock: hasty{}}, rulestest.New()).reports(2)
 		}},
 		"DebugSimulateDataplaneHangAfter": {Set: func(c *Config) { c.DebugSimulateDataplaneHangAfter = time.Millisecond }, Has: hangs},
 	}
@@ -195,12 +159,130 @@ func callbackProofs() map[string]proof {
 	}
 }
 
+// reports says whether the process's status is reported so often. Time is fast.
+func (b *bench) reports(want int) bool {
+	b.start()
+	got := make(chan int, 1)
+	b.d.jobs.Go("test: status", func(context.Context) error {
+		n := 0
+		for n < want {
+			msg, err := b.d.RecvMessage()
+			if err != nil {
+				break // stopped
+			}
+			if _, is := msg.(*proto.ProcessStatusUpdate); is {
+				n++
+			}
+		}
+		got <- n
+		return nil
+	})
+	return within(time.Second, func() bool { return len(got) == 1 }) && <-got == want
+}
+
+// hasty is real time a thousand times faster.
+type hasty struct{}
+
+var hastyEpoch = time.Now()
+
+func (hasty) Now() time.Time { return hastyEpoch.Add(time.Since(hastyEpoch) * 1000) }
+
+func (hasty) NewTimer(d time.Duration) driver.Timer { return hastyTimer{time.NewTimer(d / 1000)} }
+
+type hastyTimer struct{ *time.Timer }
+
+func (t hastyTimer) C() <-chan time.Time        { return t.Timer.C }
+func (t hastyTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / 1000) }
+
 // soon says whether something becomes so within a moment. A proof that needs more is run again.
-func soon(is func() bool) bool {
-	for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+func soon(is func() bool) bool { return within(300*time.Millisecond, is) }
+
+func within(d time.Duration, is func() bool) bool {
+	for deadline := time.Now().Add(d); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if is() {
 			return true
 		}
 	}
 	return false
 }
+
+type optionProof = drivertest.Proof[Options]
+
+// TestEachOptionHasAnEffect is the same for Options.
+func TestEachOptionHasAnEffect(t *testing.T) {
+	proofs := optionProofs()
+	maps.Copy(proofs, kernelOptionProofs())
+	drivertest.ProveFields(t, proofs)
+}
+
+// optionProofs are those on fakes.
+func optionProofs() map[string]optionProof {
+	names := func(t *testing.T, o Options) (all []string) {
+		newBenchWith(t, both, o, rulestest.New())
+		if reg, is := o.Metrics.(*prometheus.Registry); is {
+			families, err := reg.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				all = append(all, f.GetName())
+			}
+		}
+		return all
+	}
+	failing := func() *rulestest.Fake { // its first apply fails
+		fake, failed := rulestest.New(), false
+		fake.Fail = func() error {
+			if failed {
+				return nil
+			}
+			failed = true
+			return errors.New("no luck")
+		}
+		return fake
+	}
+	var logged atomic.Int32
+	return map[string]optionProof{
+		"Log": {Set: func(o *Options) { o.Log = slog.New(countingHandler{&logged}) }, Has: func(t *testing.T, o Options) bool {
+			logged.Store(0)
+			b := newBenchWith(t, both, o, failing())
+			b.start()
+			b.send(&proto.InSync{})
+			_ = b.flush() // the first apply failed, which is logged; this one may not
+			return logged.Load() > 0
+		}},
+		"Metrics": {Set: func(o *Options) { o.Metrics = prometheus.NewRegistry() }, Has: func(t *testing.T, o Options) bool {
+			return slices.Contains(names(t, o), "felix_int_dataplane_failures")
+		}},
+		"MetricPrefix": {Set: func(o *Options) { o.MetricPrefix = "proof_" }, Has: func(t *testing.T, o Options) bool {
+			o.Metrics = prometheus.NewRegistry()
+			return slices.Contains(names(t, o), "proof_failures_total")
+		}},
+		"Clock": {Set: func(o *Options) { o.Clock = hasty{} }, Has: func(t *testing.T, o Options) bool {
+			return newBenchWith(t, Config{StatusReportingInterval: 10 * time.Second}, o, rulestest.New()).reports(1)
+		}},
+		"RetryInterval": {Set: func(o *Options) { o.RetryInterval = 10 * time.Millisecond }, Has: func(t *testing.T, o Options) bool {
+			b := newBenchWith(t, both, o, failing())
+			b.start()
+			b.send(&proto.InSync{})
+			return within(2*time.Second, func() bool {
+				n := 0
+				b.inspect(func() { n = b.fake.Applies })
+				return n > 1
+			})
+		}},
+	}
+}
+
+// countingHandler counts records.
+type countingHandler struct{ n *atomic.Int32 }
+
+func (countingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h countingHandler) Handle(context.Context, slog.Record) error {
+	h.n.Add(1)
+	return nil
+}
+
+func (h countingHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h countingHandler) WithGroup(string) slog.Handler      { return h }

@@ -114,9 +114,8 @@ func (f *Fake) checkMatch(k key, m table.Match) error {
 	}
 	portSets := [][]string{m.SrcPortSets, m.DstPortSets, m.NotSrcPortSets, m.NotDstPortSets}
 	ports := len(m.SrcPorts) + len(m.DstPorts) + len(m.NotSrcPorts) + len(m.NotDstPorts)
-	for _, ids := range portSets {
+	for _, ids := range portSets { // whose members name the protocol
 		need(ids, true)
-		ports += len(ids)
 	}
 	if ports > 0 && m.Protocol != 6 && m.Protocol != 17 && m.Protocol != 132 && m.Protocol != 136 && m.Protocol != 33 {
 		errs = append(errs, fmt.Errorf("%s: ports with protocol %d", chainName(k), m.Protocol))

@@ -61,6 +61,7 @@ type Fake struct {
 	// kernel is what Apply has programmed. Give it to another Fake with Restart to play a restart.
 	kernel state
 	text   map[string]string // of kernel; nil: not known
+	others map[key][]table.Rule
 
 	// Fail, if set, is asked at each Apply; an error makes it fail without writing anything.
 	Fail func() error
@@ -85,6 +86,14 @@ func (f *Fake) Restart() *Fake { return &Fake{want: newState(), kernel: f.kernel
 
 // Clobber plays another writer that removes everything.
 func (f *Fake) Clobber() { f.kernel, f.text = newState(), nil }
+
+// Others are rules of another program behind ours at a hook.
+func (f *Fake) Others(fam table.Family, l table.Layer, h table.Hook, rules ...table.Rule) {
+	if f.others == nil {
+		f.others = map[key][]table.Rule{}
+	}
+	f.others[hookKey(fam, l, h)] = rules
+}
 
 func (f *Fake) Name() string { return "fake" }
 

@@ -30,9 +30,10 @@ type Packet struct {
 
 // Outcome is what happened to a packet.
 type Outcome struct {
-	Verdict  string // accept, drop, reject
-	Packet   Packet // as it left
-	SNAT     string // "masquerade", or the new source
+	Verdict  string          // accept, drop, reject
+	Packet   Packet          // as it left
+	SNAT     string          // "masquerade", or the new source
+	SNATPort table.PortRange // what the source's port is chosen from; zero: any
 	Logged   []string
 	Reported []string // prefixes of table.Report
 	Path     []string // chains walked, as "layer chain"
@@ -90,7 +91,8 @@ func (f *Fake) carry(p Packet, steps []step) (Outcome, error) {
 			continue
 		}
 		w.layer = s.layer
-		verdict := w.walk(f.kernel.hooks[hookKey(w.fam, s.layer, s.hook)], s.hook)
+		key := hookKey(w.fam, s.layer, s.hook)
+		verdict := w.walk(slices.Concat(f.kernel.hooks[key], f.others[key]), s.hook)
 		if verdict == "drop" || verdict == "reject" {
 			w.Verdict = verdict
 			break
@@ -162,7 +164,7 @@ func (w *walker) do(a table.Action, hook table.Hook) string {
 		w.SNAT = a.To.String()
 		return "accept"
 	case table.Masquerade:
-		w.SNAT = "masquerade"
+		w.SNAT, w.SNATPort = "masquerade", a.Ports
 		return "accept"
 	default:
 		w.err = fmt.Errorf("unknown verb %d", a.Verb)
