@@ -275,6 +275,9 @@ func FuzzParse(f *testing.F) {
 			netlink.ParseNeighbour(p)
 		}
 		parse(data)
-		netlink.Messages(data, func(m netlink.Message) { parse(m.Payload) })
+		netlink.Messages(data, func(m netlink.Message) {
+			parse(m.Payload)
+			_ = m.Ack()
+		})
 	})
 }

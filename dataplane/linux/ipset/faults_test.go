@@ -366,6 +366,6 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		parseHeader(b)
 		parseMembers(b, func(member) {})
-		_ = eachMessage(b, func(m message) error { m.errorLine(); return m.ack() })
+		errorLine(b)
 	})
 }

@@ -36,11 +36,10 @@ const (
 	cmdList        = 7
 	flagListHeader = 1 << 2
 
-	nested   = 0x8000
-	netOrder = 0x4000
+	nested   = unix.NLA_F_NESTED
+	netOrder = unix.NLA_F_NET_BYTEORDER
 
 	sizeofNfgenmsg = 4
-	sizeofAttr     = 4
 
 	// 512 IPv6 members with ports are 28 KiB.
 	membersPerMessage = 512
@@ -48,56 +47,12 @@ const (
 	revision = 4
 )
 
-func align(n int) int { return (n + 3) &^ 3 }
+// encoder makes ipset's messages.
+type encoder struct{ netlink.Batch }
 
-// encoder makes messages in one buffer, which the next message overwrites.
-type encoder struct{ b []byte }
-
-func (e *encoder) begin(seq uint32, cmd, flags uint16) {
-	e.b = append(e.b[:0], 0, 0, 0, 0)
-	e.b = binary.NativeEndian.AppendUint16(e.b, unix.NFNL_SUBSYS_IPSET<<8|cmd)
-	e.b = binary.NativeEndian.AppendUint16(e.b, unix.NLM_F_REQUEST|flags)
-	e.b = binary.NativeEndian.AppendUint32(e.b, seq)
-	e.b = append(e.b, 0, 0, 0, 0, unix.AF_INET, 0, 0, 0) // port, struct nfgenmsg
-	e.u8(attrProtocol, protocol)
-}
-
-func (e *encoder) end() []byte {
-	binary.NativeEndian.PutUint32(e.b, uint32(len(e.b)))
-	return e.b
-}
-
-func (e *encoder) attr(typ uint16, value ...byte) {
-	e.b = binary.NativeEndian.AppendUint16(e.b, uint16(sizeofAttr+len(value)))
-	e.b = binary.NativeEndian.AppendUint16(e.b, typ)
-	e.b = append(e.b, value...)
-	e.b = append(e.b, make([]byte, align(len(value))-len(value))...)
-}
-
-func (e *encoder) u8(typ uint16, v uint8) { e.attr(typ, v) }
-
-func (e *encoder) u16be(typ uint16, v uint16) { e.attr(typ|netOrder, byte(v>>8), byte(v)) }
-
-func (e *encoder) u32be(typ uint16, v uint32) {
-	e.attr(typ|netOrder, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
-}
-
-// u32 is in the machine's byte order.
-func (e *encoder) u32(typ uint16, v uint32) {
-	e.attr(typ, binary.NativeEndian.AppendUint32(nil, v)...)
-}
-
-func (e *encoder) text(typ uint16, s string) { e.attr(typ, append([]byte(s), 0)...) }
-
-// open starts a nested attribute; close ends the one that began at start.
-func (e *encoder) open(typ uint16) (start int) {
-	start = len(e.b)
-	e.attr(typ | nested)
-	return start
-}
-
-func (e *encoder) close(start int) {
-	binary.NativeEndian.PutUint16(e.b[start:], uint16(len(e.b)-start))
+func (e *encoder) begin(cmd, flags uint16) {
+	e.Begin(unix.NFNL_SUBSYS_IPSET<<8|cmd, flags, []byte{unix.AF_INET, 0, 0, 0}) // struct nfgenmsg
+	e.Uint8(attrProtocol, protocol)
 }
 
 func netlinkFamily(f table.Family) uint8 {
@@ -108,71 +63,68 @@ func netlinkFamily(f table.Family) uint8 {
 }
 
 // control is a request about a set as a whole.
-func (e *encoder) control(seq uint32, r *request) []byte {
-	flags := uint16(unix.NLM_F_ACK)
+func (e *encoder) control(r *request) {
+	var flags uint16
 	if r.op == opCreate {
-		flags |= unix.NLM_F_CREATE | unix.NLM_F_EXCL
+		flags = unix.NLM_F_CREATE | unix.NLM_F_EXCL
 	}
-	e.begin(seq, uint16(r.op), flags)
-	e.text(attrSetName, r.name)
+	e.begin(uint16(r.op), flags)
+	e.Text(attrSetName, r.name)
 	switch r.op {
 	case opSwap:
-		e.text(attrTypeName, r.other)
+		e.Text(attrTypeName, r.other)
 	case opCreate:
-		e.text(attrTypeName, r.head.typ)
-		e.u8(attrRevision, revision)
-		e.u8(attrFamily, netlinkFamily(r.head.family))
-		data := e.open(attrData)
-		e.u32be(attrHashSize, uint32(r.hashSize))
-		e.u32be(attrMaxElem, uint32(r.head.max))
-		e.close(data)
+		e.Text(attrTypeName, r.head.typ)
+		e.Uint8(attrRevision, revision)
+		e.Uint8(attrFamily, netlinkFamily(r.head.family))
+		data := e.OpenNest(attrData | nested)
+		e.Net32(attrHashSize|netOrder, uint32(r.hashSize))
+		e.Net32(attrMaxElem|netOrder, uint32(r.head.max))
+		e.CloseNest(data)
 	}
-	return e.end()
 }
 
 // change adds or removes some members, numbered from one.
-func (e *encoder) change(seq uint32, r *request, members []member) []byte {
-	e.begin(seq, uint16(r.op), unix.NLM_F_ACK)
-	e.text(attrSetName, r.name)
-	e.u32(attrLineNo, 0)
-	adt := e.open(attrADT)
+func (e *encoder) change(r *request, members []member) {
+	e.begin(uint16(r.op), 0)
+	e.Text(attrSetName, r.name)
+	e.Uint32(attrLineNo, 0)
+	adt := e.OpenNest(attrADT | nested)
 	for i := range members {
 		e.member(r, &members[i], uint32(i+1))
 	}
-	e.close(adt)
-	return e.end()
+	e.CloseNest(adt)
 }
 
 func (e *encoder) member(r *request, m *member, line uint32) {
-	data := e.open(attrData)
-	e.u32(attrLineNo, line)
-	ip := e.open(attrIP)
+	data := e.OpenNest(attrData | nested)
+	e.Uint32(attrLineNo, line)
+	ip := e.OpenNest(attrIP | nested)
 	if r.head.family == table.IPv4 {
-		e.attr(attrIPv4|netOrder, m.addr[:4]...)
+		e.Attr(attrIPv4|netOrder, m.addr[:4])
 	} else {
-		e.attr(attrIPv6|netOrder, m.addr[:]...)
+		e.Attr(attrIPv6|netOrder, m.addr[:])
 	}
-	e.close(ip)
+	e.CloseNest(ip)
 	switch r.typ {
 	case table.SetNet:
-		e.u8(attrCIDR, m.bits)
+		e.Uint8(attrCIDR, m.bits)
 	case table.SetIPAndPort:
-		e.u16be(attrPort, m.port)
-		e.u8(attrProto, m.proto)
+		e.Net16(attrPort|netOrder, m.port)
+		e.Uint8(attrProto, m.proto)
 	}
-	e.close(data)
+	e.CloseNest(data)
 }
 
 // list asks for a set, or with no name for all.
-func (e *encoder) list(seq uint32, name string, flags uint32) []byte {
-	e.begin(seq, cmdList, unix.NLM_F_ACK|unix.NLM_F_DUMP)
+func (e *encoder) list(name string, flags uint32) {
+	e.begin(cmdList, unix.NLM_F_ACK)
 	if name != "" {
-		e.text(attrSetName, name)
+		e.Text(attrSetName, name)
 	}
 	if flags != 0 {
-		e.u32be(attrFlags, flags)
+		e.Net32(attrFlags|netOrder, flags)
 	}
-	return e.end()
 }
 
 // eachAttr hands over the attributes in data, without their flags. What is malformed ends it.
