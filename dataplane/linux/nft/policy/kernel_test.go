@@ -524,7 +524,7 @@ func TestSocketFails(t *testing.T) {
 	b := open(t, n.Host.NS)
 	everything(b)
 	mustApply(t, b)
-	b.view.Cmd.FD = -1
+	b.view.Cmd.Close()
 	b.ChangeSet(table.IPv4, "s:ip", []table.Member{{Net: pfx("10.7.7.7/32")}}, nil)
 	if res := b.Apply(t.Context()); res.Err == nil {
 		t.Error("no error though the socket is gone")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // Object is what messages are for, and what is broken when the kernel refuses one of them.
@@ -31,36 +33,36 @@ type Batch struct {
 // NewBatch begins a transaction on a table, with this sequence number.
 func NewBatch(table string, first uint32) *Batch {
 	b := &Batch{table: table, first: first}
-	b.message(unix.NFNL_MSG_BATCH_BEGIN, unix.NLM_F_REQUEST, first, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
+	b.message(unix.NFNL_MSG_BATCH_BEGIN, 0, first, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
 	b.blame = append(b.blame, nil)
 	b.Bytes(unix.NFNL_BATCH_GENID, make([]byte, 4))
-	b.endMessage(0)
+	b.CloseMessage(0)
 	return b
 }
 
 // genIDAt is where the generation's number is in the first message.
-const genIDAt = msgHeader + attrHeader
+const genIDAt = unix.SizeofNlMsghdr + sizeofNfgenmsg + unix.SizeofRtAttr
 
 // Begin begins a message on an object of the family's table.
 func (b *Batch) Begin(proto uint8, typ int, flags uint16, who Object) {
-	b.open = b.message(subsys(typ), unix.NLM_F_REQUEST|flags, b.first+uint32(len(b.blame)), proto, 0)
+	b.open = b.message(subsys(typ), flags, b.first+uint32(len(b.blame)), proto, 0)
 	b.blame = append(b.blame, who)
 	b.last = b.open
 	b.String(1, b.table) // NFTA_*_TABLE are all 1
 }
 
 // End ends a message.
-func (b *Batch) End() { b.endMessage(b.open) }
+func (b *Batch) End() { b.CloseMessage(b.open) }
 
 // Empty is true if there is no message in it.
 func (b *Batch) Empty() bool { return len(b.blame) == 1 }
 
 // close ends the transaction, of which the kernel is to acknowledge the last message.
 func (b *Batch) close() []byte {
-	b.addFlags(b.last, unix.NLM_F_ACK)
+	b.AddFlags(b.last, unix.NLM_F_ACK)
 	seq := b.first + uint32(len(b.blame))
-	at := b.message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, seq, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
-	b.endMessage(at)
+	at := b.message(unix.NFNL_MSG_BATCH_END, 0, seq, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)
+	b.CloseMessage(at)
 	return b.B
 }
 
@@ -86,40 +88,47 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("nf_tables refuses the transaction: %v", r.Other)
 }
 
+// add notes the error of a message that is for o, or for no object.
+func (r *Refusal) add(o Object, err error) {
+	switch {
+	case o == nil:
+		r.Other = FirstError(r.Other, err)
+	case r.Objects[o] == nil:
+		r.Objects[o] = err
+		r.Order = append(r.Order, o)
+	}
+}
+
 // commit sends a closed transaction, which the kernel takes only in generation gen. The error is ErrStale, a *Refusal, or of
 // the socket.
 func (c *Conn) commit(b *Batch, data []byte, gen uint32) error {
 	binary.BigEndian.PutUint32(data[genIDAt:], gen)
-	if err := c.send(data); err != nil {
+	if err := c.nl.Send(data); err != nil {
 		return err
 	}
 	c.seq = b.first + uint32(len(b.blame))
 	r := &Refusal{Objects: map[Object]error{}}
 	acked, stale := false, false
 	for {
-		err := c.receive(unix.MSG_DONTWAIT, func(h header, payload []byte) error {
-			i := h.seq - b.first
-			if h.typ != unix.NLMSG_ERROR || i >= uint32(len(b.blame)) {
-				return nil
+		err := c.nl.Receive(false, func(m netlink.Message) {
+			i := m.Seq - b.first
+			if m.Type != unix.NLMSG_ERROR || i >= uint32(len(b.blame)) {
+				return
 			}
-			err := ackError(h, payload)
+			err := m.Ack()
 			switch {
 			case err == nil:
 				acked = acked || i == uint32(len(b.blame)-1)
 			case errors.Is(err, unix.ERESTART):
 				stale = true
-			case b.blame[i] == nil:
-				r.Other = FirstError(r.Other, err)
-			case r.Objects[b.blame[i]] == nil:
-				r.Objects[b.blame[i]] = err
-				r.Order = append(r.Order, b.blame[i])
+			default:
+				r.add(b.blame[i], err)
 			}
-			return nil
 		})
 		if errors.Is(err, unix.ENOBUFS) {
 			continue // there were more errors than fit; those that did are enough
 		}
-		if errors.Is(err, errNoMore) {
+		if errors.Is(err, netlink.ErrEmpty) {
 			break
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,7 +24,7 @@ func watchEvents(ns *nsdo.Namespace, to *link) (*events, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetsockoptInt(c.FD, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, unix.NFNLGRP_NFTABLES); err != nil {
+	if err := c.nl.Join(unix.NFNLGRP_NFTABLES); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("listen to changes of nf_tables: %w", err)
 	}
@@ -33,22 +34,19 @@ func watchEvents(ns *nsdo.Namespace, to *link) (*events, error) {
 // Pause stops listening, for a transaction of ours that is so large that telling us of it would take long: a quarter of all
 // the time that the kernel takes. Who else writes meanwhile shows by the generation.
 func (e *events) Pause() {
-	_ = unix.SetsockoptInt(e.FD, unix.SOL_NETLINK, unix.NETLINK_DROP_MEMBERSHIP, unix.NFNLGRP_NFTABLES)
+	_ = e.nl.Leave(unix.NFNLGRP_NFTABLES)
 }
 
 // Resume listens again. If that fails nothing is reported, and every foreign generation counts as a change of our tables.
 func (e *events) Resume() {
-	_ = unix.SetsockoptInt(e.FD, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, unix.NFNLGRP_NFTABLES)
+	_ = e.nl.Join(unix.NFNLGRP_NFTABLES)
 }
 
 // drain reads what has come so far. It is false if there will not be more.
 func (e *events) drain() bool {
 	for {
-		err := e.receive(unix.MSG_DONTWAIT, func(h header, payload []byte) error {
-			e.note(h, payload)
-			return nil
-		})
-		if errors.Is(err, errNoMore) {
+		err := e.nl.Receive(false, e.note)
+		if errors.Is(err, netlink.ErrEmpty) {
 			return true
 		}
 		if err != nil {
@@ -61,21 +59,22 @@ func (e *events) drain() bool {
 	}
 }
 
-func (e *events) note(h header, payload []byte) {
-	if h.typ>>8 != unix.NFNL_SUBSYS_NFTABLES || len(payload) < 4 {
+func (e *events) note(m netlink.Message) {
+	payload := m.Payload
+	if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(payload) < sizeofNfgenmsg {
 		return
 	}
-	if h.typ == subsys(unix.NFT_MSG_NEWGEN) {
-		e.noteGeneration(Uint32(Attr(payload[4:], unix.NFTA_GEN_ID)))
+	if m.Type == subsys(unix.NFT_MSG_NEWGEN) {
+		e.noteGeneration(Uint32(Attr(payload[sizeofNfgenmsg:], unix.NFTA_GEN_ID)))
 		return
 	}
-	if h.port == e.own {
+	if m.Port == e.own {
 		return
 	}
 	if family := payload[0]; family != unix.NFPROTO_IPV4 && family != unix.NFPROTO_IPV6 {
 		return
 	}
-	name := netlink.Text(Attr(payload[4:], 1)) // NFTA_*_TABLE are all 1
+	name := netlink.Text(Attr(payload[sizeofNfgenmsg:], 1)) // NFTA_*_TABLE are all 1
 	for _, v := range e.to.views {
 		v.touched = v.touched || v.Table == name
 	}
@@ -92,8 +91,8 @@ func (e *events) noteGeneration(gen uint32) {
 	e.seen = gen
 }
 
-// tellTime is how long the kernel may take to tell the rest of a transaction whose generation has begun, in milliseconds.
-const tellTime = 20
+// tellTime is how long the kernel may take to report the rest of a transaction whose generation has begun.
+const tellTime = 20 * time.Millisecond
 
 // reach reads until all changes up to a generation have been reported; false if they are not.
 func (e *events) reach(gen uint32) bool {
@@ -101,8 +100,7 @@ func (e *events) reach(gen uint32) bool {
 		if int32(e.seen-gen) >= 0 {
 			return true
 		}
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(e.FD), Events: unix.POLLIN}}, tellTime)
-		if err != nil && !errors.Is(err, unix.EINTR) || ready == 0 {
+		if !e.nl.Wait(tellTime) {
 			return false // it was not reported: we did not listen then
 		}
 	}

@@ -56,7 +56,7 @@ func (l *link) Connect() (err error) {
 	if l.Cmd, err = Dial(l.NS); err != nil {
 		return err
 	}
-	l.Events.own = l.Cmd.port
+	l.Events.own = l.Cmd.nl.Port()
 	if l.Gen, err = l.Cmd.Generation(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/linux/nft/nfttest"
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // TestSpans compares intervals with the addresses that prefixes contain.
@@ -63,11 +64,9 @@ func TestGarbage(t *testing.T) {
 		for i := range b {
 			b[i] = byte(rng.IntN(6) * rng.IntN(40))
 		}
-		_ = eachMessage(b, func(h header, payload []byte) error {
-			_ = ackError(h, payload)
-			h.typ = subsys(rng.IntN(30))
-			e.note(h, payload)
-			return nil
+		netlink.Messages(b, func(m netlink.Message) {
+			m.Type = subsys(rng.IntN(30))
+			e.note(m)
 		})
 		EachAttr(b, func(_ uint16, v []byte) { _ = elementOf(v) })
 		_ = HashOf(b)
