@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"contiv.dev/vswitch/dataplane/netlink"
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
@@ -146,42 +144,28 @@ func TestWatchAfterAFailure(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	dev, failed := w.dev("m"), make(chan struct{}, 100)
+	dev := w.dev("m")
 	w.run("ip", "link", "add", dev, "type", "bridge")
-	m := NewHostMonitor(slogFunc(func(string) {
-		select {
-		case failed <- struct{}{}:
-		default:
-		}
-	}))
+	m := NewHostMonitor(nil)
+	failing := &failingLists{}
+	m.open = func(groups ...int) (source netlink.LinkSource, err error) {
+		failing.LinkSource, err = netlink.OpenLinks(nil, eventBuffer, groups...)
+		return failing, err
+	}
 	seen := make(chan []HostAddress, 16)
 	jobs := lifecycle.NewGroup(ctx, w.b.log)
 	jobs.Go("watch", func(ctx context.Context) error { return m.Watch(ctx, func(a []HostAddress) { seen <- a }) })
 	<-seen
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("sh", "-c", "sleep 0.5; ip addr add 198.18.79.1/32 dev "+dev)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-failed:
-	case <-ctx.Done():
-	}
-	err := errors.Join(syscall.Setrlimit(unix.RLIMIT_NOFILE, &limit), ctx.Err(), cmd.Wait())
-	if err != nil {
-		t.Fatal(err)
-	}
+	failing.next.Store(true)
+	w.run("ip", "addr", "add", "198.18.79.1/32", "dev", dev)
 	mine := HostAddress{dev, netip.MustParsePrefix("198.18.79.1/32")}
 	for {
 		select {
 		case a := <-seen:
 			if slices.Contains(a, mine) {
+				if failing.next.Load() {
+					t.Error("nothing failed")
+				}
 				if err := jobs.Stop(20 * time.Second); err != nil {
 					t.Error(err)
 				}
@@ -193,12 +177,15 @@ func TestWatchAfterAFailure(t *testing.T) {
 	}
 }
 
-// logFunc is called with each message of level Warn and above.
-type logFunc func(message string)
+// failingLists fails to list once.
+type failingLists struct {
+	netlink.LinkSource
+	next atomic.Bool
+}
 
-func slogFunc(f func(string)) *slog.Logger { return slog.New(logFunc(f)) }
-
-func (f logFunc) Enabled(_ context.Context, l slog.Level) bool  { return l >= slog.LevelWarn }
-func (f logFunc) Handle(_ context.Context, r slog.Record) error { f(r.Message); return nil }
-func (f logFunc) WithAttrs([]slog.Attr) slog.Handler            { return f }
-func (f logFunc) WithGroup(string) slog.Handler                 { return f }
+func (f *failingLists) List() (netlink.LinkListing, error) {
+	if f.next.Swap(false) {
+		return netlink.LinkListing{}, errors.New("injected")
+	}
+	return f.LinkSource.List()
+}

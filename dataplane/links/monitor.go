@@ -2,7 +2,6 @@ package links
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -37,6 +36,7 @@ type HostAddress struct {
 type HostMonitor struct {
 	log     *slog.Logger
 	timeout time.Duration
+	open    func(further ...int) (netlink.LinkSource, error) // subscribes
 }
 
 const (
@@ -53,7 +53,9 @@ func NewHostMonitor(log *slog.Logger) *HostMonitor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &HostMonitor{log: log, timeout: 5 * time.Second}
+	return &HostMonitor{log: log, timeout: 5 * time.Second, open: func(further ...int) (netlink.LinkSource, error) {
+		return netlink.OpenLinks(nil, eventBuffer, further...)
+	}}
 }
 
 // Links lists all links, by index.
@@ -99,34 +101,39 @@ func (m *HostMonitor) Addresses(ctx context.Context) ([]HostAddress, error) {
 }
 
 func (m *HostMonitor) state(ctx context.Context) (out hostState, err error) {
-	out.mtus = map[string]uint32{}
 	err = m.query(ctx, func(s *sock) error {
 		links, err := s.links()
 		if err != nil {
 			return err
 		}
-		names := map[int32]string{}
-		for _, l := range links {
-			if isHosts(l) {
-				names[l.index], out.mtus[l.name] = l.name, l.mtu
-			}
-		}
 		addrs, err := s.addrs()
-		for _, a := range addrs {
-			name := names[a.index]
-			if ip := a.prefix.Addr(); name != "" && !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
-				out.addresses = append(out.addresses, HostAddress{name, a.prefix})
-			}
-		}
+		out = stateOf(links, addrs)
 		return err
 	})
 	if err != nil {
 		return hostState{}, fmt.Errorf("list the host's addresses: %w", err)
 	}
+	return out, nil
+}
+
+func stateOf(links []linkInfo, addrs []addrInfo) hostState {
+	out := hostState{mtus: map[string]uint32{}}
+	names := map[int32]string{}
+	for _, l := range links {
+		if isHosts(l) {
+			names[l.index], out.mtus[l.name] = l.name, l.mtu
+		}
+	}
+	for _, a := range addrs {
+		name := names[a.index]
+		if ip := a.prefix.Addr(); name != "" && !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
+			out.addresses = append(out.addresses, HostAddress{name, a.prefix})
+		}
+	}
 	slices.SortFunc(out.addresses, func(x, y HostAddress) int {
 		return firstOf(strings.Compare(x.Link, y.Link), x.Prefix.Addr().Compare(y.Prefix.Addr()), x.Prefix.Bits()-y.Prefix.Bits())
 	})
-	return out, nil
+	return out
 }
 
 // firstOf is the first result that is not 0.
@@ -163,56 +170,31 @@ func isOurs(l linkInfo) bool {
 // Watch calls report with Addresses at first and whenever they, or the MTUs of the host's own links, have changed, until ctx ends. Run it
 // as a job.
 func (m *HostMonitor) Watch(ctx context.Context, report func([]HostAddress)) error {
-	events, stop, err := subscribe(ctx, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
-	if err != nil {
-		return err
+	var last *hostState
+	w := netlink.Watch{
+		Log: m.log, Pause: watchRetry, Settle: watchPause,
+		Open: func() (netlink.LinkSource, error) { return m.open() },
+		Listed: func(_ context.Context, all netlink.LinkListing) error {
+			now := stateOf(mapped(all.Links, infoOf), mapped(all.Addrs, addrInfoOf))
+			if all.Torn {
+				return nil // it has changed, which is a reason to list it again
+			}
+			if last == nil || !now.equal(last) {
+				report(slices.Clone(now.addresses))
+			}
+			last = &now
+			return nil
+		},
 	}
-	defer stop()
-	var last hostState
-	first, failing := true, false
-	for {
-		now, err := m.state(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !failing:
-			m.log.Warn("the host's addresses are unknown; retrying", "error", err, "every", watchRetry)
-		case err == nil && (first || !now.equal(&last)):
-			report(slices.Clone(now.addresses))
-			fallthrough
-		case err == nil:
-			first, last = false, now
-		}
-		if failing = err != nil; failing {
-			err = pause(ctx, watchRetry)
-		} else if err = next(ctx, events); err == nil {
-			err = pause(ctx, watchPause)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return w.Run(ctx)
 }
 
-// WaitLink waits until the agent's namespace has a link called name, which is how a device that others make is waited for.
-func (m *HostMonitor) WaitLink(ctx context.Context, name string) (HostLink, error) {
-	events, stop, err := subscribe(ctx, unix.RTNLGRP_LINK)
-	if err != nil {
-		return HostLink{}, err
+func mapped[A, B any](list []A, to func(A) B) []B {
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = to(v)
 	}
-	defer stop()
-	for {
-		links, err := m.Links(ctx)
-		if err != nil {
-			return HostLink{}, err
-		}
-		if i := slices.IndexFunc(links, func(l HostLink) bool { return l.Name == name }); i >= 0 {
-			return links[i], nil
-		}
-		if err := next(ctx, events); err != nil {
-			return HostLink{}, fmt.Errorf("wait for link %s: %w", name, err)
-		}
-	}
+	return out
 }
 
 func (m *HostMonitor) query(ctx context.Context, ask func(s *sock) error) error {
@@ -225,41 +207,4 @@ func (m *HostMonitor) query(ctx context.Context, ask func(s *sock) error) error 
 	}
 	defer s.close()
 	return ask(s)
-}
-
-// subscribe opens a socket for notifications that closes when ctx ends.
-func subscribe(ctx context.Context, groups ...int) (events *netlink.Events, stop func(), err error) {
-	events, err = netlink.Subscribe(nil, eventBuffer, groups...)
-	if err != nil {
-		return nil, nil, err
-	}
-	release := context.AfterFunc(ctx, func() { events.Close() })
-	return events, func() {
-		if release() {
-			events.Close()
-		}
-	}, nil
-}
-
-// next waits for a notification. One that was lost is as good as one that came: what has changed is looked up anyway.
-func next(ctx context.Context, events *netlink.Events) error {
-	err := events.Receive(func(uint16, []byte) {})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if errors.Is(err, netlink.ErrLost) {
-		return events.Drain()
-	}
-	return err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/dataplane/netlink"
 )
 
 // HostNIC is an interface of the host that may connect it with other machines.
@@ -105,32 +107,19 @@ const nicsPause = 500 * time.Millisecond
 
 // WatchNICs calls report with NICs at first and whenever they have changed, until ctx ends. Run it as a job.
 func (m *HostMonitor) WatchNICs(ctx context.Context, report func([]HostNIC)) error {
-	events, stop, err := subscribe(ctx, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
-		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	var last []HostNIC
-	first, failing := true, false
-	for {
-		now, err := m.NICs(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !failing:
-			m.log.Warn("the host's NICs are unknown; retrying", "error", err, "every", watchRetry)
-		case err == nil && (first || !reflect.DeepEqual(now, last)):
-			first, last = false, now
-			report(slices.Clone(now))
-		}
-		if failing = err != nil; failing {
-			err = pause(ctx, watchRetry)
-		} else if err = next(ctx, events); err == nil {
-			err = pause(ctx, nicsPause)
-		}
-		if err != nil {
+	first := true
+	w := netlink.Watch{
+		Log: m.log, Pause: watchRetry, Settle: nicsPause,
+		Open: func() (netlink.LinkSource, error) { return m.open(unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE) },
+		Listed: func(ctx context.Context, _ netlink.LinkListing) error { // of which NICs needs more
+			now, err := m.NICs(ctx)
+			if err == nil && (first || !reflect.DeepEqual(now, last)) {
+				first, last = false, now
+				report(slices.Clone(now))
+			}
 			return err
-		}
+		},
 	}
+	return w.Run(ctx)
 }

@@ -91,6 +91,10 @@ func (s *sock) link(name string) (linkInfo, error) {
 
 func parseLink(payload []byte) (linkInfo, bool) {
 	l, ok := netlink.ParseLink(payload)
+	return infoOf(l), ok
+}
+
+func infoOf(l netlink.Link) linkInfo {
 	out := linkInfo{
 		index: int32(l.Index), parent: l.Parent, flags: l.Flags, name: l.Name, alias: l.Alias, kind: l.Kind, mac: l.MAC, mtu: uint32(l.MTU),
 		group: l.Group, master: l.Master,
@@ -98,7 +102,7 @@ func parseLink(payload []byte) (linkInfo, bool) {
 	if l.Kind == "tun" {
 		out.addQueues(l.Data)
 	}
-	return out, ok
+	return out
 }
 
 // addQueues counts the queues of a TUN or TAP.
@@ -113,7 +117,11 @@ func (l *linkInfo) addQueues(data []byte) {
 
 func parseAddr(payload []byte) (addrInfo, bool) {
 	a, ok := netlink.ParseAddress(payload)
-	return addrInfo{index: int32(a.Index), prefix: a.Prefix, ours: a.Protocol == Protocol}, ok
+	return addrInfoOf(a), ok
+}
+
+func addrInfoOf(a netlink.Address) addrInfo {
+	return addrInfo{index: int32(a.Index), prefix: a.Prefix, ours: a.Protocol == Protocol}
 }
 
 func parseRoute(payload []byte) (routeInfo, bool) {

@@ -46,16 +46,9 @@ const listTries = 20
 
 // listing collects what a dump answers. The kernel gives a long one in parts, between which it may change.
 func listing[T any](s *sock, req *netlink.Batch, parse func(payload []byte) (T, bool)) ([]T, error) {
-	for range listTries {
-		var out []T
-		consistent, err := s.conn.Dump(req, func(_ uint16, payload []byte) {
-			if v, keep := parse(payload); keep {
-				out = append(out, v)
-			}
-		})
-		if err != nil || consistent {
-			return out, outcome(err)
-		}
+	out, whole, err := netlink.ListWhole(s.conn, req, listTries, parse)
+	if err != nil || whole {
+		return out, outcome(err)
 	}
 	return nil, fmt.Errorf("%w, %d times in a row", errTorn, listTries)
 }

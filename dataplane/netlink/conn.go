@@ -91,20 +91,27 @@ func (c *Conn) ask(b *Batch, flags uint16, each func(Message)) error {
 
 // List dumps and parses; parse says whether to keep what it read. It starts again when the list changed meanwhile.
 func List[T any](c *Conn, b *Batch, parse func(payload []byte) (v T, keep bool)) ([]T, error) {
-	for try := 1; ; try++ {
-		var out []T
-		consistent, err := c.Dump(b, func(_ uint16, payload []byte) {
+	out, _, err := ListWhole(c, b, dumpTries, parse) // what still changes will be reported by notifications, or found at the next resync
+	return out, err
+}
+
+// ListWhole is List. whole is false if the list changed during each of so many tries: entries may be missing.
+func ListWhole[T any](c *Conn, b *Batch, tries int, parse func(payload []byte) (v T, keep bool)) (out []T, whole bool, err error) {
+	for range tries {
+		out = nil
+		whole, err = c.Dump(b, func(_ uint16, payload []byte) {
 			if v, keep := parse(payload); keep {
 				out = append(out, v)
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if consistent || try == dumpTries { // what still changes will be reported by notifications, or found at the next resync
-			return out, nil
+		if whole {
+			break
 		}
 	}
+	return out, whole, nil
 }
 
 // number gives the requests their sequence numbers, the first of which it returns, and flags to the last.

@@ -1,3 +1,3 @@
-// Package ifacemonitor informs the Linux driver which links and addresses its network namespace has. It subscribes to the kernel's
-// notifications before it lists for the first time, so that nothing is missed in between, and lists again whenever notifications were lost.
+// Package ifacemonitor informs the Linux driver which links and addresses its network namespace has. What it follows is a netlink.Watch; it
+// keeps what it has reported, and reports what differs.
 package ifacemonitor

@@ -111,7 +111,7 @@ func TestKernel(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	ns := nettest.New(t)
 	m := New(Config{}, nil, nil)
-	m.open = func() (kernel, error) { return openSocket(ns.Namespace, 4096) }
+	m.watch.Open = func() (netlink.LinkSource, error) { return netlink.OpenLinks(ns.Namespace, 4096) }
 	m.updates = make(chan any) // nothing is kept
 	start(t, m)
 	await(t, m, "lo [127.0.0.1 ::1]")
@@ -209,9 +209,9 @@ func (s *script) SetDeadline(t time.Time) error {
 	return nil
 }
 
-func (s *script) List() ([]netlink.Link, []netlink.Address, error) {
+func (s *script) List() (netlink.LinkListing, error) {
 	l, err := s.links()
-	return l, nil, err
+	return netlink.LinkListing{Links: l}, err
 }
 
 func (s *script) Close() error {
@@ -231,9 +231,9 @@ func TestFaults(t *testing.T) {
 		return []netlink.Link{lnk(1, "lo", up)}, nil
 	}
 	m := New(Config{}, nil, nil)
-	m.pause = time.Millisecond
+	m.watch.Pause = time.Millisecond
 	opens := 0
-	m.open = func() (kernel, error) {
+	m.watch.Open = func() (netlink.LinkSource, error) {
 		if opens++; opens == 1 || opens == 3 {
 			return nil, errFault
 		}
@@ -260,7 +260,7 @@ func TestResync(t *testing.T) {
 	var flags atomic.Uint32
 	s.links = func() ([]netlink.Link, error) { return []netlink.Link{lnk(1, "lo", flags.Load())}, nil }
 	m := New(Config{ResyncInterval: 10 * time.Millisecond}, nil, nil)
-	m.open = func() (kernel, error) { return s, nil }
+	m.watch.Open = func() (netlink.LinkSource, error) { return s, nil }
 	start(t, m)
 	await(t, m, "lo/1 down")
 	flags.Store(up)
@@ -272,6 +272,6 @@ func TestStopsWithoutReader(t *testing.T) {
 	s.links = func() ([]netlink.Link, error) { return []netlink.Link{lnk(1, "lo", up)}, nil }
 	m := New(Config{}, nil, nil)
 	m.updates = make(chan any)
-	m.open = func() (kernel, error) { return s, nil }
+	m.watch.Open = func() (netlink.LinkSource, error) { return s, nil }
 	start(t, m) // the test's end ends it
 }

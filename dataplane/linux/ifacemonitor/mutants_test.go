@@ -35,7 +35,7 @@ func TestEachFieldHasAnEffect(t *testing.T) {
 				return nil, nil
 			}
 			m := New(c, nil, nil)
-			m.open = func() (kernel, error) { return s, nil }
+			m.watch.Open = func() (netlink.LinkSource, error) { return s, nil }
 			start(t, m)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
