@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -152,9 +154,10 @@ func (l *LocalCopy) Apply(changes map[string][]byte) error {
 	}
 	return l.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(stateBucket))
-		for k, v := range changes {
+		// In order: bbolt splits a page when the transaction ends, and until then each key in front of others moves all of them.
+		for _, k := range slices.Sorted(maps.Keys(changes)) {
 			var err error
-			if v == nil {
+			if v := changes[k]; v == nil {
 				err = b.Delete([]byte(k))
 			} else {
 				err = b.Put([]byte(k), v)

@@ -1,9 +1,11 @@
 package clusterdb
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -241,6 +243,27 @@ func TestLocalCopySurvivesDamage(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestLargeLocalCopy: what a value takes in the first write of a copy, which has everything, does not grow with their number.
+func TestLargeLocalCopy(t *testing.T) {
+	each := func(n int) time.Duration {
+		l := localCopy(t, localPath(t))
+		values := make(map[string][]byte, n)
+		for i := range n {
+			values[fmt.Sprintf("service/%x", sha256.Sum256([]byte(strconv.Itoa(i))))] = []byte("value")
+		}
+		start := time.Now()
+		if err := l.Apply(values); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(start) / time.Duration(n)
+	}
+	few, many := each(5_000), each(160_000)
+	t.Logf("a value among 5,000: %s; among 160,000: %s", few, many)
+	if many > 3*few+time.Microsecond {
+		t.Errorf("a value takes %s among 160,000, and %s among 5,000", many, few)
 	}
 }
 

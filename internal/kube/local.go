@@ -15,9 +15,12 @@ func (s *Source) startFromLocal(ctx context.Context) error {
 	if synced {
 		return nil
 	}
-	values := s.loadLocal()
+	values, why := s.loadLocal(), "the API server does not answer"
+	if s.Connected() == nil {
+		why = "the API server has not sent all objects yet"
+	}
 	if len(values) == 0 {
-		s.Log.Warn("the API server does not answer, and there is no local copy of the Kubernetes state to start from; "+
+		s.Log.Warn(why+", and there is no local copy of the Kubernetes state to start from; "+
 			"waiting for it", "server", s.Client.host, "missing", missing, "error", s.Connected())
 		return nil
 	}
@@ -25,7 +28,7 @@ func (s *Source) startFromLocal(ctx context.Context) error {
 	if ev == nil {
 		return nil
 	}
-	s.Log.Warn("the API server does not answer; starting from the local copy of the Kubernetes state",
+	s.Log.Warn(why+"; starting from the local copy of the Kubernetes state",
 		"server", s.Client.host, "missing", missing, "objects", len(values), "error", s.Connected())
 	return s.push(ctx, ev)
 }
