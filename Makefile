@@ -72,6 +72,14 @@ soak: deps ## two nodes under everything at once; MINUTES=30, DATAPLANE=vpp or l
 	CGO_ENABLED=0 go build $(GOFLAGS_STATIC) -o $(BIN)/ ./cmd/contiv-agent ./cmd/contiv-cni ./test/soak
 	$(SUDO) $(BIN)/soak -bin $(BIN) -for $(MINUTES)m -dataplane $(DATAPLANE) -config '$(CONFIG)' -sanitize '$(SANITIZE)'
 
+CONNECTIONS ?= 200000
+WORKERS     ?= 0
+
+.PHONY: hammer
+hammer: deps ## backends are replaced under connections while agents are killed, then a VPP; CONNECTIONS=200000 at 370 a second, WORKERS=0
+	$(SUDO) env PATH="$$PATH" CGO_ENABLED=0 CONTIV_SERVICES_MODES=vpp-plugin CONTIV_SERVICES_HAMMER=$(CONNECTIONS) CONTIV_SERVICES_WORKERS=$(WORKERS) \
+		go test -count=1 -timeout 60m -v -run TestHammer ./test/services
+
 .PHONY: peers
 peers: ## build the CNI plugins that benchmarks and tests use beside ours
 	@mkdir -p $(BIN)/cni-plugins
