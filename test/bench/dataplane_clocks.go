@@ -257,13 +257,7 @@ func (w *clockWorld) measure(ctx context.Context, c clockCase, n int, add adder)
 		node = "ip6-input"
 	}
 	vpp := w.Nodes[0].VPP
-	cli := func(format string, args ...any) (string, error) {
-		out, err := vpp.CLI(fmt.Sprintf(format, args...))
-		if err == nil && strings.Contains(out, "unknown input") {
-			err = errors.New(out)
-		}
-		return out, err
-	}
+	cli := func(format string, args ...any) (string, error) { return cliOf(vpp, format, args...) }
 	if _, err := cli("packet-generator new { name s limit %d interface %s node %s pcap %s }", max(n, measured/5), w.ifs[from.IPs[0].String()],
 		node, pcap); err != nil {
 		return err
@@ -275,7 +269,7 @@ func (w *clockWorld) measure(ctx context.Context, c clockCase, n int, add adder)
 			_, err = cli("packet-generator enable-stream s")
 		}
 		if err == nil {
-			err = w.generated(ctx)
+			err = generated(ctx, vpp)
 		}
 		if err != nil {
 			return nil, err
@@ -313,12 +307,50 @@ func flowCount(n int) string {
 	return fmt.Sprint(n)
 }
 
+// inputClocks sends packets of flows from an interface, and returns the clocks that each took in our node.
+func (w *clockWorld) inputClocks(ctx context.Context, vpp *vpptest.VPP, ifc string, f flows, limit int) (float64, error) {
+	pcap := filepath.Join(w.dir, "flows.pcap")
+	if err := f.writePcap(pcap); err != nil {
+		return 0, err
+	}
+	if _, err := cliOf(vpp, "packet-generator new { name s limit %d interface %s node ip4-input pcap %s }", limit, ifc, pcap); err != nil {
+		return 0, err
+	}
+	defer cliOf(vpp, "packet-generator delete s")
+	for _, command := range []string{"clear runtime", "packet-generator enable-stream s"} {
+		if _, err := cliOf(vpp, "%s", command); err != nil {
+			return 0, err
+		}
+	}
+	if err := generated(ctx, vpp); err != nil {
+		return 0, err
+	}
+	out, err := cliOf(vpp, "show runtime")
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range parseRuntime(out) {
+		if n.name == "contiv-ip4-input" && n.vectors >= int64(limit) {
+			return n.clocks, nil
+		}
+	}
+	return 0, fmt.Errorf("contiv-ip4-input did not get %d packets:\n%s", limit, out)
+}
+
+func cliOf(vpp *vpptest.VPP, format string, args ...any) (string, error) {
+	out, err := vpp.CLI(fmt.Sprintf(format, args...))
+	if err == nil && strings.Contains(out, "unknown input") {
+		err = errors.New(out)
+	}
+	return out, err
+}
+
 // generated waits until the stream is through.
-func (w *clockWorld) generated(ctx context.Context) error {
+func generated(ctx context.Context, vpp *vpptest.VPP) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return testbed.Eventually(ctx, 50*time.Millisecond, func() error {
-		out, err := w.Nodes[0].VPP.CLI("show packet-generator")
+		out, err := vpp.CLI("show packet-generator")
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,15 @@ type flows struct {
 	n   int // of packets and flows
 	// backwards exchanges the two ends.
 	backwards bool
+	// tcpFlags: they are TCP with these flags, and all destinations come before the next source port.
+	tcpFlags byte
+	perPort  int // destinations, then
 }
+
+const (
+	tcpSYN = 2
+	tcpACK = 16
+)
 
 const (
 	firstPort  = 1025
@@ -25,6 +33,9 @@ const (
 )
 
 func (f flows) packet(i int) []byte {
+	if f.tcpFlags != 0 {
+		return tcpPacket(netip.AddrPortFrom(f.src, uint16(firstPort+i/f.perPort%ports)), f.dst[i%f.perPort], f.tcpFlags)
+	}
 	src := netip.AddrPortFrom(f.src, uint16(firstPort+i%ports))
 	dst := f.dst[i/ports%len(f.dst)]
 	if f.backwards {
@@ -61,6 +72,18 @@ func udpPacket(src, dst netip.AddrPort) []byte {
 		}
 		binary.BigEndian.PutUint16(udp[6:], sum)
 	}
+	return p
+}
+
+// tcpPacket is an IPv4 packet without data.
+func tcpPacket(src, dst netip.AddrPort, flags byte) []byte {
+	p := udpPacket(src, dst)
+	p[9], p[10], p[11] = 6, 0, 0
+	binary.BigEndian.PutUint16(p[10:], ^checksum(0, p[:20]))
+	tcp := p[20:]
+	clear(tcp[4:])
+	tcp[12], tcp[13] = 5<<4, flags
+	binary.BigEndian.PutUint16(tcp[16:], ^checksum(uint32(checksum(6+uint32(len(tcp)), p[12:20])), tcp))
 	return p
 }
 

@@ -50,7 +50,9 @@ func main() {
 	flag.IntVar(&e.services.among, "among", 2000, "services among which one endpoint changes")
 	flag.IntVar(&e.services.changes, "changes", 10, "changes of it")
 	flag.StringVar(&e.services.only, "sides", "", "of the services benchmark: kube-proxy, linux-nft, linux-iptables, "+
-		"vpp (default: all but linux-iptables)")
+		"vpp, vpp-plugin (default: all but linux-iptables)")
+	flag.Func("scale", "of the services benchmark: numbers of services, separated by commas, that VPP with our plugin has one after the other; "+
+		"instead of the sides", e.services.parseScale)
 	flag.IntVar(&e.dataplane.runs, "runs", 7, "runs of the dataplane benchmark")
 	flag.StringVar(&e.dataplane.parts, "parts", "", "of the dataplane benchmark: clocks, load, bare; all when empty")
 	flag.StringVar(&e.dataplane.sides, "dataplane-sides", "", "of the dataplane benchmark, by name; all when empty")
@@ -107,6 +109,7 @@ func benches() []bench {
 	return []bench{
 		{"plan", "8 000 flat interfaces and one member among 2 000, scheduler alone", benchPlan},
 		{"routes", "10 000 routes into VPP: scheduler, raw pipelined govpp, one call at a time", benchRoutes},
+		{"frontends", "4 000 services into VPP with our plugin: scheduler, raw pipelined govpp, one call at a time", benchFrontends},
 		{"linux", "the Linux dataplane: rules, sets and routes beside the tools and the raw netlink floor", benchLinux},
 		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
 		{"nodes", "one agent in a cluster of many nodes: start, memory, a node that joins", benchNodes},

@@ -25,6 +25,7 @@ type serviceSizes struct {
 	among               int // services among which one endpoint changes
 	changes             int
 	only                string // the sides to run
+	scale               []int  // numbers of services to compare on VPP with our plugin, instead of the sides
 }
 
 // The node under test and the one that has all endpoints. The latter answers at every address of its pods' network, so that
@@ -61,6 +62,9 @@ type figures struct {
 
 // benchServices lets kube-proxy and us make the same services reachable.
 func benchServices(ctx context.Context, e *env) error {
+	if len(e.services.scale) > 0 {
+		return benchScale(ctx, e)
+	}
 	sides, err := serviceSides(e)
 	if err != nil {
 		return err
@@ -92,29 +96,6 @@ func benchServices(ctx context.Context, e *env) error {
 	return nil
 }
 
-func serviceSides(e *env) ([]side, error) {
-	var sides []side
-	if path := findKubeProxy(); path != "" {
-		sides = append(sides, &kubeProxy{path: path})
-	} else {
-		fmt.Println("   kube-proxy: none found (KUBE_PROXY, PATH, /root/.cache/kubelab/bin); ours alone is measured")
-	}
-	sides = append(sides, &agentSide{env: e, dataplane: "linux", filter: "nft"},
-		&agentSide{env: e, dataplane: "linux", filter: "iptables"})
-	if e.vpp {
-		sides = append(sides, &agentSide{env: e, dataplane: "vpp"})
-	}
-	if e.services.only == "" {
-		return slices.DeleteFunc(sides, func(s side) bool { return s.name() == "linux-iptables" }), nil
-	}
-	wanted := strings.Split(e.services.only, ",")
-	sides = slices.DeleteFunc(sides, func(s side) bool { return !slices.Contains(wanted, s.name()) })
-	if len(sides) == 0 {
-		return nil, fmt.Errorf("none of %q is there", wanted)
-	}
-	return sides, nil
-}
-
 // world is what a side works in.
 type world struct {
 	sizes serviceSizes
@@ -126,22 +107,9 @@ type world struct {
 
 // measureSide measures one side in its own world.
 func measureSide(ctx context.Context, sizes serviceSizes, s side) (f figures, err error) {
-	w := &world{sizes: sizes, api: kubeapi.New(), where: s.state}
-	defer w.api.Close()
-	defer s.close(context.WithoutCancel(ctx))
-	if w.far, err = testbed.NewNamespace(ctx, endpointNode); err != nil {
-		return f, err
-	}
-	defer w.far.Delete(context.WithoutCancel(ctx))
-	if w.ns, err = s.begin(ctx, w.plug); err != nil {
-		return f, err
-	}
-	answers, err := whoami.Serve(w.far, "endpoints", targetPort)
+	w, end, err := newServicesWorld(ctx, sizes, s)
+	defer end()
 	if err != nil {
-		return f, err
-	}
-	defer answers.Close()
-	if err := w.listen(); err != nil {
 		return f, err
 	}
 	empty, err := w.memoryWhenEmpty(ctx, s)
@@ -167,6 +135,31 @@ func measureSide(ctx context.Context, sizes serviceSizes, s side) (f figures, er
 		s.name(), sizes.services, sizes.endpoints, ms(f.cold), rss/1e6, peak/1e6, empty/1e6, f.bytes)
 	f.change, err = w.measureChanges(ctx, s.name())
 	return f, err
+}
+
+// newServicesWorld makes the world of a side; end removes what there is of it.
+func newServicesWorld(ctx context.Context, sizes serviceSizes, s side) (w *world, end func(), err error) {
+	w = &world{sizes: sizes, api: kubeapi.New(), where: s.state}
+	clean := context.WithoutCancel(ctx)
+	ends := []func(){w.api.Close, func() { _ = s.close(clean) }}
+	end = func() {
+		for _, f := range slices.Backward(ends) {
+			f()
+		}
+	}
+	if w.far, err = testbed.NewNamespace(ctx, endpointNode); err != nil {
+		return w, end, err
+	}
+	ends = append(ends, func() { _ = w.far.Delete(clean) })
+	if w.ns, err = s.begin(ctx, w.plug); err != nil {
+		return w, end, err
+	}
+	answers, err := whoami.Serve(w.far, "endpoints", targetPort)
+	if err != nil {
+		return w, end, err
+	}
+	ends = append(ends, answers.Close)
+	return w, end, w.listen()
 }
 
 // plug connects the node under test with the endpoints' one.
@@ -241,8 +234,13 @@ func (w *world) memoryWhenEmpty(ctx context.Context, s side) (float64, error) {
 	return rss, nil
 }
 
+// mostServices are as many as fit into the services' network, behind the one of the probe.
+const mostServices = 14 << 16
+
 // clusterIP is the address of the i-th service.
-func clusterIP(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 97, byte(i >> 8), byte(i)}) }
+func clusterIP(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 97 + byte(i>>16), byte(i >> 8), byte(i)})
+}
 
 // endpointIP is the i-th address of the endpoints' network; the last 256 are kept for other purposes.
 func endpointIP(i int) netip.Addr {
@@ -257,7 +255,7 @@ func (w *world) fill(from, to, endpoints int) error {
 		for e := range addrs {
 			addrs[e] = endpointIP(i*endpoints + e)
 		}
-		if err := w.put(fmt.Sprintf("s%05d", i), clusterIP(i), addrs...); err != nil {
+		if err := w.put(fmt.Sprintf("s%06d", i), clusterIP(i), addrs...); err != nil {
 			return err
 		}
 	}
@@ -380,8 +378,10 @@ func (w *world) awaitTarget(ctx context.Context, service, target netip.Addr) err
 }
 
 // memory is what a process takes now and took at most, in bytes.
-func memory(p *testbed.Process) (rss, peak float64) {
-	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(p.PID()), "status"))
+func memory(p *testbed.Process) (rss, peak float64) { return memoryOf(p.PID()) }
+
+func memoryOf(pid int) (rss, peak float64) {
+	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "status"))
 	if err != nil {
 		return 0, 0
 	}

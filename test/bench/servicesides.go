@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +37,34 @@ func findKubeProxy() string {
 		return ""
 	}
 	return path
+}
+
+func serviceSides(e *env) ([]side, error) {
+	var sides []side
+	if path := findKubeProxy(); path != "" {
+		sides = append(sides, &kubeProxy{path: path})
+	} else {
+		fmt.Println("   kube-proxy: none found (KUBE_PROXY, PATH, /root/.cache/kubelab/bin); ours alone is measured")
+	}
+	sides = append(sides, &agentSide{env: e, dataplane: "linux", filter: "nft"},
+		&agentSide{env: e, dataplane: "linux", filter: "iptables"})
+	if e.vpp {
+		sides = append(sides, &agentSide{env: e, dataplane: "vpp"})
+		if _, err := vpptest.Plugin(context.Background(), ""); err == nil {
+			sides = append(sides, &agentSide{env: e, dataplane: "vpp", plugin: true})
+		} else {
+			fmt.Println("   vpp-plugin: left out:", firstLines(err.Error(), 1))
+		}
+	}
+	if e.services.only == "" {
+		return slices.DeleteFunc(sides, func(s side) bool { return s.name() == "linux-iptables" }), nil
+	}
+	wanted := strings.Split(e.services.only, ",")
+	sides = slices.DeleteFunc(sides, func(s side) bool { return !slices.Contains(wanted, s.name()) })
+	if len(sides) == 0 {
+		return nil, fmt.Errorf("none of %q is there", wanted)
+	}
+	return sides, nil
 }
 
 // kubeProxy is kube-proxy in nftables mode.
@@ -100,14 +130,18 @@ type agentSide struct {
 	env       *env
 	dataplane string
 	filter    string // of the Linux dataplane
+	plugin    bool   // VPP has ours
 	node      *testbed.Node
 	etcd      *clusterdb.Embedded
 	dir       string
 }
 
 func (a *agentSide) name() string {
-	if a.filter != "" {
+	switch {
+	case a.filter != "":
 		return a.dataplane + "-" + a.filter
+	case a.plugin:
+		return a.dataplane + "-plugin"
 	}
 	return a.dataplane
 }
@@ -148,7 +182,7 @@ func (a *agentSide) begin(ctx context.Context, plug plugFunc) (_ *testbed.Namesp
 	switch a.dataplane {
 	case "vpp":
 		nic = "host-" + nic
-		opts.VPP = &vpptest.Options{HeapMB: 2048, Vhostshim: !hasVhost()}
+		opts.VPP = &vpptest.Options{HeapMB: 2048, Vhostshim: !hasVhost(), Plugin: a.plugin}
 	default:
 		opts.AgentArgs = append(opts.AgentArgs, "--linux-backend="+a.filter)
 		opts.BeforeVPP = func(ctx context.Context, ns *testbed.Namespace) error {
@@ -197,14 +231,26 @@ func (a *agentSide) close(ctx context.Context) error {
 	return errors.Join(append(errs, os.RemoveAll(a.dir))...)
 }
 
+// parseScale reads numbers of services.
+func (s *serviceSizes) parseScale(text string) error {
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > mostServices {
+			return fmt.Errorf("%q is not a number from 1 to %d", word, mostServices)
+		}
+		s.scale = append(s.scale, n)
+	}
+	return nil
+}
+
 // validate refuses sizes that the addresses do not suffice for.
 func (s serviceSizes) validate() error {
 	var wrong []string
 	if s.services < 1 || s.endpoints < 1 || s.changes < 1 {
 		wrong = append(wrong, "numbers below 1")
 	}
-	if max(s.services, s.among) > 1<<16 {
-		wrong = append(wrong, "more than 65536 services")
+	if max(s.services, s.among) > mostServices {
+		wrong = append(wrong, fmt.Sprintf("more than %d services", mostServices))
 	}
 	if len(wrong) > 0 {
 		return errors.New("services benchmark: " + strings.Join(wrong, ", "))
