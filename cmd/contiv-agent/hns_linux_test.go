@@ -78,6 +78,8 @@ type windowsRig struct {
 	nics   []netip.Prefix
 	agent  *agent
 	stop   func()
+	home   string // of the node's files
+	grave  *grave // of the agent that runs
 }
 
 func newWindowsCluster(t *testing.T, transport string) *windowsCluster {
@@ -141,16 +143,21 @@ func (r *windowsRig) start() {
 
 // launch is start, for an agent that does not become ready, or fails.
 func (r *windowsRig) launch() error {
+	if r.home == "" {
+		r.home = filepath.Join(r.c.dir, r.name)
+	}
 	o := defaultOptions()
 	o.nodeName, o.config, o.dataplane, o.filter, o.linuxNames = r.name, r.c.config, dataplaneWindows, "auto", linuxNamesContiv
-	o.runDir, o.dataDir = filepath.Join(r.c.dir, r.name, "r"), filepath.Join(r.c.dir, r.name, "d")
+	o.runDir, o.dataDir = filepath.Join(r.home, "r"), filepath.Join(r.home, "d")
 	o.etcd.Endpoints, o.http.Address = []string{r.c.etcd}, "127.0.0.1:0"
 	o.kubernetes.mode, o.kubernetes.api.Kubeconfig = kubernetesOn, filepath.Join(r.c.dir, "kubeconfig")
 	r.c.must(o.complete())
 	ring := logs.NewRing(logs.DefaultLines)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.agent = newAgent(ctx, o, logs.New(testWriter{r.c.t}, slog.LevelWarn, ring), ring)
-	r.agent.windows = &windowsNode{v1: r.host.V1(), v2: r.host.V2(), routes: r.routes, host: polledHost{every: time.Minute,
+	r.grave = newGrave(r)
+	grave, client := r.grave, r.grave.client()
+	r.agent.windows = &windowsNode{v1: r.host.V1As(client), v2: r.host.V2As(client), routes: r.routes, host: polledHost{every: time.Minute,
 		interfaces: func() ([]hostInterface, error) {
 			return []hostInterface{{Name: "Ethernet", MTU: 1500, Addresses: r.nics, Default: true}}, nil
 		}}}
@@ -160,7 +167,7 @@ func (r *windowsRig) launch() error {
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		work.Wait()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !grave.killed() {
 			r.c.t.Errorf("%s: %v", r.name, err)
 		}
 	})

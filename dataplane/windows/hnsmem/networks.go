@@ -11,10 +11,13 @@ import (
 )
 
 // V2 returns version 2 of the machine's HNS.
-func (h *Host) V2() V2 { return V2{h} }
+func (h *Host) V2() V2 { return V2{h, nil} }
 
 // V2 is version 2 of a machine's HNS: it has the methods of hcn.Service.
-type V2 struct{ *Host }
+type V2 struct {
+	*Host
+	client *Client
+}
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), hcn.ErrInvalid)

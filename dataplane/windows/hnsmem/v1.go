@@ -9,9 +9,12 @@ import (
 )
 
 // V1 is version 1 of the machine's HNS.
-func (h *Host) V1() hns.API { return v1{h} }
+func (h *Host) V1() hns.API { return v1{h, nil} }
 
-type v1 struct{ *Host }
+type v1 struct {
+	*Host
+	client *Client
+}
 
 func (h v1) SupportedFeatures() hns.Features {
 	unlock, err := h.begin("SupportedFeatures", "")
