@@ -91,7 +91,7 @@ func newHNS(a *agent, node windowsNode) (parts, error) {
 	})
 	m.wiring = wiring.New(wiring.Deps{
 		HCN: node.v2, Routes: node.routes, NodeAddresses: addresses, Network: ipnet.HNSNetwork, Log: a.log.With("component", "hns"),
-		Closed: func() []hns.ACL { return windataplane.ClosedRules(node.v1.SupportedFeatures()) },
+		Closed: func() ([]hns.ACL, error) { return windataplane.ClosedRulesOn(node.v1) },
 		Record: wiring.RecordFile(filepath.Join(a.opts.dataDir, "load-balancers")),
 	})
 	a.http.RegisterHTTPHandler("/windows/dataplane", m.serveDump)

@@ -44,7 +44,7 @@ type endpointManager struct {
 	exempt   nodeExempt
 	policies *policyManager
 	render   renderer
-	asked    bool // render.features are known
+	asked    bool // render.features are those of HNS
 	log      *slog.Logger
 	progress func()
 
@@ -148,7 +148,12 @@ func (m *endpointManager) CompleteDeferredWork() error {
 		if err != nil {
 			return err
 		}
-		m.render.features, m.asked = features, true
+		// None at all: an old Windows, or an HNS that did not answer, which hcsshim does not tell apart. It is asked again.
+		m.asked = features != hns.Features{}
+		if features != m.render.features {
+			m.render.features = features
+			m.all()
+		}
 	}
 	if m.relist || len(m.unknown)+len(m.strays) > 0 || m.clock.Now().Sub(m.listed) >= listTTL {
 		if err := m.list(); err != nil {

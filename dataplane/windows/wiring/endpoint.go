@@ -87,7 +87,11 @@ func (w *Wiring) createEndpoint(e *windows_hns.Endpoint) error {
 
 // connect makes a closed endpoint in a namespace. It runs on a goroutine of its own.
 func (w *Wiring) connect(namespace string, spec hcn.Endpoint) (id string, err error) {
-	closed, err := hcn.ACLPolicies(w.Closed())
+	rules, err := w.Closed()
+	if err != nil {
+		return "", err
+	}
+	closed, err := hcn.ACLPolicies(rules)
 	if err != nil {
 		return "", err
 	}

@@ -122,7 +122,7 @@ func newRigAfter(t *testing.T, host *hnsmem.Host, record *memoryRecord) *rig {
 	log := slog.New(slog.DiscardHandler)
 	r := &rig{t: t, host: host, record: record, pop: make(chan time.Time, 100)}
 	r.w = New(Deps{HCN: host.V2(), Routes: &r.routes, Network: "contiv", Record: record, Log: log, Clock: hangClock{r.pop},
-		Closed:        func() []hns.ACL { return windataplane.ClosedRules(host.V1().SupportedFeatures()) },
+		Closed:        func() ([]hns.ACL, error) { return windataplane.ClosedRulesOn(host.V1()) },
 		NodeAddresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil }})
 	jobs := lifecycle.NewGroup(t.Context(), log)
 	r.s = scheduler.New(scheduler.Config{Backends: []scheduler.Backend{r.w}, Jobs: jobs,

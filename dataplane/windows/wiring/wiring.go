@@ -38,8 +38,8 @@ type Deps struct {
 	HCN    HCN
 	Routes HostRoutes
 	// Closed are the rules that a pod's endpoint is made with, so that it is never open before its policy is known; see
-	// windataplane.ClosedRules. It may call HNS.
-	Closed func() []hns.ACL
+	// windataplane.ClosedRulesOn. It may call HNS.
+	Closed func() ([]hns.ACL, error)
 	// NodeAddresses are this node's: a service's port at one of them is a node port.
 	NodeAddresses func() ([]netip.Addr, error)
 	// Network is the name of the network whose endpoints load balancers lead to.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -368,4 +369,25 @@ func TestEndpointWithoutNamespace(t *testing.T) {
 			t.Errorf("%s: there %v, %+v", name, is, now)
 		}
 	}
+}
+
+// TestFeaturesAreNotKnown: an HNS that does not say which rules it has makes no endpoint with rules that it may refuse. The next attempt succeeds.
+func TestFeaturesAreNotKnown(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	var failed atomic.Bool
+	r.host.Hook(func(c hnsmem.Call) error {
+		if c.Op == "SupportedFeatures" && failed.CompareAndSwap(false, true) {
+			return errors.New("no luck")
+		}
+		return nil
+	})
+	if err := r.commit(txn.FullResync, bridge(), r.pod(1)); err == nil || !strings.Contains(err.Error(), "does not say which rules it has") {
+		t.Errorf("%v", err)
+	}
+	r.eventually("the pod's endpoint", func() error {
+		if _, is := r.endpoints()[PodPrefix+"1"]; !is {
+			return errors.New("is missing")
+		}
+		return nil
+	})
 }
