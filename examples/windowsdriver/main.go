@@ -1,5 +1,5 @@
-// Windowsdriver drives the Windows driver by the messages that a datastore-facing part sends: a policy that lets one address in, and a
-// pod under it. HNS is the one in memory, so that the program runs everywhere; on Windows hns.Open gives the machine's.
+// Windowsdriver drives the Windows driver by the messages that a datastore-facing part sends: a policy that lets some addresses in, and a
+// pod under it. A manager of this program keeps the addresses in an IP set of the driver. HNS is the one in memory, so that the program runs everywhere; on Windows hns.Open gives the machine's.
 package main
 
 import (
@@ -42,6 +42,7 @@ func run(friend netip.Addr) (host *hnsmem.Host, pod string, err error) {
 	}
 	health := windataplane.NewHealthAggregator()
 	d := windataplane.NewWinDataplaneDriver(host.V1(), windataplane.Config{Hostname: "node", HealthAggregator: health})
+	d.RegisterManager(&friends{sets: d.IPSets()})
 	d.Start()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -60,10 +61,35 @@ func run(friend netip.Addr) (host *hnsmem.Host, pod string, err error) {
 	return host, pod, nil
 }
 
-// messages are what the datastore-facing part sends: each resource before those that refer to it.
+// befriend is a message to friends: let the address in.
+type befriend struct{ addr netip.Addr }
+
+// friends is a manager. The set is there from its first message on.
+type friends struct {
+	sets  *windataplane.IPSets
+	begun bool
+}
+
+var _ windataplane.Manager = (*friends)(nil)
+
+// OnUpdate implements windataplane.Manager.
+func (f *friends) OnUpdate(msg any) {
+	if !f.begun {
+		f.begun = true
+		f.sets.AddOrReplaceIPSet("friends", proto.IPSetUpdate_IP, nil)
+	}
+	if m, ok := msg.(*befriend); ok {
+		f.sets.AddMembers("friends", []string{m.addr.String()})
+	}
+}
+
+// CompleteDeferredWork implements windataplane.Manager.
+func (f *friends) CompleteDeferredWork() error { return nil }
+
+// messages are what the datastore-facing part sends, each resource before those that refer to it, and what this program's own manager takes.
 func messages(friend netip.Addr) []any {
 	return []any{
-		&proto.IPSetUpdate{Id: "friends", Type: proto.IPSetUpdate_NET, Members: []string{friend.String() + "/32"}},
+		&befriend{friend},
 		&proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "default", Name: "friends-only"}, Policy: &proto.Policy{
 			InboundRules: []*proto.Rule{{Action: "allow", SrcIpSetIds: []string{"friends"}}},
 		}},
