@@ -64,16 +64,16 @@ func (e *contivEndpoint) mayBeFrom(p *Packet) bool {
 		return false
 	case p.Proto == ProtoUDP && (p.SrcPort == 67 || p.SrcPort == 547) && !p.later():
 		return false
-	case nd == NDNeighborAdvertisement && !e.addrs[p.ND.Target] && !p.ND.Target.IsLinkLocalUnicast():
+	case nd == NDNeighborAdvertisement && !e.addrs[p.ND.Target]:
 		return false
 	case e.addrs[p.Src]:
 		return true
-	case p.Src.Is4() || nd == 0:
+	case p.Src.Is4():
 		return false
 	case p.Src.IsUnspecified():
-		return nd != NDNeighborAdvertisement && nd != NDRouterSolicitation
+		return nd == NDNeighborSolicitation || nd == NDListenerReport
 	}
-	return p.Src.IsLinkLocalUnicast()
+	return p.Src.IsLinkLocalUnicast() && (nd == NDRouterSolicitation || nd == NDListenerReport)
 }
 
 // contivARP checks the sender of an ARP message; a probe, from 0.0.0.0, reports nothing.

@@ -316,8 +316,13 @@ void cv_quiesce (cv_main_t *m, uint32_t worker);
 
 /* cv_check_source is the source check alone, for the multicast arcs; true: pass. */
 bool cv_check_source (cv_main_t *m, uint32_t worker, cv_packet_t *p);
-/* cv_check_arp: sender protocol address (wire) of an ARP packet; true: pass. */
-bool cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender);
+/* cv_check_arp: sender of an ARP packet, protocol address (wire) and hardware address; true: pass. */
+bool cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender, const uint8_t *hardware);
+/* cv_read_claim reads an IPv6 neighbour solicitation or advertisement without extension headers: which address says that it has which hardware
+ * address (NULL: it does not say). False: it is neither, or cut off. */
+bool cv_read_claim (const uint8_t *ip, uint32_t len, cv_addr_t *claimed, const uint8_t **hardware);
+/* cv_claims_group reports whether a hardware address is that of several machines, which no neighbour has. */
+bool cv_claims_group (const uint8_t *hardware);
 
 /* cv_reject builds the answer to a rejected packet: an IP packet without link header, from the packet's destination to its source.
  * Returns its length; 0: none. out has room for 1 280 bytes; p->ip and p->len are those of the packet as it came. */

@@ -118,13 +118,15 @@ spoofed (cv_main_t *m, const cv_endpoint_state_t *e, cv_packet_t *p)
 }
 
 static bool
-is_discovery (uint8_t type)
+is_listener (uint8_t type)
 {
-  return type == ND_ROUTER_SOLICITATION || type == ND_NEIGHBOR_SOLICITATION || type == ND_NEIGHBOR_ADVERTISEMENT ||
-	 (type >= 130 && type <= 132) || type == 143; /* 130-132, 143: multicast listeners (RFC 2710, 3810) */
+  return (type >= 130 && type <= 132) || type == 143; /* RFC 2710, 3810 */
 }
 
-/* source_allowed is step 1, for a POD endpoint; type is that of ICMPv6, 0 for all other packets. */
+/* source_allowed is step 1, for a POD endpoint; type is that of ICMPv6, 0 for all other packets.
+ *
+ * VPP remembers the source of each neighbour solicitation and the target of each advertisement, 50 000 in all. So both have to be the pod's
+ * own addresses: with link-local ones, of which there are 2^64, a pod would fill the table, and no other pod could be added. */
 static bool
 source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type)
 {
@@ -139,17 +141,17 @@ source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type
       if ((uint32_t) p->l4 + 24 > p->len)
 	return false;
       memcpy (&target, p->ip + p->l4 + 8, 16);
-      if (!link_local (&target) && !cv_own_address (e, &target, true))
+      if (!cv_own_address (e, &target, true))
 	return false;
     }
   if (cv_likely (cv_own_address (e, &t->src, t->ip6)))
     return true;
-  if (!t->ip6 || !is_discovery (type))
+  if (!t->ip6)
     return false;
   if (link_local (&t->src))
-    return true;
+    return type == ND_ROUTER_SOLICITATION || is_listener (type);
   /* duplicate address detection, and the report of the group that goes with it */
-  return cv_addr_is_zero (&t->src) && type != ND_NEIGHBOR_ADVERTISEMENT && type != ND_ROUTER_SOLICITATION;
+  return cv_addr_is_zero (&t->src) && (type == ND_NEIGHBOR_SOLICITATION || is_listener (type));
 }
 
 bool
@@ -360,7 +362,7 @@ cv_check_source (cv_main_t *m, uint32_t worker, cv_packet_t *p)
 }
 
 bool
-cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender)
+cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender, const uint8_t *hardware)
 {
   cv_worker_t *w = &m->workers[worker];
   if (!w->in_frame)
@@ -370,7 +372,7 @@ cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t send
     return false;
   cv_addr_t a = { .u32 = { sender } };
   /* 0: a probe (RFC 5227); it asks, and reports nothing */
-  if (e->config.role != CV_ROLE_POD || !sender || cv_own_address (e, &a, false))
+  if (!cv_claims_group (hardware) && (e->config.role != CV_ROLE_POD || !sender || cv_own_address (e, &a, false)))
     return true;
   cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->spoofed, 1);
   w->counters[CV_SPOOFED]++;

@@ -58,7 +58,9 @@ extern vlib_node_registration_t contiv_sweep_node, contiv_ip4_input_node;
   _ (NO_BUFFER, "no buffer for an answer")                                                                                       \
   _ (FRAGMENT_WAITS, "fragments that waited for their first one")                                                                \
   _ (FRAGMENT_LOST, "fragments without a first one, or too many")                                                                \
-  _ (LOCAL_FRAGMENT, "IPv6 fragment to an address of VPP")
+  _ (LOCAL_FRAGMENT, "IPv6 fragment to an address of VPP")                                                                       \
+  _ (CLAIM, "neighbour that VPP must not have")                                                          \
+  _ (GROUP_FRAME, "unicast packet in a group frame")
 
 typedef enum
 {

@@ -18,7 +18,7 @@ static const struct
   { "ip6-unicast", "contiv-ip6-input", false },
   { "ip4-multicast", "contiv-ip4-multicast", true },
   { "ip6-multicast", "contiv-ip6-multicast", true },
-  { "arp", "contiv-arp", true },
+  { "arp", "contiv-arp", false },
 };
 
 /* set_features makes the features those of a role; CV_ROLE_NONE takes all away. */

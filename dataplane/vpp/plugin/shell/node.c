@@ -42,6 +42,20 @@ read_packet (vlib_buffer_t *b, cv_packet_t *p)
   p->reassembled = p->later_fragment = false;
 }
 
+/* drop_group_frame drops what came by an uplink in a frame to a group address, but is for one machine (DHCP: for all). Each node that gets such a frame would send its
+ * packet on, one copy for each. */
+static_always_inline void
+drop_group_frame (vlib_buffer_t *b, cv_packet_t *p)
+{
+  if (PREDICT_TRUE (!(b->flags & VNET_BUFFER_F_L2_HDR_OFFSET_VALID) || !cv_claims_group (b->data + vnet_buffer (b)->l2_hdr_offset)))
+    return;
+  if (contiv_main.interfaces[p->sw_if_index].role != CV_ROLE_UPLINK || (!p->tuple.ip6 && p->tuple.dst.u32[0] == ~0))
+    return;
+  p->verdict = CV_VERDICT_DROP;
+  p->reason = CONTIV_ERROR_GROUP_FRAME;
+  p->no_connection = true;
+}
+
 static void
 drop_buffers (frame_t *f, frags_out_t *gone)
 {
@@ -149,6 +163,8 @@ batch (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
       cv_parse (f->core, f->worker, &p[i], f->now);
       if (PREDICT_FALSE (p[i].verdict == CV_VERDICT_REASSEMBLE))
 	fragment (f, &p[i], from[i]);
+      if (p[i].verdict == CV_VERDICT_PASS)
+	drop_group_frame (b[i], &p[i]);
     }
   for (u32 i = 0; i < n; i++)
     if (p[i].verdict == CV_VERDICT_PASS && !p[i].no_connection)

@@ -1,4 +1,4 @@
-/* The nodes that only check sources: multicast of both families, and ARP. They are on interfaces of pods. */
+/* The nodes that only check sources: multicast of both families, on interfaces of pods, and ARP. */
 #include "contiv.h"
 #include <vnet/ethernet/arp_packet.h>
 #include <vnet/feature/feature.h>
@@ -11,7 +11,7 @@ check (cv_main_t *core, u32 worker, vlib_buffer_t *b, bool is_arp, u8 *reason)
   if (is_arp)
     {
       ethernet_arp_header_t *h = vlib_buffer_get_current (b);
-      return cv_check_arp (core, worker, sw_if_index, h->ip4_over_ethernet[0].ip4.as_u32);
+      return cv_check_arp (core, worker, sw_if_index, h->ip4_over_ethernet[0].ip4.as_u32, h->ip4_over_ethernet[0].mac.bytes);
     }
   cv_packet_t p = { .ip = vlib_buffer_get_current (b), .len = b->current_length, .sw_if_index = sw_if_index };
   bool ok = cv_check_source (core, worker, &p);

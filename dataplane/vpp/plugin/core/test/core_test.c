@@ -52,10 +52,11 @@ sources (void)
     const char *target;
     bool ok;
   } discovery[] = {
-    { "fd00::2", 135, "fd00::1", true },  { "fe80::1", 135, "fd00::1", true },	{ "::", 135, "fd00::2", true },
+    { "fd00::2", 135, "fd00::1", true },  { "fe80::1", 135, "fd00::1", false },	{ "::", 135, "fd00::2", true },
     { "fe80::1", 133, "::", true },	  { "::", 133, "::", false },		{ "fe80::1", 134, "::", false },
     { "fd00::2", 134, "::", false },	  { "fe80::1", 137, "::", false },	{ "fd00::2", 136, "fd00::2", true },
-    { "fd00::2", 136, "fd00::3", false }, { "fe80::1", 136, "fe80::1", true },	{ "fe80::1", 136, "fd00::1", false },
+    { "fd00::2", 136, "fd00::3", false }, { "fe80::1", 136, "fe80::1", false },	{ "fe80::1", 136, "fd00::1", false },
+    { "fd00::2", 136, "fe80::1", false }, { "fe80::1", 136, "fd00::2", false },	{ "::", 135, "fe80::1", true },
     { "fd00::3", 135, "fd00::1", false }, { "::", 143, "::", true },		{ "fe80::1", 143, "::", true },
     { "fe80::1", 128, "::", false },	  { "::", 136, "fd00::2", false },
   };
@@ -66,10 +67,35 @@ sources (void)
       check (cv_check_source (n.m, 0, &n.p) == discovery[i].ok, "case %zu", i);
       check ((offer (&n, 0, POD_A, &k) == CV_VERDICT_PASS) == discovery[i].ok, "case %zu", i);
     }
-  check (cv_check_arp (n.m, 0, POD_A, addr (A[0]).u32[0]) && cv_check_arp (n.m, 0, POD_A, 0) && cv_check_arp (n.m, 0, UPLINK, addr (B[0]).u32[0]));
-  check (!cv_check_arp (n.m, 0, POD_A, addr (B[0]).u32[0]) && !cv_check_arp (n.m, 0, 99, addr (B[0]).u32[0]));
+  const uint8_t one[6] = { 2, 0, 0, 0, 0, 1 }, all[6] = { 255, 255, 255, 255, 255, 255 };
+  uint32_t own = addr (A[0]).u32[0], other = addr (B[0]).u32[0];
+  check (cv_check_arp (n.m, 0, POD_A, own, one) && cv_check_arp (n.m, 0, POD_A, 0, one) && cv_check_arp (n.m, 0, UPLINK, other, one));
+  check (!cv_check_arp (n.m, 0, POD_A, other, one) && !cv_check_arp (n.m, 0, 99, other, one));
+  check (!cv_check_arp (n.m, 0, POD_A, own, all) && !cv_check_arp (n.m, 0, UPLINK, other, all));
   check (offer (&n, 0, 77, &k) == CV_VERDICT_DROP, "no endpoint");
   cv_free (n.m);
+}
+
+/* Who says in neighbour discovery that it has which hardware address. */
+static void
+claims (void)
+{
+  for (int advertises = 0; advertises < 2; advertises++)
+    {
+      pkt_t k = icmp6 ("fe80::1", "fd00::1", advertises ? 136 : 135, "fd00::9");
+      cv_addr_t claimed, want = addr (advertises ? "fd00::9" : "fe80::1");
+      const uint8_t *hardware, option[8] = { advertises ? 2 : 1, 1, 0x33, 0x33, 0, 0, 0, 1 };
+      check (cv_read_claim (k.data, k.len, &claimed, &hardware) && cv_addr_equal (&claimed, &want) && !hardware);
+      memcpy (k.data + k.len, option, 8);
+      check (cv_read_claim (k.data, k.len + 8, &claimed, &hardware) && hardware && cv_claims_group (hardware));
+      hardware = k.data;
+      check (cv_read_claim (k.data, k.len + 7, &claimed, &hardware) && !hardware, "cut off");
+      k.data[k.len] = 14;
+      check (cv_read_claim (k.data, k.len + 8, &claimed, &hardware) && !hardware, "another option");
+      check (!cv_read_claim (k.data, 63, &claimed, &hardware), "cut off");
+      k.data[40] = 133;
+      check (!cv_read_claim (k.data, k.len, &claimed, &hardware), "another message");
+    }
 }
 
 /* Behind extension headers and in fragments the same holds. */
@@ -839,6 +865,7 @@ int
 main (void)
 {
   sources ();
+  claims ();
   hidden ();
   cluster_ip ();
   hairpin ();
