@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
@@ -23,7 +24,7 @@ func TestKillsUnderBulk(t *testing.T) {
 			w := newWorld(t, m, 2)
 			pods := append(w.podPerNode(), w.pod(w.Nodes[0], "b"))
 			w.mesh(pods)
-			l := &bulkStreams{world: w, traffic: traffic.New(), from: pods[0]}
+			l := &bulkStreams{world: w, traffic: traffic.New(), from: pods[0], least: 4 << 20}
 			t.Cleanup(l.traffic.Close)
 			for i, to := range pods[1:] {
 				_, err := l.traffic.Serve(to.Namespace, bulkPort+1)
@@ -55,6 +56,46 @@ func TestKillsUnderBulk(t *testing.T) {
 	}
 }
 
+// TestStopUnderBulk: SIGTERM ends an agent in time, however many streams its node carries. The streams go on, and the next agent writes nothing.
+func TestStopUnderBulk(t *testing.T) {
+	t.Parallel()
+	for _, m := range []mode{{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "linux", transport: "vxlan"}} {
+		t.Run(m.String(), func(t *testing.T) {
+			w := newWorld(t, m, 2)
+			pods := append(w.podPerNode(), w.pod(w.Nodes[0], "b"))
+			w.mesh(pods)
+			l := &bulkStreams{world: w, traffic: traffic.New(), from: pods[0], least: 64 << 10}
+			t.Cleanup(l.traffic.Close)
+			for _, to := range pods[1:] {
+				_, err := l.traffic.Serve(to.Namespace, bulkPort+1)
+				w.must(err)
+				for i := range 28 {
+					l.to = append(l.to, netip.AddrPortFrom(to.IPs[i%2], bulkPort+1))
+				}
+			}
+			l.start()
+			for _, n := range w.Nodes {
+				l.move(n.Name + " has its agent")
+				begun := time.Now()
+				if err := n.Agent.Stop(daemon.StopLimit); err != nil {
+					t.Errorf("%s: %v\n%s", n.Name, err, n.LogTail(30))
+				}
+				t.Logf("%s: the agent ended after %s", n.Name, time.Since(begun).Round(time.Millisecond))
+				l.move(n.Name + " has no agent")
+				w.must(n.StartAgent(w.ctx))
+				l.move(n.Name + " has a new agent")
+				if n.VPP == nil {
+					continue
+				}
+				if writes, err := n.Metric(w.ctx, "contiv_vpp_writes_total"); err != nil || writes != 0 {
+					t.Errorf("%s: the new agent has written %.0f times to VPP, %v\n%s", n.Name, writes, err, l.asked(n))
+				}
+			}
+			l.unbroken()
+		})
+	}
+}
+
 // bulkStreams are endless streams from a pod, in both directions.
 type bulkStreams struct {
 	*world
@@ -62,6 +103,7 @@ type bulkStreams struct {
 	from    *testbed.Pod
 	to      []netip.AddrPort
 	streams []*traffic.Stream
+	least   int64 // bytes that a stream has to move to count as moving
 }
 
 func (l *bulkStreams) start() {
@@ -78,7 +120,7 @@ func (l *bulkStreams) stream(to netip.AddrPort) *traffic.Stream {
 	return s
 }
 
-// move waits until each stream has moved some megabytes more.
+// move waits until each stream has moved some more bytes.
 func (l *bulkStreams) move(when string) {
 	l.t.Helper()
 	for _, s := range l.streams {
@@ -87,7 +129,7 @@ func (l *bulkStreams) move(when string) {
 			if err := s.Err(); err != nil {
 				return err
 			}
-			if moved := s.Arrived() - before; moved < 4<<20 {
+			if moved := s.Arrived() - before; moved < l.least {
 				return fmt.Errorf("%d bytes", moved)
 			}
 			return nil
