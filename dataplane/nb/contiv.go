@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"strconv"
 
-	"google.golang.org/protobuf/proto"
-
 	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 )
 
@@ -84,60 +82,21 @@ func ContivPolicyKey(id uint64) string { return ContivPolicyPrefix + strconv.For
 // ContivEndpointPolicyKey is the key of what applies to the pod behind an interface.
 func ContivEndpointPolicyKey(ifName string) string { return clean(ContivEndpointPolicyPrefix + ifName) }
 
-// contivKey gives the key of one of the plugin's messages and the prefix it must have.
-func contivKey(m proto.Message) (key, prefix string) {
-	switch m := m.(type) {
-	case *vpp_contiv.Config:
-		return ContivConfigKey, ""
-	case *vpp_contiv.Endpoint:
-		return ContivEndpointKey(m.GetInterface()), ContivEndpointPrefix
-	case *vpp_contiv.Network:
-		return ContivNetworkKey(m.GetPrefix()), ContivNetworkPrefix
-	case *vpp_contiv.SourceNAT:
-		return ContivSourceNATKey(m.GetId()), ContivSourceNATPrefix
-	case *vpp_contiv.Service:
-		return ContivServiceKey(m.GetId()), ContivServicePrefix
-	case *vpp_contiv.Frontend:
-		return ContivFrontendKey(m.GetIp(), m.GetProtocol(), m.GetPort()), ContivFrontendPrefix
-	case *vpp_contiv.RangeSet:
-		return ContivRangeSetKey(m.GetId()), ContivRangeSetPrefix
-	case *vpp_contiv.IPSet:
-		return ContivIPSetKey(m.GetId()), ContivIPSetPrefix
-	case *vpp_contiv.IPSetMember:
-		return ContivIPSetMemberKey(m.GetSet(), m.GetPrefix(), m.GetProtocol(), m.GetPort()), ContivIPSetMemberPrefix
-	case *vpp_contiv.Policy:
-		return ContivPolicyKey(m.GetId()), ContivPolicyPrefix
-	case *vpp_contiv.EndpointPolicy:
-		return ContivEndpointPolicyKey(m.GetInterface()), ContivEndpointPolicyPrefix
+// contivModels are the messages of the plugin.
+func contivModels() []model {
+	return []model{
+		singleton[vpp_contiv.Config](ContivConfigKey),
+		named(ContivEndpointPrefix, func(m *vpp_contiv.Endpoint) string { return ContivEndpointKey(m.GetInterface()) }),
+		named(ContivNetworkPrefix, func(m *vpp_contiv.Network) string { return ContivNetworkKey(m.GetPrefix()) }),
+		named(ContivSourceNATPrefix, func(m *vpp_contiv.SourceNAT) string { return ContivSourceNATKey(m.GetId()) }),
+		named(ContivServicePrefix, func(m *vpp_contiv.Service) string { return ContivServiceKey(m.GetId()) }),
+		named(ContivFrontendPrefix, func(m *vpp_contiv.Frontend) string { return ContivFrontendKey(m.GetIp(), m.GetProtocol(), m.GetPort()) }),
+		named(ContivRangeSetPrefix, func(m *vpp_contiv.RangeSet) string { return ContivRangeSetKey(m.GetId()) }),
+		named(ContivIPSetPrefix, func(m *vpp_contiv.IPSet) string { return ContivIPSetKey(m.GetId()) }),
+		named(ContivIPSetMemberPrefix, func(m *vpp_contiv.IPSetMember) string {
+			return ContivIPSetMemberKey(m.GetSet(), m.GetPrefix(), m.GetProtocol(), m.GetPort())
+		}),
+		named(ContivPolicyPrefix, func(m *vpp_contiv.Policy) string { return ContivPolicyKey(m.GetId()) }),
+		named(ContivEndpointPolicyPrefix, func(m *vpp_contiv.EndpointPolicy) string { return ContivEndpointPolicyKey(m.GetInterface()) }),
 	}
-	return "", ""
-}
-
-// newContiv is an empty message of the kind that a key of the plugin belongs to, nil if it is not one.
-func newContiv(key string) proto.Message {
-	switch {
-	case key == ContivConfigKey:
-		return new(vpp_contiv.Config)
-	case isUnder(key, ContivEndpointPrefix):
-		return new(vpp_contiv.Endpoint)
-	case isUnder(key, ContivNetworkPrefix):
-		return new(vpp_contiv.Network)
-	case isUnder(key, ContivSourceNATPrefix):
-		return new(vpp_contiv.SourceNAT)
-	case isUnder(key, ContivServicePrefix):
-		return new(vpp_contiv.Service)
-	case isUnder(key, ContivFrontendPrefix):
-		return new(vpp_contiv.Frontend)
-	case isUnder(key, ContivRangeSetPrefix):
-		return new(vpp_contiv.RangeSet)
-	case isUnder(key, ContivIPSetPrefix):
-		return new(vpp_contiv.IPSet)
-	case isUnder(key, ContivIPSetMemberPrefix):
-		return new(vpp_contiv.IPSetMember)
-	case isUnder(key, ContivPolicyPrefix):
-		return new(vpp_contiv.Policy)
-	case isUnder(key, ContivEndpointPolicyPrefix):
-		return new(vpp_contiv.EndpointPolicy)
-	}
-	return nil
 }

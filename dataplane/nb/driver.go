@@ -1,8 +1,6 @@
 package nb
 
 import (
-	pb "google.golang.org/protobuf/proto"
-
 	"contiv.dev/vswitch/dataplane/proto"
 )
 
@@ -37,64 +35,26 @@ func DriverWorkloadPolicyKey(id *proto.WorkloadEndpointID) string {
 	return clean(DriverWorkloadPolicyPrefix + id.GetOrchestratorId() + "/" + id.GetWorkloadId() + "/" + id.GetEndpointId())
 }
 
-// driverKey gives the key of a driver's message and the prefix it must have.
-func driverKey(m pb.Message) (key, prefix string) {
-	switch m := m.(type) {
-	case *proto.IPSetUpdate:
-		return clean(DriverIPSetPrefix + m.GetId()), DriverIPSetPrefix
-	case *proto.ActiveProfileUpdate:
-		return clean(DriverProfilePrefix + m.GetId().GetName()), DriverProfilePrefix
-	case *proto.ActivePolicyUpdate:
-		return clean(DriverPolicyPrefix + m.GetId().GetTier() + "/" + m.GetId().GetName()), DriverPolicyPrefix
-	case *proto.WorkloadEndpointUpdate:
-		return DriverWorkloadKey(m.GetId()), DriverWorkloadPrefix
-	case *proto.WorkloadPolicy:
-		return DriverWorkloadPolicyKey(m.GetId()), DriverWorkloadPolicyPrefix
-	case *proto.IPSetMember:
-		return clean(DriverSetMemberPrefix + m.GetSetId() + "/" + m.GetMember()), DriverSetMemberPrefix
-	case *proto.HostMetadataUpdate:
-		return clean(DriverHostPrefix + m.GetHostname()), DriverHostPrefix
-	case *proto.IPAMPoolUpdate:
-		return clean(DriverPoolPrefix + m.GetId()), DriverPoolPrefix
-	case *proto.RouteUpdate:
-		return clean(DriverRoutePrefix + m.GetDst()), DriverRoutePrefix
-	case *proto.VXLANTunnelEndpointUpdate:
-		return clean(DriverVTEPPrefix + m.GetNode()), DriverVTEPPrefix
-	case *proto.BalancedServiceUpdate:
-		return clean(DriverServicePrefix + m.GetNamespace() + "/" + m.GetName()), DriverServicePrefix
-	case *proto.InSync:
-		return DriverInSyncKey, ""
+// driverModels are the messages of the drivers.
+func driverModels() []model {
+	return []model{
+		named(DriverIPSetPrefix, func(m *proto.IPSetUpdate) string { return clean(DriverIPSetPrefix + m.GetId()) }),
+		named(DriverProfilePrefix, func(m *proto.ActiveProfileUpdate) string { return clean(DriverProfilePrefix + m.GetId().GetName()) }),
+		named(DriverPolicyPrefix, func(m *proto.ActivePolicyUpdate) string {
+			return clean(DriverPolicyPrefix + m.GetId().GetTier() + "/" + m.GetId().GetName())
+		}),
+		named(DriverWorkloadPrefix, func(m *proto.WorkloadEndpointUpdate) string { return DriverWorkloadKey(m.GetId()) }),
+		named(DriverWorkloadPolicyPrefix, func(m *proto.WorkloadPolicy) string { return DriverWorkloadPolicyKey(m.GetId()) }),
+		named(DriverSetMemberPrefix, func(m *proto.IPSetMember) string {
+			return clean(DriverSetMemberPrefix + m.GetSetId() + "/" + m.GetMember())
+		}),
+		named(DriverHostPrefix, func(m *proto.HostMetadataUpdate) string { return clean(DriverHostPrefix + m.GetHostname()) }),
+		named(DriverPoolPrefix, func(m *proto.IPAMPoolUpdate) string { return clean(DriverPoolPrefix + m.GetId()) }),
+		named(DriverRoutePrefix, func(m *proto.RouteUpdate) string { return clean(DriverRoutePrefix + m.GetDst()) }),
+		named(DriverVTEPPrefix, func(m *proto.VXLANTunnelEndpointUpdate) string { return clean(DriverVTEPPrefix + m.GetNode()) }),
+		named(DriverServicePrefix, func(m *proto.BalancedServiceUpdate) string {
+			return clean(DriverServicePrefix + m.GetNamespace() + "/" + m.GetName())
+		}),
+		singleton[proto.InSync](DriverInSyncKey),
 	}
-	return "", ""
-}
-
-// newDriver is an empty message of the kind that a driver's key belongs to, nil if it is not one.
-func newDriver(key string) pb.Message {
-	switch {
-	case key == DriverInSyncKey:
-		return new(proto.InSync)
-	case isUnder(key, DriverIPSetPrefix):
-		return new(proto.IPSetUpdate)
-	case isUnder(key, DriverProfilePrefix):
-		return new(proto.ActiveProfileUpdate)
-	case isUnder(key, DriverPolicyPrefix):
-		return new(proto.ActivePolicyUpdate)
-	case isUnder(key, DriverWorkloadPrefix):
-		return new(proto.WorkloadEndpointUpdate)
-	case isUnder(key, DriverWorkloadPolicyPrefix):
-		return new(proto.WorkloadPolicy)
-	case isUnder(key, DriverSetMemberPrefix):
-		return new(proto.IPSetMember)
-	case isUnder(key, DriverHostPrefix):
-		return new(proto.HostMetadataUpdate)
-	case isUnder(key, DriverPoolPrefix):
-		return new(proto.IPAMPoolUpdate)
-	case isUnder(key, DriverRoutePrefix):
-		return new(proto.RouteUpdate)
-	case isUnder(key, DriverVTEPPrefix):
-		return new(proto.VXLANTunnelEndpointUpdate)
-	case isUnder(key, DriverServicePrefix):
-		return new(proto.BalancedServiceUpdate)
-	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package nb
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	linux_nodeports "contiv.dev/vswitch/dataplane/nb/linux/nodeports"
 )
 
@@ -18,24 +16,10 @@ func NodePortsKey(f linux_nodeports.Family) string { return NodePortsPrefix + f.
 // ForwardedKey is the key of a family's forwarded connections.
 func ForwardedKey(f linux_nodeports.Family) string { return ForwardedPrefix + f.String() }
 
-// nodePortsKey gives the key of one of these messages and the prefix it must have.
-func nodePortsKey(m proto.Message) (key, prefix string) {
-	switch m := m.(type) {
-	case *linux_nodeports.NodePorts:
-		return NodePortsKey(m.GetFamily()), NodePortsPrefix
-	case *linux_nodeports.Forwarded:
-		return ForwardedKey(m.GetFamily()), ForwardedPrefix
+// nodePortsModels are these messages.
+func nodePortsModels() []model {
+	return []model{
+		named(NodePortsPrefix, func(m *linux_nodeports.NodePorts) string { return NodePortsKey(m.GetFamily()) }),
+		named(ForwardedPrefix, func(m *linux_nodeports.Forwarded) string { return ForwardedKey(m.GetFamily()) }),
 	}
-	return "", ""
-}
-
-// newNodePorts is an empty message of the kind that the key belongs to, nil for other keys.
-func newNodePorts(key string) proto.Message {
-	switch {
-	case isUnder(key, NodePortsPrefix):
-		return new(linux_nodeports.NodePorts)
-	case isUnder(key, ForwardedPrefix):
-		return new(linux_nodeports.Forwarded)
-	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package nb
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	windows_hns "contiv.dev/vswitch/dataplane/nb/windows/hns"
 )
 
@@ -26,28 +24,11 @@ func HNSHostRouteKey(destination string) string {
 	return cleanBytes(appendNetwork(append(buf[:0], HNSHostRoutePrefix...), destination))
 }
 
-// windowsKey gives the key of a message of HNS and the prefix it must have.
-func windowsKey(m proto.Message) (key, prefix string) {
-	switch m := m.(type) {
-	case *windows_hns.Network:
-		return HNSNetworkKey(m.GetName()), HNSNetworkPrefix
-	case *windows_hns.Endpoint:
-		return HNSEndpointKey(m.GetName()), HNSEndpointPrefix
-	case *windows_hns.HostRoute:
-		return HNSHostRouteKey(m.GetDestination()), HNSHostRoutePrefix
+// windowsModels are the messages of HNS.
+func windowsModels() []model {
+	return []model{
+		named(HNSNetworkPrefix, func(m *windows_hns.Network) string { return HNSNetworkKey(m.GetName()) }),
+		named(HNSEndpointPrefix, func(m *windows_hns.Endpoint) string { return HNSEndpointKey(m.GetName()) }),
+		named(HNSHostRoutePrefix, func(m *windows_hns.HostRoute) string { return HNSHostRouteKey(m.GetDestination()) }),
 	}
-	return "", ""
-}
-
-// newWindows is an empty message of the kind that a key of HNS belongs to, nil for other keys.
-func newWindows(key string) proto.Message {
-	switch {
-	case isUnder(key, HNSNetworkPrefix):
-		return new(windows_hns.Network)
-	case isUnder(key, HNSEndpointPrefix):
-		return new(windows_hns.Endpoint)
-	case isUnder(key, HNSHostRoutePrefix):
-		return new(windows_hns.HostRoute)
-	}
-	return nil
 }
