@@ -3,6 +3,8 @@ package contivconf
 import (
 	"math"
 	"math/bits"
+	"slices"
+	"strings"
 )
 
 // The defaults of contiv.conf which are not networks.
@@ -119,12 +121,12 @@ func routingConfig(o RoutingOptions, bad *faults) RoutingConfig {
 	if c.PodVRFID == math.MaxUint32 {
 		bad.add("podVRFID", "%d is reserved by VPP; use a lower number", c.PodVRFID)
 	}
-	switch c.NodeToNodeTransport {
-	case TransportVXLAN, TransportNoOverlay:
-	case TransportSRv6:
-		bad.unsupported("nodeToNodeTransport", "srv6", "use vxlan or nooverlay")
+	switch use := "use " + strings.Join(Transports(), " or "); {
+	case slices.Contains(Transports(), string(c.NodeToNodeTransport)):
+	case c.NodeToNodeTransport == TransportSRv6:
+		bad.unsupported("nodeToNodeTransport", "srv6", use)
 	default:
-		bad.add("nodeToNodeTransport", "there is no transport %q; use vxlan or nooverlay", c.NodeToNodeTransport)
+		bad.add("nodeToNodeTransport", "there is no transport %q; %s", c.NodeToNodeTransport, use)
 	}
 	for _, flag := range []struct {
 		field string

@@ -26,6 +26,9 @@ const (
 	TransportSRv6      Transport = "srv6"
 )
 
+// Transports are what nodeToNodeTransport may be.
+func Transports() []string { return []string{string(TransportVXLAN), string(TransportNoOverlay)} }
+
 // InterfaceConfig holds the options of interfaces.
 type InterfaceConfig struct {
 	// MTUSize is the MTU of pod interfaces and of the VPP–host link; 1450 leaves room for VXLAN on an Ethernet of 1500.

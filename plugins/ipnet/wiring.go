@@ -2,6 +2,7 @@ package ipnet
 
 import (
 	"fmt"
+	"strings"
 
 	"contiv.dev/vswitch/plugins/contivconf"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
@@ -43,25 +44,23 @@ type linuxWiring struct{}
 // windowsWiring renders for the Host Network Service (windows.go).
 type windowsWiring struct{}
 
-// transport picks by nodeToNodeTransport; it is the one place where ways of connecting nodes are named.
+// transports are the ways of connecting nodes, and what renders them for each dataplane: a new one is a folder and a row.
+func transports() map[contivconf.Transport]map[Dataplane]transport.Transport {
+	return map[contivconf.Transport]map[Dataplane]transport.Transport{
+		contivconf.TransportVXLAN: {DataplaneVPP: vxlan.VPP{}, DataplaneLinux: vxlan.Linux{}, DataplaneWindows: vxlan.Linux{}},
+		contivconf.TransportNoOverlay: {
+			DataplaneVPP: nooverlay.VPP{}, DataplaneLinux: nooverlay.Linux{}, DataplaneWindows: nooverlay.Windows{},
+		},
+	}
+}
+
+// transport picks by nodeToNodeTransport.
 func (d Dataplane) transport(name contivconf.Transport) (transport.Transport, error) {
-	type choice struct {
-		dataplane Dataplane
-		name      contivconf.Transport
+	if t := transports()[name][d]; t != nil {
+		return t, nil
 	}
-	switch (choice{d, name}) {
-	case choice{DataplaneVPP, contivconf.TransportVXLAN}:
-		return vxlan.VPP{}, nil
-	case choice{DataplaneVPP, contivconf.TransportNoOverlay}:
-		return nooverlay.VPP{}, nil
-	case choice{DataplaneLinux, contivconf.TransportVXLAN}, choice{DataplaneWindows, contivconf.TransportVXLAN}:
-		return vxlan.Linux{}, nil
-	case choice{DataplaneLinux, contivconf.TransportNoOverlay}:
-		return nooverlay.Linux{}, nil
-	case choice{DataplaneWindows, contivconf.TransportNoOverlay}:
-		return nooverlay.Windows{}, nil
-	}
-	return nil, fmt.Errorf("nodeToNodeTransport %s: this dataplane has no such transport; use vxlan or nooverlay", name)
+	return nil, fmt.Errorf("nodeToNodeTransport %s: this dataplane has no such transport; use %s", name,
+		strings.Join(contivconf.Transports(), " or "))
 }
 
 func (d Dataplane) wiring() wiring {
