@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/wiring"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/forge"
+	"contiv.dev/vswitch/test/testbed/gobuild"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
@@ -56,11 +56,8 @@ func newMixedCluster(t *testing.T, transport string) *mixedCluster {
 	c := &mixedCluster{windowsCluster: newWindowsAPI(t, routing), ctx: ctx, tunnels: map[string]net.PacketConn{}}
 	c.network = [3]byte{192, 168, 16}
 	bin := filepath.Join(c.dir, "bin")
-	build := exec.CommandContext(ctx, "go", "build", "-o", bin+"/", "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	c.must(os.Mkdir(bin, 0o755))
+	c.must(gobuild.Commands(bin, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni"))
 	const apiAddress = "127.0.0.1:6443"
 	kubeconfig := filepath.Join(c.dir, "kubeconfig-linux")
 	c.must(os.WriteFile(kubeconfig, kubeapi.Kubeconfig(apiAddress), 0o600))
