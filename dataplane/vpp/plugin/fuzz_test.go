@@ -14,12 +14,13 @@ import (
 )
 
 // TestMalformed sends broken packets through the real graph, with sanitizers, while backends come and go: VPP lives, buffers come
-// back, and the connections are those that the limit allows. CONTIV_FUZZ is how many packets, in thousands.
+// back, and the connections are those that the limit allows. CONTIV_FUZZ is how many packets, in thousands; with CONTIV_SANITIZE=none the plugin is as it is
+// shipped.
 func TestMalformed(t *testing.T) {
 	thousands, _ := strconv.Atoi(os.Getenv("CONTIV_FUZZ"))
 	for _, workers := range workerCounts() {
 		t.Run("workers="+strconv.Itoa(workers), func(t *testing.T) {
-			s := newSite(newRig(t, vpptest.Options{Workers: workers, Sanitize: "address,undefined"}))
+			s := newSite(newRig(t, vpptest.Options{Workers: workers, Sanitize: sanitizers()}))
 			uplink := s.pg("")
 			s.pgEndpoint(uplink, contiv.CONTIV_ROLE_API_UPLINK)
 			s.do(s.api.ContivConfigSet(s.Context(), &contiv.ContivConfigSet{EndpointConnections: 5000, TunnelPorts: []uint16{4789, 0, 0, 0}, UDP: 1, ICMP: 1}))
@@ -43,6 +44,18 @@ func TestMalformed(t *testing.T) {
 			}
 			s.Log(s.cli("show contiv stats"))
 		})
+	}
+}
+
+// sanitizers are those that the plugin of long tests is built with.
+func sanitizers() string {
+	switch names := os.Getenv("CONTIV_SANITIZE"); names {
+	case "":
+		return "address,undefined"
+	case "none":
+		return ""
+	default:
+		return names
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // TestHostileOffload: pods and a neighbour on the uplink send frames of any length with headers and virtio headers of chance, as far as their kernels let
 // them: to each other, to pods of another node without an overlay, and into and out of VXLAN tunnels. The plugin has sanitizers. VPP lives, and all buffers come
-// back. CONTIV_FUZZ is how many frames VPP is to receive in each mode, in thousands.
+// back. CONTIV_FUZZ is how many frames VPP is to receive in each mode, in thousands; CONTIV_SANITIZE as in TestMalformed.
 func TestHostileOffload(t *testing.T) {
 	thousands, _ := strconv.Atoi(os.Getenv("CONTIV_FUZZ"))
 	for i, mode := range []string{"one node", "no overlay", "VXLAN over IPv4", "VXLAN over IPv6"} {
@@ -47,7 +47,7 @@ type hostile struct {
 
 func newHostile(t *testing.T, mode string, seed uint64) *hostile {
 	t.Helper()
-	r := offloadRig(t, "address,undefined")
+	r := offloadRig(t, sanitizers())
 	h := &hostile{rig: r, rnd: rand.New(rand.NewPCG(1, seed)), paths: map[*port][]forge.Path{}}
 	h.ends = []*port{r.tap("a", "gso"), r.tap("b", "gso"), r.veth("u")}
 	r.endpoint(h.up(), contiv.CONTIV_ROLE_API_UPLINK)

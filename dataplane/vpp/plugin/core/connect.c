@@ -103,16 +103,20 @@ settle (cv_connection_t *c)
   cv_deltas (c);
 }
 
-/* count_owner adds a connection to the endpoint's. False: the endpoint has gone meanwhile. */
-static bool
-count_owner (cv_main_t *m, uint32_t owner, bool ip6)
+/* count_owner adds a connection to the endpoint's, if it may have one more. CV_FULL: the endpoint has gone meanwhile. */
+static cv_reason_t
+count_owner (cv_main_t *m, const cv_endpoint_state_t *e, bool ip6)
 {
-  cv_owner_t *o = cv_pool_at (&m->owners, owner);
-  __atomic_fetch_add (&o->connections[ip6], 1, __ATOMIC_SEQ_CST);
+  cv_owner_t *o = cv_pool_at (&m->owners, e->owner);
+  uint32_t n = cv_load (&o->connections[ip6]);
+  do
+    if (n >= e->limit)
+      return CV_LIMIT; /* another worker has made the last one */
+  while (!__atomic_compare_exchange_n (&o->connections[ip6], &n, n + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
   if (__atomic_load_n (&o->alive, __ATOMIC_SEQ_CST))
-    return true;
+    return CV_CREATED;
   cv_add (&o->connections[ip6], -1u);
-  return false;
+  return CV_FULL;
 }
 
 /* try_connection takes a place and both keys. Its result is a reason; CV_CREATED: done. CV_PASSED: another worker was faster. */
@@ -135,16 +139,16 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
     }
   settle (c);
   cv_add (&t->n, 1);
-  bool owned = count_owner (m, c->owner, p->tuple.ip6);
-  r = owned ? cv_table_insert (t, &c->key[0], hash, i, 0) : CV_TABLE_FULL;
+  cv_reason_t owned = count_owner (m, plan->endpoint, p->tuple.ip6);
+  r = owned == CV_CREATED ? cv_table_insert (t, &c->key[0], hash, i, 0) : CV_TABLE_FULL;
   if (r != CV_INSERTED)
     {
       c->backend = CV_NO_INDEX; /* the caller uncounts it */
-      if (!owned)
+      if (owned != CV_CREATED)
 	cv_store (&c->owner, CV_NO_INDEX);
       cv_publish (&c->alive, 1);
       cv_connection_end (m, p->tuple.ip6, i);
-      return r == CV_TAKEN ? CV_PASSED : CV_FULL;
+      return r == CV_TAKEN ? CV_PASSED : owned == CV_LIMIT ? CV_LIMIT : CV_FULL;
     }
   /* from here on the sweep may end it */
   cv_publish (&c->alive, 1);
@@ -163,14 +167,13 @@ cv_connect (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *plan
   cv_reason_t r;
   uint32_t i = CV_NO_INDEX, direction;
   if (cv_load (&o->connections[ip6]) >= e->limit)
-    {
-      cv_add (&o->refused, 1);
-      r = CV_LIMIT;
-    }
+    r = CV_LIMIT;
   else if (plan->masquerade && (!plan->snat || cv_addr_is_zero (ip6 ? &plan->snat->ip6 : &plan->snat->ip4)))
     r = CV_NO_SNAT;
   else
     r = try_connection (m, worker, p, plan, now, &i);
+  if (r == CV_LIMIT)
+    cv_add (&o->refused, 1);
   if (r != CV_CREATED)
     uncount_backend (m, plan->backend);
   if (r == CV_PASSED)

@@ -193,6 +193,56 @@ removed_set (void)
   cv_free (n.m);
 }
 
+/* ---- a pod floods from all workers at once: its limit holds to the connection ---- */
+
+enum
+{
+  FLOODERS = 4,
+  LIMIT = 50,
+};
+
+static pthread_barrier_t together;
+
+static void *
+flood (void *arg)
+{
+  uint32_t worker = (uint32_t) (uintptr_t) arg;
+  net_t n = shared;
+  for (uint16_t round = 0; round < 300; round++)
+    {
+      pthread_barrier_wait (&together);
+      for (uint16_t k = 0; k < 2 * LIMIT; k++)
+	{
+	  pkt_t p = build (A[0], VIP[0], CV_PROTO_TCP, (uint16_t) (10000 + worker * 1000 + k), 80, SYN, 0);
+	  offer (&n, worker, POD_A, &p);
+	}
+      pthread_barrier_wait (&together);
+      if (worker == 0)
+	{
+	  check (n_connections (&n) == LIMIT, "%u connections, the limit is %u", n_connections (&n), LIMIT);
+	  check (cv_endpoint_del (n.m, POD_A) == CV_OK);
+	  sleep_ticks (&n, 30);
+	  endpoint (&n, POD_A, CV_ROLE_POD, 1, LIMIT, A[0], A[1]);
+	}
+    }
+  return NULL;
+}
+
+static void
+limit_of_all_workers (void)
+{
+  pthread_t threads[FLOODERS];
+  shared = world (4096, FLOODERS);
+  endpoint (&shared, POD_A, CV_ROLE_POD, 1, LIMIT, A[0], A[1]);
+  pthread_barrier_init (&together, NULL, FLOODERS);
+  for (uintptr_t i = 0; i < FLOODERS; i++)
+    check (!pthread_create (&threads[i], NULL, flood, (void *) i));
+  for (int i = 0; i < FLOODERS; i++)
+    pthread_join (threads[i], NULL);
+  check (n_connections (&shared) == 0, "%u are left", n_connections (&shared));
+  cv_free (shared.m);
+}
+
 int
 main (void)
 {
@@ -202,6 +252,7 @@ main (void)
   many_removals ();
   emptying ();
   removed_set ();
+  limit_of_all_workers ();
   puts ("ok");
   return 0;
 }
