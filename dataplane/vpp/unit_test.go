@@ -101,6 +101,7 @@ func TestValidateInterface(t *testing.T) {
 			v.GetSub().TagRwOption = vpp_interfaces.SubInterface_POP2
 		}},
 		{"memif.socket_filename", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().SocketFilename = "m.sock" }},
+		{"memif.socket_filename", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().SocketFilename = "/run/a=b.sock" }},
 		{"memif.socket_filename", mem, func(v *vpp_interfaces.Interface) {
 			v.GetMemif().SocketFilename = "/" + strings.Repeat("x", 107)
 		}},

@@ -15,7 +15,7 @@ import (
 
 const (
 	memifSecretMax = 23
-	memifSocketMax = 107
+	memifSocketMax = 106 // VPP 25.10 ends if it cannot listen at the socket of a new master
 	memifQueueMax  = 255
 	// unknownText and unknownNumber stand in dumped values for what VPP does not tell.
 	unknownText   = "?"
@@ -42,6 +42,10 @@ func validateMemif(v *vpp_interfaces.Interface, f *kit.Faults) {
 	case m.GetSocketFilename() != "" && !strings.HasPrefix(m.GetSocketFilename(), "/"):
 		f.Add("memif.socket_filename", "%q is not an absolute path", m.GetSocketFilename())
 	}
+	if i := strings.IndexFunc(m.GetSocketFilename(), notInSocketName); i >= 0 {
+		f.Add("memif.socket_filename", "%q has a character that VPP does not read in names of sockets: use letters, digits, and the characters / _ - .",
+			m.GetSocketFilename())
+	}
 	if len(m.GetSecret()) > memifSecretMax {
 		f.Add("memif.secret", "is longer than %d characters", memifSecretMax)
 	}
@@ -66,6 +70,12 @@ func validateMemif(v *vpp_interfaces.Interface, f *kit.Faults) {
 	default:
 		f.Add("memif.mode", "%s is not supported by VPP", m.GetMode())
 	}
+}
+
+// notInSocketName: VPP 25.10 stops reading the name of a socket there, and ends.
+func notInSocketName(r rune) bool {
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("/_-.", r)
 }
 
 func createMemif(k *Kinds, v *vpp_interfaces.Interface, done func(made, error)) {
