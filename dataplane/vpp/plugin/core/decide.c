@@ -393,7 +393,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       return;
     }
   /* before anything is read that may change: what was decided by an old configuration is not remembered for the new one */
-  uint64_t tag = pass_tag (m, &m->workers[worker], p);
+  uint64_t tag = pass_tag (m, &m->workers[worker], p->hash, p->sw_if_index);
   uint32_t epoch = cv_policy_epoch (m), frontends = cv_load_acquire (&m->frontends_epoch);
   cv_frontend_slot_t *slot = p->stateless ? NULL : frontend_of (m, p);
   if (slot)

@@ -11,10 +11,20 @@
  * puts one back at the same moment is wrong until the second is over at most. */
 
 static inline uint64_t
-pass_tag (const cv_main_t *m, const cv_worker_t *w, const cv_packet_t *p)
+pass_tag (const cv_main_t *m, const cv_worker_t *w, uint64_t hash, uint32_t sw_if_index)
 {
   uint64_t when = (cv_load_acquire (&m->config_epoch) << 32 | w->second) * 0x9e3779b97f4a7c15;
-  return p->hash ^ when ^ (p->sw_if_index + 1ull) * 0xc2b2ae3d27d4eb4f;
+  return hash ^ when ^ (sw_if_index + 1ull) * 0xc2b2ae3d27d4eb4f;
+}
+
+/* cv_enter begins a worker's frame: until cv_quiesce nothing that it can read is released. */
+static inline void
+cv_enter (cv_worker_t *w, uint32_t now)
+{
+  if (cv_unlikely (w->second != now / CV_TICKS_PER_SECOND))
+    w->second = now / CV_TICKS_PER_SECOND;
+  if (cv_unlikely (!w->in_frame))
+    __atomic_store_n (&w->in_frame, 1, __ATOMIC_SEQ_CST);
 }
 
 static inline uint64_t *

@@ -398,6 +398,26 @@ cv_mum (uint64_t a, uint64_t b)
   return (uint64_t) p ^ (uint64_t) (p >> 64);
 }
 
+/* Fields that are read together are written together: a processor makes a load wait that needs several stores before it. */
+
+static inline void
+cv_set_ip4 (cv_addr_t *a, const uint8_t *wire)
+{
+  uint32_t v;
+  memcpy (&v, wire, 4);
+  a->u64[0] = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? v : (uint64_t) v << 32;
+  a->u64[1] = 0;
+}
+
+/* cv_set_tail writes what follows the addresses; ports are the source's and the destination's, as on the wire. */
+static inline void
+cv_set_tail (cv_tuple_t *t, uint32_t ports, uint8_t proto, bool ip6)
+{
+  uint64_t v = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ports | (uint64_t) proto << 32 | (uint64_t) ip6 << 40 :
+							   (uint64_t) ports << 32 | (uint64_t) proto << 24 | (uint64_t) ip6 << 16;
+  memcpy (&t->sport, &v, 8);
+}
+
 static inline uint64_t
 cv_tuple_tail (const cv_tuple_t *t)
 {
@@ -491,7 +511,8 @@ cv_checksum_add (uint8_t *field, uint16_t delta)
 {
   uint16_t c;
   memcpy (&c, field, 2);
-  c = ~cv_fold ((uint64_t) (uint16_t) ~c + delta);
+  uint32_t sum = (uint32_t) (uint16_t) ~c + delta;
+  c = (uint16_t) ~((sum & 0xffff) + (sum >> 16));
   memcpy (field, &c, 2);
 }
 

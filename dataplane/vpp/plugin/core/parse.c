@@ -181,8 +181,8 @@ read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
   if (p->len >= 20 && p->ip[0] >> 4 == 4)
     {
       uint32_t header = (p->ip[0] & 15u) * 4;
-      memcpy (&t->src, p->ip + 12, 4);
-      memcpy (&t->dst, p->ip + 16, 4);
+      cv_set_ip4 (&t->src, p->ip + 12);
+      cv_set_ip4 (&t->dst, p->ip + 16);
       *l4 = header;
       *proto = p->ip[9];
       uint16_t frag = be16 (p->ip + 6);
@@ -208,18 +208,28 @@ read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
   return false;
 }
 
-/* read_ports fills ports or ICMP's identifier, and returns ICMPv6's type. False: too short. */
-static bool
-read_ports (cv_packet_t *p, uint32_t l4, uint8_t *type)
+/* both is two ports as they follow each other in a packet. */
+static inline uint32_t
+both (uint16_t sport, uint16_t dport)
 {
-  cv_tuple_t *t = &p->tuple;
+  uint16_t ports[2] = { sport, dport };
+  uint32_t v;
+  memcpy (&v, ports, 4);
+  return v;
+}
+
+/* read_ports finds the ports, or ICMP's identifier, and ICMPv6's type. False: too short. */
+static bool
+read_ports (cv_packet_t *p, uint32_t l4, uint32_t *ports, uint8_t *type)
+{
+  const cv_tuple_t *t = &p->tuple;
   const uint8_t *h = p->ip + l4;
   uint8_t proto = p->proto;
   *type = 0;
+  *ports = 0;
   if (p->later_fragment)
     {
-      t->sport = p->sport;
-      t->dport = p->dport;
+      *ports = both (p->sport, p->dport);
       p->no_connection = !p->sport && !p->dport;
       return true;
     }
@@ -231,8 +241,7 @@ read_ports (cv_packet_t *p, uint32_t l4, uint8_t *type)
     case CV_PROTO_SCTP:
       if (l4 + need > p->len)
 	return false;
-      memcpy (&t->sport, h, 2);
-      memcpy (&t->dport, h + 2, 2);
+      memcpy (ports, h, 4);
       if (proto == CV_PROTO_TCP)
 	p->tcp_flags = h[13];
       break;
@@ -249,8 +258,9 @@ read_ports (cv_packet_t *p, uint32_t l4, uint8_t *type)
 	}
       if (t->ip6 ? h[0] == 128 || h[0] == 129 : h[0] == 8 || h[0] == 0)
 	{
-	  memcpy (&t->sport, h + 4, 2);
-	  t->dport = t->sport;
+	  uint16_t identifier;
+	  memcpy (&identifier, h + 4, 2);
+	  *ports = both (identifier, identifier);
 	}
       else if (t->ip6 ? h[0] >= 1 && h[0] <= 4 : h[0] == 3 || h[0] == 11 || h[0] == 12)
 	p->icmp_error = true;
@@ -272,14 +282,15 @@ read_ports (cv_packet_t *p, uint32_t l4, uint8_t *type)
 static inline bool
 headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
 {
-  uint32_t l4 = 0;
-  uint8_t type;
+  uint32_t l4 = 0, ports = 0;
+  uint8_t type = 0;
   bool fragment = false;
   if (cv_unlikely (!p->reassembled))
     p->later_fragment = false;
   if (cv_unlikely (!read_network (p, &l4, &p->proto, &fragment)))
     return false;
-  p->tuple.proto = p->proto;
+  bool whole = !fragment && read_ports (p, l4, &ports, &type);
+  cv_set_tail (&p->tuple, ports, p->proto, p->tuple.ip6);
   if (cv_unlikely (fragment))
     {
       if (e->config.role == CV_ROLE_POD && !source_allowed (e, p, 0))
@@ -290,7 +301,7 @@ headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
       done (p, CV_VERDICT_REASSEMBLE, CV_PASSED);
       return false;
     }
-  if (cv_unlikely (!read_ports (p, l4, &type)))
+  if (cv_unlikely (!whole))
     {
       drop (p, CV_MALFORMED);
       return false;
@@ -307,10 +318,7 @@ void
 cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
 {
   cv_worker_t *w = &m->workers[worker];
-  if (cv_unlikely (w->second != now / CV_TICKS_PER_SECOND))
-    w->second = now / CV_TICKS_PER_SECOND;
-  if (cv_unlikely (!w->in_frame))
-    __atomic_store_n (&w->in_frame, 1, __ATOMIC_SEQ_CST);
+  cv_enter (w, now);
   const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
   if (cv_unlikely (!e))
     {
@@ -337,7 +345,7 @@ cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       return;
     }
   p->hash = cv_hash (m, &p->tuple);
-  if (!p->icmp_error && has_passed (w, p->hash, pass_tag (m, w, p)))
+  if (!p->icmp_error && has_passed (w, p->hash, pass_tag (m, w, p->hash, p->sw_if_index)))
     {
       p->no_connection = true;
       w->counters[CV_PASSED]++;

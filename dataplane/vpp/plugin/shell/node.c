@@ -21,6 +21,7 @@ typedef struct
   vlib_node_runtime_t *node;
   cv_main_t *core;
   u32 worker, now;
+  bool recalls; /* the last batch had packets that need nothing more, or there was none */
   u32 n_out, n_answers;
   u32 counts[CONTIV_N_ERRORS];
   u32 out[VLIB_FRAME_SIZE], answers[VLIB_FRAME_SIZE];
@@ -152,13 +153,35 @@ trace (frame_t *f, vlib_buffer_t *b, const cv_packet_t *p, const cv_tuple_t *bef
   clib_memcpy (&t->after.dport, p->ip + p->l4 + (icmp ? 4 : 2), 2);
 }
 
+/* recall asks which packets of a batch need nothing more, by the core's short way. */
+static_always_inline u32
+recall (frame_t *f, vlib_buffer_t **b, u32 n)
+{
+  cv_brief_t briefs[BATCH];
+  for (u32 i = 0; i < n; i++)
+    briefs[i] = (cv_brief_t){ vlib_buffer_get_current (b[i]), b[i]->current_length, vnet_buffer (b[i])->sw_if_index[VLIB_RX] };
+  return cv_recall (f->core, f->worker, briefs, n, f->now);
+}
+
 static_always_inline void
-batch (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
+pass (frame_t *f, vlib_buffer_t *b, u32 bi)
+{
+  u32 next;
+  vnet_feature_next (&next, b);
+  f->out[f->n_out] = bi;
+  f->nexts[f->n_out++] = next;
+}
+
+/* decide handles the packets of a batch that are not in passed. Packets keep their order. */
+static_always_inline void
+decide (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n, u32 passed)
 {
   cv_packet_t packets[BATCH], *p = packets;
   bool traced = f->node->flags & VLIB_NODE_FLAG_TRACE;
   for (u32 i = 0; i < n; i++)
     {
+      if (passed >> i & 1)
+	continue;
       read_packet (b[i], &p[i]);
       cv_parse (f->core, f->worker, &p[i], f->now);
       if (PREDICT_FALSE (p[i].verdict == CV_VERDICT_REASSEMBLE))
@@ -167,17 +190,39 @@ batch (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
 	drop_group_frame (b[i], &p[i]);
     }
   for (u32 i = 0; i < n; i++)
-    if (p[i].verdict == CV_VERDICT_PASS && !p[i].no_connection)
+    if (!(passed >> i & 1) && p[i].verdict == CV_VERDICT_PASS && !p[i].no_connection)
       cv_prefetch (f->core, &p[i]);
   for (u32 i = 0; i < n; i++)
     {
-      cv_tuple_t before = p[i].tuple;
+      if (passed >> i & 1)
+	{
+	  pass (f, b[i], from[i]);
+	  continue;
+	}
+      cv_tuple_t before;
+      if (PREDICT_FALSE (traced))
+	before = p[i].tuple;
       if (p[i].verdict == CV_VERDICT_PASS && !p[i].no_connection)
 	cv_decide (f->core, f->worker, &p[i], f->now);
       if (PREDICT_FALSE (traced) && (b[i]->flags & VLIB_BUFFER_IS_TRACED) && p[i].verdict != VERDICT_WAITS)
 	trace (f, b[i], &p[i], &before);
       send (f, b[i], &p[i], from[i]);
     }
+}
+
+static_always_inline void
+batch (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
+{
+  u32 passed = f->recalls ? recall (f, b, n) : 0;
+  f->recalls = passed != 0;
+  f->counts[CV_PASSED] += count_set_bits (passed);
+  if (passed != pow2_mask (n))
+    {
+      decide (f, b, from, n, passed);
+      return;
+    }
+  for (u32 i = 0; i < n; i++)
+    pass (f, b[i], from[i]);
 }
 
 static void
@@ -200,6 +245,7 @@ contiv_input (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
   f.worker = vm->thread_index;
   f.now = contiv_now (vm);
   f.n_out = f.n_answers = 0;
+  f.recalls = !(node->flags & VLIB_NODE_FLAG_TRACE); /* what is traced shows what the long way finds */
   clib_memset_u32 (f.counts, 0, CONTIV_N_ERRORS);
 
   vlib_get_buffers (vm, from, buffers, n);

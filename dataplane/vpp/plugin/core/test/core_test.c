@@ -451,6 +451,61 @@ pass_cache (void)
   cv_free (n.m);
 }
 
+/* The short way is open to a flow that has passed on this interface, until the second is over, the configuration changes, or the flow gets a
+ * connection; and never to packets of another form. */
+static void
+short_way (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      pkt_t k = build (A[ip6], R[ip6], CV_PROTO_UDP, 1000, 2000, 0, 0), spoofed = build (B[ip6], R[ip6], CV_PROTO_UDP, 1000, 2000, 0, 0);
+      n.now += 10 - n.now % 10;
+      check (!recalled (&n, 0, POD_A, &k));
+      PASS (&n, POD_A, &k);
+      check (recalled (&n, 0, POD_A, &k), "family %d", ip6);
+      check (!recalled (&n, 0, POD_B, &k) && !recalled (&n, 0, POD_A, &spoofed) && !recalled (&n, 0, 99, &k));
+      DROP (&n, POD_A, &spoofed, CV_SPOOFED);
+      check (!recalled (&n, 0, POD_A, &spoofed));
+      for (uint32_t len = 1; len < k.len; len++)
+	{
+	  cv_brief_t cut = { k.data, len, POD_A };
+	  check (!cv_recall (n.m, 0, &cut, 1, n.now), "%u bytes", len);
+	}
+      pkt_t other = k;
+      other.data[ip6 ? 6 : 9] = CV_PROTO_TCP;
+      check (!recalled (&n, 0, POD_A, &other));
+      for (int bit = 0; bit < 16 && !ip6; bit++)
+	{
+	  other = k;
+	  other.data[6 + bit / 8] ^= 1 << bit % 8;
+	  check (recalled (&n, 0, POD_A, &other) == (bit == 6 || bit == 7), "fragment's bit %d", bit);
+	}
+      n.now += 10;
+      check (!recalled (&n, 0, POD_A, &k), "another second");
+      PASS (&n, POD_A, &k);
+      check (recalled (&n, 0, POD_A, &k));
+      endpoint (&n, POD_B, CV_ROLE_POD, 1, 0, B[0], B[1]);
+      check (!recalled (&n, 0, POD_A, &k), "another configuration");
+      PASS (&n, POD_A, &k);
+      check (recalled (&n, 0, POD_A, &k));
+      frontend (&n, R[ip6], CV_PROTO_UDP, 2000, balanced (10 + ip6));
+      check (!recalled (&n, 0, POD_A, &k), "a service now");
+      PASS (&n, POD_A, &k);
+      check (!strcmp (ends (&k).dst, B[ip6]));
+    }
+  uint64_t before = counted (&n, CV_PASSED);
+  pkt_t k = build (A[0], OUT[0], CV_PROTO_TCP, 1000, 2000, ACK, 0), e = build (R[0], A[0], CV_PROTO_TCP, 1000, 2000, ACK, 0);
+  PASS (&n, OVERLAY, &e);
+  cv_brief_t many[CV_RECALL_MAX];
+  for (int i = 0; i < CV_RECALL_MAX; i++)
+    many[i] = i % 3 ? (cv_brief_t){ e.data, e.len, OVERLAY } : (cv_brief_t){ k.data, k.len, POD_A };
+  check (cv_recall (n.m, 0, many, CV_RECALL_MAX, n.now) == 0xb6db6db6);
+  check (counted (&n, CV_PASSED) == before + 1 + 21, "%lu", (unsigned long) (counted (&n, CV_PASSED) - before));
+  cv_quiesce (n.m, 0);
+  cv_free (n.m);
+}
+
 static void
 open_tcp (net_t *n, int ip6, uint16_t port, const char *backend_want)
 {
@@ -876,6 +931,7 @@ main (void)
   behind_the_host ();
   egress ();
   pass_cache ();
+  short_way ();
   backends_come_and_go ();
   service_comes ();
   last_backend ();

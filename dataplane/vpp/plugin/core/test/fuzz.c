@@ -21,9 +21,12 @@ one (const uint8_t *data, size_t size)
       p.sport = data[2];
       p.dport = htons (80);
     }
+  cv_brief_t brief = { copy, len, p.sw_if_index };
+  bool short_way = cv_recall (fuzz_net.m, 0, &brief, !p.reassembled, fuzz_net.now);
   cv_parse (fuzz_net.m, 0, &p, fuzz_net.now);
   cv_prefetch (fuzz_net.m, &p);
   cv_decide (fuzz_net.m, 0, &p, fuzz_net.now);
+  check_recalled (&p, short_way);
   cv_quiesce (fuzz_net.m, 0);
   if (p.verdict == CV_VERDICT_REJECT)
     check (cv_reject (&p, out) <= sizeof (out));

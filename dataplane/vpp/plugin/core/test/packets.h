@@ -269,13 +269,31 @@ typedef struct
   cv_packet_t p; /* of the last packet */
 } net_t;
 
+/* recalled: the packet would pass by the short way. */
+static inline bool
+recalled (net_t *n, uint32_t worker, uint32_t sw_if_index, const pkt_t *k)
+{
+  cv_brief_t b = { k->data, k->len, sw_if_index };
+  return cv_recall (n->m, worker, &b, k->len > 0, n->now);
+}
+
+/* check_recalled: nothing passes by the short way that is more than passed on by the long one. */
+static inline void
+check_recalled (const cv_packet_t *p, bool short_way)
+{
+  check (!short_way || (p->verdict == CV_VERDICT_PASS && p->no_connection && p->reason == CV_PASSED && p->table == CV_NO_INDEX), "verdict %d, reason %d", p->verdict,
+	 p->reason);
+}
+
 static inline cv_verdict_t
 offer (net_t *n, uint32_t worker, uint32_t sw_if_index, pkt_t *k)
 {
   n->p = (cv_packet_t){ .ip = k->data, .len = k->len, .sw_if_index = sw_if_index };
+  bool short_way = recalled (n, worker, sw_if_index, k);
   cv_parse (n->m, worker, &n->p, n->now);
   cv_prefetch (n->m, &n->p);
   cv_decide (n->m, worker, &n->p, n->now);
+  check_recalled (&n->p, short_way);
   cv_quiesce (n->m, worker);
   return n->p.verdict;
 }
