@@ -20,6 +20,9 @@ var ErrNoPlugin = errors.New("the contiv plugin cannot be built (CONTIV_VPP_PLUG
 // the VPP that Find finds. What was built once is kept, by the content of its sources. sanitize is as in the plugin's Makefile.
 func Plugin(ctx context.Context, sanitize string) (string, error) {
 	if path := os.Getenv("CONTIV_VPP_PLUGIN"); path != "" {
+		if filepath.Base(path) != "contiv_plugin.so" {
+			return "", fmt.Errorf("CONTIV_VPP_PLUGIN=%s: the file has to have the name contiv_plugin.so, by which VPP loads it", path)
+		}
 		_, err := os.Stat(path)
 		return path, err
 	}
@@ -47,11 +50,20 @@ func Plugin(ctx context.Context, sanitize string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	out, err := exec.CommandContext(ctx, "make", "-s", "-C", source, "OUT="+path, "VPP_PREFIX="+prefix, "SANITIZE="+sanitize).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", ErrNoPlugin, strings.TrimSpace(string(out)))
+	return path, build(ctx, source, "OUT="+path, "VPP_PREFIX="+prefix, "SANITIZE="+sanitize)
+}
+
+// build makes the plugin. Without compiler or headers there can be none, and the error is ErrNoPlugin. Sources that do not compile are
+// another error, so that no test is skipped for them.
+func build(ctx context.Context, source string, variables ...string) error {
+	args := append([]string{"-s", "-C", source}, variables...)
+	if out, err := exec.CommandContext(ctx, "make", append(args, "vpp")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", ErrNoPlugin, strings.TrimSpace(string(out)))
 	}
-	return path, nil
+	if out, err := exec.CommandContext(ctx, "make", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("build the contiv plugin: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // pluginSource is dataplane/vpp/plugin of the repository.

@@ -144,3 +144,31 @@ func TestVhostshim(t *testing.T) {
 		}
 	}
 }
+
+// A plugin whose sources do not compile fails tests; only what a machine lacks lets them be skipped.
+func TestBrokenPlugin(t *testing.T) {
+	source := t.TempDir()
+	makefile, err := os.ReadFile("../plugin/Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(source, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Makefile", string(makefile))
+	write("core/broken.c", "this does not compile\n")
+	prefix := filepath.Join(source, "prefix")
+	out := "OUT=" + filepath.Join(source, "contiv_plugin.so")
+	if err := build(t.Context(), source, out, "VPP_PREFIX="+prefix); !errors.Is(err, ErrNoPlugin) {
+		t.Errorf("without VPP's headers: %v", err)
+	}
+	write("prefix/include/vnet/vnet.h", "")
+	write("prefix/include/vpp/app/version.h", "#define VPP_BUILD_VER \"25.10-release\"\n")
+	if err := build(t.Context(), source, out, "VPP_PREFIX="+prefix); err == nil || errors.Is(err, ErrNoPlugin) || !strings.Contains(err.Error(), "broken.c") {
+		t.Errorf("sources that do not compile: %v", err)
+	}
+}
