@@ -35,7 +35,7 @@ const (
 // contivConn is one connection: keys are what its client sends and what its backend answers.
 type contivConn struct {
 	keys    [2]contivTuple
-	ifx     uint32 // of the client
+	ifx     uint32 // of the endpoint that it counts for: the client's, but see ofBackend
 	backend *contivBackend
 	state   uint8
 	fins    [2]bool
@@ -46,7 +46,7 @@ type contivConn struct {
 
 	judged    contivJudgement // by policy
 	epoch     uint64          // of the policy that judged
-	farClient bool            // ifx is the backend's: the client is not of this node
+	ofBackend bool            // ifx is the backend's, which sent its first packet; the client is known by its address
 	echoReply bool            // its first packet was one
 }
 

@@ -18,7 +18,7 @@ type contivOpening struct {
 
 	judged    contivJudgement
 	reversed  bool // the packet is the backend's; t is as the client sends
-	farClient bool
+	ofBackend bool
 	behind    bool // the HOST endpoint, and not the host
 }
 
@@ -207,7 +207,7 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 	c.conns.made++
 	conn := &contivConn{
 		keys: [2]contivTuple{n.t, answer}, ifx: uint32(n.e.set.SwIfIndex), backend: b, state: contivNew, number: c.conns.made,
-		judged: n.judged, epoch: c.policy.epoch, farClient: n.farClient, behind: n.behind, echoReply: n.p.EchoReply,
+		judged: n.judged, epoch: c.policy.epoch, ofBackend: n.ofBackend, behind: n.behind, echoReply: n.p.EchoReply,
 	}
 	for _, key := range conn.keys {
 		c.conns.table[key] = conn

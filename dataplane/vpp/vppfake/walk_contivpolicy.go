@@ -249,8 +249,8 @@ func (conn *contivConn) flow() contivFlow {
 func (c *contivState) allowed(conn *contivConn, now time.Time) bool {
 	if conn.epoch != c.policy.epoch {
 		from := conn.ifx
-		if conn.farClient {
-			from = none
+		if conn.ofBackend {
+			from = c.contivPod(conn.keys[0].src.Addr())
 		}
 		conn.judged, conn.epoch = c.judge(from, conn.flow(), now), c.policy.epoch
 	}
@@ -319,12 +319,8 @@ func (n *contivOpening) judgeOpen() {
 	if !byReceiver || n.judged != contivAllowed {
 		return
 	}
-	n.reversed, n.t = true, n.t.reverse()
-	if client := c.endpoints[receiver]; client != nil {
-		n.e = client
-	} else {
-		n.farClient = true
-	}
+	// it counts for the packet's sender, and not for the client: else anything could use up a pod's connections
+	n.reversed, n.ofBackend, n.t = true, true, n.t.reverse()
 }
 
 // answeredByEgress: the answers of a pod to a machine outside would get the source of the pod's egress, unless they have a connection.
