@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/rules"
 	"contiv.dev/vswitch/dataplane/linux/tabletest"
 	"contiv.dev/vswitch/dataplane/proto"
@@ -79,8 +80,15 @@ func (s *stepper) step(msgs ...any) {
 			s.t.Fatal(err)
 		}
 	}
-	if result := s.d.apply(context.Background()); result.Err != nil || len(s.d.progress.broken)+len(s.d.progress.isolated) > 0 {
-		s.t.Fatalf("%v, broken: %v, isolated: %v", result.Err, s.d.progress.broken, s.d.progress.isolated)
+	for {
+		result := s.d.apply(context.Background())
+		if result.Err != nil || len(s.d.progress.broken)+len(s.d.progress.isolated) > 0 {
+			s.t.Fatalf("%v, broken: %v, isolated: %v", result.Err, s.d.progress.broken, s.d.progress.isolated)
+		}
+		if result.Again != wire.GraceLook {
+			return
+		}
+		wire.WaitForReaders() // what goes behind a grace period is there still
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/linux/ipset"
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
@@ -27,7 +28,11 @@ type Backend struct {
 
 // New finds the iptables programs and opens the socket for sets. It reads, but writes nothing.
 func New(ctx context.Context, cfg Config) (*Backend, error) {
-	return newBackend(ctx, cfg, system{cfg.NS})
+	b, err := newBackend(ctx, cfg, system{cfg.NS})
+	if err == nil && b.Variant() == VariantNFT {
+		b.env.grace = wire.WaitForReaders
+	}
+	return b, err
 }
 
 func newBackend(ctx context.Context, cfg Config, r runner) (*Backend, error) {
@@ -161,7 +166,7 @@ func (b *Backend) Pending() bool {
 	return b.sets.Pending() || slices.ContainsFunc(b.layers, func(t *layer) bool { return t.pending(now) })
 }
 
-// Apply writes what differs: sets, then chains and hooks, then deletions of sets.
+// Apply writes what differs: sets, then chains and hooks, then deletions of chains, behind a grace period, and of sets.
 func (b *Backend) Apply(ctx context.Context) table.Result {
 	var res table.Result
 	if b.addSets(&res, b.sets.ApplyUpdates()); res.Err != nil {
@@ -174,7 +179,9 @@ func (b *Backend) Apply(ctx context.Context) table.Result {
 		t.dirty = t.dirty || setsMatter
 		t.prepare(b.env.cfg.Clock.Now())
 	}
-	b.applyLayers(ctx, b.layers, &res)
+	if b.applyLayers(ctx, b.layers, &res); res.Err == nil && b.env.grace != nil {
+		b.removeRest(ctx, &res)
+	}
 	if res.Err == nil && b.others != nil {
 		// Ours are in place: those of the other variant can go.
 		if b.applyLayers(ctx, b.others, &res); res.Err == nil {

@@ -143,9 +143,10 @@ func (s *search) hooks(ctx context.Context) error {
 
 // deletions removes what is not wanted, if that can be: all, or each by itself.
 func (s *search) deletions(ctx context.Context) error {
-	try := func(goes func(string) bool) error {
+	try := func(which func(string) bool) error {
 		d := s.differ(false)
-		d.only, d.noHooks, d.goes = map[string]bool{}, true, goes
+		d.only, d.noHooks = map[string]bool{}, true
+		d.goes = func(name string) bool { return s.goes(name) && which(name) }
 		r := d.run(s.name)
 		err := s.write(ctx, r)
 		if err == nil {
@@ -153,11 +154,11 @@ func (s *search) deletions(ctx context.Context) error {
 		}
 		return err
 	}
-	err := try(nil)
+	err := try(func(string) bool { return true })
 	if err == nil || ended(err) == nil {
 		return err
 	}
-	for _, name := range (&differ{plan: s.plan, have: s.have}).surplus() {
+	for _, name := range (&differ{plan: s.plan, have: s.have, goes: s.goes}).surplus() {
 		switch err := try(func(n string) bool { return n == name }); {
 		case err == nil:
 		case ended(err) == nil:

@@ -22,6 +22,7 @@ type env struct {
 	tools   tools
 	metrics *metrics
 	sets    *ipset.Sets
+	grace   func()        // waits until no packet is any more where it is in the rules; nil: chains go at once
 	slowest time.Duration // run of a program so far
 }
 
@@ -50,7 +51,7 @@ type layer struct {
 	have    *kernelState       // nil: not known
 	plan    *plan              // what was last aimed at
 	refused map[string]refused // chains that the kernel did not take
-	stuck   map[string]error   // chains that could not be removed
+	removals
 	checks  checks
 	looking bool // this apply must check whether another program has changed the table
 	ahead   bool // have was read for this apply, before its turn
@@ -67,7 +68,7 @@ func newLayer(e *env, f table.Family, l table.Layer) *layer {
 			setName: func(id string) string { return e.sets.Name(f, id) },
 		},
 		chains: map[string]*source{}, hooks: map[table.Hook][]table.Rule{}, dirty: true,
-		refused: map[string]refused{}, stuck: map[string]error{},
+		refused: map[string]refused{}, removals: removals{stuck: map[string]error{}},
 	}
 	t.checks = checks{refresh: e.cfg.RefreshInterval, first: e.cfg.PostWriteCheckInterval}
 	return t
@@ -95,7 +96,9 @@ func (t *layer) setHook(h table.Hook, rules []table.Rule) {
 }
 
 // pending is true when apply would have something to do.
-func (t *layer) pending(now time.Time) bool { return t.dirty || t.have == nil || t.checks.due(now) }
+func (t *layer) pending(now time.Time) bool {
+	return t.dirty || t.have == nil || t.checks.due(now) || len(t.leaving) > 0
+}
 
 // troubled is true when something could not be programmed, and is to be tried again.
 func (t *layer) troubled() bool {
@@ -219,7 +222,7 @@ func (t *layer) differ(fresh bool) *differ {
 	return &differ{
 		plan: t.plan, have: t.have, fresh: fresh, mode: t.cfg.InsertMode,
 		stub: func(chain string) *piece { return stub(t.name, chain) },
-		goes: func(chain string) bool { return t.stuck[chain] == nil },
+		goes: func(chain string) bool { return t.stuck[chain] == nil && t.goes(chain) },
 	}
 }
 
@@ -227,8 +230,8 @@ func (t *layer) differ(fresh bool) *differ {
 func (t *layer) parser() *saveParser {
 	known := func(string) bool { return false }
 	if t.plan != nil {
-		before := t.plan.pieces
-		known = func(chain string) bool { return before[chain] != nil }
+		before, leaving := t.plan.pieces, t.leaving
+		known = func(chain string) bool { return before[chain] != nil || leaving[chain] }
 	}
 	return newSaveParser(t.cfg.ChainPrefixes, known)
 }

@@ -178,7 +178,7 @@ func (a *auditor) set(ls wire.Set) error {
 	}
 	id, ok := strings.CutPrefix(ls.Name, setPrefix)
 	if !ok {
-		a.f.strays = append(a.f.strays, ls.Name)
+		a.f.leaving.strays = append(a.f.leaving.strays, ls.Name)
 		return nil
 	}
 	s := a.f.set(swapColon(id))

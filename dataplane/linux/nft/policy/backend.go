@@ -140,10 +140,17 @@ func (b *Backend) Pending() bool {
 			return true
 		}
 	}
-	return b.view.Resync || b.view.Pending()
+	return b.view.Resync || b.view.Pending() || b.due()
 }
 
-// Apply implements table.Backend: everything that changed goes to the kernel in one transaction.
+// due reports whether something can go whose grace period is over.
+func (b *Backend) due() bool {
+	over := b.view.Grace.Over()
+	return b.families[0].leaving.due(over) || b.families[1].leaving.due(over)
+}
+
+// Apply implements table.Backend: everything that changed goes to the kernel in one transaction; chains that nothing leads to any more go with a later
+// Apply, behind a grace period.
 func (b *Backend) Apply(ctx context.Context) table.Result {
 	res := table.Result{Broken: map[string]error{}}
 	b.retryBroken()
@@ -195,9 +202,10 @@ func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
 	}
 	var affected [2]map[*node]struct{}
 	var plans [2]*plan
+	over := b.view.Grace.Over()
 	for i, f := range b.families {
 		affected[i] = f.resolve()
-		plans[i] = f.plan(affected[i])
+		plans[i] = f.plan(affected[i], over)
 	}
 	writes, err = b.transact(plans)
 	if err != nil {
@@ -206,6 +214,7 @@ func (b *Backend) attempt(ctx context.Context) (writes int, err error) {
 	}
 	for i, f := range b.families {
 		plans[i].done()
+		plans[i].left(&b.view.Grace)
 		f.tidy(affected[i])
 	}
 	return writes, nil
@@ -242,8 +251,12 @@ func (b *Backend) finish(res *table.Result) {
 	if len(res.Broken) == 0 {
 		res.Broken = nil
 	}
-	if res.Err == nil {
-		res.Again = b.watch
+	if res.Err != nil {
+		return
+	}
+	res.Again = b.watch
+	if b.families[0].leaving.staying() || b.families[1].leaving.staying() {
+		res.Again = wire.GraceLook
 	}
 }
 
@@ -276,19 +289,14 @@ func (b *Backend) transact(plans [2]*plan) (writes int, err error) {
 	return b.later(plans, t.Writes)
 }
 
-// later adds the elements of maps that lead to new chains, when the chains are there, and removes the chains that nothing leads to any more.
+// later adds the elements of maps that lead to new chains, when the chains are there.
 func (b *Backend) later(plans [2]*plan, writes int) (int, error) {
 	t := b.view.NewBatch()
-	removals := false
 	for _, p := range plans {
 		p.writeLater(t)
-		removals = removals || p.removesLater()
 	}
 	if t.Empty() {
 		return writes, nil
-	}
-	if removals {
-		wire.WaitForReaders()
 	}
 	if err := b.view.Commit(t); err != nil {
 		b.view.Forget() // the first transaction is done, and it is not noted

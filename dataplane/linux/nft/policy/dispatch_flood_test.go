@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +85,9 @@ func TestDispatchUnderFlood(t *testing.T) {
 			b.DeleteChains(table.IPv4, table.Raw, "one")
 		}
 		b.SetDispatch(table.IPv4, table.Raw, d)
-		mustApply(t, b)
+		if res := b.Apply(t.Context()); res.Err != nil || len(res.Broken) > 0 {
+			t.Fatalf("apply: %v, broken %v", res.Err, res.Broken)
+		}
 	}
 	set(false)
 	f.Begin(t)
@@ -97,5 +101,68 @@ func TestDispatchUnderFlood(t *testing.T) {
 	}
 	if missed, _ := f.Counts(t); missed > 0 {
 		t.Errorf("%d packets passed in %d changes", missed, n)
+	}
+}
+
+// TestChangesDuringGrace: a chain that nothing leads to any more goes behind a grace period. A change that comes meanwhile does not wait for it, and a
+// chain that is used again stays.
+func TestChangesDuringGrace(t *testing.T) {
+	n := tabletest.NewNet(t, tabletest.Options{Pods: 1})
+	b := open(t, n.Host.NS)
+	f, members := table.IPv4, []table.Member{{Net: netip.MustParsePrefix("10.0.0.1/32")}}
+	from := func(chains ...string) {
+		var rules []table.Rule
+		for _, c := range chains {
+			rules = append(rules, table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: c}}})
+		}
+		b.SetChains(f, table.Filter, table.Chain{Name: "from", Rules: rules})
+	}
+	b.SetHook(f, table.Filter, table.Forward, table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: "from"}}})
+	var nets []netip.Prefix // so many that they are a list
+	for i := range 20 {
+		nets = append(nets, netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(2 * i)}), 32))
+	}
+	uses := []table.Rule{{Match: table.Match{SrcSets: []string{"s"}, DstNets: nets}, Actions: []table.Action{{Verb: table.Accept}}}}
+	b.ReplaceSet(f, table.Set{ID: "s", Type: table.SetIP}, members)
+	b.SetChains(f, table.Filter, table.Chain{Name: "one", Rules: uses}, table.Chain{Name: "two", Rules: verb(table.Drop)})
+	from("one", "two")
+	mustApply(t, b)
+
+	waiting := make(chan struct{})
+	b.view.Grace.Hold(waiting)
+	apply := func() {
+		t.Helper()
+		if res := b.Apply(t.Context()); res.Err != nil || len(res.Broken) > 0 || res.Again != wire.GraceLook {
+			t.Fatalf("apply: %+v", res)
+		}
+	}
+	from("two")
+	b.DeleteChains(f, table.Filter, "one")
+	b.DeleteSet(f, "s")
+	apply()
+	for _, there := range []string{"filter-one", "set-s", "list-"} {
+		if !strings.Contains(dump(t, b), there) {
+			t.Errorf("%s has gone while packets may be on their way to it:\n%s", there, dump(t, b))
+		}
+	}
+	b.SetChains(f, table.Filter, table.Chain{Name: "three", Rules: verb(table.Accept)})
+	from("three")
+	b.DeleteChains(f, table.Filter, "two")
+	apply() // does not wait for the grace period
+	if !strings.Contains(dump(t, b), "verdict -3 filter-three") {
+		t.Errorf("the change waits:\n%s", dump(t, b))
+	}
+	b.SetChains(f, table.Filter, table.Chain{Name: "two", Rules: verb(table.Accept)})
+	from("two", "three")
+	apply()
+	close(waiting)
+	mustApply(t, b)
+	if text := dump(t, b); strings.Contains(text, "filter-one") || strings.Contains(text, "set-s") || strings.Contains(text, "list-") ||
+		!strings.Contains(text, "filter-two") {
+		t.Errorf("after the grace period there is:\n%s", text)
+	}
+	b.Resync(true, true)
+	if res := b.Apply(t.Context()); res.Err != nil || res.Writes != 0 {
+		t.Errorf("the audit wrote %d objects, error %v", res.Writes, res.Err)
 	}
 }

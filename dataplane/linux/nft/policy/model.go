@@ -30,8 +30,7 @@ type family struct {
 
 	present bool // the kernel has the table
 	rebuild bool // what it has there is not ours to understand: it is made again, all at once
-	// Sets and maps in our table that belong to nothing we know.
-	strays []string
+	leaving leaving
 }
 
 func newFamily(id table.Family) *family {
@@ -41,6 +40,7 @@ func newFamily(id table.Family) *family {
 		dirtyNodes: map[*node]struct{}{}, dirtySets: map[*set]struct{}{},
 		lists: map[string]*list{}, dirtyLists: map[*list]struct{}{},
 		picky: map[*node]struct{}{}, brokenNodes: map[*node]struct{}{}, brokenSets: map[*set]struct{}{},
+		leaving: leaving{nodes: map[*node]uint64{}, sets: map[*set]uint64{}, lists: map[*list]uint64{}},
 	}
 }
 

@@ -20,7 +20,17 @@ type plan struct {
 	sets    []*set    // sets that come, change or go
 	create  bool      // the table
 	lists   []*list   // that come or go
+	strays  []string  // that go
 	clear   bool      // the table goes, with all there is in it
+
+	// leave is what goes behind a grace period; with atOnce all goes now.
+	leave struct {
+		nodes []*node
+		sets  []*set
+		lists []*list
+	}
+	atOnce bool
+	gone   int // chains that left before and go now
 }
 
 // rewrite is a chain with its new content.
@@ -30,24 +40,16 @@ type rewrite struct {
 }
 
 // plan compares what is desired with what the kernel has.
-func (f *family) plan(affected map[*node]struct{}) *plan {
-	p := &plan{f: f}
+func (f *family) plan(affected map[*node]struct{}, over uint64) *plan {
+	p := &plan{f: f, atOnce: f.rebuild || f.remade()}
 	if f.rebuild {
 		f.forget()
 	}
+	p.nodesThatLeft(over)
 	for n := range affected {
 		p.node(n)
 	}
-	for s := range f.dirtySets {
-		if s.needsWrite() {
-			p.sets = append(p.sets, s)
-		}
-	}
-	for l := range f.dirtyLists {
-		if l.present != (l.users > 0) {
-			p.lists = append(p.lists, l)
-		}
-	}
+	p.setsAndLists(over)
 	slices.SortFunc(p.rewrite, func(a, b rewrite) int { return a.n.compare(b.n) })
 	slices.SortFunc(p.sets, func(a, b *set) int { return strings.Compare(a.id, b.id) })
 	p.create = !f.present && (len(p.rewrite) > 0 || len(p.sets) > 0)
@@ -83,13 +85,7 @@ func (f *family) nothing() bool {
 
 func (p *plan) node(n *node) {
 	if !n.live {
-		n.useLists(nil)
-		if n.present {
-			p.remove = append(p.remove, n)
-		}
-		if n.elems != nil {
-			p.dropMap = append(p.dropMap, n)
-		}
+		p.leaves(n)
 		return
 	}
 	programs, lists := n.content()
@@ -164,7 +160,7 @@ func (p *plan) done() {
 		p.rewrite, p.forks, p.sets, p.lists = nil, nil, nil, nil
 	}
 	f.present = f.present || p.create || f.rebuild && !p.clear
-	f.rebuild, f.strays = false, nil
+	f.rebuild, f.leaving.strays = false, f.leaving.strays[len(p.strays):]
 	for i := range p.rewrite {
 		n := p.rewrite[i].n
 		n.present, n.force = true, false
@@ -210,7 +206,7 @@ func (n *node) noteMap() {
 
 // forget notes that the kernel has nothing of ours.
 func (f *family) forget() {
-	f.strays = nil
+	f.leaving.strays = nil
 	for _, n := range f.nodes {
 		n.present, n.hashes, n.elems, n.force = false, nil, nil, false
 	}

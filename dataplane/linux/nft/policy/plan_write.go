@@ -75,24 +75,10 @@ func (p *plan) fillsLater(n *node) (later bool) {
 	return later
 }
 
-// removesLater reports whether chains go in their own transaction, behind the one that takes away what leads to them, and behind the packets
-// that are on their way to such a chain: they find it as the newest generation has it, and that is empty.
-func (p *plan) removesLater() bool {
-	if p.clear || p.f.rebuild || !slices.ContainsFunc(p.remove, func(n *node) bool { return n.base == nil }) {
-		return false
-	}
-	// A set is made again with another type only if nothing uses it, not even a chain that goes.
-	return !slices.ContainsFunc(p.sets, func(s *set) bool { return s.present && s.effective() && s.typ != s.spec.Type })
-}
-
-// writeLater writes what has to come behind the other transaction: removals, and the elements that lead to chains which are there by now.
+// writeLater writes what has to come behind the other transaction: the elements that lead to chains which are there by now.
 func (p *plan) writeLater(b *wire.Batch) {
 	if p.clear {
 		return
-	}
-	if p.removesLater() {
-		_, others := p.removals()
-		p.removeRest(b, others)
 	}
 	for _, n := range p.forks {
 		if p.fillsLater(n) {
@@ -101,7 +87,7 @@ func (p *plan) writeLater(b *wire.Batch) {
 	}
 }
 
-// writeRemovals lets go of what goes, and removes it unless that is for later.
+// writeRemovals lets go of what goes, and removes it.
 func (p *plan) writeRemovals(b *wire.Batch) {
 	for i := range p.rewrite {
 		if n := p.rewrite[i].n; n.present && len(n.hashes) > 0 {
@@ -119,12 +105,10 @@ func (p *plan) writeRemovals(b *wire.Batch) {
 	hooks, others := p.removals()
 	flushAll(b, hooks)
 	delAll(b, hooks)
-	if !p.removesLater() {
-		p.removeRest(b, others)
-	}
+	p.removeRest(b, others)
 }
 
-// removals are the chains that go. Base chains go at once: what they lead to must not be there for two hooks.
+// removals are the chains that go, base chains first.
 func (p *plan) removals() (hooks, others []*node) {
 	for _, n := range p.remove {
 		if n.base != nil {
@@ -159,7 +143,7 @@ func (p *plan) removeRest(b *wire.Batch, chains []*node) {
 		}
 	}
 	delAll(b, chains)
-	for _, name := range p.f.strays {
+	for _, name := range p.strays {
 		b.DelSet(p.f.Proto, name, nil)
 	}
 	for _, l := range p.lists {

@@ -114,7 +114,7 @@ func floor(b *testing.B, s *Services) time.Duration {
 	t := s.view.NewBatch()
 	for _, f := range s.families {
 		f.rebuild = true
-		f.write(t)
+		f.write(t, 0)
 	}
 	begin := time.Now()
 	if err := s.view.Commit(t); err != nil {

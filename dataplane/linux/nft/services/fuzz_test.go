@@ -105,7 +105,7 @@ func FuzzDump(f *testing.F) {
 		if err := b.load(wire.NewLister(d, Table, b.f.Proto)); err != nil {
 			return
 		}
-		for _, write := range []func(*wire.Batch){b.prepare, b.write} {
+		for _, write := range []func(*wire.Batch){b.prepare, func(t *wire.Batch) { b.write(t, 0) }} {
 			out := wire.NewBatch(Table, 1)
 			write(out)
 			for rest := out.B; len(rest) > 0; {
@@ -118,7 +118,7 @@ func FuzzDump(f *testing.F) {
 		}
 		b.prepared()
 		b.done()
-		if b.pending() {
+		if b.pending(0) {
 			t.Fatal("something is pending after all was written")
 		}
 	})

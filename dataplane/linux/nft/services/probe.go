@@ -15,7 +15,7 @@ func Supported(ns *nsdo.Namespace, id table.Family) error {
 	return wire.Probe(ns, wire.FamilyOf(id).Proto, func(b *wire.Batch) error {
 		f := newBalancer(id)
 		f.add(&service{Service: probeService(id)})
-		b.BlameOn("services", func() { f.write(b) })
+		b.BlameOn("services", func() { f.write(b, 0) })
 		return nil
 	})
 }

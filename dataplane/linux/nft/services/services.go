@@ -122,14 +122,15 @@ func (s *Services) Resync() { s.view.Resync = true }
 // Pending is true when Apply would have something to do, also because another program has touched the tables.
 func (s *Services) Pending() bool {
 	for _, b := range s.families {
-		if b.pending() {
+		if b.pending(s.view.Grace.Over()) {
 			return true
 		}
 	}
 	return s.view.Pending()
 }
 
-// Apply writes what differs in one transaction; if it needs other chains than there are, they come before, in a separate transaction. A
+// Apply writes what differs in one transaction; if it needs other chains than there are, they come before, in a separate transaction, and chains that
+// nothing leads to any more go with a later Apply, behind a grace period. A
 // service that the kernel refuses is left out, and is in Broken.
 func (s *Services) Apply(ctx context.Context) table.Result {
 	res := table.Result{}
@@ -154,6 +155,11 @@ func (s *Services) Apply(ctx context.Context) table.Result {
 	}
 	if res.Err == nil {
 		res.Again = s.watch
+	}
+	for _, b := range s.families {
+		if res.Err == nil && len(b.leaving) > 0 {
+			res.Again = wire.GraceLook
+		}
 	}
 	return res
 }
@@ -187,7 +193,9 @@ func (s *Services) attempt(ctx context.Context) (writes int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	more, err := s.transact((*balancer).write, (*balancer).done)
+	over := s.view.Grace.Over()
+	write := func(b *balancer, t *wire.Batch) { b.write(t, over) }
+	more, err := s.transact(write, func(b *balancer) { b.done(); b.left(&s.view.Grace) })
 	return writes + more, err
 }
 

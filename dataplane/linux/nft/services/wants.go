@@ -33,6 +33,8 @@ type balancer struct {
 	podsThere        string                    // the kernel's, as podsKey has them
 	rules            map[string][]wire.Hash    // of the kernel's chains
 	made             map[string][]wire.Program // that the transaction under way is to make
+	leaving          map[string]uint64         // chains that nothing leads to any more, and the grace periods behind which they go
+	leave, gone      []string                  // chains that begin to leave, or go, with the transaction under way
 }
 
 // elem is an element of a map or set, of backends excepted.
@@ -75,7 +77,7 @@ type leaf struct {
 func newBalancer(id table.Family) *balancer {
 	b := &balancer{f: wire.FamilyOf(id), held: map[elem]*holder{}, elems: delta.NewComparable[elem, string](),
 		groups: map[uint64]*groupState{}, changed: map[uint64]struct{}{}, chains: map[string]*leaf{},
-		rules: map[string][]wire.Hash{}}
+		rules: map[string][]wire.Hash{}, leaving: map[string]uint64{}}
 	b.defs = mapDefs(b.f)
 	b.pods = wire.Spans{Size: wire.AddressBytes(id)}
 	b.static = b.staticChains()
@@ -268,9 +270,14 @@ func (b *balancer) chainsOf(e elem, value string) []chainRules {
 }
 
 // pending is true if the kernel may have something else.
-func (b *balancer) pending() bool {
+func (b *balancer) pending(over uint64) bool {
 	if b.nothing() {
 		return b.present
+	}
+	for _, ticket := range b.leaving {
+		if ticket <= over {
+			return true
+		}
 	}
 	return !b.elems.InSync() || len(b.changed) > 0 || b.rebuild || b.present && b.podsThere != b.podsKey()
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // write adds to a transaction what the kernel lacks or has too much.
-func (b *balancer) write(t *wire.Batch) {
+func (b *balancer) write(t *wire.Batch, over uint64) {
+	b.leave, b.gone = nil, nil
 	t.B = slices.Grow(t.B, b.size())
 	if b.rebuild || b.nothing() {
 		if b.present {
@@ -30,16 +31,16 @@ func (b *balancer) write(t *wire.Batch) {
 			b.newMap(t, &b.defs[i])
 		}
 	}
-	gone := b.writeChains(t)
+	b.writeChains(t, over)
 	b.writePods(t)
 	b.writeElems(t)
 	b.writeGroups(t)
-	for _, name := range gone { // all before the first chain goes: they lead to each other
+	for _, name := range b.gone { // all before the first chain goes: they lead to each other
 		t.Begin(b.f.Proto, unix.NFT_MSG_DELRULE, 0, nil)
 		t.String(unix.NFTA_RULE_CHAIN, name)
 		t.End()
 	}
-	for _, name := range gone {
+	for _, name := range b.gone {
 		t.Begin(b.f.Proto, unix.NFT_MSG_DELCHAIN, 0, nil)
 		t.String(unix.NFTA_CHAIN_NAME, name)
 		t.End()
@@ -66,6 +67,7 @@ func (b *balancer) nothing() bool { return len(b.held) == b.standard }
 func (b *balancer) forget() {
 	b.present, b.rebuild, b.chainsDirty, b.podsThere = false, false, true, ""
 	clear(b.rules)
+	clear(b.leaving)
 	b.elems.Dataplane().ReplaceAll(maps.All(map[elem]string(nil)))
 	for id, st := range b.groups {
 		st.have, st.repair = nil, nil
@@ -101,22 +103,6 @@ func (b *balancer) desiredChains() map[string][]wire.Program {
 		want[name] = l.programs
 	}
 	return want
-}
-
-// writeChains makes chains and their rules, and returns those that are to go when nothing leads to them any more.
-func (b *balancer) writeChains(t *wire.Batch) (gone []string) {
-	if !b.chainsDirty {
-		return nil
-	}
-	want := b.desiredChains()
-	b.makeChains(t, want)
-	for name := range b.rules {
-		if _, wanted := want[name]; !wanted {
-			gone = append(gone, name)
-		}
-	}
-	slices.Sort(gone)
-	return gone
 }
 
 // prepare adds to a transaction the chains that the next one's elements lead to. A packet keeps to one generation of rules, but
@@ -379,7 +365,6 @@ func (b *balancer) done() {
 		return
 	}
 	b.chainsDirty = false
-	clear(b.rules)
 	for name, programs := range b.desiredChains() {
 		b.rules[name] = hashesOf(programs)
 	}

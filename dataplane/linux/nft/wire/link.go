@@ -18,6 +18,7 @@ type link struct {
 	Cmd    *Conn
 	Events *events
 	Gen    uint32 // the generation of the kernel's rule set in which what we noted is true
+	Grace  Grace  // of packets that are on their way through the rules
 	views  []*View
 }
 
