@@ -20,10 +20,9 @@ import (
 )
 
 // recheckDelay is how long changes are collected before the connections are looked at: a change may come in several batches. Where
-// looking takes long, because there are many connections, looks are recheckPause times apart what the last one took, up to recheckMost.
+// looking takes long, because there are many connections, looks are apart what the last one took, up to recheckMost.
 const (
-	recheckDelay = 10 * time.Millisecond
-	recheckPause = 4
+	recheckDelay = 2 * time.Millisecond
 	recheckMost  = 500 * time.Millisecond
 )
 
@@ -255,7 +254,7 @@ func (r *recheck) run(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("connections that policy does not allow any more may live on until they end", "error", err)
 		}
-		next = time.Now().Add(min(recheckPause*time.Since(begin), recheckMost))
+		next = time.Now().Add(min(time.Since(begin), recheckMost))
 		if removed > 0 {
 			r.log.Info("connections that policy does not allow any more were cut", "connections", removed)
 		}

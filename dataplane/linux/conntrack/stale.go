@@ -31,15 +31,12 @@ type Which struct {
 	Unanswered bool // only those without an answer
 }
 
-// DeleteFlows removes the connections that are stale, in both families. It lists all connections; the kernel itself leaves out
-// those with an answer, if they are not to be looked at (since Linux 5.15).
+// DeleteFlows removes the connections that are stale, in both families. It lists all connections, at once: the kernel walks through its whole table
+// for each listing, of which an empty one takes 12 ms. The kernel itself leaves out those with an answer, if they are not to be looked at (since
+// Linux 5.15).
 func DeleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale func(Flow) bool) (removed int, err error) {
-	for _, af := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		n, err := deleteFlows(ctx, ns, af, which, stale)
-		removed += n
-		if err != nil {
-			return removed, fmt.Errorf("forget stale connections in %s: %w", ns, err)
-		}
+	if removed, err = deleteFlows(ctx, ns, which, stale); err != nil {
+		return removed, fmt.Errorf("forget stale connections in %s: %w", ns, err)
 	}
 	return removed, nil
 }
@@ -53,7 +50,7 @@ func List(ctx context.Context, ns *nsdo.Namespace, protocols ...uint8) (list []F
 	return list, err
 }
 
-func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, which Which, stale func(Flow) bool) (int, error) {
+func deleteFlows(ctx context.Context, ns *nsdo.Namespace, which Which, stale func(Flow) bool) (int, error) {
 	c, err := netlink.Dial(ns, unix.NETLINK_NETFILTER, timeout)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return 0, nil // no netfilter, no connections
@@ -67,7 +64,7 @@ func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, which Which,
 		wanted[p] = true
 	}
 	var list, del netlink.Batch
-	putList(&list, af)
+	putList(&list, unix.AF_UNSPEC)
 	if which.Unanswered {
 		putUnanswered(&list)
 	}
@@ -77,7 +74,7 @@ func deleteFlows(ctx context.Context, ns *nsdo.Namespace, af uint8, which Which,
 			return
 		}
 		if e, ok := parseEntry(payload); ok {
-			putDelete(&del, af, e)
+			putDelete(&del, payload[0], e) // the family of this connection
 		}
 	}); err != nil {
 		return 0, err
