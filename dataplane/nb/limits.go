@@ -5,3 +5,9 @@ package nb
 // buffer, and a pod may send what it likes. The rest is what the kernel puts before a packet, and the Ethernet header with two
 // tags.
 const MaxVethMTU = 2048 - 128
+
+// What our VPP plugin has room for.
+const (
+	ContivPolicyRules = 16384 // of a policy, both directions together
+	ContivPolicyItems = 8192  // policies and ends of tiers of one side of an endpoint
+)

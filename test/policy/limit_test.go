@@ -88,3 +88,21 @@ func (w *world) condition(policy, reason string) {
 		return nil
 	})
 }
+
+// TestHugePolicyHidesNoDeny: a tenant's policy that is larger than a dataplane has room for does not keep an administrator's policy from the pod.
+func TestHugePolicyHidesNoDeny(t *testing.T) {
+	each(t, func(t *testing.T, backend string) {
+		w := newWorld(t, backend)
+		var huge strings.Builder
+		huge.WriteString("{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {}}], ports: [{port: 8080}]}")
+		for port := 10_000; port < 26_500; port++ {
+			fmt.Fprintf(&huge, ", {ports: [{port: %d}]}", port)
+		}
+		huge.WriteString("]}")
+		w.policy("huge", huge.String())
+		w.expect("- cli1 web1 tcp 8081\n+ oth1 web1 tcp 8080")
+		w.policy("guard", `{tier: Admin, priority: 1, subject: {namespaces: {}}, ingress: [{action: Deny, from: [{pods: {namespaceSelector: {},
+			podSelector: {matchLabels: {app: oth}}}}]}]}`)
+		w.expect("- oth1 web1 tcp 8080\n+ cli1 web1 tcp 8080\n- cli1 web1 tcp 8081")
+	})
+}

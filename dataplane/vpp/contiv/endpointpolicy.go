@@ -17,9 +17,6 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// contivItems is how many policies and ends of tiers one side of an endpoint may have.
-const contivItems = 8192
-
 // contivEndpointPolicyKind: what applies to a pod changes in place, and goes with its endpoint. The pod's link waits for it by
 // Interface.up_after. It comes after the policies that it refers to; one that is missing is refused, and what was there before stays.
 func (k *kinds) contivEndpointPolicyKind() scheduler.Kind[*vpp_contiv.EndpointPolicy] {
@@ -109,8 +106,8 @@ func sideFaults(f *kit.Faults, field string, s *vpp_contiv.EndpointPolicy_Side) 
 		}
 		n += len(t.GetPolicies()) + 1
 	}
-	if n > contivItems {
-		f.Add(field+".tiers", "have %d policies and ends, and there is room for %d", n, contivItems)
+	if n > nb.ContivPolicyItems {
+		f.Add(field+".tiers", "have %d policies and ends, and there is room for %d", n, nb.ContivPolicyItems)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 // Limits of the plugin.
 const (
-	contivRules     = 16384
 	contivRulePorts = 8
 )
 
@@ -50,8 +49,8 @@ func validatePolicy(v *vpp_contiv.Policy) error {
 	if v.Id == 0 {
 		f.Add("id", "is 0, which stands for none")
 	}
-	if n := len(v.Ingress) + len(v.Egress); n > contivRules {
-		f.Add("ingress, egress", "have %d rules, and there is room for %d", n, contivRules)
+	if n := len(v.Ingress) + len(v.Egress); n > nb.ContivPolicyRules {
+		f.Add("ingress, egress", "have %d rules, and there is room for %d", n, nb.ContivPolicyRules)
 	}
 	for i, r := range v.Ingress {
 		ruleFaults(&f, "ingress["+strconv.Itoa(i)+"]", r)

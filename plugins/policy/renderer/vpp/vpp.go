@@ -94,7 +94,9 @@ func (r Renderer) ChangeMembers(m model.Members, txn renderer.Txn) {
 // PutPolicy implements renderer.Renderer.
 func (r Renderer) PutPolicy(p model.Policy, txn renderer.Txn) {
 	if r.HasPlugin() {
-		r.put(txn, &vpp_contiv.Policy{Id: policyID(p.ID), Name: p.ID.String(), Ingress: rules(p.Ingress), Egress: rules(p.Egress)})
+		m := &vpp_contiv.Policy{Id: policyID(p.ID), Name: p.ID.String(), Ingress: rules(p.Ingress), Egress: rules(p.Egress)}
+		r.fitRules(p.ID, m)
+		r.put(txn, m)
 	}
 }
 
@@ -135,9 +137,15 @@ func action(a model.Action) vpp_contiv.Policy_Action {
 
 // PutEndpoint implements renderer.Renderer.
 func (r Renderer) PutEndpoint(a *podmanager.Attachment, e model.Endpoint, txn renderer.Txn) {
-	r.put(txn, &vpp_contiv.EndpointPolicy{
+	m := &vpp_contiv.EndpointPolicy{
 		Interface: r.Interface(a), Name: e.ID.String(), Ingress: side(e.Ingress, false), Egress: side(e.Egress, true), WithoutPlugin: !r.HasPlugin(),
-	})
+	}
+	for _, s := range []*vpp_contiv.EndpointPolicy_Side{m.Ingress, m.Egress} {
+		if fitTiers(s) {
+			r.Log.Warn("more policies select a pod than VPP has room for; the last ones allow nothing", "pod", e.ID.String(), "limit", nb.ContivPolicyItems)
+		}
+	}
+	r.put(txn, m)
 }
 
 // DeleteEndpoint implements renderer.Renderer.
