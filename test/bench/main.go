@@ -36,8 +36,9 @@ type env struct {
 	plots    string  // directory for pictures; none when empty
 	recorded []group // of the benchmark that runs
 
-	services  serviceSizes
-	dataplane dataplaneOptions
+	services    serviceSizes
+	dataplane   dataplaneOptions
+	policyParts string // of the policy benchmark; all when empty
 }
 
 func main() {
@@ -53,6 +54,7 @@ func main() {
 		"vpp, vpp-plugin (default: all but linux-iptables)")
 	flag.Func("scale", "of the services benchmark: numbers of services, separated by commas, that VPP with our plugin has one after the other; "+
 		"instead of the sides", e.services.parseScale)
+	flag.StringVar(&e.policyParts, "policy-parts", "", "of the policy benchmark: compiler, members, clocks, agents; all when empty")
 	flag.IntVar(&e.dataplane.runs, "runs", 7, "runs of the dataplane benchmark")
 	flag.StringVar(&e.dataplane.parts, "parts", "", "of the dataplane benchmark: clocks, load, bare; all when empty")
 	flag.StringVar(&e.dataplane.sides, "dataplane-sides", "", "of the dataplane benchmark, by name; all when empty")
@@ -114,7 +116,7 @@ func benches() []bench {
 		{"cni", "CNI ADD and DEL beside bridge + host-local", benchCNI},
 		{"nodes", "one agent in a cluster of many nodes: start, memory, a node that joins", benchNodes},
 		{"dataplane", "packets on VPP and on Linux: clocks, TCP, requests, connections", benchDataplane},
-		{"policy", "1 000 network policies among 10 000 pods, and a label change; compiler alone", benchPolicy},
+		{"policy", "network policy: the compiler, members and packets in VPP, agents on Linux and on VPP", benchPolicy},
 		{"services", "kube-proxy and us make the same services reachable", benchServices},
 		{"reconcile", "agent restart with many pods: what it takes and what it writes", benchReconcile},
 	}

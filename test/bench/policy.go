@@ -90,8 +90,25 @@ func (c *policyCluster) relabel(k *compiler.Compiler, round int) (time.Duration,
 	return took, nil
 }
 
-// benchPolicy compiles policies from nothing, and follows label changes among few and many pods.
-func benchPolicy(_ context.Context, e *env) error {
+// benchPolicy measures the compiler, what VPP makes of policies, and agents.
+func benchPolicy(ctx context.Context, e *env) error {
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, *env) error
+	}{{"compiler", policyCompiler}, {"members", policyMembers}, {"clocks", policyClocks}, {"agents", benchPolicyNodes}} {
+		if !selected(e.policyParts, part.name) {
+			continue
+		}
+		fmt.Printf("   -- %s, load average %s\n", part.name, loadAverage())
+		if err := part.run(ctx, e); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// policyCompiler compiles policies from nothing, and follows label changes among few and many pods.
+func policyCompiler(_ context.Context, e *env) error {
 	small, large := newPolicyCluster(1000), newPolicyCluster(10000)
 	runtime.GC()
 	var before, after runtime.MemStats

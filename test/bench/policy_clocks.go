@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.fd.io/govpp/binapi/acl"
+	"go.fd.io/govpp/binapi/acl_types"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_types"
+
+	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
+	"contiv.dev/vswitch/test/testbed"
+)
+
+const (
+	clockPackets = 200_000
+	clockTurns   = 10
+	clockFlows   = 1000   // an ACL of vpptest's VPP has 1 023 sessions
+	firstFlows   = 10_000 // of which each first packet is measured
+	largeRules   = 1000
+	smallRules   = 10
+)
+
+// clockPair is two packet generators of a VPP: packets of the first go to the second.
+type clockPair struct {
+	*policyVPP
+	dir      string
+	sw       [2]interface_types.InterfaceIndex
+	stream   int
+	src, dst netip.Addr
+}
+
+// policyClocks compares packets under our policies with packets under a reflecting ACL, which is what policies were made of before.
+func policyClocks(ctx context.Context, e *env) error {
+	if !e.vpp {
+		fmt.Println("   left out: there is no VPP")
+		return nil
+	}
+	v, err := newPolicyVPP(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	p := &clockPair{policyVPP: v, src: netip.MustParseAddr("10.1.0.2"), dst: netip.MustParseAddr("10.1.1.2")}
+	if p.dir, err = os.MkdirTemp("", "contiv-bench-pcap-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(p.dir)
+	for i := range p.sw {
+		for _, line := range []string{"create packet-generator interface pg%[1]d", "set interface ip address pg%[1]d 10.1.%[1]d.1/24", "set interface state pg%[1]d up",
+			"set ip neighbor static pg%[1]d 10.1.%[1]d.2 02:00:00:00:00:0%[1]d"} {
+			if _, err := v.cli(line, i); err != nil {
+				return err
+			}
+		}
+		if p.sw[i], err = v.index(fmt.Sprint("pg", i)); err != nil {
+			return err
+		}
+	}
+	plain, err := p.established(ctx, nil)
+	if err != nil {
+		return err
+	}
+	reflected, err := p.reflecting(ctx)
+	if err != nil {
+		return err
+	}
+	return p.ours(ctx, e, plain, reflected)
+}
+
+// clockFigures are clocks per packet, by number of flows.
+type clockFigures map[int]float64
+
+func (p *clockPair) established(ctx context.Context, clear func() error) (clockFigures, error) {
+	out := clockFigures{}
+	for _, flows := range []int{1, clockFlows} {
+		if clear != nil {
+			if err := clear(); err != nil {
+				return nil, err
+			}
+		}
+		best := 0.0
+		for turn := range clockTurns + 1 {
+			clocks, err := p.run(ctx, flows, max(clockPackets, flows))
+			if err != nil {
+				return nil, err
+			}
+			if turn > 0 && (best == 0 || clocks < best) {
+				best = clocks
+			}
+		}
+		out[flows] = best
+	}
+	return out, nil
+}
+
+// first is what the first packets of many flows take, at best.
+func (p *clockPair) first(ctx context.Context) (best float64, err error) {
+	for range clockTurns {
+		if _, err := p.cli("clear contiv connections"); err != nil {
+			return 0, err
+		}
+		clocks, err := p.run(ctx, firstFlows, firstFlows)
+		if err != nil {
+			return 0, err
+		}
+		if best == 0 || clocks < best {
+			best = clocks
+		}
+	}
+	return best, nil
+}
+
+// run sends packets and returns the clocks that each took in the graph.
+func (p *clockPair) run(ctx context.Context, n, packets int) (float64, error) {
+	pcap := filepath.Join(p.dir, fmt.Sprintf("%d.pcap", n))
+	if _, err := os.Stat(pcap); err != nil {
+		f := flows{src: p.src, dst: []netip.AddrPort{netip.AddrPortFrom(p.dst, 80)}, n: n}
+		if err := f.writePcap(pcap); err != nil {
+			return 0, err
+		}
+	}
+	p.stream++
+	name := fmt.Sprint("s", p.stream)
+	for _, line := range []string{fmt.Sprintf("packet-generator new { name %s limit %d interface pg0 node ip4-input pcap %s }", name, packets, pcap),
+		"clear runtime", "packet-generator enable-stream " + name} {
+		if _, err := p.cli("%s", line); err != nil {
+			return 0, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := testbed.Eventually(ctx, 5*time.Millisecond, func() error {
+		out, err := p.cli("show packet-generator")
+		if err == nil && strings.Contains(out, "Yes") {
+			err = errors.New("packets are still being generated")
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	out, err := p.cli("show runtime")
+	if err != nil {
+		return 0, err
+	}
+	stats := parseRuntime(out)
+	if share := float64(stats.sent()) / float64(packets); share < 0.99 {
+		return 0, fmt.Errorf("only %.1f %% of the packets came through", share*100)
+	}
+	_, err = p.cli("packet-generator delete %s", name)
+	return stats.graph() / float64(packets), err
+}
+
+// reflecting measures with an ACL at the receiver that reflects what it permits, and one that permits nothing else back.
+func (p *clockPair) reflecting(ctx context.Context) (clockFigures, error) {
+	acls := acl.NewServiceClient(p.conn)
+	rules := aclRules(largeRules-1, 0, acl_types.ACL_ACTION_API_DENY)
+	any4 := ip_types.Prefix{Address: ip_types.NewAddress(netip.IPv4Unspecified().AsSlice())}
+	rules = append(rules, acl_types.ACLRule{IsPermit: acl_types.ACL_ACTION_API_PERMIT_REFLECT, SrcPrefix: any4, DstPrefix: any4, SrcportOrIcmptypeLast: 65535,
+		DstportOrIcmpcodeLast: 65535})
+	rep, err := acls.ACLAddReplace(ctx, &acl.ACLAddReplace{ACLIndex: ^uint32(0), Tag: "bench", Count: uint32(len(rules)), R: rules})
+	if err != nil {
+		return nil, err
+	}
+	bind := func(list ...uint32) error { // behind n_input there are the outgoing ones
+		_, err := acls.ACLInterfaceSetACLList(ctx, &acl.ACLInterfaceSetACLList{SwIfIndex: p.sw[1], Count: uint8(len(list)), Acls: list})
+		return err
+	}
+	if err := bind(rep.ACLIndex); err != nil {
+		return nil, err
+	}
+	out, err := p.established(ctx, nil)
+	return out, errors.Join(err, bind())
+}
+
+// ours measures with our policies, and prints.
+func (p *clockPair) ours(ctx context.Context, e *env, plain, reflected clockFigures) error {
+	for i, a := range []netip.Addr{p.src, p.dst} {
+		_, err := p.api.ContivEndpointSet(ctx, &contiv.ContivEndpointSet{SwIfIndex: p.sw[i], Role: contiv.CONTIV_ROLE_API_POD, Name: fmt.Sprint("pg", i),
+			NAddresses: 1, Addresses: []ip_types.Address{ip_types.NewAddress(a.AsSlice())}})
+		if err != nil {
+			return err
+		}
+	}
+	first := map[string]float64{}
+	for _, kind := range []string{"one set", "a set each"} {
+		for _, n := range []int{smallRules, largeRules} {
+			if err := p.policy(ctx, n, kind == "a set each"); err != nil {
+				return err
+			}
+			clocks, err := p.first(ctx)
+			if err != nil {
+				return err
+			}
+			first[fmt.Sprint(kind, n)] = clocks
+		}
+	}
+	clear := func() error { _, err := p.cli("clear contiv connections"); return err }
+	ours, err := p.established(ctx, clear)
+	if err != nil {
+		return err
+	}
+	for _, n := range []int{1, clockFlows} {
+		fmt.Printf("   established, %d flows, clocks a packet: plain %.0f, reflecting ACL of %d rules %.0f, our policy of %d rules %.0f\n", n, plain[n], largeRules,
+			reflected[n], largeRules, ours[n])
+		e.ratio(fmt.Sprintf("established, %d flows: our policy's clocks to the ACL's, beyond plain (aim <= 0.7)", n),
+			bar{name: "policy", value: ours[n] - plain[n]}, bar{name: "reflecting ACL", value: reflected[n] - plain[n]})
+	}
+	for _, kind := range []string{"one set", "a set each"} {
+		e.ratio(fmt.Sprintf("first packet, rules with %s: among %d to among %d (aim <= 2)", kind, largeRules, smallRules),
+			bar{name: fmt.Sprint(largeRules, " rules"), value: first[fmt.Sprint(kind, largeRules)]},
+			bar{name: fmt.Sprint(smallRules, " rules"), value: first[fmt.Sprint(kind, smallRules)]})
+	}
+	return nil
+}
+
+// policy gives the receiver a policy in which the last rule allows what the others do not match: their sets do not have the sender.
+func (p *clockPair) policy(ctx context.Context, n int, each bool) error {
+	set := &contiv.ContivPolicySet{ID: 1, Name: "clocks", NIngress: uint32(n), NRules: uint32(n), Rules: make([]contiv.ContivRule, n)}
+	for i := range set.Rules {
+		id := uint64(1)
+		if each {
+			id = uint64(1 + i)
+		}
+		if each || i == 0 {
+			_, err := p.api.ContivSetAddDel(ctx, &contiv.ContivSetAddDel{IsAdd: true, ID: id, Name: "others", Kind: contiv.CONTIV_SET_API_NETWORKS})
+			if err != nil {
+				return err
+			}
+			_, err = p.api.ContivSetMemberAddDel(ctx, &contiv.ContivSetMemberAddDel{IsAdd: true, SetID: id, Prefix: vppPrefix(routeDst(i))})
+			if err != nil {
+				return err
+			}
+		}
+		set.Rules[i] = contiv.ContivRule{Action: contiv.CONTIV_RULE_API_DENY, Protocol: 17, Source: id}
+	}
+	set.Rules[n-1] = contiv.ContivRule{Action: contiv.CONTIV_RULE_API_ALLOW}
+	if _, err := p.api.ContivPolicySet(ctx, set); err != nil {
+		return err
+	}
+	_, err := p.api.ContivEndpointPolicySet(ctx, &contiv.ContivEndpointPolicySet{SwIfIndex: p.sw[1], Name: "clocks", Ingress: contiv.CONTIV_RULE_API_ALLOW,
+		Egress: contiv.CONTIV_RULE_API_ALLOW, NIngress: 2, NItems: 2, Items: []contiv.ContivTierItem{{PolicyID: 1}, {Action: contiv.CONTIV_RULE_API_DENY}}})
+	return err
+}
