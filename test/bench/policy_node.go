@@ -211,8 +211,8 @@ func (n *policyNode) handled(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	err := testbed.Eventually(ctx, 5*time.Millisecond, func() error {
-		text, err := n.Nodes[0].Get(ctx, "/controller/event-history?last=8")
+	err := testbed.Eventually(ctx, 100*time.Millisecond, func() error { // it may come with a resync, which names no policy
+		text, err := n.Nodes[0].Get(ctx, "/contiv/v1/policies")
 		if err == nil && !strings.Contains(text, name) {
 			err = fmt.Errorf("policy %s is not handled", name)
 		}
