@@ -220,7 +220,8 @@ func (r *rig) masquerade(v4, v6 string) {
 func (r *rig) counter(node, reason string) int {
 	r.Helper()
 	sum := 0
-	for line := range strings.Lines(r.cli("show errors verbose")) {
+	threads, _, _ := strings.Cut(r.cli("show errors verbose"), "Total:") // which repeats the counters with shorter reasons
+	for line := range strings.Lines(threads) {
 		f := strings.Fields(line)
 		if len(f) > 2 && f[1] == node && strings.Contains(line, reason) {
 			n, _ := strconv.Atoi(f[0])

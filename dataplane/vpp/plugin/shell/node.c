@@ -43,12 +43,19 @@ read_packet (vlib_buffer_t *b, cv_packet_t *p)
   p->reassembled = p->later_fragment = false;
 }
 
+/* in_group_frame reports whether a packet came in a frame to a group address. */
+static_always_inline bool
+in_group_frame (vlib_buffer_t *b)
+{
+  return PREDICT_FALSE ((b->flags & VNET_BUFFER_F_L2_HDR_OFFSET_VALID) && cv_claims_group (b->data + vnet_buffer (b)->l2_hdr_offset));
+}
+
 /* drop_group_frame drops what came by an uplink in a frame to a group address, but is for one machine (DHCP: for all). Each node that gets such a frame would send its
  * packet on, one copy for each. */
 static_always_inline void
 drop_group_frame (vlib_buffer_t *b, cv_packet_t *p)
 {
-  if (PREDICT_TRUE (!(b->flags & VNET_BUFFER_F_L2_HDR_OFFSET_VALID) || !cv_claims_group (b->data + vnet_buffer (b)->l2_hdr_offset)))
+  if (!in_group_frame (b))
     return;
   if (contiv_main.interfaces[p->sw_if_index].role != CV_ROLE_UPLINK || (!p->tuple.ip6 && p->tuple.dst.u32[0] == ~0))
     return;
@@ -153,13 +160,14 @@ trace (frame_t *f, vlib_buffer_t *b, const cv_packet_t *p, const cv_tuple_t *bef
   clib_memcpy (&t->after.dport, p->ip + p->l4 + (icmp ? 4 : 2), 2);
 }
 
-/* recall asks which packets of a batch need nothing more, by the core's short way. */
+/* recall asks which packets of a batch need nothing more, by the core's short way. What came in a group frame has no short way: a flow
+ * does not tell by which frames it comes. Its length is given as 0. */
 static_always_inline u32
 recall (frame_t *f, vlib_buffer_t **b, u32 n)
 {
   cv_brief_t briefs[BATCH];
   for (u32 i = 0; i < n; i++)
-    briefs[i] = (cv_brief_t){ vlib_buffer_get_current (b[i]), b[i]->current_length, vnet_buffer (b[i])->sw_if_index[VLIB_RX] };
+    briefs[i] = (cv_brief_t){ vlib_buffer_get_current (b[i]), in_group_frame (b[i]) ? 0 : b[i]->current_length, vnet_buffer (b[i])->sw_if_index[VLIB_RX] };
   return cv_recall (f->core, f->worker, briefs, n, f->now);
 }
 
