@@ -97,14 +97,10 @@ func TestValidateInterface(t *testing.T) {
 		{"sub.parent_name", sub, func(v *vpp_interfaces.Interface) { v.GetSub().ParentName = "" }},
 		{"sub.parent_name", sub, func(v *vpp_interfaces.Interface) { v.GetSub().ParentName = "s" }},
 		{"sub.sub_id", sub, func(v *vpp_interfaces.Interface) { v.GetSub().SubId = 4095 }},
-		{"sub.tag_rw_option", sub, func(v *vpp_interfaces.Interface) {
-			v.GetSub().TagRwOption = vpp_interfaces.SubInterface_POP2
-		}},
+		{"sub.tag_rw_option", sub, func(v *vpp_interfaces.Interface) { v.GetSub().TagRwOption = vpp_interfaces.SubInterface_POP2 }},
 		{"memif.socket_filename", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().SocketFilename = "m.sock" }},
 		{"memif.socket_filename", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().SocketFilename = "/run/a=b.sock" }},
-		{"memif.socket_filename", mem, func(v *vpp_interfaces.Interface) {
-			v.GetMemif().SocketFilename = "/" + strings.Repeat("x", 107)
-		}},
+		{"memif.socket_filename", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().SocketFilename = "/" + strings.Repeat("x", 107) }},
 		{"memif.secret", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().Secret = strings.Repeat("x", 24) }},
 		{"memif.ring_size", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().RingSize = 1000 }},
 		{"memif.rx_queues", mem, func(v *vpp_interfaces.Interface) { v.GetMemif().RxQueues = 256 }},

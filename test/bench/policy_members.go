@@ -211,7 +211,7 @@ func (v *policyVPP) index(name string) (interface_types.InterfaceIndex, error) {
 	return 0, errors.Join(err, fmt.Errorf("there is no interface %s", name))
 }
 
-// aclRules are so many rules for sources that are none of the senders.
+// aclRules are n rules for sources other than the senders.
 func aclRules(n, first int, action acl_types.ACLAction) (list []acl_types.ACLRule) {
 	any4 := ip_types.Prefix{Address: ip_types.NewAddress(netip.IPv4Unspecified().AsSlice())}
 	for i := range n {
