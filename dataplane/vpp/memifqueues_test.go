@@ -69,7 +69,7 @@ func (e *memifEnd) awaitQueues(t *testing.T, workers int) {
 	t.Helper()
 	index, _ := e.idx.IfIndex(e.name)
 	var at []uint32
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	if err := testbed.Eventually(ctx, 20*time.Millisecond, func() error {
 		at = at[:0]
@@ -93,15 +93,16 @@ func (e *memifEnd) awaitQueues(t *testing.T, workers int) {
 }
 
 var (
-	memifVectors = regexp.MustCompile(`(?m)^memif-input +\S+ +\d+ +(\d+)`)
-	memifName    = regexp.MustCompile(`memif\d+/\d+`)
+	memifInput = regexp.MustCompile(`(?m)^memif-input +\S+ +(\d+) +(\d+)`) // in show runtime, of each thread: calls and packets
+	memifName  = regexp.MustCompile(`memif\d+/\d+`)
 )
 
 // sendFromWorkers lets each worker send packets to the other end, where each worker has to receive some of them. A worker sends fewer packets than
-// its ring has slots (1,024): none may be lost, even if the receiver's threads wait for a CPU meanwhile.
+// its ring has slots (1,024), and only after the receiver's threads have filled the rings with buffers, which they do where they read: so none may be
+// lost, even if these threads wait for a CPU meanwhile.
 func (e *memifEnd) sendFromWorkers(t *testing.T, to *memifEnd, workers int) {
 	t.Helper()
-	const each = 900
+	const each = 500
 	cli := func(v *vpptest.VPP, format string, args ...any) string {
 		t.Helper()
 		out, err := v.CLI(fmt.Sprintf(format, args...))
@@ -120,17 +121,36 @@ func (e *memifEnd) sendFromWorkers(t *testing.T, to *memifEnd, workers int) {
 		cli(e.vpp, "packet-generator new { name w%d worker %d limit %d rate 10000 size 100-100 interface pg0 node ip4-input "+
 			"data { UDP: 10.56.0.2 -> %s UDP: 1000 -> 2000 length 72 checksum 0 incrementing 64 } }", w, w, each, to.ip)
 	}
-	cli(e.vpp, "packet-generator enable")
-	var got []int
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	read := func() (calls, packets []int) {
+		for _, m := range memifInput.FindAllStringSubmatch(cli(to.vpp, "show runtime"), -1) {
+			c, _ := strconv.Atoi(m[1])
+			n, _ := strconv.Atoi(m[2])
+			if c > 0 {
+				calls = append(calls, c)
+			}
+			if n > 0 {
+				packets = append(packets, n)
+			}
+		}
+		return calls, packets
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
-		got = got[:0]
+		if calls, _ := read(); len(calls) < workers {
+			return fmt.Errorf("%d of the %d threads of %s read from its memif", len(calls), workers, to.name)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	cli(e.vpp, "packet-generator enable")
+	var got []int
+	if err := testbed.Eventually(ctx, 50*time.Millisecond, func() error {
+		_, got = read()
 		sum := 0
-		for _, m := range memifVectors.FindAllStringSubmatch(cli(to.vpp, "show runtime"), -1) {
-			if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
-				got, sum = append(got, n), sum+n
-			}
+		for _, n := range got {
+			sum += n
 		}
 		if sum < each*workers || len(got) != workers {
 			return fmt.Errorf("threads have received %v of %d packets from each of %d workers", got, each, workers)
