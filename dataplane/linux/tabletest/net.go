@@ -204,7 +204,6 @@ func (n *Net) close() {
 
 const namePrefix = "tt"
 
-// names makes namespaces' names unique in the process.
 func (n *Net) newNode(name string, addrs map[table.Family]netip.Addr) (*Node, error) {
 	node := &Node{net: n, addrs: addrs, receivers: map[recvKey]*receiver{}}
 	full, ns, err := makeNamespace(fmt.Sprintf("%s%d-%%d-%s", namePrefix, os.Getpid(), name))

@@ -1,6 +1,11 @@
 package tabletest
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,5 +64,34 @@ func TestStream(t *testing.T) {
 	}
 	if sent, arrived := s.Stop(); arrived < 100 || arrived > sent-90 {
 		t.Errorf("%d of %d arrived, though the first 100 could and the last 100 could not", arrived, sent)
+	}
+}
+
+// TestNamesAtOnce: namespaces that are made at the same time have names of their own.
+func TestNamesAtOnce(t *testing.T) {
+	NeedRoot(t)
+	const count = 8
+	var wait sync.WaitGroup
+	names, errs := make([]string, count), make([]error, count)
+	for i := range count {
+		wait.Go(func() {
+			name, ns, err := makeNamespace(fmt.Sprintf("%s%d-%%d-atonce", namePrefix, os.Getpid()))
+			if names[i], errs[i] = name, err; err == nil {
+				errs[i] = ns.Close()
+			}
+		})
+	}
+	wait.Wait()
+	for _, name := range names {
+		if name != "" {
+			defer removeNamespace(name)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	if len(slices.Compact(names)) != count {
+		t.Errorf("names %v, want %d different ones", names, count)
 	}
 }

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T, ns *nsdo.Namespace) table.Backend
 		{"Counters", testCounters},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // each has namespaces of its own, and waits for the kernel most of the time
 			n := NewNet(t, Options{})
 			test.run(t, &rig{t: t, net: n, open: open, b: openBackend(t, open, n.Host.NS)})
 		})

@@ -18,29 +18,34 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// makeNamespace makes a namespace with a free name of the given pattern, with lo up.
+// makeNamespace makes a namespace with a free name of the given pattern, with lo up. Tests of one process make them side by side: a
+// name that another one has taken meanwhile is passed over.
 func makeNamespace(pattern string) (string, *nsdo.Namespace, error) {
-	name := ""
 	for i := 0; ; i++ {
-		name = fmt.Sprintf(pattern, i)
-		if _, err := os.Stat(filepath.Join("/run/netns", name)); os.IsNotExist(err) {
-			break
+		name := fmt.Sprintf(pattern, i)
+		path := filepath.Join("/run/netns", name)
+		if _, err := os.Stat(path); err == nil {
+			continue
 		}
-	}
-	if err := onOwnThread(func() error {
-		h, err := netns.NewNamed(name)
+		err := onOwnThread(func() error {
+			h, err := netns.NewNamed(name)
+			if err != nil {
+				return err
+			}
+			return h.Close()
+		})
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
 		if err != nil {
-			return err
+			return "", nil, fmt.Errorf("make namespace %s: %w", name, err)
 		}
-		return h.Close()
-	}); err != nil {
-		return "", nil, fmt.Errorf("make namespace %s: %w", name, err)
+		ns, err := nsdo.Open(path)
+		if err != nil {
+			return "", nil, err
+		}
+		return name, ns, ns.Do(prepareNamespace)
 	}
-	ns, err := nsdo.Open(filepath.Join("/run/netns", name))
-	if err != nil {
-		return "", nil, err
-	}
-	return name, ns, ns.Do(prepareNamespace)
 }
 
 // onOwnThread runs f, which may change the namespace of its thread, and comes back.
