@@ -68,13 +68,15 @@ func Measure(ctx context.Context, cli string, pause time.Duration) (Rate, error)
 // timeNow: VPP writes no zero before the point.
 var timeNow = regexp.MustCompile(`Time now (\d*\.\d+),`)
 
-// patience is the timeout of one answer: VPP leaves some unanswered that are asked for while it starts.
-const patience = 500 * time.Millisecond
+// firstTimeout is the timeout of the first answer, and that of each later one is twice as long. VPP leaves some unanswered that are asked for while it
+// starts. With workers, a VPP whose clock is 2,500 times too slow answers within 2.5 seconds: it keeps its workers running for a millisecond of its own
+// time between two commands.
+const firstTimeout = 500 * time.Millisecond
 
 // readSoon asks until there is an answer.
 func readSoon(ctx context.Context, cli string) (reading, error) {
-	for {
-		r, err := read(ctx, cli)
+	for timeout := firstTimeout; ; timeout *= 2 {
+		r, err := read(ctx, cli, timeout)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return r, err
 		}
@@ -82,7 +84,7 @@ func readSoon(ctx context.Context, cli string) (reading, error) {
 }
 
 // read asks "show clock". The answer begins with what a terminal would want to know, and ends with a prompt.
-func read(ctx context.Context, cli string) (reading, error) {
+func read(ctx context.Context, cli string, timeout time.Duration) (reading, error) {
 	fail := func(err error) (reading, error) {
 		if ctx.Err() != nil {
 			err = ctx.Err()
@@ -95,7 +97,7 @@ func read(ctx context.Context, cli string) (reading, error) {
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.Close() })()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return fail(err)
 	}
 	r := reading{before: time.Now()}

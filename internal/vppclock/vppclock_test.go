@@ -77,6 +77,21 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
+// TestSlowAnswer: with workers, a VPP answers the later the slower its clock is.
+func TestSlowAnswer(t *testing.T) {
+	tell := running(0.01)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	rate, err := Measure(ctx, clock(t, func() string {
+		//lint:allow sleep: VPP keeps its workers running so long
+		time.Sleep(firstTimeout * 3 / 2)
+		return tell()
+	}), 20*time.Millisecond)
+	if err != nil || !rate.Wrong() {
+		t.Errorf("%+v, %v", rate, err)
+	}
+}
+
 func TestNoClock(t *testing.T) {
 	if _, err := Measure(t.Context(), filepath.Join(t.TempDir(), "none"), time.Millisecond); err == nil {
 		t.Error("no VPP, no error")

@@ -75,7 +75,7 @@ func start(t *testing.T, cfg Config, netns string) *rig {
 func (r *rig) await(what string, ok func(Status) bool) Status {
 	r.t.Helper()
 	var s Status
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		s, _ = Health(r.t.Context(), r.cfg.Socket)
 		if ok(s) {
 			return s
@@ -130,7 +130,7 @@ func realVPP(t *testing.T) (cfg Config, netns string) {
 			s.Plugins = path
 		}
 	}
-	return Config{Bin: bin, Settings: s, Hugepages: HugepagesOff, Frozen: 2 * time.Second, Grace: 5 * time.Second}, netns
+	return Config{Bin: bin, Settings: s, Hugepages: HugepagesOff, Frozen: 6 * time.Second, Grace: 5 * time.Second}, netns
 }
 
 // TestRealVPPIsBackInASecond: a killed VPP answers its API again within a second, the better of two times, for others use this

@@ -77,19 +77,6 @@ func (w *forgers) find() {
 	}
 }
 
-// hardware is the hardware address of an end.
-func (w *forgers) hardware(p *port) (own net.HardwareAddr) {
-	w.Helper()
-	w.do(nil, p.Do(func() error {
-		link, err := net.InterfaceByName("eth0")
-		if err == nil {
-			own = link.HardwareAddr
-		}
-		return err
-	}))
-	return own
-}
-
 // claim sends the messages from an end; it returns how many.
 func (w *forgers) claim(p *port) int {
 	w.Helper()

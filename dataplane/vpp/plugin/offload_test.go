@@ -262,16 +262,13 @@ func (r *rig) gateway(of netip.Addr) netip.Addr {
 // path is that from a pod, which has reached something, to its gateway.
 func (r *rig) path(a *port, src, dst netip.Addr) forge.Path {
 	r.Helper()
-	own, err := a.Run(r.Context(), "cat", "/sys/class/net/eth0/address")
-	r.do(nil, err)
 	neighbour, err := a.Run(r.Context(), "ip", "neigh", "show", r.gateway(src).String(), "dev", "eth0")
 	r.do(nil, err)
 	_, gateway, _ := strings.Cut(neighbour, "lladdr ")
 	gateway, _, _ = strings.Cut(gateway, " ")
-	from, err1 := net.ParseMAC(strings.TrimSpace(own))
-	to, err2 := net.ParseMAC(strings.TrimSpace(gateway))
-	r.do(nil, errors.Join(err1, err2))
-	return forge.Path{From: from, To: to, Src: src, Dst: dst}
+	to, err := net.ParseMAC(strings.TrimSpace(gateway))
+	r.do(nil, err)
+	return forge.Path{From: r.hardware(a), To: to, Src: src, Dst: dst}
 }
 
 // noneRefused: no packet was dropped by the nodes of offload.

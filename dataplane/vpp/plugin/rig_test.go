@@ -4,6 +4,7 @@ package plugin_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -169,8 +170,28 @@ func (r *rig) tap(name, options string) *port {
 func (r *rig) pod(name, options string) *port {
 	r.Helper()
 	p := r.tap(name, options)
+	_, hardware, _ := strings.Cut(r.cli("show hardware-interfaces %s", p.device), "Ethernet address ")
+	hardware, _, _ = strings.Cut(hardware, "\n")
+	for _, own := range []netip.Addr{p.v4, p.v6} {
+		// As ipnet does. Else the kernel asks for VPP's addresses now and then from its link-local address, which a pod must not.
+		r.cli("set ip neighbor static %s %s %s", p.device, own, r.hardware(p))
+		r.run(p.Namespace, fmt.Sprintf("ip neigh replace %s lladdr %s dev eth0 nud permanent", r.gateway(own), strings.TrimSpace(hardware)))
+	}
 	r.endpoint(p, contiv.CONTIV_ROLE_API_POD, p.v4, p.v6)
 	return p
+}
+
+// hardware is the hardware address of an end.
+func (r *rig) hardware(p *port) (own net.HardwareAddr) {
+	r.Helper()
+	r.do(nil, p.Do(func() error {
+		link, err := net.InterfaceByName("eth0")
+		if err == nil {
+			own = link.HardwareAddr
+		}
+		return err
+	}))
+	return own
 }
 
 func (r *rig) endpoint(p *port, role contiv.ContivRole, addresses ...netip.Addr) {

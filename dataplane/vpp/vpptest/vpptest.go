@@ -199,8 +199,8 @@ func (v *VPP) Run(ctx context.Context) error {
 		measuring, cancel := context.WithTimeout(ctx, clockMaxWait)
 		rate, err := vppclock.Measure(measuring, v.CLISocket(), clockPause)
 		cancel()
-		if err == nil && rate.Wrong() && tries < clockTries {
-			v.Kill() // as the supervisor does; no time of this VPP would be right
+		if (err != nil || rate.Wrong()) && tries < clockTries && ctx.Err() == nil {
+			v.Kill() // as the supervisor does; no time of this VPP would be right, or it is so slow that it does not tell
 			continue
 		}
 		return nil
