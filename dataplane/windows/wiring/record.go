@@ -74,7 +74,7 @@ func (w *Wiring) remember() error {
 
 // oursOf are load balancers of ours, which may be changed and removed: those that lead to endpoints of our network, or lead to nothing and were
 // ours before, or lead to nothing and send from our endpoint of an overlay.
-func (w *Wiring) oursOf(k *known, list []hcn.LoadBalancer) map[string]bool {
+func (w *Wiring) oursOf(k *known, has serviceState) map[string]bool {
 	before, ours := w.balancers, map[string]bool{}
 	w.balancers = map[string]bool{}
 	intents := map[string][]string{} // by address and port
@@ -84,11 +84,11 @@ func (w *Wiring) oursOf(k *known, list []hcn.LoadBalancer) map[string]bool {
 		}
 		begin, _, _ := strings.Cut(key, "=")
 		intents[begin] = append(intents[begin], key)
-		if !made { // the call may not have ended
+		if !made && !has.settled { // the call may not have ended
 			w.balancers[key] = false
 		}
 	}
-	for _, lb := range list {
+	for _, lb := range has.balancers {
 		led := slices.ContainsFunc(lb.HostComputeEndpoints, func(id string) bool { return k.ours[id] })
 		meant := intentFor(intents, lb)
 		if led || (before[lb.ID] || meant != "" || k.sendsFromUs(lb)) && k.orphaned(lb) {

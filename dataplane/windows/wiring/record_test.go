@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"contiv.dev/vswitch/dataplane/txn"
 	"contiv.dev/vswitch/dataplane/windows/hcn"
@@ -144,6 +145,38 @@ func TestRestartKeepsBalancers(t *testing.T) {
 		if !slices.Equal(record.ids, r.record.ids) {
 			t.Errorf("a record %s is %v afterwards, want %v", name, record.ids, r.record.ids)
 		}
+	}
+}
+
+// TestLateCallThatFails: the intent of a load balancer whose call has not ended stays in the record. Once the call has ended, and made nothing, it goes,
+// also if the service leads elsewhere by then.
+func TestLateCallThatFails(t *testing.T) {
+	r := newRig(t, hnsmem.New())
+	release, late := make(chan struct{}), true
+	r.w.HCN = faulty{r.w.HCN, func(op string, call func() error) error {
+		if op != "CreateLoadBalancer" || !late {
+			return call()
+		}
+		late = false
+		r.pop <- time.Time{}
+		<-release
+		return errors.New("no luck")
+	}}
+	pods := []txn.KV{bridge(), r.pod(1), r.pod(2)}
+	if err := r.commit(txn.FullResync, append(pods, service("a", 1, podAddr(1)))...); err == nil {
+		t.Error("the call has not ended, and there is no error")
+	}
+	for range 2 {
+		_ = r.commit(txn.FullResync, append(pods, service("a", 1, podAddr(2)))...)
+		if ids := r.record.ids; !slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, intentPrefix) }) {
+			t.Errorf("the call has not ended, and the record has %v", ids)
+		}
+	}
+	close(release)
+	r.eventually("a resync", func() error { return r.commit(txn.FullResync, append(pods, service("a", 1, podAddr(2)))...) })
+	r.must(r.leads("10.96.0.1", podAddr(2)))
+	if list, err := r.host.V2().ListLoadBalancers(); err != nil || len(list) != 1 || !slices.Equal(r.record.ids, []string{strings.ToUpper(list[0].ID)}) {
+		t.Errorf("the record has %v, HNS %v, %v", r.record.ids, list, err)
 	}
 }
 

@@ -111,7 +111,7 @@ func (w *Wiring) syncServices() failures {
 	if err := w.recall(); err != nil {
 		return failures{all: err}
 	}
-	has, err := within(w, "list of load balancers", w.readServices)
+	has, err := w.lookAtServices()
 	if err != nil {
 		return failures{all: err}
 	}
@@ -119,7 +119,7 @@ func (w *Wiring) syncServices() failures {
 	want, conflicts := w.wanted(has.own)
 	endpoints := w.knownOf(has.endpoints)
 	if w.moveRemotes(endpoints, want, &failed) {
-		if has, err = within(w, "list of load balancers", w.readServices); err != nil {
+		if has, err = w.lookAtServices(); err != nil {
 			return failures{all: err}
 		}
 		endpoints = w.knownOf(has.endpoints)
@@ -174,6 +174,14 @@ type serviceState struct {
 	own       []netip.Addr // the node's addresses
 	endpoints []hcn.Endpoint
 	balancers []hcn.LoadBalancer
+	settled   bool // no call was running that may make more
+}
+
+func (w *Wiring) lookAtServices() (serviceState, error) {
+	settled := w.calls.Hanging() == 0
+	s, err := within(w, "list of load balancers", w.readServices)
+	s.settled = settled
+	return s, err
 }
 
 // readServices runs on a goroutine of its own.
@@ -302,7 +310,7 @@ func remoteMAC(a netip.Addr) string {
 
 // syncBalancers removes first: an address and port are one load balancer's.
 func (w *Wiring) syncBalancers(specs map[string]wantedLB, k *known, has serviceState, failed *failures) {
-	ours := w.oursOf(k, has.balancers)
+	ours := w.oursOf(k, has)
 	for _, lb := range has.balancers {
 		if len(lb.PortMappings) != 1 {
 			continue // another program's
