@@ -14,6 +14,11 @@ import (
 
 // clock answers like VPP's CLI, in two pieces; text "" does not answer.
 func clock(t *testing.T, text func() string) (socket string) {
+	return lateClock(t, time.Millisecond, text)
+}
+
+// lateClock answers so late.
+func lateClock(t *testing.T, late time.Duration, text func() string) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "cli.sock")
 	l, err := net.Listen("unix", socket)
@@ -33,7 +38,7 @@ func clock(t *testing.T, text func() string) (socket string) {
 			}
 			if all := text(); all != "" {
 				_, _ = c.Write([]byte(all[:len(all)/2]))
-				time.Sleep(time.Millisecond)
+				time.Sleep(late)
 				_, _ = c.Write([]byte(all[len(all)/2:]))
 				_ = c.Close()
 			}
@@ -79,14 +84,9 @@ func TestUnanswered(t *testing.T) {
 
 // TestSlowAnswer: with workers, a VPP answers the later the slower its clock is.
 func TestSlowAnswer(t *testing.T) {
-	tell := running(0.01)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	rate, err := Measure(ctx, clock(t, func() string {
-		//lint:allow sleep: VPP keeps its workers running so long
-		time.Sleep(firstTimeout * 3 / 2)
-		return tell()
-	}), 20*time.Millisecond)
+	rate, err := Measure(ctx, lateClock(t, firstTimeout*3/2, running(0.01)), 20*time.Millisecond)
 	if err != nil || !rate.Wrong() {
 		t.Errorf("%+v, %v", rate, err)
 	}
