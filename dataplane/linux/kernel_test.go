@@ -245,7 +245,7 @@ func nftBlocks(listing string) []string {
 		switch line = strings.TrimRight(line, "\n"); {
 		case strings.HasPrefix(line, "table "):
 			table = line
-		case line == "}":
+		case line == "}", line == "": // there is no empty line before the first block
 		case line == "\t}":
 			blocks, block = append(blocks, table+"\n"+block), ""
 		default:

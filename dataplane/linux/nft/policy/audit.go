@@ -187,8 +187,8 @@ func (a *auditor) set(ls wire.Set) error {
 		a.f.rebuild = true
 		return nil
 	}
-	if !s.wanted || s.typ != s.spec.Type {
-		return nil // it goes
+	if !s.wanted || s.inlined != nil || s.typ != s.spec.Type {
+		return nil // it goes, or its rules have what is in it
 	}
 	if interval(s.typ) {
 		return a.intervals(s)

@@ -142,7 +142,7 @@ func manySets(be *Backend, sets int) {
 	for s := range sets {
 		members := make([]table.Member, 20)
 		for i := range members {
-			members[i].Net = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(s >> 8), byte(s), byte(i)}), 32)
+			members[i].Net = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(s >> 8), byte(s), byte(2 * i)}), 32)
 		}
 		typ := table.SetIP
 		if s%2 == 0 {

@@ -41,6 +41,13 @@ func (c *compiler) choices(m *table.Match) (all [][]alternative, possible bool, 
 	add(c.netSpans(m.SrcNets), len(m.SrcNets) > 0, c.loadSrc, nil)
 	add(c.netSpans(m.DstNets), len(m.DstNets) > 0, c.loadDst, nil)
 	add(c.netSpans(m.CTOrigDst), len(m.CTOrigDst) > 0, c.loadOrigDst, nil)
+	for _, s := range c.inlined {
+		if s.not {
+			possible = c.without(s.spans, s.load) && possible
+		} else {
+			add(s.spans, true, s.load, nil)
+		}
+	}
 	src, err := c.portSets(m.SrcPortSets, true)
 	if err != nil {
 		return nil, false, err

@@ -36,10 +36,18 @@ type compiled struct {
 	err      error // the chain cannot be programmed
 }
 
+// inlinedSet is a set that an address must be in, or must not be in, and that the kernel does not have.
+type inlinedSet struct {
+	spans wire.Spans
+	load  func()
+	not   bool
+}
+
 // compiler turns the rules of one chain into programs.
 type compiler struct {
-	wire.Exprs         // of the program being built
-	lists      []*list // of the program being built
+	wire.Exprs              // of the program being built
+	lists      []*list      // of the program being built
+	inlined    []inlinedSet // of the program being built
 	n          *node
 	out        compiled
 	*scratch
@@ -154,6 +162,7 @@ func (c *compiler) match(r *table.Rule) (choices [][]alternative, possible bool,
 	c.protocol(m)
 	possible = c.without(c.netSpans(m.NotSrcNets), c.loadSrc) && c.without(c.netSpans(m.NotDstNets), c.loadDst) &&
 		c.without(wire.Ports(m.NotSrcPorts), c.loadSrcPort) && c.without(wire.Ports(m.NotDstPorts), c.loadDstPort)
+	c.inlined = c.inlined[:0]
 	err = errors.Join(
 		c.addressSets(m.SrcSets, c.loadSrc, false), c.addressSets(m.DstSets, c.loadDst, false),
 		c.addressSets(m.NotSrcSets, c.loadSrc, true), c.addressSets(m.NotDstSets, c.loadDst, true),
@@ -264,6 +273,10 @@ func (c *compiler) addressSets(ids []string, load func(), not bool) error {
 		s, err := c.set(id, table.SetIP, table.SetNet)
 		if err != nil {
 			return err
+		}
+		if s.inlined != nil {
+			c.inlined = append(c.inlined, inlinedSet{*s.inlined, load, not})
+			continue
 		}
 		load()
 		c.Lookup(s.name, not)

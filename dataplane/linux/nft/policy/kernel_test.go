@@ -47,7 +47,9 @@ func everything(b *Backend) {
 	f := table.IPv4
 	b.ReplaceSet(f, table.Set{ID: "s:ip", Type: table.SetIP}, []table.Member{{Net: pfx("10.0.0.1/32")}, {Net: pfx("10.0.0.2/32")}})
 	b.ReplaceSet(f, table.Set{ID: "s:net", Type: table.SetNet},
-		[]table.Member{{Net: pfx("10.1.0.0/24")}, {Net: pfx("10.1.1.0/24")}, {Net: pfx("240.0.0.0/4")}})
+		[]table.Member{{Net: pfx("10.1.0.0/24")}, {Net: pfx("10.1.1.0/24")}, {Net: pfx("10.4.0.0/24")}, {Net: pfx("10.6.0.0/24")}, {Net: pfx("10.8.0.0/24")},
+			{Net: pfx("240.0.0.0/4")}})
+	b.ReplaceSet(f, table.Set{ID: "s:few", Type: table.SetNet}, []table.Member{{Net: pfx("192.0.2.0/25")}, {Net: pfx("192.0.2.128/25")}})
 	b.ReplaceSet(f, table.Set{ID: "s:port", Type: table.SetIPAndPort},
 		[]table.Member{{Net: pfx("10.0.0.1/32"), Proto: 6, Port: 80}})
 	ports := []table.PortRange{{First: 80, Last: 80}, {First: 443, Last: 445}}
@@ -62,6 +64,7 @@ func everything(b *Backend) {
 			Actions: do(dropIt)},
 		{Match: table.Match{SrcSets: []string{"s:ip"}, NotDstSets: []string{"s:net"}},
 			Actions: do(table.Action{Verb: table.Log, Prefix: "denied: "}, dropIt)},
+		{Match: table.Match{SrcSets: []string{"s:few"}}, Actions: do(dropIt)},
 		{Match: table.Match{DstPortSets: []string{"s:port"}}, Actions: do(table.Action{Verb: table.Goto, Chain: "other"})},
 		{Match: table.Match{Protocol: 1, ICMP: &table.ICMP{Type: 8}}, Actions: do(accept)},
 		{Match: table.Match{Protocol: 1, NotICMP: &table.ICMP{Type: 3, Code: 4}}, Actions: do(accept)},
@@ -95,7 +98,7 @@ func TestListing(t *testing.T) {
 	got := nft(t, n, "list", "table", "ip", DefaultTable)
 	for _, want := range []string{
 		"set set-s/ip { type ipv4_addr elements = { 10.0.0.1, 10.0.0.2 } }",
-		"set set-s/net { type ipv4_addr flags interval elements = { 10.1.0.0/24, 10.1.1.0/24, 240.0.0.0/4 } }",
+		"set set-s/net { type ipv4_addr flags interval elements = { 10.1.0.0/24, 10.1.1.0/24, 10.4.0.0/24, 10.6.0.0/24, 10.8.0.0/24, 240.0.0.0/4 } }",
 		"type ipv4_addr . inet_proto . inet_service elements = { 10.0.0.1 . tcp . 80 }",
 		"flags constant,interval elements = { 1, 3-5, 7, 9, 11-20, 80, 443-445 }",
 		`map map-filter-from { type ifname : verdict elements = { "cali1" : goto filter-all, "cali2" : goto filter-other } }`,
@@ -104,6 +107,7 @@ func TestListing(t *testing.T) {
 		"ip saddr 10.0.0.0/8 tcp dport 443-445 meta mark set",
 		"tcp dport @list-d7d5ded3d4efa51c980c meta mark set 0x00000005",
 		"ip daddr != 10.0.0.0/8 ip daddr != 192.168.0.0/16 udp dport != 80 udp dport != 443-445 drop",
+		"ip saddr 192.0.2.0/24 drop",
 		`ip saddr @set-s/ip ip daddr != @set-s/net log prefix "denied: " drop`,
 		"ip daddr . meta l4proto . th dport @set-s/port goto filter-other",
 		"icmp type echo-request icmp code net-unreachable accept",
@@ -563,7 +567,7 @@ func TestNothingStays(t *testing.T) {
 			}
 		}
 		b.DeleteChains(table.IPv4, table.Filter, "all", "other", "from", fmt.Sprintf("unreachable-%d", round), "never-was")
-		for _, id := range []string{"s:ip", "s:net", "s:port", "never-was"} {
+		for _, id := range []string{"s:ip", "s:net", "s:few", "s:port", "never-was"} {
 			b.DeleteSet(table.IPv4, id)
 		}
 		mustApply(t, b)

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -71,9 +70,10 @@ func (r *resolver) sets() {
 		if s.broken != nil {
 			r.f.brokenSets[s] = struct{}{}
 		}
+		rewritten := s.inline()
 		remade := s.present && s.typ != s.spec.Type
 		for u := range s.users {
-			if !s.wanted || (was == nil) != (s.broken == nil) || u.broken != nil || remade {
+			if !s.wanted || (was == nil) != (s.broken == nil) || u.broken != nil || remade || rewritten {
 				r.enqueue(u)
 				u.force = u.force || remade
 			}
@@ -124,26 +124,34 @@ func (n *node) impossible() error {
 
 // remember keeps what the rules name, so that n is looked at when that comes or goes.
 func (n *node) remember(c compiled) {
+	named := make(map[*node]struct{}, len(c.targets))
+	for _, m := range c.targets {
+		named[m] = struct{}{}
+	}
 	for m := range n.mentions {
-		if !slices.Contains(c.targets, m) {
+		if _, is := named[m]; !is {
 			delete(n.mentions, m)
 			m.unused(n)
 		}
 	}
-	for _, m := range c.targets {
+	for m := range named {
 		if _, ok := n.mentions[m]; !ok {
 			n.mentions[m] = struct{}{}
 			m.users[n]++
 		}
 	}
+	used := make(map[*set]struct{}, len(c.sets))
+	for _, s := range c.sets {
+		used[s] = struct{}{}
+	}
 	for s := range n.uses {
-		if !slices.Contains(c.sets, s) {
+		if _, is := used[s]; !is {
 			delete(n.uses, s)
 			delete(s.users, n)
 			s.Touch() // it may have no owner
 		}
 	}
-	for _, s := range c.sets {
+	for s := range used {
 		n.uses[s] = struct{}{}
 		s.users[n] = struct{}{}
 	}

@@ -19,9 +19,7 @@ type set struct {
 
 	wanted bool
 	spec   table.Set
-	flat   map[table.Member]struct{} // members of sets of addresses, with or without ports
-	nets   netTrie                   // members of sets of nets
-	odd    map[table.Member]struct{} // members that such a set cannot have
+	members
 
 	users map[*node]struct{} // chains that name it
 
@@ -32,7 +30,16 @@ type set struct {
 	// The kernel's set holds what cannot be reported by members: it is emptied and filled again.
 	refill bool
 
+	inlined *wire.Spans // the nets of a set that the kernel does not get, since the rules that name it have them; nil: it is no such set
+
 	broken, kernelErr error
+}
+
+// members are those of a set of one type.
+type members struct {
+	flat map[table.Member]struct{} // of sets of addresses, with or without ports
+	nets netTrie                   // of sets of nets
+	odd  map[table.Member]struct{} // that such a set cannot have
 }
 
 func (s *set) Key() string { return fmt.Sprintf("set v%d %s", s.f.ID, s.id) }
@@ -213,7 +220,7 @@ func (s *set) judge() error {
 }
 
 // effective is true when the kernel is to have the set.
-func (s *set) effective() bool { return s.wanted && s.broken == nil }
+func (s *set) effective() bool { return s.wanted && s.broken == nil && s.inlined == nil }
 
 // compare notes how the kernel's elements differ from those desired.
 func (s *set) compare(there map[table.Member]struct{}) {

@@ -1,0 +1,33 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+
+	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
+)
+
+// The kernel finds a set by its name in a list of all sets of the table, so what a set costs grows with their number: 14,000 sets of one net took 16 s.
+// Sets of so few nets are in the rules. Those of network policies never change; where one does, the chains that name it are written again.
+const (
+	maxInlineNets  = 32
+	maxInlineSpans = 4
+)
+
+// inline finds out whether the rules have the set's nets in them. changed is true if the chains that name it have to be compiled again.
+func (s *set) inline() (changed bool) {
+	was := s.inlined
+	s.inlined = nil
+	if s.wanted && s.spec.Type == table.SetNet && s.count() <= maxInlineNets && s.judge() == nil {
+		var nets []netip.Prefix
+		s.eachElement(func(m table.Member) { nets = append(nets, m.Net) })
+		if spans := wire.Nets(s.f.ID, nets); len(spans.List) <= maxInlineSpans {
+			s.inlined = &spans
+		}
+	}
+	if was == nil || s.inlined == nil {
+		return was != s.inlined
+	}
+	return !slices.Equal(was.List, s.inlined.List)
+}
