@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 	if os.Geteuid() != 0 {
 		return m.Run() // the tests that need root say so
 	}
-	if err := flag.Set("test.parallel", "2"); err != nil { // they wait most of the time
+	if err := flag.Set("test.parallel", "4"); err != nil { // they wait most of the time
 		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)
 		return 1
 	}

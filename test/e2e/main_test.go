@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 		return m.Run()
 	}
 	removeLeftovers()
-	if err := flag.Set("test.parallel", "2"); err != nil { // they wait most of the time
+	if err := flag.Set("test.parallel", "4"); err != nil { // they wait most of the time
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}

@@ -20,7 +20,7 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if err := flag.Set("test.parallel", "2"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil { // they wait most of the time
 		fmt.Fprintln(os.Stderr, "policy:", err)
 		return 1
 	}
