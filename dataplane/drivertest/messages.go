@@ -8,8 +8,8 @@ import (
 
 // The addresses of the tests. Web is a workload of this node, far is somewhere else.
 var (
-	Web4, Web6 = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd00::1")
-	Far4, Far6 = netip.MustParseAddr("198.51.100.9"), netip.MustParseAddr("2001:db8:f::9")
+	web4, web6 = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd00::1")
+	far4, far6 = netip.MustParseAddr("198.51.100.9"), netip.MustParseAddr("2001:db8:f::9")
 )
 
 // Packet is the first packet of a connection.
@@ -20,11 +20,11 @@ type Packet struct {
 	ICMPType, ICMPCode uint8
 }
 
-// ToWeb is a TCP segment from far to web's port 80.
-func ToWeb(family int) Packet {
-	p := Packet{Src: Far4, Dst: Web4, Proto: 6, SrcPort: 40000, DstPort: 80}
+// toWeb is a TCP segment from far to web's port 80.
+func toWeb(family int) Packet {
+	p := Packet{Src: far4, Dst: web4, Proto: 6, SrcPort: 40000, DstPort: 80}
 	if family == 6 {
-		p.Src, p.Dst = Far6, Web6
+		p.Src, p.Dst = far6, web6
 	}
 	return p
 }
@@ -34,20 +34,20 @@ func with(p Packet, change func(*Packet)) Packet {
 	return p
 }
 
-// ToPort is a TCP segment to another port of web.
-func ToPort(port uint16) Packet { return with(ToWeb(4), func(p *Packet) { p.DstPort = port }) }
+// toPort is a TCP segment to another port of web.
+func toPort(port uint16) Packet { return with(toWeb(4), func(p *Packet) { p.DstPort = port }) }
 
-// FromWeb is a TCP segment from web to a port of far.
-func FromWeb(port uint16) Packet {
-	return Packet{Src: Web4, Dst: Far4, Proto: 6, SrcPort: 40000, DstPort: port}
+// fromWeb is a TCP segment from web to a port of far.
+func fromWeb(port uint16) Packet {
+	return Packet{Src: web4, Dst: far4, Proto: 6, SrcPort: 40000, DstPort: port}
 }
 
 func udpToWeb(port uint16) Packet {
-	return with(ToWeb(4), func(p *Packet) { p.Proto, p.DstPort = 17, port })
+	return with(toWeb(4), func(p *Packet) { p.Proto, p.DstPort = 17, port })
 }
 
 func icmpToWeb(family int, kind, code uint8) Packet {
-	return with(ToWeb(family), func(p *Packet) {
+	return with(toWeb(family), func(p *Packet) {
 		p.Proto, p.ICMPType, p.ICMPCode, p.SrcPort, p.DstPort = 1, kind, code, 0, 0
 		if family == 6 {
 			p.Proto = 58
@@ -55,29 +55,29 @@ func icmpToWeb(family int, kind, code uint8) Packet {
 	})
 }
 
-// From is a TCP segment from an address to web's port 80.
-func From(src string) Packet {
+// from is a TCP segment from an address to web's port 80.
+func from(src string) Packet {
 	a := netip.MustParseAddr(src)
 	f := 6
 	if a.Is4() {
 		f = 4
 	}
-	return with(ToWeb(f), func(p *Packet) { p.Src = a })
+	return with(toWeb(f), func(p *Packet) { p.Src = a })
 }
 
-// Workload is the identity of a workload's endpoint.
-func Workload(name string) *proto.WorkloadEndpointID {
+// workload is the identity of a workload's endpoint.
+func workload(name string) *proto.WorkloadEndpointID {
 	return &proto.WorkloadEndpointID{OrchestratorId: "k8s", WorkloadId: name, EndpointId: "eth0"}
 }
 
 // Web is the endpoint of workload web, without a tier, under profile open.
 func Web(change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
 	ep := &proto.WorkloadEndpoint{State: "active", Name: "caliweb", ProfileIds: []string{"open"},
-		Ipv4Nets: []string{Web4.String() + "/32"}, Ipv6Nets: []string{Web6.String() + "/128"}}
+		Ipv4Nets: []string{web4.String() + "/32"}, Ipv6Nets: []string{web6.String() + "/128"}}
 	for _, f := range change {
 		f(ep)
 	}
-	return &proto.WorkloadEndpointUpdate{Id: Workload("web"), Endpoint: ep}
+	return &proto.WorkloadEndpointUpdate{Id: workload("web"), Endpoint: ep}
 }
 
 // Tiers gives an endpoint tiers.
@@ -85,8 +85,8 @@ func Tiers(tiers ...*proto.TierInfo) func(*proto.WorkloadEndpoint) {
 	return func(ep *proto.WorkloadEndpoint) { ep.Tiers = tiers }
 }
 
-// Profiles gives an endpoint other profiles.
-func Profiles(names ...string) func(*proto.WorkloadEndpoint) {
+// profiles gives an endpoint other profiles.
+func profiles(names ...string) func(*proto.WorkloadEndpoint) {
 	return func(ep *proto.WorkloadEndpoint) { ep.ProfileIds = names }
 }
 
@@ -95,14 +95,14 @@ func Ingress(tier string, policies ...string) *proto.TierInfo {
 	return &proto.TierInfo{Name: tier, IngressPolicies: policies}
 }
 
-// Profile is a profile with the same rules in both directions.
-func Profile(name string, list ...*proto.Rule) *proto.ActiveProfileUpdate {
+// profile is a profile with the same rules in both directions.
+func profile(name string, list ...*proto.Rule) *proto.ActiveProfileUpdate {
 	return &proto.ActiveProfileUpdate{Id: &proto.ProfileID{Name: name},
 		Profile: &proto.Profile{InboundRules: list, OutboundRules: list}}
 }
 
 // Open is the profile that allows everything.
-func Open() *proto.ActiveProfileUpdate { return Profile("open", &proto.Rule{Action: "allow"}) }
+func Open() *proto.ActiveProfileUpdate { return profile("open", &proto.Rule{Action: "allow"}) }
 
 // Policy is a policy with the same rules in both directions.
 func Policy(tier, name string, list ...*proto.Rule) *proto.ActivePolicyUpdate {
@@ -110,23 +110,23 @@ func Policy(tier, name string, list ...*proto.Rule) *proto.ActivePolicyUpdate {
 		Policy: &proto.Policy{InboundRules: list, OutboundRules: list}}
 }
 
-// NoPolicy takes a policy back.
-func NoPolicy(tier, name string) *proto.ActivePolicyRemove {
+// noPolicy takes a policy back.
+func noPolicy(tier, name string) *proto.ActivePolicyRemove {
 	return &proto.ActivePolicyRemove{Id: &proto.PolicyID{Tier: tier, Name: name}}
 }
 
-// TCP is a rule on a port.
-func TCP(action string, port int32) *proto.Rule {
+// tcp is a rule on a port.
+func tcp(action string, port int32) *proto.Rule {
 	return &proto.Rule{Action: action, Protocol: protocol("tcp"), DstPorts: ports(port)}
 }
 
-// FromSet is a rule on packets from a set.
-func FromSet(action, set string) *proto.Rule {
+// fromSet is a rule on packets from a set.
+func fromSet(action, set string) *proto.Rule {
 	return &proto.Rule{Action: action, SrcIpSetIds: []string{set}}
 }
 
-// Set is a set of addresses.
-func Set(id string, members ...string) *proto.IPSetUpdate {
+// set is a set of addresses.
+func set(id string, members ...string) *proto.IPSetUpdate {
 	return &proto.IPSetUpdate{Id: id, Type: proto.IPSetUpdate_IP, Members: members}
 }
 

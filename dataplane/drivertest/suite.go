@@ -43,7 +43,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("egress", s.egress)
 	t.Run("sets", s.sets)
 	t.Run("policies", s.policies)
-	t.Run("permutations", func(t *testing.T) { s.Permutations(t, Model{}, Scenarios()) })
+	t.Run("permutations", func(t *testing.T) { s.Permutations(t, Model{}, scenarios()) })
 }
 
 // web is a rig with the usual sets and workload web under a policy, behind which its profile allows everything.
@@ -105,31 +105,31 @@ func (s Suite) failClosed(t *testing.T) {
 	for name, r := range BadRules() {
 		for _, action := range []string{"allow", "pass"} {
 			r.Action = action
-			expect(t, s.web(t, r), action+" "+name, ToWeb(4), false)
+			expect(t, s.web(t, r), action+" "+name, toWeb(4), false)
 		}
 		switch name {
 		case "ICMP type of TCP", "ICMP type out of range", "ports of ICMP":
 			continue // their other matches need not hold for this packet
 		}
 		r.Action = "deny"
-		expect(t, s.web(t, r, &proto.Rule{Action: "allow"}), "deny "+name, ToWeb(4), false)
+		expect(t, s.web(t, r, &proto.Rule{Action: "allow"}), "deny "+name, toWeb(4), false)
 	}
 	expect(t, s.web(t, &proto.Rule{Action: "deny", SrcNet: []string{"10.0.0.0/8"}, DstIpSetIds: []string{"gone"}},
-		&proto.Rule{Action: "allow"}), "what is left of a rule to deny bounds it", ToWeb(4), true)
-	expect(t, s.web(t, FromSet("pass", "gone"), &proto.Rule{Action: "allow"}), "a broken pass does not allow", ToWeb(4), false)
-	rig := s.web(t, TCP("quarantine", 80), &proto.Rule{Action: "allow"})
-	expect(t, rig, "unknown action", ToWeb(4), false)
-	expect(t, rig, "what an unknown action does not match", ToPort(81), true)
-	expect(t, s.web(t, TCP("log", 80), TCP("allow", 80)), "a rule that logs goes on", ToWeb(4), true)
+		&proto.Rule{Action: "allow"}), "what is left of a rule to deny bounds it", toWeb(4), true)
+	expect(t, s.web(t, fromSet("pass", "gone"), &proto.Rule{Action: "allow"}), "a broken pass does not allow", toWeb(4), false)
+	rig := s.web(t, tcp("quarantine", 80), &proto.Rule{Action: "allow"})
+	expect(t, rig, "unknown action", toWeb(4), false)
+	expect(t, rig, "what an unknown action does not match", toPort(81), true)
+	expect(t, s.web(t, tcp("log", 80), tcp("allow", 80)), "a rule that logs goes on", toWeb(4), true)
 }
 
 func (s Suite) tiers(t *testing.T) {
 	rig := s.New(t)
 	first := &proto.TierInfo{Name: "first", IngressPolicies: []string{"p", "q"}}
 	second := &proto.TierInfo{Name: "second", IngressPolicies: []string{"p"}, DefaultAction: "Pass"}
-	rig.Step(Open(), Policy("first", "p", TCP("allow", 1), TCP("deny", 2), TCP("pass", 3), TCP("pass", 4), TCP("pass", 5)),
-		Policy("first", "q", TCP("allow", 2), TCP("deny", 3), TCP("allow", 6)),
-		Policy("second", "p", TCP("deny", 3), TCP("allow", 4), TCP("deny", 7), TCP("pass", 8)),
+	rig.Step(Open(), Policy("first", "p", tcp("allow", 1), tcp("deny", 2), tcp("pass", 3), tcp("pass", 4), tcp("pass", 5)),
+		Policy("first", "q", tcp("allow", 2), tcp("deny", 3), tcp("allow", 6)),
+		Policy("second", "p", tcp("deny", 3), tcp("allow", 4), tcp("deny", 7), tcp("pass", 8)),
 		Web(Tiers(first, &proto.TierInfo{Name: "empty"}, second)))
 	for port, want := range map[uint16]bool{
 		1: true,  // allowed by the first policy
@@ -140,62 +140,62 @@ func (s Suite) tiers(t *testing.T) {
 		6: true,  // the second policy of the first tier
 		9: false, // undecided at the end of the first tier
 	} {
-		expect(t, rig, "tiers", ToPort(port), want)
+		expect(t, rig, "tiers", toPort(port), want)
 	}
 	rig.Step(Web(Tiers(second)))
-	expect(t, rig, "a tier has gone: its policies do not count", ToPort(2), true)
-	expect(t, rig, "the tier that is left", ToPort(7), false)
-	rig.Step(Web(Tiers(second), Profiles()))
-	expect(t, rig, "passed to the end, without a profile", ToPort(8), false)
-	expect(t, rig, "undecided to the end, without a profile", ToPort(9), false)
+	expect(t, rig, "a tier has gone: its policies do not count", toPort(2), true)
+	expect(t, rig, "the tier that is left", toPort(7), false)
+	rig.Step(Web(Tiers(second), profiles()))
+	expect(t, rig, "passed to the end, without a profile", toPort(8), false)
+	expect(t, rig, "undecided to the end, without a profile", toPort(9), false)
 }
 
 func (s Suite) profiles(t *testing.T) {
 	rig := s.New(t)
-	rig.Step(Profile("a", TCP("deny", 1), TCP("allow", 2)), Profile("b", TCP("allow", 1), TCP("allow", 3)), Web(Profiles("a", "b")))
+	rig.Step(profile("a", tcp("deny", 1), tcp("allow", 2)), profile("b", tcp("allow", 1), tcp("allow", 3)), Web(profiles("a", "b")))
 	for port, want := range map[uint16]bool{1: false, 2: true, 3: true, 4: false} {
-		expect(t, rig, "profiles in order", ToPort(port), want)
+		expect(t, rig, "profiles in order", toPort(port), want)
 	}
-	rig.Step(Web(Profiles()))
-	expect(t, rig, "neither tier nor profile", ToPort(2), false)
-	rig.Step(Policy("t", "p", TCP("allow", 5)), Web(Profiles("a"), Tiers(Ingress("t", "p"))))
-	expect(t, rig, "policies come in place of profiles", ToPort(2), false)
-	if !rig.Allowed("web", false, FromWeb(2)) {
+	rig.Step(Web(profiles()))
+	expect(t, rig, "neither tier nor profile", toPort(2), false)
+	rig.Step(Policy("t", "p", tcp("allow", 5)), Web(profiles("a"), Tiers(Ingress("t", "p"))))
+	expect(t, rig, "policies come in place of profiles", toPort(2), false)
+	if !rig.Allowed("web", false, fromWeb(2)) {
 		t.Error("a direction that no policy governs has its profiles")
 	}
-	rig.Step(Web(Profiles("a", "unknown")))
+	rig.Step(Web(profiles("a", "unknown")))
 	expectStatus(t, rig, "unknown profile", "error")
-	expect(t, rig, "an unknown profile blocks", ToPort(3), false)
-	rig.Step(Profile("unknown", TCP("allow", 3)))
+	expect(t, rig, "an unknown profile blocks", toPort(3), false)
+	rig.Step(profile("unknown", tcp("allow", 3)))
 	expectStatus(t, rig, "known profile", "up")
-	expect(t, rig, "the profile came", ToPort(3), true)
+	expect(t, rig, "the profile came", toPort(3), true)
 }
 
 func (s Suite) egress(t *testing.T) {
 	rig := s.New(t)
-	rig.Step(Open(), Set("far", Far4.String()), Policy("t", "p", &proto.Rule{Action: "allow", Protocol: protocol("tcp"),
+	rig.Step(Open(), set("far", far4.String()), Policy("t", "p", &proto.Rule{Action: "allow", Protocol: protocol("tcp"),
 		DstIpSetIds: []string{"far"}, DstPorts: ports(80)}),
 		Web(Tiers(&proto.TierInfo{Name: "t", EgressPolicies: []string{"p"}})))
-	if !rig.Allowed("web", false, FromWeb(80)) || rig.Allowed("web", false, FromWeb(81)) {
+	if !rig.Allowed("web", false, fromWeb(80)) || rig.Allowed("web", false, fromWeb(81)) {
 		t.Errorf("egress\n%s", rig.Text())
 	}
-	expect(t, rig, "ingress has the profile", ToWeb(4), true)
-	rig.Step(Set("far", "192.0.2.77"))
-	if rig.Allowed("web", false, FromWeb(80)) {
+	expect(t, rig, "ingress has the profile", toWeb(4), true)
+	rig.Step(set("far", "192.0.2.77"))
+	if rig.Allowed("web", false, fromWeb(80)) {
 		t.Error("egress to an address that the set has lost")
 	}
 }
 
 func (s Suite) sets(t *testing.T) {
-	rig := s.web(t, FromSet("allow", "peers"))
+	rig := s.web(t, fromSet("allow", "peers"))
 	from := func(what, src string, want bool) {
 		t.Helper()
-		expect(t, rig, what, From(src), want)
+		expect(t, rig, what, from(src), want)
 	}
 	from("unknown set", "198.51.100.1", false)
-	rig.Step(Set("peers"))
+	rig.Step(set("peers"))
 	from("empty set", "198.51.100.1", false)
-	rig.Step(Set("peers", "198.51.100.1", "fd00:9::1"))
+	rig.Step(set("peers", "198.51.100.1", "fd00:9::1"))
 	from("member", "198.51.100.1", true)
 	from("member of the other family", "fd00:9::1", true)
 	rig.Step(&proto.IPSetDeltaUpdate{Id: "peers", AddedMembers: []string{"198.51.100.2"}, RemovedMembers: []string{"198.51.100.1"}})
@@ -223,33 +223,33 @@ func (s Suite) sets(t *testing.T) {
 func (s Suite) policies(t *testing.T) {
 	rig := s.New(t)
 	rig.Step(Open(), Web(Tiers(Ingress("t", "p"))))
-	expect(t, rig, "unknown policy", ToPort(80), false)
+	expect(t, rig, "unknown policy", toPort(80), false)
 	expectStatus(t, rig, "unknown policy", "error")
-	rig.Step(Policy("t", "p", TCP("allow", 80)))
-	expect(t, rig, "policy", ToPort(80), true)
+	rig.Step(Policy("t", "p", tcp("allow", 80)))
+	expect(t, rig, "policy", toPort(80), true)
 	expectStatus(t, rig, "policy", "up")
-	rig.Step(Policy("t", "p", TCP("allow", 81)))
-	expect(t, rig, "changed", ToPort(80), false)
-	expect(t, rig, "changed", ToPort(81), true)
+	rig.Step(Policy("t", "p", tcp("allow", 81)))
+	expect(t, rig, "changed", toPort(80), false)
+	expect(t, rig, "changed", toPort(81), true)
 	before := rig.Writes()
-	rig.Step(Policy("t", "p", TCP("allow", 81)), Web(Tiers(Ingress("t", "p"))))
+	rig.Step(Policy("t", "p", tcp("allow", 81)), Web(Tiers(Ingress("t", "p"))))
 	if got := rig.Writes() - before; got > 0 {
 		t.Errorf("what changes nothing wrote %d times", got)
 	}
 	rig.Step(Policy("t", "p"))
-	expect(t, rig, "without rules", ToPort(81), false)
-	rig.Step(NoPolicy("t", "p"))
-	expect(t, rig, "removed while in use", ToPort(81), false)
-	rig.Step(NoPolicy("t", "never heard of"), &proto.ActiveProfileRemove{Id: &proto.ProfileID{Name: "never heard of"}})
+	expect(t, rig, "without rules", toPort(81), false)
+	rig.Step(noPolicy("t", "p"))
+	expect(t, rig, "removed while in use", toPort(81), false)
+	rig.Step(noPolicy("t", "never heard of"), &proto.ActiveProfileRemove{Id: &proto.ProfileID{Name: "never heard of"}})
 	id := &proto.PolicyID{Name: "p", Namespace: "ns", Kind: "NetworkPolicy"}
-	rig.Step(&proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: "t", InboundRules: []*proto.Rule{TCP("allow", 82)}}})
-	expect(t, rig, "newer senders name the tier in the policy", ToPort(82), true)
+	rig.Step(&proto.ActivePolicyUpdate{Id: id, Policy: &proto.Policy{Tier: "t", InboundRules: []*proto.Rule{tcp("allow", 82)}}})
+	expect(t, rig, "newer senders name the tier in the policy", toPort(82), true)
 	rig.Step(&proto.ActivePolicyRemove{Id: id})
-	expect(t, rig, "and leave it out of a removal", ToPort(82), false)
+	expect(t, rig, "and leave it out of a removal", toPort(82), false)
 	rig.Step(Web(func(ep *proto.WorkloadEndpoint) { ep.State = "down" }))
-	expect(t, rig, "admin state is down", ToPort(82), false)
+	expect(t, rig, "admin state is down", toPort(82), false)
 	expectStatus(t, rig, "admin state is down", "down")
-	rig.Step(&proto.WorkloadEndpointRemove{Id: Workload("web")})
+	rig.Step(&proto.WorkloadEndpointRemove{Id: workload("web")})
 	expectStatus(t, rig, "removed", "")
 }
 

@@ -240,26 +240,26 @@ func (m Model) Without(w World, keys ...string) World {
 	return next
 }
 
-// Scenarios are sequences of worlds that every driver supports.
-func Scenarios() map[string][]World {
+// scenarios are sequences of worlds that every driver supports.
+func scenarios() map[string][]World {
 	var m Model
 	db := func(change ...func(*proto.WorkloadEndpoint)) *proto.WorkloadEndpointUpdate {
 		msg := Web(change...)
-		msg.Id, msg.Endpoint.Name = Workload("db"), "calidb"
+		msg.Id, msg.Endpoint.Name = workload("db"), "calidb"
 		msg.Endpoint.Ipv4Nets, msg.Endpoint.Ipv6Nets = []string{"10.1.0.2/32"}, []string{"fd00::2/128"}
 		return msg
 	}
 	tiers := Tiers(Ingress("t", "p"), &proto.TierInfo{Name: "default", IngressPolicies: []string{"q"}, EgressPolicies: []string{"q"}})
-	base := m.World(Open(), Set("peers", "198.51.100.1"), Policy("t", "p", FromSet("allow", "peers"), TCP("pass", 9)),
-		Policy("default", "q", TCP("deny", 80), TCP("allow", 9)), Web(tiers), db())
+	base := m.World(Open(), set("peers", "198.51.100.1"), Policy("t", "p", fromSet("allow", "peers"), tcp("pass", 9)),
+		Policy("default", "q", tcp("deny", 80), tcp("allow", 9)), Web(tiers), db())
 	return map[string][]World{
-		"sets": {base, m.With(base, Set("peers", "198.51.100.2", "fd00:9::1")), m.With(base, Set("peers")),
-			m.With(base, Set("peers", "bad", "1.1.1.1")),
+		"sets": {base, m.With(base, set("peers", "198.51.100.2", "fd00:9::1")), m.With(base, set("peers")),
+			m.With(base, set("peers", "bad", "1.1.1.1")),
 			m.With(base, &proto.IPSetUpdate{Id: "peers", Type: proto.IPSetUpdate_NET, Members: []string{"1.0.0.0/8"}})},
 		"set goes first": {base, m.Without(base, "set peers"), base, m.Without(base, "policy p", "set peers")},
-		"policies": {base, m.With(base, Policy("t", "p", TCP("allow", 7))), m.Without(base, "policy q"),
-			m.With(base, Policy("default", "q", FromSet("deny", "gone")))},
-		"profiles": {base, m.With(base, db(Profiles("other"))), m.With(base, Profile("other", TCP("allow", 5)), db(Profiles("other", "open"))),
+		"policies": {base, m.With(base, Policy("t", "p", tcp("allow", 7))), m.Without(base, "policy q"),
+			m.With(base, Policy("default", "q", fromSet("deny", "gone")))},
+		"profiles": {base, m.With(base, db(profiles("other"))), m.With(base, profile("other", tcp("allow", 5)), db(profiles("other", "open"))),
 			m.Without(base, "profile open")},
 		"states": {base, m.With(base, Web(func(ep *proto.WorkloadEndpoint) { ep.State = "down" })), m.With(base, Web()),
 			m.With(base, Web(tiers, func(ep *proto.WorkloadEndpoint) { ep.Ipv6Nets = nil })), m.Without(base, "workload web")},

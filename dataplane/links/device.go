@@ -14,7 +14,7 @@ func (b *Backend) createDummy(v *iface) error {
 	if err != nil {
 		return err
 	}
-	name, group := deviceName(v), uint32(GroupNew)
+	name, group := deviceName(v), uint32(groupNew)
 	request := func() error {
 		return h.sock.exec(newLink("dummy", linkSpec{nsFD: -1, name: name, mac: macOf(v), mtu: v.GetMtu(), group: &group}, nil))
 	}
@@ -22,7 +22,7 @@ func (b *Backend) createDummy(v *iface) error {
 	if errors.Is(err, unix.EEXIST) {
 		l, lookErr := h.sock.link(name)
 		if lookErr == nil && !ours(l, v.GetName()) {
-			return fmt.Errorf("device %s exists in %s: %w; rename or remove it", name, h, ErrForeign)
+			return fmt.Errorf("device %s exists in %s: %w; rename or remove it", name, h, errForeign)
 		}
 		if lookErr == nil {
 			lookErr = h.sock.exec(delLink(l.index))

@@ -16,7 +16,7 @@
 //   - links: the alias "contiv:<logical name>". The end of a VETH pair whose value is not there (yet) waits in the agent's
 //     namespace under a generated name, with alias "contiv-peer:<logical name>". Between its creation and its alias a link
 //     is known by its group.
-//   - routes, neighbours and (from Linux 5.18) addresses: the protocol number Protocol.
+//   - routes, neighbours and (from Linux 5.18) addresses: the protocol number of this package.
 //
 // Links with neither mark are never touched; EXISTING interfaces and the agent's own lo are changed as asked but carry no mark and are
 // never removed or taken down.

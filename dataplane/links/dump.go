@@ -150,7 +150,7 @@ func (f foundLink) device(logical string, desired *iface) *device {
 	return &device{
 		logical: logical, typ: f.typ, path: f.in.h.path, id: f.in.h.ID(), index: f.link.index, name: f.link.name,
 		peer: desired.GetVeth().GetPeerIfName(), vppTap: desired.GetTap().GetVppTapIfName(),
-		pooled: f.link.group == GroupPooled, mac: f.link.mac,
+		pooled: f.link.group == groupPooled, mac: f.link.mac,
 	}
 }
 
@@ -184,7 +184,7 @@ func (b *Backend) findLinks(s *snapshot, desired map[string]*iface) (map[string]
 	b.sweepAside(s)
 	for _, sp := range s.order {
 		for _, l := range sp.links {
-			if sp == host && l.kind == "veth" && l.alias == "" && l.group == GroupNew {
+			if sp == host && l.kind == "veth" && l.alias == "" && l.group == groupNew {
 				b.dropOrphan(sp.h, l)
 				continue
 			}
@@ -219,7 +219,7 @@ func (b *Backend) linkValue(name string, f foundLink, desired *iface, s *snapsho
 		if sp := s.byPath[b.nsPath(desired.GetNamespace())]; sp == f.in {
 			v.Namespace = desired.GetNamespace()
 		}
-		if f.link.group == GroupPooled && f.in.h.path == "" {
+		if f.link.group == groupPooled && f.in.h.path == "" {
 			v.HostIfName = deviceName(desired)
 		}
 		if f.typ == linux_interfaces.Interface_EXISTING || f.typ == linux_interfaces.Interface_LOOPBACK {

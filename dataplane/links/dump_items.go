@@ -81,13 +81,13 @@ func (b *Backend) dumpRoutes(op *scheduler.DumpOp, emit func(key string, v *linu
 	asked := askedFor(op)
 	b.queueDump(op, false, func(s *snapshot) error {
 		return b.eachDevice(asked, func(d *device) error {
-			sp, err := s.of(d, "routes", func(sp *space) (err error) { sp.routes, err = sp.h.sock.routes(Protocol); return err })
+			sp, err := s.of(d, "routes", func(sp *space) (err error) { sp.routes, err = sp.h.sock.routes(protocol); return err })
 			if sp == nil || err != nil {
 				return err
 			}
 			d.routes = map[string]routeSpec{}
 			for _, r := range sp.routes {
-				if r.index != d.index || r.proto != Protocol {
+				if r.index != d.index || r.proto != protocol {
 					continue
 				}
 				v := routeValue(d.logical, r.spec)

@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// ErrForeign says that an object which is not ours is in the way. Retrying does not help.
-var ErrForeign = errors.New("not ours")
+// errForeign says that an object which is not ours is in the way. Retrying does not help.
+var errForeign = errors.New("not ours")
 
 // errNoLink says that a link does not exist at present.
 var errNoLink = errors.New("no such link")
@@ -19,7 +19,7 @@ var errTorn = errors.New("the kernel's state changed while it was being listed")
 
 // retriable reports whether an operation that failed with err may succeed later without a change of configuration.
 func retriable(err error) bool {
-	for _, fatal := range []error{nsdo.ErrGone, ErrForeign, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.ERANGE,
+	for _, fatal := range []error{nsdo.ErrGone, errForeign, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM, unix.ERANGE,
 		unix.EADDRNOTAVAIL, unix.EROFS, unix.EAFNOSUPPORT} {
 		if errors.Is(err, fatal) {
 			return false

@@ -79,7 +79,7 @@ func (j *Janitor) sweep() error {
 		return err
 	}
 	defer s.close()
-	err = s.exec(delGroup(GroupDoomed))
+	err = s.exec(delGroup(groupDoomed))
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) { // there are none
 		return nil
 	}
@@ -89,7 +89,7 @@ func (j *Janitor) sweep() error {
 // throwAway leaves pairs to the janitor. Each end gives its name back, so that both names can be used again at once; whatever
 // fails is removed by the delete that follows.
 func (b *Backend) throwAway(host *nsHandle, doomed []*device) {
-	group, none := uint32(GroupDoomed), ""
+	group, none := uint32(groupDoomed), ""
 	for _, d := range doomed {
 		h, d, err := b.locate(d.logical)
 		if err != nil || h != host {

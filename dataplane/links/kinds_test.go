@@ -355,8 +355,8 @@ func TestForeignLinksStay(t *testing.T) {
 	pod, host := w.pair(ns)
 	failed := w.putFails(pod, host)
 	for _, f := range failed.Failed {
-		if !errors.Is(f.Err, ErrForeign) || !strings.Contains(f.Error(), "eth0") {
-			t.Errorf("%v, want ErrForeign that names eth0", f)
+		if !errors.Is(f.Err, errForeign) || !strings.Contains(f.Error(), "eth0") {
+			t.Errorf("%v, want errForeign that names eth0", f)
 		}
 	}
 	if _, err := os.Stat("/sys/class/net/h" + w.id); err == nil {
@@ -417,11 +417,11 @@ func TestHalfMadePairIsCleanedUp(t *testing.T) {
 	pod, host := w.pair(ns)
 	// What a crash between making and tagging leaves.
 	h := w.dev("h")
-	w.run("ip", "link", "add", h, "group", itoa(GroupNew), "type", "veth", "peer", "name", "eth0", "group", itoa(GroupNew), "netns", strings.TrimPrefix(ns, "/var/run/netns/"))
+	w.run("ip", "link", "add", h, "group", itoa(groupNew), "type", "veth", "peer", "name", "eth0", "group", itoa(groupNew), "netns", strings.TrimPrefix(ns, "/var/run/netns/"))
 	w.put(pod, host)
 	w.quiet(pod, host)
 	w.remove(pod, host)
-	w.run("ip", "link", "add", h, "group", itoa(GroupNew), "type", "veth", "peer", "name", "eth0", "netns", strings.TrimPrefix(ns, "/var/run/netns/"))
+	w.run("ip", "link", "add", h, "group", itoa(groupNew), "type", "veth", "peer", "name", "eth0", "netns", strings.TrimPrefix(ns, "/var/run/netns/"))
 	w.quiet()
 	if _, err := os.Stat("/sys/class/net/" + h); err == nil {
 		t.Error("a resync leaves a half-made pair")

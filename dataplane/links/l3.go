@@ -155,7 +155,7 @@ func replaceRoute(h *nsHandle, index int32, r routeSpec) error {
 	for _, other := range routes {
 		if other.spec.dst == r.dst && other.spec.metric == r.metric && other.index != index && other.index != 0 {
 			return fmt.Errorf("a route with metric %d leads through device %d already: %w; give one of them another metric",
-				r.metric, other.index, ErrForeign)
+				r.metric, other.index, errForeign)
 		}
 	}
 	return putRoute(h, index, r, unix.NLM_F_REPLACE)

@@ -304,5 +304,5 @@ func (b *Backend) finish(h *nsHandle, v *iface, name string, isNew bool) error {
 
 // ours reports whether l is the device of a logical interface, or what is left of an attempt to make it.
 func ours(l linkInfo, logical string) bool {
-	return l.alias == tagOf(logical) || l.alias == tagPeer+logical || l.alias == "" && l.group == GroupNew
+	return l.alias == tagOf(logical) || l.alias == tagPeer+logical || l.alias == "" && l.group == groupNew
 }

@@ -12,14 +12,14 @@ import (
 
 // Marks in the kernel. The numbers are in no other program's use.
 const (
-	// Protocol is the routing protocol number of our routes, neighbours and addresses.
-	Protocol = 201
-	// GroupNew is the group of a link that we have made but not yet tagged.
-	GroupNew = 0x636e7600
-	// GroupPooled is the group of the host end of a pooled VETH pair: it keeps the name the pool gave it.
-	GroupPooled = 0x636e7601
-	// GroupDoomed is the group of links that are about to be removed at once.
-	GroupDoomed = 0x636e7602
+	// protocol is the routing protocol number of our routes, neighbours and addresses.
+	protocol = 201
+	// groupNew is the group of a link that we have made but not yet tagged.
+	groupNew = 0x636e7600
+	// groupPooled is the group of the host end of a pooled VETH pair: it keeps the name the pool gave it.
+	groupPooled = 0x636e7601
+	// groupDoomed is the group of links that are about to be removed at once.
+	groupDoomed = 0x636e7602
 )
 
 const (
@@ -133,7 +133,7 @@ func delGroup(group uint32) *netlink.Batch {
 
 func newAddr(index int32, p netip.Prefix) *netlink.Batch {
 	b := addrMsg(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, index, p)
-	b.Uint8(attrAddrProto, Protocol)
+	b.Uint8(attrAddrProto, protocol)
 	return b
 }
 
@@ -197,7 +197,7 @@ func delRoute(index int32, r routeSpec) *netlink.Batch {
 func (r routeSpec) header() []byte {
 	h := make([]byte, unix.SizeofRtMsg)
 	h[0], h[1] = netlink.FamilyOf(r.dst.Addr()), uint8(r.dst.Bits())
-	h[4], h[5], h[6] = unix.RT_TABLE_MAIN, Protocol, r.scope
+	h[4], h[5], h[6] = unix.RT_TABLE_MAIN, protocol, r.scope
 	return h
 }
 
@@ -222,7 +222,7 @@ func getRoutes(family, proto uint8) *netlink.Batch {
 
 func newNeigh(index int32, ip netip.Addr, mac net.HardwareAddr) *netlink.Batch {
 	b := &netlink.Batch{}
-	b.NewNeighbour(int(index), ip, mac, Protocol)
+	b.NewNeighbour(int(index), ip, mac, protocol)
 	return b
 }
 

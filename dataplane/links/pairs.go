@@ -50,7 +50,7 @@ func (p *Pairs) List() (pairs []Pair, err error) {
 		}
 		for _, l := range links {
 			id, ok := strings.CutPrefix(l.name, poolHost)
-			if !ok || l.kind != "veth" || l.group != GroupPooled || l.alias != "" && l.alias != tagPool+id {
+			if !ok || l.kind != "veth" || l.group != groupPooled || l.alias != "" && l.alias != tagPool+id {
 				continue // also one that is being taken: its host end gets another alias first
 			}
 			if pod := poolPodEnd + id; l.alias != "" && alias[pod] == l.alias {
@@ -74,7 +74,7 @@ func (p *Pairs) Make() (Pair, error) {
 	id := hex.EncodeToString(raw[:])
 	pair := Pair{Pod: poolPodEnd + id, Host: poolHost + id}
 	err := p.use(func(s *sock) error {
-		group := uint32(GroupPooled)
+		group := uint32(groupPooled)
 		peer := linkSpec{nsFD: -1, name: pair.Pod, mtu: p.mtu}
 		if err := s.exec(newLink("veth", linkSpec{nsFD: -1, name: pair.Host, mtu: p.mtu, group: &group, up: true}, &peer)); err != nil {
 			return err

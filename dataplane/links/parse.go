@@ -121,7 +121,7 @@ func parseAddr(payload []byte) (addrInfo, bool) {
 }
 
 func addrInfoOf(a netlink.Address) addrInfo {
-	return addrInfo{index: int32(a.Index), prefix: a.Prefix, ours: a.Protocol == Protocol}
+	return addrInfo{index: int32(a.Index), prefix: a.Prefix, ours: a.Protocol == protocol}
 }
 
 func parseRoute(payload []byte) (routeInfo, bool) {
@@ -163,6 +163,6 @@ func parseRoute(payload []byte) (routeInfo, bool) {
 
 func parseNeigh(payload []byte) (neighInfo, bool) {
 	n, ok := netlink.ParseNeighbour(payload)
-	return neighInfo{index: int32(n.Index), ip: n.Addr, mac: n.MAC, ours: n.Protocol == Protocol},
+	return neighInfo{index: int32(n.Index), ip: n.Addr, mac: n.MAC, ours: n.Protocol == protocol},
 		ok && n.State&unix.NUD_PERMANENT != 0 && n.Addr.IsValid()
 }

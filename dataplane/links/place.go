@@ -21,7 +21,7 @@ func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *n
 	if err := from.sock.exec(setLink(spec)); err != nil {
 		err = fmt.Errorf("move device %s from %s to %s as %s: %w", l.name, from, to, name, err)
 		if errors.Is(err, unix.EEXIST) {
-			err = fmt.Errorf("%w: %w; rename or remove the device that has the name", err, ErrForeign)
+			err = fmt.Errorf("%w: %w; rename or remove the device that has the name", err, errForeign)
 		}
 		return errors.Join(err, b.unplace(from, l, name, tag, to))
 	}
@@ -37,7 +37,7 @@ func (b *Backend) place(v *iface, from *nsHandle, l linkInfo, name string, to *n
 	if d.mac == nil {
 		d.mac = l.mac
 	}
-	d.pooled = group != nil && *group == GroupPooled
+	d.pooled = group != nil && *group == groupPooled
 	b.remember(d)
 	return nil
 }

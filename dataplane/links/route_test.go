@@ -53,8 +53,8 @@ func TestForeignRouteStays(t *testing.T) {
 	w.ip(ns, "route", "add", "10.9.0.0/16", "dev", "br0")
 	r := route(pod, "10.9.0.0/16", "", 0)
 	w.put(pod, host)
-	if f := w.putFails(r).Failed[0]; !errors.Is(f.Err, ErrForeign) || retriable(f.Err) {
-		t.Errorf("%v, want ErrForeign", f)
+	if f := w.putFails(r).Failed[0]; !errors.Is(f.Err, errForeign) || retriable(f.Err) {
+		t.Errorf("%v, want errForeign", f)
 	}
 	w.shows(ns, "route", "10.9.0.0/16 dev br0")
 	other := route(pod, "10.9.0.0/16", "", 10)

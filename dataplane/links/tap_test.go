@@ -238,8 +238,8 @@ func TestTapLeftBehind(t *testing.T) {
 	// Another program's device.
 	w.openTap(ns, "eth0")
 	w.ip(ns, "link", "set", "eth0", "alias", "contiv:another")
-	if f := w.putFails(values...).Failed[0]; !errors.Is(f.Err, ErrForeign) {
-		t.Errorf("%v, want ErrForeign", f)
+	if f := w.putFails(values...).Failed[0]; !errors.Is(f.Err, errForeign) {
+		t.Errorf("%v, want errForeign", f)
 	}
 	w.shows(ns, "-o link show eth0", "alias contiv:another")
 }

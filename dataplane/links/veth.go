@@ -53,7 +53,7 @@ func (b *Backend) createEnd(end *vethEnd) error {
 	}
 	if p := b.device(end.peer); p != nil {
 		return fmt.Errorf("%s: its peer %s exists as %s, but the other end is out of reach; remove %s too, "+
-			"to have the pair made again: %w", end.name, end.peer, p.name, end.peer, ErrForeign)
+			"to have the pair made again: %w", end.name, end.peer, p.name, end.peer, errForeign)
 	}
 	return b.createPair(end, nil)
 }
@@ -111,7 +111,7 @@ func (e *vethEnd) spec(group *uint32) linkSpec {
 
 // makePair sends the message, once more after what is left of an earlier attempt has been cleared away.
 func (b *Backend) makePair(host *nsHandle, end, other *vethEnd) error {
-	group := uint32(GroupNew)
+	group := uint32(groupNew)
 	peer := other.spec(&group)
 	req := func() error { return host.sock.exec(newLink("veth", end.spec(&group), &peer)) }
 	err := req()
@@ -127,7 +127,7 @@ func (b *Backend) makePair(host *nsHandle, end, other *vethEnd) error {
 			return err
 		}
 		if !ours(l, e.name) {
-			return fmt.Errorf("device %s exists in %s: %w; rename or remove it", l.name, e.h, ErrForeign)
+			return fmt.Errorf("device %s exists in %s: %w; rename or remove it", l.name, e.h, errForeign)
 		}
 		if err := unlessGone(e.h.sock.exec(delLink(l.index))); err != nil {
 			return fmt.Errorf("remove what is left of %s in %s: %w", l.name, e.h, err)
@@ -203,7 +203,7 @@ func (b *Backend) createFromPool(end, peer *vethEnd) (done bool, err error) {
 }
 
 func (b *Backend) completePooled(pod, host *vethEnd, podLink, hostLink linkInfo) error {
-	group := uint32(GroupPooled)
+	group := uint32(groupPooled)
 	if err := b.place(host.v, host.h, hostLink, hostLink.name, host.h, &group); err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (b *Backend) removePairs(tasks []*task, ends map[endKey]*task) {
 	if err != nil || len(doomed) < 2 {
 		return
 	}
-	group := uint32(GroupDoomed)
+	group := uint32(groupDoomed)
 	for _, d := range doomed {
 		if h, d, err := b.locate(d.logical); err == nil && h == host {
 			err = host.sock.exec(setLink(linkSpec{index: d.index, nsFD: -1, group: &group}))

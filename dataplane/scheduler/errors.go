@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ErrRetriable marks errors of operations that may succeed later; see Retry.
-var ErrRetriable = errors.New("may succeed later")
+// errRetriable marks errors of operations that may succeed later; see Retry.
+var errRetriable = errors.New("may succeed later")
 
 // errBackendBug is the outcome of an operation that its backend never ended; whether it was done is not known.
 var errBackendBug = OutcomeUnknown(errors.New("backend bug: the operation did not end by the end of the flush"))
@@ -25,7 +25,7 @@ type retryError struct{ error }
 
 func (e retryError) Unwrap() error        { return e.error }
 func (e retryError) Retriable() bool      { return true }
-func (e retryError) Is(target error) bool { return target == ErrRetriable }
+func (e retryError) Is(target error) bool { return target == errRetriable }
 
 // OutcomeUnknown marks err as one after which it is unknown whether the operation was done: a lost reply, a timeout, a disconnect.
 // OutcomeUnknown(nil) is nil.
@@ -42,8 +42,8 @@ func (e unknownError) Unwrap() error        { return e.error }
 func (e unknownError) Retriable() bool      { return true }
 func (e unknownError) OutcomeUnknown() bool { return true }
 
-// IsOutcomeUnknown is true when err, or an error that it wraps, implements OutcomeUnknown() bool and answers yes.
-func IsOutcomeUnknown(err error) bool {
+// isOutcomeUnknown is true when err, or an error that it wraps, implements OutcomeUnknown() bool and answers yes.
+func isOutcomeUnknown(err error) bool {
 	var u interface{ OutcomeUnknown() bool }
 	return errors.As(err, &u) && u.OutcomeUnknown()
 }
@@ -55,12 +55,12 @@ func IsRetriable(err error) bool {
 	if errors.As(err, &r) {
 		return r.Retriable()
 	}
-	if errors.Is(err, ErrRetriable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, errRetriable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return true
 	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno.Temporary() || errno == syscall.EBUSY || errno == syscall.ENOBUFS || errno == syscall.ENOMEM
 	}
-	return IsOutcomeUnknown(err)
+	return isOutcomeUnknown(err)
 }

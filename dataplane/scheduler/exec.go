@@ -197,7 +197,7 @@ func (x *execution) forgetItems(n *node) {
 // afterFailure notes what is there after an operation failed.
 func (x *execution) afterFailure(po *planOp, err error) {
 	n, g := po.n, x.s.graph
-	unknown := IsOutcomeUnknown(err)
+	unknown := isOutcomeUnknown(err)
 	switch po.act {
 	case actCreate, actRecreate:
 		if unknown {

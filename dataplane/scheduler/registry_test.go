@@ -93,7 +93,7 @@ func TestErrors(t *testing.T) {
 		{plain, false, false},
 		{Retry(plain), true, false},
 		{fmt.Errorf("x: %w", Retry(plain)), true, false},
-		{fmt.Errorf("x: %w", ErrRetriable), true, false},
+		{fmt.Errorf("x: %w", errRetriable), true, false},
 		{OutcomeUnknown(plain), true, true},
 		{context.DeadlineExceeded, true, false},
 		{os.ErrDeadlineExceeded, true, false},
@@ -103,21 +103,21 @@ func TestErrors(t *testing.T) {
 		{errBackendBug, true, true},
 		{&blockedError{user: "x", cause: OutcomeUnknown(plain), retry: true}, true, false},
 	} {
-		if IsRetriable(c.err) != c.retry || IsOutcomeUnknown(c.err) != c.unknown {
-			t.Errorf("%v: retriable %t, unknown %t", c.err, IsRetriable(c.err), IsOutcomeUnknown(c.err))
+		if IsRetriable(c.err) != c.retry || isOutcomeUnknown(c.err) != c.unknown {
+			t.Errorf("%v: retriable %t, unknown %t", c.err, IsRetriable(c.err), isOutcomeUnknown(c.err))
 		}
 	}
 	if Retry(nil) != nil || OutcomeUnknown(nil) != nil {
 		t.Error("nil is wrapped")
 	}
-	if err := Retry(plain); !errors.Is(err, plain) || !errors.Is(err, ErrRetriable) {
+	if err := Retry(plain); !errors.Is(err, plain) || !errors.Is(err, errRetriable) {
 		t.Error("not wrapped")
 	}
 }
 
 func TestNewOp(t *testing.T) {
 	var got error
-	NewOp(func(err error) { got = err }).Done(ErrRetriable)
+	NewOp(func(err error) { got = err }).Done(errRetriable)
 	if got == nil {
 		t.Error("not called")
 	}

@@ -328,7 +328,7 @@ func (s *Scheduler) restGraph(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/vnd.graphviz; charset=utf-8")
-	if err := WriteDot(w, s.Graph(f)); err != nil {
+	if err := writeDot(w, s.Graph(f)); err != nil {
 		s.log.Debug("REST client went away", "error", err)
 	}
 }

@@ -104,7 +104,7 @@ func (s *Scheduler) retriable(n *node, err error) bool {
 	if errors.As(err, &blocked) {
 		return blocked.retry
 	}
-	return IsOutcomeUnknown(err) || n.kind.calls.retriable(err)
+	return isOutcomeUnknown(err) || n.kind.calls.retriable(err)
 }
 
 // retryDue tries again what is due.

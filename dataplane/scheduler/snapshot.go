@@ -144,8 +144,8 @@ func (s *Scheduler) Graph(f Filter) []GraphNode {
 	return out
 }
 
-// WriteDot writes a graph in the language of Graphviz.
-func WriteDot(w io.Writer, nodes []GraphNode) error {
+// writeDot writes a graph in the language of Graphviz.
+func writeDot(w io.Writer, nodes []GraphNode) error {
 	var b strings.Builder
 	b.WriteString("digraph scheduler {\n\trankdir=LR; node [shape=box];\n")
 	for _, n := range nodes {

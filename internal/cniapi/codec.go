@@ -23,8 +23,8 @@ func readLine(r io.Reader) ([]byte, error) {
 		if i := bytes.IndexByte(fresh, '\n'); i >= 0 {
 			return buf[:len(buf)-n+i], nil
 		}
-		if len(buf) > MaxMessage {
-			return nil, fmt.Errorf("%w of %d bytes", errTooLong, MaxMessage)
+		if len(buf) > maxMessage {
+			return nil, fmt.Errorf("%w of %d bytes", errTooLong, maxMessage)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil, io.ErrUnexpectedEOF
@@ -41,8 +41,8 @@ func marshalLine(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
 	}
-	if len(data) > MaxMessage {
-		return nil, fmt.Errorf("encode %T: %w of %d bytes", v, errTooLong, MaxMessage)
+	if len(data) > maxMessage {
+		return nil, fmt.Errorf("encode %T: %w of %d bytes", v, errTooLong, maxMessage)
 	}
 	return append(data, '\n'), nil
 }

@@ -309,7 +309,7 @@ func TestTooLongRequest(t *testing.T) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	_, err = conn.Write(make([]byte, MaxMessage+8192))
+	_, err = conn.Write(make([]byte, maxMessage+8192))
 	if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatal(err)
 	}

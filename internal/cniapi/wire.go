@@ -15,10 +15,10 @@ const (
 	Version = 1
 	// DefaultSocket is where the agent listens unless it is configured otherwise.
 	DefaultSocket = "/run/contiv/cni.sock"
-	// MaxMessage is the limit of the length of a request or a reply; a GC request names every container of a node.
-	MaxMessage = 1 << 20
-	// MaxContainerID is the limit of the length of a container ID, which has to fit into a file name.
-	MaxContainerID = 200
+	// maxMessage is the limit of the length of a request or a reply; a GC request names every container of a node.
+	maxMessage = 1 << 20
+	// maxContainerID is the limit of the length of a container ID, which has to fit into a file name.
+	maxContainerID = 200
 
 	maxIfName = 15
 	maxNetns  = 4096
@@ -230,8 +230,8 @@ func (r *Request) validateAttachment() *Error {
 
 // validateID makes sure that the two are what the specification calls valid; they become part of a file name.
 func validateID(containerID, ifName string) *Error {
-	if containerID == "" || len(containerID) > MaxContainerID || !isAlnum(containerID[0]) {
-		return Errorf(CodeInvalidEnvironment, "container ID %q is not of 1 to %d letters, digits, '.', '_', '-'", containerID, MaxContainerID)
+	if containerID == "" || len(containerID) > maxContainerID || !isAlnum(containerID[0]) {
+		return Errorf(CodeInvalidEnvironment, "container ID %q is not of 1 to %d letters, digits, '.', '_', '-'", containerID, maxContainerID)
 	}
 	for i := range len(containerID) {
 		if c := containerID[i]; !isAlnum(c) && c != '_' && c != '.' && c != '-' {

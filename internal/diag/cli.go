@@ -45,7 +45,7 @@ func (s *Service) mayRun(req CLIRequest) error {
 		return err
 	}
 	if !req.Write {
-		return ReadOnly(req.Command)
+		return readOnly(req.Command)
 	}
 	if !s.Info.CLIWrite {
 		return fmt.Errorf("write access to the VPP CLI is disabled on %s: start the agent with --vpp-cli-write", s.Info.Node)

@@ -79,7 +79,7 @@ func TestOnlyReadingCommandsAreReadOnly(t *testing.T) {
 			"fd10::/64", "show trace max 50",
 		"  show   errors  ", "show bridge-domain 1 detail", "show nat44 sessions detail", "show interface features host-eth1",
 	} {
-		if err := ReadOnly(command); err != nil {
+		if err := readOnly(command); err != nil {
 			t.Errorf("%q: %v", command, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestOnlyReadingCommandsAreReadOnly(t *testing.T) {
 			"all", "show\x00version", "clear errors",
 		"show ip fib table one", "exec /tmp/x", "show interface quit", strings.Repeat("x", 600), "show vérsion",
 	} {
-		if ReadOnly(command) == nil {
+		if readOnly(command) == nil {
 			t.Errorf("%q counts as read-only", command)
 		}
 	}
@@ -365,7 +365,7 @@ func TestZonesAreRefused(t *testing.T) {
 	if len(vpp.ran) > 0 {
 		t.Errorf("VPP was told %q", vpp.ran)
 	}
-	if ReadOnly("show ip6 fib fe80::1%restart") == nil {
+	if readOnly("show ip6 fib fe80::1%restart") == nil {
 		t.Error("an address with a zone is taken for one that VPP reads to its end")
 	}
 }

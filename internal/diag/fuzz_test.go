@@ -15,7 +15,7 @@ func FuzzParsers(f *testing.F) {
 		parseErrors(text)
 		parseInterfaces(text)
 		findListener(text, map[string]bool{"1": true})
-		if ReadOnly(text) == nil && (!strings.HasPrefix(strings.TrimSpace(text), "show ") || strings.ContainsAny(text, "\n%;")) {
+		if readOnly(text) == nil && (!strings.HasPrefix(strings.TrimSpace(text), "show ") || strings.ContainsAny(text, "\n%;")) {
 			t.Errorf("%q passes for a command that only reads", text)
 		}
 	})

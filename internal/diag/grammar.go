@@ -55,8 +55,8 @@ func readCommands() []string {
 	}
 }
 
-// ReadOnly reports why a command may change VPP's state; nil if it cannot.
-func ReadOnly(command string) error {
+// readOnly reports why a command may change VPP's state; nil if it cannot.
+func readOnly(command string) error {
 	if err := plainText(command); err != nil {
 		return err
 	}

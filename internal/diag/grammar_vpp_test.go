@@ -84,7 +84,7 @@ func FuzzGrammarOnVPP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		command := commandOf(data)
-		if ReadOnly(command) != nil {
+		if readOnly(command) != nil {
 			return
 		}
 		vpp, err := v.get()

@@ -32,8 +32,8 @@ func isPublic(r *http.Request) bool {
 // trustedKey marks requests of trusted callers.
 type trustedKey struct{}
 
-// Trusted reports whether the caller may change things: it came by the unix socket, or has shown the token.
-func Trusted(r *http.Request) bool {
+// trusted reports whether the caller may change things: it came by the unix socket, or has shown the token.
+func trusted(r *http.Request) bool {
 	ok, _ := r.Context().Value(trustedKey{}).(bool)
 	return ok
 }

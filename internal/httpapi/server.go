@@ -145,7 +145,7 @@ func (s *Server) RegisterHTTPHandler(path string, handler http.HandlerFunc, meth
 			WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s does not support %s; use %s", path, r.Method, strings.Join(methods, " or ")))
 			return
 		}
-		if !looks(r) && !Trusted(r) {
+		if !looks(r) && !trusted(r) {
 			WriteError(w, http.StatusForbidden, fmt.Errorf("%s %s is only for root, on the unix socket %s, or with the token of %s "+
 				"(that of %s only reads)", r.Method, path, s.cfg.Socket, flagToken, flagReadToken))
 			return

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// MaxLine bounds a line, without its end.
-	MaxLine = 1000
+	// maxLine bounds a line, without its end.
+	maxLine = 1000
 	// maxValue bounds the value of an attribute.
 	maxValue = 400
 )
@@ -109,8 +109,8 @@ type lines struct{ w io.Writer }
 // Write implements io.Writer.
 func (l lines) Write(line []byte) (int, error) {
 	out := line
-	if len(line) > MaxLine+1 {
-		out = []byte(Short(string(line), MaxLine) + "\n")
+	if len(line) > maxLine+1 {
+		out = []byte(Short(string(line), maxLine) + "\n")
 	}
 	if _, err := l.w.Write(out); err != nil {
 		return 0, err

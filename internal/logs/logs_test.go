@@ -26,7 +26,7 @@ func TestCauseFirst(t *testing.T) {
 	}
 }
 
-// TestLinesAreBounded: no line is longer than MaxLine, and none is cut within a character.
+// TestLinesAreBounded: no line is longer than maxLine, and none is cut within a character.
 func TestLinesAreBounded(t *testing.T) {
 	var b bytes.Buffer
 	log := New(&b, slog.LevelInfo, nil)
@@ -34,7 +34,7 @@ func TestLinesAreBounded(t *testing.T) {
 	log.Error("a\nb", "error", errors.New(long))
 	log.Error(long, "x", long, "y", long, "z", long)
 	for line := range strings.Lines(b.String()) {
-		if len(line) > MaxLine+1 || !utf8.ValidString(line) || !strings.HasSuffix(line, "\n") {
+		if len(line) > maxLine+1 || !utf8.ValidString(line) || !strings.HasSuffix(line, "\n") {
 			t.Errorf("%d bytes: %.80q…%q", len(line), line, line[len(line)-20:])
 		}
 	}

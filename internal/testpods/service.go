@@ -32,8 +32,8 @@ const (
 const (
 	// Port is where a test pod answers, by TCP and UDP.
 	Port = 8080
-	// Lifetime is after which a pod is removed that the test has not removed.
-	Lifetime = 5 * time.Minute
+	// lifetime is after which a pod is removed that the test has not removed.
+	lifetime = 5 * time.Minute
 	// maxPods bounds the pods of a node.
 	maxPods = 8
 	// maxBody bounds requests.
@@ -96,7 +96,7 @@ func (s *Service) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			s.expire(context.WithoutCancel(ctx), time.Now().Add(Lifetime))
+			s.expire(context.WithoutCancel(ctx), time.Now().Add(lifetime))
 			return ctx.Err()
 		case now := <-tick.C:
 			s.expire(ctx, now)
@@ -154,7 +154,7 @@ func (s *Service) request(command cniapi.Command, p *testPod) *cniapi.Request {
 
 // add makes and connects a pod. Of one that cannot be connected nothing stays.
 func (s *Service) add(ctx context.Context, name string) (*testPod, error) {
-	p := &testPod{Pod: Pod{Name: name, Port: Port}, netns: filepath.Join(s.Dir, name), ends: time.Now().Add(Lifetime)}
+	p := &testPod{Pod: Pod{Name: name, Port: Port}, netns: filepath.Join(s.Dir, name), ends: time.Now().Add(lifetime)}
 	s.mu.Lock()
 	_, taken := s.pods[name]
 	full := len(s.pods) >= maxPods
@@ -163,7 +163,7 @@ func (s *Service) add(ctx context.Context, name string) (*testPod, error) {
 	}
 	s.mu.Unlock()
 	if taken || full {
-		return nil, fmt.Errorf("test pod %s: it exists, or this node has %d already; wait for the other test, or %s", name, maxPods, Lifetime)
+		return nil, fmt.Errorf("test pod %s: it exists, or this node has %d already; wait for the other test, or %s", name, maxPods, lifetime)
 	}
 	if err := s.connect(ctx, p); err != nil {
 		return nil, errors.Join(fmt.Errorf("test pod %s: %w", name, err), s.remove(context.WithoutCancel(ctx), name))

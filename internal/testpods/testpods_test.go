@@ -76,7 +76,7 @@ func newRig(t *testing.T) *rig {
 	r.url = server.URL
 	t.Cleanup(func() {
 		server.Close()
-		r.s.expire(context.Background(), time.Now().Add(2*Lifetime))
+		r.s.expire(context.Background(), time.Now().Add(2*lifetime))
 		if err := jobs.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
@@ -147,7 +147,7 @@ func TestPodsAreBounded(t *testing.T) {
 	if r.cni.count() != maxPods {
 		t.Error("pods go before their time")
 	}
-	r.s.expire(t.Context(), time.Now().Add(Lifetime+time.Second))
+	r.s.expire(t.Context(), time.Now().Add(lifetime+time.Second))
 	r.empty()
 }
 

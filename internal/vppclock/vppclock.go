@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Tolerance is how wrong a clock may be: 0.05 is 5 %.
-const Tolerance = 0.05
+// tolerance is how wrong a clock may be: 0.05 is 5 %.
+const tolerance = 0.05
 
 // Rate is how many seconds VPP counts in one: it is between the two.
 type Rate struct{ Low, High float64 }
 
 // Right and Wrong say whether the clock certainly is; neither where the machine was too busy to tell.
-func (r Rate) Right() bool { return r.Low >= 1-Tolerance && r.High <= 1+Tolerance }
+func (r Rate) Right() bool { return r.Low >= 1-tolerance && r.High <= 1+tolerance }
 
 // Wrong is the contrary of Right.
-func (r Rate) Wrong() bool { return r.High < 1-Tolerance || r.Low > 1+Tolerance }
+func (r Rate) Wrong() bool { return r.High < 1-tolerance || r.Low > 1+tolerance }
 
 func (r Rate) String() string { return fmt.Sprintf("%.2f", (r.Low+r.High)/2) }
 

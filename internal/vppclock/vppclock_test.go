@@ -108,7 +108,7 @@ func TestNoClock(t *testing.T) {
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	// Between right and wrong: it is measured for as long as it may.
-	if _, err := Measure(ctx, clock(t, running(1-Tolerance)), time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Measure(ctx, clock(t, running(1-tolerance)), time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a clock at the limit: %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 // The defaults of Config.
 const (
 	DefaultProtocol = 202
-	DefaultGrace    = 10 * time.Second
-	DefaultTimeout  = 10 * time.Second
+	defaultGrace    = 10 * time.Second
+	defaultTimeout  = 10 * time.Second
 )
 
 // Config describes a Table. The zero value of a field means its default.

@@ -85,7 +85,7 @@ func BenchmarkOne(b *testing.B) {
 // BenchmarkFloor is what cannot be done better: 10 000 requests, encoded beforehand, in sends of 512.
 func BenchmarkFloor(b *testing.B) {
 	ns, index := benchNet(b)
-	conn, err := netlink.Dial(ns.Namespace, unix.NETLINK_ROUTE, DefaultTimeout)
+	conn, err := netlink.Dial(ns.Namespace, unix.NETLINK_ROUTE, defaultTimeout)
 	if err != nil {
 		b.Fatal(err)
 	}

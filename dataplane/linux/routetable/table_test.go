@@ -203,7 +203,7 @@ func TestRemoveExternal(t *testing.T) {
 	mustApply(t, tab)
 	rest := []string{"10.0.0.0/24 dev 1 proto 2", "10.0.0.1/32 dev 1 proto 202", "10.0.0.3/32 dev 2 proto 3"}
 	wantState(t, f, append(rest, "10.0.0.2/32 dev 1 proto 3")...)
-	now = now.Add(DefaultGrace)
+	now = now.Add(defaultGrace)
 	mustApply(t, tab)
 	wantState(t, f, rest...)
 }

@@ -13,8 +13,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// OpenFunc opens a backend that works in a namespace. Every call makes a new object, as a new process would.
-type OpenFunc func(t *testing.T, ns *nsdo.Namespace) table.Backend
+// openFunc opens a backend that works in a namespace. Every call makes a new object, as a new process would.
+type openFunc func(t *testing.T, ns *nsdo.Namespace) table.Backend
 
 // Run tests what a backend does to packets. A backend that has a method Dump() (string, error) is asked for the kernel's
 // state in a form that does not depend on how it came about; for others it is taken from iptables-save and ipset.
@@ -59,7 +59,7 @@ func Run(t *testing.T, open func(t *testing.T, ns *nsdo.Namespace) table.Backend
 	}
 }
 
-func openBackend(t *testing.T, open OpenFunc, ns *nsdo.Namespace) table.Backend {
+func openBackend(t *testing.T, open openFunc, ns *nsdo.Namespace) table.Backend {
 	t.Helper()
 	b := open(t, ns)
 	t.Cleanup(func() {
@@ -74,7 +74,7 @@ func openBackend(t *testing.T, open OpenFunc, ns *nsdo.Namespace) table.Backend 
 type rig struct {
 	t    *testing.T
 	net  *Net
-	open OpenFunc
+	open openFunc
 	b    table.Backend
 }
 

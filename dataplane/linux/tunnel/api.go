@@ -13,19 +13,19 @@ import (
 
 // The defaults of VXLANConfig and IPIPConfig.
 const (
-	DefaultVXLANDevice = "contiv-vxlan"
-	DefaultVNI         = 10
-	DefaultPort        = 4789
-	DefaultIPIPDevice  = "tunl0"
-	DefaultIPIPMTU     = 1440
-	DefaultTimeout     = 10 * time.Second
+	defaultVXLANDevice = "contiv-vxlan"
+	defaultVNI         = 10
+	defaultPort        = 4789
+	defaultIPIPDevice  = "tunl0"
+	defaultIPIPMTU     = 1440
+	defaultTimeout     = 10 * time.Second
 )
 
 // VXLANConfig describes a VXLAN device. A device carries both families, over one: nodes that reach each other over IPv4 and
 // IPv6 need two devices with different names.
 type VXLANConfig struct {
 	Device   string
-	VNI      uint32 // 0: DefaultVNI
+	VNI      uint32 // 0: defaultVNI
 	Port     uint16
 	MTU      int          // 0: that of the link that has the local parent address, less the encapsulation (50, IPv6 70)
 	Family   table.Family // of the underlay
@@ -54,5 +54,5 @@ type IPIPConfig struct {
 	Log     *slog.Logger
 }
 
-// ErrNoDriver says that the kernel has no driver for the kind of tunnel.
-var ErrNoDriver = errors.New("the kernel has no driver for this kind of tunnel")
+// errNoDriver says that the kernel has no driver for the kind of tunnel.
+var errNoDriver = errors.New("the kernel has no driver for this kind of tunnel")

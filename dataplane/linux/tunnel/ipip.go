@@ -29,13 +29,13 @@ type IPIP struct {
 // NewIPIP is a keeper of the IPIP device. It does no I/O before Run or Apply.
 func NewIPIP(cfg IPIPConfig) *IPIP {
 	if cfg.Device == "" {
-		cfg.Device = DefaultIPIPDevice
+		cfg.Device = defaultIPIPDevice
 	}
 	if cfg.MTU == 0 {
-		cfg.MTU = DefaultIPIPMTU
+		cfg.MTU = defaultIPIPMTU
 	}
 	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
+		cfg.Timeout = defaultTimeout
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -70,7 +70,7 @@ func (t *IPIP) Run(ctx context.Context) error {
 	}
 }
 
-// Apply makes the device as desired, once. ErrNoDriver if the kernel does not know IPIP.
+// Apply makes the device as desired, once. errNoDriver if the kernel does not know IPIP.
 func (t *IPIP) Apply(ctx context.Context) error {
 	if t.kernel == nil {
 		k, err := t.open()
@@ -125,7 +125,7 @@ func (t *IPIP) device(ctx context.Context) (netlink.Link, error) {
 	})
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return l, fmt.Errorf("make IPIP device %s: %w (module ipip); use another encapsulation", t.cfg.Device, ErrNoDriver)
+		return l, fmt.Errorf("make IPIP device %s: %w (module ipip); use another encapsulation", t.cfg.Device, errNoDriver)
 	case err != nil && !errors.Is(err, unix.EEXIST): // tunl0 came with the driver
 		return l, fmt.Errorf("make IPIP device %s: %w", t.cfg.Device, err)
 	}

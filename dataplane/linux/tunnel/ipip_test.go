@@ -158,7 +158,7 @@ func TestIPIP(t *testing.T) {
 
 func TestIPIPNoDriver(t *testing.T) {
 	err := fakeIPIP(&fakeKernel{noDriver: true}, "10.1.0.1").Apply(ctx)
-	if !errors.Is(err, ErrNoDriver) || !strings.Contains(err.Error(), "module ipip") {
+	if !errors.Is(err, errNoDriver) || !strings.Contains(err.Error(), "module ipip") {
 		t.Error(err)
 	}
 }
@@ -168,7 +168,7 @@ func TestIPIPRealKernel(t *testing.T) {
 	ns := nettest.New(t)
 	tun := NewIPIP(IPIPConfig{NS: ns.Namespace, Address: netip.MustParseAddr("10.1.0.1")})
 	err := tun.Apply(ctx)
-	if errors.Is(err, ErrNoDriver) {
+	if errors.Is(err, errNoDriver) {
 		t.Log("this kernel has no IPIP:", err)
 		return
 	}

@@ -50,13 +50,13 @@ type VXLAN struct {
 // NewVXLAN is a keeper of a device. It does no I/O before Apply.
 func NewVXLAN(cfg VXLANConfig) *VXLAN {
 	if cfg.Device == "" {
-		cfg.Device = DefaultVXLANDevice
+		cfg.Device = defaultVXLANDevice
 	}
-	cfg.VNI = cmp.Or(cfg.VNI, DefaultVNI)
-	cfg.Port = cmp.Or(cfg.Port, DefaultPort)
+	cfg.VNI = cmp.Or(cfg.VNI, defaultVNI)
+	cfg.Port = cmp.Or(cfg.Port, defaultPort)
 	cfg.Protocol = cmp.Or(cfg.Protocol, routetable.DefaultProtocol)
 	cfg.Family = cmp.Or(cfg.Family, table.IPv4)
-	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -224,7 +224,7 @@ func (v *VXLAN) makeDevice(ctx context.Context, p vxlanParams, mtu int, m net.Ha
 	err := one(ctx, v.kernel, func(b *netlink.Batch) { putVXLAN(b, v.cfg.Device, p, mtu, m) })
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return netlink.Link{}, fmt.Errorf("make VXLAN device %s: %w (module vxlan)", v.cfg.Device, ErrNoDriver)
+		return netlink.Link{}, fmt.Errorf("make VXLAN device %s: %w (module vxlan)", v.cfg.Device, errNoDriver)
 	case errors.Is(err, unix.EEXIST):
 		return netlink.Link{}, fmt.Errorf("make VXLAN device %s: %w; another device has VNI %d on port %d: remove it, or configure "+
 			"another VNI", v.cfg.Device, err, p.vni, p.port)

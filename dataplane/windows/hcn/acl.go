@@ -7,8 +7,8 @@ import (
 	"contiv.dev/vswitch/dataplane/windows/hns"
 )
 
-// ACLSettingsOf is a rule of version 1 as version 2 has it, which has no IDs.
-func ACLSettingsOf(a hns.ACL) ACLSettings {
+// aclSettingsOf is a rule of version 1 as version 2 has it, which has no IDs.
+func aclSettingsOf(a hns.ACL) ACLSettings {
 	s := ACLSettings{Action: string(a.Action), Direction: string(a.Direction), LocalAddresses: hns.JoinAddresses(a.LocalAddresses),
 		RemoteAddresses: hns.JoinAddresses(a.RemoteAddresses), LocalPorts: hns.JoinPorts(a.LocalPorts),
 		RemotePorts: hns.JoinPorts(a.RemotePorts), RuleType: string(a.RuleType), Priority: a.Priority}
@@ -24,7 +24,7 @@ func ACLPolicies(acls []hns.ACL) ([]Policy, error) {
 	var errs []error
 	for i, a := range acls {
 		var err error
-		list[i], err = NewPolicy(TypeACL, ACLSettingsOf(a))
+		list[i], err = NewPolicy(TypeACL, aclSettingsOf(a))
 		errs = append(errs, err)
 	}
 	return list, errors.Join(errs...)

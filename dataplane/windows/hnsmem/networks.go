@@ -114,16 +114,16 @@ func checkSubnet(kind hcn.NetworkType, s hcn.Subnet) error {
 		}
 		return nil
 	}
-	if len(vsids) != 1 || vsids[0].IsolationID < MinVNI || vsids[0].IsolationID > MaxVNI {
-		return invalid("subnet %s: an overlay needs one VNI in %d..%d", net, MinVNI, MaxVNI)
+	if len(vsids) != 1 || vsids[0].IsolationID < minVNI || vsids[0].IsolationID > maxVNI {
+		return invalid("subnet %s: an overlay needs one VNI in %d..%d", net, minVNI, maxVNI)
 	}
 	return nil
 }
 
 // VNIs that an overlay of Windows takes. The last one is that of the RemoteSubnetRoute policy's field, which has 16 bits.
 const (
-	MinVNI = 4096
-	MaxVNI = 65535
+	minVNI = 4096
+	maxVNI = 65535
 )
 
 func (h *Host) checkNetworkPolicies(kind hcn.NetworkType, policies []hcn.Policy) error {
@@ -165,8 +165,8 @@ func checkRemoteSubnet(p hcn.Policy) error {
 	if _, err := netip.ParseAddr(s.ProviderAddress); err != nil {
 		return invalid("remote subnet %s: provider address %q", dst, s.ProviderAddress)
 	}
-	if s.IsolationID < MinVNI {
-		return invalid("remote subnet %s: VNI %d is below %d", dst, s.IsolationID, MinVNI)
+	if s.IsolationID < minVNI {
+		return invalid("remote subnet %s: VNI %d is below %d", dst, s.IsolationID, minVNI)
 	}
 	if !isMAC(s.DistributedRouterMacAddress) {
 		return invalid("remote subnet %s: MAC address %q is not of the form 0A-00-00-00-00-01", dst, s.DistributedRouterMacAddress)

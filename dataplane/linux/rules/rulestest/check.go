@@ -79,7 +79,7 @@ func (f *Fake) checkRules(k key, rules []table.Rule) error {
 				errs = append(errs, f.checkTarget(k, a.Chain))
 			}
 			if a.Verb > table.Log && i != len(r.Actions)-1 {
-				errs = append(errs, fmt.Errorf("%s: %q ends the walk before its last action", chainName(k), RuleText(r)))
+				errs = append(errs, fmt.Errorf("%s: %q ends the walk before its last action", chainName(k), ruleText(r)))
 			}
 			if a.Verb == table.NoTrack && k.layer != table.Raw {
 				errs = append(errs, fmt.Errorf("%s: NOTRACK outside of raw", chainName(k)))

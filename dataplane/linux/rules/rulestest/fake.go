@@ -263,13 +263,13 @@ func (s state) dump() map[string]string {
 func rulesText(rules []table.Rule) string {
 	var b strings.Builder
 	for _, r := range rules {
-		b.WriteString("  " + RuleText(r) + "\n")
+		b.WriteString("  " + ruleText(r) + "\n")
 	}
 	return b.String()
 }
 
-// RuleText shows a rule: the fields of its match that are set, then its actions.
-func RuleText(r table.Rule) string {
+// ruleText shows a rule: the fields of its match that are set, then its actions.
+func ruleText(r table.Rule) string {
 	var parts []string
 	v := reflect.ValueOf(r.Match)
 	for i := range v.NumField() {
