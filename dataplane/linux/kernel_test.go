@@ -38,6 +38,7 @@ type node struct {
 // onBothBackends runs a test on each, on a network with three pods.
 func onBothBackends(t *testing.T, config Config, test func(t *testing.T, n *node)) {
 	tabletest.NeedRoot(t)
+	t.Parallel() // each has namespaces of its own, and waits most of the time
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {
 		t.Run(backend, func(t *testing.T) {
 			if backend == rules.BackendIptables {
@@ -45,11 +46,11 @@ func onBothBackends(t *testing.T, config Config, test func(t *testing.T, n *node
 					t.Skip("SKIPPED: iptables is not installed")
 				}
 			}
+			t.Parallel()
 			n := &node{Net: tabletest.NewNet(t, tabletest.Options{NoRoutes: true}), t: t, config: config}
 			n.config.IPv6Enabled = true
 			n.config.RulesConfig.Backend = backend
 			n.config.RulesConfig.Hostname = "node1"
-			t.Parallel() // with the other backend, since most of the time is spent waiting; networks are made one by one
 			n.start()
 			t.Cleanup(func() { n.stop() })
 			test(t, n)
