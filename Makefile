@@ -28,7 +28,7 @@ KEEP  ?=
 demo: deps build ## pods wired by the CNI binary ping each other; NODES=3 for a cluster, KEEP=1 to look at it with contiv-netctl; VPP if there is one
 	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES) $(if $(KEEP),-keep)
 
-# The packages whose tests take longest come first, so that nothing long is left at the end. More than two at once make the kernel slow to end namespaces.
+# The packages whose tests take longest, longest first: ATONCE of them run at a time, beside all others (hack/test.sh).
 LONG := ./test/cluster ./test/services ./dataplane/vpp/plugin ./test/e2e ./test/policy ./cmd/contiv-netctl ./dataplane/vpp \
 	./plugins/service/renderer/nat44 ./test/soak
 ATONCE ?= 2
@@ -38,7 +38,7 @@ ATONCE ?= 2
 test: deps ## vet and run all tests (root; tests against real VPP are skipped with a line where there is none)
 	CGO_ENABLED=0 go vet $(PKGS)
 	CGO_ENABLED=0 go build -ldflags "-s -w" -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
-	CGO_ENABLED=0 go test -vet=off -p $(ATONCE) -timeout 20m $(if $(filter ./...,$(PKGS)),$(LONG)) $(PKGS)
+	$(if $(filter ./...,$(PKGS)),hack/test.sh $(ATONCE) $(LONG),CGO_ENABLED=0 go test -vet=off -p $(ATONCE) -timeout 20m $(PKGS))
 	cd hack/release && CGO_ENABLED=0 go test ./...       # of its own, too: the library for registries
 	cd test/policy/oracle && CGO_ENABLED=0 go test ./... # a module of its own: cyclonus is no dependency of the product
 	cd examples && CGO_ENABLED=0 go vet ./... && CGO_ENABLED=0 go test -vet=off ./... # a module of its own: what others see of ours
