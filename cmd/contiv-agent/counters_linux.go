@@ -30,7 +30,7 @@ func (a *agent) linkCounters() ([]statscollector.Counters, error) {
 const listTries = 5
 
 // listLinks lists the links of the agent's network namespace. Where pods come and go all the time, a list that may lack one of
-// them has to do: without any there would be no counters at all.
+// them is used: without any there would be no counters at all.
 func listLinks() (links []netlink.Link, err error) {
 	for range listTries {
 		if links, err = netlink.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {

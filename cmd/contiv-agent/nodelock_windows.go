@@ -22,8 +22,8 @@ func nodeLockPath() (string, error) {
 // privateACL lets only the system and administrators into a directory, and into all that is in it.
 const privateACL = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-// privateDir makes a directory that only the system and administrators can open. Its sockets inherit that: Windows lets connect only who
-// may write to the socket's file.
+// privateDir makes a directory that only the system and administrators can open. Its sockets inherit that: on Windows only
+// users that may write to the socket's file can connect.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -15,7 +15,7 @@ type vppCollector struct {
 	conn    *conn.Conn
 	buffers *vpp.Buffers
 	pool    *pool.Pool // nil: none
-	// sourcesChecked reports why pods can send under any name.
+	// sourcesChecked returns why pods can send with any source address.
 	sourcesChecked func() error
 }
 

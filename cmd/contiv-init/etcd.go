@@ -177,7 +177,7 @@ func (m *member) arguments(addr netip.Addr, cluster string) []string {
 		"--client-cert-auth", "--trusted-ca-file=" + file(caCert), "--cert-file=" + file(tlsCert), "--key-file=" + file(tlsKey),
 		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + file(caCert), "--peer-cert-file=" + file(tlsCert),
 		"--peer-key-file=" + file(tlsKey), "--peer-cert-allowed-cn=" + etcdMember,
-		// On a node with several addresses a peer comes from any of them; its certificate says who it is.
+		// On a node with several addresses a peer comes from any of them; its certificate identifies it.
 		"--peer-skip-client-san-verification",
 		"--auto-compaction-mode=periodic", "--auto-compaction-retention=1h", "--log-level=warn",
 	}

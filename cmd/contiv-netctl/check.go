@@ -99,7 +99,7 @@ func lookFor(ctx context.Context, c *client.Cluster, node string) string {
 		}
 		var res diag.ProbeResult
 		if err := first.Post(ctx, diag.ProbePath, diag.ProbeRequest{To: addr, Proto: "icmp"}, &res); err != nil {
-			return "" // who may only look cannot find out
+			return "" // with read access only, this cannot be found out
 		}
 		if res.Received > 0 {
 			return fmt.Sprintf("; the node answers a ping of %s at %s: look for its agent there", info.Node, addr)

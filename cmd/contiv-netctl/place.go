@@ -47,7 +47,7 @@ func find(c *client.Cluster, pods []podRow, text string) (place, error) {
 	}
 	for i := range pods {
 		p := &pods[i]
-		// A pod without Kubernetes has its container's ID for a name, of which the beginning will do.
+		// A pod without Kubernetes has its container's ID for a name, of which the beginning is enough.
 		alone := !ok && p.Namespace == "" && len(text) >= minID && strings.HasPrefix(p.Name, text)
 		if p.Current && (p.Namespace == namespace && p.Name == name || alone) {
 			out := place{text: p.ID(), node: p.Node, pod: p}

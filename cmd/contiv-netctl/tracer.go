@@ -236,7 +236,7 @@ func (t *tracer) whyMissing() string {
 	return strings.ReplaceAll(t.missing.Error(), "\n", "; ")
 }
 
-// side is the place of the chosen backend's node in the report, if that of who has chosen it is by; -1 if nothing was recorded
+// side is the place of the chosen backend's node in the report, if the place of the node that has chosen it is by; -1 if nothing was recorded
 // there.
 func (t *tracer) side(s *trace.Service, by int) int {
 	rep := &t.report

@@ -45,7 +45,7 @@ func (l *loop) init(d *Driver) {
 	l.d, l.begun, l.bucket = d, now, newBucket(now)
 	want := func(time.Time) { l.dirty = true }
 	l.retry, l.again = l.alarms.add(want), l.alarms.add(want)
-	idle := func(time.Time) {} // to wake is all: every pass looks whether an apply is possible
+	idle := func(time.Time) {} // waking is enough: each pass checks whether an apply is possible
 	l.throttle, l.gatePoll = l.alarms.add(idle), l.alarms.add(idle)
 	l.redelivery = l.alarms.add(l.redeliver)
 	l.every(now, d.cfg.HealthInterval, func() time.Duration { return d.cfg.HealthInterval }, func(time.Time) { l.report() })
@@ -330,7 +330,7 @@ func (l *loop) notePanic(err error) {
 	l.report()
 }
 
-// report distinguishes health what is. It is called from this goroutine only: silence means that the goroutine hangs.
+// report reports the driver's health. It is called from this goroutine only, so that a goroutine that hangs is seen by the lack of reports.
 func (l *loop) report() {
 	l.reported = l.d.clock.Now()
 	l.d.health.Report(health.HealthReport{

@@ -211,7 +211,7 @@ func (f *Feed) note(q *queued, failed error) {
 	}
 }
 
-// message is what the driver is reported by operations that go together; nil: nothing.
+// message is the driver's message for operations that go together; nil: there is none.
 func (f *Feed) message(group []queued) any {
 	switch m := group[0].out.(type) {
 	case *proto.IPSetMember:
@@ -260,7 +260,7 @@ func delta(group []queued) *proto.IPSetDeltaUpdate {
 	return out
 }
 
-// refresh makes the driver look at the kernel, and waits until it has repaired what it can. What it cannot is no error of the dump.
+// refresh makes the driver look at the kernel, and waits until it has repaired what it can. What it cannot repair is not an error of the dump.
 func (f *Feed) refresh(ctx context.Context) error {
 	if err := f.cfg.Driver.Refresh(); err != nil {
 		return err

@@ -40,7 +40,7 @@ type ethtoolValue struct {
 	cmd, data uint32
 }
 
-// ethtool runs one request on a device of the socket's namespace: any socket will do for it.
+// ethtool runs one request on a device of the socket's namespace: any socket can be used.
 func (s *sock) ethtool(dev string, cmd, value uint32) (uint32, error) {
 	v := ethtoolValue{cmd, value}
 	req := ethtoolRequest{data: unsafe.Pointer(&v)}

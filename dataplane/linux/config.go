@@ -73,7 +73,7 @@ type Config struct {
 	PostInSyncCallback func()
 	// HealthAggregator is reported by the reporter "int_dataplane" whether the loop is live, and once the first apply is done, ready.
 	HealthAggregator *health.HealthAggregator
-	// DebugSimulateDataplaneHangAfter makes the loop hang, to test who watches it; 0: never.
+	// DebugSimulateDataplaneHangAfter makes the loop hang, to test what watches it; 0: never.
 	DebugSimulateDataplaneHangAfter time.Duration
 
 	// ExternalNodesCidrs are the nets of nodes outside of the cluster that may send tunnelled packets.

@@ -190,7 +190,7 @@ func (m *endpointManager) CompleteDeferredWork() error {
 	return errors.Join(m.markErr, m.policies.CompleteDeferredWork())
 }
 
-// programReversePath renders the check of the reverse path when who may spoof has changed.
+// programReversePath renders the check of the reverse path when the set of workloads that may spoof has changed.
 func (m *endpointManager) programReversePath() {
 	spoofers := map[string]rules.Workload{}
 	for iface, w := range m.active {

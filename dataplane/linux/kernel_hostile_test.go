@@ -187,7 +187,7 @@ func TestKernelParametersAreRepaired(t *testing.T) {
 	})
 }
 
-// TestKernelProcessesStayOutOfTheTunnel: a process of a node cannot put a packet into a pod's mouth, and reaches remote pods
+// TestKernelProcessesStayOutOfTheTunnel: a process of a node cannot send a packet with a pod's source address, and reaches remote pods
 // through the tunnel all the same.
 func TestKernelProcessesStayOutOfTheTunnel(t *testing.T) {
 	for _, backend := range []string{rules.BackendNFT, rules.BackendIptables} {

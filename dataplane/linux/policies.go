@@ -58,7 +58,7 @@ type policyManager struct {
 	// layers of each list that is in use
 	layers map[ruleList]map[table.Layer]bool
 
-	setUsers map[string]map[ruleList]bool // who needs a set
+	setUsers map[string]map[ruleList]bool // lists of rules that need a set
 	needs    map[ruleList][]string        // which sets a list that is in use needs
 	problems map[ruleList][]rules.Problem
 	dirty    map[ruleList]bool
@@ -191,7 +191,7 @@ func (m *policyManager) noteProblems(list ruleList, problems []rules.Problem) {
 	}
 }
 
-// noteSets keeps track of who needs which set.
+// noteSets records which list of rules needs which set.
 func (m *policyManager) noteSets(list ruleList, ruleset []*proto.Rule) {
 	for _, id := range m.needs[list] {
 		if delete(m.setUsers[id], list); len(m.setUsers[id]) == 0 {

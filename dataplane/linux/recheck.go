@@ -96,7 +96,7 @@ func (r *recheck) OnUpdate(msg any) {
 // CompleteDeferredWork has nothing to do: see sweep.
 func (r *recheck) CompleteDeferredWork() error { return nil }
 
-// endpoint takes an endpoint, or its removal.
+// endpoint handles an update or the removal of an endpoint.
 func (r *recheck) endpoint(id epstate.WorkloadID, ep *proto.WorkloadEndpoint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func addressesOf(ep *proto.WorkloadEndpoint) []netip.Addr {
 	return list
 }
 
-// policy suspects the endpoints to which a policy of the name applies, whatever its tier: a removal may lack the tier, and it may have changed.
+// policy marks the endpoints to which a policy of the name applies as suspects, in all tiers: a removal may lack the tier, and the tier may have changed.
 func (r *recheck) policy(name string) {
 	r.suspect(func(ep *proto.WorkloadEndpoint) bool {
 		return slices.ContainsFunc(ep.GetTiers(), func(t *proto.TierInfo) bool {
@@ -157,7 +157,7 @@ func (r *recheck) suspect(which func(*proto.WorkloadEndpoint) bool) {
 	}
 }
 
-// members takes a change of a set. Who has left it may have been allowed by it; who has entered it may be denied by it.
+// members handles a change of a set. An address that has left it may have been allowed by it; one that is new may be denied by it.
 func (r *recheck) members(m *proto.IPSetDeltaUpdate) {
 	for _, text := range m.GetRemovedMembers() {
 		r.leaves(m.GetId(), text)
@@ -189,7 +189,7 @@ func (r *recheck) users(id string, yield func(f *familyManagers, list ruleList))
 	}
 }
 
-// denies reports whether a set is in use by rules that do not allow.
+// denies reports whether rules with another action than allow use a set.
 func (r *recheck) denies(id string) (yes bool) {
 	r.users(id, func(f *familyManagers, list ruleList) {
 		yes = yes || slices.ContainsFunc(f.policies.known[list], func(rule *proto.Rule) bool {
@@ -199,7 +199,7 @@ func (r *recheck) denies(id string) (yes bool) {
 	return yes
 }
 
-// set suspects the endpoints whose policies need a set.
+// set marks the endpoints whose policies need a set as suspects.
 func (r *recheck) set(id string) {
 	r.users(id, func(_ *familyManagers, list ruleList) {
 		if list.Profile {

@@ -50,7 +50,7 @@ type chainServices struct {
 	tables map[table.Family]*chainTable
 }
 
-// chainTable is one family's.
+// chainTable is the table of one family.
 type chainTable struct {
 	services map[string]*balance.Service
 	pods     []netip.Prefix
@@ -293,7 +293,7 @@ func (c *chainServices) postrouting() table.Chain {
 		Actions: []table.Action{{Verb: table.SetMark, Mask: c.mark}, {Verb: table.Masquerade, FullRandom: true}}}}}
 }
 
-// check refuses what is still addressed to a service: nothing has translated it.
+// check rejects packets that are still addressed to a service: nothing has translated them.
 func check(name string, others bool) table.Chain {
 	to := func(set string, v table.Verb) table.Rule {
 		return table.Rule{Match: table.Match{CT: table.CTNew, DstPortSets: []string{set}}, Actions: verdict(v)}

@@ -28,7 +28,7 @@ type setSink interface {
 	DeleteSet(f table.Family, id string)
 }
 
-// routeSink keeps the routes of one family, by who wants them.
+// routeSink keeps the routes of one family, by the manager that wants them.
 type routeSink interface {
 	SetRoutes(class string, targets []routeTarget)
 	DeleteClass(class string)

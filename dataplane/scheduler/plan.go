@@ -175,7 +175,7 @@ func (p *planner) enter(n *node) {
 			n.p.flags = planMake
 		}
 	case n.desired == nil:
-		// Who uses what a dump has just discovered is only known when everything could be dumped.
+		// Which values use what a dump has just discovered is known only when everything could be dumped.
 		if n.flags&flagInvalid == 0 && !(p.blind && n.state == Discovered) {
 			p.remove(n)
 		}

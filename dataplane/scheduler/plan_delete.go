@@ -224,7 +224,7 @@ func (p *planner) untangle() bool {
 	return false
 }
 
-// forceWave deletes the ready values of the highest level without a look at who uses them.
+// forceWave deletes the ready values of the highest level even if other values use them.
 func (p *planner) forceWave() {
 	l := p.high
 	p.high--

@@ -75,7 +75,7 @@ func (s *Scheduler) answer(w http.ResponseWriter, code int, body any) {
 	s.write(w, append(text, '\n'))
 }
 
-// write sends the body. If the client is gone there is nothing left to tell.
+// write sends the body. If the client is gone, no answer can be sent.
 func (s *Scheduler) write(w http.ResponseWriter, text []byte) bool {
 	_, err := w.Write(text)
 	if err != nil {

@@ -58,7 +58,7 @@ type Scheduler struct {
 	// Owned by the scheduler's goroutine.
 	plan         planner
 	retries      retryQueue
-	peers        []string // of the backends: who was there when the last transaction began; empty where nothing ever was
+	peers        []string // of the backends: those that were there when the last transaction began; empty where nothing ever was
 	replacedPeer error    // a peer has been replaced, and not everything has been dumped since; see peers.go
 
 	serving atomic.Bool  // a request is being served

@@ -44,7 +44,7 @@ func emptyHive(root string) ([]byte, error) {
 	return append(header, bin...), nil
 }
 
-// hiveKey is the cell of the root key; security is the cell of who may use it.
+// hiveKey is the cell of the root key; security is the cell of its access rights.
 func hiveKey(name string, security uint32) []byte {
 	const rootKey = 0x4 | 0x8 | 0x20                                                    // entry of the hive, cannot be deleted, name in ASCII
 	return hiveCell(fields("nk", uint16(rootKey), uint64(0), uint32(0), uint32(noCell), // time, spare, parent
@@ -54,7 +54,7 @@ func hiveKey(name string, security uint32) []byte {
 		uint16(len(name)), uint16(0), name))
 }
 
-// hiveSecurity is the cell of who may use the keys: the system and administrators may do everything. at is where the cell is: it is alone
+// hiveSecurity is the cell of the access rights of the keys: the system and administrators may do everything. at is where the cell is: it is alone
 // in its list.
 func hiveSecurity(at uint32) []byte {
 	system := fields([]byte{1, 1, 0, 0, 0, 0, 0, 5}, uint32(18))                      // S-1-5-18

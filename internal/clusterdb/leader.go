@@ -15,7 +15,7 @@ import (
 // resignTimeout bounds giving up the leadership; without an answer it ends with its lease.
 const resignTimeout = 2 * time.Second
 
-// Leadership is held by one process at a time. Who holds it can lose it without knowing, when it is cut off from etcd or
+// Leadership is held by one process at a time. Its holder can lose it without a notice, when it is cut off from etcd or
 // stops for a while; so every change that only the leader may make has the condition Fence.
 type Leadership struct {
 	// Fence holds exactly as long as the leadership does.
@@ -25,8 +25,8 @@ type Leadership struct {
 	session *concurrency.Session
 }
 
-// Campaign waits for the leadership among all that campaign with the same prefix; those that came first have it first. name shows operators
-// who it is. It ends with an error when ctx ends or etcd does not answer; then it is as if it had not been called, if need be after ttl,
+// Campaign waits for the leadership among all that campaign with the same prefix; those that came first have it first. name identifies the
+// candidate to operators. It ends with an error when ctx ends or etcd does not answer; then it is as if it had not been called, if need be after ttl,
 // which is how long a leader that died blocks the others.
 func (db *DB) Campaign(ctx context.Context, prefix, name string, ttl time.Duration) (*Leadership, error) {
 	callCtx, cancel := context.WithTimeout(ctx, db.conf.OperationTimeout)
@@ -70,7 +70,7 @@ func (l *Leadership) win(ctx context.Context, prefix, name string) error {
 	}
 }
 
-// ahead is the key of who came last before us; empty: we lead.
+// ahead is the key of the candidate right before us; empty: we lead.
 func (l *Leadership) ahead(ctx context.Context, prefix string) (key string, rev int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.db.conf.OperationTimeout)
 	defer cancel()

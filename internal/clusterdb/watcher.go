@@ -23,7 +23,7 @@ const (
 	maxRetry   = 15 * time.Second
 	// roomDelay is how long changes may wait for room in the event queue.
 	roomDelay = 10 * time.Second
-	// roomRetry is the first pause of who waits for room; pauses double.
+	// roomRetry is the first pause of a watcher that waits for room; pauses double.
 	roomRetry = 10 * time.Millisecond
 )
 

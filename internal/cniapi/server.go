@@ -181,7 +181,7 @@ func asError(err error) *Error {
 	return &Error{Code: CodeInternal, Msg: err.Error()}
 }
 
-// checkPeer asks the kernel who is at the other end.
+// checkPeer asks the kernel which user is at the other end.
 func checkPeer(conn *net.UnixConn) error {
 	uid, known, err := peerUID(conn)
 	if err != nil {

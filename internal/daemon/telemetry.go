@@ -56,7 +56,7 @@ const (
 	gatherWait = 5 * time.Second
 )
 
-// metrics gathers for few requests at once, and does not keep a gatherer for who reads slowly.
+// metrics gathers for few requests at once, and does not keep a gatherer for a client that reads slowly.
 type metrics struct {
 	next  http.Handler
 	slots chan struct{}

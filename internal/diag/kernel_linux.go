@@ -20,7 +20,7 @@ const maxObjects = 50000
 const listTries = 20
 
 // whole lists until nothing has changed meanwhile: a listing may lack some of what was there all the time. Where it never stops
-// changing, the last listing has to do.
+// changing, the last listing is used.
 func whole[T any](list func() ([]T, error)) (out []T, err error) {
 	for range listTries {
 		if out, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {

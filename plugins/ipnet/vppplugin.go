@@ -16,8 +16,8 @@ import (
 	"contiv.dev/vswitch/plugins/podmanager"
 )
 
-// With our own plugin (dataplane/vpp/plugin) VPP has the endpoint of each interface, and the addresses of the cluster: pods send by no name
-// but their own, and nothing to the ports by which nodes talk to each other. The link of a pod does not go up before its endpoint is there.
+// With our own plugin (dataplane/vpp/plugin) VPP has the endpoint of each interface, and the addresses of the cluster: pods send only
+// from their own addresses, and nothing to the ports of the tunnels between nodes. The link of a pod does not go up before its endpoint is there.
 
 // vxlanPort is where VPP's tunnels end.
 const vxlanPort = 4789
@@ -32,11 +32,11 @@ type VPPPlugin interface {
 	Watch(callback func())
 }
 
-// ErrNoSourceCheck is a node whose pods can send under any name.
+// ErrNoSourceCheck says that pods of the node can send with any source address.
 var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' source addresses are not checked, and new pods that a network policy " +
 	"selects do not start; install contiv_plugin.so with VPP's plugins")
 
-// ErrNoSegmentation is a node that is to have what its VPP cannot do.
+// ErrNoSegmentation says that the node's VPP lacks what its configuration asks for.
 var ErrNoSegmentation = errors.New("contiv.conf: enableGSO is true or tcpChecksumOffloadDisabled is false, but VPP runs without the contiv plugin " +
 	"and damages packets when it splits them; install contiv_plugin.so with VPP's plugins, or remove the option")
 
@@ -99,7 +99,7 @@ func (n *IPNet) segmentation(ifc contivconf.InterfaceConfig, plugin bool) (bool,
 	return plugin, nil
 }
 
-// SourcesChecked says why pods can send under any name. From any goroutine.
+// SourcesChecked returns why pods can send with any source address, or nil. From any goroutine.
 func (n *IPNet) SourcesChecked() error {
 	if n.plugin.absent.Load() {
 		return ErrNoSourceCheck

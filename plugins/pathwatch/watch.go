@@ -88,7 +88,7 @@ type Deps struct {
 	Limits      Limits       // nil: no sender has its own limit
 	Echo        Echo
 	Repair      Repair // nil: faults are reported, and not repaired
-	Teller      Teller // nil: there is no Kubernetes to tell
+	Teller      Teller // nil: there is no Kubernetes to report to
 	HTTP        rest.HTTPHandlers
 	Metrics     prometheus.Registerer
 	Times       Times // zero: the default ones
@@ -112,7 +112,7 @@ type Plugin struct {
 	known   bool         // targets have come; of Run's goroutine
 }
 
-// targets are who is there to be asked.
+// targets are the addresses that are asked.
 type targets struct {
 	self    uint32
 	gateway []netip.Addr
@@ -140,7 +140,7 @@ func New(deps Deps) (*Plugin, error) {
 // String implements api.EventHandler.
 func (p *Plugin) String() string { return "pathwatch" }
 
-// HandlesEvent implements api.EventHandler: who the peers are is of interest.
+// HandlesEvent implements api.EventHandler. It selects the events that change the peers.
 func (p *Plugin) HandlesEvent(ev api.Event) bool {
 	if _, ok := ev.(*nodesync.NodeUpdate); ok {
 		return true
@@ -159,7 +159,7 @@ func (p *Plugin) Update(api.Event, api.UpdateOperations) (string, error) { retur
 // Revert implements api.EventHandler.
 func (p *Plugin) Revert(api.Event) error { return nil }
 
-// find works out who is there to be asked.
+// find collects the addresses that are asked.
 func (p *Plugin) find() error {
 	t := &targets{self: p.Nodes.GetNodeID()}
 	if p.AsksGateway {

@@ -45,8 +45,8 @@ type Deps struct {
 	HTTPHandlers rest.HTTPHandlers // nil: nothing is served
 	// Renderer is nil where the dataplane does not enforce policies.
 	Renderer renderer.Renderer
-	// NotEnforced reports why policies have no effect although there is a renderer; empty: they have. Event loop only, asked in each
-	// resync; nil: they always have.
+	// NotEnforced returns why policies have no effect although there is a renderer, or "" if they have one. The event loop calls it in
+	// each resync. nil: policies always have an effect.
 	NotEnforced func() string
 	// Kubernetes is false where there is no Kubernetes: then there are no policies, and all pods are open.
 	Kubernetes bool
@@ -316,7 +316,7 @@ func (p *Plugin) setNode(name string, node *kube.Node) {
 	}
 }
 
-// render hands on what has changed, and notes it. What is gone stays until the sweep.
+// render passes changes to the renderer and records them. Removed sets and policies stay until the sweep.
 func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 	for _, s := range c.Sets {
 		p.sets[s.ID] = s
@@ -344,7 +344,7 @@ func (p *Plugin) render(c model.Change, txn renderer.Txn) {
 	}
 }
 
-// Revert implements api.EventHandler. The transaction puts the values back; here it is the compiler.
+// Revert implements api.EventHandler. The transaction puts the values back; this puts the compiler back.
 func (p *Plugin) Revert(event api.Event) error {
 	ev, is := event.(*podmanager.AddPod)
 	if !is || p.Renderer == nil {
@@ -355,14 +355,14 @@ func (p *Plugin) Revert(event api.Event) error {
 	p.setAttached(ev.Attachment.Pod, p.before)
 	p.render(p.compiler.Flush(), nowhere{})
 	p.reportLarge()
-	// What the event had made never was in the dataplane, and what it had left is in use again.
+	// The event's new objects never were in the dataplane, and the objects that it had no use for are in use again.
 	clear(p.leftPolicies)
 	clear(p.leftSets)
 	clear(p.leftMembers)
 	return nil
 }
 
-// nowhere takes what a reverted transaction has put back already.
+// nowhere discards changes that a reverted transaction has already put back.
 type nowhere struct{ resyncTxn }
 
 func describe(c model.Change) string {

@@ -36,7 +36,7 @@ func (p *Plugin) serve() {
 // policyRow is a policy as a list shows it.
 type policyRow struct {
 	Kind      string   `json:"kind"`
-	Namespace string   `json:"namespace"` // empty: the policy is in none
+	Namespace string   `json:"namespace"` // empty for policies without a namespace
 	Name      string   `json:"name"`
 	Tier      string   `json:"tier,omitempty"`     // of a ClusterNetworkPolicy: Admin or Baseline
 	Priority  *uint32  `json:"priority,omitempty"` // of a ClusterNetworkPolicy
@@ -46,7 +46,7 @@ type policyRow struct {
 	Problems  []string `json:"problems,omitempty"`
 }
 
-// policyDetail is a policy with its rules, as this node enforces it. There are none if it selects no pod of this node.
+// policyDetail is a policy with its rules, as this node enforces it. Without a pod of this node that it selects it has no rules here.
 type policyDetail struct {
 	policyRow
 	Ingress []ruleDetail `json:"ingress"`
@@ -280,7 +280,7 @@ func (p *Plugin) text(r *model.Rule) string {
 	return text
 }
 
-// why judges a connection. from and to are pods (namespace/name) or addresses.
+// why explains the decision on a connection. from and to are pods (namespace/name) or addresses.
 func (p *Plugin) why(from, to string, packet verdict.Packet) ([]whyRow, error) {
 	sender, sources, err := p.place(from)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Translated counts connections that are translated, by who is behind the translation: the backend of a service, or who sends
+// Translated counts connections that are translated, by the address behind the translation: the backend of a service, or what sends
 // to the outside under the node's address. It lists all connections of both families.
 func Translated(ctx context.Context, ns *nsdo.Namespace) (map[netip.Addr]int, error) {
 	out := map[netip.Addr]int{}
@@ -46,7 +46,7 @@ func countTranslated(ns *nsdo.Namespace, af uint8, out map[netip.Addr]int) error
 	return err
 }
 
-// behind is who is behind the translation of a connection; false if it is not translated.
+// behind returns the address behind the translation of a connection; false if it is not translated.
 func behind(payload []byte) (a netip.Addr, ok bool) {
 	var orig, reply tuple
 	ok = netlink.Attributes(payload, sizeofNfGenMsg, func(typ uint16, v []byte) {

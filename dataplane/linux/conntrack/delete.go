@@ -52,7 +52,7 @@ func deleteFamily(ctx context.Context, ns *nsdo.Namespace, af uint8, addrs map[n
 		return err
 	}
 	defer c.Close()
-	// For IPv6 the filter is not to be trusted: ctnetlink_filter_match_tuple has ipv6_addr_cmp the wrong way round (seen in
+	// For IPv6 the filter is not reliable: ctnetlink_filter_match_tuple uses the result of ipv6_addr_cmp inverted (seen in
 	// Linux 6.18), so that a flush removes all connections but those of the address.
 	if af == unix.AF_INET && len(addrs) <= maxFiltered {
 		err := flush(ctx, c, addrs)

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Flow is who has made a connection and to what, and who answers.
+// Flow is the client of a connection, the address that it connected to, and the address that answers.
 type Flow struct {
 	Proto    uint8
 	From     netip.AddrPort // before translation

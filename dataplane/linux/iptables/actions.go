@@ -54,7 +54,7 @@ func (l *lowerer) checkTranslation(a table.Action, m table.Match) error {
 		return nil
 	}
 	if a.Ports.First > a.Ports.Last {
-		return fmt.Errorf("ports %d to %d are the wrong way round", a.Ports.First, a.Ports.Last)
+		return fmt.Errorf("port range %d to %d: the first port is larger than the last", a.Ports.First, a.Ports.Last)
 	}
 	if !hasPorts(m.Protocol) {
 		return fmt.Errorf("translates ports, which protocol %d does not have", m.Protocol)

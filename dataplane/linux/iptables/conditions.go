@@ -99,7 +99,7 @@ func protocolArg(p uint8) string {
 	return "-p " + strconv.Itoa(int(p))
 }
 
-// nets does all lists of nets. A rule has room for one source and one destination, either negated or not.
+// nets adds the conditions of all lists of nets. A rule has room for one source and one destination, either negated or not.
 func (l *lowerer) nets(c *conditions, m table.Match) error {
 	for _, side := range []struct {
 		flag     string
@@ -219,7 +219,7 @@ func checkPorts(m table.Match, lists ...[]table.PortRange) error {
 	for _, ports := range lists {
 		for _, p := range ports {
 			if p.First > p.Last {
-				return fmt.Errorf("ports %d to %d are the wrong way round", p.First, p.Last)
+				return fmt.Errorf("port range %d to %d: the first port is larger than the last", p.First, p.Last)
 			}
 		}
 		if len(ports) > 0 && !hasPorts(m.Protocol) {
@@ -321,14 +321,14 @@ func (l *lowerer) connection(c *conditions, m table.Match) error {
 	}
 	if m.MidStream {
 		if m.Protocol != protoTCP {
-			return errors.New("segments in the middle of a connection are asked for, but not protocol TCP")
+			return errors.New("a match on segments in the middle of a connection needs protocol TCP")
 		}
 		c.always("-m tcp ! --syn")
 	}
 	return nil
 }
 
-// other are the mark, what an address is to the node, and the way back.
+// other adds the conditions on the mark, on the type of an address, and on the reverse path.
 func (l *lowerer) other(c *conditions, m table.Match) error {
 	if m.MarkMask != 0 {
 		not := ""

@@ -129,7 +129,7 @@ func heldByOthers(err error) bool {
 
 var lineNumber = regexp.MustCompile(`\bline:? (\d+)`)
 
-// suspect is who owns the line that a failure names.
+// suspect is the owner of the line that a failure names.
 func (r *restore) suspect(err error) owner {
 	exit := ended(err)
 	if exit == nil {

@@ -1,7 +1,7 @@
 // Package routetable keeps the main routing table's routes of the Linux driver, and the static neighbours that belong to them,
 // as desired. It owns what carries its protocol number, and leaves all else alone.
 //
-// Who wants a route is a class; several may want the same destination, of which one gets it (Table.SetRoutes). From the claims
+// Each user of the table is a class; several may want the same destination, of which one gets it (Table.SetRoutes). From the claims
 // follows for each destination a goal, given which links are up (goal.go); what the kernel has is noted as it is listed and
 // written (listing.go, apply.go). Apply turns the difference into one pipelined batch (plan.go): what goes, neighbours, routes
 // over links, routes by next hops. All of that is pure; kernel.go is the thin part that talks.

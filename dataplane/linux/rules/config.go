@@ -163,7 +163,7 @@ func portList(protocol string, ports ...uint16) []ProtoPort {
 	return list
 }
 
-// Validate returns all that is wrong with the configuration, each error naming its field. It wants defaults filled in.
+// Validate returns all that is wrong with the configuration, each error naming its field. The defaults must be filled in.
 func (c Config) Validate() error {
 	return errors.Join(c.checkPrefixes(), c.checkMarks(), c.checkActions(), c.checkPorts(), c.checkTunnels())
 }

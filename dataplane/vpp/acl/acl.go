@@ -214,7 +214,7 @@ func (k *kinds) readACLs(done func([]*vpp_acl.ACL, error)) {
 	})
 }
 
-// deniedBy are the addresses and ports that rules close to everybody: for those who may use them there are rules before.
+// deniedBy are the addresses and ports that rules close to all senders: rules before them allow the senders that may use them.
 func deniedBy(rules []acl_types.ACLRule) map[guardedEnd]bool {
 	out := map[guardedEnd]bool{}
 	for _, r := range rules {

@@ -6,7 +6,7 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// A request's context says who asked (the receiver's number) and which of its requests it is (the sequence number).
+// A request's context names the receiver by its number and which of its requests it is (the sequence number).
 const (
 	sequenceBits = 20
 	sequenceMask = 1<<sequenceBits - 1
@@ -14,7 +14,7 @@ const (
 	callReceiver = 1 // number of the one-at-a-time calls; lanes come behind, 0 is without an owner
 )
 
-// delivery is a decoded message on its way to who asked for it.
+// delivery is a decoded message on its way to the receiver that asked for it.
 type delivery struct {
 	sequence uint32
 	typ      *msgType

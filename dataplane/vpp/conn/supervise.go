@@ -49,7 +49,7 @@ func (s *session) err() error {
 	}
 }
 
-// peer is who answered.
+// peer is the process that answered.
 type peer struct {
 	boot, version string
 	pid           uint32
@@ -101,7 +101,7 @@ func (c *Conn) connect(ctx context.Context) (*transport, peer, error) {
 	return t, who, nil
 }
 
-// identify finds out which VPP this is, and whether it will do.
+// identify finds out which VPP this is, and whether it can be used.
 func (c *Conn) identify(ctx context.Context, t *transport) (peer, error) {
 	var who peer
 	var version vpe.ShowVersionReply

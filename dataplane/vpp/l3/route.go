@@ -71,7 +71,7 @@ func validateRoute(v *vpp_l3.Route) error {
 		}
 	case vpp_l3.Route_DROP:
 	case vpp_l3.Route_REJECT:
-		if v.VrfId != 0 { // VPP takes local0, of table 0, for the interface of such a route, and dies of it in another table
+		if v.VrfId != 0 { // VPP takes local0, of table 0, for the interface of such a route, and crashes in another table
 			f.Add("type", "VPP 25.10 can reject in table 0 only: route to an address that table 0 rejects")
 		}
 	default:

@@ -41,7 +41,7 @@ func tableObject(what string, v *vpp_l3.VrfTable) kit.Object {
 // is set. VPP does not tell the flow hash; a dump takes the one that is wanted for set.
 //
 // Adding a table does two things: it makes it, and it holds it. A table that only NAT holds goes with the last backend in it,
-// and all its routes go, too (scenario nat_table of vppfake's contract). VPP does not tell who holds a table, so those of which
+// and all its routes go, too (scenario nat_table of vppfake's contract). VPP does not report what holds a table, so those of which
 // we do not know that we do have another label in a dump, and are added again: see holds.
 func (k *kinds) tableKind() scheduler.Kind[*vpp_l3.VrfTable] {
 	return scheduler.Kind[*vpp_l3.VrfTable]{

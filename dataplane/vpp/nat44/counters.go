@@ -72,13 +72,13 @@ func sumNATCounters(entries []adapter.StatEntry) []Counters {
 	return out
 }
 
-// User is an address behind NAT: a backend of services, or who sends to the outside.
+// User is an address behind NAT: a backend of services, or a sender to the outside.
 type User struct {
 	Addr     netip.Addr
 	Sessions int
 }
 
-// Users counts NAT sessions by who is behind NAT. Its methods may be called from any goroutine.
+// Users counts NAT sessions by the address behind NAT. Its methods may be called from any goroutine.
 type Users struct {
 	mu   sync.Mutex
 	lane *conn.Lane

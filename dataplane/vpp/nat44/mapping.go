@@ -224,7 +224,7 @@ func (k *kinds) endSessions(m *natMapping, to []natBackend, done func(error)) {
 	end(nil)
 }
 
-// withdraw takes away a mapping that must not be there any longer, for the reason that err gives.
+// withdraw removes a mapping that must no longer exist. err is the reason.
 func (k *kinds) withdraw(op *scheduler.Op, key string, m *natMapping, err error) {
 	both := kit.Join(2, op.Done)
 	both(mappingObject("keep", m).Wrap(err))
@@ -280,7 +280,7 @@ func (k *kinds) deleteBalanced(v *natMapping, done func(error)) {
 // forgetBalanced deletes a mapping but not its sessions. VPP 25.10 has no request for that. But the one that deletes an
 // identity mapping takes whatever mapping has the address and port, removes from it the entries of a table, which for a
 // balanced mapping are its backends, and the mapping with the last of them (scenario nat_backends of vppfake's contract).
-// One thing is left behind: VPP counts the references to a table once for each backend and lets go of one only, so that a
+// One thing is left behind: VPP counts the references to a table once for each backend and releases only one, so that a
 // table other than 0 that has had such a mapping stays until VPP is restarted, empty.
 func (k *kinds) forgetBalanced(v *natMapping, done func(error)) {
 	tables := v.tables()
@@ -371,7 +371,7 @@ func (k *kinds) dumpPlain(s *iface.Snapshot, put func(natMark, *natMapping), don
 		}
 		ofIf[twinOf(d)] = append(ofIf[twinOf(d)], name)
 		m := read(d, natExternal{If: name})
-		if mark.self { // which VPP does not tell of these
+		if mark.self { // which VPP does not report for these
 			m.Twice = vpp_nat.DNat44_StaticMapping_SELF
 		}
 		put(mark, m)
@@ -387,7 +387,7 @@ func (k *kinds) dumpPlain(s *iface.Snapshot, put func(natMark, *natMapping), don
 	})
 }
 
-// open is why a mapping may not be served yet: the ACL that guards it is not in place.
+// open returns why a mapping may not be served yet: the ACL that guards it is not in place.
 func (k *kinds) open(m *natMapping) error {
 	if m.Guard == "" {
 		return nil

@@ -180,7 +180,7 @@ func (p *Pool) Run(ctx context.Context) error {
 			p.sleep(ctx, p.backOff(ctx, err), nil)
 			continue
 		}
-		// A claim is no reason to hurry: what has to pass first is in wait.
+		// A claim does not shorten the time in wait.
 		var wake <-chan struct{}
 		if wait == idle {
 			wake = p.wake

@@ -262,7 +262,7 @@ func dumpAddresses(c *call, q *ip.IPAddressDump, send func(*ip.IPAddressDetails)
 	}
 }
 
-// setUnnumbered: the message's names are the wrong way round; UnnumberedSwIfIndex borrows the addresses of SwIfIndex.
+// setUnnumbered: the message's names are exchanged; UnnumberedSwIfIndex borrows the addresses of SwIfIndex.
 func setUnnumbered(c *call, q *interfaces_api.SwInterfaceSetUnnumbered) *interfaces_api.SwInterfaceSetUnnumberedReply {
 	borrower, lender := c.iface(q.UnnumberedSwIfIndex), c.iface(q.SwIfIndex)
 	var rv int32

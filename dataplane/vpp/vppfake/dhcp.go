@@ -15,7 +15,7 @@ import (
 type dhcpClient struct {
 	ifx     uint32
 	config  dhcp.DHCPClient
-	session *session // who gets its events; nothing else ever does
+	session *session // which gets its events; nothing else ever does
 	lease   netip.Prefix
 	gateway netip.Addr
 }

@@ -258,7 +258,7 @@ func (f *Fake) crashLocked(reason string) {
 	f.log.Warn("fake VPP crashed", "reason", reason)
 	f.tally.crashes = append(f.tally.crashes, reason)
 	sessions := f.downLocked()
-	defer hangUp(sessions) // after a restart at once, so that who sees the connection end can connect again
+	defer hangUp(sessions) // after a restart at once, so that a client that sees the connection end can connect again
 	switch after := f.cfg.RestartAfter; {
 	case after < 0 || f.life.closed:
 	case after == 0:

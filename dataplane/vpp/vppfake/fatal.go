@@ -23,7 +23,7 @@ func registerFatal(t *table) {
 	on(t, writes, func(*call, *sr.SrPolicyDel) *sr.SrPolicyDelReply { return &sr.SrPolicyDelReply{Retval: rvUnspecified} })
 }
 
-// addPolicy looks at the table before it dies of the empty list.
+// addPolicy looks at the table before it crashes because of the empty list.
 func (c *call) addPolicy(q message, bsid ip_types.IP6Address, table uint32, sids uint8) int32 {
 	if table == none {
 		table = 0

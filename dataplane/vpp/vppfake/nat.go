@@ -54,7 +54,7 @@ type natFIB struct {
 	refs  int
 }
 
-// natReass counts who needs an interface's shallow reassembly, in a direction.
+// natReass counts the users of an interface's shallow reassembly, in a direction.
 type natReass struct {
 	ifx    uint32
 	output bool
@@ -159,7 +159,7 @@ func natEnable(c *call, q *nat44_ed.Nat44EdPluginEnableDisable) *nat44_ed.Nat44E
 }
 
 // natDisable: VPP unlocks table 0 once for each load-balancing mapping that is left, which has never locked it, and so may free the default
-// table: all packets are lost from then on, and the API still says 0. The fake dies of it, so that nothing overlooks it.
+// table: all packets are lost from then on, and the API still says 0. The fake crashes instead, so that nothing overlooks it.
 func (c *call) natDisable() int32 {
 	n := &c.nat
 	for m := range n.mappings.all() {

@@ -45,7 +45,7 @@ func (p *slots[T]) all() func(yield func(*T) bool) {
 	}
 }
 
-// at is what a reader finds who does not ask whether the element is free; nil beyond the end.
+// at is what a reader finds that does not ask whether the element is free; nil beyond the end.
 func (p *slots[T]) at(index int) *T {
 	if index >= len(p.elems) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/internal/lifecycle"
 )
 
-// ErrNoAnswer says that a call is still running: whether it will do what it should is not known.
+// ErrNoAnswer says that a call is still running: its outcome is not known.
 var ErrNoAnswer = errors.New("HNS does not answer")
 
 // Config is what a Caller is made of.

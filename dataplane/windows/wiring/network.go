@@ -156,7 +156,7 @@ func (w *Wiring) createNetwork(n *windows_hns.Network) error {
 	}
 	w.networks[n.GetName()] = made.ID
 	w.noteSubnets(made)
-	w.tellOfRouterMAC(n, made)
+	w.checkRouterMAC(n, made)
 	return nil
 }
 
@@ -189,8 +189,8 @@ func networkSpec(n *windows_hns.Network) (hcn.Network, error) {
 	return spec, p.err
 }
 
-// tellOfRouterMAC: other nodes send to the MAC address that follows from this node's ID.
-func (w *Wiring) tellOfRouterMAC(n *windows_hns.Network, made hcn.Network) {
+// checkRouterMAC logs another router MAC address than was asked for: other nodes send to the MAC address that follows from this node's ID.
+func (w *Wiring) checkRouterMAC(n *windows_hns.Network, made hcn.Network) {
 	list, err := hcn.SettingsOf[hcn.DrMacAddressSettings](made.Policies, hcn.TypeDrMacAddress)
 	if err != nil || n.GetType() != windows_hns.Network_OVERLAY || len(list) == 0 || list[0].Address == dashed(n.GetRouterMac()) {
 		return

@@ -144,7 +144,7 @@ func (c *Compiler) localOf(id model.EndpointID, obj *kube.Pod) *endpoint {
 	return e
 }
 
-// isOf reports whether an object is that of the pod with a UID. Where one of the two is not known, the name has to do.
+// isOf reports whether an object is that of the pod with a UID. Where one of the two is not known, the name decides.
 func isOf(obj *kube.Pod, uid string) bool {
 	return uid == "" || obj.GetUid() == "" || uid == obj.GetUid() || uid == obj.GetStaticUid()
 }

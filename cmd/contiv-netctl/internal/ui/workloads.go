@@ -54,7 +54,7 @@ type ServicePort struct {
 	Backends []Backend `json:"backends"`
 }
 
-// Backend is who answers.
+// Backend is the backend that answers.
 type Backend struct {
 	Address string `json:"address"`
 	Pod     string `json:"pod,omitempty"` // empty: no connected pod has the address

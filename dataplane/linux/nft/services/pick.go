@@ -224,7 +224,7 @@ func (b *balancer) slotRules(p picker, slot uint32) []wire.Program {
 
 // places are registers: of a block, of the backend that is drawn from it, of the client, which leaves the backend alone, and of
 // the key that leads to the group. (In registers: a backend is an address and one more, the client an address and three more,
-// 16 there are.) nft 1.0.6 dies of listing an element made of registers of which it does not know what is in them, so something
+// 16 there are.) nft 1.0.6 crashes when it lists an element made of registers of which it does not know what is in them, so something
 // it understands has been in the backend's first.
 func (c *ruleset) places(slot uint32) (block, backend, client, key uint32) {
 	switch {

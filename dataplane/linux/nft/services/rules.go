@@ -21,7 +21,7 @@ type serviceHook struct {
 	priority  int32
 }
 
-// Services come before policy's chains of the same hooks, and before kube-proxy's: who translates first wins. What cannot be
+// Services come before policy's chains of the same hooks, and before kube-proxy's: the first translation counts. What cannot be
 // served is refused before anything is translated.
 func serviceHooks() []serviceHook {
 	const prerouting, output, postrouting = 0, 3, 4 // NF_INET_…
@@ -48,7 +48,7 @@ func r32(n uint32) uint32 { return wire.Reg32 + n }
 
 func (b *balancer) ruleset() *ruleset { return &ruleset{f: b.f, a: addrRegs(b.f.ID)} }
 
-// emit ends a rule. The comment is for people who list it.
+// emit ends a rule. The comment is for people that list it.
 func (c *ruleset) emit(comment string) {
 	p := wire.Program{Exprs: slices.Clone(c.B)}
 	sum := sha256.Sum256(append(slices.Clone(c.B), comment...))

@@ -57,7 +57,7 @@ type Options struct {
 	// never. Such an Apply costs some microseconds.
 	Watch time.Duration
 	// Beside is another view of the same goroutine and namespace whose sockets are to be used. Whichever is closed first closes
-	// them; who is used again opens them again.
+	// them; they are opened again when they are used again.
 	Beside *wire.View
 }
 

@@ -32,7 +32,7 @@ func watchEvents(ns *nsdo.Namespace, to *link) (*events, error) {
 }
 
 // Pause stops listening, for a transaction of ours that is so large that telling us of it would take long: a quarter of all
-// the time that the kernel takes. Who else writes meanwhile shows by the generation.
+// the time that the kernel takes. The generation shows whether another program writes meanwhile.
 func (e *events) Pause() {
 	_ = e.nl.Leave(unix.NFNLGRP_NFTABLES)
 }

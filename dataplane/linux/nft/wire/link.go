@@ -11,7 +11,7 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// link is the nf_tables of a network namespace: a socket for transactions and listings, and one that reports who else writes. Several of
+// link is the nf_tables of a network namespace: a socket for transactions and listings, and one that reports writes of other programs. Several of
 // our tables may share it, so that there are no notifications of what we write ourselves.
 type link struct {
 	NS     *nsdo.Namespace
@@ -65,7 +65,7 @@ func (l *link) Connect() (err error) {
 	return nil
 }
 
-// Close closes the sockets. Who comes next opens them again, and reads again what the kernel has.
+// Close closes the sockets. The next use opens them again, and reads again what the kernel has.
 func (l *link) Close() {
 	if l.Cmd != nil {
 		l.Cmd.Close()
