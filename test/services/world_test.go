@@ -66,7 +66,7 @@ func newWorld(t *testing.T, m mode) *world {
 
 // realWorlds and fakeWorlds bound how many worlds there are at a time. Clusters share nothing with each other, and wait most of the time;
 // the fakes share the machine's loopback addresses.
-var realWorlds, fakeWorlds = make(chan struct{}, 2), make(chan struct{}, 1)
+var realWorlds, fakeWorlds = make(chan struct{}, 3), make(chan struct{}, 1)
 
 // turn waits until there is room for one more world, which the test has until its end.
 func turn(t *testing.T, worlds chan struct{}) {
