@@ -28,7 +28,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "cluster: skipped: network namespaces need root")
 		return 0
 	}
-	if err := flag.Set("test.parallel", "2"); err != nil {
+	if err := flag.Set("test.parallel", "3"); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		return 1
 	}
