@@ -67,6 +67,7 @@ type loadWorld struct {
 	a, b, c *testbed.Pod
 	service netip.AddrPort
 	profile bool
+	before  threadTimes // when the stream's measurement began
 	add     adder
 }
 
@@ -185,9 +186,8 @@ func addTimes(add adder, what string, got *traffic.Asked) {
 // stream measures one TCP connection from pod a.
 func (w *loadWorld) stream(what string, to netip.AddrPort) error {
 	m := &streamMeter{traffic: w.traffic, from: w.a.Namespace, pids: w.PIDs(), add: w.add, begin: w.clearProfile}
-	err := m.measure(what, to)
-	w.printProfile(what)
-	return err
+	m.end = w.printProfile
+	return m.measure(what, to)
 }
 
 // streamMeter measures one TCP connection at a time.
@@ -196,7 +196,8 @@ type streamMeter struct {
 	from    *testbed.Namespace
 	pids    []int // whose processor time counts, beside this process's and the kernel's
 	add     adder
-	begin   func() // is called when the measurement begins
+	begin   func()            // is called when the measurement begins
+	end     func(what string) // and when it ends
 }
 
 func (m *streamMeter) measure(what string, to netip.AddrPort) error {
@@ -216,6 +217,9 @@ func (m *streamMeter) measure(what string, to netip.AddrPort) error {
 	time.Sleep(streamed)
 	bytes, took := s.Up.Load()-bytes, time.Since(begin)
 	after, err := traffic.CPU(m.pids...)
+	if m.end != nil {
+		m.end(what)
+	}
 	if err := errors.Join(err, s.Stop()); err != nil {
 		return err
 	}
@@ -227,8 +231,9 @@ func (m *streamMeter) measure(what string, to netip.AddrPort) error {
 	return nil
 }
 
-// clearProfile and printProfile show what VPP does meanwhile.
+// clearProfile and printProfile show what VPP does meanwhile, and which threads have the processors.
 func (w *loadWorld) clearProfile() {
+	w.before = w.threads()
 	for _, n := range w.Nodes {
 		if w.profile && n.VPP != nil {
 			_, _ = n.VPP.CLI("clear runtime") // without a profile then
@@ -237,6 +242,9 @@ func (w *loadWorld) clearProfile() {
 }
 
 func (w *loadWorld) printProfile(what string) {
+	if w.profile {
+		fmt.Printf("   threads, %s:\n%s", what, w.threads().since(w.before))
+	}
 	for _, n := range w.Nodes {
 		if !w.profile || n.VPP == nil {
 			continue

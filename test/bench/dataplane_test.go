@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 const runtimeText = `Time 1.2, 10 sec internal node vector rate 0.00 loops/sec 3.1
@@ -114,5 +115,21 @@ func TestTable(t *testing.T) {
 	tab.print(&out)
 	if !strings.Contains(out.String(), "VETH                         3.00  (min 3.00, max 3.00, 1 runs)  3.00x") {
 		t.Errorf("by minima:\n%s", out.String())
+	}
+}
+
+// Threads of one name count together, those that did nothing are left out, and the busiest is first.
+func TestThreads(t *testing.T) {
+	before := threadTimes{"n1 vpp_main": time.Second, "idle": time.Second}
+	after := threadTimes{"n1 vpp_main": 2 * time.Second, "n1 uvhost-rx": 3 * time.Second, "idle": time.Second}
+	lines := strings.Split(strings.TrimSpace(after.since(before)), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "n1 uvhost-rx") || !strings.Contains(lines[0], "75.0 % of 4.00 s") ||
+		!strings.Contains(lines[1], "25.0 %") {
+		t.Errorf("%q", lines)
+	}
+	own := threadTimes{}
+	own.add(os.Getpid(), func(string) string { return bothEnds })
+	if own[bothEnds] <= 0 {
+		t.Errorf("this process has no time: %v", own)
 	}
 }
