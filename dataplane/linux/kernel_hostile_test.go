@@ -94,6 +94,9 @@ func TestKernelRouterAdvertisement(t *testing.T) {
 		n.up("pod1")
 		n.run("sysctl", "-w", "net.ipv6.conf."+n.Pods[0].Iface+".accept_ra=2")
 		nothing("rules only")
+		n.stop()
+		n.empty("filter") // where the check of the pod's source drops it, too
+		nothing("layer raw only")
 	})
 }
 
