@@ -176,6 +176,17 @@ func (d *Driver) SendMessage(msg any) error {
 	}
 }
 
+// SendMessages is SendMessage for messages that are applied together: no apply comes between them.
+func (d *Driver) SendMessages(msgs ...any) error {
+	if len(msgs) == 0 {
+		return nil
+	}
+	return d.SendMessage(several(msgs))
+}
+
+// several are messages that are taken in one pass of the loop.
+type several []any
+
 // RecvMessage waits for the next status message and returns it: ProcessStatusUpdate and what was queued with QueueStatus.
 // After Stop it returns what is pending and then ErrStopped.
 func (d *Driver) RecvMessage() (any, error) {

@@ -77,6 +77,14 @@ func (f *Front) SendMessage(msg any) error {
 	return f.Loop.SendMessage(msg)
 }
 
+// SendMessages hands over messages that are applied together.
+func (f *Front) SendMessages(msgs ...any) error {
+	if err := f.Failed(); err != nil {
+		return err
+	}
+	return f.Loop.SendMessages(msgs...)
+}
+
 // RecvMessage waits for the next status message.
 func (f *Front) RecvMessage() (any, error) {
 	if err := f.Failed(); err != nil {

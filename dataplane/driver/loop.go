@@ -199,6 +199,12 @@ func (l *loop) takeInput(msg any) {
 }
 
 func (l *loop) takeMessage(msg any) {
+	if together, are := msg.(several); are {
+		for _, one := range together {
+			l.takeMessage(one)
+		}
+		return
+	}
 	if l.takeFlush(msg) {
 		return
 	}

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -190,6 +191,31 @@ func TestFlushSkipsTheThrottle(t *testing.T) {
 		}
 		if n := len(r.applies) - before - 2; n > 1 {
 			t.Errorf("%d applies after release, want the throttle back", n)
+		}
+	})
+}
+
+// TestMessagesTogether: messages that are sent together are one apply, also where a Flush and other messages are behind them.
+func TestMessagesTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.stop()
+		r.begin()
+		before := len(r.applies)
+		var msgs []any
+		for i := range 1000 {
+			msgs = append(msgs, host(i))
+		}
+		if err := errors.Join(r.d.SendMessages(), r.d.SendMessages(msgs...)); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		r.send(Flush{Done: done})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.applies) - before; n != 1 {
+			t.Errorf("%d applies", n)
 		}
 	})
 }

@@ -32,6 +32,11 @@ type Driver interface {
 	Expedite() (release func())
 }
 
+// together is a driver that applies several messages as one change. To others they are sent one by one, and an apply may come between them.
+type together interface {
+	SendMessages(msgs ...any) error
+}
+
 // Config configures a Feed.
 type Config struct {
 	Driver Driver
@@ -171,8 +176,10 @@ func (f *Feed) send(ctx context.Context, ops []queued) {
 	}
 }
 
-// hand sends the messages of a batch. Members of one set are one message. Operations that cannot be sent end with the error.
+// hand sends the messages of a batch, which are one change. Members of one set are one message. A batch that cannot be sent ends with the error: the
+// driver has been stopped.
 func (f *Feed) hand(ops []queued) (failed error, sent bool) {
+	var outs []any
 	for i := 0; i < len(ops); {
 		n := 1
 		for n < len(ops)-i && sameSet(ops[i], ops[i+n]) {
@@ -180,34 +187,46 @@ func (f *Feed) hand(ops []queued) (failed error, sent bool) {
 		}
 		group := ops[i : i+n]
 		i += n
-		out := f.message(group)
-		if failed == nil && out != nil {
-			if err := f.cfg.Driver.SendMessage(out); err != nil {
-				failed = fmt.Errorf("tell the driver of %s: %w", group[0].key, err)
-			}
-			sent = true
+		if out := f.message(group); out != nil {
+			outs = append(outs, out)
 		}
-		for j := range group {
-			f.note(&group[j], failed)
+		for _, q := range group {
+			f.note(q)
 		}
 	}
-	return failed, sent
+	if failed = f.sendAll(outs); failed != nil {
+		failed = fmt.Errorf("send the driver %s and %d more: %w", ops[0].key, len(ops)-1, failed)
+		for i := range ops {
+			delete(f.told, ops[i].key)
+			ops[i].op.Done(failed)
+			ops[i].op = nil
+		}
+		return failed, true
+	}
+	if slices.ContainsFunc(ops, func(q queued) bool { return q.key == nb.DriverInSyncKey }) {
+		f.synced.Store(true)
+	}
+	return nil, len(outs) > 0
 }
 
-// note records what the driver has received, or ends the operation with the reason why it has not.
-func (f *Feed) note(q *queued, failed error) {
-	if failed != nil {
-		q.op.Done(failed)
-		q.op = nil
-		return
+func (f *Feed) sendAll(msgs []any) error {
+	if d, can := f.cfg.Driver.(together); can {
+		return d.SendMessages(msgs...)
 	}
+	for _, msg := range msgs {
+		if err := f.cfg.Driver.SendMessage(msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note records what the driver receives.
+func (f *Feed) note(q queued) {
 	if q.msg == nil {
 		delete(f.told, q.key)
 	} else {
 		f.told[q.key] = q.msg
-	}
-	if q.key == nb.DriverInSyncKey {
-		f.synced.Store(true)
 	}
 }
 

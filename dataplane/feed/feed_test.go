@@ -31,6 +31,8 @@ type fakeDriver struct {
 	synced  bool
 	flushes error // the outcome of a flush
 
+	batches   int   // calls of SendMessages
+	refuses   error // what they return
 	refreshed int
 	reports   chan any
 }
@@ -57,6 +59,18 @@ func (d *fakeDriver) SendMessage(msg any) error {
 	d.last = msg
 	d.reportLocked()
 	return nil
+}
+
+func (d *fakeDriver) SendMessages(msgs ...any) error {
+	for _, msg := range msgs {
+		if err := d.SendMessage(msg); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.batches++
+	return d.refuses
 }
 
 func (d *fakeDriver) reportLocked() {

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,7 @@ func TestPolicyIsOneBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.driver.take()
+	batches := r.driver.batches
 	kvs := values(t, false,
 		&proto.WorkloadPolicy{Id: endpoint("a").GetId(), Tiers: tiers("x")},
 		&proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "t", Name: "x"}},
@@ -80,6 +82,9 @@ func TestPolicyIsOneBatch(t *testing.T) {
 		"flush"}
 	if got := r.driver.take(); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
+	}
+	if n := r.driver.batches - batches; n != 1 {
+		t.Errorf("an event was %d batches", n)
 	}
 	// A resync with nothing changed sends the driver nothing.
 	all := append(values(t, true, append(base(), endpoint("a"))...), kvs...)
@@ -99,5 +104,24 @@ func TestPolicyIsOneBatch(t *testing.T) {
 	d := r.driver.last.(*proto.IPSetDeltaUpdate)
 	if slices.Sort(d.RemovedMembers); d.Id != "s" || !slices.Equal(d.RemovedMembers, []string{"10.0.0.0/8", "10.0.0.1"}) || len(d.AddedMembers) > 0 {
 		t.Errorf("told %v", d)
+	}
+}
+
+// TestBatchThatCannotBeSent: a driver that has been stopped takes nothing, and nothing counts as sent.
+func TestBatchThatCannotBeSent(t *testing.T) {
+	r := newRig(t, newFakeDriver())
+	if err := r.commit(txn.FullResync, false, values(t, true, append(base(), endpoint("a"))...)); err != nil {
+		t.Fatal(err)
+	}
+	stopped := errors.New("stopped")
+	r.driver.refuses = stopped
+	kvs := values(t, false, &proto.IPSetUpdate{Id: "s"}, &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "t", Name: "x"}})
+	if err := r.commit(txn.Update, false, kvs); !errors.Is(err, stopped) {
+		t.Errorf("the event ends with %v", err)
+	}
+	for _, kv := range kvs {
+		if r.feed.told[kv.Key] != nil {
+			t.Errorf("%s counts as sent", kv.Key)
+		}
 	}
 }

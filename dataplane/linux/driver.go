@@ -253,6 +253,11 @@ func (d *InternalDataplane) SendMessage(msg interface{}) error {
 	return d.front.SendMessage(msg)
 }
 
+// SendMessages is SendMessage for messages that are applied together, as one change.
+func (d *InternalDataplane) SendMessages(msgs ...any) error {
+	return d.front.SendMessages(msgs...)
+}
+
 // RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
 // The error says that there will be none.
 func (d *InternalDataplane) RecvMessage() (interface{}, error) {

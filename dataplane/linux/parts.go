@@ -106,7 +106,11 @@ func realParts(ctx context.Context, c Config, o Options) (parts, error) {
 
 // withServices adds what programs services: nf_tables by itself, iptables by chains of the backend.
 func (p *parts) withServices(o Options) error {
-	open := func() (*services.Services, error) { return services.Open(services.Options{NS: o.NS, Log: o.Log}) }
+	opts := services.Options{NS: o.NS, Log: o.Log}
+	if policy, is := p.backend.(*nftpolicy.Backend); is {
+		opts.Beside = policy.View() // so that the kernel reports neither to the other what we write
+	}
+	open := func() (*services.Services, error) { return services.Open(opts) }
 	if p.backend.Name() != "nftables" {
 		p.others = append(p.others, func(context.Context) (leftover, error) { return open() })
 		return nil

@@ -45,3 +45,32 @@ func BenchmarkPoliciesOfOnePod(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPolicyOfManyPods is a policy that comes to 100 pods, and goes again: from the messages to the kernel, by the whole driver.
+func BenchmarkPolicyOfManyPods(b *testing.B) {
+	const pods = 100
+	config := Config{IPv6Enabled: true, RulesConfig: rules.Config{Backend: rules.BackendNFT, NodeAndSelfExempt: true}}
+	s := newStepper(b, config, netns(b, fmt.Sprint("b", b.N)))
+	defer s.stop()
+	pod := func(i int, tiers ...*proto.TierInfo) any {
+		return &proto.WorkloadEndpointUpdate{Id: wlID(fmt.Sprint("pod", i)), Endpoint: &proto.WorkloadEndpoint{State: "active", Name: fmt.Sprint("cali", i),
+			Ipv4Nets: []string{fmt.Sprintf("10.1.0.%d/32", i)}, ProfileIds: []string{"open"}, Tiers: tiers}}
+	}
+	web := &proto.ActivePolicyUpdate{Id: &proto.PolicyID{Tier: "networkpolicy", Name: "web"},
+		Policy: &proto.Policy{InboundRules: []*proto.Rule{{Action: "allow", SrcIpSetIds: []string{"a-0"}}}}}
+	tier := &proto.TierInfo{Name: "networkpolicy", DefaultAction: "deny", IngressPolicies: []string{"web"}}
+	open, closed := []any{}, []any{web}
+	for i := range pods {
+		open, closed = append(open, pod(i)), append(closed, pod(i, tier))
+	}
+	open = append(open, &proto.ActivePolicyRemove{Id: web.Id})
+	s.step(openProfile(), &proto.IPSetUpdate{Id: "a-0", Type: proto.IPSetUpdate_IP}, web)
+	s.step(open...)
+	writes := s.d.progress.writes
+	b.ResetTimer()
+	for range b.N {
+		s.step(closed...)
+		s.step(open...)
+	}
+	b.ReportMetric(float64(s.d.progress.writes-writes)/float64(b.N), "writes/op")
+}

@@ -229,6 +229,11 @@ func (d *WindowsDataplane) SendMessage(msg interface{}) error {
 	return d.front.SendMessage(msg)
 }
 
+// SendMessages is SendMessage for messages that are applied together, as one change.
+func (d *WindowsDataplane) SendMessages(msgs ...any) error {
+	return d.front.SendMessages(msgs...)
+}
+
 // RecvMessage waits for the next status message: *proto.ProcessStatusUpdate, or updates and removals of an endpoint's status.
 // The error says that there will be none.
 func (d *WindowsDataplane) RecvMessage() (interface{}, error) {

@@ -79,9 +79,11 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 		to.kubernetes(ep, ep.To, nil, table.Match{InIface: ep.Iface, SrcNets: own})
 		to.body(ep.To, "")
 		from.checkSource(own)
-		from.dropTunnelled(f)
-		from.kubernetes(ep, ep.From, &table.Match{Dst: table.AddrLocal}, table.Match{DstNets: own})
-		from.body(ep.From, "")
+		if len(own) > 0 { // else all has been dropped
+			from.dropTunnelled(f)
+			from.kubernetes(ep, ep.From, &table.Match{Dst: table.AddrLocal}, table.Match{DstNets: own})
+			from.body(ep.From, "")
+		}
 	} else {
 		to.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))
 		from.add(table.Match{}, "Endpoint admin state is down", act(table.Drop))

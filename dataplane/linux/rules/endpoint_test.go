@@ -3,6 +3,7 @@ package rules_test
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/linux/rules"
@@ -224,5 +225,28 @@ func TestWorkloadsNeverSend(t *testing.T) {
 	from(6, "DHCPv6 server", func(p *rulestest.Packet) { p.SrcPort, p.DstPort = 547, 546 }, "drop")
 	for kind, want := range map[uint8]string{134: "drop", 137: "drop", 133: "accept", 135: "accept", 128: "accept"} {
 		from(6, fmt.Sprintf("ICMPv6 type %d", kind), func(p *rulestest.Packet) { p.Proto, p.ICMPType = 58, kind }, want)
+	}
+}
+
+// TestFamilyWithoutAddress: a workload without an address of a family sends nothing in it, and a policy that comes to it changes none of those rules.
+func TestFamilyWithoutAddress(t *testing.T) {
+	r, err := rules.NewRenderer(rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := func(f table.Family, policies ...string) []table.Rule {
+		ep := rules.Workload{Iface: "caliweb", Up: true, Sources: []netip.Prefix{netip.PrefixFrom(webAddr[table.IPv4], 32)},
+			From: rules.Direction{Tiers: []rules.Tier{{Name: "default", Policies: policies}}}}
+		return r.WorkloadChains(f, ep)[1].Rules
+	}
+	if rules := from(table.IPv4, "one"); len(rules) < 3 {
+		t.Errorf("IPv4: %+v", rules)
+	}
+	want := from(table.IPv6)
+	if len(want) != 1 || want[0].Actions[0].Verb != table.Drop || len(want[0].Match.NotSrcNets) > 0 {
+		t.Errorf("IPv6: %+v", want)
+	}
+	if got := from(table.IPv6, "one", "two"); !reflect.DeepEqual(got, want) {
+		t.Errorf("IPv6, under policy: %+v", got)
 	}
 }
