@@ -17,7 +17,7 @@ type connections struct{ made, failed, slow atomic.Int64 }
 const (
 	// Clients' ports. Each client has others for each server: VPP confuses connections of a client that uses a port again for
 	// another service with the same backend (letter H in plugins/service/README.md), which is not what the soak is about.
-	firstClientPort = 10_000
+	firstClientPort = 10_300 // above 10256, where agents answer probes of load balancers
 	portsPerTarget  = 2_000
 	connectEvery    = 100 * time.Millisecond
 	// Where many processes want few processors, packets are lost at full rings, and TCP waits twice as long each time.

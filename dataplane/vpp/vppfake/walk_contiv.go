@@ -101,7 +101,8 @@ func (c *contivState) chooseAgain(conn *contivConn, t contivTuple, p *Packet) bo
 	leaves := t == conn.keys[contivToBackend] && (conn.gone() || conn.backend == nil && c.frontendOf(t) != nil)
 	switch p.Proto {
 	case ProtoTCP:
-		return p.tcpFlags()&(FlagSYN|FlagACK|FlagRST) == FlagSYN && (conn.state == contivClosed || conn.state != contivOpen && leaves)
+		unanswered := conn.state == contivNew && !conn.replied || conn.state == contivClosing
+		return p.tcpFlags()&(FlagSYN|FlagACK|FlagRST) == FlagSYN && (conn.state == contivClosed || unanswered && leaves)
 	case ProtoUDP:
 		return leaves
 	}

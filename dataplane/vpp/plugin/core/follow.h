@@ -127,7 +127,8 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint
 	return false;
       if (c->state == CV_STATE_CLOSED || owner_gone (m, c))
 	return true;
-      return !direction && c->state != CV_STATE_OPEN && (backend_gone (m, c) || led_elsewhere (m, p, c));
+      /* answered: the client may have the answer by now, and goes on with this backend */
+      return !direction && (c->state == CV_STATE_NEW ? !c->replied : c->state != CV_STATE_OPEN) && (backend_gone (m, c) || led_elsewhere (m, p, c));
     case CV_PROTO_UDP:
       return !direction && (cv_unlikely (backend_gone (m, c)) || cv_unlikely (owner_gone (m, c)) || led_elsewhere (m, p, c));
     case CV_PROTO_SCTP:

@@ -552,6 +552,21 @@ backends_come_and_go (void)
   k = build (A[0], VIP[0], CV_PROTO_TCP, 5005, 80, SYN, 0);
   PASS (&n, POD_A, &k);
   expect (&k, A[0], 5005, B[0], 8080);
+  /* a SYN that is sent again while its answer, of a backend that has gone, is on its way: what follows goes to that backend */
+  k = build (A[0], VIP[0], CV_PROTO_TCP, 5006, 80, SYN, 0);
+  PASS (&n, POD_A, &k);
+  expect (&k, A[0], 5006, B[0], 8080);
+  pkt_t r = answer (&k, SYN | ACK);
+  PASS (&n, POD_B, &r);
+  expect (&r, VIP[0], 80, A[0], 5006);
+  check (backend (&n, 10, R[0], 8080, 0, true) == CV_OK && backend (&n, 10, B[0], 8080, 0, false) == CV_OK);
+  uint8_t flags[] = { SYN, ACK, ACK };
+  for (int i = 0; i < 3; i++)
+    {
+      k = build (A[0], VIP[0], CV_PROTO_TCP, 5006, 80, flags[i], i == 2 ? 5 : 0);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[0], 5006, B[0], 8080);
+    }
   cv_free (n.m);
 }
 
