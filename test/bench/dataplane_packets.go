@@ -19,6 +19,8 @@ type flows struct {
 	// tcpFlags: they are TCP with these flags, and all destinations come before the next source port.
 	tcpFlags byte
 	perPort  int // destinations, then
+	// toPorts: each flow is to a port of its own, and not from one.
+	toPorts bool
 }
 
 const (
@@ -38,6 +40,9 @@ func (f flows) packet(i int) []byte {
 	}
 	src := netip.AddrPortFrom(f.src, uint16(firstPort+i%ports))
 	dst := f.dst[i/ports%len(f.dst)]
+	if f.toPorts {
+		src, dst = netip.AddrPortFrom(f.src, firstPort), netip.AddrPortFrom(dst.Addr(), src.Port())
+	}
 	if f.backwards {
 		src, dst = dst, src
 	}

@@ -309,6 +309,20 @@ typedef struct
   cv_denied_t flows[CV_DENIED_FLOWS];
 } cv_denied_ring_t;
 
+#define CV_DECIDED 1024 /* a power of two */
+
+/* What the policy of one side of an endpoint made of a flow. No rule asks for the client's port, so it holds for all flows between two ends. It holds
+ * as long as policy_epoch is the same: that counts each change of rules, of sets and of what endpoints have of them. */
+typedef struct
+{
+  cv_addr_t src, dst;
+  uint64_t rest; /* of the key: judge.c */
+  uint64_t policy;
+  uint32_t epoch;
+  uint32_t index, rule; /* CV_NO_INDEX: no rule decided */
+  uint8_t action; /* 0: the place is free */
+} CV_ALIGNED cv_decided_t;
+
 #define CV_PASS_SETS 32768
 #define CV_PASS_WAYS 2
 
@@ -321,6 +335,7 @@ typedef struct
   uint32_t scanned; /* tick of the last search through a whole port range */
   uint64_t counters[CV_N_REASONS];
   cv_denied_ring_t denied;
+  cv_decided_t decided[CV_DECIDED];
   uint64_t pass[CV_PASS_SETS][CV_PASS_WAYS]; /* flows without connection, seen in this second: follow.h */
 } CV_ALIGNED cv_worker_t;
 

@@ -80,13 +80,6 @@ matches (const cv_main_t *m, const cv_rule_state_t *r, const cv_flow_t *f)
 
 /* ---- all rules of an endpoint ---- */
 
-typedef struct
-{
-  uint8_t action;
-  uint64_t policy; /* 0: none of the rules */
-  uint32_t rule;
-} decision_t;
-
 /* rule_of_class is the first rule below best that decides, if the conditions of its class match so; best if no rule does. */
 static uint32_t
 rule_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_state_t *rules, match_t match, uint16_t port, uint32_t best)
@@ -109,7 +102,7 @@ rule_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_stat
 }
 
 static bool
-decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_flow_t *f, decision_t *d)
+decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_flow_t *f, cv_decision_t *d)
 {
   cv_policy_state_t *s = cv_pool_at (&m->policies, index);
   cv_rules_t *rules = cv_load_acquire (&s->rules);
@@ -132,18 +125,18 @@ decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_f
   if (best == CV_NO_INDEX)
     return false;
   cv_add (&r[best].matched, 1);
-  *d = (decision_t){ .action = how == YES ? r[best].rule.action : CV_RULE_DENY, .policy = s->id, .rule = best };
+  *d = (cv_decision_t){ .action = how == YES ? r[best].rule.action : CV_RULE_DENY, .policy = s->id, .index = index, .rule = best, .passed = d->passed };
   return true;
 }
 
 /* decide_by_police asks tier by tier. What goes to the pod's own node is allowed by the first policy that does not hold for it, and at the end. */
-static decision_t
+static cv_decision_t
 decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f, bool to_node)
 {
   const cv_item_t *item = p->item + (side ? p->n[0] : 0);
   bool passed = false;   /* a rule of this tier has passed on */
   bool holds = !to_node; /* this tier has a policy that holds */
-  decision_t d = { 0 };
+  cv_decision_t d = { 0 };
   for (uint32_t i = 0; i < p->n[side]; i++, item++)
     {
       if (item->policy != CV_NO_INDEX)
@@ -151,27 +144,27 @@ decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, cons
 	  if (passed)
 	    continue;
 	  if (to_node && !item->action)
-	    return (decision_t){ .action = CV_RULE_ALLOW };
+	    return (cv_decision_t){ .action = CV_RULE_ALLOW, .rule = CV_NO_INDEX, .passed = d.passed };
 	  holds = true;
 	  if (!decide_by_policy (m, item->policy, side, f, &d))
 	    continue;
 	  if (d.action != CV_RULE_PASS)
 	    return d;
-	  passed = true;
+	  passed = d.passed = true;
 	  continue;
 	}
       if (!passed && holds && item->action != CV_RULE_PASS)
-	return (decision_t){ .action = item->action };
+	return (cv_decision_t){ .action = item->action, .rule = CV_NO_INDEX, .passed = d.passed };
       passed = false;
       holds = !to_node;
     }
-  return (decision_t){ .action = to_node ? CV_RULE_ALLOW : p->otherwise[side] };
+  return (cv_decision_t){ .action = to_node ? CV_RULE_ALLOW : p->otherwise[side], .rule = CV_NO_INDEX, .passed = d.passed };
 }
 
 /* ---- what was denied ---- */
 
 static void
-report (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, cv_side_t side, const cv_flow_t *f, const decision_t *d, uint32_t now)
+report (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, cv_side_t side, const cv_flow_t *f, const cv_decision_t *d, uint32_t now)
 {
   cv_denied_ring_t *ring = &m->workers[worker].denied;
   if (ring->tick != now)
@@ -188,7 +181,7 @@ report (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, cv_side_t side, con
   uint64_t sequence = __atomic_add_fetch (&m->denied_sequence, 1, __ATOMIC_RELAXED);
   cv_denied_t flow = { .when = now, .sw_if_index = sw_if_index, .side = (uint8_t) side, .proto = f->proto, .icmp_type = f->icmp_type,
 		       .icmp_code = f->icmp_code, .ip6 = f->ip6, .src = f->src, .dst = f->dst, .sport = host_port (f->sport),
-		       .dport = host_port (f->dport), .policy = d->policy, .rule = d->rule };
+		       .dport = host_port (f->dport), .policy = d->policy, .rule = d->policy ? d->rule : 0 };
   memcpy ((uint8_t *) at + sizeof (at->sequence), (uint8_t *) &flow + sizeof (flow.sequence), sizeof (flow) - sizeof (flow.sequence));
   cv_publish (&at->sequence, sequence);
   cv_publish (&ring->n, ring->n + 1);
@@ -238,10 +231,17 @@ link_local (const cv_flow_t *f)
 static cv_judgement_t
 side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpoint_state_t *e, cv_side_t side, const cv_flow_t *f, bool to_node, uint32_t now)
 {
+  uint32_t epoch = cv_policy_epoch (m); /* before all that the decision depends on */
   const cv_police_t *p = cv_load_acquire (&cv_endpoint_slot (m, sw_if_index)->police);
   if (!p || p->open || e->config.role != CV_ROLE_POD || (to_node && !p->for_node))
     return CV_FREE;
-  decision_t d = decide_by_police (m, p, side, f, to_node);
+  cv_decision_t d;
+  cv_decided_key_t key = cv_decided_key (m, sw_if_index, side, f, to_node);
+  if (!cv_decided_find (m, worker, &key, epoch, side, &d))
+    {
+      d = decide_by_police (m, p, side, f, to_node);
+      cv_decided_keep (m, worker, &key, epoch, &d);
+    }
   if (d.action == CV_RULE_ALLOW)
     return CV_ALLOWED;
   cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, e->owner))->denied[side], 1);

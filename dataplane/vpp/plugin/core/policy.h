@@ -201,6 +201,29 @@ typedef enum
   CV_DENIED,
 } cv_judgement_t;
 
+/* What the policy of one side of an endpoint makes of a flow. */
+typedef struct
+{
+  uint8_t action;
+  bool passed;		/* a rule has passed it on */
+  uint64_t policy;	/* 0: none of the rules decided */
+  uint32_t index, rule; /* the policy's, and the rule's in its side; rule CV_NO_INDEX: none */
+} cv_decision_t;
+
+/* What a decision depends on, besides policy. */
+typedef struct
+{
+  cv_addr_t src, dst;
+  uint64_t rest;
+  uint32_t place; /* among what a worker has decided */
+} cv_decided_key_t;
+
+cv_decided_key_t cv_decided_key (const cv_main_t *m, uint32_t sw_if_index, cv_side_t side, const cv_flow_t *f, bool to_node);
+/* cv_decided_find is what was decided on such a flow, if that was on policy of this epoch; the rule counts it. */
+bool cv_decided_find (cv_main_t *m, uint32_t worker, const cv_decided_key_t *k, uint32_t epoch, cv_side_t side, cv_decision_t *d);
+/* cv_decided_keep keeps a decision. epoch was read before all that it depends on. */
+void cv_decided_keep (cv_main_t *m, uint32_t worker, const cv_decided_key_t *k, uint32_t epoch, const cv_decision_t *d);
+
 /* cv_judge decides on a flow whose client is behind an interface; CV_NO_INDEX: behind another node. */
 cv_judgement_t cv_judge (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_flow_t *f, uint32_t now);
 

@@ -652,6 +652,146 @@ large_set (void)
   cv_free (n.m);
 }
 
+static uint32_t
+any (uint32_t n)
+{
+  static uint64_t seed = 1;
+  seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+  return (uint32_t) (seed >> 33) % n;
+}
+
+static void
+any_rules (net_t *n, uint64_t id)
+{
+  static const uint8_t protocols[] = { 0, CV_PROTO_TCP, CV_PROTO_UDP, CV_PROTO_ICMP, CV_PROTO_ICMP6 };
+  cv_rule_t rules[2][6] = { 0 };
+  cv_policy_t p = { .name = "any", .n = { 6, 6 }, .rules = { rules[0], rules[1] } };
+  for (int i = 0; i < 12; i++)
+    {
+      cv_rule_t *r = &rules[i / 6][i % 6];
+      *r = (cv_rule_t){ .action = (uint8_t) (CV_RULE_ALLOW + any (any (4) ? 2 : 3)), .proto = protocols[any (5)] };
+      if (any (3))
+	*(i < 6 ? &r->source : &r->destination) = 100 + any (3);
+      if (r->proto == CV_PROTO_TCP || r->proto == CV_PROTO_UDP)
+	{
+	  r->n_ports = (uint8_t) any (2);
+	  r->ports[0].first = r->ports[0].last = (uint16_t) (80 + any (2));
+	  r->service = any (4) ? 0 : 103;
+	}
+      else if (r->proto)
+	{
+	  r->flags = CV_RULE_ICMP_TYPE | (any (2) ? CV_RULE_ICMP_CODE : 0);
+	  r->icmp_type = (uint8_t) any (3);
+	  r->icmp_code = (uint8_t) any (2);
+	}
+    }
+  check (cv_policy_set (n->m, id, &p) == CV_OK);
+}
+
+static void
+any_change (net_t *n)
+{
+  const char *const *ends[] = { A, B, R, OUT, OWN };
+  const char *a = ends[any (5)][any (2)];
+  switch (any (4))
+    {
+    case 0:
+      any_rules (n, 1 + any (2));
+      return;
+    case 1:
+      member (n, 100 + any (3), a, any (2));
+      return;
+    case 2:
+      port_member (n, 103, a, any (2) ? CV_PROTO_TCP : CV_PROTO_UDP, (uint16_t) (80 + any (2)), any (2));
+      return;
+    default:
+      {
+	cv_tier_item_t items[2][4] = { 0 };
+	cv_endpoint_policy_t p = { .name = "any", .otherwise = { CV_RULE_ALLOW, CV_RULE_DENY }, .n = { 4, 4 }, .items = { items[0], items[1] } };
+	for (int side = 0; side < 2; side++)
+	  for (int tier = 0; tier < 2; tier++)
+	    {
+	      items[side][2 * tier] = (cv_tier_item_t){ .policy = 1 + any (2), .action = side && any (2) ? CV_RULE_PASS : 0 };
+	      items[side][2 * tier + 1].action = (uint8_t) (CV_RULE_ALLOW + any (3));
+	    }
+	check (cv_endpoint_policy_set (n->m, any (2) ? POD_A : POD_B, &p) == CV_OK);
+      }
+    }
+}
+
+/* weigh adds up what rules have counted, each with another weight. */
+static void
+weigh (void *sum, uint64_t id, const cv_policy_t *p, const uint64_t *matched[2])
+{
+  for (int side = 0; side < 2; side++)
+    for (uint32_t i = 0; i < p->n[side]; i++)
+      *(uint64_t *) sum += matched[side][i] * (id * 100 + (uint64_t) side * 10 + i);
+}
+
+static uint64_t
+weight (net_t *n)
+{
+  uint64_t sum = 0;
+  cv_policy_walk (n->m, weigh, &sum);
+  return sum;
+}
+
+/* What is decided and counted is what would be if nothing had been decided before, on whatever flows and after whatever changes. */
+static void
+decided_before (void)
+{
+  net_t n = policed_world ();
+  static cv_decided_t before[CV_DECIDED];
+  const char *const *ends[] = { A, B, R, OUT, OWN };
+  static const uint8_t protocols[2][3] = { { CV_PROTO_TCP, CV_PROTO_UDP, CV_PROTO_ICMP }, { CV_PROTO_TCP, CV_PROTO_UDP, CV_PROTO_ICMP6 } };
+  uint32_t from[] = { POD_A, POD_B, CV_NO_INDEX, UPLINK, HOST }, seen[3] = { 0 }, again = 0;
+  for (uint64_t id = 100; id < 104; id++)
+    set_of (&n, id, id < 103 ? CV_SET_NETWORKS : CV_SET_PORTS);
+  cv_set_member_t half = network_member ("8.8.0.0", 23);
+  check (cv_set_member_set (n.m, 100, &half, true) == CV_OK);
+  any_rules (&n, 1);
+  any_rules (&n, 2);
+  for (int i = 0; i < 60000; i++)
+    {
+      if (!any (40))
+	any_change (&n);
+      uint32_t src = any (5);
+      cv_flow_t f = { .ip6 = any (2) };
+      f.src = addr (ends[src][f.ip6]);
+      if (src == 3 && !f.ip6) /* so many that they share places */
+	f.src.u32[0] = htonl (0x08080000 + any (1024));
+      f.dst = addr (ends[any (3) ? 1 : any (5)][f.ip6]);
+      f.proto = protocols[f.ip6][any (3)];
+      f.sport = (uint16_t) any (UINT16_MAX);
+      if (f.proto == CV_PROTO_TCP || f.proto == CV_PROTO_UDP)
+	f.dport = htons ((uint16_t) (80 + any (2)));
+      else
+	{
+	  f.icmp_type = (uint8_t) any (3);
+	  f.icmp_code = (uint8_t) any (2);
+	}
+      memcpy (before, n.m->workers[0].decided, sizeof (before));
+      uint32_t at = from[any (4) ? src : any (5)];
+      uint64_t counted = weight (&n);
+      cv_judgement_t j = cv_judge (n.m, 0, at, &f, n.now);
+      counted = weight (&n) - counted;
+      again += !memcmp (before, n.m->workers[0].decided, sizeof (before)) && j != CV_FREE;
+      memcpy (before, n.m->workers[0].decided, sizeof (before));
+      memset (n.m->workers[0].decided, 0, sizeof (before));
+      uint64_t should = weight (&n);
+      cv_judgement_t want = cv_judge (n.m, 0, at, &f, n.now);
+      should = weight (&n) - should;
+      memcpy (n.m->workers[0].decided, before, sizeof (before));
+      check (j == want, "flow %d: %d, and %d if nothing was decided before", i, j, want);
+      check (counted == should, "flow %d counts %lu, and should count %lu", i, (unsigned long) counted, (unsigned long) should);
+      seen[j]++;
+      if (i % 500 == 0)
+	sleep_ticks (&n, 1);
+    }
+  check (seen[CV_FREE] > 100 && seen[CV_ALLOWED] > 1000 && seen[CV_DENIED] > 1000 && again > 1000, "%u %u %u, %u again", seen[0], seen[1], seen[2], again);
+  cv_free (n.m);
+}
+
 int
 main (void)
 {
@@ -670,6 +810,7 @@ main (void)
   denied_flows ();
   refusals ();
   large_set ();
+  decided_before ();
   puts ("ok");
   return 0;
 }
