@@ -134,13 +134,15 @@ func (p *Plugin) nodeUpdate(ev *nodesync.NodeUpdate) (change string, err error) 
 	if ev.NodeName == p.own() {
 		p.nodes.self = p.selfAddrs() // what this node reports itself begins with the host's addresses
 	}
+	before := p.nodes.of(ev.NodeName, p.own())
 	if ev.NewState == nil {
 		delete(p.nodes.vpp, ev.NodeName)
 	} else {
 		p.nodes.vpp[ev.NodeName] = vppAddrs(ev.NewState)
 	}
-	change, err = p.processor.SetNode(ev.NodeName, p.nodes.of(ev.NodeName, p.own()))
-	return change, errors.Join(err, p.processor.NodeChanged())
+	now := p.nodes.of(ev.NodeName, p.own())
+	change, err = p.processor.SetNode(ev.NodeName, now)
+	return change, errors.Join(err, p.processor.NodeChanged(append(before, now...)))
 }
 
 func (p *Plugin) own() string { return p.ServiceLabel.GetAgentLabel() }

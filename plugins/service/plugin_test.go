@@ -230,6 +230,48 @@ func TestUpdatesEqualResync(t *testing.T) {
 	}
 }
 
+// reached is a renderer that depends on how nodes are reached.
+type reached struct {
+	*rendertest.Recorder
+	addrs []netip.Addr
+}
+
+func (r *reached) UpdateNodes(addrs []netip.Addr) error {
+	r.addrs = addrs
+	return nil
+}
+
+// TestNodeUpdateAddresses: renderers receive the addresses of a node whose data has changed, those that it had before, too.
+func TestNodeUpdateAddresses(t *testing.T) {
+	p, _, _ := newPlugin(t, &fakeNode{})
+	r := &reached{Recorder: rendertest.New(t)}
+	p.RegisterRenderer(r)
+	if err := p.Resync(nil, data(), 1, ops{}); err != nil {
+		t.Fatal(err)
+	}
+	var prev *nodesync.Node
+	for _, step := range []struct{ ip, want string }{
+		{"192.168.16.2/24", "192.168.16.2 172.16.0.2"}, {"192.168.16.3/24", "192.168.16.2 172.16.0.2 192.168.16.3 172.16.0.2"},
+		{"", "192.168.16.3 172.16.0.2"},
+	} {
+		var now *nodesync.Node
+		if step.ip != "" {
+			now = vppNode("n2", step.ip)
+		}
+		if _, err := p.Update(&nodesync.NodeUpdate{NodeName: "n2", PrevState: prev, NewState: now}, ops{}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range r.addrs {
+			got = append(got, a.String())
+		}
+		if strings.Join(got, " ") != step.want {
+			t.Errorf("node at %q: renderers received %s, want %s", step.ip, got, step.want)
+		}
+		prev = now
+	}
+}
+
 // TestAddPodReverted: an ADD that fails later on leaves nothing behind, nor does a DEL.
 func TestAddPodReverted(t *testing.T) {
 	f := &fakeNode{}

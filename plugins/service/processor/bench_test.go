@@ -43,6 +43,11 @@ func cluster(n, perService int) (services []*model.Service, slicesOf []*model.En
 	return services, slicesOf
 }
 
+// benchConfig has the networks of pods, as it has in the agent.
+func benchConfig() Config {
+	return Config{NodeName: thisNode, PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+}
+
 // nothing renders nothing.
 type nothing struct{}
 
@@ -59,7 +64,7 @@ func (nothing) UpdateLocalBackendIfs(_, _ renderer.Interfaces) error  { return n
 func (nothing) Resync(*renderer.ResyncEventData) error                { return nil }
 
 func filled(tb testing.TB, n, perService int) (*Processor, []*model.EndpointSlice) {
-	p := New(Config{NodeName: thisNode}, nil)
+	p := New(benchConfig(), nil)
 	p.RegisterRenderer(nothing{})
 	services, slicesOf := cluster(n, perService)
 	if err := p.Resync(&Snapshot{Services: slices.Values(services), Slices: slices.Values(slicesOf)}); err != nil {
@@ -93,7 +98,7 @@ func BenchmarkColdStart(b *testing.B) {
 	services, slicesOf := cluster(5000, 50)
 	b.ReportAllocs()
 	for b.Loop() {
-		p := New(Config{NodeName: thisNode}, nil)
+		p := New(benchConfig(), nil)
 		p.RegisterRenderer(nothing{})
 		if err := p.Resync(&Snapshot{Services: slices.Values(services), Slices: slices.Values(slicesOf)}); err != nil {
 			b.Fatal(err)
@@ -143,7 +148,7 @@ func TestMemoryPerEndpoint(t *testing.T) {
 	before := heap()
 	services, slicesOf := cluster(5000, 50)
 	objects := heap()
-	p := New(Config{NodeName: thisNode}, nil)
+	p := New(benchConfig(), nil)
 	start := time.Now()
 	if err := p.Resync(&Snapshot{Services: slices.Values(services), Slices: slices.Values(slicesOf)}); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,8 @@ func (p *Processor) retell(s *service, lost []renderer.Frontend) error {
 		return nil
 	}
 	old, now := s.value, owners.Without(s.owned.base, lost)
-	s.owned.lost, s.value, p.all[s.index] = lost, now, now
+	s.owned.lost = lost
+	p.replace(s, now)
 	if old.Equal(now) {
 		return nil
 	}

@@ -92,7 +92,7 @@ func (n *nodes) notForNodePorts(addr netip.Addr) bool {
 // SetNode takes the addresses of a node of the cluster; none: there is no such node any more.
 func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err error) {
 	oldAll, oldLocal := p.nodes.all, p.nodes.local
-	moved := p.nodes.set(name, addrs)
+	moved := slices.Collect(maps.Keys(p.nodes.set(name, addrs)))
 	affected := p.movedFrontends(moved, oldLocal)
 	var changes []string
 	errs := []error{p.yield(affected)}
@@ -101,48 +101,34 @@ func (p *Processor) SetNode(name string, addrs []netip.Addr) (change string, err
 		changes = append(changes, fmt.Sprintf("addresses of node %s", name))
 		errs = append(errs, p.tellNodes(allChanged, localChanged))
 	}
-	if len(moved) > 0 {
-		text, err := p.refreshAll(func(s *service) bool { return s.outside && s.hasBackend(moved) })
-		changes, errs = append(changes, text), append(errs, err)
-	}
-	errs = append(errs, p.settle(affected))
+	text, err := p.refreshEach(p.outside.At(moved))
+	changes, errs = append(changes, text), append(errs, err, p.settle(affected))
 	return describeChange(joinChanges(changes), affected), errors.Join(errs...)
 }
 
 // movedFrontends are the services of which frontends may have another owner, since addresses have become nodes' or are not any
 // more, and since node ports are served at other addresses of this node than at oldLocal.
-func (p *Processor) movedFrontends(moved map[netip.Addr]bool, oldLocal *renderer.IPAddresses) []svcmodel.ID {
-	var local []netip.Addr
-	for _, addr := range slices.Concat(oldLocal.Addrs(), p.nodes.local.Addrs()) {
-		if oldLocal.Contains(addr) != p.nodes.local.Contains(addr) {
-			local = append(local, addr)
-		}
-	}
-	ids := p.owners.AtAddresses(slices.Collect(maps.Keys(moved)))
-	if len(local) > 0 {
+func (p *Processor) movedFrontends(moved []netip.Addr, oldLocal *renderer.IPAddresses) []svcmodel.ID {
+	ids := p.owners.AtAddresses(moved)
+	if local := oldLocal.Differing(p.nodes.local); len(local) > 0 {
 		ids = append(ids, p.owners.WithNodePorts(local)...)
 	}
 	slices.SortFunc(ids, svcmodel.ID.Compare)
 	return slices.Compact(ids)
 }
 
-// NodeChanged informs renderers that data of a node other than its addresses may have changed.
-func (p *Processor) NodeChanged() error {
+// NodeChanged informs renderers that data of a node other than its addresses may have changed. addrs are its addresses, before and now.
+func (p *Processor) NodeChanged(addrs []netip.Addr) error {
 	return p.each(func(r renderer.ServiceRendererAPI) error {
 		if n, ok := r.(renderer.NodesRenderer); ok {
-			return n.UpdateNodes()
+			return n.UpdateNodes(addrs)
 		}
 		return nil
 	})
 }
 
 func (p *Processor) tellNodes(allChanged, localChanged bool) error {
-	var services []*renderer.ContivService
-	for _, s := range p.all {
-		if s.HasNodePort() {
-			services = append(services, s)
-		}
-	}
+	services := p.withNodePorts.list()
 	return p.each(func(r renderer.ServiceRendererAPI) error {
 		var errs []error
 		if l, ok := r.(renderer.LocalNodeIPsRenderer); ok && localChanged {
@@ -155,30 +141,19 @@ func (p *Processor) tellNodes(allChanged, localChanged bool) error {
 	})
 }
 
-// anyOutside is true if a backend is at an address that may be a node's.
-func (p *Processor) anyOutside(value *renderer.ContivService) bool {
-	outside := func(b *renderer.ServiceBackend) bool {
-		addr := b.Addr()
-		return !slices.ContainsFunc(p.cfg.PodNetworks, func(n netip.Prefix) bool { return n.Contains(addr) })
+// outsideOf are the addresses of backends that may be at a node's address, sorted.
+func (p *Processor) outsideOf(value *renderer.ContivService) (out []netip.Addr) {
+	if value == nil {
+		return nil
 	}
 	for port := range value.Ports {
-		list := value.AllBackends(port)
-		if slices.ContainsFunc(list, outside) {
-			return true
+		for _, b := range value.AllBackends(port) {
+			addr := b.Addr()
+			if !slices.ContainsFunc(p.cfg.PodNetworks, func(n netip.Prefix) bool { return n.Contains(addr) }) {
+				out = append(out, addr)
+			}
 		}
 	}
-	return false
-}
-
-func (s *service) hasBackend(addrs map[netip.Addr]bool) bool {
-	if s.value == nil {
-		return false
-	}
-	for port := range s.value.Ports {
-		list := s.value.AllBackends(port)
-		if slices.ContainsFunc(list, func(b *renderer.ServiceBackend) bool { return addrs[b.Addr()] }) {
-			return true
-		}
-	}
-	return false
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Clip(slices.Compact(out))
 }

@@ -3,6 +3,7 @@ package processor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -50,10 +51,13 @@ type Processor struct {
 	services map[svcmodel.ID]*service
 	rendered []*service // services that renderers know, in no order
 	all      []*renderer.ContivService
-	zone     string
-	nodes    nodes
-	ifs      interfaces
-	scratch  scratch
+	// withNodePorts are those of rendered that have node ports.
+	withNodePorts nodePortServices
+	outside       renderer.AddressIndex // of backends that may be at a node's address
+	zone          string
+	nodes         nodes
+	ifs           interfaces
+	scratch       scratch
 
 	owners     *owners.Table
 	apiServers apiServers
@@ -66,7 +70,8 @@ type service struct {
 	slices   []*model.EndpointSlice // by name
 	value    *renderer.ContivService
 	index    int          // in Processor.rendered and all, if value is not nil
-	outside  bool         // some backend may be at a node's address
+	nodePort int          // in Processor.withNodePorts, if it has node ports
+	outside  []netip.Addr // of backends that may be at a node's address, sorted
 	local    []netip.Addr // addresses of backends that are local pods, sorted
 	checked  bool         // HealthChecks has the service
 	answered answer       // its data
@@ -84,7 +89,7 @@ type answer struct {
 func New(cfg Config, health HealthChecks) *Processor {
 	p := &Processor{
 		cfg: cfg, health: health, services: map[svcmodel.ID]*service{},
-		nodes: newNodes(cfg), ifs: newInterfaces(), apiServers: apiServers{},
+		nodes: newNodes(cfg), ifs: newInterfaces(), apiServers: apiServers{}, outside: renderer.AddressIndex{},
 	}
 	p.owners = p.newOwners()
 	return p
@@ -153,7 +158,7 @@ func (p *Processor) SetZone(zone string) (change string, err error) {
 		return "", nil
 	}
 	p.zone = zone
-	text, err := p.refreshAll(func(*service) bool { return true })
+	text, err := p.refreshEach(slices.Collect(maps.Keys(p.services)))
 	return joinChanges([]string{"zone " + zone, text}), err
 }
 
@@ -225,7 +230,7 @@ func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip
 	p.ifs.use(s.local, -1)
 	p.ifs.use(local, +1)
 	s.local = local
-	s.outside = base != nil && p.anyOutside(base)
+	p.noteOutside(s, base)
 	s.owned.base, s.owned.lost = base, owners.FrontendsOf(p.owners.Lost(s.id))
 	value := owners.Without(base, s.owned.lost)
 	old := s.value
@@ -240,13 +245,12 @@ func (p *Processor) tell(s *service, base *renderer.ContivService, local []netip
 	}
 	err = p.tellBackends(before, after)
 	if old == nil {
-		s.value, s.index = value, len(p.all)
-		p.rendered, p.all = append(p.rendered, s), append(p.all, value)
+		p.append(s, value)
 		return "add service " + s.id.String(), errors.Join(err, p.each(func(r renderer.ServiceRendererAPI) error {
 			return r.AddService(value)
 		}))
 	}
-	s.value, p.all[s.index] = value, value
+	p.replace(s, value)
 	others := p.others(s)
 	return "update service " + s.id.String(), errors.Join(err, p.each(func(r renderer.ServiceRendererAPI) error {
 		return r.UpdateService(old, value, others)
@@ -260,22 +264,13 @@ func (p *Processor) remove(s *service) (change string, err error) {
 		return "", nil
 	}
 	others := p.others(s) // s is the last one now
+	p.withNodePorts.set(s, nil)
 	s.value = nil
 	p.rendered[s.index], p.all[s.index] = nil, nil
 	p.rendered, p.all = p.rendered[:s.index], p.all[:s.index]
 	return "delete service " + s.id.String(), p.each(func(r renderer.ServiceRendererAPI) error {
 		return r.DeleteService(old, others)
 	})
-}
-
-// others lists all rendered services but s, at no cost: s is moved to the end.
-func (p *Processor) others(s *service) []*renderer.ContivService {
-	last := len(p.all) - 1
-	moved := p.rendered[last]
-	p.rendered[s.index], p.rendered[last] = moved, s
-	p.all[s.index], p.all[last] = p.all[last], p.all[s.index]
-	moved.index, s.index = s.index, last
-	return p.all[:last:last]
 }
 
 // each calls all renderers, whatever one of them says. Services that one refuses are noted, and are no error.
@@ -311,12 +306,13 @@ func (p *Processor) tellHealth(s *service, value *renderer.ContivService, localR
 	s.checked, s.answered = true, now
 }
 
-// refreshAll recomputes the services for which affected is true.
-func (p *Processor) refreshAll(affected func(s *service) bool) (change string, err error) {
+// refreshEach recomputes services.
+func (p *Processor) refreshEach(ids []svcmodel.ID) (change string, err error) {
 	var errs []error
 	n := 0
-	for _, s := range p.services {
-		if s.object == nil || !affected(s) {
+	for _, id := range ids {
+		s := p.services[id]
+		if s == nil || s.object == nil {
 			continue
 		}
 		text, err := p.refresh(s)

@@ -30,6 +30,7 @@ func (p *Processor) Resync(snap *Snapshot) error {
 	before := p.services
 	p.services = make(map[svcmodel.ID]*service, len(before))
 	p.rendered, p.all = nil, nil
+	p.withNodePorts, p.outside = nodePortServices{}, renderer.AddressIndex{}
 	p.zone = snap.Zone
 	p.nodes = newNodes(p.cfg)
 	for name, addrs := range snap.Nodes {
@@ -99,10 +100,9 @@ func (p *Processor) adopt(s, old *service, c *computed) {
 	}
 	p.ifs.use(c.local, +1)
 	s.local = c.local
-	s.outside = value != nil && p.anyOutside(value)
+	p.noteOutside(s, value)
 	if value != nil {
-		s.value, s.index = value, len(p.all)
-		p.rendered, p.all = append(p.rendered, s), append(p.all, value)
+		p.append(s, value)
 	}
 }
 

@@ -1,5 +1,7 @@
 package renderer
 
+import "net/netip"
+
 // ServiceRendererAPI defines the API of Service Renderer.
 //
 // Service Renderer is a pluggable component of the service plugin, sitting below the processor and implementing rendering of
@@ -46,6 +48,7 @@ type LocalNodeIPsRenderer interface {
 // NodesRenderer is implemented by renderers for which it matters how addresses of nodes are reached. It is an addition to the
 // documented API.
 type NodesRenderer interface {
-	// UpdateNodes is called when data of a node has changed that no other method reports, after the other methods.
-	UpdateNodes() error
+	// UpdateNodes is called when data of a node has changed that no other method reports, after the other methods. addrs are the
+	// addresses of that node, those that it had before included. Only how they are reached may have changed.
+	UpdateNodes(addrs []netip.Addr) error
 }

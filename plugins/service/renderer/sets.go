@@ -86,6 +86,22 @@ func (addrs *IPAddresses) Equal(other *IPAddresses) bool {
 	return slices.Equal(addrs.Addrs(), other.Addrs())
 }
 
+// Differing are the addresses that only one of two sets has, sorted. It is not part of the documented API.
+func (addrs *IPAddresses) Differing(other *IPAddresses) (out []netip.Addr) {
+	a, b := addrs.Addrs(), other.Addrs()
+	for len(a) > 0 && len(b) > 0 {
+		switch c := a[0].Compare(b[0]); {
+		case c == 0:
+			a, b = a[1:], b[1:]
+		case c < 0:
+			out, a = append(out, a[0]), a[1:]
+		default:
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
 // String converts a set of IP addresses into a human-readable string.
 func (addrs IPAddresses) String() string {
 	texts := make([]string, len(addrs.list))

@@ -2,6 +2,7 @@ package choice
 
 import (
 	"errors"
+	"net/netip"
 
 	"contiv.dev/vswitch/plugins/service/renderer"
 )
@@ -87,10 +88,10 @@ func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, services []*r
 }
 
 // UpdateNodes implements NodesRenderer.
-func (r *Renderer) UpdateNodes() error {
+func (r *Renderer) UpdateNodes(addrs []netip.Addr) error {
 	return r.each(func(c renderer.ServiceRendererAPI) error {
 		if n, ok := c.(renderer.NodesRenderer); ok {
-			return n.UpdateNodes()
+			return n.UpdateNodes(addrs)
 		}
 		return nil
 	})

@@ -112,6 +112,9 @@ func (f *family) set(s *renderer.ContivService) {
 			f.ports[s.ID] = append(f.ports[s.ID], hostPort{p.Protocol, p.NodePort, s.TrafficPolicy == renderer.NodeLocal})
 		}
 	}
+	slices.SortFunc(f.ports[s.ID], func(a, b hostPort) int {
+		return cmp.Or(cmp.Compare(a.proto, b.proto), cmp.Compare(a.port, b.port))
+	})
 }
 
 // value is what the host has to do now; nil: nothing.
@@ -178,13 +181,14 @@ func (r *Renderer) update() error {
 	return r.emit(txn.Put, txn.Delete)
 }
 
-// change takes new or changed services.
+// change takes new or changed services. All node ports are gone through only if those of the service have changed, and not when its
+// endpoints do.
 func (r *Renderer) change(s *renderer.ContivService) error {
 	touched := false
 	for _, f := range r.families {
 		before := f.ports[s.ID]
 		f.set(s)
-		touched = touched || len(before)+len(f.ports[s.ID]) > 0
+		touched = touched || !slices.Equal(before, f.ports[s.ID])
 	}
 	if !touched {
 		return nil

@@ -67,6 +67,8 @@ func (r *Renderer) render(value *renderer.ContivService) *service {
 		g.port(name, fronts[name])
 	}
 	g.out.fences = g.fences()
+	slices.SortFunc(g.out.outside, netip.Addr.Compare)
+	g.out.outside = slices.Clip(slices.Compact(g.out.outside))
 	return g.out
 }
 
@@ -134,7 +136,9 @@ func (g *rendering) backends(port string, policy renderer.TrafficPolicyType) (t 
 		seen[at] = true
 		way := g.r.Network.WayTo(at.Addr())
 		t.abroad = t.abroad || way.Abroad
-		g.out.abroad = g.out.abroad || way.Abroad || b.HostNetwork
+		if way.Abroad || b.HostNetwork {
+			g.out.outside = append(g.out.outside, at.Addr())
+		}
 		t.backends = append(t.backends, &vpp_nat.DNat44_StaticMapping_LocalIP{
 			VrfId: way.VRF, LocalIp: at.Addr().String(), LocalPort: uint32(at.Port()), Probability: 1,
 		})

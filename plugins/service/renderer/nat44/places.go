@@ -26,8 +26,9 @@ func (r *Renderer) take(value *renderer.ContivService) {
 	for i := range now.mappings {
 		wants[now.mappings[i].external] = true
 	}
+	var outside []netip.Addr
 	if old != nil {
-		now.dnat = old.dnat
+		outside, now.dnat = old.outside, old.dnat
 		for i := range old.mappings {
 			if m := &old.mappings[i]; !wants[m.external] {
 				r.leave(value.ID, m)
@@ -37,6 +38,7 @@ func (r *Renderer) take(value *renderer.ContivService) {
 	for e := range wants {
 		r.places[e] = value.ID
 	}
+	r.outside.Move(value.ID, outside, now.outside)
 	r.refence(old, now)
 	r.warn(old, now)
 }
@@ -56,6 +58,7 @@ func (r *Renderer) release(id svcmodel.ID, old *service) {
 	for i := range old.mappings {
 		r.leave(id, &old.mappings[i])
 	}
+	r.outside.Move(id, old.outside, nil)
 	r.refence(old, nil)
 }
 

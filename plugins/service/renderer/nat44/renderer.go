@@ -67,6 +67,7 @@ type state struct {
 	before    map[svcmodel.ID]*service // those before a resync, while it lasts
 	places    map[external]svcmodel.ID // services that have them
 	fences    map[netip.Addr]int       // addresses that must not leave by the uplink, by number of services
+	outside   renderer.AddressIndex    // services by the addresses of backends that are not pods
 	hasIPv6   bool                     // pods have addresses of IPv6, which nothing serves
 	put       func(msg proto.Message)
 	remove    func(msg proto.Message)
@@ -78,7 +79,7 @@ type service struct {
 	value    *renderer.ContivService
 	mappings []mapping
 	fences   []netip.Addr
-	abroad   bool            // some backend is not a pod
+	outside  []netip.Addr    // of backends that are not pods, sorted
 	sctp     bool            // a port is not served, since NAT does not balance its protocol
 	dnat     *vpp_nat.DNat44 // nil: none
 }
@@ -91,7 +92,8 @@ func New(deps Deps) *Renderer {
 func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		places: map[external]svcmodel.ID{}, fences: map[netip.Addr]int{}, gates: gate.New(aclName),
+		places: map[external]svcmodel.ID{}, fences: map[netip.Addr]int{}, outside: renderer.AddressIndex{},
+		gates: gate.New(aclName),
 	}
 }
 
@@ -203,24 +205,22 @@ func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*re
 	r.begin(&errs)
 	before := r.nodeIPs
 	r.nodeIPs = nodeIPs
-	for addr := range r.fences {
-		if was, is := before.Contains(addr), nodeIPs.Contains(addr); was != is {
-			r.putFence(addr, !is)
+	for _, addr := range before.Differing(nodeIPs) {
+		if r.fences[addr] > 0 {
+			r.putFence(addr, !nodeIPs.Contains(addr))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // UpdateNodes implements NodesRenderer: another table may lead to backends that are not pods.
-func (r *Renderer) UpdateNodes() error {
+func (r *Renderer) UpdateNodes(addrs []netip.Addr) error {
 	if !r.on {
 		return nil
 	}
 	var affected []*renderer.ContivService
-	for _, s := range r.services {
-		if s.abroad {
-			affected = append(affected, s.value)
-		}
+	for _, id := range r.outside.At(addrs) {
+		affected = append(affected, r.services[id].value)
 	}
 	return r.change(affected)
 }

@@ -224,7 +224,7 @@ func TestMappings(t *testing.T) {
 	w.set(svc("hosts", "10.96.0.4", "LH10.99.0.1", "H10.99.0.2"))
 	w.wantDNAT("hosts", "10.96.0.4:80 TCP ENABLED 10.99.0.1:8080@0 10.99.0.2:8080@0")
 	w.net.far[netip.MustParseAddr("10.99.0.2")] = true
-	w.must(w.r.UpdateNodes())
+	w.must(w.r.UpdateNodes([]netip.Addr{netip.MustParseAddr("10.99.0.2")}))
 	w.wantDNAT("hosts", "10.96.0.4:80 TCP ENABLED 10.99.0.1:8080@0 10.99.0.2:8080@1")
 
 	w.set(svc("none", "10.96.0.5"))
@@ -389,7 +389,7 @@ func TestDeltas(t *testing.T) {
 	w.must(w.r.UpdateLocalFrontendIfs(w.ev.FrontendIfs, now))
 	w.ev.FrontendIfs = now
 	w.must(w.r.UpdateLocalBackendIfs(renderer.NewInterfaces(), now))
-	w.must(w.r.UpdateNodes())
+	w.must(w.r.UpdateNodes(w.r.nodeIPs.Addrs()))
 	if n := w.out.ops - before; n != 1 {
 		t.Errorf("%d operations for one more pod", n)
 	}
@@ -403,7 +403,7 @@ func TestOff(t *testing.T) {
 	w.out.Resync()
 	w.resync()
 	w.set(svc("s", "10.96.0.1", "10.1.1.2"))
-	w.must(w.r.UpdateNodes())
+	w.must(w.r.UpdateNodes(nil))
 	w.must(w.r.UpdateLocalFrontendIfs(nil, w.ev.FrontendIfs))
 	if len(w.out.state) > 0 {
 		t.Error(w.out.state)
@@ -501,7 +501,7 @@ func TestRandom(t *testing.T) {
 		case 3:
 			addr := netip.MustParseAddr(pick("10.99.0.2", "10.99.0.3"))
 			w.net.far[addr] = !w.net.far[addr]
-			w.must(w.r.UpdateNodes())
+			w.must(w.r.UpdateNodes([]netip.Addr{addr}))
 		default:
 			s := svc(pick("a", "b", "c", "d", "e"), pick("10.96.0.1", "10.96.0.2", "198.51.100.1"))
 			for _, b := range []string{"L10.1.1.2", "10.1.2.2", "H10.99.0.2", "LH10.99.0.1", "H10.99.0.3"} {

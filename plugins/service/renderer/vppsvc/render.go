@@ -34,6 +34,8 @@ func (r *Renderer) render(value *renderer.ContivService) *service {
 		}
 	}
 	g.out.addresses = g.addresses()
+	slices.SortFunc(g.out.outside, netip.Addr.Compare)
+	g.out.outside = slices.Clip(slices.Compact(g.out.outside))
 	return g.out
 }
 
@@ -103,13 +105,17 @@ func (g *rendering) backends(selected []*renderer.ServiceBackend) []*vpp_contiv.
 		if at := netip.AddrPortFrom(b.Addr(), b.Port); at.IsValid() && !at.Addr().IsUnspecified() && at.Port() != 0 {
 			ends = append(ends, at)
 		}
-		g.out.abroad = g.out.abroad || b.HostNetwork
+		if b.HostNetwork {
+			g.out.outside = append(g.out.outside, b.Addr())
+		}
 	}
 	slices.SortFunc(ends, netip.AddrPort.Compare)
 	out := make([]*vpp_contiv.Service_Backend, 0, len(ends))
 	for _, at := range slices.Compact(ends) {
 		abroad := g.r.Network.WayTo(at.Addr()).Abroad
-		g.out.abroad = g.out.abroad || abroad
+		if abroad {
+			g.out.outside = append(g.out.outside, at.Addr())
+		}
 		out = append(out, &vpp_contiv.Service_Backend{Ip: at.Addr().String(), Port: uint32(at.Port()), Masquerade: abroad})
 	}
 	return out

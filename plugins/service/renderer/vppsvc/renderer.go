@@ -1,6 +1,7 @@
 package vppsvc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -58,6 +59,8 @@ type state struct {
 	local     *renderer.IPAddresses // of this node
 	services  map[svcmodel.ID]*service
 	addresses map[netip.Addr]int // of services, by number of services
+	outside   renderer.AddressIndex
+	limited   map[svcmodel.ID]struct{} // services with source ranges
 	put       func(msg proto.Message)
 	remove    func(msg proto.Message)
 }
@@ -67,7 +70,7 @@ type service struct {
 	value     *renderer.ContivService
 	values    map[string]proto.Message // by key
 	addresses []netip.Addr
-	abroad    bool // how a backend is reached may change
+	outside   []netip.Addr // of backends that may be reached another way when a node changes, sorted
 	err       error
 }
 
@@ -91,6 +94,7 @@ func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), local: renderer.NewIPAddresses(),
 		services: map[svcmodel.ID]*service{}, addresses: map[netip.Addr]int{},
+		outside: renderer.AddressIndex{}, limited: map[svcmodel.ID]struct{}{},
 	}
 }
 
@@ -186,20 +190,21 @@ func withKey(msg proto.Message, use func(key string)) error {
 func (r *Renderer) take(value *renderer.ContivService) error {
 	now, old := r.render(value), r.services[value.ID]
 	r.services[value.ID] = now
-	r.replace(old, now)
+	if value.SourceRangesSet {
+		r.limited[value.ID] = struct{}{}
+	} else {
+		delete(r.limited, value.ID)
+	}
+	r.replace(value.ID, old, now)
 	return now.err
 }
 
 // replace puts what is new in a service and removes what it has no more; nil: there was or is none.
-func (r *Renderer) replace(old, now *service) {
-	var before, after map[string]proto.Message
-	var addrsBefore, addrsAfter []netip.Addr
-	if old != nil {
-		before, addrsBefore = old.values, old.addresses
-	}
-	if now != nil {
-		after, addrsAfter = now.values, now.addresses
-	}
+func (r *Renderer) replace(id svcmodel.ID, old, now *service) {
+	old, now = cmp.Or(old, &service{}), cmp.Or(now, &service{})
+	before, after := old.values, now.values
+	addrsBefore, addrsAfter := old.addresses, now.addresses
+	r.outside.Move(id, old.outside, now.outside)
 	for key, msg := range before {
 		if after[key] == nil {
 			r.remove(msg)
@@ -290,60 +295,9 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 	var errs []error
 	r.begin(&errs)
 	delete(r.services, s.ID)
-	r.replace(old, nil)
+	delete(r.limited, s.ID)
+	r.replace(s.ID, old, nil)
 	return errors.Join(errs...)
-}
-
-// UpdateLocalNodeIPs implements LocalNodeIPsRenderer: source ranges may depend on them, too.
-func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []*renderer.ContivService) error {
-	if r.families == 0 {
-		return nil
-	}
-	r.local = local
-	before := r.nodePorts
-	r.nodePorts = r.nodePortAddresses(local)
-	affected := slices.Clone(npServices)
-	for _, s := range r.services {
-		if s.value.SourceRangesSet && !slices.Contains(affected, s.value) {
-			affected = append(affected, s.value)
-		}
-	}
-	err := r.reclose(func(addr netip.Addr) bool { return r.nodeIPs.Contains(addr) || slices.Contains(before, addr) })
-	return errors.Join(err, r.change(affected))
-}
-
-// UpdateNodePortServices implements ServiceRendererAPI: node ports are served at this node's addresses only, but the ports of an
-// external address that is a node's are not closed.
-func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*renderer.ContivService) error {
-	if r.families == 0 {
-		return nil
-	}
-	before := r.nodeIPs
-	r.nodeIPs = nodeIPs
-	return r.reclose(func(addr netip.Addr) bool { return before.Contains(addr) || slices.Contains(r.nodePorts, addr) })
-}
-
-// reclose opens or closes the addresses that have become, or are no longer, a node's.
-func (r *Renderer) reclose(wasNode func(netip.Addr) bool) error {
-	var errs []error
-	r.begin(&errs)
-	for addr := range r.addresses {
-		if was, is := wasNode(addr), r.isNode(addr); was != is {
-			r.putClosed(addr, !is)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// UpdateNodes implements NodesRenderer: backends that are not pods may be reached another way.
-func (r *Renderer) UpdateNodes() error {
-	var affected []*renderer.ContivService
-	for _, s := range r.services {
-		if s.abroad {
-			affected = append(affected, s.value)
-		}
-	}
-	return r.change(affected)
 }
 
 // UpdateLocalFrontendIfs implements ServiceRendererAPI: interfaces are the plugin's endpoints already (ipnet).

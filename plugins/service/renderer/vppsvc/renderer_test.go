@@ -24,6 +24,7 @@ import (
 type world struct {
 	values map[string]proto.Message
 	writes int
+	near   netip.Addr // of a node, and reached by the overlay
 }
 
 func (w *world) Put(key string, msg proto.Message) {
@@ -58,7 +59,7 @@ func (w *world) ServiceNode(v6 bool) (ipnet.ServiceNode, bool) {
 }
 
 func (w *world) WayTo(addr netip.Addr) ipnet.Way {
-	return ipnet.Way{Abroad: strings.HasPrefix(addr.String(), "192.168.")}
+	return ipnet.Way{Abroad: strings.HasPrefix(addr.String(), "192.168.") && addr != w.near}
 }
 
 func newWorld() (*world, *Renderer) {
@@ -225,6 +226,11 @@ func random(rng *rand.Rand, n int) *renderer.ContivService {
 	for i := range rng.IntN(4) {
 		s.Backends["http"] = append(s.Backends["http"], backend(fmt.Sprintf("10.1.%d.2", i), i == 0), backend(fmt.Sprintf("fd01::%d", i+1), i == 1))
 	}
+	if rng.IntN(2) == 0 {
+		at := backend(fmt.Sprintf("192.168.16.%d", 2+rng.IntN(3)), false)
+		at.HostNetwork = true
+		s.Backends["http"] = append(s.Backends["http"], at)
+	}
 	return s
 }
 
@@ -248,6 +254,10 @@ func TestRandom(t *testing.T) {
 			case rng.IntN(12) == 0:
 				ev.LocalNodeIPs = addrs("192.168.16.1", fmt.Sprintf("192.168.16.%d", 2+rng.IntN(3)))
 				err = r.UpdateLocalNodeIPs(ev.LocalNodeIPs, slices.Collect(maps.Values(have)))
+			case rng.IntN(12) == 0:
+				before := w.near
+				w.near = netip.MustParseAddr(fmt.Sprintf("192.168.16.%d", 2+rng.IntN(3)))
+				err = r.UpdateNodes([]netip.Addr{before, w.near})
 			case old == nil:
 				have[n] = random(rng, n)
 				err = r.AddService(have[n])
@@ -264,6 +274,7 @@ func TestRandom(t *testing.T) {
 		}
 		ev.Services = slices.Collect(maps.Values(have))
 		fresh, r2 := newWorld()
+		fresh.near = w.near
 		if err := r2.Resync(ev); err != nil {
 			t.Fatal(err)
 		}
