@@ -35,6 +35,7 @@ func TestCore(t *testing.T) {
 		"core_test":   {nil},
 		"policy_test": {nil},
 		"hostile":     {nil},
+		"forged":      {nil},
 		"fuzz":        {{"200000", "1"}, {"200000", "2"}, {"200000", "3"}},
 		"race":        {{"2"}},
 		"frags":       {{"20000", "1"}, {"20000", "2"}},

@@ -86,17 +86,22 @@ owner_gone (const cv_main_t *m, const cv_connection_t *c)
   return owner != CV_NO_INDEX && !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, owner))->alive);
 }
 
+/* cv_follow_end takes a packet with RST or FIN; connect.c. */
+void cv_follow_end (const cv_packet_t *p, cv_connection_t *c, uint32_t direction);
+void cv_follow_reset (cv_connection_t *c, uint32_t direction);
+
 static inline void
 follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 {
   uint8_t flags = p->tcp_flags;
   if (cv_unlikely (flags & (CV_TCP_RST | CV_TCP_FIN)))
     {
-      if (flags & CV_TCP_FIN)
-	c->fins |= 1 << direction;
-      c->state = flags & CV_TCP_RST || c->fins == 3 ? CV_STATE_CLOSED : CV_STATE_CLOSING;
+      cv_follow_end (p, c, direction);
+      return;
     }
-  else if (cv_unlikely (c->state == CV_STATE_NEW))
+  if (cv_likely (flags & CV_TCP_ACK))
+    memcpy (&c->acked[direction], p->ip + p->l4 + 8, 4);
+  if (cv_unlikely (c->state == CV_STATE_NEW))
     {
       /* open when the client has acknowledged what the backend sent: a flood of SYNs leaves new ones only */
       if (direction)
@@ -104,6 +109,8 @@ follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
       else if (c->replied && flags & CV_TCP_ACK)
 	c->state = CV_STATE_OPEN;
     }
+  else if (cv_unlikely (c->fins & CV_RESET << direction) && !(flags & CV_TCP_SYN))
+    cv_follow_reset (c, direction);
 }
 
 /* cv_led_elsewhere: a frontend takes what a connection without a backend carries; decide.c. */

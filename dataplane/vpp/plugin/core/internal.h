@@ -39,6 +39,9 @@ enum
 #define CV_TICKS_PER_SECOND 10
 #define CV_TCP_CLOSING	    3600 /* seconds with one FIN: as Kubernetes sets conntrack's close_wait */
 #define CV_TCP_CLOSED	    10
+#define CV_TCP_RESET	    120 /* a reset that its receiver may have discarded: TCP's retransmissions are at most so far apart */
+#define CV_TCP_WINDOW	    (4u << 20) /* bytes that may be on their way */
+#define CV_TCP_SEGMENT	    (1u << 16) /* bytes that may come again with a FIN */
 #define CV_DENIED_TIMEOUT   300 /* a connection that policy has cut; TCP's retransmissions are at most two minutes apart */
 #define CV_GONE_CLOSING	    60 /* a connection that is half closed, to a backend that has gone */
 
@@ -135,6 +138,13 @@ enum
   CV_CONN_BEHIND_HOST = 16, /* its client is behind a HOST endpoint, its owner, and not the host: answers go back there */
 };
 
+/* cv_connection_t.fins, shifted by the direction. */
+enum
+{
+  CV_FIN = 1,
+  CV_RESET = 4, /* a reset that may have been discarded */
+};
+
 /* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
 typedef struct
 {
@@ -149,6 +159,7 @@ typedef struct
   uint32_t timeout;	       /* of an affinity, ticks */
   uint32_t judged;	       /* policy.h */
   uint32_t frontends;	       /* m->frontends_epoch when no frontend led elsewhere; of a connection without backend */
+  uint32_t acked[2];	       /* the last acknowledgement of TCP in each direction, as on the wire; 0: none */
 } CV_ALIGNED cv_connection_t;
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");

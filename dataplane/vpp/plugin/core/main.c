@@ -122,6 +122,8 @@ tcp_timeout (const cv_main_t *m, const cv_connection_t *c, bool gone)
     case CV_STATE_OPEN:
       return m->config.tcp_established;
     case CV_STATE_CLOSING:
+      if (c->fins & (CV_RESET | CV_RESET << 1))
+	return gone ? CV_GONE_CLOSING : CV_TCP_RESET;
       return gone ? CV_GONE_CLOSING : CV_TCP_CLOSING;
     case CV_STATE_CLOSED:
       return CV_TCP_CLOSED;

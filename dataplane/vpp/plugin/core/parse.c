@@ -123,7 +123,7 @@ is_listener (uint8_t type)
   return (type >= 130 && type <= 132) || type == 143; /* RFC 2710, 3810 */
 }
 
-/* source_allowed is step 1, for a POD endpoint; type is that of ICMPv6, 0 for all other packets.
+/* source_allowed: a POD endpoint may send this; type is that of ICMPv6, 0 for all other packets.
  *
  * VPP remembers the source of each neighbour solicitation and the target of each advertisement, 50 000 in all. So both have to be the pod's
  * own addresses: with link-local ones, of which there are 2^64, a pod would fill the table, and no other pod could be added. */
@@ -152,6 +152,24 @@ source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type
     return type == ND_ROUTER_SOLICITATION || is_listener (type);
   /* duplicate address detection, and the report of the group that goes with it */
   return cv_addr_is_zero (&t->src) && (type == ND_NEIGHBOR_SOLICITATION || is_listener (type));
+}
+
+/* of_local_pod: the address is a pod's of this node, so that nothing with it as its source comes by the network. */
+static bool
+of_local_pod (const cv_main_t *m, const cv_tuple_t *t)
+{
+  uint32_t at = cv_interface_of (m, &t->src, t->ip6);
+  const cv_endpoint_state_t *e = at == CV_NO_INDEX ? NULL : cv_endpoint (m, at);
+  return e && e->config.role == CV_ROLE_POD;
+}
+
+/* from_its_place is step 1. The host is believed: it forwards. */
+static inline bool
+from_its_place (const cv_main_t *m, const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type)
+{
+  if (cv_likely (e->config.role == CV_ROLE_POD))
+    return source_allowed (e, p, type);
+  return e->config.role == CV_ROLE_HOST || cv_likely (!of_local_pod (m, &p->tuple));
 }
 
 bool
@@ -293,7 +311,7 @@ headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
   cv_set_tail (&p->tuple, ports, p->proto, p->tuple.ip6);
   if (cv_unlikely (fragment))
     {
-      if (e->config.role == CV_ROLE_POD && !source_allowed (e, p, 0))
+      if (!from_its_place (m, e, p, 0))
 	{
 	  spoofed (m, e, p);
 	  return false;
@@ -306,7 +324,7 @@ headers (cv_main_t *m, cv_packet_t *p, const cv_endpoint_state_t *e)
       drop (p, CV_MALFORMED);
       return false;
     }
-  if (e->config.role == CV_ROLE_POD && cv_unlikely (!source_allowed (e, p, type)))
+  if (cv_unlikely (!from_its_place (m, e, p, type)))
     {
       spoofed (m, e, p);
       return false;

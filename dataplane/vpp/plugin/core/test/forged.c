@@ -1,0 +1,176 @@
+/* Tests of the core: packets that pretend to be from another machine. */
+#include "world.h"
+
+#define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
+
+/* tcp is a packet with its place in the connection. */
+static pkt_t
+tcp (const char *src, const char *dst, uint16_t sport, uint16_t dport, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+  pkt_t k = build (src, dst, CV_PROTO_TCP, sport, dport, flags, 0);
+  uint8_t *t = k.data + header_len (&k);
+  for (int i = 0; i < 4; i++)
+    {
+      t[4 + i] = (uint8_t) (seq >> (24 - 8 * i));
+      t[8 + i] = (uint8_t) (ack >> (24 - 8 * i));
+    }
+  seal (&k);
+  return k;
+}
+
+enum
+{
+  CLIENT_AT = 1000001, /* sequence numbers that both ends have acknowledged */
+  SERVER_AT = 4000000001u,
+};
+
+/* opened is a connection of a machine outside, by a service, to pod B. */
+static void
+opened (net_t *n, int ip6, uint16_t port)
+{
+  pkt_t k = tcp (OUT[ip6], VIP[ip6], port, 80, CV_TCP_SYN, CLIENT_AT - 1, 0);
+  PASS (n, UPLINK, &k);
+  expect (&k, OUT[ip6], port, B[ip6], 8080);
+  k = tcp (B[ip6], OUT[ip6], 8080, port, CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, CLIENT_AT);
+  PASS (n, POD_B, &k);
+  k = tcp (OUT[ip6], VIP[ip6], port, 80, CV_TCP_ACK, CLIENT_AT, SERVER_AT);
+  PASS (n, UPLINK, &k);
+}
+
+static void
+from_client (net_t *n, int ip6, uint8_t flags, uint32_t seq)
+{
+  pkt_t k = tcp (OUT[ip6], VIP[ip6], 5000, 80, flags, seq, SERVER_AT);
+  PASS (n, UPLINK, &k);
+}
+
+static uint8_t
+state (const net_t *n, int ip6)
+{
+  cv_tuple_t t = { .src = addr (OUT[ip6]), .dst = addr (VIP[ip6]), .sport = htons (5000), .dport = htons (80), .proto = CV_PROTO_TCP, .ip6 = (uint8_t) ip6 };
+  uint32_t direction, i = cv_table_find (&n->m->table[ip6], &t, cv_hash (n->m, &t), &direction);
+  return i == CV_NO_INDEX ? 0 : n->m->table[ip6].connections[i].state;
+}
+
+/* moved: a SYN with the connection's addresses and ports chooses another backend. */
+static bool
+moved (net_t *n, int ip6)
+{
+  check (backend (n, 10 + ip6, R[ip6], 8080, 0, true) == CV_OK && backend (n, 10 + ip6, B[ip6], 8080, 0, false) == CV_OK);
+  pkt_t k = tcp (OUT[ip6], VIP[ip6], 5000, 80, CV_TCP_SYN, 1, 0);
+  PASS (n, UPLINK, &k);
+  return strcmp (ends (&k).dst, B[ip6]);
+}
+
+/* A RST or FIN whose sequence number its receiver discards does not end the connection, and does not let it choose another backend. */
+static void
+blind_resets (void)
+{
+  static const struct
+  {
+    const char *what;
+    uint32_t seq;
+    uint8_t flags, state;
+    bool moves;
+  } cases[] = {
+    { "exact", CLIENT_AT, CV_TCP_RST, CV_STATE_CLOSED, true },
+    { "exact, with ACK", CLIENT_AT, CV_TCP_RST | CV_TCP_ACK, CV_STATE_CLOSED, true },
+    { "zero", 0, CV_TCP_RST, CV_STATE_OPEN, false },
+    { "one before", CLIENT_AT - 1, CV_TCP_RST, CV_STATE_OPEN, false },
+    { "half of all away", CLIENT_AT + (1u << 31), CV_TCP_RST, CV_STATE_OPEN, false },
+    { "behind the window", CLIENT_AT + (4u << 20) + 1, CV_TCP_RST, CV_STATE_OPEN, false },
+    { "in the window", CLIENT_AT + 1000, CV_TCP_RST, CV_STATE_CLOSING, false },
+    { "FIN", CLIENT_AT, CV_TCP_FIN | CV_TCP_ACK, CV_STATE_CLOSING, false },
+    { "FIN that comes again", CLIENT_AT - 1000, CV_TCP_FIN | CV_TCP_ACK, CV_STATE_CLOSING, false },
+    { "FIN behind the window", CLIENT_AT + (5u << 20), CV_TCP_FIN | CV_TCP_ACK, CV_STATE_OPEN, false },
+    { "FIN far before", CLIENT_AT - (1u << 20), CV_TCP_FIN | CV_TCP_ACK, CV_STATE_OPEN, false },
+  };
+  for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
+    for (int ip6 = 0; ip6 < 2; ip6++)
+      {
+	net_t n = world (1000, 1);
+	opened (&n, ip6, 5000);
+	from_client (&n, ip6, cases[i].flags, cases[i].seq);
+	check (state (&n, ip6) == cases[i].state, "%s: state %d, want %d", cases[i].what, state (&n, ip6), cases[i].state);
+	if (cases[i].state == CV_STATE_OPEN)
+	  {
+	    sleep_ticks (&n, 3000);
+	    check (state (&n, ip6) == CV_STATE_OPEN, "%s: it does not stay open while it is idle", cases[i].what);
+	  }
+	bool gone = cases[i].flags & CV_TCP_FIN; /* half closed: a SYN towards a backend that has gone chooses another */
+	if (!gone && cases[i].state != CV_STATE_CLOSING)
+	  check (moved (&n, ip6) == cases[i].moves, "%s", cases[i].what);
+	cv_free (n.m);
+      }
+}
+
+/* A reset of data that is on its way ends the connection within two minutes. If its sender goes on, it did not send it. */
+static void
+resets_in_the_window (void)
+{
+  for (int goes_on = 0; goes_on < 2; goes_on++)
+    {
+      net_t n = world (1000, 1);
+      opened (&n, 0, 5000);
+      from_client (&n, 0, CV_TCP_RST, CLIENT_AT + 1000);
+      if (goes_on)
+	from_client (&n, 0, CV_TCP_ACK, CLIENT_AT);
+      check (state (&n, 0) == (goes_on ? CV_STATE_OPEN : CV_STATE_CLOSING), "state %d", state (&n, 0));
+      sleep_ticks (&n, 1100);
+      check (state (&n, 0), "it ends early");
+      sleep_ticks (&n, 120);
+      check (!state (&n, 0) == !goes_on, "after two minutes: state %d", state (&n, 0));
+      cv_free (n.m);
+    }
+  /* both resets: of the server, too, and a FIN stays one */
+  net_t n = world (1000, 1);
+  opened (&n, 0, 5000);
+  from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT);
+  from_client (&n, 0, CV_TCP_RST, CLIENT_AT + 1000);
+  from_client (&n, 0, CV_TCP_ACK, CLIENT_AT + 1);
+  check (state (&n, 0) == CV_STATE_CLOSING);
+  pkt_t k = tcp (B[0], OUT[0], 8080, 5000, CV_TCP_RST, SERVER_AT, 0);
+  PASS (&n, POD_B, &k);
+  check (state (&n, 0) == CV_STATE_CLOSED);
+  cv_free (n.m);
+}
+
+/* Nothing that comes by the network has the source of a pod of this node, whether it belongs to a connection or not. */
+static void
+pods_of_this_node (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (uint32_t iface = UPLINK; iface <= OVERLAY; iface++)
+      {
+	net_t n = world (1000, 1);
+	pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 5000, 80, 0, 10);
+	PASS (&n, POD_A, &k);
+	uint64_t before = counted (&n, CV_SPOOFED);
+	pkt_t forged[] = {
+	  build (A[ip6], B[ip6], CV_PROTO_UDP, 1000, 2000, 0, 10),	  build (A[ip6], VIP[ip6], CV_PROTO_TCP, 1000, 80, CV_TCP_SYN, 0),
+	  build (A[ip6], VIP[ip6], CV_PROTO_UDP, 5000, 80, 0, 10),	  build (B[ip6], A[ip6], CV_PROTO_UDP, 8080, 5000, 0, 10),
+	  build (A[ip6], B[ip6], ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP, 1, 1, ip6 ? 128 : 8, 10), build (A[ip6], B[ip6], 47, 0, 0, 0, 10),
+	};
+	for (uint32_t i = 0; i < sizeof (forged) / sizeof (*forged); i++)
+	  {
+	    check (offer (&n, 0, iface, &forged[i]) == CV_VERDICT_DROP && n.p.reason == CV_SPOOFED, "packet %u from %u: verdict %d, reason %d", i, iface,
+		   n.p.verdict, n.p.reason);
+	    check (counted (&n, CV_SPOOFED) == before + i + 1);
+	  }
+	k = build (R[ip6], B[ip6], CV_PROTO_UDP, 1000, 2000, 0, 10);
+	PASS (&n, iface, &k);
+	k = build (A[ip6], B[ip6], CV_PROTO_UDP, 1000, 2000, 0, 10);
+	PASS (&n, HOST, &k);
+	cv_free (n.m);
+      }
+}
+
+int
+main (void)
+{
+  pods_of_this_node ();
+  blind_resets ();
+  resets_in_the_window ();
+  puts ("ok");
+  return 0;
+}
