@@ -196,6 +196,11 @@ func contivSources(ps *packetScript) {
 		ps.l4(hostPort, vppfake.ProtoUDP, end2(far, 1000), end2(other, 2000))
 		ps.l4(uplinkPort, vppfake.ProtoUDP, end2(far, 1000), end2(other, 2000))
 	})
+	both("a pod's of this node by the uplink, and by the host", func(own, other, _ string) {
+		ps.l4(uplinkPort, vppfake.ProtoUDP, end2(own, 1001), end2(other, 2000))
+		ps.l4(uplinkPort, vppfake.ProtoTCP, end2(own, 1001), end2(other, 2000))
+		ps.l4(hostPort, vppfake.ProtoUDP, end2(own, 1001), end2(other, 2000))
+	})
 	both("DHCP servers", func(own, other, _ string) {
 		for _, port := range []uint16{67, 547, 68} {
 			ps.l4(podA, vppfake.ProtoUDP, end2(own, port), end2(other, 2000))

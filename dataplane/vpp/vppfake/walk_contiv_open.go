@@ -227,7 +227,7 @@ func (n *contivOpening) make(b *contivBackend, end netip.AddrPort, snat *contivS
 	return true
 }
 
-// limit is how many connections an endpoint may have: other roles leave a quarter of the table to pods.
+// limit is how many connections an endpoint may have: other roles leave a quarter of the table to pods, and an eighth to records of affinity.
 func (c *contivState) limit(e *contivEndpoint) int {
 	switch {
 	case e.set.MaxConnections != 0:
@@ -235,7 +235,7 @@ func (c *contivState) limit(e *contivEndpoint) int {
 	case e.set.Role == contiv.CONTIV_ROLE_API_POD:
 		return int(c.config.EndpointConnections)
 	}
-	return c.max - c.max/4
+	return c.max - c.max/4 - c.max/8
 }
 
 // answer is the key of what the backend answers. If it is taken, the source has another port.

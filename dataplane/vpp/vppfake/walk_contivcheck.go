@@ -47,11 +47,26 @@ func (w *walk) contivSource(i *iface, p *Packet) bool {
 	if p.Extensions > maxExtensions && p.Dst.Is6() {
 		return w.contivDrop(nil, "headers cut off or too many")
 	}
-	if e.set.Role != contiv.CONTIV_ROLE_API_POD || e.mayBeFrom(p) {
+	if w.contiv.fromItsPlace(e, p) {
 		return true
 	}
 	e.spoofed++
 	return w.contivDrop(&w.contiv.conns.stats.Spoofed, "source that is not the pod's")
+}
+
+// fromItsPlace: a pod sends what is its own, and nothing from the network has the source of a pod of this node. The host is believed.
+func (c *contivState) fromItsPlace(e *contivEndpoint, p *Packet) bool {
+	switch e.set.Role {
+	case contiv.CONTIV_ROLE_API_POD:
+		return e.mayBeFrom(p)
+	case contiv.CONTIV_ROLE_API_UPLINK, contiv.CONTIV_ROLE_API_OVERLAY:
+		for _, pod := range c.endpoints {
+			if pod.set.Role == contiv.CONTIV_ROLE_API_POD && pod.addrs[p.Src] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (e *contivEndpoint) mayBeFrom(p *Packet) bool {

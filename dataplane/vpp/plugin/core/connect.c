@@ -11,7 +11,11 @@ cv_connection_end (cv_main_t *m, bool ip6, uint32_t i)
     return false;
   cv_table_remove (t, cv_hash (m, &c->key[0]), i, 0);
   if (c->flags & CV_CONN_AFFINITY)
-    cv_add (&t->n_affinities, -1u);
+    {
+      cv_add (&t->n_affinities, -1u);
+      if (c->flags & CV_CONN_FOREIGN)
+	cv_add (&t->n_foreign, -1u);
+    }
   else
     cv_table_remove (t, cv_hash (m, &c->key[1]), i, 1);
   if (c->owner != CV_NO_INDEX)

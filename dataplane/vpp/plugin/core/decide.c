@@ -76,13 +76,17 @@ remembered (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uin
   return found ? l->member[at] : CV_NO_INDEX;
 }
 
+/* remember keeps a client's backend. Records are a quarter of the table at most. Clients that are not pods of this node have half of that, so
+ * that pods are remembered whatever machines outside send. */
 static void
-remember (cv_main_t *m, const cv_packet_t *p, const cv_frontend_t *f, uint32_t record, uint32_t backend, uint32_t now)
+remember (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_t *f, uint32_t record, uint32_t backend, uint32_t now)
 {
+  bool foreign = e->config.role != CV_ROLE_POD;
   cv_table_t *t = &m->table[p->tuple.ip6];
   const cv_backend_state_t *b = backend_at (m, backend);
   bool new = record == CV_NO_INDEX;
-  if (new && (cv_load (&t->n_affinities) >= t->capacity / 4 || (record = cv_connection_alloc (t)) == CV_NO_INDEX))
+  if (new && (cv_load (&t->n_affinities) >= t->capacity / 4 || (foreign && cv_load (&t->n_foreign) >= t->capacity / 8) ||
+	      (record = cv_connection_alloc (t)) == CV_NO_INDEX))
     return; /* the next connection goes anywhere */
   cv_connection_t *c = &t->connections[record];
   if (new)
@@ -90,7 +94,7 @@ remember (cv_main_t *m, const cv_packet_t *p, const cv_frontend_t *f, uint32_t r
       memset (c, 0, sizeof (*c));
       c->key[0] = affinity_key (p, f->affinity_group);
       c->owner = c->backend = CV_NO_INDEX;
-      c->flags = CV_CONN_AFFINITY;
+      c->flags = foreign ? CV_CONN_AFFINITY | CV_CONN_FOREIGN : CV_CONN_AFFINITY;
     }
   c->key[1].src = b->addr;
   c->key[1].sport = b->port;
@@ -105,12 +109,14 @@ remember (cv_main_t *m, const cv_packet_t *p, const cv_frontend_t *f, uint32_t r
     }
   cv_add (&t->n, 1);
   cv_add (&t->n_affinities, 1);
+  if (foreign)
+    cv_add (&t->n_foreign, 1);
   cv_publish (&c->alive, 1);
 }
 
 /* choose picks a backend and counts a connection on it. CV_NO_INDEX: the service has none. */
 static uint32_t
-choose (cv_main_t *m, uint32_t worker, const cv_packet_t *p, const cv_frontend_t *f, const cv_service_t *s, uint32_t now)
+choose (cv_main_t *m, uint32_t worker, const cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_t *f, const cv_service_t *s, uint32_t now)
 {
   cv_worker_t *w = &m->workers[worker];
   for (int attempt = 0; attempt < 8; attempt++)
@@ -131,7 +137,7 @@ choose (cv_main_t *m, uint32_t worker, const cv_packet_t *p, const cv_frontend_t
       if (!count_backend (m, backend))
 	continue;
       if (f->affinity_group)
-	remember (m, p, f, record, backend, now);
+	remember (m, p, e, f, record, backend, now);
       return backend;
     }
   return CV_NO_INDEX;
@@ -191,7 +197,7 @@ balance (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_endpoint_state_
       return;
     }
   const cv_service_t *s = cv_pool_at (&m->services, f->service[!in_cluster]);
-  uint32_t backend = choose (m, worker, p, &f->config, s, now);
+  uint32_t backend = choose (m, worker, p, e, &f->config, s, now);
   if (backend == CV_NO_INDEX)
     {
       reject (m, worker, p);

@@ -135,6 +135,7 @@ enum
   CV_CONN_AFFINITY = 2,
   CV_CONN_OF_BACKEND = 4, /* its owner is the backend's endpoint, which sent its first packet here; the client is known by its address */
   CV_CONN_ICMP_REPLY = 8, /* its first packet was an echo reply */
+  CV_CONN_FOREIGN = 32, /* with CV_CONN_AFFINITY: its client is not a pod of this node */
   CV_CONN_BEHIND_HOST = 16, /* its client is behind a HOST endpoint, its owner, and not the host: answers go back there */
 };
 
@@ -185,6 +186,7 @@ typedef struct
   uint32_t free_lock, free; /* list of free connections */
   uint32_t n;		/* in use, affinities included */
   uint32_t n_affinities;
+  uint32_t n_foreign;	/* of them: of clients that are not pods of this node */
   uint32_t retired;	/* list, pushed by anyone, taken as a whole by the sweep */
   uint32_t cursor;	/* of the sweep */
 } cv_table_t;

@@ -59,12 +59,14 @@ fill_defaults (cv_config_t *c)
 #undef _
 }
 
+/* limit_of: what comes from elsewhere has five eighths of the table, and an eighth for the memory of its clients' backends (remember). The last
+ * quarter is the pods'. */
 static uint32_t
 limit_of (const cv_main_t *m, const cv_endpoint_t *e)
 {
   if (e->max_connections)
     return e->max_connections;
-  return e->role == CV_ROLE_POD ? m->config.endpoint_connections : m->config.connections_max - m->config.connections_max / 4;
+  return e->role == CV_ROLE_POD ? m->config.endpoint_connections : m->config.connections_max - m->config.connections_max / 4 - m->config.connections_max / 8;
 }
 
 /* Publishes a copy of an endpoint with a new limit. */

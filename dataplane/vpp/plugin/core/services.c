@@ -48,7 +48,7 @@ static bool
 maglev_fill (const cv_main_t *m, cv_members_t *l)
 {
   uint32_t size = l->maglev_n, *table = l->member + l->n, filled = 0;
-  uint32_t *next = malloc (sizeof (uint32_t) * 3 * l->n), *offset = next + l->n, *skip = offset + l->n;
+  uint32_t *next = malloc (sizeof (uint32_t) * 2 * l->n), *skip = next + l->n;
   if (!next)
     return false;
   for (uint32_t i = 0; i < l->n; i++)
@@ -56,9 +56,8 @@ maglev_fill (const cv_main_t *m, cv_members_t *l)
       const cv_backend_state_t *b = cv_pool_at (&m->backends, l->member[i]);
       /* without the seed: all nodes have the same table */
       uint64_t h = cv_mum (b->addr.u64[0] ^ 0x9e3779b97f4a7c15, b->addr.u64[1] ^ 0xc2b2ae3d27d4eb4f ^ (uint64_t) b->port << 32);
-      offset[i] = (uint32_t) (h % size);
+      next[i] = (uint32_t) (h % size);
       skip[i] = (uint32_t) ((h >> 32) % (size - 1)) + 1;
-      next[i] = 0;
     }
   memset (table, 0xff, sizeof (uint32_t) * size);
   while (filled < size)
@@ -66,7 +65,10 @@ maglev_fill (const cv_main_t *m, cv_members_t *l)
       {
 	uint32_t at;
 	do
-	  at = (uint32_t) ((offset[i] + (uint64_t) next[i]++ * skip[i]) % size);
+	  {
+	    at = next[i];
+	    next[i] = at + skip[i] < size ? at + skip[i] : at + skip[i] - size;
+	  }
 	while (table[at] != CV_NO_INDEX);
 	table[at] = l->member[i];
 	filled++;

@@ -1,4 +1,5 @@
-/* Tests of the core: packets that pretend to be from another machine. */
+/* Tests of the core: packets that pretend to be from another machine, and machines outside that use up what pods need. */
+#include <time.h>
 #include "world.h"
 
 #define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
@@ -165,12 +166,82 @@ pods_of_this_node (void)
       }
 }
 
+/* outside is the i-th address of the Internet. */
+static const char *
+outside (uint32_t i)
+{
+  static char text[INET6_ADDRSTRLEN];
+  snprintf (text, sizeof (text), "8.%u.%u.%u", 1 + (i >> 16), i >> 8 & 255, i & 255);
+  return text;
+}
+
+/* Machines outside fill what they may have, by a service that remembers its clients. Pods still get connections, and are remembered. */
+static void
+affinities_of_outside (void)
+{
+  net_t n = world (4000, 1);
+  cv_frontend_t f = balanced (10);
+  f.affinity_group = 9;
+  f.affinity_timeout = 10800;
+  frontend (&n, VIP[0], CV_PROTO_TCP, 80, f);
+  check (backend (&n, 10, R[0], 8080, 0, true) == CV_OK);
+  for (uint32_t i = 0; i < 20000; i++)
+    {
+      pkt_t k = build (outside (i), VIP[0], CV_PROTO_TCP, 5000, 80, CV_TCP_SYN, 0);
+      transmit (&n, UPLINK, &k);
+    }
+  check (counted (&n, CV_LIMIT) > 0, "the flood has not filled anything");
+  const cv_table_t *t = &n.m->table[0];
+  check (t->n <= t->capacity - t->capacity / 4, "%u of %u places taken: the last quarter is the pods'", t->n, t->capacity);
+  char first[INET6_ADDRSTRLEN] = "";
+  int refused = 0;
+  for (uint16_t port = 1000; port < 1900; port++)
+    {
+      pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, port, 80, CV_TCP_SYN, 0);
+      if (transmit (&n, POD_A, &k) != CV_VERDICT_PASS)
+	{
+	  check (n.p.reason == CV_FULL, "reason %d", n.p.reason);
+	  refused++;
+	  continue;
+	}
+      if (!*first)
+	strcpy (first, ends (&k).dst);
+      check (!strcmp (first, ends (&k).dst), "a pod is not remembered: %s, then %s", first, ends (&k).dst);
+    }
+  check (refused <= 9, "%d of 900 connections of a pod refused", refused); /* a key whose two buckets are full has no place */
+  sleep_ticks (&n, 700); /* the connections of the flood have ended, its records have not */
+  pkt_t k = build (OUT[0], VIP[0], CV_PROTO_TCP, 1, 80, CV_TCP_SYN, 0);
+  PASS (&n, UPLINK, &k);
+  cv_free (n.m);
+}
+
+/* What it costs to give a service of Maglev one backend more. */
+static void
+maglev (void)
+{
+  for (uint32_t count = 10; count <= 1000; count *= 10)
+    {
+      net_t n = world (1000, 1);
+      service (&n, 77, CV_SERVICE_MAGLEV);
+      struct timespec a, b;
+      clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &a);
+      for (uint32_t i = 0; i < count; i++)
+	check (backend (&n, 77, outside (i), 80, 0, true) == CV_OK);
+      clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &b);
+      double us = ((double) (b.tv_sec - a.tv_sec) * 1e9 + (double) (b.tv_nsec - a.tv_nsec)) / 1e3;
+      printf ("Maglev: %u backends, %.0f us for each\n", count, us / count);
+      cv_free (n.m);
+    }
+}
+
 int
 main (void)
 {
   pods_of_this_node ();
   blind_resets ();
   resets_in_the_window ();
+  affinities_of_outside ();
+  maglev ();
   puts ("ok");
   return 0;
 }
