@@ -47,11 +47,12 @@ conversation (thread_t *t)
   check (sealed (&k));
   ends_t first = ends (&k);
   check (strcmp (first.dst, VIP[ip6]), "not translated: connection %u, reason %d, no connection %d", n.p.connection, n.p.reason, n.p.no_connection);
+  uint32_t at = !strcmp (first.dst, B[ip6]) ? POD_B : !strcmp (first.dst, A[ip6]) ? POD_A : OVERLAY;
   for (int i = 0; i < 6; i++)
     {
       uint8_t flags = i < 4 ? CV_TCP_ACK : CV_TCP_ACK | CV_TCP_FIN;
       r = build (first.dst, first.src, CV_PROTO_TCP, first.dport, first.sport, i ? flags : CV_TCP_SYN | CV_TCP_ACK, 9);
-      check (offer (&n, t->worker, OVERLAY, &r) == CV_VERDICT_PASS && sealed (&r));
+      check (offer (&n, t->worker, at, &r) == CV_VERDICT_PASS && sealed (&r), "reason %d", n.p.reason);
       expect (&r, VIP[ip6], 80, A[ip6], port);
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, flags, 9);
       check (offer (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS && sealed (&k), "reason %d", n.p.reason);
