@@ -66,12 +66,17 @@ type state struct {
 	services  map[svcmodel.ID]*service
 	before    map[svcmodel.ID]*service // those before a resync, while it lasts
 	places    map[external]svcmodel.ID // services that have them
-	fences    map[netip.Addr]int       // addresses that must not leave by the uplink, by number of services
-	outside   renderer.AddressIndex    // services by the addresses of backends that are not pods
-	hasIPv6   bool                     // pods have addresses of IPv6, which nothing serves
-	put       func(msg proto.Message)
-	remove    func(msg proto.Message)
-	fail      func(error)
+	watched
+	hasIPv6 bool // pods have addresses of IPv6, which nothing serves
+	put     func(msg proto.Message)
+	remove  func(msg proto.Message)
+	fail    func(error)
+}
+
+// watched are addresses that node events may concern.
+type watched struct {
+	fences  map[netip.Addr]int    // that must not leave by the uplink, by number of services
+	outside renderer.AddressIndex // services by the addresses of backends that are not pods
 }
 
 // service is a service as it was rendered.
@@ -92,8 +97,8 @@ func New(deps Deps) *Renderer {
 func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		places: map[external]svcmodel.ID{}, fences: map[netip.Addr]int{}, outside: renderer.AddressIndex{},
-		gates: gate.New(aclName),
+		places: map[external]svcmodel.ID{}, gates: gate.New(aclName),
+		watched: watched{fences: map[netip.Addr]int{}, outside: renderer.AddressIndex{}},
 	}
 }
 
