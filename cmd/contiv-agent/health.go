@@ -18,7 +18,7 @@ func (a *agent) alive() error {
 	return nil
 }
 
-// ready says why pods cannot be served.
+// ready says why pods cannot be served. contiv-cni can connect when it says nil.
 func (a *agent) ready() error {
 	if ok, reason := a.controller.Ready(); !ok {
 		if !a.db.Connected() {
@@ -31,6 +31,9 @@ func (a *agent) ready() error {
 			return fmt.Errorf("%s; %w", reason, err)
 		}
 		return errors.New(reason)
+	}
+	if err := a.pods.Listening(); err != nil {
+		return err
 	}
 	if a.opts.dataplane == dataplaneVPP {
 		if err := a.ipnet.Connected(); err != nil {

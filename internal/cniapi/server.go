@@ -31,6 +31,8 @@ type ServerConfig struct {
 	Grace time.Duration
 	// TakeOver is how long to wait for another agent to leave the socket (default 10 s).
 	TakeOver time.Duration
+	// OnListening is called with true once callers can connect, and with false when they no longer can. May be nil.
+	OnListening func(bool)
 }
 
 // Server answers contiv-cni.
@@ -50,6 +52,9 @@ func NewServer(cfg ServerConfig) *Server {
 	if cfg.MaxRequests <= 0 {
 		cfg.MaxRequests = 256
 	}
+	if cfg.OnListening == nil {
+		cfg.OnListening = func(bool) {}
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -66,6 +71,8 @@ func (s *Server) Serve(ctx context.Context, handle Handler) error {
 	defer ln.release()
 	unhook := context.AfterFunc(ctx, ln.close)
 	defer unhook()
+	s.cfg.OnListening(true)
+	defer s.cfg.OnListening(false)
 
 	running, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -51,6 +52,8 @@ type PodManager struct {
 	sys     system
 	store   *store
 	metrics *metrics
+
+	listening atomic.Bool // contiv-cni can connect
 
 	mu          sync.Mutex                   // protects all the following
 	attachments map[AttachmentID]*Attachment // written by the event loop only
@@ -186,10 +189,18 @@ func (p *PodManager) SetAddresses(id AttachmentID, addrs []netip.Prefix) error {
 	return nil
 }
 
+// Listening says why contiv-cni cannot connect; nil if it can. It may be called from any goroutine.
+func (p *PodManager) Listening() error {
+	if !p.listening.Load() {
+		return fmt.Errorf("the CNI socket %s is not open", p.cfg.Socket)
+	}
+	return nil
+}
+
 // Serve answers contiv-cni until ctx ends; it is to be run as a job. It may begin before the start-up resync: pods that are
 // added meanwhile wait for it.
 func (p *PodManager) Serve(ctx context.Context, checks Checks) error {
-	server := cniapi.NewServer(cniapi.ServerConfig{Socket: p.cfg.Socket, Log: p.Logger()})
+	server := cniapi.NewServer(cniapi.ServerConfig{Socket: p.cfg.Socket, Log: p.Logger(), OnListening: p.listening.Store})
 	return server.Serve(ctx, func(ctx context.Context, req *cniapi.Request) (*cniapi.Result, error) {
 		return p.Handle(ctx, checks, req)
 	})
