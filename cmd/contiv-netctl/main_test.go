@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"flag"
 	"fmt"
 	"hash/crc32"
 	"math/big"
@@ -23,6 +22,7 @@ import (
 	"contiv.dev/vswitch/cmd/contiv-netctl/internal/client"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
@@ -37,10 +37,7 @@ func run(m *testing.M) int {
 	if os.Geteuid() != 0 {
 		return m.Run() // the tests that need root say so
 	}
-	if err := flag.Set("test.parallel", "4"); err != nil { // they wait most of the time
-		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)
-		return 1
-	}
+	atonce.Limit(4) // they wait most of the time
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)

@@ -5,7 +5,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
@@ -28,10 +28,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "cluster: skipped: network namespaces need root")
 		return 0
 	}
-	if err := flag.Set("test.parallel", "3"); err != nil {
-		fmt.Fprintln(os.Stderr, "cluster:", err)
-		return 1
-	}
+	atonce.Limit(3)
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)

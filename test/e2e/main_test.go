@@ -9,7 +9,6 @@ package e2e
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
@@ -40,10 +40,7 @@ func run(m *testing.M) int {
 		return m.Run()
 	}
 	removeLeftovers()
-	if err := flag.Set("test.parallel", "4"); err != nil { // they wait most of the time
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		return 1
-	}
+	atonce.Limit(4) // they wait most of the time
 	dir, err := os.MkdirTemp("", prefix+"bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -3,13 +3,13 @@
 package policy
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
@@ -20,10 +20,7 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if err := flag.Set("test.parallel", "4"); err != nil { // they wait most of the time
-		fmt.Fprintln(os.Stderr, "policy:", err)
-		return 1
-	}
+	atonce.Limit(4) // they wait most of the time
 	if binDir = os.Getenv("CONTIV_POLICY_BIN"); binDir != "" || os.Geteuid() != 0 {
 		return m.Run()
 	}

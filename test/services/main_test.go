@@ -8,7 +8,6 @@
 package services
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
@@ -30,10 +30,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	// Cases wait most of the time, and so do the tests that wait for their turn to have a world.
-	if err := flag.Set("test.parallel", "64"); err != nil {
-		fmt.Fprintln(os.Stderr, "services:", err)
-		return 1
-	}
+	atonce.Limit(64)
 	if binDir = os.Getenv("CONTIV_SERVICES_BIN"); binDir != "" || !needBinaries() {
 		return m.Run() // with binaries that are there, or without
 	}
