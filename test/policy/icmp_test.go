@@ -2,8 +2,10 @@ package policy
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,89 +24,197 @@ func sum16(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// portUnreachable is an ICMP error of IPv4 from src to dst about a UDP packet.
-func portUnreachable(src, dst netip.Addr, from, to netip.AddrPort) []byte {
-	inner := make([]byte, 36)
-	inner[0], inner[8], inner[9] = 0x45, 63, unix.IPPROTO_UDP
-	binary.BigEndian.PutUint16(inner[2:], 36)
-	copy(inner[12:], from.Addr().AsSlice())
-	copy(inner[16:], to.Addr().AsSlice())
-	binary.BigEndian.PutUint16(inner[10:], sum16(inner[:20]))
-	binary.BigEndian.PutUint16(inner[20:], from.Port())
-	binary.BigEndian.PutUint16(inner[22:], to.Port())
-	binary.BigEndian.PutUint16(inner[24:], 16)
-	icmp := append([]byte{3, 3, 0, 0, 0, 0, 0, 0}, inner...)
-	binary.BigEndian.PutUint16(icmp[2:], sum16(icmp))
-	b := make([]byte, 20, 20+len(icmp))
-	b[0], b[8], b[9] = 0x45, 64, unix.IPPROTO_ICMP
-	binary.BigEndian.PutUint16(b[2:], uint16(20+len(icmp)))
+// ipPacket is a packet of the family of its addresses.
+func ipPacket(src, dst netip.Addr, protocol byte, payload []byte) []byte {
+	if src.Is6() {
+		b := make([]byte, 40, 40+len(payload))
+		b[0], b[6], b[7] = 0x60, protocol, 64
+		binary.BigEndian.PutUint16(b[4:], uint16(len(payload)))
+		copy(b[8:], src.AsSlice())
+		copy(b[24:], dst.AsSlice())
+		return append(b, payload...)
+	}
+	b := make([]byte, 20, 20+len(payload))
+	b[0], b[8], b[9] = 0x45, 64, protocol
+	binary.BigEndian.PutUint16(b[2:], uint16(20+len(payload)))
 	copy(b[12:], src.AsSlice())
 	copy(b[16:], dst.AsSlice())
-	return append(b, icmp...)
+	binary.BigEndian.PutUint16(b[10:], sum16(b))
+	return append(b, payload...)
 }
 
-// connectUDP makes a flow from a port of a pod to a server, which answers.
-func (w *world) connectUDP(from string, port int, to string) {
+// icmpError is one of the errors that tests send, which both families have.
+type icmpError struct{ type4, code4, type6, code6 byte }
+
+var (
+	portUnreachable = icmpError{3, 3, 1, 4}
+	tooBig          = icmpError{3, 4, 2, 0}
+)
+
+// packet is the error from src to dst about a UDP packet.
+func (e icmpError) packet(src, dst netip.Addr, from, to netip.AddrPort) []byte {
+	udp := make([]byte, 16)
+	binary.BigEndian.PutUint16(udp[0:], from.Port())
+	binary.BigEndian.PutUint16(udp[2:], to.Port())
+	binary.BigEndian.PutUint16(udp[4:], 16)
+	icmp := append([]byte{e.type4, e.code4, 0, 0, 0, 0, 1400 >> 8, 1400 & 0xff}, ipPacket(from.Addr(), to.Addr(), unix.IPPROTO_UDP, udp)...)
+	if src.Is4() {
+		binary.BigEndian.PutUint16(icmp[2:], sum16(icmp))
+		return ipPacket(src, dst, unix.IPPROTO_ICMP, icmp)
+	}
+	icmp[0], icmp[1] = e.type6, e.code6
+	pseudo := append(append(src.AsSlice(), dst.AsSlice()...), 0, 0, 0, byte(len(icmp)), 0, 0, 0, unix.IPPROTO_ICMPV6)
+	binary.BigEndian.PutUint16(icmp[2:], sum16(append(pseudo, icmp...)))
+	return ipPacket(src, dst, unix.IPPROTO_ICMPV6, icmp)
+}
+
+// sendRaw sends a packet with its IP header.
+func (w *world) sendRaw(from string, dst netip.Addr, packet []byte) {
 	w.t.Helper()
-	w.must(w.spaces[from].Do(func() error {
-		c, err := net.DialUDP("udp4", &net.UDPAddr{Port: port}, net.UDPAddrFromAddrPort(netip.AddrPortFrom(w.addrs[to][0], httpPort)))
-		if err != nil {
-			return err
-		}
-		w.t.Cleanup(func() { _ = c.Close() })
-		w.within("udp", 5*time.Second, func() error {
+	if dst.Is4() {
+		s := w.rawSocket(w.spaces[from], unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
+		w.must(unix.Sendto(s, packet, 0, &unix.SockaddrInet4{Addr: dst.As4()}))
+		return
+	}
+	s := w.rawSocket(w.spaces[from], unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW)
+	w.must(unix.Sendto(s, packet, 0, &unix.SockaddrInet6{Addr: dst.As16()}))
+}
+
+// connectUDP makes a flow from a port of a pod to an address, which answers, whenever ask is called: a flow is forgotten after half a minute.
+func (w *world) connectUDP(from string, port int, to netip.AddrPort) (ask func()) {
+	w.t.Helper()
+	var c *net.UDPConn
+	w.must(w.spaces[from].Do(func() (err error) {
+		c, err = net.DialUDP("udp", &net.UDPAddr{Port: port}, net.UDPAddrFromAddrPort(to))
+		return err
+	}))
+	w.t.Cleanup(func() { _ = c.Close() })
+	return func() {
+		w.t.Helper()
+		w.within("udp to "+to.String(), 5*time.Second, func() error {
 			_, _ = c.Write([]byte("who"))
 			_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 			_, err := c.Read(make([]byte, 1000))
 			return err
 		})
-		return nil
-	}))
+	}
 }
 
-// TestForgedErrors: a pod that is denied sends ICMP errors about connections of others, and about none. On Linux conntrack lets pass those about a
-// connection of the receiver, from any sender: plugins/policy/README.md says so.
+// refused asks a port that is not served, and expects that the error arrives.
+func (w *world) refused(from string, to netip.AddrPort) {
+	w.t.Helper()
+	w.within("an error of "+to.String()+" to "+from, time.Minute, func() error {
+		return w.spaces[from].Do(func() error {
+			c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, _ = c.Write([]byte("x"))
+			_ = c.SetReadDeadline(time.Now().Add(timeout))
+			if _, err := c.Read(make([]byte, 10)); !errors.Is(err, unix.ECONNREFUSED) {
+				return orNone(err)
+			}
+			return nil
+		})
+	})
+}
+
+// TestForgedErrors: a pod that is denied sends ICMP errors about connections of others, and about none. None arrives. Errors about a pod's own
+// connections arrive, direct and by a service, and so do those of a machine between the nodes.
 func TestForgedErrors(t *testing.T) {
 	each(t, func(t *testing.T, backend string) {
 		w := newWorld(t, backend)
-		w.policy("web", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}]}]}`)
+		vips := w.service()
+		w.policy("web", `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}], ports: [{protocol: UDP}]}]}`)
 		w.expect("- oth1 web1 udp 8080\n+ cli1 web1 udp 8080")
-		w.connectUDP("cli1", 5000, "web1")
-		w.connectUDP("cli1", 5001, "web2")
-		at := func(name string, port uint16) netip.AddrPort { return netip.AddrPortFrom(w.addrs[name][0], port) }
-		in := w.rawSocket(w.spaces["web1"], unix.AF_PACKET, unix.SOCK_DGRAM, unix.ETH_P_IP>>8)
-		w.must(unix.SetsockoptTimeval(in, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 300_000}))
-		for _, test := range []struct {
-			name     string
-			from     string
-			src, dst netip.AddrPort
-			arrives  bool
-		}{
-			{"of the sender's connection", "cli1", at("web1", httpPort), at("cli1", 5000), true},
-			{"of the receiver's connection", "oth1", at("web1", httpPort), at("cli1", 5000), !w.onVPP},
-			{"of its other direction", "oth1", at("cli1", 5000), at("web1", httpPort), false},
-			{"of a connection of others", "oth1", at("web2", httpPort), at("cli1", 5001), false},
-			{"of none", "oth1", at("web1", 77), at("oth1", 78), false},
-		} {
-			out := w.rawSocket(w.spaces[test.from], unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
-			src, dst := w.addrs[test.from][0], w.addrs["web1"][0]
-			w.must(unix.Sendto(out, portUnreachable(src, dst, test.src, test.dst), 0, &unix.SockaddrInet4{Addr: dst.As4()}))
-			if n := icmpFrom(in, src); (n > 0) != test.arrives {
-				t.Errorf("an error %s from %s: %d arrived", test.name, test.from, n)
-			}
+		for f, family := range []string{"IPv4", "IPv6"} {
+			t.Run(family, func(t *testing.T) {
+				w.t = t
+				defer func() { w.t = t }()
+				at := func(name string, port uint16) netip.AddrPort { return netip.AddrPortFrom(w.addrs[name][f], port) }
+				vip := netip.AddrPortFrom(vips[f], 80)
+				w.refused("cli1", at("web1", 9))
+				w.refused("cli2", at("web1", 9))
+				flows := []func(){
+					w.connectUDP("cli1", 5000, at("web1", httpPort)), w.connectUDP("cli1", 5001, at("web2", httpPort)),
+					w.connectUDP("cli1", 5002, vip), w.connectUDP("cli2", 5003, vip), w.connectUDP("cli2", 5004, at("web1", httpPort)),
+				}
+				for _, e := range []struct {
+					name string
+					icmpError
+				}{{"port unreachable", portUnreachable}, {"too big", tooBig}} {
+					for _, ask := range flows {
+						ask()
+					}
+					for _, test := range []struct {
+						name     string
+						from     string
+						src, dst netip.AddrPort // of the packet inside
+						to       netip.Addr
+						at       string // where it arrives, if at all
+						arrives  bool
+					}{
+						{"of the sender's connection", "cli1", at("web1", httpPort), at("cli1", 5000), at("web1", 0).Addr(), "web1", true},
+						{"of the server's connection", "web1", at("cli1", 5000), at("web1", httpPort), at("cli1", 0).Addr(), "cli1", true},
+						{"of the connection by a service", "cli1", vip, at("cli1", 5002), vip.Addr(), "web1", true},
+						{"of the server's connection by a service", "web1", at("cli1", 5002), at("web1", httpPort), at("cli1", 0).Addr(), "cli1", true},
+						{"of the server's connection between nodes", "web1", at("cli2", 5003), at("web1", httpPort), at("cli2", 0).Addr(), "cli2", true},
+						{"of a router", "out", at("web1", httpPort), at("cli2", 5004), at("web1", 0).Addr(), "web1", true},
+						{"of the receiver's connection", "oth1", at("web1", httpPort), at("cli1", 5000), at("web1", 0).Addr(), "web1", false},
+						{"of the receiver's connection by a service", "oth1", at("web1", httpPort), at("cli1", 5002), at("web1", 0).Addr(), "web1", false},
+						{"of the receiver's connection, to the service", "oth1", vip, at("cli1", 5002), vip.Addr(), "web1", false},
+						{"of the client's connection by a service", "oth1", at("cli1", 5002), vip, at("cli1", 0).Addr(), "cli1", false},
+						{"of the receiver's connection between nodes", "oth1", at("web1", httpPort), at("cli2", 5004), at("web1", 0).Addr(), "web1", false},
+						{"of its other direction", "oth1", at("cli1", 5000), at("web1", httpPort), at("web1", 0).Addr(), "web1", false},
+						{"of a connection of others", "oth1", at("web2", httpPort), at("cli1", 5001), at("web1", 0).Addr(), "web1", false},
+						{"of none", "oth1", at("web1", 77), at("oth1", 78), at("web1", 0).Addr(), "web1", false},
+					} {
+						in := w.icmpSocket(test.at, test.to)
+						w.sendRaw(test.from, test.to, e.packet(w.addrs[test.from][f], test.to, test.src, test.dst))
+						if e.arrives(in, test.src.Port(), test.dst.Port()) != test.arrives {
+							t.Errorf("an error %s %s from %s: arrives is not %v", e.name, test.name, test.from, test.arrives)
+						}
+					}
+				}
+			})
 		}
 	})
 }
 
-// icmpFrom counts the ICMP packets of a sender until none comes any more.
-func icmpFrom(socket int, src netip.Addr) (n int) {
+// icmpSocket gets what arrives at a pod in the family of an address.
+func (w *world) icmpSocket(at string, family netip.Addr) (fd int) {
+	w.t.Helper()
+	protocol := unix.ETH_P_IP
+	if family.Is6() {
+		protocol = unix.ETH_P_IPV6
+	}
+	fd = w.rawSocket(w.spaces[at], unix.AF_PACKET, unix.SOCK_DGRAM, protocol>>8|protocol&0xff<<8)
+	w.must(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 300_000}))
+	return fd
+}
+
+// arrives reports whether the error about a packet comes, within the socket's time limit. The packet has one of the ports; servers' ports do
+// not count, which a service translates.
+func (e icmpError) arrives(socket int, ports ...uint16) bool {
 	for buf := make([]byte, 2000); ; {
-		size, _, err := unix.Recvfrom(socket, buf, 0)
+		n, _, err := unix.Recvfrom(socket, buf, 0)
 		if err != nil {
-			return n
+			return false
 		}
-		if size > 28 && buf[9] == unix.IPPROTO_ICMP && netip.AddrFrom4([4]byte(buf[12:16])) == src {
-			n++
+		header, protocol, kind := 20, buf[9], [2]byte{e.type4, e.code4}
+		if buf[0]>>4 == 6 {
+			header, protocol, kind = 40, buf[6], [2]byte{e.type6, e.code6}
+		}
+		inside := header + 8 + header
+		if n < inside+4 || protocol != unix.IPPROTO_ICMP && protocol != unix.IPPROTO_ICMPV6 || [2]byte(buf[header:]) != kind {
+			continue
+		}
+		for _, at := range []int{inside, inside + 2} {
+			port := binary.BigEndian.Uint16(buf[at:])
+			if port != httpPort && port != 80 && slices.Contains(ports, port) {
+				return true
+			}
 		}
 	}
 }

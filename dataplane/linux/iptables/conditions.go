@@ -131,11 +131,21 @@ func (l *lowerer) nets(c *conditions, m table.Match) error {
 			c.lists = append(c.lists, list{not: true, any: prefixed(side.flag, not)})
 		}
 	}
-	orig, err := l.family1(m.CTOrigDst)
-	if err == nil && len(m.CTOrigDst) > 0 {
-		c.anyOf("", prefixed("-m conntrack --ctorigdst ", orig))
+	for _, tracked := range []struct {
+		flag string
+		nets []netip.Prefix
+	}{
+		{"--ctorigdst ", m.CTOrigDst}, {"--ctorigsrc ", m.CTOrigSrc}, {"--ctreplsrc ", m.CTReplSrc},
+	} {
+		nets, err := l.family1(tracked.nets)
+		if err != nil {
+			return err
+		}
+		if len(tracked.nets) > 0 {
+			c.anyOf("", prefixed("-m conntrack "+tracked.flag, nets))
+		}
 	}
-	return err
+	return nil
 }
 
 // family1 are the nets of the lowerer's family, without their host bits.

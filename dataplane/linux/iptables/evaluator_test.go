@@ -17,6 +17,7 @@ type packet struct {
 	in, out            string
 	proto              uint8
 	src, dst, origDst  netip.Addr
+	origSrc, replSrc   netip.Addr
 	sport, dport       uint16
 	icmpType, icmpCode uint8
 	ct                 table.CTState
@@ -185,6 +186,10 @@ func (e *evaluator) match(rule string) (target string, args []string, jump bool)
 			cond = e.ctState(arg())
 		case "--ctorigdst":
 			cond = netip.MustParsePrefix(arg()).Contains(e.pkt.origDst)
+		case "--ctorigsrc":
+			cond = netip.MustParsePrefix(arg()).Contains(e.pkt.origSrc)
+		case "--ctreplsrc":
+			cond = netip.MustParsePrefix(arg()).Contains(e.pkt.replSrc)
 		case "--mark":
 			v, m, _ := strings.Cut(arg(), "/")
 			cond = e.pkt.mark&e.num(m) == e.num(v)
@@ -437,5 +442,6 @@ func (o *oracle) holds(m table.Match) bool {
 		(m.MarkMask == 0 || (p.mark&m.MarkMask == m.Mark) != m.MarkNot) &&
 		addr(m.Src, p.srcLocal) && addr(m.Dst, p.dstLocal) && (!m.SrcNotOnOut || !p.srcOnOut) &&
 		(!m.NoReversePath || p.noWayBack) && (!m.DNATed || p.dnated) &&
-		(len(m.CTOrigDst) == 0 || in(m.CTOrigDst, p.origDst))
+		(len(m.CTOrigDst) == 0 || in(m.CTOrigDst, p.origDst)) && (len(m.CTOrigSrc) == 0 || in(m.CTOrigSrc, p.origSrc)) &&
+		(len(m.CTReplSrc) == 0 || in(m.CTReplSrc, p.replSrc))
 }

@@ -49,6 +49,7 @@ func allConditions(f table.Family) []table.Match {
 		{Mark: 0x40000, MarkMask: 0xc0000, MarkNot: true},
 		{Src: table.AddrLocal, Dst: table.AddrNotLocal},
 		{DNATed: true, CTOrigDst: nets(a, b)},
+		{CT: table.CTRelated, CTOrigSrc: nets(a, b), CTReplSrc: nets(host)},
 	}
 }
 

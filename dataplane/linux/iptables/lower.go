@@ -108,6 +108,11 @@ func onceIsTwice(actions []table.Action) bool {
 	return len(actions) == 1 && v != table.Log && v != table.Jump
 }
 
+// ofConnection is true for conditions on the connection to which a packet belongs.
+func ofConnection(m table.Match) bool {
+	return m.CT != 0 || m.DNATed || len(m.CTOrigDst)+len(m.CTOrigSrc)+len(m.CTReplSrc) > 0
+}
+
 // repeatable is true when the rule's conditions, looked at before each action, hold each time if they did the first time.
 func repeatable(r table.Rule, c *conditions, scratch [2]uint32) bool {
 	m := r.Match
@@ -120,11 +125,11 @@ func repeatable(r table.Rule, c *conditions, scratch [2]uint32) bool {
 		case table.SetMark:
 			touched = a.Mark | a.Mask
 		case table.NoTrack:
-			if m.CT != 0 || m.DNATed || len(m.CTOrigDst) > 0 {
+			if ofConnection(m) {
 				return false
 			}
 		case table.Jump:
-			if m.CT != 0 || m.DNATed || len(m.CTOrigDst) > 0 {
+			if ofConnection(m) {
 				return false
 			}
 			touched = ^uint32(0)

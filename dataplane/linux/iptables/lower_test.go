@@ -79,7 +79,7 @@ func (g *gen) match() table.Match {
 	m := table.Match{
 		SrcNets: g.nets(0.25), DstNets: g.nets(0.25), NotSrcNets: g.nets(0.2), NotDstNets: g.nets(0.2),
 		SrcSets: g.ids(0.1, "n"), DstSets: g.ids(0.1, "n"), NotSrcSets: g.ids(0.1, "n"), NotDstSets: g.ids(0.1, "n"),
-		CTOrigDst: g.nets(0.05), DNATed: g.maybe(0.05), SrcNotOnOut: g.maybe(0.05), NoReversePath: g.maybe(0.05),
+		CTOrigDst: g.nets(0.05), CTOrigSrc: g.nets(0.05), CTReplSrc: g.nets(0.05), DNATed: g.maybe(0.05), SrcNotOnOut: g.maybe(0.05), NoReversePath: g.maybe(0.05),
 	}
 	if g.maybe(0.2) {
 		m.InIface = []string{"eth0", "cali1", "cali+", "c+", "+"}[g.IntN(5)]
@@ -167,7 +167,7 @@ func (g *gen) packet() packet {
 	p := packet{
 		in: []string{"eth0", "cali1", "cali22", "cx"}[g.IntN(4)], out: []string{"eth0", "cali1", "cali22"}[g.IntN(3)],
 		proto: []uint8{map[table.Family]uint8{4: 1, 6: 58}[g.family], 6, 17, 132, 47}[g.IntN(5)],
-		src:   g.addr(), dst: g.addr(), origDst: g.addr(),
+		src:   g.addr(), dst: g.addr(), origDst: g.addr(), origSrc: g.addr(), replSrc: g.addr(),
 		ct: 1 << g.IntN(5), mark: uint32(g.IntN(16)), srcLocal: g.maybe(0.5), dstLocal: g.maybe(0.5), srcOnOut: g.maybe(0.5),
 		noWayBack: g.maybe(0.5), dnated: g.maybe(0.5), inSet: map[string]bool{},
 	}

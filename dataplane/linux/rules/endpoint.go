@@ -57,10 +57,11 @@ type endpointChain struct {
 	*renderer
 	kind     kind
 	allow    table.Verb
-	exempted []table.Match // from policy
-	report   string        // prefix of reports; empty: there are none
-	toNode   *table.Match  // what goes to the node, until a tier or the end exempts it; nil: it is exempted, or nothing is
-	strict   bool          // connections that are not known any more must not go on
+	exempted []table.Match  // from policy
+	report   string         // prefix of reports; empty: there are none
+	toNode   *table.Match   // what goes to the node, until a tier or the end exempts it; nil: it is exempted, or nothing is
+	strict   bool           // connections that are not known any more must not go on
+	own      []netip.Prefix // of the sender, whose ICMP errors pass only if they are about its connections; nil: all errors pass
 	rules    []table.Rule
 }
 
@@ -79,6 +80,7 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 		to.kubernetes(ep, ep.To, nil, table.Match{InIface: ep.Iface, SrcNets: own})
 		to.body(ep.To, "")
 		from.checkSource(own)
+		from.own = own
 		if len(own) > 0 { // else all has been dropped
 			from.dropTunnelled(f)
 			from.kubernetes(ep, ep.From, &table.Match{Dst: table.AddrLocal}, table.Match{DstNets: own})
@@ -199,15 +201,28 @@ func (c *endpointChain) drop(m table.Match, comment string) {
 	c.add(m, comment, act(table.Drop))
 }
 
-// connections lets pass what belongs to a connection that was let through, and drops what belongs to none and starts none.
+// connections lets pass what belongs to a connection that was let through, and drops what belongs to none and starts none. Of a workload's ICMP
+// errors those pass that are about a connection of its own, as client or, translated or not, as server: for the receiver's chain, which
+// gets errors from routers too, any error is the answer to something that the receiver has sent.
 func (c *endpointChain) connections() {
-	if c.allow == table.Accept {
-		c.add(established(), "", act(table.Accept))
+	pass := []table.Action{act(table.Accept)}
+	if c.allow != table.Accept {
+		pass = []table.Action{setMark(c.IptablesMarkAccept), act(c.allow)}
+	}
+	ends := table.CTState(0)
+	if c.own == nil {
+		c.add(established(), "", pass...)
 	} else {
-		c.add(established(), "", setMark(c.IptablesMarkAccept), act(c.allow))
+		c.add(table.Match{CT: table.CTEstablished}, "", pass...)
+		c.add(table.Match{CT: table.CTRelated, CTOrigSrc: c.own}, "", pass...)
+		c.add(table.Match{CT: table.CTRelated, CTReplSrc: c.own}, "", pass...)
+		ends = table.CTRelated
 	}
 	if !c.DisableConntrackInvalid {
-		c.add(table.Match{CT: table.CTInvalid}, "", act(table.Drop))
+		ends |= table.CTInvalid
+	}
+	if ends != 0 {
+		c.add(table.Match{CT: ends}, "", act(table.Drop))
 	}
 }
 

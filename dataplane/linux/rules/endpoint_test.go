@@ -250,3 +250,37 @@ func TestFamilyWithoutAddress(t *testing.T) {
 		t.Errorf("IPv6, under policy: %+v", got)
 	}
 }
+
+// TestErrorsOfWorkloads: a workload's ICMP error passes if it is about a connection of the workload, as client or as server. What comes from
+// elsewhere passes as before: routers send errors about connections of others.
+func TestErrorsOfWorkloads(t *testing.T) {
+	for _, noInvalid := range []bool{false, true} {
+		for _, f := range families {
+			n := newNode(t, rules.Config{DisableConntrackInvalid: noInvalid})
+			open := n.openProfile()
+			n.workload("caliweb", webAddr, open, open)
+			n.workload("calidb", dbAddr, open, open)
+			n.apply()
+			far, webIP, dbIP := farAddr[f], webAddr[f], dbAddr[f]
+			for _, test := range []struct {
+				why              string
+				in, out          string
+				src, dst         netip.Addr
+				origSrc, replSrc netip.Addr
+				want             string
+			}{
+				{"of the client", "caliweb", "calidb", webIP, dbIP, webIP, dbIP, "accept"},
+				{"of the server, also behind a service", "caliweb", "calidb", webIP, dbIP, dbIP, webIP, "accept"},
+				{"of the client of a masqueraded connection", "caliweb", "eth0", webIP, far, webIP, far, "accept"},
+				{"of a workload that has no part in it", "caliweb", "calidb", webIP, dbIP, dbIP, far, "drop"},
+				{"of the same to the other side", "caliweb", "eth0", webIP, far, far, dbIP, "drop"},
+				{"of the same to the node", "caliweb", "", webIP, nodeAddr[f], nodeAddr[f], dbIP, "drop"},
+				{"of a router", "eth0", "calidb", peerAddr[f], dbIP, dbIP, far, "accept"},
+			} {
+				p := rulestest.Packet{In: test.in, Out: test.out, Src: test.src, Dst: test.dst, Proto: 1, ICMPType: 3, CT: table.CTRelated,
+					OrigSrc: test.origSrc, ReplSrc: test.replSrc}
+				n.expect("an error "+test.why, p, test.want)
+			}
+		}
+	}
+}

@@ -95,6 +95,9 @@ type Match struct {
 	DNATed bool
 	// CTOrigDst matches the destination that the connection's first packet asked for, before translation.
 	CTOrigDst []netip.Prefix
+	// CTOrigSrc and CTReplSrc match the sources of the connection's two directions: where its first packet came from, and where its answers
+	// come from, each before translation. Of an ICMP error, that is the connection which it is about.
+	CTOrigSrc, CTReplSrc []netip.Prefix
 
 	// OneIn holds for one in so many packets, at random; 0: do not care. Client is below. Only the iptables backend has these
 	// two, for services, which nf_tables has another way for.

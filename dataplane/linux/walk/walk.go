@@ -108,7 +108,7 @@ func (w *walker) matches(m *table.Match) bool {
 		m.CT != 0 && m.CT&table.CTNew == 0,
 		m.MarkMask != 0 && (w.mark&m.MarkMask == m.Mark) == m.MarkNot,
 		!w.addrType(m.Src, w.Src), !w.addrType(m.Dst, w.Dst),
-		m.MidStream, m.NoReversePath, m.ICMP != nil, m.NotICMP != nil: // a connection begins with an echo request, if by ICMP
+		m.MidStream, m.NoReversePath, m.ICMP != nil, m.NotICMP != nil, len(m.CTOrigDst)+len(m.CTOrigSrc)+len(m.CTReplSrc) > 0: // a connection begins with an echo request, if by ICMP
 		return false
 	}
 	return w.addresses(m) && w.ports(m)

@@ -41,6 +41,8 @@ func (c *compiler) choices(m *table.Match) (all [][]alternative, possible bool, 
 	add(c.netSpans(m.SrcNets), len(m.SrcNets) > 0, c.loadSrc, nil)
 	add(c.netSpans(m.DstNets), len(m.DstNets) > 0, c.loadDst, nil)
 	add(c.netSpans(m.CTOrigDst), len(m.CTOrigDst) > 0, c.loadOrigDst, nil)
+	add(c.netSpans(m.CTOrigSrc), len(m.CTOrigSrc) > 0, c.loadOrigSrc, nil)
+	add(c.netSpans(m.CTReplSrc), len(m.CTReplSrc) > 0, c.loadReplSrc, nil)
 	for _, s := range c.inlined {
 		if s.not {
 			possible = c.without(s.spans, s.load) && possible

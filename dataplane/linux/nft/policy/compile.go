@@ -238,10 +238,19 @@ func (c *compiler) address(at4, at6 uint32) {
 }
 
 func (c *compiler) loadOrigDst() {
+	c.connection(unix.NFT_CT_DST_IP, unix.NFT_CT_DST_IP6, wire.Original)
+}
+func (c *compiler) loadOrigSrc() {
+	c.connection(unix.NFT_CT_SRC_IP, unix.NFT_CT_SRC_IP6, wire.Original)
+}
+func (c *compiler) loadReplSrc() { c.connection(unix.NFT_CT_SRC_IP, unix.NFT_CT_SRC_IP6, wire.Reply) }
+
+// connection loads an address of the connection in one direction.
+func (c *compiler) connection(key4, key6 uint32, d wire.Direction) {
 	if c.n.f.ID == table.IPv4 {
-		c.CTOriginal(unix.NFT_CT_DST_IP)
+		c.CTOf(d, key4)
 	} else {
-		c.CTOriginal(unix.NFT_CT_DST_IP6)
+		c.CTOf(d, key6)
 	}
 }
 

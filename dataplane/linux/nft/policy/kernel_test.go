@@ -72,6 +72,7 @@ func everything(b *Backend) {
 			Actions: do(table.Action{Verb: table.Reject})},
 		{Match: table.Match{Dst: table.AddrLocal, Src: table.AddrNotLocal, DNATed: true,
 			CTOrigDst: []netip.Prefix{pfx("10.96.0.0/12")}}},
+		{Match: table.Match{CT: table.CTRelated, CTOrigSrc: []netip.Prefix{pfx("10.1.0.0/16")}, CTReplSrc: []netip.Prefix{pfx("10.1.0.1/32")}}},
 	}}, table.Chain{Name: "other"})
 	b.SetDispatch(f, table.Filter, table.Dispatch{Name: "from", Chains: map[string]string{"cali1": "all", "cali2": "other"},
 		Default: []table.Rule{{Actions: do(dropIt)}}})

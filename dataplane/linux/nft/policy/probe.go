@@ -56,7 +56,7 @@ func wantedRules(f table.Family) []wanted {
 		{"sets in rules", table.Filter, table.Forward, table.Match{Protocol: 6, SrcSets: []string{"probe0"},
 			NotDstSets: []string{"probe2"}, DstPortSets: []string{"probe1"}}, verb(table.Action{Verb: table.Drop})},
 		{"connection tracking", table.Filter, table.Forward,
-			table.Match{CT: table.CTNew, DNATed: true, CTOrigDst: nets}, verb(table.Action{Verb: table.Return})},
+			table.Match{CT: table.CTNew, DNATed: true, CTOrigDst: nets, CTOrigSrc: nets, CTReplSrc: nets}, verb(table.Action{Verb: table.Return})},
 		{"fib", table.Raw, table.Prerouting, table.Match{NoReversePath: true, Dst: table.AddrLocal}, nil},
 		{"fib of the outgoing interface", table.NAT, table.Postrouting, table.Match{SrcNotOnOut: true}, nil},
 		{"notrack", table.Raw, table.Output, table.Match{}, verb(table.Action{Verb: table.NoTrack})},

@@ -71,12 +71,21 @@ func (e *Exprs) CT(key uint32) {
 	e.End()
 }
 
-// CTOriginal loads a key of the direction in which the connection was made.
-func (e *Exprs) CTOriginal(key uint32) {
+// Direction is one of the two of a connection, numbered as in the kernel.
+type Direction uint8
+
+// The directions: that of the connection's first packet, and that of the answers.
+const (
+	Original Direction = iota
+	Reply
+)
+
+// CTOf loads a key of one direction of the connection.
+func (e *Exprs) CTOf(d Direction, key uint32) {
 	e.Begin("ct")
 	e.Uint32(unix.NFTA_CT_KEY, key)
 	e.Uint32(unix.NFTA_CT_DREG, Reg1)
-	e.Uint8(unix.NFTA_CT_DIRECTION, 0)
+	e.Uint8(unix.NFTA_CT_DIRECTION, uint8(d))
 	e.End()
 }
 

@@ -26,6 +26,8 @@ type Packet struct {
 	Untracked bool // set by NoTrack
 	MidStream bool // a TCP segment that begins no connection
 	DNATed    bool // set by DNAT, which may have been of another table
+	// OrigSrc and ReplSrc are the sources of the two directions of the packet's connection; not valid: no rule that asks for them matches.
+	OrigSrc, ReplSrc netip.Addr
 }
 
 // Outcome is what happened to a packet.
@@ -214,6 +216,12 @@ func (w *walker) matches(m table.Match, hook table.Hook) bool {
 	}
 	if len(m.CTOrigDst) > 0 {
 		w.err = fmt.Errorf("CTOrigDst is not known here")
+		return false
+	}
+	tracked := func(nets []netip.Prefix, a netip.Addr) bool {
+		return len(nets) == 0 || slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
+	}
+	if !tracked(m.CTOrigSrc, p.OrigSrc) || !tracked(m.CTReplSrc, p.ReplSrc) {
 		return false
 	}
 	return w.matchAddresses(m) && w.matchPorts(m) && w.matchICMP(m)
