@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -15,10 +14,7 @@ import (
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
 
-const (
-	allowedPort, deniedPort = 53, 7
-	attackPolicy            = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}], ports: [{protocol: UDP, port: 53}]}]}`
-)
+const deniedPort = 7
 
 // rawSocket opens a socket in a namespace.
 func (w *world) rawSocket(ns *testbed.Namespace, family, kind, protocol int) (fd int) {
@@ -29,94 +25,6 @@ func (w *world) rawSocket(ns *testbed.Namespace, family, kind, protocol int) (fd
 	}))
 	w.t.Cleanup(func() { _ = unix.Close(fd) })
 	return fd
-}
-
-// fragment is a piece of a UDP datagram of IPv4; the kernel fills in the header's checksum.
-type fragment struct {
-	id   uint16
-	at   uint16 // in units of 8 bytes
-	more bool
-	port uint16 // of a first fragment
-	size int    // behind the IP header
-}
-
-func (f fragment) packet(src, dst netip.Addr) []byte {
-	b := make([]byte, 20+f.size)
-	b[0], b[8], b[9] = 0x45, 64, unix.IPPROTO_UDP
-	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
-	binary.BigEndian.PutUint16(b[4:], f.id)
-	flags := f.at
-	if f.more {
-		flags |= 0x2000
-	}
-	binary.BigEndian.PutUint16(b[6:], flags)
-	copy(b[12:], src.AsSlice())
-	copy(b[16:], dst.AsSlice())
-	if f.at == 0 {
-		binary.BigEndian.PutUint16(b[20:], 4000)
-		binary.BigEndian.PutUint16(b[22:], f.port)
-		binary.BigEndian.PutUint16(b[24:], 32) // the datagram's length; no checksum
-	}
-	return b
-}
-
-// TestFragments: fragments do not carry a datagram past a policy, whatever their order, size and overlap: no header arrives that names a port
-// which is denied. What is allowed arrives in fragments.
-func TestFragments(t *testing.T) {
-	each(t, func(t *testing.T, backend string) {
-		w := newWorld(t, backend)
-		w.policy("web", attackPolicy)
-		w.expect("+ h1 web1 tcp 8080\n- cli1 web1 tcp 8080\n- cli1 web1 udp 8080")
-		for _, from := range []string{"cli1", "cli2"} {
-			w.fragments(from)
-		}
-	})
-}
-
-func (w *world) fragments(from string) {
-	w.t.Helper()
-	src, dst := w.addrs[from][0], w.addrs["web1"][0]
-	out := w.rawSocket(w.spaces[from], unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
-	in := w.rawSocket(w.spaces["web1"], unix.AF_PACKET, unix.SOCK_DGRAM, unix.ETH_P_IP>>8)
-	w.must(unix.SetsockoptTimeval(in, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 300_000}))
-	whole := func(id, port uint16) []fragment {
-		return []fragment{{id: id, more: true, port: port, size: 24}, {id: id, at: 3, size: 8}}
-	}
-	a, d := whole(2, deniedPort), whole(6, deniedPort)
-	attacks := []fragment{
-		a[0], a[1], // in order
-		d[1], d[0], // the last one first
-		{id: 3, at: 3, size: 8},                                                  // no first one
-		{id: 4, more: true, port: deniedPort, size: 8}, {id: 4, at: 1, size: 24}, // tiny
-		{id: 5, more: true, port: allowedPort, size: 24}, {id: 5, more: true, port: deniedPort, size: 24}, {id: 5, at: 3, size: 8}, // two first
-		{id: 7, more: true, port: allowedPort, size: 8}, {id: 7, more: true, port: deniedPort, size: 16}, {id: 7, at: 2, size: 16},
-		{id: 8, port: deniedPort, size: 32}, // none
-	}
-	attacks = append(attacks, whole(1, allowedPort)...)
-	for _, f := range attacks {
-		w.must(unix.Sendto(out, f.packet(src, dst), 0, &unix.SockaddrInet4{Addr: dst.As4()}))
-	}
-	allowed := 0
-	for buf := make([]byte, 2000); ; {
-		n, _, err := unix.Recvfrom(in, buf, 0)
-		if err != nil {
-			break // nothing more comes
-		}
-		if n < 24 || buf[9] != unix.IPPROTO_UDP || netip.AddrFrom4([4]byte(buf[12:16])) != src || netip.AddrFrom4([4]byte(buf[16:20])) != dst {
-			continue
-		}
-		id, flags, port := binary.BigEndian.Uint16(buf[4:]), binary.BigEndian.Uint16(buf[6:]), binary.BigEndian.Uint16(buf[22:])
-		first := flags&0x1fff == 0
-		switch {
-		case first && port == deniedPort:
-			w.t.Errorf("%s: the header of a datagram to port %d arrived (id %d)", from, port, id)
-		case first && port == allowedPort && n >= 28 && id != 5 && id != 7:
-			allowed++
-		}
-	}
-	if allowed == 0 {
-		w.t.Errorf("%s: a datagram in fragments that is allowed did not arrive", from)
-	}
 }
 
 // TestFlapping: a pod's label changes 50 times a second between two that different policies select. What both deny never passes, and what

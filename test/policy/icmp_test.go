@@ -170,7 +170,7 @@ func TestForgedErrors(t *testing.T) {
 						{"of a connection of others", "oth1", at("web2", httpPort), at("cli1", 5001), at("web1", 0).Addr(), "web1", false},
 						{"of none", "oth1", at("web1", 77), at("oth1", 78), at("web1", 0).Addr(), "web1", false},
 					} {
-						in := w.icmpSocket(test.at, test.to)
+						in := w.packetSocket(test.at, test.to)
 						w.sendRaw(test.from, test.to, e.packet(w.addrs[test.from][f], test.to, test.src, test.dst))
 						if e.arrives(in, test.src.Port(), test.dst.Port()) != test.arrives {
 							t.Errorf("an error %s %s from %s: arrives is not %v", e.name, test.name, test.from, test.arrives)
@@ -182,8 +182,8 @@ func TestForgedErrors(t *testing.T) {
 	})
 }
 
-// icmpSocket gets what arrives at a pod in the family of an address.
-func (w *world) icmpSocket(at string, family netip.Addr) (fd int) {
+// packetSocket gets what arrives at a pod in the family of an address.
+func (w *world) packetSocket(at string, family netip.Addr) (fd int) {
 	w.t.Helper()
 	protocol := unix.ETH_P_IP
 	if family.Is6() {

@@ -1,0 +1,157 @@
+package policy
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/test/testbed/whoami"
+)
+
+const (
+	reusedPort  = 6000 // and the next ones
+	reuseDenies = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: oth}}}]}]}`
+	reuseAllows = `{podSelector: {matchLabels: {app: web}}, ingress: [{from: [{podSelector: {matchLabels: {app: cli}}}]}]}`
+)
+
+// reused is a connection whose addresses and ports are used again.
+type reused struct {
+	w             *world
+	from, network string
+	own           net.Addr
+	to            netip.AddrPort
+	conn          *whoami.Conn // the one that is open, if any
+}
+
+// ask asks the server, by a new connection with the same addresses and ports if there is none.
+func (r *reused) ask() (err error) {
+	if r.conn == nil {
+		if r.conn, err = whoami.DialFrom(r.w.ctx, r.w.spaces[r.from], r.network, r.own, r.to, timeout); err != nil {
+			return err
+		}
+	}
+	_, err = r.conn.Ask()
+	return err
+}
+
+// end closes the connection without a word, if the policy denies it.
+func (r *reused) end() {
+	if r.conn != nil {
+		_ = r.conn.Close()
+	}
+	r.conn = nil
+}
+
+func (r *reused) String() string {
+	return fmt.Sprintf("%s of %s from %s to %s", r.network, r.from, r.own, r.to)
+}
+
+// reusable are connections of TCP and UDP in both families, direct and by a service, on one node and between nodes.
+func (w *world) reusable(vips []netip.Addr) (all []*reused) {
+	w.t.Helper()
+	for _, from := range []string{"cli1", "cli2"} {
+		for f, own := range w.addrs[from] {
+			for _, to := range []netip.AddrPort{netip.AddrPortFrom(w.addrs["web1"][f], httpPort), netip.AddrPortFrom(vips[f], 80)} {
+				port := reusedPort + len(all)
+				all = append(all,
+					&reused{w: w, from: from, network: "tcp", to: to, own: &net.TCPAddr{IP: own.AsSlice(), Port: port}},
+					&reused{w: w, from: from, network: "udp", to: to, own: &net.UDPAddr{IP: own.AsSlice(), Port: port}})
+			}
+		}
+	}
+	w.t.Cleanup(func() {
+		for _, r := range all {
+			r.end()
+		}
+	})
+	return all
+}
+
+// arrivals counts what comes from the reused ports, until nothing comes any more.
+func arrivals(socket, ports int) (n int) {
+	for buf := make([]byte, 2000); ; {
+		size, _, err := unix.Recvfrom(socket, buf, 0)
+		if err != nil {
+			return n
+		}
+		header, protocol := 20, buf[9]
+		if buf[0]>>4 == 6 {
+			header, protocol = 40, buf[6]
+		}
+		if size < header+4 || protocol != unix.IPPROTO_TCP && protocol != unix.IPPROTO_UDP {
+			continue
+		}
+		if port := int(binary.BigEndian.Uint16(buf[header:])); port >= reusedPort && port < reusedPort+ports {
+			n++
+		}
+	}
+}
+
+// TestReusedPorts: connections that a policy denies are begun again with the same addresses and ports, some while the old one is open and some
+// after its end. Nothing of what was known of the old ones carries the new ones: no packet arrives. When they are allowed again, they work.
+func TestReusedPorts(t *testing.T) {
+	each(t, func(t *testing.T, backend string) {
+		w := newWorld(t, backend)
+		all := w.reusable(w.service())
+		sockets := []int{w.packetSocket("web1", w.addrs["web1"][0]), w.packetSocket("web1", w.addrs["web1"][1])}
+		for round := range 2 {
+			w.policy("web", reuseAllows)
+			w.expect("+ cli1 web1 tcp 8080\n+ cli2 web1 udp 8080\n- oth1 web1 tcp 8080")
+			for _, r := range all {
+				w.within(r.String(), time.Minute, func() error {
+					err := r.ask()
+					if err != nil {
+						r.end()
+					}
+					return err
+				})
+				if round == 1 {
+					r.end() // before the change
+				}
+			}
+			w.policy("web", reuseDenies)
+			w.expect("- cli1 web1 tcp 8080\n- cli2 web1 udp 8080\n+ oth1 web1 tcp 8080")
+			for _, r := range all {
+				if r.conn != nil {
+					w.within(r.String()+" is cut", 20*time.Second, func() error {
+						if r.ask() == nil {
+							return errors.New("it goes on")
+						}
+						return nil
+					})
+				}
+			}
+			for _, s := range sockets { // what the policies of before let pass
+				arrivals(s, len(all))
+			}
+			for _, r := range all {
+				r.end()
+				if err := r.ask(); err == nil {
+					t.Errorf("%s is used again and answered", r)
+				}
+				r.end()
+			}
+			for i, s := range sockets {
+				if n := arrivals(s, len(all)); n > 0 {
+					t.Errorf("%d packets arrived at %s from ports that are used again", n, w.addrs["web1"][i])
+				}
+			}
+		}
+		w.policy("web", "")
+		for _, r := range all {
+			w.within(r.String()+" is allowed again", time.Minute, func() error {
+				err := r.ask()
+				if err != nil {
+					r.end()
+				}
+				return err
+			})
+		}
+	})
+}
