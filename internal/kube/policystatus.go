@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// ConditionAccepted is the condition of ClusterNetworkPolicies that contiv writes. Other implementations have conditions of other types.
-	ConditionAccepted = "contiv.dev/Accepted"
+	// conditionAccepted is the condition of ClusterNetworkPolicies that contiv writes. Other implementations have conditions of other types.
+	conditionAccepted = "contiv.dev/Accepted"
 	// maxConditionMessage is what the API server accepts.
 	maxConditionMessage = 32768
 
@@ -127,7 +127,7 @@ func (s *PolicyStatus) writeAll(ctx context.Context) error {
 
 // accepted is the condition that a policy should have. large is why it has sets over the limit; empty: it has none.
 func accepted(p *npapi.ClusterNetworkPolicy, large string) metav1.Condition {
-	c := metav1.Condition{Type: ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: p.Generation,
+	c := metav1.Condition{Type: conditionAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: p.Generation,
 		Message: "all of the policy is understood"}
 	problems := ConvertClusterPolicy(p).GetProblems()
 	switch {

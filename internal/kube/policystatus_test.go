@@ -104,7 +104,7 @@ func TestPolicyStatus(t *testing.T) {
 		}
 	}
 	write(2)
-	if c := good.Status.Conditions; len(c) != 2 || c[0] != other || c[1].Type != ConditionAccepted || c[1].Status != metav1.ConditionTrue || c[1].ObservedGeneration != 3 {
+	if c := good.Status.Conditions; len(c) != 2 || c[0] != other || c[1].Type != conditionAccepted || c[1].Status != metav1.ConditionTrue || c[1].ObservedGeneration != 3 {
 		t.Errorf("got %+v", c)
 	}
 	if c := names.Status.Conditions; len(c) != 1 || c[0].Status != metav1.ConditionFalse || c[0].Reason != "NotUnderstood" || !strings.Contains(c[0].Message, "domainNames") {

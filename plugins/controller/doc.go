@@ -45,7 +45,7 @@
 // # Failures
 //
 // RevertOnFailure undoes all: Revert of each handler that was called, the last one first and the one that failed included; the dataplane
-// undoes its part; follow-ups pushed by the event are dropped with ErrCauseReverted. BestEffort continues with the other handlers, commits,
+// undoes its part; follow-ups pushed by the event are dropped with errCauseReverted. BestEffort continues with the other handlers, commits,
 // and joins the errors. A handler that fails in a resync keeps the configuration that it had, rather than losing it; the start-up resync
 // has none to keep, so nothing is committed.
 //

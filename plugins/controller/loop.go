@@ -297,7 +297,7 @@ func (c *Controller) handle(ctx context.Context, it *item) {
 
 	c.publish(t, out)
 	for _, followUp := range dropped {
-		c.done(followUp.ev, ErrCauseReverted)
+		c.done(followUp.ev, errCauseReverted)
 	}
 	if ev, ok := it.ev.(interface{ setRecord(*EventRecord) }); ok {
 		ev.setRecord(t.record)

@@ -171,7 +171,7 @@ func TestFollowUpsRunBeforeWhatIsQueued(t *testing.T) {
 		if got := h.all(); !slices.Equal(got, want) {
 			t.Errorf("order %q, want %q", got, want)
 		}
-		for i, sentinel := range []error{api.ErrNotHandled, ErrBlockingFollowUp, ErrMalformedEvent} {
+		for i, sentinel := range []error{api.ErrNotHandled, errBlockingFollowUp, errMalformedEvent} {
 			if !errors.Is(bad[i], sentinel) {
 				t.Errorf("follow-up %d: %v, want %v", i, bad[i], sentinel)
 			}
@@ -205,7 +205,7 @@ func TestFollowUpsOfRevertedEventsAreDropped(t *testing.T) {
 		if got := h.all(); !slices.Equal(got, []string{"Database Resync", "ping cause", "revert ping cause"}) {
 			t.Errorf("handler saw %q", got)
 		}
-		if err := <-follow.done; !errors.Is(err, ErrCauseReverted) {
+		if err := <-follow.done; !errors.Is(err, errCauseReverted) {
 			t.Errorf("Done of the follow-up: %v", err)
 		}
 		r.close(t)
@@ -251,7 +251,7 @@ func TestMalformedEvents(t *testing.T) {
 			"not comparable":  uncomparable{},
 			"no update event": onlyEvent{},
 		} {
-			if err := r.c.PushEvent(ev); !errors.Is(err, ErrMalformedEvent) {
+			if err := r.c.PushEvent(ev); !errors.Is(err, errMalformedEvent) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -560,7 +560,7 @@ func TestFollowUpsOfAFailedStartupResyncAreDropped(t *testing.T) {
 		return nil
 	}
 	s.push(dbResync(nil))
-	if err := <-follow.done; !errors.Is(err, ErrCauseReverted) {
+	if err := <-follow.done; !errors.Is(err, errCauseReverted) {
 		t.Errorf("Done of the follow-up: %v", err)
 	}
 	fail = false

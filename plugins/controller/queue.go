@@ -13,12 +13,12 @@ import (
 
 // Errors of PushEvent and PushFollowUp besides those of the api package.
 var (
-	// ErrBlockingFollowUp is returned for a follow-up with a waiting caller: code inside the loop cannot wait.
-	ErrBlockingFollowUp = errors.New("a follow-up cannot be a blocking event")
-	// ErrMalformedEvent is returned for events that break the contract of the api package.
-	ErrMalformedEvent = errors.New("malformed event")
-	// ErrCauseReverted is the argument of Done of a follow-up when the event that it follows was reverted.
-	ErrCauseReverted = errors.New("the event that this one follows up was undone")
+	// errBlockingFollowUp is returned for a follow-up with a waiting caller: code inside the loop cannot wait.
+	errBlockingFollowUp = errors.New("a follow-up cannot be a blocking event")
+	// errMalformedEvent is returned for events that break the contract of the api package.
+	errMalformedEvent = errors.New("malformed event")
+	// errCauseReverted is the argument of Done of a follow-up when the event that it follows was reverted.
+	errCauseReverted = errors.New("the event that this one follows up was undone")
 )
 
 const (
@@ -63,13 +63,13 @@ func newQueue(limit int, admits func(api.Event) bool) *queue {
 // check returns the fault of an event.
 func check(ev api.Event) error {
 	if ev == nil {
-		return fmt.Errorf("%w: nil", ErrMalformedEvent)
+		return fmt.Errorf("%w: nil", errMalformedEvent)
 	}
 	if v := reflect.ValueOf(ev); !v.Comparable() || (v.Kind() == reflect.Pointer && v.IsNil()) {
-		return fmt.Errorf("%w: a %T is nil or cannot be compared (events should be pointers)", ErrMalformedEvent, ev)
+		return fmt.Errorf("%w: a %T is nil or cannot be compared (events should be pointers)", errMalformedEvent, ev)
 	}
 	if _, ok := ev.(api.UpdateEvent); !ok && !ev.Method().IsResync() {
-		return fmt.Errorf("%w: %s is an update but not an UpdateEvent", ErrMalformedEvent, ev.GetName())
+		return fmt.Errorf("%w: %s is an update but not an UpdateEvent", errMalformedEvent, ev.GetName())
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (q *queue) pushFollowUp(cause, ev api.Event) error {
 		return err
 	}
 	if ev.IsBlocking() {
-		return fmt.Errorf("%w: %s", ErrBlockingFollowUp, ev.GetName())
+		return fmt.Errorf("%w: %s", errBlockingFollowUp, ev.GetName())
 	}
 	if err := check(cause); err != nil {
 		return fmt.Errorf("cause: %w", err)

@@ -36,8 +36,8 @@ type VPPPlugin interface {
 var ErrNoSourceCheck = errors.New("VPP runs without the contiv plugin: pods' source addresses are not checked, and new pods that a network policy " +
 	"selects do not start; install contiv_plugin.so with VPP's plugins")
 
-// ErrNoSegmentation says that the node's VPP lacks what its configuration asks for.
-var ErrNoSegmentation = errors.New("contiv.conf: enableGSO is true or tcpChecksumOffloadDisabled is false, but VPP runs without the contiv plugin " +
+// errNoSegmentation says that the node's VPP lacks what its configuration asks for.
+var errNoSegmentation = errors.New("contiv.conf: enableGSO is true or tcpChecksumOffloadDisabled is false, but VPP runs without the contiv plugin " +
 	"and damages packets when it splits them; install contiv_plugin.so with VPP's plugins, or remove the option")
 
 // pluginState is what is known of the plugin since a resync; from any goroutine.
@@ -94,7 +94,7 @@ func (n *IPNet) segmentation(ifc contivconf.InterfaceConfig, plugin bool) (bool,
 		return false, nil
 	}
 	if !plugin && !ifc.GSOIsDefault {
-		return false, ErrNoSegmentation
+		return false, errNoSegmentation
 	}
 	return plugin, nil
 }

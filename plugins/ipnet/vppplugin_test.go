@@ -248,7 +248,7 @@ func TestSegmentation(t *testing.T) {
 		w.n.ContivConf, w.n.VPPPlugin = conf, &fakePlugin{present: c.plugin}
 		s, err := w.n.gather()
 		if c.fails {
-			if !errors.Is(err, ErrNoSegmentation) {
+			if !errors.Is(err, errNoSegmentation) {
 				t.Errorf("%q, plugin %t: %v", c.conf, c.plugin, err)
 			}
 			continue

@@ -106,8 +106,8 @@ func UseKubernetes(current func() error) Option {
 	return func(ns *NodeSync) { ns.state.kubernetes = current }
 }
 
-// Times are how long things take on purpose. Zero is the default, a negative time is none.
-type Times struct {
+// intervals are how long things take on purpose. Zero is the default, a negative time is none.
+type intervals struct {
 	// Quarantine is how long the ID of a node that is gone is not given to another one: pods, routes and connection tables
 	// elsewhere still have addresses that follow from it. 10 minutes; in whole seconds.
 	Quarantine time.Duration
@@ -122,8 +122,8 @@ type Times struct {
 	Departed time.Duration
 }
 
-// UseTimes replaces the default times.
-func UseTimes(times Times) Option {
+// useTimes replaces the default times.
+func useTimes(times intervals) Option {
 	return func(ns *NodeSync) { ns.state.times = times }
 }
 

@@ -142,7 +142,7 @@ func (d *departures) run(ctx context.Context, release func(context.Context, stri
 		if name != "" {
 			log.Info("this node is not in Kubernetes any more: its ID is released", "node", name)
 			err := release(ctx, name)
-			if err != nil && !errors.Is(err, ErrNoSuchNode) {
+			if err != nil && !errors.Is(err, errNoSuchNode) {
 				log.Warn("release failed; retrying", "node", name, "error", err)
 			}
 			d.done(name, err)
@@ -168,7 +168,7 @@ func (d *departures) done(name string, err error) {
 	if _, waits := d.due[name]; !waits {
 		return
 	}
-	if err == nil || errors.Is(err, ErrNoSuchNode) {
+	if err == nil || errors.Is(err, errNoSuchNode) {
 		delete(d.due, name)
 		return
 	}

@@ -65,7 +65,7 @@ func (n *realNode) PushFollowUp(_, ev controller.Event) error {
 }
 
 // start runs the node. Of the times, the probation makes up for a test's quick etcd.
-func (n *realNode) start(times Times) *realNode {
+func (n *realNode) start(times intervals) *realNode {
 	n.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	var err error
@@ -74,7 +74,7 @@ func (n *realNode) start(times Times) *realNode {
 	}
 	n.ns = NewPlugin(UseDeps(func(d *Deps) {
 		d.ServiceLabel, d.DB, d.EventLoop = servicelabel.Label(n.name), n.db, n
-	}), UseIdentity(n.local), UseTimes(times))
+	}), UseIdentity(n.local), useTimes(times))
 	if err := n.ns.Init(); err != nil {
 		n.t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func settled(t *testing.T, limit time.Duration, nodes []*realNode, want ...uint3
 	}
 }
 
-var quick = Times{Quarantine: time.Second, Probation: 1500 * time.Millisecond, Hold: time.Minute}
+var quick = intervals{Quarantine: time.Second, Probation: 1500 * time.Millisecond, Hold: time.Minute}
 
 // TestEtcdWipedAndRestored: three members lose everything, and are put back to an old backup, while nodes run and others join. No two nodes
 // ever have one ID for longer than it takes to tell them, and no node that was there loses his.
@@ -350,7 +350,7 @@ func allocateAtOnce(t *testing.T, etcd *castest.Cluster, count, clients int, dis
 	for i := range count {
 		ns := NewPlugin(UseDeps(func(d *Deps) {
 			d.ServiceLabel, d.DB, d.EventLoop = servicelabel.Label(fmt.Sprintf("node-%d", i)), dbs[i%clients], &loop{}
-		}), UseIdentity(&memoryIdentity{}), UseTimes(Times{Probation: -1}))
+		}), UseIdentity(&memoryIdentity{}), useTimes(intervals{Probation: -1}))
 		if err := ns.Init(); err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 			db := newFakeDB()
 			var nodes []*testNode
 			join := func(name string) *testNode {
-				n := newMachine(t, name, db, &memoryIdentity{}, UseTimes(Times{Quarantine: -1}))
+				n := newMachine(t, name, db, &memoryIdentity{}, useTimes(intervals{Quarantine: -1}))
 				t.Cleanup(n.start())
 				n.mustResync()
 				nodes = append(nodes, n)

@@ -35,7 +35,7 @@ type state struct {
 	// set by options
 	preferred     func() (uint32, bool)
 	identityStore IdentityStore
-	times         Times
+	times         intervals
 	http          rest.HTTPHandlers
 	kubernetes    func() error
 
@@ -122,7 +122,7 @@ func (ns *NodeSync) Init() error {
 }
 
 // complete fills the times that are not set with what suits the database.
-func (t Times) complete(db ClusterWideDB) Times {
+func (t intervals) complete(db ClusterWideDB) intervals {
 	private := true
 	if p, ok := db.(interface{ Private() bool }); ok {
 		private = p.Private()

@@ -12,10 +12,10 @@ import (
 
 // The errors of ReleaseNodeID.
 var (
-	// ErrNoSuchNode means that no ID is claimed in the name of the node.
-	ErrNoSuchNode = errors.New("no node of this name has an ID")
-	// ErrOwnNode means that a node was asked to release itself while it runs.
-	ErrOwnNode = errors.New("a running node does not release its own ID; stop its agent and ask another node")
+	// errNoSuchNode means that no ID is claimed in the name of the node.
+	errNoSuchNode = errors.New("no node of this name has an ID")
+	// errOwnNode means that a node was asked to release itself while it runs.
+	errOwnNode = errors.New("a running node does not release its own ID; stop its agent and ask another node")
 )
 
 // ReleaseNodeID gives up the ID of a node that is gone for good: others forget the node at once, and the ID is free after the quarantine. A
@@ -23,7 +23,7 @@ var (
 // not be called from the event loop. Releasing twice is fine.
 func (ns *NodeSync) ReleaseNodeID(ctx context.Context, name string) error {
 	if name == ns.ServiceLabel.GetAgentLabel() {
-		return fmt.Errorf("release of the node %s: %w", name, ErrOwnNode)
+		return fmt.Errorf("release of the node %s: %w", name, errOwnNode)
 	}
 	if ns.state.store == nil {
 		return fmt.Errorf("release of the node %s: nodesync is not initialised", name)
@@ -34,7 +34,7 @@ func (ns *NodeSync) ReleaseNodeID(ctx context.Context, name string) error {
 	}
 	ids := v.byName[name]
 	if len(ids) == 0 && !v.wasReleased(name) {
-		return fmt.Errorf("release of the node %s: %w", name, ErrNoSuchNode)
+		return fmt.Errorf("release of the node %s: %w", name, errNoSuchNode)
 	}
 	for _, id := range ids {
 		isMeant := func(r *vppnode.VppNode) bool { return r.GetName() == name }

@@ -139,10 +139,10 @@ func TestReleaseRefused(t *testing.T) {
 		}
 		defer n.start()()
 		n.mustResync()
-		if err := n.ReleaseNodeID(t.Context(), "a"); !errors.Is(err, ErrOwnNode) {
+		if err := n.ReleaseNodeID(t.Context(), "a"); !errors.Is(err, errOwnNode) {
 			t.Errorf("release of itself: %v", err)
 		}
-		if err := n.ReleaseNodeID(t.Context(), "b"); !errors.Is(err, ErrNoSuchNode) {
+		if err := n.ReleaseNodeID(t.Context(), "b"); !errors.Is(err, errNoSuchNode) {
 			t.Errorf("release of an unknown node: %v", err)
 		}
 		n.db.SetDown(true)
@@ -226,7 +226,7 @@ func TestForgottenNodesAreHeld(t *testing.T) {
 func TestNoHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()
-		n := newMachine(t, "a", db, &memoryIdentity{}, UseTimes(Times{Hold: -1}))
+		n := newMachine(t, "a", db, &memoryIdentity{}, useTimes(intervals{Hold: -1}))
 		defer n.start()()
 		db.put(t, owned(2, "b", 1, "10.0.0.2/24"))
 		n.mustResync()

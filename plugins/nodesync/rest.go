@@ -123,9 +123,9 @@ func (ns *NodeSync) serveRelease(w http.ResponseWriter, r *http.Request) {
 	switch err := ns.ReleaseNodeID(ctx, request.Name); {
 	case err == nil:
 		ns.answer(w, http.StatusOK, map[string]string{"released": request.Name})
-	case errors.Is(err, ErrNoSuchNode):
+	case errors.Is(err, errNoSuchNode):
 		ns.fail(w, http.StatusNotFound, err)
-	case errors.Is(err, ErrOwnNode):
+	case errors.Is(err, errOwnNode):
 		ns.fail(w, http.StatusConflict, err)
 	default:
 		ns.fail(w, http.StatusServiceUnavailable, err)

@@ -73,7 +73,7 @@ func TestPlainDatabase(t *testing.T) {
 			synctest.Wait()
 			if err := ns.ReleaseNodeID(t.Context(), "n0"); err == nil && i > 0 {
 				t.Error("an ID was released without transactions")
-			} else if i == 0 && !errors.Is(err, ErrOwnNode) {
+			} else if i == 0 && !errors.Is(err, errOwnNode) {
 				t.Error(err)
 			}
 		}

@@ -33,7 +33,7 @@ type book struct {
 }
 
 // note takes in the questions of a round.
-func (b *book) note(at time.Time, asked []Asked, down func(netip.Addr) bool) {
+func (b *book) note(at time.Time, asked []askedPeer, down func(netip.Addr) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.paths == nil {
@@ -86,7 +86,7 @@ func (b *book) list() []PeerPath {
 }
 
 // Down reports whether an address is silent for longer than chance explains.
-func (c *Core) Down(a netip.Addr) bool {
+func (c *core) Down(a netip.Addr) bool {
 	s := c.peers.byAddr[a]
 	return s != nil && s.down
 }

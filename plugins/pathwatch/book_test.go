@@ -51,7 +51,7 @@ func TestPathsAreReported(t *testing.T) {
 func TestSilentPeer(t *testing.T) {
 	b := book{}
 	at := netip.MustParseAddr("10.1.2.1")
-	b.note(time.Unix(1, 0), []Asked{{Node: "n2", Addr: at, OK: true, Took: time.Millisecond}}, func(netip.Addr) bool { return true })
+	b.note(time.Unix(1, 0), []askedPeer{{Node: "n2", Addr: at, OK: true, Took: time.Millisecond}}, func(netip.Addr) bool { return true })
 	if got := b.list(); len(got) != 1 || got[0].State != PeerSilent {
 		t.Errorf("%+v", got)
 	}

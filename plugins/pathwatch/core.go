@@ -29,16 +29,16 @@ type Times struct {
 	HealCalm     time.Duration // without an attempt, beyond the longest pause, until attempts are counted from one again
 }
 
-// DefaultTimes are those of the agent.
-func DefaultTimes() Times {
+// defaultTimes are those of the agent.
+func defaultTimes() Times {
 	return Times{
 		Link: 3 * time.Second, LinkFrames: 3, LinkDown: 2, Gateway: 4, PeerMisses: 3, PeerHits: 2, PeerJoins: 30 * time.Second,
 		AllPeers: 4 * time.Second, TableRefused: 10, TableCalm: 10 * time.Second, Ended: 2, Unproven: 10, HealFirst: 15 * time.Second, HealMax: 10 * time.Minute, HealCalm: 5 * time.Minute,
 	}
 }
 
-// Core is the state of the data path: rounds in, causes and actions out. It has no clock and does nothing by itself.
-type Core struct {
+// core is the state of the data path: rounds in, causes and actions out. It has no clock and does nothing by itself.
+type core struct {
 	times    Times
 	picker   picker
 	peers    peers
@@ -59,27 +59,27 @@ type lasting struct {
 	unseen, ended int
 }
 
-// NewCore is a core without any data yet.
-func NewCore(times Times) *Core {
-	return &Core{times: times, peers: newPeers(), limits: limits{}, tries: map[Remedy]*attempts{}}
+// newCore is a core without any data yet.
+func newCore(times Times) *core {
+	return &core{times: times, peers: newPeers(), limits: limits{}, tries: map[Remedy]*attempts{}}
 }
 
 // SetPeers reports which other nodes there are, and the ID of this one.
-func (c *Core) SetPeers(self uint32, list []Peer) { c.peers.set(c.picker.set(self, list)) }
+func (c *core) SetPeers(self uint32, list []Peer) { c.peers.set(c.picker.set(self, list)) }
 
 // Ask reports which addresses of which peers to ask in the next round.
-func (c *Core) Ask() []Asked {
-	var out []Asked
+func (c *core) Ask() []askedPeer {
+	var out []askedPeer
 	for _, p := range c.picker.pick(c.peers.suspect) {
 		for _, a := range p.Addrs {
-			out = append(out, Asked{Node: p.Name, Addr: a})
+			out = append(out, askedPeer{Node: p.Name, Addr: a})
 		}
 	}
 	return out
 }
 
 // Pause forgets everything that is wrong: the dataplane is away, or is being programmed, and others tell that.
-func (c *Core) Pause() {
+func (c *core) Pause() {
 	c.uplink.forget()
 	c.host.forget()
 	c.peers.pause()
@@ -87,7 +87,7 @@ func (c *Core) Pause() {
 }
 
 // Step takes in a round. It returns what is to be done, at most one thing at a time; Causes are then what is wrong.
-func (c *Core) Step(r Round) Action {
+func (c *core) Step(r Round) action {
 	var now []Cause
 	add := func(cause Cause, ok bool) bool {
 		if ok {
@@ -124,7 +124,7 @@ func (c *Core) Step(r Round) Action {
 }
 
 // silentGateway: the host does not reach VPP, which answers otherwise.
-func (c *Core) silentGateway(r Round) (Cause, bool) {
+func (c *core) silentGateway(r Round) (Cause, bool) {
 	if c.gateway++; c.gateway < c.times.Gateway {
 		return Cause{}, false
 	}
@@ -146,7 +146,7 @@ func (c *Core) silentGateway(r Round) (Cause, bool) {
 	return cause, true
 }
 
-func (c *Core) brokenUplink(r Round) (Cause, bool) {
+func (c *core) brokenUplink(r Round) (Cause, bool) {
 	cause, ok := c.uplink.broken(r.At, &c.times)
 	// A node alone does its work without an uplink.
 	cause.Unready = cause.Kind != UplinkDown || len(c.picker.list) > 0
@@ -154,7 +154,7 @@ func (c *Core) brokenUplink(r Round) (Cause, bool) {
 }
 
 // silentPeers: others do not answer. Whether that is this node's fault shows in what its uplink receives.
-func (c *Core) silentPeers(r Round) (Cause, bool) {
+func (c *core) silentPeers(r Round) (Cause, bool) {
 	taken := uint64(0)
 	if r.Uplink != nil {
 		taken = r.Uplink.Taken
@@ -186,7 +186,7 @@ func (c *Core) silentPeers(r Round) (Cause, bool) {
 }
 
 // works reports whether the round shows that a cause has ended, and not only that nothing is seen of it.
-func (c *Core) works(k Kind, r *Round) bool {
+func (c *core) works(k Kind, r *Round) bool {
 	switch k {
 	case GatewayUnreachable:
 		return r.Gateway != Silent
@@ -200,7 +200,7 @@ func (c *Core) works(k Kind, r *Round) bool {
 
 // merge makes what was seen in this round the causes. One that is not seen any more lasts a little longer: a link that was just made
 // again has to prove that it works, if there is any traffic on it.
-func (c *Core) merge(r Round, now []Cause) {
+func (c *core) merge(r Round, now []Cause) {
 	for _, old := range c.causes {
 		old.unseen++
 		if c.works(old.Kind, &r) || old.unseen >= c.times.Unproven {
@@ -219,14 +219,14 @@ func (c *Core) merge(r Round, now []Cause) {
 		*c.causes[i] = lasting{Cause: cause}
 	}
 	c.causes = slices.DeleteFunc(c.causes, func(old *lasting) bool { return old.ended >= c.times.Ended })
-	order := Kinds()
+	order := causeKinds()
 	slices.SortFunc(c.causes, func(a, b *lasting) int {
 		return cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind))
 	})
 }
 
 // Recreated says that a link has been made again: what was seen of it before does not count any more.
-func (c *Core) Recreated() {
+func (c *core) Recreated() {
 	c.uplink.forget()
 	c.host.forget()
 	c.peers.pause()
@@ -251,7 +251,7 @@ type PeerCount struct {
 }
 
 // State is a copy.
-func (c *Core) State() State {
+func (c *core) State() State {
 	s := State{Causes: []Cause{}, Sessions: c.sessions, Uplink: c.uplink.before, Host: c.host.before}
 	for _, cause := range c.causes {
 		s.Causes = append(s.Causes, cause.Cause)
@@ -277,8 +277,8 @@ func (s State) Ready() error {
 // String is the cause in one line.
 func (c Cause) String() string { return string(c.Kind) + ": " + c.Text }
 
-// Targets are addresses to ask.
-func Targets(asked []Asked) []netip.Addr {
+// addressesOf are addresses to ask.
+func addressesOf(asked []askedPeer) []netip.Addr {
 	out := make([]netip.Addr, len(asked))
 	for i, a := range asked {
 		out[i] = a.Addr

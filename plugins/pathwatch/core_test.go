@@ -12,7 +12,7 @@ import (
 // sim is a data path with faults: it makes the rounds that a driver would see.
 type sim struct {
 	t      *testing.T
-	core   *Core
+	core   *core
 	now    time.Time
 	uplink Link
 	host   Link
@@ -32,7 +32,7 @@ type sim struct {
 
 func newSim(t *testing.T, nodes int) *sim {
 	s := &sim{
-		t: t, core: NewCore(DefaultTimes()), now: time.Unix(1_800_000_000, 0), off: map[string]bool{}, limit: 1000,
+		t: t, core: newCore(defaultTimes()), now: time.Unix(1_800_000_000, 0), off: map[string]bool{}, limit: 1000,
 		uplink: Link{Device: "eth1", Key: "uplink", Present: true, Carrier: true, Counts: true},
 		host:   Link{Device: "vpp1", Key: "host", Present: true, Carrier: true, Counts: true},
 	}
@@ -96,7 +96,7 @@ func (s *sim) round() Round {
 	return r
 }
 
-func (s *sim) ask(asked []Asked) {
+func (s *sim) ask(asked []askedPeer) {
 	for i := range asked {
 		s.uplink.Offered++
 		if s.stuck {

@@ -31,7 +31,7 @@ func (a *attempts) due(now time.Time, t *Times) bool {
 }
 
 // next is the first cause about which something can be done now.
-func (c *Core) next(at time.Time) Action {
+func (c *core) next(at time.Time) action {
 	for _, cause := range c.causes {
 		if cause.heal == (Remedy{}) || cause.unseen > 0 {
 			continue
@@ -42,9 +42,9 @@ func (c *Core) next(at time.Time) Action {
 			c.tries[cause.heal] = tries
 		}
 		if tries.due(at, &c.times) {
-			return Action{Remedy: cause.heal, Why: cause.Cause}
+			return action{Remedy: cause.heal, Why: cause.Cause}
 		}
-		return Action{} // first things first: what is worse explains the rest
+		return action{} // first things first: what is worse explains the rest
 	}
-	return Action{}
+	return action{}
 }

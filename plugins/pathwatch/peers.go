@@ -74,7 +74,7 @@ func (p *peers) pause() {
 }
 
 // step notes the answers of a round; when it is excused, silence does not count.
-func (p *peers) step(at time.Time, asked []Asked, excused bool, t *Times) {
+func (p *peers) step(at time.Time, asked []askedPeer, excused bool, t *Times) {
 	heard := false
 	for _, a := range asked {
 		s := p.byAddr[a.Addr]

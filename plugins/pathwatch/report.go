@@ -38,7 +38,7 @@ type repairs struct {
 	list []RepairRecord // guarded by mu
 }
 
-func (r *repairs) add(a Action, start time.Time, err error) {
+func (r *repairs) add(a action, start time.Time, err error) {
 	rec := RepairRecord{At: start, What: what(a), Why: a.Why.String(), Took: time.Since(start).Round(time.Millisecond).String()}
 	if err != nil {
 		rec.Error = err.Error()
@@ -57,7 +57,7 @@ func (r *repairs) all() []RepairRecord {
 	return append([]RepairRecord{}, r.list...)
 }
 
-func what(a Action) string {
+func what(a action) string {
 	if a.Resync {
 		return "resync"
 	}
@@ -121,7 +121,7 @@ func (m *metrics) asked(rtt time.Duration) {
 	m.rtt.Observe(rtt.Seconds())
 }
 
-func (m *metrics) repaired(a Action, err error) {
+func (m *metrics) repaired(a action, err error) {
 	action, result := "recreate", "done"
 	if a.Resync {
 		action = "resync"
@@ -147,7 +147,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	truth := map[bool]float64{true: 1}
 	gauge(descReady, truth[s.Ready() == nil])
-	for _, k := range Kinds() {
+	for _, k := range causeKinds() {
 		gauge(descProblem, truth[slices.ContainsFunc(s.Causes, func(c Cause) bool { return c.Kind == k })], string(k))
 	}
 	gauge(descPeers, float64(s.Peers.Answering), "answering")

@@ -12,7 +12,7 @@ type Round struct {
 	Alive bool
 	// Gateway is VPP's end of the link to the host; NotAsked where there is no VPP.
 	Gateway  Answer
-	Peers    []Asked
+	Peers    []askedPeer
 	Uplink   *Link // nil: there is none, or nothing is known of it
 	Host     *Link // the link between VPP and the host
 	Sessions Sessions
@@ -37,8 +37,8 @@ const (
 	Answered
 )
 
-// Asked is a peer's address that was asked, and whether it answered.
-type Asked struct {
+// askedPeer is a peer's address that was asked, and whether it answered.
+type askedPeer struct {
 	Node string
 	Addr netip.Addr
 	OK   bool
@@ -95,8 +95,8 @@ const (
 	ConnectionLimit    Kind = "ConnectionLimit"
 )
 
-// Kinds are all causes, the worst first.
-func Kinds() []Kind {
+// causeKinds are all causes, the worst first.
+func causeKinds() []Kind {
 	return []Kind{
 		GatewayUnreachable, UplinkDown, UplinkStuck, UplinkDeaf, UplinkSilent, NATTableFull, NoPeerAnswers, PeerUnreachable,
 		NATTableFilling, ConnectionLimit,
@@ -122,11 +122,11 @@ type Remedy struct {
 	Resync   bool   // dataplane and desired state are to be compared
 }
 
-// Action is a repair that is due.
-type Action struct {
+// action is a repair that is due.
+type action struct {
 	Remedy
 	Why Cause
 }
 
 // None says that nothing is to be done.
-func (a Action) None() bool { return a.Remedy == Remedy{} }
+func (a action) None() bool { return a.Remedy == Remedy{} }

@@ -100,7 +100,7 @@ func (t *telling) see(at time.Time, s State) {
 }
 
 // repaired reports an attempt to heal.
-func (t *telling) repaired(a Action, err error) {
+func (t *telling) repaired(a action, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	done := "compared with what is desired"

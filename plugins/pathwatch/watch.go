@@ -98,7 +98,7 @@ type Deps struct {
 type Plugin struct {
 	Deps
 	log     *slog.Logger
-	core    *Core // of Run's goroutine
+	core    *core // of Run's goroutine
 	metrics *metrics
 	telling *telling
 	state   atomic.Pointer[State] // from any goroutine; nil before the first round
@@ -124,9 +124,9 @@ var _ api.EventHandler = (*Plugin)(nil)
 // New makes the plugin; Run watches.
 func New(deps Deps) (*Plugin, error) {
 	if deps.Times == (Times{}) {
-		deps.Times = DefaultTimes()
+		deps.Times = defaultTimes()
 	}
-	p := &Plugin{Deps: deps, log: deps.Logger(), core: NewCore(deps.Times), telling: newTelling(deps.NodeName)}
+	p := &Plugin{Deps: deps, log: deps.Logger(), core: newCore(deps.Times), telling: newTelling(deps.NodeName)}
 	var err error
 	if p.metrics, err = newMetrics(deps.Metrics, p.State); err != nil {
 		return nil, err
@@ -261,7 +261,7 @@ func (p *Plugin) round(ctx context.Context) {
 // look asks and reads.
 func (p *Plugin) look(ctx context.Context) (Round, error) {
 	r := Round{Peers: p.core.Ask(), Alive: true}
-	asked := slices.Concat(p.gateway, Targets(r.Peers))
+	asked := slices.Concat(p.gateway, addressesOf(r.Peers))
 	took, err := p.Echo.Ask(ctx, asked, answerTimeout)
 	if err != nil { // of the own side, so that nothing is silent
 		r.Peers = nil
@@ -319,7 +319,7 @@ func (p *Plugin) publish(at time.Time, seen bool) {
 }
 
 // repair does what the core asks for.
-func (p *Plugin) repair(ctx context.Context, a Action) {
+func (p *Plugin) repair(ctx context.Context, a action) {
 	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
 	defer cancel()
 	p.log.Warn("data path: repair", "link", a.Recreate, "resync", a.Resync, "why", a.Why.String())

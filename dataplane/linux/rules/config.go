@@ -126,7 +126,7 @@ func (c Config) WithDefaults() Config {
 		c.IptablesMarkScratch0, c.IptablesMarkScratch1 = defaultMarkScratch0, defaultMarkScratch1
 		c.IptablesMarkEndpoint, c.IptablesMarkNonCaliEndpoint = defaultMarkEndpoint, defaultMarkNonCali
 	}
-	setDefault(&c.ChainPrefix, FelixChainPrefix)
+	setDefault(&c.ChainPrefix, felixChainPrefix)
 	setDefault(&c.VXLANPort, defaultVXLANPort)
 	setDefault(&c.VXLANVNI, defaultVXLANVNI)
 	setDefault(&c.VXLANDevice, defaultVXLANDevice)

@@ -10,15 +10,15 @@ func (r *renderer) WorkloadDispatch(ifaces, nodeJudged []string) []table.Dispatc
 	// The end of the chain is for interfaces that are a workload's by name, and have no owner in our data.
 	unknown := []table.Rule{rule(table.Match{}, "Unknown interface", act(table.Drop))}
 	list := []table.Dispatch{
-		dispatch(r.Own(ChainFromWorkloadDispatch), r.Own(WorkloadFromEndpointPfx), false, ifaces, unknown),
-		dispatch(r.Own(ChainToWorkloadDispatch), r.Own(WorkloadToEndpointPfx), true, ifaces, unknown),
+		dispatch(r.Own(chainFromWorkloadDispatch), r.Own(WorkloadFromEndpointPfx), false, ifaces, unknown),
+		dispatch(r.Own(chainToWorkloadDispatch), r.Own(WorkloadToEndpointPfx), true, ifaces, unknown),
 	}
 	if len(r.TiersForNode) == 0 {
 		return list
 	}
-	node := table.Dispatch{Name: r.Own(ChainNodeToWorkload), ByOut: true, Chains: map[string]string{}}
+	node := table.Dispatch{Name: r.Own(chainNodeToWorkload), ByOut: true, Chains: map[string]string{}}
 	for _, iface := range nodeJudged {
-		node.Chains[iface] = r.Own(ChainNodeCut)
+		node.Chains[iface] = r.Own(chainNodeCut)
 	}
 	return append(list, node)
 }
@@ -31,15 +31,15 @@ func (r *renderer) HostDispatch(l table.Layer, ifaces []string) []table.Dispatch
 		}
 		return dispatch(name, prefix, byOut, ifaces, others)
 	}
-	from := chain(r.Own(ChainDispatchFromHostEndpoint), r.Own(HostFromEndpointPfx), false)
+	from := chain(r.Own(chainDispatchFromHostEndpoint), r.Own(HostFromEndpointPfx), false)
 	if l == table.Mangle {
 		return []table.Dispatch{from}
 	}
-	both := []table.Dispatch{from, chain(r.Own(ChainDispatchToHostEndpoint), r.Own(HostToEndpointPfx), true)}
+	both := []table.Dispatch{from, chain(r.Own(chainDispatchToHostEndpoint), r.Own(HostToEndpointPfx), true)}
 	if l == table.Filter {
 		both = append(both,
-			chain(r.Own(ChainDispatchFromHostEndpointForward), r.Own(HostFromEndpointForwardPfx), false),
-			chain(r.Own(ChainDispatchToHostEndpointForward), r.Own(HostToEndpointForwardPfx), true))
+			chain(r.Own(chainDispatchFromHostEndpointForward), r.Own(HostFromEndpointForwardPfx), false),
+			chain(r.Own(chainDispatchToHostEndpointForward), r.Own(HostToEndpointForwardPfx), true))
 	}
 	return both
 }

@@ -263,18 +263,18 @@ func (r *renderer) HostChains(l table.Layer, ep Host) []table.Chain {
 	switch l {
 	case table.Filter:
 		return []table.Chain{
-			chain(r.Own(HostToEndpointPfx), normal, r.filterAllow, ep.To, r.Own(ChainFailsafeOut)),
-			chain(r.Own(HostFromEndpointPfx), normal, r.filterAllow, ep.From, r.Own(ChainFailsafeIn)),
+			chain(r.Own(HostToEndpointPfx), normal, r.filterAllow, ep.To, r.Own(chainFailsafeOut)),
+			chain(r.Own(HostFromEndpointPfx), normal, r.filterAllow, ep.From, r.Own(chainFailsafeIn)),
 			chain(r.Own(HostToEndpointForwardPfx), forward, r.filterAllow, Direction{Tiers: ep.ForwardTo}, ""),
 			chain(r.Own(HostFromEndpointForwardPfx), forward, r.filterAllow, Direction{Tiers: ep.ForwardFrom}, ""),
 		}
 	case table.Raw:
 		return []table.Chain{
-			chain(r.Own(HostToEndpointPfx), untracked, table.Accept, ep.To, r.Own(ChainFailsafeOut)),
-			chain(r.Own(HostFromEndpointPfx), untracked, table.Accept, ep.From, r.Own(ChainFailsafeIn)),
+			chain(r.Own(HostToEndpointPfx), untracked, table.Accept, ep.To, r.Own(chainFailsafeOut)),
+			chain(r.Own(HostFromEndpointPfx), untracked, table.Accept, ep.From, r.Own(chainFailsafeIn)),
 		}
 	case table.Mangle:
-		return []table.Chain{chain(r.Own(HostFromEndpointPfx), preDNAT, r.mangleAllow, ep.From, r.Own(ChainFailsafeIn))}
+		return []table.Chain{chain(r.Own(HostFromEndpointPfx), preDNAT, r.mangleAllow, ep.From, r.Own(chainFailsafeIn))}
 	}
 	return nil
 }

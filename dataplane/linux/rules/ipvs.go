@@ -18,21 +18,21 @@ func (r *renderer) forwardCheck() table.Chain {
 			break
 		}
 		m := table.Match{Protocol: protocol, DstPorts: r.KubeNodePortRanges, DstSets: []string{SetThisHost}}
-		list = append(list, rule(m, "To a node port", goTo(r.Own(ChainDispatchSetEndpointMark))))
+		list = append(list, rule(m, "To a node port", goTo(r.Own(chainDispatchSetEndpointMark))))
 	}
-	return table.Chain{Name: r.Own(ChainForwardCheck), Rules: append(list,
-		rule(table.Match{NotDstSets: []string{SetThisHost}}, "To a service", goTo(r.Own(ChainDispatchSetEndpointMark))))}
+	return table.Chain{Name: r.Own(chainForwardCheck), Rules: append(list,
+		rule(table.Match{NotDstSets: []string{SetThisHost}}, "To a service", goTo(r.Own(chainDispatchSetEndpointMark))))}
 }
 
 // forwardEndpointMark is what FORWARD would have done, by the mark.
 func (r *renderer) forwardEndpointMark() table.Chain {
 	foreign := table.Match{Mark: r.IptablesMarkNonCaliEndpoint, MarkMask: r.IptablesMarkEndpoint, MarkNot: true}
-	list := []table.Rule{rule(foreign, "", jump(r.Own(ChainDispatchFromEndpointMark)))}
+	list := []table.Rule{rule(foreign, "", jump(r.Own(chainDispatchFromEndpointMark)))}
 	for _, prefix := range r.WorkloadIfacePrefixes {
-		list = append(list, rule(out(prefix), "", jump(r.Own(ChainToWorkloadDispatch))))
+		list = append(list, rule(out(prefix), "", jump(r.Own(chainToWorkloadDispatch))))
 	}
-	return table.Chain{Name: r.Own(ChainForwardEndpointMark), Rules: append(list,
-		rule(table.Match{}, "", jump(r.Own(ChainDispatchToHostEndpointForward))),
+	return table.Chain{Name: r.Own(chainForwardEndpointMark), Rules: append(list,
+		rule(table.Match{}, "", jump(r.Own(chainDispatchToHostEndpointForward))),
 		rule(table.Match{}, "", clearMark(r.IptablesMarkEndpoint)),
 		rule(marked(r.IptablesMarkAccept), "Policy explicitly accepted the packet", act(r.filterAllow)))}
 }
@@ -42,8 +42,8 @@ func (r *renderer) MarkChains(marks map[string]uint32, hosts map[string]bool) La
 		return LayerChains{Layer: table.Filter}
 	}
 	mask := r.IptablesMarkEndpoint
-	set := table.Dispatch{Name: r.Own(ChainDispatchSetEndpointMark), Chains: map[string]string{}}
-	from := table.Chain{Name: r.Own(ChainDispatchFromEndpointMark)}
+	set := table.Dispatch{Name: r.Own(chainDispatchSetEndpointMark), Chains: map[string]string{}}
+	from := table.Chain{Name: r.Own(chainDispatchFromEndpointMark)}
 	var chains []table.Chain
 	for _, iface := range slices.Sorted(maps.Keys(marks)) {
 		name := IfaceChain(r.Own(SetEndpointMarkPfx), iface)

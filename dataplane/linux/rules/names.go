@@ -9,49 +9,49 @@ import (
 	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
-// FelixChainPrefix begins the names of Felix's chains. It is the default of Config.ChainPrefix.
-const FelixChainPrefix = "cali-"
+// felixChainPrefix begins the names of Felix's chains. It is the default of Config.ChainPrefix.
+const felixChainPrefix = "cali-"
 
 // maxChainPrefix is what leaves room for the longest of the names below.
 const maxChainPrefix = maxChainName - len("forward-endpoint-mark")
 
 // Own is what a chain with one of Felix's names, or with a name that begins like Felix's, is called with the configuration's prefix.
 func (c Config) Own(felix string) string {
-	return cmp.Or(c.ChainPrefix, FelixChainPrefix) + strings.TrimPrefix(felix, FelixChainPrefix)
+	return cmp.Or(c.ChainPrefix, felixChainPrefix) + strings.TrimPrefix(felix, felixChainPrefix)
 }
 
 // The chains whose names do not depend on what they are for, by Felix's names: Config.Own has those that are programmed. A name may
 // occur in several layers.
 const (
-	ChainInput       = "cali-INPUT"
-	ChainForward     = "cali-FORWARD"
-	ChainOutput      = "cali-OUTPUT"
-	ChainPrerouting  = "cali-PREROUTING"
-	ChainPostrouting = "cali-POSTROUTING"
+	chainInput       = "cali-INPUT"
+	chainForward     = "cali-FORWARD"
+	chainOutput      = "cali-OUTPUT"
+	chainPrerouting  = "cali-PREROUTING"
+	chainPostrouting = "cali-POSTROUTING"
 
-	ChainFailsafeIn  = "cali-failsafe-in"
-	ChainFailsafeOut = "cali-failsafe-out"
+	chainFailsafeIn  = "cali-failsafe-in"
+	chainFailsafeOut = "cali-failsafe-out"
 
-	ChainNATOutgoing = "cali-nat-outgoing"
-	ChainFIPDnat     = "cali-fip-dnat"
-	ChainFIPSnat     = "cali-fip-snat"
+	chainNATOutgoing = "cali-nat-outgoing"
+	chainFIPDnat     = "cali-fip-dnat"
+	chainFIPSnat     = "cali-fip-snat"
 
-	ChainReversePath          = "cali-rpf"
-	ChainWorkloadToHost       = "cali-wl-to-host"
-	ChainFromWorkloadDispatch = "cali-from-wl-dispatch"
-	ChainToWorkloadDispatch   = "cali-to-wl-dispatch"
-	ChainNodeToWorkload       = "cali-node-to-wl" // ours
-	ChainNodeCut              = "cali-node-cut"   // ours
+	chainReversePath          = "cali-rpf"
+	chainWorkloadToHost       = "cali-wl-to-host"
+	chainFromWorkloadDispatch = "cali-from-wl-dispatch"
+	chainToWorkloadDispatch   = "cali-to-wl-dispatch"
+	chainNodeToWorkload       = "cali-node-to-wl" // ours
+	chainNodeCut              = "cali-node-cut"   // ours
 
-	ChainDispatchToHostEndpoint          = "cali-to-host-endpoint"
-	ChainDispatchFromHostEndpoint        = "cali-from-host-endpoint"
-	ChainDispatchToHostEndpointForward   = "cali-to-hep-forward"
-	ChainDispatchFromHostEndpointForward = "cali-from-hep-forward"
+	chainDispatchToHostEndpoint          = "cali-to-host-endpoint"
+	chainDispatchFromHostEndpoint        = "cali-from-host-endpoint"
+	chainDispatchToHostEndpointForward   = "cali-to-hep-forward"
+	chainDispatchFromHostEndpointForward = "cali-from-hep-forward"
 
-	ChainDispatchSetEndpointMark  = "cali-set-endpoint-mark"
-	ChainDispatchFromEndpointMark = "cali-from-endpoint-mark"
-	ChainForwardCheck             = "cali-forward-check"
-	ChainForwardEndpointMark      = "cali-forward-endpoint-mark"
+	chainDispatchSetEndpointMark  = "cali-set-endpoint-mark"
+	chainDispatchFromEndpointMark = "cali-from-endpoint-mark"
+	chainForwardCheck             = "cali-forward-check"
+	chainForwardEndpointMark      = "cali-forward-endpoint-mark"
 )
 
 // The beginnings of the chains of one policy, profile or interface, by Felix's names.

@@ -10,22 +10,22 @@ import (
 const metadataService = "169.254.169.254"
 
 func (r *renderer) natPrerouting(f table.Family) table.Chain {
-	list := []table.Rule{rule(table.Match{}, "", jump(r.Own(ChainFIPDnat)))}
+	list := []table.Rule{rule(table.Match{}, "", jump(r.Own(chainFIPDnat)))}
 	if f == table.IPv4 && r.OpenStackMetadataIP.IsValid() {
 		m := dport(protoTCP, 80)
 		m.DstNets = []netip.Prefix{host(netip.MustParseAddr(metadataService))}
 		list = append(list, rule(m, "OpenStack metadata", table.Action{Verb: table.DNAT, To: r.OpenStackMetadataIP,
 			Ports: table.PortRange{First: r.OpenStackMetadataPort, Last: r.OpenStackMetadataPort}}))
 	}
-	return table.Chain{Name: r.Own(ChainPrerouting), Rules: list}
+	return table.Chain{Name: r.Own(chainPrerouting), Rules: list}
 }
 
 func (r *renderer) natOutput() table.Chain {
-	return table.Chain{Name: r.Own(ChainOutput), Rules: []table.Rule{rule(table.Match{}, "", jump(r.Own(ChainFIPDnat)))}}
+	return table.Chain{Name: r.Own(chainOutput), Rules: []table.Rule{rule(table.Match{}, "", jump(r.Own(chainFIPDnat)))}}
 }
 
 func (r *renderer) natPostrouting(f table.Family) table.Chain {
-	list := []table.Rule{rule(table.Match{}, "", jump(r.Own(ChainFIPSnat))), rule(table.Match{}, "", jump(r.Own(ChainNATOutgoing)))}
+	list := []table.Rule{rule(table.Match{}, "", jump(r.Own(chainFIPSnat))), rule(table.Match{}, "", jump(r.Own(chainNATOutgoing)))}
 	// What the node itself sends through a tunnel must have the tunnel's address, or the answer takes another way.
 	tunnel := func(device string) table.Rule {
 		m := table.Match{OutIface: device, SrcNotOnOut: true, Src: table.AddrLocal}
@@ -37,14 +37,14 @@ func (r *renderer) natPostrouting(f table.Family) table.Chain {
 	if r.VXLANEnabled {
 		list = append(list, tunnel(r.VXLANDevice))
 	}
-	return table.Chain{Name: r.Own(ChainPostrouting), Rules: list}
+	return table.Chain{Name: r.Own(chainPostrouting), Rules: list}
 }
 
 // IPIPDevice is the kernel's own IPIP device.
 const IPIPDevice = "tunl0"
 
 func (r *renderer) NATOutgoing(active bool) table.Chain {
-	chain := table.Chain{Name: r.Own(ChainNATOutgoing)}
+	chain := table.Chain{Name: r.Own(chainNATOutgoing)}
 	if !active {
 		return chain
 	}
@@ -63,7 +63,7 @@ func (r *renderer) NATOutgoing(active bool) table.Chain {
 }
 
 func (r *renderer) FloatingIPs(dnat, snat []NATPair) []table.Chain {
-	to, from := table.Chain{Name: r.Own(ChainFIPDnat)}, table.Chain{Name: r.Own(ChainFIPSnat)}
+	to, from := table.Chain{Name: r.Own(chainFIPDnat)}, table.Chain{Name: r.Own(chainFIPSnat)}
 	for _, p := range dnat {
 		m := table.Match{DstNets: []netip.Prefix{host(p.External)}}
 		to.Rules = append(to.Rules, rule(m, "", table.Action{Verb: table.DNAT, To: p.Internal}))

@@ -10,19 +10,19 @@ func (r *renderer) Hooks(l table.Layer) map[table.Hook][]table.Rule {
 	to := func(chain string) []table.Rule { return []table.Rule{rule(table.Match{}, "", jump(chain))} }
 	switch l {
 	case table.Raw:
-		return map[table.Hook][]table.Rule{table.Prerouting: to(r.Own(ChainPrerouting)), table.Output: to(r.Own(ChainOutput))}
+		return map[table.Hook][]table.Rule{table.Prerouting: to(r.Own(chainPrerouting)), table.Output: to(r.Own(chainOutput))}
 	case table.Mangle:
-		hooks := map[table.Hook][]table.Rule{table.Prerouting: to(r.Own(ChainPrerouting))}
+		hooks := map[table.Hook][]table.Rule{table.Prerouting: to(r.Own(chainPrerouting))}
 		if r.VXLANEnabled {
-			hooks[table.Postrouting] = to(r.Own(ChainPostrouting))
+			hooks[table.Postrouting] = to(r.Own(chainPostrouting))
 		}
 		return hooks
 	case table.NAT:
 		return map[table.Hook][]table.Rule{
-			table.Prerouting: to(r.Own(ChainPrerouting)), table.Postrouting: to(r.Own(ChainPostrouting)), table.Output: to(r.Own(ChainOutput))}
+			table.Prerouting: to(r.Own(chainPrerouting)), table.Postrouting: to(r.Own(chainPostrouting)), table.Output: to(r.Own(chainOutput))}
 	case table.Filter:
 		return map[table.Hook][]table.Rule{
-			table.Input: to(r.Own(ChainInput)), table.Forward: to(r.Own(ChainForward)), table.Output: to(r.Own(ChainOutput))}
+			table.Input: to(r.Own(chainInput)), table.Forward: to(r.Own(chainForward)), table.Output: to(r.Own(chainOutput))}
 	}
 	return nil
 }
@@ -59,24 +59,24 @@ func (r *renderer) rawPrerouting(f table.Family) table.Chain {
 		list = append(list, rule(in(prefix), "", setMark(fromWorkload)))
 	}
 	list = append(list, r.workloadsNeverSend(f, marked(fromWorkload))...)
-	list = append(list, rule(marked(fromWorkload), "", jump(r.Own(ChainReversePath))))
-	return table.Chain{Name: r.Own(ChainPrerouting), Rules: append(list,
-		rule(unmarked(fromWorkload), "", jump(r.Own(ChainDispatchFromHostEndpoint))),
+	list = append(list, rule(marked(fromWorkload), "", jump(r.Own(chainReversePath))))
+	return table.Chain{Name: r.Own(chainPrerouting), Rules: append(list,
+		rule(unmarked(fromWorkload), "", jump(r.Own(chainDispatchFromHostEndpoint))),
 		rule(marked(r.IptablesMarkAccept), "Untracked policy accepted the packet", act(table.Accept)))}
 }
 
 func (r *renderer) rawOutput() table.Chain {
-	return table.Chain{Name: r.Own(ChainOutput), Rules: append(r.tunnelsOfProcesses(),
+	return table.Chain{Name: r.Own(chainOutput), Rules: append(r.tunnelsOfProcesses(),
 		rule(table.Match{}, "", clearMark(r.markBits())),
-		rule(table.Match{}, "", jump(r.Own(ChainDispatchToHostEndpoint))),
+		rule(table.Match{}, "", jump(r.Own(chainDispatchToHostEndpoint))),
 		rule(marked(r.IptablesMarkAccept), "Untracked policy accepted the packet", act(table.Accept)))}
 }
 
 func (r *renderer) manglePrerouting() table.Chain {
-	return table.Chain{Name: r.Own(ChainPrerouting), Rules: []table.Rule{
+	return table.Chain{Name: r.Own(chainPrerouting), Rules: []table.Rule{
 		rule(established(), "", act(r.mangleAllow)),
 		rule(marked(r.IptablesMarkAccept), "Accepted before", act(r.mangleAllow)),
-		rule(table.Match{}, "", jump(r.Own(ChainDispatchFromHostEndpoint))),
+		rule(table.Match{}, "", jump(r.Own(chainDispatchFromHostEndpoint))),
 		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.mangleAllow))}}
 }
 
@@ -84,54 +84,54 @@ func (r *renderer) filterForward() table.Chain {
 	accept := r.IptablesMarkAccept
 	list := append(r.translatedTunnels(),
 		rule(table.Match{}, "", clearMark(r.markBits()&^accept)),
-		rule(unmarked(accept), "", jump(r.Own(ChainDispatchFromHostEndpointForward))),
+		rule(unmarked(accept), "", jump(r.Own(chainDispatchFromHostEndpointForward))),
 	)
 	for _, prefix := range r.WorkloadIfacePrefixes {
-		list = append(list, rule(in(prefix), "", jump(r.Own(ChainFromWorkloadDispatch))))
+		list = append(list, rule(in(prefix), "", jump(r.Own(chainFromWorkloadDispatch))))
 	}
 	// After the loop: a packet must have come through the policy of the workload that sent it, whatever the prefixes, before
 	// that of the one that gets it.
 	for _, prefix := range r.WorkloadIfacePrefixes {
-		list = append(list, rule(out(prefix), "", jump(r.Own(ChainToWorkloadDispatch))))
+		list = append(list, rule(out(prefix), "", jump(r.Own(chainToWorkloadDispatch))))
 	}
-	return table.Chain{Name: r.Own(ChainForward), Rules: append(list,
-		rule(table.Match{}, "", jump(r.Own(ChainDispatchToHostEndpointForward))),
+	return table.Chain{Name: r.Own(chainForward), Rules: append(list,
+		rule(table.Match{}, "", jump(r.Own(chainDispatchToHostEndpointForward))),
 		rule(marked(accept), "Policy explicitly accepted the packet", act(r.filterAllow)))}
 }
 
 func (r *renderer) filterInput(f table.Family) table.Chain {
 	list := r.tunnelInput(f)
 	if r.KubeIPVSSupportEnabled {
-		list = append(list, rule(table.Match{}, "", jump(r.Own(ChainForwardCheck))),
+		list = append(list, rule(table.Match{}, "", jump(r.Own(chainForwardCheck))),
 			rule(table.Match{MarkMask: r.IptablesMarkEndpoint, MarkNot: true}, "kube-ipvs will forward it", act(table.Return)))
 	}
 	for _, prefix := range r.WorkloadIfacePrefixes {
-		list = append(list, rule(in(prefix), "", goTo(r.Own(ChainWorkloadToHost))))
+		list = append(list, rule(in(prefix), "", goTo(r.Own(chainWorkloadToHost))))
 	}
-	return table.Chain{Name: r.Own(ChainInput), Rules: append(list,
+	return table.Chain{Name: r.Own(chainInput), Rules: append(list,
 		rule(marked(r.IptablesMarkAccept), "", act(r.filterAllow)),
 		rule(table.Match{}, "", clearMark(r.markBits())),
-		rule(table.Match{}, "", jump(r.Own(ChainDispatchFromHostEndpoint))),
+		rule(table.Match{}, "", jump(r.Own(chainDispatchFromHostEndpoint))),
 		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.filterAllow)))}
 }
 
 func (r *renderer) filterOutput(f table.Family) table.Chain {
 	list := append(r.translatedTunnels(), rule(marked(r.IptablesMarkAccept), "", act(r.filterAllow)))
 	if r.KubeIPVSSupportEnabled {
-		list = append(list, rule(table.Match{MarkMask: r.IptablesMarkEndpoint, MarkNot: true}, "", goTo(r.Own(ChainForwardEndpointMark))))
+		list = append(list, rule(table.Match{MarkMask: r.IptablesMarkEndpoint, MarkNot: true}, "", goTo(r.Own(chainForwardEndpointMark))))
 	}
 	for _, prefix := range r.WorkloadIfacePrefixes {
 		if len(r.TiersForNode) > 0 {
 			m := out(prefix)
 			m.Protocol, m.CT, m.MidStream = protoTCP, table.CTNew, true
-			list = append(list, rule(m, "", jump(r.Own(ChainNodeToWorkload))))
+			list = append(list, rule(m, "", jump(r.Own(chainNodeToWorkload))))
 		}
 		list = append(list, rule(out(prefix), "The node may always reach its workloads", act(table.Return)))
 	}
 	list = append(list, r.tunnelOutput(f)...)
-	return table.Chain{Name: r.Own(ChainOutput), Rules: append(list,
+	return table.Chain{Name: r.Own(chainOutput), Rules: append(list,
 		rule(table.Match{}, "", clearMark(r.markBits())),
-		rule(table.Match{}, "", jump(r.Own(ChainDispatchToHostEndpoint))),
+		rule(table.Match{}, "", jump(r.Own(chainDispatchToHostEndpoint))),
 		rule(marked(r.IptablesMarkAccept), "Host endpoint policy accepted the packet", act(r.filterAllow)))}
 }
 
@@ -154,7 +154,7 @@ func acceptNeighbours(kinds []uint8) []table.Rule {
 // nodeCut is for a workload whose policies say whether it may reach the node. Without it the next segment of the node would open a connection
 // that they have cut, as one of the node's own.
 func (r *renderer) nodeCut() table.Chain {
-	return table.Chain{Name: r.Own(ChainNodeCut), Rules: []table.Rule{rule(table.Match{}, "Of a connection that is not known", act(table.Drop))}}
+	return table.Chain{Name: r.Own(chainNodeCut), Rules: []table.Rule{rule(table.Match{}, "Of a connection that is not known", act(table.Drop))}}
 }
 
 func (r *renderer) workloadToHost(f table.Family) table.Chain {
@@ -163,9 +163,9 @@ func (r *renderer) workloadToHost(f table.Family) table.Chain {
 		list = acceptNeighbours(neighbourDiscovery())
 	}
 	list = append(list, r.openStack(f)...)
-	list = append(list, rule(table.Match{}, "", jump(r.Own(ChainFromWorkloadDispatch))),
+	list = append(list, rule(table.Match{}, "", jump(r.Own(chainFromWorkloadDispatch))),
 		rule(table.Match{}, "EndpointToHostAction", act(verbOf(r.EndpointToHostAction))))
-	return table.Chain{Name: r.Own(ChainWorkloadToHost), Rules: list}
+	return table.Chain{Name: r.Own(chainWorkloadToHost), Rules: list}
 }
 
 // openStack are the services that an OpenStack compute node offers to its workloads whatever their policy.
@@ -195,8 +195,8 @@ func (r *renderer) failsafeChains(f table.Family, l table.Layer) []table.Chain {
 		}
 		return list
 	}
-	chainIn := table.Chain{Name: r.Own(ChainFailsafeIn), Rules: here(r.FailsafeInboundHostPorts, false)}
-	chainOut := table.Chain{Name: r.Own(ChainFailsafeOut), Rules: here(r.FailsafeOutboundHostPorts, true)}
+	chainIn := table.Chain{Name: r.Own(chainFailsafeIn), Rules: here(r.FailsafeInboundHostPorts, false)}
+	chainOut := table.Chain{Name: r.Own(chainFailsafeOut), Rules: here(r.FailsafeOutboundHostPorts, true)}
 	if f == table.IPv6 {
 		// An open port does not help clients that cannot find the node.
 		chainIn.Rules = append(chainIn.Rules, acceptNeighbours(append(neighbourDiscovery(), routerAdvertisement))...)

@@ -75,7 +75,7 @@ func (r *renderer) tunnelOutput(f table.Family) []table.Rule {
 // so that the outer packet has it in OUTPUT and a process's packet to the same port has not. The owner of the socket does not
 // tell them apart: the outer packet has that of the inner one.
 func (r *renderer) manglePostrouting() table.Chain {
-	return table.Chain{Name: r.Own(ChainPostrouting), Rules: []table.Rule{
+	return table.Chain{Name: r.Own(chainPostrouting), Rules: []table.Rule{
 		rule(table.Match{OutIface: r.VXLANDevice}, "Into the tunnel", setMark(r.tunnelMark()))}}
 }
 

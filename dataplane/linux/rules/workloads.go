@@ -52,7 +52,7 @@ func (r *renderer) workloadsNeverSend(f table.Family, from table.Match) []table.
 // ReversePath is the chain that drops packets whose source is not routed back to where they came from, except for sources that the workload
 // may spoof. It does not depend on rp_filter, which an administrator may set to anything.
 func (r *renderer) ReversePath(f table.Family, workloads []Workload) table.Chain {
-	chain := table.Chain{Name: r.Own(ChainReversePath)}
+	chain := table.Chain{Name: r.Own(chainReversePath)}
 	for _, w := range workloads {
 		nets := slices.DeleteFunc(slices.Clone(w.Spoof), func(p netip.Prefix) bool { return p.Addr().Is4() != (f == table.IPv4) })
 		if len(nets) > 0 {

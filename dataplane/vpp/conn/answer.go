@@ -21,7 +21,7 @@ func (l *lane) answer(d delivery) {
 	case d.err != nil && slot.each != nil && !d.typ.last:
 		slot.bad = d.err
 	case d.err != nil:
-		l.finish(slot, nil, &RequestError{Message: slot.req.GetMessageName(), Sent: true, Err: d.err})
+		l.finish(slot, nil, &requestError{Message: slot.req.GetMessageName(), Sent: true, Err: d.err})
 	case slot.each == nil:
 		l.reply(slot, d.msg, retval)
 	case d.typ.last || d.typ.name == slot.req.GetMessageName()+"_reply":
@@ -43,7 +43,7 @@ func (l *lane) reply(slot *slot, m api.Message, retval int32) {
 func (l *lane) endOfDump(slot *slot, m api.Message, retval int32) {
 	switch {
 	case slot.bad != nil:
-		l.finish(slot, nil, &RequestError{Message: slot.req.GetMessageName(), Sent: true, Err: slot.bad})
+		l.finish(slot, nil, &requestError{Message: slot.req.GetMessageName(), Sent: true, Err: slot.bad})
 	case api.VPPApiError(retval) == api.EAGAIN && isStream(slot.req):
 		p := slot.pending
 		reflect.ValueOf(p.req).Elem().FieldByName("Cursor").Set(reflect.ValueOf(m).Elem().FieldByName("Cursor"))
@@ -103,7 +103,7 @@ func (l *lane) endWhere(why func(*slot) error) {
 		}
 		if err := why(s); err != nil {
 			after := time.Duration(l.conn.clock.now() - s.sent)
-			l.finish(s, nil, &RequestError{Message: s.req.GetMessageName(), Sent: true, After: after, Err: err})
+			l.finish(s, nil, &requestError{Message: s.req.GetMessageName(), Sent: true, After: after, Err: err})
 		}
 	}
 }

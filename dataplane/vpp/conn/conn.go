@@ -229,7 +229,7 @@ func (c *Conn) Has(messages []api.Message) error {
 func (c *Conn) Invoke(ctx context.Context, req, reply api.Message) error {
 	s := c.session.Load()
 	if err := s.err(); err != nil {
-		return &RequestError{Message: req.GetMessageName(), Err: err}
+		return &requestError{Message: req.GetMessageName(), Err: err}
 	}
 	return c.calls.invoke(ctx, s.t, req, reply)
 }

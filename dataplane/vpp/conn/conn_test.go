@@ -23,7 +23,7 @@ func TestConnectsWhenVPPAppears(t *testing.T) {
 		t.Error(state.Err)
 	}
 	err := c.Invoke(t.Context(), new(vpe.ShowVersion), nil)
-	if !errors.Is(err, ErrDisconnected) || OutcomeUnknown(err) || !Retriable(err) {
+	if !errors.Is(err, ErrDisconnected) || OutcomeUnknown(err) || !retriable(err) {
 		t.Error(err)
 	}
 	s.start()
@@ -309,7 +309,7 @@ func TestMutating(t *testing.T) {
 		"ip_route_add_del_v2": true, "sw_interface_set_flags": true, "acl_add_replace": true, "cli_inband": true,
 		"acl_plugin_use_hash_lookup_set": true, "punt_socket_register": true,
 	} {
-		if Mutating(name) != want {
+		if mutating(name) != want {
 			t.Errorf("%s: %v", name, !want)
 		}
 	}

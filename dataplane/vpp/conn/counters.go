@@ -67,7 +67,7 @@ func (c *counters) of(name string) tally {
 		n = new(atomic.Uint64)
 		c.sent[name] = n
 	}
-	if !Mutating(name) {
+	if !mutating(name) {
 		return tally{sent: n}
 	}
 	return tally{sent: n, writes: &c.writes}

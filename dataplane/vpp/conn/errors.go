@@ -70,21 +70,21 @@ func OutcomeUnknown(err error) bool {
 	return errors.As(err, &e) && e.OutcomeUnknown()
 }
 
-// Retriable reports whether the request that ended with err may succeed later, unchanged.
-func Retriable(err error) bool {
+// retriable reports whether the request that ended with err may succeed later, unchanged.
+func retriable(err error) bool {
 	var e interface{ Retriable() bool }
 	return errors.As(err, &e) && e.Retriable()
 }
 
-// RequestError is a request that ended without VPP's answer.
-type RequestError struct {
+// requestError is a request that ended without VPP's answer.
+type requestError struct {
 	Message string        // name of the request
 	Sent    bool          // it was sent, so VPP may have carried it out
 	After   time.Duration // since it was sent
 	Err     error         // one of the sentinels, or wraps it
 }
 
-func (e *RequestError) Error() string {
+func (e *requestError) Error() string {
 	switch {
 	case e.Sent:
 		return fmt.Sprintf("%s: %v (sent %s before, outcome unknown)", e.Message, e.Err, e.After.Round(time.Millisecond))
@@ -92,13 +92,13 @@ func (e *RequestError) Error() string {
 	return fmt.Sprintf("%s: %v", e.Message, e.Err)
 }
 
-func (e *RequestError) Unwrap() error { return e.Err }
+func (e *requestError) Unwrap() error { return e.Err }
 
 // OutcomeUnknown is true for a request that was sent.
-func (e *RequestError) OutcomeUnknown() bool { return e.Sent }
+func (e *requestError) OutcomeUnknown() bool { return e.Sent }
 
 // Retriable is true unless the request itself is at fault.
-func (e *RequestError) Retriable() bool {
+func (e *requestError) Retriable() bool {
 	return !errors.Is(e.Err, ErrNeverSend) && !errors.Is(e.Err, ErrUnknownMessage) && !errors.Is(e.Err, errEncode)
 }
 

@@ -61,20 +61,20 @@ func (c *calls) invoke(ctx context.Context, t *transport, req, reply api.Message
 		err = neverSend(req)
 	}
 	if err != nil {
-		return &RequestError{Message: name, Err: err}
+		return &requestError{Message: name, Err: err}
 	}
 	sequence, ch := c.add()
 	defer c.remove(sequence)
 	frame, err := appendFrame(nil, id, t.client, callReceiver<<sequenceBits|sequence, req)
 	if err != nil {
-		return &RequestError{Message: name, Err: err}
+		return &requestError{Message: name, Err: err}
 	}
 	start := time.Now()
 	c.conn.counters.countInvoked(name, req)
 	c.trace(Sent, req, 0, nil)
 	m, err := c.await(ctx, t, frame, ch)
 	if err != nil {
-		err = &RequestError{Message: name, Sent: true, After: time.Since(start), Err: err}
+		err = &requestError{Message: name, Sent: true, After: time.Since(start), Err: err}
 	} else if retval := m.typ.refusal(m.msg); retval != 0 {
 		err = &RetvalError{Message: name, Retval: retval}
 		_ = assign(reply, m.msg) // what VPP says about it, in cli_inband for one

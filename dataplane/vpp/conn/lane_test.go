@@ -119,7 +119,7 @@ func TestLaneLostReply(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	err := o.errs[0]
-	if !errors.Is(err, ErrTimeout) || !OutcomeUnknown(err) || !Retriable(err) {
+	if !errors.Is(err, ErrTimeout) || !OutcomeUnknown(err) || !retriable(err) {
 		t.Error(err)
 	}
 	if !c.State().Connected() || c.Stats().Timeouts != 1 {
@@ -172,7 +172,7 @@ func TestLaneDisconnect(t *testing.T) {
 		t.Fatalf("%d answered, %d failed", o.answered, len(o.errs))
 	}
 	for _, err := range o.errs {
-		if !errors.Is(err, ErrDisconnected) || !OutcomeUnknown(err) || !Retriable(err) {
+		if !errors.Is(err, ErrDisconnected) || !OutcomeUnknown(err) || !retriable(err) {
 			t.Fatal(err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestLaneAway(t *testing.T) {
 	if len(o.errs) != 500 {
 		t.Fatalf("%+v", o)
 	}
-	if err := o.errs[0]; !errors.Is(err, ErrDisconnected) || OutcomeUnknown(err) || !Retriable(err) {
+	if err := o.errs[0]; !errors.Is(err, ErrDisconnected) || OutcomeUnknown(err) || !retriable(err) {
 		t.Error(err)
 	}
 	s.start()
@@ -351,13 +351,13 @@ func TestLaneRefusal(t *testing.T) {
 	}
 	err := o.errs[0]
 	if !IsRetval(err) || !IsRetval(err, api.INVALID_VALUE, api.INVALID_SW_IF_INDEX) || IsRetval(err, api.INVALID_VALUE) ||
-		!errors.Is(err, api.INVALID_SW_IF_INDEX) || OutcomeUnknown(err) || Retriable(err) {
+		!errors.Is(err, api.INVALID_SW_IF_INDEX) || OutcomeUnknown(err) || retriable(err) {
 		t.Error(err)
 	}
 	if want := "sw_interface_set_flags: VPPApiError: Invalid sw_if_index (-2)"; err.Error() != want {
 		t.Error(err)
 	}
-	if !Retriable(o.errs[1]) {
+	if !retriable(o.errs[1]) {
 		t.Errorf("busy is worth another try: %v", o.errs[1])
 	}
 }
@@ -397,7 +397,7 @@ func TestNeverSend(t *testing.T) {
 		err := c.Invoke(t.Context(), test.req, nil)
 		o.done(nil, err)
 		sent := s.count(name) - before
-		if test.refuse && (sent != 0 || len(o.errs) != 2 || !errors.Is(o.errs[0], ErrNeverSend) || Retriable(o.errs[0]) ||
+		if test.refuse && (sent != 0 || len(o.errs) != 2 || !errors.Is(o.errs[0], ErrNeverSend) || retriable(o.errs[0]) ||
 			OutcomeUnknown(o.errs[0]) || !errors.Is(o.errs[1], ErrNeverSend)) {
 			t.Errorf("%s: sent %d times, %v", name, sent, o.errs)
 		}
@@ -416,7 +416,7 @@ func TestLaneUnknownAndBroken(t *testing.T) {
 	l.Request(up(1), o.done)
 	l.Request(&broken{}, o.done)
 	flush(l)
-	if len(o.errs) != 2 || !errors.Is(o.errs[0], ErrUnknownMessage) || Retriable(o.errs[0]) || Retriable(o.errs[1]) {
+	if len(o.errs) != 2 || !errors.Is(o.errs[0], ErrUnknownMessage) || retriable(o.errs[0]) || retriable(o.errs[1]) {
 		t.Error(o.errs)
 	}
 }

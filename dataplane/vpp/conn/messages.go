@@ -140,8 +140,8 @@ func grow(b []byte, n int) []byte {
 	return bigger
 }
 
-// Mutating reports whether a request, by its name, may change VPP. The words of a name say what it does; the exceptions are listed.
-func Mutating(name string) bool {
+// mutating reports whether a request, by its name, may change VPP. The words of a name say what it does; the exceptions are listed.
+func mutating(name string) bool {
 	switch name {
 	case "control_ping", "api_versions", "classify_table_ids", "classify_table_info", "classify_table_by_interface",
 		"feature_is_enabled", "ip_route_lookup", "ip_route_lookup_v2", "pnat_flow_lookup",

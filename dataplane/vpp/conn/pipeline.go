@@ -162,7 +162,7 @@ func (l *lane) encode(p pending, r *route) (err error) {
 
 // end is for requests that do not reach VPP. The callback runs where all others do, in Flush or while waiting.
 func (l *lane) end(p pending, err error) {
-	l.ended = append(l.ended, ending{p, &RequestError{Message: p.req.GetMessageName(), Err: err}})
+	l.ended = append(l.ended, ending{p, &requestError{Message: p.req.GetMessageName(), Err: err}})
 }
 
 // Pin binds the lane to the present session until the next Pin: when that session ends, everything fails until Pin is called again. It must

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// ErrNoPlugin: our own plugin cannot be built here.
-var ErrNoPlugin = errors.New("the contiv plugin cannot be built (CONTIV_VPP_PLUGIN names a built one)")
+// errNoPlugin: our own plugin cannot be built here.
+var errNoPlugin = errors.New("the contiv plugin cannot be built (CONTIV_VPP_PLUGIN names a built one)")
 
 // Plugin is the path of our own plugin: $CONTIV_VPP_PLUGIN, else built from the repository that the present directory is in, for
 // the VPP that Find finds. What was built once is kept, by the content of its sources. sanitize is as in the plugin's Makefile.
@@ -53,12 +53,12 @@ func Plugin(ctx context.Context, sanitize string) (string, error) {
 	return path, build(ctx, source, "OUT="+path, "VPP_PREFIX="+prefix, "SANITIZE="+sanitize)
 }
 
-// build makes the plugin. Without compiler or headers there can be none, and the error is ErrNoPlugin. Sources that do not compile are
+// build makes the plugin. Without compiler or headers there can be none, and the error is errNoPlugin. Sources that do not compile are
 // another error, so that no test is skipped for them.
 func build(ctx context.Context, source string, variables ...string) error {
 	args := append([]string{"-s", "-C", source}, variables...)
 	if out, err := exec.CommandContext(ctx, "make", append(args, "vpp")...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", ErrNoPlugin, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%w: %s", errNoPlugin, strings.TrimSpace(string(out)))
 	}
 	if out, err := exec.CommandContext(ctx, "make", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("build the contiv plugin: %w: %s", err, strings.TrimSpace(string(out)))
@@ -78,7 +78,7 @@ func pluginSource() (string, error) {
 			return source, nil
 		}
 	}
-	return "", fmt.Errorf("%w: no sources above the present directory", ErrNoPlugin)
+	return "", fmt.Errorf("%w: no sources above the present directory", errNoPlugin)
 }
 
 // pluginSum is a sum of all that the build reads, and of what else makes a difference.
@@ -113,7 +113,7 @@ func sanitizers(ctx context.Context, names string) ([]string, error) {
 		lib := map[string]string{"address": "libasan.so", "undefined": "libubsan.so"}[name]
 		out, err := exec.CommandContext(ctx, "gcc", "-print-file-name="+lib).Output()
 		if err != nil || lib == "" {
-			return nil, fmt.Errorf("%w: no run-time library of sanitizer %q", ErrNoPlugin, name)
+			return nil, fmt.Errorf("%w: no run-time library of sanitizer %q", errNoPlugin, name)
 		}
 		libs = append(libs, strings.TrimSpace(string(out)))
 	}

@@ -65,7 +65,7 @@ func Find() (bin string, ok bool) {
 func Start(t testing.TB, opts Options) *VPP {
 	t.Helper()
 	v, err := Launch(t.Context(), opts)
-	if errors.Is(err, ErrNoVPP) || errors.Is(err, ErrNoPlugin) {
+	if errors.Is(err, ErrNoVPP) || errors.Is(err, errNoPlugin) {
 		t.Skip(err.Error())
 	}
 	if err != nil {

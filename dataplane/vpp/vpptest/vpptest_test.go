@@ -163,12 +163,12 @@ func TestBrokenPlugin(t *testing.T) {
 	write("core/broken.c", "this does not compile\n")
 	prefix := filepath.Join(source, "prefix")
 	out := "OUT=" + filepath.Join(source, "contiv_plugin.so")
-	if err := build(t.Context(), source, out, "VPP_PREFIX="+prefix); !errors.Is(err, ErrNoPlugin) {
+	if err := build(t.Context(), source, out, "VPP_PREFIX="+prefix); !errors.Is(err, errNoPlugin) {
 		t.Errorf("without VPP's headers: %v", err)
 	}
 	write("prefix/include/vnet/vnet.h", "")
 	write("prefix/include/vpp/app/version.h", "#define VPP_BUILD_VER \"25.10-release\"\n")
-	if err := build(t.Context(), source, out, "VPP_PREFIX="+prefix); err == nil || errors.Is(err, ErrNoPlugin) || !strings.Contains(err.Error(), "broken.c") {
+	if err := build(t.Context(), source, out, "VPP_PREFIX="+prefix); err == nil || errors.Is(err, errNoPlugin) || !strings.Contains(err.Error(), "broken.c") {
 		t.Errorf("sources that do not compile: %v", err)
 	}
 }

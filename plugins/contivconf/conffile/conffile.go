@@ -51,7 +51,7 @@ func readFile(path string) ([]byte, error) {
 
 // Load reads contiv.conf and returns the configuration of this node. The error joins all faults, of form and of meaning.
 func Load(data []byte, env contivconf.Env) (*contivconf.Config, error) {
-	file, parseErr := Parse(data)
+	file, parseErr := parse(data)
 	c, err := contivconf.New(file, env)
 	if err := errors.Join(parseErr, err); err != nil {
 		return nil, err
@@ -59,9 +59,9 @@ func Load(data []byte, env contivconf.Env) (*contivconf.Config, error) {
 	return c, nil
 }
 
-// Parse reads contiv.conf without judging the values. When the form is faulty, the error joins all faults and the File has
+// parse reads contiv.conf without judging the values. When the form is faulty, the error joins all faults and the File has
 // what could be read.
-func Parse(data []byte) (contivconf.File, error) {
+func parse(data []byte) (contivconf.File, error) {
 	var file contivconf.File
 	if len(data) > maxSize {
 		return file, fmt.Errorf("the file is too large for a configuration: the limit is %d bytes", maxSize)

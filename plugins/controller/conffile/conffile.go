@@ -114,8 +114,8 @@ func fields(v reflect.Value) map[string]reflect.Value {
 	return out
 }
 
-// Options are the names of all options, sorted.
-func Options() []string {
+// options are the names of all options, sorted.
+func options() []string {
 	var names []string
 	for name := range fields(reflect.ValueOf(new(controller.Config)).Elem()) {
 		names = append(names, name)
@@ -125,8 +125,8 @@ func Options() []string {
 }
 
 func suggestion(name string) string {
-	if meant := didyoumean.Closest(name, Options()); meant != "" {
+	if meant := didyoumean.Closest(name, options()); meant != "" {
 		return "; did you mean " + meant + "?"
 	}
-	return "; there are " + strings.Join(Options(), ", ")
+	return "; there are " + strings.Join(options(), ", ")
 }

@@ -82,7 +82,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range Options() {
+	for _, name := range options() {
 		if !strings.Contains(string(text), "`"+name+"`") {
 			t.Errorf("%s is not in plugins/controller/README.md", name)
 		}

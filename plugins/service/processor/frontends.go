@@ -18,9 +18,9 @@ const maxFrontends = 1 << 14
 
 // The reasons.
 const (
-	ReasonConflict = "FrontendConflict"
-	ReasonReserved = "FrontendReserved"
-	ReasonTooMany  = "TooManyFrontends"
+	reasonConflict = "FrontendConflict"
+	reasonReserved = "FrontendReserved"
+	reasonTooMany  = "TooManyFrontends"
 	ReasonRefused  = "ServiceRefused"
 )
 
@@ -120,10 +120,10 @@ func problemsOf(losses []owners.Loss) []problem.Problem {
 	}
 	var out []problem.Problem
 	if len(conflicts) > 0 {
-		out = append(out, problem.Problem{Reason: ReasonConflict, Message: "This service is not served at " + listed(conflicts)})
+		out = append(out, problem.Problem{Reason: reasonConflict, Message: "This service is not served at " + listed(conflicts)})
 	}
 	if len(reserved) > 0 {
-		out = append(out, problem.Problem{Reason: ReasonReserved, Message: "No service is served at " + listed(reserved)})
+		out = append(out, problem.Problem{Reason: reasonReserved, Message: "No service is served at " + listed(reserved)})
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func (p *Processor) tellProblems(s *service) {
 	}
 	list := problemsOf(p.owners.Lost(s.id))
 	if s.tooMany > 0 {
-		list = append(list, problem.Problem{Reason: ReasonTooMany, Message: fmt.Sprintf("This service is not served: it names %d "+
+		list = append(list, problem.Problem{Reason: reasonTooMany, Message: fmt.Sprintf("This service is not served: it names %d "+
 			"frontends, as addresses times ports, and may name %d; name fewer addresses or ports", s.tooMany, maxFrontends)})
 	}
 	if s.badName {

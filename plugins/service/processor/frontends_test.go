@@ -262,7 +262,7 @@ func TestProblems(t *testing.T) {
 		t.Errorf("problems without a conflict: %v", told)
 	}
 	must(t)(p.UpdateService(dns))
-	want := problem.Problem{Reason: ReasonConflict, Message: "This service is not served at 10.96.0.10:53/TCP, which service ns/dns has: the address is its " +
+	want := problem.Problem{Reason: reasonConflict, Message: "This service is not served at 10.96.0.10:53/TCP, which service ns/dns has: the address is its " +
 		"cluster IP"}
 	if got := told[id("attacker")]; !slices.Equal(got, []problem.Problem{want}) || len(told) != 1 {
 		t.Errorf("problems %v", told)

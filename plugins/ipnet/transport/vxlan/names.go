@@ -12,15 +12,15 @@ import (
 const (
 	VNI          = 10 // unless contiv.conf has another
 	BVI          = "vxlanBVI"
-	BridgeDomain = "vxlanBD"
+	bridgeDomain = "vxlanBD"
 	splitHorizon = 1
 )
 
 // vniOf is the VNI that all nodes have.
 func vniOf(l *transport.Local) uint32 { return cmp.Or(l.VNI, VNI) }
 
-// TunnelName is the logical name of the tunnel to a node.
-func TunnelName(nodeID uint32) string {
+// tunnelName is the logical name of the tunnel to a node.
+func tunnelName(nodeID uint32) string {
 	return "vxlan-default-" + strconv.FormatUint(uint64(nodeID), 10)
 }
 

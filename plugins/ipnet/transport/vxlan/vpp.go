@@ -47,7 +47,7 @@ func (VPP) Peer(l *transport.Local, p *transport.Node) []proto.Message {
 	if !ok {
 		return nil
 	}
-	mac, tunnel := MAC(p.ID).String(), TunnelName(p.ID)
+	mac, tunnel := MAC(p.ID).String(), tunnelName(p.ID)
 	out := []proto.Message{
 		&vpp_interfaces.Interface{
 			Name: tunnel, Type: vpp_interfaces.Interface_VXLAN_TUNNEL, Enabled: true, Vrf: l.MainVRF,
@@ -55,7 +55,7 @@ func (VPP) Peer(l *transport.Local, p *transport.Node) []proto.Message {
 				SrcAddress: src.String(), DstAddress: dst.String(), Vni: vniOf(l),
 			}},
 		},
-		&vpp_l2.FIBEntry{PhysAddress: mac, BridgeDomain: BridgeDomain, OutgoingInterface: tunnel, StaticConfig: true},
+		&vpp_l2.FIBEntry{PhysAddress: mac, BridgeDomain: bridgeDomain, OutgoingInterface: tunnel, StaticConfig: true},
 	}
 	for _, overlay := range p.Overlay {
 		via := overlay.Addr()
@@ -83,7 +83,7 @@ func (VPP) Mesh(l *transport.Local, before []proto.Message, left, came []*transp
 		members = slices.Clone(before[0].(*vpp_l2.BridgeDomain).GetInterfaces())
 	}
 	for _, p := range left {
-		if i, found := findMember(members, TunnelName(p.ID)); found {
+		if i, found := findMember(members, tunnelName(p.ID)); found {
 			members = slices.Delete(members, i, i+1)
 		}
 	}
@@ -91,13 +91,13 @@ func (VPP) Mesh(l *transport.Local, before []proto.Message, left, came []*transp
 		if _, _, ok := transport.Underlay(l, p); !ok {
 			continue
 		}
-		if i, found := findMember(members, TunnelName(p.ID)); !found {
+		if i, found := findMember(members, tunnelName(p.ID)); !found {
 			members = slices.Insert(members, i, &vpp_l2.BridgeDomain_Interface{
-				Name: TunnelName(p.ID), SplitHorizonGroup: splitHorizon,
+				Name: tunnelName(p.ID), SplitHorizonGroup: splitHorizon,
 			})
 		}
 	}
-	return []proto.Message{&vpp_l2.BridgeDomain{Name: BridgeDomain, Forward: true, Interfaces: members}}
+	return []proto.Message{&vpp_l2.BridgeDomain{Name: bridgeDomain, Forward: true, Interfaces: members}}
 }
 
 // findMember finds the place of a tunnel behind the BVI. Names differ in a number without leading zeros, so the shorter one is
