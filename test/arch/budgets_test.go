@@ -94,7 +94,6 @@ var manyImports = map[string]string{
 	"dataplane/nb":                    list,
 	"dataplane/vpp":                   list,
 	"dataplane/vpp/contiv":            messages,
-	"dataplane/vpp/iface":             messages,
 	"dataplane/vpp/nat44":             messages,
 	"dataplane/windows":               "both versions of the service that Windows has",
 	"dataplane/windows/wiring":        "both versions of the service that Windows has, and the scheduler",

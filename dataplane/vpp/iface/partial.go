@@ -11,9 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 	"go.fd.io/govpp/binapi/vxlan"
 
-	vpp_contiv "contiv.dev/vswitch/dataplane/nb/vpp/contiv"
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
-	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/dataplane/scheduler"
 	"contiv.dev/vswitch/dataplane/vpp/conn"
 	"contiv.dev/vswitch/dataplane/vpp/kit"
@@ -24,8 +22,6 @@ func interfaceOf(v any) string {
 	switch v := v.(type) {
 	case *vpp_interfaces.Interface:
 		return v.Name
-	case *vpp_l3.ARPEntry:
-		return v.Interface
 	case ifTable:
 		return v.If
 	case ifPlace:
@@ -46,11 +42,9 @@ func interfaceOf(v any) string {
 		return v.If
 	case ifDHCP:
 		return v.If
-	case *vpp_contiv.Endpoint:
-		return v.Interface
-	case *vpp_contiv.EndpointPolicy:
-		return v.Interface
-	case interface{ OfInterface() string }: // items of other features
+	case interface{ GetInterface() string }: // messages of other features
+		return v.GetInterface()
+	case interface{ OfInterface() string }: // their items
 		return v.OfInterface()
 	}
 	return ""
