@@ -92,7 +92,7 @@ try_port (cv_main_t *m, cv_table_t *t, uint32_t i, uint16_t wire, bool icmp)
   c->key[1].dport = wire;
   if (icmp)
     c->key[1].sport = wire;
-  return cv_table_insert (t, &c->key[1], cv_hash (m, &c->key[1]), i, 1);
+  return cv_table_insert (m, t, &c->key[1], cv_hash (m, &c->key[1]), i, 1);
 }
 
 /* insert_answer puts the connection's second key into the table, with the first source port that is free. */
@@ -189,7 +189,7 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
   settle (c);
   cv_add (&t->n, 1);
   cv_reason_t owned = count_owner (m, plan->endpoint, p->tuple.ip6);
-  r = owned == CV_CREATED ? cv_table_insert (t, &c->key[0], hash, i, 0) : CV_TABLE_FULL;
+  r = owned == CV_CREATED ? cv_table_insert (m, t, &c->key[0], hash, i, 0) : CV_TABLE_FULL;
   if (r != CV_INSERTED)
     {
       c->backend = CV_NO_INDEX; /* the caller uncounts it */

@@ -102,7 +102,7 @@ remember (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e, cons
   cv_store (&c->last_seen, now);
   if (!new)
     return;
-  if (cv_table_insert (t, &c->key[0], cv_hash (m, &c->key[0]), record, 0) != CV_INSERTED)
+  if (cv_table_insert (m, t, &c->key[0], cv_hash (m, &c->key[0]), record, 0) != CV_INSERTED)
     {
       cv_connection_release (t, record);
       return;

@@ -171,7 +171,7 @@ _Static_assert (sizeof (cv_connection_t) == 128, "connection");
 /* One cache line. A slot is fingerprint << 32 | connection << 1 | direction, plus 1; 0 is free. */
 typedef struct
 {
-  uint32_t lock;
+  uint32_t lock; /* 1: locked; the rest counts how often a key of this bucket has moved */
   uint32_t spilled; /* keys of this bucket that are in their other one */
   uint64_t slots[CV_BUCKET_SLOTS];
 } CV_ALIGNED cv_bucket_t;
@@ -202,7 +202,9 @@ void *cv_pages (size_t size); /* zeroed; in huge pages where the kernel has any 
 void cv_pages_free (void *p, size_t size);
 bool cv_table_make (cv_table_t *t, uint32_t connections);
 void cv_table_free (cv_table_t *t);
-cv_insert_t cv_table_insert (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t connection, uint32_t direction);
+cv_insert_t cv_table_insert (const cv_main_t *m, cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t connection, uint32_t direction);
+/* cv_table_move takes a key to its other bucket. False: it is not there any more, or there is no free slot. */
+bool cv_table_move (const cv_main_t *m, cv_table_t *t, uint64_t slot, cv_bucket_t *from, cv_bucket_t *to);
 void cv_table_remove (cv_table_t *t, uint64_t hash, uint32_t connection, uint32_t direction);
 uint32_t cv_connection_alloc (cv_table_t *t);
 void cv_connection_release (cv_table_t *t, uint32_t connection);
@@ -496,13 +498,15 @@ cv_reverse (const cv_tuple_t *t)
   return (cv_tuple_t){ .src = t->dst, .dst = t->src, .sport = t->dport, .dport = t->sport, .proto = t->proto, .ip6 = t->ip6 };
 }
 
-/* cv_table_find returns the connection and the direction of a key; CV_NO_INDEX: none. */
+/* cv_table_find returns the connection and the direction of a key; CV_NO_INDEX: none. A key that moves is in both buckets for a moment. So a reader
+ * that has found it in neither looks again if one of the bucket's keys has moved meanwhile. */
 static inline uint32_t
 cv_table_find (const cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t *direction)
 {
-  const cv_bucket_t *b = &t->buckets[hash & t->bucket_mask];
+  const cv_bucket_t *first = &t->buckets[hash & t->bucket_mask], *b = first;
   uint64_t fp = hash >> 32;
-  for (int round = 0;; round++)
+  uint32_t moves = cv_load_acquire (&first->lock) >> 1, now;
+  for (;;)
     {
       for (int i = 0; i < CV_BUCKET_SLOTS; i++)
 	{
@@ -516,9 +520,16 @@ cv_table_find (const cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32
 	      return ref >> 1;
 	    }
 	}
-      if (round || cv_likely (!cv_load (&b->spilled)))
+      if (b == first && cv_unlikely (cv_load_acquire (&first->spilled)))
+	{
+	  b = &t->buckets[cv_mum (hash, 0x9e3779b97f4a7c15) & t->bucket_mask];
+	  if (b != first)
+	    continue;
+	}
+      if (cv_likely ((now = cv_load_acquire (&first->lock) >> 1) == moves))
 	return CV_NO_INDEX;
-      b = &t->buckets[cv_mum (hash, 0x9e3779b97f4a7c15) & t->bucket_mask];
+      moves = now;
+      b = first;
     }
 }
 

@@ -77,8 +77,8 @@ cv_table_free (cv_table_t *t)
 static bool
 try_lock (uint32_t *lock)
 {
-  uint32_t free = 0;
-  return __atomic_compare_exchange_n (lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+  uint32_t free = cv_load (lock) & ~1u;
+  return __atomic_compare_exchange_n (lock, &free, free | 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static void
@@ -101,7 +101,13 @@ lock (uint32_t *l)
 static void
 unlock (uint32_t *l)
 {
-  __atomic_store_n (l, 0, __ATOMIC_RELEASE);
+  cv_publish (l, *l & ~1u);
+}
+
+static cv_bucket_t *
+first_bucket (const cv_table_t *t, uint64_t hash)
+{
+  return &t->buckets[hash & t->bucket_mask];
 }
 
 static cv_bucket_t *
@@ -111,7 +117,7 @@ other_bucket (const cv_table_t *t, uint64_t hash)
 }
 
 /* lock_both locks the key's first bucket, and its other one, which may be the same. */
-static cv_bucket_t *
+static void
 lock_both (cv_bucket_t *first, cv_bucket_t *other)
 {
   lock (&first->lock);
@@ -122,7 +128,14 @@ lock_both (cv_bucket_t *first, cv_bucket_t *other)
       relax ();
       lock (&first->lock);
     }
-  return other;
+}
+
+static void
+unlock_both (cv_bucket_t *first, cv_bucket_t *other)
+{
+  if (other != first)
+    unlock (&other->lock);
+  unlock (&first->lock);
 }
 
 static int
@@ -134,12 +147,100 @@ free_slot (const cv_bucket_t *b)
   return -1;
 }
 
-/* All insertions of one key hold the lock of its first bucket, so that a key is there once. */
-cv_insert_t
-cv_table_insert (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t connection, uint32_t direction)
+/* ---- room for a key whose two buckets are full ----
+ *
+ * Each key of them has another bucket. If that has a free slot, the key moves there; else a key of that one may move, and so on: the search goes by
+ * breadth, and ends after a number of buckets. It takes no lock, so each move asks again whether all is as it was found. Workers are in a frame
+ * while they insert, so no connection that a slot names is given to another key meanwhile. */
+
+enum
 {
-  cv_bucket_t *first = &t->buckets[hash & t->bucket_mask], *other = other_bucket (t, hash);
-  uint64_t slot = (hash >> 32) << 32 | (((uint64_t) connection << 1 | direction) + 1);
+  ROOM_BUCKETS = 64, /* looked at for one key */
+  ROOM_SEARCHES = 4,
+};
+
+typedef struct
+{
+  cv_bucket_t *bucket;
+  int32_t from;	  /* the step of the bucket that its key comes from; -1: none */
+  uint64_t moved; /* that key's slot */
+} room_step_t;
+
+static uint64_t
+slot_hash (const cv_main_t *m, const cv_table_t *t, uint64_t slot)
+{
+  uint32_t ref = (uint32_t) slot - 1;
+  return cv_hash (m, &t->connections[ref >> 1].key[ref & 1]);
+}
+
+/* The copy comes before the count of moves, and that before the end of the original: readers depend on it. */
+bool
+cv_table_move (const cv_main_t *m, cv_table_t *t, uint64_t slot, cv_bucket_t *from, cv_bucket_t *to)
+{
+  uint64_t hash = slot_hash (m, t, slot);
+  cv_bucket_t *first = first_bucket (t, hash), *other = other_bucket (t, hash);
+  if (!(from == first && to == other) && !(from == other && to == first))
+    return false;
+  lock_both (first, other);
+  int at = 0, free = free_slot (to);
+  while (at < CV_BUCKET_SLOTS && cv_load (&from->slots[at]) != slot)
+    at++;
+  bool can = at < CV_BUCKET_SLOTS && free >= 0 && slot_hash (m, t, slot) == hash;
+  if (can)
+    {
+      if (to == other)
+	cv_publish (&first->spilled, first->spilled + 1);
+      cv_publish (&to->slots[free], slot);
+      cv_publish (&first->lock, first->lock + 2);
+      cv_publish (&from->slots[at], 0);
+      if (to == first)
+	cv_publish (&first->spilled, first->spilled - 1);
+    }
+  unlock_both (first, other);
+  return can;
+}
+
+/* make_room frees a slot in one of two buckets. False: there is no way. True: it has one, unless another worker was faster. */
+static bool
+make_room (const cv_main_t *m, cv_table_t *t, cv_bucket_t *first, cv_bucket_t *other)
+{
+  room_step_t steps[ROOM_BUCKETS] = { { .bucket = first, .from = -1 }, { .bucket = other, .from = -1 } };
+  int32_t n = first == other ? 1 : 2;
+  for (int32_t at = 0; at < n; at++)
+    for (int i = 0; i < CV_BUCKET_SLOTS; i++)
+      {
+	cv_bucket_t *b = steps[at].bucket;
+	uint64_t slot = cv_load_acquire (&b->slots[i]);
+	if (!slot)
+	  return true; /* it has become free meanwhile */
+	uint64_t hash = slot_hash (m, t, slot);
+	cv_bucket_t *to = first_bucket (t, hash);
+	if (to == b)
+	  to = other_bucket (t, hash);
+	if (to == b)
+	  continue;
+	if (free_slot (to) < 0)
+	  {
+	    if (n < ROOM_BUCKETS)
+	      steps[n++] = (room_step_t){ .bucket = to, .from = at, .moved = slot };
+	    continue;
+	  }
+	for (int32_t k = at;; k = steps[k].from)
+	  {
+	    if (!cv_table_move (m, t, slot, steps[k].bucket, to) || steps[k].from < 0)
+	      return true;
+	    slot = steps[k].moved;
+	    to = steps[k].bucket;
+	  }
+      }
+  return false;
+}
+
+/* put enters a key if one of its buckets has a free slot. All insertions of one key hold the lock of its first bucket, so that a key is there once. */
+static cv_insert_t
+put (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint64_t slot)
+{
+  cv_bucket_t *first = first_bucket (t, hash), *other = other_bucket (t, hash);
   uint32_t ignored;
   lock_both (first, other);
   cv_insert_t result = CV_TABLE_FULL;
@@ -158,16 +259,25 @@ cv_table_insert (cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t c
       cv_publish (&other->slots[i], slot);
       result = CV_INSERTED;
     }
-  if (other != first)
-    unlock (&other->lock);
-  unlock (&first->lock);
+  unlock_both (first, other);
+  return result;
+}
+
+cv_insert_t
+cv_table_insert (const cv_main_t *m, cv_table_t *t, const cv_tuple_t *key, uint64_t hash, uint32_t connection, uint32_t direction)
+{
+  uint64_t slot = (hash >> 32) << 32 | (((uint64_t) connection << 1 | direction) + 1);
+  cv_insert_t result;
+  for (int searches = 0; (result = put (t, key, hash, slot)) == CV_TABLE_FULL; searches++)
+    if (searches == ROOM_SEARCHES || !make_room (m, t, first_bucket (t, hash), other_bucket (t, hash)))
+      break;
   return result;
 }
 
 void
 cv_table_remove (cv_table_t *t, uint64_t hash, uint32_t connection, uint32_t direction)
 {
-  cv_bucket_t *first = &t->buckets[hash & t->bucket_mask], *other = other_bucket (t, hash);
+  cv_bucket_t *first = first_bucket (t, hash), *other = other_bucket (t, hash);
   uint64_t slot = (hash >> 32) << 32 | (((uint64_t) connection << 1 | direction) + 1);
   lock_both (first, other);
   bool found = false;
@@ -184,9 +294,7 @@ cv_table_remove (cv_table_t *t, uint64_t hash, uint32_t connection, uint32_t dir
 	cv_publish (&first->spilled, first->spilled - 1);
 	found = true;
       }
-  if (other != first)
-    unlock (&other->lock);
-  unlock (&first->lock);
+  unlock_both (first, other);
 }
 
 uint32_t
