@@ -1,4 +1,4 @@
-/* Neighbour discovery on all interfaces, before VPP's own nodes: VPP 25.10 remembers whatever a solicitation or an advertisement says, also that one of its own addresses
+/* Neighbour discovery on all interfaces, before VPP's own nodes: VPP 25.10 stores whatever a solicitation or an advertisement says, also that one of its own addresses
  * is a neighbour's, or that a neighbour has the hardware address of a group. */
 #include "contiv.h"
 #include <vnet/fib/fib_entry.h>

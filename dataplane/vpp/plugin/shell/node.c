@@ -72,7 +72,7 @@ drop_buffers (frame_t *f, frags_out_t *gone)
     vlib_buffer_free (f->vm, gone->buffers, gone->n);
 }
 
-/* fragment gives a fragment its ports, and lets those go that waited for them. They start again where packets come in, since
+/* fragment gives a fragment its ports, and sends on those that waited for them. They start again at the packets' first node, since
  * the interface's features may have changed meanwhile. */
 static void
 fragment (frame_t *f, cv_packet_t *p, u32 bi)
@@ -160,8 +160,8 @@ trace (frame_t *f, vlib_buffer_t *b, const cv_packet_t *p, const cv_tuple_t *bef
   clib_memcpy (&t->after.dport, p->ip + p->l4 + (icmp ? 4 : 2), 2);
 }
 
-/* recall asks which packets of a batch need nothing more, by the core's short way. What came in a group frame has no short way: a flow
- * does not tell by which frames it comes. Its length is given as 0. */
+/* recall finds the packets of a batch that need nothing more, by the core's short way. What came in a group frame has no short way: the key
+ * of a flow does not have the kind of frame. Its length is given as 0. */
 static_always_inline u32
 recall (frame_t *f, vlib_buffer_t **b, u32 n)
 {

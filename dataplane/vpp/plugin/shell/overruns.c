@@ -1,5 +1,5 @@
-/* Frames that the kernel dropped because VPP had not emptied the ring of a packet socket. VPP does not ask for them: they become the counter rx-miss
- * of their interface. The kernel counts them for each socket, and each reading takes the count away. */
+/* Frames that the kernel dropped because VPP had not emptied the ring of a packet socket. VPP does not read their number: here it becomes the counter
+ * rx-miss of their interface. The kernel counts them for each socket, and each reading resets the count. */
 #include <dirent.h>
 #include <linux/if_packet.h>
 #include <stdlib.h>

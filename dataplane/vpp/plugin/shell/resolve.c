@@ -103,7 +103,7 @@ contiv_admin_up_down (vnet_main_t *vnm, u32 sw_if_index, u32 flags)
   contiv_main_t *cm = &contiv_main;
   if (flags & VNET_SW_INTERFACE_FLAG_ADMIN_UP && sw_if_index < vec_len (cm->interfaces) &&
       cm->interfaces[sw_if_index].role == CV_ROLE_UPLINK)
-    contiv_resolve_soon (); /* VPP forgets an interface's neighbours when it goes down */
+    contiv_resolve_soon (); /* VPP removes an interface's neighbours when it goes down */
   return 0;
 }
 

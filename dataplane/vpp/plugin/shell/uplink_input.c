@@ -98,7 +98,7 @@ set_tunnelled (vlib_buffer_t *b, const cv_headers_t *h)
   vnet_buffer (b)->l4_hdr_offset = b->current_data + outer->l3 + (l->l4 - l->l3);
 }
 
-/* put_tag writes the VLAN tag, which the kernel had taken out, into a buffer whose data begin later by a tag. */
+/* put_tag writes the VLAN tag, which the kernel had taken out, into a buffer that has room for it before the data. */
 static void
 put_tag (vlib_buffer_t *b, u32 tag)
 {

@@ -148,7 +148,8 @@ failed (clib_file_t *file)
   return 0;
 }
 
-/* served_by changes the node that serves the interface. The node before forgets the queues: it would poll them after their end. */
+/* served_by changes the node that serves the interface. The queues are removed from the previous node, which would poll
+ * them after they are deleted. */
 static void
 served_by (const contiv_uplink_t *u, u32 node)
 {
@@ -191,7 +192,7 @@ take_queues (contiv_uplink_t *u, const u8 *name)
   served_by (u, contiv_uplink_input_node.index);
 }
 
-/* return_queues undoes that. The queues of an interface that is being deleted have gone before. */
+/* return_queues undoes that. If the interface is being deleted, its queues are deleted already. */
 static void
 return_queues (contiv_uplink_t *u)
 {
