@@ -410,6 +410,7 @@ func TestRandom(t *testing.T) {
 		{"retriable faults without dumps", randomRun{steps: 30, faults: faultPlan{ops: 0.2}, forget: []string{"item", "c"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range runs {
 				c.run.seed = uint64(seed)
 				synctest.Test(t, c.run.run)

@@ -33,6 +33,7 @@ func (s *server) dialFrom(port int, to string) (c *call, err error) {
 // TestFaults shows what is wrong with VPP 25.10's NAT44 when a client uses a port again (docs/adr/0009). When VPP is mended,
 // rejoice.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, "")
 	a, c := w.pod(0, "a"), w.pod(0, "c")
 	w.service("one", "10.96.0.10", nil, a)

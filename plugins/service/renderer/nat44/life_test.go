@@ -13,6 +13,7 @@ import (
 
 // TestRestartAndChanges: what becomes of clients when the agent is restarted and when backends come and go.
 func TestRestartAndChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, "")
 	client, a, b, c := w.pod(0, "client"), w.pod(0, "a"), w.pod(0, "b"), w.pod(0, "c")
 	web := w.service("web", "10.96.0.10", nodePort(30080), a, b)
@@ -133,6 +134,7 @@ func onlyFrom(ranges ...string) func(*corev1.Service) {
 // TestSourceRangesSurviveRestarts: who may use an address is kept to when the agent or VPP is restarted, when pods come and go, and when it
 // changes.
 func TestSourceRangesSurviveRestarts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, "")
 	client, other, a, b := w.pod(0, "client"), w.pod(0, "other"), w.pod(0, "a"), w.pod(0, "b")
 	outside := w.outside()

@@ -11,6 +11,7 @@ import (
 
 // TestServices: real connections through real VPP on two nodes.
 func TestServices(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2, "")
 	a, a2, b := w.pod(0, "a"), w.pod(0, "a2"), w.pod(1, "b")
 	h0, h1 := w.host(0, testbed.MgmtAddress(0)), w.host(1, testbed.MgmtAddress(1))
@@ -74,6 +75,7 @@ func TestServices(t *testing.T) {
 // TestNoOverlay: the nodes reach each other's pods by the uplink, where nothing is translated; what pods send to the outside is, on
 // its way through a pipe.
 func TestNoOverlay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2, "nodeToNodeTransport: nooverlay\n")
 	a, a2, b := w.pod(0, "a"), w.pod(0, "a2"), w.pod(1, "b")
 	h0, h1 := w.host(0, testbed.MgmtAddress(0)), w.host(1, testbed.MgmtAddress(1))

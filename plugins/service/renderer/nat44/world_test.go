@@ -19,6 +19,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
 )
@@ -58,7 +59,7 @@ func newWorld(t *testing.T, nodes int, config string, change ...func(*vpptest.Op
 	if err := os.WriteFile(kubeconfig, kubeapi.Kubeconfig("127.0.0.1:6443"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("%s%d", prefix, os.Getpid()%100000)
+	name := testbed.UniqueName(prefix)
 	_, err = os.Stat("/dev/vhost-net")
 	opts := &vpptest.Options{Vhostshim: err != nil, HeapMB: 256, Buffers: 16384}
 	for _, f := range change {
@@ -107,7 +108,9 @@ var binDir = sync.OnceValues(func() (string, error) {
 	return dir, gobuild.Commands(dir, "contiv.dev/vswitch/cmd/contiv-agent", "contiv.dev/vswitch/cmd/contiv-cni")
 })
 
+// TestMain: each world has nodes and VPPs of its own, and waits most of the time. Worlds whose VPP has workers run alone: those need processors.
 func TestMain(m *testing.M) {
+	atonce.Limit(3)
 	code := m.Run()
 	ours, _ := filepath.Glob(filepath.Join(os.TempDir(), binPrefix()+"*")) // the pattern is valid
 	for _, dir := range ours {
