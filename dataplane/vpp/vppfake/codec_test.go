@@ -85,6 +85,20 @@ func fragmentField(f *vppfake.Fragment, shift int, more uint16) uint16 {
 	return v
 }
 
+// inOrder gives a TCP header the numbers of a conversation in which each packet is in order: behind the SYN, the payload and the FIN is always the
+// same sequence number, which is what the other end acknowledges.
+func inOrder(b []byte, payload int) {
+	const behind = 78
+	flags, seq := b[13], behind-payload
+	if flags&(vppfake.FlagSYN|vppfake.FlagFIN) != 0 {
+		seq--
+	}
+	be.PutUint32(b[4:], uint32(seq))
+	if flags&vppfake.FlagACK != 0 {
+		be.PutUint32(b[8:], behind)
+	}
+}
+
 func encodeL4(p vppfake.Packet) []byte {
 	payload := make([]byte, p.Size)
 	if p.Error != nil {
@@ -110,6 +124,7 @@ func encodeL4(p vppfake.Packet) []byte {
 		if p.Flags != 0 {
 			b[13] = p.Flags
 		}
+		inOrder(b, len(payload))
 	case vppfake.ProtoICMP:
 		b = []byte{8, 0, 0, 0, 0, 1, 0, 1}
 		if p.EchoReply {

@@ -38,9 +38,11 @@ type contivConn struct {
 	ifx     uint32 // of the endpoint that it counts for: the client's, but see ofBackend
 	backend *contivBackend
 	state   uint8
-	fins    [2]bool
-	replied bool // by the backend
-	behind  bool // a HOST endpoint, and not the host: its owner's table leads to the client
+	fins    [2]bool // acknowledged by the other end
+	sentFin [2]bool // not acknowledged yet
+	bySYN   bool    // its first packet was one
+	replied bool    // by the backend
+	behind  bool    // a HOST endpoint, and not the host: its owner's table leads to the client
 	last    time.Time
 	number  uint64
 
@@ -113,6 +115,8 @@ func (c *contivState) timeout(conn *contivConn) time.Duration {
 	switch conn.keys[0].proto {
 	case ProtoTCP:
 		switch {
+		case conn.state == contivOpen && (conn.sentFin[0] || conn.sentFin[1]):
+			seconds = min(c.config.TCPEstablished, 3600)
 		case conn.state == contivOpen:
 			seconds = c.config.TCPEstablished
 		case conn.state == contivClosed:
@@ -159,30 +163,56 @@ func (c *contivState) sweep(now time.Time) {
 // gone: the backend has left its service.
 func (conn *contivConn) gone() bool { return conn.backend != nil && conn.backend.gone }
 
-// see follows the flags of TCP, whose connection is open when the client has acknowledged what the backend sent.
+// see follows a packet of the connection.
 func (conn *contivConn) see(dir int, p *Packet, now time.Time) {
 	conn.last = now
-	if p.Proto != ProtoTCP {
+	switch {
+	case p.Proto != ProtoTCP:
 		if dir == contivToClient && conn.state == contivNew {
 			conn.state = contivOpen
 		}
-		return
+	case !p.later():
+		conn.follow(dir, p.tcpFlags())
 	}
-	if p.later() {
-		return
-	}
-	switch flags := p.tcpFlags(); {
+}
+
+// follow follows the flags of TCP, whose connection is open when the client has acknowledged what the backend sent. All packets of the fake are in
+// order, so they count as their receivers take them: a FIN when the other end acknowledges it, and a refusal if it acknowledges the client's SYN.
+func (conn *contivConn) follow(dir int, flags uint8) {
+	acks, fresh := flags&FlagACK != 0, conn.state == contivNew
+	switch {
 	case flags&FlagRST != 0:
-		conn.state = contivClosed
-	case flags&FlagFIN != 0:
-		conn.fins[dir] = true
-		if conn.state = contivClosing; conn.fins[0] && conn.fins[1] {
+		if !(fresh && conn.bySYN && !conn.replied && dir == contivToClient) || acks {
 			conn.state = contivClosed
 		}
-	case conn.state == contivNew && dir == contivToClient:
-		conn.replied = true
-	case conn.state == contivNew && conn.replied && flags&FlagACK != 0:
+		return
+	case flags&FlagSYN != 0:
+		if fresh && dir == contivToBackend && !acks {
+			conn.bySYN = true
+		}
+		conn.replied = conn.replied || fresh && dir == contivToClient && acks
+		return
+	case fresh && acks && dir == contivToClient:
+		conn.replied = conn.replied || !conn.bySYN
+	case fresh && acks && conn.replied:
 		conn.state = contivOpen
+	}
+	if acks && conn.sentFin[1-dir] {
+		conn.finished(1 - dir)
+	}
+	if flags&FlagFIN != 0 {
+		conn.sentFin[dir] = !conn.fins[dir]
+	}
+}
+
+// finished: the other end has acknowledged a FIN.
+func (conn *contivConn) finished(dir int) {
+	conn.fins[dir], conn.sentFin[dir] = true, false
+	switch {
+	case conn.fins[0] && conn.fins[1]:
+		conn.state = contivClosed
+	case conn.state != contivClosed:
+		conn.state = contivClosing
 	}
 }
 

@@ -29,51 +29,6 @@ cv_connection_end (cv_main_t *m, bool ip6, uint32_t i)
   return true;
 }
 
-/* ---- the end of TCP connections ----
- *
- * Anyone can write a RST or a FIN with another machine's address. What its receiver discards must not end the connection here either: a SYN
- * would choose another backend for it, or it would end while it is idle. A receiver takes a RST only with the sequence number that it has
- * acknowledged (RFC 5961), which is what the other direction said last. */
-
-static uint32_t
-word_at (const uint8_t *b)
-{
-  return (uint32_t) b[0] << 24 | (uint32_t) b[1] << 16 | (uint32_t) b[2] << 8 | b[3];
-}
-
-void
-cv_follow_end (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
-{
-  uint32_t acked = word_at ((const uint8_t *) &c->acked[!direction]);
-  uint32_t ahead = acked ? word_at (p->ip + p->l4 + 4) - acked : 0; /* of what the receiver has acknowledged */
-  if (p->tcp_flags & CV_TCP_RST)
-    {
-      if (!ahead || c->state == CV_STATE_NEW)
-	c->state = CV_STATE_CLOSED;
-      else if (ahead <= CV_TCP_WINDOW && c->state != CV_STATE_CLOSED)
-	{
-	  /* data that the receiver has not acknowledged yet may have been on its way */
-	  c->state = CV_STATE_CLOSING;
-	  c->fins |= CV_RESET << direction;
-	}
-      return;
-    }
-  if (ahead + CV_TCP_SEGMENT > CV_TCP_WINDOW + CV_TCP_SEGMENT)
-    return;
-  c->fins |= CV_FIN << direction;
-  if (c->state != CV_STATE_CLOSED)
-    c->state = (c->fins & 3) == 3 ? CV_STATE_CLOSED : CV_STATE_CLOSING;
-}
-
-/* cv_follow_reset: the sender of a reset goes on, so it was not the one that sent it. */
-void
-cv_follow_reset (cv_connection_t *c, uint32_t direction)
-{
-  c->fins &= (uint8_t) ~(CV_RESET << direction);
-  if (c->state == CV_STATE_CLOSING && !c->fins)
-    c->state = CV_STATE_OPEN;
-}
-
 uint64_t
 cv_random (cv_worker_t *w)
 {
@@ -148,7 +103,8 @@ settle (cv_connection_t *c)
   cv_tuple_t plain = cv_reverse (&c->key[0]);
   if (!cv_tuple_equal (&plain, &c->key[1]))
     c->flags |= CV_CONN_TRANSLATED;
-  c->ports_change = plain.sport != c->key[1].sport || plain.dport != c->key[1].dport;
+  if (plain.sport != c->key[1].sport || plain.dport != c->key[1].dport)
+    c->flags |= CV_CONN_PORTS_CHANGE;
   cv_deltas (c);
 }
 

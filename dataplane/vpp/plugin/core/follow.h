@@ -86,31 +86,16 @@ owner_gone (const cv_main_t *m, const cv_connection_t *c)
   return owner != CV_NO_INDEX && !cv_load (&((cv_owner_t *) cv_pool_at (&m->owners, owner))->alive);
 }
 
-/* cv_follow_end takes a packet with RST or FIN; connect.c. */
-void cv_follow_end (const cv_packet_t *p, cv_connection_t *c, uint32_t direction);
-void cv_follow_reset (cv_connection_t *c, uint32_t direction);
+/* cv_follow_rare takes a packet with SYN, RST or FIN, or of a connection that is not simply open; tcp.c. */
+void cv_follow_rare (const cv_packet_t *p, cv_connection_t *c, uint32_t direction);
 
 static inline void
 follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 {
-  uint8_t flags = p->tcp_flags;
-  if (cv_unlikely (flags & (CV_TCP_RST | CV_TCP_FIN)))
-    {
-      cv_follow_end (p, c, direction);
-      return;
-    }
-  if (cv_likely (flags & CV_TCP_ACK))
+  if (cv_unlikely (p->tcp_flags & (CV_TCP_SYN | CV_TCP_RST | CV_TCP_FIN)) || cv_unlikely (c->state != CV_STATE_OPEN) || cv_unlikely (c->fins))
+    cv_follow_rare (p, c, direction);
+  else if (cv_likely (p->tcp_flags & CV_TCP_ACK))
     memcpy (&c->acked[direction], p->ip + p->l4 + 8, 4);
-  if (cv_unlikely (c->state == CV_STATE_NEW))
-    {
-      /* open when the client has acknowledged what the backend sent: a flood of SYNs leaves new ones only */
-      if (direction)
-	c->replied = true;
-      else if (c->replied && flags & CV_TCP_ACK)
-	c->state = CV_STATE_OPEN;
-    }
-  else if (cv_unlikely (c->fins & CV_RESET << direction) && !(flags & CV_TCP_SYN))
-    cv_follow_reset (c, direction);
 }
 
 /* cv_led_elsewhere: a frontend takes what a connection without a backend carries; decide.c. */
@@ -135,7 +120,7 @@ starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint
       if (c->state == CV_STATE_CLOSED || owner_gone (m, c))
 	return true;
       /* answered: the client may have the answer by now, and goes on with this backend */
-      return !direction && (c->state == CV_STATE_NEW ? !c->replied : c->state != CV_STATE_OPEN) && (backend_gone (m, c) || led_elsewhere (m, p, c));
+      return !direction && c->state != CV_STATE_OPEN && c->state != CV_STATE_ANSWERED && (backend_gone (m, c) || led_elsewhere (m, p, c));
     case CV_PROTO_UDP:
       return !direction && (cv_unlikely (backend_gone (m, c)) || cv_unlikely (owner_gone (m, c)) || led_elsewhere (m, p, c));
     case CV_PROTO_SCTP:
@@ -184,7 +169,7 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
   p->connection = i;
   if (c->flags & CV_CONN_TRANSLATED)
     {
-      if (cv_unlikely (p->proto == CV_PROTO_SCTP && p->reassembled && c->ports_change))
+      if (cv_unlikely (p->proto == CV_PROTO_SCTP && p->reassembled && c->flags & CV_CONN_PORTS_CHANGE))
 	{
 	  /* its checksum covers fragments that are not here */
 	  refuse (m, worker, p, CV_MALFORMED);

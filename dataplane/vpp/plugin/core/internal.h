@@ -40,7 +40,7 @@ enum
 #define CV_TCP_CLOSING	    3600 /* seconds with one FIN: as Kubernetes sets conntrack's close_wait */
 #define CV_TCP_CLOSED	    10
 #define CV_TCP_RESET	    120 /* a reset that its receiver may have discarded: TCP's retransmissions are at most so far apart */
-#define CV_TCP_WINDOW	    (4u << 20) /* bytes that may be on their way */
+#define CV_TCP_WINDOW	    (16u << 20) /* bytes that may be on their way, where the receiver's window scale is not known */
 #define CV_TCP_SEGMENT	    (1u << 16) /* bytes that may come again with a FIN */
 #define CV_DENIED_TIMEOUT   300 /* a connection that policy has cut; TCP's retransmissions are at most two minutes apart */
 #define CV_GONE_CLOSING	    60 /* a connection that is half closed, to a backend that has gone */
@@ -135,6 +135,7 @@ enum
   CV_CONN_AFFINITY = 2,
   CV_CONN_OF_BACKEND = 4, /* its owner is the backend's endpoint, which sent its first packet here; the client is known by its address */
   CV_CONN_ICMP_REPLY = 8, /* its first packet was an echo reply */
+  CV_CONN_PORTS_CHANGE = 64,
   CV_CONN_FOREIGN = 32, /* with CV_CONN_AFFINITY: its client is not a pod of this node */
   CV_CONN_BEHIND_HOST = 16, /* its client is behind a HOST endpoint, its owner, and not the host: answers go back there */
 };
@@ -142,9 +143,15 @@ enum
 /* cv_connection_t.fins, shifted by the direction. */
 enum
 {
-  CV_FIN = 1,
-  CV_RESET = 4, /* a reset that may have been discarded */
+  CV_FIN = 1,	   /* its receiver has acknowledged it */
+  CV_RESET = 4,	   /* a reset that may have been discarded */
+  CV_FIN_SENT = 16, /* not acknowledged yet */
 };
+
+#define CV_STATE_ANSWERED 5 /* new, and the backend has answered; it is reported as new */
+
+/* cv_connection_t.end until there is a FIN: what the SYN of the other direction has said. */
+#define CV_END_OF_SYN (1u << 31)
 
 /* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
 typedef struct
@@ -155,12 +162,15 @@ typedef struct
   uint32_t backend;	 /* CV_NO_INDEX: none */
   uint32_t next;	 /* in lists of free and of retired ones */
   uint8_t alive, state, flags, fins;
-  bool replied, ports_change;
   uint16_t ip_delta, l4_delta; /* what translation from key[0] adds to the checksums */
-  uint32_t timeout;	       /* of an affinity, ticks */
-  uint32_t judged;	       /* policy.h */
-  uint32_t frontends;	       /* m->frontends_epoch when no frontend led elsewhere; of a connection without backend */
-  uint32_t acked[2];	       /* the last acknowledgement of TCP in each direction, as on the wire; 0: none */
+  union
+  {
+    uint32_t timeout;	/* of an affinity, ticks */
+    uint32_t frontends; /* m->frontends_epoch when no frontend led elsewhere; of a connection without backend */
+  };
+  uint32_t judged;   /* policy.h */
+  uint32_t acked[2]; /* the last acknowledgement of TCP in each direction, as on the wire; before it what it has to be; 0: not known */
+  uint32_t end[2];   /* the sequence number behind the FIN of each direction; without one CV_END_OF_SYN and the receiver's window scale, or 0 */
 } CV_ALIGNED cv_connection_t;
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");

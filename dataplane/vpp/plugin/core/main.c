@@ -120,6 +120,9 @@ tcp_timeout (const cv_main_t *m, const cv_connection_t *c, bool gone)
   switch (c->state)
     {
     case CV_STATE_OPEN:
+      /* a FIN that is not acknowledged: its receiver may have gone */
+      if (c->fins & (CV_FIN_SENT | CV_FIN_SENT << 1) && m->config.tcp_established > CV_TCP_CLOSING)
+	return CV_TCP_CLOSING;
       return m->config.tcp_established;
     case CV_STATE_CLOSING:
       if (c->fins & (CV_RESET | CV_RESET << 1))
@@ -261,7 +264,7 @@ cv_connection_walk (cv_main_t *m, bool ip6, uint32_t cursor, uint32_t max, uint3
       uint32_t for_ticks = idle (c, now), timeout = cv_timeout (m, c);
       cv_connection_info_t info = {
 	.proto = c->key[0].proto,
-	.state = c->state,
+	.state = c->state == CV_STATE_ANSWERED ? CV_STATE_NEW : c->state,
 	.ip6 = ip6,
 	.client = c->key[0].src,
 	.client_port = c->key[0].sport,

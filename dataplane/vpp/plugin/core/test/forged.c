@@ -23,16 +23,30 @@ enum
 {
   CLIENT_AT = 1000001, /* sequence numbers that both ends have acknowledged */
   SERVER_AT = 4000000001u,
+  SCALE = 9, /* of windows: 32 MB */
 };
+
+/* syn is a SYN that says the window scale of its sender. */
+static pkt_t
+syn (const char *src, const char *dst, uint16_t sport, uint16_t dport, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+  static const uint8_t options[] = { 2, 4, 5, 180, 1, 3, 3, SCALE };
+  pkt_t k = tcp (src, dst, sport, dport, flags, seq, ack);
+  memcpy (k.data + k.len, options, sizeof (options));
+  k.data[header_len (&k) + 12] = 0x70;
+  k.len += sizeof (options);
+  seal (&k);
+  return k;
+}
 
 /* opened is a connection of a machine outside, by a service, to pod B. */
 static void
 opened (net_t *n, int ip6, uint16_t port)
 {
-  pkt_t k = tcp (OUT[ip6], VIP[ip6], port, 80, CV_TCP_SYN, CLIENT_AT - 1, 0);
+  pkt_t k = syn (OUT[ip6], VIP[ip6], port, 80, CV_TCP_SYN, CLIENT_AT - 1, 0);
   PASS (n, UPLINK, &k);
   expect (&k, OUT[ip6], port, B[ip6], 8080);
-  k = tcp (B[ip6], OUT[ip6], 8080, port, CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, CLIENT_AT);
+  k = syn (B[ip6], OUT[ip6], 8080, port, CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, CLIENT_AT);
   PASS (n, POD_B, &k);
   k = tcp (OUT[ip6], VIP[ip6], port, 80, CV_TCP_ACK, CLIENT_AT, SERVER_AT);
   PASS (n, UPLINK, &k);
@@ -43,6 +57,13 @@ from_client (net_t *n, int ip6, uint8_t flags, uint32_t seq)
 {
   pkt_t k = tcp (OUT[ip6], VIP[ip6], 5000, 80, flags, seq, SERVER_AT);
   PASS (n, UPLINK, &k);
+}
+
+static void
+from_server (net_t *n, int ip6, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+  pkt_t k = tcp (B[ip6], OUT[ip6], 8080, 5000, flags, seq, ack);
+  PASS (n, POD_B, &k);
 }
 
 static uint8_t
@@ -79,11 +100,13 @@ blind_resets (void)
     { "zero", 0, CV_TCP_RST, CV_STATE_OPEN, false },
     { "one before", CLIENT_AT - 1, CV_TCP_RST, CV_STATE_OPEN, false },
     { "half of all away", CLIENT_AT + (1u << 31), CV_TCP_RST, CV_STATE_OPEN, false },
-    { "behind the window", CLIENT_AT + (4u << 20) + 1, CV_TCP_RST, CV_STATE_OPEN, false },
     { "in the window", CLIENT_AT + 1000, CV_TCP_RST, CV_STATE_CLOSING, false },
+    { "at its end", CLIENT_AT + (65535u << SCALE), CV_TCP_RST, CV_STATE_CLOSING, false },
+    { "behind the window", CLIENT_AT + (65535u << SCALE) + 1, CV_TCP_RST, CV_STATE_OPEN, false },
     { "FIN", CLIENT_AT, CV_TCP_FIN | CV_TCP_ACK, CV_STATE_CLOSING, false },
+    { "FIN behind data", CLIENT_AT + 1000, CV_TCP_FIN | CV_TCP_ACK, CV_STATE_CLOSING, false },
     { "FIN that comes again", CLIENT_AT - 1000, CV_TCP_FIN | CV_TCP_ACK, CV_STATE_CLOSING, false },
-    { "FIN behind the window", CLIENT_AT + (5u << 20), CV_TCP_FIN | CV_TCP_ACK, CV_STATE_OPEN, false },
+    { "FIN behind the window", CLIENT_AT + (65536u << SCALE), CV_TCP_FIN | CV_TCP_ACK, CV_STATE_OPEN, false },
     { "FIN far before", CLIENT_AT - (1u << 20), CV_TCP_FIN | CV_TCP_ACK, CV_STATE_OPEN, false },
   };
   for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
@@ -92,6 +115,14 @@ blind_resets (void)
 	net_t n = world (1000, 1);
 	opened (&n, ip6, 5000);
 	from_client (&n, ip6, cases[i].flags, cases[i].seq);
+	if (cases[i].flags & CV_TCP_FIN && cases[i].state == CV_STATE_CLOSING)
+	  {
+	    /* it counts when the server has acknowledged it */
+	    check (state (&n, ip6) == CV_STATE_OPEN, "%s: state %d before it is acknowledged", cases[i].what, state (&n, ip6));
+	    from_server (&n, ip6, CV_TCP_ACK, SERVER_AT, CLIENT_AT);
+	    check (state (&n, ip6) == CV_STATE_OPEN, "%s: state %d before it is acknowledged", cases[i].what, state (&n, ip6));
+	    from_server (&n, ip6, CV_TCP_ACK, SERVER_AT, cases[i].seq + 1);
+	  }
 	check (state (&n, ip6) == cases[i].state, "%s: state %d, want %d", cases[i].what, state (&n, ip6), cases[i].state);
 	if (cases[i].state == CV_STATE_OPEN)
 	  {
@@ -103,6 +134,108 @@ blind_resets (void)
 	  check (moved (&n, ip6) == cases[i].moves, "%s", cases[i].what);
 	cv_free (n.m);
       }
+}
+
+/* Before a connection is open, it is closed by what its client or its server takes for a refusal. */
+static void
+refusals (void)
+{
+  static const struct
+  {
+    const char *what;
+    uint32_t seq, ack;
+    bool from_server, answered;
+    uint8_t flags;
+    bool closes;
+  } cases[] = {
+    { "it acknowledges the SYN", 0, CLIENT_AT, true, false, CV_TCP_RST | CV_TCP_ACK, true },
+    { "the same, when the server has answered", 0, CLIENT_AT, true, true, CV_TCP_RST | CV_TCP_ACK, true },
+    { "it acknowledges another one", 0, CLIENT_AT + 1, true, false, CV_TCP_RST | CV_TCP_ACK, false },
+    { "it acknowledges none", 0, CLIENT_AT, true, false, CV_TCP_RST, false },
+    { "behind the server's SYN", SERVER_AT, 0, true, true, CV_TCP_RST, true },
+    { "not behind it", SERVER_AT + 1, 0, true, true, CV_TCP_RST, false },
+    { "the client's, behind its SYN", CLIENT_AT, 0, false, false, CV_TCP_RST, true },
+    { "the client's, when the server has answered", CLIENT_AT, 0, false, true, CV_TCP_RST, true },
+    { "the client's, at another place", CLIENT_AT + 1, 0, false, false, CV_TCP_RST, false },
+    { "the client's, at zero", 0, 0, false, true, CV_TCP_RST, false },
+  };
+  for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
+    for (int ip6 = 0; ip6 < 2; ip6++)
+      {
+	net_t n = world (1000, 1);
+	pkt_t k = syn (OUT[ip6], VIP[ip6], 5000, 80, CV_TCP_SYN, CLIENT_AT - 1, 0);
+	PASS (&n, UPLINK, &k);
+	if (cases[i].answered)
+	  from_server (&n, ip6, CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, CLIENT_AT);
+	uint8_t before = state (&n, ip6);
+	if (cases[i].from_server)
+	  from_server (&n, ip6, cases[i].flags, cases[i].seq, cases[i].ack);
+	else
+	  from_client (&n, ip6, cases[i].flags, cases[i].seq);
+	check (state (&n, ip6) == (cases[i].closes ? CV_STATE_CLOSED : before), "%s: state %d", cases[i].what, state (&n, ip6));
+	cv_free (n.m);
+      }
+}
+
+/* A connection is open when its ends have acknowledged each other's SYN, and not before. */
+static void
+handshakes (void)
+{
+  net_t n = world (1000, 1);
+  pkt_t k = syn (OUT[0], VIP[0], 5000, 80, CV_TCP_SYN, 7, 0);
+  PASS (&n, UPLINK, &k);
+  from_client (&n, 0, CV_TCP_ACK, 8);
+  k = syn (OUT[0], VIP[0], 5000, 80, CV_TCP_SYN, CLIENT_AT - 1, 0); /* another one, from the same port */
+  PASS (&n, UPLINK, &k);
+  from_server (&n, 0, CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, 8);
+  check (state (&n, 0) == CV_STATE_NEW, "an answer to an older SYN: state %d", state (&n, 0));
+  from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + 3);
+  check (state (&n, 0) == CV_STATE_NEW, "no answer at all: state %d", state (&n, 0));
+  from_server (&n, 0, CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, CLIENT_AT);
+  k = tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_ACK, CLIENT_AT, SERVER_AT - 1);
+  PASS (&n, UPLINK, &k);
+  check (state (&n, 0) == CV_STATE_ANSWERED, "not acknowledged: state %d", state (&n, 0));
+  from_client (&n, 0, CV_TCP_ACK, CLIENT_AT);
+  check (state (&n, 0) == CV_STATE_OPEN, "state %d", state (&n, 0));
+  cv_free (n.m);
+}
+
+/* Both ends close, and each one's FIN counts with its acknowledgement. */
+static void
+finishes (void)
+{
+  net_t n = world (1000, 1);
+  opened (&n, 0, 5000);
+  from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT);
+  check (state (&n, 0) == CV_STATE_OPEN);
+  from_server (&n, 0, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT, CLIENT_AT + 1);
+  check (state (&n, 0) == CV_STATE_CLOSING, "state %d", state (&n, 0));
+  pkt_t k = tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_ACK, CLIENT_AT + 1, SERVER_AT + 1);
+  PASS (&n, UPLINK, &k);
+  check (state (&n, 0) == CV_STATE_CLOSED, "state %d", state (&n, 0));
+  cv_free (n.m);
+  /* a forged FIN whose place the sender passes */
+  n = world (1000, 1);
+  opened (&n, 0, 5000);
+  from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT + 99);
+  from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + 100);
+  check (state (&n, 0) == CV_STATE_CLOSING);
+  k = build (OUT[0], VIP[0], CV_PROTO_TCP, 5000, 80, CV_TCP_ACK, 10);
+  uint32_t seq = htonl (CLIENT_AT + 100);
+  memcpy (k.data + 24, &seq, 4);
+  seal (&k);
+  PASS (&n, UPLINK, &k);
+  check (state (&n, 0) == CV_STATE_OPEN, "its sender goes on: state %d", state (&n, 0));
+  cv_free (n.m);
+  /* one that nothing acknowledges: its receiver has gone */
+  n = world (1000, 1);
+  opened (&n, 0, 5000);
+  from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT);
+  sleep_ticks (&n, 35900);
+  check (state (&n, 0) == CV_STATE_OPEN);
+  sleep_ticks (&n, 200);
+  check (!state (&n, 0), "after an hour: state %d", state (&n, 0));
+  cv_free (n.m);
 }
 
 /* A reset of data that is on its way ends the connection within two minutes. If its sender goes on, it did not send it. */
@@ -127,6 +260,7 @@ resets_in_the_window (void)
   net_t n = world (1000, 1);
   opened (&n, 0, 5000);
   from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT);
+  from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + 1);
   from_client (&n, 0, CV_TCP_RST, CLIENT_AT + 1000);
   from_client (&n, 0, CV_TCP_ACK, CLIENT_AT + 1);
   check (state (&n, 0) == CV_STATE_CLOSING);
@@ -232,6 +366,9 @@ main (void)
 {
   pods_of_this_node ();
   blind_resets ();
+  refusals ();
+  handshakes ();
+  finishes ();
   resets_in_the_window ();
   affinities_of_outside ();
   maglev ();

@@ -160,7 +160,10 @@ sealed (const pkt_t *k)
   return !memcmp (c.data, k->data, k->len);
 }
 
-/* build makes a packet. For ICMP, sport is the identifier and flags the type. */
+#define BEHIND_ALL 78 /* sequence number behind the SYN, the payload and the FIN of packets that build makes; and what they acknowledge */
+
+/* build makes a packet. For ICMP, sport is the identifier and flags the type. Numbers of TCP are those of a conversation in order: its receiver takes
+ * any packet, in any order. */
 static inline pkt_t
 build (const char *src, const char *dst, uint8_t proto, uint16_t sport, uint16_t dport, uint8_t flags, uint32_t payload)
 {
@@ -203,7 +206,10 @@ build (const char *src, const char *dst, uint8_t proto, uint16_t sport, uint16_t
     {
       t[12] = 0x50;
       t[13] = flags;
-      t[7] = 77;
+      uint32_t seq = BEHIND_ALL - (flags & CV_TCP_SYN ? 1 : payload + (flags & CV_TCP_FIN));
+      for (int i = 0; i < 4; i++)
+	t[4 + i] = (uint8_t) (seq >> (24 - 8 * i));
+      t[11] = flags & CV_TCP_ACK ? BEHIND_ALL : 0;
     }
   if (proto == CV_PROTO_UDP)
     {

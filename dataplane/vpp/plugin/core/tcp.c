@@ -1,0 +1,227 @@
+/* The states of TCP connections.
+ *
+ * Anyone can write a packet with another machine's address. What its receiver discards must not change the connection here either: a SYN
+ * would choose another backend for it, or it would end while it is idle, or a flood of SYNs would fill the table with open ones. So packets count
+ * as their receivers take them (RFC 9293, 3.10.7; RFC 5961). What a receiver has acknowledged, the other direction has said last. */
+#include "follow.h"
+
+static uint32_t
+word_at (const void *at)
+{
+  const uint8_t *b = at;
+  return (uint32_t) b[0] << 24 | (uint32_t) b[1] << 16 | (uint32_t) b[2] << 8 | b[3];
+}
+
+static void
+expect (cv_connection_t *c, uint32_t direction, uint32_t ack)
+{
+  uint8_t b[4] = { (uint8_t) (ack >> 24), (uint8_t) (ack >> 16), (uint8_t) (ack >> 8), (uint8_t) ack };
+  memcpy (&c->acked[direction], b, 4);
+}
+
+/* seg_t is what a packet says of its place in the connection. */
+typedef struct
+{
+  const uint8_t *tcp;
+  uint32_t seq, ack, len; /* len: of the payload */
+  uint8_t flags;
+} seg_t;
+
+static seg_t
+segment (const cv_packet_t *p)
+{
+  const uint8_t *ip = p->ip;
+  seg_t s = { .tcp = ip + p->l4, .flags = p->tcp_flags };
+  uint32_t total = p->tuple.ip6 ? 40 + (uint32_t) (ip[4] << 8 | ip[5]) : (uint32_t) (ip[2] << 8 | ip[3]);
+  uint32_t headers = p->l4 + (s.tcp[12] >> 4) * 4u;
+  s.seq = word_at (s.tcp + 4);
+  s.ack = word_at (s.tcp + 8);
+  s.len = total > headers ? total - headers : 0;
+  return s;
+}
+
+/* scale_of reads the window scale of a SYN (RFC 7323). */
+static uint32_t
+scale_of (const cv_packet_t *p, const seg_t *s)
+{
+  uint32_t rest = p->len > p->l4 ? p->len - p->l4 : 0, end = (s->tcp[12] >> 4) * 4u;
+  end = end < rest ? end : rest;
+  for (uint32_t i = 20; i < end && s->tcp[i];)
+    {
+      if (s->tcp[i] == 1)
+	i++;
+      else if (i + 2 > end || s->tcp[i + 1] < 2)
+	return 0;
+      else if (s->tcp[i] == 3 && i + 2 < end)
+	return s->tcp[i + 2] < 14 ? s->tcp[i + 2] : 14;
+      else
+	i += s->tcp[i + 1];
+    }
+  return 0;
+}
+
+/* window is how much a direction may have sent that is not acknowledged: its receiver's largest window. */
+static uint32_t
+window (const cv_connection_t *c, uint32_t direction)
+{
+  if (c->fins & (CV_FIN | CV_FIN_SENT) << direction || !(c->end[direction] & CV_END_OF_SYN))
+    return CV_TCP_WINDOW;
+  return 65535u << (c->end[direction] & 15);
+}
+
+/* ---- the beginning ---- */
+
+/* shake_hands takes a packet with SYN. What the client has to acknowledge, and what the backend has to, follows from the other one's SYN. */
+static void
+shake_hands (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  bool by_syn = c->end[1] & CV_END_OF_SYN;
+  if (!direction && (s->flags & CV_TCP_ACK || c->state != CV_STATE_NEW))
+    return;
+  if (s->flags & CV_TCP_ACK)
+    {
+      if (by_syn && s->ack != word_at (&c->acked[1]))
+	return; /* not what the client has asked */
+      expect (c, 1, s->ack);
+      c->state = CV_STATE_ANSWERED;
+    }
+  expect (c, !direction, s->seq + 1);
+  c->end[!direction] = CV_END_OF_SYN | scale_of (p, s);
+}
+
+/* begin follows a connection until the client has acknowledged what the backend sent: a flood of SYNs with forged sources leaves new ones only. */
+static void
+begin (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  if (s->flags & CV_TCP_SYN)
+    {
+      shake_hands (p, c, direction, s);
+      return;
+    }
+  if (!(s->flags & CV_TCP_ACK))
+    return;
+  if (!(c->end[1] & CV_END_OF_SYN))
+    {
+      /* it is older than the policy of its ends */
+      if (!c->acked[!direction])
+	expect (c, !direction, s->seq);
+    }
+  else if (c->state != CV_STATE_ANSWERED || s->ack - word_at (&c->acked[direction]) > window (c, !direction))
+    return;
+  expect (c, direction, s->ack);
+  if (direction)
+    c->state = CV_STATE_ANSWERED;
+  else if (c->state == CV_STATE_ANSWERED)
+    c->state = CV_STATE_OPEN;
+}
+
+/* ---- the end ---- */
+
+/* refused: a reset before the connection is open. The client takes one that acknowledges its SYN, or one behind the backend's SYN; the backend one
+ * behind the client's. */
+static bool
+refused (const cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  if (c->acked[!direction] && s->seq == word_at (&c->acked[!direction]))
+    return true;
+  return direction && s->flags & CV_TCP_ACK && s->ack == word_at (&c->acked[1]);
+}
+
+static void
+reset (cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  if (c->state == CV_STATE_CLOSED)
+    return;
+  if ((c->state == CV_STATE_NEW || c->state == CV_STATE_ANSWERED) && c->end[1] & CV_END_OF_SYN)
+    {
+      if (refused (c, direction, s))
+	c->state = CV_STATE_CLOSED;
+      return;
+    }
+  uint32_t ahead = c->acked[!direction] ? s->seq - word_at (&c->acked[!direction]) : 0; /* of what the receiver has acknowledged */
+  if (!ahead)
+    c->state = CV_STATE_CLOSED;
+  else if (ahead <= window (c, direction))
+    {
+      /* data that the receiver has not acknowledged yet may have been on its way */
+      c->state = CV_STATE_CLOSING;
+      __atomic_fetch_or (&c->fins, (uint8_t) (CV_RESET << direction), __ATOMIC_SEQ_CST);
+    }
+}
+
+/* finish takes a FIN. It counts when its receiver acknowledges it. */
+static void
+finish (cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  uint32_t ahead = c->acked[!direction] ? s->seq - word_at (&c->acked[!direction]) : 0;
+  if (c->fins & CV_FIN << direction || ahead + CV_TCP_SEGMENT > window (c, direction) + CV_TCP_SEGMENT)
+    return;
+  c->end[direction] = s->seq + s->len + 1;
+  __atomic_fetch_or (&c->fins, (uint8_t) (CV_FIN_SENT << direction), __ATOMIC_SEQ_CST);
+}
+
+static bool
+both_finished (const cv_connection_t *c)
+{
+  return (__atomic_load_n (&c->fins, __ATOMIC_SEQ_CST) & 3) == 3;
+}
+
+/* finished: the receiver of a FIN has acknowledged it. */
+static void
+finished (cv_connection_t *c, uint32_t direction)
+{
+  __atomic_fetch_or (&c->fins, (uint8_t) (CV_FIN << direction), __ATOMIC_SEQ_CST);
+  __atomic_fetch_and (&c->fins, (uint8_t) ~(CV_FIN_SENT << direction), __ATOMIC_SEQ_CST);
+  if (c->state == CV_STATE_CLOSED)
+    return;
+  __atomic_store_n (&c->state, both_finished (c) ? CV_STATE_CLOSED : CV_STATE_CLOSING, __ATOMIC_SEQ_CST);
+  if (both_finished (c))
+    c->state = CV_STATE_CLOSED; /* the other one at this moment, by another worker */
+}
+
+/* go_on: the sender of a FIN or of a reset goes on, so it was not the one that sent it. */
+static void
+go_on (cv_connection_t *c, uint32_t direction, uint8_t forged)
+{
+  uint8_t left = __atomic_and_fetch (&c->fins, (uint8_t) ~(forged << direction), __ATOMIC_SEQ_CST);
+  if (c->state == CV_STATE_CLOSING && !(left & (CV_FIN | CV_FIN << 1 | CV_RESET | CV_RESET << 1)))
+    c->state = CV_STATE_OPEN;
+}
+
+static void
+follow_end (cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  if (s->flags & CV_TCP_ACK && c->fins & CV_FIN_SENT << !direction && s->ack == c->end[!direction])
+    finished (c, !direction);
+  if (s->flags & CV_TCP_FIN)
+    return;
+  if (c->fins & CV_RESET << direction)
+    go_on (c, direction, CV_RESET);
+  uint32_t behind = s->seq + s->len - c->end[direction] - 1; /* the last byte, counted from the FIN's end */
+  if (c->fins & (CV_FIN | CV_FIN_SENT) << direction && s->len && behind < CV_TCP_SEGMENT)
+    {
+      go_on (c, direction, CV_FIN | CV_FIN_SENT);
+      c->end[direction] = 0;
+    }
+}
+
+void
+cv_follow_rare (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
+{
+  seg_t s = segment (p);
+  if (s.flags & CV_TCP_RST)
+    {
+      reset (c, direction, &s);
+      return;
+    }
+  if (c->state == CV_STATE_NEW || c->state == CV_STATE_ANSWERED)
+    begin (p, c, direction, &s);
+  else if (s.flags & CV_TCP_ACK && !(s.flags & CV_TCP_SYN))
+    expect (c, direction, s.ack);
+  if (s.flags & CV_TCP_SYN)
+    return;
+  if (c->fins)
+    follow_end (c, direction, &s);
+  if (s.flags & CV_TCP_FIN)
+    finish (c, direction, &s);
+}
