@@ -33,11 +33,10 @@ LONG := ./test/cluster ./test/services ./dataplane/vpp/plugin ./test/e2e ./test/
 	./plugins/service/renderer/nat44 ./test/soak
 ATONCE ?= 2
 
-# Nothing of ours uses cgo, and with one setting each package is compiled once.
+# Nothing of ours uses cgo, and with one setting each package is compiled once. Tests build the commands that they run (test/testbed/gobuild).
 .PHONY: test
 test: deps ## vet and run all tests (root; tests against real VPP are skipped with a line where there is none)
 	CGO_ENABLED=0 go vet $(PKGS)
-	CGO_ENABLED=0 go build -ldflags "-s -w" -o $(BIN)/ ./cmd/... ./test/demo ./test/bench
 	$(if $(filter ./...,$(PKGS)),hack/test.sh $(ATONCE) $(LONG),CGO_ENABLED=0 go test -vet=off -p $(ATONCE) -timeout 20m $(PKGS))
 	cd hack/release && CGO_ENABLED=0 go test ./...       # of its own, too: the library for registries
 	cd test/policy/oracle && CGO_ENABLED=0 go test ./... # a module of its own: cyclonus is no dependency of the product
