@@ -56,7 +56,7 @@ func (p *progress) noteEssential(families []*familyManagers, render rules.RuleRe
 			}
 		}
 		p.essential[objectName(m.family, table.Raw, render.ReversePath(m.family, nil).Name)] = true
-		for _, d := range render.WorkloadDispatch(nil, nil) {
+		for _, d := range slices.Concat(render.WorkloadDispatch(nil, nil), render.SharedDispatch(nil, nil)) {
 			p.essential[objectName(m.family, table.Filter, d.Name)] = true
 		}
 	}

@@ -83,6 +83,7 @@ func New(config Config, options Options) (*InternalDataplane, error) {
 func assemble(config Config, options Options, p parts) (*InternalDataplane, error) {
 	render := config.RuleRendererOverride
 	if render == nil {
+		config.RulesConfig.SharePolicies = config.RulesConfig.SharePolicies || p.backend.Name() == "nftables"
 		var err error
 		if render, err = rules.NewRenderer(config.RulesConfig); err != nil {
 			return nil, err

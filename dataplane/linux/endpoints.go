@@ -28,6 +28,7 @@ type endpointManager struct {
 	routes   routeSink
 	sysctls  sysctlSink
 	policies *policyManager
+	shared   *sharedChains // nil: workloads have all of their policies in their own chains
 	log      *slog.Logger
 
 	workloads map[epstate.WorkloadID]*workload
@@ -75,7 +76,7 @@ type endpointParts struct {
 }
 
 func newEndpointManager(f table.Family, c rules.Config, p endpointParts) *endpointManager {
-	return &endpointManager{
+	m := &endpointManager{
 		family: f, config: c, render: p.render, out: p.out, routes: p.routes, sysctls: p.sysctls, policies: p.policies, log: p.log,
 		workloads: map[epstate.WorkloadID]*workload{}, claims: map[string]map[epstate.WorkloadID]*workload{}, active: map[string]*workload{},
 		touched: map[string]bool{}, namesNew: true, nodeJudged: map[string]struct{}{},
@@ -85,6 +86,10 @@ func newEndpointManager(f table.Family, c rules.Config, p endpointParts) *endpoi
 		up:        map[string]int{}, unset: map[string]bool{}, ifaceFaults: map[string]error{},
 		marks: newMarkPool(c.IptablesMarkEndpoint, c.IptablesMarkNonCaliEndpoint),
 	}
+	if c.SharePolicies && !c.KubeIPVSSupportEnabled {
+		m.shared = newSharedChains(f, p.render, p.out)
+	}
+	return m
 }
 
 // OnUpdate takes updates and removals of endpoints and news of interfaces.
@@ -187,6 +192,9 @@ func (m *endpointManager) CompleteDeferredWork() error {
 		}
 		m.namesNew = false
 	}
+	if m.shared != nil {
+		m.shared.complete()
+	}
 	return errors.Join(m.markErr, m.policies.CompleteDeferredWork())
 }
 
@@ -229,7 +237,7 @@ func (m *endpointManager) program(iface string) {
 		}
 	}
 	m.policies.use(ownerName(iface), refs)
-	m.out.SetChains(m.family, table.Filter, m.render.WorkloadChains(m.family, ep)...)
+	m.programChains(before, w, ep)
 	if targets := w.routes(); len(targets) > 0 {
 		m.routes.SetRoutes(routeClass(iface), targets)
 	} else {
@@ -242,10 +250,25 @@ func (m *endpointManager) program(iface string) {
 	m.active[iface] = w
 }
 
+// programChains has the chains of a workload written. With shared policies its own chains do not depend on them.
+func (m *endpointManager) programChains(before, w *workload, ep rules.Workload) {
+	if m.shared == nil {
+		m.out.SetChains(m.family, table.Filter, m.render.WorkloadChains(m.family, ep)...)
+		return
+	}
+	if before == nil || before.up() != w.up() || !slices.Equal(before.nets, w.nets) || !slices.Equal(before.spoof, w.spoof) {
+		m.out.SetChains(m.family, table.Filter, m.render.WorkloadChains(m.family, ep)...)
+	}
+	m.shared.set(w.iface, &ep)
+}
+
 // withdraw removes what an interface had.
 func (m *endpointManager) withdraw(iface string) {
 	m.policies.use(ownerName(iface), nil)
-	m.out.DeleteChains(m.family, table.Filter, m.workloadChainNames(iface)...)
+	m.out.DeleteChains(m.family, table.Filter, m.ownChainNames(iface)...)
+	if m.shared != nil {
+		m.shared.set(iface, nil)
+	}
 	m.routes.DeleteClass(routeClass(iface))
 	delete(m.active, iface)
 	delete(m.nodeJudged, iface)
@@ -254,7 +277,16 @@ func (m *endpointManager) withdraw(iface string) {
 	m.namesNew, m.marked = true, false
 }
 
+// workloadChainNames are the chains on which a workload depends, without those of policies.
 func (m *endpointManager) workloadChainNames(iface string) []string {
+	names := m.ownChainNames(iface)
+	if m.shared != nil {
+		names = append(names, m.shared.to[iface], m.shared.from[iface])
+	}
+	return names
+}
+
+func (m *endpointManager) ownChainNames(iface string) []string {
 	return []string{rules.IfaceChain(m.config.Own(rules.WorkloadToEndpointPfx), iface),
 		rules.IfaceChain(m.config.Own(rules.WorkloadFromEndpointPfx), iface)}
 }

@@ -127,6 +127,11 @@ func packetProofs() map[string]rulesProof {
 			b.must()
 			return b.verdict(packet("eth0", "tap9", "198.51.100.1", "10.65.0.1", 80)) == "drop"
 		}),
+		"SharePolicies": shows(func(c *rules.Config) { c.SharePolicies = true }, func(b *bench) bool {
+			b.must(openProfile(), endpoint("a", "calia", 1))
+			path := b.carry(toPod()).Path
+			return slices.ContainsFunc(path, func(chain string) bool { return strings.Contains(chain, rules.ChainToWorkloadPolicies) })
+		}),
 		"ChainPrefix": shows(func(c *rules.Config) { c.ChainPrefix = "tst-" }, func(b *bench) bool {
 			b.must(openProfile(), endpoint("a", "calia", 1))
 			path := b.carry(toPod()).Path

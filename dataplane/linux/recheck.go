@@ -45,7 +45,8 @@ type recheck struct {
 
 	mu     sync.RWMutex // guards what follows, and the members of sets
 	chains map[chainID][]table.Rule
-	ifaces map[netip.Addr]string // of workloads, by address
+	shared map[chainID]map[string]string // of rules.SharedDispatch
+	ifaces map[netip.Addr]string         // of workloads, by address
 	known  map[epstate.WorkloadID]*proto.WorkloadEndpoint
 	local  map[string][]netip.Addr // the node's own, by interface
 	due    suspects                // what the job is to look at
@@ -61,7 +62,7 @@ type chainID struct {
 
 func newRecheck(remove removeFlows, accept uint32, own func(string) string, log *slog.Logger) *recheck {
 	return &recheck{remove: remove, log: log, accept: accept, own: own, families: map[table.Family]*familyManagers{}, wake: make(chan struct{}, 1),
-		noted: suspects{}, chains: map[chainID][]table.Rule{}, ifaces: map[netip.Addr]string{},
+		noted: suspects{}, chains: map[chainID][]table.Rule{}, shared: map[chainID]map[string]string{}, ifaces: map[netip.Addr]string{},
 		known: map[epstate.WorkloadID]*proto.WorkloadEndpoint{}, local: map[string][]netip.Addr{}, due: suspects{}}
 }
 
@@ -284,10 +285,20 @@ func (r *recheck) allowed(f conntrack.Flow) bool {
 	from, sends := r.ifaces[p.Src]
 	to, receives := r.ifaces[p.Dst]
 	p.In, p.Out = from, to
-	if sends && !walk.Allowed(s, rules.IfaceChain(r.own(rules.WorkloadFromEndpointPfx), from), r.accept, p) {
+	if sends && !walk.Allowed(s, s.chainsOf(rules.WorkloadFromEndpointPfx, rules.ChainFromWorkloadPolicies, from), r.accept, p) {
 		return false
 	}
-	return !receives || !sends && s.Local(p.Src) || walk.Allowed(s, rules.IfaceChain(r.own(rules.WorkloadToEndpointPfx), to), r.accept, p)
+	return !receives || !sends && s.Local(p.Src) ||
+		walk.Allowed(s, s.chainsOf(rules.WorkloadToEndpointPfx, rules.ChainToWorkloadPolicies, to), r.accept, p)
+}
+
+// chainsOf are those that a packet meets of an interface: its own, and what it shares with others.
+func (s recheckState) chainsOf(prefix, dispatch, iface string) []string {
+	list := []string{rules.IfaceChain(s.own(prefix), iface)}
+	if shared := s.shared[chainID{s.family, s.own(dispatch)}]; shared != nil {
+		list = append(list, shared[iface])
+	}
+	return list
 }
 
 // recheckState is what the chains of a family refer to. The lock is held.
@@ -345,6 +356,15 @@ func (c chainRecorder) SetChains(f table.Family, l table.Layer, chains ...table.
 		c.to.mu.Unlock()
 	}
 	c.chainSink.SetChains(f, l, chains...)
+}
+
+func (c chainRecorder) SetDispatch(f table.Family, l table.Layer, d table.Dispatch) {
+	if d.Name == c.to.own(rules.ChainFromWorkloadPolicies) || d.Name == c.to.own(rules.ChainToWorkloadPolicies) {
+		c.to.mu.Lock()
+		c.to.shared[chainID{f, d.Name}] = d.Chains
+		c.to.mu.Unlock()
+	}
+	c.chainSink.SetDispatch(f, l, d)
 }
 
 func (c chainRecorder) DeleteChains(f table.Family, l table.Layer, names ...string) {

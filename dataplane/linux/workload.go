@@ -110,7 +110,7 @@ func parseAddr(text string, f table.Family) (netip.Addr, error) {
 
 // routes are the routes to the workload's own addresses and its floating ones.
 func (w *workload) routes() []routeTarget {
-	if !w.active || w.fault != nil {
+	if !w.up() {
 		return nil
 	}
 	var targets []routeTarget
@@ -123,9 +123,11 @@ func (w *workload) routes() []routeTarget {
 	return targets
 }
 
+func (w *workload) up() bool { return w.active && w.fault == nil }
+
 // chains is what to render, and the chains that it refers to.
 func (w *workload) chains(own func(felix string) string) (rules.Workload, []chainRef) {
-	ep := rules.Workload{Iface: w.iface, Up: w.active && w.fault == nil, Sources: slices.Concat(w.nets, w.spoof),
+	ep := rules.Workload{Iface: w.iface, Up: w.up(), Sources: slices.Concat(w.nets, w.spoof),
 		Spoof: w.spoof}
 	if !ep.Up {
 		return ep, nil

@@ -77,6 +77,9 @@ type Config struct {
 	// ReportDenied sends the first bytes of what policies of workloads drop to table.ReportGroup, with ReportIngress or ReportEgress as
 	// prefix. It is limited per chain, so that a workload that floods uses up its own reports only.
 	ReportDenied bool
+	// SharePolicies gives workloads to which the same policies apply one chain for them, apart from the chain that each has for itself: a change
+	// of the policies of many workloads then changes elements, where dispatch chains have them. KubeIPVSSupportEnabled does without.
+	SharePolicies bool
 	// TiersForNode are tiers of which NodeAndSelfExempt is not true for the node: their policies hold for what a workload sends to it.
 	// The first other tier that has policies for the workload allows it.
 	TiersForNode []string

@@ -8,6 +8,7 @@
 //	mangle PREROUTING   known connections; host policy before DNAT
 //	nat PREROUTING      floating IPs
 //	filter FORWARD      cali-from-wl-dispatch → cali-fw-<if>; cali-to-wl-dispatch → cali-tw-<if>; accepted? → allow
+//	                    (with Config.SharePolicies, behind each: cali-from-wl-policies → cali-fs-<policies>, cali-to-wl-policies → cali-ts-<policies>)
 //	filter INPUT        cali-wl-to-host → cali-fw-<if>, then EndpointToHostAction; host endpoints: cali-fh-<if>
 //	filter OUTPUT       to own workloads: not filtered; host endpoints: cali-th-<if>
 //	nat POSTROUTING     floating IPs' hairpins, masquerading of pools

@@ -61,6 +61,7 @@ type endpointChain struct {
 	report   string         // prefix of reports; empty: there are none
 	toNode   *table.Match   // what goes to the node, until a tier or the end exempts it; nil: it is exempted, or nothing is
 	strict   bool           // connections that are not known any more must not go on
+	shared   bool           // what is denied returns without the mark accept
 	own      []netip.Prefix // of the sender, whose ICMP errors pass only if they are about its connections; nil: all errors pass
 	rules    []table.Rule
 }
@@ -77,13 +78,24 @@ func (r *renderer) WorkloadChains(f table.Family, ep Workload) []table.Chain {
 	}
 	if ep.Up {
 		own := ofFamily(f, ep.Sources)
-		to.kubernetes(ep, ep.To, nil, table.Match{InIface: ep.Iface, SrcNets: own})
-		to.body(ep.To, "")
+		toSelf, fromSelf := table.Match{DstNets: own}, table.Match{InIface: ep.Iface, SrcNets: own}
 		from.checkSource(own)
 		from.own = own
-		if len(own) > 0 { // else all has been dropped
+		sends := len(own) > 0 // else all has been dropped
+		if sends {
 			from.dropTunnelled(f)
-			from.kubernetes(ep, ep.From, &table.Match{Dst: table.AddrLocal}, table.Match{DstNets: own})
+		}
+		if r.SharePolicies {
+			to.alone(fromSelf)
+		} else {
+			to.kubernetes(ep, ep.To, nil, fromSelf)
+			to.body(ep.To, "")
+		}
+		switch {
+		case sends && r.SharePolicies:
+			from.alone(toSelf)
+		case sends:
+			from.kubernetes(ep, ep.From, &table.Match{Dst: table.AddrLocal}, toSelf)
 			from.body(ep.From, "")
 		}
 	} else {
@@ -160,20 +172,35 @@ func (c *endpointChain) dropTunnelled(f table.Family) {
 	c.rules = append(c.rules, c.tunnelled(f, table.Match{}, "of a workload")...)
 }
 
-// body is what all chains of endpoints have.
+// body is what all chains of endpoints have, but workloads' with SharePolicies.
 func (c *endpointChain) body(d Direction, failsafe string) {
+	c.head(failsafe)
+	c.policies(d)
+}
+
+// head is what comes before policies.
+func (c *endpointChain) head(failsafe string) {
 	if c.kind != untracked {
 		c.connections()
 	}
 	if failsafe != "" {
 		c.add(table.Match{}, "", jump(failsafe))
 	}
+	c.exempt()
+}
+
+// exempt lets pass what passes whatever the policies are.
+func (c *endpointChain) exempt() {
 	for _, m := range c.exempted {
 		if m.Dst == table.AddrAny && len(m.SrcNets)+len(m.DstNets) == 0 {
 			continue // it has no address of the family
 		}
 		c.add(m, "The node and the workload itself", setMark(c.IptablesMarkAccept), act(table.Return))
 	}
+}
+
+// policies is what depends on them.
+func (c *endpointChain) policies(d Direction) {
 	if c.strict {
 		// Without this rule, the next segment of the other side would open a connection that policy has cut, if that side may connect.
 		c.add(table.Match{Protocol: protoTCP, CT: table.CTNew, MidStream: true}, "Of a connection that is not known", act(table.Drop))
@@ -195,6 +222,10 @@ func (c *endpointChain) body(d Direction, failsafe string) {
 
 // drop reports what it drops.
 func (c *endpointChain) drop(m table.Match, comment string) {
+	if c.shared {
+		c.add(m, comment, act(table.Return))
+		return
+	}
 	if c.report != "" {
 		c.add(m, "", table.Action{Verb: table.Report, Prefix: c.report})
 	}

@@ -52,7 +52,7 @@ func TestAdminDown(t *testing.T) {
 	for _, f := range families {
 		chains := n.r.WorkloadChains(f, rules.Workload{Iface: "caliweb", Sources: []netip.Prefix{one(webAddr[f])},
 			To: n.openProfile(), From: n.openProfile()})
-		n.fake.SetChains(f, table.Filter, chains...)
+		n.fakes().SetChains(f, table.Filter, chains...)
 	}
 	n.workloads = []string{"caliweb"}
 	n.dispatch()
@@ -202,7 +202,7 @@ func TestTunnelledPacketsOfWorkloads(t *testing.T) {
 func TestWorkloadsNeverSend(t *testing.T) {
 	n := newNode(t, rules.Config{VXLANEnabled: true, EndpointToHostAction: "ACCEPT"})
 	for _, f := range families {
-		n.fake.ReplaceSet(f, table.Set{ID: rules.SetAllHosts, Type: table.SetNet}, []table.Member{{Net: one(peerAddr[f])}})
+		n.fakes().ReplaceSet(f, table.Set{ID: rules.SetAllHosts, Type: table.SetNet}, []table.Member{{Net: one(peerAddr[f])}})
 	}
 	n.workload("caliweb", webAddr, n.openProfile(), n.openProfile())
 	n.apply()

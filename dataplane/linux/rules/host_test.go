@@ -105,7 +105,7 @@ func TestPreDNATPolicy(t *testing.T) {
 	in := n.policy(rules.PolicyInboundPfx, "p", &proto.Rule{Action: "deny", Protocol: protocol("tcp"), DstPorts: ports(30000)})
 	n.host(table.Mangle, rules.Host{Iface: rules.AllInterfaces, From: rules.Direction{Tiers: []rules.Tier{tier("t", in)}}})
 	n.workload("caliweb", webAddr, n.openProfile(), n.openProfile())
-	n.fake.SetChains(table.IPv4, table.NAT, n.r.FloatingIPs([]rules.NATPair{{External: farAddr[4], Internal: webAddr[4]}}, nil)...)
+	n.fakes().SetChains(table.IPv4, table.NAT, n.r.FloatingIPs([]rules.NATPair{{External: farAddr[4], Internal: webAddr[4]}}, nil)...)
 	n.apply()
 	n.expect("denied before DNAT, whatever interface", tcp("eth7", "caliweb", peerAddr[4], farAddr[4], 30000), "drop")
 	n.expect("not denied", tcp("eth7", "caliweb", peerAddr[4], farAddr[4], 80), "accept")
@@ -129,8 +129,8 @@ func TestFailsafeNets(t *testing.T) {
 func TestTunnelInput(t *testing.T) {
 	for _, f := range families {
 		n := newNode(t, rules.Config{VXLANEnabled: true, VXLANPort: 4790, IPIPEnabled: true})
-		n.fake.ReplaceSet(f, table.Set{ID: rules.SetAllHosts, Type: table.SetNet}, []table.Member{{Net: one(peerAddr[f])}})
-		n.fake.ReplaceSet(f, table.Set{ID: rules.SetVXLANPeers, Type: table.SetNet}, []table.Member{{Net: one(farAddr[f])}})
+		n.fakes().ReplaceSet(f, table.Set{ID: rules.SetAllHosts, Type: table.SetNet}, []table.Member{{Net: one(peerAddr[f])}})
+		n.fakes().ReplaceSet(f, table.Set{ID: rules.SetVXLANPeers, Type: table.SetNet}, []table.Member{{Net: one(farAddr[f])}})
 		n.host(table.Filter, rules.Host{Iface: "eth0"}) // denies everything else
 		n.apply()
 		vxlan := func(src netip.Addr) rulestest.Packet {

@@ -40,6 +40,9 @@ const (
 	chainWorkloadToHost       = "cali-wl-to-host"
 	chainFromWorkloadDispatch = "cali-from-wl-dispatch"
 	chainToWorkloadDispatch   = "cali-to-wl-dispatch"
+	// Ours, with Config.SharePolicies.
+	ChainFromWorkloadPolicies = "cali-from-wl-policies"
+	ChainToWorkloadPolicies   = "cali-to-wl-policies"
 	chainNodeToWorkload       = "cali-node-to-wl" // ours
 	chainNodeCut              = "cali-node-cut"   // ours
 
@@ -64,6 +67,8 @@ const (
 	WorkloadToEndpointPfx   = "cali-tw-"
 	WorkloadFromEndpointPfx = "cali-fw-"
 	SetEndpointMarkPfx      = "cali-sm-"
+	sharedToPfx             = "cali-ts-" // ours, of Config.SharePolicies
+	sharedFromPfx           = "cali-fs-" // ours
 
 	HostToEndpointPfx          = "cali-th-"
 	HostFromEndpointPfx        = "cali-fh-"

@@ -11,10 +11,10 @@ func masqNode(t *testing.T, c rules.Config, active bool) *node {
 	n := newNode(t, c)
 	n.workload("caliweb", webAddr, n.openProfile(), n.openProfile())
 	for _, f := range families {
-		n.fake.SetChains(f, table.NAT, n.r.NATOutgoing(active))
+		n.fakes().SetChains(f, table.NAT, n.r.NATOutgoing(active))
 		for _, id := range []string{rules.SetAllPools, rules.SetMasqPools} {
 			net, _ := webAddr[f].Prefix(24)
-			n.fake.ReplaceSet(f, table.Set{ID: id, Type: table.SetNet}, []table.Member{{Net: net}})
+			n.fakes().ReplaceSet(f, table.Set{ID: id, Type: table.SetNet}, []table.Member{{Net: net}})
 		}
 	}
 	n.apply()
@@ -63,7 +63,7 @@ func TestFloatingIPs(t *testing.T) {
 	n := newNode(t, rules.Config{})
 	n.workload("caliweb", webAddr, n.openProfile(), n.openProfile())
 	pair := []rules.NATPair{{External: farAddr[4], Internal: webAddr[4]}}
-	n.fake.SetChains(table.IPv4, table.NAT, n.r.FloatingIPs(pair, pair)...)
+	n.fakes().SetChains(table.IPv4, table.NAT, n.r.FloatingIPs(pair, pair)...)
 	n.apply()
 	if out := n.send(tcp("eth0", "caliweb", peerAddr[4], farAddr[4], 80)); out.Packet.Dst != webAddr[4] || out.SNAT != "" {
 		t.Errorf("from outside: to %v, SNAT %q, want DNAT to the workload only", out.Packet.Dst, out.SNAT)

@@ -38,6 +38,31 @@ type node struct {
 	workloads  []string
 	nodeJudged []string
 	hosts      map[table.Layer][]string
+	// twin is the same node with Config.SharePolicies: the same becomes of packets. nil: there is none.
+	twin             *node
+	sharedTo, shared map[string]string
+}
+
+// fakes are the backends of a node and its twin.
+type fakes []*rulestest.Fake
+
+func (n *node) fakes() fakes {
+	if n.twin == nil {
+		return fakes{n.fake}
+	}
+	return fakes{n.fake, n.twin.fake}
+}
+
+func (list fakes) SetChains(f table.Family, l table.Layer, chains ...table.Chain) {
+	for _, fake := range list {
+		fake.SetChains(f, l, chains...)
+	}
+}
+
+func (list fakes) ReplaceSet(f table.Family, s table.Set, members []table.Member) {
+	for _, fake := range list {
+		fake.ReplaceSet(f, s, members)
+	}
 }
 
 func newNode(t *testing.T, c rules.Config) *node {
@@ -46,7 +71,12 @@ func newNode(t *testing.T, c rules.Config) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, config: c, r: r, fake: rulestest.New(), sets: map[string]table.SetType{}, hosts: map[table.Layer][]string{}}
+	n := &node{t: t, config: c, r: r, fake: rulestest.New(), sets: map[string]table.SetType{}, hosts: map[table.Layer][]string{},
+		sharedTo: map[string]string{}, shared: map[string]string{}}
+	if !c.SharePolicies && !c.KubeIPVSSupportEnabled {
+		c.SharePolicies = true
+		n.twin = newNode(t, c)
+	}
 	for _, f := range families {
 		for _, l := range []table.Layer{table.Raw, table.Mangle, table.NAT, table.Filter} {
 			n.fake.SetChains(f, l, r.StaticChains(f, l)...)
@@ -73,6 +103,11 @@ func (n *node) dispatch() {
 		for _, d := range n.r.WorkloadDispatch(n.workloads, n.nodeJudged) {
 			n.fake.SetDispatch(f, table.Filter, d)
 		}
+		if n.config.SharePolicies {
+			for _, d := range n.r.SharedDispatch(n.sharedTo, n.shared) {
+				n.fake.SetDispatch(f, table.Filter, d)
+			}
+		}
 		for _, l := range []table.Layer{table.Raw, table.Mangle, table.Filter} {
 			for _, d := range n.r.HostDispatch(l, n.hosts[l]) {
 				n.fake.SetDispatch(f, l, d)
@@ -91,6 +126,9 @@ func (n *node) dispatch() {
 }
 
 func (n *node) set(id string, kind table.SetType, members ...table.Member) {
+	if n.twin != nil {
+		n.twin.set(id, kind, members...)
+	}
 	n.sets[id] = kind
 	for _, f := range families {
 		own := slices.DeleteFunc(slices.Clone(members), func(m table.Member) bool { return m.Net.Addr().Is4() != (f == table.IPv4) })
@@ -100,6 +138,9 @@ func (n *node) set(id string, kind table.SetType, members ...table.Member) {
 
 // policy renders a chain into the layers and returns its name.
 func (n *node) policy(prefix, name string, list ...*proto.Rule) string {
+	if n.twin != nil {
+		n.twin.policy(prefix, name, list...)
+	}
 	chain := rules.PolicyChainName(prefix, "", name)
 	env := rules.Env{Set: func(id string) (table.SetType, bool) { kind, known := n.sets[id]; return kind, known }}
 	for _, f := range families {
@@ -113,9 +154,17 @@ func (n *node) policy(prefix, name string, list ...*proto.Rule) string {
 }
 
 func (n *node) workload(iface string, addr map[table.Family]netip.Addr, to, from rules.Direction) {
+	if n.twin != nil {
+		n.twin.workload(iface, addr, to, from)
+	}
 	ep := rules.Workload{Iface: iface, Up: true, Sources: []netip.Prefix{one(addr[4]), one(addr[6])}, To: to, From: from}
 	for _, f := range families {
 		n.fake.SetChains(f, table.Filter, n.r.WorkloadChains(f, ep)...)
+		if n.config.SharePolicies {
+			in, out := n.r.SharedChains(ep, func(string) bool { return false })
+			n.fake.SetChains(f, table.Filter, in, out)
+			n.sharedTo[iface], n.shared[iface] = in.Name, out.Name
+		}
 	}
 	n.workloads = append(n.workloads, iface)
 	if n.config.JudgesNode(from) {
@@ -125,6 +174,9 @@ func (n *node) workload(iface string, addr map[table.Family]netip.Addr, to, from
 }
 
 func (n *node) host(l table.Layer, ep rules.Host) {
+	if n.twin != nil {
+		n.twin.host(l, ep)
+	}
 	for _, f := range families {
 		n.fake.SetChains(f, l, n.r.HostChains(l, ep)...)
 	}
@@ -139,6 +191,11 @@ func (n *node) openProfile() rules.Direction {
 
 func (n *node) apply() {
 	n.t.Helper()
+	if n.twin != nil {
+		n.twin.workloads, n.twin.nodeJudged = n.workloads, n.nodeJudged
+		n.twin.dispatch()
+		n.twin.apply()
+	}
 	result := n.fake.Apply(context.Background())
 	if result.Err != nil || len(result.Broken) > 0 {
 		n.t.Fatalf("apply: %v, broken: %v", result.Err, result.Broken)
@@ -158,6 +215,9 @@ func (n *node) send(p rulestest.Packet) rulestest.Outcome {
 // expect reports what must become of a packet: drop, accept (a rule of ours said so) or pass (left to the other rules).
 func (n *node) expect(what string, p rulestest.Packet, want string) {
 	n.t.Helper()
+	if n.twin != nil {
+		n.twin.expect(what+" (policies are shared)", p, want)
+	}
 	out := n.send(p)
 	got := out.Verdict
 	if got == "accept" && !out.Accepted {

@@ -23,6 +23,11 @@ type RuleRenderer interface {
 	// WorkloadDispatch sends packets to the chains of WorkloadChains, for the interfaces named.
 	// nodeJudged are the interfaces of workloads for which Config.JudgesNode is true.
 	WorkloadDispatch(ifaces, nodeJudged []string) []table.Dispatch
+	// SharedChains are the filter chains of a workload's policies, with Config.SharePolicies. Their names stand for what they hold: of those that are
+	// known there is the name only.
+	SharedChains(ep Workload, known func(name string) bool) (to, from table.Chain)
+	// SharedDispatch sends packets to the chains of SharedChains, by interface.
+	SharedDispatch(to, from map[string]string) []table.Dispatch
 
 	// HostChains are the chains of a host endpoint's interface (or of AllInterfaces) in a layer.
 	HostChains(l table.Layer, ep Host) []table.Chain
@@ -58,6 +63,7 @@ func NewRenderer(c Config) (RuleRenderer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	c.SharePolicies = c.SharePolicies && !c.KubeIPVSSupportEnabled
 	return &renderer{Config: c,
 		filterAllow: verbOf(c.IptablesFilterAllowAction), mangleAllow: verbOf(c.IptablesMangleAllowAction)}, nil
 }

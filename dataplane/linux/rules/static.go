@@ -87,12 +87,12 @@ func (r *renderer) filterForward() table.Chain {
 		rule(unmarked(accept), "", jump(r.Own(chainDispatchFromHostEndpointForward))),
 	)
 	for _, prefix := range r.WorkloadIfacePrefixes {
-		list = append(list, rule(in(prefix), "", jump(r.Own(chainFromWorkloadDispatch))))
+		list = append(list, r.throughWorkload(in(prefix), chainFromWorkloadDispatch, ChainFromWorkloadPolicies)...)
 	}
 	// After the loop: a packet must have come through the policy of the workload that sent it, whatever the prefixes, before
 	// that of the one that gets it.
 	for _, prefix := range r.WorkloadIfacePrefixes {
-		list = append(list, rule(out(prefix), "", jump(r.Own(chainToWorkloadDispatch))))
+		list = append(list, r.throughWorkload(out(prefix), chainToWorkloadDispatch, ChainToWorkloadPolicies)...)
 	}
 	return table.Chain{Name: r.Own(chainForward), Rules: append(list,
 		rule(table.Match{}, "", jump(r.Own(chainDispatchToHostEndpointForward))),
@@ -163,8 +163,8 @@ func (r *renderer) workloadToHost(f table.Family) table.Chain {
 		list = acceptNeighbours(neighbourDiscovery())
 	}
 	list = append(list, r.openStack(f)...)
-	list = append(list, rule(table.Match{}, "", jump(r.Own(chainFromWorkloadDispatch))),
-		rule(table.Match{}, "EndpointToHostAction", act(verbOf(r.EndpointToHostAction))))
+	list = append(list, r.throughWorkload(table.Match{}, chainFromWorkloadDispatch, ChainFromWorkloadPolicies)...)
+	list = append(list, rule(table.Match{}, "EndpointToHostAction", act(verbOf(r.EndpointToHostAction))))
 	return table.Chain{Name: r.Own(chainWorkloadToHost), Rules: list}
 }
 

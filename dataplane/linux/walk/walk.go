@@ -38,17 +38,22 @@ const (
 	dropped
 )
 
-// Allowed walks a packet through a chain. It is allowed if it is accepted, or comes out of the chain with the mark accept. What is
-// not understood is not allowed.
-func Allowed(s State, chain string, accept uint32, p Packet) bool {
+// Allowed walks a packet through chains, one after the other. It is allowed if it is accepted, or comes out of one of them with the mark accept.
+// What is not understood is not allowed.
+func Allowed(s State, chains []string, accept uint32, p Packet) bool {
 	w := walker{State: s, Packet: p}
-	switch w.chain(chain, depth) {
-	case accepted:
-		return true
-	case dropped:
-		return false
+	for _, chain := range chains {
+		switch w.chain(chain, depth) {
+		case accepted:
+			return true
+		case dropped:
+			return false
+		}
+		if w.mark&accept != 0 {
+			return true
+		}
 	}
-	return w.mark&accept != 0
+	return false
 }
 
 type walker struct {

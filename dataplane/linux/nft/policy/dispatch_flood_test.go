@@ -41,6 +41,11 @@ func TestDispatchChainsFirst(t *testing.T) {
 			b.SetChains(f, table.Filter, table.Chain{Name: "two", Rules: verb(table.Drop)})
 		}, 2},
 		{"another interface with a chain that is there", func() { chains["cali3"] = "two" }, 1},
+		{"an interface goes to a new chain", func() {
+			chains["cali3"] = "three"
+			b.SetChains(f, table.Filter, table.Chain{Name: "three", Rules: verb(table.Drop)})
+		}, 2},
+		{"and back, and the chain goes", func() { chains["cali3"] = "two" }, 2},
 		{"other rules of a chain", func() { b.SetChains(f, table.Filter, table.Chain{Name: "two", Rules: verb(table.Accept)}) }, 1},
 		{"nothing", func() {}, 0},
 		{"interfaces less, with their chain", func() {
@@ -98,6 +103,36 @@ func TestDispatchUnderFlood(t *testing.T) {
 	f.End(t)
 	if n < 100 {
 		t.Errorf("only %d changes in 10 s", n)
+	}
+	if missed, _ := f.Counts(t); missed > 0 {
+		t.Errorf("%d packets passed in %d changes", missed, n)
+	}
+}
+
+// TestVerdictsUnderFlood: an interface goes from one chain to a new one, again and again. All of them drop everything, and the default accepts: no
+// packet meets the default, or a chain that is still empty.
+func TestVerdictsUnderFlood(t *testing.T) {
+	f := nfttest.NewFlooded(t)
+	b := open(t, f.Node.Namespace)
+	b.SetHook(table.IPv4, table.Raw, table.Prerouting, table.Rule{Actions: []table.Action{{Verb: table.Jump, Chain: "from"}}})
+	set := func(n int) {
+		name := func(n int) string { return "chain" + string(rune('a'+n%26)) }
+		b.SetChains(table.IPv4, table.Raw, table.Chain{Name: name(n), Rules: verb(table.Drop)})
+		b.DeleteChains(table.IPv4, table.Raw, name(n+25))
+		b.SetDispatch(table.IPv4, table.Raw, table.Dispatch{Name: "from", Chains: map[string]string{"veth0": name(n)}, Default: verb(table.Accept)})
+		if res := b.Apply(t.Context()); res.Err != nil || len(res.Broken) > 0 {
+			t.Fatalf("apply: %v, broken %v", res.Err, res.Broken)
+		}
+	}
+	set(0)
+	f.Begin(t)
+	n := 1
+	for end := time.Now().Add(5 * time.Second); n < 30000 && time.Now().Before(end); n++ {
+		set(n)
+	}
+	f.End(t)
+	if n < 50 {
+		t.Errorf("only %d changes in 5 s", n)
 	}
 	if missed, _ := f.Counts(t); missed > 0 {
 		t.Errorf("%d packets passed in %d changes", missed, n)

@@ -40,15 +40,15 @@ func addAll(b *wire.Batch, s *set) {
 	add.Close()
 }
 
-// drainMap removes the interfaces that go or whose verdict changes.
-func drainMap(b *wire.Batch, n *node) {
+// drainMap removes the interfaces whose verdict changes, or those that go.
+func drainMap(b *wire.Batch, n *node, changes bool) {
 	if n.elems == nil {
 		return
 	}
 	e := b.Elements(n.f.Proto, unix.NFT_MSG_DELSETELEM, n.mapName(), n)
 	for iface := range n.fork.changed {
 		want, ok := n.verdictOf(iface)
-		if have, there := (*n.elems)[iface]; there && (!ok || want != have) {
+		if have, there := (*n.elems)[iface]; there && ok == changes && (!ok || want != have) {
 			addIface(e, iface)
 		}
 	}

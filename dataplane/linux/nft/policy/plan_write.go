@@ -64,7 +64,7 @@ func (p *plan) write(b *wire.Batch) {
 
 // fillsLater reports whether a dispatch chain's map gets its new elements in its own transaction, behind the one that makes the chains. A
 // packet keeps to one generation of rules, but looks up each element as it is at that moment: it would find the element, and the chain
-// still empty.
+// still empty. An interface whose verdict changes keeps the old one until then.
 func (p *plan) fillsLater(n *node) (later bool) {
 	if n.elems == nil {
 		return false // the map is new, and no older rule uses it
@@ -82,6 +82,9 @@ func (p *plan) writeLater(b *wire.Batch) {
 	}
 	for _, n := range p.forks {
 		if p.fillsLater(n) {
+			if !p.atOnce {
+				drainMap(b, n, true)
+			}
 			fillMap(b, n)
 		}
 	}
@@ -100,7 +103,10 @@ func (p *plan) writeRemovals(b *wire.Batch) {
 		}
 	}
 	for _, n := range p.forks {
-		drainMap(b, n)
+		drainMap(b, n, false)
+		if p.atOnce || !p.fillsLater(n) { // at once goes what the old verdicts lead to, too
+			drainMap(b, n, true)
+		}
 	}
 	hooks, others := p.removals()
 	flushAll(b, hooks)
