@@ -90,7 +90,10 @@ func fragmentField(f *vppfake.Fragment, shift int, more uint16) uint16 {
 func inOrder(b []byte, payload int) {
 	const behind = 78
 	flags, seq := b[13], behind-payload
-	if flags&(vppfake.FlagSYN|vppfake.FlagFIN) != 0 {
+	switch {
+	case flags&vppfake.FlagSYN != 0:
+		seq = behind - 1 // its data are not acknowledged
+	case flags&vppfake.FlagFIN != 0:
 		seq--
 	}
 	be.PutUint32(b[4:], uint32(seq))

@@ -150,8 +150,9 @@ enum
 
 #define CV_STATE_ANSWERED 5 /* new, and the backend has answered; it is reported as new */
 
-/* cv_connection_t.end until there is a FIN: what the SYN of the other direction has said. */
-#define CV_END_OF_SYN (1u << 31)
+/* cv_connection_t.end until there is a FIN: what the SYN of the other direction has said: how much data came with it, and the window scale. */
+#define CV_END_OF_SYN	  (1u << 31)
+#define CV_END_DATA_SHIFT 8
 
 /* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
 typedef struct
@@ -170,7 +171,7 @@ typedef struct
   };
   uint32_t judged;   /* policy.h */
   uint32_t acked[2]; /* the last acknowledgement of TCP in each direction, as on the wire; before it what it has to be; 0: not known */
-  uint32_t end[2];   /* the sequence number behind the FIN of each direction; without one CV_END_OF_SYN and the receiver's window scale, or 0 */
+  uint32_t end[2];   /* the sequence number behind the FIN of each direction; without one CV_END_OF_SYN and what goes with it, or 0 */
 } CV_ALIGNED cv_connection_t;
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");

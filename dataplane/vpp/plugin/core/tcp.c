@@ -71,6 +71,13 @@ window (const cv_connection_t *c, uint32_t direction)
 
 /* ---- the beginning ---- */
 
+/* answers: an acknowledgement is of the client's SYN, or also of data that came with it (RFC 7413). */
+static bool
+answers (const cv_connection_t *c, uint32_t ack)
+{
+  return ack - word_at (&c->acked[1]) <= (c->end[1] >> CV_END_DATA_SHIFT & 0xffff);
+}
+
 /* shake_hands takes a packet with SYN. What the client has to acknowledge, and what the backend has to, follows from the other one's SYN. */
 static void
 shake_hands (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t *s)
@@ -80,13 +87,14 @@ shake_hands (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const
     return;
   if (s->flags & CV_TCP_ACK)
     {
-      if (by_syn && s->ack != word_at (&c->acked[1]))
+      if (by_syn && !answers (c, s->ack))
 	return; /* not what the client has asked */
-      expect (c, 1, s->ack);
+      if (!by_syn)
+	expect (c, 1, s->ack);
       c->state = CV_STATE_ANSWERED;
     }
   expect (c, !direction, s->seq + 1);
-  c->end[!direction] = CV_END_OF_SYN | scale_of (p, s);
+  c->end[!direction] = CV_END_OF_SYN | (s->len & 0xffff) << CV_END_DATA_SHIFT | scale_of (p, s);
 }
 
 /* begin follows a connection until the client has acknowledged what the backend sent: a flood of SYNs with forged sources leaves new ones only. */
@@ -117,14 +125,21 @@ begin (const cv_packet_t *p, cv_connection_t *c, uint32_t direction, const seg_t
 
 /* ---- the end ---- */
 
+/* shakes_hands: the connection has begun with a SYN, and is not open yet. */
+static bool
+shakes_hands (const cv_connection_t *c)
+{
+  return (c->state == CV_STATE_NEW || c->state == CV_STATE_ANSWERED) && c->end[1] & CV_END_OF_SYN;
+}
+
 /* refused: a reset before the connection is open. The client takes one that acknowledges its SYN, or one behind the backend's SYN; the backend one
  * behind the client's. */
 static bool
 refused (const cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
-  if (c->acked[!direction] && s->seq == word_at (&c->acked[!direction]))
-    return true;
-  return direction && s->flags & CV_TCP_ACK && s->ack == word_at (&c->acked[1]);
+  if (!direction)
+    return answers (c, s->seq);
+  return (c->acked[0] && s->seq == word_at (&c->acked[0])) || (s->flags & CV_TCP_ACK && answers (c, s->ack));
 }
 
 static void
@@ -132,7 +147,7 @@ reset (cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
   if (c->state == CV_STATE_CLOSED)
     return;
-  if ((c->state == CV_STATE_NEW || c->state == CV_STATE_ANSWERED) && c->end[1] & CV_END_OF_SYN)
+  if (shakes_hands (c))
     {
       if (refused (c, direction, s))
 	c->state = CV_STATE_CLOSED;
@@ -149,12 +164,12 @@ reset (cv_connection_t *c, uint32_t direction, const seg_t *s)
     }
 }
 
-/* finish takes a FIN. It counts when its receiver acknowledges it. */
+/* finish takes a FIN. It counts when its receiver acknowledges it; before the connection is open nothing counts. */
 static void
 finish (cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
   uint32_t ahead = c->acked[!direction] ? s->seq - word_at (&c->acked[!direction]) : 0;
-  if (c->fins & CV_FIN << direction || ahead + CV_TCP_SEGMENT > window (c, direction) + CV_TCP_SEGMENT)
+  if (shakes_hands (c) || c->fins & CV_FIN << direction || ahead + CV_TCP_SEGMENT > window (c, direction) + CV_TCP_SEGMENT)
     return;
   c->end[direction] = s->seq + s->len + 1;
   __atomic_fetch_or (&c->fins, (uint8_t) (CV_FIN_SENT << direction), __ATOMIC_SEQ_CST);

@@ -195,9 +195,26 @@ handshakes (void)
   k = tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_ACK, CLIENT_AT, SERVER_AT - 1);
   PASS (&n, UPLINK, &k);
   check (state (&n, 0) == CV_STATE_ANSWERED, "not acknowledged: state %d", state (&n, 0));
+  from_server (&n, 0, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT, CLIENT_AT);
+  check (!n.m->table[0].connections[0].fins, "a FIN before the connection is open");
   from_client (&n, 0, CV_TCP_ACK, CLIENT_AT);
   check (state (&n, 0) == CV_STATE_OPEN, "state %d", state (&n, 0));
   cv_free (n.m);
+  /* data in the SYN: the server acknowledges them, or some, or none */
+  for (uint32_t taken = 0; taken <= 11; taken++)
+    for (int refuses = 0; refuses < 2; refuses++)
+      {
+	n = world (1000, 1);
+	k = build (OUT[0], VIP[0], CV_PROTO_TCP, 5000, 80, CV_TCP_SYN, 10);
+	PASS (&n, UPLINK, &k);
+	from_server (&n, 0, refuses ? CV_TCP_RST | CV_TCP_ACK : CV_TCP_SYN | CV_TCP_ACK, SERVER_AT - 1, BEHIND_ALL + taken);
+	uint8_t want = taken > 10 ? CV_STATE_NEW : refuses ? CV_STATE_CLOSED : CV_STATE_ANSWERED;
+	check (state (&n, 0) == want, "%u of 10 bytes acknowledged: state %d", taken, state (&n, 0));
+	if (!refuses)
+	  from_client (&n, 0, CV_TCP_ACK, BEHIND_ALL + taken);
+	check (taken > 10 || refuses || state (&n, 0) == CV_STATE_OPEN, "state %d", state (&n, 0));
+	cv_free (n.m);
+      }
 }
 
 /* Both ends close, and each one's FIN counts with its acknowledgement. */
