@@ -74,7 +74,8 @@ func newCommand() *cobra.Command {
 		"packet buffers in hugepages: on, off, or auto: when there are enough")
 	f.StringSliceVar(&o.sup.Preload, "preload", nil, "library to preload into VPP; may be given several times")
 	f.StringVar(&o.sup.Socket, "health-socket", "", "where to report VPP's health (default: <run-dir>/supervisor.sock)")
-	f.DurationVar(&o.sup.Frozen, "frozen-after", time.Minute, "kill a VPP that does not answer for so long; 0: never")
+	f.DurationVar(&o.sup.Frozen, "frozen-after", time.Minute, "kill a VPP that does not answer for so long; "+
+		"one that starts gets twice the time after each start that took too long; 0: never")
 	f.DurationVar(&o.sup.Grace, "grace", 5*time.Second, "how long VPP may take to stop")
 	f.BoolVar(&o.print, "print", false, "print startup.conf and end")
 	cmd.AddCommand(newHealthCommand())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -234,6 +235,22 @@ func TestCrashLoop(t *testing.T) {
 	}
 	if err := r.ends(); err != nil {
 		t.Errorf("a supervisor without VPP ends with %v", err)
+	}
+}
+
+// TestSlowStart: a VPP that has not answered when it is killed has twice the time at its next start, so that one that is slow comes up.
+func TestSlowStart(t *testing.T) {
+	const first = 300 * time.Millisecond
+	r := script(t, "exec sleep 1000\n", func(c *Config) { c.Frozen = first })
+	r.await("the fourth start", func(s Status) bool { return s.Starts >= 4 })
+	lives := regexp.MustCompile(`lived=(\S+)`).FindAllStringSubmatch(r.log.String(), 3)
+	if len(lives) < 3 {
+		t.Fatalf("%d lives", len(lives))
+	}
+	for i, life := range lives {
+		if lived, err := time.ParseDuration(life[1]); err != nil || lived < first<<i {
+			t.Errorf("start %d was killed after %s (%v), want %s at the earliest", i+1, lived, err, first<<i)
+		}
 	}
 }
 

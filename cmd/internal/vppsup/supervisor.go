@@ -28,6 +28,7 @@ const (
 	probeBusy    = 20 * time.Millisecond
 	probeCalm    = time.Second
 	probeTimeout = 5 * time.Second
+	maxDoublings = 4 // of the time that a start may take
 )
 
 // Supervisor runs VPP. Its methods other than Status are for one goroutine, locked to its thread.
@@ -44,6 +45,7 @@ type Supervisor struct {
 	stopping bool
 	wake     chan struct{} // of the probe: VPP was started
 	killed   bool          // because it was frozen, or its clock wrong
+	unheard  int           // starts that were killed before VPP answered, since the last quick one
 	clock    clockCheck
 }
 
@@ -251,10 +253,22 @@ func (s *Supervisor) probed(err error, now time.Time) {
 			s.log.Warn("VPP does not answer", "pid", s.pid, "error", err)
 		}
 	}
-	if s.cfg.Frozen > 0 && now.Sub(since) > s.cfg.Frozen && !s.killed {
+	if s.cfg.Frozen > 0 && now.Sub(since) > s.limit() && !s.killed {
 		s.killed = true
+		if s.answered.IsZero() {
+			s.unheard++
+		}
 		s.signal(syscall.SIGKILL, fmt.Sprintf("frozen: silent for %s", now.Sub(since).Round(time.Second)))
 	}
+}
+
+// limit is how long VPP may be silent. A VPP that starts gets twice the time after each start that was too short: on a machine whose processors
+// are busy, it may need more than Frozen, and would be killed again and again.
+func (s *Supervisor) limit() time.Duration {
+	if !s.answered.IsZero() {
+		return s.cfg.Frozen
+	}
+	return s.cfg.Frozen << min(s.unheard, maxDoublings)
 }
 
 func (s *Supervisor) up(was State, now time.Time) {
@@ -268,6 +282,9 @@ func (s *Supervisor) up(was State, now time.Time) {
 			b.LastOutage = outage
 		}
 	})
+	if now.Sub(s.started) < s.cfg.Frozen/2 {
+		s.unheard = 0
+	}
 	if was == Starting {
 		s.clock.ask(s.pid)
 	}
