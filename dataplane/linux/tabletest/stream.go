@@ -88,8 +88,12 @@ func (s *Stream) Stop() (sent, arrived int) {
 		defer s.mu.Unlock()
 		return len(s.arrived)
 	}
-	// The last packets may still be on their way.
-	for end := time.Now().Add(negligence); count() < s.Sent() && time.Now().Before(end); {
+	// The last packets may still be on their way: those of a stream that arrives get as long as a packet that has to arrive.
+	late := negligence
+	if count() > 0 {
+		late = patience
+	}
+	for end := time.Now().Add(late); count() < s.Sent() && time.Now().Before(end); {
 		time.Sleep(2 * time.Millisecond)
 	}
 	s.r.wait(s.id, nil)
