@@ -81,11 +81,11 @@ func (w *world) sendRaw(from string, dst netip.Addr, packet []byte) {
 }
 
 // connectUDP makes a flow from a port of a pod to an address, which answers, whenever ask is called: a flow is forgotten after half a minute.
-func (w *world) connectUDP(from string, port int, to netip.AddrPort) (ask func()) {
+func (w *world) connectUDP(from string, port uint16, to netip.AddrPort) (ask func()) {
 	w.t.Helper()
 	var c *net.UDPConn
 	w.must(w.spaces[from].Do(func() (err error) {
-		c, err = net.DialUDP("udp", &net.UDPAddr{Port: port}, net.UDPAddrFromAddrPort(to))
+		c, err = net.DialUDP("udp", &net.UDPAddr{Port: int(port)}, net.UDPAddrFromAddrPort(to))
 		return err
 	}))
 	w.t.Cleanup(func() { _ = c.Close() })
@@ -132,13 +132,14 @@ func TestForgedErrors(t *testing.T) {
 			t.Run(family, func(t *testing.T) {
 				w.t = t
 				defer func() { w.t = t }()
+				port := uint16(5000 + 100*f) // those of IPv4 may still be in use
 				at := func(name string, port uint16) netip.AddrPort { return netip.AddrPortFrom(w.addrs[name][f], port) }
 				vip := netip.AddrPortFrom(vips[f], 80)
 				w.refused("cli1", at("web1", 9))
 				w.refused("cli2", at("web1", 9))
 				flows := []func(){
-					w.connectUDP("cli1", 5000, at("web1", httpPort)), w.connectUDP("cli1", 5001, at("web2", httpPort)),
-					w.connectUDP("cli1", 5002, vip), w.connectUDP("cli2", 5003, vip), w.connectUDP("cli2", 5004, at("web1", httpPort)),
+					w.connectUDP("cli1", port, at("web1", httpPort)), w.connectUDP("cli1", port+1, at("web2", httpPort)),
+					w.connectUDP("cli1", port+2, vip), w.connectUDP("cli2", port+3, vip), w.connectUDP("cli2", port+4, at("web1", httpPort)),
 				}
 				for _, e := range []struct {
 					name string
@@ -155,19 +156,19 @@ func TestForgedErrors(t *testing.T) {
 						at       string // where it arrives, if at all
 						arrives  bool
 					}{
-						{"of the sender's connection", "cli1", at("web1", httpPort), at("cli1", 5000), at("web1", 0).Addr(), "web1", true},
-						{"of the server's connection", "web1", at("cli1", 5000), at("web1", httpPort), at("cli1", 0).Addr(), "cli1", true},
-						{"of the connection by a service", "cli1", vip, at("cli1", 5002), vip.Addr(), "web1", true},
-						{"of the server's connection by a service", "web1", at("cli1", 5002), at("web1", httpPort), at("cli1", 0).Addr(), "cli1", true},
-						{"of the server's connection between nodes", "web1", at("cli2", 5003), at("web1", httpPort), at("cli2", 0).Addr(), "cli2", true},
-						{"of a router", "out", at("web1", httpPort), at("cli2", 5004), at("web1", 0).Addr(), "web1", true},
-						{"of the receiver's connection", "oth1", at("web1", httpPort), at("cli1", 5000), at("web1", 0).Addr(), "web1", false},
-						{"of the receiver's connection by a service", "oth1", at("web1", httpPort), at("cli1", 5002), at("web1", 0).Addr(), "web1", false},
-						{"of the receiver's connection, to the service", "oth1", vip, at("cli1", 5002), vip.Addr(), "web1", false},
-						{"of the client's connection by a service", "oth1", at("cli1", 5002), vip, at("cli1", 0).Addr(), "cli1", false},
-						{"of the receiver's connection between nodes", "oth1", at("web1", httpPort), at("cli2", 5004), at("web1", 0).Addr(), "web1", false},
-						{"of its other direction", "oth1", at("cli1", 5000), at("web1", httpPort), at("web1", 0).Addr(), "web1", false},
-						{"of a connection of others", "oth1", at("web2", httpPort), at("cli1", 5001), at("web1", 0).Addr(), "web1", false},
+						{"of the sender's connection", "cli1", at("web1", httpPort), at("cli1", port), at("web1", 0).Addr(), "web1", true},
+						{"of the server's connection", "web1", at("cli1", port), at("web1", httpPort), at("cli1", 0).Addr(), "cli1", true},
+						{"of the connection by a service", "cli1", vip, at("cli1", port+2), vip.Addr(), "web1", true},
+						{"of the server's connection by a service", "web1", at("cli1", port+2), at("web1", httpPort), at("cli1", 0).Addr(), "cli1", true},
+						{"of the server's connection between nodes", "web1", at("cli2", port+3), at("web1", httpPort), at("cli2", 0).Addr(), "cli2", true},
+						{"of a router", "out", at("web1", httpPort), at("cli2", port+4), at("web1", 0).Addr(), "web1", true},
+						{"of the receiver's connection", "oth1", at("web1", httpPort), at("cli1", port), at("web1", 0).Addr(), "web1", false},
+						{"of the receiver's connection by a service", "oth1", at("web1", httpPort), at("cli1", port+2), at("web1", 0).Addr(), "web1", false},
+						{"of the receiver's connection, to the service", "oth1", vip, at("cli1", port+2), vip.Addr(), "web1", false},
+						{"of the client's connection by a service", "oth1", at("cli1", port+2), vip, at("cli1", 0).Addr(), "cli1", false},
+						{"of the receiver's connection between nodes", "oth1", at("web1", httpPort), at("cli2", port+4), at("web1", 0).Addr(), "web1", false},
+						{"of its other direction", "oth1", at("cli1", port), at("web1", httpPort), at("web1", 0).Addr(), "web1", false},
+						{"of a connection of others", "oth1", at("web2", httpPort), at("cli1", port+1), at("web1", 0).Addr(), "web1", false},
 						{"of none", "oth1", at("web1", 77), at("oth1", 78), at("web1", 0).Addr(), "web1", false},
 					} {
 						in := w.packetSocket(test.at, test.to)
