@@ -204,11 +204,18 @@ func TestRepairsDamage(t *testing.T) {
 func TestNamespaceReferences(t *testing.T) {
 	w := newWorld(t)
 	ns := w.netns("pod")
-	sleep := exec.Command("nsenter", "--net="+ns, "sleep", "60")
+	sleep := exec.Command("nsenter", "--net="+ns, "sh", "-c", "echo entered; exec sleep 60")
+	entered, err := sleep.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
+	if _, err := entered.Read(make([]byte, 1)); err != nil { // before that, the process is in the namespace of the test
+		t.Fatal(err)
+	}
 	end := func(name, peer string, typ linux_namespace.NetNamespace_ReferenceType, ref string) *linux_interfaces.Interface {
 		v := w.veth(name, peer, "", name, "10.3.0.1/24")
 		v.Namespace = &linux_namespace.NetNamespace{Type: typ, Reference: ref}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -153,10 +154,20 @@ func TestPacketTrace(t *testing.T) {
 
 // TestReceiveMode: interfaceRxMode is what VPP's interfaces have; adaptive, which AF_PACKET has not, is refused by name.
 func TestReceiveMode(t *testing.T) {
+	// modes are the receive modes of the interfaces in use: those of the pool are down, and wait for interrupts in any case.
 	modes := func(r *rig) string {
-		out, err := r.VPP.CLI("show interface rx-placement")
+		state, err := r.VPP.CLI("show interface")
 		r.must(err)
-		return out
+		placement, err := r.VPP.CLI("show interface rx-placement")
+		r.must(err)
+		var used []string
+		for line := range strings.Lines(placement) {
+			name, _, isQueue := strings.Cut(strings.TrimSpace(line), " queue ")
+			if isQueue && regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+` +\d+ +up `).MatchString(state) {
+				used = append(used, line)
+			}
+		}
+		return strings.Join(used, "")
 	}
 	for _, tc := range []struct {
 		mode mode
@@ -182,7 +193,7 @@ func TestReceiveMode(t *testing.T) {
 		r.must(os.WriteFile(filepath.Join(r.Dir, "contiv.conf"), []byte(conf), 0o600))
 		r.restart()
 		r.within(20*time.Second, "nothing waits for interrupts any more", func() error {
-			if out := modes(r); strings.Contains(out, "(interrupt)") {
+			if out := modes(r); strings.Count(out, "(polling)") != 3 || strings.Contains(out, "(interrupt)") {
 				return errors.New(out)
 			}
 			return nil
