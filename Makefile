@@ -35,12 +35,16 @@ ATONCE ?= 2
 
 # Nothing of ours uses cgo, and with one setting each package is compiled once. Tests build the commands that they run (test/testbed/gobuild).
 .PHONY: test
-test: deps ## vet and run all tests (root; tests against real VPP are skipped with a line where there is none)
+test: deps ## vet and run all tests in their main combinations (root; tests against real VPP are skipped with a line where there is none)
 	CGO_ENABLED=0 go vet $(PKGS)
 	$(if $(filter ./...,$(PKGS)),hack/test.sh $(ATONCE) $(LONG),CGO_ENABLED=0 go test -vet=off -p $(ATONCE) -timeout 20m $(PKGS))
 	cd hack/release && CGO_ENABLED=0 go test ./...       # of its own, too: the library for registries
 	cd test/policy/oracle && CGO_ENABLED=0 go test ./... # a module of its own: cyclonus is no dependency of the product
 	cd examples && CGO_ENABLED=0 go vet ./... && CGO_ENABLED=0 go test -vet=off ./... # a module of its own: what others see of ours
+
+.PHONY: test-all
+test-all: ## run all tests in all combinations of dataplane, transport, family and pod interface (an hour and more with VPP)
+	CONTIV_TEST=all $(MAKE) test
 
 CLUSTERS ?= all
 SUITES   ?=

@@ -26,7 +26,7 @@ func notRun() map[string]string {
 		aPage    = "serves until it is interrupted; TestUI of cmd/contiv-netctl runs it and opens the page in a browser"
 	)
 	return map[string]string{
-		"make build": aMake, "make demo": aMake, "make test": aMake, "make lint": aMake, "make images": aMake,
+		"make build": aMake, "make demo": aMake, "make test": aMake, "make test-all": aMake, "make lint": aMake, "make images": aMake,
 		"helm install contiv k8s/contiv-vpp -n kube-system -f k3s.yaml":                                                                                   aCluster,
 		"helm install contiv k8s/contiv-vpp -n kube-system --set kubernetes.server=https://192.0.2.10:6443 --set agent.remote.enabled=true":               aCluster,
 		"helm install contiv k8s/contiv-vpp -n kube-system --set dataplane=linux --set agent.remote.enabled=true":                                         aCluster,

@@ -6,14 +6,16 @@ set -eu
 atonce=$1
 shift
 export CGO_ENABLED=0
+timeout=20m
+[ "${CONTIV_TEST:-}" != all ] || timeout=3h
 named=$(go list "$@")
 others=$(go list ./... | grep -vxF "$named")
 # A shell lets what runs in the background ignore an interrupt, which is for both.
 # shellcheck disable=SC2086
-env --default-signal=INT go test -vet=off -p "$atonce" -timeout 20m $named &
+env --default-signal=INT go test -vet=off -p "$atonce" -timeout "$timeout" $named &
 first=$!
 status=0
 # shellcheck disable=SC2086
-go test -vet=off -p 2 -timeout 20m $others || status=1
+go test -vet=off -p 2 -timeout "$timeout" $others || status=1
 wait "$first" || status=1
 exit "$status"

@@ -12,6 +12,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 const bulkPort = 5201
@@ -35,6 +36,7 @@ func TestBulk(t *testing.T) {
 	t.Parallel()
 	for _, m := range bulkModes {
 		t.Run(m.String(), func(t *testing.T) {
+			matrix.Only(t, "vpp-vxlan-plugin", "vpp-nooverlay-ipv6-derived-veth-plugin", "vpp-nooverlay", "linux-vxlan")
 			w := newWorld(t, m, 2)
 			pods := w.podPerNode()
 			pods = append(pods, w.pod(w.Nodes[0], "b"))

@@ -3,15 +3,16 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
-// TestDHCP: nodes whose main interfaces have their addresses from a DHCP server tell each other; with CONTIV_CLUSTER_SLOW, the
+// TestDHCP: nodes whose main interfaces have their addresses from a DHCP server tell each other; in make test-all, the
 // network is then renumbered, and they find each other again.
 func TestDHCP(t *testing.T) {
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
@@ -23,7 +24,7 @@ func TestDHCP(t *testing.T) {
 	pods := w.podPerNode()
 	w.mesh(pods)
 	defer func() { stop() }()
-	if !slowTests() {
+	if !matrix.All() {
 		return // a lease lasts two minutes at least; dataplane/vpp tests a change of address with shorter ones
 	}
 	stop()
@@ -31,9 +32,6 @@ func TestDHCP(t *testing.T) {
 	w.within(150*time.Second, "both nodes have a new lease", func() error { return w.leasedFrom("172.21.0.") })
 	w.mesh(pods)
 }
-
-// slowTests: CONTIV_CLUSTER_SLOW asks for what takes minutes of waiting, too.
-func slowTests() bool { return os.Getenv("CONTIV_CLUSTER_SLOW") != "" }
 
 // serveDHCP hands out addresses of a /24 on the network that connects nodes, for two minutes each, which is the least that dnsmasq
 // supports; clients ask again after half of it.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 const prefix = "cvc"
@@ -68,6 +68,7 @@ func (m mode) String() string {
 var modes = []mode{
 	{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
 	{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
+	{dataplane: "vpp", transport: "vxlan", plugin: true},
 }
 
 // world is a cluster under test.
@@ -219,10 +220,13 @@ func (w *world) mesh(pods []*testbed.Pod) {
 	w.must(errors.Join(errs...))
 }
 
-// each runs a test once per mode.
+// each runs a test once per mode; make test takes VPP and Linux as the default configuration has them.
 func each(t *testing.T, test func(t *testing.T, m mode)) {
 	t.Parallel()
 	for _, m := range modes {
-		t.Run(strings.ReplaceAll(m.String(), " ", "-"), func(t *testing.T) { test(t, m) })
+		t.Run(m.String(), func(t *testing.T) {
+			matrix.Only(t, "vpp-vxlan-plugin", "linux-vxlan")
+			test(t, m)
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestMesh: all pods reach all pods, hosts and the other nodes' management addresses; a node that joins is connected.
@@ -37,6 +38,7 @@ func TestIPv6Underlay(t *testing.T) {
 	for _, m := range modes {
 		m.ipv6 = true
 		t.Run(m.String(), func(t *testing.T) {
+			matrix.Only(t, "vpp-vxlan-ipv6-plugin", "linux-nooverlay-ipv6")
 			w := newWorld(t, m, 3)
 			w.mesh(w.podPerNode())
 		})

@@ -12,6 +12,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestUplinkMTU: the operator changes the MTU of the network that connects nodes, to a larger and to a smaller one, while agents and VPP run
@@ -25,6 +26,7 @@ func TestUplinkMTU(t *testing.T) {
 		{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
 	} {
 		t.Run(m.String(), func(t *testing.T) {
+			matrix.Only(t, "vpp-vxlan-plugin", "linux-vxlan")
 			w := newWorld(t, m, 2)
 			pods := w.podPerNode()
 			w.mesh(pods)

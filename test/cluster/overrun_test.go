@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestRingOverruns: what the kernel drops while VPP does not empty its rings is counted for the pod or the interface that lost it, so that alerts
@@ -21,6 +22,7 @@ func TestRingOverruns(t *testing.T) {
 		{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "vpp", transport: "nooverlay", veth: true, plugin: true},
 	} {
 		t.Run(m.String(), func(t *testing.T) {
+			matrix.Only(t, "vpp-vxlan-plugin")
 			w := newWorld(t, m, 2)
 			pods := w.podPerNode()
 			w.mesh(pods)

@@ -14,6 +14,7 @@ import (
 
 	"contiv.dev/vswitch/plugins/ipnet/transport/vxlan"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // Ports of the test.
@@ -166,6 +167,7 @@ func TestForgedSourcesAreDropped(t *testing.T) {
 	t.Parallel()
 	for _, m := range hostileModes {
 		t.Run(m.String(), func(t *testing.T) {
+			matrix.Only(t, "vpp-vxlan-plugin", "linux-vxlan")
 			w := newWorld(t, m, 2)
 			pods := w.podPerNode()
 			near := w.pod(w.Nodes[0], "b")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // Ways to say which of a node's two NICs, eth0 (management) and eth1, connects it with the others.
@@ -64,6 +65,7 @@ func TestUplinkIsFound(t *testing.T) {
 		{dataplane: "linux", transport: "vxlan", uplink: byRoute},
 	} {
 		t.Run(m.String()+"-"+strings.Trim(strings.Fields(m.uplink)[0], "{:"), func(t *testing.T) {
+			matrix.Only(t, "vpp-vxlan-namePattern", "linux-vxlan-defaultRoute")
 			m.unstarted = true
 			w := newWorld(t, m, 2)
 			want := testbed.UplinkNIC
@@ -92,6 +94,7 @@ func TestUplinkComesLater(t *testing.T) {
 		{dataplane: "linux", transport: "vxlan", uplink: "{namePattern: enp*}", unstarted: true},
 	} {
 		t.Run(m.dataplane, func(t *testing.T) {
+			matrix.Only(t, "vpp")
 			w := newWorld(t, m, 2)
 			w.rename(w.Nodes[0], testbed.UplinkNIC, "enp1s0")
 			w.launch()
@@ -135,6 +138,7 @@ func TestUplinkStays(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"vpp", "linux"} {
 		t.Run(dataplane, func(t *testing.T) {
+			matrix.Only(t, "linux")
 			w := newWorld(t, mode{dataplane: dataplane, transport: "vxlan", uplink: "{namePattern: 'eth[1-9]'}", unstarted: true}, 2)
 			second := w.Nodes[1]
 			w.ip(second, "link add eth2 type bridge")

@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/matrix"
 	"contiv.dev/vswitch/test/testbed/traffic"
 )
 
@@ -20,6 +21,7 @@ func TestBulkThroughServices(t *testing.T) {
 	for _, m := range []mode{vpp, vppPlugin} {
 		t.Run(string(m), func(t *testing.T) {
 			m.needs(t)
+			matrix.Only(t, string(vppPlugin))
 			w := newWorld(t, m)
 			b := &bulkLoad{world: w, traffic: traffic.New()}
 			t.Cleanup(b.traffic.Close)

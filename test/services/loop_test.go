@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // unusedAddresses are of all networks of the cluster and outside of it. Most of them nothing has; services have no packet for the rest.
@@ -37,6 +39,7 @@ func TestNoLoops(t *testing.T) {
 					t.Skipf("%s: skipped: not among the modes", m)
 				}
 				m.needs(t)
+				matrix.Only(t, "workers=2,noOverlay=false")
 				newRealWorld(t, m, f).noLoops()
 			})
 		}

@@ -20,6 +20,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 const prefix = "cvs"
@@ -148,11 +149,15 @@ func kubeProxyPath() string {
 	return path
 }
 
-// each runs a test once per mode, beside other tests.
-func each(t *testing.T, test func(t *testing.T, m mode)) {
+// each runs a test once per mode, beside other tests. Without modesVariable, make test takes the modes of the default configuration and the
+// fake, and those that are named.
+func each(t *testing.T, test func(t *testing.T, m mode), besides ...mode) {
 	t.Parallel()
 	for _, m := range modes() {
 		t.Run(string(m), func(t *testing.T) {
+			if os.Getenv(modesVariable) == "" && !slices.Contains(besides, m) {
+				matrix.Only(t, string(fakePlugin), string(linuxNFT), string(vppPlugin))
+			}
 			m.needs(t)
 			if !m.isFake() {
 				t.Parallel()

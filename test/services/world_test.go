@@ -489,7 +489,7 @@ func (w *world) await(barrier string) {
 	for _, client := range []string{"p1", "p2"} {
 		for f := range w.mode.families() {
 			to := netip.AddrPortFrom(netip.MustParseAddr(svc.Spec.ClusterIPs[f]), 80)
-			w.within(time.Minute, client+" sees what was put", func() error {
+			w.within(3*time.Minute, client+" sees what was put", func() error {
 				_, err := w.askOnce(client, "tcp", to, 300*time.Millisecond)
 				return err
 			})

@@ -1,0 +1,33 @@
+// Package matrix selects the combinations (dataplane, transport, family, ...) that a test runs in. All combinations of all tests take hours of
+// processor time. So `make test` runs each test in the combinations that users have most, and those where its code differs. `make test-all`
+// runs all of them: before a release, and before a change of the data path is called done.
+package matrix
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Variable is the environment variable that has all combinations run when it is "all".
+const Variable = "CONTIV_TEST"
+
+// All reports whether all combinations run.
+func All() bool { return os.Getenv(Variable) == "all" }
+
+// Only skips a subtest that is not named, unless all combinations run or the command line asks for the subtest by its name. Without names it
+// skips any test.
+func Only(t *testing.T, names ...string) {
+	t.Helper()
+	if skip(t.Name(), flag.Lookup("test.run").Value.String(), All(), names) {
+		t.Skipf("in make test-all only; %s=all runs it", Variable)
+	}
+}
+
+func skip(test, run string, all bool, names []string) bool {
+	path := strings.Split(test, "/")
+	last := path[len(path)-1]
+	return !all && !slices.Contains(names, last) && !slices.Contains(strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune("/|^$()", r) }), last)
+}
