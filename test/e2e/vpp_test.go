@@ -68,7 +68,7 @@ func TestVPPKilledWhilePodsCome(t *testing.T) {
 		for range 2 {
 			// Some pods are there, some are not.
 			enough := len(r.allocations()) + 4
-			r.within(10*time.Second, "pods come", func() error {
+			r.within(time.Minute, "pods come", func() error {
 				if n := len(r.allocations()); n < min(enough, len(pods)) {
 					return fmt.Errorf("%d pods", n)
 				}
@@ -85,7 +85,7 @@ func TestVPPKilledWhilePodsCome(t *testing.T) {
 
 // addAtLast repeats an ADD that fails, as a runtime does.
 func (r *rig) addAtLast(p *testbed.Pod) error {
-	ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()
 	return testbed.Eventually(ctx, 200*time.Millisecond, func() error {
 		_, err := r.CNI.Add(r.ctx, p)
