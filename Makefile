@@ -28,19 +28,17 @@ KEEP  ?=
 demo: deps build ## pods wired by the CNI binary ping each other; NODES=3 for a cluster, KEEP=1 to look at it with contiv-netctl; VPP if there is one
 	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES) $(if $(KEEP),-keep)
 
-# The packages whose tests take longest, longest first: ATONCE of them run at a time, beside all others (hack/test.sh).
+# The packages whose tests take longest: they run one after the other, beside all others (hack/test.sh).
 LONG := ./test/cluster ./test/services ./dataplane/vpp/plugin ./test/e2e ./test/policy ./cmd/contiv-netctl ./dataplane/vpp \
 	./plugins/service/renderer/nat44 ./test/soak
-ATONCE ?= 2
 
 # Nothing of ours uses cgo, and with one setting each package is compiled once. Tests build the commands that they run (test/testbed/gobuild).
 .PHONY: test
-test: deps ## vet and run all tests in their main combinations (root; tests against real VPP are skipped with a line where there is none)
-	CGO_ENABLED=0 go vet $(PKGS)
-	$(if $(filter ./...,$(PKGS)),hack/test.sh $(ATONCE) $(LONG),CGO_ENABLED=0 go test -vet=off -p $(ATONCE) -timeout 20m $(PKGS))
-	cd hack/release && CGO_ENABLED=0 go test ./...       # of its own, too: the library for registries
-	cd test/policy/oracle && CGO_ENABLED=0 go test ./... # a module of its own: cyclonus is no dependency of the product
-	cd examples && CGO_ENABLED=0 go vet ./... && CGO_ENABLED=0 go test -vet=off ./... # a module of its own: what others see of ours
+test: deps ## run all tests in their main combinations (root; tests against real VPP are skipped with a line where there is none)
+	$(if $(filter ./...,$(PKGS)),hack/test.sh $(LONG),CGO_ENABLED=0 go test -p 2 -timeout 20m $(PKGS))
+	cd hack/release && CGO_ENABLED=0 go test -trimpath ./...       # of its own, too: the library for registries
+	cd test/policy/oracle && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: cyclonus is no dependency of the product
+	cd examples && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: what others see of ours
 
 .PHONY: test-all
 test-all: ## run all tests in all combinations of dataplane, transport, family and pod interface (an hour and more with VPP)
@@ -102,6 +100,7 @@ UNSEEN := cmd/contiv-agent/host_poll.go|dataplane/(linux|windows)/outside.go
 lint: ## gofmt, vet (for Windows, too), staticcheck, dead code and the house rules (test/arch)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
+	cd examples && go vet ./...
 	for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=windows GOARCH=$$arch go vet $(WINDOWS) || exit 1; done
 	@faults="$$(go tool staticcheck ./... | grep -v '^dataplane/vpp/binapi/')"; test -z "$$faults" || { echo "$$faults"; exit 1; }
 	@dead="$$(go tool deadcode -test ./... | grep -vE '^($(UNSEEN)):')"; test -z "$$dead" || { echo "$$dead"; echo "remove these functions"; exit 1; }

@@ -38,7 +38,7 @@ var work string
 
 // build builds programs, with one setting whatever the tests have, so that the build cache has them.
 func build(dir string, packages ...string) error {
-	cmd := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", work + "/"}, packages...)...)
+	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", work + "/"}, packages...)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", strings.Join(packages, " "), err, out)

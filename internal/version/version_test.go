@@ -46,7 +46,7 @@ func TestEveryBinaryIsStamped(t *testing.T) {
 		t.Fatalf("the Makefile has no STAMP with VERSION and COMMIT: %q", flags)
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-ldflags", "-s -w "+flags, "-o", dir+"/", "../../cmd/...")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w "+flags, "-o", dir+"/", "../../cmd/...")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // chained puts the reference plugin for host ports behind ours, as most clusters have it.
@@ -32,6 +33,7 @@ func chained(o *testbed.NodeOptions) {
 func TestHostPort(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m, chained)
 		if _, err := r.Run(r.ctx, "iptables", "-t", "nat", "-N", "E2E"); err != nil {
 			t.Skipf("iptables cannot be used here: %v", err)

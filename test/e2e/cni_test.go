@@ -11,6 +11,7 @@ import (
 	cnitypes "github.com/containernetworking/cni/pkg/types"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // The codes of CNI and of the specification of STATUS.
@@ -25,6 +26,7 @@ var allModes = []mode{tap, veth, fake, linux}
 func TestRepeatedRequests(t *testing.T) {
 	t.Parallel()
 	each(t, allModes, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m)
 		a := r.pod("a")
 		first, err := r.CNI.Add(r.ctx, a)
@@ -64,6 +66,7 @@ func asJSON(t *testing.T, v any) string {
 func TestLateDelete(t *testing.T) {
 	t.Parallel()
 	each(t, allModes, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m)
 		peer := r.add("peer")[0]
 		older := r.add("web")[0]
@@ -83,6 +86,7 @@ func TestLateDelete(t *testing.T) {
 func TestGarbageCollection(t *testing.T) {
 	t.Parallel()
 	each(t, allModes, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m)
 		pods := r.add("keep1", "drop1", "keep2", "drop2", "vanished")
 		r.must(pods[4].Delete(r.ctx))
@@ -197,6 +201,7 @@ func (r *rig) vppCLI(p *testbed.Pod, command string) error {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m)
 		pods := r.add("a", "b")
 		a, b := pods[0], pods[1]

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // random is a generator whose seed is printed.
@@ -127,6 +128,7 @@ func (r *rig) restartsQuietly(pods []*testbed.Pod) {
 func TestAgentRestart(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m)
 		pods := r.add("a", "b", "c")
 		r.must(r.ring(5*time.Second, pods))

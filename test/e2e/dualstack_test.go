@@ -4,12 +4,15 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestDualStack: pods have an address of each family, and both work.
 func TestDualStack(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m, config("ipamConfig:\n  podSubnetCIDR: \"10.1.0.0/16,fd10:1::/48\"\n"))
 		pods := r.add("a", "b", "c")
 		for _, p := range pods {

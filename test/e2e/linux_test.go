@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestHostDamaged: what another program removes from the host's routes, neighbours and rules comes back, at once when it is asked for.
 func TestHostDamaged(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{linux, iptables}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m)
 		pods := r.add("a", "b")
 		r.must(r.ring(5*time.Second, pods))

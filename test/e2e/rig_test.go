@@ -16,6 +16,7 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // mode is how pods are wired.
@@ -360,13 +361,13 @@ func (r *rig) wantCode(err error, want uint, words ...string) {
 	}
 }
 
-// many is the number of pods where many are made.
+// many is the number of pods where many are made: fewer in make test.
 func many(normal int) int {
 	if n, err := strconv.Atoi(os.Getenv("CONTIV_E2E_PODS")); err == nil && n > 0 {
 		return n
 	}
-	if testing.Short() {
-		return normal / 5
+	if matrix.All() {
+		return normal
 	}
-	return normal
+	return min(normal, max(20, normal/3))
 }

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestVPPKilled: a VPP that crashes comes back with everything, and pods do not notice more than the gap.
 func TestVPPKilled(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		n := many(map[mode]int{tap: 100, veth: 30}[m])
 		r := newRig(t, m)
 		pods := r.addMany(n, 10)
@@ -58,6 +60,7 @@ func (r *rig) identities(pods []*testbed.Pod) []string {
 func TestVPPKilledWhilePodsCome(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name, fake.name)
 		r := newRig(t, m)
 		pods := make([]*testbed.Pod, many(20))
 		for i := range pods {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 	"contiv.dev/vswitch/test/testbed/atonce"
 	"contiv.dev/vswitch/test/testbed/gobuild"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 const prefix = "cvp"
@@ -43,11 +45,15 @@ func run(m *testing.M) int {
 // onVPP is the backend that is VPP with our plugin; the others are those of the Linux dataplane.
 const onVPP = "vpp"
 
-// each runs a test once per backend, beside other tests: each has a cluster of its own, and waits most of the time.
-func each(t *testing.T, test func(t *testing.T, backend string)) {
+// each runs a test once per backend, beside other tests: each has a cluster of its own, and waits most of the time. make test leaves iptables
+// out, except where it is named: what it renders is the same as for nft, and dataplane/linux/iptables tests how.
+func each(t *testing.T, test func(t *testing.T, backend string), besides ...string) {
 	t.Parallel()
 	for _, backend := range []string{"nft", "iptables", onVPP} {
 		t.Run(backend, func(t *testing.T) {
+			if !slices.Contains(besides, backend) {
+				matrix.Only(t, "nft", onVPP)
+			}
 			if os.Geteuid() != 0 {
 				t.Skip("skipped: network namespaces need root")
 			}

@@ -84,7 +84,7 @@ type fabric struct {
 func newRealWorld(t *testing.T, m mode, f fabric) *world {
 	t.Helper()
 	turn(t, realWorlds)
-	lifetime := 5*time.Minute + time.Duration(setting(t, roundsVariable, 0))*10*time.Second +
+	lifetime := 10*time.Minute + time.Duration(setting(t, roundsVariable, 0))*10*time.Second +
 		2*time.Second*time.Duration(setting(t, hammerVariable, 0)/setting(t, rateVariable, 370))
 	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)

@@ -9,6 +9,7 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/bulk"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestUplinkModes: large packets and many connections pass when VPP polls the uplink, and when its worker threads share it.
@@ -19,6 +20,7 @@ func TestUplinkModes(t *testing.T) {
 				continue // TestUplink
 			}
 			t.Run(fmt.Sprintf("workers=%d,%s", workers, mode), func(t *testing.T) {
+				matrix.Only(t, "workers=2,polling")
 				one, two := uplinkRigsOf(t, uplinkOptions{workers: workers})
 				a, b := one.tap("a", "gso"), two.tap("b", "gso")
 				for _, end := range []struct{ own, other *rig }{{one, two}, {two, one}} {
@@ -48,6 +50,7 @@ func TestUplinkModes(t *testing.T) {
 func TestUplinkOwnSolicitations(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
+			matrix.Only(t, "workers=2")
 			one, two := uplinkRigsOf(t, uplinkOptions{workers: workers})
 			a := one.tap("a", "gso")
 			for n := range 6 { // machines on the network, which answer by their kernel
@@ -113,6 +116,7 @@ func TestUplinkVLAN(t *testing.T) {
 func TestUplinkMixed(t *testing.T) {
 	for _, mode := range []string{"plain", "VXLAN over IPv4", "VXLAN over IPv6"} {
 		t.Run(mode, func(t *testing.T) {
+			matrix.Only(t, "VXLAN_over_IPv4")
 			one, two := uplinkRigsOf(t, uplinkOptions{without: 2})
 			a, b := one.tap("a", "gso"), two.tap("b", "")
 			one.joinOver(mode, 1, 2)

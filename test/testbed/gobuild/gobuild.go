@@ -29,7 +29,7 @@ func Commands(dir string, packages ...string) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", shared, err)
 	}
-	cmd := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", shared + "/"}, packages...)...)
+	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", shared + "/"}, packages...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
