@@ -2,6 +2,7 @@ package nat44_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // portsVariable makes TestPortsInTurn longer: seconds.
@@ -21,7 +24,12 @@ const (
 // dialFrom connects from a port. The connection's end leaves nothing that would keep the port from being used again.
 func (s *server) dialFrom(port int, to string) (c *call, err error) {
 	return c, s.Do(func() error {
-		conn, err := (&net.Dialer{Timeout: 1500 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: s.ip.AsSlice(), Port: port}}).Dial("tcp", to)
+		dialer := &net.Dialer{Timeout: 1500 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: s.ip.AsSlice(), Port: port}}
+		conn, err := dialer.Dial("tcp", to)
+		// A process that another test has just forked may still have the socket that was closed.
+		for limit := time.Now().Add(5 * time.Second); errors.Is(err, unix.EADDRINUSE) && time.Now().Before(limit); conn, err = dialer.Dial("tcp", to) {
+			time.Sleep(5 * time.Millisecond)
+		}
 		if err != nil {
 			return err
 		}
