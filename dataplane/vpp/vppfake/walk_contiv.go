@@ -144,14 +144,14 @@ func (w *walk) contivRoute(conn *contivConn, dir int) {
 }
 
 // contivError translates an ICMP error about a connection, and the packet inside. What belongs to none stays as it is. False: a pod reports
-// a connection that is not its own.
+// a packet that did not come to it, or a policy denies the error.
 func (w *walk) contivError(i *iface, e *contivEndpoint, p *Packet, now time.Time) bool {
 	src, dst, proto := p.Error.about()
 	t := contivTuple{src, dst, proto}
 	c := &w.contiv
 	conn, policed := c.conns.table[t], c.policy.restrict()
 	translated := conn != nil && conn.keys[0] != conn.keys[1].reverse()
-	if (translated || conn != nil && policed) && e.set.Role == contiv.CONTIV_ROLE_API_POD && src.Addr() != p.Src {
+	if e.set.Role == contiv.CONTIV_ROLE_API_POD && !e.addrs[src.Addr()] {
 		return w.contivDrop(&c.conns.stats.Spoofed, "source that is not the pod's")
 	}
 	if policed && !c.errorAllowed(i, p, conn, dst.Addr(), now) {

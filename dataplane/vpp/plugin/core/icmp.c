@@ -1,7 +1,7 @@
 /* ICMP errors: found and translated by the packet inside (step 5 of README.md). */
 #include "follow.h"
 
-/* read_inner reads the packet inside. False: not enough of it. */
+/* read_inner reads the packet inside. False: it has no ports, or not enough of it is there; its addresses are zero if they are not there. */
 static bool
 read_inner (cv_packet_t *p, cv_tuple_t *t)
 {
@@ -23,11 +23,13 @@ read_inner (cv_packet_t *p, cv_tuple_t *t)
       if (in + 28 > p->len || b[0] >> 4 != 4)
 	return false;
       header = (b[0] & 15u) * 4;
-      if (header < 20 || in + header + 8 > p->len || ((b[6] << 8 | b[7]) & 0x1fff))
+      if (header < 20 || in + header + 8 > p->len)
 	return false;
       t->proto = b[9];
       memcpy (&t->src, b + 12, 4);
       memcpy (&t->dst, b + 16, 4);
+      if ((b[6] << 8 | b[7]) & 0x1fff) /* a later fragment */
+	return false;
     }
   const uint8_t *h = b + header;
   p->inner = (uint16_t) in;
@@ -77,8 +79,9 @@ cv_error_packet (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
   cv_connection_t *c = i == CV_NO_INDEX ? NULL : &t->connections[i];
   const cv_endpoint_state_t *e = cv_endpoint (m, p->sw_if_index);
   bool translated = c && c->flags & CV_CONN_TRANSLATED, policed = cv_load (&m->n_policed);
-  /* a pod reports only its own connections */
-  if ((translated || (c && policed)) && (!e || (e->config.role == CV_ROLE_POD && !cv_addr_equal (&c->key[direction].src, &p->tuple.src))))
+  /* A pod is no router: it reports only packets that came to its own addresses. Others would end the connections of other pods, also those
+   * that this node does not know: they have no policy, or are those of another node. */
+  if (e ? e->config.role == CV_ROLE_POD && !cv_own_address (e, &inner.dst, inner.ip6) : translated || (c && policed))
     {
       refuse (m, worker, p, CV_SPOOFED);
       return;

@@ -842,6 +842,16 @@ icmp_errors (void)
 	  endpoint (&n, 9, CV_ROLE_POD, 0, 0, ip6 ? "fd00::9" : "10.1.1.9", NULL);
 	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &k, n_keep);
 	  DROP (&n, 9, &e, CV_SPOOFED);
+	  /* nor about a packet as the client has sent it, or one of no connection */
+	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &sent, n_keep);
+	  DROP (&n, 9, &e, CV_SPOOFED);
+	  pkt_t other = build (A[ip6], OUT[ip6], udp ? CV_PROTO_UDP : CV_PROTO_TCP, 5001, 80, SYN, 40);
+	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &other, n_keep);
+	  DROP (&n, 9, &e, CV_SPOOFED);
+	  /* about one of no connection that came to the pod itself */
+	  other = build (A[ip6], ip6 ? "fd00::9" : "10.1.1.9", udp ? CV_PROTO_UDP : CV_PROTO_TCP, 5002, 80, SYN, 40);
+	  e = icmp_error (ip6 ? "fd00::9" : "10.1.1.9", &other, n_keep);
+	  PASS (&n, 9, &e);
 	}
   /* echo to the outside: what a router says of it comes back */
   pkt_t k = build (A[0], OUT[0], CV_PROTO_ICMP, 9, 0, 8, 30), sent = k;

@@ -498,7 +498,8 @@ own_node (void)
       const uint8_t denied[] = { CV_PROTO_TCP, CV_PROTO_UDP, CV_PROTO_SCTP, 47, icmp };
       for (size_t i = 0; i < sizeof (denied); i++)
 	{
-	  k = build (B[ip6], OWN[ip6], denied[i], 41002, 22, SYN, 16);
+	  uint8_t echo = ip6 ? 128 : 8;
+	  k = build (B[ip6], OWN[ip6], denied[i], 41002, 22, denied[i] == icmp ? echo : SYN, 16);
 	  DENY (&n, POD_B, &k);
 	}
       /* not by the connection that the node has opened */
