@@ -2,6 +2,7 @@ package nat44_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // portsVariable makes TestPortsInTurn longer: seconds.
@@ -25,13 +28,20 @@ const (
 func (s *server) dialFrom(port int, to string) (c *call, err error) {
 	return c, s.Do(func() error {
 		dialer := &net.Dialer{Timeout: 1500 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: s.ip.AsSlice(), Port: port}}
-		conn, err := dialer.Dial("tcp", to)
-		// A process that another test has just forked may still have the socket that was closed.
-		for limit := time.Now().Add(5 * time.Second); errors.Is(err, unix.EADDRINUSE) && time.Now().Before(limit); conn, err = dialer.Dial("tcp", to) {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if err != nil {
-			return err
+		var (
+			conn   net.Conn
+			dialed error
+		)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		err := testbed.Eventually(ctx, 5*time.Millisecond, func() error {
+			if conn, dialed = dialer.Dial("tcp", to); errors.Is(dialed, unix.EADDRINUSE) {
+				return dialed // a process that another test has just forked may still have the socket that was closed
+			}
+			return nil
+		})
+		if err != nil || dialed != nil {
+			return dialed
 		}
 		c = &call{conn, bufio.NewReader(conn)}
 		return conn.(*net.TCPConn).SetLinger(0)
