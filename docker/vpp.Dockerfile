@@ -1,4 +1,4 @@
-# VPP 25.10 as FD.io packages it, our supervisor, and remedies for VPP's event loop and watchdog (dataplane/vpp/epollshim, watchdogshim).
+# VPP 25.10 as FD.io packages it, our supervisor, and workarounds for VPP's event loop and watchdog (dataplane/vpp/epollshim, watchdogshim).
 ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
 ARG DEBIAN_IMAGE=docker.io/library/debian:12-slim
 FROM ${GO_IMAGE} AS build

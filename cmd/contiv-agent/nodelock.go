@@ -24,14 +24,14 @@ var errLocked = errors.New("another process has it")
 type nodeLock struct{ file *os.File }
 
 // lockNode waits for the agent before. What moves no packets needs no lock.
-func lockNode(ctx context.Context, dataplane, path string, patience time.Duration) (*nodeLock, error) {
+func lockNode(ctx context.Context, dataplane, path string, timeout time.Duration) (*nodeLock, error) {
 	if dataplane == dataplaneFake {
 		return &nodeLock{}, nil
 	}
 	if err := privateDir(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("lock of the dataplane: %w", err)
 	}
-	giveUp := time.Now().Add(patience)
+	giveUp := time.Now().Add(timeout)
 	for {
 		file, err := tryLock(path)
 		switch {

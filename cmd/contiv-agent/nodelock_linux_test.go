@@ -49,9 +49,9 @@ func TestLockIsRootsOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root to be somebody else")
 	}
-	squatter, err := net.Listen("unix", "@contiv-agent/dataplane") // what the lock was
+	otherHolder, err := net.Listen("unix", "@contiv-agent/dataplane") // what the lock was
 	if err == nil {
-		defer squatter.Close()
+		defer otherHolder.Close()
 	}
 	base := t.TempDir()
 	if err := errors.Join(os.Chmod(filepath.Dir(base), 0o755), os.Chmod(base, 0o755)); err != nil {

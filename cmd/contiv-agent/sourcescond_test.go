@@ -15,10 +15,10 @@ func TestSourcesCondition(t *testing.T) {
 	var checked, fails error
 	var set []kube.NodeCondition
 	known := false
-	teller := sourcesCondition(func() error { return checked })
-	teller.good.Status, teller.log = true, slog.New(slog.DiscardHandler)
-	teller.known = func() bool { return known }
-	teller.set = func(_ context.Context, c kube.NodeCondition) error {
+	reporter := sourcesCondition(func() error { return checked })
+	reporter.good.Status, reporter.log = true, slog.New(slog.DiscardHandler)
+	reporter.known = func() bool { return known }
+	reporter.set = func(_ context.Context, c kube.NodeCondition) error {
 		if fails == nil {
 			set = append(set, c)
 		}
@@ -26,7 +26,7 @@ func TestSourcesCondition(t *testing.T) {
 	}
 	step := func(want int) {
 		t.Helper()
-		if err := teller.step(t.Context()); !errors.Is(err, fails) {
+		if err := reporter.step(t.Context()); !errors.Is(err, fails) {
 			t.Errorf("step: %v", err)
 		}
 		if len(set) != want {

@@ -40,21 +40,21 @@ import (
 
 // vppPlane is VPP, or its fake.
 type vppPlane struct {
-	conn    *conn.Conn
-	lane    *conn.Lane
-	fake    *vppfake.Fake // nil with a real VPP
-	socket  string
-	trash   *iface.Trash
-	buffers *vpp.Buffers
-	pool    *pool.Pool // nil: none
-	index   *iface.Index
-	leases  *iface.Leases
-	nics    *vpp.NICs
-	plugin  *contiv.Plugin
-	nat     nat44.Settings
-	natUsed *nat44.Sessions
-	trace   *vpp.PacketTrace // nil: none
-	kernel  *hostKernel
+	conn      *conn.Conn
+	lane      *conn.Lane
+	fake      *vppfake.Fake // nil with a real VPP
+	socket    string
+	deletions *iface.DeletionQueue
+	buffers   *vpp.Buffers
+	pool      *pool.Pool // nil: none
+	index     *iface.Index
+	leases    *iface.Leases
+	nics      *vpp.NICs
+	plugin    *contiv.Plugin
+	nat       nat44.Settings
+	natUsed   *nat44.Sessions
+	trace     *vpp.PacketTrace // nil: none
+	kernel    *hostKernel
 	// hostPorts: nil where there is no Kubernetes, or no packets move.
 	hostPorts *hostports.Tables
 }
@@ -81,7 +81,7 @@ func newVPP(a *agent) parts {
 	if m.fake == nil && a.opts.kubernetes.mode != kubernetesOff {
 		m.hostPorts = hostports.New(hostports.Command, hostports.Choose(context.Background(), hostports.Command), a.log)
 	}
-	m.trash = iface.NewTrash(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
+	m.deletions = iface.NewDeletionQueue(m.conn, func() time.Duration { return a.dataplane.scheduler.Idle() }, a.log)
 	return m.parts(a)
 }
 
@@ -121,7 +121,7 @@ func (m *vppPlane) register(s *scheduler.Scheduler) error {
 		Interfaces: iface.Deps{
 			LinuxDevice: backend.LinuxDevice, LinuxTap: backend.LinuxTap, LinuxTapMAC: backend.LinuxTapMAC,
 			MakeTap: backend.MakeTap, DropTap: backend.DropTap, Isolate: links.Isolate, Share: links.Share,
-			Trash: m.trash, Pool: m.vppPool(), Segments: m.plugin.Has,
+			DeletionQueue: m.deletions, Pool: m.vppPool(), Segments: m.plugin.Has,
 		},
 	}); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (m *vppPlane) services(a *agent, p *service.Plugin) []renderer.ServiceRende
 func (m *vppPlane) jobs(a *agent) []job {
 	list := []job{
 		{"netlink janitor", m.kernel.janitor.Run},
-		{"vpp trash", m.trash.Run},
+		{"vpp deletions", m.deletions.Run},
 		{"vpp buffers", m.buffers.Run},
 		{"vpp DHCP leases", m.leases.Run},
 		{"vpp NICs", m.nics.Run},
@@ -262,8 +262,8 @@ func (m *vppPlane) open(a *agent) error {
 // the rings of af_packet interfaces, for seconds on a loaded machine.
 const vppSilence = 10 * time.Second
 
-// vppPatience is how long the start-up waits for VPP. Without VPP the agent starts too, but says a lot about what fails.
-const vppPatience = 2 * time.Second
+// vppConnectTimeout is how long the start-up waits for VPP. Without VPP the agent starts too, but says a lot about what fails.
+const vppConnectTimeout = 2 * time.Second
 
 // await gives VPP a moment to be connected before the first resync.
 func (m *vppPlane) await(log *slog.Logger) {
@@ -281,7 +281,7 @@ func (m *vppPlane) await(log *slog.Logger) {
 	}
 	select {
 	case <-connected:
-	case <-time.After(vppPatience):
+	case <-time.After(vppConnectTimeout):
 		log.Warn("VPP is not running yet; starting without it", "error", m.alive())
 	}
 }

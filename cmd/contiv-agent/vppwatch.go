@@ -47,7 +47,7 @@ func (p *vppPath) Sessions() pathwatch.Sessions {
 	if c := p.connections; c != nil {
 		return pathwatch.Sessions{
 			Used: max(c.IPv4, c.IPv6), Limit: c.Max, TellsRefused: true, Refused: c.TableRefused, Keeps: true,
-			Whose: "vppctl show contiv endpoints",
+			ListCommand: "vppctl show contiv endpoints",
 		}
 	}
 	used, limit := p.m.natUsed.Counts()

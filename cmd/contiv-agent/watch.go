@@ -46,7 +46,7 @@ func (a *agent) newWatch() (*pathwatch.Plugin, error) {
 		deps.Repair = pathRepair{a}
 	}
 	if client := a.kube.writer(); client != nil {
-		deps.Teller = nodeReporter{client, a.opts.nodeName}
+		deps.Reporter = nodeReporter{client, a.opts.nodeName}
 	}
 	return pathwatch.New(deps)
 }
@@ -95,14 +95,14 @@ type nodeReporter struct {
 	node   string
 }
 
-// Condition implements pathwatch.Teller.
+// Condition implements pathwatch.Reporter.
 func (t nodeReporter) Condition(ctx context.Context, ok bool, reason, message string) error {
 	return t.client.SetNodeCondition(ctx, t.node, kube.NodeCondition{
 		Type: conditionDataPath, Status: ok, Reason: reason, Message: message,
 	})
 }
 
-// Event implements pathwatch.Teller.
+// Event implements pathwatch.Reporter.
 func (t nodeReporter) Event(ctx context.Context, warning bool, reason, message string) error {
 	return t.client.WriteEvent(ctx, kube.NodeEvent{
 		Node: t.node, Component: "contiv-agent", Reason: reason, Message: message, Warning: warning,

@@ -27,7 +27,7 @@ type plugin struct {
 const shortWait = 5 * time.Second
 
 func askAgent(ctx context.Context, c *config, maxWait time.Duration, req *cniapi.Request) (*cniapi.Result, error) {
-	client := &cniapi.Client{Socket: c.AgentSocket, Patience: maxWait}
+	client := &cniapi.Client{Socket: c.AgentSocket, RetryFor: maxWait}
 	return client.Do(ctx, req)
 }
 

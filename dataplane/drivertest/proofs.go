@@ -35,8 +35,8 @@ func ProveFields[C any](t *testing.T, proofs map[string]Proof[C]) {
 	}
 }
 
-// patience is how long an effect that takes time may take on a machine that has much else to do.
-const patience = time.Minute
+// effectTimeout is the longest time that an effect may take, on a loaded machine.
+const effectTimeout = time.Minute
 
 func prove[C any](t *testing.T, p Proof[C], field int) {
 	t.Helper()
@@ -46,7 +46,7 @@ func prove[C any](t *testing.T, p Proof[C], field int) {
 	if value.Kind() != reflect.Func && reflect.DeepEqual(value.Interface(), reflect.ValueOf(without).Field(field).Interface()) {
 		t.Fatal("the proof does not set the field")
 	}
-	for end := time.Now().Add(patience); !p.Has(t, with); {
+	for end := time.Now().Add(effectTimeout); !p.Has(t, with); {
 		if time.Now().After(end) {
 			t.Fatal("it has no effect")
 		}

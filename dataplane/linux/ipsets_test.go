@@ -86,9 +86,9 @@ func (b *bench) expectPeers(usable bool) {
 	unknown := func(to, dst string) rulestest.Packet { return packet("eth0", to, "198.51.100.2", dst, 80) }
 	want := map[bool]string{true: "accept", false: "drop"}[usable]
 	b.expect("peer, allowed by the set", peer("calia", "10.65.0.1"), want)
-	b.expect("stranger, not allowed", unknown("calia", "10.65.0.1"), "drop")
+	b.expect("unknown device, not allowed", unknown("calia", "10.65.0.1"), "drop")
 	b.expect("peer, denied by the set", peer("calib", "10.65.0.2"), "drop")
-	b.expect("stranger, not denied", unknown("calib", "10.65.0.2"), want)
+	b.expect("unknown device, not denied", unknown("calib", "10.65.0.2"), want)
 	b.expect("workload that does not need the set", peer("calic", "10.65.0.3"), "accept")
 }
 

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 }
 
 // leaked waits until no goroutine except the caller's runs code of the module.
-func leaked(patience time.Duration) string {
-	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+func leaked(timeout time.Duration) string {
+	for deadline := time.Now().Add(timeout); ; runtime.Gosched() {
 		buf := make([]byte, 1<<20)
 		var left []string
 		for i, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

@@ -88,8 +88,8 @@ func TestMutualTLS(t *testing.T) {
 
 	client.CertFile, client.KeyFile = "", ""
 	client.OperationTimeout = 300 * time.Millisecond
-	stranger := open(t, client)
-	if _, err := stranger.PutIfNotExists("/k", nil); err == nil {
+	foreign := open(t, client)
+	if _, err := foreign.PutIfNotExists("/k", nil); err == nil {
 		t.Error("a client without a certificate was served")
 	}
 }

@@ -17,8 +17,8 @@ import (
 type Client struct {
 	// Socket is the path of the agent's socket.
 	Socket string
-	// Patience is the time that the client waits for an agent that is not there, or stops, before it gives up.
-	Patience time.Duration
+	// RetryFor is how long the client sends the request again when no agent runs, or the agent stops.
+	RetryFor time.Duration
 }
 
 // UnreachableError says that there was no agent to answer.
@@ -43,7 +43,7 @@ const (
 // Do sends req, which has to be idempotent, and returns the agent's answer: a result, an *Error, or an *UnreachableError. While the agent
 // is away the request is repeated until this time or ctx is over. ctx needs a deadline; the agent is instructed to answer a little earlier.
 func (c *Client) Do(ctx context.Context, req *Request) (*Result, error) {
-	giveUp := time.Now().Add(c.Patience)
+	giveUp := time.Now().Add(c.RetryFor)
 	pause := firstPause
 	for {
 		res, err := c.once(ctx, req)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestClientWithoutAgent(t *testing.T) {
-	client := &Client{Socket: socketPath(t), Patience: 150 * time.Millisecond}
+	client := &Client{Socket: socketPath(t), RetryFor: 150 * time.Millisecond}
 	start := time.Now()
 	_, err := client.Do(timeout(t, 10*time.Second), addRequest("a"))
 	var away *UnreachableError
@@ -45,7 +45,7 @@ func TestClientSurvivesARestart(t *testing.T) {
 	}()
 	got := make(chan error, 1)
 	go func() {
-		_, err := (&Client{Socket: socket, Patience: 10 * time.Second}).Do(timeout(t, 10*time.Second), addRequest("a"))
+		_, err := (&Client{Socket: socket, RetryFor: 10 * time.Second}).Do(timeout(t, 10*time.Second), addRequest("a"))
 		got <- err
 	}()
 	for {
@@ -78,7 +78,7 @@ func TestClientDoesNotRepeatAnswers(t *testing.T) {
 		}
 		return nil, nil
 	})
-	_, err := (&Client{Socket: socket, Patience: 5 * time.Second}).Do(timeout(t, 5*time.Second), addRequest("a"))
+	_, err := (&Client{Socket: socket, RetryFor: 5 * time.Second}).Do(timeout(t, 5*time.Second), addRequest("a"))
 	wantCode(t, err, CodeTryAgain)
 	if n.Load() != 1 {
 		t.Errorf("asked %d times", n.Load())
@@ -95,7 +95,7 @@ func TestClientKeepsItsDeadline(t *testing.T) {
 		return nil, nil
 	})
 	start := time.Now()
-	_, err := (&Client{Socket: socket, Patience: 5 * time.Second}).Do(timeout(t, 3*time.Second), addRequest("a"))
+	_, err := (&Client{Socket: socket, RetryFor: 5 * time.Second}).Do(timeout(t, 3*time.Second), addRequest("a"))
 	wantCode(t, err, CodeTryAgain) // the agent's answer, not our timeout
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("took %s", took)

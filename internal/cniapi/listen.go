@@ -60,12 +60,12 @@ func prepareDir(dir string) error {
 }
 
 // acquire takes the lock file, which another agent that is about to stop may still hold.
-func acquire(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
+func acquire(ctx context.Context, path string, timeout time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	giveUp := time.Now().Add(patience)
+	giveUp := time.Now().Add(timeout)
 	for {
 		if err = tryLock(f); err == nil {
 			return f, nil

@@ -286,7 +286,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	errs := make(chan error, 50)
 	for range cap(errs) {
 		go func() {
-			_, err := (&Client{Socket: socket, Patience: time.Second}).Do(timeout(t, 10*time.Second), &Request{Command: Status})
+			_, err := (&Client{Socket: socket, RetryFor: time.Second}).Do(timeout(t, 10*time.Second), &Request{Command: Status})
 			errs <- err
 		}()
 	}

@@ -71,7 +71,7 @@ func TestTrust(t *testing.T) {
 	addr := netip.MustParseAddr("192.0.2.1")
 	member := must(t)(ca.Issue(Leaf{Name: "m", Addrs: []netip.Addr{addr}, Servers: []string{"localhost"}, Client: true}))
 	agent := must(t)(ca.Issue(Leaf{Name: "agent", Client: true}))
-	stranger := must(t)(other.Issue(Leaf{Name: "agent", Client: true}))
+	foreign := must(t)(other.Issue(Leaf{Name: "agent", Client: true}))
 	for _, tc := range []struct {
 		name           string
 		server, client Pair
@@ -81,7 +81,7 @@ func TestTrust(t *testing.T) {
 		{"agent to member", member, agent, "192.0.2.1", true},
 		{"member to member", member, member, "192.0.2.1", true},
 		{"to another address", member, agent, "192.0.2.2", false},
-		{"client of another CA", member, stranger, "192.0.2.1", false},
+		{"client of another CA", member, foreign, "192.0.2.1", false},
 		{"an agent that poses as a member", agent, agent, "192.0.2.1", false},
 	} {
 		c, s := handshake(t, ca, tc.server, tc.client, tc.addr)

@@ -144,11 +144,11 @@ func (r *Reporter) writeDue(ctx context.Context) error {
 	}
 }
 
-// tellers is how many nodes write the Events about an object: one may be away.
-const tellers = 3
+// eventWriters is how many nodes write the Events about an object: one may be away.
+const eventWriters = 3
 
 // Tells decides which nodes write the Events about an object that all nodes have.
-func Tells(own string, nodes []string, o Object) bool { return before(own, nodes, o) < tellers }
+func Tells(own string, nodes []string, o Object) bool { return before(own, nodes, o) < eventWriters }
 
 // First decides which node alone does something about an object that all nodes have.
 func First(own string, nodes []string, o Object) bool { return before(own, nodes, o) == 0 }

@@ -110,7 +110,7 @@ func TestFewNodesWrite(t *testing.T) {
 				wrote[node]++
 			}
 		}
-		if n != tellers {
+		if n != eventWriters {
 			t.Errorf("%d nodes write", n)
 		}
 	}

@@ -226,11 +226,11 @@ func TestFullQueue(t *testing.T) {
 		if err := r.c.PushEvent(newPing("4", true)); !errors.Is(err, api.ErrQueueFull) || time.Since(began) != pushWaitLimit {
 			t.Errorf("blocking event in a full queue: %v after %s", err, time.Since(began))
 		}
-		patient := newPing("5", true)
-		r.jobs.Go("caller", func(context.Context) error { return r.c.PushEvent(patient) })
+		blocking := newPing("5", true)
+		r.jobs.Go("caller", func(context.Context) error { return r.c.PushEvent(blocking) })
 		synctest.Wait()
 		push(t, r.c, dbResync(nil)) // always finds room
-		if err := <-patient.done; err != nil {
+		if err := <-blocking.done; err != nil {
 			t.Errorf("blocking event that waited: %v", err)
 		}
 		synctest.Wait()

@@ -270,9 +270,9 @@ func TestEtcdWipedAndRestored(t *testing.T) {
 		} else {
 			etcd.Wipe()
 		}
-		newcomer := start(fmt.Sprintf("newcomer-%v", restore))
+		joined := start(fmt.Sprintf("joined-%v", restore))
 		etcd.StartAll()
-		nodes = append(nodes, newcomer...)
+		nodes = append(nodes, joined...)
 		settled(t, 60*time.Second, nodes, was...)
 		if !restore {
 			noneLeft(t, nodes)
@@ -426,10 +426,10 @@ func TestLeaderStopsDuringAllocation(t *testing.T) {
 	t.Logf("200 nodes have their IDs after %s, with the leader lost", took)
 }
 
-// noneLeft says that no node saw one of the others leave. Newcomers are left out: on probation they come and go.
+// noneLeft says that no node saw one of the others leave. Nodes that joined late are left out: during probation their IDs appear and disappear.
 func noneLeft(t *testing.T, nodes []*realNode) {
 	t.Helper()
-	stayed := slices.DeleteFunc(slices.Clone(nodes), func(n *realNode) bool { return strings.HasPrefix(n.name, "newcomer") })
+	stayed := slices.DeleteFunc(slices.Clone(nodes), func(n *realNode) bool { return strings.HasPrefix(n.name, "joined-") })
 	for _, n := range stayed {
 		n.mu.Lock()
 		if slices.ContainsFunc(stayed, func(o *realNode) bool { return slices.Contains(n.left, o.name) }) {

@@ -66,7 +66,7 @@ func TestClaimOrder(t *testing.T) {
 	}
 }
 
-// TestIDSurvivesTheDatabase: wiped or restored from an old backup, the machines keep their IDs, and newcomers do not get them.
+// TestIDSurvivesTheDatabase: wiped or restored from an old backup, the machines keep their IDs, and new nodes do not get them.
 func TestIDSurvivesTheDatabase(t *testing.T) {
 	for _, restored := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestIDSurvivesTheDatabase(t *testing.T) {
 	}
 }
 
-// newIDs: the newcomers that took IDs of others lose them, and get IDs that were free when they start again.
+// newIDs: the new nodes that took IDs of others lose them, and get IDs that were free when they start again.
 func newIDs(t *testing.T, db *fakeDB, newNodes []*testNode) {
 	t.Helper()
 	lost := 0
@@ -149,15 +149,15 @@ func newIDs(t *testing.T, db *fakeDB, newNodes []*testNode) {
 			t.Error(err)
 		}
 		if id := n.GetNodeID(); id < 4 {
-			t.Errorf("a newcomer has the ID %d", id)
+			t.Errorf("a new node has the ID %d", id)
 		}
 	}
 	if lost == 0 {
-		t.Error("no newcomer took an ID that was not free: the test does not test what it should")
+		t.Error("no new node took an ID that was not free: the test does not test what it should")
 	}
 }
 
-// TestProbation: a newcomer to a wiped database waits long enough to notice that the ID it found free is not.
+// TestProbation: a new node on a wiped database waits long enough to notice that the ID it found free is not.
 func TestProbation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newFakeDB()

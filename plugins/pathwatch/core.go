@@ -49,7 +49,7 @@ type core struct {
 	gateway  int    // rounds in which it has been silent
 	heard    uint64 // frames that VPP had taken from the uplink when a peer answered last
 	causes   []*lasting
-	tries    map[Remedy]*attempts
+	tries    map[Fix]*attempts
 	sessions Sessions
 }
 
@@ -61,7 +61,7 @@ type lasting struct {
 
 // newCore is a core without any data yet.
 func newCore(times Times) *core {
-	return &core{times: times, peers: newPeers(), limits: limits{}, tries: map[Remedy]*attempts{}}
+	return &core{times: times, peers: newPeers(), limits: limits{}, tries: map[Fix]*attempts{}}
 }
 
 // SetPeers reports which other nodes there are, and the ID of this one.
@@ -128,7 +128,7 @@ func (c *core) silentGateway(r Round) (Cause, bool) {
 	if c.gateway++; c.gateway < c.times.Gateway {
 		return Cause{}, false
 	}
-	cause := Cause{Kind: GatewayUnreachable, Object: "VPP", Unready: true, heal: Remedy{Resync: true},
+	cause := Cause{Kind: GatewayUnreachable, Object: "VPP", Unready: true, heal: Fix{Resync: true},
 		Text: "VPP's gateway does not answer the host, although VPP runs"}
 	if r.Host == nil {
 		return cause, true
@@ -137,11 +137,11 @@ func (c *core) silentGateway(r Round) (Cause, bool) {
 	switch why, ok := c.host.broken(r.At, &c.times); {
 	case ok:
 		cause.Text += "; " + why.Text
-		if why.heal != (Remedy{}) {
+		if why.heal != (Fix{}) {
 			cause.heal = why.heal
 		}
 	case c.host.doubtful(): // the next rounds will show
-		cause.heal = Remedy{}
+		cause.heal = Fix{}
 	}
 	return cause, true
 }
@@ -166,11 +166,11 @@ func (c *core) silentPeers(r Round) (Cause, bool) {
 		cause, ok := c.peers.unreachable()
 		if ok && c.peers.noneFor(r.At, c.times.AllPeers) {
 			// It may be the fault of this node, also in a cluster of two and when other nodes have just joined.
-			cause.heal = Remedy{Resync: true}
+			cause.heal = Fix{Resync: true}
 		}
 		return cause, ok
 	}
-	cause := Cause{Kind: NoPeerAnswers, Object: "peers", heal: Remedy{Resync: true}, Text: fmt.Sprintf("none of %d nodes that were "+
+	cause := Cause{Kind: NoPeerAnswers, Object: "peers", heal: Fix{Resync: true}, Text: fmt.Sprintf("none of %d nodes that were "+
 		"asked for %s answers through the overlay", len(c.peers.silent), r.At.Sub(c.peers.answer).Round(time.Second))}
 	if r.Uplink == nil {
 		return cause, true

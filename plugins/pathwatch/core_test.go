@@ -63,7 +63,7 @@ func (s *sim) run(seconds int) {
 
 func (s *sim) round() Round {
 	r := Round{At: s.now, Alive: !s.frozen, Gateway: Answered, Sessions: Sessions{Used: s.used, Limit: s.limit,
-		TellsRefused: s.nat44, Refused: s.refused, Keeps: s.keeps, Whose: map[bool]string{true: "vppctl show contiv endpoints"}[s.keeps]},
+		TellsRefused: s.nat44, Refused: s.refused, Keeps: s.keeps, ListCommand: map[bool]string{true: "vppctl show contiv endpoints"}[s.keeps]},
 		Refusing: s.refusing}
 	r.Peers = s.core.Ask()
 	hostWorks := !s.hostDeaf && !s.hostMute && !s.gatewayOff && !s.frozen
@@ -361,7 +361,7 @@ func TestTableThatKeeps(t *testing.T) {
 		s.run(1)
 	}
 	s.says(false, NATTableFull)
-	if err := s.core.State().Ready(); err == nil || !strings.Contains(err.Error(), "vppctl show contiv endpoints says whose") {
+	if err := s.core.State().Ready(); err == nil || !strings.Contains(err.Error(), "vppctl show contiv endpoints lists them") {
 		t.Errorf("%v", err)
 	}
 	s.used = 100

@@ -33,7 +33,7 @@ func (a *attempts) due(now time.Time, t *Times) bool {
 // next is the first cause about which something can be done now.
 func (c *core) next(at time.Time) action {
 	for _, cause := range c.causes {
-		if cause.heal == (Remedy{}) || cause.unseen > 0 {
+		if cause.heal == (Fix{}) || cause.unseen > 0 {
 			continue
 		}
 		tries := c.tries[cause.heal]
@@ -42,7 +42,7 @@ func (c *core) next(at time.Time) action {
 			c.tries[cause.heal] = tries
 		}
 		if tries.due(at, &c.times) {
-			return action{Remedy: cause.heal, Why: cause.Cause}
+			return action{Fix: cause.heal, Why: cause.Cause}
 		}
 		return action{} // first things first: what is worse explains the rest
 	}

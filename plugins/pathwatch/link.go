@@ -83,10 +83,10 @@ func (l *link) broken(at time.Time, t *Times) (c Cause, ok bool) {
 	if now == nil {
 		return Cause{}, false
 	}
-	heal := Remedy{Recreate: now.Key}
+	heal := Fix{Recreate: now.Key}
 	switch {
 	case l.down >= t.LinkDown && !now.Present:
-		return Cause{Kind: UplinkDown, Object: now.Device, heal: Remedy{Resync: true}, Text: now.Device + " is not there, or is down"}, true
+		return Cause{Kind: UplinkDown, Object: now.Device, heal: Fix{Resync: true}, Text: now.Device + " is not there, or is down"}, true
 	case l.down >= t.LinkDown:
 		return Cause{Kind: UplinkDown, Object: now.Device, Text: now.Device + " has no carrier: look for the cable, or for what " +
 			"is at its other end"}, true

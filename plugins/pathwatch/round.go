@@ -74,8 +74,8 @@ type Sessions struct {
 	Refused      uint64 `json:"refused,omitempty"`
 	// Keeps: a session goes on until its time is over, so that the filling says something although refusals are reported.
 	Keeps bool `json:"keeps,omitempty"`
-	// Whose is the command that lists the sessions by sender; empty: contiv-netctl nat.
-	Whose string `json:"-"`
+	// ListCommand is the command that lists the sessions by sender; empty: contiv-netctl nat.
+	ListCommand string `json:"-"`
 }
 
 // Kind names a cause; it is the label in metrics and the reason in conditions.
@@ -110,23 +110,23 @@ type Cause struct {
 	Text    string    `json:"text"`
 	Unready bool      `json:"unready"` // pods of this node cannot be served
 	Since   time.Time `json:"since"`
-	// Quiet: other nodes are closer to it, and tell Kubernetes.
+	// Quiet: other nodes are closer to it, and report it to Kubernetes.
 	Quiet bool `json:"-"`
 
-	heal Remedy
+	heal Fix
 }
 
-// Remedy is the repair of a cause; the zero value: the node has no repair.
-type Remedy struct {
+// Fix is the repair of a cause; the zero value: the node has no repair.
+type Fix struct {
 	Recreate string // the key of the link that is to be made again
 	Resync   bool   // dataplane and desired state are to be compared
 }
 
 // action is a repair that is due.
 type action struct {
-	Remedy
+	Fix
 	Why Cause
 }
 
 // None says that nothing is to be done.
-func (a action) None() bool { return a.Remedy == Remedy{} }
+func (a action) None() bool { return a.Fix == Fix{} }

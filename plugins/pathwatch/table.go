@@ -32,14 +32,14 @@ func (t *table) step(at time.Time, s Sessions, times *Times) (c Cause, ok bool) 
 	if s.Limit == 0 { // they have not been counted yet
 		c.Text = "all sessions are taken"
 	}
-	whose := "; " + cmp.Or(s.Whose, "contiv-netctl nat") + " says whose they are"
+	hint := "; " + cmp.Or(s.ListCommand, "contiv-netctl nat") + " lists them"
 	switch {
 	case t.full:
 		c.Kind, c.Unready = NATTableFull, true
-		c.Text += ": new connections fail" + whose
+		c.Text += ": new connections fail" + hint
 	case t.filling:
 		c.Kind = NATTableFilling
-		c.Text += whose
+		c.Text += hint
 	}
 	return c, t.full || t.filling
 }

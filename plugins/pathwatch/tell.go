@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Teller informs Kubernetes about this node.
-type Teller interface {
+// Reporter reports the state of this node to Kubernetes.
+type Reporter interface {
 	// Condition sets the condition ContivDataPath of the node.
 	Condition(ctx context.Context, ok bool, reason, message string) error
 	// Event writes an Event about the node.
@@ -140,7 +140,7 @@ func (t *telling) due() (want condition, change bool, events []event) {
 // Tell sends reports to Kubernetes until ctx ends, at its own pace: an API server that does not answer must not keep the watch from its
 // work.
 func (p *Plugin) Tell(ctx context.Context) error {
-	if p.Teller == nil {
+	if p.Reporter == nil {
 		return nil
 	}
 	pause := tellFirst
@@ -173,7 +173,7 @@ func (p *Plugin) tell(ctx context.Context) error {
 	want, change, events := t.due()
 	var errs []error
 	for i, ev := range events {
-		if err := p.Teller.Event(ctx, ev.warning, ev.reason, ev.message); err != nil {
+		if err := p.Reporter.Event(ctx, ev.warning, ev.reason, ev.message); err != nil {
 			errs = append(errs, err)
 			t.mu.Lock()
 			t.events = append(events[i:len(events):len(events)], t.events...)
@@ -183,7 +183,7 @@ func (p *Plugin) tell(ctx context.Context) error {
 		}
 	}
 	if change {
-		err := p.Teller.Condition(ctx, want.ok, want.reason, want.message)
+		err := p.Reporter.Condition(ctx, want.ok, want.reason, want.message)
 		if err == nil {
 			t.mu.Lock()
 			t.told = want

@@ -87,8 +87,8 @@ type Deps struct {
 	Table       SessionTable // nil: there is none
 	Limits      Limits       // nil: no sender has its own limit
 	Echo        Echo
-	Repair      Repair // nil: faults are reported, and not repaired
-	Teller      Teller // nil: there is no Kubernetes to report to
+	Repair      Repair   // nil: faults are reported, and not repaired
+	Reporter    Reporter // nil: there is no Kubernetes to report to
 	HTTP        rest.HTTPHandlers
 	Metrics     prometheus.Registerer
 	Times       Times // zero: the default ones

@@ -119,7 +119,7 @@ func (n *node) Resync(string) error {
 	return nil
 }
 
-// Condition implements Teller.
+// Condition implements Reporter.
 func (n *node) Condition(_ context.Context, ok bool, reason, _ string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,7 +130,7 @@ func (n *node) Condition(_ context.Context, ok bool, reason, _ string) error {
 	return nil
 }
 
-// Event implements Teller.
+// Event implements Reporter.
 func (n *node) Event(_ context.Context, warning bool, reason, _ string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -176,7 +176,7 @@ func watched(t *testing.T, test func(t *testing.T, n *node, p *Plugin, web mux))
 		web := mux{}
 		p, err := New(Deps{
 			PluginDeps: infra.PluginDeps{PluginName: "pathwatch", Log: slog.New(slog.DiscardHandler)}, NodeName: "n1", Nodes: n, Addresses: n,
-			AsksGateway: true, Dataplane: n, Table: n, Echo: n, Repair: n, Teller: n, HTTP: web, Metrics: prometheus.NewRegistry(),
+			AsksGateway: true, Dataplane: n, Table: n, Echo: n, Repair: n, Reporter: n, HTTP: web, Metrics: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -284,14 +284,14 @@ func TestConcurrentRequests(t *testing.T) {
 		container := fmt.Sprintf("c%d", rng.IntN(containers))
 		pod := fmt.Sprintf("pod%s", container[len(container)-1:]) // several sandboxes per pod
 		req := addReq(container, pod)
-		patience := 10 * time.Second
+		timeout := 10 * time.Second
 		switch rng.IntN(10) {
 		case 0, 1, 2, 3:
 			req.Command = cniapi.Del
 		case 4:
 			req.Netns = "/run/netns/elsewhere"
 		case 5:
-			patience = time.Duration(rng.IntN(300)) * time.Microsecond // gives up
+			timeout = time.Duration(rng.IntN(300)) * time.Microsecond // gives up
 		case 6:
 			req = &cniapi.Request{Version: 1, Command: cniapi.GC, Network: cniapi.Network{Name: "contiv"}}
 			for i := range containers / 2 {
@@ -300,7 +300,7 @@ func TestConcurrentRequests(t *testing.T) {
 		}
 		r.ns.make(req.Netns)
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			_, err := r.pm.Handle(ctx, Checks{}, req)
 			var e *cniapi.Error

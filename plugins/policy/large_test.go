@@ -112,8 +112,8 @@ func TestLargeClusterPolicies(t *testing.T) {
 // TestLargeSetsOfTwoNodes: each node that has such a set writes the Event, whichever writes those of the policy's own problems.
 func TestLargeSetsOfTwoNodes(t *testing.T) {
 	for _, name := range []string{"n1", "n2", "n3"} {
-		tells := &tellers{}
-		b := newBench(t, func(d *Deps) { d.SetLimit, d.Problems = 1, tells })
+		events := &lastEvent{}
+		b := newBench(t, func(d *Deps) { d.SetLimit, d.Problems = 1, events })
 		for _, n := range []string{"n1", "n2", "n3"} {
 			b.set(kube.NodeKeyword, "", n, &kube.Node{Name: n})
 		}
@@ -121,15 +121,15 @@ func TestLargeSetsOfTwoNodes(t *testing.T) {
 		b.add("c1", "web", "1")
 		b.pod("two", "2", "10.0.0.2")
 		b.set(kube.PolicyKeyword, "ns", name, fromPods(name))
-		if !tells.last {
+		if !events.written {
 			t.Errorf("%s: this node does not write the Event", name)
 		}
 	}
 }
 
-// tellers notes whether the last problem is to be written by this node.
-type tellers struct{ last bool }
+// lastEvent has whether this node writes the Event about the last problem.
+type lastEvent struct{ written bool }
 
-func (t *tellers) Set(_ problem.Object, list []problem.Problem, tell bool) {
-	t.last = tell && len(list) > 0
+func (t *lastEvent) Set(_ problem.Object, list []problem.Problem, tell bool) {
+	t.written = tell && len(list) > 0
 }

@@ -196,7 +196,7 @@ func (part parts) check(t *testing.T, name string, p pkg) {
 	}
 }
 
-// TestPackageDoc: a newcomer reads the package comment first.
+// TestPackageDoc: a new developer reads the package comment first.
 func TestPackageDoc(t *testing.T) {
 	for _, p := range packages(t) {
 		if len(p.GoFiles) == 0 || strings.Contains(p.Dir, "dataplane/nb/") || strings.HasSuffix(p.ImportPath, "vppnode") {

@@ -201,7 +201,7 @@ type streamMeter struct {
 }
 
 func (m *streamMeter) measure(what string, to netip.AddrPort) error {
-	s, err := m.traffic.Stream(m.from, to, traffic.StreamOptions{Name: what, Up: true, Patience: 10 * time.Second})
+	s, err := m.traffic.Stream(m.from, to, traffic.StreamOptions{Name: what, Up: true, StallTimeout: 10 * time.Second})
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestRepeatedRequests(t *testing.T) {
 		r.must(b.Delete(r.ctx))
 		r.must(r.CNI.Del(r.ctx, b))
 		r.onlyPods(nil)
-		unknown := r.pod("stranger")
+		unknown := r.pod("unknown")
 		r.must(r.CNI.Del(r.ctx, unknown))
 	})
 }

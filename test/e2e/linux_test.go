@@ -36,16 +36,16 @@ func TestHostDamaged(t *testing.T) {
 			}
 		}
 		// The rules are back, too: an interface that only looks like a pod's reaches nothing.
-		if _, err := r.Run(r.ctx, "sh", "-c", "ip link add cali-stranger type veth peer name stranger && "+
-			"ip link set cali-stranger up && ip netns add "+r.Name+"-x && ip link set stranger netns "+r.Name+"-x && "+
-			"ip netns exec "+r.Name+"-x sh -c 'ip link set stranger up && ip addr add 10.77.0.2/24 dev stranger && "+
-			"ip route add default via 10.77.0.1' && ip addr add 10.77.0.1/24 dev cali-stranger"); err != nil {
+		if _, err := r.Run(r.ctx, "sh", "-c", "ip link add cali-foreign type veth peer name foreign && "+
+			"ip link set cali-foreign up && ip netns add "+r.Name+"-x && ip link set foreign netns "+r.Name+"-x && "+
+			"ip netns exec "+r.Name+"-x sh -c 'ip link set foreign up && ip addr add 10.77.0.2/24 dev foreign && "+
+			"ip route add default via 10.77.0.1' && ip addr add 10.77.0.1/24 dev cali-foreign"); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _, _ = r.Run(r.ctx, "ip", "netns", "del", r.Name+"-x") }()
 		out, err := r.Run(r.ctx, "sh", "-c", fmt.Sprintf("ip netns exec %s-x ping -c 2 -W 1 %s", r.Name, pods[0].IPs[0]))
 		if err == nil {
-			t.Errorf("a stranger reaches a pod: %s", out)
+			t.Errorf("an unknown device reaches a pod: %s", out)
 		}
 	})
 }

@@ -35,9 +35,9 @@ func testPods(w *world) {
 }
 
 // answers polls until a server answers with its name.
-func (w *world) answers(who string, ns *testbed.Namespace, server, want string) {
+func (w *world) answers(client string, ns *testbed.Namespace, server, want string) {
 	w.t.Helper()
-	w.within(10*time.Second, who+" reaches "+want+" at "+server, func() error {
+	w.within(10*time.Second, client+" reaches "+want+" at "+server, func() error {
 		got, err := askFrom(ns, server, "/hostname")
 		if err == nil && got != want {
 			err = fmt.Errorf("%s answers", got)

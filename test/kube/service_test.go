@@ -102,9 +102,9 @@ func (w *world) everywhere(s *svc, pods []*client, names []string) {
 
 // spread asks a number of times; in the end, all of the servers must have answered and no other. With n servers, one of them is
 // silent in k answers with a probability of about n·(1-1/n)^k: 40 for 4 servers, 1 in 25,000.
-func (w *world) spread(who string, ns *testbed.Namespace, server string, names []string) {
+func (w *world) spread(client string, ns *testbed.Namespace, server string, names []string) {
 	w.t.Helper()
-	w.within(15*time.Second, fmt.Sprintf("%s reaches %v at %s", who, names, server), func() error {
+	w.within(15*time.Second, fmt.Sprintf("%s reaches %v at %s", client, names, server), func() error {
 		seen := map[string]bool{}
 		for range 40 {
 			answer, err := askFrom(ns, server, "/hostname")

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/dataplane/netlink/nettest"
 )
 
-const patience = 20 * time.Second
+const eventTimeout = 20 * time.Second
 
 // start runs a monitor until the test ends.
 func start(t *testing.T, m *Monitor) {
@@ -30,7 +30,7 @@ func start(t *testing.T, m *Monitor) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(eventTimeout):
 			t.Error("Run does not end")
 		}
 	})
@@ -47,7 +47,7 @@ func await(t *testing.T, m *Monitor, want string) (before []string) {
 				return before
 			}
 			before = append(before, s)
-		case <-time.After(patience):
+		case <-time.After(eventTimeout):
 			t.Fatalf("%q did not come, only %q", want, before)
 		}
 	}
@@ -160,7 +160,7 @@ func TestManyLinks(t *testing.T) {
 		}
 		return n
 	}
-	for limit := time.After(patience); upOnes() != 601; {
+	for limit := time.After(eventTimeout); upOnes() != 601; {
 		select {
 		case u := <-m.Updates():
 			w.take([]any{u})

@@ -59,7 +59,7 @@ func (t *layer) attempt(ctx context.Context, read bool) (int, error) {
 	t.ahead = false
 	if read || t.have == nil {
 		fresh = true
-		if err := t.readPatiently(ctx); err != nil {
+		if err := t.readWithRetries(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -99,7 +99,7 @@ func (r *restore) count() int {
 
 var errRead = errors.New("the rules cannot be read")
 
-func (t *layer) readPatiently(ctx context.Context) error {
+func (t *layer) readWithRetries(ctx context.Context) error {
 	gap := readGap
 	for attempt := 1; ; attempt++ {
 		err := t.read(ctx)

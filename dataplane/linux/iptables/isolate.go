@@ -14,7 +14,7 @@ import (
 // Parts of the change are written one after the other here, which does not happen otherwise. Chains are written before those
 // that lead to them, and what is not written yet is a stub, so at no time does a packet get through that should not.
 func (t *layer) isolate(ctx context.Context, cause error) (int, error) {
-	if err := t.readPatiently(ctx); err != nil {
+	if err := t.readWithRetries(ctx); err != nil {
 		return 0, err
 	}
 	t.plan = t.makePlan(nil)

@@ -138,13 +138,13 @@ func TestTunnelInput(t *testing.T) {
 		}
 		n.expect("VXLAN from a node", vxlan(peerAddr[f]), "accept")
 		n.expect("VXLAN from a VTEP", vxlan(farAddr[f]), "accept")
-		n.expect("VXLAN from a stranger", vxlan(dbAddr[f]), "drop")
+		n.expect("VXLAN from an unknown source", vxlan(dbAddr[f]), "drop")
 		intoTunnel := n.send(rulestest.Packet{In: "eth1", Out: "contiv-vxlan", Src: dbAddr[f], Dst: webAddr[f], Proto: 17})
 		sent := rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790,
 			Mark: intoTunnel.Packet.Mark}
 		n.expect("the kernel's VXLAN to a node", sent, "accept")
 		sent.Dst = dbAddr[f]
-		n.expect("the kernel's VXLAN to a stranger", sent, "drop")
+		n.expect("the kernel's VXLAN to an unknown destination", sent, "drop")
 		process := rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 17, DstPort: 4790}
 		n.expect("a process's VXLAN to a node", process, "drop")
 		n.expect("a process's VXLAN to the node itself", rulestest.Packet{In: "lo", Src: peerAddr[f], Dst: nodeAddr[f],
@@ -155,7 +155,7 @@ func TestTunnelInput(t *testing.T) {
 		n.expect("VXLAN by way of a service", byService, "drop")
 		if f == table.IPv4 {
 			n.expect("IPIP from a node", rulestest.Packet{In: "eth0", Src: peerAddr[f], Dst: nodeAddr[f], Proto: 4}, "accept")
-			n.expect("IPIP from a stranger", rulestest.Packet{In: "eth0", Src: farAddr[f], Dst: nodeAddr[f], Proto: 4}, "drop")
+			n.expect("IPIP from an unknown source", rulestest.Packet{In: "eth0", Src: farAddr[f], Dst: nodeAddr[f], Proto: 4}, "drop")
 			n.expect("IPIP to a node", rulestest.Packet{Out: "eth0", Src: nodeAddr[f], Dst: peerAddr[f], Proto: 4}, "accept")
 		}
 	}

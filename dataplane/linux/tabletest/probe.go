@@ -123,8 +123,8 @@ type Case struct {
 }
 
 const (
-	patience   = 3 * time.Second        // for what is to arrive
-	negligence = 120 * time.Millisecond // for what is not to
+	arriveTimeout = 3 * time.Second        // for packets that have to arrive
+	absentTimeout = 120 * time.Millisecond // for packets that must not arrive
 )
 
 // Expect sends all probes at once and reports those that meet another fate than they should.
@@ -153,15 +153,15 @@ func (n *Net) Expect(t testing.TB, cases ...Case) {
 func (n *Net) try(c Case) (Outcome, error) {
 	switch c.Want {
 	case Pass:
-		return n.Send(c.Probe, patience, func(o Outcome) bool {
+		return n.Send(c.Probe, arriveTimeout, func(o Outcome) bool {
 			return o.Delivered && (o.Answered || !c.answers())
 		})
 	case Arrive:
-		return n.Send(c.Probe, patience, func(o Outcome) bool { return o.Delivered })
+		return n.Send(c.Probe, arriveTimeout, func(o Outcome) bool { return o.Delivered })
 	case Refuse:
-		return n.Send(c.Probe, patience, func(o Outcome) bool { return o.Delivered || o.Refused })
+		return n.Send(c.Probe, arriveTimeout, func(o Outcome) bool { return o.Delivered || o.Refused })
 	default:
-		return n.Send(c.Probe, negligence, func(o Outcome) bool { return o.Delivered || o.Refused })
+		return n.Send(c.Probe, absentTimeout, func(o Outcome) bool { return o.Delivered || o.Refused })
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // Send sends a probe and waits until what became of it is enough, or until the timeout.
-func (n *Net) Send(p Probe, patience time.Duration, enough func(Outcome) bool) (Outcome, error) {
+func (n *Net) Send(p Probe, timeout time.Duration, enough func(Outcome) bool) (Outcome, error) {
 	at := p.At
 	if !at.IsValid() {
 		at = p.To
@@ -40,7 +40,7 @@ func (n *Net) Send(p Probe, patience time.Duration, enough func(Outcome) bool) (
 		w.note(func(o *Outcome) { o.Delivered, o.SeenAs = true, from })
 	})
 	defer r.wait(tag.id, nil)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	conn, err := p.launch(tag, deadline)
 	if err != nil {
 		return w.settle(err)
@@ -222,7 +222,7 @@ func (p Probe) isAnswer(b []byte, tag payload) bool {
 // mustSend sends a probe that is to arrive.
 func (n *Net) mustSend(t testing.TB, p Probe) Outcome {
 	t.Helper()
-	o, err := n.Send(p, patience, func(o Outcome) bool { return o.Delivered })
+	o, err := n.Send(p, arriveTimeout, func(o Outcome) bool { return o.Delivered })
 	if err != nil || !o.Delivered {
 		t.Fatalf("%v: %v, %v", p, o, err)
 	}

@@ -43,7 +43,7 @@ func (n *Net) Stream(t testing.TB, p Probe, interval time.Duration) *Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := p.dial(time.Now().Add(patience))
+	conn, err := p.dial(time.Now().Add(arriveTimeout))
 	if err != nil {
 		t.Fatalf("stream %v: %v", p, err)
 	}
@@ -89,9 +89,9 @@ func (s *Stream) Stop() (sent, arrived int) {
 		return len(s.arrived)
 	}
 	// The last packets may still be on their way: those of a stream that arrives get as long as a packet that has to arrive.
-	late := negligence
+	late := absentTimeout
 	if count() > 0 {
-		late = patience
+		late = arriveTimeout
 	}
 	for end := time.Now().Add(late); count() < s.Sent() && time.Now().Before(end); {
 		time.Sleep(2 * time.Millisecond)

@@ -58,7 +58,7 @@ func TestFrozen(t *testing.T) {
 	start := time.Now()
 	l.Request(up(1), o.done)
 	flush(l)
-	if took := time.Since(start); took > patience {
+	if took := time.Since(start); took > longTimeout {
 		t.Errorf("noticed after %v", took)
 	}
 	if len(o.errs) != 1 || !errors.Is(o.errs[0], ErrNotResponding) || !OutcomeUnknown(o.errs[0]) {
@@ -193,7 +193,7 @@ func TestEvents(t *testing.T) {
 			if e, ok := m.(*interfaces.SwInterfaceEvent); !ok || e.SwIfIndex != 3 {
 				t.Errorf("%+v", m)
 			}
-		case <-time.After(patience):
+		case <-time.After(longTimeout):
 			t.Fatal("no event")
 		}
 	}

@@ -240,8 +240,8 @@ func (s *server) raw(c *net.UnixConn, msg []byte) {
 // Tests wait for what must happen for a time that is long on any machine. What must run into a timeout gets one that is not so
 // short that a process which does not get the processor for a moment runs into it, too.
 const (
-	patience = 20 * time.Second
-	soon     = time.Second
+	longTimeout = 20 * time.Second
+	soon        = time.Second
 )
 
 // client is a Conn with its states.
@@ -281,7 +281,7 @@ func connect(t *testing.T, s *server, cfg Config) *client {
 // expect waits for a status, skipping others.
 func (c *client) expect(status Status) State {
 	c.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(longTimeout)
 	for {
 		select {
 		case s := <-c.states:

@@ -60,7 +60,7 @@ func (c *Conn) supervise(ctx context.Context) error {
 	defer c.away(ErrClosed)
 	failures := 0
 	for ctx.Err() == nil {
-		t, who, err := c.connect(ctx)
+		t, remote, err := c.connect(ctx)
 		if ctx.Err() != nil {
 			if err == nil {
 				t.fail(ctx.Err()) // or else the reader waits for it for ever
@@ -73,7 +73,7 @@ func (c *Conn) supervise(ctx context.Context) error {
 			continue
 		}
 		failures = 0
-		c.serve(ctx, t, who)
+		c.serve(ctx, t, remote)
 	}
 	return ctx.Err()
 }
@@ -90,7 +90,7 @@ func (c *Conn) connect(ctx context.Context) (*transport, peer, error) {
 		t.fail(ctx.Err())
 		return nil, peer{}, ctx.Err()
 	}
-	who, err := c.identify(ctx, t)
+	remote, err := c.identify(ctx, t)
 	if err == nil {
 		err = c.enableAll(ctx, t)
 	}
@@ -98,28 +98,28 @@ func (c *Conn) connect(ctx context.Context) (*transport, peer, error) {
 		t.fail(err)
 		return nil, peer{}, err
 	}
-	return t, who, nil
+	return t, remote, nil
 }
 
 // identify finds out which VPP this is, and whether it can be used.
 func (c *Conn) identify(ctx context.Context, t *transport) (peer, error) {
-	var who peer
+	var remote peer
 	var version vpe.ShowVersionReply
 	if err := c.calls.invoke(ctx, t, new(vpe.ShowVersion), &version); err == nil {
-		who.version = version.Version
+		remote.version = version.Version
 	} else if !errors.Is(err, ErrUnknownMessage) {
-		return who, err
+		return remote, err
 	}
-	if err := c.types.check(t.ids, c.cfg.Require, who.version); err != nil {
-		return who, err
+	if err := c.types.check(t.ids, c.cfg.Require, remote.version); err != nil {
+		return remote, err
 	}
 	var ping memclnt.ControlPingReply
 	if err := c.calls.invoke(ctx, t, new(memclnt.ControlPing), &ping); err != nil {
-		return who, err
+		return remote, err
 	}
-	who.pid = ping.VpePID
-	who.boot = fmt.Sprintf("%d/%s", who.pid, t.socket)
-	return who, nil
+	remote.pid = ping.VpePID
+	remote.boot = fmt.Sprintf("%d/%s", remote.pid, t.socket)
+	return remote, nil
 }
 
 // pause waits before the next attempt. A VPP that is not there is looked for again at once; one that is there but will not
@@ -149,8 +149,8 @@ func (c *Conn) pause(ctx context.Context, failures *int, err error) {
 }
 
 // serve keeps sessions on t until the connection is lost.
-func (c *Conn) serve(ctx context.Context, t *transport, who peer) {
-	c.begin(t, who)
+func (c *Conn) serve(ctx context.Context, t *transport, remote peer) {
+	c.begin(t, remote)
 	for {
 		err := c.watch(ctx, t)
 		if !errors.Is(err, errFrozen) {
@@ -162,7 +162,7 @@ func (c *Conn) serve(ctx context.Context, t *transport, who peer) {
 			c.lose(Disconnected, t, err)
 			return
 		}
-		c.begin(t, who)
+		c.begin(t, remote)
 	}
 }
 
@@ -210,14 +210,14 @@ func (c *Conn) thaw(ctx context.Context, t *transport) error {
 }
 
 // begin announces a session.
-func (c *Conn) begin(t *transport, who peer) {
+func (c *Conn) begin(t *transport, remote peer) {
 	c.counters.connects.Add(1)
-	c.session.Store(newSession(t, who.boot))
+	c.session.Store(newSession(t, remote.boot))
 	c.change(func(s *State) {
-		s.NewBoot = who.boot != s.BootID
+		s.NewBoot = remote.boot != s.BootID
 		s.Status, s.Err = Connected, nil
 		s.Session++
-		s.BootID, s.PID, s.Version = who.boot, who.pid, who.version
+		s.BootID, s.PID, s.Version = remote.boot, remote.pid, remote.version
 	})
 	s := c.State()
 	c.log.Info("connected to VPP", "version", s.Version, "boot", s.BootID, "newBoot", s.NewBoot)

@@ -28,8 +28,8 @@ type Deps struct {
 	Pool Pool
 	// Segments reports whether VPP splits packets that stand for several, as our plugin does. Optional: without it no TAP takes such.
 	Segments func() bool
-	// Trash takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
-	Trash *Trash
+	// DeletionQueue takes interfaces whose deletion would keep VPP busy. Optional: without it they are deleted at once.
+	DeletionQueue *DeletionQueue
 }
 
 // Pool has interfaces that were made ahead. What it hands out is the caller's; only tag and addresses remain to be set.

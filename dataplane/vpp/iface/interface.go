@@ -201,7 +201,7 @@ func (k *Kinds) deleteInterface(op *scheduler.Op, v *vpp_interfaces.Interface) {
 		k.leftoverGone(e)
 		op.Done(nil)
 	}
-	if !k.throwAway(e, v, removed) {
+	if !k.deferDeletion(e, v, removed) {
 		k.types[e.kind].remove(k, e, v, removed)
 	}
 }

@@ -219,9 +219,9 @@ func contivErrors(ps *packetScript) {
 		{"fd00:96::1", at6(podA), at6(podB), "2001:db8::8", "fd00:2::1", at6(uplinkPort), 11}} {
 		udp := uint8(vppfake.ProtoUDP)
 		ps.front(end2(f.vip, 80), udp, to(f.service), to(f.service))
-		tell := func(port int, who string, inner vppfake.Packet) {
+		tell := func(port int, src string, inner vppfake.Packet) {
 			inner.EthSrc, inner.EthDst, inner.TTL = vppfake.MAC{}, vppfake.MAC{}, 63
-			ps.portUnreachable(port+1, who, inner)
+			ps.portUnreachable(port+1, src, inner)
 		}
 		ps.note("from the backend")
 		ps.l4(podA, udp, end2(f.a, 40000), end2(f.vip, 80))

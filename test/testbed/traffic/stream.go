@@ -19,8 +19,8 @@ type StreamOptions struct {
 	Up, Down bool
 	// Rate is bytes per second in each direction, sent in bursts of Burst bytes as fast as they go; 0: as many as possible.
 	Rate, Burst int64
-	// Patience is the time that a call may make no progress before the stream is broken; 0: a minute.
-	Patience time.Duration
+	// StallTimeout is the time that a call may make no progress before the stream is broken; 0: a minute.
+	StallTimeout time.Duration
 }
 
 // Stream is a TCP connection that carries checked bytes until it is stopped.
@@ -46,8 +46,8 @@ const dialTimeout = 10 * time.Second
 
 // Stream starts a stream from a namespace to a server.
 func (t *Traffic) Stream(from *testbed.Namespace, to netip.AddrPort, o StreamOptions) (*Stream, error) {
-	if o.Patience <= 0 {
-		o.Patience = time.Minute
+	if o.StallTimeout <= 0 {
+		o.StallTimeout = time.Minute
 	}
 	if o.Burst <= 0 {
 		o.Burst = piece
@@ -59,7 +59,7 @@ func (t *Traffic) Stream(from *testbed.Namespace, to netip.AddrPort, o StreamOpt
 	t.mu.Unlock()
 	err := from.Do(func() (err error) { s.sock, err = dial(to, 0, dialTimeout); return err })
 	if err == nil {
-		if err = s.sock.limit(o.Patience); err == nil {
+		if err = s.sock.limit(o.StallTimeout); err == nil {
 			_, err = s.sock.Write(header{kind: bulk, id: id}.bytes())
 		}
 		if err != nil {
@@ -86,7 +86,7 @@ func (s *Stream) serve(sock socket) {
 		return // a second connection for one stream
 	}
 	defer close(s.served)
-	if err := sock.limit(s.Patience); err != nil {
+	if err := sock.limit(s.StallTimeout); err != nil {
 		s.fail("server", err)
 		return
 	}

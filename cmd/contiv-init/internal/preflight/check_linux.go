@@ -192,9 +192,9 @@ func (c *check) kernel() {
 			continue
 		}
 		if f.Optional {
-			c.warn("kernel", f.Remedy, "no %s (%s)", f.Name, f.Err)
+			c.warn("kernel", f.Fix, "no %s (%s)", f.Name, f.Err)
 		} else {
-			c.lacks("kernel", f.Remedy, "no %s (%s)", f.Name, f.Err)
+			c.lacks("kernel", f.Fix, "no %s (%s)", f.Name, f.Err)
 		}
 	}
 }

@@ -12,11 +12,11 @@ type Finding struct {
 	Error   bool   // else a warning
 	Subject string // hugepages, NIC, networks, MTU, contiv.conf, kernel, port, memory, CNI
 	Problem string
-	Remedy  string
+	Fix     string
 }
 
 // String is one line.
-func (f Finding) String() string { return fmt.Sprintf("%s: %s; %s", f.Subject, f.Problem, f.Remedy) }
+func (f Finding) String() string { return fmt.Sprintf("%s: %s; %s", f.Subject, f.Problem, f.Fix) }
 
 // Failed reports whether there is an error among the findings.
 func Failed(found []Finding) bool {
@@ -33,7 +33,7 @@ func Print(w io.Writer, found []Finding) {
 		if f.Error {
 			kind = "LACKING"
 		}
-		fmt.Fprintf(w, "%s  %-9s  %s\n         to do: %s\n", kind, f.Subject, f.Problem, f.Remedy)
+		fmt.Fprintf(w, "%s  %-9s  %s\n         to do: %s\n", kind, f.Subject, f.Problem, f.Fix)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 				text += "!"
 			}
 			text += x.String()
-			if x.Remedy == "" {
+			if x.Fix == "" {
 				t.Errorf("%s: nothing to do about %s", name, x)
 			}
 		}
@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 }
 
 func lacking(f For, optional bool) []Feature {
-	return []Feature{{Name: "thing", For: f, Optional: optional, Err: "no", Remedy: "do"}, {Name: "other", For: f}}
+	return []Feature{{Name: "thing", For: f, Optional: optional, Err: "no", Fix: "do"}, {Name: "other", For: f}}
 }
 
 // TestErrorsFirst: what stops the node is read first, and the text fits into an Event.

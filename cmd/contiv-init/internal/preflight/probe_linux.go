@@ -33,7 +33,7 @@ type Feature struct {
 	For      For
 	Optional bool
 	Err      string // why not; empty: it can
-	Remedy   string
+	Fix      string
 }
 
 // probeTimeout is long: modules may have to be loaded.
@@ -68,19 +68,19 @@ func try() []Feature {
 		Feature
 		try func() error
 	}{
-		{Feature{Name: "veth", Remedy: "run modprobe veth"},
+		{Feature{Name: "veth", Fix: "run modprobe veth"},
 			link(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "pf0"}, PeerName: "pf1"})},
-		{Feature{Name: "VXLAN", For: ForVXLAN, Remedy: "run modprobe vxlan, or set nodeToNodeTransport: nooverlay in contiv.conf"},
+		{Feature{Name: "VXLAN", For: ForVXLAN, Fix: "run modprobe vxlan, or set nodeToNodeTransport: nooverlay in contiv.conf"},
 			link(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "pf2"}, VxlanId: 10, Port: vxlanPort})},
-		{Feature{Name: "nf_tables", For: ForLinux, Remedy: "run modprobe nf_tables; the kernel must be 5.2 or later"},
+		{Feature{Name: "nf_tables", For: ForLinux, Fix: "run modprobe nf_tables; the kernel must be 5.2 or later"},
 			askNetfilter(unix.NFNL_SUBSYS_NFTABLES, unix.NFT_MSG_GETGEN)},
-		{Feature{Name: "connection tracking", For: ForLinux, Remedy: "run modprobe nf_conntrack_netlink"},
+		{Feature{Name: "connection tracking", For: ForLinux, Fix: "run modprobe nf_conntrack_netlink"},
 			askNetfilter(unix.NFNL_SUBSYS_CTNETLINK, ctGetStats)},
-		{Feature{Name: "AF_PACKET", For: ForVPP, Remedy: "run modprobe af_packet"}, tryPacket},
-		{Feature{Name: "/dev/net/tun", For: ForVPP, Optional: true, Remedy: "run modprobe tun; without, pods are wired by VETH"},
+		{Feature{Name: "AF_PACKET", For: ForVPP, Fix: "run modprobe af_packet"}, tryPacket},
+		{Feature{Name: "/dev/net/tun", For: ForVPP, Optional: true, Fix: "run modprobe tun; without, pods are wired by VETH"},
 			readable("/dev/net/tun")},
 		{Feature{Name: "/dev/vhost-net", For: ForVPP, Optional: true,
-			Remedy: "run modprobe vhost_net; without, pods are wired by VETH, " +
+			Fix: "run modprobe vhost_net; without, pods are wired by VETH, " +
 				"which is slower"}, readable("/dev/vhost-net")},
 	}
 	var out []Feature

@@ -82,7 +82,7 @@ func TestAskHNS(t *testing.T) {
 			t.Errorf("%s hangs: %v", op, err)
 		}
 		found := CheckWindows(WindowsFacts{Build: 20348, Uplink: "Ethernet", IPv4: true, HNS: err})
-		if len(found) != 1 || !Failed(found) || !strings.Contains(found[0].Remedy, "restart it") {
+		if len(found) != 1 || !Failed(found) || !strings.Contains(found[0].Fix, "restart it") {
 			t.Errorf("%s hangs: findings %+v", op, found)
 		}
 		close(gate)

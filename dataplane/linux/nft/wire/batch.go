@@ -44,9 +44,9 @@ func NewBatch(table string, first uint32) *Batch {
 const genIDAt = unix.SizeofNlMsghdr + sizeofNfgenmsg + unix.SizeofRtAttr
 
 // Begin begins a message on an object of the family's table.
-func (b *Batch) Begin(proto uint8, typ int, flags uint16, who Object) {
+func (b *Batch) Begin(proto uint8, typ int, flags uint16, object Object) {
 	b.open = b.message(subsys(typ), flags, b.first+uint32(len(b.blame)), proto, 0)
-	b.blame = append(b.blame, who)
+	b.blame = append(b.blame, object)
 	b.last = b.open
 	b.String(1, b.table) // NFTA_*_TABLE are all 1
 }

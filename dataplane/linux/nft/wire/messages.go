@@ -15,16 +15,16 @@ func (b *Batch) DelTable(proto uint8) {
 }
 
 // DelSet removes a set or map.
-func (b *Batch) DelSet(proto uint8, name string, who Object) {
-	b.Begin(proto, unix.NFT_MSG_DELSET, 0, who)
+func (b *Batch) DelSet(proto uint8, name string, object Object) {
+	b.Begin(proto, unix.NFT_MSG_DELSET, 0, object)
 	b.String(unix.NFTA_SET_NAME, name)
 	b.End()
 	b.Writes++
 }
 
 // NewRule appends a rule to a chain.
-func (b *Batch) NewRule(proto uint8, chain string, p *Program, who Object) {
-	b.Begin(proto, unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, who)
+func (b *Batch) NewRule(proto uint8, chain string, p *Program, object Object) {
+	b.Begin(proto, unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, object)
 	b.String(unix.NFTA_RULE_CHAIN, chain)
 	at := b.Nest(unix.NFTA_RULE_EXPRESSIONS)
 	b.B = append(b.B, p.Exprs...)
@@ -46,8 +46,8 @@ type Elements struct {
 }
 
 // Elements begins to add elements of a set, or to remove them.
-func (b *Batch) Elements(proto uint8, typ int, set string, who Object) *Elements {
-	return &Elements{B: b, proto: proto, typ: typ, set: set, Blame: who}
+func (b *Batch) Elements(proto uint8, typ int, set string, object Object) *Elements {
+	return &Elements{B: b, proto: proto, typ: typ, set: set, Blame: object}
 }
 
 // maxElement is more than any element takes.

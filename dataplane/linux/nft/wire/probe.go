@@ -68,9 +68,9 @@ func (c *Conn) probe(proto uint8, fill func(*Batch) error) error {
 
 // BlameOn makes a feature the one to blame for the messages that fill adds.
 func (b *Batch) BlameOn(name string, fill func()) {
-	at, who := len(b.blame), &feature{name: name}
+	at, object := len(b.blame), &feature{name: name}
 	fill()
 	for i := at; i < len(b.blame); i++ {
-		b.blame[i] = who
+		b.blame[i] = object
 	}
 }

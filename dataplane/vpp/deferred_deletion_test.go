@@ -18,12 +18,12 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
-// inTrash is the number of interfaces in VPP that wait to be deleted.
-func inTrash(a *agent) (n int) {
+// waitingInVPP is the number of interfaces in VPP that wait to be deleted.
+func waitingInVPP(a *agent) (n int) {
 	lane := a.conn.Lane()
 	conn.Dump(lane, &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(kit.None)},
 		func(d *interfaces.SwInterfaceDetails) {
-			if strings.HasPrefix(d.Tag, iface.TrashTagPrefix) {
+			if strings.HasPrefix(d.Tag, iface.DeletedTagPrefix) {
 				n++
 			}
 		}, func(error) {})
@@ -31,36 +31,36 @@ func inTrash(a *agent) (n int) {
 	return n
 }
 
-// emptied runs a trash until VPP has nothing of it any more.
-func emptied(t *testing.T, a *agent, trash *iface.Trash) {
+// emptied runs a queue until VPP has none of its interfaces any more.
+func emptied(t *testing.T, a *agent, queue *iface.DeletionQueue) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = trash.Run(ctx) // ends with ctx
+		_ = queue.Run(ctx) // ends with ctx
 	}()
 	defer func() {
 		cancel()
 		<-ended
 	}()
 	deadline := time.Now().Add(10 * time.Second)
-	for inTrash(a) > 0 || trash.Waiting() > 0 {
+	for waitingInVPP(a) > 0 || queue.Waiting() > 0 {
 		if time.Now().After(deadline) {
-			t.Fatal("the trash is not emptied")
+			t.Fatal("the queue is not emptied")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// An interface that is made again where one in the trash still is must be the only one there, and stay.
+// An interface that is made again where one in the queue still is must be the only one there, and stay.
 func TestDeferredDeletion(t *testing.T) {
 	veth(t, "cvtesta0", "cvtesta1")
 	v := vpptest.Start(t, vpptest.Options{Vhostshim: true})
 	g := &target{socket: v.Socket(), real: v}
 	deps := Deps{}
 	a := newAgentWith(t, g, func(c *conn.Conn) Deps {
-		deps.Interfaces.Trash = iface.NewTrash(c, nil, slog.New(slog.DiscardHandler))
+		deps.Interfaces.DeletionQueue = iface.NewDeletionQueue(c, nil, slog.New(slog.DiscardHandler))
 		return deps
 	})
 	a.resync()
@@ -83,23 +83,23 @@ func TestDeferredDeletion(t *testing.T) {
 	})
 	a.resync(one...)
 	a.resync(two...)
-	if n := inTrash(a); n > 0 {
-		t.Errorf("%d interfaces in the trash are on devices that are used again", n)
+	if n := waitingInVPP(a); n > 0 {
+		t.Errorf("%d interfaces in the queue are on devices that are used again", n)
 	}
-	emptied(t, a, deps.Interfaces.Trash)
+	emptied(t, a, deps.Interfaces.DeletionQueue)
 	a.mustNotWrite("after", two)
 
 	// deleted, and made again before they are gone
 	a.commit(txn.Update, deletions(t, two)...)
-	if n := inTrash(a); n != 3 {
-		t.Errorf("%d interfaces in the trash", n)
+	if n := waitingInVPP(a); n != 3 {
+		t.Errorf("%d interfaces in the queue", n)
 	}
 	other := all(tables(1, "pod"), values{dev("tap-x", "cvtest0", 256), af("af-x")})
 	a.commit(txn.Update, kvs(t, other)...)
-	emptied(t, a, deps.Interfaces.Trash)
+	emptied(t, a, deps.Interfaces.DeletionQueue)
 	a.mustNotWrite("again", other)
 	a.commit(txn.Update, deletions(t, other)...)
-	emptied(t, a, deps.Interfaces.Trash)
+	emptied(t, a, deps.Interfaces.DeletionQueue)
 	if after := vppState(t, a); after != before {
 		t.Errorf("VPP is not as before:\n%s", diffText(before, after))
 	}

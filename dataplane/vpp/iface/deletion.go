@@ -21,40 +21,41 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// TrashTagPrefix starts the tags of interfaces that are only waiting to be deleted.
-const TrashTagPrefix = "contiv-trash:"
+// DeletedTagPrefix starts the tags of interfaces that wait to be deleted. Earlier versions of the agent wrote the same tags: do not change
+// the value.
+const DeletedTagPrefix = "contiv-trash:"
 
 const (
-	trashQuiet = time.Second           // no deletion before nothing was done for so long
-	trashPace  = 10 * time.Millisecond // between two deletions, for others to get a turn
-	trashIdle  = 10 * time.Second
-	// On a node where something always happens it is never quiet. A TAP in the trash holds 256 of VPP's packet buffers, of which
-	// the default is 16,384: without these limits deleted pods would take the buffers of those that live.
-	trashLongest = 5 * time.Second // what has waited so long waits no more
-	trashMax     = 16              // what may wait; beyond it the oldest goes at once
+	deletionQuiet = time.Second           // no deletion before nothing was done for so long
+	deletionPace  = 10 * time.Millisecond // between two deletions, for others to get a turn
+	deletionIdle  = 10 * time.Second
+	// On a node where something always happens it is never quiet. A TAP in the queue holds 256 of VPP's packet buffers, of which
+	// the default is 16,384: without these limits deleted pods would take the buffers of those that run.
+	deletionLongest = 5 * time.Second // the longest wait
+	deletionMax     = 16              // so many may wait; with more, the oldest is deleted at once
 )
 
-// Trash deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40 ms, while the
-// kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod does the latter, and a job the former once
-// nothing is waiting. An interface in the trash is down and without effect. The mark is in VPP, so an agent that is restarted finds the
-// trash again; a VPP that is restarted has none.
-type Trash struct {
+// DeletionQueue deletes TAPs and af_packet interfaces after their owner has gone. Deleting one stops VPP's main thread for 20 to 40 ms,
+// while the kernel waits for RCU; taking it down and marking it takes microseconds. So deleting a pod does the latter, and a job the former
+// once no request waits. An interface in the queue is down and without effect. The mark is in VPP, so an agent that is restarted finds the
+// interfaces again; a VPP that is restarted has none.
+type DeletionQueue struct {
 	conn *conn.Conn
 	lane *conn.Lane // of the goroutine that runs Run
 	log  *slog.Logger
 	wake chan struct{}
-	idle func() time.Duration // how long nothing has wanted anything of VPP
+	idle func() time.Duration // how long VPP has had no requests
 
 	deleting sync.Mutex // held while one is deleted; taken before mu
 
 	mu      sync.Mutex
 	session uint64 // in which items are true
-	items   []trashItem
-	current trashItem // is being deleted
-	thrown  time.Time // the last time
+	items   []deletion
+	current deletion  // is being deleted
+	added   time.Time // the last time
 }
 
-type trashItem struct {
+type deletion struct {
 	name  string // the logical one
 	index uint32
 	tap   bool
@@ -64,56 +65,56 @@ type trashItem struct {
 }
 
 // on reports whether the interface holds the device on which another is to be made.
-func (i trashItem) on(name, dev string) bool {
+func (i deletion) on(name, dev string) bool {
 	return i.name == name || (i.dev == dev && dev != "" && !i.moved)
 }
 
-func (i trashItem) request() api.Message {
+func (i deletion) request() api.Message {
 	if i.tap {
 		return &tapv2.TapDeleteV2{SwIfIndex: interface_types.InterfaceIndex(i.index)}
 	}
 	return &af_packet.AfPacketDelete{HostIfName: i.dev}
 }
 
-// NewTrash is an empty trash; Run empties it, when nothing has wanted anything of VPP for a while. Without idle only what is thrown away
-// counts.
-func NewTrash(c *conn.Conn, idle func() time.Duration, log *slog.Logger) *Trash {
-	t := &Trash{conn: c, lane: c.Lane(), log: log.With("component", "vpp-trash"), wake: make(chan struct{}, 1), idle: idle}
+// NewDeletionQueue is an empty queue; Run empties it when VPP has had no requests for a while. Without idle only additions to the queue
+// count.
+func NewDeletionQueue(c *conn.Conn, idle func() time.Duration, log *slog.Logger) *DeletionQueue {
+	t := &DeletionQueue{conn: c, lane: c.Lane(), log: log.With("component", "vpp-deletions"), wake: make(chan struct{}, 1), idle: idle}
 	c.OnChange(func(conn.State) { t.nudge() })
 	return t
 }
 
-func (t *Trash) nudge() {
+func (t *DeletionQueue) nudge() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Waiting is the number of interfaces in the trash.
-func (t *Trash) Waiting() int {
+// Waiting is the number of interfaces in the queue.
+func (t *DeletionQueue) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.items)
 }
 
-func (t *Trash) add(i trashItem) {
+func (t *DeletionQueue) add(i deletion) {
 	i.since = time.Now()
 	t.mu.Lock()
 	t.items = append(t.items, i)
-	t.thrown = i.since
+	t.added = i.since
 	t.mu.Unlock()
 	t.nudge()
 }
 
-// takeBack takes out what holds the device on which an interface is to be made. What the trash is just deleting is waited for.
-func (t *Trash) takeBack(name, dev string) []trashItem {
+// remove takes out the interfaces that hold the device on which another is to be made. If one is being deleted, it waits for that.
+func (t *DeletionQueue) remove(name, dev string) []deletion {
 	t.deleting.Lock()
 	defer t.deleting.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var taken []trashItem
-	t.items = slices.DeleteFunc(t.items, func(i trashItem) bool {
+	var taken []deletion
+	t.items = slices.DeleteFunc(t.items, func(i deletion) bool {
 		if !i.on(name, dev) {
 			return false
 		}
@@ -123,21 +124,21 @@ func (t *Trash) takeBack(name, dev string) []trashItem {
 	return taken
 }
 
-// holds reports whether takeBack would find anything, without waiting.
-func (t *Trash) holds(name, dev string) bool {
+// holds reports whether remove would find anything, without waiting.
+func (t *DeletionQueue) holds(name, dev string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.current.on(name, dev) || slices.ContainsFunc(t.items, func(i trashItem) bool { return i.on(name, dev) })
+	return t.current.on(name, dev) || slices.ContainsFunc(t.items, func(i deletion) bool { return i.on(name, dev) })
 }
 
-// clearDevice deletes an interface in the trash whose device is needed again, before the next request. VPP would make a second
+// clearDevice deletes an interface in the queue whose device is needed again, before the next request. VPP would make a second
 // queue of a TAP's device for a second interface, and delete an af_packet interface by the name of its device, whichever it is.
 func (k *Kinds) clearDevice(name, dev string) {
-	t := k.deps.Trash
+	t := k.deps.DeletionQueue
 	if t == nil || !t.holds(name, dev) {
 		return
 	}
-	for _, i := range t.takeBack(name, dev) {
+	for _, i := range t.remove(name, dev) {
 		k.Lane.Request(i.request(), func(_ api.Message, err error) {
 			if err != nil && !isGone(err) {
 				k.Log.Warn("an interface that should have been deleted blocks a new one", "interface", name, "device", dev, "error", err)
@@ -150,13 +151,13 @@ func isGone(err error) bool {
 	return kit.IsFine(err, kit.IfGone) || conn.IsRetval(err, api.SYSCALL_ERROR_1)
 }
 
-// throwAway takes the interface down, takes from it what others may want (its addresses, its tables) and marks it. It says
+// deferDeletion takes the interface down, removes what others may need (its addresses, its tables) and marks it. It returns
 // false for kinds that are deleted fast enough.
-func (k *Kinds) throwAway(e *ifEntry, v *vpp_interfaces.Interface, done func(error)) bool {
-	if k.deps.Trash == nil {
+func (k *Kinds) deferDeletion(e *ifEntry, v *vpp_interfaces.Interface, done func(error)) bool {
+	if k.deps.DeletionQueue == nil {
 		return false
 	}
-	item := trashItem{name: e.name, index: e.Index, tap: e.kind == vpp_interfaces.Interface_TAP, dev: e.hostDev, moved: e.moved}
+	item := deletion{name: e.name, index: e.Index, tap: e.kind == vpp_interfaces.Interface_TAP, dev: e.hostDev, moved: e.moved}
 	if !item.tap && e.kind != vpp_interfaces.Interface_AF_PACKET {
 		return false
 	}
@@ -165,7 +166,7 @@ func (k *Kinds) throwAway(e *ifEntry, v *vpp_interfaces.Interface, done func(err
 		&interfaces.SwInterfaceSetFlags{SwIfIndex: index},
 		&interfaces.SwInterfaceSetUnnumbered{UnnumberedSwIfIndex: index},
 		&interfaces.SwInterfaceAddDelAddress{SwIfIndex: index, DelAll: true},
-		tagRequest(e.Index, TrashTagPrefix+kit.ShortName(e.name, TrashTagPrefix)),
+		tagRequest(e.Index, DeletedTagPrefix+kit.ShortName(e.name, DeletedTagPrefix)),
 	}
 	if v.Vrf != 0 {
 		reqs = append(reqs, &interfaces.SwInterfaceSetTable{SwIfIndex: index},
@@ -173,7 +174,7 @@ func (k *Kinds) throwAway(e *ifEntry, v *vpp_interfaces.Interface, done func(err
 	}
 	all := kit.Join(len(reqs), func(err error) {
 		if err == nil {
-			k.deps.Trash.add(item)
+			k.deps.DeletionQueue.add(item)
 		}
 		done(err)
 	})
@@ -183,8 +184,8 @@ func (k *Kinds) throwAway(e *ifEntry, v *vpp_interfaces.Interface, done func(err
 	return true
 }
 
-// Run empties the trash until ctx ends.
-func (t *Trash) Run(ctx context.Context) error {
+// Run empties the queue until ctx ends.
+func (t *DeletionQueue) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait, err := t.step(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, conn.ErrDisconnected) {
@@ -196,7 +197,7 @@ func (t *Trash) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-t.wake:
-			if wait < trashIdle { // something is waiting already, and so is its time
+			if wait < deletionIdle { // an interface waits already, with its own time
 				select {
 				case <-timer.C:
 				case <-ctx.Done():
@@ -209,13 +210,13 @@ func (t *Trash) Run(ctx context.Context) error {
 }
 
 // step deletes one interface, if its time has come, and says when to look again.
-func (t *Trash) step(ctx context.Context) (time.Duration, error) {
+func (t *DeletionQueue) step(ctx context.Context) (time.Duration, error) {
 	s := t.conn.State()
 	if !s.Connected() {
-		return trashIdle, nil
+		return deletionIdle, nil
 	}
 	if err := t.adopt(ctx, s.Session); err != nil {
-		return trashQuiet, err
+		return deletionQuiet, err
 	}
 	t.deleting.Lock()
 	defer t.deleting.Unlock()
@@ -226,41 +227,41 @@ func (t *Trash) step(ctx context.Context) (time.Duration, error) {
 	err := t.delete(ctx, item)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.current = trashItem{}
+	t.current = deletion{}
 	if err != nil {
 		t.items = append(t.items, item)
-		return trashQuiet, err
+		return deletionQuiet, err
 	}
-	return trashPace, nil
+	return deletionPace, nil
 }
 
 // next takes out the oldest item, or says how long to wait.
-func (t *Trash) next() (trashItem, time.Duration) {
+func (t *DeletionQueue) next() (deletion, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.items) == 0 {
-		return trashItem{}, trashIdle
+		return deletion{}, deletionIdle
 	}
-	quiet := time.Since(t.thrown)
+	quiet := time.Since(t.added)
 	if t.idle != nil {
 		quiet = min(quiet, t.idle())
 	}
-	wait := min(trashQuiet-quiet, trashLongest-time.Since(t.items[0].since))
-	if wait > 0 && len(t.items) <= trashMax {
-		return trashItem{}, wait
+	wait := min(deletionQuiet-quiet, deletionLongest-time.Since(t.items[0].since))
+	if wait > 0 && len(t.items) <= deletionMax {
+		return deletion{}, wait
 	}
 	t.current = t.items[0]
 	t.items = t.items[1:]
 	return t.current, 0
 }
 
-// delete deletes an interface if it is still what it was when it was thrown away.
-func (t *Trash) delete(ctx context.Context, i trashItem) error {
+// delete deletes an interface if it is still the one that was put into the queue.
+func (t *DeletionQueue) delete(ctx context.Context, i deletion) error {
 	var err error
 	marked := false
 	look := &interfaces.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(i.index)}
 	conn.Dump(t.lane, look, func(d *interfaces.SwInterfaceDetails) {
-		marked = marked || (uint32(d.SwIfIndex) == i.index && strings.HasPrefix(d.Tag, TrashTagPrefix))
+		marked = marked || (uint32(d.SwIfIndex) == i.index && strings.HasPrefix(d.Tag, DeletedTagPrefix))
 	}, func(e error) { err = e })
 	t.lane.Flush(ctx)
 	if err == nil && marked {
@@ -273,8 +274,8 @@ func (t *Trash) delete(ctx context.Context, i trashItem) error {
 	return nil
 }
 
-// adopt finds the trash of a session that is new to this agent: an earlier agent may have left it.
-func (t *Trash) adopt(ctx context.Context, session uint64) error {
+// adopt finds the marked interfaces of a session that is new to this agent: an earlier agent may have left it.
+func (t *DeletionQueue) adopt(ctx context.Context, session uint64) error {
 	t.mu.Lock()
 	known := t.session == session
 	t.mu.Unlock()
@@ -288,7 +289,7 @@ func (t *Trash) adopt(ctx context.Context, session uint64) error {
 	end := func(err error) { errs = append(errs, err) }
 	all := interface_types.InterfaceIndex(kit.None)
 	conn.Dump(t.lane, &interfaces.SwInterfaceDump{SwIfIndex: all}, func(d *interfaces.SwInterfaceDetails) {
-		if name, ok := strings.CutPrefix(d.Tag, TrashTagPrefix); ok {
+		if name, ok := strings.CutPrefix(d.Tag, DeletedTagPrefix); ok {
 			found[uint32(d.SwIfIndex)] = name
 		}
 	}, end)
@@ -304,7 +305,7 @@ func (t *Trash) adopt(ctx context.Context, session uint64) error {
 	defer t.mu.Unlock()
 	t.session, t.items = session, nil
 	for index, name := range found {
-		i := trashItem{name: name, index: index, dev: devices[index], since: time.Now()}
+		i := deletion{name: name, index: index, dev: devices[index], since: time.Now()}
 		if tap := taps[index]; tap != nil {
 			i.tap, i.dev, i.moved = true, tap.HostIfName, tap.HostNamespace != ""
 		}
