@@ -37,7 +37,7 @@ func agentCommand(c *common) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&s.service, "service", "contiv-etcd", "service that lists etcd's members")
 	f.IntVar(&s.members, "members", 1, "their number; 0: the agent knows where etcd is")
-	f.DurationVar(&s.maxWait, "patience", 10*time.Second, "how long to wait for all of them before doing "+
+	f.DurationVar(&s.maxWait, "timeout", 10*time.Second, "how long to wait for all of them before doing "+
 		"with those of the last start, or with fewer")
 	f.StringVar(&s.cache, "cache", "/var/lib/contiv/etcd-endpoints", "file with those of the last start")
 	f.StringVar(&s.runDir, "empty-after-reboot", "", "run directory of the agent that survives reboots (Windows): emptied if it is of another boot")
