@@ -1,4 +1,4 @@
-/* What a message says of a neighbour: who has which hardware address. VPP believes all of it, so this is where it is judged. */
+/* The claim of a neighbour message: the hardware address of an IP address. VPP accepts all claims without a check, so they are checked here. */
 #include "internal.h"
 
 enum

@@ -186,7 +186,7 @@ typedef struct
   uint32_t sw_if_index; /* of the endpoint */
   bool l4_checksum_offloaded; /* TCP and UDP checksums are computed later, from scratch: leave them */
   bool reassembled;     /* the three below come from virtual reassembly */
-  bool later_fragment;  /* has no transport header of its own; cv_parse says so, too, when it asks for reassembly */
+  bool later_fragment;  /* has no transport header of its own; cv_parse sets it, too, when the packet needs reassembly */
   uint16_t sport, dport; /* wire */
   uint8_t tcp_flags; /* ICMP: the type */
   /* set by cv_parse */
@@ -282,7 +282,7 @@ typedef struct
   const cv_tier_item_t *items[2];
 } cv_endpoint_policy_t;
 
-/* A flow that was denied, as the ends know it: source NAT and services do not show. */
+/* A flow that was denied, with the addresses that its ends use: source NAT and services do not show. */
 typedef struct
 {
   uint64_t sequence; /* counts from 1 */
@@ -316,7 +316,7 @@ typedef struct
 
 #define CV_RECALL_MAX 32
 
-/* cv_recall is a short way in front of cv_parse. Bit i of the result: packet i is TCP or UDP of a flow that this worker has seen pass without
+/* cv_recall is a short way in front of cv_parse. Bit i of the result: packet i is TCP or UDP of a flow that this worker has passed before without
  * a connection, in this second and with this configuration. Such a packet passes, is counted, and nothing else is to be done; its
  * flow has the interface and the addresses in its tag, so its source has been checked. n is at most CV_RECALL_MAX. */
 uint32_t cv_recall (cv_main_t *m, uint32_t worker, const cv_brief_t *packets, uint32_t n, uint32_t now);
@@ -334,8 +334,8 @@ void cv_quiesce (cv_main_t *m, uint32_t worker);
 bool cv_check_source (cv_main_t *m, uint32_t worker, cv_packet_t *p);
 /* cv_check_arp: sender of an ARP packet, protocol address (wire) and hardware address; true: pass. */
 bool cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender, const uint8_t *hardware);
-/* cv_read_claim reads an IPv6 neighbour solicitation or advertisement without extension headers: which address says that it has which hardware
- * address (NULL: it does not say). False: it is neither, or cut off. */
+/* cv_read_claim reads an IPv6 neighbour solicitation or advertisement without extension headers: the address that is claimed, and its hardware
+ * address (NULL: the message has none). False: it is neither, or cut off. */
 bool cv_read_claim (const uint8_t *ip, uint32_t len, cv_addr_t *claimed, const uint8_t **hardware);
 /* cv_claims_group reports whether a hardware address is that of several machines, which no neighbour has. */
 bool cv_claims_group (const uint8_t *hardware);

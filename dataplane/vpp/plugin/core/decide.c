@@ -65,7 +65,7 @@ affinity_key (const cv_packet_t *p, uint64_t group)
   return (cv_tuple_t){ .src = p->tuple.src, .dst.u64 = { group & 0xffffffff, group >> 32 }, .proto = CV_PROTO_AFFINITY, .ip6 = p->tuple.ip6 };
 }
 
-/* remembered is the client's backend if the service still has it. */
+/* remembered is the client's stored backend if the service still has it. */
 static uint32_t
 remembered (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uint32_t record)
 {
@@ -76,8 +76,8 @@ remembered (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uin
   return found ? l->member[at] : CV_NO_INDEX;
 }
 
-/* remember keeps a client's backend. Records are a quarter of the table at most. Clients that are not pods of this node have half of that, so
- * that pods are remembered whatever machines outside send. */
+/* remember stores a client's backend. Records are a quarter of the table at most. Clients that are not pods of this node have half of that, so
+ * that pods have records whatever machines outside send. */
 static void
 remember (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_t *f, uint32_t record, uint32_t backend, uint32_t now)
 {
@@ -398,7 +398,7 @@ unknown (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now)
       refuse (m, worker, p, CV_SPOOFED);
       return;
     }
-  /* before anything is read that may change: what was decided by an old configuration is not remembered for the new one */
+  /* before anything is read that may change: a decision by an old configuration is not stored for the new one */
   uint64_t tag = pass_tag (m, &m->workers[worker], p->hash, p->sw_if_index);
   uint32_t epoch = cv_policy_epoch (m), frontends = cv_load_acquire (&m->frontends_epoch);
   cv_frontend_slot_t *slot = p->stateless ? NULL : frontend_of (m, p);

@@ -6,7 +6,7 @@
 
 /* ---- flows without connection ----
  *
- * Most packets are of no service. Each worker remembers flows that passed without a connection for the rest of the second, as
+ * Most packets are of no service. Each worker stores flows that passed without a connection for the rest of the second, as
  * long as the configuration stays: one load instead of some five look-ups. A new connection takes its flows out of all caches; a worker that
  * puts one back at the same moment is wrong until the second is over at most. */
 
@@ -108,7 +108,7 @@ led_elsewhere (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c)
   return c->backend == CV_NO_INDEX && cv_unlikely (cv_load (&c->frontends) != cv_load (&m->frontends_epoch)) && cv_led_elsewhere (m, p, c);
 }
 
-/* starts_again: this packet opens a connection where an old one is still known. */
+/* starts_again: this packet opens a connection where the table still has an old one. */
 static inline bool
 starts_again (const cv_main_t *m, const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 {

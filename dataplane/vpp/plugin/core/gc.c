@@ -65,7 +65,7 @@ release (cv_main_t *m, cv_batch_t *b)
   free (b);
 }
 
-/* close_batch takes everything retired until now into a batch that remembers where the workers are. */
+/* close_batch takes everything retired until now into a batch, with the current epochs of the workers. */
 static void
 close_batch (cv_main_t *m)
 {

@@ -7,7 +7,7 @@
 #define PORTS_FROM 4
 #define ALL_PORTS  65536
 
-/* What a rule asks for apart from ports. */
+/* What a rule matches, apart from ports. */
 typedef struct
 {
   uint32_t source, destination, service;

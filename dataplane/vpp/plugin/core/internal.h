@@ -150,7 +150,7 @@ enum
 
 #define CV_STATE_ANSWERED 5 /* new, and the backend has answered; it is reported as new */
 
-/* cv_connection_t.end until there is a FIN: what the SYN of the other direction has said: how much data came with it, and the window scale. */
+/* cv_connection_t.end until there is a FIN: what the SYN of the other direction contained: the length of its data, and the window scale. */
 #define CV_END_OF_SYN	  (1u << 31)
 #define CV_END_DATA_SHIFT 8
 
@@ -337,7 +337,7 @@ typedef struct
 
 #define CV_DECIDED 1024 /* a power of two */
 
-/* What the policy of one side of an endpoint made of a flow. No rule asks for the client's port, so it holds for all flows between two ends. It holds
+/* What the policy of one side of an endpoint made of a flow. No rule matches the client's port, so it holds for all flows between two ends. It holds
  * as long as policy_epoch is the same: that counts each change of rules, of sets and of what endpoints have of them. */
 typedef struct
 {

@@ -40,7 +40,7 @@ matches_packet (const cv_rule_t *r, const cv_flow_t *f)
   return true;
 }
 
-/* in_networks and in_ports add what a set says to what is known so far. */
+/* in_networks and in_ports combine the result of a set with the result so far. */
 static match_t
 in_networks (const cv_main_t *m, uint32_t set, const cv_addr_t *a, bool ip6, match_t sofar)
 {
@@ -129,7 +129,8 @@ decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_f
   return true;
 }
 
-/* decide_by_police asks tier by tier. What goes to the pod's own node is allowed by the first policy that does not hold for it, and at the end. */
+/* decide_by_police evaluates the tiers in order. What goes to the pod's own node is allowed by the first policy that does not
+ * hold for it, and at the end. */
 static cv_decision_t
 decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f, bool to_node)
 {
@@ -227,7 +228,7 @@ link_local (const cv_flow_t *f)
   return f->ip6 && f->dst.u8[0] == 0xfe && (f->dst.u8[1] & 0xc0) == 0x80;
 }
 
-/* side_allows asks the policy of one end. */
+/* side_allows evaluates the policy of one end. */
 static cv_judgement_t
 side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpoint_state_t *e, cv_side_t side, const cv_flow_t *f, bool to_node, uint32_t now)
 {

@@ -59,7 +59,7 @@ fill_defaults (cv_config_t *c)
 #undef _
 }
 
-/* limit_of: what comes from elsewhere has five eighths of the table, and an eighth for the memory of its clients' backends (remember). The last
+/* limit_of: what comes from elsewhere has five eighths of the table, and an eighth for the records of its clients' backends (remember). The last
  * quarter is the pods'. */
 static uint32_t
 limit_of (const cv_main_t *m, const cv_endpoint_t *e)
@@ -389,7 +389,7 @@ cv_range_get (cv_main_t *m, uint64_t id, bool make)
   return CV_NO_INDEX;
 }
 
-/* A set that has no prefix and no user is forgotten. */
+/* cv_range_put deletes a set that has no prefix and no user. */
 void
 cv_range_put (cv_main_t *m, uint32_t index)
 {

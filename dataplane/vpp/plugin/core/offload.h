@@ -1,7 +1,7 @@
 /* Packets that stand for several (TCP segmentation left to a device), and checksums that were left to a device, without VPP.
  *
- * A packet is an array of pieces, in order; its headers are in the first one. Nothing of what a virtio header says is believed
- * that the packet itself says too. Addresses, ports and checksums are as on the wire. */
+ * A packet is an array of pieces, in order; its headers are in the first one. Where a field of the virtio header is in the
+ * packet too, the packet's is used. Addresses, ports and checksums are as on the wire. */
 #ifndef CONTIV_OFFLOAD_H
 #define CONTIV_OFFLOAD_H
 

@@ -125,7 +125,7 @@ is_listener (uint8_t type)
 
 /* source_allowed: a POD endpoint may send this; type is that of ICMPv6, 0 for all other packets.
  *
- * VPP remembers the source of each neighbour solicitation and the target of each advertisement, 50 000 in all. So both have to be the pod's
+ * VPP stores the source of each neighbour solicitation and the target of each advertisement, 50 000 in all. So both have to be the pod's
  * own addresses: with link-local ones, of which there are 2^64, a pod would fill the table, and no other pod could be added. */
 static bool
 source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type)
@@ -163,7 +163,7 @@ of_local_pod (const cv_main_t *m, const cv_tuple_t *t)
   return e && e->config.role == CV_ROLE_POD;
 }
 
-/* from_its_place is step 1. The host is believed: it forwards. */
+/* from_its_place is step 1. Any source is accepted from the host: it forwards. */
 static inline bool
 from_its_place (const cv_main_t *m, const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type)
 {

@@ -167,7 +167,7 @@ cv_policy_set (cv_main_t *m, uint64_t id, const cv_policy_t *p)
   return CV_OK;
 }
 
-/* policy_put forgets a policy that is not defined and that no endpoint has. */
+/* policy_put deletes a policy that is not defined and that no endpoint has. */
 static void
 policy_put (cv_main_t *m, uint32_t i)
 {

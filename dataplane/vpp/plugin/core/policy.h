@@ -185,7 +185,7 @@ cv_policy_changed (cv_main_t *m)
 
 /* ---- judging: judge.c ---- */
 
-/* A flow, as its client and its backend know it. */
+/* A flow, with the addresses that its client and its backend use. */
 typedef struct
 {
   cv_addr_t src, dst;

@@ -217,7 +217,7 @@ cv_translate_error (cv_packet_t *p, const cv_connection_t *c, uint32_t direction
   translate_inner (in, header, inner_len, to, ip_delta, l4_delta);
   uint64_t after = sum16 (in, changed);
 
-  /* the sender of the error stays who it is, unless it is the end of the connection itself */
+  /* the source of the error is not translated, unless it is the end of the connection itself */
   cv_addr_t src = p->tuple.src;
   if (cv_addr_equal (&src, &from->src))
     src = to->dst;

@@ -21,7 +21,7 @@ service_get (cv_main_t *m, uint64_t id, bool make)
   return CV_NO_INDEX;
 }
 
-/* service_put forgets a service that is not defined and that no frontend names. It is in no list then. */
+/* service_put deletes a service that is not defined and that no frontend names. It is in no list then. */
 static void
 service_put (cv_main_t *m, uint32_t index)
 {
@@ -256,7 +256,7 @@ stop_emptying (cv_main_t *m, cv_service_t *s)
 }
 
 /* leave_last lets the last backend of a service stay for two or three sweeps. Where another one takes its place, that one is added
- * right after this one is removed, and no client is to hear meanwhile that there is none. */
+ * right after this one is removed, and no client may be rejected meanwhile for lack of a backend. */
 static void
 leave_last (cv_main_t *m, cv_service_t *s, uint32_t index)
 {

@@ -93,7 +93,7 @@ cv_set_get (cv_main_t *m, uint64_t id, bool make)
   return CV_NO_INDEX;
 }
 
-/* cv_set_put forgets a set that is not defined and that no rule names. */
+/* cv_set_put deletes a set that is not defined and that no rule names. */
 void
 cv_set_put (cv_main_t *m, uint32_t index)
 {

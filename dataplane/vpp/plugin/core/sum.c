@@ -61,7 +61,7 @@ cv_complete_checksum (const cv_piece_t *in, uint32_t n_in, uint32_t start, uint3
     }
   uint16_t result = cv_sum_finish (sum);
   if (!result)
-    result = 0xffff; /* zero would say that there is none */
+    result = 0xffff; /* zero means "no checksum" */
   memcpy (in[0].data + start + offset, &result, 2);
   return true;
 }

@@ -150,7 +150,7 @@ free_slot (const cv_bucket_t *b)
 /* ---- room for a key whose two buckets are full ----
  *
  * Each key of them has another bucket. If that has a free slot, the key moves there; else a key of that one may move, and so on: the search goes by
- * breadth, and ends after a number of buckets. It takes no lock, so each move asks again whether all is as it was found. Workers are in a frame
+ * breadth, and ends after a number of buckets. It takes no lock, so each move checks again that nothing has changed. Workers are in a frame
  * while they insert, so no connection that a slot names is given to another key meanwhile. */
 
 enum

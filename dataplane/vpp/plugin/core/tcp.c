@@ -2,7 +2,7 @@
  *
  * Anyone can write a packet with another machine's address. What its receiver discards must not change the connection here either: a SYN
  * would choose another backend for it, or it would end while it is idle, or a flood of SYNs would fill the table with open ones. So packets count
- * as their receivers take them (RFC 9293, 3.10.7; RFC 5961). What a receiver has acknowledged, the other direction has said last. */
+ * as their receivers take them (RFC 9293, 3.10.7; RFC 5961). What a receiver has acknowledged, the other direction has sent last. */
 #include "follow.h"
 
 static uint32_t

@@ -425,7 +425,7 @@ egress (void)
   cv_free (n.m);
 }
 
-/* Flows that passed without a connection are not remembered across a change, nor when a connection takes their place. */
+/* Flows that passed without a connection are not stored across a change, nor when a connection takes their place. */
 static void
 pass_cache (void)
 {
@@ -570,7 +570,8 @@ backends_come_and_go (void)
   cv_free (n.m);
 }
 
-/* A service that comes after its first clients: who has had no answer gets one, with the same port too. An open connection stays where it is. */
+/* A service that comes after its first clients: a client without an answer gets one, with the same port too.
+ * An open connection stays where it is. */
 static void
 service_comes (void)
 {

@@ -326,7 +326,7 @@ outside (uint32_t i)
   return text;
 }
 
-/* Machines outside fill what they may have, by a service that remembers its clients. Pods still get connections, and are remembered. */
+/* Machines outside fill what they may have, by a service with session affinity. Pods still get connections and records. */
 static void
 affinities_of_outside (void)
 {
