@@ -28,14 +28,13 @@ KEEP  ?=
 demo: deps build ## pods wired by the CNI binary ping each other; NODES=3 for a cluster, KEEP=1 to look at it with contiv-netctl; VPP if there is one
 	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES) $(if $(KEEP),-keep)
 
-# The packages whose tests take longest: they run one after the other, beside all others (hack/test.sh).
-LONG := ./test/cluster ./test/services ./dataplane/vpp/plugin ./test/e2e ./test/policy ./cmd/contiv-netctl ./dataplane/vpp \
-	./plugins/service/renderer/nat44 ./test/soak
+# The packages that run several clusters at a time: one of them runs at a time, beside all others (hack/test.sh).
+CLUSTERED := ./test/cluster ./test/services ./test/e2e ./test/policy
 
 # Nothing of ours uses cgo, and with one setting each package is compiled once. Tests build the commands that they run (test/testbed/gobuild).
 .PHONY: test
 test: deps ## run all tests in their main combinations (root; tests against real VPP are skipped with a line where there is none)
-	$(if $(filter ./...,$(PKGS)),hack/test.sh $(LONG),CGO_ENABLED=0 go test -p 2 -timeout 20m $(PKGS))
+	$(if $(filter ./...,$(PKGS)),hack/test.sh $(CLUSTERED),CGO_ENABLED=0 go test -p 2 -timeout 20m $(PKGS))
 	cd hack/release && CGO_ENABLED=0 go test -trimpath ./...       # of its own, too: the library for registries
 	cd test/policy/oracle && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: cyclonus is no dependency of the product
 	cd examples && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: what others see of ours
