@@ -29,7 +29,7 @@ demo: deps build ## pods wired by the CNI binary ping each other; NODES=3 for a 
 	$(SUDO) $(BIN)/demo -bin $(BIN) -nodes $(NODES) $(if $(KEEP),-keep)
 
 # The packages that run several clusters at a time: one of them runs at a time, beside all others (hack/test.sh).
-CLUSTERED := ./test/cluster ./test/services ./test/e2e ./test/policy
+CLUSTERED := ./test/cluster ./test/services ./test/e2e ./test/policy ./cmd/contiv-netctl
 
 # Nothing of ours uses cgo, and with one setting each package is compiled once. Tests build the commands that they run (test/testbed/gobuild).
 .PHONY: test
