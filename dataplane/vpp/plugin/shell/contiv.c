@@ -122,6 +122,7 @@ contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
       contiv_peers_ask (vm);
       contiv_uplinks_follow (vm);
       contiv_count_overruns (vm);
+      contiv_receive_waiting (vm);
     }
   return 0;
 }

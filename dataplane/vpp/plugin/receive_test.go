@@ -1,0 +1,39 @@
+package plugin_test
+
+import (
+	"net"
+	"testing"
+
+	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+)
+
+// TestReceiveAfterUp: a pod that fills the ring of its interface before the interface is up, as pods that send do while VPP starts again, is
+// received afterwards.
+func TestReceiveAfterUp(t *testing.T) {
+	r := newRig(t, vpptest.Options{Vhostshim: true})
+	a, b := r.pod("a", ""), r.pod("b", "")
+	for _, mode := range []string{"interrupt", "adaptive"} {
+		for _, p := range []*port{a, b} { // if VPP polls one of them, it looks at both
+			r.cli("set interface rx-mode %s %s", p.device, mode)
+		}
+		r.reach(a, b.v4)
+		r.cli("set interface state %s down", a.device)
+		sent := 0
+		r.do(nil, a.Do(func() error {
+			conn, err := net.Dial("udp", net.JoinHostPort(b.v4.String(), "9"))
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			for range 10_000 { // the ring has 1024 places at most
+				if _, err := conn.Write(make([]byte, 100)); err == nil {
+					sent++
+				}
+			}
+			return nil
+		}))
+		r.cli("set interface state %s up", a.device)
+		r.reach(a, b.v4)
+		t.Logf("%s: %d packets were sent while the interface was down", mode, sent)
+	}
+}
