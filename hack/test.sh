@@ -12,8 +12,8 @@ named=$(go list "$@")
 others=$(go list ./... | grep -vxF "$named")
 # A shell lets what runs in the background ignore an interrupt, which is for both. The named packages run in any case: Go does not see that VPP
 # or the kernel is another one than at the last run.
-# shellcheck disable=SC2086
-env --default-signal=INT go test $flags -count=1 -p 1 $named &
+# shellcheck disable=SC2016,SC2086
+env --default-signal=INT sh -c 'go run -trimpath ./test/testbed/prepare && exec go test "$@"' sh $flags -count=1 -p 1 $named &
 first=$!
 status=0
 # shellcheck disable=SC2086
