@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 	if os.Geteuid() != 0 {
 		return m.Run() // the tests that need root say so
 	}
-	atonce.Limit(4) // they wait most of the time
+	atonce.Limit(3) // they wait most of the time
 	dir, err := os.MkdirTemp("", prefix+"-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "contiv-netctl:", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestCommonFaults: one thing is broken at a time, and the commands say what, in a line and within the timeout.
@@ -14,6 +16,7 @@ func TestCommonFaults(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"linux", "vpp"} {
 		t.Run(dataplane, func(t *testing.T) {
+			matrix.Only(t, "linux")
 			t.Parallel()
 			w := newWorld(t, dataplane, "vxlan")
 			w.agentDown()

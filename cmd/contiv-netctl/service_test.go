@@ -20,6 +20,7 @@ import (
 
 	"contiv.dev/vswitch/test/testbed"
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/matrix"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -67,6 +68,7 @@ func TestServices(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"linux", iptables, "vpp", bare} {
 		t.Run(dataplane, func(t *testing.T) {
+			matrix.Only(t, "linux", "vpp")
 			t.Parallel()
 			w, api := withAPI(t, dataplane)
 			w.services(api)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"contiv.dev/vswitch/test/testbed/kubeapi"
+	"contiv.dev/vswitch/test/testbed/matrix"
 	"contiv.dev/vswitch/test/testbed/whoami"
 )
 
@@ -21,6 +22,7 @@ func TestTracePolicy(t *testing.T) {
 	t.Parallel()
 	for _, dataplane := range []string{"linux", iptables, "vpp"} {
 		t.Run(dataplane, func(t *testing.T) {
+			matrix.Only(t, "linux", "vpp")
 			t.Parallel()
 			w, api := withAPI(t, dataplane)
 			w.putAddresses(api)

@@ -229,10 +229,12 @@ func TestNoStatusIsLost(t *testing.T) {
 		}
 	}
 	b.host.Hook(nil)
+	left := 20
 	for i := range 20 {
 		name := fmt.Sprintf("w%d", i)
 		if b.pods[name] == "" && i%2 == 0 {
 			r.send(gone(name))
+			left--
 		} else {
 			r.send(endpoint(name, i+1))
 		}
@@ -246,7 +248,7 @@ func TestNoStatusIsLost(t *testing.T) {
 				return false
 			}
 		}
-		return len(want) > 5
+		return len(want) == left
 	})
 	if err := r.flush(); err != nil {
 		t.Fatal(err)

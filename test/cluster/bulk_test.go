@@ -36,7 +36,7 @@ func TestBulk(t *testing.T) {
 	t.Parallel()
 	for _, m := range bulkModes {
 		t.Run(m.String(), func(t *testing.T) {
-			matrix.Only(t, "vpp-vxlan-plugin", "vpp-nooverlay-ipv6-derived-veth-plugin", "vpp-nooverlay", "linux-vxlan")
+			matrix.Only(t, "vpp-vxlan-plugin", "vpp-nooverlay-ipv6-derived-veth-plugin", "linux-vxlan")
 			w := newWorld(t, m, 2)
 			pods := w.podPerNode()
 			pods = append(pods, w.pod(w.Nodes[0], "b"))

@@ -30,7 +30,7 @@ func TestHostileFrames(t *testing.T) {
 			continue
 		}
 		t.Run(m.String(), func(t *testing.T) {
-			matrix.Only(t, gsoMode.String(), "vpp-nooverlay-veth")
+			matrix.Only(t, gsoMode.String())
 			w := newWorld(t, m, 2)
 			pods := w.podPerNode()
 			pods = append(pods, w.pod(w.Nodes[0], "b"))

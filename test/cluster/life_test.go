@@ -28,7 +28,7 @@ func TestNodeLeaves(t *testing.T) {
 			w.within(time.Minute, n.Name+" forgets the node", func() error { return w.mentions(n, 3) })
 		}
 		w.lost(stream, 0)
-	})
+	}, defaultVPP)
 }
 
 // mentions finds what a node has that leads to the node with the ID.
@@ -154,7 +154,7 @@ func TestRandomKills(t *testing.T) {
 				t.Errorf("agent of %s killed: %s", n.Name, r.PingResult)
 			}
 		}
-	})
+	}, defaultVPP)
 }
 
 func kills() int {

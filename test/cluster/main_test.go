@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,7 +69,7 @@ func (m mode) String() string {
 var modes = []mode{
 	{dataplane: "vpp", transport: "vxlan"}, {dataplane: "vpp", transport: "nooverlay"},
 	{dataplane: "linux", transport: "vxlan"}, {dataplane: "linux", transport: "nooverlay"},
-	{dataplane: "vpp", transport: "vxlan", plugin: true},
+	defaultVPP,
 }
 
 // world is a cluster under test.
@@ -220,12 +221,17 @@ func (w *world) mesh(pods []*testbed.Pod) {
 	w.must(errors.Join(errs...))
 }
 
-// each runs a test once per mode; make test takes VPP and Linux as the default configuration has them.
-func each(t *testing.T, test func(t *testing.T, m mode)) {
+// defaultVPP is VPP as the default configuration has it.
+var defaultVPP = mode{dataplane: "vpp", transport: "vxlan", plugin: true}
+
+// each runs a test once per mode; make test takes Linux with an overlay, and what is named.
+func each(t *testing.T, test func(t *testing.T, m mode), besides ...mode) {
 	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.String(), func(t *testing.T) {
-			matrix.Only(t, "vpp-vxlan-plugin", "linux-vxlan")
+			if !slices.Contains(besides, m) {
+				matrix.Only(t, "linux-vxlan")
+			}
 			test(t, m)
 		})
 	}

@@ -29,7 +29,7 @@ func TestMesh(t *testing.T) {
 				w.must(w.reach(p.Namespace, testbed.MgmtAddress(i)))
 			}
 		}
-	})
+	}, defaultVPP)
 }
 
 // TestIPv6Underlay: three nodes that are connected by IPv6 alone; over an overlay, their pods have both families.

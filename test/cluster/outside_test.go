@@ -111,7 +111,7 @@ func TestOutside(t *testing.T) {
 		w.Nodes[0].VPP.Kill()
 		w.must(w.Nodes[0].VPP.Run(w.ctx))
 		check()
-	})
+	}, defaultVPP)
 }
 
 // TestOutsideWithDHCP: when the lease changes, what pods send to the outside has the new address.

@@ -22,7 +22,7 @@ func TestRingOverruns(t *testing.T) {
 		{dataplane: "vpp", transport: "vxlan", plugin: true}, {dataplane: "vpp", transport: "nooverlay", veth: true, plugin: true},
 	} {
 		t.Run(m.String(), func(t *testing.T) {
-			matrix.Only(t, "vpp-vxlan-plugin")
+			matrix.Only(t)
 			w := newWorld(t, m, 2)
 			pods := w.podPerNode()
 			w.mesh(pods)

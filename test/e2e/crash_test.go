@@ -28,6 +28,7 @@ func random(t *testing.T) *rand.Rand {
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{tap, veth, linux, iptables}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name, linux.name)
 		r := newRig(t, m)
 		rng := random(t)
 		pods := make([]*testbed.Pod, many(40))

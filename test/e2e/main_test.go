@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 		return m.Run()
 	}
 	removeLeftovers()
-	atonce.Limit(4) // they wait most of the time
+	atonce.Limit(3) // they wait most of the time
 	dir, err := os.MkdirTemp("", prefix+"bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

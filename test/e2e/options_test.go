@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 func environment(v ...string) setup {
@@ -123,6 +124,7 @@ func TestNetworkComesLater(t *testing.T) {
 func TestPacketTrace(t *testing.T) {
 	t.Parallel()
 	each(t, []mode{veth, tap}, func(t *testing.T, m mode) {
+		matrix.Only(t, tap.name)
 		r := newRig(t, m, config("enablePacketTrace: true\n"))
 		pods := r.add("a", "b")
 		traced := func() {
@@ -174,6 +176,7 @@ func TestReceiveMode(t *testing.T) {
 		rx   string
 	}{{tap, "adaptive"}, {tap, "polling"}, {veth, "polling"}, {veth, "interrupt"}} {
 		t.Run(tc.mode.name+"-"+tc.rx, func(t *testing.T) {
+			matrix.Only(t, "tap-adaptive")
 			needs(t, tc.mode)
 			r := newRig(t, tc.mode, config("interfaceRxMode: "+tc.rx+"\n"))
 			pods := r.add("a", "b")

@@ -11,6 +11,7 @@ import (
 
 	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/test/testbed"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestStopIsBounded: SIGTERM ends the agent within daemon.StopLimit, whatever it waits for, and its log names what was late. The next agent completes what was under
@@ -31,6 +32,7 @@ func TestStopIsBounded(t *testing.T) {
 		t.Run(strings.ReplaceAll(tc.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			each(t, tc.modes, func(t *testing.T, m mode) {
+				matrix.Only(t, tap.name, linux.name, fake.name)
 				hang := filepath.Join(t.TempDir(), "hang")
 				r := newRig(t, m, slowTools(t, hang))
 				r.add("before")

@@ -125,7 +125,7 @@ func TestCut(t *testing.T) {
 				w.expect("+ cli1 web1 tcp 8080\n+ cli2 web1 tcp 8080")
 			})
 		}
-	})
+	}, onVPP)
 }
 
 func listenUDP(ns *testbed.Namespace, port int) (conn net.PacketConn, err error) {

@@ -313,5 +313,5 @@ func TestFlips(t *testing.T) {
 		}
 		stop()
 		f.judge()
-	})
+	}, onVPP)
 }

@@ -101,7 +101,7 @@ func TestFragments(t *testing.T) {
 				w.fragments(from, f)
 			}
 		}
-	})
+	}, onVPP)
 }
 
 func (w *world) fragments(from string, family int) {

@@ -180,7 +180,7 @@ func TestForgedErrors(t *testing.T) {
 				}
 			})
 		}
-	}, "iptables")
+	}, onVPP)
 }
 
 // packetSocket gets what arrives at a pod in the family of an address.

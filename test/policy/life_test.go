@@ -139,7 +139,7 @@ func TestFirstPacket(t *testing.T) {
 		t.Logf("%d ADDs in %v, %d of them with packets from the first instant: no packet came through; an ADD took %v in the median, %v at most",
 			count, time.Since(begin).Round(time.Second), hunted, took[count/2].Round(time.Millisecond), took[count-1].Round(time.Millisecond))
 		w.unknownPod(n)
-	})
+	}, onVPP)
 }
 
 // firstPackets adds a pod that sends to cli2 and listens before it has an interface, and deletes it. It reports whether packets were sent
@@ -234,7 +234,7 @@ func TestRestart(t *testing.T) {
 		w.within("the pod opens when its object is known", time.Minute, func() error {
 			return w.ask("cli1", "tcp", w.addrs["late2"][0], httpPort)
 		})
-	})
+	}, onVPP)
 }
 
 func (w *world) closedWithoutServer(n *testbed.Node) {

@@ -69,7 +69,7 @@ func TestSetLimit(t *testing.T) {
 		if strings.Contains(w.Nodes[0].LogTail(5000), "level=ERROR") {
 			t.Errorf("errors in the log of %s", w.Nodes[0].Name)
 		}
-	})
+	}, onVPP)
 }
 
 // condition waits until the condition of a ClusterNetworkPolicy that was written last has a reason.

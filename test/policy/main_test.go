@@ -22,7 +22,7 @@ var binDir string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	atonce.Limit(4) // they wait most of the time
+	atonce.Limit(3) // they wait most of the time
 	if binDir = os.Getenv("CONTIV_POLICY_BIN"); binDir != "" || os.Geteuid() != 0 {
 		return m.Run()
 	}
@@ -45,14 +45,14 @@ func run(m *testing.M) int {
 // onVPP is the backend that is VPP with our plugin; the others are those of the Linux dataplane.
 const onVPP = "vpp"
 
-// each runs a test once per backend, beside other tests: each has a cluster of its own, and waits most of the time. make test leaves iptables
-// out, except where it is named: what it renders is the same as for nft, and dataplane/linux/iptables tests how.
+// each runs a test once per backend, beside other tests: each has a cluster of its own, and waits most of the time. make test takes nft,
+// and what is named.
 func each(t *testing.T, test func(t *testing.T, backend string), besides ...string) {
 	t.Parallel()
 	for _, backend := range []string{"nft", "iptables", onVPP} {
 		t.Run(backend, func(t *testing.T) {
 			if !slices.Contains(besides, backend) {
-				matrix.Only(t, "nft", onVPP)
+				matrix.Only(t, "nft")
 			}
 			if os.Geteuid() != 0 {
 				t.Skip("skipped: network namespaces need root")

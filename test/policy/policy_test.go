@@ -49,7 +49,7 @@ func TestPolicies(t *testing.T) {
 			}
 		}
 		w.why()
-	}, "iptables")
+	}, onVPP)
 }
 
 // why asks the agents why packets pass or do not.

@@ -18,6 +18,7 @@ func TestConflicts(t *testing.T) {
 		if m == kubeProxy {
 			t.Skip("kube-proxy: skipped: it serves whichever rule comes first")
 		}
+		mainly(t, fakePlugin, linuxNFT)
 		w := newWorld(t, m)
 		for i, part := range []struct {
 			name string

@@ -25,6 +25,7 @@ func TestHammer(t *testing.T) {
 		if !m.hasPlugin() {
 			t.Skipf("%s: skipped: TestLife has its rolling updates and its killed agents", m)
 		}
+		mainly(t, vppPlugin)
 		w := newWorld(t, m)
 		h := &hammer{world: w, svc: w.service("hammer", 1, nil), total: int64(setting(t, hammerVariable, 1500)), rate: setting(t, rateVariable, 370)}
 		h.reusePorts()

@@ -39,9 +39,7 @@ func TestNoLoops(t *testing.T) {
 					t.Skipf("%s: skipped: not among the modes", m)
 				}
 				m.needs(t)
-				if m != vppPlugin || f.workers == 0 {
-					matrix.Only(t)
-				}
+				matrix.Only(t)
 				newRealWorld(t, m, f).noLoops()
 			})
 		}

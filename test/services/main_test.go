@@ -149,15 +149,26 @@ func kubeProxyPath() string {
 	return path
 }
 
+// mainly skips a test in other modes, unless modesVariable or the matrix has them run.
+func mainly(t *testing.T, in ...mode) {
+	t.Helper()
+	if os.Getenv(modesVariable) != "" {
+		return
+	}
+	var names []string
+	for _, m := range in {
+		names = append(names, string(m))
+	}
+	matrix.Only(t, names...)
+}
+
 // each runs a test once per mode, beside other tests. Without modesVariable, make test takes the modes of the default configuration and the
 // fake, and those that are named.
 func each(t *testing.T, test func(t *testing.T, m mode), besides ...mode) {
 	t.Parallel()
 	for _, m := range modes() {
 		t.Run(string(m), func(t *testing.T) {
-			if os.Getenv(modesVariable) == "" && !slices.Contains(besides, m) {
-				matrix.Only(t, string(fakePlugin), string(linuxNFT), string(vppPlugin))
-			}
+			mainly(t, append(besides, fakePlugin, linuxNFT, vppPlugin)...)
 			m.needs(t)
 			if !m.isFake() {
 				t.Parallel()

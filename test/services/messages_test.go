@@ -20,6 +20,7 @@ func TestMessages(t *testing.T) {
 		if !m.hasPlugin() {
 			t.Skipf("%s: skipped: only our plugin has backends of their own", m)
 		}
+		mainly(t, fakePlugin) // which counts messages as VPP does
 		w := newWorld(t, m)
 		const backends = 200
 		svc := w.service("messages", 1, func(s *corev1.Service) {

@@ -74,6 +74,7 @@ func TestServicesUnderPolicy(t *testing.T) {
 		if m == kubeProxy || m.isVPP() && !m.hasPlugin() {
 			t.Skip("skipped: policies are not enforced")
 		}
+		mainly(t, fakePlugin, linuxNFT)
 		w := newWorld(t, m)
 		all := policyCases()
 		for i := range all {

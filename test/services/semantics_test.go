@@ -57,7 +57,7 @@ func TestServices(t *testing.T) {
 				})
 			}
 		})
-	}, linuxIptables, vpp)
+	}, linuxIptables)
 }
 
 // putAll puts the services of scenarios and waits until they are served.

@@ -3,6 +3,8 @@ package services
 import (
 	"slices"
 	"testing"
+
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestWorkers: with two workers in VPP, services behave as with none. CONTIV_SERVICES_WORKERS=2 runs all tests that way.
@@ -11,6 +13,7 @@ func TestWorkers(t *testing.T) {
 		t.Skip("vpp-plugin: skipped: not among the modes")
 	}
 	vppPlugin.needs(t)
+	matrix.Only(t)
 	w := newRealWorld(t, vppPlugin, fabric{workers: 2})
 	for i, part := range []struct {
 		name string

@@ -13,12 +13,16 @@ import (
 
 	"contiv.dev/vswitch/dataplane/vpp/binapi/contiv"
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestClocks measures what a packet costs: forwarded plainly, by a guarded interface, and by an established connection of a service.
 // CONTIV_CLOCKS=1000000 has it do so with up to so many flows.
 func TestClocks(t *testing.T) {
 	most, _ := strconv.Atoi(os.Getenv("CONTIV_CLOCKS"))
+	if most == 0 {
+		matrix.Only(t)
+	}
 	repeat := 20 // how often each figure is taken
 	if most == 0 {
 		repeat = 2 // the figures are for those that ask for them

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
 // TestCore runs the tests of the core, which is C without VPP's headers, so they run wherever there is gcc: sequences of packets, damaged
@@ -43,6 +45,7 @@ func TestCore(t *testing.T) {
 		"segment":     {{"2000", "1"}, {"2000", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			matrix.Only(t, "core_test", "policy_test", "hostile", "table", "fuzz", "frags")
 			program := filepath.Join(dir, name)
 			run(t, gcc, append(append(flags, "-o", program, filepath.Join("core/test", name+".c")), objects...)...)
 			for _, args := range arguments {
@@ -51,6 +54,7 @@ func TestCore(t *testing.T) {
 		})
 	}
 	t.Run("model", func(t *testing.T) {
+		matrix.Only(t)
 		program := filepath.Join(dir, "judge")
 		run(t, gcc, append(append(flags, "-o", program, "core/test/judge.c"), objects...)...)
 		agreesWithModel(t, program)

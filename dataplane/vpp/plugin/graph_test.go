@@ -47,7 +47,7 @@ func newSite(r *rig) *site {
 func onSite(t *testing.T, workers int, run func(s *site)) {
 	for n := range workers + 1 {
 		t.Run(fmt.Sprintf("workers=%d", n), func(t *testing.T) {
-			matrix.Only(t, "workers=0", "workers=2")
+			matrix.Only(t, "workers=2")
 			run(newSite(newRig(t, vpptest.Options{Workers: n})))
 		})
 	}

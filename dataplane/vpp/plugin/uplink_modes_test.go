@@ -20,7 +20,7 @@ func TestUplinkModes(t *testing.T) {
 				continue // TestUplink
 			}
 			t.Run(fmt.Sprintf("workers=%d,%s", workers, mode), func(t *testing.T) {
-				matrix.Only(t, "workers=2,polling")
+				matrix.Only(t)
 				one, two := uplinkRigsOf(t, uplinkOptions{workers: workers})
 				a, b := one.tap("a", "gso"), two.tap("b", "gso")
 				for _, end := range []struct{ own, other *rig }{{one, two}, {two, one}} {
@@ -116,7 +116,7 @@ func TestUplinkVLAN(t *testing.T) {
 func TestUplinkMixed(t *testing.T) {
 	for _, mode := range []string{"plain", "VXLAN over IPv4", "VXLAN over IPv6"} {
 		t.Run(mode, func(t *testing.T) {
-			matrix.Only(t, "VXLAN_over_IPv4")
+			matrix.Only(t)
 			one, two := uplinkRigsOf(t, uplinkOptions{without: 2})
 			a, b := one.tap("a", "gso"), two.tap("b", "")
 			one.joinOver(mode, 1, 2)

@@ -22,7 +22,7 @@ import (
 func TestUplink(t *testing.T) {
 	for _, mode := range []string{"plain", "VXLAN over IPv4", "VXLAN over IPv6"} {
 		t.Run(mode, func(t *testing.T) {
-			matrix.Only(t, "plain", "VXLAN_over_IPv6")
+			matrix.Only(t, "VXLAN_over_IPv4")
 			one, two := uplinkRigs(t)
 			a, b, c := one.tap("a", "gso"), two.tap("b", "gso"), two.veth("c")
 			for _, end := range []struct{ own, other *rig }{{one, two}, {two, one}} {
