@@ -3,14 +3,15 @@ package plugin_test
 import (
 	"net"
 	"testing"
-
-	"contiv.dev/vswitch/dataplane/vpp/vpptest"
 )
 
 // TestReceiveAfterUp: a pod that fills the ring of its interface before the interface is up, as pods that send do while VPP starts again, is
 // received afterwards.
 func TestReceiveAfterUp(t *testing.T) {
-	r := newRig(t, vpptest.Options{Vhostshim: true})
+	eachWorkers(t, receiveAfterUp)
+}
+
+func receiveAfterUp(r *rig) {
 	a, b := r.pod("a", ""), r.pod("b", "")
 	for _, mode := range []string{"interrupt", "adaptive"} {
 		for _, p := range []*port{a, b} { // if VPP polls one of them, it looks at both
@@ -34,6 +35,6 @@ func TestReceiveAfterUp(t *testing.T) {
 		}))
 		r.cli("set interface state %s up", a.device)
 		r.reach(a, b.v4)
-		t.Logf("%s: %d packets were sent while the interface was down", mode, sent)
+		r.Logf("%s: %d packets were sent while the interface was down", mode, sent)
 	}
 }

@@ -102,12 +102,13 @@ contiv_start (vlib_main_t *vm)
 
 VLIB_MAIN_LOOP_ENTER_FUNCTION (contiv_start);
 
-/* ---- the sweep: ten times a second while there is something to sweep, else it sleeps ---- */
+/* ---- the sweep: ten times a second while there is something to sweep, else it sleeps; some of it once a second ---- */
 
 static uword
 contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
 {
   contiv_main_t *cm = &contiv_main;
+  f64 next_second = 0;
   while (1)
     {
       if (!cm->n_endpoints && cv_idle (cm->core))
@@ -121,8 +122,11 @@ contiv_sweep (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
       contiv_resolve (vm);
       contiv_peers_ask (vm);
       contiv_uplinks_follow (vm);
+      if (vlib_time_now (vm) < next_second)
+	continue;
+      next_second = vlib_time_now (vm) + 1.0;
       contiv_count_overruns (vm);
-      contiv_receive_waiting (vm);
+      contiv_receive_waiting ();
     }
   return 0;
 }

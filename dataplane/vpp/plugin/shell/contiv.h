@@ -109,6 +109,9 @@ void contiv_wake (vlib_main_t *vm);
 void contiv_resolve (vlib_main_t *vm);
 void contiv_resolve_soon (void);
 
+/* receive.c: has queues looked at for which no interrupt may come. Main thread. */
+void contiv_receive_waiting (void);
+
 /* reject.c: an answer to a rejected packet, as a new buffer, ~0: none. */
 u32 contiv_reject (vlib_main_t *vm, const cv_packet_t *p, contiv_error_t *error);
 

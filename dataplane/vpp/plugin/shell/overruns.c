@@ -6,8 +6,6 @@
 #include "uplink.h"
 #include <vnet/ethernet/ethernet.h>
 
-#define EACH 1.0 /* seconds */
-
 typedef struct
 {
   u32 device, sw_if_index;
@@ -42,11 +40,6 @@ count (vlib_main_t *vm, u32 sw_if_index, int fd)
 void
 contiv_count_overruns (vlib_main_t *vm)
 {
-  static f64 next;
-  f64 now = vlib_time_now (vm);
-  if (now < next)
-    return;
-  next = now + EACH;
   at_device_t *at, *all = devices_of_all (vnet_get_main ());
   DIR *files = vec_len (all) ? opendir ("/proc/self/fd") : 0;
   for (struct dirent *d; files && (d = readdir (files));)

@@ -7,8 +7,6 @@
 #include "contiv.h"
 #include <vnet/interface/rx_queue_funcs.h>
 
-#define EACH 1.0 /* seconds */
-
 static void
 receive (vnet_main_t *vnm, const vnet_hw_interface_t *hi)
 {
@@ -19,13 +17,8 @@ receive (vnet_main_t *vnm, const vnet_hw_interface_t *hi)
 
 /* contiv_receive_waiting has all queues of interfaces that are up looked at. */
 void
-contiv_receive_waiting (vlib_main_t *vm)
+contiv_receive_waiting (void)
 {
-  static f64 next;
-  f64 now = vlib_time_now (vm);
-  if (now < next)
-    return;
-  next = now + EACH;
   vnet_main_t *vnm = vnet_get_main ();
   vnet_hw_interface_t *hi;
   pool_foreach (hi, vnm->interface_main.hw_interfaces)

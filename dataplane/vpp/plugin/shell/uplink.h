@@ -67,9 +67,6 @@ void contiv_uplinks_follow (vlib_main_t *vm);
 /* overruns.c: counts what the kernel dropped since a ring was full. Main thread. */
 void contiv_count_overruns (vlib_main_t *vm);
 
-/* receive.c: has queues looked at for which no interrupt may come. Main thread. */
-void contiv_receive_waiting (vlib_main_t *vm);
-
 /* ---- out ---- */
 
 typedef enum
