@@ -18,7 +18,7 @@ const Variable = "CONTIV_TEST"
 func All() bool { return os.Getenv(Variable) == "all" }
 
 // Only skips a subtest that is not named, unless all combinations run or the command line asks for the subtest by its name. Without names it
-// skips any test.
+// skips any test, unless the command line asks for the test or for what it is part of.
 func Only(t *testing.T, names ...string) {
 	t.Helper()
 	if skip(t.Name(), flag.Lookup("test.run").Value.String(), All(), names) {
@@ -29,5 +29,12 @@ func Only(t *testing.T, names ...string) {
 func skip(test, run string, all bool, names []string) bool {
 	path := strings.Split(test, "/")
 	last := path[len(path)-1]
-	return !all && !slices.Contains(names, last) && !slices.Contains(strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune("/|^$()", r) }), last)
+	if all || slices.Contains(names, last) {
+		return false
+	}
+	asked := strings.FieldsFunc(run, func(r rune) bool { return strings.ContainsRune("/|^$()", r) })
+	if len(names) > 0 {
+		path = path[len(path)-1:]
+	}
+	return !slices.ContainsFunc(path, func(name string) bool { return slices.Contains(asked, name) })
 }
