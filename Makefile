@@ -34,7 +34,7 @@ CLUSTERED := ./test/cluster ./test/services ./test/e2e ./test/policy ./cmd/conti
 # Nothing of ours uses cgo, and with one setting each package is compiled once. Tests build the commands that they run (test/testbed/gobuild).
 .PHONY: test
 test: deps ## run all tests in their main combinations (root; tests against real VPP are skipped with a line where there is none)
-	$(if $(filter ./...,$(PKGS)),hack/test.sh $(CLUSTERED),CGO_ENABLED=0 go test -p 2 -timeout 20m $(PKGS))
+	$(if $(filter ./...,$(PKGS)),hack/test.sh $(CLUSTERED),CGO_ENABLED=0 go test -trimpath -p 2 -timeout $(if $(filter all,$(CONTIV_TEST)),3h,20m) $(PKGS))
 	cd hack/release && CGO_ENABLED=0 go test -trimpath ./...       # of its own, too: the library for registries
 	cd test/policy/oracle && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: cyclonus is no dependency of the product
 	cd examples && CGO_ENABLED=0 go test -trimpath ./... # a module of its own: what others see of ours

@@ -274,7 +274,7 @@ func (t *DeletionQueue) delete(ctx context.Context, i deletion) error {
 	return nil
 }
 
-// adopt finds the marked interfaces of a session that is new to this agent: an earlier agent may have left it.
+// adopt finds the marked interfaces of a session that is new to this agent: an earlier agent may have left them.
 func (t *DeletionQueue) adopt(ctx context.Context, session uint64) error {
 	t.mu.Lock()
 	known := t.session == session
