@@ -22,6 +22,7 @@ const module = "contiv.dev/vswitch"
 
 type pkg struct {
 	ImportPath string
+	Name       string
 	Dir        string
 	Imports    []string
 	GoFiles    []string
@@ -30,7 +31,7 @@ type pkg struct {
 // packages lists the module's packages with `go list`.
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,GoFiles", module+"/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Name,Dir,Imports,GoFiles", module+"/...")
 	cmd.Dir = filepath.Join("..", "..")
 	out, err := cmd.Output()
 	if err != nil {
@@ -196,29 +197,47 @@ func (part parts) check(t *testing.T, name string, p pkg) {
 	}
 }
 
-// TestPackageDoc: a new developer reads the package comment first.
+// TestPackageDoc: a new developer reads the package comment first, and finds it in doc.go. The comment of a command is beside its main function.
 func TestPackageDoc(t *testing.T) {
 	for _, p := range packages(t) {
-		if len(p.GoFiles) == 0 || strings.Contains(p.Dir, "dataplane/nb/") || strings.HasSuffix(p.ImportPath, "vppnode") {
-			continue // generated
+		file := "doc.go"
+		switch {
+		case len(p.GoFiles) == 0 || generated(t, p):
+			continue
+		case p.Name == "main" && !slices.Contains(p.GoFiles, file):
+			file = "main.go"
 		}
-		if !hasPackageDoc(t, p) {
-			t.Errorf("%s has no package comment: add a doc.go that says why the package exists and how it fits", p.ImportPath)
+		if !slices.Contains(p.GoFiles, file) || !hasPackageDoc(t, p, file) {
+			t.Errorf("%s has no package comment in %s: add one that says why the package exists and how it fits", p.ImportPath, file)
+		}
+		for _, other := range p.GoFiles {
+			if other != file && hasPackageDoc(t, p, other) {
+				t.Errorf("%s/%s has a package comment, too: move it to %s", p.ImportPath, other, file)
+			}
 		}
 	}
 }
 
-func hasPackageDoc(t *testing.T, p pkg) bool {
+// generated says whether a program wrote the whole package.
+func generated(t *testing.T, p pkg) bool {
 	for _, name := range p.GoFiles {
 		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Doc != nil {
-			return true
+		if !ast.IsGenerated(f) {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+func hasPackageDoc(t *testing.T, p pkg, file string) bool {
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.PackageClauseOnly|parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Doc != nil
 }
 
 // sourceRule forbids a piece of syntax outside the files in allowed (path prefix -> reason).

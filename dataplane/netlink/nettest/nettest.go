@@ -1,4 +1,3 @@
-// Package nettest makes network namespaces for the tests of the Linux driver's netlink packages.
 package nettest
 
 import (

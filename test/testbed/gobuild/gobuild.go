@@ -1,4 +1,3 @@
-// Package gobuild builds the commands that tests run as processes.
 package gobuild
 
 import (

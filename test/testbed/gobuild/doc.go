@@ -1,0 +1,2 @@
+// Package gobuild builds the commands that tests run as processes.
+package gobuild
