@@ -38,7 +38,7 @@ type Config struct {
 	// TiersForNode are the names of tiers whose policies are asked first about that, too (ClusterNetworkPolicy).
 	TiersForNode []string
 	// Networks matches the names of HNS networks whose endpoints are workloads'; nil: the environment's KUBE_NETWORK, or
-	// DefaultNetworks.
+	// defaultNetworks.
 	Networks *regexp.Regexp
 	// RefreshInterval is how often HNS is compared in full with what is desired, and repaired; ≤ 0: never. The list of
 	// endpoints is asked for after ten minutes in any case.
@@ -51,8 +51,8 @@ type Config struct {
 	DebugSimulateDataplaneHangAfter time.Duration
 }
 
-// DefaultNetworks matches the networks of this project, and Felix's.
-const DefaultNetworks = "(?i)calico.*|contiv.*"
+// defaultNetworks matches the networks of this project, and Felix's.
+const defaultNetworks = "(?i)calico.*|contiv.*"
 
 // Options are what New takes besides: the driver's surroundings.
 type Options struct {
@@ -92,7 +92,7 @@ func (c Config) withDefaults() (Config, error) {
 	orElse(&c.MaxIPSetSize, defaultMaxSet)
 	if c.Networks == nil {
 		text := os.Getenv("KUBE_NETWORK")
-		orElse(&text, DefaultNetworks)
+		orElse(&text, defaultNetworks)
 		var err error
 		if c.Networks, err = regexp.Compile(text); err != nil {
 			errs = append(errs, fmt.Errorf("KUBE_NETWORK in the environment: %w", err))

@@ -139,7 +139,7 @@ func loopProofs() map[string]proof[Config] {
 		"RefreshInterval": {Set: func(c *Config) { c.RefreshInterval = 20 * time.Millisecond }, Has: func(t *testing.T, c Config) bool {
 			b := quickBench(t, c, newHost(t, hcn.L2Bridge))
 			synced(t, b, openProfile(), endpoint("a", 1))
-			b.host.SetACLs(b.pods["a"], ClosedRules(b.host.V1().SupportedFeatures()))
+			b.host.SetACLs(b.pods["a"], closedRules(b.host.V1().SupportedFeatures()))
 			return soon(func() bool { return b.allowed("a", hns.In, packet("1.1.1.1", "10.65.0.1", 80)) })
 		}},
 		"StatusReportingInterval": {Set: func(c *Config) { c.StatusReportingInterval = 10 * time.Second }, Has: func(t *testing.T, c Config) bool {

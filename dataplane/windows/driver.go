@@ -291,15 +291,15 @@ func (d *WindowsDataplane) Stop(ctx context.Context) error {
 	return d.front.Halt(ctx)
 }
 
-// ClosedRulesOn is ClosedRules, of an HNS that says which rules it has. Windows Server 2019 and later do.
+// ClosedRulesOn is closedRules, of an HNS that says which rules it has. Windows Server 2019 and later do.
 func ClosedRulesOn(api hns.API) ([]hns.ACL, error) {
 	features := api.SupportedFeatures()
 	if features == (hns.Features{}) {
 		return nil, errors.New("HNS does not say which rules it has: it did not answer, or this Windows is older than Server 2019")
 	}
-	return ClosedRules(features), nil
+	return closedRules(features), nil
 }
 
-// ClosedRules are the rules of an endpoint that nothing may reach and that may reach nothing: what makes an endpoint should make it
+// closedRules are the rules of an endpoint that nothing may reach and that may reach nothing: what makes an endpoint should make it
 // with them, so that it is never open before its policy is known.
-func ClosedRules(features hns.Features) []hns.ACL { return renderer{features}.closed() }
+func closedRules(features hns.Features) []hns.ACL { return renderer{features}.closed() }

@@ -46,9 +46,9 @@ func TestEndpointWithoutWorkloadIsClosed(t *testing.T) {
 	if b.allowed("a", hns.Out, packet("1.1.1.1", "10.65.0.1", 80)) {
 		t.Error("gone, and it may still send")
 	}
-	closed := ClosedRules(b.host.V1().SupportedFeatures())
+	closed := closedRules(b.host.V1().SupportedFeatures())
 	if signature(closed) != b.rules("a") {
-		t.Errorf("ClosedRules are not what the driver writes:\n%s", b.rules("a"))
+		t.Errorf("closedRules are not what the driver writes:\n%s", b.rules("a"))
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,5 +49,41 @@ func TestBoth(t *testing.T) {
 	}
 	if got, want := both(arrows), "1: internal/keyval and plugins/ipnet"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestUnused: a package needs what it names, the types in its declaration, and the constants that are declared beside it.
+func TestUnused(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module " + module + "\n\ngo 1.26\n",
+		"a/a.go": "package a\n\ntype Arg struct{ Part *Part }\n\ntype Part struct{}\n\ntype Limit interface{ Small }\n\ntype Small interface{ M() }\n\n" +
+			"func Named[T Limit](Arg, T) map[string][]Kind { return nil }\n\ntype Kind int\n\nconst (\n\tOne Kind = iota\n\tTwo\n)\n\n" +
+			"const (\n\tRed = \"red\"\n\tBlue = \"blue\"\n)\n\nconst Alone = 1\n\nfunc Tested() Own { return Own{} }\n\ntype Own struct{}\n\nfunc Inside() { Inside() }\n",
+		"b/b.go":      "package b\n\nimport \"" + module + "/a\"\n\nvar _ = a.Red\n\nfunc init() { _ = a.Named[interface{ M() }] }\n",
+		"b/b_test.go": "package b\n\nimport \"" + module + "/a\"\n\nvar _ = a.Tested\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := unusedRows(t.Context(), dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, strings.TrimSpace(r.point)+": "+r.now)
+	}
+	want := []string{
+		"exported identifiers that no other package needs: 2 of 14, and 2 that only tests need",
+		"a.Alone: needed by no package", "a.Inside: needed by no package", "a.Own: needed by tests only", "a.Tested: needed by tests only",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

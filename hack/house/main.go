@@ -23,7 +23,8 @@ func main() {
 func run() error {
 	markdown := flag.Bool("markdown", false, "print rows of a Markdown table")
 	commits := flag.Int("commits", 200, "how many commits of the history to look at")
-	unused := flag.Bool("unused", false, "also count exported identifiers that no other package uses (type-checks the module: minutes)")
+	unused := flag.Bool("unused", false, "also count exported identifiers that no other package needs (type-checks the module: minutes)")
+	names := flag.Bool("names", false, "with -unused: name each of them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -44,7 +45,7 @@ func run() error {
 	}
 	rows = append(rows, history...)
 	if *unused {
-		more, err := unusedRows(ctx)
+		more, err := unusedRows(ctx, ".", *names)
 		if err != nil {
 			return err
 		}

@@ -3,31 +3,39 @@ package main
 import (
 	"context"
 	"fmt"
+	"go/ast"
+	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
 
-// unusedRows counts exported identifiers of package level that no other package uses, and those that only tests use. Methods
-// and fields are left out: interfaces and encoders use them without naming them.
-func unusedRows(ctx context.Context) ([]row, error) {
+// unusedRows counts exported identifiers of package level that no other package needs, and those that only tests need. A package needs what
+// it names, the types in the declaration of what it names, and all exported constants that are declared together if it names one, or their
+// type. Methods and fields are left out: interfaces and encoders use them without naming them. With names, each identifier has a row of its own.
+func unusedRows(ctx context.Context, dir string, names bool) ([]row, error) {
 	all, err := packages.Load(&packages.Config{
-		Context: ctx, Tests: true,
+		Context: ctx, Dir: dir, Tests: true,
 		Mode: packages.NeedName | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedSyntax | packages.NeedImports | packages.NeedDeps,
 	}, "./...")
 	if err != nil {
 		return nil, fmt.Errorf("load the module: %w", err)
 	}
-	exported, used, byTests := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	exported, groups := map[string]types.Object{}, map[string][]types.Object{}
+	var product, tests []types.Object
 	for _, p := range all {
 		if len(p.Errors) > 0 {
 			return nil, fmt.Errorf("load %s: %w", p.PkgPath, p.Errors[0])
 		}
 		for _, name := range p.Types.Scope().Names() {
 			if o := p.Types.Scope().Lookup(name); o.Exported() && p.ID == p.PkgPath && !skip(p.PkgPath) {
-				exported[key(o)] = true
+				exported[key(o)] = o
 			}
+		}
+		if p.ID == p.PkgPath {
+			constants(groups, p)
 		}
 		test := p.ID != p.PkgPath || strings.HasPrefix(p.PkgPath, module+"/test/")
 		for _, o := range p.TypesInfo.Uses {
@@ -35,28 +43,158 @@ func unusedRows(ctx context.Context) ([]row, error) {
 				continue
 			}
 			if test {
-				byTests[key(o)] = true
+				tests = append(tests, o)
 			} else {
-				used[key(o)] = true
+				product = append(product, o)
 			}
 		}
 	}
-	none, tests := 0, 0
+	used, byTests := need(groups, product), need(groups, tests)
+	var none, only []string
 	for k := range exported {
 		switch {
 		case used[k]:
 		case byTests[k]:
-			tests++
+			only = append(only, k)
 		default:
-			none++
+			none = append(none, k)
 		}
 	}
-	return []row{{"exported identifiers unused outside of their package", fmt.Sprintf("%d of %d, and %d used by tests only", none, len(exported), tests), "documented API only"}}, nil
+	rows := []row{{
+		"exported identifiers that no other package needs", fmt.Sprintf("%d of %d, and %d that only tests need", len(none), len(exported), len(only)),
+		"documented API only",
+	}}
+	if names {
+		rows = append(append(rows, nameRows("needed by no package", none)...), nameRows("needed by tests only", only)...)
+	}
+	return rows, nil
+}
+
+func nameRows(what string, keys []string) (rows []row) {
+	slices.Sort(keys)
+	for _, k := range keys {
+		rows = append(rows, row{"  " + strings.TrimPrefix(k, module+"/"), what, ""})
+	}
+	return rows
+}
+
+// constants adds to groups, by the key of each exported constant and of its type, the exported constants that are declared together with it.
+func constants(groups map[string][]types.Object, p *packages.Package) {
+	for _, f := range p.Syntax {
+		for _, d := range f.Decls {
+			decl, ok := d.(*ast.GenDecl)
+			if !ok || decl.Tok != token.CONST {
+				continue
+			}
+			var group []types.Object
+			for _, spec := range decl.Specs {
+				for _, id := range spec.(*ast.ValueSpec).Names {
+					if o := p.TypesInfo.Defs[id]; id.IsExported() {
+						group = append(group, o)
+					}
+				}
+			}
+			for _, o := range group {
+				groups[key(o)] = append(groups[key(o)], group...)
+				if named, ok := o.Type().(*types.Named); ok {
+					groups[key(named.Obj())] = append(groups[key(named.Obj())], o)
+				}
+			}
+		}
+	}
+}
+
+// need is the set of what a user of objects needs, by key.
+func need(groups map[string][]types.Object, objects []types.Object) map[string]bool {
+	needed := map[string]bool{}
+	for len(objects) > 0 {
+		o := objects[len(objects)-1]
+		objects = objects[:len(objects)-1]
+		if needed[key(o)] {
+			continue
+		}
+		needed[key(o)] = true
+		objects = append(append(objects, declared(o)...), groups[key(o)]...)
+	}
+	return needed
+}
+
+// declared are the named types of this module in the declaration of an object, those of its exported fields and methods included.
+func declared(o types.Object) (objects []types.Object) {
+	seen := map[types.Type]bool{}
+	var walk func(t types.Type)
+	name := func(n *types.TypeName, args *types.TypeList) {
+		if n.Pkg() != nil && strings.HasPrefix(n.Pkg().Path(), module) {
+			objects = append(objects, n)
+		}
+		for i := range args.Len() {
+			walk(args.At(i))
+		}
+	}
+	walk = func(t types.Type) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		switch t := t.(type) {
+		case *types.Alias:
+			name(t.Obj(), t.TypeArgs())
+		case *types.Named:
+			name(t.Obj(), t.TypeArgs())
+		case *types.Map:
+			walk(t.Key())
+			walk(t.Elem())
+		case interface{ Elem() types.Type }: // pointer, slice, array, channel
+			walk(t.Elem())
+		case *types.TypeParam:
+			walk(t.Constraint())
+		case *types.Signature:
+			for i := range t.TypeParams().Len() {
+				walk(t.TypeParams().At(i))
+			}
+			for _, tuple := range []*types.Tuple{t.Params(), t.Results()} {
+				for i := range tuple.Len() {
+					walk(tuple.At(i).Type())
+				}
+			}
+		case *types.Struct:
+			for i := range t.NumFields() {
+				if f := t.Field(i); f.Exported() {
+					walk(f.Type())
+				}
+			}
+		case *types.Interface:
+			for i := range t.NumMethods() {
+				walk(t.Method(i).Type())
+			}
+			for i := range t.NumEmbeddeds() {
+				walk(t.EmbeddedType(i))
+			}
+		}
+	}
+	typ, ok := o.(*types.TypeName)
+	if !ok {
+		walk(o.Type())
+		return objects
+	}
+	if alias, ok := typ.Type().(*types.Alias); ok {
+		walk(alias.Rhs())
+		return objects
+	}
+	walk(typ.Type().Underlying())
+	if named, ok := typ.Type().(*types.Named); ok {
+		for m := range named.Methods() {
+			if m.Exported() {
+				walk(m.Type())
+			}
+		}
+	}
+	return objects
 }
 
 // skip reports whether a package is generated, or a program.
 func skip(path string) bool {
-	for _, part := range []string{"/binapi", "/dataplane/nb", "/dataplane/proto", "/cmd/", "/test/", "/hack/"} {
+	for _, part := range []string{"/binapi", "/dataplane/nb", "/dataplane/proto", "/kube/model", "/idallocation", "/vppnode", "/cmd/", "/test/", "/hack/"} {
 		if strings.Contains(path, part) {
 			return true
 		}

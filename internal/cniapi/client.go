@@ -121,7 +121,7 @@ func readReply(conn io.Reader) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for reply: %w", err)
 	}
-	reply := Reply{}
+	reply := wireReply{}
 	if err := json.Unmarshal(line, &reply); err != nil {
 		return nil, Errorf(CodeDecode, "reply of contiv-agent cannot be decoded: %s", err.Error())
 	}

@@ -123,7 +123,7 @@ func (s *Server) accept(ctx context.Context, ln *listener, slots chan struct{}) 
 // longer for requests that it has begun.
 func (s *Server) serveConn(ctx, running context.Context, conn *net.UnixConn, handle Handler) {
 	defer conn.Close()
-	reply := Reply{Version: Version}
+	reply := wireReply{Version: Version}
 	res, err := s.answer(ctx, running, conn, handle)
 	if err != nil {
 		reply.Error = asError(err)
@@ -132,7 +132,7 @@ func (s *Server) serveConn(ctx, running context.Context, conn *net.UnixConn, han
 	}
 	line, err := marshalLine(&reply)
 	if err != nil {
-		line, err = marshalLine(&Reply{Version: Version, Error: asError(err)})
+		line, err = marshalLine(&wireReply{Version: Version, Error: asError(err)})
 	}
 	if err == nil {
 		_ = conn.SetWriteDeadline(time.Now().Add(s.cfg.IOTimeout))

@@ -90,8 +90,8 @@ type AttachmentRef struct {
 	IfName      string `json:"ifName"`
 }
 
-// Reply is the agent's answer: either Result or Error is set.
-type Reply struct {
+// wireReply is the agent's answer: either Result or Error is set.
+type wireReply struct {
 	Version int     `json:"version"`
 	Result  *Result `json:"result,omitempty"`
 	Error   *Error  `json:"error,omitempty"`

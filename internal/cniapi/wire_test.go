@@ -59,7 +59,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestEmptyFieldsAreNotSent(t *testing.T) {
-	data, err := json.Marshal(&Reply{Version: 1, Result: &Result{}})
+	data, err := json.Marshal(&wireReply{Version: 1, Result: &Result{}})
 	if err != nil || string(data) != `{"version":1,"result":{}}` {
 		t.Errorf("%s %v", data, err)
 	}

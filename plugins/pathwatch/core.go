@@ -103,7 +103,7 @@ func (c *core) Step(r Round) action {
 		c.uplink.pause(r.Uplink)
 		c.host.pause(r.Host)
 		c.peers.pause()
-	case r.Gateway == Silent:
+	case r.Gateway == silent:
 		c.host.step(r.At, r.Host)
 		c.uplink.pause(r.Uplink)
 		c.peers.pause()
@@ -189,7 +189,7 @@ func (c *core) silentPeers(r Round) (Cause, bool) {
 func (c *core) works(k Kind, r *Round) bool {
 	switch k {
 	case GatewayUnreachable:
-		return r.Gateway != Silent
+		return r.Gateway != silent
 	case UplinkStuck:
 		return c.uplink.out.moved
 	case UplinkDeaf:

@@ -62,7 +62,7 @@ func (s *sim) run(seconds int) {
 }
 
 func (s *sim) round() Round {
-	r := Round{At: s.now, Alive: !s.frozen, Gateway: Answered, Sessions: Sessions{Used: s.used, Limit: s.limit,
+	r := Round{At: s.now, Alive: !s.frozen, Gateway: answered, Sessions: Sessions{Used: s.used, Limit: s.limit,
 		TellsRefused: s.nat44, Refused: s.refused, Keeps: s.keeps, ListCommand: map[bool]string{true: "vppctl show contiv endpoints"}[s.keeps]},
 		Refusing: s.refusing}
 	r.Peers = s.core.Ask()
@@ -77,7 +77,7 @@ func (s *sim) round() Round {
 		}
 	}
 	if !hostWorks {
-		r.Gateway = Silent
+		r.Gateway = silent
 	} else {
 		s.ask(r.Peers)
 	}
@@ -86,7 +86,7 @@ func (s *sim) round() Round {
 		s.uplink.Taken += s.ambient
 	}
 	if s.noVPP {
-		r.Gateway = NotAsked
+		r.Gateway = notAsked
 	} else {
 		host := s.host
 		r.Host = &host

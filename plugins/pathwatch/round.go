@@ -11,7 +11,7 @@ type Round struct {
 	// Alive: what moves packets answered, so that it was not just standing still for a moment.
 	Alive bool
 	// Gateway is VPP's end of the link to the host; NotAsked where there is no VPP.
-	Gateway  Answer
+	Gateway  answer
 	Peers    []askedPeer
 	Uplink   *Link // nil: there is none, or nothing is known of it
 	Host     *Link // the link between VPP and the host
@@ -27,14 +27,14 @@ type Refusing struct {
 	Refused uint64 // new ones that it did not get
 }
 
-// Answer is what became of a question.
-type Answer uint8
+// answer is what became of a question.
+type answer uint8
 
 // The answers.
 const (
-	NotAsked Answer = iota
-	Silent
-	Answered
+	notAsked answer = iota
+	silent
+	answered
 )
 
 // askedPeer is a peer's address that was asked, and whether it answered.

@@ -270,9 +270,9 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 	}
 	for i := range p.gateway {
 		if took[i] >= 0 {
-			r.Gateway = Answered
-		} else if r.Gateway == NotAsked {
-			r.Gateway = Silent
+			r.Gateway = answered
+		} else if r.Gateway == notAsked {
+			r.Gateway = silent
 		}
 	}
 	for i := range r.Peers {
@@ -280,7 +280,7 @@ func (p *Plugin) look(ctx context.Context) (Round, error) {
 		r.Peers[i].OK, r.Peers[i].Took = rtt >= 0, max(rtt, 0)
 		p.metrics.asked(rtt)
 	}
-	if r.Gateway == Silent {
+	if r.Gateway == silent {
 		alive, cancel := context.WithTimeout(ctx, aliveTimeout)
 		r.Alive = p.Dataplane.Alive(alive) == nil
 		cancel()

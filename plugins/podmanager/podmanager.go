@@ -19,14 +19,14 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 )
 
-// DefaultStoreDir is where attachments are kept unless configured otherwise.
-const DefaultStoreDir = "/run/contiv/pods"
+// defaultStoreDir is where attachments are kept unless configured otherwise.
+const defaultStoreDir = "/run/contiv/pods"
 
 // Config configures the plugin; the zero value is good.
 type Config struct {
 	// Socket is where contiv-cni finds the agent (default cniapi.DefaultSocket).
 	Socket string
-	// StoreDir is the directory of the attachment store (default DefaultStoreDir). It should not survive a reboot.
+	// StoreDir is the directory of the attachment store (default defaultStoreDir). It should not survive a reboot.
 	StoreDir string
 }
 
@@ -70,7 +70,7 @@ func newPodManager(cfg Config, deps Deps, sys system) (*PodManager, error) {
 		return nil, errors.New("podmanager: Deps.EventLoop is required")
 	}
 	cfg.Socket = cmp.Or(cfg.Socket, cniapi.DefaultSocket)
-	cfg.StoreDir = cmp.Or(cfg.StoreDir, DefaultStoreDir)
+	cfg.StoreDir = cmp.Or(cfg.StoreDir, defaultStoreDir)
 	if deps.PluginName == "" {
 		deps.SetName("podmanager")
 	}

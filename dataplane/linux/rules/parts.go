@@ -17,11 +17,11 @@ const (
 )
 
 func rule(m table.Match, comment string, actions ...table.Action) table.Rule {
-	return table.Rule{Match: m, Actions: actions, Comment: Comment(comment)}
+	return table.Rule{Match: m, Actions: actions, Comment: safeComment(comment)}
 }
 
-// Comment cuts a comment to what rules may carry and replaces what is not printable ASCII.
-func Comment(s string) string {
+// safeComment cuts a comment to what rules may carry and replaces what is not printable ASCII.
+func safeComment(s string) string {
 	out := []byte(s)
 	if len(out) > maxComment {
 		out = out[:maxComment]

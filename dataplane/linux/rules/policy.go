@@ -99,7 +99,7 @@ func (r *renderer) policyRule(list []table.Rule, in *proto.Rule, m *matcher) ([]
 }
 
 // RuleComment is the comment of the rules that a policy's rule becomes, by its ID (proto.Rule.RuleId).
-func RuleComment(id string) string { return Comment("rule " + id) }
+func RuleComment(id string) string { return safeComment("rule " + id) }
 
 func (r *renderer) policyActions(action string) ([]table.Action, bool) {
 	switch action {

@@ -238,7 +238,7 @@ func TestChannel(t *testing.T) {
 	if err := ch.SendRequest(new(vpe.ShowVersion)).ReceiveReply(new(vpe.ShowVersionReply)); err != nil {
 		t.Error(err)
 	}
-	if err := ch.SendRequest(new(cnat.CnatTranslationUpdate)).ReceiveReply(new(cnat.CnatTranslationUpdateReply)); !errors.Is(err, ErrNeverSend) {
+	if err := ch.SendRequest(new(cnat.CnatTranslationUpdate)).ReceiveReply(new(cnat.CnatTranslationUpdateReply)); !errors.Is(err, errNeverSend) {
 		t.Error(err)
 	}
 	ch.Close()

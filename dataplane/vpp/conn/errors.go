@@ -23,7 +23,7 @@ var (
 	// ErrClosed: the Conn was closed.
 	ErrClosed = fmt.Errorf("connection closed: %w", ErrDisconnected)
 	// ErrNeverSend: the request would abort VPP (see guard.go) and was not sent.
-	ErrNeverSend = errors.New("request would abort VPP, not sent")
+	errNeverSend = errors.New("request would abort VPP, not sent")
 	// ErrUnknownMessage: the connected VPP does not have the message, or has another version of it.
 	ErrUnknownMessage = errors.New("message unknown to this VPP")
 )
@@ -99,7 +99,7 @@ func (e *requestError) OutcomeUnknown() bool { return e.Sent }
 
 // Retriable is true unless the request itself is at fault.
 func (e *requestError) Retriable() bool {
-	return !errors.Is(e.Err, ErrNeverSend) && !errors.Is(e.Err, ErrUnknownMessage) && !errors.Is(e.Err, errEncode)
+	return !errors.Is(e.Err, errNeverSend) && !errors.Is(e.Err, ErrUnknownMessage) && !errors.Is(e.Err, errEncode)
 }
 
 var (

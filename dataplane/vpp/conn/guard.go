@@ -24,7 +24,7 @@ func neverSend(req api.Message) error {
 	switch m := req.(type) {
 	case *cnat.CnatTranslationUpdate:
 		if len(m.Translation.Paths) == 0 {
-			return fmt.Errorf("%w: a cnat translation needs a path", ErrNeverSend)
+			return fmt.Errorf("%w: a cnat translation needs a path", errNeverSend)
 		}
 	case *nat44_ed.Nat44AddDelLbStaticMapping:
 		return checkLocals(m)
@@ -53,16 +53,16 @@ func checkLocals(m *nat44_ed.Nat44AddDelLbStaticMapping) error {
 	}
 	switch {
 	case len(m.Locals) > 255:
-		return fmt.Errorf("%w: a NAT44 mapping with %d backends; VPP counts 255", ErrNeverSend, len(m.Locals))
+		return fmt.Errorf("%w: a NAT44 mapping with %d backends; VPP counts 255", errNeverSend, len(m.Locals))
 	case m.IsAdd && len(m.Locals) > 0 && (sum == 0 || sum > 255):
-		return fmt.Errorf("%w: a NAT44 mapping with weights of %d in all; VPP adds up 1 to 255", ErrNeverSend, sum)
+		return fmt.Errorf("%w: a NAT44 mapping with weights of %d in all; VPP adds up 1 to 255", errNeverSend, sum)
 	}
 	return nil
 }
 
 func checkSids(list sr.Srv6SidList) error {
 	if n := int(list.NumSids); n == 0 || n > len(list.Sids) {
-		return fmt.Errorf("%w: an SRv6 policy needs 1 to %d segments, not %d", ErrNeverSend, len(list.Sids), n)
+		return fmt.Errorf("%w: an SRv6 policy needs 1 to %d segments, not %d", errNeverSend, len(list.Sids), n)
 	}
 	return nil
 }

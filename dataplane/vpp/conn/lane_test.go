@@ -397,8 +397,8 @@ func TestNeverSend(t *testing.T) {
 		err := c.Invoke(t.Context(), test.req, nil)
 		o.done(nil, err)
 		sent := s.count(name) - before
-		if test.refuse && (sent != 0 || len(o.errs) != 2 || !errors.Is(o.errs[0], ErrNeverSend) || retriable(o.errs[0]) ||
-			OutcomeUnknown(o.errs[0]) || !errors.Is(o.errs[1], ErrNeverSend)) {
+		if test.refuse && (sent != 0 || len(o.errs) != 2 || !errors.Is(o.errs[0], errNeverSend) || retriable(o.errs[0]) ||
+			OutcomeUnknown(o.errs[0]) || !errors.Is(o.errs[1], errNeverSend)) {
 			t.Errorf("%s: sent %d times, %v", name, sent, o.errs)
 		}
 		if !test.refuse && (sent != 2 || o.answered != 2) {

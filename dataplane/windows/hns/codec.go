@@ -60,30 +60,30 @@ func (w wire) acl() (ACL, error) {
 	a := ACL{ID: w.ID, Protocol: w.Protocol, Action: w.Action, Direction: w.Direction, RuleType: w.RuleType, Priority: w.Priority}
 	var err error
 	if w.Protocols != "" {
-		if a.Protocol, err = ParseProtocol(w.Protocols); err != nil {
+		if a.Protocol, err = parseProtocol(w.Protocols); err != nil {
 			return ACL{}, err
 		}
 	}
 	if a.Protocol == 0 {
 		a.Protocol = AnyProtocol
 	}
-	if a.LocalAddresses, err = ParseAddresses(w.LocalAddresses); err != nil {
+	if a.LocalAddresses, err = parseAddresses(w.LocalAddresses); err != nil {
 		return ACL{}, fmt.Errorf("rule %s: local addresses: %w", w.ID, err)
 	}
-	if a.RemoteAddresses, err = ParseAddresses(w.RemoteAddresses); err != nil {
+	if a.RemoteAddresses, err = parseAddresses(w.RemoteAddresses); err != nil {
 		return ACL{}, fmt.Errorf("rule %s: remote addresses: %w", w.ID, err)
 	}
-	if a.LocalPorts, err = parsePorts(w.LocalPorts, w.LocalPort); err != nil {
+	if a.LocalPorts, err = portsOf(w.LocalPorts, w.LocalPort); err != nil {
 		return ACL{}, fmt.Errorf("rule %s: local ports: %w", w.ID, err)
 	}
-	if a.RemotePorts, err = parsePorts(w.RemotePorts, w.RemotePort); err != nil {
+	if a.RemotePorts, err = portsOf(w.RemotePorts, w.RemotePort); err != nil {
 		return ACL{}, fmt.Errorf("rule %s: remote ports: %w", w.ID, err)
 	}
 	return a, nil
 }
 
-// ParseProtocol reads one protocol's number; "" is any.
-func ParseProtocol(text string) (uint16, error) {
+// parseProtocol reads one protocol's number; "" is any.
+func parseProtocol(text string) (uint16, error) {
 	if text == "" {
 		return AnyProtocol, nil
 	}
@@ -103,8 +103,8 @@ func JoinAddresses(list []netip.Prefix) string {
 	return strings.Join(texts, ",")
 }
 
-// ParseAddresses reads a list of prefixes, or of addresses, which stand for themselves alone. "" is an empty list.
-func ParseAddresses(text string) ([]netip.Prefix, error) {
+// parseAddresses reads a list of prefixes, or of addresses, which stand for themselves alone. "" is an empty list.
+func parseAddresses(text string) ([]netip.Prefix, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -136,8 +136,8 @@ func JoinPorts(list []PortRange) string {
 	return strings.Join(texts, ",")
 }
 
-// ParsePorts reads a list of ports and ranges. "" is an empty list.
-func ParsePorts(text string) ([]PortRange, error) {
+// parsePorts reads a list of ports and ranges. "" is an empty list.
+func parsePorts(text string) ([]PortRange, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -157,9 +157,9 @@ func ParsePorts(text string) ([]PortRange, error) {
 	return list, nil
 }
 
-func parsePorts(text string, single uint16) ([]PortRange, error) {
+func portsOf(text string, single uint16) ([]PortRange, error) {
 	if text == "" && single != 0 {
 		return []PortRange{{First: single, Last: single}}, nil
 	}
-	return ParsePorts(text)
+	return parsePorts(text)
 }

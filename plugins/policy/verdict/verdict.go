@@ -65,7 +65,7 @@ func judgeTier(c Compiled, t model.Tier, ingress bool, p Packet) Verdict {
 			rules = policy.Ingress
 		}
 		for i := range rules {
-			if Matches(c, &rules[i], p) {
+			if matches(c, &rules[i], p) {
 				return Verdict{Action: rules[i].Action, Tier: t.Name, Policy: id, Rule: rules[i].Origin}
 			}
 		}
@@ -73,8 +73,8 @@ func judgeTier(c Compiled, t model.Tier, ingress bool, p Packet) Verdict {
 	return Verdict{Action: t.Default, Tier: t.Name}
 }
 
-// Matches reports whether a rule matches a packet.
-func Matches(c Compiled, r *model.Rule, p Packet) bool {
+// matches reports whether a rule matches a packet.
+func matches(c Compiled, r *model.Rule, p Packet) bool {
 	switch {
 	case r.Protocol != model.AnyProtocol && r.Protocol != p.Protocol:
 	case len(r.Ports) > 0 && !slices.ContainsFunc(r.Ports, func(x model.PortRange) bool { return x.First <= p.Port && p.Port <= x.Last }):

@@ -36,13 +36,13 @@ type Backend struct {
 
 var _ table.Backend = (*Backend)(nil)
 
-// DefaultTable is the name of our tables, one in family ip and one in ip6.
-const DefaultTable = "contiv"
+// defaultTable is the name of our tables, one in family ip and one in ip6.
+const defaultTable = "contiv"
 
 // Open opens a backend. Nothing is read or written before the first Apply. The error says that there is no nf_tables here.
 func Open(opts Options) (*Backend, error) {
 	if opts.Table == "" {
-		opts.Table = DefaultTable
+		opts.Table = defaultTable
 	}
 	v, err := wire.Open(opts.NS, opts.Log, opts.Table, nil)
 	if err != nil {

@@ -235,7 +235,7 @@ func BenchmarkNftTool(b *testing.B) {
 		be := open(b, n.Host.NS)
 		desireBulk(be, 5000)
 		mustApply(b, be)
-		text := run(b, n, "", "-n", "list", "table", "ip", DefaultTable)
+		text := run(b, n, "", "-n", "list", "table", "ip", defaultTable)
 		for b.Loop() {
 			b.StopTimer()
 			run(b, n, "", "flush", "ruleset")
@@ -251,7 +251,7 @@ func BenchmarkNftTool(b *testing.B) {
 		i := 0
 		for b.Loop() {
 			i++
-			run(b, n, fmt.Sprintf("add element ip %s set-set1 { 11.0.%d.%d }\n", DefaultTable, byte(i>>8), byte(i)), "-f", "-")
+			run(b, n, fmt.Sprintf("add element ip %s set-set1 { 11.0.%d.%d }\n", defaultTable, byte(i>>8), byte(i)), "-f", "-")
 		}
 	})
 }

@@ -96,7 +96,7 @@ func TestListing(t *testing.T) {
 	b := open(t, n.Host.NS)
 	everything(b)
 	mustApply(t, b)
-	got := nft(t, n, "list", "table", "ip", DefaultTable)
+	got := nft(t, n, "list", "table", "ip", defaultTable)
 	for _, want := range []string{
 		"set set-s/ip { type ipv4_addr elements = { 10.0.0.1, 10.0.0.2 } }",
 		"set set-s/net { type ipv4_addr flags interval elements = { 10.1.0.0/24, 10.1.1.0/24, 10.4.0.0/24, 10.6.0.0/24, 10.8.0.0/24, 240.0.0.0/4 } }",
@@ -127,7 +127,7 @@ func TestListing(t *testing.T) {
 			t.Errorf("the listing lacks %q:\n%s", want, got)
 		}
 	}
-	if got := nft(t, n, "list", "table", "ip6", DefaultTable); !strings.Contains(got, "ip6 saddr fd00::/8 accept") {
+	if got := nft(t, n, "list", "table", "ip6", defaultTable); !strings.Contains(got, "ip6 saddr fd00::/8 accept") {
 		t.Errorf("the IPv6 table:\n%s", got)
 	}
 }
@@ -171,7 +171,7 @@ func TestTampering(t *testing.T) {
 		"delete table ip6 contiv; add table ip6 contiv; add chain ip6 contiv hook-filter-forward",
 		"flush ruleset",
 	} {
-		nft(t, n, strings.ReplaceAll(evil, "contiv", DefaultTable))
+		nft(t, n, strings.ReplaceAll(evil, "contiv", defaultTable))
 		if !b.Pending() {
 			t.Errorf("%s: nothing is pending", evil)
 		}
@@ -294,7 +294,7 @@ func TestRefused(t *testing.T) {
 	if !errors.Is(res.Broken["set v4 s:ip"], unix.EINVAL) {
 		t.Errorf("set v4 s:ip is broken because of %v", res.Broken["set v4 s:ip"])
 	}
-	list := strings.Join(strings.Fields(nft(t, n, "list", "table", "ip", DefaultTable)), " ")
+	list := strings.Join(strings.Fields(nft(t, n, "list", "table", "ip", defaultTable)), " ")
 	for _, want := range []string{`chain filter-all { drop comment "broken, see the agent's log" }`,
 		"chain hook-nat-postrouting", "set-s/net"} {
 		if !strings.Contains(list, want) {
@@ -311,7 +311,7 @@ func TestRefused(t *testing.T) {
 	f.hook(table.NAT, table.Prerouting).base.typ = "nat"
 	b.ChangeSet(table.IPv4, "s:ip", nil, nil)
 	mustApply(t, b)
-	list = nft(t, n, "list", "table", "ip", DefaultTable)
+	list = nft(t, n, "list", "table", "ip", defaultTable)
 	if strings.Contains(list, "broken") || !strings.Contains(list, "set-s/ip") {
 		t.Errorf("not healed:\n%s", list)
 	}
@@ -339,7 +339,7 @@ func TestTooDeep(t *testing.T) {
 			t.Errorf("%s is broken", name)
 		}
 	}
-	if list := nft(t, n, "list", "table", "ip", DefaultTable); !strings.Contains(list, "chain filter-all") {
+	if list := nft(t, n, "list", "table", "ip", defaultTable); !strings.Contains(list, "chain filter-all") {
 		t.Errorf("the rest is not there:\n%s", list)
 	}
 }
@@ -373,7 +373,7 @@ func TestLoops(t *testing.T) {
 	b.SetChains(f, table.Filter, to("d"))
 	mustApply(t, b)
 	if want := "filter-a { jump filter-b jump filter-fork }"; !strings.Contains(
-		strings.Join(strings.Fields(nft(t, n, "list", "table", "ip", DefaultTable)), " "), want) {
+		strings.Join(strings.Fields(nft(t, n, "list", "table", "ip", defaultTable)), " "), want) {
 		t.Errorf("the table lacks %q", want)
 	}
 }

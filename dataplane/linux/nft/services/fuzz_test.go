@@ -45,13 +45,13 @@ func (d *listings) Get(typ int, _ uint16, _ uint8, _ func(*wire.Buffer), each fu
 
 func (d *listings) message(typ int, shape byte) []byte {
 	var w wire.Buffer
-	names := []string{Table, "frontends", "counts", "sources", "backends-0", "pods", "pick", "refuse", "nat-prerouting", ""}
+	names := []string{tableName, "frontends", "counts", "sources", "backends-0", "pods", "pick", "refuse", "nat-prerouting", ""}
 	name := names[int(shape)%len(names)]
 	switch typ {
 	case unix.NFT_MSG_GETTABLE:
 		w.Uint32(unix.NFTA_TABLE_FLAGS, uint32(shape>>6))
 	case unix.NFT_MSG_GETCHAIN:
-		w.String(unix.NFTA_CHAIN_TABLE, Table)
+		w.String(unix.NFTA_CHAIN_TABLE, tableName)
 		w.String(unix.NFTA_CHAIN_NAME, name)
 		if shape&1 != 0 {
 			w.Bytes(unix.NFTA_CHAIN_HOOK, d.take(12))
@@ -102,11 +102,11 @@ func FuzzDump(f *testing.F) {
 		b := newBalancer(table.IPv4)
 		b.add(&service{Service: fuzzService()})
 		d := &listings{data: data}
-		if err := b.load(wire.NewLister(d, Table, b.f.Proto)); err != nil {
+		if err := b.load(wire.NewLister(d, tableName, b.f.Proto)); err != nil {
 			return
 		}
 		for _, write := range []func(*wire.Batch){b.prepare, func(t *wire.Batch) { b.write(t, 0) }} {
-			out := wire.NewBatch(Table, 1)
+			out := wire.NewBatch(tableName, 1)
 			write(out)
 			for rest := out.B; len(rest) > 0; {
 				size := int(binary.NativeEndian.Uint32(rest))

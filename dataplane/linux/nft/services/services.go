@@ -14,8 +14,8 @@ import (
 	"contiv.dev/vswitch/internal/nsdo"
 )
 
-// Table is the name of the tables of services, one in family ip and one in ip6.
-const Table = "contiv-services"
+// tableName is the name of the tables of services, one in family ip and one in ip6.
+const tableName = "contiv-services"
 
 // Services programs services. They have their own tables, so that neither policy nor services make the kernel look at the other again when
 // rules change, and in them almost everything is an element of a map:
@@ -63,7 +63,7 @@ type Options struct {
 
 // Open opens the tables of services. Nothing is read or written before the first Apply.
 func Open(opts Options) (*Services, error) {
-	v, err := wire.Open(opts.NS, opts.Log, Table, opts.Beside)
+	v, err := wire.Open(opts.NS, opts.Log, tableName, opts.Beside)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *Services) Apply(ctx context.Context) table.Result {
 		if attempt < wire.MaxAttempts && ctx.Err() == nil && s.learn(err) {
 			continue
 		}
-		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", Table, s.view.NS, err)
+		res.Err = fmt.Errorf("program nf_tables tables %s in %s: %w", tableName, s.view.NS, err)
 		break
 	}
 	for name, svc := range s.failed {
