@@ -208,14 +208,29 @@ static small_t race;
 static bool stop;
 static uint32_t moves;
 
-static void
-wait_seconds (int seconds)
+/* The moves of all keys, as their buckets count them. */
+static uint32_t
+moves_of_all (void)
 {
-  for (time_t begin = time (NULL); time (NULL) < begin + seconds;)
-    {
-      struct timespec t = { .tv_nsec = 10000000 };
-      nanosleep (&t, NULL);
-    }
+  uint32_t n = 0;
+  for (uint64_t b = 0; b < RACE_BUCKETS; b++)
+    n += cv_load (&race.t.buckets[b].lock) >> 1;
+  return n;
+}
+
+static uint32_t
+moves_of_one (void)
+{
+  return cv_load (&moves);
+}
+
+/* Waits some seconds; on a busy machine longer, until there were enough moves, but no longer than a minute. */
+static void
+wait_moves (int seconds, uint32_t (*count) (void))
+{
+  time_t begin = time (NULL);
+  while (time (NULL) < begin + seconds || (count () <= 1000 && time (NULL) < begin + 60))
+    nanosleep (&(struct timespec) { .tv_nsec = 10 * 1000 * 1000 }, NULL);
 }
 
 static void *
@@ -278,15 +293,14 @@ readers_beside_writers (int seconds)
     check (insert (&race, i, 0) == CV_INSERTED);
   for (uintptr_t i = 0; i < READERS + WRITERS; i++)
     check (!pthread_create (&threads[i], NULL, i < READERS ? read_residents : write_guests, (void *) (i < READERS ? i : i - READERS)));
-  wait_seconds (seconds);
+  wait_moves (seconds, moves_of_all);
   cv_store (&stop, true);
   for (int i = 0; i < READERS + WRITERS; i++)
     pthread_join (threads[i], NULL);
-  for (uint64_t b = 0; b < RACE_BUCKETS; b++)
-    moves += race.t.buckets[b].lock >> 1;
-  check (moves > 1000, "only %u keys have moved", moves);
+  uint32_t n = moves_of_all ();
+  check (n > 1000, "only %u keys have moved", n);
   check (counts (&race) == RESIDENTS, "%lu keys are left", (unsigned long) counts (&race));
-  printf ("%u keys moved beside readers\n", moves);
+  printf ("%u keys moved beside readers\n", n);
   end (&race);
 }
 
@@ -299,7 +313,7 @@ move_all_the_time (void *arg)
   cv_bucket_t *first = &t->buckets[hash & t->bucket_mask], *other = &t->buckets[cv_mum (hash, 0x9e3779b97f4a7c15) & t->bucket_mask];
   uint64_t slot = *(uint64_t *) arg;
   check (first != other);
-  for (; !cv_load (&stop); moves++)
+  for (; !cv_load (&stop); cv_store (&moves, moves + 1))
     check (cv_table_move (race.m, t, slot, first, other) && !cv_table_move (race.m, t, slot, first, other) && cv_table_move (race.m, t, slot, other, first));
   return NULL;
 }
@@ -319,7 +333,7 @@ readers_beside_one_move (int seconds)
   check (!pthread_create (&threads[0], NULL, move_all_the_time, &slot));
   for (int i = 1; i <= READERS; i++)
     check (!pthread_create (&threads[i], NULL, read_one, NULL));
-  wait_seconds (seconds);
+  wait_moves (seconds, moves_of_one);
   cv_store (&stop, true);
   for (int i = 0; i <= READERS; i++)
     pthread_join (threads[i], NULL);
