@@ -157,8 +157,8 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
     }
   /* from here on the sweep may end it */
   cv_publish (&c->alive, 1);
-  forget_passed (m, hash);
-  forget_passed (m, cv_hash (m, &c->key[1]));
+  clear_passed (m, hash);
+  clear_passed (m, cv_hash (m, &c->key[1]));
   *index = i;
   return CV_CREATED;
 }

@@ -65,9 +65,9 @@ affinity_key (const cv_packet_t *p, uint64_t group)
   return (cv_tuple_t){ .src = p->tuple.src, .dst.u64 = { group & 0xffffffff, group >> 32 }, .proto = CV_PROTO_AFFINITY, .ip6 = p->tuple.ip6 };
 }
 
-/* remembered is the client's stored backend if the service still has it. */
+/* stored_backend is the client's stored backend if the service still has it. */
 static uint32_t
-remembered (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uint32_t record)
+stored_backend (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uint32_t record)
 {
   const cv_connection_t *c = &m->table[p->tuple.ip6].connections[record];
   cv_backend_t k = { .addr = c->key[1].src, .port = c->key[1].sport, .ip6 = p->tuple.ip6 };
@@ -76,10 +76,10 @@ remembered (const cv_main_t *m, const cv_packet_t *p, const cv_members_t *l, uin
   return found ? l->member[at] : CV_NO_INDEX;
 }
 
-/* remember stores a client's backend. Records are a quarter of the table at most. Clients that are not pods of this node have half of that, so
+/* store_backend stores a client's backend. Records are a quarter of the table at most. Clients that are not pods of this node have half of that, so
  * that pods have records whatever machines outside send. */
 static void
-remember (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_t *f, uint32_t record, uint32_t backend, uint32_t now)
+store_backend (cv_main_t *m, const cv_packet_t *p, const cv_endpoint_state_t *e, const cv_frontend_t *f, uint32_t record, uint32_t backend, uint32_t now)
 {
   bool foreign = e->config.role != CV_ROLE_POD;
   cv_table_t *t = &m->table[p->tuple.ip6];
@@ -130,14 +130,14 @@ choose (cv_main_t *m, uint32_t worker, const cv_packet_t *p, const cv_endpoint_s
 	  cv_tuple_t k = affinity_key (p, f->affinity_group);
 	  record = cv_table_find (&m->table[k.ip6], &k, cv_hash (m, &k), &ignored);
 	  if (record != CV_NO_INDEX && !cv_expired (m, &m->table[k.ip6].connections[record], now))
-	    backend = remembered (m, p, l, record);
+	    backend = stored_backend (m, p, l, record);
 	}
       if (backend == CV_NO_INDEX)
 	backend = pick (w, l, p);
       if (!count_backend (m, backend))
 	continue;
       if (f->affinity_group)
-	remember (m, p, e, f, record, backend, now);
+	store_backend (m, p, e, f, record, backend, now);
       return backend;
     }
   return CV_NO_INDEX;
@@ -384,7 +384,7 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
       return;
     }
   if (judgement == CV_FREE)
-    remember_passed (&m->workers[worker], p->hash, tag);
+    store_passed (&m->workers[worker], p->hash, tag);
   cv_count (m, worker, CV_PASSED);
 }
 

@@ -40,9 +40,9 @@ has_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
   return set[0] == tag || set[1] == tag;
 }
 
-/* remember_passed keeps the flow that passed last, and the one before it. */
+/* store_passed keeps the flow that passed last, and the one before it. */
 static inline void
-remember_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
+store_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
 {
   uint64_t *set = pass_set (w, hash);
   set[1] = set[0];
@@ -50,7 +50,7 @@ remember_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
 }
 
 static inline void
-forget_passed (cv_main_t *m, uint64_t hash)
+clear_passed (cv_main_t *m, uint64_t hash)
 {
   for (uint32_t i = 0; i < m->n_workers; i++)
     for (int way = 0; way < CV_PASS_WAYS; way++)
@@ -89,13 +89,49 @@ owner_gone (const cv_main_t *m, const cv_connection_t *c)
 /* cv_follow_rare takes a packet with SYN, RST or FIN, or of a connection that is not simply open; tcp.c. */
 void cv_follow_rare (const cv_packet_t *p, cv_connection_t *c, uint32_t direction);
 
+static inline uint32_t
+word_at (const void *at)
+{
+  const uint8_t *b = at;
+  return (uint32_t) b[0] << 24 | (uint32_t) b[1] << 16 | (uint32_t) b[2] << 8 | b[3];
+}
+
+/* window is how much a direction may have sent that is not acknowledged: its receiver's largest window. */
+static inline uint32_t
+window (const cv_connection_t *c, uint32_t direction)
+{
+  if (cv_unlikely (c->fins & (CV_FIN | CV_FIN_SENT) << direction) || cv_unlikely (!(c->end[direction] & CV_END_OF_SYN)))
+    return CV_TCP_WINDOW;
+  return 65535u << (c->end[direction] & 15);
+}
+
+/* older: the connection is older than its entry here, so what it was first seen to acknowledge may be forged. */
+static inline bool
+older (const cv_connection_t *c)
+{
+  return !(c->fins & (CV_FIN | CV_FIN_SENT) << 1 || c->end[1] & CV_END_OF_SYN);
+}
+
+/* acknowledge stores an acknowledgement that counts: the other direction can have sent what it acknowledges. If a forged one counted, the
+ * connection would discard its ends' resets, and end by a reset of the forger (RFC 5961, 5). One that is too far ahead counts if its
+ * segment begins exactly where the other end expects it: a part of the connection did not come by this node. */
+static inline void
+acknowledge (cv_connection_t *c, uint32_t direction, const uint8_t *tcp)
+{
+  uint32_t ahead = word_at (tcp + 8) - word_at (&c->acked[direction]);
+  if (!ahead)
+    return;
+  if (cv_likely (ahead <= window (c, !direction)) || older (c) || (ahead < 1u << 31 && !memcmp (tcp + 4, &c->acked[!direction], 4)))
+    memcpy (&c->acked[direction], tcp + 8, 4);
+}
+
 static inline void
 follow_tcp (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
 {
   if (cv_unlikely (p->tcp_flags & (CV_TCP_SYN | CV_TCP_RST | CV_TCP_FIN)) || cv_unlikely (c->state != CV_STATE_OPEN) || cv_unlikely (c->fins))
     cv_follow_rare (p, c, direction);
   else if (cv_likely (p->tcp_flags & CV_TCP_ACK))
-    memcpy (&c->acked[direction], p->ip + p->l4 + 8, 4);
+    acknowledge (c, direction, p->ip + p->l4);
 }
 
 /* cv_led_elsewhere: a frontend takes what a connection without a backend carries; decide.c. */

@@ -153,6 +153,7 @@ enum
 /* cv_connection_t.end until there is a FIN: what the SYN of the other direction contained: the length of its data, and the window scale. */
 #define CV_END_OF_SYN	  (1u << 31)
 #define CV_END_DATA_SHIFT 8
+#define CV_END_OF_UNKNOWN_SCALE (CV_END_OF_SYN | 8) /* a window of 16 MB: CV_TCP_WINDOW */
 
 /* 128 bytes, two cache lines. key[0] is what the client sends, key[1] what the backend answers. */
 typedef struct

@@ -59,7 +59,7 @@ fill_defaults (cv_config_t *c)
 #undef _
 }
 
-/* limit_of: what comes from elsewhere has five eighths of the table, and an eighth for the records of its clients' backends (remember). The last
+/* limit_of: what comes from elsewhere has five eighths of the table, and an eighth for the records of its clients' backends (store_backend). The last
  * quarter is the pods'. */
 static uint32_t
 limit_of (const cv_main_t *m, const cv_endpoint_t *e)
@@ -194,7 +194,7 @@ cv_endpoint_del (cv_main_t *m, uint32_t sw_if_index)
     return CV_NOT_FOUND;
   cv_publish (&m->endpoints[sw_if_index / CV_ENDPOINT_CHUNK][sw_if_index % CV_ENDPOINT_CHUNK].state, NULL);
   cv_addresses_set (m, sw_if_index, &s->config, NULL);
-  cv_police_forget (m, sw_if_index);
+  cv_police_remove (m, sw_if_index);
   cv_policy_changed (m);
   /* the sweep ends its connections, and then releases the owner */
   cv_owner_t *o = cv_pool_at (&m->owners, s->owner);

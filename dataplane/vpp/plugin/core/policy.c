@@ -324,9 +324,9 @@ cv_endpoint_policy_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_po
   return CV_OK;
 }
 
-/* cv_police_forget is for an endpoint that goes. */
+/* cv_police_remove is for an endpoint that goes. */
 void
-cv_police_forget (cv_main_t *m, uint32_t sw_if_index)
+cv_police_remove (cv_main_t *m, uint32_t sw_if_index)
 {
   cv_endpoint_slot_t *slot = cv_endpoint_slot (m, sw_if_index);
   if (slot && slot->police)

@@ -150,7 +150,7 @@ typedef struct
 
 /* cv_addresses_set makes the addresses of an endpoint those of e, NULL: none. */
 bool cv_addresses_set (cv_main_t *m, uint32_t sw_if_index, const cv_endpoint_t *old, const cv_endpoint_t *e);
-void cv_police_forget (cv_main_t *m, uint32_t sw_if_index);
+void cv_police_remove (cv_main_t *m, uint32_t sw_if_index);
 void cv_policies_free (cv_main_t *m);
 
 static inline uint32_t

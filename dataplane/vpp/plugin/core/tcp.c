@@ -2,15 +2,9 @@
  *
  * Anyone can write a packet with another machine's address. What its receiver discards must not change the connection here either: a SYN
  * would choose another backend for it, or it would end while it is idle, or a flood of SYNs would fill the table with open ones. So packets count
- * as their receivers take them (RFC 9293, 3.10.7; RFC 5961). What a receiver has acknowledged, the other direction has sent last. */
+ * as their receivers take them (RFC 9293, 3.10.7; RFC 5961). What a receiver has acknowledged, the other direction has sent last; so an
+ * acknowledgement counts only if the other direction can have sent what it acknowledges. */
 #include "follow.h"
-
-static uint32_t
-word_at (const void *at)
-{
-  const uint8_t *b = at;
-  return (uint32_t) b[0] << 24 | (uint32_t) b[1] << 16 | (uint32_t) b[2] << 8 | b[3];
-}
 
 static void
 expect (cv_connection_t *c, uint32_t direction, uint32_t ack)
@@ -58,15 +52,6 @@ scale_of (const cv_packet_t *p, const seg_t *s)
 	i += s->tcp[i + 1];
     }
   return 0;
-}
-
-/* window is how much a direction may have sent that is not acknowledged: its receiver's largest window. */
-static uint32_t
-window (const cv_connection_t *c, uint32_t direction)
-{
-  if (c->fins & (CV_FIN | CV_FIN_SENT) << direction || !(c->end[direction] & CV_END_OF_SYN))
-    return CV_TCP_WINDOW;
-  return 65535u << (c->end[direction] & 15);
 }
 
 /* ---- the beginning ---- */
@@ -216,7 +201,7 @@ follow_end (cv_connection_t *c, uint32_t direction, const seg_t *s)
   if (c->fins & (CV_FIN | CV_FIN_SENT) << direction && s->len && behind < CV_TCP_SEGMENT)
     {
       go_on (c, direction, CV_FIN | CV_FIN_SENT);
-      c->end[direction] = 0;
+      c->end[direction] = CV_END_OF_UNKNOWN_SCALE;
     }
 }
 
@@ -232,7 +217,7 @@ cv_follow_rare (const cv_packet_t *p, cv_connection_t *c, uint32_t direction)
   if (c->state == CV_STATE_NEW || c->state == CV_STATE_ANSWERED)
     begin (p, c, direction, &s);
   else if (s.flags & CV_TCP_ACK && !(s.flags & CV_TCP_SYN))
-    expect (c, direction, s.ack);
+    acknowledge (c, direction, s.tcp);
   if (s.flags & CV_TCP_SYN)
     return;
   if (c->fins)

@@ -186,7 +186,7 @@ frags_expire (frags_t *f, uint32_t now, bool all, frags_out_t *gone)
     {
       entry_t *e = f->entries + f->cursor;
       f->cursor = (f->cursor + 1) % n;
-      if (e->n_waiting && (all || age (now, e->seen) > FRAG_PATIENCE))
+      if (e->n_waiting && (all || age (now, e->seen) > FRAG_WAIT))
 	give (f, e, gone);
     }
   unlock (f);

@@ -15,7 +15,7 @@
 
 #define FRAG_WAITING  16 /* fragments of one packet that may wait for its first one */
 #define FRAG_LIFETIME 20 /* tenths of seconds since the last fragment of a packet */
-#define FRAG_PATIENCE 10 /* tenths of seconds that a fragment waits at most */
+#define FRAG_WAIT 10 /* tenths of seconds that a fragment waits at most */
 
 typedef struct frags frags_t;
 

@@ -9,7 +9,7 @@
 #define LASTS	    3.5 /* seconds that an answer holds */
 #define ASK_EACH    1.0
 #define ASK_AFTER   10.0 /* seconds without use end the asking */
-#define FORGET	    60.0
+#define PEER_LIFE	    60.0
 #define ANSWERS_MAX 256 /* a second, to all that are not our own peers */
 #define ANSWER_EACH 0.1 /* to a peer of ours */
 #define FULL_FOR    1.0
@@ -69,7 +69,7 @@ add (contiv_uplink_t *u, u64 key, f64 now)
   for (u32 i = 0; i < CONTIV_PEERS && !done; i++, at = (at + 1) % CONTIV_PEERS)
     {
       contiv_peer_t *p = &u->peers[at];
-      if (p->mac && p->used + FORGET > now)
+      if (p->mac && p->used + PEER_LIFE > now)
 	continue;
       p->can_until = p->asked = p->answered = 0;
       p->token = 0;

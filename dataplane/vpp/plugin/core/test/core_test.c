@@ -76,7 +76,7 @@ sources (void)
   cv_free (n.m);
 }
 
-/* Who says in neighbour discovery that it has which hardware address. */
+/* What neighbour discovery says about the hardware address of an address. */
 static void
 claims (void)
 {

@@ -287,6 +287,68 @@ resets_in_the_window (void)
   cv_free (n.m);
 }
 
+/* An acknowledgement of what was never sent does not count: a reset that the ends would take still ends the connection, and one that the
+ * forger made up does not. */
+static void
+forged_acknowledgements (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    for (int direction = 0; direction < 2; direction++)
+      for (int real = 0; real < 2; real++)
+	{
+	  net_t n = world (1000, 1);
+	  opened (&n, ip6, 5000);
+	  uint32_t far = 1u << 30;
+	  if (direction)
+	    from_server (&n, ip6, CV_TCP_ACK, SERVER_AT + 5, CLIENT_AT + far);
+	  else
+	    {
+	      pkt_t k = tcp (OUT[ip6], VIP[ip6], 5000, 80, CV_TCP_ACK, CLIENT_AT + 5, SERVER_AT + far);
+	      PASS (&n, UPLINK, &k);
+	    }
+	  if (direction)
+	    from_client (&n, ip6, CV_TCP_RST, CLIENT_AT + (real ? 0 : far));
+	  else
+	    from_server (&n, ip6, CV_TCP_RST, SERVER_AT + (real ? 0 : far), 0);
+	  check (state (&n, ip6) == (real ? CV_STATE_CLOSED : CV_STATE_OPEN), "direction %d, %s reset: state %d", direction,
+		 real ? "the real" : "a forged", state (&n, ip6));
+	  cv_free (n.m);
+	}
+  /* 4 GB pass, and acknowledgements come in steps that a window allows; old ones do not count */
+  net_t n = world (1000, 1);
+  opened (&n, 0, 5000);
+  uint32_t at = CLIENT_AT;
+  for (int i = 0; i < 200; i++)
+    {
+      at += 65535u << SCALE;
+      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, at);
+      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, at - 1000);
+    }
+  from_client (&n, 0, CV_TCP_RST, at);
+  check (state (&n, 0) == CV_STATE_CLOSED, "state %d", state (&n, 0));
+  cv_free (n.m);
+  /* a part did not come by this node: the receiver's next segment is where the sender expects it */
+  n = world (1000, 1);
+  opened (&n, 0, 5000);
+  from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + (1u << 30));
+  from_client (&n, 0, CV_TCP_RST, CLIENT_AT + (1u << 30));
+  check (state (&n, 0) == CV_STATE_CLOSED, "state %d", state (&n, 0));
+  cv_free (n.m);
+  /* a forged FIN that is taken back leaves no way in */
+  n = world (1000, 1);
+  opened (&n, 0, 5000);
+  from_server (&n, 0, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT + 99, CLIENT_AT);
+  pkt_t k = build (B[0], OUT[0], CV_PROTO_TCP, 8080, 5000, CV_TCP_ACK, 10);
+  uint32_t seq = htonl (SERVER_AT + 95);
+  memcpy (k.data + 24, &seq, 4);
+  seal (&k);
+  PASS (&n, POD_B, &k);
+  from_server (&n, 0, CV_TCP_ACK, SERVER_AT + 5, CLIENT_AT + (1u << 30));
+  from_client (&n, 0, CV_TCP_RST, CLIENT_AT + (1u << 30));
+  check (state (&n, 0) == CV_STATE_OPEN, "state %d", state (&n, 0));
+  cv_free (n.m);
+}
+
 /* Nothing that comes by the network has the source of a pod of this node, whether it belongs to a connection or not. */
 static void
 pods_of_this_node (void)
@@ -351,7 +413,7 @@ affinities_of_outside (void)
       PASS (&n, POD_A, &k);
       if (!*first)
 	strcpy (first, ends (&k).dst);
-      check (!strcmp (first, ends (&k).dst), "a pod is not remembered: %s, then %s", first, ends (&k).dst);
+      check (!strcmp (first, ends (&k).dst), "the stored backend of a pod is not used: %s, then %s", first, ends (&k).dst);
     }
   sleep_ticks (&n, 700); /* the connections of the flood have ended, its records have not */
   pkt_t k = build (OUT[0], VIP[0], CV_PROTO_TCP, 1, 80, CV_TCP_SYN, 0);
@@ -387,6 +449,7 @@ main (void)
   handshakes ();
   finishes ();
   resets_in_the_window ();
+  forged_acknowledgements ();
   affinities_of_outside ();
   maglev ();
   puts ("ok");

@@ -97,12 +97,12 @@ test_bounds (void)
     check (frags_find (f, &q, 50 + b, 10, &gone) == FRAG_WAITS);
   check (frags_find (f, &q, 99, 10, &gone) == FRAG_REFUSED, "too many in all");
   /* none is given back before its time, and all are afterwards */
-  check (!frags_expire (f, 10 + FRAG_PATIENCE, false, &gone));
+  check (!frags_expire (f, 10 + FRAG_WAIT, false, &gone));
   uint32_t n = 0;
-  while (frags_expire (f, 11 + FRAG_PATIENCE, false, &gone))
+  while (frags_expire (f, 11 + FRAG_WAIT, false, &gone))
     n += gone.n;
   check (n == FRAG_WAITING + 4, "%u", n);
-  learn (f, p, 1, 12 + FRAG_PATIENCE, &go, &gone);
+  learn (f, p, 1, 12 + FRAG_WAIT, &go, &gone);
   check (!go.n && !gone.n);
   frags_free (f);
 

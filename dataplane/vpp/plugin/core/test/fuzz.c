@@ -65,14 +65,14 @@ some_packet (void)
 {
   static const uint8_t protos[] = { 6, 6, 6, 17, 17, 132, 1, 47 };
   int ip6 = (int) rnd (2);
-  const char *who[] = { A[ip6], B[ip6], R[ip6], VIP[ip6], OUT[ip6], NODE[ip6], MASQ[ip6] };
+  const char *addresses[] = { A[ip6], B[ip6], R[ip6], VIP[ip6], OUT[ip6], NODE[ip6], MASQ[ip6] };
   uint8_t proto = protos[rnd (8)], flags = (uint8_t) rnd (32);
   if (proto == 1 && ip6)
     proto = CV_PROTO_ICMP6;
   uint16_t ports[] = { 80, 8080, 4789, 40000, (uint16_t) (5000 + rnd (50)), 30080 };
-  pkt_t k = build (who[rnd (7)], who[rnd (7)], proto, ports[rnd (6)], ports[rnd (6)], flags, rnd (60));
+  pkt_t k = build (addresses[rnd (7)], addresses[rnd (7)], proto, ports[rnd (6)], ports[rnd (6)], flags, rnd (60));
   if (rnd (6) == 0)
-    k = icmp_error (who[rnd (7)], &k, 28 + rnd (80));
+    k = icmp_error (addresses[rnd (7)], &k, 28 + rnd (80));
   return k;
 }
 
@@ -81,7 +81,7 @@ static void
 change_policy (void)
 {
   int ip6 = (int) rnd (2);
-  const char *who[] = { A[ip6], B[ip6], R[ip6], OUT[ip6], NODE[ip6], MASQ[ip6] };
+  const char *addresses[] = { A[ip6], B[ip6], R[ip6], OUT[ip6], NODE[ip6], MASQ[ip6] };
   uint64_t set = 1 + rnd (6), id = 1 + rnd (4);
   char name[CV_NAME_LEN] = "fuzz";
   cv_rule_t rules[6];
@@ -97,9 +97,9 @@ change_policy (void)
     case 2:
     case 3:
       if (set % 2)
-	member (&fuzz_net, set, who[rnd (6)], rnd (3));
+	member (&fuzz_net, set, addresses[rnd (6)], rnd (3));
       else
-	port_member (&fuzz_net, set, who[rnd (6)], rnd (2) ? 6 : 17, rnd (2) ? 8080 : 80, rnd (3));
+	port_member (&fuzz_net, set, addresses[rnd (6)], rnd (2) ? 6 : 17, rnd (2) ? 8080 : 80, rnd (3));
       break;
     case 4:
     case 5:
