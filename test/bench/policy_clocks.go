@@ -191,9 +191,10 @@ func (p *clockPair) ours(ctx context.Context, e *env, plain, reflected clockFigu
 		}
 	}
 	first := map[string]float64{}
-	for _, kind := range []string{"one set", "a set each"} {
+	kinds := []string{"one set", "a set each", "a set and a port each"}
+	for _, kind := range kinds {
 		for _, n := range []int{smallRules, largeRules} {
-			if err := p.policy(ctx, n, kind == "a set each"); err != nil {
+			if err := p.policy(ctx, n, kind != kinds[0], kind == kinds[2]); err != nil {
 				return err
 			}
 			for _, toPorts := range []bool{false, true} {
@@ -216,7 +217,7 @@ func (p *clockPair) ours(ctx context.Context, e *env, plain, reflected clockFigu
 		e.ratio(fmt.Sprintf("established, %d flows: our policy's clocks to the ACL's, beyond plain (aim <= 0.7)", n),
 			bar{name: "policy", value: ours[n] - plain[n]}, bar{name: "reflecting ACL", value: reflected[n] - plain[n]})
 	}
-	for _, kind := range []string{"one set", "a set each"} {
+	for _, kind := range kinds {
 		for i, which := range []string{"flows to one port", "each flow to another port"} {
 			toPorts := i == 1
 			e.ratio(fmt.Sprintf("first packet, rules with %s, %s: among %d to among %d (aim <= 2)", kind, which, largeRules, smallRules),
@@ -227,8 +228,9 @@ func (p *clockPair) ours(ctx context.Context, e *env, plain, reflected clockFigu
 	return nil
 }
 
-// policy gives the receiver a policy in which the last rule allows what the others do not match: their sets do not have the sender.
-func (p *clockPair) policy(ctx context.Context, n int, each bool) error {
+// policy gives the receiver a policy in which the last rule allows what the others do not match: their sets do not have the sender. Each of the others
+// has the same set, or its own, and all ports, or one of its own.
+func (p *clockPair) policy(ctx context.Context, n int, each, ports bool) error {
 	set := &contiv.ContivPolicySet{ID: 1, Name: "clocks", NIngress: uint32(n), NRules: uint32(n), Rules: make([]contiv.ContivRule, n)}
 	for i := range set.Rules {
 		id := uint64(1)
@@ -246,6 +248,10 @@ func (p *clockPair) policy(ctx context.Context, n int, each bool) error {
 			}
 		}
 		set.Rules[i] = contiv.ContivRule{Action: contiv.CONTIV_RULE_API_DENY, Protocol: 17, Source: id}
+		if ports { // some of those that flows go to
+			port := uint16(1024 + 7*i)
+			set.Rules[i].NPorts, set.Rules[i].Ports[0] = 1, contiv.ContivPortRange{First: port, Last: port}
+		}
 	}
 	set.Rules[n-1] = contiv.ContivRule{Action: contiv.CONTIV_RULE_API_ALLOW}
 	if _, err := p.api.ContivPolicySet(ctx, set); err != nil {

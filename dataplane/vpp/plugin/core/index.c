@@ -129,9 +129,67 @@ add_ports (cv_index_t *x, cv_rule_class_t *c, const cv_rule_state_t *rules)
   return steps != NULL;
 }
 
+static int
+by_port (const void *a, const void *b)
+{
+  const uint16_t *x = a, *y = b;
+  COMPARE (*x, *y);
+  return 0;
+}
+
+/* add_bounds makes the list of bounds. False: no memory. */
+static bool
+add_bounds (cv_index_t *x, const cv_rule_state_t *rules, uint32_t n)
+{
+  uint32_t most = 1, all = 1;
+  for (uint32_t i = 0; i < n; i++)
+    {
+      most += 2u * rules[i].rule.n_ports;
+      x->by_port |= rules[i].service != CV_NO_INDEX;
+    }
+  if (!(x->bounds = malloc (sizeof (*x->bounds) * most)))
+    return false;
+  x->bounds[0] = 0;
+  for (uint32_t i = 0; i < n; i++)
+    for (uint8_t k = 0; k < rules[i].rule.n_ports; k++)
+      {
+	x->bounds[all++] = rules[i].rule.ports[k].first;
+	x->bounds[all++] = (uint16_t) (rules[i].rule.ports[k].last + 1); /* behind the last port there is 0, which is a bound anyway */
+      }
+  qsort (x->bounds, all, sizeof (*x->bounds), by_port);
+  for (uint32_t i = 0; i < all; i++)
+    if (!i || x->bounds[i] != x->bounds[x->n_bounds - 1])
+      x->bounds[x->n_bounds++] = x->bounds[i];
+  return true;
+}
+
+void
+cv_index_narrow (const cv_index_t *x, uint16_t port, cv_ports_t *range)
+{
+  uint16_t first = port, last = port;
+  if (!x->by_port)
+    {
+      uint32_t low = 0, high = x->n_bounds; /* the last bound that is not behind the port */
+      while (high - low > 1)
+	{
+	  uint32_t mid = low + (high - low) / 2;
+	  if (x->bounds[mid] <= port)
+	    low = mid;
+	  else
+	    high = mid;
+	}
+      first = x->bounds[low];
+      last = high < x->n_bounds ? (uint16_t) (x->bounds[high] - 1) : UINT16_MAX;
+    }
+  range->first = first > range->first ? first : range->first;
+  range->last = last < range->last ? last : range->last;
+}
+
 void
 cv_index_free (cv_index_t *x)
 {
+  if (x)
+    free (x->bounds);
   for (uint32_t i = 0; x && i < x->n; i++)
     free (x->classes[i].steps);
   free (x);
@@ -144,6 +202,8 @@ cv_index_retire (cv_main_t *m, cv_index_t *x)
   for (uint32_t i = 0; x && i < x->n; i++)
     if (x->classes[i].steps)
       cv_retire (m, x->classes[i].steps);
+  if (x && x->bounds)
+    cv_retire (m, x->bounds);
   if (x)
     cv_retire (m, x);
 }
@@ -171,6 +231,7 @@ cv_index_make (const cv_rule_state_t *rules, uint32_t n)
     }
   for (uint32_t i = 0; ok && i < x->n; i++)
     ok = x->classes[i].n < PORTS_FROM || add_ports (x, &x->classes[i], rules);
+  ok = ok && add_bounds (x, rules, n);
   if (ok)
     qsort (x->classes, x->n, sizeof (x->classes[0]), by_first_rule);
   free (entries);

@@ -338,15 +338,16 @@ typedef struct
 
 #define CV_DECIDED 1024 /* a power of two */
 
-/* What the policy of one side of an endpoint made of a flow. No rule matches the client's port, so it holds for all flows between two ends. It holds
- * as long as policy_epoch is the same: that counts each change of rules, of sets and of what endpoints have of them. */
+/* What the policy of one side of an endpoint made of a flow. No rule matches the client's port, so it holds for all flows between two ends; and
+ * for all ports of the server up to the next one that a rule names. It holds as long as policy_epoch is the same: that counts each change of rules,
+ * of sets and of what endpoints have of them. */
 typedef struct
 {
   cv_addr_t src, dst;
-  uint64_t rest; /* of the key: judge.c */
-  uint64_t policy;
+  uint64_t rest; /* of the key: decided.c */
   uint32_t epoch;
   uint32_t index, rule; /* CV_NO_INDEX: no rule decided */
+  uint16_t first, last; /* ports, or for ICMP the type and code, twice */
   uint8_t action; /* 0: the place is free */
 } CV_ALIGNED cv_decided_t;
 

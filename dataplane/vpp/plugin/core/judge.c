@@ -10,12 +10,6 @@ typedef enum
   UNSURE, /* all that is known matches, but not all is known */
 } match_t;
 
-static inline uint16_t
-host_port (uint16_t wire)
-{
-  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (uint16_t) (wire << 8 | wire >> 8) : wire;
-}
-
 static bool
 has_port (const cv_rule_t *r, uint16_t port)
 {
@@ -80,42 +74,54 @@ matches (const cv_main_t *m, const cv_rule_state_t *r, const cv_flow_t *f)
 
 /* ---- all rules of an endpoint ---- */
 
-/* rule_of_class is the first rule below best that decides, if the conditions of its class match so; best if no rule does. */
+/* first_of_class is the first rule of a class below best that has a port; best if there is none. */
 static uint32_t
-rule_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_state_t *rules, match_t match, uint16_t port, uint32_t best)
+first_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_state_t *rules, uint16_t port, uint32_t best)
 {
-  if (match == YES && c->steps)
+  if (c->steps)
     {
       uint32_t rule = cv_class_rule (c, port);
       return rule < best ? rule : best; /* CV_NO_INDEX is the largest number */
     }
-  for (uint32_t i = 0; i < c->n; i++)
+  for (uint32_t i = 0; i < c->n && x->order[c->start + i] < best; i++)
+    if (has_port (&rules[x->order[c->start + i]].rule, port))
+      return x->order[c->start + i];
+  return best;
+}
+
+/* unsure_of_class: not all sets of a class are known. Its rules that deny or pass on decide, and not those that allow. */
+static uint32_t
+unsure_of_class (const cv_index_t *x, const cv_rule_class_t *c, const cv_rule_state_t *rules, uint16_t port, uint32_t best)
+{
+  for (uint32_t i = 0; i < c->n && x->order[c->start + i] < best; i++)
     {
-      uint32_t rule = x->order[c->start + i];
-      if (rule >= best)
-	break;
-      const cv_rule_t *r = &rules[rule].rule;
-      if (has_port (r, port) && (match == YES || r->action != CV_RULE_ALLOW))
-	return rule;
+      const cv_rule_t *r = &rules[x->order[c->start + i]].rule;
+      if (r->action != CV_RULE_ALLOW && has_port (r, port))
+	return x->order[c->start + i];
     }
   return best;
 }
 
 static bool
-decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_flow_t *f, cv_decision_t *d)
+decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_flow_t *f, cv_ports_t *range, cv_decision_t *d)
 {
   cv_policy_state_t *s = cv_pool_at (&m->policies, index);
   cv_rules_t *rules = cv_load_acquire (&s->rules);
   cv_rule_state_t *r = rules->rule + (side ? rules->n[0] : 0);
   const cv_index_t *x = rules->index[side];
-  uint16_t port = host_port (f->dport);
+  uint16_t port = cv_host_port (f->dport);
   uint32_t best = CV_NO_INDEX;
   match_t how = NO;
+  cv_index_narrow (x, port, range);
   for (uint32_t i = 0; i < x->n && x->classes[i].first < best; i++)
     {
       const cv_rule_class_t *c = &x->classes[i];
+      uint32_t rule = first_of_class (x, c, r, port, best);
+      if (rule == best)
+	continue; /* whatever its sets contain */
       match_t match = matches (m, &r[c->first], f);
-      uint32_t rule = match == NO ? best : rule_of_class (x, c, r, match, port, best);
+      if (match != YES)
+	rule = match == NO ? best : unsure_of_class (x, c, r, port, best);
       if (rule != best)
 	{
 	  best = rule;
@@ -130,9 +136,9 @@ decide_by_policy (const cv_main_t *m, uint32_t index, cv_side_t side, const cv_f
 }
 
 /* decide_by_police evaluates the tiers in order. What goes to the pod's own node is allowed by the first policy that does not
- * hold for it, and at the end. */
+ * hold for it, and at the end. The decision holds for a range of ports, too, which is narrowed by each policy that is looked at. */
 static cv_decision_t
-decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f, bool to_node)
+decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, const cv_flow_t *f, bool to_node, cv_ports_t *range)
 {
   const cv_item_t *item = p->item + (side ? p->n[0] : 0);
   bool passed = false;   /* a rule of this tier has passed on */
@@ -147,7 +153,7 @@ decide_by_police (const cv_main_t *m, const cv_police_t *p, cv_side_t side, cons
 	  if (to_node && !item->action)
 	    return (cv_decision_t){ .action = CV_RULE_ALLOW, .rule = CV_NO_INDEX, .passed = d.passed };
 	  holds = true;
-	  if (!decide_by_policy (m, item->policy, side, f, &d))
+	  if (!decide_by_policy (m, item->policy, side, f, range, &d))
 	    continue;
 	  if (d.action != CV_RULE_PASS)
 	    return d;
@@ -181,8 +187,8 @@ report (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, cv_side_t side, con
   __atomic_thread_fence (__ATOMIC_SEQ_CST);
   uint64_t sequence = __atomic_add_fetch (&m->denied_sequence, 1, __ATOMIC_RELAXED);
   cv_denied_t flow = { .when = now, .sw_if_index = sw_if_index, .side = (uint8_t) side, .proto = f->proto, .icmp_type = f->icmp_type,
-		       .icmp_code = f->icmp_code, .ip6 = f->ip6, .src = f->src, .dst = f->dst, .sport = host_port (f->sport),
-		       .dport = host_port (f->dport), .policy = d->policy, .rule = d->policy ? d->rule : 0 };
+		       .icmp_code = f->icmp_code, .ip6 = f->ip6, .src = f->src, .dst = f->dst, .sport = cv_host_port (f->sport),
+		       .dport = cv_host_port (f->dport), .policy = d->policy, .rule = d->policy ? d->rule : 0 };
   memcpy ((uint8_t *) at + sizeof (at->sequence), (uint8_t *) &flow + sizeof (flow.sequence), sizeof (flow) - sizeof (flow.sequence));
   cv_publish (&at->sequence, sequence);
   cv_publish (&ring->n, ring->n + 1);
@@ -240,8 +246,9 @@ side_allows (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_endpo
   cv_decided_key_t key = cv_decided_key (m, sw_if_index, side, f, to_node);
   if (!cv_decided_find (m, worker, &key, epoch, side, &d))
     {
-      d = decide_by_police (m, p, side, f, to_node);
-      cv_decided_keep (m, worker, &key, epoch, &d);
+      cv_ports_t range = { 0, UINT16_MAX };
+      d = decide_by_police (m, p, side, f, to_node, &range);
+      cv_decided_keep (m, worker, &key, epoch, &d, range);
     }
   if (d.action == CV_RULE_ALLOW)
     return CV_ALLOWED;

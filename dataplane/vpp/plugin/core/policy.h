@@ -96,6 +96,9 @@ typedef struct
 typedef struct
 {
   uint32_t n;
+  bool by_port; /* a rule has a set of ports */
+  uint32_t n_bounds;
+  uint16_t *bounds; /* 0, and the ports at which what rules name begins or has ended, in order */
   uint32_t *order; /* rules by class, in a class by number */
   cv_rule_class_t classes[]; /* by their first rules */
 } cv_index_t;
@@ -107,6 +110,14 @@ typedef struct
   cv_rule_state_t rule[]; /* ingress, then egress */
 } cv_rules_t;
 
+/* Ports for which a decision holds. */
+typedef struct
+{
+  uint16_t first, last;
+} cv_ports_t;
+
+/* cv_index_narrow cuts a range to the ports around one port that no rule of the side distinguishes from it. */
+void cv_index_narrow (const cv_index_t *x, uint16_t port, cv_ports_t *range);
 cv_index_t *cv_index_make (const cv_rule_state_t *rules, uint32_t n);
 void cv_index_free (cv_index_t *x);
 void cv_index_retire (cv_main_t *m, cv_index_t *x);
@@ -215,14 +226,15 @@ typedef struct
 {
   cv_addr_t src, dst;
   uint64_t rest;
-  uint32_t place; /* among what a worker has decided */
+  uint16_t port; /* for ICMP the type and code */
+  uint32_t near, far; /* places among what a worker has decided: for this port, and for ranges of ports */
 } cv_decided_key_t;
 
 cv_decided_key_t cv_decided_key (const cv_main_t *m, uint32_t sw_if_index, cv_side_t side, const cv_flow_t *f, bool to_node);
 /* cv_decided_find is what was decided on such a flow, if that was on policy of this epoch; the rule counts it. */
 bool cv_decided_find (cv_main_t *m, uint32_t worker, const cv_decided_key_t *k, uint32_t epoch, cv_side_t side, cv_decision_t *d);
-/* cv_decided_keep keeps a decision. epoch was read before all that it depends on. */
-void cv_decided_keep (cv_main_t *m, uint32_t worker, const cv_decided_key_t *k, uint32_t epoch, const cv_decision_t *d);
+/* cv_decided_keep keeps a decision and the ports for which it holds. epoch was read before all that it depends on. */
+void cv_decided_keep (cv_main_t *m, uint32_t worker, const cv_decided_key_t *k, uint32_t epoch, const cv_decision_t *d, cv_ports_t range);
 
 /* cv_judge decides on a flow whose client is behind an interface; CV_NO_INDEX: behind another node. */
 cv_judgement_t cv_judge (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_flow_t *f, uint32_t now);
@@ -263,6 +275,12 @@ cv_judged_open (const cv_main_t *m, const cv_packet_t *p, const cv_connection_t 
   if (differs != CV_JUDGED_POLICED)
     return false;
   return p->proto == CV_PROTO_UDP || (p->proto == CV_PROTO_TCP && !(direction && p->tcp_flags & CV_TCP_SYN));
+}
+
+static inline uint16_t
+cv_host_port (uint16_t wire)
+{
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (uint16_t) (wire << 8 | wire >> 8) : wire;
 }
 
 static inline cv_flow_t

@@ -661,6 +661,13 @@ any (uint32_t n)
   return (uint32_t) (seed >> 33) % n;
 }
 
+static uint16_t
+any_port (void)
+{
+  static const uint16_t ports[] = { 0, 79, 80, 81, 82, 8079, 8080, 8081, 65534, 65535 };
+  return any (3) ? ports[any (10)] : (uint16_t) any (65536);
+}
+
 static void
 any_rules (net_t *n, uint64_t id)
 {
@@ -675,9 +682,14 @@ any_rules (net_t *n, uint64_t id)
 	*(i < 6 ? &r->source : &r->destination) = 100 + any (3);
       if (r->proto == CV_PROTO_TCP || r->proto == CV_PROTO_UDP)
 	{
-	  r->n_ports = (uint8_t) any (2);
-	  r->ports[0].first = r->ports[0].last = (uint16_t) (80 + any (2));
-	  r->service = any (4) ? 0 : 103;
+	  r->n_ports = (uint8_t) any (3);
+	  for (int k = 0; k < r->n_ports; k++)
+	    {
+	      uint16_t one = any_port (), other = any (2) ? one : any_port ();
+	      r->ports[k].first = one < other ? one : other;
+	      r->ports[k].last = one < other ? other : one;
+	    }
+	  r->service = any (id == 1 ? 20 : 4) ? 0 : 103;
 	}
       else if (r->proto)
 	{
@@ -765,7 +777,7 @@ decided_before (void)
       f.proto = protocols[f.ip6][any (3)];
       f.sport = (uint16_t) any (UINT16_MAX);
       if (f.proto == CV_PROTO_TCP || f.proto == CV_PROTO_UDP)
-	f.dport = htons ((uint16_t) (80 + any (2)));
+	f.dport = htons (any_port ());
       else
 	{
 	  f.icmp_type = (uint8_t) any (3);
