@@ -85,6 +85,7 @@ func vppMeans(where, reason string) string {
 	for _, known := range []struct{ part, means string }{
 		{"not the pod's", "a pod sent from an address that is not its own"},
 		{"neighbour that vpp must not have", "a machine claims an address of VPP, or says that a neighbour has the hardware address of several machines"},
+		{"neighbour above the limit", "a machine claims more addresses in a second than VPP stores"},
 		{"unicast packet in a group frame", "a machine on the uplink's network sends packets for one machine to all of them"},
 		{"spoofed", "a pod sent from an address that is not its own"},
 		{"denied", "network policy does not allow the connection; contiv-netctl policy why says which rule"},

@@ -3,6 +3,7 @@
 
 enum
 {
+  ROUTER_SOLICITATION = 133,
   SOLICITATION = 135,
   ADVERTISEMENT = 136,
   SOURCE_LINK = 1, /* options */
@@ -18,15 +19,22 @@ cv_claims_group (const uint8_t *hardware)
 }
 
 bool
-cv_read_claim (const uint8_t *ip, uint32_t len, cv_addr_t *claimed, const uint8_t **hardware)
+cv_read_claim (const uint8_t *ip, uint32_t len, cv_claim_t *claim)
 {
   const uint8_t *message = ip + 40;
-  *hardware = 0;
-  if (len < 64 || (message[0] != SOLICITATION && message[0] != ADVERTISEMENT))
+  memset (claim, 0, sizeof (*claim));
+  if (len < 48)
     return false;
-  bool asks = message[0] == SOLICITATION;
-  memcpy (claimed, asks ? ip + 8 : message + 8, 16);
-  if (len >= 72 && message[24] == (asks ? SOURCE_LINK : TARGET_LINK) && message[25] == 1)
-    *hardware = message + 26;
+  uint8_t type = message[0];
+  uint32_t options = type == ROUTER_SOLICITATION ? 8 : 24;
+  if ((type != ROUTER_SOLICITATION && type != SOLICITATION && type != ADVERTISEMENT) || len < 40 + options)
+    return false;
+  bool asks = type != ADVERTISEMENT;
+  memcpy (&claim->address, asks ? ip + 8 : message + 8, 16);
+  const uint8_t *option = message + options;
+  if (len >= 40 + options + 8 && option[0] == (asks ? SOURCE_LINK : TARGET_LINK) && option[1] == 1)
+    claim->hardware = option + 2;
+  bool link_local = ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80;
+  claim->stored = claim->hardware && !(type == ROUTER_SOLICITATION && link_local);
   return true;
 }

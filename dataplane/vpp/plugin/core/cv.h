@@ -334,9 +334,20 @@ void cv_quiesce (cv_main_t *m, uint32_t worker);
 bool cv_check_source (cv_main_t *m, uint32_t worker, cv_packet_t *p);
 /* cv_check_arp: sender of an ARP packet, protocol address (wire) and hardware address; true: pass. */
 bool cv_check_arp (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, uint32_t sender, const uint8_t *hardware);
-/* cv_read_claim reads an IPv6 neighbour solicitation or advertisement without extension headers: the address that is claimed, and its hardware
- * address (NULL: the message has none). False: it is neither, or cut off. */
-bool cv_read_claim (const uint8_t *ip, uint32_t len, cv_addr_t *claimed, const uint8_t **hardware);
+/* What a message of neighbour discovery claims. */
+typedef struct
+{
+  cv_addr_t address;
+  const uint8_t *hardware; /* NULL: the message has none */
+  bool stored;		   /* VPP stores it: there is a hardware address, and no router solicitation from a link-local address */
+} cv_claim_t;
+/* cv_read_claim reads an IPv6 solicitation (of a neighbour or a router) or neighbour advertisement without extension headers. False: another message, or one that is cut off. */
+bool cv_read_claim (const uint8_t *ip, uint32_t len, cv_claim_t *claim);
+/* cv_may_store_neighbour counts a claim that VPP is about to store; false: there are too many in this second. Addresses of the endpoint of a pod and of nodes count for
+ * themselves, as do those that the caller expects: VPP has stored them, or waits for them. All others share one budget for each family. */
+bool cv_may_store_neighbour (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_addr_t *a, bool ip6, bool expected, uint32_t now);
+/* cv_is_node reports whether a network of class NODE is the address alone. Any thread between cv_may_store_neighbour and cv_quiesce, and the main thread. */
+bool cv_is_node (const cv_main_t *m, const cv_addr_t *a, bool ip6);
 /* cv_claims_group reports whether a hardware address is that of several machines, which no neighbour has. */
 bool cv_claims_group (const uint8_t *hardware);
 

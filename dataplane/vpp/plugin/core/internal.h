@@ -367,6 +367,16 @@ typedef struct
   uint64_t pass[CV_PASS_SETS][CV_PASS_WAYS]; /* flows without connection, seen in this second: follow.h */
 } CV_ALIGNED cv_worker_t;
 
+/* ---- what VPP may store of its neighbours: neighbours.c ---- */
+
+#define CV_NEIGHBOUR_BUDGETS 1024
+
+typedef struct
+{
+  uint32_t fresh;			    /* of all addresses that are not expected */
+  uint32_t addresses[CV_NEIGHBOUR_BUDGETS]; /* of those that are, by hash */
+} cv_neighbour_budget_t;
+
 #define CV_ENDPOINT_CHUNKS 4096
 #define CV_ENDPOINT_CHUNK  256
 
@@ -388,6 +398,7 @@ struct cv_main
   cv_map_t service_map, frontend_map, direct_map, network_map, range_map, address_map, set_map, policy_map;
   struct cv_set_slots *member_slots; /* sets.c */
   uint64_t denied_sequence;
+  cv_neighbour_budget_t neighbours[2]; /* by family */
   uint32_t network_lens[2][129]; /* how many networks have this length */
   uint64_t network_mask[2][3];	 /* the lengths in use, as bits */
   /* what waits for workers */

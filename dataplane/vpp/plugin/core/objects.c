@@ -310,6 +310,16 @@ cv_class_of (const cv_main_t *m, const cv_addr_t *a, bool ip6)
   return CV_CLASS_OUTSIDE;
 }
 
+bool
+cv_is_node (const cv_main_t *m, const cv_addr_t *a, bool ip6)
+{
+  uint8_t len = ip6 ? 128 : 32;
+  if (!(cv_load (&m->network_mask[ip6][len / 64]) >> len % 64 & 1))
+    return false;
+  uint32_t i = network_find (m, a, len, ip6);
+  return i != CV_NO_INDEX && cv_load (&((cv_network_t *) cv_pool_at (&m->networks, i))->class) == CV_CLASS_NODE;
+}
+
 uint32_t
 cv_network_walk (cv_main_t *m, uint32_t cursor, uint32_t max, void (*f) (void *, const cv_prefix_t *, cv_class_t), void *ctx)
 {

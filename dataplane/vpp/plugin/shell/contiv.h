@@ -35,6 +35,17 @@ typedef struct
   u32 cursor; /* in the table of networks; 0: no round is under way */
 } contiv_resolve_t;
 
+#define CONTIV_AWAITED 64
+
+/* What VPP stores of its neighbours: neighbours.c. Workers read it while the main thread writes; an address that is half written costs one message its place. */
+typedef struct
+{
+  u32 n_awaited[2]; /* by family */
+  cv_addr_t awaited[2][CONTIV_AWAITED]; /* next hops of routes that have not answered yet */
+  u32 refused;	      /* there were messages above the limit since the last look */
+  u32 elements;	      /* of VPP's list, after the last look */
+} contiv_neighbours_t;
+
 typedef struct
 {
   cv_main_t *core;
@@ -46,6 +57,7 @@ typedef struct
   u64 seed;
   u32 n_endpoints;
   contiv_resolve_t resolve;
+  contiv_neighbours_t neighbours;
   u16 msg_id_base;
 } contiv_main_t;
 
@@ -60,7 +72,8 @@ extern vlib_node_registration_t contiv_sweep_node, contiv_ip4_input_node;
   _ (FRAGMENT_LOST, "fragments without a first one, or too many")                                                                \
   _ (LOCAL_FRAGMENT, "IPv6 fragment to an address of VPP")                                                                       \
   _ (CLAIM, "neighbour that VPP must not have")                                                          \
-  _ (GROUP_FRAME, "unicast packet in a group frame")
+  _ (GROUP_FRAME, "unicast packet in a group frame")                                                                            \
+  _ (NEIGHBOUR, "neighbour above the limit of a second")
 
 typedef enum
 {
@@ -108,6 +121,13 @@ void contiv_wake (vlib_main_t *vm);
 /* resolve.c: asks for neighbours, a part of them with each call, ten times a second. */
 void contiv_resolve (vlib_main_t *vm);
 void contiv_resolve_soon (void);
+
+/* neighbours.c: counts a message by which VPP is about to store a neighbour; false: it has to be dropped. */
+bool contiv_may_store_neighbour (vlib_main_t *vm, u32 sw_if_index, const cv_addr_t *a, bool ip6);
+/* contiv_arp_stores reports whether VPP stores the sender of an ARP message with this target. */
+bool contiv_arp_stores (u32 sw_if_index, u32 sender, u32 target);
+/* neighbours_limit.c: removes what is too much, once a second. Main thread. */
+void contiv_limit_neighbours (vlib_main_t *vm);
 
 /* receive.c: has queues looked at for which no interrupt may come. Main thread. */
 void contiv_receive_waiting (void);

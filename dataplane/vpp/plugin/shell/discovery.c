@@ -1,5 +1,5 @@
 /* Neighbour discovery on all interfaces, before VPP's own nodes: VPP 25.10 stores whatever a solicitation or an advertisement says, also that one of its own addresses
- * is a neighbour's, or that a neighbour has the hardware address of a group. */
+ * is a neighbour's, or that a neighbour has the hardware address of a group. Router solicitations are as those of neighbours: VPP stores their sources, too. */
 #include "contiv.h"
 #include <vnet/fib/fib_entry.h>
 #include <vnet/fib/ip6_fib.h>
@@ -11,6 +11,7 @@ typedef enum
   DISCOVERY_DROP,
   DISCOVERY_SOLICITATION,
   DISCOVERY_ADVERTISEMENT,
+  DISCOVERY_ROUTER,
   DISCOVERY_N_NEXT,
 } discovery_next_t;
 
@@ -32,14 +33,28 @@ is_own (u32 sw_if_index, const ip6_address_t *a)
 }
 
 static discovery_next_t
-judge (const vlib_buffer_t *b)
+judge (vlib_main_t *vm, vlib_buffer_t *b, u32 *error)
 {
-  const u8 *packet = vlib_buffer_get_current ((vlib_buffer_t *) b), *hardware;
-  cv_addr_t claimed;
-  if (!cv_read_claim (packet, b->current_length, &claimed, &hardware) || (hardware && cv_claims_group (hardware)) ||
-      is_own (vnet_buffer (b)->sw_if_index[VLIB_RX], (ip6_address_t *) &claimed))
+  const u8 *packet = vlib_buffer_get_current (b);
+  u32 sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX];
+  cv_claim_t claim;
+  *error = CONTIV_ERROR_CLAIM;
+  if (!cv_read_claim (packet, b->current_length, &claim) || (claim.hardware && cv_claims_group (claim.hardware)) ||
+      is_own (sw_if_index, (ip6_address_t *) &claim.address))
     return DISCOVERY_DROP;
-  return packet[sizeof (ip6_header_t)] == ICMP6_neighbor_solicitation ? DISCOVERY_SOLICITATION : DISCOVERY_ADVERTISEMENT;
+  *error = CONTIV_ERROR_NEIGHBOUR;
+  if (claim.stored && !contiv_may_store_neighbour (vm, sw_if_index, &claim.address, true))
+    return DISCOVERY_DROP;
+  *error = CV_PASSED;
+  switch (packet[sizeof (ip6_header_t)])
+    {
+    case ICMP6_router_solicitation:
+      return DISCOVERY_ROUTER;
+    case ICMP6_neighbor_solicitation:
+      return DISCOVERY_SOLICITATION;
+    default:
+      return DISCOVERY_ADVERTISEMENT;
+    }
 }
 
 static uword
@@ -47,24 +62,25 @@ contiv_discovery (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *fram
 {
   vlib_buffer_t *buffers[VLIB_FRAME_SIZE];
   u16 nexts[VLIB_FRAME_SIZE];
-  u32 *from = vlib_frame_vector_args (frame), n = frame->n_vectors;
+  u32 *from = vlib_frame_vector_args (frame), n = frame->n_vectors, error;
   vlib_get_buffers (vm, from, buffers, n);
   for (u32 i = 0; i < n; i++)
     {
       vlib_buffer_t *b = buffers[i];
-      nexts[i] = judge (b);
+      nexts[i] = judge (vm, b, &error);
       if (nexts[i] == DISCOVERY_DROP)
-	b->error = node->errors[CONTIV_ERROR_CLAIM];
+	b->error = node->errors[error];
       if (PREDICT_FALSE ((node->flags & VLIB_NODE_FLAG_TRACE) && (b->flags & VLIB_BUFFER_IS_TRACED)))
 	{
 	  contiv_trace_t *t = vlib_add_trace (vm, node, b, sizeof (*t));
 	  *t = (contiv_trace_t){ .sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX],
 				 .connection = CV_NO_INDEX,
 				 .verdict = nexts[i] ? CV_VERDICT_PASS : CV_VERDICT_DROP,
-				 .reason = nexts[i] ? CV_PASSED : CONTIV_ERROR_CLAIM };
+				 .reason = (u8) error };
 	}
     }
   vlib_buffer_enqueue_to_next (vm, node, from, nexts, n);
+  cv_quiesce (contiv_main.core, vm->thread_index);
   return n;
 }
 
@@ -78,15 +94,17 @@ VLIB_REGISTER_NODE (contiv_discovery_node) = {
   .n_next_nodes = DISCOVERY_N_NEXT,
   .next_nodes = { [DISCOVERY_DROP] = "error-drop",
 		  [DISCOVERY_SOLICITATION] = "icmp6-neighbor-solicitation",
-		  [DISCOVERY_ADVERTISEMENT] = "icmp6-neighbor-advertisement" },
+		  [DISCOVERY_ADVERTISEMENT] = "icmp6-neighbor-advertisement",
+		  [DISCOVERY_ROUTER] = "icmp6-router-solicitation" },
 };
 
 static clib_error_t *
 contiv_discovery_init (vlib_main_t *vm)
 {
+  icmp6_register_type (vm, ICMP6_router_solicitation, contiv_discovery_node.index);
   icmp6_register_type (vm, ICMP6_neighbor_solicitation, contiv_discovery_node.index);
   icmp6_register_type (vm, ICMP6_neighbor_advertisement, contiv_discovery_node.index);
   return 0;
 }
 
-VLIB_INIT_FUNCTION (contiv_discovery_init) = { .runs_after = VLIB_INITS ("ip6_nd_init") };
+VLIB_INIT_FUNCTION (contiv_discovery_init) = { .runs_after = VLIB_INITS ("ip6_nd_init", "ip6_ra_init") };

@@ -4,17 +4,23 @@
 #include <vnet/feature/feature.h>
 
 static_always_inline bool
-check (cv_main_t *core, u32 worker, vlib_buffer_t *b, bool is_arp, u8 *reason)
+check (vlib_main_t *vm, vlib_buffer_t *b, bool is_arp, u8 *reason)
 {
   u32 sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX];
+  cv_main_t *core = contiv_main.core;
   *reason = CV_SPOOFED;
   if (is_arp)
     {
       ethernet_arp_header_t *h = vlib_buffer_get_current (b);
-      return cv_check_arp (core, worker, sw_if_index, h->ip4_over_ethernet[0].ip4.as_u32, h->ip4_over_ethernet[0].mac.bytes);
+      u32 sender = h->ip4_over_ethernet[0].ip4.as_u32;
+      if (!cv_check_arp (core, vm->thread_index, sw_if_index, sender, h->ip4_over_ethernet[0].mac.bytes))
+	return false;
+      *reason = CONTIV_ERROR_NEIGHBOUR;
+      return !contiv_arp_stores (sw_if_index, sender, h->ip4_over_ethernet[1].ip4.as_u32) ||
+	     contiv_may_store_neighbour (vm, sw_if_index, &(cv_addr_t){ .u32 = { sender } }, false);
     }
   cv_packet_t p = { .ip = vlib_buffer_get_current (b), .len = b->current_length, .sw_if_index = sw_if_index };
-  bool ok = cv_check_source (core, worker, &p);
+  bool ok = cv_check_source (core, vm->thread_index, &p);
   *reason = p.reason;
   return ok;
 }
@@ -25,7 +31,6 @@ contiv_source (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame, 
   vlib_buffer_t *buffers[VLIB_FRAME_SIZE];
   u16 nexts[VLIB_FRAME_SIZE];
   u32 *from = vlib_frame_vector_args (frame), n = frame->n_vectors, passed = 0;
-  cv_main_t *core = contiv_main.core;
 
   vlib_get_buffers (vm, from, buffers, n);
   for (u32 i = 0; i < n; i++)
@@ -33,7 +38,7 @@ contiv_source (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame, 
       u32 next = 0;
       u8 reason;
       vlib_buffer_t *b = buffers[i];
-      bool ok = check (core, vm->thread_index, b, is_arp, &reason);
+      bool ok = check (vm, b, is_arp, &reason);
       if (ok)
 	{
 	  vnet_feature_next (&next, b);
@@ -54,7 +59,7 @@ contiv_source (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame, 
   vlib_buffer_enqueue_to_next (vm, node, from, nexts, n);
   if (passed)
     vlib_node_increment_counter (vm, node->node_index, CV_PASSED, passed);
-  cv_quiesce (core, vm->thread_index);
+  cv_quiesce (contiv_main.core, vm->thread_index);
   return n;
 }
 

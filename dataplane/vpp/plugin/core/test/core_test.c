@@ -76,26 +76,81 @@ sources (void)
   cv_free (n.m);
 }
 
-/* What neighbour discovery says about the hardware address of an address. */
+/* What neighbour discovery claims, and what of it VPP stores. */
 static void
 claims (void)
 {
-  for (int advertises = 0; advertises < 2; advertises++)
+  static const struct
+  {
+    uint8_t type, option;
+    uint32_t len; /* without options */
+    const char *src, *claimed;
+    bool stored;
+  } cases[] = {
+    { 135, 1, 64, "fe80::1", "fe80::1", true }, { 136, 2, 64, "fe80::1", "fd00::9", true },
+    { 133, 1, 48, "fe80::1", "fe80::1", false }, { 133, 1, 48, "fd00::1", "fd00::1", true },
+  };
+  for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
     {
-      pkt_t k = icmp6 ("fe80::1", "fd00::1", advertises ? 136 : 135, "fd00::9");
-      cv_addr_t claimed, want = addr (advertises ? "fd00::9" : "fe80::1");
-      const uint8_t *hardware, option[8] = { advertises ? 2 : 1, 1, 0x33, 0x33, 0, 0, 0, 1 };
-      check (cv_read_claim (k.data, k.len, &claimed, &hardware) && cv_addr_equal (&claimed, &want) && !hardware);
-      memcpy (k.data + k.len, option, 8);
-      check (cv_read_claim (k.data, k.len + 8, &claimed, &hardware) && hardware && cv_claims_group (hardware));
-      hardware = k.data;
-      check (cv_read_claim (k.data, k.len + 7, &claimed, &hardware) && !hardware, "cut off");
-      k.data[k.len] = 14;
-      check (cv_read_claim (k.data, k.len + 8, &claimed, &hardware) && !hardware, "another option");
-      check (!cv_read_claim (k.data, 63, &claimed, &hardware), "cut off");
-      k.data[40] = 133;
-      check (!cv_read_claim (k.data, k.len, &claimed, &hardware), "another message");
+      pkt_t k = icmp6 (cases[i].src, "fd00::1", cases[i].type, "fd00::9");
+      cv_addr_t want = addr (cases[i].claimed);
+      cv_claim_t c;
+      uint32_t len = cases[i].len;
+      const uint8_t option[8] = { cases[i].option, 1, 0x33, 0x33, 0, 0, 0, 1 };
+      check (cv_read_claim (k.data, len, &c) && cv_addr_equal (&c.address, &want) && !c.hardware && !c.stored);
+      memcpy (k.data + len, option, 8);
+      check (cv_read_claim (k.data, len + 8, &c) && c.hardware && cv_claims_group (c.hardware) && c.stored == cases[i].stored, "case %zu", i);
+      check (cv_read_claim (k.data, len + 7, &c) && !c.hardware && !c.stored, "cut off");
+      k.data[len] = 14;
+      check (cv_read_claim (k.data, len + 8, &c) && !c.hardware && !c.stored, "another option");
+      check (!cv_read_claim (k.data, len - 1, &c) && !cv_read_claim (k.data, 0, &c), "cut off");
+      k.data[40] = 134;
+      check (!cv_read_claim (k.data, len, &c), "another message");
     }
+}
+
+/* accepted is how many of 2,000 claims VPP may store. The last byte of the address differs if they are of several machines. */
+static uint32_t
+accepted (net_t *n, uint32_t sw_if_index, const char *text, bool many, bool expected, uint32_t now)
+{
+  cv_addr_t a = addr (text);
+  bool ip6 = strchr (text, ':');
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < 2000; i++)
+    {
+      if (many)
+	memcpy (&a.u8[ip6 ? 12 : 0], &i, 4);
+      sum += cv_may_store_neighbour (n->m, 0, sw_if_index, &a, ip6, expected, now);
+    }
+  return sum;
+}
+
+/* A flood of claims takes no places from nodes, pods, and neighbours that are expected, nor from the other family. */
+static void
+flood (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      const char *node = ip6 ? "fd00:99::7" : "192.0.2.77", *other = ip6 ? "fd00:99::8" : "192.0.2.78";
+      cv_prefix_t host = { .addr = addr (node), .len = ip6 ? 128 : 32, .ip6 = ip6 }, all = { .addr = addr (other), .len = ip6 ? 64 : 24, .ip6 = ip6 };
+      memset (all.addr.u8 + (ip6 ? 8 : 3), 0, ip6 ? 8 : 1);
+      check (cv_network_set (n.m, &host, CV_CLASS_NODE) == CV_OK && cv_network_set (n.m, &all, CV_CLASS_NODE) == CV_OK);
+      check (cv_is_node (n.m, &host.addr, ip6) && !cv_is_node (n.m, &all.addr, ip6));
+      for (uint32_t now = 10; now < 60; now += 10)
+	{
+	  check (accepted (&n, UPLINK, other, true, false, now) == 256);
+	  check (accepted (&n, UPLINK, other, false, false, now + 9) == 0, "another second has not begun");
+	  check (accepted (&n, 99, other, false, false, now) == 0, "an interface without a role");
+	  check (accepted (&n, UPLINK, other, false, true, now) == 256, "expected");
+	  check (accepted (&n, UPLINK, node, false, false, now) == 256, "a node");
+	  check (accepted (&n, POD_A, A[ip6], false, false, now) == 256, "a pod");
+	  check (accepted (&n, UPLINK, other, true, true, now) > 1500, "many that are expected"); /* some share a budget */
+	}
+      check (cv_network_set (n.m, &host, CV_CLASS_POD) == CV_OK && !cv_is_node (n.m, &host.addr, ip6));
+    }
+  cv_quiesce (n.m, 0);
+  cv_free (n.m);
 }
 
 /* Behind extension headers and in fragments the same holds. */
@@ -947,6 +1002,7 @@ main (void)
 {
   sources ();
   claims ();
+  flood ();
   hidden ();
   cluster_ip ();
   hairpin ();

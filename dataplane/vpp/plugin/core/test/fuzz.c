@@ -32,6 +32,9 @@ one (const uint8_t *data, size_t size)
     check (cv_reject (&p, out) <= sizeof (out));
   p = (cv_packet_t){ .ip = copy, .len = len, .sw_if_index = data[0] % 7 };
   cv_check_source (fuzz_net.m, 0, &p);
+  cv_claim_t claim;
+  if (cv_read_claim (copy, len, &claim) && claim.stored)
+    cv_may_store_neighbour (fuzz_net.m, 0, p.sw_if_index, &claim.address, true, data[1] & 8, fuzz_net.now);
   cv_quiesce (fuzz_net.m, 0);
   if (data[1] > 250)
     sleep_ticks (&fuzz_net, data[2]);
