@@ -96,7 +96,7 @@ const (
 	RankTable      = 20 // VRF tables
 	RankInterface  = 30 // VPP interfaces, created down
 	RankIfVRF      = 40 // their table
-	RankIfSetting  = 40 // MTU, rx mode, …: without conflicts, so they share the wave
+	RankIfSetting  = 40 // MTU, rx placement, …: without conflicts, so they share the wave
 	RankIfAddr     = 50 // their addresses, unnumbered
 	RankBridge     = 60 // bridge domains
 	RankMember     = 65 // bridge domain members
@@ -104,6 +104,7 @@ const (
 	RankRoute      = 70
 	RankFeature    = 80 // ACL, NAT
 	RankLinkUp     = 90 // VPP links up
+	RankRxMode     = 92 // receive modes: VPP drops interrupts of a link that is down, and polls it until it has a mode
 	RankPodLink    = 95 // Linux ends, last: a pod sees its link when everything behind it is in place
 	RankPodSetting = 96 // Linux addresses
 	RankPodRoute   = 97 // Linux neighbours and routes

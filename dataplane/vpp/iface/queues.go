@@ -151,9 +151,11 @@ func mtuRequest(index, mtu uint32) *interfaces.SwInterfaceSetMtu {
 	}
 }
 
+// ifRxModesKind sets modes when the link is up, in a wave of its own. A pod may fill its ring before: VPP polls the ring until then. With a mode
+// that waits for interrupts it would drop the ring's only one while the link is down, and never look again.
 func (k *Kinds) ifRxModesKind() scheduler.Kind[ifRxModes] {
 	return scheduler.Kind[ifRxModes]{
-		Name: kindIfRxModes, Rank: scheduler.RankIfSetting, ImpliedByParent: true,
+		Name: kindIfRxModes, Rank: scheduler.RankRxMode, ImpliedByParent: true,
 		Equal:  func(_ string, desired, applied ifRxModes) bool { return desired.sameAs(applied) },
 		Parent: func(_ string, v ifRxModes) string { return nb.VppInterfaceKey(v.If) },
 		Create: func(op *scheduler.Op, _ string, v ifRxModes) { k.setRxModes(op, v) },
