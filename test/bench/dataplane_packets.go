@@ -36,7 +36,11 @@ const (
 
 func (f flows) packet(i int) []byte {
 	if f.tcpFlags != 0 {
-		return tcpPacket(netip.AddrPortFrom(f.src, uint16(firstPort+i/f.perPort%ports)), f.dst[i%f.perPort], f.tcpFlags)
+		src, dst := netip.AddrPortFrom(f.src, uint16(firstPort+i/f.perPort%ports)), f.dst[i%f.perPort]
+		if f.backwards {
+			src, dst = dst, src
+		}
+		return tcpPacket(src, dst, f.tcpFlags)
 	}
 	src := netip.AddrPortFrom(f.src, uint16(firstPort+i%ports))
 	dst := f.dst[i/ports%len(f.dst)]
@@ -88,6 +92,12 @@ func tcpPacket(src, dst netip.AddrPort, flags byte) []byte {
 	tcp := p[20:]
 	clear(tcp[4:])
 	tcp[12], tcp[13] = 5<<4, flags
+	if flags != tcpSYN { // what answers a SYN of sequence number 0, and what follows
+		tcp[11] = 1
+	}
+	if flags == tcpACK {
+		tcp[7] = 1
+	}
 	binary.BigEndian.PutUint16(tcp[16:], ^checksum(uint32(checksum(6+uint32(len(tcp)), p[12:20])), tcp))
 	return p
 }

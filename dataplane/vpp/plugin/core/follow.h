@@ -4,16 +4,18 @@
 
 #include "policy.h"
 
-/* ---- flows without connection ----
+/* ---- flows that pass ----
  *
  * Most packets are of no service. Each worker stores flows that passed without a connection for the rest of the second, as
- * long as the configuration stays: one load instead of some five look-ups. A new connection takes its flows out of all caches; a worker that
- * puts one back at the same moment is wrong until the second is over at most. */
+ * long as the configuration and policy stay: one load instead of some five look-ups. A new connection takes its flows out of all caches; a worker
+ * that puts one back at the same moment is wrong until the second is over at most. Connections of UDP that only policy needs are stored, too:
+ * nothing in their packets ends them, and each second the first packet of each shows that they are not idle. */
 
 static inline uint64_t
 pass_tag (const cv_main_t *m, const cv_worker_t *w, uint64_t hash, uint32_t sw_if_index)
 {
-  uint64_t when = (cv_load_acquire (&m->config_epoch) << 32 | w->second) * 0x9e3779b97f4a7c15;
+  uint64_t changes = cv_load_acquire (&m->config_epoch) + cv_load_acquire (&m->policy_epoch); /* grows with each of both */
+  uint64_t when = (changes << 32 | w->second) * 0x9e3779b97f4a7c15;
   return hash ^ when ^ (sw_if_index + 1ull) * 0xc2b2ae3d27d4eb4f;
 }
 
@@ -218,10 +220,19 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
   cv_count (m, worker, p->reason);
 }
 
+/* passes_unchanged: the packets of a connection of UDP pass as they are, as long as the configuration and policy stay. */
+static inline bool
+passes_unchanged (const cv_connection_t *c)
+{
+  return !(c->flags & CV_CONN_TRANSLATED) && c->backend == CV_NO_INDEX;
+}
+
 /* follow handles a packet of a known connection. False: the connection has ended, the packet starts another one. */
 static inline bool
 follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
 {
+  /* before anything is read that may change */
+  uint64_t tag = p->proto == CV_PROTO_UDP ? pass_tag (m, &m->workers[worker], p->hash, p->sw_if_index) : 0;
   if (cv_unlikely (starts_again (m, p, &m->table[p->tuple.ip6].connections[i], direction)))
     {
       cv_connection_end (m, p->tuple.ip6, i);
@@ -237,6 +248,8 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
       return true;
     }
   carry (m, worker, p, i, direction, now);
+  if (p->proto == CV_PROTO_UDP && passes_unchanged (c))
+    store_passed (&m->workers[worker], p->hash, tag);
   return true;
 }
 

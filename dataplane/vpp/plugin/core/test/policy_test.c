@@ -175,6 +175,71 @@ cut (void)
   cv_free (n.m);
 }
 
+/* A connection of UDP that policy allows has the short way within a second, in both directions, and loses it with each change. */
+static void
+short_way (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = policed_world ();
+      set_of (&n, 100, CV_SET_NETWORKS);
+      check (member (&n, 100, A[ip6], true) == CV_OK);
+      cv_rule_t r = allow (100, 0, CV_PROTO_UDP, 53), other = allow (100, 0, CV_PROTO_UDP, 54);
+      check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+      pkt_t k = build (A[ip6], B[ip6], CV_PROTO_UDP, 40000, 53, 0, 5), back = answer (&k, 0);
+      PASS (&n, POD_A, &k);
+      check (!recalled (&n, 0, POD_A, &k) && !recalled (&n, 0, POD_B, &back), "the connection is new");
+      PASS (&n, POD_B, &back);
+      check (recalled (&n, 0, POD_B, &back) && !recalled (&n, 0, POD_A, &back), "the answers, and from their sender only");
+      PASS (&n, POD_A, &k);
+      check (recalled (&n, 0, POD_A, &k));
+      sleep_ticks (&n, CV_TICKS_PER_SECOND);
+      check (!recalled (&n, 0, POD_A, &k), "once a second the connection is seen");
+      PASS (&n, POD_A, &k);
+      check (recalled (&n, 0, POD_A, &k));
+      check (member (&n, 100, A[ip6], false) == CV_OK);
+      check (!recalled (&n, 0, POD_A, &k) && !recalled (&n, 0, POD_B, &back));
+      DENY (&n, POD_A, &k);
+      check (!recalled (&n, 0, POD_A, &k), "what is denied has no short way");
+      check (member (&n, 100, A[ip6], true) == CV_OK);
+      PASS (&n, POD_A, &k);
+      check (policy (&n, 1, CV_INGRESS, &other, 1) == CV_OK);
+      check (!recalled (&n, 0, POD_A, &k));
+      DENY (&n, POD_A, &k);
+      check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK);
+      PASS (&n, POD_A, &k);
+      check (recalled (&n, 0, POD_A, &k) && closed (&n, POD_A) == CV_OK && !recalled (&n, 0, POD_A, &k));
+      DENY (&n, POD_A, &k);
+      cv_free (n.m);
+    }
+  /* while packets come, an hour is not idle */
+  net_t n = policed_world ();
+  set_of (&n, 100, CV_SET_NETWORKS);
+  cv_rule_t r = allow (0, 0, CV_PROTO_UDP, 53);
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  pkt_t k = build (A[0], B[0], CV_PROTO_UDP, 40000, 53, 0, 5), back = answer (&k, 0);
+  PASS (&n, POD_A, &k);
+  PASS (&n, POD_B, &back);
+  uint32_t at = n.p.connection;
+  for (int i = 0; i < 12000; i++)
+    {
+      if (!recalled (&n, 0, POD_A, &k))
+	PASS (&n, POD_A, &k);
+      sleep_ticks (&n, 3);
+    }
+  cv_tuple_t t = { .src = addr (A[0]), .dst = addr (B[0]), .sport = htons (40000), .dport = htons (53), .proto = CV_PROTO_UDP };
+  uint32_t direction;
+  check (cv_table_find (&n.m->table[0], &t, cv_hash (n.m, &t), &direction) == at, "the connection is another one");
+  /* TCP has none: its packets may end it */
+  cv_rule_t tcp = allow (0, 0, CV_PROTO_TCP, 80);
+  check (policy (&n, 1, CV_INGRESS, &tcp, 1) == CV_OK);
+  connect_both_ways (&n, POD_A, A[0], POD_B, B[0], CV_PROTO_TCP, 40000, 80);
+  k = build (A[0], B[0], CV_PROTO_TCP, 40000, 80, ACK, 9);
+  PASS (&n, POD_A, &k);
+  check (!recalled (&n, 0, POD_A, &k));
+  cv_free (n.m);
+}
+
 /* Connections that are older than the first policy of their ends: what is allowed goes on, whichever end sends first. */
 static void
 first_policy (void)
@@ -811,6 +876,7 @@ main (void)
   ingress ();
   services ();
   cut ();
+  short_way ();
   first_policy ();
   icmp ();
   open_pods ();
