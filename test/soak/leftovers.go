@@ -13,7 +13,7 @@ import (
 	"contiv.dev/vswitch/test/testbed"
 )
 
-// inventory is what there is, by place: interfaces of VPP, devices, routes and neighbours of the nodes, namespaces.
+// inventory is what there is, by place: interfaces and rings of VPP, devices, routes and neighbours of the nodes, namespaces.
 type inventory map[string][]string
 
 // takeInventory lists what pods and services leave traces in.
@@ -55,8 +55,21 @@ func (s *soak) takeInventory(ctx context.Context) (inventory, error) {
 			}
 			inv.put(n.Name+" "+what, out, func(line string) string { return thing(what, line) })
 		}
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.VPP.PID()))
+		if err != nil {
+			return nil, err
+		}
+		inv[n.Name+" VPP rings"] = rings(string(maps))
 	}
 	return inv, nil
+}
+
+// rings are the mapped sockets in /proc/PID/maps, numbered: the AF_PACKET rings of a VPP.
+func rings(maps string) (names []string) {
+	for i := range strings.Count(maps, "socket:[") {
+		names = append(names, fmt.Sprintf("ring %d", i+1))
+	}
+	return names
 }
 
 // thing is what a line of VPP is about, without what changes by itself.

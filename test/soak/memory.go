@@ -58,11 +58,11 @@ func natSeries(node int) string   { return fmt.Sprintf("NAT sessions %d", node+1
 func (s *soak) sampleMemory(ctx context.Context) {
 	for s.sleep(ctx, sampleEvery) {
 		for i, n := range s.Nodes {
-			s.memory.add(agentSeries(i), resident(n.Agent.PID()))
+			s.memory.add(agentSeries(i), memoryOf(n.Agent.PID(), "VmRSS"))
 			if n.VPP == nil {
 				continue
 			}
-			s.memory.add(vppSeries(i), resident(n.VPP.PID()))
+			s.memory.add(vppSeries(i), memoryOf(n.VPP.PID(), vppOwn...))
 			if sessions, err := n.Metric(ctx, "contiv_vpp_nat_sessions"); err == nil { // the agent may be away
 				s.memory.add(natSeries(i), sessions)
 			}
@@ -70,19 +70,25 @@ func (s *soak) sampleMemory(ctx context.Context) {
 	}
 }
 
-// resident is the resident memory of a process in bytes; 0 if it is away.
-func resident(pid int) float64 {
+// vppOwn are the parts of VPP's resident memory that VPP allocated: heaps, stacks and packet buffers. Not RssFile: it holds the rings of AF_PACKET
+// sockets, 19 MB for each VETH pod, so that it follows the number of pods that are there at the moment. That rings go with
+// their pods is checked by the inventory.
+var vppOwn = []string{"RssAnon", "RssShmem"}
+
+// memoryOf is the sum of these fields of /proc/PID/status in bytes; 0 if the process is away.
+func memoryOf(pid int, fields ...string) (bytes float64) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(line, ":")
 		var kb float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f", &kb); n == 1 {
-			return kb * 1024
+		if _, err := fmt.Sscanf(value, "%f kB", &kb); err == nil && slices.Contains(fields, name) {
+			bytes += kb * 1024
 		}
 	}
-	return 0
+	return bytes
 }
 
 // judgeMemory notes series that grow. The first agent's are too short: it is killed all the time.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -90,11 +91,33 @@ func TestInventory(t *testing.T) {
 	if fmt.Sprint(inv["x"]) != "[host-eth1]" {
 		t.Errorf("%q", inv["x"])
 	}
+	const maps = "7f00-7f01 rw-s 00000000 00:08 71 socket:[71]\n7f02-7f03 rw-p 00000000 00:00 0\n7f04-7f05 rw-s 00000000 00:08 72 socket:[72]\n"
+	if got := fmt.Sprint(rings(maps)); got != "[ring 1 ring 2]" {
+		t.Error(got)
+	}
 	if got := thing("VPP neighbours", "  .29   192.168.16.2   D   02:fb:47:2d:00:7f host-eth1"); got != "" {
 		t.Error(got)
 	}
 	if got := thing("VPP neighbours", "  .67   10.1.1.2   S   02:fe:ff:5f:fa:79 tap1"); got != "10.1.1.2 tap1" {
 		t.Error(got)
+	}
+}
+
+// What a process took itself is told from the files and sockets that it mapped.
+func TestMemoryOf(t *testing.T) {
+	const size = 64 << 20
+	before, all := memoryOf(os.Getpid(), "RssAnon"), memoryOf(os.Getpid(), "VmRSS")
+	block := make([]byte, size)
+	for i := 0; i < size; i += 4096 {
+		block[i] = 1
+	}
+	after := memoryOf(os.Getpid(), "RssAnon")
+	runtime.KeepAlive(block)
+	if after-before < size/2 || before >= all {
+		t.Errorf("%.0f of %.0f bytes, then %.0f with a block of %d", before, all, after, size)
+	}
+	if got := memoryOf(1<<30, "VmRSS"); got != 0 {
+		t.Errorf("a process that does not exist has %.0f bytes", got)
 	}
 }
 
