@@ -141,15 +141,26 @@ func (c *chart) describe() string {
 	return strings.Join(parts, ". ")
 }
 
+// plotsDir is the default of -plots. Another name than that of the program, which make build writes to bin/bench.
+const plotsDir = "bin/plots"
+
+// makePlotsDir makes the directory of the pictures.
+func (e *env) makePlotsDir() error {
+	if e.plots == "" {
+		return nil
+	}
+	if err := os.MkdirAll(e.plots, 0o755); err != nil {
+		return fmt.Errorf("-plots: choose another directory for the pictures, or none (-plots ''): %w", err)
+	}
+	return nil
+}
+
 // draw writes what the benchmark has recorded as bench-NAME.svg, if there is anything.
 func (e *env) draw(b bench) error {
 	groups := e.recorded
 	e.recorded = nil
 	if e.plots == "" || len(groups) == 0 {
 		return nil
-	}
-	if err := os.MkdirAll(e.plots, 0o755); err != nil {
-		return fmt.Errorf("-plots: %w", err)
 	}
 	path := filepath.Join(e.plots, "bench-"+b.name+".svg")
 	f, err := os.Create(path)

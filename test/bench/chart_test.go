@@ -10,6 +10,23 @@ import (
 	"time"
 )
 
+// TestPlotsDir: the directory of the pictures is no file that make build writes, and one that cannot be made ends the program before it measures.
+func TestPlotsDir(t *testing.T) {
+	for _, parent := range []string{"../../cmd", "../../test"} {
+		if fi, err := os.Stat(filepath.Join(parent, filepath.Base(plotsDir))); err == nil {
+			t.Errorf("make build writes %s to bin, where %s is to be a directory", fi.Name(), plotsDir)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "bench")
+	if err := os.WriteFile(file, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := &env{plots: file, bin: t.TempDir()}
+	if err := run(t.Context(), e, "none"); err == nil || !strings.Contains(err.Error(), "-plots") || !strings.Contains(err.Error(), file) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestChart: a benchmark that recorded something has a picture: valid XML, with each name, each figure, and bars in proportion.
 func TestChart(t *testing.T) {
 	e := &env{plots: t.TempDir()}

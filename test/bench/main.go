@@ -60,7 +60,7 @@ func main() {
 	flag.StringVar(&e.dataplane.sides, "dataplane-sides", "", "of the dataplane benchmark, by name; all when empty")
 	flag.StringVar(&e.dataplane.json, "json", "", "file for all values of the dataplane benchmark")
 	flag.BoolVar(&e.dataplane.profile, "profile", false, "dataplane benchmark: print what VPP's graph does during TCP streams")
-	flag.StringVar(&e.plots, "plots", filepath.Join("bin", "bench"), "directory for a picture of each benchmark (bench-NAME.svg); none when empty")
+	flag.StringVar(&e.plots, "plots", plotsDir, "directory for a picture of each benchmark (bench-NAME.svg); none when empty")
 	only := flag.String("only", "", "comma separated names of benchmarks; all when empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -73,6 +73,9 @@ func main() {
 
 func run(ctx context.Context, e *env, only string) (err error) {
 	if e.bin, err = filepath.Abs(e.bin); err != nil {
+		return err
+	}
+	if err := e.makePlotsDir(); err != nil { // before minutes of measuring
 		return err
 	}
 	if err := e.services.validate(); err != nil {

@@ -22,7 +22,7 @@ import (
 const (
 	policyManyPods  = 100    // of a node, which a policy selects
 	policyWatched   = 10     // of them, to which probes are sent
-	policyFlips     = 50     // events
+	policyFlips     = 200    // events; enough for a p99
 	policyMany      = 14_000 // policies
 	policyAdds      = 20     // with and without policy, in turns
 	policyRemote    = 20_000 // pods of other nodes
@@ -167,7 +167,7 @@ func (n *policyNode) events(ctx context.Context) error {
 		return err
 	}
 	var closes, opens []time.Duration
-	const settle = 600 * time.Millisecond
+	const settle = 300 * time.Millisecond
 	for range policyFlips {
 		for _, open := range []bool{false, true} {
 			event := time.Now()
