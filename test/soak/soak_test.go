@@ -103,7 +103,7 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// What a process took itself is told from the files and sockets that it mapped.
+// The memory that a process allocated is separate from the files and sockets that it mapped.
 func TestMemoryOf(t *testing.T) {
 	const size = 64 << 20
 	before, all := memoryOf(os.Getpid(), "RssAnon"), memoryOf(os.Getpid(), "VmRSS")
