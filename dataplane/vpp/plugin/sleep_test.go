@@ -1,6 +1,8 @@
 package plugin_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/test/testbed"
 )
 
 // idleLoops is between the loops a second of a thread that sleeps until its timers, some hundreds, and of one that asks for files again and
@@ -35,33 +38,43 @@ func TestIdleThreadsSleep(t *testing.T) {
 	})
 }
 
-// leastLoops are the least loops a second that each thread was seen to have, until all are below enough. Each look at them wakes the threads.
+// leastLoops are the least loops a second that each thread was seen to have, until all are at most enough. Each look at them wakes the threads.
 func (r *rig) leastLoops(limit time.Duration, enough float64) (least []float64) {
 	r.Helper()
-	for end := time.Now().Add(limit); time.Now().Before(end); {
-		time.Sleep(2 * time.Second)
-		var now []float64
-		for line := range strings.Lines(r.cli("show runtime")) {
-			if _, after, ok := strings.Cut(line, "loops/sec "); ok {
-				var loops float64
-				if _, err := fmt.Sscan(after, &loops); err != nil {
-					r.Fatalf("show runtime: %q: %v", line, err)
-				}
-				now = append(now, loops)
-			}
-		}
-		if len(now) == 0 {
-			r.Fatal("show runtime says no loops/sec")
-		}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	_ = testbed.Eventually(ctx, 2*time.Second, func() error { // the caller judges
+		now := r.loops()
 		if least == nil {
 			least = now
 		}
 		for i := range now {
 			least[i] = min(least[i], now[i])
 		}
-		if slices.Max(least) <= enough {
-			break
+		if slices.Max(least) > enough {
+			return errors.New("busy")
 		}
-	}
+		return nil
+	})
 	return least
+}
+
+// loops are the loops a second of all threads.
+func (r *rig) loops() (all []float64) {
+	r.Helper()
+	for line := range strings.Lines(r.cli("show runtime")) {
+		_, after, ok := strings.Cut(line, "loops/sec ")
+		if !ok {
+			continue
+		}
+		var n float64
+		if _, err := fmt.Sscan(after, &n); err != nil {
+			r.Fatalf("show runtime: %q: %v", line, err)
+		}
+		all = append(all, n)
+	}
+	if len(all) == 0 {
+		r.Fatal("show runtime says no loops/sec")
+	}
+	return all
 }
