@@ -10,13 +10,14 @@ import (
 )
 
 // FuzzRecords: whatever is below allocatedIDs, reading it does not panic, what can be read is written the same way again, no two nodes
-// have one ID, and records that go leave nothing behind.
+// have one ID, records without a name or of another ID do not count, and records that go leave nothing behind.
 func FuzzRecords(f *testing.F) {
 	f.Add("1", []byte(`{"id":1,"name":"n1","ip_addresses":["192.168.16.1/24","fd00:16::1/64"],"mgmt_addresses":["10.0.0.1"]}`), "2",
 		[]byte(`{"name":"n1","ip_address":"192.168.16.2/24"}`))
 	f.Add("0", []byte(`{}`), "-1", []byte(`null`))
 	f.Add("4294967296", []byte(`{"id":4294967296}`), "01", []byte(`{"name":"a","claimed_ms":"-9223372036854775808"}`))
 	f.Add("7", []byte(`{"name":"n","ip_addresses":["::ffff:1.2.3.4/100","1.2.3.4/33","fe80::1%eth0/64",""]}`), "7", []byte(`[`))
+	f.Add("5", []byte(`{"ip_address":"192.168.16.5/24"}`), "6", []byte(`{"id":7,"name":"n7"}`))
 	f.Fuzz(func(t *testing.T, firstKey string, first []byte, secondKey string, second []byte) {
 		s := newSources(2)
 		v := &view{sources: newSources(2), revs: map[uint32]int64{}, guard: map[uint32]int64{}}
@@ -38,6 +39,9 @@ func FuzzRecords(f *testing.F) {
 			names, err := s.set(allocatedIDs+"/"+kv.Key[len(ksrPrefix+allocatedIDs)+1:], record)
 			if err != nil {
 				continue
+			}
+			if id := idInKey(kv.Key); record.GetName() == "" || record.GetId() != 0 && record.GetId() != id {
+				t.Fatalf("%s counts, with the record %v", kv.Key, record)
 			}
 			for _, name := range names {
 				n := s.node(name)
