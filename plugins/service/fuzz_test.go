@@ -214,7 +214,10 @@ func (in *input) slice() *model.EndpointSlice {
 		s.Conditions = append(s.Conditions, byte(in.next()))
 		s.Place = append(s.Place, uint32(in.next()%3))
 	}
+	// Columns of different length are those of a damaged file.
 	s.Addresses = s.Addresses[:max(0, len(s.Addresses)-in.next()%3)]
+	s.Conditions = s.Conditions[:max(0, len(s.Conditions)-in.next()%9/8)]
+	s.Place = s.Place[:max(0, len(s.Place)-in.next()%9/8)]
 	s.Places = []*model.Place{{Node: in.text("n1", "n2"), Zone: "z"}, nil}
 	return s
 }
