@@ -104,6 +104,9 @@ func TestPaths(t *testing.T) {
 func TestWrite(t *testing.T) {
 	ns := nettest.New(t)
 	w := Writer{NS: ns.Namespace}
+	if err := w.Set("net/ipv4/ip_forward", "0"); err != nil { // a new namespace has the host's value
+		t.Fatal(err)
+	}
 	err := w.Write(Setting{"net/ipv4/conf/all/rp_filter", "2"}, Setting{"net/ipv4/no_such", "1"}, Setting{"net/ipv4/ip_forward", "1"})
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no_such") {
 		t.Error(err)
