@@ -141,7 +141,7 @@ func (c *chart) describe() string {
 	return strings.Join(parts, ". ")
 }
 
-// plotsDir is the default of -plots. Another name than that of the program, which make build writes to bin/bench.
+// plotsDir is the default of -plots. It is not bin/bench, which is the program that make build writes.
 const plotsDir = "bin/plots"
 
 // makePlotsDir makes the directory of the pictures.

@@ -167,7 +167,7 @@ func (n *policyNode) events(ctx context.Context) error {
 		return err
 	}
 	var closes, opens []time.Duration
-	const settle = 300 * time.Millisecond
+	const settle = 600 * time.Millisecond
 	for range policyFlips {
 		for _, open := range []bool{false, true} {
 			event := time.Now()
