@@ -146,6 +146,7 @@ enum
   CV_FIN = 1,	   /* its receiver has acknowledged it */
   CV_RESET = 4,	   /* a reset that may have been discarded */
   CV_FIN_SENT = 16, /* not acknowledged yet */
+  CV_WENT_ON = 64,  /* its sender, or that of the reset, seems to go on; the other end has not confirmed it */
 };
 
 #define CV_STATE_ANSWERED 5 /* new, and the backend has answered; it is reported as new */

@@ -145,6 +145,7 @@ reset (cv_connection_t *c, uint32_t direction, const seg_t *s)
     {
       /* data that the receiver has not acknowledged yet may have been on its way */
       c->state = CV_STATE_CLOSING;
+      __atomic_fetch_and (&c->fins, (uint8_t) ~(CV_WENT_ON << direction), __ATOMIC_SEQ_CST);
       __atomic_fetch_or (&c->fins, (uint8_t) (CV_RESET << direction), __ATOMIC_SEQ_CST);
     }
 }
@@ -183,9 +184,31 @@ finished (cv_connection_t *c, uint32_t direction)
 static void
 go_on (cv_connection_t *c, uint32_t direction, uint8_t forged)
 {
-  uint8_t left = __atomic_and_fetch (&c->fins, (uint8_t) ~(forged << direction), __ATOMIC_SEQ_CST);
+  uint8_t left = __atomic_and_fetch (&c->fins, (uint8_t) ~((forged | CV_WENT_ON) << direction), __ATOMIC_SEQ_CST);
   if (c->state == CV_STATE_CLOSING && !(left & (CV_FIN | CV_FIN << 1 | CV_RESET | CV_RESET << 1)))
     c->state = CV_STATE_OPEN;
+  if (forged & CV_FIN)
+    c->end[direction] = CV_END_OF_UNKNOWN_SCALE;
+}
+
+/* seems_to_go_on: a packet that the sender of a FIN or of a reset would not send after it. It may be the forged one of the two. */
+static bool
+seems_to_go_on (const cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  uint32_t behind = s->seq + s->len - c->end[direction] - 1; /* the last byte, counted from the FIN's end */
+  return c->fins & CV_RESET << direction || (c->fins & (CV_FIN | CV_FIN_SENT) << direction && s->len && behind < CV_TCP_SEGMENT);
+}
+
+/* confirm takes an acknowledgement of the other end. One that takes a FIN acknowledges nothing behind it; one that takes a reset acknowledges
+ * nothing more at all. A forger has to be both ends, and nothing from the network has the
+ * address of a pod of this node. */
+static void
+confirm (cv_connection_t *c, uint32_t direction, const seg_t *s)
+{
+  if (c->fins & CV_RESET << direction)
+    go_on (c, direction, CV_RESET);
+  else if (c->fins & (CV_FIN | CV_FIN_SENT) << direction && s->ack - c->end[direction] - 1 < CV_TCP_WINDOW)
+    go_on (c, direction, CV_FIN | CV_FIN_SENT);
 }
 
 static void
@@ -193,16 +216,14 @@ follow_end (cv_connection_t *c, uint32_t direction, const seg_t *s)
 {
   if (s->flags & CV_TCP_ACK && c->fins & CV_FIN_SENT << !direction && s->ack == c->end[!direction])
     finished (c, !direction);
+  if (s->flags & CV_TCP_ACK && c->fins & CV_WENT_ON << !direction)
+    confirm (c, !direction, s);
   if (s->flags & CV_TCP_FIN)
     return;
-  if (c->fins & CV_RESET << direction)
-    go_on (c, direction, CV_RESET);
-  uint32_t behind = s->seq + s->len - c->end[direction] - 1; /* the last byte, counted from the FIN's end */
-  if (c->fins & (CV_FIN | CV_FIN_SENT) << direction && s->len && behind < CV_TCP_SEGMENT)
-    {
-      go_on (c, direction, CV_FIN | CV_FIN_SENT);
-      c->end[direction] = CV_END_OF_UNKNOWN_SCALE;
-    }
+  if (c->fins & CV_RESET << direction && !s->len && s->seq == word_at (&c->acked[!direction]))
+    go_on (c, direction, CV_RESET); /* nothing is on its way, and the number is hard to guess */
+  else if (seems_to_go_on (c, direction, s))
+    __atomic_fetch_or (&c->fins, (uint8_t) (CV_WENT_ON << direction), __ATOMIC_SEQ_CST);
 }
 
 void

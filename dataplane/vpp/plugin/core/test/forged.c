@@ -66,6 +66,18 @@ from_server (net_t *n, int ip6, uint8_t flags, uint32_t seq, uint32_t ack)
   PASS (n, POD_B, &k);
 }
 
+/* data_from is ten bytes of one of the two ends. */
+static void
+data_from (net_t *n, uint32_t direction, uint32_t seq, uint32_t ack)
+{
+  pkt_t k = direction ? build (B[0], OUT[0], CV_PROTO_TCP, 8080, 5000, CV_TCP_ACK, 10) : build (OUT[0], VIP[0], CV_PROTO_TCP, 5000, 80, CV_TCP_ACK, 10);
+  seq = htonl (seq), ack = htonl (ack);
+  memcpy (k.data + 24, &seq, 4);
+  memcpy (k.data + 28, &ack, 4);
+  seal (&k);
+  PASS (n, direction ? POD_B : UPLINK, &k);
+}
+
 static uint8_t
 state (const net_t *n, int ip6)
 {
@@ -231,19 +243,20 @@ finishes (void)
   PASS (&n, UPLINK, &k);
   check (state (&n, 0) == CV_STATE_CLOSED, "state %d", state (&n, 0));
   cv_free (n.m);
-  /* a forged FIN whose place the sender passes */
-  n = world (1000, 1);
-  opened (&n, 0, 5000);
-  from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT + 99);
-  from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + 100);
-  check (state (&n, 0) == CV_STATE_CLOSING);
-  k = build (OUT[0], VIP[0], CV_PROTO_TCP, 5000, 80, CV_TCP_ACK, 10);
-  uint32_t seq = htonl (CLIENT_AT + 100);
-  memcpy (k.data + 24, &seq, 4);
-  seal (&k);
-  PASS (&n, UPLINK, &k);
-  check (state (&n, 0) == CV_STATE_OPEN, "its sender goes on: state %d", state (&n, 0));
-  cv_free (n.m);
+  /* a forged FIN whose place the sender passes, and the receiver acknowledges it: in one step, or in a larger one */
+  for (uint32_t more = 1; more < 300000; more += 299000)
+    {
+      n = world (1000, 1);
+      opened (&n, 0, 5000);
+      from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT + 99);
+      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + 100);
+      check (state (&n, 0) == CV_STATE_CLOSING);
+      data_from (&n, 0, CLIENT_AT + 100, SERVER_AT);
+      check (state (&n, 0) == CV_STATE_CLOSING, "nothing confirms it: state %d", state (&n, 0));
+      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT + 100 + more);
+      check (state (&n, 0) == CV_STATE_OPEN && !n.m->table[0].connections[0].fins, "its sender goes on: state %d", state (&n, 0));
+      cv_free (n.m);
+    }
   /* one that nothing acknowledges: its receiver has gone */
   n = world (1000, 1);
   opened (&n, 0, 5000);
@@ -255,22 +268,81 @@ finishes (void)
   cv_free (n.m);
 }
 
-/* A reset of data that is on its way ends the connection within two minutes. If its sender goes on, it did not send it. */
+/* Forged data behind a FIN do not take it back: its receiver does not acknowledge them. */
+static void
+forged_data_behind_a_fin (void)
+{
+  for (uint32_t direction = 0; direction < 2; direction++)
+    for (int acknowledged = 0; acknowledged < 2; acknowledged++)
+      {
+	net_t n = world (1000, 1);
+	opened (&n, 0, 5000);
+	uint32_t behind = (direction ? SERVER_AT : CLIENT_AT) + 1;
+	if (direction)
+	  from_server (&n, 0, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT, CLIENT_AT);
+	else
+	  from_client (&n, 0, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT);
+	for (int late = 0; late < 2; late++)
+	  {
+	    if (late == acknowledged)
+	      for (uint32_t at = 0; at < 65536; at += 6000)
+		data_from (&n, direction, behind + at, direction ? CLIENT_AT : SERVER_AT);
+	    if (direction)
+	      {
+		pkt_t k = tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_ACK, CLIENT_AT, behind);
+		PASS (&n, UPLINK, &k);
+	      }
+	    else
+	      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, behind);
+	    check (state (&n, 0) == CV_STATE_CLOSING, "direction %u, data %s: state %d", direction, acknowledged ? "later" : "first", state (&n, 0));
+	  }
+	/* the other end closes, too: the entry goes within seconds, and not within a day */
+	pkt_t k = direction ? tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_FIN | CV_TCP_ACK, CLIENT_AT, behind)
+			    : tcp (B[0], OUT[0], 8080, 5000, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT, behind);
+	PASS (&n, direction ? UPLINK : POD_B, &k);
+	k = direction ? tcp (B[0], OUT[0], 8080, 5000, CV_TCP_ACK, behind, CLIENT_AT + 1) : tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_ACK, behind, SERVER_AT + 1);
+	PASS (&n, direction ? POD_B : UPLINK, &k);
+	check (state (&n, 0) == CV_STATE_CLOSED, "direction %u: state %d", direction, state (&n, 0));
+	sleep_ticks (&n, 120);
+	check (!state (&n, 0), "direction %u: state %d", direction, state (&n, 0));
+	cv_free (n.m);
+      }
+}
+
+/* A reset of data that is on its way ends the connection within two minutes. If its sender goes on, and its receiver too, it did not send it.
+ * One that pretends to go on changes nothing, but for an empty segment exactly where the receiver expects it. */
 static void
 resets_in_the_window (void)
 {
-  for (int goes_on = 0; goes_on < 2; goes_on++)
+  static const struct
+  {
+    const char *what;
+    uint32_t seq;
+    bool sender, receiver, open;
+  } cases[] = {
+    { "both end", 0, false, false, false },
+    { "an empty segment in its place", CLIENT_AT, true, false, true },
+    { "one at another place", CLIENT_AT + 1, true, false, false },
+    { "the receiver confirms it", CLIENT_AT + 1, true, true, true },
+    { "the receiver was already sending", 0, false, true, false },
+  };
+  for (size_t i = 0; i < sizeof (cases) / sizeof (*cases); i++)
     {
       net_t n = world (1000, 1);
       opened (&n, 0, 5000);
       from_client (&n, 0, CV_TCP_RST, CLIENT_AT + 1000);
-      if (goes_on)
-	from_client (&n, 0, CV_TCP_ACK, CLIENT_AT);
-      check (state (&n, 0) == (goes_on ? CV_STATE_OPEN : CV_STATE_CLOSING), "state %d", state (&n, 0));
+      if (cases[i].sender)
+	from_client (&n, 0, CV_TCP_ACK, cases[i].seq);
+      if (cases[i].receiver)
+	from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT);
+      check (state (&n, 0) == (cases[i].open ? CV_STATE_OPEN : CV_STATE_CLOSING), "%s: state %d", cases[i].what, state (&n, 0));
+      from_client (&n, 0, CV_TCP_RST, CLIENT_AT + 1000);
+      from_server (&n, 0, CV_TCP_ACK, SERVER_AT, CLIENT_AT); /* what went on before this reset counts no more */
+      check (state (&n, 0) == CV_STATE_CLOSING, "%s: state %d", cases[i].what, state (&n, 0));
       sleep_ticks (&n, 1100);
       check (state (&n, 0), "it ends early");
       sleep_ticks (&n, 120);
-      check (!state (&n, 0) == !goes_on, "after two minutes: state %d", state (&n, 0));
+      check (!state (&n, 0), "after two minutes: state %d", state (&n, 0));
       cv_free (n.m);
     }
   /* both resets: of the server, too, and a FIN stays one */
@@ -338,11 +410,10 @@ forged_acknowledgements (void)
   n = world (1000, 1);
   opened (&n, 0, 5000);
   from_server (&n, 0, CV_TCP_FIN | CV_TCP_ACK, SERVER_AT + 99, CLIENT_AT);
-  pkt_t k = build (B[0], OUT[0], CV_PROTO_TCP, 8080, 5000, CV_TCP_ACK, 10);
-  uint32_t seq = htonl (SERVER_AT + 95);
-  memcpy (k.data + 24, &seq, 4);
-  seal (&k);
-  PASS (&n, POD_B, &k);
+  data_from (&n, 1, SERVER_AT + 95, CLIENT_AT);
+  pkt_t k = tcp (OUT[0], VIP[0], 5000, 80, CV_TCP_ACK, CLIENT_AT, SERVER_AT + 105);
+  PASS (&n, UPLINK, &k);
+  check (!n.m->table[0].connections[0].fins, "it is not taken back");
   from_server (&n, 0, CV_TCP_ACK, SERVER_AT + 5, CLIENT_AT + (1u << 30));
   from_client (&n, 0, CV_TCP_RST, CLIENT_AT + (1u << 30));
   check (state (&n, 0) == CV_STATE_OPEN, "state %d", state (&n, 0));
@@ -448,6 +519,7 @@ main (void)
   refusals ();
   handshakes ();
   finishes ();
+  forged_data_behind_a_fin ();
   resets_in_the_window ();
   forged_acknowledgements ();
   affinities_of_outside ();
