@@ -260,8 +260,7 @@ func (c *endpointChain) connections() {
 // tiers renders the tiers in order and returns how many have policies. A packet leaves a tier accepted, dropped, or passed
 // to the next one.
 func (c *endpointChain) tiers(tiers []Tier) int {
-	accept, pass := c.IptablesMarkAccept, c.IptablesMarkPass
-	n := 0
+	pass, n := c.IptablesMarkPass, 0
 	for _, tier := range tiers {
 		if len(tier.Policies) == 0 {
 			continue
@@ -271,19 +270,34 @@ func (c *endpointChain) tiers(tiers []Tier) int {
 			c.exemptNode()
 		}
 		c.add(table.Match{}, "Start of tier "+tier.Name, clearMark(pass))
-		for _, policy := range tier.Policies {
-			c.add(unmarked(pass), "", jump(policy))
-			if c.kind == untracked {
-				c.add(marked(accept), "", act(table.NoTrack))
-			}
-			c.add(marked(accept), "Return if policy accepted", act(table.Return))
-		}
+		c.ask(tier.Policies)
 		if !tier.PassAtEnd && (c.kind == normal || c.kind == forward) {
 			c.drop(unmarked(pass), "End of tier "+tier.Name+": drop if no policy passed the packet")
 		}
 	}
 	return n
 }
+
+// askedAtOnce is how many policies a packet may meet the rules of after one has accepted it. Each then costs it a look at its mark.
+const askedAtOnce = 16
+
+// ask sends what no policy before has decided about to each policy, and returns with what one has accepted.
+func (c *endpointChain) ask(policies []string) {
+	accept, pass := c.IptablesMarkAccept, c.IptablesMarkPass
+	c.rules = slices.Grow(c.rules, len(policies)+len(policies)/askedAtOnce+spareRules)
+	for some := range slices.Chunk(policies, askedAtOnce) {
+		for _, policy := range some {
+			c.add(unmarked(accept|pass), "", jump(policy))
+		}
+		if c.kind == untracked {
+			c.add(marked(accept), "", act(table.NoTrack))
+		}
+		c.add(marked(accept), "Return if policy accepted", act(table.Return))
+	}
+}
+
+// spareRules is more than a chain has besides those for policies.
+const spareRules = 8
 
 func (r *renderer) HostChains(l table.Layer, ep Host) []table.Chain {
 	chain := func(prefix string, k kind, allow table.Verb, d Direction, failsafe string) table.Chain {

@@ -126,6 +126,32 @@ func TestTiers(t *testing.T) {
 	}
 }
 
+// TestManyPoliciesOfATier: what a policy has decided is final for all policies behind it, wherever in the tier it is.
+func TestManyPoliciesOfATier(t *testing.T) {
+	n := newNode(t, rules.Config{})
+	const policies = 40
+	first := rules.Tier{Name: "one"}
+	rule := func(action string, port int) *proto.Rule {
+		return &proto.Rule{Action: action, Protocol: protocol("tcp"), DstPorts: ports(int32(port))}
+	}
+	for i := range policies { // each allows a port and passes one; the next denies both, and the next tier what is allowed
+		list := []*proto.Rule{rule("allow", 1000+i), rule("pass", 2000+i), rule("deny", 999+i), rule("deny", 1999+i)}
+		first.Policies = append(first.Policies, n.policy(rules.PolicyInboundPfx, fmt.Sprint("p", i), list...))
+	}
+	var second []*proto.Rule
+	for i := range policies {
+		second = append(second, rule("deny", 1000+i), rule("allow", 2000+i))
+	}
+	last := tier("two", n.policy(rules.PolicyInboundPfx, "second", second...))
+	n.workload("caliweb", webAddr, rules.Direction{Tiers: []rules.Tier{first, last}}, n.openProfile())
+	n.apply()
+	for i := range uint16(policies) {
+		n.expect("allowed", tcp("eth0", "caliweb", farAddr[4], webAddr[4], 1000+i), "accept")
+		n.expect("passed, and allowed by the next tier", tcp("eth0", "caliweb", farAddr[4], webAddr[4], 2000+i), "accept")
+	}
+	n.expect("in no policy", tcp("eth0", "caliweb", farAddr[4], webAddr[4], 3000), "drop")
+}
+
 func TestTierThatPassesAtItsEnd(t *testing.T) {
 	n := newNode(t, rules.Config{})
 	first := n.policy(rules.PolicyInboundPfx, "first", &proto.Rule{Action: "deny", Protocol: protocol("tcp"), DstPorts: ports(5)})

@@ -123,18 +123,29 @@ func (c *compiler) action(a *table.Action) {
 	}
 }
 
-// targets notes the chains that a rule leads to, and wants them to be there.
-func (c *compiler) targets(r *table.Rule) (err error) {
+// target notes the chain that a rule leads to, and wants it to be there.
+func (c *compiler) target(r *table.Rule) (target *node, err error) {
 	for i := range r.Actions {
-		if a := &r.Actions[i]; a.Verb == table.Jump || a.Verb == table.Goto {
-			target := c.n.f.node(c.n.layer, a.Chain)
-			c.out.targets = append(c.out.targets, target)
-			if !target.usable() {
-				err = fmt.Errorf("there is no chain %q to go to", a.Chain)
-			}
+		a := &r.Actions[i]
+		if a.Verb != table.Jump && a.Verb != table.Goto {
+			continue
+		}
+		target = c.n.f.node(c.n.layer, a.Chain)
+		if skips(r, target) {
+			c.out.skipped = append(c.out.skipped, target)
+			continue
+		}
+		c.out.targets = append(c.out.targets, target)
+		if !target.usable() {
+			err = fmt.Errorf("there is no chain %q to go to", a.Chain)
 		}
 	}
-	return err
+	return target, err
+}
+
+// skips reports whether a rule does nothing but to jump to a chain that does nothing: the kernel needs neither.
+func skips(r *table.Rule, target *node) bool {
+	return target != nil && target.idle && target.usable() && len(r.Actions) == 1 && r.Actions[0].Verb == table.Jump && !r.Counted
 }
 
 // rejects refuses: TCP by a reset, all else by an ICMP error.

@@ -31,6 +31,7 @@ type compiled struct {
 	programs []wire.Program
 	lists    []*list // that the programs look things up in
 	targets  []*node // that rules lead to
+	skipped  []*node // that rules name and that have no rules
 	sets     []*set
 	allowed  hooks // from which the kernel lets packets come into the chain
 	err      error // the chain cannot be programmed
@@ -88,12 +89,13 @@ func (c *compiler) rule(r *table.Rule) error {
 	if err := check(c.n.layer, r); err != nil {
 		return err
 	}
-	if err := c.targets(r); err != nil {
+	target, err := c.target(r)
+	if err != nil {
 		return err
 	}
 	c.B, c.lists = c.B[:0], c.lists[:0]
 	choices, possible, err := c.match(r)
-	if err != nil || !possible {
+	if err != nil || !possible || skips(r, target) {
 		return err
 	}
 	return c.expand(choices, ends(r), func() error { return c.actions(r) })

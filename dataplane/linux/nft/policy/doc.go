@@ -13,7 +13,8 @@
 //	backend.go             what the caller sees; Apply = sync, resolve, plan, transact
 //	audit.go               sync: reads what the kernel has, if another program has written, and at the start
 //	model.go, resolve.go   resolve: which chains are broken, which ones packets can get to (only those are programmed). Looks
-//	                       at what changed and what that leads to, not at everything
+//	                       at what changed and what that leads to, not at everything. A jump to an idle chain, which has no rules (as
+//	                       an IPv4 policy has none in IPv6), is left out, and with the last way to it the chain
 //	compile.go, choice.go, action.go
 //	                       rules to the kernel's expressions
 //	set.go, trie.go, lists.go

@@ -69,6 +69,7 @@ type node struct {
 	live    bool               // packets can get here, so it is programmed
 	allowed hooks              // from which packets may come, by what the rules do
 
+	idle              bool // it has no rules, whatever the kernel has
 	broken, kernelErr error
 	hopeless          bool // the kernel refuses even a chain that drops
 

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"contiv.dev/vswitch/dataplane/linux/nft/wire"
+	"contiv.dev/vswitch/dataplane/linux/table"
 )
 
 // resolver finds out, after changes, which chains and sets are broken and which chains packets can get to. It looks at what
@@ -35,11 +36,15 @@ func (f *family) resolve() (affected map[*node]struct{}) {
 	for len(r.queue) > 0 {
 		queue := r.queue
 		r.queue, r.looked = nil, r.looked[:0]
-		for _, n := range queue {
-			delete(r.queued, n)
-			affected[n] = struct{}{}
-			r.analyze(n)
-			r.looked = append(r.looked, n)
+		for _, leads := range []bool{false, true} { // it matters to what leads to a chain whether that is idle
+			for _, n := range queue {
+				if n.leads() == leads {
+					delete(r.queued, n)
+					affected[n] = struct{}{}
+					r.analyze(n)
+					r.looked = append(r.looked, n)
+				}
+			}
 		}
 		r.breakLoops()
 		r.settle(affected)
@@ -95,9 +100,15 @@ func (r *resolver) analyze(n *node) {
 		n.compiled = &content
 		r.relink(n, content.targets)
 	}
-	n.remember(content)
+	n.remember(&content)
 	r.pick(n, content.allowed)
 	r.note(n)
+	if idle := n.hasNothing(&content); idle != n.idle {
+		n.idle = idle
+		for u := range n.users {
+			r.enqueue(u)
+		}
+	}
 }
 
 // note keeps the list of what is broken.
@@ -107,6 +118,24 @@ func (r *resolver) note(n *node) {
 	} else {
 		delete(r.f.brokenNodes, n)
 	}
+}
+
+// hasNothing reports whether packets may as well not come to n: it has no rules in the kernel, and nothing but its own rules can change that.
+func (n *node) hasNothing(c *compiled) bool {
+	return n.usable() && n.base == nil && n.fork == nil && n.broken == nil &&
+		len(c.programs)+len(c.targets)+len(c.skipped) == 0 && c.allowed == anyHook
+}
+
+// leads reports whether rules lead to other chains.
+func (n *node) leads() bool {
+	for i := range n.rules {
+		for _, a := range n.rules[i].Actions {
+			if a.Verb == table.Jump || a.Verb == table.Goto {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 const maxChainName = 127
@@ -123,10 +152,21 @@ func (n *node) impossible() error {
 }
 
 // remember keeps what the rules name, so that n is looked at when that comes or goes.
-func (n *node) remember(c compiled) {
-	named := make(map[*node]struct{}, len(c.targets))
-	for _, m := range c.targets {
-		named[m] = struct{}{}
+func (n *node) remember(c *compiled) {
+	if len(c.targets)+len(c.skipped)+len(n.mentions) > 0 {
+		n.rememberChains(c)
+	}
+	if len(c.sets)+len(n.uses) > 0 {
+		n.rememberSets(c)
+	}
+}
+
+func (n *node) rememberChains(c *compiled) {
+	named := make(map[*node]struct{}, len(c.targets)+len(c.skipped))
+	for _, list := range [][]*node{c.targets, c.skipped} {
+		for _, m := range list {
+			named[m] = struct{}{}
+		}
 	}
 	for m := range n.mentions {
 		if _, is := named[m]; !is {
@@ -140,6 +180,9 @@ func (n *node) remember(c compiled) {
 			m.users[n]++
 		}
 	}
+}
+
+func (n *node) rememberSets(c *compiled) {
 	used := make(map[*set]struct{}, len(c.sets))
 	for _, s := range c.sets {
 		used[s] = struct{}{}
@@ -159,7 +202,10 @@ func (n *node) remember(c compiled) {
 
 // relink makes the rules' ways those to targets, and looks at a dispatch chain's changed interfaces.
 func (r *resolver) relink(n *node, targets []*node) {
-	byRule := map[*node]bool{}
+	var byRule map[*node]bool
+	if len(targets) > 0 {
+		byRule = make(map[*node]bool, len(targets))
+	}
 	for _, t := range targets {
 		byRule[t] = true
 	}
