@@ -60,9 +60,9 @@ func (d *InternalDataplane) dump() Dump {
 		for id, reason := range m.ipsets.faults() {
 			out.Sets[fmt.Sprintf("v%d %s", m.family, id)] = reason
 		}
-		for list, problems := range m.policies.problems {
-			for _, p := range problems {
-				out.Policies[fmt.Sprintf("v%d %s rule %d", m.family, list.chain(m.policies.own), p.Rule)] = p.Cause
+		for _, list := range m.policies.lists {
+			for _, p := range list.problems {
+				out.Policies[fmt.Sprintf("v%d %s rule %d", m.family, list.name, p.Rule)] = p.Cause
 			}
 		}
 		for dst, lacks := range m.nodeRoutes.waiting {

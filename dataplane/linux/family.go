@@ -31,7 +31,7 @@ func newFamilyManagers(f table.Family, c Config, render rules.RuleRenderer, d *I
 	d.recheck.families[f] = m
 	m.ipsets = newIPSetsManager(f, c.MaxIPSetSize, out, log)
 	m.hostIPs = newHostIPManager(f, c.RulesConfig.IsWorkloadIface, out, log)
-	m.policies = newPolicyManager(f, c.RulesConfig.Own, render, recorded, m.ipsets.lookup, log)
+	m.policies = newPolicyManager(f, render, recorded, m.ipsets.lookup, log)
 	m.ipsets.changed = m.policies.setChanged
 	m.endpoints = newEndpointManager(f, c.RulesConfig, endpointParts{render: render, out: recorded, routes: d.routes[f],
 		sysctls: d.parts.sysctls, policies: m.policies, log: log})

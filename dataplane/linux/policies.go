@@ -2,7 +2,6 @@ package intdataplane
 
 import (
 	"log/slog"
-	"maps"
 	"slices"
 
 	"contiv.dev/vswitch/dataplane/driver/policyname"
@@ -38,39 +37,61 @@ func (r ruleList) chain(own func(felix string) string) string {
 type chainRef struct {
 	Layer table.Layer
 	Rules ruleList
+	Chain string // Rules.chain
 }
+
+// policyList is what is known of one list of rules.
+type policyList struct {
+	ruleList
+	name     string // of its chain, once it is in use
+	known    bool
+	rules    []*proto.Rule
+	users    [table.Filter + 1]int // by layer
+	dirty    bool
+	needs    []string // the sets that its chains need
+	problems []rules.Problem
+}
+
+func (l *policyList) used() bool { return l.users != [table.Filter + 1]int{} }
 
 // policyManager keeps one family's chains of policies and profiles: those that some endpoint refers to, in the layers in
 // which it does. What is referred to and not known is a chain that drops.
 type policyManager struct {
 	family table.Family
-	own    func(felix string) string // rules.Config.Own
 	render rules.RuleRenderer
 	out    chainSink
 	log    *slog.Logger
 	lookup func(id string) (table.SetType, bool)
 
-	known map[ruleList][]*proto.Rule
-	names *policyname.Names
-
-	uses  map[string][]chainRef // by owner
-	count map[chainRef]int
-	// layers of each list that is in use
-	layers map[ruleList]map[table.Layer]bool
-
-	setUsers map[string]map[ruleList]bool // lists of rules that need a set
-	needs    map[ruleList][]string        // which sets a list that is in use needs
-	problems map[ruleList][]rules.Problem
-	dirty    map[ruleList]bool
+	lists    map[ruleList]*policyList
+	dirty    []*policyList
+	names    *policyname.Names
+	uses     map[string][]chainRef               // by owner
+	setUsers map[string]map[*policyList]struct{} // lists of rules that need a set
 }
 
-func newPolicyManager(f table.Family, own func(string) string, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool),
+func newPolicyManager(f table.Family, render rules.RuleRenderer, out chainSink, lookup func(string) (table.SetType, bool),
 	log *slog.Logger) *policyManager {
-	return &policyManager{family: f, own: own, render: render, out: out, log: log, lookup: lookup,
-		known: map[ruleList][]*proto.Rule{}, names: policyname.New(),
-		uses: map[string][]chainRef{}, count: map[chainRef]int{}, layers: map[ruleList]map[table.Layer]bool{},
-		setUsers: map[string]map[ruleList]bool{}, needs: map[ruleList][]string{},
-		problems: map[ruleList][]rules.Problem{}, dirty: map[ruleList]bool{}}
+	return &policyManager{family: f, render: render, out: out, log: log, lookup: lookup,
+		lists: map[ruleList]*policyList{}, names: policyname.New(), uses: map[string][]chainRef{},
+		setUsers: map[string]map[*policyList]struct{}{}}
+}
+
+// list is the one of a name, made if it is not known. It goes, when it is neither known nor used, with the next CompleteDeferredWork.
+func (m *policyManager) list(key ruleList) *policyList {
+	l := m.lists[key]
+	if l == nil {
+		l = &policyList{ruleList: key}
+		m.lists[key] = l
+	}
+	return l
+}
+
+func (m *policyManager) touch(l *policyList) {
+	if !l.dirty {
+		l.dirty = true
+		m.dirty = append(m.dirty, l)
+	}
 }
 
 // OnUpdate takes *proto.ActivePolicyUpdate, *proto.ActivePolicyRemove, *proto.ActiveProfileUpdate, *proto.ActiveProfileRemove.
@@ -100,23 +121,25 @@ func (m *policyManager) named(key policyKey, policy *proto.Policy) {
 }
 
 func (m *policyManager) learn(profile bool, key policyKey, inbound, outbound []*proto.Rule) {
-	in, out := ruleList{profile, key, true}, ruleList{profile, key, false}
-	m.known[in], m.known[out] = inbound, outbound
-	m.dirty[in], m.dirty[out] = true, true
+	m.know(ruleList{profile, key, true}, true, inbound)
+	m.know(ruleList{profile, key, false}, true, outbound)
 }
 
 func (m *policyManager) forget(profile bool, key policyKey) {
-	for _, inbound := range []bool{true, false} {
-		list := ruleList{profile, key, inbound}
-		delete(m.known, list)
-		m.dirty[list] = true
-	}
+	m.know(ruleList{profile, key, true}, false, nil)
+	m.know(ruleList{profile, key, false}, false, nil)
+}
+
+func (m *policyManager) know(key ruleList, known bool, rules []*proto.Rule) {
+	l := m.list(key)
+	l.known, l.rules = known, rules
+	m.touch(l)
 }
 
 // setChanged re-renders what needs a set.
 func (m *policyManager) setChanged(id string) {
-	for list := range m.setUsers[id] {
-		m.dirty[list] = true
+	for l := range m.setUsers[id] {
+		m.touch(l)
 	}
 }
 
@@ -124,23 +147,18 @@ func (m *policyManager) setChanged(id string) {
 func (m *policyManager) use(owner string, refs []chainRef) {
 	before := m.uses[owner]
 	for _, ref := range refs {
-		if m.count[ref]++; m.count[ref] > 1 {
-			continue
+		l := m.list(ref.Rules)
+		if l.users[ref.Layer]++; l.users[ref.Layer] == 1 {
+			l.name = ref.Chain
+			m.touch(l)
 		}
-		if m.layers[ref.Rules] == nil {
-			m.layers[ref.Rules] = map[table.Layer]bool{}
-		}
-		m.layers[ref.Rules][ref.Layer] = true
-		m.dirty[ref.Rules] = true
 	}
 	for _, ref := range before {
-		if m.count[ref]--; m.count[ref] > 0 {
-			continue
+		l := m.list(ref.Rules)
+		if l.users[ref.Layer]--; l.users[ref.Layer] == 0 {
+			m.out.DeleteChains(m.family, ref.Layer, ref.Chain)
+			m.touch(l)
 		}
-		delete(m.count, ref)
-		delete(m.layers[ref.Rules], ref.Layer)
-		m.out.DeleteChains(m.family, ref.Layer, ref.Rules.chain(m.own))
-		m.dirty[ref.Rules] = true
 	}
 	if m.uses[owner] = refs; len(refs) == 0 {
 		delete(m.uses, owner)
@@ -149,74 +167,77 @@ func (m *policyManager) use(owner string, refs []chainRef) {
 
 // CompleteDeferredWork renders the chains that have changed and are in use.
 func (m *policyManager) CompleteDeferredWork() error {
-	for list := range m.dirty {
-		m.program(list)
+	for _, l := range m.dirty {
+		l.dirty = false
+		m.program(l)
 	}
-	clear(m.dirty)
+	m.dirty = nil
 	return nil
 }
 
-func (m *policyManager) program(list ruleList) {
-	layers := m.layers[list]
-	if len(layers) == 0 {
-		delete(m.layers, list)
-		delete(m.problems, list)
-		m.noteSets(list, nil)
+func (m *policyManager) program(l *policyList) {
+	if !l.used() {
+		m.noteSets(l, nil)
+		if l.problems = nil; !l.known {
+			delete(m.lists, l.ruleList)
+		}
 		return
 	}
-	ruleset, known := m.known[list]
-	chain := table.Chain{Name: list.chain(m.own), Rules: []table.Rule{
-		{Actions: []table.Action{{Verb: table.Drop}}, Comment: "Not known yet"}}}
+	chain := table.Chain{Name: l.name}
 	var problems []rules.Problem
-	if known {
-		chain, problems = m.render.PolicyChain(m.family, list.chain(m.own), ruleset, rules.Env{Set: m.lookup})
+	if l.known {
+		chain, problems = m.render.PolicyChain(m.family, l.name, l.rules, rules.Env{Set: m.lookup})
+	} else {
+		chain.Rules = []table.Rule{{Actions: []table.Action{{Verb: table.Drop}}, Comment: "Not known yet"}}
 	}
-	m.noteSets(list, ruleset)
-	for layer := range layers {
-		m.out.SetChains(m.family, layer, chain)
-	}
-	m.noteProblems(list, problems)
-}
-
-func (m *policyManager) noteProblems(list ruleList, problems []rules.Problem) {
-	same := func(a, b rules.Problem) bool { return a.String() == b.String() }
-	if !slices.EqualFunc(problems, m.problems[list], same) {
-		for _, p := range problems {
-			m.log.Error("policy rule blocks more than it was asked to", "policy", list.Policy.Name, "tier", list.Policy.Tier,
-				"profile", list.Profile, "inbound", list.Inbound, "family", int(m.family), "problem", p.String())
+	m.noteSets(l, l.rules)
+	for layer, users := range l.users {
+		if users > 0 {
+			m.out.SetChains(m.family, table.Layer(layer), chain)
 		}
 	}
-	if m.problems[list] = problems; len(problems) == 0 {
-		delete(m.problems, list)
+	m.noteProblems(l, problems)
+}
+
+func (m *policyManager) noteProblems(l *policyList, problems []rules.Problem) {
+	same := func(a, b rules.Problem) bool { return a.String() == b.String() }
+	if !slices.EqualFunc(problems, l.problems, same) {
+		for _, p := range problems {
+			m.log.Error("policy rule blocks more than it was asked to", "policy", l.Policy.Name, "tier", l.Policy.Tier,
+				"profile", l.Profile, "inbound", l.Inbound, "family", int(m.family), "problem", p.String())
+		}
 	}
+	l.problems = problems
 }
 
 // noteSets records which list of rules needs which set.
-func (m *policyManager) noteSets(list ruleList, ruleset []*proto.Rule) {
-	for _, id := range m.needs[list] {
-		if delete(m.setUsers[id], list); len(m.setUsers[id]) == 0 {
+func (m *policyManager) noteSets(l *policyList, ruleset []*proto.Rule) {
+	for _, id := range l.needs {
+		if delete(m.setUsers[id], l); len(m.setUsers[id]) == 0 {
 			delete(m.setUsers, id)
 		}
 	}
-	delete(m.needs, list)
-	ids := map[string]bool{}
+	l.needs = nil
 	for _, r := range ruleset {
-		for _, group := range [][]string{r.GetSrcIpSetIds(), r.GetDstIpSetIds(), r.GetNotSrcIpSetIds(), r.GetNotDstIpSetIds(),
+		for _, group := range [...][]string{r.GetSrcIpSetIds(), r.GetDstIpSetIds(), r.GetNotSrcIpSetIds(), r.GetNotDstIpSetIds(),
 			r.GetSrcNamedPortIpSetIds(), r.GetDstNamedPortIpSetIds(), r.GetNotSrcNamedPortIpSetIds(),
 			r.GetNotDstNamedPortIpSetIds(), r.GetDstIpPortSetIds()} {
 			for _, id := range group {
-				ids[id] = true
+				m.noteSet(l, id)
 			}
 		}
 	}
-	for id := range ids {
-		if m.setUsers[id] == nil {
-			m.setUsers[id] = map[ruleList]bool{}
-		}
-		m.setUsers[id][list] = true
+}
+
+func (m *policyManager) noteSet(l *policyList, id string) {
+	users := m.setUsers[id]
+	if users == nil {
+		users = map[*policyList]struct{}{}
+		m.setUsers[id] = users
 	}
-	if len(ids) > 0 {
-		m.needs[list] = slices.Collect(maps.Keys(ids))
+	if _, noted := users[l]; !noted {
+		users[l] = struct{}{}
+		l.needs = append(l.needs, id)
 	}
 }
 
@@ -224,7 +245,7 @@ func (m *policyManager) noteSets(list ruleList, ruleset []*proto.Rule) {
 func (m *policyManager) missing(owner string) []string {
 	var names []string
 	for _, ref := range m.uses[owner] {
-		if _, known := m.known[ref.Rules]; known {
+		if m.lists[ref.Rules].known {
 			continue
 		}
 		name := ref.Rules.Policy.Name

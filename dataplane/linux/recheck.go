@@ -182,18 +182,18 @@ func (r *recheck) leaves(id, text string) {
 }
 
 // users are the lists of rules that need a set.
-func (r *recheck) users(id string, yield func(f *familyManagers, list ruleList)) {
+func (r *recheck) users(id string, yield func(list *policyList)) {
 	for _, f := range r.families {
 		for list := range f.policies.setUsers[id] {
-			yield(f, list)
+			yield(list)
 		}
 	}
 }
 
 // denies reports whether rules with another action than allow use a set.
 func (r *recheck) denies(id string) (yes bool) {
-	r.users(id, func(f *familyManagers, list ruleList) {
-		yes = yes || slices.ContainsFunc(f.policies.known[list], func(rule *proto.Rule) bool {
+	r.users(id, func(list *policyList) {
+		yes = yes || slices.ContainsFunc(list.rules, func(rule *proto.Rule) bool {
 			return rule.GetAction() != "" && rule.GetAction() != "allow"
 		})
 	})
@@ -202,7 +202,7 @@ func (r *recheck) denies(id string) (yes bool) {
 
 // set marks the endpoints whose policies need a set as suspects.
 func (r *recheck) set(id string) {
-	r.users(id, func(_ *familyManagers, list ruleList) {
+	r.users(id, func(list *policyList) {
 		if list.Profile {
 			r.suspect(func(*proto.WorkloadEndpoint) bool { return true })
 		} else {

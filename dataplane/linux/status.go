@@ -81,8 +81,8 @@ func (m *endpointManager) brokenChains(owner string, l table.Layer, names []stri
 		}
 	}
 	for _, ref := range m.policies.chainsOf(owner) {
-		if err := broken[objectName(m.family, ref.Layer, ref.Rules.chain(m.config.Own))]; err != nil {
-			return fmt.Sprintf("chain %s: %v", ref.Rules.chain(m.config.Own), err)
+		if err := broken[objectName(m.family, ref.Layer, ref.Chain)]; err != nil {
+			return fmt.Sprintf("chain %s: %v", ref.Chain, err)
 		}
 	}
 	return ""

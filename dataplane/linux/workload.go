@@ -152,15 +152,17 @@ func direction(own func(felix string) string, l table.Layer, tiers []*proto.Tier
 		for _, name := range names {
 			key := policyKey{Tier: cmp.Or(tier.GetName(), rules.DefaultTier), Name: name}
 			list := ruleList{Policy: key, Inbound: inbound}
-			t.Policies = append(t.Policies, list.chain(own))
-			refs = append(refs, chainRef{l, list})
+			chain := list.chain(own)
+			t.Policies = append(t.Policies, chain)
+			refs = append(refs, chainRef{l, list, chain})
 		}
 		d.Tiers = append(d.Tiers, t)
 	}
 	for _, name := range profiles {
 		list := ruleList{Profile: true, Policy: policyKey{Name: name}, Inbound: inbound}
-		d.Profiles = append(d.Profiles, list.chain(own))
-		refs = append(refs, chainRef{l, list})
+		chain := list.chain(own)
+		d.Profiles = append(d.Profiles, chain)
+		refs = append(refs, chainRef{l, list, chain})
 	}
 	return d, refs
 }

@@ -19,12 +19,46 @@ type ID struct{ Tier, Name, Namespace, Kind string }
 // Names are the policies that have been announced.
 type Names struct {
 	tiers map[ID]string // a removal may lack the tier
-	named map[Key]map[ID]*proto.Policy
+	named map[Key]holders
+}
+
+// holders are the policies that have a name: one, as a rule.
+type holders struct {
+	id      ID
+	policy  *proto.Policy        // nil if there are several
+	several map[ID]*proto.Policy // nil if there is one
+}
+
+func (h *holders) count() int {
+	if h.policy != nil {
+		return 1
+	}
+	return len(h.several)
+}
+
+// put replaces a policy; nil removes it.
+func (h *holders) put(id ID, policy *proto.Policy) {
+	switch {
+	case h.several != nil:
+		if h.several[id] = policy; policy == nil {
+			delete(h.several, id)
+		}
+		if len(h.several) == 1 {
+			for h.id, h.policy = range h.several {
+				h.several = nil
+			}
+		}
+	case h.policy == nil || h.id == id:
+		h.id, h.policy = id, policy
+	case policy != nil:
+		h.several = map[ID]*proto.Policy{h.id: h.policy, id: policy}
+		h.policy = nil
+	}
 }
 
 // New is without policies.
 func New() *Names {
-	return &Names{tiers: map[ID]string{}, named: map[Key]map[ID]*proto.Policy{}}
+	return &Names{tiers: map[ID]string{}, named: map[Key]holders{}}
 }
 
 func idOf(id *proto.PolicyID) ID {
@@ -54,28 +88,17 @@ func (n *Names) Remove(id *proto.PolicyID, changed func(Key, *proto.Policy)) boo
 
 func (n *Names) set(key Key, of ID, policy *proto.Policy, changed func(Key, *proto.Policy)) {
 	all := n.named[key]
-	if all == nil {
-		all = map[ID]*proto.Policy{}
-		n.named[key] = all
-	}
-	if all[of] = policy; policy == nil {
-		delete(all, of)
-	}
-	if len(all) == 0 {
+	all.put(of, policy)
+	if n.named[key] = all; all.count() == 0 {
 		delete(n.named, key)
 	}
-	if len(all) != 1 {
-		changed(key, nil)
-		return
-	}
-	for _, p := range all {
-		changed(key, p)
-	}
+	changed(key, all.policy)
 }
 
 // Ambiguous says why a name stands for no policy although several have it, for messages; "": it does not.
 func (n *Names) Ambiguous(key Key) string {
-	if count := len(n.named[key]); count > 1 {
+	all := n.named[key]
+	if count := all.count(); count > 1 {
 		return fmt.Sprintf("%d policies of several namespaces or kinds have this tier and name", count)
 	}
 	return ""
