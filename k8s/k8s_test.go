@@ -422,6 +422,8 @@ func TestRelay(t *testing.T) {
 	}
 	if rules := fmt.Sprint(object(t, manifest, "ClusterRole", "contiv-agent")["rules"]); strings.Contains(rules, "watch") {
 		t.Errorf("agents may watch: %s", rules)
+	} else if !strings.Contains(rules, "resources:[events] verbs:[create]") {
+		t.Errorf("agents may write no Events on policies and services: %s", rules)
 	}
 	during := rendered(t, variants()["relay"]+"\nrbac: {agentWatch: true}")
 	if rules := fmt.Sprint(object(t, during, "ClusterRole", "contiv-agent")["rules"]); !strings.Contains(rules, "endpointslices") {

@@ -197,6 +197,7 @@ func (a *apiServer) relay() {
 		permission{"contiv-agent", "list", "endpointslices.discovery.k8s.io", "kube-system", true},
 		permission{"contiv-agent", "list", "endpointslices.discovery.k8s.io", "default", false},
 		permission{"contiv-agent", "patch", "nodes/status", "", true},
+		permission{"contiv-agent", "create", "events", "any", true}, // on Services and NetworkPolicies
 	))
 	a.ksr(at(object(a.t, manifest, "Deployment", "contiv-ksr"), "spec", "template", "spec", "containers", 0))
 }

@@ -8,8 +8,8 @@ import (
 	"contiv.dev/vswitch/internal/problem"
 )
 
-// newProblems makes what informs users of objects that are not served as they say. Without a client of the API server (relay) there are the
-// metric and the log.
+// newProblems makes what informs users of objects that are not served as they say. Without a client of the API server (relay, outside of a
+// pod) there are the metric and the log.
 func (a *agent) newProblems() (*problem.Reporter, error) {
 	var write problem.Write
 	if a.kube != nil && a.kube.client != nil {

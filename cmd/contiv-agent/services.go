@@ -17,6 +17,7 @@ import (
 	"contiv.dev/vswitch/internal/kube"
 	"contiv.dev/vswitch/internal/lifecycle"
 	"contiv.dev/vswitch/plugins/policy"
+	"contiv.dev/vswitch/plugins/policy/large"
 	policymodel "contiv.dev/vswitch/plugins/policy/model"
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/processor"
@@ -54,7 +55,7 @@ func (o *serviceOptions) register(f *pflag.FlagSet) {
 		"traffic for node ports (default: all)")
 	f.StringVar(&o.healthAddress, healthFlag, proxyhealth.DefaultAddress, "where cloud load balancers ask whether this node serves, "+
 		"as of kube-proxy (/healthz, /livez); empty: nowhere, for nodes on which kube-proxy runs")
-	f.IntVar(&o.policySetLimit, policy.SetLimitFlag, policymodel.MaxMembers, "how many members a set of network policy may have (0: as many as "+
+	f.IntVar(&o.policySetLimit, large.Flag, policymodel.MaxMembers, "how many members a set of network policy may have (0: as many as "+
 		"fit); rules that allow by a larger one match nothing, rules that deny by it deny everything")
 	f.StringSliceVar(&o.reservedPorts, "reserved-node-ports", service.DefaultReservedNodePorts(), "ports of nodes that no service "+
 		"gets by naming a node's address in spec.externalIPs or as a load balancer's")
@@ -75,8 +76,8 @@ func (o *serviceOptions) complete() (err error) {
 		}
 		o.nodePortNetworks = append(o.nodePortNetworks, p.Masked())
 	}
-	if o.policySetLimit < 0 || o.policySetLimit > policymodel.MaxMembers {
-		return fmt.Errorf("--%s: %d is not between 0 and %d", policy.SetLimitFlag, o.policySetLimit, policymodel.MaxMembers)
+	if err := large.CheckLimit(o.policySetLimit); err != nil {
+		return err
 	}
 	return checkListenAddress(healthFlag, o.healthAddress)
 }

@@ -45,7 +45,8 @@ type world struct {
 
 const apiAddress = "127.0.0.1:6443"
 
-func newWorld(t *testing.T) *world {
+// newWorld starts one; args are more flags of contiv-ksr.
+func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: network namespaces need root")
@@ -64,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { w.must(w.node.Close(context.WithoutCancel(w.ctx))) })
 	w.startAPI()
 	for i := range 2 {
-		w.startReplica(bin, i)
+		w.startReplica(bin, i, args...)
 	}
 	t.Cleanup(func() {
 		for _, p := range w.replicas {
@@ -141,10 +142,11 @@ const (
 	remoteReplica = 1
 )
 
-func (w *world) startReplica(bin string, i int) {
+func (w *world) startReplica(bin string, i int, args ...string) {
 	name := fmt.Sprintf("ksr-%d", i)
 	cmd := w.node.Command(context.WithoutCancel(w.ctx), filepath.Join(bin, "contiv-ksr"), "--name="+name, "--lease-ttl=2s",
 		"--http="+httpAddress(i), "--kubeconfig="+filepath.Join(w.node.Dir, "kubeconfig"))
+	cmd.Args = append(cmd.Args, args...)
 	if i == remoteReplica {
 		cmd.Args = append(cmd.Args, w.credentials()...)
 	}

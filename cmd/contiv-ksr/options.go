@@ -12,6 +12,8 @@ import (
 	"contiv.dev/vswitch/internal/daemon"
 	"contiv.dev/vswitch/internal/httpapi"
 	"contiv.dev/vswitch/internal/kube"
+	"contiv.dev/vswitch/plugins/policy/large"
+	"contiv.dev/vswitch/plugins/policy/model"
 )
 
 // options are the flags. Those that the agent has, too, are called the same.
@@ -23,6 +25,8 @@ type options struct {
 	leaseTTL   time.Duration
 	resync     time.Duration
 	logLevel   string
+	// policySetLimit is the agents'.
+	policySetLimit int
 }
 
 // minLeaseTTL is the shortest lease that an etcd with its usual timing keeps.
@@ -42,6 +46,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	daemon.RegisterHTTP(f, &o.http, "/liveness, /readiness and /metrics")
 	f.DurationVar(&o.leaseTTL, "lease-ttl", o.leaseTTL, "how long the other replicas wait after the leader failed")
 	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often the whole state in etcd is compared")
+	f.IntVar(&o.policySetLimit, large.Flag, model.MaxMembers, "the agents' flag of this name, for the conditions of ClusterNetworkPolicies; "+
+		"give it the same value")
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 
@@ -65,5 +71,5 @@ func (o *options) complete() error {
 	if o.resync < time.Second {
 		errs = append(errs, fmt.Errorf("--resync-interval %s: must be at least 1s", o.resync))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, large.CheckLimit(o.policySetLimit))...)
 }

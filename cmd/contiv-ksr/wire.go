@@ -17,6 +17,7 @@ import (
 	"contiv.dev/vswitch/internal/logs"
 	"contiv.dev/vswitch/internal/relay"
 	"contiv.dev/vswitch/internal/version"
+	"contiv.dev/vswitch/plugins/policy/large"
 )
 
 // ksr is what contiv-ksr is made of, in the order in which it is made.
@@ -31,6 +32,7 @@ type ksr struct {
 	relay    *relay.Relay
 	source   *kube.Source
 	statuses *kube.PolicyStatus
+	large    large.Finder
 }
 
 // run works until ctx ends or a part fails. The leadership is given up at once when it stops.
@@ -70,11 +72,16 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	k.statuses = kube.NewPolicyStatus(client, k.relay.Leading, nil, k.log.With("component", "kube"))
+	k.statuses = kube.NewPolicyStatus(client, k.relay.Leading, k.largeClusterPolicies, k.log.With("component", "kube"))
 	k.source, err = kube.NewSource(kube.Deps{
 		Client: client, Events: k.relay, Log: k.log.With("component", "kube"), Metrics: k.registry,
 	})
 	return err
+}
+
+// largeClusterPolicies is what is wrong with ClusterNetworkPolicies that have sets over the limit, by name.
+func (k *ksr) largeClusterPolicies() map[string]string {
+	return k.large.FindIn(k.relay, k.opts.policySetLimit)
 }
 
 // Start sets everything going.

@@ -126,6 +126,29 @@ func (r *Relay) resync(ev *api.DBResync) {
 	}
 }
 
+// Count is how many objects of a resource there are, with those that are not in etcd yet.
+func (r *Relay) Count(keyword string) (n int) {
+	r.table.each(keyword, func(string, string) { n++ })
+	return n
+}
+
+// Objects are those of resources, with those that are not in etcd yet. Each call decodes them again.
+func (r *Relay) Objects(keywords ...string) api.KubeStateData {
+	out := api.KubeStateData{}
+	var decoder kube.Decoder
+	for _, keyword := range keywords {
+		out[keyword] = api.KeyValuePairs{}
+		data := map[string]string{}
+		r.table.each(keyword, func(key, value string) { data[key] = value })
+		for key, value := range data {
+			if object, err := decoder.Decode(keyword, []byte(value)); err == nil { // it was encoded here
+				out[keyword][key] = object
+			}
+		}
+	}
+	return out
+}
+
 // encode is not ok for a value that cannot be written. That is not known to happen, since Kubernetes keeps the same objects, and more of
 // them, in its own etcd.
 func (r *Relay) encode(key string, value proto.Message) (data string, ok bool) {

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"contiv.dev/vswitch/internal/clusterdb"
 	"contiv.dev/vswitch/internal/clusterdb/cas"
+	"contiv.dev/vswitch/internal/kube/model"
 )
 
 // Limits of one write: etcd takes 128 operations and 1.5 MiB.
@@ -79,6 +81,18 @@ func (t *table) change(key string, to func()) {
 	to()
 	t.refreshLocked(key)
 	t.signalLocked()
+}
+
+// each visits what the values of a resource are to be, by the keys of events.
+func (t *table) each(keyword string, visit func(key, data string)) {
+	prefix := clusterdb.KSRPrefix + model.Prefix(keyword)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, data := range t.want {
+		if strings.HasPrefix(key, prefix) {
+			visit(strings.TrimPrefix(key, clusterdb.KSRPrefix), data)
+		}
+	}
 }
 
 // load takes what etcd has. It is suspicious if there is something, but not the marker: a user may be deleting it just now.

@@ -125,6 +125,13 @@ func (c *Compiler) Larger(n int) map[model.PolicyID][]string {
 	return byPolicy
 }
 
+// NewForAll is a compiler without objects that makes the sets of all policies, those that select no pod of this node as well, whatever the size of the sets.
+func NewForAll() *Compiler {
+	c := New()
+	c.large.limit, c.all = math.MaxInt, true
+	return c
+}
+
 // CopyForAll is a Copy that makes the sets of all policies, those that select no pod of this node as well, whatever the size of the sets.
 func (c *Compiler) CopyForAll() *Compiler {
 	n := c.Copy()
