@@ -19,20 +19,7 @@ func TestCore(t *testing.T) {
 	if err != nil {
 		t.Skip("no gcc: the tests of the VPP plugin's core are skipped (apt-get install gcc libc6-dev)")
 	}
-	sources, err := filepath.Glob("core/*.c")
-	if err != nil || len(sources) == 0 {
-		t.Fatalf("no sources of the core: %v", err)
-	}
-	sources = append(sources, "shell/frag.c") // which has no VPP headers either
-	dir := t.TempDir()
-	flags := []string{"-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-sign-conversion", "-fno-omit-frame-pointer",
-		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"}
-	var objects []string
-	for _, source := range sources {
-		object := filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c")+".o")
-		run(t, gcc, append(flags, "-c", "-o", object, source)...)
-		objects = append(objects, object)
-	}
+	core := newCoreBuild(t, gcc)
 	for name, arguments := range map[string][][]string{
 		"core_test":   {nil},
 		"policy_test": {nil},
@@ -46,8 +33,7 @@ func TestCore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			matrix.Only(t, "core_test", "policy_test", "hostile", "table", "fuzz", "frags")
-			program := filepath.Join(dir, name)
-			run(t, gcc, append(append(flags, "-o", program, filepath.Join("core/test", name+".c")), objects...)...)
+			program := core.program(t, name)
 			for _, args := range arguments {
 				t.Log(run(t, program, args...))
 			}
@@ -55,9 +41,7 @@ func TestCore(t *testing.T) {
 	}
 	t.Run("model", func(t *testing.T) {
 		matrix.Only(t)
-		program := filepath.Join(dir, "judge")
-		run(t, gcc, append(append(flags, "-o", program, "core/test/judge.c"), objects...)...)
-		agreesWithModel(t, program)
+		agreesWithModel(t, core.program(t, "judge"))
 	})
 }
 
