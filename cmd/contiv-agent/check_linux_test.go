@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // TestOptionsThatCannotWork are reported at once and by their flag, before anything is made.
@@ -60,4 +62,19 @@ func validOptions(t *testing.T) *options {
 	o.nodeName, o.filter, o.linuxNames, o.kubernetes.mode = "node-1", "auto", linuxNamesContiv, kubernetesOff
 	o.runDir, o.dataDir = filepath.Join(dir, "run"), filepath.Join(dir, "data")
 	return o
+}
+
+// TestConntrackInvalidFlag: the flag reaches the rules of the Linux driver; by default they drop what is INVALID.
+func TestConntrackInvalidFlag(t *testing.T) {
+	for _, args := range [][]string{nil, {"--disable-conntrack-invalid-check"}} {
+		o := defaultOptions()
+		flags := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+		o.register(flags)
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		if got := linuxRules(o, 10, false).DisableConntrackInvalid; got != (len(args) > 0) {
+			t.Errorf("%v: %v", args, got)
+		}
+	}
 }

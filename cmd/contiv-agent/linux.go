@@ -70,13 +70,7 @@ func newLinux(a *agent) (parts, error) {
 		IptablesRefreshInterval:        180 * time.Second,
 		IptablesPostWriteCheckInterval: time.Second,
 		IptablesLockTimeout:            10 * time.Second,
-		RulesConfig: rules.Config{
-			Hostname: a.opts.nodeName, WorkloadIfacePrefixes: []string{ipnet.WorkloadIfPrefix}, Backend: a.opts.filter,
-			// Pods reach their node, as they do with VPP; the node's own firewall is its administrator's matter.
-			EndpointToHostAction: "ACCEPT", NodeAndSelfExempt: true, VXLANEnabled: true, VXLANVNI: int(a.conf.Routing().VxlanVNI), ReportDenied: m.reports,
-			TiersForNode: []string{policymodel.TierAdmin, policymodel.TierBaseline},
-			ChainPrefix:  names.chains, IptablesLogPrefix: names.logs,
-		},
+		RulesConfig:                    linuxRules(a.opts, int(a.conf.Routing().VxlanVNI), m.reports),
 	}, intdataplane.Options{Log: a.log.With("component", "linux"), Metrics: a.registry, MetricPrefix: names.metrics})
 	if err != nil {
 		return parts{}, fmt.Errorf("Linux driver: %w", err)
@@ -84,6 +78,18 @@ func newLinux(a *agent) (parts, error) {
 	m.feed = feed.New(feed.Config{Driver: m.driver, Log: a.log.With("component", "feed"), LinkKey: ipnet.EndpointLinkKey})
 	a.http.RegisterHTTPHandler("/linux/dataplane", m.serveDump)
 	return m.parts(a), nil
+}
+
+// linuxRules is how the driver filters.
+func linuxRules(o *options, vni int, reports bool) rules.Config {
+	names := linuxNamesOf(o)
+	return rules.Config{
+		Hostname: o.nodeName, WorkloadIfacePrefixes: []string{ipnet.WorkloadIfPrefix}, Backend: o.filter,
+		// Pods reach their node, as they do with VPP; the node's own firewall is its administrator's matter.
+		EndpointToHostAction: "ACCEPT", NodeAndSelfExempt: true, VXLANEnabled: true, VXLANVNI: vni, ReportDenied: reports,
+		TiersForNode: []string{policymodel.TierAdmin, policymodel.TierBaseline},
+		ChainPrefix:  names.chains, IptablesLogPrefix: names.logs, DisableConntrackInvalid: o.invalidPass,
+	}
 }
 
 // parts are what the host's own stack gives the agent.

@@ -30,6 +30,7 @@ type options struct {
 	warmPool         int
 	filter           string
 	linuxNames       string
+	invalidPass      bool
 	verify           bool
 	diag             diagOptions
 
@@ -84,6 +85,9 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.linuxNames, "linux-names", linuxNamesContiv, "how chains and metrics of --dataplane linux are named: contiv (contiv-*, "+
 		"contiv_linux_*), or felix (cali-*, felix_*), for tools that know Felix. A change takes effect at the next start and removes the chains "+
 		"of the other names")
+	f.BoolVar(&o.invalidPass, "disable-conntrack-invalid-check", false, "with --dataplane linux, network policy judges packets whose state in "+
+		"connection tracking is INVALID, instead of dropping them; for networks whose answers come by another way. A TCP connection that policy "+
+		"has cut may then go on where its other end may connect")
 	f.StringVar(&o.kubernetes.mode, "kubernetes", o.kubernetes.mode, "watch the Kubernetes API server, for services: on, off, or auto: "+
 		"with a kubeconfig or in a pod with a service account; relay: watch etcd instead, where contiv-ksr writes")
 	daemon.RegisterKubernetes(f, &o.kubernetes.api)
