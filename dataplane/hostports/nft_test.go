@@ -31,7 +31,8 @@ func TestNFT(t *testing.T) {
 		return string(out), nil
 	}
 	four := nodePorts(30080)
-	four.Ports = append(four.Ports, &linux_nodeports.NodePorts_Port{Protocol: linux_nodeports.NodePorts_UDP, Port: 30080, KeepClient: true})
+	four.Ports = append(four.Ports, &linux_nodeports.NodePorts_Port{Protocol: linux_nodeports.NodePorts_UDP, Port: 30080, KeepClient: true},
+		&linux_nodeports.NodePorts_Port{Protocol: linux_nodeports.NodePorts_SCTP, Port: 30080})
 	six := &linux_nodeports.NodePorts{
 		Family: linux_nodeports.Family_IPV6, Ports: []*linux_nodeports.NodePorts_Port{{Port: 30081, KeepClient: true}},
 		Addresses: []string{"fd00:99::1"}, To: "fd00:172::1", Device: "vpp1",

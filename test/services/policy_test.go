@@ -146,11 +146,6 @@ func (w *world) serveSCTP() {
 	}
 }
 
-// noSCTP: the host's rules that lead node ports at its own addresses to VPP are for TCP and UDP only.
-func (sc scenario) noSCTP(m mode) bool {
-	return m.isVPP() && sc.name == "node port at the host's address"
-}
-
 // checkSoon checks a scenario whose policies may be on their way.
 func (w *world) checkSoon(t *testing.T, svc *corev1.Service, sc scenario, family int) {
 	for _, text := range sc.expect {
@@ -158,7 +153,7 @@ func (w *world) checkSoon(t *testing.T, svc *corev1.Service, sc scenario, family
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(e.networks, "udp") && !sc.noSCTP(w.mode) {
+		if slices.Contains(e.networks, "udp") {
 			e.networks = append(e.networks, "sctp")
 		}
 		for deadline := time.Now().Add(30 * time.Second); ; {

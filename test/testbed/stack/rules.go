@@ -63,6 +63,10 @@ func (s *Stack) trackErrorLocked(p *vppfake.Packet) {
 	p.Error, p.Dst = &e, answer.dst.Addr()
 }
 
+var protocols = map[linux_nodeports.NodePorts_Protocol]uint8{
+	linux_nodeports.NodePorts_TCP: vppfake.ProtoTCP, linux_nodeports.NodePorts_UDP: vppfake.ProtoUDP, linux_nodeports.NodePorts_SCTP: vppfake.ProtoSCTP,
+}
+
 // portLocked is the node port at an address of the host that a packet is for; nil: none.
 func (s *Stack) portLocked(p *vppfake.Packet) *linux_nodeports.NodePorts_Port {
 	rules := s.portsOf(p)
@@ -70,11 +74,7 @@ func (s *Stack) portLocked(p *vppfake.Packet) *linux_nodeports.NodePorts_Port {
 		return nil
 	}
 	for _, port := range rules.GetPorts() {
-		proto := uint8(vppfake.ProtoTCP)
-		if port.Protocol == linux_nodeports.NodePorts_UDP {
-			proto = vppfake.ProtoUDP
-		}
-		if proto == p.Proto && port.Port == uint32(p.DstPort) {
+		if protocols[port.Protocol] == p.Proto && port.Port == uint32(p.DstPort) {
 			return port
 		}
 	}

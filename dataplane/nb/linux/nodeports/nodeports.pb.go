@@ -70,8 +70,9 @@ func (Family) EnumDescriptor() ([]byte, []int) {
 type NodePorts_Protocol int32
 
 const (
-	NodePorts_TCP NodePorts_Protocol = 0
-	NodePorts_UDP NodePorts_Protocol = 1
+	NodePorts_TCP  NodePorts_Protocol = 0
+	NodePorts_UDP  NodePorts_Protocol = 1
+	NodePorts_SCTP NodePorts_Protocol = 2
 )
 
 // Enum value maps for NodePorts_Protocol.
@@ -79,10 +80,12 @@ var (
 	NodePorts_Protocol_name = map[int32]string{
 		0: "TCP",
 		1: "UDP",
+		2: "SCTP",
 	}
 	NodePorts_Protocol_value = map[string]int32{
-		"TCP": 0,
-		"UDP": 1,
+		"TCP":  0,
+		"UDP":  1,
+		"SCTP": 2,
 	}
 )
 
@@ -362,7 +365,7 @@ var File_contiv_linux_nodeports_nodeports_proto protoreflect.FileDescriptor
 
 const file_contiv_linux_nodeports_nodeports_proto_rawDesc = "" +
 	"\n" +
-	"&contiv/linux/nodeports/nodeports.proto\x12\x16contiv.linux.nodeports\"\xeb\x02\n" +
+	"&contiv/linux/nodeports/nodeports.proto\x12\x16contiv.linux.nodeports\"\xf5\x02\n" +
 	"\tNodePorts\x126\n" +
 	"\x06family\x18\x01 \x01(\x0e2\x1e.contiv.linux.nodeports.FamilyR\x06family\x12<\n" +
 	"\x05ports\x18\x02 \x03(\v2&.contiv.linux.nodeports.NodePorts.PortR\x05ports\x12\x1c\n" +
@@ -373,10 +376,11 @@ const file_contiv_linux_nodeports_nodeports_proto_rawDesc = "" +
 	"\bprotocol\x18\x01 \x01(\x0e2*.contiv.linux.nodeports.NodePorts.ProtocolR\bprotocol\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x1f\n" +
 	"\vkeep_client\x18\x03 \x01(\bR\n" +
-	"keepClient\"\x1c\n" +
+	"keepClient\"&\n" +
 	"\bProtocol\x12\a\n" +
 	"\x03TCP\x10\x00\x12\a\n" +
-	"\x03UDP\x10\x01\"\xdb\x01\n" +
+	"\x03UDP\x10\x01\x12\b\n" +
+	"\x04SCTP\x10\x02\"\xdb\x01\n" +
 	"\tForwarded\x126\n" +
 	"\x06family\x18\x01 \x01(\x0e2\x1e.contiv.linux.nodeports.FamilyR\x06family\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\x10\n" +

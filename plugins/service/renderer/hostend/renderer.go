@@ -100,6 +100,11 @@ func (f *family) setAddresses(local *renderer.IPAddresses) {
 	}
 }
 
+// protocols are those of node ports. SCTP is served by our plugin only.
+var protocols = map[renderer.ProtocolType]linux_nodeports.NodePorts_Protocol{
+	renderer.TCP: linux_nodeports.NodePorts_TCP, renderer.UDP: linux_nodeports.NodePorts_UDP, renderer.SCTP: linux_nodeports.NodePorts_SCTP,
+}
+
 // set takes a new or changed service. One without addresses of the family has no node ports there.
 func (f *family) set(s *renderer.ContivService) {
 	delete(f.ports, s.ID)
@@ -108,7 +113,7 @@ func (f *family) set(s *renderer.ContivService) {
 	}
 	for _, p := range s.Ports {
 		owned := s.Owns(renderer.NodePort(p.NodePort, p.Protocol, f.ipv6))
-		if p.NodePort != 0 && owned && (p.Protocol == renderer.TCP || p.Protocol == renderer.UDP) {
+		if _, known := protocols[p.Protocol]; p.NodePort != 0 && owned && known && (p.Protocol != renderer.SCTP || f.keeps) {
 			f.ports[s.ID] = append(f.ports[s.ID], hostPort{p.Protocol, p.NodePort, s.TrafficPolicy == renderer.NodeLocal})
 		}
 	}
@@ -136,11 +141,7 @@ func (f *family) value(device string) *linux_nodeports.NodePorts {
 		v.Addresses = append(v.Addresses, a.String())
 	}
 	for p := range all {
-		port := &linux_nodeports.NodePorts_Port{Port: uint32(p.port), KeepClient: p.local && f.keeps}
-		if p.proto == renderer.UDP {
-			port.Protocol = linux_nodeports.NodePorts_UDP
-		}
-		v.Ports = append(v.Ports, port)
+		v.Ports = append(v.Ports, &linux_nodeports.NodePorts_Port{Protocol: protocols[p.proto], Port: uint32(p.port), KeepClient: p.local && f.keeps})
 	}
 	slices.SortFunc(v.Ports, func(a, b *linux_nodeports.NodePorts_Port) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))

@@ -112,13 +112,16 @@ func TestKeepsClients(t *testing.T) {
 		for _, ip := range []string{"10.96.0.1", "fd96::1"} {
 			local := svc("local"+ip, ip, 30001)
 			local.TrafficPolicy = renderer.NodeLocal
-			ev.Services = append(ev.Services, local, svc("all"+ip, ip, 30002))
+			ev.Services = append(ev.Services, local, svc("all"+ip, ip, 30002), svc("sctp"+ip, ip, 0, 0, 30003))
 		}
 		if err := r.Resync(ev); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range []linux_nodeports.Family{linux_nodeports.Family_IPV4, linux_nodeports.Family_IPV6} {
 			want := []*linux_nodeports.NodePorts_Port{{Port: 30001, KeepClient: keeps}, {Port: 30002}}
+			if keeps { // our plugin serves SCTP, NAT44 does not
+				want = append(want, &linux_nodeports.NodePorts_Port{Protocol: linux_nodeports.NodePorts_SCTP, Port: 30003})
+			}
 			got := n.values[nb.NodePortsKey(f)].(*linux_nodeports.NodePorts).Ports
 			if !proto.Equal(&linux_nodeports.NodePorts{Ports: got}, &linux_nodeports.NodePorts{Ports: want}) {
 				t.Errorf("VPP keeps clients %v, %s: %v, want %v", keeps, f, got, want)
