@@ -39,6 +39,7 @@ type env struct {
 	services    serviceSizes
 	dataplane   dataplaneOptions
 	policyParts string // of the policy benchmark; all when empty
+	policySteps string // of its part agents; all when empty
 }
 
 func main() {
@@ -55,6 +56,7 @@ func main() {
 	flag.Func("scale", "of the services benchmark: numbers of services, separated by commas, that VPP with our plugin has one after the other; "+
 		"instead of the sides", e.services.parseScale)
 	flag.StringVar(&e.policyParts, "policy-parts", "", "of the policy benchmark: compiler, members, clocks, agents; all when empty")
+	flag.StringVar(&e.policySteps, "policy-steps", "", "of its part agents: adds, events, restart, remote, many; all when empty")
 	flag.IntVar(&e.dataplane.runs, "runs", 7, "runs of the dataplane benchmark")
 	flag.StringVar(&e.dataplane.parts, "parts", "", "of the dataplane benchmark: clocks, load, bare; all when empty")
 	flag.StringVar(&e.dataplane.sides, "dataplane-sides", "", "of the dataplane benchmark, by name; all when empty")

@@ -21,8 +21,8 @@ type matcher struct {
 	anyPortProtocol bool
 }
 
-func newMatcher(f table.Family, in *proto.Rule, env Env) *matcher {
-	m := &matcher{family: f, env: env}
+func newMatcher(f table.Family, in *proto.Rule, env Env) (m matcher) {
+	m.family, m.env = f, env
 	m.protocols(in)
 	m.match.SrcNets, m.match.DstNets = m.nets(in.GetSrcNet()), m.nets(in.GetDstNet())
 	m.match.NotSrcNets, m.match.NotDstNets = m.nets(in.GetNotSrcNet()), m.nets(in.GetNotDstNet())

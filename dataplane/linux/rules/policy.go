@@ -66,7 +66,7 @@ func (r *renderer) PolicyChain(f table.Family, name string, rules []*proto.Rule,
 			chain.Rules = m.appendTo(chain.Rules, "", []table.Action{{Verb: table.Report, Prefix: report}})
 			m = newMatcher(f, in, env)
 		}
-		chain.Rules, cause = r.policyRule(chain.Rules, in, m)
+		chain.Rules, cause = r.policyRule(chain.Rules, in, &m)
 		if cause != "" {
 			problems = append(problems, Problem{Rule: i, Cause: cause, Sets: m.badSets})
 		}

@@ -229,7 +229,9 @@ func (f *family) set(id string) *set {
 func (n *node) Touch() { n.f.dirtyNodes[n] = struct{}{} }
 
 // swapColon exchanges : and /, and is its own inverse. The nft tool takes no names with a colon, which many sets' IDs have.
-func swapColon(s string) string { return strings.NewReplacer(":", "/", "/", ":").Replace(s) }
+func swapColon(s string) string { return colonSwapper.Replace(s) }
+
+var colonSwapper = strings.NewReplacer(":", "/", "/", ":")
 
 // setRules makes n a chain with these rules.
 func (n *node) setRules(rules []table.Rule) {
