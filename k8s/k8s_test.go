@@ -36,18 +36,8 @@ func TestMain(m *testing.M) {
 // work is the directory of the programs that the tests share.
 var work string
 
-// build builds programs, with one setting whatever the tests have, so that the build cache has them.
-func build(dir string, packages ...string) error {
-	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", work + "/"}, packages...)...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", strings.Join(packages, " "), err, out)
-	}
-	return nil
-}
-
 // buildRenderer builds the program of module k8s/render, once.
-var buildRenderer = sync.OnceValue(func() error { return build("render", ".") })
+var buildRenderer = sync.OnceValue(func() error { return gobuild.Build{Module: "render"}.Commands(work, "contiv.dev/vswitch/k8s/render") })
 
 // buildPrograms builds those that the manifests run, once.
 var buildPrograms = sync.OnceValue(func() error {

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"contiv.dev/vswitch/test/testbed/gobuild"
 )
 
 func TestStamped(t *testing.T) {
@@ -46,10 +48,15 @@ func TestEveryBinaryIsStamped(t *testing.T) {
 		t.Fatalf("the Makefile has no STAMP with VERSION and COMMIT: %q", flags)
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w "+flags, "-o", dir+"/", "../../cmd/...")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	commands, err := filepath.Glob("../../cmd/*contiv*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, command := range commands {
+		commands[i] = "contiv.dev/vswitch/cmd/" + filepath.Base(command)
+	}
+	if err := (gobuild.Build{LDFlags: flags}).Commands(dir, commands...); err != nil {
+		t.Fatal(err)
 	}
 	programs, err := filepath.Glob(dir + "/*")
 	if err != nil || len(programs) < 6 {

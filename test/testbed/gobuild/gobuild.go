@@ -15,8 +15,17 @@ import (
 
 // Commands builds commands into dir. What is up to date is taken from a folder that all tests of the repository share: linking
 // the agent takes seconds, and many packages test it.
-func Commands(dir string, packages ...string) error {
-	shared, err := sharedBinaries()
+func Commands(dir string, packages ...string) error { return Build{}.Commands(dir, packages...) }
+
+// Build is how commands are built. The zero value builds those of the module that the present directory belongs to.
+type Build struct {
+	Module  string // the directory of another module
+	LDFlags string // more flags of the linker
+}
+
+// Commands is as the function Commands.
+func (b Build) Commands(dir string, packages ...string) error {
+	shared, err := b.sharedBinaries()
 	if err != nil {
 		return err
 	}
@@ -28,8 +37,8 @@ func Commands(dir string, packages ...string) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", shared, err)
 	}
-	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", shared + "/"}, packages...)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w " + b.LDFlags, "-o", shared + "/"}, packages...)...)
+	cmd.Dir, cmd.Env = b.Module, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -42,9 +51,11 @@ func Commands(dir string, packages ...string) error {
 	return nil
 }
 
-// sharedBinaries is the folder for the module that the present directory belongs to.
-func sharedBinaries() (string, error) {
-	mod, err := exec.Command("go", "env", "GOMOD").Output()
+// sharedBinaries is the folder of what the build makes.
+func (b Build) sharedBinaries() (string, error) {
+	cmd := exec.Command("go", "env", "GOMOD")
+	cmd.Dir = b.Module
+	mod, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOMOD: %w", err)
 	}
@@ -52,7 +63,7 @@ func sharedBinaries() (string, error) {
 	if err != nil {
 		base = os.TempDir()
 	}
-	sum := sha256.Sum256([]byte(strings.TrimSpace(string(mod))))
+	sum := sha256.Sum256([]byte(strings.TrimSpace(string(mod)) + b.LDFlags))
 	dir := filepath.Join(base, "contiv-vpptest", fmt.Sprintf("bin-%x", sum[:6]))
 	return dir, os.MkdirAll(dir, 0o755)
 }
