@@ -23,6 +23,8 @@ func TestCore(t *testing.T) {
 	for name, arguments := range map[string][][]string{
 		"core_test":   {nil},
 		"policy_test": {nil},
+		"recall":      {nil},
+		"clocks":      {{"100", "2"}}, // that it works; its figures are for those that run it
 		"hostile":     {nil},
 		"forged":      {nil},
 		"fuzz":        {{"200000", "1"}, {"200000", "2"}, {"200000", "3"}},
@@ -32,7 +34,7 @@ func TestCore(t *testing.T) {
 		"segment":     {{"2000", "1"}, {"2000", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			matrix.Only(t, "core_test", "policy_test", "hostile", "table", "fuzz", "frags")
+			matrix.Only(t, "core_test", "policy_test", "recall", "hostile", "table", "fuzz", "frags")
 			program := core.program(t, name)
 			for _, args := range arguments {
 				t.Log(run(t, program, args...))

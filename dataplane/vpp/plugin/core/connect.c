@@ -77,10 +77,22 @@ insert_answer (cv_main_t *m, uint32_t worker, cv_table_t *t, uint32_t i, const c
   return CV_TAKEN;
 }
 
+/* next_serial is different for each connection, until a worker has made 2^32 / n_workers more. */
+static uint32_t
+next_serial (cv_main_t *m, uint32_t worker)
+{
+  uint32_t *serial = &m->workers[worker].serial;
+  do
+    *serial += m->n_workers;
+  while (!*serial);
+  return *serial;
+}
+
 static void
-fill (cv_connection_t *c, const cv_packet_t *p, const cv_tuple_t *t, const cv_plan_t *plan, uint32_t now)
+fill (cv_connection_t *c, const cv_packet_t *p, const cv_tuple_t *t, const cv_plan_t *plan, uint32_t serial, uint32_t now)
 {
   memset (c, 0, sizeof (*c));
+  c->serial = serial;
   c->key[0] = *t;
   c->key[1] = (cv_tuple_t){ .src = plan->dst, .dst = t->src, .sport = plan->dport, .dport = t->sport, .proto = t->proto, .ip6 = t->ip6 };
   if (plan->masquerade)
@@ -135,7 +147,7 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
   if (i == CV_NO_INDEX)
     return CV_FULL;
   cv_connection_t *c = &t->connections[i];
-  fill (c, p, &as_client_sends, plan, now);
+  fill (c, p, &as_client_sends, plan, next_serial (m, worker), now);
   cv_insert_t r = insert_answer (m, worker, t, i, plan, now);
   if (r != CV_INSERTED)
     {

@@ -306,20 +306,28 @@ void cv_free (cv_main_t *m);
 /* cv_is_tunnel_port reports whether UDP to a port, as on the wire, is between nodes. */
 bool cv_is_tunnel_port (const cv_main_t *m, uint16_t wire);
 
-/* What cv_recall reads of a packet: as in cv_packet_t. */
+/* What cv_recall takes of a packet: as in cv_packet_t. */
 typedef struct
 {
-  const uint8_t *ip;
+  uint8_t *ip;
   uint32_t len;
   uint32_t sw_if_index;
+  bool l4_checksum_offloaded;
 } cv_brief_t;
 
 #define CV_RECALL_MAX 32
 
-/* cv_recall is a short way in front of cv_parse. Bit i of the result: packet i is TCP or UDP of a flow that this worker has passed before without
- * a connection, in this second and with this configuration. Such a packet passes, is counted, and nothing else is to be done; its
- * flow has the interface and the addresses in its tag, so its source has been checked. n is at most CV_RECALL_MAX. */
-uint32_t cv_recall (cv_main_t *m, uint32_t worker, const cv_brief_t *packets, uint32_t n, uint32_t now);
+/* Packets by number, as bits. */
+typedef struct
+{
+  uint32_t passed;
+  uint32_t translated; /* of them: were rewritten */
+} cv_recalled_t;
+
+/* cv_recall is a short way in front of cv_parse for TCP and UDP of flows that this worker has passed before, in this second and with this
+ * configuration. What is in its result passes, is counted, and nothing else is to be done; a flow has the interface and the addresses in its tag, so its
+ * source has been checked. For all else nothing has been done. n is at most CV_RECALL_MAX; all packets are of one family. */
+cv_recalled_t cv_recall (cv_main_t *m, uint32_t worker, const cv_brief_t *packets, uint32_t n, uint32_t now);
 
 /* cv_parse reads the headers, checks source and tunnel port, and computes the tuple and its hash. */
 void cv_parse (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t now);

@@ -384,7 +384,7 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
       return;
     }
   if (judgement == CV_FREE)
-    store_passed (&m->workers[worker], p->hash, tag);
+    store_passed (&m->workers[worker], p->hash, tag, 0);
   cv_count (m, worker, CV_PASSED);
 }
 

@@ -9,14 +9,27 @@
  * Most packets are of no service. Each worker stores flows that passed without a connection for the rest of the second, as
  * long as the configuration and policy stay: one load instead of some five look-ups. A new connection takes its flows out of all caches; a worker
  * that puts one back at the same moment is wrong until the second is over at most. Connections of UDP that only policy needs are stored, too:
- * nothing in their packets ends them, and each second the first packet of each shows that they are not idle. */
+ * nothing in their packets ends them, and each second the first packet of each shows that they are not idle. All other connections of UDP, and those
+ * of TCP that are open, are stored with their place in the table: packets without SYN, RST and FIN are followed and translated without a look-up (recall.c). */
+
+/* pass_when stands for a second, and for the configuration and policy of a moment. */
+static inline uint64_t
+pass_when (const cv_main_t *m, const cv_worker_t *w)
+{
+  uint64_t changes = cv_load_acquire (&m->config_epoch) + cv_load_acquire (&m->policy_epoch); /* grows with each of both */
+  return (changes << 32 | w->second) * 0x9e3779b97f4a7c15;
+}
+
+static inline uint64_t
+pass_tag_of (uint64_t when, uint64_t hash, uint32_t sw_if_index)
+{
+  return hash ^ when ^ (sw_if_index + 1ull) * 0xc2b2ae3d27d4eb4f;
+}
 
 static inline uint64_t
 pass_tag (const cv_main_t *m, const cv_worker_t *w, uint64_t hash, uint32_t sw_if_index)
 {
-  uint64_t changes = cv_load_acquire (&m->config_epoch) + cv_load_acquire (&m->policy_epoch); /* grows with each of both */
-  uint64_t when = (changes << 32 | w->second) * 0x9e3779b97f4a7c15;
-  return hash ^ when ^ (sw_if_index + 1ull) * 0xc2b2ae3d27d4eb4f;
+  return pass_tag_of (pass_when (m, w), hash, sw_if_index);
 }
 
 /* cv_enter begins a worker's frame: until cv_quiesce nothing that it can read is released. */
@@ -29,26 +42,33 @@ cv_enter (cv_worker_t *w, uint32_t now)
     __atomic_store_n (&w->in_frame, 1, __ATOMIC_SEQ_CST);
 }
 
-static inline uint64_t *
+static inline cv_pass_set_t *
 pass_set (cv_worker_t *w, uint64_t hash)
 {
-  return w->pass[hash % CV_PASS_SETS];
+  return &w->pass[hash % CV_PASS_SETS];
 }
 
+/* has_passed: all packets of the flow pass, and nothing follows them. */
 static inline bool
 has_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
 {
-  const uint64_t *set = pass_set (w, hash);
-  return set[0] == tag || set[1] == tag;
+  const cv_pass_set_t *s = pass_set (w, hash);
+  return (s->tag[0] == tag && !s->ref[0]) || (s->tag[1] == tag && !s->ref[1]);
 }
 
 /* store_passed keeps the flow that passed last, and the one before it. */
 static inline void
-store_passed (cv_worker_t *w, uint64_t hash, uint64_t tag)
+store_passed (cv_worker_t *w, uint64_t hash, uint64_t tag, uint64_t ref)
 {
-  uint64_t *set = pass_set (w, hash);
-  set[1] = set[0];
-  set[0] = tag;
+  cv_pass_set_t *s = pass_set (w, hash);
+  int way = s->tag[1] == tag;
+  if (!way && s->tag[0] != tag)
+    {
+      s->tag[1] = s->tag[0];
+      s->ref[1] = s->ref[0];
+    }
+  s->tag[way] = tag;
+  s->ref[way] = ref;
 }
 
 static inline void
@@ -56,7 +76,7 @@ clear_passed (cv_main_t *m, uint64_t hash)
 {
   for (uint32_t i = 0; i < m->n_workers; i++)
     for (int way = 0; way < CV_PASS_WAYS; way++)
-      cv_store (&pass_set (&m->workers[i], hash)[way], 0);
+      cv_store (&pass_set (&m->workers[i], hash)->tag[way], 0);
 }
 
 static inline void
@@ -220,11 +240,54 @@ carry (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direc
   cv_count (m, worker, p->reason);
 }
 
-/* passes_unchanged: the packets of a connection of UDP pass as they are, as long as the configuration and policy stay. */
+/* plain_ack: a segment that neither opens nor ends anything. */
 static inline bool
-passes_unchanged (const cv_connection_t *c)
+plain_ack (uint8_t tcp_flags)
 {
-  return !(c->flags & CV_CONN_TRANSLATED) && c->backend == CV_NO_INDEX;
+  return (tcp_flags & (CV_TCP_SYN | CV_TCP_RST | CV_TCP_FIN | CV_TCP_ACK)) == CV_TCP_ACK;
+}
+
+/* What cv_recall stores of a flow's connection: serial << 32, place << 1, direction, and whether it is translated. */
+#define CV_REF_TRANSLATED (1u << 31)
+
+/* life_of is cv_connection_t.life with these in it; written out, since this is the shortest code. */
+static inline uint64_t
+life_of (uint64_t serial, uint64_t alive, uint64_t state, uint64_t flags, uint64_t fins)
+{
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? serial | alive << 32 | state << 40 | flags << 48 | fins << 56 :
+						     serial << 32 | alive << 24 | state << 16 | flags << 8 | fins;
+}
+
+/* lets_through: the connection is the one that was stored, and lets the flow's packets through as long as the configuration and policy stay. TCP: it is
+ * open, and no end has begun to close it. What goes back behind a HOST needs a table, so it is not stored. */
+static inline bool
+lets_through (const cv_connection_t *c, uint64_t ref, bool tcp)
+{
+  uint64_t read = life_of (UINT32_MAX, 255, tcp ? 255 : 0, CV_CONN_TRANSLATED | CV_CONN_AFFINITY | CV_CONN_BEHIND_HOST, 255);
+  uint64_t want = life_of (ref >> 32, 1, tcp ? CV_STATE_OPEN : 0, ref / CV_REF_TRANSLATED & CV_CONN_TRANSLATED, 0);
+  return (cv_load_acquire (&c->life) & read) == want;
+}
+
+_Static_assert (CV_CONN_TRANSLATED == 1, "a bit of a reference");
+
+/* store_known stores the flow of a packet that its connection has let through. The tag is older than all that this depends on. UDP that has no
+ * translation passes as it is. */
+static inline void
+store_known (cv_worker_t *w, const cv_packet_t *p, const cv_connection_t *c, uint32_t i, uint32_t direction, uint64_t tag)
+{
+  bool tcp = p->proto == CV_PROTO_TCP, translated = c->flags & CV_CONN_TRANSLATED;
+  uint64_t ref = (uint64_t) cv_load (&c->serial) << 32 | i << 1 | direction | (translated ? CV_REF_TRANSLATED : 0);
+  if (!tcp && !translated && c->backend == CV_NO_INDEX)
+    store_passed (w, p->hash, tag, 0);
+  else if (lets_through (c, ref, tcp))
+    store_passed (w, p->hash, tag, ref);
+}
+
+/* may_be_recalled: the packet is of a kind that has a short way. */
+static inline bool
+may_be_recalled (const cv_packet_t *p)
+{
+  return p->proto == CV_PROTO_UDP || (p->proto == CV_PROTO_TCP && !p->later_fragment && plain_ack (p->tcp_flags));
 }
 
 /* follow handles a packet of a known connection. False: the connection has ended, the packet starts another one. */
@@ -232,7 +295,7 @@ static inline bool
 follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t direction, uint32_t now)
 {
   /* before anything is read that may change */
-  uint64_t tag = p->proto == CV_PROTO_UDP ? pass_tag (m, &m->workers[worker], p->hash, p->sw_if_index) : 0;
+  uint64_t tag = may_be_recalled (p) ? pass_tag (m, &m->workers[worker], p->hash, p->sw_if_index) : 0;
   if (cv_unlikely (starts_again (m, p, &m->table[p->tuple.ip6].connections[i], direction)))
     {
       cv_connection_end (m, p->tuple.ip6, i);
@@ -248,8 +311,8 @@ follow (cv_main_t *m, uint32_t worker, cv_packet_t *p, uint32_t i, uint32_t dire
       return true;
     }
   carry (m, worker, p, i, direction, now);
-  if (p->proto == CV_PROTO_UDP && passes_unchanged (c))
-    store_passed (&m->workers[worker], p->hash, tag);
+  if (may_be_recalled (p))
+    store_known (&m->workers[worker], p, c, i, direction, tag);
   return true;
 }
 

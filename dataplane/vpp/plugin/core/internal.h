@@ -162,9 +162,20 @@ typedef struct
   cv_tuple_t key[2];
   uint32_t last_seen; /* ticks */
   uint32_t owner;	 /* of the endpoint that made it; CV_NO_INDEX: none */
+  union
+  {
+    struct
+    {
+      union
+      {
+	uint32_t next;	 /* in lists of free and of retired ones */
+	uint32_t serial; /* while it is alive: differs from those of the connections that were in this place before; not 0 */
+      };
+      uint8_t alive, state, flags, fins;
+    };
+    uint64_t life; /* all five: whether a known connection lets a packet through */
+  };
   uint32_t backend;	 /* CV_NO_INDEX: none */
-  uint32_t next;	 /* in lists of free and of retired ones */
-  uint8_t alive, state, flags, fins;
   uint16_t ip_delta, l4_delta; /* what translation from key[0] adds to the checksums */
   union
   {
@@ -178,6 +189,8 @@ typedef struct
 
 _Static_assert (sizeof (cv_tuple_t) == 40, "tuple");
 _Static_assert (sizeof (cv_connection_t) == 128, "connection");
+_Static_assert (offsetof (cv_connection_t, fins) == offsetof (cv_connection_t, life) + 7, "life");
+_Static_assert (offsetof (cv_connection_t, last_seen) >= CV_CACHE_LINE, "what cv_recall reads of a connection is in one cache line");
 
 #define CV_BUCKET_SLOTS 7
 
@@ -355,6 +368,13 @@ typedef struct
 #define CV_PASS_SETS 32768
 #define CV_PASS_WAYS 2
 
+/* Flows with one hash. Other workers clear tags; all else is the worker's own. */
+typedef struct
+{
+  uint64_t tag[CV_PASS_WAYS];
+  uint64_t ref[CV_PASS_WAYS]; /* of a flow whose connection follows each packet: follow.h; 0: none does */
+} cv_pass_set_t;
+
 typedef struct
 {
   uint32_t in_frame;
@@ -362,10 +382,11 @@ typedef struct
   uint64_t epoch;
   uint64_t rng[2];
   uint32_t scanned; /* tick of the last search through a whole port range */
+  uint32_t serial;  /* of the last connection that it made */
   uint64_t counters[CV_N_REASONS];
   cv_denied_ring_t denied;
   cv_decided_t decided[CV_DECIDED];
-  uint64_t pass[CV_PASS_SETS][CV_PASS_WAYS]; /* flows without connection, seen in this second: follow.h */
+  cv_pass_set_t pass[CV_PASS_SETS]; /* flows seen in this second: follow.h */
 } CV_ALIGNED cv_worker_t;
 
 /* ---- what VPP may store of its neighbours: neighbours.c ---- */
@@ -464,12 +485,18 @@ cv_set_ip4 (cv_addr_t *a, const uint8_t *wire)
   a->u64[1] = 0;
 }
 
-/* cv_set_tail writes what follows the addresses; ports are the source's and the destination's, as on the wire. */
+/* cv_tail is what follows the addresses of a tuple; ports are the source's and the destination's, as on the wire. */
+static inline uint64_t
+cv_tail (uint32_t ports, uint8_t proto, bool ip6)
+{
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ports | (uint64_t) proto << 32 | (uint64_t) ip6 << 40 :
+						     (uint64_t) ports << 32 | (uint64_t) proto << 24 | (uint64_t) ip6 << 16;
+}
+
 static inline void
 cv_set_tail (cv_tuple_t *t, uint32_t ports, uint8_t proto, bool ip6)
 {
-  uint64_t v = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ports | (uint64_t) proto << 32 | (uint64_t) ip6 << 40 :
-							   (uint64_t) ports << 32 | (uint64_t) proto << 24 | (uint64_t) ip6 << 16;
+  uint64_t v = cv_tail (ports, proto, ip6);
   memcpy (&t->sport, &v, 8);
 }
 
@@ -481,15 +508,28 @@ cv_tuple_tail (const cv_tuple_t *t)
   return v;
 }
 
+/* cv_hash_ip4 has both addresses as they follow each other in a packet. */
+static inline uint64_t
+cv_hash_ip4 (const cv_main_t *m, uint64_t addresses, uint64_t tail)
+{
+  return cv_mum (cv_mum (addresses ^ m->seed[0], tail ^ m->seed[1]), m->seed[2] | 1);
+}
+
+static inline uint64_t
+cv_hash_ip6 (const cv_main_t *m, const uint64_t src[2], const uint64_t dst[2], uint64_t tail)
+{
+  uint64_t a = cv_mum (src[0] ^ m->seed[0], src[1] ^ m->seed[1]);
+  uint64_t b = cv_mum (dst[0] ^ m->seed[2], dst[1] ^ m->seed[3]);
+  return cv_mum (a ^ tail ^ m->seed[3], b ^ m->seed[0]);
+}
+
 static inline uint64_t
 cv_hash (const cv_main_t *m, const cv_tuple_t *t)
 {
-  uint64_t tail = cv_tuple_tail (t);
-  if (!t->ip6)
-    return cv_mum (cv_mum ((t->src.u64[0] | t->dst.u64[0] << 32) ^ m->seed[0], tail ^ m->seed[1]), m->seed[2] | 1);
-  uint64_t a = cv_mum (t->src.u64[0] ^ m->seed[0], t->src.u64[1] ^ m->seed[1]);
-  uint64_t b = cv_mum (t->dst.u64[0] ^ m->seed[2], t->dst.u64[1] ^ m->seed[3]);
-  return cv_mum (a ^ tail ^ m->seed[3], b ^ m->seed[0]);
+  if (t->ip6)
+    return cv_hash_ip6 (m, t->src.u64, t->dst.u64, cv_tuple_tail (t));
+  uint64_t src = t->src.u64[0], dst = t->dst.u64[0];
+  return cv_hash_ip4 (m, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? src | dst << 32 : src | dst >> 32, cv_tuple_tail (t));
 }
 
 static inline uint32_t

@@ -39,7 +39,10 @@ cv_new (const cv_config_t *config, uint32_t n_workers, uint64_t seed)
   m->n_workers = n_workers;
   seed_random (m, seed);
   for (uint32_t i = 0; i < n_workers; i++)
-    m->workers[i].scanned = CV_NO_INDEX;
+    {
+      m->workers[i].scanned = CV_NO_INDEX;
+      m->workers[i].serial = i;
+    }
   init_pool (&m->owners, sizeof (cv_owner_t));
   init_pool (&m->backends, sizeof (cv_backend_state_t));
   init_pool (&m->services, sizeof (cv_service_t));

@@ -1,62 +1,171 @@
-/* The short way of packets whose flow has passed already: most packets, where most traffic is of no service. */
+/* The short way of packets whose flow has passed already: most packets. What they do to their connection is what they do to it on the long
+ * way (follow.h); only the look-up is left out, and the source has been checked. */
 #include "follow.h"
+#include "rewrite.h"
 
-/* read_flow reads the tuple of a TCP or UDP packet without IPv4 options, extension headers or fragmentation, as cv_parse does. False: it is
- * another kind of packet. */
-static inline bool
-read_flow (const cv_brief_t *b, cv_tuple_t *t)
+/* Of IPv4, as on the wire: more fragments, and the offset. */
+#define FRAGMENT (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0xff3f : 0x3fff)
+
+/* A family's parts are made from the same text. */
+#define BY_FAMILY static inline __attribute__ ((always_inline))
+
+typedef enum
 {
-  const uint8_t *ip = b->ip, *l4;
-  uint32_t rest, ports;
-  uint8_t proto;
-  bool ip6 = ip[0] != 0x45;
-  if (!ip6)
+  OTHER,
+  PLAIN, /* UDP, or TCP that neither opens nor ends a connection */
+  RARE,	 /* TCP that does */
+} kind_t;
+
+/* A packet under way. */
+typedef struct
+{
+  uint64_t hash, tag, ref;
+  cv_connection_t *connection; /* of ref */
+  uint32_t bit;
+  uint8_t kind;
+  bool tcp;
+} flow_t;
+
+BY_FAMILY uint32_t
+header (bool ip6)
+{
+  return ip6 ? 40 : 20;
+}
+
+/* is_plain: IPv6 without extension headers, or IPv4 without options and fragmentation. */
+BY_FAMILY bool
+is_plain (const cv_brief_t *b, bool ip6)
+{
+  uint16_t fragment;
+  if (cv_unlikely (b->len < header (ip6) + 8))
+    return false;
+  if (ip6)
+    return b->ip[0] >> 4 == 6;
+  memcpy (&fragment, b->ip + 6, 2);
+  return b->ip[0] == 0x45 && !(fragment & FRAGMENT);
+}
+
+BY_FAMILY uint64_t
+hash_of (const cv_main_t *m, const uint8_t *ip, uint8_t proto, bool ip6)
+{
+  uint64_t addresses[4];
+  uint32_t ports;
+  memcpy (&ports, ip + header (ip6), 4);
+  memcpy (addresses, ip + (ip6 ? 8 : 12), ip6 ? 32 : 8);
+  return ip6 ? cv_hash_ip6 (m, addresses, addresses + 2, cv_tail (ports, proto, true)) : cv_hash_ip4 (m, addresses[0], cv_tail (ports, proto, false));
+}
+
+/* read_flow reads the tuple of a TCP or UDP packet, as cv_parse does. */
+BY_FAMILY void
+read_flow (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t when, flow_t *f, bool ip6)
+{
+  f->kind = OTHER;
+  if (cv_unlikely (!is_plain (b, ip6)))
+    return;
+  const uint8_t *ip = b->ip;
+  uint8_t proto = ip[ip6 ? 6 : 9];
+  if (proto == CV_PROTO_TCP)
     {
-      if (cv_unlikely (b->len < 28 || (ip[6] & 0x3f) | ip[7]))
-	return false;
-      proto = ip[9];
-      cv_set_ip4 (&t->src, ip + 12);
-      cv_set_ip4 (&t->dst, ip + 16);
-      l4 = ip + 20;
-      rest = b->len - 20;
+      if (cv_unlikely (b->len < header (ip6) + 20))
+	return;
+      f->tcp = true;
+      f->kind = cv_likely (plain_ack (ip[header (ip6) + 13])) ? PLAIN : RARE;
     }
   else
     {
-      if (cv_unlikely (ip[0] >> 4 != 6 || b->len < 48))
-	return false;
-      proto = ip[6];
-      memcpy (&t->src, ip + 8, 16);
-      memcpy (&t->dst, ip + 24, 16);
-      l4 = ip + 40;
-      rest = b->len - 40;
+      if (cv_unlikely (proto != CV_PROTO_UDP))
+	return;
+      f->tcp = false;
+      f->kind = PLAIN;
     }
-  if (proto == CV_PROTO_TCP ? cv_unlikely (rest < 20) : cv_unlikely (proto != CV_PROTO_UDP))
+  f->hash = hash_of (m, ip, proto, ip6);
+  f->tag = pass_tag_of (when, f->hash, b->sw_if_index);
+  __builtin_prefetch (pass_set (w, f->hash));
+}
+
+/* follow_again sends a packet along the connection that has let the flow's packets through. False: it has ended, or ends. */
+BY_FAMILY bool
+follow_again (const flow_t *f, const cv_brief_t *b, bool tcp, uint32_t now, bool ip6)
+{
+  uint64_t ref = f->ref;
+  cv_connection_t *c = f->connection;
+  uint32_t direction = ref & 1;
+  uint8_t *l4 = b->ip + header (ip6);
+  if (cv_unlikely (!lets_through (c, ref, tcp)))
     return false;
-  memcpy (&ports, l4, 4);
-  cv_set_tail (t, ports, proto, ip6);
+  if (tcp && memcmp (l4 + 8, &c->acked[direction], 4))
+    acknowledge (c, direction, l4);
+  if (cv_unlikely (c->last_seen != now))
+    cv_store (&c->last_seen, now);
+  if (!(ref & CV_REF_TRANSLATED))
+    return true;
+  translate_addresses (b->ip, c, direction, ip6);
+  translate_ports (l4, tcp ? CV_PROTO_TCP : CV_PROTO_UDP, b->l4_checksum_offloaded, c, direction, ip6);
   return true;
 }
 
-uint32_t
+BY_FAMILY cv_recalled_t
+recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uint32_t now, bool ip6)
+{
+  flow_t flows[CV_RECALL_MAX];
+  uint8_t follow[CV_RECALL_MAX];
+  cv_connection_t *connections = m->table[ip6].connections;
+  cv_recalled_t result = { 0 };
+  uint32_t n_follow = 0;
+  uint64_t when = pass_when (m, w);
+  for (uint32_t i = 0; i < n; i++)
+    read_flow (m, w, &packets[i], when, &flows[i], ip6);
+  for (uint32_t i = 0, bit = 1; i < n; i++, bit += bit)
+    {
+      flow_t *f = &flows[i];
+      if (cv_unlikely (f->kind == OTHER))
+	continue;
+      const cv_pass_set_t *s = pass_set (w, f->hash);
+      uint64_t ref = s->ref[0];
+      if (cv_unlikely (s->tag[0] != f->tag))
+	{
+	  if (s->tag[1] != f->tag)
+	    continue;
+	  ref = s->ref[1];
+	}
+      if (!ref)
+	{
+	  result.passed |= bit;
+	  continue;
+	}
+      if (cv_unlikely (f->kind == RARE))
+	continue;
+      f->ref = ref;
+      follow[n_follow++] = (uint8_t) i;
+      f->bit = bit;
+      f->connection = &connections[(ref & (CV_REF_TRANSLATED - 1)) >> 1];
+      __builtin_prefetch (&f->connection->last_seen, 1);
+      if (ref & CV_REF_TRANSLATED)
+	__builtin_prefetch (f->connection);
+    }
+  for (uint32_t k = 0; k < n_follow; k++)
+    {
+      const flow_t *f = &flows[follow[k]];
+      const cv_brief_t *b = &packets[follow[k]];
+      if (cv_unlikely (!(f->tcp ? follow_again (f, b, true, now, ip6) : follow_again (f, b, false, now, ip6))))
+	continue;
+      result.passed |= f->bit;
+      if (f->ref & CV_REF_TRANSLATED)
+	result.translated |= f->bit;
+    }
+  return result;
+}
+
+/* Packets that are followed here come before those of the same call that take the long way. Both are in one frame, so they may have met on their way. */
+cv_recalled_t
 cv_recall (cv_main_t *m, uint32_t worker, const cv_brief_t *packets, uint32_t n, uint32_t now)
 {
   cv_worker_t *w = &m->workers[worker];
-  uint64_t hash[CV_RECALL_MAX], tag[CV_RECALL_MAX];
-  uint32_t known = 0, passed = 0;
+  cv_recalled_t r = { 0 };
   cv_enter (w, now);
-  for (uint32_t i = 0; i < n; i++)
-    {
-      cv_tuple_t t;
-      if (cv_unlikely (!read_flow (&packets[i], &t)))
-	continue;
-      hash[i] = cv_hash (m, &t);
-      tag[i] = pass_tag (m, w, hash[i], packets[i].sw_if_index);
-      __builtin_prefetch (pass_set (w, hash[i]));
-      known |= 1u << i;
-    }
-  for (uint32_t i = 0; i < n; i++)
-    if (known >> i & 1 && has_passed (w, hash[i], tag[i]))
-      passed |= 1u << i;
-  w->counters[CV_PASSED] += (uint32_t) __builtin_popcount (passed);
-  return passed;
+  if (n)
+    r = packets[0].ip[0] >> 4 == 6 ? recall (m, w, packets, n, now, true) : recall (m, w, packets, n, now, false);
+  w->counters[CV_PASSED] += (uint32_t) __builtin_popcount (r.passed & ~r.translated);
+  w->counters[CV_TRANSLATED] += (uint32_t) __builtin_popcount (r.translated);
+  return r;
 }

@@ -1,5 +1,5 @@
 /* Rewriting packets, the packets inside of ICMP errors, and the answers to rejected ones. */
-#include "internal.h"
+#include "rewrite.h"
 
 /* ---- CRC32c of SCTP (RFC 9260), which has no pseudo header: the change of a word is carried over the bytes behind it ---- */
 
@@ -86,34 +86,6 @@ cv_deltas (cv_connection_t *c)
   c->l4_delta = minus (ports[1] + (pseudo ? addr[1] : 0), ports[0] + (pseudo ? addr[0] : 0));
 }
 
-static void
-udp_checksum (uint8_t *field, uint16_t delta, bool ip6)
-{
-  uint16_t c;
-  memcpy (&c, field, 2);
-  if (!c && !ip6)
-    return; /* none */
-  cv_checksum_add (field, delta);
-  memcpy (&c, field, 2);
-  if (!c)
-    memset (field, 0xff, 2);
-}
-
-/* set_addresses writes both addresses of an IP header, and IPv4's checksum. */
-static void
-set_addresses (uint8_t *ip, const cv_addr_t *src, const cv_addr_t *dst, bool ip6, uint16_t ip_delta)
-{
-  if (ip6)
-    {
-      memcpy (ip + 8, src, 16);
-      memcpy (ip + 24, dst, 16);
-      return;
-    }
-  memcpy (ip + 12, src, 4);
-  memcpy (ip + 16, dst, 4);
-  cv_checksum_add (ip + 10, ip_delta);
-}
-
 /* sctp_len is the length of the SCTP packet behind the headers; 0: not known. */
 static uint32_t
 sctp_len (const cv_packet_t *p)
@@ -127,31 +99,23 @@ void
 cv_translate (cv_packet_t *p, const cv_connection_t *c, uint32_t direction)
 {
   const cv_tuple_t *to = &c->key[!direction];
-  bool ip6 = to->ip6;
-  set_addresses (p->ip, &to->dst, &to->src, ip6, direction ? (uint16_t) ~c->ip_delta : c->ip_delta);
+  uint8_t *h = p->ip + p->l4;
+  translate_addresses (p->ip, c, direction, to->ip6);
   if (!p->l4)
     return;
-  uint16_t l4_delta = direction ? (uint16_t) ~c->l4_delta : c->l4_delta;
   uint16_t ports[2] = { to->dport, to->sport };
-  uint8_t *h = p->ip + p->l4;
   switch (p->proto)
     {
     case CV_PROTO_TCP:
-      memcpy (h, ports, 4);
-      if (!p->l4_checksum_offloaded)
-	cv_checksum_add (h + 16, l4_delta);
-      break;
     case CV_PROTO_UDP:
-      memcpy (h, ports, 4);
-      if (!p->l4_checksum_offloaded)
-	udp_checksum (h + 6, l4_delta, ip6);
+      translate_ports (h, p->proto, p->l4_checksum_offloaded, c, direction, to->ip6);
       break;
     case CV_PROTO_SCTP:
       sctp_ports (h, sctp_len (p), ports);
       break;
     default: /* ICMP echo */
       memcpy (h + 4, ports, 2);
-      cv_checksum_add (h + 2, l4_delta);
+      cv_checksum_add (h + 2, delta_of (c->l4_delta, direction));
     }
 }
 
@@ -209,8 +173,8 @@ cv_translate_error (cv_packet_t *p, const cv_connection_t *c, uint32_t direction
   uint8_t *in = p->ip + p->inner, *h = p->ip + p->l4;
   uint32_t inner_len = p->len - p->inner, header = p->inner_l4 - p->inner;
   bool ip6 = to->ip6;
-  uint16_t ip_delta = direction ? (uint16_t) ~c->ip_delta : c->ip_delta;
-  uint16_t l4_delta = direction ? (uint16_t) ~c->l4_delta : c->l4_delta;
+  uint16_t ip_delta = delta_of (c->ip_delta, direction);
+  uint16_t l4_delta = delta_of (c->l4_delta, direction);
   uint32_t changed = header + 20 < inner_len ? header + 20 : inner_len;
   uint64_t before = sum16 (in, changed);
 

@@ -225,6 +225,7 @@ backend_gone (cv_main_t *m, uint32_t index)
   cv_backend_state_t *b = cv_pool_at (&m->backends, index);
   direct_del (m, &b->addr, b->port, b->ip6);
   cv_publish (&b->gone, true);
+  cv_changed (m); /* after it: clients that had this backend do not pass by the short way */
   b->next_free = m->draining;
   m->draining = index;
 }

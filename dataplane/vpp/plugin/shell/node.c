@@ -23,6 +23,9 @@ typedef struct
   u32 worker, now;
   bool recalls; /* the last batch had packets that need nothing more, or there was none */
   u32 n_out, n_answers;
+  u32 feature, feature_next; /* config indices of a packet that went on along the arc, before and behind it; ~0: there was none */
+  u16 next;		     /* its next */
+  u8 arc;
   u32 counts[CONTIV_N_ERRORS];
   u32 out[VLIB_FRAME_SIZE], answers[VLIB_FRAME_SIZE];
   u16 nexts[VLIB_FRAME_SIZE];
@@ -31,15 +34,20 @@ typedef struct
 /* A verdict beside the core's: the fragment waits for its first one, and its buffer with it. */
 #define VERDICT_WAITS 255
 
+static_always_inline bool
+checksum_offloaded (vlib_buffer_t *b)
+{
+  return PREDICT_FALSE (b->flags & VNET_BUFFER_F_OFFLOAD) &&
+	 (vnet_buffer (b)->oflags & (VNET_BUFFER_OFFLOAD_F_TCP_CKSUM | VNET_BUFFER_OFFLOAD_F_UDP_CKSUM));
+}
+
 static_always_inline void
 read_packet (vlib_buffer_t *b, cv_packet_t *p)
 {
   p->ip = vlib_buffer_get_current (b);
   p->len = b->current_length;
   p->sw_if_index = vnet_buffer (b)->sw_if_index[VLIB_RX];
-  p->l4_checksum_offloaded =
-    (b->flags & VNET_BUFFER_F_OFFLOAD) &&
-    (vnet_buffer (b)->oflags & (VNET_BUFFER_OFFLOAD_F_TCP_CKSUM | VNET_BUFFER_OFFLOAD_F_UDP_CKSUM));
+  p->l4_checksum_offloaded = checksum_offloaded (b);
   p->reassembled = p->later_fragment = false;
 }
 
@@ -105,13 +113,30 @@ fragment (frame_t *f, cv_packet_t *p, u32 bi)
     vlib_buffer_enqueue_to_single_next (f->vm, f->node, go.buffers, NEXT_INPUT, go.n);
 }
 
+/* next_feature sends a packet on along its arc. Most packets of a frame are at the same place of the same arc: for them the arc is read once. */
+static_always_inline u16
+next_feature (frame_t *f, vlib_buffer_t *b)
+{
+  if (PREDICT_FALSE (b->current_config_index != f->feature || vnet_buffer (b)->feature_arc_index != f->arc))
+    {
+      u32 next;
+      f->feature = b->current_config_index;
+      f->arc = vnet_buffer (b)->feature_arc_index;
+      vnet_feature_next (&next, b);
+      f->feature_next = b->current_config_index;
+      f->next = next;
+    }
+  b->current_config_index = f->feature_next;
+  return f->next;
+}
+
 static_always_inline void
 send (frame_t *f, vlib_buffer_t *b, cv_packet_t *p, u32 bi)
 {
   u32 next = NEXT_DROP;
   if (PREDICT_TRUE (p->verdict == CV_VERDICT_PASS))
     {
-      vnet_feature_next (&next, b);
+      next = next_feature (f, b);
       if (PREDICT_FALSE (p->table != CV_NO_INDEX))
 	vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* the look-up's */
       f->counts[p->reason]++;
@@ -167,17 +192,19 @@ recall (frame_t *f, vlib_buffer_t **b, u32 n)
 {
   cv_brief_t briefs[BATCH];
   for (u32 i = 0; i < n; i++)
-    briefs[i] = (cv_brief_t){ vlib_buffer_get_current (b[i]), in_group_frame (b[i]) ? 0 : b[i]->current_length, vnet_buffer (b[i])->sw_if_index[VLIB_RX] };
-  return cv_recall (f->core, f->worker, briefs, n, f->now);
+    briefs[i] = (cv_brief_t){ vlib_buffer_get_current (b[i]), in_group_frame (b[i]) ? 0 : b[i]->current_length, vnet_buffer (b[i])->sw_if_index[VLIB_RX],
+			      checksum_offloaded (b[i]) };
+  cv_recalled_t r = cv_recall (f->core, f->worker, briefs, n, f->now);
+  f->counts[CV_PASSED] += count_set_bits (r.passed & ~r.translated);
+  f->counts[CV_TRANSLATED] += count_set_bits (r.translated);
+  return r.passed;
 }
 
 static_always_inline void
 pass (frame_t *f, vlib_buffer_t *b, u32 bi)
 {
-  u32 next;
-  vnet_feature_next (&next, b);
   f->out[f->n_out] = bi;
-  f->nexts[f->n_out++] = next;
+  f->nexts[f->n_out++] = next_feature (f, b);
 }
 
 /* decide handles the packets of a batch that are not in passed. Packets keep their order. */
@@ -223,7 +250,6 @@ batch (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
 {
   u32 passed = f->recalls ? recall (f, b, n) : 0;
   f->recalls = passed != 0;
-  f->counts[CV_PASSED] += count_set_bits (passed);
   if (passed != pow2_mask (n))
     {
       decide (f, b, from, n, passed);
@@ -253,17 +279,20 @@ contiv_input (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
   f.worker = vm->thread_index;
   f.now = contiv_now (vm);
   f.n_out = f.n_answers = 0;
+  f.feature = ~0;
   f.recalls = !(node->flags & VLIB_NODE_FLAG_TRACE); /* what is traced shows what the long way finds */
   clib_memset_u32 (f.counts, 0, CONTIV_N_ERRORS);
 
   vlib_get_buffers (vm, from, buffers, n);
+  for (u32 j = 0; j < clib_min (2 * BATCH, n); j++)
+    vlib_prefetch_buffer_header (buffers[j], STORE);
   for (u32 i = 0; i < n; i += BATCH)
     {
+      /* where a packet begins is in its header, so that is asked for one batch earlier */
+      for (u32 j = i + 2 * BATCH; j < clib_min (i + 3 * BATCH, n); j++)
+	vlib_prefetch_buffer_header (buffers[j], STORE);
       for (u32 j = i + BATCH; j < clib_min (i + 2 * BATCH, n); j++)
-	{
-	  vlib_prefetch_buffer_header (buffers[j], LOAD);
-	  clib_prefetch_store (vlib_buffer_get_current (buffers[j]));
-	}
+	clib_prefetch_store (vlib_buffer_get_current (buffers[j]));
       batch (&f, buffers + i, from + i, clib_min (BATCH, n - i));
     }
   vlib_buffer_enqueue_to_next (vm, node, f.out, f.nexts, f.n_out);

@@ -524,8 +524,8 @@ short_way (void)
       check (!recalled (&n, 0, POD_A, &spoofed));
       for (uint32_t len = 1; len < k.len; len++)
 	{
-	  cv_brief_t cut = { k.data, len, POD_A };
-	  check (!cv_recall (n.m, 0, &cut, 1, n.now), "%u bytes", len);
+	  cv_brief_t cut = { k.data, len, POD_A, false };
+	  check (!cv_recall (n.m, 0, &cut, 1, n.now).passed, "%u bytes", len);
 	}
       pkt_t other = k;
       other.data[ip6 ? 6 : 9] = CV_PROTO_TCP;
@@ -554,8 +554,8 @@ short_way (void)
   PASS (&n, OVERLAY, &e);
   cv_brief_t many[CV_RECALL_MAX];
   for (int i = 0; i < CV_RECALL_MAX; i++)
-    many[i] = i % 3 ? (cv_brief_t){ e.data, e.len, OVERLAY } : (cv_brief_t){ k.data, k.len, POD_A };
-  check (cv_recall (n.m, 0, many, CV_RECALL_MAX, n.now) == 0xb6db6db6);
+    many[i] = i % 3 ? (cv_brief_t){ e.data, e.len, OVERLAY, false } : (cv_brief_t){ k.data, k.len, POD_A, false };
+  check (cv_recall (n.m, 0, many, CV_RECALL_MAX, n.now).passed == 0xb6db6db6);
   check (counted (&n, CV_PASSED) == before + 1 + 21, "%lu", (unsigned long) (counted (&n, CV_PASSED) - before));
   cv_quiesce (n.m, 0);
   cv_free (n.m);

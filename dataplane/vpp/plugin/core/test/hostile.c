@@ -214,7 +214,7 @@ flood (void *arg)
       for (uint16_t k = 0; k < 2 * LIMIT; k++)
 	{
 	  pkt_t p = build (A[0], VIP[0], CV_PROTO_TCP, (uint16_t) (10000 + worker * 1000 + k), 80, SYN, 0);
-	  offer (&n, worker, POD_A, &p);
+	  offer_short (&n, worker, POD_A, &p);
 	}
       pthread_barrier_wait (&together);
       if (worker == 0)

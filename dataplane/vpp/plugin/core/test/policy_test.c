@@ -230,13 +230,6 @@ short_way (void)
   cv_tuple_t t = { .src = addr (A[0]), .dst = addr (B[0]), .sport = htons (40000), .dport = htons (53), .proto = CV_PROTO_UDP };
   uint32_t direction;
   check (cv_table_find (&n.m->table[0], &t, cv_hash (n.m, &t), &direction) == at, "the connection is another one");
-  /* TCP has none: its packets may end it */
-  cv_rule_t tcp = allow (0, 0, CV_PROTO_TCP, 80);
-  check (policy (&n, 1, CV_INGRESS, &tcp, 1) == CV_OK);
-  connect_both_ways (&n, POD_A, A[0], POD_B, B[0], CV_PROTO_TCP, 40000, 80);
-  k = build (A[0], B[0], CV_PROTO_TCP, 40000, 80, ACK, 9);
-  PASS (&n, POD_A, &k);
-  check (!recalled (&n, 0, POD_A, &k));
   cv_free (n.m);
 }
 

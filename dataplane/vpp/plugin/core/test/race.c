@@ -39,7 +39,7 @@ conversation (thread_t *t)
   n.now = cv_load (&race_net.now);
   pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, CV_TCP_SYN, 0), r;
   t->sent++;
-  if (offer (&n, t->worker, POD_A, &k) != CV_VERDICT_PASS)
+  if (offer_short (&n, t->worker, POD_A, &k) != CV_VERDICT_PASS)
     {
       t->lost++;
       return;
@@ -52,15 +52,15 @@ conversation (thread_t *t)
     {
       uint8_t flags = i < 4 ? CV_TCP_ACK : CV_TCP_ACK | CV_TCP_FIN;
       r = build (first.dst, first.src, CV_PROTO_TCP, first.dport, first.sport, i ? flags : CV_TCP_SYN | CV_TCP_ACK, 9);
-      check (offer (&n, t->worker, at, &r) == CV_VERDICT_PASS && sealed (&r), "reason %d", n.p.reason);
+      check (offer_short (&n, t->worker, at, &r) == CV_VERDICT_PASS && sealed (&r), "reason %d", n.p.reason);
       expect (&r, VIP[ip6], 80, A[ip6], port);
       k = build (A[ip6], VIP[ip6], CV_PROTO_TCP, port, 80, flags, 9);
-      check (offer (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS && sealed (&k), "reason %d", n.p.reason);
+      check (offer_short (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS && sealed (&k), "reason %d", n.p.reason);
       expect (&k, first.src, first.sport, first.dst, first.dport);
     }
   /* and one shared flow on which all workers meet */
   k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, (uint16_t) (20000 + rnd (t, 8)), 80, 0, 3);
-  if (offer (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS)
+  if (offer_short (&n, t->worker, POD_A, &k) == CV_VERDICT_PASS)
     check (sealed (&k));
 }
 

@@ -1,0 +1,345 @@
+/* Tests of the short way of packets that have a connection. That it does what the long way does is checked with every packet of all tests: go in
+ * packets.h. */
+#include "policy.h"
+
+#define SYN CV_TCP_SYN
+#define ACK CV_TCP_ACK
+#define FIN CV_TCP_FIN
+#define RST CV_TCP_RST
+
+/* What the node does with a packet. */
+#define PASS(n, iface, k) check (offer_short (n, 0, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
+#define SHORT(n, iface, k) check (recalled (n, 0, iface, k), "it takes the long way")
+#define LONG(n, iface, k) check (!recalled (n, 0, iface, k), "it takes the short way")
+
+enum
+{
+  CLIENT_AT = 1000001, /* sequence numbers that both ends have acknowledged */
+  SERVER_AT = 4294967290u,
+};
+
+/* A connection of a client to port 80, and by what interfaces its ends send. */
+typedef struct
+{
+  uint32_t iface[2];
+  const char *src, *dst, *answers; /* answers: the address that sends back */
+  uint16_t port, dport, answers_port;
+} conn_t;
+
+static pkt_t
+segment (const conn_t *c, bool back, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+  pkt_t k = back ? build (c->answers, c->src, CV_PROTO_TCP, c->answers_port, c->port, flags, 9) : build (c->src, c->dst, CV_PROTO_TCP, c->port, c->dport, flags, 9);
+  uint8_t *t = k.data + header_len (&k);
+  for (int i = 0; i < 4; i++)
+    {
+      t[4 + i] = (uint8_t) (seq >> (24 - 8 * i));
+      t[8 + i] = (uint8_t) (ack >> (24 - 8 * i));
+    }
+  seal (&k);
+  return k;
+}
+
+static void
+from (net_t *n, const conn_t *c, bool back, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+  pkt_t k = segment (c, back, flags, seq, ack);
+  PASS (n, c->iface[back], &k);
+  check (sealed (&k), "wrong checksum");
+}
+
+/* open_short opens a connection, and sends what opens the short way to both directions. */
+static void
+open_short (net_t *n, const conn_t *c)
+{
+  from (n, c, false, SYN, CLIENT_AT - 1, 0);
+  from (n, c, true, SYN | ACK, SERVER_AT - 1, CLIENT_AT + 9); /* the SYN has data */
+  from (n, c, false, ACK, CLIENT_AT, SERVER_AT + 9);
+  from (n, c, true, ACK, SERVER_AT, CLIENT_AT + 9);
+}
+
+static cv_connection_t *
+connection (const net_t *n, const conn_t *c)
+{
+  pkt_t k = segment (c, false, ACK, 0, 0);
+  cv_connection_t *found = connection_of (n, k.data, k.len);
+  check (found != NULL);
+  return found;
+}
+
+/* with_policy is a world in which B takes TCP to ports 80 and 8080 from A. */
+static net_t
+with_policy (int ip6)
+{
+  net_t n = world (1000, 2);
+  set_of (&n, 100, CV_SET_NETWORKS);
+  check (member (&n, 100, A[ip6], true) == CV_OK);
+  cv_rule_t r = { .action = CV_RULE_ALLOW, .proto = CV_PROTO_TCP, .source = 100, .n_ports = 2, .ports = { { 80, 80 }, { 8080, 8080 } } };
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  return n;
+}
+
+static conn_t
+policed (int ip6, uint16_t port)
+{
+  return (conn_t){ { POD_A, POD_B }, A[ip6], B[ip6], B[ip6], port, 80, 80 };
+}
+
+static conn_t
+served (int ip6, uint16_t port)
+{
+  return (conn_t){ { POD_A, POD_B }, A[ip6], VIP[ip6], B[ip6], port, 80, 8080 };
+}
+
+/* Packets that open or end nothing have the short way, from the interface of their sender, for the rest of the second. */
+static void
+which_packets (void)
+{
+  for (int i = 0; i < 4; i++)
+    {
+      int ip6 = i & 1;
+      net_t n = with_policy (ip6);
+      conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
+      from (&n, &c, false, SYN, CLIENT_AT - 1, 0);
+      pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT), back = segment (&c, true, ACK, SERVER_AT, CLIENT_AT);
+      LONG (&n, POD_A, &k);
+      from (&n, &c, true, SYN | ACK, SERVER_AT - 1, CLIENT_AT);
+      LONG (&n, POD_B, &back);
+      from (&n, &c, false, ACK, CLIENT_AT, SERVER_AT);
+      SHORT (&n, POD_A, &k);
+      LONG (&n, POD_B, &back);
+      from (&n, &c, true, ACK, SERVER_AT, CLIENT_AT);
+      SHORT (&n, POD_B, &back);
+      LONG (&n, POD_B, &k);
+      LONG (&n, OVERLAY, &k);
+      LONG (&n, POD_A, &back);
+      check (!recalled (&n, 1, POD_A, &k), "another worker has not seen it");
+      cv_quiesce (n.m, 1);
+      for (uint8_t flags = 0; flags < 64; flags++)
+	{
+	  pkt_t other = segment (&c, false, flags, CLIENT_AT + 1000000, SERVER_AT);
+	  check (recalled (&n, 0, POD_A, &other) == ((flags & (SYN | FIN | RST | ACK)) == ACK), "flags %x", flags);
+	}
+      n.now += CV_TICKS_PER_SECOND;
+      LONG (&n, POD_A, &k);
+      cv_free (n.m);
+    }
+}
+
+/* A packet on the short way shows that the connection is not idle, and what it acknowledges counts, if it can have been sent. */
+static void
+bookkeeping (void)
+{
+  for (int i = 0; i < 4; i++)
+    {
+      int ip6 = i & 1;
+      net_t n = with_policy (ip6);
+      conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
+      open_short (&n, &c);
+      pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 5000), too_far = segment (&c, false, ACK, CLIENT_AT + 77777, SERVER_AT + 5000 + 65536);
+      n.now += 3;
+      SHORT (&n, POD_A, &k);
+      check (connection (&n, &c)->last_seen == n.now, "the connection is idle");
+      PASS (&n, POD_A, &k);
+      SHORT (&n, POD_A, &too_far);
+      PASS (&n, POD_A, &too_far);
+      /* a reset where the client has not acknowledged is none; one where it has ends the connection */
+      from (&n, &c, true, RST, SERVER_AT + 9, 0);
+      check (connection (&n, &c)->state == CV_STATE_OPEN);
+      from (&n, &c, true, RST, SERVER_AT + 5000 + 65536, 0);
+      check (connection (&n, &c)->state == CV_STATE_OPEN, "state %d", connection (&n, &c)->state);
+      from (&n, &c, true, RST, SERVER_AT + 5000 + 65535, 0);
+      check (connection (&n, &c)->state == CV_STATE_CLOSING, "state %d", connection (&n, &c)->state);
+      from (&n, &c, true, ACK, SERVER_AT + 5000, CLIENT_AT + 9); /* it goes on, and the client confirms it: the reset was forged */
+      from (&n, &c, false, ACK, CLIENT_AT + 9, SERVER_AT + 5000);
+      check (connection (&n, &c)->state == CV_STATE_OPEN, "state %d", connection (&n, &c)->state);
+      from (&n, &c, true, RST, SERVER_AT + 5000, 0);
+      check (connection (&n, &c)->state == CV_STATE_CLOSED, "state %d", connection (&n, &c)->state);
+      cv_free (n.m);
+    }
+}
+
+/* From the first FIN on all packets of both directions take the long way; when both ends are closed, a SYN begins again. */
+static void
+closing (void)
+{
+  for (int i = 0; i < 4; i++)
+    {
+      int ip6 = i & 1;
+      net_t n = with_policy (ip6);
+      conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
+      open_short (&n, &c);
+      pkt_t k = segment (&c, false, ACK, CLIENT_AT + 9, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9);
+      SHORT (&n, POD_A, &k);
+      from (&n, &c, false, FIN | ACK, CLIENT_AT + 9, SERVER_AT + 9);
+      LONG (&n, POD_A, &k);
+      LONG (&n, POD_B, &back);
+      from (&n, &c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9 + 9 + 1);
+      check (connection (&n, &c)->state == CV_STATE_CLOSING);
+      from (&n, &c, true, FIN | ACK, SERVER_AT + 9, CLIENT_AT + 9 + 9 + 1);
+      from (&n, &c, false, ACK, CLIENT_AT + 9 + 9 + 1, SERVER_AT + 9 + 9 + 1);
+      check (connection (&n, &c)->state == CV_STATE_CLOSED);
+      LONG (&n, POD_A, &k);
+      LONG (&n, POD_B, &back);
+      open_short (&n, &c);
+      SHORT (&n, POD_A, &k);
+      SHORT (&n, POD_B, &back);
+      check (connection (&n, &c)->state == CV_STATE_OPEN);
+      /* a reset, too */
+      from (&n, &c, false, RST, CLIENT_AT + 9, 0);
+      LONG (&n, POD_A, &k);
+      LONG (&n, POD_B, &back);
+      check (connection (&n, &c)->state == CV_STATE_CLOSED);
+      cv_free (n.m);
+    }
+}
+
+/* A change of policy or configuration counts with the next packet. */
+static void
+changes (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = with_policy (ip6);
+      conn_t c = policed (ip6, 40000);
+      open_short (&n, &c);
+      pkt_t k = segment (&c, false, ACK, CLIENT_AT + 9, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9);
+      for (int round = 0; round < 2; round++)
+	{
+	  SHORT (&n, POD_A, &k);
+	  SHORT (&n, POD_B, &back);
+	  if (round)
+	    check (closed (&n, POD_A) == CV_OK);
+	  else
+	    check (member (&n, 100, A[ip6], false) == CV_OK);
+	  for (int again = 0; again < 2; again++)
+	    {
+	      check (offer_short (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	      check (offer_short (&n, 0, POD_B, &back) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	    }
+	  if (round)
+	    check (cv_endpoint_policy_set (n.m, POD_A, NULL) == CV_OK);
+	  else
+	    check (member (&n, 100, A[ip6], true) == CV_OK);
+	  PASS (&n, POD_A, &k);
+	  PASS (&n, POD_B, &back);
+	}
+      SHORT (&n, POD_A, &k);
+      check (cv_endpoint_del (n.m, POD_A) == CV_OK);
+      LONG (&n, POD_A, &k);
+      cv_free (n.m);
+    }
+}
+
+/* A flow whose connection has ended never follows the connection that has its place now. */
+static void
+same_place (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = with_policy (ip6);
+      conn_t c = policed (ip6, 40000), next = policed (ip6, 40001);
+      open_short (&n, &c);
+      pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9), of_next = segment (&next, false, ACK, CLIENT_AT, SERVER_AT + 9);
+      SHORT (&n, POD_A, &k);
+      cv_connection_t *place = connection (&n, &c);
+      cv_tuple_t t = place->key[0];
+      check (cv_connection_del (n.m, &t) == CV_OK);
+      LONG (&n, POD_A, &k);
+      for (int i = 0; i < 4; i++, cv_quiesce (n.m, 0))
+	cv_sweep (n.m, n.now); /* in the same second */
+      open_short (&n, &next);
+      check (connection (&n, &next) == place, "the place is not used again");
+      SHORT (&n, POD_A, &of_next);
+      LONG (&n, POD_A, &k);
+      cv_free (n.m);
+    }
+}
+
+/* Services: what comes out is what comes out of the long way, until the backend leaves. */
+static void
+services (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      conn_t c = served (ip6, 40000);
+      uint64_t before = counted (&n, CV_TRANSLATED);
+      open_short (&n, &c);
+      check (counted (&n, CV_TRANSLATED) == before + 4);
+      pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT, CLIENT_AT + 9);
+      pkt_t udp = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 40001, 80, 0, 9), u = udp;
+      SHORT (&n, POD_A, &k);
+      PASS (&n, POD_A, &k);
+      check (counted (&n, CV_TRANSLATED) == before + 6, "%lu", (unsigned long) counted (&n, CV_TRANSLATED));
+      expect (&k, A[ip6], 40000, B[ip6], 8080);
+      SHORT (&n, POD_B, &back);
+      PASS (&n, POD_B, &back);
+      expect (&back, VIP[ip6], 80, A[ip6], 40000);
+      check (sealed (&k) && sealed (&back));
+      for (int i = 0; i < 2; i++, u = udp)
+	{
+	  LONG (&n, POD_A, &udp);
+	  PASS (&n, POD_A, &u);
+	}
+      SHORT (&n, POD_A, &udp);
+      PASS (&n, POD_A, &u);
+      expect (&u, A[ip6], 40001, B[ip6], 8080);
+      pkt_t answered = answer (&u, 0);
+      LONG (&n, POD_B, &answered);
+      u = answered;
+      PASS (&n, POD_B, &u);
+      SHORT (&n, POD_B, &answered);
+      PASS (&n, POD_B, &answered);
+      expect (&answered, VIP[ip6], 80, A[ip6], 40001);
+      /* a checksum that the device computes is left alone */
+      pkt_t plain = udp;
+      cv_brief_t b = { udp.data, udp.len, POD_A, true };
+      check (cv_recall (n.m, 0, &b, 1, n.now).translated == 1 && !memcmp (udp.data + header_len (&udp) + 6, plain.data + header_len (&udp) + 6, 2));
+      cv_quiesce (n.m, 0);
+      /* another backend: a client of UDP goes there, one of TCP stays */
+      check (backend (&n, 10 + ip6, R[ip6], 8080, 0, true) == CV_OK && backend (&n, 10 + ip6, B[ip6], 8080, 0, false) == CV_OK);
+      u = plain;
+      PASS (&n, POD_A, &u);
+      expect (&u, A[ip6], 40001, R[ip6], 8080);
+      from (&n, &c, false, ACK, CLIENT_AT, SERVER_AT + 9);
+      k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9);
+      SHORT (&n, POD_A, &k);
+      PASS (&n, POD_A, &k);
+      expect (&k, A[ip6], 40000, B[ip6], 8080);
+      cv_free (n.m);
+    }
+}
+
+/* What goes back behind a HOST needs the table that leads there. */
+static void
+behind_a_host (void)
+{
+  net_t n = world (1000, 1);
+  cv_endpoint_t e = { .name = "host", .role = CV_ROLE_HOST, .table = 7, .index = { 70, 71 } };
+  check (cv_endpoint_set (n.m, HOST, &e) == CV_OK);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      conn_t c = { { HOST, POD_B }, OUT[ip6], VIP[ip6], B[ip6], 40000, 80, 8080 };
+      open_short (&n, &c);
+      pkt_t back = segment (&c, true, ACK, SERVER_AT, CLIENT_AT + 9);
+      LONG (&n, POD_B, &back);
+      PASS (&n, POD_B, &back);
+      check (n.p.table == 70u + (uint32_t) ip6);
+    }
+  cv_free (n.m);
+}
+
+int
+main (void)
+{
+  which_packets ();
+  bookkeeping ();
+  closing ();
+  changes ();
+  same_place ();
+  services ();
+  behind_a_host ();
+  puts ("ok");
+  return 0;
+}
