@@ -151,6 +151,7 @@ func (f *family) node(l table.Layer, name string) *node {
 	if n == nil {
 		n = newNode(f, l, name, chain)
 	}
+	n.layer, n.name = l, name // an audit has only the kernel's name for it
 	return n
 }
 
@@ -160,9 +161,13 @@ func (f *family) hook(l table.Layer, h table.Hook) *node {
 	n := f.nodes[chain]
 	if n == nil {
 		n = newNode(f, l, hookName(h), chain)
+	}
+	n.layer, n.name = l, hookName(h)
+	if n.base == nil {
 		n.base = baseHookOf(l, h)
 		n.base.priority += f.behind
 	}
+	n.base.hook = h
 	return n
 }
 

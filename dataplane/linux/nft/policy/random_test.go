@@ -62,6 +62,9 @@ func (w *world) rules(after int) (list []table.Rule) {
 	for range w.rng.IntN(4) {
 		list = append(list, w.rule(after))
 	}
+	if w.rng.IntN(4) == 0 { // its set is in the rules, and may be empty
+		return []table.Rule{{Match: table.Match{DstSets: []string{"s1"}}, Actions: do(dropIt)}}
+	}
 	return list
 }
 
@@ -173,7 +176,7 @@ func (w *world) tell(b *Backend) {
 }
 
 // TestRandomWorld: whatever is wrong, and in whatever order it became so, what is programmed and what is broken is the same as
-// after one build of the whole; nothing of it is an error; and an audit agrees with what was noted.
+// after one build of the whole, also if the process has been restarted in between; nothing of it is an error; and an audit agrees with what was noted.
 func TestRandomWorld(t *testing.T) {
 	w := &world{rng: nfttest.Seeded(t), chains: map[string][]table.Rule{}, forks: map[string]table.Dispatch{},
 		sets: map[string][]table.Member{}, hooks: map[[2]int][]table.Rule{}}
@@ -183,6 +186,11 @@ func TestRandomWorld(t *testing.T) {
 	for round := range 400 {
 		for range 1 + w.rng.IntN(4) {
 			w.edit(b)
+		}
+		if w.rng.IntN(10) == 0 { // what has gone meanwhile is still in the kernel, and may come back before it goes
+			b.Close()
+			b = open(t, here.Host.NS)
+			w.tell(b)
 		}
 		res := b.Apply(t.Context())
 		if res.Err != nil {
