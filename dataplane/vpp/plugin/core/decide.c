@@ -383,7 +383,8 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
       cv_connect (m, worker, p, plan, now);
       return;
     }
-  if (judgement == CV_FREE)
+  /* policy asks ICMP other than echo for its type, which is not in the hash */
+  if (judgement == CV_FREE && !(p->stateless && is_icmp (p)))
     store_passed (&m->workers[worker], p->hash, tag, 0);
   cv_count (m, worker, CV_PASSED);
 }

@@ -524,6 +524,27 @@ tiers (void)
   cv_free (n.m);
 }
 
+/* A solicitation of the node, which no policy holds for, lets nothing else through: no other type of ICMP, and no echo without an identifier. */
+static void
+solicitation_of_the_node (void)
+{
+  net_t n = policed_world ();
+  cv_rule_t deny = { .action = CV_RULE_DENY };
+  check (policy (&n, 1, CV_EGRESS, &deny, 1) == CV_OK);
+  cv_tier_item_t items[] = { { 1, CV_RULE_PASS }, { 0, CV_RULE_DENY } };
+  cv_endpoint_policy_t p = { .name = "b", .otherwise = { CV_RULE_ALLOW, CV_RULE_ALLOW }, .n = { 0, 2 }, .items = { NULL, items } };
+  check (cv_endpoint_policy_set (n.m, POD_B, &p) == CV_OK);
+  const uint8_t denied[] = { 127, 128, 129, 139, 140, 200, 255 };
+  for (size_t i = 0; i < sizeof (denied); i++)
+    {
+      pkt_t k = build (B[1], OWN[1], CV_PROTO_ICMP6, 0, 0, 135, 24);
+      PASS (&n, POD_B, &k);
+      k = build (B[1], OWN[1], CV_PROTO_ICMP6, 0, 0, denied[i], 24);
+      check (offer (&n, 0, POD_B, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "type %u: verdict %d, reason %d", denied[i], n.p.verdict, n.p.reason);
+    }
+  cv_free (n.m);
+}
+
 /* What a pod sends to its own node is asked of policies that hold for it; the node reaches the pod, and has its answers. */
 static void
 own_node (void)
@@ -879,6 +900,7 @@ main (void)
   deleted_policy ();
   tiers ();
   own_node ();
+  solicitation_of_the_node ();
   denied_flows ();
   refusals ();
   large_set ();
