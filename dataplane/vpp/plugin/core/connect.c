@@ -77,14 +77,14 @@ insert_answer (cv_main_t *m, uint32_t worker, cv_table_t *t, uint32_t i, const c
   return CV_TAKEN;
 }
 
-/* next_serial is different for each connection, until a worker has made 2^32 / n_workers more. */
+/* next_serial is different for each connection, until a worker has made 2^32 / n_workers more: its remainder is the worker's, also when it has gone round. */
 static uint32_t
 next_serial (cv_main_t *m, uint32_t worker)
 {
   uint32_t *serial = &m->workers[worker].serial;
-  do
-    *serial += m->n_workers;
-  while (!*serial);
+  *serial += m->n_workers;
+  if (cv_unlikely (*serial < m->n_workers))
+    *serial = worker + m->n_workers;
   return *serial;
 }
 

@@ -256,6 +256,26 @@ same_place (void)
     }
 }
 
+/* Serial numbers of two workers never meet, and none is 0, also when one of them has gone round. */
+static void
+serials (void)
+{
+  net_t n = world (1000, 3);
+  for (uint32_t worker = 0; worker < 3; worker++)
+    {
+      n.m->workers[worker].serial = UINT32_MAX - 30 - (UINT32_MAX - 30) % 3 + worker;
+      for (uint16_t i = 0; i < 20; i++)
+	{
+	  pkt_t k = build (A[0], VIP[0], CV_PROTO_TCP, (uint16_t) (1000 + 100 * worker + i), 80, SYN, 0);
+	  check (offer (&n, worker, POD_A, &k) == CV_VERDICT_PASS, "reason %d", n.p.reason);
+	  uint32_t serial = n.m->table[0].connections[n.p.connection].serial;
+	  check (serial && serial % 3 == worker, "worker %u has serial %u", worker, serial);
+	}
+      check (n.m->workers[worker].serial < 100, "it has not gone round: %u", n.m->workers[worker].serial);
+    }
+  cv_free (n.m);
+}
+
 /* Services: what comes out is what comes out of the long way, until the backend leaves. */
 static void
 services (void)
@@ -338,6 +358,7 @@ main (void)
   closing ();
   changes ();
   same_place ();
+  serials ();
   services ();
   behind_a_host ();
   puts ("ok");
