@@ -128,6 +128,7 @@ func variants() map[string]string {
 		"digest":   "images: {agent: {digest: 'sha256:" + strings.Repeat("0a", 32) + "'}, pullSecrets: [mine]}",
 		"remote":   "agent: {remote: {enabled: true}}",
 		"services": "services: {ignoreExternalIPs: true, nodePortAddresses: [192.0.2.0/24, 'fd00::/8'], reservedNodePorts: ['tcp:22']}",
+		"policy":   "{networkPolicy: {setLimit: 100000, disableConntrackInvalidCheck: true}, kubernetes: {relay: true}}",
 		"given": "agent: {remote: {enabled: true, tlsSecret: mine, tokenSecret: my-token}}\n" +
 			"metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, dashboard: {enabled: true, namespace: default}}",
 		"rules":          "metrics: {rules: {enabled: true, labels: {release: prometheus}}}",
@@ -462,6 +463,7 @@ func TestSchema(t *testing.T) {
 		"agent: {remote: {token: abc}}":                                  "token",
 		"ksr: {replicas: 0}":                                             "replicas",
 		"maxUnavailable: 0":                                              "maxUnavailable",
+		"networkPolicy: {setLimit: -1}":                                  "setLimit",
 	} {
 		if _, err := render(t, bin, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", values, err)

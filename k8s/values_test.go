@@ -94,6 +94,37 @@ func TestPodSettings(t *testing.T) {
 	}
 }
 
+// TestNetworkPolicyValues: the agents and contiv-ksr have one limit of sets, and agents with the kernel's dataplane let policy judge INVALID packets; by
+// default no program has a flag about it.
+func TestNetworkPolicyValues(t *testing.T) {
+	t.Parallel()
+	const relay, windows = "kubernetes: {relay: true, server: 'https://192.0.2.1:6443'}\n", "windows: {enabled: true}\ncontivConf: {vxlanVNI: 4096}\n"
+	limit, invalid := "--policy-set-limit=1000000", "--disable-conntrack-invalid-check"
+	manifest := rendered(t, relay+windows+"networkPolicy: {setLimit: 1000000, disableConntrackInvalidCheck: true}\n")
+	bare := rendered(t, relay+windows)
+	for workload, want := range map[string]struct {
+		kind  string
+		flags []string
+	}{
+		"contiv-agent-linux":   {"DaemonSet", []string{limit, invalid}},
+		"contiv-agent-vpp":     {"DaemonSet", []string{limit}},
+		"contiv-agent-windows": {"DaemonSet", []string{limit}},
+		"contiv-ksr":           {"Deployment", []string{limit}},
+	} {
+		for text, flags := range map[string][]string{manifest: want.flags, bare: nil} {
+			var have []string
+			for _, a := range argv(at(object(t, text, want.kind, workload), "spec", "template", "spec", "containers", 0)) {
+				if strings.HasPrefix(a, "--policy-set-limit") || a == invalid {
+					have = append(have, a)
+				}
+			}
+			if !slices.Equal(have, flags) {
+				t.Errorf("%s has %v, want %v", workload, have, flags)
+			}
+		}
+	}
+}
+
 // alert is one of files/alerts.yaml.
 type alert struct{ Alert, Expr, For, Severity, Summary, Runbook string }
 
