@@ -36,7 +36,10 @@ func (a *agent) newPolicyStatuses() *policyStatuses {
 		return nil
 	}
 	s := &policyStatuses{}
-	s.status = kube.NewPolicyStatus(a.kube.client, s.writes.Load, func() map[string]string { return a.policies.LargeClusterPolicies() }, a.log.With("component", "kube"))
+	s.status = kube.NewPolicyStatus(kube.PolicyStatusDeps{
+		Client: a.kube.client, Log: a.log.With("component", "kube"), Writes: s.writes.Load,
+		Large: func() map[string]string { return a.policies.LargeClusterPolicies() }, Interval: kube.PolicyStatusInterval,
+	})
 	return s
 }
 

@@ -45,9 +45,10 @@ type world struct {
 
 const apiAddress = "127.0.0.1:6443"
 
-// newWorld starts one; args are more flags of contiv-ksr.
-func newWorld(t *testing.T, args ...string) *world {
+// newWorld starts one, beside those of other names, for a test that runs beside others; args are more flags of contiv-ksr.
+func newWorld(t *testing.T, name string, args ...string) *world {
 	t.Helper()
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: network namespaces need root")
 	}
@@ -59,7 +60,7 @@ func newWorld(t *testing.T, args ...string) *world {
 	w.startEtcd()
 	var err error
 	w.node, err = testbed.NewNode(w.ctx, testbed.NodeOptions{
-		Name: fmt.Sprintf("ksr%d-n1", os.Getpid()), BinDir: bin, Dataplane: "fake", AgentArgs: []string{"--kubernetes=relay", "--etcd-endpoints=" + w.endpoint},
+		Name: fmt.Sprintf("ksr%d-%s", os.Getpid(), name), BinDir: bin, Dataplane: "fake", AgentArgs: []string{"--kubernetes=relay", "--etcd-endpoints=" + w.endpoint},
 	})
 	w.must(err)
 	t.Cleanup(func() { w.must(w.node.Close(context.WithoutCancel(w.ctx))) })
@@ -300,7 +301,7 @@ func (w *world) dashboard() {
 // TestRelay: an agent without an API server has the services, hears of changes when the leader is killed, and keeps them when
 // etcd is wiped, with and without a relay that fills it again, also across a restart.
 func TestRelay(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, "relay")
 	w.putService(1, "10.1.1.2", "10.1.1.3")
 	w.putService(2, "10.1.1.4")
 	w.must(w.node.StartAgent(w.ctx))

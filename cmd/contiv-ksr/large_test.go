@@ -18,7 +18,7 @@ import (
 // TestLargeSets: the leader writes into a ClusterNetworkPolicy that one of its sets is over the limit, and takes it back when the set is small enough, also
 // after the leader has gone.
 func TestLargeSets(t *testing.T) {
-	w := newWorld(t, "--policy-set-limit=3")
+	w := newWorld(t, "large", "--policy-set-limit=3", "--policy-status-interval=1s")
 	pod := func(i int) kubeapi.Object {
 		return kubeapi.Pod(w.node.Name, fmt.Sprint("p", i), []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 1, byte(i)})})
 	}

@@ -27,6 +27,8 @@ type options struct {
 	logLevel   string
 	// policySetLimit is the agents'.
 	policySetLimit int
+	// policyStatus is how often conditions of policies are compared.
+	policyStatus time.Duration
 }
 
 // minLeaseTTL is the shortest lease that an etcd with its usual timing keeps.
@@ -35,7 +37,7 @@ const minLeaseTTL = 2 * time.Second
 func defaultOptions() *options {
 	return &options{
 		name: os.Getenv("POD_NAME"), http: httpapi.Config{Address: "127.0.0.1:9191"}, leaseTTL: 10 * time.Second,
-		resync: 5 * time.Minute, logLevel: "info",
+		resync: 5 * time.Minute, logLevel: "info", policyStatus: kube.PolicyStatusInterval,
 	}
 }
 
@@ -48,6 +50,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.resync, "resync-interval", o.resync, "how often the whole state in etcd is compared")
 	f.IntVar(&o.policySetLimit, large.Flag, model.MaxMembers, "the agents' flag of this name, for the conditions of ClusterNetworkPolicies; "+
 		"give it the same value")
+	f.DurationVar(&o.policyStatus, "policy-status-interval", o.policyStatus, "how often the conditions of ClusterNetworkPolicies are compared")
 	daemon.RegisterLogLevel(f, &o.logLevel)
 }
 
@@ -70,6 +73,9 @@ func (o *options) complete() error {
 	}
 	if o.resync < time.Second {
 		errs = append(errs, fmt.Errorf("--resync-interval %s: must be at least 1s", o.resync))
+	}
+	if o.policyStatus < time.Second {
+		errs = append(errs, fmt.Errorf("--policy-status-interval %s: must be at least 1s", o.policyStatus))
 	}
 	return errors.Join(append(errs, large.CheckLimit(o.policySetLimit))...)
 }

@@ -24,6 +24,7 @@ func TestOptions(t *testing.T) {
 		"no etcd":       {good(func(o *options) { o.etcd.Endpoints = nil }), "--etcd-endpoints"},
 		"short lease":   {good(func(o *options) { o.leaseTTL = time.Second }), "--lease-ttl"},
 		"short resync":  {good(func(o *options) { o.resync = 0 }), "--resync-interval"},
+		"short status":  {good(func(o *options) { o.policyStatus = 0 }), "--policy-status-interval"},
 		"large sets":    {good(func(o *options) { o.policySetLimit = -1 }), "--policy-set-limit"},
 		"the host name": {good(func(o *options) { o.name = "" }), ""},
 	} {

@@ -72,7 +72,9 @@ func (k *ksr) Make(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	k.statuses = kube.NewPolicyStatus(client, k.relay.Leading, k.largeClusterPolicies, k.log.With("component", "kube"))
+	k.statuses = kube.NewPolicyStatus(kube.PolicyStatusDeps{
+		Client: client, Log: k.log.With("component", "kube"), Writes: k.relay.Leading, Large: k.largeClusterPolicies, Interval: k.opts.policyStatus,
+	})
 	k.source, err = kube.NewSource(kube.Deps{
 		Client: client, Events: k.relay, Log: k.log.With("component", "kube"), Metrics: k.registry,
 	})

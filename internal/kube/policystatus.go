@@ -23,26 +23,35 @@ const (
 	maxConditionMessage = 32768
 
 	clusterPolicies       = "clusternetworkpolicies"
-	policyStatusInterval  = 30 * time.Second
 	policyStatusDelay     = time.Second // what changes together is written together
 	policyStatusPageLimit = "500"
 )
 
+// PolicyStatusInterval is the usual PolicyStatusDeps.Interval.
+const PolicyStatusInterval = 30 * time.Second
+
+// PolicyStatusDeps is what a PolicyStatus needs.
+type PolicyStatusDeps struct {
+	Client *Client
+	Log    *slog.Logger
+	// Writes: this process is the one that writes.
+	Writes func() bool
+	// Large is why policies have sets over the limit, by name; nil: that is not known.
+	Large func() map[string]string
+	// Interval is how often conditions are compared without a Touch.
+	Interval time.Duration
+}
+
 // PolicyStatus writes into ClusterNetworkPolicies whether all of them is understood and can be enforced as it is written. One process of the cluster does it at a time.
 type PolicyStatus struct {
-	client *Client
-	log    *slog.Logger
-	// writes: this process is the one.
-	writes func() bool
-	// large is why policies have sets over the limit, by name; nil: that is not known.
-	large  func() map[string]string
+	PolicyStatusDeps
 	wake   chan struct{}
 	failed bool // was said
 }
 
 // NewPolicyStatus asks nothing before Run.
-func NewPolicyStatus(c *Client, writes func() bool, large func() map[string]string, log *slog.Logger) *PolicyStatus {
-	return &PolicyStatus{client: c, log: log, writes: writes, large: large, wake: make(chan struct{}, 1)}
+func NewPolicyStatus(deps PolicyStatusDeps) *PolicyStatus {
+	return &PolicyStatus{PolicyStatusDeps: deps, wake: make(chan struct{}, 1)}
 }
 
 // Touch says that a policy, or which process writes, has changed. From any goroutine.
@@ -55,10 +64,10 @@ func (s *PolicyStatus) Touch() {
 
 // Run writes until ctx ends.
 func (s *PolicyStatus) Run(ctx context.Context) error {
-	tick := time.NewTicker(policyStatusInterval)
+	tick := time.NewTicker(s.Interval)
 	defer tick.Stop()
 	for {
-		if s.writes() {
+		if s.Writes() {
 			s.round(ctx)
 		}
 		select {
@@ -81,19 +90,19 @@ func (s *PolicyStatus) round(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err != nil && !s.failed:
 		s.failed = true
-		s.log.Warn("conditions of ClusterNetworkPolicies cannot be written; retrying", "error", err)
+		s.Log.Warn("conditions of ClusterNetworkPolicies cannot be written; retrying", "error", err)
 	case err == nil && s.failed:
 		s.failed = false
-		s.log.Info("conditions of ClusterNetworkPolicies are written again")
+		s.Log.Info("conditions of ClusterNetworkPolicies are written again")
 	}
 }
 
 func (s *PolicyStatus) writeAll(ctx context.Context) error {
-	group := s.client.groups[schema.GroupVersion(npapi.GroupVersion)]
+	group := s.Client.groups[schema.GroupVersion(npapi.GroupVersion)]
 	var failed []error
 	var large map[string]string
-	if s.large != nil {
-		large = s.large()
+	if s.Large != nil {
+		large = s.Large()
 	}
 	for token := ""; ; {
 		var list npapi.ClusterNetworkPolicyList

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -95,7 +96,7 @@ func TestPolicyStatus(t *testing.T) {
 	good.Status.Conditions = []metav1.Condition{other}
 	api := &policyAPI{has: map[string]*npapi.ClusterNetworkPolicy{"good": good, "names": names}}
 	large := map[string]string{}
-	s := NewPolicyStatus(policyClient(t, api), func() bool { return true }, func() map[string]string { return large }, slog.New(slog.DiscardHandler))
+	s := NewPolicyStatus(PolicyStatusDeps{Client: policyClient(t, api), Large: func() map[string]string { return large }})
 	write := func(puts int) {
 		t.Helper()
 		api.puts = 0
@@ -143,7 +144,9 @@ func TestPolicyStatus(t *testing.T) {
 func TestPolicyStatusOfOneWriter(t *testing.T) {
 	api := &policyAPI{has: map[string]*npapi.ClusterNetworkPolicy{"a": conditioned("a", 1)}}
 	asked, writer := make(chan bool), make(chan bool)
-	s := NewPolicyStatus(policyClient(t, api), func() bool { asked <- true; return <-writer }, nil, slog.New(slog.DiscardHandler))
+	s := NewPolicyStatus(PolicyStatusDeps{
+		Client: policyClient(t, api), Log: slog.New(slog.DiscardHandler), Writes: func() bool { asked <- true; return <-writer }, Interval: time.Hour,
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
