@@ -67,37 +67,53 @@ func (a netList) intersect(b netList) netList {
 
 // subtract is what is in a and not in b. It may end when it has more nets than the limit.
 func (a netList) subtract(b netList, limit int) netList {
-	var out netList
-	for _, p := range a {
-		out = subtractFrom(out, p, b, limit)
-	}
-	return out
+	s := subtraction{limit: limit}
+	return s.subtract(a, b)
 }
 
-// subtractFrom appends what b leaves of p, in order.
-func subtractFrom(out netList, p netip.Prefix, b netList, limit int) netList {
-	if len(out) > limit {
-		return out
+// subtraction is the work of one netList.subtract.
+type subtraction struct {
+	limit int
+	left  netList
+	looks int // at nets of the list that is taken away
+}
+
+func (s *subtraction) subtract(a, b netList) netList {
+	for _, p := range a {
+		s.from(p, b)
 	}
-	inside := b.overlapping(p)
+	return s.left
+}
+
+// from appends what b leaves of p, in order.
+func (s *subtraction) from(p netip.Prefix, b netList) {
+	if len(s.left) > s.limit {
+		return
+	}
+	inside := s.overlapping(b, p)
 	switch {
 	case len(inside) == 0:
-		return append(out, p)
+		s.left = append(s.left, p)
+		return
 	case inside[0].Bits() <= p.Bits():
-		return out
+		return
 	}
 	low, high := halves(p)
-	return subtractFrom(subtractFrom(out, low, inside, limit), high, inside, limit)
+	s.from(low, inside)
+	s.from(high, inside)
 }
 
 // overlapping is the part of the list that overlaps a net: the one that contains it, or those within it.
-func (a netList) overlapping(p netip.Prefix) netList {
-	first := sort.Search(len(a), func(i int) bool { return !a[i].Addr().Less(p.Addr()) })
-	if first > 0 && a[first-1].Overlaps(p) {
-		return a[first-1 : first]
+func (s *subtraction) overlapping(list netList, p netip.Prefix) netList {
+	search := func(list netList, found func(netip.Prefix) bool) int {
+		return sort.Search(len(list), func(i int) bool { s.looks++; return found(list[i]) })
 	}
-	n := sort.Search(len(a)-first, func(i int) bool { return !a[first+i].Overlaps(p) })
-	return a[first : first+n]
+	first := search(list, func(q netip.Prefix) bool { return !q.Addr().Less(p.Addr()) })
+	if first > 0 && list[first-1].Overlaps(p) {
+		return list[first-1 : first]
+	}
+	list = list[first:]
+	return list[:search(list, func(q netip.Prefix) bool { return !q.Overlaps(p) })]
 }
 
 // halves splits a net that is not a single address.
