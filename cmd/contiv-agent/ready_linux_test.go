@@ -1,11 +1,11 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
+
+	"contiv.dev/vswitch/internal/filelock"
 )
 
 // TestReadyWithCNISocket: an agent is not ready before contiv-cni can connect to it, such as while the agent before it still holds the
@@ -14,10 +14,9 @@ func TestReadyWithCNISocket(t *testing.T) {
 	c := newWindowsCluster(t, "nooverlay")
 	r := c.windowsNode(1)
 	r.stop()
-	before, err := os.OpenFile(filepath.Join(r.home, "r", "cni.sock.lock"), os.O_RDWR, 0)
+	unlock, err := filelock.Try(filepath.Join(r.home, "r", "cni.sock.lock"))
 	c.must(err)
-	defer before.Close()
-	c.must(syscall.Flock(int(before.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+	defer unlock()
 	c.must(r.launch())
 	c.eventually("ready but for the socket", func() error {
 		err := r.agent.ready()
@@ -29,6 +28,6 @@ func TestReadyWithCNISocket(t *testing.T) {
 		}
 		return err
 	})
-	c.must(before.Close())
+	unlock()
 	c.eventually("ready", r.agent.ready)
 }

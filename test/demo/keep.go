@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"contiv.dev/vswitch/internal/etcdpki"
 )
 
@@ -47,18 +45,4 @@ func (d *demo) wait(ctx context.Context) error {
 	fmt.Println("Then try: netctl status, netctl connectivity test, netctl trace a " + podName(len(d.pods)-1) + ", netctl top, netctl ui")
 	<-ctx.Done()
 	return nil
-}
-
-// lock keeps a second demo of the same name from removing the network namespaces of the first.
-func lock(name string) (unlock func(), err error) {
-	path := filepath.Join(os.TempDir(), name+".lock")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close() // nothing was written
-		return nil, fmt.Errorf("another demo named %s runs (%s: %w); end it, or choose another -name", name, path, err)
-	}
-	return func() { _ = f.Close() }, nil // the kernel frees the lock with it
 }

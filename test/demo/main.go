@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"contiv.dev/vswitch/internal/filelock"
 	"contiv.dev/vswitch/test/testbed"
 )
 
@@ -49,9 +50,10 @@ func run(ctx context.Context, o options) (err error) {
 		ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 		defer cancel()
 	}
-	unlock, err := lock(o.name)
+	// A second demo of the same name would remove the network namespaces of the first.
+	unlock, err := filelock.Try(filepath.Join(os.TempDir(), o.name+".lock"))
 	if err != nil {
-		return err
+		return fmt.Errorf("another demo named %s runs; end it, or choose another -name: %w", o.name, err)
 	}
 	defer unlock()
 	if err := testbed.Clean(ctx, o.name); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/vpp/vpptest"
+	"contiv.dev/vswitch/internal/filelock"
 	"contiv.dev/vswitch/test/testbed"
 )
 
@@ -46,9 +47,9 @@ func run(ctx context.Context, o options) (err error) {
 	if err := o.complete(); err != nil {
 		return err
 	}
-	unlock, err := lock(filepath.Join(os.TempDir(), o.name+".lock"))
+	unlock, err := filelock.Try(filepath.Join(os.TempDir(), o.name+".lock")) // the namespaces of a second run would have the same names
 	if err != nil {
-		return err
+		return fmt.Errorf("another soak is running: %w", err)
 	}
 	defer unlock()
 	if err := testbed.Clean(ctx, soakName+"-"); err != nil {
@@ -59,18 +60,6 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	return errors.Join(s.run(ctx), s.close(context.WithoutCancel(ctx)))
-}
-
-// lock keeps a second run away: their namespaces would have the same names.
-func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: another soak is running: %w", path, err), f.Close())
-	}
-	return func() { _ = f.Close() }, nil // the kernel gives the lock back
 }
 
 // options say how a soak is done.

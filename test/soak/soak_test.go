@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -155,23 +154,6 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-}
-
-// Two runs at once would have the same names.
-func TestLock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lock(path); err == nil {
-		t.Error("a second run is let in")
-	}
-	unlock()
-	if unlock, err = lock(path); err != nil {
-		t.Fatal(err)
-	}
-	unlock()
 }
 
 // TestWarmPool: pairs that are kept ready may be others than before, but not more or fewer.

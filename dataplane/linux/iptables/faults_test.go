@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/filelock"
 )
 
 // bench is a backend on a fake system.
@@ -527,19 +526,16 @@ func TestOldIptablesLock(t *testing.T) {
 	r := newRig(t, Config{LockFilePath: path, LockTimeout: time.Second}, old)
 	r.basics()
 	var held error
-	r.sys.beforeRestore = func() { held = tryLock(t, path) }
+	r.sys.beforeRestore = func() { _, held = filelock.Try(path) }
 	apply(t, r.Backend)
-	if !errors.Is(held, unix.EWOULDBLOCK) {
+	if !errors.Is(held, filelock.ErrLocked) {
 		t.Errorf("the lock is not held while iptables-restore runs: %v", held)
 	}
 	if !slices.Equal(r.sys.lastArgs, []string{"--noflush"}) {
 		t.Errorf("arguments %v are too new for iptables 1.4", r.sys.lastArgs)
 	}
-	fd, err := unix.Open(path, unix.O_RDONLY, 0)
+	unlock, err := filelock.Try(path)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
 	r.SetChains(4, table.Filter, numberedChain("cali-b", 7))
@@ -549,16 +545,7 @@ func TestOldIptablesLock(t *testing.T) {
 	if !errors.Is(res.Err, errLocked) || r.sys.restores != restores || slept < time.Second || slept > 2*time.Second {
 		t.Errorf("result %+v after %v", res, slept)
 	}
-	unix.Close(fd)
+	unlock()
 	apply(t, r.Backend)
 	r.expect(map[string]string{"cali-b": "7"})
-}
-
-func tryLock(t *testing.T, path string) error {
-	fd, err := unix.Open(path, unix.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 }

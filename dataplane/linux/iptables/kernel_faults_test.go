@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"contiv.dev/vswitch/dataplane/linux/table"
+	"contiv.dev/vswitch/internal/filelock"
 )
 
 // stepClock is the real time, moved on by tests.
@@ -117,11 +115,8 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 	n := newNS(t)
 	path := filepath.Join(t.TempDir(), "xtables.lock")
 	b := n.open(Config{Variant: VariantLegacy, LockFilePath: path, LockTimeout: time.Second})
-	f, err := os.Create(path)
+	unlock, err := filelock.Try(path)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
 	basics(b)
@@ -136,7 +131,7 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 	if rules := ruleset(n, VariantLegacy); strings.Contains(rules, "cali") {
 		t.Errorf("rules: %s", rules)
 	}
-	f.Close()
+	unlock()
 	apply(t, b)
 	if rules := ruleset(n, VariantLegacy); !strings.Contains(rules, "cali-a") {
 		t.Errorf("rules: %s", rules)

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"contiv.dev/vswitch/internal/filelock"
 )
 
 // errNoPlugin: our own plugin cannot be built here.
@@ -53,7 +52,11 @@ func Plugin(ctx context.Context, sanitize string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	unlock, err := lockFile(ctx, filepath.Dir(path)+".lock")
+	if err := os.MkdirAll(filepath.Dir(filepath.Dir(path)), 0o755); err != nil {
+		return "", err
+	}
+	// A build takes both processors for a minute, and many tests need the plugin at once.
+	unlock, err := filelock.Wait(ctx, filepath.Dir(path)+".lock")
 	if err != nil {
 		return "", err
 	}
@@ -62,29 +65,6 @@ func Plugin(ctx context.Context, sanitize string) (string, error) {
 		return path, nil // another test has built it meanwhile
 	}
 	return path, build(ctx, source, "OUT="+path, "VPP_PREFIX="+prefix, "SANITIZE="+sanitize)
-}
-
-// lockFile waits until no other process has the file locked: a build takes both processors for a minute, and many tests need the plugin at once.
-func lockFile(ctx context.Context, path string) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			return func() { _ = file.Close() }, nil // which unlocks
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, ctx.Err()), err, file.Close())
-		case <-tick.C:
-		}
-	}
 }
 
 // build makes the plugin. Without compiler or headers there can be none, and the error is errNoPlugin. Sources that do not compile are

@@ -1,6 +1,7 @@
 package gobuild
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"contiv.dev/vswitch/internal/filelock"
 )
 
 // Commands builds commands into dir. What is up to date is taken from a folder that all tests of the repository share: linking
@@ -29,14 +30,11 @@ func (b Build) Commands(dir string, packages ...string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := os.OpenFile(filepath.Join(shared, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	unlock, err := filelock.Wait(context.Background(), filepath.Join(shared, "lock"))
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // which unlocks
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", shared, err)
-	}
+	defer unlock()
 	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w " + b.LDFlags, "-o", shared + "/"}, packages...)...)
 	cmd.Dir, cmd.Env = b.Module, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
