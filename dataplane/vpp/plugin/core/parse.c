@@ -42,6 +42,14 @@ drop (cv_packet_t *p, cv_reason_t reason)
   done (p, CV_VERDICT_DROP, reason);
 }
 
+/* end_with cuts off what is behind the length of a fragment. Its receiver does not see that, and takes from another fragment what should be there. */
+static void
+end_with (cv_packet_t *p, uint32_t total)
+{
+  if (p->len > total)
+    p->len = total;
+}
+
 /* skip_extensions finds the transport behind IPv6's extension headers. False: malformed, or too
  * many. A fragment header ends the walk with *fragment set, unless virtual reassembly has the
  * ports. */
@@ -70,6 +78,7 @@ skip_extensions (cv_packet_t *p, uint32_t *at, uint8_t *proto, bool *fragment)
 	  len = (h[1] + 2u) * 4;
 	  break;
 	case 44: /* fragment */
+	  end_with (p, 40u + be16 (p->ip + 4));
 	  if (*at + 8 > p->len)
 	    return false;
 	  memcpy (&p->frag_id, h + 4, 4);
@@ -209,6 +218,8 @@ read_network (cv_packet_t *p, uint32_t *l4, uint8_t *proto, bool *fragment)
       memcpy (&p->frag_id, p->ip + 4, 2);
       if (frag & 0x1fff)
 	p->later_fragment = true;
+      if (cv_unlikely (frag & 0x3fff))
+	end_with (p, be16 (p->ip + 2));
       if (header >= 20 && header <= p->len)
 	return true;
     }

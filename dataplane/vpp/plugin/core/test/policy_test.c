@@ -427,6 +427,48 @@ fragments (void)
   cv_free (n.m);
 }
 
+/* as_first makes a packet of TCP the first fragment of a packet, with so many bytes of its payload; what else there is follows as padding. */
+static void
+as_first (pkt_t *k, uint32_t bytes)
+{
+  if (k->data[0] >> 4 == 4)
+    {
+      k->data[2] = 0, k->data[3] = (uint8_t) (20 + bytes);
+      k->data[6] = 0x20;
+      return;
+    }
+  memmove (k->data + 48, k->data + 40, k->len - 40);
+  memcpy (k->data + 40, (uint8_t[8]){ CV_PROTO_TCP, 0, 0, 1, 1, 2, 3, 4 }, 8);
+  k->data[6] = 44;
+  k->data[4] = 0, k->data[5] = (uint8_t) (8 + bytes);
+  k->len += 8;
+}
+
+/* A server that may open nothing hides a SYN: the first fragment has no flags, and those of an answer are in the padding behind it. */
+static void
+hidden_flags (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = policed_world ();
+      cv_rule_t r = allow (0, 0, CV_PROTO_TCP, 80);
+      check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && policy (&n, 2, CV_EGRESS, NULL, 0) == CV_OK && police (&n, POD_B, 1, 2) == CV_OK);
+      pkt_t k = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, SYN, 0);
+      DENY (&n, POD_B, &k);
+      for (uint32_t bytes = 0; bytes <= 24; bytes += 8)
+	{
+	  k = build (B[ip6], A[ip6], CV_PROTO_TCP, 80, 40000, ACK, 12);
+	  as_first (&k, bytes);
+	  n.p = (cv_packet_t){ .ip = k.data, .len = k.len, .sw_if_index = POD_B, .reassembled = true };
+	  go (&n, 0, &n.p);
+	  cv_quiesce (n.m, 0);
+	  check (bytes < 20 ? n.p.verdict == CV_VERDICT_DROP && n.p.reason == CV_MALFORMED : n.p.verdict == CV_VERDICT_PASS,
+		 "%u bytes: verdict %d, reason %d", bytes, n.p.verdict, n.p.reason);
+	}
+      cv_free (n.m);
+    }
+}
+
 /* What is not known of a set opens nothing. */
 static void
 unknown_sets (void)
@@ -896,6 +938,7 @@ main (void)
   open_pods ();
   from_outside ();
   fragments ();
+  hidden_flags ();
   unknown_sets ();
   deleted_policy ();
   tiers ();
