@@ -34,6 +34,9 @@ func (r *rig) pg(options string) *generator {
 	return g
 }
 
+// worker is the one that receives from the generator: another one for each, as far as VPP has them; VPP takes the first one for those that it does not have.
+func (g *generator) worker() int { return g.n - 1 }
+
 func mac(b []byte) string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5])
 }
@@ -67,7 +70,7 @@ func (r *rig) send(from *generator, to []*generator, packets ...[]byte) map[int]
 		r.cli("packet-generator capture pg%d pcap %s count 100000", g.n, file(g))
 	}
 	stream := fmt.Sprintf("s%d", r.sent)
-	r.cli("packet-generator new pcap %s source pg%d name %s limit %d", in, from.n, stream, len(frames))
+	r.cli("packet-generator new pcap %s source pg%d name %s limit %d worker %d", in, from.n, stream, len(frames), from.worker())
 	r.cli("packet-generator enable-stream %s", stream)
 	r.streamEnds()
 	r.cli("packet-generator delete %s", stream)
