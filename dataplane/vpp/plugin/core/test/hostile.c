@@ -193,6 +193,53 @@ removed_set (void)
   cv_free (n.m);
 }
 
+/* ---- a client is taken out of a set while a worker judges its packet: what was allowed is not stored for the time after the change ---- */
+
+static void *
+send_all_the_time (void *arg)
+{
+  (void) arg;
+  net_t n = shared;
+  for (uint32_t s; (s = cv_load_acquire (&state)) != 2;)
+    {
+      pkt_t k = build (R[0], B[0], CV_PROTO_UDP, 40000, 80, 0, 0);
+      cv_verdict_t v = offer_short (&n, 0, OVERLAY, &k);
+      check (!s || (v == CV_VERDICT_DROP && n.p.reason == CV_POLICY), "it passed: verdict %d, reason %d", v, n.p.reason);
+      cv_publish (&waits, s);
+    }
+  return NULL;
+}
+
+static void
+changed_while_judged (void)
+{
+  net_t n = shared = world (1000, 1);
+  set_of (&n, 7, CV_SET_NETWORKS);
+  cv_rule_t r = { .action = CV_RULE_ALLOW, .source = 7 };
+  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  state = waits = 0;
+  pthread_t thread;
+  check (!pthread_create (&thread, NULL, send_all_the_time, NULL));
+  for (double end = seconds () + 0.5; seconds () < end;)
+    {
+      check (member (&n, 7, R[0], true) == CV_OK);
+      for (volatile uint32_t i = 0; i < (n.now * 37 & 255); i++)
+	;
+      check (member (&n, 7, R[0], false) == CV_OK);
+      cv_publish (&state, 1); /* packets that the worker takes from now on */
+      while (!cv_load_acquire (&waits))
+	;
+      cv_publish (&state, 0);
+      while (cv_load_acquire (&waits))
+	;
+      n.now++;
+      cv_sweep (n.m, NOW_START);
+    }
+  cv_publish (&state, 2);
+  pthread_join (thread, NULL);
+  cv_free (n.m);
+}
+
 /* ---- a pod floods from all workers at once: its limit holds to the connection ---- */
 
 enum
@@ -252,6 +299,7 @@ main (void)
   many_removals ();
   emptying ();
   removed_set ();
+  changed_while_judged ();
   limit_of_all_workers ();
   puts ("ok");
   return 0;

@@ -225,6 +225,13 @@ changes (void)
 	  PASS (&n, POD_B, &back);
 	}
       SHORT (&n, POD_A, &k);
+      check (cv_set_del (n.m, 100) == CV_OK);
+      LONG (&n, POD_A, &k);
+      check (offer_short (&n, 0, POD_B, &back) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+      set_of (&n, 100, CV_SET_NETWORKS);
+      check (member (&n, 100, A[ip6], true) == CV_OK);
+      PASS (&n, POD_A, &k);
+      SHORT (&n, POD_A, &k);
       check (cv_endpoint_del (n.m, POD_A) == CV_OK);
       LONG (&n, POD_A, &k);
       cv_free (n.m);
@@ -274,6 +281,241 @@ serials (void)
       check (n.m->workers[worker].serial < 100, "it has not gone round: %u", n.m->workers[worker].serial);
     }
   cv_free (n.m);
+}
+
+/* UDP that source NAT alone changes has no backend, and is translated on the short way, too. */
+static void
+source_nat (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      for (int i = 0; i < 4; i++)
+	{
+	  pkt_t k = build (A[ip6], OUT[ip6], CV_PROTO_UDP, 40000, 53, 0, 9);
+	  PASS (&n, POD_A, &k);
+	  expect (&k, NODE[ip6], 40000, OUT[ip6], 53);
+	  pkt_t back = answer (&k, 0);
+	  PASS (&n, UPLINK, &back);
+	  expect (&back, OUT[ip6], 53, A[ip6], 40000);
+	  check (sealed (&k) && sealed (&back));
+	}
+      pkt_t k = build (A[ip6], OUT[ip6], CV_PROTO_UDP, 40000, 53, 0, 9);
+      SHORT (&n, POD_A, &k);
+      cv_free (n.m);
+    }
+}
+
+/* Three flows for which a worker has two places: each goes to its own connection, and the one that is displaced takes the long way. */
+static void
+one_set (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      pkt_t flows[3];
+      uint32_t found = 0;
+      uint64_t set = 0;
+      cv_tuple_t t = { .src = addr (A[ip6]), .dst = addr (VIP[ip6]), .dport = htons (80), .proto = CV_PROTO_UDP, .ip6 = (uint8_t) ip6 };
+      for (uint32_t first = 1; first < 1000 && found < 3; first++)
+	for (uint32_t port = first, at = found = 0; port < 65536 && found < 3; port++)
+	  {
+	    t.sport = htons ((uint16_t) port);
+	    uint64_t hash = cv_hash (n.m, &t);
+	    if (at++ && hash % CV_PASS_SETS != set)
+	      continue;
+	    set = hash % CV_PASS_SETS;
+	    flows[found++] = build (A[ip6], VIP[ip6], CV_PROTO_UDP, (uint16_t) port, 80, 0, 9);
+	  }
+      check (found == 3, "only %u flows have one hash", found);
+      for (int round = 0; round < 3; round++)
+	for (int i = 0; i < 3; i++)
+	  {
+	    pkt_t k = flows[i];
+	    PASS (&n, POD_A, &k);
+	    expect (&k, A[ip6], ends (&flows[i]).sport, B[ip6], 8080);
+	    check (round < 2 || (recalled (&n, 0, POD_A, &flows[i]) && recalled (&n, 0, POD_A, &flows[(i + 2) % 3])), "two places for two flows");
+	    check (!recalled (&n, 0, POD_A, &flows[(i + 1) % 3]), "a third one");
+	    for (int j = 0; j < 3; j++)
+	      {
+		k = flows[j];
+		cv_brief_t b = { k.data, k.len, POD_A, false };
+		if (cv_recall (n.m, 0, &b, 1, n.now).translated)
+		  expect (&k, A[ip6], ends (&flows[j]).sport, B[ip6], 8080);
+		cv_quiesce (n.m, 0);
+	      }
+	  }
+      cv_free (n.m);
+    }
+}
+
+/* A new connection takes its answers' flow out of what all workers have stored, from both places. */
+static void
+other_workers (void)
+{
+  for (uint32_t worker = 0; worker < 3; worker++)
+    for (uint32_t others = 0; others < 2; others++)
+      {
+	net_t n = world (1000, 3);
+	endpoint (&n, POD_A, CV_ROLE_POD, 0, 0, A[0], A[1]);
+	pkt_t direct = build (B[0], A[0], CV_PROTO_UDP, 8080, 6000, 0, 9), k = direct;
+	check (offer_short (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
+	cv_tuple_t t = { .src = addr (B[0]), .dst = addr (A[0]), .sport = htons (8080), .proto = CV_PROTO_UDP };
+	t.dport = htons (6000);
+	uint64_t set = cv_hash (n.m, &t) % CV_PASS_SETS;
+	for (uint32_t i = 0, stored = 0; stored < others; i++)
+	  {
+	    uint16_t sport = (uint16_t) (9000 + (i >> 16)), dport = (uint16_t) i;
+	    t.sport = htons (sport), t.dport = htons (dport);
+	    if (cv_hash (n.m, &t) % CV_PASS_SETS != set)
+	      continue;
+	    k = build (B[0], A[0], CV_PROTO_UDP, sport, dport, 0, 9);
+	    check (offer_short (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
+	    stored++;
+	  }
+	check (recalled (&n, worker, POD_B, &direct));
+	cv_quiesce (n.m, worker);
+	k = build (A[0], VIP[0], CV_PROTO_UDP, 6000, 80, 0, 9);
+	check (offer_short (&n, 2, POD_A, &k) == CV_VERDICT_PASS);
+	expect (&k, A[0], 6000, B[0], 8080);
+	k = direct;
+	check (offer_short (&n, worker, POD_B, &k) == CV_VERDICT_PASS);
+	expect (&k, VIP[0], 80, A[0], 6000);
+	cv_free (n.m);
+      }
+}
+
+/* A worker that looks for known flows only is in a frame: no place that it may follow is used again meanwhile. */
+static void
+in_frame (void)
+{
+  net_t n = with_policy (0);
+  conn_t c = policed (0, 40000), next = policed (0, 40001), third = policed (0, 40002);
+  open_short (&n, &c);
+  pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9);
+  cv_connection_t *place = connection (&n, &c);
+  cv_tuple_t t = place->key[0];
+  check (recalled (&n, 0, POD_A, &k));
+  check (cv_connection_del (n.m, &t) == CV_OK);
+  for (int i = 0; i < 4; i++)
+    cv_sweep (n.m, n.now);
+  k = segment (&next, false, SYN, CLIENT_AT, 0);
+  check (offer_short (&n, 1, POD_A, &k) == CV_VERDICT_PASS && connection (&n, &next) != place, "the place is used while a worker follows it");
+  cv_quiesce (n.m, 0);
+  for (int i = 0; i < 4; i++)
+    cv_sweep (n.m, n.now);
+  k = segment (&third, false, SYN, CLIENT_AT, 0);
+  check (offer_short (&n, 1, POD_A, &k) == CV_VERDICT_PASS && connection (&n, &third) == place, "the place is not used again");
+  cv_free (n.m);
+}
+
+/* What is judged packet by packet has no short way: an echo and a chunk INIT against the direction of their connection, in the second of an answer. */
+static void
+against_the_direction (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      uint8_t icmp = ip6 ? CV_PROTO_ICMP6 : CV_PROTO_ICMP, request = ip6 ? 128 : 8, reply = ip6 ? 129 : 0;
+      cv_rule_t all = { .action = CV_RULE_ALLOW };
+      check (policy (&n, 1, CV_INGRESS, &all, 1) == CV_OK && policy (&n, 2, CV_EGRESS, NULL, 0) == CV_OK && police (&n, POD_B, 1, 2) == CV_OK);
+      for (int i = 0; i < 3; i++)
+	{
+	  pkt_t k = build (A[ip6], B[ip6], icmp, 7, 7, request, 9);
+	  PASS (&n, POD_A, &k);
+	  k = build (B[ip6], A[ip6], icmp, 7, 7, reply, 9);
+	  PASS (&n, POD_B, &k);
+	  k = build (B[ip6], A[ip6], icmp, 7, 7, request, 9);
+	  check (offer_short (&n, 0, POD_B, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	  k = build (A[ip6], B[ip6], CV_PROTO_SCTP, 5000, 80, i ? 0 : 1, 0);
+	  PASS (&n, POD_A, &k);
+	  k = build (B[ip6], A[ip6], CV_PROTO_SCTP, 80, 5000, i ? 0 : 2, 0);
+	  PASS (&n, POD_B, &k);
+	  k = build (B[ip6], A[ip6], CV_PROTO_SCTP, 80, 5000, 1, 0);
+	  check (offer_short (&n, 0, POD_B, &k) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+	}
+      cv_free (n.m);
+    }
+}
+
+/* A packet that says another version than the others of its batch is left to the long way. */
+static void
+other_version (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      pkt_t good = build (A[ip6], R[ip6], CV_PROTO_UDP, 1000, 2000, 0, 30), k = good;
+      PASS (&n, POD_A, &k);
+      k.data[0] = (uint8_t) (k.data[0] ^ 0x20); /* 4 becomes 6, and 6 becomes 4 */
+      cv_brief_t b[] = { { good.data, good.len, POD_A, false }, { k.data, k.len, POD_A, false }, { good.data, good.len, POD_A, false } };
+      check (cv_recall (n.m, 0, b, 3, n.now).passed == 5);
+      cv_quiesce (n.m, 0);
+      cv_free (n.m);
+    }
+}
+
+/* What a flow that passes depends on: networks, the addresses of source NAT, and tunnel ports. */
+static void
+configuration (void)
+{
+  net_t n = world (1000, 1);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      pkt_t flow = build (A[ip6], OUT[ip6], CV_PROTO_UDP, 40000, 9999, 0, 9), k = flow;
+      uint8_t len = ip6 ? 32 : 24;
+      cv_prefix_t p = { .addr = addr (OUT[ip6]), .len = len, .ip6 = ip6 };
+      p.addr = cv_masked (&p.addr, len);
+      check (cv_network_set (n.m, &p, CV_CLASS_NODE) == CV_OK);
+      PASS (&n, POD_A, &k);
+      SHORT (&n, POD_A, &flow);
+      check (cv_network_set (n.m, &p, CV_CLASS_OUTSIDE) == CV_OK);
+      k = flow;
+      PASS (&n, POD_A, &k);
+      expect (&k, NODE[ip6], 40000, OUT[ip6], 9999);
+    }
+  cv_snat_t s = { .name = "egress", .ip4 = addr (NODE[0]) };
+  check (cv_snat_set (n.m, 1, &s) == CV_OK);
+  pkt_t flow = build (A[1], OUT[1], CV_PROTO_UDP, 40001, 9999, 0, 9), k = flow;
+  PASS (&n, POD_A, &k);
+  SHORT (&n, POD_A, &flow);
+  s.ip6 = addr (NODE[1]);
+  check (cv_snat_set (n.m, 1, &s) == CV_OK);
+  PASS (&n, POD_A, &k);
+  expect (&k, NODE[1], 40001, OUT[1], 9999);
+  flow = k = build (A[0], R[0], CV_PROTO_UDP, 40002, 9999, 0, 9);
+  PASS (&n, POD_A, &k);
+  SHORT (&n, POD_A, &flow);
+  cv_config_t c = { .tunnel_ports = { 4789, 9999 } };
+  check (cv_config_set (n.m, &c) == CV_OK);
+  check (offer_short (&n, 0, POD_A, &k) == CV_VERDICT_DROP && n.p.reason == CV_TUNNEL, "verdict %d, reason %d", n.p.verdict, n.p.reason);
+  cv_free (n.m);
+}
+
+/* The checksum of UDP: none stays none, and one that becomes 0 is written as 0xffff. */
+static void
+checksums_of_udp (void)
+{
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    {
+      net_t n = world (1000, 1);
+      uint32_t ones = 0, at = ip6 ? 46 : 26;
+      for (uint32_t i = 0; i < 65536; i++)
+	{
+	  pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 40000, 80, 0, 9);
+	  k.data[at + 2] = (uint8_t) (i >> 8), k.data[at + 3] = (uint8_t) i;
+	  seal (&k);
+	  PASS (&n, POD_A, &k);
+	  check (sealed (&k) && (k.data[at] || k.data[at + 1]), "payload %u", i);
+	  ones += k.data[at] == 0xff && k.data[at + 1] == 0xff;
+	}
+      check (ones, "none of all became 0");
+      pkt_t k = build (A[ip6], VIP[ip6], CV_PROTO_UDP, 40000, 80, 0, 9);
+      k.data[at] = k.data[at + 1] = 0;
+      PASS (&n, POD_A, &k);
+      check (ip6 || (!k.data[at] && !k.data[at + 1]));
+      cv_free (n.m);
+    }
 }
 
 /* Services: what comes out is what comes out of the long way, until the backend leaves. */
@@ -359,6 +601,14 @@ main (void)
   changes ();
   same_place ();
   serials ();
+  source_nat ();
+  one_set ();
+  other_workers ();
+  in_frame ();
+  against_the_direction ();
+  other_version ();
+  configuration ();
+  checksums_of_udp ();
   services ();
   behind_a_host ();
   puts ("ok");
