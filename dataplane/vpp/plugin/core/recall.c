@@ -3,27 +3,26 @@
 #include "follow.h"
 #include "rewrite.h"
 
-/* Of IPv4, as on the wire: more fragments, and the offset. */
-#define FRAGMENT (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0xff3f : 0x3fff)
-
 /* A family's parts are made from the same text. */
 #define BY_FAMILY static inline __attribute__ ((always_inline))
 
 typedef enum
 {
   OTHER,
-  PLAIN, /* UDP, or TCP that neither opens nor ends a connection */
-  RARE,	 /* TCP that does */
+  UDP,
+  TCP,	/* neither opens nor ends a connection */
+  RARE, /* TCP that does */
 } kind_t;
 
 /* A packet under way. */
 typedef struct
 {
-  uint64_t hash, tag, ref;
+  uint64_t tag, ref;
+  const cv_pass_set_t *set;
   cv_connection_t *connection; /* of ref */
+  const cv_brief_t *packet;
   uint32_t bit;
   uint8_t kind;
-  bool tcp;
 } flow_t;
 
 BY_FAMILY uint32_t
@@ -32,17 +31,21 @@ header (bool ip6)
   return ip6 ? 40 : 20;
 }
 
+/* head_mask and PLAIN_HEAD: what has a fixed value in the first eight bytes of a plain IPv4 header: version and length, more fragments and the offset. */
+#define PLAIN_HEAD (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0x45 : 0x45ull << 56)
+#define HEAD_MASK  (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0xff3f0000000000ff : 0xff00000000003fff)
+
 /* is_plain: IPv6 without extension headers, or IPv4 without options and fragmentation. */
 BY_FAMILY bool
 is_plain (const cv_brief_t *b, bool ip6)
 {
-  uint16_t fragment;
+  uint64_t head;
   if (cv_unlikely (b->len < header (ip6) + 8))
     return false;
   if (ip6)
     return b->ip[0] >> 4 == 6;
-  memcpy (&fragment, b->ip + 6, 2);
-  return b->ip[0] == 0x45 && !(fragment & FRAGMENT);
+  memcpy (&head, b->ip, 8);
+  return (head & HEAD_MASK) == PLAIN_HEAD;
 }
 
 BY_FAMILY uint64_t
@@ -63,34 +66,34 @@ read_flow (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t whe
   if (cv_unlikely (!is_plain (b, ip6)))
     return;
   const uint8_t *ip = b->ip;
-  uint8_t proto = ip[ip6 ? 6 : 9];
+  uint8_t proto = ip[ip6 ? 6 : 9], kind;
   if (proto == CV_PROTO_TCP)
     {
       if (cv_unlikely (b->len < header (ip6) + 20))
 	return;
-      f->tcp = true;
-      f->kind = cv_likely (plain_ack (ip[header (ip6) + 13])) ? PLAIN : RARE;
+      kind = cv_likely (plain_ack (ip[header (ip6) + 13])) ? TCP : RARE;
     }
   else
     {
       if (cv_unlikely (proto != CV_PROTO_UDP))
 	return;
-      f->tcp = false;
-      f->kind = PLAIN;
+      kind = UDP;
     }
-  f->hash = hash_of (m, ip, proto, ip6);
-  f->tag = pass_tag_of (when, f->hash, b->sw_if_index);
-  __builtin_prefetch (pass_set (w, f->hash));
+  uint64_t hash = hash_of (m, ip, proto, ip6);
+  f->kind = kind;
+  f->tag = pass_tag_of (when, hash, b->sw_if_index);
+  f->set = pass_set (w, hash);
+  __builtin_prefetch (f->set);
 }
 
 /* follow_again sends a packet along the connection that has let the flow's packets through. False: it has ended, or ends. */
 BY_FAMILY bool
-follow_again (const flow_t *f, const cv_brief_t *b, bool tcp, uint32_t now, bool ip6)
+follow_again (const flow_t *f, bool tcp, uint32_t now, bool ip6)
 {
   uint64_t ref = f->ref;
   cv_connection_t *c = f->connection;
   uint32_t direction = ref & 1;
-  uint8_t *l4 = b->ip + header (ip6);
+  uint8_t *ip = f->packet->ip, *l4 = ip + header (ip6);
   if (cv_unlikely (!lets_through (c, ref, tcp)))
     return false;
   if (tcp && memcmp (l4 + 8, &c->acked[direction], 4))
@@ -99,17 +102,16 @@ follow_again (const flow_t *f, const cv_brief_t *b, bool tcp, uint32_t now, bool
     cv_store (&c->last_seen, now);
   if (!(ref & CV_REF_TRANSLATED))
     return true;
-  translate_addresses (b->ip, c, direction, ip6);
-  translate_ports (l4, tcp ? CV_PROTO_TCP : CV_PROTO_UDP, b->l4_checksum_offloaded, c, direction, ip6);
+  translate_addresses (ip, c, direction, ip6);
+  translate_ports (l4, tcp ? CV_PROTO_TCP : CV_PROTO_UDP, f->packet->l4_checksum_offloaded, c, direction, ip6);
   return true;
 }
 
 BY_FAMILY cv_recalled_t
 recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uint32_t now, bool ip6)
 {
-  flow_t flows[CV_RECALL_MAX];
-  uint8_t follow[CV_RECALL_MAX];
-  cv_connection_t *connections = m->table[ip6].connections;
+  flow_t flows[CV_RECALL_MAX], *follow[CV_RECALL_MAX];
+  uint8_t *connections = (uint8_t *) m->table[ip6].connections;
   cv_recalled_t result = { 0 };
   uint32_t n_follow = 0;
   uint64_t when = pass_when (m, w);
@@ -120,7 +122,7 @@ recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uin
       flow_t *f = &flows[i];
       if (cv_unlikely (f->kind == OTHER))
 	continue;
-      const cv_pass_set_t *s = pass_set (w, f->hash);
+      const cv_pass_set_t *s = f->set;
       uint64_t ref = s->ref[0];
       if (cv_unlikely (s->tag[0] != f->tag))
 	{
@@ -135,19 +137,20 @@ recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uin
 	}
       if (cv_unlikely (f->kind == RARE))
 	continue;
+      _Static_assert (sizeof (cv_connection_t) == 2 << 6, "a reference has the place from bit 1 on");
+      f->connection = (cv_connection_t *) (connections + ((ref & (CV_REF_TRANSLATED - 2)) << 6));
+      f->packet = &packets[i];
       f->ref = ref;
-      follow[n_follow++] = (uint8_t) i;
       f->bit = bit;
-      f->connection = &connections[(ref & (CV_REF_TRANSLATED - 1)) >> 1];
+      follow[n_follow++] = f;
       __builtin_prefetch (&f->connection->last_seen, 1);
       if (ref & CV_REF_TRANSLATED)
 	__builtin_prefetch (f->connection);
     }
   for (uint32_t k = 0; k < n_follow; k++)
     {
-      const flow_t *f = &flows[follow[k]];
-      const cv_brief_t *b = &packets[follow[k]];
-      if (cv_unlikely (!(f->tcp ? follow_again (f, b, true, now, ip6) : follow_again (f, b, false, now, ip6))))
+      const flow_t *f = follow[k];
+      if (cv_likely (f->kind == TCP) ? cv_unlikely (!follow_again (f, true, now, ip6)) : cv_unlikely (!follow_again (f, false, now, ip6)))
 	continue;
       result.passed |= f->bit;
       if (f->ref & CV_REF_TRANSLATED)

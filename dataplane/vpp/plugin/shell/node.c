@@ -4,7 +4,7 @@
 #include <vnet/ip/ip.h>
 
 /* So many packets go through each step together: what one step asks of the memory is there when the next needs it. */
-#define BATCH 16
+#define BATCH 32
 
 typedef enum
 {
@@ -13,6 +13,14 @@ typedef enum
   NEXT_INPUT,
   N_NEXT,
 } next_t;
+
+/* A place on a feature arc, of a packet that went on from there. */
+typedef struct
+{
+  u32 config, config_next; /* indices before and behind it; ~0: there was none */
+  u16 next;
+  u8 arc;
+} place_t;
 
 /* One frame under way. */
 typedef struct
@@ -23,9 +31,7 @@ typedef struct
   u32 worker, now;
   bool recalls; /* the last batch had packets that need nothing more, or there was none */
   u32 n_out, n_answers;
-  u32 feature, feature_next; /* config indices of a packet that went on along the arc, before and behind it; ~0: there was none */
-  u16 next;		     /* its next */
-  u8 arc;
+  place_t place; /* of the last packet that went on */
   u32 counts[CONTIV_N_ERRORS];
   u32 out[VLIB_FRAME_SIZE], answers[VLIB_FRAME_SIZE];
   u16 nexts[VLIB_FRAME_SIZE];
@@ -115,19 +121,19 @@ fragment (frame_t *f, cv_packet_t *p, u32 bi)
 
 /* next_feature sends a packet on along its arc. Most packets of a frame are at the same place of the same arc: for them the arc is read once. */
 static_always_inline u16
-next_feature (frame_t *f, vlib_buffer_t *b)
+next_feature (place_t *p, vlib_buffer_t *b)
 {
-  if (PREDICT_FALSE (b->current_config_index != f->feature || vnet_buffer (b)->feature_arc_index != f->arc))
+  if (PREDICT_FALSE (b->current_config_index != p->config || vnet_buffer (b)->feature_arc_index != p->arc))
     {
       u32 next;
-      f->feature = b->current_config_index;
-      f->arc = vnet_buffer (b)->feature_arc_index;
+      p->config = b->current_config_index;
+      p->arc = vnet_buffer (b)->feature_arc_index;
       vnet_feature_next (&next, b);
-      f->feature_next = b->current_config_index;
-      f->next = next;
+      p->config_next = b->current_config_index;
+      p->next = next;
     }
-  b->current_config_index = f->feature_next;
-  return f->next;
+  b->current_config_index = p->config_next;
+  return p->next;
 }
 
 static_always_inline void
@@ -136,7 +142,7 @@ send (frame_t *f, vlib_buffer_t *b, cv_packet_t *p, u32 bi)
   u32 next = NEXT_DROP;
   if (PREDICT_TRUE (p->verdict == CV_VERDICT_PASS))
     {
-      next = next_feature (f, b);
+      next = next_feature (&f->place, b);
       if (PREDICT_FALSE (p->table != CV_NO_INDEX))
 	vnet_buffer (b)->sw_if_index[VLIB_TX] = p->table; /* the look-up's */
       f->counts[p->reason]++;
@@ -200,11 +206,20 @@ recall (frame_t *f, vlib_buffer_t **b, u32 n)
   return r.passed;
 }
 
+/* pass sends packets on along their arcs. The place is a copy, which stays in registers. */
 static_always_inline void
-pass (frame_t *f, vlib_buffer_t *b, u32 bi)
+pass (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
 {
-  f->out[f->n_out] = bi;
-  f->nexts[f->n_out++] = next_feature (f, b);
+  place_t place = f->place;
+  u32 *out = f->out + f->n_out;
+  u16 *nexts = f->nexts + f->n_out;
+  for (u32 i = 0; i < n; i++)
+    {
+      out[i] = from[i];
+      nexts[i] = next_feature (&place, b[i]);
+    }
+  f->n_out += n;
+  f->place = place;
 }
 
 /* decide handles the packets of a batch that are not in passed. Packets keep their order. */
@@ -231,7 +246,7 @@ decide (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n, u32 passed)
     {
       if (passed >> i & 1)
 	{
-	  pass (f, b[i], from[i]);
+	  pass (f, b + i, from + i, 1);
 	  continue;
 	}
       cv_tuple_t before;
@@ -255,8 +270,7 @@ batch (frame_t *f, vlib_buffer_t **b, const u32 *from, u32 n)
       decide (f, b, from, n, passed);
       return;
     }
-  for (u32 i = 0; i < n; i++)
-    pass (f, b[i], from[i]);
+  pass (f, b, from, n);
 }
 
 static void
@@ -279,7 +293,7 @@ contiv_input (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
   f.worker = vm->thread_index;
   f.now = contiv_now (vm);
   f.n_out = f.n_answers = 0;
-  f.feature = ~0;
+  f.place.config = ~0;
   f.recalls = !(node->flags & VLIB_NODE_FLAG_TRACE); /* what is traced shows what the long way finds */
   clib_memset_u32 (f.counts, 0, CONTIV_N_ERRORS);
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include "policy.h"
 
-#define BATCH 16
+#define BATCH 32
 
 typedef struct
 {
