@@ -48,7 +48,8 @@ type podAt struct {
 func newSoak(ctx context.Context, o options, out io.Writer) (*soak, error) {
 	l, err := lab.New(ctx, lab.Options{
 		Name: o.name, BinDir: o.bin, Dataplane: o.dataplane, Config: o.config,
-		VPP: vpptest.Options{HeapMB: 512, Buffers: 32768, Plugin: o.plugin, Sanitize: o.sanitize},
+		// The sanitizer's quarantine has to be full in the first third of the run: until then memory grows.
+		VPP: vpptest.Options{HeapMB: 512, Buffers: 32768, Plugin: o.plugin, Sanitize: o.sanitize, QuarantineMB: 8},
 	})
 	if err != nil {
 		return nil, err

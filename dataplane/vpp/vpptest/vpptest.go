@@ -28,6 +28,7 @@ type Options struct {
 	Workers         int           // worker threads
 	Plugin          bool          // with our own plugin (dataplane/vpp/plugin), which is built if it is not yet
 	Sanitize        string        // the plugin with sanitizers: "address,undefined"
+	QuarantineMB    int           // freed memory that the address sanitizer keeps, so that a later use is found; default 256
 	PerNodeCounters bool          // counters per graph node in the statistics
 	FewPlugins      []string      // if not nil, only these plugins are loaded ("acl", "nat", …): starts faster
 	Config          string        // more lines of startup.conf
@@ -241,7 +242,11 @@ func (v *VPP) command() *exec.Cmd {
 		args = append([]string{"env", "LD_PRELOAD=" + v.preload}, args...)
 	}
 	if v.opts.Sanitize != "" { // VPP gives back nothing at its end, and its headers have pointers that are not aligned
-		args = append([]string{"env", "ASAN_OPTIONS=detect_leaks=0:abort_on_error=1", "UBSAN_OPTIONS=halt_on_error=0"}, args...)
+		asan := "ASAN_OPTIONS=detect_leaks=0:abort_on_error=1"
+		if v.opts.QuarantineMB > 0 {
+			asan += fmt.Sprintf(":quarantine_size_mb=%d", v.opts.QuarantineMB)
+		}
+		args = append([]string{"env", asan, "UBSAN_OPTIONS=halt_on_error=0"}, args...)
 	}
 	if v.opts.Netns != "" {
 		args = append([]string{"ip", "netns", "exec", v.opts.Netns}, args...)
