@@ -109,15 +109,30 @@ func (w *forgers) claim(p *port) int {
 	return s.Sent
 }
 
-// truth says who has an end's addresses: what it said of itself before is its own affair.
+// truth says who has an end's addresses: what it said of itself before is its own affair. It says so until VPP has it, since VPP limits what it stores in a second,
+// and the claims may have used that up.
 func (w *forgers) truth(p *port) {
 	w.Helper()
 	s, err := forge.Open(p.Namespace, "eth0", false, true)
 	w.do(nil, err)
 	defer s.Close()
 	mine := w.hardware(p)
-	w.message(s, forge.Path{From: mine, To: w.vpp[p], Src: p.v4}, w.gateway(p.v4), mine)
-	w.message(s, forge.Path{From: mine, To: w.vpp[p], Src: p.v6}, p.v6, mine)
+	w.eventually("VPP has the truth about "+p.Name, func() bool {
+		w.message(s, forge.Path{From: mine, To: w.vpp[p], Src: p.v4}, w.gateway(p.v4), mine)
+		w.message(s, forge.Path{From: mine, To: w.vpp[p], Src: p.v6}, p.v6, mine)
+		return w.knows(p.v4, mine) && w.knows(p.v6, mine)
+	})
+}
+
+// knows reports whether VPP has a neighbour at a hardware address.
+func (w *forgers) knows(addr netip.Addr, at net.HardwareAddr) bool {
+	w.Helper()
+	for line := range strings.Lines(w.cli("show ip neighbors")) {
+		if f := strings.Fields(line); len(f) >= 5 && f[1] == addr.String() {
+			return f[len(f)-2] == at.String()
+		}
+	}
+	return false
 }
 
 // message is what one address says of itself or of another one.
