@@ -1,5 +1,6 @@
-// Linuxdriver drives the Linux driver in a network namespace: interfaces that begin with "pod" may talk to each other, except for
-// addresses on a block list, which a manager of this program keeps in an IP set of the driver.
+// Command linuxdriver shows how another project uses the Linux driver: it drives it in a network namespace, where interfaces that begin with "pod" may
+// talk to each other, except for addresses on a block list, which a manager of this program keeps in an IP set of the driver. It compiles and runs
+// only while the driver's documented interfaces stay as they are.
 //
 //	linuxdriver NAMESPACE ADDRESS...    blocks the addresses until it is interrupted (root)
 package main

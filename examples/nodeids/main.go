@@ -1,5 +1,6 @@
-// Nodeids implements the cluster-wide database that nodesync allocates node IDs in, as a map in memory, and lets two nodes allocate
-// their IDs.
+// Command nodeids shows how to use package nodesync with a database of your own: it implements the cluster-wide database that nodesync allocates
+// node IDs in, as a map in memory, and lets two nodes allocate their IDs. It compiles and runs only while the documented interfaces of nodesync
+// stay as they are.
 package main
 
 import (

@@ -1,5 +1,7 @@
-// Windowsdriver drives the Windows driver by the messages that a datastore-facing part sends: a policy that lets some addresses in, and a
-// pod under it. A manager of this program keeps the addresses in an IP set of the driver. HNS is the one in memory, so that the program runs everywhere; on Windows hns.Open gives the machine's.
+// Command windowsdriver shows how another project uses the Windows driver: it sends the messages of a datastore-facing part, which are a policy that
+// lets some addresses in and a pod under it. A manager of this program keeps the addresses in an IP set of the driver. HNS is the one in memory, so
+// that the program runs everywhere; on Windows hns.Open gives the machine's. It compiles and runs only while the driver's documented interfaces stay
+// as they are.
 package main
 
 import (
