@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -52,8 +53,11 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	// A second demo of the same name would remove the network namespaces of the first.
 	unlock, err := filelock.Try(filepath.Join(os.TempDir(), o.name+".lock"))
-	if err != nil {
+	if errors.Is(err, filelock.ErrLocked) {
 		return fmt.Errorf("another demo named %s runs; end it, or choose another -name: %w", o.name, err)
+	}
+	if err != nil {
+		return err
 	}
 	defer unlock()
 	if err := testbed.Clean(ctx, o.name); err != nil {

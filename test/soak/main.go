@@ -48,8 +48,11 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	unlock, err := filelock.Try(filepath.Join(os.TempDir(), o.name+".lock")) // the namespaces of a second run would have the same names
-	if err != nil {
+	if errors.Is(err, filelock.ErrLocked) {
 		return fmt.Errorf("another soak is running: %w", err)
+	}
+	if err != nil {
+		return err
 	}
 	defer unlock()
 	if err := testbed.Clean(ctx, soakName+"-"); err != nil {
