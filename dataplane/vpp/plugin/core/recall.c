@@ -31,7 +31,7 @@ header (bool ip6)
   return ip6 ? 40 : 20;
 }
 
-/* head_mask and PLAIN_HEAD: what has a fixed value in the first eight bytes of a plain IPv4 header: version and length, more fragments and the offset. */
+/* A plain IPv4 header: its first eight bytes, of which HEAD_MASK leaves version, length, more fragments and the offset, are PLAIN_HEAD. */
 #define PLAIN_HEAD (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0x45 : 0x45ull << 56)
 #define HEAD_MASK  (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0xff3f0000000000ff : 0xff00000000003fff)
 
