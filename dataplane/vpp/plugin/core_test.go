@@ -24,6 +24,7 @@ func TestCore(t *testing.T) {
 		"core_test":   {nil},
 		"policy_test": {nil},
 		"recall":      {nil},
+		"pairs":       {{"1"}},
 		"clocks":      {{"100", "2"}}, // that it works; its figures are for those that run it
 		"hostile":     {nil},
 		"forged":      {nil},
@@ -34,7 +35,7 @@ func TestCore(t *testing.T) {
 		"segment":     {{"2000", "1"}, {"2000", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			matrix.Only(t, "core_test", "policy_test", "recall", "hostile", "table", "fuzz", "frags")
+			matrix.Only(t, "core_test", "policy_test", "recall", "pairs", "hostile", "table", "fuzz", "frags")
 			program := core.program(t, name)
 			for _, args := range arguments {
 				t.Log(run(t, program, args...))

@@ -1,5 +1,6 @@
 /* New connections: a place in the table, a source port, both keys. And their end. */
 #include "follow.h"
+#include "pairs.h"
 
 bool
 cv_connection_end (cv_main_t *m, bool ip6, uint32_t i)
@@ -17,7 +18,11 @@ cv_connection_end (cv_main_t *m, bool ip6, uint32_t i)
 	cv_add (&t->n_foreign, -1u);
     }
   else
-    cv_table_remove (t, cv_hash (m, &c->key[1]), i, 1);
+    {
+      cv_table_remove (t, cv_hash (m, &c->key[1]), i, 1);
+      uncount_pair (m, &c->key[0]);
+      uncount_pair (m, &c->key[1]);
+    }
   if (c->owner != CV_NO_INDEX)
     cv_add (&((cv_owner_t *) cv_pool_at (&m->owners, c->owner))->connections[ip6], -1u);
   if (c->backend != CV_NO_INDEX)
@@ -155,6 +160,8 @@ try_connection (cv_main_t *m, uint32_t worker, cv_packet_t *p, const cv_plan_t *
       return r == CV_TAKEN ? CV_NO_PORT : CV_FULL;
     }
   settle (c);
+  count_pair (m, &c->key[0]);
+  count_pair (m, &c->key[1]);
   cv_add (&t->n, 1);
   cv_reason_t owned = count_owner (m, plan->endpoint, p->tuple.ip6);
   r = owned == CV_CREATED ? cv_table_insert (m, t, &c->key[0], hash, i, 0) : CV_TABLE_FULL;

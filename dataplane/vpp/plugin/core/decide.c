@@ -1,5 +1,6 @@
 /* What becomes of a packet that has connections, or may get one: steps 4 to 10 of README.md. */
 #include "follow.h"
+#include "pairs.h"
 
 void
 cv_prefetch (cv_main_t *m, const cv_packet_t *p)
@@ -385,7 +386,14 @@ plain (cv_main_t *m, uint32_t worker, cv_packet_t *p, cv_plan_t *plan, bool can_
     }
   /* policy asks ICMP other than echo for its type, which is not in the hash */
   if (judgement == CV_FREE && !(p->stateless && is_icmp (p)))
-    store_passed (&m->workers[worker], p->hash, tag, 0);
+    {
+      store_passed (&m->workers[worker], p->hash, tag, 0);
+      if (cv_passes_by_pair (m, p, plan->endpoint))
+	{
+	  uint64_t pair = cv_pair (m, t);
+	  store_pair (m, &m->workers[worker], pair, tag ^ p->hash ^ pair); /* the tag of a moment, of another hash */
+	}
+    }
   cv_count (m, worker, CV_PASSED);
 }
 

@@ -28,6 +28,12 @@ enum
 
 enum
 {
+  CV_DHCP4_SERVER_PORT = 67,
+  CV_DHCP6_SERVER_PORT = 547,
+};
+
+enum
+{
   CV_TCP_FIN = 1,
   CV_TCP_SYN = 2,
   CV_TCP_RST = 4,
@@ -375,6 +381,15 @@ typedef struct
   uint64_t ref[CV_PASS_WAYS]; /* of a flow whose connection follows each packet: follow.h; 0: none does */
 } cv_pass_set_t;
 
+#define CV_PAIR_SETS 4096
+#define CV_PAIR_WAYS 2
+
+/* Pairs of addresses with one hash: pairs.h. Other workers clear tags; all else is the worker's own. */
+typedef struct
+{
+  uint64_t tag[CV_PAIR_WAYS];
+} cv_pair_set_t;
+
 typedef struct
 {
   uint32_t in_frame;
@@ -387,6 +402,10 @@ typedef struct
   cv_denied_ring_t denied;
   cv_decided_t decided[CV_DECIDED];
   cv_pass_set_t pass[CV_PASS_SETS]; /* flows seen in this second: follow.h */
+  bool pairs_first;	 /* most of the packets that were found last were found by their pair */
+  uint32_t paired;	 /* the second in which a pair was stored last */
+  uint32_t pairs_stored; /* its lowest bits are the next way */
+  cv_pair_set_t pairs[CV_PAIR_SETS] CV_ALIGNED;
 } CV_ALIGNED cv_worker_t;
 
 /* ---- what VPP may store of its neighbours: neighbours.c ---- */
@@ -398,6 +417,15 @@ typedef struct
   uint32_t fresh;			    /* of all addresses that are not expected */
   uint32_t addresses[CV_NEIGHBOUR_BUDGETS]; /* of those that are, by hash */
 } cv_neighbour_budget_t;
+
+#define CV_CONNECTED 65536
+#define CV_SERVED    4096
+
+typedef enum
+{
+  CV_SERVED_FRONTEND,
+  CV_SERVED_BACKEND,
+} cv_served_t;
 
 #define CV_ENDPOINT_CHUNKS 4096
 #define CV_ENDPOINT_CHUNK  256
@@ -421,6 +449,8 @@ struct cv_main
   struct cv_set_slots *member_slots; /* sets.c */
   uint64_t denied_sequence;
   cv_neighbour_budget_t neighbours[2]; /* by family */
+  uint32_t connected[CV_CONNECTED];    /* keys of connections, by the hash of their addresses: pairs.h */
+  uint32_t served[2][CV_SERVED];       /* frontends and backends, by the hash of their address */
   uint32_t network_lens[2][129]; /* how many networks have this length */
   uint64_t network_mask[2][3];	 /* the lengths in use, as bits */
   /* what waits for workers */
@@ -630,6 +660,9 @@ bool cv_in_ranges (const cv_main_t *m, uint32_t range, const cv_addr_t *a, bool 
 cv_frontend_slot_t *cv_frontend_find (const cv_main_t *m, const cv_addr_t *a, uint8_t proto, uint16_t port, bool ip6);
 void cv_release_drained (cv_main_t *m);
 void cv_empty_services (cv_main_t *m);
+/* cv_served_add counts a frontend, or an address and port of backends, by its address. It comes before cv_changed. */
+void cv_served_add (cv_main_t *m, cv_served_t what, const cv_addr_t *a, bool ip6);
+void cv_served_del (cv_main_t *m, cv_served_t what, const cv_addr_t *a, bool ip6);
 bool cv_is_backend (const cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6);
 cv_addr_t cv_masked (const cv_addr_t *a, uint8_t len);
 uint32_t cv_member_at (const cv_main_t *m, const cv_members_t *l, const cv_backend_t *k, bool *found);

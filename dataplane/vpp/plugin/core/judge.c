@@ -338,6 +338,36 @@ cv_judge (cv_main_t *m, uint32_t worker, uint32_t from, const cv_flow_t *f, uint
   return all;
 }
 
+static bool
+has_policy (const cv_main_t *m, uint32_t sw_if_index)
+{
+  const cv_police_t *p = cv_endpoint (m, sw_if_index) ? cv_load_acquire (&cv_endpoint_slot (m, sw_if_index)->police) : NULL;
+  return p && !p->open;
+}
+
+/* any_has_policy asks all interfaces that have an address: there may be two for a moment. */
+static bool
+any_has_policy (const cv_main_t *m, const cv_map_slots_t *addresses, const cv_addr_t *a, bool ip6)
+{
+  uint32_t hash = cv_address_hash (m, a, ip6), at = hash, i;
+  while (cv_address_next (m, addresses, hash, a, ip6, &at, &i))
+    if (has_policy (m, i))
+      return true;
+  return false;
+}
+
+bool
+cv_never_judged (const cv_main_t *m, uint32_t from, const cv_flow_t *f)
+{
+  if (cv_likely (!cv_load (&m->n_policed)))
+    return true;
+  const cv_map_slots_t *addresses = cv_load_acquire (&m->address_map.slots);
+  if (kind_of (m, from, cv_endpoint (m, from), f, addresses, cv_address_hash (m, &f->dst, f->ip6)) != ORDINARY)
+    return false;
+  /* an endpoint with policy is a pod, and a pod sends from its own addresses */
+  return !any_has_policy (m, addresses, &f->src, f->ip6) && !any_has_policy (m, addresses, &f->dst, f->ip6);
+}
+
 /* ---- connections ---- */
 
 /* flow_of is the flow that a connection is. */

@@ -9,8 +9,6 @@ enum
   ND_NEIGHBOR_SOLICITATION = 135,
   ND_NEIGHBOR_ADVERTISEMENT = 136,
   ND_REDIRECT = 137,
-  DHCP4_SERVER_PORT = 67,
-  DHCP6_SERVER_PORT = 547,
 };
 
 static inline uint16_t
@@ -142,7 +140,7 @@ source_allowed (const cv_endpoint_state_t *e, const cv_packet_t *p, uint8_t type
   const cv_tuple_t *t = &p->tuple;
   if (type == ND_ROUTER_ADVERTISEMENT || type == ND_REDIRECT)
     return false;
-  if (t->proto == CV_PROTO_UDP && p->l4 && (t->sport == wire16 (DHCP4_SERVER_PORT) || t->sport == wire16 (DHCP6_SERVER_PORT)))
+  if (t->proto == CV_PROTO_UDP && p->l4 && (t->sport == wire16 (CV_DHCP4_SERVER_PORT) || t->sport == wire16 (CV_DHCP6_SERVER_PORT)))
     return false;
   if (type == ND_NEIGHBOR_ADVERTISEMENT)
     {

@@ -239,6 +239,9 @@ void cv_decided_keep (cv_main_t *m, uint32_t worker, const cv_decided_key_t *k, 
 /* cv_judge decides on a flow whose client is behind an interface; CV_NO_INDEX: behind another node. */
 cv_judgement_t cv_judge (cv_main_t *m, uint32_t worker, uint32_t sw_if_index, const cv_flow_t *f, uint32_t now);
 
+/* cv_never_judged: no policy holds for what an interface sends to an address, nor for what comes back, whatever the ports. It may be false where that is so. */
+bool cv_never_judged (const cv_main_t *m, uint32_t sw_if_index, const cv_flow_t *f);
+
 /* What a connection was judged under: policy_epoch << 2, and these. */
 enum
 {

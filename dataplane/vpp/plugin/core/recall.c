@@ -1,6 +1,7 @@
 /* The short way of packets whose flow has passed already: most packets. What they do to their connection is what they do to it on the long
  * way (follow.h); only the look-up is left out, and the source has been checked. */
 #include "follow.h"
+#include "pairs.h"
 #include "rewrite.h"
 
 /* A family's parts are made from the same text. */
@@ -58,28 +59,54 @@ hash_of (const cv_main_t *m, const uint8_t *ip, uint8_t proto, bool ip6)
   return ip6 ? cv_hash_ip6 (m, addresses, addresses + 2, cv_tail (ports, proto, true)) : cv_hash_ip4 (m, addresses[0], cv_tail (ports, proto, false));
 }
 
+BY_FAMILY uint8_t
+kind_of (const cv_brief_t *b, bool ip6)
+{
+  if (cv_unlikely (!is_plain (b, ip6)))
+    return OTHER;
+  const uint8_t *ip = b->ip;
+  uint8_t proto = ip[ip6 ? 6 : 9];
+  if (proto != CV_PROTO_TCP)
+    return cv_likely (proto == CV_PROTO_UDP) ? UDP : OTHER;
+  if (cv_unlikely (b->len < header (ip6) + 20))
+    return OTHER;
+  return cv_likely (plain_ack (ip[header (ip6) + 13])) ? TCP : RARE;
+}
+
+_Static_assert (sizeof (((cv_config_t *) 0)->tunnel_ports) == 8, "all tunnel ports are read at once");
+
+/* ports_matter: cv_parse drops some UDP by its ports: that of DHCP servers, and that to a tunnel. */
+BY_FAMILY bool
+ports_matter (const cv_main_t *m, const uint8_t *udp)
+{
+  const uint64_t each = 0x0001000100010001;
+  uint32_t source = (uint32_t) (udp[0] << 8 | udp[1]);
+  uint64_t ports;
+  memcpy (&ports, m->config.tunnel_ports, 8);
+  uint64_t differences = ports ^ each * (uint64_t) (udp[2] << 8 | udp[3]);
+  bool tunnel = (differences - each) & ~differences & each << 15; /* one of the four is 0; also for port 0, which takes the long way */
+  return tunnel | (source == CV_DHCP4_SERVER_PORT) | (source == CV_DHCP6_SERVER_PORT);
+}
+
+/* passes_by_pair: the addresses are enough to see that the packet passes. A few pairs have most packets, so their places are in the nearest cache. */
+BY_FAMILY bool
+passes_by_pair (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t when, uint8_t kind, bool ip6)
+{
+  uint64_t addresses[4];
+  memcpy (addresses, b->ip + (ip6 ? 8 : 12), ip6 ? 32 : 8);
+  uint64_t pair = ip6 ? cv_pair_ip6 (m, addresses, addresses + 2) : cv_pair_ip4 (m, addresses[0]);
+  uint64_t tag = pass_tag_of (when, pair, b->sw_if_index);
+  const cv_pair_set_t *s = pair_set (w, pair);
+  if (cv_unlikely (s->tag[0] != tag) && s->tag[1] != tag)
+    return false;
+  return kind != UDP || cv_likely (!ports_matter (m, b->ip + header (ip6)));
+}
+
 /* read_flow reads the tuple of a TCP or UDP packet, as cv_parse does. */
 BY_FAMILY void
-read_flow (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t when, flow_t *f, bool ip6)
+read_flow (const cv_main_t *m, cv_worker_t *w, const cv_brief_t *b, uint64_t when, uint8_t kind, flow_t *f, bool ip6)
 {
-  f->kind = OTHER;
-  if (cv_unlikely (!is_plain (b, ip6)))
-    return;
-  const uint8_t *ip = b->ip;
-  uint8_t proto = ip[ip6 ? 6 : 9], kind;
-  if (proto == CV_PROTO_TCP)
-    {
-      if (cv_unlikely (b->len < header (ip6) + 20))
-	return;
-      kind = cv_likely (plain_ack (ip[header (ip6) + 13])) ? TCP : RARE;
-    }
-  else
-    {
-      if (cv_unlikely (proto != CV_PROTO_UDP))
-	return;
-      kind = UDP;
-    }
-  uint64_t hash = hash_of (m, ip, proto, ip6);
+  uint64_t hash = hash_of (m, b->ip, kind == UDP ? CV_PROTO_UDP : CV_PROTO_TCP, ip6);
   f->kind = kind;
   f->tag = pass_tag_of (when, hash, b->sw_if_index);
   f->set = pass_set (w, hash);
@@ -107,16 +134,27 @@ follow_again (const flow_t *f, bool tcp, uint32_t now, bool ip6)
   return true;
 }
 
+/* recall looks for pairs before flows, or after them for those that it has not found. */
 BY_FAMILY cv_recalled_t
-recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uint32_t now, bool ip6)
+recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uint32_t now, bool ip6, bool pairs_first)
 {
   flow_t flows[CV_RECALL_MAX], *follow[CV_RECALL_MAX];
   uint8_t *connections = (uint8_t *) m->table[ip6].connections;
   cv_recalled_t result = { 0 };
-  uint32_t n_follow = 0;
+  uint32_t n_follow = 0, by_pair = 0;
   uint64_t when = pass_when (m, w);
-  for (uint32_t i = 0; i < n; i++)
-    read_flow (m, w, &packets[i], when, &flows[i], ip6);
+  for (uint32_t i = 0, bit = 1; i < n; i++, bit += bit)
+    {
+      const cv_brief_t *b = &packets[i];
+      uint8_t kind = kind_of (b, ip6);
+      flows[i].kind = OTHER;
+      if (cv_unlikely (kind == OTHER))
+	continue;
+      if (pairs_first && passes_by_pair (m, w, b, when, kind, ip6))
+	by_pair |= bit;
+      else
+	read_flow (m, w, b, when, kind, &flows[i], ip6);
+    }
   for (uint32_t i = 0, bit = 1; i < n; i++, bit += bit)
     {
       flow_t *f = &flows[i];
@@ -127,7 +165,11 @@ recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uin
       if (cv_unlikely (s->tag[0] != f->tag))
 	{
 	  if (s->tag[1] != f->tag)
-	    continue;
+	    {
+	      if (!pairs_first && w->paired == w->second && passes_by_pair (m, w, &packets[i], when, f->kind, ip6))
+		by_pair |= bit;
+	      continue;
+	    }
 	  ref = s->ref[1];
 	}
       if (!ref)
@@ -156,7 +198,15 @@ recall (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uin
       if (f->ref & CV_REF_TRANSLATED)
 	result.translated |= f->bit;
     }
+  result.passed |= by_pair;
+  w->pairs_first = __builtin_popcount (by_pair) > __builtin_popcount (result.passed) / 2;
   return result;
+}
+
+BY_FAMILY cv_recalled_t
+recall_family (cv_main_t *m, cv_worker_t *w, const cv_brief_t *packets, uint32_t n, uint32_t now, bool ip6)
+{
+  return w->pairs_first ? recall (m, w, packets, n, now, ip6, true) : recall (m, w, packets, n, now, ip6, false);
 }
 
 /* Packets that are followed here come before those of the same call that take the long way. Both are in one frame, so they may have met on their way. */
@@ -167,7 +217,7 @@ cv_recall (cv_main_t *m, uint32_t worker, const cv_brief_t *packets, uint32_t n,
   cv_recalled_t r = { 0 };
   cv_enter (w, now);
   if (n)
-    r = packets[0].ip[0] >> 4 == 6 ? recall (m, w, packets, n, now, true) : recall (m, w, packets, n, now, false);
+    r = packets[0].ip[0] >> 4 == 6 ? recall_family (m, w, packets, n, now, true) : recall_family (m, w, packets, n, now, false);
   w->counters[CV_PASSED] += (uint32_t) __builtin_popcount (r.passed & ~r.translated);
   w->counters[CV_TRANSLATED] += (uint32_t) __builtin_popcount (r.translated);
   return r;

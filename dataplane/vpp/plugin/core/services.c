@@ -203,6 +203,7 @@ direct_add (cv_main_t *m, const cv_backend_t *b)
 	  cv_pool_put (&m->directs, i);
 	  return false;
 	}
+      cv_served_add (m, CV_SERVED_BACKEND, &b->addr, b->ip6);
     }
   ((cv_direct_t *) cv_pool_at (&m->directs, i))->n++;
   return true;
@@ -215,6 +216,7 @@ direct_del (cv_main_t *m, const cv_addr_t *a, uint16_t port, bool ip6)
   if (i == CV_NO_INDEX || --((cv_direct_t *) cv_pool_at (&m->directs, i))->n)
     return;
   cv_map_del (&m->direct_map, hash, i);
+  cv_served_del (m, CV_SERVED_BACKEND, a, ip6);
   cv_retire_element (m, &m->directs, i);
 }
 
@@ -504,6 +506,7 @@ cv_frontend_set (cv_main_t *m, const cv_frontend_key_t *k, const cv_frontend_t *
       slot->state = s;
       if (cv_map_add (m, &m->frontend_map, frontend_hash (m, &k->addr, k->proto, k->port, k->ip6), i))
 	{
+	  cv_served_add (m, CV_SERVED_FRONTEND, &k->addr, k->ip6);
 	  __atomic_fetch_add (&m->frontends_epoch, 1, __ATOMIC_RELEASE);
 	  cv_changed (m);
 	  return CV_OK;
@@ -526,6 +529,7 @@ cv_frontend_del (cv_main_t *m, const cv_frontend_key_t *k)
       if (have->port != k->port || have->proto != k->proto || have->ip6 != k->ip6 || !cv_addr_equal (&have->addr, &k->addr))
 	continue;
       cv_map_del (&m->frontend_map, hash, index);
+      cv_served_del (m, CV_SERVED_FRONTEND, &k->addr, k->ip6);
       release_state (m, f->state);
       cv_retire_element (m, &m->frontends, index);
       cv_changed (m);

@@ -51,7 +51,7 @@ batch (net_t *n, uint32_t sw_if_index, pkt_t **k)
   for (int i = 0; i < BATCH; i++)
     briefs[i] = (cv_brief_t){ k[i]->data, k[i]->len, sw_if_index, false };
   uint32_t passed = cv_recall (n->m, 0, briefs, BATCH, n->now).passed;
-  if (passed == (1u << BATCH) - 1)
+  if (passed == (uint32_t) ((1ull << BATCH) - 1))
     return;
   for (int i = 0; i < BATCH; i++)
     if (!(passed >> i & 1))
