@@ -418,8 +418,9 @@ typedef struct
   uint32_t addresses[CV_NEIGHBOUR_BUDGETS]; /* of those that are, by hash */
 } cv_neighbour_budget_t;
 
-#define CV_CONNECTED 65536
-#define CV_SERVED    4096
+/* Places of counts by hash. Where most counts are used, pairs are hardly stored any more, and flows have their own places. */
+#define CV_CONNECTED 262144
+#define CV_SERVED    262144 /* 100,000 services use a third */
 
 typedef enum
 {

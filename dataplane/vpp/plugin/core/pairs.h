@@ -1,5 +1,5 @@
-/* Pairs of addresses between which all TCP and UDP of an interface passes without a connection. Of such flows each may be another one, so their
- * places (follow.h) would not stay in the processor's caches; a pair has one place for all of them. */
+/* Pairs of addresses between which all TCP and UDP of an interface passes without a connection. Each of many flows has a place of its own (follow.h),
+ * and 10,000 places do not stay in the processor's caches. A pair has one place for all its flows. */
 #ifndef CONTIV_CV_PAIRS_H
 #define CONTIV_CV_PAIRS_H
 
@@ -52,13 +52,13 @@ store_pair (cv_main_t *m, cv_worker_t *w, uint64_t pair, uint64_t tag)
     w->paired = w->second;
 }
 
-/* count_pair counts a connection by the addresses of one of its keys. */
+/* count_pair counts a connection by the addresses of one of its keys. It clears even if there was a connection before: the worker that made that one may
+ * not have cleared yet. */
 static inline void
 count_pair (cv_main_t *m, const cv_tuple_t *key)
 {
   uint64_t pair = cv_pair (m, key);
-  if (cv_add (&m->connected[pair % CV_CONNECTED], 1))
-    return; /* no worker has stored it */
+  cv_add (&m->connected[pair % CV_CONNECTED], 1);
   __atomic_thread_fence (__ATOMIC_SEQ_CST);
   for (uint32_t i = 0; i < m->n_workers; i++)
     for (int way = 0; way < CV_PAIR_WAYS; way++)
