@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,19 +23,26 @@ import (
 
 const (
 	clockPackets = 200_000
-	clockTurns   = 10
+	clockTurns   = 21
+	firstTurns   = 10
 	clockFlows   = 400    // of UDP and of TCP: an ACL of vpptest's VPP has 1 023 sessions
 	firstFlows   = 10_000 // of which each first packet is measured
 	largeRules   = 1000
 	smallRules   = 10
 )
 
+// clockVPP is a VPP in which clocks are counted.
+type clockVPP struct {
+	*policyVPP
+	dir    string
+	stream int
+}
+
 // clockPair is two packet generators of a VPP: packets of the first go to the second.
 type clockPair struct {
-	*policyVPP
-	dir      string
+	*clockVPP
+	first    int // number of the first
 	sw       [2]interface_types.InterfaceIndex
-	stream   int
 	src, dst netip.Addr
 }
 
@@ -43,36 +52,71 @@ func policyClocks(ctx context.Context, e *env) error {
 		fmt.Println("   left out: there is no VPP")
 		return nil
 	}
-	v, err := newPolicyVPP(ctx)
+	p, err := newPolicyVPP(ctx)
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	p := &clockPair{policyVPP: v, src: netip.MustParseAddr("10.1.0.2"), dst: netip.MustParseAddr("10.1.1.2")}
-	if p.dir, err = os.MkdirTemp("", "contiv-bench-pcap-"); err != nil {
+	defer p.close()
+	v := &clockVPP{policyVPP: p}
+	if v.dir, err = os.MkdirTemp("", "contiv-bench-pcap-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(p.dir)
-	for i := range p.sw {
-		for _, line := range []string{"create packet-generator interface pg%[1]d", "set interface ip address pg%[1]d 10.1.%[1]d.1/24", "set interface state pg%[1]d up",
-			"set ip neighbor static pg%[1]d 10.1.%[1]d.2 02:00:00:00:00:0%[1]d"} {
-			if _, err := v.cli(line, i); err != nil {
-				return err
-			}
-		}
-		if p.sw[i], err = v.index(fmt.Sprint("pg", i)); err != nil {
+	defer os.RemoveAll(v.dir)
+	pairs := [3]*clockPair{}
+	for i := range pairs {
+		if pairs[i], err = v.pair(2 * i); err != nil {
 			return err
 		}
 	}
-	plain, err := p.established(ctx, nil)
+	if err := pairs[1].reflect(ctx); err != nil {
+		return err
+	}
+	if err := pairs[2].endpoints(ctx); err != nil {
+		return err
+	}
+	first, err := pairs[2].firsts(ctx)
 	if err != nil {
 		return err
 	}
-	reflected, err := p.reflecting(ctx)
-	if err != nil {
-		return err
+	for _, c := range policyClockCases {
+		f, err := established(ctx, pairs, c)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("   established %s, clocks a packet: plain %.0f, reflecting ACL of %d rules %.0f, our policy of %d rules %.0f\n", c, f.plain, largeRules,
+			f.acl, largeRules, f.ours)
+		e.ratio(fmt.Sprintf("established %s: our policy's clocks to the ACL's, beyond plain (aim <= 0.7)", c),
+			bar{name: "policy", value: f.ours - f.plain}, bar{name: "reflecting ACL", value: f.acl - f.plain})
 	}
-	return p.ours(ctx, e, plain, reflected)
+	for _, kind := range ruleKinds {
+		for i, which := range []string{"flows to one port", "each flow to another port"} {
+			toPorts := i == 1
+			e.ratio(fmt.Sprintf("first packet, rules with %s, %s: among %d to among %d (aim <= 2)", kind, which, largeRules, smallRules),
+				bar{name: fmt.Sprint(largeRules, " rules"), value: first[firstCase{kind, largeRules, toPorts}]},
+				bar{name: fmt.Sprint(smallRules, " rules"), value: first[firstCase{kind, smallRules, toPorts}]})
+		}
+	}
+	return nil
+}
+
+// pair makes two packet generators with numbers that follow each other.
+func (v *clockVPP) pair(first int) (*clockPair, error) {
+	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i), 2}) }
+	p := &clockPair{clockVPP: v, first: first, src: address(first), dst: address(first + 1)}
+	for i := range p.sw {
+		for _, line := range []string{"create packet-generator interface pg%[1]d", "set interface ip address pg%[1]d 10.1.%[1]d.1/24", "set interface state pg%[1]d up",
+			"set ip neighbor static pg%[1]d 10.1.%[1]d.2 02:00:00:00:00:0%[1]d"} {
+			if _, err := v.cli(line, first+i); err != nil {
+				return nil, err
+			}
+		}
+		sw, err := v.index(fmt.Sprint("pg", first+i))
+		if err != nil {
+			return nil, err
+		}
+		p.sw[i] = sw
+	}
+	return p, nil
 }
 
 // policyClockCase is a number of flows of UDP, or of TCP.
@@ -90,44 +134,46 @@ func (c policyClockCase) String() string {
 
 var policyClockCases = []policyClockCase{{false, 1}, {false, clockFlows}, {true, 1}, {true, clockFlows}}
 
-// clockFigures are clocks per packet.
-type clockFigures map[policyClockCase]float64
+// clockFigures are clocks per packet: forwarded plainly, under an ACL, and under our policy.
+type clockFigures struct{ plain, acl, ours float64 }
 
-func (p *clockPair) established(ctx context.Context, clear func() error) (clockFigures, error) {
-	out := clockFigures{}
-	for _, c := range policyClockCases {
-		if clear != nil {
-			if err := clear(); err != nil {
-				return nil, err
-			}
-		}
-		f := flows{n: c.flows}
-		if c.tcp {
-			f.tcpFlags = tcpACK
+func (f clockFigures) ratio() float64 { return (f.ours - f.plain) / (f.acl - f.plain) }
+
+// established measures the three ways in turns, and returns the turn whose ratio is the median: a processor that changes its speed does so for all three.
+func established(ctx context.Context, pairs [3]*clockPair, c policyClockCase) (clockFigures, error) {
+	if _, err := pairs[0].cli("clear contiv connections"); err != nil {
+		return clockFigures{}, err
+	}
+	f := flows{n: c.flows}
+	if c.tcp {
+		f.tcpFlags = tcpACK
+		for _, p := range pairs {
 			for _, first := range []flows{{n: c.flows, tcpFlags: tcpSYN}, {n: c.flows, tcpFlags: tcpSYN | tcpACK, backwards: true}} {
 				if _, err := p.run(ctx, first, c.flows); err != nil {
-					return nil, err
+					return clockFigures{}, err
 				}
 			}
 		}
-		best := 0.0
-		for turn := range clockTurns + 1 {
-			clocks, err := p.run(ctx, f, clockPackets)
-			if err != nil {
-				return nil, err
-			}
-			if turn > 0 && (best == 0 || clocks < best) {
-				best = clocks
-			}
-		}
-		out[c] = best
 	}
-	return out, nil
+	turns := make([]clockFigures, clockTurns+1)
+	for i := range turns {
+		for k, to := range []*float64{&turns[i].plain, &turns[i].acl, &turns[i].ours} {
+			clocks, err := pairs[k].run(ctx, f, clockPackets)
+			if err != nil {
+				return clockFigures{}, err
+			}
+			*to = clocks
+		}
+	}
+	turns = turns[1:] // the first one opens what is not open yet
+	slices.SortFunc(turns, func(a, b clockFigures) int { return cmp.Compare(a.ratio(), b.ratio()) })
+	return turns[clockTurns/2], nil
 }
 
-// first is what the first packets of many flows take, at best. What was decided on a flow holds for others of the same ends and port: toPorts leaves that out.
-func (p *clockPair) first(ctx context.Context, toPorts bool) (best float64, err error) {
-	for range clockTurns {
+// opening is what the first packets of many flows take, at best. What was decided on a flow holds for others of the same ends and port: toPorts leaves that
+// out.
+func (p *clockPair) opening(ctx context.Context, toPorts bool) (best float64, err error) {
+	for range firstTurns {
 		if _, err := p.cli("clear contiv connections"); err != nil {
 			return 0, err
 		}
@@ -145,15 +191,15 @@ func (p *clockPair) first(ctx context.Context, toPorts bool) (best float64, err 
 // run sends packets of so many flows and returns the clocks that each took in the graph. Backwards, they are the receiver's.
 func (p *clockPair) run(ctx context.Context, f flows, packets int) (float64, error) {
 	f.src, f.dst, f.perPort = p.src, []netip.AddrPort{netip.AddrPortFrom(p.dst, 80)}, 1
-	pcap := filepath.Join(p.dir, fmt.Sprintf("%d-%t-%d-%t.pcap", f.n, f.toPorts, f.tcpFlags, f.backwards))
+	pcap := filepath.Join(p.dir, fmt.Sprintf("%d-%d-%t-%d-%t.pcap", p.first, f.n, f.toPorts, f.tcpFlags, f.backwards))
 	if _, err := os.Stat(pcap); err != nil {
 		if err := f.writePcap(pcap); err != nil {
 			return 0, err
 		}
 	}
-	from := 0
+	from := p.first
 	if f.backwards {
-		from = 1
+		from++
 	}
 	p.stream++
 	name := fmt.Sprint("s", p.stream)
@@ -187,8 +233,8 @@ func (p *clockPair) run(ctx context.Context, f flows, packets int) (float64, err
 	return stats.graph() / float64(packets), err
 }
 
-// reflecting measures with an ACL at the receiver that reflects what it permits, and one that permits nothing else back.
-func (p *clockPair) reflecting(ctx context.Context) (clockFigures, error) {
+// reflect gives the receiver an ACL that reflects what it permits, and one that permits nothing else back.
+func (p *clockPair) reflect(ctx context.Context) error {
 	acls := acl.NewServiceClient(p.conn)
 	rules := aclRules(largeRules-1, 0, acl_types.ACL_ACTION_API_DENY)
 	any4 := ip_types.Prefix{Address: ip_types.NewAddress(netip.IPv4Unspecified().AsSlice())}
@@ -196,64 +242,52 @@ func (p *clockPair) reflecting(ctx context.Context) (clockFigures, error) {
 		DstportOrIcmpcodeLast: 65535})
 	rep, err := acls.ACLAddReplace(ctx, &acl.ACLAddReplace{ACLIndex: ^uint32(0), Tag: "bench", Count: uint32(len(rules)), R: rules})
 	if err != nil {
-		return nil, err
-	}
-	bind := func(list ...uint32) error { // behind n_input there are the outgoing ones
-		_, err := acls.ACLInterfaceSetACLList(ctx, &acl.ACLInterfaceSetACLList{SwIfIndex: p.sw[1], Count: uint8(len(list)), Acls: list})
 		return err
 	}
-	if err := bind(rep.ACLIndex); err != nil {
-		return nil, err
-	}
-	out, err := p.established(ctx, nil)
-	return out, errors.Join(err, bind())
+	// behind n_input there are the outgoing ones
+	_, err = acls.ACLInterfaceSetACLList(ctx, &acl.ACLInterfaceSetACLList{SwIfIndex: p.sw[1], Count: 1, Acls: []uint32{rep.ACLIndex}})
+	return err
 }
 
-// ours measures with our policies, and prints.
-func (p *clockPair) ours(ctx context.Context, e *env, plain, reflected clockFigures) error {
+// endpoints makes both generators pods.
+func (p *clockPair) endpoints(ctx context.Context) error {
 	for i, a := range []netip.Addr{p.src, p.dst} {
-		_, err := p.api.ContivEndpointSet(ctx, &contiv.ContivEndpointSet{SwIfIndex: p.sw[i], Role: contiv.CONTIV_ROLE_API_POD, Name: fmt.Sprint("pg", i),
+		_, err := p.api.ContivEndpointSet(ctx, &contiv.ContivEndpointSet{SwIfIndex: p.sw[i], Role: contiv.CONTIV_ROLE_API_POD, Name: fmt.Sprint("pg", p.first+i),
 			NAddresses: 1, Addresses: []ip_types.Address{ip_types.NewAddress(a.AsSlice())}})
 		if err != nil {
 			return err
 		}
 	}
-	first := map[string]float64{}
-	kinds := []string{"one set", "a set each", "a set and a port each"}
-	for _, kind := range kinds {
+	return nil
+}
+
+// ruleKinds are what the rules of a policy have; the last one is what established packets are measured with.
+var ruleKinds = []string{"one set", "a set each", "a set and a port each"}
+
+type firstCase struct {
+	kind    string
+	rules   int
+	toPorts bool
+}
+
+// firsts measures first packets, and leaves the largest policy in place.
+func (p *clockPair) firsts(ctx context.Context) (map[firstCase]float64, error) {
+	first := map[firstCase]float64{}
+	for _, kind := range ruleKinds {
 		for _, n := range []int{smallRules, largeRules} {
-			if err := p.policy(ctx, n, kind != kinds[0], kind == kinds[2]); err != nil {
-				return err
+			if err := p.policy(ctx, n, kind != ruleKinds[0], kind == ruleKinds[2]); err != nil {
+				return nil, err
 			}
 			for _, toPorts := range []bool{false, true} {
-				clocks, err := p.first(ctx, toPorts)
+				clocks, err := p.opening(ctx, toPorts)
 				if err != nil {
-					return err
+					return nil, err
 				}
-				first[fmt.Sprint(kind, n, toPorts)] = clocks
+				first[firstCase{kind, n, toPorts}] = clocks
 			}
 		}
 	}
-	clear := func() error { _, err := p.cli("clear contiv connections"); return err }
-	ours, err := p.established(ctx, clear)
-	if err != nil {
-		return err
-	}
-	for _, n := range policyClockCases {
-		fmt.Printf("   established %s, clocks a packet: plain %.0f, reflecting ACL of %d rules %.0f, our policy of %d rules %.0f\n", n, plain[n], largeRules,
-			reflected[n], largeRules, ours[n])
-		e.ratio(fmt.Sprintf("established %s: our policy's clocks to the ACL's, beyond plain (aim <= 0.7)", n),
-			bar{name: "policy", value: ours[n] - plain[n]}, bar{name: "reflecting ACL", value: reflected[n] - plain[n]})
-	}
-	for _, kind := range kinds {
-		for i, which := range []string{"flows to one port", "each flow to another port"} {
-			toPorts := i == 1
-			e.ratio(fmt.Sprintf("first packet, rules with %s, %s: among %d to among %d (aim <= 2)", kind, which, largeRules, smallRules),
-				bar{name: fmt.Sprint(largeRules, " rules"), value: first[fmt.Sprint(kind, largeRules, toPorts)]},
-				bar{name: fmt.Sprint(smallRules, " rules"), value: first[fmt.Sprint(kind, smallRules, toPorts)]})
-		}
-	}
-	return nil
+	return first, nil
 }
 
 // policy gives the receiver a policy in which the last rule allows what the others do not match: their sets do not have the sender. Each of the others
