@@ -5,11 +5,6 @@
 #define DROP(n, iface, k, why)                                                                                                   \
   check (transmit (n, iface, k) == CV_VERDICT_DROP && (n)->p.reason == why, "verdict %d, reason %d", (n)->p.verdict, (n)->p.reason)
 
-#define SYN CV_TCP_SYN
-#define ACK CV_TCP_ACK
-#define FIN CV_TCP_FIN
-#define RST CV_TCP_RST
-
 static pkt_t
 icmp6 (const char *src, const char *dst, uint8_t type, const char *target)
 {

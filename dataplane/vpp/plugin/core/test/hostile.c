@@ -3,9 +3,6 @@
 #include <time.h>
 #include "policy.h"
 
-#define SYN CV_TCP_SYN
-#define ACK CV_TCP_ACK
-
 /* A pod or a machine outside sends what looks like answers to a victim with policy. Each makes a connection, which counts for its sender: the
  * victim goes on opening connections of its own. */
 static void
@@ -19,7 +16,7 @@ forged_answers (void)
 	endpoint (&n, POD_B, CV_ROLE_POD, 0, 50, B[0], B[1]);
 	endpoint (&n, UPLINK, CV_ROLE_UPLINK, 0, 50, NULL, NULL);
 	cv_rule_t all = { .action = CV_RULE_ALLOW };
-	check (policy (&n, 1, CV_INGRESS, &all, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+	admit (&n, all);
 	const char *from = far ? OUT[ip6] : A[ip6];
 	uint32_t refused = 0;
 	for (uint16_t port = 0; port < 500; port++)
@@ -216,7 +213,7 @@ changed_while_judged (void)
   net_t n = shared = world (1000, 1);
   set_of (&n, 7, CV_SET_NETWORKS);
   cv_rule_t r = { .action = CV_RULE_ALLOW, .source = 7 };
-  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  admit (&n, r);
   state = waits = 0;
   pthread_t thread;
   check (!pthread_create (&thread, NULL, send_all_the_time, NULL));

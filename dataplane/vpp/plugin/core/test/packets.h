@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include "../internal.h"
 
+#define SYN CV_TCP_SYN
+#define ACK CV_TCP_ACK
+#define FIN CV_TCP_FIN
+#define RST CV_TCP_RST
+
 #define check(cond, ...)                                                                                                         \
   do                                                                                                                             \
     if (!(cond))                                                                                                                 \

@@ -62,4 +62,30 @@ closed (net_t *n, uint32_t sw_if_index)
   return cv_endpoint_policy_set (n->m, sw_if_index, &p);
 }
 
+/* A rule that allows a set of peers to a port. */
+static inline cv_rule_t
+allow (uint64_t source, uint64_t destination, uint8_t proto, uint16_t port)
+{
+  cv_rule_t r = { .action = CV_RULE_ALLOW, .proto = proto, .source = source, .destination = destination };
+  if (port)
+    r.n_ports = 1, r.ports[0].first = r.ports[0].last = port;
+  return r;
+}
+
+/* set_of_a makes set 100, with the addresses of A. */
+static inline void
+set_of_a (net_t *n)
+{
+  set_of (n, 100, CV_SET_NETWORKS);
+  for (int ip6 = 0; ip6 < 2; ip6++)
+    check (member (n, 100, A[ip6], true) == CV_OK);
+}
+
+/* admit gives B policy 1, by which one rule lets in. */
+static inline void
+admit (net_t *n, cv_rule_t r)
+{
+  check (policy (n, 1, CV_INGRESS, &r, 1) == CV_OK && police (n, POD_B, 1, 0) == CV_OK);
+}
+
 #endif

@@ -1,25 +1,11 @@
 /* Tests of network policy: each function is one story; main runs all. */
 #include "policy.h"
 
-#define SYN CV_TCP_SYN
-#define ACK CV_TCP_ACK
-#define RST CV_TCP_RST
-
 #define PASS(n, iface, k) check (transmit (n, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
 #define DENY(n, iface, k)                                                                                                        \
   check (transmit (n, iface, k) == CV_VERDICT_DROP && (n)->p.reason == CV_POLICY, "verdict %d, reason %d", (n)->p.verdict, (n)->p.reason)
 
 static const char *const OWN[] = { "172.30.1.2", "fd30::2" }; /* of the node's own stack */
-
-/* A rule that allows a set of peers to a port. */
-static cv_rule_t
-allow (uint64_t source, uint64_t destination, uint8_t proto, uint16_t port)
-{
-  cv_rule_t r = { .action = CV_RULE_ALLOW, .proto = proto, .source = source, .destination = destination };
-  if (port)
-    r.n_ports = 1, r.ports[0].first = r.ports[0].last = port;
-  return r;
-}
 
 static net_t
 policed_world (void)
@@ -45,10 +31,9 @@ static void
 ingress (void)
 {
   net_t n = policed_world ();
-  set_of (&n, 100, CV_SET_NETWORKS);
-  check (member (&n, 100, A[0], true) == CV_OK && member (&n, 100, A[1], true) == CV_OK);
+  set_of_a (&n);
   cv_rule_t r = allow (100, 0, CV_PROTO_TCP, 80);
-  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  admit (&n, r);
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
       connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 80);
@@ -137,11 +122,9 @@ static void
 cut (void)
 {
   net_t n = policed_world ();
-  set_of (&n, 100, CV_SET_NETWORKS);
-  for (int ip6 = 0; ip6 < 2; ip6++)
-    check (member (&n, 100, A[ip6], true) == CV_OK);
+  set_of_a (&n);
   cv_rule_t r = allow (100, 0, CV_PROTO_TCP, 80);
-  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  admit (&n, r);
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
       connect_both_ways (&n, POD_A, A[ip6], POD_B, B[ip6], CV_PROTO_TCP, 40000, 80);
@@ -182,10 +165,9 @@ short_way (void)
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
       net_t n = policed_world ();
-      set_of (&n, 100, CV_SET_NETWORKS);
-      check (member (&n, 100, A[ip6], true) == CV_OK);
+      set_of_a (&n);
       cv_rule_t r = allow (100, 0, CV_PROTO_UDP, 53), other = allow (100, 0, CV_PROTO_UDP, 54);
-      check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+      admit (&n, r);
       pkt_t k = build (A[ip6], B[ip6], CV_PROTO_UDP, 40000, 53, 0, 5), back = answer (&k, 0);
       PASS (&n, POD_A, &k);
       check (!recalled (&n, 0, POD_A, &k) && !recalled (&n, 0, POD_B, &back), "the connection is new");
@@ -216,7 +198,7 @@ short_way (void)
   net_t n = policed_world ();
   set_of (&n, 100, CV_SET_NETWORKS);
   cv_rule_t r = allow (0, 0, CV_PROTO_UDP, 53);
-  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  admit (&n, r);
   pkt_t k = build (A[0], B[0], CV_PROTO_UDP, 40000, 53, 0, 5), back = answer (&k, 0);
   PASS (&n, POD_A, &k);
   PASS (&n, POD_B, &back);
@@ -292,9 +274,7 @@ static void
 icmp (void)
 {
   net_t n = policed_world ();
-  set_of (&n, 100, CV_SET_NETWORKS);
-  for (int ip6 = 0; ip6 < 2; ip6++)
-    check (member (&n, 100, A[ip6], true) == CV_OK);
+  set_of_a (&n);
   cv_rule_t rules[3] = { allow (100, 0, CV_PROTO_ICMP, 0), allow (100, 0, CV_PROTO_ICMP6, 0), allow (100, 0, CV_PROTO_UDP, 53) };
   rules[0].flags = rules[1].flags = CV_RULE_ICMP_TYPE;
   rules[0].icmp_type = 8, rules[1].icmp_type = 128;
@@ -406,7 +386,7 @@ fragments (void)
 {
   net_t n = policed_world ();
   cv_rule_t r = allow (0, 0, CV_PROTO_UDP, 53);
-  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  admit (&n, r);
   for (int ports = 0; ports < 3; ports++)
     {
       pkt_t k = build (A[0], B[0], CV_PROTO_UDP, 1000, 53, 0, 800);
@@ -517,7 +497,7 @@ deleted_policy (void)
 {
   net_t n = policed_world ();
   cv_rule_t all = allow (0, 0, 0, 0), one = allow (0, 0, CV_PROTO_TCP, 80);
-  check (policy (&n, 1, CV_INGRESS, &one, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  admit (&n, one);
   check (cv_policy_del (n.m, 1) == CV_OK && cv_policy_del (n.m, 1) == CV_NOT_FOUND && police (&n, POD_A, 1, 0) == CV_NOT_FOUND);
   pkt_t k = build (A[0], B[0], CV_PROTO_TCP, 40000, 80, SYN, 0), u = build (A[0], B[0], CV_PROTO_UDP, 40000, 80, 0, 0);
   PASS (&n, POD_A, &k);

@@ -2,11 +2,6 @@
  * packets.h. */
 #include "policy.h"
 
-#define SYN CV_TCP_SYN
-#define ACK CV_TCP_ACK
-#define FIN CV_TCP_FIN
-#define RST CV_TCP_RST
-
 /* What the node does with a packet. */
 #define PASS(n, iface, k) check (offer_short (n, 0, iface, k) == CV_VERDICT_PASS, "reason %d", (n)->p.reason)
 #define SHORT(n, iface, k) check (recalled (n, 0, iface, k), "it takes the long way")
@@ -69,13 +64,11 @@ connection (const net_t *n, const conn_t *c)
 
 /* with_policy is a world in which B takes TCP to ports 80 and 8080 from A. */
 static net_t
-with_policy (int ip6)
+with_policy (void)
 {
   net_t n = world (1000, 2);
-  set_of (&n, 100, CV_SET_NETWORKS);
-  check (member (&n, 100, A[ip6], true) == CV_OK);
-  cv_rule_t r = { .action = CV_RULE_ALLOW, .proto = CV_PROTO_TCP, .source = 100, .n_ports = 2, .ports = { { 80, 80 }, { 8080, 8080 } } };
-  check (policy (&n, 1, CV_INGRESS, &r, 1) == CV_OK && police (&n, POD_B, 1, 0) == CV_OK);
+  set_of_a (&n);
+  admit (&n, (cv_rule_t){ .action = CV_RULE_ALLOW, .proto = CV_PROTO_TCP, .source = 100, .n_ports = 2, .ports = { { 80, 80 }, { 8080, 8080 } } });
   return n;
 }
 
@@ -98,7 +91,7 @@ which_packets (void)
   for (int i = 0; i < 4; i++)
     {
       int ip6 = i & 1;
-      net_t n = with_policy (ip6);
+      net_t n = with_policy ();
       conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
       from (&n, &c, false, SYN, CLIENT_AT - 1, 0);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT), back = segment (&c, true, ACK, SERVER_AT, CLIENT_AT);
@@ -133,7 +126,7 @@ bookkeeping (void)
   for (int i = 0; i < 4; i++)
     {
       int ip6 = i & 1;
-      net_t n = with_policy (ip6);
+      net_t n = with_policy ();
       conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
       open_short (&n, &c);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 5000), too_far = segment (&c, false, ACK, CLIENT_AT + 77777, SERVER_AT + 5000 + 65536);
@@ -166,7 +159,7 @@ closing (void)
   for (int i = 0; i < 4; i++)
     {
       int ip6 = i & 1;
-      net_t n = with_policy (ip6);
+      net_t n = with_policy ();
       conn_t c = i < 2 ? policed (ip6, 40000) : served (ip6, 40000);
       open_short (&n, &c);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT + 9, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9);
@@ -200,7 +193,7 @@ changes (void)
 {
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
-      net_t n = with_policy (ip6);
+      net_t n = with_policy ();
       conn_t c = policed (ip6, 40000);
       open_short (&n, &c);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT + 9, SERVER_AT + 9), back = segment (&c, true, ACK, SERVER_AT + 9, CLIENT_AT + 9);
@@ -228,8 +221,7 @@ changes (void)
       check (cv_set_del (n.m, 100) == CV_OK);
       LONG (&n, POD_A, &k);
       check (offer_short (&n, 0, POD_B, &back) == CV_VERDICT_DROP && n.p.reason == CV_POLICY, "verdict %d, reason %d", n.p.verdict, n.p.reason);
-      set_of (&n, 100, CV_SET_NETWORKS);
-      check (member (&n, 100, A[ip6], true) == CV_OK);
+      set_of_a (&n);
       PASS (&n, POD_A, &k);
       SHORT (&n, POD_A, &k);
       check (cv_endpoint_del (n.m, POD_A) == CV_OK);
@@ -244,7 +236,7 @@ same_place (void)
 {
   for (int ip6 = 0; ip6 < 2; ip6++)
     {
-      net_t n = with_policy (ip6);
+      net_t n = with_policy ();
       conn_t c = policed (ip6, 40000), next = policed (ip6, 40001);
       open_short (&n, &c);
       pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9), of_next = segment (&next, false, ACK, CLIENT_AT, SERVER_AT + 9);
@@ -389,7 +381,7 @@ other_workers (void)
 static void
 in_frame (void)
 {
-  net_t n = with_policy (0);
+  net_t n = with_policy ();
   conn_t c = policed (0, 40000), next = policed (0, 40001), third = policed (0, 40002);
   open_short (&n, &c);
   pkt_t k = segment (&c, false, ACK, CLIENT_AT, SERVER_AT + 9);
