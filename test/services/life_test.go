@@ -88,9 +88,11 @@ func (w *world) spread(number int) {
 			w.t.Log("fake: not covered: even spread: the choice of a backend is the fake's own, and not VPP's")
 			continue
 		}
-		counts := map[string]int{}
+		counts, order := map[string]int{}, ""
 		for range tries {
-			counts[w.ask("p1", svc, f).Server]++
+			server := w.ask("p1", svc, f).Server
+			counts[server]++
+			order += server
 		}
 		chi, want := 0.0, float64(tries)/4
 		for _, server := range []string{"a", "b", "c", "d"} {
@@ -99,7 +101,7 @@ func (w *world) spread(number int) {
 		}
 		w.t.Logf("IPv%s: %v, chi-square %.1f", family, counts, chi)
 		if chi > limit {
-			w.t.Errorf("IPv%s: %d connections are spread as %v: chi-square %.1f is above %.1f", family, tries, counts, chi, limit)
+			w.t.Errorf("IPv%s: %d connections are spread as %v: chi-square %.1f is above %.1f; in this order: %s", family, tries, counts, chi, limit, order)
 		}
 	}
 }
