@@ -45,14 +45,19 @@ func (w *world) values(tag string) []byte {
 	if hasVPP(w.setup) && !hasVhost() {
 		args = "--preload=/" + shimInImage
 	}
+	limit := 0
+	if w.setup.relay {
+		limit = setLimit
+	}
 	return fmt.Appendf(nil, `dataplane: %s
 kubernetes: {server: "%s", relay: %t}
 images: {agent: {tag: "%s"}, vpp: {tag: "%s"}, etcd: {tag: "%s"}}
 agent: {remote: {enabled: true}}
 vpp: {extraArgs: [%s]}
+networkPolicy: {setLimit: %d}
 contivConf:
   %s
-`, w.setup.dataplane, apiServer, w.setup.relay, tag, imageTag, etcdTag, args, strings.ReplaceAll(w.config(), "\n", "\n  "))
+`, w.setup.dataplane, apiServer, w.setup.relay, tag, imageTag, etcdTag, args, limit, strings.ReplaceAll(w.config(), "\n", "\n  "))
 }
 
 // chart renders the chart and applies it.

@@ -41,6 +41,7 @@ func cases() []testcase {
 		{"netctl", testNetctl, byChart},
 		{"helm test", testHelmTest, byChart},
 		{"relay", testRelay, relayed},
+		{"large sets", testLargeSets, relayed},
 		{"agent restart", testAgentRestart, restarts},
 		{"upgrade", testUpgrade, full},
 		{"kubelet restart", testKubeletRestart, full},

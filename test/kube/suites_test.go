@@ -200,10 +200,7 @@ func ginkgoVerdicts(report []byte) (v verdicts, err error) {
 
 // clusterNetworkPolicy runs the conformance tests of sigs.k8s.io/network-policy-api, with its CRD.
 func clusterNetworkPolicy(w *world, s suite, log string) (v verdicts, err error) {
-	crd := filepath.Join(cacheDir(), "cnp.yaml")
-	w.kubectl("apply", "--server-side", "-f", crd)
-	w.t.Cleanup(func() { w.kubectl("delete", "-f", crd) })
-	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
+	w.clusterPolicies()
 	err = w.program(log, s.program, "-test.v", "-test.timeout="+suiteLimit.String())
 	data, missing := os.ReadFile(log)
 	return goVerdicts(string(data)), errors.Join(err, missing)

@@ -129,15 +129,13 @@ do_e2e() {
   gotest "$BIN/e2e.test" k8s.io/kubernetes/test/e2e "$(k8s_ldflags)"
 }
 
-# The conformance tests of ClusterNetworkPolicy, and its CRD
+# The conformance tests of ClusterNetworkPolicy
 do_cnp() {
   local m=sigs.k8s.io/network-policy-api
   new_module cnp $m@"$CNP_VERSION"
   cnp_test > cnp_test.go
   GOFLAGS=-mod=mod go mod tidy 2>&1 | { grep -v "^go: \(found\|finding\|downloading\)" || true; }
   gotest "$BIN/cnp.test" .
-  install -m 644 "$(go list -m -f '{{.Dir}}' $m)/config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml" \
-    "$KUBELAB_CACHE/cnp.yaml"
 }
 
 # cnp_test: what the suite's own conformance_test.go does, with all features and with limits for a machine that has more to do
