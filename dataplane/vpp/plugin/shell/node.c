@@ -1,6 +1,6 @@
 /* The nodes of unicast packets: parse, decide, and send on along the feature arc. */
 #include "contiv.h"
-#include <vnet/feature/feature.h>
+#include "place.h"
 #include <vnet/ip/ip.h>
 
 /* So many packets go through each step together: what one step asks of the memory is there when the next needs it. */
@@ -13,14 +13,6 @@ typedef enum
   NEXT_INPUT,
   N_NEXT,
 } next_t;
-
-/* A place on a feature arc, of a packet that went on from there. */
-typedef struct
-{
-  u32 config, config_next; /* indices before and behind it; ~0: there was none */
-  u16 next;
-  u8 arc;
-} place_t;
 
 /* One frame under way. */
 typedef struct
@@ -117,23 +109,6 @@ fragment (frame_t *f, cv_packet_t *p, u32 bi)
   drop_buffers (f, &gone);
   if (go.n)
     vlib_buffer_enqueue_to_single_next (f->vm, f->node, go.buffers, NEXT_INPUT, go.n);
-}
-
-/* next_feature sends a packet on along its arc. Most packets of a frame are at the same place of the same arc: for them the arc is read once. */
-static_always_inline u16
-next_feature (place_t *p, vlib_buffer_t *b)
-{
-  if (PREDICT_FALSE (b->current_config_index != p->config || vnet_buffer (b)->feature_arc_index != p->arc))
-    {
-      u32 next;
-      p->config = b->current_config_index;
-      p->arc = vnet_buffer (b)->feature_arc_index;
-      vnet_feature_next (&next, b);
-      p->config_next = b->current_config_index;
-      p->next = next;
-    }
-  b->current_config_index = p->config_next;
-  return p->next;
 }
 
 static_always_inline void
@@ -293,7 +268,7 @@ contiv_input (vlib_main_t *vm, vlib_node_runtime_t *node, vlib_frame_t *frame)
   f.worker = vm->thread_index;
   f.now = contiv_now (vm);
   f.n_out = f.n_answers = 0;
-  f.place.config = ~0;
+  place_start (&f.place);
   f.recalls = !(node->flags & VLIB_NODE_FLAG_TRACE); /* what is traced shows what the long way finds */
   clib_memset_u32 (f.counts, 0, CONTIV_N_ERRORS);
 

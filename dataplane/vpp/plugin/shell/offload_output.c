@@ -1,9 +1,9 @@
 /* What goes out: packets of several segments are cut for a device that cannot do it, and joined for a TAP. The node is on the interface-output arc of all
  * interfaces but loopbacks. */
 #include "offload_join.h"
+#include "place.h"
 #include "uplink.h"
 #include <vnet/ethernet/ethernet.h>
-#include <vnet/feature/feature.h>
 #include <vnet/ip/ip.h>
 
 #define OUT_MAX	    (VLIB_FRAME_SIZE + CV_SEGMENTS)
@@ -16,6 +16,9 @@ typedef struct
   vlib_main_t *vm;
   vlib_node_runtime_t *node;
   u32 n_out;
+  place_t place; /* of the last packet */
+  u32 sw_if_index; /* of which plain is true or not */
+  bool plain;
   joiner_t joiner;
   contiv_outbox_t outbox;
   u32 counts[CONTIV_N_OFFLOAD];
@@ -191,12 +194,27 @@ trace (frame_t *f, vlib_buffer_t *b, contiv_offload_t result, u32 segments)
 				 .is_large = b->flags & VNET_BUFFER_F_GSO };
 }
 
+/* is_plain: nothing is due for packets of an interface, unless they are large or traced: it is no TAP that takes joined ones, and no uplink. */
+static_always_inline bool
+is_plain (frame_t *f, u32 sw_if_index)
+{
+  if (PREDICT_TRUE (sw_if_index == f->sw_if_index))
+    return f->plain;
+  f->sw_if_index = sw_if_index;
+  return f->plain = !takes_joined (&f->joiner, sw_if_index) && !contiv_uplink (sw_if_index);
+}
+
 static_always_inline void
 one (frame_t *f, vlib_buffer_t *b, u32 bi)
 {
-  u32 next = 0, before = f->counts[CONTIV_SEGMENTS];
+  u32 next = next_feature (&f->place, b), before = f->counts[CONTIV_SEGMENTS];
   contiv_offload_t result = CONTIV_N_OFFLOAD; /* nothing was due */
-  vnet_feature_next (&next, b);
+  if (PREDICT_TRUE (!(b->flags & (VNET_BUFFER_F_GSO | VLIB_BUFFER_IS_TRACED))) && is_plain (f, vnet_buffer (b)->sw_if_index[VLIB_TX]))
+    {
+      flush (f, 1);
+      push (f, bi, next);
+      return;
+    }
   if (PREDICT_FALSE (b->flags & VNET_BUFFER_F_GSO))
     result = large (f, b, next);
   else if (join (&f->joiner, b, bi))
@@ -236,6 +254,8 @@ VLIB_NODE_FN (contiv_offload_output_node) (vlib_main_t *vm, vlib_node_runtime_t 
   f.node = node;
   f.n_out = f.outbox.n = f.outbox.n_iov = f.outbox.refused = 0;
   f.outbox.u = 0;
+  place_start (&f.place);
+  f.sw_if_index = ~0;
   join_start (&f.joiner);
   clib_memset_u32 (f.counts, 0, CONTIV_N_OFFLOAD);
   vlib_get_buffers (vm, from, buffers, n);
