@@ -91,7 +91,7 @@ func testLargeSets(w *world) {
 	})
 	deny(4)
 	condition("of a small set", "True Accepted")
-	w.within(30*time.Second, "a deny with a small set denies what it names", answers)
+	w.within(30*time.Second, "a deny with a small set leaves other traffic alone", answers)
 }
 
 // networks are some networks and, behind them, as many others as make up a count.
