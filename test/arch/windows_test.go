@@ -1,0 +1,61 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+	"testing"
+
+	gopackages "golang.org/x/tools/go/packages"
+)
+
+// TestWindowsTypeChecks: all that is built for Windows passes the type checker there, tests included. It compiles nothing, and reads other
+// modules without the bodies of their functions: some seconds, where compiling takes minutes on a new machine. The programs themselves are
+// built by TestWindowsImage in `make test-all`.
+func TestWindowsTypeChecks(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		t.Run(arch, func(t *testing.T) {
+			t.Parallel()
+			roots, err := gopackages.Load(&gopackages.Config{
+				Context: t.Context(), Dir: "../..", Tests: true, ParseFile: declarationsOfOthers,
+				Env:  append(os.Environ(), "GOOS=windows", "GOARCH="+arch, "CGO_ENABLED=0"),
+				Mode: gopackages.NeedName | gopackages.NeedModule | gopackages.NeedTypes | gopackages.NeedTypesInfo | gopackages.NeedSyntax | gopackages.NeedImports | gopackages.NeedDeps,
+			}, "./dataplane/windows/...", "./cmd/contiv-agent", "./cmd/contiv-cni", "./cmd/contiv-init", "./cmd/contiv-netctl")
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := 0
+			gopackages.Visit(roots, nil, func(p *gopackages.Package) {
+				if p.Module == nil || !p.Module.Main || strings.HasSuffix(p.ID, ".test") {
+					return // of others, or the main function of a test, which go writes
+				}
+				seen++
+				for _, err := range p.Errors {
+					t.Errorf("%s: %v", p.PkgPath, err)
+				}
+			})
+			if seen < 50 {
+				t.Errorf("%d packages of this module are checked, want all that the agent is made of", seen)
+			}
+		})
+	}
+}
+
+// declarationsOfOthers parses a file, without the bodies of functions if it is of another module.
+func declarationsOfOthers(files *token.FileSet, name string, src []byte) (*ast.File, error) {
+	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	if root, err := os.Getwd(); err == nil && strings.HasPrefix(name, strings.TrimSuffix(root, "test/arch")) {
+		return file, nil
+	}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			f.Body = nil
+		}
+	}
+	return file, nil
+}
