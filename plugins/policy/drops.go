@@ -149,12 +149,9 @@ func (p *Plugin) serveDrops(w http.ResponseWriter, r *http.Request) {
 
 func rowOf(f drops.Flow) dropRow {
 	row := dropRow{
-		Time: f.Time, First: f.First, Count: f.Count, Direction: direction(f.Ingress), Source: f.Source.Addr().Unmap(), SourcePod: f.SourcePod,
+		Pod: f.Pod.String(), Time: f.Time, First: f.First, Count: f.Count, Direction: direction(f.Ingress), Source: f.Source.Addr().Unmap(), SourcePod: f.SourcePod,
 		Dest: f.Dest.Addr().Unmap(), DestPod: f.DestPod, Protocol: protocolName(f.Protocol), Port: f.Dest.Port(), Policy: f.Policy, Rule: f.Rule,
 		Because: f.Because,
-	}
-	if f.Pod != (model.EndpointID{}) {
-		row.Pod = f.Pod.String()
 	}
 	if f.Protocol == 1 || f.Protocol == 58 {
 		row.ICMPType = &f.ICMPType

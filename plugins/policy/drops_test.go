@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"contiv.dev/vswitch/dataplane/denied"
+	"contiv.dev/vswitch/plugins/policy/model"
 )
 
 // reports are what a dataplane reports.
@@ -53,6 +54,9 @@ func TestDrops(t *testing.T) {
 	}
 	if r := rows[0]; r.Pod != "" || r.Because == "" {
 		t.Errorf("%+v", r)
+	}
+	if s := (model.EndpointID{}).String(); s != "" {
+		t.Errorf("a line of the log names pod %q where there is none", s)
 	}
 	h.get(t, dropsPath+"?pod=other/far", 200, &rows)
 	if len(rows) != 1 {

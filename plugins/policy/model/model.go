@@ -211,7 +211,13 @@ type Direction struct {
 // EndpointID names a pod of this node.
 type EndpointID struct{ Namespace, Name string }
 
-func (id EndpointID) String() string { return id.Namespace + "/" + id.Name }
+// String is namespace/name, and empty for no pod.
+func (id EndpointID) String() string {
+	if id == (EndpointID{}) {
+		return ""
+	}
+	return id.Namespace + "/" + id.Name
+}
 
 // Compare orders endpoint IDs.
 func (id EndpointID) Compare(o EndpointID) int {
