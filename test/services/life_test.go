@@ -77,8 +77,9 @@ func at(svc *corev1.Service, family int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.MustParseAddr(svc.Spec.ClusterIPs[family]), uint16(svc.Spec.Ports[0].Port))
 }
 
-// spread: connections are spread evenly.
+// spread: connections are spread evenly. The limit of chi-square is exceeded once in 10 000 runs (3 degrees of freedom).
 func (w *world) spread(number int) {
+	const tries, limit = 800, 21.1
 	svc := w.service("spread", number, nil)
 	w.put(svc, "a", "b", "c", "d")
 	w.waitEverywhere(svc, "p1 tcp cluster -> a,b,c,d")
@@ -87,35 +88,22 @@ func (w *world) spread(number int) {
 			w.t.Log("fake: not covered: even spread: the choice of a backend is the fake's own, and not VPP's")
 			continue
 		}
-		// An even choice exceeds the limit once in 10,000 times, and there are many runs; an uneven choice exceeds it every time.
-		if err := w.evenly(svc, f); err != nil {
-			w.t.Logf("IPv%s, first time: %v", family, err)
-			if err := w.evenly(svc, f); err != nil {
-				w.t.Errorf("IPv%s, twice: %v", family, err)
-			}
+		counts, order := map[string]int{}, ""
+		for range tries {
+			server := w.ask("p1", svc, f).Server
+			counts[server]++
+			order += server
+		}
+		chi, want := 0.0, float64(tries)/4
+		for _, server := range []string{"a", "b", "c", "d"} {
+			d := float64(counts[server]) - want
+			chi += d * d / want
+		}
+		w.t.Logf("IPv%s: %v, chi-square %.1f", family, counts, chi)
+		if chi > limit {
+			w.t.Errorf("IPv%s: %d connections are spread as %v: chi-square %.1f is above %.1f; in this order: %s", family, tries, counts, chi, limit, order)
 		}
 	}
-}
-
-// evenly connects 800 times and compares the numbers of the four backends with an even choice.
-func (w *world) evenly(svc *corev1.Service, family int) error {
-	const tries, limit = 800, 21.1 // chi-square with 3 degrees of freedom: p = 0.0001
-	counts, order := map[string]int{}, ""
-	for range tries {
-		server := w.ask("p1", svc, family).Server
-		counts[server]++
-		order += server
-	}
-	chi, want := 0.0, float64(tries)/4
-	for _, server := range []string{"a", "b", "c", "d"} {
-		d := float64(counts[server]) - want
-		chi += d * d / want
-	}
-	w.t.Logf("%v, chi-square %.1f", counts, chi)
-	if chi > limit {
-		return fmt.Errorf("%d connections are spread as %v: chi-square %.1f is above %.1f; in this order: %s", tries, counts, chi, limit, order)
-	}
-	return nil
 }
 
 // ask asks once.
