@@ -7,12 +7,14 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"contiv.dev/vswitch/internal/imagepack"
 	"contiv.dev/vswitch/test/testbed/matrix"
 )
 
@@ -55,6 +57,29 @@ func TestWindowsImage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWindowsLayout: what TestWindowsImage checks of the image's layout, without the programs' compilation.
+func TestWindowsLayout(t *testing.T) {
+	image, err := windowsImageOf([]imagepack.File{{Path: binDir + "contiv-agent.exe", Data: []byte("MZ"), Mode: 0o755}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, f := range image.Files {
+		if !strings.HasPrefix(f.Path, windowsRoot) {
+			t.Errorf("%s is not below %s: Windows does not unpack it", f.Path, windowsRoot)
+		}
+		files[f.Path] = f.Data
+	}
+	if image.OS != "windows" || !slices.Equal(image.Entrypoint, []string{"C:/hpc/contiv-agent.exe"}) || string(files[windowsRoot+"contiv-agent.exe"]) != "MZ" {
+		t.Errorf("system %q, entry point %q, files %q", image.OS, image.Entrypoint, slices.Sorted(maps.Keys(files)))
+	}
+	for _, hive := range []string{"DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"} {
+		if got := rootOfHive(t, files[windowsRoot+"Windows/System32/config/"+hive]); got != hive {
+			t.Errorf("%s: root key %q", hive, got)
+		}
 	}
 }
 
