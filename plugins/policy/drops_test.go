@@ -56,7 +56,7 @@ func TestDrops(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if s := (model.EndpointID{}).String(); s != "" {
-		t.Errorf("a line of the log names pod %q where there is none", s)
+		t.Errorf("an empty endpoint has the name %q, want an empty one", s)
 	}
 	h.get(t, dropsPath+"?pod=other/far", 200, &rows)
 	if len(rows) != 1 {

@@ -29,7 +29,7 @@ func TestWindowsTypeChecks(t *testing.T) {
 			seen := 0
 			gopackages.Visit(roots, nil, func(p *gopackages.Package) {
 				if p.Module == nil || !p.Module.Main || strings.HasSuffix(p.ID, ".test") {
-					return // of others, or the main function of a test, which go writes
+					return // another module's, or the main package that the go command generates for a test
 				}
 				seen++
 				for _, err := range p.Errors {

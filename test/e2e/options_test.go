@@ -261,7 +261,7 @@ func TestControllerConf(t *testing.T) {
 			o.Config += "nodeConfig: [{nodeName: " + o.Name + ", mainVPPInterface: {interfaceName: GigabitEthernet0/8/0}}]\n"
 		})
 		r.must(r.LaunchAgent(r.ctx))
-		r.within(time.Minute, "the agent gives up", func() error {
+		r.within(5*time.Second, "the agent gives up", func() error {
 			if log := r.LogTail(100); !strings.Contains(log, "gave up retrying") {
 				return errors.New(log)
 			}
