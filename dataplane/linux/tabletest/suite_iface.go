@@ -65,6 +65,10 @@ func testAddressTypes(t *testing.T, r *rig) {
 		if err := r.net.Host.NS.Do(func() error { return addAddr("lo", a, a.BitLen()) }); err != nil {
 			t.Fatal(err)
 		}
+		// The kernel makes the local route of an IPv6 address later. Until then its match of address types does not take the address for local.
+		if err := r.net.Host.waitAddress(a); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r.families(func(f table.Family) {
 		p, h, out := r.pod(1), r.net.Host, r.net.Outside

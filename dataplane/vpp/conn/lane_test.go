@@ -67,8 +67,8 @@ func TestLaneWindow(t *testing.T) {
 	if len(o.errs) != 0 {
 		t.Error("the window was not used")
 	}
-	l.Request(up(9), done) // must wait for room, which comes when the first 8 expire
-	if waited := time.Since(start); waited < soon || len(o.errs) != 8 || atFirst != 8 {
+	l.Request(up(9), done) // must wait for room, which comes when the first of the 8 expires
+	if waited := time.Since(start); waited < soon || len(o.errs) == 0 || len(o.errs) > 8 || atFirst != 8 {
 		t.Errorf("waited %v, %d ended, %d sent", waited, len(o.errs), atFirst)
 	}
 	flush(l)
