@@ -32,13 +32,13 @@ import (
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
-	"contiv.dev/vswitch/plugins/service/renderer/hostend"
+	"contiv.dev/vswitch/plugins/service/renderer/hostnat"
 	nat44renderer "contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 	"contiv.dev/vswitch/plugins/statscollector"
 )
 
-// vppPlane is VPP, or its fake.
+// vppPlane is the dataplane VPP, or its fake.
 type vppPlane struct {
 	conn      *conn.Conn
 	lane      *conn.Lane
@@ -55,7 +55,7 @@ type vppPlane struct {
 	natUsed   *nat44.Sessions
 	trace     *vpp.PacketTrace // nil: none
 	kernel    *hostKernel
-	// hostPorts: nil where there is no Kubernetes, or no packets move.
+	// hostPorts is nil without Kubernetes, and where no packets move.
 	hostPorts *hostports.Tables
 }
 
@@ -85,7 +85,7 @@ func newVPP(a *agent) parts {
 	return m.parts(a)
 }
 
-// parts are what VPP gives the agent. Through the fake no packet moves.
+// parts returns what VPP gives the agent. The fake moves no packets.
 func (m *vppPlane) parts(a *agent) parts {
 	p := parts{
 		backends: []scheduler.Backend{m.lane, m.kernel.backend}, kinds: m.register,
@@ -113,7 +113,7 @@ func (m *vppPlane) parts(a *agent) parts {
 	return p
 }
 
-// register adds the kinds.
+// register registers the descriptors.
 func (m *vppPlane) register(s *scheduler.Scheduler) error {
 	backend := m.kernel.backend
 	if err := vpp.Register(s, vpp.Deps{
@@ -136,7 +136,7 @@ func (m *vppPlane) register(s *scheduler.Scheduler) error {
 	})
 }
 
-// wire reports how pods are wired.
+// wire sets how pods are connected.
 func (m *vppPlane) wire(a *agent, d *ipnet.Deps) {
 	d.GoVPP, d.VPPIfPlugin, d.VPPNICs, d.ServesServices = m.conn, m.leases, m.nics, a.kube != nil
 	d.VPPPlugin, d.PluginNAT, d.Policy, d.HostForwards = m.plugin, true, true, m.hostPorts != nil
@@ -145,7 +145,7 @@ func (m *vppPlane) wire(a *agent, d *ipnet.Deps) {
 	m.plugin.Remember(a.db.local)
 }
 
-// withoutPlugin reports what network policy lacks while VPP does not have our plugin.
+// withoutPlugin returns what network policy lacks while VPP does not have our plugin.
 func (a *agent) withoutPlugin() string {
 	if a.ipnet.HasPlugin() {
 		return ""
@@ -154,12 +154,12 @@ func (a *agent) withoutPlugin() string {
 		"install contiv_plugin.so with VPP's plugins"
 }
 
-// policies renders for our VPP plugin, which enforces policies. Without it pods that a policy selects do not start.
+// policies returns the renderer for our VPP plugin, which enforces policies. Without the plugin, pods that a policy selects do not start.
 func (m *vppPlane) policies(a *agent) policyrenderer.Renderer {
 	return vpppolicy.New(vpppolicy.Deps{HasPlugin: a.ipnet.HasPlugin, Interface: a.ipnet.AttachmentInterface, Log: a.logger("policy")})
 }
 
-// connections are those that the plugin has. It is asked for one request at a time.
+// connections lists the connections of the plugin. Only one request is sent at a time.
 func (m *vppPlane) connections() policy.Connections {
 	list := contiv.NewConnectionList(m.conn)
 	return func(ctx context.Context) ([]policy.Connection, error) {
@@ -172,25 +172,25 @@ func (m *vppPlane) connections() policy.Connections {
 	}
 }
 
-// services are the renderers: what VPP has, when the event loop resyncs, decides about the renderers. Our plugin serves both
-// families, NAT44 serves IPv4. Node ports at the host's own addresses are handed to VPP by the host.
+// services returns the renderers. At each resync of the event loop, the features of the connected VPP decide which renderers are used. Our
+// plugin serves both families, NAT44 serves IPv4. The host passes node ports at its own addresses to VPP.
 func (m *vppPlane) services(a *agent, p *service.Plugin) []renderer.ServiceRendererAPI {
 	with := []renderer.ServiceRendererAPI{vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: p.Txn()})}
 	without := []renderer.ServiceRendererAPI{nat44renderer.New(nat44renderer.Deps{
 		NodeName: a.opts.nodeName, Network: a.ipnet, Txn: p.Txn(), Log: a.log.With("component", "nat44"),
 	})}
 	if m.hostPorts != nil {
-		end := hostend.Deps{
+		end := hostnat.Deps{
 			Network: a.ipnet, Txn: p.Txn(), Families: renderer.FamilyIPv4, Device: ipnet.HostInterconnectTAPinLinuxHostName,
 		}
-		without = append(without, hostend.New(end))
+		without = append(without, hostnat.New(end))
 		end.Families, end.KeepsClients = renderer.FamilyIPv4|renderer.FamilyIPv6, true
-		with = append(with, hostend.New(end))
+		with = append(with, hostnat.New(end))
 	}
 	return []renderer.ServiceRendererAPI{choice.New(choice.Deps{HasPlugin: a.ipnet.HasPlugin, With: with, Without: without})}
 }
 
-// jobs are what runs beside the connection.
+// jobs returns the jobs that run beside the connection.
 func (m *vppPlane) jobs(a *agent) []job {
 	list := []job{
 		{"netlink janitor", m.kernel.janitor.Run},
@@ -215,7 +215,7 @@ func (m *vppPlane) jobs(a *agent) []job {
 	return list
 }
 
-// cleanHost removes what agents before this one left on the host.
+// cleanHost removes what previous agents left on the host.
 func (m *vppPlane) cleanHost(ctx context.Context, log *slog.Logger) error {
 	if m.hostPorts.ByIPTables() {
 		log.Warn("the host has no nft: node ports at the host's own addresses are not served, and network policy takes only what the " +
@@ -230,7 +230,7 @@ func (m *vppPlane) cleanHost(ctx context.Context, log *slog.Logger) error {
 	return ctx.Err()
 }
 
-// watchHost looks after what this agent writes on the host.
+// watchHost watches the rules that this agent writes on the host.
 func (m *vppPlane) watchHost(ctx context.Context, a *agent) error {
 	return m.hostPorts.Watch(ctx, func(why string) {
 		if err := a.controller.DataplaneReconnected(why); err != nil {
@@ -239,7 +239,7 @@ func (m *vppPlane) watchHost(ctx context.Context, a *agent) error {
 	})
 }
 
-// open connects: whenever it is a new VPP, or one whose state is in doubt, the controller repairs it.
+// open connects to VPP. Whenever VPP is a new process, or its state is in doubt, the controller repairs it.
 func (m *vppPlane) open(a *agent) error {
 	if m.fake != nil {
 		if err := m.fake.Listen(m.socket); err != nil {
@@ -258,14 +258,14 @@ func (m *vppPlane) open(a *agent) error {
 	return nil
 }
 
-// vppSilence is how long VPP may say nothing before it counts as frozen. Its main thread stands still while the kernel makes
-// the rings of af_packet interfaces, for seconds on a loaded machine.
+// vppSilence is how long VPP may send nothing before it counts as frozen. Its main thread is blocked while the kernel creates the rings of
+// af_packet interfaces, for seconds on a loaded machine.
 const vppSilence = 10 * time.Second
 
-// vppConnectTimeout is how long the start-up waits for VPP. Without VPP the agent starts too, but says a lot about what fails.
+// vppConnectTimeout is how long the start-up waits for VPP. Without VPP the agent starts too, but logs many failures.
 const vppConnectTimeout = 2 * time.Second
 
-// await gives VPP a moment to be connected before the first resync.
+// await waits up to vppConnectTimeout for the connection to VPP before the first resync.
 func (m *vppPlane) await(log *slog.Logger) {
 	connected := make(chan struct{}, 1)
 	m.conn.OnChange(func(s conn.State) {
@@ -286,7 +286,7 @@ func (m *vppPlane) await(log *slog.Logger) {
 	}
 }
 
-// alive reports why VPP cannot be programmed.
+// alive returns why VPP cannot be programmed, or nil.
 func (m *vppPlane) alive() error {
 	if s := m.conn.State(); !s.Connected() {
 		return fmt.Errorf("VPP at %s is %s: %w", m.socket, s.Status, cause(s.Err))
@@ -294,7 +294,7 @@ func (m *vppPlane) alive() error {
 	return nil
 }
 
-// cause is the operating system's word, where it has one, without what was tried; the socket is named beside it.
+// cause returns the operating system's error, if there is one, without the operation; the caller's message names the socket.
 func cause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -303,7 +303,7 @@ func cause(err error) error {
 	return err
 }
 
-// close ends our side.
+// close closes the agent's side.
 func (m *vppPlane) close() error {
 	defer m.kernel.backend.Close()
 	m.conn.Close()

@@ -7,17 +7,17 @@ import (
 	"contiv.dev/vswitch/dataplane/nb"
 )
 
-// NATNode is what address translation by VPP has to know of this node. All addresses are IPv4 ones.
+// NATNode describes this node for address translation by VPP. All addresses are IPv4.
 type NATNode struct {
 	// Uplink is the logical name of the main NIC; empty: there is none.
 	Uplink string
-	// Address is that of the main interface; invalid while there is none.
+	// Address is the address of the main interface; invalid while there is none.
 	Address netip.Addr
-	// Outside: what pods send to the outside by the uplink gets Address.
+	// Outside: packets that pods send to the outside by the uplink get the source Address.
 	Outside bool
-	// Exit is the logical name of the interface where it gets it, on the way out: the uplink, or a pipe before it (outside.go).
+	// Exit is the logical name of the interface whose output translates them: the uplink, or a pipe before it (outside.go).
 	Exit string
-	// Loopback is the address of this node's pod network that no pod has.
+	// Loopback is an address of this node's pod network that no pod gets.
 	Loopback netip.Addr
 	// HostLink is VPP's address on the link to the host, HostIf the logical name of the host's end.
 	HostLink netip.Addr
@@ -30,15 +30,15 @@ type NATNode struct {
 	MainVRF, PodVRF uint32
 }
 
-// Way is how VPP reaches an address.
-type Way struct {
-	// VRF is the table from which the address is reached, and by whose interfaces its answers come.
+// NextHop describes how VPP reaches an address.
+type NextHop struct {
+	// VRF is the table that has the route to the address, and to whose interfaces its replies come.
 	VRF uint32
-	// Abroad: a caller that has the address may not find back to a pod or to the host, or not through this VPP.
-	Abroad bool
+	// Masquerade: replies from the address to a pod or to the host may bypass this VPP, so VPP has to translate the client's address.
+	Masquerade bool
 }
 
-// NATNode describes this node; false while nothing is known, or when pods have no IPv4. Event loop only.
+// NATNode describes this node; false before the first resync, or if pods have no IPv4. Event loop only.
 func (n *IPNet) NATNode() (NATNode, bool) {
 	s := n.settings
 	if s == nil {
@@ -73,11 +73,11 @@ func (n *IPNet) NATNode() (NATNode, bool) {
 	return out, out.Loopback.IsValid()
 }
 
-// WayTo reports how VPP reaches an address. Event loop only.
-func (n *IPNet) WayTo(addr netip.Addr) Way {
+// NextHopTo returns how VPP reaches an address. Event loop only.
+func (n *IPNet) NextHopTo(addr netip.Addr) NextHop {
 	s := n.settings
 	if s == nil {
-		return Way{}
+		return NextHop{}
 	}
 	in := func(list []netip.Prefix) bool {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) })
@@ -85,18 +85,19 @@ func (n *IPNet) WayTo(addr netip.Addr) Way {
 	overlay := s.transport.BVI() != ""
 	switch {
 	case in(s.local.Pods):
-		return Way{VRF: s.podVRF}
+		return NextHop{VRF: s.podVRF}
 	case slices.Contains(s.hostIPs, addr), in(s.local.Hosts):
-		return Way{VRF: s.mainVRF, Abroad: true}
+		return NextHop{VRF: s.mainVRF, Masquerade: true}
 	case overlay && (in(s.cluster.Pods) || in(s.cluster.VPPHost) || n.peers.reachedByOverlay(s, addr)):
-		return Way{VRF: s.podVRF}
+		return NextHop{VRF: s.podVRF}
 	case in(s.cluster.Pods), in(s.cluster.VPPHost):
-		return Way{VRF: s.mainVRF}
+		return NextHop{VRF: s.mainVRF}
 	}
-	return Way{VRF: s.mainVRF, Abroad: true}
+	return NextHop{VRF: s.mainVRF, Masquerade: true}
 }
 
-// reachedByOverlay: transports route the addresses of other nodes' hosts through the pod VRF.
+// reachedByOverlay reports whether the main VRF has a route to addr by the overlay: transports route the addresses of other nodes' hosts
+// through the pod VRF.
 func (ps *peers) reachedByOverlay(s *settings, addr netip.Addr) bool {
 	return ps.wanted[nb.RouteKeyFor("", s.mainVRF, hostPrefix(addr), netip.Addr{})] > 0
 }

@@ -55,19 +55,19 @@ func TestNATNode(t *testing.T) {
 	}
 }
 
-// TestWayTo: by which table VPP reaches an address, and whether the answer finds back.
-func TestWayTo(t *testing.T) {
-	pod, main, abroad := Way{VRF: 1}, Way{}, Way{Abroad: true}
-	for transport, ways := range map[string]map[string]Way{
-		"vxlan": {"10.1.1.7": pod, "10.1.2.7": pod, "172.30.2.2": pod, "172.30.1.2": abroad, "192.0.2.10": abroad,
-			"192.0.2.20": pod, "192.168.16.2": abroad, "8.8.8.8": abroad},
-		"nooverlay": {"10.1.1.7": pod, "10.1.2.7": main, "172.30.2.2": main, "172.30.1.2": abroad, "192.0.2.10": abroad,
-			"192.0.2.20": abroad, "8.8.8.8": abroad},
+// TestNextHopTo: by which table VPP reaches an address, and whether the answer finds back.
+func TestNextHopTo(t *testing.T) {
+	pod, main, masquerade := NextHop{VRF: 1}, NextHop{}, NextHop{Masquerade: true}
+	for transport, ways := range map[string]map[string]NextHop{
+		"vxlan": {"10.1.1.7": pod, "10.1.2.7": pod, "172.30.2.2": pod, "172.30.1.2": masquerade, "192.0.2.10": masquerade,
+			"192.0.2.20": pod, "192.168.16.2": masquerade, "8.8.8.8": masquerade},
+		"nooverlay": {"10.1.1.7": pod, "10.1.2.7": main, "172.30.2.2": main, "172.30.1.2": masquerade, "192.0.2.10": masquerade,
+			"192.0.2.20": masquerade, "8.8.8.8": masquerade},
 	} {
 		w := newNode(t, natConf+"nodeToNodeTransport: "+transport+"\n")
 		w.addPeer(2, "192.168.16.2/24", "192.0.2.20")
 		for addr, want := range ways {
-			if got := w.n.WayTo(netip.MustParseAddr(addr)); got != want {
+			if got := w.n.NextHopTo(netip.MustParseAddr(addr)); got != want {
 				t.Errorf("%s: %s: %+v, want %+v", transport, addr, got, want)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/processor"
 	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/hostend"
+	"contiv.dev/vswitch/plugins/service/renderer/hostnat"
 	"contiv.dev/vswitch/plugins/service/renderer/hostsvc"
 	"contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
@@ -44,7 +44,7 @@ func (node) NATNode() (ipnet.NATNode, bool) {
 		PodVRF: 1}, true
 }
 
-func (node) WayTo(netip.Addr) ipnet.Way { return ipnet.Way{VRF: 1} }
+func (node) NextHopTo(netip.Addr) ipnet.NextHop { return ipnet.NextHop{VRF: 1} }
 
 func (node) ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool) {
 	a := netip.MustParseAddr
@@ -66,7 +66,7 @@ func newDataplanes() *dataplanes {
 	d.processor.RegisterRenderer(hostsvc.New(hostsvc.Deps{Txn: d.linux}))
 	d.processor.RegisterRenderer(nat44.New(nat44.Deps{NodeName: "n1", Network: node{}, Txn: d.nat44, Log: log}))
 	d.processor.RegisterRenderer(vppsvc.New(vppsvc.Deps{Network: node{}, Txn: d.plugin}))
-	d.processor.RegisterRenderer(hostend.New(hostend.Deps{Network: node{}, Txn: d.host, Device: "vpp1",
+	d.processor.RegisterRenderer(hostnat.New(hostnat.Deps{Network: node{}, Txn: d.host, Device: "vpp1",
 		Families: renderer.FamilyIPv4 | renderer.FamilyIPv6}))
 	return d
 }

@@ -41,7 +41,7 @@ import (
 	"contiv.dev/vswitch/plugins/service"
 	"contiv.dev/vswitch/plugins/service/renderer"
 	"contiv.dev/vswitch/plugins/service/renderer/choice"
-	"contiv.dev/vswitch/plugins/service/renderer/hostend"
+	"contiv.dev/vswitch/plugins/service/renderer/hostnat"
 	nat44renderer "contiv.dev/vswitch/plugins/service/renderer/nat44"
 	"contiv.dev/vswitch/plugins/service/renderer/vppsvc"
 )
@@ -209,7 +209,7 @@ func (a *fakeAgent) makeServices() error {
 		PodManager: a.pods, HTTPHandlers: a.rest, Healthy: func() bool { ok, _ := a.ctl.Ready(); return ok },
 		HealthCheckAddress: a.node.healthAddr(),
 	})
-	end := hostend.Deps{
+	end := hostnat.Deps{
 		Network: a.ipnet, Txn: a.services.Txn(), Families: renderer.FamilyIPv4, Device: ipnet.HostInterconnectTAPinLinuxHostName,
 	}
 	endOfPlugin := end
@@ -217,10 +217,10 @@ func (a *fakeAgent) makeServices() error {
 	a.services.RegisterRenderer(choice.New(choice.Deps{
 		HasPlugin: a.ipnet.HasPlugin,
 		With: []renderer.ServiceRendererAPI{
-			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}), hostend.New(endOfPlugin),
+			vppsvc.New(vppsvc.Deps{Network: a.ipnet, Txn: a.services.Txn()}), hostnat.New(endOfPlugin),
 		},
 		Without: []renderer.ServiceRendererAPI{
-			nat44renderer.New(nat44renderer.Deps{NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log}), hostend.New(end),
+			nat44renderer.New(nat44renderer.Deps{NodeName: a.node.name, Network: a.ipnet, Txn: a.services.Txn(), Log: a.log}), hostnat.New(end),
 		},
 	}))
 	return nil

@@ -6,23 +6,24 @@ import (
 	"slices"
 
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/addressroutes"
 )
 
-// errNoIPv6 is what users are informed of a service with addresses of IPv6.
+// errNoIPv6 is reported for a service with IPv6 addresses.
 var errNoIPv6 = errors.New("its IPv6 addresses are not served, since VPP has no contiv plugin; install contiv_plugin.so with VPP's plugins")
 
-// closeIPv6 ends the networks of IPv6's cluster IPs here, so that clients are rejected and nothing leaves by the uplink.
+// closeIPv6 puts routes that reject the networks of IPv6 cluster IPs: clients get an error, and nothing leaves by the uplink.
 func (r *Renderer) closeIPv6() {
 	node, ok := r.Network.ServiceNode(true)
 	if r.hasIPv6 = ok; !ok {
 		return
 	}
 	for _, p := range node.Services {
-		r.put(reject(node.MainVRF, p))
+		r.put(addressroutes.Reject(node.MainVRF, p))
 	}
 }
 
-// refuseIPv6 refuses services that have addresses of IPv6; those of IPv4 are served all the same.
+// refuseIPv6 reports services with IPv6 addresses as not served. Their IPv4 addresses are served.
 func (r *Renderer) refuseIPv6(services []*renderer.ContivService) {
 	if !r.hasIPv6 {
 		return

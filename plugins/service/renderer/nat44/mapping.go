@@ -16,12 +16,12 @@ const mostBackends = 255
 
 // mapping is one address and port of a service. Without backends it rejects or drops.
 type mapping struct {
-	external external
-	backends []*vpp_nat.DNat44_StaticMapping_LocalIP
-	hide     bool // the client's address
-	affinity uint32
-	gated    bool           // only clients in from may use it
-	from     []netip.Prefix // none: without backends packets are dropped instead of rejected
+	external   external
+	backends   []*vpp_nat.DNat44_StaticMapping_LocalIP
+	hide       bool // the client's address
+	affinity   uint32
+	restricted bool           // only clients in from may use it
+	from       []netip.Prefix // none: without backends packets are dropped instead of rejected
 }
 
 func (m *mapping) value(acl string) *vpp_nat.DNat44_StaticMapping {
@@ -35,7 +35,7 @@ func (m *mapping) value(acl string) *vpp_nat.DNat44_StaticMapping {
 	if m.external.proto == renderer.UDP {
 		v.Protocol = vpp_nat.DNat44_UDP
 	}
-	if m.gated {
+	if m.restricted {
 		v.Guard = acl
 	}
 	return v
@@ -66,7 +66,7 @@ func (r *Renderer) render(value *renderer.ContivService) *service {
 		}
 		g.port(name, fronts[name])
 	}
-	g.out.fences = g.fences()
+	g.out.rejects = g.rejects()
 	slices.SortFunc(g.out.outside, netip.Addr.Compare)
 	g.out.outside = slices.Clip(slices.Compact(g.out.outside))
 	return g.out
@@ -74,9 +74,9 @@ func (r *Renderer) render(value *renderer.ContivService) *service {
 
 func (g *rendering) port(name string, fronts []renderer.PortFrontend) {
 	inside := g.backends(name, g.value.InternalTrafficPolicy)
-	inside.hide = inside.abroad
+	inside.hide = inside.masquerade
 	outside := g.backends(name, g.value.TrafficPolicy)
-	outside.hide = outside.abroad || g.value.TrafficPolicy == renderer.ClusterWide
+	outside.hide = outside.masquerade || g.value.TrafficPolicy == renderer.ClusterWide
 	ranges, restricted := g.value.SourceRanges(false)
 	for _, f := range fronts {
 		e := external{f.Addr, f.Port, f.Protocol}
@@ -91,41 +91,41 @@ func (g *rendering) port(name string, fronts []renderer.PortFrontend) {
 	}
 }
 
-// target is what becomes of packets.
+// target describes where packets to a frontend go.
 type target struct {
-	backends []*vpp_nat.DNat44_StaticMapping_LocalIP
-	abroad   bool // some of them would not answer through this VPP
-	hide     bool // the client's address
-	gated    bool // see mapping
-	from     []netip.Prefix
+	backends   []*vpp_nat.DNat44_StaticMapping_LocalIP
+	masquerade bool // replies of some backends would bypass this VPP
+	hide       bool // the client's address
+	restricted bool // see mapping
+	from       []netip.Prefix
 }
 
-// only is the same for clients in some networks; what others send is dropped.
+// only restricts the target to clients in some networks; packets from other clients are dropped.
 func (t target) only(from []netip.Prefix) target {
 	if len(t.backends) == 0 {
 		return t
 	}
-	t.gated, t.from = true, from
+	t.restricted, t.from = true, from
 	if len(from) == 0 {
 		t.backends = nil
 	}
 	return t
 }
 
-// add does nothing if the service has the place already.
+// add adds a mapping, unless the service already has one for the same address, port and protocol.
 func (g *rendering) add(m mapping, to target) {
 	if g.seen[m.external] {
 		return
 	}
 	g.seen[m.external] = true
-	m.backends, m.hide, m.affinity, m.gated, m.from = to.backends, to.hide, g.value.SessionAffinityTimeout, to.gated, to.from
+	m.backends, m.hide, m.affinity, m.restricted, m.from = to.backends, to.hide, g.value.SessionAffinityTimeout, to.restricted, to.from
 	g.out.mappings = append(g.out.mappings, m)
 }
 
-// backends are those that a port has for traffic under a policy.
+// backends returns the target of a port under a traffic policy.
 func (g *rendering) backends(port string, policy renderer.TrafficPolicyType) (t target) {
 	selected, verdict := g.value.Select(port, policy, false)
-	t.gated = verdict == renderer.Drop
+	t.restricted = verdict == renderer.Drop
 	selected = g.r.some(selected)
 	seen := make(map[netip.AddrPort]bool, len(selected))
 	for _, b := range selected {
@@ -134,20 +134,20 @@ func (g *rendering) backends(port string, policy renderer.TrafficPolicyType) (t 
 			continue
 		}
 		seen[at] = true
-		way := g.r.Network.WayTo(at.Addr())
-		t.abroad = t.abroad || way.Abroad
-		if way.Abroad || b.HostNetwork {
+		hop := g.r.Network.NextHopTo(at.Addr())
+		t.masquerade = t.masquerade || hop.Masquerade
+		if hop.Masquerade || b.HostNetwork {
 			g.out.outside = append(g.out.outside, at.Addr())
 		}
 		t.backends = append(t.backends, &vpp_nat.DNat44_StaticMapping_LocalIP{
-			VrfId: way.VRF, LocalIp: at.Addr().String(), LocalPort: uint32(at.Port()), Probability: 1,
+			VrfId: hop.VRF, LocalIp: at.Addr().String(), LocalPort: uint32(at.Port()), Probability: 1,
 		})
 	}
 	return t
 }
 
-// some picks as many backends as VPP can take. The choice depends on the backends' own addresses, so that one that comes or
-// goes does not change the others, and on the node, so that all backends are used by some node.
+// some selects as many backends as VPP supports. The selection depends on the addresses of the backends, so that a backend that is added or
+// removed does not change the others, and on the node, so that each backend is used by some node.
 func (r *Renderer) some(all []*renderer.ServiceBackend) []*renderer.ServiceBackend {
 	if len(all) <= mostBackends {
 		return all

@@ -6,34 +6,34 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
 	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/plugins/ipnet/transport"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/addressroutes"
 )
 
 // Names of the node's own values.
 const (
-	labelNode    = "node"     // DNat44 of the node's identities
-	labelFence   = "address-" // of an external address's, before the address
-	poolSelf     = "self"     // what a pod gets that reaches itself, or that comes from outside
-	poolAbroad   = "abroad"   // what clients get towards backends that are not pods
-	poolOutside  = "outside"  // what pods get towards the outside
-	fenceVRFName = "natVRF"
-	aclName      = "services-nat44"
+	labelNode      = "node"       // DNat44 of the node's identities
+	labelReject    = "address-"   // prefix of the label of an external address; the address follows
+	poolSelf       = "self"       // source of a pod that reaches itself, and of clients from outside
+	poolMasquerade = "masquerade" // source of clients towards backends that are not pods
+	poolOutside    = "outside"    // source of pods towards the outside
+	emptyVRFName   = "natVRF"
+	aclName        = "services-nat44"
 )
 
-// fenceVRF is a table in which there is nothing. A pool's address that is tied to it is no source.
-const fenceVRF = 44044
+// emptyVRF is a table without routes. VPP never selects a pool address that belongs to this table as a source.
+const emptyVRF = 44044
 
 const (
 	anyVRF    = ^uint32(0)
 	vxlanPort = 4789
 )
 
-// nodePortAddresses are the addresses at which node ports are served: the node's, and VPP's address on the link to the host, to
-// which the host sends what it gets for node ports at its own addresses.
+// nodePortAddresses returns the addresses at which node ports are served: the node's addresses, and VPP's address on the link to the host,
+// to which the host redirects packets for node ports at its own addresses.
 func (r *Renderer) nodePortAddresses(local *renderer.IPAddresses) []netip.Addr {
 	out := slices.Clone(onlyIPv4(local))
 	if r.node.HostLink.IsValid() && !slices.Contains(out, r.node.HostLink) {
@@ -42,7 +42,7 @@ func (r *Renderer) nodePortAddresses(local *renderer.IPAddresses) []netip.Addr {
 	return out
 }
 
-// nodeValues are NAT itself, its pools and identities, and where the networks of cluster IPs end.
+// nodeValues returns NAT itself, its pools and identity mappings, and the routes that reject unused cluster IPs.
 func (r *Renderer) nodeValues() []proto.Message {
 	n := &r.node
 	out := []proto.Message{
@@ -51,11 +51,11 @@ func (r *Renderer) nodeValues() []proto.Message {
 	}
 	if n.Address.IsValid() {
 		out = append(out, &vpp_nat.Nat44AddressPool{
-			Name: poolAbroad, VrfId: n.MainVRF, FirstIp: n.Address.String(), TwiceNat: true,
+			Name: poolMasquerade, VrfId: n.MainVRF, FirstIp: n.Address.String(), TwiceNat: true,
 		})
 	}
 	for _, p := range n.Services {
-		out = append(out, reject(n.MainVRF, p))
+		out = append(out, addressroutes.Reject(n.MainVRF, p))
 	}
 	if !n.Outside {
 		return out
@@ -66,7 +66,7 @@ func (r *Renderer) nodeValues() []proto.Message {
 		&vpp_nat.DNat44{Label: labelNode, IdMappings: append(identities(n.Address, n.MainVRF, n.PodVRF),
 			// Besides, nothing that is translated may get the port of tunnels.
 			&vpp_nat.DNat44_IdentityMapping{VrfId: n.MainVRF, IpAddress: own, Port: vxlanPort, Protocol: vpp_nat.DNat44_UDP})},
-		&vpp_l3.VrfTable{Id: fenceVRF, Protocol: vpp_l3.VrfTable_IPV4, Label: fenceVRFName},
+		&vpp_l3.VrfTable{Id: emptyVRF, Protocol: vpp_l3.VrfTable_IPV4, Label: emptyVRFName},
 	)
 }
 
@@ -76,15 +76,6 @@ func identities(addr netip.Addr, tables ...uint32) []*vpp_nat.DNat44_IdentityMap
 		out = append(out, &vpp_nat.DNat44_IdentityMapping{VrfId: vrf, IpAddress: addr.String()})
 	}
 	return out
-}
-
-// reject is the end of a network. VPP 25.10 can tell the sender only from table 0.
-func reject(vrf uint32, dst netip.Prefix) *vpp_l3.Route {
-	end := vpp_l3.Route_REJECT
-	if vrf != 0 {
-		end = vpp_l3.Route_DROP
-	}
-	return &vpp_l3.Route{Type: end, VrfId: vrf, DstNetwork: dst.String()}
 }
 
 func bothWays(name string) *vpp_nat.Nat44Interface {
@@ -97,8 +88,8 @@ func (r *Renderer) putInterface(name string) {
 	}
 }
 
-// putUplink: the uplink may be one that the configuration does not name, and then is not among the frontends. Unless what
-// leaves by it is translated there it is one of the interfaces that translate both ways.
+// putUplink enables NAT on the uplink. The configuration may not name the uplink, and then it is not among the frontends. Unless packets that
+// leave by the uplink are translated there, it translates in both directions like the other interfaces.
 func (r *Renderer) putUplink() {
 	n := &r.node
 	if n.Outside {
@@ -109,9 +100,9 @@ func (r *Renderer) putUplink() {
 	}
 }
 
-// fences are the addresses of a service that must not leave by the uplink, whether a port of theirs is served or not: external
-// ones, and cluster IPs that are not where the configuration says that they are.
-func (g *rendering) fences() []netip.Addr {
+// rejects returns the addresses of a service whose packets must not leave by the uplink, whether a port of the address is served or not:
+// external addresses, and cluster IPs outside of the configured service networks.
+func (g *rendering) rejects() []netip.Addr {
 	out := slices.Clone(onlyIPv4(g.value.ExternalIPs))
 	for _, addr := range onlyIPv4(g.value.ClusterIPs) {
 		if !g.r.isService(addr) {
@@ -126,62 +117,59 @@ func (r *Renderer) isService(addr netip.Addr) bool {
 	return slices.ContainsFunc(r.node.Services, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// refence counts the fences of a service that has changed; nil: there was or is none.
-func (r *Renderer) refence(old, now *service) {
+// updateRejects counts the rejected addresses of a service that has changed. old is nil for a new service, now for a deleted one.
+func (r *Renderer) updateRejects(old, now *service) {
 	var before, after []netip.Addr
 	if old != nil {
-		before = old.fences
+		before = old.rejects
 	}
 	if now != nil {
-		after = now.fences
+		after = now.rejects
 	}
 	if slices.Equal(before, after) {
 		return
 	}
 	for _, addr := range after {
-		if r.fences[addr]++; r.fences[addr] == 1 {
-			r.fence(addr, true)
+		if r.rejects[addr]++; r.rejects[addr] == 1 {
+			r.reject(addr, true)
 		}
 	}
 	for _, addr := range before {
-		if r.fences[addr]--; r.fences[addr] == 0 {
-			delete(r.fences, addr)
-			r.fence(addr, false)
+		if r.rejects[addr]--; r.rejects[addr] == 0 {
+			delete(r.rejects, addr)
+			r.reject(addr, false)
 		}
 	}
 }
 
-// fence puts or removes what keeps an address, unless it is a node's: then it is in use.
-func (r *Renderer) fence(addr netip.Addr, on bool) {
+// reject puts or removes the values that reject an address, unless it is an address of a node: the node uses it.
+func (r *Renderer) reject(addr netip.Addr, on bool) {
 	if !r.nodeIPs.Contains(addr) {
-		r.putFence(addr, on)
+		r.putReject(addr, on)
 	}
 }
 
-func (r *Renderer) putFence(addr netip.Addr, on bool) {
+func (r *Renderer) putReject(addr netip.Addr, on bool) {
 	do := r.put
 	if !on {
 		do = r.remove
 	}
-	for _, msg := range r.fenceValues(addr) {
+	for _, msg := range r.rejectValues(addr) {
 		do(msg)
 	}
 }
 
-// fenceValues: the host sends what is for the address to VPP, where a route rejects what no port of the address takes. Where
-// sources are translated on the way to the outside, the address is an identity, as answers with it leave untranslated, and in
-// the pool, because VPP would otherwise think of packets to it that they leave (scenario nat_nodeport). VPP takes addresses of
-// its pool for its own, but routes that it has been given come first.
-func (r *Renderer) fenceValues(addr netip.Addr) []proto.Message {
+// rejectValues returns the values that reject an address. The host routes the address to VPP, where a route rejects packets that no port of
+// the address serves. Where VPP translates sources on the way to the outside, the address is also an identity mapping, because answers from
+// it leave untranslated, and in the pool, because VPP would otherwise treat packets to it as packets that leave (scenario nat_nodeport). VPP
+// treats addresses of its pool as its own, but configured routes take precedence.
+func (r *Renderer) rejectValues(addr netip.Addr) []proto.Message {
 	whole := netip.PrefixFrom(addr, addr.BitLen())
 	var out []proto.Message
 	if r.node.HostLink.IsValid() {
-		out = append(out, &linux_l3.Route{
-			OutgoingInterface: r.node.HostIf, Scope: linux_l3.Route_GLOBAL, DstNetwork: whole.String(),
-			GwAddr: r.node.HostLink.String(),
-		})
+		out = append(out, addressroutes.ToVPP(r.node.HostIf, r.node.HostLink, addr))
 	}
-	out = append(out, reject(r.node.MainVRF, whole))
+	out = append(out, addressroutes.Reject(r.node.MainVRF, whole))
 	if !r.node.Outside {
 		return out
 	}
@@ -189,7 +177,7 @@ func (r *Renderer) fenceValues(addr netip.Addr) []proto.Message {
 		out = append(out, transport.InterVRF(r.node.PodVRF, whole, r.node.MainVRF))
 	}
 	return append(out,
-		&vpp_nat.Nat44AddressPool{Name: labelFence + addr.String(), VrfId: fenceVRF, FirstIp: addr.String()},
-		&vpp_nat.DNat44{Label: labelFence + addr.String(), IdMappings: identities(addr, r.node.MainVRF, r.node.PodVRF)},
+		&vpp_nat.Nat44AddressPool{Name: labelReject + addr.String(), VrfId: emptyVRF, FirstIp: addr.String()},
+		&vpp_nat.DNat44{Label: labelReject + addr.String(), IdMappings: identities(addr, r.node.MainVRF, r.node.PodVRF)},
 	)
 }

@@ -7,17 +7,18 @@ import (
 	vpp_nat "contiv.dev/vswitch/dataplane/nb/vpp/nat"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/gate"
+	"contiv.dev/vswitch/plugins/service/renderer/sourceranges"
 )
 
-// external is what a client sends to. VPP has one mapping for each, and one service has each (plugins/service/owners).
+// external is an address, port and protocol that clients use. VPP has one mapping for each, and each belongs to one service
+// (plugins/service/owners).
 type external struct {
 	addr  netip.Addr
 	port  uint16
 	proto renderer.ProtocolType
 }
 
-// take notes a service in its new form.
+// take stores a new or changed service.
 func (r *Renderer) take(value *renderer.ContivService) {
 	now := r.render(value)
 	old := r.services[value.ID]
@@ -39,11 +40,11 @@ func (r *Renderer) take(value *renderer.ContivService) {
 		r.places[e] = value.ID
 	}
 	r.outside.Move(value.ID, outside, now.outside)
-	r.refence(old, now)
+	r.updateRejects(old, now)
 	r.warn(old, now)
 }
 
-// warn says once what of a service is not served.
+// warn logs once which ports of a service are not served.
 func (r *Renderer) warn(old, now *service) {
 	if old == nil {
 		old = r.before[now.value.ID]
@@ -53,56 +54,56 @@ func (r *Renderer) warn(old, now *service) {
 	}
 }
 
-// release forgets a service that has gone.
+// release removes the state of a deleted service.
 func (r *Renderer) release(id svcmodel.ID, old *service) {
 	for i := range old.mappings {
 		r.leave(id, &old.mappings[i])
 	}
 	r.outside.Move(id, old.outside, nil)
-	r.refence(old, nil)
+	r.updateRejects(old, nil)
 }
 
-// leave forgets a mapping of a service.
+// leave removes the state of a mapping.
 func (r *Renderer) leave(id svcmodel.ID, m *mapping) {
 	if r.places[m.external] == id { // no other service has it by now
 		delete(r.places, m.external)
-		r.gate(&mapping{external: m.external})
+		r.restrict(&mapping{external: m.external})
 	}
 }
 
-// dnat is the value of a service; nil: there is none.
+// dnat returns the value of a service; nil if the service has no backends.
 func (r *Renderer) dnat(s *service) *vpp_nat.DNat44 {
 	var out *vpp_nat.DNat44
 	for i := range s.mappings {
 		m := &s.mappings[i]
-		r.gate(m)
+		r.restrict(m)
 		if len(m.backends) == 0 {
 			continue
 		}
 		if out == nil {
 			out = &vpp_nat.DNat44{Label: s.value.ID.String()}
 		}
-		out.StMappings = append(out.StMappings, m.value(r.gates.ACL()))
+		out.StMappings = append(out.StMappings, m.value(r.acl.Name()))
 	}
 	return out
 }
 
-// gate notes who may use an address and port that is served.
-func (r *Renderer) gate(m *mapping) {
-	p := gate.Place{Addr: m.external.addr, Port: m.external.port, Proto: m.external.proto}
-	if m.gated {
-		r.gates.Set(p, m.from)
+// restrict stores which clients may use the address and port of a mapping.
+func (r *Renderer) restrict(m *mapping) {
+	p := sourceranges.Frontend{Addr: m.external.addr, Port: m.external.port, Proto: m.external.proto}
+	if m.restricted {
+		r.acl.Set(p, m.from)
 	} else {
-		r.gates.Clear(p)
+		r.acl.Clear(p)
 	}
 }
 
-// emitGates puts the ACL for them.
-func (r *Renderer) emitGates() {
+// emitACL puts the ACL of restricted frontends.
+func (r *Renderer) emitACL() {
 	clients := renderer.NewInterfaces()
 	maps.Copy(clients, r.frontends)
 	if r.node.Uplink != "" {
 		clients[r.node.Uplink] = struct{}{}
 	}
-	r.gates.Emit(gate.Node{Interfaces: clients, Host: r.node.Host, Own: r.local}, r.put, r.remove)
+	r.acl.Emit(sourceranges.Node{Interfaces: clients, Host: r.node.Host, Own: r.local}, r.put, r.remove)
 }

@@ -15,7 +15,7 @@ import (
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
-	"contiv.dev/vswitch/plugins/service/renderer/gate"
+	"contiv.dev/vswitch/plugins/service/renderer/sourceranges"
 )
 
 // Txn is the transaction of the event that is being handled.
@@ -30,8 +30,8 @@ type Network interface {
 	NATNode() (ipnet.NATNode, bool)
 	// ServiceNode describes the node for a family; false: there is nothing of the family.
 	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
-	// WayTo reports how VPP reaches an address.
-	WayTo(addr netip.Addr) ipnet.Way
+	// NextHopTo returns how VPP reaches an address.
+	NextHopTo(addr netip.Addr) ipnet.NextHop
 }
 
 // Deps are what the renderer needs.
@@ -61,7 +61,7 @@ type state struct {
 	nodePorts []netip.Addr
 	nodeIPs   *renderer.IPAddresses // of all nodes
 	local     *renderer.IPAddresses // of this node
-	gates     *gate.Gates
+	acl       *sourceranges.ACL
 	frontends renderer.Interfaces
 	services  map[svcmodel.ID]*service
 	before    map[svcmodel.ID]*service // those before a resync, while it lasts
@@ -75,7 +75,7 @@ type state struct {
 
 // watched are addresses that node events may concern.
 type watched struct {
-	fences  map[netip.Addr]int    // that must not leave by the uplink, by number of services
+	rejects map[netip.Addr]int    // that must not leave by the uplink, by number of services
 	outside renderer.AddressIndex // services by the addresses of backends that are not pods
 }
 
@@ -83,7 +83,7 @@ type watched struct {
 type service struct {
 	value    *renderer.ContivService
 	mappings []mapping
-	fences   []netip.Addr
+	rejects  []netip.Addr
 	outside  []netip.Addr    // of backends that are not pods, sorted
 	sctp     bool            // a port is not served, since NAT does not balance its protocol
 	dnat     *vpp_nat.DNat44 // nil: none
@@ -97,8 +97,8 @@ func New(deps Deps) *Renderer {
 func newState() *state {
 	return &state{
 		nodeIPs: renderer.NewIPAddresses(), services: map[svcmodel.ID]*service{},
-		places: map[external]svcmodel.ID{}, gates: gate.New(aclName),
-		watched: watched{fences: map[netip.Addr]int{}, outside: renderer.AddressIndex{}},
+		places: map[external]svcmodel.ID{}, acl: sourceranges.New(aclName),
+		watched: watched{rejects: map[netip.Addr]int{}, outside: renderer.AddressIndex{}},
 	}
 }
 
@@ -133,7 +133,7 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	for _, s := range r.services {
 		r.emit(s)
 	}
-	r.emitGates()
+	r.emitACL()
 	return errors.Join(errs...)
 }
 
@@ -182,7 +182,7 @@ func (r *Renderer) DeleteService(s *renderer.ContivService, _ []*renderer.Contiv
 	if old.dnat != nil {
 		r.remove(old.dnat)
 	}
-	r.emitGates()
+	r.emitACL()
 	return errors.Join(errs...)
 }
 
@@ -201,7 +201,7 @@ func (r *Renderer) UpdateLocalNodeIPs(local *renderer.IPAddresses, npServices []
 }
 
 // UpdateNodePortServices implements ServiceRendererAPI: node ports are served at this node's addresses only, but an external
-// address that is a node's is not fenced.
+// address that is a node's is not rejected.
 func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*renderer.ContivService) error {
 	if !r.on {
 		return nil
@@ -211,8 +211,8 @@ func (r *Renderer) UpdateNodePortServices(nodeIPs *renderer.IPAddresses, _ []*re
 	before := r.nodeIPs
 	r.nodeIPs = nodeIPs
 	for _, addr := range before.Differing(nodeIPs) {
-		if r.fences[addr] > 0 {
-			r.putFence(addr, !nodeIPs.Contains(addr))
+		if r.rejects[addr] > 0 {
+			r.putReject(addr, !nodeIPs.Contains(addr))
 		}
 	}
 	return errors.Join(errs...)
@@ -249,7 +249,7 @@ func (r *Renderer) UpdateLocalFrontendIfs(_, now renderer.Interfaces) error {
 			r.putInterface(name)
 		}
 	}
-	r.emitGates()
+	r.emitACL()
 	return errors.Join(errs...)
 }
 
@@ -270,7 +270,7 @@ func (r *Renderer) change(services []*renderer.ContivService) error {
 		r.take(s)
 		r.emit(r.services[s.ID])
 	}
-	r.emitGates()
+	r.emitACL()
 	return errors.Join(errs...)
 }
 

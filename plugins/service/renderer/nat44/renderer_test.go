@@ -58,11 +58,11 @@ func (n *network) ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool) {
 	return ipnet.ServiceNode{Services: []netip.Prefix{netip.MustParsePrefix("fd00:96::/108")}}, ipv6 && n.ipv6
 }
 
-func (n *network) WayTo(addr netip.Addr) ipnet.Way {
+func (n *network) NextHopTo(addr netip.Addr) ipnet.NextHop {
 	if n.far[addr] || netip.MustParsePrefix("10.1.0.0/16").Contains(addr) {
-		return ipnet.Way{VRF: 1}
+		return ipnet.NextHop{VRF: 1}
 	}
-	return ipnet.Way{Abroad: true}
+	return ipnet.NextHop{Masquerade: true}
 }
 
 // world is a renderer with its input, in the order of the processor.

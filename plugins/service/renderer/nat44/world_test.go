@@ -119,7 +119,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binPrefix is of this run: others may be under way.
+// binPrefix is of this run: others may be under hop.
 func binPrefix() string { return fmt.Sprintf("%s-bin-%d-", prefix, os.Getpid()) }
 
 func (w *world) serveAPI(n *testbed.Node) {

@@ -18,10 +18,10 @@ type asked struct {
 	other map[netip.Addr]bool
 }
 
-func (a *asked) WayTo(addr netip.Addr) ipnet.Way {
+func (a *asked) NextHopTo(addr netip.Addr) ipnet.NextHop {
 	a.ways++
-	way := a.world.WayTo(addr)
-	way.Abroad = way.Abroad != a.other[addr]
+	way := a.world.NextHopTo(addr)
+	way.Masquerade = way.Masquerade != a.other[addr]
 	return way
 }
 

@@ -112,11 +112,11 @@ func (g *rendering) backends(selected []*renderer.ServiceBackend) []*vpp_contiv.
 	slices.SortFunc(ends, netip.AddrPort.Compare)
 	out := make([]*vpp_contiv.Service_Backend, 0, len(ends))
 	for _, at := range slices.Compact(ends) {
-		abroad := g.r.Network.WayTo(at.Addr()).Abroad
-		if abroad {
+		masquerade := g.r.Network.NextHopTo(at.Addr()).Masquerade
+		if masquerade {
 			g.out.outside = append(g.out.outside, at.Addr())
 		}
-		out = append(out, &vpp_contiv.Service_Backend{Ip: at.Addr().String(), Port: uint32(at.Port()), Masquerade: abroad})
+		out = append(out, &vpp_contiv.Service_Backend{Ip: at.Addr().String(), Port: uint32(at.Port()), Masquerade: masquerade})
 	}
 	return out
 }

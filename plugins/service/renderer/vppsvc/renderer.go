@@ -10,12 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"contiv.dev/vswitch/dataplane/nb"
-	linux_l3 "contiv.dev/vswitch/dataplane/nb/linux/l3"
-	vpp_l3 "contiv.dev/vswitch/dataplane/nb/vpp/l3"
 	"contiv.dev/vswitch/internal/kube/svcmodel"
 	"contiv.dev/vswitch/plugins/controller/api"
 	"contiv.dev/vswitch/plugins/ipnet"
 	"contiv.dev/vswitch/plugins/service/renderer"
+	"contiv.dev/vswitch/plugins/service/renderer/addressroutes"
 )
 
 // Txn is the transaction of the event that is being handled.
@@ -24,21 +23,21 @@ type Txn interface {
 	Resync() api.ResyncOperations
 }
 
-// Network reports how VPP is connected.
+// Network describes how VPP is connected.
 type Network interface {
-	// ServiceNode describes the node; false: there is nothing of the family.
+	// ServiceNode describes the node in a family; false if the node has no addresses of the family.
 	ServiceNode(ipv6 bool) (ipnet.ServiceNode, bool)
-	// WayTo reports how VPP reaches an address.
-	WayTo(addr netip.Addr) ipnet.Way
+	// NextHopTo returns how VPP reaches an address.
+	NextHopTo(addr netip.Addr) ipnet.NextHop
 }
 
-// Deps are what the renderer needs.
+// Deps holds the dependencies of the renderer.
 type Deps struct {
 	Network Network
 	Txn     Txn
 }
 
-// Renderer is the renderer. Its methods are called by the event loop only.
+// Renderer renders services for our VPP plugin. Only the event loop calls its methods.
 type Renderer struct {
 	Deps
 	*state
@@ -50,7 +49,7 @@ var (
 	_ renderer.NodesRenderer        = (*Renderer)(nil)
 )
 
-// state is what has been rendered.
+// state holds what has been rendered.
 type state struct {
 	nodes     [2]ipnet.ServiceNode // IPv4, IPv6
 	families  renderer.Families
@@ -65,12 +64,12 @@ type state struct {
 	remove    func(msg proto.Message)
 }
 
-// service is a service as it was rendered.
+// service is a rendered service.
 type service struct {
 	value     *renderer.ContivService
 	values    map[string]proto.Message // by key
 	addresses []netip.Addr
-	outside   []netip.Addr // of backends that may be reached another way when a node changes, sorted
+	outside   []netip.Addr // addresses of backends whose next hop may change with a node, sorted
 	err       error
 }
 
@@ -87,7 +86,7 @@ func (s *service) put(msg proto.Message) {
 	s.values[key] = msg
 }
 
-// New is a renderer without any state.
+// New returns a renderer without state.
 func New(deps Deps) *Renderer { return &Renderer{Deps: deps, state: newState()} }
 
 func newState() *state {
@@ -123,24 +122,20 @@ func (r *Renderer) Resync(ev *renderer.ResyncEventData) error {
 	return errors.Join(errs...)
 }
 
-// putNode ends the networks of cluster IPs here: an address that no service has is not looked for elsewhere.
+// putNode puts routes that reject the networks of cluster IPs: packets to an address without a service do not leave the node.
 func (r *Renderer) putNode() {
 	for i, v6 := range []bool{false, true} {
 		if !r.families.Has(v6) {
 			continue
 		}
 		for _, p := range r.nodes[i].Services {
-			end := vpp_l3.Route_REJECT
-			if r.nodes[i].MainVRF != 0 { // VPP 25.10 can tell the sender only from table 0
-				end = vpp_l3.Route_DROP
-			}
-			r.put(&vpp_l3.Route{Type: end, VrfId: r.nodes[i].MainVRF, DstNetwork: p.String()})
+			r.put(addressroutes.Reject(r.nodes[i].MainVRF, p))
 		}
 	}
 }
 
-// nodePortAddresses are the addresses at which node ports are served: the node's, and VPP's address on the link to the host, to
-// which the host sends what it gets for node ports at its own addresses.
+// nodePortAddresses returns the addresses at which node ports are served: the node's addresses, and VPP's address on the link to the host,
+// to which the host redirects packets for node ports at its own addresses.
 func (r *Renderer) nodePortAddresses(local *renderer.IPAddresses) []netip.Addr {
 	out := slices.DeleteFunc(slices.Clone(local.Addrs()), func(a netip.Addr) bool { return !r.families.Has(a.Is6()) })
 	for _, n := range r.nodes {
@@ -151,7 +146,7 @@ func (r *Renderer) nodePortAddresses(local *renderer.IPAddresses) []netip.Addr {
 	return out
 }
 
-// withHost adds the host's address on its link to VPP to source ranges that have the node: to those that write them the host is the node.
+// withHost adds the host's address on its link to VPP to source ranges that contain an address of the node: for users the host is the node.
 func (r *Renderer) withHost(ranges []netip.Prefix, v6 bool) []netip.Prefix {
 	host := r.nodes[0].HostOwn
 	if v6 {
@@ -168,7 +163,7 @@ func (r *Renderer) withHost(ranges []netip.Prefix, v6 bool) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-// begin makes the transaction of an update the one that values go into.
+// begin starts the transaction of an update: put and remove write to it.
 func (r *Renderer) begin(errs *[]error) {
 	txn := r.Txn.Update("")
 	r.put = func(msg proto.Message) {
@@ -186,7 +181,7 @@ func withKey(msg proto.Message, use func(key string)) error {
 	return nil
 }
 
-// take renders a service in its new form, and puts what differs from the form before.
+// take renders a new or changed service and puts what differs from its last rendering.
 func (r *Renderer) take(value *renderer.ContivService) error {
 	now, old := r.render(value), r.services[value.ID]
 	r.services[value.ID] = now
@@ -199,7 +194,7 @@ func (r *Renderer) take(value *renderer.ContivService) error {
 	return now.err
 }
 
-// replace puts what is new in a service and removes what it has no more; nil: there was or is none.
+// replace puts the new values of a service and removes the values that it no longer has. old is nil for a new service, now for a deleted one.
 func (r *Renderer) replace(id svcmodel.ID, old, now *service) {
 	old, now = cmp.Or(old, &service{}), cmp.Or(now, &service{})
 	before, after := old.values, now.values
@@ -231,8 +226,8 @@ func (r *Renderer) replace(id svcmodel.ID, old, now *service) {
 	}
 }
 
-// close closes the ports of a service's address that no service takes, unless it is a node's address, and makes the host send the
-// address to VPP, unless it is where cluster IPs are: those the host sends anyway.
+// close closes the ports of a service address that no service has, unless it is an address of a node. It also makes the host route the
+// address to VPP, unless the address is in the networks of cluster IPs: the host routes these to VPP in any case.
 func (r *Renderer) close(addr netip.Addr, on bool) {
 	if r.isNode(addr) {
 		return
@@ -253,10 +248,7 @@ func (r *Renderer) putClosed(addr netip.Addr, on bool) {
 	if slices.ContainsFunc(node.Services, func(p netip.Prefix) bool { return p.Contains(addr) }) || !node.HostLink.IsValid() {
 		return
 	}
-	do(&linux_l3.Route{
-		OutgoingInterface: node.LinuxIf, Scope: linux_l3.Route_GLOBAL, GwAddr: node.HostLink.String(),
-		DstNetwork: netip.PrefixFrom(addr, addr.BitLen()).String(),
-	})
+	do(addressroutes.ToVPP(node.LinuxIf, node.HostLink, addr))
 }
 
 func (r *Renderer) isNode(addr netip.Addr) bool {

@@ -58,8 +58,8 @@ func (w *world) ServiceNode(v6 bool) (ipnet.ServiceNode, bool) {
 	}, true
 }
 
-func (w *world) WayTo(addr netip.Addr) ipnet.Way {
-	return ipnet.Way{Abroad: strings.HasPrefix(addr.String(), "192.168.") && addr != w.near}
+func (w *world) NextHopTo(addr netip.Addr) ipnet.NextHop {
+	return ipnet.NextHop{Masquerade: strings.HasPrefix(addr.String(), "192.168.") && addr != w.near}
 }
 
 func newWorld() (*world, *Renderer) {

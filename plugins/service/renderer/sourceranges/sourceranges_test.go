@@ -1,4 +1,4 @@
-package gate
+package sourceranges
 
 import (
 	"fmt"
@@ -42,8 +42,8 @@ func (h *holder) remove(proto.Message) {
 	h.puts++
 }
 
-func place(addr string, port uint16) Place {
-	return Place{Addr: netip.MustParseAddr(addr), Port: port, Proto: renderer.TCP}
+func place(addr string, port uint16) Frontend {
+	return Frontend{Addr: netip.MustParseAddr(addr), Port: port, Proto: renderer.TCP}
 }
 
 func nets(texts ...string) (out []netip.Prefix) {
@@ -59,13 +59,13 @@ func TestSourceRangeRules(t *testing.T) {
 		Own: renderer.FromAddrs(netip.MustParseAddr("192.168.16.1"), netip.MustParseAddr("fd00:16::1"))}
 	g.Emit(node, h.put, h.remove)
 	if h.puts > 0 {
-		t.Error("an ACL without gates")
+		t.Error("an ACL without frontends")
 	}
 	g.Set(place("203.0.113.1", 80), nets("198.51.100.0/24"))
 	g.Set(place("203.0.113.2", 80), nets("192.168.16.0/24"))
 	g.Set(place("203.0.113.3", 80), nil)
 	g.Set(place("fd00:99::1", 80), nets("fd00:16::/64"))
-	whole := Place{Addr: netip.MustParseAddr("203.0.113.4")}
+	whole := Frontend{Addr: netip.MustParseAddr("203.0.113.4")}
 	g.Set(whole, nil)
 	g.Emit(node, h.put, h.remove)
 	last := h.acl.Rules[slices.IndexFunc(h.acl.Rules, func(r *vpp_acl.ACL_Rule) bool {
@@ -144,7 +144,7 @@ func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		g, h := New("acl"), &holder{}
-		want := map[Place][]netip.Prefix{}
+		want := map[Frontend][]netip.Prefix{}
 		node := Node{}
 		for range 30 {
 			p := place(fmt.Sprintf("203.0.113.%d", random.IntN(5)), uint16(80+random.IntN(2)))

@@ -1,4 +1,4 @@
-package hostend
+package hostnat
 
 import (
 	"net"
