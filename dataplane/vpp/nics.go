@@ -18,11 +18,11 @@ import (
 	"contiv.dev/vswitch/dataplane/vpp/kit"
 )
 
-// nicsTimeout bounds a look at VPP's interfaces.
+// nicsTimeout is the timeout of a dump of VPP's interfaces.
 const nicsTimeout = 5 * time.Second
 
-// nicTypes are the device classes of VPP that stand for hardware (sw_interface_details: interface_dev_type). TAPs share the class of VirtIO
-// NICs and are distinguished by their names.
+// nicTypes returns the device classes of VPP that stand for hardware (sw_interface_details: interface_dev_type). TAPs share the class of
+// VirtIO NICs and are distinguished by their names.
 func nicTypes() []string {
 	return []string{
 		"dpdk", "RDMA interface", "VMXNET3 interface", "Adaptive Virtual Function (AVF) interface",
@@ -30,32 +30,32 @@ func nicTypes() []string {
 	}
 }
 
-// nicsKey is where the names of NICs are in the NICStore.
+// nicsKey is the key of the NICs' names in the NICStore.
 const nicsKey = "vpp-nics"
 
-// NICStore keeps what is the node's own.
+// NICStore stores data of the node itself.
 type NICStore interface {
-	// LoadOwn reads a value; nil if there is none.
+	// LoadOwn returns a value; nil if there is none.
 	LoadOwn(key string) ([]byte, error)
 	SaveOwn(key string, value []byte) error
 }
 
-// NICs reports which NICs VPP has by its start-up configuration. They stay the same as long as that VPP runs.
+// NICs reports the NICs that VPP has from its start-up configuration. They do not change while a VPP process runs.
 type NICs struct {
 	conn  *conn.Conn
-	store NICStore // nil: nothing outlives the agent
+	store NICStore // nil: nothing is stored beyond the life of the agent
 	log   *slog.Logger
 
 	mu        sync.Mutex
-	boot      uint32 // PID of the VPP that names are of; 0: none yet
+	boot      string // State.BootID of the VPP process whose NICs are in names; "": none yet
 	names     []string
 	callbacks []func()
-	told      []string // what Names answered last
+	told      []string // last result of Names
 	asked     bool
 	wake      chan struct{}
 }
 
-// NewNICs asks nothing before Names or Run.
+// NewNICs returns a NICs that sends no requests before Names or Run.
 func NewNICs(c *conn.Conn) *NICs {
 	n := &NICs{conn: c, wake: make(chan struct{}, 1)}
 	c.OnChange(func(s conn.State) {
@@ -69,7 +69,8 @@ func NewNICs(c *conn.Conn) *NICs {
 	return n
 }
 
-// Remember makes an agent that starts while VPP is away answer what its predecessor received. Before Names and Run.
+// Remember stores the result, so that an agent that starts while VPP is disconnected reports what the previous agent found. Call it before
+// Names and Run.
 func (n *NICs) Remember(store NICStore, log *slog.Logger) {
 	n.store, n.log = store, log.With("component", "vpp-nics")
 	data, err := store.LoadOwn(nicsKey)
@@ -81,7 +82,7 @@ func (n *NICs) Remember(store NICStore, log *slog.Logger) {
 	}
 }
 
-// save is for the next agent.
+// save stores the result for the next agent.
 func (n *NICs) save(names []string) {
 	if n.store == nil {
 		return
@@ -95,8 +96,8 @@ func (n *NICs) save(names []string) {
 	}
 }
 
-// Names lists the NICs by index. It asks VPP once per VPP. While VPP is away it answers what is known, which may be nothing; Watch reports
-// when that turns out to be wrong.
+// Names returns the NICs by index. It queries each VPP process once. While VPP is disconnected it returns the last result, which may be
+// empty; Watch reports when that turns out to be wrong.
 func (n *NICs) Names() ([]string, error) {
 	names, err := n.look()
 	n.mu.Lock()
@@ -105,14 +106,14 @@ func (n *NICs) Names() ([]string, error) {
 	return slices.Clone(names), err
 }
 
-// Watch calls back, from any goroutine, when Names would not answer any more what it has answered.
+// Watch registers a callback that is called, from any goroutine, when the last result of Names is no longer correct.
 func (n *NICs) Watch(callback func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.callbacks = append(n.callbacks, callback)
 }
 
-// Run compares after each start of VPP, until ctx ends.
+// Run checks the result after each connection to VPP, until ctx ends.
 func (n *NICs) Run(ctx context.Context) error {
 	for {
 		select {
@@ -136,13 +137,13 @@ func (n *NICs) changed() []func() {
 	return slices.Clone(n.callbacks)
 }
 
-// look asks VPP if it is another one than that which was asked before.
+// look queries VPP if this VPP process has not been queried yet.
 func (n *NICs) look() ([]string, error) {
 	state := n.conn.State()
 	n.mu.Lock()
 	boot, names := n.boot, n.names
 	n.mu.Unlock()
-	if !state.Connected() || boot == state.PID {
+	if !state.Connected() || boot == state.BootID {
 		return names, nil
 	}
 	found, err := n.dump()
@@ -157,7 +158,7 @@ func (n *NICs) look() ([]string, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.boot, n.names = state.PID, found
+	n.boot, n.names = state.BootID, found
 	return found, nil
 }
 

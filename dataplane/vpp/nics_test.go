@@ -14,7 +14,7 @@ import (
 	vpp_interfaces "contiv.dev/vswitch/dataplane/nb/vpp/interfaces"
 )
 
-// What the agent makes is no NIC, whatever its kind.
+// Interfaces that the agent makes are not NICs, whatever their kind.
 func TestNoNICs(t *testing.T) {
 	onVPP(t, vpptest.Options{}, func(t *testing.T, g *target) {
 		a := newAgent(t, g, Deps{})
@@ -30,7 +30,7 @@ func TestNoNICs(t *testing.T) {
 	})
 }
 
-// callers that asked while there was another one, or none, are informed
+// Callers that got the names of another VPP, or none, are informed.
 func TestNICs(t *testing.T) {
 	f := vppfake.New(vppfake.Config{NICs: []string{"GigabitEthernet0/8/0", "GigabitEthernet0/9/0"}})
 	t.Cleanup(func() { f.Close() })
@@ -51,7 +51,7 @@ func TestNICs(t *testing.T) {
 		t.Error("told of a change that there was not")
 	}
 	n.mu.Lock()
-	n.boot, n.told, n.names = 0, nil, nil // as if VPP had been away
+	n.boot, n.told, n.names = "", nil, nil // as if VPP had been disconnected
 	n.mu.Unlock()
 	for _, call := range n.changed() {
 		call()
@@ -73,7 +73,8 @@ func (s nicStore) SaveOwn(key string, value []byte) error {
 	return nil
 }
 
-// TestNICsAreRemembered: an agent that starts while VPP is away has VPP's NICs from its predecessor; when VPP has others, it is informed.
+// TestNICsAreRemembered checks that an agent that starts while VPP is disconnected has the NICs that the previous agent found, and
+// reports a change of them.
 func TestNICsAreRemembered(t *testing.T) {
 	store := nicStore{}
 	agentOf := func(nics ...string) (*NICs, *agent) {

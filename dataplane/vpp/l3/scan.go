@@ -15,10 +15,13 @@ const (
 	neighbourLimit = 50000
 	// staleDefault is used when stale_threshold is not set, in minutes.
 	staleDefault = 4
+	// maxStaleThreshold is the highest valid stale_threshold in minutes: a year.
+	maxStaleThreshold = 60 * 24 * 365
 )
 
-// scanKind: VPP used to scan its neighbours in intervals. Today it ages them: one that was not heard of for the threshold is
-// probed, and dropped without an answer. stale_threshold (minutes) is that age; the other settings have no counterpart.
+// scanKind returns the kind of the neighbours' ageing. VPP used to scan its neighbours at intervals. VPP 25.10 ages them: it
+// probes a neighbour from which it has not received anything for the threshold, and drops it if there is no answer.
+// stale_threshold (minutes) is that age; the other settings have no counterpart.
 func (k *kinds) scanKind() scheduler.Kind[*vpp_l3.IPScanNeighbor] {
 	return scheduler.Kind[*vpp_l3.IPScanNeighbor]{
 		Name: "vpp-neighbour-scan", Prefix: nb.IPScanNeighborKey, Rank: scheduler.RankNeighbour,
@@ -27,7 +30,7 @@ func (k *kinds) scanKind() scheduler.Kind[*vpp_l3.IPScanNeighbor] {
 			if v.Mode < vpp_l3.IPScanNeighbor_DISABLED || v.Mode > vpp_l3.IPScanNeighbor_BOTH {
 				f.Add("mode", "%d is not known", v.Mode)
 			}
-			if v.StaleThreshold > 60*24*365 {
+			if v.StaleThreshold > maxStaleThreshold {
 				f.Add("stale_threshold", "%d minutes is more than a year", v.StaleThreshold)
 			}
 			return f.Err()
@@ -42,7 +45,7 @@ func (k *kinds) scanKind() scheduler.Kind[*vpp_l3.IPScanNeighbor] {
 	}
 }
 
-// scanAge is the age in seconds at which the neighbours of a family are probed; 0: never.
+// scanAge returns the age in seconds at which the neighbours of a family are probed; 0: never.
 func scanAge(v *vpp_l3.IPScanNeighbor, v6 bool) uint32 {
 	wanted := v.Mode == vpp_l3.IPScanNeighbor_BOTH ||
 		(v.Mode == vpp_l3.IPScanNeighbor_IPV4 && !v6) || (v.Mode == vpp_l3.IPScanNeighbor_IPV6 && v6)
@@ -64,7 +67,7 @@ func (k *kinds) setScan(op *scheduler.Op, v *vpp_l3.IPScanNeighbor) {
 	}
 }
 
-// dumpScan emits what VPP does unless that is its default and nothing else is wanted.
+// dumpScan emits VPP's setting unless it is the default and no other setting is desired.
 func (k *kinds) dumpScan(op *scheduler.DumpOp, emit func(string, *vpp_l3.IPScanNeighbor)) {
 	wanted := false
 	op.EachDesired(func(string, any) { wanted = true })
@@ -86,9 +89,14 @@ func (k *kinds) dumpScan(op *scheduler.DumpOp, emit func(string, *vpp_l3.IPScanN
 	}
 }
 
-// scanOf is the setting with these ages. Two different ones, which we never set, come out as one that equals nothing.
+// scanOf returns the setting with these ages, in seconds. Ages that no valid setting has (two different ones, or a part of a minute) come from
+// another program: they get a threshold that equals no valid one, so that the next resync writes the desired setting.
 func scanOf(age4, age6 uint32) *vpp_l3.IPScanNeighbor {
-	v := &vpp_l3.IPScanNeighbor{StaleThreshold: max(age4, age6) / 60}
+	age := max(age4, age6)
+	v := &vpp_l3.IPScanNeighbor{StaleThreshold: age / 60}
+	if age%60 != 0 || (age4 != 0 && age6 != 0 && age4 != age6) {
+		v.StaleThreshold = maxStaleThreshold + 1
+	}
 	switch {
 	case age4 != 0 && age6 != 0:
 		v.Mode = vpp_l3.IPScanNeighbor_BOTH

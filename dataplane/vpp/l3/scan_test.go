@@ -17,3 +17,18 @@ func TestScan(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignScan: ages that another program has set equal no valid setting, so that a resync replaces them.
+func TestForeignScan(t *testing.T) {
+	equal := (&kinds{}).scanKind().Equal
+	for _, ages := range [][2]uint32{{4 * 60, 8 * 60}, {8 * 60, 4 * 60}, {250, 250}, {0, 61}} {
+		foreign := scanOf(ages[0], ages[1])
+		for minutes := range uint32(20) {
+			for mode := vpp_l3.IPScanNeighbor_DISABLED; mode <= vpp_l3.IPScanNeighbor_BOTH; mode++ {
+				if desired := (&vpp_l3.IPScanNeighbor{Mode: mode, StaleThreshold: minutes}); equal("", desired, foreign) {
+					t.Errorf("VPP has the ages %v, and %v counts as applied", ages, desired)
+				}
+			}
+		}
+	}
+}
